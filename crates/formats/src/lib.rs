@@ -1,0 +1,3 @@
+//! Untrusted bytes to values and back: ONNX, protobuf text, NumPy archives.
+
+#![forbid(unsafe_code)]

@@ -1,0 +1,3 @@
+//! Operator semantics: definitions, shape inference, reference evaluation, rewrites.
+
+#![forbid(unsafe_code)]

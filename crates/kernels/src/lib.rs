@@ -1,0 +1,1 @@
+//! CPU compute for slices: matrix products, convolution, attention, reductions, with instruction sets proved by type.

@@ -1,0 +1,3 @@
+//! Execution providers: reference and cpu.
+
+#![forbid(unsafe_code)]

@@ -1,0 +1,3 @@
+//! The execution contract: providers, partitioning, memory plan, sessions.
+
+#![forbid(unsafe_code)]

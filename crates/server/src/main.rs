@@ -1,0 +1,3 @@
+//! The Galatea program.
+
+fn main() {}

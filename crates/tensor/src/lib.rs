@@ -1,0 +1,1 @@
+//! Data types, shapes, layouts, views, tolerant comparison and memory that several compute units share.

@@ -1,0 +1,1 @@
+//! Cases, expectations, golden files, fake clock and conformance runner for tests.
