@@ -1,0 +1,1 @@
+"""The sample models: one module per family, each with `build(repository)`."""
