@@ -1,1 +1,29 @@
-//! Data types, shapes, layouts, views, tolerant comparison and memory that several compute units share.
+//! Data types, shapes, layouts, views, tolerant comparison and memory that several compute units
+//! share.
+//!
+//! A [`Tensor`] is a typed, shared, immutable window on an [`Allocation`]; views (permuted, sliced,
+//! broadcast) share the bytes. Memory that is being written is owned by one writer: an
+//! [`OwnedTensor`] before it is frozen into a `Tensor`, or a window of an [`Arena`].
+
+mod arena;
+mod compare;
+mod dtype;
+mod element;
+mod error;
+mod layout;
+mod memory;
+mod tensor;
+mod view;
+mod wire;
+
+pub use arena::{Arena, ArenaError, Windows};
+pub use compare::{Mismatch, Tolerance, compare};
+pub use dtype::DataType;
+pub use element::{ByteString, Element};
+pub use error::{TensorError, TensorErrorKind};
+pub use half::{bf16, f16};
+pub use layout::{Layout, broadcast_shapes, checked_elements, contiguous_strides};
+pub use memory::{ALIGNMENT, Allocation, HostBuffer, MappedFile, MemoryKind, SharedBytes};
+pub use tensor::{OwnedTensor, Tensor};
+pub use view::{TensorMut, TensorRef};
+pub use wire::{decode_byte_strings, encode_byte_strings};

@@ -1,0 +1,163 @@
+//! The element types of Triton's wire.
+
+use std::fmt;
+use std::str::FromStr;
+
+use crate::error::{TensorError, TensorErrorKind};
+
+/// An element type. The names are Triton's: `Display` and `FromStr` use the wire name (`FP32`,
+/// `BYTES`), [`DataType::config_name`] the one of `config.pbtxt` (`TYPE_FP32`, `TYPE_STRING`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum DataType {
+    /// One byte, 0 or 1.
+    Bool,
+    /// Unsigned 8-bit integer.
+    Uint8,
+    /// Unsigned 16-bit integer.
+    Uint16,
+    /// Unsigned 32-bit integer.
+    Uint32,
+    /// Unsigned 64-bit integer.
+    Uint64,
+    /// Signed 8-bit integer.
+    Int8,
+    /// Signed 16-bit integer.
+    Int16,
+    /// Signed 32-bit integer.
+    Int32,
+    /// Signed 64-bit integer.
+    Int64,
+    /// IEEE 754 half precision.
+    Fp16,
+    /// IEEE 754 single precision.
+    Fp32,
+    /// IEEE 754 double precision.
+    Fp64,
+    /// Brain floating point: the upper half of an `Fp32`.
+    Bf16,
+    /// Byte strings of any length.
+    Bytes,
+}
+
+/// `(type, wire name, config name, size in bytes)`; strings have no fixed size.
+const NAMES: &[(DataType, &str, &str, Option<usize>)] = &[
+    (DataType::Bool, "BOOL", "TYPE_BOOL", Some(1)),
+    (DataType::Uint8, "UINT8", "TYPE_UINT8", Some(1)),
+    (DataType::Uint16, "UINT16", "TYPE_UINT16", Some(2)),
+    (DataType::Uint32, "UINT32", "TYPE_UINT32", Some(4)),
+    (DataType::Uint64, "UINT64", "TYPE_UINT64", Some(8)),
+    (DataType::Int8, "INT8", "TYPE_INT8", Some(1)),
+    (DataType::Int16, "INT16", "TYPE_INT16", Some(2)),
+    (DataType::Int32, "INT32", "TYPE_INT32", Some(4)),
+    (DataType::Int64, "INT64", "TYPE_INT64", Some(8)),
+    (DataType::Fp16, "FP16", "TYPE_FP16", Some(2)),
+    (DataType::Fp32, "FP32", "TYPE_FP32", Some(4)),
+    (DataType::Fp64, "FP64", "TYPE_FP64", Some(8)),
+    (DataType::Bf16, "BF16", "TYPE_BF16", Some(2)),
+    (DataType::Bytes, "BYTES", "TYPE_STRING", None),
+];
+
+impl DataType {
+    /// Every type, in declaration order.
+    pub const ALL: [DataType; 14] = [
+        DataType::Bool,
+        DataType::Uint8,
+        DataType::Uint16,
+        DataType::Uint32,
+        DataType::Uint64,
+        DataType::Int8,
+        DataType::Int16,
+        DataType::Int32,
+        DataType::Int64,
+        DataType::Fp16,
+        DataType::Fp32,
+        DataType::Fp64,
+        DataType::Bf16,
+        DataType::Bytes,
+    ];
+
+    fn row(self) -> &'static (DataType, &'static str, &'static str, Option<usize>) {
+        &NAMES[self as usize]
+    }
+
+    /// Bytes of one element; `None` for [`DataType::Bytes`], whose elements have their own lengths.
+    #[must_use]
+    pub fn size_bytes(self) -> Option<usize> {
+        self.row().3
+    }
+
+    /// The name on Triton's wire, such as `FP32` or `BYTES`.
+    #[must_use]
+    pub fn wire_name(self) -> &'static str {
+        self.row().1
+    }
+
+    /// The name in `config.pbtxt`, such as `TYPE_FP32` or `TYPE_STRING`.
+    #[must_use]
+    pub fn config_name(self) -> &'static str {
+        self.row().2
+    }
+
+    /// The type with this `config.pbtxt` name.
+    #[must_use]
+    pub fn from_config_name(name: &str) -> Option<Self> {
+        NAMES.iter().find(|row| row.2 == name).map(|row| row.0)
+    }
+
+    /// Whether this is a floating-point type.
+    #[must_use]
+    pub fn is_float(self) -> bool {
+        matches!(self, Self::Fp16 | Self::Fp32 | Self::Fp64 | Self::Bf16)
+    }
+
+    /// Whether this is an integer type; booleans are not.
+    #[must_use]
+    pub fn is_integer(self) -> bool {
+        self.is_signed_integer()
+            || matches!(self, Self::Uint8 | Self::Uint16 | Self::Uint32 | Self::Uint64)
+    }
+
+    /// Whether this is a signed integer type.
+    #[must_use]
+    pub fn is_signed_integer(self) -> bool {
+        matches!(self, Self::Int8 | Self::Int16 | Self::Int32 | Self::Int64)
+    }
+}
+
+impl fmt::Display for DataType {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.wire_name())
+    }
+}
+
+impl FromStr for DataType {
+    type Err = TensorError;
+
+    fn from_str(text: &str) -> Result<Self, TensorError> {
+        NAMES
+            .iter()
+            .find(|row| row.1 == text)
+            .map(|row| row.0)
+            .ok_or_else(|| TensorErrorKind::UnknownDataType(text.to_owned()).into())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_table_is_in_declaration_order_and_names_round_trip() {
+        for (index, dtype) in DataType::ALL.into_iter().enumerate() {
+            assert_eq!(NAMES[index].0, dtype);
+            assert_eq!(dtype.wire_name().parse::<DataType>().unwrap(), dtype);
+            assert_eq!(DataType::from_config_name(dtype.config_name()), Some(dtype));
+        }
+    }
+
+    #[test]
+    fn an_unknown_name_is_an_error_that_repeats_it() {
+        let error = "FP31".parse::<DataType>().unwrap_err();
+        assert!(error.to_string().contains("FP31"));
+    }
+}

@@ -1,0 +1,242 @@
+//! Allocations: bytes with a known place, alignment and set of readers.
+
+use std::alloc::{Layout as AllocLayout, alloc_zeroed, dealloc, handle_alloc_error};
+use std::fmt;
+use std::fs::File;
+use std::path::Path;
+use std::ptr::NonNull;
+use std::slice;
+use std::sync::Arc;
+
+use crate::error::{TensorError, TensorErrorKind};
+
+/// Every allocation made here starts at a multiple of this many bytes: a cache line, and the width
+/// of the widest vector register.
+pub const ALIGNMENT: usize = 64;
+
+/// Which compute units can address an allocation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum MemoryKind {
+    /// The CPU only.
+    Host,
+    /// CPU and GPU, page-aligned.
+    Unified,
+    /// CPU, GPU and Neural Engine.
+    Surface,
+}
+
+/// Shared, immutable bytes.
+///
+/// # Safety
+/// For as long as the value lives, `as_ptr` must stay the same, be valid for reads of `len_bytes`
+/// bytes, and nobody may write to them.
+pub unsafe trait Allocation: Send + Sync + fmt::Debug {
+    /// Who can address the bytes.
+    fn kind(&self) -> MemoryKind;
+    /// Start of the bytes.
+    fn as_ptr(&self) -> *const u8;
+    /// How many bytes there are.
+    fn len_bytes(&self) -> usize;
+}
+
+/// Zero-initialised host memory, aligned to [`ALIGNMENT`], owned by one writer until it is shared.
+pub struct HostBuffer {
+    start: NonNull<u8>,
+    len: usize,
+}
+
+// SAFETY: the buffer owns its bytes; they are plain data.
+unsafe impl Send for HostBuffer {}
+// SAFETY: shared access is read-only.
+unsafe impl Sync for HostBuffer {}
+
+impl HostBuffer {
+    fn layout(len: usize) -> Option<AllocLayout> {
+        AllocLayout::from_size_align(len, ALIGNMENT).ok()
+    }
+
+    /// Memory of `len` zero bytes.
+    ///
+    /// # Errors
+    /// When `len` is more than an allocation can hold or the system has no memory for it.
+    pub fn try_zeroed(len: usize) -> Result<Self, TensorError> {
+        let too_large = || TensorError::from(TensorErrorKind::TooLarge(vec![len]));
+        let layout = Self::layout(len).ok_or_else(too_large)?;
+        if len == 0 {
+            let start = NonNull::<AlignedByte>::dangling().cast();
+            return Ok(Self { start, len });
+        }
+        // SAFETY: the size is not zero.
+        let start = unsafe { alloc_zeroed(layout) };
+        Ok(Self { start: NonNull::new(start).ok_or_else(too_large)?, len })
+    }
+
+    /// Memory of `len` zero bytes.
+    ///
+    /// # Panics
+    /// Aborts when the system has no memory, as `Vec` does; for sizes from outside use
+    /// [`HostBuffer::try_zeroed`].
+    #[must_use]
+    pub fn zeroed(len: usize) -> Self {
+        Self::try_zeroed(len).unwrap_or_else(|_| {
+            handle_alloc_error(Self::layout(len).unwrap_or(AllocLayout::new::<AlignedByte>()))
+        })
+    }
+
+    /// The bytes.
+    #[must_use]
+    pub fn as_bytes(&self) -> &[u8] {
+        // SAFETY: `start` is valid for `len` initialised bytes owned by `self`.
+        unsafe { slice::from_raw_parts(self.start.as_ptr(), self.len) }
+    }
+
+    /// The bytes, writable.
+    #[must_use]
+    pub fn as_bytes_mut(&mut self) -> &mut [u8] {
+        // SAFETY: as in `as_bytes`, and `&mut self` makes the access exclusive.
+        unsafe { slice::from_raw_parts_mut(self.start.as_ptr(), self.len) }
+    }
+}
+
+#[repr(align(64))]
+struct AlignedByte;
+
+impl Drop for HostBuffer {
+    fn drop(&mut self) {
+        if self.len != 0
+            && let Some(layout) = Self::layout(self.len)
+        {
+            // SAFETY: `start` came from `alloc_zeroed` with this same layout.
+            unsafe { dealloc(self.start.as_ptr(), layout) }
+        }
+    }
+}
+
+impl fmt::Debug for HostBuffer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "HostBuffer({} bytes)", self.len)
+    }
+}
+
+// SAFETY: the memory is owned, never moves, and sharing an `Arc` of it leaves no way to write.
+unsafe impl Allocation for HostBuffer {
+    fn kind(&self) -> MemoryKind {
+        MemoryKind::Host
+    }
+    fn as_ptr(&self) -> *const u8 {
+        self.start.as_ptr()
+    }
+    fn len_bytes(&self) -> usize {
+        self.len
+    }
+}
+
+/// A file mapped read-only into memory.
+///
+/// Whoever truncates the file while it is mapped makes later reads fault; model repositories
+/// replace files by renaming, which is safe.
+pub struct MappedFile {
+    map: memmap2::Mmap,
+}
+
+impl MappedFile {
+    /// Maps the whole file.
+    ///
+    /// # Errors
+    /// When the file cannot be opened or mapped; the message names it.
+    pub fn open(path: &Path) -> Result<Self, TensorError> {
+        let failed = |error: std::io::Error| {
+            TensorError::from(TensorErrorKind::File(format!(
+                "cannot read '{}': {error}",
+                path.display()
+            )))
+        };
+        let file = File::open(path).map_err(failed)?;
+        if file.metadata().map_err(failed)?.is_dir() {
+            let kind = std::io::Error::from(std::io::ErrorKind::IsADirectory);
+            return Err(failed(kind));
+        }
+        // SAFETY: the map is read-only; the type's contract names truncation by others as the one
+        // thing that must not happen.
+        let map = unsafe { memmap2::Mmap::map(&file) }.map_err(failed)?;
+        Ok(Self { map })
+    }
+}
+
+impl AsRef<[u8]> for MappedFile {
+    fn as_ref(&self) -> &[u8] {
+        &self.map
+    }
+}
+
+impl fmt::Debug for MappedFile {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "MappedFile({} bytes)", self.map.len())
+    }
+}
+
+// SAFETY: the mapping is read-only, stays where it is and lives as long as the value.
+unsafe impl Allocation for MappedFile {
+    fn kind(&self) -> MemoryKind {
+        MemoryKind::Host
+    }
+    fn as_ptr(&self) -> *const u8 {
+        self.map.as_ptr()
+    }
+    fn len_bytes(&self) -> usize {
+        self.map.len()
+    }
+}
+
+/// Reference-counted bytes from elsewhere (a network buffer, a decoded message), not copied.
+#[derive(Debug)]
+pub struct SharedBytes(bytes::Bytes);
+
+impl SharedBytes {
+    /// Shares the bytes as an allocation.
+    #[must_use]
+    pub fn new(bytes: bytes::Bytes) -> Arc<Self> {
+        Arc::new(Self(bytes))
+    }
+}
+
+// SAFETY: `Bytes` are immutable and keep their address while a handle lives.
+unsafe impl Allocation for SharedBytes {
+    fn kind(&self) -> MemoryKind {
+        MemoryKind::Host
+    }
+    fn as_ptr(&self) -> *const u8 {
+        self.0.as_ptr()
+    }
+    fn len_bytes(&self) -> usize {
+        self.0.len()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn buffers_are_aligned_and_zero_at_every_length() {
+        for len in [0, 1, 63, 64, 65, 1 << 16] {
+            let mut buffer = HostBuffer::zeroed(len);
+            assert_eq!(buffer.as_bytes().as_ptr() as usize % ALIGNMENT, 0);
+            assert!(buffer.as_bytes().iter().all(|&byte| byte == 0));
+            buffer.as_bytes_mut().fill(7);
+            assert_eq!(buffer.as_bytes().len(), len);
+        }
+    }
+
+    #[test]
+    fn an_impossible_size_is_an_error() {
+        assert!(HostBuffer::try_zeroed(usize::MAX).is_err());
+    }
+
+    #[test]
+    fn a_missing_file_is_named() {
+        let error = MappedFile::open(Path::new("/nowhere/model.onnx")).unwrap_err();
+        assert!(error.to_string().contains("/nowhere/model.onnx"));
+    }
+}

@@ -1,0 +1,499 @@
+//! Shared tensors and the writer's side of one.
+
+use std::sync::Arc;
+use std::{fmt, slice};
+
+use crate::dtype::DataType;
+use crate::element::{ByteString, Element};
+use crate::error::{TensorError, TensorErrorKind};
+use crate::layout::{Layout, checked_elements};
+use crate::memory::{Allocation, HostBuffer};
+use crate::view::{TensorMut, TensorRef, cast_slice, size_bytes};
+
+/// A typed, shared, immutable window on memory. Clones and views share the elements.
+#[derive(Clone)]
+pub struct Tensor {
+    dtype: DataType,
+    layout: Layout,
+    storage: Storage,
+    /// Bytes (numeric) or elements (strings) from the start of the storage.
+    offset: usize,
+}
+
+#[derive(Clone)]
+enum Storage {
+    Memory(Arc<dyn Allocation>),
+    Strings(Arc<[ByteString]>),
+}
+
+impl Tensor {
+    /// A tensor of these elements in row-major order.
+    ///
+    /// # Errors
+    /// When the count is not that of the shape.
+    pub fn from_vec<T: Element>(shape: &[usize], elements: Vec<T>) -> Result<Self, TensorError> {
+        let expected = checked_elements(shape)?;
+        if expected != elements.len() {
+            let (shape, found) = (shape.to_vec(), elements.len());
+            return Err(
+                TensorErrorKind::WrongSize { shape, expected, found, unit: "elements" }.into()
+            );
+        }
+        if T::DTYPE == DataType::Bytes {
+            let any: Box<dyn std::any::Any> = Box::new(elements);
+            let strings = any.downcast::<Vec<ByteString>>().map_or_else(|_| Vec::new(), |s| *s);
+            return Ok(Self {
+                dtype: DataType::Bytes,
+                layout: Layout::contiguous(shape),
+                storage: Storage::Strings(strings.into()),
+                offset: 0,
+            });
+        }
+        let mut owned = OwnedTensor::zeroed(T::DTYPE, shape)?;
+        owned.as_mut_slice::<T>()?.clone_from_slice(&elements);
+        Ok(owned.freeze())
+    }
+
+    /// A tensor of a copy of these elements in row-major order.
+    ///
+    /// # Errors
+    /// When the count is not that of the shape.
+    pub fn from_slice<T: Element>(shape: &[usize], elements: &[T]) -> Result<Self, TensorError> {
+        Self::from_vec(shape, elements.to_vec())
+    }
+
+    /// A tensor of rank 0.
+    #[must_use]
+    pub fn scalar<T: Element>(value: T) -> Self {
+        Self::from_vec(&[], vec![value]).unwrap_or_else(|_| unreachable!("one element, rank 0"))
+    }
+
+    /// A tensor of rank 1.
+    #[must_use]
+    pub fn vector<T: Element>(values: Vec<T>) -> Self {
+        let shape = [values.len()];
+        Self::from_vec(&shape, values).unwrap_or_else(|_| unreachable!("the shape is the length"))
+    }
+
+    /// A tensor whose elements all equal `T::default()`: zero, false or the empty string.
+    ///
+    /// # Errors
+    /// When there is no memory for it.
+    pub fn zeros(dtype: DataType, shape: &[usize]) -> Result<Self, TensorError> {
+        if dtype == DataType::Bytes {
+            return Self::from_vec(shape, vec![ByteString::default(); checked_elements(shape)?]);
+        }
+        Ok(OwnedTensor::zeroed(dtype, shape)?.freeze())
+    }
+
+    /// A numeric tensor over shared memory, `offset_bytes` from its start, little-endian and
+    /// contiguous. The bytes are shared if they are aligned for the type, else copied; `BOOL`
+    /// bytes other than 0 and 1 are copied as 1.
+    ///
+    /// # Errors
+    /// When the memory is too short for the shape, or the type is `BYTES`.
+    pub fn from_allocation(
+        dtype: DataType,
+        shape: &[usize],
+        memory: Arc<dyn Allocation>,
+        offset_bytes: usize,
+    ) -> Result<Self, TensorError> {
+        let expected = size_bytes(dtype, shape)?;
+        let found = memory.len_bytes().saturating_sub(offset_bytes);
+        if found < expected {
+            let shape = shape.to_vec();
+            return Err(TensorErrorKind::WrongSize { shape, expected, found, unit: "bytes" }.into());
+        }
+        let layout = Layout::contiguous(shape);
+        let shared = Self { dtype, layout, storage: Storage::Memory(memory), offset: offset_bytes };
+        let bytes = shared.memory_bytes(expected);
+        let odd_bool = dtype == DataType::Bool && bytes.iter().any(|&byte| byte > 1);
+        let size = dtype.size_bytes().unwrap_or(1);
+        if !odd_bool && (bytes.as_ptr() as usize).is_multiple_of(size) {
+            return Ok(shared);
+        }
+        let mut owned = OwnedTensor::zeroed(dtype, shape)?;
+        for (to, &from) in owned.buffer.as_bytes_mut().iter_mut().zip(bytes) {
+            *to = if dtype == DataType::Bool { u8::from(from != 0) } else { from };
+        }
+        Ok(owned.freeze())
+    }
+
+    /// A numeric tensor of a copy of raw little-endian bytes.
+    ///
+    /// # Errors
+    /// When the byte count is not that of the shape, or the type is `BYTES`.
+    pub fn from_bytes(dtype: DataType, shape: &[usize], bytes: &[u8]) -> Result<Self, TensorError> {
+        let expected = size_bytes(dtype, shape)?;
+        if bytes.len() != expected {
+            let (shape, found) = (shape.to_vec(), bytes.len());
+            return Err(TensorErrorKind::WrongSize { shape, expected, found, unit: "bytes" }.into());
+        }
+        let mut buffer = HostBuffer::try_zeroed(bytes.len())?;
+        buffer.as_bytes_mut().copy_from_slice(bytes);
+        Self::from_allocation(dtype, shape, Arc::new(buffer), 0)
+    }
+
+    /// The element type.
+    #[must_use]
+    pub fn dtype(&self) -> DataType {
+        self.dtype
+    }
+
+    /// Lengths of the axes.
+    #[must_use]
+    pub fn shape(&self) -> &[usize] {
+        self.layout.shape()
+    }
+
+    /// Shape and strides.
+    #[must_use]
+    pub fn layout(&self) -> &Layout {
+        &self.layout
+    }
+
+    /// The number of axes.
+    #[must_use]
+    pub fn rank(&self) -> usize {
+        self.layout.shape().len()
+    }
+
+    /// The number of elements.
+    #[must_use]
+    pub fn elements(&self) -> usize {
+        self.layout.elements()
+    }
+
+    /// Bytes that the elements take when contiguous; for strings the sum of their lengths.
+    #[must_use]
+    pub fn size_bytes(&self) -> usize {
+        match (&self.storage, self.dtype.size_bytes()) {
+            (Storage::Strings(_), _) | (_, None) => self
+                .to_vec::<ByteString>()
+                .map_or(0, |all| all.iter().map(|string| string.as_bytes().len()).sum()),
+            (_, Some(size)) => self.elements() * size,
+        }
+    }
+
+    /// `len` bytes from this view's first element on; the caller has checked that they exist.
+    fn memory_bytes(&self, len: usize) -> &[u8] {
+        let Storage::Memory(memory) = &self.storage else { return &[] };
+        assert!(self.offset.checked_add(len).is_some_and(|end| end <= memory.len_bytes()));
+        if len == 0 {
+            return &[];
+        }
+        // SAFETY: inside the allocation (asserted above).
+        let start = unsafe { memory.as_ptr().add(self.offset) };
+        // SAFETY: the allocation's contract: readable, initialised and never written while shared.
+        unsafe { slice::from_raw_parts(start, len) }
+    }
+
+    /// The raw little-endian bytes.
+    ///
+    /// # Errors
+    /// For string tensors, and for views whose elements are not adjacent.
+    pub fn as_bytes(&self) -> Result<&[u8], TensorError> {
+        let len = size_bytes(self.dtype, self.shape())?;
+        if !self.layout.is_contiguous() {
+            return Err(TensorErrorKind::NotContiguous.into());
+        }
+        Ok(self.memory_bytes(len))
+    }
+
+    /// The elements in row-major order, without copying.
+    ///
+    /// # Errors
+    /// When `T` is not the element type, and for views whose elements are not adjacent.
+    pub fn as_slice<T: Element>(&self) -> Result<&[T], TensorError> {
+        self.as_view()?.as_slice::<T>()
+    }
+
+    /// The tensor as a kernel reads it.
+    ///
+    /// # Errors
+    /// For views whose elements are not adjacent; call [`Tensor::contiguous`] first.
+    pub fn as_view(&self) -> Result<TensorRef<'_>, TensorError> {
+        if !self.layout.is_contiguous() {
+            return Err(TensorErrorKind::NotContiguous.into());
+        }
+        match &self.storage {
+            Storage::Strings(strings) => {
+                let strings = &strings[self.offset..self.offset + self.elements()];
+                Ok(TensorRef::from_strings(self.shape(), strings))
+            }
+            Storage::Memory(_) => {
+                let bytes = self.memory_bytes(size_bytes(self.dtype, self.shape())?);
+                Ok(TensorRef::from_checked_bytes(self.dtype, self.shape(), bytes))
+            }
+        }
+    }
+
+    /// A copy of the elements in row-major order, for any layout.
+    ///
+    /// # Errors
+    /// When `T` is not the element type.
+    pub fn to_vec<T: Element>(&self) -> Result<Vec<T>, TensorError> {
+        if T::DTYPE != self.dtype {
+            return Err(TensorErrorKind::WrongType { found: self.dtype, expected: T::DTYPE }.into());
+        }
+        if self.layout.is_contiguous() {
+            return Ok(self.as_slice::<T>()?.to_vec());
+        }
+        let (low, high) = self.reach();
+        let base = Self {
+            dtype: self.dtype,
+            layout: Layout::contiguous(&[(high - low + 1).unsigned_abs()]),
+            storage: self.storage.clone(),
+            offset: self.shifted(low),
+        };
+        let all = base.as_slice::<T>()?;
+        Ok(self.layout.offsets().map(|at| all[(at - low).unsigned_abs()].clone()).collect())
+    }
+
+    /// Lowest and highest element offset of a non-empty view.
+    fn reach(&self) -> (isize, isize) {
+        let mut reach = (0, 0);
+        for (&dim, &stride) in self.shape().iter().zip(self.layout.strides()) {
+            let span = stride * (dim.cast_signed() - 1);
+            if span < 0 {
+                reach.0 += span;
+            } else {
+                reach.1 += span;
+            }
+        }
+        reach
+    }
+
+    /// The storage offset of the element `elements` away from the first one.
+    fn shifted(&self, elements: isize) -> usize {
+        let size = self.dtype.size_bytes().unwrap_or(1).cast_signed();
+        self.offset.saturating_add_signed(elements * size)
+    }
+
+    /// The only element of a one-element tensor.
+    ///
+    /// # Errors
+    /// When there is not exactly one element or `T` is not the element type.
+    pub fn item<T: Element>(&self) -> Result<T, TensorError> {
+        let mut all = self.to_vec::<T>()?;
+        match (all.pop(), all.is_empty()) {
+            (Some(value), true) => Ok(value),
+            _ => Err(TensorError::shape(format!(
+                "expected a tensor of one element, found shape {:?}",
+                self.shape()
+            ))),
+        }
+    }
+
+    /// The elements of an integer tensor, widened.
+    ///
+    /// # Errors
+    /// For other types, and for `UINT64` values beyond `i64`.
+    pub fn to_i64_vec(&self) -> Result<Vec<i64>, TensorError> {
+        macro_rules! widen {
+            ($($rust:ty),*) => {
+                match self.dtype {
+                    $(<$rust as Element>::DTYPE =>
+                        self.to_vec::<$rust>()?.into_iter().map(|v| i64::try_from(v).map_err(|_| {
+                            TensorError::shape(format!("{v} does not fit a 64-bit signed integer"))
+                        })).collect(),)*
+                    found => Err(TensorErrorKind::WrongType { found, expected: DataType::Int64 }.into()),
+                }
+            };
+        }
+        widen!(i64, i32, i16, i8, u8, u16, u32, u64)
+    }
+
+    /// The same elements in an adjacent, row-major layout: this tensor if it is so already.
+    ///
+    /// # Errors
+    /// When there is no memory for the copy.
+    pub fn contiguous(&self) -> Result<Self, TensorError> {
+        if self.layout.is_contiguous() {
+            return Ok(self.clone());
+        }
+        crate::with_element!(self.dtype, T => {
+            Self::from_vec(self.shape(), self.to_vec::<T>()?)
+        })
+    }
+
+    fn with_layout(&self, layout: Layout, shift: isize) -> Self {
+        Self {
+            dtype: self.dtype,
+            layout,
+            storage: self.storage.clone(),
+            offset: self.shifted(shift),
+        }
+    }
+
+    /// The same elements in row-major order under another shape; copies only views that are not
+    /// contiguous.
+    ///
+    /// # Errors
+    /// When the element counts differ.
+    pub fn reshape(&self, shape: &[usize]) -> Result<Self, TensorError> {
+        let expected = checked_elements(shape)?;
+        let found = self.elements();
+        if expected != found {
+            let shape = shape.to_vec();
+            return Err(
+                TensorErrorKind::WrongSize { shape, expected, found, unit: "elements" }.into()
+            );
+        }
+        Ok(self.contiguous()?.with_layout(Layout::contiguous(shape), 0))
+    }
+
+    /// A view whose axis `i` is this tensor's axis `axes[i]`.
+    ///
+    /// # Errors
+    /// When `axes` is not a permutation of the axes.
+    pub fn permute(&self, axes: &[usize]) -> Result<Self, TensorError> {
+        let mut sorted = axes.to_vec();
+        sorted.sort_unstable();
+        if !sorted.into_iter().eq(0..self.rank()) {
+            return Err(TensorError::shape(format!(
+                "{axes:?} is not a permutation of the axes of shape {:?}",
+                self.shape()
+            )));
+        }
+        let shape = axes.iter().map(|&axis| self.shape()[axis]).collect();
+        let strides = axes.iter().map(|&axis| self.layout.strides()[axis]).collect();
+        Ok(self.with_layout(Layout::with_strides(shape, strides), 0))
+    }
+
+    /// A view broadcast to a larger shape.
+    ///
+    /// # Errors
+    /// When a dimension is neither equal nor 1.
+    pub fn broadcast_to(&self, shape: &[usize]) -> Result<Self, TensorError> {
+        let Some(missing) = shape.len().checked_sub(self.rank()) else {
+            return Err(self.no_broadcast(shape));
+        };
+        let mut strides = vec![0; shape.len()];
+        let axes = self.shape().iter().zip(self.layout.strides()).zip(&shape[missing..]);
+        for (slot, ((&dim, &stride), &to)) in strides[missing..].iter_mut().zip(axes) {
+            if dim != to && dim != 1 {
+                return Err(self.no_broadcast(shape));
+            }
+            *slot = if dim == to { stride } else { 0 };
+        }
+        checked_elements(shape)?;
+        Ok(self.with_layout(Layout::with_strides(shape.to_vec(), strides), 0))
+    }
+
+    fn no_broadcast(&self, shape: &[usize]) -> TensorError {
+        TensorError::shape(format!("shape {:?} does not broadcast to {shape:?}", self.shape()))
+    }
+
+    /// A view of `len` positions along `axis`, from `start` on, `step` apart (negative: backwards).
+    ///
+    /// # Errors
+    /// When a position lies outside the axis.
+    pub fn slice_axis(
+        &self,
+        axis: usize,
+        start: usize,
+        len: usize,
+        step: isize,
+    ) -> Result<Self, TensorError> {
+        let dim = self.shape().get(axis).copied().unwrap_or(0);
+        let last = i128::from(start as u64) + (len as i128 - 1) * step as i128;
+        let inside = len == 0 || (start < dim && last >= 0 && last < dim as i128);
+        if axis >= self.rank() || !inside {
+            return Err(TensorError::shape(format!(
+                "{len} positions from {start} with step {step} leave axis {axis} of shape {:?}",
+                self.shape()
+            )));
+        }
+        let mut shape = self.shape().to_vec();
+        let mut strides = self.layout.strides().to_vec();
+        shape[axis] = len;
+        let shift = if len == 0 { 0 } else { strides[axis] * start.cast_signed() };
+        strides[axis] = strides[axis].saturating_mul(step);
+        Ok(self.with_layout(Layout::with_strides(shape, strides), shift))
+    }
+
+    /// Whether both are the same view of the same memory.
+    #[must_use]
+    pub fn shares_memory_with(&self, other: &Self) -> bool {
+        match (&self.storage, &other.storage) {
+            (Storage::Memory(a), Storage::Memory(b)) => std::ptr::eq(a.as_ptr(), b.as_ptr()),
+            (Storage::Strings(a), Storage::Strings(b)) => Arc::ptr_eq(a, b),
+            _ => false,
+        }
+    }
+}
+
+impl fmt::Debug for Tensor {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Tensor({}{:?}", self.dtype, self.shape())?;
+        if self.elements() <= 16 {
+            crate::with_element!(self.dtype, T => {
+                write!(f, " {:?}", self.to_vec::<T>().unwrap_or_default())?;
+            });
+        }
+        f.write_str(")")
+    }
+}
+
+impl PartialEq for Tensor {
+    /// Same type, same shape and equal elements (so a NaN makes tensors unequal).
+    fn eq(&self, other: &Self) -> bool {
+        self.dtype == other.dtype
+            && self.shape() == other.shape()
+            && crate::with_element!(self.dtype, T => self.to_vec::<T>().ok() == other.to_vec::<T>().ok())
+    }
+}
+
+/// A numeric tensor with one owner, who writes it and then freezes it into a [`Tensor`].
+#[derive(Debug)]
+pub struct OwnedTensor {
+    dtype: DataType,
+    shape: Vec<usize>,
+    buffer: HostBuffer,
+}
+
+impl OwnedTensor {
+    /// A writable tensor of zeros.
+    ///
+    /// # Errors
+    /// When there is no memory for it, and for string tensors.
+    pub fn zeroed(dtype: DataType, shape: &[usize]) -> Result<Self, TensorError> {
+        let buffer = HostBuffer::try_zeroed(size_bytes(dtype, shape)?)?;
+        Ok(Self { dtype, shape: shape.to_vec(), buffer })
+    }
+
+    /// The tensor as a kernel writes it.
+    ///
+    /// # Errors
+    /// None in practice: sizes were checked when it was made.
+    pub fn as_view_mut(&mut self) -> Result<TensorMut<'_>, TensorError> {
+        TensorMut::from_bytes(self.dtype, &self.shape, self.buffer.as_bytes_mut())
+    }
+
+    /// The elements, writable, in row-major order.
+    ///
+    /// # Errors
+    /// When `T` is not the element type.
+    pub fn as_mut_slice<T: Element>(&mut self) -> Result<&mut [T], TensorError> {
+        if T::DTYPE != self.dtype {
+            return Err(TensorErrorKind::WrongType { found: self.dtype, expected: T::DTYPE }.into());
+        }
+        let len = cast_slice::<T>(self.buffer.as_bytes())?.len();
+        let start = self.buffer.as_bytes_mut().as_mut_ptr();
+        // SAFETY: `cast_slice` has checked alignment, length and validity of these same bytes, and
+        // `&mut self` makes the access exclusive.
+        Ok(unsafe { slice::from_raw_parts_mut(start.cast(), len) })
+    }
+
+    /// Ends writing and shares the elements, without copying.
+    #[must_use]
+    pub fn freeze(self) -> Tensor {
+        Tensor {
+            dtype: self.dtype,
+            layout: Layout::contiguous(&self.shape),
+            storage: Storage::Memory(Arc::new(self.buffer)),
+            offset: 0,
+        }
+    }
+}
