@@ -1,3 +1,63 @@
-//! House checks.
+//! The checks of the house, run as `cargo xtask STEP`.
+//!
+//! `cargo xtask test` runs all of them in order and prints how long each took.
 
-fn main() {}
+#![forbid(unsafe_code)]
+#![allow(
+    clippy::print_stdout,
+    clippy::print_stderr,
+    reason = "a command-line tool reports on its terminal"
+)]
+
+mod arrows;
+mod macos;
+mod process;
+mod python;
+mod sizes;
+mod steps;
+mod workspace;
+
+use std::process::ExitCode;
+
+use workspace::Workspace;
+
+fn main() -> ExitCode {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    match run(&arguments) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(message) => {
+            eprintln!("xtask: {message}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run(arguments: &[String]) -> Result<(), String> {
+    let Some((command, rest)) = arguments.split_first() else {
+        print!("{}", usage());
+        return Err("no command given".to_owned());
+    };
+    match command.as_str() {
+        "test" => steps::test(&Workspace::find()?, rest),
+        "help" | "--help" | "-h" => {
+            print!("{}", usage());
+            Ok(())
+        }
+        name => match steps::STEPS.iter().find(|step| step.name == name) {
+            Some(step) if rest.is_empty() => (step.run)(&Workspace::find()?),
+            Some(_) => Err(format!("`{name}` takes no arguments, found: {}", rest.join(" "))),
+            None => Err(format!("unknown command `{name}`; `cargo xtask help` lists them")),
+        },
+    }
+}
+
+fn usage() -> String {
+    let mut text = String::from(
+        "usage: cargo xtask test [--skip STEP]... [--keep-going] [STEP...]   every step, or those named\n       \
+         cargo xtask STEP                                             one step\n\nsteps:\n",
+    );
+    for step in steps::STEPS {
+        text.push_str(&format!("  {:<12} {}\n", step.name, step.what));
+    }
+    text
+}

@@ -1,0 +1,145 @@
+//! Which crate may depend on which: the house's table, compared with each `Cargo.toml`.
+
+use crate::workspace::{Package, Workspace};
+
+/// One crate's row.
+struct Arrow {
+    folder: &'static str,
+    /// Folders it may depend on; `None` means any.
+    may_use: Option<&'static [&'static str]>,
+    /// Whether it may contain `unsafe`.
+    unsafe_code: bool,
+}
+
+const fn safe(folder: &'static str, may_use: &'static [&'static str]) -> Arrow {
+    Arrow { folder, may_use: Some(may_use), unsafe_code: false }
+}
+
+const fn with_unsafe(folder: &'static str, may_use: &'static [&'static str]) -> Arrow {
+    Arrow { folder, may_use: Some(may_use), unsafe_code: true }
+}
+
+/// The table, in ARCHITECTURE.md's order.
+const ARROWS: &[Arrow] = &[
+    with_unsafe("tensor", &[]),
+    with_unsafe("kernels", &["tensor"]),
+    with_unsafe("apple", &["tensor"]),
+    safe("graph", &["tensor"]),
+    safe("formats", &["tensor", "graph"]),
+    safe("runtime", &["tensor", "graph"]),
+    with_unsafe("gpu", &["runtime", "graph", "tensor"]),
+    safe("providers", &["runtime", "graph", "formats", "kernels", "apple", "tensor"]),
+    safe("llm", &["runtime", "graph", "formats", "tensor"]),
+    safe("serving", &["llm", "runtime", "formats", "graph", "tensor"]),
+    Arrow { folder: "server", may_use: None, unsafe_code: false },
+    safe("testkit", &["runtime", "graph", "tensor"]),
+];
+
+/// Crates that only some folders may use.
+const ONLY_IN: &[(&str, &[&str])] = &[
+    ("tokio", &["server"]),
+    ("hyper", &["server"]),
+    ("axum", &["server"]),
+    ("tonic", &["server"]),
+    ("wgpu", &["gpu"]),
+];
+
+/// The folder that tests of every crate may use.
+const TEST_ONLY: &str = "testkit";
+
+/// Compares every package with the table.
+pub(crate) fn check(workspace: &Workspace) -> Result<(), String> {
+    let packages = workspace.packages()?;
+    let problems: Vec<String> = packages.iter().flat_map(problems).collect();
+    if problems.is_empty() {
+        println!("{} crates keep to the table", packages.len());
+        return Ok(());
+    }
+    for problem in &problems {
+        println!("{problem}");
+    }
+    Err(format!("{} arrows point the wrong way", problems.len()))
+}
+
+fn problems(package: &Package) -> Vec<String> {
+    let folder = package.folder.as_str();
+    let Some(arrow) = ARROWS.iter().find(|arrow| arrow.folder == folder) else {
+        return vec![format!("crates/{folder}: no row in xtask/src/arrows.rs")];
+    };
+    let mut found = Vec::new();
+    for used in package.dependencies.iter().filter_map(|name| name.strip_prefix("galatea-")) {
+        if used == TEST_ONLY {
+            found.push(format!("crates/{folder}: `testkit` is for [dev-dependencies] only"));
+        } else if arrow.may_use.is_some_and(|allowed| !allowed.contains(&used)) {
+            found.push(format!("crates/{folder}: may not depend on `{used}`"));
+        }
+    }
+    for used in package.dev_dependencies.iter().filter_map(|name| name.strip_prefix("galatea-")) {
+        let allowed = arrow.may_use.is_none_or(|allowed| allowed.contains(&used));
+        if used != TEST_ONLY && !allowed {
+            found.push(format!("crates/{folder}: its tests may not depend on `{used}`"));
+        }
+    }
+    for (name, folders) in ONLY_IN {
+        if package.dependencies.iter().any(|used| used == name) && !folders.contains(&folder) {
+            found.push(format!("crates/{folder}: `{name}` is for {} only", folders.join(", ")));
+        }
+    }
+    if !arrow.unsafe_code && !package.root_source.contains("#![forbid(unsafe_code)]") {
+        found.push(format!("crates/{folder}: the root file lacks #![forbid(unsafe_code)]"));
+    }
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn package(folder: &str, dependencies: &[&str], dev_dependencies: &[&str]) -> Package {
+        let owned = |names: &[&str]| names.iter().map(|&name| name.to_owned()).collect();
+        Package {
+            folder: folder.to_owned(),
+            dependencies: owned(dependencies),
+            dev_dependencies: owned(dev_dependencies),
+            root_source: "#![forbid(unsafe_code)]".to_owned(),
+        }
+    }
+
+    #[test]
+    fn a_downward_arrow_passes() {
+        assert!(
+            problems(&package("graph", &["galatea-tensor", "half"], &["galatea-testkit"]))
+                .is_empty()
+        );
+    }
+
+    #[test]
+    fn an_upward_arrow_is_named() {
+        let found = problems(&package("graph", &["galatea-runtime"], &[]));
+        assert_eq!(found, ["crates/graph: may not depend on `runtime`"]);
+    }
+
+    #[test]
+    fn async_below_the_server_is_named() {
+        let found = problems(&package("serving", &["tokio"], &[]));
+        assert_eq!(found, ["crates/serving: `tokio` is for server only"]);
+    }
+
+    #[test]
+    fn testkit_outside_tests_is_named() {
+        let found = problems(&package("server", &["galatea-testkit"], &[]));
+        assert_eq!(found, ["crates/server: `testkit` is for [dev-dependencies] only"]);
+    }
+
+    #[test]
+    fn a_missing_forbid_is_named() {
+        let mut package = package("graph", &[], &[]);
+        package.root_source.clear();
+        assert_eq!(problems(&package).len(), 1);
+    }
+
+    #[test]
+    fn an_unlisted_crate_is_named() {
+        assert_eq!(problems(&package("extras", &[], &[])).len(), 1);
+    }
+}

@@ -1,0 +1,52 @@
+//! The Python environment under `target/` and the tests that use the stock clients.
+
+use std::fs;
+use std::path::PathBuf;
+use std::process::Command;
+
+use crate::process::{cargo, run};
+use crate::workspace::{Workspace, read};
+
+const REQUIREMENTS: &str = "python/requirements-test.txt";
+
+/// Runs the client tests against the program built in the test profile.
+pub(crate) fn test(workspace: &Workspace) -> Result<(), String> {
+    let python = environment(workspace)?;
+    run(cargo(&workspace.root).args(["build", "--package", "galatea"]))?;
+    let mut command = Command::new(python);
+    command.current_dir(&workspace.root).args(["-m", "pytest", "-q", "python/tests"]);
+    command.env("GALATEA", program(workspace));
+    run(&mut command)
+}
+
+/// Serves the sample repository, sends each model its sample and exits.
+pub(crate) fn quickstart(workspace: &Workspace) -> Result<(), String> {
+    run(cargo(&workspace.root).args(["run", "--package", "galatea", "--", "quickstart", "--once"]))
+}
+
+/// The built program.
+fn program(workspace: &Workspace) -> PathBuf {
+    workspace.target.join("debug").join(format!("galatea{}", std::env::consts::EXE_SUFFIX))
+}
+
+/// The environment's interpreter; makes the environment when its list of packages has changed.
+pub(crate) fn environment(workspace: &Workspace) -> Result<PathBuf, String> {
+    let folder = workspace.target.join("venv");
+    let python = folder.join("bin/python");
+    let wanted = read(&workspace.root.join(REQUIREMENTS))?;
+    let stamp = folder.join("installed.txt");
+    if python.exists() && fs::read_to_string(&stamp).is_ok_and(|installed| installed == wanted) {
+        return Ok(python);
+    }
+    run(Command::new("python3").args(["-m", "venv"]).arg(&folder))?;
+    run(Command::new(&python).current_dir(&workspace.root).args([
+        "-m",
+        "pip",
+        "install",
+        "--quiet",
+        "--requirement",
+        REQUIREMENTS,
+    ]))?;
+    fs::write(&stamp, wanted).map_err(|e| format!("{}: {e}", stamp.display()))?;
+    Ok(python)
+}
