@@ -1,3 +1,30 @@
-//! Operator semantics: definitions, shape inference, reference evaluation, rewrites.
+//! Operator semantics: definitions, shape inference, reference evaluation, rewrites. This crate
+//! knows no device.
+//!
+//! A [`Graph`] is a list of [`Node`]s in topological order over [`ValueId`]s; each node carries its
+//! parsed [`Operator`]. [`ops::FAMILIES`] lists every operator there is; [`infer::facts`] derives
+//! types, shapes and known values; [`evaluate::run`] computes a graph with the reference
+//! evaluation of its operators, the oracle for every execution provider.
 
 #![forbid(unsafe_code)]
+
+mod attribute;
+mod error;
+pub mod evaluate;
+mod fact;
+mod graph;
+pub mod infer;
+mod operator;
+pub mod ops;
+pub mod rewrite;
+
+pub use attribute::{AttributeReader, AttributeValue, Attributes};
+pub use error::{GraphError, GraphErrorKind, NodePlace, OpError};
+pub use fact::{Dim, Fact};
+pub use graph::{Graph, Node, Value, ValueId};
+pub use operator::{Arity, Inputs, OpDef, Operator, ParseContext, onnx_data_type};
+
+/// The ONNX default operator domain.
+pub const ONNX_DOMAIN: &str = "";
+/// The domain of operators that only rewrites produce.
+pub const GALATEA_DOMAIN: &str = "ai.galatea";

@@ -1,5 +1,6 @@
 //! Views share memory and read as NumPy's would.
 
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 use std::sync::Arc;
 
 use galatea_tensor::{ByteString, DataType, HostBuffer, Tensor, with_element};

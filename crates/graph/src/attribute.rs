@@ -1,0 +1,175 @@
+//! Attributes of a node, and a reader that notices what nobody read.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use galatea_tensor::{ByteString, Tensor};
+
+use crate::error::OpError;
+use crate::graph::Graph;
+
+/// The value of an attribute.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub enum AttributeValue {
+    /// One float.
+    Float(f32),
+    /// One integer.
+    Int(i64),
+    /// One byte string.
+    String(ByteString),
+    /// A tensor.
+    Tensor(Tensor),
+    /// A subgraph.
+    Graph(Box<Graph>),
+    /// Floats.
+    Floats(Vec<f32>),
+    /// Integers.
+    Ints(Vec<i64>),
+    /// Byte strings.
+    Strings(Vec<ByteString>),
+}
+
+impl AttributeValue {
+    fn kind(&self) -> &'static str {
+        match self {
+            Self::Float(_) => "FLOAT",
+            Self::Int(_) => "INT",
+            Self::String(_) => "STRING",
+            Self::Tensor(_) => "TENSOR",
+            Self::Graph(_) => "GRAPH",
+            Self::Floats(_) => "FLOATS",
+            Self::Ints(_) => "INTS",
+            Self::Strings(_) => "STRINGS",
+        }
+    }
+}
+
+/// The attributes of a node, by name.
+pub type Attributes = BTreeMap<String, AttributeValue>;
+
+/// Reads attributes and remembers which were read, so that [`AttributeReader::finish`] can refuse
+/// the ones that the operator does not know.
+#[derive(Debug)]
+pub struct AttributeReader<'a> {
+    attributes: &'a Attributes,
+    read: BTreeSet<&'static str>,
+}
+
+macro_rules! getters {
+    ($($(#[$doc:meta])* $name:ident: $variant:ident -> $rust:ty;)*) => {$(
+        $(#[$doc])*
+        ///
+        /// # Errors
+        /// When the attribute has another kind.
+        pub fn $name(&mut self, name: &'static str) -> Result<Option<$rust>, OpError> {
+            self.read.insert(name);
+            match self.attributes.get(name) {
+                None => Ok(None),
+                Some(AttributeValue::$variant(value)) => Ok(Some(value.clone())),
+                Some(other) => Err(OpError::new(format!(
+                    "attribute '{name}' is of kind {}, expected {}",
+                    other.kind(),
+                    stringify!($variant).to_uppercase(),
+                ))),
+            }
+        }
+    )*};
+}
+
+impl<'a> AttributeReader<'a> {
+    /// Starts reading.
+    #[must_use]
+    pub fn new(attributes: &'a Attributes) -> Self {
+        Self { attributes, read: BTreeSet::new() }
+    }
+
+    getters! {
+        /// An integer, if present.
+        int: Int -> i64;
+        /// A float, if present.
+        float: Float -> f32;
+        /// A list of integers, if present.
+        ints: Ints -> Vec<i64>;
+        /// A list of floats, if present.
+        floats: Floats -> Vec<f32>;
+        /// A byte string, if present.
+        bytes: String -> ByteString;
+        /// A list of byte strings, if present.
+        strings: Strings -> Vec<ByteString>;
+        /// A tensor, if present.
+        tensor: Tensor -> Tensor;
+        /// A subgraph, if present.
+        graph: Graph -> Box<Graph>;
+    }
+
+    /// An integer or its default.
+    ///
+    /// # Errors
+    /// When the attribute has another kind.
+    pub fn int_or(&mut self, name: &'static str, default: i64) -> Result<i64, OpError> {
+        Ok(self.int(name)?.unwrap_or(default))
+    }
+
+    /// An integer that stands for a truth value (0 or not).
+    ///
+    /// # Errors
+    /// When the attribute has another kind.
+    pub fn flag(&mut self, name: &'static str, default: bool) -> Result<bool, OpError> {
+        Ok(self.int(name)?.map_or(default, |value| value != 0))
+    }
+
+    /// A float or its default.
+    ///
+    /// # Errors
+    /// When the attribute has another kind.
+    pub fn float_or(&mut self, name: &'static str, default: f32) -> Result<f32, OpError> {
+        Ok(self.float(name)?.unwrap_or(default))
+    }
+
+    /// A text, if present.
+    ///
+    /// # Errors
+    /// When the attribute has another kind or is not UTF-8.
+    pub fn string(&mut self, name: &'static str) -> Result<Option<String>, OpError> {
+        self.bytes(name)?
+            .map(|bytes| {
+                bytes
+                    .as_str()
+                    .map(str::to_owned)
+                    .ok_or_else(|| OpError::new(format!("attribute '{name}' is not valid UTF-8")))
+            })
+            .transpose()
+    }
+
+    /// One of several keywords, as its position in `choices`; absent means `default`.
+    ///
+    /// # Errors
+    /// When the attribute is none of them.
+    pub fn choice(
+        &mut self,
+        name: &'static str,
+        choices: &[&str],
+        default: usize,
+    ) -> Result<usize, OpError> {
+        let Some(found) = self.string(name)? else { return Ok(default) };
+        choices.iter().position(|choice| *choice == found).ok_or_else(|| {
+            OpError::new(format!("attribute '{name}' is '{found}', expected one of {choices:?}"))
+        })
+    }
+
+    /// Declares that an attribute is known and has no effect here.
+    pub fn ignore(&mut self, name: &'static str) {
+        self.read.insert(name);
+    }
+
+    /// Ends reading.
+    ///
+    /// # Errors
+    /// When an attribute was never read: the model says something that would be ignored.
+    pub fn finish(self) -> Result<(), OpError> {
+        match self.attributes.keys().find(|name| !self.read.contains(name.as_str())) {
+            None => Ok(()),
+            Some(name) => Err(OpError::new(format!("unknown attribute '{name}'"))),
+        }
+    }
+}

@@ -1,0 +1,177 @@
+//! What is known about a value before it is computed.
+
+use std::fmt;
+use std::sync::Arc;
+
+use galatea_tensor::{DataType, Tensor};
+
+use crate::error::OpError;
+
+/// The length of an axis.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Dim {
+    /// A number.
+    Known(usize),
+    /// A name that stands for one number throughout a run, such as `batch`.
+    Symbol(Arc<str>),
+    /// Not known before the run.
+    Unknown,
+}
+
+impl Dim {
+    /// The number, if known.
+    #[must_use]
+    pub fn known(&self) -> Option<usize> {
+        match self {
+            Self::Known(len) => Some(*len),
+            _ => None,
+        }
+    }
+
+    /// A named length.
+    #[must_use]
+    pub fn symbol(name: &str) -> Self {
+        Self::Symbol(Arc::from(name))
+    }
+
+    /// Whether both are certainly the same length.
+    #[must_use]
+    pub fn same(&self, other: &Self) -> bool {
+        *self != Self::Unknown && self == other
+    }
+}
+
+impl From<usize> for Dim {
+    fn from(len: usize) -> Self {
+        Self::Known(len)
+    }
+}
+
+impl fmt::Display for Dim {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Known(len) => len.fmt(f),
+            Self::Symbol(name) => name.fmt(f),
+            Self::Unknown => f.write_str("?"),
+        }
+    }
+}
+
+/// Type, shape and, where known, the value.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Fact {
+    /// The element type.
+    pub dtype: DataType,
+    /// The axes; `None` when even their number is unknown.
+    pub shape: Option<Vec<Dim>>,
+    /// The whole value, when it does not depend on the run's inputs.
+    pub value: Option<Tensor>,
+    /// For integer scalars and vectors that describe shapes: each element as a length, so that
+    /// `Shape → Gather → Concat → Reshape` chains keep symbolic lengths.
+    pub elements: Option<Vec<Dim>>,
+}
+
+impl Fact {
+    /// A value of known type and shape.
+    pub fn new(dtype: DataType, shape: Vec<Dim>) -> Self {
+        Self { dtype, shape: Some(shape), value: None, elements: None }
+    }
+
+    /// A value with all axes known.
+    #[must_use]
+    pub fn fixed(dtype: DataType, shape: &[usize]) -> Self {
+        Self::new(dtype, shape.iter().map(|&len| Dim::Known(len)).collect())
+    }
+
+    /// A value of unknown rank.
+    #[must_use]
+    pub fn unranked(dtype: DataType) -> Self {
+        Self { dtype, shape: None, value: None, elements: None }
+    }
+
+    /// A constant.
+    #[must_use]
+    pub fn constant(value: Tensor) -> Self {
+        let fact = Self::fixed(value.dtype(), value.shape());
+        Self { value: Some(value), ..fact }
+    }
+
+    /// The same fact with symbolic elements.
+    #[must_use]
+    pub fn with_elements(self, elements: Option<Vec<Dim>>) -> Self {
+        Self { elements, ..self }
+    }
+
+    /// The elements of an integer scalar or vector as lengths: from the value where it is known,
+    /// else the symbolic ones. Negative numbers read as unknown.
+    #[must_use]
+    pub fn lengths(&self) -> Option<Vec<Dim>> {
+        let Some(value) = &self.value else { return self.elements.clone() };
+        let dim = |n: i64| usize::try_from(n).map_or(Dim::Unknown, Dim::Known);
+        value.to_i64_vec().ok().map(|all| all.into_iter().map(dim).collect())
+    }
+
+    /// The known integers of the value, such as axes or a target shape.
+    #[must_use]
+    pub fn integers(&self) -> Option<Vec<i64>> {
+        self.value.as_ref().and_then(|value| value.to_i64_vec().ok())
+    }
+
+    /// The number of axes, if known.
+    #[must_use]
+    pub fn rank(&self) -> Option<usize> {
+        self.shape.as_ref().map(Vec::len)
+    }
+
+    /// The shape, if every axis is known.
+    #[must_use]
+    pub fn known_shape(&self) -> Option<Vec<usize>> {
+        self.shape.as_ref()?.iter().map(Dim::known).collect()
+    }
+
+    /// The shape under ONNX multidirectional broadcasting of several operands: unknown lengths stay
+    /// unknown unless the other operand decides them.
+    ///
+    /// # Errors
+    /// When two known lengths differ and neither is 1.
+    pub fn broadcast(facts: &[&Self]) -> Result<Option<Vec<Dim>>, OpError> {
+        let mut shape: Vec<Dim> = Vec::new();
+        for fact in facts {
+            let Some(other) = &fact.shape else { return Ok(None) };
+            let rank = shape.len().max(other.len());
+            let pad = |dims: &[Dim]| {
+                let mut all = vec![Dim::Known(1); rank - dims.len()];
+                all.extend_from_slice(dims);
+                all
+            };
+            shape = pad(&shape)
+                .into_iter()
+                .zip(pad(other))
+                .map(|pair| broadcast_dim(&pair.0, &pair.1))
+                .collect::<Result<_, _>>()?;
+        }
+        Ok(Some(shape))
+    }
+}
+
+fn broadcast_dim(a: &Dim, b: &Dim) -> Result<Dim, OpError> {
+    Ok(match (a, b) {
+        (a, b) if a.same(b) => a.clone(),
+        (Dim::Known(1), other) | (other, Dim::Known(1)) => other.clone(),
+        (Dim::Known(a), Dim::Known(b)) => {
+            return Err(OpError::new(format!("lengths {a} and {b} do not broadcast")));
+        }
+        // The unknown one is 1 or equal to the known one; both give the known length.
+        (Dim::Known(len), _) | (_, Dim::Known(len)) => Dim::Known(*len),
+        _ => Dim::Unknown,
+    })
+}
+
+impl fmt::Display for Fact {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.dtype)?;
+        let Some(shape) = &self.shape else { return f.write_str("[...]") };
+        let dims: Vec<_> = shape.iter().map(Dim::to_string).collect();
+        write!(f, "[{}]", dims.join(","))
+    }
+}

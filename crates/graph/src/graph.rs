@@ -1,0 +1,356 @@
+//! Graphs: nodes in topological order over values.
+
+use std::any::Any;
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::sync::Arc;
+
+use galatea_tensor::Tensor;
+
+use crate::attribute::Attributes;
+use crate::error::{GraphError, NodePlace};
+use crate::fact::Fact;
+use crate::operator::Operator;
+
+/// A value of a graph: an input, an initializer or an output of a node.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct ValueId(u32);
+
+impl ValueId {
+    /// The position in [`Graph::values`].
+    #[must_use]
+    pub fn index(self) -> usize {
+        self.0 as usize
+    }
+}
+
+/// What a graph says about a value.
+#[derive(Clone, Debug)]
+pub struct Value {
+    /// The name in the model; unique in the graph.
+    pub name: String,
+    /// Type and shape as the model declares them.
+    pub declared: Option<Fact>,
+    /// The value of an initializer.
+    pub initializer: Option<Tensor>,
+}
+
+/// One application of an operator.
+#[derive(Clone, Debug)]
+pub struct Node {
+    /// The name in the model; may be empty.
+    pub name: String,
+    /// The operator's domain; empty for ONNX's default one.
+    pub domain: String,
+    /// The operator's name.
+    pub op_type: String,
+    /// What it reads; an absent optional input is `None`.
+    pub inputs: Vec<Option<ValueId>>,
+    /// What it writes; an output that nobody wants is `None`.
+    pub outputs: Vec<Option<ValueId>>,
+    /// The parsed operator.
+    pub operator: Arc<dyn Operator>,
+}
+
+impl Node {
+    /// The operator as the type `T`, if it is one.
+    #[must_use]
+    pub fn operator<T: Operator>(&self) -> Option<&T> {
+        let any: &dyn Any = &*self.operator;
+        any.downcast_ref()
+    }
+
+    /// The input at a position, if present.
+    #[must_use]
+    pub fn input(&self, index: usize) -> Option<ValueId> {
+        self.inputs.get(index).copied().flatten()
+    }
+
+    /// The output at a position, if present.
+    #[must_use]
+    pub fn output(&self, index: usize) -> Option<ValueId> {
+        self.outputs.get(index).copied().flatten()
+    }
+
+    /// `Conv`, or `com.acme:Foo` outside the default domain.
+    #[must_use]
+    pub fn operator_name(&self) -> String {
+        if self.domain.is_empty() {
+            self.op_type.clone()
+        } else {
+            format!("{}:{}", self.domain, self.op_type)
+        }
+    }
+}
+
+/// A computation: nodes over values, with named inputs and outputs.
+#[derive(Clone, Debug, Default)]
+pub struct Graph {
+    /// The model's name for it.
+    pub name: String,
+    /// Versions of the operator domains that the model imports.
+    pub opsets: BTreeMap<String, i64>,
+    /// What a run must be given, in order.
+    pub inputs: Vec<ValueId>,
+    /// What a run gives, in order.
+    pub outputs: Vec<ValueId>,
+    /// The nodes; every value is written before it is read.
+    pub nodes: Vec<Node>,
+    values: Vec<Value>,
+    by_name: HashMap<String, ValueId>,
+}
+
+impl Graph {
+    /// A graph without nodes.
+    #[must_use]
+    pub fn new(name: impl Into<String>) -> Self {
+        Self { name: name.into(), ..Self::default() }
+    }
+
+    /// The value with this name, made if there is none.
+    pub fn value_named(&mut self, name: &str) -> ValueId {
+        if let Some(&id) = self.by_name.get(name) {
+            return id;
+        }
+        let id = ValueId(u32::try_from(self.values.len()).unwrap_or(u32::MAX));
+        self.values.push(Value { name: name.to_owned(), declared: None, initializer: None });
+        self.by_name.insert(name.to_owned(), id);
+        id
+    }
+
+    /// A new value whose name starts with `stem` and is not taken.
+    pub fn fresh_value(&mut self, stem: &str) -> ValueId {
+        let mut name = format!("{stem}~{}", self.values.len());
+        while self.by_name.contains_key(&name) {
+            name.push('~');
+        }
+        self.value_named(&name)
+    }
+
+    /// A new initializer.
+    pub fn add_constant(&mut self, stem: &str, tensor: Tensor) -> ValueId {
+        let id = self.fresh_value(stem);
+        self.value_mut(id).initializer = Some(tensor);
+        id
+    }
+
+    /// The value with this name.
+    #[must_use]
+    pub fn find_value(&self, name: &str) -> Option<ValueId> {
+        self.by_name.get(name).copied()
+    }
+
+    /// All values, by [`ValueId::index`].
+    #[must_use]
+    pub fn values(&self) -> &[Value] {
+        &self.values
+    }
+
+    /// What is said about a value.
+    #[must_use]
+    pub fn value(&self, id: ValueId) -> &Value {
+        &self.values[id.index()]
+    }
+
+    /// What is said about a value, writable. Names stay as they are.
+    pub fn value_mut(&mut self, id: ValueId) -> &mut Value {
+        &mut self.values[id.index()]
+    }
+
+    /// The value of an initializer.
+    #[must_use]
+    pub fn constant(&self, id: ValueId) -> Option<&Tensor> {
+        self.value(id).initializer.as_ref()
+    }
+
+    /// Parses and appends a node of an operator in [`crate::ops`].
+    ///
+    /// # Errors
+    /// When the operator is unknown or refuses the attributes.
+    pub fn add_node(
+        &mut self,
+        (domain, op_type): (&str, &str),
+        name: &str,
+        attributes: &Attributes,
+        inputs: Vec<Option<ValueId>>,
+        outputs: Vec<Option<ValueId>>,
+    ) -> Result<(), GraphError> {
+        let opset = self.opsets.get(domain).copied();
+        let arity = (inputs.len(), outputs.len());
+        let operator =
+            crate::ops::parse((domain, op_type), opset, attributes, arity).map_err(|kind| {
+                GraphError {
+                    kind,
+                    node: Some(NodePlace {
+                        index: self.nodes.len(),
+                        name: name.to_owned(),
+                        operator: if domain.is_empty() {
+                            op_type.to_owned()
+                        } else {
+                            format!("{domain}:{op_type}")
+                        },
+                    }),
+                }
+            })?;
+        self.nodes.push(Node {
+            name: name.to_owned(),
+            domain: domain.to_owned(),
+            op_type: op_type.to_owned(),
+            inputs,
+            outputs,
+            operator: Arc::from(operator),
+        });
+        Ok(())
+    }
+
+    /// Where a node stands, for messages.
+    #[must_use]
+    pub fn place(&self, index: usize) -> NodePlace {
+        let node = &self.nodes[index];
+        NodePlace { index, name: node.name.clone(), operator: node.operator_name() }
+    }
+
+    /// For each value, the index of the node that writes it.
+    #[must_use]
+    pub fn producers(&self) -> Vec<Option<usize>> {
+        let mut producers = vec![None; self.values.len()];
+        for (index, node) in self.nodes.iter().enumerate() {
+            for output in node.outputs.iter().flatten() {
+                producers[output.index()] = Some(index);
+            }
+        }
+        producers
+    }
+
+    /// For each value, the indices of the nodes that read it (once per reading position).
+    #[must_use]
+    pub fn consumers(&self) -> Vec<Vec<usize>> {
+        let mut consumers = vec![Vec::new(); self.values.len()];
+        for (index, node) in self.nodes.iter().enumerate() {
+            for input in node.inputs.iter().flatten() {
+                consumers[input.index()].push(index);
+            }
+        }
+        consumers
+    }
+
+    /// Puts the nodes into topological order, keeping their order where it is free.
+    ///
+    /// # Errors
+    /// When a value is written twice, read but never written, or depends on itself.
+    pub fn sort(&mut self) -> Result<(), GraphError> {
+        let mut known: HashSet<ValueId> = self.inputs.iter().copied().collect();
+        known.extend((0..self.values.len()).filter_map(|index| {
+            let id = ValueId(u32::try_from(index).ok()?);
+            self.values[index].initializer.is_some().then_some(id)
+        }));
+        let mut written = HashSet::new();
+        for (index, node) in self.nodes.iter().enumerate() {
+            for output in node.outputs.iter().flatten() {
+                if known.contains(output) || !written.insert(*output) {
+                    return Err(GraphError::structure(format!(
+                        "{} writes '{}', which has a value already",
+                        self.place(index),
+                        self.value(*output).name
+                    )));
+                }
+            }
+        }
+        self.check_written(&known, &written)?;
+        let order = self.topological_order(&known)?;
+        let mut slots: Vec<Option<Node>> =
+            std::mem::take(&mut self.nodes).into_iter().map(Some).collect();
+        self.nodes = order.into_iter().filter_map(|index| slots[index].take()).collect();
+        Ok(())
+    }
+
+    fn check_written(
+        &self,
+        known: &HashSet<ValueId>,
+        written: &HashSet<ValueId>,
+    ) -> Result<(), GraphError> {
+        let exists = |id: &ValueId| known.contains(id) || written.contains(id);
+        for (index, node) in self.nodes.iter().enumerate() {
+            if let Some(missing) = node.inputs.iter().flatten().find(|id| !exists(id)) {
+                return Err(GraphError::structure(format!(
+                    "{} reads '{}', which nothing writes",
+                    self.place(index),
+                    self.value(*missing).name
+                )));
+            }
+        }
+        match self.outputs.iter().find(|id| !exists(id)) {
+            None => Ok(()),
+            Some(missing) => Err(GraphError::structure(format!(
+                "nothing writes the graph's output '{}'",
+                self.value(*missing).name
+            ))),
+        }
+    }
+
+    /// Kahn's algorithm with the lowest ready index first.
+    fn topological_order(&self, known: &HashSet<ValueId>) -> Result<Vec<usize>, GraphError> {
+        let consumers = self.consumers();
+        let mut waiting: Vec<usize> = self
+            .nodes
+            .iter()
+            .map(|node| node.inputs.iter().flatten().filter(|id| !known.contains(id)).count())
+            .collect();
+        let mut ready: std::collections::BTreeSet<usize> =
+            (0..self.nodes.len()).filter(|&index| waiting[index] == 0).collect();
+        let mut order = Vec::with_capacity(self.nodes.len());
+        while let Some(index) = ready.pop_first() {
+            order.push(index);
+            for output in self.nodes[index].outputs.iter().flatten() {
+                for &consumer in &consumers[output.index()] {
+                    waiting[consumer] -= 1;
+                    if waiting[consumer] == 0 {
+                        ready.insert(consumer);
+                    }
+                }
+            }
+        }
+        match (0..self.nodes.len()).find(|&index| waiting[index] > 0) {
+            None => Ok(order),
+            Some(index) => Err(GraphError::structure(format!(
+                "{} depends on its own output",
+                self.place(index)
+            ))),
+        }
+    }
+
+    /// Makes every reader of `old` (and the graph's outputs) read `new`.
+    pub fn replace_uses(&mut self, old: ValueId, new: ValueId) {
+        for node in &mut self.nodes {
+            for input in node.inputs.iter_mut().flatten() {
+                if *input == old {
+                    *input = new;
+                }
+            }
+        }
+        for output in &mut self.outputs {
+            if *output == old {
+                *output = new;
+            }
+        }
+    }
+
+    /// Drops nodes whose outputs nobody needs, and the initializers that only they read.
+    pub fn remove_unused(&mut self) {
+        let mut needed: HashSet<ValueId> = self.outputs.iter().copied().collect();
+        let mut keep = vec![false; self.nodes.len()];
+        for (index, node) in self.nodes.iter().enumerate().rev() {
+            if node.outputs.iter().flatten().any(|id| needed.contains(id)) {
+                keep[index] = true;
+                needed.extend(node.inputs.iter().flatten());
+            }
+        }
+        let mut keep = keep.into_iter();
+        self.nodes.retain(|_| keep.next().unwrap_or(false));
+        for (index, value) in self.values.iter_mut().enumerate() {
+            let id = ValueId(u32::try_from(index).unwrap_or(u32::MAX));
+            if !needed.contains(&id) {
+                value.initializer = None;
+            }
+        }
+    }
+}

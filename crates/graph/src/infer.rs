@@ -1,0 +1,69 @@
+//! Facts about every value of a graph, from facts about its inputs.
+
+use std::collections::HashMap;
+
+use galatea_tensor::Tensor;
+
+use crate::error::GraphError;
+use crate::fact::Fact;
+use crate::graph::{Graph, Node, ValueId};
+use crate::operator::Inputs;
+
+/// Values up to this many elements are computed during inference when all their inputs are known:
+/// enough for every shape computation, too few to cost time.
+const FOLD_ELEMENTS: usize = 1024;
+
+/// Derives a fact for every value that a node writes, an input declares or an initializer gives.
+/// `known` overrides what the graph declares, for example with the concrete shapes of one run.
+///
+/// The result is indexed by [`ValueId::index`]; a value that nothing writes has no fact.
+///
+/// # Errors
+/// When an operator refuses its inputs; the error names the node.
+pub fn facts(
+    graph: &Graph,
+    known: &HashMap<ValueId, Fact>,
+) -> Result<Vec<Option<Fact>>, GraphError> {
+    let mut facts: Vec<Option<Fact>> = graph
+        .values()
+        .iter()
+        .map(|value| value.initializer.as_ref().map(|tensor| Fact::constant(tensor.clone())))
+        .collect();
+    for &input in &graph.inputs {
+        facts[input.index()] =
+            known.get(&input).cloned().or_else(|| graph.value(input).declared.clone());
+    }
+    for (index, node) in graph.nodes.iter().enumerate() {
+        let outputs =
+            infer_node(node, &facts).map_err(|error| GraphError::at(graph.place(index), error))?;
+        for (slot, fact) in node.outputs.iter().zip(outputs) {
+            if let Some(id) = slot {
+                facts[id.index()] = Some(fact);
+            }
+        }
+    }
+    Ok(facts)
+}
+
+/// The facts of one node's outputs.
+fn infer_node(node: &Node, facts: &[Option<Fact>]) -> Result<Vec<Fact>, crate::OpError> {
+    let inputs: Vec<Option<&Fact>> =
+        node.inputs.iter().map(|slot| slot.and_then(|id| facts[id.index()].as_ref())).collect();
+    let mut outputs = node.operator.infer(Inputs::new(&inputs))?;
+    let small = |fact: &Fact| {
+        fact.known_shape().is_some_and(|shape| shape.iter().product::<usize>() <= FOLD_ELEMENTS)
+    };
+    let foldable = node.operator.is_deterministic()
+        && outputs.iter().all(small)
+        && outputs.iter().any(|fact| fact.value.is_none())
+        && node.inputs.iter().zip(&inputs).all(|(slot, fact)| {
+            slot.is_none() || fact.is_some_and(|fact| fact.value.is_some() && small(fact))
+        });
+    if foldable {
+        let values: Vec<Option<&Tensor>> =
+            inputs.iter().map(|fact| fact.and_then(|fact| fact.value.as_ref())).collect();
+        let results = node.operator.reference(Inputs::new(&values))?;
+        outputs = results.into_iter().map(Fact::constant).collect();
+    }
+    Ok(outputs)
+}

@@ -1,0 +1,196 @@
+//! The contract of an operator and the row that registers one.
+
+use std::any::Any;
+use std::fmt;
+
+use galatea_tensor::{DataType, Tensor};
+
+use crate::attribute::{AttributeReader, Attributes};
+use crate::error::OpError;
+use crate::fact::Fact;
+
+/// Inputs of an operator by position, where an optional one may be absent.
+#[derive(Debug)]
+pub struct Inputs<'a, T> {
+    all: &'a [Option<&'a T>],
+}
+
+impl<T> Clone for Inputs<'_, T> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<T> Copy for Inputs<'_, T> {}
+
+impl<'a, T> Inputs<'a, T> {
+    /// Wraps inputs in the operator's order.
+    #[must_use]
+    pub fn new(all: &'a [Option<&'a T>]) -> Self {
+        Self { all }
+    }
+
+    /// How many positions there are, absent ones included.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.all.len()
+    }
+
+    /// Whether there are no positions at all.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.all.is_empty()
+    }
+
+    /// The input at a position.
+    ///
+    /// # Errors
+    /// When it is absent.
+    pub fn required(&self, index: usize) -> Result<&'a T, OpError> {
+        self.optional(index).ok_or_else(|| OpError::new(format!("input {index} is missing")))
+    }
+
+    /// The input at a position, if present.
+    #[must_use]
+    pub fn optional(&self, index: usize) -> Option<&'a T> {
+        self.all.get(index).copied().flatten()
+    }
+
+    /// All inputs of a variadic operator.
+    ///
+    /// # Errors
+    /// When one of them is absent.
+    pub fn all_required(&self) -> Result<Vec<&'a T>, OpError> {
+        (0..self.len()).map(|index| self.required(index)).collect()
+    }
+}
+
+/// What an operator means: its attributes are the fields of the implementing struct.
+///
+/// Downcast with `(operator as &dyn Any).downcast_ref::<Conv>()`, or [`crate::Node::operator`].
+pub trait Operator: Any + fmt::Debug + Send + Sync {
+    /// Type and shape of every output from those of the inputs.
+    ///
+    /// # Errors
+    /// When the inputs cannot be right: a wrong type, rank or length.
+    fn infer(&self, inputs: Inputs<'_, Fact>) -> Result<Vec<Fact>, OpError>;
+
+    /// Computes every output: plain loops, wide accumulators, no cleverness. Inputs may be any
+    /// views; outputs are in the order of the operator's definition.
+    ///
+    /// # Errors
+    /// When the inputs do not fit the operator; never a panic.
+    fn reference(&self, inputs: Inputs<'_, Tensor>) -> Result<Vec<Tensor>, OpError>;
+
+    /// Whether equal inputs always give equal outputs, so that the node may be folded.
+    fn is_deterministic(&self) -> bool {
+        true
+    }
+}
+
+/// How many inputs or outputs an operator has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Arity {
+    /// At least.
+    pub min: usize,
+    /// At most; `usize::MAX` for variadic.
+    pub max: usize,
+}
+
+impl Arity {
+    /// Exactly `n`.
+    #[must_use]
+    pub const fn exactly(n: usize) -> Self {
+        Self { min: n, max: n }
+    }
+
+    /// From `min` to `max`.
+    #[must_use]
+    pub const fn between(min: usize, max: usize) -> Self {
+        Self { min, max }
+    }
+
+    /// `min` or more.
+    #[must_use]
+    pub const fn at_least(min: usize) -> Self {
+        Self { min, max: usize::MAX }
+    }
+
+    /// Whether `n` is allowed.
+    #[must_use]
+    pub fn allows(self, n: usize) -> bool {
+        (self.min..=self.max).contains(&n)
+    }
+}
+
+/// What a node says about itself to the parser of its operator.
+#[derive(Debug)]
+pub struct ParseContext<'a> {
+    /// The attributes; unread ones are an error of the caller.
+    pub attributes: AttributeReader<'a>,
+    /// How many inputs the node has, absent ones included.
+    pub inputs: usize,
+    /// How many outputs the node has, absent ones included.
+    pub outputs: usize,
+    /// The version of the operator's domain that the model imports.
+    pub opset: i64,
+}
+
+impl<'a> ParseContext<'a> {
+    /// The context of a node.
+    #[must_use]
+    pub fn new(attributes: &'a Attributes, inputs: usize, outputs: usize, opset: i64) -> Self {
+        Self { attributes: AttributeReader::new(attributes), inputs, outputs, opset }
+    }
+
+    /// The data type that an attribute names by its ONNX number.
+    ///
+    /// # Errors
+    /// When the attribute is no integer or names a type that is not supported.
+    pub fn data_type(&mut self, name: &'static str) -> Result<Option<DataType>, OpError> {
+        self.attributes.int(name)?.map(onnx_data_type).transpose()
+    }
+}
+
+/// The data type with this number in ONNX's `TensorProto.DataType`.
+///
+/// # Errors
+/// When there is none, or it is not supported.
+pub fn onnx_data_type(number: i64) -> Result<DataType, OpError> {
+    Ok(match number {
+        1 => DataType::Fp32,
+        2 => DataType::Uint8,
+        3 => DataType::Int8,
+        4 => DataType::Uint16,
+        5 => DataType::Int16,
+        6 => DataType::Int32,
+        7 => DataType::Int64,
+        8 => DataType::Bytes,
+        9 => DataType::Bool,
+        10 => DataType::Fp16,
+        11 => DataType::Fp64,
+        12 => DataType::Uint32,
+        13 => DataType::Uint64,
+        16 => DataType::Bf16,
+        other => {
+            return Err(OpError::new(format!("ONNX data type {other} is not supported")));
+        }
+    })
+}
+
+/// One operator from one opset version on: a row of a family's table.
+#[derive(Clone, Copy, Debug)]
+pub struct OpDef {
+    /// The domain; empty for ONNX's default one.
+    pub domain: &'static str,
+    /// The operator's name in its domain.
+    pub name: &'static str,
+    /// The first opset version that this definition is for.
+    pub since: i64,
+    /// How many inputs a node may have.
+    pub inputs: Arity,
+    /// How many outputs a node may have.
+    pub outputs: Arity,
+    /// Reads the attributes; the caller refuses the ones left unread.
+    pub parse: fn(&mut ParseContext<'_>) -> Result<Box<dyn Operator>, OpError>,
+}

@@ -1,0 +1,79 @@
+//! Every operator: one file each, one row each in its family's table.
+
+use crate::attribute::Attributes;
+use crate::error::{GraphErrorKind, OpError};
+use crate::operator::{OpDef, Operator, ParseContext};
+
+/// Every family's table.
+pub const FAMILIES: &[&[OpDef]] = &[];
+
+/// All rows.
+pub fn all() -> impl Iterator<Item = &'static OpDef> {
+    FAMILIES.iter().flat_map(|family| family.iter())
+}
+
+/// The definition that holds for an operator in a version of its domain: the newest one that is not
+/// newer than the version. Without a version (a domain that the model does not import) the newest.
+#[must_use]
+pub fn find(domain: &str, name: &str, opset: Option<i64>) -> Option<&'static OpDef> {
+    all()
+        .filter(|def| def.domain == domain && def.name == name)
+        .filter(|def| opset.is_none_or(|version| def.since <= version))
+        .max_by_key(|def| def.since)
+}
+
+/// Parses the operator of a node.
+///
+/// # Errors
+/// When there is no such operator in this version, the number of inputs or outputs is impossible,
+/// an attribute is refused, or an attribute is unknown to the operator.
+pub fn parse(
+    (domain, name): (&str, &str),
+    opset: Option<i64>,
+    attributes: &Attributes,
+    (inputs, outputs): (usize, usize),
+) -> Result<Box<dyn Operator>, GraphErrorKind> {
+    let Some(def) = find(domain, name, opset) else {
+        return Err(GraphErrorKind::UnknownOperator(unknown(domain, name, opset)));
+    };
+    let check = |what: &str, arity: crate::Arity, found: usize| {
+        if arity.allows(found) {
+            return Ok(());
+        }
+        let bound = if arity.max == usize::MAX {
+            format!("at least {}", arity.min)
+        } else if arity.min == arity.max {
+            arity.min.to_string()
+        } else {
+            format!("{} to {}", arity.min, arity.max)
+        };
+        Err(GraphErrorKind::Operator(OpError::new(format!(
+            "the node has {found} {what}, expected {bound}"
+        ))))
+    };
+    check("inputs", def.inputs, inputs)?;
+    check("outputs", def.outputs, outputs)?;
+    let opset = opset.unwrap_or(def.since);
+    let mut context = ParseContext::new(attributes, inputs, outputs, opset);
+    let operator = (def.parse)(&mut context).map_err(GraphErrorKind::Operator)?;
+    context.attributes.finish().map_err(GraphErrorKind::Operator)?;
+    Ok(operator)
+}
+
+/// Says what was not found and what comes near.
+fn unknown(domain: &str, name: &str, opset: Option<i64>) -> String {
+    let shown = if domain.is_empty() { "ai.onnx" } else { domain };
+    let version = opset.map_or_else(String::new, |version| format!(" version {version}"));
+    let mut text = format!("operator '{name}' of domain '{shown}'{version} is not supported");
+    if let Some(first) =
+        all().filter(|d| d.domain == domain && d.name == name).map(|d| d.since).min()
+    {
+        text.push_str(&format!("; it exists from version {first} on"));
+    } else if let Some(near) =
+        all().find(|def| def.name.eq_ignore_ascii_case(name) || (def.name == name))
+    {
+        let domain = if near.domain.is_empty() { "ai.onnx" } else { near.domain };
+        text.push_str(&format!("; did you mean '{}' of domain '{domain}'?", near.name));
+    }
+    text
+}

@@ -1,0 +1,1 @@
+//! Rules that turn a graph into an equal one that runs faster.
