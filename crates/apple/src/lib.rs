@@ -1,1 +1,18 @@
-//! Thin safe doors to macOS; each has a body off macOS that says Unavailable.
+//! Thin safe doors to macOS; each has a body off macOS that says [`Unavailable`].
+//!
+//! - [`Chip::detect`]: what chip this is and what it can do, by sysctl.
+//! - [`accelerate::sgemm`]: Accelerate's single-precision matrix product.
+//!
+//! The decisions around a foreign call (key names, parsing, argument order, length checks) are
+//! plain code that runs and is tested everywhere; only the call itself is bound to macOS.
+
+pub mod accelerate;
+#[cfg(any(target_os = "macos", test))]
+mod cblas;
+mod chip;
+mod sysctl;
+mod unavailable;
+
+pub use chip::{Chip, Cluster, FEATURES, Feature, FeatureKey, OperatingSystem};
+pub use sysctl::{Live, Recorded, SysctlSource};
+pub use unavailable::Unavailable;

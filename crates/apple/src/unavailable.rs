@@ -1,0 +1,23 @@
+//! The answer of a door that this machine does not have.
+
+/// A door is closed here: not macOS, or a macOS without what the door needs.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{door} is unavailable: {reason}")]
+pub struct Unavailable {
+    /// Which door, as a reader of the documentation would look it up.
+    pub door: &'static str,
+    /// Why it is closed.
+    pub reason: String,
+}
+
+impl Unavailable {
+    pub(crate) fn new(door: &'static str, reason: impl Into<String>) -> Self {
+        Self { door, reason: reason.into() }
+    }
+
+    /// The door needs macOS and this is something else.
+    #[cfg(not(target_os = "macos"))]
+    pub(crate) fn off_macos(door: &'static str) -> Self {
+        Self::new(door, format!("needs macOS, this is {}", std::env::consts::OS))
+    }
+}
