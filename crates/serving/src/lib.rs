@@ -1,3 +1,33 @@
 //! Triton's core without a wire: repository, configuration, schedulers, instances, statistics.
+//!
+//! [`Core`] is the whole of it for a front end: start it on model repositories with a set of backends, ask it for
+//! metadata, configuration, statistics and the index, and hand it requests. A request goes through these stages:
+//!
+//! 1. [`Core::infer`] finds the model version and checks the request against its configuration ([`validate`]).
+//! 2. The [`driver`] thread puts it into the version's scheduler ([`schedule`]), a state machine without thread, lock
+//!    or clock, and hands the batches that the scheduler forms to instances.
+//! 3. The instance's thread gathers the batch's inputs, runs the model and gives every request its share
+//!    ([`batch`]), exactly once, also when the execution panics.
+//! 4. The version's [`statistics`] count it.
 
 #![forbid(unsafe_code)]
+
+pub mod backend;
+pub mod cancel;
+pub mod config;
+pub mod core;
+pub mod driver;
+pub mod error;
+mod payload;
+pub mod request;
+pub mod schedule;
+pub mod statistics;
+
+pub use crate::cancel::CancelToken;
+pub use crate::config::ModelConfig;
+pub use crate::core::{ControlMode, CoreOptions, ShutdownReport};
+pub use crate::error::{Code, Error};
+pub use crate::request::{
+    CorrelationId, InferenceRequest, InferenceResponse, InputData, InputTensor, OutputTensor,
+    ParameterValue, ResponseSink,
+};

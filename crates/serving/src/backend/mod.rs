@@ -1,0 +1,129 @@
+//! The contract between the core and what executes models.
+//!
+//! A [`Backend`] loads a version folder as a [`Model`]; a model makes [`ModelInstance`]s, each with a thread of its
+//! own, which execute [`Payload`]s.
+
+use std::collections::BTreeMap;
+use std::fmt::Debug;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use galatea_tensor::DataType;
+
+use crate::config::ModelConfig;
+use crate::error::Error;
+pub use crate::payload::{ActiveRequest, ExecutionContext, Payload};
+
+/// What a backend is given to load one version of a model.
+#[derive(Clone, Debug)]
+pub struct ModelFiles {
+    /// Model.
+    pub name: String,
+    /// Version.
+    pub version: i64,
+    /// Folder of the model.
+    pub model_dir: PathBuf,
+    /// Folder of the version.
+    pub version_dir: PathBuf,
+    /// Configuration as it stands on disk, with the file name filled in; inputs and outputs may be missing.
+    pub config: Arc<ModelConfig>,
+    /// The server's settings for this backend.
+    pub settings: BTreeMap<String, String>,
+}
+
+impl ModelFiles {
+    /// The configuration's parameter of this name.
+    #[must_use]
+    pub fn parameter(&self, name: &str) -> Option<&str> {
+        self.config.parameters.get(name).map(|parameter| parameter.string_value.as_str())
+    }
+}
+
+/// An input or output that a model has by itself.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ModelTensor {
+    /// Name.
+    pub name: String,
+    /// Element type.
+    pub datatype: DataType,
+    /// Dimensions, the batch dimension included; -1 where any size fits.
+    pub dims: Vec<i64>,
+    /// Whether the model runs without it; inputs only.
+    pub optional: bool,
+}
+
+/// Inputs and outputs that a model has by itself, in its own order.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ModelIo {
+    /// Inputs.
+    pub inputs: Vec<ModelTensor>,
+    /// Outputs.
+    pub outputs: Vec<ModelTensor>,
+}
+
+/// The device that an instance is bound to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PlacementKind {
+    /// The processor.
+    Cpu,
+    /// The GPU of this number.
+    Gpu(u32),
+    /// The model decides.
+    Model,
+}
+
+/// Where an instance runs and what it is called.
+#[derive(Clone, Debug)]
+pub struct Placement {
+    /// Name of the instance.
+    pub name: String,
+    /// Device.
+    pub kind: PlacementKind,
+    /// Configuration of the model, completed and checked.
+    pub config: Arc<ModelConfig>,
+}
+
+/// Loads models of one kind.
+pub trait Backend: Send + Sync + Debug {
+    /// Name in `backend:` of a configuration.
+    fn name(&self) -> &str;
+
+    /// Name in `platform:` of a configuration; empty if the backend has none.
+    fn platform(&self) -> &str {
+        ""
+    }
+
+    /// File in the version folder that holds the model, where the configuration names none.
+    fn default_model_filename(&self) -> &str;
+
+    /// Instances that a group has whose configuration gives no number.
+    fn default_instance_count(&self, _kind: PlacementKind) -> i32 {
+        1
+    }
+
+    /// Loads a version.
+    ///
+    /// # Errors
+    /// When the files cannot be read, or the configuration asks for what the backend cannot do.
+    fn load(&self, files: &ModelFiles) -> Result<Box<dyn Model>, Error>;
+}
+
+/// A loaded version of a model.
+pub trait Model: Send + Sync {
+    /// Inputs and outputs that the model has by itself, to complete and to check the configuration; `None` for models
+    /// that take what the configuration says.
+    fn io(&self) -> Option<&ModelIo>;
+
+    /// Makes an instance.
+    ///
+    /// # Errors
+    /// When the device or the configuration does not permit it.
+    fn instance(&self, placement: &Placement) -> Result<Box<dyn ModelInstance>, Error>;
+}
+
+/// An executor of a model, on its own thread.
+pub trait ModelInstance: Send {
+    /// Executes a batch and answers every request of it. Requests that it leaves unanswered, also by panicking, are
+    /// answered INTERNAL.
+    fn execute(&mut self, payload: Payload);
+}

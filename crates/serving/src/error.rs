@@ -1,0 +1,108 @@
+//! What can go wrong, in Triton's eight codes.
+
+use std::fmt;
+
+/// Kind of an error; front ends map it to HTTP and gRPC statuses.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Code {
+    /// Nothing more is known.
+    Unknown,
+    /// A fault of the server or of the model.
+    Internal,
+    /// The thing asked for does not exist.
+    NotFound,
+    /// The request is wrong.
+    InvalidArg,
+    /// Not now: the model or the server is not ready, or a queue is full.
+    Unavailable,
+    /// The server cannot do this.
+    Unsupported,
+    /// The thing to be made exists.
+    AlreadyExists,
+    /// The request was cancelled.
+    Cancelled,
+}
+
+impl Code {
+    /// The name that Triton puts before a nested text, as in `Invalid argument: …`.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Unknown => "Unknown",
+            Self::Internal => "Internal",
+            Self::NotFound => "Not found",
+            Self::InvalidArg => "Invalid argument",
+            Self::Unavailable => "Unavailable",
+            Self::Unsupported => "Unsupported",
+            Self::AlreadyExists => "Already exists",
+            // Triton has no name for this code and says so.
+            Self::Cancelled => "<invalid code>",
+        }
+    }
+}
+
+/// An error with the text that the user sees.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Error {
+    /// Kind.
+    pub code: Code,
+    /// Text, without the code's name.
+    pub message: String,
+}
+
+impl Error {
+    /// An error of any kind.
+    pub fn new(code: Code, message: impl Into<String>) -> Self {
+        Self { code, message: message.into() }
+    }
+
+    /// The request is wrong.
+    pub fn invalid_arg(message: impl Into<String>) -> Self {
+        Self::new(Code::InvalidArg, message)
+    }
+
+    /// A fault of the server or of the model.
+    pub fn internal(message: impl Into<String>) -> Self {
+        Self::new(Code::Internal, message)
+    }
+
+    /// The thing asked for does not exist.
+    pub fn not_found(message: impl Into<String>) -> Self {
+        Self::new(Code::NotFound, message)
+    }
+
+    /// Not now.
+    pub fn unavailable(message: impl Into<String>) -> Self {
+        Self::new(Code::Unavailable, message)
+    }
+
+    /// The server cannot do this.
+    pub fn unsupported(message: impl Into<String>) -> Self {
+        Self::new(Code::Unsupported, message)
+    }
+
+    /// The request was cancelled.
+    pub fn cancelled(message: impl Into<String>) -> Self {
+        Self::new(Code::Cancelled, message)
+    }
+
+    /// The text with the code's name before it, as it stands inside other texts.
+    #[must_use]
+    pub fn nested(&self) -> String {
+        format!("{}: {}", self.code.name(), self.message)
+    }
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.message)
+    }
+}
+
+impl std::error::Error for Error {}
+
+impl From<galatea_tensor::TensorError> for Error {
+    fn from(error: galatea_tensor::TensorError) -> Self {
+        Self::internal(error.to_string())
+    }
+}

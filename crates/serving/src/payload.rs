@@ -1,0 +1,240 @@
+//! A batch on its way through an instance, and the guarantee that each of its requests is answered exactly once.
+
+use std::fmt;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+use crate::config::ModelConfig;
+use crate::error::Error;
+use crate::request::{InferenceRequest, InferenceResponse, OutputTensor, ResponseSink};
+use crate::statistics::{ComputeTimes, FailureReason, RequestOutcome, StatisticsRecorder};
+
+/// What instances and requests of one model version share.
+#[derive(Debug)]
+pub struct ExecutionContext {
+    /// Model.
+    pub name: String,
+    /// Version.
+    pub version: String,
+    /// Completed configuration.
+    pub config: Arc<ModelConfig>,
+    /// Counters.
+    pub statistics: StatisticsRecorder,
+    /// Requests in the scheduler.
+    pub(crate) pending: AtomicU64,
+    /// Requests accepted and not yet answered.
+    pub(crate) unanswered: AtomicUsize,
+}
+
+impl ExecutionContext {
+    /// Counters at zero.
+    #[must_use]
+    pub fn new(name: &str, version: i64, config: Arc<ModelConfig>) -> Arc<Self> {
+        Arc::new(Self {
+            name: name.to_owned(),
+            version: version.to_string(),
+            config,
+            statistics: StatisticsRecorder::default(),
+            pending: AtomicU64::new(0),
+            unanswered: AtomicUsize::new(0),
+        })
+    }
+
+    /// Requests accepted and not yet answered.
+    #[must_use]
+    pub fn unanswered(&self) -> usize {
+        self.unanswered.load(Ordering::Acquire)
+    }
+}
+
+/// An accepted request. Dropping it unanswered answers INTERNAL.
+pub struct ActiveRequest {
+    /// The request; its inputs are checked.
+    pub request: InferenceRequest,
+    /// Batch items; at least 1.
+    pub batch_size: u64,
+    pub(crate) arrived: Instant,
+    pub(crate) context: Arc<ExecutionContext>,
+    sink: Option<ResponseSink>,
+}
+
+impl ActiveRequest {
+    pub(crate) fn new(
+        request: InferenceRequest,
+        batch_size: u64,
+        context: Arc<ExecutionContext>,
+        sink: ResponseSink,
+    ) -> Self {
+        context.unanswered.fetch_add(1, Ordering::AcqRel);
+        Self { request, batch_size, arrived: Instant::now(), context, sink: Some(sink) }
+    }
+
+    /// Answers with outputs or an error, and consumes the request.
+    pub(crate) fn answer(mut self, result: Result<Vec<OutputTensor>, Error>) {
+        let response = result.map(|outputs| InferenceResponse {
+            model_name: self.context.name.clone(),
+            model_version: self.context.version.clone(),
+            id: self.request.id.clone(),
+            parameters: Vec::new(),
+            outputs,
+            is_final: true,
+        });
+        self.send(response);
+    }
+
+    /// Answers a request that never ran, and counts it.
+    pub(crate) fn fail(self, reason: FailureReason, error: Error) {
+        self.context.statistics.failure(reason, self.arrived.elapsed());
+        self.answer(Err(error));
+    }
+
+    /// Hands out a request that was refused before it was taken: no answer is owed any more.
+    pub(crate) fn refuse(self, error: Error) {
+        self.answer(Err(error));
+    }
+
+    fn send(&mut self, response: Result<InferenceResponse, Error>) {
+        let Some(mut sink) = self.sink.take() else { return };
+        if catch_unwind(AssertUnwindSafe(|| sink(response))).is_err() {
+            tracing::error!(model = %self.context.name, "a receiver of responses panicked");
+        }
+        self.context.unanswered.fetch_sub(1, Ordering::AcqRel);
+    }
+}
+
+impl Drop for ActiveRequest {
+    fn drop(&mut self) {
+        let error =
+            Error::internal(format!("model '{}' did not answer the request", self.context.name));
+        self.send(Err(error));
+    }
+}
+
+impl fmt::Debug for ActiveRequest {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ActiveRequest").field("request", &self.request).finish_non_exhaustive()
+    }
+}
+
+/// A batch to execute. Dropping it without [`complete`](Self::complete) answers INTERNAL to all its requests.
+#[derive(Debug)]
+pub struct Payload {
+    requests: Vec<ActiveRequest>,
+    context: Arc<ExecutionContext>,
+    started: Instant,
+    input_end: Option<Instant>,
+    output_start: Option<Instant>,
+}
+
+impl Payload {
+    pub(crate) fn new(requests: Vec<ActiveRequest>, context: Arc<ExecutionContext>) -> Self {
+        Self { requests, context, started: Instant::now(), input_end: None, output_start: None }
+    }
+
+    /// The requests, in the order of their items in the batch.
+    #[must_use]
+    pub fn requests(&self) -> &[ActiveRequest] {
+        &self.requests
+    }
+
+    /// What the model version's instances share.
+    #[must_use]
+    pub fn context(&self) -> &Arc<ExecutionContext> {
+        &self.context
+    }
+
+    /// Items of all requests together.
+    #[must_use]
+    pub fn batch_size(&self) -> u64 {
+        self.requests.iter().map(|request| request.batch_size).sum()
+    }
+
+    /// The execution begins now; the wait in the queue ends.
+    pub(crate) fn mark_started(&mut self) {
+        self.started = Instant::now();
+    }
+
+    /// The inputs are ready; the model runs from now on.
+    pub fn mark_inputs_ready(&mut self) {
+        self.input_end = Some(Instant::now());
+    }
+
+    /// The model has run; outputs are given to the requests from now on.
+    pub fn mark_model_done(&mut self) {
+        self.output_start = Some(Instant::now());
+    }
+
+    /// Answers every request with the result at its position and counts the execution. Requests beyond the results
+    /// are answered INTERNAL.
+    pub fn complete(mut self, results: Vec<Result<Vec<OutputTensor>, Error>>) {
+        self.finish(results);
+    }
+
+    /// Answers every request with the same error.
+    pub fn fail(self, error: &Error) {
+        let results = self.requests.iter().map(|_| Err(error.clone())).collect();
+        self.complete(results);
+    }
+
+    fn times(&self, end: Instant) -> ComputeTimes {
+        let input_end = self.input_end.unwrap_or(self.started);
+        let output_start = self.output_start.unwrap_or(end);
+        ComputeTimes {
+            input: input_end.saturating_duration_since(self.started),
+            infer: output_start.saturating_duration_since(input_end),
+            output: end.saturating_duration_since(output_start),
+        }
+    }
+
+    fn finish(&mut self, results: Vec<Result<Vec<OutputTensor>, Error>>) {
+        let requests = std::mem::take(&mut self.requests);
+        if requests.is_empty() {
+            return;
+        }
+        let end = Instant::now();
+        let mut results = results.into_iter();
+        let answers: Vec<_> = requests
+            .into_iter()
+            .map(|request| {
+                let missing = || {
+                    Err(Error::internal(format!("model '{}' gave no result", self.context.name)))
+                };
+                let result = results.next().unwrap_or_else(missing);
+                (request, result)
+            })
+            .collect();
+        let outcomes: Vec<RequestOutcome> = answers
+            .iter()
+            .map(|(request, result)| RequestOutcome {
+                success: result.is_ok(),
+                batch_size: request.batch_size,
+                queue: self.started.saturating_duration_since(request.arrived),
+                total: end.saturating_duration_since(request.arrived),
+            })
+            .collect();
+        // Counted before the answers leave, so that a client that asks right after its answer finds it counted.
+        self.context.statistics.execution(self.times(end), &outcomes, now_ms());
+        for (request, result) in answers {
+            request.answer(result);
+        }
+    }
+}
+
+impl Drop for Payload {
+    fn drop(&mut self) {
+        if self.requests.is_empty() {
+            return;
+        }
+        let why = if std::thread::panicking() { "panicked" } else { "ended without an answer" };
+        let text = format!("the execution of model '{}' {why}", self.context.name);
+        let results = self.requests.iter().map(|_| Err(Error::internal(text.clone()))).collect();
+        self.finish(results);
+    }
+}
+
+fn now_ms() -> u64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or(Duration::ZERO);
+    u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
+}

@@ -1,0 +1,132 @@
+//! Requests and responses, as front ends make and read them.
+
+use std::fmt;
+
+use bytes::Bytes;
+use galatea_tensor::{DataType, Tensor};
+
+use crate::cancel::CancelToken;
+use crate::error::Error;
+
+/// Value of a request or response parameter.
+#[derive(Clone, Debug, PartialEq)]
+pub enum ParameterValue {
+    /// `true` or `false`.
+    Bool(bool),
+    /// A signed integer.
+    Int(i64),
+    /// An unsigned integer.
+    Uint(u64),
+    /// A real number.
+    Double(f64),
+    /// A text.
+    String(String),
+}
+
+/// Values of an input.
+#[derive(Clone, Debug)]
+pub enum InputData {
+    /// The bytes of the wire: little-endian elements in row-major order; BYTES elements each with a 4-byte
+    /// little-endian length before them. The buffer is shared with the socket's, not copied.
+    Raw(Bytes),
+    /// A tensor; its shape must be that of the input.
+    Tensor(Tensor),
+}
+
+/// An input of a request. `shape` holds the batch dimension where the model batches.
+#[derive(Clone, Debug)]
+pub struct InputTensor {
+    /// Name in the model's configuration.
+    pub name: String,
+    /// Element type that the client gives.
+    pub datatype: DataType,
+    /// Shape that the client gives; any integer may come from the wire.
+    pub shape: Vec<i64>,
+    /// Values.
+    pub data: InputData,
+}
+
+/// To which sequence a request belongs.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub enum CorrelationId {
+    /// To none.
+    #[default]
+    None,
+    /// A numbered sequence; 0 is none.
+    Uint(u64),
+    /// A named sequence; the empty name is none.
+    String(String),
+}
+
+/// One inference asked for.
+#[derive(Clone, Debug, Default)]
+pub struct InferenceRequest {
+    /// Model.
+    pub model_name: String,
+    /// Version in digits; empty for the latest one that is ready.
+    pub model_version: String,
+    /// The client's id of the request, given back in the response; may be empty.
+    pub id: String,
+    /// Inputs in order of arrival.
+    pub inputs: Vec<InputTensor>,
+    /// Outputs wanted; empty for all.
+    pub requested_outputs: Vec<String>,
+    /// Free parameters for the backend.
+    pub parameters: Vec<(String, ParameterValue)>,
+    /// Priority level: 1 is the most urgent, 0 the model's default.
+    pub priority: u64,
+    /// Longest wait in the queue in microseconds where the model's queue policy lets requests say so; 0 for none.
+    pub timeout_us: u64,
+    /// Sequence.
+    pub correlation: CorrelationId,
+    /// First request of its sequence.
+    pub sequence_start: bool,
+    /// Last request of its sequence.
+    pub sequence_end: bool,
+    /// Cancellation by the client.
+    pub cancel: CancelToken,
+}
+
+/// An output of a response; data type and shape are the tensor's.
+#[derive(Clone, Debug)]
+pub struct OutputTensor {
+    /// Name in the model's configuration.
+    pub name: String,
+    /// Values, with the batch dimension where the model batches.
+    pub tensor: Tensor,
+}
+
+/// One answer.
+#[derive(Clone, Debug)]
+pub struct InferenceResponse {
+    /// Model.
+    pub model_name: String,
+    /// Version that answered.
+    pub model_version: String,
+    /// Id of the request.
+    pub id: String,
+    /// Free parameters from the backend.
+    pub parameters: Vec<(String, ParameterValue)>,
+    /// Outputs in the order of the model's configuration.
+    pub outputs: Vec<OutputTensor>,
+    /// Whether the request has no further response.
+    pub is_final: bool,
+}
+
+/// Receives the answers of one request, on an instance's thread: exactly one call for models that are not decoupled.
+/// A sink must not block.
+pub type ResponseSink = Box<dyn FnMut(Result<InferenceResponse, Error>) + Send>;
+
+/// Words before texts about a request, which name it to its sender.
+pub(crate) fn request_prefix(id: &str) -> RequestPrefix<'_> {
+    RequestPrefix(id)
+}
+
+pub(crate) struct RequestPrefix<'a>(&'a str);
+
+impl fmt::Display for RequestPrefix<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let id = if self.0.is_empty() { "<id_unknown>" } else { self.0 };
+        write!(f, "[request id: {id}] ")
+    }
+}

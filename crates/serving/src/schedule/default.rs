@@ -1,0 +1,53 @@
+//! The scheduler of models that ask for none: each request is an execution of its own, in order of arrival.
+
+use std::collections::VecDeque;
+
+use super::{Decision, Nanos, Refusal, Scheduler, Ticket};
+
+/// First come, first served, one at a time. Priorities and timeouts have no effect.
+#[derive(Debug, Default)]
+pub struct DefaultScheduler {
+    waiting: VecDeque<u64>,
+}
+
+impl Scheduler for DefaultScheduler {
+    fn enqueue(&mut self, ticket: Ticket, _now: Nanos) -> Result<(), Refusal> {
+        self.waiting.push_back(ticket.id);
+        Ok(())
+    }
+
+    fn poll(&mut self, _now: Nanos, free_instances: usize) -> Decision {
+        if free_instances == 0 {
+            return Decision::Idle;
+        }
+        self.waiting.pop_front().map_or(Decision::Idle, |id| Decision::Dispatch(vec![id]))
+    }
+
+    fn cancel(&mut self, id: u64) -> bool {
+        let found = self.waiting.iter().position(|&waiting| waiting == id);
+        found.is_some_and(|at| self.waiting.remove(at).is_some())
+    }
+
+    fn pending(&self) -> usize {
+        self.waiting.len()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn requests_run_alone_in_order_when_an_instance_is_free() {
+        let mut scheduler = DefaultScheduler::default();
+        for id in 0..3 {
+            scheduler.enqueue(Ticket { id, batch_size: 1, ..Ticket::default() }, 0).unwrap();
+        }
+        assert_eq!(scheduler.poll(0, 0), Decision::Idle);
+        assert!(scheduler.cancel(1));
+        assert!(!scheduler.cancel(1));
+        assert_eq!(scheduler.poll(0, 1), Decision::Dispatch(vec![0]));
+        assert_eq!(scheduler.poll(0, 1), Decision::Dispatch(vec![2]));
+        assert_eq!((scheduler.poll(0, 1), scheduler.pending()), (Decision::Idle, 0));
+    }
+}

@@ -1,0 +1,170 @@
+//! The dynamic batcher: requests that wait together run together.
+
+use super::queue::{PriorityQueue, Queued};
+use super::{Decision, Nanos, Refusal, Scheduler, Ticket};
+use crate::config::inference::ModelDynamicBatching;
+
+/// Settings of the dynamic batcher.
+#[derive(Clone, Debug, Default)]
+pub struct DynamicOptions {
+    /// Largest batch; 1 for models that do not batch.
+    pub max_batch_size: u64,
+    /// Sizes at which a batch is sent without waiting for more, ascending.
+    pub preferred: Vec<u64>,
+    /// How long the oldest request of a batch may wait for company.
+    pub max_delay: Nanos,
+    /// Levels, their policies and the default level.
+    pub queue: ModelDynamicBatching,
+    /// Holds everything back until so many requests wait, once; 0 for never.
+    pub hold_until: usize,
+}
+
+impl DynamicOptions {
+    /// Reads the settings; `max_batch_size` is the model's, 0 if it does not batch.
+    #[must_use]
+    pub fn from_config(batching: &ModelDynamicBatching, max_batch_size: i32) -> Self {
+        let max_batch_size = u64::try_from(max_batch_size).unwrap_or(0).max(1);
+        let mut preferred: Vec<u64> = batching
+            .preferred_batch_size
+            .iter()
+            .filter_map(|&size| u64::try_from(size).ok())
+            .collect();
+        if preferred.is_empty() {
+            preferred.push(max_batch_size);
+        }
+        preferred.sort_unstable();
+        Self {
+            max_batch_size,
+            preferred,
+            max_delay: batching.max_queue_delay_microseconds.saturating_mul(1000),
+            queue: batching.clone(),
+            hold_until: 0,
+        }
+    }
+}
+
+/// State of the dynamic batcher.
+#[derive(Debug)]
+pub struct DynamicScheduler {
+    max_batch_size: u64,
+    preferred: Vec<u64>,
+    largest_preferred: u64,
+    max_delay: Nanos,
+    hold_until: usize,
+    queue: PriorityQueue,
+}
+
+/// The requests at the head of the queue that fit one batch.
+#[derive(Debug, Default)]
+struct Head {
+    count: usize,
+    size: u64,
+    /// Requests up to the last point at which the size was a preferred one, or at which going on would pass the
+    /// largest.
+    best_count: usize,
+    /// The batch can take nothing more: the next request does not fit.
+    closed: bool,
+    oldest: Option<Nanos>,
+    next_deadline: Option<Nanos>,
+}
+
+impl DynamicScheduler {
+    /// An empty queue.
+    #[must_use]
+    pub fn new(options: DynamicOptions) -> Self {
+        Self {
+            max_batch_size: options.max_batch_size,
+            largest_preferred: options.preferred.last().copied().unwrap_or(options.max_batch_size),
+            preferred: options.preferred,
+            max_delay: options.max_delay,
+            hold_until: options.hold_until,
+            queue: PriorityQueue::from_config(&options.queue),
+        }
+    }
+
+    fn head(&self) -> Head {
+        let mut head = Head::default();
+        let mut first: Option<&Queued> = None;
+        for queued in self.queue.iter() {
+            let size = queued.ticket.batch_size;
+            if let Some(first) = first {
+                if head.size + size > self.largest_preferred && head.best_count == 0 {
+                    head.best_count = head.count;
+                }
+                if head.size + size > self.max_batch_size || queued.ticket.key != first.ticket.key {
+                    head.closed = true;
+                    break;
+                }
+            }
+            first = first.or(Some(queued));
+            head.count += 1;
+            head.size += size;
+            head.oldest =
+                Some(head.oldest.map_or(queued.enqueued, |oldest| oldest.min(queued.enqueued)));
+            head.next_deadline = earlier(head.next_deadline, queued.deadline);
+            if self.preferred.contains(&head.size) {
+                head.best_count = head.count;
+            }
+        }
+        head
+    }
+
+    /// Applies timeouts to the requests that the next batch would reach. Requests further back are looked at when
+    /// their turn comes, as Triton does.
+    fn expire(&mut self, now: Nanos) -> Vec<u64> {
+        let limit = self.max_batch_size;
+        let mut size = 0;
+        self.queue.expire(now, |queued| {
+            let reached = size == 0 || size + queued.ticket.batch_size <= limit;
+            size += queued.ticket.batch_size;
+            reached && size < limit
+        })
+    }
+}
+
+fn earlier(a: Option<Nanos>, b: Option<Nanos>) -> Option<Nanos> {
+    match (a, b) {
+        (Some(a), Some(b)) => Some(a.min(b)),
+        (one, other) => one.or(other),
+    }
+}
+
+impl Scheduler for DynamicScheduler {
+    fn enqueue(&mut self, ticket: Ticket, now: Nanos) -> Result<(), Refusal> {
+        self.queue.push(ticket, now)
+    }
+
+    fn poll(&mut self, now: Nanos, free_instances: usize) -> Decision {
+        let expired = self.expire(now);
+        if !expired.is_empty() {
+            return Decision::Expire(expired);
+        }
+        if free_instances == 0 || self.queue.len() < self.hold_until {
+            return Decision::Idle;
+        }
+        self.hold_until = 0;
+        let head = self.head();
+        let Some(oldest) = head.oldest else { return Decision::Idle };
+        let due = oldest.saturating_add(self.max_delay);
+        let overdue = self.max_delay > 0 && now >= due;
+        if head.best_count > 0 && !overdue {
+            return Decision::Dispatch(self.queue.take(head.best_count));
+        }
+        if head.closed || head.size >= self.largest_preferred || overdue || self.max_delay == 0 {
+            return Decision::Dispatch(self.queue.take(head.count));
+        }
+        Decision::WaitUntil(head.next_deadline.map_or(due, |deadline| due.min(deadline)))
+    }
+
+    fn cancel(&mut self, id: u64) -> bool {
+        self.queue.remove(id)
+    }
+
+    fn pending(&self) -> usize {
+        self.queue.len()
+    }
+}
+
+#[cfg(test)]
+#[path = "dynamic_tests.rs"]
+mod tests;

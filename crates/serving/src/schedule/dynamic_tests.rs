@@ -1,0 +1,367 @@
+use proptest::prelude::*;
+
+use super::*;
+use crate::config::inference::ModelQueuePolicy;
+use crate::schedule::BatchKey;
+
+const MS: Nanos = 1_000_000;
+
+fn scheduler(max_batch_size: i32, batching: &ModelDynamicBatching) -> DynamicScheduler {
+    DynamicScheduler::new(DynamicOptions::from_config(batching, max_batch_size))
+}
+
+fn ticket(id: u64, batch_size: u64) -> Ticket {
+    Ticket { id, batch_size, ..Ticket::default() }
+}
+
+fn push(scheduler: &mut DynamicScheduler, ids: std::ops::Range<u64>, now: Nanos) {
+    for id in ids {
+        scheduler.enqueue(ticket(id, 1), now).unwrap();
+    }
+}
+
+fn batching(preferred: &[i32], delay_us: u64) -> ModelDynamicBatching {
+    ModelDynamicBatching {
+        preferred_batch_size: preferred.to_vec(),
+        max_queue_delay_microseconds: delay_us,
+        ..ModelDynamicBatching::default()
+    }
+}
+
+#[test]
+fn without_a_delay_all_that_waits_goes_out_up_to_the_limit() {
+    let mut scheduler = scheduler(8, &batching(&[], 0));
+    push(&mut scheduler, 0..11, 0);
+    assert_eq!(scheduler.poll(0, 0), Decision::Idle);
+    assert_eq!(scheduler.poll(0, 1), Decision::Dispatch((0..8).collect()));
+    assert_eq!(scheduler.poll(0, 1), Decision::Dispatch((8..11).collect()));
+    assert_eq!(scheduler.poll(0, 1), Decision::Idle);
+}
+
+#[test]
+fn a_preferred_size_goes_at_once_and_the_rest_waits_for_its_delay() {
+    let mut scheduler = scheduler(8, &batching(&[4], 400_000));
+    push(&mut scheduler, 0..3, 0);
+    assert_eq!(scheduler.poll(10 * MS, 1), Decision::WaitUntil(400 * MS));
+    push(&mut scheduler, 3..5, 20 * MS);
+    assert_eq!(scheduler.poll(20 * MS, 1), Decision::Dispatch((0..4).collect()));
+    assert_eq!(scheduler.poll(20 * MS, 1), Decision::WaitUntil(420 * MS));
+    assert_eq!(scheduler.poll(420 * MS, 1), Decision::Dispatch(vec![4]));
+}
+
+#[test]
+fn after_the_delay_a_batch_takes_all_that_fits() {
+    let mut scheduler = scheduler(8, &batching(&[4], 1000));
+    push(&mut scheduler, 0..6, 0);
+    assert_eq!(scheduler.poll(MS, 1), Decision::Dispatch((0..6).collect()));
+}
+
+#[test]
+fn other_shapes_close_the_batch_even_before_its_delay() {
+    let mut scheduler = scheduler(8, &batching(&[8], 1_000_000));
+    push(&mut scheduler, 0..2, 0);
+    let other = Ticket { key: BatchKey(vec![7]), ..ticket(2, 1) };
+    scheduler.enqueue(other, 0).unwrap();
+    assert_eq!(scheduler.poll(0, 1), Decision::Dispatch(vec![0, 1]));
+    assert_eq!(scheduler.poll(0, 1), Decision::WaitUntil(1000 * MS));
+}
+
+#[test]
+fn a_request_is_never_split_and_one_beyond_the_preferred_sizes_runs() {
+    let mut scheduler = scheduler(8, &batching(&[2], 1_000_000));
+    scheduler.enqueue(ticket(0, 5), 0).unwrap();
+    scheduler.enqueue(ticket(1, 5), 0).unwrap();
+    assert_eq!(scheduler.poll(0, 1), Decision::Dispatch(vec![0]));
+    assert_eq!(scheduler.poll(0, 1), Decision::Dispatch(vec![1]));
+}
+
+fn with_policy(policy: ModelQueuePolicy) -> ModelDynamicBatching {
+    ModelDynamicBatching { default_queue_policy: Some(policy), ..ModelDynamicBatching::default() }
+}
+
+#[test]
+fn a_full_queue_refuses() {
+    let policy = ModelQueuePolicy { max_queue_size: 3, ..ModelQueuePolicy::default() };
+    let mut scheduler = scheduler(1, &with_policy(policy));
+    push(&mut scheduler, 0..3, 0);
+    assert_eq!(scheduler.enqueue(ticket(3, 1), 0), Err(Refusal::QueueFull));
+    assert_eq!(scheduler.poll(0, 1), Decision::Dispatch(vec![0]));
+    assert_eq!(scheduler.enqueue(ticket(4, 1), 0), Ok(()));
+}
+
+#[test]
+fn a_request_can_shorten_its_wait_only_where_there_is_one() {
+    let wish = |id| Ticket { timeout_us: 50_000, ..ticket(id, 1) };
+    for (default_us, allow, expected) in
+        [(10_000_000, true, 50), (10_000_000, false, 10_000), (20_000, true, 20)]
+    {
+        let policy = ModelQueuePolicy {
+            default_timeout_microseconds: default_us,
+            allow_timeout_override: allow,
+            ..ModelQueuePolicy::default()
+        };
+        let mut scheduler = scheduler(1, &with_policy(policy));
+        scheduler.enqueue(wish(1), 0).unwrap();
+        assert_eq!(scheduler.poll(expected * MS - 1, 0), Decision::Idle);
+        assert_eq!(scheduler.poll(expected * MS, 0), Decision::Expire(vec![1]));
+    }
+    let policy = ModelQueuePolicy { allow_timeout_override: true, ..ModelQueuePolicy::default() };
+    let mut scheduler = scheduler(1, &with_policy(policy));
+    scheduler.enqueue(wish(1), 0).unwrap();
+    assert_eq!(scheduler.poll(Nanos::MAX, 0), Decision::Idle);
+}
+
+#[test]
+fn an_expired_request_may_stay_behind_the_others_of_its_level() {
+    let policy = ModelQueuePolicy {
+        timeout_action: 1,
+        default_timeout_microseconds: 10_000_000,
+        allow_timeout_override: true,
+        ..ModelQueuePolicy::default()
+    };
+    let mut scheduler = scheduler(1, &with_policy(policy));
+    scheduler.enqueue(Ticket { timeout_us: 1000, ..ticket(0, 1) }, 0).unwrap();
+    scheduler.enqueue(ticket(1, 1), 0).unwrap();
+    assert_eq!(scheduler.poll(2 * MS, 1), Decision::Dispatch(vec![1]));
+    assert_eq!(scheduler.poll(u64::MAX / 2, 1), Decision::Dispatch(vec![0]));
+}
+
+#[test]
+fn priorities_may_be_as_many_as_numbers_and_unknown_ones_mean_the_default() {
+    let levels = ModelDynamicBatching {
+        priority_levels: u64::MAX,
+        default_priority_level: 2,
+        ..ModelDynamicBatching::default()
+    };
+    let mut scheduler = scheduler(1, &levels);
+    for (id, priority) in [(0, u64::MAX), (1, 0), (2, 3), (3, 1)] {
+        scheduler.enqueue(Ticket { priority, ..ticket(id, 1) }, 0).unwrap();
+    }
+    let order: Vec<Decision> = (0..4).map(|_| scheduler.poll(0, 1)).collect();
+    assert_eq!(order, [3, 1, 2, 0].map(|id| Decision::Dispatch(vec![id])));
+}
+
+#[test]
+fn a_wait_for_company_ends_at_the_first_timeout() {
+    let policy =
+        ModelQueuePolicy { default_timeout_microseconds: 3000, ..ModelQueuePolicy::default() };
+    let batching =
+        ModelDynamicBatching { max_queue_delay_microseconds: 9000, ..with_policy(policy) };
+    let mut scheduler = scheduler(4, &batching);
+    push(&mut scheduler, 0..1, MS);
+    assert_eq!(scheduler.poll(MS, 1), Decision::WaitUntil(4 * MS));
+    assert_eq!(scheduler.poll(4 * MS, 1), Decision::Expire(vec![0]));
+}
+
+#[derive(Clone, Debug)]
+struct Arrival {
+    gap: Nanos,
+    batch_size: u64,
+    key: i64,
+    priority: u64,
+    timeout_us: u64,
+    cancelled_after: Option<Nanos>,
+}
+
+fn arrival(max_batch: u64) -> impl Strategy<Value = Arrival> {
+    let cancel = prop_oneof![4 => Just(None), 1 => (0..5 * MS).prop_map(Some)];
+    (0..3 * MS, 1..=max_batch, 0..2_i64, 0..4_u64, 0..3000_u64, cancel).prop_map(
+        |(gap, batch_size, key, priority, timeout_us, cancelled_after)| Arrival {
+            gap,
+            batch_size,
+            key,
+            priority,
+            timeout_us,
+            cancelled_after,
+        },
+    )
+}
+
+#[derive(Clone, Debug)]
+struct Setup {
+    max_batch: u64,
+    batching: ModelDynamicBatching,
+    instances: usize,
+    run_time: Nanos,
+    arrivals: Vec<Arrival>,
+}
+
+fn setup() -> impl Strategy<Value = Setup> {
+    (1..9_u64).prop_flat_map(|max_batch| {
+        let top = i32::try_from(max_batch).unwrap();
+        let policy = (0..2_i32, 0..6000_u64, any::<bool>(), 0..6_u32).prop_map(
+            |(action, timeout, allow, size)| ModelQueuePolicy {
+                timeout_action: action,
+                default_timeout_microseconds: timeout,
+                allow_timeout_override: allow,
+                max_queue_size: size,
+            },
+        );
+        let batching = (
+            proptest::collection::vec(1..=top, 0..3),
+            prop_oneof![Just(0), 1..5000_u64],
+            0..4_u64,
+            prop_oneof![Just(None), policy.prop_map(Some)],
+        )
+            .prop_map(|(preferred, delay, levels, policy)| ModelDynamicBatching {
+                preferred_batch_size: preferred,
+                max_queue_delay_microseconds: delay,
+                priority_levels: levels,
+                default_priority_level: levels.min(1),
+                default_queue_policy: policy,
+                ..ModelDynamicBatching::default()
+            });
+        let arrivals = proptest::collection::vec(arrival(max_batch), 1..60);
+        (batching, 1..4_usize, 1..4 * MS, arrivals).prop_map(
+            move |(batching, instances, run_time, arrivals)| Setup {
+                max_batch,
+                batching,
+                instances,
+                run_time,
+                arrivals,
+            },
+        )
+    })
+}
+
+/// Runs a scheduler under simulated time and checks everything that must always hold.
+struct Simulation<'a> {
+    setup: &'a Setup,
+    scheduler: DynamicScheduler,
+    tickets: Vec<(Ticket, Nanos)>,
+    answered: Vec<Option<&'static str>>,
+    busy_until: Vec<Nanos>,
+    started: Vec<u64>,
+    /// Since when an instance has been free without a break.
+    free_since: Nanos,
+}
+
+impl Simulation<'_> {
+    fn answer(&mut self, id: u64, how: &'static str) {
+        let slot = &mut self.answered[usize::try_from(id).unwrap()];
+        assert_eq!(*slot, None, "request {id} answered twice");
+        *slot = Some(how);
+    }
+
+    fn settle(&mut self, now: Nanos) -> Option<Nanos> {
+        loop {
+            let free = self.busy_until.iter().filter(|&&until| until <= now).count();
+            match self.scheduler.poll(now, free) {
+                Decision::Dispatch(ids) => self.dispatch(&ids, now, free),
+                Decision::Expire(ids) => {
+                    for id in ids {
+                        let (_, enqueued) = self.tickets[usize::try_from(id).unwrap()];
+                        assert!(now > enqueued, "request {id} expired at once");
+                        self.answer(id, "expired");
+                    }
+                }
+                Decision::WaitUntil(until) => {
+                    assert!(until > now && free > 0);
+                    self.check_waits(now);
+                    return Some(until);
+                }
+                Decision::Idle => {
+                    if free > 0 {
+                        assert_eq!(
+                            self.scheduler.pending(),
+                            0,
+                            "work and a free instance, but no plan"
+                        );
+                    }
+                    return None;
+                }
+            }
+        }
+    }
+
+    fn check_waits(&self, now: Nanos) {
+        let delay = self.setup.batching.max_queue_delay_microseconds * 1000;
+        for (ticket, enqueued) in &self.tickets {
+            let waits = self.answered[usize::try_from(ticket.id).unwrap()].is_none();
+            assert!(!waits || now < enqueued + delay, "request {} waits past the delay", ticket.id);
+        }
+    }
+
+    fn dispatch(&mut self, ids: &[u64], now: Nanos, free: usize) {
+        assert!(free > 0 && !ids.is_empty());
+        let tickets: Vec<Ticket> =
+            ids.iter().map(|&id| self.tickets[usize::try_from(id).unwrap()].0.clone()).collect();
+        let size: u64 = tickets.iter().map(|ticket| ticket.batch_size).sum();
+        assert!(size <= self.setup.max_batch, "batch of {size}");
+        assert!(tickets.iter().all(|ticket| ticket.key == tickets[0].key));
+        for &id in ids {
+            self.answer(id, "ran");
+            self.started.push(id);
+        }
+        let instance = self.busy_until.iter_mut().find(|until| **until <= now).unwrap();
+        *instance = now + self.setup.run_time;
+    }
+
+    fn step_to(&mut self, target: Nanos, mut now: Nanos) {
+        loop {
+            let wake = self.settle(now);
+            let done = self.busy_until.iter().copied().filter(|&until| until > now).min();
+            match [wake, done].into_iter().flatten().min() {
+                Some(next) if next <= target => now = next,
+                _ => break,
+            }
+        }
+        self.free_since = now;
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(400))]
+
+    #[test]
+    fn nothing_is_lost_or_answered_twice_and_no_limit_is_passed(setup in setup()) {
+        let options = DynamicOptions::from_config(&setup.batching, i32::try_from(setup.max_batch).unwrap());
+        let mut run = Simulation {
+            setup: &setup,
+            scheduler: DynamicScheduler::new(options),
+            tickets: Vec::new(),
+            answered: Vec::new(),
+            busy_until: vec![0; setup.instances],
+            started: Vec::new(),
+            free_since: 0,
+        };
+        let mut now = 0;
+        let mut cancels: Vec<(Nanos, u64)> = Vec::new();
+        for (id, arrival) in (0..).zip(&setup.arrivals) {
+            let from = now;
+            now += arrival.gap;
+            run.step_to(now, from);
+            cancels.retain(|&(at, id)| {
+                let due = at <= now;
+                if due && run.scheduler.cancel(id) {
+                    run.answer(id, "cancelled");
+                }
+                !due
+            });
+            let ticket = Ticket {
+                id,
+                batch_size: arrival.batch_size,
+                priority: arrival.priority,
+                timeout_us: arrival.timeout_us,
+                key: BatchKey(vec![arrival.key]),
+            };
+            run.tickets.push((ticket.clone(), now));
+            run.answered.push(None);
+            if run.scheduler.enqueue(ticket, now).is_err() {
+                run.answer(id, "refused");
+            }
+            if let Some(after) = arrival.cancelled_after {
+                cancels.push((now + after, id));
+            }
+            run.settle(now);
+        }
+        run.step_to(Nanos::MAX / 2, now);
+        prop_assert!(run.answered.iter().all(Option::is_some), "lost: {:?}", run.answered);
+        prop_assert_eq!(run.scheduler.pending(), 0);
+        let plain = setup.batching.priority_levels == 0
+            && setup.batching.default_queue_policy.as_ref().is_none_or(|policy| policy.timeout_action == 0);
+        if plain {
+            prop_assert!(run.started.is_sorted(), "out of order: {:?}", run.started);
+        }
+    }
+}

@@ -1,0 +1,311 @@
+//! What a model version has done: counts and durations, as the statistics extension and the metrics report them.
+
+use std::collections::BTreeMap;
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+/// A count and the time spent.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct DurationStatistic {
+    /// How often.
+    pub count: u64,
+    /// Total time in nanoseconds.
+    pub ns: u64,
+}
+
+impl DurationStatistic {
+    fn add(&mut self, duration: Duration) {
+        let ns = u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX);
+        self.count += 1;
+        self.ns = self.ns.saturating_add(ns);
+    }
+}
+
+/// Requests by outcome and by stage.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct InferStatistics {
+    /// Requests that succeeded, from arrival to response.
+    pub success: DurationStatistic,
+    /// Requests that failed after they were accepted.
+    pub fail: DurationStatistic,
+    /// Wait of the successful requests before their execution.
+    pub queue: DurationStatistic,
+    /// Gathering of inputs, counted for each request of a batch.
+    pub compute_input: DurationStatistic,
+    /// Execution of the model, counted for each request of a batch.
+    pub compute_infer: DurationStatistic,
+    /// Scattering of outputs, counted for each request of a batch.
+    pub compute_output: DurationStatistic,
+    /// Answers from the response cache.
+    pub cache_hit: DurationStatistic,
+    /// Look-ups and insertions of the response cache.
+    pub cache_miss: DurationStatistic,
+}
+
+/// Executions with one batch size.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct BatchStatistics {
+    /// Size of the executed batch.
+    pub batch_size: u64,
+    /// Gathering of inputs.
+    pub compute_input: DurationStatistic,
+    /// Execution of the model.
+    pub compute_infer: DurationStatistic,
+    /// Scattering of outputs.
+    pub compute_output: DurationStatistic,
+}
+
+/// Responses with one index, of a decoupled model.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ResponseStatistics {
+    /// Execution until this response.
+    pub compute_infer: DurationStatistic,
+    /// Making of the outputs.
+    pub compute_output: DurationStatistic,
+    /// Responses with outputs.
+    pub success: DurationStatistic,
+    /// Error responses.
+    pub fail: DurationStatistic,
+    /// Responses without outputs.
+    pub empty_response: DurationStatistic,
+    /// Responses given up because of cancellation.
+    pub cancel: DurationStatistic,
+}
+
+/// Memory held by a model.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct MemoryUsage {
+    /// Kind of memory, such as `CPU`.
+    pub kind: String,
+    /// Number of the device.
+    pub id: i64,
+    /// Bytes.
+    pub byte_size: u64,
+}
+
+/// Everything that the statistics extension tells about a model version.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ModelStatistics {
+    /// Model.
+    pub name: String,
+    /// Version.
+    pub version: String,
+    /// Time of the last execution in milliseconds since 1970; 0 for never.
+    pub last_inference_ms: u64,
+    /// Batch items of successful requests.
+    pub inference_count: u64,
+    /// Executions of the model.
+    pub execution_count: u64,
+    /// By outcome and stage.
+    pub inference_stats: InferStatistics,
+    /// By response index; decoupled models only.
+    pub response_stats: BTreeMap<String, ResponseStatistics>,
+    /// By size of the executed batch, ascending.
+    pub batch_stats: Vec<BatchStatistics>,
+    /// Memory, where it is known.
+    pub memory_usage: Vec<MemoryUsage>,
+}
+
+/// Why an accepted request failed; the `reason` label of `nv_inference_request_failure`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum FailureReason {
+    /// A queue policy refused it.
+    Rejected,
+    /// Its client gave up.
+    Canceled,
+    /// The model failed.
+    Backend,
+    /// Anything else.
+    Other,
+}
+
+impl FailureReason {
+    /// Every reason, in the order of the label values.
+    pub const ALL: [Self; 4] = [Self::Backend, Self::Canceled, Self::Other, Self::Rejected];
+
+    /// The label value.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Rejected => "REJECTED",
+            Self::Canceled => "CANCELED",
+            Self::Backend => "BACKEND",
+            Self::Other => "OTHER",
+        }
+    }
+}
+
+/// Counters of one model version for the `nv_inference_*` metric families.
+#[derive(Clone, Debug)]
+pub struct ModelMetricsRow {
+    /// Model.
+    pub model: String,
+    /// Version.
+    pub version: String,
+    /// The configuration's metric tags; they become labels with an underscore before the name.
+    pub tags: Vec<(String, String)>,
+    /// Failures by reason; all four rows are present.
+    pub failures: Vec<(FailureReason, u64)>,
+    /// Batch items of successful requests.
+    pub inference_count: u64,
+    /// Executions.
+    pub execution_count: u64,
+    /// Requests and durations.
+    pub stats: InferStatistics,
+    /// Requests that wait for an execution.
+    pub pending: u64,
+    /// Time that loading took.
+    pub load_duration: Duration,
+    /// Whether the model uses the response cache.
+    pub response_cache: bool,
+}
+
+/// Time spent in the stages of one execution.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct ComputeTimes {
+    /// Gathering of inputs.
+    pub input: Duration,
+    /// Execution of the model.
+    pub infer: Duration,
+    /// Scattering of outputs.
+    pub output: Duration,
+}
+
+/// One request of a finished execution.
+#[derive(Clone, Copy, Debug)]
+pub struct RequestOutcome {
+    /// Whether it was answered with outputs.
+    pub success: bool,
+    /// Its batch items; at least 1.
+    pub batch_size: u64,
+    /// Wait before the execution.
+    pub queue: Duration,
+    /// From arrival to response.
+    pub total: Duration,
+}
+
+#[derive(Debug, Default)]
+struct Counters {
+    last_inference_ms: u64,
+    inference_count: u64,
+    execution_count: u64,
+    stats: InferStatistics,
+    batches: BTreeMap<u64, BatchStatistics>,
+    failures: BTreeMap<FailureReason, u64>,
+}
+
+/// Counters of one model version; its instances add to them.
+#[derive(Debug, Default)]
+pub struct StatisticsRecorder {
+    counters: Mutex<Counters>,
+}
+
+impl StatisticsRecorder {
+    /// Counts one execution and its requests. `now_ms` is in milliseconds since 1970.
+    pub fn execution(&self, times: ComputeTimes, requests: &[RequestOutcome], now_ms: u64) {
+        let mut counters = self.lock();
+        let batch_size: u64 = requests.iter().map(|request| request.batch_size).sum();
+        counters.last_inference_ms = now_ms;
+        counters.execution_count += 1;
+        let batch = counters.batches.entry(batch_size).or_default();
+        batch.batch_size = batch_size;
+        batch.compute_input.add(times.input);
+        batch.compute_infer.add(times.infer);
+        batch.compute_output.add(times.output);
+        for request in requests {
+            if request.success {
+                counters.inference_count += request.batch_size;
+                counters.stats.success.add(request.total);
+                counters.stats.queue.add(request.queue);
+                counters.stats.compute_input.add(times.input);
+                counters.stats.compute_infer.add(times.infer);
+                counters.stats.compute_output.add(times.output);
+            } else {
+                counters.stats.fail.add(request.total);
+                *counters.failures.entry(FailureReason::Backend).or_default() += 1;
+            }
+        }
+    }
+
+    /// Counts a request that failed before any execution.
+    pub fn failure(&self, reason: FailureReason, total: Duration) {
+        let mut counters = self.lock();
+        counters.stats.fail.add(total);
+        *counters.failures.entry(reason).or_default() += 1;
+    }
+
+    /// The counters as the statistics extension shows them.
+    #[must_use]
+    pub fn snapshot(&self, name: &str, version: &str) -> ModelStatistics {
+        let counters = self.lock();
+        ModelStatistics {
+            name: name.to_owned(),
+            version: version.to_owned(),
+            last_inference_ms: counters.last_inference_ms,
+            inference_count: counters.inference_count,
+            execution_count: counters.execution_count,
+            inference_stats: counters.stats,
+            response_stats: BTreeMap::new(),
+            batch_stats: counters.batches.values().copied().collect(),
+            memory_usage: Vec::new(),
+        }
+    }
+
+    /// Failures by reason, all reasons present.
+    #[must_use]
+    pub fn failures(&self) -> Vec<(FailureReason, u64)> {
+        let counters = self.lock();
+        let of = |reason| counters.failures.get(&reason).copied().unwrap_or(0);
+        FailureReason::ALL.map(|reason| (reason, of(reason))).to_vec()
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, Counters> {
+        self.counters.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_batch_is_one_execution_and_every_request_bears_its_whole_time() {
+        let recorder = StatisticsRecorder::default();
+        let ms = Duration::from_millis;
+        let times = ComputeTimes { input: ms(1), infer: ms(5), output: ms(2) };
+        let request = |success, batch_size| RequestOutcome {
+            success,
+            batch_size,
+            queue: ms(3),
+            total: ms(20),
+        };
+        recorder.execution(times, &[request(true, 1), request(true, 2), request(false, 1)], 77);
+        recorder.failure(FailureReason::Rejected, ms(9));
+        let stats = recorder.snapshot("m", "1");
+        assert_eq!(
+            (stats.inference_count, stats.execution_count, stats.last_inference_ms),
+            (3, 1, 77)
+        );
+        assert_eq!(stats.inference_stats.success, DurationStatistic { count: 2, ns: 40_000_000 });
+        assert_eq!(stats.inference_stats.queue.count, stats.inference_stats.success.count);
+        assert_eq!(
+            stats.inference_stats.compute_infer,
+            DurationStatistic { count: 2, ns: 10_000_000 }
+        );
+        assert_eq!(stats.inference_stats.fail, DurationStatistic { count: 2, ns: 29_000_000 });
+        assert_eq!(stats.batch_stats.len(), 1);
+        assert_eq!(
+            (stats.batch_stats[0].batch_size, stats.batch_stats[0].compute_infer.count),
+            (4, 1)
+        );
+        assert_eq!(
+            recorder.failures(),
+            [
+                (FailureReason::Backend, 1),
+                (FailureReason::Canceled, 0),
+                (FailureReason::Other, 0),
+                (FailureReason::Rejected, 1)
+            ]
+        );
+    }
+}
