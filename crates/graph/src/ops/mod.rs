@@ -1,11 +1,13 @@
 //! Every operator: one file each, one row each in its family's table.
 
+pub mod fused;
+
 use crate::attribute::Attributes;
 use crate::error::{GraphErrorKind, OpError};
 use crate::operator::{OpDef, Operator, ParseContext};
 
 /// Every family's table.
-pub const FAMILIES: &[&[OpDef]] = &[];
+pub const FAMILIES: &[&[OpDef]] = &[fused::OPS];
 
 /// All rows.
 pub fn all() -> impl Iterator<Item = &'static OpDef> {
