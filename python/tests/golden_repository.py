@@ -1,0 +1,114 @@
+"""ONNX stand-ins for the models behind the recorded Triton cases.
+
+usage: golden_repository.py MODELS OUT
+
+MODELS holds NAME/config.pbtxt as recorded (for Triton's Python backend). OUT becomes a model
+repository with the same configurations, for the models that ONNX can express.
+"""
+
+import pathlib
+import re
+import shutil
+import sys
+
+import onnx
+from onnx import TensorProto, helper
+
+ELEMENT = {"BOOL": TensorProto.BOOL, "STRING": TensorProto.STRING, "BF16": TensorProto.BFLOAT16,
+           "FP16": TensorProto.FLOAT16, "FP32": TensorProto.FLOAT, "FP64": TensorProto.DOUBLE,
+           **{f"{sign}INT{bits}": getattr(TensorProto, f"{sign}INT{bits}") for sign in ("", "U") for bits in (8, 16, 32, 64)}}
+TENSOR = re.compile(r'name: "(\w+)" data_type: TYPE_(\w+) dims: \[([^\]]*)\](?: reshape \{ shape: \[([^\]]*)\])?')
+
+
+def node(operator, inputs, outputs, **attributes):
+    return helper.make_node(operator, inputs, outputs, **attributes)
+
+
+def identity(_version, _inputs, outputs):
+    return [node("Identity", ["INPUT0" if out != "text_output" else "text_input"], [out]) for out in outputs]
+
+
+def add_sub(_version, _inputs, _outputs):
+    return [node("Add", ["INPUT0", "INPUT1"], ["OUTPUT0"]), node("Sub", ["INPUT0", "INPUT1"], ["OUTPUT1"])]
+
+
+def times_version(version, _inputs, _outputs):
+    factor = helper.make_tensor("factor", TensorProto.INT32, [], [version])
+    return [node("Constant", [], ["factor"], value=factor), node("Mul", ["INPUT0", "factor"], ["OUTPUT0"])]
+
+
+def classify(_version, _inputs, _outputs):
+    return [*(node("Identity", ["INPUT0"], [name]) for name in ("OUTPUT0", "NOLABEL", "SHORT")),
+            node("Cast", ["INPUT0"], ["INTS"], to=TensorProto.INT32), node("Cast", ["INPUT0"], ["STRS"], to=TensorProto.STRING)]
+
+
+def rank(_version, _inputs, _outputs):
+    """OUTPUT0 = INPUT0; RANK = the rank, once a row where there are rows."""
+    return [node("Identity", ["INPUT0"], ["OUTPUT0"]), node("Shape", ["INPUT0"], ["shape"]), node("Size", ["shape"], ["size"]),
+            node("Cast", ["size"], ["rank"], to=TensorProto.INT32)]
+
+
+def rank_of_rows(*arguments):
+    return [*rank(*arguments), node("Expand", ["rank", "shape"], ["RANK"])]
+
+
+def rank_alone(*arguments):
+    one = helper.make_tensor("one", TensorProto.INT64, [1], [1])
+    return [*rank(*arguments), node("Constant", [], ["one"], value=one), node("Reshape", ["rank", "one"], ["RANK"])]
+
+
+# name -> (nodes, versions on disk)
+MODELS = {
+    **{f"id_{t}": (identity, [1]) for t in ["bool", "uint8", "uint16", "uint32", "uint64", "int8", "int16", "int32",
+                                            "int64", "fp16", "fp32", "fp64", "bf16", "string"]},
+    **{name: (identity, [1]) for name in ["identity_fp32", "identity_bytes", "identity_nb", "fixed_23", "one_nb",
+                                          "bytes_fixed", "gen_echo", "stats_model", "ctl_a"]},
+    **{name: (add_sub, [1]) for name in ["add_sub", "add_sub_fp32", "add_sub_nb", "simple"]},
+    **{name: (times_version, [1, 2, 3]) for name in ["versioned", "versioned_all", "versioned_latest"]},
+    "ctl_multi": (times_version, [1, 2]),
+    "allprops": (identity, [1, 2]),
+    "classify": (classify, [1]),
+    "reshape_io": (rank_of_rows, [1]),
+    "reshape_nb": (rank_alone, [1]),
+}
+
+
+def declared(text, batched):
+    """Name to ONNX declaration of the tensors in one part of a configuration."""
+    found = {}
+    for tensor in TENSOR.finditer(text):
+        name, datatype, dims, reshape = tensor.groups()
+        sizes = [int(n) for n in (dims if reshape is None else reshape).replace(",", " ").split()]
+        shape = [f"{name}_{i}" if n < 0 else n for i, n in enumerate(sizes)]
+        found[name] = helper.make_tensor_value_info(name, ELEMENT[datatype], (["batch"] if batched else []) + shape)
+    return found
+
+
+def write(models, out, name):
+    nodes, versions = MODELS[name]
+    config = (models / name / "config.pbtxt").read_text()
+    batched = int(re.search(r"max_batch_size: (-?\d+)", config)[1]) > 0
+    inputs, outputs = (declared(part, batched) for part in config.split("\noutput ", 1))
+    folder = out / name
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "config.pbtxt").write_text(config.replace('backend: "python"', 'backend: "onnxruntime"'))
+    for labels in (models / name).glob("labels*.txt"):
+        shutil.copy(labels, folder)
+    for version in versions:
+        graph = helper.make_graph(nodes(version, inputs, outputs), name, list(inputs.values()), list(outputs.values()))
+        model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+        onnx.checker.check_model(model)
+        (folder / str(version)).mkdir(exist_ok=True)
+        (folder / str(version) / "model.onnx").write_bytes(model.SerializeToString())
+
+
+def write_all(models, out):
+    """Writes every model and returns their names."""
+    names = [name for name in MODELS if (models / name).is_dir()]
+    for name in names:
+        write(models, out, name)
+    return names
+
+
+if __name__ == "__main__":
+    print(*write_all(pathlib.Path(sys.argv[1]), pathlib.Path(sys.argv[2])))

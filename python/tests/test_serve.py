@@ -1,0 +1,107 @@
+"""Starting and stopping: broken models, broken repositories, taken ports, signals."""
+
+import shutil
+import signal
+import socket
+import urllib.request
+
+import pytest
+import tritonclient.http
+
+from conftest import SAMPLES, connect
+from server import run_to_end
+from tensors import check_simple, simple_inputs
+
+PORTS = ["--http-port", "0", "--grpc-port", "0", "--metrics-port", "0"]
+
+
+@pytest.fixture
+def repository(tmp_path):
+    """A repository with one good model."""
+    shutil.copytree(SAMPLES / "simple", tmp_path / "simple")
+    return tmp_path
+
+
+def add_truncated(repository):
+    shutil.copytree(SAMPLES / "digits", repository / "broken")
+    model = repository / "broken" / "1" / "model.onnx"
+    model.write_bytes(model.read_bytes()[:2000])
+    config = repository / "broken" / "config.pbtxt"
+    config.write_text(config.read_text().replace('"digits"', '"broken"'))
+
+
+def test_one_bad_model_among_good_ones_is_survivable(repository, start):
+    add_truncated(repository)
+    server = start("--model-repository", repository, "--exit-on-error=false")
+    with connect(tritonclient.http, server) as client:
+        first, second, inputs = simple_inputs(tritonclient.http)
+        check_simple(client.infer("simple", inputs), first, second)
+        index = {model["name"]: model for model in client.get_model_repository_index()}
+        assert index["broken"]["state"] == "UNAVAILABLE" and index["broken"]["reason"]
+        assert not client.is_model_ready("broken")
+
+
+def test_by_default_a_bad_model_ends_the_program(repository, program):
+    add_truncated(repository)
+    status, log = run_to_end(program, "serve", "--model-repository", repository, *PORTS)
+    assert status != 0 and "broken" in log
+
+
+def test_ten_mistakes_in_a_configuration_are_all_reported(repository, program):
+    config = repository / "simple" / "config.pbtxt"
+    mistakes = "".join(f"mistake_{i}: {i}\n" for i in range(10))
+    config.write_text(config.read_text() + mistakes)
+    status, log = run_to_end(program, "serve", "--model-repository", repository, *PORTS)
+    assert status != 0
+    missing = [i for i in range(10) if f"mistake_{i}" not in log]
+    assert not missing, f"not reported: {missing}\n{log}"
+
+
+def test_a_missing_repository_is_named(tmp_path, program):
+    status, log = run_to_end(program, "serve", "--model-repository", tmp_path / "absent", *PORTS)
+    assert status != 0 and "absent" in log
+
+
+def test_a_taken_port_is_named(repository, program):
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = str(taken.getsockname()[1])
+        status, log = run_to_end(program, "serve", "--model-repository", repository,
+                                 "--http-port", port, "--grpc-port", "0", "--metrics-port", "0")
+    assert status != 0 and port in log
+
+
+def test_an_unknown_flag_is_named(program):
+    status, log = run_to_end(program, "serve", "--nosuch-flag=1")
+    assert status != 0 and "nosuch-flag" in log
+
+
+@pytest.mark.parametrize("how", [signal.SIGTERM, signal.SIGINT])
+def test_a_signal_stops_it_cleanly(repository, start, how):
+    server = start("--model-repository", repository)
+    with urllib.request.urlopen(f"http://{server.http}/v2/health/ready", timeout=10) as answer:
+        assert answer.status == 200
+    assert server.stop(how) == 0
+
+
+def test_both_forms_of_a_flag(repository, start):
+    server = start(f"--model-repository={repository}", "--log-verbose=1", "--strict-readiness=true")
+    with connect(tritonclient.http, server) as client:
+        assert client.is_model_ready("simple")
+
+
+def test_explicit_models_at_start(repository, start):
+    shutil.copytree(SAMPLES / "identity_fp32", repository / "identity_fp32")
+    server = start("--model-repository", repository, "--model-control-mode=explicit", "--load-model=simple")
+    with connect(tritonclient.http, server) as client:
+        assert client.is_model_ready("simple") and not client.is_model_ready("identity_fp32")
+
+
+def test_a_bare_onnx_file_is_configured_by_itself(tmp_path, start):
+    (tmp_path / "bare" / "1").mkdir(parents=True)
+    shutil.copy(SAMPLES / "digits" / "1" / "model.onnx", tmp_path / "bare" / "1")
+    server = start("--model-repository", tmp_path)
+    with connect(tritonclient.http, server) as client:
+        config = client.get_model_config("bare")
+    assert [i["name"] for i in config["input"]] == ["IMAGE"] and config["max_batch_size"] > 0
