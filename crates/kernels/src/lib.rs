@@ -1,1 +1,46 @@
-//! CPU compute for slices: matrix products, convolution, attention, reductions, with instruction sets proved by type.
+//! CPU compute for slices: matrix products, convolution, attention, reductions, with instruction
+//! sets proved by type.
+//!
+//! The crate knows slices, shapes and strides, never graphs. Every function takes an [`Exec`]
+//! first: the thread pool that shares the work and the instruction set that does it. Weights are
+//! packed once ([`gemm::PackedB`], [`conv::PackedConv`]) and used many times.
+//!
+//! Layout words: a matrix is row-major with a leading dimension (`ld`, the distance in elements
+//! between rows); images are NHWC, channels last.
+//!
+//! Every public function checks the lengths of its slices before it computes, so no argument can
+//! reach memory out of bounds: a wrong length is a panic with a message.
+
+pub mod activation;
+pub mod elementwise;
+pub mod gemm;
+pub mod isa;
+pub mod norm;
+pub mod reduce;
+pub mod softmax;
+pub mod threads;
+
+mod math;
+mod memory;
+
+pub use activation::Activation;
+pub use gemm::{Epilogue, PackedB, Residual, Trans};
+pub use isa::Isa;
+pub use threads::ThreadPool;
+
+/// Where a kernel runs: the threads that share its work and the instruction set that does it.
+#[derive(Clone, Copy, Debug)]
+pub struct Exec<'a> {
+    /// The threads.
+    pub pool: &'a ThreadPool,
+    /// The instruction set. Packed weights must have been packed for the same one.
+    pub isa: Isa,
+}
+
+impl<'a> Exec<'a> {
+    /// Runs on `pool` with the best instruction set of this processor.
+    #[must_use]
+    pub fn new(pool: &'a ThreadPool) -> Self {
+        Self { pool, isa: Isa::detect() }
+    }
+}

@@ -1,0 +1,72 @@
+//! Shared by the benches: best of many runs, the multiply-add peak, one line a figure.
+
+#![allow(dead_code, reason = "each bench uses a part")]
+
+use std::hint::black_box;
+use std::time::{Duration, Instant};
+
+use galatea_kernels::Isa;
+use galatea_kernels::isa::{Kernel, Simd};
+
+/// Threads from the first argument that is a number; 1 without.
+pub(crate) fn threads() -> usize {
+    std::env::args().skip(1).find_map(|a| a.parse().ok()).unwrap_or(1)
+}
+
+/// Seconds of the fastest of many runs: other programs only ever add time.
+pub(crate) fn best(mut body: impl FnMut()) -> f64 {
+    let mut best = f64::INFINITY;
+    let start = Instant::now();
+    let mut runs = 0;
+    while runs < 5 || (start.elapsed() < Duration::from_millis(400) && runs < 20_000) {
+        let begin = Instant::now();
+        body();
+        best = best.min(begin.elapsed().as_secs_f64());
+        runs += 1;
+    }
+    best
+}
+
+struct Peak(f32);
+
+impl Kernel for Peak {
+    type Output = f32;
+    #[inline(always)]
+    fn run<S: Simd>(self, s: S) -> f32 {
+        let x = s.splat(self.0);
+        let mut sums = [s.splat(0.0); 12];
+        for _ in 0..100_000 {
+            for sum in &mut sums {
+                *sum = s.fma(*sum, x, x);
+            }
+        }
+        let mut total = sums[0];
+        for &sum in &sums[1..] {
+            total = s.add(total, sum);
+        }
+        s.reduce_add(total)
+    }
+}
+
+/// GFLOP/s of one thread that only multiplies and adds in registers.
+pub(crate) fn peak_gflops(isa: Isa) -> f64 {
+    let seconds = best(|| {
+        black_box(isa.run(Peak(black_box(0.5))));
+    });
+    2.0 * 12.0 * 100_000.0 * isa.lanes() as f64 / seconds / 1e9
+}
+
+/// Prints one figure.
+pub(crate) fn report(name: &str, flops: f64, seconds: f64, peak: f64) {
+    let gflops = flops / seconds / 1e9;
+    println!(
+        "{name:32} {:9.1} us {gflops:8.1} GFLOP/s {:4.0} % of peak",
+        seconds * 1e6,
+        gflops / peak * 100.0
+    );
+}
+
+/// Prints one figure in bytes.
+pub(crate) fn report_bytes(name: &str, bytes: f64, seconds: f64) {
+    println!("{name:32} {:9.1} us {:8.1} GB/s", seconds * 1e6, bytes / seconds / 1e9);
+}

@@ -1,0 +1,17 @@
+//! Functions of single elements: activations, elementary functions, binary operators with the
+//! broadcasts that models use.
+
+mod binary;
+mod unary;
+
+pub use binary::{Binary, Broadcast, binary, binary_inplace};
+pub use unary::{Unary, activate, activate_inplace, unary, unary_inplace};
+
+/// Elements per task: enough work to outweigh handing it to a thread.
+const GRAIN: usize = 16_384;
+
+/// Elements per task of functions that cost tens of operations each.
+const COSTLY_GRAIN: usize = 4_096;
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,308 @@
+//! How a product is cut into tasks: chunks of rows times groups of panels.
+
+use super::epilogue::Finish;
+use super::micro::{A_STRIDE, K_BLOCK, Step, THIN_ROWS, block, thin};
+use super::pack::{BSource, RowSource, SharedBlock};
+use crate::Exec;
+use crate::isa::{Kernel, Simd};
+use crate::memory::{Shared, with_scratch};
+
+/// Most rows in a chunk: 224 rows of a block are 238 KiB, which the second-level cache keeps
+/// beside the panels that stream by.
+const CHUNK_ROWS: usize = 224;
+
+/// Below this many multiply-adds a product is not worth waking threads for.
+const SERIAL_TERMS: usize = 40_000;
+
+/// One product of a batch.
+#[derive(Clone, Copy)]
+pub(crate) struct Product<A> {
+    pub(crate) m: usize,
+    pub(crate) n: usize,
+    pub(crate) k: usize,
+    pub(crate) a: A,
+    pub(crate) b: BSource,
+    pub(crate) c: Shared<f32>,
+    pub(crate) c_stride: usize,
+    pub(crate) finish: Finish,
+}
+
+/// Blocks of depth: (first term, terms, is first, is last). A product of depth 0 has one empty
+/// block, so that its epilogue still runs.
+#[inline(always)]
+fn depth_blocks(k: usize) -> impl Iterator<Item = (usize, usize, bool, bool)> {
+    let blocks = k.div_ceil(K_BLOCK).max(1);
+    (0..blocks).map(move |i| {
+        let start = k * i / blocks;
+        (start, k * (i + 1) / blocks - start, i == 0, i + 1 == blocks)
+    })
+}
+
+/// A part of a product: rows `row..row + rows`, panels of columns `column..column_end`.
+struct Part<'a, A> {
+    product: &'a Product<A>,
+    row: usize,
+    rows: usize,
+    column: usize,
+    column_end: usize,
+    scratch: *mut f32,
+    /// The whole of A in blocks, where an earlier step has made them.
+    blocks: Option<SharedBlock>,
+}
+
+impl<A: RowSource> Kernel for Part<'_, A> {
+    type Output = ();
+    #[inline(always)]
+    fn run<S: Simd>(self, s: S) {
+        let p = self.product;
+        let width = S::LANES * S::TILE_VECTORS;
+        let b_scratch = self.scratch;
+        let a_scratch = self.scratch.wrapping_add(K_BLOCK * width);
+        if let (Some(blocks), true) = (self.blocks, p.b.is_packed()) {
+            // Panel after panel, so that a packed B is read as one stream.
+            let mut column = self.column;
+            while column < self.column_end {
+                for (i, depth) in depth_blocks(p.k).enumerate() {
+                    let a = blocks.ptr().wrapping_add(i * p.m * A_STRIDE);
+                    // SAFETY: a panel of this product; the blocks hold all rows.
+                    unsafe { self.step(s, depth, column, a, b_scratch) };
+                }
+                column += width;
+            }
+            return;
+        }
+        for depth in depth_blocks(p.k) {
+            // SAFETY: the scratch has CHUNK_ROWS block rows, and rows is at most that.
+            unsafe { p.a.copy(s, self.row, self.rows, depth.0, depth.1, a_scratch) };
+            let mut column = self.column;
+            while column < self.column_end {
+                // SAFETY: a panel of this product; the scratch holds the part's rows.
+                unsafe { self.step(s, depth, column, a_scratch, b_scratch) };
+                column += width;
+            }
+        }
+    }
+}
+
+impl<A: RowSource> Part<'_, A> {
+    /// Multiplies one block of A with one block of a panel.
+    ///
+    /// # Safety
+    /// `column` starts a panel; `a` holds the part's rows; `b_scratch` fits a block of a panel.
+    #[inline(always)]
+    unsafe fn step<S: Simd>(
+        &self,
+        s: S,
+        (k0, k, first, last): (usize, usize, bool, bool),
+        column: usize,
+        a: *const f32,
+        b_scratch: *mut f32,
+    ) {
+        let p = self.product;
+        let columns = (S::LANES * S::TILE_VECTORS).min(p.n - column);
+        // SAFETY: the block is inside B and C, as `multiply`'s callers have checked.
+        unsafe {
+            let panel = p.b.panel(s, k0, k, column, columns, b_scratch);
+            let step = Step {
+                k,
+                a,
+                a_stride: A_STRIDE,
+                b: panel.data,
+                b_stride: panel.stride,
+                c: p.c.ptr().add(self.row * p.c_stride + column),
+                c_stride: p.c_stride,
+                columns,
+                accumulate: !first,
+                finish: last.then(|| p.finish.shifted(self.row, column)),
+            };
+            block(s, &step, self.rows);
+        }
+    }
+}
+
+/// A few rows of A, read where they lie, times some panels of a packed B.
+struct ThinPart<'a, A> {
+    product: &'a Product<A>,
+    a: *const f32,
+    a_stride: usize,
+    column: usize,
+    column_end: usize,
+}
+
+impl<A: RowSource> Kernel for ThinPart<'_, A> {
+    type Output = ();
+    #[inline(always)]
+    fn run<S: Simd>(self, s: S) {
+        let p = self.product;
+        let width = S::LANES * S::TILE_VECTORS;
+        let mut column = self.column;
+        while column < self.column_end {
+            let columns = width.min(p.n - column);
+            // SAFETY: the panel is inside B and C, as `multiply`'s callers have checked; a packed
+            // B needs no scratch.
+            unsafe {
+                let panel = p.b.panel(s, 0, p.k, column, columns, std::ptr::null_mut());
+                let step = Step {
+                    k: p.k,
+                    a: self.a,
+                    a_stride: self.a_stride,
+                    b: panel.data,
+                    b_stride: panel.stride,
+                    c: p.c.ptr().add(column),
+                    c_stride: p.c_stride,
+                    columns,
+                    accumulate: false,
+                    finish: Some(p.finish.shifted(0, column)),
+                };
+                thin(s, &step, p.m);
+            }
+            column += width;
+        }
+    }
+}
+
+/// Copies some rows of A into shared blocks.
+struct Fill<'a, A> {
+    product: &'a Product<A>,
+    row: usize,
+    rows: usize,
+    blocks: SharedBlock,
+}
+
+impl<A: RowSource> Kernel for Fill<'_, A> {
+    type Output = ();
+    #[inline(always)]
+    fn run<S: Simd>(self, s: S) {
+        let p = self.product;
+        for (i, (k0, k, ..)) in depth_blocks(p.k).enumerate() {
+            let out = self.blocks.ptr().wrapping_add((i * p.m + self.row) * A_STRIDE);
+            // SAFETY: the blocks have all rows of A, and this task alone writes these.
+            unsafe { p.a.copy(s, self.row, self.rows, k0, k, out) };
+        }
+    }
+}
+
+/// How many tasks each dimension is cut into.
+struct Cut {
+    chunks: usize,
+    groups: usize,
+}
+
+impl Cut {
+    fn of(m: usize, n: usize, width: usize, batch: usize, threads: usize) -> Self {
+        let panels = n.div_ceil(width);
+        let mut chunks = m.div_ceil(CHUNK_ROWS).max(1);
+        // Two tasks a thread even out threads that other programs slow down.
+        let wanted = if threads == 1 { 1 } else { threads * 2 };
+        if chunks > 1 && threads > 1 {
+            chunks = chunks.next_multiple_of(threads);
+        }
+        let missing = wanted.div_ceil(batch * chunks);
+        let groups = missing.min(panels).max(1);
+        // Columns first: rows cut once more read all of B once more.
+        let missing = wanted.div_ceil(batch * chunks * groups);
+        if missing > 1 && m >= 16 * chunks {
+            chunks *= missing.min(m / (8 * chunks)).max(1);
+        }
+        Self { chunks, groups }
+    }
+}
+
+/// Computes products of the same size, each written once.
+///
+/// # Safety
+/// For every product: A has `m` rows of `k`, B is `k` x `n`, C has `m` rows of `n`, `c_stride`
+/// apart, the epilogue covers C, and nothing else uses C meanwhile. B is packed for `exec.isa`.
+pub(crate) unsafe fn multiply<A: RowSource>(
+    exec: Exec<'_>,
+    batch: usize,
+    product: impl Fn(usize) -> Product<A> + Sync,
+) {
+    if batch == 0 {
+        return;
+    }
+    let first = product(0);
+    let (m, n, k) = (first.m, first.n, first.k);
+    if m == 0 || n == 0 {
+        return;
+    }
+    let width = exec.isa.tile_columns();
+    let serial = m.saturating_mul(n).saturating_mul(k).saturating_mul(batch) < SERIAL_TERMS;
+    let threads = if serial { 1 } else { exec.pool.threads() };
+    let panels = n.div_ceil(width);
+    let columns = |group: usize, groups: usize| {
+        (panels * group / groups * width, (panels * (group + 1) / groups * width).min(n))
+    };
+    let run = |tasks: usize, body: &(dyn Fn(usize) + Sync)| {
+        if serial { (0..tasks).for_each(body) } else { exec.pool.run(tasks, body) }
+    };
+    if m <= THIN_ROWS && first.b.is_packed() && first.a.direct().is_some() {
+        let groups = if threads == 1 { 1 } else { panels.min(threads * 4) };
+        run(batch * groups, &|task| {
+            let product = product(task / groups);
+            let (column, column_end) = columns(task % groups, groups);
+            if let Some((a, a_stride)) = product.a.direct() {
+                let product = &product;
+                exec.isa.run(ThinPart { product, a, a_stride, column, column_end });
+            }
+        });
+        return;
+    }
+    if batch == 1 && threads > 1 && m <= CHUNK_ROWS && panels >= threads && first.b.is_packed() {
+        // SAFETY: as this function's.
+        unsafe { multiply_shared(exec, &first, panels, width) };
+        return;
+    }
+    let cut = Cut::of(m, n, width, batch, threads);
+    let per_product = cut.chunks * cut.groups;
+    run(batch * per_product, &|task| {
+        let product = product(task / per_product);
+        let (chunk, group) = (task % per_product / cut.groups, task % cut.groups);
+        let (row, row_end) = (m * chunk / cut.chunks, m * (chunk + 1) / cut.chunks);
+        let (column, column_end) = columns(group, cut.groups);
+        let rows = row_end - row;
+        with_scratch(K_BLOCK * width + rows * A_STRIDE, |scratch| {
+            let scratch = scratch.as_mut_ptr();
+            let product = &product;
+            exec.isa.run(Part { product, row, rows, column, column_end, scratch, blocks: None });
+        });
+    });
+}
+
+/// A product with few rows: A is copied into blocks once, by all threads, then each thread takes
+/// panels of B, so that B is read once in all.
+///
+/// # Safety
+/// As for [`multiply`].
+unsafe fn multiply_shared<A: RowSource>(
+    exec: Exec<'_>,
+    product: &Product<A>,
+    panels: usize,
+    width: usize,
+) {
+    let (m, n) = (product.m, product.n);
+    let threads = exec.pool.threads();
+    let depth = depth_blocks(product.k).count();
+    with_scratch(depth * m * A_STRIDE, |blocks| {
+        let blocks = Shared::new(blocks);
+        let parts = threads.min(m);
+        exec.pool.run(parts, |t| {
+            let (row, end) = (m * t / parts, m * (t + 1) / parts);
+            exec.isa.run(Fill { product, row, rows: end - row, blocks });
+        });
+        let groups = panels.min(threads * 4);
+        exec.pool.run(groups, |group| {
+            let column = panels * group / groups * width;
+            let column_end = (panels * (group + 1) / groups * width).min(n);
+            exec.isa.run(Part {
+                product,
+                row: 0,
+                rows: m,
+                column,
+                column_end,
+                scratch: std::ptr::null_mut(),
+                blocks: Some(blocks),
+            });
+        });
+    });
+}

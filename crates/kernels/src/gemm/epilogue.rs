@@ -1,0 +1,108 @@
+//! What happens to a product before it is stored: bias, residual, activation.
+
+use crate::activation::Activation;
+
+/// `C = activation(A B + bias + residual)`.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Epilogue<'a> {
+    /// One value per column of C, added to every row.
+    pub bias: Option<&'a [f32]>,
+    /// A matrix of the shape of C, added.
+    pub residual: Option<Residual<'a>>,
+    /// Applied last.
+    pub activation: Activation,
+}
+
+/// A matrix added to a product.
+#[derive(Clone, Copy, Debug)]
+pub struct Residual<'a> {
+    /// Rows `ld` apart.
+    pub data: &'a [f32],
+    /// Leading dimension.
+    pub ld: usize,
+}
+
+impl<'a> Epilogue<'a> {
+    /// Only a bias.
+    #[must_use]
+    pub fn bias(bias: &'a [f32]) -> Self {
+        Self { bias: Some(bias), ..Self::default() }
+    }
+
+    /// The same with another activation.
+    #[must_use]
+    pub fn with_activation(self, activation: Activation) -> Self {
+        Self { activation, ..self }
+    }
+
+    /// The same with a residual.
+    #[must_use]
+    pub fn with_residual(self, data: &'a [f32], ld: usize) -> Self {
+        Self { residual: Some(Residual { data, ld }), ..self }
+    }
+
+    /// Checks the lengths against an `m` x `n` product.
+    pub(crate) fn check(&self, m: usize, n: usize) {
+        if let Some(bias) = self.bias {
+            assert!(bias.len() >= n, "bias has {} values for {n} columns", bias.len());
+        }
+        if let Some(residual) = self.residual {
+            super::check_matrix("residual", residual.data.len(), m, n, residual.ld);
+        }
+    }
+}
+
+/// An [`Epilogue`] as pointers: what a register tile needs. Offsets are in rows and columns of C.
+#[derive(Clone, Copy)]
+pub(crate) struct Finish {
+    bias: *const f32,
+    residual: *const f32,
+    pub(crate) residual_ld: usize,
+    pub(crate) low: f32,
+    pub(crate) high: f32,
+    /// What the clamp of a register tile cannot do; applied to C when a block is complete.
+    pub(crate) late: Option<Activation>,
+}
+
+// SAFETY: read-only views of slices that the epilogue's owner holds while tasks run.
+unsafe impl Send for Finish {}
+// SAFETY: as for Send.
+unsafe impl Sync for Finish {}
+
+impl Finish {
+    pub(crate) fn new(epilogue: &Epilogue<'_>) -> Self {
+        let clamp = epilogue.activation.as_clamp();
+        let (low, high) = clamp.unwrap_or((f32::NEG_INFINITY, f32::INFINITY));
+        Self {
+            bias: epilogue.bias.map_or(std::ptr::null(), <[f32]>::as_ptr),
+            residual: epilogue.residual.map_or(std::ptr::null(), |r| r.data.as_ptr()),
+            residual_ld: epilogue.residual.map_or(0, |r| r.ld),
+            low,
+            high,
+            late: clamp.is_none().then_some(epilogue.activation),
+        }
+    }
+
+    /// The bias from `column` on.
+    #[inline(always)]
+    pub(crate) fn bias_at(&self, column: usize) -> Option<*const f32> {
+        (!self.bias.is_null()).then(|| self.bias.wrapping_add(column))
+    }
+
+    /// The residual from (`row`, `column`) on.
+    #[inline(always)]
+    pub(crate) fn residual_at(&self, row: usize, column: usize) -> Option<*const f32> {
+        let offset = row * self.residual_ld + column;
+        (!self.residual.is_null()).then(|| self.residual.wrapping_add(offset))
+    }
+
+    /// The same for the part of C that starts at (`row`, `column`).
+    #[inline(always)]
+    pub(crate) fn shifted(&self, row: usize, column: usize) -> Self {
+        Self {
+            bias: self.bias_at(column).unwrap_or(std::ptr::null()),
+            residual: self.residual_at(row, column).unwrap_or(std::ptr::null()),
+            ..*self
+        }
+    }
+}

@@ -1,0 +1,321 @@
+//! The register tile: the innermost product of a few rows of A with a panel of B.
+
+use super::epilogue::Finish;
+use crate::activation::ActivateRows;
+use crate::isa::{Kernel, Simd};
+
+/// Depth of a block: a panel of B this deep and a tile of A fit the first-level cache together.
+pub(crate) const K_BLOCK: usize = 256;
+
+/// Distance between rows of a block of A. More than [`K_BLOCK`], so that the rows of a tile do not
+/// fall into the same cache sets.
+pub(crate) const A_STRIDE: usize = K_BLOCK + 16;
+
+/// One step of a product: `C (+)= A B` over `k` terms, `columns` wide.
+#[derive(Clone, Copy)]
+pub(crate) struct Step {
+    pub(crate) k: usize,
+    pub(crate) a: *const f32,
+    /// Distance between rows of A; [`A_STRIDE`] in a block.
+    pub(crate) a_stride: usize,
+    /// `k` rows of a whole panel (tile width), `b_stride` apart.
+    pub(crate) b: *const f32,
+    pub(crate) b_stride: usize,
+    pub(crate) c: *mut f32,
+    pub(crate) c_stride: usize,
+    /// At most the tile width.
+    pub(crate) columns: usize,
+    /// Whether C already holds the sum of earlier blocks.
+    pub(crate) accumulate: bool,
+    /// On the last block: bias, residual and clamp, from this step's first row and column on.
+    pub(crate) finish: Option<Finish>,
+}
+
+/// A tile of `R` rows and `V` vectors.
+struct Tile<'a, const R: usize, const V: usize>(&'a Step);
+
+impl<const R: usize, const V: usize> Kernel for Tile<'_, R, V> {
+    type Output = ();
+    #[inline(always)]
+    fn run<S: Simd>(self, s: S) {
+        let t = self.0;
+        let mut acc = [[s.splat(0.0); V]; R];
+        let (mut a, mut b) = (t.a, t.b);
+        for _ in 0..t.k {
+            // SAFETY: A has k columns in each of R rows, B has k rows of a whole panel.
+            unsafe {
+                let mut row = [s.splat(0.0); V];
+                for (v, x) in row.iter_mut().enumerate() {
+                    *x = s.load(b.add(v * S::LANES));
+                }
+                for (r, acc) in acc.iter_mut().enumerate() {
+                    let x = s.splat(*a.add(r * A_STRIDE));
+                    for (acc, y) in acc.iter_mut().zip(row) {
+                        *acc = s.fma(x, y, *acc);
+                    }
+                }
+                a = a.add(1);
+                b = b.add(t.b_stride);
+            }
+        }
+        // SAFETY: the step's C, bias and residual cover R rows of `columns`.
+        unsafe { write_tile(s, t, &mut acc) };
+    }
+}
+
+/// As [`Tile`], with any row stride of A and several sums per element: for a few rows, where one
+/// sum per element would wait for itself.
+struct Thin<'a, const R: usize, const V: usize, const U: usize>(&'a Step);
+
+impl<const R: usize, const V: usize, const U: usize> Kernel for Thin<'_, R, V, U> {
+    type Output = ();
+    #[inline(always)]
+    fn run<S: Simd>(self, s: S) {
+        let t = self.0;
+        let mut sums = [[[s.splat(0.0); V]; R]; U];
+        let mut k = 0;
+        while k + U <= t.k {
+            for (u, sums) in sums.iter_mut().enumerate() {
+                // SAFETY: k + u < t.k.
+                unsafe { thin_term(s, t, k + u, sums) };
+            }
+            k += U;
+        }
+        let mut acc = [[s.splat(0.0); V]; R];
+        for sums in &sums {
+            for (acc, sum) in acc.iter_mut().zip(sums) {
+                for (acc, &sum) in acc.iter_mut().zip(sum) {
+                    *acc = s.add(*acc, sum);
+                }
+            }
+        }
+        while k < t.k {
+            // SAFETY: k < t.k.
+            unsafe { thin_term(s, t, k, &mut acc) };
+            k += 1;
+        }
+        // SAFETY: the step's C, bias and residual cover R rows of `columns`.
+        unsafe { write_tile(s, t, &mut acc) };
+    }
+}
+
+/// # Safety
+/// `k < t.k`, and the step's pointers are valid.
+#[inline(always)]
+unsafe fn thin_term<S: Simd, const R: usize, const V: usize>(
+    s: S,
+    t: &Step,
+    k: usize,
+    acc: &mut [[S::F; V]; R],
+) {
+    // SAFETY: A has k columns in each of R rows, B has k rows of a whole panel.
+    unsafe {
+        let b = t.b.add(k * t.b_stride);
+        s.prefetch(b.wrapping_add(8 * t.b_stride));
+        for (r, acc) in acc.iter_mut().enumerate() {
+            let x = s.splat(*t.a.add(r * t.a_stride + k));
+            for (v, acc) in acc.iter_mut().enumerate() {
+                *acc = s.fma(x, s.load(b.add(v * S::LANES)), *acc);
+            }
+        }
+    }
+}
+
+/// Adds what the step asks for and stores the tile.
+///
+/// # Safety
+/// The step's C, bias and residual cover `R` rows of `columns`, of which the last is in vector
+/// `V - 1`.
+#[inline(always)]
+unsafe fn write_tile<S: Simd, const R: usize, const V: usize>(
+    s: S,
+    t: &Step,
+    acc: &mut [[S::F; V]; R],
+) {
+    let last = t.columns - (V - 1) * S::LANES;
+    if last == S::LANES {
+        // SAFETY: every vector is whole.
+        unsafe { write_vectors(s, t, acc, V, None) };
+    } else {
+        // SAFETY: all but the last vector are whole, and the mask covers that one.
+        unsafe { write_vectors(s, t, acc, V - 1, Some(s.tail(last))) };
+    }
+}
+
+/// Loads vector `v` of a row: whole, or what the mask chooses of the last one.
+///
+/// # Safety
+/// `p` is valid for `whole` vectors and then what `mask` chooses.
+#[inline(always)]
+unsafe fn load_part<S: Simd>(
+    s: S,
+    p: *const f32,
+    v: usize,
+    whole: usize,
+    mask: Option<S::M>,
+) -> S::F {
+    // SAFETY: the vector is whole or the mask limits it.
+    unsafe {
+        let p = p.add(v * S::LANES);
+        match mask {
+            Some(m) if v >= whole => s.load_tail(p, m),
+            _ => s.load(p),
+        }
+    }
+}
+
+/// # Safety
+/// As for [`write_tile`], with `whole` whole vectors and then one under `mask`.
+#[inline(always)]
+unsafe fn write_vectors<S: Simd, const R: usize, const V: usize>(
+    s: S,
+    t: &Step,
+    acc: &mut [[S::F; V]; R],
+    whole: usize,
+    mask: Option<S::M>,
+) {
+    if t.accumulate {
+        for (r, acc) in acc.iter_mut().enumerate() {
+            for (v, acc) in acc.iter_mut().enumerate() {
+                // SAFETY: the vector is whole or the mask limits it.
+                let c = unsafe { load_part(s, t.c.add(r * t.c_stride), v, whole, mask) };
+                *acc = s.add(*acc, c);
+            }
+        }
+    }
+    if let Some(finish) = &t.finish {
+        if let Some(bias) = finish.bias_at(0) {
+            for v in 0..V {
+                // SAFETY: the vector is whole or the mask limits it.
+                let b = unsafe { load_part(s, bias, v, whole, mask) };
+                for acc in acc.iter_mut() {
+                    acc[v] = s.add(acc[v], b);
+                }
+            }
+        }
+        for (r, acc) in acc.iter_mut().enumerate() {
+            let residual = finish.residual_at(r, 0);
+            for (v, acc) in acc.iter_mut().enumerate() {
+                if let Some(residual) = residual {
+                    // SAFETY: the vector is whole or the mask limits it.
+                    let x = unsafe { load_part(s, residual, v, whole, mask) };
+                    *acc = s.add(*acc, x);
+                }
+                *acc = s.min(s.splat(finish.high), s.max(s.splat(finish.low), *acc));
+            }
+        }
+    }
+    for (r, acc) in acc.iter().enumerate() {
+        for (v, &x) in acc.iter().enumerate() {
+            // SAFETY: the vector is whole or the mask limits it.
+            unsafe {
+                let p = t.c.add(r * t.c_stride + v * S::LANES);
+                match mask {
+                    Some(m) if v >= whole => s.store_tail(p, m, x),
+                    _ => s.store(p, x),
+                }
+            }
+        }
+    }
+}
+
+macro_rules! by_rows {
+    ($s:ident, $step:ident, $rows:ident, $v:literal: $($r:literal)*) => {
+        match $rows {
+            $($r => if $r <= S::TILE_ROWS { $s.enter(Tile::<$r, $v>($step)) },)*
+            _ => {}
+        }
+    };
+}
+
+/// Runs one tile of `rows <= TILE_ROWS` rows from a block of A.
+///
+/// # Safety
+/// The step's pointers are valid for `rows` rows, `k` terms and `columns` columns.
+#[inline(always)]
+unsafe fn tile<S: Simd>(s: S, step: &Step, rows: usize) {
+    // Narrow panels must not pay for whole ones.
+    match step.columns.div_ceil(S::LANES) {
+        1 => by_rows!(s, step, rows, 1: 1 2 3 4 5 6 7 8 9 10 11 12 13 14),
+        2 => by_rows!(s, step, rows, 2: 1 2 3 4 5 6 7 8 9 10 11 12 13 14),
+        3 if S::TILE_VECTORS >= 3 => by_rows!(s, step, rows, 3: 1 2 3 4 5 6),
+        4 if S::TILE_VECTORS >= 4 => by_rows!(s, step, rows, 4: 1 2 3 4 5 6),
+        _ => {}
+    }
+}
+
+/// Runs a step over `rows` rows of a block of A (row stride [`A_STRIDE`]), tile by tile, then the
+/// activation that tiles cannot do.
+///
+/// # Safety
+/// The step's pointers are valid for `rows` rows, `k` terms and `columns` columns; `columns` is
+/// at most the tile width.
+#[inline(always)]
+pub(crate) unsafe fn block<S: Simd>(s: S, step: &Step, rows: usize) {
+    // Tiles of nearly equal height: a thin last tile would be slow.
+    let tiles = rows.div_ceil(S::TILE_ROWS);
+    let mut start = 0;
+    for i in 1..=tiles {
+        let end = rows * i / tiles;
+        let part = Step {
+            a: step.a.wrapping_add(start * A_STRIDE),
+            c: step.c.wrapping_add(start * step.c_stride),
+            finish: step.finish.map(|f| f.shifted(start, 0)),
+            ..*step
+        };
+        // SAFETY: rows start..end of the caller's.
+        unsafe { tile(s, &part, end - start) };
+        start = end;
+    }
+    // SAFETY: the caller vouches for C.
+    unsafe { late(s, step, rows) };
+}
+
+/// Most rows of [`thin`].
+pub(crate) const THIN_ROWS: usize = 4;
+
+/// Runs a step over at most [`THIN_ROWS`] rows of A as they lie in memory.
+///
+/// # Safety
+/// As for [`block`], with the step's own row stride of A.
+#[inline(always)]
+pub(crate) unsafe fn thin<S: Simd>(s: S, step: &Step, rows: usize) {
+    match (rows, step.columns.div_ceil(S::LANES)) {
+        (1, 1) => s.enter(Thin::<1, 1, 4>(step)),
+        (2, 1) => s.enter(Thin::<2, 1, 4>(step)),
+        (3, 1) => s.enter(Thin::<3, 1, 2>(step)),
+        (4, 1) => s.enter(Thin::<4, 1, 2>(step)),
+        (1, 2) => s.enter(Thin::<1, 2, 4>(step)),
+        (2, 2) => s.enter(Thin::<2, 2, 2>(step)),
+        (3, 2) => s.enter(Thin::<3, 2, 1>(step)),
+        (4, 2) => s.enter(Thin::<4, 2, 1>(step)),
+        (1, 3) => s.enter(Thin::<1, 3, 2>(step)),
+        (2, 3) => s.enter(Thin::<2, 3, 2>(step)),
+        (3, 3) => s.enter(Thin::<3, 3, 1>(step)),
+        (4, 3) => s.enter(Thin::<4, 3, 1>(step)),
+        (1, 4) => s.enter(Thin::<1, 4, 4>(step)),
+        (2, 4) => s.enter(Thin::<2, 4, 2>(step)),
+        (3, 4) => s.enter(Thin::<3, 4, 1>(step)),
+        (4, 4) => s.enter(Thin::<4, 4, 1>(step)),
+        _ => {}
+    }
+    // SAFETY: the caller vouches for C.
+    unsafe { late(s, step, rows) };
+}
+
+/// # Safety
+/// The step's C is valid for `rows` rows of `columns`.
+#[inline(always)]
+unsafe fn late<S: Simd>(s: S, step: &Step, rows: usize) {
+    if let Some(activation) = step.finish.and_then(|f| f.late) {
+        let on = ActivateRows {
+            activation,
+            data: step.c,
+            rows,
+            columns: step.columns,
+            stride: step.c_stride,
+        };
+        // SAFETY: the caller vouches for C.
+        unsafe { on.run(s) };
+    }
+}

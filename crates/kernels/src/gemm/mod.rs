@@ -1,0 +1,169 @@
+//! Matrix products: packed weights, batches of dynamic operands, fused epilogues.
+//!
+//! The right-hand matrix is cut into panels as wide as the register tile; rows of the left-hand
+//! matrix are copied block by block into a buffer whose fixed stride the tile's code knows. The
+//! same machine serves dense products, batches with transposes, and convolutions (whose rows are
+//! gathered from the image), which differ only in how rows are copied.
+
+mod drive;
+mod epilogue;
+mod micro;
+mod pack;
+
+use crate::Exec;
+use crate::memory::Shared;
+
+pub(crate) use drive::{Product, multiply};
+pub(crate) use epilogue::Finish;
+pub use epilogue::{Epilogue, Residual};
+pub(crate) use micro::{A_STRIDE, K_BLOCK, Step, block};
+pub(crate) use pack::{BSource, DenseRows, RowSource, TransposedRows, copy_run, zero_run};
+pub use pack::{PackedB, Trans};
+
+/// Checks that `len` elements hold `rows` rows of `columns`, `ld` apart.
+#[track_caller]
+pub(crate) fn check_matrix(name: &str, len: usize, rows: usize, columns: usize, ld: usize) {
+    if rows == 0 || columns == 0 {
+        return;
+    }
+    assert!(ld >= columns || rows == 1, "{name}: leading dimension {ld} for rows of {columns}");
+    let needed = (rows - 1).checked_mul(ld).and_then(|x| x.checked_add(columns));
+    assert!(
+        needed.is_some_and(|needed| len >= needed),
+        "{name}: {len} elements for {rows} rows of {columns}, {ld} apart"
+    );
+}
+
+/// `C = epilogue(A B)` with B packed once.
+///
+/// Shapes: A is `m` rows of `b.k()`, `lda` apart; C is `m` rows of `b.n()`, `ldc` apart.
+///
+/// # Panics
+/// When a slice is shorter than its shape says, a leading dimension is less than a row, or B is
+/// packed for another instruction set than `exec.isa`.
+pub fn gemm(
+    exec: Exec<'_>,
+    m: usize,
+    a: &[f32],
+    lda: usize,
+    b: &PackedB,
+    c: &mut [f32],
+    ldc: usize,
+    epilogue: &Epilogue<'_>,
+) {
+    let (n, k) = (b.n(), b.k());
+    assert!(b.isa() == exec.isa, "B is packed for {}, not {}", b.isa().name(), exec.isa.name());
+    check_matrix("A", a.len(), m, k, lda);
+    check_matrix("C", c.len(), m, n, ldc);
+    epilogue.check(m, n);
+    let product = Product {
+        m,
+        n,
+        k,
+        a: DenseRows::new(a.as_ptr(), lda),
+        b: b.as_source(),
+        c: Shared::new(c),
+        c_stride: ldc,
+        finish: Finish::new(epilogue),
+    };
+    // SAFETY: the lengths are checked above, and C is borrowed exclusively.
+    unsafe { multiply(exec, 1, |_| product) };
+}
+
+/// One side of a batched product: matrices of the same size inside a slice.
+#[derive(Clone, Copy, Debug)]
+pub struct Operand<'a> {
+    /// The elements of all matrices.
+    pub data: &'a [f32],
+    /// Where each matrix of the batch starts; the same offset may repeat (broadcast).
+    pub offsets: &'a [usize],
+    /// Distance between the rows that lie in memory.
+    pub ld: usize,
+    /// Whether the product uses the matrix transposed.
+    pub trans: Trans,
+}
+
+impl Operand<'_> {
+    fn check(&self, name: &str, batch: usize, rows: usize, columns: usize) {
+        let (rows, columns) =
+            if self.trans == Trans::No { (rows, columns) } else { (columns, rows) };
+        assert!(self.offsets.len() == batch, "{name}: {} offsets", self.offsets.len());
+        for &offset in self.offsets {
+            let len = self.data.len().saturating_sub(offset);
+            check_matrix(name, len, rows, columns, self.ld);
+        }
+    }
+}
+
+/// `C[i] = epilogue(A[i] B[i])` for every matrix of a batch.
+///
+/// Shapes: A is `m` x `k`, B is `k` x `n` (after their transposes); C is `[batch, m, n]`, dense;
+/// the batch is the number of offsets of A and B. A residual's rows are those of all products,
+/// `batch * m` in all.
+///
+/// # Panics
+/// When A and B have different numbers of offsets, or a slice is shorter than its shape says.
+pub fn matmul_batched(
+    exec: Exec<'_>,
+    (m, k, n): (usize, usize, usize),
+    a: Operand<'_>,
+    b: Operand<'_>,
+    c: &mut [f32],
+    epilogue: &Epilogue<'_>,
+) {
+    let batch = a.offsets.len();
+    a.check("A", batch, m, k);
+    b.check("B", batch, k, n);
+    check_matrix("C", c.len(), batch.saturating_mul(m), n, n);
+    epilogue.check(batch.saturating_mul(m), n);
+    let c = Shared::new(c);
+    let (a_data, b_data) = (Input(a.data), Input(b.data));
+    let finish = Finish::new(epilogue);
+    match a.trans {
+        Trans::No => {
+            let rows = |i: usize| DenseRows::new(a_data.at(a.offsets[i]), a.ld);
+            let product = |i| Product {
+                m,
+                n,
+                k,
+                a: rows(i),
+                b: BSource::raw(b_data.at(b.offsets[i]), b.ld, b.trans),
+                c: c.at(i * m * n),
+                c_stride: n,
+                finish: finish.shifted(i * m, 0),
+            };
+            // SAFETY: the lengths are checked above, and C is borrowed exclusively.
+            unsafe { multiply(exec, batch, product) };
+        }
+        Trans::Yes => {
+            let rows = |i: usize| TransposedRows::new(a_data.at(a.offsets[i]), a.ld);
+            let product = |i| Product {
+                m,
+                n,
+                k,
+                a: rows(i),
+                b: BSource::raw(b_data.at(b.offsets[i]), b.ld, b.trans),
+                c: c.at(i * m * n),
+                c_stride: n,
+                finish: finish.shifted(i * m, 0),
+            };
+            // SAFETY: the lengths are checked above, and C is borrowed exclusively.
+            unsafe { multiply(exec, batch, product) };
+        }
+    }
+}
+
+/// A slice as pointers into it; empty matrices may lie at its end.
+#[derive(Clone, Copy)]
+struct Input<'a>(&'a [f32]);
+
+impl Input<'_> {
+    fn at(self, offset: usize) -> *const f32 {
+        self.0.as_ptr().wrapping_add(offset)
+    }
+}
+
+#[cfg(test)]
+pub(crate) mod tests;
+#[cfg(test)]
+pub(crate) use tests::values as test_values;

@@ -1,0 +1,429 @@
+//! Where the operands of a product come from: panels of B packed once, rows of A copied per block.
+
+use super::micro::{A_STRIDE, K_BLOCK};
+use crate::isa::{Isa, Kernel, Simd};
+use crate::memory::{Aligned, Shared};
+
+/// Whether a matrix is used as it lies in memory or transposed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Trans {
+    /// As it lies.
+    #[default]
+    No,
+    /// Transposed.
+    Yes,
+}
+
+/// The right-hand matrix of a product, cut into panels as wide as the register tile.
+///
+/// A panel holds its `k` rows one after the other, so a product reads it as one stream. The last
+/// panel is padded with zero columns.
+#[derive(Clone)]
+pub struct PackedB {
+    isa: Isa,
+    k: usize,
+    n: usize,
+    width: usize,
+    data: Aligned,
+}
+
+impl std::fmt::Debug for PackedB {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Self { isa, k, n, width, .. } = self;
+        write!(f, "PackedB {{ k: {k}, n: {n}, width: {width}, isa: {} }}", isa.name())
+    }
+}
+
+impl PackedB {
+    /// Packs a `k` x `n` matrix for `isa`. With [`Trans::No`] `b` holds `k` rows of `n`, `ldb`
+    /// apart; with [`Trans::Yes`] it holds `n` rows of `k`, `ldb` apart.
+    ///
+    /// # Panics
+    /// When `b` is shorter than the matrix, or `ldb` is less than the length of its rows.
+    #[must_use]
+    pub fn pack(isa: Isa, k: usize, n: usize, b: &[f32], ldb: usize, trans: Trans) -> Self {
+        let (rows, columns) = if trans == Trans::No { (k, n) } else { (n, k) };
+        super::check_matrix("B", b.len(), rows, columns, ldb);
+        let width = isa.tile_columns();
+        let mut data = Aligned::zeroed(n.div_ceil(width) * width * k);
+        let out = data.as_mut_slice().as_mut_ptr();
+        for (panel, start) in (0..n).step_by(width).enumerate() {
+            let columns = width.min(n - start);
+            let offset = if trans == Trans::No { start } else { start * ldb };
+            isa.run(PackPanel {
+                b: b.as_ptr().wrapping_add(offset),
+                ldb,
+                trans,
+                k,
+                columns,
+                out: out.wrapping_add(panel * width * k),
+            });
+        }
+        Self { isa, k, n, width, data }
+    }
+
+    /// Rows: the length of the sums.
+    #[must_use]
+    pub fn k(&self) -> usize {
+        self.k
+    }
+
+    /// Columns of the product.
+    #[must_use]
+    pub fn n(&self) -> usize {
+        self.n
+    }
+
+    /// The instruction set that the matrix is packed for.
+    #[must_use]
+    pub fn isa(&self) -> Isa {
+        self.isa
+    }
+
+    /// Memory held, in bytes.
+    #[must_use]
+    pub fn size_bytes(&self) -> usize {
+        size_of_val(self.data.as_slice())
+    }
+
+    pub(crate) fn as_source(&self) -> BSource {
+        BSource { data: self.data.as_slice().as_ptr(), form: Form::Packed { k: self.k } }
+    }
+}
+
+/// Packs `k` rows of `columns` columns into a panel of the tile width, padded with zeros.
+struct PackPanel {
+    b: *const f32,
+    ldb: usize,
+    trans: Trans,
+    k: usize,
+    columns: usize,
+    out: *mut f32,
+}
+
+impl Kernel for PackPanel {
+    type Output = ();
+    #[inline(always)]
+    fn run<S: Simd>(self, s: S) {
+        // SAFETY: `PackedB::pack` has checked B and allotted whole panels.
+        unsafe { pack_panel(s, self.b, self.ldb, self.trans, self.k, self.columns, self.out) };
+    }
+}
+
+/// # Safety
+/// `b` is valid for the `k` x `columns` part; `out` for `k` rows of the tile width.
+#[inline(always)]
+unsafe fn pack_panel<S: Simd>(
+    s: S,
+    b: *const f32,
+    ldb: usize,
+    trans: Trans,
+    k: usize,
+    columns: usize,
+    out: *mut f32,
+) {
+    let width = S::LANES * S::TILE_VECTORS;
+    for v in 0..S::TILE_VECTORS {
+        let first = v * S::LANES;
+        let here = columns.saturating_sub(first).min(S::LANES);
+        let out = out.wrapping_add(first);
+        // SAFETY: lanes first..first + here are columns of B; out has whole rows.
+        unsafe {
+            match trans {
+                Trans::No => {
+                    let m = s.tail(here);
+                    for row in 0..k {
+                        let x = if here == S::LANES {
+                            s.load(b.add(row * ldb + first))
+                        } else if here > 0 {
+                            s.load_tail(b.add(row * ldb + first), m)
+                        } else {
+                            s.splat(0.0)
+                        };
+                        s.store(out.add(row * width), x);
+                    }
+                }
+                Trans::Yes => {
+                    transpose_into(s, b.wrapping_add(first * ldb), ldb, here, k, out, width);
+                }
+            }
+        }
+    }
+}
+
+/// Writes `rows` (at most `LANES`) rows of `k` values as `k` rows of `LANES`, padded with zeros.
+///
+/// # Safety
+/// `src` is valid for the rows, `dst` for `k` rows of `LANES`, `dst_stride` apart.
+#[inline(always)]
+unsafe fn transpose_into<S: Simd>(
+    s: S,
+    src: *const f32,
+    src_stride: usize,
+    rows: usize,
+    k: usize,
+    dst: *mut f32,
+    dst_stride: usize,
+) {
+    let mut done = 0;
+    if rows == S::LANES {
+        while done + S::LANES <= k {
+            // SAFETY: a whole block inside both.
+            unsafe {
+                s.transpose_block(
+                    src.add(done),
+                    src_stride,
+                    dst.add(done * dst_stride),
+                    dst_stride,
+                );
+            }
+            done += S::LANES;
+        }
+    }
+    for kk in done..k {
+        for r in 0..S::LANES {
+            // SAFETY: r < rows for reads; every lane of row kk may be written.
+            unsafe {
+                let x = if r < rows { *src.add(r * src_stride + kk) } else { 0.0 };
+                *dst.add(kk * dst_stride + r) = x;
+            }
+        }
+    }
+}
+
+/// The right-hand matrix as a task sees it.
+#[derive(Clone, Copy)]
+pub(crate) struct BSource {
+    data: *const f32,
+    form: Form,
+}
+
+#[derive(Clone, Copy)]
+enum Form {
+    /// Panels of `k` rows.
+    Packed { k: usize },
+    /// A matrix in memory, packed block by block into scratch.
+    Raw { ld: usize, trans: Trans },
+}
+
+// SAFETY: a read-only view of a slice that the caller of the product holds while tasks run.
+unsafe impl Send for BSource {}
+// SAFETY: as for Send.
+unsafe impl Sync for BSource {}
+
+/// A block of a panel, ready for a register tile.
+#[derive(Clone, Copy)]
+pub(crate) struct Panel {
+    pub(crate) data: *const f32,
+    pub(crate) stride: usize,
+}
+
+impl BSource {
+    pub(crate) fn raw(data: *const f32, ld: usize, trans: Trans) -> Self {
+        Self { data, form: Form::Raw { ld, trans } }
+    }
+
+    pub(crate) fn is_packed(&self) -> bool {
+        matches!(self.form, Form::Packed { .. })
+    }
+
+    /// Rows `k0..k0 + k` of the panel that starts at column `start` (a multiple of the tile
+    /// width) and has `columns` columns.
+    ///
+    /// # Safety
+    /// The block is inside the matrix; `scratch` is valid for [`K_BLOCK`] rows of the tile width
+    /// unless the matrix is packed, and `k <= K_BLOCK` then.
+    #[inline(always)]
+    pub(crate) unsafe fn panel<S: Simd>(
+        &self,
+        s: S,
+        k0: usize,
+        k: usize,
+        start: usize,
+        columns: usize,
+        scratch: *mut f32,
+    ) -> Panel {
+        let width = S::LANES * S::TILE_VECTORS;
+        match self.form {
+            Form::Packed { k: depth } => {
+                Panel { data: self.data.wrapping_add(start * depth + k0 * width), stride: width }
+            }
+            Form::Raw { ld, trans } => {
+                let offset = if trans == Trans::No { k0 * ld + start } else { start * ld + k0 };
+                // SAFETY: the caller vouches for the block and for the scratch.
+                unsafe {
+                    let b = self.data.add(offset);
+                    pack_panel(s, b, ld, trans, k, columns, scratch);
+                }
+                Panel { data: scratch, stride: width }
+            }
+        }
+    }
+}
+
+/// The left-hand matrix of a product: something that copies rows into a block.
+pub(crate) trait RowSource: Copy + Send + Sync {
+    /// Copies columns `k0..k0 + k` of rows `row..row + rows` to `out`, [`A_STRIDE`] apart.
+    ///
+    /// # Safety
+    /// The part is inside the matrix, `k <= K_BLOCK`, and `out` is valid for `rows` block rows.
+    unsafe fn copy<S: Simd>(
+        &self,
+        s: S,
+        row: usize,
+        rows: usize,
+        k0: usize,
+        k: usize,
+        out: *mut f32,
+    );
+
+    /// Rows as they lie in memory, where they do: the pointer to row 0 and the row stride.
+    fn direct(&self) -> Option<(*const f32, usize)>;
+}
+
+/// A matrix in memory, `stride` between rows.
+#[derive(Clone, Copy)]
+pub(crate) struct DenseRows {
+    data: *const f32,
+    stride: usize,
+}
+
+// SAFETY: a read-only view of a slice that the caller of the product holds while tasks run.
+unsafe impl Send for DenseRows {}
+// SAFETY: as for Send.
+unsafe impl Sync for DenseRows {}
+
+impl DenseRows {
+    pub(crate) fn new(data: *const f32, stride: usize) -> Self {
+        Self { data, stride }
+    }
+}
+
+impl RowSource for DenseRows {
+    #[inline(always)]
+    unsafe fn copy<S: Simd>(
+        &self,
+        s: S,
+        row: usize,
+        rows: usize,
+        k0: usize,
+        k: usize,
+        out: *mut f32,
+    ) {
+        for r in 0..rows {
+            // SAFETY: the caller vouches for the part and for the block rows.
+            unsafe {
+                copy_run(s, self.data.add((row + r) * self.stride + k0), k, out.add(r * A_STRIDE));
+            }
+        }
+    }
+
+    fn direct(&self) -> Option<(*const f32, usize)> {
+        Some((self.data, self.stride))
+    }
+}
+
+/// A matrix stored transposed: element (row, k) at `k * stride + row`.
+#[derive(Clone, Copy)]
+pub(crate) struct TransposedRows {
+    data: *const f32,
+    stride: usize,
+}
+
+// SAFETY: a read-only view of a slice that the caller of the product holds while tasks run.
+unsafe impl Send for TransposedRows {}
+// SAFETY: as for Send.
+unsafe impl Sync for TransposedRows {}
+
+impl TransposedRows {
+    pub(crate) fn new(data: *const f32, stride: usize) -> Self {
+        Self { data, stride }
+    }
+}
+
+impl RowSource for TransposedRows {
+    #[inline(always)]
+    unsafe fn copy<S: Simd>(
+        &self,
+        s: S,
+        row: usize,
+        rows: usize,
+        k0: usize,
+        k: usize,
+        out: *mut f32,
+    ) {
+        debug_assert!(k <= K_BLOCK);
+        let src = self.data.wrapping_add(k0 * self.stride + row);
+        // Whole blocks of LANES terms; `rows` may be anything.
+        let mut kk = 0;
+        while kk < k {
+            let terms = S::LANES.min(k - kk);
+            // SAFETY: terms kk..kk + terms of all rows; the caller vouches for them.
+            unsafe {
+                let src = src.add(kk * self.stride);
+                let out = out.add(kk);
+                let mut r = 0;
+                if terms == S::LANES {
+                    while r + S::LANES <= rows {
+                        let dst = out.add(r * A_STRIDE);
+                        s.transpose_block(src.add(r), self.stride, dst, A_STRIDE);
+                        r += S::LANES;
+                    }
+                }
+                for r in r..rows {
+                    for t in 0..terms {
+                        *out.add(r * A_STRIDE + t) = *src.add(t * self.stride + r);
+                    }
+                }
+            }
+            kk += terms;
+        }
+    }
+
+    fn direct(&self) -> Option<(*const f32, usize)> {
+        None
+    }
+}
+
+/// Copies `n` values.
+///
+/// # Safety
+/// `src` and `dst` are valid for `n` values and do not overlap.
+#[inline(always)]
+pub(crate) unsafe fn copy_run<S: Simd>(s: S, src: *const f32, n: usize, dst: *mut f32) {
+    let mut i = 0;
+    // SAFETY: every access is below n.
+    unsafe {
+        while i + S::LANES <= n {
+            s.store(dst.add(i), s.load(src.add(i)));
+            i += S::LANES;
+        }
+        if i < n {
+            let m = s.tail(n - i);
+            s.store_tail(dst.add(i), m, s.load_tail(src.add(i), m));
+        }
+    }
+}
+
+/// Writes `n` zeros.
+///
+/// # Safety
+/// `dst` is valid for `n` values.
+#[inline(always)]
+pub(crate) unsafe fn zero_run<S: Simd>(s: S, n: usize, dst: *mut f32) {
+    let zero = s.splat(0.0);
+    let mut i = 0;
+    // SAFETY: every access is below n.
+    unsafe {
+        while i + S::LANES <= n {
+            s.store(dst.add(i), zero);
+            i += S::LANES;
+        }
+        if i < n {
+            s.store_tail(dst.add(i), s.tail(n - i), zero);
+        }
+    }
+}
+
+/// A block buffer shared by tasks that each fill some of its rows.
+pub(crate) type SharedBlock = Shared<f32>;

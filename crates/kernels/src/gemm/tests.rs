@@ -1,0 +1,211 @@
+use super::*;
+use crate::{Activation, Isa, ThreadPool};
+use proptest::prelude::*;
+
+/// Repeatable values in -1..1.
+pub(crate) fn values(len: usize, seed: u32) -> Vec<f32> {
+    let mut x = seed.wrapping_mul(2_654_435_761) | 1;
+    (0..len)
+        .map(|_| {
+            x ^= x << 13;
+            x ^= x >> 17;
+            x ^= x << 5;
+            (x >> 8) as f32 / 8_388_608.0 - 1.0
+        })
+        .collect()
+}
+
+fn gelu(x: f64) -> f64 {
+    // The tanh form is within 5e-4 of erf's; the tests of `elementwise` hold each to its own.
+    0.5 * x * (1.0 + (0.797_884_560_8 * (x + 0.044_715 * x * x * x)).tanh())
+}
+
+fn reference(
+    (m, k, n): (usize, usize, usize),
+    a: impl Fn(usize, usize) -> f32,
+    b: impl Fn(usize, usize) -> f32,
+    finish: impl Fn(f64, usize, usize) -> f64,
+) -> Vec<f64> {
+    let mut c = Vec::with_capacity(m * n);
+    for i in 0..m {
+        for j in 0..n {
+            let sum = (0..k).map(|x| f64::from(a(i, x)) * f64::from(b(x, j))).sum::<f64>();
+            c.push(finish(sum, i, j));
+        }
+    }
+    c
+}
+
+#[track_caller]
+fn assert_near(got: &[f32], want: &[f64], k: usize, what: &str) {
+    // Each of k terms in -1..1 is rounded once, and so is each partial sum.
+    let tolerance = 3e-7 * (k as f64 + 4.0);
+    for (i, (&g, &w)) in got.iter().zip(want).enumerate() {
+        assert!((f64::from(g) - w).abs() <= tolerance, "{what}: element {i}: {g} for {w}");
+    }
+}
+
+fn check_gemm(m: usize, k: usize, n: usize, threads: usize, trans: Trans) {
+    let pool = ThreadPool::new(threads);
+    let (lda, ldc) = (k + 3, n + 5);
+    let ldb = if trans == Trans::No { n + 2 } else { k + 2 };
+    let a = values(m * lda, 1);
+    let b = values((if trans == Trans::No { k } else { n }) * ldb, 2);
+    let bias = values(n, 3);
+    let residual = values(m * ldc, 4);
+    let at = |i: usize, x: usize| a[i * lda + x];
+    let bt = |x: usize, j: usize| if trans == Trans::No { b[x * ldb + j] } else { b[j * ldb + x] };
+    for isa in Isa::available() {
+        let exec = Exec { pool: &pool, isa };
+        let packed = PackedB::pack(isa, k, n, &b, ldb, trans);
+        let epilogues: [(Epilogue<'_>, &dyn Fn(f64, usize, usize) -> f64); 3] = [
+            (Epilogue::default(), &|x, _, _| x),
+            (
+                Epilogue::bias(&bias)
+                    .with_residual(&residual, ldc)
+                    .with_activation(Activation::Relu),
+                &|x, i, j| (x + f64::from(bias[j]) + f64::from(residual[i * ldc + j])).max(0.0),
+            ),
+            (Epilogue::bias(&bias).with_activation(Activation::GeluTanh), &|x, _, j| {
+                gelu(x + f64::from(bias[j]))
+            }),
+        ];
+        for (epilogue, finish) in &epilogues {
+            let mut c = vec![f32::NAN; m * ldc];
+            gemm(exec, m, &a, lda, &packed, &mut c, ldc, epilogue);
+            let want = reference((m, k, n), at, bt, finish);
+            let what = format!("{} {m}x{k}x{n} {trans:?} {epilogue:?}", isa.name());
+            for i in 0..m {
+                let (got, want) = (&c[i * ldc..i * ldc + n], &want[i * n..(i + 1) * n]);
+                assert_near(got, want, k, &what[..what.len().min(90)]);
+                let gap = i * ldc + n..((i + 1) * ldc).min(c.len());
+                assert!(c[gap].iter().all(|x| x.is_nan()), "{what}: wrote between rows");
+            }
+        }
+    }
+}
+
+#[test]
+fn products_equal_the_reference_for_many_shapes() {
+    let shapes = [
+        (1, 1, 1),
+        (1, 7, 100),
+        (2, 300, 33),
+        (3, 64, 65),
+        (4, 5, 31),
+        (5, 16, 16),
+        (13, 257, 64),
+        (14, 256, 32),
+        (15, 513, 47),
+        (29, 100, 130),
+        (64, 64, 10),
+        (230, 33, 40),
+        (500, 20, 17),
+    ];
+    for (m, k, n) in shapes {
+        for threads in [1, 2] {
+            check_gemm(m, k, n, threads, Trans::No);
+        }
+        check_gemm(m, k, n, 3, Trans::Yes);
+    }
+}
+
+#[test]
+fn a_product_of_depth_zero_is_its_epilogue() {
+    let pool = ThreadPool::new(2);
+    for isa in Isa::available() {
+        let exec = Exec { pool: &pool, isa };
+        let packed = PackedB::pack(isa, 0, 5, &[], 5, Trans::No);
+        let bias = [1.0, -2.0, 3.0, -4.0, 5.0];
+        for m in [1, 20] {
+            let mut c = vec![f32::NAN; m * 5];
+            let epilogue = Epilogue::bias(&bias).with_activation(Activation::Relu);
+            gemm(exec, m, &[], 0, &packed, &mut c, 5, &epilogue);
+            assert_eq!(c, [1.0, 0.0, 3.0, 0.0, 5.0].repeat(m));
+        }
+    }
+}
+
+#[test]
+fn the_result_does_not_depend_on_the_rows_beside_it() {
+    // A row in a batch is the row alone, whatever tile it falls into.
+    let pool = ThreadPool::new(1);
+    let (k, n) = (300, 40);
+    let a = values(30 * k, 1);
+    let b = values(k * n, 2);
+    for isa in Isa::available() {
+        let exec = Exec { pool: &pool, isa };
+        let packed = PackedB::pack(isa, k, n, &b, n, Trans::No);
+        let run = |rows: usize| {
+            let mut c = vec![0.0; rows * n];
+            gemm(exec, rows, &a[..rows * k], k, &packed, &mut c, n, &Epilogue::default());
+            c
+        };
+        let all = run(30);
+        for rows in 5..30 {
+            assert!(run(rows)[..] == all[..rows * n], "{} rows of {}", rows, isa.name());
+        }
+    }
+}
+
+#[test]
+#[should_panic(expected = "A: 11 elements for 3 rows of 4")]
+fn a_short_slice_is_refused() {
+    let pool = ThreadPool::new(1);
+    let exec = Exec::new(&pool);
+    let b = PackedB::pack(exec.isa, 4, 2, &[0.0; 8], 2, Trans::No);
+    gemm(exec, 3, &[0.0; 11], 4, &b, &mut [0.0; 6], 2, &Epilogue::default());
+}
+
+fn check_batched(batch: usize, m: usize, k: usize, n: usize, ta: Trans, tb: Trans) {
+    let pool = ThreadPool::new(2);
+    let lda = if ta == Trans::No { k } else { m } + 1;
+    let ldb = if tb == Trans::No { n } else { k } + 3;
+    let a_size = lda * if ta == Trans::No { m } else { k };
+    let b_size = ldb * if tb == Trans::No { k } else { n };
+    let a = values(a_size * batch, 5);
+    let b = values(b_size, 6);
+    let a_offsets: Vec<usize> = (0..batch).map(|i| i * a_size).collect();
+    let b_offsets = vec![0; batch];
+    for isa in Isa::available() {
+        let mut c = vec![f32::NAN; batch * m * n];
+        matmul_batched(
+            Exec { pool: &pool, isa },
+            (m, k, n),
+            Operand { data: &a, offsets: &a_offsets, ld: lda, trans: ta },
+            Operand { data: &b, offsets: &b_offsets, ld: ldb, trans: tb },
+            &mut c,
+            &Epilogue::default(),
+        );
+        for i in 0..batch {
+            let at = |r: usize, x: usize| {
+                a[i * a_size + if ta == Trans::No { r * lda + x } else { x * lda + r }]
+            };
+            let bt =
+                |x: usize, j: usize| b[if tb == Trans::No { x * ldb + j } else { j * ldb + x }];
+            let want = reference((m, k, n), at, bt, |x, _, _| x);
+            let what = format!("{} {batch}x{m}x{k}x{n} {ta:?} {tb:?}", isa.name());
+            assert_near(&c[i * m * n..(i + 1) * m * n], &want, k, &what);
+        }
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(24))]
+    #[test]
+    fn batched_products_equal_the_reference(
+        batch in 1usize..4, m in 1usize..40, k in 0usize..300, n in 1usize..70,
+        ta in prop_oneof![Just(Trans::No), Just(Trans::Yes)],
+        tb in prop_oneof![Just(Trans::No), Just(Trans::Yes)],
+    ) {
+        check_batched(batch, m, k, n, ta, tb);
+    }
+
+    #[test]
+    fn packed_products_equal_the_reference(
+        m in 1usize..70, k in 0usize..600, n in 1usize..140, threads in 1usize..4,
+        trans in prop_oneof![Just(Trans::No), Just(Trans::Yes)],
+    ) {
+        check_gemm(m, k, n, threads, trans);
+    }
+}

@@ -1,0 +1,131 @@
+//! The vector vocabulary that every algorithm of this crate is written in.
+
+use std::fmt::Debug;
+
+use super::Kernel;
+
+/// One instruction set, as a token: holding a value proves that the processor has it.
+///
+/// Algorithms are generic functions over `S: Simd`, inlined into an entry function compiled with
+/// the instruction set's target features (see [`Isa::run`](super::Isa::run)), so one source serves
+/// every processor.
+///
+/// NaN rule: [`max`](Simd::max) and [`min`](Simd::min) return their **second** operand when
+/// either is NaN, so `max(limit, x)` keeps a NaN in `x`.
+pub trait Simd: Copy + Send + Sync + Debug + 'static {
+    /// Number of `f32` lanes in a vector.
+    const LANES: usize;
+    /// Rows of the matrix-product register tile.
+    const TILE_ROWS: usize;
+    /// Vectors in a row of the matrix-product register tile.
+    const TILE_VECTORS: usize;
+
+    /// A vector of `f32`.
+    type F: Copy;
+    /// A vector of `i32` with as many lanes.
+    type I: Copy;
+    /// A choice per lane.
+    type M: Copy;
+
+    /// Runs `kernel` as a function of its own, compiled with these instructions.
+    fn enter<K: Kernel>(self, kernel: K) -> K::Output;
+
+    /// A vector with `value` in every lane.
+    fn splat(self, value: f32) -> Self::F;
+    /// Loads [`Simd::LANES`] values.
+    ///
+    /// # Safety
+    /// `p` is valid for reading that many `f32`.
+    unsafe fn load(self, p: *const f32) -> Self::F;
+    /// Stores [`Simd::LANES`] values.
+    ///
+    /// # Safety
+    /// `p` is valid for writing that many `f32`.
+    unsafe fn store(self, p: *mut f32, v: Self::F);
+    /// Chooses the first `n` lanes (all when `n >= LANES`).
+    fn tail(self, n: usize) -> Self::M;
+    /// Loads the lanes that `m` (made by [`Simd::tail`]) chooses; the others are zero.
+    ///
+    /// # Safety
+    /// `p` is valid for reading the chosen lanes.
+    unsafe fn load_tail(self, p: *const f32, m: Self::M) -> Self::F;
+    /// Stores the lanes that `m` (made by [`Simd::tail`]) chooses.
+    ///
+    /// # Safety
+    /// `p` is valid for writing the chosen lanes.
+    unsafe fn store_tail(self, p: *mut f32, m: Self::M, v: Self::F);
+
+    /// `a + b`.
+    fn add(self, a: Self::F, b: Self::F) -> Self::F;
+    /// `a - b`.
+    fn sub(self, a: Self::F, b: Self::F) -> Self::F;
+    /// `a * b`.
+    fn mul(self, a: Self::F, b: Self::F) -> Self::F;
+    /// `a / b`.
+    fn div(self, a: Self::F, b: Self::F) -> Self::F;
+    /// `a * b + c`, fused where the processor has it.
+    fn fma(self, a: Self::F, b: Self::F, c: Self::F) -> Self::F;
+    /// `c - a * b`, fused where the processor has it.
+    fn fnma(self, a: Self::F, b: Self::F, c: Self::F) -> Self::F;
+    /// The greater; `b` when either is NaN.
+    fn max(self, a: Self::F, b: Self::F) -> Self::F;
+    /// The smaller; `b` when either is NaN.
+    fn min(self, a: Self::F, b: Self::F) -> Self::F;
+    /// Square root, correctly rounded.
+    fn sqrt(self, a: Self::F) -> Self::F;
+    /// Nearest whole number, ties to even.
+    fn round(self, a: Self::F) -> Self::F;
+    /// Lanes where `a < b` (false for NaN).
+    fn lt(self, a: Self::F, b: Self::F) -> Self::M;
+    /// `a` where chosen, `b` elsewhere.
+    fn select(self, m: Self::M, a: Self::F, b: Self::F) -> Self::F;
+    /// `v * 2^n` for whole `n` in -260..=254, with gradual underflow and overflow to infinity.
+    fn scale_pow2(self, v: Self::F, n: Self::F) -> Self::F;
+
+    /// The bit patterns of the lanes.
+    fn bits(self, a: Self::F) -> Self::I;
+    /// Lanes from bit patterns.
+    fn from_bits(self, a: Self::I) -> Self::F;
+    /// A vector with `value` in every lane.
+    fn splat_i(self, value: i32) -> Self::I;
+    /// Wrapping `a + b`.
+    fn add_i(self, a: Self::I, b: Self::I) -> Self::I;
+    /// Bitwise and.
+    fn and_i(self, a: Self::I, b: Self::I) -> Self::I;
+    /// Bitwise or.
+    fn or_i(self, a: Self::I, b: Self::I) -> Self::I;
+    /// Arithmetic shift right by 23: the exponent field of a positive `f32`.
+    fn shr23(self, a: Self::I) -> Self::I;
+    /// Nearest `f32` of each `i32`.
+    fn to_float(self, a: Self::I) -> Self::F;
+
+    /// Sum of the lanes.
+    fn reduce_add(self, a: Self::F) -> f32;
+    /// Greatest lane.
+    fn reduce_max(self, a: Self::F) -> f32;
+
+    /// Asks for the cache line of `p`; any address is allowed.
+    #[inline(always)]
+    fn prefetch(self, _p: *const f32) {}
+
+    /// Transposes a [`Simd::LANES`] x [`Simd::LANES`] block: `dst[j][i] = src[i][j]`.
+    ///
+    /// # Safety
+    /// Rows of `src` (`src_stride` apart) and `dst` (`dst_stride` apart) are valid for reading and
+    /// writing `LANES` values each, and do not overlap.
+    #[inline(always)]
+    unsafe fn transpose_block(
+        self,
+        src: *const f32,
+        src_stride: usize,
+        dst: *mut f32,
+        dst_stride: usize,
+    ) {
+        for i in 0..Self::LANES {
+            for j in 0..Self::LANES {
+                // SAFETY: i and j are below LANES; the caller vouches for those elements.
+                unsafe { *dst.add(j * dst_stride + i) = *src.add(i * src_stride + j) };
+            }
+        }
+    }
+}

@@ -1,0 +1,182 @@
+//! Vector versions of the elementary functions.
+//!
+//! Polynomials are minimax fits in the stated range, made for this crate by iteratively
+//! reweighted least squares in double precision; the tests hold each function to its ULP bound
+//! against `f64`.
+
+use crate::isa::Simd;
+
+/// Horner's rule, highest power first.
+#[inline(always)]
+fn poly<S: Simd, const N: usize>(s: S, x: S::F, coefficients: [f32; N]) -> S::F {
+    let mut sum = s.splat(coefficients[0]);
+    for &c in &coefficients[1..] {
+        sum = s.fma(sum, x, s.splat(c));
+    }
+    sum
+}
+
+#[inline(always)]
+pub(crate) fn abs<S: Simd>(s: S, x: S::F) -> S::F {
+    s.from_bits(s.and_i(s.bits(x), s.splat_i(i32::MAX)))
+}
+
+#[inline(always)]
+pub(crate) fn neg<S: Simd>(s: S, x: S::F) -> S::F {
+    // Adding the lowest integer flips the sign bit.
+    s.from_bits(s.add_i(s.bits(x), s.splat_i(i32::MIN)))
+}
+
+/// `magnitude` (not negative) with the sign of `x`.
+#[inline(always)]
+fn with_sign<S: Simd>(s: S, magnitude: S::F, x: S::F) -> S::F {
+    let sign = s.and_i(s.bits(x), s.splat_i(i32::MIN));
+    s.from_bits(s.or_i(s.bits(magnitude), sign))
+}
+
+/// Limits `x` to `low..=high`; NaN stays NaN.
+#[inline(always)]
+pub(crate) fn clamp<S: Simd>(s: S, x: S::F, low: S::F, high: S::F) -> S::F {
+    s.min(high, s.max(low, x))
+}
+
+/// `e^x`, within 1 ULP of normal results.
+///
+/// Source: `x = n ln 2 + r` with `|r| <= ln 2 / 2` (Cody and Waite), `ln 2` in two parts of which
+/// the first times `n` is exact.
+#[inline(always)]
+pub(crate) fn exp<S: Simd>(s: S, x: S::F) -> S::F {
+    // Beyond these the result rounds to 0 and to infinity.
+    let x = clamp(s, x, s.splat(-104.0), s.splat(89.0));
+    let n = s.round(s.mul(x, s.splat(std::f32::consts::LOG2_E)));
+    let r = s.fnma(n, s.splat(0.693_145_75), x);
+    let r = s.fnma(n, s.splat(1.428_606_8e-6), r);
+    let q = poly(s, r, [0.001_395_049, 0.008_368_89, 0.041_666_206, 0.166_665_18, 0.5]);
+    let e = s.add(s.fma(s.mul(r, r), q, r), s.splat(1.0));
+    s.scale_pow2(e, n)
+}
+
+/// `tanh x`, within 2 ULP.
+#[inline(always)]
+pub(crate) fn tanh<S: Simd>(s: S, x: S::F) -> S::F {
+    let a = abs(s, x);
+    let u = s.mul(x, x);
+    // tanh(x)/x on 0..0.625 as a polynomial of x^2.
+    let p = poly(
+        s,
+        u,
+        [0.002_147_537, -0.008_182_674, 0.021_702_968, -0.053_947_203, 0.133_332_1, -0.333_333_3],
+    );
+    let small = s.fma(s.mul(p, u), a, a);
+    let e = exp(s, s.add(a, a));
+    let one = s.splat(1.0);
+    let large = s.sub(one, s.div(s.splat(2.0), s.add(e, one)));
+    // A NaN is not below the bound, and the large branch keeps it.
+    with_sign(s, s.select(s.lt(a, s.splat(0.625)), small, large), x)
+}
+
+/// The error function, within 2 ULP.
+#[inline(always)]
+pub(crate) fn erf<S: Simd>(s: S, x: S::F) -> S::F {
+    let a = abs(s, x);
+    let u = s.mul(x, x);
+    // erf(x)/x on 0..1 as a polynomial of x^2.
+    let p = poly(
+        s,
+        u,
+        [
+            7.853_858e-5,
+            -0.000_801_019_25,
+            0.005_188_327_7,
+            -0.026_853_811,
+            0.112_835_854,
+            -0.376_126_26,
+            1.128_379_1,
+        ],
+    );
+    let small = s.mul(a, p);
+    // ln erfc(x) on 1..3.95; beyond, erf rounds to 1.
+    let t = s.min(s.splat(3.95), a);
+    let q = poly(s, t, LN_ERFC);
+    let large = s.sub(s.splat(1.0), exp(s, q));
+    with_sign(s, s.select(s.lt(a, s.splat(1.0)), small, large), x)
+}
+
+const LN_ERFC: [f32; 7] = [
+    0.000186380057,
+    -0.00294766645,
+    0.021838095,
+    -0.103106819,
+    -0.638144732,
+    -1.12708926,
+    -0.000341512961,
+];
+
+/// `ln x`, within 2 ULP; -infinity at 0, NaN below.
+#[inline(always)]
+pub(crate) fn log<S: Simd>(s: S, x: S::F) -> S::F {
+    let tiny = s.lt(x, s.splat(f32::MIN_POSITIVE));
+    // Subnormal numbers are first made normal.
+    let y = s.select(tiny, s.mul(x, s.splat(16_777_216.0)), x);
+    let shift = s.select(tiny, s.splat(24.0), s.splat(0.0));
+    // y = m 2^e with m in sqrt(1/2)..sqrt(2).
+    let offset = s.add_i(s.bits(y), s.splat_i(0x3f80_0000 - 0x3f35_04f3));
+    let e = s.sub(s.to_float(s.shr23(s.add_i(offset, s.splat_i(-0x3f80_0000)))), shift);
+    let m = s.add_i(s.and_i(offset, s.splat_i(0x007f_ffff)), s.splat_i(0x3f35_04f3));
+    let f = s.sub(s.from_bits(m), s.splat(1.0));
+    let q = poly(
+        s,
+        f,
+        [
+            0.067_466_013,
+            -0.116_756_41,
+            0.118_881_75,
+            -0.124_055_915,
+            0.142_195_51,
+            -0.166_679_96,
+            0.200_021_19,
+            -0.250_000_1,
+            0.333_333_13,
+        ],
+    );
+    let f2 = s.mul(f, f);
+    let r = s.mul(s.mul(f2, f), q);
+    let r = s.fma(e, s.splat(1.428_606_8e-6), r);
+    let r = s.fnma(s.splat(0.5), f2, r);
+    let r = s.add(s.fma(e, s.splat(0.693_145_75), f), r);
+    // Infinity, NaN and zero have no such parts.
+    let r = s.select(s.lt(x, s.splat(f32::INFINITY)), r, s.add(x, x));
+    let zero = s.splat(0.0);
+    let r = s.select(s.lt(x, s.splat(f32::from_bits(1))), s.splat(f32::NEG_INFINITY), r);
+    s.select(s.lt(x, zero), s.splat(f32::NAN), r)
+}
+
+/// `1 / (1 + e^-x)`.
+#[inline(always)]
+pub(crate) fn sigmoid<S: Simd>(s: S, x: S::F) -> S::F {
+    let one = s.splat(1.0);
+    s.div(one, s.add(one, exp(s, neg(s, x))))
+}
+
+/// `x / (1 + e^-x)`.
+#[inline(always)]
+pub(crate) fn silu<S: Simd>(s: S, x: S::F) -> S::F {
+    s.div(x, s.add(s.splat(1.0), exp(s, neg(s, x))))
+}
+
+/// `x (1 + erf(x / sqrt 2)) / 2`.
+#[inline(always)]
+pub(crate) fn gelu<S: Simd>(s: S, x: S::F) -> S::F {
+    let half = s.mul(x, s.splat(0.5));
+    s.fma(half, erf(s, s.mul(x, s.splat(std::f32::consts::FRAC_1_SQRT_2))), half)
+}
+
+/// `x (1 + tanh(sqrt(2 / pi) (x + 0.044715 x^3))) / 2`, through `1 + tanh y = 2 / (1 + e^-2y)`.
+#[inline(always)]
+pub(crate) fn gelu_tanh<S: Simd>(s: S, x: S::F) -> S::F {
+    let u = s.mul(x, x);
+    // 2 sqrt(2 / pi) and that times 0.044715.
+    let scale = s.fma(u, s.splat(0.071_354_814), s.splat(1.595_769_1));
+    let e = exp(s, neg(s, s.mul(x, scale)));
+    s.div(x, s.add(s.splat(1.0), e))
+}

@@ -1,0 +1,224 @@
+//! Layer and root-mean-square normalisation over the last axis.
+
+use crate::Exec;
+use crate::isa::{Kernel, Simd};
+use crate::memory::Shared;
+use crate::reduce::{sum, sum_squared_differences, sum_squares};
+
+/// Which normalisation, and its constants.
+#[derive(Clone, Copy, Debug)]
+pub struct Norm<'a> {
+    /// Layer or root mean square.
+    pub kind: NormKind,
+    /// One factor per column.
+    pub scale: Option<&'a [f32]>,
+    /// One summand per column.
+    pub bias: Option<&'a [f32]>,
+    /// Added to the variance (or mean square) before its root.
+    pub epsilon: f32,
+}
+
+/// What a row is divided by.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NormKind {
+    /// `(x - mean) / sqrt(variance + epsilon)`, with the variance of the whole row.
+    Layer,
+    /// `x / sqrt(mean square + epsilon)`.
+    RootMeanSquare,
+}
+
+/// What else a normalisation does and yields.
+#[derive(Debug, Default)]
+pub struct Skip<'a> {
+    /// Added to `x` first, of its shape (a residual connection).
+    pub residual: Option<&'a [f32]>,
+    /// One value per column, added to `x` first.
+    pub input_bias: Option<&'a [f32]>,
+    /// Receives the sum, of the shape of `x`.
+    pub sum: Option<&'a mut [f32]>,
+}
+
+/// Normalises every row of `columns` values: `y = norm(x + residual + input_bias)`.
+///
+/// # Panics
+/// When `x` is not whole rows, or another slice has not the length that it should.
+pub fn normalize(
+    exec: Exec<'_>,
+    norm: Norm<'_>,
+    x: &[f32],
+    columns: usize,
+    skip: Skip<'_>,
+    y: &mut [f32],
+) {
+    let len = x.len();
+    assert!(y.len() == len, "norm: {len} elements into {}", y.len());
+    if len == 0 {
+        return;
+    }
+    assert!(columns > 0 && len % columns == 0, "norm: {len} elements in rows of {columns}");
+    for per_column in [norm.scale, norm.bias, skip.input_bias].into_iter().flatten() {
+        assert!(per_column.len() == columns, "norm: {} values a row", per_column.len());
+    }
+    let like_x = [skip.residual.map(<[f32]>::len), skip.sum.as_deref().map(<[f32]>::len)];
+    for other in like_x.into_iter().flatten() {
+        assert!(other == len, "norm: {other} elements beside {len}");
+    }
+    let y = Shared::new(y);
+    let total = skip.sum.map(Shared::new);
+    let (residual, input_bias) = (skip.residual, skip.input_bias);
+    exec.pool.run_ranges(len / columns, 8192usize.div_ceil(columns), |rows| {
+        let range = rows.start * columns..rows.end * columns;
+        // SAFETY: ranges are disjoint.
+        let y = unsafe { y.range(range.clone()) };
+        // SAFETY: ranges are disjoint.
+        let total = total.map(|t| unsafe { t.range(range.clone()) });
+        let residual = residual.map(|r| &r[range.clone()]);
+        let x = &x[range];
+        exec.isa.run(Rows { norm, x, residual, input_bias, total, y, columns });
+    });
+}
+
+struct Rows<'a> {
+    norm: Norm<'a>,
+    x: &'a [f32],
+    residual: Option<&'a [f32]>,
+    input_bias: Option<&'a [f32]>,
+    total: Option<&'a mut [f32]>,
+    y: &'a mut [f32],
+    columns: usize,
+}
+
+impl Kernel for Rows<'_> {
+    type Output = ();
+    #[inline(always)]
+    fn run<S: Simd>(mut self, s: S) {
+        let n = self.columns;
+        for start in (0..self.x.len()).step_by(n) {
+            let range = start..start + n;
+            let y = &mut self.y[range.clone()];
+            let x = &self.x[range.clone()];
+            let residual = self.residual.map(|r| &r[range.clone()]);
+            // SAFETY: x, residual, input_bias and y all have n values.
+            unsafe { add_row(s, x, residual, self.input_bias, y) };
+            if let Some(total) = &mut self.total {
+                total[range].copy_from_slice(y);
+            }
+            let (mean, square) = match self.norm.kind {
+                NormKind::Layer => {
+                    let mean = sum(s, y) / n as f32;
+                    (mean, sum_squared_differences(s, y, mean) / n as f32)
+                }
+                NormKind::RootMeanSquare => (0.0, sum_squares(s, y) / n as f32),
+            };
+            let factor = 1.0 / (square + self.norm.epsilon).sqrt();
+            // SAFETY: scale and bias have n values.
+            unsafe { scale_row(s, y, mean, factor, self.norm.scale, self.norm.bias) };
+        }
+    }
+}
+
+/// # Safety
+/// All slices are as long as `y`.
+#[inline(always)]
+unsafe fn add_row<S: Simd>(
+    s: S,
+    x: &[f32],
+    residual: Option<&[f32]>,
+    bias: Option<&[f32]>,
+    y: &mut [f32],
+) {
+    let n = y.len();
+    let mut i = 0;
+    while i < n {
+        let m = s.tail(n - i);
+        // SAFETY: the mask limits every access to n values.
+        unsafe {
+            let mut v = s.load_tail(x.as_ptr().add(i), m);
+            if let Some(r) = residual {
+                v = s.add(v, s.load_tail(r.as_ptr().add(i), m));
+            }
+            if let Some(b) = bias {
+                v = s.add(v, s.load_tail(b.as_ptr().add(i), m));
+            }
+            s.store_tail(y.as_mut_ptr().add(i), m, v);
+        }
+        i += S::LANES;
+    }
+}
+
+/// `y = (y - mean) factor scale + bias`.
+///
+/// # Safety
+/// Scale and bias are as long as `y`.
+#[inline(always)]
+unsafe fn scale_row<S: Simd>(
+    s: S,
+    y: &mut [f32],
+    mean: f32,
+    factor: f32,
+    scale: Option<&[f32]>,
+    bias: Option<&[f32]>,
+) {
+    let (mean, factor) = (s.splat(mean), s.splat(factor));
+    let n = y.len();
+    let p = y.as_mut_ptr();
+    let mut i = 0;
+    while i < n {
+        let m = s.tail(n - i);
+        // SAFETY: the mask limits every access to n values.
+        unsafe {
+            let mut v = s.mul(s.sub(s.load_tail(p.add(i), m), mean), factor);
+            if let Some(g) = scale {
+                v = s.mul(v, s.load_tail(g.as_ptr().add(i), m));
+            }
+            if let Some(b) = bias {
+                v = s.add(v, s.load_tail(b.as_ptr().add(i), m));
+            }
+            s.store_tail(p.add(i), m, v);
+        }
+        i += S::LANES;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::gemm::test_values as values;
+    use crate::{Isa, ThreadPool};
+
+    #[test]
+    fn rows_equal_the_reference_on_every_isa() {
+        let pool = ThreadPool::new(2);
+        for isa in Isa::available() {
+            let exec = Exec { pool: &pool, isa };
+            for (rows, n) in [(1, 1), (3, 5), (2, 16), (5, 100), (64, 384)] {
+                let (x, r) = (values(rows * n, 1), values(rows * n, 2));
+                let (g, b, ib) = (values(n, 3), values(n, 4), values(n, 5));
+                for kind in [NormKind::Layer, NormKind::RootMeanSquare] {
+                    let norm = Norm { kind, scale: Some(&g), bias: Some(&b), epsilon: 1e-5 };
+                    let (mut y, mut total) = (vec![0.0; rows * n], vec![0.0; rows * n]);
+                    let skip =
+                        Skip { residual: Some(&r), input_bias: Some(&ib), sum: Some(&mut total) };
+                    normalize(exec, norm, &x, n, skip, &mut y);
+                    for row in 0..rows {
+                        let t: Vec<f64> = (0..n)
+                            .map(|i| f64::from(x[row * n + i] + r[row * n + i] + ib[i]))
+                            .collect();
+                        let mean = match kind {
+                            NormKind::Layer => t.iter().sum::<f64>() / n as f64,
+                            NormKind::RootMeanSquare => 0.0,
+                        };
+                        let var = t.iter().map(|v| (v - mean).powi(2)).sum::<f64>() / n as f64;
+                        for i in 0..n {
+                            let want = (t[i] - mean) / (var + 1e-5).sqrt() * f64::from(g[i])
+                                + f64::from(b[i]);
+                            let got = f64::from(y[row * n + i]);
+                            assert!((got - want).abs() < 2e-5, "{} {got} {want}", isa.name());
+                            assert!((f64::from(total[row * n + i]) - t[i]).abs() < 1e-6);
+                        }
+                    }
+                }
+            }
+        }
+    }
+}
