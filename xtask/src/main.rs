@@ -10,6 +10,7 @@
 )]
 
 mod arrows;
+mod chips;
 mod macos;
 mod process;
 mod python;
