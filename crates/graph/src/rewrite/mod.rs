@@ -1,1 +1,91 @@
 //! Rules that turn a graph into an equal one that runs faster.
+//!
+//! [`RULES`] lists them in the order in which they run; a later rule sees what an earlier one made.
+//! Each rule looks at one node and may put other nodes in its place; nodes that nobody needs any
+//! more are dropped after the rule.
+
+mod match_graph;
+
+use std::collections::HashMap;
+
+pub use match_graph::Maps;
+
+use crate::error::GraphError;
+use crate::graph::{Graph, Node};
+use crate::infer;
+
+/// How far rewriting goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Default)]
+pub enum Level {
+    /// Not at all.
+    None,
+    /// Constants are folded and nodes without effect removed; every node left is the model's own.
+    Basic,
+    /// Everything, fused operators included.
+    #[default]
+    All,
+}
+
+/// A rule: looks at the node at an index and gives the nodes to put in its place, the outputs of
+/// the old node among theirs.
+pub type Apply = fn(&mut Graph, &Maps, usize) -> Result<Option<Vec<Node>>, GraphError>;
+
+/// A row of [`RULES`].
+#[derive(Clone, Copy, Debug)]
+pub struct Rule {
+    /// The name in reports and logs.
+    pub name: &'static str,
+    /// The lowest level that runs the rule.
+    pub level: Level,
+    /// What it does.
+    pub apply: Apply,
+}
+
+/// Every rule, in the order in which they run.
+pub const RULES: &[Rule] = &[];
+
+/// How often each rule applied.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Report {
+    /// `(rule, times)` of the rules that did something, in order.
+    pub applied: Vec<(&'static str, usize)>,
+}
+
+/// Rewrites a graph with every rule up to a level.
+///
+/// # Errors
+/// When an operator refuses its inputs: the model is wrong, with or without rewriting.
+pub fn optimise(graph: &mut Graph, level: Level) -> Result<Report, GraphError> {
+    let mut report = Report::default();
+    for rule in RULES.iter().filter(|rule| rule.level <= level) {
+        let times = run(graph, rule.apply)?;
+        if times > 0 {
+            report.applied.push((rule.name, times));
+        }
+    }
+    Ok(report)
+}
+
+/// Runs one rule over all nodes, and over the nodes it makes.
+pub(crate) fn run(graph: &mut Graph, apply: Apply) -> Result<usize, GraphError> {
+    let facts = infer::facts(graph, &HashMap::new())?;
+    let mut maps = Maps::new(graph, facts);
+    let mut times = 0;
+    let mut index = 0;
+    while index < graph.nodes.len() {
+        match apply(graph, &maps, index)? {
+            None => index += 1,
+            Some(nodes) => {
+                times += 1;
+                let made = nodes.len();
+                graph.nodes.splice(index..=index, nodes);
+                maps.refresh(graph);
+                index += made;
+            }
+        }
+    }
+    if times > 0 {
+        graph.remove_unused();
+    }
+    Ok(times)
+}

@@ -1,0 +1,134 @@
+//! What a rule asks about a graph.
+
+use std::sync::Arc;
+
+use galatea_tensor::{DataType, Tensor};
+
+use crate::fact::Fact;
+use crate::graph::{Graph, Node, ValueId};
+use crate::operator::Operator;
+
+/// Who writes and reads each value, and what is known of it.
+#[derive(Debug)]
+pub struct Maps {
+    producers: Vec<Option<usize>>,
+    consumers: Vec<Vec<usize>>,
+    facts: Vec<Option<Fact>>,
+}
+
+impl Maps {
+    pub(super) fn new(graph: &Graph, facts: Vec<Option<Fact>>) -> Self {
+        Self { producers: graph.producers(), consumers: graph.consumers(), facts }
+    }
+
+    /// Looks again after nodes have changed; facts of old values still hold.
+    pub(super) fn refresh(&mut self, graph: &Graph) {
+        self.producers = graph.producers();
+        self.consumers = graph.consumers();
+        self.facts.resize(graph.values().len(), None);
+    }
+
+    /// What is known of a value.
+    #[must_use]
+    pub fn fact(&self, id: ValueId) -> Option<&Fact> {
+        self.facts.get(id.index())?.as_ref()
+    }
+
+    /// The index of the node that writes a value.
+    #[must_use]
+    pub fn producer(&self, id: ValueId) -> Option<usize> {
+        self.producers.get(id.index()).copied().flatten()
+    }
+
+    /// The indices of the nodes that read a value.
+    #[must_use]
+    pub fn consumers(&self, id: ValueId) -> &[usize] {
+        self.consumers.get(id.index()).map_or(&[], Vec::as_slice)
+    }
+
+    /// The node that writes a value, if its operator has this name.
+    #[must_use]
+    pub fn written_by<'g>(&self, graph: &'g Graph, id: ValueId, name: &str) -> Option<&'g Node> {
+        let node = &graph.nodes[self.producer(id)?];
+        (node.op_type == name).then_some(node)
+    }
+
+    /// Whether exactly one node reads a value, and the caller of a run does not.
+    #[must_use]
+    pub fn read_once(&self, graph: &Graph, id: ValueId) -> bool {
+        self.consumers(id).len() == 1 && !graph.outputs.contains(&id)
+    }
+
+    /// The constant that a value is: an initializer, or known from the model's fixed shapes.
+    #[must_use]
+    pub fn constant<'g>(&'g self, graph: &'g Graph, id: ValueId) -> Option<&'g Tensor> {
+        graph.constant(id).or_else(|| self.fact(id)?.value.as_ref())
+    }
+
+    /// The number that a constant of one floating-point element is.
+    #[must_use]
+    pub fn scalar(&self, graph: &Graph, id: ValueId) -> Option<f64> {
+        let tensor = self.constant(graph, id)?;
+        if tensor.elements() != 1 {
+            return None;
+        }
+        match tensor.dtype() {
+            DataType::Fp32 => tensor.item::<f32>().ok().map(f64::from),
+            DataType::Fp64 => tensor.item::<f64>().ok(),
+            DataType::Fp16 => tensor.item::<half::f16>().ok().map(f64::from),
+            DataType::Bf16 => tensor.item::<half::bf16>().ok().map(f64::from),
+            _ => None,
+        }
+    }
+
+    /// Of a node with two inputs where one is a constant scalar near `expected`: the other input.
+    #[must_use]
+    pub fn beside_scalar(&self, graph: &Graph, node: &Node, expected: f64) -> Option<ValueId> {
+        let (other, found) = self.with_scalar(graph, node)?;
+        // Exporters round constants such as √2 to the model's type.
+        ((found - expected).abs() <= 1e-3 * expected.abs()).then_some(other)
+    }
+
+    /// Of a node with two inputs where one is a constant scalar: the other input and the scalar.
+    #[must_use]
+    pub fn with_scalar(&self, graph: &Graph, node: &Node) -> Option<(ValueId, f64)> {
+        let (a, b) = (node.input(0)?, node.input(1)?);
+        if let Some(scalar) = self.scalar(graph, b) {
+            return Some((a, scalar));
+        }
+        self.scalar(graph, a).map(|scalar| (b, scalar))
+    }
+
+    /// Whether two values certainly have the same shape.
+    #[must_use]
+    pub fn same_shape(&self, a: ValueId, b: ValueId) -> bool {
+        let shape = |id| self.fact(id).and_then(|fact| fact.shape.as_ref());
+        match (shape(a), shape(b)) {
+            (Some(a), Some(b)) => a.len() == b.len() && a.iter().zip(b).all(|(a, b)| a.same(b)),
+            _ => false,
+        }
+    }
+
+    /// Whether a value is of type FP32.
+    #[must_use]
+    pub fn is_fp32(&self, id: ValueId) -> bool {
+        self.fact(id).is_some_and(|fact| fact.dtype == DataType::Fp32)
+    }
+}
+
+/// A node made by a rule, named after the node that it replaces.
+pub(super) fn make_node(
+    (domain, op_type): (&str, &str),
+    after: &Node,
+    operator: impl Operator,
+    inputs: Vec<Option<ValueId>>,
+) -> Node {
+    Node {
+        name: after.name.clone(),
+        domain: domain.to_owned(),
+        op_type: op_type.to_owned(),
+        inputs,
+        outputs: after.outputs.clone(),
+        operator: Arc::new(operator),
+    }
+}
