@@ -11,6 +11,7 @@
 
 mod arrows;
 mod chips;
+mod dependencies;
 mod macos;
 mod process;
 mod python;

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use crate::process::{cargo, run};
 use crate::workspace::Workspace;
-use crate::{arrows, chips, macos, python, sizes};
+use crate::{arrows, chips, dependencies, macos, python, sizes};
 
 /// One check that can run alone.
 pub(crate) struct Step {
@@ -27,6 +27,11 @@ pub(crate) const STEPS: &[Step] = &[
     },
     Step { name: "sizes", what: "no source file over 800 lines", run: sizes::check },
     Step { name: "chips", what: "data/chips: complete and with provenance", run: chips::check },
+    Step {
+        name: "dependencies",
+        what: "docs/dependencies.md against the Cargo.toml files",
+        run: dependencies::check,
+    },
     Step { name: "clippy", what: "lints of the workspace, warnings denied", run: clippy },
     Step { name: "unit", what: "cargo test of the workspace", run: unit },
     Step { name: "node-data", what: "ONNX's own cases for every operator present", run: node_data },

@@ -37,6 +37,11 @@ impl Workspace {
         Ok(Self { root, target })
     }
 
+    /// xtask itself.
+    pub(crate) fn own_package(&self) -> Result<Package, String> {
+        Package::read(&self.root.join("xtask"))
+    }
+
     /// All packages under `crates/`, by folder name.
     pub(crate) fn packages(&self) -> Result<Vec<Package>, String> {
         let crates = self.root.join("crates");
