@@ -1,3 +1,5 @@
 //! Untrusted bytes to values and back: ONNX, protobuf text, NumPy archives.
 
 #![forbid(unsafe_code)]
+
+pub mod onnx;

@@ -1,0 +1,124 @@
+//! Tensor data in files beside the model.
+
+use std::collections::HashMap;
+use std::path::{Component, Path, PathBuf};
+use std::sync::Arc;
+
+use galatea_tensor::{Allocation, MappedFile};
+
+use super::error::{OnnxError, OnnxErrorKind, Place};
+use super::proto::StringStringEntryProto;
+
+/// Maps the files that a model refers to, each once.
+#[derive(Debug)]
+pub(super) struct ExternalData<'a> {
+    folder: Option<&'a Path>,
+    files: HashMap<PathBuf, Arc<MappedFile>>,
+}
+
+/// Where the bytes of one tensor are.
+#[derive(Debug)]
+pub(super) struct Window {
+    pub(super) memory: Arc<dyn Allocation>,
+    pub(super) offset_bytes: usize,
+    /// As the model states it, else up to the end of the file.
+    pub(super) len_bytes: usize,
+    /// Whether the model states the length.
+    pub(super) stated: bool,
+}
+
+impl<'a> ExternalData<'a> {
+    /// Files in `folder`; without one every reference is an error.
+    pub(super) fn new(folder: Option<&'a Path>) -> Self {
+        Self { folder, files: HashMap::new() }
+    }
+
+    /// The bytes that the entries of `external_data` describe.
+    pub(super) fn window(
+        &mut self,
+        entries: &[StringStringEntryProto],
+        place: &Place<'_>,
+    ) -> Result<Window, OnnxError> {
+        let place = place.field("external_data");
+        let find = |key: &str| entries.iter().find(|e| e.key == key).map(|e| e.value.as_str());
+        let number = |key: &str| {
+            let parse = |text: &str| {
+                text.trim().parse::<usize>().map_err(|_| {
+                    OnnxError::invalid(&place, format!("{key} '{text}' is not a byte count"))
+                })
+            };
+            find(key).map(parse).transpose()
+        };
+        let location = find("location")
+            .ok_or_else(|| OnnxError::invalid(&place, "there is no entry 'location'"))?;
+        let offset_bytes = number("offset")?.unwrap_or(0);
+        let stated = number("length")?;
+        let memory = self.map(location, &place)?;
+        let file_bytes = memory.len_bytes();
+        let available = file_bytes.checked_sub(offset_bytes).ok_or_else(|| {
+            OnnxError::invalid(
+                &place,
+                format!("offset {offset_bytes} is beyond the {file_bytes} bytes of '{location}'"),
+            )
+        })?;
+        let len_bytes = stated.unwrap_or(available);
+        if len_bytes > available {
+            return Err(OnnxError::invalid(
+                &place,
+                format!(
+                    "{len_bytes} bytes from {offset_bytes} on are asked for, '{location}' has \
+                     {file_bytes} bytes"
+                ),
+            ));
+        }
+        Ok(Window { memory, offset_bytes, len_bytes, stated: stated.is_some() })
+    }
+
+    fn map(&mut self, location: &str, place: &Place<'_>) -> Result<Arc<MappedFile>, OnnxError> {
+        let path = self.resolve(location, place)?;
+        if let Some(file) = self.files.get(&path) {
+            return Ok(Arc::clone(file));
+        }
+        let file = MappedFile::open(&path)
+            .map_err(|error| OnnxError::new(OnnxErrorKind::File(error.to_string()), place))?;
+        let file = Arc::new(file);
+        self.files.insert(path, Arc::clone(&file));
+        Ok(file)
+    }
+
+    /// The real path of a location, which must be a plain file inside the model's folder.
+    fn resolve(&self, location: &str, place: &Place<'_>) -> Result<PathBuf, OnnxError> {
+        let folder = self.folder.ok_or_else(|| {
+            OnnxError::invalid(
+                place,
+                format!("the data is in file '{location}', and this model has no folder"),
+            )
+        })?;
+        let inside = Path::new(location)
+            .components()
+            .all(|part| matches!(part, Component::Normal(_) | Component::CurDir));
+        if location.is_empty() || !inside {
+            return Err(OnnxError::invalid(
+                place,
+                format!("location '{location}' is not a relative path inside the model's folder"),
+            ));
+        }
+        let failed = |path: &Path, error: std::io::Error| {
+            let text = format!("cannot read '{}': {error}", path.display());
+            OnnxError::new(OnnxErrorKind::File(text), place)
+        };
+        let root = folder.canonicalize().map_err(|error| failed(folder, error))?;
+        let joined = root.join(location);
+        let path = joined.canonicalize().map_err(|error| failed(&joined, error))?;
+        if !path.starts_with(&root) {
+            return Err(OnnxError::invalid(
+                place,
+                format!("location '{location}' is a link that leaves the model's folder"),
+            ));
+        }
+        if !path.is_file() {
+            return Err(OnnxError::invalid(place, format!("'{location}' is not a plain file")));
+        }
+        Ok(path)
+    }
+}

@@ -1,0 +1,405 @@
+//! `ModelProto` to [`Graph`].
+
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::path::Path;
+
+use galatea_graph::{AttributeValue, Attributes, Graph, ONNX_DOMAIN, ValueId};
+use galatea_tensor::Tensor;
+
+use super::error::{OnnxError, OnnxErrorKind, Place};
+use super::external::ExternalData;
+use super::proto::{
+    AttributeProto, FunctionProto, GraphProto, ModelProto, NodeProto, OperatorSetIdProto,
+    ValueInfoProto,
+};
+use super::scope::Scope;
+use super::{NEWEST_OPSET, OLDEST_OPSET, tensor, value};
+
+/// Most nodes that inlining functions may make: functions that call functions can double with each
+/// level.
+const MAX_INLINED_NODES: usize = 1 << 20;
+/// Deepest nesting of function calls.
+const MAX_CALLS: usize = 32;
+
+/// Domain, name and overload of a function.
+type FunctionKey<'m> = (&'m str, &'m str, &'m str);
+/// The inputs or outputs of a node.
+type Slots = Vec<Option<ValueId>>;
+
+/// Imports the model's graph.
+pub(super) fn model(proto: &ModelProto, base_dir: Option<&Path>) -> Result<Graph, OnnxError> {
+    let root = Place::ROOT;
+    let opsets = opsets(&proto.opset_import, &root)?;
+    let graph = proto
+        .graph
+        .as_ref()
+        .ok_or_else(|| OnnxError::invalid(&root, "the file holds no graph: not an ONNX model?"))?;
+    let mut functions = HashMap::new();
+    for (index, function) in proto.functions.iter().enumerate() {
+        let key = (domain(&function.domain), function.name.as_str(), function.overload.as_str());
+        if functions.insert(key, function).is_some() {
+            return Err(OnnxError::invalid(
+                &root.item("functions", index),
+                format!("function '{}' is defined twice", function.name),
+            ));
+        }
+    }
+    let mut importer =
+        Importer { functions, external: ExternalData::new(base_dir), inlined: 0, calls: 0 };
+    let mut scope = Scope::Graph { renamed: HashMap::new() };
+    importer.graph(graph, opsets, &mut scope, false, &root.field("graph"))
+}
+
+/// The default domain has two spellings.
+fn domain(name: &str) -> &str {
+    if name == "ai.onnx" { ONNX_DOMAIN } else { name }
+}
+
+/// Versions by domain, checked against what is supported.
+fn opsets(
+    imports: &[OperatorSetIdProto],
+    place: &Place<'_>,
+) -> Result<BTreeMap<String, i64>, OnnxError> {
+    let mut opsets = BTreeMap::new();
+    for (index, import) in imports.iter().enumerate() {
+        let name = domain(&import.domain);
+        let supported = OLDEST_OPSET..=NEWEST_OPSET;
+        if name == ONNX_DOMAIN && !supported.contains(&import.version) {
+            let text = format!(
+                "the model imports opset {} of ONNX; versions {OLDEST_OPSET} to {NEWEST_OPSET} \
+                 are supported (onnx.version_converter can convert it)",
+                import.version
+            );
+            return Err(OnnxError::new(
+                OnnxErrorKind::Version(text),
+                &place.item("opset_import", index),
+            ));
+        }
+        let highest = opsets.entry(name.to_owned()).or_insert(import.version);
+        *highest = import.version.max(*highest);
+    }
+    Ok(opsets)
+}
+
+struct Importer<'m> {
+    functions: HashMap<FunctionKey<'m>, &'m FunctionProto>,
+    external: ExternalData<'m>,
+    /// Nodes made by inlining so far.
+    inlined: usize,
+    /// Function calls that are being inlined.
+    calls: usize,
+}
+
+impl<'m> Importer<'m> {
+    fn graph(
+        &mut self,
+        proto: &'m GraphProto,
+        opsets: BTreeMap<String, i64>,
+        scope: &mut Scope<'m>,
+        nested: bool,
+        place: &Place<'_>,
+    ) -> Result<Graph, OnnxError> {
+        let mut graph = Graph::new(proto.name.clone());
+        graph.opsets = opsets;
+        self.initializers(proto, &mut graph, place)?;
+        add_inputs(proto, &mut graph, place)?;
+        for (index, node) in proto.node.iter().enumerate() {
+            self.node(node, &mut graph, scope, &place.item("node", index))?;
+        }
+        add_outputs(proto, &mut graph, scope, place)?;
+        add_declared(&proto.value_info, &mut graph, place)?;
+        let sorted = if nested { sort_nested(&mut graph) } else { graph.sort() };
+        sorted.map_err(|error| OnnxError::new(OnnxErrorKind::Graph(error), place))?;
+        Ok(graph)
+    }
+
+    fn initializers(
+        &mut self,
+        proto: &GraphProto,
+        graph: &mut Graph,
+        place: &Place<'_>,
+    ) -> Result<(), OnnxError> {
+        for (index, found) in proto.initializer.iter().enumerate() {
+            let place = place.item("initializer", index);
+            let tensor = tensor::read(found, &mut self.external, &place)?;
+            add_initializer(graph, &found.name, tensor, &place)?;
+        }
+        for (index, found) in proto.sparse_initializer.iter().enumerate() {
+            let place = place.item("sparse_initializer", index);
+            let tensor = tensor::read_sparse(found, &mut self.external, &place)?;
+            let name = found.values.as_ref().map_or("", |values| values.name.as_str());
+            add_initializer(graph, name, tensor, &place)?;
+        }
+        Ok(())
+    }
+
+    fn node(
+        &mut self,
+        proto: &'m NodeProto,
+        graph: &mut Graph,
+        scope: &mut Scope<'m>,
+        place: &Place<'_>,
+    ) -> Result<(), OnnxError> {
+        let domain = domain(&proto.domain);
+        let mut inputs: Slots = proto.input.iter().map(|name| scope.resolve(graph, name)).collect();
+        let outputs: Slots = proto.output.iter().map(|name| scope.resolve(graph, name)).collect();
+        let key = (domain, proto.op_type.as_str(), proto.overload.as_str());
+        if let Some(&function) = self.functions.get(&key) {
+            return self.call(function, proto, (inputs, outputs), graph, scope, place);
+        }
+        if domain == ONNX_DOMAIN && !graph.opsets.contains_key(ONNX_DOMAIN) {
+            let text = "the model imports no opset of ONNX, which this node belongs to";
+            return Err(OnnxError::invalid(place, text));
+        }
+        while inputs.last() == Some(&None) {
+            inputs.pop();
+        }
+        let attributes = self.attributes(proto, graph, scope, place)?;
+        graph
+            .add_node((domain, &proto.op_type), &proto.name, &attributes, inputs, outputs)
+            .map_err(|error| OnnxError::new(OnnxErrorKind::Graph(error), place))
+    }
+
+    fn attributes(
+        &mut self,
+        proto: &'m NodeProto,
+        graph: &mut Graph,
+        scope: &mut Scope<'m>,
+        place: &Place<'_>,
+    ) -> Result<Attributes, OnnxError> {
+        let mut attributes = Attributes::new();
+        for (index, stated) in proto.attribute.iter().enumerate() {
+            let place = place.item("attribute", index);
+            let found = scope.attribute(stated).map_err(|name| outside_function(name, &place))?;
+            let Some(found) = found else { continue };
+            let value = match (value::attribute(found, &mut self.external, &place)?, &found.g) {
+                (Some(value), _) => value,
+                (None, Some(nested)) => {
+                    let mut inner = scope.of_subgraph(graph, nested);
+                    let opsets = graph.opsets.clone();
+                    let nested = self.graph(nested, opsets, &mut inner, true, &place.field("g"))?;
+                    AttributeValue::Graph(Box::new(nested))
+                }
+                (None, None) => continue,
+            };
+            if attributes.insert(stated.name.clone(), value).is_some() {
+                let text = format!("attribute '{}' is given twice", stated.name);
+                return Err(OnnxError::invalid(&place, text));
+            }
+        }
+        Ok(attributes)
+    }
+
+    /// Inlines a call of a function.
+    fn call(
+        &mut self,
+        function: &'m FunctionProto,
+        node: &'m NodeProto,
+        (inputs, outputs): (Slots, Slots),
+        graph: &mut Graph,
+        scope: &mut Scope<'m>,
+        place: &Place<'_>,
+    ) -> Result<(), OnnxError> {
+        let refuse = |text: String| {
+            Err(OnnxError::invalid(place, format!("function '{}' {text}", function.name)))
+        };
+        if inputs.len() > function.input.len() || outputs.len() > function.output.len() {
+            return refuse(format!(
+                "takes {} inputs and gives {} outputs, the node has {} and {}",
+                function.input.len(),
+                function.output.len(),
+                inputs.len(),
+                outputs.len()
+            ));
+        }
+        self.inlined = self.inlined.saturating_add(function.node.len());
+        if self.inlined > MAX_INLINED_NODES {
+            return refuse(format!("makes the model longer than {MAX_INLINED_NODES} nodes"));
+        }
+        if self.calls == MAX_CALLS {
+            return refuse(format!("is called {MAX_CALLS} levels deep, or calls itself"));
+        }
+        let own = opsets(&function.opset_import, place)?;
+        let attributes = call_attributes(function, node, scope, place)?;
+        let (bound, passed) = bind(function, inputs, outputs);
+        for pair in passed {
+            let none = Attributes::new();
+            let (from, to) = (vec![Some(pair.0)], vec![Some(pair.1)]);
+            graph
+                .add_node((ONNX_DOMAIN, "Identity"), &node.name, &none, from, to)
+                .map_err(|error| OnnxError::new(OnnxErrorKind::Graph(error), place))?;
+        }
+        let mut body = Scope::Function { bound, attributes };
+        let outer = std::mem::replace(&mut graph.opsets, own);
+        self.calls += 1;
+        for (index, inner) in function.node.iter().enumerate() {
+            self.node(inner, graph, &mut body, &place.item("function.node", index))?;
+        }
+        self.calls -= 1;
+        graph.opsets = outer;
+        Ok(())
+    }
+}
+
+/// The attributes of a function's body: those of the call, and the defaults of the others.
+fn call_attributes<'m>(
+    function: &'m FunctionProto,
+    node: &'m NodeProto,
+    scope: &Scope<'m>,
+    place: &Place<'_>,
+) -> Result<HashMap<&'m str, &'m AttributeProto>, OnnxError> {
+    let mut attributes: HashMap<&str, _> =
+        function.attribute_proto.iter().map(|default| (default.name.as_str(), default)).collect();
+    for (index, stated) in node.attribute.iter().enumerate() {
+        let found = scope
+            .attribute(stated)
+            .map_err(|name| outside_function(name, &place.item("attribute", index)))?;
+        if let Some(found) = found {
+            attributes.insert(stated.name.as_str(), found);
+        }
+    }
+    Ok(attributes)
+}
+
+fn outside_function(name: &str, place: &Place<'_>) -> OnnxError {
+    let text = format!("refers to attribute '{name}' of a function, outside of one");
+    OnnxError::invalid(place, text)
+}
+
+/// The caller's values by their names in the function, and the pairs (input, output) of values that
+/// the function hands through.
+fn bind(
+    function: &FunctionProto,
+    inputs: Slots,
+    outputs: Slots,
+) -> (HashMap<String, Option<ValueId>>, Vec<(ValueId, ValueId)>) {
+    let mut bound = HashMap::new();
+    let mut passed = Vec::new();
+    let inputs = inputs.into_iter().chain(std::iter::repeat(None));
+    for (name, id) in function.input.iter().zip(inputs) {
+        bound.insert(name.clone(), id);
+    }
+    for (name, id) in function.output.iter().zip(outputs) {
+        match (bound.get(name).copied(), id) {
+            (Some(Some(from)), Some(to)) => passed.push((from, to)),
+            (None, Some(_)) => {
+                bound.insert(name.clone(), id);
+            }
+            _ => {}
+        }
+    }
+    (bound, passed)
+}
+
+fn add_initializer(
+    graph: &mut Graph,
+    name: &str,
+    tensor: Tensor,
+    place: &Place<'_>,
+) -> Result<(), OnnxError> {
+    if name.is_empty() {
+        return Err(OnnxError::invalid(place, "an initializer has no name"));
+    }
+    let id = graph.value_named(name);
+    if graph.value_mut(id).initializer.replace(tensor).is_some() {
+        return Err(OnnxError::invalid(place, format!("initializer '{name}' is given twice")));
+    }
+    Ok(())
+}
+
+/// Inputs that are no initializers: old files list the initializers too.
+fn add_inputs(proto: &GraphProto, graph: &mut Graph, place: &Place<'_>) -> Result<(), OnnxError> {
+    let mut seen = HashSet::new();
+    for (index, info) in proto.input.iter().enumerate() {
+        let place = place.item("input", index);
+        check_name(info, &mut seen, &place)?;
+        let id = graph.value_named(&info.name);
+        if graph.constant(id).is_none() {
+            graph.value_mut(id).declared = value::declared(info.r#type.as_ref(), &place)?;
+            check_tensor(info, &place)?;
+            graph.inputs.push(id);
+        }
+    }
+    Ok(())
+}
+
+fn add_outputs(
+    proto: &GraphProto,
+    graph: &mut Graph,
+    scope: &mut Scope<'_>,
+    place: &Place<'_>,
+) -> Result<(), OnnxError> {
+    let mut seen = HashSet::new();
+    for (index, info) in proto.output.iter().enumerate() {
+        let place = place.item("output", index);
+        check_name(info, &mut seen, &place)?;
+        let Some(id) = scope.resolve(graph, &info.name) else { continue };
+        let declared = value::declared(info.r#type.as_ref(), &place)?;
+        if info.r#type.as_ref().is_some_and(|found| found.value.is_some()) {
+            check_tensor(info, &place)?;
+        }
+        if graph.value(id).declared.is_none() {
+            graph.value_mut(id).declared = declared;
+        }
+        graph.outputs.push(id);
+    }
+    Ok(())
+}
+
+fn check_name<'p>(
+    info: &'p ValueInfoProto,
+    seen: &mut HashSet<&'p str>,
+    place: &Place<'_>,
+) -> Result<(), OnnxError> {
+    if info.name.is_empty() {
+        return Err(OnnxError::invalid(place, "has no name"));
+    }
+    if !seen.insert(&info.name) {
+        return Err(OnnxError::invalid(place, format!("'{}' is listed twice", info.name)));
+    }
+    Ok(())
+}
+
+fn check_tensor(info: &ValueInfoProto, place: &Place<'_>) -> Result<(), OnnxError> {
+    match value::type_name(info.r#type.as_ref()) {
+        "a tensor" => Ok(()),
+        other => Err(OnnxError::unsupported(
+            place,
+            format!("'{}' is {other}; inputs and outputs must be tensors", info.name),
+        )),
+    }
+}
+
+/// Types of values in between; those of values that the graph does not have are left alone.
+fn add_declared(
+    infos: &[ValueInfoProto],
+    graph: &mut Graph,
+    place: &Place<'_>,
+) -> Result<(), OnnxError> {
+    for (index, info) in infos.iter().enumerate() {
+        let Some(id) = graph.find_value(&info.name) else { continue };
+        let place = place.item("value_info", index);
+        if graph.value(id).declared.is_none() {
+            graph.value_mut(id).declared = value::declared(info.r#type.as_ref(), &place)?;
+        }
+    }
+    Ok(())
+}
+
+/// Sorts a subgraph, whose nodes may read values of the graphs around it.
+fn sort_nested(graph: &mut Graph) -> Result<(), galatea_graph::GraphError> {
+    let written: HashSet<ValueId> =
+        graph.nodes.iter().flat_map(|node| node.outputs.iter().flatten().copied()).collect();
+    let mut known: HashSet<ValueId> = graph.inputs.iter().copied().collect();
+    let own = graph.inputs.len();
+    let reads = graph.nodes.iter().flat_map(|node| node.inputs.iter().flatten());
+    let read: Vec<ValueId> = reads.chain(&graph.outputs).copied().collect();
+    for id in read {
+        if graph.constant(id).is_none() && !written.contains(&id) && known.insert(id) {
+            graph.inputs.push(id);
+        }
+    }
+    let sorted = graph.sort();
+    graph.inputs.truncate(own);
+    sorted
+}

@@ -1,0 +1,140 @@
+//! ONNX files to [`Graph`]s.
+//!
+//! [`load`] maps the file and every file with external data; initializers share the mapped bytes.
+//! Local functions are inlined. A model is refused, with the field or node it is about, when it
+//! uses an operator, type or attribute kind that has no definition here: nothing is skipped.
+
+mod error;
+mod external;
+mod import;
+pub mod proto;
+mod scope;
+mod tensor;
+mod value;
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use bytes::{Buf, Bytes};
+use galatea_graph::Graph;
+use galatea_tensor::{MappedFile, Tensor};
+use prost::Message;
+
+use error::Place;
+pub use error::{OnnxError, OnnxErrorKind};
+use external::ExternalData;
+use proto::{ModelProto, TensorProto};
+
+/// The oldest version of the default operator domain that is accepted.
+///
+/// Source: before version 7 broadcasting was an attribute of each operator.
+pub const OLDEST_OPSET: i64 = 7;
+/// The newest version of the default operator domain that the operators were checked against.
+///
+/// Source: the node cases of onnx 1.23.
+pub const NEWEST_OPSET: i64 = 28;
+
+/// What a file says about itself.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ModelInfo {
+    /// Version of the file format.
+    pub ir_version: i64,
+    /// The program that wrote the file.
+    pub producer_name: String,
+    /// Its version.
+    pub producer_version: String,
+    /// The model's name space.
+    pub domain: String,
+    /// The model's own version.
+    pub model_version: i64,
+    /// Free text by key.
+    pub metadata: BTreeMap<String, String>,
+}
+
+/// A model: its computation and what the file says about itself.
+#[derive(Clone, Debug)]
+pub struct Model {
+    /// The computation.
+    pub graph: Graph,
+    /// Producer, versions and free text.
+    pub info: ModelInfo,
+}
+
+/// Reads the computation of an ONNX file.
+///
+/// # Errors
+/// When a file cannot be read, is damaged or says something that is not supported; the error names
+/// the file and the field or node.
+pub fn load(path: &Path) -> Result<Graph, OnnxError> {
+    load_model(path).map(|model| model.graph)
+}
+
+/// Reads an ONNX file.
+///
+/// # Errors
+/// As for [`load`].
+pub fn load_model(path: &Path) -> Result<Model, OnnxError> {
+    let bytes = map(path).map_err(|error| error.in_file(path))?;
+    let folder = match path.parent() {
+        Some(parent) if !parent.as_os_str().is_empty() => parent,
+        _ => Path::new("."),
+    };
+    parse_model(bytes, Some(folder)).map_err(|error| error.in_file(path))
+}
+
+fn map(path: &Path) -> Result<Bytes, OnnxError> {
+    let failed = |text| OnnxError::new(OnnxErrorKind::File(text), &Place::ROOT);
+    match path.metadata() {
+        Err(error) => Err(failed(format!("cannot be read: {error}"))),
+        Ok(found) if !found.is_file() => Err(failed("is not a plain file".to_owned())),
+        Ok(_) => {
+            MappedFile::open(path).map(Bytes::from_owner).map_err(|error| failed(error.to_string()))
+        }
+    }
+}
+
+/// Reads the computation of an ONNX model in memory; external data is looked up in `base_dir`.
+///
+/// # Errors
+/// As for [`load`].
+pub fn parse(bytes: Bytes, base_dir: Option<&Path>) -> Result<Graph, OnnxError> {
+    parse_model(bytes, base_dir).map(|model| model.graph)
+}
+
+/// Reads an ONNX model in memory; external data is looked up in `base_dir`.
+///
+/// # Errors
+/// As for [`load`].
+pub fn parse_model(bytes: Bytes, base_dir: Option<&Path>) -> Result<Model, OnnxError> {
+    let model: ModelProto = decode(bytes)?;
+    let graph = import::model(&model, base_dir)?;
+    let metadata = model.metadata_props.into_iter().map(|entry| (entry.key, entry.value)).collect();
+    let info = ModelInfo {
+        ir_version: model.ir_version,
+        producer_name: model.producer_name,
+        producer_version: model.producer_version,
+        domain: model.domain,
+        model_version: model.model_version,
+        metadata,
+    };
+    Ok(Model { graph, info })
+}
+
+/// Reads one tensor: the `.pb` files of ONNX test data.
+///
+/// # Errors
+/// When the message is damaged, of an unsupported type or refers to another file.
+pub fn read_tensor(bytes: impl Into<Bytes>) -> Result<Tensor, OnnxError> {
+    let proto: TensorProto = decode(bytes.into())?;
+    tensor::read(&proto, &mut ExternalData::new(None), &Place::ROOT)
+}
+
+/// Decodes a message; on failure says how far it got.
+fn decode<M: Message + Default>(mut bytes: Bytes) -> Result<M, OnnxError> {
+    let total = bytes.len();
+    M::decode(&mut bytes).map_err(|error| {
+        let offset_bytes = total - bytes.remaining();
+        let text = error.to_string();
+        OnnxError::new(OnnxErrorKind::Encoding { offset_bytes, text }, &Place::ROOT)
+    })
+}

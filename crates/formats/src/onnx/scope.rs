@@ -1,0 +1,103 @@
+//! What a name in a list of nodes refers to.
+
+use std::collections::{HashMap, HashSet};
+
+use galatea_graph::{Graph, ValueId};
+
+use super::proto::{AttributeProto, GraphProto};
+
+/// The names of one list of nodes.
+#[derive(Debug)]
+pub(super) enum Scope<'a> {
+    /// A graph: a name is a value's name, unless it is renamed (a subgraph inside a function reads
+    /// values that the inlined function calls otherwise).
+    Graph {
+        /// Outer names by the name they are read with.
+        renamed: HashMap<String, String>,
+    },
+    /// The body of a function, inlined: inputs and outputs are the caller's values, the others new.
+    Function {
+        /// The values by their names in the function; an absent optional input is `None`.
+        bound: HashMap<String, Option<ValueId>>,
+        /// The attributes that the call gives, and the defaults of the others.
+        attributes: HashMap<&'a str, &'a AttributeProto>,
+    },
+}
+
+impl<'a> Scope<'a> {
+    /// The value that a name refers to; `None` for an absent optional one.
+    pub(super) fn resolve(&mut self, graph: &mut Graph, name: &str) -> Option<ValueId> {
+        if name.is_empty() {
+            return None;
+        }
+        match self {
+            Self::Graph { renamed } => {
+                Some(graph.value_named(renamed.get(name).map_or(name, String::as_str)))
+            }
+            Self::Function { bound, .. } => {
+                if let Some(found) = bound.get(name) {
+                    return *found;
+                }
+                let id = Some(graph.fresh_value(name));
+                bound.insert(name.to_owned(), id);
+                id
+            }
+        }
+    }
+
+    /// The attribute that stands for `proto` here: itself, or the one that it refers to; `None`
+    /// when the call leaves the attribute out.
+    ///
+    /// # Errors
+    /// The name that it refers to, outside a function.
+    pub(super) fn attribute<'p>(
+        &self,
+        proto: &'p AttributeProto,
+    ) -> Result<Option<&'p AttributeProto>, &'p str>
+    where
+        'a: 'p,
+    {
+        match (proto.ref_attr_name.as_str(), self) {
+            ("", _) => Ok(Some(proto)),
+            (name, Self::Function { attributes, .. }) => Ok(attributes.get(name).copied()),
+            (name, Self::Graph { .. }) => Err(name),
+        }
+    }
+
+    /// The scope of a subgraph in this one: values that it reads from outside keep their identity.
+    pub(super) fn of_subgraph(&mut self, graph: &mut Graph, proto: &GraphProto) -> Scope<'a> {
+        let mut free = HashSet::new();
+        free_names(proto, &mut free);
+        let mut renamed = HashMap::new();
+        for name in free {
+            if let Some(id) = self.resolve(graph, name) {
+                let outer = graph.value(id).name.clone();
+                if outer != name {
+                    renamed.insert(name.to_owned(), outer);
+                }
+            }
+        }
+        Scope::Graph { renamed }
+    }
+}
+
+/// Adds the names that a graph reads and does not define.
+fn free_names<'p>(proto: &'p GraphProto, free: &mut HashSet<&'p str>) {
+    let mut read = HashSet::new();
+    for node in &proto.node {
+        read.extend(node.input.iter().map(String::as_str));
+        for nested in node.attribute.iter().filter_map(|attribute| attribute.g.as_deref()) {
+            free_names(nested, &mut read);
+        }
+    }
+    read.extend(proto.output.iter().map(|info| info.name.as_str()));
+    let tensors = proto.initializer.iter().map(|tensor| &tensor.name);
+    let sparse = proto.sparse_initializer.iter().filter_map(|s| s.values.as_ref());
+    let defined: HashSet<&str> = (proto.input.iter().map(|info| &info.name))
+        .chain(tensors)
+        .chain(sparse.map(|tensor| &tensor.name))
+        .chain(proto.node.iter().flat_map(|node| &node.output))
+        .map(String::as_str)
+        .collect();
+    free.extend(read.into_iter().filter(|name| !name.is_empty() && !defined.contains(name)));
+}

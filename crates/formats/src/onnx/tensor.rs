@@ -1,0 +1,257 @@
+//! `TensorProto` to [`Tensor`]: every encoding of the elements.
+
+use bytes::Bytes;
+use galatea_graph::onnx_data_type;
+use galatea_tensor::{
+    ByteString, DataType, Element, SharedBytes, Tensor, bf16, checked_elements, f16,
+};
+
+use super::error::{OnnxError, Place};
+use super::external::ExternalData;
+use super::proto::{DataLocation, SparseTensorProto, TensorProto};
+
+/// The largest dense form of a sparse constant, in bytes: its size is stated, not backed by data.
+const MAX_SPARSE_BYTES: usize = 1 << 30;
+
+/// Reads a constant; the elements share the message's memory (or the external file's) where their
+/// alignment permits.
+pub(super) fn read(
+    proto: &TensorProto,
+    external: &mut ExternalData<'_>,
+    place: &Place<'_>,
+) -> Result<Tensor, OnnxError> {
+    let dtype = data_type(proto.data_type, place)?;
+    let shape = shape(&proto.dims, place)?;
+    let elements = checked_elements(&shape)
+        .map_err(|error| OnnxError::tensor(&place.field("dims"), &error))?;
+    if proto.data_location == i32::from(DataLocation::External) {
+        return read_external(proto, dtype, &shape, elements, external, place);
+    }
+    if dtype == DataType::Bytes {
+        let strings = proto.string_data.iter().map(|text| ByteString::from(&text[..])).collect();
+        return from_vec::<ByteString>(&shape, strings, "string_data", place);
+    }
+    match &proto.raw_data {
+        Some(raw) if !raw.is_empty() || elements == 0 => from_raw(dtype, &shape, raw, place),
+        _ => from_fields(proto, dtype, &shape, place),
+    }
+}
+
+fn read_external(
+    proto: &TensorProto,
+    dtype: DataType,
+    shape: &[usize],
+    elements: usize,
+    external: &mut ExternalData<'_>,
+    place: &Place<'_>,
+) -> Result<Tensor, OnnxError> {
+    let Some(size) = dtype.size_bytes() else {
+        return Err(OnnxError::invalid(place, "strings cannot be in an external file"));
+    };
+    let window = external.window(&proto.external_data, place)?;
+    let expected = elements.checked_mul(size);
+    let found = window.len_bytes;
+    if expected.is_none_or(|bytes| bytes > found || (window.stated && bytes != found)) {
+        return Err(wrong_size(dtype, shape, expected, found, &place.field("external_data")));
+    }
+    Tensor::from_allocation(dtype, shape, window.memory, window.offset_bytes)
+        .map_err(|error| OnnxError::tensor(place, &error))
+}
+
+fn from_raw(
+    dtype: DataType,
+    shape: &[usize],
+    raw: &Bytes,
+    place: &Place<'_>,
+) -> Result<Tensor, OnnxError> {
+    let place = place.field("raw_data");
+    let elements = checked_elements(shape).map_err(|error| OnnxError::tensor(&place, &error))?;
+    let expected = elements.checked_mul(dtype.size_bytes().unwrap_or(1));
+    if expected != Some(raw.len()) {
+        return Err(wrong_size(dtype, shape, expected, raw.len(), &place));
+    }
+    Tensor::from_allocation(dtype, shape, SharedBytes::new(raw.clone()), 0)
+        .map_err(|error| OnnxError::tensor(&place, &error))
+}
+
+fn wrong_size(
+    dtype: DataType,
+    shape: &[usize],
+    expected: Option<usize>,
+    found: usize,
+    place: &Place<'_>,
+) -> OnnxError {
+    let expected = expected.map_or("more".to_owned(), |bytes| bytes.to_string());
+    OnnxError::invalid(place, format!("{dtype}{shape:?} takes {expected} bytes, found {found}"))
+}
+
+/// Elements in the field that the schema assigns to the type.
+fn from_fields(
+    proto: &TensorProto,
+    dtype: DataType,
+    shape: &[usize],
+    place: &Place<'_>,
+) -> Result<Tensor, OnnxError> {
+    let small = &proto.int32_data;
+    match dtype {
+        DataType::Fp32 => from_vec(shape, proto.float_data.clone(), "float_data", place),
+        DataType::Fp64 => from_vec(shape, proto.double_data.clone(), "double_data", place),
+        DataType::Int64 => from_vec(shape, proto.int64_data.clone(), "int64_data", place),
+        DataType::Uint64 => from_vec(shape, proto.uint64_data.clone(), "uint64_data", place),
+        DataType::Uint32 => narrowed::<u32, u64>(shape, &proto.uint64_data, "uint64_data", place),
+        DataType::Int32 => from_vec(shape, small.clone(), "int32_data", place),
+        DataType::Int16 => narrowed::<i16, i32>(shape, small, "int32_data", place),
+        DataType::Int8 => narrowed::<i8, i32>(shape, small, "int32_data", place),
+        DataType::Uint16 => narrowed::<u16, i32>(shape, small, "int32_data", place),
+        DataType::Uint8 => narrowed::<u8, i32>(shape, small, "int32_data", place),
+        DataType::Bool => {
+            let all = small.iter().map(|&value| value != 0).collect();
+            from_vec::<bool>(shape, all, "int32_data", place)
+        }
+        DataType::Fp16 => {
+            let bits = narrow::<u16, i32>(small, "int32_data", place)?;
+            let all = bits.into_iter().map(f16::from_bits).collect();
+            from_vec::<f16>(shape, all, "int32_data", place)
+        }
+        DataType::Bf16 => {
+            let bits = narrow::<u16, i32>(small, "int32_data", place)?;
+            let all = bits.into_iter().map(bf16::from_bits).collect();
+            from_vec::<bf16>(shape, all, "int32_data", place)
+        }
+        DataType::Bytes => Err(OnnxError::invalid(place, "strings have a field of their own")),
+    }
+}
+
+fn from_vec<T: Element>(
+    shape: &[usize],
+    all: Vec<T>,
+    field: &'static str,
+    place: &Place<'_>,
+) -> Result<Tensor, OnnxError> {
+    Tensor::from_vec(shape, all).map_err(|error| OnnxError::tensor(&place.field(field), &error))
+}
+
+fn narrowed<T, S>(
+    shape: &[usize],
+    all: &[S],
+    field: &'static str,
+    place: &Place<'_>,
+) -> Result<Tensor, OnnxError>
+where
+    T: Element + TryFrom<S>,
+    S: Copy + std::fmt::Display,
+{
+    from_vec(shape, narrow::<T, S>(all, field, place)?, field, place)
+}
+
+fn narrow<T, S>(all: &[S], field: &'static str, place: &Place<'_>) -> Result<Vec<T>, OnnxError>
+where
+    T: Element + TryFrom<S>,
+    S: Copy + std::fmt::Display,
+{
+    let convert = |(index, &value): (usize, &S)| {
+        T::try_from(value).map_err(|_| {
+            let place = place.item(field, index);
+            OnnxError::invalid(&place, format!("{value} does not fit the type {}", T::DTYPE))
+        })
+    };
+    all.iter().enumerate().map(convert).collect()
+}
+
+/// The element type with this number.
+pub(super) fn data_type(number: i32, place: &Place<'_>) -> Result<DataType, OnnxError> {
+    let place = place.field("data_type");
+    if number == 0 {
+        return Err(OnnxError::invalid(&place, "the element type is not stated"));
+    }
+    onnx_data_type(i64::from(number))
+        .map_err(|error| OnnxError::unsupported(&place, error.to_string()))
+}
+
+fn shape(dims: &[i64], place: &Place<'_>) -> Result<Vec<usize>, OnnxError> {
+    let dim = |(index, &dim): (usize, &i64)| {
+        usize::try_from(dim).map_err(|_| {
+            OnnxError::invalid(&place.item("dims", index), format!("length {dim} is negative"))
+        })
+    };
+    dims.iter().enumerate().map(dim).collect()
+}
+
+/// Reads a sparse constant in its dense form.
+pub(super) fn read_sparse(
+    proto: &SparseTensorProto,
+    external: &mut ExternalData<'_>,
+    place: &Place<'_>,
+) -> Result<Tensor, OnnxError> {
+    let missing = |field: &'static str| OnnxError::invalid(&place.field(field), "is missing");
+    let values = proto.values.as_ref().ok_or_else(|| missing("values"))?;
+    let values = read(values, external, &place.field("values"))?;
+    let indices = proto.indices.as_ref().ok_or_else(|| missing("indices"))?;
+    let indices = read(indices, external, &place.field("indices"))?;
+    let shape = shape(&proto.dims, place)?;
+    let size = values.dtype().size_bytes().unwrap_or(size_of::<ByteString>());
+    let dense = checked_elements(&shape)
+        .ok()
+        .filter(|count| count.checked_mul(size).is_some_and(|bytes| bytes <= MAX_SPARSE_BYTES))
+        .ok_or_else(|| {
+            OnnxError::unsupported(
+                &place.field("dims"),
+                format!("the dense form of shape {shape:?} has more than {MAX_SPARSE_BYTES} bytes"),
+            )
+        })?;
+    let positions = positions(&indices, &shape, &place.field("indices"))?;
+    if positions.len() != values.elements() {
+        return Err(OnnxError::invalid(
+            place,
+            format!("{} values have {} positions", values.elements(), positions.len()),
+        ));
+    }
+    galatea_tensor::with_element!(values.dtype(), T => {
+        let mut all = vec![T::default(); dense];
+        let given = values.to_vec::<T>().map_err(|error| OnnxError::tensor(place, &error))?;
+        for (position, value) in positions.into_iter().zip(given) {
+            if let Some(slot) = all.get_mut(position) {
+                *slot = value;
+            }
+        }
+        from_vec::<T>(&shape, all, "values", place)
+    })
+}
+
+/// Linear positions, from linear ones or from rows of coordinates.
+fn positions(
+    indices: &Tensor,
+    shape: &[usize],
+    place: &Place<'_>,
+) -> Result<Vec<usize>, OnnxError> {
+    let all = indices.to_i64_vec().map_err(|error| OnnxError::tensor(place, &error))?;
+    let outside = |index: i64| {
+        OnnxError::invalid(place, format!("position {index} lies outside shape {shape:?}"))
+    };
+    let elements = checked_elements(shape).map_err(|error| OnnxError::tensor(place, &error))?;
+    match indices.shape() {
+        [_] => all
+            .into_iter()
+            .map(|index| {
+                usize::try_from(index)
+                    .ok()
+                    .filter(|&at| at < elements)
+                    .ok_or_else(|| outside(index))
+            })
+            .collect(),
+        [_, rank] if *rank == shape.len() && *rank > 0 => all
+            .chunks_exact(*rank)
+            .map(|row| {
+                row.iter().zip(shape).try_fold(0, |linear: usize, (&index, &dim)| {
+                    let at = usize::try_from(index).ok().filter(|&at| at < dim);
+                    let at = at.ok_or_else(|| outside(index))?;
+                    Ok(linear.saturating_mul(dim).saturating_add(at))
+                })
+            })
+            .collect(),
+        other => Err(OnnxError::invalid(
+            place,
+            format!("positions of shape {other:?} do not fit a tensor of shape {shape:?}"),
+        )),
+    }
+}
