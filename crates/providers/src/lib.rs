@@ -1,3 +1,42 @@
-//! Execution providers: reference and cpu.
+//! Execution providers: `reference`, the plain evaluation that every other provider is compared
+//! with.
 
 #![forbid(unsafe_code)]
+
+mod cost;
+pub mod reference;
+
+use std::sync::Arc;
+
+use galatea_runtime::ExecutionProvider;
+
+/// A provider and how to make it.
+#[derive(Clone, Copy)]
+pub struct ProviderRow {
+    /// The name that options use.
+    pub name: &'static str,
+    /// Makes the provider.
+    pub make: fn() -> Arc<dyn ExecutionProvider>,
+}
+
+impl std::fmt::Debug for ProviderRow {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(self.name)
+    }
+}
+
+/// Every provider, the preferred ones first.
+pub const PROVIDERS: &[ProviderRow] =
+    &[ProviderRow { name: reference::NAME, make: || Arc::new(reference::ReferenceProvider) }];
+
+/// Every provider, the preferred ones first.
+#[must_use]
+pub fn all() -> Vec<Arc<dyn ExecutionProvider>> {
+    PROVIDERS.iter().map(|row| (row.make)()).collect()
+}
+
+/// The provider with this name.
+#[must_use]
+pub fn by_name(name: &str) -> Option<Arc<dyn ExecutionProvider>> {
+    PROVIDERS.iter().find(|row| row.name == name).map(|row| (row.make)())
+}

@@ -1,3 +1,28 @@
-//! The execution contract: providers, partitioning, memory plan, sessions.
+//! The execution contract: providers, partitioning, memory plan, sessions. This crate knows no
+//! provider.
+//!
+//! [`Session::new`] asks every [`ExecutionProvider`] which nodes it [claims](Claim), lets
+//! [`partition::partition`] give each node to one of them, and has each partition compiled.
+//! [`Session::run`] checks the inputs and runs the partitions in order; a partition whose compile
+//! or first run fails goes to the next provider that claims its nodes.
 
 #![forbid(unsafe_code)]
+
+mod binding;
+mod error;
+mod explain;
+mod options;
+pub mod partition;
+pub mod plan;
+mod provider;
+mod session;
+mod subgraph;
+
+pub use binding::IoInfo;
+pub use error::RuntimeError;
+pub use explain::{Explanation, NodeExplanation};
+pub use options::{OptimiseLevel, SessionOptions};
+pub use provider::{
+    Claim, Claims, Executable, ExecutionProvider, Fence, MemoryReport, ProfileRow, Refusal,
+};
+pub use session::Session;

@@ -1,0 +1,168 @@
+//! Inputs of a run against what the model declares.
+
+use std::collections::HashMap;
+
+use galatea_graph::{Dim, Fact, Graph, ValueId};
+use galatea_tensor::{DataType, Tensor};
+
+use crate::error::RuntimeError;
+
+/// An input or output of a model.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct IoInfo {
+    /// The name.
+    pub name: String,
+    /// The element type.
+    pub dtype: DataType,
+    /// The axes; empty when `ranked` is false.
+    pub dims: Vec<Dim>,
+    /// Whether the number of axes is known; if not, any shape is accepted.
+    pub ranked: bool,
+}
+
+impl IoInfo {
+    pub(crate) fn of(graph: &Graph, id: ValueId, fact: &Fact) -> Self {
+        Self {
+            name: graph.value(id).name.clone(),
+            dtype: fact.dtype,
+            dims: fact.shape.clone().unwrap_or_default(),
+            ranked: fact.shape.is_some(),
+        }
+    }
+
+    fn shape_text(&self) -> String {
+        let dims: Vec<String> = self.dims.iter().map(Dim::to_string).collect();
+        format!("[{}]", dims.join(","))
+    }
+}
+
+/// Puts the named tensors into the order of `inputs`, and checks their types and shapes.
+pub(crate) fn bind(
+    inputs: &[IoInfo],
+    given: &[(&str, Tensor)],
+) -> Result<Vec<Tensor>, RuntimeError> {
+    check_names(inputs, given)?;
+    let mut symbols = HashMap::new();
+    let mut ordered = Vec::with_capacity(inputs.len());
+    for info in inputs {
+        let found = given.iter().find(|(name, _)| *name == info.name);
+        let Some((_, tensor)) = found else {
+            return Err(RuntimeError::Input(format!(
+                "input '{}' ({}{}) is missing",
+                info.name,
+                info.dtype,
+                info.shape_text()
+            )));
+        };
+        check_tensor(info, tensor, &mut symbols)?;
+        ordered.push(tensor.clone());
+    }
+    Ok(ordered)
+}
+
+fn check_names(inputs: &[IoInfo], given: &[(&str, Tensor)]) -> Result<(), RuntimeError> {
+    for (index, (name, _)) in given.iter().enumerate() {
+        if given[..index].iter().any(|(earlier, _)| earlier == name) {
+            return Err(RuntimeError::Input(format!("input '{name}' is given twice")));
+        }
+        if !inputs.iter().any(|info| info.name == *name) {
+            let names: Vec<&str> = inputs.iter().map(|info| info.name.as_str()).collect();
+            return Err(RuntimeError::Input(format!(
+                "the model has no input '{name}'; its inputs are {names:?}"
+            )));
+        }
+    }
+    Ok(())
+}
+
+fn check_tensor<'a>(
+    info: &'a IoInfo,
+    tensor: &Tensor,
+    symbols: &mut HashMap<&'a str, (usize, &'a str)>,
+) -> Result<(), RuntimeError> {
+    if tensor.dtype() != info.dtype {
+        return Err(RuntimeError::Input(format!(
+            "input '{}' is of type {}, expected {}",
+            info.name,
+            tensor.dtype(),
+            info.dtype
+        )));
+    }
+    if !info.ranked {
+        return Ok(());
+    }
+    let wrong = |why: String| {
+        RuntimeError::Input(format!(
+            "input '{}' has shape {:?}, expected {}: {why}",
+            info.name,
+            tensor.shape(),
+            info.shape_text()
+        ))
+    };
+    if tensor.rank() != info.dims.len() {
+        let (found, expected) = (tensor.rank(), info.dims.len());
+        return Err(wrong(format!("{found} axes instead of {expected}")));
+    }
+    for (axis, (&len, dim)) in tensor.shape().iter().zip(&info.dims).enumerate() {
+        match dim {
+            Dim::Known(expected) if *expected != len => {
+                return Err(wrong(format!("axis {axis} has length {len} instead of {expected}")));
+            }
+            Dim::Symbol(name) => {
+                let &mut (bound, by) = symbols.entry(name).or_insert((len, &info.name));
+                if bound != len {
+                    return Err(wrong(format!(
+                        "axis {axis} ('{name}') has length {len}, but {bound} in input '{by}'"
+                    )));
+                }
+            }
+            _ => {}
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn info(name: &str, dims: &[Dim]) -> IoInfo {
+        IoInfo { name: name.into(), dtype: DataType::Fp32, dims: dims.to_vec(), ranked: true }
+    }
+
+    fn zeros(shape: &[usize]) -> Tensor {
+        Tensor::zeros(DataType::Fp32, shape).unwrap()
+    }
+
+    fn error(inputs: &[IoInfo], given: &[(&str, Tensor)]) -> String {
+        bind(inputs, given).unwrap_err().to_string()
+    }
+
+    #[test]
+    fn inputs_are_ordered_as_the_model_declares_them() {
+        let inputs = [info("a", &[Dim::Known(1)]), info("b", &[Dim::symbol("n")])];
+        let bound = bind(&inputs, &[("b", zeros(&[3])), ("a", zeros(&[1]))]).unwrap();
+        assert_eq!(bound[0].shape(), [1]);
+        assert_eq!(bound[1].shape(), [3]);
+    }
+
+    #[test]
+    fn wrong_inputs_are_named_with_what_was_expected() {
+        let n = Dim::symbol("n");
+        let inputs = [info("a", &[n.clone(), Dim::Known(2)]), info("b", &[n])];
+        let good = || zeros(&[3, 2]);
+        assert!(error(&inputs, &[("a", good())]).contains("input 'b' (FP32[n]) is missing"));
+        let text = error(&inputs, &[("a", good()), ("c", zeros(&[3]))]);
+        assert!(text.contains("no input 'c'") && text.contains("[\"a\", \"b\"]"), "{text}");
+        let text = error(&inputs, &[("a", good()), ("a", good())]);
+        assert!(text.contains("'a' is given twice"), "{text}");
+        let text = error(&inputs, &[("a", zeros(&[3, 4])), ("b", zeros(&[3]))]);
+        assert!(text.contains("axis 1 has length 4 instead of 2"), "{text}");
+        let text = error(&inputs, &[("a", zeros(&[3])), ("b", zeros(&[3]))]);
+        assert!(text.contains("1 axes instead of 2"), "{text}");
+        let text = error(&inputs, &[("a", good()), ("b", zeros(&[4]))]);
+        assert!(text.contains("('n') has length 4, but 3 in input 'a'"), "{text}");
+        let text = error(&inputs, &[("a", Tensor::scalar(1_i32)), ("b", zeros(&[3]))]);
+        assert!(text.contains("type INT32, expected FP32"), "{text}");
+    }
+}

@@ -1,0 +1,279 @@
+//! Where intermediate values lie in an arena.
+//!
+//! The plan knows sizes and the order of steps only. Values whose lives do not meet share bytes;
+//! a value may take over the bytes of one that dies in the step that writes it; views of a value
+//! keep it alive.
+
+use galatea_tensor::ALIGNMENT;
+
+/// A value that lies in the arena.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct PlanValue {
+    /// Size in bytes.
+    pub bytes: usize,
+    /// The earlier value whose bytes this one is, under another shape.
+    pub view_of: Option<usize>,
+}
+
+/// One step of a run. Values are positions in the list of [`PlanValue`]s.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct PlanStep {
+    /// What it reads.
+    pub reads: Vec<usize>,
+    /// What it writes; a view is not written.
+    pub writes: Vec<usize>,
+    /// `(read, written)`: the step can write the one over the other. The first pair that is
+    /// possible is taken.
+    pub reuse: Vec<(usize, usize)>,
+}
+
+/// Places of all values.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct MemoryPlan {
+    /// Start of each value, a multiple of [`ALIGNMENT`].
+    pub offsets: Vec<usize>,
+    /// Size of the arena.
+    pub len_bytes: usize,
+    /// For each step, the pair of [`PlanStep::reuse`] that was taken.
+    pub reused: Vec<Option<(usize, usize)>>,
+}
+
+/// Values that share one place: a value, its views, and those written over it.
+#[derive(Clone, Copy, Debug)]
+struct Group {
+    bytes: usize,
+    /// The step that writes it.
+    first: usize,
+    /// The last step that reads it.
+    last: usize,
+}
+
+/// Lays out the values of a list of steps: the largest first, each in the smallest gap between the
+/// values that live at the same time, else after them.
+#[must_use]
+pub fn plan(values: &[PlanValue], steps: &[PlanStep]) -> MemoryPlan {
+    let roots = roots(values);
+    let mut groups = lives(values, steps, &roots);
+    let (group_of, reused) = take_over(values, steps, &roots, &mut groups);
+    let offsets = place(&groups, &group_of);
+    let len_bytes = offsets
+        .iter()
+        .zip(&groups)
+        .map(|(offset, group)| offset + group.bytes.next_multiple_of(ALIGNMENT))
+        .max()
+        .unwrap_or(0);
+    let offset_of = |value: usize| offsets[group_of[roots[value]]];
+    MemoryPlan { offsets: (0..values.len()).map(offset_of).collect(), len_bytes, reused }
+}
+
+/// For each value, the one that it is a view of in the end.
+fn roots(values: &[PlanValue]) -> Vec<usize> {
+    let mut roots: Vec<usize> = Vec::with_capacity(values.len());
+    for (index, value) in values.iter().enumerate() {
+        let root = value.view_of.filter(|&of| of < index).map_or(index, |of| roots[of]);
+        roots.push(root);
+    }
+    roots
+}
+
+/// From when to when each root lives, its views included.
+fn lives(values: &[PlanValue], steps: &[PlanStep], roots: &[usize]) -> Vec<Group> {
+    let mut groups: Vec<Group> =
+        values.iter().map(|v| Group { bytes: v.bytes, first: usize::MAX, last: 0 }).collect();
+    for (index, step) in steps.iter().enumerate() {
+        for &value in step.writes.iter().chain(&step.reads) {
+            let group = &mut groups[roots[value]];
+            group.first = group.first.min(index);
+            group.last = group.last.max(index);
+        }
+    }
+    for (value, &root) in roots.iter().enumerate() {
+        if root != value {
+            groups[root].bytes = groups[root].bytes.max(values[value].bytes);
+            groups[value].bytes = 0;
+        }
+    }
+    groups
+}
+
+/// Decides which values are written over others; gives the group of each root.
+#[allow(clippy::type_complexity, reason = "two lists that belong together")]
+fn take_over(
+    values: &[PlanValue],
+    steps: &[PlanStep],
+    roots: &[usize],
+    groups: &mut [Group],
+) -> (Vec<usize>, Vec<Option<(usize, usize)>>) {
+    let mut group_of: Vec<usize> = (0..values.len()).collect();
+    let mut reused = Vec::with_capacity(steps.len());
+    for (index, step) in steps.iter().enumerate() {
+        let possible = |&&(read, written): &&(usize, usize)| {
+            let group = group_of[roots[read]];
+            let readers = step.reads.iter().filter(|&&r| group_of[roots[r]] == group).count();
+            roots[written] == written
+                && groups[written].first == index
+                && groups[group].last == index
+                && groups[group].first < index
+                && readers == 1
+                && groups[written].bytes <= groups[group].bytes
+        };
+        let taken = step.reuse.iter().find(possible).copied();
+        if let Some((read, written)) = taken {
+            let group = group_of[roots[read]];
+            group_of[written] = group;
+            groups[group].last = groups[written].last;
+            groups[written].bytes = 0;
+        }
+        reused.push(taken);
+    }
+    (group_of, reused)
+}
+
+/// An offset for each group that has bytes.
+fn place(groups: &[Group], group_of: &[usize]) -> Vec<usize> {
+    let mut order: Vec<usize> =
+        (0..groups.len()).filter(|&g| group_of[g] == g && groups[g].bytes > 0).collect();
+    order.sort_by_key(|&g| (std::cmp::Reverse(groups[g].bytes), groups[g].first, g));
+    let mut offsets = vec![0; groups.len()];
+    let mut placed: Vec<usize> = Vec::with_capacity(order.len());
+    for group in order {
+        let here = &groups[group];
+        let mut taken: Vec<(usize, usize)> = placed
+            .iter()
+            .filter(|&&other| groups[other].first <= here.last && here.first <= groups[other].last)
+            .map(|&other| (offsets[other], offsets[other] + groups[other].bytes))
+            .collect();
+        taken.sort_unstable();
+        offsets[group] = smallest_gap(&taken, here.bytes);
+        placed.push(group);
+    }
+    offsets
+}
+
+/// The start of the smallest gap between sorted ranges that holds `bytes`, else their end.
+fn smallest_gap(taken: &[(usize, usize)], bytes: usize) -> usize {
+    let mut best: Option<(usize, usize)> = None;
+    let mut end = 0_usize;
+    for &(from, to) in taken {
+        let start = end.next_multiple_of(ALIGNMENT);
+        let gap = from.saturating_sub(start);
+        if gap >= bytes && best.is_none_or(|(size, _)| gap < size) {
+            best = Some((gap, start));
+        }
+        end = end.max(to);
+    }
+    best.map_or(end.next_multiple_of(ALIGNMENT), |(_, start)| start)
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn value(bytes: usize) -> PlanValue {
+        PlanValue { bytes, view_of: None }
+    }
+
+    #[derive(Clone, Debug)]
+    struct Made {
+        bytes: usize,
+        view: Option<prop::sample::Index>,
+        reads: Vec<prop::sample::Index>,
+        reuse: bool,
+    }
+
+    fn made() -> impl Strategy<Value = Made> {
+        let index = any::<prop::sample::Index>;
+        (
+            prop_oneof![Just(0_usize), 1_usize..400, Just(64), Just(128)],
+            prop::option::weighted(0.2, index()),
+            prop::collection::vec(index(), 0..4),
+            any::<bool>(),
+        )
+            .prop_map(|(bytes, view, reads, reuse)| Made { bytes, view, reads, reuse })
+    }
+
+    /// Each made thing is a view or a step that writes one value.
+    fn build(all: &[Made]) -> (Vec<PlanValue>, Vec<PlanStep>) {
+        let (mut values, mut steps) = (Vec::<PlanValue>::new(), Vec::new());
+        for made in all {
+            let known = values.len();
+            if let (Some(of), true) = (&made.view, known > 0) {
+                let of = of.index(known);
+                values.push(PlanValue { bytes: values[of].bytes, view_of: Some(of) });
+                continue;
+            }
+            values.push(value(made.bytes));
+            let reads: Vec<usize> = if known == 0 {
+                Vec::new()
+            } else {
+                made.reads.iter().map(|read| read.index(known)).collect()
+            };
+            let reuse =
+                if made.reuse { reads.iter().map(|&r| (r, known)).collect() } else { vec![] };
+            steps.push(PlanStep { reads, writes: vec![known], reuse });
+        }
+        (values, steps)
+    }
+
+    /// Runs the plan on a memory whose bytes remember which root value wrote them.
+    fn simulate(values: &[PlanValue], steps: &[PlanStep], plan: &MemoryPlan) {
+        let roots = roots(values);
+        let mut memory = vec![usize::MAX; plan.len_bytes];
+        for (step, reused) in steps.iter().zip(&plan.reused) {
+            let range = |v: usize| plan.offsets[v]..plan.offsets[v] + values[v].bytes;
+            for &read in &step.reads {
+                assert!(memory[range(read)].iter().all(|&tag| tag == roots[read]), "lost {read}");
+                for &written in &step.writes {
+                    let (a, b) = (range(read), range(written));
+                    let overlap = a.start < b.end && b.start < a.end;
+                    assert!(!overlap || *reused == Some((read, written)), "{read} {written}");
+                }
+            }
+            for &written in &step.writes {
+                assert!(plan.offsets[written].is_multiple_of(ALIGNMENT));
+                memory[range(written)].fill(written);
+            }
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn live_values_never_overlap(all in prop::collection::vec(made(), 0..40)) {
+            let (values, steps) = build(&all);
+            let plan = plan(&values, &steps);
+            simulate(&values, &steps, &plan);
+            let sum: usize = values.iter().map(|v| v.bytes.next_multiple_of(ALIGNMENT)).sum();
+            prop_assert!(plan.len_bytes <= sum);
+        }
+    }
+
+    #[test]
+    fn a_chain_needs_two_places_and_in_place_steps_one() {
+        let values = vec![value(1000); 10];
+        let chain = |in_place: bool| -> Vec<PlanStep> {
+            (0..10_usize)
+                .map(|i| {
+                    let reads: Vec<usize> = i.checked_sub(1).into_iter().collect();
+                    let reuse =
+                        if in_place { reads.iter().map(|&r| (r, i)).collect() } else { vec![] };
+                    PlanStep { reads, writes: vec![i], reuse }
+                })
+                .collect()
+        };
+        assert_eq!(plan(&values, &chain(false)).len_bytes, 2048);
+        assert_eq!(plan(&values, &chain(true)).len_bytes, 1024);
+    }
+
+    #[test]
+    fn a_value_read_twice_by_the_step_or_later_is_not_written_over() {
+        let values = vec![value(64); 3];
+        let steps = [
+            PlanStep { writes: vec![0], ..PlanStep::default() },
+            PlanStep { reads: vec![0, 0], writes: vec![1], reuse: vec![(0, 1)] },
+            PlanStep { reads: vec![0, 1], writes: vec![2], reuse: vec![(0, 2)] },
+        ];
+        assert_eq!(plan(&values, &steps).reused, [None, None, Some((0, 2))]);
+    }
+}

@@ -1,0 +1,136 @@
+//! What an execution provider is.
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use galatea_graph::{Fact, Graph};
+use galatea_tensor::Tensor;
+
+use crate::error::RuntimeError;
+use crate::options::SessionOptions;
+
+/// Nodes that a provider can run.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Claim {
+    /// Positions in [`Graph::nodes`].
+    pub nodes: Vec<usize>,
+    /// Predicted time for all of them, in nanoseconds, for the shapes that are known.
+    pub cost_ns: f64,
+    /// What runs them, such as the kernel's name; for people.
+    pub kernel: String,
+}
+
+/// Why a provider leaves a node to others, or runs it without a kernel of its own.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Refusal {
+    /// Position in [`Graph::nodes`].
+    pub node: usize,
+    /// The reason, for people.
+    pub reason: String,
+}
+
+/// A provider's answer about a graph.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Claims {
+    /// What it can run. A node in several claims counts with the first.
+    pub claims: Vec<Claim>,
+    /// What it cannot run, and why.
+    pub refusals: Vec<Refusal>,
+    /// Time to start one partition, in nanoseconds.
+    pub launch_ns: f64,
+    /// Time to bring one byte to or from this provider, in nanoseconds; 0 where memory is shared.
+    pub transfer_ns_per_byte: f64,
+}
+
+/// Something that runs nodes: the CPU, a GPU, the Neural Engine.
+pub trait ExecutionProvider: Send + Sync + fmt::Debug {
+    /// The name that options and messages use, such as `cpu`.
+    fn name(&self) -> &'static str;
+
+    /// Which nodes this provider can run and at what cost. `facts` is indexed by
+    /// [`galatea_graph::ValueId::index`].
+    fn claim(&self, graph: &Graph, facts: &[Option<Fact>]) -> Claims;
+
+    /// Prepares a partition: a graph of claimed nodes only.
+    ///
+    /// # Errors
+    /// When it cannot be run after all; its nodes then go to another provider.
+    fn compile(
+        &self,
+        graph: Arc<Graph>,
+        options: &SessionOptions,
+    ) -> Result<Box<dyn Executable>, RuntimeError>;
+}
+
+/// Memory that a session holds.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct MemoryReport {
+    /// Bytes of weights, packed copies included.
+    pub initializer_bytes: usize,
+    /// Bytes of the arenas for intermediate values that exist now.
+    pub arena_bytes: usize,
+}
+
+/// Time of one step of a run.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ProfileRow {
+    /// The node's name, or that of its first output where it has none.
+    pub node: String,
+    /// The operator.
+    pub op: String,
+    /// What ran it, such as the kernel's name.
+    pub kernel: String,
+    /// The time.
+    pub time: Duration,
+}
+
+/// A compiled partition. Several threads may submit at the same time.
+pub trait Executable: Send + Sync {
+    /// Starts a run with the partition's inputs, in the order of its graph.
+    fn submit(&self, inputs: Vec<Tensor>) -> Fence;
+
+    /// Runs to the end and says what took how long; without rows where the provider cannot tell.
+    ///
+    /// # Errors
+    /// As [`Fence::wait`].
+    fn profile(&self, inputs: Vec<Tensor>) -> Result<(Vec<Tensor>, Vec<ProfileRow>), RuntimeError> {
+        Ok((self.submit(inputs).wait()?, Vec::new()))
+    }
+
+    /// Memory held now.
+    fn memory(&self) -> MemoryReport;
+}
+
+/// The end of a run, to be waited for.
+pub struct Fence(Box<dyn FnOnce() -> Result<Vec<Tensor>, RuntimeError> + Send>);
+
+impl Fence {
+    /// A run that is over.
+    #[must_use]
+    pub fn ready(result: Result<Vec<Tensor>, RuntimeError>) -> Self {
+        Self(Box::new(move || result))
+    }
+
+    /// A run that goes on; `wait` blocks until its end.
+    #[must_use]
+    pub fn pending(
+        wait: impl FnOnce() -> Result<Vec<Tensor>, RuntimeError> + Send + 'static,
+    ) -> Self {
+        Self(Box::new(wait))
+    }
+
+    /// Waits for the outputs, in the order of the partition's graph.
+    ///
+    /// # Errors
+    /// When the run failed.
+    pub fn wait(self) -> Result<Vec<Tensor>, RuntimeError> {
+        (self.0)()
+    }
+}
+
+impl fmt::Debug for Fence {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Fence")
+    }
+}

@@ -1,0 +1,458 @@
+//! A model that is ready to run.
+
+use std::collections::HashMap;
+use std::ops::Range;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
+
+use galatea_graph::{Dim, Fact, Graph, ValueId, infer, rewrite};
+use galatea_tensor::Tensor;
+
+use crate::binding::{IoInfo, bind};
+use crate::error::RuntimeError;
+use crate::explain::{Explanation, NodeExplanation, reasons};
+use crate::options::{OptimiseLevel, SessionOptions};
+use crate::partition::{live_bytes, partition};
+use crate::provider::{Claims, Executable, ExecutionProvider, MemoryReport, ProfileRow, Refusal};
+use crate::subgraph;
+
+/// A graph split between providers, compiled, and ready to run from any number of threads.
+pub struct Session {
+    graph: Graph,
+    facts: Vec<Option<Fact>>,
+    live: Vec<f64>,
+    inputs: Vec<IoInfo>,
+    outputs: Vec<IoInfo>,
+    providers: Vec<Arc<dyn ExecutionProvider>>,
+    options: SessionOptions,
+    /// What the providers offer, less what failed.
+    offers: Mutex<Offers>,
+    compiled: RwLock<Arc<Compiled>>,
+}
+
+#[derive(Clone)]
+struct Offers {
+    claims: Vec<Claims>,
+    notes: Vec<String>,
+}
+
+/// The partitions of one way to run the graph.
+struct Compiled {
+    parts: Vec<Part>,
+    /// Values that cross partitions, each with a slot; the model's inputs come first.
+    slots: usize,
+    /// Outputs of the model: a slot, or a constant.
+    outputs: Vec<Output>,
+}
+
+enum Output {
+    Slot(usize),
+    Constant(Tensor),
+}
+
+struct Part {
+    provider: usize,
+    nodes: Range<usize>,
+    executable: Box<dyn Executable>,
+    inputs: Vec<usize>,
+    outputs: Vec<usize>,
+    /// Whether a run has succeeded.
+    proven: AtomicBool,
+}
+
+/// A failed partition of a run.
+struct Failure {
+    part: usize,
+    error: RuntimeError,
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Session {
+    /// Prepares a graph: rewrites it, splits it between the providers, compiles the partitions.
+    ///
+    /// # Errors
+    /// When the graph is wrong, a provider named in the options is not given, or a node is run by
+    /// no provider.
+    pub fn new(
+        mut graph: Graph,
+        providers: &[Arc<dyn ExecutionProvider>],
+        options: &SessionOptions,
+    ) -> Result<Self, RuntimeError> {
+        let providers = select(providers, &options.providers)?;
+        graph.sort()?;
+        let facts = infer::facts(&graph, &HashMap::new())?;
+        let inputs = describe(&graph, &facts, &graph.inputs)?;
+        let outputs = describe(&graph, &facts, &graph.outputs)?;
+        let facts = if options.optimise == OptimiseLevel::None {
+            facts
+        } else {
+            let report = rewrite::optimise(&mut graph, options.optimise)?;
+            tracing::debug!(model = %graph.name, ?report, "rewrote the graph");
+            graph.sort()?;
+            infer::facts(&graph, &HashMap::new())?
+        };
+        let claims = providers.iter().map(|provider| provider.claim(&graph, &facts)).collect();
+        let mut session = Self {
+            live: live_bytes(&graph, &facts),
+            graph,
+            facts,
+            inputs,
+            outputs,
+            providers,
+            options: options.clone(),
+            offers: Mutex::new(Offers { claims, notes: Vec::new() }),
+            compiled: RwLock::new(Arc::new(Compiled {
+                parts: Vec::new(),
+                slots: 0,
+                outputs: Vec::new(),
+            })),
+        };
+        let mut offers = lock(&session.offers).clone();
+        let compiled = session.compile(&mut offers)?;
+        session.offers = Mutex::new(offers);
+        session.compiled = RwLock::new(Arc::new(compiled));
+        Ok(session)
+    }
+
+    /// What a run must be given.
+    #[must_use]
+    pub fn inputs(&self) -> &[IoInfo] {
+        &self.inputs
+    }
+
+    /// What a run gives, in this order.
+    #[must_use]
+    pub fn outputs(&self) -> &[IoInfo] {
+        &self.outputs
+    }
+
+    /// The graph after rewriting.
+    #[must_use]
+    pub fn graph(&self) -> &Graph {
+        &self.graph
+    }
+
+    /// Names of the providers that run the partitions, in running order.
+    #[must_use]
+    pub fn partition_providers(&self) -> Vec<&'static str> {
+        let compiled = self.current();
+        compiled.parts.iter().map(|part| self.providers[part.provider].name()).collect()
+    }
+
+    /// Computes the outputs, in the order of [`Session::outputs`], from named inputs in any order.
+    ///
+    /// # Errors
+    /// [`RuntimeError::Input`] when a name, type or shape is not what the model takes, or two
+    /// lengths under one symbol differ; else what failed inside.
+    pub fn run(&self, inputs: &[(&str, Tensor)]) -> Result<Vec<Tensor>, RuntimeError> {
+        let inputs = bind(&self.inputs, inputs)?;
+        self.run_or_demote(&inputs, &mut None)
+    }
+
+    /// As [`Session::run`], and says what took how long.
+    ///
+    /// # Errors
+    /// As [`Session::run`].
+    pub fn profile(
+        &self,
+        inputs: &[(&str, Tensor)],
+    ) -> Result<(Vec<Tensor>, Vec<ProfileRow>), RuntimeError> {
+        let inputs = bind(&self.inputs, inputs)?;
+        let mut rows = Some(Vec::new());
+        let outputs = self.run_or_demote(&inputs, &mut rows)?;
+        Ok((outputs, rows.unwrap_or_default()))
+    }
+
+    /// Memory held now.
+    #[must_use]
+    pub fn memory(&self) -> MemoryReport {
+        let mut sum = MemoryReport::default();
+        for part in &self.current().parts {
+            let memory = part.executable.memory();
+            sum.initializer_bytes += memory.initializer_bytes;
+            sum.arena_bytes += memory.arena_bytes;
+        }
+        sum
+    }
+
+    /// Who runs what and why not somebody else.
+    #[must_use]
+    pub fn explain(&self) -> Explanation {
+        let offers = lock(&self.offers).clone();
+        let names: Vec<String> = self.providers.iter().map(|p| p.name().to_owned()).collect();
+        let refusals: Vec<Vec<Refusal>> =
+            offers.claims.iter().map(|claims| claims.refusals.clone()).collect();
+        let explain = |provider: usize, node: usize| {
+            let claim = offers.claims[provider].claims.iter().find(|c| c.nodes.contains(&node));
+            #[allow(clippy::cast_precision_loss, reason = "a count of nodes")]
+            let share = |nodes: usize| 1.0 / nodes.max(1) as f64;
+            NodeExplanation {
+                node: self.graph.place(node).to_string(),
+                op: self.graph.nodes[node].operator_name(),
+                provider: names[provider].clone(),
+                kernel: claim.map_or_else(String::new, |claim| claim.kernel.clone()),
+                cost_ns: claim.map_or(0.0, |claim| claim.cost_ns * share(claim.nodes.len())),
+                refusals: reasons(&names, &refusals, node),
+            }
+        };
+        let parts = &self.current().parts;
+        let nodes = |part: &Part| part.nodes.clone().map(|n| explain(part.provider, n)).collect();
+        Explanation { partitions: parts.iter().map(nodes).collect(), notes: offers.notes.clone() }
+    }
+
+    fn current(&self) -> Arc<Compiled> {
+        Arc::clone(&self.compiled.read().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Compiles the cheapest partitions, without the claims that turn out not to compile.
+    fn compile(&self, offers: &mut Offers) -> Result<Compiled, RuntimeError> {
+        loop {
+            let nodes = self.graph.nodes.len();
+            let partitions =
+                partition(nodes, &offers.claims, &self.live, self.options.max_partitions)
+                    .map_err(|node| self.unclaimed(offers, node))?;
+            let mut parts = Vec::with_capacity(partitions.len());
+            let mut slots = Slots::new(&self.graph.inputs);
+            let mut failed = None;
+            for chosen in partitions {
+                match self.compile_part(chosen.provider, chosen.nodes.clone(), &mut slots) {
+                    Ok(part) => parts.push(part),
+                    Err(error) => {
+                        failed = Some((chosen, error));
+                        break;
+                    }
+                }
+            }
+            let Some((chosen, error)) = failed else {
+                let outputs = self.graph.outputs.iter().map(|&id| match self.graph.constant(id) {
+                    Some(tensor) => Output::Constant(tensor.clone()),
+                    None => Output::Slot(slots.of(id)),
+                });
+                let outputs = outputs.collect();
+                return Ok(Compiled { parts, slots: slots.count(), outputs });
+            };
+            self.withdraw(offers, chosen.provider, chosen.nodes, &error.to_string());
+        }
+    }
+
+    fn compile_part(
+        &self,
+        provider: usize,
+        nodes: Range<usize>,
+        slots: &mut Slots,
+    ) -> Result<Part, RuntimeError> {
+        let sub = subgraph::extract(&self.graph, &self.facts, nodes.clone());
+        let executable = self.providers[provider].compile(Arc::new(sub.graph), &self.options)?;
+        Ok(Part {
+            provider,
+            nodes,
+            executable,
+            inputs: sub.inputs.iter().map(|&id| slots.of(id)).collect(),
+            outputs: sub.outputs.iter().map(|&id| slots.of(id)).collect(),
+            proven: AtomicBool::new(false),
+        })
+    }
+
+    /// Takes a failed provider's claims on some nodes away, and notes it.
+    fn withdraw(&self, offers: &mut Offers, provider: usize, nodes: Range<usize>, error: &str) {
+        let name = self.providers[provider].name();
+        let note = format!(
+            "provider '{name}' failed on nodes {}..{} and leaves them to others: {error}",
+            nodes.start, nodes.end
+        );
+        tracing::warn!(model = %self.graph.name, "{note}");
+        offers.notes.push(note);
+        let claims = &mut offers.claims[provider];
+        for claim in &mut claims.claims {
+            #[allow(clippy::cast_precision_loss, reason = "a count of nodes")]
+            let each = claim.cost_ns / claim.nodes.len().max(1) as f64;
+            claim.nodes.retain(|node| !nodes.contains(node));
+            #[allow(clippy::cast_precision_loss, reason = "a count of nodes")]
+            let left = claim.nodes.len() as f64;
+            claim.cost_ns = each * left;
+        }
+        claims.claims.retain(|claim| !claim.nodes.is_empty());
+        let reason = format!("failed: {error}");
+        claims.refusals.extend(nodes.map(|node| Refusal { node, reason: reason.clone() }));
+    }
+
+    fn unclaimed(&self, offers: &Offers, node: usize) -> RuntimeError {
+        let names: Vec<String> = self.providers.iter().map(|p| p.name().to_owned()).collect();
+        let refusals: Vec<Vec<Refusal>> =
+            offers.claims.iter().map(|claims| claims.refusals.clone()).collect();
+        let all = reasons(&names, &refusals, node);
+        let texts: Vec<String> = all.iter().map(|(name, why)| format!("{name}: {why}")).collect();
+        RuntimeError::Unclaimed {
+            node: self.graph.place(node).to_string(),
+            reasons: if texts.is_empty() {
+                "no provider claims it".into()
+            } else {
+                texts.join("; ")
+            },
+        }
+    }
+
+    /// Runs; where a partition fails that has never run, tries once without its provider and
+    /// keeps the new partitions if they succeed.
+    fn run_or_demote(
+        &self,
+        inputs: &[Tensor],
+        rows: &mut Option<Vec<ProfileRow>>,
+    ) -> Result<Vec<Tensor>, RuntimeError> {
+        let mut compiled = self.current();
+        let failure = match compiled.run(inputs, rows) {
+            Ok(outputs) => return Ok(outputs),
+            Err(failure) => failure,
+        };
+        let first = failure.error.clone();
+        let mut offers = lock(&self.offers).clone();
+        let mut failure = failure;
+        loop {
+            let part = &compiled.parts[failure.part];
+            if part.proven.load(Ordering::Relaxed) || self.providers.len() == 1 {
+                return Err(first);
+            }
+            let text = failure.error.to_string();
+            self.withdraw(&mut offers, part.provider, part.nodes.clone(), &text);
+            let Ok(next) = self.compile(&mut offers) else { return Err(first) };
+            compiled = Arc::new(next);
+            if let Some(rows) = rows {
+                rows.clear();
+            }
+            match compiled.run(inputs, rows) {
+                Ok(outputs) => {
+                    *lock(&self.offers) = offers;
+                    *self.compiled.write().unwrap_or_else(PoisonError::into_inner) = compiled;
+                    return Ok(outputs);
+                }
+                Err(next) => failure = next,
+            }
+        }
+    }
+}
+
+impl std::fmt::Debug for Session {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Session")
+            .field("model", &self.graph.name)
+            .field("nodes", &self.graph.nodes.len())
+            .field("providers", &self.partition_providers())
+            .finish_non_exhaustive()
+    }
+}
+
+impl Compiled {
+    fn run(
+        &self,
+        inputs: &[Tensor],
+        rows: &mut Option<Vec<ProfileRow>>,
+    ) -> Result<Vec<Tensor>, Failure> {
+        let mut slots: Vec<Option<Tensor>> = vec![None; self.slots];
+        for (slot, tensor) in slots.iter_mut().zip(inputs) {
+            *slot = Some(tensor.clone());
+        }
+        for (index, part) in self.parts.iter().enumerate() {
+            let failed = |error| Failure { part: index, error };
+            let missing = || failed(RuntimeError::Input("a value was not computed".into()));
+            let given: Option<Vec<Tensor>> =
+                part.inputs.iter().map(|&slot| slots[slot].clone()).collect();
+            let given = given.ok_or_else(missing)?;
+            let outputs = match rows {
+                None => part.executable.submit(given).wait().map_err(failed)?,
+                Some(rows) => {
+                    let (outputs, more) = part.executable.profile(given).map_err(failed)?;
+                    rows.extend(more);
+                    outputs
+                }
+            };
+            part.proven.store(true, Ordering::Relaxed);
+            for (&slot, tensor) in part.outputs.iter().zip(outputs) {
+                slots[slot] = Some(tensor);
+            }
+        }
+        let last = self.parts.len().saturating_sub(1);
+        let take = |output: &Output| match output {
+            Output::Constant(tensor) => Ok(tensor.clone()),
+            Output::Slot(slot) => slots[*slot].clone().ok_or_else(|| Failure {
+                part: last,
+                error: RuntimeError::Input("an output was not computed".into()),
+            }),
+        };
+        self.outputs.iter().map(take).collect()
+    }
+}
+
+/// Slots of the values that cross partitions.
+struct Slots(HashMap<ValueId, usize>);
+
+impl Slots {
+    fn new(inputs: &[ValueId]) -> Self {
+        Self(inputs.iter().enumerate().map(|(slot, &id)| (id, slot)).collect())
+    }
+
+    fn of(&mut self, id: ValueId) -> usize {
+        let next = self.0.len();
+        *self.0.entry(id).or_insert(next)
+    }
+
+    fn count(&self) -> usize {
+        self.0.len()
+    }
+}
+
+/// The providers that the options name, in that order; all of them when none is named.
+fn select(
+    given: &[Arc<dyn ExecutionProvider>],
+    names: &[String],
+) -> Result<Vec<Arc<dyn ExecutionProvider>>, RuntimeError> {
+    if names.is_empty() {
+        return Ok(given.to_vec());
+    }
+    let find = |name: &String| {
+        given.iter().find(|provider| provider.name() == name).cloned().ok_or_else(|| {
+            let known: Vec<&str> = given.iter().map(|provider| provider.name()).collect();
+            RuntimeError::provider(name, format!("there is no such provider; there are {known:?}"))
+        })
+    };
+    names.iter().map(find).collect()
+}
+
+fn describe(
+    graph: &Graph,
+    facts: &[Option<Fact>],
+    ids: &[ValueId],
+) -> Result<Vec<IoInfo>, RuntimeError> {
+    let describe = |&id: &ValueId| {
+        let value = graph.value(id);
+        let inferred = facts[id.index()].as_ref();
+        let Some(fact) = inferred.or(value.declared.as_ref()) else {
+            let text = format!("nothing says what type '{}' has", value.name);
+            return Err(galatea_graph::GraphError::structure(text).into());
+        };
+        let declared = value.declared.as_ref().and_then(|fact| fact.shape.as_ref());
+        Ok(IoInfo::of(
+            graph,
+            id,
+            &Fact { shape: merge(fact.shape.as_ref(), declared), ..fact.clone() },
+        ))
+    };
+    ids.iter().map(describe).collect()
+}
+
+/// The inferred axes with the model's own names where inference knows no number.
+fn merge(inferred: Option<&Vec<Dim>>, declared: Option<&Vec<Dim>>) -> Option<Vec<Dim>> {
+    match (inferred, declared) {
+        (Some(inferred), Some(declared)) if inferred.len() == declared.len() => {
+            let pick = |(found, said): (&Dim, &Dim)| match (found, said) {
+                (Dim::Known(_), _) | (_, Dim::Unknown) => found.clone(),
+                _ => said.clone(),
+            };
+            Some(inferred.iter().zip(declared).map(pick).collect())
+        }
+        (Some(inferred), _) => Some(inferred.clone()),
+        (None, declared) => declared.cloned(),
+    }
+}

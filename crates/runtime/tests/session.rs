@@ -1,0 +1,244 @@
+//! Sessions over small graphs, with providers made for the test.
+
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use galatea_graph::{Dim, Fact, Graph, Inputs, Node, OpError, Operator, ValueId, evaluate};
+use galatea_runtime::{
+    Claim, Claims, Executable, ExecutionProvider, Fence, MemoryReport, Refusal, RuntimeError,
+    Session, SessionOptions,
+};
+use galatea_tensor::{DataType, Tensor};
+
+/// `a · x + y` where y may be absent.
+#[derive(Debug)]
+struct Scale(f32);
+
+impl Operator for Scale {
+    fn infer(&self, inputs: Inputs<'_, Fact>) -> Result<Vec<Fact>, OpError> {
+        let fact = inputs.required(0)?;
+        Ok(vec![Fact { value: None, ..fact.clone() }])
+    }
+
+    fn reference(&self, inputs: Inputs<'_, Tensor>) -> Result<Vec<Tensor>, OpError> {
+        let x = inputs.required(0)?;
+        let mut out = x.to_vec::<f32>()?;
+        out.iter_mut().for_each(|v| *v *= self.0);
+        if let Some(y) = inputs.optional(1) {
+            out.iter_mut().zip(y.to_vec::<f32>()?).for_each(|(v, y)| *v += y);
+        }
+        Ok(vec![Tensor::from_vec(x.shape(), out)?])
+    }
+}
+
+fn scale(by: f32, inputs: &[ValueId], output: ValueId) -> Node {
+    Node {
+        name: format!("scale{by}"),
+        domain: "test".into(),
+        op_type: "Scale".into(),
+        inputs: inputs.iter().copied().map(Some).collect(),
+        outputs: vec![Some(output)],
+        operator: Arc::new(Scale(by)),
+    }
+}
+
+/// x, y → a = 2x, b = 3a + y, c = 5b; outputs c, a, and y as it came.
+fn graph() -> Graph {
+    let mut graph = Graph::new("test");
+    let ids = ["x", "y", "a", "b", "c"].map(|name| graph.value_named(name));
+    let [x, y, a, b, c] = ids;
+    for id in [x, y] {
+        graph.value_mut(id).declared =
+            Some(Fact::new(DataType::Fp32, vec![Dim::symbol("n"), Dim::Known(2)]));
+    }
+    graph.inputs = vec![x, y];
+    graph.outputs = vec![c, a, y];
+    // Not in topological order: the session sorts.
+    graph.nodes = vec![scale(5.0, &[b], c), scale(2.0, &[x], a), scale(3.0, &[a, y], b)];
+    graph
+}
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Fault {
+    None,
+    Compile,
+    Run,
+}
+
+/// Claims the nodes whose name is in the list.
+#[derive(Debug)]
+struct TestProvider {
+    name: &'static str,
+    nodes: &'static [&'static str],
+    cost_ns: f64,
+    fault: Fault,
+    compiled: AtomicUsize,
+}
+
+impl TestProvider {
+    fn new(
+        name: &'static str,
+        nodes: &'static [&'static str],
+        cost_ns: f64,
+        fault: Fault,
+    ) -> Arc<Self> {
+        Arc::new(Self { name, nodes, cost_ns, fault, compiled: AtomicUsize::new(0) })
+    }
+}
+
+struct TestExecutable {
+    graph: Arc<Graph>,
+    fault: Fault,
+}
+
+impl ExecutionProvider for TestProvider {
+    fn name(&self) -> &'static str {
+        self.name
+    }
+
+    fn claim(&self, graph: &Graph, _facts: &[Option<Fact>]) -> Claims {
+        let mut claims = Claims::default();
+        for (index, node) in graph.nodes.iter().enumerate() {
+            if self.nodes.contains(&node.name.as_str()) {
+                let nodes = vec![index];
+                claims.claims.push(Claim { nodes, cost_ns: self.cost_ns, kernel: "k".into() });
+            } else {
+                claims.refusals.push(Refusal { node: index, reason: "not mine".into() });
+            }
+        }
+        claims
+    }
+
+    fn compile(
+        &self,
+        graph: Arc<Graph>,
+        _options: &SessionOptions,
+    ) -> Result<Box<dyn Executable>, RuntimeError> {
+        self.compiled.fetch_add(1, Ordering::Relaxed);
+        if self.fault == Fault::Compile {
+            return Err(RuntimeError::provider(self.name, "cannot compile"));
+        }
+        Ok(Box::new(TestExecutable { graph, fault: self.fault }))
+    }
+}
+
+impl Executable for TestExecutable {
+    fn submit(&self, inputs: Vec<Tensor>) -> Fence {
+        if self.fault == Fault::Run {
+            return Fence::ready(Err(RuntimeError::provider("test", "cannot run")));
+        }
+        let graph = Arc::clone(&self.graph);
+        Fence::pending(move || Ok(evaluate::run(&graph, &inputs)?))
+    }
+
+    fn memory(&self) -> MemoryReport {
+        MemoryReport { initializer_bytes: 1, arena_bytes: 2 }
+    }
+}
+
+const ALL: &[&str] = &["scale2", "scale3", "scale5"];
+
+fn session(providers: &[Arc<dyn ExecutionProvider>]) -> Session {
+    Session::new(graph(), providers, &SessionOptions::default()).unwrap()
+}
+
+fn run(session: &Session, n: usize) -> Result<Vec<Tensor>, RuntimeError> {
+    let ones = Tensor::from_vec(&[n, 2], vec![1.0_f32; 2 * n])?;
+    let sevens = Tensor::from_vec(&[n, 2], vec![7.0_f32; 2 * n])?;
+    session.run(&[("y", sevens), ("x", ones)])
+}
+
+fn check(session: &Session) {
+    for n in [1, 3] {
+        let outputs = run(session, n).unwrap();
+        let all = |value: f32| Tensor::from_vec(&[n, 2], vec![value; 2 * n]).unwrap();
+        assert_eq!(outputs, [all(65.0), all(2.0), all(7.0)]);
+    }
+}
+
+#[test]
+fn a_graph_in_any_order_runs_on_one_provider() {
+    let session = session(&[TestProvider::new("one", ALL, 1.0, Fault::None)]);
+    check(&session);
+    assert_eq!(session.partition_providers(), ["one"]);
+    assert_eq!(session.inputs()[1].name, "y");
+    assert_eq!(session.outputs()[0].dims, [Dim::symbol("n"), Dim::Known(2)]);
+    assert_eq!(session.memory(), MemoryReport { initializer_bytes: 1, arena_bytes: 2 });
+}
+
+#[test]
+fn cheaper_claims_split_the_graph_and_values_cross() {
+    let host = TestProvider::new("host", ALL, 10.0, Fault::None);
+    let fast = TestProvider::new("fast", &["scale3"], 1.0, Fault::None);
+    let session = session(&[host, fast]);
+    check(&session);
+    assert_eq!(session.partition_providers(), ["host", "fast", "host"]);
+    let text = session.explain().to_string();
+    assert!(text.contains("fast: not mine") && text.contains("scale3"), "{text}");
+}
+
+#[test]
+fn a_failed_compile_or_first_run_gives_the_nodes_to_the_next_claim() {
+    for fault in [Fault::Compile, Fault::Run] {
+        let host = TestProvider::new("host", ALL, 10.0, Fault::None);
+        let broken = TestProvider::new("broken", &["scale3", "scale5"], 1.0, fault);
+        let session = session(&[host, Arc::clone(&broken) as _]);
+        check(&session);
+        check(&session);
+        assert_eq!(session.partition_providers(), ["host"]);
+        assert_eq!(broken.compiled.load(Ordering::Relaxed), 1);
+        assert_eq!(session.explain().notes.len(), 1);
+    }
+}
+
+#[test]
+fn without_another_claim_the_failure_is_the_callers_answer() {
+    let broken: Arc<dyn ExecutionProvider> = TestProvider::new("broken", ALL, 1.0, Fault::Compile);
+    let error = Session::new(graph(), &[broken], &SessionOptions::default()).unwrap_err();
+    assert!(error.to_string().contains("cannot compile"), "{error}");
+    let half: Arc<dyn ExecutionProvider> = TestProvider::new("half", &["scale2"], 1.0, Fault::None);
+    let error = Session::new(graph(), &[half], &SessionOptions::default()).unwrap_err();
+    assert!(error.to_string().contains("half: not mine"), "{error}");
+    let late = session(&[TestProvider::new("late", ALL, 1.0, Fault::Run)]);
+    assert!(run(&late, 1).unwrap_err().to_string().contains("cannot run"));
+}
+
+#[test]
+fn options_name_the_providers_to_use() {
+    let both: [Arc<dyn ExecutionProvider>; 2] = [
+        TestProvider::new("a", ALL, 1.0, Fault::None),
+        TestProvider::new("b", ALL, 2.0, Fault::None),
+    ];
+    let with = |name: &str| {
+        let options = SessionOptions { providers: vec![name.into()], ..SessionOptions::default() };
+        Session::new(graph(), &both, &options)
+    };
+    assert_eq!(with("b").unwrap().partition_providers(), ["b"]);
+    let error = with("c").unwrap_err().to_string();
+    assert!(error.contains("'c'") && error.contains("[\"a\", \"b\"]"), "{error}");
+}
+
+#[test]
+fn wrong_inputs_are_told_apart_from_failures() {
+    let session = session(&[TestProvider::new("one", ALL, 1.0, Fault::None)]);
+    let error = session.run(&[("x", Tensor::scalar(1.0_f32))]).unwrap_err();
+    assert!(error.is_input(), "{error}");
+    let x = Tensor::zeros(DataType::Fp32, &[2, 2]).unwrap();
+    let y = Tensor::zeros(DataType::Fp32, &[3, 2]).unwrap();
+    let error = session.run(&[("x", x), ("y", y)]).unwrap_err();
+    assert!(error.is_input() && error.to_string().contains("'n'"), "{error}");
+}
+
+#[test]
+fn threads_share_a_session() {
+    let host = TestProvider::new("host", ALL, 10.0, Fault::None);
+    let fast = TestProvider::new("fast", &["scale3"], 1.0, Fault::None);
+    let session = session(&[host, fast]);
+    std::thread::scope(|scope| {
+        for _ in 0..4 {
+            scope.spawn(|| (0..50).for_each(|_| check(&session)));
+        }
+    });
+}
