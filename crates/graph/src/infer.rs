@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use galatea_tensor::Tensor;
 
 use crate::error::GraphError;
-use crate::fact::Fact;
+use crate::fact::{Dim, Fact};
 use crate::graph::{Graph, Node, ValueId};
 use crate::operator::Inputs;
 
@@ -38,11 +38,22 @@ pub fn facts(
             infer_node(node, &facts).map_err(|error| GraphError::at(graph.place(index), error))?;
         for (slot, fact) in node.outputs.iter().zip(outputs) {
             if let Some(id) = slot {
-                facts[id.index()] = Some(fact);
+                facts[id.index()] = Some(name_unknown(fact, &graph.value(*id).name));
             }
         }
     }
     Ok(facts)
+}
+
+/// Gives every unknown length a symbol of its own, so that later values which keep the length are
+/// seen to have the same one.
+fn name_unknown(mut fact: Fact, value: &str) -> Fact {
+    for (axis, dim) in fact.shape.iter_mut().flatten().enumerate() {
+        if *dim == Dim::Unknown {
+            *dim = Dim::symbol(&format!("{value}.{axis}"));
+        }
+    }
+    fact
 }
 
 /// The facts of one node's outputs.

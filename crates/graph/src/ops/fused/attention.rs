@@ -28,6 +28,8 @@ pub struct Attention {
     pub v_perm: [usize; 4],
     /// Axis `i` of the stored output is axis `out_perm[i]` of `[B, H, S, E]`.
     pub out_perm: [usize; 4],
+    /// Whether a query whose every score is −∞ gives zeros; without it NaN, as softmax does.
+    pub masked_to_zero: bool,
 }
 
 impl Attention {
@@ -53,7 +55,8 @@ impl Attention {
         };
         let (q_perm, k_perm) = (perm("q_perm")?, perm("k_perm")?);
         let (v_perm, out_perm) = (perm("v_perm")?, perm("out_perm")?);
-        Ok(Box::new(Self { scale, q_perm, k_perm, v_perm, out_perm }))
+        let masked_to_zero = context.attributes.flag("masked_to_zero", false)?;
+        Ok(Box::new(Self { scale, q_perm, k_perm, v_perm, out_perm, masked_to_zero }))
     }
 }
 
@@ -122,6 +125,9 @@ impl Attention {
                 })
                 .collect();
             softmax(&mut scores);
+            if self.masked_to_zero {
+                scores.iter_mut().filter(|score| score.is_nan()).for_each(|score| *score = 0.0);
+            }
             result.extend((0..e).map(|column| {
                 let weighted = scores.iter().enumerate();
                 T::narrow(weighted.map(|(at, w)| w * v[(kv * t + at) * e + column]).sum())
@@ -148,7 +154,8 @@ mod tests {
 
     fn attention(out_perm: [usize; 4], k_perm: [usize; 4]) -> Attention {
         let order = Attention::IN_ORDER;
-        Attention { scale: 1.0, q_perm: order, k_perm, v_perm: order, out_perm }
+        let masked_to_zero = false;
+        Attention { scale: 1.0, q_perm: order, k_perm, v_perm: order, out_perm, masked_to_zero }
     }
 
     #[test]
@@ -163,6 +170,18 @@ mod tests {
         assert_eq!(masked[0].to_vec::<f32>().unwrap(), [5.0, 5.0]);
         let free = op.reference(Inputs::new(&[Some(&q), Some(&k), Some(&v)])).unwrap();
         assert_eq!(free[0].to_vec::<f32>().unwrap(), [6.0, 6.0]);
+    }
+
+    #[test]
+    fn a_query_without_keys_gives_zeros_where_asked() {
+        let one = Tensor::from_slice(&[1, 1, 1, 1], &[1.0_f32]).unwrap();
+        let mask = Tensor::from_slice(&[1], &[f32::NEG_INFINITY]).unwrap();
+        let inputs = [Some(&one), Some(&one), Some(&one), Some(&mask)];
+        let plain = attention(Attention::IN_ORDER, Attention::IN_ORDER);
+        let nan = plain.reference(Inputs::new(&inputs)).unwrap()[0].item::<f32>().unwrap();
+        assert!(nan.is_nan());
+        let zero = Attention { masked_to_zero: true, ..plain };
+        assert_eq!(zero.reference(Inputs::new(&inputs)).unwrap()[0].item::<f32>().unwrap(), 0.0);
     }
 
     #[test]

@@ -10,7 +10,7 @@ use crate::operator::{Inputs, Operator, ParseContext};
 /// `activation(A·B + bias + residual)`, with NumPy's batching over leading axes.
 ///
 /// Inputs: `A` `[…, M, K]` (rank 1 counts as a row); `B` `[…, K, N]`, or `[…, N, K]` with
-/// `trans_b`; optional `bias` `[N]`; optional `residual` of the output's shape.
+/// `trans_b`; optional `bias` `[N]`; optional `residual` that broadcasts with the product.
 /// Types: FP32, FP64, FP16, BF16; sums are kept in f64.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct FusedMatMul {
@@ -58,7 +58,12 @@ impl Operator for FusedMatMul {
         let mut shape = Fact::broadcast(&[&a_batch, &b_batch])?.unwrap_or_default();
         shape.extend(rows);
         shape.push(n);
-        Ok(vec![Fact::new(a.dtype, shape)])
+        let product = Fact::new(a.dtype, shape);
+        let Some(residual) = inputs.optional(3) else { return Ok(vec![product]) };
+        Ok(vec![match Fact::broadcast(&[&product, residual])? {
+            Some(shape) => Fact::new(a.dtype, shape),
+            None => Fact::unranked(a.dtype),
+        }])
     }
 
     fn reference(&self, inputs: Inputs<'_, Tensor>) -> Result<Vec<Tensor>, OpError> {
@@ -66,21 +71,35 @@ impl Operator for FusedMatMul {
             .map(|at| inputs.optional(at).map(|t| Fact::fixed(t.dtype(), t.shape())))
             .collect();
         let facts: Vec<Option<&Fact>> = facts.iter().map(Option::as_ref).collect();
-        let shape = self.infer(Inputs::new(&facts))?.remove(0).known_shape().unwrap_or_default();
+        let known = |facts: &[Option<&Fact>]| -> Result<Vec<usize>, OpError> {
+            Ok(self.infer(Inputs::new(facts))?.remove(0).known_shape().unwrap_or_default())
+        };
+        let shape = known(&facts)?;
+        let product_shape = known(&facts[..facts.len().min(3)])?;
         let dtype = inputs.required(0)?.dtype();
         galatea_tensor::with_float!(dtype, T => {
-            let result = self.product::<T>(inputs, &shape)?;
-            Ok(vec![Tensor::from_vec(&shape, result)?])
+            let product = self.product::<T>(inputs, &product_shape)?;
+            let product = Tensor::from_vec(&product_shape, product)?.broadcast_to(&shape)?;
+            let more = inputs
+                .optional(3)
+                .map(|residual| residual.broadcast_to(&shape)?.to_vec::<T>())
+                .transpose()?;
+            let sums = product.to_vec::<f64>()?.into_iter().enumerate().map(|(at, sum)| {
+                let more = more.as_ref().map_or(0.0, |more| more[at].wide());
+                T::narrow(self.activation.apply(sum + more))
+            });
+            Ok(vec![Tensor::from_vec(&shape, sums.collect::<Vec<T>>())?])
         }, else { Err(OpError::new(format!("expected a floating-point type, found {dtype}"))) })
     }
 }
 
 impl FusedMatMul {
+    /// The biased product, of this shape.
     fn product<T: Float>(
         &self,
         inputs: Inputs<'_, Tensor>,
         shape: &[usize],
-    ) -> Result<Vec<T>, OpError> {
+    ) -> Result<Vec<f64>, OpError> {
         let (a, b) = (inputs.required(0)?, inputs.required(1)?);
         let (k, n) = self.b_axes(b.shape())?;
         let rows = if a.rank() == 1 { 1 } else { a.shape()[a.rank() - 2] };
@@ -96,8 +115,6 @@ impl FusedMatMul {
         let b = b.to_vec::<T>()?;
         let bias =
             inputs.optional(2).map(|bias| bias.broadcast_to(&[n])?.to_vec::<T>()).transpose()?;
-        let residual =
-            inputs.optional(3).map(|more| more.broadcast_to(shape)?.to_vec::<T>()).transpose()?;
         let (k_step, n_step) = if self.trans_b { (1, k) } else { (n, 1) };
         let mut result = Vec::with_capacity(shape.iter().product());
         for row in 0..batch.iter().product::<usize>() * rows {
@@ -108,8 +125,7 @@ impl FusedMatMul {
                     let b_at = b_start + at * k_step + col * n_step;
                     sum += a[row * k + at].wide() * b[b_at].wide();
                 }
-                let more = residual.as_ref().map_or(0.0, |more| more[result.len()].wide());
-                result.push(T::narrow(self.activation.apply(sum + more)));
+                result.push(sum);
             }
         }
         Ok(result)
