@@ -50,6 +50,10 @@ pub(crate) fn size_bytes(dtype: DataType, shape: &[usize]) -> Result<usize, Tens
 /// When the start is not aligned for `T` or the length is no multiple of its size.
 pub(crate) fn cast_slice<T: Element>(bytes: &[u8]) -> Result<&[T], TensorError> {
     let size = size_of::<T>();
+    if bytes.is_empty() && T::DTYPE != DataType::Bytes {
+        // No bytes have no address, so none that could be misaligned.
+        return Ok(&[]);
+    }
     if T::DTYPE == DataType::Bytes
         || !bytes.as_ptr().cast::<T>().is_aligned()
         || !bytes.len().is_multiple_of(size)
@@ -188,6 +192,9 @@ impl<'a> TensorMut<'a> {
             return Err(TensorErrorKind::WrongType { found: self.dtype, expected: T::DTYPE }.into());
         }
         cast_slice::<T>(self.bytes)?;
+        if self.bytes.is_empty() {
+            return Ok(&mut []);
+        }
         let len = self.bytes.len() / size_of::<T>();
         // SAFETY: `cast_slice` has checked alignment and validity of these same bytes, and
         // `&mut self` makes the access exclusive.

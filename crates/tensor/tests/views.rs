@@ -3,7 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 use std::sync::Arc;
 
-use galatea_tensor::{ByteString, DataType, HostBuffer, Tensor, with_element};
+use galatea_tensor::{ByteString, DataType, HostBuffer, Tensor, TensorMut, with_element};
 use proptest::prelude::*;
 
 fn range(shape: &[usize]) -> Tensor {
@@ -101,4 +101,15 @@ proptest! {
         let turned = base.permute(&axes).unwrap().contiguous().unwrap();
         prop_assert_eq!(turned.permute(&back).unwrap().contiguous().unwrap(), base);
     }
+}
+
+#[test]
+fn a_tensor_without_elements_reads_as_an_empty_slice_of_its_type() {
+    let empty = Tensor::vector(Vec::<i64>::new());
+    assert_eq!(empty.to_vec::<i64>().unwrap(), Vec::<i64>::new());
+    let view = Tensor::vector(vec![1_i64, 2]).slice_axis(0, 0, 0, 1).unwrap();
+    assert!(view.as_slice::<i64>().unwrap().is_empty());
+    let mut bytes: [u8; 0] = [];
+    let mut written = TensorMut::from_bytes(DataType::Fp64, &[0], &mut bytes).unwrap();
+    assert!(written.as_mut_slice::<f64>().unwrap().is_empty());
 }
