@@ -194,3 +194,17 @@ pub struct OpDef {
     /// Reads the attributes; the caller refuses the ones left unread.
     pub parse: fn(&mut ParseContext<'_>) -> Result<Box<dyn Operator>, OpError>,
 }
+
+impl OpDef {
+    /// A row of ONNX's default domain.
+    #[must_use]
+    pub const fn onnx(
+        name: &'static str,
+        since: i64,
+        inputs: Arity,
+        outputs: Arity,
+        parse: fn(&mut ParseContext<'_>) -> Result<Box<dyn Operator>, OpError>,
+    ) -> Self {
+        Self { domain: crate::ONNX_DOMAIN, name, since, inputs, outputs, parse }
+    }
+}

@@ -1,13 +1,21 @@
 //! Every operator: one file each, one row each in its family's table.
 
+mod bounds;
 pub mod fused;
+pub mod math;
+pub mod shape;
+#[cfg(test)]
+mod testing;
 
 use crate::attribute::Attributes;
 use crate::error::{GraphErrorKind, OpError};
 use crate::operator::{OpDef, Operator, ParseContext};
 
+/// How a row reads a node's attributes.
+pub(crate) type Parse = fn(&mut ParseContext<'_>) -> Result<Box<dyn Operator>, OpError>;
+
 /// Every family's table.
-pub const FAMILIES: &[&[OpDef]] = &[fused::OPS];
+pub const FAMILIES: &[&[OpDef]] = &[fused::OPS, math::OPS, shape::OPS];
 
 /// All rows.
 pub fn all() -> impl Iterator<Item = &'static OpDef> {

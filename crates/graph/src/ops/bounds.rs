@@ -1,0 +1,240 @@
+//! Axes and sizes from outside, checked.
+
+use galatea_tensor::{DataType, Tensor, checked_elements};
+
+use crate::error::OpError;
+use crate::fact::{Dim, Fact};
+
+/// No operator makes a tensor of more elements: far above what a model needs, far below what
+/// would take a server down.
+const MAX_ELEMENTS: usize = 1 << 31;
+
+/// The vectors that stand for shapes are short; longer ones are data and carry no lengths.
+const MAX_LENGTHS: usize = 1024;
+
+/// An axis that may count from the end, as a position.
+///
+/// # Errors
+/// When it lies outside `-rank..rank`.
+pub(crate) fn axis(axis: i64, rank: usize) -> Result<usize, OpError> {
+    let signed = i64::try_from(rank).unwrap_or(i64::MAX);
+    let shifted = if axis < 0 { axis.saturating_add(signed) } else { axis };
+    usize::try_from(shifted)
+        .ok()
+        .filter(|&found| found < rank)
+        .ok_or_else(|| OpError::new(format!("axis {axis} is outside a tensor of rank {rank}")))
+}
+
+/// Several axes that may count from the end, in the order given.
+///
+/// # Errors
+/// When one lies outside, or is named twice.
+pub(crate) fn axes(list: &[i64], rank: usize) -> Result<Vec<usize>, OpError> {
+    let found = list.iter().map(|&one| axis(one, rank)).collect::<Result<Vec<_>, _>>()?;
+    let mut sorted = found.clone();
+    sorted.sort_unstable();
+    sorted.dedup();
+    if sorted.len() != found.len() {
+        return Err(OpError::new(format!("axes {list:?} name an axis twice")));
+    }
+    Ok(found)
+}
+
+/// A length that must not be negative.
+///
+/// # Errors
+/// When it is negative.
+pub(crate) fn length(value: i64, what: &str) -> Result<usize, OpError> {
+    usize::try_from(value)
+        .map_err(|_| OpError::new(format!("{what} is {value}, expected 0 or more")))
+}
+
+/// Several lengths that must not be negative.
+///
+/// # Errors
+/// When one is negative.
+pub(crate) fn lengths(values: &[i64], what: &str) -> Result<Vec<usize>, OpError> {
+    values.iter().map(|&value| length(value, what)).collect()
+}
+
+/// The element count of a result that is about to be allocated.
+///
+/// # Errors
+/// When there are too many elements, or the system has no memory for them.
+pub(crate) fn bounded(dtype: DataType, shape: &[usize]) -> Result<usize, OpError> {
+    let count = checked_elements(shape)?;
+    let too_large =
+        || OpError::new(format!("a result of shape {shape:?} and type {dtype} is too large"));
+    if count > MAX_ELEMENTS {
+        return Err(too_large());
+    }
+    let size = dtype.size_bytes().unwrap_or(size_of::<galatea_tensor::ByteString>());
+    // Reserving and giving back costs nothing and answers with an error where collecting into a
+    // vector would abort.
+    Vec::<u8>::new().try_reserve_exact(count.saturating_mul(size)).map_err(|_| too_large())?;
+    Ok(count)
+}
+
+/// A view, copied into adjacent memory of a bounded size.
+///
+/// # Errors
+/// When it is too large.
+pub(crate) fn owned(view: &Tensor) -> Result<Tensor, OpError> {
+    bounded(view.dtype(), view.shape())?;
+    Ok(view.contiguous()?)
+}
+
+/// The lengths that a fact carries, if it is a short integer scalar or vector.
+pub(crate) fn carried(fact: &Fact) -> Option<Vec<Dim>> {
+    let shape = fact.shape.as_ref()?;
+    let short = match shape.as_slice() {
+        [] => true,
+        [Dim::Known(len)] => *len <= MAX_LENGTHS,
+        _ => false,
+    };
+    if short && fact.dtype.is_integer() { fact.lengths() } else { None }
+}
+
+/// The number of elements of a vector that describes a shape, if known.
+pub(crate) fn vector_len(fact: &Fact) -> Option<usize> {
+    match fact.shape.as_deref() {
+        Some([len]) => len.known(),
+        _ => None,
+    }
+}
+
+/// Refuses a fact of another rank; an unknown rank passes.
+///
+/// # Errors
+/// When the rank is known and less than `least`.
+pub(crate) fn rank_at_least(fact: &Fact, least: usize) -> Result<(), OpError> {
+    match fact.rank() {
+        Some(rank) if rank < least => {
+            Err(OpError::new(format!("the input has rank {rank}, expected at least {least}")))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// The factor that `parts` lack to have the product of `whole`: symbols on both sides cancel.
+pub(crate) fn quotient<'a>(
+    whole: impl IntoIterator<Item = &'a Dim>,
+    parts: impl IntoIterator<Item = &'a Dim>,
+) -> Dim {
+    let Some((mut above, mut symbols)) = factors(whole) else { return Dim::Unknown };
+    let Some((below, others)) = factors(parts) else { return Dim::Unknown };
+    for other in others {
+        let Some(at) = symbols.iter().position(|symbol| *symbol == other) else {
+            return Dim::Unknown;
+        };
+        symbols.swap_remove(at);
+    }
+    if below != 1 {
+        if below == 0 || above % below != 0 {
+            return Dim::Unknown;
+        }
+        above /= below;
+    }
+    match (symbols.as_slice(), above) {
+        ([], _) => Dim::Known(above),
+        ([symbol], 1) => (*symbol).clone(),
+        _ => Dim::Unknown,
+    }
+}
+
+/// The product of the known factors and the symbols; `None` where one is unknown.
+fn factors<'a>(dims: impl IntoIterator<Item = &'a Dim>) -> Option<(usize, Vec<&'a Dim>)> {
+    let mut product = 1_usize;
+    let mut symbols = Vec::new();
+    for dim in dims {
+        match dim {
+            Dim::Known(len) => product = product.checked_mul(*len)?,
+            Dim::Symbol(_) => symbols.push(dim),
+            Dim::Unknown => return None,
+        }
+    }
+    Some((product, symbols))
+}
+
+/// The product of lengths.
+pub(crate) fn product<'a>(dims: impl IntoIterator<Item = &'a Dim>) -> Dim {
+    quotient(dims, [])
+}
+
+/// The sum of lengths.
+pub(crate) fn sum<'a>(dims: impl IntoIterator<Item = &'a Dim>) -> Dim {
+    let mut total = Dim::Known(0);
+    for dim in dims {
+        total = match (total, dim) {
+            (Dim::Known(a), Dim::Known(b)) => a.checked_add(*b).map_or(Dim::Unknown, Dim::Known),
+            (Dim::Known(0), other) => other.clone(),
+            (other, Dim::Known(0)) => other,
+            _ => Dim::Unknown,
+        };
+    }
+    total
+}
+
+/// Steps an index through a shape in row-major order; the last position steps back to the first.
+pub(crate) fn advance(index: &mut [usize], shape: &[usize]) {
+    for (at, &len) in index.iter_mut().zip(shape).rev() {
+        *at += 1;
+        if *at < len {
+            return;
+        }
+        *at = 0;
+    }
+}
+
+/// The row-major distances between neighbours along each axis.
+pub(crate) fn steps(shape: &[usize]) -> Vec<usize> {
+    let mut steps = vec![1_usize; shape.len()];
+    for at in (1..shape.len()).rev() {
+        steps[at - 1] = steps[at].saturating_mul(shape[at]);
+    }
+    steps
+}
+
+/// Every index of a shape in row-major order.
+pub(crate) fn indices(shape: &[usize]) -> impl Iterator<Item = Vec<usize>> + '_ {
+    let count = checked_elements(shape).unwrap_or(0);
+    let mut index = vec![0; shape.len()];
+    (0..count).map(move |_| {
+        let current = index.clone();
+        advance(&mut index, shape);
+        current
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_axis_counts_from_either_end_and_no_further() {
+        assert_eq!(axis(-1, 3).unwrap(), 2);
+        assert_eq!(axis(2, 3).unwrap(), 2);
+        assert!(axis(3, 3).is_err());
+        assert!(axis(-4, 3).is_err());
+        assert!(axis(i64::MIN, 3).is_err());
+        assert!(axes(&[0, -3], 3).is_err());
+    }
+
+    #[test]
+    fn equal_symbols_cancel_in_a_quotient() {
+        let (batch, seq) = (Dim::symbol("batch"), Dim::symbol("seq"));
+        let whole = [batch.clone(), seq.clone(), Dim::Known(384)];
+        let parts = [seq.clone(), batch.clone(), Dim::Known(12)];
+        assert_eq!(quotient(&whole, &parts), Dim::Known(32));
+        assert_eq!(quotient(&whole, [&batch, &Dim::Known(384)]), seq);
+        assert_eq!(quotient(&whole, [&batch]), Dim::Unknown);
+        assert_eq!(quotient(&[Dim::Known(7)], &[Dim::Known(2)]), Dim::Unknown);
+    }
+
+    #[test]
+    fn a_result_beyond_any_machine_is_an_error() {
+        assert!(bounded(DataType::Fp32, &[1 << 40]).is_err());
+        assert!(bounded(DataType::Fp32, &[usize::MAX, 2]).is_err());
+        assert_eq!(bounded(DataType::Fp32, &[2, 3]).unwrap(), 6);
+    }
+}

@@ -1,0 +1,131 @@
+//! `Expand` and `Tile`: a tensor repeated.
+
+use galatea_tensor::{Tensor, broadcast_shapes};
+
+use crate::error::OpError;
+use crate::fact::{Dim, Fact};
+use crate::operator::{Inputs, Operator, ParseContext};
+use crate::ops::bounds;
+
+/// ONNX `Expand`: broadcasts input 0 to the shape in input 1, both ways.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Expand;
+
+/// ONNX `Tile`: repeats input 0 along every axis as often as input 1 says.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Tile;
+
+impl Expand {
+    /// There are no attributes.
+    pub(super) fn parse(_: &mut ParseContext<'_>) -> Result<Box<dyn Operator>, OpError> {
+        Ok(Box::new(Self))
+    }
+}
+
+impl Operator for Expand {
+    fn infer(&self, inputs: Inputs<'_, Fact>) -> Result<Vec<Fact>, OpError> {
+        let (data, target) = (inputs.required(0)?, inputs.required(1)?);
+        let wanted = match target.lengths() {
+            Some(lengths) => Fact::new(data.dtype, lengths),
+            None => match bounds::vector_len(target) {
+                Some(rank) => Fact::new(data.dtype, vec![Dim::Unknown; rank]),
+                None => return Ok(vec![Fact::unranked(data.dtype)]),
+            },
+        };
+        let shape = Fact::broadcast(&[data, &wanted])?;
+        Ok(vec![Fact { dtype: data.dtype, shape, value: None, elements: None }])
+    }
+
+    fn reference(&self, inputs: Inputs<'_, Tensor>) -> Result<Vec<Tensor>, OpError> {
+        let data = inputs.required(0)?;
+        let target = bounds::lengths(&inputs.required(1)?.to_i64_vec()?, "a target length")?;
+        let shape = broadcast_shapes(data.shape(), &target)?;
+        Ok(vec![bounds::owned(&data.broadcast_to(&shape)?)?])
+    }
+}
+
+impl Tile {
+    /// There are no attributes.
+    pub(super) fn parse(_: &mut ParseContext<'_>) -> Result<Box<dyn Operator>, OpError> {
+        Ok(Box::new(Self))
+    }
+}
+
+impl Operator for Tile {
+    fn infer(&self, inputs: Inputs<'_, Fact>) -> Result<Vec<Fact>, OpError> {
+        let (data, repeats) = (inputs.required(0)?, inputs.required(1)?);
+        let Some(dims) = &data.shape else { return Ok(vec![Fact::unranked(data.dtype)]) };
+        let shape = match repeats.lengths() {
+            None => vec![Dim::Unknown; dims.len()],
+            Some(counts) if counts.len() == dims.len() => {
+                dims.iter().zip(&counts).map(|(dim, count)| bounds::product([dim, count])).collect()
+            }
+            Some(counts) => return Err(misfit(counts.len(), dims.len())),
+        };
+        Ok(vec![Fact::new(data.dtype, shape)])
+    }
+
+    fn reference(&self, inputs: Inputs<'_, Tensor>) -> Result<Vec<Tensor>, OpError> {
+        let data = inputs.required(0)?;
+        let repeats = bounds::lengths(&inputs.required(1)?.to_i64_vec()?, "a repeat count")?;
+        if repeats.len() != data.rank() {
+            return Err(misfit(repeats.len(), data.rank()));
+        }
+        // Axis after axis: an axis of repeats is put before each axis and broadcast.
+        let (mut apart, mut wide, mut shape) = (Vec::new(), Vec::new(), Vec::new());
+        for (&len, &count) in data.shape().iter().zip(&repeats) {
+            apart.extend([1, len]);
+            wide.extend([count, len]);
+            shape.push(len.saturating_mul(count));
+        }
+        bounds::bounded(data.dtype(), &shape)?;
+        Ok(vec![data.reshape(&apart)?.broadcast_to(&wide)?.contiguous()?.reshape(&shape)?])
+    }
+}
+
+fn misfit(counts: usize, rank: usize) -> OpError {
+    OpError::new(format!("{counts} repeat counts for an input of rank {rank}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ops::testing::{attributes, counting, inferred, one, run, tensor};
+    use galatea_tensor::DataType;
+
+    #[test]
+    fn expanding_broadcasts_both_ways() {
+        let target = Tensor::vector(vec![2_i64, 1, 1]);
+        let result = one("Expand", 13, &attributes([]), &[&counting(&[3, 1]), &target]);
+        assert_eq!(result, tensor(&[2, 3, 1], &[0_f32, 1.0, 2.0, 0.0, 1.0, 2.0]));
+    }
+
+    #[test]
+    fn tiles_repeat_in_every_direction() {
+        let repeats = Tensor::vector(vec![2_i64, 2]);
+        let result = one("Tile", 13, &attributes([]), &[&counting(&[1, 2]), &repeats]);
+        assert_eq!(result, tensor(&[2, 4], &[0_f32, 1.0, 0.0, 1.0, 0.0, 1.0, 0.0, 1.0]));
+        let none = Tensor::vector(vec![0_i64, 1]);
+        assert_eq!(one("Tile", 6, &attributes([]), &[&counting(&[1, 2]), &none]).shape(), [0, 2]);
+    }
+
+    #[test]
+    fn hostile_sizes_are_errors() {
+        let huge = Tensor::vector(vec![1_i64 << 50]);
+        let data = counting(&[1]);
+        assert!(run("Expand", 13, &attributes([]), &[Some(&data), Some(&huge)], 1).is_err());
+        assert!(run("Tile", 13, &attributes([]), &[Some(&data), Some(&huge)], 1).is_err());
+        let negative = Tensor::vector(vec![-1_i64]);
+        assert!(run("Tile", 13, &attributes([]), &[Some(&data), Some(&negative)], 1).is_err());
+    }
+
+    #[test]
+    fn a_symbolic_target_gives_a_symbolic_shape() {
+        let (batch, seq) = (Dim::symbol("batch"), Dim::symbol("seq"));
+        let data = Fact::new(DataType::Fp32, vec![Dim::Known(1), seq.clone()]);
+        let target = Fact::fixed(DataType::Int64, &[2])
+            .with_elements(Some(vec![batch.clone(), seq.clone()]));
+        let fact = inferred("Expand", 13, &attributes([]), &[&data, &target]).unwrap();
+        assert_eq!(fact.shape.unwrap(), [batch, seq]);
+    }
+}

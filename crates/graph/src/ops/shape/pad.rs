@@ -1,0 +1,247 @@
+//! `Pad`: a frame around a tensor.
+
+use galatea_tensor::{DataType, Element, Tensor, with_element, with_number};
+
+use crate::error::OpError;
+use crate::fact::{Dim, Fact};
+use crate::operator::{Inputs, Operator, ParseContext};
+use crate::ops::bounds;
+
+/// What the frame holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PadMode {
+    /// One value.
+    Constant,
+    /// The tensor mirrored at its edge, the edge itself not repeated.
+    Reflect,
+    /// The nearest element of the tensor.
+    Edge,
+    /// The tensor again and again.
+    Wrap,
+}
+
+/// ONNX `Pad`. Lengths and value are attributes before opset 11, inputs 1 and 2 from then on;
+/// input 3 (from opset 18 on) names the axes.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Pad {
+    /// What the frame holds.
+    pub mode: PadMode,
+    /// Lengths of the attribute: all begins, then all ends; negative ones cut.
+    pub pads: Option<Vec<i64>>,
+    /// The value of the attribute.
+    pub value: f32,
+}
+
+const MODES: [PadMode; 4] = [PadMode::Constant, PadMode::Reflect, PadMode::Edge, PadMode::Wrap];
+
+impl Pad {
+    /// Opsets before 11.
+    pub(super) fn parse_attribute(
+        context: &mut ParseContext<'_>,
+    ) -> Result<Box<dyn Operator>, OpError> {
+        let mode = context.attributes.choice("mode", &["constant", "reflect", "edge"], 0)?;
+        let pads = context.attributes.ints("pads")?;
+        let pads = Some(pads.ok_or_else(|| OpError::new("attribute 'pads' is missing"))?);
+        let value = context.attributes.float_or("value", 0.0)?;
+        Ok(Box::new(Self { mode: MODES[mode], pads, value }))
+    }
+
+    /// Opset 11 and newer.
+    pub(super) fn parse(context: &mut ParseContext<'_>) -> Result<Box<dyn Operator>, OpError> {
+        if context.inputs < 2 {
+            return Err(OpError::new("input 1 (pads) is missing"));
+        }
+        let names = ["constant", "reflect", "edge", "wrap"];
+        let known = if context.opset >= 19 { &names[..] } else { &names[..3] };
+        let mode = context.attributes.choice("mode", known, 0)?;
+        Ok(Box::new(Self { mode: MODES[mode], pads: None, value: 0.0 }))
+    }
+
+    /// Begin and end of every axis.
+    fn pairs(
+        &self,
+        rank: usize,
+        pads: &[i64],
+        axes: Option<&[i64]>,
+    ) -> Result<Vec<(i64, i64)>, OpError> {
+        let axes = match axes {
+            Some(axes) => bounds::axes(axes, rank)?,
+            None => (0..rank).collect(),
+        };
+        if pads.len() != 2 * axes.len() {
+            return Err(OpError::new(format!(
+                "{} pads for {} axes, expected twice as many",
+                pads.len(),
+                axes.len()
+            )));
+        }
+        let mut pairs = vec![(0, 0); rank];
+        for (at, &axis) in axes.iter().enumerate() {
+            pairs[axis] = (pads[at], pads[at + axes.len()]);
+        }
+        Ok(pairs)
+    }
+
+    /// The position that each output position of an axis reads; `None` where it is padding.
+    fn sources(&self, len: usize, (begin, end): (i64, i64)) -> Result<Vec<Option<usize>>, OpError> {
+        let total = padded(len, (begin, end))?;
+        bounds::bounded(DataType::Int64, &[total, 2])?;
+        // Negative pads cut first; the frame is drawn around what is left.
+        let first = bounds::length(begin.saturating_neg().max(0), "a pad")?;
+        let last = len.saturating_sub(bounds::length(end.saturating_neg().max(0), "a pad")?);
+        let kept = last.saturating_sub(first);
+        let before = i128::from(begin.max(0));
+        let count = i128::try_from(kept).unwrap_or(0);
+        if count == 0 && self.mode != PadMode::Constant && total > 0 {
+            return Err(OpError::new("an axis without elements cannot be padded from itself"));
+        }
+        let at = |position: usize| -> Option<usize> {
+            let from = i128::try_from(position).unwrap_or(0) - before;
+            let inside = match self.mode {
+                PadMode::Constant => Some(from).filter(|from| (0..count).contains(from)),
+                PadMode::Edge => Some(from.clamp(0, count - 1)),
+                PadMode::Wrap => Some(from.rem_euclid(count)),
+                PadMode::Reflect if count == 1 => Some(0),
+                PadMode::Reflect => {
+                    let period = 2 * (count - 1);
+                    let folded = from.rem_euclid(period);
+                    Some(folded.min(period - folded))
+                }
+            };
+            inside.and_then(|inside| usize::try_from(inside).ok()).map(|inside| inside + first)
+        };
+        Ok((0..total).map(at).collect())
+    }
+
+    fn fill<T: Element>(&self, inputs: Inputs<'_, Tensor>, attribute: T) -> Result<T, OpError> {
+        match inputs.optional(2) {
+            Some(value) if self.pads.is_none() && value.elements() > 0 => Ok(value.item::<T>()?),
+            _ => Ok(attribute),
+        }
+    }
+}
+
+/// The length of an axis with its pads.
+fn padded(len: usize, (begin, end): (i64, i64)) -> Result<usize, OpError> {
+    let signed = i64::try_from(len).ok();
+    let total = signed.and_then(|len| len.checked_add(begin)).and_then(|len| len.checked_add(end));
+    total.and_then(|total| usize::try_from(total).ok()).ok_or_else(|| {
+        OpError::new(format!("pads {begin} and {end} do not fit an axis of length {len}"))
+    })
+}
+
+fn gather<T: Element>(
+    data: &Tensor,
+    sources: &[Vec<Option<usize>>],
+    fill: &T,
+) -> Result<Tensor, OpError> {
+    let shape: Vec<usize> = sources.iter().map(Vec::len).collect();
+    let count = bounds::bounded(T::DTYPE, &shape)?;
+    let values = data.to_vec::<T>()?;
+    let steps = bounds::steps(data.shape());
+    let mut index = vec![0; shape.len()];
+    let mut result = Vec::with_capacity(count);
+    for _ in 0..count {
+        let offset =
+            index.iter().zip(sources).zip(&steps).try_fold(0, |offset, ((&at, axis), step)| {
+                axis[at].map(|from| offset + from * step)
+            });
+        result.push(offset.map_or_else(|| fill.clone(), |offset| values[offset].clone()));
+        bounds::advance(&mut index, &shape);
+    }
+    Ok(Tensor::from_vec(&shape, result)?)
+}
+
+/// The value attribute as an element of a type; strings and booleans have none.
+fn attribute_value<T: num_traits::NumCast + Default>(value: f32) -> T {
+    T::from(value).unwrap_or_default()
+}
+
+impl Operator for Pad {
+    fn infer(&self, inputs: Inputs<'_, Fact>) -> Result<Vec<Fact>, OpError> {
+        let data = inputs.required(0)?;
+        let Some(dims) = &data.shape else { return Ok(vec![Fact::unranked(data.dtype)]) };
+        let pads = match &self.pads {
+            Some(pads) => Some(pads.clone()),
+            None => inputs.required(1)?.integers(),
+        };
+        let axes = inputs.optional(3).map(Fact::integers);
+        let (Some(pads), None | Some(Some(_))) = (pads, &axes) else {
+            return Ok(vec![Fact::new(data.dtype, vec![Dim::Unknown; dims.len()])]);
+        };
+        let pairs = self.pairs(dims.len(), &pads, axes.flatten().as_deref())?;
+        let length = |(dim, pair): (&Dim, (i64, i64))| match (dim.known(), pair) {
+            (Some(len), pair) => padded(len, pair).map(Dim::Known),
+            (None, (0, 0)) => Ok(dim.clone()),
+            (None, _) => Ok(Dim::Unknown),
+        };
+        let shape = dims.iter().zip(pairs).map(length).collect::<Result<_, _>>()?;
+        Ok(vec![Fact::new(data.dtype, shape)])
+    }
+
+    fn reference(&self, inputs: Inputs<'_, Tensor>) -> Result<Vec<Tensor>, OpError> {
+        let data = inputs.required(0)?;
+        let pads = match &self.pads {
+            Some(pads) => pads.clone(),
+            None => inputs.required(1)?.to_i64_vec()?,
+        };
+        let axes = inputs.optional(3).map(Tensor::to_i64_vec).transpose()?;
+        let pairs = self.pairs(data.rank(), &pads, axes.as_deref())?;
+        let lengths = data.shape().iter().zip(&pairs);
+        let shape = lengths.clone().map(|(&len, &pair)| padded(len, pair));
+        bounds::bounded(data.dtype(), &shape.collect::<Result<Vec<_>, _>>()?)?;
+        let sources =
+            lengths.map(|(&len, &pair)| self.sources(len, pair)).collect::<Result<Vec<_>, _>>()?;
+        let result = with_number!(data.dtype(), T => {
+            gather::<T>(data, &sources, &self.fill(inputs, attribute_value(self.value))?)
+        }, else {
+            with_element!(data.dtype(), T => {
+                gather::<T>(data, &sources, &self.fill(inputs, T::default())?)
+            })
+        });
+        Ok(vec![result?])
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::AttributeValue;
+    use crate::ops::testing::{attributes, counting, ints, one, run, tensor, text};
+
+    fn padded_row(mode: &str, pads: &[i64]) -> Vec<f32> {
+        let attributes = attributes([("mode", text(mode))]);
+        let data = tensor(&[3], &[1_f32, 2.0, 3.0]);
+        let pads = Tensor::vector(pads.to_vec());
+        one("Pad", 19, &attributes, &[&data, &pads]).to_vec().unwrap()
+    }
+
+    #[test]
+    fn every_mode_frames_a_row() {
+        assert_eq!(padded_row("constant", &[1, 2]), [0.0, 1.0, 2.0, 3.0, 0.0, 0.0]);
+        assert_eq!(padded_row("reflect", &[2, 1]), [3.0, 2.0, 1.0, 2.0, 3.0, 2.0]);
+        assert_eq!(padded_row("edge", &[2, 1]), [1.0, 1.0, 1.0, 2.0, 3.0, 3.0]);
+        assert_eq!(padded_row("wrap", &[4, 1]), [3.0, 1.0, 2.0, 3.0, 1.0, 2.0, 3.0, 1.0]);
+        assert_eq!(padded_row("constant", &[-1, 1]), [2.0, 3.0, 0.0]);
+    }
+
+    #[test]
+    fn attributes_before_opset_11_and_axes_from_18_on() {
+        let old =
+            attributes([("pads", ints(&[0, 1, 0, 0])), ("value", AttributeValue::Float(9.0))]);
+        let result = one("Pad", 10, &old, &[&counting(&[2, 1])]);
+        assert_eq!(result, tensor(&[2, 2], &[9_f32, 0.0, 9.0, 1.0]));
+        let (pads, axes) = (Tensor::vector(vec![1_i64, 0]), Tensor::vector(vec![-1_i64]));
+        let (data, value) = (counting(&[2, 1]), Tensor::scalar(9_f32));
+        assert_eq!(one("Pad", 18, &attributes([]), &[&data, &pads, &value, &axes]), result);
+    }
+
+    #[test]
+    fn hostile_pads_are_errors() {
+        for pads in [[i64::MAX, 0], [i64::MAX, i64::MAX], [1 << 45, 0], [-2, -2], [i64::MIN, 0]] {
+            let pads = Tensor::vector(pads.to_vec());
+            let inputs = [Some(&counting(&[3])), Some(&pads)];
+            assert!(run("Pad", 13, &attributes([]), &inputs, 1).is_err());
+        }
+    }
+}
