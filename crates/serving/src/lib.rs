@@ -13,19 +13,22 @@
 #![forbid(unsafe_code)]
 
 pub mod backend;
+pub mod batch;
 pub mod cancel;
 pub mod config;
 pub mod core;
 pub mod driver;
 pub mod error;
 mod payload;
+pub mod repository;
 pub mod request;
 pub mod schedule;
 pub mod statistics;
+pub mod validate;
 
 pub use crate::cancel::CancelToken;
 pub use crate::config::ModelConfig;
-pub use crate::core::{ControlMode, CoreOptions, ShutdownReport};
+pub use crate::core::{ControlMode, Core, CoreOptions, ShutdownReport};
 pub use crate::error::{Code, Error};
 pub use crate::request::{
     CorrelationId, InferenceRequest, InferenceResponse, InputData, InputTensor, OutputTensor,

@@ -1,10 +1,272 @@
 //! The facade: models by name and version, and what can be asked of them.
 
 mod describe;
+mod load;
+mod models;
 mod options;
+
+use std::fmt;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
+use std::time::{Duration, Instant};
 
 pub use describe::{
     EXTENSIONS, LoadFailure, ModelIndexEntry, ModelMetadata, ModelState, ServerMetadata,
     TensorMetadata,
 };
 pub use options::{ControlMode, CoreOptions, ShutdownReport};
+
+use crate::backend::Backend;
+use crate::config::ModelConfig;
+use crate::driver::Driver;
+use crate::error::Error;
+use crate::request::{InferenceRequest, ResponseSink};
+use crate::statistics::{ModelMetricsRow, ModelStatistics};
+use models::{LoadedVersion, Models, parse_version};
+
+/// Between two looks at whether all requests are answered during a shutdown.
+const DRAIN_STEP: Duration = Duration::from_millis(2);
+
+/// The serving core: see the crate's documentation.
+pub struct Core {
+    options: CoreOptions,
+    backends: Vec<Arc<dyn Backend>>,
+    driver: Driver,
+    models: RwLock<Models>,
+    failures: Mutex<Vec<LoadFailure>>,
+    accepting: AtomicBool,
+}
+
+impl fmt::Debug for Core {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Core").field("options", &self.options).finish_non_exhaustive()
+    }
+}
+
+impl Core {
+    /// Loads the models and starts to serve them. A model that cannot be loaded stands in the index as UNAVAILABLE
+    /// with the reason, see also [`load_failures`](Self::load_failures).
+    ///
+    /// # Errors
+    /// When the options cannot be used, a repository cannot be read, or, with `exit_on_error`, a model failed.
+    pub fn start(
+        options: CoreOptions,
+        backends: Vec<Arc<dyn Backend>>,
+    ) -> Result<Arc<Self>, Error> {
+        let core = Arc::new(Self {
+            options,
+            backends,
+            driver: Driver::start()?,
+            models: RwLock::default(),
+            failures: Mutex::default(),
+            accepting: AtomicBool::new(true),
+        });
+        core.load_at_start()?;
+        let failures = core.load_failures();
+        if core.options.exit_on_error && !failures.is_empty() {
+            let names: Vec<String> = failures
+                .iter()
+                .map(|failure| format!("{}: {}", failure.model, failure.reason))
+                .collect();
+            return Err(Error::internal(format!(
+                "failed to load all models: {}",
+                names.join("; ")
+            )));
+        }
+        Ok(core)
+    }
+
+    /// The options in use.
+    #[must_use]
+    pub fn options(&self) -> &CoreOptions {
+        &self.options
+    }
+
+    /// Models that failed to load at the start.
+    #[must_use]
+    pub fn load_failures(&self) -> Vec<LoadFailure> {
+        self.failures.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Whether the server is up and answers questions about itself.
+    #[must_use]
+    pub fn is_live(&self) -> bool {
+        self.accepting.load(Ordering::Acquire)
+    }
+
+    /// Whether inference can be expected to work: with strict readiness, every model that should be loaded is.
+    #[must_use]
+    pub fn is_ready(&self) -> bool {
+        let strict = self.options.strict_readiness;
+        self.is_live() && (!strict || self.load_failures().is_empty())
+    }
+
+    /// Whether a version, or with an empty text the latest one, can be used; unknown models are not ready.
+    ///
+    /// # Errors
+    /// When the text is no version.
+    pub fn model_ready(&self, name: &str, version: &str) -> Result<bool, Error> {
+        let version = parse_version(version)?;
+        Ok(self.is_live() && self.models().find(name, version).is_ok())
+    }
+
+    /// Name, version and extensions of the server.
+    #[must_use]
+    pub fn metadata(&self) -> ServerMetadata {
+        ServerMetadata {
+            name: self.options.server_id.clone(),
+            version: self.options.server_version.clone(),
+            extensions: EXTENSIONS.iter().map(|&extension| extension.to_owned()).collect(),
+        }
+    }
+
+    /// Inputs and outputs of a model.
+    ///
+    /// # Errors
+    /// When the version is unknown or not ready.
+    pub fn model_metadata(&self, name: &str, version: &str) -> Result<ModelMetadata, Error> {
+        let wanted = parse_version(version)?;
+        let models = self.models();
+        let loaded = models.find(name, wanted)?;
+        let versions = match wanted {
+            Some(version) => vec![version.to_string()],
+            None => models.ready_versions(name),
+        };
+        Ok(loaded.metadata(versions))
+    }
+
+    /// The completed configuration of a model.
+    ///
+    /// # Errors
+    /// When the version is unknown or not ready.
+    pub fn model_config(&self, name: &str, version: &str) -> Result<Arc<ModelConfig>, Error> {
+        Ok(Arc::clone(&self.find(name, version)?.context.config))
+    }
+
+    /// The statistics of all ready versions of all models, or of one model, or of one version.
+    ///
+    /// # Errors
+    /// When the model or version is unknown or not ready.
+    pub fn model_statistics(
+        &self,
+        name: Option<&str>,
+        version: &str,
+    ) -> Result<Vec<ModelStatistics>, Error> {
+        let version = parse_version(version)?;
+        let models = self.models();
+        let Some(name) = name.filter(|name| !name.is_empty()) else {
+            return Ok(models.all_ready().map(|loaded| loaded.statistics()).collect());
+        };
+        let versions: Vec<_> = models.ready_of(name).collect();
+        if versions.is_empty() {
+            return Err(Error::invalid_arg(format!("requested model '{name}' is not available")));
+        }
+        let chosen: Vec<_> = versions
+            .into_iter()
+            .filter(|(number, _)| version.is_none_or(|version| version == *number))
+            .map(|(_, loaded)| loaded.statistics())
+            .collect();
+        if chosen.is_empty() {
+            let text = format!("requested model version is not available for model '{name}'");
+            return Err(Error::invalid_arg(text));
+        }
+        Ok(chosen)
+    }
+
+    /// All models of the repositories with the states of their versions, by name.
+    #[must_use]
+    pub fn repository_index(&self, ready_only: bool) -> Vec<ModelIndexEntry> {
+        self.models().index(ready_only)
+    }
+
+    /// Loads a model on request.
+    ///
+    /// # Errors
+    /// Always: models are loaded at the start only.
+    pub fn load_model(&self, _name: &str) -> Result<(), Error> {
+        Err(Self::control_off())
+    }
+
+    /// Unloads a model on request.
+    ///
+    /// # Errors
+    /// Always: models stay loaded until the shutdown.
+    pub fn unload_model(&self, _name: &str) -> Result<(), Error> {
+        Err(Self::control_off())
+    }
+
+    fn control_off() -> Error {
+        Error::unavailable("explicit model load / unload is not allowed if polling is enabled")
+    }
+
+    /// Checks a request and takes it for execution. After `Ok` the sink is called, once for models that are not
+    /// decoupled.
+    ///
+    /// # Errors
+    /// When the model is not ready or the request does not fit it; the sink is not called then.
+    pub fn infer(&self, mut request: InferenceRequest, sink: ResponseSink) -> Result<(), Error> {
+        if !self.is_live() {
+            return Err(Error::unavailable("Server exiting"));
+        }
+        let version = self.find(&request.model_name, &request.model_version)?;
+        let ticket = version.checker.check(&mut request)?;
+        version.handle.enqueue(request, ticket, sink);
+        Ok(())
+    }
+
+    /// Labels of an output's classes by index, where the configuration names a file of them.
+    #[must_use]
+    pub fn labels(&self, name: &str, version: &str, output: &str) -> Option<Arc<Vec<String>>> {
+        self.find(name, version).ok()?.labels.get(output).cloned()
+    }
+
+    /// Whether answers of this model may be none or many.
+    ///
+    /// # Errors
+    /// When the version is unknown or not ready.
+    pub fn is_decoupled(&self, name: &str, version: &str) -> Result<bool, Error> {
+        let loaded = self.find(name, version)?;
+        Ok(loaded
+            .context
+            .config
+            .model_transaction_policy
+            .as_ref()
+            .is_some_and(|policy| policy.decoupled))
+    }
+
+    /// Counters of every ready version.
+    #[must_use]
+    pub fn metrics_snapshot(&self) -> Vec<ModelMetricsRow> {
+        self.models().all_ready().map(|loaded| loaded.metrics()).collect()
+    }
+
+    /// Accepts no more requests, waits until all are answered or the time is over, and ends the instances.
+    pub fn shutdown(&self, timeout: Duration) -> ShutdownReport {
+        let start = Instant::now();
+        self.accepting.store(false, Ordering::Release);
+        let unanswered = loop {
+            let unanswered = self.models().unanswered();
+            if unanswered == 0 || start.elapsed() >= timeout {
+                break unanswered;
+            }
+            std::thread::sleep(DRAIN_STEP);
+        };
+        if unanswered == 0 {
+            let versions: Vec<Arc<LoadedVersion>> = self.models().all_ready().cloned().collect();
+            for version in versions {
+                version.handle.remove();
+            }
+        }
+        self.driver.stop();
+        ShutdownReport { complete: unanswered == 0, unanswered, took: start.elapsed() }
+    }
+
+    fn find(&self, name: &str, version: &str) -> Result<Arc<LoadedVersion>, Error> {
+        let version = parse_version(version)?;
+        self.models().find(name, version).cloned()
+    }
+
+    fn models(&self) -> std::sync::RwLockReadGuard<'_, Models> {
+        self.models.read().unwrap_or_else(PoisonError::into_inner)
+    }
+}

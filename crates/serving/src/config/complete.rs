@@ -1,0 +1,195 @@
+//! Completing a configuration with what the model says of itself, and checking that they agree.
+
+use super::inference::model_config::SchedulingChoice;
+use super::inference::{ModelDynamicBatching, ModelInput, ModelOutput, ModelTensorReshape};
+use super::{ModelConfig, data_type_number, inference};
+use crate::backend::{ModelIo, ModelTensor};
+use crate::error::Error;
+use crate::validate::shape_text;
+
+/// Largest batch of a model that can batch and whose configuration gives no size.
+/// Source: Triton's default of `--backend-config=default-max-batch-size`.
+pub const DEFAULT_MAX_BATCH_SIZE: i32 = 4;
+
+/// Completes a configuration where it is silent (with `fill`), and compares it with the model everywhere else.
+///
+/// # Errors
+/// INVALID_ARG with all contradictions.
+pub fn complete(
+    config: &mut ModelConfig,
+    io: &ModelIo,
+    fill: bool,
+    default_max_batch_size: i32,
+) -> Result<(), Error> {
+    let can_batch =
+        io.inputs.iter().chain(&io.outputs).all(|tensor| tensor.dims.first() == Some(&-1));
+    if config.max_batch_size > 0 && !can_batch {
+        return Err(Error::invalid_arg(format!(
+            "autofill failed for model '{}': model does not support batching while non-zero max_batch_size is specified",
+            config.name
+        )));
+    }
+    if fill {
+        complete_batching(config, io, can_batch, default_max_batch_size);
+        complete_tensors(config, io);
+    }
+    let problems = contradictions(config, io);
+    if problems.is_empty() { Ok(()) } else { Err(Error::invalid_arg(problems.join("; "))) }
+}
+
+fn complete_batching(config: &mut ModelConfig, io: &ModelIo, can_batch: bool, default: i32) {
+    if !can_batch {
+        return;
+    }
+    if config.max_batch_size == 0 && !has_full_dims(config, io) {
+        config.max_batch_size = default.max(0);
+    }
+    if config.max_batch_size > 1 && config.scheduling_choice.is_none() {
+        config.scheduling_choice =
+            Some(SchedulingChoice::DynamicBatching(ModelDynamicBatching::default()));
+    }
+}
+
+/// Whether the configuration gives a tensor with as many dimensions as the model, so that it means no batching.
+fn has_full_dims(config: &ModelConfig, io: &ModelIo) -> bool {
+    let full = |name: &str, dims: &[i64], of: &[ModelTensor]| {
+        !dims.is_empty()
+            && of.iter().any(|tensor| tensor.name == name && tensor.dims.len() <= dims.len())
+    };
+    config.input.iter().any(|input| full(&input.name, &input.dims, &io.inputs))
+        || config.output.iter().any(|output| full(&output.name, &output.dims, &io.outputs))
+}
+
+fn complete_tensors(config: &mut ModelConfig, io: &ModelIo) {
+    let skip = usize::from(config.max_batch_size > 0);
+    if config.input.is_empty() {
+        let named = |tensor: &ModelTensor| ModelInput {
+            name: tensor.name.clone(),
+            optional: tensor.optional,
+            ..ModelInput::default()
+        };
+        config.input = io.inputs.iter().map(named).collect();
+    }
+    if config.output.is_empty() {
+        let named = |tensor: &ModelTensor| ModelOutput {
+            name: tensor.name.clone(),
+            ..ModelOutput::default()
+        };
+        config.output = io.outputs.iter().map(named).collect();
+    }
+    for input in &mut config.input {
+        let known = io.inputs.iter().find(|tensor| tensor.name == input.name);
+        fill(known, skip, &mut input.data_type, &mut input.dims, &mut input.reshape);
+    }
+    for output in &mut config.output {
+        let known = io.outputs.iter().find(|tensor| tensor.name == output.name);
+        fill(known, skip, &mut output.data_type, &mut output.dims, &mut output.reshape);
+    }
+}
+
+fn fill(
+    known: Option<&ModelTensor>,
+    skip: usize,
+    data_type: &mut i32,
+    dims: &mut Vec<i64>,
+    reshape: &mut Option<ModelTensorReshape>,
+) {
+    let Some(tensor) = known else { return };
+    if *data_type == i32::from(inference::DataType::TypeInvalid) {
+        *data_type = data_type_number(tensor.datatype);
+    }
+    if !dims.is_empty() {
+        return;
+    }
+    *dims = tensor.dims.iter().skip(skip).copied().collect();
+    if dims.is_empty() {
+        // A configuration has no way to say "a scalar" but one element that the model sees without its dimension.
+        dims.push(1);
+        reshape.get_or_insert(ModelTensorReshape { shape: Vec::new() });
+    }
+}
+
+fn contradictions(config: &ModelConfig, io: &ModelIo) -> Vec<String> {
+    let mut problems = Vec::new();
+    let model = &config.name;
+    let required = io.inputs.iter().filter(|input| !input.optional).count();
+    let given = config.input.len();
+    if given < required || given > io.inputs.len() {
+        let provided = io.inputs.len();
+        problems.push(format!(
+            "unable to load model '{model}', configuration expects {given} inputs, model provides {provided}"
+        ));
+    }
+    for input in &config.input {
+        let shape = input.reshape.as_ref().map_or(&input.dims, |reshape| &reshape.shape);
+        let side = Side { kind: "input", of: &io.inputs, ragged: input.allow_ragged_batch };
+        problems.extend(side.compare(config, &input.name, input.data_type, shape));
+    }
+    for output in &config.output {
+        let shape = output.reshape.as_ref().map_or(&output.dims, |reshape| &reshape.shape);
+        let flat = config.batch_output.iter().any(|made| made.target_name.contains(&output.name));
+        let side = Side { kind: "output", of: &io.outputs, ragged: flat };
+        problems.extend(side.compare(config, &output.name, output.data_type, shape));
+    }
+    problems
+}
+
+/// The inputs or the outputs of a model.
+struct Side<'a> {
+    kind: &'static str,
+    of: &'a [ModelTensor],
+    /// The tensor goes between server and model without its dimensions.
+    ragged: bool,
+}
+
+impl Side<'_> {
+    fn compare(
+        &self,
+        config: &ModelConfig,
+        name: &str,
+        data_type: i32,
+        shape: &[i64],
+    ) -> Option<String> {
+        let kind = self.kind;
+        let Some(tensor) = self.of.iter().find(|tensor| tensor.name == name) else {
+            let names: Vec<&str> = self.of.iter().map(|tensor| tensor.name.as_str()).collect();
+            let names = names.join(", ");
+            return Some(format!(
+                "unexpected inference {kind} '{name}', allowed {kind}s are: {names}"
+            ));
+        };
+        let expected = data_type_number(tensor.datatype);
+        if data_type != expected && data_type != i32::from(inference::DataType::TypeInvalid) {
+            let found = inference::DataType::try_from(data_type).unwrap_or_default().as_str_name();
+            return Some(format!(
+                "unable to load model '{}', unexpected datatype {found} for inference {kind} '{name}', expecting {}",
+                config.name,
+                tensor.datatype.config_name()
+            ));
+        }
+        let batching = config.max_batch_size > 0;
+        let full: Vec<i64> =
+            batching.then_some(-1).into_iter().chain(shape.iter().copied()).collect();
+        let fits = full.len() == tensor.dims.len()
+            && full.iter().zip(&tensor.dims).all(|(given, own)| *own == -1 || given == own);
+        if fits || self.ragged {
+            return None;
+        }
+        let given = shape_text(&full);
+        let how = match batching {
+            true => format!(
+                "an initial batch dimension because max_batch_size > 0 followed by the explicit tensor shape, making \
+                 complete shape {given}"
+            ),
+            false => format!("shape {given}"),
+        };
+        Some(format!(
+            "model '{}', tensor '{name}': the model expects {} dimensions (shape {}) but the model configuration \
+             specifies {} dimensions ({how})",
+            config.name,
+            tensor.dims.len(),
+            shape_text(&tensor.dims),
+            full.len()
+        ))
+    }
+}

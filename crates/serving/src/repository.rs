@@ -1,0 +1,169 @@
+//! Model repositories on disk: which models and versions there are.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use crate::config::ModelConfig;
+use crate::config::inference::model_version_policy::PolicyChoice;
+use crate::error::Error;
+
+/// A model folder.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FoundModel {
+    /// Name of the folder.
+    pub name: String,
+    /// The folder.
+    pub dir: PathBuf,
+    /// Whether another repository has a folder of this name, so that neither can be used.
+    pub ambiguous: bool,
+}
+
+/// The model folders of all repositories, by name. Files, and folders whose names begin with a dot, are none.
+///
+/// # Errors
+/// When a repository cannot be read.
+pub fn scan(repositories: &[PathBuf]) -> Result<Vec<FoundModel>, Error> {
+    let mut found: BTreeMap<String, FoundModel> = BTreeMap::new();
+    for repository in repositories {
+        let unreadable = |error: &dyn std::fmt::Display| {
+            Error::internal(format!(
+                "failed to read model repository '{}': {error}",
+                repository.display()
+            ))
+        };
+        for entry in fs::read_dir(repository).map_err(|error| unreadable(&error))? {
+            let dir = entry.map_err(|error| unreadable(&error))?.path();
+            let Some(name) = dir.file_name().and_then(|name| name.to_str()).map(str::to_owned)
+            else {
+                tracing::warn!(folder = %dir.display(), "ignored: the name is not UTF-8");
+                continue;
+            };
+            if !dir.is_dir() || name.starts_with('.') {
+                continue;
+            }
+            found
+                .entry(name.clone())
+                .and_modify(|model| model.ambiguous = true)
+                .or_insert(FoundModel { name, dir, ambiguous: false });
+        }
+    }
+    Ok(found.into_values().collect())
+}
+
+/// The versions of a model folder, ascending: folders whose names are digits, not 0 and without a leading zero.
+///
+/// # Errors
+/// When the folder cannot be read.
+pub fn versions(model_dir: &Path) -> Result<Vec<i64>, Error> {
+    let unreadable = |error: std::io::Error| {
+        Error::internal(format!("failed to read model folder '{}': {error}", model_dir.display()))
+    };
+    let mut versions = Vec::new();
+    for entry in fs::read_dir(model_dir).map_err(unreadable)? {
+        let path = entry.map_err(unreadable)?.path();
+        let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+        let plain = !name.starts_with('0') && name.bytes().all(|byte| byte.is_ascii_digit());
+        if let (true, true, Ok(version)) = (plain, path.is_dir(), name.parse::<i64>()) {
+            versions.push(version);
+        }
+    }
+    versions.sort_unstable();
+    Ok(versions)
+}
+
+/// Those of the present versions that the configuration's policy chooses, ascending.
+#[must_use]
+pub fn chosen_versions(config: &ModelConfig, present: &[i64]) -> Vec<i64> {
+    let policy = config.version_policy.as_ref().and_then(|policy| policy.policy_choice.as_ref());
+    match policy {
+        Some(PolicyChoice::All(_)) => present.to_vec(),
+        Some(PolicyChoice::Specific(specific)) => {
+            present.iter().copied().filter(|version| specific.versions.contains(version)).collect()
+        }
+        Some(PolicyChoice::Latest(latest)) => last(present, latest.num_versions),
+        None => last(present, 1),
+    }
+}
+
+fn last(present: &[i64], count: u32) -> Vec<i64> {
+    // A count of 0 is what protobuf gives for an unwritten number; it means the default.
+    let count = usize::try_from(count.max(1)).unwrap_or(usize::MAX);
+    present.iter().copied().skip(present.len().saturating_sub(count)).collect()
+}
+
+/// The lines of a labels file.
+///
+/// # Errors
+/// When the file cannot be read.
+pub fn read_labels(path: &Path) -> Result<Vec<String>, Error> {
+    let bytes = fs::read(path).map_err(|error| {
+        let why = match error.kind() {
+            // The words of the C library, without the number that Rust adds.
+            std::io::ErrorKind::NotFound => "No such file or directory".to_owned(),
+            _ => error.to_string(),
+        };
+        Error::internal(format!("failed to open text file for read {}: {why}", path.display()))
+    })?;
+    Ok(String::from_utf8_lossy(&bytes).lines().map(str::to_owned).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::inference::{ModelVersionPolicy, model_version_policy};
+
+    fn folder(name: &str, subfolders: &[&str]) -> PathBuf {
+        let root =
+            std::env::temp_dir().join(format!("galatea-repository-{name}-{}", std::process::id()));
+        for sub in subfolders {
+            fs::create_dir_all(root.join(sub)).unwrap();
+        }
+        root
+    }
+
+    #[test]
+    fn version_folders_are_positive_numbers_without_leading_zeros() {
+        let root = folder(
+            "versions",
+            &["1", "3", "20", "0", "02", "x", "1a", "-4", "99999999999999999999"],
+        );
+        fs::write(root.join("7"), "a file").unwrap();
+        assert_eq!(versions(&root).unwrap(), [1, 3, 20]);
+        fs::remove_dir_all(root).unwrap();
+    }
+
+    #[test]
+    fn a_name_in_two_repositories_is_ambiguous() {
+        let (a, b) = (folder("a", &["one", "both", ".git"]), folder("b", &["both", "two"]));
+        fs::write(a.join("README.md"), "").unwrap();
+        let found = scan(&[a.clone(), b.clone()]).unwrap();
+        let names: Vec<_> =
+            found.iter().map(|model| (model.name.as_str(), model.ambiguous)).collect();
+        assert_eq!(names, [("both", true), ("one", false), ("two", false)]);
+        fs::remove_dir_all(a).unwrap();
+        fs::remove_dir_all(b).unwrap();
+    }
+
+    #[test]
+    fn a_missing_repository_is_an_error_that_names_it() {
+        let error = scan(&[PathBuf::from("/nowhere/models")]).unwrap_err();
+        assert!(error.message.contains("'/nowhere/models'"), "{error}");
+    }
+
+    #[test]
+    fn version_policies_choose() {
+        let with = |policy| ModelConfig {
+            version_policy: Some(ModelVersionPolicy { policy_choice: Some(policy) }),
+            ..ModelConfig::default()
+        };
+        let present = [1, 2, 5];
+        assert_eq!(chosen_versions(&ModelConfig::default(), &present), [5]);
+        let latest = model_version_policy::Latest { num_versions: 2 };
+        assert_eq!(chosen_versions(&with(PolicyChoice::Latest(latest)), &present), [2, 5]);
+        let all = model_version_policy::All {};
+        assert_eq!(chosen_versions(&with(PolicyChoice::All(all)), &present), present);
+        let specific = model_version_policy::Specific { versions: vec![7, 1] };
+        assert_eq!(chosen_versions(&with(PolicyChoice::Specific(specific)), &present), [1]);
+    }
+}

@@ -1,0 +1,384 @@
+//! Checking a request against the model's configuration, with Triton's texts in Triton's order.
+
+use std::collections::HashMap;
+use std::fmt::Write as _;
+
+use bytes::Bytes;
+use galatea_tensor::DataType;
+
+use crate::config::{ModelConfig, datatype};
+use crate::error::Error;
+use crate::request::{InferenceRequest, InputData, InputTensor, request_prefix};
+use crate::schedule::{BatchKey, Ticket};
+
+/// Bytes of the length before each string on the wire.
+const LENGTH_BYTES: usize = 4;
+
+const BATCH_NOTE: &str = "NOTE: Setting a non-zero max_batch_size in the model config requires a batch dimension to \
+                          be prepended to each input shape. If you want to specify the full shape including the \
+                          batch dim in your input dims config, try setting max_batch_size to zero. See the model \
+                          configuration docs for more info on max_batch_size.";
+
+#[derive(Clone, Debug)]
+struct ExpectedInput {
+    name: String,
+    datatype: DataType,
+    dims: Vec<i64>,
+    optional: bool,
+    /// Whether requests of one batch must have equal shapes here.
+    shapes_matter: bool,
+}
+
+/// What requests to a model version must be like.
+#[derive(Clone, Debug)]
+pub struct RequestChecker {
+    model: String,
+    max_batch_size: u64,
+    inputs: Vec<ExpectedInput>,
+    by_name: HashMap<String, usize>,
+    required: usize,
+    outputs: Vec<String>,
+}
+
+impl RequestChecker {
+    /// Reads a completed configuration.
+    #[must_use]
+    pub fn new(config: &ModelConfig) -> Self {
+        let inputs: Vec<ExpectedInput> = config
+            .input
+            .iter()
+            .filter_map(|input| {
+                Some(ExpectedInput {
+                    name: input.name.clone(),
+                    datatype: datatype(input.data_type)?,
+                    dims: input.dims.clone(),
+                    optional: input.optional,
+                    shapes_matter: !input.allow_ragged_batch && input.dims.contains(&-1),
+                })
+            })
+            .collect();
+        Self {
+            model: config.name.clone(),
+            max_batch_size: u64::try_from(config.max_batch_size).unwrap_or(0),
+            by_name: inputs
+                .iter()
+                .enumerate()
+                .map(|(at, input)| (input.name.clone(), at))
+                .collect(),
+            required: inputs.iter().filter(|input| !input.optional).count(),
+            inputs,
+            outputs: config.output.iter().map(|output| output.name.clone()).collect(),
+        }
+    }
+
+    /// Checks a request and says what a scheduler must know of it.
+    ///
+    /// # Errors
+    /// With the first thing that is wrong.
+    pub fn check(&self, request: &mut InferenceRequest) -> Result<Ticket, Error> {
+        self.check_names(request)?;
+        let prefix = request_prefix(&request.id);
+        // Triton walks a hash map here; its own tests expect the last input's fault to win.
+        let inputs: Vec<(&InputTensor, &ExpectedInput)> = request
+            .inputs
+            .iter()
+            .rev()
+            .filter_map(|input| Some((input, self.expected(&input.name)?)))
+            .collect();
+        let batch_size = self
+            .batch_size(&inputs)
+            .map_err(|text| Error::invalid_arg(format!("{prefix}{text}")))?;
+        for (input, expected) in &inputs {
+            self.check_type_and_shape(input, expected)
+                .map_err(|text| Error::invalid_arg(format!("{prefix}{text}")))?;
+        }
+        for (input, _) in &inputs {
+            self.check_data(input, batch_size).map_err(|fault| match fault {
+                Fault::OfRequest(text) => Error::invalid_arg(format!("{prefix}{text}")),
+                Fault::OfData(text) => Error::invalid_arg(text),
+            })?;
+        }
+        Ok(Ticket {
+            id: 0,
+            batch_size: batch_size.unwrap_or(1).max(1),
+            priority: request.priority,
+            timeout_us: request.timeout_us,
+            key: self.key(request),
+        })
+    }
+
+    fn expected(&self, name: &str) -> Option<&ExpectedInput> {
+        self.by_name.get(name).and_then(|&at| self.inputs.get(at))
+    }
+
+    fn check_names(&self, request: &InferenceRequest) -> Result<(), Error> {
+        let prefix = request_prefix(&request.id);
+        for (at, input) in request.inputs.iter().enumerate() {
+            if request.inputs.iter().take(at).any(|other| other.name == input.name) {
+                let text = format!("{prefix}input '{}' already exists in request", input.name);
+                return Err(Error::invalid_arg(text));
+            }
+        }
+        if let Some(name) =
+            request.requested_outputs.iter().find(|name| !self.outputs.contains(name))
+        {
+            let text = format!("unexpected inference output '{name}' for model '{}'", self.model);
+            return Err(Error::invalid_arg(text));
+        }
+        let given = request.inputs.len();
+        if given < self.required || given > self.inputs.len() {
+            return Err(Error::invalid_arg(format!("{prefix}{}", self.count_text(request))));
+        }
+        if let Some(input) =
+            request.inputs.iter().rev().find(|input| !self.by_name.contains_key(&input.name))
+        {
+            let text =
+                format!("unexpected inference input '{}' for model '{}'", input.name, self.model);
+            return Err(Error::invalid_arg(text));
+        }
+        if self.missing(request).next().is_some() {
+            return Err(Error::invalid_arg(format!("{prefix}{}", self.count_text(request))));
+        }
+        Ok(())
+    }
+
+    fn missing<'a>(&'a self, request: &'a InferenceRequest) -> impl Iterator<Item = &'a str> {
+        let absent = |expected: &&ExpectedInput| {
+            !expected.optional && request.inputs.iter().all(|input| input.name != expected.name)
+        };
+        self.inputs.iter().filter(absent).map(|expected| expected.name.as_str())
+    }
+
+    fn count_text(&self, request: &InferenceRequest) -> String {
+        let (required, all, given) = (self.required, self.inputs.len(), request.inputs.len());
+        let expected = match required == all {
+            true => format!("{all} inputs"),
+            false => format!("number of inputs between {required} and {all}"),
+        };
+        let got = quoted(request.inputs.iter().rev().map(|input| input.name.as_str()));
+        // With nothing missing, Triton prints the closing bracket alone.
+        let missing = match self.missing(request).next() {
+            Some(_) => quoted(self.missing(request)),
+            None => "]".to_owned(),
+        };
+        format!(
+            "expected {expected} but got {given} inputs for model '{}'. Got input(s) {got}, but missing required \
+             input(s) {missing}. Please provide all required input(s).",
+            self.model
+        )
+    }
+
+    /// The common first dimension of the inputs; `None` for models that do not batch.
+    fn batch_size(&self, inputs: &[(&InputTensor, &ExpectedInput)]) -> Result<Option<u64>, String> {
+        if self.max_batch_size == 0 {
+            return Ok(None);
+        }
+        let mut common: Option<i64> = None;
+        for (input, _) in inputs {
+            let Some(&size) = input.shape.first() else {
+                return Err(format!(
+                    "input '{}' has no shape but model requires batch dimension for '{}'",
+                    input.name, self.model
+                ));
+            };
+            if common.is_some_and(|common| common != size) {
+                return Err(format!(
+                    "input '{}' batch size does not match other inputs for '{}'",
+                    input.name, self.model
+                ));
+            }
+            common = Some(size);
+        }
+        // A negative size is beyond every limit, as it is in Triton's unsigned arithmetic.
+        let size = common.map_or(1, |size| u64::try_from(size).unwrap_or(u64::MAX));
+        if size > self.max_batch_size {
+            return Err(format!(
+                "inference request batch-size must be <= {} for '{}'",
+                self.max_batch_size, self.model
+            ));
+        }
+        Ok(Some(size))
+    }
+
+    fn check_type_and_shape(
+        &self,
+        input: &InputTensor,
+        expected: &ExpectedInput,
+    ) -> Result<(), String> {
+        if input.datatype != expected.datatype {
+            return Err(format!(
+                "inference input '{}' data-type is '{}', but model '{}' expects '{}'",
+                input.name, input.datatype, self.model, expected.datatype
+            ));
+        }
+        let batching = self.max_batch_size > 0;
+        let dims = if batching { input.shape.get(1..).unwrap_or_default() } else { &input.shape };
+        let fits = dims.len() == expected.dims.len()
+            && dims
+                .iter()
+                .zip(&expected.dims)
+                .all(|(&dim, &wanted)| dim >= 0 && (wanted == -1 || dim == wanted));
+        if fits {
+            return Ok(());
+        }
+        let full: Vec<i64> =
+            batching.then_some(-1).into_iter().chain(expected.dims.iter().copied()).collect();
+        Err(format!(
+            "unexpected shape for input '{}' for model '{}'. Expected {}, got {}. {}",
+            input.name,
+            self.model,
+            shape_text(&full),
+            shape_text(&input.shape),
+            if batching { BATCH_NOTE } else { "" }
+        ))
+    }
+
+    fn check_data(&self, input: &InputTensor, batch_size: Option<u64>) -> Result<(), Fault> {
+        // An empty batch is measured as a batch of one, as Triton does it.
+        let dims = if batch_size.is_some() {
+            input.shape.get(1..).unwrap_or_default()
+        } else {
+            &input.shape
+        };
+        let elements = dims
+            .iter()
+            .try_fold(batch_size.unwrap_or(1).max(1), |product, &dim| {
+                product.checked_mul(u64::try_from(dim).ok()?)
+            })
+            .filter(|&product| i64::try_from(product).is_ok());
+        let Some(elements) = elements else {
+            return Err(Fault::OfRequest(format!(
+                "invalid shape for input '{}': shape {} causes total element count to exceed maximum size of {}",
+                input.name,
+                shape_text(&input.shape),
+                i64::MAX
+            )));
+        };
+        match (&input.data, input.datatype.size_bytes()) {
+            (InputData::Raw(raw), None) => self.check_strings(&input.name, raw, elements),
+            (InputData::Raw(raw), Some(size)) => {
+                let given = u64::try_from(raw.len()).unwrap_or(u64::MAX);
+                let size = u64::try_from(size).unwrap_or(u64::MAX);
+                self.check_bytes(&input.name, elements.saturating_mul(size), given)
+            }
+            (InputData::Tensor(tensor), size) => {
+                let same = tensor.dtype() == input.datatype
+                    && tensor
+                        .shape()
+                        .iter()
+                        .map(|&dim| i64::try_from(dim).ok())
+                        .eq(input.shape.iter().map(|&d| Some(d)));
+                if same {
+                    return Ok(());
+                }
+                let size = u64::try_from(size.unwrap_or(1)).unwrap_or(u64::MAX);
+                let given = u64::try_from(tensor.elements()).unwrap_or(u64::MAX);
+                self.check_bytes(
+                    &input.name,
+                    elements.saturating_mul(size),
+                    given.saturating_mul(size),
+                )
+                .and_then(|()| {
+                    let text = format!("input '{}' has the shape {:?}", input.name, tensor.shape());
+                    Err(Fault::OfRequest(text))
+                })
+            }
+        }
+    }
+
+    fn check_bytes(&self, name: &str, expected: u64, given: u64) -> Result<(), Fault> {
+        if expected == given {
+            return Ok(());
+        }
+        Err(Fault::OfRequest(format!(
+            "input byte size mismatch for input '{name}' for model '{}'. Expected {expected}, got {given}",
+            self.model
+        )))
+    }
+
+    fn check_strings(&self, name: &str, raw: &Bytes, expected: u64) -> Result<(), Fault> {
+        let mut rest: &[u8] = raw;
+        let mut count = 0_u64;
+        while !rest.is_empty() {
+            if count >= expected {
+                return Err(Fault::OfRequest(format!(
+                    "unexpected number of string elements {} for inference input '{name}' for model '{}', expecting \
+                     {expected}",
+                    count + 1,
+                    self.model
+                )));
+            }
+            let Some((length, after)) = rest.split_first_chunk::<LENGTH_BYTES>() else {
+                return Err(Fault::OfRequest(format!(
+                    "incomplete string length indicator for inference input '{name}' for model '{}', expecting \
+                     {LENGTH_BYTES} bytes but only {} bytes available. Please make sure the string length indicator \
+                     is in one buffer.",
+                    self.model,
+                    rest.len()
+                )));
+            };
+            let length = u32::from_le_bytes(*length);
+            let Some(after) = usize::try_from(length).ok().and_then(|length| after.get(length..))
+            else {
+                return Err(Fault::OfData(format!(
+                    "incomplete string data for inference input '{name}', expecting string of length {length} but \
+                     only {} bytes available",
+                    after.len()
+                )));
+            };
+            rest = after;
+            count += 1;
+        }
+        if count == expected {
+            return Ok(());
+        }
+        Err(Fault::OfRequest(format!(
+            "expected {expected} string elements for inference input '{name}' for model '{}', got {count}",
+            self.model
+        )))
+    }
+
+    /// Shapes of the inputs that must be equal in a batch, and which optional inputs are there.
+    fn key(&self, request: &InferenceRequest) -> BatchKey {
+        let mut key = Vec::new();
+        let has_optional = self.required < self.inputs.len();
+        for expected in self.inputs.iter().filter(|expected| has_optional || expected.shapes_matter)
+        {
+            let given = request.inputs.iter().find(|input| input.name == expected.name);
+            if has_optional {
+                key.push(i64::from(given.is_some()));
+            }
+            if let (Some(input), true) = (given, expected.shapes_matter) {
+                key.extend(input.shape.iter().skip(usize::from(self.max_batch_size > 0)));
+            }
+        }
+        BatchKey(key)
+    }
+}
+
+/// What is wrong with an input's data: said by the core, with the request's id, or by what reads the strings.
+enum Fault {
+    OfRequest(String),
+    OfData(String),
+}
+
+fn quoted<'a>(names: impl Iterator<Item = &'a str>) -> String {
+    let names: Vec<String> = names.map(|name| format!("'{name}'")).collect();
+    format!("[{}]", names.join(","))
+}
+
+/// A shape as Triton prints it: `[-1,16]`.
+pub(crate) fn shape_text(shape: &[i64]) -> String {
+    let mut text = String::from("[");
+    for (at, dim) in shape.iter().enumerate() {
+        let comma = if at == 0 { "" } else { "," };
+        // Writing to a String cannot fail.
+        let _ok = write!(text, "{comma}{dim}");
+    }
+    text.push(']');
+    text
+}
+
+#[cfg(test)]
+#[path = "validate_tests.rs"]
+mod tests;
