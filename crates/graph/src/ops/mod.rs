@@ -1,11 +1,16 @@
 //! Every operator: one file each, one row each in its family's table.
 
+pub mod activation;
 mod bounds;
 pub mod fused;
+mod lanes;
+pub mod logic;
 pub mod math;
+pub mod reduce;
 pub mod shape;
 #[cfg(test)]
 mod testing;
+mod values;
 
 use crate::attribute::Attributes;
 use crate::error::{GraphErrorKind, OpError};
@@ -15,7 +20,14 @@ use crate::operator::{OpDef, Operator, ParseContext};
 pub(crate) type Parse = fn(&mut ParseContext<'_>) -> Result<Box<dyn Operator>, OpError>;
 
 /// Every family's table.
-pub const FAMILIES: &[&[OpDef]] = &[fused::OPS, math::OPS, shape::OPS];
+pub const FAMILIES: &[&[OpDef]] = &[
+    activation::OPS,
+    fused::OPS,
+    logic::OPS,
+    math::OPS,
+    reduce::OPS,
+    shape::OPS,
+];
 
 /// All rows.
 pub fn all() -> impl Iterator<Item = &'static OpDef> {

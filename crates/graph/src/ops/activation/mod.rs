@@ -1,0 +1,89 @@
+//! Activation functions and the functions that make a distribution of a row.
+
+mod elementwise;
+mod prelu;
+mod softmax;
+
+pub use elementwise::{Activation, ActivationKind};
+pub use prelu::PRelu;
+pub use softmax::{Hardmax, LogSoftmax, Softmax};
+
+use crate::operator::{Arity, OpDef, ParseContext};
+use crate::{OpError, Operator};
+
+type Parsed = Result<Box<dyn Operator>, OpError>;
+
+const fn unary(name: &'static str, since: i64, parse: crate::ops::Parse) -> OpDef {
+    OpDef::onnx(name, since, Arity::exactly(1), Arity::exactly(1), parse)
+}
+
+/// An operator of parameters `alpha` and `beta` with these defaults.
+fn with_alpha(
+    context: &mut ParseContext<'_>,
+    default: f32,
+    kind: impl FnOnce(f32) -> ActivationKind,
+) -> Parsed {
+    Activation::boxed(kind(context.attributes.float_or("alpha", default)?))
+}
+
+/// The constants of Klambauer et al., "Self-Normalizing Neural Networks" (2017), as ONNX has them.
+fn selu(context: &mut ParseContext<'_>) -> Parsed {
+    let alpha = context.attributes.float_or("alpha", 1.673_263_2)?;
+    let gamma = context.attributes.float_or("gamma", 1.050_701)?;
+    Activation::boxed(ActivationKind::Selu { alpha, gamma })
+}
+
+fn hard_sigmoid(context: &mut ParseContext<'_>) -> Parsed {
+    let alpha = context.attributes.float_or("alpha", 0.2)?;
+    let beta = context.attributes.float_or("beta", 0.5)?;
+    Activation::boxed(ActivationKind::HardSigmoid { alpha, beta })
+}
+
+fn gelu(context: &mut ParseContext<'_>) -> Parsed {
+    let choice = context.attributes.choice("approximate", &["none", "tanh"], 0)?;
+    Activation::boxed(ActivationKind::Gelu { tanh: choice == 1 })
+}
+
+fn shrink(context: &mut ParseContext<'_>) -> Parsed {
+    let bias = context.attributes.float_or("bias", 0.0)?;
+    let lambda = context.attributes.float_or("lambd", 0.5)?;
+    Activation::boxed(ActivationKind::Shrink { bias, lambda })
+}
+
+/// Version 13 made the axis a single one; before, all axes from it on were one row.
+fn row_axis(context: &mut ParseContext<'_>, flatten: bool) -> Result<i64, OpError> {
+    context.attributes.int_or("axis", if flatten { 1 } else { -1 })
+}
+
+/// The family's rows.
+pub const OPS: &[OpDef] = &[
+    unary("Relu", 6, |_| Activation::boxed(ActivationKind::Relu)),
+    unary("LeakyRelu", 6, |c| with_alpha(c, 0.01, |alpha| ActivationKind::LeakyRelu { alpha })),
+    unary("Elu", 6, |c| with_alpha(c, 1.0, |alpha| ActivationKind::Elu { alpha })),
+    unary("Celu", 12, |c| with_alpha(c, 1.0, |alpha| ActivationKind::Celu { alpha })),
+    unary("Selu", 6, selu),
+    unary("Sigmoid", 6, |_| Activation::boxed(ActivationKind::Sigmoid)),
+    unary("HardSigmoid", 6, hard_sigmoid),
+    unary("HardSwish", 14, |_| Activation::boxed(ActivationKind::HardSwish)),
+    unary("Tanh", 6, |_| Activation::boxed(ActivationKind::Tanh)),
+    unary("Softplus", 1, |_| Activation::boxed(ActivationKind::Softplus)),
+    unary("Softsign", 1, |_| Activation::boxed(ActivationKind::Softsign)),
+    unary("ThresholdedRelu", 10, |c| {
+        with_alpha(c, 1.0, |alpha| ActivationKind::ThresholdedRelu { alpha })
+    }),
+    unary("Gelu", 20, gelu),
+    unary("Mish", 18, |_| Activation::boxed(ActivationKind::Mish)),
+    unary("Swish", 24, |c| with_alpha(c, 1.0, |alpha| ActivationKind::Swish { alpha })),
+    unary("Shrink", 9, shrink),
+    OpDef::onnx("PRelu", 7, Arity::exactly(2), Arity::exactly(1), |_| Ok(Box::new(PRelu))),
+    unary("Softmax", 1, |c| Ok(Box::new(Softmax { axis: row_axis(c, true)?, flatten: true }))),
+    unary("Softmax", 13, |c| Ok(Box::new(Softmax { axis: row_axis(c, false)?, flatten: false }))),
+    unary("LogSoftmax", 1, |c| {
+        Ok(Box::new(LogSoftmax { axis: row_axis(c, true)?, flatten: true }))
+    }),
+    unary("LogSoftmax", 13, |c| {
+        Ok(Box::new(LogSoftmax { axis: row_axis(c, false)?, flatten: false }))
+    }),
+    unary("Hardmax", 1, |c| Ok(Box::new(Hardmax { axis: row_axis(c, true)?, flatten: true }))),
+    unary("Hardmax", 13, |c| Ok(Box::new(Hardmax { axis: row_axis(c, false)?, flatten: false }))),
+];

@@ -1,0 +1,36 @@
+//! Truth values: comparisons, connectives and selection.
+
+mod compare;
+mod is_inf;
+mod is_nan;
+mod logical;
+mod not;
+mod where_;
+
+pub use compare::{Compare, CompareKind};
+pub use is_inf::IsInf;
+pub use is_nan::IsNaN;
+pub use logical::{Logical, LogicalKind};
+pub use not::Not;
+pub use where_::Where;
+
+use crate::operator::{Arity, OpDef};
+
+const ONE: Arity = Arity::exactly(1);
+const TWO: Arity = Arity::exactly(2);
+
+/// The family's rows.
+pub const OPS: &[OpDef] = &[
+    OpDef::onnx("And", 7, TWO, ONE, |_| Logical::boxed(LogicalKind::And)),
+    OpDef::onnx("Or", 7, TWO, ONE, |_| Logical::boxed(LogicalKind::Or)),
+    OpDef::onnx("Xor", 7, TWO, ONE, |_| Logical::boxed(LogicalKind::Xor)),
+    OpDef::onnx("Not", 1, ONE, ONE, |_| Ok(Box::new(Not))),
+    OpDef::onnx("Equal", 7, TWO, ONE, |_| Compare::boxed(CompareKind::Equal)),
+    OpDef::onnx("Greater", 7, TWO, ONE, |_| Compare::boxed(CompareKind::Greater)),
+    OpDef::onnx("GreaterOrEqual", 12, TWO, ONE, |_| Compare::boxed(CompareKind::GreaterOrEqual)),
+    OpDef::onnx("Less", 7, TWO, ONE, |_| Compare::boxed(CompareKind::Less)),
+    OpDef::onnx("LessOrEqual", 12, TWO, ONE, |_| Compare::boxed(CompareKind::LessOrEqual)),
+    OpDef::onnx("Where", 9, Arity::exactly(3), ONE, |_| Ok(Box::new(Where))),
+    OpDef::onnx("IsNaN", 9, ONE, ONE, |_| Ok(Box::new(IsNaN))),
+    OpDef::onnx("IsInf", 10, ONE, ONE, IsInf::parse),
+];

@@ -1,0 +1,90 @@
+//! `Where`: elements of one of two tensors.
+
+use galatea_tensor::{DataType, Tensor, broadcast_shapes, with_element};
+
+use super::logical::expect_bool;
+use crate::error::OpError;
+use crate::fact::{Dim, Fact};
+use crate::operator::{Inputs, Operator};
+use crate::ops::bounds::carried;
+use crate::ops::values::{broadcast, expect_same};
+
+/// The element of the second input where the first input is true, else of the third.
+///
+/// Shapes: any three that broadcast; the result has the common shape. The second and third have
+/// one type, which may be any.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Where;
+
+fn check(condition: DataType, a: DataType, b: DataType) -> Result<(), OpError> {
+    expect_bool(condition)?;
+    expect_same(a, b)
+}
+
+/// Elements of the result as lengths, where the condition is known.
+fn lengths(condition: &Fact, a: &Fact, b: &Fact) -> Option<Vec<Dim>> {
+    let condition = condition.value.as_ref().filter(|value| value.rank() <= 1)?;
+    let (condition, a, b) = (condition.to_vec::<bool>().ok()?, carried(a)?, carried(b)?);
+    let count = condition.len().max(a.len()).max(b.len());
+    let at = |len: usize, index: usize| if len == 1 { 0 } else { index };
+    (0..count)
+        .map(|index| {
+            let from = if *condition.get(at(condition.len(), index))? { &a } else { &b };
+            from.get(at(from.len(), index)).cloned()
+        })
+        .collect()
+}
+
+impl Operator for Where {
+    fn infer(&self, inputs: Inputs<'_, Fact>) -> Result<Vec<Fact>, OpError> {
+        let (condition, a, b) = (inputs.required(0)?, inputs.required(1)?, inputs.required(2)?);
+        check(condition.dtype, a.dtype, b.dtype)?;
+        let shape = Fact::broadcast(&[condition, a, b])?;
+        let elements = lengths(condition, a, b);
+        Ok(vec![Fact { dtype: a.dtype, shape, value: None, elements }])
+    }
+
+    fn reference(&self, inputs: Inputs<'_, Tensor>) -> Result<Vec<Tensor>, OpError> {
+        let (condition, a, b) = (inputs.required(0)?, inputs.required(1)?, inputs.required(2)?);
+        check(condition.dtype(), a.dtype(), b.dtype())?;
+        let shape = broadcast_shapes(condition.shape(), a.shape())?;
+        let shape = broadcast_shapes(&shape, b.shape())?;
+        let condition = broadcast(condition, &shape)?.to_vec::<bool>()?;
+        with_element!(a.dtype(), T => {
+            let a = broadcast(a, &shape)?.to_vec::<T>()?;
+            let b = broadcast(b, &shape)?.to_vec::<T>()?;
+            let pairs = condition.into_iter().zip(a.into_iter().zip(b));
+            let all = pairs.map(|(first, (a, b))| if first { a } else { b }).collect::<Vec<_>>();
+            Ok(vec![Tensor::from_vec(&shape, all)?])
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use galatea_tensor::ByteString;
+
+    use super::*;
+    use crate::ops::testing::{attributes, inferred, one};
+
+    #[test]
+    fn three_shapes_broadcast_and_strings_are_chosen_too() {
+        let condition = Tensor::from_vec(&[2, 1], vec![true, false]).unwrap();
+        let a = Tensor::vector(vec![ByteString::from("a"), ByteString::from("b")]);
+        let b = Tensor::scalar(ByteString::from("-"));
+        let found = one("Where", 9, &attributes([]), &[&condition, &a, &b]);
+        let expected = ["a", "b", "-", "-"].map(ByteString::from).to_vec();
+        assert_eq!(found, Tensor::from_vec(&[2, 2], expected).unwrap());
+    }
+
+    #[test]
+    fn lengths_are_chosen_where_the_condition_is_known() {
+        let condition = Fact::constant(Tensor::vector(vec![true, false]));
+        let batch = Dim::symbol("batch");
+        let a = Fact::fixed(DataType::Int64, &[2])
+            .with_elements(Some(vec![batch.clone(), Dim::Known(9)]));
+        let b = Fact::constant(Tensor::scalar(4_i64));
+        let fact = inferred("Where", 16, &attributes([]), &[&condition, &a, &b]).unwrap();
+        assert_eq!(fact.elements.unwrap(), [batch, Dim::Known(4)]);
+    }
+}

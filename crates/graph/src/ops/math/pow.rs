@@ -1,0 +1,106 @@
+//! `Pow`: the only arithmetic of two types.
+
+#![allow(
+    clippy::cast_possible_truncation,
+    reason = "an integer power of a fractional exponent is truncated, as ONNX Runtime does"
+)]
+
+use galatea_tensor::{Tensor, broadcast_shapes};
+
+use crate::error::OpError;
+use crate::fact::Fact;
+use crate::operator::{Inputs, Operator};
+use crate::ops::values::{Values, broadcast, expect_number};
+
+/// The first input to the power of the second. The result has the first input's type.
+///
+/// Shapes: any two that broadcast. Integers to an integer power wrap; a negative power is computed
+/// as a float and truncated.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Pow;
+
+fn integer_power(base: i128, exponent: i128) -> i128 {
+    let Ok(mut left) = u64::try_from(exponent) else {
+        #[allow(clippy::cast_precision_loss, reason = "only 1 and -1 have non-zero results")]
+        return (base as f64).powf(exponent as f64) as i128;
+    };
+    let (mut result, mut square) = (1_i128, base);
+    while left > 0 {
+        if left & 1 == 1 {
+            result = result.wrapping_mul(square);
+        }
+        square = square.wrapping_mul(square);
+        left >>= 1;
+    }
+    result
+}
+
+#[allow(clippy::cast_precision_loss, reason = "the exponent of a float power is a float")]
+fn as_floats(values: Values) -> Vec<f64> {
+    match values {
+        Values::Floats(all) => all,
+        Values::Integers(all) => all.into_iter().map(|v| v as f64).collect(),
+        Values::Bools(_) | Values::Strings(_) => Vec::new(),
+    }
+}
+
+impl Operator for Pow {
+    fn infer(&self, inputs: Inputs<'_, Fact>) -> Result<Vec<Fact>, OpError> {
+        let (base, exponent) = (inputs.required(0)?, inputs.required(1)?);
+        expect_number(base.dtype)?;
+        expect_number(exponent.dtype)?;
+        let shape = Fact::broadcast(&[base, exponent])?;
+        Ok(vec![Fact { dtype: base.dtype, shape, value: None, elements: None }])
+    }
+
+    fn reference(&self, inputs: Inputs<'_, Tensor>) -> Result<Vec<Tensor>, OpError> {
+        let (base, exponent) = (inputs.required(0)?, inputs.required(1)?);
+        expect_number(base.dtype())?;
+        expect_number(exponent.dtype())?;
+        let shape = broadcast_shapes(base.shape(), exponent.shape())?;
+        let a = Values::read(&broadcast(base, &shape)?)?;
+        let b = Values::read(&broadcast(exponent, &shape)?)?;
+        let values = match (a, b) {
+            (Values::Integers(a), Values::Integers(b)) => {
+                Values::Integers(a.into_iter().zip(b).map(|(a, b)| integer_power(a, b)).collect())
+            }
+            (a, b) => {
+                let integer = matches!(a, Values::Integers(_));
+                let pairs = as_floats(a).into_iter().zip(as_floats(b));
+                let powers = pairs.map(|(a, b)| a.powf(b));
+                if integer {
+                    Values::Integers(powers.map(|v| v as i128).collect())
+                } else {
+                    Values::Floats(powers.collect())
+                }
+            }
+        };
+        Ok(vec![values.write(base.dtype(), &shape)?])
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn run(a: Tensor, b: Tensor) -> Tensor {
+        Pow.reference(Inputs::new(&[Some(&a), Some(&b)])).unwrap().remove(0)
+    }
+
+    #[test]
+    fn the_result_has_the_type_of_the_base() {
+        let exponent = Tensor::vector(vec![4_i64, 5, 6]);
+        let base = Tensor::vector(vec![1.0_f32, 2.0, 3.0]);
+        assert_eq!(run(base, exponent), Tensor::vector(vec![1.0_f32, 32.0, 729.0]));
+        let base = Tensor::vector(vec![4_i32, 9, 3]);
+        let exponent = Tensor::vector(vec![0.5_f32, 0.5, 2.0]);
+        assert_eq!(run(base, exponent), Tensor::vector(vec![2_i32, 3, 9]));
+    }
+
+    #[test]
+    fn integer_powers_wrap_and_negative_ones_truncate() {
+        let base = Tensor::vector(vec![2_i32, 3, 2, -1, 1]);
+        let exponent = Tensor::vector(vec![31_i32, 3, -1, -3, -9]);
+        assert_eq!(run(base, exponent), Tensor::vector(vec![i32::MIN, 27, 0, -1, 1]));
+    }
+}

@@ -1,0 +1,139 @@
+//! Functions of any number of tensors, with broadcasting.
+
+use galatea_tensor::{Tensor, broadcast_shapes};
+
+use crate::error::OpError;
+use crate::fact::Fact;
+use crate::operator::{Inputs, Operator};
+use crate::ops::values::{Values, broadcast, expect_number, expect_same};
+
+/// A function of any number of elements.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[allow(missing_docs, reason = "the names are ONNX's and say what they compute")]
+pub enum VariadicKind {
+    /// A NaN wins.
+    Min,
+    /// A NaN wins.
+    Max,
+    Sum,
+    /// Integers truncate towards zero.
+    Mean,
+}
+
+/// A function of the elements at one position of all inputs, which have one type.
+///
+/// Shapes: any that broadcast; the result has the common shape.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Variadic {
+    /// The function.
+    pub kind: VariadicKind,
+}
+
+impl Variadic {
+    pub(super) fn boxed(kind: VariadicKind) -> Result<Box<dyn Operator>, OpError> {
+        Ok(Box::new(Self { kind }))
+    }
+}
+
+impl VariadicKind {
+    fn float(self, a: f64, b: f64) -> f64 {
+        match self {
+            Self::Min | Self::Max if a.is_nan() || b.is_nan() => f64::NAN,
+            Self::Min => a.min(b),
+            Self::Max => a.max(b),
+            Self::Sum | Self::Mean => a + b,
+        }
+    }
+
+    fn integer(self, a: i128, b: i128) -> i128 {
+        match self {
+            Self::Min => a.min(b),
+            Self::Max => a.max(b),
+            Self::Sum | Self::Mean => a.wrapping_add(b),
+        }
+    }
+}
+
+impl Operator for Variadic {
+    fn infer(&self, inputs: Inputs<'_, Fact>) -> Result<Vec<Fact>, OpError> {
+        let dtype = inputs.required(0)?.dtype;
+        expect_number(dtype)?;
+        let all = inputs.all_required()?;
+        for other in &all {
+            expect_same(dtype, other.dtype)?;
+        }
+        Ok(vec![Fact { dtype, shape: Fact::broadcast(&all)?, value: None, elements: None }])
+    }
+
+    fn reference(&self, inputs: Inputs<'_, Tensor>) -> Result<Vec<Tensor>, OpError> {
+        let all = inputs.all_required()?;
+        let first = inputs.required(0)?;
+        expect_number(first.dtype())?;
+        let mut shape = Vec::new();
+        for tensor in &all {
+            expect_same(first.dtype(), tensor.dtype())?;
+            shape = broadcast_shapes(&shape, tensor.shape())?;
+        }
+        let mut total = Values::read(&broadcast(first, &shape)?)?;
+        for tensor in &all[1..] {
+            match (&mut total, Values::read(&broadcast(tensor, &shape)?)?) {
+                (Values::Floats(total), Values::Floats(next)) => {
+                    total.iter_mut().zip(next).for_each(|(a, b)| *a = self.kind.float(*a, b));
+                }
+                (Values::Integers(total), Values::Integers(next)) => {
+                    total.iter_mut().zip(next).for_each(|(a, b)| *a = self.kind.integer(*a, b));
+                }
+                _ => {}
+            }
+        }
+        if self.kind == VariadicKind::Mean {
+            divide(&mut total, all.len());
+        }
+        Ok(vec![total.write(first.dtype(), &shape)?])
+    }
+}
+
+#[allow(clippy::cast_precision_loss, reason = "a node has few inputs")]
+fn divide(total: &mut Values, count: usize) {
+    match total {
+        Values::Floats(all) => all.iter_mut().for_each(|v| *v /= count as f64),
+        Values::Integers(all) => all.iter_mut().for_each(|v| *v /= count as i128),
+        Values::Bools(_) | Values::Strings(_) => {}
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn run(kind: VariadicKind, inputs: &[Tensor]) -> Result<Tensor, OpError> {
+        let inputs: Vec<_> = inputs.iter().map(Some).collect();
+        Ok(Variadic { kind }.reference(Inputs::new(&inputs))?.remove(0))
+    }
+
+    #[test]
+    fn three_inputs_broadcast_together() {
+        let inputs = [
+            Tensor::vector(vec![3.0_f32, 2.0]),
+            Tensor::scalar(6.0_f32),
+            Tensor::from_vec(&[1, 2], vec![0.0_f32, 1.0]).unwrap(),
+        ];
+        let of = |a: f32, b: f32| Tensor::from_vec(&[1, 2], vec![a, b]).unwrap();
+        assert_eq!(run(VariadicKind::Mean, &inputs).unwrap(), of(3.0, 3.0));
+        assert_eq!(run(VariadicKind::Sum, &inputs).unwrap(), of(9.0, 9.0));
+        assert_eq!(run(VariadicKind::Max, &inputs).unwrap(), of(6.0, 6.0));
+        assert_eq!(run(VariadicKind::Min, &inputs).unwrap(), of(0.0, 1.0));
+    }
+
+    #[test]
+    fn a_nan_wins() {
+        let inputs = [Tensor::scalar(f32::NAN), Tensor::scalar(1.0_f32)];
+        assert!(run(VariadicKind::Max, &inputs).unwrap().item::<f32>().unwrap().is_nan());
+        assert!(run(VariadicKind::Min, &inputs).unwrap().item::<f32>().unwrap().is_nan());
+    }
+
+    #[test]
+    fn inputs_of_two_types_are_refused() {
+        assert!(run(VariadicKind::Sum, &[Tensor::scalar(1_i32), Tensor::scalar(1_i64)]).is_err());
+    }
+}

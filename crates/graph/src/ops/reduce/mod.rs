@@ -1,0 +1,74 @@
+//! Functions of all elements along axes.
+
+mod arg_reduce;
+mod reduction;
+mod top_k;
+
+pub use arg_reduce::{ArgReduce, ArgReduceKind};
+pub use reduction::{Reduce, ReduceKind};
+pub use top_k::TopK;
+
+use crate::error::OpError;
+use crate::operator::{Arity, OpDef, Operator, ParseContext};
+
+const ONE: Arity = Arity::exactly(1);
+
+type Parsed = Result<Box<dyn Operator>, OpError>;
+
+/// A row whose axes are an attribute.
+const fn by_attribute(name: &'static str, parse: crate::ops::Parse) -> OpDef {
+    OpDef::onnx(name, 1, ONE, ONE, parse)
+}
+
+/// A row whose axes are an optional second input.
+const fn by_input(name: &'static str, since: i64, parse: crate::ops::Parse) -> OpDef {
+    OpDef::onnx(name, since, Arity::between(1, 2), ONE, parse)
+}
+
+fn attribute(kind: ReduceKind, context: &mut ParseContext<'_>) -> Parsed {
+    let axes = context.attributes.ints("axes")?;
+    let keepdims = context.attributes.flag("keepdims", true)?;
+    Ok(Box::new(Reduce { kind, axes, keepdims, noop_with_empty_axes: false }))
+}
+
+fn input(kind: ReduceKind, context: &mut ParseContext<'_>) -> Parsed {
+    let keepdims = context.attributes.flag("keepdims", true)?;
+    let noop_with_empty_axes = context.attributes.flag("noop_with_empty_axes", false)?;
+    Ok(Box::new(Reduce { kind, axes: None, keepdims, noop_with_empty_axes }))
+}
+
+fn arg(kind: ArgReduceKind, context: &mut ParseContext<'_>) -> Parsed {
+    let axis = context.attributes.int_or("axis", 0)?;
+    let keepdims = context.attributes.flag("keepdims", true)?;
+    let select_last_index =
+        context.opset >= 12 && context.attributes.flag("select_last_index", false)?;
+    Ok(Box::new(ArgReduce { kind, axis, keepdims, select_last_index }))
+}
+
+/// The family's rows.
+pub const OPS: &[OpDef] = &[
+    by_attribute("ReduceSum", |c| attribute(ReduceKind::Sum, c)),
+    by_input("ReduceSum", 13, |c| input(ReduceKind::Sum, c)),
+    by_attribute("ReduceMean", |c| attribute(ReduceKind::Mean, c)),
+    by_input("ReduceMean", 18, |c| input(ReduceKind::Mean, c)),
+    by_attribute("ReduceMax", |c| attribute(ReduceKind::Max, c)),
+    by_input("ReduceMax", 18, |c| input(ReduceKind::Max, c)),
+    by_attribute("ReduceMin", |c| attribute(ReduceKind::Min, c)),
+    by_input("ReduceMin", 18, |c| input(ReduceKind::Min, c)),
+    by_attribute("ReduceProd", |c| attribute(ReduceKind::Prod, c)),
+    by_input("ReduceProd", 18, |c| input(ReduceKind::Prod, c)),
+    by_attribute("ReduceL1", |c| attribute(ReduceKind::L1, c)),
+    by_input("ReduceL1", 18, |c| input(ReduceKind::L1, c)),
+    by_attribute("ReduceL2", |c| attribute(ReduceKind::L2, c)),
+    by_input("ReduceL2", 18, |c| input(ReduceKind::L2, c)),
+    by_attribute("ReduceLogSum", |c| attribute(ReduceKind::LogSum, c)),
+    by_input("ReduceLogSum", 18, |c| input(ReduceKind::LogSum, c)),
+    by_attribute("ReduceLogSumExp", |c| attribute(ReduceKind::LogSumExp, c)),
+    by_input("ReduceLogSumExp", 18, |c| input(ReduceKind::LogSumExp, c)),
+    by_attribute("ReduceSumSquare", |c| attribute(ReduceKind::SumSquare, c)),
+    by_input("ReduceSumSquare", 18, |c| input(ReduceKind::SumSquare, c)),
+    OpDef::onnx("ArgMax", 1, ONE, ONE, |c| arg(ArgReduceKind::Max, c)),
+    OpDef::onnx("ArgMin", 1, ONE, ONE, |c| arg(ArgReduceKind::Min, c)),
+    OpDef::onnx("TopK", 1, ONE, Arity::exactly(2), TopK::parse_attribute),
+    OpDef::onnx("TopK", 10, Arity::exactly(2), Arity::exactly(2), TopK::parse_input),
+];
