@@ -2,5 +2,6 @@
 
 #![forbid(unsafe_code)]
 
+pub mod npy;
 pub mod onnx;
 pub mod prototext;

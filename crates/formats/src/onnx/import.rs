@@ -25,6 +25,8 @@ const MAX_CALLS: usize = 32;
 type FunctionKey<'m> = (&'m str, &'m str, &'m str);
 /// The inputs or outputs of a node.
 type Slots = Vec<Option<ValueId>>;
+/// Values by their names in a function.
+type Bindings = HashMap<String, Option<ValueId>>;
 
 /// Imports the model's graph.
 pub(super) fn model(proto: &ModelProto, base_dir: Option<&Path>) -> Result<Graph, OnnxError> {
@@ -272,7 +274,7 @@ fn bind(
     function: &FunctionProto,
     inputs: Slots,
     outputs: Slots,
-) -> (HashMap<String, Option<ValueId>>, Vec<(ValueId, ValueId)>) {
+) -> (Bindings, Vec<(ValueId, ValueId)>) {
     let mut bound = HashMap::new();
     let mut passed = Vec::new();
     let inputs = inputs.into_iter().chain(std::iter::repeat(None));
