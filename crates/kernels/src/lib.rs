@@ -12,6 +12,7 @@
 //! reach memory out of bounds: a wrong length is a panic with a message.
 
 pub mod activation;
+pub mod conv;
 pub mod elementwise;
 pub mod gemm;
 pub mod isa;

@@ -206,7 +206,9 @@ mod tests {
                             let got = f64::from(y[r * columns + c]);
                             let error = (got - want).abs();
                             let what = isa.name();
-                            assert!(error <= 4e-6 * want.abs() + 1e-9, "{what} {got} {want}");
+                            // A logarithm near zero is the small difference of larger numbers.
+                            let small = if form == Form::Softmax { 1e-9 } else { 3e-7 };
+                            assert!(error <= 4e-6 * want.abs() + small, "{what} {got} {want}");
                         }
                     }
                 }

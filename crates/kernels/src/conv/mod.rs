@@ -1,0 +1,247 @@
+//! Convolutions over channels-last images of one to three spatial dimensions.
+//!
+//! A dense or grouped convolution is a matrix product whose left-hand rows are gathered from the
+//! image while they are copied into blocks, so no unfolded image is ever stored. A depthwise
+//! convolution has a kernel of its own that runs over channels.
+
+mod depthwise;
+mod rows;
+
+use crate::Exec;
+use crate::gemm::{DenseRows, Epilogue, Finish, PackedB, Product, Trans, check_matrix, multiply};
+use crate::isa::Isa;
+use crate::memory::{Aligned, Shared};
+use rows::{ImageRows, Window};
+
+/// The constants of a convolution. Spatial dimensions are depth, height, width; a 2-D
+/// convolution has depth 1, a 1-D one also height 1.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ConvParams {
+    /// Channels of the image.
+    pub in_channels: usize,
+    /// Channels of the result.
+    pub out_channels: usize,
+    /// Size of the window.
+    pub kernel: [usize; 3],
+    /// Step of the window.
+    pub stride: [usize; 3],
+    /// Distance between the taps of the window.
+    pub dilation: [usize; 3],
+    /// Zeros before the image.
+    pub pads_begin: [usize; 3],
+    /// Zeros after the image.
+    pub pads_end: [usize; 3],
+    /// Into how many parts the channels fall that do not see each other.
+    pub groups: usize,
+}
+
+impl ConvParams {
+    /// A 2-D convolution with stride and dilation 1, no padding and one group.
+    #[must_use]
+    pub fn new_2d(in_channels: usize, out_channels: usize, kernel: [usize; 2]) -> Self {
+        Self {
+            in_channels,
+            out_channels,
+            kernel: [1, kernel[0], kernel[1]],
+            stride: [1; 3],
+            dilation: [1; 3],
+            pads_begin: [0; 3],
+            pads_end: [0; 3],
+            groups: 1,
+        }
+    }
+
+    /// The size of the result for an image of `size`; 0 where the window does not fit.
+    #[must_use]
+    pub fn output_size(&self, size: [usize; 3]) -> [usize; 3] {
+        std::array::from_fn(|d| {
+            let window = self.dilation[d] * (self.kernel[d].max(1) - 1) + 1;
+            let padded = size[d] + self.pads_begin[d] + self.pads_end[d];
+            if padded < window { 0 } else { (padded - window) / self.stride[d].max(1) + 1 }
+        })
+    }
+
+    fn check(&self) {
+        let c = self;
+        let positive = |x: &[usize; 3]| x.iter().all(|&x| x > 0);
+        assert!(
+            positive(&c.kernel) && positive(&c.stride) && positive(&c.dilation) && c.groups > 0,
+            "convolution: a zero in {c:?}"
+        );
+        assert!(
+            c.in_channels % c.groups == 0 && c.out_channels % c.groups == 0,
+            "convolution: {} groups of {} and {} channels",
+            c.groups,
+            c.in_channels,
+            c.out_channels
+        );
+    }
+
+    fn taps(&self) -> usize {
+        self.kernel.iter().product()
+    }
+
+    /// Whether an output pixel needs exactly the input pixel at its place.
+    fn is_pointwise(&self) -> bool {
+        self.taps() == 1
+            && self.stride == [1; 3]
+            && self.pads_begin == [0; 3]
+            && self.pads_end == [0; 3]
+    }
+}
+
+/// The weights of a convolution, packed once for an instruction set.
+#[derive(Clone)]
+pub struct PackedConv {
+    params: ConvParams,
+    isa: Isa,
+    weights: Weights,
+}
+
+#[derive(Clone)]
+enum Weights {
+    /// One matrix (taps x in-channels, out-channels) per group.
+    Dense(Vec<PackedB>),
+    /// Tap after tap, one value per channel.
+    Depthwise(Aligned),
+}
+
+impl std::fmt::Debug for PackedConv {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("PackedConv").field("params", &self.params).field("isa", &self.isa).finish()
+    }
+}
+
+impl PackedConv {
+    /// Packs weights in ONNX's order: out-channel, in-channel of the group, depth, height, width.
+    ///
+    /// # Panics
+    /// When `weights` has another length, or `params` contradicts itself.
+    #[must_use]
+    pub fn pack(isa: Isa, params: ConvParams, weights: &[f32]) -> Self {
+        params.check();
+        let groups = params.groups;
+        let (cin, cout) = (params.in_channels / groups, params.out_channels / groups);
+        let taps = params.taps();
+        assert!(
+            weights.len() == params.out_channels * cin * taps,
+            "convolution: {} weights for {params:?}",
+            weights.len()
+        );
+        let weights = if groups > 1 && cin == 1 && cout == 1 {
+            let mut by_tap = Aligned::zeroed(taps * groups);
+            let out = by_tap.as_mut_slice();
+            for (channel, w) in weights.chunks_exact(taps).enumerate() {
+                for (tap, &w) in w.iter().enumerate() {
+                    out[tap * groups + channel] = w;
+                }
+            }
+            Weights::Depthwise(by_tap)
+        } else {
+            let k = taps * cin;
+            // The gathered rows hold all channels of a tap together.
+            let mut rows = vec![0.0; cout * k];
+            let pack = |group: usize| {
+                let w = &weights[group * cout * k..(group + 1) * cout * k];
+                for (row, w) in rows.chunks_exact_mut(k.max(1)).zip(w.chunks_exact(k.max(1))) {
+                    for (i, &w) in w.iter().enumerate() {
+                        row[i % taps * cin + i / taps] = w;
+                    }
+                }
+                PackedB::pack(isa, k, cout, &rows, k, Trans::Yes)
+            };
+            Weights::Dense((0..groups).map(pack).collect())
+        };
+        Self { params, isa, weights }
+    }
+
+    /// The constants.
+    #[must_use]
+    pub fn params(&self) -> &ConvParams {
+        &self.params
+    }
+
+    /// Memory held by the weights, in bytes.
+    #[must_use]
+    pub fn size_bytes(&self) -> usize {
+        match &self.weights {
+            Weights::Dense(groups) => groups.iter().map(PackedB::size_bytes).sum(),
+            Weights::Depthwise(data) => size_of_val(data.as_slice()),
+        }
+    }
+}
+
+/// `y = epilogue(convolution of x)`.
+///
+/// Shapes: `x` is `[batch, depth, height, width, in_channels]` with `size` = depth, height,
+/// width; `y` is `[batch, …output_size(size), out_channels]`. To the epilogue, `y` is a matrix
+/// of one row per output pixel.
+///
+/// # Panics
+/// When a slice is shorter than its shape says, or the weights are packed for another
+/// instruction set than `exec.isa`.
+pub fn conv(
+    exec: Exec<'_>,
+    packed: &PackedConv,
+    x: &[f32],
+    batch: usize,
+    size: [usize; 3],
+    y: &mut [f32],
+    epilogue: &Epilogue<'_>,
+) {
+    let p = &packed.params;
+    assert!(packed.isa == exec.isa, "weights are packed for {}", packed.isa.name());
+    let out = p.output_size(size);
+    let pixels = volume(&[batch, out[0], out[1], out[2]]);
+    let in_pixels = volume(&[batch, size[0], size[1], size[2]]);
+    check_matrix("image", x.len(), in_pixels, p.in_channels, p.in_channels);
+    check_matrix("result", y.len(), pixels, p.out_channels, p.out_channels);
+    epilogue.check(pixels, p.out_channels);
+    if pixels == 0 || p.out_channels == 0 {
+        return;
+    }
+    let finish = Finish::new(epilogue);
+    let y = Shared::new(y);
+    let window = Window { params: *p, size, out };
+    match &packed.weights {
+        // SAFETY: the lengths are checked above, and y is borrowed exclusively.
+        Weights::Depthwise(weights) => unsafe {
+            depthwise::run(exec, &window, x, batch, weights.as_slice(), y, finish);
+        },
+        Weights::Dense(groups) => {
+            let (cin, cout) = (p.in_channels / p.groups, p.out_channels / p.groups);
+            for (group, b) in groups.iter().enumerate() {
+                let image = x.as_ptr().wrapping_add(group * cin);
+                let (n, k) = (b.n(), b.k());
+                let (c, c_stride) = (y.at(group * cout), p.out_channels);
+                let finish = finish.shifted(0, group * cout);
+                let b = b.as_source();
+                if p.is_pointwise() {
+                    let a = DenseRows::new(image, p.in_channels);
+                    let product = Product { m: pixels, n, k, a, b, c, c_stride, finish };
+                    // SAFETY: the lengths are checked above, and y is borrowed exclusively.
+                    unsafe { multiply(exec, 1, |_| product) };
+                } else {
+                    let a = ImageRows::new(&window, image);
+                    let product = Product { m: pixels, n, k, a, b, c, c_stride, finish };
+                    // SAFETY: the lengths are checked above, and y is borrowed exclusively.
+                    unsafe { multiply(exec, 1, |_| product) };
+                }
+            }
+        }
+    }
+}
+
+/// The product of sizes.
+///
+/// # Panics
+/// When it does not fit.
+#[track_caller]
+fn volume(sizes: &[usize]) -> usize {
+    let product = sizes.iter().try_fold(1usize, |v, &s| v.checked_mul(s));
+    assert!(product.is_some(), "a size beyond memory: {sizes:?}");
+    product.unwrap_or(usize::MAX)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,135 @@
+use super::*;
+use crate::gemm::test_values as values;
+use crate::{Activation, ThreadPool};
+use proptest::prelude::*;
+
+/// The definition, in double precision, channels last.
+fn reference(p: &ConvParams, w: &[f32], x: &[f32], batch: usize, size: [usize; 3]) -> Vec<f64> {
+    let out = p.output_size(size);
+    let (cin, cout) = (p.in_channels / p.groups, p.out_channels / p.groups);
+    let mut y = Vec::new();
+    for pixel in 0..batch * out[0] * out[1] * out[2] {
+        let place = [pixel / (out[2] * out[1]) % out[0], pixel / out[2] % out[1], pixel % out[2]];
+        let b = pixel / (out[0] * out[1] * out[2]);
+        for o in 0..p.out_channels {
+            let mut sum = 0.0;
+            for tap in 0..p.taps() {
+                let t = [
+                    tap / (p.kernel[1] * p.kernel[2]),
+                    tap / p.kernel[2] % p.kernel[1],
+                    tap % p.kernel[2],
+                ];
+                let at: [isize; 3] = std::array::from_fn(|d| {
+                    (place[d] * p.stride[d] + t[d] * p.dilation[d]) as isize
+                        - p.pads_begin[d] as isize
+                });
+                if (0..3).any(|d| at[d] < 0 || at[d] >= size[d] as isize) {
+                    continue;
+                }
+                let at = at.map(|v| v as usize);
+                let image = ((b * size[0] + at[0]) * size[1] + at[1]) * size[2] + at[2];
+                for i in 0..cin {
+                    let channel = o / cout * cin + i;
+                    let weight = w[(o * cin + i) * p.taps() + tap];
+                    sum += f64::from(x[image * p.in_channels + channel]) * f64::from(weight);
+                }
+            }
+            y.push(sum);
+        }
+    }
+    y
+}
+
+fn check(p: ConvParams, batch: usize, size: [usize; 3], threads: usize) {
+    let pool = ThreadPool::new(threads);
+    let cin = p.in_channels / p.groups;
+    let w = values(p.out_channels * cin * p.taps(), 1);
+    let x = values(batch * size.iter().product::<usize>() * p.in_channels, 2);
+    let want = reference(&p, &w, &x, batch, size);
+    let bias = values(p.out_channels, 3);
+    let residual = values(want.len(), 4);
+    let n = p.out_channels;
+    for isa in Isa::available() {
+        let exec = Exec { pool: &pool, isa };
+        let packed = PackedConv::pack(isa, p, &w);
+        let mut y = vec![f32::NAN; want.len()];
+        conv(exec, &packed, &x, batch, size, &mut y, &Epilogue::default());
+        let tolerance = 3e-7 * (cin * p.taps() + 4) as f64;
+        for (i, (&g, &w)) in y.iter().zip(&want).enumerate() {
+            assert!((f64::from(g) - w).abs() <= tolerance, "{} {p:?} {i}: {g} {w}", isa.name());
+        }
+        let clip = Activation::Clip { min: 0.0, max: 0.5 };
+        for activation in [clip, Activation::Sigmoid] {
+            let epilogue =
+                Epilogue::bias(&bias).with_residual(&residual, n).with_activation(activation);
+            conv(exec, &packed, &x, batch, size, &mut y, &epilogue);
+            for (i, (&g, &w)) in y.iter().zip(&want).enumerate() {
+                let v = w + f64::from(bias[i % n]) + f64::from(residual[i]);
+                let v = match activation {
+                    Activation::Sigmoid => 1.0 / (1.0 + (-v).exp()),
+                    _ => v.clamp(0.0, 0.5),
+                };
+                assert!((f64::from(g) - v).abs() <= tolerance, "{} {p:?} {i}: {g} {v}", isa.name());
+            }
+        }
+    }
+}
+
+fn params(channels: [usize; 2], kernel: usize, stride: usize, pad: usize, groups: usize) -> ConvParams {
+    ConvParams {
+        stride: [1, stride, stride],
+        pads_begin: [0, pad, pad],
+        pads_end: [0, pad, pad],
+        groups,
+        ..ConvParams::new_2d(channels[0], channels[1], [kernel, kernel])
+    }
+}
+
+#[test]
+fn the_layers_of_image_models_equal_the_reference() {
+    for threads in [1, 2] {
+        check(params([3, 20], 7, 2, 3, 1), 1, [1, 17, 19], threads);
+        check(params([16, 33], 3, 1, 1, 1), 2, [1, 9, 8], threads);
+        check(params([70, 16], 3, 2, 1, 1), 1, [1, 8, 7], threads);
+        check(params([40, 24], 1, 1, 0, 1), 2, [1, 7, 7], threads);
+        check(params([40, 24], 1, 2, 0, 1), 2, [1, 7, 7], threads);
+        check(params([12, 18], 3, 1, 1, 3), 1, [1, 6, 6], threads);
+        check(params([40, 40], 3, 1, 1, 40), 2, [1, 12, 13], threads);
+        check(params([35, 35], 3, 2, 1, 35), 1, [1, 13, 25], threads);
+        check(params([16, 16], 5, 1, 2, 16), 1, [1, 7, 7], threads);
+        check(params([6, 12], 3, 1, 1, 6), 1, [1, 5, 5], threads);
+        check(params([8, 8], 3, 1, 1, 8), 1, [1, 1, 1], threads);
+    }
+}
+
+#[test]
+fn a_window_larger_than_the_image_sees_padding_only_where_it_must() {
+    check(params([2, 2], 7, 1, 3, 2), 1, [1, 2, 3], 1);
+    check(params([2, 3], 7, 1, 3, 1), 1, [1, 2, 3], 1);
+    check(params([2, 2], 3, 1, 5, 2), 1, [1, 2, 2], 1);
+    check(params([2, 3], 3, 1, 5, 1), 1, [1, 2, 2], 1);
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(40))]
+    #[test]
+    fn any_convolution_equals_the_reference(
+        kernel in proptest::array::uniform3(1usize..4),
+        stride in proptest::array::uniform3(1usize..4),
+        dilation in proptest::array::uniform3(1usize..3),
+        pads_begin in proptest::array::uniform3(0usize..3),
+        pads_end in proptest::array::uniform3(0usize..3),
+        size in proptest::array::uniform3(1usize..8),
+        (groups, cin, cout) in (1usize..4, 1usize..20, 1usize..40),
+        depthwise in proptest::bool::ANY,
+        batch in 1usize..3,
+    ) {
+        let (cin, cout) = if depthwise { (1, 1) } else { (cin, cout) };
+        let groups = if depthwise { groups * 11 } else { groups };
+        let p = ConvParams {
+            in_channels: groups * cin, out_channels: groups * cout,
+            kernel, stride, dilation, pads_begin, pads_end, groups,
+        };
+        check(p, batch, size, 2);
+    }
+}
