@@ -4,6 +4,10 @@
 //! Each rule looks at one node and may put other nodes in its place; nodes that nobody needs any
 //! more are dropped after the rule.
 
+mod attention;
+mod constant_folding;
+mod gating;
+mod gelu;
 mod match_graph;
 
 use std::collections::HashMap;
@@ -42,7 +46,13 @@ pub struct Rule {
 }
 
 /// Every rule, in the order in which they run.
-pub const RULES: &[Rule] = &[];
+pub const RULES: &[Rule] = &[
+    Rule { name: "constant-folding", level: Level::Basic, apply: constant_folding::apply },
+    Rule { name: "gelu", level: Level::All, apply: gelu::apply },
+    Rule { name: "gating", level: Level::All, apply: gating::apply },
+    Rule { name: "attention", level: Level::All, apply: attention::apply },
+    Rule { name: "attention-output", level: Level::All, apply: attention::absorb_output },
+];
 
 /// How often each rule applied.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
