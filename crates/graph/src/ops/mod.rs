@@ -3,6 +3,7 @@
 pub mod activation;
 mod bounds;
 pub mod fused;
+pub mod index;
 mod lanes;
 pub mod logic;
 pub mod math;
@@ -27,6 +28,7 @@ pub const FAMILIES: &[&[OpDef]] = &[
     math::OPS,
     reduce::OPS,
     shape::OPS,
+    index::OPS,
 ];
 
 /// All rows.
