@@ -12,11 +12,16 @@
 //! reach memory out of bounds: a wrong length is a panic with a message.
 
 pub mod activation;
+pub mod attention;
 pub mod conv;
+pub mod convert;
 pub mod elementwise;
+pub mod gather;
 pub mod gemm;
 pub mod isa;
 pub mod norm;
+pub mod permute;
+pub mod pooling;
 pub mod reduce;
 pub mod softmax;
 pub mod threads;

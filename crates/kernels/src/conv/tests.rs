@@ -75,7 +75,13 @@ fn check(p: ConvParams, batch: usize, size: [usize; 3], threads: usize) {
     }
 }
 
-fn params(channels: [usize; 2], kernel: usize, stride: usize, pad: usize, groups: usize) -> ConvParams {
+fn params(
+    channels: [usize; 2],
+    kernel: usize,
+    stride: usize,
+    pad: usize,
+    groups: usize,
+) -> ConvParams {
     ConvParams {
         stride: [1, stride, stride],
         pads_begin: [0, pad, pad],

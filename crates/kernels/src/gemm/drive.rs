@@ -30,7 +30,7 @@ pub(crate) struct Product<A> {
 /// Blocks of depth: (first term, terms, is first, is last). A product of depth 0 has one empty
 /// block, so that its epilogue still runs.
 #[inline(always)]
-fn depth_blocks(k: usize) -> impl Iterator<Item = (usize, usize, bool, bool)> {
+pub(crate) fn depth_blocks(k: usize) -> impl Iterator<Item = (usize, usize, bool, bool)> {
     let blocks = k.div_ceil(K_BLOCK).max(1);
     (0..blocks).map(move |i| {
         let start = k * i / blocks;

@@ -13,11 +13,13 @@ mod pack;
 use crate::Exec;
 use crate::memory::Shared;
 
-pub(crate) use drive::{Product, multiply};
+pub(crate) use drive::{Product, depth_blocks, multiply};
 pub(crate) use epilogue::Finish;
 pub use epilogue::{Epilogue, Residual};
 pub(crate) use micro::{A_STRIDE, K_BLOCK, Step, block};
-pub(crate) use pack::{BSource, DenseRows, RowSource, TransposedRows, copy_run, zero_run};
+pub(crate) use pack::{
+    BSource, DenseRows, RowSource, TransposedRows, copy_run, pack_panel, zero_run,
+};
 pub use pack::{PackedB, Trans};
 
 /// Checks that `len` elements hold `rows` rows of `columns`, `ld` apart.

@@ -113,7 +113,7 @@ impl Kernel for PackPanel {
 /// # Safety
 /// `b` is valid for the `k` x `columns` part; `out` for `k` rows of the tile width.
 #[inline(always)]
-unsafe fn pack_panel<S: Simd>(
+pub(crate) unsafe fn pack_panel<S: Simd>(
     s: S,
     b: *const f32,
     ldb: usize,

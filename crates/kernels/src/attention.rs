@@ -1,0 +1,661 @@
+//! Fused multi-head attention: softmax(scale Q Kᵀ + mask) V without storing the scores.
+//!
+//! A task takes some query rows of one head and walks over the keys in blocks, keeping for every
+//! row the greatest score and the sum of exponentials so far (online softmax). Scores of a block
+//! are written in the form that the matrix product's register tile reads, so the product with V
+//! needs no copy of them.
+
+use crate::Exec;
+use crate::gemm::{
+    A_STRIDE, DenseRows, K_BLOCK, RowSource, Step, Trans, block, depth_blocks, pack_panel,
+};
+use crate::isa::{Kernel, Simd};
+use crate::memory::{Shared, with_scratch};
+use crate::softmax::{exp_shifted, max};
+
+/// Most query rows of a task: their scores over a block of keys fit the second-level cache.
+const QUERY_ROWS: usize = 128;
+
+/// Up to this many query rows, keys are read where they lie instead of packed.
+const FEW_ROWS: usize = 4;
+
+/// The sizes and constants of an attention.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Attention {
+    /// Independent sequences.
+    pub batch: usize,
+    /// Query heads.
+    pub heads: usize,
+    /// Key and value heads; a divisor of `heads`, whose neighbours share one.
+    pub kv_heads: usize,
+    /// Query rows per head.
+    pub queries: usize,
+    /// Key and value rows per head.
+    pub keys: usize,
+    /// Length of a query or key row.
+    pub head_size: usize,
+    /// Length of a value row.
+    pub value_size: usize,
+    /// Factor on scores, usually `1 / sqrt(head_size)`.
+    pub scale: f32,
+    /// Which keys a query sees.
+    pub sight: Sight,
+}
+
+/// Which keys a query sees, apart from the mask.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Sight {
+    /// All.
+    All,
+    /// Query `i` sees keys up to `i + keys - queries`: those before it and itself, when the
+    /// queries are the last rows of the sequence.
+    Causal,
+}
+
+/// Rows of heads in a slice, by strides in elements; a row itself is dense.
+#[derive(Clone, Copy, Debug)]
+pub struct Heads<'a> {
+    /// The elements.
+    pub data: &'a [f32],
+    /// Where the rows lie.
+    pub strides: HeadStrides,
+}
+
+/// Where the rows of heads lie, in elements.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct HeadStrides {
+    /// Between sequences.
+    pub batch: usize,
+    /// Between heads.
+    pub head: usize,
+    /// Between rows.
+    pub row: usize,
+}
+
+impl HeadStrides {
+    /// Layout `[batch, heads, rows, size]`.
+    #[must_use]
+    pub fn heads_first(heads: usize, rows: usize, size: usize) -> Self {
+        Self { batch: heads * rows * size, head: rows * size, row: size }
+    }
+
+    /// Layout `[batch, rows, heads, size]`.
+    #[must_use]
+    pub fn rows_first(heads: usize, rows: usize, size: usize) -> Self {
+        Self { batch: rows * heads * size, head: size, row: heads * size }
+    }
+
+    #[track_caller]
+    fn check(&self, name: &str, len: usize, [batch, heads, rows, size]: [usize; 4]) {
+        if batch * heads * rows * size == 0 {
+            return;
+        }
+        let last = [(batch, self.batch), (heads, self.head), (rows, self.row)]
+            .iter()
+            .try_fold(0usize, |sum, &(n, stride)| sum.checked_add((n - 1).checked_mul(stride)?));
+        let fits = last.and_then(|last| last.checked_add(size)).is_some_and(|end| end <= len);
+        assert!(fits, "attention: {name} has {len} elements for {batch}x{heads}x{rows}x{size}");
+    }
+}
+
+/// Values added to scores, by strides in elements; 0 repeats (broadcasts). Keys are adjacent.
+#[derive(Clone, Copy, Debug)]
+pub struct Mask<'a> {
+    /// The elements.
+    pub data: &'a [f32],
+    /// Batch, head and row stride; the row is the query.
+    pub strides: HeadStrides,
+}
+
+impl Attention {
+    fn check(&self, [q, k, v]: [&Heads<'_>; 3], mask: Option<&Mask<'_>>) {
+        let a = self;
+        assert!(
+            a.kv_heads > 0 && a.heads % a.kv_heads == 0 || a.heads == 0,
+            "attention: {} heads share {} key heads",
+            a.heads,
+            a.kv_heads
+        );
+        q.strides.check("Q", q.data.len(), [a.batch, a.heads, a.queries, a.head_size]);
+        k.strides.check("K", k.data.len(), [a.batch, a.kv_heads, a.keys, a.head_size]);
+        v.strides.check("V", v.data.len(), [a.batch, a.kv_heads, a.keys, a.value_size]);
+        if let Some(m) = mask {
+            m.strides.check("mask", m.data.len(), [a.batch, a.heads, a.queries, a.keys]);
+        }
+    }
+}
+
+/// `Y = softmax(scale Q Kᵀ + mask) V` for every head of every sequence. A query that sees no key,
+/// or only keys at -infinity, gets zeros.
+///
+/// Shapes: Q is `[batch, heads, queries, head_size]`, K and V `[batch, kv_heads, keys, …]`, the
+/// mask `[batch, heads, queries, keys]`, Y `[batch, heads, queries, value_size]`, each by its
+/// strides.
+///
+/// # Panics
+/// When a slice is shorter than its shape and strides say, `kv_heads` does not divide `heads`,
+/// or two rows of Y would overlap.
+pub fn attention(
+    exec: Exec<'_>,
+    a: &Attention,
+    [q, k, v]: [Heads<'_>; 3],
+    mask: Option<Mask<'_>>,
+    y: &mut [f32],
+    y_strides: HeadStrides,
+) {
+    a.check([&q, &k, &v], mask.as_ref());
+    y_strides.check("Y", y.len(), [a.batch, a.heads, a.queries, a.value_size]);
+    assert!(disjoint(a, y_strides), "attention: rows of Y overlap: {y_strides:?}");
+    let per_batch = a.batch * a.heads;
+    if per_batch * a.queries * a.value_size == 0 {
+        return;
+    }
+    let mut blocks = a.queries.div_ceil(QUERY_ROWS);
+    // Enough tasks for all threads, but none of only a few rows.
+    let wanted = exec.pool.threads().div_ceil(per_batch);
+    blocks = blocks.max(wanted.min(a.queries / 16));
+    let y = Shared::new(y);
+    let width = exec.isa.tile_columns();
+    exec.pool.run(per_batch * blocks, |task| {
+        let (head, part) = (task / blocks, task % blocks);
+        let (row, end) = (a.queries * part / blocks, a.queries * (part + 1) / blocks);
+        let rows = end - row;
+        let (batch, head) = (head / a.heads, head % a.heads);
+        let depth = depth_blocks(a.head_size).count();
+        let len = (depth + 1) * rows * A_STRIDE + K_BLOCK * width + 2 * rows;
+        with_scratch(len, |scratch| {
+            let at = |s: HeadStrides, head: usize, row: usize| {
+                batch * s.batch + head * s.head + row * s.row
+            };
+            let kv = head / (a.heads / a.kv_heads);
+            let task = Task {
+                a,
+                row,
+                rows,
+                q: q.data.as_ptr().wrapping_add(at(q.strides, head, row)),
+                q_row: q.strides.row,
+                k: k.data.as_ptr().wrapping_add(at(k.strides, kv, 0)),
+                k_row: k.strides.row,
+                v: v.data.as_ptr().wrapping_add(at(v.strides, kv, 0)),
+                v_row: v.strides.row,
+                mask: mask.map(|m| {
+                    (m.data.as_ptr().wrapping_add(at(m.strides, head, row)), m.strides.row)
+                }),
+                y: y.at(at(y_strides, head, row)).ptr(),
+                y_row: y_strides.row,
+                scratch,
+            };
+            exec.isa.run(task);
+        });
+    });
+}
+
+/// Whether strides, sorted, each step over all that lies within.
+fn disjoint(a: &Attention, s: HeadStrides) -> bool {
+    let mut steps = [(s.batch, a.batch), (s.head, a.heads), (s.row, a.queries)];
+    steps.sort_unstable();
+    let mut extent = a.value_size;
+    steps.iter().filter(|(_, n)| *n > 1).all(|&(stride, n)| {
+        let fits = stride >= extent;
+        extent += stride.saturating_mul(n - 1);
+        fits
+    })
+}
+
+/// Some query rows of one head.
+struct Task<'a> {
+    a: &'a Attention,
+    /// Number of the first query row.
+    row: usize,
+    rows: usize,
+    q: *const f32,
+    q_row: usize,
+    k: *const f32,
+    k_row: usize,
+    v: *const f32,
+    v_row: usize,
+    mask: Option<(*const f32, usize)>,
+    y: *mut f32,
+    y_row: usize,
+    scratch: &'a mut [f32],
+}
+
+/// The parts of a task's scratch.
+struct Scratch<'a> {
+    /// Scaled queries in blocks.
+    queries: &'a mut [f32],
+    /// Scores of one block of keys, rows [`A_STRIDE`] apart.
+    scores: &'a mut [f32],
+    /// One packed block of a panel.
+    panel: &'a mut [f32],
+    /// Per row: the greatest score so far.
+    highest: &'a mut [f32],
+    /// Per row: the sum of exponentials so far.
+    total: &'a mut [f32],
+}
+
+impl Kernel for Task<'_> {
+    type Output = ();
+    #[inline(always)]
+    fn run<S: Simd>(mut self, s: S) {
+        let scratch = std::mem::take(&mut self.scratch);
+        let width = S::LANES * S::TILE_VECTORS;
+        let depth = depth_blocks(self.a.head_size).count();
+        let (queries, rest) = scratch.split_at_mut(depth * self.rows * A_STRIDE);
+        let (scores, rest) = rest.split_at_mut(self.rows * A_STRIDE);
+        let (panel, rest) = rest.split_at_mut(K_BLOCK * width);
+        let (highest, total) = rest.split_at_mut(self.rows);
+        let mut scratch = Scratch { queries, scores, panel, highest, total };
+        scratch.highest.fill(f32::NEG_INFINITY);
+        scratch.total.fill(0.0);
+        for r in 0..self.rows {
+            self.y_row(r).fill(0.0);
+        }
+        let few = self.rows <= FEW_ROWS;
+        if !few {
+            self.copy_queries(s, scratch.queries);
+        }
+        // Keys that the last row sees.
+        let seen = self.visible(self.rows - 1);
+        let mut first = 0;
+        while first < seen {
+            let keys = K_BLOCK.min(seen - first);
+            if few {
+                self.few_scores(s, first, keys, &mut scratch);
+            } else {
+                self.scores(s, first, keys, &mut scratch);
+            }
+            for r in 0..self.rows {
+                self.weigh(s, r, first, keys, &mut scratch);
+            }
+            if few {
+                self.few_values(s, first, keys, &scratch);
+            } else {
+                self.values(s, first, keys, &mut scratch);
+            }
+            first += keys;
+        }
+        for r in 0..self.rows {
+            let total = scratch.total[r];
+            let factor = if total == 0.0 { 0.0 } else { 1.0 / total };
+            for y in self.y_row(r) {
+                *y *= factor;
+            }
+        }
+    }
+}
+
+impl Task<'_> {
+    #[inline(always)]
+    fn y_row(&mut self, r: usize) -> &mut [f32] {
+        // SAFETY: the task alone writes its rows of Y, which the caller has checked.
+        unsafe { std::slice::from_raw_parts_mut(self.y.add(r * self.y_row), self.a.value_size) }
+    }
+
+    /// How many keys row `r` of the task sees.
+    #[inline(always)]
+    fn visible(&self, r: usize) -> usize {
+        match self.a.sight {
+            Sight::All => self.a.keys,
+            Sight::Causal => {
+                (self.row + r + 1 + self.a.keys).saturating_sub(self.a.queries).min(self.a.keys)
+            }
+        }
+    }
+
+    /// Copies the queries into blocks, scaled.
+    #[inline(always)]
+    fn copy_queries<S: Simd>(&self, s: S, queries: &mut [f32]) {
+        let source = DenseRows::new(self.q, self.q_row);
+        for (i, (k0, k, ..)) in depth_blocks(self.a.head_size).enumerate() {
+            let out = &mut queries[i * self.rows * A_STRIDE..(i + 1) * self.rows * A_STRIDE];
+            // SAFETY: the caller has checked Q, and `out` has the task's rows.
+            unsafe { source.copy(s, 0, self.rows, k0, k, out.as_mut_ptr()) };
+            for row in out.chunks_exact_mut(A_STRIDE) {
+                for q in &mut row[..k] {
+                    *q *= self.a.scale;
+                }
+            }
+        }
+    }
+
+    /// Scores of keys `first..first + keys` (at most [`K_BLOCK`]).
+    #[inline(always)]
+    fn scores<S: Simd>(&self, s: S, first: usize, keys: usize, scratch: &mut Scratch<'_>) {
+        let width = S::LANES * S::TILE_VECTORS;
+        let mut column = 0;
+        while column < keys {
+            let columns = width.min(keys - column);
+            for (i, (k0, k, is_first, _)) in depth_blocks(self.a.head_size).enumerate() {
+                // SAFETY: the caller has checked K; the scratch holds a block of a panel and the
+                // task's rows of scores.
+                unsafe {
+                    let b = self.k.add((first + column) * self.k_row + k0);
+                    let panel = scratch.panel.as_mut_ptr();
+                    pack_panel(s, b, self.k_row, Trans::Yes, k, columns, panel);
+                    let step = Step {
+                        k,
+                        a: scratch.queries.as_ptr().add(i * self.rows * A_STRIDE),
+                        a_stride: A_STRIDE,
+                        b: panel,
+                        b_stride: width,
+                        c: scratch.scores.as_mut_ptr().add(column),
+                        c_stride: A_STRIDE,
+                        columns,
+                        accumulate: !is_first,
+                        finish: None,
+                    };
+                    block(s, &step, self.rows);
+                }
+            }
+            column += columns;
+        }
+    }
+
+    /// Adds the mask to one row of scores and makes them exponentials; scales what the row of Y
+    /// has so far when the greatest score grows.
+    #[inline(always)]
+    fn weigh<S: Simd>(
+        &mut self,
+        s: S,
+        r: usize,
+        first: usize,
+        keys: usize,
+        scratch: &mut Scratch<'_>,
+    ) {
+        let row = &mut scratch.scores[r * A_STRIDE..r * A_STRIDE + keys];
+        let seen = self.visible(r).saturating_sub(first).min(keys);
+        let (row, unseen) = row.split_at_mut(seen);
+        unseen.fill(0.0);
+        if let Some((mask, stride)) = self.mask {
+            // SAFETY: the caller has checked the mask for every query and key.
+            let mask = unsafe { std::slice::from_raw_parts(mask.add(r * stride + first), seen) };
+            for (x, m) in row.iter_mut().zip(mask) {
+                *x += m;
+            }
+        }
+        let before = scratch.highest[r];
+        let highest = max(s, row).max(before);
+        // Nothing to take off while all scores are -infinity: their exponentials are zero.
+        let shift = if highest == f32::NEG_INFINITY { 0.0 } else { highest };
+        let sum = exp_shifted(s, row, shift);
+        scratch.highest[r] = highest;
+        if first == 0 {
+            scratch.total[r] = sum;
+            return;
+        }
+        let factor = (before - shift).exp();
+        scratch.total[r] = scratch.total[r] * factor + sum;
+        for y in self.y_row(r) {
+            *y *= factor;
+        }
+    }
+
+    /// Adds the weighted values of a block of keys to Y.
+    #[inline(always)]
+    fn values<S: Simd>(&self, s: S, first: usize, keys: usize, scratch: &mut Scratch<'_>) {
+        let width = S::LANES * S::TILE_VECTORS;
+        let mut column = 0;
+        while column < self.a.value_size {
+            let columns = width.min(self.a.value_size - column);
+            // SAFETY: the caller has checked V and Y; the scratch holds a block of a panel.
+            unsafe {
+                let b = self.v.add(first * self.v_row + column);
+                let panel = scratch.panel.as_mut_ptr();
+                pack_panel(s, b, self.v_row, Trans::No, keys, columns, panel);
+                let step = Step {
+                    k: keys,
+                    a: scratch.scores.as_ptr(),
+                    a_stride: A_STRIDE,
+                    b: panel,
+                    b_stride: width,
+                    c: self.y.add(column),
+                    c_stride: self.y_row,
+                    columns,
+                    accumulate: first > 0,
+                    finish: None,
+                };
+                block(s, &step, self.rows);
+            }
+            column += columns;
+        }
+    }
+
+    /// As [`Task::scores`], key by key from memory.
+    #[inline(always)]
+    fn few_scores<S: Simd>(&self, s: S, first: usize, keys: usize, scratch: &mut Scratch<'_>) {
+        for r in 0..self.rows {
+            for i in 0..keys {
+                // SAFETY: the caller has checked Q and K.
+                let dot = unsafe {
+                    let q = self.q.add(r * self.q_row);
+                    dot(s, q, self.k.add((first + i) * self.k_row), self.a.head_size)
+                };
+                scratch.scores[r * A_STRIDE + i] = dot * self.a.scale;
+            }
+        }
+    }
+
+    /// As [`Task::values`], key by key from memory.
+    #[inline(always)]
+    fn few_values<S: Simd>(&self, s: S, first: usize, keys: usize, scratch: &Scratch<'_>) {
+        let n = self.a.value_size;
+        for r in 0..self.rows {
+            let weights = &scratch.scores[r * A_STRIDE..r * A_STRIDE + keys];
+            let mut c = 0;
+            while c < n {
+                let m = s.tail(n - c);
+                // SAFETY: the mask limits every access to n values of rows that exist.
+                unsafe {
+                    let y = self.y.add(r * self.y_row + c);
+                    let v = self.v.add(first * self.v_row + c);
+                    let mut sum = s.load_tail(y, m);
+                    for (i, &weight) in weights.iter().enumerate() {
+                        let v = s.load_tail(v.add(i * self.v_row), m);
+                        sum = s.fma(s.splat(weight), v, sum);
+                    }
+                    s.store_tail(y, m, sum);
+                }
+                c += S::LANES;
+            }
+        }
+    }
+}
+
+/// # Safety
+/// `a` and `b` are valid for `n` values.
+#[inline(always)]
+unsafe fn dot<S: Simd>(s: S, a: *const f32, b: *const f32, n: usize) -> f32 {
+    let mut sums = [s.splat(0.0); 2];
+    let mut i = 0;
+    // SAFETY: every access is below n.
+    unsafe {
+        while i + 2 * S::LANES <= n {
+            for (u, sum) in sums.iter_mut().enumerate() {
+                let at = i + u * S::LANES;
+                *sum = s.fma(s.load(a.add(at)), s.load(b.add(at)), *sum);
+            }
+            i += 2 * S::LANES;
+        }
+        while i < n {
+            let m = s.tail(n - i);
+            sums[0] = s.fma(s.load_tail(a.add(i), m), s.load_tail(b.add(i), m), sums[0]);
+            i += S::LANES;
+        }
+    }
+    s.reduce_add(s.add(sums[0], sums[1]))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::gemm::test_values as values;
+    use crate::{Isa, ThreadPool};
+    use proptest::prelude::*;
+
+    fn reference(
+        a: &Attention,
+        q: &Heads<'_>,
+        k: &Heads<'_>,
+        v: &Heads<'_>,
+        mask: Option<Mask<'_>>,
+    ) -> Vec<f64> {
+        let at = |h: &Heads<'_>, b: usize, head: usize, row: usize, i: usize| {
+            let s = h.strides;
+            f64::from(h.data[b * s.batch + head * s.head + row * s.row + i])
+        };
+        let mut y = Vec::new();
+        for b in 0..a.batch {
+            for head in 0..a.heads {
+                let kv = head * a.kv_heads / a.heads;
+                for row in 0..a.queries {
+                    let seen = match a.sight {
+                        Sight::All => a.keys,
+                        Sight::Causal => (row + 1 + a.keys).saturating_sub(a.queries),
+                    };
+                    let scores: Vec<f64> = (0..seen)
+                        .map(|key| {
+                            let dot: f64 = (0..a.head_size)
+                                .map(|i| at(q, b, head, row, i) * at(k, b, kv, key, i))
+                                .sum();
+                            let m = mask.map_or(0.0, |m| {
+                                let s = m.strides;
+                                let at = b * s.batch + head * s.head + row * s.row + key;
+                                f64::from(m.data[at])
+                            });
+                            dot * f64::from(a.scale) + m
+                        })
+                        .collect();
+                    let top = scores.iter().fold(f64::NEG_INFINITY, |m, &x| m.max(x));
+                    let top = if top == f64::NEG_INFINITY { 0.0 } else { top };
+                    let e: Vec<f64> = scores.iter().map(|x| (x - top).exp()).collect();
+                    let total: f64 = e.iter().sum();
+                    for i in 0..a.value_size {
+                        let sum: f64 = (0..seen).map(|key| e[key] * at(v, b, kv, key, i)).sum();
+                        y.push(if total == 0.0 { 0.0 } else { sum / total });
+                    }
+                }
+            }
+        }
+        y
+    }
+
+    fn check(a: &Attention, rows_first: bool, masked: bool) {
+        let pool = ThreadPool::new(2);
+        let strides = |heads, rows, size| {
+            if rows_first {
+                HeadStrides::rows_first(heads, rows, size)
+            } else {
+                HeadStrides::heads_first(heads, rows, size)
+            }
+        };
+        let make = |heads: usize, rows: usize, size: usize, seed: u32| {
+            (values(a.batch * heads * rows * size, seed), strides(heads, rows, size))
+        };
+        let q = make(a.heads, a.queries, a.head_size, 1);
+        let k = make(a.kv_heads, a.keys, a.head_size, 2);
+        let v = make(a.kv_heads, a.keys, a.value_size, 3);
+        let heads = [&q, &k, &v].map(|(data, strides)| Heads { data, strides: *strides });
+        let mut m = values(a.batch * a.keys, 4);
+        for x in m.iter_mut().step_by(5) {
+            *x = f32::NEG_INFINITY;
+        }
+        let mask = masked
+            .then_some(Mask { data: &m, strides: HeadStrides { batch: a.keys, head: 0, row: 0 } });
+        let want = reference(a, &heads[0], &heads[1], &heads[2], mask);
+        let out = HeadStrides::rows_first(a.heads, a.queries, a.value_size);
+        for isa in Isa::available() {
+            let mut y = vec![f32::NAN; want.len()];
+            attention(Exec { pool: &pool, isa }, a, heads, mask, &mut y, out);
+            let mut want = want.iter();
+            for b in 0..a.batch {
+                for head in 0..a.heads {
+                    for row in 0..a.queries {
+                        for i in 0..a.value_size {
+                            let at = b * out.batch + head * out.head + row * out.row + i;
+                            let (got, want) = (f64::from(y[at]), *want.next().unwrap());
+                            let what = isa.name();
+                            assert!((got - want).abs() < 3e-6, "{what} {a:?} {got} {want}");
+                        }
+                    }
+                }
+            }
+        }
+    }
+
+    fn shape(queries: usize, keys: usize, head_size: usize) -> Attention {
+        Attention {
+            batch: 1,
+            heads: 2,
+            kv_heads: 2,
+            queries,
+            keys,
+            head_size,
+            value_size: head_size,
+            scale: 1.0 / (head_size as f32).sqrt(),
+            sight: Sight::All,
+        }
+    }
+
+    #[test]
+    fn the_shapes_of_language_models_equal_the_reference() {
+        check(&shape(128, 128, 64), true, true);
+        check(&shape(12, 12, 32), true, true);
+        check(&shape(150, 600, 40), false, true);
+        check(&shape(1, 700, 64), false, false);
+        check(&Attention { heads: 4, sight: Sight::Causal, ..shape(300, 300, 32) }, false, false);
+        check(&Attention { heads: 4, sight: Sight::Causal, ..shape(7, 300, 300) }, true, false);
+        // The first queries see no key at all.
+        check(&Attention { sight: Sight::Causal, ..shape(20, 10, 16) }, true, false);
+    }
+
+    #[test]
+    fn a_row_that_sees_only_masked_keys_is_zero() {
+        let pool = ThreadPool::new(1);
+        let a = shape(2, 3, 4);
+        let data = values(24, 1);
+        let strides = HeadStrides::heads_first(2, 3, 4);
+        let x = Heads { data: &data, strides };
+        let q = Heads { data: &data, strides: HeadStrides::heads_first(2, 2, 4) };
+        let all = [f32::NEG_INFINITY; 3];
+        let mask = Mask { data: &all, strides: HeadStrides { batch: 0, head: 0, row: 0 } };
+        let mut y = [f32::NAN; 16];
+        attention(Exec::new(&pool), &a, [q, x, x], Some(mask), &mut y, q.strides);
+        assert_eq!(y, [0.0; 16]);
+    }
+
+    #[test]
+    #[should_panic(expected = "rows of Y overlap")]
+    fn overlapping_results_are_refused() {
+        let pool = ThreadPool::new(1);
+        let data = values(64, 1);
+        let strides = HeadStrides::heads_first(2, 3, 4);
+        let x = Heads { data: &data, strides };
+        let mut y = [0.0; 64];
+        let bad = HeadStrides { batch: 24, head: 4, row: 4 };
+        attention(Exec::new(&pool), &shape(3, 3, 4), [x; 3], None, &mut y, bad);
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(24))]
+        #[test]
+        fn any_attention_equals_the_reference(
+            batch in 1usize..3, kv_heads in 1usize..3, shared in 1usize..3,
+            queries in 1usize..40, keys in 1usize..300,
+            head_size in 1usize..70, value_size in 1usize..70,
+            causal in proptest::bool::ANY, rows_first in proptest::bool::ANY,
+            masked in proptest::bool::ANY,
+        ) {
+            let sight = if causal { Sight::Causal } else { Sight::All };
+            let heads = kv_heads * shared;
+            let scale = 0.5;
+            check(
+                &Attention {
+                    batch, heads, kv_heads, queries, keys, head_size, value_size, scale, sight,
+                },
+                rows_first,
+                masked,
+            );
+        }
+    }
+}

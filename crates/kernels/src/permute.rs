@@ -1,0 +1,220 @@
+//! Copies with reordered axes: transposes and general permutations.
+
+use crate::Exec;
+use crate::isa::{Kernel, Simd};
+use crate::memory::Shared;
+
+/// Transposes `batch` matrices of `rows` x `columns`: `y[b, c, r] = x[b, r, c]`. NCHW to NHWC is
+/// rows = C, columns = H W; the way back is rows = H W, columns = C.
+///
+/// # Panics
+/// When `x` or `y` has another length than the matrices.
+pub fn transpose(
+    exec: Exec<'_>,
+    x: &[f32],
+    batch: usize,
+    rows: usize,
+    columns: usize,
+    y: &mut [f32],
+) {
+    let len = batch.checked_mul(rows).and_then(|n| n.checked_mul(columns));
+    assert!(
+        len == Some(x.len()) && len == Some(y.len()),
+        "transpose: {} into {} for {batch} x {rows} x {columns}",
+        x.len(),
+        y.len()
+    );
+    if x.is_empty() {
+        return;
+    }
+    let y = Shared::new(y);
+    // Strips of columns, so that even one matrix is shared.
+    const STRIP: usize = 64;
+    let strips = columns.div_ceil(STRIP);
+    let work = rows * STRIP.min(columns);
+    exec.pool.run_ranges(batch * strips, 32_768usize.div_ceil(work), |range| {
+        for task in range {
+            let (matrix, first) = (task / strips, task % strips * STRIP);
+            let end = columns.min(first + STRIP);
+            let x = &x[matrix * rows * columns..(matrix + 1) * rows * columns];
+            let y = y.at(matrix * rows * columns).ptr();
+            exec.isa.run(Strip { x, rows, columns, first, end, y });
+        }
+    });
+}
+
+/// Columns `first..end` of one matrix.
+struct Strip<'a> {
+    x: &'a [f32],
+    rows: usize,
+    columns: usize,
+    first: usize,
+    end: usize,
+    y: *mut f32,
+}
+
+impl Kernel for Strip<'_> {
+    type Output = ();
+    #[inline(always)]
+    fn run<S: Simd>(self, s: S) {
+        let Self { x, rows, columns, first, end, y } = self;
+        let x = x.as_ptr();
+        let mut r = 0;
+        while r < rows {
+            let whole_rows = r + S::LANES <= rows;
+            let mut c = first;
+            while c < end {
+                if whole_rows && c + S::LANES <= end {
+                    // SAFETY: a whole block inside both matrices.
+                    unsafe {
+                        let from = x.add(r * columns + c);
+                        s.transpose_block(from, columns, y.add(c * rows + r), rows);
+                    }
+                } else {
+                    for r in r..rows.min(r + S::LANES) {
+                        for c in c..end.min(c + S::LANES) {
+                            // SAFETY: r and c are inside both matrices.
+                            unsafe { *y.add(c * rows + r) = *x.add(r * columns + c) };
+                        }
+                    }
+                }
+                c += S::LANES;
+            }
+            r += S::LANES;
+        }
+    }
+}
+
+/// Most dimensions of [`permute`].
+pub const MAX_RANK: usize = 16;
+
+/// `y` = `x` with its axes reordered: axis `i` of `y` is axis `order[i]` of `x`. `T` is any plain
+/// type; pass bytes of other sizes as `u8`, `u16`, `u32` or `u64`.
+///
+/// # Panics
+/// When `order` is not a permutation of the axes of `shape`, there are more than [`MAX_RANK`], or
+/// `x` or `y` has another length than `shape` says.
+pub fn permute<T: Copy + Send + Sync>(
+    exec: Exec<'_>,
+    x: &[T],
+    shape: &[usize],
+    order: &[usize],
+    y: &mut [T],
+) {
+    check_permutation(shape, order, x.len(), y.len());
+    if x.is_empty() {
+        return;
+    }
+    // Axes of y from the last to the first, as (size, stride in x); neighbours that stay
+    // neighbours are one.
+    let mut stride_in_x = [1usize; MAX_RANK];
+    for i in (0..shape.len().saturating_sub(1)).rev() {
+        stride_in_x[i] = stride_in_x[i + 1] * shape[i + 1];
+    }
+    let mut axes: Vec<(usize, usize)> = Vec::with_capacity(order.len());
+    for &axis in order.iter().rev().filter(|&&axis| shape[axis] != 1) {
+        let (size, stride) = (shape[axis], stride_in_x[axis]);
+        match axes.last_mut() {
+            Some(last) if last.0 * last.1 == stride => last.0 *= size,
+            _ => axes.push((size, stride)),
+        }
+    }
+    let y = Shared::new(y);
+    let run = axes.first().copied().unwrap_or((1, 1));
+    let outer = &axes[axes.len().min(1)..];
+    let runs = x.len() / run.0;
+    exec.pool.run_ranges(runs, 16_384usize.div_ceil(run.0), |range| {
+        let mut place = [0usize; MAX_RANK];
+        let mut from = 0;
+        let mut rest = range.start;
+        for (at, &(size, stride)) in place.iter_mut().zip(outer) {
+            *at = rest % size;
+            rest /= size;
+            from += *at * stride;
+        }
+        for index in range {
+            // SAFETY: ranges are disjoint, so runs are.
+            let y = unsafe { y.range(index * run.0..(index + 1) * run.0) };
+            if run.1 == 1 {
+                y.copy_from_slice(&x[from..from + run.0]);
+            } else {
+                for (i, y) in y.iter_mut().enumerate() {
+                    *y = x[from + i * run.1];
+                }
+            }
+            for (at, &(size, stride)) in place.iter_mut().zip(outer) {
+                *at += 1;
+                from += stride;
+                if *at < size {
+                    break;
+                }
+                from -= size * stride;
+                *at = 0;
+            }
+        }
+    });
+}
+
+#[track_caller]
+fn check_permutation(shape: &[usize], order: &[usize], x: usize, y: usize) {
+    let rank = shape.len();
+    assert!(rank <= MAX_RANK, "permute: {rank} axes");
+    let mut seen = [false; MAX_RANK];
+    let once = order.iter().all(|&axis| axis < rank && !std::mem::replace(&mut seen[axis], true));
+    assert!(once && order.len() == rank, "permute: {order:?} of {rank} axes");
+    let len = shape.iter().try_fold(1usize, |n, &s| n.checked_mul(s));
+    assert!(len == Some(x) && len == Some(y), "permute: {x} into {y} for {shape:?}");
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Isa, ThreadPool};
+    use proptest::prelude::*;
+
+    #[test]
+    fn a_transpose_moves_every_element() {
+        let pool = ThreadPool::new(2);
+        for isa in Isa::available() {
+            let exec = Exec { pool: &pool, isa };
+            for (b, r, c) in [(1, 1, 1), (2, 3, 5), (1, 16, 16), (1, 33, 130), (3, 64, 49)] {
+                let x: Vec<f32> = (0..b * r * c).map(|v| v as f32).collect();
+                let mut y = vec![-1.0; x.len()];
+                transpose(exec, &x, b, r, c, &mut y);
+                for i in 0..x.len() {
+                    let (m, row, column) = (i / (r * c), i / c % r, i % c);
+                    assert_eq!(y[m * r * c + column * r + row], x[i], "{}", isa.name());
+                }
+            }
+        }
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(60))]
+        #[test]
+        fn a_permutation_moves_every_element(
+            shape in proptest::collection::vec(1usize..6, 0..6),
+            seed in 0usize..1000,
+        ) {
+            let pool = ThreadPool::new(2);
+            let mut order: Vec<usize> = (0..shape.len()).collect();
+            for i in (1..order.len()).rev() {
+                order.swap(i, (seed * 7 + i * 31) % (i + 1));
+            }
+            let len: usize = shape.iter().product();
+            let x: Vec<u16> = (0..len).map(|v| v as u16).collect();
+            let mut y = vec![u16::MAX; len];
+            permute(Exec::new(&pool), &x, &shape, &order, &mut y);
+            for (i, &got) in y.iter().enumerate() {
+                let mut rest = i;
+                let mut place = vec![0; shape.len()];
+                for &axis in order.iter().rev() {
+                    place[axis] = rest % shape[axis];
+                    rest /= shape[axis];
+                }
+                let from = place.iter().zip(&shape).fold(0, |at, (&p, &n)| at * n + p);
+                prop_assert_eq!(usize::from(got), from);
+            }
+        }
+    }
+}

@@ -1,0 +1,339 @@
+//! Pooling over channels-last images, vectors over channels.
+
+use crate::Exec;
+use crate::gemm::check_matrix;
+use crate::isa::{Kernel, Simd};
+use crate::memory::Shared;
+
+/// What a window becomes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Pool {
+    /// The greatest value that is not padding; -infinity where there is none.
+    Max,
+    /// The sum over the number of values that are not padding.
+    Average,
+    /// The sum over the number of taps inside the image or its padding.
+    AverageWithPadding,
+}
+
+/// The constants of a pooling over height and width.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PoolParams {
+    /// What a window becomes.
+    pub pool: Pool,
+    /// Size of the window.
+    pub kernel: [usize; 2],
+    /// Step of the window.
+    pub stride: [usize; 2],
+    /// Distance between the taps of the window.
+    pub dilation: [usize; 2],
+    /// Padding before the image.
+    pub pads_begin: [usize; 2],
+    /// Padding after the image.
+    pub pads_end: [usize; 2],
+    /// Whether the last window may reach beyond the padding.
+    pub rounding: Rounding,
+}
+
+/// How the number of windows is rounded.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Rounding {
+    /// Only whole windows.
+    Floor,
+    /// A last window may be cut off, as long as it starts inside the image or the padding before.
+    Ceil,
+}
+
+impl PoolParams {
+    /// The size of the result for an image of `size`; 0 where the window does not fit.
+    #[must_use]
+    pub fn output_size(&self, size: [usize; 2]) -> [usize; 2] {
+        std::array::from_fn(|d| {
+            let window = self.dilation[d] * (self.kernel[d].max(1) - 1) + 1;
+            let padded = size[d] + self.pads_begin[d] + self.pads_end[d];
+            let stride = self.stride[d].max(1);
+            let Some(room) = padded.checked_sub(window) else { return 0 };
+            match self.rounding {
+                Rounding::Floor => room / stride + 1,
+                Rounding::Ceil => {
+                    let n = room.div_ceil(stride) + 1;
+                    if (n - 1) * stride >= size[d] + self.pads_begin[d] { n - 1 } else { n }
+                }
+            }
+        })
+    }
+}
+
+/// Pools every channel of `[batch, height, width, channels]` into `[batch, …output_size, channels]`.
+///
+/// # Panics
+/// When a slice is shorter than its shape says, or a size of the window is 0.
+pub fn pool(
+    exec: Exec<'_>,
+    p: &PoolParams,
+    x: &[f32],
+    batch: usize,
+    size: [usize; 2],
+    channels: usize,
+    y: &mut [f32],
+) {
+    let positive = |x: &[usize; 2]| x.iter().all(|&x| x > 0);
+    assert!(positive(&p.kernel) && positive(&p.stride) && positive(&p.dilation), "pool: {p:?}");
+    let out = p.output_size(size);
+    let in_pixels = batch.saturating_mul(size[0]).saturating_mul(size[1]);
+    let rows = batch.saturating_mul(out[0]);
+    check_matrix("image", x.len(), in_pixels, channels, channels);
+    check_matrix("result", y.len(), rows.saturating_mul(out[1]), channels, channels);
+    if rows * out[1] * channels == 0 {
+        return;
+    }
+    let y = Shared::new(y);
+    let work = out[1] * channels * p.kernel[0] * p.kernel[1];
+    exec.pool.run_ranges(rows, 65_536usize.div_ceil(work), |range| {
+        for row in range {
+            for column in 0..out[1] {
+                let start = (row * out[1] + column) * channels;
+                let window = WindowOf {
+                    x: &x[row / out[0] * size[0] * size[1] * channels..],
+                    width: size[1],
+                    channels,
+                    rows: taps(p, 0, size[0], row % out[0]),
+                    columns: taps(p, 1, size[1], column),
+                    pool: p.pool,
+                    // SAFETY: ranges are disjoint, so pixels are.
+                    y: unsafe { y.range(start..start + channels) },
+                };
+                exec.isa.run(window);
+            }
+        }
+    });
+}
+
+/// The taps of a window along one dimension.
+#[derive(Clone, Copy)]
+struct Taps {
+    /// Image coordinate of the first tap inside the image.
+    first: usize,
+    step: usize,
+    /// Taps inside the image.
+    count: usize,
+    /// Taps inside the image or its padding.
+    padded: usize,
+}
+
+fn taps(p: &PoolParams, d: usize, size: usize, o: usize) -> Taps {
+    let (start, step, pad) = (o * p.stride[d], p.dilation[d], p.pads_begin[d]);
+    // Number of taps below a limit, counted from the start of the padding.
+    let below = |limit: usize| limit.saturating_sub(start).div_ceil(step).min(p.kernel[d]);
+    let skipped = below(pad);
+    Taps {
+        first: (start + skipped * step).saturating_sub(pad),
+        step,
+        count: below(pad + size) - skipped,
+        padded: below(pad + size + p.pads_end[d]),
+    }
+}
+
+struct WindowOf<'a> {
+    x: &'a [f32],
+    width: usize,
+    channels: usize,
+    rows: Taps,
+    columns: Taps,
+    pool: Pool,
+    y: &'a mut [f32],
+}
+
+impl Kernel for WindowOf<'_> {
+    type Output = ();
+    #[inline(always)]
+    fn run<S: Simd>(self, s: S) {
+        let (rows, columns, n) = (self.rows, self.columns, self.channels);
+        let is_max = self.pool == Pool::Max;
+        let start = s.splat(if is_max { f32::NEG_INFINITY } else { 0.0 });
+        let count = match self.pool {
+            Pool::AverageWithPadding => rows.padded * columns.padded,
+            _ => rows.count * columns.count,
+        };
+        let factor = s.splat(if is_max { 1.0 } else { 1.0 / count as f32 });
+        let mut c = 0;
+        while c < n {
+            let m = s.tail(n - c);
+            let mut value = start;
+            for r in 0..rows.count {
+                let row = (rows.first + r * rows.step) * self.width;
+                for t in 0..columns.count {
+                    let at = (row + columns.first + t * columns.step) * n + c;
+                    // SAFETY: the taps are inside the image, and the mask inside its channels.
+                    let x = unsafe { s.load_tail(self.x.as_ptr().add(at), m) };
+                    value = if is_max { s.max(value, x) } else { s.add(value, x) };
+                }
+            }
+            // SAFETY: the mask chooses channels that exist.
+            unsafe { s.store_tail(self.y.as_mut_ptr().add(c), m, s.mul(value, factor)) };
+            c += S::LANES;
+        }
+    }
+}
+
+/// The mean over all pixels of every channel: `[batch, pixels, channels]` into
+/// `[batch, channels]`.
+///
+/// # Panics
+/// When a slice is shorter than its shape says.
+pub fn global_average(
+    exec: Exec<'_>,
+    x: &[f32],
+    batch: usize,
+    pixels: usize,
+    channels: usize,
+    y: &mut [f32],
+) {
+    check_matrix("image", x.len(), batch.saturating_mul(pixels), channels, channels);
+    check_matrix("result", y.len(), batch, channels, channels);
+    if batch * channels == 0 {
+        return;
+    }
+    let y = Shared::new(y);
+    // Blocks of channels: whole cache lines for every vector width.
+    let blocks = channels.div_ceil(64);
+    exec.pool.run_ranges(batch * blocks, 131_072usize.div_ceil(64 * pixels.max(1)), |range| {
+        for task in range {
+            let (image, first) = (task / blocks, task % blocks * 64);
+            let last = channels.min(first + 64);
+            let mean = MeanOf {
+                x: &x[(image * pixels * channels).min(x.len())..],
+                pixels,
+                channels,
+                first,
+                // SAFETY: tasks write disjoint channels.
+                y: unsafe { y.range(image * channels + first..image * channels + last) },
+            };
+            exec.isa.run(mean);
+        }
+    });
+}
+
+struct MeanOf<'a> {
+    x: &'a [f32],
+    pixels: usize,
+    channels: usize,
+    first: usize,
+    y: &'a mut [f32],
+}
+
+impl Kernel for MeanOf<'_> {
+    type Output = ();
+    #[inline(always)]
+    fn run<S: Simd>(self, s: S) {
+        let factor = s.splat(1.0 / self.pixels as f32);
+        let n = self.y.len();
+        let mut c = 0;
+        while c < n {
+            let m = s.tail(n - c);
+            // Two sums, so that one addition need not wait for the other.
+            let mut sums = [s.splat(0.0); 2];
+            for pixel in 0..self.pixels {
+                let at = pixel * self.channels + self.first + c;
+                // SAFETY: the mask chooses channels of this pixel.
+                let x = unsafe { s.load_tail(self.x.as_ptr().add(at), m) };
+                sums[pixel % 2] = s.add(sums[pixel % 2], x);
+            }
+            let mean = s.mul(s.add(sums[0], sums[1]), factor);
+            // SAFETY: the mask chooses channels that exist.
+            unsafe { s.store_tail(self.y.as_mut_ptr().add(c), m, mean) };
+            c += S::LANES;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::gemm::test_values as values;
+    use crate::{Isa, ThreadPool};
+    use proptest::prelude::*;
+
+    fn check(p: &PoolParams, batch: usize, size: [usize; 2], channels: usize) {
+        let pool_threads = ThreadPool::new(2);
+        let x = values(batch * size[0] * size[1] * channels, 1);
+        let out = p.output_size(size);
+        for isa in Isa::available() {
+            let mut y = vec![f32::NAN; batch * out[0] * out[1] * channels];
+            pool(Exec { pool: &pool_threads, isa }, p, &x, batch, size, channels, &mut y);
+            for (i, &got) in y.iter().enumerate() {
+                let (pixel, c) = (i / channels, i % channels);
+                let (b, h, w) =
+                    (pixel / (out[0] * out[1]), pixel / out[1] % out[0], pixel % out[1]);
+                let (mut top, mut sum, mut inside, mut padded) = (f64::NEG_INFINITY, 0.0, 0, 0);
+                for kh in 0..p.kernel[0] {
+                    for kw in 0..p.kernel[1] {
+                        let ih = h * p.stride[0] + kh * p.dilation[0];
+                        let iw = w * p.stride[1] + kw * p.dilation[1];
+                        if ih >= size[0] + p.pads_begin[0] + p.pads_end[0]
+                            || iw >= size[1] + p.pads_begin[1] + p.pads_end[1]
+                        {
+                            continue;
+                        }
+                        padded += 1;
+                        let ih = ih.wrapping_sub(p.pads_begin[0]);
+                        let iw = iw.wrapping_sub(p.pads_begin[1]);
+                        if ih < size[0] && iw < size[1] {
+                            let v = x[((b * size[0] + ih) * size[1] + iw) * channels + c];
+                            top = top.max(f64::from(v));
+                            sum += f64::from(v);
+                            inside += 1;
+                        }
+                    }
+                }
+                let want = match p.pool {
+                    Pool::Max => top,
+                    Pool::Average => sum / f64::from(inside),
+                    Pool::AverageWithPadding => sum / f64::from(padded),
+                };
+                let got = f64::from(got);
+                let equal = got == want || got.is_nan() && want.is_nan();
+                assert!(equal || (got - want).abs() < 1e-6, "{} {p:?} {got} {want}", isa.name());
+            }
+        }
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(60))]
+        #[test]
+        fn any_pooling_equals_the_reference(
+            pool in prop_oneof![Just(Pool::Max), Just(Pool::Average), Just(Pool::AverageWithPadding)],
+            rounding in prop_oneof![Just(Rounding::Floor), Just(Rounding::Ceil)],
+            kernel in proptest::array::uniform2(1usize..4),
+            stride in proptest::array::uniform2(1usize..4),
+            dilation in proptest::array::uniform2(1usize..3),
+            pads_begin in proptest::array::uniform2(0usize..3),
+            pads_end in proptest::array::uniform2(0usize..3),
+            size in proptest::array::uniform2(1usize..9),
+            channels in 1usize..40, batch in 1usize..3,
+        ) {
+            let p = PoolParams { pool, kernel, stride, dilation, pads_begin, pads_end, rounding };
+            check(&p, batch, size, channels);
+        }
+    }
+
+    #[test]
+    fn global_average_equals_the_reference() {
+        let threads = ThreadPool::new(2);
+        for isa in Isa::available() {
+            for (batch, pixels, channels) in [(1, 49, 130), (2, 1, 3), (3, 7, 64)] {
+                let x = values(batch * pixels * channels, 1);
+                let mut y = vec![f32::NAN; batch * channels];
+                global_average(Exec { pool: &threads, isa }, &x, batch, pixels, channels, &mut y);
+                for (i, &got) in y.iter().enumerate() {
+                    let (b, c) = (i / channels, i % channels);
+                    let want = (0..pixels)
+                        .map(|p| f64::from(x[(b * pixels + p) * channels + c]))
+                        .sum::<f64>()
+                        / pixels as f64;
+                    assert!((f64::from(got) - want).abs() < 1e-6);
+                }
+            }
+        }
+    }
+}
