@@ -1,3 +1,7 @@
-//! The Galatea program.
+//! The Galatea program; see [`galatea::cli`].
 
-fn main() {}
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    galatea::cli::main(std::env::args().collect())
+}

@@ -1,0 +1,124 @@
+//! What every door needs: the core, the limits and the state of the process.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use galatea_serving::Core;
+use tokio::sync::{Notify, watch};
+
+/// Limits on what clients may send.
+#[derive(Debug, Clone, Copy)]
+pub struct Limits {
+    /// Longest JSON part of a request, and longest tensor in it, in bytes.
+    pub max_input_bytes: usize,
+}
+
+impl Default for Limits {
+    /// Triton's 64 MiB.
+    fn default() -> Self {
+        Self { max_input_bytes: 64 << 20 }
+    }
+}
+
+/// The server behind the doors.
+#[derive(Debug)]
+pub struct App {
+    core: Arc<Core>,
+    limits: Limits,
+    stop: watch::Sender<bool>,
+    requests: AtomicUsize,
+    idle: Notify,
+    host_metrics: bool,
+}
+
+impl App {
+    /// A server that runs. `host_metrics`: its metrics page tells about the machine too.
+    #[must_use]
+    pub fn new(core: Arc<Core>, limits: Limits, host_metrics: bool) -> Self {
+        Self {
+            host_metrics,
+            core,
+            limits,
+            stop: watch::Sender::new(false),
+            requests: AtomicUsize::new(0),
+            idle: Notify::new(),
+        }
+    }
+
+    /// The models.
+    #[must_use]
+    pub fn core(&self) -> &Arc<Core> {
+        &self.core
+    }
+
+    /// Limits on requests.
+    #[must_use]
+    pub fn limits(&self) -> Limits {
+        self.limits
+    }
+
+    /// Whether the metrics page tells about the machine.
+    #[must_use]
+    pub fn host_metrics(&self) -> bool {
+        self.host_metrics
+    }
+
+    /// Makes the doors stop accepting.
+    pub fn stop(&self) {
+        self.stop.send_replace(true);
+    }
+
+    /// Whether [`stop`](Self::stop) was called.
+    #[must_use]
+    pub fn is_stopping(&self) -> bool {
+        *self.stop.borrow()
+    }
+
+    /// Ends when the server stops.
+    pub async fn stopping(&self) {
+        let mut stop = self.stop.subscribe();
+        // The sender lives as long as the borrow of self.
+        stop.wait_for(|stop| *stop).await.ok();
+    }
+
+    /// Counts a request until the guard is dropped.
+    pub fn count_request(self: &Arc<Self>) -> RequestGuard {
+        self.requests.fetch_add(1, Ordering::AcqRel);
+        RequestGuard { app: Arc::clone(self) }
+    }
+
+    /// Requests being answered.
+    #[must_use]
+    pub fn open_requests(&self) -> usize {
+        self.requests.load(Ordering::Acquire)
+    }
+
+    /// Waits until no request is being answered, or until the time is over; says which.
+    pub async fn drained(&self, timeout: Duration) -> bool {
+        let idle = async {
+            loop {
+                let notified = self.idle.notified();
+                if self.open_requests() == 0 {
+                    return;
+                }
+                notified.await;
+            }
+        };
+        tokio::time::timeout(timeout, idle).await.is_ok()
+    }
+}
+
+/// A request that is being answered.
+#[derive(Debug)]
+pub struct RequestGuard {
+    app: Arc<App>,
+}
+
+impl Drop for RequestGuard {
+    fn drop(&mut self) {
+        if self.app.requests.fetch_sub(1, Ordering::AcqRel) == 1 && self.app.is_stopping() {
+            self.app.idle.notify_waiters();
+        }
+    }
+}

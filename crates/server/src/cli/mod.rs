@@ -1,0 +1,81 @@
+//! The command line.
+
+mod serve;
+
+use std::io::Write;
+use std::path::Path;
+use std::process::ExitCode;
+
+/// A command.
+struct Command {
+    name: &'static str,
+    sentence: &'static str,
+    run: fn(&[String]) -> Result<ExitCode, String>,
+}
+
+/// The commands in the order of the help.
+const COMMANDS: &[Command] = &[
+    Command {
+        name: "serve",
+        sentence: "serve a model repository over HTTP and gRPC",
+        run: serve::serve,
+    },
+    Command { name: "version", sentence: "print the version", run: version },
+    Command { name: "help", sentence: "print this list", run: help },
+];
+
+/// Runs the program with its arguments, the name first. A name of `tritonserver` serves, as Triton's program does.
+#[must_use]
+pub fn main(arguments: Vec<String>) -> ExitCode {
+    let program = arguments.first().map_or("", String::as_str);
+    let rest = arguments.get(1..).unwrap_or(&[]);
+    let is_triton = Path::new(program).file_stem().is_some_and(|stem| stem == "tritonserver");
+    let result = if is_triton {
+        serve::serve_as_triton(rest)
+    } else {
+        let (name, rest) = match rest.split_first() {
+            Some((name, rest)) => (name.as_str(), rest),
+            None => ("help", rest),
+        };
+        let name = match name {
+            "-h" | "--help" => "help",
+            "-V" | "--version" => "version",
+            name => name,
+        };
+        match COMMANDS.iter().find(|command| command.name == name) {
+            Some(command) => (command.run)(rest),
+            None => Err(format!("unknown command '{name}'; 'galatea help' lists the commands")),
+        }
+    };
+    result.unwrap_or_else(|error| {
+        complain(&format!("Error: {error}"));
+        ExitCode::FAILURE
+    })
+}
+
+/// Prints for the user. A closed standard output is not an error of the program.
+pub(crate) fn say(text: &str) {
+    let mut out = std::io::stdout().lock();
+    out.write_all(text.as_bytes()).and_then(|()| out.write_all(b"\n")).ok();
+    out.flush().ok();
+}
+
+/// Prints a complaint for the user.
+pub(crate) fn complain(text: &str) {
+    let mut out = std::io::stderr().lock();
+    out.write_all(text.as_bytes()).and_then(|()| out.write_all(b"\n")).ok();
+}
+
+fn version(_: &[String]) -> Result<ExitCode, String> {
+    say(concat!("galatea ", env!("CARGO_PKG_VERSION")));
+    Ok(ExitCode::SUCCESS)
+}
+
+fn help(_: &[String]) -> Result<ExitCode, String> {
+    say("Usage: galatea COMMAND …\n\nCommands:");
+    for command in COMMANDS {
+        say(&format!("  {:<12}{}", command.name, command.sentence));
+    }
+    say("\n'galatea serve --help' lists the flags of the server.");
+    Ok(ExitCode::SUCCESS)
+}

@@ -1,0 +1,159 @@
+//! `galatea serve`, and the program name `tritonserver`.
+
+use std::collections::BTreeMap;
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::time::Duration;
+
+use galatea_serving::{ControlMode, Core, CoreOptions};
+
+use super::say;
+use crate::flags::{self, Flags, Parsed};
+use crate::logging;
+use crate::models;
+use crate::server::Server;
+
+/// Serves on the loopback.
+pub(super) fn serve(arguments: &[String]) -> Result<ExitCode, String> {
+    run(arguments, false)
+}
+
+/// Serves on every address, as Triton does.
+pub(super) fn serve_as_triton(arguments: &[String]) -> Result<ExitCode, String> {
+    run(arguments, true)
+}
+
+fn run(arguments: &[String], bind_all: bool) -> Result<ExitCode, String> {
+    let flags = match Flags::parse(arguments, bind_all)? {
+        Parsed::Serve(flags) => flags,
+        Parsed::Help => {
+            say(&format!("Usage: galatea serve --model-repository=DIR …\n{}", flags::help()));
+            return Ok(ExitCode::SUCCESS);
+        }
+    };
+    logging::start(&flags).map_err(|error| {
+        format!("cannot open the log file '{}': {error}", flags.text("log-file"))
+    })?;
+    for (name, why) in flags.without_effect() {
+        tracing::warn!("--{name} has no effect: {why}");
+    }
+    let core = start_core(&flags)?;
+    runtime(&flags)?.block_on(async {
+        let server = match Server::start(Arc::clone(&core), &flags) {
+            Ok(server) => server,
+            Err(error) => {
+                tracing::error!("{error}");
+                core.shutdown(Duration::ZERO);
+                return Ok(ExitCode::FAILURE);
+            }
+        };
+        interrupted().await?;
+        Ok(stop(server, Duration::from_secs(flags.number("exit-timeout-secs"))).await)
+    })
+}
+
+/// Loads the models and says how that went.
+///
+/// # Errors
+/// When the repositories cannot be read, or a model cannot be loaded and the flags say to end then.
+pub(super) fn start_core(flags: &Flags) -> Result<Arc<Core>, String> {
+    let options = core_options(flags)?;
+    if options.repositories.is_empty() {
+        return Err("--model-repository must be specified".to_owned());
+    }
+    let core = Core::start(options, models::backends()).map_err(|error| {
+        tracing::error!("creating server: {}", error.nested());
+        format!("creating server: {}", error.nested())
+    })?;
+    tracing::info!("{}", models::summary(&core));
+    Ok(core)
+}
+
+/// A runtime with as many threads as the machine and the flags have.
+pub(super) fn runtime(flags: &Flags) -> Result<tokio::runtime::Runtime, String> {
+    let cores = std::thread::available_parallelism().map_or(2, usize::from);
+    let bound = usize::try_from(flags.number("http-thread-count")).unwrap_or(cores).max(1);
+    tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(cores.min(bound))
+        .thread_name("galatea-door")
+        .enable_all()
+        .build()
+        .map_err(|error| format!("cannot start the threads of the doors: {error}"))
+}
+
+/// Closes the doors and says how it went.
+pub(super) async fn stop(server: Server, timeout: Duration) -> ExitCode {
+    tracing::info!("Waiting for in-flight requests to complete.");
+    let report = server.stop(timeout).await;
+    if report.complete {
+        tracing::info!(
+            "Timeout {}: Found 0 live models and 0 in-flight non-inference requests",
+            timeout.as_secs()
+        );
+        ExitCode::SUCCESS
+    } else {
+        tracing::error!(
+            "Exit timeout expired. Exiting immediately. {} requests are unanswered",
+            report.unanswered
+        );
+        ExitCode::FAILURE
+    }
+}
+
+/// Waits for the signal to stop.
+pub(super) async fn interrupted() -> Result<(), String> {
+    let failed = |error| format!("cannot wait for signals: {error}");
+    #[cfg(unix)]
+    {
+        use tokio::signal::unix::{SignalKind, signal};
+        let mut terminate = signal(SignalKind::terminate()).map_err(failed)?;
+        let mut interrupt = signal(SignalKind::interrupt()).map_err(failed)?;
+        tokio::select! {
+            _ = terminate.recv() => tracing::info!("Signal (15) received."),
+            _ = interrupt.recv() => tracing::info!("Signal (2) received."),
+        }
+        Ok(())
+    }
+    #[cfg(not(unix))]
+    tokio::signal::ctrl_c().await.map_err(failed)
+}
+
+fn core_options(flags: &Flags) -> Result<CoreOptions, String> {
+    let explicit = flags.text("model-control-mode").eq_ignore_ascii_case("explicit");
+    let count = |name: &str| usize::try_from(flags.number(name)).unwrap_or(usize::MAX);
+    Ok(CoreOptions {
+        repositories: flags.all("model-repository").iter().map(Into::into).collect(),
+        control_mode: if explicit {
+            ControlMode::Explicit { load: flags.all("load-model").to_vec() }
+        } else {
+            ControlMode::None
+        },
+        strict_readiness: flags.bool("strict-readiness"),
+        exit_on_error: flags.bool("exit-on-error"),
+        auto_complete: !flags.bool("disable-auto-complete-config")
+            && !flags.bool("strict-model-config"),
+        model_load_threads: count("model-load-thread-count").max(1),
+        model_load_retries: count("model-load-retry-count"),
+        model_config_name: Some(flags.text("model-config-name").to_owned())
+            .filter(|name| !name.is_empty()),
+        backend_config: backend_config(flags.all("backend-config"))?,
+        server_id: flags.text("id").to_owned(),
+        ..CoreOptions::default()
+    })
+}
+
+/// `backend,key=value`, or `key=value` for all backends.
+fn backend_config(values: &[String]) -> Result<BTreeMap<String, BTreeMap<String, String>>, String> {
+    let mut config = BTreeMap::<String, BTreeMap<String, String>>::new();
+    for text in values {
+        let (backend, setting) = text.split_once(',').unwrap_or(("", text));
+        let (key, value) = setting.split_once('=').ok_or_else(|| {
+            format!(
+                "--backend-config option format is '<backend>,<key>=<value>' or '<key>=<value>'. \
+                 Got {text}"
+            )
+        })?;
+        config.entry(backend.to_owned()).or_default().insert(key.to_owned(), value.to_owned());
+    }
+    Ok(config)
+}

@@ -1,0 +1,213 @@
+//! Every flag of Triton's server, with what it does here.
+
+use std::fmt;
+
+/// What a value must be.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    /// Nothing, or true or false.
+    Switch,
+    /// true or false.
+    Bool,
+    /// A whole number.
+    Number,
+    /// Any text.
+    Text,
+    /// Any text; the flag may be repeated.
+    Texts,
+    /// One of some words.
+    Choice(&'static [&'static str]),
+}
+
+impl fmt::Display for Kind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Switch => f.write_str("nothing"),
+            Self::Bool => f.write_str("true or false"),
+            Self::Number => f.write_str("a whole number"),
+            Self::Text => f.write_str("text"),
+            Self::Texts => f.write_str("text, repeatable"),
+            Self::Choice(names) => f.write_str(&names.join("|")),
+        }
+    }
+}
+
+/// Whether a flag does what it does in Triton.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Support {
+    /// It does.
+    Yes,
+    /// It is accepted and changes nothing, for this reason.
+    Ignored(&'static str),
+    /// Every value but the default is an error, for this reason.
+    Refused(&'static str),
+    /// Only these values work, others are an error for this reason.
+    Only(&'static [&'static str], &'static str),
+}
+
+/// A flag.
+#[derive(Debug, Clone, Copy)]
+pub struct Flag {
+    /// Heading in the help.
+    pub group: &'static str,
+    /// Name without the dashes.
+    pub name: &'static str,
+    /// What a value must be.
+    pub kind: Kind,
+    /// Value when it is not given; empty for none.
+    pub default: &'static str,
+    /// What it is for.
+    pub sentence: &'static str,
+    /// Whether it does that.
+    pub support: Support,
+}
+
+use Kind::{Bool, Choice, Number, Switch, Text, Texts};
+use Support::{Ignored, Only, Refused, Yes};
+
+const NO_CUDA: Support = Ignored("there is no CUDA device to configure");
+const NO_PLUGINS: Support = Ignored("backends are built in");
+const NO_TLS: Support = Refused("TLS is not built yet; put a proxy in front");
+const NO_TRACE: Support = Refused("request traces are not built yet");
+const NO_RESTRICTION: Support = Refused("restricted endpoints are not built yet");
+const NO_FORWARDING: Support = Refused("header forwarding is not built yet");
+const NO_CACHE: Support = Refused("the response cache is not built yet");
+const NO_SAGEMAKER: Support = Refused("the SageMaker door is not built");
+const NO_VERTEX: Support = Refused("the Vertex AI door is not built");
+const SHARED_THREADS: Support = Ignored("calls share the threads of the process");
+const H2_PINGS: Support = Ignored("the HTTP/2 library bounds pings by itself");
+
+macro_rules! flags {
+    ($([$group:literal] $($name:literal $kind:expr, $default:literal, $sentence:literal, $support:expr;)*)*) => {
+        &[$($(Flag {
+            group: $group,
+            name: $name,
+            kind: $kind,
+            default: $default,
+            sentence: $sentence,
+            support: $support,
+        }),*),*]
+    };
+}
+
+/// The flags in the order of the help.
+pub const FLAGS: &[Flag] = flags![
+    ["General"]
+    "id" Text, "triton", "Name that the server gives itself in its metadata.", Yes;
+    "exit-timeout-secs" Number, "30", "Longest wait for running inferences at shutdown.", Yes;
+    "exit-on-error" Bool, "true", "End when a model fails to load at the start.", Yes;
+    "strict-readiness" Bool, "true", "Be ready only when every model that should serve does.", Yes;
+    ["Logging"]
+    "log-verbose" Number, "0", "Level of detail; 0 for none.", Yes;
+    "log-info" Bool, "true", "Write information.", Yes;
+    "log-warning" Bool, "true", "Write warnings.", Yes;
+    "log-error" Bool, "true", "Write errors.", Yes;
+    "log-format" Choice(&["default", "ISO8601"]), "default", "Form of the time in a line.", Yes;
+    "log-file" Text, "", "File for the log instead of the standard error.", Yes;
+    ["Model repository"]
+    "model-repository" Texts, "", "Folder of models.", Yes;
+    "model-store" Texts, "", "Another name of --model-repository.", Yes;
+    "model-control-mode" Choice(&["none", "poll", "explicit"]), "none",
+        "Load all models at the start, or the ones named by --load-model.",
+        Only(&["explicit"], "polling the repository is not built yet");
+    "repository-poll-secs" Number, "15", "Seconds between two looks at the repository.",
+        Refused("polling the repository is not built yet");
+    "load-model" Texts, "", "Model to load at the start in explicit mode; * for all.", Yes;
+    "disable-auto-complete-config" Switch, "", "Take configurations as they are written.", Yes;
+    "strict-model-config" Bool, "false", "Old form of --disable-auto-complete-config.", Yes;
+    "model-config-name" Text, "", "Prefer configs/NAME.pbtxt of a model to its config.pbtxt.", Yes;
+    "model-load-thread-count" Number, "4", "Models loaded at the same time.", Yes;
+    "model-load-retry-count" Number, "0", "Further attempts after a failed load.", Yes;
+    "model-namespacing" Bool, "false", "Let repositories have models of the same name.",
+        Refused("namespaces of models are not built yet");
+    ["HTTP"]
+    "allow-http" Bool, "true", "Serve HTTP.", Yes;
+    "http-address" Text, "127.0.0.1", "Address of the HTTP door; tritonserver binds 0.0.0.0.", Yes;
+    "http-port" Number, "8000", "Port of the HTTP door; 0 for any free one.", Yes;
+    "reuse-http-port" Bool, "false", "Let several processes serve the port.", Yes;
+    "http-thread-count" Number, "8", "Upper bound of the threads that serve connections.", Yes;
+    "http-max-input-size" Number, "67108864", "Longest JSON of a request in bytes.", Yes;
+    "http-header-forward-pattern" Text, "", "Headers that become request parameters.", NO_FORWARDING;
+    "http-restricted-api" Texts, "", "Endpoints that need a header.", NO_RESTRICTION;
+    ["gRPC"]
+    "allow-grpc" Bool, "true", "Serve gRPC.", Yes;
+    "grpc-address" Text, "127.0.0.1", "Address of the gRPC door; tritonserver binds 0.0.0.0.", Yes;
+    "grpc-port" Number, "8001", "Port of the gRPC door; 0 for any free one.", Yes;
+    "reuse-grpc-port" Bool, "false", "Let several processes serve the port.", Yes;
+    "grpc-infer-thread-count" Number, "2", "Threads for inference calls.", SHARED_THREADS;
+    "grpc-infer-allocation-pool-size" Number, "8", "Messages kept for reuse.",
+        Ignored("messages are not pooled");
+    "grpc-max-response-pool-size" Number, "2147483647", "Responses kept for reuse.",
+        Ignored("messages are not pooled");
+    "grpc-use-ssl" Bool, "false", "Serve gRPC over TLS.", NO_TLS;
+    "grpc-use-ssl-mutual" Bool, "false", "Ask clients for certificates.", NO_TLS;
+    "grpc-server-cert" Text, "", "Certificate of the server.", NO_TLS;
+    "grpc-server-key" Text, "", "Key of the server.", NO_TLS;
+    "grpc-root-cert" Text, "", "Certificate that signs those of clients.", NO_TLS;
+    "grpc-infer-response-compression-level" Choice(&["none", "low", "medium", "high"]), "none",
+        "Compression of responses.", Refused("compressed gRPC responses are not built yet");
+    "grpc-keepalive-time" Number, "7200000", "Milliseconds of silence before a ping.", Yes;
+    "grpc-keepalive-timeout" Number, "20000", "Milliseconds to wait for the ping's answer.", Yes;
+    "grpc-keepalive-permit-without-calls" Bool, "false", "Ping connections without calls.", H2_PINGS;
+    "grpc-http2-max-pings-without-data" Number, "2", "Pings without data between them.", H2_PINGS;
+    "grpc-http2-min-recv-ping-interval-without-data" Number, "300000",
+        "Least milliseconds between pings of a client.", H2_PINGS;
+    "grpc-http2-max-ping-strikes" Number, "2", "Bad pings before a connection is closed.", H2_PINGS;
+    "grpc-max-connection-age" Number, "", "Milliseconds after which a connection is closed.",
+        Refused("closing old connections is not built yet");
+    "grpc-max-connection-age-grace" Number, "", "Milliseconds that calls then still have.",
+        Refused("closing old connections is not built yet");
+    "grpc-header-forward-pattern" Text, "", "Metadata that become request parameters.", NO_FORWARDING;
+    "grpc-restricted-protocol" Texts, "", "RPCs that need metadata.", NO_RESTRICTION;
+    ["Metrics"]
+    "allow-metrics" Bool, "true", "Serve metrics.", Yes;
+    "allow-gpu-metrics" Bool, "true", "Metrics of GPUs.", NO_CUDA;
+    "allow-cpu-metrics" Bool, "true", "Metrics of the processors and memory.", Yes;
+    "metrics-address" Text, "", "Address of the metrics door; that of HTTP when not given.", Yes;
+    "metrics-port" Number, "8002", "Port of the metrics door; 0 for any free one.", Yes;
+    "metrics-interval-ms" Number, "2000", "Time between two readings of the machine.",
+        Ignored("the machine is read when metrics are asked for");
+    "metrics-config" Texts, "", "Families to add or to leave out.",
+        Only(&["counter_latencies=true", "summary_latencies=false", "histogram_latencies=false"],
+            "only the default families are built");
+    ["Tracing"]
+    "trace-config" Texts, "", "Traces of requests.", NO_TRACE;
+    "trace-file" Text, "", "Old form of --trace-config.", NO_TRACE;
+    "trace-level" Texts, "", "Old form of --trace-config.", Only(&["OFF"], "request traces are not built yet");
+    "trace-rate" Number, "1000", "Old form of --trace-config.", NO_TRACE;
+    "trace-count" Text, "-1", "Old form of --trace-config.", NO_TRACE;
+    "trace-log-frequency" Number, "0", "Old form of --trace-config.", NO_TRACE;
+    ["Backends, cache and rate limiter"]
+    "backend-directory" Text, "", "Folder of backends.", NO_PLUGINS;
+    "backend-config" Texts, "", "BACKEND,KEY=VALUE, or KEY=VALUE for all backends.", Yes;
+    "repoagent-directory" Text, "", "Folder of repository agents.", NO_PLUGINS;
+    "cache-config" Texts, "", "Kind and size of the response cache.", NO_CACHE;
+    "cache-directory" Text, "", "Folder of caches.", NO_PLUGINS;
+    "response-cache-byte-size" Number, "0", "Old form of --cache-config.", NO_CACHE;
+    "rate-limit" Choice(&["off", "execution_count"]), "off", "Bounds executions by resources.",
+        Refused("the rate limiter is not built yet");
+    "rate-limit-resource" Texts, "", "A resource and its count.",
+        Refused("the rate limiter is not built yet");
+    ["Memory and devices"]
+    "pinned-memory-pool-byte-size" Number, "268435456", "Size of the pinned memory pool.", NO_CUDA;
+    "cuda-memory-pool-byte-size" Texts, "", "Size of the CUDA memory pool.", NO_CUDA;
+    "cuda-virtual-address-size" Texts, "", "Size of the CUDA address space.", NO_CUDA;
+    "min-supported-compute-capability" Text, "6.0", "Least CUDA compute capability.", NO_CUDA;
+    "enable-peer-access" Bool, "true", "Let CUDA devices copy to each other.", NO_CUDA;
+    "model-load-gpu-limit" Texts, "", "Share of a GPU's memory that models may take.", NO_CUDA;
+    "buffer-manager-thread-count" Number, "0", "Threads that gather inputs.",
+        Ignored("instances gather their inputs themselves");
+    "host-policy" Texts, "", "Binding of instances to NUMA nodes.",
+        Ignored("instances are not bound to NUMA nodes");
+    "allow-client-shm" Bool, "false", "Let clients pass tensors in shared memory.",
+        Refused("client shared memory is not built yet");
+    ["Clouds"]
+    "allow-sagemaker" Bool, "false", "Serve SageMaker.", NO_SAGEMAKER;
+    "sagemaker-port" Number, "8080", "Port for SageMaker.", NO_SAGEMAKER;
+    "sagemaker-safe-port-range" Text, "", "Ports for SageMaker.", NO_SAGEMAKER;
+    "sagemaker-thread-count" Number, "8", "Threads for SageMaker.", NO_SAGEMAKER;
+    "allow-vertex-ai" Bool, "false", "Serve Vertex AI.", NO_VERTEX;
+    "vertex-ai-port" Number, "8080", "Port for Vertex AI.", NO_VERTEX;
+    "vertex-ai-thread-count" Number, "8", "Threads for Vertex AI.", NO_VERTEX;
+    "vertex-ai-default-model" Text, "", "Model for Vertex AI.", NO_VERTEX;
+];

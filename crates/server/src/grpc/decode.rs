@@ -1,0 +1,236 @@
+//! `ModelInferRequest` to a request of the core.
+
+use std::collections::HashMap;
+
+use bytes::Bytes;
+use galatea_serving::{
+    CorrelationId, Error, InferenceRequest, InputData, InputTensor, ParameterValue,
+};
+use galatea_tensor::DataType;
+
+use super::proto::inference::infer_parameter::ParameterChoice;
+use super::proto::inference::model_infer_request::InferInputTensor;
+use super::proto::inference::{InferParameter, InferTensorContents, ModelInferRequest};
+
+/// Outputs for which the request wants classes, and how many.
+pub(super) type Classes = HashMap<String, u64>;
+
+/// Decodes a request; raw contents go on without a copy.
+pub(super) fn decode(message: ModelInferRequest) -> Result<(InferenceRequest, Classes), Error> {
+    let mut request = InferenceRequest {
+        model_name: message.model_name,
+        model_version: message.model_version,
+        id: message.id,
+        ..InferenceRequest::default()
+    };
+    for (name, value) in message.parameters {
+        read_parameter(&mut request, name, value.parameter_choice)?;
+    }
+    let has_raw = !message.raw_input_contents.is_empty();
+    let mut raw = message.raw_input_contents.into_iter();
+    for input in message.inputs {
+        let input = read_input(&request, input, has_raw, &mut raw)?;
+        request.inputs.push(input);
+    }
+    let mut classes = Classes::new();
+    for output in message.outputs {
+        refuse_shared_memory(&output.parameters)?;
+        if let Some(value) = output.parameters.get("classification") {
+            classes.insert(output.name.clone(), class_count(value)?);
+        }
+        request.requested_outputs.push(output.name);
+    }
+    Ok((request, classes))
+}
+
+fn class_count(value: &InferParameter) -> Result<u64, Error> {
+    match value.parameter_choice {
+        Some(ParameterChoice::Int64Param(count)) if count > 0 => Ok(count.unsigned_abs()),
+        Some(ParameterChoice::Int64Param(_)) => {
+            Err(Error::invalid_arg("invalid value for 'classification' parameter, expected >= 0"))
+        }
+        _ => Err(Error::invalid_arg(
+            "invalid value type for 'classification' parameter, expected int64_param",
+        )),
+    }
+}
+
+fn read_parameter(
+    request: &mut InferenceRequest,
+    name: String,
+    value: Option<ParameterChoice>,
+) -> Result<(), Error> {
+    use ParameterChoice::{BoolParam, DoubleParam, Int64Param, StringParam, Uint64Param};
+    let expected = |what: &str| {
+        Error::invalid_arg(format!("invalid value type for '{name}' parameter, expected {what}."))
+    };
+    match (name.as_str(), value) {
+        ("sequence_id", Some(Int64Param(id))) => {
+            request.correlation = CorrelationId::Uint(id.cast_unsigned());
+        }
+        ("sequence_id", Some(StringParam(id))) if id.len() > 128 => {
+            return Err(Error::unsupported(
+                "string correlation ID cannot be longer than 128 characters",
+            ));
+        }
+        ("sequence_id", Some(StringParam(id))) => request.correlation = CorrelationId::String(id),
+        ("sequence_id", _) => return Err(expected("int64_param or string_param")),
+        ("sequence_start", Some(BoolParam(start))) => request.sequence_start = start,
+        ("sequence_end", Some(BoolParam(end))) => request.sequence_end = end,
+        ("sequence_start" | "sequence_end", _) => return Err(expected("bool_param")),
+        ("priority", Some(Uint64Param(priority))) => request.priority = priority,
+        ("priority", Some(Int64Param(priority))) => {
+            request.priority = u64::try_from(priority).map_err(|_| {
+                Error::invalid_arg("invalid value for 'priority', expected value >= 0.")
+            })?;
+        }
+        ("priority", _) => return Err(expected("uint64_param")),
+        ("timeout", Some(Int64Param(timeout))) => request.timeout_us = timeout.cast_unsigned(),
+        ("timeout", _) => return Err(expected("int64_param")),
+        ("triton_enable_empty_final_response", Some(BoolParam(_))) => {}
+        ("triton_enable_empty_final_response", _) => return Err(expected("bool_param")),
+        (reserved, _) if reserved.starts_with("triton_") => {
+            return Err(Error::invalid_arg(
+                "parameter keys starting with 'triton_' are reserved for Triton usage and should \
+                 not be specified. Only 'triton_enable_empty_final_response' is allowed.",
+            ));
+        }
+        (_, Some(BoolParam(value))) => push(request, name, ParameterValue::Bool(value)),
+        (_, Some(Int64Param(value))) => push(request, name, ParameterValue::Int(value)),
+        (_, Some(StringParam(value))) => push(request, name, ParameterValue::String(value)),
+        (_, Some(DoubleParam(value))) => push(request, name, ParameterValue::Double(value)),
+        (_, Some(Uint64Param(_)) | None) => {
+            return Err(Error::invalid_arg(format!(
+                "invalid value type for '{name}' parameter, expected bool_param, int64_param, \
+                 string_param or double_param."
+            )));
+        }
+    }
+    Ok(())
+}
+
+fn push(request: &mut InferenceRequest, name: String, value: ParameterValue) {
+    request.parameters.push((name, value));
+}
+
+fn refuse_shared_memory(parameters: &HashMap<String, InferParameter>) -> Result<(), Error> {
+    match parameters.get("shared_memory_region").map(|value| &value.parameter_choice) {
+        None => Ok(()),
+        Some(Some(ParameterChoice::StringParam(region))) => {
+            Err(Error::not_found(format!("Unable to find shared memory region: '{region}'")))
+        }
+        Some(_) => Err(Error::invalid_arg(
+            "invalid value type for 'shared_memory_region' parameter, expected string_param.",
+        )),
+    }
+}
+
+fn read_input(
+    request: &InferenceRequest,
+    input: InferInputTensor,
+    has_raw: bool,
+    raw: &mut impl Iterator<Item = Bytes>,
+) -> Result<InputTensor, Error> {
+    let (name, model) = (input.name, &request.model_name);
+    // Triton says what the model expects before it says that a type is unknown; an unknown one is `<invalid>` there.
+    let datatype: DataType =
+        input.datatype.parse().map_err(|_| invalid_datatype(request, &name))?;
+    if request.inputs.iter().any(|other| other.name == name) {
+        let id = if request.id.is_empty() { "<id_unknown>" } else { &request.id };
+        return Err(Error::invalid_arg(format!(
+            "[request id: {id}] input '{name}' already exists in request"
+        )));
+    }
+    refuse_shared_memory(&input.parameters)?;
+    let data = if has_raw {
+        if input.contents.is_some() {
+            return Err(Error::invalid_arg(format!(
+                "contents field must not be specified when using raw_input_contents for '{name}' \
+                 for model '{model}'"
+            )));
+        }
+        raw.next()
+    } else {
+        match &input.contents {
+            Some(contents) => Some(contents_bytes(contents, &name, model, datatype)?),
+            None => None,
+        }
+    };
+    let data = data.ok_or_else(|| {
+        Error::invalid_arg(format!(
+            "unable to find data for input tensor '{name}' for model '{model}' in request."
+        ))
+    })?;
+    Ok(InputTensor { name, datatype, shape: input.shape, data: InputData::Raw(data) })
+}
+
+fn invalid_datatype(request: &InferenceRequest, name: &str) -> Error {
+    let id = if request.id.is_empty() { "<id_unknown>" } else { &request.id };
+    Error::invalid_arg(format!(
+        "[request id: {id}] inference input '{name}' data-type is '<invalid>', but model '{}' \
+         expects",
+        request.model_name
+    ))
+}
+
+/// Bytes of the wire from the one typed field that belongs to the type.
+#[allow(clippy::cast_possible_truncation, reason = "32-bit fields carry narrower integers too")]
+fn contents_bytes(
+    contents: &InferTensorContents,
+    name: &str,
+    model: &str,
+    datatype: DataType,
+) -> Result<Bytes, Error> {
+    let fields = [
+        ("BOOL", !contents.bool_contents.is_empty(), &[DataType::Bool][..]),
+        (
+            "INT32",
+            !contents.int_contents.is_empty(),
+            &[DataType::Int8, DataType::Int16, DataType::Int32],
+        ),
+        ("INT64", !contents.int64_contents.is_empty(), &[DataType::Int64]),
+        (
+            "UINT32",
+            !contents.uint_contents.is_empty(),
+            &[DataType::Uint8, DataType::Uint16, DataType::Uint32],
+        ),
+        ("UINT64", !contents.uint64_contents.is_empty(), &[DataType::Uint64]),
+        ("FP32", !contents.fp32_contents.is_empty(), &[DataType::Fp32]),
+        ("FP64", !contents.fp64_contents.is_empty(), &[DataType::Fp64]),
+        ("BYTES", !contents.bytes_contents.is_empty(), &[DataType::Bytes]),
+    ];
+    for (field, present, types) in fields {
+        if present && !types.contains(&datatype) {
+            return Err(Error::invalid_arg(format!(
+                "unexpected explicit tensor data for input tensor '{name}' for model '{model}' of \
+                 type '{field}', expected datatype '{datatype}'"
+            )));
+        }
+    }
+    fn bytes<T: Copy, const N: usize>(values: &[T], form: impl Fn(T) -> [u8; N]) -> Vec<u8> {
+        values.iter().flat_map(|&value| form(value)).collect()
+    }
+    Ok(Bytes::from(match datatype {
+        DataType::Bool => bytes(&contents.bool_contents, |value| [u8::from(value)]),
+        DataType::Int8 => bytes(&contents.int_contents, |value| (value as i8).to_le_bytes()),
+        DataType::Int16 => bytes(&contents.int_contents, |value| (value as i16).to_le_bytes()),
+        DataType::Int32 => bytes(&contents.int_contents, i32::to_le_bytes),
+        DataType::Int64 => bytes(&contents.int64_contents, i64::to_le_bytes),
+        DataType::Uint8 => bytes(&contents.uint_contents, |value| [value as u8]),
+        DataType::Uint16 => bytes(&contents.uint_contents, |value| (value as u16).to_le_bytes()),
+        DataType::Uint32 => bytes(&contents.uint_contents, u32::to_le_bytes),
+        DataType::Uint64 => bytes(&contents.uint64_contents, u64::to_le_bytes),
+        DataType::Fp32 => bytes(&contents.fp32_contents, f32::to_le_bytes),
+        DataType::Fp64 => bytes(&contents.fp64_contents, f64::to_le_bytes),
+        DataType::Bytes => {
+            let mut out = Vec::new();
+            for value in &contents.bytes_contents {
+                let length = u32::try_from(value.len()).unwrap_or(u32::MAX);
+                out.extend_from_slice(&length.to_le_bytes());
+                out.extend_from_slice(value);
+            }
+            out
+        }
+        DataType::Fp16 | DataType::Bf16 => Vec::new(),
+    }))
+}

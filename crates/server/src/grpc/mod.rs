@@ -1,0 +1,11 @@
+//! The gRPC door: the KServe v2 service and the standard health check.
+
+mod codec;
+mod decode;
+mod encode;
+pub mod proto;
+mod serve;
+mod service;
+
+pub use serve::{KeepAlive, serve};
+pub use service::Service;

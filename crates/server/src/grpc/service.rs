@@ -1,0 +1,194 @@
+//! The RPCs: decode, one call on the core, encode.
+
+use std::sync::Arc;
+
+use galatea_serving::Error;
+use tonic::{Request, Response, Status};
+
+use super::proto::health::health_check_response::ServingStatus;
+use super::proto::health::health_server::Health;
+use super::proto::health::{HealthCheckRequest, HealthCheckResponse};
+use super::proto::inference::grpc_inference_service_server::GrpcInferenceService;
+use super::proto::inference::model_metadata_response::TensorMetadata;
+use super::proto::inference::repository_index_response::ModelIndex;
+use super::proto::inference::{
+    ModelConfigRequest, ModelConfigResponse, ModelInferRequest, ModelInferResponse,
+    ModelMetadataRequest, ModelMetadataResponse, ModelReadyRequest, ModelReadyResponse,
+    ModelStatisticsRequest, ModelStatisticsResponse, RepositoryIndexRequest,
+    RepositoryIndexResponse, RepositoryModelLoadRequest, RepositoryModelLoadResponse,
+    RepositoryModelUnloadRequest, RepositoryModelUnloadResponse, ServerLiveRequest,
+    ServerLiveResponse, ServerMetadataRequest, ServerMetadataResponse, ServerReadyRequest,
+    ServerReadyResponse,
+};
+use super::{decode, encode};
+use crate::app::App;
+use crate::pending::submit;
+use crate::status::grpc_status;
+
+/// The services of the gRPC port.
+#[derive(Debug, Clone)]
+pub struct Service {
+    app: Arc<App>,
+}
+
+type Answer<T> = Result<Response<T>, Status>;
+
+fn answer<T>(result: Result<T, Error>) -> Answer<T> {
+    result.map(Response::new).map_err(|error| grpc_status(&error))
+}
+
+impl Service {
+    /// Services of a server.
+    #[must_use]
+    pub fn new(app: Arc<App>) -> Self {
+        Self { app }
+    }
+
+    async fn infer(&self, message: ModelInferRequest) -> Result<ModelInferResponse, Error> {
+        let core = self.app.core();
+        if core.is_decoupled(&message.model_name, &message.model_version)? {
+            return Err(Error::unsupported(
+                "ModelInfer RPC doesn't support models with decoupled transaction policy",
+            ));
+        }
+        let (request, classes) = decode::decode(message)?;
+        let response = submit(core, request)?.await?;
+        encode::response(core, response, &classes)
+    }
+}
+
+fn no_repository(name: &str) -> Result<(), Error> {
+    if name.is_empty() {
+        Ok(())
+    } else {
+        Err(Error::unsupported("'repository_name' specification is not supported"))
+    }
+}
+
+#[tonic::async_trait]
+impl GrpcInferenceService for Service {
+    async fn server_live(&self, _: Request<ServerLiveRequest>) -> Answer<ServerLiveResponse> {
+        answer(Ok(ServerLiveResponse { live: self.app.core().is_live() }))
+    }
+
+    async fn server_ready(&self, _: Request<ServerReadyRequest>) -> Answer<ServerReadyResponse> {
+        answer(Ok(ServerReadyResponse { ready: self.app.core().is_ready() }))
+    }
+
+    async fn model_ready(&self, request: Request<ModelReadyRequest>) -> Answer<ModelReadyResponse> {
+        let ModelReadyRequest { name, version } = request.into_inner();
+        let ready = self.app.core().model_ready(&name, &version);
+        answer(ready.map(|ready| ModelReadyResponse { ready }))
+    }
+
+    async fn server_metadata(
+        &self,
+        _: Request<ServerMetadataRequest>,
+    ) -> Answer<ServerMetadataResponse> {
+        let metadata = self.app.core().metadata();
+        answer(Ok(ServerMetadataResponse {
+            name: metadata.name,
+            version: metadata.version,
+            extensions: metadata.extensions,
+        }))
+    }
+
+    async fn model_metadata(
+        &self,
+        request: Request<ModelMetadataRequest>,
+    ) -> Answer<ModelMetadataResponse> {
+        let ModelMetadataRequest { name, version } = request.into_inner();
+        let tensors = |tensors: Vec<galatea_serving::core::TensorMetadata>| {
+            let message = |tensor: galatea_serving::core::TensorMetadata| TensorMetadata {
+                name: tensor.name,
+                datatype: tensor.datatype.wire_name().to_owned(),
+                shape: tensor.shape,
+            };
+            tensors.into_iter().map(message).collect()
+        };
+        answer(self.app.core().model_metadata(&name, &version).map(|metadata| {
+            ModelMetadataResponse {
+                name: metadata.name,
+                versions: metadata.versions,
+                platform: metadata.platform,
+                inputs: tensors(metadata.inputs),
+                outputs: tensors(metadata.outputs),
+            }
+        }))
+    }
+
+    async fn model_infer(&self, request: Request<ModelInferRequest>) -> Answer<ModelInferResponse> {
+        answer(self.infer(request.into_inner()).await)
+    }
+
+    async fn model_config(
+        &self,
+        request: Request<ModelConfigRequest>,
+    ) -> Answer<ModelConfigResponse> {
+        let ModelConfigRequest { name, version } = request.into_inner();
+        let config = self.app.core().model_config(&name, &version);
+        answer(config.map(|config| ModelConfigResponse { config: Some((*config).clone()) }))
+    }
+
+    async fn model_statistics(
+        &self,
+        request: Request<ModelStatisticsRequest>,
+    ) -> Answer<ModelStatisticsResponse> {
+        let ModelStatisticsRequest { name, version } = request.into_inner();
+        let name = Some(name.as_str()).filter(|name| !name.is_empty());
+        let models = self.app.core().model_statistics(name, &version);
+        answer(models.map(|models| ModelStatisticsResponse {
+            model_stats: models.into_iter().map(encode::statistics).collect(),
+        }))
+    }
+
+    async fn repository_index(
+        &self,
+        request: Request<RepositoryIndexRequest>,
+    ) -> Answer<RepositoryIndexResponse> {
+        let RepositoryIndexRequest { repository_name, ready } = request.into_inner();
+        answer(no_repository(&repository_name).map(|()| {
+            let models = self.app.core().repository_index(ready);
+            let message = |model: galatea_serving::core::ModelIndexEntry| ModelIndex {
+                name: model.name,
+                version: model.version.unwrap_or_default(),
+                state: model.state.map(|state| state.name().to_owned()).unwrap_or_default(),
+                reason: model.reason.unwrap_or_default(),
+            };
+            RepositoryIndexResponse { models: models.into_iter().map(message).collect() }
+        }))
+    }
+
+    async fn repository_model_load(
+        &self,
+        request: Request<RepositoryModelLoadRequest>,
+    ) -> Answer<RepositoryModelLoadResponse> {
+        let request = request.into_inner();
+        answer(
+            no_repository(&request.repository_name)
+                .and_then(|()| self.app.core().load_model(&request.model_name))
+                .map(|()| RepositoryModelLoadResponse {}),
+        )
+    }
+
+    async fn repository_model_unload(
+        &self,
+        request: Request<RepositoryModelUnloadRequest>,
+    ) -> Answer<RepositoryModelUnloadResponse> {
+        let request = request.into_inner();
+        answer(
+            no_repository(&request.repository_name)
+                .and_then(|()| self.app.core().unload_model(&request.model_name))
+                .map(|()| RepositoryModelUnloadResponse {}),
+        )
+    }
+}
+
+#[tonic::async_trait]
+impl Health for Service {
+    async fn check(&self, _: Request<HealthCheckRequest>) -> Answer<HealthCheckResponse> {
+        let ready = self.app.core().is_ready();
+        let status = if ready { ServingStatus::Serving } else { ServingStatus::NotServing };
+        answer(Ok(HealthCheckResponse { status: status.into() }))
+    }
+}

@@ -1,0 +1,104 @@
+//! What the operating system says about the machine. What it does not say is absent.
+
+use std::sync::{Mutex, PoisonError};
+
+/// A number about the machine.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Gauge {
+    /// Name of the metric.
+    pub name: &'static str,
+    /// Sentence about it.
+    pub help: &'static str,
+    /// Value now.
+    pub value: f64,
+}
+
+/// Busy and total time of all processors so far, in ticks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Ticks {
+    busy: u64,
+    total: u64,
+}
+
+static LAST: Mutex<Option<Ticks>> = Mutex::new(None);
+
+/// The gauges that this system has: processor use since the last call, memory in all and in use.
+#[must_use]
+pub fn gauges() -> Vec<Gauge> {
+    let mut gauges = Vec::new();
+    if let Some(now) = read("/proc/stat").as_deref().and_then(ticks) {
+        let last = LAST.lock().unwrap_or_else(PoisonError::into_inner).replace(now);
+        gauges.push(Gauge {
+            name: "nv_cpu_utilization",
+            help: "CPU utilization rate [0.0 - 1.0]",
+            value: utilization(last, now),
+        });
+    }
+    if let Some((total, used)) = read("/proc/meminfo").as_deref().and_then(memory_bytes) {
+        gauges.push(Gauge {
+            name: "nv_cpu_memory_total_bytes",
+            help: "CPU total memory (RAM), in bytes",
+            value: total,
+        });
+        gauges.push(Gauge {
+            name: "nv_cpu_memory_used_bytes",
+            help: "CPU used memory (RAM), in bytes",
+            value: used,
+        });
+    }
+    gauges
+}
+
+/// A file of Linux' process file system; other systems have none.
+fn read(path: &str) -> Option<String> {
+    std::fs::read_to_string(path).ok()
+}
+
+/// The sum line of `/proc/stat`: user, nice, system, idle, iowait, irq, softirq, steal.
+fn ticks(stat: &str) -> Option<Ticks> {
+    let line = stat.lines().find(|line| line.starts_with("cpu "))?;
+    let fields: Vec<u64> =
+        line.split_whitespace().skip(1).take(8).map_while(|field| field.parse().ok()).collect();
+    let idle = fields.get(3)? + fields.get(4)?;
+    let total: u64 = fields.iter().sum();
+    Some(Ticks { busy: total.saturating_sub(idle), total })
+}
+
+fn utilization(last: Option<Ticks>, now: Ticks) -> f64 {
+    let last = last.unwrap_or(Ticks { busy: 0, total: 0 });
+    let total = now.total.saturating_sub(last.total);
+    if total == 0 {
+        return 0.0;
+    }
+    now.busy.saturating_sub(last.busy) as f64 / total as f64
+}
+
+/// Total and used memory; what the kernel could free at once is not used.
+fn memory_bytes(meminfo: &str) -> Option<(f64, f64)> {
+    let kib = |key: &str| -> Option<f64> {
+        let line = meminfo.lines().find_map(|line| line.strip_prefix(key))?;
+        line.trim().trim_end_matches("kB").trim().parse().ok()
+    };
+    let total = kib("MemTotal:")? * 1024.0;
+    Some((total, total - kib("MemAvailable:")? * 1024.0))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn utilization_is_the_busy_share_since_the_last_look() {
+        let first = ticks("cpu  10 0 10 70 10 0 0 0 0 0\ncpu0 1 1 1 1\n").unwrap();
+        assert_eq!(first, Ticks { busy: 20, total: 100 });
+        let second = Ticks { busy: 70, total: 200 };
+        assert!((utilization(Some(first), second) - 0.5).abs() < 1e-9);
+        assert!((utilization(None, first) - 0.2).abs() < 1e-9);
+    }
+
+    #[test]
+    fn memory_is_read_in_bytes() {
+        let text = "MemTotal:  1000 kB\nMemFree: 1 kB\nMemAvailable: 400 kB\n";
+        assert_eq!(memory_bytes(text), Some((1_024_000.0, 614_400.0)));
+    }
+}

@@ -1,0 +1,513 @@
+//! Bodies of inference requests: JSON, JSON with binary tensors behind it, or one raw tensor.
+
+use bytes::Bytes;
+use galatea_serving::{
+    CorrelationId, Error, InferenceRequest, InputData, InputTensor, ParameterValue,
+};
+use galatea_tensor::DataType;
+
+use super::encode::{OutputPlan, RequestedOutput};
+use super::rows::Call;
+use crate::app::Limits;
+use crate::json::{Document, Kind, MAX_DEPTH, ParseError, Value};
+use crate::tensor_wire::{element_count, shape_text};
+
+/// The error that a client sees for a text that is no JSON.
+pub(super) fn json_error(error: ParseError) -> Error {
+    match error {
+        ParseError::Syntax { what, at } => {
+            Error::internal(format!("failed to parse the request JSON buffer: {what} at {at}"))
+        }
+        ParseError::TooDeep => Error::invalid_arg(format!(
+            "JSON nesting depth exceeds maximum allowed limit ({MAX_DEPTH})"
+        )),
+        ParseError::TooLong => Error::invalid_arg("request JSON is longer than 4 GiB"),
+    }
+}
+
+/// How long the JSON part of a body is: all of it without the header that says so.
+///
+/// # Errors
+/// When the header is no number, or announces more than there is.
+pub(super) fn json_length(header: Option<&str>, body_bytes: usize) -> Result<usize, Error> {
+    let Some(text) = header else { return Ok(body_bytes) };
+    // Read as C does: what follows the digits is ignored.
+    let trimmed = text.trim_start();
+    let (negative, rest) = match trimmed.strip_prefix('-') {
+        Some(rest) => (true, rest),
+        None => (false, trimmed.strip_prefix('+').unwrap_or(trimmed)),
+    };
+    let end = rest.bytes().take_while(u8::is_ascii_digit).count();
+    let length: usize = rest.get(..end).unwrap_or("").parse().map_err(|_| {
+        Error::invalid_arg(format!("Unable to parse Inference-Header-Content-Length, got: {text}"))
+    })?;
+    if length > body_bytes || (negative && length > 0) {
+        return Err(Error::invalid_arg(format!(
+            "inference header size should be in range (0, {body_bytes}), got: {text}"
+        )));
+    }
+    Ok(length)
+}
+
+/// Decodes a request with a JSON part.
+pub(super) fn decode(
+    call: &Call<'_>,
+    body: &Bytes,
+    json_bytes: usize,
+) -> Result<(InferenceRequest, OutputPlan), Error> {
+    let limits = call.app.limits();
+    if json_bytes > limits.max_input_bytes {
+        return Err(Error::invalid_arg(format!(
+            "request JSON size of {json_bytes} bytes exceeds the maximum allowed input size of {} \
+             bytes. Use --http-max-input-size to increase the limit.",
+            limits.max_input_bytes
+        )));
+    }
+    let text = body.get(..json_bytes).unwrap_or(&[]);
+    let document = Document::parse(text).map_err(json_error)?;
+    let root = document.root();
+    let mut request = InferenceRequest {
+        model_name: call.model.to_owned(),
+        model_version: call.version.to_owned(),
+        ..InferenceRequest::default()
+    };
+    if let Some(id) = root.member("id") {
+        request.id = string(id).map_err(|text| unable("id", text))?;
+    }
+    let mut plan = OutputPlan::default();
+    if let Some(parameters) = root.member("parameters") {
+        read_parameters(parameters, &mut request, &mut plan)?;
+    }
+    let mut binary = body.slice(json_bytes..);
+    for input in array(root, "inputs")? {
+        let input = read_input(input, &request, &mut binary, limits)?;
+        request.inputs.push(input);
+    }
+    if !binary.is_empty() {
+        return Err(Error::invalid_arg(format!(
+            "unexpected additional input data for model '{}'",
+            call.model
+        )));
+    }
+    if root.member("outputs").is_some() {
+        read_outputs(root, &mut request, &mut plan)?;
+    }
+    Ok((request, plan))
+}
+
+const NO_STRING: &str = "attempt to access JSON non-string as string";
+const NO_BOOLEAN: &str = "attempt to access JSON non-boolean as boolean";
+const NO_UNSIGNED: &str = "attempt to access JSON non-unsigned-integer as unsigned-integer";
+const NO_SIGNED: &str = "attempt to access JSON non-signed-integer as signed-integer";
+const NO_NUMBER: &str = "attempt to access JSON non-number as double";
+const NO_ARRAY: &str = "attempt to access JSON non-array as array";
+
+fn unable(field: &str, why: &str) -> Error {
+    Error::internal(format!("Unable to parse '{field}': {why}"))
+}
+
+fn absent(field: &str) -> Error {
+    unable(field, &format!("attempt to access non-existing object member '{field}'"))
+}
+
+fn string(value: Value<'_>) -> Result<String, &'static str> {
+    match value.kind() {
+        Kind::String(bytes) => Ok(String::from_utf8_lossy(bytes).into_owned()),
+        _ => Err(NO_STRING),
+    }
+}
+
+fn unsigned(value: Value<'_>) -> Result<u64, &'static str> {
+    match value.kind() {
+        Kind::Natural(value) => Ok(value),
+        _ => Err(NO_UNSIGNED),
+    }
+}
+
+fn boolean(value: Value<'_>) -> Result<bool, &'static str> {
+    match value.kind() {
+        Kind::Bool(value) => Ok(value),
+        _ => Err(NO_BOOLEAN),
+    }
+}
+
+fn member_string(object: Value<'_>, name: &str) -> Result<String, Error> {
+    let value = object.member(name).ok_or_else(|| absent(name))?;
+    string(value).map_err(|why| unable(name, why))
+}
+
+fn array<'d>(
+    object: Value<'d>,
+    name: &str,
+) -> Result<impl Iterator<Item = Value<'d>> + use<'d>, Error> {
+    let value = object.member(name).ok_or_else(|| absent(name))?;
+    match value.kind() {
+        Kind::Array(_) => Ok(value.elements()),
+        _ => Err(unable(name, NO_ARRAY)),
+    }
+}
+
+/// Longest name of a sequence, as in Triton.
+const MAX_CORRELATION_BYTES: usize = 128;
+
+fn read_parameters(
+    parameters: Value<'_>,
+    request: &mut InferenceRequest,
+    plan: &mut OutputPlan,
+) -> Result<(), Error> {
+    if !matches!(parameters.kind(), Kind::Object(_)) {
+        return Err(Error::internal(
+            "failed to get request params.: attempt to get members for non-object",
+        ));
+    }
+    for (name, value) in parameters.members() {
+        let name = String::from_utf8_lossy(name);
+        let fail = |why: &'static str| unable(&name, why);
+        match &*name {
+            "sequence_id" => request.correlation = correlation(value)?,
+            "sequence_start" => request.sequence_start = boolean(value).map_err(fail)?,
+            "sequence_end" => request.sequence_end = boolean(value).map_err(fail)?,
+            "priority" => request.priority = unsigned(value).map_err(fail)?,
+            "timeout" => request.timeout_us = unsigned(value).map_err(fail)?,
+            "binary_data_output" => plan.all_binary = boolean(value).map_err(fail)?,
+            reserved if reserved.starts_with("triton_") => {
+                return Err(Error::invalid_arg(
+                    "parameter keys starting with 'triton_' are reserved for Triton usage and \
+                     should not be specified.",
+                ));
+            }
+            _ => {
+                let value = parameter(value).ok_or_else(|| {
+                    Error::invalid_arg(format!(
+                        "parameter '{name}' has invalid type. It should be either 'int', 'bool', \
+                         or 'string'."
+                    ))
+                })?;
+                request.parameters.push((name.into_owned(), value));
+            }
+        }
+    }
+    Ok(())
+}
+
+fn parameter(value: Value<'_>) -> Option<ParameterValue> {
+    match value.kind() {
+        Kind::Bool(value) => Some(ParameterValue::Bool(value)),
+        Kind::Negative(value) => Some(ParameterValue::Int(value)),
+        Kind::Natural(value) => i64::try_from(value).ok().map(ParameterValue::Int),
+        Kind::Double(value) => Some(ParameterValue::Double(value)),
+        Kind::String(_) => string(value).ok().map(ParameterValue::String),
+        Kind::Null | Kind::Array(_) | Kind::Object(_) => None,
+    }
+}
+
+fn correlation(value: Value<'_>) -> Result<CorrelationId, Error> {
+    if let Kind::Natural(id) = value.kind() {
+        return Ok(CorrelationId::Uint(id));
+    }
+    let name = string(value).map_err(|why| unable("sequence_id", why))?;
+    if name.len() > MAX_CORRELATION_BYTES {
+        return Err(Error::unsupported(format!(
+            "string correlation ID cannot be longer than {MAX_CORRELATION_BYTES} characters"
+        )));
+    }
+    Ok(CorrelationId::String(name))
+}
+
+/// Where the values of an input are.
+enum Source<'d> {
+    Json(Value<'d>),
+    Binary(Value<'d>),
+    SharedMemory(Value<'d>),
+}
+
+fn source(input: Value<'_>) -> Result<Source<'_>, Error> {
+    let parameters = input.member("parameters");
+    let parameter = |name: &str| parameters.and_then(|object| object.member(name));
+    let data = input.member("data");
+    let binary = parameter("binary_data_size");
+    let region = parameter("shared_memory_region");
+    match (data, binary, region) {
+        (Some(data), None, None) => Ok(Source::Json(data)),
+        (None, Some(size), None) => Ok(Source::Binary(size)),
+        (None, None, Some(region)) => Ok(Source::SharedMemory(region)),
+        _ => {
+            let found: String = [
+                (data, "'data'"),
+                (binary, "'binary_data_size'"),
+                (region, "'shared_memory_region'"),
+            ]
+            .iter()
+            .filter(|(value, _)| value.is_some())
+            .map(|(_, name)| format!(" {name}"))
+            .collect();
+            let found = if found.is_empty() {
+                " no field is set".to_owned()
+            } else {
+                format!(" set{found}")
+            };
+            Err(Error::invalid_arg(format!(
+                "Input must set only one of the following fields: 'data', 'binary_data_size' in \
+                 'parameters', 'shared_memory_region' in 'parameters'. But{found}"
+            )))
+        }
+    }
+}
+
+fn read_input(
+    input: Value<'_>,
+    request: &InferenceRequest,
+    binary: &mut Bytes,
+    limits: Limits,
+) -> Result<InputTensor, Error> {
+    let source = source(input)?;
+    let name = member_string(input, "name")?;
+    let datatype = member_string(input, "datatype")?;
+    let mut shape = Vec::new();
+    for dim in array(input, "shape")? {
+        let dim = unsigned(dim).map_err(|why| unable("shape", why))?;
+        shape.push(i64::try_from(dim).map_err(|_| unable("shape", NO_SIGNED))?);
+    }
+    let datatype: DataType = datatype
+        .parse()
+        .map_err(|_| Error::invalid_arg(format!("invalid datatype for input {name}")))?;
+    if request.inputs.iter().any(|other| other.name == name) {
+        return Err(Error::invalid_arg(format!(
+            "{}input '{name}' already exists in request",
+            request_prefix(&request.id)
+        )));
+    }
+    let elements = element_count(&shape).ok_or_else(|| {
+        Error::invalid_arg(format!(
+            "invalid shape for input '{name}': shape {} causes total element count to exceed \
+             maximum size of {}",
+            shape_text(&shape),
+            i64::MAX
+        ))
+    })?;
+    let data = match source {
+        Source::Json(data) => Bytes::from(json_tensor(data, datatype, elements, &name, limits)?),
+        Source::Binary(size) => {
+            let size = unsigned(size).map_err(|why| unable("binary_data_size", why))?;
+            let available = binary.len() as u64;
+            if size > available {
+                return Err(Error::invalid_arg(format!(
+                    "unexpected size for input '{name}', expecting {} additional bytes for model \
+                     '{}'",
+                    size - available,
+                    request.model_name
+                )));
+            }
+            binary.split_to(usize::try_from(size).unwrap_or(binary.len()))
+        }
+        Source::SharedMemory(region) => {
+            let region = string(region).map_err(|why| unable("shared_memory_region", why))?;
+            return Err(Error::not_found(format!(
+                "Unable to find shared memory region: '{region}'"
+            )));
+        }
+    };
+    Ok(InputTensor { name, datatype, shape, data: InputData::Raw(data) })
+}
+
+/// Words before errors that name the request.
+pub(super) fn request_prefix(id: &str) -> String {
+    format!("[request id: {}] ", if id.is_empty() { "<id_unknown>" } else { id })
+}
+
+/// Values of a tensor from JSON, as bytes of the wire. Nesting does not matter, only the count.
+fn json_tensor(
+    data: Value<'_>,
+    datatype: DataType,
+    elements: usize,
+    name: &str,
+    limits: Limits,
+) -> Result<Vec<u8>, Error> {
+    if matches!(datatype, DataType::Fp16 | DataType::Bf16) {
+        return Err(Error::invalid_arg(format!(
+            "receiving {datatype} data via JSON is not supported. Please use the binary data \
+             format for input {name}"
+        )));
+    }
+    // A string has at least the four bytes of its length.
+    let bytes = elements.checked_mul(datatype.size_bytes().unwrap_or(4)).ok_or_else(|| {
+        Error::invalid_arg(format!(
+            "byte size overflow for input '{name}': {elements} elements of type {datatype}"
+        ))
+    })?;
+    if bytes > limits.max_input_bytes {
+        return Err(Error::invalid_arg(format!(
+            "JSON input '{name}' has a byte_size ({bytes} bytes) that exceeds the maximum allowed \
+             value of {} bytes. Use --http-max-input-size to increase the limit.",
+            limits.max_input_bytes
+        )));
+    }
+    let mut out = Vec::with_capacity(bytes);
+    if elements == 0 {
+        return Ok(out);
+    }
+    if !matches!(data.kind(), Kind::Array(_)) {
+        return Err(unable("data", NO_ARRAY));
+    }
+    let mut missing = elements;
+    append(data, datatype, &mut out, &mut missing)?;
+    if missing > 0 {
+        return Err(wrong_count());
+    }
+    Ok(out)
+}
+
+fn wrong_count() -> Error {
+    unable("data", "Shape does not match true shape of 'data' field")
+}
+
+/// Appends the leaves below a value; the reader has bounded the depth.
+fn append(
+    data: Value<'_>,
+    datatype: DataType,
+    out: &mut Vec<u8>,
+    missing: &mut usize,
+) -> Result<(), Error> {
+    for value in data.elements() {
+        if matches!(value.kind(), Kind::Array(_)) {
+            append(value, datatype, out, missing)?;
+            continue;
+        }
+        *missing = missing.checked_sub(1).ok_or_else(wrong_count)?;
+        append_leaf(value.kind(), datatype, out)?;
+    }
+    Ok(())
+}
+
+#[allow(clippy::cast_possible_truncation, reason = "JSON integers wrap to the tensor's type")]
+fn append_leaf(value: Kind<'_>, datatype: DataType, out: &mut Vec<u8>) -> Result<(), Error> {
+    let fail = |why| unable("data", why);
+    let signed = || match value {
+        Kind::Negative(value) => Ok(value),
+        Kind::Natural(value) => i64::try_from(value).map_err(|_| fail(NO_SIGNED)),
+        _ => Err(fail(NO_SIGNED)),
+    };
+    let unsigned = || match value {
+        Kind::Natural(value) => Ok(value),
+        _ => Err(fail(NO_UNSIGNED)),
+    };
+    let double = || match value {
+        Kind::Negative(value) => Ok(value as f64),
+        Kind::Natural(value) => Ok(value as f64),
+        Kind::Double(value) => Ok(value),
+        _ => Err(fail(NO_NUMBER)),
+    };
+    match datatype {
+        DataType::Bool => match value {
+            Kind::Bool(value) => out.push(u8::from(value)),
+            _ => return Err(fail(NO_BOOLEAN)),
+        },
+        DataType::Uint8 => out.push(unsigned()? as u8),
+        DataType::Uint16 => out.extend_from_slice(&(unsigned()? as u16).to_le_bytes()),
+        DataType::Uint32 => out.extend_from_slice(&(unsigned()? as u32).to_le_bytes()),
+        DataType::Uint64 => out.extend_from_slice(&unsigned()?.to_le_bytes()),
+        DataType::Int8 => out.push((signed()? as i8).cast_unsigned()),
+        DataType::Int16 => out.extend_from_slice(&(signed()? as i16).to_le_bytes()),
+        DataType::Int32 => out.extend_from_slice(&(signed()? as i32).to_le_bytes()),
+        DataType::Int64 => out.extend_from_slice(&signed()?.to_le_bytes()),
+        DataType::Fp32 => out.extend_from_slice(&(double()? as f32).to_le_bytes()),
+        DataType::Fp64 => out.extend_from_slice(&double()?.to_le_bytes()),
+        DataType::Bytes => {
+            let Kind::String(bytes) = value else {
+                return Err(Error::internal(format!(
+                    "Unable to parse JSON bytes array: {NO_STRING}"
+                )));
+            };
+            let length = u32::try_from(bytes.len()).unwrap_or(u32::MAX);
+            out.extend_from_slice(&length.to_le_bytes());
+            out.extend_from_slice(bytes);
+        }
+        DataType::Fp16 | DataType::Bf16 => return Err(fail(NO_NUMBER)),
+    }
+    Ok(())
+}
+
+fn read_outputs(
+    root: Value<'_>,
+    request: &mut InferenceRequest,
+    plan: &mut OutputPlan,
+) -> Result<(), Error> {
+    for output in array(root, "outputs")? {
+        let name = member_string(output, "name")?;
+        let parameters = output.member("parameters");
+        let parameter = |key: &str| parameters.and_then(|object| object.member(key));
+        if let Some(region) = parameter("shared_memory_region") {
+            let region = string(region).map_err(|why| unable("shared_memory_region", why))?;
+            return Err(Error::not_found(format!(
+                "Unable to find shared memory region: '{region}'"
+            )));
+        }
+        let classes = match parameter("classification") {
+            Some(value) => unsigned(value)
+                .map_err(|why| Error::internal(format!("Unable to set 'classification': {why}")))?,
+            None => 0,
+        };
+        let binary = match parameter("binary_data") {
+            Some(value) => boolean(value).map_err(|why| unable("binary_data", why))?,
+            None => false,
+        };
+        request.requested_outputs.push(name.clone());
+        plan.outputs.push(RequestedOutput { name, binary, classes });
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_length_header_is_read_as_c_reads_numbers() {
+        assert_eq!(json_length(None, 7).unwrap(), 7);
+        assert_eq!(json_length(Some("12abc"), 20).unwrap(), 12);
+        assert_eq!(json_length(Some("1.5"), 20).unwrap(), 1);
+        assert_eq!(json_length(Some("0"), 20).unwrap(), 0);
+        for (text, message) in [
+            ("abc", "Unable to parse Inference-Header-Content-Length, got: abc"),
+            ("-1", "inference header size should be in range (0, 20), got: -1"),
+            ("21", "inference header size should be in range (0, 20), got: 21"),
+        ] {
+            assert_eq!(json_length(Some(text), 20).unwrap_err().message, message);
+        }
+    }
+
+    fn tensor(text: &str, datatype: DataType, elements: usize) -> Result<Vec<u8>, Error> {
+        let document = Document::parse(text.as_bytes()).unwrap();
+        json_tensor(document.root(), datatype, elements, "IN", Limits::default())
+    }
+
+    #[test]
+    fn integers_wrap_and_types_are_strict() {
+        assert_eq!(tensor("[128,-129]", DataType::Int8, 2).unwrap(), [0x80, 0x7F]);
+        assert_eq!(tensor("[256]", DataType::Uint8, 1).unwrap(), [0]);
+        assert_eq!(tensor("[2147483648]", DataType::Int32, 1).unwrap(), [0, 0, 0, 0x80]);
+        assert_eq!(tensor("[[1],[[2]]]", DataType::Uint8, 2).unwrap(), [1, 2]);
+        assert_eq!(tensor("[\"ab\"]", DataType::Bytes, 1).unwrap(), b"\x02\0\0\0ab");
+        assert_eq!(tensor("[1]", DataType::Fp32, 1).unwrap(), 1_f32.to_le_bytes());
+        for (text, datatype) in [
+            ("[-1]", DataType::Uint8),
+            ("[1.0]", DataType::Int32),
+            ("[true]", DataType::Fp32),
+            ("[1]", DataType::Bool),
+            ("[1]", DataType::Bytes),
+            ("5", DataType::Int32),
+            ("[]", DataType::Int32),
+            ("[1,2]", DataType::Int32),
+        ] {
+            assert!(tensor(text, datatype, 1).is_err(), "{text} as {datatype}");
+        }
+    }
+
+    #[test]
+    fn a_tensor_larger_than_the_limit_is_refused_before_memory_is_taken() {
+        let error = tensor("[1]", DataType::Int64, usize::MAX / 16).unwrap_err();
+        assert!(error.message.contains("exceeds the maximum allowed"), "{error}");
+        let error = tensor("[1]", DataType::Int64, usize::MAX / 2).unwrap_err();
+        assert!(error.message.starts_with("byte size overflow"), "{error}");
+    }
+}

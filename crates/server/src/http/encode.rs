@@ -1,0 +1,171 @@
+//! Bodies of inference responses.
+
+use bytes::Bytes;
+use galatea_serving::{Core, Error, InferenceResponse, OutputTensor, ParameterValue};
+use galatea_tensor::{ByteString, DataType, Tensor};
+
+use super::handlers::list;
+use super::message::{ContentType, Response};
+use crate::classification;
+use crate::json;
+use crate::tensor_wire::wire_bytes;
+
+/// An output that the request names.
+#[derive(Debug, Clone)]
+pub(super) struct RequestedOutput {
+    pub(super) name: String,
+    /// Wanted as bytes behind the JSON.
+    pub(super) binary: bool,
+    /// So many best classes instead of the tensor; 0 for the tensor.
+    pub(super) classes: u64,
+}
+
+/// In which form the outputs go out.
+#[derive(Debug, Clone, Default)]
+pub(super) struct OutputPlan {
+    pub(super) outputs: Vec<RequestedOutput>,
+    /// Outputs are binary; counts only where the request names no output.
+    pub(super) all_binary: bool,
+}
+
+impl OutputPlan {
+    fn form(&self, name: &str) -> (bool, u64) {
+        if self.outputs.is_empty() {
+            return (self.all_binary, 0);
+        }
+        // Of duplicates the last one counts.
+        let named = self.outputs.iter().rev().find(|output| output.name == name);
+        named.map_or((false, 0), |output| (output.binary, output.classes))
+    }
+}
+
+/// Encodes a response: JSON, with the binary outputs behind it.
+pub(super) fn encode(
+    core: &Core,
+    response: &InferenceResponse,
+    plan: &OutputPlan,
+) -> Result<Response, Error> {
+    let mut head = Vec::with_capacity(256);
+    head.push(b'{');
+    if !response.id.is_empty() {
+        head.extend_from_slice(b"\"id\":");
+        json::write_str(&mut head, response.id.as_bytes());
+        head.push(b',');
+    }
+    head.extend_from_slice(b"\"model_name\":");
+    json::write_str(&mut head, response.model_name.as_bytes());
+    head.extend_from_slice(b",\"model_version\":");
+    json::write_str(&mut head, response.model_version.as_bytes());
+    write_parameters(&mut head, &response.parameters);
+    head.extend_from_slice(b",\"outputs\":[");
+    let mut binary: Vec<Bytes> = Vec::new();
+    for (index, output) in response.outputs.iter().enumerate() {
+        if index > 0 {
+            head.push(b',');
+        }
+        let (as_binary, classes) = plan.form(&output.name);
+        let labelled;
+        let output = if classes > 0 {
+            let tensor = classification::output(core, response, output, classes)?;
+            labelled = OutputTensor { name: output.name.clone(), tensor };
+            &labelled
+        } else {
+            output
+        };
+        write_output(&mut head, output, as_binary, &mut binary)?;
+    }
+    head.extend_from_slice(b"]}");
+    let length = head.len();
+    let mut answer = Response::ok(ContentType::Json, head);
+    if !binary.is_empty() {
+        answer.content_type = ContentType::Binary;
+        answer = answer.with_header("Inference-Header-Content-Length", length.to_string());
+        answer.body.append(&mut binary);
+    }
+    Ok(answer)
+}
+
+fn write_parameters(out: &mut Vec<u8>, parameters: &[(String, ParameterValue)]) {
+    if parameters.is_empty() {
+        return;
+    }
+    out.extend_from_slice(b",\"parameters\":{");
+    for (index, (name, value)) in parameters.iter().enumerate() {
+        if index > 0 {
+            out.push(b',');
+        }
+        json::write_str(out, name.as_bytes());
+        out.push(b':');
+        match value {
+            ParameterValue::Bool(value) => out.extend_from_slice(truth(*value)),
+            ParameterValue::Int(value) => json::write_i64(out, *value),
+            ParameterValue::Uint(value) => json::write_u64(out, *value),
+            ParameterValue::Double(value) => json::write_f64(out, *value),
+            ParameterValue::String(value) => json::write_str(out, value.as_bytes()),
+        }
+    }
+    out.push(b'}');
+}
+
+fn truth(value: bool) -> &'static [u8] {
+    if value { b"true" } else { b"false" }
+}
+
+fn write_output(
+    head: &mut Vec<u8>,
+    output: &OutputTensor,
+    as_binary: bool,
+    binary: &mut Vec<Bytes>,
+) -> Result<(), Error> {
+    let tensor = &output.tensor;
+    head.extend_from_slice(b"{\"name\":");
+    json::write_str(head, output.name.as_bytes());
+    head.extend_from_slice(b",\"datatype\":\"");
+    head.extend_from_slice(tensor.dtype().wire_name().as_bytes());
+    head.extend_from_slice(b"\",\"shape\":");
+    list(head, tensor.shape(), |out, &dim| json::write_u64(out, dim as u64));
+    if as_binary {
+        let bytes = wire_bytes(tensor)?;
+        head.extend_from_slice(b",\"parameters\":{\"binary_data_size\":");
+        json::write_u64(head, bytes.len() as u64);
+        head.extend_from_slice(b"}}");
+        binary.push(bytes);
+        return Ok(());
+    }
+    head.extend_from_slice(b",\"data\":");
+    write_data(head, &tensor.contiguous()?)?;
+    head.push(b'}');
+    Ok(())
+}
+
+/// Elements in row-major order as one flat array.
+fn write_data(out: &mut Vec<u8>, tensor: &Tensor) -> Result<(), Error> {
+    macro_rules! numbers {
+        ($type:ty, $write:expr) => {
+            list(out, tensor.as_slice::<$type>()?, $write)
+        };
+    }
+    match tensor.dtype() {
+        DataType::Bool => numbers!(bool, |out, &value| out.extend_from_slice(truth(value))),
+        DataType::Uint8 => numbers!(u8, |out, &value| json::write_u64(out, value.into())),
+        DataType::Uint16 => numbers!(u16, |out, &value| json::write_u64(out, value.into())),
+        DataType::Uint32 => numbers!(u32, |out, &value| json::write_u64(out, value.into())),
+        DataType::Uint64 => numbers!(u64, |out, &value| json::write_u64(out, value)),
+        DataType::Int8 => numbers!(i8, |out, &value| json::write_i64(out, value.into())),
+        DataType::Int16 => numbers!(i16, |out, &value| json::write_i64(out, value.into())),
+        DataType::Int32 => numbers!(i32, |out, &value| json::write_i64(out, value.into())),
+        DataType::Int64 => numbers!(i64, |out, &value| json::write_i64(out, value)),
+        DataType::Fp32 => numbers!(f32, |out, &value| json::write_f64(out, value.into())),
+        DataType::Fp64 => numbers!(f64, |out, &value| json::write_f64(out, value)),
+        DataType::Bytes => {
+            numbers!(ByteString, |out, value| json::write_str(out, value.as_bytes()));
+        }
+        datatype @ (DataType::Fp16 | DataType::Bf16) => {
+            return Err(Error::invalid_arg(format!(
+                "sending {datatype} data via JSON is not supported. Please use the binary data \
+                 format for output"
+            )));
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,163 @@
+//! The inference endpoint.
+
+use bytes::Bytes;
+use galatea_serving::{Error, InferenceRequest, InferenceResponse, InputData, InputTensor};
+use galatea_tensor::DataType;
+
+use super::compression::{self, Coding};
+use super::decode::{decode, json_length, request_prefix};
+use super::encode::{OutputPlan, encode};
+use super::message::{ContentType, Response};
+use super::rows::{Call, Reply};
+use crate::app::App;
+use crate::pending::{Pending, submit};
+use crate::tensor_wire::element_count;
+use std::sync::Arc;
+
+/// Runs one inference.
+pub(super) fn infer(call: &Call<'_>) -> Reply {
+    match start(call) {
+        Ok((pending, plan)) => {
+            let app = Arc::clone(call.app);
+            let coding = compression::accepted(call.head.header("accept-encoding"));
+            Reply::Later(Box::pin(async move {
+                let answer = pending.await;
+                finish(&app, answer, &plan, coding)
+            }))
+        }
+        Err(response) => Reply::Now(response),
+    }
+}
+
+/// Everything before the answer. Errors before the body is looked at are plain text, as Triton's are.
+fn start(call: &Call<'_>) -> Result<(Pending, OutputPlan), Response> {
+    let core = call.app.core();
+    let early = |error: Error| Response::failure(ContentType::Text, &error);
+    let config = core.model_config(call.model, call.version).map_err(early)?;
+    if config.model_transaction_policy.as_ref().is_some_and(|policy| policy.decoupled) {
+        return Err(early(Error::unsupported(
+            "HTTP end point doesn't support models with decoupled transaction policy",
+        )));
+    }
+    let encoding = call.head.header("content-encoding");
+    let limit = call.app.limits().max_input_bytes;
+    let body = compression::decompress(encoding, call.body.clone(), limit)
+        .map_err(|error| early(error).with_header("Accept-Encoding", "gzip, deflate"))?;
+    let header = call.head.header("inference-header-content-length");
+    let json_bytes = json_length(header, body.len()).map_err(early)?;
+    let decoded =
+        if json_bytes == 0 { raw_request(call, body) } else { decode(call, &body, json_bytes) };
+    let late = |error: Error| Response::failure(ContentType::Json, &error);
+    let (request, plan) = decoded.map_err(late)?;
+    let pending = submit(core, request).map_err(late)?;
+    Ok((pending, plan))
+}
+
+fn finish(
+    app: &App,
+    answer: Result<InferenceResponse, Error>,
+    plan: &OutputPlan,
+    coding: Coding,
+) -> Response {
+    let encoded = answer.and_then(|answer| encode(app.core(), &answer, plan));
+    let mut response = match encoded {
+        Ok(response) => response,
+        Err(error) => return Response::failure(ContentType::Text, &error),
+    };
+    if coding != Coding::Identity {
+        match compression::compress(coding, &response.body) {
+            Ok(packed) => {
+                response.body = vec![packed.into()];
+                response = response.with_header("Content-Encoding", coding.name());
+            }
+            Err(error) => tracing::warn!("a response goes out uncompressed: {error}"),
+        }
+    }
+    response
+}
+
+/// A body that is the one input of the model, without any description. All outputs come back binary.
+fn raw_request(call: &Call<'_>, body: Bytes) -> Result<(InferenceRequest, OutputPlan), Error> {
+    let core = call.app.core();
+    let (model, limit) = (call.model, call.app.limits().max_input_bytes);
+    let prefix = request_prefix("");
+    if body.len() > limit {
+        return Err(Error::invalid_arg(format!(
+            "Raw input has a byte_size ({} bytes) that exceeds the maximum allowed value of \
+             {limit} bytes. Use --http-max-input-size to increase the limit.",
+            body.len()
+        )));
+    }
+    let metadata = core.model_metadata(model, call.version)?;
+    let [input] = metadata.inputs.as_slice() else {
+        return Err(Error::invalid_arg(format!(
+            "{prefix}Raw request must only have 1 input (found 1) to be deduced but got {} inputs \
+             in '{model}' model configuration",
+            metadata.inputs.len()
+        )));
+    };
+    let batching = core.model_config(model, call.version)?.max_batch_size > 0;
+    let mut shape = input.shape.clone();
+    if let Some(batch) = shape.first_mut().filter(|_| batching) {
+        *batch = 1;
+    }
+    let data = if input.datatype == DataType::Bytes {
+        if element_count(&shape) != Some(1) {
+            return Err(Error::invalid_arg(format!(
+                "{prefix}For BYTE datatype raw input '{}', the model must have input shape [1]",
+                input.name
+            )));
+        }
+        let length = u32::try_from(body.len()).unwrap_or(u32::MAX);
+        [&length.to_le_bytes()[..], &body].concat().into()
+    } else {
+        deduce_shape(&input.name, input.datatype, &mut shape, body.len())?;
+        let elements = element_count(&shape).unwrap_or(0);
+        let expected = elements.saturating_mul(input.datatype.size_bytes().unwrap_or(1));
+        if expected != body.len() {
+            return Err(Error::invalid_arg(format!(
+                "{prefix}input byte size mismatch for input 'raw_input' for model '{model}'. \
+                 Expected {expected}, got {}",
+                body.len()
+            )));
+        }
+        body
+    };
+    let input = InputTensor {
+        name: input.name.clone(),
+        datatype: input.datatype,
+        shape,
+        data: InputData::Raw(data),
+    };
+    let request = InferenceRequest {
+        model_name: model.to_owned(),
+        model_version: call.version.to_owned(),
+        inputs: vec![input],
+        ..InferenceRequest::default()
+    };
+    Ok((request, OutputPlan { all_binary: true, ..OutputPlan::default() }))
+}
+
+/// Gives the one variable dimension the size that the bytes leave for it.
+fn deduce_shape(
+    name: &str,
+    datatype: DataType,
+    shape: &mut [i64],
+    bytes: usize,
+) -> Result<(), Error> {
+    let fixed: Vec<i64> = shape.iter().copied().filter(|&dim| dim >= 0).collect();
+    let per_item = element_count(&fixed)
+        .and_then(|count| count.checked_mul(datatype.size_bytes().unwrap_or(1)));
+    let mut variable = shape.iter_mut().filter(|dim| **dim < 0);
+    let Some(dim) = variable.next() else { return Ok(()) };
+    if variable.next().is_some() {
+        return Err(Error::invalid_arg(format!(
+            "{}The shape of the raw input '{name}' can not be deduced because there are more than \
+             one variable-sized dimension",
+            request_prefix("")
+        )));
+    }
+    let count = per_item.and_then(|per_item| bytes.checked_div(per_item)).unwrap_or(0);
+    *dim = i64::try_from(count).unwrap_or(i64::MAX);
+    Ok(())
+}

@@ -1,0 +1,146 @@
+//! Requests and responses of HTTP/1.
+
+use std::ops::Range;
+
+use bytes::Bytes;
+use galatea_serving::Error;
+
+use crate::json;
+use crate::status;
+
+/// Methods that endpoints tell apart.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Method {
+    /// GET
+    Get,
+    /// POST
+    Post,
+    /// Every other one, HEAD and unknown ones included.
+    Other,
+}
+
+/// The head of a request; names and values are ranges of the received bytes.
+#[derive(Debug)]
+pub struct Head {
+    pub(super) bytes: Bytes,
+    pub(super) method: Method,
+    pub(super) path: Range<usize>,
+    pub(super) headers: Vec<(Range<usize>, Range<usize>)>,
+    /// The request is of HTTP/1.0.
+    pub(super) old: bool,
+}
+
+impl Head {
+    /// What the client wants to do.
+    #[must_use]
+    pub fn method(&self) -> Method {
+        self.method
+    }
+
+    /// The path as received, without the query and not percent-decoded.
+    #[must_use]
+    pub fn path(&self) -> &str {
+        self.text(&self.path)
+    }
+
+    /// The first header of that name, in any case.
+    #[must_use]
+    pub fn header(&self, name: &str) -> Option<&str> {
+        self.headers
+            .iter()
+            .find(|(key, _)| self.text(key).eq_ignore_ascii_case(name))
+            .map(|(_, value)| self.text(value))
+    }
+
+    /// Names and values of all headers in the order received.
+    pub fn headers(&self) -> impl Iterator<Item = (&str, &str)> {
+        self.headers.iter().map(|(name, value)| (self.text(name), self.text(value)))
+    }
+
+    fn text(&self, range: &Range<usize>) -> &str {
+        let bytes = self.bytes.get(range.clone()).unwrap_or(&[]);
+        std::str::from_utf8(bytes).unwrap_or("")
+    }
+}
+
+/// Content types of the answers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ContentType {
+    /// `text/plain`
+    Text,
+    /// `application/json`
+    Json,
+    /// `application/octet-stream`: JSON with binary tensors behind it.
+    Binary,
+    /// The text format of Prometheus.
+    Metrics,
+}
+
+impl ContentType {
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Self::Text => "text/plain",
+            Self::Json => "application/json",
+            Self::Binary => "application/octet-stream",
+            Self::Metrics => "text/plain; charset=utf-8",
+        }
+    }
+}
+
+/// An answer. The parts of the body go to the socket one after the other and are not copied together.
+#[derive(Debug)]
+pub struct Response {
+    pub(super) status: u16,
+    pub(super) content_type: ContentType,
+    pub(super) headers: Vec<(&'static str, String)>,
+    pub(super) body: Vec<Bytes>,
+    pub(super) close: bool,
+}
+
+impl Response {
+    /// 200 without a body.
+    #[must_use]
+    pub fn empty(content_type: ContentType) -> Self {
+        Self { status: 200, content_type, headers: Vec::new(), body: Vec::new(), close: false }
+    }
+
+    /// 200 with a body.
+    #[must_use]
+    pub fn ok(content_type: ContentType, body: impl Into<Bytes>) -> Self {
+        Self { body: vec![body.into()], ..Self::empty(content_type) }
+    }
+
+    /// `{"error": text}` with a status.
+    #[must_use]
+    pub fn error(status: u16, content_type: ContentType, text: &str) -> Self {
+        let mut body = b"{\"error\":".to_vec();
+        json::write_str(&mut body, text.as_bytes());
+        body.push(b'}');
+        Self { status, ..Self::ok(content_type, body) }
+    }
+
+    /// An error of the core.
+    #[must_use]
+    pub fn failure(content_type: ContentType, error: &Error) -> Self {
+        Self::error(status::http(error.code), content_type, &error.message)
+    }
+
+    /// Adds a header.
+    #[must_use]
+    pub fn with_header(mut self, name: &'static str, value: impl Into<String>) -> Self {
+        self.headers.push((name, value.into()));
+        self
+    }
+
+    /// Bytes of the body.
+    #[must_use]
+    pub fn body_bytes(&self) -> usize {
+        self.body.iter().map(Bytes::len).sum()
+    }
+
+    /// Status code.
+    #[must_use]
+    pub fn status(&self) -> u16 {
+        self.status
+    }
+}

@@ -1,0 +1,27 @@
+//! The metrics port: `/metrics` for Prometheus, an empty answer for every other path.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use tokio::net::TcpListener;
+
+use super::message::{ContentType, Head, Method, Response};
+use super::rows::Reply;
+use super::serve::accept;
+use crate::app::App;
+use crate::metrics;
+
+/// Serves metrics until the server stops.
+pub async fn serve_metrics(app: Arc<App>, listener: TcpListener) {
+    accept(app, listener, route).await;
+}
+
+fn route(app: &Arc<App>, head: &Head, _body: Bytes) -> Reply {
+    Reply::Now(match (head.method(), head.path()) {
+        (Method::Get, "/metrics" | "/metrics/") => {
+            Response::ok(ContentType::Metrics, metrics::render(app))
+        }
+        (Method::Get, _) => Response::empty(ContentType::Metrics),
+        _ => Response::error(405, ContentType::Text, "Method Not Allowed"),
+    })
+}

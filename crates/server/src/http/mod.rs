@@ -1,0 +1,20 @@
+//! The HTTP door: KServe v2 with Triton's extensions.
+//!
+//! A request goes through [`wire`] (bytes to head and body), [`rows`] (which endpoint), the endpoint's handler
+//! (decode, one call on the core, encode) and back through the wire.
+
+mod compression;
+mod decode;
+mod encode;
+mod handlers;
+mod infer;
+mod message;
+mod metrics_door;
+mod repository;
+pub mod rows;
+mod serve;
+mod wire;
+
+pub use message::{ContentType, Head, Method, Response};
+pub use metrics_door::serve_metrics;
+pub use serve::serve;

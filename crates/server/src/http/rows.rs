@@ -1,0 +1,189 @@
+//! The table of endpoints, and finding the row of a path.
+
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+
+use bytes::Bytes;
+
+use super::message::{ContentType, Head, Method, Response};
+use super::{handlers, infer, repository};
+use crate::app::App;
+
+/// Groups of endpoints that can be restricted together.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Category {
+    /// Liveness and readiness.
+    Health,
+    /// Names, types and shapes.
+    Metadata,
+    /// Inference.
+    Inference,
+    /// Configuration of models.
+    ModelConfig,
+    /// Index, load and unload.
+    ModelRepository,
+    /// Counters.
+    Statistics,
+}
+
+/// What a handler works on.
+#[derive(Debug)]
+pub struct Call<'a> {
+    /// The server.
+    pub app: &'a Arc<App>,
+    /// Head of the request.
+    pub head: &'a Head,
+    /// Body of the request.
+    pub body: Bytes,
+    /// Model in the path; empty where the row has none.
+    pub model: &'a str,
+    /// Version in the path; empty for the latest.
+    pub version: &'a str,
+    /// A repository stands in the path.
+    pub in_repository: bool,
+}
+
+/// An answer that comes later, and dropping it cancels what it waits for.
+pub type Later = Pin<Box<dyn Future<Output = Response> + Send>>;
+
+/// What a handler gives.
+pub enum Reply {
+    /// The answer.
+    Now(Response),
+    /// The answer needs an inference or other work elsewhere.
+    Later(Later),
+}
+
+impl std::fmt::Debug for Reply {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Now(response) => f.debug_tuple("Now").field(response).finish(),
+            Self::Later(_) => f.debug_tuple("Later").finish_non_exhaustive(),
+        }
+    }
+}
+
+/// An endpoint.
+#[derive(Debug)]
+pub struct Row {
+    /// Path; `{model}` is a segment, `{version}` a segment of digits, `{repository}` a segment.
+    pub pattern: &'static str,
+    /// Group.
+    pub category: Category,
+    /// The only method.
+    pub method: Method,
+    /// Content type of answers that come before the handler: wrong method.
+    pub early: ContentType,
+    /// Decode, one call on the core, encode.
+    pub handler: fn(&Call<'_>) -> Reply,
+}
+
+macro_rules! rows {
+    ($($pattern:literal $category:ident $method:ident $early:ident $handler:path;)*) => {
+        &[$(Row {
+            pattern: $pattern,
+            category: Category::$category,
+            method: Method::$method,
+            early: ContentType::$early,
+            handler: $handler,
+        }),*]
+    };
+}
+
+/// Every endpoint. The first row whose pattern fits the path has the request.
+pub const ROWS: &[Row] = rows![
+    "/v2/health/live" Health Get Text handlers::live;
+    "/v2/health/ready" Health Get Text handlers::ready;
+    "/v2/models/{model}/infer" Inference Post Text infer::infer;
+    "/v2/models/{model}/versions/{version}/infer" Inference Post Text infer::infer;
+    "/v2/models/{model}/ready" Health Get Text handlers::model_ready;
+    "/v2/models/{model}/versions/{version}/ready" Health Get Text handlers::model_ready;
+    "/v2" Metadata Get Json handlers::server_metadata;
+    "/v2/models/stats" Statistics Get Json handlers::all_statistics;
+    "/v2/models/{model}" Metadata Get Json handlers::model_metadata;
+    "/v2/models/{model}/versions/{version}" Metadata Get Json handlers::model_metadata;
+    "/v2/models/{model}/config" ModelConfig Get Json handlers::model_config;
+    "/v2/models/{model}/versions/{version}/config" ModelConfig Get Json handlers::model_config;
+    "/v2/models/{model}/stats" Statistics Get Json handlers::model_statistics;
+    "/v2/models/{model}/versions/{version}/stats" Statistics Get Json handlers::model_statistics;
+    "/v2/repository/index" ModelRepository Post Json repository::index;
+    "/v2/repository/{repository}/index" ModelRepository Post Json repository::index;
+    "/v2/repository/models/{model}/load" ModelRepository Post Json repository::load;
+    "/v2/repository/{repository}/models/{model}/load" ModelRepository Post Json repository::load;
+    "/v2/repository/models/{model}/unload" ModelRepository Post Json repository::unload;
+    "/v2/repository/{repository}/models/{model}/unload" ModelRepository Post Json repository::unload;
+];
+
+/// A row with what its pattern took from the path.
+#[derive(Debug, Clone, Copy)]
+pub struct Found<'a> {
+    /// The row.
+    pub row: &'static Row,
+    /// Segment for `{model}`.
+    pub model: &'a str,
+    /// Segment for `{version}`.
+    pub version: &'a str,
+    /// The pattern has a `{repository}`.
+    pub in_repository: bool,
+}
+
+/// Finds the row of a path. Paths are compared as received: a trailing slash or an encoded letter is another path.
+#[must_use]
+pub fn find(path: &str) -> Option<Found<'_>> {
+    ROWS.iter().find_map(|row| matches(row, path))
+}
+
+fn matches<'a>(row: &'static Row, path: &'a str) -> Option<Found<'a>> {
+    let mut found = Found { row, model: "", version: "", in_repository: false };
+    if !row.pattern.contains('{') {
+        return (row.pattern == path).then_some(found);
+    }
+    let mut segments = path.split('/');
+    for want in row.pattern.split('/') {
+        let have = segments.next()?;
+        match want {
+            "{model}" if !have.is_empty() => found.model = have,
+            "{version}" if !have.is_empty() && have.bytes().all(|byte| byte.is_ascii_digit()) => {
+                found.version = have;
+            }
+            "{repository}" if !have.is_empty() => found.in_repository = true,
+            _ if want == have && !want.starts_with('{') => {}
+            _ => return None,
+        }
+    }
+    segments.next().is_none().then_some(found)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn paths_match_whole_and_as_received() {
+        let found = find("/v2/models/add_sub/versions/01/infer").unwrap();
+        assert_eq!(
+            (found.row.category, found.model, found.version),
+            (Category::Inference, "add_sub", "01")
+        );
+        assert_eq!(find("/v2/models/stats").unwrap().row.category, Category::Statistics);
+        assert_eq!(find("/v2/models/a%5Fb").unwrap().model, "a%5Fb");
+        assert!(find("/v2/repository/r/models/m/load").unwrap().in_repository);
+        for path in [
+            "/",
+            "/v2/",
+            "/V2",
+            "//v2",
+            "/v2/health",
+            "/v2/health/live/",
+            "/v2/models/",
+            "/v2/models//ready",
+            "/v2/models/m/versions/x/ready",
+            "/v2/models/m/versions/",
+            "/v2/models/m/versions",
+            "/v2/models/m/nope",
+        ] {
+            assert!(find(path).is_none(), "{path}");
+        }
+    }
+}

@@ -1,0 +1,93 @@
+//! Accepts connections and answers the requests on them.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use tokio::net::{TcpListener, TcpStream};
+
+use super::message::{ContentType, Head, Response};
+use super::rows::{self, Call, Reply};
+use super::wire::{self, Connection, ReadError};
+use crate::app::App;
+
+/// Finds and runs what answers a request.
+pub(super) type Route = fn(&Arc<App>, &Head, Bytes) -> Reply;
+
+/// Serves the inference protocol until the server stops; open connections live on until their requests are answered.
+pub async fn serve(app: Arc<App>, listener: TcpListener) {
+    accept(app, listener, route).await;
+}
+
+/// Accepts connections until the server stops.
+pub(super) async fn accept(app: Arc<App>, listener: TcpListener, route: Route) {
+    loop {
+        let accepted = tokio::select! {
+            accepted = listener.accept() => accepted,
+            () = app.stopping() => return,
+        };
+        match accepted {
+            Ok((stream, _)) => {
+                let app = Arc::clone(&app);
+                tokio::spawn(async move { converse(&app, stream, route).await });
+            }
+            // Out of descriptors, for one; accepting again at once would spin.
+            Err(error) => {
+                tracing::warn!("failed to accept an HTTP connection: {error}");
+                tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+            }
+        }
+    }
+}
+
+async fn converse(app: &Arc<App>, stream: TcpStream, route: Route) {
+    // Without it small answers wait for the peer's acknowledgement; a failure costs only time.
+    stream.set_nodelay(true).ok();
+    let mut connection = Connection::new(stream);
+    if let Err(ReadError::Refused(response)) = requests(app, &mut connection, route).await {
+        connection.send(&response, false, true).await.ok();
+    }
+    connection.shutdown().await;
+}
+
+async fn requests(
+    app: &Arc<App>,
+    connection: &mut Connection<TcpStream>,
+    route: Route,
+) -> Result<(), ReadError> {
+    while let Some(head) = connection.head().await? {
+        let _request = app.count_request();
+        let body = connection.body(&head).await?;
+        let response = match route(app, &head, body) {
+            Reply::Now(response) => response,
+            Reply::Later(response) => tokio::select! {
+                response = response => response,
+                // Dropping the future cancels the inference.
+                () = connection.closed() => return Err(ReadError::Closed),
+            },
+        };
+        let close = wire::wants_close(&head) || response.close;
+        connection.send(&response, head.old, close).await?;
+        if close {
+            break;
+        }
+    }
+    Ok(())
+}
+
+/// Unknown paths and wrong methods are answered here, everything else by the row's handler.
+fn route(app: &Arc<App>, head: &Head, body: Bytes) -> Reply {
+    let Some(found) = rows::find(head.path()) else {
+        return Reply::Now(Response::error(404, ContentType::Text, "Not Found"));
+    };
+    if head.method() != found.row.method {
+        return Reply::Now(Response::error(405, found.row.early, "Method Not Allowed"));
+    }
+    (found.row.handler)(&Call {
+        app,
+        head,
+        body,
+        model: found.model,
+        version: found.version,
+        in_repository: found.in_repository,
+    })
+}

@@ -1,0 +1,349 @@
+//! HTTP/1 on a socket: heads, bodies of announced length or in chunks, and answers.
+//!
+//! Written for this server and not taken from a library, because clients can see the difference: Triton closes a
+//! connection on a malformed head without an answer, says `405 Not Allowed`, sends no date, and a body that is read
+//! straight into one buffer can become a tensor without a copy.
+
+use std::io::{self, IoSlice};
+use std::ops::Range;
+
+use bytes::{Buf, Bytes, BytesMut};
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
+
+use super::message::{Head, Method, Response};
+use crate::status;
+
+/// Longest head of a request, in bytes.
+const MAX_HEAD_BYTES: usize = 64 * 1024;
+/// Most headers of a request.
+const MAX_HEADERS: usize = 96;
+/// Most chunks with content that a body may have.
+const MAX_CHUNKS: usize = 65_536;
+/// Longest line that announces a chunk, in bytes.
+const MAX_CHUNK_LINE_BYTES: usize = 256;
+/// Bodies up to this size get their memory at once; longer ones grow with what arrives.
+const EAGER_BODY_BYTES: usize = 4 * 1024 * 1024;
+/// Longest body, the limit of gRPC messages.
+const MAX_BODY_BYTES: u64 = i32::MAX as u64;
+/// Answers up to this size are sent with one copy instead of a gathered write.
+const COPIED_BODY_BYTES: usize = 16 * 1024;
+
+/// Why reading a request ended without one.
+#[derive(Debug)]
+pub(super) enum ReadError {
+    /// Nothing can be answered: the peer is gone or does not speak HTTP.
+    Closed,
+    /// An answer is owed; the connection ends behind it.
+    Refused(Response),
+}
+
+impl From<io::Error> for ReadError {
+    fn from(_: io::Error) -> Self {
+        Self::Closed
+    }
+}
+
+/// How the body of a request is delimited.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Framing {
+    Length(u64),
+    Chunked,
+}
+
+/// A socket with what was read from it ahead.
+#[derive(Debug)]
+pub(super) struct Connection<S> {
+    stream: S,
+    ahead: BytesMut,
+    out: Vec<u8>,
+}
+
+impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
+    pub(super) fn new(stream: S) -> Self {
+        Self { stream, ahead: BytesMut::with_capacity(8 * 1024), out: Vec::new() }
+    }
+
+    /// Reads the next head; none when the peer closed between requests.
+    pub(super) async fn head(&mut self) -> Result<Option<Head>, ReadError> {
+        loop {
+            if !self.ahead.is_empty()
+                && let Some((parsed, len)) = parse_head(&self.ahead)?
+            {
+                let bytes = self.ahead.split_to(len).freeze();
+                let (method, path, headers, old) = parsed;
+                return Ok(Some(Head { bytes, method, path, headers, old }));
+            }
+            if self.ahead.len() >= MAX_HEAD_BYTES {
+                return Err(ReadError::Closed);
+            }
+            self.ahead.reserve(4 * 1024);
+            if self.stream.read_buf(&mut self.ahead).await? == 0 {
+                return if self.ahead.is_empty() { Ok(None) } else { Err(ReadError::Closed) };
+            }
+        }
+    }
+
+    /// Reads the body that belongs to a head.
+    pub(super) async fn body(&mut self, head: &Head) -> Result<Bytes, ReadError> {
+        let framing = framing(head)?;
+        if framing == Framing::Length(0) {
+            return Ok(Bytes::new());
+        }
+        let continues =
+            head.header("expect").is_some_and(|value| value.eq_ignore_ascii_case("100-continue"));
+        if continues && self.ahead.is_empty() {
+            self.stream.write_all(b"HTTP/1.1 100 Continue\r\n\r\n").await?;
+        }
+        match framing {
+            Framing::Length(length) => self.body_of_length(length).await,
+            Framing::Chunked => self.body_in_chunks().await,
+        }
+    }
+
+    async fn body_of_length(&mut self, length: u64) -> Result<Bytes, ReadError> {
+        if length > MAX_BODY_BYTES {
+            return Err(too_long(length));
+        }
+        let length = usize::try_from(length).map_err(|_| too_long(length))?;
+        self.fill(length).await?;
+        Ok(self.ahead.split_to(length).freeze())
+    }
+
+    /// Reads until `length` bytes lie ahead.
+    async fn fill(&mut self, length: usize) -> Result<(), ReadError> {
+        while self.ahead.len() < length {
+            let missing = length - self.ahead.len();
+            let room = missing.min(EAGER_BODY_BYTES.max(self.ahead.len()));
+            if self.ahead.capacity() - self.ahead.len() < room {
+                self.ahead.reserve(room);
+            }
+            if self.stream.read_buf(&mut self.ahead).await? == 0 {
+                return Err(ReadError::Closed);
+            }
+        }
+        Ok(())
+    }
+
+    async fn body_in_chunks(&mut self) -> Result<Bytes, ReadError> {
+        let mut body = BytesMut::new();
+        let mut chunks = 0;
+        loop {
+            let line = self.line().await?;
+            let size = chunk_size(&line).ok_or(ReadError::Closed)?;
+            if size == 0 {
+                // Trailers are read and dropped.
+                while !self.line().await?.is_empty() {}
+                return Ok(body.freeze());
+            }
+            chunks += 1;
+            if chunks > MAX_CHUNKS {
+                return Err(refused(&format!(
+                    "Chunked request body exceeds maximum of {MAX_CHUNKS} non-empty chunks. \
+                     Send fewer or larger HTTP chunks."
+                )));
+            }
+            let total = size.saturating_add(body.len() as u64);
+            if total > MAX_BODY_BYTES {
+                return Err(too_long(total));
+            }
+            let mut missing = usize::try_from(size).map_err(|_| too_long(size))?;
+            while missing > 0 {
+                self.fill(missing.min(EAGER_BODY_BYTES)).await?;
+                let part = self.ahead.len().min(missing);
+                body.extend_from_slice(self.ahead.get(..part).unwrap_or(&[]));
+                self.ahead.advance(part);
+                missing -= part;
+            }
+            self.fill(2).await?;
+            if !self.ahead.starts_with(b"\r\n") {
+                return Err(ReadError::Closed);
+            }
+            self.ahead.advance(2);
+        }
+    }
+
+    /// A line of the chunked coding, without its end.
+    async fn line(&mut self) -> Result<Bytes, ReadError> {
+        loop {
+            if let Some(end) = self.ahead.windows(2).position(|pair| pair == b"\r\n") {
+                let line = self.ahead.split_to(end).freeze();
+                self.ahead.advance(2);
+                return Ok(line);
+            }
+            if self.ahead.len() > MAX_CHUNK_LINE_BYTES {
+                return Err(ReadError::Closed);
+            }
+            self.fill(self.ahead.len() + 1).await?;
+        }
+    }
+
+    /// Waits until the peer closes the connection; what it sends meanwhile is kept, up to a bound.
+    pub(super) async fn closed(&mut self) {
+        while self.ahead.len() < MAX_HEAD_BYTES {
+            self.ahead.reserve(4 * 1024);
+            match self.stream.read_buf(&mut self.ahead).await {
+                Ok(0) | Err(_) => return,
+                Ok(_) => {}
+            }
+        }
+        std::future::pending::<()>().await;
+    }
+
+    /// Sends an answer. `old`: to a request of HTTP/1.0.
+    pub(super) async fn send(
+        &mut self,
+        response: &Response,
+        old: bool,
+        close: bool,
+    ) -> io::Result<()> {
+        self.out.clear();
+        write_head(&mut self.out, response, old, close);
+        let small = response.body_bytes() <= COPIED_BODY_BYTES;
+        if small {
+            for part in &response.body {
+                self.out.extend_from_slice(part);
+            }
+            return self.stream.write_all(&self.out).await;
+        }
+        let mut slices: Vec<IoSlice<'_>> = std::iter::once(IoSlice::new(&self.out))
+            .chain(response.body.iter().map(|part| IoSlice::new(part)))
+            .collect();
+        let mut rest: &mut [IoSlice<'_>] = &mut slices;
+        IoSlice::advance_slices(&mut rest, 0);
+        while !rest.is_empty() {
+            let written = self.stream.write_vectored(rest).await?;
+            if written == 0 {
+                return Err(io::ErrorKind::WriteZero.into());
+            }
+            IoSlice::advance_slices(&mut rest, written);
+        }
+        Ok(())
+    }
+
+    /// Tells the peer that nothing follows.
+    pub(super) async fn shutdown(&mut self) {
+        // The peer may be gone already, which is as good.
+        self.stream.shutdown().await.ok();
+    }
+}
+
+type ParsedHead = (Method, Range<usize>, Vec<(Range<usize>, Range<usize>)>, bool);
+
+/// Parses a head; none while it is incomplete.
+fn parse_head(bytes: &[u8]) -> Result<Option<(ParsedHead, usize)>, ReadError> {
+    let mut slots = [httparse::EMPTY_HEADER; MAX_HEADERS];
+    let mut request = httparse::Request::new(&mut slots);
+    let len = match request.parse(bytes) {
+        Ok(httparse::Status::Complete(len)) => len,
+        Ok(httparse::Status::Partial) => return Ok(None),
+        Err(_) => return Err(ReadError::Closed),
+    };
+    // The library accepts bare line feeds; Triton does not.
+    if !bytes.get(..len).is_some_and(|head| head.ends_with(b"\r\n\r\n")) {
+        return Err(ReadError::Closed);
+    }
+    let method = match request.method {
+        Some("GET") => Method::Get,
+        Some("POST") => Method::Post,
+        _ => Method::Other,
+    };
+    let path = path_of(request.path.unwrap_or(""));
+    let headers = request
+        .headers
+        .iter()
+        .map(|header| (range(bytes, header.name.as_bytes()), range(bytes, header.value)))
+        .collect();
+    Ok(Some(((method, range(bytes, path.as_bytes()), headers, request.version == Some(0)), len)))
+}
+
+/// The path of a request target: without scheme and authority, without the query.
+fn path_of(target: &str) -> &str {
+    let path = match target.strip_prefix("http://") {
+        Some(rest) => rest.find('/').and_then(|slash| rest.get(slash..)).unwrap_or("/"),
+        None => target,
+    };
+    path.split_once('?').map_or(path, |(path, _)| path)
+}
+
+/// Where a part of a buffer lies in it.
+fn range(whole: &[u8], part: &[u8]) -> Range<usize> {
+    let start = (part.as_ptr() as usize).wrapping_sub(whole.as_ptr() as usize);
+    start..start.wrapping_add(part.len())
+}
+
+fn framing(head: &Head) -> Result<Framing, ReadError> {
+    let length = head.header("content-length");
+    if let Some(coding) = head.header("transfer-encoding") {
+        // Both at once is how requests are smuggled past proxies.
+        let alone = length.is_none() && coding.eq_ignore_ascii_case("chunked");
+        return if alone { Ok(Framing::Chunked) } else { Err(ReadError::Closed) };
+    }
+    let lengths = head.headers().filter(|(name, _)| name.eq_ignore_ascii_case("content-length"));
+    if lengths.count() > 1 {
+        return Err(ReadError::Closed);
+    }
+    match length {
+        None => Ok(Framing::Length(0)),
+        Some(text) if text.bytes().all(|byte| byte.is_ascii_digit()) => {
+            text.parse().map(Framing::Length).map_err(|_| ReadError::Closed)
+        }
+        Some(_) => Err(ReadError::Closed),
+    }
+}
+
+/// The size that opens a chunk; extensions behind a semicolon are ignored.
+fn chunk_size(line: &[u8]) -> Option<u64> {
+    let text = std::str::from_utf8(line).ok()?;
+    let digits = text.split_once(';').map_or(text, |(digits, _)| digits).trim();
+    if digits.is_empty() || !digits.bytes().all(|byte| byte.is_ascii_hexdigit()) {
+        return None;
+    }
+    u64::from_str_radix(digits, 16).ok()
+}
+
+fn refused(text: &str) -> ReadError {
+    ReadError::Refused(Response::error(400, super::message::ContentType::Json, text))
+}
+
+fn too_long(length: u64) -> ReadError {
+    refused(&format!(
+        "request body of {length} bytes exceeds the maximum allowed size of {MAX_BODY_BYTES} bytes"
+    ))
+}
+
+fn write_head(out: &mut Vec<u8>, response: &Response, old: bool, close: bool) {
+    out.extend_from_slice(if old { b"HTTP/1.0 " } else { b"HTTP/1.1 " });
+    out.extend_from_slice(itoa::Buffer::new().format(response.status).as_bytes());
+    out.push(b' ');
+    out.extend_from_slice(status::reason(response.status).as_bytes());
+    out.extend_from_slice(b"\r\nContent-Type: ");
+    out.extend_from_slice(response.content_type.name().as_bytes());
+    for (name, value) in &response.headers {
+        out.extend_from_slice(b"\r\n");
+        out.extend_from_slice(name.as_bytes());
+        out.extend_from_slice(b": ");
+        out.extend_from_slice(value.as_bytes());
+    }
+    let length = response.body_bytes();
+    // An old client that is told of the close reads to the end of the stream.
+    if length > 0 || !old || !close {
+        out.extend_from_slice(b"\r\nContent-Length: ");
+        out.extend_from_slice(itoa::Buffer::new().format(length).as_bytes());
+    }
+    match (close, old) {
+        (true, false) => out.extend_from_slice(b"\r\nConnection: close"),
+        (false, true) => out.extend_from_slice(b"\r\nConnection: keep-alive"),
+        _ => {}
+    }
+    out.extend_from_slice(b"\r\n\r\n");
+}
+
+/// Whether the connection ends after the answer to this request.
+pub(super) fn wants_close(head: &Head) -> bool {
+    let says = |word: &str| {
+        head.header("connection").is_some_and(|value| {
+            value.split(',').any(|token| token.trim().eq_ignore_ascii_case(word))
+        })
+    };
+    if head.old { !says("keep-alive") } else { says("close") }
+}

@@ -1,0 +1,28 @@
+//! The wire and the program: HTTP, gRPC, metrics, flags; hands providers to the core.
+//!
+//! [`cli`] reads the command line. For `serve` it starts a [`galatea_serving::Core`] on the model repositories and
+//! opens the doors of a [`server::Server`]: [`http`], [`grpc`] and the metrics port. Everything asynchronous of
+//! Galatea lives in this crate; the core answers on its own threads, and [`pending`] makes a future of an answer.
+
+#![forbid(unsafe_code)]
+#![allow(
+    clippy::cast_precision_loss,
+    reason = "numbers for people and for metrics are doubles on the wire"
+)]
+
+pub mod app;
+mod classification;
+pub mod cli;
+pub mod flags;
+pub mod grpc;
+mod host;
+pub mod http;
+pub mod json;
+pub mod logging;
+pub mod metrics;
+pub mod models;
+pub mod pending;
+pub mod server;
+pub mod status;
+mod table;
+pub mod tensor_wire;

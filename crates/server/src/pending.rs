@@ -1,0 +1,56 @@
+//! The answer of an inference as a future. Dropping the future cancels the inference.
+
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use galatea_serving::{CancelToken, Core, Error, InferenceRequest, InferenceResponse};
+use tokio::sync::oneshot;
+
+/// An inference under way.
+#[derive(Debug)]
+pub struct Pending {
+    answer: oneshot::Receiver<Result<InferenceResponse, Error>>,
+    cancel: CancelToken,
+    done: bool,
+}
+
+/// Hands a request to the core.
+///
+/// # Errors
+/// When the core refuses it: it does not fit the model, or the model does not serve.
+pub fn submit(core: &Arc<Core>, request: InferenceRequest) -> Result<Pending, Error> {
+    let cancel = request.cancel.clone();
+    let (sender, answer) = oneshot::channel();
+    let mut sender = Some(sender);
+    core.infer(
+        request,
+        Box::new(move |result| {
+            if let Some(sender) = sender.take() {
+                // Nobody waits any more when the client went away.
+                drop(sender.send(result));
+            }
+        }),
+    )?;
+    Ok(Pending { answer, cancel, done: false })
+}
+
+impl Future for Pending {
+    type Output = Result<InferenceResponse, Error>;
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
+        Pin::new(&mut self.answer).poll(context).map(|answer| {
+            self.done = true;
+            answer.unwrap_or_else(|_| Err(Error::internal("the model gave no answer")))
+        })
+    }
+}
+
+impl Drop for Pending {
+    fn drop(&mut self) {
+        if !self.done {
+            self.cancel.cancel();
+        }
+    }
+}
