@@ -1,9 +1,10 @@
-//! Execution providers: `reference`, the plain evaluation that every other provider is compared
-//! with.
+//! Execution providers: `cpu`, with packed and vectorised kernels, and `reference`, the plain
+//! evaluation that every other provider is compared with.
 
 #![forbid(unsafe_code)]
 
 mod cost;
+pub mod cpu;
 pub mod reference;
 
 use std::sync::Arc;
@@ -26,8 +27,10 @@ impl std::fmt::Debug for ProviderRow {
 }
 
 /// Every provider, the preferred ones first.
-pub const PROVIDERS: &[ProviderRow] =
-    &[ProviderRow { name: reference::NAME, make: || Arc::new(reference::ReferenceProvider) }];
+pub const PROVIDERS: &[ProviderRow] = &[
+    ProviderRow { name: cpu::NAME, make: || Arc::new(cpu::CpuProvider::new()) },
+    ProviderRow { name: reference::NAME, make: || Arc::new(reference::ReferenceProvider) },
+];
 
 /// Every provider, the preferred ones first.
 #[must_use]

@@ -16,7 +16,7 @@ use crate::cost;
 pub const NAME: &str = "reference";
 
 /// Nanoseconds of one operation in plain loops.
-const OPERATION_NS: f64 = 5.0;
+pub(crate) const OPERATION_NS: f64 = 5.0;
 /// Nanoseconds to allocate outputs and walk the values.
 const NODE_NS: f64 = 1000.0;
 

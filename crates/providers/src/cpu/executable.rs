@@ -1,0 +1,291 @@
+//! A compiled partition: prepared kernels, plans by input shapes, and a pool of arenas.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Instant;
+
+use galatea_graph::{Graph, GraphError, Inputs, OpError};
+use galatea_kernels::{Exec, Isa, ThreadPool};
+use galatea_runtime::{Executable, Fence, MemoryReport, ProfileRow, RuntimeError, SessionOptions};
+use galatea_tensor::{Arena, OwnedTensor, Tensor, TensorMut, TensorRef};
+
+use super::kernel::{Call, Kernel};
+use super::schedule::{Action, PlannedStep, Schedule, Source, Target, schedule};
+
+/// A node's kernel and the name of its row.
+pub(super) type Built = (Option<Box<dyn Kernel>>, &'static str);
+
+pub(super) struct CpuExecutable {
+    graph: Arc<Graph>,
+    kernels: Vec<Option<Box<dyn Kernel>>>,
+    names: Vec<&'static str>,
+    pool: Arc<ThreadPool>,
+    isa: Isa,
+    options: SessionOptions,
+    /// Plans, the latest used last.
+    plans: Mutex<Vec<(Vec<Vec<usize>>, Arc<Schedule>)>>,
+    arenas: Mutex<Vec<Arena>>,
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// What one run holds.
+struct Running<'a> {
+    schedule: &'a Schedule,
+    held: Vec<Option<Tensor>>,
+    arena: Arena,
+    exec: Exec<'a>,
+}
+
+impl CpuExecutable {
+    pub(super) fn new(
+        graph: Arc<Graph>,
+        built: Vec<Built>,
+        isa: Isa,
+        pool: Arc<ThreadPool>,
+        options: &SessionOptions,
+    ) -> Self {
+        let (kernels, names) = built.into_iter().unzip();
+        let (plans, arenas) = (Mutex::default(), Mutex::default());
+        Self { graph, kernels, names, pool, isa, options: options.clone(), plans, arenas }
+    }
+
+    /// The plan for inputs of these shapes, made if there is none.
+    fn plan(&self, inputs: &[Tensor]) -> Result<Arc<Schedule>, RuntimeError> {
+        let fits = |key: &[Vec<usize>]| {
+            key.len() == inputs.len() && key.iter().zip(inputs).all(|(k, t)| k == t.shape())
+        };
+        {
+            let mut plans = lock(&self.plans);
+            if let Some(found) = plans.iter().rposition(|(key, _)| fits(key)) {
+                let last = plans.len() - 1;
+                if found != last {
+                    plans[found..].rotate_left(1);
+                }
+                return Ok(Arc::clone(&plans[last].1));
+            }
+        }
+        let schedule = Arc::new(schedule(&self.graph, &self.kernels, inputs)?);
+        if let Some(limit_bytes) = self.options.memory_limit_bytes
+            && schedule.arena_bytes > limit_bytes
+        {
+            let needed_bytes = schedule.arena_bytes;
+            return Err(RuntimeError::MemoryLimit { needed_bytes, limit_bytes });
+        }
+        let key = inputs.iter().map(|tensor| tensor.shape().to_vec()).collect();
+        let mut plans = lock(&self.plans);
+        if plans.len() >= self.options.plan_cache.max(1) {
+            plans.remove(0);
+        }
+        plans.push((key, Arc::clone(&schedule)));
+        Ok(schedule)
+    }
+
+    /// The smallest free arena that is large enough, or a new one in place of the largest.
+    fn take_arena(&self, bytes: usize) -> Result<Arena, RuntimeError> {
+        let mut arenas = lock(&self.arenas);
+        let large = |arena: &Arena| arena.len_bytes() >= bytes;
+        let fitting = (0..arenas.len()).filter(|&i| large(&arenas[i]));
+        if let Some(found) = fitting.min_by_key(|&i| arenas[i].len_bytes()) {
+            return Ok(arenas.swap_remove(found));
+        }
+        let largest = (0..arenas.len()).max_by_key(|&i| arenas[i].len_bytes());
+        let small = largest.map(|index| arenas.swap_remove(index));
+        drop(arenas);
+        drop(small);
+        Ok(Arena::with_len(bytes)?)
+    }
+
+    fn run(
+        &self,
+        inputs: Vec<Tensor>,
+        rows: Option<&mut Vec<ProfileRow>>,
+    ) -> Result<Vec<Tensor>, RuntimeError> {
+        let inputs: Vec<Tensor> =
+            inputs.iter().map(Tensor::contiguous).collect::<Result<_, _>>()?;
+        let schedule = self.plan(&inputs)?;
+        let mut held: Vec<Option<Tensor>> = inputs.into_iter().map(Some).collect();
+        held.resize(schedule.slots, None);
+        let mut running = Running {
+            schedule: &schedule,
+            held,
+            arena: self.take_arena(schedule.arena_bytes)?,
+            exec: Exec { pool: &self.pool, isa: self.isa },
+        };
+        let result = self.run_steps(&mut running, rows).and_then(|()| running.outputs());
+        lock(&self.arenas).push(running.arena);
+        result
+    }
+
+    fn run_steps(
+        &self,
+        running: &mut Running<'_>,
+        mut rows: Option<&mut Vec<ProfileRow>>,
+    ) -> Result<(), RuntimeError> {
+        for step in &running.schedule.steps {
+            let start = rows.is_some().then(Instant::now);
+            let done = match &step.action {
+                Action::Kernel(kernel) => running.run_kernel(step, &kernel.run),
+                Action::Reference => {
+                    running.run_reference(step, &*self.graph.nodes[step.node].operator)
+                }
+            };
+            done.map_err(|error| GraphError::at(self.graph.place(step.node), error))?;
+            for &slot in &step.release {
+                running.held[slot] = None;
+            }
+            if let (Some(rows), Some(start)) = (rows.as_deref_mut(), start) {
+                rows.push(self.profile_row(step, start));
+            }
+        }
+        Ok(())
+    }
+
+    fn profile_row(&self, step: &PlannedStep, start: Instant) -> ProfileRow {
+        let node = &self.graph.nodes[step.node];
+        let output = node.outputs.iter().flatten().next();
+        let name = match output {
+            Some(&id) if node.name.is_empty() => self.graph.value(id).name.clone(),
+            _ => node.name.clone(),
+        };
+        let kernel = match step.action {
+            Action::Kernel(_) => self.names[step.node],
+            Action::Reference => crate::reference::NAME,
+        };
+        let (op, time) = (node.operator_name(), start.elapsed());
+        ProfileRow { node: name, op, kernel: kernel.into(), time }
+    }
+}
+
+impl Executable for CpuExecutable {
+    fn submit(&self, inputs: Vec<Tensor>) -> Fence {
+        Fence::ready(self.run(inputs, None))
+    }
+
+    fn profile(&self, inputs: Vec<Tensor>) -> Result<(Vec<Tensor>, Vec<ProfileRow>), RuntimeError> {
+        let mut rows = Vec::new();
+        let outputs = self.run(inputs, Some(&mut rows))?;
+        Ok((outputs, rows))
+    }
+
+    fn memory(&self) -> MemoryReport {
+        let weights = self.graph.values().iter().filter_map(|value| value.initializer.as_ref());
+        let plain: usize = weights.map(Tensor::size_bytes).sum();
+        let packed: usize = self.kernels.iter().flatten().map(|kernel| kernel.weight_bytes()).sum();
+        MemoryReport {
+            initializer_bytes: plain + packed,
+            arena_bytes: lock(&self.arenas).iter().map(Arena::len_bytes).sum(),
+        }
+    }
+}
+
+/// A held tensor under the shape that the reader sees.
+fn shaped(tensor: &Tensor, shape: Option<&Vec<usize>>) -> Result<Tensor, OpError> {
+    match shape {
+        Some(shape) if tensor.shape() != shape.as_slice() => Ok(tensor.reshape(shape)?),
+        _ => Ok(tensor.clone()),
+    }
+}
+
+impl Running<'_> {
+    fn held(&self, slot: usize) -> Result<&Tensor, OpError> {
+        self.held[slot].as_ref().ok_or_else(|| OpError::new("a value was released too early"))
+    }
+
+    fn run_kernel(&mut self, step: &PlannedStep, run: &super::kernel::Run) -> Result<(), OpError> {
+        let mut owned: Vec<(usize, OwnedTensor)> = Vec::new();
+        for target in &step.outputs {
+            if let Target::Held { slot, dtype, shape } = target {
+                owned.push((*slot, OwnedTensor::zeroed(*dtype, shape)?));
+            }
+        }
+        {
+            let (reads, writes) = self
+                .arena
+                .borrow(&step.reads, &step.writes)
+                .map_err(|error| OpError::new(error.to_string()))?;
+            let (mut reads, mut writes) = (reads.into_iter(), writes.into_iter());
+            let mut fresh = owned.iter_mut();
+            let mut inputs = Vec::with_capacity(step.inputs.len());
+            for source in &step.inputs {
+                inputs.push(match source {
+                    Source::Absent => None,
+                    Source::Constant(at) => Some(self.schedule.constants[*at].as_view()?),
+                    Source::Arena { dtype, shape } => {
+                        let bytes = reads.next().unwrap_or_default();
+                        Some(TensorRef::from_bytes(*dtype, shape, bytes)?)
+                    }
+                    Source::Held { slot, shape } => {
+                        let held = self.held[*slot].as_ref();
+                        let held = held.ok_or_else(|| OpError::new("a value is missing"))?;
+                        Some(match shape {
+                            Some(shape) if held.shape() != shape.as_slice() => {
+                                TensorRef::from_bytes(held.dtype(), shape, held.as_bytes()?)?
+                            }
+                            _ => held.as_view()?,
+                        })
+                    }
+                });
+            }
+            let mut outputs = Vec::with_capacity(step.outputs.len());
+            for target in &step.outputs {
+                outputs.push(match target {
+                    Target::Unwanted => None,
+                    Target::Arena { dtype, shape } => {
+                        let bytes = writes.next().unwrap_or_default();
+                        Some(TensorMut::from_bytes(*dtype, shape, bytes)?)
+                    }
+                    Target::Held { .. } => {
+                        fresh.next().map(|(_, tensor)| tensor.as_view_mut()).transpose()?
+                    }
+                });
+            }
+            run(&mut Call { exec: self.exec, inputs, outputs })?;
+        }
+        for (slot, tensor) in owned {
+            self.held[slot] = Some(tensor.freeze());
+        }
+        Ok(())
+    }
+
+    fn run_reference(
+        &mut self,
+        step: &PlannedStep,
+        operator: &dyn galatea_graph::Operator,
+    ) -> Result<(), OpError> {
+        let input = |source: &Source| -> Result<Option<Tensor>, OpError> {
+            match source {
+                Source::Absent => Ok(None),
+                Source::Constant(at) => Ok(Some(self.schedule.constants[*at].clone())),
+                Source::Held { slot, shape } => {
+                    Ok(Some(shaped(self.held(*slot)?, shape.as_ref())?))
+                }
+                Source::Arena { .. } => Err(OpError::new("an input is not held")),
+            }
+        };
+        let inputs: Vec<Option<Tensor>> =
+            step.inputs.iter().map(input).collect::<Result<_, _>>()?;
+        let inputs: Vec<Option<&Tensor>> = inputs.iter().map(Option::as_ref).collect();
+        let mut results = operator.reference(Inputs::new(&inputs))?.into_iter();
+        for target in &step.outputs {
+            let result = results.next();
+            if let Target::Held { slot, .. } = target {
+                let tensor =
+                    result.ok_or_else(|| OpError::new("the operator gives too few outputs"))?;
+                self.held[*slot] = Some(tensor.contiguous()?);
+            }
+        }
+        Ok(())
+    }
+
+    fn outputs(&self) -> Result<Vec<Tensor>, RuntimeError> {
+        let output = |source: &Source| match source {
+            Source::Constant(at) => Ok(self.schedule.constants[*at].clone()),
+            Source::Held { slot, shape } => Ok(shaped(self.held(*slot)?, shape.as_ref())?),
+            Source::Absent | Source::Arena { .. } => Err(OpError::new("an output is not held")),
+        };
+        let outputs: Result<_, OpError> = self.schedule.outputs.iter().map(output).collect();
+        outputs.map_err(|error| RuntimeError::provider(super::NAME, error))
+    }
+}

@@ -1,0 +1,254 @@
+//! What a kernel row is: from a node to a step that runs over slices.
+
+use galatea_graph::{Fact, Graph, Node, OpError, Operator};
+use galatea_kernels::{Exec, Isa};
+use galatea_tensor::{DataType, Element, Tensor, TensorMut, TensorRef};
+
+/// One kernel for one operator.
+#[derive(Clone, Copy)]
+pub struct KernelRow {
+    /// The name in profiles and reports: `{op}-{dtypes}-{variant}`.
+    pub name: &'static str,
+    /// The operator's domain.
+    pub domain: &'static str,
+    /// The operators it is for.
+    pub ops: &'static [&'static str],
+    /// Whether it can run a node, as far as that is known before the shapes of a run are.
+    pub supports: fn(&NodeView<'_>) -> Result<(), String>,
+    /// Prepares a node: packs weights. Called for supported nodes only.
+    pub build: fn(&NodeView<'_>) -> Result<Box<dyn Kernel>, String>,
+}
+
+impl std::fmt::Debug for KernelRow {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(self.name)
+    }
+}
+
+/// A node with what is known about its values.
+#[derive(Clone, Copy, Debug)]
+pub struct NodeView<'a> {
+    /// The graph.
+    pub graph: &'a Graph,
+    /// The node.
+    pub node: &'a Node,
+    /// Facts by [`galatea_graph::ValueId::index`].
+    pub facts: &'a [Option<Fact>],
+    /// The instruction set to pack weights for.
+    pub isa: Isa,
+}
+
+impl<'a> NodeView<'a> {
+    /// The fact of an input, if the input is present and anything is known.
+    #[must_use]
+    pub fn input(&self, index: usize) -> Option<&'a Fact> {
+        self.node.input(index).and_then(|id| self.facts[id.index()].as_ref())
+    }
+
+    /// The fact of an output, if the output is wanted and anything is known.
+    #[must_use]
+    pub fn output(&self, index: usize) -> Option<&'a Fact> {
+        self.node.output(index).and_then(|id| self.facts[id.index()].as_ref())
+    }
+
+    /// The value of a constant input.
+    #[must_use]
+    pub fn constant(&self, index: usize) -> Option<&'a Tensor> {
+        self.input(index).and_then(|fact| fact.value.as_ref())
+    }
+
+    /// Whether the input is present.
+    #[must_use]
+    pub fn has(&self, index: usize) -> bool {
+        self.node.input(index).is_some()
+    }
+
+    /// The node's operator as the type `T`.
+    ///
+    /// # Errors
+    /// When it is another one.
+    pub fn operator<T: Operator>(&self) -> Result<&'a T, String> {
+        self.node.operator::<T>().ok_or_else(|| {
+            format!("{} is not {}", self.node.operator_name(), std::any::type_name::<T>())
+        })
+    }
+
+    /// Refuses inputs of other types than FP32.
+    ///
+    /// # Errors
+    /// Names the first input (of those listed and present) that has another type.
+    pub fn floats(&self, inputs: &[usize]) -> Result<(), String> {
+        for &index in inputs {
+            if let Some(fact) = self.input(index)
+                && fact.dtype != DataType::Fp32
+            {
+                return Err(format!("input {index} is {}, the kernel takes FP32", fact.dtype));
+            }
+        }
+        Ok(())
+    }
+
+    /// A constant FP32 input as its elements.
+    ///
+    /// # Errors
+    /// When it is no constant, or of another type.
+    pub fn constant_floats(&self, index: usize) -> Result<Vec<f32>, String> {
+        let tensor = self.constant(index).ok_or_else(|| format!("input {index} is no constant"))?;
+        tensor.to_vec::<f32>().map_err(|error| error.to_string())
+    }
+}
+
+/// Types and shapes of one node in a run. Absent inputs and unwanted outputs are `None`.
+#[derive(Debug)]
+pub struct Shapes {
+    /// Of the inputs.
+    pub inputs: Vec<Option<(DataType, Vec<usize>)>>,
+    /// Of the outputs.
+    pub outputs: Vec<Option<(DataType, Vec<usize>)>>,
+    /// Values of the inputs that are known before the run.
+    pub constants: Vec<Option<Tensor>>,
+}
+
+impl Shapes {
+    /// The shape of an input.
+    ///
+    /// # Errors
+    /// When it is absent.
+    pub fn input(&self, index: usize) -> Result<&[usize], String> {
+        match self.inputs.get(index) {
+            Some(Some((_, shape))) => Ok(shape),
+            _ => Err(format!("input {index} is missing")),
+        }
+    }
+
+    /// The shape of an output.
+    ///
+    /// # Errors
+    /// When nobody wants it.
+    pub fn output(&self, index: usize) -> Result<&[usize], String> {
+        match self.outputs.get(index) {
+            Some(Some((_, shape))) => Ok(shape),
+            _ => Err(format!("output {index} is missing")),
+        }
+    }
+
+    /// The known integers of an input.
+    #[must_use]
+    pub fn integers(&self, index: usize) -> Option<Vec<i64>> {
+        self.constants.get(index)?.as_ref()?.to_i64_vec().ok()
+    }
+}
+
+/// A node prepared for any shapes.
+pub trait Kernel: Send + Sync {
+    /// Prepares a step for the shapes of a run: everything that depends on shapes only.
+    ///
+    /// # Errors
+    /// When the kernel cannot take these shapes; the node then runs by reference.
+    fn bind(&self, shapes: &Shapes) -> Result<Step, String>;
+
+    /// Bytes of packed weights.
+    fn weight_bytes(&self) -> usize {
+        0
+    }
+}
+
+/// What a step does.
+pub type Run = Box<dyn Fn(&mut Call<'_>) -> Result<(), OpError> + Send + Sync>;
+
+/// A kernel bound to shapes.
+pub struct Step {
+    /// The work.
+    pub run: Run,
+    /// `(input, output)` positions: the output may be written over the input. The step then gets
+    /// no such input, and the output holds its elements.
+    pub in_place: Vec<(usize, usize)>,
+}
+
+impl Step {
+    /// A step that never works in place.
+    pub fn new(run: impl Fn(&mut Call<'_>) -> Result<(), OpError> + Send + Sync + 'static) -> Self {
+        Self { run: Box::new(run), in_place: Vec::new() }
+    }
+
+    /// The same step, which may write an output over an input.
+    #[must_use]
+    pub fn in_place(mut self, input: usize, output: usize) -> Self {
+        self.in_place.push((input, output));
+        self
+    }
+}
+
+impl std::fmt::Debug for Step {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Step").field("in_place", &self.in_place).finish_non_exhaustive()
+    }
+}
+
+/// The values of one run of a step.
+#[derive(Debug)]
+pub struct Call<'a> {
+    /// Threads and instruction set.
+    pub exec: Exec<'a>,
+    /// Inputs by position.
+    pub inputs: Vec<Option<TensorRef<'a>>>,
+    /// Outputs by position.
+    pub outputs: Vec<Option<TensorMut<'a>>>,
+}
+
+impl<'a> Call<'a> {
+    /// The elements of an input.
+    ///
+    /// # Errors
+    /// When it is absent or of another type.
+    pub fn input<T: Element>(&self, index: usize) -> Result<&'a [T], OpError> {
+        match self.inputs.get(index) {
+            Some(Some(tensor)) => Ok(tensor.as_slice::<T>()?),
+            _ => Err(OpError::new(format!("input {index} is missing"))),
+        }
+    }
+
+    /// The elements of an optional input.
+    ///
+    /// # Errors
+    /// When it is of another type.
+    pub fn optional<T: Element>(&self, index: usize) -> Result<Option<&'a [T]>, OpError> {
+        match self.inputs.get(index) {
+            Some(Some(tensor)) => Ok(Some(tensor.as_slice::<T>()?)),
+            _ => Ok(None),
+        }
+    }
+
+    /// Whether an input was left out because the output lies over it.
+    #[must_use]
+    pub fn is_in_place(&self, input: usize) -> bool {
+        matches!(self.inputs.get(input), Some(None))
+    }
+
+    /// The elements of an output, to be written. What else the call holds stays usable, as the
+    /// output is taken out of it.
+    ///
+    /// # Errors
+    /// When nobody wants it, it was taken before, or it is of another type.
+    pub fn output<T: Element>(&mut self, index: usize) -> Result<Output<'a, T>, OpError> {
+        let taken = self.outputs.get_mut(index).and_then(Option::take);
+        let mut tensor = taken.ok_or_else(|| OpError::new(format!("output {index} is missing")))?;
+        tensor.as_mut_slice::<T>()?;
+        Ok(Output { tensor, element: std::marker::PhantomData })
+    }
+}
+
+/// An output that a step writes.
+#[derive(Debug)]
+pub struct Output<'a, T> {
+    tensor: TensorMut<'a>,
+    element: std::marker::PhantomData<T>,
+}
+
+impl<T: Element> Output<'_, T> {
+    /// The elements.
+    pub fn slice(&mut self) -> &mut [T] {
+        // The type was checked when the output was taken.
+        self.tensor.as_mut_slice::<T>().unwrap_or_default()
+    }
+}

@@ -1,0 +1,146 @@
+//! The CPU: kernels from `galatea-kernels` where a row of [`FAMILIES`] takes the node, the
+//! reference evaluation elsewhere, so that every model runs.
+//!
+//! Compiling packs weights once. For each set of input shapes a schedule is made and kept: shapes
+//! are inferred, results that are then known are constants, views share bytes, every other value
+//! gets its place in an arena, and each kernel is bound to its shapes. A run takes an arena from a
+//! pool and walks the steps.
+
+mod executable;
+mod kernel;
+mod rows;
+mod schedule;
+mod view;
+
+use std::sync::{Arc, Mutex, PoisonError, Weak};
+
+use galatea_graph::{Fact, Graph, Node, infer};
+use galatea_kernels::{Isa, ThreadPool};
+use galatea_runtime::{
+    Claim, Claims, Executable, ExecutionProvider, Refusal, RuntimeError, SessionOptions,
+};
+
+pub use kernel::{Call, Kernel, KernelRow, NodeView, Output, Run, Shapes, Step};
+pub use rows::FAMILIES;
+
+use crate::cost;
+use crate::reference;
+
+/// The provider's name.
+pub const NAME: &str = "cpu";
+
+/// Nanoseconds of one operation in a kernel, on one core.
+const OPERATION_NS: f64 = 0.05;
+/// Nanoseconds to start a step.
+const STEP_NS: f64 = 500.0;
+
+/// The CPU provider.
+#[derive(Debug)]
+pub struct CpuProvider {
+    isa: Isa,
+    /// Pools by number of threads, shared by the sessions that ask for the same number.
+    pools: Mutex<Vec<Weak<ThreadPool>>>,
+}
+
+impl Default for CpuProvider {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl CpuProvider {
+    /// The CPU with the best instruction set that it has.
+    #[must_use]
+    pub fn new() -> Self {
+        Self { isa: Isa::detect(), pools: Mutex::new(Vec::new()) }
+    }
+
+    fn pool(&self, threads: usize) -> Arc<ThreadPool> {
+        let mut pools = self.pools.lock().unwrap_or_else(PoisonError::into_inner);
+        pools.retain(|pool| pool.strong_count() > 0);
+        let fitting = |pool: &Arc<ThreadPool>| pool.threads() == threads;
+        if let Some(pool) = pools.iter().filter_map(Weak::upgrade).find(fitting) {
+            return pool;
+        }
+        let pool = Arc::new(ThreadPool::new(threads));
+        pools.push(Arc::downgrade(&pool));
+        pool
+    }
+}
+
+/// All kernel rows, in the order in which they are tried.
+pub fn rows() -> impl Iterator<Item = &'static KernelRow> {
+    FAMILIES.iter().flat_map(|family| family.iter())
+}
+
+/// The first row that takes the node, or why none does.
+///
+/// # Errors
+/// What the rows for this operator said, or that there is none.
+pub fn find_row(view: &NodeView<'_>) -> Result<&'static KernelRow, String> {
+    let Node { domain, op_type, .. } = view.node;
+    let mut reasons = Vec::new();
+    for row in rows().filter(|r| r.domain == domain && r.ops.contains(&op_type.as_str())) {
+        match (row.supports)(view) {
+            Ok(()) => return Ok(row),
+            Err(reason) => reasons.push(format!("{}: {reason}", row.name)),
+        }
+    }
+    if reasons.is_empty() {
+        reasons.push("there is no kernel for this operator".into());
+    }
+    Err(reasons.join("; "))
+}
+
+impl ExecutionProvider for CpuProvider {
+    fn name(&self) -> &'static str {
+        NAME
+    }
+
+    fn claim(&self, graph: &Graph, facts: &[Option<Fact>]) -> Claims {
+        let mut claims = Claims::default();
+        for (index, node) in graph.nodes.iter().enumerate() {
+            let view = NodeView { graph, node, facts, isa: self.isa };
+            let operations = cost::operations(node, facts);
+            let mut claim = |cost_ns: f64, kernel: &str| {
+                claims.claims.push(Claim { nodes: vec![index], cost_ns, kernel: kernel.into() });
+            };
+            if view::is_view(node) {
+                claim(0.0, "view");
+                continue;
+            }
+            match find_row(&view) {
+                Ok(row) => claim(operations * OPERATION_NS + STEP_NS, row.name),
+                Err(reason) => {
+                    claim(operations * reference::OPERATION_NS + STEP_NS, reference::NAME);
+                    let reason = format!("runs by reference: {reason}");
+                    claims.refusals.push(Refusal { node: index, reason });
+                }
+            }
+        }
+        claims
+    }
+
+    fn compile(
+        &self,
+        graph: Arc<Graph>,
+        options: &SessionOptions,
+    ) -> Result<Box<dyn Executable>, RuntimeError> {
+        let facts = infer::facts(&graph, &std::collections::HashMap::new())?;
+        let build = |node| -> executable::Built {
+            let view = NodeView { graph: &graph, node, facts: &facts, isa: self.isa };
+            let Ok(row) = find_row(&view) else { return (None, reference::NAME) };
+            match (row.build)(&view) {
+                Ok(kernel) => (Some(kernel), row.name),
+                Err(reason) => {
+                    tracing::debug!(node = %node.name, row = row.name, %reason, "runs by reference");
+                    (None, reference::NAME)
+                }
+            }
+        };
+        let built = graph.nodes.iter().map(build).collect();
+        let pool = self.pool(options.resolved_threads());
+        let graph = Arc::clone(&graph);
+        Ok(Box::new(executable::CpuExecutable::new(graph, built, self.isa, pool, options)))
+    }
+}

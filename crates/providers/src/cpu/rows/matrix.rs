@@ -1,0 +1,210 @@
+//! Matrix products.
+
+use galatea_graph::ops::fused::FusedMatMul;
+use galatea_graph::{GALATEA_DOMAIN, ONNX_DOMAIN};
+use galatea_kernels::gemm::{Operand, gemm, matmul_batched};
+use galatea_kernels::{Activation, Epilogue, PackedB, Residual, Trans};
+
+use super::elementwise::fused;
+use crate::cpu::{Kernel, KernelRow, NodeView, Shapes, Step};
+
+/// The family's rows.
+pub const ROWS: &[KernelRow] = &[
+    KernelRow {
+        name: "matmul-f32-packed",
+        domain: ONNX_DOMAIN,
+        ops: &["MatMul"],
+        supports: supports_packed,
+        build: |view| packed(view, false, Activation::None),
+    },
+    KernelRow {
+        name: "matmul-f32-batched",
+        domain: ONNX_DOMAIN,
+        ops: &["MatMul"],
+        supports: |view| view.floats(&[0, 1]),
+        build: |_| Ok(Box::new(Batched { trans_b: false, activation: Activation::None })),
+    },
+    KernelRow {
+        name: "fused_matmul-f32-packed",
+        domain: GALATEA_DOMAIN,
+        ops: &["FusedMatMul"],
+        supports: supports_packed,
+        build: |view| {
+            let op = view.operator::<FusedMatMul>()?;
+            packed(view, op.trans_b, fused(op.activation))
+        },
+    },
+    KernelRow {
+        name: "fused_matmul-f32-batched",
+        domain: GALATEA_DOMAIN,
+        ops: &["FusedMatMul"],
+        supports: |view| view.floats(&[0, 1, 2, 3]),
+        build: |view| {
+            let op = view.operator::<FusedMatMul>()?;
+            Ok(Box::new(Batched { trans_b: op.trans_b, activation: fused(op.activation) }))
+        },
+    },
+];
+
+fn supports_packed(view: &NodeView<'_>) -> Result<(), String> {
+    view.floats(&[0, 1, 2, 3])?;
+    let weights = view.constant(1).ok_or("input 1 is no constant")?;
+    let lead = weights.shape().len().saturating_sub(2);
+    if weights.rank() < 2 || weights.shape()[..lead].iter().any(|&len| len != 1) {
+        return Err(format!("input 1 has shape {:?}, not that of a matrix", weights.shape()));
+    }
+    Ok(())
+}
+
+fn packed(
+    view: &NodeView<'_>,
+    trans_b: bool,
+    activation: Activation,
+) -> Result<Box<dyn Kernel>, String> {
+    let weights = view.constant(1).ok_or("input 1 is no constant")?;
+    let elements = view.constant_floats(1)?;
+    let [.., rows, columns] = *weights.shape() else { return Err("input 1 is no matrix".into()) };
+    let (k, n, trans) =
+        if trans_b { (columns, rows, Trans::Yes) } else { (rows, columns, Trans::No) };
+    let b = PackedB::pack(view.isa, k, n, &elements, columns, trans);
+    Ok(Box::new(Packed { b: std::sync::Arc::new(b), activation }))
+}
+
+/// A product with constant weights, packed once.
+struct Packed {
+    b: std::sync::Arc<PackedB>,
+    activation: Activation,
+}
+
+/// Where the epilogue's operands come from.
+#[derive(Clone, Copy)]
+struct Tail {
+    bias: bool,
+    residual: bool,
+    columns: usize,
+    activation: Activation,
+}
+
+impl Tail {
+    /// Checks the shapes of inputs 2 (bias) and 3 (residual) against a result.
+    fn bind(shapes: &Shapes, product: &[usize], activation: Activation) -> Result<Self, String> {
+        let columns = product.last().copied().unwrap_or(1);
+        let present = |index: usize| matches!(shapes.inputs.get(index), Some(Some(_)));
+        if present(2) && shapes.input(2)?.iter().product::<usize>() != columns {
+            return Err(format!("a bias of shape {:?}", shapes.input(2)?));
+        }
+        if present(3)
+            && (shapes.input(3)?.iter().product::<usize>() != product.iter().product()
+                || shapes.output(0)?.iter().product::<usize>() != product.iter().product())
+        {
+            return Err(format!("a residual of shape {:?}", shapes.input(3)?));
+        }
+        Ok(Self { bias: present(2), residual: present(3), columns, activation })
+    }
+
+    fn epilogue<'a>(
+        self,
+        call: &crate::cpu::Call<'a>,
+    ) -> Result<Epilogue<'a>, galatea_graph::OpError> {
+        let bias = if self.bias { Some(call.input::<f32>(2)?) } else { None };
+        let residual = if self.residual {
+            Some(Residual { data: call.input::<f32>(3)?, ld: self.columns })
+        } else {
+            None
+        };
+        Ok(Epilogue { bias, residual, activation: self.activation })
+    }
+}
+
+impl Kernel for Packed {
+    fn bind(&self, shapes: &Shapes) -> Result<Step, String> {
+        let a = shapes.input(0)?;
+        let (k, n) = (self.b.k(), self.b.n());
+        let Some((&columns, lead)) = a.split_last() else {
+            return Err("input 0 is a scalar".into());
+        };
+        if columns != k {
+            return Err(format!("input 0 has {columns} columns for {k} rows"));
+        }
+        let m: usize = lead.iter().product();
+        let product: Vec<usize> = lead.iter().copied().chain([n]).collect();
+        let tail = Tail::bind(shapes, &product, self.activation)?;
+        let b = std::sync::Arc::clone(&self.b);
+        Ok(Step::new(move |call| {
+            let a = call.input::<f32>(0)?;
+            let epilogue = tail.epilogue(call)?;
+            let mut c = call.output::<f32>(0)?;
+            gemm(call.exec, m, a, k, &b, c.slice(), n, &epilogue);
+            Ok(())
+        }))
+    }
+
+    fn weight_bytes(&self) -> usize {
+        self.b.size_bytes()
+    }
+}
+
+/// A product of two values of the run.
+struct Batched {
+    trans_b: bool,
+    activation: Activation,
+}
+
+/// Where each matrix of a batch starts in an operand whose leading axes are `own`.
+fn batch_offsets(own: &[usize], batch: &[usize], matrix: usize) -> Option<Vec<usize>> {
+    let missing = batch.len().checked_sub(own.len())?;
+    let mut offsets = vec![0];
+    let mut step = matrix;
+    for (axis, &len) in batch.iter().enumerate().rev() {
+        let length = axis.checked_sub(missing).map_or(1, |axis| own[axis]);
+        if length != len && length != 1 {
+            return None;
+        }
+        let stride = if length == len { step } else { 0 };
+        offsets = (0..len).flat_map(|at| offsets.iter().map(move |o| at * stride + o)).collect();
+        step *= length;
+    }
+    Some(offsets)
+}
+
+impl Kernel for Batched {
+    fn bind(&self, shapes: &Shapes) -> Result<Step, String> {
+        let (a, b) = (shapes.input(0)?, shapes.input(1)?);
+        let ([a_lead @ .., m, k], [b_lead @ .., b_rows, b_columns]) = (a, b) else {
+            return Err("an operand has fewer than two axes".into());
+        };
+        let (m, k, b_ld) = (*m, *k, *b_columns);
+        let (bk, n) = if self.trans_b { (*b_columns, *b_rows) } else { (*b_rows, *b_columns) };
+        if bk != k {
+            return Err(format!("input 0 has {k} columns for {bk} rows"));
+        }
+        let lead = galatea_tensor::broadcast_shapes(a_lead, b_lead).map_err(|e| e.to_string())?;
+        let a_offsets = batch_offsets(a_lead, &lead, m * k).ok_or("input 0 does not broadcast")?;
+        let b_offsets = batch_offsets(b_lead, &lead, k * n).ok_or("input 1 does not broadcast")?;
+        let product: Vec<usize> = lead.iter().copied().chain([m, n]).collect();
+        let tail = Tail::bind(shapes, &product, self.activation)?;
+        let trans = if self.trans_b { Trans::Yes } else { Trans::No };
+        Ok(Step::new(move |call| {
+            let (a, b) = (call.input::<f32>(0)?, call.input::<f32>(1)?);
+            let epilogue = tail.epilogue(call)?;
+            let mut c = call.output::<f32>(0)?;
+            let a = Operand { data: a, offsets: &a_offsets, ld: k, trans: Trans::No };
+            let b = Operand { data: b, offsets: &b_offsets, ld: b_ld, trans };
+            matmul_batched(call.exec, (m, k, n), a, b, c.slice(), &epilogue);
+            Ok(())
+        }))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn batches_broadcast() {
+        assert_eq!(batch_offsets(&[2, 1], &[2, 3], 10).unwrap(), [0, 0, 0, 10, 10, 10]);
+        assert_eq!(batch_offsets(&[3], &[2, 3], 10).unwrap(), [0, 10, 20, 0, 10, 20]);
+        assert_eq!(batch_offsets(&[], &[], 10).unwrap(), [0]);
+        assert_eq!(batch_offsets(&[2], &[3], 1), None);
+    }
+}

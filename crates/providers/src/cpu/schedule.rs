@@ -1,0 +1,385 @@
+//! The plan of a run for one set of input shapes: which values are computed, by what, and where
+//! they lie.
+
+use std::collections::HashMap;
+use std::ops::Range;
+
+use galatea_graph::{Fact, Graph, GraphError, ValueId, infer};
+use galatea_runtime::RuntimeError;
+use galatea_runtime::plan::{MemoryPlan, PlanStep, PlanValue, plan};
+use galatea_tensor::{DataType, Tensor};
+
+use super::kernel::{Kernel, Shapes, Step};
+use super::view::is_view;
+
+/// Where a step finds an input.
+#[derive(Debug)]
+pub(super) enum Source {
+    /// An absent optional input, or one that the output lies over.
+    Absent,
+    /// A window of the arena.
+    Arena { dtype: DataType, shape: Vec<usize> },
+    /// A tensor that the run holds, under this shape (its own, where it is known only then).
+    Held { slot: usize, shape: Option<Vec<usize>> },
+    /// A constant of the plan.
+    Constant(usize),
+}
+
+/// Where a step puts an output.
+#[derive(Debug)]
+pub(super) enum Target {
+    /// Nobody wants it.
+    Unwanted,
+    /// A window of the arena.
+    Arena { dtype: DataType, shape: Vec<usize> },
+    /// A tensor that the run holds.
+    Held { slot: usize, dtype: DataType, shape: Vec<usize> },
+}
+
+/// What computes a step.
+#[derive(Debug)]
+pub(super) enum Action {
+    /// A kernel over slices.
+    Kernel(Step),
+    /// The operator's reference evaluation, over held tensors.
+    Reference,
+}
+
+/// A step with the places of its values. Arena windows are in `reads` and `writes`, in the order
+/// of the sources and targets that lie there.
+#[derive(Debug)]
+pub(super) struct PlannedStep {
+    pub(super) node: usize,
+    pub(super) action: Action,
+    pub(super) inputs: Vec<Source>,
+    pub(super) outputs: Vec<Target>,
+    pub(super) reads: Vec<Range<usize>>,
+    pub(super) writes: Vec<Range<usize>>,
+    /// Slots whose tensors nobody needs after this step.
+    pub(super) release: Vec<usize>,
+}
+
+/// A run for one set of input shapes.
+#[derive(Debug, Default)]
+pub(super) struct Schedule {
+    pub(super) steps: Vec<PlannedStep>,
+    pub(super) constants: Vec<Tensor>,
+    /// How many tensors a run holds; the inputs come first.
+    pub(super) slots: usize,
+    /// The outputs: held, or constant.
+    pub(super) outputs: Vec<Source>,
+    pub(super) arena_bytes: usize,
+}
+
+/// Where a value lies, once that is decided.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Place {
+    Nowhere,
+    Constant(usize),
+    Held(usize),
+    Arena(usize),
+}
+
+struct Builder<'a> {
+    graph: &'a Graph,
+    facts: Vec<Option<Fact>>,
+    /// For each value, the one whose elements it shares.
+    root: Vec<usize>,
+    place: Vec<Place>,
+    constants: Vec<Tensor>,
+    slots: usize,
+    arena: Vec<PlanValue>,
+}
+
+/// A step before places are known.
+struct Draft {
+    node: usize,
+    action: Action,
+}
+
+/// Plans a run of the graph with inputs of these shapes.
+///
+/// # Errors
+/// When an operator refuses the shapes.
+pub(super) fn schedule(
+    graph: &Graph,
+    kernels: &[Option<Box<dyn Kernel>>],
+    inputs: &[Tensor],
+) -> Result<Schedule, RuntimeError> {
+    let known: HashMap<ValueId, Fact> = graph
+        .inputs
+        .iter()
+        .zip(inputs)
+        .map(|(&id, tensor)| (id, Fact::fixed(tensor.dtype(), tensor.shape())))
+        .collect();
+    let facts = infer::facts(graph, &known)?;
+    let count = graph.values().len();
+    let mut builder = Builder {
+        graph,
+        facts,
+        root: (0..count).collect(),
+        place: vec![Place::Nowhere; count],
+        constants: Vec::new(),
+        slots: 0,
+        arena: Vec::new(),
+    };
+    for &input in &graph.inputs {
+        builder.hold(input.index());
+    }
+    let drafts = builder.drafts(kernels);
+    builder.place_values(&drafts);
+    builder.finish(drafts)
+}
+
+impl Builder<'_> {
+    fn hold(&mut self, value: usize) {
+        if !matches!(self.place[value], Place::Held(_)) {
+            self.place[value] = Place::Held(self.slots);
+            self.slots += 1;
+        }
+    }
+
+    fn is_constant(&self, id: ValueId) -> bool {
+        self.facts[id.index()].as_ref().is_some_and(|fact| fact.value.is_some())
+    }
+
+    /// Decides what computes each node; nodes with known results and views need nothing.
+    fn drafts(&mut self, kernels: &[Option<Box<dyn Kernel>>]) -> Vec<Draft> {
+        let mut drafts = Vec::new();
+        for (index, node) in self.graph.nodes.iter().enumerate() {
+            if node.outputs.iter().flatten().all(|&id| self.is_constant(id)) {
+                continue;
+            }
+            if let (true, Some(from), Some(to)) = (is_view(node), node.input(0), node.output(0))
+                && self.same_size(from, to)
+            {
+                self.root[to.index()] = self.root[from.index()];
+                continue;
+            }
+            let bound =
+                kernels[index].as_ref().and_then(|kernel| self.bind(kernel.as_ref(), index));
+            let action = bound.map_or(Action::Reference, Action::Kernel);
+            drafts.push(Draft { node: index, action });
+        }
+        drafts
+    }
+
+    /// Whether both shapes are known and have the same number of elements. A constant's elements
+    /// are not shared: they have no place of their own.
+    fn same_size(&self, from: ValueId, to: ValueId) -> bool {
+        let shape = |id: ValueId| {
+            let fact = self.facts[id.index()].as_ref()?;
+            Some((fact.dtype, fact.known_shape()?))
+        };
+        let (Some((a_type, a)), Some((b_type, b))) = (shape(from), shape(to)) else { return false };
+        !self.is_constant(from)
+            && a_type == b_type
+            && a.iter().product::<usize>() == b.iter().product::<usize>()
+    }
+
+    fn bind(&self, kernel: &dyn Kernel, index: usize) -> Option<Step> {
+        let node = &self.graph.nodes[index];
+        let shape = |slot: &Option<ValueId>| -> Option<Option<(DataType, Vec<usize>)>> {
+            let Some(id) = slot else { return Some(None) };
+            let fact = self.facts[id.index()].as_ref()?;
+            Some(Some((fact.dtype, fact.known_shape()?)))
+        };
+        let value = |slot: &Option<ValueId>| {
+            slot.and_then(|id| self.facts[id.index()].as_ref().and_then(|fact| fact.value.clone()))
+        };
+        let shapes = Shapes {
+            inputs: node.inputs.iter().map(shape).collect::<Option<_>>()?,
+            outputs: node.outputs.iter().map(shape).collect::<Option<_>>()?,
+            constants: node.inputs.iter().map(value).collect(),
+        };
+        kernel
+            .bind(&shapes)
+            .map_err(|reason| {
+                let node = self.graph.place(index);
+                tracing::debug!(%node, %reason, "runs by reference for these shapes");
+            })
+            .ok()
+    }
+
+    /// Decides for each value whether it lies in the arena or is held as a tensor: held are the
+    /// graph's outputs and what reference steps touch.
+    fn place_values(&mut self, drafts: &[Draft]) {
+        let mut held = vec![false; self.place.len()];
+        for output in &self.graph.outputs {
+            held[self.root[output.index()]] = true;
+        }
+        for draft in drafts.iter().filter(|draft| matches!(draft.action, Action::Reference)) {
+            let node = &self.graph.nodes[draft.node];
+            for id in node.inputs.iter().chain(&node.outputs).flatten() {
+                held[self.root[id.index()]] = true;
+            }
+        }
+        for (index, held) in held.iter().enumerate() {
+            let constant = self.facts[index].as_ref().and_then(|fact| fact.value.clone());
+            match constant {
+                Some(tensor) => {
+                    self.place[index] = Place::Constant(self.constants.len());
+                    self.constants.push(tensor);
+                }
+                None if *held => self.hold(index),
+                None => {}
+            }
+        }
+        for draft in drafts {
+            for id in self.graph.nodes[draft.node].outputs.iter().flatten() {
+                let index = id.index();
+                if self.place[index] == Place::Nowhere && self.root[index] == index {
+                    self.place[index] = Place::Arena(self.arena.len());
+                    let bytes = self.facts[index].as_ref().map_or(0, size_bytes);
+                    self.arena.push(PlanValue { bytes, view_of: None });
+                }
+            }
+        }
+    }
+
+    fn place_of(&self, id: ValueId) -> Place {
+        match self.place[id.index()] {
+            constant @ Place::Constant(_) => constant,
+            _ => self.place[self.root[id.index()]],
+        }
+    }
+
+    fn shape_of(&self, id: ValueId) -> (DataType, Option<Vec<usize>>) {
+        let fact = self.facts[id.index()].as_ref();
+        fact.map_or((DataType::Uint8, None), |fact| (fact.dtype, fact.known_shape()))
+    }
+
+    fn finish(self, drafts: Vec<Draft>) -> Result<Schedule, RuntimeError> {
+        let steps: Vec<PlanStep> = drafts.iter().map(|draft| self.plan_step(draft)).collect();
+        let memory = plan(&self.arena, &steps);
+        let mut planned: Vec<PlannedStep> = Vec::with_capacity(drafts.len());
+        for (index, draft) in drafts.into_iter().enumerate() {
+            planned.push(self.planned(draft, &memory, memory.reused[index])?);
+        }
+        let outputs: Vec<Source> =
+            self.graph.outputs.iter().map(|&id| self.source(id)).collect::<Result<_, _>>()?;
+        release(&mut planned, &outputs, self.slots);
+        let (constants, slots) = (self.constants, self.slots);
+        Ok(Schedule { steps: planned, constants, slots, outputs, arena_bytes: memory.len_bytes })
+    }
+
+    fn plan_step(&self, draft: &Draft) -> PlanStep {
+        let node = &self.graph.nodes[draft.node];
+        let arena = |id: ValueId| match self.place_of(id) {
+            Place::Arena(value) => Some(value),
+            _ => None,
+        };
+        let all = |slots: &[Option<ValueId>]| -> Vec<usize> {
+            slots.iter().flatten().filter_map(|&id| arena(id)).collect()
+        };
+        let pairs: &[(usize, usize)] = match &draft.action {
+            Action::Kernel(step) => &step.in_place,
+            Action::Reference => &[],
+        };
+        let pair = |&(input, output): &(usize, usize)| {
+            Some((arena(node.input(input)?)?, arena(node.output(output)?)?))
+        };
+        PlanStep {
+            reads: all(&node.inputs),
+            writes: all(&node.outputs),
+            reuse: pairs.iter().filter_map(pair).collect(),
+        }
+    }
+
+    fn planned(
+        &self,
+        draft: Draft,
+        memory: &MemoryPlan,
+        reused: Option<(usize, usize)>,
+    ) -> Result<PlannedStep, RuntimeError> {
+        let node = &self.graph.nodes[draft.node];
+        let (mut reads, mut writes) = (Vec::new(), Vec::new());
+        let window = |value: usize| {
+            let start = memory.offsets[value];
+            start..start + self.arena[value].bytes
+        };
+        let mut inputs = Vec::with_capacity(node.inputs.len());
+        for slot in &node.inputs {
+            let Some(id) = *slot else {
+                inputs.push(Source::Absent);
+                continue;
+            };
+            if let Place::Arena(value) = self.place_of(id) {
+                if reused.is_some_and(|(read, _)| read == value) {
+                    inputs.push(Source::Absent);
+                    continue;
+                }
+                reads.push(window(value));
+            }
+            inputs.push(self.source(id)?);
+        }
+        let mut outputs = Vec::with_capacity(node.outputs.len());
+        for slot in &node.outputs {
+            let Some(id) = *slot else {
+                outputs.push(Target::Unwanted);
+                continue;
+            };
+            let (dtype, shape) = self.shape_of(id);
+            let shape = shape.unwrap_or_default();
+            outputs.push(match self.place_of(id) {
+                Place::Held(slot) => Target::Held { slot, dtype, shape },
+                Place::Arena(value) => {
+                    writes.push(window(value));
+                    Target::Arena { dtype, shape }
+                }
+                // A result that is known beforehand; the step's other outputs are not.
+                Place::Constant(_) | Place::Nowhere => Target::Unwanted,
+            });
+        }
+        let action = draft.action;
+        let release = Vec::new();
+        Ok(PlannedStep { node: draft.node, action, inputs, outputs, reads, writes, release })
+    }
+
+    fn source(&self, id: ValueId) -> Result<Source, RuntimeError> {
+        let (dtype, shape) = self.shape_of(id);
+        match self.place_of(id) {
+            Place::Constant(index) => Ok(Source::Constant(index)),
+            Place::Held(slot) => Ok(Source::Held { slot, shape }),
+            Place::Arena(_) => Ok(Source::Arena { dtype, shape: shape.unwrap_or_default() }),
+            Place::Nowhere => {
+                let name = &self.graph.value(id).name;
+                Err(GraphError::structure(format!("nothing computes '{name}'")).into())
+            }
+        }
+    }
+}
+
+/// Bytes of a value of known shape; more than memory has where the product overflows.
+fn size_bytes(fact: &Fact) -> usize {
+    let element = fact.dtype.size_bytes().unwrap_or(0);
+    let shape = fact.known_shape().unwrap_or_default();
+    shape.iter().fold(element, |bytes, &len| bytes.saturating_mul(len))
+}
+
+/// Notes after which step each held tensor is not needed any more.
+fn release(steps: &mut [PlannedStep], outputs: &[Source], slots: usize) {
+    let mut done = vec![false; slots];
+    for source in outputs {
+        if let Source::Held { slot, .. } = source {
+            done[*slot] = true;
+        }
+    }
+    for step in steps.iter_mut().rev() {
+        let read = step.inputs.iter().filter_map(|source| match source {
+            Source::Held { slot, .. } => Some(*slot),
+            _ => None,
+        });
+        let written = step.outputs.iter().filter_map(|target| match target {
+            Target::Held { slot, .. } => Some(*slot),
+            _ => None,
+        });
+        let mut freed = Vec::new();
+        for slot in read.chain(written) {
+            if !std::mem::replace(&mut done[slot], true) {
+                freed.push(slot);
+            }
+        }
+        step.release = freed;
+    }
+}

@@ -1,0 +1,14 @@
+//! Operators whose result has the elements of their first input under another shape.
+
+use galatea_graph::Node;
+
+/// Operators that never move elements. `Dropout` is the identity at inference; in training mode
+/// its size does not change either, so [`is_view`] looks at its inputs.
+const VIEWS: &[&str] = &["Reshape", "Squeeze", "Unsqueeze", "Flatten", "Identity", "Dropout"];
+
+/// Whether the node's first output may share the elements of its first input.
+pub(super) fn is_view(node: &Node) -> bool {
+    let training = node.op_type == "Dropout" && node.input(2).is_some();
+    let mask = node.outputs.iter().skip(1).any(Option::is_some);
+    node.domain.is_empty() && VIEWS.contains(&node.op_type.as_str()) && !training && !mask
+}

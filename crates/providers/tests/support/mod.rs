@@ -1,0 +1,145 @@
+//! Small graphs, run on `cpu` and on `reference`, and compared.
+
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+#![allow(dead_code, unreachable_pub, reason = "each test file uses a part of this")]
+
+use galatea_graph::{AttributeValue, Attributes, Dim, Fact, Graph, ValueId};
+use galatea_providers::by_name;
+use galatea_runtime::{OptimiseLevel, ProfileRow, Session, SessionOptions};
+use galatea_tensor::{DataType, Tensor, Tolerance, compare};
+
+/// Repeatable values between -1 and 1.
+pub fn values(count: usize, seed: u32) -> Vec<f32> {
+    let mut state = seed.wrapping_mul(2_654_435_761).wrapping_add(12_345);
+    (0..count)
+        .map(|_| {
+            state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+            f32::from(u16::try_from(state >> 16).unwrap()) / 32_768.0 - 1.0
+        })
+        .collect()
+}
+
+/// A float tensor of repeatable values.
+pub fn floats(shape: &[usize], seed: u32) -> Tensor {
+    Tensor::from_vec(shape, values(shape.iter().product(), seed)).unwrap()
+}
+
+/// An integer tensor.
+pub fn ints(shape: &[usize], values: &[i64]) -> Tensor {
+    Tensor::from_slice(shape, values).unwrap()
+}
+
+/// A graph under construction.
+pub struct Maker {
+    pub graph: Graph,
+    pub inputs: Vec<(String, Tensor)>,
+}
+
+impl Maker {
+    pub fn new() -> Self {
+        let mut graph = Graph::new("test");
+        graph.opsets.insert(String::new(), 17);
+        graph.opsets.insert("ai.galatea".into(), 1);
+        Self { graph, inputs: Vec::new() }
+    }
+
+    /// An input, declared with symbols for its lengths, and its value in the test's run.
+    pub fn input(&mut self, name: &str, value: Tensor) -> Option<ValueId> {
+        let id = self.graph.value_named(name);
+        let dims = (0..value.rank()).map(|axis| Dim::symbol(&format!("{name}{axis}"))).collect();
+        self.graph.value_mut(id).declared = Some(Fact::new(value.dtype(), dims));
+        self.graph.inputs.push(id);
+        self.inputs.push((name.to_owned(), value));
+        Some(id)
+    }
+
+    pub fn constant(&mut self, value: Tensor) -> Option<ValueId> {
+        Some(self.graph.add_constant("c", value))
+    }
+
+    /// A node of the ONNX domain, or of another one given as `domain:op`.
+    pub fn node(
+        &mut self,
+        op: &str,
+        attributes: &[(&str, AttributeValue)],
+        inputs: &[Option<ValueId>],
+        outputs: usize,
+    ) -> Vec<Option<ValueId>> {
+        let (domain, op) = op.split_once(':').unwrap_or(("", op));
+        let attributes: Attributes =
+            attributes.iter().map(|(name, value)| ((*name).to_owned(), value.clone())).collect();
+        let made: Vec<_> = (0..outputs).map(|_| Some(self.graph.fresh_value(op))).collect();
+        self.graph.add_node((domain, op), "", &attributes, inputs.to_vec(), made.clone()).unwrap();
+        made
+    }
+
+    pub fn session(&self, provider: &str) -> Session {
+        let options = SessionOptions {
+            threads: 2,
+            optimise: OptimiseLevel::None,
+            ..SessionOptions::default()
+        };
+        Session::new(self.graph.clone(), &[by_name(provider).unwrap()], &options).unwrap()
+    }
+
+    /// Runs on both providers; gives the outputs of `cpu` and what ran there.
+    pub fn check(
+        mut self,
+        outputs: &[Option<ValueId>],
+        terms: usize,
+    ) -> (Vec<Tensor>, Vec<ProfileRow>) {
+        self.graph.outputs = outputs.iter().flatten().copied().collect();
+        let inputs: Vec<(&str, Tensor)> =
+            self.inputs.iter().map(|(name, tensor)| (name.as_str(), tensor.clone())).collect();
+        let expected = self.session("reference").run(&inputs).unwrap();
+        let session = self.session("cpu");
+        let (found, rows) = session.profile(&inputs).unwrap();
+        // The second run finds the plan and a used arena.
+        let again = session.run(&inputs).unwrap();
+        let tolerance = Tolerance::Accumulated { terms, accumulator: DataType::Fp32 };
+        for ((found, again), expected) in found.iter().zip(&again).zip(&expected) {
+            compare(found, expected, tolerance).unwrap();
+            compare(again, found, Tolerance::Exact).unwrap();
+        }
+        (found, rows)
+    }
+}
+
+/// Checks that a node ran on the kernel with this name.
+pub fn assert_kernel(rows: &[ProfileRow], kernel: &str) {
+    assert!(rows.iter().any(|row| row.kernel == kernel), "expected {kernel}, found {rows:?}");
+}
+
+/// A graph of one node over inputs and constants; checks which kernel ran it.
+pub fn check_node(
+    op: &str,
+    attributes: &[(&str, AttributeValue)],
+    inputs: &[Tensor],
+    constants: &[Tensor],
+    kernel: &str,
+) -> Vec<Tensor> {
+    check_outputs(op, attributes, inputs, constants, 1, kernel)
+}
+
+/// As [`check_node`], with several outputs.
+pub fn check_outputs(
+    op: &str,
+    attributes: &[(&str, AttributeValue)],
+    inputs: &[Tensor],
+    constants: &[Tensor],
+    outputs: usize,
+    kernel: &str,
+) -> Vec<Tensor> {
+    let mut maker = Maker::new();
+    let mut ids: Vec<Option<ValueId>> = Vec::new();
+    for (index, tensor) in inputs.iter().enumerate() {
+        ids.push(maker.input(&format!("x{index}"), tensor.clone()));
+    }
+    for tensor in constants {
+        ids.push(maker.constant(tensor.clone()));
+    }
+    let made = maker.node(op, attributes, &ids, outputs);
+    let (found, rows) = maker.check(&made, 256);
+    assert_kernel(&rows, kernel);
+    found
+}
