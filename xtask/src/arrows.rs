@@ -32,7 +32,7 @@ const ARROWS: &[Arrow] = &[
     safe("llm", &["runtime", "graph", "formats", "tensor"]),
     safe("serving", &["llm", "runtime", "formats", "graph", "tensor"]),
     Arrow { folder: "server", may_use: None, unsafe_code: false },
-    safe("testkit", &["runtime", "graph", "tensor"]),
+    safe("testkit", &["runtime", "graph", "formats", "tensor"]),
 ];
 
 /// Crates that only some folders may use.

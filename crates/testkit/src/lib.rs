@@ -1,1 +1,10 @@
-//! Cases, expectations, golden files, fake clock and conformance runner for tests.
+//! Cases, expectations, models and the conformance runner for tests.
+//!
+//! A dev-dependency only. Its functions panic where a test would fail.
+
+#![forbid(unsafe_code)]
+
+pub mod conformance;
+pub mod expectations;
+pub mod model;
+pub mod tolerance;

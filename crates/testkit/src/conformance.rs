@@ -1,0 +1,199 @@
+//! The ONNX backend node cases, run on every provider.
+//!
+//! Each case is a folder with `model.onnx` and folders `test_data_set_N` of `input_I.pb` and
+//! `output_I.pb`; `python/onnx_node_cases.py` writes them.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use bytes::Bytes;
+use galatea_formats::onnx;
+use galatea_formats::onnx::proto::{GraphProto, ModelProto, NodeProto};
+use galatea_graph::{Graph, ops};
+use galatea_tensor::{Tensor, compare};
+use libtest_mimic::{Arguments, Conclusion, Trial};
+use prost::Message;
+
+use crate::expectations::Expectations;
+use crate::tolerance::tolerance;
+
+/// The environment variable that names the folder of the cases.
+pub const NODE_DATA: &str = "GALATEA_ONNX_NODE_DATA";
+
+/// Computes the outputs of a graph from its inputs.
+pub type Run = dyn Fn(&Graph, &[Tensor]) -> Result<Vec<Tensor>, String> + Send + Sync;
+
+/// A provider under test.
+pub struct Provider {
+    /// Its name, the first part of each test's name.
+    pub name: &'static str,
+    /// The text of its expectations file.
+    pub expectations: &'static str,
+    /// How it runs a graph.
+    pub run: Box<Run>,
+}
+
+impl std::fmt::Debug for Provider {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Provider").field("name", &self.name).finish_non_exhaustive()
+    }
+}
+
+/// A domain and an operator of it.
+type OperatorName = (String, String);
+
+/// One case: a model that uses only known operators.
+struct Case {
+    name: String,
+    folder: PathBuf,
+    operators: BTreeSet<String>,
+    nodes: usize,
+}
+
+/// Runs every case on every provider, with the command line of a test program.
+///
+/// Without [`NODE_DATA`] the suite is one ignored test that says so. Operators that occur in the
+/// data and have no definition are ignored tests too, with the number of cases that need them.
+///
+/// # Panics
+/// When an expectations file does not parse or the folder cannot be read.
+#[allow(clippy::panic, reason = "a broken suite fails the test program")]
+pub fn run(providers: Vec<Provider>) -> Conclusion {
+    let arguments = Arguments::from_args();
+    let Some(root) = std::env::var_os(NODE_DATA) else {
+        let name = format!("onnx nodes (skipped: {NODE_DATA} names no folder of cases)");
+        let skipped = Trial::test(name, || Ok(())).with_ignored_flag(true);
+        return libtest_mimic::run(&arguments, vec![skipped]);
+    };
+    let (cases, absent) = cases(Path::new(&root)).unwrap_or_else(|error| panic!("{error}"));
+    let mut trials: Vec<Trial> = absent
+        .into_iter()
+        .map(|(name, count)| {
+            Trial::test(format!("no operator {name} ({count} cases)"), || Ok(()))
+                .with_ignored_flag(true)
+        })
+        .collect();
+    let cases: Vec<Arc<Case>> = cases.into_iter().map(Arc::new).collect();
+    for provider in providers {
+        let expectations = Expectations::parse(provider.expectations)
+            .unwrap_or_else(|error| panic!("expectations of {}: {error}", provider.name));
+        let shared = Arc::new((provider, expectations));
+        for case in &cases {
+            let (shared, case) = (Arc::clone(&shared), Arc::clone(case));
+            let name = format!("{}::{}", shared.0.name, case.name);
+            trials.push(Trial::test(name, move || {
+                let (provider, expectations) = &*shared;
+                expectations.judge(&case.name, outcome(&case, &provider.run)).map_err(Into::into)
+            }));
+        }
+    }
+    libtest_mimic::run(&arguments, trials)
+}
+
+/// Cases whose operators are all known, and the unknown operators with the cases that need them.
+fn cases(root: &Path) -> Result<(Vec<Case>, BTreeMap<String, usize>), String> {
+    let failed =
+        |path: &Path, error: &dyn std::fmt::Display| format!("{}: {error}", path.display());
+    let mut folders: Vec<PathBuf> = std::fs::read_dir(root)
+        .map_err(|error| failed(root, &error))?
+        .filter_map(|entry| Some(entry.ok()?.path()))
+        .filter(|path| path.join("model.onnx").is_file())
+        .collect();
+    folders.sort();
+    let (mut cases, mut absent) = (Vec::new(), BTreeMap::new());
+    for folder in folders {
+        let file = folder.join("model.onnx");
+        let bytes = std::fs::read(&file).map_err(|error| failed(&file, &error))?;
+        let model =
+            ModelProto::decode(Bytes::from(bytes)).map_err(|error| failed(&file, &error))?;
+        let (mut found, mut nodes) = (BTreeSet::new(), 0);
+        if let Some(graph) = &model.graph {
+            operators(graph, &mut found, &mut nodes);
+        }
+        let unknown: Vec<String> = found
+            .iter()
+            .filter(|(domain, name)| !ops::all().any(|d| d.domain == domain && d.name == name))
+            .map(
+                |(domain, name)| {
+                    if domain.is_empty() { name.clone() } else { format!("{domain}:{name}") }
+                },
+            )
+            .collect();
+        if unknown.is_empty() {
+            let name = folder.file_name().unwrap_or_default().to_string_lossy().into_owned();
+            let operators = found.into_iter().map(|(_, name)| name).collect();
+            cases.push(Case { name, folder, operators, nodes });
+        }
+        for name in unknown {
+            *absent.entry(name).or_insert(0) += 1;
+        }
+    }
+    Ok((cases, absent))
+}
+
+/// The operators of a graph and of those inside it.
+fn operators(graph: &GraphProto, found: &mut BTreeSet<OperatorName>, nodes: &mut usize) {
+    *nodes += graph.node.len();
+    for NodeProto { domain, op_type, attribute, .. } in &graph.node {
+        let domain = if domain == "ai.onnx" { "" } else { domain };
+        found.insert((domain.to_owned(), op_type.clone()));
+        for inner in attribute.iter().filter_map(|attribute| attribute.g.as_deref()) {
+            operators(inner, found, nodes);
+        }
+    }
+}
+
+/// Runs all data sets of a case. A panic is a failure like any other.
+fn outcome(case: &Case, run: &Run) -> Result<(), String> {
+    catch_unwind(AssertUnwindSafe(|| run_case(case, run))).unwrap_or_else(|payload| {
+        let text = payload.downcast_ref::<String>().cloned();
+        let text = text.or_else(|| payload.downcast_ref::<&str>().map(|&text| text.to_owned()));
+        Err(format!("panicked: {}", text.unwrap_or_default()))
+    })
+}
+
+fn run_case(case: &Case, run: &Run) -> Result<(), String> {
+    let graph = onnx::load(&case.folder.join("model.onnx")).map_err(|error| error.to_string())?;
+    let mut sets = 0;
+    for index in 0.. {
+        let folder = case.folder.join(format!("test_data_set_{index}"));
+        if !folder.is_dir() {
+            break;
+        }
+        run_set(case, &graph, &folder, run)
+            .map_err(|error| format!("data set {index}: {error}"))?;
+        sets += 1;
+    }
+    if sets == 0 { Err("the case has no data".to_owned()) } else { Ok(()) }
+}
+
+fn run_set(case: &Case, graph: &Graph, folder: &Path, run: &Run) -> Result<(), String> {
+    let inputs = tensors(folder, "input")?;
+    let expected = tensors(folder, "output")?;
+    let found = run(graph, &inputs)?;
+    if found.len() != expected.len() {
+        return Err(format!("expected {} outputs, found {}", expected.len(), found.len()));
+    }
+    for (index, (found, expected)) in found.iter().zip(&expected).enumerate() {
+        let tolerance = tolerance(&case.operators, case.nodes, &inputs, expected);
+        compare(found, expected, tolerance).map_err(|error| format!("output {index}: {error}"))?;
+    }
+    Ok(())
+}
+
+/// The tensors `KIND_0.pb`, `KIND_1.pb`, … of a data set.
+fn tensors(folder: &Path, kind: &str) -> Result<Vec<Tensor>, String> {
+    let mut all = Vec::new();
+    for index in 0.. {
+        let file = folder.join(format!("{kind}_{index}.pb"));
+        if !file.is_file() {
+            break;
+        }
+        let failed = |error: &dyn std::fmt::Display| format!("{kind}_{index}.pb: {error}");
+        let bytes = std::fs::read(&file).map_err(|error| failed(&error))?;
+        all.push(onnx::read_tensor(bytes).map_err(|error| failed(&error))?);
+    }
+    Ok(all)
+}

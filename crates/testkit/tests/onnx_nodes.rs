@@ -1,0 +1,15 @@
+//! Every ONNX backend node case on the reference evaluation of the operators.
+
+use galatea_graph::evaluate;
+use galatea_testkit::conformance::{Provider, run};
+
+fn main() {
+    let reference = Provider {
+        name: "reference",
+        expectations: include_str!("../expectations/reference.txt"),
+        run: Box::new(|graph, inputs| {
+            evaluate::run(graph, inputs).map_err(|error| error.to_string())
+        }),
+    };
+    run(vec![reference]).exit();
+}
