@@ -8,7 +8,9 @@ mod attention;
 mod constant_folding;
 mod gating;
 mod gelu;
+mod layer_norm;
 mod match_graph;
+mod remove_identity;
 
 use std::collections::HashMap;
 
@@ -47,9 +49,11 @@ pub struct Rule {
 
 /// Every rule, in the order in which they run.
 pub const RULES: &[Rule] = &[
+    Rule { name: "remove-identity", level: Level::Basic, apply: remove_identity::apply },
     Rule { name: "constant-folding", level: Level::Basic, apply: constant_folding::apply },
     Rule { name: "gelu", level: Level::All, apply: gelu::apply },
     Rule { name: "gating", level: Level::All, apply: gating::apply },
+    Rule { name: "layer-norm", level: Level::All, apply: layer_norm::apply },
     Rule { name: "attention", level: Level::All, apply: attention::apply },
     Rule { name: "attention-output", level: Level::All, apply: attention::absorb_output },
 ];
