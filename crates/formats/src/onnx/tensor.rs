@@ -20,7 +20,7 @@ pub(super) fn read(
     external: &mut ExternalData<'_>,
     place: &Place<'_>,
 ) -> Result<Tensor, OnnxError> {
-    let dtype = data_type(proto.data_type, place)?;
+    let dtype = data_type(proto.data_type, &place.field("data_type"))?;
     let shape = shape(&proto.dims, place)?;
     let elements = checked_elements(&shape)
         .map_err(|error| OnnxError::tensor(&place.field("dims"), &error))?;
@@ -160,12 +160,11 @@ where
 
 /// The element type with this number.
 pub(super) fn data_type(number: i32, place: &Place<'_>) -> Result<DataType, OnnxError> {
-    let place = place.field("data_type");
     if number == 0 {
-        return Err(OnnxError::invalid(&place, "the element type is not stated"));
+        return Err(OnnxError::invalid(place, "the element type is not stated"));
     }
     onnx_data_type(i64::from(number))
-        .map_err(|error| OnnxError::unsupported(&place, error.to_string()))
+        .map_err(|error| OnnxError::unsupported(place, error.to_string()))
 }
 
 fn shape(dims: &[i64], place: &Place<'_>) -> Result<Vec<usize>, OnnxError> {

@@ -18,7 +18,8 @@ pub(super) fn declared(
     else {
         return Ok(None);
     };
-    let dtype = tensor::data_type(found.elem_type, &place.field("type"))?;
+    let place = place.field("type");
+    let dtype = tensor::data_type(found.elem_type, &place.field("elem_type"))?;
     let Some(shape) = &found.shape else { return Ok(Some(Fact::unranked(dtype))) };
     let dims = shape.dim.iter().map(|dim| match &dim.value {
         Some(dimension::Value::DimValue(len)) => {
