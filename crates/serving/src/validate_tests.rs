@@ -1,1 +1,215 @@
+use super::*;
+use crate::config::from_text;
+use galatea_tensor::Tensor;
 
+fn checker(inputs: &str) -> RequestChecker {
+    RequestChecker::new(
+        &from_text(&format!("name: \"m\" output {{ name: \"O\" }} {inputs}")).unwrap(),
+    )
+}
+
+fn add_sub() -> RequestChecker {
+    checker(
+        "max_batch_size: 8 input [{ name: \"INPUT0\" data_type: TYPE_INT32 dims: 16 }, \
+         { name: \"INPUT1\" data_type: TYPE_INT32 dims: 16 }]",
+    )
+}
+
+fn raw(name: &str, shape: &[i64], bytes: usize) -> InputTensor {
+    let data = InputData::Raw(Bytes::from(vec![0; bytes]));
+    InputTensor { name: name.to_owned(), datatype: DataType::Int32, shape: shape.to_vec(), data }
+}
+
+fn strings(shape: &[i64], wire: &[u8]) -> InputTensor {
+    let data = InputData::Raw(Bytes::copy_from_slice(wire));
+    InputTensor { name: "S".to_owned(), datatype: DataType::Bytes, shape: shape.to_vec(), data }
+}
+
+fn check(checker: &RequestChecker, inputs: Vec<InputTensor>) -> Result<Ticket, String> {
+    let mut request = InferenceRequest { inputs, ..InferenceRequest::default() };
+    checker.check(&mut request).map_err(|error| {
+        assert_eq!(error.code, crate::Code::InvalidArg);
+        error.message
+    })
+}
+
+fn fault(checker: &RequestChecker, inputs: Vec<InputTensor>) -> String {
+    let message = check(checker, inputs).unwrap_err();
+    message
+        .strip_prefix("[request id: <id_unknown>] ")
+        .map_or(format!("(bare) {message}"), str::to_owned)
+}
+
+#[test]
+fn a_good_request_passes_and_its_batch_is_counted() {
+    let good = check(&add_sub(), vec![raw("INPUT0", &[3, 16], 192), raw("INPUT1", &[3, 16], 192)])
+        .unwrap();
+    assert_eq!((good.batch_size, good.key), (3, BatchKey::default()));
+    let tensor = InputData::Tensor(Tensor::from_vec(&[1, 16], vec![0_i32; 16]).unwrap());
+    let tensor = InputTensor { data: tensor, ..raw("INPUT0", &[1, 16], 0) };
+    assert!(check(&add_sub(), vec![tensor.clone(), raw("INPUT1", &[1, 16], 64)]).is_ok());
+    let other = InputTensor { shape: vec![2, 16], ..tensor };
+    assert!(check(&add_sub(), vec![other, raw("INPUT1", &[2, 16], 128)]).is_err());
+}
+
+/// The texts are those that a real Triton gave to the same requests.
+#[test]
+fn every_fault_has_tritons_text() {
+    let model = add_sub();
+    let i0 = |shape: &[i64], bytes| raw("INPUT0", shape, bytes);
+    let i1 = || raw("INPUT1", &[1, 16], 64);
+    let cases = [
+        (
+            vec![],
+            "expected 2 inputs but got 0 inputs for model 'm'. Got input(s) [], but missing required input(s) \
+             ['INPUT0','INPUT1']. Please provide all required input(s).",
+        ),
+        (
+            vec![i1()],
+            "expected 2 inputs but got 1 inputs for model 'm'. Got input(s) ['INPUT1'], but missing required input(s) \
+             ['INPUT0']. Please provide all required input(s).",
+        ),
+        (
+            vec![i0(&[1, 16], 64), i1(), raw("INPUT2", &[1], 4)],
+            "expected 2 inputs but got 3 inputs for model 'm'. Got input(s) ['INPUT2','INPUT1','INPUT0'], but missing \
+             required input(s) ]. Please provide all required input(s).",
+        ),
+        (
+            vec![i0(&[1, 16], 64), i1(), i0(&[1, 16], 64)],
+            "input 'INPUT0' already exists in request",
+        ),
+        (
+            vec![raw("INPUT9", &[1, 16], 64), i1()],
+            "(bare) unexpected inference input 'INPUT9' for model 'm'",
+        ),
+        (
+            vec![i0(&[16], 64), i1()],
+            "input 'INPUT0' batch size does not match other inputs for 'm'",
+        ),
+        (
+            vec![i0(&[-1, 16], 64), i1()],
+            "input 'INPUT0' batch size does not match other inputs for 'm'",
+        ),
+        (
+            vec![i0(&[], 64), i1()],
+            "input 'INPUT0' has no shape but model requires batch dimension for 'm'",
+        ),
+        (
+            vec![i0(&[9, 16], 576), raw("INPUT1", &[9, 16], 576)],
+            "inference request batch-size must be <= 8 for 'm'",
+        ),
+        (
+            vec![i0(&[-1, 16], 64), raw("INPUT1", &[-1, 16], 64)],
+            "inference request batch-size must be <= 8 for 'm'",
+        ),
+        (
+            vec![i0(&[1, 16, 1], 64), i1()],
+            "unexpected shape for input 'INPUT0' for model 'm'. Expected [-1,16], got [1,16,1]. NOTE: Setting a \
+             non-zero max_batch_size in the model config requires a batch dimension to be prepended to each input \
+             shape. If you want to specify the full shape including the batch dim in your input dims config, try \
+             setting max_batch_size to zero. See the model configuration docs for more info on max_batch_size.",
+        ),
+        (
+            vec![i0(&[1, 16], 60), i1()],
+            "input byte size mismatch for input 'INPUT0' for model 'm'. Expected 64, got 60",
+        ),
+        (
+            vec![i0(&[0, 16], 0), raw("INPUT1", &[0, 16], 0)],
+            "input byte size mismatch for input 'INPUT1' for model 'm'. Expected 64, got 0",
+        ),
+    ];
+    for (inputs, expected) in cases {
+        assert_eq!(fault(&model, inputs), expected);
+    }
+    let wrong_type = InputTensor { datatype: DataType::Uint32, ..i0(&[1, 16], 64) };
+    assert_eq!(
+        fault(&model, vec![wrong_type, i1()]),
+        "inference input 'INPUT0' data-type is 'UINT32', but model 'm' expects 'INT32'"
+    );
+}
+
+#[test]
+fn unknown_outputs_win_over_bad_inputs() {
+    let mut request = InferenceRequest {
+        requested_outputs: vec!["O".to_owned(), "X".to_owned()],
+        ..InferenceRequest::default()
+    };
+    let error = add_sub().check(&mut request).unwrap_err();
+    assert_eq!(error.message, "unexpected inference output 'X' for model 'm'");
+}
+
+#[test]
+fn the_request_id_stands_before_the_text() {
+    let mut request = InferenceRequest { id: "abc".to_owned(), ..InferenceRequest::default() };
+    let error = add_sub().check(&mut request).unwrap_err();
+    assert!(error.message.starts_with("[request id: abc] expected 2 inputs"), "{error}");
+}
+
+#[test]
+fn models_without_batching_take_whole_shapes_and_empty_variable_ones() {
+    let model = checker("input { name: \"A\" data_type: TYPE_INT32 dims: [-1, 2] }");
+    assert!(check(&model, vec![raw("A", &[0, 2], 0)]).is_ok());
+    assert_eq!(
+        fault(&model, vec![raw("A", &[2], 8)]),
+        "unexpected shape for input 'A' for model 'm'. Expected [-1,2], got [2]. "
+    );
+    assert_eq!(
+        fault(&model, vec![raw("A", &[i64::MAX, 2], 8)]),
+        "invalid shape for input 'A': shape [9223372036854775807,2] causes total element count to exceed maximum \
+         size of 9223372036854775807"
+    );
+}
+
+#[test]
+fn strings_are_counted_and_measured() {
+    let model = checker("max_batch_size: 4 input { name: \"S\" data_type: TYPE_STRING dims: -1 }");
+    let one =
+        |text: &str| [&u32::try_from(text.len()).unwrap().to_le_bytes(), text.as_bytes()].concat();
+    assert!(check(&model, vec![strings(&[2, 1], &[one("ab"), one("")].concat())]).is_ok());
+    assert!(check(&model, vec![strings(&[1, 0], &[])]).is_ok());
+    assert_eq!(
+        fault(&model, vec![strings(&[1, 2], &one("ab"))]),
+        "expected 2 string elements for inference input 'S' for model 'm', got 1"
+    );
+    assert_eq!(
+        fault(&model, vec![strings(&[1, 1], &[one("ab"), one("c")].concat())]),
+        "unexpected number of string elements 2 for inference input 'S' for model 'm', expecting 1"
+    );
+    assert_eq!(
+        fault(&model, vec![strings(&[1, 1], &[1, 0])]),
+        "incomplete string length indicator for inference input 'S' for model 'm', expecting 4 bytes but only 2 bytes \
+         available. Please make sure the string length indicator is in one buffer."
+    );
+    assert_eq!(
+        fault(&model, vec![strings(&[1, 1], &[50, 0, 0, 0, b'a', b'b'])]),
+        "(bare) incomplete string data for inference input 'S', expecting string of length 50 but only 2 bytes available"
+    );
+}
+
+#[test]
+fn optional_inputs_widen_the_count_and_divide_batches() {
+    let model = checker(
+        "max_batch_size: 8 input [{ name: \"A\" data_type: TYPE_INT32 dims: -1 }, \
+         { name: \"B\" data_type: TYPE_INT32 dims: 1 optional: true }]",
+    );
+    let key = |inputs| check(&model, inputs).unwrap().key;
+    let a = |n: i64| raw("A", &[1, n], usize::try_from(n).unwrap() * 4);
+    let b = || raw("B", &[1, 1], 4);
+    assert_eq!(key(vec![a(1), b()]), key(vec![b(), a(1)]));
+    assert_ne!(key(vec![a(1), b()]), key(vec![a(1)]));
+    assert_ne!(key(vec![a(1)]), key(vec![a(2)]));
+    let missing = "expected number of inputs between 1 and 2 but got 1 inputs for model 'm'. Got input(s) ['B'], but \
+                   missing required input(s) ['A']. Please provide all required input(s).";
+    assert_eq!(fault(&model, vec![b()]), missing);
+}
+
+#[test]
+fn ragged_inputs_do_not_divide_batches() {
+    let model = checker(
+        "max_batch_size: 8 input { name: \"A\" data_type: TYPE_INT32 dims: -1 allow_ragged_batch: true }",
+    );
+    let key = |n: i64| {
+        check(&model, vec![raw("A", &[1, n], usize::try_from(n).unwrap() * 4)]).unwrap().key
+    };
+    assert_eq!(key(1), key(5));
+}

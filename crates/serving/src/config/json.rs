@@ -27,7 +27,10 @@ pub fn to_json(config: &ModelConfig) -> Json {
 
 fn message_json(message: &DynamicMessage) -> Json {
     let mut members = Map::new();
-    for field in message.descriptor().fields() {
+    let descriptor = message.descriptor();
+    // The order of the proto file, which is Triton's; `fields()` has that of the numbers.
+    let declared = descriptor.descriptor_proto().field.iter();
+    for field in declared.filter_map(|field| descriptor.get_field_by_name(field.name())) {
         let singular = !field.is_list() && !field.is_map();
         let optional =
             field.containing_oneof().is_some() || matches!(field.kind(), Kind::Message(_));
