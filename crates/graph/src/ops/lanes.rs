@@ -14,11 +14,13 @@ pub(crate) struct Lanes {
 impl Lanes {
     /// The lanes along an axis of a shape; the axis has been checked.
     pub(crate) fn along(shape: &[usize], axis: usize) -> Self {
-        Self {
-            outer: shape.iter().take(axis).product(),
-            len: shape.get(axis).copied().unwrap_or(1),
-            inner: shape.iter().skip(axis + 1).product(),
+        let len = shape.get(axis).copied().unwrap_or(1);
+        if shape.contains(&0) {
+            // No element, whatever the other lengths, whose product could overflow.
+            return Self { outer: 0, len, inner: 0 };
         }
+        let outer = shape.iter().take(axis).product();
+        Self { outer, len, inner: shape.iter().skip(axis + 1).product() }
     }
 
     /// The index of the first element of every lane, in row-major order of the other axes.

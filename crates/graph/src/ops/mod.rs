@@ -2,11 +2,13 @@
 
 pub mod activation;
 mod bounds;
+pub mod cast;
 pub mod fused;
 pub mod index;
 mod lanes;
 pub mod logic;
 pub mod math;
+pub mod normalize;
 pub mod reduce;
 pub mod shape;
 #[cfg(test)]
@@ -23,12 +25,14 @@ pub(crate) type Parse = fn(&mut ParseContext<'_>) -> Result<Box<dyn Operator>, O
 /// Every family's table.
 pub const FAMILIES: &[&[OpDef]] = &[
     activation::OPS,
+    cast::OPS,
     fused::OPS,
+    index::OPS,
     logic::OPS,
     math::OPS,
+    normalize::OPS,
     reduce::OPS,
     shape::OPS,
-    index::OPS,
 ];
 
 /// All rows.

@@ -87,7 +87,8 @@ impl Operator for ArgReduce {
         expect_number(x.dtype())?;
         let axis = find_axis(self.axis, x.rank())?;
         let lanes = Lanes::along(x.shape(), axis);
-        if lanes.len == 0 && lanes.outer * lanes.inner > 0 {
+        let others = x.shape().iter().enumerate().filter(|(at, _)| *at != axis);
+        if lanes.len == 0 && others.into_iter().all(|(_, len)| *len > 0) {
             return Err(OpError::new(format!("axis {axis} of shape {:?} is empty", x.shape())));
         }
         let found = match Values::read(x)? {

@@ -1,0 +1,45 @@
+//! `CastLike`: elements in the type of another tensor.
+
+use galatea_tensor::Tensor;
+
+use super::convert::{convert, infer};
+use crate::error::OpError;
+use crate::fact::Fact;
+use crate::operator::{Inputs, Operator, ParseContext};
+
+/// The first input in the type of the second one; see [`super::Cast`] for how.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CastLike;
+
+impl CastLike {
+    pub(super) fn parse(context: &mut ParseContext<'_>) -> Result<Box<dyn Operator>, OpError> {
+        // Both matter only for 8-bit floats, which are no type here.
+        context.attributes.ignore("saturate");
+        context.attributes.ignore("round_mode");
+        Ok(Box::new(Self))
+    }
+}
+
+impl Operator for CastLike {
+    fn infer(&self, inputs: Inputs<'_, Fact>) -> Result<Vec<Fact>, OpError> {
+        Ok(vec![infer(inputs.required(0)?, inputs.required(1)?.dtype)])
+    }
+
+    fn reference(&self, inputs: Inputs<'_, Tensor>) -> Result<Vec<Tensor>, OpError> {
+        Ok(vec![convert(inputs.required(0)?, inputs.required(1)?.dtype())?])
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ops::testing::{attributes, one};
+
+    #[test]
+    fn only_the_type_of_the_second_input_matters() {
+        let x = Tensor::vector(vec![1.5_f32, -2.5]);
+        let like = Tensor::scalar(7_i16);
+        let found = one("CastLike", 19, &attributes([]), &[&x, &like]);
+        assert_eq!(found, Tensor::vector(vec![1_i16, -2]));
+    }
+}

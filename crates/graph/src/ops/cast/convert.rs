@@ -1,0 +1,98 @@
+//! The conversion that `Cast` and `CastLike` share.
+
+#![allow(
+    clippy::cast_possible_truncation,
+    clippy::cast_precision_loss,
+    reason = "a cast narrows; the rules are those of ONNX Runtime, given at `Cast`"
+)]
+
+use galatea_tensor::{ByteString, DataType, Tensor};
+
+use super::text::{format_float, parse_float, parse_integer};
+use crate::error::OpError;
+use crate::fact::Fact;
+use crate::ops::bounds::carried;
+use crate::ops::values::Values;
+
+/// The fact of a conversion's result.
+pub(super) fn infer(x: &Fact, to: DataType) -> Fact {
+    let elements = if to.is_integer() { carried(x) } else { None };
+    Fact { dtype: to, shape: x.shape.clone(), value: None, elements }
+}
+
+/// Truncates within 32 bits, or 64 for the 64-bit types; narrower types wrap on writing.
+fn truncate(value: f64, to: DataType) -> i128 {
+    match to {
+        DataType::Uint64 => {
+            if value < 0.0 {
+                i128::from(value as i64)
+            } else {
+                i128::from(value as u64)
+            }
+        }
+        DataType::Int64 | DataType::Uint32 => i128::from(value as i64),
+        _ => i128::from(value as i32),
+    }
+}
+
+/// The elements in another type.
+pub(super) fn convert(x: &Tensor, to: DataType) -> Result<Tensor, OpError> {
+    if x.dtype() == to {
+        return Ok(x.clone());
+    }
+    let values = Values::read(x)?;
+    let converted = match to {
+        DataType::Bool => Values::Bools(to_bools(values)?),
+        DataType::Bytes => Values::Strings(to_strings(values)),
+        to if to.is_float() => Values::Floats(to_floats(values, to)?),
+        to => Values::Integers(to_integers(values, to)?),
+    };
+    converted.write(to, x.shape())
+}
+
+fn to_bools(values: Values) -> Result<Vec<bool>, OpError> {
+    Ok(match values {
+        Values::Bools(all) => all,
+        Values::Integers(all) => all.into_iter().map(|v| v != 0).collect(),
+        Values::Floats(all) => all.into_iter().map(|v| v != 0.0).collect(),
+        Values::Strings(all) => all
+            .iter()
+            .map(|text| Ok(parse_float(text, DataType::Fp64)? != 0.0))
+            .collect::<Result<_, OpError>>()?,
+    })
+}
+
+fn to_floats(values: Values, to: DataType) -> Result<Vec<f64>, OpError> {
+    Ok(match values {
+        Values::Bools(all) => all.into_iter().map(|v| f64::from(u8::from(v))).collect(),
+        // Of 64-bit integers, f32 takes the nearest directly; through f64 it could be off by one.
+        Values::Integers(all) if to == DataType::Fp32 => {
+            all.into_iter().map(|v| f64::from(v as f32)).collect()
+        }
+        Values::Integers(all) => all.into_iter().map(|v| v as f64).collect(),
+        Values::Floats(all) => all,
+        Values::Strings(all) => {
+            all.iter().map(|text| parse_float(text, to)).collect::<Result<_, _>>()?
+        }
+    })
+}
+
+fn to_integers(values: Values, to: DataType) -> Result<Vec<i128>, OpError> {
+    Ok(match values {
+        Values::Bools(all) => all.into_iter().map(i128::from).collect(),
+        Values::Integers(all) => all,
+        Values::Floats(all) => all.into_iter().map(|v| truncate(v, to)).collect(),
+        Values::Strings(all) => {
+            all.iter().map(|text| parse_integer(text, to)).collect::<Result<_, _>>()?
+        }
+    })
+}
+
+fn to_strings(values: Values) -> Vec<ByteString> {
+    match values {
+        Values::Bools(all) => all.iter().map(|&v| u8::from(v).to_string().into()).collect(),
+        Values::Integers(all) => all.iter().map(|v| v.to_string().into()).collect(),
+        Values::Floats(all) => all.iter().map(|&v| format_float(v).into()).collect(),
+        Values::Strings(all) => all,
+    }
+}

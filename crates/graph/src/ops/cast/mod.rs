@@ -1,0 +1,17 @@
+//! Conversions between element types.
+
+mod cast_like;
+mod convert;
+mod text;
+mod to_type;
+
+pub use cast_like::CastLike;
+pub use to_type::Cast;
+
+use crate::operator::{Arity, OpDef};
+
+/// The family's rows.
+pub const OPS: &[OpDef] = &[
+    OpDef::onnx("Cast", 6, Arity::exactly(1), Arity::exactly(1), Cast::parse),
+    OpDef::onnx("CastLike", 15, Arity::exactly(2), Arity::exactly(1), CastLike::parse),
+];

@@ -1,0 +1,73 @@
+//! `MeanVarianceNormalization`: over any axes, without scale.
+
+use galatea_tensor::Tensor;
+
+use super::moments::{moments, same_as};
+use crate::error::OpError;
+use crate::fact::Fact;
+use crate::operator::{Inputs, Operator, ParseContext};
+use crate::ops::bounds::{advance, axes as find_axes};
+use crate::ops::values::{expect_float, floats, from_floats};
+
+/// Added to the standard deviation. Source: the function body in ONNX's definition.
+const EPSILON: f64 = 1e-9;
+
+/// `(x − mean) / (standard deviation + 10⁻⁹)` over some axes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MeanVarianceNormalization {
+    /// The axes over which elements share a mean; negative ones count from the end.
+    pub axes: Vec<i64>,
+}
+
+impl MeanVarianceNormalization {
+    pub(super) fn parse(context: &mut ParseContext<'_>) -> Result<Box<dyn Operator>, OpError> {
+        let axes = context.attributes.ints("axes")?.unwrap_or_else(|| vec![0, 2, 3]);
+        Ok(Box::new(Self { axes }))
+    }
+}
+
+impl Operator for MeanVarianceNormalization {
+    fn infer(&self, inputs: Inputs<'_, Fact>) -> Result<Vec<Fact>, OpError> {
+        let x = inputs.required(0)?;
+        expect_float(x.dtype)?;
+        if let Some(rank) = x.rank() {
+            find_axes(&self.axes, rank)?;
+        }
+        Ok(same_as(x))
+    }
+
+    fn reference(&self, inputs: Inputs<'_, Tensor>) -> Result<Vec<Tensor>, OpError> {
+        let x = inputs.required(0)?;
+        let shared = find_axes(&self.axes, x.rank())?;
+        let mut all = floats(x)?;
+        // Elements of one group have the same index on all axes that are not shared.
+        let mut groups = std::collections::BTreeMap::<Vec<usize>, Vec<usize>>::new();
+        let mut index = vec![0; x.rank()];
+        for position in 0..all.len() {
+            let own = (0..x.rank()).filter(|axis| !shared.contains(axis)).map(|axis| index[axis]);
+            groups.entry(own.collect()).or_default().push(position);
+            advance(&mut index, x.shape());
+        }
+        for members in groups.values() {
+            let values: Vec<f64> = members.iter().map(|&member| all[member]).collect();
+            let (mean, variance) = moments(&values);
+            for &member in members {
+                all[member] = (all[member] - mean) / (variance.sqrt() + EPSILON);
+            }
+        }
+        Ok(vec![from_floats(x.dtype(), x.shape(), all)?])
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::ops::testing::{attributes, ints, one, tensor};
+
+    #[test]
+    fn elements_along_the_axes_share_a_mean() {
+        let x = tensor(&[2, 2], &[1.0_f32, 10.0, 3.0, 30.0]);
+        let found =
+            one("MeanVarianceNormalization", 13, &attributes([("axes", ints(&[0]))]), &[&x]);
+        assert_eq!(found, tensor(&[2, 2], &[-1.0_f32, -1.0, 1.0, 1.0]));
+    }
+}

@@ -1,0 +1,66 @@
+//! Normalisation: elements relative to the mean and spread of a group of them.
+
+mod batch_normalization;
+mod group_normalization;
+mod instance_normalization;
+mod layer_normalization;
+mod lp_normalization;
+mod lrn;
+mod mean_variance_normalization;
+mod moments;
+mod rms_normalization;
+
+pub use batch_normalization::BatchNormalization;
+pub use group_normalization::GroupNormalization;
+pub use instance_normalization::InstanceNormalization;
+pub use layer_normalization::LayerNormalization;
+pub use lp_normalization::LpNormalization;
+pub use lrn::Lrn;
+pub use mean_variance_normalization::MeanVarianceNormalization;
+pub use rms_normalization::RmsNormalization;
+
+use crate::error::OpError;
+use crate::operator::{Arity, OpDef, ParseContext};
+
+const ONE: Arity = Arity::exactly(1);
+
+/// ONNX's number for `FP32`.
+const STASH_FP32: i64 = 1;
+
+/// Reads `stash_type`, the type that statistics are kept in. They are kept wider here, so it only
+/// decides the type of the statistics that are outputs.
+fn stash_type(context: &mut ParseContext<'_>) -> Result<(), OpError> {
+    match context.attributes.int_or("stash_type", STASH_FP32)? {
+        STASH_FP32 => Ok(()),
+        other => Err(OpError::new(format!("stash_type is {other}, expected 1 (FP32)"))),
+    }
+}
+
+/// The family's rows.
+pub const OPS: &[OpDef] = &[
+    OpDef::onnx(
+        "LayerNormalization",
+        17,
+        Arity::between(2, 3),
+        Arity::between(1, 3),
+        LayerNormalization::parse,
+    ),
+    OpDef::onnx("RMSNormalization", 23, Arity::exactly(2), ONE, RmsNormalization::parse),
+    OpDef::onnx(
+        "BatchNormalization",
+        7,
+        Arity::exactly(5),
+        Arity::between(1, 5),
+        BatchNormalization::parse,
+    ),
+    OpDef::onnx("InstanceNormalization", 6, Arity::exactly(3), ONE, InstanceNormalization::parse),
+    OpDef::onnx("GroupNormalization", 18, Arity::exactly(3), ONE, |context| {
+        GroupNormalization::parse_per_group(context)
+    }),
+    OpDef::onnx("GroupNormalization", 21, Arity::exactly(3), ONE, |context| {
+        GroupNormalization::parse_per_channel(context)
+    }),
+    OpDef::onnx("LpNormalization", 1, ONE, ONE, LpNormalization::parse),
+    OpDef::onnx("LRN", 1, ONE, ONE, Lrn::parse),
+    OpDef::onnx("MeanVarianceNormalization", 9, ONE, ONE, MeanVarianceNormalization::parse),
+];
