@@ -8,6 +8,7 @@ pub mod index;
 mod lanes;
 pub mod logic;
 pub mod math;
+pub mod matrix;
 pub mod normalize;
 pub mod reduce;
 pub mod shape;
@@ -30,6 +31,7 @@ pub const FAMILIES: &[&[OpDef]] = &[
     index::OPS,
     logic::OPS,
     math::OPS,
+    matrix::OPS,
     normalize::OPS,
     reduce::OPS,
     shape::OPS,

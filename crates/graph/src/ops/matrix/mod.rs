@@ -1,0 +1,28 @@
+//! Products of matrices.
+
+mod einsum;
+mod gemm;
+mod mat_mul;
+mod mat_mul_integer;
+mod product;
+mod q_linear_mat_mul;
+
+pub use einsum::Einsum;
+pub use gemm::Gemm;
+pub use mat_mul::MatMul;
+pub use mat_mul_integer::MatMulInteger;
+pub use q_linear_mat_mul::QLinearMatMul;
+
+use crate::operator::{Arity, OpDef};
+
+const ONE: Arity = Arity::exactly(1);
+
+/// The family's rows.
+pub const OPS: &[OpDef] = &[
+    OpDef::onnx("MatMul", 1, Arity::exactly(2), ONE, |_| Ok(Box::new(MatMul))),
+    OpDef::onnx("Gemm", 7, Arity::exactly(3), ONE, Gemm::parse),
+    OpDef::onnx("Gemm", 11, Arity::between(2, 3), ONE, Gemm::parse),
+    OpDef::onnx("MatMulInteger", 10, Arity::between(2, 4), ONE, |_| Ok(Box::new(MatMulInteger))),
+    OpDef::onnx("QLinearMatMul", 10, Arity::exactly(8), ONE, |_| Ok(Box::new(QLinearMatMul))),
+    OpDef::onnx("Einsum", 12, Arity::at_least(1), ONE, Einsum::parse),
+];
