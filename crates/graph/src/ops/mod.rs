@@ -3,6 +3,7 @@
 pub mod activation;
 mod bounds;
 pub mod cast;
+pub mod convolution;
 pub mod fused;
 pub mod index;
 mod lanes;
@@ -35,6 +36,7 @@ pub const FAMILIES: &[&[OpDef]] = &[
     normalize::OPS,
     reduce::OPS,
     shape::OPS,
+    convolution::OPS,
 ];
 
 /// All rows.

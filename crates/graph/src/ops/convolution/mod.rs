@@ -1,0 +1,44 @@
+//! Convolutions.
+
+mod conv;
+mod conv_integer;
+mod conv_transpose;
+mod fused_conv;
+mod window;
+
+pub(crate) use conv::{list, to_channels_first, to_channels_last};
+pub(crate) use window::Window;
+
+pub use conv::Conv;
+pub use conv_integer::ConvInteger;
+pub use conv_transpose::ConvTranspose;
+pub use fused_conv::FusedConv;
+pub use window::{ConvGeometry, Padding};
+
+use crate::GALATEA_DOMAIN;
+use crate::operator::{Arity, OpDef};
+
+const ONE: Arity = Arity::exactly(1);
+
+/// The family's rows.
+pub const OPS: &[OpDef] = &[
+    OpDef::onnx("Conv", 1, Arity::between(2, 3), ONE, Conv::parse),
+    OpDef::onnx("ConvTranspose", 1, Arity::between(2, 3), ONE, ConvTranspose::parse),
+    OpDef::onnx("ConvInteger", 10, Arity::between(2, 4), ONE, ConvInteger::parse),
+    OpDef {
+        domain: GALATEA_DOMAIN,
+        name: "ConvNhwc",
+        since: 1,
+        inputs: Arity::between(2, 3),
+        outputs: ONE,
+        parse: Conv::parse_channels_last,
+    },
+    OpDef {
+        domain: GALATEA_DOMAIN,
+        name: "FusedConv",
+        since: 1,
+        inputs: Arity::between(2, 4),
+        outputs: ONE,
+        parse: FusedConv::parse,
+    },
+];
