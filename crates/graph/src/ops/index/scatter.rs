@@ -222,7 +222,6 @@ impl Operator for ScatterND {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
     use crate::ops::testing::{attributes, int, one, run, tensor, text};
 
     #[test]
