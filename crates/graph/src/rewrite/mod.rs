@@ -6,6 +6,8 @@
 
 mod attention;
 mod constant_folding;
+mod fuse_mat_mul;
+mod fused_activation;
 mod gating;
 mod gelu;
 mod layer_norm;
@@ -56,6 +58,10 @@ pub const RULES: &[Rule] = &[
     Rule { name: "layer-norm", level: Level::All, apply: layer_norm::apply },
     Rule { name: "attention", level: Level::All, apply: attention::apply },
     Rule { name: "attention-output", level: Level::All, apply: attention::absorb_output },
+    Rule { name: "mat-mul", level: Level::All, apply: fuse_mat_mul::from_onnx },
+    Rule { name: "mat-mul-bias", level: Level::All, apply: fuse_mat_mul::bias },
+    Rule { name: "mat-mul-residual", level: Level::All, apply: fuse_mat_mul::residual },
+    Rule { name: "mat-mul-activation", level: Level::All, apply: fuse_mat_mul::activation },
 ];
 
 /// How often each rule applied.
