@@ -196,13 +196,12 @@ impl Parser {
         set.entry(field.number()).or_insert(place);
         let colon = self.take(':');
         let braces = matches!(self.peek(), Token::Mark('{' | '<' | '['));
-        if !colon && !(braces && matches!(field.kind(), Kind::Message(_))) {
+        let message_follows = braces && matches!(field.kind(), Kind::Message(_));
+        if !colon && !message_follows {
             let place = self.place();
             self.problem(place, "':' is missing after the field's name");
             // A word here is rather the next field's name than this one's value.
-            if matches!(self.peek(), Token::Word(_) | Token::End)
-                || (braces && !matches!(field.kind(), Kind::Message(_)))
-            {
+            if matches!(self.peek(), Token::Word(_) | Token::End) || braces {
                 if braces {
                     self.skip_value();
                 }
