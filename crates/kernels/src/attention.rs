@@ -111,7 +111,7 @@ impl Attention {
     fn check(&self, [q, k, v]: [&Heads<'_>; 3], mask: Option<&Mask<'_>>) {
         let a = self;
         assert!(
-            a.kv_heads > 0 && a.heads % a.kv_heads == 0 || a.heads == 0,
+            a.kv_heads > 0 && a.heads.is_multiple_of(a.kv_heads) || a.heads == 0,
             "attention: {} heads share {} key heads",
             a.heads,
             a.kv_heads

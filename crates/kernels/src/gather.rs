@@ -15,7 +15,7 @@ pub fn gather_rows<T: Copy + Send + Sync>(
     indices: &[usize],
     y: &mut [T],
 ) {
-    let rows = if row_len == 0 { 0 } else { table.len() / row_len };
+    let rows = table.len().checked_div(row_len).unwrap_or(0);
     assert!(rows * row_len == table.len(), "gather: {} in rows of {row_len}", table.len());
     assert!(
         indices.len().checked_mul(row_len) == Some(y.len()),

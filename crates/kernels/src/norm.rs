@@ -55,7 +55,10 @@ pub fn normalize(
     if len == 0 {
         return;
     }
-    assert!(columns > 0 && len % columns == 0, "norm: {len} elements in rows of {columns}");
+    assert!(
+        columns > 0 && len.is_multiple_of(columns),
+        "norm: {len} elements in rows of {columns}"
+    );
     for per_column in [norm.scale, norm.bias, skip.input_bias].into_iter().flatten() {
         assert!(per_column.len() == columns, "norm: {} values a row", per_column.len());
     }

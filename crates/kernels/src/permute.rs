@@ -181,9 +181,9 @@ mod tests {
                 let x: Vec<f32> = (0..b * r * c).map(|v| v as f32).collect();
                 let mut y = vec![-1.0; x.len()];
                 transpose(exec, &x, b, r, c, &mut y);
-                for i in 0..x.len() {
+                for (i, &value) in x.iter().enumerate() {
                     let (m, row, column) = (i / (r * c), i / c % r, i % c);
-                    assert_eq!(y[m * r * c + column * r + row], x[i], "{}", isa.name());
+                    assert_eq!(y[m * r * c + column * r + row], value, "{}", isa.name());
                 }
             }
         }
@@ -202,7 +202,7 @@ mod tests {
                 order.swap(i, (seed * 7 + i * 31) % (i + 1));
             }
             let len: usize = shape.iter().product();
-            let x: Vec<u16> = (0..len).map(|v| v as u16).collect();
+            let x: Vec<u16> = (0..u16::MAX).take(len).collect();
             let mut y = vec![u16::MAX; len];
             permute(Exec::new(&pool), &x, &shape, &order, &mut y);
             for (i, &got) in y.iter().enumerate() {

@@ -39,7 +39,11 @@ pub fn softmax_inplace(
     if x.is_empty() {
         return;
     }
-    assert!(columns > 0 && x.len() % columns == 0, "softmax: {} in rows of {columns}", x.len());
+    assert!(
+        columns > 0 && x.len().is_multiple_of(columns),
+        "softmax: {} in rows of {columns}",
+        x.len()
+    );
     if let Some(mask) = mask {
         let whole = !mask.data.is_empty() && mask.data.len() % columns == 0 && mask.repeat > 0;
         assert!(whole, "softmax: a mask of {} for rows of {columns}", mask.data.len());

@@ -69,7 +69,7 @@ impl ConvParams {
             "convolution: a zero in {c:?}"
         );
         assert!(
-            c.in_channels % c.groups == 0 && c.out_channels % c.groups == 0,
+            c.in_channels.is_multiple_of(c.groups) && c.out_channels.is_multiple_of(c.groups),
             "convolution: {} groups of {} and {} channels",
             c.groups,
             c.in_channels,

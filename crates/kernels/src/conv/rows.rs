@@ -82,8 +82,11 @@ impl ImageRows {
         let (row, first_tap) = (run / runs_per_row, run % runs_per_row * self.taps_per_run);
         let (d, h) = (w.tap(0, place[0], row / kh), w.tap(1, place[1], row % kh));
         let n = to - from;
-        // SAFETY (both): out has n values; what is copied lies inside the image's row.
-        let (Some(d), Some(h)) = (d, h) else { return unsafe { zero_run(s, n, out) } };
+        let (Some(d), Some(h)) = (d, h) else {
+            // SAFETY: out has n values.
+            unsafe { zero_run(s, n, out) };
+            return;
+        };
         // Column of the run's first tap, counted from `pads_begin` before the image.
         let column = place[2] * w.params.stride[2] + first_tap * w.params.dilation[2];
         let (pad, width) = (w.params.pads_begin[2], w.size[2]);

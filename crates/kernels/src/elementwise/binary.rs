@@ -57,9 +57,11 @@ impl Broadcast {
         let fits = match self {
             Self::Same => a == b,
             Self::Scalar => b == 1,
-            Self::Row { columns } => b == columns && (a == 0 || columns > 0 && a % columns == 0),
+            Self::Row { columns } => {
+                b == columns && (a == 0 || columns > 0 && a.is_multiple_of(columns))
+            }
             Self::Column { columns } => {
-                a == 0 || columns > 0 && a % columns == 0 && b == a / columns
+                a == 0 || columns > 0 && a.is_multiple_of(columns) && b == a / columns
             }
         };
         assert!(fits, "binary: {self:?} of {b} elements over {a}");
@@ -108,10 +110,10 @@ unsafe fn run(
     let y = Shared::new(y);
     let costly = matches!(f, Binary::Pow | Binary::ReversePow);
     let grain = if costly { COSTLY_GRAIN } else { GRAIN };
-    // SAFETY (closure): runs are disjoint parts of a and y; b is at least as long as each needs.
-    let call = |start: usize, n: usize, b: &[f32], scalar: bool| unsafe {
+    let call = |start: usize, n: usize, b: &[f32], scalar: bool| {
         let (a, y) = (a.at(start).ptr().cast_const(), y.at(start).ptr());
-        part(exec, f, a, b.as_ptr(), scalar, y, n);
+        // SAFETY: runs are disjoint parts of a and y; b is at least as long as each needs.
+        unsafe { part(exec, f, a, b.as_ptr(), scalar, y, n) };
     };
     match broadcast {
         Broadcast::Same => {

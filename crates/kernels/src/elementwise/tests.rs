@@ -1,1 +1,210 @@
+#![allow(clippy::cast_possible_truncation, reason = "the nearest f32 is what is asked for")]
 
+use super::*;
+use crate::gemm::test_values as values;
+use crate::{Activation, Exec, Isa, ThreadPool};
+use proptest::prelude::*;
+
+/// Distance from the exact value in units of the last place of the nearest `f32`.
+fn ulps(got: f32, want: f64) -> f64 {
+    let near = want as f32;
+    if near.is_nan() || got.is_nan() {
+        return if near.is_nan() && got.is_nan() { 0.0 } else { f64::INFINITY };
+    }
+    if near.is_infinite() || got.is_infinite() {
+        return if near == got { 0.0 } else { f64::INFINITY };
+    }
+    let unit = f64::from(f32::from_bits(near.abs().to_bits() + 1)) - f64::from(near.abs());
+    (f64::from(got) - want).abs() / unit
+}
+
+/// erf by its series and, for large arguments, its continued fraction.
+fn erf(x: f64) -> f64 {
+    let a = x.abs();
+    let value = if a < 3.0 {
+        let mut term = a;
+        let mut sum = a;
+        for n in 1..200 {
+            term *= -a * a / f64::from(n);
+            sum += term / f64::from(2 * n + 1);
+        }
+        sum * std::f64::consts::FRAC_2_SQRT_PI
+    } else {
+        let mut tail = a;
+        for n in (1..120).rev() {
+            tail = a + f64::from(n) / 2.0 / tail;
+        }
+        1.0 - (-a * a).exp() / tail / std::f64::consts::PI.sqrt()
+    };
+    value.copysign(x)
+}
+
+/// A sweep over many exponents and signs, then a dense one.
+fn sweep() -> Vec<f32> {
+    let mut x: Vec<f32> = (0..200_000u32).map(|i| f32::from_bits(i * 21_139)).collect();
+    x.extend((-60_000..60_000).map(|i| i as f32 * 0.001_7));
+    x.extend([0.0, -0.0, f32::INFINITY, f32::NEG_INFINITY, f32::NAN, 1e-45, -1e-45, 88.7, -103.9]);
+    x
+}
+
+fn check(f: Unary, exact: impl Fn(f64) -> f64, limit: f64, domain: impl Fn(f32) -> bool) {
+    let pool = ThreadPool::new(2);
+    let x = sweep();
+    for isa in Isa::available() {
+        let mut y = vec![0.0; x.len()];
+        unary(Exec { pool: &pool, isa }, f, &x, &mut y);
+        let mut worst = (0.0, 0.0, 0.0);
+        for (&x, &y) in x.iter().zip(&y).filter(|(x, _)| domain(**x)) {
+            let error = ulps(y, exact(f64::from(x)));
+            if error > worst.0 {
+                worst = (error, x, y);
+            }
+        }
+        assert!(worst.0 <= limit, "{f:?} {}: {worst:?}", isa.name());
+    }
+}
+
+#[test]
+fn functions_are_within_their_ulp_bounds_on_every_isa() {
+    let all = |_: f32| true;
+    // A result below the normal range loses bits with the last multiplication.
+    check(Unary::Exp, f64::exp, 1.2, all);
+    check(Unary::Log, f64::ln, 2.0, all);
+    check(Unary::Tanh, f64::tanh, 2.0, all);
+    check(Unary::Erf, erf, 2.0, all);
+    check(Unary::Sigmoid, |x| 1.0 / (1.0 + (-x).exp()), 3.0, |x| x > -87.0 || x.is_nan());
+    check(Unary::Sqrt, f64::sqrt, 0.5, all);
+    check(Unary::Rsqrt, |x| 1.0 / x.sqrt(), 1.5, all);
+    check(Unary::Reciprocal, |x| 1.0 / x, 0.5, all);
+    check(Unary::Softplus, |x| x.max(0.0) + (-x.abs()).exp().ln_1p(), 4.0, |x| x > -80.0);
+    check(Unary::Softsign, |x| x / (1.0 + x.abs()), 2.0, |x| x.is_finite());
+    check(Unary::Abs, f64::abs, 0.0, all);
+    check(Unary::Neg, |x| -x, 0.0, all);
+}
+
+#[test]
+fn activations_are_near_the_exact_functions() {
+    let gelu = |x: f64| 0.5 * x * (1.0 + erf(x * std::f64::consts::FRAC_1_SQRT_2));
+    let gelu_tanh = |x: f64| {
+        let y = (2.0 / std::f64::consts::PI).sqrt() * (x + 0.044_715 * x * x * x);
+        // 1 + tanh y without cancellation.
+        x / (1.0 + (-2.0 * y).exp())
+    };
+    type Exact<'a> = &'a dyn Fn(f64) -> f64;
+    let cases: [(Activation, Exact<'_>); 8] = [
+        (Activation::Gelu, &gelu),
+        (Activation::GeluTanh, &gelu_tanh),
+        (Activation::Silu, &|x| x / (1.0 + (-x).exp())),
+        (Activation::HardSwish, &|x| x * (x / 6.0 + 0.5).clamp(0.0, 1.0)),
+        (Activation::HardSigmoid { alpha: 0.2, beta: 0.5 }, &|x| (0.2 * x + 0.5).clamp(0.0, 1.0)),
+        (Activation::LeakyRelu { alpha: 0.1 }, &|x| if x < 0.0 { 0.1 * x } else { x }),
+        (Activation::Relu, &|x| x.max(0.0)),
+        (Activation::Clip { min: -1.0, max: 6.0 }, &|x| x.clamp(-1.0, 6.0)),
+    ];
+    let pool = ThreadPool::new(1);
+    let x: Vec<f32> = (-9000..9000).map(|i| i as f32 * 0.001).collect();
+    for isa in Isa::available() {
+        for (activation, exact) in &cases {
+            let mut y = x.clone();
+            activate_inplace(Exec { pool: &pool, isa }, *activation, &mut y);
+            for (&x, &y) in x.iter().zip(&y) {
+                let want = exact(f64::from(x));
+                // The negative tail of GELU is a small difference of numbers near 1.
+                let error = (f64::from(y) - want).abs();
+                let limit = 2.5e-7 * want.abs() + 1.5e-7 * f64::from(x).abs() + 1e-30;
+                assert!(error <= limit, "{activation:?} {} at {x}: {y} {want}", isa.name());
+            }
+        }
+    }
+}
+
+#[test]
+fn a_nan_stays_a_nan() {
+    let pool = ThreadPool::new(1);
+    let activations = [
+        Activation::None,
+        Activation::Relu,
+        Activation::Clip { min: 0.0, max: 6.0 },
+        Activation::Gelu,
+        Activation::GeluTanh,
+        Activation::Sigmoid,
+        Activation::Tanh,
+        Activation::Silu,
+        Activation::HardSwish,
+        Activation::LeakyRelu { alpha: 0.1 },
+    ];
+    for isa in Isa::available() {
+        let exec = Exec { pool: &pool, isa };
+        for activation in activations {
+            let mut x = [f32::NAN; 3];
+            activate_inplace(exec, activation, &mut x);
+            assert!(x.iter().all(|v| v.is_nan()), "{activation:?} {}", isa.name());
+        }
+        for f in [Binary::Add, Binary::Max, Binary::Min] {
+            for (a, b) in [(f32::NAN, 1.0), (1.0, f32::NAN), (f32::NAN, f32::INFINITY)] {
+                let mut y = [0.0];
+                binary(exec, f, &[a], &[b], Broadcast::Same, &mut y);
+                assert!(y[0].is_nan(), "{f:?} {}", isa.name());
+            }
+        }
+        let mut y = [f32::INFINITY, f32::NEG_INFINITY];
+        binary_inplace(exec, Binary::Max, &mut y, &[1.0], Broadcast::Scalar);
+        assert_eq!(y, [f32::INFINITY, 1.0]);
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(40))]
+    #[test]
+    fn binaries_equal_the_reference_for_every_broadcast(
+        rows in 0usize..50, columns in 1usize..70, seed in 0u32..1000,
+        f in prop_oneof![
+            Just(Binary::Add), Just(Binary::Sub), Just(Binary::ReverseSub), Just(Binary::Mul),
+            Just(Binary::Div), Just(Binary::ReverseDiv), Just(Binary::Max), Just(Binary::Min),
+            Just(Binary::Pow), Just(Binary::ReversePow),
+        ],
+    ) {
+        let pool = ThreadPool::new(2);
+        let positive = |len, seed| -> Vec<f32> {
+            values(len, seed).iter().map(|v| v + 1.5).collect()
+        };
+        let a = positive(rows * columns, seed);
+        for isa in Isa::available() {
+            for broadcast in [
+                Broadcast::Same, Broadcast::Scalar,
+                Broadcast::Row { columns }, Broadcast::Column { columns },
+            ] {
+                let b = positive(match broadcast {
+                    Broadcast::Same => rows * columns,
+                    Broadcast::Scalar => 1,
+                    Broadcast::Row { columns } => columns,
+                    Broadcast::Column { .. } => rows,
+                }, seed + 1);
+                let mut y = vec![f32::NAN; a.len()];
+                binary(Exec { pool: &pool, isa }, f, &a, &b, broadcast, &mut y);
+                for (i, &y) in y.iter().enumerate() {
+                    let b = match broadcast {
+                        Broadcast::Same => b[i],
+                        Broadcast::Scalar => b[0],
+                        Broadcast::Row { columns } => b[i % columns],
+                        Broadcast::Column { columns } => b[i / columns],
+                    };
+                    let (a, b) = (f64::from(a[i]), f64::from(b));
+                    let want = match f {
+                        Binary::Add => a + b,
+                        Binary::Sub => a - b,
+                        Binary::ReverseSub => b - a,
+                        Binary::Mul => a * b,
+                        Binary::Div => a / b,
+                        Binary::ReverseDiv => b / a,
+                        Binary::Max => a.max(b),
+                        Binary::Min => a.min(b),
+                        Binary::Pow => a.powf(b),
+                        Binary::ReversePow => b.powf(a),
+                    };
+                    prop_assert!(ulps(y, want) <= 1.0, "{f:?} {broadcast:?} {y} {want}");
+                }
+            }
+        }
+    }
+}

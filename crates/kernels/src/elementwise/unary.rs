@@ -11,7 +11,7 @@ use crate::memory::Shared;
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum Unary {
-    /// `e^x`, 1 ULP.
+    /// `e^x`, 1.2 ULP.
     Exp,
     /// `ln x`, 2 ULP.
     Log,
@@ -23,7 +23,7 @@ pub enum Unary {
     Sigmoid,
     /// Square root, exactly rounded.
     Sqrt,
-    /// `1 / sqrt x`, 1 ULP.
+    /// `1 / sqrt x`, 1.5 ULP.
     Rsqrt,
     /// `1 / x`, exactly rounded.
     Reciprocal,
@@ -189,7 +189,7 @@ unsafe fn run(exec: Exec<'_>, f: Unary, x: *const f32, y: &mut [f32]) {
 unsafe fn part(exec: Exec<'_>, f: Unary, x: *const f32, y: *mut f32, n: usize) {
     use Unary as U;
     let isa = exec.isa;
-    // SAFETY (all arms): the caller vouches for n values at both.
+    // SAFETY: the caller vouches for n values at both.
     unsafe {
         match f {
             U::Exp => apply(isa, Exp, x, y, n),

@@ -222,7 +222,7 @@ unsafe fn write_vectors<S: Simd, const R: usize, const V: usize>(
 macro_rules! by_rows {
     ($s:ident, $step:ident, $rows:ident, $v:literal: $($r:literal)*) => {
         match $rows {
-            $($r => if $r <= S::TILE_ROWS { $s.enter(Tile::<$r, $v>($step)) },)*
+            $($r if $r <= S::TILE_ROWS => $s.enter(Tile::<$r, $v>($step)),)*
             _ => {}
         }
     };

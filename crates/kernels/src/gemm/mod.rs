@@ -43,6 +43,7 @@ pub(crate) fn check_matrix(name: &str, len: usize, rows: usize, columns: usize, 
 /// # Panics
 /// When a slice is shorter than its shape says, a leading dimension is less than a row, or B is
 /// packed for another instruction set than `exec.isa`.
+#[allow(clippy::too_many_arguments, reason = "the arguments of a BLAS product, in its order")]
 pub fn gemm(
     exec: Exec<'_>,
     m: usize,

@@ -58,7 +58,8 @@ fn check_gemm(m: usize, k: usize, n: usize, threads: usize, trans: Trans) {
     for isa in Isa::available() {
         let exec = Exec { pool: &pool, isa };
         let packed = PackedB::pack(isa, k, n, &b, ldb, trans);
-        let epilogues: [(Epilogue<'_>, &dyn Fn(f64, usize, usize) -> f64); 3] = [
+        type Finisher<'a> = &'a dyn Fn(f64, usize, usize) -> f64;
+        let epilogues: [(Epilogue<'_>, Finisher<'_>); 3] = [
             (Epilogue::default(), &|x, _, _| x),
             (
                 Epilogue::bias(&bias)

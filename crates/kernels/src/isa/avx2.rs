@@ -58,6 +58,7 @@ impl Simd for Avx2 {
     }
     #[inline(always)]
     fn tail(self, n: usize) -> M {
+        #[allow(clippy::cast_possible_truncation, reason = "at most 8")]
         let n = n.min(8) as i32;
         // SAFETY: the token proves the instruction set.
         unsafe {
@@ -155,7 +156,7 @@ impl Simd for Avx2 {
         unsafe { _mm256_castps_si256(a) }
     }
     #[inline(always)]
-    fn from_bits(self, a: I) -> F {
+    fn of_bits(self, a: I) -> F {
         // SAFETY: the token proves the instruction set.
         unsafe { _mm256_castsi256_ps(a) }
     }

@@ -145,7 +145,7 @@ impl Simd for Avx512 {
         unsafe { _mm512_castps_si512(a) }
     }
     #[inline(always)]
-    fn from_bits(self, a: I) -> F {
+    fn of_bits(self, a: I) -> F {
         // SAFETY: the token proves the instruction set.
         unsafe { _mm512_castsi512_ps(a) }
     }

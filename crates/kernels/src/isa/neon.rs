@@ -169,7 +169,7 @@ impl Simd for Neon {
         unsafe { vreinterpretq_s32_f32(a) }
     }
     #[inline(always)]
-    fn from_bits(self, a: I) -> F {
+    fn of_bits(self, a: I) -> F {
         // SAFETY: the token proves the instruction set.
         unsafe { vreinterpretq_f32_s32(a) }
     }

@@ -150,7 +150,7 @@ impl Simd for Portable {
         a.map(|x| x.to_bits().cast_signed())
     }
     #[inline(always)]
-    fn from_bits(self, a: I) -> F {
+    fn of_bits(self, a: I) -> F {
         a.map(|x| f32::from_bits(x.cast_unsigned()))
     }
     #[inline(always)]

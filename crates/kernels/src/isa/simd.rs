@@ -85,7 +85,7 @@ pub trait Simd: Copy + Send + Sync + Debug + 'static {
     /// The bit patterns of the lanes.
     fn bits(self, a: Self::F) -> Self::I;
     /// Lanes from bit patterns.
-    fn from_bits(self, a: Self::I) -> Self::F;
+    fn of_bits(self, a: Self::I) -> Self::F;
     /// A vector with `value` in every lane.
     fn splat_i(self, value: i32) -> Self::I;
     /// Wrapping `a + b`.

@@ -1,0 +1,73 @@
+//! Attention, softmax, norms and activations of transformers: GFLOP/s or GB/s.
+//!
+//! `cargo bench -p galatea-kernels --bench transformer [-- THREADS]`
+
+#![allow(clippy::print_stdout, reason = "a bench prints its figures")]
+
+mod timing;
+
+use galatea_kernels::attention::{Attention, HeadStrides, Heads, Sight, attention};
+use galatea_kernels::elementwise::{Binary, Broadcast, activate_inplace, binary};
+use galatea_kernels::norm::{Norm, NormKind, Skip, normalize};
+use galatea_kernels::permute::transpose;
+use galatea_kernels::softmax::{Form, softmax_inplace};
+use galatea_kernels::{Activation, Exec, Isa, ThreadPool};
+
+fn main() {
+    let threads = timing::threads();
+    let pool = ThreadPool::new(threads);
+    let isa = Isa::detect();
+    let exec = Exec { pool: &pool, isa };
+    let peak = timing::peak_gflops(isa) * threads as f64;
+    println!("{} x {threads}: multiply-add peak {peak:.0} GFLOP/s", isa.name());
+    for (heads, rows, size) in [(12, 128, 64), (12, 128, 32), (12, 512, 64), (12, 1, 64)] {
+        let keys = rows.max(128);
+        let a = Attention {
+            batch: 1,
+            heads,
+            kv_heads: heads,
+            queries: rows,
+            keys,
+            head_size: size,
+            value_size: size,
+            scale: 0.125,
+            sight: Sight::All,
+        };
+        let data = vec![0.1; heads * keys * size];
+        let x = |rows| Heads { data: &data, strides: HeadStrides::rows_first(heads, rows, size) };
+        let mut y = vec![0.0; heads * rows * size];
+        let out = HeadStrides::rows_first(heads, rows, size);
+        let seconds = timing::best(|| {
+            attention(exec, &a, [x(rows), x(keys), x(keys)], None, &mut y, out);
+        });
+        let flops = 4.0 * (heads * rows * keys * size) as f64;
+        timing::report(&format!("attention {heads}x{rows}x{keys}x{size}"), flops, seconds, peak);
+    }
+    let len = 128 * 3072;
+    let source = vec![0.3f32; len];
+    let bytes = (len * 8) as f64;
+    let mut x = source.clone();
+    let activations = [
+        ("relu", Activation::Relu),
+        ("gelu", Activation::Gelu),
+        ("gelu tanh", Activation::GeluTanh),
+        ("sigmoid", Activation::Sigmoid),
+        ("tanh", Activation::Tanh),
+    ];
+    for (name, activation) in activations {
+        let seconds = timing::best(|| activate_inplace(exec, activation, &mut x));
+        timing::report_bytes(name, bytes, seconds);
+    }
+    let seconds = timing::best(|| softmax_inplace(exec, Form::Softmax, &mut x, 128, None));
+    timing::report_bytes("softmax rows of 128", bytes, seconds);
+    let mut y = vec![0.0; len];
+    let (scale, bias) = (vec![1.0; 768], vec![0.0; 768]);
+    let norm =
+        Norm { kind: NormKind::Layer, scale: Some(&scale), bias: Some(&bias), epsilon: 1e-5 };
+    let seconds = timing::best(|| normalize(exec, norm, &source, 768, Skip::default(), &mut y));
+    timing::report_bytes("layer norm rows of 768", bytes, seconds);
+    let seconds = timing::best(|| binary(exec, Binary::Add, &source, &x, Broadcast::Same, &mut y));
+    timing::report_bytes("add", bytes * 1.5, seconds);
+    let seconds = timing::best(|| transpose(exec, &source, 1, 128, 3072, &mut y));
+    timing::report_bytes("transpose 128x3072", bytes, seconds);
+}
