@@ -1,10 +1,12 @@
 //! Every kernel row against the reference evaluation, node by node.
 
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
 mod support;
 
 use galatea_graph::AttributeValue;
 use galatea_tensor::Tensor;
-use support::{check_node, floats};
+use support::{check_node, check_outputs, floats, ints};
 
 fn text(value: &str) -> AttributeValue {
     AttributeValue::String(value.into())
@@ -73,4 +75,103 @@ fn a_residual_is_added_before_the_activation() {
 fn softmax_equals_the_reference() {
     check_node("Softmax", &[], &[floats(&[2, 3, 17], 1)], &[], "softmax-f32");
     check_node("LogSoftmax", &[], &[floats(&[2, 17], 1)], &[], "softmax-f32");
+}
+
+#[test]
+fn elements_move_as_the_reference_moves_them() {
+    let perm = |order: &[i64]| [("perm", AttributeValue::Ints(order.to_vec()))];
+    for order in [[0, 2, 1, 3], [0, 2, 3, 1], [3, 1, 0, 2], [0, 1, 3, 2]] {
+        check_node("Transpose", &perm(&order), &[floats(&[2, 3, 4, 5], 1)], &[], "transpose-any");
+        let whole = ints(&[2, 3, 4, 5], &(0..120).collect::<Vec<_>>());
+        check_node("Transpose", &perm(&order), &[whole], &[], "transpose-any");
+    }
+    let axis = |at: i64| [("axis", AttributeValue::Int(at))];
+    let parts = [floats(&[2, 1, 4], 1), floats(&[2, 3, 4], 2), floats(&[2, 2, 4], 3)];
+    check_node("Concat", &axis(1), &parts, &[], "concat-any");
+    let lengths = [ints(&[2], &[1, 3])];
+    check_outputs("Split", &axis(-1), &[floats(&[2, 3, 4], 1)], &lengths, 2, "split-any");
+    check_node("Expand", &[], &[floats(&[3, 1], 1)], &[ints(&[3], &[2, 1, 4])], "expand-any");
+}
+
+#[test]
+fn slices_take_the_reference_elements() {
+    let cases: [(&[i64], &[i64], &[i64], &[i64]); 4] = [
+        (&[1], &[3], &[1], &[1]),
+        (&[0, -1], &[10, -9], &[0, 2], &[1, -2]),
+        (&[5], &[0], &[1], &[-1]),
+        (&[2], &[2], &[0], &[1]),
+    ];
+    for (starts, ends, axes, steps) in cases {
+        let list = |values: &[i64]| ints(&[values.len()], values);
+        let constants = [list(starts), list(ends), list(axes), list(steps)];
+        check_node("Slice", &[], &[floats(&[3, 4, 5], 1)], &constants, "slice-any");
+    }
+}
+
+#[test]
+fn rows_are_gathered_and_wrong_indices_are_errors() {
+    let table = floats(&[10, 8], 1);
+    let mut maker = support::Maker::new();
+    let indices = maker.input("i", ints(&[2, 3], &[0, 9, -1, 4, 4, -10]));
+    let table = maker.constant(table);
+    let y = maker.node("Gather", &[], &[table, indices], 1);
+    maker.graph.outputs = y.iter().flatten().copied().collect();
+    let error = maker.session("cpu").run(&[("i", ints(&[1, 1], &[10]))]).unwrap_err();
+    assert!(error.to_string().contains("index 10"), "{error}");
+    let (_, rows) = maker.check(&y, 1);
+    support::assert_kernel(&rows, "gather-any");
+    let axis = [("axis", AttributeValue::Int(1))];
+    let data = [floats(&[2, 5, 3], 1)];
+    check_node("Gather", &axis, &data, &[ints(&[2], &[4, 1])], "gather-any");
+}
+
+#[test]
+fn masks_are_made_as_the_reference_makes_them() {
+    let mask = |shape: &[usize]| {
+        let count: usize = shape.iter().product();
+        Tensor::from_vec(shape, (0..count).map(|at| at % 3 != 1).collect::<Vec<bool>>()).unwrap()
+    };
+    let (a, b) = (floats(&[3, 4], 1), Tensor::scalar(-1.0_f32));
+    check_node("Where", &[], &[mask(&[2, 1, 4]), a, b], &[], "where-any");
+    check_node("And", &[], &[mask(&[2, 1, 4]), mask(&[3, 1])], &[], "logical-bool");
+    check_node("Not", &[], &[mask(&[2, 5])], &[], "not-bool");
+    let (a, b) = (ints(&[4], &[1, 2, 3, 4]), ints(&[2, 1], &[2, 4]));
+    for op in ["Equal", "Greater", "GreaterOrEqual", "Less", "LessOrEqual"] {
+        check_node(op, &[], &[a.clone(), b.clone()], &[], "compare-number");
+    }
+    let to = |number: i64| [("to", AttributeValue::Int(number))];
+    check_node("Cast", &to(1), &[mask(&[2, 5])], &[], "cast-number");
+    check_node("Cast", &to(9), &[ints(&[3], &[0, 1, -7])], &[], "cast-number");
+}
+
+#[test]
+fn layer_normalisation_equals_the_reference() {
+    let constants = [floats(&[33], 2), floats(&[33], 3)];
+    check_node("LayerNormalization", &[], &[floats(&[2, 5, 33], 1)], &constants, "layer_norm-f32");
+}
+
+#[test]
+fn attention_equals_the_reference_in_every_storage_order() {
+    let orders: [(&[i64], [usize; 3]); 2] =
+        [(&[0, 1, 2, 3], [3, 7, 5]), (&[0, 2, 1, 3], [7, 3, 5])];
+    for (order, [one, two, size]) in orders {
+        let stored = AttributeValue::Ints(order.to_vec());
+        let attributes = [
+            ("scale", AttributeValue::Float(0.5)),
+            ("q_perm", stored.clone()),
+            ("k_perm", stored.clone()),
+            ("v_perm", stored.clone()),
+            ("out_perm", stored),
+        ];
+        let shape = [2, one, two, size];
+        let qkv = [floats(&shape, 1), floats(&shape, 2), floats(&shape, 3)];
+        let name = "attention-f32-online";
+        check_node("ai.galatea:Attention", &attributes, &qkv, &[], name);
+        let heads_first = order == [0, 1, 2, 3];
+        let keys = if heads_first { two } else { one };
+        for mask in [vec![2, 1, 1, keys], vec![keys], vec![2, 1, keys, keys]] {
+            let inputs = [&qkv[..], &[floats(&mask, 4)]].concat();
+            check_node("ai.galatea:Attention", &attributes, &inputs, &[], name);
+        }
+    }
 }

@@ -14,7 +14,7 @@ use galatea_kernels::elementwise::{
 use crate::cpu::{Kernel, KernelRow, NodeView, Shapes, Step};
 
 /// The family's rows.
-pub const ROWS: &[KernelRow] = &[
+pub(super) const ROWS: &[KernelRow] = &[
     KernelRow {
         name: "unary-f32",
         domain: ONNX_DOMAIN,

@@ -9,7 +9,7 @@ use super::elementwise::fused;
 use crate::cpu::{Kernel, KernelRow, NodeView, Shapes, Step};
 
 /// The family's rows.
-pub const ROWS: &[KernelRow] = &[
+pub(super) const ROWS: &[KernelRow] = &[
     KernelRow {
         name: "matmul-f32-packed",
         domain: ONNX_DOMAIN,

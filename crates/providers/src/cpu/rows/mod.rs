@@ -1,10 +1,24 @@
 //! The kernel rows, one file per family of operators.
 
+mod attention;
 mod elementwise;
+mod index;
+mod masks;
 mod matrix;
+mod movement;
+mod normalize;
 mod rowwise;
 
 use super::KernelRow;
 
 /// Every family's table; within an operator the first row that supports a node runs it.
-pub const FAMILIES: &[&[KernelRow]] = &[elementwise::ROWS, matrix::ROWS, rowwise::ROWS];
+pub const FAMILIES: &[&[KernelRow]] = &[
+    attention::ROWS,
+    elementwise::ROWS,
+    index::ROWS,
+    masks::ROWS,
+    matrix::ROWS,
+    movement::ROWS,
+    normalize::ROWS,
+    rowwise::ROWS,
+];

@@ -7,7 +7,7 @@ use galatea_kernels::softmax::{Form, softmax, softmax_inplace};
 use crate::cpu::{Kernel, KernelRow, NodeView, Shapes, Step};
 
 /// The family's rows.
-pub const ROWS: &[KernelRow] = &[KernelRow {
+pub(super) const ROWS: &[KernelRow] = &[KernelRow {
     name: "softmax-f32",
     domain: ONNX_DOMAIN,
     ops: &["Softmax", "LogSoftmax"],

@@ -1,0 +1,86 @@
+//! Fused attention.
+
+use galatea_graph::GALATEA_DOMAIN;
+use galatea_graph::ops::fused::Attention;
+use galatea_kernels::attention::{Attention as Sizes, HeadStrides, Heads, Mask, Sight, attention};
+
+use crate::cpu::{Kernel, KernelRow, Shapes, Step};
+
+/// The family's rows.
+pub(super) const ROWS: &[KernelRow] = &[KernelRow {
+    name: "attention-f32-online",
+    domain: GALATEA_DOMAIN,
+    ops: &["Attention"],
+    supports: |view| view.floats(&[0, 1, 2, 3]),
+    build: |view| Ok(Box::new(view.operator::<Attention>()?.clone())),
+}];
+
+/// The lengths of `[batch, heads, rows, size]` and their strides, for axes stored in an order.
+fn heads(shape: &[usize], order: [usize; 4]) -> Result<([usize; 4], HeadStrides), String> {
+    if shape.len() != 4 || order[3] != 3 {
+        return Err(format!("rows of shape {shape:?}, stored as {order:?}, are not adjacent"));
+    }
+    let stride = |axis: usize| shape[axis + 1..].iter().product();
+    let [batch, head, row, _] = order.map(stride);
+    Ok((order.map(|axis| shape[axis]), HeadStrides { batch, head, row }))
+}
+
+/// The strides of a mask that broadcasts to `[batch, heads, queries, keys]`.
+fn mask_strides(shape: &[usize], full: [usize; 4]) -> Result<HeadStrides, String> {
+    let missing = 4_usize.checked_sub(shape.len()).ok_or("a mask of more than four axes")?;
+    let length = |axis: usize| axis.checked_sub(missing).map_or(1, |axis| shape[axis]);
+    if length(3) != full[3] {
+        return Err(format!("a mask of shape {shape:?} does not name every key"));
+    }
+    let mut strides = [0; 3];
+    let mut step = length(3);
+    for axis in (0..3).rev() {
+        match length(axis) {
+            1 => {}
+            len if len == full[axis] => strides[axis] = step,
+            _ => return Err(format!("a mask of shape {shape:?} for {full:?}")),
+        }
+        step *= length(axis);
+    }
+    let [batch, head, row] = strides;
+    Ok(HeadStrides { batch, head, row })
+}
+
+impl Kernel for Attention {
+    fn bind(&self, shapes: &Shapes) -> Result<Step, String> {
+        let ([batch, q_heads, queries, head_size], q_strides) =
+            heads(shapes.input(0)?, self.q_perm)?;
+        let ([_, kv_heads, keys, _], k_strides) = heads(shapes.input(1)?, self.k_perm)?;
+        let ([.., value_size], v_strides) = heads(shapes.input(2)?, self.v_perm)?;
+        let full = [batch, q_heads, queries, keys];
+        let mask = match shapes.inputs.get(3) {
+            Some(Some((_, shape))) => Some(mask_strides(shape, full)?),
+            _ => None,
+        };
+        let mut stored_at = [0; 4];
+        for (stored, &axis) in self.out_perm.iter().enumerate() {
+            stored_at[axis] = stored;
+        }
+        let (out, y_strides) = heads(shapes.output(0)?, stored_at)?;
+        if out != [batch, q_heads, queries, value_size] {
+            return Err(format!("an output of lengths {out:?}"));
+        }
+        let (scale, sight) = (self.scale, Sight::All);
+        let heads = q_heads;
+        let sizes =
+            Sizes { batch, heads, kv_heads, queries, keys, head_size, value_size, scale, sight };
+        Ok(Step::new(move |call| {
+            let [q, k, v] =
+                [(0, q_strides), (1, k_strides), (2, v_strides)].map(|(index, strides)| {
+                    call.input::<f32>(index).map(|data| Heads { data, strides })
+                });
+            let mask = match (mask, call.optional::<f32>(3)?) {
+                (Some(strides), Some(data)) => Some(Mask { data, strides }),
+                _ => None,
+            };
+            let mut y = call.output::<f32>(0)?;
+            attention(call.exec, &sizes, [q?, k?, v?], mask, y.slice(), y_strides);
+            Ok(())
+        }))
+    }
+}

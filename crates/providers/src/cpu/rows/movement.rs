@@ -1,0 +1,287 @@
+//! Operators that move elements without computing: any type but strings.
+
+use galatea_graph::ops::shape::{Concat, Slice, Split, Transpose};
+use galatea_graph::{Inputs, ONNX_DOMAIN, OpError};
+use galatea_kernels::permute::{MAX_RANK, permute, transpose};
+use galatea_tensor::{DataType, Element, contiguous_strides, with_number};
+
+use super::rowwise::resolve_axis;
+use crate::cpu::{Call, Kernel, KernelRow, NodeView, Shapes, Step};
+
+/// The family's rows.
+pub(super) const ROWS: &[KernelRow] = &[
+    KernelRow {
+        name: "transpose-any",
+        domain: ONNX_DOMAIN,
+        ops: &["Transpose"],
+        supports: not_strings,
+        build: |view| Ok(Box::new(view.operator::<Transpose>()?.clone())),
+    },
+    KernelRow {
+        name: "concat-any",
+        domain: ONNX_DOMAIN,
+        ops: &["Concat"],
+        supports: not_strings,
+        build: |view| Ok(Box::new(view.operator::<Concat>()?.clone())),
+    },
+    KernelRow {
+        name: "split-any",
+        domain: ONNX_DOMAIN,
+        ops: &["Split"],
+        supports: not_strings,
+        build: |view| Ok(Box::new(view.operator::<Split>()?.clone())),
+    },
+    KernelRow {
+        name: "slice-any",
+        domain: ONNX_DOMAIN,
+        ops: &["Slice"],
+        supports: not_strings,
+        build: |view| Ok(Box::new(view.operator::<Slice>()?.clone())),
+    },
+    KernelRow {
+        name: "expand-any",
+        domain: ONNX_DOMAIN,
+        ops: &["Expand"],
+        supports: not_strings,
+        build: |_| Ok(Box::new(Spread)),
+    },
+];
+
+/// Refuses nodes over string tensors, whose elements are not plain bytes.
+pub(super) fn not_strings(view: &NodeView<'_>) -> Result<(), String> {
+    match view.input(0) {
+        Some(fact) if fact.dtype == DataType::Bytes => Err("strings are not plain bytes".into()),
+        Some(_) => Ok(()),
+        None => Err("nothing is known about input 0".into()),
+    }
+}
+
+/// Runs a generic function with the Rust type of a data type's elements; strings are refused.
+macro_rules! with_plain {
+    ($dtype:expr, $T:ident => $body:expr) => {
+        match $dtype {
+            DataType::Bool => {
+                type $T = bool;
+                $body
+            }
+            dtype => with_number!(dtype, $T => $body, else {
+                return Err("strings are not plain bytes".into())
+            }),
+        }
+    };
+}
+pub(super) use with_plain;
+
+/// The type of input 0.
+fn dtype(shapes: &Shapes) -> Result<DataType, String> {
+    match shapes.inputs.first() {
+        Some(Some((dtype, _))) => Ok(*dtype),
+        _ => Err("input 0 is missing".into()),
+    }
+}
+
+impl Kernel for Transpose {
+    fn bind(&self, shapes: &Shapes) -> Result<Step, String> {
+        let shape = shapes.input(0)?.to_vec();
+        let order = self.permutation(shape.len()).map_err(|error| error.to_string())?;
+        if shape.len() > MAX_RANK {
+            return Err(format!("rank {}", shape.len()));
+        }
+        let dtype = dtype(shapes)?;
+        if let (DataType::Fp32, Some((batch, rows, columns))) = (dtype, matrices(&shape, &order)) {
+            return Ok(Step::new(move |call| {
+                let x = call.input::<f32>(0)?;
+                let mut y = call.output::<f32>(0)?;
+                transpose(call.exec, x, batch, rows, columns, y.slice());
+                Ok(())
+            }));
+        }
+        Ok(with_plain!(dtype, T => Step::new(move |call| {
+            let x = call.input::<T>(0)?;
+            let mut y = call.output::<T>(0)?;
+            permute(call.exec, x, &shape, &order, y.slice());
+            Ok(())
+        })))
+    }
+}
+
+/// Whether the order swaps two ranges of axes behind equal leading ones: (batch, rows, columns).
+fn matrices(shape: &[usize], order: &[usize]) -> Option<(usize, usize, usize)> {
+    let lead = order.iter().enumerate().take_while(|&(at, &axis)| at == axis).count();
+    let first = *order.get(lead)?;
+    let swapped = (first..shape.len()).chain(lead..first);
+    if !order[lead..].iter().copied().eq(swapped) {
+        return None;
+    }
+    let product = |range: std::ops::Range<usize>| shape[range].iter().product();
+    Some((product(0..lead), product(lead..first), product(first..shape.len())))
+}
+
+impl Kernel for Concat {
+    fn bind(&self, shapes: &Shapes) -> Result<Step, String> {
+        let out = shapes.output(0)?;
+        let axis = resolve_axis(self.axis, out.len())?;
+        let outer: usize = out[..axis].iter().product();
+        let total: usize = out[axis..].iter().product();
+        let chunks: Vec<usize> = (0..shapes.inputs.len())
+            .map(|index| Ok(shapes.input(index)?[axis..].iter().product()))
+            .collect::<Result<_, String>>()?;
+        if chunks.iter().sum::<usize>() != total {
+            return Err("the inputs do not add up to the output".into());
+        }
+        Ok(with_plain!(dtype(shapes)?, T => Step::new(move |call| {
+            let mut y = call.output::<T>(0)?;
+            let y = y.slice();
+            let mut start = 0;
+            for (index, &chunk) in chunks.iter().enumerate() {
+                let x = call.input::<T>(index)?;
+                for at in 0..outer {
+                    let to = at * total + start;
+                    y[to..to + chunk].copy_from_slice(&x[at * chunk..(at + 1) * chunk]);
+                }
+                start += chunk;
+            }
+            Ok(())
+        })))
+    }
+}
+
+impl Kernel for Split {
+    fn bind(&self, shapes: &Shapes) -> Result<Step, String> {
+        let shape = shapes.input(0)?;
+        let axis = resolve_axis(self.axis, shape.len())?;
+        let outer: usize = shape[..axis].iter().product();
+        let inner: usize = shape[axis + 1..].iter().product();
+        let total = shape[axis] * inner;
+        let given = shapes.integers(1);
+        if shapes.inputs.len() > 1 && given.is_none() {
+            return Err("the lengths are not known before the run".into());
+        }
+        let lengths = self.lengths(shape[axis], given.as_deref()).map_err(|e| e.to_string())?;
+        Ok(with_plain!(dtype(shapes)?, T => Step::new(move |call| {
+            let x = call.input::<T>(0)?;
+            let mut start = 0;
+            for (index, &length) in lengths.iter().enumerate() {
+                let chunk = length * inner;
+                if matches!(call.outputs.get(index), Some(Some(_))) {
+                    let mut y = call.output::<T>(index)?;
+                    let y = y.slice();
+                    for at in 0..outer {
+                        let from = at * total + start;
+                        y[at * chunk..(at + 1) * chunk].copy_from_slice(&x[from..from + chunk]);
+                    }
+                }
+                start += chunk;
+            }
+            Ok(())
+        })))
+    }
+}
+
+/// A copy of elements that lie at strides: the lengths of the result's axes, each with the
+/// distance in the source.
+struct Walk {
+    axes: Vec<(usize, isize)>,
+    start: usize,
+}
+
+impl Walk {
+    /// A walk over a shape with these distances; neighbouring axes that are one are joined.
+    fn new(shape: &[usize], strides: &[isize], start: usize) -> Self {
+        let mut axes: Vec<(usize, isize)> = Vec::new();
+        for (&len, &stride) in shape.iter().zip(strides).filter(|(len, _)| **len != 1) {
+            match axes.last_mut() {
+                Some(last) if last.1 == stride * len.cast_signed() => {
+                    *last = (last.0 * len, stride);
+                }
+                _ => axes.push((len, stride)),
+            }
+        }
+        Self { axes, start }
+    }
+
+    fn copy<T: Element + Copy>(&self, x: &[T], y: &mut [T]) {
+        if y.is_empty() {
+            return;
+        }
+        let Some((&(run, step), outer)) = self.axes.split_last() else {
+            y[0] = x[self.start];
+            return;
+        };
+        let mut index = vec![0; outer.len()];
+        let mut from = self.start.cast_signed();
+        for y in y.chunks_exact_mut(run) {
+            let start = from.cast_unsigned();
+            match step {
+                1 => y.copy_from_slice(&x[start..start + run]),
+                0 => y.fill(x[start]),
+                _ => {
+                    for (at, y) in y.iter_mut().enumerate() {
+                        *y = x[(from + at.cast_signed() * step).cast_unsigned()];
+                    }
+                }
+            }
+            for (at, &(len, stride)) in index.iter_mut().zip(outer).rev() {
+                *at += 1;
+                from += stride;
+                if *at < len {
+                    break;
+                }
+                from -= stride * len.cast_signed();
+                *at = 0;
+            }
+        }
+    }
+}
+
+fn copy_step<T: Element + Copy>(walk: Walk) -> Step {
+    Step::new(move |call: &mut Call<'_>| -> Result<(), OpError> {
+        let x = call.input::<T>(0)?;
+        let mut y = call.output::<T>(0)?;
+        walk.copy(x, y.slice());
+        Ok(())
+    })
+}
+
+impl Kernel for Slice {
+    fn bind(&self, shapes: &Shapes) -> Result<Step, String> {
+        let shape = shapes.input(0)?;
+        let given: Vec<Option<&galatea_tensor::Tensor>> =
+            shapes.constants.iter().map(Option::as_ref).collect();
+        let known = |index: usize| shapes.inputs[index].is_none() || given[index].is_some();
+        if !(1..shapes.inputs.len()).all(known) {
+            return Err("the range is not known before the run".into());
+        }
+        let ranges = self.ranges(shape, Inputs::new(&given)).map_err(|error| error.to_string())?;
+        let (mut lengths, mut strides) = (shape.to_vec(), contiguous_strides(shape));
+        let mut start = 0;
+        for range in ranges {
+            start += range.start * strides[range.axis].unsigned_abs();
+            strides[range.axis] = strides[range.axis].saturating_mul(range.step);
+            lengths[range.axis] = range.len;
+        }
+        if lengths != shapes.output(0)? {
+            return Err("the range does not give the inferred shape".into());
+        }
+        let walk = Walk::new(&lengths, &strides, start);
+        Ok(with_plain!(dtype(shapes)?, T => copy_step::<T>(walk)))
+    }
+}
+
+/// `Expand`.
+struct Spread;
+
+impl Kernel for Spread {
+    fn bind(&self, shapes: &Shapes) -> Result<Step, String> {
+        let (shape, out) = (shapes.input(0)?, shapes.output(0)?);
+        let missing = out.len().checked_sub(shape.len()).ok_or("the rank falls")?;
+        let own = contiguous_strides(shape);
+        let stride = |(axis, &len): (usize, &usize)| match axis.checked_sub(missing) {
+            Some(axis) if shape[axis] == len => own[axis],
+            _ => 0,
+        };
+        let strides: Vec<isize> = out.iter().enumerate().map(stride).collect();
+        let walk = Walk::new(out, &strides, 0);
+        Ok(with_plain!(dtype(shapes)?, T => copy_step::<T>(walk)))
+    }
+}
