@@ -11,6 +11,7 @@ pub mod logic;
 pub mod math;
 pub mod matrix;
 pub mod normalize;
+pub mod pooling;
 pub mod reduce;
 pub mod shape;
 #[cfg(test)]
@@ -37,6 +38,7 @@ pub const FAMILIES: &[&[OpDef]] = &[
     reduce::OPS,
     shape::OPS,
     convolution::OPS,
+    pooling::OPS,
 ];
 
 /// All rows.

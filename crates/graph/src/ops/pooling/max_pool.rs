@@ -1,0 +1,142 @@
+//! `MaxPool`: the largest element under the window.
+
+use galatea_tensor::{DataType, Element, Tensor, with_number};
+
+use super::window::PoolWindow;
+use crate::error::OpError;
+use crate::fact::Fact;
+use crate::operator::{Inputs, Operator, ParseContext};
+use crate::ops::bounds;
+
+/// ONNX `MaxPool`; `MaxPoolNhwc` of domain `ai.galatea` has the channels last and one output.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MaxPool {
+    /// The window.
+    pub window: PoolWindow,
+    /// Whether the second output numbers a plane's elements column by column.
+    pub column_major: bool,
+    /// Whether there is a second output, where each maximum is.
+    pub indices: bool,
+}
+
+impl MaxPool {
+    /// Reads the attributes of `MaxPool`.
+    pub(super) fn parse(context: &mut ParseContext<'_>) -> Result<Box<dyn Operator>, OpError> {
+        let window = PoolWindow::read(context, false)?;
+        let column_major = context.attributes.flag("storage_order", false)?;
+        Ok(Box::new(Self { window, column_major, indices: context.outputs > 1 }))
+    }
+
+    /// Reads the attributes of `MaxPoolNhwc`.
+    pub(super) fn parse_channels_last(
+        context: &mut ParseContext<'_>,
+    ) -> Result<Box<dyn Operator>, OpError> {
+        let window = PoolWindow::read(context, true)?;
+        context.attributes.ignore("storage_order");
+        Ok(Box::new(Self { window, column_major: false, indices: false }))
+    }
+
+    /// The number of an element of a plane in the second output.
+    fn number(&self, at: usize, spatial: &[usize]) -> usize {
+        if !self.column_major {
+            return at;
+        }
+        let (mut rest, mut number) = (at, 0);
+        let (mut index, mut step) = (vec![0; spatial.len()], 1);
+        for (slot, &len) in index.iter_mut().zip(spatial).rev() {
+            *slot = rest % len;
+            rest /= len;
+        }
+        for (place, &len) in index.iter().zip(spatial) {
+            number += place * step;
+            step *= len;
+        }
+        number
+    }
+
+    fn pool<T: Element + PartialOrd + Copy>(&self, data: &Tensor) -> Result<[Tensor; 2], OpError> {
+        let (planes, spatial) = data.shape().split_at(2);
+        let (output, places) = self.window.places(spatial)?;
+        let shape = [planes, &output].concat();
+        let count = bounds::bounded(DataType::Int64, &shape)?;
+        let (mut values, mut indices) = (Vec::with_capacity(count), Vec::with_capacity(count));
+        let pixels: usize = spatial.iter().product();
+        let all = data.to_vec::<T>()?;
+        for plane in 0..planes.iter().product() {
+            let image = &all[plane * pixels..(plane + 1) * pixels];
+            for place in &places {
+                let mut best: Option<usize> = None;
+                for &at in &place.seen {
+                    if best.is_none_or(|best| image[at] > image[best]) {
+                        best = Some(at);
+                    }
+                }
+                let best = best.ok_or_else(|| {
+                    OpError::new("a window lies wholly in the padding; it has no maximum")
+                })?;
+                values.push(image[best]);
+                indices.push((plane * pixels + self.number(best, spatial)) as i64);
+            }
+        }
+        Ok([Tensor::from_vec(&shape, values)?, Tensor::from_vec(&shape, indices)?])
+    }
+}
+
+impl Operator for MaxPool {
+    fn infer(&self, inputs: Inputs<'_, Fact>) -> Result<Vec<Fact>, OpError> {
+        let values = self.window.infer(inputs.required(0)?)?;
+        let indices = Fact { dtype: DataType::Int64, ..values.clone() };
+        Ok(if self.indices { vec![values, indices] } else { vec![values] })
+    }
+
+    fn reference(&self, inputs: Inputs<'_, Tensor>) -> Result<Vec<Tensor>, OpError> {
+        let data = self.window.image(inputs.required(0)?)?;
+        let [values, indices] = with_number!(data.dtype(), T => self.pool::<T>(&data), else {
+            Err(OpError::new(format!("type {} has no maximum", data.dtype())))
+        })?;
+        let values = self.window.laid_out(&values)?;
+        Ok(if self.indices { vec![values, indices] } else { vec![values] })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::ops::testing::{attributes, counting, int, ints, one, run, tensor};
+
+    #[test]
+    fn maxima_and_where_they_are() {
+        let data = counting(&[1, 1, 3, 3]);
+        let list = [("kernel_shape", ints(&[2, 2])), ("storage_order", int(1))];
+        let result = run("MaxPool", 12, &attributes(list), &[Some(&data)], 2).unwrap();
+        assert_eq!(result[0], tensor(&[1, 1, 2, 2], &[4_f32, 5.0, 7.0, 8.0]));
+        assert_eq!(result[1], tensor(&[1, 1, 2, 2], &[4_i64, 7, 5, 8]));
+        let rows = attributes([("kernel_shape", ints(&[2, 2]))]);
+        let result = run("MaxPool", 8, &rows, &[Some(&data)], 2).unwrap();
+        assert_eq!(result[1], tensor(&[1, 1, 2, 2], &[4_i64, 5, 7, 8]));
+    }
+
+    #[test]
+    fn pads_never_win_and_ceiling_adds_a_window() {
+        let data = tensor(&[1, 1, 3], &[-3_f32, -1.0, -2.0]);
+        let list = [("kernel_shape", ints(&[2])), ("pads", ints(&[1, 0]))];
+        let result = one("MaxPool", 12, &attributes(list), &[&data]);
+        assert_eq!(result, tensor(&[1, 1, 3], &[-3_f32, -1.0, -1.0]));
+        let list = [("kernel_shape", ints(&[2])), ("strides", ints(&[2])), ("ceil_mode", int(1))];
+        let result = one("MaxPool", 12, &attributes(list), &[&data]);
+        assert_eq!(result, tensor(&[1, 1, 2], &[-1_f32, -2.0]));
+    }
+
+    #[test]
+    fn channels_last_is_the_same_pool() {
+        let data = counting(&[1, 2, 2, 2]);
+        let list = attributes([("kernel_shape", ints(&[2, 2]))]);
+        let result = one("ai.galatea:MaxPoolNhwc", 1, &list, &[&data]);
+        assert_eq!(result, tensor(&[1, 1, 1, 2], &[6_f32, 7.0]));
+    }
+
+    #[test]
+    fn a_window_in_the_padding_only_is_an_error() {
+        let list = [("kernel_shape", ints(&[1])), ("pads", ints(&[1, 0]))];
+        assert!(run("MaxPool", 12, &attributes(list), &[Some(&counting(&[1, 1, 2]))], 1).is_err());
+    }
+}

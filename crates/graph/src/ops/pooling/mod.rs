@@ -1,0 +1,34 @@
+//! Pools.
+
+mod average_pool;
+mod global;
+mod max_pool;
+mod window;
+
+pub use average_pool::{AveragePool, LpPool};
+pub use global::{GlobalAveragePool, GlobalLpPool, GlobalMaxPool};
+pub use max_pool::MaxPool;
+pub use window::PoolWindow;
+
+use crate::GALATEA_DOMAIN;
+use crate::operator::{Arity, OpDef};
+use crate::ops::Parse;
+
+const ONE: Arity = Arity::exactly(1);
+
+const fn channels_last(name: &'static str, parse: Parse) -> OpDef {
+    OpDef { domain: GALATEA_DOMAIN, name, since: 1, inputs: ONE, outputs: ONE, parse }
+}
+
+/// The family's rows.
+pub const OPS: &[OpDef] = &[
+    OpDef::onnx("MaxPool", 1, ONE, Arity::between(1, 2), MaxPool::parse),
+    OpDef::onnx("AveragePool", 7, ONE, ONE, AveragePool::parse),
+    OpDef::onnx("LpPool", 2, ONE, ONE, LpPool::parse),
+    OpDef::onnx("GlobalMaxPool", 1, ONE, ONE, GlobalMaxPool::parse),
+    OpDef::onnx("GlobalAveragePool", 1, ONE, ONE, GlobalAveragePool::parse),
+    OpDef::onnx("GlobalLpPool", 2, ONE, ONE, GlobalLpPool::parse),
+    channels_last("MaxPoolNhwc", MaxPool::parse_channels_last),
+    channels_last("AveragePoolNhwc", AveragePool::parse_channels_last),
+    channels_last("GlobalAveragePoolNhwc", GlobalAveragePool::parse_channels_last),
+];
