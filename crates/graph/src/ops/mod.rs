@@ -5,6 +5,7 @@ mod bounds;
 pub mod cast;
 pub mod convolution;
 pub mod fused;
+pub mod generate;
 pub mod index;
 mod lanes;
 pub mod logic;
@@ -39,6 +40,7 @@ pub const FAMILIES: &[&[OpDef]] = &[
     shape::OPS,
     convolution::OPS,
     pooling::OPS,
+    generate::OPS,
 ];
 
 /// All rows.
