@@ -1,7 +1,6 @@
 //! Axes and sizes from outside, checked.
 
-use galatea_tensor::{DataType, Tensor, checked_elements, with_float};
-use num_traits::AsPrimitive;
+use galatea_tensor::{DataType, Tensor, checked_elements};
 
 use crate::error::OpError;
 use crate::fact::{Dim, Fact};
@@ -83,42 +82,6 @@ pub(crate) fn bounded(dtype: DataType, shape: &[usize]) -> Result<usize, OpError
 pub(crate) fn owned(view: &Tensor) -> Result<Tensor, OpError> {
     bounded(view.dtype(), view.shape())?;
     Ok(view.contiguous()?)
-}
-
-/// The elements of a floating-point tensor, widened.
-///
-/// # Errors
-/// For other types.
-pub(crate) fn floats(tensor: &Tensor) -> Result<Vec<f64>, OpError> {
-    with_float!(tensor.dtype(), T => {
-        Ok(tensor.to_vec::<T>()?.into_iter().map(AsPrimitive::<f64>::as_).collect())
-    }, else { Err(no_float(tensor.dtype())) })
-}
-
-/// A floating-point tensor of widened elements.
-///
-/// # Errors
-/// For other types, and when the count is not that of the shape.
-pub(crate) fn from_floats(
-    dtype: DataType,
-    shape: &[usize],
-    values: &[f64],
-) -> Result<Tensor, OpError> {
-    with_float!(dtype, T => {
-        Ok(Tensor::from_vec::<T>(shape, values.iter().map(|value| value.as_()).collect())?)
-    }, else { Err(no_float(dtype)) })
-}
-
-fn no_float(dtype: DataType) -> OpError {
-    OpError::new(format!("type {dtype}, expected a floating-point type"))
-}
-
-/// Refuses a type that is not floating-point.
-///
-/// # Errors
-/// For other types.
-pub(crate) fn expect_float(fact: &Fact) -> Result<(), OpError> {
-    if fact.dtype.is_float() { Ok(()) } else { Err(no_float(fact.dtype)) }
 }
 
 /// The lengths that a fact carries, if it is a short integer scalar or vector.

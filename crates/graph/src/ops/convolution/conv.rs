@@ -7,6 +7,7 @@ use crate::error::OpError;
 use crate::fact::{Dim, Fact};
 use crate::operator::{Inputs, Operator, ParseContext};
 use crate::ops::bounds;
+use crate::ops::values;
 
 /// ONNX `Conv`: inputs `X` `[N, C, spatial…]`, `W` `[M, C / group, kernel…]` and optionally `B`
 /// `[M]`. As `ConvNhwc` of domain `ai.galatea` input and output are `[N, spatial…, channels]`.
@@ -75,7 +76,7 @@ pub(crate) fn bias(input: Option<&Tensor>, channels: usize) -> Result<Option<Vec
             bias.shape()
         )));
     }
-    bounds::floats(bias).map(Some)
+    values::floats(bias).map(Some)
 }
 
 impl Conv {
@@ -258,7 +259,7 @@ impl Conv {
 impl Operator for Conv {
     fn infer(&self, inputs: Inputs<'_, Fact>) -> Result<Vec<Fact>, OpError> {
         let (x, w) = (inputs.required(0)?, inputs.required(1)?);
-        bounds::expect_float(x)?;
+        values::expect_float(x.dtype)?;
         Ok(vec![self.output_fact(x, w, x.dtype)?])
     }
 
@@ -266,13 +267,13 @@ impl Operator for Conv {
         let (x, w) = (self.image(inputs.required(0)?)?, inputs.required(1)?);
         let bias = bias(inputs.optional(2), w.shape().first().copied().unwrap_or(0))?;
         let operands = Operands {
-            x: bounds::floats(&x)?,
+            x: values::floats(&x)?,
             x_shape: x.shape().to_vec(),
-            w: bounds::floats(w)?,
+            w: values::floats(w)?,
             w_shape: w.shape().to_vec(),
         };
         let (shape, result) = self.convolve(&operands, bias.as_deref())?;
-        Ok(vec![self.laid_out(&bounds::from_floats(x.dtype(), &shape, &result)?)?])
+        Ok(vec![self.laid_out(&values::from_floats(x.dtype(), &shape, result)?)?])
     }
 }
 

@@ -8,6 +8,7 @@ use crate::error::OpError;
 use crate::fact::{Dim, Fact};
 use crate::operator::{Inputs, Operator, ParseContext};
 use crate::ops::bounds;
+use crate::ops::values;
 
 /// ONNX `ConvTranspose`: inputs `X` `[N, C, spatial…]`, `W` `[C, M / group, kernel…]` and
 /// optionally `B` `[M]`.
@@ -162,7 +163,7 @@ impl ConvTranspose {
 impl Operator for ConvTranspose {
     fn infer(&self, inputs: Inputs<'_, Fact>) -> Result<Vec<Fact>, OpError> {
         let (x, w) = (inputs.required(0)?, inputs.required(1)?);
-        bounds::expect_float(x)?;
+        values::expect_float(x.dtype)?;
         let (Some(image), Some(weights)) = (&x.shape, &w.shape) else {
             return Ok(vec![Fact::unranked(x.dtype)]);
         };
@@ -208,7 +209,7 @@ impl Operator for ConvTranspose {
         let channels = weights[1].saturating_mul(self.group);
         let shape = [&[image[0], channels], &geometry.output[..]].concat();
         let mut result = vec![0.0; bounds::bounded(DataType::Fp64, &shape)?];
-        let (x_values, w_values) = (bounds::floats(x)?, bounds::floats(w)?);
+        let (x_values, w_values) = (values::floats(x)?, values::floats(w)?);
         self.spread((&x_values, image), (&w_values, weights), &geometry, &mut result);
         if let Some(bias) = bias(inputs.optional(2), channels)? {
             let plane = geometry.output.iter().product::<usize>().max(1);
@@ -216,7 +217,7 @@ impl Operator for ConvTranspose {
                 *value += bias[(at / plane) % channels];
             }
         }
-        Ok(vec![bounds::from_floats(x.dtype(), &shape, &result)?])
+        Ok(vec![values::from_floats(x.dtype(), &shape, result)?])
     }
 }
 

@@ -6,8 +6,8 @@ use super::conv::{Conv, Operands, bias};
 use crate::error::OpError;
 use crate::fact::Fact;
 use crate::operator::{Inputs, Operator, ParseContext};
-use crate::ops::bounds;
 use crate::ops::fused::FusedActivation;
+use crate::ops::values;
 
 /// `FusedConv` of domain `ai.galatea`: `activation(conv(X, W) + B + Z)` with optional bias `B`
 /// `[M]` and optional residual `Z` of the output's shape.
@@ -37,9 +37,9 @@ impl Operator for FusedConv {
         let (x, w) = (self.conv.image(inputs.required(0)?)?, inputs.required(1)?);
         let bias = bias(inputs.optional(2), w.shape().first().copied().unwrap_or(0))?;
         let operands = Operands {
-            x: bounds::floats(&x)?,
+            x: values::floats(&x)?,
             x_shape: x.shape().to_vec(),
-            w: bounds::floats(w)?,
+            w: values::floats(w)?,
             w_shape: w.shape().to_vec(),
         };
         let (shape, mut result) = self.conv.convolve(&operands, bias.as_deref())?;
@@ -51,14 +51,14 @@ impl Operator for FusedConv {
                     residual.shape()
                 )));
             }
-            for (sum, term) in result.iter_mut().zip(bounds::floats(&residual)?) {
+            for (sum, term) in result.iter_mut().zip(values::floats(&residual)?) {
                 *sum += term;
             }
         }
         for value in &mut result {
             *value = self.activation.apply(*value);
         }
-        Ok(vec![self.conv.laid_out(&bounds::from_floats(x.dtype(), &shape, &result)?)?])
+        Ok(vec![self.conv.laid_out(&values::from_floats(x.dtype(), &shape, result)?)?])
     }
 }
 
