@@ -17,7 +17,7 @@ use super::{NEWEST_OPSET, OLDEST_OPSET, tensor, value};
 
 /// Most nodes that inlining functions may make: functions that call functions can double with each
 /// level.
-const MAX_INLINED_NODES: usize = 1 << 20;
+const MAX_INLINED_NODES: usize = 1 << 17;
 /// Deepest nesting of function calls.
 const MAX_CALLS: usize = 32;
 
