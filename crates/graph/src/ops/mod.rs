@@ -13,6 +13,9 @@ pub mod math;
 pub mod matrix;
 pub mod normalize;
 pub mod pooling;
+#[cfg(test)]
+mod properties;
+pub mod recurrent;
 pub mod reduce;
 pub mod shape;
 #[cfg(test)]
@@ -41,6 +44,7 @@ pub const FAMILIES: &[&[OpDef]] = &[
     convolution::OPS,
     pooling::OPS,
     generate::OPS,
+    recurrent::OPS,
 ];
 
 /// All rows.

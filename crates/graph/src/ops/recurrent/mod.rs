@@ -1,0 +1,20 @@
+//! Recurrent networks.
+
+mod cell;
+mod gru;
+mod lstm;
+mod rnn;
+
+pub use cell::{CellActivation, Direction, Recurrence};
+pub use gru::Gru;
+pub use lstm::Lstm;
+pub use rnn::Rnn;
+
+use crate::operator::{Arity, OpDef};
+
+/// The family's rows.
+pub const OPS: &[OpDef] = &[
+    OpDef::onnx("LSTM", 1, Arity::between(3, 8), Arity::between(0, 3), Lstm::parse),
+    OpDef::onnx("GRU", 3, Arity::between(3, 6), Arity::between(0, 2), Gru::parse),
+    OpDef::onnx("RNN", 1, Arity::between(3, 6), Arity::between(0, 2), Rnn::parse),
+];
