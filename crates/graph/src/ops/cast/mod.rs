@@ -1,10 +1,12 @@
 //! Conversions between element types.
 
+mod bit_cast;
 mod cast_like;
 mod convert;
 mod text;
 mod to_type;
 
+pub use bit_cast::BitCast;
 pub use cast_like::CastLike;
 pub use to_type::Cast;
 
@@ -14,4 +16,5 @@ use crate::operator::{Arity, OpDef};
 pub const OPS: &[OpDef] = &[
     OpDef::onnx("Cast", 6, Arity::exactly(1), Arity::exactly(1), Cast::parse),
     OpDef::onnx("CastLike", 15, Arity::exactly(2), Arity::exactly(1), CastLike::parse),
+    OpDef::onnx("BitCast", 26, Arity::exactly(1), Arity::exactly(1), BitCast::parse),
 ];

@@ -21,7 +21,7 @@ pub enum BinaryKind {
     Mod {
         fmod: bool,
     },
-    /// Shifts by the width of the type or more give 0.
+    /// Shifts by the width of the type or more give 0; to the right, negative numbers give −1.
     BitShift {
         left: bool,
     },
@@ -49,13 +49,8 @@ impl BinaryKind {
     fn check(self, dtype: DataType) -> Result<(), OpError> {
         let integer = || expect_type("the input", dtype, DataType::is_integer, "an integer type");
         match self {
-            Self::BitwiseAnd | Self::BitwiseOr | Self::BitwiseXor => integer(),
-            Self::BitShift { .. } => {
-                let unsigned = |d: DataType| d.is_integer() && !d.is_signed_integer();
-                expect_type("the input", dtype, unsigned, "an unsigned integer type")
-            }
-            Self::Mod { fmod: false } if dtype.is_float() => {
-                Err(OpError::new(format!("Mod of {dtype} needs attribute fmod = 1")))
+            Self::BitwiseAnd | Self::BitwiseOr | Self::BitwiseXor | Self::BitShift { .. } => {
+                integer()
             }
             _ => expect_number(dtype),
         }
@@ -67,7 +62,8 @@ impl BinaryKind {
             Self::Sub => a - b,
             Self::Mul => a * b,
             Self::Div => a / b,
-            Self::Mod { .. } => a % b,
+            Self::Mod { fmod: true } => a % b,
+            Self::Mod { fmod: false } => floor_remainder(a, b),
             // Refused by `check`.
             Self::BitShift { .. } | Self::BitwiseAnd | Self::BitwiseOr | Self::BitwiseXor => a,
         }
@@ -87,9 +83,7 @@ impl BinaryKind {
                 let rest = a.checked_rem(b).ok_or_else(zero)?;
                 if rest != 0 && (rest < 0) != (b < 0) { rest + b } else { rest }
             }
-            Self::BitShift { .. } if b >= 64 => 0,
-            Self::BitShift { left: true } => a << b,
-            Self::BitShift { left: false } => a >> b,
+            Self::BitShift { left } => shift(a, b, left),
             Self::BitwiseAnd => a & b,
             Self::BitwiseOr => a | b,
             Self::BitwiseXor => a ^ b,
@@ -108,6 +102,29 @@ impl BinaryKind {
             (Self::Sub, a, b) if a.same(b) => zero,
             _ => Dim::Unknown,
         }
+    }
+}
+
+/// The remainder of a division that rounds down: of the divisor's sign, a zero included.
+fn floor_remainder(a: f64, b: f64) -> f64 {
+    let rest = a % b;
+    if rest == 0.0 {
+        0.0_f64.copysign(b)
+    } else if (rest < 0.0) != (b < 0.0) {
+        rest + b
+    } else {
+        rest
+    }
+}
+
+/// A shift by a negative amount is one by more than any width: only the sign of a right shift
+/// stays.
+fn shift(a: i128, by: i128, left: bool) -> i128 {
+    let by = u32::try_from(by).unwrap_or(u32::MAX);
+    match left {
+        true if by >= 64 => 0,
+        true => a << by,
+        false => a >> by.min(127),
     }
 }
 
@@ -245,6 +262,12 @@ mod tests {
         assert_eq!(left, Tensor::vector(vec![32_u8, 240, 0]));
         let right = run(BinaryKind::BitShift { left: false }, a, b).unwrap();
         assert_eq!(right, Tensor::vector(vec![8_u8, 15, 0]));
+        let a = Tensor::vector(vec![-8_i8, 4, -1]);
+        let b = Tensor::vector(vec![1_i8, -1, 8]);
+        let right = run(BinaryKind::BitShift { left: false }, a.clone(), b.clone()).unwrap();
+        assert_eq!(right, Tensor::vector(vec![-4_i8, 0, -1]));
+        let left = run(BinaryKind::BitShift { left: true }, a, b).unwrap();
+        assert_eq!(left, Tensor::vector(vec![-16_i8, 0, 0]));
     }
 
     #[test]
