@@ -175,3 +175,79 @@ fn attention_equals_the_reference_in_every_storage_order() {
         }
     }
 }
+
+fn list(values: &[i64]) -> AttributeValue {
+    AttributeValue::Ints(values.to_vec())
+}
+
+#[test]
+fn convolutions_equal_the_reference_in_both_layouts() {
+    let same = [("auto_pad", text("SAME_UPPER")), ("strides", list(&[2, 2]))];
+    let padded = [("pads", list(&[1, 0, 1, 2])), ("dilations", list(&[1, 2]))];
+    for attributes in [&same[..], &padded, &[]] {
+        let constants = [floats(&[6, 3, 3, 2], 2), floats(&[6], 3)];
+        let image = [floats(&[2, 3, 9, 8], 1)];
+        check_node("Conv", attributes, &image, &constants, "conv-f32-packed");
+        let image = [floats(&[2, 9, 8, 3], 1)];
+        check_node("ai.galatea:ConvNhwc", attributes, &image, &constants, "conv-f32-packed");
+    }
+    let depthwise = [("group", AttributeValue::Int(5)), ("pads", list(&[1, 1, 1, 1]))];
+    let weights = [floats(&[5, 1, 3, 3], 2)];
+    check_node("Conv", &depthwise, &[floats(&[1, 5, 7, 6], 1)], &weights, "conv-f32-packed");
+    let line = [floats(&[2, 4, 11], 1)];
+    check_node("Conv", &[], &line, &[floats(&[3, 4, 5], 2)], "conv-f32-packed");
+}
+
+#[test]
+fn fused_convolutions_equal_the_reference_in_both_layouts() {
+    for (last, x, z) in [(0, [2, 3, 5, 4], [2, 6, 5, 4]), (1, [2, 5, 4, 3], [2, 5, 4, 6])] {
+        let mut maker = support::Maker::new();
+        let (x, z) = (maker.input("x", floats(&x, 1)), maker.input("z", floats(&z, 2)));
+        let weights = maker.constant(floats(&[6, 3, 1, 1], 3));
+        let bias = maker.constant(floats(&[6], 4));
+        let attributes =
+            [("channels_last", AttributeValue::Int(last)), ("activation", text("Relu"))];
+        let y = maker.node("ai.galatea:FusedConv", &attributes, &[x, weights, bias, z], 1);
+        let (_, rows) = maker.check(&y, 16);
+        support::assert_kernel(&rows, "fused_conv-f32-packed");
+    }
+}
+
+#[test]
+fn pooling_equals_the_reference_in_both_layouts() {
+    let attributes = [
+        ("kernel_shape", list(&[3, 2])),
+        ("strides", list(&[2, 2])),
+        ("pads", list(&[1, 0, 1, 1])),
+    ];
+    let (first, last) = ([floats(&[2, 3, 9, 8], 1)], [floats(&[2, 9, 8, 3], 1)]);
+    check_node("MaxPool", &attributes, &first, &[], "max_pool-f32");
+    check_node("ai.galatea:MaxPoolNhwc", &attributes, &last, &[], "max_pool-f32");
+    check_node("AveragePool", &attributes, &first, &[], "average_pool-f32");
+    check_node("ai.galatea:AveragePoolNhwc", &attributes, &last, &[], "average_pool-f32");
+    check_node("GlobalAveragePool", &[], &first, &[], "global_average_pool-f32");
+    let op = "ai.galatea:GlobalAveragePoolNhwc";
+    check_node(op, &[], &last, &[], "global_average_pool-f32");
+}
+
+#[test]
+fn general_products_equal_the_reference() {
+    let trans = [("transB", AttributeValue::Int(1)), ("alpha", AttributeValue::Float(0.5))];
+    let constants = [floats(&[7, 20], 2), floats(&[7], 3)];
+    check_node("Gemm", &trans, &[floats(&[7, 20], 1)], &constants, "gemm-f32-packed");
+    // A column of C is no bias of the columns.
+    let constants = [floats(&[7, 20], 2), floats(&[7, 1], 3)];
+    check_node("Gemm", &trans, &[floats(&[7, 20], 1)], &constants, "reference");
+}
+
+#[test]
+fn reductions_equal_the_reference() {
+    for op in ["ReduceMean", "ReduceMax", "ReduceMin", "ReduceSumSquare"] {
+        for axes in [&[-1][..], &[1], &[0, 1], &[]] {
+            let attributes = if axes.is_empty() { vec![] } else { vec![("axes", list(axes))] };
+            check_node(op, &attributes, &[floats(&[3, 4, 5], 1)], &[], "reduce-f32");
+        }
+    }
+    let keep = [("keepdims", AttributeValue::Int(0))];
+    check_node("ReduceSum", &keep, &[floats(&[3, 4, 5], 1)], &[ints(&[1], &[1])], "reduce-f32");
+}

@@ -14,6 +14,9 @@ use super::schedule::{Action, PlannedStep, Schedule, Source, Target, schedule};
 /// A node's kernel and the name of its row.
 pub(super) type Built = (Option<Box<dyn Kernel>>, &'static str);
 
+/// Shapes of all inputs, and the schedule for them.
+type Plan = (Vec<Vec<usize>>, Arc<Schedule>);
+
 pub(super) struct CpuExecutable {
     graph: Arc<Graph>,
     kernels: Vec<Option<Box<dyn Kernel>>>,
@@ -22,7 +25,7 @@ pub(super) struct CpuExecutable {
     isa: Isa,
     options: SessionOptions,
     /// Plans, the latest used last.
-    plans: Mutex<Vec<(Vec<Vec<usize>>, Arc<Schedule>)>>,
+    plans: Mutex<Vec<Plan>>,
     arenas: Mutex<Vec<Arena>>,
 }
 

@@ -163,18 +163,27 @@ pub struct Step {
     /// `(input, output)` positions: the output may be written over the input. The step then gets
     /// no such input, and the output holds its elements.
     pub in_place: Vec<(usize, usize)>,
+    /// FP32 elements that the step needs for itself; it finds them behind its outputs.
+    pub scratch: usize,
 }
 
 impl Step {
     /// A step that never works in place.
     pub fn new(run: impl Fn(&mut Call<'_>) -> Result<(), OpError> + Send + Sync + 'static) -> Self {
-        Self { run: Box::new(run), in_place: Vec::new() }
+        Self { run: Box::new(run), in_place: Vec::new(), scratch: 0 }
     }
 
     /// The same step, which may write an output over an input.
     #[must_use]
     pub fn in_place(mut self, input: usize, output: usize) -> Self {
         self.in_place.push((input, output));
+        self
+    }
+
+    /// The same step with this many FP32 elements for itself.
+    #[must_use]
+    pub fn with_scratch(mut self, elements: usize) -> Self {
+        self.scratch = elements;
         self
     }
 }
@@ -235,6 +244,32 @@ impl<'a> Call<'a> {
         let mut tensor = taken.ok_or_else(|| OpError::new(format!("output {index} is missing")))?;
         tensor.as_mut_slice::<T>()?;
         Ok(Output { tensor, element: std::marker::PhantomData })
+    }
+
+    /// The step's own memory of `elements`, as it asked for; none for 0.
+    ///
+    /// # Errors
+    /// When it was taken before.
+    pub fn scratch_if(&mut self, elements: usize) -> Result<Scratch<'a>, OpError> {
+        if elements == 0 {
+            return Ok(Scratch(None));
+        }
+        let last = self.outputs.len().saturating_sub(1);
+        Ok(Scratch(Some(self.output::<f32>(last)?)))
+    }
+}
+
+/// A step's own memory.
+#[derive(Debug)]
+pub struct Scratch<'a>(Option<Output<'a, f32>>);
+
+impl Scratch<'_> {
+    /// The first `at` elements and the others.
+    pub fn split(&mut self, at: usize) -> (&mut [f32], &mut [f32]) {
+        match &mut self.0 {
+            Some(output) => output.slice().split_at_mut(at),
+            None => (&mut [], &mut []),
+        }
     }
 }
 

@@ -95,6 +95,8 @@ struct Builder<'a> {
 struct Draft {
     node: usize,
     action: Action,
+    /// The arena value that is the step's own memory.
+    scratch: Option<usize>,
 }
 
 /// Plans a run of the graph with inputs of these shapes.
@@ -126,8 +128,9 @@ pub(super) fn schedule(
     for &input in &graph.inputs {
         builder.hold(input.index());
     }
-    let drafts = builder.drafts(kernels);
+    let mut drafts = builder.drafts(kernels);
     builder.place_values(&drafts);
+    builder.place_scratch(&mut drafts);
     builder.finish(drafts)
 }
 
@@ -159,7 +162,7 @@ impl Builder<'_> {
             let bound =
                 kernels[index].as_ref().and_then(|kernel| self.bind(kernel.as_ref(), index));
             let action = bound.map_or(Action::Reference, Action::Kernel);
-            drafts.push(Draft { node: index, action });
+            drafts.push(Draft { node: index, action, scratch: None });
         }
         drafts
     }
@@ -237,6 +240,18 @@ impl Builder<'_> {
         }
     }
 
+    fn place_scratch(&mut self, drafts: &mut [Draft]) {
+        for draft in drafts {
+            if let Action::Kernel(step) = &draft.action
+                && step.scratch > 0
+            {
+                draft.scratch = Some(self.arena.len());
+                let bytes = step.scratch.saturating_mul(size_of::<f32>());
+                self.arena.push(PlanValue { bytes, view_of: None });
+            }
+        }
+    }
+
     fn place_of(&self, id: ValueId) -> Place {
         match self.place[id.index()] {
             constant @ Place::Constant(_) => constant,
@@ -281,7 +296,7 @@ impl Builder<'_> {
         };
         PlanStep {
             reads: all(&node.inputs),
-            writes: all(&node.outputs),
+            writes: all(&node.outputs).into_iter().chain(draft.scratch).collect(),
             reuse: pairs.iter().filter_map(pair).collect(),
         }
     }
@@ -330,6 +345,11 @@ impl Builder<'_> {
                 // A result that is known beforehand; the step's other outputs are not.
                 Place::Constant(_) | Place::Nowhere => Target::Unwanted,
             });
+        }
+        if let Some(value) = draft.scratch {
+            let shape = vec![self.arena[value].bytes / size_of::<f32>()];
+            writes.push(window(value));
+            outputs.push(Target::Arena { dtype: DataType::Fp32, shape });
         }
         let action = draft.action;
         let release = Vec::new();

@@ -1,6 +1,7 @@
 //! Matrix products.
 
 use galatea_graph::ops::fused::FusedMatMul;
+use galatea_graph::ops::matrix::Gemm;
 use galatea_graph::{GALATEA_DOMAIN, ONNX_DOMAIN};
 use galatea_kernels::gemm::{Operand, gemm, matmul_batched};
 use galatea_kernels::{Activation, Epilogue, PackedB, Residual, Trans};
@@ -15,7 +16,7 @@ pub(super) const ROWS: &[KernelRow] = &[
         domain: ONNX_DOMAIN,
         ops: &["MatMul"],
         supports: supports_packed,
-        build: |view| packed(view, false, Activation::None),
+        build: |view| packed(view, (false, 1.0), Activation::None),
     },
     KernelRow {
         name: "matmul-f32-batched",
@@ -25,13 +26,30 @@ pub(super) const ROWS: &[KernelRow] = &[
         build: |_| Ok(Box::new(Batched { trans_b: false, activation: Activation::None })),
     },
     KernelRow {
+        name: "gemm-f32-packed",
+        domain: ONNX_DOMAIN,
+        ops: &["Gemm"],
+        supports: |view| {
+            let op = view.operator::<Gemm>()?;
+            let one = |factor: f32| factor.to_bits() == 1.0_f32.to_bits();
+            if op.trans_a || (view.has(2) && !one(op.beta)) {
+                return Err("the kernel takes A as it is and C unscaled".into());
+            }
+            supports_packed(view)
+        },
+        build: |view| {
+            let op = view.operator::<Gemm>()?;
+            packed(view, (op.trans_b, op.alpha), Activation::None)
+        },
+    },
+    KernelRow {
         name: "fused_matmul-f32-packed",
         domain: GALATEA_DOMAIN,
         ops: &["FusedMatMul"],
         supports: supports_packed,
         build: |view| {
             let op = view.operator::<FusedMatMul>()?;
-            packed(view, op.trans_b, fused(op.activation))
+            packed(view, (op.trans_b, 1.0), fused(op.activation))
         },
     },
     KernelRow {
@@ -58,11 +76,14 @@ fn supports_packed(view: &NodeView<'_>) -> Result<(), String> {
 
 fn packed(
     view: &NodeView<'_>,
-    trans_b: bool,
+    (trans_b, factor): (bool, f32),
     activation: Activation,
 ) -> Result<Box<dyn Kernel>, String> {
     let weights = view.constant(1).ok_or("input 1 is no constant")?;
-    let elements = view.constant_floats(1)?;
+    let mut elements = view.constant_floats(1)?;
+    if factor.to_bits() != 1.0_f32.to_bits() {
+        elements.iter_mut().for_each(|weight| *weight *= factor);
+    }
     let [.., rows, columns] = *weights.shape() else { return Err("input 1 is no matrix".into()) };
     let (k, n, trans) =
         if trans_b { (columns, rows, Trans::Yes) } else { (rows, columns, Trans::No) };
@@ -90,7 +111,10 @@ impl Tail {
     fn bind(shapes: &Shapes, product: &[usize], activation: Activation) -> Result<Self, String> {
         let columns = product.last().copied().unwrap_or(1);
         let present = |index: usize| matches!(shapes.inputs.get(index), Some(Some(_)));
-        if present(2) && shapes.input(2)?.iter().product::<usize>() != columns {
+        let is_row = |bias: &[usize]| {
+            bias.iter().product::<usize>() == columns && bias.last() == Some(&columns)
+        };
+        if present(2) && !is_row(shapes.input(2)?) {
             return Err(format!("a bias of shape {:?}", shapes.input(2)?));
         }
         if present(3)

@@ -2,6 +2,7 @@
 
 mod attention;
 mod elementwise;
+mod image;
 mod index;
 mod masks;
 mod matrix;
@@ -15,6 +16,7 @@ use super::KernelRow;
 pub const FAMILIES: &[&[KernelRow]] = &[
     attention::ROWS,
     elementwise::ROWS,
+    image::ROWS,
     index::ROWS,
     masks::ROWS,
     matrix::ROWS,

@@ -1,0 +1,343 @@
+//! Images: convolutions and pooling. The kernels run channels last; nodes whose channels come
+//! first are turned around in the step's own memory.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use galatea_graph::ops::convolution::{Conv, ConvGeometry, FusedConv};
+use galatea_graph::ops::pooling::{AveragePool, GlobalAveragePool, MaxPool, PoolWindow};
+use galatea_graph::{GALATEA_DOMAIN, ONNX_DOMAIN};
+use galatea_kernels::conv::{ConvParams, PackedConv, conv};
+use galatea_kernels::permute::transpose;
+use galatea_kernels::pooling::{Pool, PoolParams, Rounding, pool};
+use galatea_kernels::reduce::{Reduce, reduce_last};
+use galatea_kernels::{Activation, Epilogue, Exec, Isa, Residual};
+
+use super::elementwise::fused;
+use crate::cpu::{Kernel, KernelRow, NodeView, Shapes, Step};
+
+const CONV: KernelRow = KernelRow {
+    name: "conv-f32-packed",
+    domain: ONNX_DOMAIN,
+    ops: &["Conv"],
+    supports: supports_conv,
+    build: |view| conv_kernel(view, view.operator::<Conv>()?, Activation::None),
+};
+
+const MAX_POOL: KernelRow = KernelRow {
+    name: "max_pool-f32",
+    domain: ONNX_DOMAIN,
+    ops: &["MaxPool"],
+    supports: supports_pool,
+    build: |view| {
+        let op = view.operator::<MaxPool>()?;
+        Ok(Box::new(PoolKernel { window: op.window.clone(), pool: Pool::Max }))
+    },
+};
+
+const AVERAGE_POOL: KernelRow = KernelRow {
+    name: "average_pool-f32",
+    domain: ONNX_DOMAIN,
+    ops: &["AveragePool"],
+    supports: supports_pool,
+    build: |view| {
+        let op = view.operator::<AveragePool>()?;
+        let pool = if op.count_include_pad { Pool::AverageWithPadding } else { Pool::Average };
+        Ok(Box::new(PoolKernel { window: op.window.clone(), pool }))
+    },
+};
+
+const GLOBAL_POOL: KernelRow = KernelRow {
+    name: "global_average_pool-f32",
+    domain: ONNX_DOMAIN,
+    ops: &["GlobalAveragePool"],
+    supports: |view| view.floats(&[0]),
+    build: |view| Ok(Box::new(view.operator::<GlobalAveragePool>()?.clone())),
+};
+
+/// The family's rows.
+pub(super) const ROWS: &[KernelRow] = &[
+    CONV,
+    KernelRow { domain: GALATEA_DOMAIN, ops: &["ConvNhwc"], ..CONV },
+    KernelRow {
+        name: "fused_conv-f32-packed",
+        domain: GALATEA_DOMAIN,
+        ops: &["FusedConv"],
+        supports: supports_conv,
+        build: |view| {
+            let op = view.operator::<FusedConv>()?;
+            conv_kernel(view, &op.conv, fused(op.activation))
+        },
+    },
+    MAX_POOL,
+    KernelRow { domain: GALATEA_DOMAIN, ops: &["MaxPoolNhwc"], ..MAX_POOL },
+    AVERAGE_POOL,
+    KernelRow { domain: GALATEA_DOMAIN, ops: &["AveragePoolNhwc"], ..AVERAGE_POOL },
+    GLOBAL_POOL,
+    KernelRow { domain: GALATEA_DOMAIN, ops: &["GlobalAveragePoolNhwc"], ..GLOBAL_POOL },
+];
+
+/// An image of `[batch, channels, spatial…]`, whatever the order in memory.
+struct Image {
+    batch: usize,
+    channels: usize,
+    spatial: Vec<usize>,
+}
+
+impl Image {
+    fn of(shape: &[usize], channels_last: bool) -> Result<Self, String> {
+        let [batch, rest @ ..] = shape else { return Err("the input is a scalar".into()) };
+        let split = if channels_last { rest.split_last() } else { rest.split_first() };
+        let Some((&channels, spatial)) = split else { return Err("no channels".into()) };
+        if spatial.is_empty() || spatial.len() > 3 {
+            return Err(format!("{} spatial axes", spatial.len()));
+        }
+        Ok(Self { batch: *batch, channels, spatial: spatial.to_vec() })
+    }
+
+    fn pixels(&self) -> usize {
+        self.spatial.iter().product()
+    }
+
+    /// Elements to keep a turned copy; none where both orders are the same.
+    fn turned(&self, channels_last: bool) -> usize {
+        let same = channels_last || self.channels == 1 || self.pixels() == 1;
+        if same { 0 } else { self.batch * self.channels * self.pixels() }
+    }
+}
+
+/// Up to `N` values, the missing leading ones filled.
+fn leading<const N: usize>(values: &[usize], fill: usize) -> Result<[usize; N], String> {
+    let missing = N.checked_sub(values.len()).ok_or_else(|| format!("{} axes", values.len()))?;
+    Ok(std::array::from_fn(|at| at.checked_sub(missing).map_or(fill, |at| values[at])))
+}
+
+/// A list of the window, where an empty one means ones.
+fn ones<const N: usize>(values: &[usize]) -> Result<[usize; N], String> {
+    leading(values, 1)
+}
+
+fn supports_conv(view: &NodeView<'_>) -> Result<(), String> {
+    view.floats(&[0, 1, 2, 3])?;
+    let weights = view.constant(1).ok_or("the weights are no constant")?;
+    if !(3..=5).contains(&weights.rank()) {
+        return Err(format!("weights of rank {}", weights.rank()));
+    }
+    Ok(())
+}
+
+/// A convolution with constant weights.
+struct ConvKernel {
+    op: Conv,
+    activation: Activation,
+    isa: Isa,
+    weights: galatea_tensor::Tensor,
+    /// Packed weights by padding, which may depend on the size of the image.
+    packed: Mutex<Vec<Arc<PackedConv>>>,
+}
+
+fn conv_kernel(
+    view: &NodeView<'_>,
+    op: &Conv,
+    activation: Activation,
+) -> Result<Box<dyn Kernel>, String> {
+    let weights = view.constant(1).ok_or("the weights are no constant")?.clone();
+    let (op, packed) = (op.clone(), Mutex::default());
+    let kernel = ConvKernel { op, activation, isa: view.isa, weights, packed };
+    // Where the size is known, the weights are packed at once.
+    let known = view.input(0).and_then(|fact| {
+        let shape = fact.shape.as_ref()?;
+        let spatial = match kernel.op.channels_last {
+            true => shape.get(1..shape.len().saturating_sub(1))?,
+            false => shape.get(2..)?,
+        };
+        spatial.iter().map(galatea_graph::Dim::known).collect::<Option<Vec<usize>>>()
+    });
+    if let Some(spatial) = known {
+        kernel.packed(&spatial)?;
+    }
+    Ok(Box::new(kernel))
+}
+
+impl ConvKernel {
+    fn params(&self, spatial: &[usize]) -> Result<ConvParams, String> {
+        let shape = self.weights.shape();
+        let geometry: ConvGeometry =
+            self.op.geometry(spatial, &shape[2..]).map_err(|error| error.to_string())?;
+        Ok(ConvParams {
+            in_channels: shape[1] * self.op.group,
+            out_channels: shape[0],
+            kernel: ones(&shape[2..])?,
+            stride: ones(&self.op.strides)?,
+            dilation: ones(&self.op.dilations)?,
+            pads_begin: leading(&geometry.pads_begin, 0)?,
+            pads_end: leading(&geometry.pads_end, 0)?,
+            groups: self.op.group,
+        })
+    }
+
+    fn packed(&self, spatial: &[usize]) -> Result<Arc<PackedConv>, String> {
+        let params = self.params(spatial)?;
+        let valid = params.kernel.iter().chain(&params.stride).chain(&params.dilation);
+        if valid.clone().any(|&length| length == 0) || params.out_channels % params.groups != 0 {
+            return Err(format!("{params:?}"));
+        }
+        let mut packed = self.packed.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(found) = packed.iter().find(|found| *found.params() == params) {
+            return Ok(Arc::clone(found));
+        }
+        let elements = self.weights.to_vec::<f32>().map_err(|error| error.to_string())?;
+        let made = Arc::new(PackedConv::pack(self.isa, params, &elements));
+        packed.push(Arc::clone(&made));
+        Ok(made)
+    }
+}
+
+impl Kernel for ConvKernel {
+    fn bind(&self, shapes: &Shapes) -> Result<Step, String> {
+        let last = self.op.channels_last;
+        let image = Image::of(shapes.input(0)?, last)?;
+        let result = Image::of(shapes.output(0)?, last)?;
+        let packed = self.packed(&image.spatial)?;
+        let size = leading(&image.spatial, 1)?;
+        let params = packed.params();
+        if image.channels != params.in_channels
+            || params.output_size(size) != leading::<3>(&result.spatial, 1)?
+        {
+            return Err(format!("an image of {} channels and size {size:?}", image.channels));
+        }
+        let residual = matches!(shapes.inputs.get(3), Some(Some(_)));
+        if residual && shapes.input(3)? != shapes.output(0)? {
+            return Err(format!("a residual of shape {:?}", shapes.input(3)?));
+        }
+        let (x_turned, y_turned) = (image.turned(last), result.turned(last));
+        let z_turned = if residual { y_turned } else { 0 };
+        let (activation, ld) = (self.activation, params.out_channels);
+        let step = Step::new(move |call| {
+            let mut scratch = call.scratch_if(x_turned + y_turned + z_turned)?;
+            let (x_own, rest) = scratch.split(x_turned);
+            let (y_own, z_own) = rest.split_at_mut(y_turned);
+            let x = image_in(call.exec, call.input::<f32>(0)?, &image, x_own);
+            let bias = call.optional::<f32>(2)?;
+            let residual = match call.optional::<f32>(3)? {
+                Some(z) => Some(Residual { data: image_in(call.exec, z, &result, z_own), ld }),
+                None => None,
+            };
+            let epilogue = Epilogue { bias, residual, activation };
+            let mut y = call.output::<f32>(0)?;
+            if y_turned == 0 {
+                conv(call.exec, &packed, x, image.batch, size, y.slice(), &epilogue);
+            } else {
+                conv(call.exec, &packed, x, image.batch, size, y_own, &epilogue);
+                image_out(call.exec, y_own, &result, y.slice());
+            }
+            Ok(())
+        });
+        Ok(step.with_scratch(x_turned + y_turned + z_turned))
+    }
+
+    fn weight_bytes(&self) -> usize {
+        let packed = self.packed.lock().unwrap_or_else(PoisonError::into_inner);
+        packed.iter().map(|packed| packed.size_bytes()).sum()
+    }
+}
+
+/// The image with its channels last: as it is, or turned into `own`.
+fn image_in<'a>(exec: Exec<'_>, x: &'a [f32], image: &Image, own: &'a mut [f32]) -> &'a [f32] {
+    if own.is_empty() {
+        return x;
+    }
+    transpose(exec, x, image.batch, image.channels, image.pixels(), own);
+    own
+}
+
+/// Turns a result whose channels are last.
+fn image_out(exec: Exec<'_>, own: &[f32], image: &Image, y: &mut [f32]) {
+    transpose(exec, own, image.batch, image.pixels(), image.channels, y);
+}
+
+fn supports_pool(view: &NodeView<'_>) -> Result<(), String> {
+    view.floats(&[0])?;
+    if view.node.outputs.iter().skip(1).any(Option::is_some) {
+        return Err("the positions are wanted too".into());
+    }
+    Ok(())
+}
+
+/// A pooling over one or two spatial axes.
+struct PoolKernel {
+    window: PoolWindow,
+    pool: Pool,
+}
+
+impl Kernel for PoolKernel {
+    fn bind(&self, shapes: &Shapes) -> Result<Step, String> {
+        let window = &self.window;
+        let image = Image::of(shapes.input(0)?, window.channels_last)?;
+        let result = Image::of(shapes.output(0)?, window.channels_last)?;
+        let geometry = window.geometry(&image.spatial).map_err(|error| error.to_string())?;
+        let params = PoolParams {
+            pool: self.pool,
+            kernel: ones(&window.kernel_shape)?,
+            stride: ones(&window.strides)?,
+            dilation: ones(&window.dilations)?,
+            pads_begin: leading(&geometry.pads_begin, 0)?,
+            pads_end: leading(&geometry.pads_end, 0)?,
+            rounding: if window.ceil_mode { Rounding::Ceil } else { Rounding::Floor },
+        };
+        let size = leading(&image.spatial, 1)?;
+        if params.output_size(size) != leading::<2>(&result.spatial, 1)? {
+            return Err(format!("a result of size {:?}", result.spatial));
+        }
+        let last = window.channels_last;
+        let (x_turned, y_turned) = (image.turned(last), result.turned(last));
+        let step = Step::new(move |call| {
+            let mut scratch = call.scratch_if(x_turned + y_turned)?;
+            let (x_own, y_own) = scratch.split(x_turned);
+            let x = image_in(call.exec, call.input::<f32>(0)?, &image, x_own);
+            let mut y = call.output::<f32>(0)?;
+            let (batch, channels) = (image.batch, image.channels);
+            if y_turned == 0 {
+                pool(call.exec, &params, x, batch, size, channels, y.slice());
+            } else {
+                pool(call.exec, &params, x, batch, size, channels, y_own);
+                image_out(call.exec, y_own, &result, y.slice());
+            }
+            Ok(())
+        });
+        Ok(step.with_scratch(x_turned + y_turned))
+    }
+}
+
+impl Kernel for GlobalAveragePool {
+    fn bind(&self, shapes: &Shapes) -> Result<Step, String> {
+        let image = Image::of(shapes.input(0)?, self.channels_last)?;
+        let pixels = image.pixels();
+        if !self.channels_last || image.channels == 1 {
+            return Ok(Step::new(move |call| {
+                let x = call.input::<f32>(0)?;
+                let mut y = call.output::<f32>(0)?;
+                reduce_last(call.exec, Reduce::Mean, x, pixels, y.slice());
+                Ok(())
+            }));
+        }
+        let size = [1, pixels];
+        let params = PoolParams {
+            pool: Pool::Average,
+            kernel: size,
+            stride: [1; 2],
+            dilation: [1; 2],
+            pads_begin: [0; 2],
+            pads_end: [0; 2],
+            rounding: Rounding::Floor,
+        };
+        if pixels == 0 {
+            return Err("an image without pixels".into());
+        }
+        Ok(Step::new(move |call| {
+            let x = call.input::<f32>(0)?;
+            let mut y = call.output::<f32>(0)?;
+            pool(call.exec, &params, x, image.batch, size, image.channels, y.slice());
+            Ok(())
+        }))
+    }
+}
