@@ -131,21 +131,32 @@ unsafe fn add_row<S: Simd>(
     y: &mut [f32],
 ) {
     let n = y.len();
+    let (x, y) = (x.as_ptr(), y.as_mut_ptr());
     let mut i = 0;
-    while i < n {
-        let m = s.tail(n - i);
-        // SAFETY: the mask limits every access to n values.
-        unsafe {
-            let mut v = s.load_tail(x.as_ptr().add(i), m);
+    // SAFETY: every access is below n, by whole vectors or by the mask.
+    unsafe {
+        while i + S::LANES <= n {
+            let mut v = s.load(x.add(i));
+            if let Some(r) = residual {
+                v = s.add(v, s.load(r.as_ptr().add(i)));
+            }
+            if let Some(b) = bias {
+                v = s.add(v, s.load(b.as_ptr().add(i)));
+            }
+            s.store(y.add(i), v);
+            i += S::LANES;
+        }
+        if i < n {
+            let m = s.tail(n - i);
+            let mut v = s.load_tail(x.add(i), m);
             if let Some(r) = residual {
                 v = s.add(v, s.load_tail(r.as_ptr().add(i), m));
             }
             if let Some(b) = bias {
                 v = s.add(v, s.load_tail(b.as_ptr().add(i), m));
             }
-            s.store_tail(y.as_mut_ptr().add(i), m, v);
+            s.store_tail(y.add(i), m, v);
         }
-        i += S::LANES;
     }
 }
 
@@ -166,10 +177,21 @@ unsafe fn scale_row<S: Simd>(
     let n = y.len();
     let p = y.as_mut_ptr();
     let mut i = 0;
-    while i < n {
-        let m = s.tail(n - i);
-        // SAFETY: the mask limits every access to n values.
-        unsafe {
+    // SAFETY: every access is below n, by whole vectors or by the mask.
+    unsafe {
+        while i + S::LANES <= n {
+            let mut v = s.mul(s.sub(s.load(p.add(i)), mean), factor);
+            if let Some(g) = scale {
+                v = s.mul(v, s.load(g.as_ptr().add(i)));
+            }
+            if let Some(b) = bias {
+                v = s.add(v, s.load(b.as_ptr().add(i)));
+            }
+            s.store(p.add(i), v);
+            i += S::LANES;
+        }
+        if i < n {
+            let m = s.tail(n - i);
             let mut v = s.mul(s.sub(s.load_tail(p.add(i), m), mean), factor);
             if let Some(g) = scale {
                 v = s.mul(v, s.load_tail(g.as_ptr().add(i), m));
@@ -179,7 +201,6 @@ unsafe fn scale_row<S: Simd>(
             }
             s.store_tail(p.add(i), m, v);
         }
-        i += S::LANES;
     }
 }
 

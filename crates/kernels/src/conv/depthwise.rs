@@ -122,38 +122,28 @@ struct Pixels<'a, const P: usize> {
     taps: &'a Taps,
 }
 
+/// Taps whose places are worked out once per call instead of once per vector.
+const MOST_TAPS: usize = 64;
+
+/// Where a tap reads, for channel 0 of the first pixel.
+#[derive(Clone, Copy)]
+struct Tap {
+    x: *const f32,
+    weight: *const f32,
+}
+
 impl<const P: usize> Kernel for Pixels<'_, P> {
     type Output = ();
     #[inline(always)]
     fn run<S: Simd>(self, s: S) {
-        let channels = self.row.window.params.in_channels;
-        let mut c = 0;
-        while c + S::LANES <= channels {
-            // SAFETY: whole vectors of channels.
-            unsafe { self.vector(s, c, None) };
-            c += S::LANES;
-        }
-        if c < channels {
-            // SAFETY: the mask chooses the channels left.
-            unsafe { self.vector(s, c, Some(s.tail(channels - c))) };
-        }
-    }
-}
-
-impl<const P: usize> Pixels<'_, P> {
-    /// One vector of channels from `c` on.
-    ///
-    /// # Safety
-    /// The vector is whole, or `mask` chooses channels that exist.
-    #[inline(always)]
-    unsafe fn vector<S: Simd>(&self, s: S, c: usize, mask: Option<S::M>) {
         let row = self.row;
         let w = row.window;
         let p = &w.params;
         let channels = p.in_channels;
         let [kd, kh, kw] = p.kernel;
-        let step = p.stride[2] * channels;
-        let mut acc = [s.splat(0.0); P];
+        let mut taps = [Tap { x: row.x, weight: row.weights }; MOST_TAPS];
+        let mut count = 0;
+        let mut first = true;
         for d in 0..kd {
             let Some(image_d) = w.tap(0, self.place[0], d) else { continue };
             for h in self.taps.rows.clone() {
@@ -161,21 +151,78 @@ impl<const P: usize> Pixels<'_, P> {
                 let image_row = (self.batch * w.size[0] + image_d) * w.size[1] + image_h;
                 for t in self.taps.columns.clone() {
                     let image_w = self.place[2] * p.stride[2] + t * p.dilation[2] - p.pads_begin[2];
-                    let x = (image_row * w.size[2] + image_w) * channels + c;
-                    let tap = ((d * kh + h) * kw + t) * channels + c;
-                    // SAFETY: the taps are inside the image for all P pixels.
-                    unsafe {
-                        let weight = load(s, row.weights.add(tap), mask);
-                        for (i, acc) in acc.iter_mut().enumerate() {
-                            let x = load(s, row.x.add(x + i * step), mask);
-                            *acc = s.fma(x, weight, *acc);
-                        }
+                    taps[count] = Tap {
+                        x: row.x.wrapping_add((image_row * w.size[2] + image_w) * channels),
+                        weight: row.weights.wrapping_add(((d * kh + h) * kw + t) * channels),
+                    };
+                    count += 1;
+                    if count == MOST_TAPS {
+                        // A large window goes on from what Y holds so far.
+                        self.sweep(s, &taps, first, false);
+                        (first, count) = (false, 0);
                     }
                 }
             }
         }
+        self.sweep(s, &taps[..count], first, true);
+    }
+}
+
+impl<const P: usize> Pixels<'_, P> {
+    /// Adds some taps for all channels: to nothing if `first`, else to Y; finishes if `last`.
+    #[inline(always)]
+    fn sweep<S: Simd>(&self, s: S, taps: &[Tap], first: bool, last: bool) {
+        let channels = self.row.window.params.in_channels;
+        let mut c = 0;
+        while c + S::LANES <= channels {
+            // SAFETY: whole vectors of channels.
+            unsafe { self.vector(s, taps, c, None, (first, last)) };
+            c += S::LANES;
+        }
+        if c < channels {
+            // SAFETY: the mask chooses the channels left.
+            unsafe { self.vector(s, taps, c, Some(s.tail(channels - c)), (first, last)) };
+        }
+    }
+
+    /// One vector of channels from `c` on.
+    ///
+    /// # Safety
+    /// The vector is whole, or `mask` chooses channels that exist; all taps are inside the image
+    /// for all `P` pixels.
+    #[inline(always)]
+    unsafe fn vector<S: Simd>(
+        &self,
+        s: S,
+        taps: &[Tap],
+        c: usize,
+        mask: Option<S::M>,
+        (first, last): (bool, bool),
+    ) {
+        let row = self.row;
+        let w = row.window;
+        let channels = w.params.in_channels;
+        let step = w.params.stride[2] * channels;
         let pixel = row.row * w.out[2] + self.place[2];
-        let finish = row.finish.shifted(pixel, c);
+        let y = row.y.ptr().wrapping_add(pixel * channels + c);
+        let mut acc = [s.splat(0.0); P];
+        if !first {
+            for (i, acc) in acc.iter_mut().enumerate() {
+                // SAFETY: y covers these pixels and channels.
+                *acc = unsafe { load(s, y.add(i * channels), mask) };
+            }
+        }
+        for tap in taps {
+            // SAFETY: the taps are inside the image for all P pixels.
+            unsafe {
+                let weight = load(s, tap.weight.add(c), mask);
+                let x = tap.x.add(c);
+                for (i, acc) in acc.iter_mut().enumerate() {
+                    *acc = s.fma(load(s, x.add(i * step), mask), weight, *acc);
+                }
+            }
+        }
+        let finish = if last { row.finish.shifted(pixel, c) } else { Finish::none() };
         for (i, mut acc) in acc.into_iter().enumerate() {
             // SAFETY: bias, residual and y cover these pixels and channels.
             unsafe {
@@ -186,7 +233,7 @@ impl<const P: usize> Pixels<'_, P> {
                     acc = s.add(acc, load(s, residual, mask));
                 }
                 acc = s.min(s.splat(finish.high), s.max(s.splat(finish.low), acc));
-                let y = row.y.ptr().add((pixel + i) * channels + c);
+                let y = y.add(i * channels);
                 match mask {
                     Some(m) => s.store_tail(y, m, acc),
                     None => s.store(y, acc),

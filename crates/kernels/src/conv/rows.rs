@@ -22,6 +22,24 @@ impl Window {
         (rest / od, [rest % od, h, w])
     }
 
+    /// Steps to the next output pixel.
+    #[inline(always)]
+    fn advance(&self, batch: &mut usize, place: &mut [usize; 3]) {
+        place[2] += 1;
+        if place[2] == self.out[2] {
+            place[2] = 0;
+            place[1] += 1;
+            if place[1] == self.out[1] {
+                place[1] = 0;
+                place[0] += 1;
+                if place[0] == self.out[0] {
+                    place[0] = 0;
+                    *batch += 1;
+                }
+            }
+        }
+    }
+
     /// The image coordinate that tap `tap` of output coordinate `o` sees, if it is not padding.
     #[inline(always)]
     pub(super) fn tap(&self, d: usize, o: usize, tap: usize) -> Option<usize> {
@@ -62,54 +80,84 @@ impl ImageRows {
         }
     }
 
-    /// Copies terms `from..to` of run `run` of one pixel.
-    ///
-    /// # Safety
-    /// The run belongs to the window, `to` is at most its length, `out` is valid for `to - from`.
+    /// The part of a run that `terms` terms from `term` on begin with.
     #[inline(always)]
-    unsafe fn copy_part<S: Simd>(
-        &self,
-        s: S,
-        (batch, place): (usize, [usize; 3]),
-        run: usize,
-        from: usize,
-        to: usize,
-        out: *mut f32,
-    ) {
-        let w = &self.window;
-        let [_, kh, kw] = w.params.kernel;
-        let runs_per_row = kw / self.taps_per_run;
-        let (row, first_tap) = (run / runs_per_row, run % runs_per_row * self.taps_per_run);
-        let (d, h) = (w.tap(0, place[0], row / kh), w.tap(1, place[1], row % kh));
-        let n = to - from;
-        let (Some(d), Some(h)) = (d, h) else {
-            // SAFETY: out has n values.
-            unsafe { zero_run(s, n, out) };
-            return;
-        };
-        // Column of the run's first tap, counted from `pads_begin` before the image.
-        let column = place[2] * w.params.stride[2] + first_tap * w.params.dilation[2];
-        let (pad, width) = (w.params.pads_begin[2], w.size[2]);
-        let c = self.channels;
-        // Terms below `low` lie before the image, terms from `high` on behind it.
-        let low = (pad.saturating_sub(column) * c).clamp(from, to);
-        let high = ((pad + width).saturating_sub(column) * c).clamp(low, to);
-        // SAFETY: terms low..high are pixels 0..width of image row (batch, d, h).
-        unsafe {
-            if low > from {
-                zero_run(s, low - from, out);
-            }
-            if high > low {
-                let pixel = ((batch * w.size[0] + d) * w.size[1] + h) * width;
-                // At `low` the column is inside the image, so the sum is not below `pad`.
-                let x = (pixel + column + low / c - pad) * w.params.in_channels + low % c;
-                copy_run(s, self.image.add(x), high - low, out.add(low - from));
-            }
-            if to > high {
-                zero_run(s, to - high, out.add(high - from));
-            }
+    fn segment(&self, term: usize, terms: usize) -> Segment {
+        let p = &self.window.params;
+        let length = self.channels * self.taps_per_run;
+        let (run, from) = (term / length, term % length);
+        let runs_per_row = p.kernel[2] / self.taps_per_run;
+        let row = run / runs_per_row;
+        Segment {
+            depth: row / p.kernel[1] * p.dilation[0],
+            height: row % p.kernel[1] * p.dilation[1],
+            width: run % runs_per_row * self.taps_per_run * p.dilation[2],
+            from,
+            to: length.min(from + terms),
         }
     }
+
+    /// Copies a segment for some adjacent output pixels, [`A_STRIDE`] apart.
+    ///
+    /// # Safety
+    /// The pixels exist, and `out` is valid for their segments.
+    #[inline(always)]
+    unsafe fn copy_segment<S: Simd>(
+        &self,
+        s: S,
+        segment: &Segment,
+        (mut batch, mut place): (usize, [usize; 3]),
+        rows: usize,
+        mut out: *mut f32,
+    ) {
+        let w = &self.window;
+        let p = &w.params;
+        let [_, _, width] = w.size;
+        let (c, pad) = (self.channels, p.pads_begin[2]);
+        let (from, to) = (segment.from, segment.to);
+        for _ in 0..rows {
+            // Coordinates wrap below the image, so that one comparison finds both sides.
+            let d = (place[0] * p.stride[0] + segment.depth).wrapping_sub(p.pads_begin[0]);
+            let h = (place[1] * p.stride[1] + segment.height).wrapping_sub(p.pads_begin[1]);
+            // Column of the run's first tap, counted from `pads_begin` before the image.
+            let column = place[2] * p.stride[2] + segment.width;
+            // Terms below `low` lie before the image, terms from `high` on behind it.
+            let (mut low, mut high) = (to, to);
+            if d < w.size[0] && h < w.size[1] {
+                low = (pad.saturating_sub(column) * c).clamp(from, to);
+                high = ((pad + width).saturating_sub(column) * c).clamp(low, to);
+            }
+            // SAFETY: terms low..high are pixels 0..width of image row (batch, d, h); the block
+            // row holds all of from..to.
+            unsafe {
+                if low > from {
+                    zero_run(s, low - from, out);
+                }
+                if high > low {
+                    let row = ((batch * w.size[0] + d) * w.size[1] + h) * width;
+                    let first = (row + column).wrapping_sub(pad).wrapping_mul(p.in_channels);
+                    let x = self.image.wrapping_add(first.wrapping_add(low));
+                    copy_run(s, x, high - low, out.add(low - from));
+                }
+                if to > high {
+                    zero_run(s, to - high, out.add(high - from));
+                }
+                out = out.wrapping_add(A_STRIDE);
+            }
+            w.advance(&mut batch, &mut place);
+        }
+    }
+}
+
+/// Adjacent terms of a row: a part of one run.
+struct Segment {
+    /// Offsets of the run's first tap in the window, in image coordinates.
+    depth: usize,
+    height: usize,
+    width: usize,
+    /// Terms of the run.
+    from: usize,
+    to: usize,
 }
 
 impl RowSource for ImageRows {
@@ -123,28 +171,13 @@ impl RowSource for ImageRows {
         k: usize,
         out: *mut f32,
     ) {
-        let length = self.channels * self.taps_per_run;
-        let (mut batch, mut place) = self.window.place(row);
-        for r in 0..rows {
-            let mut term = k0;
-            while term < k0 + k {
-                let (run, from) = (term / length, term % length);
-                let to = length.min(from + k0 + k - term);
-                // SAFETY: the terms are inside the row, and the block row holds k of them.
-                unsafe {
-                    let out = out.add(r * A_STRIDE + term - k0);
-                    self.copy_part(s, (batch, place), run, from, to, out);
-                }
-                term += to - from;
-            }
-            for d in [2, 1, 0] {
-                place[d] += 1;
-                if place[d] < self.window.out[d] {
-                    break;
-                }
-                place[d] = 0;
-                batch += usize::from(d == 0);
-            }
+        let at = self.window.place(row);
+        let mut done = 0;
+        while done < k {
+            let segment = self.segment(k0 + done, k - done);
+            // SAFETY: the terms are inside the rows, and the block rows hold k of them.
+            unsafe { self.copy_segment(s, &segment, at, rows, out.add(done)) };
+            done += segment.to - segment.from;
         }
     }
 

@@ -105,6 +105,8 @@ fn the_layers_of_image_models_equal_the_reference() {
         check(params([16, 16], 5, 1, 2, 16), 1, [1, 7, 7], threads);
         check(params([6, 12], 3, 1, 1, 6), 1, [1, 5, 5], threads);
         check(params([8, 8], 3, 1, 1, 8), 1, [1, 1, 1], threads);
+        // More taps than one sweep of the depthwise kernel.
+        check(params([18, 18], 9, 1, 4, 18), 1, [1, 12, 12], threads);
     }
 }
 
