@@ -2,10 +2,14 @@
 //!
 //! [`RULES`] lists them in the order in which they run; a later rule sees what an earlier one made.
 //! Each rule looks at one node and may put other nodes in its place; nodes that nobody needs any
-//! more are dropped after the rule.
+//! more are dropped after the rule. [`channels_last`] is apart: a provider asks for it when its
+//! convolutions want their channels last.
 
 mod attention;
+mod channels_last;
 mod constant_folding;
+mod conv_batch_norm;
+mod fuse_conv;
 mod fuse_mat_mul;
 mod fused_activation;
 mod gating;
@@ -16,6 +20,7 @@ mod remove_identity;
 
 use std::collections::HashMap;
 
+pub use channels_last::channels_last;
 pub use match_graph::Maps;
 
 use crate::error::GraphError;
@@ -53,6 +58,7 @@ pub struct Rule {
 pub const RULES: &[Rule] = &[
     Rule { name: "remove-identity", level: Level::Basic, apply: remove_identity::apply },
     Rule { name: "constant-folding", level: Level::Basic, apply: constant_folding::apply },
+    Rule { name: "conv-batch-norm", level: Level::Basic, apply: conv_batch_norm::apply },
     Rule { name: "gelu", level: Level::All, apply: gelu::apply },
     Rule { name: "gating", level: Level::All, apply: gating::apply },
     Rule { name: "layer-norm", level: Level::All, apply: layer_norm::apply },
@@ -62,6 +68,8 @@ pub const RULES: &[Rule] = &[
     Rule { name: "mat-mul-bias", level: Level::All, apply: fuse_mat_mul::bias },
     Rule { name: "mat-mul-residual", level: Level::All, apply: fuse_mat_mul::residual },
     Rule { name: "mat-mul-activation", level: Level::All, apply: fuse_mat_mul::activation },
+    Rule { name: "conv-residual", level: Level::All, apply: fuse_conv::residual },
+    Rule { name: "conv-activation", level: Level::All, apply: fuse_conv::activation },
 ];
 
 /// How often each rule applied.

@@ -1,0 +1,274 @@
+//! Convolutions, poolings and what stands between them work with the channels as the last axis.
+//!
+//! Vectors over channels need no gathering then, and a 1×1 convolution is a matrix product as it
+//! stands. Values change order only where a channels-last region meets an operator outside it.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use super::Maps;
+use crate::error::GraphError;
+use crate::graph::{Graph, Node, ValueId};
+use crate::infer;
+use crate::ops::convolution::{Conv, FusedConv};
+use crate::ops::fused::FusedActivation;
+use crate::ops::pooling::{AveragePool, GlobalAveragePool, MaxPool, PoolWindow};
+use crate::ops::shape::{Concat, Transpose};
+use crate::{GALATEA_DOMAIN, ONNX_DOMAIN};
+
+/// Operators that work element by element, so that the order of axes does not matter to them.
+const ELEMENTWISE: &[&str] = &[
+    "Relu",
+    "LeakyRelu",
+    "Elu",
+    "Selu",
+    "Sigmoid",
+    "HardSigmoid",
+    "HardSwish",
+    "Tanh",
+    "Softplus",
+    "Gelu",
+    "Mish",
+    "Swish",
+    "Clip",
+    "Abs",
+    "Neg",
+    "Sqrt",
+    "Exp",
+    "Log",
+    "Erf",
+    "Reciprocal",
+    "Add",
+    "Sub",
+    "Mul",
+    "Div",
+    "Pow",
+    "Min",
+    "Max",
+    "Sum",
+];
+
+/// Rewrites the graph; gives the number of operators that now work channels-last.
+///
+/// # Errors
+/// When an operator refuses its inputs.
+pub fn channels_last(graph: &mut Graph) -> Result<usize, GraphError> {
+    let facts = infer::facts(graph, &HashMap::new())?;
+    let maps = Maps::new(graph, facts);
+    let nodes = std::mem::take(&mut graph.nodes);
+    let mut pass = Pass { graph, maps, made: Vec::new(), twins: HashMap::new(), changed: 0 };
+    for node in nodes {
+        pass.place(node);
+    }
+    for output in pass.graph.outputs.clone() {
+        pass.channels_first(output);
+    }
+    let Pass { made, changed, .. } = pass;
+    graph.nodes = made;
+    graph.remove_unused();
+    Ok(changed)
+}
+
+/// A value in channels-last order beside the model's own.
+struct Twin {
+    last: ValueId,
+    /// Whether some node writes the model's own order too.
+    has_first: bool,
+}
+
+struct Pass<'g> {
+    graph: &'g mut Graph,
+    maps: Maps,
+    made: Vec<Node>,
+    twins: HashMap<ValueId, Twin>,
+    changed: usize,
+}
+
+impl Pass<'_> {
+    fn rank(&self, id: ValueId) -> Option<usize> {
+        self.maps.fact(id)?.rank()
+    }
+
+    fn name(&self, id: ValueId) -> String {
+        self.graph.value(id).name.clone()
+    }
+
+    /// The value in channels-last order, transposed where no node writes it so.
+    fn channels_last(&mut self, id: ValueId, rank: usize) -> ValueId {
+        if let Some(twin) = self.twins.get(&id) {
+            return twin.last;
+        }
+        let last = self.graph.fresh_value(&format!("{}.channels_last", self.name(id)));
+        let perm = std::iter::once(0).chain(2..rank).chain([1]).collect();
+        self.transpose(id, last, perm);
+        self.twins.insert(id, Twin { last, has_first: true });
+        last
+    }
+
+    /// Makes sure that a node writes the value in the model's own order.
+    fn channels_first(&mut self, id: ValueId) {
+        let Some(twin) = self.twins.get_mut(&id) else { return };
+        if std::mem::replace(&mut twin.has_first, true) {
+            return;
+        }
+        let last = twin.last;
+        let rank = self.rank(id).unwrap_or(4);
+        let perm = [0, rank - 1].into_iter().chain(1..rank - 1).collect();
+        self.transpose(last, id, perm);
+    }
+
+    fn transpose(&mut self, from: ValueId, to: ValueId, perm: Vec<usize>) {
+        self.made.push(Node {
+            name: format!("{}.order", self.name(to)),
+            domain: ONNX_DOMAIN.to_owned(),
+            op_type: "Transpose".to_owned(),
+            inputs: vec![Some(from)],
+            outputs: vec![Some(to)],
+            operator: Arc::new(Transpose { perm: Some(perm) }),
+        });
+    }
+
+    fn place(&mut self, node: Node) {
+        let made =
+            self.spatial(&node).or_else(|| self.concat(&node)).or_else(|| self.elementwise(&node));
+        match made {
+            Some(made) => {
+                self.changed += 1;
+                self.made.push(made);
+            }
+            None => {
+                for input in node.inputs.iter().flatten() {
+                    self.channels_first(*input);
+                }
+                self.made.push(node);
+            }
+        }
+    }
+
+    /// The node with other inputs, writing the channels-last twin of its output.
+    fn twin_node(
+        &mut self,
+        node: &Node,
+        (domain, op_type): (&str, &str),
+        operator: Arc<dyn crate::Operator>,
+        inputs: Vec<Option<ValueId>>,
+    ) -> Option<Node> {
+        let output = node.output(0)?;
+        let last = self.graph.fresh_value(&format!("{}.channels_last", self.name(output)));
+        self.twins.insert(output, Twin { last, has_first: false });
+        Some(Node {
+            name: node.name.clone(),
+            domain: domain.to_owned(),
+            op_type: op_type.to_owned(),
+            inputs,
+            outputs: vec![Some(last)],
+            operator,
+        })
+    }
+
+    /// Convolutions and poolings.
+    fn spatial(&mut self, node: &Node) -> Option<Node> {
+        let input = node.input(0)?;
+        let rank = self.rank(input).filter(|rank| (3..=5).contains(rank))?;
+        if !self.maps.is_fp32(input) || node.outputs.iter().skip(1).any(Option::is_some) {
+            return None;
+        }
+        if let Some(fused) = as_fused_conv(node) {
+            self.graph.constant(node.input(1)?)?;
+            let x = self.channels_last(input, rank);
+            let residual = node.input(3).map(|id| self.channels_last(id, rank));
+            let mut inputs = vec![Some(x), node.input(1), node.input(2), residual];
+            while inputs.last() == Some(&None) {
+                inputs.pop();
+            }
+            return self.twin_node(node, (GALATEA_DOMAIN, "FusedConv"), Arc::new(fused), inputs);
+        }
+        let (name, operator) = pool_channels_last(node)?;
+        let x = self.channels_last(input, rank);
+        self.twin_node(node, (GALATEA_DOMAIN, name), operator, vec![Some(x)])
+    }
+
+    /// Whether a value is at hand in channels-last order only.
+    fn only_last(&self, id: ValueId) -> bool {
+        self.twins.get(&id).is_some_and(|twin| !twin.has_first)
+    }
+
+    fn concat(&mut self, node: &Node) -> Option<Node> {
+        let concat = node.operator::<Concat>()?;
+        let inputs: Vec<ValueId> = node.inputs.iter().copied().collect::<Option<_>>()?;
+        let rank = self.rank(*inputs.first()?).filter(|rank| (3..=5).contains(rank))?;
+        let axis = usize::try_from(concat.axis)
+            .or_else(|_| usize::try_from(concat.axis + i64::try_from(rank).unwrap_or(0)))
+            .ok()?;
+        let at_hand = inputs.iter().all(|id| self.twins.contains_key(id));
+        if axis != 1 || !at_hand || !inputs.iter().any(|&id| self.only_last(id)) {
+            return None;
+        }
+        let inputs = inputs.into_iter().map(|id| Some(self.channels_last(id, rank))).collect();
+        let operator = Concat { axis: i64::try_from(rank - 1).ok()? };
+        self.twin_node(node, (ONNX_DOMAIN, "Concat"), Arc::new(operator), inputs)
+    }
+
+    /// Elementwise operators all of whose inputs are channels-last already, or one number.
+    fn elementwise(&mut self, node: &Node) -> Option<Node> {
+        if !node.domain.is_empty() || !ELEMENTWISE.contains(&node.op_type.as_str()) {
+            return None;
+        }
+        let output = node.output(0)?;
+        let rank = self.rank(output).filter(|rank| (3..=5).contains(rank))?;
+        let is_number = |id: ValueId| {
+            self.maps.constant(self.graph, id).is_some_and(|t| t.elements() == 1 && t.rank() <= 1)
+        };
+        let all: Vec<ValueId> = node.inputs.iter().flatten().copied().collect();
+        let fits = |&id: &ValueId| {
+            is_number(id) || (self.rank(id) == Some(rank) && self.twins.contains_key(&id))
+        };
+        if !all.iter().all(fits) || !all.iter().any(|&id| self.only_last(id)) {
+            return None;
+        }
+        let numbers: Vec<bool> = all.iter().map(|&id| is_number(id)).collect();
+        let mut numbers = numbers.into_iter();
+        let inputs = node
+            .inputs
+            .iter()
+            .map(|slot| {
+                slot.map(|id| match numbers.next() {
+                    Some(true) => id,
+                    _ => self.channels_last(id, rank),
+                })
+            })
+            .collect();
+        let name = (node.domain.as_str(), node.op_type.as_str());
+        self.twin_node(node, name, node.operator.clone(), inputs)
+    }
+}
+
+/// A convolution in the fused form, channels-last.
+fn as_fused_conv(node: &Node) -> Option<FusedConv> {
+    if let Some(fused) = node.operator::<FusedConv>() {
+        let conv = Conv { channels_last: true, ..fused.conv.clone() };
+        return (!fused.conv.channels_last).then_some(FusedConv { conv, ..fused.clone() });
+    }
+    let conv = node.operator::<Conv>()?;
+    let activation = FusedActivation::None;
+    let last = Conv { channels_last: true, ..conv.clone() };
+    (!conv.channels_last).then_some(FusedConv { conv: last, activation })
+}
+
+/// A pooling as the channels-last operator and its name.
+fn pool_channels_last(node: &Node) -> Option<(&'static str, Arc<dyn crate::Operator>)> {
+    let turned = |window: &PoolWindow| {
+        (!window.channels_last).then(|| PoolWindow { channels_last: true, ..window.clone() })
+    };
+    if let Some(pool) = node.operator::<MaxPool>() {
+        let operator = MaxPool { window: turned(&pool.window)?, ..pool.clone() };
+        return Some(("MaxPoolNhwc", Arc::new(operator)));
+    }
+    if let Some(pool) = node.operator::<AveragePool>() {
+        let operator = AveragePool { window: turned(&pool.window)?, ..pool.clone() };
+        return Some(("AveragePoolNhwc", Arc::new(operator)));
+    }
+    let pool = node.operator::<GlobalAveragePool>()?;
+    let operator = GlobalAveragePool { channels_last: true };
+    (!pool.channels_last).then(|| ("GlobalAveragePoolNhwc", Arc::new(operator) as _))
+}

@@ -1,0 +1,288 @@
+//! A rewritten graph computes what the model's own graph computes, with fewer nodes.
+
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+use galatea_graph::rewrite::{Level, channels_last, optimise};
+use galatea_graph::{AttributeValue, Attributes, Dim, Fact, Graph, ValueId, evaluate};
+use galatea_tensor::{DataType, Tensor, Tolerance, compare};
+
+/// Builds a graph over FP32 inputs.
+struct Builder {
+    graph: Graph,
+    next: usize,
+}
+
+impl Builder {
+    fn new() -> Self {
+        let mut graph = Graph::new("test");
+        graph.opsets.insert(String::new(), 17);
+        Self { graph, next: 0 }
+    }
+
+    fn input(&mut self, name: &str, shape: &[Dim]) -> ValueId {
+        let id = self.graph.value_named(name);
+        self.graph.value_mut(id).declared = Some(Fact::new(DataType::Fp32, shape.to_vec()));
+        self.graph.inputs.push(id);
+        id
+    }
+
+    fn constant(&mut self, tensor: Tensor) -> ValueId {
+        self.graph.add_constant("c", tensor)
+    }
+
+    fn number(&mut self, value: f32) -> ValueId {
+        self.constant(Tensor::scalar(value))
+    }
+
+    fn op(
+        &mut self,
+        op_type: &str,
+        inputs: &[ValueId],
+        attributes: &[(&str, AttributeValue)],
+    ) -> ValueId {
+        self.next += 1;
+        let output = self.graph.value_named(&format!("{op_type}{}", self.next));
+        let attributes: Attributes =
+            attributes.iter().map(|(name, value)| ((*name).to_owned(), value.clone())).collect();
+        let inputs = inputs.iter().copied().map(Some).collect();
+        let name = format!("n{}", self.next);
+        self.graph.add_node(("", op_type), &name, &attributes, inputs, vec![Some(output)]).unwrap();
+        output
+    }
+
+    fn finish(mut self, output: ValueId) -> Graph {
+        self.graph.outputs.push(output);
+        self.graph.sort().unwrap();
+        self.graph
+    }
+}
+
+/// Numbers in -1..1 that look random and are the same in every run.
+fn noise(shape: &[usize], seed: u32) -> Tensor {
+    let mut state = seed.wrapping_mul(2_654_435_761).wrapping_add(12345);
+    let mut next = || {
+        state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+        (state >> 8) as f32 / 8_388_608.0 - 1.0
+    };
+    let count: usize = shape.iter().product();
+    Tensor::from_vec(shape, (0..count).map(|_| next()).collect::<Vec<f32>>()).unwrap()
+}
+
+fn known(shape: &[usize]) -> Vec<Dim> {
+    shape.iter().map(|&len| Dim::Known(len)).collect()
+}
+
+fn op_types(graph: &Graph) -> Vec<&str> {
+    graph.nodes.iter().map(|node| node.op_type.as_str()).collect()
+}
+
+/// Rewrites the graph and checks its operators and its results.
+fn check(graph: Graph, inputs: &[Tensor], expected: &[&str]) -> Graph {
+    let mut rewritten = graph.clone();
+    optimise(&mut rewritten, Level::All).unwrap();
+    assert_eq!(op_types(&rewritten), expected);
+    check_equal(&graph, &rewritten, inputs);
+    rewritten
+}
+
+fn check_equal(graph: &Graph, rewritten: &Graph, inputs: &[Tensor]) {
+    let before = evaluate::run(graph, inputs).unwrap();
+    let after = evaluate::run(rewritten, inputs).unwrap();
+    // Intermediate results that are rounded to FP32 in one graph are not in the other.
+    let tolerance = Tolerance::Accumulated { terms: 64, accumulator: DataType::Fp32 };
+    for (found, expected) in after.iter().zip(&before) {
+        compare(found, expected, tolerance).unwrap();
+    }
+}
+
+fn ints(values: &[i64]) -> AttributeValue {
+    AttributeValue::Ints(values.to_vec())
+}
+
+#[test]
+fn gelu_is_found_in_each_grouping_of_its_factors() {
+    for grouping in 0..3 {
+        let mut b = Builder::new();
+        let x = b.input("x", &known(&[2, 5]));
+        let (root, one, half) = (b.number(2.0_f32.sqrt()), b.number(1.0), b.number(0.5));
+        let scaled = b.op("Div", &[x, root], &[]);
+        let erf = b.op("Erf", &[scaled], &[]);
+        let gate = b.op("Add", &[erf, one], &[]);
+        let y = match grouping {
+            0 => {
+                let product = b.op("Mul", &[x, gate], &[]);
+                b.op("Mul", &[product, half], &[])
+            }
+            1 => {
+                let scaled = b.op("Mul", &[x, half], &[]);
+                b.op("Mul", &[scaled, gate], &[])
+            }
+            _ => {
+                let scaled = b.op("Mul", &[half, gate], &[]);
+                b.op("Mul", &[x, scaled], &[])
+            }
+        };
+        check(b.finish(y), &[noise(&[2, 5], 1)], &["Gelu"]);
+    }
+}
+
+#[test]
+fn a_gate_of_another_value_is_no_gelu() {
+    let mut b = Builder::new();
+    let x = b.input("x", &known(&[3]));
+    let z = b.input("z", &known(&[3]));
+    let (root, one, half) = (b.number(2.0_f32.sqrt()), b.number(1.0), b.number(0.5));
+    let scaled = b.op("Div", &[x, root], &[]);
+    let erf = b.op("Erf", &[scaled], &[]);
+    let gate = b.op("Add", &[erf, one], &[]);
+    let product = b.op("Mul", &[z, gate], &[]);
+    let y = b.op("Mul", &[product, half], &[]);
+    check(b.finish(y), &[noise(&[3], 1), noise(&[3], 2)], &["Div", "Erf", "Add", "Mul", "Mul"]);
+}
+
+#[test]
+fn layer_norm_is_found_in_its_parts() {
+    let mut b = Builder::new();
+    let x = b.input("x", &[Dim::symbol("batch"), Dim::Known(8)]);
+    let axes = [("axes", ints(&[-1]))];
+    let mean = b.op("ReduceMean", &[x], &axes);
+    let centred = b.op("Sub", &[x, mean], &[]);
+    let two = b.number(2.0);
+    let squared = b.op("Pow", &[centred, two], &[]);
+    let variance = b.op("ReduceMean", &[squared], &axes);
+    let epsilon = b.number(1e-5);
+    let sum = b.op("Add", &[variance, epsilon], &[]);
+    let deviation = b.op("Sqrt", &[sum], &[]);
+    let normal = b.op("Div", &[centred, deviation], &[]);
+    let scale = b.constant(noise(&[8], 3));
+    let bias = b.constant(noise(&[8], 4));
+    let scaled = b.op("Mul", &[normal, scale], &[]);
+    let y = b.op("Add", &[scaled, bias], &[]);
+    check(b.finish(y), &[noise(&[3, 8], 5)], &["LayerNormalization"]);
+}
+
+#[test]
+fn products_take_bias_residual_and_activation() {
+    let mut b = Builder::new();
+    let x = b.input("x", &[Dim::symbol("batch"), Dim::Known(6)]);
+    let w = b.constant(noise(&[6, 6], 1));
+    let bias = b.constant(noise(&[6], 2));
+    let product = b.op("MatMul", &[x, w], &[]);
+    let biased = b.op("Add", &[bias, product], &[]);
+    let sum = b.op("Add", &[biased, x], &[]);
+    let first = b.op("Relu", &[sum], &[]);
+    let flags = [("transB", AttributeValue::Int(1))];
+    let gemm = b.op("Gemm", &[first, w, bias], &flags);
+    let y = b.op("Tanh", &[gemm], &[]);
+    check(b.finish(y), &[noise(&[4, 6], 7)], &["FusedMatMul", "FusedMatMul"]);
+}
+
+#[test]
+fn a_product_that_is_read_twice_keeps_its_own_result() {
+    let mut b = Builder::new();
+    let x = b.input("x", &known(&[2, 3]));
+    let w = b.constant(noise(&[3, 3], 1));
+    let product = b.op("MatMul", &[x, w], &[]);
+    let active = b.op("Relu", &[product], &[]);
+    let y = b.op("Mul", &[active, product], &[]);
+    check(b.finish(y), &[noise(&[2, 3], 2)], &["FusedMatMul", "Relu", "Mul"]);
+}
+
+/// Self-attention as PyTorch exports it, with transposes, scale and mask.
+fn attention(guarded: bool) -> (Graph, Vec<Tensor>) {
+    let mut b = Builder::new();
+    let shape = known(&[2, 3, 4, 5]);
+    let (q, k, v) = (b.input("q", &shape), b.input("k", &shape), b.input("v", &shape));
+    let mask = b.input("mask", &known(&[2, 1, 1, 3]));
+    let heads_first = [("perm", ints(&[0, 2, 1, 3]))];
+    let q = b.op("Transpose", &[q], &heads_first);
+    let k = b.op("Transpose", &[k], &[("perm", ints(&[0, 2, 3, 1]))]);
+    let v = b.op("Transpose", &[v], &heads_first);
+    let factor = b.number(0.4);
+    let q = b.op("Mul", &[q, factor], &[]);
+    let scores = b.op("MatMul", &[q, k], &[]);
+    let masked = b.op("Add", &[scores, mask], &[]);
+    let mut weights = b.op("Softmax", &[masked], &[("axis", AttributeValue::Int(-1))]);
+    if guarded {
+        let is_nan = b.op("IsNaN", &[weights], &[]);
+        let zero = b.number(0.0);
+        weights = b.op("Where", &[is_nan, zero, weights], &[]);
+    }
+    let mixed = b.op("MatMul", &[weights, v], &[]);
+    let y = b.op("Transpose", &[mixed], &heads_first);
+    let mut inputs: Vec<Tensor> = (1..4).map(|seed| noise(&[2, 3, 4, 5], seed)).collect();
+    let off = f32::NEG_INFINITY;
+    let mask =
+        if guarded { [off, off, off, 0.0, 0.0, off] } else { [0.0, -1.0, 1.0, 0.0, 0.0, off] };
+    inputs.push(Tensor::from_slice(&[2, 1, 1, 3], &mask).unwrap());
+    (b.finish(y), inputs)
+}
+
+#[test]
+fn attention_absorbs_transposes_scale_mask_and_guard() {
+    for guarded in [false, true] {
+        let (graph, inputs) = attention(guarded);
+        check(graph, &inputs, &["Attention"]);
+    }
+}
+
+/// A residual block: two convolutions, the first with batch normalisation and ReLU6, then a sum,
+/// ReLU and global pooling.
+fn residual_block() -> (Graph, Vec<Tensor>) {
+    let mut b = Builder::new();
+    let x = b.input("x", &[Dim::symbol("batch"), Dim::Known(4), Dim::Known(6), Dim::Known(5)]);
+    let pads = [("pads", ints(&[1, 1, 1, 1]))];
+    let weights = [b.constant(noise(&[4, 4, 3, 3], 1)), b.constant(noise(&[4, 4, 3, 3], 2))];
+    let first = b.op("Conv", &[x, weights[0]], &pads);
+    let parameters: Vec<ValueId> = (3..6).map(|seed| b.constant(noise(&[4], seed))).collect();
+    let variance = b.constant(Tensor::from_slice(&[4], &[0.5_f32, 1.0, 2.0, 0.1]).unwrap());
+    let normal = b.op(
+        "BatchNormalization",
+        &[first, parameters[0], parameters[1], parameters[2], variance],
+        &[],
+    );
+    let (low, high) = (b.number(0.0), b.number(6.0));
+    let active = b.op("Clip", &[normal, low, high], &[]);
+    let second = b.op("Conv", &[active, weights[1]], &pads);
+    let sum = b.op("Add", &[x, second], &[]);
+    let relu = b.op("Relu", &[sum], &[]);
+    let pooled = b.op("GlobalAveragePool", &[relu], &[]);
+    let y = b.op("Flatten", &[pooled], &[]);
+    (b.finish(y), vec![noise(&[2, 4, 6, 5], 9)])
+}
+
+#[test]
+fn convolutions_take_normalisation_residual_and_activation() {
+    let (graph, inputs) = residual_block();
+    check(graph, &inputs, &["FusedConv", "FusedConv", "GlobalAveragePool", "Flatten"]);
+}
+
+#[test]
+fn channels_move_last_once_for_a_whole_region() {
+    let (graph, inputs) = residual_block();
+    let mut rewritten = graph.clone();
+    optimise(&mut rewritten, Level::All).unwrap();
+    assert_eq!(channels_last(&mut rewritten).unwrap(), 3);
+    let expected =
+        ["Transpose", "FusedConv", "FusedConv", "GlobalAveragePoolNhwc", "Transpose", "Flatten"];
+    assert_eq!(op_types(&rewritten), expected);
+    check_equal(&graph, &rewritten, &inputs);
+}
+
+#[test]
+fn basic_level_only_folds_and_removes() {
+    let mut b = Builder::new();
+    let x = b.input("x", &known(&[2, 3]));
+    let w = b.constant(noise(&[3, 3], 1));
+    let folded = b.op("Relu", &[w], &[]);
+    let same = b.op("Identity", &[x], &[]);
+    let product = b.op("MatMul", &[same, folded], &[]);
+    let y = b.op("Relu", &[product], &[]);
+    let graph = b.finish(y);
+    let mut rewritten = graph.clone();
+    optimise(&mut rewritten, Level::Basic).unwrap();
+    assert_eq!(op_types(&rewritten), ["MatMul", "Relu"]);
+    check_equal(&graph, &rewritten, &[noise(&[2, 3], 2)]);
+    let mut untouched = graph.clone();
+    assert!(optimise(&mut untouched, Level::None).unwrap().applied.is_empty());
+}
