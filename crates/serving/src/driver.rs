@@ -20,6 +20,10 @@ use crate::statistics::FailureReason;
 /// Number of a model version in the driver.
 type Slot = u64;
 
+#[allow(
+    clippy::large_enum_variant,
+    reason = "the large variant is the frequent one: boxing it would allocate for each request"
+)]
 enum Event {
     Add { slot: Slot, lane: Box<Lane> },
     Enqueue { slot: Slot, ticket: Ticket, request: ActiveRequest },

@@ -3,6 +3,8 @@
 //! A [`Backend`] loads a version folder as a [`Model`]; a model makes [`ModelInstance`]s, each with a thread of its
 //! own, which execute [`Payload`]s.
 
+pub mod onnx;
+
 use std::collections::BTreeMap;
 use std::fmt::Debug;
 use std::path::PathBuf;
@@ -48,6 +50,8 @@ pub struct ModelTensor {
     pub datatype: DataType,
     /// Dimensions, the batch dimension included; -1 where any size fits.
     pub dims: Vec<i64>,
+    /// Whether `dims` are known; if not, any number of dimensions fits.
+    pub ranked: bool,
     /// Whether the model runs without it; inputs only.
     pub optional: bool,
 }

@@ -21,8 +21,11 @@ pub fn complete(
     fill: bool,
     default_max_batch_size: i32,
 ) -> Result<(), Error> {
-    let can_batch =
-        io.inputs.iter().chain(&io.outputs).all(|tensor| tensor.dims.first() == Some(&-1));
+    let can_batch = io
+        .inputs
+        .iter()
+        .chain(&io.outputs)
+        .all(|tensor| !tensor.ranked || tensor.dims.first() == Some(&-1));
     if config.max_batch_size > 0 && !can_batch {
         return Err(Error::invalid_arg(format!(
             "autofill failed for model '{}': model does not support batching while non-zero max_batch_size is specified",
@@ -54,7 +57,9 @@ fn complete_batching(config: &mut ModelConfig, io: &ModelIo, can_batch: bool, de
 fn has_full_dims(config: &ModelConfig, io: &ModelIo) -> bool {
     let full = |name: &str, dims: &[i64], of: &[ModelTensor]| {
         !dims.is_empty()
-            && of.iter().any(|tensor| tensor.name == name && tensor.dims.len() <= dims.len())
+            && of.iter().any(|tensor| {
+                tensor.name == name && tensor.ranked && tensor.dims.len() <= dims.len()
+            })
     };
     config.input.iter().any(|input| full(&input.name, &input.dims, &io.inputs))
         || config.output.iter().any(|output| full(&output.name, &output.dims, &io.outputs))
@@ -99,6 +104,10 @@ fn fill(
         *data_type = data_type_number(tensor.datatype);
     }
     if !dims.is_empty() {
+        return;
+    }
+    if !tensor.ranked {
+        dims.push(-1);
         return;
     }
     *dims = tensor.dims.iter().skip(skip).copied().collect();
@@ -172,7 +181,7 @@ impl Side<'_> {
             batching.then_some(-1).into_iter().chain(shape.iter().copied()).collect();
         let fits = full.len() == tensor.dims.len()
             && full.iter().zip(&tensor.dims).all(|(given, own)| *own == -1 || given == own);
-        if fits || self.ragged {
+        if fits || self.ragged || !tensor.ranked {
             return None;
         }
         let given = shape_text(&full);

@@ -36,7 +36,7 @@ fn configurations_look_as_triton_shows_them() {
 }
 
 /// Text that sets every field, of each oneof the member `choice`.
-fn everything(message: &MessageDescriptor, choice: usize, depth: usize) -> String {
+fn everything(message: &MessageDescriptor, choice: usize) -> String {
     let mut text = String::new();
     for field in message.fields() {
         if let Some(oneof) = field.containing_oneof() {
@@ -46,7 +46,7 @@ fn everything(message: &MessageDescriptor, choice: usize, depth: usize) -> Strin
             }
         }
         let value = match field.kind() {
-            Kind::Message(inner) => format!("{{ {} }}", everything(&inner, choice, depth + 1)),
+            Kind::Message(inner) => format!("{{ {} }}", everything(&inner, choice)),
             Kind::String => ": \"a\\x41\" 'b'".to_owned(),
             Kind::Bool => ": t".to_owned(),
             Kind::Enum(descriptor) => format!(": {}", descriptor.values().last().unwrap().name()),
@@ -89,7 +89,7 @@ fn assert_full(message: &prost_reflect::DynamicMessage) {
 #[test]
 fn every_field_of_every_message_is_read_and_shown() {
     for choice in 0..6 {
-        let text = everything(&descriptor().unwrap(), choice, 0);
+        let text = everything(&descriptor().unwrap(), choice);
         assert_full(&prototext::parse(&text, &descriptor().unwrap()).unwrap());
         let config = from_text(&text).unwrap();
         assert_eq!(config.name, "aAb");
@@ -291,7 +291,13 @@ fn broken_rules_get_tritons_texts() {
 }
 
 fn tensor(name: &str, datatype: DataType, dims: &[i64]) -> ModelTensor {
-    ModelTensor { name: name.to_owned(), datatype, dims: dims.to_vec(), optional: false }
+    ModelTensor {
+        name: name.to_owned(),
+        datatype,
+        dims: dims.to_vec(),
+        ranked: true,
+        optional: false,
+    }
 }
 
 fn batching_model() -> ModelIo {

@@ -1,0 +1,206 @@
+//! The `onnxruntime` backend: ONNX files, run by sessions on the execution providers that the server hands over.
+
+use std::sync::Arc;
+
+use galatea_formats::onnx;
+use galatea_runtime::{ExecutionProvider, IoInfo, OptimiseLevel, Session, SessionOptions};
+use galatea_tensor::Tensor;
+
+use super::{
+    Backend, Model, ModelFiles, ModelInstance, ModelIo, ModelTensor, Payload, Placement,
+    PlacementKind,
+};
+use crate::batch;
+use crate::config::ModelConfig;
+use crate::error::{Code, Error};
+
+/// Parameters of a configuration that ONNX Runtime knows and that mean nothing to a session here: whatever their
+/// value, results and limits are the same.
+const WITHOUT_EFFECT: &[&str] = &[
+    "inter_op_thread_count",
+    "execution_mode",
+    "enable_mem_arena",
+    "enable_mem_pattern",
+    "memory.enable_memory_arena_shrinkage",
+];
+
+/// Loads ONNX files. An instance group on the processor has two instances where the configuration gives no number,
+/// as with Triton; they share the model's weights.
+#[derive(Clone)]
+pub struct OnnxBackend {
+    providers: Vec<Arc<dyn ExecutionProvider>>,
+    options: SessionOptions,
+}
+
+impl OnnxBackend {
+    /// A backend on these providers, preferred ones first. `options` hold where a configuration says nothing else.
+    #[must_use]
+    pub fn new(providers: Vec<Arc<dyn ExecutionProvider>>, options: SessionOptions) -> Self {
+        Self { providers, options }
+    }
+}
+
+impl std::fmt::Debug for OnnxBackend {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("OnnxBackend").field("options", &self.options).finish_non_exhaustive()
+    }
+}
+
+impl Backend for OnnxBackend {
+    fn name(&self) -> &'static str {
+        "onnxruntime"
+    }
+
+    fn platform(&self) -> &'static str {
+        "onnxruntime_onnx"
+    }
+
+    fn default_model_filename(&self) -> &'static str {
+        "model.onnx"
+    }
+
+    fn default_instance_count(&self, kind: PlacementKind) -> i32 {
+        if kind == PlacementKind::Cpu { 2 } else { 1 }
+    }
+
+    fn load(&self, files: &ModelFiles) -> Result<Box<dyn Model>, Error> {
+        let config = &files.config;
+        let filename = match config.default_model_filename.as_str() {
+            "" => self.default_model_filename(),
+            given => given,
+        };
+        let path = files.version_dir.join(filename);
+        if !path.exists() {
+            let text = format!("unable to find '{}' for model '{}'", path.display(), files.name);
+            return Err(Error::unavailable(text));
+        }
+        let options = session_options(&self.options, &self.providers, files)?;
+        let failed = |error: &dyn std::fmt::Display| {
+            Error::internal(format!("failed to load model '{}': {error}", files.name))
+        };
+        let graph = onnx::load(&path).map_err(|error| failed(&error))?;
+        let session =
+            Session::new(graph, &self.providers, &options).map_err(|error| failed(&error))?;
+        let io = ModelIo {
+            inputs: session.inputs().iter().map(described).collect(),
+            outputs: session.outputs().iter().map(described).collect(),
+        };
+        Ok(Box::new(OnnxModel { session: Arc::new(session), io }))
+    }
+}
+
+fn described(info: &IoInfo) -> ModelTensor {
+    let dims = info
+        .dims
+        .iter()
+        .map(|dim| dim.known().and_then(|known| i64::try_from(known).ok()).unwrap_or(-1));
+    ModelTensor {
+        name: info.name.clone(),
+        datatype: info.dtype,
+        dims: dims.collect(),
+        ranked: info.ranked,
+        optional: false,
+    }
+}
+
+/// What the configuration, and after it the server's settings, ask of the session.
+fn session_options(
+    base: &SessionOptions,
+    providers: &[Arc<dyn ExecutionProvider>],
+    files: &ModelFiles,
+) -> Result<SessionOptions, Error> {
+    let mut options = base.clone();
+    let parameter =
+        |name: &str| files.parameter(name).or_else(|| files.settings.get(name).map(String::as_str));
+    if let Some(text) = parameter("intra_op_thread_count") {
+        options.threads = text.trim().parse().map_err(|_| {
+            let text = format!(
+                "parameter 'intra_op_thread_count' must be an integer >= 0, found '{text}'"
+            );
+            Error::invalid_arg(text)
+        })?;
+    }
+    for name in WITHOUT_EFFECT.iter().filter(|name| files.parameter(name).is_some()) {
+        tracing::info!(model = %files.name, parameter = name, "this parameter has no effect here");
+    }
+    let optimization = files.config.optimization.as_ref();
+    if optimization.and_then(|wishes| wishes.graph.as_ref()).is_some_and(|graph| graph.level < 0) {
+        options.optimise = OptimiseLevel::Basic;
+    }
+    let known: Vec<&str> = providers.iter().map(|provider| provider.name()).collect();
+    let preferred = accelerators(&files.config, &known)?;
+    if !preferred.is_empty() {
+        let all = if options.providers.is_empty() {
+            known.iter().map(|&name| name.to_owned()).collect()
+        } else {
+            std::mem::take(&mut options.providers)
+        };
+        let rest: Vec<String> = all.into_iter().filter(|name| !preferred.contains(name)).collect();
+        options.providers = preferred.into_iter().chain(rest).collect();
+    }
+    Ok(options)
+}
+
+/// The accelerators that the configuration asks for, as names of providers.
+///
+/// # Errors
+/// When one for the processor is not known. One for GPUs that is not known counts for GPUs only, as with Triton, and
+/// is left out here with a line in the log.
+fn accelerators(config: &ModelConfig, known: &[&str]) -> Result<Vec<String>, Error> {
+    let wishes =
+        config.optimization.as_ref().and_then(|wishes| wishes.execution_accelerators.as_ref());
+    let Some(wishes) = wishes else { return Ok(Vec::new()) };
+    let mut preferred = Vec::new();
+    for wish in &wishes.cpu_execution_accelerator {
+        if !known.contains(&wish.name.as_str()) {
+            return Err(Error::invalid_arg(format!(
+                "unknown Execution Accelerator '{}' is requested; the execution providers here are {}",
+                wish.name,
+                known.join(", ")
+            )));
+        }
+        preferred.push(wish.name.clone());
+    }
+    for wish in &wishes.gpu_execution_accelerator {
+        if known.contains(&wish.name.as_str()) {
+            preferred.push(wish.name.clone());
+        } else {
+            tracing::warn!(model = %config.name, accelerator = %wish.name, "this GPU accelerator is not here");
+        }
+    }
+    Ok(preferred)
+}
+
+struct OnnxModel {
+    session: Arc<Session>,
+    io: ModelIo,
+}
+
+impl Model for OnnxModel {
+    fn io(&self) -> Option<&ModelIo> {
+        Some(&self.io)
+    }
+
+    fn instance(&self, _placement: &Placement) -> Result<Box<dyn ModelInstance>, Error> {
+        Ok(Box::new(OnnxInstance { session: Arc::clone(&self.session) }))
+    }
+}
+
+struct OnnxInstance {
+    session: Arc<Session>,
+}
+
+impl ModelInstance for OnnxInstance {
+    fn execute(&mut self, payload: Payload) {
+        batch::execute(payload, |inputs| {
+            let named: Vec<(&str, Tensor)> =
+                inputs.iter().map(|(name, tensor)| (name.as_str(), tensor.clone())).collect();
+            let outputs = self.session.run(&named).map_err(|error| {
+                let code = if error.is_input() { Code::InvalidArg } else { Code::Internal };
+                Error::new(code, error.to_string())
+            })?;
+            let names = self.session.outputs().iter().map(|info| info.name.clone());
+            Ok(names.zip(outputs).collect())
+        });
+    }
+}
