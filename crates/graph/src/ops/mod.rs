@@ -15,6 +15,7 @@ pub mod normalize;
 pub mod pooling;
 #[cfg(test)]
 mod properties;
+pub mod quantize;
 pub mod recurrent;
 pub mod reduce;
 pub mod shape;
@@ -45,6 +46,7 @@ pub const FAMILIES: &[&[OpDef]] = &[
     pooling::OPS,
     generate::OPS,
     recurrent::OPS,
+    quantize::OPS,
 ];
 
 /// All rows.
