@@ -18,6 +18,7 @@ mod properties;
 pub mod quantize;
 pub mod recurrent;
 pub mod reduce;
+pub mod resize;
 pub mod shape;
 #[cfg(test)]
 mod testing;
@@ -47,6 +48,7 @@ pub const FAMILIES: &[&[OpDef]] = &[
     generate::OPS,
     recurrent::OPS,
     quantize::OPS,
+    resize::OPS,
 ];
 
 /// All rows.
