@@ -22,6 +22,7 @@ pub mod resize;
 pub mod shape;
 #[cfg(test)]
 mod testing;
+pub mod text;
 mod values;
 
 use crate::attribute::Attributes;
@@ -49,6 +50,7 @@ pub const FAMILIES: &[&[OpDef]] = &[
     recurrent::OPS,
     quantize::OPS,
     resize::OPS,
+    text::OPS,
 ];
 
 /// All rows.
