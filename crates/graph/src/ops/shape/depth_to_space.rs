@@ -22,6 +22,9 @@ pub struct DepthToSpace {
 pub struct SpaceToDepth {
     /// Side of the square that becomes channels.
     pub block_size: usize,
+    /// Whether the channel is the slower part of an output channel's number (`CRD`) instead of the
+    /// block (`DCR`, the only order of older opsets).
+    pub column_row_depth: bool,
 }
 
 fn block_size(context: &mut ParseContext<'_>) -> Result<usize, OpError> {
@@ -91,7 +94,9 @@ impl Operator for DepthToSpace {
 impl SpaceToDepth {
     /// Reads the attributes.
     pub(super) fn parse(context: &mut ParseContext<'_>) -> Result<Box<dyn Operator>, OpError> {
-        Ok(Box::new(Self { block_size: block_size(context)? }))
+        let block_size = block_size(context)?;
+        let mode = context.attributes.choice("mode", &["DCR", "CRD"], 0)?;
+        Ok(Box::new(Self { block_size, column_row_depth: mode == 1 }))
     }
 }
 
@@ -114,7 +119,8 @@ impl Operator for SpaceToDepth {
             return Err(OpError::new(format!("an image of {h} × {w} is no multiple of {b}")));
         }
         let apart = data.reshape(&[n, c, h / b, b, w / b, b])?;
-        let moved = bounds::owned(&apart.permute(&[0, 3, 5, 1, 2, 4])?)?;
+        let order = if self.column_row_depth { [0, 1, 3, 5, 2, 4] } else { [0, 3, 5, 1, 2, 4] };
+        let moved = bounds::owned(&apart.permute(&order)?)?;
         let channels = c.saturating_mul(b).saturating_mul(b);
         Ok(vec![moved.reshape(&[n, channels, h / b, w / b])?])
     }
@@ -139,6 +145,9 @@ mod tests {
         let (data, block) = (counting(&[2, 4, 2, 3]), attributes([("blocksize", int(2))]));
         let wide = one("DepthToSpace", 13, &block, &[&data]);
         assert_eq!(one("SpaceToDepth", 13, &block, &[&wide]), data);
+        let crd = attributes([("blocksize", int(2)), ("mode", text("CRD"))]);
+        let wide = one("DepthToSpace", 13, &crd, &[&data]);
+        assert_eq!(one("SpaceToDepth", 13, &crd, &[&wide]), data);
         assert!(run("SpaceToDepth", 13, &block, &[Some(&data)], 1).is_err());
     }
 }
