@@ -29,7 +29,7 @@ pub(crate) fn output(
 ///
 /// # Errors
 /// For types without an order on the wire, and for more than a million classes.
-pub fn classify(
+pub(crate) fn classify(
     tensor: &Tensor,
     classes: u64,
     batching: bool,

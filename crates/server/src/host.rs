@@ -4,13 +4,13 @@ use std::sync::{Mutex, PoisonError};
 
 /// A number about the machine.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Gauge {
+pub(crate) struct Gauge {
     /// Name of the metric.
-    pub name: &'static str,
+    pub(crate) name: &'static str,
     /// Sentence about it.
-    pub help: &'static str,
+    pub(crate) help: &'static str,
     /// Value now.
-    pub value: f64,
+    pub(crate) value: f64,
 }
 
 /// Busy and total time of all processors so far, in ticks.
@@ -24,7 +24,7 @@ static LAST: Mutex<Option<Ticks>> = Mutex::new(None);
 
 /// The gauges that this system has: processor use since the last call, memory in all and in use.
 #[must_use]
-pub fn gauges() -> Vec<Gauge> {
+pub(crate) fn gauges() -> Vec<Gauge> {
     let mut gauges = Vec::new();
     if let Some(now) = read("/proc/stat").as_deref().and_then(ticks) {
         let last = LAST.lock().unwrap_or_else(PoisonError::into_inner).replace(now);

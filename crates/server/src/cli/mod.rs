@@ -1,5 +1,14 @@
 //! The command line.
 
+mod arguments;
+mod bench;
+mod generate;
+mod http_client;
+mod inspect;
+mod model;
+mod quickstart;
+mod run;
+mod sample;
 mod serve;
 
 use std::io::Write;
@@ -19,6 +28,22 @@ const COMMANDS: &[Command] = &[
         name: "serve",
         sentence: "serve a model repository over HTTP and gRPC",
         run: serve::serve,
+    },
+    Command {
+        name: "quickstart",
+        sentence: "serve the sample models and send them their samples",
+        run: quickstart::quickstart,
+    },
+    Command {
+        name: "inspect",
+        sentence: "describe a model: inputs, outputs, operators, memory",
+        run: inspect::inspect,
+    },
+    Command { name: "run", sentence: "run a model on inputs from NumPy archives", run: run::run },
+    Command {
+        name: "bench",
+        sentence: "measure how long a run of a model takes",
+        run: bench::bench,
     },
     Command { name: "version", sentence: "print the version", run: version },
     Command { name: "help", sentence: "print this list", run: help },

@@ -8,7 +8,7 @@ use tonic::{Code, Status};
 
 /// Encodes messages of type `T`, decodes those of type `U`.
 #[derive(Debug)]
-pub struct ProstCodec<T, U> {
+pub(super) struct ProstCodec<T, U> {
     types: PhantomData<(T, U)>,
 }
 
@@ -39,7 +39,7 @@ where
 
 /// Writes messages.
 #[derive(Debug)]
-pub struct ProstEncoder<T> {
+pub(super) struct ProstEncoder<T> {
     message: PhantomData<T>,
 }
 
@@ -54,7 +54,7 @@ impl<T: Message> Encoder for ProstEncoder<T> {
 
 /// Reads messages; byte fields share the received buffer.
 #[derive(Debug)]
-pub struct ProstDecoder<U> {
+pub(super) struct ProstDecoder<U> {
     message: PhantomData<U>,
 }
 

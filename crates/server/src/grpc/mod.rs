@@ -1,5 +1,6 @@
 //! The gRPC door: the KServe v2 service and the standard health check.
 
+pub mod client;
 mod codec;
 mod decode;
 mod encode;

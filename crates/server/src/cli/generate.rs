@@ -1,0 +1,233 @@
+//! Inputs for a model that nobody gave inputs for.
+
+use std::collections::BTreeMap;
+
+use galatea_graph::Dim;
+use galatea_runtime::{IoInfo, Session};
+use galatea_tensor::{ByteString, DataType, Tensor, bf16, f16};
+
+/// Length of an axis along a sequence where nothing says it.
+const SEQUENCE: usize = 128;
+/// Words that name an axis along a sequence.
+const SEQUENCE_WORDS: &[&str] = &["seq", "len", "token", "time", "word", "position", "frame"];
+/// Words that name the batch axis.
+const BATCH_WORDS: &[&str] = &["batch", "n"];
+
+/// Shapes given by `NAME=D,D…`.
+///
+/// # Errors
+/// When a text has another form.
+pub(super) fn parse_shapes(texts: &[String]) -> Result<BTreeMap<String, Vec<usize>>, String> {
+    texts.iter().map(|text| parse_shape(text)).collect()
+}
+
+fn parse_shape(text: &str) -> Result<(String, Vec<usize>), String> {
+    let wrong = || format!("--shape expects NAME=D,D…, got '{text}'");
+    let (name, dims) = text.rsplit_once('=').ok_or_else(wrong)?;
+    let dims: Result<Vec<usize>, _> =
+        dims.split(',').filter(|dim| !dim.is_empty()).map(|dim| dim.trim().parse()).collect();
+    Ok((name.to_owned(), dims.map_err(|_| wrong())?))
+}
+
+/// Makes an input for everything that a run must be given.
+///
+/// # Errors
+/// When an axis has no length and nothing tells what it could be, or a shape is for no input.
+pub(super) fn inputs(
+    session: &Session,
+    batch: usize,
+    shapes: &BTreeMap<String, Vec<usize>>,
+) -> Result<Vec<(String, Tensor)>, String> {
+    if let Some(name) =
+        shapes.keys().find(|name| session.inputs().iter().all(|input| input.name != **name))
+    {
+        let names: Vec<&str> = session.inputs().iter().map(|input| input.name.as_str()).collect();
+        return Err(format!("the model has no input '{name}'; it has {}", names.join(", ")));
+    }
+    let mut symbols = given_symbols(session, shapes);
+    let mut random = Random(0x2545_F491_4F6C_DD1D);
+    let mut tensors = Vec::new();
+    for input in session.inputs() {
+        let shape = match shapes.get(&input.name) {
+            Some(shape) => shape.clone(),
+            None => shape_of(input, batch, &mut symbols)?,
+        };
+        let tensor = values(input, &shape, &mut random).map_err(|error| error.to_string())?;
+        tensors.push((input.name.clone(), tensor));
+    }
+    Ok(tensors)
+}
+
+/// Lengths of symbols that the given shapes settle.
+fn given_symbols(
+    session: &Session,
+    shapes: &BTreeMap<String, Vec<usize>>,
+) -> BTreeMap<String, usize> {
+    let mut symbols = BTreeMap::new();
+    for input in session.inputs() {
+        let shape = shapes.get(&input.name).map_or(&[][..], Vec::as_slice);
+        for (dim, &length) in input.dims.iter().zip(shape) {
+            if let Dim::Symbol(name) = dim {
+                symbols.insert(name.to_string(), length);
+            }
+        }
+    }
+    symbols
+}
+
+fn shape_of(
+    input: &IoInfo,
+    batch: usize,
+    symbols: &mut BTreeMap<String, usize>,
+) -> Result<Vec<usize>, String> {
+    let ask =
+        |what: &str| format!("input '{}' has {what}; give --shape {}=D,D…", input.name, input.name);
+    if !input.ranked {
+        return Err(ask("any number of axes"));
+    }
+    let mut shape = Vec::new();
+    for (axis, dim) in input.dims.iter().enumerate() {
+        let length = match dim {
+            Dim::Known(length) => *length,
+            Dim::Symbol(name) => match symbols.get(&**name) {
+                Some(&length) => length,
+                None => {
+                    let length = guess(input, axis, name, batch)
+                        .ok_or_else(|| ask(&format!("an axis {axis} ('{name}') of no length")))?;
+                    symbols.insert(name.to_string(), length);
+                    length
+                }
+            },
+            Dim::Unknown => guess(input, axis, "", batch)
+                .ok_or_else(|| ask(&format!("an axis {axis} of no length")))?,
+        };
+        shape.push(length);
+    }
+    Ok(shape)
+}
+
+/// A likely length of an axis from its name, its place and what the input holds.
+fn guess(input: &IoInfo, axis: usize, symbol: &str, batch: usize) -> Option<usize> {
+    let symbol = symbol.to_ascii_lowercase();
+    let named = |words: &[&str]| words.iter().any(|word| symbol.contains(word));
+    if named(SEQUENCE_WORDS) {
+        return Some(SEQUENCE);
+    }
+    if axis == 0 || symbol == "n" || BATCH_WORDS.first().is_some_and(|word| symbol.contains(word)) {
+        return Some(batch);
+    }
+    let tokens = input.dtype.is_integer() && axis == 1 && input.dims.len() == 2;
+    let steps = input.dims.len() == 3 && axis == 1;
+    (tokens || steps).then_some(SEQUENCE)
+}
+
+fn values(
+    input: &IoInfo,
+    shape: &[usize],
+    random: &mut Random,
+) -> Result<Tensor, galatea_tensor::TensorError> {
+    let count = galatea_tensor::checked_elements(shape)?;
+    let name = input.name.to_ascii_lowercase();
+    // Masks let everything through, types and segments are the first, everything else is a small token.
+    let integer = |random: &mut Random| -> u8 {
+        if name.contains("mask") {
+            1
+        } else if name.contains("type") || name.contains("segment") {
+            0
+        } else {
+            u8::try_from(random.next() % 100).unwrap_or(0)
+        }
+    };
+    macro_rules! filled {
+        ($type:ty, $make:expr) => {{
+            let make: fn(&mut Random) -> $type = $make;
+            Tensor::from_vec(shape, (0..count).map(|_| make(random)).collect())
+        }};
+        (integers $type:ty) => {
+            Tensor::from_vec(
+                shape,
+                (0..count).map(|_| <$type>::try_from(integer(random)).unwrap_or(0)).collect(),
+            )
+        };
+    }
+    match input.dtype {
+        DataType::Bool => filled!(bool, |_| true),
+        DataType::Uint8 => filled!(integers u8),
+        DataType::Uint16 => filled!(integers u16),
+        DataType::Uint32 => filled!(integers u32),
+        DataType::Uint64 => filled!(integers u64),
+        DataType::Int8 => filled!(integers i8),
+        DataType::Int16 => filled!(integers i16),
+        DataType::Int32 => filled!(integers i32),
+        DataType::Int64 => filled!(integers i64),
+        DataType::Fp16 => filled!(f16, |random| f16::from_f64(random.normal())),
+        DataType::Bf16 => filled!(bf16, |random| bf16::from_f64(random.normal())),
+        #[allow(clippy::cast_possible_truncation, reason = "a random number may lose digits")]
+        DataType::Fp32 => filled!(f32, |random| random.normal() as f32),
+        DataType::Fp64 => filled!(f64, Random::normal),
+        DataType::Bytes => filled!(ByteString, |_| ByteString::from("1")),
+    }
+}
+
+/// Repeatable random numbers: Marsaglia's xorshift, and Box and Muller's normal distribution.
+struct Random(u64);
+
+impl Random {
+    fn next(&mut self) -> u64 {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        self.0
+    }
+
+    fn unit(&mut self) -> f64 {
+        ((self.next() >> 11) as f64 + 0.5) / (1_u64 << 53) as f64
+    }
+
+    fn normal(&mut self) -> f64 {
+        let radius = (-2.0 * self.unit().ln()).sqrt();
+        radius * (std::f64::consts::TAU * self.unit()).cos()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn input(name: &str, dtype: DataType, dims: &[Dim]) -> IoInfo {
+        IoInfo { name: name.to_owned(), dtype, dims: dims.to_vec(), ranked: true }
+    }
+
+    #[test]
+    fn axes_without_a_length_get_likely_ones_and_symbols_agree() {
+        let mut symbols = BTreeMap::new();
+        let dims = [Dim::Symbol("batch".into()), Dim::Symbol("sequence_length".into())];
+        let ids = input("input_ids", DataType::Int64, &dims);
+        assert_eq!(shape_of(&ids, 4, &mut symbols).unwrap(), [4, 128]);
+        assert_eq!(symbols.get("sequence_length"), Some(&128));
+        let image = input("x", DataType::Fp32, &[Dim::Unknown, Dim::Known(3), Dim::Unknown]);
+        let error = shape_of(&image, 1, &mut symbols).unwrap_err();
+        assert!(error.contains("axis 2") && error.contains("--shape x="), "{error}");
+    }
+
+    #[test]
+    fn masks_are_ones_and_normals_are_normal() {
+        let mut random = Random(1);
+        let mask = input("attention_mask", DataType::Int64, &[]);
+        let ones = values(&mask, &[3], &mut random).unwrap();
+        assert_eq!(ones.to_vec::<i64>().unwrap(), [1, 1, 1]);
+        let count = 20_000;
+        let sum: f64 = (0..count).map(|_| random.normal()).sum();
+        let squares: f64 = (0..count).map(|_| random.normal().powi(2)).sum();
+        assert!((sum / f64::from(count)).abs() < 0.03);
+        assert!((squares / f64::from(count) - 1.0).abs() < 0.05);
+    }
+
+    #[test]
+    fn shapes_are_read() {
+        let shapes = parse_shapes(&["a=1,2".to_owned(), "b=".to_owned()]).unwrap();
+        assert_eq!(shapes.get("a").unwrap(), &[1, 2]);
+        assert!(shapes.get("b").unwrap().is_empty());
+        assert!(parse_shapes(&["a".to_owned()]).is_err());
+    }
+}

@@ -1,0 +1,171 @@
+//! `galatea inspect`: what is in a model.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::process::ExitCode;
+
+use galatea_formats::onnx;
+use galatea_graph::{Dim, Fact, Graph, ValueId};
+use galatea_runtime::Session;
+use serde_json::{Value, json};
+
+use super::arguments::{Arguments, Choice, help};
+use super::{model, say};
+use crate::table::table;
+
+const CHOICES: &[Choice] = &[
+    Choice { name: "provider", value: "NAME", sentence: "prepare it for this provider" },
+    Choice { name: "threads", value: "N", sentence: "threads inside an operator [all cores]" },
+    Choice { name: "json", value: "", sentence: "print one line of JSON" },
+    Choice { name: "help", value: "", sentence: "print this" },
+];
+
+/// An input or output.
+struct Port {
+    name: String,
+    datatype: String,
+    shape: String,
+}
+
+/// What there is to say about a model.
+struct Report {
+    file: String,
+    producer: String,
+    opsets: BTreeMap<String, i64>,
+    inputs: Vec<Port>,
+    outputs: Vec<Port>,
+    operators: BTreeMap<String, usize>,
+    parameters: usize,
+    parameter_bytes: usize,
+    /// Provider and memory of a session, or why there is none.
+    session: Result<(String, usize, usize), String>,
+}
+
+/// Describes a model.
+pub(super) fn inspect(arguments: &[String]) -> Result<ExitCode, String> {
+    let arguments = Arguments::parse(arguments, CHOICES)?;
+    if arguments.has("help") {
+        say(&help("galatea inspect MODEL [--json]", CHOICES));
+        return Ok(ExitCode::SUCCESS);
+    }
+    let path = model::find(arguments.only("MODEL")?)?;
+    let report = report(&path, model::load(&path)?, model::session(&path, &arguments));
+    say(&if arguments.has("json") { as_json(&report).to_string() } else { as_text(&report) });
+    Ok(ExitCode::SUCCESS)
+}
+
+fn report(path: &Path, model: onnx::Model, session: Result<Session, String>) -> Report {
+    let graph = &model.graph;
+    let mut operators = BTreeMap::new();
+    for node in &graph.nodes {
+        *operators.entry(node.operator_name()).or_insert(0) += 1;
+    }
+    let initializers = || graph.values().iter().filter_map(|value| value.initializer.as_ref());
+    let producer = format!("{} {}", model.info.producer_name, model.info.producer_version);
+    Report {
+        file: path.display().to_string(),
+        producer: producer.trim().to_owned(),
+        opsets: graph.opsets.clone(),
+        inputs: ports(graph, &graph.inputs),
+        outputs: ports(graph, &graph.outputs),
+        operators,
+        parameters: initializers().map(|tensor| tensor.elements()).sum(),
+        parameter_bytes: initializers().map(|tensor| tensor.size_bytes()).sum(),
+        session: session.map(|session| {
+            let memory = session.memory();
+            let providers = model::used_providers(&session);
+            (providers, session.graph().nodes.len(), memory.initializer_bytes)
+        }),
+    }
+}
+
+fn ports(graph: &Graph, ids: &[ValueId]) -> Vec<Port> {
+    let port = |&id: &ValueId| {
+        let value = graph.value(id);
+        Port {
+            name: value.name.clone(),
+            datatype: value
+                .declared
+                .as_ref()
+                .map_or_else(|| "?".to_owned(), |fact| fact.dtype.to_string()),
+            shape: value.declared.as_ref().map_or_else(|| "?".to_owned(), shape_text),
+        }
+    };
+    ids.iter().map(port).collect()
+}
+
+fn shape_text(fact: &Fact) -> String {
+    match &fact.shape {
+        Some(dims) => {
+            let dims: Vec<String> = dims.iter().map(Dim::to_string).collect();
+            format!("[{}]", dims.join(","))
+        }
+        None => "any".to_owned(),
+    }
+}
+
+fn as_json(report: &Report) -> Value {
+    let ports = |ports: &[Port]| -> Vec<Value> {
+        ports
+            .iter()
+            .map(|port| json!({"name": port.name, "datatype": port.datatype, "shape": port.shape}))
+            .collect()
+    };
+    let session = match &report.session {
+        Ok((providers, nodes, bytes)) => {
+            json!({"providers": providers, "nodes": nodes, "initializer_bytes": bytes})
+        }
+        Err(error) => json!({"error": error}),
+    };
+    json!({
+        "file": report.file,
+        "producer": report.producer,
+        "opsets": report.opsets,
+        "inputs": ports(&report.inputs),
+        "outputs": ports(&report.outputs),
+        "operators": report.operators,
+        "nodes": report.operators.values().sum::<usize>(),
+        "parameters": report.parameters,
+        "parameter_bytes": report.parameter_bytes,
+        "session": session,
+    })
+}
+
+fn as_text(report: &Report) -> String {
+    let opsets: Vec<String> = report
+        .opsets
+        .iter()
+        .map(|(domain, version)| {
+            format!("{} {version}", if domain.is_empty() { "ai.onnx" } else { domain })
+        })
+        .collect();
+    let mut text = format!("{}\n", report.file);
+    if !report.producer.is_empty() {
+        text.push_str(&format!("made by {}; ", report.producer));
+    }
+    text.push_str(&format!(
+        "opsets: {}\n{} parameters, {:.1} MB\n",
+        opsets.join(", "),
+        report.parameters,
+        report.parameter_bytes as f64 / 1e6
+    ));
+    match &report.session {
+        Ok((providers, nodes, bytes)) => text.push_str(&format!(
+            "prepared for {providers}: {nodes} nodes after rewriting, {:.1} MB of weights held\n",
+            *bytes as f64 / 1e6
+        )),
+        Err(error) => text.push_str(&format!("cannot be prepared: {error}\n")),
+    }
+    let port = |kind: &str, port: &Port| {
+        vec![kind.to_owned(), port.name.clone(), port.datatype.clone(), port.shape.clone()]
+    };
+    let inputs = report.inputs.iter().map(|input| port("input", input));
+    let outputs = report.outputs.iter().map(|output| port("output", output));
+    text.push_str(&table(&["", "Name", "Type", "Shape"], inputs.chain(outputs)));
+    let mut operators: Vec<(&String, &usize)> = report.operators.iter().collect();
+    operators.sort_by_key(|(_, count)| std::cmp::Reverse(**count));
+    let operators =
+        operators.into_iter().map(|(name, count)| vec![name.clone(), count.to_string()]);
+    text.push_str(&table(&["Operator", "Count"], operators));
+    text
+}

@@ -1,0 +1,110 @@
+//! Model files and folders of the command line, and sessions on them.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use galatea_formats::onnx;
+use galatea_runtime::{ExecutionProvider, Session, SessionOptions};
+
+use super::arguments::Arguments;
+
+/// The model file that a path stands for: itself, or the one in a folder, or in the newest version folder.
+///
+/// # Errors
+/// When there is none, or when a folder has several.
+pub(super) fn find(path: &str) -> Result<PathBuf, String> {
+    let path = Path::new(path);
+    if path.is_file() {
+        return Ok(path.to_owned());
+    }
+    if !path.is_dir() {
+        return Err(format!("there is no model file or folder '{}'", path.display()));
+    }
+    let entries: Vec<PathBuf> = fs::read_dir(path)
+        .map_err(|error| format!("'{}' cannot be read: {error}", path.display()))?
+        .flatten()
+        .map(|entry| entry.path())
+        .collect();
+    let preferred = path.join("model.onnx");
+    if preferred.is_file() {
+        return Ok(preferred);
+    }
+    let mut files = entries.iter().filter(|entry| {
+        entry.is_file() && entry.extension().is_some_and(|extension| extension == "onnx")
+    });
+    match (files.next(), files.next()) {
+        (Some(file), None) => return Ok(file.clone()),
+        (Some(_), Some(_)) => {
+            return Err(format!(
+                "'{}' has several ONNX files and none is called model.onnx; name the file",
+                path.display()
+            ));
+        }
+        _ => {}
+    }
+    let version = |entry: &PathBuf| -> Option<u64> { entry.file_name()?.to_str()?.parse().ok() };
+    let newest = entries
+        .iter()
+        .filter(|entry| entry.is_dir())
+        .filter_map(|entry| version(entry).map(|version| (version, entry)))
+        .max();
+    match newest.and_then(|(_, folder)| folder.to_str()) {
+        Some(folder) => find(folder),
+        None => Err(format!("'{}' has neither an ONNX file nor a version folder", path.display())),
+    }
+}
+
+/// Reads a model.
+///
+/// # Errors
+/// When the format is not known or the file is damaged.
+pub(super) fn load(path: &Path) -> Result<onnx::Model, String> {
+    match path.extension().and_then(|extension| extension.to_str()) {
+        Some("onnx") => onnx::load_model(path).map_err(|error| error.to_string()),
+        other => Err(format!(
+            "'{}' is of no known format ({}); models are .onnx files",
+            path.display(),
+            other.unwrap_or("it has no extension")
+        )),
+    }
+}
+
+/// A session as the options `--provider`, `--threads` and `--function` ask for.
+///
+/// # Errors
+/// When the options name what does not exist, or the model cannot be prepared.
+pub(super) fn session(path: &Path, arguments: &Arguments) -> Result<Session, String> {
+    let graph = load(path)?.graph;
+    if let Some(function) = arguments.last("function").filter(|&name| name != "main") {
+        return Err(format!("the model has no function '{function}'; its only one is 'main'"));
+    }
+    let options =
+        SessionOptions { threads: arguments.number("threads", 0)?, ..SessionOptions::default() };
+    let providers = providers(arguments.last("provider"))?;
+    Session::new(graph, &providers, &options).map_err(|error| error.to_string())
+}
+
+/// The provider of that name, with the reference behind it for what it cannot run; all of them without a name.
+fn providers(name: Option<&str>) -> Result<Vec<Arc<dyn ExecutionProvider>>, String> {
+    let Some(name) = name else { return Ok(galatea_providers::all()) };
+    let chosen = galatea_providers::by_name(name).ok_or_else(|| {
+        let names: Vec<&str> = galatea_providers::PROVIDERS.iter().map(|row| row.name).collect();
+        format!("there is no provider '{name}'; there are {}", names.join(", "))
+    })?;
+    let reference = galatea_providers::reference::NAME;
+    let mut providers = vec![chosen];
+    if name != reference {
+        providers.extend(galatea_providers::by_name(reference));
+    }
+    Ok(providers)
+}
+
+/// The providers that really run the model, such as `cpu` or `cpu+reference`.
+pub(super) fn used_providers(session: &Session) -> String {
+    let mut names = session.partition_providers();
+    names.dedup();
+    names.sort_unstable();
+    names.dedup();
+    names.join("+")
+}

@@ -1,0 +1,52 @@
+//! `galatea run`: a model on inputs from NumPy archives.
+
+use std::path::Path;
+use std::process::ExitCode;
+
+use galatea_formats::npy;
+use galatea_runtime::Session;
+use galatea_tensor::Tensor;
+
+use super::arguments::{Arguments, Choice, help};
+use super::{model, say};
+
+const CHOICES: &[Choice] = &[
+    Choice { name: "inputs", value: "IN.npz", sentence: "named inputs of one run; repeatable" },
+    Choice { name: "outputs", value: "PREFIX", sentence: "write PREFIX0.npz, PREFIX1.npz, …" },
+    Choice { name: "provider", value: "NAME", sentence: "run on this provider" },
+    Choice { name: "function", value: "NAME", sentence: "function of a model that has several" },
+    Choice { name: "threads", value: "N", sentence: "threads inside an operator [all cores]" },
+    Choice { name: "help", value: "", sentence: "print this" },
+];
+
+/// Runs a model once for each file of inputs.
+pub(super) fn run(arguments: &[String]) -> Result<ExitCode, String> {
+    let arguments = Arguments::parse(arguments, CHOICES)?;
+    if arguments.has("help") {
+        say(&help("galatea run MODEL --inputs IN.npz … --outputs PREFIX", CHOICES));
+        return Ok(ExitCode::SUCCESS);
+    }
+    let path = model::find(arguments.only("MODEL")?)?;
+    let inputs = arguments.all("inputs");
+    if inputs.is_empty() {
+        return Err("--inputs IN.npz is missing".to_owned());
+    }
+    let prefix = arguments.last("outputs").ok_or("--outputs PREFIX is missing")?;
+    let session = model::session(&path, &arguments)?;
+    for (index, file) in inputs.iter().enumerate() {
+        let outputs = step(&session, Path::new(file))?;
+        let target = format!("{prefix}{index}.npz");
+        let names = session.outputs().iter().map(|output| output.name.as_str());
+        npy::write_npz(Path::new(&target), names.zip(&outputs))
+            .map_err(|error| error.to_string())?;
+        say(&target);
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn step(session: &Session, file: &Path) -> Result<Vec<Tensor>, String> {
+    let inputs = npy::read_npz(file).map_err(|error| error.to_string())?;
+    let named: Vec<(&str, Tensor)> =
+        inputs.iter().map(|(name, tensor)| (name.as_str(), tensor.clone())).collect();
+    session.run(&named).map_err(|error| format!("{}: {error}", file.display()))
+}
