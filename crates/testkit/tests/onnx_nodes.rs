@@ -2,11 +2,12 @@
 
 use galatea_graph::evaluate;
 use galatea_testkit::conformance::{Provider, run};
+use galatea_testkit::expectations::REFERENCE;
 
 fn main() {
     let reference = Provider {
         name: "reference",
-        expectations: include_str!("../expectations/reference.txt"),
+        expectations: REFERENCE,
         run: Box::new(|graph, inputs| {
             evaluate::run(graph, inputs).map_err(|error| error.to_string())
         }),
