@@ -302,6 +302,42 @@ fn what_is_not_there_is_said_as_triton_says_it() {
 }
 
 #[test]
+fn warm_up_runs_on_every_instance_before_the_model_is_ready_and_does_not_count() {
+    let sample = |data: &str| {
+        format!(
+            "max_batch_size: 4 instance_group {{ count: 2 kind: KIND_CPU }} \
+             model_warmup {{ name: \"s\" batch_size: 3 count: 2 inputs {{ key: \"IN\" \
+             value {{ data_type: TYPE_INT32 dims: 1 {data} }} }} }}"
+        )
+    };
+    let folder = Folder::new().model("m", &["1"], &echo_config(&sample("zero_data: true")));
+    let ((entered_to, entered), (leave, leave_from)) = (channel(), channel());
+    let gate = Gate { entered: Mutex::new(entered_to), leave: Mutex::new(leave_from) };
+    (0..4).for_each(|_| leave.send(()).unwrap());
+    let echo = Echo { gate: Some(Arc::new(gate)), io: None };
+    let core = Core::start(options(&folder.0), vec![Arc::new(echo)]).unwrap();
+    assert!(core.model_ready("m", "").unwrap());
+    assert_eq!(entered.try_iter().collect::<Vec<_>>(), [3; 4]);
+    assert_eq!(core.model_statistics(Some("m"), "").unwrap()[0].execution_count, 0);
+
+    // The file's one item is -2, at which the model fails.
+    let folder =
+        Folder::new().model("m", &["1"], &echo_config(&sample("input_data_file: \"two\"")));
+    fs::create_dir_all(folder.0.join("m/warmup")).unwrap();
+    fs::write(folder.0.join("m/warmup/two"), (-2_i32).to_le_bytes()).unwrap();
+    let reason = start(&folder).load_failures().remove(0).reason;
+    assert_eq!(reason, "Unsupported: failed to run warmup sample 's': asked to fail");
+}
+
+#[test]
+fn what_is_not_supported_is_refused_and_not_served_wrongly() {
+    let folder =
+        Folder::new().model("m", &["1"], &echo_config("max_batch_size: 1 sequence_batching {}"));
+    let reason = start(&folder).load_failures().remove(0).reason;
+    assert_eq!(reason, "Unsupported: 'sequence_batching' of model 'm' is not supported");
+}
+
+#[test]
 fn explicit_control_loads_only_what_is_named() {
     let folder =
         Folder::new().model("a", &["1"], &echo_config("")).model("b", &["1"], &echo_config(""));

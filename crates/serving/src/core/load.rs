@@ -8,8 +8,9 @@ use std::sync::{Arc, PoisonError};
 use std::time::Instant;
 
 use super::models::{LoadedVersion, VersionEntry};
-use super::{ControlMode, Core, LoadFailure};
+use super::{ControlMode, Core, LoadFailure, warmup};
 use crate::backend::{Backend, ModelFiles, ModelInstance, Placement, PlacementKind};
+use crate::config::inference::model_config::SchedulingChoice;
 use crate::config::inference::model_instance_group::Kind;
 use crate::config::{self, InstanceDefaults, ModelConfig};
 use crate::error::{Code, Error};
@@ -237,6 +238,7 @@ impl Core {
     fn load_version(&self, polled: &PolledModel, version: i64) -> Result<LoadedVersion, Error> {
         let start = Instant::now();
         let mut config = polled.config.clone();
+        refuse_unsupported(&config)?;
         let backend = self.backend(&config)?;
         let settings = self.settings(backend.name());
         let default_max_batch_size = max_batch_size(&settings)?;
@@ -265,7 +267,9 @@ impl Core {
         let config = Arc::new(config);
         let mut instances: Vec<(String, Box<dyn ModelInstance>)> = Vec::new();
         for placement in placements(&config, self.options.gpus) {
-            instances.push((placement.name.clone(), model.instance(&placement)?));
+            let mut instance = model.instance(&placement)?;
+            warmup::run(&polled.dir, &config, instance.as_mut())?;
+            instances.push((placement.name.clone(), instance));
         }
         let context = ExecutionContext::new(&config.name, version, Arc::clone(&config));
         let scheduler = schedule::for_config(&config, self.options.delay_scheduler);
@@ -300,6 +304,19 @@ fn max_batch_size(settings: &BTreeMap<String, String>) -> Result<i32, Error> {
             format!("'default-max-batch-size' must be an integer, found '{text}'"),
         )
     })
+}
+
+/// What a configuration may ask for and this server does not do: better no model than one that answers wrongly.
+fn refuse_unsupported(config: &ModelConfig) -> Result<(), Error> {
+    let what = match &config.scheduling_choice {
+        Some(SchedulingChoice::SequenceBatching(_)) => "'sequence_batching'",
+        Some(SchedulingChoice::EnsembleScheduling(_)) => "'ensemble_scheduling'",
+        _ if config.model_repository_agents.as_ref().is_some_and(|all| !all.agents.is_empty()) => {
+            "'model_repository_agents'"
+        }
+        _ => return Ok(()),
+    };
+    Err(Error::unsupported(format!("{what} of model '{}' is not supported", config.name)))
 }
 
 /// The instances of all groups, by name.

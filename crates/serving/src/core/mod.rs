@@ -4,6 +4,7 @@ mod describe;
 mod load;
 mod models;
 mod options;
+mod warmup;
 
 use std::fmt;
 use std::sync::atomic::{AtomicBool, Ordering};

@@ -1,0 +1,182 @@
+//! Warm-up: requests that each instance runs before the model is ready.
+
+use std::fs;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::mpsc::channel;
+
+use galatea_tensor::{ByteString, DataType, encode_byte_strings};
+
+use crate::backend::ModelInstance;
+use crate::config::inference::model_warmup::input::InputDataType;
+use crate::config::inference::{ModelWarmup, model_warmup};
+use crate::config::{ModelConfig, datatype};
+use crate::error::Error;
+use crate::payload::{ActiveRequest, ExecutionContext, Payload};
+use crate::request::{InferenceRequest, InputData, InputTensor};
+use crate::validate::RequestChecker;
+
+/// Most bytes of one warm-up input.
+const MAX_INPUT_BYTES: usize = 1 << 30;
+
+/// Runs every sample of the configuration on an instance, as often as each says.
+///
+/// # Errors
+/// With the first sample that cannot be made or that the model answers with an error.
+pub(super) fn run(
+    model_dir: &Path,
+    config: &Arc<ModelConfig>,
+    instance: &mut dyn ModelInstance,
+) -> Result<(), Error> {
+    for sample in &config.model_warmup {
+        run_sample(model_dir, config, sample, instance).map_err(|error| {
+            Error::new(
+                error.code,
+                format!("failed to run warmup sample '{}': {}", sample.name, error.message),
+            )
+        })?;
+    }
+    Ok(())
+}
+
+fn run_sample(
+    model_dir: &Path,
+    config: &Arc<ModelConfig>,
+    sample: &ModelWarmup,
+    instance: &mut dyn ModelInstance,
+) -> Result<(), Error> {
+    let mut request =
+        InferenceRequest { model_name: config.name.clone(), ..InferenceRequest::default() };
+    for (name, input) in &sample.inputs {
+        let given = input_tensor(model_dir, config, sample, name, input).map_err(|error| {
+            Error::new(error.code, format!("input '{name}': {}", error.message))
+        })?;
+        request.inputs.push(given);
+    }
+    let ticket = RequestChecker::new(config).check(&mut request)?;
+    // Statistics of its own, so that warm-up does not count.
+    let context = ExecutionContext::new(&config.name, 0, Arc::clone(config));
+    for _ in 0..sample.count.max(1) {
+        let (to, from) = channel();
+        let sink = Box::new(move |answer: Result<_, Error>| {
+            // The receiver outlives the execution.
+            let _sent = to.send(answer.map(|_| ()));
+        });
+        let active =
+            ActiveRequest::new(request.clone(), ticket.batch_size, Arc::clone(&context), sink);
+        instance.execute(Payload::new(vec![active], Arc::clone(&context)));
+        from.recv().map_err(|_| Error::internal("the instance gave no answer"))??;
+    }
+    Ok(())
+}
+
+fn input_tensor(
+    model_dir: &Path,
+    config: &ModelConfig,
+    sample: &ModelWarmup,
+    name: &str,
+    input: &model_warmup::Input,
+) -> Result<InputTensor, Error> {
+    let Some(datatype) = datatype(input.data_type) else {
+        return Err(Error::invalid_arg("must specify 'data_type'"));
+    };
+    let batch = (config.max_batch_size > 0).then(|| i64::from(sample.batch_size.max(1)));
+    let shape: Vec<i64> = batch.into_iter().chain(input.dims.iter().copied()).collect();
+    let elements = shape
+        .iter()
+        .try_fold(1_usize, |product, &dim| product.checked_mul(usize::try_from(dim).ok()?))
+        .filter(|elements| {
+            elements.saturating_mul(datatype.size_bytes().unwrap_or(4)) <= MAX_INPUT_BYTES
+        });
+    let Some(elements) = elements else {
+        return Err(Error::invalid_arg(format!(
+            "the dimensions {:?} have no size that fits",
+            input.dims
+        )));
+    };
+    let bytes = match &input.input_data_type {
+        Some(InputDataType::ZeroData(_)) => zeros(datatype, elements)?,
+        Some(InputDataType::RandomData(_)) => random(datatype, elements)?,
+        Some(InputDataType::InputDataFile(file)) => {
+            let path = model_dir.join("warmup").join(file);
+            let once = fs::read(&path).map_err(|error| {
+                Error::internal(format!("failed to read '{}': {error}", path.display()))
+            })?;
+            // The file holds one item; every item of the batch is the same.
+            once.repeat(usize::try_from(batch.unwrap_or(1)).unwrap_or(1))
+        }
+        None => {
+            return Err(Error::invalid_arg(
+                "must specify 'zero_data', 'random_data' or 'input_data_file'",
+            ));
+        }
+    };
+    Ok(InputTensor { name: name.to_owned(), datatype, shape, data: InputData::Raw(bytes.into()) })
+}
+
+fn zeros(datatype: DataType, elements: usize) -> Result<Vec<u8>, Error> {
+    match datatype.size_bytes() {
+        Some(size) => Ok(vec![0; elements * size]),
+        None => Ok(encode_byte_strings(&vec![ByteString::default(); elements])?),
+    }
+}
+
+/// Numbers that look random and are the same at every start: small integers, and reals of moderate size.
+fn random(datatype: DataType, elements: usize) -> Result<Vec<u8>, Error> {
+    let mut state = 0x9e37_79b9_7f4a_7c15_u64;
+    let mut digits = std::iter::repeat_with(move || {
+        // Marsaglia's xorshift.
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        u8::try_from(state >> 57).unwrap_or(0) % 10
+    });
+    let Some(size) = datatype.size_bytes() else {
+        let strings: Vec<ByteString> =
+            digits.take(elements).map(|digit| ByteString::from(digit.to_string())).collect();
+        return Ok(encode_byte_strings(&strings)?);
+    };
+    let mut bytes = vec![0; elements * size];
+    for element in bytes.chunks_exact_mut(size) {
+        let Some((high, low)) = element.split_last_mut() else { continue };
+        let digit = digits.next().unwrap_or(0);
+        match (datatype.is_float(), low) {
+            // The high byte of any floating-point format, 0x3c to 0x3f, gives a number between 1/128 and 2.
+            (true, _) => *high = 0x3c + digit % 4,
+            (false, [first, ..]) => *first = digit,
+            (false, []) => *high = if datatype == DataType::Bool { digit % 2 } else { digit },
+        }
+    }
+    Ok(bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use galatea_tensor::Tensor;
+
+    #[test]
+    fn random_data_fits_its_type() {
+        for datatype in DataType::ALL {
+            let bytes = random(datatype, 50).unwrap();
+            if datatype == DataType::Bytes {
+                assert_eq!(galatea_tensor::decode_byte_strings(&bytes).unwrap().len(), 50);
+                continue;
+            }
+            let tensor = Tensor::from_bytes(datatype, &[50], &bytes).unwrap();
+            match datatype {
+                DataType::Fp32 => {
+                    let values = tensor.to_vec::<f32>().unwrap();
+                    assert!(values.iter().all(|value| (0.007..2.0).contains(value)), "{values:?}");
+                }
+                DataType::Fp64 => {
+                    assert!(tensor.to_vec::<f64>().unwrap().iter().all(|value| value.is_normal()))
+                }
+                DataType::Int16 => {
+                    assert!(tensor.to_vec::<i16>().unwrap().iter().any(|&value| value > 0))
+                }
+                _ => {}
+            }
+        }
+    }
+}
