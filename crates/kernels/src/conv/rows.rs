@@ -1,7 +1,7 @@
 //! The rows of a convolution's matrix product: one per output pixel, gathered from the image.
 
 use super::ConvParams;
-use crate::gemm::{A_STRIDE, RowSource, copy_run, zero_run};
+use crate::gemm::{A_STRIDE, RowSource, copy_rows, copy_run, zero_run};
 use crate::isa::Simd;
 
 /// A convolution over an image of a given size.
@@ -22,10 +22,9 @@ impl Window {
         (rest / od, [rest % od, h, w])
     }
 
-    /// Steps to the next output pixel.
+    /// Makes a place whose column may have reached the end of its row the start of the next.
     #[inline(always)]
-    fn advance(&self, batch: &mut usize, place: &mut [usize; 3]) {
-        place[2] += 1;
+    fn carry(&self, batch: &mut usize, place: &mut [usize; 3]) {
         if place[2] == self.out[2] {
             place[2] = 0;
             place[1] += 1;
@@ -111,40 +110,82 @@ impl ImageRows {
         mut out: *mut f32,
     ) {
         let w = &self.window;
+        let mut left = rows;
+        while left > 0 {
+            // Pixels of one output row see one image row.
+            let here = left.min(w.out[2] - place[2]);
+            // SAFETY: `here` pixels of this output row.
+            unsafe { self.copy_pixels(s, segment, batch, place, here, out) };
+            out = out.wrapping_add(here * A_STRIDE);
+            left -= here;
+            place[2] += here;
+            w.carry(&mut batch, &mut place);
+        }
+    }
+
+    /// [`ImageRows::copy_segment`] for `count` pixels of one output row.
+    ///
+    /// # Safety
+    /// The pixels exist, and `out` is valid for their segments.
+    #[inline(always)]
+    unsafe fn copy_pixels<S: Simd>(
+        &self,
+        s: S,
+        segment: &Segment,
+        batch: usize,
+        place: [usize; 3],
+        count: usize,
+        mut out: *mut f32,
+    ) {
+        let w = &self.window;
         let p = &w.params;
-        let [_, _, width] = w.size;
-        let (c, pad) = (self.channels, p.pads_begin[2]);
+        let width = w.size[2];
+        let (c, pad, stride) = (self.channels, p.pads_begin[2], p.stride[2]);
         let (from, to) = (segment.from, segment.to);
-        for _ in 0..rows {
-            // Coordinates wrap below the image, so that one comparison finds both sides.
-            let d = (place[0] * p.stride[0] + segment.depth).wrapping_sub(p.pads_begin[0]);
-            let h = (place[1] * p.stride[1] + segment.height).wrapping_sub(p.pads_begin[1]);
-            // Column of the run's first tap, counted from `pads_begin` before the image.
-            let column = place[2] * p.stride[2] + segment.width;
-            // Terms below `low` lie before the image, terms from `high` on behind it.
-            let (mut low, mut high) = (to, to);
-            if d < w.size[0] && h < w.size[1] {
-                low = (pad.saturating_sub(column) * c).clamp(from, to);
-                high = ((pad + width).saturating_sub(column) * c).clamp(low, to);
+        // Coordinates wrap below the image, so that one comparison finds both sides.
+        let d = (place[0] * p.stride[0] + segment.depth).wrapping_sub(p.pads_begin[0]);
+        let h = (place[1] * p.stride[1] + segment.height).wrapping_sub(p.pads_begin[1]);
+        if d >= w.size[0] || h >= w.size[1] {
+            for _ in 0..count {
+                // SAFETY: a segment of a block row.
+                unsafe { zero_run(s, to - from, out) };
+                out = out.wrapping_add(A_STRIDE);
             }
+            return;
+        }
+        let row = ((batch * w.size[0] + d) * w.size[1] + h) * width;
+        // The source of term 0 of a run whose first tap is in column `column`, counted from
+        // `pads_begin` before the image; it may lie before the image.
+        let source = |column: usize| {
+            let first = (row + column).wrapping_sub(pad).wrapping_mul(p.in_channels);
+            self.image.wrapping_add(first)
+        };
+        // Pixels whose whole run is inside the image: pad <= column <= pad + width - taps.
+        let start = place[2] * stride + segment.width;
+        let before = pad.saturating_sub(start).div_ceil(stride).min(count);
+        let room = (pad + width).checked_sub(start + self.taps_per_run);
+        let inside = room.map_or(0, |room| (room / stride + 1).min(count)).max(before);
+        for i in (0..before).chain(inside..count) {
+            let column = start + i * stride;
+            // Terms below `low` lie before the image, terms from `high` on behind it.
+            let low = (pad.saturating_sub(column) * c).clamp(from, to);
+            let high = ((pad + width).saturating_sub(column) * c).clamp(low, to);
             // SAFETY: terms low..high are pixels 0..width of image row (batch, d, h); the block
             // row holds all of from..to.
             unsafe {
-                if low > from {
-                    zero_run(s, low - from, out);
-                }
-                if high > low {
-                    let row = ((batch * w.size[0] + d) * w.size[1] + h) * width;
-                    let first = (row + column).wrapping_sub(pad).wrapping_mul(p.in_channels);
-                    let x = self.image.wrapping_add(first.wrapping_add(low));
-                    copy_run(s, x, high - low, out.add(low - from));
-                }
-                if to > high {
-                    zero_run(s, to - high, out.add(high - from));
-                }
-                out = out.wrapping_add(A_STRIDE);
+                let out = out.add(i * A_STRIDE);
+                zero_run(s, low - from, out);
+                copy_run(s, source(column).wrapping_add(low), high - low, out.add(low - from));
+                zero_run(s, to - high, out.add(high - from));
             }
-            w.advance(&mut batch, &mut place);
+        }
+        if inside > before {
+            let x = source(start + before * stride).wrapping_add(from);
+            // SAFETY: these runs are inside the image row.
+            unsafe {
+                let out = out.add(before * A_STRIDE);
+                copy_rows(s, x, stride * p.in_channels, inside - before, to - from, out);
+            }
         }
     }
 }

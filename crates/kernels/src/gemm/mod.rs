@@ -18,7 +18,7 @@ pub(crate) use epilogue::Finish;
 pub use epilogue::{Epilogue, Residual};
 pub(crate) use micro::{A_STRIDE, K_BLOCK, Step, block};
 pub(crate) use pack::{
-    BSource, DenseRows, RowSource, TransposedRows, copy_run, pack_panel, zero_run,
+    BSource, DenseRows, RowSource, TransposedRows, copy_rows, copy_run, pack_panel, zero_run,
 };
 pub use pack::{PackedB, Trans};
 

@@ -310,12 +310,8 @@ impl RowSource for DenseRows {
         k: usize,
         out: *mut f32,
     ) {
-        for r in 0..rows {
-            // SAFETY: the caller vouches for the part and for the block rows.
-            unsafe {
-                copy_run(s, self.data.add((row + r) * self.stride + k0), k, out.add(r * A_STRIDE));
-            }
-        }
+        // SAFETY: the caller vouches for the part and for the block rows.
+        unsafe { copy_rows(s, self.data.add(row * self.stride + k0), self.stride, rows, k, out) };
     }
 
     fn direct(&self) -> Option<(*const f32, usize)> {
@@ -382,6 +378,38 @@ impl RowSource for TransposedRows {
 
     fn direct(&self) -> Option<(*const f32, usize)> {
         None
+    }
+}
+
+/// Copies `rows` rows of `n` values, `stride` apart, to block rows ([`A_STRIDE`] apart).
+///
+/// # Safety
+/// `src` and `dst` are valid for the rows and do not overlap.
+#[inline(always)]
+pub(crate) unsafe fn copy_rows<S: Simd>(
+    s: S,
+    mut src: *const f32,
+    stride: usize,
+    rows: usize,
+    n: usize,
+    mut dst: *mut f32,
+) {
+    let whole = n / S::LANES * S::LANES;
+    let mask = s.tail(n - whole);
+    for _ in 0..rows {
+        let mut i = 0;
+        // SAFETY: every access is below n, in a row that the caller vouches for.
+        unsafe {
+            while i < whole {
+                s.store(dst.add(i), s.load(src.add(i)));
+                i += S::LANES;
+            }
+            if whole < n {
+                s.store_tail(dst.add(i), mask, s.load_tail(src.add(i), mask));
+            }
+        }
+        src = src.wrapping_add(stride);
+        dst = dst.wrapping_add(A_STRIDE);
     }
 }
 
