@@ -2,15 +2,18 @@
 
 use std::sync::Arc;
 
+use galatea_runtime::SessionOptions;
 use galatea_serving::Core;
 use galatea_serving::backend::Backend;
+use galatea_serving::backend::onnx::OnnxBackend;
 
 use crate::table::table;
 
 /// The backends of this program.
 #[must_use]
 pub fn backends() -> Vec<Arc<dyn Backend>> {
-    Vec::new()
+    let providers = galatea_providers::all();
+    vec![Arc::new(OnnxBackend::new(providers, SessionOptions::default()))]
 }
 
 /// The table of models after loading, as Triton prints it.

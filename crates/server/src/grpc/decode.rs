@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use bytes::Bytes;
 use galatea_serving::{
-    CorrelationId, Error, InferenceRequest, InputData, InputTensor, ParameterValue,
+    Core, CorrelationId, Error, InferenceRequest, InputData, InputTensor, ParameterValue,
 };
 use galatea_tensor::DataType;
 
@@ -16,7 +16,10 @@ use super::proto::inference::{InferParameter, InferTensorContents, ModelInferReq
 pub(super) type Classes = HashMap<String, u64>;
 
 /// Decodes a request; raw contents go on without a copy.
-pub(super) fn decode(message: ModelInferRequest) -> Result<(InferenceRequest, Classes), Error> {
+pub(super) fn decode(
+    core: &Core,
+    message: ModelInferRequest,
+) -> Result<(InferenceRequest, Classes), Error> {
     let mut request = InferenceRequest {
         model_name: message.model_name,
         model_version: message.model_version,
@@ -29,7 +32,7 @@ pub(super) fn decode(message: ModelInferRequest) -> Result<(InferenceRequest, Cl
     let has_raw = !message.raw_input_contents.is_empty();
     let mut raw = message.raw_input_contents.into_iter();
     for input in message.inputs {
-        let input = read_input(&request, input, has_raw, &mut raw)?;
+        let input = read_input(core, &request, input, has_raw, &mut raw)?;
         request.inputs.push(input);
     }
     let mut classes = Classes::new();
@@ -126,19 +129,19 @@ fn refuse_shared_memory(parameters: &HashMap<String, InferParameter>) -> Result<
 }
 
 fn read_input(
+    core: &Core,
     request: &InferenceRequest,
     input: InferInputTensor,
     has_raw: bool,
     raw: &mut impl Iterator<Item = Bytes>,
 ) -> Result<InputTensor, Error> {
     let (name, model) = (input.name, &request.model_name);
-    // Triton says what the model expects before it says that a type is unknown; an unknown one is `<invalid>` there.
     let datatype: DataType =
-        input.datatype.parse().map_err(|_| invalid_datatype(request, &name))?;
+        input.datatype.parse().map_err(|_| invalid_datatype(core, request, &name))?;
     if request.inputs.iter().any(|other| other.name == name) {
-        let id = if request.id.is_empty() { "<id_unknown>" } else { &request.id };
         return Err(Error::invalid_arg(format!(
-            "[request id: {id}] input '{name}' already exists in request"
+            "{}input '{name}' already exists in request",
+            prefix(request)
         )));
     }
     refuse_shared_memory(&input.parameters)?;
@@ -164,13 +167,28 @@ fn read_input(
     Ok(InputTensor { name, datatype, shape: input.shape, data: InputData::Raw(data) })
 }
 
-fn invalid_datatype(request: &InferenceRequest, name: &str) -> Error {
+/// Triton calls a type that it does not know `<invalid>` and says what the model expects.
+fn invalid_datatype(core: &Core, request: &InferenceRequest, name: &str) -> Error {
+    let model = &request.model_name;
+    let inputs = match core.model_metadata(model, &request.model_version) {
+        Ok(metadata) => metadata.inputs,
+        Err(error) => return error,
+    };
+    match inputs.iter().find(|input| input.name == name) {
+        Some(input) => Error::invalid_arg(format!(
+            "{}inference input '{name}' data-type is '<invalid>', but model '{model}' expects '{}'",
+            prefix(request),
+            input.datatype
+        )),
+        None => Error::invalid_arg(format!(
+            "unexpected inference input '{name}' for model '{model}'"
+        )),
+    }
+}
+
+fn prefix(request: &InferenceRequest) -> String {
     let id = if request.id.is_empty() { "<id_unknown>" } else { &request.id };
-    Error::invalid_arg(format!(
-        "[request id: {id}] inference input '{name}' data-type is '<invalid>', but model '{}' \
-         expects",
-        request.model_name
-    ))
+    format!("[request id: {id}] ")
 }
 
 /// Bytes of the wire from the one typed field that belongs to the type.

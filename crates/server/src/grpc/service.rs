@@ -51,7 +51,7 @@ impl Service {
                 "ModelInfer RPC doesn't support models with decoupled transaction policy",
             ));
         }
-        let (request, classes) = decode::decode(message)?;
+        let (request, classes) = decode::decode(core, message)?;
         let response = submit(core, request)?.await?;
         encode::response(core, response, &classes)
     }
