@@ -1,0 +1,136 @@
+//! Runs an ONNX model on made-up inputs and prints its time, and which operators take how much.
+//!
+//! `time_model MODEL [--batch N] [--length N] [--threads N] [--provider NAME] [--seconds S]
+//! [--rows N] [--dump FILE]`: symbols named `batch` get the batch, all others the length; `--rows`
+//! is how many single steps to list; `--dump` writes the raw bytes of the first output.
+
+#![allow(clippy::print_stdout, reason = "a command-line program")]
+
+use std::collections::BTreeMap;
+use std::error::Error;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use galatea_graph::Dim;
+use galatea_runtime::{IoInfo, ProfileRow, Session, SessionOptions};
+use galatea_tensor::{DataType, Tensor};
+
+struct Arguments(Vec<String>);
+
+impl Arguments {
+    fn text(&self, name: &str) -> Option<&str> {
+        let at = self.0.iter().position(|word| word == name)?;
+        self.0.get(at + 1).map(String::as_str)
+    }
+
+    fn number(&self, name: &str, default: usize) -> Result<usize, Box<dyn Error>> {
+        Ok(self.text(name).map(str::parse).transpose()?.unwrap_or(default))
+    }
+}
+
+/// Values that need no seed: other programs can make the same.
+fn made_up(info: &IoInfo, batch: usize, length: usize) -> Result<Tensor, Box<dyn Error>> {
+    let len = |dim: &Dim| match dim {
+        Dim::Known(len) => *len,
+        Dim::Symbol(name) if name.contains("batch") => batch,
+        _ => length,
+    };
+    let shape: Vec<usize> = info.dims.iter().map(len).collect();
+    let count: usize = shape.iter().product();
+    let spread = |at: usize| at * 7919 % 1000;
+    Ok(match info.dtype {
+        DataType::Int64 => {
+            let value = |at: usize| match info.name.as_str() {
+                name if name.contains("mask") => 1,
+                name if name.contains("type") => 0,
+                _ => i64::try_from(spread(at)).unwrap_or(0) + 1,
+            };
+            Tensor::from_vec(&shape, (0..count).map(value).collect::<Vec<i64>>())?
+        }
+        DataType::Fp32 => {
+            let value = |at: usize| u16::try_from(spread(at)).map_or(0.0, f32::from) / 500.0 - 1.0;
+            Tensor::from_vec(&shape, (0..count).map(value).collect::<Vec<f32>>())?
+        }
+        dtype => Tensor::zeros(dtype, &shape)?,
+    })
+}
+
+fn milliseconds(time: Duration) -> f64 {
+    time.as_secs_f64() * 1e3
+}
+
+fn print_profile(rows: &[ProfileRow], most: usize) {
+    let total: Duration = rows.iter().map(|row| row.time).sum();
+    let mut sums: BTreeMap<(&str, &str), (usize, Duration)> = BTreeMap::new();
+    for row in rows {
+        let sum = sums.entry((&row.op, &row.kernel)).or_default();
+        sum.0 += 1;
+        sum.1 += row.time;
+    }
+    let mut sums: Vec<_> = sums.into_iter().collect();
+    sums.sort_by_key(|(_, (_, time))| std::cmp::Reverse(*time));
+    println!("{:>9} ms in {} steps", format!("{:.3}", milliseconds(total)), rows.len());
+    for ((op, kernel), (count, time)) in sums {
+        println!("{:>9.3} ms {count:>5} × {op:<28} {kernel}", milliseconds(time));
+    }
+    let mut slowest: Vec<&ProfileRow> = rows.iter().collect();
+    slowest.sort_by_key(|row| std::cmp::Reverse(row.time));
+    for row in slowest.into_iter().take(most) {
+        println!("{:>9.3} ms {} {} ({})", milliseconds(row.time), row.op, row.node, row.kernel);
+    }
+}
+
+fn main() -> Result<(), Box<dyn Error>> {
+    let arguments = Arguments(std::env::args().skip(1).collect());
+    let model = arguments.0.first().ok_or("give the path of a model")?;
+    let (batch, length) = (arguments.number("--batch", 1)?, arguments.number("--length", 128)?);
+    let options = SessionOptions {
+        threads: arguments.number("--threads", 2)?,
+        providers: arguments.text("--provider").map(str::to_owned).into_iter().collect(),
+        ..SessionOptions::default()
+    };
+    let start = Instant::now();
+    let graph = galatea_formats::onnx::load(Path::new(model))?;
+    let loaded = start.elapsed();
+    let session = Session::new(graph, &galatea_providers::all(), &options)?;
+    println!(
+        "loaded in {:.0} ms, compiled in {:.0} ms, partitions {:?}, {:?}",
+        milliseconds(loaded),
+        milliseconds(start.elapsed() - loaded),
+        session.partition_providers(),
+        session.memory()
+    );
+    let tensors: Vec<(String, Tensor)> = session
+        .inputs()
+        .iter()
+        .map(|info| Ok((info.name.clone(), made_up(info, batch, length)?)))
+        .collect::<Result<_, Box<dyn Error>>>()?;
+    let inputs: Vec<(&str, Tensor)> =
+        tensors.iter().map(|(name, tensor)| (name.as_str(), tensor.clone())).collect();
+    let start = Instant::now();
+    let outputs = session.run(&inputs)?;
+    println!("first run {:.3} ms", milliseconds(start.elapsed()));
+    if let (Some(path), Some(output)) = (arguments.text("--dump"), outputs.first()) {
+        std::fs::write(path, output.as_bytes()?)?;
+    }
+    let limit = Duration::from_secs(u64::try_from(arguments.number("--seconds", 3)?)?);
+    let (begin, mut times) = (Instant::now(), Vec::new());
+    while begin.elapsed() < limit {
+        let start = Instant::now();
+        session.run(&inputs)?;
+        times.push(start.elapsed());
+    }
+    times.sort_unstable();
+    if let (Some(least), Some(median)) = (times.first(), times.get(times.len() / 2)) {
+        let runs = times.len();
+        println!(
+            "median {:.3} ms, least {:.3} ms of {runs} runs, arena {} bytes",
+            milliseconds(*median),
+            milliseconds(*least),
+            session.memory().arena_bytes
+        );
+    }
+    let (_, rows) = session.profile(&inputs)?;
+    print_profile(&rows, arguments.number("--rows", 10)?);
+    Ok(())
+}
