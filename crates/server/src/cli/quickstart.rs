@@ -58,7 +58,7 @@ pub(super) fn quickstart(arguments: &[String]) -> Result<ExitCode, String> {
         say(&lines(&addresses, samples.first()));
         if !arguments.has("once") {
             say("Serving until Ctrl-C.");
-            serve::interrupted().await?;
+            serve::Interrupts::listen()?.first().await;
         }
         let stopped = serve::stop(server, EXIT_TIMEOUT).await;
         Ok(if failures > 0 { ExitCode::FAILURE } else { stopped })

@@ -209,6 +209,7 @@ impl SampleTensor {
     /// The first elements, for people.
     pub(super) fn preview(&self) -> String {
         const SHOWN: usize = 4;
+        const WIDTH: usize = 60;
         let (mut cells, count): (Vec<String>, usize) = match &self.values {
             Values::Numbers(numbers) => {
                 let cell = |number: &f64| {
@@ -228,7 +229,12 @@ impl SampleTensor {
         if count > SHOWN {
             cells.push("…".to_owned());
         }
-        format!("{} {}", self.name, cells.join(" "))
+        let text = format!("{} {}", self.name, cells.join(" "));
+        if text.chars().count() > WIDTH {
+            text.chars().take(WIDTH).chain(['…']).collect()
+        } else {
+            text
+        }
     }
 }
 

@@ -39,6 +39,8 @@ fn run(arguments: &[String], bind_all: bool) -> Result<ExitCode, String> {
     }
     let core = start_core(&flags)?;
     runtime(&flags)?.block_on(async {
+        // Before the doors open: a signal right after the first answer must not kill the program.
+        let interrupts = Interrupts::listen()?;
         let server = match Server::start(Arc::clone(&core), &flags) {
             Ok(server) => server,
             Err(error) => {
@@ -47,7 +49,7 @@ fn run(arguments: &[String], bind_all: bool) -> Result<ExitCode, String> {
                 return Ok(ExitCode::FAILURE);
             }
         };
-        interrupted().await?;
+        interrupts.first().await;
         Ok(stop(server, Duration::from_secs(flags.number("exit-timeout-secs"))).await)
     })
 }
@@ -100,22 +102,57 @@ pub(super) async fn stop(server: Server, timeout: Duration) -> ExitCode {
     }
 }
 
-/// Waits for the signal to stop.
-pub(super) async fn interrupted() -> Result<(), String> {
-    let failed = |error| format!("cannot wait for signals: {error}");
-    #[cfg(unix)]
-    {
+/// The signals that ask the program to stop, heard from the moment that this exists.
+#[cfg(unix)]
+pub(super) struct Interrupts {
+    terminate: tokio::signal::unix::Signal,
+    interrupt: tokio::signal::unix::Signal,
+}
+
+#[cfg(unix)]
+impl Interrupts {
+    /// Starts to listen. Needs a runtime.
+    ///
+    /// # Errors
+    /// When the system refuses.
+    pub(super) fn listen() -> Result<Self, String> {
         use tokio::signal::unix::{SignalKind, signal};
-        let mut terminate = signal(SignalKind::terminate()).map_err(failed)?;
-        let mut interrupt = signal(SignalKind::interrupt()).map_err(failed)?;
-        tokio::select! {
-            _ = terminate.recv() => tracing::info!("Signal (15) received."),
-            _ = interrupt.recv() => tracing::info!("Signal (2) received."),
-        }
-        Ok(())
+        let failed = |error| format!("cannot wait for signals: {error}");
+        Ok(Self {
+            terminate: signal(SignalKind::terminate()).map_err(failed)?,
+            interrupt: signal(SignalKind::interrupt()).map_err(failed)?,
+        })
     }
-    #[cfg(not(unix))]
-    tokio::signal::ctrl_c().await.map_err(failed)
+
+    /// Waits for the first signal.
+    pub(super) async fn first(mut self) {
+        tokio::select! {
+            _ = self.terminate.recv() => tracing::info!("Signal (15) received."),
+            _ = self.interrupt.recv() => tracing::info!("Signal (2) received."),
+        }
+    }
+}
+
+/// The request of the console to stop.
+#[cfg(not(unix))]
+pub(super) struct Interrupts;
+
+#[cfg(not(unix))]
+impl Interrupts {
+    /// Nothing to prepare.
+    ///
+    /// # Errors
+    /// None.
+    pub(super) fn listen() -> Result<Self, String> {
+        Ok(Self)
+    }
+
+    /// Waits for the first request; waits for ever where the system cannot tell.
+    pub(super) async fn first(self) {
+        if tokio::signal::ctrl_c().await.is_err() {
+            std::future::pending::<()>().await;
+        }
+    }
 }
 
 fn core_options(flags: &Flags) -> Result<CoreOptions, String> {

@@ -180,9 +180,9 @@ fn invalid_datatype(core: &Core, request: &InferenceRequest, name: &str) -> Erro
             prefix(request),
             input.datatype
         )),
-        None => Error::invalid_arg(format!(
-            "unexpected inference input '{name}' for model '{model}'"
-        )),
+        None => {
+            Error::invalid_arg(format!("unexpected inference input '{name}' for model '{model}'"))
+        }
     }
 }
 
@@ -217,13 +217,19 @@ fn contents_bytes(
         ("FP64", !contents.fp64_contents.is_empty(), &[DataType::Fp64]),
         ("BYTES", !contents.bytes_contents.is_empty(), &[DataType::Bytes]),
     ];
-    for (field, present, types) in fields {
-        if present && !types.contains(&datatype) {
-            return Err(Error::invalid_arg(format!(
-                "unexpected explicit tensor data for input tensor '{name}' for model '{model}' of \
-                 type '{field}', expected datatype '{datatype}'"
-            )));
-        }
+    let mut supplied = false;
+    for (field, _, types) in fields.iter().filter(|(_, present, _)| *present) {
+        let what = if supplied {
+            ", binary data was already supplied.".to_owned()
+        } else if types.contains(&datatype) {
+            supplied = true;
+            continue;
+        } else {
+            format!(" of type '{field}', expected datatype '{datatype}'")
+        };
+        return Err(Error::invalid_arg(format!(
+            "unexpected explicit tensor data for input tensor '{name}' for model '{model}'{what}"
+        )));
     }
     fn bytes<T: Copy, const N: usize>(values: &[T], form: impl Fn(T) -> [u8; N]) -> Vec<u8> {
         values.iter().flat_map(|&value| form(value)).collect()

@@ -286,7 +286,12 @@ fn read_input(
         ))
     })?;
     let data = match source {
-        Source::Json(data) => Bytes::from(json_tensor(data, datatype, elements, &name, limits)?),
+        Source::Json(data) => match json_tensor(data, datatype, elements, &name, limits) {
+            Ok(values) => values.into(),
+            // Without a shape the core says what is missing, unless the data is a scalar.
+            Err(_) if shape.is_empty() && leaves(data) != 1 => Bytes::new(),
+            Err(error) => return Err(error),
+        },
         Source::Binary(size) => {
             let size = unsigned(size).map_err(|why| unable("binary_data_size", why))?;
             let available = binary.len() as u64;
@@ -355,6 +360,13 @@ fn json_tensor(
         return Err(wrong_count());
     }
     Ok(out)
+}
+
+/// Elements of nested arrays.
+fn leaves(data: Value<'_>) -> usize {
+    data.elements()
+        .map(|value| if matches!(value.kind(), Kind::Array(_)) { leaves(value) } else { 1 })
+        .sum()
 }
 
 fn wrong_count() -> Error {

@@ -77,7 +77,8 @@ pub(super) fn encode(
     head.extend_from_slice(b"]}");
     let length = head.len();
     let mut answer = Response::ok(ContentType::Json, head);
-    if !binary.is_empty() {
+    // Empty tensors leave nothing behind the JSON.
+    if binary.iter().any(|bytes| !bytes.is_empty()) {
         answer.content_type = ContentType::Binary;
         answer = answer.with_header("Inference-Header-Content-Length", length.to_string());
         answer.body.append(&mut binary);
