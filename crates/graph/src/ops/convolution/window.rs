@@ -259,7 +259,7 @@ mod tests {
         let width = Dim::symbol("width");
         let pads = Padding::Explicit(vec![1, 1]);
         let keeps = window(&pads, &[], false).output_dims(std::slice::from_ref(&width)).unwrap();
-        assert_eq!(keeps, [width.clone()]);
+        assert_eq!(keeps.first(), Some(&width));
         assert_eq!(window(&pads, &[2], false).output_dims(&[width]).unwrap(), [Dim::Unknown]);
     }
 }

@@ -331,14 +331,13 @@ impl Recurrence {
                 b: &biases[part(2 * rows)],
                 p: if p.is_some() { &peepholes[part(3 * hidden)] } else { &[] },
             };
-            for sequence in 0..batch {
+            for (sequence, &length) in lengths.iter().enumerate() {
                 let place = (number * batch + sequence) * hidden;
                 let here = place..place + hidden;
                 let mut state = State {
                     hidden: first[here.clone()].to_vec(),
                     cell: first_cell[here.clone()].to_vec(),
                 };
-                let length = lengths[sequence];
                 for turn in 0..length {
                     let reversed = self.direction.is_reversed(number);
                     let at = if reversed { length - 1 - turn } else { turn };

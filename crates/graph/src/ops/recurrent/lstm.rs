@@ -41,8 +41,7 @@ impl Lstm {
             self.recurrence.activation(pass.number, 3, which).apply(self.recurrence.clipped(x))
         };
         let mut next = state.clone();
-        for at in 0..len {
-            let before = state.cell[at];
+        for (at, &before) in state.cell.iter().enumerate() {
             let input = function(0, gates[0][at] + peephole(0, at) * before);
             let forget = if self.input_forget {
                 1.0 - input

@@ -103,22 +103,25 @@ impl Sampling {
     fn place(&self, axis: &AxisPlan, position: usize) -> f64 {
         let (x, scale) = (position as f64, axis.scale);
         let (input, output) = (axis.input as f64, axis.output as f64);
+        // The output's length before it was rounded down, as ONNX's own cases have it; where nothing
+        // was rounded, the length itself, so that the last place does not leave the input.
+        let exact = Some(scale * input).filter(|len| (len - output).abs() > 1e-6).unwrap_or(output);
         let half_pixel = (x + 0.5) / scale - 0.5;
         match self.coordinates {
             CoordinateMode::HalfPixel => half_pixel,
             CoordinateMode::HalfPixelSymmetric => {
-                let adjustment = output / (scale * input);
+                let adjustment = output / exact;
                 input / 2.0 * (1.0 - adjustment) + half_pixel
             }
             CoordinateMode::PytorchHalfPixel if axis.output > 1 => half_pixel,
-            CoordinateMode::AlignCorners if axis.output > 1 => x * (input - 1.0) / (output - 1.0),
+            CoordinateMode::AlignCorners if axis.output > 1 => x * (input - 1.0) / (exact - 1.0),
             CoordinateMode::PytorchHalfPixel | CoordinateMode::AlignCorners => 0.0,
             CoordinateMode::Asymmetric => x / scale,
             CoordinateMode::TfHalfPixelForNn => (x + 0.5) / scale,
             CoordinateMode::TfCropAndResize => {
                 let (start, end) = axis.roi;
                 if axis.output > 1 {
-                    start * (input - 1.0) + x * (end - start) * (input - 1.0) / (output - 1.0)
+                    start * (input - 1.0) + x * (end - start) * (input - 1.0) / (exact - 1.0)
                 } else {
                     0.5 * (start + end) * (input - 1.0)
                 }
@@ -156,7 +159,8 @@ impl Sampling {
         let (mut at, end) = (place.floor() - radius, place.floor() + radius + 1.0);
         while at <= end {
             let weight = self.weight((at - place).abs() * shrink);
-            if weight != 0.0 && !(self.exclude_outside && !(0.0..=last).contains(&at)) {
+            let counts = !self.exclude_outside || (0.0..=last).contains(&at);
+            if counts && weight != 0.0 {
                 weights.push((clamp(at), weight));
             }
             at += 1.0;
