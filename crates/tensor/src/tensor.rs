@@ -113,8 +113,10 @@ impl Tensor {
             return Ok(shared);
         }
         let mut owned = OwnedTensor::zeroed(dtype, shape)?;
-        for (to, &from) in owned.buffer.as_bytes_mut().iter_mut().zip(bytes) {
-            *to = if dtype == DataType::Bool { u8::from(from != 0) } else { from };
+        let target = owned.buffer.as_bytes_mut();
+        target.copy_from_slice(bytes);
+        if odd_bool {
+            target.iter_mut().for_each(|byte| *byte = u8::from(*byte != 0));
         }
         Ok(owned.freeze())
     }
