@@ -399,3 +399,7 @@ fn map_key(value: Value) -> Option<MapKey> {
         _ => None,
     }
 }
+
+#[cfg(test)]
+#[path = "tests.rs"]
+mod tests;

@@ -45,7 +45,8 @@ impl LoadedVersion {
             stats: statistics.inference_stats,
             pending: self.context.pending.load(Ordering::Relaxed),
             load_duration: self.load_duration,
-            response_cache: config.response_cache.as_ref().is_some_and(|cache| cache.enable),
+            // There is no cache yet, so no model uses one, whatever its configuration allows.
+            response_cache: false,
         }
     }
 

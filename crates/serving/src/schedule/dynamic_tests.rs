@@ -153,6 +153,18 @@ fn a_wait_for_company_ends_at_the_first_timeout() {
     assert_eq!(scheduler.poll(4 * MS, 1), Decision::Expire(vec![0]));
 }
 
+#[test]
+fn a_held_scheduler_waits_for_its_count_once() {
+    let options = DynamicOptions::from_config(&batching(&[], 0), 4);
+    let mut scheduler = DynamicScheduler::new(DynamicOptions { hold_until: 3, ..options });
+    push(&mut scheduler, 0..2, 0);
+    assert_eq!(scheduler.poll(0, 1), Decision::Idle);
+    push(&mut scheduler, 2..3, 0);
+    assert_eq!(scheduler.poll(0, 1), Decision::Dispatch(vec![0, 1, 2]));
+    push(&mut scheduler, 3..4, 0);
+    assert_eq!(scheduler.poll(0, 1), Decision::Dispatch(vec![3]));
+}
+
 #[derive(Clone, Debug)]
 struct Arrival {
     gap: Nanos,
@@ -232,8 +244,6 @@ struct Simulation<'a> {
     answered: Vec<Option<&'static str>>,
     busy_until: Vec<Nanos>,
     started: Vec<u64>,
-    /// Since when an instance has been free without a break.
-    free_since: Nanos,
 }
 
 impl Simulation<'_> {
@@ -306,7 +316,6 @@ impl Simulation<'_> {
                 _ => break,
             }
         }
-        self.free_since = now;
     }
 }
 
@@ -323,7 +332,6 @@ proptest! {
             answered: Vec::new(),
             busy_until: vec![0; setup.instances],
             started: Vec::new(),
-            free_since: 0,
         };
         let mut now = 0;
         let mut cancels: Vec<(Nanos, u64)> = Vec::new();
