@@ -251,3 +251,18 @@ fn reductions_equal_the_reference() {
     let keep = [("keepdims", AttributeValue::Int(0))];
     check_node("ReduceSum", &keep, &[floats(&[3, 4, 5], 1)], &[ints(&[1], &[1])], "reduce-f32");
 }
+
+#[test]
+fn an_lstm_equals_the_reference_in_every_direction() {
+    for (direction, passes) in [("forward", 1), ("reverse", 1), ("bidirectional", 2)] {
+        let mut maker = support::Maker::new();
+        let x = maker.input("x", floats(&[5, 3, 7], 1));
+        let [w, r] = [7, 6].map(|size| maker.constant(floats(&[passes, 24, size], 2)));
+        let bias = maker.constant(floats(&[passes, 48], 3));
+        let [h, c] = ["h", "c"].map(|name| maker.input(name, floats(&[passes, 3, 6], 4)));
+        let attributes = [("direction", text(direction)), ("hidden_size", AttributeValue::Int(6))];
+        let y = maker.node("LSTM", &attributes, &[x, w, r, bias, None, h, c], 3);
+        let (_, rows) = maker.check(&y, 32);
+        support::assert_kernel(&rows, "lstm-f32-packed");
+    }
+}

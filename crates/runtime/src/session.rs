@@ -312,7 +312,10 @@ impl Session {
         let mut failure = failure;
         loop {
             let part = &compiled.parts[failure.part];
-            if part.proven.load(Ordering::Relaxed) || self.providers.len() == 1 {
+            // Limits hold for every provider.
+            let limited = matches!(failure.error, RuntimeError::MemoryLimit { .. });
+            let proven = part.proven.load(Ordering::Relaxed);
+            if proven || limited || self.providers.len() == 1 {
                 return Err(first);
             }
             let text = failure.error.to_string();

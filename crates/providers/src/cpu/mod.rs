@@ -12,12 +12,14 @@ mod rows;
 mod schedule;
 mod view;
 
+use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
-use galatea_graph::{Fact, Graph, Node, infer};
+use galatea_graph::{Fact, Graph, Node, infer, rewrite};
 use galatea_kernels::{Isa, ThreadPool};
 use galatea_runtime::{
-    Claim, Claims, Executable, ExecutionProvider, Refusal, RuntimeError, SessionOptions,
+    Claim, Claims, Executable, ExecutionProvider, OptimiseLevel, Refusal, RuntimeError,
+    SessionOptions,
 };
 
 pub use kernel::{Call, Kernel, KernelRow, NodeView, Output, Run, Shapes, Step};
@@ -92,6 +94,24 @@ pub fn find_row(view: &NodeView<'_>) -> Result<&'static KernelRow, String> {
     Err(reasons.join("; "))
 }
 
+/// The graph with its convolutions working channels-last, which their kernels do without turning
+/// images around; the graph as it was where that fails.
+fn channels_last(graph: Arc<Graph>) -> Arc<Graph> {
+    let mut rewritten = (*graph).clone();
+    let done = rewrite::channels_last(&mut rewritten).and_then(|count| {
+        rewritten.sort()?;
+        Ok(count)
+    });
+    match done {
+        Ok(0) => graph,
+        Ok(_) => Arc::new(rewritten),
+        Err(error) => {
+            tracing::warn!(graph = %graph.name, %error, "channels stay first");
+            graph
+        }
+    }
+}
+
 impl ExecutionProvider for CpuProvider {
     fn name(&self) -> &'static str {
         NAME
@@ -126,7 +146,9 @@ impl ExecutionProvider for CpuProvider {
         graph: Arc<Graph>,
         options: &SessionOptions,
     ) -> Result<Box<dyn Executable>, RuntimeError> {
-        let facts = infer::facts(&graph, &std::collections::HashMap::new())?;
+        let graph =
+            if options.optimise >= OptimiseLevel::All { channels_last(graph) } else { graph };
+        let facts = infer::facts(&graph, &HashMap::new())?;
         let build = |node| -> executable::Built {
             let view = NodeView { graph: &graph, node, facts: &facts, isa: self.isa };
             let Ok(row) = find_row(&view) else { return (None, reference::NAME) };
@@ -140,7 +162,6 @@ impl ExecutionProvider for CpuProvider {
         };
         let built = graph.nodes.iter().map(build).collect();
         let pool = self.pool(options.resolved_threads());
-        let graph = Arc::clone(&graph);
         Ok(Box::new(executable::CpuExecutable::new(graph, built, self.isa, pool, options)))
     }
 }

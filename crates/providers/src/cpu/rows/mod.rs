@@ -8,6 +8,7 @@ mod masks;
 mod matrix;
 mod movement;
 mod normalize;
+mod recurrent;
 mod rowwise;
 
 use super::KernelRow;
@@ -22,5 +23,6 @@ pub const FAMILIES: &[&[KernelRow]] = &[
     matrix::ROWS,
     movement::ROWS,
     normalize::ROWS,
+    recurrent::ROWS,
     rowwise::ROWS,
 ];
