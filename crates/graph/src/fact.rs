@@ -96,9 +96,21 @@ impl Fact {
         Self { value: Some(value), ..fact }
     }
 
-    /// The same fact with symbolic elements.
+    /// The same fact with symbolic elements. Only INT64 and INT32 values carry them: arithmetic of
+    /// narrower types wraps at lengths that occur.
     #[must_use]
     pub fn with_elements(self, elements: Option<Vec<Dim>>) -> Self {
+        let largest = match self.dtype {
+            DataType::Int64 => i64::MAX.unsigned_abs(),
+            DataType::Int32 => i32::MAX.unsigned_abs().into(),
+            _ => return Self { elements: None, ..self },
+        };
+        let fits = |len: usize| u64::try_from(len).is_ok_and(|len| len <= largest);
+        let dim = |dim: Dim| match dim {
+            Dim::Known(len) if !fits(len) => Dim::Unknown,
+            other => other,
+        };
+        let elements = elements.map(|all| all.into_iter().map(dim).collect());
         Self { elements, ..self }
     }
 

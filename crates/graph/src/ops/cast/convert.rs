@@ -16,8 +16,8 @@ use crate::ops::values::Values;
 
 /// The fact of a conversion's result.
 pub(super) fn infer(x: &Fact, to: DataType) -> Fact {
-    let elements = if to.is_integer() { carried(x) } else { None };
-    Fact { dtype: to, shape: x.shape.clone(), value: None, elements }
+    let fact = Fact { dtype: to, shape: x.shape.clone(), value: None, elements: None };
+    fact.with_elements(carried(x))
 }
 
 /// Truncates within 32 bits, or 64 for the 64-bit types; narrower types wrap on writing.

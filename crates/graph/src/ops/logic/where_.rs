@@ -41,7 +41,8 @@ impl Operator for Where {
         check(condition.dtype, a.dtype, b.dtype)?;
         let shape = Fact::broadcast(&[condition, a, b])?;
         let elements = lengths(condition, a, b);
-        Ok(vec![Fact { dtype: a.dtype, shape, value: None, elements }])
+        let fact = Fact { dtype: a.dtype, shape, value: None, elements: None };
+        Ok(vec![fact.with_elements(elements)])
     }
 
     fn reference(&self, inputs: Inputs<'_, Tensor>) -> Result<Vec<Tensor>, OpError> {

@@ -164,7 +164,8 @@ impl Operator for Binary {
         expect_same(a.dtype, b.dtype)?;
         let shape = Fact::broadcast(&[a, b])?;
         let elements = self.lengths(a, b, shape.as_ref());
-        Ok(vec![Fact { dtype: a.dtype, shape, value: None, elements }])
+        let fact = Fact { dtype: a.dtype, shape, value: None, elements: None };
+        Ok(vec![fact.with_elements(elements)])
     }
 
     fn reference(&self, inputs: Inputs<'_, Tensor>) -> Result<Vec<Tensor>, OpError> {
