@@ -1,5 +1,7 @@
 //! The doors from outside: a server on the sample models, sockets and bytes.
 
+#![allow(clippy::unwrap_used, clippy::panic, reason = "helpers of tests")]
+
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::path::Path;

@@ -6,6 +6,7 @@
     missing_debug_implementations,
     clippy::all,
     clippy::pedantic,
+    clippy::allow_attributes_without_reason,
     reason = "generated code"
 )]
 

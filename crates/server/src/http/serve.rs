@@ -10,6 +10,9 @@ use super::rows::{self, Call, Reply};
 use super::wire::{self, Connection, ReadError};
 use crate::app::App;
 
+/// Bodies beyond this size are decoded where blocking is allowed.
+const LARGE_BODY_BYTES: usize = 1 << 20;
+
 /// Finds and runs what answers a request.
 pub(super) type Route = fn(&Arc<App>, &Head, Bytes) -> Reply;
 
@@ -82,12 +85,19 @@ fn route(app: &Arc<App>, head: &Head, body: Bytes) -> Reply {
     if head.method() != found.row.method {
         return Reply::Now(Response::error(405, found.row.early, "Method Not Allowed"));
     }
-    (found.row.handler)(&Call {
+    let large = body.len() > LARGE_BODY_BYTES;
+    let call = Call {
         app,
         head,
         body,
         model: found.model,
         version: found.version,
         in_repository: found.in_repository,
-    })
+    };
+    // Decoding this much would keep other connections of the thread waiting.
+    if large {
+        tokio::task::block_in_place(|| (found.row.handler)(&call))
+    } else {
+        (found.row.handler)(&call)
+    }
 }

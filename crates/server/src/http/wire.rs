@@ -6,6 +6,7 @@
 
 use std::io::{self, IoSlice};
 use std::ops::Range;
+use std::time::Duration;
 
 use bytes::{Buf, Bytes, BytesMut};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
@@ -25,6 +26,8 @@ const MAX_CHUNK_LINE_BYTES: usize = 256;
 const EAGER_BODY_BYTES: usize = 4 * 1024 * 1024;
 /// Longest body, the limit of gRPC messages.
 const MAX_BODY_BYTES: u64 = i32::MAX as u64;
+/// Longest silence inside a request or an answer; between requests a connection may rest for ever.
+const STALL: Duration = Duration::from_secs(60);
 /// Answers up to this size are sent with one copy instead of a gathered write.
 const COPIED_BODY_BYTES: usize = 16 * 1024;
 
@@ -77,8 +80,12 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
                 return Err(ReadError::Closed);
             }
             self.ahead.reserve(4 * 1024);
-            if self.stream.read_buf(&mut self.ahead).await? == 0 {
-                return if self.ahead.is_empty() { Ok(None) } else { Err(ReadError::Closed) };
+            if self.ahead.is_empty() {
+                if self.stream.read_buf(&mut self.ahead).await? == 0 {
+                    return Ok(None);
+                }
+            } else if in_time(self.stream.read_buf(&mut self.ahead)).await? == 0 {
+                return Err(ReadError::Closed);
             }
         }
     }
@@ -117,7 +124,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
             if self.ahead.capacity() - self.ahead.len() < room {
                 self.ahead.reserve(room);
             }
-            if self.stream.read_buf(&mut self.ahead).await? == 0 {
+            if in_time(self.stream.read_buf(&mut self.ahead)).await? == 0 {
                 return Err(ReadError::Closed);
             }
         }
@@ -203,7 +210,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
             for part in &response.body {
                 self.out.extend_from_slice(part);
             }
-            return self.stream.write_all(&self.out).await;
+            return in_time(self.stream.write_all(&self.out)).await;
         }
         let mut slices: Vec<IoSlice<'_>> = std::iter::once(IoSlice::new(&self.out))
             .chain(response.body.iter().map(|part| IoSlice::new(part)))
@@ -211,7 +218,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
         let mut rest: &mut [IoSlice<'_>] = &mut slices;
         IoSlice::advance_slices(&mut rest, 0);
         while !rest.is_empty() {
-            let written = self.stream.write_vectored(rest).await?;
+            let written = in_time(self.stream.write_vectored(rest)).await?;
             if written == 0 {
                 return Err(io::ErrorKind::WriteZero.into());
             }
@@ -224,6 +231,14 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
     pub(super) async fn shutdown(&mut self) {
         // The peer may be gone already, which is as good.
         self.stream.shutdown().await.ok();
+    }
+}
+
+/// Gives up on a peer that neither sends nor takes anything.
+async fn in_time<T>(step: impl Future<Output = io::Result<T>>) -> io::Result<T> {
+    match tokio::time::timeout(STALL, step).await {
+        Ok(result) => result,
+        Err(_) => Err(io::ErrorKind::TimedOut.into()),
     }
 }
 
