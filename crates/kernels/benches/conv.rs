@@ -55,12 +55,12 @@ fn main() {
             groups,
             ..ConvParams::new_2d(cin, cout, [kernel, kernel])
         };
-        let weights = vec![0.01; cout * cin / groups * kernel * kernel];
+        let weights = timing::Floats::new(cout * cin / groups * kernel * kernel, 0.01);
         let packed = PackedConv::pack(isa, params, &weights);
         let out = params.output_size([1, size, size]);
-        let x = vec![0.5; size * size * cin];
-        let bias = vec![0.0; cout];
-        let mut y = vec![0.0; out[1] * out[2] * cout];
+        let x = timing::Floats::new(size * size * cin, 0.5);
+        let bias = timing::Floats::new(cout, 0.0);
+        let mut y = timing::Floats::new(out[1] * out[2] * cout, 0.0);
         let epilogue = Epilogue::bias(&bias).with_activation(Activation::Relu);
         let seconds = timing::best(|| {
             conv(exec, &packed, &x, 1, [1, size, size], &mut y, &epilogue);

@@ -28,10 +28,10 @@ fn main() {
         let peak = timing::peak_gflops(isa) * threads as f64;
         println!("{} x {threads}: multiply-add peak {peak:.0} GFLOP/s", isa.name());
         for (m, k, n) in shapes {
-            let a = vec![0.5; m * k];
-            let b = PackedB::pack(isa, k, n, &vec![0.25; k * n], n, Trans::No);
-            let bias = vec![0.0; n];
-            let mut c = vec![0.0; m * n];
+            let a = timing::Floats::new(m * k, 0.5);
+            let b = PackedB::pack(isa, k, n, &timing::Floats::new(k * n, 0.25), n, Trans::No);
+            let bias = timing::Floats::new(n, 0.0);
+            let mut c = timing::Floats::new(m * n, 0.0);
             let seconds = timing::best(|| {
                 gemm(exec, m, &a, k, &b, &mut c, n, &Epilogue::bias(&bias));
             });

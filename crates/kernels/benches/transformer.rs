@@ -33,9 +33,9 @@ fn main() {
             scale: 0.125,
             sight: Sight::All,
         };
-        let data = vec![0.1; heads * keys * size];
+        let data = timing::Floats::new(heads * keys * size, 0.1);
         let x = |rows| Heads { data: &data, strides: HeadStrides::rows_first(heads, rows, size) };
-        let mut y = vec![0.0; heads * rows * size];
+        let mut y = timing::Floats::new(heads * rows * size, 0.0);
         let out = HeadStrides::rows_first(heads, rows, size);
         let seconds = timing::best(|| {
             attention(exec, &a, [x(rows), x(keys), x(keys)], None, &mut y, out);
@@ -44,9 +44,9 @@ fn main() {
         timing::report(&format!("attention {heads}x{rows}x{keys}x{size}"), flops, seconds, peak);
     }
     let len = 128 * 3072;
-    let source = vec![0.3f32; len];
+    let source = timing::Floats::new(len, 0.3);
     let bytes = (len * 8) as f64;
-    let mut x = source.clone();
+    let mut x = timing::Floats::new(len, 0.3);
     let activations = [
         ("relu", Activation::Relu),
         ("gelu", Activation::Gelu),
@@ -60,8 +60,8 @@ fn main() {
     }
     let seconds = timing::best(|| softmax_inplace(exec, Form::Softmax, &mut x, 128, None));
     timing::report_bytes("softmax rows of 128", bytes, seconds);
-    let mut y = vec![0.0; len];
-    let (scale, bias) = (vec![1.0; 768], vec![0.0; 768]);
+    let mut y = timing::Floats::new(len, 0.0);
+    let (scale, bias) = (timing::Floats::new(768, 1.0), timing::Floats::new(768, 0.0));
     let norm =
         Norm { kind: NormKind::Layer, scale: Some(&scale), bias: Some(&bias), epsilon: 1e-5 };
     let seconds = timing::best(|| normalize(exec, norm, &source, 768, Skip::default(), &mut y));

@@ -87,7 +87,7 @@ impl HeadStrides {
 
     #[track_caller]
     fn check(&self, name: &str, len: usize, [batch, heads, rows, size]: [usize; 4]) {
-        if batch * heads * rows * size == 0 {
+        if [batch, heads, rows, size].contains(&0) {
             return;
         }
         let last = [(batch, self.batch), (heads, self.head), (rows, self.row)]
@@ -146,10 +146,10 @@ pub fn attention(
     a.check([&q, &k, &v], mask.as_ref());
     y_strides.check("Y", y.len(), [a.batch, a.heads, a.queries, a.value_size]);
     assert!(disjoint(a, y_strides), "attention: rows of Y overlap: {y_strides:?}");
-    let per_batch = a.batch * a.heads;
-    if per_batch * a.queries * a.value_size == 0 {
+    if [a.batch, a.heads, a.queries, a.value_size].contains(&0) {
         return;
     }
+    let per_batch = a.batch * a.heads;
     let mut blocks = a.queries.div_ceil(QUERY_ROWS);
     // Enough tasks for all threads, but none of only a few rows.
     let wanted = exec.pool.threads().div_ceil(per_batch);
@@ -197,7 +197,7 @@ fn disjoint(a: &Attention, s: HeadStrides) -> bool {
     let mut extent = a.value_size;
     steps.iter().filter(|(_, n)| *n > 1).all(|&(stride, n)| {
         let fits = stride >= extent;
-        extent += stride.saturating_mul(n - 1);
+        extent = extent.saturating_add(stride.saturating_mul(n - 1));
         fits
     })
 }

@@ -44,6 +44,9 @@ pub enum Rounding {
     Ceil,
 }
 
+/// Limit of every size and pad along a dimension: sums and products of two do not overflow.
+const MOST: usize = 1 << 30;
+
 impl PoolParams {
     /// The size of the result for an image of `size`; 0 where the window does not fit.
     #[must_use]
@@ -79,6 +82,8 @@ pub fn pool(
 ) {
     let positive = |x: &[usize; 2]| x.iter().all(|&x| x > 0);
     assert!(positive(&p.kernel) && positive(&p.stride) && positive(&p.dilation), "pool: {p:?}");
+    let sizes = [p.kernel, p.stride, p.dilation, p.pads_begin, p.pads_end, size].concat();
+    assert!(sizes.iter().all(|&x| x < MOST), "pool: a size beyond {MOST} in {p:?} of {size:?}");
     let out = p.output_size(size);
     let in_pixels = batch.saturating_mul(size[0]).saturating_mul(size[1]);
     let rows = batch.saturating_mul(out[0]);
@@ -88,7 +93,7 @@ pub fn pool(
         return;
     }
     let y = Shared::new(y);
-    let work = out[1] * channels * p.kernel[0] * p.kernel[1];
+    let work = (out[1] * channels).saturating_mul(p.kernel[0] * p.kernel[1]);
     exec.pool.run_ranges(rows, 65_536usize.div_ceil(work), |range| {
         for row in range {
             for column in 0..out[1] {

@@ -51,15 +51,9 @@ pub fn softmax_inplace(
     let rows = x.len() / columns;
     let x = Shared::new(x);
     exec.pool.run_ranges(rows, 4096usize.div_ceil(columns), |range| {
-        for row in range {
-            // SAFETY: ranges are disjoint, so rows are.
-            let x = unsafe { x.range(row * columns..(row + 1) * columns) };
-            let mask = mask.map(|m| {
-                let start = row / m.repeat * columns % m.data.len();
-                &m.data[start..start + columns]
-            });
-            exec.isa.run(Row { form, x, mask });
-        }
+        // SAFETY: ranges are disjoint.
+        let x = unsafe { x.range(range.start * columns..range.end * columns) };
+        exec.isa.run(Rows { form, x, columns, first: range.start, mask });
     });
 }
 
@@ -73,40 +67,67 @@ pub fn softmax(exec: Exec<'_>, form: Form, x: &[f32], columns: usize, y: &mut [f
     softmax_inplace(exec, form, y, columns, None);
 }
 
-struct Row<'a> {
+struct Rows<'a> {
     form: Form,
     x: &'a mut [f32],
-    mask: Option<&'a [f32]>,
+    columns: usize,
+    /// Number of the first row.
+    first: usize,
+    mask: Option<RowMask<'a>>,
 }
 
-impl Kernel for Row<'_> {
+impl Kernel for Rows<'_> {
     type Output = ();
     #[inline(always)]
     fn run<S: Simd>(self, s: S) {
-        if let Some(mask) = self.mask {
-            for (x, m) in self.x.iter_mut().zip(mask) {
-                *x += m;
+        let n = self.columns;
+        for (i, row) in self.x.chunks_exact_mut(n).enumerate() {
+            if let Some(mask) = self.mask {
+                let start = (self.first + i) / mask.repeat * n % mask.data.len();
+                for (x, m) in row.iter_mut().zip(&mask.data[start..start + n]) {
+                    *x += m;
+                }
+            }
+            one_row(s, self.form, row);
+        }
+    }
+}
+
+#[inline(always)]
+fn one_row<S: Simd>(s: S, form: Form, row: &mut [f32]) {
+    let highest = max(s, row);
+    // Nothing to take off a row of -infinity: its exponentials are all zero.
+    let shift = if highest == f32::NEG_INFINITY { 0.0 } else { highest };
+    match form {
+        Form::Softmax => {
+            let total = exp_shifted(s, row, shift);
+            scale(s, row, if total == 0.0 { 0.0 } else { 1.0 / total });
+        }
+        Form::LogSoftmax => {
+            let off = sum_exp(s, row, shift).ln();
+            for x in row {
+                // Two steps lose nothing when the shift is large.
+                *x = (*x - shift) - off;
             }
         }
-        let highest = max(s, self.x);
-        // Nothing to take off a row of -infinity: its exponentials are all zero.
-        let shift = if highest == f32::NEG_INFINITY { 0.0 } else { highest };
-        match self.form {
-            Form::Softmax => {
-                let total = exp_shifted(s, self.x, shift);
-                let factor = if total == 0.0 { 0.0 } else { 1.0 / total };
-                for x in self.x.iter_mut() {
-                    *x *= factor;
-                }
-            }
-            Form::LogSoftmax => {
-                let total = sum_exp(s, self.x, shift);
-                let off = total.ln();
-                for x in self.x.iter_mut() {
-                    // Two steps lose nothing when the shift is large.
-                    *x = (*x - shift) - off;
-                }
-            }
+    }
+}
+
+/// `x *= factor`.
+#[inline(always)]
+pub(crate) fn scale<S: Simd>(s: S, x: &mut [f32], factor: f32) {
+    let (p, n) = (x.as_mut_ptr(), x.len());
+    let f = s.splat(factor);
+    let mut i = 0;
+    // SAFETY: every access is below n.
+    unsafe {
+        while i + S::LANES <= n {
+            s.store(p.add(i), s.mul(s.load(p.add(i)), f));
+            i += S::LANES;
+        }
+        if i < n {
+            let m = s.tail(n - i);
+            s.store_tail(p.add(i), m, s.mul(s.load_tail(p.add(i), m), f));
         }
     }
 }
@@ -146,6 +167,15 @@ pub(crate) fn exp_shifted<S: Simd>(s: S, x: &mut [f32], shift: f32) -> f32 {
     let mut i = 0;
     // SAFETY: every access is below n.
     unsafe {
+        while i + 2 * S::LANES <= n {
+            // Two at a time: their long chains of operations overlap.
+            let e = math::exp(s, s.sub(s.load(p.add(i)), off));
+            let f = math::exp(s, s.sub(s.load(p.add(i + S::LANES)), off));
+            s.store(p.add(i), e);
+            s.store(p.add(i + S::LANES), f);
+            sum = s.add(sum, s.add(e, f));
+            i += 2 * S::LANES;
+        }
         while i + S::LANES <= n {
             let e = math::exp(s, s.sub(s.load(p.add(i)), off));
             s.store(p.add(i), e);

@@ -56,6 +56,34 @@ pub(crate) fn peak_gflops(isa: Isa) -> f64 {
     2.0 * 12.0 * 100_000.0 * isa.lanes() as f64 / seconds / 1e9
 }
 
+/// Floats that start on a cache line, as tensors do.
+pub(crate) struct Floats {
+    data: Vec<f32>,
+    start: usize,
+    len: usize,
+}
+
+impl Floats {
+    pub(crate) fn new(len: usize, value: f32) -> Self {
+        let data = vec![value; len + 16];
+        let start = data.as_ptr().align_offset(64);
+        Self { data, start, len }
+    }
+}
+
+impl std::ops::Deref for Floats {
+    type Target = [f32];
+    fn deref(&self) -> &[f32] {
+        &self.data[self.start..self.start + self.len]
+    }
+}
+
+impl std::ops::DerefMut for Floats {
+    fn deref_mut(&mut self) -> &mut [f32] {
+        &mut self.data[self.start..self.start + self.len]
+    }
+}
+
 /// Prints one figure.
 pub(crate) fn report(name: &str, flops: f64, seconds: f64, peak: f64) {
     let gflops = flops / seconds / 1e9;

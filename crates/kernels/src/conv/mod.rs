@@ -35,6 +35,9 @@ pub struct ConvParams {
     pub groups: usize,
 }
 
+/// Limit of every size and pad along a dimension: sums and products of two do not overflow.
+const MOST: usize = 1 << 30;
+
 impl ConvParams {
     /// A 2-D convolution with stride and dilation 1, no padding and one group.
     #[must_use]
@@ -68,6 +71,8 @@ impl ConvParams {
             positive(&c.kernel) && positive(&c.stride) && positive(&c.dilation) && c.groups > 0,
             "convolution: a zero in {c:?}"
         );
+        let all = [c.kernel, c.stride, c.dilation, c.pads_begin, c.pads_end].concat();
+        assert!(all.iter().all(|&x| x < MOST), "convolution: a size beyond {MOST} in {c:?}");
         assert!(
             c.in_channels.is_multiple_of(c.groups) && c.out_channels.is_multiple_of(c.groups),
             "convolution: {} groups of {} and {} channels",
@@ -78,7 +83,7 @@ impl ConvParams {
     }
 
     fn taps(&self) -> usize {
-        self.kernel.iter().product()
+        volume(&self.kernel)
     }
 
     /// Whether an output pixel needs exactly the input pixel at its place.
@@ -124,7 +129,7 @@ impl PackedConv {
         let (cin, cout) = (params.in_channels / groups, params.out_channels / groups);
         let taps = params.taps();
         assert!(
-            weights.len() == params.out_channels * cin * taps,
+            weights.len() == volume(&[params.out_channels, cin, taps]),
             "convolution: {} weights for {params:?}",
             weights.len()
         );
@@ -190,6 +195,7 @@ pub fn conv(
     epilogue: &Epilogue<'_>,
 ) {
     let p = &packed.params;
+    assert!(size.iter().all(|&x| x < MOST), "convolution: an image of {size:?}");
     assert!(packed.isa == exec.isa, "weights are packed for {}", packed.isa.name());
     let out = p.output_size(size);
     let pixels = volume(&[batch, out[0], out[1], out[2]]);

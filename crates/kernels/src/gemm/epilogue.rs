@@ -83,11 +83,6 @@ impl Finish {
         }
     }
 
-    /// Nothing to add and no limits.
-    pub(crate) fn none() -> Self {
-        Self::new(&Epilogue::default())
-    }
-
     /// The bias from `column` on.
     #[inline(always)]
     pub(crate) fn bias_at(&self, column: usize) -> Option<*const f32> {
