@@ -95,15 +95,15 @@ fn elements_move_as_the_reference_moves_them() {
 
 #[test]
 fn slices_take_the_reference_elements() {
-    let cases: [(&[i64], &[i64], &[i64], &[i64]); 4] = [
-        (&[1], &[3], &[1], &[1]),
-        (&[0, -1], &[10, -9], &[0, 2], &[1, -2]),
-        (&[5], &[0], &[1], &[-1]),
-        (&[2], &[2], &[0], &[1]),
+    // Starts, ends, axes and steps.
+    let cases: [[&[i64]; 4]; 4] = [
+        [&[1], &[3], &[1], &[1]],
+        [&[0, -1], &[10, -9], &[0, 2], &[1, -2]],
+        [&[5], &[0], &[1], &[-1]],
+        [&[2], &[2], &[0], &[1]],
     ];
-    for (starts, ends, axes, steps) in cases {
-        let list = |values: &[i64]| ints(&[values.len()], values);
-        let constants = [list(starts), list(ends), list(axes), list(steps)];
+    for case in cases {
+        let constants = case.map(|values| ints(&[values.len()], values));
         check_node("Slice", &[], &[floats(&[3, 4, 5], 1)], &constants, "slice-any");
     }
 }
