@@ -11,6 +11,9 @@ use crate::memory::{Shared, with_scratch};
 /// beside the panels that stream by.
 const CHUNK_ROWS: usize = 224;
 
+/// Most bytes of B that are read again for every few rows.
+const NEAR_BYTES: usize = 768 * 1024;
+
 /// Below this many multiply-adds a product is not worth waking threads for.
 const SERIAL_TERMS: usize = 40_000;
 
@@ -65,20 +68,30 @@ impl<A: RowSource> Kernel for Part<'_, A> {
                 for (i, depth) in depth_blocks(p.k).enumerate() {
                     let a = blocks.ptr().wrapping_add(i * p.m * A_STRIDE);
                     // SAFETY: a panel of this product; the blocks hold all rows.
-                    unsafe { self.step(s, depth, column, a, b_scratch) };
+                    unsafe { self.step(s, depth, (self.row, self.rows), column, a, b_scratch) };
                 }
                 column += width;
             }
             return;
         }
-        for depth in depth_blocks(p.k) {
-            // SAFETY: the scratch has CHUNK_ROWS block rows, and rows is at most that.
-            unsafe { p.a.copy(s, self.row, self.rows, depth.0, depth.1, a_scratch) };
-            let mut column = self.column;
-            while column < self.column_end {
-                // SAFETY: a panel of this product; the scratch holds the part's rows.
-                unsafe { self.step(s, depth, column, a_scratch, b_scratch) };
-                column += width;
+        // With B at hand in the second-level cache, few rows at a time stay in the first-level
+        // cache between their copy and their use.
+        let b_bytes = (self.column_end - self.column) * p.k * size_of::<f32>();
+        let at_once =
+            if p.b.is_packed() && b_bytes <= NEAR_BYTES { 2 * S::TILE_ROWS } else { self.rows };
+        let slices = self.rows.div_ceil(at_once.max(1));
+        for slice in 0..slices {
+            let row = self.row + self.rows * slice / slices;
+            let rows = self.row + self.rows * (slice + 1) / slices - row;
+            for depth in depth_blocks(p.k) {
+                // SAFETY: the scratch has as many block rows as the part has rows.
+                unsafe { p.a.copy(s, row, rows, depth.0, depth.1, a_scratch) };
+                let mut column = self.column;
+                while column < self.column_end {
+                    // SAFETY: a panel of this product; the scratch holds the rows.
+                    unsafe { self.step(s, depth, (row, rows), column, a_scratch, b_scratch) };
+                    column += width;
+                }
             }
         }
     }
@@ -88,12 +101,13 @@ impl<A: RowSource> Part<'_, A> {
     /// Multiplies one block of A with one block of a panel.
     ///
     /// # Safety
-    /// `column` starts a panel; `a` holds the part's rows; `b_scratch` fits a block of a panel.
+    /// `column` starts a panel; `a` holds the rows `row..row + rows`; `b_scratch` fits a block of a panel.
     #[inline(always)]
     unsafe fn step<S: Simd>(
         &self,
         s: S,
         (k0, k, first, last): (usize, usize, bool, bool),
+        (row, rows): (usize, usize),
         column: usize,
         a: *const f32,
         b_scratch: *mut f32,
@@ -109,13 +123,13 @@ impl<A: RowSource> Part<'_, A> {
                 a_stride: A_STRIDE,
                 b: panel.data,
                 b_stride: panel.stride,
-                c: p.c.ptr().add(self.row * p.c_stride + column),
+                c: p.c.ptr().add(row * p.c_stride + column),
                 c_stride: p.c_stride,
                 columns,
                 accumulate: !first,
-                finish: last.then(|| p.finish.shifted(self.row, column)),
+                finish: last.then(|| p.finish.shifted(row, column)),
             };
-            block(s, &step, self.rows);
+            block(s, &step, rows);
         }
     }
 }
