@@ -19,6 +19,26 @@ GROUPS = ["http_health", "http_server_meta", "http_model_meta", "http_model_conf
           "http_params", "http_versions", "http_stats", "grpc_health", "grpc_model_meta", "grpc_infer",
           "grpc_infer_error", "grpc_wire", "grpc_classification", "grpc_params", "grpc_stats", "metrics"]
 
+# Cases that are answered otherwise, with the reason.
+VERSION = "names Triton's version"
+BATCHING = "dynamic batching is completed for ONNX models, not for the recorded Python models"
+PIPELINE = "the recorded server leaves a second request of a connection unanswered here; this one answers"
+CACHE = "recorded with a response cache"
+KNOWN = {
+    **dict.fromkeys(["http_server_meta.get", "http_server_meta.query", "http_server_meta.get_accept_gzip",
+                     "http_server_meta.get_accept_text", "grpc_health.server_metadata", "grpc_wire.gzip_metadata"], VERSION),
+    **dict.fromkeys(["http_model_config.config_add_sub", "http_model_config.config_reshape_io",
+                     "http_model_config.config_id_bf16", "http_model_config.config_id_string",
+                     "http_model_config.path_v1", "grpc_model_meta.config_add_sub",
+                     "grpc_model_meta.config_reshape_io"], BATCHING),
+    **dict.fromkeys(["http_health.pipelined", "http_wire.notfound_then_ok"], PIPELINE),
+    **dict.fromkeys(["metrics.all_families", "metrics.slash"], CACHE),
+    "http_health.live_http10_keepalive": "HTTP/1.0 with keep-alive: the answer carries its length",
+    "http_health.version_09": "an HTTP/0.9 request is closed instead of waited on",
+    "http_infer_error.body_not_utf8": "an identifier that is not UTF-8 is shown with a replacement character",
+    "http_classification.all": "the stand-in's text of a float has the digits of a float, numpy's has the shortest",
+}
+
 
 @pytest.fixture(scope="module")
 def recorded():
@@ -46,5 +66,10 @@ def replayed(recorded, start, tmp_path):
 @pytest.mark.timeout(660)
 def test_recorded_cases_are_answered_alike(replayed):
     verdicts, text = replayed
-    print(text[-6000:])
-    assert verdicts
+    print(text[text.rfind("\ngroup "):])
+    differing = {verdict["name"] for verdict in verdicts if not verdict["strict"]}
+    unexpected = [verdict for verdict in verdicts if verdict["name"] in differing - set(KNOWN)]
+    for verdict in unexpected:
+        print(verdict["name"], json.dumps(verdict["diff"])[:600])
+    assert not unexpected, f"{len(unexpected)} of {len(verdicts)} cases differ"
+    assert set(KNOWN) <= differing, f"now alike, so to be taken off the list: {sorted(set(KNOWN) - differing)}"
