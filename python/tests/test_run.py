@@ -16,10 +16,10 @@ import pytest
 from conftest import SAMPLES
 from server import run_to_end
 
-# A float32 sum of k terms, in any order, is within about sqrt(k) * 2^-24 of the exact one relative
-# to the sum of magnitudes. The deepest sums have 4608 terms (ResNet-50's 3x3x512) through about 50
-# layers that keep magnitudes near 1: 50 * 68 * 6e-8 = 2e-4.
-LIMIT = 2e-4
+# Relative to an output's largest magnitude. A float32 sum of k terms in another order differs by about
+# sqrt(k) * 2^-24 of the sum of magnitudes: 4e-6 for the deepest sums here (ResNet-50's 4608 terms).
+# Later layers average such errors out as often as they add them.
+LIMIT = 1e-5
 
 EXPORTED = ["minilm", "bert-base", "resnet50", "mobilenetv2"]
 
