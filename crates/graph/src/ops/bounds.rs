@@ -95,10 +95,14 @@ pub(crate) fn carried(fact: &Fact) -> Option<Vec<Dim>> {
     if short && fact.dtype.is_integer() { fact.lengths() } else { None }
 }
 
-/// The number of elements of a vector that describes a shape, if known.
+/// The most axes that inference speaks about: a model may declare any length for a vector that
+/// describes a shape, and the inferred shape would take memory for each.
+const MAX_RANK: usize = 64;
+
+/// The number of elements of a vector that describes a shape, if known and possible.
 pub(crate) fn vector_len(fact: &Fact) -> Option<usize> {
     match fact.shape.as_deref() {
-        Some([len]) => len.known(),
+        Some([len]) => len.known().filter(|&len| len <= MAX_RANK),
         _ => None,
     }
 }
