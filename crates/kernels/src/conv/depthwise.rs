@@ -208,11 +208,11 @@ impl<const P: usize> Pixels<'_, P> {
         }
         let finish = rows.finish.shifted(self.pixel, c);
         let (low, high) = (s.splat(finish.low), s.splat(finish.high));
-        let bias = match finish.bias_at(0) {
+        let mut bias = None;
+        if let Some(at) = finish.bias_at(0) {
             // SAFETY: the bias has all channels.
-            Some(bias) => Some(unsafe { load(s, bias, mask) }),
-            None => None,
-        };
+            bias = Some(unsafe { load(s, at, mask) });
+        }
         for (i, mut acc) in acc.into_iter().enumerate() {
             // SAFETY: residual and y cover these pixels and channels.
             unsafe {
