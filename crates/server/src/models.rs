@@ -16,14 +16,22 @@ pub fn backends() -> Vec<Arc<dyn Backend>> {
     vec![Arc::new(OnnxBackend::new(providers, SessionOptions::default()))]
 }
 
-/// The table of models after loading, as Triton prints it.
+/// The table of models after loading, as Triton prints it. A model without a version that could be tried has the
+/// reason of its failure.
 #[must_use]
 pub fn summary(core: &Core) -> String {
+    let failures = core.load_failures();
     let rows = core.repository_index(false).into_iter().map(|model| {
-        let state = model.state.map_or("UNKNOWN", |state| state.name());
-        let status = match model.reason.filter(|reason| !reason.is_empty()) {
-            Some(reason) => format!("{state}: {reason}"),
-            None => state.to_owned(),
+        let untried = failures.iter().find(|failure| {
+            model.state.is_none() && failure.model == model.name && failure.version.is_none()
+        });
+        let status = match (model.state, untried, model.reason) {
+            (None, Some(failure), _) => format!("UNAVAILABLE: {}", failure.reason),
+            (None, None, _) => "not loaded".to_owned(),
+            (Some(state), _, Some(reason)) if !reason.is_empty() => {
+                format!("{}: {reason}", state.name())
+            }
+            (Some(state), ..) => state.name().to_owned(),
         };
         vec![model.name, model.version.unwrap_or_else(|| "-".to_owned()), status]
     });

@@ -49,6 +49,7 @@ pub(super) fn quickstart(arguments: &[String]) -> Result<ExitCode, String> {
     logging::start(&flags).map_err(|error| error.to_string())?;
     let core = serve::start_core(&flags)?;
     serve::runtime(&flags)?.block_on(async {
+        let mut interrupts = serve::Interrupts::listen()?;
         let server = start(&core, &flags, &repository)?;
         let addresses = server.addresses();
         let (Some(http), Some(grpc)) = (addresses.http, addresses.grpc) else {
@@ -58,7 +59,7 @@ pub(super) fn quickstart(arguments: &[String]) -> Result<ExitCode, String> {
         say(&lines(&addresses, samples.first()));
         if !arguments.has("once") {
             say("Serving until Ctrl-C.");
-            serve::Interrupts::listen()?.first().await;
+            interrupts.next().await;
         }
         let stopped = serve::stop(server, EXIT_TIMEOUT).await;
         Ok(if failures > 0 { ExitCode::FAILURE } else { stopped })

@@ -40,7 +40,7 @@ fn run(arguments: &[String], bind_all: bool) -> Result<ExitCode, String> {
     let core = start_core(&flags)?;
     runtime(&flags)?.block_on(async {
         // Before the doors open: a signal right after the first answer must not kill the program.
-        let interrupts = Interrupts::listen()?;
+        let mut interrupts = Interrupts::listen()?;
         let server = match Server::start(Arc::clone(&core), &flags) {
             Ok(server) => server,
             Err(error) => {
@@ -49,8 +49,15 @@ fn run(arguments: &[String], bind_all: bool) -> Result<ExitCode, String> {
                 return Ok(ExitCode::FAILURE);
             }
         };
-        interrupts.first().await;
-        Ok(stop(server, Duration::from_secs(flags.number("exit-timeout-secs"))).await)
+        interrupts.next().await;
+        let timeout = Duration::from_secs(flags.number("exit-timeout-secs"));
+        tokio::select! {
+            code = stop(server, timeout) => Ok(code),
+            () = interrupts.next() => {
+                tracing::error!("Told to stop twice. Exiting immediately.");
+                Ok(ExitCode::FAILURE)
+            }
+        }
     })
 }
 
@@ -88,10 +95,7 @@ pub(super) async fn stop(server: Server, timeout: Duration) -> ExitCode {
     tracing::info!("Waiting for in-flight requests to complete.");
     let report = server.stop(timeout).await;
     if report.complete {
-        tracing::info!(
-            "Timeout {}: Found 0 live models and 0 in-flight non-inference requests",
-            timeout.as_secs()
-        );
+        tracing::info!("All requests are answered after {:.1} s.", report.took.as_secs_f64());
         ExitCode::SUCCESS
     } else {
         tracing::error!(
@@ -124,8 +128,8 @@ impl Interrupts {
         })
     }
 
-    /// Waits for the first signal.
-    pub(super) async fn first(mut self) {
+    /// Waits for the next signal.
+    pub(super) async fn next(&mut self) {
         tokio::select! {
             _ = self.terminate.recv() => tracing::info!("Signal (15) received."),
             _ = self.interrupt.recv() => tracing::info!("Signal (2) received."),
@@ -147,8 +151,8 @@ impl Interrupts {
         Ok(Self)
     }
 
-    /// Waits for the first request; waits for ever where the system cannot tell.
-    pub(super) async fn first(self) {
+    /// Waits for the next request; waits for ever where the system cannot tell.
+    pub(super) async fn next(&mut self) {
         if tokio::signal::ctrl_c().await.is_err() {
             std::future::pending::<()>().await;
         }

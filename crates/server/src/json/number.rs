@@ -14,63 +14,120 @@ pub(super) enum Number {
 /// Sentence and offset of an error.
 pub(super) type Failure = (&'static str, usize);
 
+/// Powers of ten that a double holds exactly.
+const EXACT_POWERS: [f64; 23] = [
+    1e0, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10, 1e11, 1e12, 1e13, 1e14, 1e15, 1e16,
+    1e17, 1e18, 1e19, 1e20, 1e21, 1e22,
+];
+/// Integers up to this one are doubles exactly.
+const EXACT_INTEGERS: u64 = 1 << 53;
+
+/// The digits of a number as they are read.
+struct Scan<'a> {
+    text: &'a [u8],
+    at: usize,
+    /// All digits as one integer, while that fits 64 bits.
+    digits: Option<u64>,
+}
+
+impl Scan<'_> {
+    fn peek(&self) -> u8 {
+        self.text.get(self.at).copied().unwrap_or(0)
+    }
+
+    /// Takes digits, and answers how many there were.
+    fn digits(&mut self) -> usize {
+        let start = self.at;
+        while let digit @ b'0'..=b'9' = self.peek() {
+            self.digits = self
+                .digits
+                .and_then(|value| value.checked_mul(10))
+                .and_then(|value| value.checked_add(u64::from(digit - b'0')));
+            self.at += 1;
+        }
+        self.at - start
+    }
+
+    /// Takes an exponent and answers its value; none where it is too large to matter here.
+    fn exponent(&mut self) -> Result<Option<i32>, Failure> {
+        self.at += 1;
+        let negative = self.peek() == b'-';
+        if negative || self.peek() == b'+' {
+            self.at += 1;
+        }
+        let digits = std::mem::replace(&mut self.digits, Some(0));
+        let count = self.digits();
+        let value = std::mem::replace(&mut self.digits, digits);
+        if count == 0 {
+            return Err(("Miss exponent in number.", self.at));
+        }
+        let value = value.and_then(|value| i32::try_from(value).ok());
+        Ok(value.map(|value| if negative { -value } else { value }))
+    }
+}
+
 /// Reads the number at the start of `text`; answers how many bytes it has.
 pub(super) fn read(text: &[u8]) -> Result<(Number, usize), Failure> {
-    let peek = |at: usize| text.get(at).copied().unwrap_or(0);
-    let negative = peek(0) == b'-';
-    let start = usize::from(negative);
-    let mut at = start;
-    let mut natural = Some(0_u64);
-    match peek(at) {
-        b'0' => at += 1,
+    let mut scan = Scan { text, at: 0, digits: Some(0) };
+    let negative = scan.peek() == b'-';
+    scan.at = usize::from(negative);
+    match scan.peek() {
+        b'0' => scan.at += 1,
         b'1'..=b'9' => {
-            while let digit @ b'0'..=b'9' = peek(at) {
-                natural = natural
-                    .and_then(|value| value.checked_mul(10))
-                    .and_then(|value| value.checked_add(u64::from(digit - b'0')));
-                at += 1;
-            }
+            scan.digits();
         }
         b'N' | b'I' => return special(text, negative),
-        _ => return Err(("Invalid value.", at)),
+        _ => return Err(("Invalid value.", scan.at)),
     }
-    let mut integer = true;
-    if peek(at) == b'.' {
-        integer = false;
-        at += 1;
-        if !peek(at).is_ascii_digit() {
-            return Err(("Miss fraction part in number.", at));
-        }
-        while peek(at).is_ascii_digit() {
-            at += 1;
-        }
+    if !matches!(scan.peek(), b'.' | b'e' | b'E')
+        && let Some(integer) = scan.digits.and_then(|value| integer(value, negative))
+    {
+        return Ok((integer, scan.at));
     }
-    if matches!(peek(at), b'e' | b'E') {
-        integer = false;
-        at += 1;
-        if matches!(peek(at), b'+' | b'-') {
-            at += 1;
+    let mut exponent = Some(0);
+    if scan.peek() == b'.' {
+        scan.at += 1;
+        let count = scan.digits();
+        if count == 0 {
+            return Err(("Miss fraction part in number.", scan.at));
         }
-        if !peek(at).is_ascii_digit() {
-            return Err(("Miss exponent in number.", at));
-        }
-        while peek(at).is_ascii_digit() {
-            at += 1;
-        }
+        exponent = i32::try_from(count).ok().map(|count| -count);
     }
-    if let Some(value) = natural.filter(|_| integer) {
-        if !negative {
-            return Ok((Number::Natural(value), at));
-        }
-        // Minus zero is the integer zero for RapidJSON.
-        if value == 0 {
-            return Ok((Number::Natural(0), at));
-        }
-        if let Some(value) = 0_i64.checked_sub_unsigned(value) {
-            return Ok((Number::Negative(value), at));
-        }
+    if matches!(scan.peek(), b'e' | b'E') {
+        let shift = scan.exponent()?;
+        exponent = exponent.zip(shift).and_then(|(a, b)| a.checked_add(b));
     }
-    double(text.get(..at).unwrap_or(&[])).map(|value| (Number::Double(value), at))
+    let number = match scan.digits.zip(exponent).and_then(|(digits, e)| exact(digits, e)) {
+        Some(value) => {
+            if negative {
+                -value
+            } else {
+                value
+            }
+        }
+        None => double(text.get(..scan.at).unwrap_or(&[]))?,
+    };
+    Ok((Number::Double(number), scan.at))
+}
+
+/// An integer that fits 64 bits. Minus zero is the integer zero for RapidJSON.
+fn integer(value: u64, negative: bool) -> Option<Number> {
+    if !negative || value == 0 {
+        return Some(Number::Natural(value));
+    }
+    0_i64.checked_sub_unsigned(value).map(Number::Negative)
+}
+
+/// Digits times a power of ten, where one correctly rounded operation gives the nearest double.
+///
+/// Source: W. Clinger, "How to Read Floating Point Numbers Accurately", PLDI 1990.
+fn exact(digits: u64, exponent: i32) -> Option<f64> {
+    if digits > EXACT_INTEGERS {
+        return None;
+    }
+    let power = EXACT_POWERS.get(usize::try_from(exponent.unsigned_abs()).ok()?)?;
+    let digits = digits as f64;
+    Some(if exponent < 0 { digits / power } else { digits * power })
 }
 
 fn double(text: &[u8]) -> Result<f64, Failure> {
@@ -116,12 +173,30 @@ mod tests {
             ("1.0", Number::Double(1.0)),
             ("-1.5e+3", Number::Double(-1500.0)),
             ("1e-400", Number::Double(0.0)),
+            ("0.1", Number::Double(0.1)),
+            ("-0.0", Number::Double(-0.0)),
+            ("123456.789e-3", Number::Double(123.456_789)),
+            ("0.30000000000000004", Number::Double(0.300_000_000_000_000_04)),
+            ("1e22", Number::Double(1e22)),
+            ("1e23", Number::Double(1e23)),
+            ("99999999999999999999e-20", Number::Double(1.0)),
             ("-Inf", Number::Double(f64::NEG_INFINITY)),
             ("Infinity", Number::Double(f64::INFINITY)),
         ] {
             assert_eq!(read(text.as_bytes()), Ok((number, text.len())), "{text}");
         }
         assert!(matches!(read(b"NaN,"), Ok((Number::Double(value), 3)) if value.is_nan()));
+    }
+
+    #[test]
+    fn doubles_are_the_nearest_ones() {
+        let mut state = 0x1234_5678_9ABC_DEF1_u64;
+        for _ in 0..20_000 {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+            let text = format!("{}.{}e{}", state >> 44, state & 0xFFF_FFFF, (state >> 32) % 60);
+            let nearest: f64 = text.parse().unwrap();
+            assert_eq!(read(text.as_bytes()), Ok((Number::Double(nearest), text.len())), "{text}");
+        }
     }
 
     #[test]
