@@ -100,8 +100,8 @@ impl Finish {
     #[inline(always)]
     pub(crate) fn shifted(&self, row: usize, column: usize) -> Self {
         Self {
-            bias: self.bias_at(column).unwrap_or(std::ptr::null()),
-            residual: self.residual_at(row, column).unwrap_or(std::ptr::null()),
+            bias: self.bias_at(column).unwrap_or_default(),
+            residual: self.residual_at(row, column).unwrap_or_default(),
             ..*self
         }
     }

@@ -55,7 +55,7 @@ impl Scan<'_> {
         if negative || self.peek() == b'+' {
             self.at += 1;
         }
-        let digits = std::mem::replace(&mut self.digits, Some(0));
+        let digits = self.digits.replace(0);
         let count = self.digits();
         let value = std::mem::replace(&mut self.digits, digits);
         if count == 0 {
