@@ -7,7 +7,7 @@ use crate::Exec;
 use crate::isa::{Kernel, Simd};
 use crate::memory::{Shared, with_scratch};
 
-/// Most rows in a chunk: 224 rows of a block are 238 KiB, which the second-level cache keeps
+/// Most rows in a chunk: 224 rows of a block are 182 KiB, which the second-level cache keeps
 /// beside the panels that stream by.
 const CHUNK_ROWS: usize = 224;
 

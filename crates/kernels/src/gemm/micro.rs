@@ -5,7 +5,7 @@ use crate::activation::ActivateRows;
 use crate::isa::{Kernel, Simd};
 
 /// Depth of a block: a panel of B this deep and a tile of A fit the first-level cache together.
-pub(crate) const K_BLOCK: usize = 256;
+pub(crate) const K_BLOCK: usize = 192;
 
 /// Distance between rows of a block of A. More than [`K_BLOCK`], so that the rows of a tile do not
 /// fall into the same cache sets.
