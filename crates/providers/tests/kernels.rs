@@ -23,7 +23,8 @@ fn unary_functions_equal_the_reference() {
 
 #[test]
 fn binary_functions_equal_the_reference_for_every_broadcast() {
-    let shapes: [(&[usize], &[usize]); 9] = [
+    let shapes: [(&[usize], &[usize]); 10] = [
+        (&[2, 1, 3], &[4, 1]),
         (&[2, 3, 4], &[2, 3, 4]),
         (&[2, 3, 4], &[4]),
         (&[2, 3, 4], &[]),
@@ -38,6 +39,16 @@ fn binary_functions_equal_the_reference_for_every_broadcast() {
         for (a, b) in shapes {
             check_node(op, &[], &[floats(a, 1), floats(b, 2)], &[], "binary-f32");
         }
+    }
+}
+
+#[test]
+fn integers_wrap_as_the_reference_wraps() {
+    let (a, b) = (ints(&[2, 3], &[1, -2, 3, i64::MAX, 5, 6]), ints(&[3], &[7, 8, i64::MAX]));
+    for op in ["Add", "Sub", "Mul"] {
+        check_node(op, &[], &[a.clone(), b.clone()], &[], "binary-integer");
+        let narrow = Tensor::from_slice(&[2], &[100_i8, -128]).unwrap();
+        check_node(op, &[], &[narrow.clone(), narrow], &[], "binary-integer");
     }
 }
 

@@ -121,6 +121,17 @@ impl Shapes {
         }
     }
 
+    /// The type of an input.
+    ///
+    /// # Errors
+    /// When it is absent.
+    pub fn dtype(&self, index: usize) -> Result<DataType, String> {
+        match self.inputs.get(index) {
+            Some(Some((dtype, _))) => Ok(*dtype),
+            _ => Err(format!("input {index} is missing")),
+        }
+    }
+
     /// The shape of an output.
     ///
     /// # Errors

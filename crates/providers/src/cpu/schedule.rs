@@ -115,6 +115,7 @@ pub(super) fn schedule(
         .map(|(&id, tensor)| (id, Fact::fixed(tensor.dtype(), tensor.shape())))
         .collect();
     let facts = infer::facts(graph, &known)?;
+    check_sizes(graph, &facts)?;
     let count = graph.values().len();
     let mut builder = Builder {
         graph,
@@ -370,7 +371,24 @@ impl Builder<'_> {
     }
 }
 
-/// Bytes of a value of known shape; more than memory has where the product overflows.
+/// The most elements of a value: no machine holds more, and sums of sizes stay far from overflow.
+const MAX_ELEMENTS: usize = 1 << 44;
+
+/// Refuses values that no machine holds, so that products of lengths below cannot overflow. Lengths
+/// of 0 count as 1: a part of the shape is multiplied out at times.
+fn check_sizes(graph: &Graph, facts: &[Option<Fact>]) -> Result<(), RuntimeError> {
+    for (value, fact) in graph.values().iter().zip(facts) {
+        let Some(shape) = fact.as_ref().and_then(Fact::known_shape) else { continue };
+        let elements = shape.iter().try_fold(1_usize, |all, &len| all.checked_mul(len.max(1)));
+        if elements.is_none_or(|elements| elements > MAX_ELEMENTS) {
+            let text = format!("'{}' would have shape {shape:?}, too large to hold", value.name);
+            return Err(GraphError::structure(text).into());
+        }
+    }
+    Ok(())
+}
+
+/// Bytes of a value of known shape.
 fn size_bytes(fact: &Fact) -> usize {
     let element = fact.dtype.size_bytes().unwrap_or(0);
     let shape = fact.known_shape().unwrap_or_default();

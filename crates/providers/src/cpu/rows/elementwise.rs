@@ -10,7 +10,9 @@ use galatea_kernels::Activation;
 use galatea_kernels::elementwise::{
     Binary, Broadcast, Unary, binary, binary_inplace, unary, unary_inplace,
 };
+use galatea_tensor::DataType;
 
+use super::spread::map_pairs;
 use crate::cpu::{Kernel, KernelRow, NodeView, Shapes, Step};
 
 /// The family's rows.
@@ -58,7 +60,56 @@ pub(super) const ROWS: &[KernelRow] = &[
         supports: |view| view.floats(&[0, 1]).and_then(|()| binary_function(view).map(drop)),
         build: |view| Ok(Box::new(BinaryKernel(binary_function(view)?))),
     },
+    KernelRow {
+        name: "binary-integer",
+        domain: ONNX_DOMAIN,
+        ops: &["Add", "Sub", "Mul"],
+        supports: |view| match view.input(0) {
+            Some(fact) if fact.dtype.is_integer() => integer_function(view).map(drop),
+            _ => Err("the kernel takes integers".into()),
+        },
+        build: |view| Ok(Box::new(IntegerKernel(integer_function(view)?))),
+    },
 ];
+
+/// The functions that wrap where they overflow, as every integer type of ONNX does.
+#[derive(Clone, Copy)]
+enum Wrapping {
+    Add,
+    Sub,
+    Mul,
+}
+
+fn integer_function(view: &NodeView<'_>) -> Result<Wrapping, String> {
+    match view.operator::<BinaryOp>()?.kind {
+        BinaryKind::Add => Ok(Wrapping::Add),
+        BinaryKind::Sub => Ok(Wrapping::Sub),
+        BinaryKind::Mul => Ok(Wrapping::Mul),
+        other => Err(format!("no kernel for {other:?}")),
+    }
+}
+
+/// A function of two integers.
+struct IntegerKernel(Wrapping);
+
+impl Kernel for IntegerKernel {
+    fn bind(&self, shapes: &Shapes) -> Result<Step, String> {
+        macro_rules! bind {
+            ($($dtype:ident: $T:ty),*) => {
+                match shapes.dtype(0)? {
+                    $(DataType::$dtype => match self.0 {
+                        Wrapping::Add => map_pairs::<$T, $T>(shapes, <$T>::wrapping_add),
+                        Wrapping::Sub => map_pairs::<$T, $T>(shapes, <$T>::wrapping_sub),
+                        Wrapping::Mul => map_pairs::<$T, $T>(shapes, <$T>::wrapping_mul),
+                    },)*
+                    dtype => Err(format!("{dtype} is no integer type")),
+                }
+            };
+        }
+        bind!(Int8: i8, Int16: i16, Int32: i32, Int64: i64, Uint8: u8, Uint16: u16, Uint32: u32,
+              Uint64: u64)
+    }
+}
 
 /// The kernels' form of a fused operator's activation.
 pub(super) fn fused(activation: FusedActivation) -> Activation {
@@ -244,6 +295,17 @@ fn spread(operand: &[usize], result: &[usize]) -> Option<Spread> {
     Some(Spread { inner: broadcast, block, operand_block, starts })
 }
 
+/// A step whose operands are both shorter than the result.
+fn both_spread(function: Binary, shapes: &Shapes) -> Result<Step, String> {
+    match function {
+        Binary::Add => map_pairs::<f32, f32>(shapes, |a, b| a + b),
+        Binary::Sub => map_pairs::<f32, f32>(shapes, |a, b| a - b),
+        Binary::Mul => map_pairs::<f32, f32>(shapes, |a, b| a * b),
+        Binary::Div => map_pairs::<f32, f32>(shapes, |a, b| a / b),
+        other => Err(format!("both operands of {other:?} are spread")),
+    }
+}
+
 struct BinaryKernel(Binary);
 
 impl Kernel for BinaryKernel {
@@ -255,7 +317,7 @@ impl Kernel for BinaryKernel {
         } else if full(b) {
             (1, 0, reversed(self.0).ok_or("the operands cannot be exchanged")?)
         } else {
-            return Err("both operands are spread".into());
+            return both_spread(self.0, shapes);
         };
         let part_shape = if part == 1 { b } else { a };
         let spread = spread(part_shape, y).ok_or("the shapes do not broadcast")?;

@@ -25,10 +25,7 @@ impl Kernel for Gather {
         let outer: usize = shape[..axis].iter().product();
         let rows = shape[axis];
         let row_len: usize = shape[axis + 1..].iter().product();
-        let Some(Some((dtype, _))) = shapes.inputs.first() else {
-            return Err("input 0 is missing".into());
-        };
-        Ok(with_plain!(*dtype, T => Step::new(move |call| {
+        Ok(with_plain!(shapes.dtype(0)?, T => Step::new(move |call| {
             let indices = positions(call, rows)?;
             let x = call.input::<T>(0)?;
             let mut y = call.output::<T>(0)?;

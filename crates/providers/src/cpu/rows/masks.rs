@@ -6,6 +6,7 @@ use galatea_graph::ops::logic::{Compare, CompareKind, Logical, LogicalKind, Not,
 use galatea_tensor::{DataType, Element, with_number};
 
 use super::movement::with_plain;
+use super::spread::{Runs, map_pairs, run_of};
 use crate::cpu::{Kernel, KernelRow, NodeView, Shapes, Step};
 
 /// The family's rows.
@@ -59,60 +60,6 @@ fn numbers(view: &NodeView<'_>) -> Result<(), String> {
     }
 }
 
-/// Several operands spread over a result: runs along its last axis, with the start of each
-/// operand's elements.
-struct Runs<const N: usize> {
-    /// Length of a run.
-    len: usize,
-    /// Whether an operand has an element for each of a run, or one for all.
-    full: [bool; N],
-    starts: Vec<[usize; N]>,
-}
-
-/// The most runs that are worth keeping in a plan.
-const MOST_RUNS: usize = 1 << 16;
-
-impl<const N: usize> Runs<N> {
-    fn new(operands: [&[usize]; N], result: &[usize]) -> Result<Self, String> {
-        let same = |shape: &&[usize]| shape.iter().product::<usize>() == result.iter().product();
-        if operands.iter().all(same) {
-            let len = result.iter().product();
-            return Ok(Self { len, full: [true; N], starts: vec![[0; N]] });
-        }
-        let (&len, lead) = result.split_last().unwrap_or((&1, &[]));
-        let length = |operand: usize, axis: usize| {
-            let missing = result.len().saturating_sub(operands[operand].len());
-            axis.checked_sub(missing).map_or(1, |axis| operands[operand][axis])
-        };
-        if lead.iter().product::<usize>() > MOST_RUNS {
-            return Err(format!("{lead:?} runs"));
-        }
-        let last = result.len().saturating_sub(1);
-        let full: [bool; N] = std::array::from_fn(|at| length(at, last) == len && len != 1);
-        let mut step: [usize; N] = std::array::from_fn(|at| length(at, last));
-        let mut starts = vec![[0; N]];
-        for (axis, &count) in lead.iter().enumerate().rev() {
-            let stride: [usize; N] =
-                std::array::from_fn(|at| if length(at, axis) == 1 { 0 } else { step[at] });
-            let shifted = |index: usize, start: &[usize; N]| -> [usize; N] {
-                std::array::from_fn(|at| start[at] + index * stride[at])
-            };
-            starts = (0..count)
-                .flat_map(|index| starts.iter().map(move |start| (index, *start)))
-                .map(|(index, start)| shifted(index, &start))
-                .collect();
-            step = std::array::from_fn(|at| step[at] * length(at, axis));
-        }
-        Ok(Self { len, full, starts })
-    }
-}
-
-/// The elements of an operand in one run, repeated where there is one for all.
-fn run_of<T: Copy>(x: &[T], start: usize, len: usize, full: bool) -> impl Iterator<Item = T> + '_ {
-    let step = usize::from(full);
-    (0..len).map(move |at| x[start + at * step])
-}
-
 /// `Where`.
 struct Select;
 
@@ -120,10 +67,7 @@ impl Kernel for Select {
     fn bind(&self, shapes: &Shapes) -> Result<Step, String> {
         let operands = [shapes.input(0)?, shapes.input(1)?, shapes.input(2)?];
         let runs = Runs::new(operands, shapes.output(0)?)?;
-        let Some(Some((dtype, _))) = shapes.inputs.get(1) else {
-            return Err("input 1 is missing".into());
-        };
-        Ok(with_plain!(*dtype, T => Step::new(move |call| {
+        Ok(with_plain!(shapes.dtype(1)?, T => Step::new(move |call| {
             let condition = call.input::<bool>(0)?;
             let (a, b) = (call.input::<T>(1)?, call.input::<T>(2)?);
             let mut y = call.output::<T>(0)?;
@@ -141,40 +85,14 @@ impl Kernel for Select {
     }
 }
 
-/// A step of two operands of type `T` into booleans.
-fn pairs<T: Element + Copy>(
-    shapes: &Shapes,
-    function: impl Fn(T, T) -> bool + Send + Sync + 'static,
-) -> Result<Step, String> {
-    let runs = Runs::new([shapes.input(0)?, shapes.input(1)?], shapes.output(0)?)?;
-    Ok(Step::new(move |call| {
-        let (a, b) = (call.input::<T>(0)?, call.input::<T>(1)?);
-        let mut y = call.output::<bool>(0)?;
-        if runs.len == 0 {
-            return Ok(());
-        }
-        for (y, start) in y.slice().chunks_exact_mut(runs.len).zip(&runs.starts) {
-            let a = run_of(a, start[0], runs.len, runs.full[0]);
-            let b = run_of(b, start[1], runs.len, runs.full[1]);
-            for ((y, a), b) in y.iter_mut().zip(a).zip(b) {
-                *y = function(a, b);
-            }
-        }
-        Ok(())
-    }))
-}
-
 impl Kernel for Compare {
     fn bind(&self, shapes: &Shapes) -> Result<Step, String> {
-        let Some(Some((dtype, _))) = shapes.inputs.first() else {
-            return Err("input 0 is missing".into());
-        };
-        with_number!(*dtype, T => match self.kind {
-            CompareKind::Equal => pairs::<T>(shapes, |a, b| a == b),
-            CompareKind::Greater => pairs::<T>(shapes, |a, b| a > b),
-            CompareKind::GreaterOrEqual => pairs::<T>(shapes, |a, b| a >= b),
-            CompareKind::Less => pairs::<T>(shapes, |a, b| a < b),
-            CompareKind::LessOrEqual => pairs::<T>(shapes, |a, b| a <= b),
+        with_number!(shapes.dtype(0)?, T => match self.kind {
+            CompareKind::Equal => map_pairs::<T, bool>(shapes, |a, b| a == b),
+            CompareKind::Greater => map_pairs::<T, bool>(shapes, |a, b| a > b),
+            CompareKind::GreaterOrEqual => map_pairs::<T, bool>(shapes, |a, b| a >= b),
+            CompareKind::Less => map_pairs::<T, bool>(shapes, |a, b| a < b),
+            CompareKind::LessOrEqual => map_pairs::<T, bool>(shapes, |a, b| a <= b),
         }, else { Err("the kernel compares numbers".into()) })
     }
 }
@@ -182,9 +100,9 @@ impl Kernel for Compare {
 impl Kernel for Logical {
     fn bind(&self, shapes: &Shapes) -> Result<Step, String> {
         match self.kind {
-            LogicalKind::And => pairs::<bool>(shapes, |a, b| a && b),
-            LogicalKind::Or => pairs::<bool>(shapes, |a, b| a || b),
-            LogicalKind::Xor => pairs::<bool>(shapes, |a, b| a != b),
+            LogicalKind::And => map_pairs::<bool, bool>(shapes, |a, b| a && b),
+            LogicalKind::Or => map_pairs::<bool, bool>(shapes, |a, b| a || b),
+            LogicalKind::Xor => map_pairs::<bool, bool>(shapes, |a, b| a != b),
         }
     }
 }
@@ -242,19 +160,4 @@ fn conversion(view: &NodeView<'_>) -> Result<Conversion, String> {
         (DataType::Fp32, DataType::Fp32) => || map::<f32, f32>(|x| x),
         _ => return Err(format!("no kernel converts {from} to {to}")),
     })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn operands_are_spread_run_by_run() {
-        let runs = Runs::new([&[2, 1, 3], &[4, 1], &[]], &[2, 4, 3]).unwrap();
-        assert_eq!((runs.len, runs.full), (3, [true, false, false]));
-        assert_eq!(runs.starts.len(), 8);
-        assert_eq!(runs.starts[5], [3, 1, 0]);
-        let whole = Runs::new([&[2, 3], &[2, 3]], &[2, 3]).unwrap();
-        assert_eq!((whole.len, whole.starts), (6, vec![[0, 0]]));
-    }
 }

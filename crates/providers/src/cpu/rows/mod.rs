@@ -10,6 +10,7 @@ mod movement;
 mod normalize;
 mod recurrent;
 mod rowwise;
+mod spread;
 
 use super::KernelRow;
 

@@ -72,14 +72,6 @@ macro_rules! with_plain {
 }
 pub(super) use with_plain;
 
-/// The type of input 0.
-fn dtype(shapes: &Shapes) -> Result<DataType, String> {
-    match shapes.inputs.first() {
-        Some(Some((dtype, _))) => Ok(*dtype),
-        _ => Err("input 0 is missing".into()),
-    }
-}
-
 impl Kernel for Transpose {
     fn bind(&self, shapes: &Shapes) -> Result<Step, String> {
         let shape = shapes.input(0)?.to_vec();
@@ -87,7 +79,7 @@ impl Kernel for Transpose {
         if shape.len() > MAX_RANK {
             return Err(format!("rank {}", shape.len()));
         }
-        let dtype = dtype(shapes)?;
+        let dtype = shapes.dtype(0)?;
         if let (DataType::Fp32, Some((batch, rows, columns))) = (dtype, matrices(&shape, &order)) {
             return Ok(Step::new(move |call| {
                 let x = call.input::<f32>(0)?;
@@ -129,7 +121,7 @@ impl Kernel for Concat {
         if chunks.iter().sum::<usize>() != total {
             return Err("the inputs do not add up to the output".into());
         }
-        Ok(with_plain!(dtype(shapes)?, T => Step::new(move |call| {
+        Ok(with_plain!(shapes.dtype(0)?, T => Step::new(move |call| {
             let mut y = call.output::<T>(0)?;
             let y = y.slice();
             let mut start = 0;
@@ -158,7 +150,7 @@ impl Kernel for Split {
             return Err("the lengths are not known before the run".into());
         }
         let lengths = self.lengths(shape[axis], given.as_deref()).map_err(|e| e.to_string())?;
-        Ok(with_plain!(dtype(shapes)?, T => Step::new(move |call| {
+        Ok(with_plain!(shapes.dtype(0)?, T => Step::new(move |call| {
             let x = call.input::<T>(0)?;
             let mut start = 0;
             for (index, &length) in lengths.iter().enumerate() {
@@ -264,7 +256,7 @@ impl Kernel for Slice {
             return Err("the range does not give the inferred shape".into());
         }
         let walk = Walk::new(&lengths, &strides, start);
-        Ok(with_plain!(dtype(shapes)?, T => copy_step::<T>(walk)))
+        Ok(with_plain!(shapes.dtype(0)?, T => copy_step::<T>(walk)))
     }
 }
 
@@ -282,6 +274,6 @@ impl Kernel for Spread {
         };
         let strides: Vec<isize> = out.iter().enumerate().map(stride).collect();
         let walk = Walk::new(out, &strides, 0);
-        Ok(with_plain!(dtype(shapes)?, T => copy_step::<T>(walk)))
+        Ok(with_plain!(shapes.dtype(0)?, T => copy_step::<T>(walk)))
     }
 }

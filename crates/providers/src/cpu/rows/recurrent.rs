@@ -5,7 +5,7 @@ use galatea_graph::ops::recurrent::{CellActivation, Direction, Lstm};
 use galatea_graph::{ONNX_DOMAIN, OpError};
 use galatea_kernels::elementwise::{Unary, unary, unary_inplace};
 use galatea_kernels::gemm::gemm;
-use galatea_kernels::{Activation, Epilogue, Exec, PackedB, Trans};
+use galatea_kernels::{Activation, Epilogue, Exec, PackedB, ThreadPool, Trans};
 
 use crate::cpu::{Call, Kernel, KernelRow, NodeView, Shapes, Step};
 
@@ -53,6 +53,10 @@ struct LstmKernel {
     input: usize,
     directions: std::sync::Arc<Vec<Weights>>,
 }
+
+/// Steps with fewer products than this run on the calling thread alone: handing a part to another
+/// thread takes some microseconds, in which a core does about this many.
+const SHARED_PRODUCTS: usize = 1 << 18;
 
 fn lstm_kernel(view: &NodeView<'_>) -> Result<Box<dyn Kernel>, String> {
     let direction = view.operator::<Lstm>()?.recurrence.direction;
@@ -146,8 +150,13 @@ impl Kernel for LstmKernel {
             return Err("nothing to do".into());
         }
         let directions = std::sync::Arc::clone(&self.directions);
+        let products = batch * 4 * self.hidden * self.hidden;
+        let alone = (products < SHARED_PRODUCTS).then(|| ThreadPool::new(1));
         let elements = Memory::elements(lengths);
-        let step = Step::new(move |call| run(call, lengths, &directions, elements));
+        let step = Step::new(move |call| {
+            let of_steps = Exec { pool: alone.as_ref().unwrap_or(call.exec.pool), ..call.exec };
+            run(call, of_steps, lengths, &directions)
+        });
         Ok(step.with_scratch(elements))
     }
 
@@ -159,10 +168,11 @@ impl Kernel for LstmKernel {
 
 fn run(
     call: &mut Call<'_>,
+    of_steps: Exec<'_>,
     l: Lengths,
     directions: &[Weights],
-    elements: usize,
 ) -> Result<(), OpError> {
+    let elements = Memory::elements(l);
     let mut scratch = call.scratch_if(elements)?;
     let mut memory = Memory::new(l, scratch.split(elements).0);
     let (x, exec) = (call.input::<f32>(0)?, call.exec);
@@ -187,7 +197,7 @@ fn run(
         gemm(exec, rows, x, k, &weights.input, memory.projected, gates, &bias);
         for index in 0..l.steps {
             let at = if weights.reversed { l.steps - 1 - index } else { index };
-            cell(exec, l, weights, &mut memory, at);
+            cell(of_steps, l, weights, &mut memory, at);
             if let Some(y) = &mut y {
                 let to = (at * l.directions + number) * state;
                 y.slice()[to..to + state].copy_from_slice(memory.h);

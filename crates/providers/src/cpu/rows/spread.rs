@@ -1,0 +1,103 @@
+//! Operands of any broadcast, run by run: for small values, and those that no kernel spreads.
+
+use galatea_tensor::Element;
+
+use crate::cpu::{Shapes, Step};
+
+/// Several operands spread over a result: runs along its last axis, with the start of each
+/// operand's elements.
+pub(super) struct Runs<const N: usize> {
+    /// Length of a run.
+    pub(super) len: usize,
+    /// Whether an operand has an element for each of a run, or one for all.
+    pub(super) full: [bool; N],
+    pub(super) starts: Vec<[usize; N]>,
+}
+
+/// The most runs that are worth keeping in a plan.
+const MOST_RUNS: usize = 1 << 16;
+
+impl<const N: usize> Runs<N> {
+    /// The runs of operands that broadcast to `result`.
+    pub(super) fn new(operands: [&[usize]; N], result: &[usize]) -> Result<Self, String> {
+        let same = |shape: &&[usize]| shape.iter().product::<usize>() == result.iter().product();
+        if operands.iter().all(same) {
+            let len = result.iter().product();
+            return Ok(Self { len, full: [true; N], starts: vec![[0; N]] });
+        }
+        let (&len, lead) = result.split_last().unwrap_or((&1, &[]));
+        let length = |operand: usize, axis: usize| {
+            let missing = result.len().saturating_sub(operands[operand].len());
+            axis.checked_sub(missing).map_or(1, |axis| operands[operand][axis])
+        };
+        if lead.iter().product::<usize>() > MOST_RUNS {
+            return Err(format!("{lead:?} runs"));
+        }
+        let last = result.len().saturating_sub(1);
+        let full: [bool; N] = std::array::from_fn(|at| length(at, last) == len && len != 1);
+        let mut step: [usize; N] = std::array::from_fn(|at| length(at, last));
+        let mut starts = vec![[0; N]];
+        for (axis, &count) in lead.iter().enumerate().rev() {
+            let stride: [usize; N] =
+                std::array::from_fn(|at| if length(at, axis) == 1 { 0 } else { step[at] });
+            let shifted = |index: usize, start: &[usize; N]| -> [usize; N] {
+                std::array::from_fn(|at| start[at] + index * stride[at])
+            };
+            starts = (0..count)
+                .flat_map(|index| starts.iter().map(move |start| (index, *start)))
+                .map(|(index, start)| shifted(index, &start))
+                .collect();
+            step = std::array::from_fn(|at| step[at] * length(at, axis));
+        }
+        Ok(Self { len, full, starts })
+    }
+}
+
+/// The elements of an operand in one run, repeated where there is one for all.
+pub(super) fn run_of<T: Copy>(
+    x: &[T],
+    start: usize,
+    len: usize,
+    full: bool,
+) -> impl Iterator<Item = T> + '_ {
+    let step = usize::from(full);
+    (0..len).map(move |at| x[start + at * step])
+}
+
+/// A step that computes each element of the output from one of each input.
+pub(super) fn map_pairs<A: Element + Copy, B: Element>(
+    shapes: &Shapes,
+    function: impl Fn(A, A) -> B + Send + Sync + 'static,
+) -> Result<Step, String> {
+    let runs = Runs::new([shapes.input(0)?, shapes.input(1)?], shapes.output(0)?)?;
+    Ok(Step::new(move |call| {
+        let (a, b) = (call.input::<A>(0)?, call.input::<A>(1)?);
+        let mut y = call.output::<B>(0)?;
+        if runs.len == 0 {
+            return Ok(());
+        }
+        for (y, start) in y.slice().chunks_exact_mut(runs.len).zip(&runs.starts) {
+            let a = run_of(a, start[0], runs.len, runs.full[0]);
+            let b = run_of(b, start[1], runs.len, runs.full[1]);
+            for ((y, a), b) in y.iter_mut().zip(a).zip(b) {
+                *y = function(a, b);
+            }
+        }
+        Ok(())
+    }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn operands_are_spread_run_by_run() {
+        let runs = Runs::new([&[2, 1, 3], &[4, 1], &[]], &[2, 4, 3]).unwrap();
+        assert_eq!((runs.len, runs.full), (3, [true, false, false]));
+        assert_eq!(runs.starts.len(), 8);
+        assert_eq!(runs.starts[5], [3, 1, 0]);
+        let whole = Runs::new([&[2, 3], &[2, 3]], &[2, 3]).unwrap();
+        assert_eq!((whole.len, whole.starts), (6, vec![[0, 0]]));
+    }
+}
