@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use galatea_tensor::Tensor;
+use galatea_tensor::{Tensor, checked_elements};
 
 use crate::error::GraphError;
 use crate::fact::{Dim, Fact};
@@ -62,7 +62,8 @@ fn infer_node(node: &Node, facts: &[Option<Fact>]) -> Result<Vec<Fact>, crate::O
         node.inputs.iter().map(|slot| slot.and_then(|id| facts[id.index()].as_ref())).collect();
     let mut outputs = node.operator.infer(Inputs::new(&inputs))?;
     let small = |fact: &Fact| {
-        fact.known_shape().is_some_and(|shape| shape.iter().product::<usize>() <= FOLD_ELEMENTS)
+        let elements = |shape: Vec<usize>| checked_elements(&shape).ok();
+        fact.known_shape().and_then(elements).is_some_and(|elements| elements <= FOLD_ELEMENTS)
     };
     let foldable = node.operator.is_deterministic()
         && outputs.iter().all(small)
