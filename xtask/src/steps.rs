@@ -130,7 +130,9 @@ fn unit(workspace: &Workspace) -> Result<(), String> {
         write.current_dir(&workspace.root).arg("python/onnx_node_cases.py").arg(&cases);
         run(&mut write)?;
     }
-    run(cargo(&workspace.root).args(["test", "--workspace"]).env("GALATEA_ONNX_NODE_DATA", &cases))
+    run(cargo(&workspace.root)
+        .args(["test", "--workspace", "--no-fail-fast"])
+        .env("GALATEA_ONNX_NODE_DATA", &cases))
 }
 
 #[cfg(test)]
