@@ -10,8 +10,8 @@ use galatea_tensor::{ByteString, DataType, Tensor, bf16, f16};
 const SEQUENCE: usize = 128;
 /// Words that name an axis along a sequence.
 const SEQUENCE_WORDS: &[&str] = &["seq", "len", "token", "time", "word", "position", "frame"];
-/// Words that name the batch axis.
-const BATCH_WORDS: &[&str] = &["batch", "n"];
+/// The word that names the batch axis.
+const BATCH_WORD: &str = "batch";
 
 /// Shapes given by `NAME=D,D…`.
 ///
@@ -113,12 +113,12 @@ fn guess(input: &IoInfo, axis: usize, symbol: &str, batch: usize) -> Option<usiz
     if named(SEQUENCE_WORDS) {
         return Some(SEQUENCE);
     }
-    if axis == 0 || symbol == "n" || BATCH_WORDS.first().is_some_and(|word| symbol.contains(word)) {
+    if axis == 0 || symbol == "n" || symbol.contains(BATCH_WORD) {
         return Some(batch);
     }
-    let tokens = input.dtype.is_integer() && axis == 1 && input.dims.len() == 2;
-    let steps = input.dims.len() == 3 && axis == 1;
-    (tokens || steps).then_some(SEQUENCE)
+    // The second of two axes is a row of anything; of three, the steps of a sequence.
+    let row_or_steps = axis == 1 && matches!(input.dims.len(), 2 | 3);
+    row_or_steps.then_some(SEQUENCE)
 }
 
 fn values(
