@@ -11,7 +11,7 @@ use crate::memory::{Shared, with_scratch};
 /// beside the panels that stream by.
 const CHUNK_ROWS: usize = 224;
 
-/// Most bytes of B that are read again for every few rows.
+/// Most bytes that are taken to stay in the second-level cache while they are read again.
 const NEAR_BYTES: usize = 768 * 1024;
 
 /// Below this many multiply-adds a product is not worth waking threads for.
@@ -62,15 +62,25 @@ impl<A: RowSource> Kernel for Part<'_, A> {
         let b_scratch = self.scratch;
         let a_scratch = self.scratch.wrapping_add(K_BLOCK * width);
         if let (Some(blocks), true) = (self.blocks, p.b.is_packed()) {
-            // Panel after panel, so that a packed B is read as one stream.
-            let mut column = self.column;
-            while column < self.column_end {
+            // Where all of A fits the second-level cache, panel after panel, so that B is read as
+            // one stream; else depth after depth, so that A is read again from near.
+            let near = depth_blocks(p.k).count() * p.m * A_STRIDE * size_of::<f32>() <= NEAR_BYTES;
+            let run = if near { width } else { self.column_end - self.column };
+            let mut start = self.column;
+            while start < self.column_end {
+                let end = self.column_end.min(start + run);
                 for (i, depth) in depth_blocks(p.k).enumerate() {
                     let a = blocks.ptr().wrapping_add(i * p.m * A_STRIDE);
-                    // SAFETY: a panel of this product; the blocks hold all rows.
-                    unsafe { self.step(s, depth, (self.row, self.rows), column, a, b_scratch) };
+                    let mut column = start;
+                    while column < end {
+                        // SAFETY: a panel of this product; the blocks hold all rows.
+                        unsafe {
+                            self.step(s, depth, (self.row, self.rows), column, a, b_scratch);
+                        }
+                        column += width;
+                    }
                 }
-                column += width;
+                start = end;
             }
             return;
         }
@@ -283,6 +293,14 @@ pub(crate) unsafe fn multiply<A: RowSource>(
     });
 }
 
+/// Into how many groups of panels a product with shared blocks of A is cut: as many as leave all
+/// threads the same number of panels, fewer where each group reads a large A again.
+fn shared_groups(panels: usize, threads: usize, a_bytes: usize) -> usize {
+    let most = if a_bytes <= NEAR_BYTES { 4 } else { 2 };
+    let even = (1..=most).rev().map(|n| n * threads).find(|&g| panels.is_multiple_of(g));
+    even.unwrap_or(panels.min(threads * most))
+}
+
 /// A product with few rows: A is copied into blocks once, by all threads, then each thread takes
 /// panels of B, so that B is read once in all.
 ///
@@ -304,7 +322,7 @@ unsafe fn multiply_shared<A: RowSource>(
             let (row, end) = (m * t / parts, m * (t + 1) / parts);
             exec.isa.run(Fill { product, row, rows: end - row, blocks });
         });
-        let groups = panels.min(threads * 4);
+        let groups = shared_groups(panels, threads, depth * m * A_STRIDE * size_of::<f32>());
         exec.pool.run(groups, |group| {
             let column = panels * group / groups * width;
             let column_end = (panels * (group + 1) / groups * width).min(n);
