@@ -26,8 +26,10 @@ pub fn submit(core: &Arc<Core>, request: InferenceRequest) -> Result<Pending, Er
     let mut sender = Some(sender);
     core.infer(
         request,
-        Box::new(move |result| {
+        Box::new(move |answer| {
             if let Some(sender) = sender.take() {
+                let missing = || Error::internal("the model gave no response");
+                let result = answer.result.and_then(|response| response.ok_or_else(missing));
                 // Nobody waits any more when the client went away.
                 drop(sender.send(result));
             }

@@ -211,12 +211,20 @@ fn ordered_sink(
     sink: ResponseSink,
 ) -> ResponseSink {
     release.lock().unwrap_or_else(PoisonError::into_inner).admit(id);
-    let mut sink = Some(sink);
-    Box::new(move |response| {
-        let Some(mut sink) = sink.take() else { return };
+    let mut held = Some((sink, Vec::new()));
+    Box::new(move |answer| {
+        let is_final = answer.is_final;
+        if let Some((_, answers)) = &mut held {
+            answers.push(answer);
+        }
+        if !is_final {
+            return;
+        }
+        let Some((mut sink, answers)) = held.take() else { return };
         // Answers leave under the lock: two threads must not overtake each other on the way out.
         let mut release = release.lock().unwrap_or_else(PoisonError::into_inner);
-        for answer in release.finish(id, Box::new(move || sink(response))) {
+        for answer in release.finish(id, Box::new(move || answers.into_iter().for_each(&mut sink)))
+        {
             answer();
         }
     })

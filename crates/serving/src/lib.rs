@@ -31,6 +31,6 @@ pub use crate::config::ModelConfig;
 pub use crate::core::{ControlMode, Core, CoreOptions, ShutdownReport};
 pub use crate::error::{Code, Error};
 pub use crate::request::{
-    CorrelationId, InferenceRequest, InferenceResponse, InputData, InputTensor, OutputTensor,
-    ParameterValue, ResponseSink,
+    Answer, CorrelationId, InferenceRequest, InferenceResponse, InputData, InputTensor,
+    OutputTensor, ParameterValue, ResponseSink,
 };

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use crate::config::ModelConfig;
 use crate::error::Error;
-use crate::request::{InferenceRequest, InferenceResponse, OutputTensor, ResponseSink};
+use crate::request::{Answer, InferenceRequest, InferenceResponse, OutputTensor, ResponseSink};
 use crate::statistics::{ComputeTimes, FailureReason, RequestOutcome, StatisticsRecorder};
 
 /// What instances and requests of one model version share.
@@ -73,15 +73,31 @@ impl ActiveRequest {
 
     /// Answers with outputs or an error, and consumes the request.
     pub(crate) fn answer(mut self, result: Result<Vec<OutputTensor>, Error>) {
-        let response = result.map(|outputs| InferenceResponse {
+        let result = result.map(|outputs| Some(self.response(outputs)));
+        self.send_final(result);
+    }
+
+    /// Gives one of several responses of a decoupled model; [`finish`](Self::finish) must follow.
+    pub fn respond(&mut self, result: Result<Vec<OutputTensor>, Error>) {
+        let result = result.map(|outputs| Some(self.response(outputs)));
+        if let Some(sink) = &mut self.sink {
+            call(sink, Answer { result, is_final: false }, &self.context);
+        }
+    }
+
+    /// Ends the responses of a decoupled model without another one.
+    pub fn finish(mut self) {
+        self.send_final(Ok(None));
+    }
+
+    fn response(&self, outputs: Vec<OutputTensor>) -> InferenceResponse {
+        InferenceResponse {
             model_name: self.context.name.clone(),
             model_version: self.context.version.clone(),
             id: self.request.id.clone(),
             parameters: Vec::new(),
             outputs,
-            is_final: true,
-        });
-        self.send(response);
+        }
     }
 
     /// Answers a request that never ran, and counts it.
@@ -95,12 +111,16 @@ impl ActiveRequest {
         self.answer(Err(error));
     }
 
-    fn send(&mut self, response: Result<InferenceResponse, Error>) {
+    fn send_final(&mut self, result: Result<Option<InferenceResponse>, Error>) {
         let Some(mut sink) = self.sink.take() else { return };
-        if catch_unwind(AssertUnwindSafe(|| sink(response))).is_err() {
-            tracing::error!(model = %self.context.name, "a receiver of responses panicked");
-        }
+        call(&mut sink, Answer { result, is_final: true }, &self.context);
         self.context.unanswered.fetch_sub(1, Ordering::AcqRel);
+    }
+}
+
+fn call(sink: &mut ResponseSink, answer: Answer, context: &ExecutionContext) {
+    if catch_unwind(AssertUnwindSafe(|| sink(answer))).is_err() {
+        tracing::error!(model = %context.name, "a receiver of responses panicked");
     }
 }
 
@@ -108,7 +128,7 @@ impl Drop for ActiveRequest {
     fn drop(&mut self) {
         let error =
             Error::internal(format!("model '{}' did not answer the request", self.context.name));
-        self.send(Err(error));
+        self.send_final(Err(error));
     }
 }
 

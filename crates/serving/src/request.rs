@@ -109,13 +109,20 @@ pub struct InferenceResponse {
     pub parameters: Vec<(String, ParameterValue)>,
     /// Outputs in the order of the model's configuration.
     pub outputs: Vec<OutputTensor>,
-    /// Whether the request has no further response.
+}
+
+/// What a sink is called with.
+#[derive(Clone, Debug)]
+pub struct Answer {
+    /// A response, an error in the place of one, or nothing: then the model says only that it has finished.
+    pub result: Result<Option<InferenceResponse>, Error>,
+    /// Whether nothing more comes. An error of a decoupled model need not be the end.
     pub is_final: bool,
 }
 
-/// Receives the answers of one request, on an instance's thread: exactly one call for models that are not decoupled.
-/// A sink must not block.
-pub type ResponseSink = Box<dyn FnMut(Result<InferenceResponse, Error>) + Send>;
+/// Receives the answers of one request, on an instance's thread: exactly one call for models that are not decoupled,
+/// one or more for those that are. Exactly one call, the last, has [`Answer::is_final`]. A sink must not block.
+pub type ResponseSink = Box<dyn FnMut(Answer) + Send>;
 
 /// Words before texts about a request, which name it to its sender.
 pub(crate) fn request_prefix(id: &str) -> RequestPrefix<'_> {

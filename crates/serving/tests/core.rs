@@ -18,7 +18,7 @@ use galatea_serving::backend::{
     Backend, Model, ModelFiles, ModelInstance, ModelIo, ModelTensor, Payload, Placement,
     PlacementKind,
 };
-use galatea_serving::core::{ModelState, ShutdownReport};
+use galatea_serving::core::{LoadOverrides, ModelState, ShutdownReport};
 use galatea_serving::request::{InputData, InputTensor};
 use galatea_serving::statistics::FailureReason;
 use galatea_serving::{
@@ -189,7 +189,11 @@ type Answer = Result<InferenceResponse, Error>;
 
 fn send(core: &Core, request: InferenceRequest) -> Receiver<Answer> {
     let (to, from) = channel();
-    core.infer(request, Box::new(move |answer| to.send(answer).unwrap())).unwrap();
+    let once = move |answer: galatea_serving::Answer| {
+        assert!(answer.is_final);
+        to.send(answer.result.map(|response| response.expect("a response"))).unwrap();
+    };
+    core.infer(request, Box::new(once)).unwrap();
     from
 }
 
@@ -265,7 +269,10 @@ fn a_repository_is_served_with_its_versions_and_failures() {
     assert!(core.model_ready("good", "").unwrap() && !core.model_ready("broken", "").unwrap());
     assert!(!core.model_ready("nobody", "7").unwrap());
     assert_eq!(*core.labels("labels", "", "OUT").unwrap(), ["cat", "dog"]);
-    assert_eq!(core.load_model("good").unwrap_err().code, Code::Unavailable);
+    assert_eq!(
+        core.load_model("good", LoadOverrides::default()).unwrap_err().code,
+        Code::Unavailable
+    );
 }
 
 #[test]
@@ -395,10 +402,7 @@ fn answers_errors_and_panics_are_counted_and_the_instance_goes_on() {
     let folder = Folder::new().model("m", &["1"], &echo_config("max_batch_size: 4"));
     let core = start(&folder);
     let good = answer(&send(&core, request("m", &[3, 1], 7))).unwrap();
-    assert_eq!(
-        (good.model_name.as_str(), good.model_version.as_str(), good.is_final),
-        ("m", "1", true)
-    );
+    assert_eq!((good.model_name.as_str(), good.model_version.as_str()), ("m", "1"));
     let failed = answer(&send(&core, request("m", &[1, 1], -2))).unwrap_err();
     assert_eq!((failed.code, failed.message.as_str()), (Code::Unsupported, "asked to fail"));
     let panicked = answer(&send(&core, request("m", &[1, 1], -1))).unwrap_err();

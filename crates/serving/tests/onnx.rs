@@ -146,7 +146,11 @@ type Answer = Result<InferenceResponse, Error>;
 
 fn send(core: &Core, request: InferenceRequest) -> Receiver<Answer> {
     let (to, from) = channel();
-    core.infer(request, Box::new(move |answer| to.send(answer).unwrap())).unwrap();
+    let once = move |answer: galatea_serving::Answer| {
+        assert!(answer.is_final);
+        to.send(answer.result.map(|response| response.expect("a response"))).unwrap();
+    };
+    core.infer(request, Box::new(once)).unwrap();
     from
 }
 

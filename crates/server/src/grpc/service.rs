@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use galatea_serving::Error;
+use galatea_serving::core::{Dependents, LoadOverrides};
 use tonic::{Request, Response, Status};
 
 use super::proto::health::health_check_response::ServingStatus;
@@ -166,7 +167,9 @@ impl GrpcInferenceService for Service {
         let request = request.into_inner();
         answer(
             no_repository(&request.repository_name)
-                .and_then(|()| self.app.core().load_model(&request.model_name))
+                .and_then(|()| {
+                    self.app.core().load_model(&request.model_name, LoadOverrides::default())
+                })
                 .map(|()| RepositoryModelLoadResponse {}),
         )
     }
@@ -178,7 +181,7 @@ impl GrpcInferenceService for Service {
         let request = request.into_inner();
         answer(
             no_repository(&request.repository_name)
-                .and_then(|()| self.app.core().unload_model(&request.model_name))
+                .and_then(|()| self.app.core().unload_model(&request.model_name, Dependents::Keep))
                 .map(|()| RepositoryModelUnloadResponse {}),
         )
     }

@@ -1,6 +1,7 @@
 //! The index of the repositories, load and unload.
 
 use galatea_serving::Error;
+use galatea_serving::core::{Dependents, LoadOverrides};
 
 use super::handlers::list;
 use super::message::{ContentType, Response};
@@ -49,12 +50,12 @@ fn wants_ready(body: &[u8]) -> Result<bool, Error> {
 
 /// Loads a model, or loads it anew.
 pub(super) fn load(call: &Call<'_>) -> Reply {
-    change(call, |call| call.app.core().load_model(call.model))
+    change(call, |call| call.app.core().load_model(call.model, LoadOverrides::default()))
 }
 
 /// Takes a model out of service.
 pub(super) fn unload(call: &Call<'_>) -> Reply {
-    change(call, |call| call.app.core().unload_model(call.model))
+    change(call, |call| call.app.core().unload_model(call.model, Dependents::Keep))
 }
 
 fn change(call: &Call<'_>, act: impl Fn(&Call<'_>) -> Result<(), Error>) -> Reply {

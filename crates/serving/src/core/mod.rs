@@ -15,7 +15,7 @@ pub use describe::{
     EXTENSIONS, LoadFailure, ModelIndexEntry, ModelMetadata, ModelState, ServerMetadata,
     TensorMetadata,
 };
-pub use options::{ControlMode, CoreOptions, ShutdownReport};
+pub use options::{ControlMode, CoreOptions, Dependents, LoadOverrides, ShutdownReport};
 
 use crate::backend::Backend;
 use crate::config::ModelConfig;
@@ -180,11 +180,11 @@ impl Core {
         self.models().index(ready_only)
     }
 
-    /// Loads a model on request.
+    /// Loads a model on request, or loads it anew.
     ///
     /// # Errors
     /// Always: models are loaded at the start only.
-    pub fn load_model(&self, _name: &str) -> Result<(), Error> {
+    pub fn load_model(&self, _name: &str, _overrides: LoadOverrides) -> Result<(), Error> {
         Err(Self::control_off())
     }
 
@@ -192,7 +192,7 @@ impl Core {
     ///
     /// # Errors
     /// Always: models stay loaded until the shutdown.
-    pub fn unload_model(&self, _name: &str) -> Result<(), Error> {
+    pub fn unload_model(&self, _name: &str, _dependents: Dependents) -> Result<(), Error> {
         Err(Self::control_off())
     }
 

@@ -4,6 +4,8 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use bytes::Bytes;
+
 /// Which models are loaded, and when.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum ControlMode {
@@ -67,6 +69,25 @@ impl Default for CoreOptions {
             delay_scheduler: 0,
         }
     }
+}
+
+/// What a client gives in the place of a model's files on disk.
+#[derive(Clone, Debug, Default)]
+pub struct LoadOverrides {
+    /// The configuration as JSON.
+    pub config: Option<String>,
+    /// Files by their path in the model's folder. If there are any, the folder on disk is not used at all.
+    pub files: Vec<(String, Bytes)>,
+}
+
+/// What happens at an unload to the models that an ensemble is composed of.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Dependents {
+    /// They stay.
+    #[default]
+    Keep,
+    /// Those that nobody else needs go too.
+    Unload,
 }
 
 /// How a shutdown went.

@@ -13,7 +13,7 @@ use crate::config::inference::{ModelWarmup, model_warmup};
 use crate::config::{ModelConfig, datatype};
 use crate::error::Error;
 use crate::payload::{ActiveRequest, ExecutionContext, Payload};
-use crate::request::{InferenceRequest, InputData, InputTensor};
+use crate::request::{Answer, InferenceRequest, InputData, InputTensor};
 use crate::validate::RequestChecker;
 
 /// Most bytes of one warm-up input.
@@ -58,9 +58,9 @@ fn run_sample(
     let context = ExecutionContext::new(&config.name, 0, Arc::clone(config));
     for _ in 0..sample.count.max(1) {
         let (to, from) = channel();
-        let sink = Box::new(move |answer: Result<_, Error>| {
+        let sink = Box::new(move |answer: Answer| {
             // The receiver outlives the execution.
-            let _sent = to.send(answer.map(|_| ()));
+            let _sent = to.send(answer.result.map(|_| ()));
         });
         let active =
             ActiveRequest::new(request.clone(), ticket.batch_size, Arc::clone(&context), sink);
