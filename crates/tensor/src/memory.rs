@@ -1,6 +1,6 @@
 //! Allocations: bytes with a known place, alignment and set of readers.
 
-use std::alloc::{Layout as AllocLayout, alloc_zeroed, dealloc, handle_alloc_error};
+use std::alloc::{Layout as AllocLayout, alloc, alloc_zeroed, dealloc, handle_alloc_error};
 use std::fmt;
 use std::fs::File;
 use std::path::Path;
@@ -40,8 +40,10 @@ pub unsafe trait Allocation: Send + Sync + fmt::Debug {
     fn len_bytes(&self) -> usize;
 }
 
-/// Zero-initialised host memory, aligned to [`ALIGNMENT`], owned by one writer until it is shared.
+/// Initialised host memory, aligned to [`ALIGNMENT`], owned by one writer until it is shared.
 pub struct HostBuffer {
+    /// What the system gave; `start` lies less than [`ALIGNMENT`] bytes behind it.
+    block: NonNull<u8>,
     start: NonNull<u8>,
     len: usize,
 }
@@ -51,9 +53,27 @@ unsafe impl Send for HostBuffer {}
 // SAFETY: shared access is read-only.
 unsafe impl Sync for HostBuffer {}
 
+/// The alignment that every system's allocator gives by itself.
+const BLOCK_ALIGNMENT: usize = 16;
+
 impl HostBuffer {
+    /// Room to align by hand: asked for a larger alignment, the allocator cannot hand out pages that the system has
+    /// cleared already, and clears large blocks a second time.
     fn layout(len: usize) -> Option<AllocLayout> {
-        AllocLayout::from_size_align(len, ALIGNMENT).ok()
+        AllocLayout::from_size_align(len.checked_add(ALIGNMENT)?, BLOCK_ALIGNMENT).ok()
+    }
+
+    fn in_block(block: *mut u8, len: usize) -> Option<Self> {
+        let block = NonNull::new(block)?;
+        let behind = block.as_ptr().align_offset(ALIGNMENT);
+        // SAFETY: the block has `ALIGNMENT` bytes more than `len`, and `behind` is less than that.
+        let start = unsafe { block.add(behind) };
+        Some(Self { block, start, len })
+    }
+
+    fn empty() -> Self {
+        let start = NonNull::<AlignedByte>::dangling().cast();
+        Self { block: start, start, len: 0 }
     }
 
     /// Memory of `len` zero bytes.
@@ -64,12 +84,31 @@ impl HostBuffer {
         let too_large = || TensorError::from(TensorErrorKind::TooLarge(vec![len]));
         let layout = Self::layout(len).ok_or_else(too_large)?;
         if len == 0 {
-            let start = NonNull::<AlignedByte>::dangling().cast();
-            return Ok(Self { start, len });
+            return Ok(Self::empty());
         }
         // SAFETY: the size is not zero.
-        let start = unsafe { alloc_zeroed(layout) };
-        Ok(Self { start: NonNull::new(start).ok_or_else(too_large)?, len })
+        let block = unsafe { alloc_zeroed(layout) };
+        Self::in_block(block, len).ok_or_else(too_large)
+    }
+
+    /// Memory that holds a copy of these bytes.
+    ///
+    /// # Errors
+    /// When the system has no memory for it.
+    pub fn try_copy(bytes: &[u8]) -> Result<Self, TensorError> {
+        let len = bytes.len();
+        let too_large = || TensorError::from(TensorErrorKind::TooLarge(vec![len]));
+        let layout = Self::layout(len).ok_or_else(too_large)?;
+        if len == 0 {
+            return Ok(Self::empty());
+        }
+        // SAFETY: the size is not zero.
+        let block = unsafe { alloc(layout) };
+        let buffer = Self::in_block(block, len).ok_or_else(too_large)?;
+        // SAFETY: `start` is valid for writes of `len` bytes, and new memory overlaps nothing. The bytes are
+        // initialised from here on, before anybody can read them.
+        unsafe { buffer.start.as_ptr().copy_from_nonoverlapping(bytes.as_ptr(), len) }
+        Ok(buffer)
     }
 
     /// Memory of `len` zero bytes.
@@ -107,8 +146,8 @@ impl Drop for HostBuffer {
         if self.len != 0
             && let Some(layout) = Self::layout(self.len)
         {
-            // SAFETY: `start` came from `alloc_zeroed` with this same layout.
-            unsafe { dealloc(self.start.as_ptr(), layout) }
+            // SAFETY: `block` came from the allocator with this same layout.
+            unsafe { dealloc(self.block.as_ptr(), layout) }
         }
     }
 }
@@ -226,6 +265,16 @@ mod tests {
             assert!(buffer.as_bytes().iter().all(|&byte| byte == 0));
             buffer.as_bytes_mut().fill(7);
             assert_eq!(buffer.as_bytes().len(), len);
+        }
+    }
+
+    #[test]
+    fn copies_are_aligned_and_equal_at_every_length() {
+        let bytes: Vec<u8> = (0..200).collect();
+        for len in [0, 1, 63, 64, 65, 199] {
+            let copy = HostBuffer::try_copy(&bytes[1..=len]).unwrap();
+            assert_eq!(copy.as_ptr() as usize % ALIGNMENT, 0);
+            assert_eq!(copy.as_bytes(), &bytes[1..=len]);
         }
     }
 

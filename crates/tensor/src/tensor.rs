@@ -112,13 +112,11 @@ impl Tensor {
         if !odd_bool && (bytes.as_ptr() as usize).is_multiple_of(size) {
             return Ok(shared);
         }
-        let mut owned = OwnedTensor::zeroed(dtype, shape)?;
-        let target = owned.buffer.as_bytes_mut();
-        target.copy_from_slice(bytes);
+        let mut copy = HostBuffer::try_copy(bytes)?;
         if odd_bool {
-            target.iter_mut().for_each(|byte| *byte = u8::from(*byte != 0));
+            copy.as_bytes_mut().iter_mut().for_each(|byte| *byte = u8::from(*byte != 0));
         }
-        Ok(owned.freeze())
+        Ok(Self { storage: Storage::Memory(Arc::new(copy)), offset: 0, ..shared })
     }
 
     /// A numeric tensor of a copy of raw little-endian bytes.
@@ -131,8 +129,7 @@ impl Tensor {
             let (shape, found) = (shape.to_vec(), bytes.len());
             return Err(TensorErrorKind::WrongSize { shape, expected, found, unit: "bytes" }.into());
         }
-        let mut buffer = HostBuffer::try_zeroed(bytes.len())?;
-        buffer.as_bytes_mut().copy_from_slice(bytes);
+        let buffer = HostBuffer::try_copy(bytes)?;
         Self::from_allocation(dtype, shape, Arc::new(buffer), 0)
     }
 
