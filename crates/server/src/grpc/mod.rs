@@ -7,6 +7,7 @@ mod encode;
 pub mod proto;
 mod serve;
 mod service;
+mod unary;
 
 pub use serve::{KeepAlive, serve};
 pub use service::Service;

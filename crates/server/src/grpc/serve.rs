@@ -15,6 +15,7 @@ use tonic::codegen::Service as _;
 use super::proto::health::health_server::HealthServer;
 use super::proto::inference::grpc_inference_service_server::GrpcInferenceServiceServer;
 use super::service::Service;
+use super::unary::{self, Read};
 use crate::app::App;
 
 /// Largest message in either direction, as in Triton.
@@ -44,6 +45,7 @@ impl Default for KeepAlive {
 
 #[derive(Clone)]
 struct Doors {
+    service: Service,
     inference: GrpcInferenceServiceServer<Service>,
     health: HealthServer<Service>,
 }
@@ -57,13 +59,16 @@ impl Doors {
         for encoding in [CompressionEncoding::Gzip, CompressionEncoding::Deflate] {
             inference = inference.accept_compressed(encoding);
         }
-        Self { inference, health: HealthServer::new(service) }
+        Self { inference, health: HealthServer::new(service.clone()), service }
     }
 
     async fn call(
         mut self,
         request: http::Request<Incoming>,
     ) -> Result<http::Response<Body>, Infallible> {
+        if unary::is_plain(&request) {
+            return self.infer(request).await;
+        }
         let path = request.uri().path();
         if path.starts_with("/inference.GRPCInferenceService/") {
             self.inference.call(request).await
@@ -71,6 +76,22 @@ impl Doors {
             self.health.call(request).await
         } else {
             Ok(Status::unimplemented("").into_http())
+        }
+    }
+
+    async fn infer(
+        mut self,
+        request: http::Request<Incoming>,
+    ) -> Result<http::Response<Body>, Infallible> {
+        let (parts, body) = request.into_parts();
+        match unary::read(body).await {
+            Ok(Read::Message(message)) => {
+                unary::call(&self.service, parts.headers, parts.extensions, message).await
+            }
+            Ok(Read::Other(body)) => {
+                self.inference.call(http::Request::from_parts(parts, body)).await
+            }
+            Err(status) => Ok(status.into_http()),
         }
     }
 }
