@@ -7,6 +7,9 @@ use std::time::Duration;
 use galatea_serving::Core;
 use tokio::sync::{Notify, watch};
 
+use crate::forward::Forward;
+use crate::restricted::Restrictions;
+
 /// Limits on what clients may send.
 #[derive(Debug, Clone, Copy)]
 pub struct Limits {
@@ -21,6 +24,15 @@ impl Default for Limits {
     }
 }
 
+/// What a door asks of requests and does with their headers.
+#[derive(Debug, Clone, Default)]
+pub struct DoorRules {
+    /// Endpoints that need a header.
+    pub restrictions: Restrictions,
+    /// Headers that become parameters.
+    pub forward: Forward,
+}
+
 /// The server behind the doors.
 #[derive(Debug)]
 pub struct App {
@@ -30,6 +42,8 @@ pub struct App {
     requests: AtomicUsize,
     idle: Notify,
     host_metrics: bool,
+    http_rules: DoorRules,
+    grpc_rules: DoorRules,
 }
 
 impl App {
@@ -38,12 +52,32 @@ impl App {
     pub fn new(core: Arc<Core>, limits: Limits, host_metrics: bool) -> Self {
         Self {
             host_metrics,
+            http_rules: DoorRules::default(),
+            grpc_rules: DoorRules::default(),
             core,
             limits,
             stop: watch::Sender::new(false),
             requests: AtomicUsize::new(0),
             idle: Notify::new(),
         }
+    }
+
+    /// The same server with rules for its doors.
+    #[must_use]
+    pub fn with_rules(self, http_rules: DoorRules, grpc_rules: DoorRules) -> Self {
+        Self { http_rules, grpc_rules, ..self }
+    }
+
+    /// Rules of the HTTP door.
+    #[must_use]
+    pub fn http_rules(&self) -> &DoorRules {
+        &self.http_rules
+    }
+
+    /// Rules of the gRPC door.
+    #[must_use]
+    pub fn grpc_rules(&self) -> &DoorRules {
+        &self.grpc_rules
     }
 
     /// The models.

@@ -9,8 +9,10 @@ use galatea_serving::{Core, ShutdownReport};
 use tokio::net::{TcpListener, TcpSocket};
 use tokio::task::JoinSet;
 
-use crate::app::{App, Limits};
+use crate::app::{App, DoorRules, Limits};
 use crate::flags::Flags;
+use crate::forward::Forward;
+use crate::restricted::{self, Restrictions, Wording};
 use crate::{grpc, http};
 
 /// Connections that wait to be accepted.
@@ -43,7 +45,10 @@ impl Server {
     pub fn start(core: Arc<Core>, flags: &Flags) -> Result<Self, String> {
         let max_input_bytes = usize::try_from(flags.number("http-max-input-size"));
         let limits = Limits { max_input_bytes: max_input_bytes.unwrap_or(usize::MAX) };
-        let app = Arc::new(App::new(core, limits, flags.bool("allow-cpu-metrics")));
+        let (http_rules, grpc_rules) = rules(flags)?;
+        let app = App::new(core, limits, flags.bool("allow-cpu-metrics"))
+            .with_rules(http_rules, grpc_rules);
+        let app = Arc::new(app);
         let mut addresses = Addresses::default();
         let mut doors = JoinSet::new();
         if flags.bool("allow-grpc") {
@@ -104,6 +109,23 @@ impl Server {
             Err(_) => ShutdownReport { complete: false, unanswered: open, took },
         }
     }
+}
+
+/// What each door asks of requests.
+///
+/// # Errors
+/// A sentence about the first flag that cannot be used.
+pub fn rules(flags: &Flags) -> Result<(DoorRules, DoorRules), String> {
+    let door = |wording: Wording, pattern: &'static str| {
+        Ok::<_, String>(DoorRules {
+            restrictions: Restrictions::parse(flags.all(wording.flag), wording)?,
+            forward: Forward::parse(pattern, flags.text(pattern))?,
+        })
+    };
+    Ok((
+        door(restricted::HTTP, "http-header-forward-pattern")?,
+        door(restricted::GRPC, "grpc-header-forward-pattern")?,
+    ))
 }
 
 fn listen(flags: &Flags, door: &str, title: &str) -> Result<(TcpListener, SocketAddr), String> {

@@ -11,7 +11,7 @@ use super::say;
 use crate::flags::{self, Flags, Parsed};
 use crate::logging;
 use crate::models;
-use crate::server::Server;
+use crate::server::{self, Server};
 
 /// Serves on the loopback.
 pub(super) fn serve(arguments: &[String]) -> Result<ExitCode, String> {
@@ -31,6 +31,8 @@ fn run(arguments: &[String], bind_all: bool) -> Result<ExitCode, String> {
             return Ok(ExitCode::SUCCESS);
         }
     };
+    // Before the models are loaded, which takes longer.
+    server::rules(&flags)?;
     logging::start(&flags).map_err(|error| {
         format!("cannot open the log file '{}': {error}", flags.text("log-file"))
     })?;

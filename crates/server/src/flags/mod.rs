@@ -285,7 +285,6 @@ mod tests {
             ("--http-port=70000", "expects a port"),
             ("--allow-http=maybe", "expects true or false, got 'maybe'"),
             ("--rate-limit=execution_count", "is not supported"),
-            ("--http-restricted-api=health:k=v", "is not supported"),
             ("--model-control-mode=poll", "is not supported"),
             ("--load-model=x", "--model-control-mode=explicit"),
             ("--http-port=8001", "at the same address and port"),

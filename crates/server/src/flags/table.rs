@@ -69,8 +69,6 @@ const NO_CUDA: Support = Ignored("there is no CUDA device to configure");
 const NO_PLUGINS: Support = Ignored("backends are built in");
 const NO_TLS: Support = Refused("TLS is not built yet; put a proxy in front");
 const NO_TRACE: Support = Refused("request traces are not built yet");
-const NO_RESTRICTION: Support = Refused("restricted endpoints are not built yet");
-const NO_FORWARDING: Support = Refused("header forwarding is not built yet");
 const NO_CACHE: Support = Refused("the response cache is not built yet");
 const NO_SAGEMAKER: Support = Refused("the SageMaker door is not built");
 const NO_VERTEX: Support = Refused("the Vertex AI door is not built");
@@ -127,8 +125,8 @@ pub const FLAGS: &[Flag] = flags![
     "reuse-http-port" Bool, "false", "Let several processes serve the port.", Yes;
     "http-thread-count" Number, "8", "Upper bound of the threads that serve connections.", Yes;
     "http-max-input-size" Number, "67108864", "Longest JSON of a request in bytes.", Yes;
-    "http-header-forward-pattern" Text, "", "Headers that become request parameters.", NO_FORWARDING;
-    "http-restricted-api" Texts, "", "Endpoints that need a header.", NO_RESTRICTION;
+    "http-header-forward-pattern" Text, "", "Headers that become request parameters.", Yes;
+    "http-restricted-api" Texts, "", "Endpoints that need a header.", Yes;
     ["gRPC"]
     "allow-grpc" Bool, "true", "Serve gRPC.", Yes;
     "grpc-address" Text, "127.0.0.1", "Address of the gRPC door; tritonserver binds 0.0.0.0.", Yes;
@@ -157,8 +155,8 @@ pub const FLAGS: &[Flag] = flags![
         Refused("closing old connections is not built yet");
     "grpc-max-connection-age-grace" Number, "", "Milliseconds that calls then still have.",
         Refused("closing old connections is not built yet");
-    "grpc-header-forward-pattern" Text, "", "Metadata that become request parameters.", NO_FORWARDING;
-    "grpc-restricted-protocol" Texts, "", "RPCs that need metadata.", NO_RESTRICTION;
+    "grpc-header-forward-pattern" Text, "", "Metadata that become request parameters.", Yes;
+    "grpc-restricted-protocol" Texts, "", "RPCs that need metadata.", Yes;
     ["Metrics"]
     "allow-metrics" Bool, "true", "Serve metrics.", Yes;
     "allow-gpu-metrics" Bool, "true", "Metrics of GPUs.", NO_CUDA;

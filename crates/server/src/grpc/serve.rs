@@ -17,6 +17,7 @@ use super::proto::inference::grpc_inference_service_server::GrpcInferenceService
 use super::service::Service;
 use super::unary::{self, Read};
 use crate::app::App;
+use crate::restricted::Category;
 
 /// Largest message in either direction, as in Triton.
 const MAX_MESSAGE_BYTES: usize = i32::MAX as usize;
@@ -43,8 +44,46 @@ impl Default for KeepAlive {
     }
 }
 
+/// Paths of the services' methods.
+const INFERENCE: &str = "/inference.GRPCInferenceService/";
+const HEALTH: &str = "/grpc.health.v1.Health/";
+
+/// The group of each RPC.
+const CATEGORIES: &[(&str, Category)] = &[
+    ("ServerLive", Category::Health),
+    ("ServerReady", Category::Health),
+    ("ModelReady", Category::Health),
+    ("ServerMetadata", Category::Metadata),
+    ("ModelMetadata", Category::Metadata),
+    ("ModelInfer", Category::Inference),
+    ("ModelStreamInfer", Category::Inference),
+    ("ModelConfig", Category::ModelConfig),
+    ("ModelStatistics", Category::Statistics),
+    ("RepositoryIndex", Category::ModelRepository),
+    ("RepositoryModelLoad", Category::ModelRepository),
+    ("RepositoryModelUnload", Category::ModelRepository),
+    ("SystemSharedMemoryStatus", Category::SharedMemory),
+    ("SystemSharedMemoryRegister", Category::SharedMemory),
+    ("SystemSharedMemoryUnregister", Category::SharedMemory),
+    ("CudaSharedMemoryStatus", Category::SharedMemory),
+    ("CudaSharedMemoryRegister", Category::SharedMemory),
+    ("CudaSharedMemoryUnregister", Category::SharedMemory),
+    ("TraceSetting", Category::Trace),
+    ("LogSettings", Category::Logging),
+];
+
+/// The group of a path.
+fn category(path: &str) -> Option<Category> {
+    if path.starts_with(HEALTH) {
+        return Some(Category::Health);
+    }
+    let name = path.strip_prefix(INFERENCE)?;
+    CATEGORIES.iter().find(|(rpc, _)| *rpc == name).map(|(_, category)| *category)
+}
+
 #[derive(Clone)]
 struct Doors {
+    app: Arc<App>,
     service: Service,
     inference: GrpcInferenceServiceServer<Service>,
     health: HealthServer<Service>,
@@ -59,20 +98,33 @@ impl Doors {
         for encoding in [CompressionEncoding::Gzip, CompressionEncoding::Deflate] {
             inference = inference.accept_compressed(encoding);
         }
-        Self { inference, health: HealthServer::new(service.clone()), service }
+        let health = HealthServer::new(service.clone());
+        Self { app: Arc::clone(app), inference, health, service }
+    }
+
+    /// Why a call is not let in.
+    fn refusal(&self, request: &http::Request<Incoming>) -> Option<Status> {
+        let category = category(request.uri().path())?;
+        let header = |name: &str| request.headers().get(name).map(http::HeaderValue::as_bytes);
+        let key = self.app.grpc_rules().restrictions.missing(category, header)?;
+        let text = format!("This protocol is restricted, expecting header '{key}'");
+        Some(Status::unavailable(text))
     }
 
     async fn call(
         mut self,
         request: http::Request<Incoming>,
     ) -> Result<http::Response<Body>, Infallible> {
+        if let Some(status) = self.refusal(&request) {
+            return Ok(status.into_http());
+        }
         if unary::is_plain(&request) {
             return self.infer(request).await;
         }
         let path = request.uri().path();
-        if path.starts_with("/inference.GRPCInferenceService/") {
+        if path.starts_with(INFERENCE) {
             self.inference.call(request).await
-        } else if path.starts_with("/grpc.health.v1.Health/") {
+        } else if path.starts_with(HEALTH) {
             self.health.call(request).await
         } else {
             Ok(Status::unimplemented("").into_http())

@@ -4,6 +4,8 @@ use std::sync::Arc;
 
 use galatea_serving::Error;
 use galatea_serving::core::{Dependents, LoadOverrides};
+use galatea_serving::request::ParameterValue;
+use tonic::metadata::{KeyAndValueRef, MetadataMap};
 use tonic::{Request, Response, Status};
 
 use super::proto::health::health_check_response::ServingStatus;
@@ -45,14 +47,32 @@ impl Service {
         Self { app }
     }
 
-    async fn infer(&self, message: ModelInferRequest) -> Result<ModelInferResponse, Error> {
+    /// Adds the metadata that the flags forward to the parameters of an inference.
+    ///
+    /// # Errors
+    /// When a key is the name of a parameter that is reserved.
+    pub(super) fn forward_metadata(
+        &self,
+        metadata: &MetadataMap,
+        parameters: &mut Vec<(String, ParameterValue)>,
+    ) -> Result<(), Error> {
+        let pairs = metadata.iter().filter_map(|pair| match pair {
+            KeyAndValueRef::Ascii(key, value) => Some((key.as_str(), value.to_str().ok()?)),
+            KeyAndValueRef::Binary(..) => None,
+        });
+        self.app.grpc_rules().forward.add(pairs, parameters)
+    }
+
+    async fn infer(&self, call: Request<ModelInferRequest>) -> Result<ModelInferResponse, Error> {
+        let (metadata, _, message) = call.into_parts();
         let core = self.app.core();
         if core.is_decoupled(&message.model_name, &message.model_version)? {
             return Err(Error::unsupported(
                 "ModelInfer RPC doesn't support models with decoupled transaction policy",
             ));
         }
-        let (request, classes) = decode::decode(core, message)?;
+        let (mut request, classes) = decode::decode(core, message)?;
+        self.forward_metadata(&metadata, &mut request.parameters)?;
         let response = submit(core, request)?.await?;
         encode::response(core, response, &classes)
     }
@@ -119,7 +139,7 @@ impl GrpcInferenceService for Service {
     }
 
     async fn model_infer(&self, request: Request<ModelInferRequest>) -> Answer<ModelInferResponse> {
-        answer(self.infer(request.into_inner()).await)
+        answer(self.infer(request).await)
     }
 
     async fn model_config(

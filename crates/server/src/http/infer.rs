@@ -48,7 +48,8 @@ fn start(call: &Call<'_>) -> Result<(Pending, OutputPlan), Response> {
     let decoded =
         if json_bytes == 0 { raw_request(call, body) } else { decode(call, &body, json_bytes) };
     let late = |error: Error| Response::failure(ContentType::Json, &error);
-    let (request, plan) = decoded.map_err(late)?;
+    let (mut request, plan) = decoded.map_err(late)?;
+    call.forward_headers(&mut request.parameters).map_err(late)?;
     let pending = submit(core, request).map_err(late)?;
     Ok((pending, plan))
 }

@@ -5,27 +5,13 @@ use std::pin::Pin;
 use std::sync::Arc;
 
 use bytes::Bytes;
+use galatea_serving::Error;
+use galatea_serving::request::ParameterValue;
 
 use super::message::{ContentType, Head, Method, Response};
 use super::{handlers, infer, repository};
 use crate::app::App;
-
-/// Groups of endpoints that can be restricted together.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Category {
-    /// Liveness and readiness.
-    Health,
-    /// Names, types and shapes.
-    Metadata,
-    /// Inference.
-    Inference,
-    /// Configuration of models.
-    ModelConfig,
-    /// Index, load and unload.
-    ModelRepository,
-    /// Counters.
-    Statistics,
-}
+pub use crate::restricted::Category;
 
 /// What a handler works on.
 #[derive(Debug)]
@@ -42,6 +28,19 @@ pub struct Call<'a> {
     pub version: &'a str,
     /// A repository stands in the path.
     pub in_repository: bool,
+}
+
+impl Call<'_> {
+    /// Adds the headers that the flags forward to the parameters of an inference.
+    ///
+    /// # Errors
+    /// When a header has the name of a parameter that is reserved.
+    pub fn forward_headers(
+        &self,
+        parameters: &mut Vec<(String, ParameterValue)>,
+    ) -> Result<(), Error> {
+        self.app.http_rules().forward.add(self.head.headers(), parameters)
+    }
 }
 
 /// An answer that comes later, and dropping it cancels what it waits for.

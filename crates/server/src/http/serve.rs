@@ -77,11 +77,16 @@ async fn requests(
     Ok(())
 }
 
-/// Unknown paths and wrong methods are answered here, everything else by the row's handler.
+/// Unknown paths, restricted ones and wrong methods are answered here, everything else by the row's handler.
 fn route(app: &Arc<App>, head: &Head, body: Bytes) -> Reply {
     let Some(found) = rows::find(head.path()) else {
         return Reply::Now(Response::error(404, ContentType::Text, "Not Found"));
     };
+    let header = |name: &str| head.header(name).map(str::as_bytes);
+    if let Some(key) = app.http_rules().restrictions.missing(found.row.category, header) {
+        let text = format!("This API is restricted, expecting header '{key}'");
+        return Reply::Now(Response::error(403, ContentType::Text, &text));
+    }
     if head.method() != found.row.method {
         return Reply::Now(Response::error(405, found.row.early, "Method Not Allowed"));
     }

@@ -1,0 +1,216 @@
+//! Groups of endpoints that answer only requests with an agreed header.
+
+use std::fmt;
+
+/// Groups of endpoints that can be restricted together.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Category {
+    /// Liveness and readiness.
+    Health,
+    /// Names, types and shapes.
+    Metadata,
+    /// Inference.
+    Inference,
+    /// Regions of shared memory.
+    SharedMemory,
+    /// Configuration of models.
+    ModelConfig,
+    /// Index, load and unload.
+    ModelRepository,
+    /// Counters.
+    Statistics,
+    /// Settings of traces.
+    Trace,
+    /// Settings of the log.
+    Logging,
+}
+
+/// Names of the groups on the command line.
+const NAMES: [(&str, Category); 9] = [
+    ("health", Category::Health),
+    ("metadata", Category::Metadata),
+    ("inference", Category::Inference),
+    ("shared-memory", Category::SharedMemory),
+    ("model-config", Category::ModelConfig),
+    ("model-repository", Category::ModelRepository),
+    ("statistics", Category::Statistics),
+    ("trace", Category::Trace),
+    ("logging", Category::Logging),
+];
+
+/// Groups, and the header that opens them.
+#[derive(Clone, PartialEq, Eq)]
+struct Group {
+    categories: Vec<Category>,
+    header: String,
+    value: String,
+}
+
+/// What a door asks of requests before it lets them in.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Restrictions {
+    groups: Vec<Group>,
+}
+
+/// How the words of a flag differ between the protocols.
+#[derive(Debug, Clone, Copy)]
+pub struct Wording {
+    /// The flag.
+    pub flag: &'static str,
+    /// What the flag calls its groups' members.
+    pub noun: &'static str,
+    /// What stands before each key in the header's name.
+    pub prefix: &'static str,
+}
+
+/// `--http-restricted-api`
+pub const HTTP: Wording = Wording { flag: "http-restricted-api", noun: "api", prefix: "" };
+/// `--grpc-restricted-protocol`
+pub const GRPC: Wording =
+    Wording { flag: "grpc-restricted-protocol", noun: "protocol", prefix: "triton-grpc-protocol-" };
+
+impl Restrictions {
+    /// Reads the values of the flag, each `group,group:header=value`.
+    ///
+    /// # Errors
+    /// A sentence about the first value that has another form, names an unknown group or one that was named before.
+    pub fn parse(values: &[String], wording: Wording) -> Result<Self, String> {
+        let mut restrictions = Self::default();
+        for value in values {
+            let group = parse_group(value, wording)?;
+            for category in &group.categories {
+                if restrictions.groups.iter().any(|other| other.categories.contains(category)) {
+                    return Err(twice(*category, wording));
+                }
+            }
+            restrictions.groups.push(group);
+        }
+        Ok(restrictions)
+    }
+
+    /// The header that a request lacks, or has with another value. `header` finds the value of one of its headers.
+    pub fn missing<'a>(
+        &self,
+        category: Category,
+        header: impl Fn(&str) -> Option<&'a [u8]>,
+    ) -> Option<&str> {
+        let group = self.groups.iter().find(|group| group.categories.contains(&category))?;
+        let opens = header(&group.header).is_some_and(|value| same(value, group.value.as_bytes()));
+        (!opens).then_some(&group.header)
+    }
+}
+
+/// Compares in a time that does not tell how much is right.
+fn same(a: &[u8], b: &[u8]) -> bool {
+    a.len() == b.len() && a.iter().zip(b).fold(0, |differs, (a, b)| differs | (a ^ b)) == 0
+}
+
+fn parse_group(text: &str, wording: Wording) -> Result<Group, String> {
+    let Wording { flag, noun, prefix } = wording;
+    let parts = text
+        .split_once(':')
+        .and_then(|(names, pair)| Some((names, pair.split_once('=')?)))
+        .filter(|(_, (key, value))| !key.is_empty() && !value.is_empty());
+    let Some((names, (key, value))) = parts else {
+        return Err(format!("--{flag} expects <group>,<group>:<header>=<value>, got '{text}'"));
+    };
+    let mut categories = Vec::new();
+    for name in names.split(',') {
+        let Some((_, category)) = NAMES.iter().find(|(known, _)| *known == name) else {
+            let known: Vec<&str> = NAMES.iter().map(|(name, _)| *name).collect();
+            return Err(format!(
+                "unknown restricted {noun} '{name}' in --{flag}={text}; there are {}",
+                known.join(", ")
+            ));
+        };
+        if categories.contains(category) {
+            return Err(twice(*category, wording));
+        }
+        categories.push(*category);
+    }
+    Ok(Group { categories, header: format!("{prefix}{key}"), value: value.to_owned() })
+}
+
+fn twice(category: Category, wording: Wording) -> String {
+    format!(
+        "restricted {} '{category}' can not be specified in multiple config groups",
+        wording.noun
+    )
+}
+
+impl fmt::Display for Category {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let name = NAMES.iter().find(|(_, category)| category == self).map_or("", |(name, _)| name);
+        f.write_str(name)
+    }
+}
+
+/// Leaves out the value, which is a secret.
+impl fmt::Debug for Group {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Group")
+            .field("categories", &self.categories)
+            .field("header", &self.header)
+            .finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parse(values: &[&str], wording: Wording) -> Result<Restrictions, String> {
+        let values: Vec<String> = values.iter().map(|&value| value.to_owned()).collect();
+        Restrictions::parse(&values, wording)
+    }
+
+    #[test]
+    fn each_group_has_its_own_header() {
+        let values = ["model-repository,shared-memory:admin=secret", "health:h=a=b:c"];
+        let http = parse(&values, HTTP).unwrap();
+        let missing = |category, headers: &[(&str, &'static str)]| {
+            let headers = headers.to_vec();
+            http.missing(category, |name| {
+                headers.iter().find(|(key, _)| *key == name).map(|(_, value)| value.as_bytes())
+            })
+        };
+        assert_eq!(missing(Category::Metadata, &[]), None);
+        assert_eq!(missing(Category::SharedMemory, &[]), Some("admin"));
+        assert_eq!(missing(Category::SharedMemory, &[("admin", "secre")]), Some("admin"));
+        assert_eq!(missing(Category::SharedMemory, &[("admin", "Secret")]), Some("admin"));
+        assert_eq!(missing(Category::ModelRepository, &[("admin", "secret")]), None);
+        assert_eq!(missing(Category::Health, &[("h", "a=b:c")]), None);
+        let grpc = parse(&values, GRPC).unwrap();
+        let header = grpc.missing(Category::Health, |_| None);
+        assert_eq!(header, Some("triton-grpc-protocol-h"));
+        assert!(!format!("{http:?}").contains("secret"));
+    }
+
+    #[test]
+    fn mistakes_are_named() {
+        for (values, text) in [
+            (&["healthy:k=v"][..], "unknown restricted api 'healthy'"),
+            (
+                &["health:k=v", "logging,health:l=w"],
+                "restricted api 'health' can not be specified in multiple config groups",
+            ),
+            (&["health,health:k=v"], "can not be specified in multiple config groups"),
+            (&["health"], "expects <group>"),
+            (&["health:k"], "expects <group>"),
+            (&["health:=v"], "expects <group>"),
+            (&["health:k="], "expects <group>"),
+            (&[":k=v"], "unknown restricted api ''"),
+        ] {
+            let error = parse(values, HTTP).unwrap_err();
+            assert!(error.contains(text), "{values:?}: {error}");
+        }
+        assert!(parse(&["x:k=v"], GRPC).unwrap_err().contains("unknown restricted protocol 'x'"));
+    }
+
+    #[test]
+    fn every_group_has_a_name() {
+        for (name, category) in NAMES {
+            assert_eq!(category.to_string(), name);
+        }
+    }
+}
