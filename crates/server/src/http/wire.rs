@@ -8,7 +8,7 @@ use std::io::{self, IoSlice};
 use std::ops::Range;
 use std::time::Duration;
 
-use bytes::{Buf, Bytes, BytesMut};
+use bytes::{Buf, BufMut, Bytes, BytesMut};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 
 use super::message::{Head, Method, Response};
@@ -23,7 +23,11 @@ const MAX_CHUNKS: usize = 65_536;
 /// Longest line that announces a chunk, in bytes.
 const MAX_CHUNK_LINE_BYTES: usize = 256;
 /// Bodies up to this size get their memory at once; longer ones grow with what arrives.
-const EAGER_BODY_BYTES: usize = 4 * 1024 * 1024;
+const EAGER_BODY_BYTES: usize = 64 * 1024 * 1024;
+/// Bodies beyond this size get memory of their own, in which their first tensor is aligned.
+const PLACED_BODY_BYTES: usize = 8 * 1024;
+/// Where tensors like to begin: the width of the widest vector register.
+const TENSOR_ALIGNMENT: usize = 64;
 /// Longest body, the limit of gRPC messages.
 const MAX_BODY_BYTES: u64 = i32::MAX as u64;
 /// Longest silence inside a request or an answer; between requests a connection may rest for ever.
@@ -102,18 +106,41 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
             self.stream.write_all(b"HTTP/1.1 100 Continue\r\n\r\n").await?;
         }
         match framing {
-            Framing::Length(length) => self.body_of_length(length).await,
+            Framing::Length(length) => self.body_of_length(length, tensor_at(head)).await,
             Framing::Chunked => self.body_in_chunks().await,
         }
     }
 
-    async fn body_of_length(&mut self, length: u64) -> Result<Bytes, ReadError> {
+    /// `tensor_at` is where the first tensor begins in the body.
+    async fn body_of_length(&mut self, length: u64, tensor_at: usize) -> Result<Bytes, ReadError> {
         if length > MAX_BODY_BYTES {
             return Err(too_long(length));
         }
         let length = usize::try_from(length).map_err(|_| too_long(length))?;
+        if length > PLACED_BODY_BYTES && length > self.ahead.len() {
+            return self.placed_body(length, tensor_at).await;
+        }
         self.fill(length).await?;
         Ok(self.ahead.split_to(length).freeze())
+    }
+
+    /// Reads a body into memory of its own, placed so that its first tensor is aligned and need not be copied.
+    async fn placed_body(&mut self, length: usize, tensor_at: usize) -> Result<Bytes, ReadError> {
+        let mut body = BytesMut::with_capacity(length.min(EAGER_BODY_BYTES) + TENSOR_ALIGNMENT);
+        let tensor = body.as_ptr() as usize + tensor_at.min(length);
+        let pad = tensor.next_multiple_of(TENSOR_ALIGNMENT) - tensor;
+        body.put_bytes(0, pad);
+        body.put(self.ahead.split());
+        while body.len() < pad + length {
+            let missing = pad + length - body.len();
+            if body.capacity() == body.len() {
+                body.reserve(missing.min(EAGER_BODY_BYTES));
+            }
+            if in_time(self.stream.read_buf(&mut (&mut body).limit(missing))).await? == 0 {
+                return Err(ReadError::Closed);
+            }
+        }
+        Ok(body.freeze().slice(pad..))
     }
 
     /// Reads until `length` bytes lie ahead.
@@ -306,6 +333,12 @@ fn framing(head: &Head) -> Result<Framing, ReadError> {
     }
 }
 
+/// Where the first binary tensor begins in a body: behind the JSON part, whose length the head gives.
+fn tensor_at(head: &Head) -> usize {
+    let length = head.header("inference-header-content-length");
+    length.and_then(|text| text.trim().parse().ok()).unwrap_or(0)
+}
+
 /// The size that opens a chunk; extensions behind a semicolon are ignored.
 fn chunk_size(line: &[u8]) -> Option<u64> {
     let text = std::str::from_utf8(line).ok()?;
@@ -361,4 +394,35 @@ pub(super) fn wants_close(head: &Head) -> bool {
         })
     };
     if head.old { !says("keep-alive") } else { says("close") }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn the_first_tensor_of_a_large_body_is_aligned() {
+        let content: Vec<u8> = (0..40_000_u32).map(|number| number.to_le_bytes()[0]).collect();
+        for json in [1, 37, 64, 165] {
+            let (client, server) = tokio::io::duplex(1000);
+            let body = content.clone();
+            let sent = tokio::spawn(async move {
+                let (mut client, length) = (client, body.len());
+                let head = format!(
+                    "POST / HTTP/1.1\r\nContent-Length: {length}\r\nInference-Header-Content-Length: {json}\r\n\r\n"
+                );
+                client.write_all(head.as_bytes()).await.unwrap();
+                client.write_all(&body).await.unwrap();
+                client.write_all(b"next").await.unwrap();
+            });
+            let mut connection = Connection::new(server);
+            let head = connection.head().await.unwrap().unwrap();
+            let body = connection.body(&head).await.unwrap();
+            assert_eq!(body, content);
+            assert_eq!(body.slice(json..).as_ptr() as usize % TENSOR_ALIGNMENT, 0);
+            connection.fill(4).await.unwrap();
+            assert_eq!(connection.ahead, &b"next"[..]);
+            sent.await.unwrap();
+        }
+    }
 }
