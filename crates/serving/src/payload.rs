@@ -106,9 +106,17 @@ impl ActiveRequest {
         self.answer(Err(error));
     }
 
-    /// Hands out a request that was refused before it was taken: no answer is owed any more.
-    pub(crate) fn refuse(self, error: Error) {
-        self.answer(Err(error));
+    /// Takes the request back before it was accepted: its sink is not called.
+    pub(crate) fn withdraw(mut self) -> InferenceRequest {
+        if self.sink.take().is_some() {
+            self.context.unanswered.fetch_sub(1, Ordering::AcqRel);
+        }
+        std::mem::take(&mut self.request)
+    }
+
+    /// Puts a step between the request and its sink.
+    pub(crate) fn wrap_sink(&mut self, wrap: impl FnOnce(ResponseSink) -> ResponseSink) {
+        self.sink = self.sink.take().map(wrap);
     }
 
     fn send_final(&mut self, result: Result<Option<InferenceResponse>, Error>) {

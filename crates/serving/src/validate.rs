@@ -9,7 +9,7 @@ use galatea_tensor::DataType;
 use crate::config::{ModelConfig, datatype};
 use crate::error::Error;
 use crate::request::{InferenceRequest, InputData, InputTensor, request_prefix};
-use crate::schedule::{BatchKey, Ticket};
+use crate::schedule::{BatchKey, SequenceMark, Ticket};
 
 /// Bytes of the length before each string on the wire.
 const LENGTH_BYTES: usize = 4;
@@ -104,6 +104,7 @@ impl RequestChecker {
             priority: request.priority,
             timeout_us: request.timeout_us,
             key: self.key(request),
+            sequence: SequenceMark::default(),
         })
     }
 

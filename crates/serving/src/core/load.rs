@@ -272,7 +272,11 @@ impl Core {
             instances.push((placement.name.clone(), instance));
         }
         let context = ExecutionContext::new(&config.name, version, Arc::clone(&config));
-        let scheduler = schedule::for_config(&config, self.options.delay_scheduler);
+        let hold = schedule::Hold {
+            requests: self.options.delay_scheduler,
+            backlog: self.options.backlog_delay_scheduler,
+        };
+        let scheduler = schedule::for_config(&config, instances.len(), hold);
         let ordered = schedule::preserves_ordering(&config);
         let handle = self.driver.add(&context, scheduler, ordered, instances)?;
         let checker = RequestChecker::new(&config);

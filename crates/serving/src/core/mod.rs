@@ -204,15 +204,15 @@ impl Core {
     /// decoupled.
     ///
     /// # Errors
-    /// When the model is not ready or the request does not fit it; the sink is not called then.
+    /// When the model is not ready, the request does not fit it or its scheduler refuses it; the sink is not called
+    /// then.
     pub fn infer(&self, mut request: InferenceRequest, sink: ResponseSink) -> Result<(), Error> {
         if !self.is_live() {
             return Err(Error::unavailable("Server exiting"));
         }
         let version = self.find(&request.model_name, &request.model_version)?;
         let ticket = version.checker.check(&mut request)?;
-        version.handle.enqueue(request, ticket, sink);
-        Ok(())
+        version.handle.enqueue(request, ticket, sink)
     }
 
     /// Labels of an output's classes by index, where the configuration names a file of them.

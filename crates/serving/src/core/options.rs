@@ -49,6 +49,8 @@ pub struct CoreOptions {
     pub server_version: String,
     /// Holds dynamic batchers back until so many requests wait, once; for tests.
     pub delay_scheduler: usize,
+    /// Holds sequence batchers back until so many requests wait for a slot, once; for tests.
+    pub backlog_delay_scheduler: usize,
 }
 
 impl Default for CoreOptions {
@@ -67,6 +69,7 @@ impl Default for CoreOptions {
             server_id: "triton".to_owned(),
             server_version: env!("CARGO_PKG_VERSION").to_owned(),
             delay_scheduler: 0,
+            backlog_delay_scheduler: 0,
         }
     }
 }

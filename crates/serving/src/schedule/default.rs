@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use super::{Decision, Nanos, Refusal, Scheduler, Ticket};
+use super::{Batch, Decision, Nanos, Refusal, Scheduler, Ticket};
 
 /// First come, first served, one at a time. Priorities and timeouts have no effect.
 #[derive(Debug, Default)]
@@ -16,16 +16,16 @@ impl Scheduler for DefaultScheduler {
         Ok(())
     }
 
-    fn poll(&mut self, _now: Nanos, free_instances: usize) -> Decision {
-        if free_instances == 0 {
+    fn poll(&mut self, _now: Nanos, free: &[bool]) -> Decision {
+        if !free.contains(&true) {
             return Decision::Idle;
         }
-        self.waiting.pop_front().map_or(Decision::Idle, |id| Decision::Dispatch(vec![id]))
+        self.waiting.pop_front().map_or(Decision::Idle, |id| Decision::Dispatch(Batch::of([id])))
     }
 
-    fn cancel(&mut self, id: u64) -> bool {
+    fn cancel(&mut self, id: u64, _now: Nanos) -> Vec<u64> {
         let found = self.waiting.iter().position(|&waiting| waiting == id);
-        found.is_some_and(|at| self.waiting.remove(at).is_some())
+        found.and_then(|at| self.waiting.remove(at)).into_iter().collect()
     }
 
     fn pending(&self) -> usize {
@@ -43,11 +43,11 @@ mod tests {
         for id in 0..3 {
             scheduler.enqueue(Ticket { id, batch_size: 1, ..Ticket::default() }, 0).unwrap();
         }
-        assert_eq!(scheduler.poll(0, 0), Decision::Idle);
-        assert!(scheduler.cancel(1));
-        assert!(!scheduler.cancel(1));
-        assert_eq!(scheduler.poll(0, 1), Decision::Dispatch(vec![0]));
-        assert_eq!(scheduler.poll(0, 1), Decision::Dispatch(vec![2]));
-        assert_eq!((scheduler.poll(0, 1), scheduler.pending()), (Decision::Idle, 0));
+        assert_eq!(scheduler.poll(0, &[false]), Decision::Idle);
+        assert_eq!(scheduler.cancel(1, 0), [1]);
+        assert!(scheduler.cancel(1, 0).is_empty());
+        assert_eq!(scheduler.poll(0, &[true]), Decision::Dispatch(Batch::of([0])));
+        assert_eq!(scheduler.poll(0, &[true]), Decision::Dispatch(Batch::of([2])));
+        assert_eq!((scheduler.poll(0, &[true]), scheduler.pending()), (Decision::Idle, 0));
     }
 }

@@ -1,7 +1,7 @@
 //! The dynamic batcher: requests that wait together run together.
 
 use super::queue::{PriorityQueue, Queued};
-use super::{Decision, Nanos, Refusal, Scheduler, Ticket};
+use super::{Batch, Decision, Expiry, Nanos, Refusal, Scheduler, Ticket};
 use crate::config::inference::ModelDynamicBatching;
 
 /// Settings of the dynamic batcher.
@@ -134,12 +134,12 @@ impl Scheduler for DynamicScheduler {
         self.queue.push(ticket, now)
     }
 
-    fn poll(&mut self, now: Nanos, free_instances: usize) -> Decision {
+    fn poll(&mut self, now: Nanos, free: &[bool]) -> Decision {
         let expired = self.expire(now);
         if !expired.is_empty() {
-            return Decision::Expire(expired);
+            return Decision::Expire(expired, Expiry::Request);
         }
-        if free_instances == 0 || self.queue.len() < self.hold_until {
+        if !free.contains(&true) || self.queue.len() < self.hold_until {
             return Decision::Idle;
         }
         self.hold_until = 0;
@@ -148,16 +148,21 @@ impl Scheduler for DynamicScheduler {
         let due = oldest.saturating_add(self.max_delay);
         let overdue = self.max_delay > 0 && now >= due;
         if head.best_count > 0 && !overdue {
-            return Decision::Dispatch(self.queue.take(head.best_count));
+            return Decision::Dispatch(Batch::of(self.queue.take(head.best_count)));
         }
         if head.closed || head.size >= self.largest_preferred || overdue || self.max_delay == 0 {
-            return Decision::Dispatch(self.queue.take(head.count));
+            return Decision::Dispatch(Batch::of(self.queue.take(head.count)));
         }
         Decision::WaitUntil(head.next_deadline.map_or(due, |deadline| due.min(deadline)))
     }
 
-    fn cancel(&mut self, id: u64) -> bool {
-        self.queue.remove(id)
+    fn cancel(&mut self, id: u64, _now: Nanos) -> Vec<u64> {
+        if self.queue.remove(id) { vec![id] } else { Vec::new() }
+    }
+
+    fn drain(&mut self, _now: Nanos) {
+        self.max_delay = 0;
+        self.hold_until = 0;
     }
 
     fn pending(&self) -> usize {

@@ -32,28 +32,28 @@ fn batching(preferred: &[i32], delay_us: u64) -> ModelDynamicBatching {
 fn without_a_delay_all_that_waits_goes_out_up_to_the_limit() {
     let mut scheduler = scheduler(8, &batching(&[], 0));
     push(&mut scheduler, 0..11, 0);
-    assert_eq!(scheduler.poll(0, 0), Decision::Idle);
-    assert_eq!(scheduler.poll(0, 1), Decision::Dispatch((0..8).collect()));
-    assert_eq!(scheduler.poll(0, 1), Decision::Dispatch((8..11).collect()));
-    assert_eq!(scheduler.poll(0, 1), Decision::Idle);
+    assert_eq!(scheduler.poll(0, &[false]), Decision::Idle);
+    assert_eq!(scheduler.poll(0, &[true]), Decision::Dispatch(Batch::of(0..8)));
+    assert_eq!(scheduler.poll(0, &[true]), Decision::Dispatch(Batch::of(8..11)));
+    assert_eq!(scheduler.poll(0, &[true]), Decision::Idle);
 }
 
 #[test]
 fn a_preferred_size_goes_at_once_and_the_rest_waits_for_its_delay() {
     let mut scheduler = scheduler(8, &batching(&[4], 400_000));
     push(&mut scheduler, 0..3, 0);
-    assert_eq!(scheduler.poll(10 * MS, 1), Decision::WaitUntil(400 * MS));
+    assert_eq!(scheduler.poll(10 * MS, &[true]), Decision::WaitUntil(400 * MS));
     push(&mut scheduler, 3..5, 20 * MS);
-    assert_eq!(scheduler.poll(20 * MS, 1), Decision::Dispatch((0..4).collect()));
-    assert_eq!(scheduler.poll(20 * MS, 1), Decision::WaitUntil(420 * MS));
-    assert_eq!(scheduler.poll(420 * MS, 1), Decision::Dispatch(vec![4]));
+    assert_eq!(scheduler.poll(20 * MS, &[true]), Decision::Dispatch(Batch::of(0..4)));
+    assert_eq!(scheduler.poll(20 * MS, &[true]), Decision::WaitUntil(420 * MS));
+    assert_eq!(scheduler.poll(420 * MS, &[true]), Decision::Dispatch(Batch::of([4])));
 }
 
 #[test]
 fn after_the_delay_a_batch_takes_all_that_fits() {
     let mut scheduler = scheduler(8, &batching(&[4], 1000));
     push(&mut scheduler, 0..6, 0);
-    assert_eq!(scheduler.poll(MS, 1), Decision::Dispatch((0..6).collect()));
+    assert_eq!(scheduler.poll(MS, &[true]), Decision::Dispatch(Batch::of(0..6)));
 }
 
 #[test]
@@ -62,8 +62,8 @@ fn other_shapes_close_the_batch_even_before_its_delay() {
     push(&mut scheduler, 0..2, 0);
     let other = Ticket { key: BatchKey(vec![7]), ..ticket(2, 1) };
     scheduler.enqueue(other, 0).unwrap();
-    assert_eq!(scheduler.poll(0, 1), Decision::Dispatch(vec![0, 1]));
-    assert_eq!(scheduler.poll(0, 1), Decision::WaitUntil(1000 * MS));
+    assert_eq!(scheduler.poll(0, &[true]), Decision::Dispatch(Batch::of([0, 1])));
+    assert_eq!(scheduler.poll(0, &[true]), Decision::WaitUntil(1000 * MS));
 }
 
 #[test]
@@ -71,8 +71,8 @@ fn a_request_is_never_split_and_one_beyond_the_preferred_sizes_runs() {
     let mut scheduler = scheduler(8, &batching(&[2], 1_000_000));
     scheduler.enqueue(ticket(0, 5), 0).unwrap();
     scheduler.enqueue(ticket(1, 5), 0).unwrap();
-    assert_eq!(scheduler.poll(0, 1), Decision::Dispatch(vec![0]));
-    assert_eq!(scheduler.poll(0, 1), Decision::Dispatch(vec![1]));
+    assert_eq!(scheduler.poll(0, &[true]), Decision::Dispatch(Batch::of([0])));
+    assert_eq!(scheduler.poll(0, &[true]), Decision::Dispatch(Batch::of([1])));
 }
 
 fn with_policy(policy: ModelQueuePolicy) -> ModelDynamicBatching {
@@ -85,7 +85,7 @@ fn a_full_queue_refuses() {
     let mut scheduler = scheduler(1, &with_policy(policy));
     push(&mut scheduler, 0..3, 0);
     assert_eq!(scheduler.enqueue(ticket(3, 1), 0), Err(Refusal::QueueFull));
-    assert_eq!(scheduler.poll(0, 1), Decision::Dispatch(vec![0]));
+    assert_eq!(scheduler.poll(0, &[true]), Decision::Dispatch(Batch::of([0])));
     assert_eq!(scheduler.enqueue(ticket(4, 1), 0), Ok(()));
 }
 
@@ -102,13 +102,16 @@ fn a_request_can_shorten_its_wait_only_where_there_is_one() {
         };
         let mut scheduler = scheduler(1, &with_policy(policy));
         scheduler.enqueue(wish(1), 0).unwrap();
-        assert_eq!(scheduler.poll(expected * MS - 1, 0), Decision::Idle);
-        assert_eq!(scheduler.poll(expected * MS, 0), Decision::Expire(vec![1]));
+        assert_eq!(scheduler.poll(expected * MS - 1, &[false]), Decision::Idle);
+        assert_eq!(
+            scheduler.poll(expected * MS, &[false]),
+            Decision::Expire(vec![1], Expiry::Request)
+        );
     }
     let policy = ModelQueuePolicy { allow_timeout_override: true, ..ModelQueuePolicy::default() };
     let mut scheduler = scheduler(1, &with_policy(policy));
     scheduler.enqueue(wish(1), 0).unwrap();
-    assert_eq!(scheduler.poll(Nanos::MAX, 0), Decision::Idle);
+    assert_eq!(scheduler.poll(Nanos::MAX, &[false]), Decision::Idle);
 }
 
 #[test]
@@ -122,8 +125,8 @@ fn an_expired_request_may_stay_behind_the_others_of_its_level() {
     let mut scheduler = scheduler(1, &with_policy(policy));
     scheduler.enqueue(Ticket { timeout_us: 1000, ..ticket(0, 1) }, 0).unwrap();
     scheduler.enqueue(ticket(1, 1), 0).unwrap();
-    assert_eq!(scheduler.poll(2 * MS, 1), Decision::Dispatch(vec![1]));
-    assert_eq!(scheduler.poll(u64::MAX / 2, 1), Decision::Dispatch(vec![0]));
+    assert_eq!(scheduler.poll(2 * MS, &[true]), Decision::Dispatch(Batch::of([1])));
+    assert_eq!(scheduler.poll(u64::MAX / 2, &[true]), Decision::Dispatch(Batch::of([0])));
 }
 
 #[test]
@@ -137,8 +140,8 @@ fn priorities_may_be_as_many_as_numbers_and_unknown_ones_mean_the_default() {
     for (id, priority) in [(0, u64::MAX), (1, 0), (2, 3), (3, 1)] {
         scheduler.enqueue(Ticket { priority, ..ticket(id, 1) }, 0).unwrap();
     }
-    let order: Vec<Decision> = (0..4).map(|_| scheduler.poll(0, 1)).collect();
-    assert_eq!(order, [3, 1, 2, 0].map(|id| Decision::Dispatch(vec![id])));
+    let order: Vec<Decision> = (0..4).map(|_| scheduler.poll(0, &[true])).collect();
+    assert_eq!(order, [3, 1, 2, 0].map(|id| Decision::Dispatch(Batch::of([id]))));
 }
 
 #[test]
@@ -149,8 +152,8 @@ fn a_wait_for_company_ends_at_the_first_timeout() {
         ModelDynamicBatching { max_queue_delay_microseconds: 9000, ..with_policy(policy) };
     let mut scheduler = scheduler(4, &batching);
     push(&mut scheduler, 0..1, MS);
-    assert_eq!(scheduler.poll(MS, 1), Decision::WaitUntil(4 * MS));
-    assert_eq!(scheduler.poll(4 * MS, 1), Decision::Expire(vec![0]));
+    assert_eq!(scheduler.poll(MS, &[true]), Decision::WaitUntil(4 * MS));
+    assert_eq!(scheduler.poll(4 * MS, &[true]), Decision::Expire(vec![0], Expiry::Request));
 }
 
 #[test]
@@ -158,11 +161,11 @@ fn a_held_scheduler_waits_for_its_count_once() {
     let options = DynamicOptions::from_config(&batching(&[], 0), 4);
     let mut scheduler = DynamicScheduler::new(DynamicOptions { hold_until: 3, ..options });
     push(&mut scheduler, 0..2, 0);
-    assert_eq!(scheduler.poll(0, 1), Decision::Idle);
+    assert_eq!(scheduler.poll(0, &[true]), Decision::Idle);
     push(&mut scheduler, 2..3, 0);
-    assert_eq!(scheduler.poll(0, 1), Decision::Dispatch(vec![0, 1, 2]));
+    assert_eq!(scheduler.poll(0, &[true]), Decision::Dispatch(Batch::of([0, 1, 2])));
     push(&mut scheduler, 3..4, 0);
-    assert_eq!(scheduler.poll(0, 1), Decision::Dispatch(vec![3]));
+    assert_eq!(scheduler.poll(0, &[true]), Decision::Dispatch(Batch::of([3])));
 }
 
 #[derive(Clone, Debug)]
@@ -255,10 +258,15 @@ impl Simulation<'_> {
 
     fn settle(&mut self, now: Nanos) -> Option<Nanos> {
         loop {
-            let free = self.busy_until.iter().filter(|&&until| until <= now).count();
-            match self.scheduler.poll(now, free) {
-                Decision::Dispatch(ids) => self.dispatch(&ids, now, free),
-                Decision::Expire(ids) => {
+            let instances: Vec<bool> = self.busy_until.iter().map(|&until| until <= now).collect();
+            let free = instances.iter().filter(|&&free| free).count();
+            match self.scheduler.poll(now, &instances) {
+                Decision::Dispatch(batch) => {
+                    let ids: Vec<u64> =
+                        batch.items.iter().filter_map(|item| item.request).collect();
+                    self.dispatch(&ids, now, free);
+                }
+                Decision::Expire(ids, _) => {
                     for id in ids {
                         let (_, enqueued) = self.tickets[usize::try_from(id).unwrap()];
                         assert!(now > enqueued, "request {id} expired at once");
@@ -341,7 +349,7 @@ proptest! {
             run.step_to(now, from);
             cancels.retain(|&(at, id)| {
                 let due = at <= now;
-                if due && run.scheduler.cancel(id) {
+                if due && !run.scheduler.cancel(id, now).is_empty() {
                     run.answer(id, "cancelled");
                 }
                 !due
@@ -352,6 +360,7 @@ proptest! {
                 priority: arrival.priority,
                 timeout_us: arrival.timeout_us,
                 key: BatchKey(vec![arrival.key]),
+                ..Ticket::default()
             };
             run.tickets.push((ticket.clone(), now));
             run.answered.push(None);

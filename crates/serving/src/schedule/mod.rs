@@ -1,4 +1,4 @@
-//! Schedulers: which waiting requests run next, together, and when.
+//! Schedulers: which waiting requests run next, together, where and when.
 //!
 //! A scheduler is a state machine. It has no thread, no lock and no clock: the [driver](crate::driver) tells it the
 //! time, and tests tell it any time they like. It knows of a request only what a [`Ticket`] says.
@@ -8,6 +8,7 @@
 mod default;
 mod dynamic;
 mod queue;
+mod refusal;
 mod release;
 
 use std::fmt::Debug;
@@ -15,10 +16,13 @@ use std::fmt::Debug;
 pub use default::DefaultScheduler;
 pub use dynamic::{DynamicOptions, DynamicScheduler};
 pub use queue::QueuePolicy;
+pub(crate) use refusal::stopping;
+pub use refusal::{Expiry, Refusal};
 pub use release::OrderedRelease;
 
 use crate::config::ModelConfig;
 use crate::config::inference::model_config::SchedulingChoice;
+use crate::request::CorrelationId;
 
 /// A time in nanoseconds since an arbitrary start.
 pub type Nanos = u64;
@@ -41,26 +45,76 @@ pub struct Ticket {
     pub timeout_us: u64,
     /// What must be equal in a batch.
     pub key: BatchKey,
+    /// Its place in a sequence; only policies over sequences look at it.
+    pub sequence: SequenceMark,
+}
+
+/// What a request says of its sequence.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct SequenceMark {
+    /// Which sequence.
+    pub correlation: CorrelationId,
+    /// The request is the first of it.
+    pub start: bool,
+    /// The request is the last of it.
+    pub end: bool,
+}
+
+/// What an execution is told of one item of a batch of sequences: the values of the control tensors, and whose state
+/// belongs to it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct SequenceStep {
+    /// Slot of the instance that the sequence has.
+    pub slot: usize,
+    /// Which sequence; none for an item that only fills a gap.
+    pub correlation: CorrelationId,
+    /// The sequence begins.
+    pub start: bool,
+    /// The sequence ends.
+    pub end: bool,
+    /// The item is a request; `false` for one that only fills a gap.
+    pub ready: bool,
+}
+
+/// One place in a batch.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Item {
+    /// The request; `None` where the place only has to be filled, because a model over sequences knows each by its
+    /// place.
+    pub request: Option<u64>,
+    /// The step of its sequence, in models over sequences.
+    pub step: Option<SequenceStep>,
+}
+
+/// What is to be executed together.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Batch {
+    /// Where; `None` for any free instance.
+    pub instance: Option<usize>,
+    /// What, in the order of the rows.
+    pub items: Vec<Item>,
+}
+
+impl Batch {
+    /// A batch of requests that any instance can run.
+    #[must_use]
+    pub fn of(ids: impl IntoIterator<Item = u64>) -> Self {
+        let item = |id| Item { request: Some(id), step: None };
+        Self { instance: None, items: ids.into_iter().map(item).collect() }
+    }
 }
 
 /// What is to be done now.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Decision {
-    /// Execute these requests as one batch, in this order; they have left the scheduler. Poll again.
-    Dispatch(Vec<u64>),
+    /// Execute this; its requests have left the queue. Poll again.
+    Dispatch(Batch),
     /// Refuse these requests, whose time is over; they have left the scheduler. Poll again.
-    Expire(Vec<u64>),
+    Expire(Vec<u64>, Expiry),
     /// Nothing before this time, unless something happens.
     WaitUntil(Nanos),
     /// Nothing, unless something happens.
     Idle,
-}
-
-/// Why a request was not taken into the queue.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Refusal {
-    /// The queue holds as many requests as its policy allows.
-    QueueFull,
 }
 
 /// A scheduling policy of one model version.
@@ -71,12 +125,29 @@ pub trait Scheduler: Send + Debug {
     /// When the policy refuses it at once.
     fn enqueue(&mut self, ticket: Ticket, now: Nanos) -> Result<(), Refusal>;
 
-    /// Decides what to do, given the time and how many instances wait for work. Call it after every event, until it
+    /// Decides what to do, given the time and which instances wait for work. Call it after every event, until it
     /// answers `WaitUntil` or `Idle`.
-    fn poll(&mut self, now: Nanos, free_instances: usize) -> Decision;
+    fn poll(&mut self, now: Nanos, free: &[bool]) -> Decision;
 
-    /// Removes a waiting request; `false` if it does not wait here.
-    fn cancel(&mut self, id: u64) -> bool;
+    /// A dispatched request has had its last answer.
+    fn released(&mut self, _id: u64, _now: Nanos) {}
+
+    /// A dispatched request has to run once more; `false` if the policy cannot do that, and then the request is no
+    /// longer its concern.
+    fn reschedule(&mut self, _id: u64, _now: Nanos) -> bool {
+        false
+    }
+
+    /// Whether the policy must hear of every [`released`](Self::released).
+    fn follows_releases(&self) -> bool {
+        false
+    }
+
+    /// Removes a waiting request and all that cannot run without it; gives what was removed.
+    fn cancel(&mut self, id: u64, now: Nanos) -> Vec<u64>;
+
+    /// Nothing more will come: what waits for company goes now, and sequences whose requests have all come are over.
+    fn drain(&mut self, _now: Nanos) {}
 
     /// How many requests wait.
     fn pending(&self) -> usize;
@@ -88,14 +159,22 @@ pub fn preserves_ordering(config: &ModelConfig) -> bool {
     matches!(&config.scheduling_choice, Some(SchedulingChoice::DynamicBatching(batching)) if batching.preserve_ordering)
 }
 
-/// The scheduler that a configuration asks for. `hold_until` keeps the dynamic batcher still until so many requests
-/// wait, for tests that need a full queue; 0 is normal.
+/// Keeps a batcher still until so many requests wait, once, for tests that need a full queue; 0 is normal.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Hold {
+    /// Requests that must wait.
+    pub requests: usize,
+    /// Requests that must wait for a slot, beyond those that have one.
+    pub backlog: usize,
+}
+
+/// The scheduler that a configuration asks for.
 #[must_use]
-pub fn for_config(config: &ModelConfig, hold_until: usize) -> Box<dyn Scheduler> {
+pub fn for_config(config: &ModelConfig, _instances: usize, hold: Hold) -> Box<dyn Scheduler> {
     match &config.scheduling_choice {
         Some(SchedulingChoice::DynamicBatching(batching)) => {
             let options = DynamicOptions::from_config(batching, config.max_batch_size);
-            Box::new(DynamicScheduler::new(DynamicOptions { hold_until, ..options }))
+            Box::new(DynamicScheduler::new(DynamicOptions { hold_until: hold.requests, ..options }))
         }
         Some(SchedulingChoice::SequenceBatching(_) | SchedulingChoice::EnsembleScheduling(_))
         | None => Box::new(DefaultScheduler::default()),

@@ -1,0 +1,368 @@
+//! One model version: its policy, its waiting requests and its instances, behind one lock of their own. Whoever
+//! brings an event (a request, the end of an execution, a cancellation, the time) follows the policy itself, so a
+//! request goes from its front end's thread to the instance's without a thread in between.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak};
+
+use super::timer::Timer;
+use crate::error::Error;
+use crate::payload::{ActiveRequest, ExecutionContext, Payload};
+use crate::request::{InferenceRequest, ResponseSink};
+use crate::schedule::{
+    Batch, Decision, Expiry, Nanos, OrderedRelease, Refusal, Scheduler, Ticket, stopping,
+};
+use crate::statistics::FailureReason;
+
+type Held = Box<dyn FnOnce() + Send>;
+
+/// How a lane ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Phase {
+    /// It takes requests.
+    Open,
+    /// It takes none and runs those that it has.
+    Draining,
+    /// It runs nothing more.
+    Closed,
+}
+
+struct State {
+    scheduler: Box<dyn Scheduler>,
+    waiting: HashMap<u64, ActiveRequest>,
+    /// Work handed to each instance and not yet begun.
+    work: Vec<Option<Payload>>,
+    free: Vec<bool>,
+    /// The earliest time at which the timer will call.
+    wake: Option<Nanos>,
+    /// Dispatched requests that have not had their last answer, where the policy follows them.
+    following: usize,
+    phase: Phase,
+}
+
+/// See the module.
+pub(super) struct Lane {
+    number: u64,
+    context: Arc<ExecutionContext>,
+    timer: Arc<Timer>,
+    this: Weak<Lane>,
+    release: Option<Arc<Mutex<OrderedRelease<Held>>>>,
+    follows: bool,
+    state: Mutex<State>,
+    /// One for each instance.
+    calls: Vec<Condvar>,
+    ended: Condvar,
+}
+
+/// What is done when the lock is free again: the receivers of answers may bring new events.
+#[derive(Default)]
+struct Effects {
+    answers: Vec<(ActiveRequest, FailureReason, Error)>,
+    calls: Vec<usize>,
+    wake: Option<Nanos>,
+    /// A batch for an instance that does not exist; its requests are answered INTERNAL when it is dropped.
+    lost: Option<Payload>,
+}
+
+impl Effects {
+    fn is_empty(&self) -> bool {
+        self.answers.is_empty() && self.calls.is_empty() && self.wake.is_none()
+    }
+}
+
+impl Lane {
+    pub(super) fn new(
+        number: u64,
+        context: &Arc<ExecutionContext>,
+        timer: &Arc<Timer>,
+        scheduler: Box<dyn Scheduler>,
+        ordered: bool,
+        instances: usize,
+    ) -> Arc<Self> {
+        Arc::new_cyclic(|this| Self {
+            number,
+            context: Arc::clone(context),
+            timer: Arc::clone(timer),
+            this: Weak::clone(this),
+            release: ordered.then(Arc::default),
+            follows: scheduler.follows_releases(),
+            state: Mutex::new(State {
+                scheduler,
+                waiting: HashMap::new(),
+                work: (0..instances).map(|_| None).collect(),
+                // An instance is free when its thread asks for work.
+                free: vec![false; instances],
+                wake: None,
+                following: 0,
+                phase: Phase::Open,
+            }),
+            calls: (0..instances).map(|_| Condvar::new()).collect(),
+            ended: Condvar::new(),
+        })
+    }
+
+    /// Takes a request.
+    ///
+    /// # Errors
+    /// When the policy refuses it; its sink is not called then.
+    pub(super) fn enqueue(&self, ticket: Ticket, request: ActiveRequest) -> Result<(), Error> {
+        let now = self.timer.now();
+        let mut effects = Effects::default();
+        let mut state = self.state();
+        let id = ticket.id;
+        let taken = match state.phase {
+            Phase::Open => state.scheduler.enqueue(ticket, now),
+            Phase::Draining | Phase::Closed => Err(Refusal::Stopping),
+        };
+        match taken {
+            Ok(()) => {
+                state.waiting.insert(id, request);
+                self.settle(&mut state, now, &mut effects);
+                drop(state);
+                self.apply(effects);
+                Ok(())
+            }
+            Err(refusal) => {
+                drop(state);
+                Err(self.refused(refusal, request))
+            }
+        }
+    }
+
+    fn refused(&self, refusal: Refusal, request: ActiveRequest) -> Error {
+        let waited = request.arrived.elapsed();
+        let request: InferenceRequest = request.withdraw();
+        self.context.statistics.failure(refusal.reason(), waited);
+        refusal.error(&self.context.name, &request)
+    }
+
+    /// The client has gone: what waits for it and what hangs on that is answered CANCELLED.
+    pub(super) fn cancel(&self, id: u64) {
+        let now = self.timer.now();
+        let mut effects = Effects::default();
+        let mut state = self.state();
+        for id in state.scheduler.cancel(id, now) {
+            if let Some(request) = state.waiting.remove(&id) {
+                let error = Error::cancelled("Request cancelled");
+                effects.answers.push((request, FailureReason::Canceled, error));
+            }
+        }
+        self.settle(&mut state, now, &mut effects);
+        drop(state);
+        self.apply(effects);
+    }
+
+    /// A dispatched request has had its last answer.
+    fn released(&self, id: u64) {
+        let now = self.timer.now();
+        let mut effects = Effects::default();
+        let mut state = self.state();
+        state.following = state.following.saturating_sub(1);
+        state.scheduler.released(id, now);
+        self.settle(&mut state, now, &mut effects);
+        drop(state);
+        self.apply(effects);
+    }
+
+    pub(super) fn on_time(&self, at: Nanos) {
+        let mut effects = Effects::default();
+        let mut state = self.state();
+        if state.wake == Some(at) {
+            state.wake = None;
+        }
+        self.settle(&mut state, self.timer.now(), &mut effects);
+        drop(state);
+        self.apply(effects);
+    }
+
+    /// The next batch for an instance, which has ended its last one; waits for it. `None` ends the instance.
+    pub(super) fn next(&self, instance: usize) -> Option<Payload> {
+        let mut state = self.state();
+        if let Some(free) = state.free.get_mut(instance) {
+            *free = true;
+        }
+        loop {
+            if let Some(work) = state.work.get_mut(instance).and_then(Option::take) {
+                return Some(work);
+            }
+            let mut effects = Effects::default();
+            self.settle(&mut state, self.timer.now(), &mut effects);
+            let mine = state.work.get_mut(instance).and_then(Option::take);
+            let quiet = effects.is_empty();
+            if mine.is_some() || !quiet {
+                drop(state);
+                effects.calls.retain(|&called| called != instance);
+                self.apply(effects);
+                if mine.is_some() {
+                    return mine;
+                }
+                state = self.state();
+                continue;
+            }
+            if state.phase == Phase::Closed {
+                return None;
+            }
+            let call = self.calls.get(instance)?;
+            state = call.wait(state).unwrap_or_else(PoisonError::into_inner);
+        }
+    }
+
+    /// Follows the policy until it has nothing to do now.
+    fn settle(&self, state: &mut State, now: Nanos, effects: &mut Effects) {
+        if state.phase == Phase::Closed {
+            return;
+        }
+        loop {
+            match state.scheduler.poll(now, &state.free) {
+                Decision::Dispatch(batch) => self.dispatch(state, batch, effects),
+                Decision::Expire(ids, why) => expire(state, &ids, why, effects),
+                Decision::WaitUntil(wake) => {
+                    if state.wake.is_none_or(|known| wake < known) {
+                        state.wake = Some(wake);
+                        effects.wake = Some(wake);
+                    }
+                    break;
+                }
+                Decision::Idle => break,
+            }
+        }
+        let pending = u64::try_from(state.scheduler.pending()).unwrap_or(u64::MAX);
+        self.context.pending.store(pending, std::sync::atomic::Ordering::Relaxed);
+        if state.phase == Phase::Draining
+            && state.waiting.is_empty()
+            && state.following == 0
+            && state.free.iter().all(|&free| free)
+        {
+            state.phase = Phase::Closed;
+            effects.calls.extend(0..self.calls.len());
+            self.ended.notify_all();
+        }
+    }
+
+    fn dispatch(&self, state: &mut State, batch: Batch, effects: &mut Effects) {
+        let instance = batch.instance.or_else(|| state.free.iter().position(|&free| free));
+        let mut requests = Vec::with_capacity(batch.items.len());
+        for item in batch.items {
+            let Some(id) = item.request else { continue };
+            let Some(mut request) = state.waiting.remove(&id) else { continue };
+            self.watch(state, id, &mut request);
+            requests.push(request);
+        }
+        let payload = Payload::new(requests, Arc::clone(&self.context));
+        let seat =
+            instance.and_then(|at| Some((at, state.free.get_mut(at)?, state.work.get_mut(at)?)));
+        match seat {
+            Some((at, free, work)) => {
+                *free = false;
+                *work = Some(payload);
+                effects.calls.push(at);
+            }
+            None => {
+                tracing::error!(model = %self.context.name, "a batch names an instance that is not there");
+                effects.lost = Some(payload);
+            }
+        }
+    }
+
+    /// Puts what the model version needs to know between a request and its sink.
+    fn watch(&self, state: &mut State, id: u64, request: &mut ActiveRequest) {
+        if let Some(release) = &self.release {
+            let release = Arc::clone(release);
+            request.wrap_sink(|sink| ordered_sink(release, id, sink));
+        }
+        if self.follows {
+            state.following += 1;
+            let this = Weak::clone(&self.this);
+            request.wrap_sink(|mut sink| {
+                Box::new(move |answer| {
+                    let is_final = answer.is_final;
+                    sink(answer);
+                    if let Some(lane) = this.upgrade().filter(|_| is_final) {
+                        lane.released(id);
+                    }
+                })
+            });
+        }
+    }
+
+    fn apply(&self, effects: Effects) {
+        for instance in effects.calls {
+            if let Some(call) = self.calls.get(instance) {
+                call.notify_one();
+            }
+        }
+        if let Some(wake) = effects.wake {
+            self.timer.wake_at(wake, self.number, Weak::clone(&self.this));
+        }
+        for (request, reason, error) in effects.answers {
+            request.fail(reason, error);
+        }
+    }
+
+    /// Takes no more requests, and waits until those that it has are answered and the instances idle.
+    pub(super) fn drain(&self) {
+        let now = self.timer.now();
+        let mut effects = Effects::default();
+        let mut state = self.state();
+        if state.phase == Phase::Open {
+            state.phase = Phase::Draining;
+            state.scheduler.drain(now);
+        }
+        self.settle(&mut state, now, &mut effects);
+        drop(state);
+        self.apply(effects);
+        let mut state = self.state();
+        while state.phase != Phase::Closed {
+            state = self.ended.wait(state).unwrap_or_else(PoisonError::into_inner);
+        }
+    }
+
+    /// Answers what waits; the instances end when they have run what they have.
+    pub(super) fn close(&self) {
+        let mut state = self.state();
+        state.phase = Phase::Closed;
+        let waiting = std::mem::take(&mut state.waiting);
+        drop(state);
+        self.ended.notify_all();
+        self.calls.iter().for_each(Condvar::notify_one);
+        for request in waiting.into_values() {
+            request.fail(FailureReason::Other, stopping());
+        }
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn expire(state: &mut State, ids: &[u64], why: Expiry, effects: &mut Effects) {
+    for request in ids.iter().filter_map(|id| state.waiting.remove(id)) {
+        effects.answers.push((request, FailureReason::Rejected, why.error()));
+    }
+}
+
+/// Holds the answers of a request back until those of all requests dispatched before it are out.
+fn ordered_sink(
+    release: Arc<Mutex<OrderedRelease<Held>>>,
+    id: u64,
+    sink: ResponseSink,
+) -> ResponseSink {
+    release.lock().unwrap_or_else(PoisonError::into_inner).admit(id);
+    let mut held = Some((sink, Vec::new()));
+    Box::new(move |answer| {
+        let is_final = answer.is_final;
+        if let Some((_, answers)) = &mut held {
+            answers.push(answer);
+        }
+        if !is_final {
+            return;
+        }
+        let Some((mut sink, answers)) = held.take() else { return };
+        // Answers leave under the lock: two threads must not overtake each other on the way out.
+        let mut release = release.lock().unwrap_or_else(PoisonError::into_inner);
+        for answer in release.finish(id, Box::new(move || answers.into_iter().for_each(&mut sink)))
+        {
+            answer();
+        }
+    })
+}

@@ -1,0 +1,173 @@
+//! Drives the policies: a [`Lane`] for each model version, threads for its instances, and one clock for all.
+
+mod lane;
+mod timer;
+
+use std::fmt;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::thread::JoinHandle;
+
+use crate::backend::ModelInstance;
+use crate::error::Error;
+use crate::payload::{ActiveRequest, ExecutionContext};
+use crate::request::{InferenceRequest, ResponseSink};
+use crate::schedule::{Scheduler, SequenceMark, Ticket};
+use lane::Lane;
+use timer::Timer;
+
+/// All lanes that run, and their clock.
+pub struct Driver {
+    timer: Arc<Timer>,
+    next_lane: AtomicU64,
+    lanes: Mutex<Vec<Weak<Lane>>>,
+}
+
+impl fmt::Debug for Driver {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Driver").finish_non_exhaustive()
+    }
+}
+
+impl Driver {
+    /// Starts the clock's thread.
+    ///
+    /// # Errors
+    /// When the system gives no thread.
+    pub fn start() -> Result<Self, Error> {
+        Ok(Self { timer: Timer::start()?, next_lane: AtomicU64::new(0), lanes: Mutex::default() })
+    }
+
+    /// Adds a model version: its scheduler and its instances, given by name, each of which gets a thread.
+    ///
+    /// # Errors
+    /// When the system gives no thread.
+    pub fn add(
+        &self,
+        context: &Arc<ExecutionContext>,
+        scheduler: Box<dyn Scheduler>,
+        ordered: bool,
+        instances: Vec<(String, Box<dyn ModelInstance>)>,
+    ) -> Result<DriverHandle, Error> {
+        let number = self.next_lane.fetch_add(1, Ordering::Relaxed);
+        let lane = Lane::new(number, context, &self.timer, scheduler, ordered, instances.len());
+        let handle = DriverHandle {
+            lane: Arc::clone(&lane),
+            next_id: AtomicU64::new(0),
+            context: Arc::clone(context),
+            threads: Mutex::default(),
+        };
+        for (number, (name, instance)) in instances.into_iter().enumerate() {
+            let lane = Arc::clone(&lane);
+            let thread = std::thread::Builder::new()
+                .name(name)
+                .spawn(move || run_instance(instance, &lane, number))
+                .map_err(|error| {
+                    // Those that have started end.
+                    handle.lane.close();
+                    Error::internal(format!("cannot start an instance's thread: {error}"))
+                })?;
+            handle.threads.lock().unwrap_or_else(PoisonError::into_inner).push(thread);
+        }
+        let mut lanes = self.lanes.lock().unwrap_or_else(PoisonError::into_inner);
+        lanes.retain(|lane| lane.strong_count() > 0);
+        lanes.push(Arc::downgrade(&lane));
+        Ok(handle)
+    }
+
+    /// Ends all lanes and the clock. Requests that still wait are answered UNAVAILABLE.
+    pub fn stop(&self) {
+        let lanes = std::mem::take(&mut *self.lanes.lock().unwrap_or_else(PoisonError::into_inner));
+        for lane in lanes.iter().filter_map(Weak::upgrade) {
+            lane.close();
+        }
+        self.timer.stop();
+    }
+}
+
+impl Drop for Driver {
+    fn drop(&mut self) {
+        self.stop();
+    }
+}
+
+/// The way to one model version.
+pub struct DriverHandle {
+    lane: Arc<Lane>,
+    next_id: AtomicU64,
+    context: Arc<ExecutionContext>,
+    threads: Mutex<Vec<JoinHandle<()>>>,
+}
+
+impl fmt::Debug for DriverHandle {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("DriverHandle").field("model", &self.context.name).finish_non_exhaustive()
+    }
+}
+
+impl DriverHandle {
+    /// Hands a checked request to the scheduler.
+    ///
+    /// # Errors
+    /// When the scheduler refuses the request; the sink is not called then.
+    pub fn enqueue(
+        &self,
+        request: InferenceRequest,
+        mut ticket: Ticket,
+        sink: ResponseSink,
+    ) -> Result<(), Error> {
+        let id = self.next_id.fetch_add(1, Ordering::Relaxed);
+        ticket.id = id;
+        ticket.sequence = SequenceMark {
+            correlation: request.correlation.clone(),
+            start: request.sequence_start,
+            end: request.sequence_end,
+        };
+        let cancel = request.cancel.clone();
+        let request =
+            ActiveRequest::new(request, ticket.batch_size, Arc::clone(&self.context), sink);
+        self.lane.enqueue(ticket, request)?;
+        let lane = Arc::downgrade(&self.lane);
+        cancel.on_cancel(move || {
+            if let Some(lane) = lane.upgrade() {
+                lane.cancel(id);
+            }
+        });
+        Ok(())
+    }
+
+    /// Takes no more requests, waits until those that were taken have run, and ends the instances.
+    pub fn remove(&self) {
+        self.lane.drain();
+        self.join();
+    }
+
+    fn join(&self) {
+        let threads =
+            std::mem::take(&mut *self.threads.lock().unwrap_or_else(PoisonError::into_inner));
+        for thread in threads {
+            if thread.join().is_err() {
+                tracing::error!(model = %self.context.name, "an instance's thread panicked");
+            }
+        }
+    }
+}
+
+impl Drop for DriverHandle {
+    fn drop(&mut self) {
+        // The instances end by themselves; whoever must see them end calls `remove`.
+        self.lane.close();
+    }
+}
+
+fn run_instance(mut instance: Box<dyn ModelInstance>, lane: &Lane, number: usize) {
+    while let Some(mut payload) = lane.next(number) {
+        let context = Arc::clone(payload.context());
+        payload.mark_started();
+        // The payload answers its requests while it unwinds; the instance goes on with the next one.
+        if catch_unwind(AssertUnwindSafe(|| instance.execute(payload))).is_err() {
+            tracing::error!(model = %context.name, instance = number, "an execution panicked");
+        }
+    }
+}

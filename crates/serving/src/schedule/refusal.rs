@@ -1,0 +1,93 @@
+//! Why a request does not run, and how its client is told.
+
+use crate::error::Error;
+use crate::request::{CorrelationId, InferenceRequest, request_prefix};
+use crate::statistics::FailureReason;
+
+/// Why a request was not taken into the queue.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Refusal {
+    /// The queue holds as many requests as its policy allows.
+    QueueFull,
+    /// A model over sequences takes one item at a time.
+    Batched,
+    /// A model over sequences must be told which one.
+    NoSequence,
+    /// The first request of a sequence must say that it is the first.
+    NotStarted,
+    /// The model is on its way out.
+    Stopping,
+}
+
+/// Why requests that waited are not run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Expiry {
+    /// Each waited longer than it may.
+    Request,
+    /// Their sequence waited for a slot longer than it may.
+    Sequence,
+}
+
+impl Refusal {
+    /// What the client is told.
+    #[must_use]
+    pub fn error(self, model: &str, request: &InferenceRequest) -> Error {
+        match self {
+            Self::QueueFull => Error::unavailable(format!(
+                "{}Exceeds maximum queue size",
+                request_prefix(&request.id)
+            )),
+            Self::Batched => Error::invalid_arg(format!(
+                "inference request to model '{model}' must specify batch-size 1 due to requirements of sequence batcher"
+            )),
+            Self::NoSequence => Error::invalid_arg(format!(
+                "inference request to model '{model}' must specify a non-zero or non-empty correlation ID"
+            )),
+            Self::NotStarted => Error::invalid_arg(format!(
+                "inference request for sequence {} to model '{model}' must specify the START flag on the first request \
+                 of the sequence",
+                request.correlation
+            )),
+            Self::Stopping => stopping(),
+        }
+    }
+
+    /// How it counts.
+    #[must_use]
+    pub fn reason(self) -> FailureReason {
+        match self {
+            Self::QueueFull => FailureReason::Rejected,
+            Self::Batched | Self::NoSequence | Self::NotStarted | Self::Stopping => {
+                FailureReason::Other
+            }
+        }
+    }
+}
+
+impl Expiry {
+    /// What the client is told.
+    #[must_use]
+    pub fn error(self) -> Error {
+        Error::unavailable(match self {
+            Self::Request => "Request timeout expired",
+            Self::Sequence => "timeout of the corresponding sequence has been expired",
+        })
+    }
+}
+
+/// What clients of a model that is on its way out are told.
+pub(crate) fn stopping() -> Error {
+    Error::unavailable(
+        "Server is stopping, scheduler for model has stopped accepting new inference requests",
+    )
+}
+
+impl std::fmt::Display for CorrelationId {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::None => f.write_str("0"),
+            Self::Uint(number) => write!(f, "{number}"),
+            Self::String(text) => f.write_str(text),
+        }
+    }
+}
