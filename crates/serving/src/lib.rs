@@ -20,6 +20,7 @@ pub mod core;
 pub mod driver;
 pub mod error;
 mod payload;
+pub mod rate_limiter;
 pub mod repository;
 pub mod request;
 pub mod schedule;
