@@ -1,14 +1,14 @@
 //! What every door needs: the core, the limits and the state of the process.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use galatea_serving::Core;
-use tokio::sync::{Notify, watch};
+use tokio::sync::watch;
 
 use crate::forward::Forward;
 use crate::restricted::Restrictions;
+use crate::tally::{Entry, Tally};
 
 /// Limits on what clients may send.
 #[derive(Debug, Clone, Copy)]
@@ -39,8 +39,8 @@ pub struct App {
     core: Arc<Core>,
     limits: Limits,
     stop: watch::Sender<bool>,
-    requests: AtomicUsize,
-    idle: Notify,
+    requests: Arc<Tally>,
+    connections: Arc<Tally>,
     host_metrics: bool,
     http_rules: DoorRules,
     grpc_rules: DoorRules,
@@ -57,8 +57,8 @@ impl App {
             core,
             limits,
             stop: watch::Sender::new(false),
-            requests: AtomicUsize::new(0),
-            idle: Notify::new(),
+            requests: Arc::default(),
+            connections: Arc::default(),
         }
     }
 
@@ -116,43 +116,29 @@ impl App {
         stop.wait_for(|stop| *stop).await.ok();
     }
 
-    /// Counts a request until the guard is dropped.
-    pub fn count_request(self: &Arc<Self>) -> RequestGuard {
-        self.requests.fetch_add(1, Ordering::AcqRel);
-        RequestGuard { app: Arc::clone(self) }
+    /// Counts a request until the entry is dropped.
+    pub fn count_request(&self) -> Entry {
+        self.requests.enter()
+    }
+
+    /// Counts a connection that says goodbye to its peer when the server stops, until the entry is dropped.
+    pub fn count_connection(&self) -> Entry {
+        self.connections.enter()
     }
 
     /// Requests being answered.
     #[must_use]
     pub fn open_requests(&self) -> usize {
-        self.requests.load(Ordering::Acquire)
+        self.requests.open()
     }
 
     /// Waits until no request is being answered, or until the time is over; says which.
     pub async fn drained(&self, timeout: Duration) -> bool {
-        let idle = async {
-            loop {
-                let notified = self.idle.notified();
-                if self.open_requests() == 0 {
-                    return;
-                }
-                notified.await;
-            }
-        };
-        tokio::time::timeout(timeout, idle).await.is_ok()
+        tokio::time::timeout(timeout, self.requests.none()).await.is_ok()
     }
-}
 
-/// A request that is being answered.
-#[derive(Debug)]
-pub struct RequestGuard {
-    app: Arc<App>,
-}
-
-impl Drop for RequestGuard {
-    fn drop(&mut self) {
-        if self.app.requests.fetch_sub(1, Ordering::AcqRel) == 1 && self.app.is_stopping() {
-            self.app.idle.notify_waiters();
-        }
+    /// Waits until the counted connections have ended, or until the time is over; says which.
+    pub async fn parted(&self, timeout: Duration) -> bool {
+        tokio::time::timeout(timeout, self.connections.none()).await.is_ok()
     }
 }

@@ -1,24 +1,26 @@
 //! Opens the doors, keeps them open, and closes them.
 
 use std::io;
-use std::net::{SocketAddr, ToSocketAddrs};
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use galatea_serving::{Core, ShutdownReport};
-use tokio::net::{TcpListener, TcpSocket};
 use tokio::task::JoinSet;
+use tokio_rustls::TlsAcceptor;
 
 use crate::app::{App, DoorRules, Limits};
 use crate::flags::Flags;
 use crate::forward::Forward;
+use crate::listen::{Listener, Place, Sharing};
 use crate::restricted::{self, Restrictions, Wording};
+use crate::tls::{self, Application};
 use crate::{grpc, http};
 
-/// Connections that wait to be accepted.
-const BACKLOG: u32 = 1024;
+/// Longest wait for peers to take leave after the last answer.
+const PARTING: Duration = Duration::from_secs(2);
 
-/// Where the doors are.
+/// Where the doors are that have a port.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Addresses {
     /// HTTP.
@@ -52,26 +54,19 @@ impl Server {
         let mut addresses = Addresses::default();
         let mut doors = JoinSet::new();
         if flags.bool("allow-grpc") {
-            let (listener, address) = listen(flags, "grpc", "GRPC")?;
-            let keep_alive = grpc::KeepAlive {
-                time: Duration::from_millis(flags.number("grpc-keepalive-time")),
-                timeout: Duration::from_millis(flags.number("grpc-keepalive-timeout")),
-            };
-            addresses.grpc = Some(address);
-            doors.spawn(grpc::serve(Arc::clone(&app), listener, keep_alive));
-            tracing::info!("Started GRPCInferenceService at {address}");
+            let listener = listen(flags, &GRPC)?;
+            addresses.grpc = listener.address();
+            doors.spawn(grpc::serve(Arc::clone(&app), listener, grpc::Settings::of(flags)));
         }
         if flags.bool("allow-http") {
-            let (listener, address) = listen(flags, "http", "HTTP")?;
-            addresses.http = Some(address);
+            let listener = listen(flags, &HTTP)?;
+            addresses.http = listener.address();
             doors.spawn(http::serve(Arc::clone(&app), listener));
-            tracing::info!("Started HTTPService at {address}");
         }
         if flags.bool("allow-metrics") {
-            let (listener, address) = listen(flags, "metrics", "Metrics")?;
-            addresses.metrics = Some(address);
+            let listener = listen(flags, &METRICS)?;
+            addresses.metrics = listener.address();
             doors.spawn(http::serve_metrics(Arc::clone(&app), listener));
-            tracing::info!("Started Metrics Service at {address}");
         }
         Ok(Self { app, addresses, doors })
     }
@@ -94,6 +89,9 @@ impl Server {
         self.app.stop();
         while self.doors.join_next().await.is_some() {}
         let drained = self.app.drained(timeout).await;
+        if drained {
+            self.app.parted(timeout.saturating_sub(start.elapsed()).min(PARTING)).await;
+        }
         let rest = timeout.saturating_sub(start.elapsed());
         let core = Arc::clone(self.app.core());
         let open = self.app.open_requests();
@@ -128,35 +126,67 @@ pub fn rules(flags: &Flags) -> Result<(DoorRules, DoorRules), String> {
     ))
 }
 
-fn listen(flags: &Flags, door: &str, title: &str) -> Result<(TcpListener, SocketAddr), String> {
-    let host = flags.text(&format!("{door}-address"));
-    let port = u16::try_from(flags.number(&format!("{door}-port"))).unwrap_or(0);
-    let reuse = flags.bool(&format!("reuse-{door}-port"));
-    let service = if door == "metrics" { "Metrics".to_owned() } else { title.to_owned() };
-    open(host, port, reuse).map_err(|error| match error.kind() {
-        io::ErrorKind::AddrInUse => format!(
-            "failed to start {service} service: Unavailable - Socket '{host}:{port}' already in \
-             use "
-        ),
-        _ => format!(
-            "failed to start {service} service: Unavailable - Socket '{host}:{port}': {error}"
-        ),
-    })
+/// A door and how messages and flags name it.
+struct Door {
+    flags: &'static str,
+    /// Flags of whose certificate it uses.
+    tls: &'static str,
+    title: &'static str,
+    service: &'static str,
+    application: Application,
 }
 
-fn open(host: &str, port: u16, reuse: bool) -> io::Result<(TcpListener, SocketAddr)> {
-    let address = (host, port).to_socket_addrs()?.next().ok_or_else(|| {
-        io::Error::new(io::ErrorKind::AddrNotAvailable, "the address names no host")
+const GRPC: Door = Door {
+    flags: "grpc",
+    tls: "grpc",
+    title: "GRPC",
+    service: "GRPCInferenceService",
+    application: Application::Grpc,
+};
+const HTTP: Door = Door {
+    flags: "http",
+    tls: "http",
+    title: "HTTP",
+    service: "HTTPService",
+    application: Application::Http,
+};
+const METRICS: Door = Door {
+    flags: "metrics",
+    tls: "http",
+    title: "Metrics",
+    service: "Metrics Service",
+    application: Application::Http,
+};
+
+/// Opens a door and says where it is.
+fn listen(flags: &Flags, door: &Door) -> Result<Listener, String> {
+    let tls = door.acceptor(flags)?;
+    let port = u16::try_from(flags.number(&format!("{}-port", door.flags))).unwrap_or(0);
+    let place = Place::new(flags.text(&format!("{}-address", door.flags)), port);
+    let shared = flags.bool(&format!("reuse-{}-port", door.flags));
+    let sharing = if shared { Sharing::WithOthers } else { Sharing::Alone };
+    let encrypted = if tls.is_some() { " with TLS" } else { "" };
+    let listener = Listener::open(&place, sharing, tls).map_err(|error| {
+        let title = door.title;
+        match error.kind() {
+            io::ErrorKind::AddrInUse => format!(
+                "failed to start {title} service: Unavailable - Socket '{place}' already in use "
+            ),
+            _ => {
+                format!("failed to start {title} service: Unavailable - Socket '{place}': {error}")
+            }
+        }
     })?;
-    let socket = if address.is_ipv4() { TcpSocket::new_v4()? } else { TcpSocket::new_v6()? };
-    // A port whose last owner has just ended is free.
-    socket.set_reuseaddr(true)?;
-    #[cfg(unix)]
-    if reuse {
-        socket.set_reuseport(true)?;
+    let address = listener.address().map_or_else(|| place.to_string(), |real| real.to_string());
+    tracing::info!("Started {} at {address}{encrypted}", door.service);
+    Ok(listener)
+}
+
+impl Door {
+    fn acceptor(&self, flags: &Flags) -> Result<Option<TlsAcceptor>, String> {
+        if self.flags != self.tls && !flags.bool(&format!("{}-use-ssl", self.flags)) {
+            return Ok(None);
+        }
+        tls::acceptor(flags, self.tls, self.application)
     }
-    socket.bind(address)?;
-    let listener = socket.listen(BACKLOG)?;
-    let address = listener.local_addr()?;
-    Ok((listener, address))
 }

@@ -67,7 +67,6 @@ use Support::{Ignored, Only, Refused, Yes};
 
 const NO_CUDA: Support = Ignored("there is no CUDA device to configure");
 const NO_PLUGINS: Support = Ignored("backends are built in");
-const NO_TLS: Support = Refused("TLS is not built yet; put a proxy in front");
 const NO_TRACE: Support = Refused("request traces are not built yet");
 const NO_CACHE: Support = Refused("the response cache is not built yet");
 const NO_SAGEMAKER: Support = Refused("the SageMaker door is not built");
@@ -137,11 +136,11 @@ pub const FLAGS: &[Flag] = flags![
         Ignored("messages are not pooled");
     "grpc-max-response-pool-size" Number, "2147483647", "Responses kept for reuse.",
         Ignored("messages are not pooled");
-    "grpc-use-ssl" Bool, "false", "Serve gRPC over TLS.", NO_TLS;
-    "grpc-use-ssl-mutual" Bool, "false", "Ask clients for certificates.", NO_TLS;
-    "grpc-server-cert" Text, "", "Certificate of the server.", NO_TLS;
-    "grpc-server-key" Text, "", "Key of the server.", NO_TLS;
-    "grpc-root-cert" Text, "", "Certificate that signs those of clients.", NO_TLS;
+    "grpc-use-ssl" Bool, "false", "Serve gRPC over TLS.", Yes;
+    "grpc-use-ssl-mutual" Bool, "false", "Ask clients for certificates.", Yes;
+    "grpc-server-cert" Text, "", "Certificate of the server.", Yes;
+    "grpc-server-key" Text, "", "Key of the server.", Yes;
+    "grpc-root-cert" Text, "", "Certificate that signs those of clients.", Yes;
     "grpc-infer-response-compression-level" Choice(&["none", "low", "medium", "high"]), "none",
         "Compression of responses.", Refused("compressed gRPC responses are not built yet");
     "grpc-keepalive-time" Number, "7200000", "Milliseconds of silence before a ping.", Yes;

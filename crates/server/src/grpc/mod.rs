@@ -1,5 +1,6 @@
 //! The gRPC door: the KServe v2 service and the standard health check.
 
+mod call;
 pub mod client;
 mod codec;
 mod decode;
@@ -9,5 +10,5 @@ mod serve;
 mod service;
 mod unary;
 
-pub use serve::{KeepAlive, serve};
+pub use serve::{Settings, serve};
 pub use service::Service;

@@ -6,18 +6,22 @@ use std::time::Duration;
 
 use hyper::body::Incoming;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
-use tokio::net::{TcpListener, TcpStream};
 use tonic::Status;
 use tonic::body::Body;
 use tonic::codec::CompressionEncoding;
 use tonic::codegen::Service as _;
+use tracing::Level;
 
+use super::call::{Counted, Log, counted};
 use super::proto::health::health_server::HealthServer;
 use super::proto::inference::grpc_inference_service_server::GrpcInferenceServiceServer;
 use super::service::Service;
 use super::unary::{self, Read};
 use crate::app::App;
+use crate::flags::Flags;
+use crate::listen::{Knock, Listener};
 use crate::restricted::Category;
+use crate::tally::Tally;
 
 /// Largest message in either direction, as in Triton.
 const MAX_MESSAGE_BYTES: usize = i32::MAX as usize;
@@ -28,21 +32,42 @@ const CONNECTION_WINDOW_BYTES: u32 = 16 << 20;
 /// Calls at the same time on one connection.
 const MAX_STREAMS: u32 = 1024;
 
-/// When and how long to ask a silent peer whether it is there.
+/// What the flags say about connections and answers.
 #[derive(Debug, Clone, Copy)]
-pub struct KeepAlive {
+pub struct Settings {
     /// Silence before a ping.
-    pub time: Duration,
-    /// Wait for the answer before the connection is closed.
-    pub timeout: Duration,
+    pub keepalive_time: Duration,
+    /// Wait for the ping's answer before the connection is closed.
+    pub keepalive_timeout: Duration,
+    /// Age at which a connection takes no more calls.
+    pub max_age: Option<Duration>,
+    /// Time that the calls of an old connection then still have.
+    pub max_age_grace: Option<Duration>,
+    /// Whether answers to inference are compressed for clients that can read them.
+    pub compresses: bool,
 }
 
-impl Default for KeepAlive {
-    /// gRPC's two hours and 20 seconds.
-    fn default() -> Self {
-        Self { time: Duration::from_secs(7200), timeout: Duration::from_secs(20) }
+impl Settings {
+    /// What flags say.
+    #[must_use]
+    pub fn of(flags: &Flags) -> Self {
+        let time = |name: &str| Duration::from_millis(flags.number(name));
+        let given = |name: &str| flags.is_set(name).then(|| time(name));
+        Self {
+            keepalive_time: time("grpc-keepalive-time"),
+            keepalive_timeout: time("grpc-keepalive-timeout"),
+            max_age: given("grpc-max-connection-age"),
+            max_age_grace: given("grpc-max-connection-age-grace"),
+            compresses: !flags
+                .text("grpc-infer-response-compression-level")
+                .eq_ignore_ascii_case("none"),
+        }
     }
 }
+
+/// How messages may be compressed.
+const ENCODINGS: [CompressionEncoding; 2] =
+    [CompressionEncoding::Gzip, CompressionEncoding::Deflate];
 
 /// Paths of the services' methods.
 const INFERENCE: &str = "/inference.GRPCInferenceService/";
@@ -86,24 +111,35 @@ struct Doors {
     app: Arc<App>,
     service: Service,
     inference: GrpcInferenceServiceServer<Service>,
+    /// The same for inference where answers are compressed.
+    compressing: Option<GrpcInferenceServiceServer<Service>>,
     health: HealthServer<Service>,
 }
 
 impl Doors {
-    fn new(app: &Arc<App>) -> Self {
+    fn new(app: &Arc<App>, settings: &Settings) -> Self {
         let service = Service::new(Arc::clone(app));
         let mut inference = GrpcInferenceServiceServer::new(service.clone())
             .max_decoding_message_size(MAX_MESSAGE_BYTES)
             .max_encoding_message_size(MAX_MESSAGE_BYTES);
-        for encoding in [CompressionEncoding::Gzip, CompressionEncoding::Deflate] {
+        for encoding in ENCODINGS {
             inference = inference.accept_compressed(encoding);
         }
+        let compressing = settings.compresses.then(|| {
+            let plain = inference.clone();
+            ENCODINGS.into_iter().fold(plain, GrpcInferenceServiceServer::send_compressed)
+        });
         let health = HealthServer::new(service.clone());
-        Self { app: Arc::clone(app), inference, health, service }
+        Self { app: Arc::clone(app), inference, compressing, health, service }
     }
 
     /// Why a call is not let in.
     fn refusal(&self, request: &http::Request<Incoming>) -> Option<Status> {
+        if self.app.is_stopping() {
+            return Some(Status::unavailable(
+                "GRPC server is shutting down and has stopped accepting new requests.",
+            ));
+        }
         let category = category(request.uri().path())?;
         let header = |name: &str| request.headers().get(name).map(http::HeaderValue::as_bytes);
         let key = self.app.grpc_rules().restrictions.missing(category, header)?;
@@ -118,10 +154,15 @@ impl Doors {
         if let Some(status) = self.refusal(&request) {
             return Ok(status.into_http());
         }
-        if unary::is_plain(&request) {
+        if self.compressing.is_none() && unary::is_plain(&request) {
             return self.infer(request).await;
         }
         let path = request.uri().path();
+        if let Some(mut compressing) = self.compressing
+            && category(path) == Some(Category::Inference)
+        {
+            return compressing.call(request).await;
+        }
         if path.starts_with(INFERENCE) {
             self.inference.call(request).await
         } else if path.starts_with(HEALTH) {
@@ -149,17 +190,17 @@ impl Doors {
 }
 
 /// Serves until the server stops; open connections live on until their calls are answered.
-pub async fn serve(app: Arc<App>, listener: TcpListener, keep_alive: KeepAlive) {
-    let doors = Doors::new(&app);
+pub async fn serve(app: Arc<App>, listener: Listener, settings: Settings) {
+    let doors = Doors::new(&app, &settings);
     loop {
         let accepted = tokio::select! {
             accepted = listener.accept() => accepted,
             () = app.stopping() => return,
         };
         match accepted {
-            Ok((stream, _)) => {
+            Ok(knock) => {
                 let (app, doors) = (Arc::clone(&app), doors.clone());
-                tokio::spawn(async move { converse(&app, stream, doors, keep_alive).await });
+                tokio::spawn(async move { converse(&app, knock, doors, settings).await });
             }
             Err(error) => {
                 tracing::warn!("failed to accept a gRPC connection: {error}");
@@ -169,35 +210,60 @@ pub async fn serve(app: Arc<App>, listener: TcpListener, keep_alive: KeepAlive) 
     }
 }
 
-async fn converse(app: &Arc<App>, stream: TcpStream, doors: Doors, keep_alive: KeepAlive) {
-    // Without it small answers wait for the peer's acknowledgement; a failure costs only time.
-    stream.set_nodelay(true).ok();
-    let counted = Arc::clone(app);
-    let service = hyper::service::service_fn(move |request| {
-        let guard = counted.count_request();
-        let call = doors.clone().call(request);
-        async move {
-            let response = call.await;
-            drop(guard);
-            response
-        }
-    });
+async fn converse(app: &Arc<App>, knock: Knock, doors: Doors, settings: Settings) {
+    let stream = match knock.enter().await {
+        Ok(stream) => stream,
+        Err(error) => return tracing::debug!("a gRPC connection failed to open: {error}"),
+    };
+    let _connection = app.count_connection();
+    let calls = Arc::new(Tally::default());
+    let service = {
+        let (app, calls) = (Arc::clone(app), Arc::clone(&calls));
+        hyper::service::service_fn(move |request| answer(&app, &calls, doors.clone(), request))
+    };
     let connection = hyper::server::conn::http2::Builder::new(TokioExecutor::new())
         .timer(TokioTimer::new())
         .initial_stream_window_size(STREAM_WINDOW_BYTES)
         .initial_connection_window_size(CONNECTION_WINDOW_BYTES)
         .max_concurrent_streams(MAX_STREAMS)
-        .keep_alive_interval(Some(keep_alive.time))
-        .keep_alive_timeout(keep_alive.timeout)
+        .keep_alive_interval(Some(settings.keepalive_time))
+        .keep_alive_timeout(settings.keepalive_timeout)
         .serve_connection(TokioIo::new(stream), service);
     let mut connection = std::pin::pin!(connection);
-    let ended = tokio::select! {
-        ended = connection.as_mut() => ended,
-        () = app.stopping() => {
-            connection.as_mut().graceful_shutdown();
-            connection.await
-        }
+    let grace = tokio::select! {
+        ended = connection.as_mut() => return report(ended),
+        () = at_age(settings.max_age) => settings.max_age_grace,
+        // Until its calls are answered the client is told by each new call's status.
+        () = async { app.stopping().await; calls.none().await } => None,
     };
+    connection.as_mut().graceful_shutdown();
+    tokio::select! {
+        ended = connection.as_mut() => report(ended),
+        () = at_age(grace) => tracing::debug!("an old gRPC connection is closed with open calls"),
+    }
+}
+
+fn answer(
+    app: &Arc<App>,
+    calls: &Arc<Tally>,
+    doors: Doors,
+    request: http::Request<Incoming>,
+) -> impl Future<Output = Result<http::Response<Counted>, Infallible>> + use<> {
+    let entries = [app.count_request(), calls.enter()];
+    let log = tracing::enabled!(Level::DEBUG).then(|| Log::new(request.uri().path()));
+    let call = doors.call(request);
+    async move { call.await.map(|response| counted(response, log, entries)) }
+}
+
+/// Ends when a time is over; never where there is none.
+async fn at_age(age: Option<Duration>) {
+    match age {
+        Some(age) => tokio::time::sleep(age).await,
+        None => std::future::pending().await,
+    }
+}
+
+fn report(ended: hyper::Result<()>) {
     if let Err(error) = ended {
         tracing::debug!("a gRPC connection ended: {error}");
     }

@@ -37,6 +37,13 @@ impl Head {
         self.method
     }
 
+    /// The method as received.
+    #[must_use]
+    pub fn method_name(&self) -> &str {
+        let end = self.bytes.iter().position(|byte| *byte == b' ').unwrap_or(0);
+        self.text(&(0..end))
+    }
+
     /// The path as received, without the query and not percent-decoded.
     #[must_use]
     pub fn path(&self) -> &str {

@@ -3,16 +3,16 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use tokio::net::TcpListener;
 
 use super::message::{ContentType, Head, Method, Response};
 use super::rows::Reply;
 use super::serve::accept;
 use crate::app::App;
+use crate::listen::Listener;
 use crate::metrics;
 
 /// Serves metrics until the server stops.
-pub async fn serve_metrics(app: Arc<App>, listener: TcpListener) {
+pub async fn serve_metrics(app: Arc<App>, listener: Listener) {
     accept(app, listener, route).await;
 }
 

@@ -1,14 +1,16 @@
 //! Accepts connections and answers the requests on them.
 
 use std::sync::Arc;
+use std::time::Instant;
 
 use bytes::Bytes;
-use tokio::net::{TcpListener, TcpStream};
+use tracing::Level;
 
 use super::message::{ContentType, Head, Response};
 use super::rows::{self, Call, Reply};
 use super::wire::{self, Connection, ReadError};
 use crate::app::App;
+use crate::listen::{Knock, Listener, Stream};
 
 /// Bodies beyond this size are decoded where blocking is allowed.
 const LARGE_BODY_BYTES: usize = 1 << 20;
@@ -17,21 +19,21 @@ const LARGE_BODY_BYTES: usize = 1 << 20;
 pub(super) type Route = fn(&Arc<App>, &Head, Bytes) -> Reply;
 
 /// Serves the inference protocol until the server stops; open connections live on until their requests are answered.
-pub async fn serve(app: Arc<App>, listener: TcpListener) {
+pub async fn serve(app: Arc<App>, listener: Listener) {
     accept(app, listener, route).await;
 }
 
 /// Accepts connections until the server stops.
-pub(super) async fn accept(app: Arc<App>, listener: TcpListener, route: Route) {
+pub(super) async fn accept(app: Arc<App>, listener: Listener, route: Route) {
     loop {
         let accepted = tokio::select! {
             accepted = listener.accept() => accepted,
             () = app.stopping() => return,
         };
         match accepted {
-            Ok((stream, _)) => {
+            Ok(knock) => {
                 let app = Arc::clone(&app);
-                tokio::spawn(async move { converse(&app, stream, route).await });
+                tokio::spawn(async move { converse(&app, knock, route).await });
             }
             // Out of descriptors, for one; accepting again at once would spin.
             Err(error) => {
@@ -42,9 +44,11 @@ pub(super) async fn accept(app: Arc<App>, listener: TcpListener, route: Route) {
     }
 }
 
-async fn converse(app: &Arc<App>, stream: TcpStream, route: Route) {
-    // Without it small answers wait for the peer's acknowledgement; a failure costs only time.
-    stream.set_nodelay(true).ok();
+async fn converse(app: &Arc<App>, knock: Knock, route: Route) {
+    let stream = match knock.enter().await {
+        Ok(stream) => stream,
+        Err(error) => return tracing::debug!("an HTTP connection failed to open: {error}"),
+    };
     let mut connection = Connection::new(stream);
     if let Err(ReadError::Refused(response)) = requests(app, &mut connection, route).await {
         connection.send(&response, false, true).await.ok();
@@ -54,11 +58,12 @@ async fn converse(app: &Arc<App>, stream: TcpStream, route: Route) {
 
 async fn requests(
     app: &Arc<App>,
-    connection: &mut Connection<TcpStream>,
+    connection: &mut Connection<Stream>,
     route: Route,
 ) -> Result<(), ReadError> {
     while let Some(head) = connection.head().await? {
         let _request = app.count_request();
+        let start = tracing::enabled!(Level::DEBUG).then(Instant::now);
         let body = connection.body(&head).await?;
         let response = match route(app, &head, body) {
             Reply::Now(response) => response,
@@ -70,11 +75,21 @@ async fn requests(
         };
         let close = wire::wants_close(&head) || response.close;
         connection.send(&response, head.old, close).await?;
+        if let Some(start) = start {
+            log(&head, &response, start);
+        }
         if close {
             break;
         }
     }
     Ok(())
+}
+
+/// A line of the access log, behind the answer.
+fn log(head: &Head, response: &Response, start: Instant) {
+    let seconds = start.elapsed().as_secs_f64();
+    let (method, path) = (head.method_name(), head.path());
+    tracing::debug!("HTTP request: {method} {path} {} {seconds:.6} s", response.status());
 }
 
 /// Unknown paths, restricted ones and wrong methods are answered here, everything else by the row's handler.

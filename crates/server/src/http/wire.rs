@@ -10,12 +10,19 @@ use std::time::Duration;
 
 use bytes::{Buf, BufMut, Bytes, BytesMut};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
+use tokio::time::{Instant, timeout_at};
 
 use super::message::{Head, Method, Response};
 use crate::status;
 
 /// Longest head of a request, in bytes.
 const MAX_HEAD_BYTES: usize = 64 * 1024;
+/// Memory of a connection that waits for a request.
+const FIRST_BYTES: usize = 1024;
+/// Memory taken for a head, and for what comes with it, when its first bytes are there.
+const HEAD_BYTES: usize = 4 * 1024;
+/// Memory for heads of answers that is kept between requests.
+const KEPT_OUT_BYTES: usize = 4 * 1024;
 /// Most headers of a request.
 const MAX_HEADERS: usize = 96;
 /// Most chunks with content that a body may have.
@@ -30,8 +37,11 @@ const PLACED_BODY_BYTES: usize = 8 * 1024;
 const TENSOR_ALIGNMENT: usize = 64;
 /// Longest body, the limit of gRPC messages.
 const MAX_BODY_BYTES: u64 = i32::MAX as u64;
-/// Longest silence inside a request or an answer; between requests a connection may rest for ever.
+/// Longest silence inside an answer, and longest time for the next [`LEAST_BYTES`] of a request, or for all that is
+/// missing if that is less. Between requests a connection may rest for ever.
 const STALL: Duration = Duration::from_secs(60);
+/// Bytes that a peer must send in [`STALL`].
+const LEAST_BYTES: usize = 16 * 1024;
 /// Answers up to this size are sent with one copy instead of a gathered write.
 const COPIED_BODY_BYTES: usize = 16 * 1024;
 
@@ -63,19 +73,69 @@ pub(super) struct Connection<S> {
     stream: S,
     ahead: BytesMut,
     out: Vec<u8>,
+    pace: Pace,
+}
+
+/// Until when more of a request must have come.
+#[derive(Debug)]
+struct Pace {
+    deadline: Instant,
+    credit: usize,
+}
+
+impl Pace {
+    fn start() -> Self {
+        Self { deadline: Instant::now() + STALL, credit: 0 }
+    }
+
+    /// Reads what there is, or waits for it as long as the pace allows.
+    async fn read<S: AsyncRead + Unpin>(
+        &mut self,
+        stream: &mut S,
+        into: &mut impl BufMut,
+    ) -> Result<(), ReadError> {
+        match timeout_at(self.deadline, stream.read_buf(into)).await {
+            Ok(Ok(bytes)) if bytes > 0 => self.credit += bytes,
+            _ => return Err(ReadError::Closed),
+        }
+        if self.credit >= LEAST_BYTES {
+            *self = Self::start();
+        }
+        Ok(())
+    }
 }
 
 impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
     pub(super) fn new(stream: S) -> Self {
-        Self { stream, ahead: BytesMut::with_capacity(8 * 1024), out: Vec::new() }
+        Self { stream, ahead: BytesMut::new(), out: Vec::new(), pace: Pace::start() }
     }
 
     /// Reads the next head; none when the peer closed between requests.
     pub(super) async fn head(&mut self) -> Result<Option<Head>, ReadError> {
+        if self.ahead.is_empty() && !self.rest().await? {
+            return Ok(None);
+        }
+        self.rest_of_head().await
+    }
+
+    /// Waits for the first bytes of a request, for ever, with as little memory as that takes; says whether there are.
+    async fn rest(&mut self) -> Result<bool, ReadError> {
+        // What the last request and its answer took is given back.
+        self.ahead = BytesMut::new();
+        if self.out.capacity() > KEPT_OUT_BYTES {
+            self.out = Vec::new();
+        }
+        let mut first = [0; FIRST_BYTES];
+        let length = self.stream.read(&mut first).await?;
+        self.ahead.reserve(HEAD_BYTES);
+        self.ahead.extend_from_slice(first.get(..length).unwrap_or(&[]));
+        Ok(length > 0)
+    }
+
+    async fn rest_of_head(&mut self) -> Result<Option<Head>, ReadError> {
+        self.pace = Pace::start();
         loop {
-            if !self.ahead.is_empty()
-                && let Some((parsed, len)) = parse_head(&self.ahead)?
-            {
+            if let Some((parsed, len)) = parse_head(&self.ahead)? {
                 let bytes = self.ahead.split_to(len).freeze();
                 let (method, path, headers, old) = parsed;
                 return Ok(Some(Head { bytes, method, path, headers, old }));
@@ -84,13 +144,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
                 return Err(ReadError::Closed);
             }
             self.ahead.reserve(4 * 1024);
-            if self.ahead.is_empty() {
-                if self.stream.read_buf(&mut self.ahead).await? == 0 {
-                    return Ok(None);
-                }
-            } else if in_time(self.stream.read_buf(&mut self.ahead)).await? == 0 {
-                return Err(ReadError::Closed);
-            }
+            self.pace.read(&mut self.stream, &mut self.ahead).await?;
         }
     }
 
@@ -136,9 +190,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
             if body.capacity() == body.len() {
                 body.reserve(missing.min(EAGER_BODY_BYTES));
             }
-            if in_time(self.stream.read_buf(&mut (&mut body).limit(missing))).await? == 0 {
-                return Err(ReadError::Closed);
-            }
+            self.pace.read(&mut self.stream, &mut (&mut body).limit(missing)).await?;
         }
         Ok(body.freeze().slice(pad..))
     }
@@ -151,9 +203,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
             if self.ahead.capacity() - self.ahead.len() < room {
                 self.ahead.reserve(room);
             }
-            if in_time(self.stream.read_buf(&mut self.ahead)).await? == 0 {
-                return Err(ReadError::Closed);
-            }
+            self.pace.read(&mut self.stream, &mut self.ahead).await?;
         }
         Ok(())
     }
@@ -237,7 +287,8 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
             for part in &response.body {
                 self.out.extend_from_slice(part);
             }
-            return in_time(self.stream.write_all(&self.out)).await;
+            in_time(self.stream.write_all(&self.out)).await?;
+            return in_time(self.stream.flush()).await;
         }
         let mut slices: Vec<IoSlice<'_>> = std::iter::once(IoSlice::new(&self.out))
             .chain(response.body.iter().map(|part| IoSlice::new(part)))
@@ -251,7 +302,8 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
             }
             IoSlice::advance_slices(&mut rest, written);
         }
-        Ok(())
+        // Encrypted bytes may wait in the library.
+        in_time(self.stream.flush()).await
     }
 
     /// Tells the peer that nothing follows.
@@ -399,6 +451,58 @@ pub(super) fn wants_close(head: &Head) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn a_peer_that_sends_drop_by_drop_is_given_up() {
+        for start in ["", "POST / HTTP/1.1\r\nContent-Length: 100000\r\n\r\n"] {
+            let (mut client, server) = tokio::io::duplex(1000);
+            let sender = tokio::spawn(async move {
+                client.write_all(start.as_bytes()).await.unwrap();
+                while client.write_all(b"x").await.is_ok() {
+                    tokio::time::sleep(Duration::from_secs(5)).await;
+                }
+            });
+            let begun = Instant::now();
+            let mut connection = Connection::new(server);
+            let read = async {
+                let head = connection.head().await?.unwrap();
+                connection.body(&head).await
+            };
+            assert!(matches!(read.await, Err(ReadError::Closed)));
+            assert!(begun.elapsed() <= STALL + Duration::from_secs(6), "{:?}", begun.elapsed());
+            drop(connection);
+            sender.await.unwrap();
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_connection_rests_as_long_as_it_likes_and_holds_no_memory_then() {
+        let (mut client, server) = tokio::io::duplex(1 << 20);
+        let mut connection = Connection::new(server);
+        let body = vec![1; 500_000];
+        for chunked in [false, true] {
+            let framing =
+                if chunked { "Transfer-Encoding: chunked" } else { "Content-Length: 500000" };
+            client
+                .write_all(format!("POST / HTTP/1.1\r\n{framing}\r\n\r\n").as_bytes())
+                .await
+                .unwrap();
+            if chunked {
+                client.write_all(b"7a120\r\n").await.unwrap();
+            }
+            client.write_all(&body).await.unwrap();
+            if chunked {
+                client.write_all(b"\r\n0\r\n\r\n").await.unwrap();
+            }
+            let head = connection.head().await.unwrap().unwrap();
+            assert_eq!(connection.body(&head).await.unwrap(), body);
+        }
+        tokio::select! {
+            _ = connection.head() => panic!("there is no third request"),
+            () = tokio::time::sleep(Duration::from_secs(100_000)) => {}
+        }
+        assert_eq!((connection.ahead.capacity(), connection.out.capacity()), (0, 0));
+    }
 
     #[tokio::test]
     async fn the_first_tensor_of_a_large_body_is_aligned() {

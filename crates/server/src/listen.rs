@@ -1,0 +1,365 @@
+//! Where doors listen: TCP ports and Unix sockets, with TLS or without.
+
+use std::fmt;
+use std::io::{self, IoSlice};
+use std::net::{SocketAddr, ToSocketAddrs};
+use std::path::PathBuf;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::net::{TcpListener, TcpSocket, TcpStream};
+use tokio_rustls::TlsAcceptor;
+use tokio_rustls::server::TlsStream;
+
+#[cfg(unix)]
+pub use unix::SocketFile;
+
+/// Connections that wait to be accepted.
+const BACKLOG: u32 = 1024;
+/// Longest time for a TLS handshake.
+const HANDSHAKE: Duration = Duration::from_secs(10);
+
+/// Where a door is to listen.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Place {
+    /// A port of a host's address.
+    Tcp(String, u16),
+    /// A socket in the file system.
+    Unix(PathBuf),
+}
+
+impl Place {
+    /// `unix:PATH`, or the host of the port.
+    #[must_use]
+    pub fn new(address: &str, port: u16) -> Self {
+        match address.strip_prefix("unix:") {
+            // Both unix:/path and unix:///path are in use.
+            Some(path) => Self::Unix(path.strip_prefix("//").unwrap_or(path).into()),
+            None => Self::Tcp(address.to_owned(), port),
+        }
+    }
+}
+
+impl fmt::Display for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Tcp(host, port) => write!(f, "{host}:{port}"),
+            Self::Unix(path) => write!(f, "unix:{}", path.display()),
+        }
+    }
+}
+
+/// Whether other processes may listen at the same port.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Sharing {
+    /// The port is this process's.
+    Alone,
+    /// The system spreads connections over the processes that listen.
+    WithOthers,
+}
+
+/// An open socket that clients connect to.
+#[derive(Debug)]
+enum Socket {
+    Tcp(TcpListener),
+    #[cfg(unix)]
+    Unix {
+        listener: tokio::net::UnixListener,
+        _file: SocketFile,
+    },
+}
+
+/// A door that clients can knock at.
+pub struct Listener {
+    socket: Socket,
+    tls: Option<TlsAcceptor>,
+}
+
+impl fmt::Debug for Listener {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Listener")
+            .field("socket", &self.socket)
+            .field("tls", &self.tls.is_some())
+            .finish()
+    }
+}
+
+impl Listener {
+    /// Listens, on the current runtime.
+    ///
+    /// # Errors
+    /// What the system says; [`io::ErrorKind::AddrInUse`] when somebody listens there.
+    pub fn open(place: &Place, sharing: Sharing, tls: Option<TlsAcceptor>) -> io::Result<Self> {
+        let socket = match place {
+            Place::Tcp(host, port) => Socket::Tcp(open_port(host, *port, sharing)?),
+            #[cfg(unix)]
+            Place::Unix(path) => {
+                let (listener, _file) = unix::open(path)?;
+                Socket::Unix { listener, _file }
+            }
+            #[cfg(not(unix))]
+            Place::Unix(_) => return Err(io::ErrorKind::Unsupported.into()),
+        };
+        Ok(Self { socket, tls })
+    }
+
+    /// The address with its real port; none for a socket in the file system.
+    #[must_use]
+    pub fn address(&self) -> Option<SocketAddr> {
+        match &self.socket {
+            Socket::Tcp(listener) => listener.local_addr().ok(),
+            #[cfg(unix)]
+            Socket::Unix { .. } => None,
+        }
+    }
+
+    /// Waits for the next client.
+    ///
+    /// # Errors
+    /// What the system says; the listener stays usable.
+    pub async fn accept(&self) -> io::Result<Knock> {
+        let stream = match &self.socket {
+            Socket::Tcp(listener) => {
+                let (stream, _) = listener.accept().await?;
+                // Without it small answers wait for the peer's acknowledgement; a failure costs only time.
+                stream.set_nodelay(true).ok();
+                Plain::Tcp(stream)
+            }
+            #[cfg(unix)]
+            Socket::Unix { listener, .. } => Plain::Unix(listener.accept().await?.0),
+        };
+        Ok(Knock { stream, tls: self.tls.clone() })
+    }
+}
+
+/// A client that has not shaken hands yet.
+pub struct Knock {
+    stream: Plain,
+    tls: Option<TlsAcceptor>,
+}
+
+impl fmt::Debug for Knock {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Knock").field("stream", &self.stream).finish_non_exhaustive()
+    }
+}
+
+impl Knock {
+    /// Shakes hands where the door has TLS, within a bounded time.
+    ///
+    /// # Errors
+    /// When the client speaks no TLS, is not trusted or takes too long.
+    pub async fn enter(self) -> io::Result<Stream> {
+        let Some(tls) = self.tls else { return Ok(Stream::Plain(self.stream)) };
+        match tokio::time::timeout(HANDSHAKE, tls.accept(self.stream)).await {
+            Ok(stream) => Ok(Stream::Tls(Box::new(stream?))),
+            Err(_) => Err(io::ErrorKind::TimedOut.into()),
+        }
+    }
+}
+
+/// A connection's bytes as they travel.
+#[derive(Debug)]
+pub enum Plain {
+    /// Over TCP.
+    Tcp(TcpStream),
+    /// Inside the host.
+    #[cfg(unix)]
+    Unix(tokio::net::UnixStream),
+}
+
+/// A connection's bytes as they are meant.
+#[derive(Debug)]
+pub enum Stream {
+    /// They travel as they are.
+    Plain(Plain),
+    /// They travel encrypted.
+    Tls(Box<TlsStream<Plain>>),
+}
+
+/// Calls a method of whatever an enum of streams holds.
+macro_rules! forward {
+    ($self:expr, $method:ident, $context:expr $(, $argument:expr)*) => {
+        match $self.get_mut() {
+            Plain::Tcp(stream) => Pin::new(stream).$method($context $(, $argument)*),
+            #[cfg(unix)]
+            Plain::Unix(stream) => Pin::new(stream).$method($context $(, $argument)*),
+        }
+    };
+    (stream $self:expr, $method:ident, $context:expr $(, $argument:expr)*) => {
+        match $self.get_mut() {
+            Stream::Plain(stream) => Pin::new(stream).$method($context $(, $argument)*),
+            Stream::Tls(stream) => Pin::new(stream).$method($context $(, $argument)*),
+        }
+    };
+}
+
+impl AsyncRead for Plain {
+    fn poll_read(
+        self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        forward!(self, poll_read, context, buffer)
+    }
+}
+
+impl AsyncWrite for Plain {
+    fn poll_write(
+        self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        forward!(self, poll_write, context, bytes)
+    }
+
+    fn poll_write_vectored(
+        self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        slices: &[IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        forward!(self, poll_write_vectored, context, slices)
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        true
+    }
+
+    fn poll_flush(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        forward!(self, poll_flush, context)
+    }
+
+    fn poll_shutdown(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        forward!(self, poll_shutdown, context)
+    }
+}
+
+impl AsyncRead for Stream {
+    fn poll_read(
+        self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        forward!(stream self, poll_read, context, buffer)
+    }
+}
+
+impl AsyncWrite for Stream {
+    fn poll_write(
+        self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        forward!(stream self, poll_write, context, bytes)
+    }
+
+    fn poll_write_vectored(
+        self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        slices: &[IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        forward!(stream self, poll_write_vectored, context, slices)
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        true
+    }
+
+    fn poll_flush(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        forward!(stream self, poll_flush, context)
+    }
+
+    fn poll_shutdown(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        forward!(stream self, poll_shutdown, context)
+    }
+}
+
+fn open_port(host: &str, port: u16, sharing: Sharing) -> io::Result<TcpListener> {
+    let host = host.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')).unwrap_or(host);
+    let address = (host, port).to_socket_addrs()?.next().ok_or_else(|| {
+        io::Error::new(io::ErrorKind::AddrNotAvailable, "the address names no host")
+    })?;
+    let socket = if address.is_ipv4() { TcpSocket::new_v4()? } else { TcpSocket::new_v6()? };
+    // A port whose last owner has just ended is free.
+    socket.set_reuseaddr(true)?;
+    #[cfg(unix)]
+    if sharing == Sharing::WithOthers {
+        socket.set_reuseport(true)?;
+    }
+    #[cfg(not(unix))]
+    if sharing == Sharing::WithOthers {
+        return Err(io::ErrorKind::Unsupported.into());
+    }
+    socket.bind(address)?;
+    socket.listen(BACKLOG)
+}
+
+#[cfg(unix)]
+mod unix {
+    use std::fs;
+    use std::io;
+    use std::os::unix::fs::{FileTypeExt, MetadataExt, PermissionsExt};
+    use std::path::{Path, PathBuf};
+
+    use tokio::net::UnixListener;
+
+    /// Access for the user of the server alone.
+    const MODE: u32 = 0o600;
+
+    /// The file of a socket, removed at the end unless somebody else has put another in its place.
+    #[derive(Debug)]
+    pub struct SocketFile {
+        path: PathBuf,
+        identity: (u64, u64),
+    }
+
+    impl Drop for SocketFile {
+        fn drop(&mut self) {
+            if identity(&self.path).is_ok_and(|identity| identity == self.identity) {
+                // The file is of no use to anybody; what remains is found stale at the next start.
+                fs::remove_file(&self.path).ok();
+            }
+        }
+    }
+
+    fn identity(path: &Path) -> io::Result<(u64, u64)> {
+        let metadata = fs::symlink_metadata(path)?;
+        Ok((metadata.dev(), metadata.ino()))
+    }
+
+    /// Listens at a path, in the place of a socket that nobody listens at any more.
+    pub(super) fn open(path: &Path) -> io::Result<(UnixListener, SocketFile)> {
+        if let Ok(metadata) = fs::symlink_metadata(path) {
+            if !metadata.file_type().is_socket() {
+                let text = "there is a file that is no socket";
+                return Err(io::Error::new(io::ErrorKind::AlreadyExists, text));
+            }
+            match std::os::unix::net::UnixStream::connect(path) {
+                Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => {
+                    fs::remove_file(path)?;
+                }
+                Err(error) if error.kind() == io::ErrorKind::PermissionDenied => return Err(error),
+                _ => return Err(io::ErrorKind::AddrInUse.into()),
+            }
+        }
+        let listener = UnixListener::bind(path)?;
+        fs::set_permissions(path, fs::Permissions::from_mode(MODE))?;
+        let file = SocketFile { path: path.to_owned(), identity: identity(path)? };
+        Ok((listener, file))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn places_are_read_from_addresses() {
+        assert_eq!(Place::new("unix:/a/b", 1), Place::Unix("/a/b".into()));
+        assert_eq!(Place::new("unix:///a/b", 1), Place::Unix("/a/b".into()));
+        assert_eq!(Place::new("::1", 80).to_string(), "::1:80");
+        assert_eq!(Place::new("unix:/a", 80).to_string(), "unix:/a");
+    }
+}

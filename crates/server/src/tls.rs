@@ -1,0 +1,140 @@
+//! TLS for the doors: certificates from PEM files, and clients that must have one.
+
+use std::fmt;
+use std::path::Path;
+use std::sync::Arc;
+
+use rustls::crypto::CryptoProvider;
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use rustls::server::WebPkiClientVerifier;
+use rustls::{RootCertStore, ServerConfig};
+use tokio_rustls::TlsAcceptor;
+
+use crate::flags::Flags;
+
+/// What a client speaks inside TLS, as its hello names it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Application {
+    /// HTTP/1.1
+    Http,
+    /// HTTP/2
+    Grpc,
+}
+
+impl Application {
+    fn protocols(self) -> Vec<Vec<u8>> {
+        match self {
+            Self::Http => vec![b"http/1.1".to_vec()],
+            Self::Grpc => vec![b"h2".to_vec()],
+        }
+    }
+}
+
+/// TLS of a door whose flags begin with `door`; none when they do not ask for it.
+///
+/// # Errors
+/// A sentence that names the flag and its file: missing, unreadable, without what is needed, or not fitting the others.
+pub fn acceptor(
+    flags: &Flags,
+    door: &str,
+    application: Application,
+) -> Result<Option<TlsAcceptor>, String> {
+    let mutual = flags.bool(&format!("{door}-use-ssl-mutual"));
+    if !mutual && !flags.bool(&format!("{door}-use-ssl")) {
+        return Ok(None);
+    }
+    check_processor()?;
+    let file = |name: &str| {
+        let flag = format!("{door}-{name}");
+        let path = flags.text(&flag);
+        if path.is_empty() {
+            return Err(format!("--{flag} must be given with --{door}-use-ssl"));
+        }
+        Ok(File { path: path.to_owned(), flag })
+    };
+    let (certificate, key) = (file("server-cert")?, file("server-key")?);
+    let provider = Arc::new(rustls_graviola::default_provider());
+    let builder = ServerConfig::builder_with_provider(Arc::clone(&provider))
+        .with_safe_default_protocol_versions()
+        .map_err(|error| format!("TLS cannot be set up: {error}"))?;
+    let builder = if mutual {
+        let root = file("root-cert")?;
+        builder.with_client_cert_verifier(verifier(&root, provider)?)
+    } else {
+        builder.with_no_client_auth()
+    };
+    let mut config = builder
+        .with_single_cert(certificate.certificates()?, key.private_key()?)
+        .map_err(|error| format!("{certificate} and {key} cannot be used together: {error}"))?;
+    config.alpn_protocols = application.protocols();
+    Ok(Some(TlsAcceptor::from(Arc::new(config))))
+}
+
+fn verifier(
+    root: &File,
+    provider: Arc<CryptoProvider>,
+) -> Result<Arc<dyn rustls::server::danger::ClientCertVerifier>, String> {
+    let mut store = RootCertStore::empty();
+    for certificate in root.certificates()? {
+        store.add(certificate).map_err(|error| root.unusable(&error))?;
+    }
+    WebPkiClientVerifier::builder_with_provider(Arc::new(store), provider)
+        .build()
+        .map_err(|error| root.unusable(&error))
+}
+
+/// A file named by a flag.
+struct File {
+    flag: String,
+    path: String,
+}
+
+impl File {
+    fn certificates(&self) -> Result<Vec<CertificateDer<'static>>, String> {
+        let certificates = CertificateDer::pem_file_iter(Path::new(&self.path))
+            .and_then(Iterator::collect::<Result<Vec<_>, _>>)
+            .map_err(|error| self.unusable(&error))?;
+        if certificates.is_empty() {
+            return Err(self.unusable(&"it holds no certificate in PEM form"));
+        }
+        Ok(certificates)
+    }
+
+    fn private_key(&self) -> Result<PrivateKeyDer<'static>, String> {
+        PrivateKeyDer::from_pem_file(Path::new(&self.path)).map_err(|error| self.unusable(&error))
+    }
+
+    fn unusable(&self, why: &dyn fmt::Display) -> String {
+        format!("{self} cannot be used: {why}")
+    }
+}
+
+impl fmt::Display for File {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "--{}={}", self.flag, self.path)
+    }
+}
+
+/// The cryptography is written for processors with instructions for it and has no other form.
+fn check_processor() -> Result<(), String> {
+    #[cfg(target_arch = "x86_64")]
+    let (has, needs) = (
+        std::arch::is_x86_feature_detected!("aes")
+            && std::arch::is_x86_feature_detected!("ssse3")
+            && std::arch::is_x86_feature_detected!("avx2")
+            && std::arch::is_x86_feature_detected!("adx")
+            && std::arch::is_x86_feature_detected!("bmi2")
+            && std::arch::is_x86_feature_detected!("pclmulqdq"),
+        "AES, SSSE3, AVX2, ADX, BMI2 and PCLMULQDQ",
+    );
+    #[cfg(target_arch = "aarch64")]
+    let (has, needs) = (
+        std::arch::is_aarch64_feature_detected!("neon")
+            && std::arch::is_aarch64_feature_detected!("aes")
+            && std::arch::is_aarch64_feature_detected!("pmull")
+            && std::arch::is_aarch64_feature_detected!("sha2"),
+        "NEON, AES, PMULL and SHA2",
+    );
+    if has { Ok(()) } else { Err(format!("TLS needs a processor with {needs}")) }
+}
