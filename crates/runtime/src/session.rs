@@ -1,11 +1,11 @@
 //! A model that is ready to run.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 
-use galatea_graph::{Dim, Fact, Graph, ValueId, infer, rewrite};
+use galatea_graph::{Dim, Fact, Graph, Node, ValueId, infer, rewrite};
 use galatea_tensor::Tensor;
 
 use crate::binding::{IoInfo, bind};
@@ -133,6 +133,23 @@ impl Session {
     #[must_use]
     pub fn graph(&self) -> &Graph {
         &self.graph
+    }
+
+    /// Whether the time of a run depends on the shapes of its inputs alone: every length in the graph is one of theirs
+    /// or fixed, and nothing is repeated as often as a value says.
+    #[must_use]
+    pub fn time_follows_shapes(&self) -> bool {
+        let named: HashSet<&Dim> = self.inputs.iter().flat_map(|input| &input.dims).collect();
+        let follows = |dim: &Dim| match dim {
+            Dim::Known(_) => true,
+            Dim::Symbol(_) => named.contains(dim),
+            Dim::Unknown => false,
+        };
+        let shaped = |fact: &Fact| fact.shape.as_ref().is_some_and(|dims| dims.iter().all(follows));
+        let repeats = |node: &Node| ["Loop", "If", "Scan", "SequenceMap"].contains(&&*node.op_type);
+        self.inputs.iter().all(|input| input.ranked)
+            && self.facts.iter().flatten().all(shaped)
+            && !self.graph.nodes.iter().any(repeats)
     }
 
     /// Names of the providers that run the partitions, in running order.

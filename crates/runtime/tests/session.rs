@@ -242,3 +242,32 @@ fn threads_share_a_session() {
         }
     });
 }
+
+/// Its output is as long as a value says.
+#[derive(Debug)]
+struct Stretch;
+
+impl Operator for Stretch {
+    fn infer(&self, inputs: Inputs<'_, Fact>) -> Result<Vec<Fact>, OpError> {
+        let fact = inputs.required(0)?;
+        Ok(vec![Fact::new(fact.dtype, vec![Dim::Unknown])])
+    }
+
+    fn reference(&self, inputs: Inputs<'_, Tensor>) -> Result<Vec<Tensor>, OpError> {
+        Ok(vec![inputs.required(0)?.clone()])
+    }
+}
+
+#[test]
+fn the_time_follows_shapes_unless_a_length_comes_from_a_value() {
+    let all: &[&str] = &["scale1", "scale2", "scale3", "scale5"];
+    let provider: Arc<dyn ExecutionProvider> = TestProvider::new("all", all, 1.0, Fault::None);
+    assert!(session(&[Arc::clone(&provider)]).time_follows_shapes());
+    let mut stretched = graph();
+    let s = stretched.value_named("s");
+    let y = stretched.outputs[2];
+    stretched.nodes.push(Node { operator: Arc::new(Stretch), ..scale(1.0, &[y], s) });
+    stretched.outputs.push(s);
+    let session = Session::new(stretched, &[provider], &SessionOptions::default()).unwrap();
+    assert!(!session.time_follows_shapes());
+}

@@ -179,6 +179,13 @@ impl Payload {
         self.requests.iter().map(|request| request.batch_size).sum()
     }
 
+    /// Bytes of all inputs together.
+    #[must_use]
+    pub fn input_bytes(&self) -> u64 {
+        let inputs = self.requests.iter().flat_map(|request| &request.request.inputs);
+        inputs.map(|input| input.data.len_bytes()).sum()
+    }
+
     /// The execution begins now; the wait in the queue ends.
     pub(crate) fn mark_started(&mut self) {
         self.started = Instant::now();

@@ -33,6 +33,20 @@ pub enum InputData {
     Tensor(Tensor),
 }
 
+impl InputData {
+    /// Size in bytes; that of a tensor of strings without the strings.
+    #[must_use]
+    pub fn len_bytes(&self) -> u64 {
+        match self {
+            Self::Raw(raw) => raw.len() as u64,
+            Self::Tensor(tensor) => {
+                let element = tensor.dtype().size_bytes().unwrap_or(size_of::<usize>());
+                tensor.elements().saturating_mul(element) as u64
+            }
+        }
+    }
+}
+
 /// An input of a request. `shape` holds the batch dimension where the model batches.
 #[derive(Clone, Debug)]
 pub struct InputTensor {

@@ -485,7 +485,8 @@ fn full_queues_refuse_and_cancelled_requests_leave() {
     let cancelled = request("m", &[1, 1], 2);
     let token = cancelled.cancel.clone();
     let cancelled = send(&core, cancelled);
-    let refused = answer(&send(&core, request("m", &[1, 1], 3))).unwrap_err();
+    let never = Box::new(|_| panic!("a refused request is not answered"));
+    let refused = core.infer(request("m", &[1, 1], 3), never).unwrap_err();
     assert_eq!(
         (refused.code, refused.message.as_str()),
         (Code::Unavailable, "[request id: <id_unknown>] Exceeds maximum queue size")
@@ -500,7 +501,7 @@ fn full_queues_refuse_and_cancelled_requests_leave() {
         metrics.failures.iter().find(|(reason, _)| *reason == FailureReason::Canceled).unwrap().1,
         1
     );
-    assert_eq!((metrics.pending, metrics.stats.fail.count), (0, 1));
+    assert_eq!((metrics.pending, metrics.stats.fail.count), (0, 2));
 }
 
 #[test]
@@ -572,4 +573,58 @@ fn many_clients_lose_nothing_and_the_statistics_add_up() {
     let runs: u64 = statistics.batch_stats.iter().map(|b| b.compute_infer.count).sum();
     assert_eq!((items, runs), (statistics.inference_count, statistics.execution_count));
     assert!(statistics.batch_stats.iter().all(|b| b.batch_size <= 8));
+}
+
+/// Tells which thread executed, and sleeps where the value says so.
+#[derive(Debug)]
+struct Whereabouts;
+
+impl Backend for Whereabouts {
+    fn name(&self) -> &str {
+        "whereabouts"
+    }
+    fn default_model_filename(&self) -> &str {
+        "model.whereabouts"
+    }
+    fn load(&self, _files: &ModelFiles) -> Result<Box<dyn Model>, Error> {
+        Ok(Box::new(Self))
+    }
+}
+
+impl Model for Whereabouts {
+    fn io(&self) -> Option<&ModelIo> {
+        None
+    }
+    fn instance(&self, _placement: &Placement) -> Result<Box<dyn ModelInstance>, Error> {
+        Ok(Box::new(Self))
+    }
+}
+
+impl ModelInstance for Whereabouts {
+    fn execute(&mut self, payload: Payload) {
+        let here = std::thread::current().name().unwrap_or("").to_owned();
+        batch::execute(payload, |inputs| {
+            let value = inputs[0].1.to_vec::<i32>().unwrap()[0];
+            std::thread::sleep(Duration::from_millis(u64::try_from(value).unwrap()));
+            let elsewhere = i32::from(here.starts_with("m_"));
+            Ok(vec![("OUT".to_owned(), Tensor::from_vec(&[1, 1], vec![elsewhere]).unwrap())])
+        });
+    }
+    fn time_depends_on_sizes_only(&self) -> bool {
+        true
+    }
+}
+
+#[test]
+fn proven_short_executions_run_on_the_callers_thread_until_one_is_long() {
+    let config = echo_config("max_batch_size: 4").replace("echo", "whereabouts");
+    let folder = Folder::new().model("m", &["1"], &config);
+    let core = Core::start(options(&folder.0), vec![Arc::new(Whereabouts)]).unwrap();
+    let elsewhere =
+        |millis| value(&send(&core, request("m", &[1, 1], millis))).to_vec::<i32>().unwrap() == [1];
+    assert!(elsewhere(0), "nothing is known of the first execution");
+    let moved = (0..10_000).any(|_| !elsewhere(0));
+    assert!(moved, "never ran on this thread");
+    elsewhere(2);
+    assert!(elsewhere(0), "a long execution ends the proof");
 }

@@ -130,4 +130,10 @@ pub trait ModelInstance: Send {
     /// Executes a batch and answers every request of it. Requests that it leaves unanswered, also by panicking, are
     /// answered INTERNAL.
     fn execute(&mut self, payload: Payload);
+
+    /// Whether the time of an execution depends on the sizes of its inputs alone: then short ones may run on the
+    /// thread that brings a request. Not so where values decide, or where the instance waits for anything.
+    fn time_depends_on_sizes_only(&self) -> bool {
+        false
+    }
 }

@@ -182,15 +182,21 @@ impl Model for OnnxModel {
     }
 
     fn instance(&self, _placement: &Placement) -> Result<Box<dyn ModelInstance>, Error> {
-        Ok(Box::new(OnnxInstance { session: Arc::clone(&self.session) }))
+        let session = Arc::clone(&self.session);
+        Ok(Box::new(OnnxInstance { movable: session.time_follows_shapes(), session }))
     }
 }
 
 struct OnnxInstance {
     session: Arc<Session>,
+    movable: bool,
 }
 
 impl ModelInstance for OnnxInstance {
+    fn time_depends_on_sizes_only(&self) -> bool {
+        self.movable
+    }
+
     fn execute(&mut self, payload: Payload) {
         batch::execute(payload, |inputs| {
             let named: Vec<(&str, Tensor)> =

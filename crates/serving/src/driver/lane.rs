@@ -3,9 +3,13 @@
 //! request goes from its front end's thread to the instance's without a thread in between.
 
 use std::collections::HashMap;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak};
+use std::time::Instant;
 
+use super::inline::{Inside, MAX_ROUNDS, Quickness};
 use super::timer::Timer;
+use crate::backend::ModelInstance;
 use crate::error::Error;
 use crate::payload::{ActiveRequest, ExecutionContext, Payload};
 use crate::request::{InferenceRequest, ResponseSink};
@@ -49,6 +53,11 @@ pub(super) struct Lane {
     release: Option<Arc<Mutex<OrderedRelease<Held>>>>,
     follows: bool,
     state: Mutex<State>,
+    /// Each is locked by whoever was given a batch for it, so nobody waits for these locks.
+    instances: Vec<Mutex<Box<dyn ModelInstance>>>,
+    /// Whether executions may leave the instances' own threads.
+    movable: bool,
+    quickness: Quickness,
     /// One for each instance.
     calls: Vec<Condvar>,
     ended: Condvar,
@@ -77,8 +86,9 @@ impl Lane {
         timer: &Arc<Timer>,
         scheduler: Box<dyn Scheduler>,
         ordered: bool,
-        instances: usize,
+        instances: Vec<Box<dyn ModelInstance>>,
     ) -> Arc<Self> {
+        let count = instances.len();
         Arc::new_cyclic(|this| Self {
             number,
             context: Arc::clone(context),
@@ -89,14 +99,17 @@ impl Lane {
             state: Mutex::new(State {
                 scheduler,
                 waiting: HashMap::new(),
-                work: (0..instances).map(|_| None).collect(),
+                work: (0..count).map(|_| None).collect(),
                 // An instance is free when its thread asks for work.
-                free: vec![false; instances],
+                free: vec![false; count],
                 wake: None,
                 following: 0,
                 phase: Phase::Open,
             }),
-            calls: (0..instances).map(|_| Condvar::new()).collect(),
+            movable: instances.iter().all(|instance| instance.time_depends_on_sizes_only()),
+            quickness: Quickness::default(),
+            instances: instances.into_iter().map(Mutex::new).collect(),
+            calls: (0..count).map(|_| Condvar::new()).collect(),
             ended: Condvar::new(),
         })
     }
@@ -118,14 +131,73 @@ impl Lane {
             Ok(()) => {
                 state.waiting.insert(id, request);
                 self.settle(&mut state, now, &mut effects);
+                let mine = self.take_short(&mut state, &mut effects);
                 drop(state);
                 self.apply(effects);
+                if let Some((instance, payload, inside)) = mine {
+                    self.run_here(instance, payload, &inside);
+                }
                 Ok(())
             }
             Err(refusal) => {
                 drop(state);
                 Err(self.refused(refusal, request))
             }
+        }
+    }
+
+    /// Takes a batch that this thread may run itself instead of waking the instance's.
+    fn take_short(
+        &self,
+        state: &mut State,
+        effects: &mut Effects,
+    ) -> Option<(usize, Payload, Inside)> {
+        let &[instance] = effects.calls.as_slice() else { return None };
+        let work = state.work.get_mut(instance)?;
+        let short = |payload: &Payload| self.quickness.expects_short(payload.input_bytes());
+        if !self.movable || !work.as_ref().is_some_and(short) {
+            return None;
+        }
+        let inside = Inside::enter()?;
+        effects.calls.clear();
+        Some((instance, work.take()?, inside))
+    }
+
+    /// Runs a batch and those that have gathered meanwhile; after a few the instance's own thread goes on.
+    fn run_here(&self, instance: usize, first: Payload, _: &Inside) {
+        let mut next = Some(first);
+        for round in 1.. {
+            let Some(payload) = next.take() else { return };
+            self.execute(instance, payload);
+            let mut effects = Effects::default();
+            let mut state = self.state();
+            if let Some(free) = state.free.get_mut(instance) {
+                *free = true;
+            }
+            self.settle(&mut state, self.timer.now(), &mut effects);
+            let mine = effects.calls.iter().position(|&called| called == instance);
+            if let Some(at) = mine.filter(|_| round < MAX_ROUNDS) {
+                next = state.work.get_mut(instance).and_then(Option::take);
+                effects.calls.swap_remove(at);
+            }
+            drop(state);
+            self.apply(effects);
+        }
+    }
+
+    /// Executes a batch on an instance that it was dispatched to.
+    pub(super) fn execute(&self, instance: usize, mut payload: Payload) {
+        let Some(executor) = self.instances.get(instance) else { return };
+        let mut executor = executor.lock().unwrap_or_else(PoisonError::into_inner);
+        let bytes = if self.movable { payload.input_bytes() } else { 0 };
+        let start = Instant::now();
+        payload.mark_started();
+        // The payload answers its requests while it unwinds; the instance goes on with the next one.
+        if catch_unwind(AssertUnwindSafe(|| executor.execute(payload))).is_err() {
+            tracing::error!(model = %self.context.name, instance, "an execution panicked");
+        }
+        if self.movable {
+            self.quickness.ran(start.elapsed(), bytes);
         }
     }
 

@@ -1,10 +1,10 @@
 //! Drives the policies: a [`Lane`] for each model version, threads for its instances, and one clock for all.
 
+mod inline;
 mod lane;
 mod timer;
 
 use std::fmt;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::thread::JoinHandle;
@@ -51,18 +51,19 @@ impl Driver {
         instances: Vec<(String, Box<dyn ModelInstance>)>,
     ) -> Result<DriverHandle, Error> {
         let number = self.next_lane.fetch_add(1, Ordering::Relaxed);
-        let lane = Lane::new(number, context, &self.timer, scheduler, ordered, instances.len());
+        let (names, instances): (Vec<String>, Vec<_>) = instances.into_iter().unzip();
+        let lane = Lane::new(number, context, &self.timer, scheduler, ordered, instances);
         let handle = DriverHandle {
             lane: Arc::clone(&lane),
             next_id: AtomicU64::new(0),
             context: Arc::clone(context),
             threads: Mutex::default(),
         };
-        for (number, (name, instance)) in instances.into_iter().enumerate() {
+        for (number, name) in names.into_iter().enumerate() {
             let lane = Arc::clone(&lane);
             let thread = std::thread::Builder::new()
                 .name(name)
-                .spawn(move || run_instance(instance, &lane, number))
+                .spawn(move || run_instance(&lane, number))
                 .map_err(|error| {
                     // Those that have started end.
                     handle.lane.close();
@@ -161,13 +162,8 @@ impl Drop for DriverHandle {
     }
 }
 
-fn run_instance(mut instance: Box<dyn ModelInstance>, lane: &Lane, number: usize) {
-    while let Some(mut payload) = lane.next(number) {
-        let context = Arc::clone(payload.context());
-        payload.mark_started();
-        // The payload answers its requests while it unwinds; the instance goes on with the next one.
-        if catch_unwind(AssertUnwindSafe(|| instance.execute(payload))).is_err() {
-            tracing::error!(model = %context.name, instance = number, "an execution panicked");
-        }
+fn run_instance(lane: &Lane, number: usize) {
+    while let Some(payload) = lane.next(number) {
+        lane.execute(number, payload);
     }
 }
