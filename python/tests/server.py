@@ -8,7 +8,7 @@ import subprocess
 import threading
 import time
 
-LISTENING = re.compile(r"Started (HTTPService|GRPCInferenceService|Metrics Service) at (\S+?:\d+)")
+LISTENING = re.compile(r"Started (HTTPService|GRPCInferenceService|Metrics Service) at ([^\s\"]+)")
 ANY_PORT = ["--http-port", "0", "--grpc-port", "0", "--metrics-port", "0"]
 
 

@@ -40,6 +40,21 @@ impl Place {
             None => Self::Tcp(address.to_owned(), port),
         }
     }
+
+    /// Whether one cannot listen at both. Port 0 is another one each time.
+    #[must_use]
+    pub fn meets(&self, other: &Self) -> bool {
+        let every = |host: &str| ["0.0.0.0", "::", "[::]"].contains(&host);
+        match (self, other) {
+            (Self::Tcp(host, port), Self::Tcp(other_host, other_port)) => {
+                *port != 0
+                    && port == other_port
+                    && (host == other_host || every(host) || every(other_host))
+            }
+            (Self::Unix(path), Self::Unix(other)) => path == other,
+            _ => false,
+        }
+    }
 }
 
 impl fmt::Display for Place {
@@ -361,5 +376,20 @@ mod tests {
         assert_eq!(Place::new("unix:///a/b", 1), Place::Unix("/a/b".into()));
         assert_eq!(Place::new("::1", 80).to_string(), "::1:80");
         assert_eq!(Place::new("unix:/a", 80).to_string(), "unix:/a");
+    }
+
+    #[test]
+    fn places_meet_where_the_system_would_refuse_the_second() {
+        for (a, b, meet) in [
+            (("127.0.0.1", 1), ("127.0.0.1", 1), true),
+            (("127.0.0.1", 1), ("127.0.0.1", 2), false),
+            (("127.0.0.1", 1), ("0.0.0.0", 1), true),
+            (("127.0.0.1", 1), ("10.0.0.1", 1), false),
+            (("127.0.0.1", 0), ("127.0.0.1", 0), false),
+            (("unix:/a", 1), ("unix:/a", 2), true),
+            (("unix:/a", 1), ("127.0.0.1", 1), false),
+        ] {
+            assert_eq!(Place::new(a.0, a.1).meets(&Place::new(b.0, b.1)), meet, "{a:?} {b:?}");
+        }
     }
 }

@@ -7,7 +7,6 @@ use std::time::{Duration, Instant};
 
 use galatea_serving::{Core, ShutdownReport};
 use tokio::task::JoinSet;
-use tokio_rustls::TlsAcceptor;
 
 use crate::app::{App, DoorRules, Limits};
 use crate::flags::Flags;
@@ -109,11 +108,23 @@ impl Server {
     }
 }
 
+/// Whether the doors' flags can be used; a start finds out only after the models are loaded.
+///
+/// # Errors
+/// A sentence about the first flag that cannot be used.
+pub fn check(flags: &Flags) -> Result<(), String> {
+    rules(flags)?;
+    for door in [&GRPC, &HTTP, &METRICS] {
+        tls::acceptor(flags, door.tls, door.application)?;
+    }
+    Ok(())
+}
+
 /// What each door asks of requests.
 ///
 /// # Errors
 /// A sentence about the first flag that cannot be used.
-pub fn rules(flags: &Flags) -> Result<(DoorRules, DoorRules), String> {
+fn rules(flags: &Flags) -> Result<(DoorRules, DoorRules), String> {
     let door = |wording: Wording, pattern: &'static str| {
         Ok::<_, String>(DoorRules {
             restrictions: Restrictions::parse(flags.all(wording.flag), wording)?,
@@ -128,43 +139,53 @@ pub fn rules(flags: &Flags) -> Result<(DoorRules, DoorRules), String> {
 
 /// A door and how messages and flags name it.
 struct Door {
-    flags: &'static str,
-    /// Flags of whose certificate it uses.
-    tls: &'static str,
     title: &'static str,
     service: &'static str,
+    address: &'static str,
+    port: &'static str,
+    reuse: Option<&'static str>,
+    tls: &'static tls::Names,
     application: Application,
 }
 
 const GRPC: Door = Door {
-    flags: "grpc",
-    tls: "grpc",
     title: "GRPC",
     service: "GRPCInferenceService",
+    address: "grpc-address",
+    port: "grpc-port",
+    reuse: Some("reuse-grpc-port"),
+    tls: &tls::GRPC,
     application: Application::Grpc,
 };
 const HTTP: Door = Door {
-    flags: "http",
-    tls: "http",
     title: "HTTP",
     service: "HTTPService",
+    address: "http-address",
+    port: "http-port",
+    reuse: Some("reuse-http-port"),
+    tls: &tls::HTTP,
     application: Application::Http,
 };
 const METRICS: Door = Door {
-    flags: "metrics",
-    tls: "http",
     title: "Metrics",
     service: "Metrics Service",
+    address: "metrics-address",
+    port: "metrics-port",
+    reuse: None,
+    tls: &tls::METRICS,
     application: Application::Http,
 };
 
 /// Opens a door and says where it is.
 fn listen(flags: &Flags, door: &Door) -> Result<Listener, String> {
-    let tls = door.acceptor(flags)?;
-    let port = u16::try_from(flags.number(&format!("{}-port", door.flags))).unwrap_or(0);
-    let place = Place::new(flags.text(&format!("{}-address", door.flags)), port);
-    let shared = flags.bool(&format!("reuse-{}-port", door.flags));
-    let sharing = if shared { Sharing::WithOthers } else { Sharing::Alone };
+    let tls = tls::acceptor(flags, door.tls, door.application)?;
+    let port = u16::try_from(flags.number(door.port)).unwrap_or(0);
+    let place = Place::new(flags.text(door.address), port);
+    let sharing = if door.reuse.is_some_and(|name| flags.bool(name)) {
+        Sharing::WithOthers
+    } else {
+        Sharing::Alone
+    };
     let encrypted = if tls.is_some() { " with TLS" } else { "" };
     let listener = Listener::open(&place, sharing, tls).map_err(|error| {
         let title = door.title;
@@ -180,13 +201,4 @@ fn listen(flags: &Flags, door: &Door) -> Result<Listener, String> {
     let address = listener.address().map_or_else(|| place.to_string(), |real| real.to_string());
     tracing::info!("Started {} at {address}{encrypted}", door.service);
     Ok(listener)
-}
-
-impl Door {
-    fn acceptor(&self, flags: &Flags) -> Result<Option<TlsAcceptor>, String> {
-        if self.flags != self.tls && !flags.bool(&format!("{}-use-ssl", self.flags)) {
-            return Ok(None);
-        }
-        tls::acceptor(flags, self.tls, self.application)
-    }
 }

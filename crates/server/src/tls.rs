@@ -31,35 +31,60 @@ impl Application {
     }
 }
 
-/// TLS of a door whose flags begin with `door`; none when they do not ask for it.
+/// Names of the flags of a door.
+#[derive(Debug)]
+pub struct Names {
+    on: &'static [&'static str],
+    mutual: &'static str,
+    certificate: &'static str,
+    key: &'static str,
+    root: &'static str,
+}
+
+/// Flags of the HTTP door.
+pub const HTTP: Names = Names {
+    on: &["http-use-ssl", "http-use-ssl-mutual"],
+    mutual: "http-use-ssl-mutual",
+    certificate: "http-server-cert",
+    key: "http-server-key",
+    root: "http-root-cert",
+};
+/// Flags of the gRPC door.
+pub const GRPC: Names = Names {
+    on: &["grpc-use-ssl", "grpc-use-ssl-mutual"],
+    mutual: "grpc-use-ssl-mutual",
+    certificate: "grpc-server-cert",
+    key: "grpc-server-key",
+    root: "grpc-root-cert",
+};
+/// Flags of the metrics door, which has the certificates of the HTTP door.
+pub const METRICS: Names = Names { on: &["metrics-use-ssl"], ..HTTP };
+
+/// TLS of a door; none when its flags do not ask for it.
 ///
 /// # Errors
 /// A sentence that names the flag and its file: missing, unreadable, without what is needed, or not fitting the others.
 pub fn acceptor(
     flags: &Flags,
-    door: &str,
+    names: &Names,
     application: Application,
 ) -> Result<Option<TlsAcceptor>, String> {
-    let mutual = flags.bool(&format!("{door}-use-ssl-mutual"));
-    if !mutual && !flags.bool(&format!("{door}-use-ssl")) {
-        return Ok(None);
-    }
+    let Some(on) = names.on.iter().find(|name| flags.bool(name)) else { return Ok(None) };
     check_processor()?;
-    let file = |name: &str| {
-        let flag = format!("{door}-{name}");
-        let path = flags.text(&flag);
+    let file = |flag: &'static str| {
+        let path = flags.text(flag);
         if path.is_empty() {
-            return Err(format!("--{flag} must be given with --{door}-use-ssl"));
+            return Err(format!("--{flag} must be given with --{on}"));
         }
         Ok(File { path: path.to_owned(), flag })
     };
-    let (certificate, key) = (file("server-cert")?, file("server-key")?);
+    let (certificate, key) = (file(names.certificate)?, file(names.key)?);
     let provider = Arc::new(rustls_graviola::default_provider());
     let builder = ServerConfig::builder_with_provider(Arc::clone(&provider))
         .with_safe_default_protocol_versions()
         .map_err(|error| format!("TLS cannot be set up: {error}"))?;
-    let builder = if mutual {
-        let root = file("root-cert")?;
+    let builder = if flags.bool(names.mutual) {
+        let root = file(names.root)?;
         builder.with_client_cert_verifier(verifier(&root, provider)?)
     } else {
         builder.with_no_client_auth()
@@ -86,7 +111,7 @@ fn verifier(
 
 /// A file named by a flag.
 struct File {
-    flag: String,
+    flag: &'static str,
     path: String,
 }
 

@@ -32,12 +32,12 @@ fn run(arguments: &[String], bind_all: bool) -> Result<ExitCode, String> {
         }
     };
     // Before the models are loaded, which takes longer.
-    server::rules(&flags)?;
+    server::check(&flags)?;
     logging::start(&flags).map_err(|error| {
         format!("cannot open the log file '{}': {error}", flags.text("log-file"))
     })?;
-    for (name, why) in flags.without_effect() {
-        tracing::warn!("--{name} has no effect: {why}");
+    for warning in flags.warnings() {
+        tracing::warn!("{warning}");
     }
     let core = start_core(&flags)?;
     runtime(&flags)?.block_on(async {
@@ -83,7 +83,8 @@ pub(super) fn start_core(flags: &Flags) -> Result<Arc<Core>, String> {
 /// A runtime with as many threads as the machine and the flags have.
 pub(super) fn runtime(flags: &Flags) -> Result<tokio::runtime::Runtime, String> {
     let cores = std::thread::available_parallelism().map_or(2, usize::from);
-    let bound = usize::try_from(flags.number("http-thread-count")).unwrap_or(cores).max(1);
+    let asked = flags.number("http-thread-count").max(flags.number("grpc-infer-thread-count"));
+    let bound = usize::try_from(asked).unwrap_or(cores).max(1);
     tokio::runtime::Builder::new_multi_thread()
         .worker_threads(cores.min(bound))
         .thread_name("galatea-door")
@@ -173,8 +174,7 @@ fn core_options(flags: &Flags) -> Result<CoreOptions, String> {
         },
         strict_readiness: flags.bool("strict-readiness"),
         exit_on_error: flags.bool("exit-on-error"),
-        auto_complete: !flags.bool("disable-auto-complete-config")
-            && !flags.bool("strict-model-config"),
+        auto_complete: !flags.bool("disable-auto-complete-config"),
         model_load_threads: count("model-load-thread-count").max(1),
         model_load_retries: count("model-load-retry-count"),
         model_config_name: Some(flags.text("model-config-name").to_owned())

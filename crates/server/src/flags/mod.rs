@@ -1,16 +1,22 @@
 //! Command-line flags of `serve`: one table, and a reader for both `--flag=value` and `--flag value`.
 
+mod check;
+mod help;
+mod old;
 mod table;
+mod together;
 
 use std::collections::BTreeMap;
-use std::fmt::Write as _;
 
+pub use help::help;
 pub use table::{FLAGS, Flag, Kind, Support};
 
 /// Values by flag, in the order given.
 #[derive(Debug, Clone, Default)]
 pub struct Flags {
     values: BTreeMap<&'static str, Vec<String>>,
+    /// Flags given by their old name, and what was made of them.
+    replaced: Vec<(&'static str, String)>,
     bind_all: bool,
 }
 
@@ -52,42 +58,11 @@ impl Flags {
                 None => rest.next().cloned().ok_or_else(|| format!("--{name} needs a value"))?,
             };
             flag.check(&value)?;
-            flags.values.entry(flag.stands_for()).or_default().push(value);
+            flags.values.entry(flag.name).or_default().push(value);
         }
+        flags.replace_old()?;
         flags.check_together()?;
         Ok(Parsed::Serve(flags))
-    }
-
-    /// Rules over several flags.
-    fn check_together(&self) -> Result<(), String> {
-        if self.is_set("load-model")
-            && !self.text("model-control-mode").eq_ignore_ascii_case("explicit")
-        {
-            return Err("Use of '--load-model' requires setting '--model-control-mode=explicit' \
-                        as well."
-                .to_owned());
-        }
-        let doors = [
-            ("HTTP", "allow-http", "http-address", "http-port"),
-            ("GRPC", "allow-grpc", "grpc-address", "grpc-port"),
-            ("metrics", "allow-metrics", "metrics-address", "metrics-port"),
-        ];
-        for (index, a) in doors.iter().enumerate() {
-            for b in doors.iter().skip(index + 1) {
-                let same = self.text(a.2) == self.text(b.2) && self.number(a.3) == self.number(b.3);
-                if self.bool(a.1) && self.bool(b.1) && same && self.number(a.3) != 0 {
-                    return Err(format!(
-                        "The server cannot listen to {} requests and {} requests at the same \
-                         address and port: {}:{}",
-                        a.0,
-                        b.0,
-                        self.text(a.2),
-                        self.number(a.3)
-                    ));
-                }
-            }
-        }
-        Ok(())
     }
 
     /// Whether the flag was given.
@@ -127,50 +102,20 @@ impl Flags {
         self.text(name).parse().unwrap_or(0)
     }
 
-    /// Flags given that have no effect, with the reason.
-    pub fn without_effect(&self) -> impl Iterator<Item = (&'static str, &'static str)> + '_ {
-        FLAGS.iter().filter_map(|flag| match flag.support {
-            Support::Ignored(why) if self.is_set(flag.name) => Some((flag.name, why)),
+    /// A sentence on each flag given that has no effect, or that has a new name.
+    #[must_use]
+    pub fn warnings(&self) -> Vec<String> {
+        let old = self
+            .replaced
+            .iter()
+            .map(|(name, new)| format!("--{name} is deprecated; it is taken as {new}"));
+        let ignored = FLAGS.iter().filter_map(|flag| match flag.support {
+            Support::Ignored(why) if self.is_set(flag.name) => {
+                Some(format!("--{} has no effect here: {why}", flag.name))
+            }
             _ => None,
-        })
-    }
-}
-
-impl Flag {
-    /// The flag whose value an alias sets.
-    fn stands_for(&self) -> &'static str {
-        if self.name == "model-store" { "model-repository" } else { self.name }
-    }
-
-    fn check(&self, value: &str) -> Result<(), String> {
-        let name = self.name;
-        let fits = match self.kind {
-            Kind::Switch | Kind::Bool => truth(value).is_some(),
-            Kind::Number => value.parse::<u64>().is_ok(),
-            Kind::Text | Kind::Texts => true,
-            Kind::Choice(names) => names.iter().any(|name| name.eq_ignore_ascii_case(value)),
-        };
-        if !fits {
-            return Err(format!("--{name} expects {}, got '{value}'", self.kind));
-        }
-        if self.kind == Kind::Number && name.ends_with("-port") && value.parse::<u16>().is_err() {
-            return Err(format!("--{name} expects a port from 0 to 65535, got '{value}'"));
-        }
-        let as_default = value.eq_ignore_ascii_case(self.default)
-            || (truth(value).is_some() && truth(value) == truth(self.default));
-        match self.support {
-            Support::Refused(why) if !as_default => {
-                Err(format!("--{name}={value} is not supported: {why}"))
-            }
-            Support::Only(values, why) if !as_default => {
-                if values.iter().any(|known| known.eq_ignore_ascii_case(value)) {
-                    Ok(())
-                } else {
-                    Err(format!("--{name}={value} is not supported: {why}"))
-                }
-            }
-            _ => Ok(()),
-        }
+        });
+        old.chain(ignored).chain(self.idle()).collect()
     }
 }
 
@@ -210,34 +155,6 @@ fn distance(a: &str, b: &str) -> usize {
         row = next;
     }
     row.last().copied().unwrap_or(0)
-}
-
-/// The list of flags for people.
-#[must_use]
-pub fn help() -> String {
-    let mut text = String::new();
-    let mut group = "";
-    for flag in FLAGS {
-        if flag.group != group {
-            group = flag.group;
-            // Writing to a string cannot fail.
-            writeln!(text, "\n{group}").ok();
-        }
-        let default =
-            if flag.default.is_empty() { String::new() } else { format!(" [{}]", flag.default) };
-        write!(text, "  --{} <{}>{default}\n      {}", flag.name, flag.kind, flag.sentence).ok();
-        match flag.support {
-            Support::Yes => {}
-            Support::Ignored(why) => {
-                write!(text, " (accepted without effect: {why})").ok();
-            }
-            Support::Refused(why) | Support::Only(_, why) => {
-                write!(text, " (limited: {why})").ok();
-            }
-        }
-        text.push('\n');
-    }
-    text
 }
 
 #[cfg(test)]
@@ -287,10 +204,23 @@ mod tests {
             ("--rate-limit=execution_count", "is not supported"),
             ("--model-control-mode=poll", "is not supported"),
             ("--load-model=x", "--model-control-mode=explicit"),
-            ("--http-port=8001", "at the same address and port"),
+            (
+                "--http-port=8001",
+                "cannot listen to HTTP requests and GRPC requests at the same address and port 127.0.0.1:8001",
+            ),
+            ("--metrics-address=0.0.0.0 --metrics-port=8000", "HTTP requests and metrics requests"),
+            (
+                "--grpc-infer-thread-count=1",
+                "--grpc-infer-thread-count expects a number from 2 to 128, got '1'",
+            ),
+            ("--trace-count=-2", "or -1 for no bound, got '-2'"),
+            ("--http-port", "--http-port needs a value"),
+            ("--http-port --grpc-port=0", "expects a port from 0 to 65535, got '--grpc-port=0'"),
+            ("--grpc-infer-response-compression-level=some", "none|low|medium|high, got 'some'"),
             ("serve", "unexpected argument"),
         ] {
-            let error = parse(&[argument]).unwrap_err();
+            let arguments: Vec<&str> = argument.split(' ').collect();
+            let error = parse(&arguments).unwrap_err();
             assert!(error.contains(text), "{argument}: {error}");
         }
     }
@@ -299,6 +229,57 @@ mod tests {
     fn defaults_of_refused_flags_are_accepted() {
         parse(&["--rate-limit=off", "--allow-sagemaker=false", "--model-control-mode=EXPLICIT"])
             .unwrap();
+    }
+
+    #[test]
+    fn flags_without_effect_and_old_names_are_told() {
+        let flags = parse(&[
+            "--allow-sagemaker=true",
+            "--strict-model-config=true",
+            "--model-store=/a",
+            "--grpc-server-cert=/c",
+            "--http-server-cert=/c",
+            "--http-use-ssl-mutual=true",
+            "--repository-poll-secs=15",
+        ])
+        .unwrap();
+        assert!(flags.bool("disable-auto-complete-config"));
+        assert_eq!(flags.all("model-repository"), ["/a"]);
+        assert_eq!(
+            flags.warnings(),
+            [
+                "--model-store is deprecated; it is taken as --model-repository=/a",
+                "--strict-model-config is deprecated; it is taken as \
+                 --disable-auto-complete-config=true",
+                "--allow-sagemaker has no effect here: this server has no door for this cloud",
+                "--repository-poll-secs has no effect without --model-control-mode=poll",
+                "--grpc-server-cert has no effect without --grpc-use-ssl=true",
+            ]
+        );
+    }
+
+    /// A flag that is said to work is asked for by its full name somewhere in the crate.
+    #[test]
+    fn no_flag_is_read_and_forgotten() {
+        fn collect(folder: &std::path::Path, text: &mut String) {
+            for entry in std::fs::read_dir(folder).unwrap() {
+                let path = entry.unwrap().path();
+                if path.is_dir() {
+                    collect(&path, text);
+                } else if !["table.rs", "together.rs"]
+                    .map(|name| path.ends_with(name))
+                    .contains(&true)
+                {
+                    let source = std::fs::read_to_string(&path).unwrap();
+                    text.push_str(source.split("#[cfg(test)]").next().unwrap());
+                }
+            }
+        }
+        let mut source = String::new();
+        collect(&std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("src"), &mut source);
+        for flag in FLAGS.iter().filter(|flag| flag.support == Support::Yes) {
+            assert!(source.contains(&format!("\"{}\"", flag.name)), "--{} does nothing", flag.name);
+        }
     }
 
     #[test]

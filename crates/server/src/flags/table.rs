@@ -11,6 +11,12 @@ pub enum Kind {
     Bool,
     /// A whole number.
     Number,
+    /// A whole number from one to another.
+    Range(u64, u64),
+    /// A whole number, or -1 for no bound.
+    Count,
+    /// A port.
+    Port,
     /// Any text.
     Text,
     /// Any text; the flag may be repeated.
@@ -25,6 +31,9 @@ impl fmt::Display for Kind {
             Self::Switch => f.write_str("nothing"),
             Self::Bool => f.write_str("true or false"),
             Self::Number => f.write_str("a whole number"),
+            Self::Range(least, most) => write!(f, "a number from {least} to {most}"),
+            Self::Count => f.write_str("a whole number, or -1 for no bound"),
+            Self::Port => f.write_str("a port from 0 to 65535"),
             Self::Text => f.write_str("text"),
             Self::Texts => f.write_str("text, repeatable"),
             Self::Choice(names) => f.write_str(&names.join("|")),
@@ -62,17 +71,16 @@ pub struct Flag {
     pub support: Support,
 }
 
-use Kind::{Bool, Choice, Number, Switch, Text, Texts};
+use Kind::{Bool, Choice, Count, Number, Port, Range, Switch, Text, Texts};
 use Support::{Ignored, Only, Refused, Yes};
 
 const NO_CUDA: Support = Ignored("there is no CUDA device to configure");
 const NO_PLUGINS: Support = Ignored("backends are built in");
 const NO_TRACE: Support = Refused("request traces are not built yet");
 const NO_CACHE: Support = Refused("the response cache is not built yet");
-const NO_SAGEMAKER: Support = Refused("the SageMaker door is not built");
-const NO_VERTEX: Support = Refused("the Vertex AI door is not built");
-const SHARED_THREADS: Support = Ignored("calls share the threads of the process");
-const H2_PINGS: Support = Ignored("the HTTP/2 library bounds pings by itself");
+const NO_CLOUD: Support = Ignored("this server has no door for this cloud");
+const NO_POOL: Support = Ignored("messages are not pooled");
+const PINGS: Support = Ignored("pings of clients are answered and not counted");
 
 macro_rules! flags {
     ($([$group:literal] $($name:literal $kind:expr, $default:literal, $sentence:literal, $support:expr;)*)*) => {
@@ -119,49 +127,56 @@ pub const FLAGS: &[Flag] = flags![
         Refused("namespaces of models are not built yet");
     ["HTTP"]
     "allow-http" Bool, "true", "Serve HTTP.", Yes;
-    "http-address" Text, "127.0.0.1", "Address of the HTTP door; tritonserver binds 0.0.0.0.", Yes;
-    "http-port" Number, "8000", "Port of the HTTP door; 0 for any free one.", Yes;
+    "http-address" Text, "127.0.0.1",
+        "Address of the HTTP door, or unix:PATH; tritonserver binds 0.0.0.0.", Yes;
+    "http-port" Port, "8000", "Port of the HTTP door; 0 for any free one.", Yes;
     "reuse-http-port" Bool, "false", "Let several processes serve the port.", Yes;
-    "http-thread-count" Number, "8", "Upper bound of the threads that serve connections.", Yes;
+    "http-thread-count" Range(1, 1024), "8",
+        "Threads that serve connections of all doors, at most one for each processor.", Yes;
     "http-max-input-size" Number, "67108864", "Longest JSON of a request in bytes.", Yes;
     "http-header-forward-pattern" Text, "", "Headers that become request parameters.", Yes;
-    "http-restricted-api" Texts, "", "Endpoints that need a header.", Yes;
+    "http-restricted-api" Texts, "", "GROUP,GROUP:HEADER=VALUE: endpoints that need a header.", Yes;
+    "http-use-ssl" Bool, "false", "Serve HTTP over TLS.", Yes;
+    "http-use-ssl-mutual" Bool, "false", "The same, for clients with a certificate only.", Yes;
+    "http-server-cert" Text, "", "File of the server's certificate chain in PEM form.", Yes;
+    "http-server-key" Text, "", "File of the server's private key in PEM form.", Yes;
+    "http-root-cert" Text, "", "File of the certificates that clients' must be signed with.", Yes;
     ["gRPC"]
     "allow-grpc" Bool, "true", "Serve gRPC.", Yes;
-    "grpc-address" Text, "127.0.0.1", "Address of the gRPC door; tritonserver binds 0.0.0.0.", Yes;
-    "grpc-port" Number, "8001", "Port of the gRPC door; 0 for any free one.", Yes;
+    "grpc-address" Text, "127.0.0.1",
+        "Address of the gRPC door, or unix:PATH; tritonserver binds 0.0.0.0.", Yes;
+    "grpc-port" Port, "8001", "Port of the gRPC door; 0 for any free one.", Yes;
     "reuse-grpc-port" Bool, "false", "Let several processes serve the port.", Yes;
-    "grpc-infer-thread-count" Number, "2", "Threads for inference calls.", SHARED_THREADS;
-    "grpc-infer-allocation-pool-size" Number, "8", "Messages kept for reuse.",
-        Ignored("messages are not pooled");
-    "grpc-max-response-pool-size" Number, "2147483647", "Responses kept for reuse.",
-        Ignored("messages are not pooled");
+    "grpc-infer-thread-count" Range(2, 128), "2",
+        "Threads that serve connections, where this is more than --http-thread-count.", Yes;
+    "grpc-infer-allocation-pool-size" Number, "8", "Messages kept for reuse.", NO_POOL;
+    "grpc-max-response-pool-size" Number, "2147483647", "Responses kept for reuse.", NO_POOL;
     "grpc-use-ssl" Bool, "false", "Serve gRPC over TLS.", Yes;
-    "grpc-use-ssl-mutual" Bool, "false", "Ask clients for certificates.", Yes;
-    "grpc-server-cert" Text, "", "Certificate of the server.", Yes;
-    "grpc-server-key" Text, "", "Key of the server.", Yes;
-    "grpc-root-cert" Text, "", "Certificate that signs those of clients.", Yes;
+    "grpc-use-ssl-mutual" Bool, "false", "The same, for clients with a certificate only.", Yes;
+    "grpc-server-cert" Text, "", "File of the server's certificate chain in PEM form.", Yes;
+    "grpc-server-key" Text, "", "File of the server's private key in PEM form.", Yes;
+    "grpc-root-cert" Text, "", "File of the certificates that clients' must be signed with.", Yes;
     "grpc-infer-response-compression-level" Choice(&["none", "low", "medium", "high"]), "none",
-        "Compression of responses.", Refused("compressed gRPC responses are not built yet");
+        "Compress answers to inference for clients that accept it; all levels are one.", Yes;
     "grpc-keepalive-time" Number, "7200000", "Milliseconds of silence before a ping.", Yes;
     "grpc-keepalive-timeout" Number, "20000", "Milliseconds to wait for the ping's answer.", Yes;
-    "grpc-keepalive-permit-without-calls" Bool, "false", "Ping connections without calls.", H2_PINGS;
-    "grpc-http2-max-pings-without-data" Number, "2", "Pings without data between them.", H2_PINGS;
+    "grpc-keepalive-permit-without-calls" Bool, "false", "Ping connections without calls.", PINGS;
+    "grpc-http2-max-pings-without-data" Number, "2", "Pings without data between them.", PINGS;
     "grpc-http2-min-recv-ping-interval-without-data" Number, "300000",
-        "Least milliseconds between pings of a client.", H2_PINGS;
-    "grpc-http2-max-ping-strikes" Number, "2", "Bad pings before a connection is closed.", H2_PINGS;
+        "Least milliseconds between pings of a client.", PINGS;
+    "grpc-http2-max-ping-strikes" Number, "2", "Bad pings before a connection is closed.", PINGS;
     "grpc-max-connection-age" Number, "", "Milliseconds after which a connection is closed.",
-        Refused("closing old connections is not built yet");
-    "grpc-max-connection-age-grace" Number, "", "Milliseconds that calls then still have.",
-        Refused("closing old connections is not built yet");
+        Yes;
+    "grpc-max-connection-age-grace" Number, "", "Milliseconds that calls then still have.", Yes;
     "grpc-header-forward-pattern" Text, "", "Metadata that become request parameters.", Yes;
-    "grpc-restricted-protocol" Texts, "", "RPCs that need metadata.", Yes;
+    "grpc-restricted-protocol" Texts, "", "GROUP,GROUP:KEY=VALUE: RPCs that need metadata.", Yes;
     ["Metrics"]
     "allow-metrics" Bool, "true", "Serve metrics.", Yes;
     "allow-gpu-metrics" Bool, "true", "Metrics of GPUs.", NO_CUDA;
     "allow-cpu-metrics" Bool, "true", "Metrics of the processors and memory.", Yes;
     "metrics-address" Text, "", "Address of the metrics door; that of HTTP when not given.", Yes;
-    "metrics-port" Number, "8002", "Port of the metrics door; 0 for any free one.", Yes;
+    "metrics-port" Port, "8002", "Port of the metrics door; 0 for any free one.", Yes;
+    "metrics-use-ssl" Bool, "false", "Serve metrics over TLS with the certificates of HTTP.", Yes;
     "metrics-interval-ms" Number, "2000", "Time between two readings of the machine.",
         Ignored("the machine is read when metrics are asked for");
     "metrics-config" Texts, "", "Families to add or to leave out.",
@@ -172,7 +187,7 @@ pub const FLAGS: &[Flag] = flags![
     "trace-file" Text, "", "Old form of --trace-config.", NO_TRACE;
     "trace-level" Texts, "", "Old form of --trace-config.", Only(&["OFF"], "request traces are not built yet");
     "trace-rate" Number, "1000", "Old form of --trace-config.", NO_TRACE;
-    "trace-count" Text, "-1", "Old form of --trace-config.", NO_TRACE;
+    "trace-count" Count, "-1", "Old form of --trace-config.", NO_TRACE;
     "trace-log-frequency" Number, "0", "Old form of --trace-config.", NO_TRACE;
     ["Backends, cache and rate limiter"]
     "backend-directory" Text, "", "Folder of backends.", NO_PLUGINS;
@@ -199,12 +214,12 @@ pub const FLAGS: &[Flag] = flags![
     "allow-client-shm" Bool, "false", "Let clients pass tensors in shared memory.",
         Refused("client shared memory is not built yet");
     ["Clouds"]
-    "allow-sagemaker" Bool, "false", "Serve SageMaker.", NO_SAGEMAKER;
-    "sagemaker-port" Number, "8080", "Port for SageMaker.", NO_SAGEMAKER;
-    "sagemaker-safe-port-range" Text, "", "Ports for SageMaker.", NO_SAGEMAKER;
-    "sagemaker-thread-count" Number, "8", "Threads for SageMaker.", NO_SAGEMAKER;
-    "allow-vertex-ai" Bool, "false", "Serve Vertex AI.", NO_VERTEX;
-    "vertex-ai-port" Number, "8080", "Port for Vertex AI.", NO_VERTEX;
-    "vertex-ai-thread-count" Number, "8", "Threads for Vertex AI.", NO_VERTEX;
-    "vertex-ai-default-model" Text, "", "Model for Vertex AI.", NO_VERTEX;
+    "allow-sagemaker" Bool, "false", "Serve SageMaker.", NO_CLOUD;
+    "sagemaker-port" Port, "8080", "Port for SageMaker.", NO_CLOUD;
+    "sagemaker-safe-port-range" Text, "", "Ports for SageMaker.", NO_CLOUD;
+    "sagemaker-thread-count" Number, "8", "Threads for SageMaker.", NO_CLOUD;
+    "allow-vertex-ai" Bool, "false", "Serve Vertex AI.", NO_CLOUD;
+    "vertex-ai-port" Port, "8080", "Port for Vertex AI.", NO_CLOUD;
+    "vertex-ai-thread-count" Number, "8", "Threads for Vertex AI.", NO_CLOUD;
+    "vertex-ai-default-model" Text, "", "Model for Vertex AI.", NO_CLOUD;
 ];

@@ -90,11 +90,13 @@ fn rules_that_cannot_be_used_are_told_at_the_start() {
         ("--http-restricted-api=healthy:k=v", "unknown restricted api 'healthy'"),
         ("--grpc-restricted-protocol=health", "--grpc-restricted-protocol expects"),
         ("--grpc-header-forward-pattern=(", "--grpc-header-forward-pattern expects"),
+        ("--grpc-use-ssl", "--grpc-server-cert must be given with --grpc-use-ssl"),
+        ("--metrics-use-ssl", "--http-server-cert must be given with --metrics-use-ssl"),
     ] {
         let Ok(Parsed::Serve(flags)) = Flags::parse(&[argument.to_owned()], false) else {
             panic!("{argument}");
         };
-        let error = server::rules(&flags).unwrap_err();
+        let error = server::check(&flags).unwrap_err();
         assert!(error.contains(text), "{argument}: {error}");
     }
 }

@@ -1,0 +1,45 @@
+//! Whether one value fits its flag.
+
+use super::{Flag, Kind, Support, truth};
+
+impl Flag {
+    /// # Errors
+    /// A sentence that names the flag, the value and what is allowed.
+    pub(super) fn check(&self, value: &str) -> Result<(), String> {
+        let name = self.name;
+        if !self.kind.allows(value) {
+            return Err(format!("--{name} expects {}, got '{value}'", self.kind));
+        }
+        let as_default = value.eq_ignore_ascii_case(self.default)
+            || (truth(value).is_some() && truth(value) == truth(self.default));
+        match self.support {
+            Support::Refused(why) if !as_default => {
+                Err(format!("--{name}={value} is not supported: {why}"))
+            }
+            Support::Only(values, why) if !as_default => {
+                if values.iter().any(|known| known.eq_ignore_ascii_case(value)) {
+                    Ok(())
+                } else {
+                    Err(format!("--{name}={value} is not supported: {why}"))
+                }
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+impl Kind {
+    fn allows(self, value: &str) -> bool {
+        match self {
+            Self::Switch | Self::Bool => truth(value).is_some(),
+            Self::Number => value.parse::<u64>().is_ok(),
+            Self::Range(least, most) => {
+                value.parse::<u64>().is_ok_and(|number| (least..=most).contains(&number))
+            }
+            Self::Count => value == "-1" || value.parse::<u32>().is_ok(),
+            Self::Port => value.parse::<u16>().is_ok(),
+            Self::Text | Self::Texts => true,
+            Self::Choice(names) => names.iter().any(|name| name.eq_ignore_ascii_case(value)),
+        }
+    }
+}

@@ -1,0 +1,95 @@
+//! Old names of flags and what they are called now.
+
+use super::{Flags, truth};
+
+/// An old flag and the new one that does the same.
+struct Old {
+    name: &'static str,
+    new: &'static str,
+    /// What the new flag's value is for the old one's; none where the old one says what holds anyway.
+    value: fn(&str) -> Option<String>,
+    /// Whether the two may be given together.
+    exclusive: bool,
+}
+
+/// The old flags.
+const OLD: &[Old] = &[
+    Old {
+        name: "model-store",
+        new: "model-repository",
+        value: |path| Some(path.to_owned()),
+        exclusive: false,
+    },
+    Old {
+        name: "strict-model-config",
+        new: "disable-auto-complete-config",
+        value: |strict| truth(strict).filter(|strict| *strict).map(|_| "true".to_owned()),
+        exclusive: false,
+    },
+    Old {
+        name: "response-cache-byte-size",
+        new: "cache-config",
+        value: |size| Some(format!("local,size={size}")).filter(|_| size != "0"),
+        exclusive: true,
+    },
+    Old {
+        name: "trace-file",
+        new: "trace-config",
+        value: |path| Some(format!("triton,file={path}")),
+        exclusive: true,
+    },
+    Old {
+        name: "trace-level",
+        new: "trace-config",
+        value: |level| Some(format!("level={level}")),
+        exclusive: true,
+    },
+    Old {
+        name: "trace-rate",
+        new: "trace-config",
+        value: |rate| Some(format!("rate={rate}")),
+        exclusive: true,
+    },
+    Old {
+        name: "trace-count",
+        new: "trace-config",
+        value: |count| Some(format!("count={count}")),
+        exclusive: true,
+    },
+    Old {
+        name: "trace-log-frequency",
+        new: "trace-config",
+        value: |count| Some(format!("triton,log-frequency={count}")),
+        exclusive: true,
+    },
+];
+
+impl Flags {
+    /// Makes the new flags of old ones.
+    ///
+    /// # Errors
+    /// When an old flag and its new form are given, and one would have to win.
+    pub(super) fn replace_old(&mut self) -> Result<(), String> {
+        let both = |old: &&Old| old.exclusive && self.is_set(old.name) && self.is_set(old.new);
+        if let Some(Old { name, new, .. }) = OLD.iter().find(both) {
+            return Err(format!(
+                "incompatible flags --{name} and --{new}: both are provided; use --{new} alone"
+            ));
+        }
+        for old in OLD {
+            for given in self.values.remove(old.name).unwrap_or_default() {
+                let new = (old.value)(&given);
+                let text = new.as_ref().map_or_else(
+                    || "the default".to_owned(),
+                    |value| format!("--{}={value}", old.new),
+                );
+                self.replaced.push((old.name, text));
+                self.values.entry(old.new).or_default().extend(new);
+            }
+            if self.values.get(old.new).is_some_and(Vec::is_empty) {
+                self.values.remove(old.new);
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,111 @@
+//! Rules over several flags.
+
+use super::Flags;
+use crate::listen::Place;
+
+/// A flag that does something only where another has a value.
+struct Depends {
+    name: &'static str,
+    on: &'static str,
+    value: &'static str,
+}
+
+macro_rules! depends {
+    ($($name:literal $on:literal $value:literal;)*) => {
+        &[$(Depends { name: $name, on: $on, value: $value }),*]
+    };
+}
+
+/// The flags that depend on others.
+const DEPENDS: &[Depends] = depends![
+    "repository-poll-secs" "model-control-mode" "poll";
+    "http-address" "allow-http" "true";
+    "http-port" "allow-http" "true";
+    "reuse-http-port" "allow-http" "true";
+    "http-use-ssl" "allow-http" "true";
+    "http-use-ssl-mutual" "allow-http" "true";
+    "http-header-forward-pattern" "allow-http" "true";
+    "http-restricted-api" "allow-http" "true";
+    "http-server-cert" "http-use-ssl" "true";
+    "http-server-key" "http-use-ssl" "true";
+    "http-root-cert" "http-use-ssl-mutual" "true";
+    "grpc-address" "allow-grpc" "true";
+    "grpc-port" "allow-grpc" "true";
+    "reuse-grpc-port" "allow-grpc" "true";
+    "grpc-use-ssl" "allow-grpc" "true";
+    "grpc-use-ssl-mutual" "allow-grpc" "true";
+    "grpc-header-forward-pattern" "allow-grpc" "true";
+    "grpc-restricted-protocol" "allow-grpc" "true";
+    "grpc-server-cert" "grpc-use-ssl" "true";
+    "grpc-server-key" "grpc-use-ssl" "true";
+    "grpc-root-cert" "grpc-use-ssl-mutual" "true";
+    "metrics-address" "allow-metrics" "true";
+    "metrics-port" "allow-metrics" "true";
+    "metrics-use-ssl" "allow-metrics" "true";
+    "metrics-config" "allow-metrics" "true";
+    "allow-cpu-metrics" "allow-metrics" "true";
+];
+
+/// The doors and their flags.
+const DOORS: [(&str, &str, &str, &str); 3] = [
+    ("HTTP", "allow-http", "http-address", "http-port"),
+    ("GRPC", "allow-grpc", "grpc-address", "grpc-port"),
+    ("metrics", "allow-metrics", "metrics-address", "metrics-port"),
+];
+
+impl Flags {
+    /// # Errors
+    /// A sentence about flags that cannot be given together.
+    pub(super) fn check_together(&self) -> Result<(), String> {
+        let explicit = self.text("model-control-mode").eq_ignore_ascii_case("explicit");
+        if self.is_set("load-model") && !explicit {
+            return Err("Use of '--load-model' requires setting '--model-control-mode=explicit' \
+                        as well."
+                .to_owned());
+        }
+        self.check_doors()
+    }
+
+    /// Two doors need two addresses.
+    fn check_doors(&self) -> Result<(), String> {
+        let open: Vec<(&str, Place)> = DOORS
+            .into_iter()
+            .filter(|(_, allow, ..)| self.bool(allow))
+            .map(|(title, _, address, port)| {
+                let port = u16::try_from(self.number(port)).unwrap_or(0);
+                (title, Place::new(self.text(address), port))
+            })
+            .collect();
+        for (index, (a, place)) in open.iter().enumerate() {
+            for (b, other) in open.iter().skip(index + 1) {
+                if place.meets(other) {
+                    return Err(format!(
+                        "The server cannot listen to {a} requests and {b} requests at the same \
+                         address and port {place}"
+                    ));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Sentences on flags given whose condition does not hold.
+    pub(super) fn idle(&self) -> impl Iterator<Item = String> + '_ {
+        DEPENDS
+            .iter()
+            .filter(|row| self.is_set(row.name) && !self.holds(row.on, row.value))
+            .map(|row| format!("--{} has no effect without --{}={}", row.name, row.on, row.value))
+    }
+
+    fn holds(&self, name: &str, value: &str) -> bool {
+        match name {
+            // Mutual TLS is TLS.
+            "http-use-ssl" | "grpc-use-ssl" => {
+                let metrics = name == "http-use-ssl" && self.bool("metrics-use-ssl");
+                self.bool(name) || self.bool(&format!("{name}-mutual")) || metrics
+            }
+            _ if value == "true" => self.bool(name),
+            _ => self.text(name).eq_ignore_ascii_case(value),
+        }
+    }
+}
