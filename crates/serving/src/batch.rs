@@ -11,6 +11,7 @@ use crate::config::{ModelConfig, datatype};
 use crate::error::Error;
 use crate::payload::{ActiveRequest, Payload};
 use crate::request::{InputData, InputTensor, OutputTensor};
+use crate::sequence;
 use crate::validate::shape_text;
 
 /// Tensors by name.
@@ -27,6 +28,10 @@ pub fn execute(
     payload.mark_inputs_ready();
     let outputs = gathered.and_then(run);
     payload.mark_model_done();
+    let outputs = outputs.and_then(|outputs| {
+        sequence::keep_states(payload.requests(), &outputs)?;
+        Ok(outputs)
+    });
     match outputs {
         Ok(outputs) => {
             let results = scatter(&config, payload.requests(), &outputs);
@@ -62,6 +67,7 @@ pub fn gather(config: &ModelConfig, requests: &[ActiveRequest]) -> Result<NamedT
         let tensor = batch_tensor(config, made, requests)?;
         tensors.extend(made.target_name.iter().map(|name| (name.clone(), tensor.clone())));
     }
+    tensors.extend(sequence::inputs(requests)?);
     Ok(tensors)
 }
 

@@ -4,8 +4,8 @@
 //! metadata, configuration, statistics and the index, and hand it requests. A request goes through these stages:
 //!
 //! 1. [`Core::infer`] finds the model version and checks the request against its configuration ([`validate`]).
-//! 2. The [`driver`] thread puts it into the version's scheduler ([`schedule`]), a state machine without thread, lock
-//!    or clock, and hands the batches that the scheduler forms to instances.
+//! 2. The [`driver`] puts it into the version's scheduler ([`schedule`]), a state machine without thread, lock or
+//!    clock, and hands the batches that the scheduler forms to instances.
 //! 3. The instance's thread gathers the batch's inputs, runs the model and gives every request its share
 //!    ([`batch`]), exactly once, also when the execution panics.
 //! 4. The version's [`statistics`] count it.
@@ -24,6 +24,7 @@ pub mod rate_limiter;
 pub mod repository;
 pub mod request;
 pub mod schedule;
+pub mod sequence;
 pub mod statistics;
 pub mod validate;
 

@@ -9,6 +9,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use crate::config::ModelConfig;
 use crate::error::Error;
 use crate::request::{Answer, InferenceRequest, InferenceResponse, OutputTensor, ResponseSink};
+use crate::sequence::SequenceContext;
 use crate::statistics::{ComputeTimes, FailureReason, RequestOutcome, StatisticsRecorder};
 
 /// What instances and requests of one model version share.
@@ -57,6 +58,8 @@ pub struct ActiveRequest {
     pub batch_size: u64,
     pub(crate) arrived: Instant,
     pub(crate) context: Arc<ExecutionContext>,
+    /// Its place in a sequence, in models over sequences.
+    pub sequence: Option<Box<SequenceContext>>,
     sink: Option<ResponseSink>,
 }
 
@@ -68,7 +71,20 @@ impl ActiveRequest {
         sink: ResponseSink,
     ) -> Self {
         context.unanswered.fetch_add(1, Ordering::AcqRel);
-        Self { request, batch_size, arrived: Instant::now(), context, sink: Some(sink) }
+        let arrived = Instant::now();
+        Self { request, batch_size, arrived, context, sequence: None, sink: Some(sink) }
+    }
+
+    /// An item that fills a gap between sequences: it has no client and is not counted as a request.
+    pub(crate) fn filler(request: InferenceRequest, context: Arc<ExecutionContext>) -> Self {
+        let arrived = Instant::now();
+        Self { request, batch_size: 1, arrived, context, sequence: None, sink: None }
+    }
+
+    /// Whether this item only fills a gap between sequences; its answer goes nowhere.
+    #[must_use]
+    pub fn is_filler(&self) -> bool {
+        self.sequence.as_ref().is_some_and(|sequence| !sequence.step.ready)
     }
 
     /// Answers with outputs or an error, and consumes the request.
@@ -243,6 +259,7 @@ impl Payload {
         let outcomes: Vec<RequestOutcome> = answers
             .iter()
             .map(|(request, result)| RequestOutcome {
+                filler: request.is_filler(),
                 success: result.is_ok(),
                 batch_size: request.batch_size,
                 queue: self.started.saturating_duration_since(request.arrived),

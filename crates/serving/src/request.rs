@@ -72,6 +72,18 @@ pub enum CorrelationId {
     String(String),
 }
 
+impl CorrelationId {
+    /// Whether it stands for a sequence: neither 0 nor an empty name does.
+    #[must_use]
+    pub fn names_sequence(&self) -> bool {
+        match self {
+            Self::None => false,
+            Self::Uint(number) => *number != 0,
+            Self::String(name) => !name.is_empty(),
+        }
+    }
+}
+
 /// One inference asked for.
 #[derive(Clone, Debug, Default)]
 pub struct InferenceRequest {

@@ -174,6 +174,8 @@ pub struct ComputeTimes {
 /// One request of a finished execution.
 #[derive(Clone, Copy, Debug)]
 pub struct RequestOutcome {
+    /// It is no request but fills a gap between sequences: only the size of the batch counts it.
+    pub filler: bool,
     /// Whether it was answered with outputs.
     pub success: bool,
     /// Its batch items; at least 1.
@@ -212,7 +214,7 @@ impl StatisticsRecorder {
         batch.compute_input.add(times.input);
         batch.compute_infer.add(times.infer);
         batch.compute_output.add(times.output);
-        for request in requests {
+        for request in requests.iter().filter(|request| !request.filler) {
             if request.success {
                 counters.inference_count += request.batch_size;
                 counters.stats.success.add(request.total);
@@ -274,6 +276,7 @@ mod tests {
         let ms = Duration::from_millis;
         let times = ComputeTimes { input: ms(1), infer: ms(5), output: ms(2) };
         let request = |success, batch_size| RequestOutcome {
+            filler: false,
             success,
             batch_size,
             queue: ms(3),

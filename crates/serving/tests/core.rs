@@ -338,10 +338,10 @@ fn warm_up_runs_on_every_instance_before_the_model_is_ready_and_does_not_count()
 
 #[test]
 fn what_is_not_supported_is_refused_and_not_served_wrongly() {
-    let folder =
-        Folder::new().model("m", &["1"], &echo_config("max_batch_size: 1 sequence_batching {}"));
+    let agents = "max_batch_size: 1 model_repository_agents { agents { name: \"checksum\" } }";
+    let folder = Folder::new().model("m", &["1"], &echo_config(agents));
     let reason = start(&folder).load_failures().remove(0).reason;
-    assert_eq!(reason, "Unsupported: 'sequence_batching' of model 'm' is not supported");
+    assert_eq!(reason, "Unsupported: 'model_repository_agents' of model 'm' is not supported");
 }
 
 #[test]
@@ -497,10 +497,10 @@ fn full_queues_refuse_and_cancelled_requests_leave() {
     leave.send(()).unwrap();
     assert!(answer(&running).is_ok() && answer(&kept).is_ok());
     let metrics = core.metrics_snapshot().remove(0);
-    assert_eq!(
-        metrics.failures.iter().find(|(reason, _)| *reason == FailureReason::Canceled).unwrap().1,
-        1
-    );
+    for reason in [FailureReason::Canceled, FailureReason::Rejected] {
+        let count = metrics.failures.iter().find(|(found, _)| *found == reason).unwrap().1;
+        assert_eq!(count, 1, "{reason:?}");
+    }
     assert_eq!((metrics.pending, metrics.stats.fail.count), (0, 2));
 }
 

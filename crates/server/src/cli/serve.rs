@@ -181,8 +181,15 @@ fn core_options(flags: &Flags) -> Result<CoreOptions, String> {
             .filter(|name| !name.is_empty()),
         backend_config: backend_config(flags.all("backend-config"))?,
         server_id: flags.text("id").to_owned(),
+        delay_scheduler: test_setting("TRITONSERVER_DELAY_SCHEDULER"),
+        backlog_delay_scheduler: test_setting("TRITONSERVER_BACKLOG_DELAY_SCHEDULER"),
         ..CoreOptions::default()
     })
+}
+
+/// A number that Triton's tests give in the environment; 0 where there is none.
+fn test_setting(name: &str) -> usize {
+    std::env::var(name).ok().and_then(|text| text.trim().parse().ok()).unwrap_or(0)
 }
 
 /// `backend,key=value`, or `key=value` for all backends.

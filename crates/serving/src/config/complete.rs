@@ -1,6 +1,7 @@
 //! Completing a configuration with what the model says of itself, and checking that they agree.
 
 use super::inference::model_config::SchedulingChoice;
+use super::inference::model_sequence_batching::State;
 use super::inference::{ModelDynamicBatching, ModelInput, ModelOutput, ModelTensorReshape};
 use super::{ModelConfig, data_type_number, inference};
 use crate::backend::{ModelIo, ModelTensor};
@@ -73,14 +74,18 @@ fn complete_tensors(config: &mut ModelConfig, io: &ModelIo) {
             optional: tensor.optional,
             ..ModelInput::default()
         };
-        config.input = io.inputs.iter().map(named).collect();
+        let made: Vec<String> = made_inputs(config).into_iter().map(str::to_owned).collect();
+        config.input =
+            io.inputs.iter().filter(|tensor| !made.contains(&tensor.name)).map(named).collect();
     }
     if config.output.is_empty() {
         let named = |tensor: &ModelTensor| ModelOutput {
             name: tensor.name.clone(),
             ..ModelOutput::default()
         };
-        config.output = io.outputs.iter().map(named).collect();
+        let kept: Vec<String> = sequence_states(config).map(|s| s.output_name.clone()).collect();
+        config.output =
+            io.outputs.iter().filter(|tensor| !kept.contains(&tensor.name)).map(named).collect();
     }
     for input in &mut config.input {
         let known = io.inputs.iter().find(|tensor| tensor.name == input.name);
@@ -118,11 +123,32 @@ fn fill(
     }
 }
 
+fn sequence_states(config: &ModelConfig) -> impl Iterator<Item = &State> {
+    let states = match &config.scheduling_choice {
+        Some(SchedulingChoice::SequenceBatching(batching)) => batching.state.as_slice(),
+        _ => &[],
+    };
+    states.iter()
+}
+
+/// Inputs of the model that the server makes: clients do not send them.
+fn made_inputs(config: &ModelConfig) -> Vec<&str> {
+    let controls = match &config.scheduling_choice {
+        Some(SchedulingChoice::SequenceBatching(batching)) => batching.control_input.as_slice(),
+        _ => &[],
+    };
+    let batch = config.batch_input.iter().flat_map(|made| &made.target_name);
+    let controls = controls.iter().map(|control| &control.name);
+    let states = sequence_states(config).map(|state| &state.input_name);
+    batch.chain(controls).chain(states).map(String::as_str).collect()
+}
+
 fn contradictions(config: &ModelConfig, io: &ModelIo) -> Vec<String> {
     let mut problems = Vec::new();
     let model = &config.name;
     let required = io.inputs.iter().filter(|input| !input.optional).count();
-    let given = config.input.len();
+    let made = made_inputs(config);
+    let given = config.input.len() + made.len();
     if given < required || given > io.inputs.len() {
         let provided = io.inputs.len();
         problems.push(format!(

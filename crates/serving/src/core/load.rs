@@ -17,6 +17,7 @@ use crate::error::{Code, Error};
 use crate::payload::ExecutionContext;
 use crate::repository::{self, FoundModel};
 use crate::schedule;
+use crate::sequence::SequencePlan;
 use crate::validate::RequestChecker;
 
 /// A configuration file larger than this is not one.
@@ -263,6 +264,7 @@ impl Core {
         };
         config::normalise_instances(&mut config, defaults);
         config::validate_instances(&config, self.options.gpus)?;
+        let sequences = SequencePlan::from_config(&config, &polled.dir)?;
         let labels = self.labels_of(polled, &config)?;
         let config = Arc::new(config);
         let mut instances: Vec<(String, Box<dyn ModelInstance>)> = Vec::new();
@@ -278,7 +280,7 @@ impl Core {
         };
         let scheduler = schedule::for_config(&config, instances.len(), hold);
         let ordered = schedule::preserves_ordering(&config);
-        let handle = self.driver.add(&context, scheduler, ordered, instances)?;
+        let handle = self.driver.add(&context, scheduler, ordered, sequences, instances)?;
         let checker = RequestChecker::new(&config);
         Ok(LoadedVersion { context, handle, checker, labels, load_duration: start.elapsed() })
     }
@@ -313,7 +315,6 @@ fn max_batch_size(settings: &BTreeMap<String, String>) -> Result<i32, Error> {
 /// What a configuration may ask for and this server does not do: better no model than one that answers wrongly.
 fn refuse_unsupported(config: &ModelConfig) -> Result<(), Error> {
     let what = match &config.scheduling_choice {
-        Some(SchedulingChoice::SequenceBatching(_)) => "'sequence_batching'",
         Some(SchedulingChoice::EnsembleScheduling(_)) => "'ensemble_scheduling'",
         _ if config.model_repository_agents.as_ref().is_some_and(|all| !all.agents.is_empty()) => {
             "'model_repository_agents'"

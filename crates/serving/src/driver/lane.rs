@@ -14,8 +14,10 @@ use crate::error::Error;
 use crate::payload::{ActiveRequest, ExecutionContext, Payload};
 use crate::request::{InferenceRequest, ResponseSink};
 use crate::schedule::{
-    Batch, Decision, Expiry, Nanos, OrderedRelease, Refusal, Scheduler, Ticket, stopping,
+    Batch, Decision, Expiry, Nanos, OrderedRelease, Refusal, Scheduler, SequenceStep, Ticket,
+    stopping,
 };
+use crate::sequence::{SequenceContext, SequencePlan, SequenceState, filler};
 use crate::statistics::FailureReason;
 
 type Held = Box<dyn FnOnce() + Send>;
@@ -41,6 +43,8 @@ struct State {
     wake: Option<Nanos>,
     /// Dispatched requests that have not had their last answer, where the policy follows them.
     following: usize,
+    /// Implicit state of the sequence in each slot of each instance.
+    kept: HashMap<(usize, usize), Arc<SequenceState>>,
     phase: Phase,
 }
 
@@ -52,6 +56,7 @@ pub(super) struct Lane {
     this: Weak<Lane>,
     release: Option<Arc<Mutex<OrderedRelease<Held>>>>,
     follows: bool,
+    sequences: Option<Arc<SequencePlan>>,
     state: Mutex<State>,
     /// Each is locked by whoever was given a batch for it, so nobody waits for these locks.
     instances: Vec<Mutex<Box<dyn ModelInstance>>>,
@@ -86,6 +91,7 @@ impl Lane {
         timer: &Arc<Timer>,
         scheduler: Box<dyn Scheduler>,
         ordered: bool,
+        sequences: Option<Arc<SequencePlan>>,
         instances: Vec<Box<dyn ModelInstance>>,
     ) -> Arc<Self> {
         let count = instances.len();
@@ -96,6 +102,7 @@ impl Lane {
             this: Weak::clone(this),
             release: ordered.then(Arc::default),
             follows: scheduler.follows_releases(),
+            sequences,
             state: Mutex::new(State {
                 scheduler,
                 waiting: HashMap::new(),
@@ -104,6 +111,7 @@ impl Lane {
                 free: vec![false; count],
                 wake: None,
                 following: 0,
+                kept: HashMap::new(),
                 phase: Phase::Open,
             }),
             movable: instances.iter().all(|instance| instance.time_depends_on_sizes_only()),
@@ -204,7 +212,9 @@ impl Lane {
     fn refused(&self, refusal: Refusal, request: ActiveRequest) -> Error {
         let waited = request.arrived.elapsed();
         let request: InferenceRequest = request.withdraw();
-        self.context.statistics.failure(refusal.reason(), waited);
+        if let Some(reason) = refusal.reason() {
+            self.context.statistics.failure(reason, waited);
+        }
         refusal.error(&self.context.name, &request)
     }
 
@@ -314,10 +324,27 @@ impl Lane {
     fn dispatch(&self, state: &mut State, batch: Batch, effects: &mut Effects) {
         let instance = batch.instance.or_else(|| state.free.iter().position(|&free| free));
         let mut requests = Vec::with_capacity(batch.items.len());
+        let like = batch.items.iter().find_map(|item| state.waiting.get(&item.request?));
+        let filling = match like {
+            Some(like) if batch.items.iter().any(|item| item.request.is_none()) => {
+                Some(filler(&like.request))
+            }
+            _ => None,
+        };
         for item in batch.items {
-            let Some(id) = item.request else { continue };
-            let Some(mut request) = state.waiting.remove(&id) else { continue };
-            self.watch(state, id, &mut request);
+            let mut request = match (item.request, &filling) {
+                (Some(id), _) => {
+                    let Some(mut request) = state.waiting.remove(&id) else { continue };
+                    self.watch(state, id, &mut request);
+                    request
+                }
+                (None, Some(filling)) => {
+                    ActiveRequest::filler(filling.clone(), Arc::clone(&self.context))
+                }
+                (None, None) => continue,
+            };
+            request.sequence =
+                item.step.and_then(|step| self.sequence(state, instance.unwrap_or_default(), step));
             requests.push(request);
         }
         let payload = Payload::new(requests, Arc::clone(&self.context));
@@ -334,6 +361,29 @@ impl Lane {
                 effects.lost = Some(payload);
             }
         }
+    }
+
+    /// What a request carries for its sequence: its step, and the state of its slot.
+    fn sequence(
+        &self,
+        state: &mut State,
+        instance: usize,
+        step: SequenceStep,
+    ) -> Option<Box<SequenceContext>> {
+        let plan = Arc::clone(self.sequences.as_ref()?);
+        let kept = step.ready.then(|| {
+            let place = (instance, step.slot);
+            if step.start {
+                state.kept.remove(&place);
+            }
+            let kept = state.kept.entry(place).or_insert_with(|| SequenceState::initial(&plan));
+            let kept = Arc::clone(kept);
+            if step.end {
+                state.kept.remove(&place);
+            }
+            kept
+        });
+        Some(Box::new(SequenceContext { step, plan, state: kept }))
     }
 
     /// Puts what the model version needs to know between a request and its sink.

@@ -14,6 +14,7 @@ use crate::error::Error;
 use crate::payload::{ActiveRequest, ExecutionContext};
 use crate::request::{InferenceRequest, ResponseSink};
 use crate::schedule::{Scheduler, SequenceMark, Ticket};
+use crate::sequence::SequencePlan;
 use lane::Lane;
 use timer::Timer;
 
@@ -39,7 +40,8 @@ impl Driver {
         Ok(Self { timer: Timer::start()?, next_lane: AtomicU64::new(0), lanes: Mutex::default() })
     }
 
-    /// Adds a model version: its scheduler and its instances, given by name, each of which gets a thread.
+    /// Adds a model version: its scheduler, what its sequences need, and its instances, given by name, each of which
+    /// gets a thread.
     ///
     /// # Errors
     /// When the system gives no thread.
@@ -48,11 +50,13 @@ impl Driver {
         context: &Arc<ExecutionContext>,
         scheduler: Box<dyn Scheduler>,
         ordered: bool,
+        sequences: Option<Arc<SequencePlan>>,
         instances: Vec<(String, Box<dyn ModelInstance>)>,
     ) -> Result<DriverHandle, Error> {
         let number = self.next_lane.fetch_add(1, Ordering::Relaxed);
         let (names, instances): (Vec<String>, Vec<_>) = instances.into_iter().unzip();
-        let lane = Lane::new(number, context, &self.timer, scheduler, ordered, instances);
+        let lane =
+            Lane::new(number, context, &self.timer, scheduler, ordered, sequences, instances);
         let handle = DriverHandle {
             lane: Arc::clone(&lane),
             next_id: AtomicU64::new(0),

@@ -1,7 +1,7 @@
 //! The dynamic batcher: requests that wait together run together.
 
 use super::queue::{PriorityQueue, Queued};
-use super::{Batch, Decision, Expiry, Nanos, Refusal, Scheduler, Ticket};
+use super::{Batch, Decision, Expiry, Nanos, Refusal, Scheduler, Ticket, earlier};
 use crate::config::inference::ModelDynamicBatching;
 
 /// Settings of the dynamic batcher.
@@ -119,13 +119,6 @@ impl DynamicScheduler {
             size += queued.ticket.batch_size;
             reached && size < limit
         })
-    }
-}
-
-fn earlier(a: Option<Nanos>, b: Option<Nanos>) -> Option<Nanos> {
-    match (a, b) {
-        (Some(a), Some(b)) => Some(a.min(b)),
-        (one, other) => one.or(other),
     }
 }
 

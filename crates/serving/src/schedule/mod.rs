@@ -6,15 +6,20 @@
 //! A new policy is one file here and one arm in [`for_config`].
 
 mod default;
+mod direct;
 mod dynamic;
+mod oldest;
 mod queue;
 mod refusal;
 mod release;
+mod slots;
 
 use std::fmt::Debug;
 
 pub use default::DefaultScheduler;
+pub use direct::DirectScheduler;
 pub use dynamic::{DynamicOptions, DynamicScheduler};
+pub use oldest::OldestScheduler;
 pub use queue::QueuePolicy;
 pub(crate) use refusal::stopping;
 pub use refusal::{Expiry, Refusal};
@@ -22,6 +27,7 @@ pub use release::OrderedRelease;
 
 use crate::config::ModelConfig;
 use crate::config::inference::model_config::SchedulingChoice;
+use crate::config::inference::model_sequence_batching::{StrategyChoice, StrategyDirect};
 use crate::request::CorrelationId;
 
 /// A time in nanoseconds since an arbitrary start.
@@ -153,10 +159,16 @@ pub trait Scheduler: Send + Debug {
     fn pending(&self) -> usize;
 }
 
-/// Whether answers leave in the order in which the requests came.
+/// Whether answers leave in the order in which the requests were handed to the batcher.
 #[must_use]
 pub fn preserves_ordering(config: &ModelConfig) -> bool {
-    matches!(&config.scheduling_choice, Some(SchedulingChoice::DynamicBatching(batching)) if batching.preserve_ordering)
+    match &config.scheduling_choice {
+        Some(SchedulingChoice::DynamicBatching(batching)) => batching.preserve_ordering,
+        Some(SchedulingChoice::SequenceBatching(sequences)) => {
+            matches!(&sequences.strategy_choice, Some(StrategyChoice::Oldest(oldest)) if oldest.preserve_ordering)
+        }
+        Some(SchedulingChoice::EnsembleScheduling(_)) | None => false,
+    }
 }
 
 /// Keeps a batcher still until so many requests wait, once, for tests that need a full queue; 0 is normal.
@@ -168,15 +180,39 @@ pub struct Hold {
     pub backlog: usize,
 }
 
-/// The scheduler that a configuration asks for.
+/// The scheduler that a configuration asks for, over so many instances.
 #[must_use]
-pub fn for_config(config: &ModelConfig, _instances: usize, hold: Hold) -> Box<dyn Scheduler> {
+pub fn for_config(config: &ModelConfig, instances: usize, hold: Hold) -> Box<dyn Scheduler> {
+    let size = config.max_batch_size;
     match &config.scheduling_choice {
         Some(SchedulingChoice::DynamicBatching(batching)) => {
-            let options = DynamicOptions::from_config(batching, config.max_batch_size);
+            let options = DynamicOptions::from_config(batching, size);
             Box::new(DynamicScheduler::new(DynamicOptions { hold_until: hold.requests, ..options }))
         }
-        Some(SchedulingChoice::SequenceBatching(_) | SchedulingChoice::EnsembleScheduling(_))
-        | None => Box::new(DefaultScheduler::default()),
+        Some(SchedulingChoice::SequenceBatching(sequences)) => match &sequences.strategy_choice {
+            Some(StrategyChoice::Oldest(oldest)) => {
+                Box::new(OldestScheduler::new(sequences, oldest, size, instances, hold))
+            }
+            Some(StrategyChoice::Direct(direct)) => {
+                Box::new(DirectScheduler::new(sequences, direct, size, instances, hold))
+            }
+            None => {
+                let direct = StrategyDirect::default();
+                Box::new(DirectScheduler::new(sequences, &direct, size, instances, hold))
+            }
+        },
+        Some(SchedulingChoice::EnsembleScheduling(_)) | None => {
+            Box::new(DefaultScheduler::default())
+        }
     }
 }
+
+fn earlier(a: Option<Nanos>, b: Option<Nanos>) -> Option<Nanos> {
+    match (a, b) {
+        (Some(a), Some(b)) => Some(a.min(b)),
+        (one, other) => one.or(other),
+    }
+}
+
+#[cfg(test)]
+mod simulation;

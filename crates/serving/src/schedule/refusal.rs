@@ -52,15 +52,10 @@ impl Refusal {
         }
     }
 
-    /// How it counts.
+    /// How it counts; requests that are wrong in themselves do not.
     #[must_use]
-    pub fn reason(self) -> FailureReason {
-        match self {
-            Self::QueueFull => FailureReason::Rejected,
-            Self::Batched | Self::NoSequence | Self::NotStarted | Self::Stopping => {
-                FailureReason::Other
-            }
-        }
+    pub fn reason(self) -> Option<FailureReason> {
+        (self == Self::QueueFull).then_some(FailureReason::Rejected)
     }
 }
 

@@ -1,0 +1,204 @@
+//! Sequences by the direct strategy: each has a slot of an instance, which is its row in every batch of it.
+
+use std::collections::HashMap;
+
+use super::slots::{SlotId, SlotTable};
+use super::{
+    Batch, Decision, Expiry, Hold, Item, Nanos, Refusal, Scheduler, SequenceStep, Ticket, earlier,
+};
+use crate::config::inference::ModelSequenceBatching;
+use crate::config::inference::model_sequence_batching::StrategyDirect;
+
+/// See the module.
+#[derive(Debug)]
+pub struct DirectScheduler {
+    table: SlotTable,
+    slots: usize,
+    min_utilization: f32,
+    max_delay: Nanos,
+    hold: Option<Hold>,
+    /// For each instance, the requests in the batch that it runs and their slots.
+    running: Vec<Vec<(SlotId, u64)>>,
+    /// Requests taken out and not released, in iterative models.
+    out: HashMap<u64, (SlotId, Ticket)>,
+}
+
+/// What an instance could do.
+enum Plan {
+    Run(Batch),
+    WaitUntil(Nanos),
+    Nothing,
+}
+
+impl DirectScheduler {
+    /// Empty slots; `max_batch_size` is the model's, 0 if it does not batch.
+    #[must_use]
+    pub fn new(
+        config: &ModelSequenceBatching,
+        strategy: &StrategyDirect,
+        max_batch_size: i32,
+        instances: usize,
+        hold: Hold,
+    ) -> Self {
+        let slots = usize::try_from(max_batch_size).unwrap_or(0).max(1);
+        Self {
+            table: SlotTable::new(config, instances, slots),
+            slots,
+            min_utilization: strategy.minimum_slot_utilization,
+            max_delay: strategy.max_queue_delay_microseconds.saturating_mul(1000),
+            hold: (hold.requests > 0).then_some(hold),
+            running: vec![Vec::new(); instances],
+            out: HashMap::new(),
+        }
+    }
+
+    /// An instance that is free has ended its batch, and the sequences in it were alive until now.
+    fn note_ends(&mut self, free: &[bool], now: Nanos) {
+        for (running, _) in self.running.iter_mut().zip(free).filter(|(_, free)| **free) {
+            for (id, request) in running.drain(..) {
+                let Some(slot) = self.table.slot_mut(id) else { continue };
+                slot.last = now;
+                if slot.out == Some(request) && !self.table.is_iterative() {
+                    self.table.give_back(id);
+                    self.table.settle(id, now);
+                }
+            }
+        }
+    }
+
+    fn held(&mut self) -> bool {
+        let Some(hold) = self.hold else { return false };
+        let enough =
+            self.table.queued() >= hold.requests && self.table.backlogged() >= hold.backlog;
+        if enough {
+            self.hold = None;
+        }
+        !enough
+    }
+
+    fn plan(&mut self, instance: usize, now: Nanos) -> Plan {
+        let slots = self.table.instance(instance);
+        let heads = || slots.iter().filter_map(|slot| slot.head());
+        let Some(last) = slots.iter().rposition(|slot| slot.head().is_some()) else {
+            return Plan::Nothing;
+        };
+        // The oldest decides about the shapes, so that nobody waits for ever behind others of equal shapes.
+        let Some(oldest) = heads().min_by_key(|queued| queued.enqueued) else {
+            return Plan::Nothing;
+        };
+        let due = oldest.enqueued.saturating_add(self.max_delay);
+        if self.max_delay > 0 && self.min_utilization > 0.0 && now < due {
+            let ready = heads().count();
+            if utilization(ready, self.slots) < self.min_utilization {
+                return Plan::WaitUntil(due);
+            }
+        }
+        let key = oldest.ticket.key.clone();
+        let items = (0..=last).map(|slot| self.item(SlotId { slot, instance }, &key, now));
+        Plan::Run(Batch { instance: Some(instance), items: items.collect() })
+    }
+
+    fn item(&mut self, id: SlotId, key: &super::BatchKey, now: Nanos) -> Item {
+        let head = self.table.slot(id).and_then(super::slots::Slot::head);
+        let fits = head.is_some_and(|queued| queued.ticket.key == *key);
+        let taken = fits.then(|| self.table.take(id)).flatten();
+        let Some((ticket, step)) = taken else {
+            let step = SequenceStep { slot: id.slot, ..SequenceStep::default() };
+            return Item { request: None, step: Some(step) };
+        };
+        let request = ticket.id;
+        if let Some(running) = self.running.get_mut(id.instance) {
+            running.push((id, request));
+        }
+        if !self.table.is_iterative() {
+            // The instance runs one batch at a time, so the slot's next sequence cannot overtake this one.
+            if self.table.settle(id, now) {
+                return Item { request: Some(request), step: Some(step) };
+            }
+        } else {
+            self.out.insert(request, (id, ticket));
+        }
+        if let Some(slot) = self.table.slot_mut(id) {
+            slot.out = Some(request);
+        }
+        Item { request: Some(request), step: Some(step) }
+    }
+}
+
+/// Share of the slots that have a request.
+#[allow(
+    clippy::cast_precision_loss,
+    clippy::as_conversions,
+    reason = "counts of slots, compared with a fraction that the configuration gives as FP32"
+)]
+fn utilization(ready: usize, slots: usize) -> f32 {
+    ready as f32 / slots as f32
+}
+
+impl Scheduler for DirectScheduler {
+    fn enqueue(&mut self, ticket: Ticket, now: Nanos) -> Result<(), Refusal> {
+        self.table.enqueue(ticket, now).map(|_| ())
+    }
+
+    fn poll(&mut self, now: Nanos, free: &[bool]) -> Decision {
+        self.note_ends(free, now);
+        // Every slot is looked at below, also those with new tenants.
+        let _looked_at = self.table.refilled();
+        let expired = self.table.expire(now);
+        if !expired.is_empty() {
+            return Decision::Expire(expired, Expiry::Sequence);
+        }
+        if self.table.backlogged() > 0 {
+            self.table.reap(now);
+        }
+        let mut wake = self.table.wake();
+        if !self.held() {
+            for (instance, _) in free.iter().enumerate().filter(|(_, free)| **free) {
+                match self.plan(instance, now) {
+                    Plan::Run(batch) => return Decision::Dispatch(batch),
+                    Plan::WaitUntil(due) => wake = earlier(wake, Some(due)),
+                    Plan::Nothing => {}
+                }
+            }
+        }
+        wake.map_or(Decision::Idle, Decision::WaitUntil)
+    }
+
+    fn released(&mut self, id: u64, now: Nanos) {
+        if let Some((at, _)) = self.out.remove(&id) {
+            self.table.give_back(at);
+            self.table.settle(at, now);
+        }
+    }
+
+    fn reschedule(&mut self, id: u64, now: Nanos) -> bool {
+        let Some((at, ticket)) = self.out.remove(&id) else { return false };
+        self.table.put_back(at, ticket, now);
+        true
+    }
+
+    fn follows_releases(&self) -> bool {
+        self.table.is_iterative()
+    }
+
+    fn cancel(&mut self, id: u64, now: Nanos) -> Vec<u64> {
+        let Some(at) = self.table.find(id) else { return self.table.cancel_waiting(id) };
+        let cancelled = self.table.clear(at);
+        self.table.settle(at, now);
+        cancelled
+    }
+
+    fn drain(&mut self, _now: Nanos) {
+        self.max_delay = 0;
+        self.hold = None;
+        self.table.drain();
+    }
+
+    fn pending(&self) -> usize {
+        self.table.queued() + self.table.backlogged()
+    }
+}
+
+#[cfg(test)]
+#[path = "direct_tests.rs"]
+mod tests;

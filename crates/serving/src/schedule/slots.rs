@@ -1,0 +1,411 @@
+//! Which sequence has which slot, and which wait for one.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
+
+use super::{Nanos, Refusal, SequenceMark, SequenceStep, Ticket};
+use crate::config::inference::ModelSequenceBatching;
+use crate::request::CorrelationId;
+
+/// How long a sequence may be silent where the configuration does not say.
+/// Source: Triton's default of `max_sequence_idle_microseconds`.
+const DEFAULT_IDLE_US: u64 = 1_000_000;
+
+/// A slot of an instance. The order is that in which free slots are given out: the lowest number first, so that
+/// sequences spread over the instances.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(super) struct SlotId {
+    pub(super) slot: usize,
+    pub(super) instance: usize,
+}
+
+/// A request that has a slot or waits for one.
+#[derive(Debug)]
+pub(super) struct Queued {
+    pub(super) ticket: Ticket,
+    pub(super) enqueued: Nanos,
+}
+
+#[derive(Debug, Default)]
+pub(super) struct Slot {
+    tenant: Option<CorrelationId>,
+    /// No more requests of the tenant will come.
+    ended: bool,
+    pub(super) queue: VecDeque<Queued>,
+    /// The request of the tenant that was taken out and is not released, where the policy follows releases.
+    pub(super) out: Option<u64>,
+    /// The last time at which the sequence was seen alive.
+    pub(super) last: Nanos,
+}
+
+impl Slot {
+    /// The next request and its step. It stays to be taken by [`SlotTable::take`].
+    pub(super) fn head(&self) -> Option<&Queued> {
+        self.queue.front()
+    }
+}
+
+/// A sequence that waits for a slot.
+#[derive(Debug)]
+struct Waiting {
+    correlation: CorrelationId,
+    queue: VecDeque<Queued>,
+    ended: bool,
+    expires: Option<Nanos>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Place {
+    Slot(SlotId),
+    Backlog(u64),
+}
+
+/// See the module.
+#[derive(Debug)]
+pub(super) struct SlotTable {
+    slots: Vec<Vec<Slot>>,
+    free: BTreeSet<SlotId>,
+    /// Where further requests of a sequence go. A sequence that has ended is not here, although it may run.
+    places: HashMap<CorrelationId, Place>,
+    /// By order of arrival.
+    backlog: BTreeMap<u64, Waiting>,
+    arrivals: u64,
+    idle_after: Nanos,
+    /// Every request is a sequence, which ends when it is released.
+    iterative: bool,
+    queued: usize,
+    backlogged: usize,
+    /// Slots whose tenants came out of the backlog and were not asked for yet.
+    refilled: Vec<SlotId>,
+}
+
+impl SlotTable {
+    pub(super) fn new(config: &ModelSequenceBatching, instances: usize, slots: usize) -> Self {
+        let idle_us = match config.max_sequence_idle_microseconds {
+            0 => DEFAULT_IDLE_US,
+            given => given,
+        };
+        let all = (0..instances)
+            .flat_map(|instance| (0..slots).map(move |slot| SlotId { slot, instance }));
+        Self {
+            slots: (0..instances).map(|_| (0..slots).map(|_| Slot::default()).collect()).collect(),
+            free: all.collect(),
+            places: HashMap::new(),
+            backlog: BTreeMap::new(),
+            arrivals: 0,
+            idle_after: idle_us.saturating_mul(1000),
+            iterative: config.iterative_sequence,
+            queued: 0,
+            backlogged: 0,
+            refilled: Vec::new(),
+        }
+    }
+
+    /// Slots that have taken sequences out of the backlog since the last call.
+    pub(super) fn refilled(&mut self) -> Vec<SlotId> {
+        std::mem::take(&mut self.refilled)
+    }
+
+    pub(super) fn is_iterative(&self) -> bool {
+        self.iterative
+    }
+
+    /// Requests in slots that were not taken.
+    pub(super) fn queued(&self) -> usize {
+        self.queued
+    }
+
+    /// Requests of sequences without a slot.
+    pub(super) fn backlogged(&self) -> usize {
+        self.backlogged
+    }
+
+    pub(super) fn instance(&self, instance: usize) -> &[Slot] {
+        self.slots.get(instance).map_or(&[], Vec::as_slice)
+    }
+
+    pub(super) fn slot_mut(&mut self, id: SlotId) -> Option<&mut Slot> {
+        self.slots.get_mut(id.instance)?.get_mut(id.slot)
+    }
+
+    pub(super) fn slot(&self, id: SlotId) -> Option<&Slot> {
+        self.slots.get(id.instance)?.get(id.slot)
+    }
+
+    /// Puts a request where its sequence is; gives the slot, if it has one.
+    pub(super) fn enqueue(
+        &mut self,
+        mut ticket: Ticket,
+        now: Nanos,
+    ) -> Result<Option<SlotId>, Refusal> {
+        if ticket.batch_size > 1 {
+            return Err(Refusal::Batched);
+        }
+        if self.iterative {
+            self.arrivals += 1;
+            // The end is not known until the request is released; nobody else sends for this sequence.
+            let correlation = CorrelationId::Uint(self.arrivals);
+            ticket.sequence = SequenceMark { correlation, start: true, end: false };
+        }
+        if !ticket.sequence.correlation.names_sequence() {
+            return Err(Refusal::NoSequence);
+        }
+        let ended = ticket.sequence.end || self.iterative;
+        let place = self.place(&ticket.sequence, now)?;
+        let correlation = ticket.sequence.correlation.clone();
+        if ended {
+            self.places.remove(&correlation);
+        } else {
+            self.places.insert(correlation, place);
+        }
+        let queued = Queued { ticket, enqueued: now };
+        Ok(match place {
+            Place::Slot(id) => {
+                self.queued += 1;
+                if let Some(slot) = self.slot_mut(id) {
+                    slot.queue.push_back(queued);
+                    slot.ended |= ended;
+                    slot.last = now;
+                }
+                Some(id)
+            }
+            Place::Backlog(number) => {
+                self.backlogged += 1;
+                if let Some(waiting) = self.backlog.get_mut(&number) {
+                    waiting.push(queued, ended);
+                }
+                None
+            }
+        })
+    }
+
+    /// Where a request goes: to its sequence, or, if it starts one, to a free slot or behind those that wait.
+    fn place(&mut self, mark: &SequenceMark, now: Nanos) -> Result<Place, Refusal> {
+        let known = self.places.get(&mark.correlation).copied();
+        if let Some(place) = known {
+            let idle = match place {
+                Place::Slot(id) => self.is_idle(id, now).then_some(id),
+                Place::Backlog(_) => None,
+            };
+            let Some(id) = idle else {
+                if mark.start {
+                    tracing::warn!(sequence = %mark.correlation, "a sequence starts again before its end");
+                }
+                return Ok(place);
+            };
+            self.end(id);
+            self.vacate(id, now);
+        }
+        if !mark.start && !self.iterative {
+            return Err(Refusal::NotStarted);
+        }
+        if self.free.is_empty() {
+            self.reap(now);
+        }
+        if self.backlog.is_empty()
+            && let Some(id) = self.free.pop_first()
+        {
+            if let Some(slot) = self.slot_mut(id) {
+                slot.tenant = Some(mark.correlation.clone());
+            }
+            return Ok(Place::Slot(id));
+        }
+        self.arrivals += 1;
+        let waiting = Waiting {
+            correlation: mark.correlation.clone(),
+            queue: VecDeque::new(),
+            ended: false,
+            expires: None,
+        };
+        self.backlog.insert(self.arrivals, waiting);
+        Ok(Place::Backlog(self.arrivals))
+    }
+
+    /// Takes the next request of a slot, with its step.
+    pub(super) fn take(&mut self, id: SlotId) -> Option<(Ticket, SequenceStep)> {
+        let slot = self.slots.get_mut(id.instance)?.get_mut(id.slot)?;
+        let queued = slot.queue.pop_front()?;
+        self.queued -= 1;
+        let mark = &queued.ticket.sequence;
+        let step = SequenceStep {
+            slot: id.slot,
+            correlation: mark.correlation.clone(),
+            start: mark.start,
+            end: mark.end,
+            ready: true,
+        };
+        Some((queued.ticket, step))
+    }
+
+    /// Puts a request back that has to run once more.
+    pub(super) fn put_back(&mut self, id: SlotId, mut ticket: Ticket, now: Nanos) {
+        ticket.sequence.start = false;
+        if let Some(slot) = self.slot_mut(id) {
+            slot.out = None;
+            slot.queue.push_front(Queued { ticket, enqueued: now });
+            self.queued += 1;
+        }
+    }
+
+    /// The request that was taken out of a slot is no longer under way.
+    pub(super) fn give_back(&mut self, id: SlotId) {
+        if let Some(slot) = self.slot_mut(id) {
+            slot.out = None;
+        }
+    }
+
+    /// Gives the slot to the next sequence if its tenant has ended and nothing of it is left; `true` if so.
+    pub(super) fn settle(&mut self, id: SlotId, now: Nanos) -> bool {
+        let over = self
+            .slot(id)
+            .is_some_and(|slot| slot.ended && slot.queue.is_empty() && slot.out.is_none());
+        if over {
+            self.vacate(id, now);
+        }
+        over
+    }
+
+    fn vacate(&mut self, id: SlotId, now: Nanos) {
+        let next = self.backlog.pop_first();
+        let fresh = match next {
+            None => {
+                self.free.insert(id);
+                Slot::default()
+            }
+            Some((number, waiting)) => {
+                self.refilled.push(id);
+                self.backlogged -= waiting.queue.len();
+                self.queued += waiting.queue.len();
+                // The id may belong to a later sequence by now.
+                if self.places.get(&waiting.correlation) == Some(&Place::Backlog(number)) {
+                    self.places.insert(waiting.correlation.clone(), Place::Slot(id));
+                }
+                Slot {
+                    tenant: Some(waiting.correlation),
+                    ended: waiting.ended,
+                    queue: waiting.queue,
+                    out: None,
+                    last: now,
+                }
+            }
+        };
+        if let Some(slot) = self.slot_mut(id) {
+            *slot = fresh;
+        }
+    }
+
+    /// The sequence in a slot takes no more requests.
+    pub(super) fn end(&mut self, id: SlotId) {
+        let Some(slot) = self.slot_mut(id) else { return };
+        slot.ended = true;
+        let tenant = slot.tenant.clone();
+        if let Some(tenant) = tenant
+            && self.places.get(&tenant) == Some(&Place::Slot(id))
+        {
+            self.places.remove(&tenant);
+        }
+    }
+
+    fn silent_since(&self, id: SlotId) -> Option<Nanos> {
+        let slot = self.slot(id)?;
+        let silent = slot.tenant.is_some() && slot.queue.is_empty() && slot.out.is_none();
+        silent.then_some(slot.last)
+    }
+
+    fn is_idle(&self, id: SlotId, now: Nanos) -> bool {
+        self.silent_since(id).is_some_and(|last| last.saturating_add(self.idle_after) <= now)
+    }
+
+    fn ids(&self) -> impl Iterator<Item = SlotId> + use<> {
+        let instances = self.slots.len();
+        let slots = self.slots.first().map_or(0, Vec::len);
+        (0..slots)
+            .flat_map(move |slot| (0..instances).map(move |instance| SlotId { slot, instance }))
+    }
+
+    /// Frees the slots of sequences that were silent for too long.
+    pub(super) fn reap(&mut self, now: Nanos) {
+        for id in self.ids() {
+            if self.is_idle(id, now) {
+                self.end(id);
+                self.vacate(id, now);
+            }
+        }
+    }
+
+    /// Takes the requests of sequences out that waited for a slot for too long.
+    pub(super) fn expire(&mut self, now: Nanos) -> Vec<u64> {
+        let over: Vec<u64> = self
+            .backlog
+            .iter()
+            .filter(|(_, waiting)| waiting.expires.is_some_and(|expires| expires <= now))
+            .map(|(&number, _)| number)
+            .collect();
+        over.into_iter().flat_map(|number| self.drop_waiting(number)).collect()
+    }
+
+    fn drop_waiting(&mut self, number: u64) -> Vec<u64> {
+        let Some(waiting) = self.backlog.remove(&number) else { return Vec::new() };
+        if self.places.get(&waiting.correlation) == Some(&Place::Backlog(number)) {
+            self.places.remove(&waiting.correlation);
+        }
+        self.backlogged -= waiting.queue.len();
+        waiting.queue.into_iter().map(|queued| queued.ticket.id).collect()
+    }
+
+    /// The slot in whose queue a request is.
+    pub(super) fn find(&self, id: u64) -> Option<SlotId> {
+        self.ids().find(|&at| self.slot(at).is_some_and(|slot| holds(&slot.queue, id)))
+    }
+
+    /// Takes a sequence out of the backlog that has this request; gives all its requests.
+    pub(super) fn cancel_waiting(&mut self, id: u64) -> Vec<u64> {
+        let number =
+            self.backlog.iter().find(|(_, waiting)| holds(&waiting.queue, id)).map(|(&at, _)| at);
+        number.map_or_else(Vec::new, |number| self.drop_waiting(number))
+    }
+
+    /// Takes all queued requests of a slot out. A sequence that has lost its start or its end cannot go on.
+    pub(super) fn clear(&mut self, id: SlotId) -> Vec<u64> {
+        let Some(slot) = self.slot_mut(id) else { return Vec::new() };
+        let queue = std::mem::take(&mut slot.queue);
+        self.queued -= queue.len();
+        if queue.iter().any(|queued| queued.ticket.sequence.start || queued.ticket.sequence.end) {
+            self.end(id);
+        }
+        queue.into_iter().map(|queued| queued.ticket.id).collect()
+    }
+
+    /// When the table has to be looked at again although nothing happens.
+    pub(super) fn wake(&self) -> Option<Nanos> {
+        if self.backlog.is_empty() {
+            return None;
+        }
+        let expires = self.backlog.values().filter_map(|waiting| waiting.expires);
+        let idle = self
+            .ids()
+            .filter_map(|id| self.silent_since(id))
+            .map(|last| last.saturating_add(self.idle_after));
+        expires.chain(idle).min()
+    }
+
+    /// No more requests come: silent sequences are over, and all that wait will get their slots.
+    pub(super) fn drain(&mut self) {
+        self.idle_after = 0;
+    }
+}
+
+fn holds(queue: &VecDeque<Queued>, id: u64) -> bool {
+    queue.iter().any(|queued| queued.ticket.id == id)
+}
+
+impl Waiting {
+    fn push(&mut self, queued: Queued, ended: bool) {
+        let timeout = queued.ticket.timeout_us.saturating_mul(1000);
+        if timeout > 0 {
+            let expires = queued.enqueued.saturating_add(timeout);
+            self.expires = Some(self.expires.map_or(expires, |known| known.min(expires)));
+        }
+        self.ended |= ended;
+        self.queue.push_back(queued);
+    }
+}
