@@ -4,6 +4,7 @@ import contextlib
 import http.client
 import os
 import queue
+import resource
 import signal
 import socket
 import ssl
@@ -297,3 +298,26 @@ def test_flags_without_effect_are_told_once(start):
     log = "".join(server.log)
     for name in ("allow-sagemaker", "cuda-memory-pool-byte-size", "grpc-http2-max-ping-strikes"):
         assert log.count(f"--{name} has no effect here") == 1
+
+
+def resident_kib(process):
+    with open(f"/proc/{process.pid}/status", encoding="ascii") as status:
+        return next(int(line.split()[1]) for line in status if line.startswith("VmRSS:"))
+
+
+@pytest.mark.skipif(not os.path.exists("/proc/self/status"), reason="reads the memory of the server from /proc")
+def test_a_thousand_idle_connections_cost_little(start):
+    resource.setrlimit(resource.RLIMIT_NOFILE, (resource.getrlimit(resource.RLIMIT_NOFILE)[1],) * 2)
+    server = start("--model-repository", SAMPLES)
+    before = resident_kib(server.process)
+    assert before < 60_000
+    hello = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + bytes([0, 0, 0, 4, 0, 0, 0, 0, 0])
+    ready = b"GET /v2/health/ready HTTP/1.1\r\nHost: x\r\n\r\n"
+    for address, opening in [(server.http, ready), (server.grpc, hello)]:
+        host, port = address.split(":")
+        with contextlib.ExitStack() as stack:
+            for _ in range(1000):
+                connection = stack.enter_context(socket.create_connection((host, int(port)), timeout=20))
+                connection.sendall(opening)
+                assert connection.recv(1000)
+            assert resident_kib(server.process) - before < 50_000
