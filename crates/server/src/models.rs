@@ -5,6 +5,7 @@ use std::sync::Arc;
 use galatea_runtime::SessionOptions;
 use galatea_serving::Core;
 use galatea_serving::backend::Backend;
+use galatea_serving::backend::builtin;
 use galatea_serving::backend::onnx::OnnxBackend;
 
 use crate::table::table;
@@ -13,7 +14,8 @@ use crate::table::table;
 #[must_use]
 pub fn backends() -> Vec<Arc<dyn Backend>> {
     let providers = galatea_providers::all();
-    vec![Arc::new(OnnxBackend::new(providers, SessionOptions::default()))]
+    let onnx: Arc<dyn Backend> = Arc::new(OnnxBackend::new(providers, SessionOptions::default()));
+    std::iter::once(onnx).chain(builtin::all()).collect()
 }
 
 /// The table of models after loading, as Triton prints it. A model without a version that could be tried has the

@@ -6,11 +6,17 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
+use galatea_tensor::Tensor;
+
 use crate::config::ModelConfig;
-use crate::error::Error;
-use crate::request::{Answer, InferenceRequest, InferenceResponse, OutputTensor, ResponseSink};
+use crate::error::{Code, Error};
+use crate::request::{
+    Answer, InferenceRequest, InferenceResponse, OutputTensor, ParameterValue, ResponseSink,
+};
 use crate::sequence::SequenceContext;
-use crate::statistics::{ComputeTimes, FailureReason, RequestOutcome, StatisticsRecorder};
+use crate::statistics::{
+    ComputeTimes, FailureReason, RequestOutcome, ResponseKind, StatisticsRecorder,
+};
 
 /// What instances and requests of one model version share.
 #[derive(Debug)]
@@ -61,6 +67,36 @@ pub struct ActiveRequest {
     /// Its place in a sequence, in models over sequences.
     pub sequence: Option<Box<SequenceContext>>,
     sink: Option<ResponseSink>,
+    execution: Option<Arc<Execution>>,
+    back: Option<WayBack>,
+    responses: usize,
+    iteration: u64,
+}
+
+/// Takes a request that has to run once more.
+pub(crate) type WayBack = Box<dyn FnOnce(ActiveRequest) + Send>;
+
+/// An execution whose requests are answered one by one, see [`Payload::detach`].
+struct Execution {
+    context: Arc<ExecutionContext>,
+    started: Instant,
+    batch_size: u64,
+    left: AtomicUsize,
+}
+
+impl Execution {
+    fn times(&self, end: Instant) -> ComputeTimes {
+        let infer = end.saturating_duration_since(self.started);
+        ComputeTimes { infer, ..ComputeTimes::default() }
+    }
+
+    /// One of the requests has left; the last one counts the execution.
+    fn leave(&self) {
+        if self.left.fetch_sub(1, Ordering::AcqRel) == 1 {
+            let times = self.times(Instant::now());
+            self.context.statistics.batch(times, self.batch_size, now_ms());
+        }
+    }
 }
 
 impl ActiveRequest {
@@ -71,14 +107,33 @@ impl ActiveRequest {
         sink: ResponseSink,
     ) -> Self {
         context.unanswered.fetch_add(1, Ordering::AcqRel);
-        let arrived = Instant::now();
-        Self { request, batch_size, arrived, context, sequence: None, sink: Some(sink) }
+        let mut active = Self::without_sink(request, batch_size, context);
+        active.sink = Some(sink);
+        active
+    }
+
+    fn without_sink(
+        request: InferenceRequest,
+        batch_size: u64,
+        context: Arc<ExecutionContext>,
+    ) -> Self {
+        Self {
+            request,
+            batch_size,
+            arrived: Instant::now(),
+            context,
+            sequence: None,
+            sink: None,
+            execution: None,
+            back: None,
+            responses: 0,
+            iteration: 0,
+        }
     }
 
     /// An item that fills a gap between sequences: it has no client and is not counted as a request.
     pub(crate) fn filler(request: InferenceRequest, context: Arc<ExecutionContext>) -> Self {
-        let arrived = Instant::now();
-        Self { request, batch_size: 1, arrived, context, sequence: None, sink: None }
+        Self::without_sink(request, 1, context)
     }
 
     /// Whether this item only fills a gap between sequences; its answer goes nowhere.
@@ -93,9 +148,66 @@ impl ActiveRequest {
         self.send_final(result);
     }
 
-    /// Gives one of several responses of a decoupled model; [`finish`](Self::finish) must follow.
+    /// Whether the client has given up.
+    #[must_use]
+    pub fn is_cancelled(&self) -> bool {
+        self.request.cancel.is_cancelled()
+    }
+
+    /// Configuration of the model.
+    #[must_use]
+    pub fn config(&self) -> &Arc<ModelConfig> {
+        &self.context.config
+    }
+
+    /// How often the request has run before, in models over iterative sequences.
+    #[must_use]
+    pub fn iteration(&self) -> u64 {
+        self.iteration
+    }
+
+    /// Those of the outputs that the request asks for, in the order given.
+    ///
+    /// # Errors
+    /// When an output is none of the model's, or has another type than the configuration says.
+    pub fn wanted(&self, outputs: Vec<(String, Tensor)>) -> Result<Vec<OutputTensor>, Error> {
+        let asked = &self.request.requested_outputs;
+        let mut wanted = Vec::with_capacity(outputs.len());
+        for (name, tensor) in outputs {
+            let model = &self.context.name;
+            let known = self.context.config.output.iter().find(|output| output.name == name);
+            let Some(known) = known else {
+                return Err(Error::internal(format!(
+                    "unexpected inference output '{name}' for model '{model}'"
+                )));
+            };
+            if crate::config::datatype(known.data_type) != Some(tensor.dtype()) {
+                return Err(Error::internal(format!(
+                    "output '{name}' of model '{model}' has the type {}, which is not that of the configuration",
+                    tensor.dtype().wire_name()
+                )));
+            }
+            if asked.is_empty() || asked.contains(&name) {
+                wanted.push(OutputTensor { name, tensor });
+            }
+        }
+        Ok(wanted)
+    }
+
+    /// Gives one of several responses of a decoupled model; one of the `finish` calls must follow.
     pub fn respond(&mut self, result: Result<Vec<OutputTensor>, Error>) {
-        let result = result.map(|outputs| Some(self.response(outputs)));
+        self.respond_with(result, Vec::new());
+    }
+
+    /// As [`respond`](Self::respond), with parameters of the response.
+    pub fn respond_with(
+        &mut self,
+        result: Result<Vec<OutputTensor>, Error>,
+        parameters: Vec<(String, ParameterValue)>,
+    ) {
+        self.responses += 1;
+        let response = |outputs| InferenceResponse { parameters, ..self.response(outputs) };
+        let result = result.map(|outputs| Some(response(outputs)));
         if let Some(sink) = &mut self.sink {
             call(sink, Answer { result, is_final: false }, &self.context);
         }
@@ -104,6 +216,41 @@ impl ActiveRequest {
     /// Ends the responses of a decoupled model without another one.
     pub fn finish(mut self) {
         self.send_final(Ok(None));
+    }
+
+    /// Gives the last response of a decoupled model.
+    pub fn finish_with(self, result: Result<Vec<OutputTensor>, Error>) {
+        self.answer(result);
+    }
+
+    /// Counts the next response in the statistics of responses by index: `from` is when its making began, `made` when
+    /// the model had run for it.
+    pub fn count_response(&self, kind: ResponseKind, from: Instant, made: Instant) {
+        let infer = made.saturating_duration_since(from);
+        self.context.statistics.response(self.responses, kind, infer, made.elapsed());
+    }
+
+    /// Gives the request back to the scheduler, which executes it once more. Only schedulers of iterative sequences
+    /// take it; otherwise it is answered with an error.
+    pub fn reschedule(mut self) {
+        let Some(back) = self.back.take() else {
+            let error = Error::internal(format!(
+                "Request is released with TRITONSERVER_REQUEST_RELEASE_RESCHEDULE, but model '{}' has no iterative \
+                 sequences",
+                self.context.name
+            ));
+            return self.finish_with(Err(error));
+        };
+        self.iteration += 1;
+        if let Some(execution) = self.execution.take() {
+            execution.leave();
+        }
+        back(self);
+    }
+
+    /// Where [`reschedule`](Self::reschedule) leads.
+    pub(crate) fn set_way_back(&mut self, back: WayBack) {
+        self.back = Some(back);
     }
 
     fn response(&self, outputs: Vec<OutputTensor>) -> InferenceResponse {
@@ -135,8 +282,33 @@ impl ActiveRequest {
         self.sink = self.sink.take().map(wrap);
     }
 
+    /// Counts the end of a request that was answered apart from its batch.
+    fn count_end(&mut self, error: Option<&Error>) {
+        let Some(execution) = self.execution.take() else { return };
+        let end = Instant::now();
+        let outcome = RequestOutcome {
+            filler: self.is_filler(),
+            failure: error.map(|error| self.failure_of(error)),
+            batch_size: self.batch_size,
+            queue: execution.started.saturating_duration_since(self.arrived),
+            total: end.saturating_duration_since(self.arrived),
+        };
+        self.context.statistics.request(execution.times(end), &outcome);
+        execution.leave();
+    }
+
+    fn failure_of(&self, error: &Error) -> FailureReason {
+        if error.code == Code::Cancelled || self.is_cancelled() {
+            FailureReason::Canceled
+        } else {
+            FailureReason::Backend
+        }
+    }
+
     fn send_final(&mut self, result: Result<Option<InferenceResponse>, Error>) {
         let Some(mut sink) = self.sink.take() else { return };
+        // Counted first, so that a client that asks right after its answer finds it counted.
+        self.count_end(result.as_ref().err());
         call(&mut sink, Answer { result, is_final: true }, &self.context);
         self.context.unanswered.fetch_sub(1, Ordering::AcqRel);
     }
@@ -229,6 +401,23 @@ impl Payload {
         self.complete(results);
     }
 
+    /// Takes the requests out, for models that answer each by itself, some time, with any number of responses. The
+    /// execution is counted when the last of them is done.
+    #[must_use]
+    pub fn detach(mut self) -> Vec<ActiveRequest> {
+        let mut requests = std::mem::take(&mut self.requests);
+        let execution = Arc::new(Execution {
+            context: Arc::clone(&self.context),
+            started: self.started,
+            batch_size: requests.iter().map(|request| request.batch_size).sum(),
+            left: AtomicUsize::new(requests.len()),
+        });
+        for request in &mut requests {
+            request.execution = Some(Arc::clone(&execution));
+        }
+        requests
+    }
+
     fn times(&self, end: Instant) -> ComputeTimes {
         let input_end = self.input_end.unwrap_or(self.started);
         let output_start = self.output_start.unwrap_or(end);
@@ -260,7 +449,7 @@ impl Payload {
             .iter()
             .map(|(request, result)| RequestOutcome {
                 filler: request.is_filler(),
-                success: result.is_ok(),
+                failure: result.as_ref().err().map(|error| request.failure_of(error)),
                 batch_size: request.batch_size,
                 queue: self.started.saturating_duration_since(request.arrived),
                 total: end.saturating_duration_since(request.arrived),

@@ -176,8 +176,8 @@ pub struct ComputeTimes {
 pub struct RequestOutcome {
     /// It is no request but fills a gap between sequences: only the size of the batch counts it.
     pub filler: bool,
-    /// Whether it was answered with outputs.
-    pub success: bool,
+    /// Why it was answered with an error; `None` if it succeeded.
+    pub failure: Option<FailureReason>,
     /// Its batch items; at least 1.
     pub batch_size: u64,
     /// Wait before the execution.
@@ -194,6 +194,46 @@ struct Counters {
     stats: InferStatistics,
     batches: BTreeMap<u64, BatchStatistics>,
     failures: BTreeMap<FailureReason, u64>,
+    responses: BTreeMap<String, ResponseStatistics>,
+}
+
+impl Counters {
+    fn batch(&mut self, times: ComputeTimes, batch_size: u64, now_ms: u64) {
+        self.last_inference_ms = now_ms;
+        self.execution_count += 1;
+        let batch = self.batches.entry(batch_size).or_default();
+        batch.batch_size = batch_size;
+        batch.compute_input.add(times.input);
+        batch.compute_infer.add(times.infer);
+        batch.compute_output.add(times.output);
+    }
+
+    fn request(&mut self, times: ComputeTimes, request: &RequestOutcome) {
+        if let Some(reason) = request.failure {
+            self.stats.fail.add(request.total);
+            *self.failures.entry(reason).or_default() += 1;
+            return;
+        }
+        self.inference_count += request.batch_size;
+        self.stats.success.add(request.total);
+        self.stats.queue.add(request.queue);
+        self.stats.compute_input.add(times.input);
+        self.stats.compute_infer.add(times.infer);
+        self.stats.compute_output.add(times.output);
+    }
+}
+
+/// What a response of a decoupled model is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ResponseKind {
+    /// It has outputs.
+    Success,
+    /// It is an error.
+    Fail,
+    /// It only says that the request is done.
+    Empty,
+    /// It was given up because of cancellation.
+    Cancel,
 }
 
 /// Counters of one model version; its instances add to them.
@@ -205,27 +245,42 @@ pub struct StatisticsRecorder {
 impl StatisticsRecorder {
     /// Counts one execution and its requests. `now_ms` is in milliseconds since 1970.
     pub fn execution(&self, times: ComputeTimes, requests: &[RequestOutcome], now_ms: u64) {
+        let batch_size = requests.iter().map(|request| request.batch_size).sum();
         let mut counters = self.lock();
-        let batch_size: u64 = requests.iter().map(|request| request.batch_size).sum();
-        counters.last_inference_ms = now_ms;
-        counters.execution_count += 1;
-        let batch = counters.batches.entry(batch_size).or_default();
-        batch.batch_size = batch_size;
-        batch.compute_input.add(times.input);
-        batch.compute_infer.add(times.infer);
-        batch.compute_output.add(times.output);
+        counters.batch(times, batch_size, now_ms);
         for request in requests.iter().filter(|request| !request.filler) {
-            if request.success {
-                counters.inference_count += request.batch_size;
-                counters.stats.success.add(request.total);
-                counters.stats.queue.add(request.queue);
-                counters.stats.compute_input.add(times.input);
-                counters.stats.compute_infer.add(times.infer);
-                counters.stats.compute_output.add(times.output);
-            } else {
-                counters.stats.fail.add(request.total);
-                *counters.failures.entry(FailureReason::Backend).or_default() += 1;
+            counters.request(times, request);
+        }
+    }
+
+    /// Counts one execution without its requests.
+    pub fn batch(&self, times: ComputeTimes, batch_size: u64, now_ms: u64) {
+        self.lock().batch(times, batch_size, now_ms);
+    }
+
+    /// Counts one executed request without its execution.
+    pub fn request(&self, times: ComputeTimes, request: &RequestOutcome) {
+        self.lock().request(times, request);
+    }
+
+    /// Counts a response of a decoupled model by its index.
+    pub fn response(&self, index: usize, kind: ResponseKind, infer: Duration, output: Duration) {
+        let mut counters = self.lock();
+        let response = counters.responses.entry(index.to_string()).or_default();
+        let total = infer + output;
+        match kind {
+            ResponseKind::Success => {
+                response.compute_infer.add(infer);
+                response.compute_output.add(output);
+                response.success.add(total);
             }
+            ResponseKind::Fail => {
+                response.compute_infer.add(infer);
+                response.compute_output.add(output);
+                response.fail.add(total);
+            }
+            ResponseKind::Empty => response.empty_response.add(total),
+            ResponseKind::Cancel => response.cancel.add(total),
         }
     }
 
@@ -247,7 +302,7 @@ impl StatisticsRecorder {
             inference_count: counters.inference_count,
             execution_count: counters.execution_count,
             inference_stats: counters.stats,
-            response_stats: BTreeMap::new(),
+            response_stats: counters.responses.clone(),
             batch_stats: counters.batches.values().copied().collect(),
             memory_usage: Vec::new(),
         }
@@ -275,9 +330,9 @@ mod tests {
         let recorder = StatisticsRecorder::default();
         let ms = Duration::from_millis;
         let times = ComputeTimes { input: ms(1), infer: ms(5), output: ms(2) };
-        let request = |success, batch_size| RequestOutcome {
+        let request = |success: bool, batch_size| RequestOutcome {
             filler: false,
-            success,
+            failure: (!success).then_some(FailureReason::Backend),
             batch_size,
             queue: ms(3),
             total: ms(20),

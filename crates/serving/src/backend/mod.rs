@@ -3,6 +3,7 @@
 //! A [`Backend`] loads a version folder as a [`Model`]; a model makes [`ModelInstance`]s, each with a thread of its
 //! own, which execute [`Payload`]s.
 
+pub mod builtin;
 pub mod onnx;
 
 use std::collections::BTreeMap;

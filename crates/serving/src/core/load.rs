@@ -193,7 +193,9 @@ impl Core {
             let extension =
                 |name: &str| name.rsplit_once('.').map(|(_, extension)| extension.to_owned());
             let mine = extension(file) == extension(backend.default_model_filename());
-            mine && newest.as_ref().is_some_and(|folder| folder.join(file).exists())
+            // Backends without model files are only ever named.
+            let has_file = !backend.default_model_filename().is_empty();
+            has_file && mine && newest.as_ref().is_some_and(|folder| folder.join(file).exists())
         };
         let Some(backend) = self.backends.iter().find(fits) else {
             return Err(Error::invalid_arg(format!(

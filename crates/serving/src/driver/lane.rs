@@ -246,6 +246,23 @@ impl Lane {
         self.apply(effects);
     }
 
+    /// A dispatched request has to run once more.
+    fn reschedule(&self, id: u64, request: ActiveRequest) {
+        let now = self.timer.now();
+        let mut effects = Effects::default();
+        let mut state = self.state();
+        if state.phase == Phase::Closed || !state.scheduler.reschedule(id, now) {
+            drop(state);
+            let text = "Request is released with TRITONSERVER_REQUEST_RELEASE_RESCHEDULE, but its scheduler does not \
+                        take requests back";
+            return request.finish_with(Err(Error::internal(text)));
+        }
+        state.waiting.insert(id, request);
+        self.settle(&mut state, now, &mut effects);
+        drop(state);
+        self.apply(effects);
+    }
+
     pub(super) fn on_time(&self, at: Nanos) {
         let mut effects = Effects::default();
         let mut state = self.state();
@@ -388,6 +405,17 @@ impl Lane {
 
     /// Puts what the model version needs to know between a request and its sink.
     fn watch(&self, state: &mut State, id: u64, request: &mut ActiveRequest) {
+        if self.follows {
+            let this = Weak::clone(&self.this);
+            request.set_way_back(Box::new(move |request| match this.upgrade() {
+                Some(lane) => lane.reschedule(id, request),
+                None => request.finish_with(Err(stopping())),
+            }));
+        }
+        // One that runs again has its steps already.
+        if request.iteration() > 0 {
+            return;
+        }
         if let Some(release) = &self.release {
             let release = Arc::clone(release);
             request.wrap_sink(|sink| ordered_sink(release, id, sink));

@@ -1,0 +1,64 @@
+//! Delays that configurations ask of these backends.
+
+use std::time::{Duration, Instant};
+
+use crate::backend::{ModelFiles, Payload, Placement};
+use crate::error::Error;
+
+/// Between two looks at whether anybody still waits.
+const STEP: Duration = Duration::from_millis(5);
+
+/// A parameter that is a number; 0 where it is absent.
+///
+/// # Errors
+/// When it is no number.
+pub(super) fn number(files: &ModelFiles, name: &str) -> Result<u64, Error> {
+    let Some(text) = files.parameter(name) else { return Ok(0) };
+    text.trim().parse().map_err(|_| {
+        Error::invalid_arg(format!(
+            "parameter '{name}' of model '{}' must be an integer >= 0, found '{text}'",
+            files.name
+        ))
+    })
+}
+
+/// How long each execution takes, in addition to its work.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct ExecuteDelay {
+    delay: Duration,
+    /// Instance n takes n times this as long; instance 0, and all where it is 0, take the plain delay.
+    multiplier: u64,
+}
+
+impl ExecuteDelay {
+    pub(super) fn from_files(files: &ModelFiles) -> Result<Self, Error> {
+        Ok(Self {
+            delay: Duration::from_millis(number(files, "execute_delay_ms")?),
+            multiplier: number(files, "instance_wise_delay_multiplier")?,
+        })
+    }
+
+    /// The delay of one instance, whose number stands at the end of its name.
+    pub(super) fn of(self, placement: &Placement) -> Duration {
+        let number = placement.name.rsplit('_').next().and_then(|text| text.parse::<u64>().ok());
+        let times = self.multiplier.saturating_mul(number.unwrap_or(0)).max(1);
+        self.delay.saturating_mul(u32::try_from(times).unwrap_or(u32::MAX))
+    }
+}
+
+/// Waits, but not longer than anybody waits for the answer.
+pub(super) fn wait(delay: Duration, payload: &Payload) {
+    wait_while(delay, || payload.requests().iter().any(|request| !request.is_cancelled()));
+}
+
+/// Waits until the time is over or `wanted` is not true any more.
+pub(super) fn wait_while(delay: Duration, wanted: impl Fn() -> bool) {
+    let start = Instant::now();
+    while wanted() {
+        let rest = delay.saturating_sub(start.elapsed());
+        if rest.is_zero() {
+            return;
+        }
+        std::thread::sleep(rest.min(STEP));
+    }
+}

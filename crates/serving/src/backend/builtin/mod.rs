@@ -1,0 +1,29 @@
+//! Backends without model files, as Triton ships them for tests and demonstrations. A version folder may be empty;
+//! inputs and outputs are those of the configuration.
+
+mod accumulator;
+mod delay;
+mod identity;
+mod iterative_sequence;
+mod repeat;
+mod square;
+
+use std::sync::Arc;
+
+use super::Backend;
+
+/// All of them.
+#[must_use]
+pub fn all() -> Vec<Arc<dyn Backend>> {
+    vec![
+        Arc::new(identity::IdentityBackend),
+        Arc::new(repeat::RepeatBackend),
+        Arc::new(square::SquareBackend),
+        Arc::new(accumulator::SequenceBackend),
+        Arc::new(accumulator::DynaSequenceBackend),
+        Arc::new(iterative_sequence::IterativeSequenceBackend),
+    ]
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,232 @@
+use std::sync::mpsc::{Receiver, channel};
+
+use galatea_tensor::{DataType, Tensor};
+
+use super::all;
+use crate::backend::{
+    ExecutionContext, ModelFiles, ModelInstance, Payload, Placement, PlacementKind,
+};
+use crate::config::{self, ModelConfig};
+use crate::error::Error;
+use crate::payload::ActiveRequest;
+use crate::request::{Answer, InferenceRequest, InputData, InputTensor};
+use std::sync::Arc;
+
+fn files(config: &str) -> ModelFiles {
+    let config: ModelConfig = config::from_text(config).unwrap();
+    ModelFiles {
+        name: "m".to_owned(),
+        version: 1,
+        model_dir: "/nowhere".into(),
+        version_dir: "/nowhere/1".into(),
+        config: Arc::new(config),
+        settings: std::collections::BTreeMap::new(),
+    }
+}
+
+fn load(backend: &str, config: &str) -> Result<(Box<dyn ModelInstance>, Arc<ModelConfig>), Error> {
+    let files = files(config);
+    let backend = all().into_iter().find(|one| one.name() == backend).unwrap();
+    let model = backend.load(&files)?;
+    let placement = Placement {
+        name: "m_0_2".to_owned(),
+        kind: PlacementKind::Cpu,
+        config: Arc::clone(&files.config),
+    };
+    Ok((model.instance(&placement)?, files.config))
+}
+
+fn input(name: &str, tensor: Tensor) -> InputTensor {
+    InputTensor {
+        name: name.to_owned(),
+        datatype: tensor.dtype(),
+        shape: tensor.shape().iter().map(|&dim| i64::try_from(dim).unwrap()).collect(),
+        data: InputData::Tensor(tensor),
+    }
+}
+
+fn run(
+    instance: &mut dyn ModelInstance,
+    config: &Arc<ModelConfig>,
+    inputs: Vec<InputTensor>,
+) -> (Receiver<Answer>, Arc<ExecutionContext>) {
+    let context = ExecutionContext::new("m", 1, Arc::clone(config));
+    let (to, from) = channel();
+    let request = InferenceRequest { inputs, ..InferenceRequest::default() };
+    let sink = Box::new(move |answer| to.send(answer).unwrap());
+    let active = ActiveRequest::new(request, 1, Arc::clone(&context), sink);
+    instance.execute(Payload::new(vec![active], Arc::clone(&context)));
+    (from, context)
+}
+
+fn ints(answer: &Answer, name: &str) -> Vec<i32> {
+    let response = answer.result.as_ref().unwrap().as_ref().unwrap();
+    let output = response.outputs.iter().find(|output| output.name == name).unwrap();
+    output.tensor.to_vec::<i32>().unwrap()
+}
+
+fn vector<const N: usize>(values: [i32; N]) -> Tensor {
+    Tensor::from_vec(&[N], values.to_vec()).unwrap()
+}
+
+fn unsigned<const N: usize>(values: [u32; N]) -> Tensor {
+    Tensor::from_vec(&[N], values.to_vec()).unwrap()
+}
+
+const REPEAT: &str = "name: 'm' backend: 'repeat' model_transaction_policy { decoupled: true } \
+    input [ { name: 'IN' data_type: TYPE_INT32 dims: -1 }, { name: 'DELAY' data_type: TYPE_UINT32 dims: -1 }, \
+    { name: 'WAIT' data_type: TYPE_UINT32 dims: 1 } ] \
+    output [ { name: 'OUT' data_type: TYPE_INT32 dims: 1 }, { name: 'IDX' data_type: TYPE_UINT32 dims: 1 } ]";
+
+#[test]
+fn repeat_answers_each_element_and_then_says_that_it_is_done() {
+    for (extra, last_is_empty) in [
+        ("", true),
+        (" parameters { key: 'final_with_response' value { string_value: 'true' } }", false),
+    ] {
+        let (mut instance, config) = load("repeat", &format!("{REPEAT}{extra}")).unwrap();
+        let inputs = vec![
+            input("IN", vector([7, 8, 9])),
+            input("DELAY", unsigned([0, 1, 0])),
+            input("WAIT", unsigned([0])),
+        ];
+        let (from, context) = run(instance.as_mut(), &config, inputs);
+        let answers: Vec<Answer> = from.try_iter().collect();
+        assert_eq!(answers.len(), 3 + usize::from(last_is_empty));
+        assert_eq!(answers.iter().filter(|answer| answer.is_final).count(), 1);
+        let last = answers.last().unwrap();
+        assert!(last.is_final && matches!(last.result, Ok(None)) == last_is_empty);
+        let values: Vec<i32> = answers[..3].iter().flat_map(|one| ints(one, "OUT")).collect();
+        assert_eq!(values, [7, 8, 9]);
+        let stats = context.statistics.snapshot("m", "1");
+        assert_eq!((stats.inference_count, stats.execution_count), (1, 1));
+        assert_eq!((stats.inference_stats.success.count, context.unanswered()), (1, 0));
+    }
+}
+
+#[test]
+fn repeat_without_elements_is_only_done() {
+    let (mut instance, config) = load("repeat", REPEAT).unwrap();
+    let empty = || Tensor::from_vec(&[0], Vec::<u32>::new()).unwrap();
+    let none = Tensor::from_vec(&[0], Vec::<i32>::new()).unwrap();
+    let inputs = vec![input("IN", none), input("DELAY", empty()), input("WAIT", unsigned([0]))];
+    let (from, _) = run(instance.as_mut(), &config, inputs);
+    let answers: Vec<Answer> = from.try_iter().collect();
+    assert!(matches!(answers[..], [Answer { result: Ok(None), is_final: true }]));
+}
+
+#[test]
+fn square_counts_its_responses_by_index() {
+    let config = "name: 'm' backend: 'square' model_transaction_policy { decoupled: true } \
+        input { name: 'IN' data_type: TYPE_INT32 dims: 1 } output { name: 'OUT' data_type: TYPE_INT32 dims: 1 }";
+    let (mut instance, config) = load("square", config).unwrap();
+    let (from, context) = run(instance.as_mut(), &config, vec![input("IN", vector([2]))]);
+    let answers: Vec<Answer> = from.try_iter().collect();
+    assert_eq!(answers.len(), 3);
+    assert_eq!(ints(&answers[1], "OUT"), [2]);
+    let stats = context.statistics.snapshot("m", "1").response_stats;
+    let successes: Vec<u64> = stats.values().map(|one| one.success.count).collect();
+    assert_eq!((successes, stats["2"].empty_response.count), (vec![1, 1, 0], 1));
+    let (from, _) = run(
+        instance.as_mut(),
+        &load("square", &text(&config)).unwrap().1,
+        vec![input("IN", vector([-1]))],
+    );
+    assert!(from.recv().unwrap().result.is_err());
+}
+
+fn text(_: &ModelConfig) -> String {
+    "name: 'm' backend: 'square' model_transaction_policy { decoupled: true } \
+     input { name: 'IN' data_type: TYPE_INT32 dims: 1 } output { name: 'OUT' data_type: TYPE_INT32 dims: 1 }"
+        .to_owned()
+}
+
+#[test]
+fn decoupled_backends_refuse_other_models() {
+    let config = REPEAT.replace("model_transaction_policy { decoupled: true }", "");
+    let error = load("repeat", &config).err().unwrap();
+    assert!(error.message.contains("decoupled"), "{error}");
+}
+
+#[test]
+fn identity_pairs_by_number_and_gives_what_is_there() {
+    let config = "name: 'm' backend: 'identity' \
+        input [ { name: 'INPUT1' data_type: TYPE_INT32 dims: -1 optional: true }, { name: 'INPUT0' data_type: TYPE_INT32 dims: -1 } ] \
+        output [ { name: 'OUTPUT0' data_type: TYPE_INT32 dims: -1 }, { name: 'OUTPUT1' data_type: TYPE_INT32 dims: -1 } ]";
+    let (mut instance, config) = load("identity", config).unwrap();
+    assert!(instance.time_depends_on_sizes_only());
+    let both = vec![input("INPUT1", vector([1])), input("INPUT0", vector([0]))];
+    let (from, _) = run(instance.as_mut(), &config, both);
+    let answer = from.recv().unwrap();
+    assert_eq!((ints(&answer, "OUTPUT0"), ints(&answer, "OUTPUT1")), (vec![0], vec![1]));
+    let (from, _) = run(instance.as_mut(), &config, vec![input("INPUT0", vector([5]))]);
+    let outputs = from.recv().unwrap().result.unwrap().unwrap().outputs;
+    assert_eq!(outputs.len(), 1);
+}
+
+#[test]
+fn identity_refuses_what_it_cannot_repeat() {
+    let config = "name: 'm' backend: 'identity' input { name: 'A' data_type: TYPE_INT32 dims: 1 } \
+        output { name: 'B' data_type: TYPE_FP32 dims: 1 }";
+    let error = load("identity", config).err().unwrap();
+    assert!(error.message.contains("'B'") && error.message.contains("INT32"), "{error}");
+    let delay = config.replace("FP32", "INT32")
+        + " parameters { key: 'execute_delay_ms' value { string_value: 'x' } }";
+    let error = load("identity", &delay).err().unwrap();
+    assert!(
+        error.message.contains("'execute_delay_ms'") && error.message.contains("'x'"),
+        "{error}"
+    );
+}
+
+#[test]
+fn the_delay_grows_with_the_number_of_the_instance() {
+    let files = files(
+        "name: 'm' parameters [ { key: 'execute_delay_ms' value { string_value: '10' } }, \
+         { key: 'instance_wise_delay_multiplier' value { string_value: '4' } } ]",
+    );
+    let delay = super::delay::ExecuteDelay::from_files(&files).unwrap();
+    let millis = |name: &str| {
+        let placement = Placement {
+            name: name.to_owned(),
+            kind: PlacementKind::Cpu,
+            config: Arc::clone(&files.config),
+        };
+        delay.of(&placement).as_millis()
+    };
+    assert_eq!((millis("m_0_0"), millis("m_0_1"), millis("m_0_2")), (10, 40, 80));
+}
+
+const SEQUENCE: &str = "name: 'm' backend: 'sequence' max_batch_size: 0 input { name: 'INPUT' data_type: TYPE_INT32 dims: 1 } \
+    output { name: 'OUTPUT' data_type: TYPE_INT32 dims: 1 } sequence_batching { control_input [ \
+    { name: 'START' control { kind: CONTROL_SEQUENCE_START int32_false_true: [0, 1] } }, \
+    { name: 'END' control { kind: CONTROL_SEQUENCE_END int32_false_true: [0, 1] } }, \
+    { name: 'READY' control { kind: CONTROL_SEQUENCE_READY int32_false_true: [0, 1] } }, \
+    { name: 'CORRID' control { kind: CONTROL_SEQUENCE_CORRID data_type: TYPE_UINT64 } } ] }";
+
+#[test]
+fn an_unfit_scheduler_is_refused() {
+    let config =
+        "name: 'm' backend: 'sequence' input { name: 'INPUT' data_type: TYPE_INT32 dims: 1 }";
+    assert!(load("sequence", config).err().unwrap().message.contains("'sequence_batching'"));
+    let config = SEQUENCE.replace("{ name: 'CORRID'", "{ name: 'OTHER'").replace(
+        "kind: CONTROL_SEQUENCE_CORRID data_type: TYPE_UINT64",
+        "kind: CONTROL_SEQUENCE_READY int32_false_true: [0, 1]",
+    );
+    assert!(load("dyna_sequence", &config).err().unwrap().message.contains("CORRID"));
+}
+
+#[test]
+fn a_request_that_cannot_run_again_says_so() {
+    let config = "name: 'm' backend: 'iterative_sequence' model_transaction_policy { decoupled: true } \
+        input { name: 'INPUT' data_type: TYPE_INT32 dims: 1 } output { name: 'OUTPUT' data_type: TYPE_INT32 dims: 1 }";
+    let (mut instance, config) = load("iterative_sequence", config).unwrap();
+    let (from, _) = run(instance.as_mut(), &config, vec![input("INPUT", vector([3]))]);
+    let answers: Vec<Answer> = from.try_iter().collect();
+    assert_eq!(ints(&answers[0], "OUTPUT"), [2]);
+    let error = answers[1].result.as_ref().unwrap_err();
+    assert!(
+        error.message.contains("TRITONSERVER_REQUEST_RELEASE_RESCHEDULE") && answers[1].is_final
+    );
+    assert_eq!(DataType::Int32.wire_name(), "INT32");
+}
