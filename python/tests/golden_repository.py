@@ -52,6 +52,14 @@ def rank_of_rows(*arguments):
     return [*rank(*arguments), node("Expand", ["rank", "shape"], ["RANK"])]
 
 
+def batch_size(*_):
+    """OUTPUT0 = how many rows the execution has, in each of them."""
+    zero = helper.make_tensor("zero", TensorProto.INT64, [], [0])
+    return [node("Shape", ["INPUT0"], ["shape"]), node("Constant", [], ["zero"], value=zero),
+            node("Gather", ["shape", "zero"], ["rows"]), node("Cast", ["rows"], ["count"], to=TensorProto.INT32),
+            node("Expand", ["count", "shape"], ["OUTPUT0"])]
+
+
 def rank_alone(*arguments):
     one = helper.make_tensor("one", TensorProto.INT64, [1], [1])
     return [*rank(*arguments), node("Constant", [], ["one"], value=one), node("Reshape", ["rank", "one"], ["RANK"])]
@@ -66,10 +74,18 @@ MODELS = {
     **{name: (add_sub, [1]) for name in ["add_sub", "add_sub_fp32", "add_sub_nb", "simple"]},
     **{name: (times_version, [1, 2, 3]) for name in ["versioned", "versioned_all", "versioned_latest"]},
     "ctl_multi": (times_version, [1, 2]),
+    "batchy": (batch_size, [1]),
     "allprops": (identity, [1, 2]),
     "classify": (classify, [1]),
     "reshape_io": (rank_of_rows, [1]),
     "reshape_nb": (rank_alone, [1]),
+}
+
+
+# name -> (backend without a model file, parameters)
+BUILT_IN = {
+    **{name: ("identity", {"execute_delay_ms": 300}) for name in ["slow", "slow_delay", "slow_noover", "slow_plain", "slow_to"]},
+    **{name: ("sequence", {}) for name in ["seq_accum", "seq_idle", "seq_nb", "seq_oldest", "seq_strid"]},
 }
 
 
@@ -102,12 +118,23 @@ def write(models, out, name):
         (folder / str(version) / "model.onnx").write_bytes(model.SerializeToString())
 
 
+def write_built_in(models, out, name):
+    backend, parameters = BUILT_IN[name]
+    config = (models / name / "config.pbtxt").read_text().replace('backend: "python"', f'backend: "{backend}"')
+    config += "".join(f'parameters {{ key: "{key}" value {{ string_value: "{value}" }} }}\n' for key, value in parameters.items())
+    (out / name / "1").mkdir(parents=True, exist_ok=True)
+    (out / name / "config.pbtxt").write_text(config)
+
+
 def write_all(models, out):
     """Writes every model and returns their names."""
     names = [name for name in MODELS if (models / name).is_dir()]
     for name in names:
         write(models, out, name)
-    return names
+    built_in = [name for name in BUILT_IN if (models / name).is_dir()]
+    for name in built_in:
+        write_built_in(models, out, name)
+    return names + built_in
 
 
 if __name__ == "__main__":

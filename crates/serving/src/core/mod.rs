@@ -245,6 +245,7 @@ impl Core {
     pub fn shutdown(&self, timeout: Duration) -> ShutdownReport {
         let start = Instant::now();
         self.accepting.store(false, Ordering::Release);
+        self.models().all_ready().for_each(|version| version.handle.begin_drain());
         let unanswered = loop {
             let unanswered = self.models().unanswered();
             if unanswered == 0 || start.elapsed() >= timeout {

@@ -449,8 +449,8 @@ impl Lane {
         }
     }
 
-    /// Takes no more requests, and waits until those that it has are answered and the instances idle.
-    pub(super) fn drain(&self) {
+    /// Takes no more requests; those that it has run as soon as they can.
+    pub(super) fn begin_drain(&self) {
         let now = self.timer.now();
         let mut effects = Effects::default();
         let mut state = self.state();
@@ -461,6 +461,11 @@ impl Lane {
         self.settle(&mut state, now, &mut effects);
         drop(state);
         self.apply(effects);
+    }
+
+    /// Takes no more requests, and waits until those that it has are answered and the instances idle.
+    pub(super) fn drain(&self) {
+        self.begin_drain();
         let mut state = self.state();
         while state.phase != Phase::Closed {
             state = self.ended.wait(state).unwrap_or_else(PoisonError::into_inner);

@@ -142,6 +142,11 @@ impl DriverHandle {
         Ok(())
     }
 
+    /// Takes no more requests. Those that were taken run without waiting for company.
+    pub fn begin_drain(&self) {
+        self.lane.begin_drain();
+    }
+
     /// Takes no more requests, waits until those that were taken have run, and ends the instances.
     pub fn remove(&self) {
         self.lane.drain();
