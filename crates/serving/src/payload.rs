@@ -401,15 +401,17 @@ impl Payload {
         self.complete(results);
     }
 
-    /// Takes the requests out, for models that answer each by itself, some time, with any number of responses. The
+    /// Takes the requests out, without items that only fill gaps, for models that answer each by itself, some time, with any number of responses. The
     /// execution is counted when the last of them is done.
     #[must_use]
     pub fn detach(mut self) -> Vec<ActiveRequest> {
         let mut requests = std::mem::take(&mut self.requests);
+        let batch_size = requests.iter().map(|request| request.batch_size).sum();
+        requests.retain(|request| !request.is_filler());
         let execution = Arc::new(Execution {
             context: Arc::clone(&self.context),
             started: self.started,
-            batch_size: requests.iter().map(|request| request.batch_size).sum(),
+            batch_size,
             left: AtomicUsize::new(requests.len()),
         });
         for request in &mut requests {

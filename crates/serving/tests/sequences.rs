@@ -261,3 +261,58 @@ fn a_cancelled_request_takes_its_waiting_sequence_along() {
     assert_eq!([first, second].map(|from| answer(&from).unwrap_err().code), [Code::Cancelled; 2]);
     assert_eq!(core.metrics_snapshot()[0].pending, 0);
 }
+
+#[test]
+fn an_iterative_request_runs_until_it_has_counted_down() {
+    for strategy in ["direct { }", "oldest { }"] {
+        let path = std::env::temp_dir().join(format!(
+            "galatea-iterative-{}-{}",
+            std::process::id(),
+            strategy.len()
+        ));
+        let folder = Folder(path.clone());
+        fs::create_dir_all(path.join("m/1")).unwrap();
+        let config = format!(
+            "backend: \"iterative_sequence\" max_batch_size: 4 model_transaction_policy {{ decoupled: true }} \
+             input {{ name: \"INPUT\" data_type: TYPE_INT32 dims: 1 }} \
+             output {{ name: \"OUTPUT\" data_type: TYPE_INT32 dims: 1 }} \
+             sequence_batching {{ {strategy} iterative_sequence: true }}"
+        );
+        fs::write(path.join("m/config.pbtxt"), config).unwrap();
+        let options =
+            CoreOptions { repositories: vec![path], delay_scheduler: 2, ..CoreOptions::default() };
+        let core = Core::start(options, galatea_serving::backend::builtin::all()).unwrap();
+        let counting: Vec<_> = [3, 2].map(|from| count_down(&core, from)).into();
+        let counted = counting.into_iter().map(|answers| {
+            let mut values = Vec::new();
+            while let Ok(value) = answers.recv_timeout(PATIENCE) {
+                values.push(value);
+            }
+            values
+        });
+        assert_eq!(counted.collect::<Vec<_>>(), [vec![2, 1, 0], vec![1, 0]], "{strategy}");
+        let stats = core.model_statistics(Some("m"), "").unwrap().remove(0);
+        // Both counted together as long as both had something to count; a row that is over may still fill its slot.
+        assert_eq!(stats.execution_count, 3, "{strategy}: {stats:?}");
+        assert_eq!(core.metrics_snapshot()[0].pending, 0);
+        drop((core, folder));
+    }
+}
+
+/// The channel closes after the last answer.
+fn count_down(core: &Core, from: i32) -> Receiver<i32> {
+    let (to, values) = channel();
+    let mut to = Some(to);
+    let mut asked = request(0, "", from, true);
+    asked.inputs[0].name = "INPUT".to_owned();
+    let sink = move |answer: galatea_serving::Answer| {
+        if let (Some(response), Some(to)) = (answer.result.unwrap(), &to) {
+            to.send(response.outputs[0].tensor.to_vec::<i32>().unwrap()[0]).unwrap();
+        }
+        if answer.is_final {
+            to = None;
+        }
+    };
+    core.infer(asked, Box::new(sink)).unwrap();
+    values
+}
