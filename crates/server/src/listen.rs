@@ -291,6 +291,13 @@ impl AsyncWrite for Stream {
     }
 }
 
+/// Makes room for as many connections as the system lets this process have: shells start programs with few
+/// descriptors, on macOS with 256.
+pub fn allow_connections() {
+    #[cfg(unix)]
+    unix::raise_descriptors();
+}
+
 fn open_port(host: &str, port: u16, sharing: Sharing) -> io::Result<TcpListener> {
     let host = host.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')).unwrap_or(host);
     let address = (host, port).to_socket_addrs()?.next().ok_or_else(|| {
@@ -319,6 +326,26 @@ mod unix {
     use std::path::{Path, PathBuf};
 
     use tokio::net::UnixListener;
+
+    use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+
+    /// Descriptors to ask for, the most first. macOS refuses more than 10,240 where it says that there is no limit.
+    const DESCRIPTORS: [u64; 3] = [65_536, 10_240, 4096];
+
+    pub(super) fn raise_descriptors() {
+        let Rlimit { current, maximum } = getrlimit(Resource::Nofile);
+        for wanted in DESCRIPTORS {
+            let wanted = wanted.min(maximum.unwrap_or(u64::MAX));
+            if current.is_none_or(|current| current >= wanted) {
+                return;
+            }
+            let limit = Rlimit { current: Some(wanted), maximum };
+            match setrlimit(Resource::Nofile, limit) {
+                Ok(()) => return,
+                Err(error) => tracing::debug!("{wanted} descriptors are not to be had: {error}"),
+            }
+        }
+    }
 
     /// Access for the user of the server alone.
     const MODE: u32 = 0o600;

@@ -112,7 +112,10 @@ fn parse_group(text: &str, wording: Wording) -> Result<Group, String> {
         .and_then(|(names, pair)| Some((names, pair.split_once('=')?)))
         .filter(|(_, (key, value))| !key.is_empty() && !value.is_empty());
     let Some((names, (key, value))) = parts else {
-        return Err(format!("--{flag} expects <group>,<group>:<header>=<value>, got '{text}'"));
+        return Err(format!(
+            "--{flag} option format is '<config name>:<setting>=<value>'. Got {text}; a config name is \
+             a list of groups, a setting is the name of a header"
+        ));
     };
     let mut categories = Vec::new();
     for name in names.split(',') {
@@ -195,10 +198,13 @@ mod tests {
                 "restricted api 'health' can not be specified in multiple config groups",
             ),
             (&["health,health:k=v"], "can not be specified in multiple config groups"),
-            (&["health"], "expects <group>"),
-            (&["health:k"], "expects <group>"),
-            (&["health:=v"], "expects <group>"),
-            (&["health:k="], "expects <group>"),
+            (
+                &["health"],
+                "--http-restricted-api option format is '<config name>:<setting>=<value>'. Got health",
+            ),
+            (&["health:k"], "option format is"),
+            (&["health:=v"], "option format is"),
+            (&["health:k="], "option format is"),
             (&[":k=v"], "unknown restricted api ''"),
         ] {
             let error = parse(values, HTTP).unwrap_err();

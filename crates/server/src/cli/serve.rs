@@ -9,6 +9,7 @@ use galatea_serving::{ControlMode, Core, CoreOptions};
 
 use super::say;
 use crate::flags::{self, Flags, Parsed};
+use crate::listen;
 use crate::logging;
 use crate::models;
 use crate::server::{self, Server};
@@ -24,7 +25,9 @@ pub(super) fn serve_as_triton(arguments: &[String]) -> Result<ExitCode, String> 
 }
 
 fn run(arguments: &[String], bind_all: bool) -> Result<ExitCode, String> {
-    let flags = match Flags::parse(arguments, bind_all)? {
+    let parsed = Flags::parse(arguments, bind_all)
+        .map_err(|error| format!("{error}\n'galatea serve --help' lists the flags."))?;
+    let flags = match parsed {
         Parsed::Serve(flags) => flags,
         Parsed::Help => {
             say(&format!("Usage: galatea serve --model-repository=DIR …\n{}", flags::help()));
@@ -39,6 +42,7 @@ fn run(arguments: &[String], bind_all: bool) -> Result<ExitCode, String> {
     for warning in flags.warnings() {
         tracing::warn!("{warning}");
     }
+    listen::allow_connections();
     let core = start_core(&flags)?;
     runtime(&flags)?.block_on(async {
         // Before the doors open: a signal right after the first answer must not kill the program.
@@ -199,8 +203,7 @@ fn backend_config(values: &[String]) -> Result<BTreeMap<String, BTreeMap<String,
         let (backend, setting) = text.split_once(',').unwrap_or(("", text));
         let (key, value) = setting.split_once('=').ok_or_else(|| {
             format!(
-                "--backend-config option format is '<backend>,<key>=<value>' or '<key>=<value>'. \
-                 Got {text}"
+                "--backend-config option format is '<backend name>,<setting>=<value>'. Got {text}"
             )
         })?;
         config.entry(backend.to_owned()).or_default().insert(key.to_owned(), value.to_owned());

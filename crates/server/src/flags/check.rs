@@ -7,6 +7,11 @@ impl Flag {
     /// A sentence that names the flag, the value and what is allowed.
     pub(super) fn check(&self, value: &str) -> Result<(), String> {
         let name = self.name;
+        if let Kind::Form(form, marks) = self.kind
+            && !has_in_order(value, marks)
+        {
+            return Err(format!("--{name} option format is {form}. Got {value}"));
+        }
         if !self.kind.allows(value) {
             return Err(format!("--{name} expects {}, got '{value}'", self.kind));
         }
@@ -38,8 +43,13 @@ impl Kind {
             }
             Self::Count => value == "-1" || value.parse::<u32>().is_ok(),
             Self::Port => value.parse::<u16>().is_ok(),
-            Self::Text | Self::Texts => true,
+            Self::Text | Self::Texts | Self::Form(..) => true,
             Self::Choice(names) => names.iter().any(|name| name.eq_ignore_ascii_case(value)),
         }
     }
+}
+
+fn has_in_order(value: &str, marks: &str) -> bool {
+    let mut rest = value.chars();
+    marks.chars().all(|mark| rest.any(|letter| letter == mark))
 }

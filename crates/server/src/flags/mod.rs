@@ -215,6 +215,11 @@ mod tests {
             ),
             ("--trace-count=-2", "or -1 for no bound, got '-2'"),
             ("--http-port", "--http-port needs a value"),
+            (
+                "--metrics-config=foo",
+                "--metrics-config option format is <setting>=<value>. Got foo",
+            ),
+            ("--host-policy=a=b,c", "Got a=b,c"),
             ("--http-port --grpc-port=0", "expects a port from 0 to 65535, got '--grpc-port=0'"),
             ("--grpc-infer-response-compression-level=some", "none|low|medium|high, got 'some'"),
             ("serve", "unexpected argument"),

@@ -1,6 +1,6 @@
 //! Old names of flags and what they are called now.
 
-use super::{Flags, truth};
+use super::{Flags, find, truth};
 
 /// An old flag and the new one that does the same.
 struct Old {
@@ -41,7 +41,7 @@ const OLD: &[Old] = &[
     Old {
         name: "trace-level",
         new: "trace-config",
-        value: |level| Some(format!("level={level}")),
+        value: |level| Some(format!("level={level}")).filter(|_| level != "OFF"),
         exclusive: true,
     },
     Old {
@@ -73,12 +73,16 @@ impl Flags {
         let both = |old: &&Old| old.exclusive && self.is_set(old.name) && self.is_set(old.new);
         if let Some(Old { name, new, .. }) = OLD.iter().find(both) {
             return Err(format!(
-                "incompatible flags --{name} and --{new}: both are provided; use --{new} alone"
+                "Incompatible flags --{name} and --{new} both provided. Please provide one or the \
+                 other."
             ));
         }
         for old in OLD {
             for given in self.values.remove(old.name).unwrap_or_default() {
                 let new = (old.value)(&given);
+                if let Some(value) = &new {
+                    find(old.new)?.check(value)?;
+                }
                 let text = new.as_ref().map_or_else(
                     || "the default".to_owned(),
                     |value| format!("--{}={value}", old.new),
@@ -91,5 +95,22 @@ impl Flags {
             }
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_old_flag_and_its_new_form_exclude_each_other_where_one_would_win() {
+        for old in OLD {
+            let mut flags = Flags::default();
+            for name in [old.name, old.new] {
+                flags.values.insert(name, vec!["1".to_owned()]);
+            }
+            let error = flags.replace_old().err().filter(|error| error.contains("both provided"));
+            assert_eq!(error.is_some(), old.exclusive, "{}", old.name);
+        }
     }
 }

@@ -21,6 +21,8 @@ pub enum Kind {
     Text,
     /// Any text; the flag may be repeated.
     Texts,
+    /// A text of the form, with these marks in their order; the flag may be repeated.
+    Form(&'static str, &'static str),
     /// One of some words.
     Choice(&'static [&'static str]),
 }
@@ -36,6 +38,7 @@ impl fmt::Display for Kind {
             Self::Port => f.write_str("a port from 0 to 65535"),
             Self::Text => f.write_str("text"),
             Self::Texts => f.write_str("text, repeatable"),
+            Self::Form(form, _) => write!(f, "{}, repeatable", form.replace('\'', "")),
             Self::Choice(names) => f.write_str(&names.join("|")),
         }
     }
@@ -71,7 +74,7 @@ pub struct Flag {
     pub support: Support,
 }
 
-use Kind::{Bool, Choice, Count, Number, Port, Range, Switch, Text, Texts};
+use Kind::{Bool, Choice, Count, Form, Number, Port, Range, Switch, Text, Texts};
 use Support::{Ignored, Only, Refused, Yes};
 
 const NO_CUDA: Support = Ignored("there is no CUDA device to configure");
@@ -179,26 +182,26 @@ pub const FLAGS: &[Flag] = flags![
     "metrics-use-ssl" Bool, "false", "Serve metrics over TLS with the certificates of HTTP.", Yes;
     "metrics-interval-ms" Number, "2000", "Time between two readings of the machine.",
         Ignored("the machine is read when metrics are asked for");
-    "metrics-config" Texts, "", "Families to add or to leave out.",
+    "metrics-config" Form("<setting>=<value>", "="), "", "Families to add or to leave out.",
         Only(&["counter_latencies=true", "summary_latencies=false", "histogram_latencies=false"],
             "only the default families are built");
     ["Tracing"]
-    "trace-config" Texts, "", "Traces of requests.", NO_TRACE;
-    "trace-file" Text, "", "Old form of --trace-config.", NO_TRACE;
-    "trace-level" Texts, "", "Old form of --trace-config.", Only(&["OFF"], "request traces are not built yet");
-    "trace-rate" Number, "1000", "Old form of --trace-config.", NO_TRACE;
-    "trace-count" Count, "-1", "Old form of --trace-config.", NO_TRACE;
-    "trace-log-frequency" Number, "0", "Old form of --trace-config.", NO_TRACE;
+    "trace-config" Form("'<trace mode>,<setting>=<value>'", "="), "", "Traces of requests.", NO_TRACE;
+    "trace-file" Text, "", "Old form of --trace-config.", Yes;
+    "trace-level" Texts, "", "Old form of --trace-config.", Yes;
+    "trace-rate" Number, "1000", "Old form of --trace-config.", Yes;
+    "trace-count" Count, "-1", "Old form of --trace-config.", Yes;
+    "trace-log-frequency" Number, "0", "Old form of --trace-config.", Yes;
     ["Backends, cache and rate limiter"]
     "backend-directory" Text, "", "Folder of backends.", NO_PLUGINS;
-    "backend-config" Texts, "", "BACKEND,KEY=VALUE, or KEY=VALUE for all backends.", Yes;
+    "backend-config" Form("'<backend name>,<setting>=<value>'", "="), "", "BACKEND,KEY=VALUE, or KEY=VALUE for all backends.", Yes;
     "repoagent-directory" Text, "", "Folder of repository agents.", NO_PLUGINS;
-    "cache-config" Texts, "", "Kind and size of the response cache.", NO_CACHE;
+    "cache-config" Form("<cache name>,<setting>=<value>", ",="), "", "Kind and size of the response cache.", NO_CACHE;
     "cache-directory" Text, "", "Folder of caches.", NO_PLUGINS;
-    "response-cache-byte-size" Number, "0", "Old form of --cache-config.", NO_CACHE;
+    "response-cache-byte-size" Number, "0", "Old form of --cache-config.", Yes;
     "rate-limit" Choice(&["off", "execution_count"]), "off", "Bounds executions by resources.",
         Refused("the rate limiter is not built yet");
-    "rate-limit-resource" Texts, "", "A resource and its count.",
+    "rate-limit-resource" Form("'<resource_name>:<count>:<device>' or '<resource_name>:<count>'", ":"), "", "A resource and its count.",
         Refused("the rate limiter is not built yet");
     ["Memory and devices"]
     "pinned-memory-pool-byte-size" Number, "268435456", "Size of the pinned memory pool.", NO_CUDA;
@@ -209,7 +212,7 @@ pub const FLAGS: &[Flag] = flags![
     "model-load-gpu-limit" Texts, "", "Share of a GPU's memory that models may take.", NO_CUDA;
     "buffer-manager-thread-count" Number, "0", "Threads that gather inputs.",
         Ignored("instances gather their inputs themselves");
-    "host-policy" Texts, "", "Binding of instances to NUMA nodes.",
+    "host-policy" Form("'<policy name>,<setting>=<value>'", ",="), "", "Binding of instances to NUMA nodes.",
         Ignored("instances are not bound to NUMA nodes");
     "allow-client-shm" Bool, "false", "Let clients pass tensors in shared memory.",
         Refused("client shared memory is not built yet");

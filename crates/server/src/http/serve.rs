@@ -68,6 +68,8 @@ async fn requests(
         let response = match route(app, &head, body) {
             Reply::Now(response) => response,
             Reply::Later(response) => tokio::select! {
+                // An answer that is there needs no look at the connection.
+                biased;
                 response = response => response,
                 // Dropping the future cancels the inference.
                 () = connection.closed() => return Err(ReadError::Closed),

@@ -88,7 +88,7 @@ fn a_header_must_not_pose_as_a_reserved_parameter() {
 fn rules_that_cannot_be_used_are_told_at_the_start() {
     for (argument, text) in [
         ("--http-restricted-api=healthy:k=v", "unknown restricted api 'healthy'"),
-        ("--grpc-restricted-protocol=health", "--grpc-restricted-protocol expects"),
+        ("--grpc-restricted-protocol=health", "--grpc-restricted-protocol option format is"),
         ("--grpc-header-forward-pattern=(", "--grpc-header-forward-pattern expects"),
         ("--grpc-use-ssl", "--grpc-server-cert must be given with --grpc-use-ssl"),
         ("--metrics-use-ssl", "--http-server-cert must be given with --metrics-use-ssl"),
