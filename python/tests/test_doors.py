@@ -2,6 +2,8 @@
 
 import contextlib
 import http.client
+import itertools
+import json
 import os
 import queue
 import resource
@@ -10,6 +12,7 @@ import socket
 import ssl
 import stat
 import subprocess
+import threading
 import urllib.request
 
 import grpc
@@ -270,6 +273,58 @@ def test_a_stop_finishes_what_has_begun_on_open_connections(start):
         busy.sendall(body)
         assert busy.recv(1000).startswith(b"HTTP/1.1 400")
     assert server.process.wait(timeout=20) == 0
+
+
+def test_a_stop_under_load_answers_what_was_accepted(start):
+    """Clients that never pause neither keep the server up nor lose an answer."""
+    server = start("--model-repository", SAMPLES)
+    host, port = server.http.split(":")
+    body = json.dumps({"inputs": [{"name": name, "datatype": "INT32", "shape": [1, 16], "data": list(range(16))}
+                                  for name in ("INPUT0", "INPUT1")]})
+    answered, broken, going = [], [], threading.Barrier(9)
+
+    def ask_over_http():
+        connection = http.client.HTTPConnection(host, int(port), timeout=20)
+        for number in itertools.count():
+            if number == 20:
+                going.wait(timeout=20)
+            try:
+                connection.request("POST", "/v2/models/simple/infer", body)
+            except OSError:
+                return  # The door is closed.
+            try:
+                answer = connection.getresponse()
+                answered.append(answer.status)
+                answer.read()
+            except ConnectionError:
+                return  # Closed before the request came.
+            except (OSError, http.client.HTTPException) as error:
+                broken.append(error)
+                return
+
+    def ask_over_grpc():
+        with tritonclient.grpc.InferenceServerClient(server.grpc) as client:
+            for number in itertools.count():
+                if number == 20:
+                    going.wait(timeout=20)
+                _, _, inputs = simple_inputs(tritonclient.grpc)
+                try:
+                    client.infer("simple", inputs)
+                    answered.append(200)
+                except tritonclient.grpc.InferenceServerException as error:
+                    if error.status() != "StatusCode.UNAVAILABLE":
+                        broken.append(error)
+                    return
+
+    threads = [threading.Thread(target=ask, daemon=True) for ask in [ask_over_http, ask_over_grpc] * 4]
+    for thread in threads:
+        thread.start()
+    going.wait(timeout=20)
+    assert server.stop() == 0
+    for thread in threads:
+        thread.join(timeout=20)
+        assert not thread.is_alive()
+    assert not broken and set(answered) == {200}
 
 
 def test_requests_that_never_end_are_given_up_after_the_exit_timeout(start):

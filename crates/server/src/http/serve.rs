@@ -75,7 +75,8 @@ async fn requests(
                 () = connection.closed() => return Err(ReadError::Closed),
             },
         };
-        let close = wire::wants_close(&head) || response.close;
+        // A server that stops lets each connection have one more answer, or clients that never pause keep it up.
+        let close = wire::wants_close(&head) || response.close || app.is_stopping();
         connection.send(&response, head.old, close).await?;
         if let Some(start) = start {
             log(&head, &response, start);
