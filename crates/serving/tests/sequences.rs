@@ -108,6 +108,10 @@ const CONTROLS: &str = "control_input { name: \"START\" control { kind: CONTROL_
 /// A core with one model `m`, of two instances if it does not batch; `strategy` stands inside `sequence_batching`, and nothing runs before `hold` requests
 /// wait.
 fn serve(max_batch: i32, strategy: &str, hold: usize) -> Served {
+    serve_with(max_batch, strategy, hold, "")
+}
+
+fn serve_with(max_batch: i32, strategy: &str, hold: usize, extra: &str) -> Served {
     static NEXT: AtomicUsize = AtomicUsize::new(0);
     let number = NEXT.fetch_add(1, Ordering::Relaxed);
     let path =
@@ -117,7 +121,7 @@ fn serve(max_batch: i32, strategy: &str, hold: usize) -> Served {
     let config = format!(
         "backend: \"sum\" max_batch_size: {max_batch} input {{ name: \"IN\" data_type: TYPE_INT32 dims: 1 }} \
          output {{ name: \"OUT\" data_type: TYPE_INT32 dims: 1 }} sequence_batching {{ {strategy} {CONTROLS} }} \
-         instance_group {{ count: {instances} }}"
+         instance_group {{ count: {instances} }} {extra}"
     );
     fs::write(path.join("m/config.pbtxt"), config).unwrap();
     let (to, seen) = channel();
@@ -246,6 +250,20 @@ fn requests_without_a_place_are_refused_with_the_reason() {
         refused(two),
         "inference request to model 'm' must specify batch-size 1 due to requirements of sequence batcher"
     );
+}
+
+#[test]
+fn samples_of_a_warm_up_are_sequences_that_start() {
+    let zero = |name: &str| {
+        format!(
+            "inputs {{ key: \"{name}\" value {{ data_type: TYPE_INT32 dims: 1 zero_data: true }} }}"
+        )
+    };
+    let sample = format!("name: \"s\" batch_size: 2 count: 2 {} {}", zero("IN"), zero("START"));
+    let served = serve_with(4, "direct { }", 0, &format!("model_warmup {{ {sample} }}"));
+    let first = [(1, 0, 1, 1), (1, 0, 1, 2)];
+    assert_eq!(served.seen.try_iter().collect::<Vec<_>>(), [first, first]);
+    assert_eq!(answer(&send(&served.core, request(1, "S", 3, true))).unwrap(), 3);
 }
 
 #[test]

@@ -272,7 +272,7 @@ impl Core {
         let mut instances: Vec<(String, Box<dyn ModelInstance>)> = Vec::new();
         for placement in placements(&config, self.options.gpus) {
             let mut instance = model.instance(&placement)?;
-            warmup::run(&polled.dir, &config, instance.as_mut())?;
+            warmup::run(&polled.dir, &config, sequences.as_ref(), instance.as_mut())?;
             instances.push((placement.name.clone(), instance));
         }
         let context = ExecutionContext::new(&config.name, version, Arc::clone(&config));

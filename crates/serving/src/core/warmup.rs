@@ -14,6 +14,7 @@ use crate::config::{ModelConfig, datatype};
 use crate::error::Error;
 use crate::payload::{ActiveRequest, ExecutionContext, Payload};
 use crate::request::{Answer, InferenceRequest, InputData, InputTensor};
+use crate::sequence::{SequenceContext, SequencePlan};
 use crate::validate::RequestChecker;
 
 /// Most bytes of one warm-up input.
@@ -26,10 +27,11 @@ const MAX_INPUT_BYTES: usize = 1 << 30;
 pub(super) fn run(
     model_dir: &Path,
     config: &Arc<ModelConfig>,
+    sequences: Option<&Arc<SequencePlan>>,
     instance: &mut dyn ModelInstance,
 ) -> Result<(), Error> {
     for sample in &config.model_warmup {
-        run_sample(model_dir, config, sample, instance).map_err(|error| {
+        run_sample(model_dir, config, sequences, sample, instance).map_err(|error| {
             Error::new(
                 error.code,
                 format!("failed to run warmup sample '{}': {}", sample.name, error.message),
@@ -42,13 +44,18 @@ pub(super) fn run(
 fn run_sample(
     model_dir: &Path,
     config: &Arc<ModelConfig>,
+    sequences: Option<&Arc<SequencePlan>>,
     sample: &ModelWarmup,
     instance: &mut dyn ModelInstance,
 ) -> Result<(), Error> {
+    let items = sample.batch_size.max(1);
+    // A request of a sequence is one item, so that a batch of them is several requests.
+    let (copies, rows) = if sequences.is_some() { (items, 1) } else { (1, items) };
     let mut request =
         InferenceRequest { model_name: config.name.clone(), ..InferenceRequest::default() };
-    for (name, input) in &sample.inputs {
-        let given = input_tensor(model_dir, config, sample, name, input).map_err(|error| {
+    let is_made = |name: &String| sequences.is_some_and(|plan| plan.makes(name));
+    for (name, input) in sample.inputs.iter().filter(|(name, _)| !is_made(name)) {
+        let given = input_tensor(model_dir, config, rows, name, input).map_err(|error| {
             Error::new(error.code, format!("input '{name}': {}", error.message))
         })?;
         request.inputs.push(given);
@@ -58,14 +65,27 @@ fn run_sample(
     let context = ExecutionContext::new(&config.name, 0, Arc::clone(config));
     for _ in 0..sample.count.max(1) {
         let (to, from) = channel();
-        let sink = Box::new(move |answer: Answer| {
-            // The receiver outlives the execution.
-            let _sent = to.send(answer.result.map(|_| ()));
+        let active = (0..usize::try_from(copies).unwrap_or(1)).map(|slot| {
+            let to = to.clone();
+            let sink = Box::new(move |answer: Answer| {
+                // The receiver outlives the execution.
+                let _sent = to.send((answer.result.map(|_| ()), answer.is_final));
+            });
+            let mut active =
+                ActiveRequest::new(request.clone(), ticket.batch_size, Arc::clone(&context), sink);
+            active.sequence = sequences.map(|plan| Box::new(SequenceContext::first(plan, slot)));
+            // One execution of an iterative request is enough.
+            active.set_way_back(Box::new(ActiveRequest::finish));
+            active
         });
-        let active =
-            ActiveRequest::new(request.clone(), ticket.batch_size, Arc::clone(&context), sink);
-        instance.execute(Payload::new(vec![active], Arc::clone(&context)));
-        from.recv().map_err(|_| Error::internal("the instance gave no answer"))??;
+        instance.execute(Payload::new(active.collect(), Arc::clone(&context)));
+        let mut open = copies;
+        while open > 0 {
+            let (result, is_final) =
+                from.recv().map_err(|_| Error::internal("the instance gave no answer"))?;
+            result?;
+            open -= u32::from(is_final);
+        }
     }
     Ok(())
 }
@@ -73,14 +93,14 @@ fn run_sample(
 fn input_tensor(
     model_dir: &Path,
     config: &ModelConfig,
-    sample: &ModelWarmup,
+    rows: u32,
     name: &str,
     input: &model_warmup::Input,
 ) -> Result<InputTensor, Error> {
     let Some(datatype) = datatype(input.data_type) else {
         return Err(Error::invalid_arg("must specify 'data_type'"));
     };
-    let batch = (config.max_batch_size > 0).then(|| i64::from(sample.batch_size.max(1)));
+    let batch = (config.max_batch_size > 0).then_some(i64::from(rows));
     let shape: Vec<i64> = batch.into_iter().chain(input.dims.iter().copied()).collect();
     let elements = shape
         .iter()

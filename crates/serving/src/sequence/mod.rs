@@ -14,6 +14,7 @@ pub(crate) use filler::filler;
 pub use plan::SequencePlan;
 pub use tensors::{inputs, keep_states};
 
+use crate::request::CorrelationId;
 use crate::schedule::SequenceStep;
 
 /// The state tensors of one sequence, in the order of the configuration. One request of a sequence runs at a time.
@@ -43,4 +44,19 @@ pub struct SequenceContext {
     pub(crate) plan: Arc<SequencePlan>,
     /// `None` for items that only fill a gap.
     pub(crate) state: Option<Arc<SequenceState>>,
+}
+
+impl SequenceContext {
+    /// The first request of a sequence of its own.
+    pub(crate) fn first(plan: &Arc<SequencePlan>, slot: usize) -> Self {
+        let number = u64::try_from(slot).unwrap_or(0) + 1;
+        let step = SequenceStep {
+            slot,
+            correlation: CorrelationId::Uint(number),
+            start: true,
+            end: false,
+            ready: true,
+        };
+        Self { step, plan: Arc::clone(plan), state: Some(SequenceState::initial(plan)) }
+    }
 }

@@ -86,6 +86,14 @@ impl SequencePlan {
     }
 }
 
+impl SequencePlan {
+    /// Whether the server makes this input.
+    pub(crate) fn makes(&self, input: &str) -> bool {
+        self.controls.iter().any(|(name, _)| name == input)
+            || self.states.iter().any(|state| state.input == input)
+    }
+}
+
 fn meaning(control: &Control) -> Option<Meaning> {
     if control.kind() == Kind::ControlSequenceCorrid {
         return datatype(control.data_type).map(Meaning::Correlation);
