@@ -9,6 +9,7 @@ use tokio::sync::watch;
 use crate::forward::Forward;
 use crate::restricted::Restrictions;
 use crate::tally::{Entry, Tally};
+use crate::trace::Tracer;
 
 /// Limits on what clients may send.
 #[derive(Debug, Clone, Copy)]
@@ -44,6 +45,7 @@ pub struct App {
     host_metrics: bool,
     http_rules: DoorRules,
     grpc_rules: DoorRules,
+    tracer: Tracer,
 }
 
 impl App {
@@ -54,6 +56,7 @@ impl App {
             host_metrics,
             http_rules: DoorRules::default(),
             grpc_rules: DoorRules::default(),
+            tracer: Tracer::default(),
             core,
             limits,
             stop: watch::Sender::new(false),
@@ -66,6 +69,18 @@ impl App {
     #[must_use]
     pub fn with_rules(self, http_rules: DoorRules, grpc_rules: DoorRules) -> Self {
         Self { http_rules, grpc_rules, ..self }
+    }
+
+    /// The same server with traces of requests.
+    #[must_use]
+    pub fn with_tracer(self, tracer: Tracer) -> Self {
+        Self { tracer, ..self }
+    }
+
+    /// Traces of requests.
+    #[must_use]
+    pub fn tracer(&self) -> &Tracer {
+        &self.tracer
     }
 
     /// Rules of the HTTP door.

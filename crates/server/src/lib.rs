@@ -31,3 +31,4 @@ mod table;
 pub mod tally;
 pub mod tensor_wire;
 pub mod tls;
+pub mod trace;

@@ -14,6 +14,7 @@ use crate::forward::Forward;
 use crate::listen::{Listener, Place, Sharing};
 use crate::restricted::{self, Restrictions, Wording};
 use crate::tls::{self, Application};
+use crate::trace::{self, Tracer};
 use crate::{grpc, http};
 
 /// Longest wait for peers to take leave after the last answer.
@@ -48,7 +49,8 @@ impl Server {
         let limits = Limits { max_input_bytes: max_input_bytes.unwrap_or(usize::MAX) };
         let (http_rules, grpc_rules) = rules(flags)?;
         let app = App::new(core, limits, flags.bool("allow-cpu-metrics"))
-            .with_rules(http_rules, grpc_rules);
+            .with_rules(http_rules, grpc_rules)
+            .with_tracer(Tracer::new(trace::Config::of(flags)?)?);
         let app = Arc::new(app);
         let mut addresses = Addresses::default();
         let mut doors = JoinSet::new();
@@ -95,6 +97,7 @@ impl Server {
         let core = Arc::clone(self.app.core());
         let open = self.app.open_requests();
         let stopped = tokio::task::spawn_blocking(move || core.shutdown(rest)).await;
+        self.app.tracer().flush();
         let took = start.elapsed();
         match stopped {
             Ok(report) => ShutdownReport {

@@ -26,6 +26,7 @@ pub mod request;
 pub mod schedule;
 pub mod sequence;
 pub mod statistics;
+pub mod trace;
 pub mod validate;
 
 pub use crate::cancel::CancelToken;

@@ -79,7 +79,6 @@ use Support::{Ignored, Only, Refused, Yes};
 
 const NO_CUDA: Support = Ignored("there is no CUDA device to configure");
 const NO_PLUGINS: Support = Ignored("backends are built in");
-const NO_TRACE: Support = Refused("request traces are not built yet");
 const NO_CACHE: Support = Refused("the response cache is not built yet");
 const NO_CLOUD: Support = Ignored("this server has no door for this cloud");
 const NO_POOL: Support = Ignored("messages are not pooled");
@@ -186,7 +185,7 @@ pub const FLAGS: &[Flag] = flags![
         Only(&["counter_latencies=true", "summary_latencies=false", "histogram_latencies=false"],
             "only the default families are built");
     ["Tracing"]
-    "trace-config" Form("'<trace mode>,<setting>=<value>'", "="), "", "Traces of requests.", NO_TRACE;
+    "trace-config" Form("'<trace mode>,<setting>=<value>'", "="), "", "Which requests are traced, and where to.", Yes;
     "trace-file" Text, "", "Old form of --trace-config.", Yes;
     "trace-level" Texts, "", "Old form of --trace-config.", Yes;
     "trace-rate" Number, "1000", "Old form of --trace-config.", Yes;

@@ -8,6 +8,7 @@ mod encode;
 pub mod proto;
 mod serve;
 mod service;
+mod settings;
 mod unary;
 
 pub use serve::{Settings, serve};

@@ -15,15 +15,15 @@ use super::proto::inference::grpc_inference_service_server::GrpcInferenceService
 use super::proto::inference::model_metadata_response::TensorMetadata;
 use super::proto::inference::repository_index_response::ModelIndex;
 use super::proto::inference::{
-    ModelConfigRequest, ModelConfigResponse, ModelInferRequest, ModelInferResponse,
-    ModelMetadataRequest, ModelMetadataResponse, ModelReadyRequest, ModelReadyResponse,
-    ModelStatisticsRequest, ModelStatisticsResponse, RepositoryIndexRequest,
-    RepositoryIndexResponse, RepositoryModelLoadRequest, RepositoryModelLoadResponse,
-    RepositoryModelUnloadRequest, RepositoryModelUnloadResponse, ServerLiveRequest,
-    ServerLiveResponse, ServerMetadataRequest, ServerMetadataResponse, ServerReadyRequest,
-    ServerReadyResponse,
+    LogSettingsRequest, LogSettingsResponse, ModelConfigRequest, ModelConfigResponse,
+    ModelInferRequest, ModelInferResponse, ModelMetadataRequest, ModelMetadataResponse,
+    ModelReadyRequest, ModelReadyResponse, ModelStatisticsRequest, ModelStatisticsResponse,
+    RepositoryIndexRequest, RepositoryIndexResponse, RepositoryModelLoadRequest,
+    RepositoryModelLoadResponse, RepositoryModelUnloadRequest, RepositoryModelUnloadResponse,
+    ServerLiveRequest, ServerLiveResponse, ServerMetadataRequest, ServerMetadataResponse,
+    ServerReadyRequest, ServerReadyResponse, TraceSettingRequest, TraceSettingResponse,
 };
-use super::{decode, encode};
+use super::{decode, encode, settings};
 use crate::app::App;
 use crate::pending::submit;
 use crate::status::grpc_status;
@@ -204,6 +204,20 @@ impl GrpcInferenceService for Service {
                 .and_then(|()| self.app.core().unload_model(&request.model_name, Dependents::Keep))
                 .map(|()| RepositoryModelUnloadResponse {}),
         )
+    }
+
+    async fn trace_setting(
+        &self,
+        request: Request<TraceSettingRequest>,
+    ) -> Answer<TraceSettingResponse> {
+        answer(settings::trace(&self.app, request.into_inner()))
+    }
+
+    async fn log_settings(
+        &self,
+        request: Request<LogSettingsRequest>,
+    ) -> Answer<LogSettingsResponse> {
+        answer(settings::log(request.into_inner()))
     }
 }
 

@@ -13,6 +13,7 @@ mod metrics_door;
 mod repository;
 pub mod rows;
 mod serve;
+mod settings;
 mod wire;
 
 pub use message::{ContentType, Head, Method, Response};

@@ -9,7 +9,7 @@ use galatea_serving::Error;
 use galatea_serving::request::ParameterValue;
 
 use super::message::{ContentType, Head, Method, Response};
-use super::{handlers, infer, repository};
+use super::{handlers, infer, repository, settings};
 use crate::app::App;
 pub use crate::restricted::Category;
 
@@ -70,8 +70,8 @@ pub struct Row {
     pub pattern: &'static str,
     /// Group.
     pub category: Category,
-    /// The only method.
-    pub method: Method,
+    /// Methods that it answers.
+    pub methods: &'static [Method],
     /// Content type of answers that come before the handler: wrong method.
     pub early: ContentType,
     /// Decode, one call on the core, encode.
@@ -79,11 +79,11 @@ pub struct Row {
 }
 
 macro_rules! rows {
-    ($($pattern:literal $category:ident $method:ident $early:ident $handler:path;)*) => {
+    ($($pattern:literal $category:ident $($method:ident)|+ $early:ident $handler:path;)*) => {
         &[$(Row {
             pattern: $pattern,
             category: Category::$category,
-            method: Method::$method,
+            methods: &[$(Method::$method),+],
             early: ContentType::$early,
             handler: $handler,
         }),*]
@@ -106,6 +106,9 @@ pub const ROWS: &[Row] = rows![
     "/v2/models/{model}/versions/{version}/config" ModelConfig Get Json handlers::model_config;
     "/v2/models/{model}/stats" Statistics Get Json handlers::model_statistics;
     "/v2/models/{model}/versions/{version}/stats" Statistics Get Json handlers::model_statistics;
+    "/v2/models/{model}/trace/setting" Trace Get|Post Json settings::trace;
+    "/v2/trace/setting" Trace Get|Post Json settings::trace;
+    "/v2/logging" Logging Get|Post Json settings::log;
     "/v2/repository/index" ModelRepository Post Json repository::index;
     "/v2/repository/{repository}/index" ModelRepository Post Json repository::index;
     "/v2/repository/models/{model}/load" ModelRepository Post Json repository::load;

@@ -105,7 +105,7 @@ fn route(app: &Arc<App>, head: &Head, body: Bytes) -> Reply {
         let text = format!("This API is restricted, expecting header '{key}'");
         return Reply::Now(Response::error(403, ContentType::Text, &text));
     }
-    if head.method() != found.row.method {
+    if !found.row.methods.contains(&head.method()) {
         return Reply::Now(Response::error(405, found.row.early, "Method Not Allowed"));
     }
     let large = body.len() > LARGE_BODY_BYTES;

@@ -413,6 +413,100 @@ pub struct RepositoryModelLoadResponse {}
 /// Has no fields.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct RepositoryModelUnloadResponse {}
+/// Settings of a model, or with an empty name those of all; a setting without values is cleared.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct TraceSettingRequest {
+    #[prost(map = "string, message", tag = "1")]
+    pub settings: ::std::collections::HashMap<
+        ::prost::alloc::string::String,
+        trace_setting_request::SettingValue,
+    >,
+    #[prost(string, tag = "2")]
+    pub model_name: ::prost::alloc::string::String,
+}
+/// Nested message and enum types in `TraceSettingRequest`.
+pub mod trace_setting_request {
+    #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+    pub struct SettingValue {
+        #[prost(string, repeated, tag = "1")]
+        pub value: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
+    }
+}
+/// All settings in force.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct TraceSettingResponse {
+    #[prost(map = "string, message", tag = "1")]
+    pub settings: ::std::collections::HashMap<
+        ::prost::alloc::string::String,
+        trace_setting_response::SettingValue,
+    >,
+}
+/// Nested message and enum types in `TraceSettingResponse`.
+pub mod trace_setting_response {
+    #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+    pub struct SettingValue {
+        #[prost(string, repeated, tag = "1")]
+        pub value: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
+    }
+}
+/// Settings of the log to change.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct LogSettingsRequest {
+    #[prost(map = "string, message", tag = "1")]
+    pub settings: ::std::collections::HashMap<
+        ::prost::alloc::string::String,
+        log_settings_request::SettingValue,
+    >,
+}
+/// Nested message and enum types in `LogSettingsRequest`.
+pub mod log_settings_request {
+    #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+    pub struct SettingValue {
+        #[prost(oneof = "setting_value::ParameterChoice", tags = "1, 2, 3")]
+        pub parameter_choice: ::core::option::Option<setting_value::ParameterChoice>,
+    }
+    /// Nested message and enum types in `SettingValue`.
+    pub mod setting_value {
+        #[derive(Clone, PartialEq, Eq, Hash, ::prost::Oneof)]
+        pub enum ParameterChoice {
+            #[prost(bool, tag = "1")]
+            BoolParam(bool),
+            #[prost(uint32, tag = "2")]
+            Uint32Param(u32),
+            #[prost(string, tag = "3")]
+            StringParam(::prost::alloc::string::String),
+        }
+    }
+}
+/// All settings of the log in force.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct LogSettingsResponse {
+    #[prost(map = "string, message", tag = "1")]
+    pub settings: ::std::collections::HashMap<
+        ::prost::alloc::string::String,
+        log_settings_response::SettingValue,
+    >,
+}
+/// Nested message and enum types in `LogSettingsResponse`.
+pub mod log_settings_response {
+    #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+    pub struct SettingValue {
+        #[prost(oneof = "setting_value::ParameterChoice", tags = "1, 2, 3")]
+        pub parameter_choice: ::core::option::Option<setting_value::ParameterChoice>,
+    }
+    /// Nested message and enum types in `SettingValue`.
+    pub mod setting_value {
+        #[derive(Clone, PartialEq, Eq, Hash, ::prost::Oneof)]
+        pub enum ParameterChoice {
+            #[prost(bool, tag = "1")]
+            BoolParam(bool),
+            #[prost(uint32, tag = "2")]
+            Uint32Param(u32),
+            #[prost(string, tag = "3")]
+            StringParam(::prost::alloc::string::String),
+        }
+    }
+}
 /// Generated client implementations.
 pub mod grpc_inference_service_client {
     #![allow(
@@ -791,6 +885,60 @@ pub mod grpc_inference_service_client {
                 );
             self.inner.unary(req, path, codec).await
         }
+        /// Reads and changes the settings of request traces.
+        pub async fn trace_setting(
+            &mut self,
+            request: impl tonic::IntoRequest<super::TraceSettingRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::TraceSettingResponse>,
+            tonic::Status,
+        > {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = crate::grpc::codec::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/inference.GRPCInferenceService/TraceSetting",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut()
+                .insert(
+                    GrpcMethod::new("inference.GRPCInferenceService", "TraceSetting"),
+                );
+            self.inner.unary(req, path, codec).await
+        }
+        /// Reads and changes the settings of the log.
+        pub async fn log_settings(
+            &mut self,
+            request: impl tonic::IntoRequest<super::LogSettingsRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::LogSettingsResponse>,
+            tonic::Status,
+        > {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = crate::grpc::codec::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/inference.GRPCInferenceService/LogSettings",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut()
+                .insert(
+                    GrpcMethod::new("inference.GRPCInferenceService", "LogSettings"),
+                );
+            self.inner.unary(req, path, codec).await
+        }
     }
 }
 /// Generated server implementations.
@@ -892,6 +1040,22 @@ pub mod grpc_inference_service_server {
             request: tonic::Request<super::RepositoryModelUnloadRequest>,
         ) -> std::result::Result<
             tonic::Response<super::RepositoryModelUnloadResponse>,
+            tonic::Status,
+        >;
+        /// Reads and changes the settings of request traces.
+        async fn trace_setting(
+            &self,
+            request: tonic::Request<super::TraceSettingRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::TraceSettingResponse>,
+            tonic::Status,
+        >;
+        /// Reads and changes the settings of the log.
+        async fn log_settings(
+            &self,
+            request: tonic::Request<super::LogSettingsRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::LogSettingsResponse>,
             tonic::Status,
         >;
     }
@@ -1479,6 +1643,98 @@ pub mod grpc_inference_service_server {
                     let inner = self.inner.clone();
                     let fut = async move {
                         let method = RepositoryModelUnloadSvc(inner);
+                        let codec = crate::grpc::codec::ProstCodec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.unary(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
+                "/inference.GRPCInferenceService/TraceSetting" => {
+                    #[allow(non_camel_case_types)]
+                    struct TraceSettingSvc<T: GrpcInferenceService>(pub Arc<T>);
+                    impl<
+                        T: GrpcInferenceService,
+                    > tonic::server::UnaryService<super::TraceSettingRequest>
+                    for TraceSettingSvc<T> {
+                        type Response = super::TraceSettingResponse;
+                        type Future = BoxFuture<
+                            tonic::Response<Self::Response>,
+                            tonic::Status,
+                        >;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<super::TraceSettingRequest>,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as GrpcInferenceService>::trace_setting(&inner, request)
+                                    .await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = TraceSettingSvc(inner);
+                        let codec = crate::grpc::codec::ProstCodec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.unary(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
+                "/inference.GRPCInferenceService/LogSettings" => {
+                    #[allow(non_camel_case_types)]
+                    struct LogSettingsSvc<T: GrpcInferenceService>(pub Arc<T>);
+                    impl<
+                        T: GrpcInferenceService,
+                    > tonic::server::UnaryService<super::LogSettingsRequest>
+                    for LogSettingsSvc<T> {
+                        type Response = super::LogSettingsResponse;
+                        type Future = BoxFuture<
+                            tonic::Response<Self::Response>,
+                            tonic::Status,
+                        >;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<super::LogSettingsRequest>,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as GrpcInferenceService>::log_settings(&inner, request)
+                                    .await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = LogSettingsSvc(inner);
                         let codec = crate::grpc::codec::ProstCodec::default();
                         let mut grpc = tonic::server::Grpc::new(codec)
                             .apply_compression_config(

@@ -1,93 +1,51 @@
-//! Log lines in Triton's two forms.
+//! How a log line looks.
 
 use std::fmt::{self, Write as _};
-use std::fs::File;
-use std::io::{self, Write};
-use std::path::Path;
-use std::sync::{Mutex, PoisonError};
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::Duration;
 
 use tracing::field::{Field, Visit};
-use tracing::{Event, Level, Metadata, Subscriber};
-use tracing_subscriber::layer::{Context, Layer, SubscriberExt};
+use tracing::{Level, Metadata};
 
-use crate::flags::Flags;
 use crate::json;
 
 /// Form of the time in a line.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Format {
     /// `I0826 12:34:56.789012 1234 file.rs:99] "message"`
+    #[default]
     Default,
     /// `2026-08-26T12:34:56Z I 1234 file.rs:99] "message"`
     Iso8601,
 }
 
-/// Writes events of this workspace's crates as lines.
-struct Lines {
-    format: Format,
-    info: bool,
-    warning: bool,
-    error: bool,
-    verbose: u64,
-    out: Mutex<Box<dyn Write + Send>>,
-}
-
-/// Makes the flags' log the process's.
-///
-/// # Errors
-/// When the log file cannot be opened.
-pub fn start(flags: &Flags) -> io::Result<()> {
-    let path = flags.text("log-file");
-    let out: Box<dyn Write + Send> = if path.is_empty() {
-        Box::new(io::stderr())
-    } else {
-        Box::new(File::options().create(true).append(true).open(Path::new(path))?)
-    };
-    let iso = flags.text("log-format").eq_ignore_ascii_case("iso8601");
-    let lines = Lines {
-        format: if iso { Format::Iso8601 } else { Format::Default },
-        info: flags.bool("log-info"),
-        warning: flags.bool("log-warning"),
-        error: flags.bool("log-error"),
-        verbose: flags.number("log-verbose"),
-        out: Mutex::new(out),
-    };
-    // A second server in one process, as in tests, writes to the first one's log.
-    tracing::subscriber::set_global_default(tracing_subscriber::registry().with(lines)).ok();
-    Ok(())
-}
-
-impl<S: Subscriber> Layer<S> for Lines {
-    fn enabled(&self, metadata: &Metadata<'_>, _: Context<'_, S>) -> bool {
-        metadata.target().starts_with("galatea")
-            && match *metadata.level() {
-                Level::ERROR => self.error,
-                Level::WARN => self.warning,
-                Level::INFO => self.info,
-                Level::DEBUG => self.verbose >= 1,
-                Level::TRACE => self.verbose >= 2,
-            }
+impl Format {
+    /// The name in settings.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Default => "default",
+            Self::Iso8601 => "ISO8601",
+        }
     }
 
-    fn on_event(&self, event: &Event<'_>, _: Context<'_, S>) {
-        let mut message = Message::default();
-        event.record(&mut message);
-        let text = line(self.format, event.metadata(), now(), &message.text);
-        let mut out = self.out.lock().unwrap_or_else(PoisonError::into_inner);
-        // There is no place left to report that the log cannot be written.
-        out.write_all(text.as_bytes()).and_then(|()| out.flush()).ok();
+    /// The format of that name, which is compared exactly.
+    #[must_use]
+    pub fn of(name: &str) -> Option<Self> {
+        [Self::Default, Self::Iso8601].into_iter().find(|format| format.name() == name)
     }
 }
 
-fn now() -> Duration {
-    SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default()
+/// Whether messages are quoted as JSON strings, so that no message can look like two lines.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Quoting {
+    Quoted,
+    Plain,
 }
 
 /// The message with its fields behind it.
 #[derive(Default)]
-struct Message {
-    text: String,
+pub(super) struct Message {
+    pub(super) text: String,
 }
 
 impl Visit for Message {
@@ -102,8 +60,14 @@ impl Visit for Message {
     }
 }
 
-/// A line. A message of several lines, such as a table, stands as it is behind the head; others are quoted.
-fn line(format: Format, metadata: &Metadata<'_>, now: Duration, message: &str) -> String {
+/// A line. A message that is a table stands as it is behind the head; others are quoted.
+pub(super) fn line(
+    format: Format,
+    quoting: Quoting,
+    metadata: &Metadata<'_>,
+    now: Duration,
+    message: &str,
+) -> String {
     let letter = match *metadata.level() {
         Level::ERROR => 'E',
         Level::WARN => 'W',
@@ -123,7 +87,7 @@ fn line(format: Format, metadata: &Metadata<'_>, now: Duration, message: &str) -
             format!("{y:04}-{m:02}-{d:02}T{h:02}:{min:02}:{s:02}Z {letter} {place}] ")
         }
     };
-    if message.contains("\n+-") {
+    if quoting == Quoting::Plain || message.starts_with("\n+-") {
         return format!("{head}{message}\n");
     }
     let mut quoted = Vec::new();

@@ -1,0 +1,174 @@
+//! Settings of traces and of the log.
+
+use galatea_serving::{Code, Error};
+
+use super::decode::json_error;
+use super::handlers::list;
+use super::message::{ContentType, Method, Response};
+use super::rows::{Call, Reply};
+use crate::app::App;
+use crate::json::{self, Document, Kind, Value, WrongType};
+use crate::logging::{self, Format, LogChange};
+use crate::trace::{Mode, Set, TraceChange, parse};
+
+/// Shows the settings of traces, of a model or of all, and with POST changes them first.
+pub(super) fn trace(call: &Call<'_>) -> Reply {
+    let model = call.model;
+    let known = model.is_empty() || call.app.core().model_ready(model, "").unwrap_or(false);
+    let done = if known {
+        posted(call, |document| change_trace(call.app, model, document))
+    } else {
+        Err(Error::invalid_arg(format!("Request for unknown model : {model}")))
+    };
+    reply(done.map(|()| write_trace(call.app, model)))
+}
+
+/// Shows the settings of the log, and with POST changes them first.
+pub(super) fn log(call: &Call<'_>) -> Reply {
+    reply(posted(call, change_log).map(|()| write_log()))
+}
+
+fn reply(done: Result<Vec<u8>, Error>) -> Reply {
+    Reply::Now(match done {
+        Ok(body) => Response::ok(ContentType::Json, body),
+        Err(error) => Response::failure(ContentType::Json, &error),
+    })
+}
+
+fn posted(
+    call: &Call<'_>,
+    change: impl FnOnce(Value<'_>) -> Result<(), Error>,
+) -> Result<(), Error> {
+    if call.head.method() != Method::Post {
+        return Ok(());
+    }
+    let document = Document::parse(&call.body).map_err(json_error)?;
+    change(document.root())
+}
+
+fn wrong(error: WrongType) -> Error {
+    Error::internal(error)
+}
+
+fn text(value: Value<'_>) -> Result<String, Error> {
+    value.as_string().map(|bytes| String::from_utf8_lossy(bytes).into_owned()).map_err(wrong)
+}
+
+fn change_trace(app: &App, model: &str, root: Value<'_>) -> Result<(), Error> {
+    if root.member("trace_file").is_some() {
+        return Err(Error::unsupported(
+            "trace file location can not be updated through network protocol",
+        ));
+    }
+    let change = TraceChange {
+        level: level(root)?,
+        rate: setting(root, "trace_rate", |text| parse::unsigned("trace_rate", text))?,
+        count: setting(root, "trace_count", |text| parse::count(text, ""))?,
+        log_frequency: setting(root, "log_frequency", |text| {
+            parse::unsigned("log_frequency", text)
+        })?,
+    };
+    if change == TraceChange::default() {
+        return Ok(());
+    }
+    app.tracer().change(model, change).map(|_| ())
+}
+
+fn level(root: Value<'_>) -> Result<Set<galatea_serving::trace::TraceLevel>, Error> {
+    let Some(value) = root.member("trace_level") else { return Ok(Set::Keep) };
+    if value.kind() == Kind::Null {
+        return Ok(Set::Clear);
+    }
+    value.as_array().map_err(wrong)?;
+    let names: Vec<String> = value.elements().map(text).collect::<Result<_, _>>()?;
+    let level = parse::level(names.iter().map(String::as_str)).map_err(Error::invalid_arg)?;
+    Ok(level.map_or(Set::Keep, Set::To))
+}
+
+/// A setting whose number comes as a text.
+fn setting<T>(
+    root: Value<'_>,
+    name: &str,
+    read: impl FnOnce(&str) -> Result<T, String>,
+) -> Result<Set<T>, Error> {
+    match root.member(name) {
+        None => Ok(Set::Keep),
+        Some(value) if value.kind() == Kind::Null => Ok(Set::Clear),
+        Some(value) => read(&text(value)?).map(Set::To).map_err(Error::invalid_arg),
+    }
+}
+
+fn write_trace(app: &App, model: &str) -> Vec<u8> {
+    let tracer = app.tracer();
+    let view = tracer.view(model);
+    let mut out = b"{\"trace_level\":".to_vec();
+    list(&mut out, &parse::level_names(view.level), |out, name| {
+        json::write_str(out, name.as_bytes());
+    });
+    member(&mut out, "trace_rate", &view.rate.to_string());
+    member(&mut out, "trace_count", &view.count.to_string());
+    let config = tracer.config();
+    if config.mode == Mode::Triton {
+        member(&mut out, "log_frequency", &view.log_frequency.to_string());
+        member(&mut out, "trace_file", &config.file);
+    }
+    member(&mut out, "trace_mode", config.mode.name());
+    if config.mode == Mode::OpenTelemetry {
+        for (name, value) in config.telemetry.settings() {
+            member(&mut out, name, &value);
+        }
+    }
+    out.push(b'}');
+    out
+}
+
+fn member(out: &mut Vec<u8>, name: &str, value: &str) {
+    out.push(b',');
+    json::write_str(out, name.as_bytes());
+    out.push(b':');
+    json::write_str(out, value.as_bytes());
+}
+
+/// Settings before a wrong one are changed, as in Triton.
+fn change_log(root: Value<'_>) -> Result<(), Error> {
+    let given = |name: &str| root.member(name).filter(|value| value.kind() != Kind::Null);
+    if given("log_file").is_some() {
+        return Err(Error::unsupported(
+            "log file location can not be updated through network protocol",
+        ));
+    }
+    let truth = |name: &str| given(name).map(Value::as_bool).transpose().map_err(wrong);
+    let none = LogChange::default();
+    logging::change(LogChange { info: truth("log_info")?, ..none });
+    logging::change(LogChange { warning: truth("log_warning")?, ..none });
+    logging::change(LogChange { error: truth("log_error")?, ..none });
+    if let Some(value) = given("log_verbose_level") {
+        // Only the lower 32 bits count.
+        let bits = value.as_unsigned().map_err(wrong)? & u64::from(u32::MAX);
+        logging::change(LogChange { verbose: u32::try_from(bits).ok(), ..none });
+    }
+    if let Some(value) = given("log_format") {
+        let name = text(value)?;
+        let format = Format::of(&name).ok_or_else(|| {
+            Error::new(Code::Unavailable, format!("invalid argument for --log_format, got: {name}"))
+        })?;
+        logging::change(LogChange { format: Some(format), ..none });
+    }
+    Ok(())
+}
+
+fn write_log() -> Vec<u8> {
+    let settings = logging::settings();
+    let mut out = b"{\"log_file\":".to_vec();
+    json::write_str(&mut out, settings.file.as_bytes());
+    let rest = format!(
+        ",\"log_info\":{},\"log_warning\":{},\"log_error\":{},\"log_verbose_level\":{},\"log_format\":\"{}\"}}",
+        settings.info,
+        settings.warning,
+        settings.error,
+        settings.verbose,
+        settings.format.name()
+    );
+    out.extend_from_slice(rest.as_bytes());
+    out
+}

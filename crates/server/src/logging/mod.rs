@@ -1,0 +1,226 @@
+//! The process's log: lines in Triton's two forms, to the console or a file, with settings that clients can change.
+
+mod line;
+
+use std::fs::File;
+use std::io::{self, Write};
+use std::path::Path;
+use std::sync::{Mutex, OnceLock, PoisonError, RwLock};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use tracing::level_filters::LevelFilter;
+use tracing::{Event, Level, Metadata, Subscriber};
+use tracing_subscriber::layer::{Context, Layer, SubscriberExt};
+
+use crate::flags::Flags;
+pub use line::Format;
+use line::{Message, Quoting, line};
+
+/// Environment variable that turns the quoting of messages off.
+const ESCAPE: &str = "TRITON_SERVER_ESCAPE_LOG_MESSAGES";
+
+/// What is logged, and how.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LogSettings {
+    /// File in the place of the console; empty for none.
+    pub file: String,
+    /// Whether informative lines are written.
+    pub info: bool,
+    /// Whether warnings are written.
+    pub warning: bool,
+    /// Whether errors are written.
+    pub error: bool,
+    /// How much more is written: 0 nothing.
+    pub verbose: u32,
+    /// Form of the time.
+    pub format: Format,
+}
+
+impl Default for LogSettings {
+    fn default() -> Self {
+        let format = Format::Default;
+        Self { file: String::new(), info: true, warning: true, error: true, verbose: 0, format }
+    }
+}
+
+/// Settings to change; those that are `None` stay.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct LogChange {
+    /// Whether informative lines are written.
+    pub info: Option<bool>,
+    /// Whether warnings are written.
+    pub warning: Option<bool>,
+    /// Whether errors are written.
+    pub error: Option<bool>,
+    /// How much more is written.
+    pub verbose: Option<u32>,
+    /// Form of the time.
+    pub format: Option<Format>,
+}
+
+impl LogSettings {
+    fn of(flags: &Flags) -> Self {
+        let iso = flags.text("log-format").eq_ignore_ascii_case(Format::Iso8601.name());
+        Self {
+            file: flags.text("log-file").to_owned(),
+            info: flags.bool("log-info"),
+            warning: flags.bool("log-warning"),
+            error: flags.bool("log-error"),
+            verbose: u32::try_from(flags.number("log-verbose")).unwrap_or(u32::MAX),
+            format: if iso { Format::Iso8601 } else { Format::Default },
+        }
+    }
+
+    fn apply(&mut self, change: LogChange) {
+        self.info = change.info.unwrap_or(self.info);
+        self.warning = change.warning.unwrap_or(self.warning);
+        self.error = change.error.unwrap_or(self.error);
+        self.verbose = change.verbose.unwrap_or(self.verbose);
+        self.format = change.format.unwrap_or(self.format);
+    }
+
+    fn shows(&self, level: Level) -> bool {
+        match level {
+            Level::ERROR => self.error,
+            Level::WARN => self.warning,
+            Level::INFO => self.info,
+            Level::DEBUG => self.verbose >= 1,
+            Level::TRACE => self.verbose >= 2,
+        }
+    }
+
+    /// The least severe level that is written.
+    fn least(&self) -> LevelFilter {
+        [Level::TRACE, Level::DEBUG, Level::INFO, Level::WARN, Level::ERROR]
+            .into_iter()
+            .find(|&level| self.shows(level))
+            .map_or(LevelFilter::OFF, LevelFilter::from_level)
+    }
+}
+
+/// The log of the process.
+#[derive(Debug)]
+struct Log {
+    settings: RwLock<LogSettings>,
+    file: Option<Mutex<File>>,
+    quoting: Quoting,
+}
+
+/// There is one log in a process: a second server in it, as in tests, shares the first one's.
+static LOG: OnceLock<Log> = OnceLock::new();
+
+fn log() -> &'static Log {
+    LOG.get_or_init(|| Log::new(LogSettings::default(), None))
+}
+
+/// Makes the flags' log the process's.
+///
+/// # Errors
+/// When the log file cannot be opened.
+pub fn start(flags: &Flags) -> io::Result<()> {
+    let settings = LogSettings::of(flags);
+    let file = match settings.file.as_str() {
+        "" => None,
+        path => Some(File::options().create(true).append(true).open(Path::new(path))?),
+    };
+    if LOG.set(Log::new(settings, file)).is_ok() {
+        let lines = tracing_subscriber::registry().with(Lines);
+        tracing::subscriber::set_global_default(lines).ok();
+    }
+    Ok(())
+}
+
+/// The settings in force.
+#[must_use]
+pub fn settings() -> LogSettings {
+    log().settings.read().unwrap_or_else(PoisonError::into_inner).clone()
+}
+
+/// Changes settings from the next line on.
+pub fn change(change: LogChange) {
+    log().settings.write().unwrap_or_else(PoisonError::into_inner).apply(change);
+    // What each place of the program remembers of whether it is heard is out of date.
+    tracing::callsite::rebuild_interest_cache();
+}
+
+impl Log {
+    fn new(settings: LogSettings, file: Option<File>) -> Self {
+        let plain = std::env::var(ESCAPE)
+            .is_ok_and(|value| value == "0" || value.eq_ignore_ascii_case("false"));
+        let quoting = if plain { Quoting::Plain } else { Quoting::Quoted };
+        Self { settings: RwLock::new(settings), file: file.map(Mutex::new), quoting }
+    }
+
+    fn read<T>(&self, look: impl FnOnce(&LogSettings) -> T) -> T {
+        look(&self.settings.read().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    fn write(&self, level: Level, text: &str) {
+        let bytes = text.as_bytes();
+        let written = match &self.file {
+            Some(file) => {
+                let mut file = file.lock().unwrap_or_else(PoisonError::into_inner);
+                file.write_all(bytes).and_then(|()| file.flush())
+            }
+            None if level <= Level::WARN => io::stderr().write_all(bytes),
+            None => {
+                let mut out = io::stdout().lock();
+                out.write_all(bytes).and_then(|()| out.flush())
+            }
+        };
+        // There is no place left to report that the log cannot be written.
+        written.ok();
+    }
+}
+
+/// Writes events of this workspace's crates as lines.
+struct Lines;
+
+impl<S: Subscriber> Layer<S> for Lines {
+    fn enabled(&self, metadata: &Metadata<'_>, _: Context<'_, S>) -> bool {
+        let level = *metadata.level();
+        metadata.target().starts_with("galatea") && log().read(|settings| settings.shows(level))
+    }
+
+    fn max_level_hint(&self) -> Option<LevelFilter> {
+        Some(log().read(LogSettings::least))
+    }
+
+    fn on_event(&self, event: &Event<'_>, _: Context<'_, S>) {
+        let mut message = Message::default();
+        event.record(&mut message);
+        let log = log();
+        let format = log.read(|settings| settings.format);
+        let metadata = event.metadata();
+        log.write(*metadata.level(), &line(format, log.quoting, metadata, now(), &message.text));
+    }
+}
+
+fn now() -> Duration {
+    SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn changes_leave_the_rest_and_levels_follow() {
+        let mut settings = LogSettings::default();
+        assert_eq!(settings.least(), LevelFilter::INFO);
+        settings.apply(LogChange { verbose: Some(1), ..LogChange::default() });
+        assert_eq!(settings, LogSettings { verbose: 1, ..LogSettings::default() });
+        assert_eq!(settings.least(), LevelFilter::DEBUG);
+        settings.apply(LogChange {
+            verbose: Some(0),
+            info: Some(false),
+            warning: Some(false),
+            format: Some(Format::Iso8601),
+            ..LogChange::default()
+        });
+        assert_eq!(settings.least(), LevelFilter::ERROR);
+        assert!(!settings.shows(Level::WARN) && settings.shows(Level::ERROR));
+        settings.apply(LogChange { error: Some(false), ..LogChange::default() });
+        assert_eq!(settings.least(), LevelFilter::OFF);
+    }
+}

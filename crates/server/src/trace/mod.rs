@@ -1,0 +1,126 @@
+//! Traces of requests: which are traced, the settings that clients can change, and where traces go.
+
+mod config;
+mod file;
+pub(crate) mod parse;
+mod settings;
+
+use std::fmt;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use galatea_serving::Error;
+use galatea_serving::trace::{Trace, TraceSink};
+
+pub use config::{Config, Mode, OpenTelemetry};
+use file::TraceFile;
+pub use settings::{Set, TraceChange, TraceSettings, TraceView};
+
+/// The HTTP request begins to arrive.
+pub const HTTP_RECV_START: &str = "HTTP_RECV_START";
+/// The HTTP request has arrived.
+pub const HTTP_RECV_END: &str = "HTTP_RECV_END";
+/// The HTTP response begins to leave.
+pub const HTTP_SEND_START: &str = "HTTP_SEND_START";
+/// The HTTP response has left.
+pub const HTTP_SEND_END: &str = "HTTP_SEND_END";
+/// The gRPC message begins to arrive.
+pub const GRPC_WAITREAD_START: &str = "GRPC_WAITREAD_START";
+/// The gRPC message has arrived.
+pub const GRPC_WAITREAD_END: &str = "GRPC_WAITREAD_END";
+/// The gRPC answer begins to leave.
+pub const GRPC_SEND_START: &str = "GRPC_SEND_START";
+/// The gRPC answer has left.
+pub const GRPC_SEND_END: &str = "GRPC_SEND_END";
+
+/// Decides which requests are traced and hands their traces on.
+pub struct Tracer {
+    config: Config,
+    settings: Mutex<TraceSettings>,
+    /// Whether any request may be traced: the one look that untraced requests cost.
+    active: AtomicBool,
+    file: Option<Arc<TraceFile>>,
+}
+
+impl fmt::Debug for Tracer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Tracer").field("config", &self.config).finish_non_exhaustive()
+    }
+}
+
+impl Default for Tracer {
+    fn default() -> Self {
+        Self::with(Config::default(), None)
+    }
+}
+
+impl Tracer {
+    /// A tracer with the settings of the flags.
+    ///
+    /// # Errors
+    /// When the thread that writes traces cannot be started.
+    pub fn new(config: Config) -> Result<Self, String> {
+        let file = match config.mode {
+            Mode::Triton if !config.file.is_empty() => Some(TraceFile::start(&config.file)?),
+            _ => None,
+        };
+        Ok(Self::with(config, file))
+    }
+
+    fn with(config: Config, file: Option<Arc<TraceFile>>) -> Self {
+        let settings = TraceSettings::new(&config);
+        let active = AtomicBool::new(settings.is_active());
+        Self { config, settings: Mutex::new(settings), active, file }
+    }
+
+    /// Where traces go.
+    #[must_use]
+    pub fn config(&self) -> &Config {
+        &self.config
+    }
+
+    /// The settings in force for a model, or with an empty name for those without their own.
+    #[must_use]
+    pub fn view(&self, model: &str) -> TraceView {
+        self.lock().view(model)
+    }
+
+    /// Changes the settings of a model, or with an empty name those of all.
+    ///
+    /// # Errors
+    /// When traces would be made that can go nowhere, or none could be made.
+    pub fn change(&self, model: &str, change: TraceChange) -> Result<TraceView, Error> {
+        let mut settings = self.lock();
+        let view = settings.change(model, change);
+        self.active.store(settings.is_active(), Ordering::Relaxed);
+        view
+    }
+
+    /// Whether any request may be traced.
+    #[must_use]
+    pub fn is_active(&self) -> bool {
+        self.active.load(Ordering::Relaxed)
+    }
+
+    /// A trace, where the request is one to trace.
+    #[must_use]
+    pub fn sample(&self, model: &str) -> Option<Arc<Trace>> {
+        if !self.is_active() {
+            return None;
+        }
+        let view = self.lock().sample(model, false)?;
+        let sink: Arc<dyn TraceSink> = self.file.as_ref()?.sink(view.log_frequency);
+        Some(Trace::new(view.level, sink))
+    }
+
+    /// Writes out what is not written yet.
+    pub fn flush(&self) {
+        if let Some(file) = &self.file {
+            file.close();
+        }
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, TraceSettings> {
+        self.settings.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

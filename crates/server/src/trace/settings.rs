@@ -1,0 +1,265 @@
+//! What is traced, for all models and for each: a state machine without clock or lock.
+
+use std::collections::BTreeMap;
+
+use galatea_serving::Error;
+use galatea_serving::trace::TraceLevel;
+
+use super::config::{Config, Mode};
+
+/// What becomes of a setting.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Set<T> {
+    /// It stays.
+    #[default]
+    Keep,
+    /// It falls back: a model's to the one of all, that of all to the one at the start.
+    Clear,
+    /// It becomes this.
+    To(T),
+}
+
+/// Settings to change.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct TraceChange {
+    /// What a trace holds.
+    pub level: Set<TraceLevel>,
+    /// Of how many requests one is traced.
+    pub rate: Set<u32>,
+    /// How many traces are still made; -1 for any.
+    pub count: Set<i32>,
+    /// How many traces a file holds; 0 for all.
+    pub log_frequency: Set<u32>,
+}
+
+/// Settings in force.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct TraceView {
+    /// What a trace holds.
+    pub level: TraceLevel,
+    /// Of how many requests one is traced.
+    pub rate: u32,
+    /// How many traces are still made; -1 for any.
+    pub count: i32,
+    /// How many traces a file holds; 0 for all.
+    pub log_frequency: u32,
+}
+
+/// Settings given for a model or for all, and the requests seen under them.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+struct Given {
+    level: Option<TraceLevel>,
+    rate: Option<u32>,
+    count: Option<i32>,
+    log_frequency: Option<u32>,
+    seen: u32,
+}
+
+impl<T: Copy> Set<T> {
+    fn apply(self, to: &mut Option<T>) {
+        match self {
+            Self::Keep => {}
+            Self::Clear => *to = None,
+            Self::To(value) => *to = Some(value),
+        }
+    }
+}
+
+impl Given {
+    fn apply(mut self, change: TraceChange) -> Self {
+        change.level.apply(&mut self.level);
+        change.rate.apply(&mut self.rate);
+        change.count.apply(&mut self.count);
+        change.log_frequency.apply(&mut self.log_frequency);
+        self
+    }
+
+    fn over(&self, base: TraceView) -> TraceView {
+        TraceView {
+            level: self.level.unwrap_or(base.level),
+            rate: self.rate.unwrap_or(base.rate),
+            count: self.count.unwrap_or(base.count),
+            log_frequency: self.log_frequency.unwrap_or(base.log_frequency),
+        }
+    }
+
+    fn is_empty(&self) -> bool {
+        *self == Self { seen: self.seen, ..Self::default() }
+    }
+
+    /// Counts a request; says whether it is one to trace.
+    fn is_turn(&mut self, rate: u32) -> bool {
+        self.seen = self.seen.wrapping_add(1);
+        rate != 0 && self.seen.is_multiple_of(rate)
+    }
+}
+
+/// The settings of all models.
+#[derive(Debug)]
+pub struct TraceSettings {
+    start: TraceView,
+    mode: Mode,
+    has_file: bool,
+    global: Given,
+    models: BTreeMap<String, Given>,
+}
+
+impl TraceSettings {
+    /// The settings at the start.
+    #[must_use]
+    pub fn new(config: &Config) -> Self {
+        Self {
+            start: config.start,
+            mode: config.mode,
+            has_file: !config.file.is_empty(),
+            global: Given::default(),
+            models: BTreeMap::new(),
+        }
+    }
+
+    /// The settings in force for a model, or with an empty name for those without their own.
+    #[must_use]
+    pub fn view(&self, model: &str) -> TraceView {
+        let global = self.global.over(self.start);
+        self.models.get(model).map_or(global, |given| given.over(global))
+    }
+
+    /// Whether any request may be traced.
+    #[must_use]
+    pub fn is_active(&self) -> bool {
+        let all = std::iter::once("").chain(self.models.keys().map(String::as_str));
+        all.map(|model| self.view(model)).any(|view| !view.level.is_off() && view.count != 0)
+    }
+
+    /// Changes the settings of a model, or with an empty name those of all.
+    ///
+    /// # Errors
+    /// When traces would be made that can go nowhere, or none could be made; nothing is changed then.
+    pub fn change(&mut self, model: &str, change: TraceChange) -> Result<TraceView, Error> {
+        let base = if model.is_empty() { self.start } else { self.view("") };
+        let old = if model.is_empty() {
+            self.global
+        } else {
+            self.models.get(model).copied().unwrap_or_default()
+        };
+        let given = old.apply(change);
+        if given.is_empty() && !model.is_empty() {
+            self.models.remove(model);
+            return Ok(base);
+        }
+        let view = given.over(base);
+        self.check(view)?;
+        if model.is_empty() {
+            self.global = given;
+        } else {
+            self.models.insert(model.to_owned(), given);
+        }
+        Ok(view)
+    }
+
+    fn check(&self, view: TraceView) -> Result<(), Error> {
+        let why = if view.level.is_off() {
+            return Ok(());
+        } else if view.rate == 0 {
+            "sample rate must be non-zero"
+        } else if self.mode == Mode::Triton && !self.has_file {
+            "trace file name is not given"
+        } else if view.count == 0 {
+            // Triton gives no reason for this one.
+            ""
+        } else {
+            return Ok(());
+        };
+        Err(Error::invalid_arg(format!("Attempting to set invalid trace setting :{why}")))
+    }
+
+    /// Decides whether a request of a model is traced. `forced`: its sender traces it already.
+    pub fn sample(&mut self, model: &str, forced: bool) -> Option<TraceView> {
+        let view = self.view(model);
+        if view.level.is_off() || view.count == 0 {
+            return None;
+        }
+        let own = self.models.get_mut(model);
+        let counter = match own {
+            Some(given) => given,
+            None => &mut self.global,
+        };
+        if !counter.is_turn(view.rate) && !forced {
+            return None;
+        }
+        if view.count > 0 {
+            let own = self.models.get_mut(model).and_then(|given| given.count.as_mut());
+            // A start-up count becomes a given one when it begins to shrink.
+            let count = match own {
+                Some(count) => count,
+                None => self.global.count.get_or_insert(self.start.count),
+            };
+            *count -= 1;
+        }
+        Some(view)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn settings(file: &str) -> TraceSettings {
+        let start = TraceView {
+            level: TraceLevel { timestamps: true, tensors: false },
+            rate: 1,
+            count: -1,
+            log_frequency: 0,
+        };
+        TraceSettings::new(&Config { start, file: file.to_owned(), ..Config::default() })
+    }
+
+    fn rate(rate: u32) -> TraceChange {
+        TraceChange { rate: Set::To(rate), ..TraceChange::default() }
+    }
+
+    #[test]
+    fn models_inherit_live_what_they_are_not_given() {
+        let mut settings = settings("f");
+        settings.change("m", rate(11)).unwrap();
+        let change = TraceChange { log_frequency: Set::To(4), ..rate(21) };
+        settings.change("", change).unwrap();
+        let m = settings.view("m");
+        assert_eq!((m.rate, m.log_frequency), (11, 4));
+        assert_eq!(settings.view("other").rate, 21);
+        let cleared = TraceChange { rate: Set::Clear, ..TraceChange::default() };
+        assert_eq!(settings.change("m", cleared).unwrap().rate, 21);
+        assert_eq!(settings.change("", cleared).unwrap().rate, 1);
+    }
+
+    #[test]
+    fn counts_go_down_to_nothing() {
+        let mut settings = settings("f");
+        settings.change("", TraceChange { count: Set::To(2), ..TraceChange::default() }).unwrap();
+        let taken = (0..5).filter(|_| settings.sample("m", false).is_some()).count();
+        assert_eq!((taken, settings.view("").count), (2, 0));
+        assert!(!settings.is_active());
+        let error = settings
+            .change("", TraceChange { log_frequency: Set::To(1), ..TraceChange::default() });
+        assert_eq!(error.unwrap_err().message, "Attempting to set invalid trace setting :");
+        let error = settings.change("", rate(0)).unwrap_err().message;
+        assert!(error.ends_with(":sample rate must be non-zero"));
+    }
+
+    #[test]
+    fn every_nth_request_is_traced_and_forced_ones_are() {
+        let mut settings = settings("f");
+        settings.change("", rate(3)).unwrap();
+        let turns: Vec<bool> = (0..7).map(|_| settings.sample("m", false).is_some()).collect();
+        assert_eq!(turns, [false, false, true, false, false, true, false]);
+        assert!(settings.sample("m", true).is_some());
+    }
+
+    #[test]
+    fn traces_need_a_file() {
+        let mut settings = settings("");
+        let error = settings.change("m", rate(2)).unwrap_err().message;
+        assert_eq!(error, "Attempting to set invalid trace setting :trace file name is not given");
+        assert_eq!(settings.view("m").rate, 1);
+    }
+}
