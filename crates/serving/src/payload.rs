@@ -17,6 +17,7 @@ use crate::sequence::SequenceContext;
 use crate::statistics::{
     ComputeTimes, FailureReason, RequestOutcome, ResponseKind, StatisticsRecorder,
 };
+use crate::trace;
 
 /// What instances and requests of one model version share.
 #[derive(Debug)]
@@ -109,6 +110,9 @@ impl ActiveRequest {
         context.unanswered.fetch_add(1, Ordering::AcqRel);
         let mut active = Self::without_sink(request, batch_size, context);
         active.sink = Some(sink);
+        if let Some(trace) = &active.request.trace {
+            trace.begin(&active.context.name, &active.context.version, &active.request);
+        }
         active
     }
 
@@ -208,6 +212,7 @@ impl ActiveRequest {
         self.responses += 1;
         let response = |outputs| InferenceResponse { parameters, ..self.response(outputs) };
         let result = result.map(|outputs| Some(response(outputs)));
+        self.trace_response(&result);
         if let Some(sink) = &mut self.sink {
             call(sink, Answer { result, is_final: false }, &self.context);
         }
@@ -286,6 +291,10 @@ impl ActiveRequest {
     fn count_end(&mut self, error: Option<&Error>) {
         let Some(execution) = self.execution.take() else { return };
         let end = Instant::now();
+        if let Some(trace) = &self.request.trace {
+            trace.stamp_at(trace::COMPUTE_OUTPUT_START, end);
+            trace.stamp_at(trace::COMPUTE_END, end);
+        }
         let outcome = RequestOutcome {
             filler: self.is_filler(),
             failure: error.map(|error| self.failure_of(error)),
@@ -295,6 +304,15 @@ impl ActiveRequest {
         };
         self.context.statistics.request(execution.times(end), &outcome);
         execution.leave();
+    }
+
+    fn trace_response(&self, result: &Result<Option<InferenceResponse>, Error>) {
+        let Some(trace) = &self.request.trace else { return };
+        match result {
+            Ok(None) => {}
+            Ok(Some(response)) => trace.respond(&response.outputs),
+            Err(_) => trace.respond(&[]),
+        }
     }
 
     fn failure_of(&self, error: &Error) -> FailureReason {
@@ -309,7 +327,11 @@ impl ActiveRequest {
         let Some(mut sink) = self.sink.take() else { return };
         // Counted first, so that a client that asks right after its answer finds it counted.
         self.count_end(result.as_ref().err());
+        self.trace_response(&result);
         call(&mut sink, Answer { result, is_final: true }, &self.context);
+        if let Some(trace) = self.request.trace.take() {
+            trace.stamp(trace::REQUEST_END);
+        }
         self.context.unanswered.fetch_sub(1, Ordering::AcqRel);
     }
 }
@@ -377,16 +399,31 @@ impl Payload {
     /// The execution begins now; the wait in the queue ends.
     pub(crate) fn mark_started(&mut self) {
         self.started = Instant::now();
+        for request in self.requests.iter().map(|request| &request.request) {
+            if let Some(trace) = &request.trace {
+                trace.start_compute(request, self.started);
+            }
+        }
+    }
+
+    fn stamp(&self, name: &'static str, at: Instant) {
+        for trace in self.requests.iter().filter_map(|request| request.request.trace.as_ref()) {
+            trace.stamp_at(name, at);
+        }
     }
 
     /// The inputs are ready; the model runs from now on.
     pub fn mark_inputs_ready(&mut self) {
-        self.input_end = Some(Instant::now());
+        let now = Instant::now();
+        self.input_end = Some(now);
+        self.stamp(trace::COMPUTE_INPUT_END, now);
     }
 
     /// The model has run; outputs are given to the requests from now on.
     pub fn mark_model_done(&mut self) {
-        self.output_start = Some(Instant::now());
+        let now = Instant::now();
+        self.output_start = Some(now);
+        self.stamp(trace::COMPUTE_OUTPUT_START, now);
     }
 
     /// Answers every request with the result at its position and counts the execution. Requests beyond the results
@@ -405,6 +442,7 @@ impl Payload {
     /// execution is counted when the last of them is done.
     #[must_use]
     pub fn detach(mut self) -> Vec<ActiveRequest> {
+        self.stamp(trace::COMPUTE_INPUT_END, Instant::now());
         let mut requests = std::mem::take(&mut self.requests);
         let batch_size = requests.iter().map(|request| request.batch_size).sum();
         requests.retain(|request| !request.is_filler());
@@ -436,6 +474,9 @@ impl Payload {
             return;
         }
         let end = Instant::now();
+        for trace in requests.iter().filter_map(|request| request.request.trace.as_ref()) {
+            trace.stamp_at(trace::COMPUTE_END, end);
+        }
         let mut results = results.into_iter();
         let answers: Vec<_> = requests
             .into_iter()

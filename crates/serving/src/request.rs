@@ -1,12 +1,14 @@
 //! Requests and responses, as front ends make and read them.
 
 use std::fmt;
+use std::sync::Arc;
 
 use bytes::Bytes;
 use galatea_tensor::{DataType, Tensor};
 
 use crate::cancel::CancelToken;
 use crate::error::Error;
+use crate::trace::Trace;
 
 /// Value of a request or response parameter.
 #[derive(Clone, Debug, PartialEq)]
@@ -111,6 +113,8 @@ pub struct InferenceRequest {
     pub sequence_end: bool,
     /// Cancellation by the client.
     pub cancel: CancelToken,
+    /// Where the stages of the request are recorded, if they are.
+    pub trace: Option<Arc<Trace>>,
 }
 
 /// An output of a response; data type and shape are the tensor's.

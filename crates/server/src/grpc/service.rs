@@ -27,6 +27,7 @@ use super::{decode, encode, settings};
 use crate::app::App;
 use crate::pending::submit;
 use crate::status::grpc_status;
+use crate::trace;
 
 /// The services of the gRPC port.
 #[derive(Debug, Clone)]
@@ -73,8 +74,15 @@ impl Service {
         }
         let (mut request, classes) = decode::decode(core, message)?;
         self.forward_metadata(&metadata, &mut request.parameters)?;
+        request.trace = trace::grpc(self.app.tracer(), &request.model_name, &metadata);
+        let trace = request.trace.clone();
         let response = submit(core, request)?.await?;
-        encode::response(core, response, &classes)
+        let message = encode::response(core, response, &classes);
+        if let Some(trace) = trace {
+            trace.stamp(trace::GRPC_SEND_START);
+            trace.stamp(trace::GRPC_SEND_END);
+        }
+        message
     }
 }
 

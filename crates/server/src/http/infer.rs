@@ -1,6 +1,7 @@
 //! The inference endpoint.
 
 use bytes::Bytes;
+use galatea_serving::trace::Trace;
 use galatea_serving::{Error, InferenceRequest, InferenceResponse, InputData, InputTensor};
 use galatea_tensor::DataType;
 
@@ -17,12 +18,12 @@ use std::sync::Arc;
 /// Runs one inference.
 pub(super) fn infer(call: &Call<'_>) -> Reply {
     match start(call) {
-        Ok((pending, plan)) => {
+        Ok((pending, plan, trace)) => {
             let app = Arc::clone(call.app);
             let coding = compression::accepted(call.head.header("accept-encoding"));
             Reply::Later(Box::pin(async move {
                 let answer = pending.await;
-                finish(&app, answer, &plan, coding)
+                Response { trace, ..finish(&app, answer, &plan, coding) }
             }))
         }
         Err(response) => Reply::Now(response),
@@ -30,7 +31,7 @@ pub(super) fn infer(call: &Call<'_>) -> Reply {
 }
 
 /// Everything before the answer. Errors before the body is looked at are plain text, as Triton's are.
-fn start(call: &Call<'_>) -> Result<(Pending, OutputPlan), Response> {
+fn start(call: &Call<'_>) -> Result<(Pending, OutputPlan, Option<Arc<Trace>>), Response> {
     let core = call.app.core();
     let early = |error: Error| Response::failure(ContentType::Text, &error);
     let config = core.model_config(call.model, call.version).map_err(early)?;
@@ -50,8 +51,10 @@ fn start(call: &Call<'_>) -> Result<(Pending, OutputPlan), Response> {
     let late = |error: Error| Response::failure(ContentType::Json, &error);
     let (mut request, plan) = decoded.map_err(late)?;
     call.forward_headers(&mut request.parameters).map_err(late)?;
+    request.trace = call.trace();
+    let trace = request.trace.clone();
     let pending = submit(core, request).map_err(late)?;
-    Ok((pending, plan))
+    Ok((pending, plan, trace))
 }
 
 fn finish(

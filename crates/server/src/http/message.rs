@@ -1,9 +1,11 @@
 //! Requests and responses of HTTP/1.
 
 use std::ops::Range;
+use std::sync::Arc;
 
 use bytes::Bytes;
 use galatea_serving::Error;
+use galatea_serving::trace::Trace;
 
 use crate::json;
 use crate::status;
@@ -102,13 +104,22 @@ pub struct Response {
     pub(super) headers: Vec<(&'static str, String)>,
     pub(super) body: Vec<Bytes>,
     pub(super) close: bool,
+    /// Trace of the inference that this answers; it ends when the answer has gone.
+    pub(super) trace: Option<Arc<Trace>>,
 }
 
 impl Response {
     /// 200 without a body.
     #[must_use]
     pub fn empty(content_type: ContentType) -> Self {
-        Self { status: 200, content_type, headers: Vec::new(), body: Vec::new(), close: false }
+        Self {
+            status: 200,
+            content_type,
+            headers: Vec::new(),
+            body: Vec::new(),
+            close: false,
+            trace: None,
+        }
     }
 
     /// 200 with a body.

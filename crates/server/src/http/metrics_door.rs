@@ -5,7 +5,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 
 use super::message::{ContentType, Head, Method, Response};
-use super::rows::Reply;
+use super::rows::{Arrival, Reply};
 use super::serve::accept;
 use crate::app::App;
 use crate::listen::Listener;
@@ -16,7 +16,7 @@ pub async fn serve_metrics(app: Arc<App>, listener: Listener) {
     accept(app, listener, route).await;
 }
 
-fn route(app: &Arc<App>, head: &Head, _body: Bytes) -> Reply {
+fn route(app: &Arc<App>, head: &Head, _body: Bytes, _arrival: Option<Arrival>) -> Reply {
     Reply::Now(match (head.method(), head.path()) {
         (Method::Get, "/metrics" | "/metrics/") => {
             Response::ok(ContentType::Metrics, metrics::render(app))

@@ -3,15 +3,18 @@
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
+use std::time::Instant;
 
 use bytes::Bytes;
 use galatea_serving::Error;
 use galatea_serving::request::ParameterValue;
+use galatea_serving::trace::Trace;
 
 use super::message::{ContentType, Head, Method, Response};
 use super::{handlers, infer, repository, settings};
 use crate::app::App;
 pub use crate::restricted::Category;
+use crate::trace;
 
 /// What a handler works on.
 #[derive(Debug)]
@@ -28,9 +31,31 @@ pub struct Call<'a> {
     pub version: &'a str,
     /// A repository stands in the path.
     pub in_repository: bool,
+    /// When the request arrived, where any request may be traced.
+    pub arrival: Option<Arrival>,
+}
+
+/// When a request arrived.
+#[derive(Debug, Clone, Copy)]
+pub struct Arrival {
+    /// Its head had come.
+    pub start: Instant,
+    /// Its body had come.
+    pub end: Instant,
 }
 
 impl Call<'_> {
+    /// The trace of an inference, where it is one to trace.
+    #[must_use]
+    pub fn trace(&self) -> Option<Arc<Trace>> {
+        let arrival = self.arrival?;
+        let parent = self.head.header("traceparent");
+        let trace = self.app.tracer().sample(self.model, parent)?;
+        trace.stamp_at(trace::HTTP_RECV_START, arrival.start);
+        trace.stamp_at(trace::HTTP_RECV_END, arrival.end);
+        Some(trace)
+    }
+
     /// Adds the headers that the flags forward to the parameters of an inference.
     ///
     /// # Errors

@@ -7,16 +7,17 @@ use bytes::Bytes;
 use tracing::Level;
 
 use super::message::{ContentType, Head, Response};
-use super::rows::{self, Call, Reply};
+use super::rows::{self, Arrival, Call, Reply};
 use super::wire::{self, Connection, ReadError};
 use crate::app::App;
 use crate::listen::{Knock, Listener, Stream};
+use crate::trace;
 
 /// Bodies beyond this size are decoded where blocking is allowed.
 const LARGE_BODY_BYTES: usize = 1 << 20;
 
 /// Finds and runs what answers a request.
-pub(super) type Route = fn(&Arc<App>, &Head, Bytes) -> Reply;
+pub(super) type Route = fn(&Arc<App>, &Head, Bytes, Option<Arrival>) -> Reply;
 
 /// Serves the inference protocol until the server stops; open connections live on until their requests are answered.
 pub async fn serve(app: Arc<App>, listener: Listener) {
@@ -64,8 +65,10 @@ async fn requests(
     while let Some(head) = connection.head().await? {
         let _request = app.count_request();
         let start = tracing::enabled!(Level::DEBUG).then(Instant::now);
+        let received = app.tracer().is_active().then(Instant::now);
         let body = connection.body(&head).await?;
-        let response = match route(app, &head, body) {
+        let arrival = received.map(|start| Arrival { start, end: Instant::now() });
+        let response = match route(app, &head, body, arrival) {
             Reply::Now(response) => response,
             Reply::Later(response) => tokio::select! {
                 // An answer that is there needs no look at the connection.
@@ -77,7 +80,13 @@ async fn requests(
         };
         // A server that stops lets each connection have one more answer, or clients that never pause keep it up.
         let close = wire::wants_close(&head) || response.close || app.is_stopping();
+        if let Some(trace) = &response.trace {
+            trace.stamp(trace::HTTP_SEND_START);
+        }
         connection.send(&response, head.old, close).await?;
+        if let Some(trace) = &response.trace {
+            trace.stamp(trace::HTTP_SEND_END);
+        }
         if let Some(start) = start {
             log(&head, &response, start);
         }
@@ -96,7 +105,7 @@ fn log(head: &Head, response: &Response, start: Instant) {
 }
 
 /// Unknown paths, restricted ones and wrong methods are answered here, everything else by the row's handler.
-fn route(app: &Arc<App>, head: &Head, body: Bytes) -> Reply {
+fn route(app: &Arc<App>, head: &Head, body: Bytes, arrival: Option<Arrival>) -> Reply {
     let Some(found) = rows::find(head.path()) else {
         return Reply::Now(Response::error(404, ContentType::Text, "Not Found"));
     };
@@ -116,6 +125,7 @@ fn route(app: &Arc<App>, head: &Head, body: Bytes) -> Reply {
         model: found.model,
         version: found.version,
         in_repository: found.in_repository,
+        arrival,
     };
     // Decoding this much would keep other connections of the thread waiting.
     if large {

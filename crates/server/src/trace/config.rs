@@ -106,11 +106,6 @@ impl Config {
         let mut config = Self::default();
         config.environment(&|name| std::env::var(name).ok())?;
         let mut levels = Vec::new();
-        for (flag, mode, setting) in OLD {
-            for value in flags.all(flag) {
-                config.set(mode, setting, value, &mut levels)?;
-            }
-        }
         for text in flags.all("trace-config") {
             let (mode, setting) = match text.split_once(',') {
                 Some((mode, setting)) => (Some(mode), setting),
@@ -118,7 +113,7 @@ impl Config {
             };
             let (key, value) = setting.split_once('=').ok_or_else(|| {
                 format!(
-                    "--trace-config option format is '<mode>,<setting>=<value>' or '<setting>=<value>'. Got {text}"
+                    "--trace-config option format is '<trace mode>,<setting>=<value>'. Got {text}"
                 )
             })?;
             let mode = match mode {
@@ -199,15 +194,6 @@ impl Config {
     }
 }
 
-/// Old flags and the settings that they stand for.
-const OLD: [(&str, Option<Mode>, &str); 5] = [
-    ("trace-level", None, "level"),
-    ("trace-rate", None, "rate"),
-    ("trace-count", None, "count"),
-    ("trace-file", Some(Mode::Triton), "file"),
-    ("trace-log-frequency", Some(Mode::Triton), "log-frequency"),
-];
-
 /// Variables of OpenTelemetry's batch span processor and the settings that they stand for.
 const ENVIRONMENT: [(&str, &str); 3] = [
     ("OTEL_BSP_MAX_EXPORT_BATCH_SIZE", "bsp_max_export_batch_size"),
@@ -282,7 +268,7 @@ mod tests {
     #[test]
     fn mistakes_are_named() {
         for (value, text) in [
-            ("rate", "'<setting>=<value>'. Got rate"),
+            ("rate", "'<trace mode>,<setting>=<value>'. Got rate"),
             ("speed=1", "unknown setting 'speed'"),
             ("level=LOUD", "invalid value for trace level option: LOUD"),
             ("mode=jaeger", "invalid value for trace mode option: jaeger"),

@@ -8,9 +8,11 @@ mod settings;
 use std::fmt;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Instant;
 
 use galatea_serving::Error;
 use galatea_serving::trace::{Trace, TraceSink};
+use tonic::metadata::MetadataMap;
 
 pub use config::{Config, Mode, OpenTelemetry};
 use file::TraceFile;
@@ -104,7 +106,7 @@ impl Tracer {
 
     /// A trace, where the request is one to trace.
     #[must_use]
-    pub fn sample(&self, model: &str) -> Option<Arc<Trace>> {
+    pub fn sample(&self, model: &str, _traceparent: Option<&str>) -> Option<Arc<Trace>> {
         if !self.is_active() {
             return None;
         }
@@ -123,4 +125,18 @@ impl Tracer {
     fn lock(&self) -> std::sync::MutexGuard<'_, TraceSettings> {
         self.settings.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// The trace of an inference that came by gRPC, where it is one to trace. The library hands a message over when it has
+/// arrived, so that its arrival takes no time.
+pub(crate) fn grpc(tracer: &Tracer, model: &str, metadata: &MetadataMap) -> Option<Arc<Trace>> {
+    if !tracer.is_active() {
+        return None;
+    }
+    let parent = metadata.get("traceparent").and_then(|value| value.to_str().ok());
+    let trace = tracer.sample(model, parent)?;
+    let now = Instant::now();
+    trace.stamp_at(GRPC_WAITREAD_START, now);
+    trace.stamp_at(GRPC_WAITREAD_END, now);
+    Some(trace)
 }

@@ -136,7 +136,10 @@ impl fmt::Debug for Trace {
 impl Drop for Root {
     fn drop(&mut self) {
         let entries = self.entries.get_mut().unwrap_or_else(PoisonError::into_inner);
-        self.sink.finished(std::mem::take(entries));
+        // A request that was refused before it began has no trace.
+        if entries.iter().any(|entry| matches!(entry.event, Event::Began { .. })) {
+            self.sink.finished(std::mem::take(entries));
+        }
     }
 }
 
@@ -223,9 +226,9 @@ impl Trace {
     }
 
     /// A response leaves the core.
-    pub(crate) fn respond(&self, outputs: Option<&[OutputTensor]>) {
+    pub(crate) fn respond(&self, outputs: &[OutputTensor]) {
         if self.root.level.tensors {
-            for output in outputs.unwrap_or_default() {
+            for output in outputs {
                 let tensor = text::output(output);
                 self.push(Event::Tensor { activity: TENSOR_BACKEND_OUTPUT, tensor });
             }
@@ -274,7 +277,7 @@ mod tests {
         let (own, other) = (trace.id(), child.id());
         drop(trace);
         assert!(kept.0.lock().unwrap().is_empty());
-        child.respond(None);
+        child.respond(&[]);
         drop(child);
         let finished = kept.0.lock().unwrap().pop().unwrap();
         let names: Vec<(u64, &str)> = finished
