@@ -2,7 +2,9 @@
 
 use std::collections::BTreeMap;
 use std::fs;
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::path::{Path, PathBuf};
+use std::time::SystemTime;
 
 use crate::config::ModelConfig;
 use crate::config::inference::model_version_policy::PolicyChoice;
@@ -49,6 +51,105 @@ pub fn scan(repositories: &[PathBuf]) -> Result<Vec<FoundModel>, Error> {
         }
     }
     Ok(found.into_values().collect())
+}
+
+/// The folder of a model.
+///
+/// # Errors
+/// When no repository or more than one has a folder of this name.
+pub fn find(repositories: &[PathBuf], name: &str) -> Result<PathBuf, Error> {
+    let plain = !name.is_empty() && !name.starts_with('.') && !name.contains(['/', '\\', '\0']);
+    let folders = repositories.iter().map(|repository| repository.join(name));
+    let mut found = folders.filter(|folder| plain && folder.is_dir());
+    match (found.next(), found.next()) {
+        (Some(folder), None) => Ok(folder),
+        (None, _) => {
+            let text = format!("no model repository has a folder '{name}'");
+            Err(Error::not_found(text))
+        }
+        (Some(_), Some(_)) => Err(Error::invalid_arg("model appears in two or more repositories")),
+    }
+}
+
+/// What tells whether the files of a model have changed: a digest of the names, sizes and modification times, for each
+/// version folder and for everything outside of them.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Stamps {
+    /// Everything outside of the version folders.
+    pub outside: u64,
+    /// By version.
+    pub versions: BTreeMap<i64, u64>,
+    /// The latest modification of all.
+    pub newest: Option<SystemTime>,
+}
+
+/// Folders in folders that are looked into.
+const MAX_DEPTH: usize = 16;
+
+impl Stamps {
+    /// Looks at a model folder.
+    ///
+    /// # Errors
+    /// When the folder cannot be read.
+    pub fn of(model_dir: &Path) -> Result<Self, Error> {
+        let numbers = versions(model_dir)?;
+        let mut stamps = Self::default();
+        let mut outside = Digest::default();
+        let unreadable = |error: std::io::Error| {
+            let dir = model_dir.display();
+            Error::internal(format!("failed to read model folder '{dir}': {error}"))
+        };
+        let mut entries: Vec<PathBuf> = Vec::new();
+        for entry in fs::read_dir(model_dir).map_err(unreadable)? {
+            entries.push(entry.map_err(unreadable)?.path());
+        }
+        entries.sort();
+        for path in entries {
+            let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+            let version = name.parse().ok().filter(|number| numbers.contains(number));
+            match version {
+                Some(version) => {
+                    let mut digest = Digest::default();
+                    digest.add(&path, 0);
+                    stamps.newest = stamps.newest.max(digest.newest);
+                    stamps.versions.insert(version, digest.hasher.finish());
+                }
+                None => outside.add(&path, 0),
+            }
+        }
+        stamps.newest = stamps.newest.max(outside.newest);
+        stamps.outside = outside.hasher.finish();
+        Ok(stamps)
+    }
+}
+
+#[derive(Default)]
+struct Digest {
+    hasher: DefaultHasher,
+    newest: Option<SystemTime>,
+}
+
+impl Digest {
+    /// What cannot be read counts as absent: it may be gone by now.
+    fn add(&mut self, path: &Path, depth: usize) {
+        let Ok(metadata) = fs::metadata(path) else { return };
+        let modified = metadata.modified().ok();
+        path.file_name().hash(&mut self.hasher);
+        metadata.is_dir().hash(&mut self.hasher);
+        if !metadata.is_dir() {
+            metadata.len().hash(&mut self.hasher);
+            modified.hash(&mut self.hasher);
+            self.newest = self.newest.max(modified);
+            return;
+        }
+        let entries = fs::read_dir(path).into_iter().flatten().flatten();
+        let mut paths: Vec<PathBuf> = entries.map(|entry| entry.path()).collect();
+        paths.sort();
+        paths.len().hash(&mut self.hasher);
+        if depth < MAX_DEPTH {
+            paths.iter().for_each(|path| self.add(path, depth + 1));
+        }
+    }
 }
 
 /// The versions of a model folder, ascending: folders whose names are digits, not 0 and without a leading zero.

@@ -1,33 +1,55 @@
-//! Loading models: from a folder to a version that serves.
+//! Loading models: which, from where, and what becomes of those that serve.
 
-use std::collections::BTreeMap;
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, PoisonError};
-use std::time::Instant;
+use std::time::SystemTime;
 
-use super::models::{LoadedVersion, VersionEntry};
-use super::{ControlMode, Core, LoadFailure, warmup};
-use crate::backend::{Backend, ModelFiles, ModelInstance, Placement, PlacementKind};
-use crate::config::inference::model_config::SchedulingChoice;
-use crate::config::inference::model_instance_group::Kind;
-use crate::config::{self, InstanceDefaults, ModelConfig};
-use crate::error::{Code, Error};
-use crate::payload::ExecutionContext;
-use crate::repository::{self, FoundModel};
-use crate::schedule;
-use crate::sequence::SequencePlan;
-use crate::validate::RequestChecker;
+use super::loaded::LoadedVersion;
+use super::models::{Epoch, WantedBy};
+use super::overrides::GivenFolder;
+use super::{ControlMode, Core, LoadFailure};
+use crate::backend::Backend;
+use crate::config::{self, ModelConfig};
+use crate::error::Error;
+use crate::repository::{self, FoundModel, Stamps};
 
 /// A configuration file larger than this is not one.
 const MAX_CONFIG_BYTES: u64 = 16 << 20;
 
+/// Where a model's files and its configuration come from.
+#[derive(Clone, Debug)]
+pub(super) struct Source {
+    pub(super) dir: PathBuf,
+    /// A configuration that a client gave, and when.
+    pub(super) given_config: Option<(String, SystemTime)>,
+    /// Keeps the folder of files that a client gave.
+    pub(super) given_files: Option<Arc<GivenFolder>>,
+}
+
+/// What the versions of a model were made from.
+#[derive(Debug)]
+pub(super) struct Record {
+    pub(super) source: Source,
+    pub(super) config: ModelConfig,
+    pub(super) stamps: Stamps,
+}
+
 /// A model folder whose configuration was read and makes sense.
-struct PolledModel {
-    dir: PathBuf,
-    config: ModelConfig,
-    versions: Vec<i64>,
+pub(super) struct PolledModel {
+    pub(super) dir: PathBuf,
+    pub(super) config: ModelConfig,
+    pub(super) versions: Vec<i64>,
+}
+
+/// How a load ends that does not succeed.
+#[derive(Debug)]
+pub(super) enum LoadError {
+    /// The folder or its configuration cannot be read or makes no sense; the model is as it was.
+    Poll(Error),
+    /// The model as a whole or some of its versions cannot be loaded.
+    Load(Error),
 }
 
 impl Core {
@@ -39,7 +61,7 @@ impl Core {
         let found = repository::scan(&self.options.repositories)?;
         self.write_models(|models| found.iter().for_each(|model| models.know(&model.name)));
         let wanted: Vec<FoundModel> = match &self.options.control_mode {
-            ControlMode::None => found,
+            ControlMode::None | ControlMode::Poll { .. } => found,
             ControlMode::Explicit { load } => {
                 for name in load
                     .iter()
@@ -54,6 +76,12 @@ impl Core {
                 found.into_iter().filter(|model| all || load.contains(&model.name)).collect()
             }
         };
+        self.load_all(&wanted);
+        Ok(())
+    }
+
+    /// Loads models side by side. Failures are recorded.
+    pub(super) fn load_all(&self, wanted: &[FoundModel]) {
         let next = AtomicUsize::new(0);
         let threads = self.options.model_load_threads.clamp(1, wanted.len().max(1));
         std::thread::scope(|scope| {
@@ -65,10 +93,9 @@ impl Core {
                 });
             }
         });
-        Ok(())
     }
 
-    fn write_models<T>(&self, change: impl FnOnce(&mut super::Models) -> T) -> T {
+    pub(super) fn write_models<T>(&self, change: impl FnOnce(&mut super::Models) -> T) -> T {
         change(&mut self.models.write().unwrap_or_else(PoisonError::into_inner))
     }
 
@@ -81,80 +108,176 @@ impl Core {
         });
     }
 
+    fn forget_failures(&self, model: &str) {
+        let mut failures = self.failures.lock().unwrap_or_else(PoisonError::into_inner);
+        failures.retain(|failure| failure.model != model);
+    }
+
     fn load_found(&self, found: &FoundModel) {
         let name = &found.name;
         if found.ambiguous {
             let reason = "model appears in two or more repositories";
-            self.write_models(|models| models.set_unusable(name, reason.to_owned()));
+            self.write_models(|models| models.set_unusable(name, Some(reason.to_owned())));
             self.record_failure(name, None, reason);
             return;
         }
-        let polled = match self.poll(found) {
-            Ok(polled) => polled,
+        let source = Source { dir: found.dir.clone(), given_config: None, given_files: None };
+        let _turn = self.turns.take(name);
+        // An ensemble may have brought it already, as one of its steps.
+        if self.models().is_ready(name) {
+            self.write_models(|models| models.want_by_name(name));
+            return;
+        }
+        if let Err(LoadError::Poll(error)) = self.bring_up(name, source, WantedBy::Name) {
             // As in Triton, the index shows such a model by name only; the reason goes to the log.
-            Err(error) => return self.record_failure(name, None, &error.message),
-        };
-        self.write_models(|models| models.attempt(name));
+            self.record_failure(name, None, &error.message);
+        }
+    }
+
+    /// Loads a model from its source, or anew what has changed of it. What serves goes on until its successor is
+    /// ready, and also if that fails. The caller holds the model's turn.
+    pub(super) fn bring_up(
+        &self,
+        name: &str,
+        source: Source,
+        by: WantedBy,
+    ) -> Result<(), LoadError> {
+        let stamps = Stamps::of(&source.dir).map_err(LoadError::Poll)?;
+        let polled = self.poll(name, &source).map_err(LoadError::Poll)?;
+        let before = self.models().record(name);
+        let epoch = self.write_models(|models| {
+            models.set_unusable(name, None);
+            models.begin(name, by)
+        });
+        self.forget_failures(name);
         if polled.versions.is_empty() {
             let text = format!(
                 "at least one version must be available under the version policy of model '{name}'"
             );
-            return self.record_failure(name, None, &text);
+            self.record_failure(name, None, &text);
+            return Err(LoadError::Load(Error::invalid_arg(text)));
         }
+        let same = before.as_ref().is_some_and(|before| {
+            before.config == polled.config
+                && before.stamps.outside == stamps.outside
+                && before.source.dir == source.dir
+        });
+        let unchanged = |version: i64| {
+            same && before.as_ref().is_some_and(|before| {
+                before.stamps.versions.get(&version) == stamps.versions.get(&version)
+            })
+        };
+        self.load_dependencies(&polled)?;
+        let mut failures = Vec::new();
         for &version in &polled.versions {
-            let mut result = self.load_version(&polled, version);
-            for _ in 0..self.options.model_load_retries {
-                if result.is_err() {
-                    result = self.load_version(&polled, version);
+            let serves = self.models().ready_of(name).any(|(number, _)| number == version);
+            if serves && unchanged(version) {
+                continue;
+            }
+            if let Err(error) = self.load_version(&polled, version, epoch) {
+                failures.push(format!(
+                    "version {version} is at UNAVAILABLE state: {};",
+                    error.nested()
+                ));
+            }
+        }
+        if !failures.is_empty() {
+            return Err(LoadError::Load(Error::invalid_arg(failures.join(""))));
+        }
+        let record = Record { source, config: polled.config, stamps };
+        self.write_models(|models| models.set_record(name, epoch, Arc::new(record)));
+        self.retire(name, |version| polled.versions.contains(&version));
+        Ok(())
+    }
+
+    fn load_version(&self, polled: &PolledModel, version: i64, epoch: Epoch) -> Result<(), Error> {
+        let name = &polled.config.name;
+        self.write_models(|models| models.loading(name, version, epoch));
+        let mut result = self.build_version(polled, version);
+        for _ in 0..self.options.model_load_retries {
+            if result.is_err() {
+                result = self.build_version(polled, version);
+            }
+        }
+        match result {
+            Ok(loaded) => {
+                let seconds = loaded.load_duration.as_secs_f64();
+                let loaded = Arc::new(loaded);
+                match self.write_models(|models| models.serve(name, version, epoch, loaded)) {
+                    Ok(before) => {
+                        tracing::info!(model = %name, version, seconds, "loaded");
+                        before.into_iter().for_each(|before| drain(before, || {}));
+                        Ok(())
+                    }
+                    Err(loaded) => {
+                        loaded.remove();
+                        Err(Error::unavailable("the load was overtaken by an unload"))
+                    }
                 }
             }
-            let entry = match result {
-                Ok(loaded) => {
-                    tracing::info!(model = %name, version, seconds = loaded.load_duration.as_secs_f64(), "loaded");
-                    VersionEntry::Ready(Arc::new(loaded))
-                }
-                Err(error) => {
-                    let reason = error.nested();
-                    self.record_failure(name, Some(version), &reason);
-                    VersionEntry::Unavailable(reason)
-                }
-            };
-            self.write_models(|models| models.set_version(name, version, entry));
+            Err(error) => {
+                let reason = error.nested();
+                self.write_models(|models| models.failed(name, version, epoch, &reason));
+                self.record_failure(name, Some(version), &reason);
+                Err(error)
+            }
+        }
+    }
+
+    /// Takes the versions that `keep` does not name out of service; they answer what they have taken.
+    pub(super) fn retire(&self, name: &str, keep: impl Fn(i64) -> bool) {
+        let retired = self.write_models(|models| models.retire(name, keep));
+        self.drain_all(name, retired);
+    }
+
+    pub(super) fn drain_all(&self, name: &str, retired: Vec<(i64, Arc<LoadedVersion>)>) {
+        for (version, loaded) in retired {
+            let (models, name) = (Arc::clone(&self.models), name.to_owned());
+            let kept = Arc::clone(&loaded);
+            drain(loaded, move || {
+                models
+                    .write()
+                    .unwrap_or_else(PoisonError::into_inner)
+                    .settled(&name, version, &kept);
+                tracing::info!(model = %name, version, "unloaded");
+            });
         }
     }
 
     /// Reads a model folder: its configuration, as far as it can be judged without the model, and its versions.
-    fn poll(&self, found: &FoundModel) -> Result<PolledModel, Error> {
-        let mut config = self.read_config(found)?;
+    pub(super) fn poll(&self, name: &str, source: &Source) -> Result<PolledModel, Error> {
+        let mut config = match &source.given_config {
+            Some((text, _)) => given_config(text)?,
+            None => self.read_config(&source.dir)?,
+        };
         if config.name.is_empty() {
-            config.name.clone_from(&found.name);
+            name.clone_into(&mut config.name);
         }
-        if config.name != found.name {
+        if config.name != name {
             return Err(Error::invalid_arg(format!(
                 "unexpected directory name '{}' for model '{}', directory name must equal model name",
-                found.name, config.name
+                name, config.name
             )));
         }
-        let present = repository::versions(&found.dir)?;
+        let present = repository::versions(&source.dir)?;
         if config.backend.is_empty() && config.platform.is_empty() && self.options.auto_complete {
-            self.guess_backend(&mut config, found, &present)?;
+            self.guess_backend(&mut config, &source.dir, &present)?;
         }
         for backend in &self.backends {
             config::fill_backend(&mut config, backend.as_ref());
         }
         config::validate(&config)?;
         let versions = repository::chosen_versions(&config, &present);
-        Ok(PolledModel { dir: found.dir.clone(), config, versions })
+        Ok(PolledModel { dir: source.dir.clone(), config, versions })
     }
 
-    fn read_config(&self, found: &FoundModel) -> Result<ModelConfig, Error> {
+    fn read_config(&self, dir: &Path) -> Result<ModelConfig, Error> {
         let custom = self
             .options
             .model_config_name
             .as_ref()
-            .map(|name| found.dir.join(format!("configs/{name}.pbtxt")));
-        let path =
-            custom.filter(|path| path.is_file()).unwrap_or_else(|| found.dir.join("config.pbtxt"));
+            .map(|name| dir.join(format!("configs/{name}.pbtxt")));
+        let path = custom.filter(|path| path.is_file()).unwrap_or_else(|| dir.join("config.pbtxt"));
         let of_path =
             |error: &dyn std::fmt::Display| format!("failed to read {}: {error}", path.display());
         let size = match fs::metadata(&path) {
@@ -181,10 +304,10 @@ impl Core {
     fn guess_backend(
         &self,
         config: &mut ModelConfig,
-        found: &FoundModel,
+        dir: &Path,
         present: &[i64],
     ) -> Result<(), Error> {
-        let newest = present.last().map(|version| found.dir.join(version.to_string()));
+        let newest = present.last().map(|version| dir.join(version.to_string()));
         let fits = |backend: &&Arc<dyn Backend>| {
             let file = match config.default_model_filename.is_empty() {
                 true => backend.default_model_filename(),
@@ -207,145 +330,24 @@ impl Core {
         backend.name().clone_into(&mut config.backend);
         Ok(())
     }
-
-    fn backend(&self, config: &ModelConfig) -> Result<&Arc<dyn Backend>, Error> {
-        let name = &config.backend;
-        let platform = &config.platform;
-        let found = match name.is_empty() {
-            true => self.backends.iter().find(|backend| backend.platform() == platform),
-            false => self.backends.iter().find(|backend| backend.name() == name),
-        };
-        let Some(backend) = found else {
-            let what = if name.is_empty() { platform } else { name };
-            return Err(Error::invalid_arg(format!(
-                "unable to find backend library for backend '{what}', try specifying runtime on the model \
-                 configuration."
-            )));
-        };
-        if !platform.is_empty() && !backend.platform().is_empty() && platform != backend.platform()
-        {
-            return Err(Error::invalid_arg(format!(
-                "unexpected 'platform' and 'backend' pair, got:{platform}, {name}"
-            )));
-        }
-        Ok(backend)
-    }
-
-    fn settings(&self, backend: &str) -> BTreeMap<String, String> {
-        let of = |name: &str| self.options.backend_config.get(name).cloned().unwrap_or_default();
-        let mut settings = of("");
-        settings.extend(of(backend));
-        settings
-    }
-
-    fn load_version(&self, polled: &PolledModel, version: i64) -> Result<LoadedVersion, Error> {
-        let start = Instant::now();
-        let mut config = polled.config.clone();
-        refuse_unsupported(&config)?;
-        let backend = self.backend(&config)?;
-        let settings = self.settings(backend.name());
-        let default_max_batch_size = max_batch_size(&settings)?;
-        let files = ModelFiles {
-            name: config.name.clone(),
-            version,
-            model_dir: polled.dir.clone(),
-            version_dir: polled.dir.join(version.to_string()),
-            config: Arc::new(config.clone()),
-            settings,
-        };
-        let model = backend.load(&files)?;
-        if let Some(io) = model.io() {
-            config::complete(&mut config, io, self.options.auto_complete, default_max_batch_size)?;
-        }
-        config::normalise(&mut config);
-        config::validate_tensors(&config)?;
-        let defaults = InstanceDefaults {
-            gpus: self.options.gpus,
-            cpu_count: backend.default_instance_count(PlacementKind::Cpu),
-            gpu_count: backend.default_instance_count(PlacementKind::Gpu(0)),
-        };
-        config::normalise_instances(&mut config, defaults);
-        config::validate_instances(&config, self.options.gpus)?;
-        let sequences = SequencePlan::from_config(&config, &polled.dir)?;
-        let labels = self.labels_of(polled, &config)?;
-        let config = Arc::new(config);
-        let mut instances: Vec<(String, Box<dyn ModelInstance>)> = Vec::new();
-        for placement in placements(&config, self.options.gpus) {
-            let mut instance = model.instance(&placement)?;
-            warmup::run(&polled.dir, &config, sequences.as_ref(), instance.as_mut())?;
-            instances.push((placement.name.clone(), instance));
-        }
-        let context = ExecutionContext::new(&config.name, version, Arc::clone(&config));
-        let hold = schedule::Hold {
-            requests: self.options.delay_scheduler,
-            backlog: self.options.backlog_delay_scheduler,
-        };
-        let scheduler = schedule::for_config(&config, instances.len(), hold);
-        let ordered = schedule::preserves_ordering(&config);
-        let handle = self.driver.add(&context, scheduler, ordered, sequences, instances)?;
-        let checker = RequestChecker::new(&config);
-        Ok(LoadedVersion { context, handle, checker, labels, load_duration: start.elapsed() })
-    }
-
-    fn labels_of(
-        &self,
-        polled: &PolledModel,
-        config: &ModelConfig,
-    ) -> Result<BTreeMap<String, Arc<Vec<String>>>, Error> {
-        let named = config.output.iter().filter(|output| !output.label_filename.is_empty());
-        named
-            .map(|output| {
-                let labels = repository::read_labels(&polled.dir.join(&output.label_filename))?;
-                Ok((output.name.clone(), Arc::new(labels)))
-            })
-            .collect()
-    }
 }
 
-fn max_batch_size(settings: &BTreeMap<String, String>) -> Result<i32, Error> {
-    let Some(text) = settings.get("default-max-batch-size") else {
-        return Ok(config::DEFAULT_MAX_BATCH_SIZE);
-    };
-    text.parse().map_err(|_| {
-        Error::new(
-            Code::InvalidArg,
-            format!("'default-max-batch-size' must be an integer, found '{text}'"),
-        )
-    })
+/// A configuration as a client gives it.
+fn given_config(text: &str) -> Result<ModelConfig, Error> {
+    let json = serde_json::from_str(text).map_err(|error| {
+        Error::invalid_arg(format!("the given configuration is no JSON: {error}"))
+    })?;
+    config::from_json(&json)
 }
 
-/// What a configuration may ask for and this server does not do: better no model than one that answers wrongly.
-fn refuse_unsupported(config: &ModelConfig) -> Result<(), Error> {
-    let what = match &config.scheduling_choice {
-        Some(SchedulingChoice::EnsembleScheduling(_)) => "'ensemble_scheduling'",
-        _ if config.model_repository_agents.as_ref().is_some_and(|all| !all.agents.is_empty()) => {
-            "'model_repository_agents'"
-        }
-        _ => return Ok(()),
-    };
-    Err(Error::unsupported(format!("{what} of model '{}' is not supported", config.name)))
-}
-
-/// The instances of all groups, by name.
-fn placements(config: &Arc<ModelConfig>, gpus: u32) -> Vec<Placement> {
-    let mut placements = Vec::new();
-    for group in &config.instance_group {
-        let kinds: Vec<PlacementKind> = match group.kind() {
-            Kind::Gpu if group.gpus.is_empty() => (0..gpus).map(PlacementKind::Gpu).collect(),
-            Kind::Gpu => group
-                .gpus
-                .iter()
-                .filter_map(|&gpu| Some(PlacementKind::Gpu(gpu.try_into().ok()?)))
-                .collect(),
-            Kind::Model => vec![PlacementKind::Model],
-            Kind::Auto | Kind::Cpu => vec![PlacementKind::Cpu],
-        };
-        let count = usize::try_from(group.count).unwrap_or(1);
-        let all = kinds.iter().flat_map(|&kind| std::iter::repeat_n(kind, count));
-        for (number, kind) in all.enumerate() {
-            let name = format!("{}_{number}", group.name);
-            placements.push(Placement { name, kind, config: Arc::clone(config) });
-        }
+/// Waits on a thread of its own until a version has answered what it has taken, and ends it.
+pub(super) fn drain(loaded: Arc<LoadedVersion>, then: impl FnOnce() + Send + 'static) {
+    let spawned = std::thread::Builder::new().name("unload".to_owned()).spawn(move || {
+        loaded.remove();
+        then();
+    });
+    if let Err(error) = spawned {
+        // Its requests are answered when the last of them lets go of the version.
+        tracing::error!("cannot start a thread that unloads a model: {error}");
     }
-    placements
 }

@@ -1,9 +1,16 @@
 //! The facade: models by name and version, and what can be asked of them.
 
+mod build;
+mod control;
 mod describe;
+mod ensembles;
 mod load;
+mod loaded;
 mod models;
 mod options;
+mod overrides;
+mod poll;
+mod turns;
 mod warmup;
 
 use std::fmt;
@@ -23,7 +30,10 @@ use crate::driver::Driver;
 use crate::error::Error;
 use crate::request::{InferenceRequest, ResponseSink};
 use crate::statistics::{ModelMetricsRow, ModelStatistics};
-use models::{LoadedVersion, Models, parse_version};
+use loaded::LoadedVersion;
+use models::{Models, parse_version};
+use poll::Poller;
+use turns::Turns;
 
 /// Between two looks at whether all requests are answered during a shutdown.
 const DRAIN_STEP: Duration = Duration::from_millis(2);
@@ -33,7 +43,9 @@ pub struct Core {
     options: CoreOptions,
     backends: Vec<Arc<dyn Backend>>,
     driver: Driver,
-    models: RwLock<Models>,
+    models: Arc<RwLock<Models>>,
+    turns: Turns,
+    poller: Mutex<Option<Poller>>,
     failures: Mutex<Vec<LoadFailure>>,
     accepting: AtomicBool,
 }
@@ -58,7 +70,9 @@ impl Core {
             options,
             backends,
             driver: Driver::start()?,
-            models: RwLock::default(),
+            models: Arc::default(),
+            turns: Turns::default(),
+            poller: Mutex::new(None),
             failures: Mutex::default(),
             accepting: AtomicBool::new(true),
         });
@@ -74,6 +88,7 @@ impl Core {
                 names.join("; ")
             )));
         }
+        Poller::start(&core)?;
         Ok(core)
     }
 
@@ -180,39 +195,17 @@ impl Core {
         self.models().index(ready_only)
     }
 
-    /// Loads a model on request, or loads it anew.
-    ///
-    /// # Errors
-    /// Always: models are loaded at the start only.
-    pub fn load_model(&self, _name: &str, _overrides: LoadOverrides) -> Result<(), Error> {
-        Err(Self::control_off())
-    }
-
-    /// Unloads a model on request.
-    ///
-    /// # Errors
-    /// Always: models stay loaded until the shutdown.
-    pub fn unload_model(&self, _name: &str, _dependents: Dependents) -> Result<(), Error> {
-        Err(Self::control_off())
-    }
-
-    fn control_off() -> Error {
-        Error::unavailable("explicit model load / unload is not allowed if polling is enabled")
-    }
-
     /// Checks a request and takes it for execution. After `Ok` the sink is called, once for models that are not
     /// decoupled.
     ///
     /// # Errors
     /// When the model is not ready, the request does not fit it or its scheduler refuses it; the sink is not called
     /// then.
-    pub fn infer(&self, mut request: InferenceRequest, sink: ResponseSink) -> Result<(), Error> {
+    pub fn infer(&self, request: InferenceRequest, sink: ResponseSink) -> Result<(), Error> {
         if !self.is_live() {
             return Err(Error::unavailable("Server exiting"));
         }
-        let version = self.find(&request.model_name, &request.model_version)?;
-        let ticket = version.checker.check(&mut request)?;
-        version.handle.enqueue(request, ticket, sink)
+        self.find(&request.model_name, &request.model_version)?.enqueue(request, sink)
     }
 
     /// Labels of an output's classes by index, where the configuration names a file of them.
@@ -245,9 +238,10 @@ impl Core {
     pub fn shutdown(&self, timeout: Duration) -> ShutdownReport {
         let start = Instant::now();
         self.accepting.store(false, Ordering::Release);
-        self.models().all_ready().for_each(|version| version.handle.begin_drain());
+        self.models().all_ready().for_each(|version| version.begin_drain());
+        drop(self.poller.lock().unwrap_or_else(PoisonError::into_inner).take());
         let unanswered = loop {
-            let unanswered = self.models().unanswered();
+            let unanswered = self.write_models(Models::unanswered);
             if unanswered == 0 || start.elapsed() >= timeout {
                 break unanswered;
             }
@@ -256,7 +250,7 @@ impl Core {
         if unanswered == 0 {
             let versions: Vec<Arc<LoadedVersion>> = self.models().all_ready().cloned().collect();
             for version in versions {
-                version.handle.remove();
+                version.remove();
             }
         }
         self.driver.stop();

@@ -1,99 +1,44 @@
 //! Models and versions with their states.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
-use std::sync::atomic::Ordering;
-use std::time::Duration;
+use std::sync::{Arc, Weak};
 
-use super::describe::{ModelIndexEntry, ModelMetadata, ModelState, TensorMetadata};
-use crate::config::datatype;
-use crate::driver::DriverHandle;
+use super::describe::{ModelIndexEntry, ModelState};
+use super::load::Record;
+use super::loaded::LoadedVersion;
 use crate::error::Error;
-use crate::payload::ExecutionContext;
-use crate::statistics::{ModelMetricsRow, ModelStatistics};
-use crate::validate::RequestChecker;
 
-/// A version that serves.
-#[derive(Debug)]
-pub(super) struct LoadedVersion {
-    pub(super) context: Arc<ExecutionContext>,
-    pub(super) handle: DriverHandle,
-    pub(super) checker: RequestChecker,
-    pub(super) labels: BTreeMap<String, Arc<Vec<String>>>,
-    pub(super) load_duration: Duration,
-}
-
-impl LoadedVersion {
-    pub(super) fn statistics(&self) -> ModelStatistics {
-        self.context.statistics.snapshot(&self.context.name, &self.context.version)
-    }
-
-    pub(super) fn metrics(&self) -> ModelMetricsRow {
-        let statistics = self.statistics();
-        let config = &self.context.config;
-        ModelMetricsRow {
-            model: statistics.name,
-            version: statistics.version,
-            tags: config
-                .metric_tags
-                .iter()
-                .map(|(key, value)| (key.clone(), value.clone()))
-                .collect(),
-            failures: self.context.statistics.failures(),
-            inference_count: statistics.inference_count,
-            execution_count: statistics.execution_count,
-            stats: statistics.inference_stats,
-            pending: self.context.pending.load(Ordering::Relaxed),
-            load_duration: self.load_duration,
-            // There is no cache yet, so no model uses one, whatever its configuration allows.
-            response_cache: false,
-        }
-    }
-
-    pub(super) fn metadata(&self, versions: Vec<String>) -> ModelMetadata {
-        let config = &self.context.config;
-        let batch = (config.max_batch_size > 0).then_some(-1);
-        let tensor = |name: &str, data_type: i32, dims: &[i64]| {
-            let shape = batch.into_iter().chain(dims.iter().copied()).collect();
-            datatype(data_type).map(|datatype| TensorMetadata {
-                name: name.to_owned(),
-                datatype,
-                shape,
-            })
-        };
-        ModelMetadata {
-            name: config.name.clone(),
-            versions,
-            platform: if config.platform.is_empty() {
-                config.backend.clone()
-            } else {
-                config.platform.clone()
-            },
-            inputs: config
-                .input
-                .iter()
-                .filter_map(|io| tensor(&io.name, io.data_type, &io.dims))
-                .collect(),
-            outputs: config
-                .output
-                .iter()
-                .filter_map(|io| tensor(&io.name, io.data_type, &io.dims))
-                .collect(),
-        }
-    }
-}
+/// Why a version that was taken out of service is not available.
+const UNLOADED: &str = "unloaded";
 
 /// A version and its state.
 #[derive(Debug)]
 pub(super) enum VersionEntry {
     Ready(Arc<LoadedVersion>),
     Unavailable(String),
+    Loading,
+    Unloading(Arc<LoadedVersion>),
+}
+
+/// Which load a change belongs to: a later load or unload of the model makes it void.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Epoch(u64);
+
+/// Who wanted a model.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum WantedBy {
+    /// The operator or a client, by name.
+    Name,
+    /// An ensemble that is composed of it.
+    Ensemble,
 }
 
 /// The models of all repositories. One that was never loaded has no versions.
 #[derive(Debug, Default)]
 pub(super) struct Models {
     entries: BTreeMap<String, ModelEntry>,
+    /// Versions that serve no more and still have requests.
+    leaving: Vec<Weak<LoadedVersion>>,
 }
 
 #[derive(Debug, Default)]
@@ -103,6 +48,12 @@ struct ModelEntry {
     reason: Option<String>,
     /// Whether the lifecycle knows the model: it was read, if not loaded.
     attempted: bool,
+    /// What the versions were made from.
+    record: Option<Arc<Record>>,
+    epoch: u64,
+    by_name: bool,
+    /// It is an ensemble that waits for a model that it is composed of.
+    suspended: bool,
 }
 
 impl Models {
@@ -111,20 +62,159 @@ impl Models {
         self.entries.entry(name.to_owned()).or_default();
     }
 
+    /// Forgets models that were never loaded and have no folder any more.
+    pub(super) fn forget_unless(&mut self, exists: impl Fn(&str) -> bool) {
+        self.entries.retain(|name, entry| entry.attempted || exists(name));
+    }
+
     /// Says that a model as a whole cannot be used.
-    pub(super) fn set_unusable(&mut self, name: &str, reason: String) {
-        self.entries.entry(name.to_owned()).or_default().reason = Some(reason);
+    pub(super) fn set_unusable(&mut self, name: &str, reason: Option<String>) {
+        self.entries.entry(name.to_owned()).or_default().reason = reason;
     }
 
-    /// Notes that a load was tried.
-    pub(super) fn attempt(&mut self, name: &str) {
-        self.entries.entry(name.to_owned()).or_default().attempted = true;
+    /// Begins a load; what an earlier one still brings is void.
+    pub(super) fn begin(&mut self, name: &str, by: WantedBy) -> Epoch {
+        let entry = self.entries.entry(name.to_owned()).or_default();
+        entry.attempted = true;
+        entry.epoch += 1;
+        entry.by_name |= by == WantedBy::Name;
+        entry.suspended = false;
+        Epoch(entry.epoch)
     }
 
-    pub(super) fn set_version(&mut self, name: &str, version: i64, entry: VersionEntry) {
-        let model = self.entries.entry(name.to_owned()).or_default();
-        model.attempted = true;
-        model.versions.insert(version, entry);
+    fn current(&mut self, name: &str, epoch: Epoch) -> Option<&mut ModelEntry> {
+        self.entries.get_mut(name).filter(|entry| entry.epoch == epoch.0)
+    }
+
+    /// Shows a version as being loaded, unless it serves meanwhile.
+    pub(super) fn loading(&mut self, name: &str, version: i64, epoch: Epoch) {
+        if let Some(entry) = self.current(name, epoch)
+            && !matches!(entry.versions.get(&version), Some(VersionEntry::Ready(_)))
+        {
+            entry.versions.insert(version, VersionEntry::Loading);
+        }
+    }
+
+    /// Puts a loaded version into service, and gives the one that it replaces. The version itself comes back when a
+    /// later load or unload has overtaken it.
+    pub(super) fn serve(
+        &mut self,
+        name: &str,
+        version: i64,
+        epoch: Epoch,
+        loaded: Arc<LoadedVersion>,
+    ) -> Result<Option<Arc<LoadedVersion>>, Arc<LoadedVersion>> {
+        let Some(entry) = self.current(name, epoch) else { return Err(loaded) };
+        let before = entry.versions.insert(version, VersionEntry::Ready(loaded));
+        let before = match before {
+            Some(VersionEntry::Ready(before)) => Some(before),
+            _ => None,
+        };
+        self.leaving.extend(before.as_ref().map(Arc::downgrade));
+        Ok(before)
+    }
+
+    /// Says that a version could not be loaded; one that serves goes on.
+    pub(super) fn failed(&mut self, name: &str, version: i64, epoch: Epoch, reason: &str) {
+        if let Some(entry) = self.current(name, epoch)
+            && !matches!(entry.versions.get(&version), Some(VersionEntry::Ready(_)))
+        {
+            entry.versions.insert(version, VersionEntry::Unavailable(reason.to_owned()));
+        }
+    }
+
+    /// Notes what the versions are made from.
+    pub(super) fn set_record(&mut self, name: &str, epoch: Epoch, record: Arc<Record>) {
+        if let Some(entry) = self.current(name, epoch) {
+            entry.record = Some(record);
+        }
+    }
+
+    pub(super) fn record(&self, name: &str) -> Option<Arc<Record>> {
+        self.entries.get(name).and_then(|entry| entry.record.clone())
+    }
+
+    /// Takes versions out of service; those that `keep` does not name. They must be drained and then
+    /// [`settled`](Self::settled).
+    pub(super) fn retire(
+        &mut self,
+        name: &str,
+        keep: impl Fn(i64) -> bool,
+    ) -> Vec<(i64, Arc<LoadedVersion>)> {
+        let Some(entry) = self.entries.get_mut(name) else { return Vec::new() };
+        let mut retired = Vec::new();
+        for (&number, version) in entry.versions.iter_mut().filter(|(number, _)| !keep(**number)) {
+            match version {
+                VersionEntry::Ready(loaded) => {
+                    let loaded = Arc::clone(loaded);
+                    *version = VersionEntry::Unloading(Arc::clone(&loaded));
+                    retired.push((number, loaded));
+                }
+                VersionEntry::Loading => {
+                    *version = VersionEntry::Unavailable(UNLOADED.to_owned());
+                }
+                VersionEntry::Unavailable(_) | VersionEntry::Unloading(_) => {}
+            }
+        }
+        retired
+    }
+
+    /// Takes a model out of service as a whole; loads of it that are under way become void.
+    pub(super) fn unload(&mut self, name: &str) -> Vec<(i64, Arc<LoadedVersion>)> {
+        if let Some(entry) = self.entries.get_mut(name) {
+            entry.epoch += 1;
+            entry.record = None;
+            entry.by_name = false;
+            entry.suspended = false;
+        }
+        self.retire(name, |_| false)
+    }
+
+    /// Takes an ensemble out of service until the models that it is composed of are back.
+    pub(super) fn suspend(&mut self, name: &str) -> Vec<(i64, Arc<LoadedVersion>)> {
+        let by_name = self.is_wanted_by_name(name);
+        let retired = self.unload(name);
+        if let Some(entry) = self.entries.get_mut(name) {
+            entry.by_name = by_name;
+            entry.suspended = true;
+        }
+        retired
+    }
+
+    pub(super) fn is_suspended(&self, name: &str) -> bool {
+        self.entries.get(name).is_some_and(|entry| entry.suspended)
+    }
+
+    /// Notes that somebody asked for the model by its name.
+    pub(super) fn want_by_name(&mut self, name: &str) {
+        if let Some(entry) = self.entries.get_mut(name) {
+            entry.by_name = true;
+        }
+    }
+
+    /// A retired version has answered its last request.
+    pub(super) fn settled(&mut self, name: &str, version: i64, loaded: &Arc<LoadedVersion>) {
+        let entry = self.entries.get_mut(name).and_then(|entry| entry.versions.get_mut(&version));
+        if let Some(entry) = entry
+            && matches!(entry, VersionEntry::Unloading(known) if Arc::ptr_eq(known, loaded))
+        {
+            *entry = VersionEntry::Unavailable(UNLOADED.to_owned());
+        }
+    }
+
+    /// Whether somebody asked for the model by its name.
+    pub(super) fn is_wanted_by_name(&self, name: &str) -> bool {
+        self.entries.get(name).is_some_and(|entry| entry.by_name)
+    }
+
+    /// Models that the lifecycle knows.
+    pub(super) fn attempted(&self) -> impl Iterator<Item = &str> {
+        self.entries.iter().filter(|(_, entry)| entry.attempted).map(|(name, _)| name.as_str())
+    }
+
+    /// Whether a model has a version that serves.
+    pub(super) fn is_ready(&self, name: &str) -> bool {
+        self.ready_of(name).next().is_some()
     }
 
     /// The version wanted, or the latest that is ready.
@@ -146,7 +236,7 @@ impl Models {
         match entry.versions.get(&version) {
             None => Err(Error::not_found(text("found"))),
             Some(VersionEntry::Ready(loaded)) => Ok(loaded),
-            Some(VersionEntry::Unavailable(_)) => Err(Error::unavailable(text("at ready state"))),
+            Some(_) => Err(Error::unavailable(text("at ready state"))),
         }
     }
 
@@ -166,8 +256,19 @@ impl Models {
             .filter_map(VersionEntry::ready)
     }
 
-    pub(super) fn unanswered(&self) -> usize {
-        self.all_ready().map(|loaded| loaded.context.unanswered()).sum()
+    /// Requests without an answer, those of versions that are leaving included.
+    pub(super) fn unanswered(&mut self) -> usize {
+        self.leaving.retain(|version| version.strong_count() > 0);
+        let leaving = self.leaving.iter().filter_map(Weak::upgrade);
+        let leaving: usize = leaving.map(|version| version.context.unanswered()).sum();
+        let of = |entry: &VersionEntry| match entry {
+            VersionEntry::Ready(loaded) | VersionEntry::Unloading(loaded) => {
+                loaded.context.unanswered()
+            }
+            VersionEntry::Unavailable(_) | VersionEntry::Loading => 0,
+        };
+        let serving = self.entries.values().flat_map(|entry| entry.versions.values());
+        leaving + serving.map(of).sum::<usize>()
     }
 
     pub(super) fn index(&self, ready_only: bool) -> Vec<ModelIndexEntry> {
@@ -184,15 +285,9 @@ impl Models {
                 lines.push(line(None, state, entry.reason.clone()));
             }
             for (&number, version) in &entry.versions {
-                match version {
-                    VersionEntry::Ready(_) => {
-                        lines.push(line(Some(number), Some(ModelState::Ready), None))
-                    }
-                    VersionEntry::Unavailable(_) if ready_only => {}
-                    VersionEntry::Unavailable(reason) => {
-                        let state = Some(ModelState::Unavailable);
-                        lines.push(line(Some(number), state, Some(reason.clone())));
-                    }
+                let (state, reason) = version.described();
+                if state == ModelState::Ready || !ready_only {
+                    lines.push(line(Some(number), Some(state), reason));
                 }
             }
         }
@@ -204,7 +299,16 @@ impl VersionEntry {
     fn ready(&self) -> Option<&Arc<LoadedVersion>> {
         match self {
             Self::Ready(loaded) => Some(loaded),
-            Self::Unavailable(_) => None,
+            Self::Unavailable(_) | Self::Loading | Self::Unloading(_) => None,
+        }
+    }
+
+    fn described(&self) -> (ModelState, Option<String>) {
+        match self {
+            Self::Ready(_) => (ModelState::Ready, None),
+            Self::Unavailable(reason) => (ModelState::Unavailable, Some(reason.clone())),
+            Self::Loading => (ModelState::Loading, None),
+            Self::Unloading(_) => (ModelState::Unloading, None),
         }
     }
 }

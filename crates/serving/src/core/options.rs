@@ -12,6 +12,11 @@ pub enum ControlMode {
     /// All models of the repositories, at the start.
     #[default]
     None,
+    /// All models of the repositories, and what changes in them later.
+    Poll {
+        /// Between two looks at the repositories.
+        interval: Duration,
+    },
     /// The named models at the start; `*` for all.
     Explicit {
         /// Names.

@@ -1,0 +1,166 @@
+//! From a model folder whose configuration was read to a version that serves.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Instant;
+
+use super::load::PolledModel;
+use super::loaded::LoadedVersion;
+use super::{Core, warmup};
+use crate::backend::{Backend, ModelFiles, ModelInstance, Placement, PlacementKind};
+use crate::config::inference::model_config::SchedulingChoice;
+use crate::config::inference::model_instance_group::Kind;
+use crate::config::{self, InstanceDefaults, ModelConfig};
+use crate::error::{Code, Error};
+use crate::payload::ExecutionContext;
+use crate::repository;
+use crate::schedule;
+use crate::sequence::SequencePlan;
+use crate::validate::RequestChecker;
+
+impl Core {
+    fn backend(&self, config: &ModelConfig) -> Result<&Arc<dyn Backend>, Error> {
+        let name = &config.backend;
+        let platform = &config.platform;
+        let found = match name.is_empty() {
+            true => self.backends.iter().find(|backend| backend.platform() == platform),
+            false => self.backends.iter().find(|backend| backend.name() == name),
+        };
+        let Some(backend) = found else {
+            let what = if name.is_empty() { platform } else { name };
+            return Err(Error::invalid_arg(format!(
+                "unable to find backend library for backend '{what}', try specifying runtime on the model \
+                 configuration."
+            )));
+        };
+        if !platform.is_empty() && !backend.platform().is_empty() && platform != backend.platform()
+        {
+            return Err(Error::invalid_arg(format!(
+                "unexpected 'platform' and 'backend' pair, got:{platform}, {name}"
+            )));
+        }
+        Ok(backend)
+    }
+
+    fn settings(&self, backend: &str) -> BTreeMap<String, String> {
+        let of = |name: &str| self.options.backend_config.get(name).cloned().unwrap_or_default();
+        let mut settings = of("");
+        settings.extend(of(backend));
+        settings
+    }
+
+    pub(super) fn build_version(
+        &self,
+        polled: &PolledModel,
+        version: i64,
+    ) -> Result<LoadedVersion, Error> {
+        let start = Instant::now();
+        let mut config = polled.config.clone();
+        refuse_unsupported(&config)?;
+        let backend = self.backend(&config)?;
+        let settings = self.settings(backend.name());
+        let default_max_batch_size = max_batch_size(&settings)?;
+        let files = ModelFiles {
+            name: config.name.clone(),
+            version,
+            model_dir: polled.dir.clone(),
+            version_dir: polled.dir.join(version.to_string()),
+            config: Arc::new(config.clone()),
+            settings,
+        };
+        let model = backend.load(&files)?;
+        if let Some(io) = model.io() {
+            config::complete(&mut config, io, self.options.auto_complete, default_max_batch_size)?;
+        }
+        config::normalise(&mut config);
+        config::validate_tensors(&config)?;
+        let defaults = InstanceDefaults {
+            gpus: self.options.gpus,
+            cpu_count: backend.default_instance_count(PlacementKind::Cpu),
+            gpu_count: backend.default_instance_count(PlacementKind::Gpu(0)),
+        };
+        config::normalise_instances(&mut config, defaults);
+        config::validate_instances(&config, self.options.gpus)?;
+        let sequences = SequencePlan::from_config(&config, &polled.dir)?;
+        let labels = self.labels_of(polled, &config)?;
+        let config = Arc::new(config);
+        let mut instances: Vec<(String, Box<dyn ModelInstance>)> = Vec::new();
+        for placement in placements(&config, self.options.gpus) {
+            let mut instance = model.instance(&placement)?;
+            warmup::run(&polled.dir, &config, sequences.as_ref(), instance.as_mut())?;
+            instances.push((placement.name.clone(), instance));
+        }
+        let context = ExecutionContext::new(&config.name, version, Arc::clone(&config));
+        let hold = schedule::Hold {
+            requests: self.options.delay_scheduler,
+            backlog: self.options.backlog_delay_scheduler,
+        };
+        let scheduler = schedule::for_config(&config, instances.len(), hold);
+        let ordered = schedule::preserves_ordering(&config);
+        let handle = self.driver.add(&context, scheduler, ordered, sequences, instances)?;
+        let checker = RequestChecker::new(&config);
+        Ok(LoadedVersion { context, handle, checker, labels, load_duration: start.elapsed() })
+    }
+
+    fn labels_of(
+        &self,
+        polled: &PolledModel,
+        config: &ModelConfig,
+    ) -> Result<BTreeMap<String, Arc<Vec<String>>>, Error> {
+        let named = config.output.iter().filter(|output| !output.label_filename.is_empty());
+        named
+            .map(|output| {
+                let labels = repository::read_labels(&polled.dir.join(&output.label_filename))?;
+                Ok((output.name.clone(), Arc::new(labels)))
+            })
+            .collect()
+    }
+}
+
+fn max_batch_size(settings: &BTreeMap<String, String>) -> Result<i32, Error> {
+    let Some(text) = settings.get("default-max-batch-size") else {
+        return Ok(config::DEFAULT_MAX_BATCH_SIZE);
+    };
+    text.parse().map_err(|_| {
+        Error::new(
+            Code::InvalidArg,
+            format!("'default-max-batch-size' must be an integer, found '{text}'"),
+        )
+    })
+}
+
+/// What a configuration may ask for and this server does not do: better no model than one that answers wrongly.
+fn refuse_unsupported(config: &ModelConfig) -> Result<(), Error> {
+    let what = match &config.scheduling_choice {
+        Some(SchedulingChoice::EnsembleScheduling(_)) => "'ensemble_scheduling'",
+        _ if config.model_repository_agents.as_ref().is_some_and(|all| !all.agents.is_empty()) => {
+            "'model_repository_agents'"
+        }
+        _ => return Ok(()),
+    };
+    Err(Error::unsupported(format!("{what} of model '{}' is not supported", config.name)))
+}
+
+/// The instances of all groups, by name.
+fn placements(config: &Arc<ModelConfig>, gpus: u32) -> Vec<Placement> {
+    let mut placements = Vec::new();
+    for group in &config.instance_group {
+        let kinds: Vec<PlacementKind> = match group.kind() {
+            Kind::Gpu if group.gpus.is_empty() => (0..gpus).map(PlacementKind::Gpu).collect(),
+            Kind::Gpu => group
+                .gpus
+                .iter()
+                .filter_map(|&gpu| Some(PlacementKind::Gpu(gpu.try_into().ok()?)))
+                .collect(),
+            Kind::Model => vec![PlacementKind::Model],
+            Kind::Auto | Kind::Cpu => vec![PlacementKind::Cpu],
+        };
+        let count = usize::try_from(group.count).unwrap_or(1);
+        let all = kinds.iter().flat_map(|&kind| std::iter::repeat_n(kind, count));
+        for (number, kind) in all.enumerate() {
+            let name = format!("{}_{number}", group.name);
+            placements.push(Placement { name, kind, config: Arc::clone(config) });
+        }
+    }
+    placements
+}

@@ -1,0 +1,124 @@
+//! Load and unload on request.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::time::SystemTime;
+
+use super::load::{LoadError, Source};
+use super::models::WantedBy;
+use super::overrides::GivenFolder;
+use super::{ControlMode, Core, Dependents, LoadOverrides};
+use crate::error::{Code, Error};
+use crate::repository;
+
+impl Core {
+    /// Loads a model on request, or anew what has changed of it since it was loaded, and waits for the end. A
+    /// configuration given earlier holds on until the one on disk is written anew or the model is unloaded.
+    ///
+    /// # Errors
+    /// When the control mode does not permit it, there is no such model, or it cannot be loaded; what served before
+    /// goes on then.
+    pub fn load_model(&self, name: &str, overrides: LoadOverrides) -> Result<(), Error> {
+        self.check_control()?;
+        check_name(name)?;
+        let turn = self.turns.take(name);
+        let result = self.source_of(name, overrides).map_err(LoadError::Poll);
+        let result = result.and_then(|source| self.bring_up(name, source, WantedBy::Name));
+        drop(turn);
+        match result {
+            Ok(()) => {
+                self.revive_ensembles_over(name);
+                Ok(())
+            }
+            Err(LoadError::Poll(error)) => {
+                tracing::error!(model = name, reason = %error.message, "a model could not be read");
+                Err(poll_failed(name, &error))
+            }
+            Err(LoadError::Load(error)) => Err(Error::new(
+                Code::InvalidArg,
+                format!("load failed for model '{name}': {}\n", error.message),
+            )),
+        }
+    }
+
+    /// Unloads a model on request. It takes no more requests and answers those that it has; this does not wait for
+    /// that. A model that is not loaded stays so.
+    ///
+    /// # Errors
+    /// When the control mode does not permit it.
+    pub fn unload_model(&self, name: &str, dependents: Dependents) -> Result<(), Error> {
+        self.check_control()?;
+        let steps = self.steps_of(name);
+        self.take_down(name);
+        if dependents == Dependents::Unload {
+            for step in steps {
+                let models = self.models();
+                let wanted = models.is_wanted_by_name(&step);
+                drop(models);
+                if !wanted && !self.is_step_of_any(&step) {
+                    self.unload_model(&step, dependents)?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Takes a model out of service, and the ensembles over it.
+    pub(super) fn take_down(&self, name: &str) {
+        let retired = self.write_models(|models| models.unload(name));
+        self.drain_all(name, retired);
+        self.stop_ensembles_over(name);
+    }
+
+    fn check_control(&self) -> Result<(), Error> {
+        match self.options.control_mode {
+            ControlMode::Explicit { .. } => Ok(()),
+            ControlMode::None | ControlMode::Poll { .. } => Err(Error::unavailable(
+                "explicit model load / unload is not allowed if polling is enabled",
+            )),
+        }
+    }
+
+    /// The files and the configuration that a load is about.
+    fn source_of(&self, name: &str, overrides: LoadOverrides) -> Result<Source, Error> {
+        let now = SystemTime::now();
+        let given_config = overrides.config.map(|text| (text, now));
+        if !overrides.files.is_empty() {
+            if given_config.is_none() {
+                return Err(Error::invalid_arg("files are given without a configuration"));
+            }
+            let folder = Arc::new(GivenFolder::write(&overrides.files)?);
+            let dir = folder.path().to_owned();
+            return Ok(Source { dir, given_config, given_files: Some(folder) });
+        }
+        let dir = repository::find(&self.options.repositories, name)?;
+        let kept = || {
+            let before = self.models().record(name)?;
+            let before = before.source.clone();
+            let given = before.given_config.filter(|_| before.given_files.is_none())?;
+            (!is_newer(&dir.join("config.pbtxt"), given.1)).then_some(given)
+        };
+        Ok(Source { given_config: given_config.or_else(kept), dir, given_files: None })
+    }
+}
+
+fn is_newer(file: &Path, than: SystemTime) -> bool {
+    let modified = std::fs::metadata(file).and_then(|metadata| metadata.modified());
+    modified.is_ok_and(|modified| modified > than)
+}
+
+fn check_name(name: &str) -> Result<(), Error> {
+    if name.contains('/') || name.contains("..") {
+        return Err(Error::invalid_arg(format!(
+            "invalid model name '{name}', model name must not contain path traversal characters"
+        )));
+    }
+    Ok(())
+}
+
+/// Triton gives no reason here; a reason about what the client itself sent helps it.
+fn poll_failed(name: &str, error: &Error) -> Error {
+    let text = format!("failed to load '{name}', failed to poll from model repository");
+    let of_client = error.message.contains("given file");
+    Error::internal(if of_client { format!("{text}: {}", error.message) } else { text })
+}

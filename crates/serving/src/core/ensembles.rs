@@ -1,0 +1,162 @@
+//! What holds between an ensemble and the models that it is composed of.
+
+use std::collections::BTreeSet;
+
+use super::Core;
+use super::load::{LoadError, PolledModel, Source};
+use super::models::WantedBy;
+use crate::config::ModelConfig;
+use crate::config::inference::model_config::SchedulingChoice;
+use crate::error::Error;
+use crate::repository;
+
+/// The models that an ensemble is composed of and the versions that it wants, -1 for the latest; nothing for other
+/// models.
+fn steps(config: &ModelConfig) -> Vec<(&str, i64)> {
+    match &config.scheduling_choice {
+        Some(SchedulingChoice::EnsembleScheduling(ensemble)) => {
+            ensemble.step.iter().map(|step| (&*step.model_name, step.model_version)).collect()
+        }
+        _ => Vec::new(),
+    }
+}
+
+impl Core {
+    /// Loads the models that an ensemble is composed of, as far as they do not serve.
+    pub(super) fn load_dependencies(&self, polled: &PolledModel) -> Result<(), LoadError> {
+        let ensemble = &polled.config.name;
+        let steps = steps(&polled.config);
+        if steps.is_empty() {
+            return Ok(());
+        }
+        self.check_circular(ensemble, &polled.config, &mut vec![ensemble.clone()])?;
+        let mut missing = BTreeSet::new();
+        for (step, _) in &steps {
+            if self.models().is_ready(step) {
+                continue;
+            }
+            let Ok(dir) = repository::find(&self.options.repositories, step) else {
+                missing.insert(*step);
+                continue;
+            };
+            let _turn = self.turns.take(step);
+            if self.models().is_ready(step) {
+                continue;
+            }
+            let source = Source { dir, given_config: None, given_files: None };
+            if let Err(LoadError::Poll(error) | LoadError::Load(error)) =
+                self.bring_up(step, source, WantedBy::Ensemble)
+            {
+                return Err(LoadError::Load(Error::invalid_arg(format!(
+                    "ensemble '{ensemble}' depends on '{step}' which has no loaded version. Model '{step}' loading \
+                     failed with error: {}",
+                    error.message
+                ))));
+            }
+        }
+        if !missing.is_empty() {
+            let names: Vec<&str> = missing.into_iter().collect();
+            return Err(LoadError::Load(Error::invalid_arg(format!(
+                "ensemble {ensemble} contains models that are not available or ambiguous: {}",
+                names.join(", ")
+            ))));
+        }
+        for (step, version) in steps.into_iter().filter(|(_, version)| *version > 0) {
+            if !self.models().ready_of(step).any(|(number, _)| number == version) {
+                return Err(LoadError::Load(Error::invalid_arg(format!(
+                    "ensemble '{ensemble}' depends on '{step}' whose required version {version} is not loaded."
+                ))));
+            }
+        }
+        Ok(())
+    }
+
+    /// `path` leads from the ensemble that is being loaded to the one of this configuration.
+    fn check_circular(
+        &self,
+        ensemble: &str,
+        config: &ModelConfig,
+        path: &mut Vec<String>,
+    ) -> Result<(), LoadError> {
+        for (step, _) in steps(config) {
+            if path.iter().any(|name| name == step) {
+                return Err(LoadError::Load(Error::invalid_arg(format!(
+                    "circular dependency between ensembles: {} -> {step}",
+                    path.join(" -> ")
+                ))));
+            }
+            let Ok(dir) = repository::find(&self.options.repositories, step) else { continue };
+            let source = Source { dir, given_config: None, given_files: None };
+            // A step that cannot be read is reported when it is loaded.
+            let Ok(polled) = self.poll(step, &source) else { continue };
+            path.push(step.to_owned());
+            self.check_circular(ensemble, &polled.config, path)?;
+            path.pop();
+        }
+        Ok(())
+    }
+
+    /// The models that a loaded ensemble is composed of.
+    pub(super) fn steps_of(&self, name: &str) -> Vec<String> {
+        let record = self.models().record(name);
+        let names: BTreeSet<String> = record
+            .iter()
+            .flat_map(|record| steps(&record.config))
+            .map(|(step, _)| step.to_owned())
+            .collect();
+        names.into_iter().collect()
+    }
+
+    /// Ensembles that serve and are composed of this model.
+    fn ensembles_over(&self, name: &str) -> Vec<String> {
+        let models = self.models();
+        let over = |ensemble: &&str| {
+            models
+                .record(ensemble)
+                .is_some_and(|record| steps(&record.config).iter().any(|(step, _)| *step == name))
+        };
+        models.attempted().filter(over).map(str::to_owned).collect()
+    }
+
+    pub(super) fn is_step_of_any(&self, name: &str) -> bool {
+        !self.ensembles_over(name).is_empty()
+    }
+
+    /// Takes the ensembles out of service whose step is gone.
+    pub(super) fn stop_ensembles_over(&self, name: &str) {
+        if self.models().is_ready(name) {
+            return;
+        }
+        for ensemble in self.ensembles_over(name) {
+            tracing::warn!(%ensemble, step = name, "an ensemble lost a model that it is composed of");
+            let retired = self.write_models(|models| models.suspend(&ensemble));
+            self.drain_all(&ensemble, retired);
+            self.stop_ensembles_over(&ensemble);
+        }
+    }
+
+    /// Puts the ensembles back into service that wait for this model.
+    pub(super) fn revive_ensembles_over(&self, name: &str) {
+        let suspended: Vec<String> = {
+            let models = self.models();
+            let waits = |ensemble: &&str| models.is_suspended(ensemble);
+            models.attempted().filter(waits).map(str::to_owned).collect()
+        };
+        for ensemble in suspended {
+            let _turn = self.turns.take(&ensemble);
+            let Ok(dir) = repository::find(&self.options.repositories, &ensemble) else { continue };
+            let source = Source { dir, given_config: None, given_files: None };
+            let concerned = self.poll(&ensemble, &source).is_ok_and(|polled| {
+                let steps = steps(&polled.config);
+                let ready = |(step, _): &(&str, i64)| self.models().is_ready(step);
+                steps.iter().any(|(step, _)| *step == name) && steps.iter().all(ready)
+            });
+            if concerned
+                && let Err(LoadError::Poll(error) | LoadError::Load(error)) =
+                    self.bring_up(&ensemble, source, WantedBy::Name)
+            {
+                tracing::error!(%ensemble, reason = %error.message, "an ensemble could not be loaded again");
+            }
+        }
+    }
+}

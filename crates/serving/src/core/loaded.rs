@@ -1,0 +1,108 @@
+//! A version that serves.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use super::describe::{ModelMetadata, TensorMetadata};
+use crate::config::datatype;
+use crate::driver::DriverHandle;
+use crate::error::Error;
+use crate::payload::ExecutionContext;
+use crate::request::{InferenceRequest, ResponseSink};
+use crate::statistics::{ModelMetricsRow, ModelStatistics};
+use crate::validate::RequestChecker;
+
+/// A version that serves.
+#[derive(Debug)]
+pub(super) struct LoadedVersion {
+    pub(super) context: Arc<ExecutionContext>,
+    pub(super) handle: DriverHandle,
+    pub(super) checker: RequestChecker,
+    pub(super) labels: BTreeMap<String, Arc<Vec<String>>>,
+    pub(super) load_duration: Duration,
+}
+
+impl LoadedVersion {
+    /// Checks a request and takes it.
+    ///
+    /// # Errors
+    /// When it does not fit the model or the scheduler refuses it; the sink is not called then.
+    pub(super) fn enqueue(
+        &self,
+        mut request: InferenceRequest,
+        sink: ResponseSink,
+    ) -> Result<(), Error> {
+        let ticket = self.checker.check(&mut request)?;
+        self.handle.enqueue(request, ticket, sink)
+    }
+
+    /// Nothing more will come: what waits for company goes now.
+    pub(super) fn begin_drain(&self) {
+        self.handle.begin_drain();
+    }
+
+    /// Waits until every request that was taken is answered, and ends the instances.
+    pub(super) fn remove(&self) {
+        self.handle.remove();
+    }
+
+    pub(super) fn statistics(&self) -> ModelStatistics {
+        self.context.statistics.snapshot(&self.context.name, &self.context.version)
+    }
+
+    pub(super) fn metrics(&self) -> ModelMetricsRow {
+        let statistics = self.statistics();
+        let config = &self.context.config;
+        ModelMetricsRow {
+            model: statistics.name,
+            version: statistics.version,
+            tags: config
+                .metric_tags
+                .iter()
+                .map(|(key, value)| (key.clone(), value.clone()))
+                .collect(),
+            failures: self.context.statistics.failures(),
+            inference_count: statistics.inference_count,
+            execution_count: statistics.execution_count,
+            stats: statistics.inference_stats,
+            pending: self.context.pending.load(Ordering::Relaxed),
+            load_duration: self.load_duration,
+            // There is no cache yet, so no model uses one, whatever its configuration allows.
+            response_cache: false,
+        }
+    }
+
+    pub(super) fn metadata(&self, versions: Vec<String>) -> ModelMetadata {
+        let config = &self.context.config;
+        let batch = (config.max_batch_size > 0).then_some(-1);
+        let tensor = |name: &str, data_type: i32, dims: &[i64]| {
+            let shape = batch.into_iter().chain(dims.iter().copied()).collect();
+            datatype(data_type).map(|datatype| TensorMetadata {
+                name: name.to_owned(),
+                datatype,
+                shape,
+            })
+        };
+        ModelMetadata {
+            name: config.name.clone(),
+            versions,
+            platform: if config.platform.is_empty() {
+                config.backend.clone()
+            } else {
+                config.platform.clone()
+            },
+            inputs: config
+                .input
+                .iter()
+                .filter_map(|io| tensor(&io.name, io.data_type, &io.dims))
+                .collect(),
+            outputs: config
+                .output
+                .iter()
+                .filter_map(|io| tensor(&io.name, io.data_type, &io.dims))
+                .collect(),
+        }
+    }
+}

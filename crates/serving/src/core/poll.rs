@@ -1,0 +1,136 @@
+//! Poll mode: models that appear, change or go in the repositories are loaded, loaded anew or unloaded.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Condvar, Mutex, PoisonError, Weak};
+use std::thread::JoinHandle;
+use std::time::{Duration, SystemTime};
+
+use super::load::{LoadError, Source};
+use super::models::WantedBy;
+use super::{ControlMode, Core};
+use crate::error::Error;
+use crate::repository::{self, FoundModel, Stamps};
+
+/// Files that were written this short a time ago may be half of what is to come.
+const SETTLING: Duration = Duration::from_millis(500);
+
+/// The thread that looks at the repositories.
+#[derive(Debug)]
+pub(super) struct Poller {
+    stop: Arc<(Mutex<bool>, Condvar)>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Poller {
+    /// Starts to look, if the control mode asks for it.
+    ///
+    /// # Errors
+    /// When the system gives no thread.
+    pub(super) fn start(core: &Arc<Core>) -> Result<(), Error> {
+        let ControlMode::Poll { interval } = core.options.control_mode else { return Ok(()) };
+        let stop = Arc::new((Mutex::new(false), Condvar::new()));
+        let (watched, core_of_thread) = (Arc::clone(&stop), Arc::downgrade(core));
+        let thread = std::thread::Builder::new()
+            .name("poll".to_owned())
+            .spawn(move || run(&core_of_thread, &watched, interval))
+            .map_err(|error| {
+                Error::internal(format!("cannot start the polling thread: {error}"))
+            })?;
+        let poller = Self { stop, thread: Some(thread) };
+        *core.poller.lock().unwrap_or_else(PoisonError::into_inner) = Some(poller);
+        Ok(())
+    }
+}
+
+impl Drop for Poller {
+    fn drop(&mut self) {
+        *self.stop.0.lock().unwrap_or_else(PoisonError::into_inner) = true;
+        self.stop.1.notify_all();
+        // The last owner of the core may be the thread itself, which then ends by itself.
+        let thread = self.thread.take();
+        if let Some(thread) = thread.filter(|one| one.thread().id() != std::thread::current().id())
+            && thread.join().is_err()
+        {
+            tracing::error!("the polling thread panicked");
+        }
+    }
+}
+
+fn run(core: &Weak<Core>, stop: &(Mutex<bool>, Condvar), interval: Duration) {
+    let mut seen = HashMap::new();
+    let mut wait = interval;
+    loop {
+        let stopped = stop.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let ended = |stopped: &mut bool| !*stopped;
+        let (stopped, _) =
+            stop.1.wait_timeout_while(stopped, wait, ended).unwrap_or_else(PoisonError::into_inner);
+        if *stopped {
+            return;
+        }
+        drop(stopped);
+        let Some(core) = core.upgrade() else { return };
+        let unsettled = core.look(&mut seen);
+        wait = if unsettled { SETTLING.min(interval) } else { interval };
+    }
+}
+
+impl Core {
+    /// Brings the models in line with the repositories. `seen` holds what earlier looks have tried, so that a model
+    /// that cannot be loaded is tried again only when it has changed. Tells whether some files were still being
+    /// written.
+    fn look(&self, seen: &mut HashMap<String, Stamps>) -> bool {
+        let found = match repository::scan(&self.options.repositories) {
+            Ok(found) => found,
+            Err(error) => {
+                tracing::error!("failed to poll the model repositories: {error}");
+                return false;
+            }
+        };
+        let exists = |name: &str| found.iter().any(|model| model.name == name && !model.ambiguous);
+        self.write_models(|models| {
+            models.forget_unless(exists);
+            found.iter().for_each(|model| models.know(&model.name));
+        });
+        let gone: Vec<String> =
+            self.models().attempted().filter(|name| !exists(name)).map(str::to_owned).collect();
+        for name in gone {
+            if self.models().is_ready(&name) {
+                self.take_down(&name);
+            }
+            seen.remove(&name);
+        }
+        let mut unsettled = false;
+        for model in found.iter().filter(|model| !model.ambiguous) {
+            unsettled |= self.look_at(model, seen);
+        }
+        unsettled
+    }
+
+    /// Loads a model if it is new or has changed; `true` if its files are still being written.
+    fn look_at(&self, model: &FoundModel, seen: &mut HashMap<String, Stamps>) -> bool {
+        let name = &model.name;
+        let Ok(stamps) = Stamps::of(&model.dir) else { return false };
+        let record = self.models().record(name);
+        let known = record.map(|record| record.stamps.clone());
+        if known.as_ref() == Some(&stamps) || seen.get(name) == Some(&stamps) {
+            return false;
+        }
+        let settled = SystemTime::now() - SETTLING;
+        if stamps.newest.is_some_and(|newest| newest > settled && newest <= SystemTime::now()) {
+            return true;
+        }
+        let turn = self.turns.take(name);
+        let source = Source { dir: model.dir.clone(), given_config: None, given_files: None };
+        let result = self.bring_up(name, source, WantedBy::Name);
+        drop(turn);
+        match result {
+            Ok(()) => self.revive_ensembles_over(name),
+            Err(LoadError::Poll(error) | LoadError::Load(error)) => {
+                tracing::error!(model = %name, reason = %error.message, "a changed model could not be loaded");
+            }
+        }
+        // What changed during the load is not what was loaded: the next look finds it.
+        seen.insert(name.clone(), stamps);
+        false
+    }
+}
