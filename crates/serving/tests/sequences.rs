@@ -334,3 +334,77 @@ fn count_down(core: &Core, from: i32) -> Receiver<i32> {
     core.infer(asked, Box::new(sink)).unwrap();
     values
 }
+
+/// Many threads bring requests of many sequences and take some of them back; whatever the order of things, each
+/// request has one answer and each sequence that was left alone has its sums.
+#[test]
+fn threads_that_send_and_cancel_get_every_answer_once() {
+    for (strategy, batch) in [
+        ("direct { } max_sequence_idle_microseconds: 100000", 3),
+        ("oldest { max_candidate_sequences: 3 } max_sequence_idle_microseconds: 100000", 4),
+        ("direct { } max_sequence_idle_microseconds: 100000", 0),
+    ] {
+        let served = serve(batch, strategy, 0);
+        let core = &served.core;
+        std::thread::scope(|scope| {
+            for thread in 0..6_u64 {
+                scope.spawn(move || {
+                    for round in 0..40_u64 {
+                        sequence_of_six(core, thread * 1000 + round + 1, batch > 0, round % 4 == 3);
+                    }
+                });
+            }
+        });
+        let metrics = core.metrics_snapshot().remove(0);
+        let failed = metrics.stats.fail.count;
+        assert_eq!((metrics.pending, metrics.stats.success.count + failed), (0, 6 * 40 * 6));
+        let report = core.shutdown(PATIENCE);
+        assert!(report.complete && report.unanswered == 0);
+    }
+}
+
+fn sequence_of_six(core: &Core, id: u64, batch: bool, cancels: bool) {
+    let mut answers = Vec::new();
+    for (step, flags) in ["S", "", "", "", "", "E"].into_iter().enumerate() {
+        let asked = request(id, flags, 1, batch);
+        let token = asked.cancel.clone();
+        let (to, from) = channel();
+        let sink = move |answer: galatea_serving::Answer| to.send(answer.result).unwrap();
+        match core.infer(asked, Box::new(sink)) {
+            Ok(()) => answers.push((step, from)),
+            // After a cancellation the sequence may be over; its client starts it again.
+            Err(error) => {
+                assert!(cancels, "{error:?}");
+                let again = send(core, request(id, "SE", 1, batch));
+                assert_eq!(answer(&again).unwrap(), 1);
+                return finish(answers, cancels, 6 - step - 1, core, id, batch);
+            }
+        }
+        if cancels && step == 3 {
+            token.cancel();
+        }
+    }
+    finish(answers, cancels, 0, core, id, batch);
+}
+
+type Answers = Vec<(usize, Receiver<Result<Option<galatea_serving::InferenceResponse>, Error>>)>;
+
+fn finish(answers: Answers, cancels: bool, rest: usize, core: &Core, id: u64, batch: bool) {
+    for (step, from) in answers {
+        match from.recv_timeout(PATIENCE).expect("an answer") {
+            Ok(response) if !cancels => {
+                let sum = response.unwrap().outputs[0].tensor.to_vec::<i32>().unwrap()[0];
+                assert_eq!(sum, i32::try_from(step).unwrap() + 1);
+            }
+            Ok(_) => {}
+            Err(error) => {
+                assert!(cancels && error.code == Code::Cancelled, "{error:?}");
+            }
+        }
+        assert!(from.recv_timeout(PATIENCE).is_err(), "answered twice");
+    }
+    // As many requests as without the cancellation, so that the counts can be compared.
+    for _ in 0..rest {
+        assert_eq!(answer(&send(core, request(id, "SE", 1, batch))).unwrap(), 1);
+    }
+}

@@ -209,6 +209,10 @@ struct Simulation {
     homes: HashMap<(CorrelationId, u64), (usize, usize)>,
     tenants: HashMap<(usize, usize), Vec<(CorrelationId, u64)>>,
     started: BTreeMap<u64, Vec<u64>>,
+    /// What the driver does for `preserve_ordering`: the requests in the order of their dispatch, and of their answers.
+    release: OrderedRelease<u64>,
+    dispatched: Vec<u64>,
+    answered: Vec<u64>,
     drained: bool,
 }
 
@@ -246,6 +250,9 @@ impl Simulation {
             homes: HashMap::new(),
             tenants: HashMap::new(),
             started: BTreeMap::new(),
+            release: OrderedRelease::default(),
+            dispatched: Vec::new(),
+            answered: Vec::new(),
             drained: false,
         }
     }
@@ -277,6 +284,7 @@ impl Simulation {
             assert!(over, "request {id} is lost: {request:?}");
         }
         assert_eq!(self.scheduler.pending(), 0);
+        assert_eq!(self.answered, self.dispatched, "answers that keep the order");
         self.check_order();
     }
 
@@ -427,6 +435,9 @@ impl Simulation {
         let life = self.requests[at(id)].life.clone();
         for &other in &cancelled {
             self.set(other, Fate::Waits, Fate::Cancelled);
+            if self.requests[at(other)].runs > 0 {
+                self.answered.extend(self.release.finish(other, other));
+            }
             self.disturb(other);
             // After a disturbance the client cannot know where one life ends and the next begins.
             assert_eq!(self.requests[at(other)].life.0, life.0);
@@ -452,6 +463,7 @@ impl Simulation {
             return;
         }
         self.set(id, Fate::Runs, Fate::Done);
+        self.answered.extend(self.release.finish(id, id));
         if self.scheduler.follows_releases() {
             self.scheduler.released(id, now);
         }
@@ -560,6 +572,10 @@ impl Simulation {
                 && self.deadline(request).is_some_and(|deadline| deadline <= now);
             assert!(!late, "{request:?} runs after its time");
             self.set(id, Fate::Waits, Fate::Runs);
+            if self.requests[at(id)].runs == 0 {
+                self.release.admit(id);
+                self.dispatched.push(id);
+            }
             self.started.entry(self.level(id)).or_default().push(id);
         }
         if self.rules.policy.over_sequences() {
