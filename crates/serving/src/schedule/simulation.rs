@@ -125,7 +125,7 @@ fn setup(policy: Policy, random: &mut Random, instances: usize) -> (Rules, Box<d
         Policy::Dynamic => {
             let config = dynamic_config(random, max_batch);
             rules.delay = config.max_queue_delay_microseconds * 1000;
-            rules.queue = config.default_queue_policy.clone().unwrap_or_default();
+            rules.queue = config.default_queue_policy.unwrap_or_default();
             rules.levels = config.priority_levels;
             Box::new(DynamicScheduler::new(DynamicOptions::from_config(&config, size)))
         }
