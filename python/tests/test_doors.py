@@ -328,6 +328,20 @@ def test_a_stop_under_load_answers_what_was_accepted(start):
     assert not broken and set(answered) == {200}
 
 
+def test_a_signal_while_models_load_ends_the_program(program, tmp_path):
+    model = tmp_path / "slow"
+    (model / "1").mkdir(parents=True)
+    (model / "config.pbtxt").write_text("""name: "slow" backend: "identity" max_batch_size: 0
+        input { name: "INPUT0" data_type: TYPE_FP32 dims: 1 } output { name: "OUTPUT0" data_type: TYPE_FP32 dims: 1 }
+        instance_group { kind: KIND_CPU } parameters { key: "creation_delay_sec" value { string_value: "600" } }""")
+    process = subprocess.Popen([program, "serve", "--model-repository", tmp_path], stderr=subprocess.PIPE, text=True)
+    with process.stderr:
+        assert any("Loading models from" in line for line in process.stderr)
+        process.send_signal(signal.SIGTERM)
+        assert "Told to stop while the models were loading." in process.stderr.read()
+    assert process.wait(timeout=20) == 0
+
+
 def test_requests_that_never_end_are_given_up_after_the_exit_timeout(start):
     server = start("--model-repository", SAMPLES, "--exit-timeout-secs=1")
     host, port = server.http.split(":")

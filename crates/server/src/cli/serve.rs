@@ -43,28 +43,46 @@ fn run(arguments: &[String], bind_all: bool) -> Result<ExitCode, String> {
         tracing::warn!("{warning}");
     }
     listen::allow_connections();
-    let core = start_core(&flags)?;
-    runtime(&flags)?.block_on(async {
-        // Before the doors open: a signal right after the first answer must not kill the program.
-        let mut interrupts = Interrupts::listen()?;
-        let server = match Server::start(Arc::clone(&core), &flags) {
-            Ok(server) => server,
-            Err(error) => {
-                tracing::error!("{error}");
-                core.shutdown(Duration::ZERO);
-                return Ok(ExitCode::FAILURE);
-            }
-        };
-        interrupts.next().await;
-        let timeout = Duration::from_secs(flags.number("exit-timeout-secs"));
-        tokio::select! {
-            code = stop(server, timeout) => Ok(code),
-            () = interrupts.next() => {
-                tracing::error!("Told to stop twice. Exiting immediately.");
-                Ok(ExitCode::FAILURE)
-            }
+    let runtime = runtime(&flags)?;
+    let code = runtime.block_on(load_and_serve(flags));
+    // A load that goes on after a signal must not keep the program.
+    runtime.shutdown_background();
+    code
+}
+
+/// Loads the models, opens the doors and waits for the signal to stop, which may come at any time.
+async fn load_and_serve(flags: Flags) -> Result<ExitCode, String> {
+    // Before the first answer: as the first process of a container the program has no other way to be stopped.
+    let mut interrupts = Interrupts::listen()?;
+    tracing::info!("Loading models from {}", flags.all("model-repository").join(", "));
+    let flags = Arc::new(flags);
+    let loader = Arc::clone(&flags);
+    let core = tokio::select! {
+        core = tokio::task::spawn_blocking(move || start_core(&loader)) => {
+            core.map_err(|error| format!("loading the models failed: {error}"))??
         }
-    })
+        () = interrupts.next() => {
+            tracing::info!("Told to stop while the models were loading.");
+            return Ok(ExitCode::SUCCESS);
+        }
+    };
+    let server = match Server::start(Arc::clone(&core), &flags) {
+        Ok(server) => server,
+        Err(error) => {
+            tracing::error!("{error}");
+            core.shutdown(Duration::ZERO);
+            return Ok(ExitCode::FAILURE);
+        }
+    };
+    interrupts.next().await;
+    let timeout = Duration::from_secs(flags.number("exit-timeout-secs"));
+    tokio::select! {
+        code = stop(server, timeout) => Ok(code),
+        () = interrupts.next() => {
+            tracing::error!("Told to stop twice. Exiting immediately.");
+            Ok(ExitCode::FAILURE)
+        }
+    }
 }
 
 /// Loads the models and says how that went.

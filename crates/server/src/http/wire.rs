@@ -452,6 +452,90 @@ pub(super) fn wants_close(head: &Head) -> bool {
 mod tests {
     use super::*;
 
+    /// What a connection reads until its peer closes: the requests, and whether the end was clean.
+    async fn conversation(bytes: &[u8], cuts: &[usize]) -> (Vec<(String, Bytes)>, bool) {
+        let (mut client, server) = tokio::io::duplex(100);
+        let (bytes, cuts) = (bytes.to_vec(), cuts.to_vec());
+        let sender = tokio::spawn(async move {
+            let mut rest = bytes.as_slice();
+            for cut in cuts {
+                let (now, later) = rest.split_at(cut.min(rest.len()));
+                // The reader may have given up.
+                client.write_all(now).await.ok();
+                tokio::task::yield_now().await;
+                rest = later;
+            }
+            client.write_all(rest).await.ok();
+        });
+        let mut connection = Connection::new(server);
+        let mut requests = Vec::new();
+        let clean = loop {
+            let read = async {
+                let Some(head) = connection.head().await? else { return Ok(None) };
+                let body = connection.body(&head).await?;
+                Ok::<_, ReadError>(Some((format!("{} {}", head.method_name(), head.path()), body)))
+            };
+            match read.await {
+                Ok(Some(request)) => requests.push(request),
+                Ok(None) => break true,
+                Err(_) => break false,
+            }
+        };
+        drop(connection);
+        sender.await.unwrap();
+        (requests, clean)
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn requests_are_the_same_however_their_bytes_are_cut(
+            kinds in proptest::collection::vec((0..4_u8, 0..300_usize, 1..50_usize), 1..6),
+            cuts in proptest::collection::vec(0..60_usize, 0..20),
+        ) {
+            let mut bytes = Vec::new();
+            let mut expected = Vec::new();
+            for (number, (kind, size, chunk)) in kinds.into_iter().enumerate() {
+                let body: Vec<u8> = (0..size).map(|at| b"\r\n0:a"[(at * 7 + number) % 5]).collect();
+                let path = format!("/v2/{number}");
+                match kind {
+                    0 => bytes.extend_from_slice(format!("GET {path}?x HTTP/1.1\r\n\r\n").as_bytes()),
+                    1 => {
+                        let head = format!("POST {path} HTTP/1.1\r\nA: b\r\ncontent-LENGTH:{size}\r\n\r\n");
+                        bytes.extend_from_slice(head.as_bytes());
+                        bytes.extend_from_slice(&body);
+                    }
+                    _ => {
+                        bytes.extend_from_slice(format!("POST {path} HTTP/1.1\r\nTransfer-Encoding: Chunked\r\n\r\n").as_bytes());
+                        for part in body.chunks(chunk) {
+                            bytes.extend_from_slice(format!("{:X};e=1\r\n", part.len()).as_bytes());
+                            bytes.extend_from_slice(part);
+                            bytes.extend_from_slice(b"\r\n");
+                        }
+                        bytes.extend_from_slice(if kind == 2 { b"0\r\n\r\n" } else { b"0\r\nT: x\r\n\r\n" });
+                    }
+                }
+                let (method, body) = if kind == 0 { ("GET", Vec::new()) } else { ("POST", body) };
+                expected.push((format!("{method} {path}"), Bytes::from(body)));
+            }
+            let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
+            proptest::prop_assert_eq!(runtime.block_on(conversation(&bytes, &cuts)), (expected, true));
+        }
+
+        #[test]
+        fn any_bytes_end_without_panic(
+            start in proptest::sample::select(vec![
+                "", "GET / HTTP/1.1\r\n", "POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n",
+                "POST / HTTP/1.1\r\nContent-Length: 20\r\n\r\n", "GET / HTTP/1.0\r\nHost",
+            ]),
+            bytes in proptest::collection::vec(proptest::sample::select(b"\r\n 0aF:;/\0\xff".to_vec()), 0..200),
+        ) {
+            let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
+            let whole = [start.as_bytes(), &bytes].concat();
+            let (requests, _) = runtime.block_on(conversation(&whole, &[start.len()]));
+            proptest::prop_assert!(requests.len() <= whole.len());
+        }
+    }
+
     #[tokio::test(start_paused = true)]
     async fn a_peer_that_sends_drop_by_drop_is_given_up() {
         for start in ["", "POST / HTTP/1.1\r\nContent-Length: 100000\r\n\r\n"] {
