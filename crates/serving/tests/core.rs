@@ -505,6 +505,35 @@ fn full_queues_refuse_and_cancelled_requests_leave() {
 }
 
 #[test]
+fn an_ordered_answer_may_bring_the_next_request_to_the_same_model() {
+    let config = echo_config(
+        "max_batch_size: 1 dynamic_batching { preserve_ordering: true } instance_group { count: 2 kind: KIND_CPU }",
+    );
+    let folder = Folder::new().model("m", &["1"], &config);
+    let core = start(&folder);
+    let (to, from) = channel();
+    for chain in 0..8 {
+        follow(&core, chain * 100, 40, to.clone());
+    }
+    drop(to);
+    let ends: Vec<i32> = (0..8).map(|_| from.recv_timeout(PATIENCE).unwrap()).collect();
+    assert_eq!(ends.iter().sum::<i32>(), 8 * 40 + 100 * 28);
+}
+
+/// Sends `value`, and from within its answer the next value, so many times.
+fn follow(core: &Arc<Core>, value: i32, rest: i32, to: Sender<i32>) {
+    let again = Arc::downgrade(core);
+    let sink = Box::new(move |answer: galatea_serving::Answer| {
+        let given = answer.result.unwrap().unwrap().outputs[0].tensor.to_vec::<i32>().unwrap()[0];
+        match again.upgrade() {
+            Some(core) if rest > 0 => follow(&core, given + 1, rest - 1, to.clone()),
+            _ => to.send(given).unwrap(),
+        }
+    });
+    core.infer(request("m", &[1, 1], value), sink).unwrap();
+}
+
+#[test]
 fn ordered_answers_leave_in_order_from_several_instances() {
     let config = echo_config(
         "max_batch_size: 1 dynamic_batching { preserve_ordering: true } instance_group { count: 3 kind: KIND_CPU }",

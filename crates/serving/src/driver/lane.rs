@@ -8,19 +8,17 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Instant;
 
 use super::inline::{Inside, MAX_ROUNDS, Quickness};
+use super::ordered::OrderedAnswers;
 use super::timer::Timer;
 use crate::backend::ModelInstance;
 use crate::error::Error;
 use crate::payload::{ActiveRequest, ExecutionContext, Payload};
-use crate::request::{InferenceRequest, ResponseSink};
+use crate::request::InferenceRequest;
 use crate::schedule::{
-    Batch, Decision, Expiry, Nanos, OrderedRelease, Refusal, Scheduler, SequenceStep, Ticket,
-    stopping,
+    Batch, Decision, Expiry, Nanos, Refusal, Scheduler, SequenceStep, Ticket, stopping,
 };
 use crate::sequence::{SequenceContext, SequencePlan, SequenceState, filler};
 use crate::statistics::FailureReason;
-
-type Held = Box<dyn FnOnce() + Send>;
 
 /// How a lane ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -54,7 +52,7 @@ pub(super) struct Lane {
     context: Arc<ExecutionContext>,
     timer: Arc<Timer>,
     this: Weak<Lane>,
-    release: Option<Arc<Mutex<OrderedRelease<Held>>>>,
+    ordered: Option<Arc<OrderedAnswers>>,
     follows: bool,
     sequences: Option<Arc<SequencePlan>>,
     state: Mutex<State>,
@@ -100,7 +98,7 @@ impl Lane {
             context: Arc::clone(context),
             timer: Arc::clone(timer),
             this: Weak::clone(this),
-            release: ordered.then(Arc::default),
+            ordered: ordered.then(Arc::default),
             follows: scheduler.follows_releases(),
             sequences,
             state: Mutex::new(State {
@@ -416,9 +414,8 @@ impl Lane {
         if request.iteration() > 0 {
             return;
         }
-        if let Some(release) = &self.release {
-            let release = Arc::clone(release);
-            request.wrap_sink(|sink| ordered_sink(release, id, sink));
+        if let Some(ordered) = &self.ordered {
+            request.wrap_sink(|sink| ordered.wrap(id, sink));
         }
         if self.follows {
             state.following += 1;
@@ -494,30 +491,4 @@ fn expire(state: &mut State, ids: &[u64], why: Expiry, effects: &mut Effects) {
     for request in ids.iter().filter_map(|id| state.waiting.remove(id)) {
         effects.answers.push((request, FailureReason::Rejected, why.error()));
     }
-}
-
-/// Holds the answers of a request back until those of all requests dispatched before it are out.
-fn ordered_sink(
-    release: Arc<Mutex<OrderedRelease<Held>>>,
-    id: u64,
-    sink: ResponseSink,
-) -> ResponseSink {
-    release.lock().unwrap_or_else(PoisonError::into_inner).admit(id);
-    let mut held = Some((sink, Vec::new()));
-    Box::new(move |answer| {
-        let is_final = answer.is_final;
-        if let Some((_, answers)) = &mut held {
-            answers.push(answer);
-        }
-        if !is_final {
-            return;
-        }
-        let Some((mut sink, answers)) = held.take() else { return };
-        // Answers leave under the lock: two threads must not overtake each other on the way out.
-        let mut release = release.lock().unwrap_or_else(PoisonError::into_inner);
-        for answer in release.finish(id, Box::new(move || answers.into_iter().for_each(&mut sink)))
-        {
-            answer();
-        }
-    })
 }

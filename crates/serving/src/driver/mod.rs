@@ -2,6 +2,7 @@
 
 mod inline;
 mod lane;
+mod ordered;
 mod timer;
 
 use std::fmt;
