@@ -11,6 +11,7 @@
 )]
 
 pub mod app;
+mod aside;
 mod classification;
 pub mod cli;
 pub mod flags;

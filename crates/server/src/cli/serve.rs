@@ -185,15 +185,10 @@ impl Interrupts {
 }
 
 fn core_options(flags: &Flags) -> Result<CoreOptions, String> {
-    let explicit = flags.text("model-control-mode").eq_ignore_ascii_case("explicit");
     let count = |name: &str| usize::try_from(flags.number(name)).unwrap_or(usize::MAX);
     Ok(CoreOptions {
         repositories: flags.all("model-repository").iter().map(Into::into).collect(),
-        control_mode: if explicit {
-            ControlMode::Explicit { load: flags.all("load-model").to_vec() }
-        } else {
-            ControlMode::None
-        },
+        control_mode: control_mode(flags),
         strict_readiness: flags.bool("strict-readiness"),
         exit_on_error: flags.bool("exit-on-error"),
         auto_complete: !flags.bool("disable-auto-complete-config"),
@@ -207,6 +202,21 @@ fn core_options(flags: &Flags) -> Result<CoreOptions, String> {
         backlog_delay_scheduler: test_setting("TRITONSERVER_BACKLOG_DELAY_SCHEDULER"),
         ..CoreOptions::default()
     })
+}
+
+fn control_mode(flags: &Flags) -> ControlMode {
+    match flags.text("model-control-mode").to_ascii_lowercase().as_str() {
+        "explicit" => ControlMode::Explicit { load: flags.all("load-model").to_vec() },
+        "poll" => {
+            // As in Triton, 0 is never; so is what no process lives to see.
+            let seconds = match flags.number("repository-poll-secs") {
+                0 => u32::MAX,
+                seconds => u32::try_from(seconds).unwrap_or(u32::MAX),
+            };
+            ControlMode::Poll { interval: Duration::from_secs(seconds.into()) }
+        }
+        _ => ControlMode::None,
+    }
 }
 
 /// A number that Triton's tests give in the environment; 0 where there is none.

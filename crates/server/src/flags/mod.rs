@@ -202,7 +202,6 @@ mod tests {
             ("--http-port=70000", "expects a port"),
             ("--allow-http=maybe", "expects true or false, got 'maybe'"),
             ("--rate-limit=execution_count", "is not supported"),
-            ("--model-control-mode=poll", "is not supported"),
             ("--load-model=x", "--model-control-mode=explicit"),
             (
                 "--http-port=8001",

@@ -115,10 +115,9 @@ pub const FLAGS: &[Flag] = flags![
     "model-repository" Texts, "", "Folder of models.", Yes;
     "model-store" Texts, "", "Another name of --model-repository.", Yes;
     "model-control-mode" Choice(&["none", "poll", "explicit"]), "none",
-        "Load all models at the start, or the ones named by --load-model.",
-        Only(&["explicit"], "polling the repository is not built yet");
-    "repository-poll-secs" Number, "15", "Seconds between two looks at the repository.",
-        Refused("polling the repository is not built yet");
+        "Load all models at the start, follow the repository, or load on request.", Yes;
+    "repository-poll-secs" Number, "15", "Seconds between two looks at the repository; 0 for none.",
+        Yes;
     "load-model" Texts, "", "Model to load at the start in explicit mode; * for all.", Yes;
     "disable-auto-complete-config" Switch, "", "Take configurations as they are written.", Yes;
     "strict-model-config" Bool, "false", "Old form of --disable-auto-complete-config.", Yes;

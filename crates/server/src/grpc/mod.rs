@@ -6,6 +6,7 @@ mod codec;
 mod decode;
 mod encode;
 pub mod proto;
+mod repository;
 mod serve;
 mod service;
 mod settings;

@@ -3,7 +3,6 @@
 use std::sync::Arc;
 
 use galatea_serving::Error;
-use galatea_serving::core::{Dependents, LoadOverrides};
 use galatea_serving::request::ParameterValue;
 use tonic::metadata::{KeyAndValueRef, MetadataMap};
 use tonic::{Request, Response, Status};
@@ -23,8 +22,10 @@ use super::proto::inference::{
     ServerLiveRequest, ServerLiveResponse, ServerMetadataRequest, ServerMetadataResponse,
     ServerReadyRequest, ServerReadyResponse, TraceSettingRequest, TraceSettingResponse,
 };
+use super::repository::{dependents, no_repository, overrides};
 use super::{decode, encode, settings};
 use crate::app::App;
+use crate::aside::aside;
 use crate::pending::submit;
 use crate::status::grpc_status;
 use crate::trace;
@@ -83,14 +84,6 @@ impl Service {
             trace.stamp(trace::GRPC_SEND_END);
         }
         message
-    }
-}
-
-fn no_repository(name: &str) -> Result<(), Error> {
-    if name.is_empty() {
-        Ok(())
-    } else {
-        Err(Error::unsupported("'repository_name' specification is not supported"))
     }
 }
 
@@ -192,26 +185,28 @@ impl GrpcInferenceService for Service {
         &self,
         request: Request<RepositoryModelLoadRequest>,
     ) -> Answer<RepositoryModelLoadResponse> {
-        let request = request.into_inner();
-        answer(
-            no_repository(&request.repository_name)
-                .and_then(|()| {
-                    self.app.core().load_model(&request.model_name, LoadOverrides::default())
-                })
-                .map(|()| RepositoryModelLoadResponse {}),
-        )
+        let RepositoryModelLoadRequest { repository_name, model_name, parameters } =
+            request.into_inner();
+        let core = Arc::clone(self.app.core());
+        let done = aside(move || {
+            no_repository(&repository_name)?;
+            core.load_model(&model_name, overrides(parameters)?)
+        });
+        answer(done.await.map(|()| RepositoryModelLoadResponse {}))
     }
 
     async fn repository_model_unload(
         &self,
         request: Request<RepositoryModelUnloadRequest>,
     ) -> Answer<RepositoryModelUnloadResponse> {
-        let request = request.into_inner();
-        answer(
-            no_repository(&request.repository_name)
-                .and_then(|()| self.app.core().unload_model(&request.model_name, Dependents::Keep))
-                .map(|()| RepositoryModelUnloadResponse {}),
-        )
+        let RepositoryModelUnloadRequest { repository_name, model_name, parameters } =
+            request.into_inner();
+        let core = Arc::clone(self.app.core());
+        let done = aside(move || {
+            no_repository(&repository_name)?;
+            core.unload_model(&model_name, dependents(&parameters)?)
+        });
+        answer(done.await.map(|()| RepositoryModelUnloadResponse {}))
     }
 
     async fn trace_setting(

@@ -1,11 +1,15 @@
 //! The index of the repositories, load and unload.
 
-use galatea_serving::Error;
+use std::sync::Arc;
+
+use bytes::Bytes;
 use galatea_serving::core::{Dependents, LoadOverrides};
+use galatea_serving::{Core, Error};
 
 use super::handlers::list;
 use super::message::{ContentType, Response};
 use super::rows::{Call, Reply};
+use crate::aside::aside;
 use crate::json::{self, Document, Kind};
 
 /// Models of the repositories with their states; the body may hold `{"ready": true}`.
@@ -44,30 +48,193 @@ fn wants_ready(body: &[u8]) -> Result<bool, Error> {
     match document.root().member("ready").map(json::Value::kind) {
         None => Ok(false),
         Some(Kind::Bool(ready)) => Ok(ready),
-        Some(_) => Err(Error::invalid_arg("Invalid value for 'ready': expected a boolean")),
+        Some(_) => Err(Error::internal("attempt to access JSON non-boolean as boolean")),
     }
 }
 
 /// Loads a model, or loads it anew.
 pub(super) fn load(call: &Call<'_>) -> Reply {
-    change(call, |call| call.app.core().load_model(call.model, LoadOverrides::default()))
+    match overrides(&call.body) {
+        Ok(overrides) => change(call, move |core, model| core.load_model(model, overrides)),
+        // A repository in the path is refused before the body is looked at.
+        Err(error) => change(call, move |_, _| Err(error)),
+    }
 }
 
 /// Takes a model out of service.
 pub(super) fn unload(call: &Call<'_>) -> Reply {
-    change(call, |call| call.app.core().unload_model(call.model, Dependents::Keep))
+    let dependents = dependents(&call.body);
+    change(call, move |core, model| core.unload_model(model, dependents))
 }
 
-fn change(call: &Call<'_>, act: impl Fn(&Call<'_>) -> Result<(), Error>) -> Reply {
-    let done = if call.in_repository {
-        Err(Error::unsupported("'repository_name' specification is not supported"))
-    } else if call.body.is_empty() {
-        act(call)
-    } else {
-        Document::parse(&call.body).map_err(super::decode::json_error).and_then(|_| act(call))
-    };
-    Reply::Now(match done {
-        Ok(()) => Response::empty(ContentType::Json),
-        Err(error) => Response::failure(ContentType::Json, &error),
-    })
+/// Loads and unloads take their time, so they go to a thread that may wait.
+fn change(
+    call: &Call<'_>,
+    act: impl FnOnce(&Core, &str) -> Result<(), Error> + Send + 'static,
+) -> Reply {
+    if call.in_repository {
+        let error = Error::unsupported("'repository_name' specification is not supported");
+        return Reply::Now(Response::failure(ContentType::Json, &error));
+    }
+    let (core, model) = (Arc::clone(call.app.core()), call.model.to_owned());
+    Reply::Later(Box::pin(async move {
+        match aside(move || act(&core, &model)).await {
+            Ok(()) => Response::empty(ContentType::Json),
+            Err(error) => Response::failure(ContentType::Json, &error),
+        }
+    }))
+}
+
+/// What the body of a load gives in the place of files on disk: `{"parameters": {"config": TEXT, "file:PATH": BASE64}}`.
+///
+/// # Errors
+/// When the body is no JSON, or its parameters are not of these.
+fn overrides(body: &[u8]) -> Result<LoadOverrides, Error> {
+    let mut overrides = LoadOverrides::default();
+    if body.is_empty() {
+        return Ok(overrides);
+    }
+    let document = Document::parse(body).map_err(super::decode::json_error)?;
+    let Some(parameters) = document.root().member("parameters") else { return Ok(overrides) };
+    if !matches!(parameters.kind(), Kind::Object(_)) {
+        return Err(Error::internal("attempt to get members for non-object"));
+    }
+    for (key, value) in parameters.members() {
+        let key = String::from_utf8_lossy(key);
+        let file = key.strip_prefix("file:");
+        if file.is_none() && key != "config" {
+            return Err(Error::internal("unexpected error on creating Triton parameter"));
+        }
+        let Kind::String(text) = value.kind() else {
+            return Err(Error::internal("attempt to access JSON non-string as string"));
+        };
+        match file {
+            Some(path) => overrides.files.push((path.to_owned(), base64(text))),
+            None => overrides.config = Some(String::from_utf8_lossy(text).into_owned()),
+        }
+    }
+    Ok(overrides)
+}
+
+/// Whether `{"parameters": {"unload_dependents": true}}` is the body. As in Triton, one that says something else, or
+/// nothing that can be read, does not stop the unload.
+fn dependents(body: &[u8]) -> Dependents {
+    let document = Document::parse(body);
+    let wanted = document.as_ref().ok().and_then(|document| {
+        document.root().member("parameters")?.member("unload_dependents").map(json::Value::kind)
+    });
+    match wanted {
+        Some(Kind::Bool(true)) => Dependents::Unload,
+        _ => Dependents::Keep,
+    }
+}
+
+/// Decodes base64 as Triton does: what is not of the alphabet is skipped, bits that make no byte are dropped.
+fn base64(text: &[u8]) -> Bytes {
+    let mut bytes = Vec::with_capacity(text.len() / 4 * 3 + 2);
+    let (mut bits, mut count) = (0_u32, 0_u32);
+    for sextet in text.iter().filter_map(|&letter| sextet(letter)) {
+        bits = (bits << 6) | u32::from(sextet);
+        count += 6;
+        if count >= 8 {
+            count -= 8;
+            bytes.push((bits >> count).to_le_bytes()[0]);
+        }
+    }
+    Bytes::from(bytes)
+}
+
+fn sextet(letter: u8) -> Option<u8> {
+    match letter {
+        b'A'..=b'Z' => Some(letter - b'A'),
+        b'a'..=b'z' => Some(letter - b'a' + 26),
+        b'0'..=b'9' => Some(letter - b'0' + 52),
+        b'+' => Some(62),
+        b'/' => Some(63),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use galatea_serving::Code;
+
+    use super::*;
+
+    #[test]
+    fn loads_take_a_configuration_and_files() {
+        for body in ["", "{}", "[]", r#"{"parameters":{}}"#, r#"{"other":1}"#] {
+            let given = overrides(body.as_bytes()).unwrap();
+            assert!(given.config.is_none() && given.files.is_empty(), "{body}");
+        }
+        let body = r#"{"parameters":{"config":"{\"a\": 1}","file:1/m.txt":"aGVsbG8=","file:":""}}"#;
+        let given = overrides(body.as_bytes()).unwrap();
+        assert_eq!(given.config.as_deref(), Some("{\"a\": 1}"));
+        let files =
+            [("1/m.txt".to_owned(), Bytes::from_static(b"hello")), (String::new(), Bytes::new())];
+        assert_eq!(given.files, files);
+    }
+
+    #[test]
+    fn loads_refuse_what_they_do_not_know() {
+        let cases = [
+            (
+                "{",
+                "failed to parse the request JSON buffer: Missing a name for object member. at 1",
+            ),
+            (r#"{"parameters":{"foo":"bar"}}"#, "unexpected error on creating Triton parameter"),
+            (r#"{"parameters":{"config":5}}"#, "attempt to access JSON non-string as string"),
+            (r#"{"parameters":{"config":{}}}"#, "attempt to access JSON non-string as string"),
+            (r#"{"parameters":{"file:a":[]}}"#, "attempt to access JSON non-string as string"),
+            (r#"{"parameters":[]}"#, "attempt to get members for non-object"),
+        ];
+        for (body, text) in cases {
+            let error = overrides(body.as_bytes()).unwrap_err();
+            assert_eq!((error.code, error.message.as_str()), (Code::Internal, text), "{body}");
+        }
+    }
+
+    #[test]
+    fn unloads_take_dependents_along_only_on_a_plain_yes() {
+        let taken = |body: &str| dependents(body.as_bytes()) == Dependents::Unload;
+        assert!(taken(r#"{"parameters":{"unload_dependents":true}}"#));
+        for body in [
+            "",
+            "{",
+            "[]",
+            r#"{"parameters":{"unload_dependents":false}}"#,
+            r#"{"parameters":{"unload_dependents":"true"}}"#,
+            r#"{"parameters":{"foo":true}}"#,
+            r#"{"unload_dependents":true}"#,
+        ] {
+            assert!(!taken(body), "{body}");
+        }
+    }
+
+    #[test]
+    fn the_index_is_filtered_by_a_boolean() {
+        assert!(wants_ready(br#"{"ready":true}"#).unwrap());
+        for body in ["", "{}", "[]", r#"{"ready":false}"#] {
+            assert!(!wants_ready(body.as_bytes()).unwrap(), "{body}");
+        }
+        let error = wants_ready(br#"{"ready":"yes"}"#).unwrap_err();
+        assert_eq!(error.message, "attempt to access JSON non-boolean as boolean");
+    }
+
+    #[test]
+    fn base64_is_read_with_and_without_padding() {
+        let cases: [(&str, &[u8]); 8] = [
+            ("", b""),
+            ("Zg==", b"f"),
+            ("Zm8", b"fo"),
+            ("Zm9v", b"foo"),
+            ("Zm9v\nYmFy", b"foobar"),
+            ("+/+/", &[0xFB, 0xFF, 0xBF]),
+            ("A", b""),
+            ("!!!notbase64", &[0x9E, 0x8B, 0x5B, 0x6A, 0xC7, 0xBA]),
+        ];
+        for (text, bytes) in cases {
+            assert_eq!(base64(text.as_bytes()), bytes, "{text}");
+        }
+    }
 }
