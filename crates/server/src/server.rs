@@ -117,6 +117,7 @@ impl Server {
 /// A sentence about the first flag that cannot be used.
 pub fn check(flags: &Flags) -> Result<(), String> {
     rules(flags)?;
+    trace::Config::of(flags)?;
     for door in [&GRPC, &HTTP, &METRICS] {
         tls::acceptor(flags, door.tls, door.application)?;
     }

@@ -204,6 +204,7 @@ fn core_options(flags: &Flags) -> Result<CoreOptions, String> {
     })
 }
 
+/// When models are loaded and unloaded.
 fn control_mode(flags: &Flags) -> ControlMode {
     match flags.text("model-control-mode").to_ascii_lowercase().as_str() {
         "explicit" => ControlMode::Explicit { load: flags.all("load-model").to_vec() },

@@ -202,6 +202,7 @@ mod tests {
             ("--http-port=70000", "expects a port"),
             ("--allow-http=maybe", "expects true or false, got 'maybe'"),
             ("--rate-limit=execution_count", "is not supported"),
+            ("--model-control-mode=pull", "none|poll|explicit, got 'pull'"),
             ("--load-model=x", "--model-control-mode=explicit"),
             (
                 "--http-port=8001",
