@@ -10,6 +10,7 @@ mod repository;
 mod serve;
 mod service;
 mod settings;
+mod stream;
 mod unary;
 
 pub use serve::{Settings, serve};

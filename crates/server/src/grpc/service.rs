@@ -5,7 +5,7 @@ use std::sync::Arc;
 use galatea_serving::Error;
 use galatea_serving::request::ParameterValue;
 use tonic::metadata::{KeyAndValueRef, MetadataMap};
-use tonic::{Request, Response, Status};
+use tonic::{Request, Response, Status, Streaming};
 
 use super::proto::health::health_check_response::ServingStatus;
 use super::proto::health::health_server::Health;
@@ -23,6 +23,7 @@ use super::proto::inference::{
     ServerReadyRequest, ServerReadyResponse, TraceSettingRequest, TraceSettingResponse,
 };
 use super::repository::{dependents, no_repository, overrides};
+use super::stream::{self, Responses};
 use super::{decode, encode, settings};
 use crate::app::App;
 use crate::aside::aside;
@@ -141,6 +142,15 @@ impl GrpcInferenceService for Service {
 
     async fn model_infer(&self, request: Request<ModelInferRequest>) -> Answer<ModelInferResponse> {
         answer(self.infer(request).await)
+    }
+
+    type ModelStreamInferStream = Responses;
+
+    async fn model_stream_infer(
+        &self,
+        request: Request<Streaming<ModelInferRequest>>,
+    ) -> Answer<Responses> {
+        Ok(Response::new(stream::start(self, &self.app, request)))
     }
 
     async fn model_config(

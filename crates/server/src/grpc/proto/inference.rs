@@ -201,6 +201,16 @@ pub mod model_infer_response {
         pub contents: ::core::option::Option<super::InferTensorContents>,
     }
 }
+/// A response of a stream, or an error in its place.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct ModelStreamInferResponse {
+    /// Empty where there is no error.
+    #[prost(string, tag = "1")]
+    pub error_message: ::prost::alloc::string::String,
+    /// The response; beside an error it names the request.
+    #[prost(message, optional, tag = "2")]
+    pub infer_response: ::core::option::Option<ModelInferResponse>,
+}
 /// Asks for the completed configuration of a model.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct ModelConfigRequest {
@@ -744,6 +754,33 @@ pub mod grpc_inference_service_client {
                 .insert(GrpcMethod::new("inference.GRPCInferenceService", "ModelInfer"));
             self.inner.unary(req, path, codec).await
         }
+        /// Runs a model for each message of the stream; models answer none, one or many times.
+        pub async fn model_stream_infer(
+            &mut self,
+            request: impl tonic::IntoStreamingRequest<Message = super::ModelInferRequest>,
+        ) -> std::result::Result<
+            tonic::Response<tonic::codec::Streaming<super::ModelStreamInferResponse>>,
+            tonic::Status,
+        > {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = crate::grpc::codec::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/inference.GRPCInferenceService/ModelStreamInfer",
+            );
+            let mut req = request.into_streaming_request();
+            req.extensions_mut()
+                .insert(
+                    GrpcMethod::new("inference.GRPCInferenceService", "ModelStreamInfer"),
+                );
+            self.inner.streaming(req, path, codec).await
+        }
         /// Configuration of a model.
         pub async fn model_config(
             &mut self,
@@ -1000,6 +1037,23 @@ pub mod grpc_inference_service_server {
             request: tonic::Request<super::ModelInferRequest>,
         ) -> std::result::Result<
             tonic::Response<super::ModelInferResponse>,
+            tonic::Status,
+        >;
+        /// Server streaming response type for the ModelStreamInfer method.
+        type ModelStreamInferStream: tonic::codegen::tokio_stream::Stream<
+                Item = std::result::Result<
+                    super::ModelStreamInferResponse,
+                    tonic::Status,
+                >,
+            >
+            + std::marker::Send
+            + 'static;
+        /// Runs a model for each message of the stream; models answer none, one or many times.
+        async fn model_stream_infer(
+            &self,
+            request: tonic::Request<tonic::Streaming<super::ModelInferRequest>>,
+        ) -> std::result::Result<
+            tonic::Response<Self::ModelStreamInferStream>,
             tonic::Status,
         >;
         /// Configuration of a model.
@@ -1412,6 +1466,58 @@ pub mod grpc_inference_service_server {
                                 max_encoding_message_size,
                             );
                         let res = grpc.unary(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
+                "/inference.GRPCInferenceService/ModelStreamInfer" => {
+                    #[allow(non_camel_case_types)]
+                    struct ModelStreamInferSvc<T: GrpcInferenceService>(pub Arc<T>);
+                    impl<
+                        T: GrpcInferenceService,
+                    > tonic::server::StreamingService<super::ModelInferRequest>
+                    for ModelStreamInferSvc<T> {
+                        type Response = super::ModelStreamInferResponse;
+                        type ResponseStream = T::ModelStreamInferStream;
+                        type Future = BoxFuture<
+                            tonic::Response<Self::ResponseStream>,
+                            tonic::Status,
+                        >;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<
+                                tonic::Streaming<super::ModelInferRequest>,
+                            >,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as GrpcInferenceService>::model_stream_infer(
+                                        &inner,
+                                        request,
+                                    )
+                                    .await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = ModelStreamInferSvc(inner);
+                        let codec = crate::grpc::codec::ProstCodec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.streaming(method, req).await;
                         Ok(res)
                     };
                     Box::pin(fut)

@@ -1,0 +1,418 @@
+//! `ModelStreamInfer`: many requests and their responses on one call.
+//!
+//! Requests go to the core in the order in which they come. Models that are not decoupled are answered in that order
+//! too; responses of decoupled ones leave as they are made. An error takes the place of a response and the call goes
+//! on, except where the client asks with the metadata `triton_grpc_error: true` for a status.
+
+use std::collections::{BTreeMap, HashMap};
+use std::pin::Pin;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll};
+
+use galatea_serving::{Answer, CancelToken, Error};
+use prost::Message;
+use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tonic::codegen::tokio_stream::Stream;
+use tonic::metadata::MetadataMap;
+use tonic::{Request, Status, Streaming};
+
+use super::decode::{self, Classes};
+use super::encode;
+use super::proto::inference::infer_parameter::ParameterChoice;
+use super::proto::inference::{
+    InferParameter, ModelInferRequest, ModelInferResponse, ModelStreamInferResponse,
+};
+use super::service::Service;
+use crate::app::App;
+use crate::status::grpc_status;
+use crate::trace;
+
+/// Whether the responses of a request have an end.
+const FINAL: &str = "triton_final_response";
+/// Whether a client wants to hear of that end when it comes without a response.
+const EMPTY_FINAL: &str = "triton_enable_empty_final_response";
+/// Metadata that asks for a status in the place of an error message.
+const STATUS_ERRORS: &str = "triton_grpc_error";
+
+/// Requests of a call that are not answered, in KiB; more are not read before.
+const MAX_REQUESTS_KIB: u32 = 256 * 1024;
+/// What each request counts at least, in KiB.
+const LEAST_REQUEST_KIB: u32 = 16;
+/// Responses of a call that its client has not taken, in bytes.
+const MAX_WAITING_BYTES: usize = 256 << 20;
+
+type Item = Result<ModelStreamInferResponse, Status>;
+
+/// A response on its way out, with what it frees when it is taken.
+struct Outgoing {
+    item: Item,
+    bytes: usize,
+    _room: Option<OwnedSemaphorePermit>,
+}
+
+/// Whether responses that wait for the client have room.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Room {
+    Left,
+    None,
+}
+
+/// What the requests of one call share.
+struct Call {
+    app: Arc<App>,
+    out: UnboundedSender<Outgoing>,
+    waiting_bytes: Arc<AtomicUsize>,
+    status_errors: bool,
+    room: Arc<Semaphore>,
+    open: Mutex<HashMap<u64, CancelToken>>,
+    next: AtomicU64,
+    order: Mutex<Order>,
+}
+
+/// Holds back the answers of models that are not decoupled until it is their turn.
+#[derive(Default)]
+struct Order {
+    admitted: u64,
+    next: u64,
+    held: BTreeMap<u64, Outgoing>,
+}
+
+impl Order {
+    fn admit(&mut self) -> u64 {
+        self.admitted += 1;
+        self.admitted - 1
+    }
+
+    /// The answers that may go, now that this one is there.
+    fn finish(&mut self, place: u64, outgoing: Outgoing) -> Vec<Outgoing> {
+        self.held.insert(place, outgoing);
+        let mut ready = Vec::new();
+        while let Some(outgoing) = self.held.remove(&self.next) {
+            self.next += 1;
+            ready.push(outgoing);
+        }
+        ready
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Responses of a call. Dropping them cancels what is under way.
+pub struct Responses {
+    items: UnboundedReceiver<Outgoing>,
+    waiting_bytes: Arc<AtomicUsize>,
+    ended: bool,
+    cancel: CancelToken,
+}
+
+impl std::fmt::Debug for Responses {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Responses").finish_non_exhaustive()
+    }
+}
+
+impl Stream for Responses {
+    type Item = Item;
+
+    fn poll_next(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Item>> {
+        if self.ended {
+            return Poll::Ready(None);
+        }
+        self.items.poll_recv(context).map(|outgoing| {
+            let outgoing = outgoing?;
+            self.waiting_bytes.fetch_sub(outgoing.bytes, Ordering::AcqRel);
+            if outgoing.item.is_err() {
+                // A status ends the call.
+                self.ended = true;
+                self.cancel.cancel();
+            }
+            Some(outgoing.item)
+        })
+    }
+}
+
+impl Drop for Responses {
+    fn drop(&mut self) {
+        self.cancel.cancel();
+    }
+}
+
+/// Starts to read the requests of a call and to answer them.
+pub(super) fn start(
+    service: &Service,
+    app: &Arc<App>,
+    request: Request<Streaming<ModelInferRequest>>,
+) -> Responses {
+    let (metadata, _, requests) = request.into_parts();
+    let (out, items) = unbounded_channel();
+    let waiting_bytes = Arc::new(AtomicUsize::new(0));
+    let wanted = metadata.get(STATUS_ERRORS).and_then(|value| value.to_str().ok());
+    let call = Arc::new(Call {
+        app: Arc::clone(app),
+        out,
+        waiting_bytes: Arc::clone(&waiting_bytes),
+        status_errors: wanted == Some("true"),
+        room: Arc::new(Semaphore::new(usize::try_from(MAX_REQUESTS_KIB).unwrap_or(usize::MAX))),
+        open: Mutex::default(),
+        next: AtomicU64::new(0),
+        order: Mutex::default(),
+    });
+    let cancel = CancelToken::new();
+    let weak = Arc::downgrade(&call);
+    cancel.on_cancel(move || {
+        if let Some(call) = weak.upgrade() {
+            call.cancel_all();
+        }
+    });
+    tokio::spawn(read(call, service.clone(), metadata, requests, cancel.clone()));
+    Responses { items, waiting_bytes, ended: false, cancel }
+}
+
+/// Takes in requests until the client has no more or goes away.
+async fn read(
+    call: Arc<Call>,
+    service: Service,
+    metadata: MetadataMap,
+    mut requests: Streaming<ModelInferRequest>,
+    cancel: CancelToken,
+) {
+    let (gone, went) = tokio::sync::oneshot::channel::<()>();
+    let mut gone = Some(gone);
+    cancel.on_cancel(move || drop(gone.take()));
+    let reading = async {
+        loop {
+            match requests.message().await {
+                Ok(Some(message)) => call.take(&service, &metadata, message).await,
+                Ok(None) => return,
+                Err(status) => {
+                    call.send(Err(status), None);
+                    return;
+                }
+            }
+        }
+    };
+    tokio::select! {
+        () = reading => {}
+        _ = went => {}
+    }
+}
+
+/// One request of a call, as its answers need it.
+struct Asked {
+    call: Arc<Call>,
+    number: u64,
+    /// Place among those that are answered in order; none for decoupled models.
+    place: Option<u64>,
+    id: String,
+    model: String,
+    classes: Classes,
+    empty_final: bool,
+    room: Option<OwnedSemaphorePermit>,
+}
+
+impl Call {
+    /// Hands a request to the core, as soon as there is room for it.
+    async fn take(
+        self: &Arc<Self>,
+        service: &Service,
+        metadata: &MetadataMap,
+        message: ModelInferRequest,
+    ) {
+        let kib = u32::try_from(message.encoded_len() / 1024).unwrap_or(u32::MAX);
+        let kib = kib.clamp(LEAST_REQUEST_KIB, MAX_REQUESTS_KIB);
+        // The semaphore is never closed.
+        let Ok(room) = Arc::clone(&self.room).acquire_many_owned(kib).await else { return };
+        let large = message.encoded_len() > (1 << 20);
+        if large {
+            tokio::task::block_in_place(|| self.submit(service, metadata, message, room));
+        } else {
+            self.submit(service, metadata, message, room);
+        }
+    }
+
+    fn submit(
+        self: &Arc<Self>,
+        service: &Service,
+        metadata: &MetadataMap,
+        message: ModelInferRequest,
+        room: OwnedSemaphorePermit,
+    ) {
+        let core = self.app.core();
+        let decoupled = core.is_decoupled(&message.model_name, &message.model_version);
+        let empty_final = message
+            .parameters
+            .get(EMPTY_FINAL)
+            .is_some_and(|value| value.parameter_choice == Some(ParameterChoice::BoolParam(true)));
+        let mut asked = Asked {
+            call: Arc::clone(self),
+            number: self.next.fetch_add(1, Ordering::Relaxed),
+            place: (!matches!(decoupled, Ok(true))).then(|| lock(&self.order).admit()),
+            id: message.id.clone(),
+            model: message.model_name.clone(),
+            classes: Classes::new(),
+            empty_final,
+            room: Some(room),
+        };
+        let request = decoupled.and_then(|_| decode::decode(core, message)).and_then(
+            |(mut request, classes)| {
+                asked.classes = classes;
+                service.forward_metadata(metadata, &mut request.parameters)?;
+                request.trace = trace::grpc(self.app.tracer(), &request.model_name, metadata);
+                Ok(request)
+            },
+        );
+        let request = match request {
+            Ok(request) => request,
+            Err(error) => return asked.refuse(&error),
+        };
+        lock(&self.open).insert(asked.number, request.cancel.clone());
+        let asked = Arc::new(Mutex::new(asked));
+        let answered = Arc::clone(&asked);
+        let sink = Box::new(move |answer| lock(&answered).answer(answer));
+        if let Err(error) = core.infer(request, sink) {
+            lock(&asked).refuse(&error);
+        }
+    }
+
+    fn cancel_all(&self) {
+        let open: Vec<CancelToken> = lock(&self.open).values().cloned().collect();
+        open.iter().for_each(CancelToken::cancel);
+    }
+
+    fn send(&self, item: Item, room: Option<OwnedSemaphorePermit>) {
+        if self.push(self.outgoing(item, room)) == Room::None {
+            self.cancel_all();
+        }
+    }
+
+    fn outgoing(&self, item: Item, room: Option<OwnedSemaphorePermit>) -> Outgoing {
+        let bytes = item.as_ref().map_or(0, Message::encoded_len);
+        Outgoing { item, bytes, _room: room }
+    }
+
+    /// Sends an answer; whoever gets `Room::None` must cancel the call, holding no lock.
+    fn push(&self, outgoing: Outgoing) -> Room {
+        let waiting = self.waiting_bytes.fetch_add(outgoing.bytes, Ordering::AcqRel);
+        let full = waiting > MAX_WAITING_BYTES;
+        let outgoing = if full {
+            let text = format!(
+                "the client leaves more than {MAX_WAITING_BYTES} bytes of responses waiting"
+            );
+            Outgoing { item: Err(Status::resource_exhausted(text)), ..outgoing }
+        } else {
+            outgoing
+        };
+        // Nobody takes it when the client has gone.
+        drop(self.out.send(outgoing));
+        if full { Room::None } else { Room::Left }
+    }
+}
+
+impl Asked {
+    /// The core has not taken the request.
+    fn refuse(&mut self, error: &Error) {
+        let named = ModelInferResponse { id: self.id.clone(), ..ModelInferResponse::default() };
+        self.end(Ok(failed(error, named)));
+    }
+
+    fn answer(&mut self, answer: Answer) {
+        let is_final = answer.is_final;
+        let item = match answer.result {
+            Ok(Some(response)) => {
+                match encode::response(self.call.app.core(), response, &self.classes) {
+                    Ok(response) => Some(Ok(answered(response, is_final))),
+                    Err(error) => Some(self.failure(&error, is_final)),
+                }
+            }
+            Ok(None) => self.empty_final.then(|| Ok(answered(self.named(), is_final))),
+            Err(error) => Some(self.failure(&error, is_final)),
+        };
+        match item {
+            Some(item) if is_final => self.end(item),
+            Some(item) => self.call.send(item, None),
+            None if is_final => self.leave(),
+            None => {}
+        }
+    }
+
+    fn failure(&self, error: &Error, is_final: bool) -> Item {
+        if self.call.status_errors {
+            return Err(grpc_status(error));
+        }
+        let mut message = answered(self.named(), is_final);
+        message.error_message.clone_from(&error.message);
+        Ok(message)
+    }
+
+    fn named(&self) -> ModelInferResponse {
+        ModelInferResponse {
+            model_name: self.model.clone(),
+            id: self.id.clone(),
+            ..ModelInferResponse::default()
+        }
+    }
+
+    /// Sends the last answer, in its turn.
+    fn end(&mut self, item: Item) {
+        lock(&self.call.open).remove(&self.number);
+        let outgoing = self.call.outgoing(item, self.room.take());
+        match self.place {
+            None => {
+                if self.call.push(outgoing) == Room::None {
+                    self.call.cancel_all();
+                }
+            }
+            Some(place) => {
+                // Pushed under the lock: two threads must not overtake each other on the way out.
+                let mut order = lock(&self.call.order);
+                let ready = order.finish(place, outgoing).into_iter();
+                let full = ready
+                    .map(|outgoing| self.call.push(outgoing))
+                    .fold(Room::Left, |all, room| if room == Room::None { room } else { all });
+                drop(order);
+                if full == Room::None {
+                    self.call.cancel_all();
+                }
+            }
+        }
+    }
+
+    /// Ends without an answer, which only decoupled models do.
+    fn leave(&mut self) {
+        lock(&self.call.open).remove(&self.number);
+        self.room = None;
+    }
+}
+
+fn answered(mut response: ModelInferResponse, is_final: bool) -> ModelStreamInferResponse {
+    let value = InferParameter { parameter_choice: Some(ParameterChoice::BoolParam(is_final)) };
+    response.parameters.insert(FINAL.to_owned(), value);
+    ModelStreamInferResponse { error_message: String::new(), infer_response: Some(response) }
+}
+
+fn failed(error: &Error, response: ModelInferResponse) -> ModelStreamInferResponse {
+    ModelStreamInferResponse {
+        error_message: error.message.clone(),
+        infer_response: Some(response),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn answers_wait_for_their_turn() {
+        let mut order = Order::default();
+        let places: Vec<u64> = (0..3).map(|_| order.admit()).collect();
+        let outgoing = |bytes| Outgoing { item: Err(Status::ok("")), bytes, _room: None };
+        let sizes = |ready: Vec<Outgoing>| ready.iter().map(|one| one.bytes).collect::<Vec<_>>();
+        assert!(order.finish(places[2], outgoing(2)).is_empty());
+        assert_eq!(sizes(order.finish(places[0], outgoing(0))), [0]);
+        assert_eq!(sizes(order.finish(places[1], outgoing(1))), [1, 2]);
+    }
+}
