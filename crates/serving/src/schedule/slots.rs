@@ -68,6 +68,8 @@ pub(super) struct SlotTable {
     places: HashMap<CorrelationId, Place>,
     /// By order of arrival.
     backlog: BTreeMap<u64, Waiting>,
+    /// When those of the backlog expire that may not wait for ever.
+    expiries: BTreeSet<(Nanos, u64)>,
     arrivals: u64,
     idle_after: Nanos,
     /// Every request is a sequence, which ends when it is released.
@@ -91,6 +93,7 @@ impl SlotTable {
             free: all.collect(),
             places: HashMap::new(),
             backlog: BTreeMap::new(),
+            expiries: BTreeSet::new(),
             arrivals: 0,
             idle_after: idle_us.saturating_mul(1000),
             iterative: config.iterative_sequence,
@@ -171,7 +174,12 @@ impl SlotTable {
             Place::Backlog(number) => {
                 self.backlogged += 1;
                 if let Some(waiting) = self.backlog.get_mut(&number) {
+                    let before = waiting.expires;
                     waiting.push(queued, ended);
+                    if waiting.expires != before {
+                        self.expiries.extend(waiting.expires.map(|expires| (expires, number)));
+                        self.forget_expiry(before, number);
+                    }
                 }
                 None
             }
@@ -272,6 +280,7 @@ impl SlotTable {
                 Slot::default()
             }
             Some((number, waiting)) => {
+                self.forget_expiry(waiting.expires, number);
                 self.refilled.push(id);
                 self.backlogged -= waiting.queue.len();
                 self.queued += waiting.queue.len();
@@ -334,17 +343,26 @@ impl SlotTable {
 
     /// Takes the requests of sequences out that waited for a slot for too long.
     pub(super) fn expire(&mut self, now: Nanos) -> Vec<u64> {
-        let over: Vec<u64> = self
-            .backlog
-            .iter()
-            .filter(|(_, waiting)| waiting.expires.is_some_and(|expires| expires <= now))
-            .map(|(&number, _)| number)
-            .collect();
-        over.into_iter().flat_map(|number| self.drop_waiting(number)).collect()
+        let mut expired = Vec::new();
+        while let Some(&(expires, number)) = self.expiries.first() {
+            if expires > now {
+                break;
+            }
+            self.expiries.pop_first();
+            expired.extend(self.drop_waiting(number));
+        }
+        expired
+    }
+
+    fn forget_expiry(&mut self, expires: Option<Nanos>, number: u64) {
+        if let Some(expires) = expires {
+            self.expiries.remove(&(expires, number));
+        }
     }
 
     fn drop_waiting(&mut self, number: u64) -> Vec<u64> {
         let Some(waiting) = self.backlog.remove(&number) else { return Vec::new() };
+        self.forget_expiry(waiting.expires, number);
         if self.places.get(&waiting.correlation) == Some(&Place::Backlog(number)) {
             self.places.remove(&waiting.correlation);
         }
@@ -380,12 +398,12 @@ impl SlotTable {
         if self.backlog.is_empty() {
             return None;
         }
-        let expires = self.backlog.values().filter_map(|waiting| waiting.expires);
+        let expires = self.expiries.first().map(|(expires, _)| *expires);
         let idle = self
             .ids()
             .filter_map(|id| self.silent_since(id))
             .map(|last| last.saturating_add(self.idle_after));
-        expires.chain(idle).min()
+        expires.into_iter().chain(idle).min()
     }
 
     /// No more requests come: silent sequences are over, and all that wait will get their slots.
