@@ -18,6 +18,7 @@ pub mod cancel;
 pub mod config;
 pub mod core;
 pub mod driver;
+pub mod ensemble;
 pub mod error;
 mod payload;
 pub mod rate_limiter;
