@@ -167,7 +167,7 @@ fn copy_into(slot: &mut [u8], bytes: &[u8]) {
 
 /// The shape `to`, whose -1 stand for the sizes that `given` has where `from` has -1, in order. One -1 more takes
 /// what is left of the elements.
-fn substitute(from: &[i64], given: &[usize], to: &[i64]) -> Vec<usize> {
+pub(crate) fn substitute(from: &[i64], given: &[usize], to: &[i64]) -> Vec<usize> {
     let mut sizes = from.iter().zip(given).filter(|(dim, _)| **dim == -1).map(|(_, &size)| size);
     let mut rest = None;
     let mut out: Vec<usize> = Vec::with_capacity(to.len());

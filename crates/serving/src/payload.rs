@@ -282,6 +282,16 @@ impl ActiveRequest {
         std::mem::take(&mut self.request)
     }
 
+    /// Gives the only or last response, with parameters.
+    pub(crate) fn answer_with(
+        mut self,
+        outputs: Vec<OutputTensor>,
+        parameters: Vec<(String, ParameterValue)>,
+    ) {
+        let response = InferenceResponse { parameters, ..self.response(outputs) };
+        self.send_final(Ok(Some(response)));
+    }
+
     /// Puts a step between the request and its sink.
     pub(crate) fn wrap_sink(&mut self, wrap: impl FnOnce(ResponseSink) -> ResponseSink) {
         self.sink = self.sink.take().map(wrap);
@@ -302,7 +312,11 @@ impl ActiveRequest {
             queue: execution.started.saturating_duration_since(self.arrived),
             total: end.saturating_duration_since(self.arrived),
         };
-        self.context.statistics.request(execution.times(end), &outcome);
+        let times = execution.times(end);
+        self.context.statistics.request(times, &outcome);
+        if let Some(stages) = &self.request.stages {
+            stages.add(outcome.queue, times);
+        }
         execution.leave();
     }
 
@@ -499,8 +513,12 @@ impl Payload {
             })
             .collect();
         // Counted before the answers leave, so that a client that asks right after its answer finds it counted.
-        self.context.statistics.execution(self.times(end), &outcomes, now_ms());
-        for (request, result) in answers {
+        let times = self.times(end);
+        self.context.statistics.execution(times, &outcomes, now_ms());
+        for ((request, result), outcome) in answers.into_iter().zip(outcomes) {
+            if let Some(stages) = &request.request.stages {
+                stages.add(outcome.queue, times);
+            }
             request.answer(result);
         }
     }
@@ -518,7 +536,7 @@ impl Drop for Payload {
     }
 }
 
-fn now_ms() -> u64 {
+pub(crate) fn now_ms() -> u64 {
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or(Duration::ZERO);
     u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
 }

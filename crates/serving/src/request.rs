@@ -8,6 +8,7 @@ use galatea_tensor::{DataType, Tensor};
 
 use crate::cancel::CancelToken;
 use crate::error::Error;
+use crate::statistics::StageTimes;
 use crate::trace::Trace;
 
 /// Value of a request or response parameter.
@@ -115,6 +116,8 @@ pub struct InferenceRequest {
     pub cancel: CancelToken,
     /// Where the stages of the request are recorded, if they are.
     pub trace: Option<Arc<Trace>>,
+    /// Where the times of its stages are added up, if somebody wants to know them.
+    pub stages: Option<Arc<StageTimes>>,
 }
 
 /// An output of a response; data type and shape are the tensor's.

@@ -171,6 +171,29 @@ pub struct ComputeTimes {
     pub output: Duration,
 }
 
+/// Adds up the stages of the executions that one request causes, besides the statistics of the models.
+#[derive(Debug, Default)]
+pub struct StageTimes {
+    sums: Mutex<(Duration, ComputeTimes)>,
+}
+
+impl StageTimes {
+    /// Adds an execution and the wait before it.
+    pub fn add(&self, queue: Duration, compute: ComputeTimes) {
+        let mut sums = self.sums.lock().unwrap_or_else(PoisonError::into_inner);
+        sums.0 += queue;
+        sums.1.input += compute.input;
+        sums.1.infer += compute.infer;
+        sums.1.output += compute.output;
+    }
+
+    /// The sums of the waits and of the executions.
+    #[must_use]
+    pub fn sums(&self) -> (Duration, ComputeTimes) {
+        *self.sums.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
 /// One request of a finished execution.
 #[derive(Clone, Copy, Debug)]
 pub struct RequestOutcome {

@@ -14,6 +14,7 @@ pub mod inference;
 mod json;
 mod normalise;
 mod validate;
+mod wiring;
 
 use std::sync::LazyLock;
 

@@ -222,6 +222,9 @@ fn ensembling(config: &ModelConfig, ensemble: &ModelEnsembling, problems: &mut V
             problems.push(format!("must specify '{field}' in step {at} of ensemble '{name}'"));
         }
     }
+    if problems.is_empty() {
+        problems.extend(super::wiring::problems(config, ensemble));
+    }
 }
 
 fn response_cache(config: &ModelConfig, problems: &mut Vec<String>) {

@@ -4,13 +4,16 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Instant;
 
+use super::ensembles::Steps;
 use super::load::PolledModel;
-use super::loaded::LoadedVersion;
+use super::loaded::{Executor, LoadedVersion};
 use super::{Core, warmup};
 use crate::backend::{Backend, ModelFiles, ModelInstance, Placement, PlacementKind};
+use crate::config::inference::ModelTransactionPolicy;
 use crate::config::inference::model_config::SchedulingChoice;
 use crate::config::inference::model_instance_group::Kind;
 use crate::config::{self, InstanceDefaults, ModelConfig};
+use crate::ensemble::{Ensemble, EnsemblePlan};
 use crate::error::{Code, Error};
 use crate::payload::ExecutionContext;
 use crate::repository;
@@ -55,6 +58,10 @@ impl Core {
         version: i64,
     ) -> Result<LoadedVersion, Error> {
         let start = Instant::now();
+        if matches!(polled.config.scheduling_choice, Some(SchedulingChoice::EnsembleScheduling(_)))
+        {
+            return self.build_ensemble(polled, version);
+        }
         let mut config = polled.config.clone();
         refuse_unsupported(&config)?;
         let backend = self.backend(&config)?;
@@ -99,7 +106,42 @@ impl Core {
         let ordered = schedule::preserves_ordering(&config);
         let handle = self.driver.add(&context, scheduler, ordered, sequences, instances)?;
         let checker = RequestChecker::new(&config);
-        Ok(LoadedVersion { context, handle, checker, labels, load_duration: start.elapsed() })
+        let executor = Executor::Instances(handle);
+        Ok(LoadedVersion { context, executor, checker, labels, load_duration: start.elapsed() })
+    }
+
+    /// As [`build_version`](Self::build_version) for an ensemble, whose models serve already.
+    fn build_ensemble(&self, polled: &PolledModel, version: i64) -> Result<LoadedVersion, Error> {
+        let start = Instant::now();
+        let mut config = polled.config.clone();
+        config::normalise(&mut config);
+        config::validate_tensors(&config)?;
+        let step = |name: &str, version: i64| {
+            let models = self.models();
+            models.find(name, (version > 0).then_some(version)).cloned().ok()
+        };
+        let plan = EnsemblePlan::new(&config, &|name, version| {
+            Some(Arc::clone(&step(name, version)?.context.config))
+        })?;
+        config.model_transaction_policy =
+            Some(ModelTransactionPolicy { decoupled: plan.is_decoupled() });
+        config::validate(&config)?;
+        let mut labels = self.labels_of(polled, &config)?;
+        for output in &config.output {
+            let inherited = plan.producer(&output.name).and_then(|producer| {
+                let step = step(producer.model, producer.version)?;
+                step.labels.get(producer.output).cloned()
+            });
+            if let Some(inherited) = inherited {
+                labels.entry(output.name.clone()).or_insert(inherited);
+            }
+        }
+        let config = Arc::new(config);
+        let context = ExecutionContext::new(&config.name, version, Arc::clone(&config));
+        let server = Arc::new(Steps(Arc::downgrade(&self.models)));
+        let executor = Executor::Ensemble(Ensemble::new(plan, server, &context));
+        let checker = RequestChecker::new(&config);
+        Ok(LoadedVersion { context, executor, checker, labels, load_duration: start.elapsed() })
     }
 
     fn labels_of(
@@ -132,7 +174,6 @@ fn max_batch_size(settings: &BTreeMap<String, String>) -> Result<i32, Error> {
 /// What a configuration may ask for and this server does not do: better no model than one that answers wrongly.
 fn refuse_unsupported(config: &ModelConfig) -> Result<(), Error> {
     let what = match &config.scheduling_choice {
-        Some(SchedulingChoice::EnsembleScheduling(_)) => "'ensemble_scheduling'",
         _ if config.model_repository_agents.as_ref().is_some_and(|all| !all.agents.is_empty()) => {
             "'model_repository_agents'"
         }

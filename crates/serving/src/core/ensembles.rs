@@ -1,14 +1,17 @@
 //! What holds between an ensemble and the models that it is composed of.
 
 use std::collections::BTreeSet;
+use std::sync::{Arc, PoisonError, RwLock, Weak};
 
 use super::Core;
 use super::load::{LoadError, PolledModel, Source};
-use super::models::WantedBy;
+use super::models::{Models, WantedBy};
 use crate::config::ModelConfig;
 use crate::config::inference::model_config::SchedulingChoice;
+use crate::ensemble::StepServer;
 use crate::error::Error;
 use crate::repository;
+use crate::request::{InferenceRequest, ResponseSink};
 
 /// The models that an ensemble is composed of and the versions that it wants, -1 for the latest; nothing for other
 /// models.
@@ -18,6 +21,31 @@ fn steps(config: &ModelConfig) -> Vec<(&str, i64)> {
             ensemble.step.iter().map(|step| (&*step.model_name, step.model_version)).collect()
         }
         _ => Vec::new(),
+    }
+}
+
+/// The models that are loaded, as ensembles see them: also while the server stops, for what was begun before.
+pub(super) struct Steps(pub(super) Weak<RwLock<Models>>);
+
+impl StepServer for Steps {
+    fn submit(
+        &self,
+        model: &str,
+        version: i64,
+        mut request: InferenceRequest,
+        sink: ResponseSink,
+    ) -> Result<(), Error> {
+        let Some(models) = self.0.upgrade() else {
+            return Err(Error::unavailable("Server exiting"));
+        };
+        let version = (version > 0).then_some(version);
+        let loaded = {
+            let models = models.read().unwrap_or_else(PoisonError::into_inner);
+            Arc::clone(models.find(model, version)?)
+        };
+        model.clone_into(&mut request.model_name);
+        request.model_version.clone_from(&loaded.context.version);
+        loaded.enqueue(request, sink)
     }
 }
 

@@ -8,17 +8,27 @@ use std::time::Duration;
 use super::describe::{ModelMetadata, TensorMetadata};
 use crate::config::datatype;
 use crate::driver::DriverHandle;
+use crate::ensemble::Ensemble;
 use crate::error::Error;
 use crate::payload::ExecutionContext;
 use crate::request::{InferenceRequest, ResponseSink};
 use crate::statistics::{ModelMetricsRow, ModelStatistics};
 use crate::validate::RequestChecker;
 
+/// What runs the requests of a version.
+#[derive(Debug)]
+pub(super) enum Executor {
+    /// Its own instances.
+    Instances(DriverHandle),
+    /// Other models.
+    Ensemble(Arc<Ensemble>),
+}
+
 /// A version that serves.
 #[derive(Debug)]
 pub(super) struct LoadedVersion {
     pub(super) context: Arc<ExecutionContext>,
-    pub(super) handle: DriverHandle,
+    pub(super) executor: Executor,
     pub(super) checker: RequestChecker,
     pub(super) labels: BTreeMap<String, Arc<Vec<String>>>,
     pub(super) load_duration: Duration,
@@ -35,17 +45,29 @@ impl LoadedVersion {
         sink: ResponseSink,
     ) -> Result<(), Error> {
         let ticket = self.checker.check(&mut request)?;
-        self.handle.enqueue(request, ticket, sink)
+        match &self.executor {
+            Executor::Instances(handle) => handle.enqueue(request, ticket, sink),
+            Executor::Ensemble(ensemble) => {
+                ensemble.start(request, ticket.batch_size, sink);
+                Ok(())
+            }
+        }
     }
 
     /// Nothing more will come: what waits for company goes now.
     pub(super) fn begin_drain(&self) {
-        self.handle.begin_drain();
+        match &self.executor {
+            Executor::Instances(handle) => handle.begin_drain(),
+            Executor::Ensemble(_) => {}
+        }
     }
 
     /// Waits until every request that was taken is answered, and ends the instances.
     pub(super) fn remove(&self) {
-        self.handle.remove();
+        match &self.executor {
+            Executor::Instances(handle) => handle.remove(),
+            Executor::Ensemble(ensemble) => ensemble.drain(),
+        }
     }
 
     pub(super) fn statistics(&self) -> ModelStatistics {

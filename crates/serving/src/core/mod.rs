@@ -238,6 +238,10 @@ impl Core {
     pub fn shutdown(&self, timeout: Duration) -> ShutdownReport {
         let start = Instant::now();
         self.accepting.store(false, Ordering::Release);
+        // The models that ensembles are composed of serve until the ensembles are done.
+        while start.elapsed() < timeout && self.models().ensembles_unanswered() > 0 {
+            std::thread::sleep(DRAIN_STEP);
+        }
         self.models().all_ready().for_each(|version| version.begin_drain());
         drop(self.poller.lock().unwrap_or_else(PoisonError::into_inner).take());
         let unanswered = loop {

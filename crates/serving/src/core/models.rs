@@ -5,7 +5,7 @@ use std::sync::{Arc, Weak};
 
 use super::describe::{ModelIndexEntry, ModelState};
 use super::load::Record;
-use super::loaded::LoadedVersion;
+use super::loaded::{Executor, LoadedVersion};
 use crate::error::Error;
 
 /// Why a version that was taken out of service is not available.
@@ -269,6 +269,13 @@ impl Models {
         };
         let serving = self.entries.values().flat_map(|entry| entry.versions.values());
         leaving + serving.map(of).sum::<usize>()
+    }
+
+    /// Requests without an answer of ensembles that serve.
+    pub(super) fn ensembles_unanswered(&self) -> usize {
+        let ensembles =
+            self.all_ready().filter(|loaded| matches!(loaded.executor, Executor::Ensemble(_)));
+        ensembles.map(|loaded| loaded.context.unanswered()).sum()
     }
 
     pub(super) fn index(&self, ready_only: bool) -> Vec<ModelIndexEntry> {

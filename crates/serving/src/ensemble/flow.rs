@@ -234,7 +234,10 @@ impl<T: Clone, E> Flow<T, E> {
             for (number, step) in graph.steps.iter().enumerate() {
                 let here = graph.step_labels.get(number) == Some(&iteration.label)
                     && self.needed.get(number) == Some(&true)
-                    && step.inputs.iter().all(|input| iteration.tensors.contains_key(&input.tensor));
+                    && step
+                        .inputs
+                        .iter()
+                        .all(|input| iteration.tensors.contains_key(&input.tensor));
                 if !here || !iteration.started.insert(number) {
                     continue;
                 }

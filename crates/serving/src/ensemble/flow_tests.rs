@@ -290,10 +290,6 @@ fn responses_keep_the_order_of_their_iterations() {
     assert_eq!(flow.answer(2, Some(vec![(2, "2")]), true), []);
     assert_eq!(
         flow.answer(1, Some(vec![(2, "1")]), true),
-        [
-            Effect::Respond(vec![(2, "1")]),
-            Effect::Respond(vec![(2, "2")]),
-            Effect::End(Ok(()))
-        ]
+        [Effect::Respond(vec![(2, "1")]), Effect::Respond(vec![(2, "2")]), Effect::End(Ok(()))]
     );
 }

@@ -124,10 +124,7 @@ impl FlowGraph {
 }
 
 /// Follows the tensors from the inputs of the ensemble through the steps.
-fn label_steps(
-    steps: &[FlowStep],
-    labels: &mut [Option<Label>],
-) -> Result<Vec<Label>, GraphFault> {
+fn label_steps(steps: &[FlowStep], labels: &mut [Option<Label>]) -> Result<Vec<Label>, GraphFault> {
     let mut step_labels: Vec<Option<Label>> = vec![None; steps.len()];
     loop {
         let mut moved = false;
@@ -157,6 +154,7 @@ fn label_steps(
             break;
         }
     }
-    let never = |(number, label): (usize, Option<Label>)| label.ok_or(GraphFault::NeverRuns(number));
+    let never =
+        |(number, label): (usize, Option<Label>)| label.ok_or(GraphFault::NeverRuns(number));
     step_labels.into_iter().enumerate().map(never).collect()
 }

@@ -1,0 +1,446 @@
+//! Runs the steps of requests: hands them to the models and takes the answers, on whichever thread brings them.
+
+use std::collections::VecDeque;
+use std::fmt;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+
+use super::flow::{Effect, Flow, RunId, Stop};
+use super::gate::Gate;
+use super::plan::EnsemblePlan;
+use super::value::{Tags, Value, fit, reshape};
+use crate::error::Error;
+use crate::payload::{ActiveRequest, ExecutionContext, now_ms};
+use crate::request::{
+    Answer, InferenceRequest, InferenceResponse, InputData, InputTensor, OutputTensor,
+    ParameterValue, ResponseSink,
+};
+use crate::statistics::{FailureReason, RequestOutcome, StageTimes};
+
+/// Takes the requests of steps.
+pub trait StepServer: Send + Sync {
+    /// Takes a request for a version of a model, -1 for the latest.
+    ///
+    /// # Errors
+    /// When the model is not ready or refuses the request; the sink is not called then.
+    fn submit(
+        &self,
+        model: &str,
+        version: i64,
+        request: InferenceRequest,
+        sink: ResponseSink,
+    ) -> Result<(), Error>;
+}
+
+/// An ensemble that serves.
+pub struct Ensemble {
+    plan: EnsemblePlan,
+    server: Arc<dyn StepServer>,
+    context: Arc<ExecutionContext>,
+    gate: Mutex<Gate<Launch>>,
+    open: Mutex<usize>,
+    idle: Condvar,
+}
+
+impl fmt::Debug for Ensemble {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Ensemble").field("name", &self.plan.name).finish_non_exhaustive()
+    }
+}
+
+/// A step that is to run.
+struct Launch {
+    request: Arc<Request>,
+    run: RunId,
+    step: usize,
+    inputs: Vec<(usize, Value)>,
+}
+
+/// Something for the client.
+enum Delivery {
+    Response(Vec<OutputTensor>, Vec<(String, ParameterValue)>),
+    Error(Error),
+    End(Result<(), Error>),
+}
+
+struct State {
+    flow: Flow<Value, Error>,
+    deliveries: VecDeque<Delivery>,
+    /// Away while a thread delivers, so that only one does.
+    client: Option<ActiveRequest>,
+    /// The response of an ensemble that has only one, until all its steps are over.
+    only: Option<(Vec<OutputTensor>, Vec<(String, ParameterValue)>)>,
+    /// Why there is no such response, although the steps succeeded.
+    fault: Option<Error>,
+}
+
+/// A request on its way.
+struct Request {
+    ensemble: Arc<Ensemble>,
+    /// What the requests of steps have in common: all but inputs and names.
+    template: InferenceRequest,
+    stages: Arc<StageTimes>,
+    state: Mutex<State>,
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Ensemble {
+    /// An ensemble whose steps go to `server`.
+    #[must_use]
+    pub fn new(
+        plan: EnsemblePlan,
+        server: Arc<dyn StepServer>,
+        context: &Arc<ExecutionContext>,
+    ) -> Arc<Self> {
+        let gate = Mutex::new(Gate::new(plan.steps.len(), plan.max_inflight));
+        let context = Arc::clone(context);
+        Arc::new(Self { plan, server, context, gate, open: Mutex::new(0), idle: Condvar::new() })
+    }
+
+    /// Runs a checked request; the sink gets the answers.
+    pub fn start(self: &Arc<Self>, request: InferenceRequest, batch_size: u64, sink: ResponseSink) {
+        *lock(&self.open) += 1;
+        let mut client = ActiveRequest::new(request, batch_size, Arc::clone(&self.context), sink);
+        let template = InferenceRequest {
+            model_name: String::new(),
+            model_version: String::new(),
+            inputs: Vec::new(),
+            requested_outputs: Vec::new(),
+            stages: None,
+            ..client.request.clone()
+        };
+        let tags = Tags::of(&template);
+        let given = std::mem::take(&mut client.request.inputs);
+        let inputs = given.into_iter().filter_map(|input| {
+            let end = self.plan.inputs.iter().find(|end| end.name == input.name)?;
+            let shape = reshape(&input.shape, &end.dims, &end.inner, self.plan.batching);
+            let value = Value {
+                datatype: input.datatype,
+                data: shaped(input.data, &input.shape, &shape)?,
+                shape,
+                tags: tags.clone(),
+            };
+            Some((end.tensor, value))
+        });
+        let inputs = inputs.collect();
+        let request = Arc::new(Request {
+            ensemble: Arc::clone(self),
+            template,
+            stages: Arc::default(),
+            state: Mutex::new(State {
+                flow: Flow::new(&self.plan.graph, &self.wanted(&client.request)),
+                deliveries: VecDeque::new(),
+                client: Some(client),
+                only: None,
+                fault: None,
+            }),
+        });
+        request.advance(|flow| flow.start(inputs));
+    }
+
+    /// Waits until every request that was taken is answered.
+    pub fn drain(&self) {
+        let mut open = lock(&self.open);
+        while *open > 0 {
+            open = self.idle.wait(open).unwrap_or_else(PoisonError::into_inner);
+        }
+    }
+
+    /// The outputs that a request wants, in the order in which Triton gives them: the last of the configuration first.
+    fn wanted(&self, request: &InferenceRequest) -> Vec<usize> {
+        let asked = &request.requested_outputs;
+        let ends = self.plan.outputs.iter().rev();
+        let ends = ends.filter(|end| asked.is_empty() || asked.contains(&end.name));
+        ends.map(|end| end.tensor).collect()
+    }
+
+    fn nested(&self, error: Error) -> Error {
+        let message = format!("in ensemble '{}', {}", self.plan.name, error.message);
+        Error { message, ..error }
+    }
+
+    fn closed(&self) {
+        let mut open = lock(&self.open);
+        *open = open.saturating_sub(1);
+        if *open == 0 {
+            self.idle.notify_all();
+        }
+    }
+}
+
+/// `None` if a tensor cannot have the shape; then the request lacks it, which its step reports.
+fn shaped(data: InputData, from: &[i64], to: &[i64]) -> Option<InputData> {
+    match data {
+        InputData::Tensor(tensor) if from != to => {
+            let sizes: Option<Vec<usize>> =
+                to.iter().map(|&dim| usize::try_from(dim).ok()).collect();
+            Some(InputData::Tensor(tensor.reshape(&sizes?).ok()?))
+        }
+        data => Some(data),
+    }
+}
+
+impl Request {
+    /// Moves the flow on and does what it wants: deliveries first, because steps may run on this very thread.
+    fn advance(
+        self: &Arc<Self>,
+        change: impl FnOnce(&mut Flow<Value, Error>) -> Vec<Effect<Value, Error>>,
+    ) {
+        let mut launches = Vec::new();
+        {
+            let mut state = lock(&self.state);
+            for effect in change(&mut state.flow) {
+                match effect {
+                    Effect::Start { run, step, inputs } => {
+                        launches.push(Launch { request: Arc::clone(self), run, step, inputs });
+                    }
+                    Effect::Respond(values) => {
+                        let delivery = match self.response(values) {
+                            Ok((outputs, parameters)) => Delivery::Response(outputs, parameters),
+                            Err(error) => Delivery::Error(error),
+                        };
+                        state.deliveries.push_back(delivery);
+                    }
+                    Effect::End(result) => {
+                        let result = result.map_err(|stop| self.stop_error(stop));
+                        state.deliveries.push_back(Delivery::End(result));
+                    }
+                }
+            }
+        }
+        self.deliver();
+        for launch in launches {
+            let waiting = lock(&self.ensemble.gate).enter(launch.step, launch);
+            if let Some(launch) = waiting {
+                launch.go();
+            }
+        }
+    }
+
+    fn stop_error(&self, stop: Stop<Error>) -> Error {
+        match stop {
+            Stop::Step(error) => error,
+            Stop::Deadlock => self.ensemble.nested(Error::invalid_arg(
+                "unexpected deadlock, at least one output is not set while no more ensemble steps can be made",
+            )),
+        }
+    }
+
+    fn response(
+        &self,
+        values: Vec<(usize, Value)>,
+    ) -> Result<(Vec<OutputTensor>, Vec<(String, ParameterValue)>), Error> {
+        let plan = &self.ensemble.plan;
+        let mut outputs = Vec::with_capacity(values.len());
+        let mut parameters = Vec::with_capacity(3 * values.len());
+        for (tensor, value) in values {
+            let Some(end) = plan.outputs.iter().find(|end| end.tensor == tensor) else { continue };
+            let shape = fit(&value.shape, &end.inner, plan.batching);
+            let shape = reshape(&shape, &end.inner, &end.dims, plan.batching);
+            let tensor = value.tensor(&shape).map_err(|error| self.ensemble.nested(error))?;
+            outputs.push(OutputTensor { name: end.name.clone(), tensor });
+            parameters.extend(value.tags.parameters());
+        }
+        Ok((outputs, parameters))
+    }
+
+    /// Hands deliveries to the client in order; one thread does so at a time.
+    fn deliver(&self) {
+        loop {
+            let mut state = lock(&self.state);
+            if state.deliveries.is_empty() {
+                return;
+            }
+            let Some(mut client) = state.client.take() else { return };
+            let Some(delivery) = state.deliveries.pop_front() else { return };
+            let one = !self.ensemble.plan.is_decoupled();
+            match delivery {
+                Delivery::Response(outputs, parameters) if one => {
+                    state.only = Some((outputs, parameters));
+                }
+                Delivery::Response(outputs, parameters) => {
+                    drop(state);
+                    client.respond_with(Ok(outputs), parameters);
+                    state = lock(&self.state);
+                }
+                Delivery::Error(error) if one => state.fault = Some(error),
+                Delivery::Error(error) => {
+                    drop(state);
+                    client.respond(Err(error));
+                    state = lock(&self.state);
+                }
+                Delivery::End(result) => {
+                    let only = state.only.take();
+                    let result = state.fault.take().map_or(result, Err);
+                    drop(state);
+                    self.end(client, only, result);
+                    return;
+                }
+            }
+            state.client = Some(client);
+        }
+    }
+
+    fn end(
+        &self,
+        client: ActiveRequest,
+        only: Option<(Vec<OutputTensor>, Vec<(String, ParameterValue)>)>,
+        result: Result<(), Error>,
+    ) {
+        let context = &self.ensemble.context;
+        if let Err(error) = result {
+            client.fail(FailureReason::Other, error);
+            return self.ensemble.closed();
+        }
+        let (queue, compute) = self.stages.sums();
+        let outcome = RequestOutcome {
+            filler: false,
+            failure: None,
+            batch_size: client.batch_size,
+            queue,
+            total: client.arrived.elapsed(),
+        };
+        context.statistics.execution(compute, &[outcome], now_ms());
+        if let Some(outer) = &client.request.stages {
+            outer.add(queue, compute);
+        }
+        match only {
+            Some((outputs, parameters)) => client.answer_with(outputs, parameters),
+            None => client.finish(),
+        }
+        self.ensemble.closed();
+    }
+
+    fn answered(self: &Arc<Self>, run: RunId, step: usize, tags: &Tags, answer: Answer) {
+        let is_final = answer.is_final;
+        match answer.result {
+            Ok(response) => {
+                let outputs = response.map(|response| self.outputs(step, tags, response));
+                self.advance(|flow| flow.answer(run, outputs, is_final));
+            }
+            Err(error) => {
+                let error = self.ensemble.nested(error);
+                self.advance(|flow| flow.fail(run, error, is_final));
+            }
+        }
+    }
+
+    fn outputs(
+        &self,
+        step: usize,
+        tags: &Tags,
+        response: InferenceResponse,
+    ) -> Vec<(usize, Value)> {
+        let tags = tags.clone().overridden(&response.parameters);
+        let Some(step) = self.ensemble.plan.steps.get(step) else { return Vec::new() };
+        let mut values = Vec::with_capacity(response.outputs.len());
+        for output in response.outputs {
+            let known = step.outputs.iter().find(|(name, _)| *name == output.name);
+            let Some(&(_, tensor)) = known else { continue };
+            let shape = output.tensor.shape().iter();
+            let value = Value {
+                datatype: output.tensor.dtype(),
+                shape: shape.map(|&size| i64::try_from(size).unwrap_or(i64::MAX)).collect(),
+                data: InputData::Tensor(output.tensor),
+                tags: tags.clone(),
+            };
+            values.push((tensor, value));
+        }
+        values
+    }
+}
+
+impl Launch {
+    /// Runs the step, and those that wait for its place as far as they are over at once: a loop, because there may be
+    /// any number of them.
+    fn go(self) {
+        let mut next = Some(self);
+        while let Some(launch) = next.take() {
+            let (ensemble, step) = (Arc::clone(&launch.request.ensemble), launch.step);
+            if !launch.submit() {
+                next = lock(&ensemble.gate).leave(step);
+            }
+        }
+    }
+
+    /// Whether the step runs; otherwise it is over already.
+    fn submit(self) -> bool {
+        let Self { request, run, step, inputs } = self;
+        let ensemble = &request.ensemble;
+        let over = |error: Error| {
+            let error = ensemble.nested(error);
+            request.advance(|flow| flow.fail(run, error, true));
+            false
+        };
+        if request.template.cancel.is_cancelled() {
+            return over(Error::cancelled("the request was cancelled"));
+        }
+        let mut stopped = None;
+        request.advance(|flow| match flow.may_start(run) {
+            Ok(()) => Vec::new(),
+            Err(effects) => {
+                stopped = Some(());
+                effects
+            }
+        });
+        if stopped.is_some() {
+            return false;
+        }
+        let Some(plan) = ensemble.plan.steps.get(step) else { return false };
+        let (inner, tags) = match request.of_step(plan, inputs) {
+            Ok(made) => made,
+            Err(error) => return over(error),
+        };
+        let back = Arc::clone(&request);
+        let sink: ResponseSink = Box::new(move |answer: Answer| {
+            let is_final = answer.is_final;
+            back.answered(run, step, &tags, answer);
+            if is_final {
+                let waiting = lock(&back.ensemble.gate).leave(step);
+                if let Some(launch) = waiting {
+                    launch.go();
+                }
+            }
+        });
+        match ensemble.server.submit(&plan.model, plan.version, inner, sink) {
+            Ok(()) => true,
+            Err(error) => over(error),
+        }
+    }
+}
+
+impl Request {
+    fn of_step(
+        &self,
+        plan: &super::plan::PlanStep,
+        values: Vec<(usize, Value)>,
+    ) -> Result<(InferenceRequest, Tags), Error> {
+        let own = Tags::of(&self.template);
+        let changed = values.iter().map(|(_, value)| &value.tags).find(|tags| **tags != own);
+        let tags = changed.cloned().unwrap_or(own);
+        let mut inputs = Vec::with_capacity(values.len());
+        for (at, value) in values {
+            let Some(input) = plan.inputs.get(at) else { continue };
+            let shape = fit(&value.shape, &input.dims, plan.batching);
+            inputs.push(InputTensor {
+                name: input.name.clone(),
+                datatype: value.datatype,
+                data: value.data_shaped(&shape)?,
+                shape,
+            });
+        }
+        let request = InferenceRequest {
+            inputs,
+            requested_outputs: plan.outputs.iter().map(|(name, _)| name.clone()).collect(),
+            correlation: tags.correlation.clone(),
+            sequence_start: tags.start,
+            sequence_end: tags.end,
+            trace: self.template.trace.as_ref().map(|trace| trace.child()),
+            stages: Some(Arc::clone(&self.stages)),
+            ..self.template.clone()
+        };
+        Ok((request, tags))
+    }
+}
