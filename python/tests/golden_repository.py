@@ -65,6 +65,43 @@ def rank_alone(*arguments):
     return [*rank(*arguments), node("Constant", [], ["one"], value=one), node("Reshape", ["rank", "one"], ["RANK"])]
 
 
+def constant(name, datatype, dims, values):
+    return node("Constant", [], [name], value=helper.make_tensor(name, datatype, dims, values))
+
+
+def optional_sum(_version, _inputs, _outputs):
+    return [node("Add", ["INPUT0", "INPUT1"], ["OUTPUT0"])]
+
+
+def counted(_version, _inputs, _outputs):
+    """OUTPUT0 = INPUT0; COUNT = 1, once a row."""
+    return [node("Identity", ["INPUT0"], ["OUTPUT0"]), constant("one", TensorProto.INT32, [1, 1], [1]),
+            node("Shape", ["INPUT0"], ["shape"]), constant("first", TensorProto.INT64, [1], [0]),
+            node("Gather", ["shape", "first"], ["rows"]), constant("column", TensorProto.INT64, [1], [1]),
+            node("Concat", ["rows", "column"], ["wanted"], axis=0), node("Expand", ["one", "wanted"], ["COUNT"])]
+
+
+def row_sums(_version, _inputs, _outputs):
+    """OUTPUT0 = the sum of each row; NREQ = the rows, one a request."""
+    return [constant("axes", TensorProto.INT64, [1], [1]), node("ReduceSum", ["INPUT0", "axes"], ["OUTPUT0"], keepdims=1),
+            node("Shape", ["OUTPUT0"], ["shape"]), constant("first", TensorProto.INT64, [1], [0]),
+            node("Gather", ["shape", "first"], ["rows"]), node("Cast", ["rows"], ["count"], to=TensorProto.INT32),
+            node("Expand", ["count", "shape"], ["NREQ"])]
+
+
+def ragged_sums(_version, _inputs, _outputs):
+    """As row_sums over the rows of a flat input, whose ends are in ENDS."""
+    return [constant("axis", TensorProto.INT64, [], [0]), node("CumSum", ["INPUT0", "axis"], ["sums"]),
+            constant("one", TensorProto.INT32, [1], [1]), node("Sub", ["ENDS", "one"], ["last"]),
+            node("Gather", ["sums", "last"], ["ends"]), constant("zero", TensorProto.FLOAT, [1], [0.0]),
+            constant("from", TensorProto.INT64, [1], [0]), constant("to", TensorProto.INT64, [1], [-1]),
+            node("Slice", ["ends", "from", "to"], ["before"]), node("Concat", ["zero", "before"], ["starts"], axis=0),
+            node("Sub", ["ends", "starts"], ["flat"]), constant("axes", TensorProto.INT64, [1], [1]),
+            node("Unsqueeze", ["flat", "axes"], ["OUTPUT0"]), node("Shape", ["OUTPUT0"], ["shape"]),
+            node("Gather", ["shape", "from"], ["rows"]), node("Cast", ["rows"], ["count"], to=TensorProto.INT32),
+            node("Expand", ["count", "shape"], ["NREQ"])]
+
+
 # name -> (nodes, versions on disk)
 MODELS = {
     **{f"id_{t}": (identity, [1]) for t in ["bool", "uint8", "uint16", "uint32", "uint64", "int8", "int16", "int32",
@@ -75,6 +112,11 @@ MODELS = {
     **{name: (times_version, [1, 2, 3]) for name in ["versioned", "versioned_all", "versioned_latest"]},
     "ctl_multi": (times_version, [1, 2]),
     "batchy": (batch_size, [1]),
+    "optional_in": (optional_sum, [1]),
+    "cached": (counted, [1]),
+    "warm": (counted, [1]),
+    "ragged": (ragged_sums, [1]),
+    "noragged": (row_sums, [1]),
     "allprops": (identity, [1, 2]),
     "classify": (classify, [1]),
     "reshape_io": (rank_of_rows, [1]),
@@ -86,7 +128,23 @@ MODELS = {
 BUILT_IN = {
     **{name: ("identity", {"execute_delay_ms": 300}) for name in ["slow", "slow_delay", "slow_noover", "slow_plain", "slow_to"]},
     **{name: ("sequence", {}) for name in ["seq_accum", "seq_idle", "seq_nb", "seq_oldest", "seq_strid"]},
+    **{name: ("repeat", {}) for name in ["repeat_int32", "stats_dec"]},
+    "repeat_fin": ("repeat", {"final_with_response": "true"}),
+    **{f"ctl_{name}": ("identity", {}) for name in ["badconf", "baddt", "badlabel", "badname", "badpref", "badreshape", "badver",
+                                                    "dup", "gpu", "negbatch", "nobackend", "nodims", "noout", "nover", "prio",
+                                                    "seqdyn", "seqnoctl", "unknownfield", "zero_dim"]},
 }
+
+# Configuration alone: models composed of others.
+COMPOSED = ["ens_addsub", "ens_ctl", "ens_missing"]
+
+# What a configuration says beyond the recorded one.
+ADDED = {"ragged": 'batch_input [ { kind: BATCH_ACCUMULATED_ELEMENT_COUNT target_name: "ENDS" data_type: TYPE_INT32 '
+                   'source_input: "INPUT0" } ]\n'}
+
+# Inputs that a graph has beyond those of the configuration, and values of inputs that may be absent.
+MORE_INPUTS = {"ragged": [helper.make_tensor_value_info("ENDS", TensorProto.INT32, ["requests"])]}
+DEFAULTS = {"optional_in": [helper.make_tensor("INPUT1", TensorProto.FLOAT, [1, 1], [100.0])]}
 
 
 def declared(text, batched):
@@ -107,11 +165,16 @@ def write(models, out, name):
     inputs, outputs = (declared(part, batched) for part in config.split("\noutput ", 1))
     folder = out / name
     folder.mkdir(parents=True, exist_ok=True)
-    (folder / "config.pbtxt").write_text(config.replace('backend: "python"', 'backend: "onnxruntime"'))
+    written = config.replace('backend: "python"', 'backend: "onnxruntime"') + ADDED.get(name, "")
+    (folder / "config.pbtxt").write_text(written)
+    if name == "ragged":
+        inputs["INPUT0"] = helper.make_tensor_value_info("INPUT0", TensorProto.FLOAT, ["elements"])
     for labels in (models / name).glob("labels*.txt"):
         shutil.copy(labels, folder)
     for version in versions:
-        graph = helper.make_graph(nodes(version, inputs, outputs), name, list(inputs.values()), list(outputs.values()))
+        all_inputs = [*inputs.values(), *MORE_INPUTS.get(name, [])]
+        graph = helper.make_graph(nodes(version, inputs, outputs), name, all_inputs, list(outputs.values()),
+                                  initializer=DEFAULTS.get(name, []))
         model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
         onnx.checker.check_model(model)
         (folder / str(version)).mkdir(exist_ok=True)
@@ -122,8 +185,13 @@ def write_built_in(models, out, name):
     backend, parameters = BUILT_IN[name]
     config = (models / name / "config.pbtxt").read_text().replace('backend: "python"', f'backend: "{backend}"')
     config += "".join(f'parameters {{ key: "{key}" value {{ string_value: "{value}" }} }}\n' for key, value in parameters.items())
-    (out / name / "1").mkdir(parents=True, exist_ok=True)
+    (out / name / ("." if name == "ctl_nover" else "1")).mkdir(parents=True, exist_ok=True)
     (out / name / "config.pbtxt").write_text(config)
+
+
+def write_composed(models, out, name):
+    (out / name / "1").mkdir(parents=True, exist_ok=True)
+    shutil.copy(models / name / "config.pbtxt", out / name)
 
 
 def write_all(models, out):
@@ -134,7 +202,10 @@ def write_all(models, out):
     built_in = [name for name in BUILT_IN if (models / name).is_dir()]
     for name in built_in:
         write_built_in(models, out, name)
-    return names + built_in
+    composed = [name for name in COMPOSED if (models / name).is_dir()]
+    for name in composed:
+        write_composed(models, out, name)
+    return names + built_in + composed
 
 
 if __name__ == "__main__":
