@@ -7,6 +7,8 @@ use galatea_serving::Core;
 use tokio::sync::watch;
 
 use crate::forward::Forward;
+use crate::host::Host;
+use crate::metrics::MetricsConfig;
 use crate::restricted::Restrictions;
 use crate::tally::{Entry, Tally};
 use crate::trace::Tracer;
@@ -42,18 +44,20 @@ pub struct App {
     stop: watch::Sender<bool>,
     requests: Arc<Tally>,
     connections: Arc<Tally>,
-    host_metrics: bool,
+    host: Option<Host>,
+    metrics: MetricsConfig,
     http_rules: DoorRules,
     grpc_rules: DoorRules,
     tracer: Tracer,
 }
 
 impl App {
-    /// A server that runs. `host_metrics`: its metrics page tells about the machine too.
+    /// A server that runs.
     #[must_use]
-    pub fn new(core: Arc<Core>, limits: Limits, host_metrics: bool) -> Self {
+    pub fn new(core: Arc<Core>, limits: Limits) -> Self {
         Self {
-            host_metrics,
+            host: None,
+            metrics: MetricsConfig::default(),
             http_rules: DoorRules::default(),
             grpc_rules: DoorRules::default(),
             tracer: Tracer::default(),
@@ -107,10 +111,23 @@ impl App {
         self.limits
     }
 
-    /// Whether the metrics page tells about the machine.
+    /// The same server with these families of metrics, and with those of the machine, which is looked at no more often
+    /// than every interval, if there is one.
     #[must_use]
-    pub fn host_metrics(&self) -> bool {
-        self.host_metrics
+    pub fn with_metrics(self, metrics: MetricsConfig, host: Option<Duration>) -> Self {
+        Self { metrics, host: host.map(Host::new), ..self }
+    }
+
+    /// Families of metrics.
+    #[must_use]
+    pub fn metrics(&self) -> &MetricsConfig {
+        &self.metrics
+    }
+
+    /// The machine, where the metrics page tells about it.
+    #[must_use]
+    pub(crate) fn host(&self) -> Option<&Host> {
+        self.host.as_ref()
     }
 
     /// Makes the doors stop accepting.

@@ -1,6 +1,7 @@
 //! What the operating system says about the machine. What it does not say is absent.
 
 use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
 
 /// A number about the machine.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -20,14 +21,46 @@ struct Ticks {
     total: u64,
 }
 
-static LAST: Mutex<Option<Ticks>> = Mutex::new(None);
+/// The machine, looked at no more often than every interval, so that several readers see the same numbers.
+#[derive(Debug)]
+pub(crate) struct Host {
+    interval: Duration,
+    last: Mutex<Option<Reading>>,
+}
 
-/// The gauges that this system has: processor use since the last call, memory in all and in use.
-#[must_use]
-pub(crate) fn gauges() -> Vec<Gauge> {
+/// One look at the machine.
+#[derive(Debug)]
+struct Reading {
+    at: Instant,
+    ticks: Option<Ticks>,
+    gauges: Vec<Gauge>,
+}
+
+impl Host {
+    /// A machine that was not looked at yet.
+    #[must_use]
+    pub(crate) fn new(interval: Duration) -> Self {
+        Self { interval, last: Mutex::new(None) }
+    }
+
+    /// The gauges that this system has: processor use since the look before, memory in all and in use.
+    #[must_use]
+    pub(crate) fn gauges(&self) -> Vec<Gauge> {
+        let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(reading) = last.as_ref().filter(|last| last.at.elapsed() < self.interval) {
+            return reading.gauges.clone();
+        }
+        let now = read("/proc/stat").as_deref().and_then(ticks);
+        let before = last.as_ref().and_then(|last| last.ticks);
+        let gauges = gauges(before, now);
+        *last = Some(Reading { at: Instant::now(), ticks: now, gauges: gauges.clone() });
+        gauges
+    }
+}
+
+fn gauges(last: Option<Ticks>, now: Option<Ticks>) -> Vec<Gauge> {
     let mut gauges = Vec::new();
-    if let Some(now) = read("/proc/stat").as_deref().and_then(ticks) {
-        let last = LAST.lock().unwrap_or_else(PoisonError::into_inner).replace(now);
+    if let Some(now) = now {
         gauges.push(Gauge {
             name: "nv_cpu_utilization",
             help: "CPU utilization rate [0.0 - 1.0]",

@@ -12,6 +12,7 @@ use crate::app::{App, DoorRules, Limits};
 use crate::flags::Flags;
 use crate::forward::Forward;
 use crate::listen::{Listener, Place, Sharing};
+use crate::metrics::MetricsConfig;
 use crate::restricted::{self, Restrictions, Wording};
 use crate::tls::{self, Application};
 use crate::trace::{self, Tracer};
@@ -48,7 +49,10 @@ impl Server {
         let max_input_bytes = usize::try_from(flags.number("http-max-input-size"));
         let limits = Limits { max_input_bytes: max_input_bytes.unwrap_or(usize::MAX) };
         let (http_rules, grpc_rules) = rules(flags)?;
-        let app = App::new(core, limits, flags.bool("allow-cpu-metrics"))
+        let interval = Duration::from_millis(flags.number("metrics-interval-ms"));
+        let host = flags.bool("allow-cpu-metrics").then_some(interval);
+        let app = App::new(core, limits)
+            .with_metrics(MetricsConfig::of(flags)?, host)
             .with_rules(http_rules, grpc_rules)
             .with_tracer(Tracer::new(trace::Config::of(flags)?)?);
         let app = Arc::new(app);

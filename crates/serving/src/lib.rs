@@ -20,6 +20,7 @@ pub mod core;
 pub mod driver;
 pub mod ensemble;
 pub mod error;
+pub mod latency;
 mod payload;
 pub mod rate_limiter;
 pub mod repository;

@@ -209,6 +209,7 @@ impl ActiveRequest {
         result: Result<Vec<OutputTensor>, Error>,
         parameters: Vec<(String, ParameterValue)>,
     ) {
+        self.observe_first_response();
         self.responses += 1;
         let response = |outputs| InferenceResponse { parameters, ..self.response(outputs) };
         let result = result.map(|outputs| Some(response(outputs)));
@@ -320,6 +321,13 @@ impl ActiveRequest {
         execution.leave();
     }
 
+    /// Takes the time to the response that follows in, if it is the first.
+    fn observe_first_response(&self) {
+        if let (0, Some(latencies)) = (self.responses, self.context.statistics.latencies()) {
+            latencies.observe_first_response(self.arrived.elapsed());
+        }
+    }
+
     fn trace_response(&self, result: &Result<Option<InferenceResponse>, Error>) {
         let Some(trace) = &self.request.trace else { return };
         match result {
@@ -341,6 +349,9 @@ impl ActiveRequest {
         let Some(mut sink) = self.sink.take() else { return };
         // Counted first, so that a client that asks right after its answer finds it counted.
         self.count_end(result.as_ref().err());
+        if !matches!(result, Ok(None)) {
+            self.observe_first_response();
+        }
         self.trace_response(&result);
         call(&mut sink, Answer { result, is_final: true }, &self.context);
         if let Some(trace) = self.request.trace.take() {

@@ -1,8 +1,10 @@
 //! What a model version has done: counts and durations, as the statistics extension and the metrics report them.
 
 use std::collections::BTreeMap;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, OnceLock, PoisonError};
 use std::time::Duration;
+
+use crate::latency::{HistogramSnapshot, Latencies, Stage, SummarySnapshot};
 
 /// A count and the time spent.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -158,6 +160,10 @@ pub struct ModelMetricsRow {
     pub load_duration: Duration,
     /// Whether the model uses the response cache.
     pub response_cache: bool,
+    /// Distributions of durations; empty unless the options ask for them.
+    pub summaries: Vec<SummarySnapshot>,
+    /// Times to the first response, of decoupled models where the options ask for them.
+    pub first_response: Option<HistogramSnapshot>,
 }
 
 /// Time spent in the stages of one execution.
@@ -263,6 +269,7 @@ pub enum ResponseKind {
 #[derive(Debug, Default)]
 pub struct StatisticsRecorder {
     counters: Mutex<Counters>,
+    latencies: OnceLock<Latencies>,
 }
 
 impl StatisticsRecorder {
@@ -274,6 +281,10 @@ impl StatisticsRecorder {
         for request in requests.iter().filter(|request| !request.filler) {
             counters.request(times, request);
         }
+        drop(counters);
+        for request in requests.iter().filter(|request| !request.filler) {
+            self.observe(times, request);
+        }
     }
 
     /// Counts one execution without its requests.
@@ -284,6 +295,32 @@ impl StatisticsRecorder {
     /// Counts one executed request without its execution.
     pub fn request(&self, times: ComputeTimes, request: &RequestOutcome) {
         self.lock().request(times, request);
+        self.observe(times, request);
+    }
+
+    /// Keeps distributions of durations too, from now on.
+    pub(crate) fn keep(&self, latencies: Option<Latencies>) {
+        if let Some(latencies) = latencies {
+            // Set once, when the model version is made.
+            self.latencies.set(latencies).ok();
+        }
+    }
+
+    /// The distributions, where they are kept.
+    pub(crate) fn latencies(&self) -> Option<&Latencies> {
+        self.latencies.get()
+    }
+
+    fn observe(&self, times: ComputeTimes, request: &RequestOutcome) {
+        if let (Some(latencies), None) = (self.latencies(), request.failure) {
+            latencies.observe(&[
+                (Stage::Request, request.total),
+                (Stage::Queue, request.queue),
+                (Stage::ComputeInput, times.input),
+                (Stage::ComputeInfer, times.infer),
+                (Stage::ComputeOutput, times.output),
+            ]);
+        }
     }
 
     /// Counts a response of a decoupled model by its index.

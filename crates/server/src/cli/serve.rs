@@ -11,8 +11,10 @@ use super::say;
 use crate::flags::{self, Flags, Parsed};
 use crate::listen;
 use crate::logging;
+use crate::metrics::MetricsConfig;
 use crate::models;
 use crate::server::{self, Server};
+use crate::startup;
 
 /// Serves on the loopback.
 pub(super) fn serve(arguments: &[String]) -> Result<ExitCode, String> {
@@ -94,11 +96,14 @@ pub(super) fn start_core(flags: &Flags) -> Result<Arc<Core>, String> {
     if options.repositories.is_empty() {
         return Err("--model-repository must be specified".to_owned());
     }
-    let core = Core::start(options, models::backends()).map_err(|error| {
+    let backends = models::backends();
+    let core = Core::start(options, backends.clone()).map_err(|error| {
         tracing::error!("creating server: {}", error.nested());
         format!("creating server: {}", error.nested())
     })?;
+    tracing::info!("{}", startup::backends(&backends, &core));
     tracing::info!("{}", models::summary(&core));
+    tracing::info!("{}", startup::options(&core, flags));
     Ok(core)
 }
 
@@ -197,6 +202,7 @@ fn core_options(flags: &Flags) -> Result<CoreOptions, String> {
         model_config_name: Some(flags.text("model-config-name").to_owned())
             .filter(|name| !name.is_empty()),
         backend_config: backend_config(flags.all("backend-config"))?,
+        latencies: MetricsConfig::of(flags)?.latencies,
         server_id: flags.text("id").to_owned(),
         delay_scheduler: test_setting("TRITONSERVER_DELAY_SCHEDULER"),
         backlog_delay_scheduler: test_setting("TRITONSERVER_BACKLOG_DELAY_SCHEDULER"),

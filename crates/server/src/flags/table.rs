@@ -75,7 +75,7 @@ pub struct Flag {
 }
 
 use Kind::{Bool, Choice, Count, Form, Number, Port, Range, Switch, Text, Texts};
-use Support::{Ignored, Only, Refused, Yes};
+use Support::{Ignored, Refused, Yes};
 
 const NO_CUDA: Support = Ignored("there is no CUDA device to configure");
 const NO_PLUGINS: Support = Ignored("backends are built in");
@@ -178,11 +178,8 @@ pub const FLAGS: &[Flag] = flags![
     "metrics-address" Text, "", "Address of the metrics door; that of HTTP when not given.", Yes;
     "metrics-port" Port, "8002", "Port of the metrics door; 0 for any free one.", Yes;
     "metrics-use-ssl" Bool, "false", "Serve metrics over TLS with the certificates of HTTP.", Yes;
-    "metrics-interval-ms" Number, "2000", "Time between two readings of the machine.",
-        Ignored("the machine is read when metrics are asked for");
-    "metrics-config" Form("<setting>=<value>", "="), "", "Families to add or to leave out.",
-        Only(&["counter_latencies=true", "summary_latencies=false", "histogram_latencies=false"],
-            "only the default families are built");
+    "metrics-interval-ms" Number, "2000", "Least milliseconds between two readings of the machine.", Yes;
+    "metrics-config" Form("<setting>=<value>", "="), "", "Families to add or to leave out.", Yes;
     ["Tracing"]
     "trace-config" Form("'<trace mode>,<setting>=<value>'", "="), "", "Which requests are traced, and where to.", Yes;
     "trace-file" Text, "", "Old form of --trace-config.", Yes;

@@ -2,6 +2,7 @@
 
 mod config;
 mod file;
+pub mod otel;
 pub(crate) mod parse;
 mod settings;
 
@@ -16,6 +17,7 @@ use tonic::metadata::MetadataMap;
 
 pub use config::{Config, Mode, OpenTelemetry};
 use file::TraceFile;
+use otel::{Exporter, TraceParent};
 pub use settings::{Set, TraceChange, TraceSettings, TraceView};
 
 /// The HTTP request begins to arrive.
@@ -41,7 +43,14 @@ pub struct Tracer {
     settings: Mutex<TraceSettings>,
     /// Whether any request may be traced: the one look that untraced requests cost.
     active: AtomicBool,
-    file: Option<Arc<TraceFile>>,
+    outlet: Outlet,
+}
+
+/// What takes finished traces.
+enum Outlet {
+    Nothing,
+    File(Arc<TraceFile>),
+    Collector(Arc<Exporter>),
 }
 
 impl fmt::Debug for Tracer {
@@ -52,7 +61,7 @@ impl fmt::Debug for Tracer {
 
 impl Default for Tracer {
     fn default() -> Self {
-        Self::with(Config::default(), None)
+        Self::with(Config::default(), Outlet::Nothing)
     }
 }
 
@@ -60,19 +69,20 @@ impl Tracer {
     /// A tracer with the settings of the flags.
     ///
     /// # Errors
-    /// When the thread that writes traces cannot be started.
+    /// When the collector's address is none, or the thread that hands traces on cannot be started.
     pub fn new(config: Config) -> Result<Self, String> {
-        let file = match config.mode {
-            Mode::Triton if !config.file.is_empty() => Some(TraceFile::start(&config.file)?),
-            _ => None,
+        let outlet = match config.mode {
+            Mode::Triton if config.file.is_empty() => Outlet::Nothing,
+            Mode::Triton => Outlet::File(TraceFile::start(&config.file)?),
+            Mode::OpenTelemetry => Outlet::Collector(Exporter::start(&config.telemetry)?),
         };
-        Ok(Self::with(config, file))
+        Ok(Self::with(config, outlet))
     }
 
-    fn with(config: Config, file: Option<Arc<TraceFile>>) -> Self {
+    fn with(config: Config, outlet: Outlet) -> Self {
         let settings = TraceSettings::new(&config);
         let active = AtomicBool::new(settings.is_active());
-        Self { config, settings: Mutex::new(settings), active, file }
+        Self { config, settings: Mutex::new(settings), active, outlet }
     }
 
     /// Where traces go.
@@ -104,21 +114,34 @@ impl Tracer {
         self.active.load(Ordering::Relaxed)
     }
 
-    /// A trace, where the request is one to trace.
+    /// A trace, where the request is one to trace. A client that traces the request itself says so in the
+    /// `traceparent` header; a collector of OpenTelemetry then gets it in any case.
     #[must_use]
-    pub fn sample(&self, model: &str, _traceparent: Option<&str>) -> Option<Arc<Trace>> {
+    pub fn sample(&self, model: &str, traceparent: Option<&str>) -> Option<Arc<Trace>> {
         if !self.is_active() {
             return None;
         }
-        let view = self.lock().sample(model, false)?;
-        let sink: Arc<dyn TraceSink> = self.file.as_ref()?.sink(view.log_frequency);
+        let sample = |forced| self.lock().sample(model, forced);
+        let (view, sink): (TraceView, Arc<dyn TraceSink>) = match &self.outlet {
+            Outlet::Nothing => return None,
+            Outlet::File(file) => {
+                let view = sample(false)?;
+                (view, file.sink(view.log_frequency))
+            }
+            Outlet::Collector(exporter) => {
+                let parent = traceparent.and_then(TraceParent::parse);
+                (sample(parent.is_some())?, exporter.sink(parent))
+            }
+        };
         Some(Trace::new(view.level, sink))
     }
 
     /// Writes out what is not written yet.
     pub fn flush(&self) {
-        if let Some(file) = &self.file {
-            file.close();
+        match &self.outlet {
+            Outlet::Nothing => {}
+            Outlet::File(file) => file.close(),
+            Outlet::Collector(exporter) => exporter.close(),
         }
     }
 

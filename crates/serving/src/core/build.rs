@@ -15,6 +15,7 @@ use crate::config::inference::model_instance_group::Kind;
 use crate::config::{self, InstanceDefaults, ModelConfig};
 use crate::ensemble::{Ensemble, EnsemblePlan};
 use crate::error::{Code, Error};
+use crate::latency::Latencies;
 use crate::payload::ExecutionContext;
 use crate::repository;
 use crate::schedule;
@@ -98,6 +99,7 @@ impl Core {
             instances.push((placement.name.clone(), instance));
         }
         let context = ExecutionContext::new(&config.name, version, Arc::clone(&config));
+        context.statistics.keep(Latencies::new(&self.options.latencies, &config));
         let hold = schedule::Hold {
             requests: self.options.delay_scheduler,
             backlog: self.options.backlog_delay_scheduler,

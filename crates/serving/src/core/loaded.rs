@@ -10,6 +10,7 @@ use crate::config::datatype;
 use crate::driver::DriverHandle;
 use crate::ensemble::Ensemble;
 use crate::error::Error;
+use crate::latency::Latencies;
 use crate::payload::ExecutionContext;
 use crate::request::{InferenceRequest, ResponseSink};
 use crate::statistics::{ModelMetricsRow, ModelStatistics};
@@ -77,6 +78,7 @@ impl LoadedVersion {
     pub(super) fn metrics(&self) -> ModelMetricsRow {
         let statistics = self.statistics();
         let config = &self.context.config;
+        let latencies = self.context.statistics.latencies();
         ModelMetricsRow {
             model: statistics.name,
             version: statistics.version,
@@ -93,6 +95,8 @@ impl LoadedVersion {
             load_duration: self.load_duration,
             // There is no cache yet, so no model uses one, whatever its configuration allows.
             response_cache: false,
+            summaries: latencies.map(Latencies::summaries).unwrap_or_default(),
+            first_response: latencies.and_then(Latencies::first_response),
         }
     }
 

@@ -6,6 +6,8 @@ use std::time::Duration;
 
 use bytes::Bytes;
 
+use crate::latency::LatencyOptions;
+
 /// Which models are loaded, and when.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum ControlMode {
@@ -52,6 +54,8 @@ pub struct CoreOptions {
     pub server_id: String,
     /// Version that the server reports.
     pub server_version: String,
+    /// Distributions of durations that are kept for the metrics.
+    pub latencies: LatencyOptions,
     /// Holds dynamic batchers back until so many requests wait, once; for tests.
     pub delay_scheduler: usize,
     /// Holds sequence batchers back until so many requests wait for a slot, once; for tests.
@@ -73,6 +77,7 @@ impl Default for CoreOptions {
             gpus: 0,
             server_id: "triton".to_owned(),
             server_version: env!("CARGO_PKG_VERSION").to_owned(),
+            latencies: LatencyOptions::default(),
             delay_scheduler: 0,
             backlog_delay_scheduler: 0,
         }

@@ -1,0 +1,126 @@
+//! Which families the flags ask for.
+
+use galatea_serving::latency::{LatencyOptions, Quantile};
+
+use crate::flags::Flags;
+
+/// Quantiles of the summaries unless the flags name others.
+const QUANTILES: [(f64, f64); 5] =
+    [(0.5, 0.05), (0.9, 0.01), (0.95, 0.001), (0.99, 0.001), (0.999, 0.001)];
+
+/// Families of latencies.
+#[derive(Debug, Clone, PartialEq)]
+pub struct MetricsConfig {
+    /// Whether there are counters of durations.
+    pub counters: bool,
+    /// Distributions that the core keeps.
+    pub latencies: LatencyOptions,
+}
+
+impl Default for MetricsConfig {
+    fn default() -> Self {
+        Self { counters: true, latencies: LatencyOptions::default() }
+    }
+}
+
+impl MetricsConfig {
+    /// Reads `--metrics-config`.
+    ///
+    /// # Errors
+    /// A sentence about the first value that cannot be used.
+    pub fn of(flags: &Flags) -> Result<Self, String> {
+        let mut config = Self::default();
+        let mut quantiles: Vec<Quantile> =
+            QUANTILES.iter().map(|&(quantile, error)| Quantile { quantile, error }).collect();
+        let mut summaries = false;
+        for text in flags.all("metrics-config") {
+            let (key, value) = text.split_once('=').ok_or_else(|| {
+                format!("--metrics-config option format is <setting>=<value>. Got {text}")
+            })?;
+            match key {
+                "counter_latencies" => config.counters = truth(key, value)?,
+                "summary_latencies" => summaries = truth(key, value)?,
+                "histogram_latencies" => config.latencies.histograms = truth(key, value)?,
+                "summary_quantiles" => quantiles = read_quantiles(value)?,
+                _ => {
+                    return Err(format!(
+                        "--metrics-config has no setting '{key}'; it has counter_latencies, \
+                         summary_latencies, histogram_latencies and summary_quantiles"
+                    ));
+                }
+            }
+        }
+        config.latencies.summaries = summaries.then_some(quantiles);
+        Ok(config)
+    }
+}
+
+fn truth(key: &str, value: &str) -> Result<bool, String> {
+    match value.to_ascii_lowercase().as_str() {
+        "true" | "on" | "1" => Ok(true),
+        "false" | "off" | "0" => Ok(false),
+        _ => Err(format!("--metrics-config {key} expects true or false, got '{value}'")),
+    }
+}
+
+/// `quantile:error,…`
+fn read_quantiles(text: &str) -> Result<Vec<Quantile>, String> {
+    let pair = |text: &str| {
+        let (quantile, error) = text.split_once(':')?;
+        let share =
+            |text: &str| text.trim().parse().ok().filter(|share| (0.0..=1.0).contains(share));
+        Some(Quantile { quantile: share(quantile)?, error: share(error)? })
+    };
+    text.split(',')
+        .map(|part| {
+            pair(part).ok_or_else(|| {
+                format!(
+                    "--metrics-config summary_quantiles expects \
+                     <quantile>:<error>,… with numbers from 0 to 1, got '{part}'"
+                )
+            })
+        })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::flags::Parsed;
+
+    fn read(values: &[&str]) -> Result<MetricsConfig, String> {
+        let arguments: Vec<String> =
+            values.iter().map(|value| format!("--metrics-config={value}")).collect();
+        match Flags::parse(&arguments, false)? {
+            Parsed::Serve(flags) => MetricsConfig::of(&flags),
+            Parsed::Help => Err("help".to_owned()),
+        }
+    }
+
+    #[test]
+    fn families_are_chosen() {
+        assert_eq!(read(&[]).unwrap(), MetricsConfig::default());
+        let config =
+            read(&["counter_latencies=false", "summary_latencies=true", "histogram_latencies=1"])
+                .unwrap();
+        assert!(!config.counters && config.latencies.histograms);
+        assert_eq!(config.latencies.summaries.unwrap().len(), 5);
+        let config = read(&["summary_quantiles=0.1:0.01,0.75:0.02", "summary_latencies=true"]);
+        let quantiles = config.unwrap().latencies.summaries.unwrap();
+        assert_eq!(quantiles.get(1), Some(&Quantile { quantile: 0.75, error: 0.02 }));
+    }
+
+    #[test]
+    fn mistakes_are_named() {
+        for (value, text) in [
+            ("counter_latencies=maybe", "expects true or false, got 'maybe'"),
+            ("gauges=1", "has no setting 'gauges'"),
+            ("summary_quantiles=0.5", "got '0.5'"),
+            ("summary_quantiles=0.5:0.1,2:0.1", "got '2:0.1'"),
+            ("nothing", "Got nothing"),
+        ] {
+            let error = read(&[value]).unwrap_err();
+            assert!(error.contains(text), "{value}: {error}");
+        }
+    }
+}

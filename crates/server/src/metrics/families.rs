@@ -1,0 +1,105 @@
+//! The table of families.
+
+use galatea_serving::latency::Stage;
+use galatea_serving::statistics::{DurationStatistic, ModelMetricsRow};
+
+/// Families of models with their values.
+#[derive(Debug)]
+pub(super) struct Family {
+    pub(super) name: &'static str,
+    pub(super) help: &'static str,
+    pub(super) value: Value,
+}
+
+/// What a family has for each model version.
+#[derive(Debug)]
+pub(super) enum Value {
+    /// A number that only grows.
+    Counter(fn(&ModelMetricsRow) -> u64),
+    /// A sum of durations, unless the flags leave those out.
+    Duration(fn(&ModelMetricsRow) -> DurationStatistic),
+    /// A number that only grows, of models with a response cache.
+    Cached(fn(&ModelMetricsRow) -> u64),
+    /// A sum of durations, of models with a response cache.
+    CachedDuration(fn(&ModelMetricsRow) -> DurationStatistic),
+    /// A number that goes up and down.
+    Gauge(fn(&ModelMetricsRow) -> f64),
+    /// One number for each reason of failure.
+    Failures,
+    /// Quantiles of the durations of a stage.
+    Summary(Stage),
+    /// A histogram of the times to first responses.
+    FirstResponse,
+}
+
+use Value::{Cached, CachedDuration, Counter, Duration, Failures, FirstResponse, Gauge, Summary};
+
+macro_rules! families {
+    ($($name:literal $help:literal $value:expr;)*) => {
+        &[$(Family { name: $name, help: $help, value: $value }),*]
+    };
+}
+
+/// Families of models, in the order of the page.
+pub(super) const FAMILIES: &[Family] = families![
+    "nv_inference_request_success" "Number of successful inference requests, all batch sizes"
+        Counter(|row| row.stats.success.count);
+    "nv_inference_request_failure" "Number of failed inference requests, all batch sizes" Failures;
+    "nv_inference_count" "Number of inferences performed (does not include cached requests)"
+        Counter(|row| row.inference_count);
+    "nv_inference_exec_count"
+        "Number of model executions performed (does not include cached requests)"
+        Counter(|row| row.execution_count);
+    "nv_inference_request_duration_us"
+        "Cumulative inference request duration in microseconds (includes cached requests)"
+        Duration(|row| row.stats.success);
+    "nv_inference_queue_duration_us"
+        "Cumulative inference queuing duration in microseconds (includes cached requests)"
+        Duration(|row| row.stats.queue);
+    "nv_inference_compute_input_duration_us"
+        "Cumulative compute input duration in microseconds (does not include cached requests)"
+        Duration(|row| row.stats.compute_input);
+    "nv_inference_compute_infer_duration_us"
+        "Cumulative compute inference duration in microseconds (does not include cached requests)"
+        Duration(|row| row.stats.compute_infer);
+    "nv_inference_compute_output_duration_us"
+        "Cumulative inference compute output duration in microseconds (does not include cached requests)"
+        Duration(|row| row.stats.compute_output);
+    "nv_cache_num_hits_per_model" "Number of cache hits per model"
+        Cached(|row| row.stats.cache_hit.count);
+    "nv_cache_hit_duration_per_model" "Total cache hit duration per model, in microseconds"
+        CachedDuration(|row| row.stats.cache_hit);
+    "nv_cache_num_misses_per_model" "Number of cache misses per model"
+        Cached(|row| row.stats.cache_miss.count);
+    "nv_cache_miss_duration_per_model"
+        "Total cache miss (insert+lookup) duration per model, in microseconds"
+        CachedDuration(|row| row.stats.cache_miss);
+    "nv_inference_pending_request_count"
+        "Instantaneous number of pending requests awaiting execution per-model."
+        Gauge(|row| row.pending as f64);
+    "nv_model_load_duration_secs" "Model load time in seconds"
+        Gauge(|row| row.load_duration.as_secs_f64());
+    "nv_inference_first_response_histogram_ms"
+        "Duration from request to first response in milliseconds"
+        FirstResponse;
+    "nv_inference_request_summary_us"
+        "Summary of inference request duration in microseconds (includes cached requests)"
+        Summary(Stage::Request);
+    "nv_inference_queue_summary_us"
+        "Summary of inference queuing duration in microseconds (includes cached requests)"
+        Summary(Stage::Queue);
+    "nv_inference_compute_input_summary_us"
+        "Cumulative compute input duration in microseconds (does not include cached requests)"
+        Summary(Stage::ComputeInput);
+    "nv_inference_compute_infer_summary_us"
+        "Cumulative compute inference duration in microseconds (does not include cached requests)"
+        Summary(Stage::ComputeInfer);
+    "nv_inference_compute_output_summary_us"
+        "Cumulative inference compute output duration in microseconds (does not include cached requests)"
+        Summary(Stage::ComputeOutput);
+    "nv_cache_hit_summary_per_model" "Summary of cache hit duration per model, in microseconds"
+        Summary(Stage::CacheHit);
+    "nv_cache_miss_summary_per_model"
+        "Summary of cache miss (insert+lookup) duration per model, in microseconds"
+        Summary(Stage::CacheMiss);
+];

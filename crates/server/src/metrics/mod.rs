@@ -1,0 +1,277 @@
+//! The metrics page: Triton's families in Prometheus' text format.
+
+mod config;
+mod families;
+
+use galatea_serving::latency::{HistogramSnapshot, Stage, SummarySnapshot};
+use galatea_serving::statistics::{DurationStatistic, ModelMetricsRow};
+use prometheus::proto::{
+    Bucket, Counter, Gauge, Histogram, LabelPair, Metric, MetricFamily, MetricType, Quantile,
+    Summary,
+};
+use prometheus::{Encoder, TextEncoder};
+
+use crate::app::App;
+use crate::host;
+pub use config::MetricsConfig;
+use families::{FAMILIES, Family, Value};
+
+/// The page of a server.
+#[must_use]
+pub fn render(app: &App) -> String {
+    let mut page = models(&app.core().metrics_snapshot(), app.metrics());
+    let readings = app.host().map(host::Host::gauges).unwrap_or_default();
+    let pools = [
+        ("nv_pinned_memory_pool_total_bytes", "Pinned memory pool total memory size, in bytes"),
+        ("nv_pinned_memory_pool_used_bytes", "Pinned memory pool used memory size, in bytes"),
+    ];
+    // There is no pinned memory, so the pool is empty.
+    let pools = pools.into_iter().map(|(name, help)| host::Gauge { name, help, value: 0.0 });
+    page.extend(pools.chain(readings).map(|reading| {
+        let metric = Metric::from_gauge(gauge(reading.value));
+        family(reading.name, reading.help, MetricType::GAUGE, vec![metric])
+    }));
+    let mut text = Vec::new();
+    if let Err(error) = TextEncoder::new().encode(&page, &mut text) {
+        tracing::error!("the metrics cannot be written: {error}");
+    }
+    String::from_utf8(text).unwrap_or_default()
+}
+
+/// The families that have anything to say about the models.
+fn models(rows: &[ModelMetricsRow], config: &MetricsConfig) -> Vec<MetricFamily> {
+    let of = |wanted: &Family| {
+        let metrics: Vec<Metric> =
+            rows.iter().flat_map(|row| metrics(&wanted.value, row, config)).collect();
+        let kind = match wanted.value {
+            Value::Gauge(_) => MetricType::GAUGE,
+            Value::Summary(_) => MetricType::SUMMARY,
+            Value::FirstResponse => MetricType::HISTOGRAM,
+            _ => MetricType::COUNTER,
+        };
+        (!metrics.is_empty()).then(|| family(wanted.name, wanted.help, kind, metrics))
+    };
+    FAMILIES.iter().filter_map(of).collect()
+}
+
+fn family(name: &str, help: &str, kind: MetricType, metrics: Vec<Metric>) -> MetricFamily {
+    let mut family = MetricFamily::default();
+    family.set_name(name.to_owned());
+    family.set_help(help.to_owned());
+    family.set_field_type(kind);
+    family.set_metric(metrics);
+    family
+}
+
+/// What a family says about a model version.
+fn metrics(value: &Value, row: &ModelMetricsRow, config: &MetricsConfig) -> Vec<Metric> {
+    let cached = row.response_cache;
+    match value {
+        Value::Counter(read) => vec![counted(row, read(row))],
+        Value::Cached(read) if cached => vec![counted(row, read(row))],
+        Value::Duration(read) if config.counters => vec![counted(row, us(read(row)))],
+        Value::CachedDuration(read) if config.counters && cached => {
+            vec![counted(row, us(read(row)))]
+        }
+        Value::Gauge(read) => {
+            let mut metric = Metric::from_gauge(gauge(read(row)));
+            metric.set_label(labels(row, None));
+            vec![metric]
+        }
+        Value::Failures => {
+            let reasons = row.failures.iter();
+            let failure = reasons.map(|&(reason, count)| {
+                let mut metric = counted(row, count);
+                metric.set_label(labels(row, Some(reason.name())));
+                metric
+            });
+            failure.collect()
+        }
+        Value::Summary(stage) if summarised(*stage, cached) => {
+            let found = row.summaries.iter().filter(|summary| summary.stage == *stage);
+            found.map(|summary| summary_metric(row, summary)).collect()
+        }
+        Value::FirstResponse => {
+            row.first_response.iter().map(|found| histogram_metric(row, found)).collect()
+        }
+        Value::Cached(_) | Value::CachedDuration(_) | Value::Duration(_) | Value::Summary(_) => {
+            Vec::new()
+        }
+    }
+}
+
+/// Models with a cache have summaries of it, and none of whole requests: half of those are no inferences.
+fn summarised(stage: Stage, cached: bool) -> bool {
+    match stage {
+        Stage::Request => !cached,
+        Stage::CacheHit | Stage::CacheMiss => cached,
+        _ => true,
+    }
+}
+
+fn us(duration: DurationStatistic) -> u64 {
+    duration.ns / 1000
+}
+
+fn gauge(value: f64) -> Gauge {
+    let mut gauge = Gauge::default();
+    gauge.set_value(value);
+    gauge
+}
+
+fn counted(row: &ModelMetricsRow, value: u64) -> Metric {
+    let mut counter = Counter::default();
+    counter.set_value(value as f64);
+    let mut metric = Metric::from_label(labels(row, None));
+    metric.set_counter(counter);
+    metric
+}
+
+fn summary_metric(row: &ModelMetricsRow, found: &SummarySnapshot) -> Metric {
+    let mut summary = Summary::default();
+    summary.set_sample_count(found.count);
+    summary.set_sample_sum(found.sum_us as f64);
+    let quantile = |&(quantile, value): &(f64, f64)| {
+        let mut estimate = Quantile::default();
+        estimate.set_quantile(quantile);
+        estimate.set_value(value);
+        estimate
+    };
+    summary.set_quantile(found.quantiles.iter().map(quantile).collect());
+    let mut metric = Metric::from_label(labels(row, None));
+    metric.set_summary(summary);
+    metric
+}
+
+fn histogram_metric(row: &ModelMetricsRow, found: &HistogramSnapshot) -> Metric {
+    let mut histogram = Histogram::default();
+    histogram.set_sample_count(found.count);
+    histogram.set_sample_sum(found.sum);
+    let bucket = |&(bound, count): &(f64, u64)| {
+        let mut bucket = Bucket::default();
+        bucket.set_upper_bound(bound);
+        bucket.set_cumulative_count(count);
+        bucket
+    };
+    histogram.set_bucket(found.buckets.iter().map(bucket).collect());
+    let mut metric = Metric::from_label(labels(row, None));
+    metric.set_histogram(histogram);
+    metric
+}
+
+/// Labels in alphabetical order; tags of the model have an underscore before their names.
+fn labels(row: &ModelMetricsRow, reason: Option<&str>) -> Vec<LabelPair> {
+    let mut labels: Vec<(String, &str)> =
+        row.tags.iter().map(|(key, value)| (format!("_{key}"), value.as_str())).collect();
+    labels.push(("model".to_owned(), &row.model));
+    labels.push(("version".to_owned(), &row.version));
+    labels.extend(reason.map(|reason| ("reason".to_owned(), reason)));
+    labels.sort();
+    let pair = |(name, value): (String, &str)| {
+        let mut pair = LabelPair::default();
+        pair.set_name(name);
+        pair.set_value(value.to_owned());
+        pair
+    };
+    labels.into_iter().map(pair).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use galatea_serving::statistics::{FailureReason, InferStatistics};
+    use std::time::Duration;
+
+    fn row() -> ModelMetricsRow {
+        ModelMetricsRow {
+            model: "m".to_owned(),
+            version: "1".to_owned(),
+            tags: vec![("team".to_owned(), "a\"b".to_owned())],
+            failures: FailureReason::ALL.iter().map(|&reason| (reason, 2)).collect(),
+            inference_count: 7,
+            execution_count: 3,
+            stats: InferStatistics {
+                success: DurationStatistic { count: 3, ns: 21_958_063 },
+                ..InferStatistics::default()
+            },
+            pending: 1,
+            load_duration: Duration::from_millis(250),
+            response_cache: false,
+            summaries: Stage::ALL
+                .map(|stage| SummarySnapshot {
+                    stage,
+                    count: 2,
+                    sum_us: 30,
+                    quantiles: vec![(0.5, 12.0), (0.999, f64::NAN)],
+                })
+                .to_vec(),
+            first_response: Some(HistogramSnapshot {
+                buckets: vec![(100.0, 1), (500.0, 3)],
+                count: 4,
+                sum: 5000.5,
+            }),
+        }
+    }
+
+    fn page(row: ModelMetricsRow, config: &MetricsConfig) -> String {
+        let mut text = Vec::new();
+        TextEncoder::new().encode(&models(&[row], config), &mut text).unwrap();
+        String::from_utf8(text).unwrap()
+    }
+
+    fn check(page: &str, present: &[&str], absent: &[&str]) {
+        for text in present {
+            assert!(page.contains(&format!("{text}\n")), "{text} is not in\n{page}");
+        }
+        for text in absent {
+            assert!(!page.contains(text), "{text} is in\n{page}");
+        }
+    }
+
+    #[test]
+    fn series_have_sorted_labels_and_tags() {
+        let page = page(row(), &MetricsConfig::default());
+        let present = [
+            "# HELP nv_inference_count Number of inferences performed (does not include cached requests)",
+            "# TYPE nv_inference_count counter",
+            "nv_inference_count{_team=\"a\\\"b\",model=\"m\",version=\"1\"} 7",
+            "nv_inference_request_failure{_team=\"a\\\"b\",model=\"m\",reason=\"CANCELED\",version=\"1\"} 2",
+            "nv_inference_request_duration_us{_team=\"a\\\"b\",model=\"m\",version=\"1\"} 21958",
+            "nv_model_load_duration_secs{_team=\"a\\\"b\",model=\"m\",version=\"1\"} 0.25",
+        ];
+        check(&page, &present, &["nv_cache_num_hits_per_model", "nv_cache_hit_summary"]);
+    }
+
+    #[test]
+    fn distributions_have_their_label_last() {
+        let row = ModelMetricsRow { tags: Vec::new(), ..row() };
+        let config = MetricsConfig { counters: false, ..MetricsConfig::default() };
+        let present = [
+            "# TYPE nv_inference_queue_summary_us summary",
+            "nv_inference_queue_summary_us{model=\"m\",version=\"1\",quantile=\"0.5\"} 12",
+            "nv_inference_queue_summary_us{model=\"m\",version=\"1\",quantile=\"0.999\"} NaN",
+            "nv_inference_queue_summary_us_sum{model=\"m\",version=\"1\"} 30",
+            "nv_inference_queue_summary_us_count{model=\"m\",version=\"1\"} 2",
+            "# TYPE nv_inference_first_response_histogram_ms histogram",
+            "nv_inference_first_response_histogram_ms_bucket{model=\"m\",version=\"1\",le=\"500\"} 3",
+            "nv_inference_first_response_histogram_ms_bucket{model=\"m\",version=\"1\",le=\"+Inf\"} 4",
+            "nv_inference_first_response_histogram_ms_sum{model=\"m\",version=\"1\"} 5000.5",
+        ];
+        check(&page(row, &config), &present, &["_duration_us", "nv_cache"]);
+    }
+
+    #[test]
+    fn models_with_a_cache_have_its_families() {
+        let row = ModelMetricsRow { response_cache: true, tags: Vec::new(), ..row() };
+        let present = [
+            "nv_cache_num_hits_per_model{model=\"m\",version=\"1\"} 0",
+            "nv_cache_miss_duration_per_model{model=\"m\",version=\"1\"} 0",
+            "nv_cache_miss_summary_per_model_count{model=\"m\",version=\"1\"} 2",
+        ];
+        check(
+            &page(row, &MetricsConfig::default()),
+            &present,
+            &["nv_inference_request_summary_us"],
+        );
+    }
+}

@@ -1,0 +1,204 @@
+//! From the entries of a trace to nested spans: `InferRequest` around everything, one span for each model, and
+//! `compute` inside it.
+
+use std::collections::BTreeMap;
+
+use galatea_serving::trace::{
+    COMPUTE_END, COMPUTE_INPUT_END, COMPUTE_OUTPUT_START, COMPUTE_START, Entry, Event, REQUEST_END,
+    REQUEST_START,
+};
+
+use super::context::{TraceParent, new_span_id, new_trace_id};
+use super::proto::{INTERNAL, SERVER, Span, SpanEvent, int, text};
+
+/// What the entries say about one of the traces.
+#[derive(Default)]
+struct Part<'a> {
+    began: Option<(&'a str, &'a str, &'a str, Option<u64>)>,
+    stamps: Vec<(&'static str, u64)>,
+    tensors: Vec<SpanEvent>,
+}
+
+impl Part<'_> {
+    fn at(&self, wanted: &str) -> Option<u64> {
+        self.stamps.iter().find(|(name, _)| *name == wanted).map(|&(_, ns)| ns)
+    }
+
+    fn last(&self) -> Option<u64> {
+        self.stamps.iter().map(|&(_, ns)| ns).max()
+    }
+
+    fn events(&self, belongs: impl Fn(&str) -> bool) -> Vec<SpanEvent> {
+        let mine = self.stamps.iter().filter(|(name, _)| belongs(name));
+        let event = |&(name, ns): &(&str, u64)| SpanEvent {
+            time_unix_nano: ns,
+            name: name.to_owned(),
+            attributes: Vec::new(),
+        };
+        mine.map(event).collect()
+    }
+}
+
+/// Stages inside the `compute` span.
+const COMPUTE: [&str; 4] = [COMPUTE_START, COMPUTE_INPUT_END, COMPUTE_OUTPUT_START, COMPUTE_END];
+
+fn is_wire(stage: &str) -> bool {
+    stage.starts_with("HTTP_") || stage.starts_with("GRPC_")
+}
+
+/// The spans of a request and of all that it caused, the outermost first.
+pub(super) fn spans(entries: &[Entry], parent: Option<TraceParent>) -> Vec<Span> {
+    let mut parts = BTreeMap::<u64, Part<'_>>::new();
+    let mut now = 0;
+    for entry in entries {
+        let part = parts.entry(entry.trace).or_default();
+        match &entry.event {
+            Event::Began { model, version, request_id, parent } => {
+                part.began = Some((model, version, request_id, *parent));
+            }
+            Event::Stamp { name, ns } => {
+                now = now.max(*ns);
+                part.stamps.push((name, *ns));
+            }
+            Event::Tensor { activity, tensor } => part.tensors.push(SpanEvent {
+                // A tensor has no time of its own: it passed right after the stamp before it.
+                time_unix_nano: now,
+                name: (*activity).to_owned(),
+                attributes: vec![
+                    text("triton.tensor.name", &tensor.name),
+                    text("triton.tensor.shape", &tensor.shape),
+                    text("triton.tensor.dtype", tensor.datatype),
+                    text("triton.tensor.data", &tensor.data),
+                ],
+            }),
+        }
+    }
+    let trace_id = parent.map_or_else(new_trace_id, |parent| parent.trace_id);
+    let mut ids = BTreeMap::new();
+    let mut spans = Vec::new();
+    // A child's number is greater than its parent's, so parents come first.
+    for (&id, part) in &parts {
+        let Some((_, _, _, cause)) = part.began else { continue };
+        let outer = match cause.and_then(|cause| ids.get(&cause).copied()) {
+            Some(outer) => outer,
+            None => {
+                let root = root(part, parent);
+                let outer: [u8; 8] = root.span_id.as_slice().try_into().unwrap_or_default();
+                spans.push(root);
+                outer
+            }
+        };
+        let own = new_span_id();
+        ids.insert(id, own);
+        spans.extend(model(id, part, own, outer));
+    }
+    for span in &mut spans {
+        span.trace_id = trace_id.to_vec();
+    }
+    spans
+}
+
+/// The span of the whole request at its door.
+fn root(part: &Part<'_>, parent: Option<TraceParent>) -> Span {
+    let start = part.stamps.iter().map(|&(_, ns)| ns).min().unwrap_or(0);
+    Span {
+        span_id: new_span_id().to_vec(),
+        parent_span_id: parent.map(|parent| parent.span_id.to_vec()).unwrap_or_default(),
+        name: "InferRequest".to_owned(),
+        kind: SERVER,
+        start_time_unix_nano: start,
+        end_time_unix_nano: part.last().unwrap_or(start),
+        events: part.events(is_wire),
+        ..Span::default()
+    }
+}
+
+/// The span of a model and, where it computed, that of the computation.
+fn model(id: u64, part: &Part<'_>, own: [u8; 8], outer: [u8; 8]) -> Vec<Span> {
+    let Some((name, version, request_id, cause)) = part.began else { return Vec::new() };
+    let mut attributes = vec![
+        text("triton.model_name", name),
+        int("triton.model_version", version.parse().unwrap_or(0)),
+        int("triton.trace_id", id),
+        int("triton.trace_parent_id", cause.unwrap_or(0)),
+    ];
+    if !request_id.is_empty() {
+        attributes.push(text("triton.request_id", request_id));
+    }
+    let start = part.at(REQUEST_START).unwrap_or(0);
+    let mut events = part.events(|stage| !is_wire(stage) && !COMPUTE.contains(&stage));
+    events.extend(part.tensors.iter().cloned());
+    let mut spans = vec![Span {
+        span_id: own.to_vec(),
+        parent_span_id: outer.to_vec(),
+        name: name.to_owned(),
+        kind: INTERNAL,
+        start_time_unix_nano: start,
+        end_time_unix_nano: part.at(REQUEST_END).or_else(|| part.last()).unwrap_or(start),
+        attributes,
+        events,
+        ..Span::default()
+    }];
+    if let Some(start) = part.at(COMPUTE_START) {
+        spans.push(Span {
+            span_id: new_span_id().to_vec(),
+            parent_span_id: own.to_vec(),
+            name: "compute".to_owned(),
+            kind: INTERNAL,
+            start_time_unix_nano: start,
+            end_time_unix_nano: part.at(COMPUTE_END).unwrap_or(start),
+            events: part.events(|stage| COMPUTE.contains(&stage)),
+            ..Span::default()
+        });
+    }
+    spans
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn stamp(trace: u64, name: &'static str, ns: u64) -> Entry {
+        Entry { trace, event: Event::Stamp { name, ns } }
+    }
+
+    fn began(trace: u64, model: &str, parent: Option<u64>) -> Entry {
+        let (model, version) = (model.to_owned(), "3".to_owned());
+        Entry { trace, event: Event::Began { model, version, request_id: "r".to_owned(), parent } }
+    }
+
+    #[test]
+    fn spans_nest_as_models_call_each_other() {
+        let entries = [
+            stamp(4, "HTTP_RECV_START", 10),
+            began(4, "ensemble", None),
+            stamp(4, REQUEST_START, 20),
+            began(5, "step", Some(4)),
+            stamp(5, REQUEST_START, 30),
+            stamp(5, COMPUTE_START, 40),
+            stamp(5, COMPUTE_END, 50),
+            stamp(5, REQUEST_END, 60),
+            stamp(4, REQUEST_END, 70),
+            stamp(4, "HTTP_SEND_END", 80),
+        ];
+        let parent = TraceParent { trace_id: [1; 16], span_id: [2; 8], sampled: true };
+        let spans = spans(&entries, Some(parent));
+        let names: Vec<&str> = spans.iter().map(|span| span.name.as_str()).collect();
+        assert_eq!(names, ["InferRequest", "ensemble", "step", "compute"]);
+        assert!(spans.iter().all(|span| span.trace_id == [1; 16]));
+        assert_eq!(spans[0].parent_span_id, [2; 8]);
+        for (child, parent) in [(1, 0), (2, 1), (3, 2)] {
+            let (child, parent): (&Span, &Span) = (&spans[child], &spans[parent]);
+            assert_eq!(child.parent_span_id, parent.span_id);
+            assert!(parent.start_time_unix_nano <= child.start_time_unix_nano);
+            assert!(parent.end_time_unix_nano >= child.end_time_unix_nano);
+        }
+        let attributes = &spans[2].attributes;
+        assert!(attributes.contains(&text("triton.model_name", "step")));
+        assert!(attributes.contains(&int("triton.trace_parent_id", 4)));
+        assert!(attributes.contains(&text("triton.request_id", "r")));
+        let events: Vec<&str> = spans[0].events.iter().map(|event| event.name.as_str()).collect();
+        assert_eq!(events, ["HTTP_RECV_START", "HTTP_SEND_END"]);
+        assert_eq!(spans[3].events.len(), 2);
+    }
+}
