@@ -127,7 +127,9 @@ MODELS = {
 # name -> (backend without a model file, parameters)
 BUILT_IN = {
     **{name: ("identity", {"execute_delay_ms": 300}) for name in ["slow", "slow_delay", "slow_noover", "slow_plain", "slow_to"]},
-    **{name: ("sequence", {}) for name in ["seq_accum", "seq_idle", "seq_nb", "seq_oldest", "seq_strid"]},
+    **{name: ("sequence", {}) for name in ["seq_accum", "seq_idle", "seq_oldest", "seq_strid"]},
+    # Not too quick for a client to see which of two sequences was answered first.
+    "seq_nb": ("sequence", {"execute_delay_ms": 5}),
     **{name: ("repeat", {}) for name in ["repeat_int32", "stats_dec"]},
     "repeat_fin": ("repeat", {"final_with_response": "true"}),
     **{f"ctl_{name}": ("identity", {}) for name in ["badconf", "baddt", "badlabel", "badname", "badpref", "badreshape", "badver",
