@@ -6,6 +6,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use galatea_serving::Error;
 use galatea_serving::trace::Trace;
+use tokio::sync::mpsc::UnboundedReceiver;
 
 use crate::json;
 use crate::status;
@@ -81,6 +82,8 @@ pub enum ContentType {
     Json,
     /// `application/octet-stream`: JSON with binary tensors behind it.
     Binary,
+    /// Server-sent events.
+    EventStream,
     /// The text format of Prometheus.
     Metrics,
 }
@@ -91,10 +94,15 @@ impl ContentType {
             Self::Text => "text/plain",
             Self::Json => "application/json",
             Self::Binary => "application/octet-stream",
+            Self::EventStream => "text/event-stream; charset=utf-8",
             Self::Metrics => "text/plain; charset=utf-8",
         }
     }
 }
+
+/// Pieces of a body that comes while the model makes it. The end of the channel ends the body; the sender learns from
+/// the closed channel that the client has gone.
+pub type Pieces = UnboundedReceiver<Bytes>;
 
 /// An answer. The parts of the body go to the socket one after the other and are not copied together.
 #[derive(Debug)]
@@ -103,6 +111,8 @@ pub struct Response {
     pub(super) content_type: ContentType,
     pub(super) headers: Vec<(&'static str, String)>,
     pub(super) body: Vec<Bytes>,
+    /// What follows the body, piece by piece.
+    pub(super) pieces: Option<Pieces>,
     pub(super) close: bool,
     /// Trace of the inference that this answers; it ends when the answer has gone.
     pub(super) trace: Option<Arc<Trace>>,
@@ -117,6 +127,7 @@ impl Response {
             content_type,
             headers: Vec::new(),
             body: Vec::new(),
+            pieces: None,
             close: false,
             trace: None,
         }
@@ -126,6 +137,12 @@ impl Response {
     #[must_use]
     pub fn ok(content_type: ContentType, body: impl Into<Bytes>) -> Self {
         Self { body: vec![body.into()], ..Self::empty(content_type) }
+    }
+
+    /// 200 with a body that comes piece by piece.
+    #[must_use]
+    pub fn streamed(content_type: ContentType, pieces: Pieces) -> Self {
+        Self { pieces: Some(pieces), ..Self::empty(content_type) }
     }
 
     /// `{"error": text}` with a status.

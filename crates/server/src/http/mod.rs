@@ -16,6 +16,6 @@ mod serve;
 mod settings;
 mod wire;
 
-pub use message::{ContentType, Head, Method, Response};
+pub use message::{ContentType, Head, Method, Pieces, Response};
 pub use metrics_door::serve_metrics;
 pub use serve::serve;

@@ -68,7 +68,7 @@ async fn requests(
         let received = app.tracer().is_active().then(Instant::now);
         let body = connection.body(&head).await?;
         let arrival = received.map(|start| Arrival { start, end: Instant::now() });
-        let response = match route(app, &head, body, arrival) {
+        let mut response = match route(app, &head, body, arrival) {
             Reply::Now(response) => response,
             Reply::Later(response) => tokio::select! {
                 // An answer that is there needs no look at the connection.
@@ -79,11 +79,15 @@ async fn requests(
             },
         };
         // A server that stops lets each connection have one more answer, or clients that never pause keep it up.
-        let close = wire::wants_close(&head) || response.close || app.is_stopping();
+        let endless = response.pieces.is_some() && head.old;
+        let close = wire::wants_close(&head) || response.close || endless || app.is_stopping();
         if let Some(trace) = &response.trace {
             trace.stamp(trace::HTTP_SEND_START);
         }
         connection.send(&response, head.old, close).await?;
+        if let Some(pieces) = &mut response.pieces {
+            connection.send_pieces(pieces, head.old).await?;
+        }
         if let Some(trace) = &response.trace {
             trace.stamp(trace::HTTP_SEND_END);
         }

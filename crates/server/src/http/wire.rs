@@ -12,7 +12,7 @@ use bytes::{Buf, BufMut, Bytes, BytesMut};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::time::{Instant, timeout_at};
 
-use super::message::{Head, Method, Response};
+use super::message::{Head, Method, Pieces, Response};
 use crate::status;
 
 /// Longest head of a request, in bytes.
@@ -306,6 +306,39 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
         in_time(self.stream.flush()).await
     }
 
+    /// Sends the pieces of a body as they come, behind its head. Those that are there together go together.
+    ///
+    /// # Errors
+    /// When the peer has gone; dropping the pieces then tells who makes them.
+    pub(super) async fn send_pieces(
+        &mut self,
+        pieces: &mut Pieces,
+        old: bool,
+    ) -> Result<(), ReadError> {
+        loop {
+            let mut next = tokio::select! {
+                biased;
+                piece = pieces.recv() => piece,
+                () = self.closed() => return Err(ReadError::Closed),
+            };
+            let ended = next.is_none();
+            self.out.clear();
+            while let Some(piece) = next {
+                write_piece(&mut self.out, &piece, old);
+                let room = self.out.len() < COPIED_BODY_BYTES;
+                next = if room { pieces.try_recv().ok() } else { None };
+            }
+            if ended && !old {
+                self.out.extend_from_slice(b"0\r\n\r\n");
+            }
+            in_time(self.stream.write_all(&self.out)).await?;
+            in_time(self.stream.flush()).await?;
+            if ended {
+                return Ok(());
+            }
+        }
+    }
+
     /// Tells the peer that nothing follows.
     pub(super) async fn shutdown(&mut self) {
         // The peer may be gone already, which is as good.
@@ -411,6 +444,17 @@ fn too_long(length: u64) -> ReadError {
     ))
 }
 
+/// A piece of a body in the chunked coding, which old clients do not know.
+fn write_piece(out: &mut Vec<u8>, piece: &[u8], old: bool) {
+    // An empty chunk would be the end.
+    if old || piece.is_empty() {
+        return out.extend_from_slice(piece);
+    }
+    out.extend_from_slice(format!("{:x}\r\n", piece.len()).as_bytes());
+    out.extend_from_slice(piece);
+    out.extend_from_slice(b"\r\n");
+}
+
 fn write_head(out: &mut Vec<u8>, response: &Response, old: bool, close: bool) {
     out.extend_from_slice(if old { b"HTTP/1.0 " } else { b"HTTP/1.1 " });
     out.extend_from_slice(itoa::Buffer::new().format(response.status).as_bytes());
@@ -426,7 +470,10 @@ fn write_head(out: &mut Vec<u8>, response: &Response, old: bool, close: bool) {
     }
     let length = response.body_bytes();
     // An old client that is told of the close reads to the end of the stream.
-    if length > 0 || !old || !close {
+    if response.pieces.is_some() {
+        // An old client reads to the end of the stream.
+        out.extend_from_slice(if old { b"" } else { b"\r\nTransfer-Encoding: chunked" });
+    } else if length > 0 || !old || !close {
         out.extend_from_slice(b"\r\nContent-Length: ");
         out.extend_from_slice(itoa::Buffer::new().format(length).as_bytes());
     }
@@ -451,6 +498,43 @@ pub(super) fn wants_close(head: &Head) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[tokio::test]
+    async fn pieces_go_out_as_they_come_and_a_peer_that_leaves_is_noticed() {
+        let (mut client, server) = tokio::io::duplex(1000);
+        let mut connection = Connection::new(server);
+        let (sender, mut pieces) = tokio::sync::mpsc::unbounded_channel();
+        let sending = tokio::spawn(async move {
+            let (_keep, empty) = tokio::sync::mpsc::unbounded_channel();
+            let head = Response::streamed(super::super::ContentType::EventStream, empty);
+            connection.send(&head, false, false).await.unwrap();
+            connection.send_pieces(&mut pieces, false).await.unwrap();
+            let (endless, mut pieces) = tokio::sync::mpsc::unbounded_channel();
+            let gone = connection.send_pieces(&mut pieces, false).await;
+            drop(pieces);
+            (gone.is_err(), endless.is_closed())
+        });
+        let mut text = vec![0; 100];
+        let head = b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream; charset=utf-8\r\n\
+                     Transfer-Encoding: chunked\r\n\r\n";
+        client.read_exact(text.get_mut(..head.len()).unwrap()).await.unwrap();
+        assert!(text.starts_with(head));
+        for piece in ["data: 1\n\n", "", "0123456789abcdef"] {
+            sender.send(Bytes::from_static(piece.as_bytes())).unwrap();
+            let sent = if piece.is_empty() {
+                String::new()
+            } else {
+                format!("{:x}\r\n{piece}\r\n", piece.len())
+            };
+            client.read_exact(text.get_mut(..sent.len()).unwrap()).await.unwrap();
+            assert!(text.starts_with(sent.as_bytes()));
+        }
+        drop(sender);
+        client.read_exact(text.get_mut(..5).unwrap()).await.unwrap();
+        assert!(text.starts_with(b"0\r\n\r\n"));
+        drop(client);
+        assert_eq!(sending.await.unwrap(), (true, true));
+    }
 
     /// What a connection reads until its peer closes: the requests, and whether the end was clean.
     async fn conversation(bytes: &[u8], cuts: &[usize]) -> (Vec<(String, Bytes)>, bool) {
