@@ -185,7 +185,12 @@ async fn read(
     cancel.on_cancel(move || drop(gone.take()));
     let reading = async {
         loop {
-            match requests.message().await {
+            let message = tokio::select! {
+                message = requests.message() => message,
+                // A client that rests must not keep a stopping server up; what it asked for is still answered.
+                () = call.app.stopping() => return,
+            };
+            match message {
                 Ok(Some(message)) => call.take(&service, &metadata, message).await,
                 Ok(None) => return,
                 Err(status) => {

@@ -122,3 +122,23 @@ fn a_stop_answers_open_calls_and_refuses_new_ones_by_status() {
     // The open call ended without a message, which is an error of its own.
     assert_ne!(open.headers()["grpc-status"], "14");
 }
+
+#[test]
+fn a_stop_ends_streams_that_rest() {
+    use tonic::codegen::tokio_stream::{self, StreamExt};
+    let fixture = start(&[]);
+    let address = fixture.server.addresses().grpc.unwrap();
+    let mut answers = fixture.runtime.block_on(async {
+        let mut client = galatea::grpc::client::connect(address).await.unwrap();
+        let requests = tokio_stream::once(simple_request()).chain(tokio_stream::pending());
+        let mut answers = client.model_stream_infer(requests).await.unwrap().into_inner();
+        assert!(answers.message().await.unwrap().unwrap().infer_response.is_some());
+        answers
+    });
+    let handle = fixture.runtime.handle().clone();
+    let begun = std::time::Instant::now();
+    let client = std::thread::spawn(move || handle.block_on(answers.message()));
+    assert!(fixture.stop());
+    assert!(begun.elapsed() < Duration::from_secs(9), "the stop waited for its timeout");
+    assert!(client.join().unwrap().unwrap().is_none());
+}
