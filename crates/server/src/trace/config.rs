@@ -2,6 +2,7 @@
 
 use galatea_serving::trace::TraceLevel;
 
+use super::otel::Url;
 use super::parse;
 use super::settings::TraceView;
 use crate::flags::Flags;
@@ -166,7 +167,10 @@ impl Config {
     fn set_telemetry(&mut self, key: &str, value: &str) -> Result<(), String> {
         let telemetry = &mut self.telemetry;
         match key {
-            "url" => value.clone_into(&mut telemetry.url),
+            "url" => {
+                Url::parse(value)?;
+                value.clone_into(&mut telemetry.url);
+            }
             "resource" => {
                 let (name, value) = value.split_once('=').ok_or_else(|| {
                     format!(
@@ -275,6 +279,7 @@ mod tests {
             ("zipkin,url=x", "invalid value for trace mode option: zipkin"),
             ("count=-2", "expects a number >= -1, got '-2'"),
             ("triton,url=x", "unknown setting 'url' of --trace-config triton"),
+            ("opentelemetry,url=https://h/x", "expects http://HOST:PORT/PATH"),
             ("opentelemetry,resource=x", "expects key=value, got 'x'"),
         ] {
             let error = read(&[&format!("--trace-config={value}")]).unwrap_err();

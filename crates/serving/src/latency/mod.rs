@@ -212,10 +212,8 @@ fn buckets(config: &ModelConfig) -> Vec<f64> {
         .filter(|control| {
             control.metric_identifier.as_ref().is_some_and(|name| name.family == FIRST_RESPONSE)
         })
-        .find_map(|control| match &control.metric_options {
-            Some(MetricOptions::HistogramOptions(options)) => Some(options.buckets.clone()),
-            None => None,
-        });
+        .find_map(|control| control.metric_options.as_ref())
+        .map(|MetricOptions::HistogramOptions(options)| options.buckets.clone());
     let mut bounds = own.unwrap_or_else(|| FIRST_RESPONSE_MS.to_vec());
     bounds.sort_by(f64::total_cmp);
     bounds

@@ -6,7 +6,7 @@ pub mod proto;
 mod spans;
 
 pub use context::TraceParent;
-pub(super) use export::Exporter;
+pub(super) use export::{Exporter, Url};
 
 #[cfg(test)]
 #[path = "otel_tests.rs"]
