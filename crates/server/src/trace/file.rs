@@ -129,8 +129,8 @@ impl Writer {
             self.report(written);
         }
         let arrays = self.whole.take().into_iter().chain(self.part.take().map(|(array, _)| array));
-        let closed = arrays.map(Array::close).collect::<io::Result<()>>();
-        self.report(closed);
+        let closed: Vec<io::Result<()>> = arrays.map(Array::close).collect();
+        closed.into_iter().for_each(|closed| self.report(closed));
     }
 
     fn write(&mut self, finished: &Finished) -> io::Result<()> {
