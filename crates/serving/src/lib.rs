@@ -14,6 +14,7 @@
 
 pub mod backend;
 pub mod batch;
+pub mod cache;
 pub mod cancel;
 pub mod config;
 pub mod core;

@@ -344,6 +344,20 @@ impl StatisticsRecorder {
         }
     }
 
+    /// Counts a request that the response cache answered. `lookup` is the time of finding the answer.
+    pub fn cache_hit(&self, total: Duration, lookup: Duration, now_ms: u64) {
+        let mut counters = self.lock();
+        counters.last_inference_ms = now_ms;
+        counters.stats.success.add(total);
+        counters.stats.queue.add(total.saturating_sub(lookup));
+        counters.stats.cache_hit.add(lookup);
+    }
+
+    /// Counts a request that the response cache did not know: the time of looking and of keeping the answer.
+    pub fn cache_miss(&self, time: Duration) {
+        self.lock().stats.cache_miss.add(time);
+    }
+
     /// Counts a request that failed before any execution.
     pub fn failure(&self, reason: FailureReason, total: Duration) {
         let mut counters = self.lock();

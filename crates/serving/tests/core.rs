@@ -657,3 +657,24 @@ fn proven_short_executions_run_on_the_callers_thread_until_one_is_long() {
     elsewhere(2);
     assert!(elsewhere(0), "a long execution ends the proof");
 }
+
+#[test]
+fn equal_requests_are_answered_from_the_cache_and_counted_as_such() {
+    let config = echo_config("max_batch_size: 4 response_cache { enable: true }");
+    let folder = Folder::new().model("m", &["1"], &config);
+    let cached = CoreOptions { response_cache_bytes: Some(1 << 16), ..options(&folder.0) };
+    let core = Core::start(cached, vec![Arc::new(Echo::default())]).unwrap();
+    for (input, id) in [(5, "a"), (5, "b"), (6, "c")] {
+        let request = InferenceRequest { id: id.to_owned(), ..request("m", &[2, 1], input) };
+        let response = answer(&send(&core, request)).unwrap();
+        assert_eq!(response.outputs[0].tensor.to_vec::<i32>().unwrap(), [input, input]);
+        assert_eq!(response.id, id);
+    }
+    assert!(answer(&send(&core, request("m", &[1, 1], -2))).is_err());
+    let statistics = core.model_statistics(Some("m"), "").unwrap().remove(0);
+    let stats = &statistics.inference_stats;
+    assert_eq!((statistics.inference_count, statistics.execution_count), (4, 3));
+    assert_eq!((stats.success.count, stats.queue.count, stats.compute_infer.count), (3, 3, 2));
+    assert_eq!((stats.cache_hit.count, stats.cache_miss.count), (1, 2));
+    assert!(core.metrics_snapshot()[0].response_cache);
+}

@@ -204,10 +204,55 @@ fn core_options(flags: &Flags) -> Result<CoreOptions, String> {
         backend_config: backend_config(flags.all("backend-config"))?,
         latencies: MetricsConfig::of(flags)?.latencies,
         server_id: flags.text("id").to_owned(),
+        response_cache_bytes: response_cache_bytes(flags)?,
         delay_scheduler: test_setting("TRITONSERVER_DELAY_SCHEDULER"),
         backlog_delay_scheduler: test_setting("TRITONSERVER_BACKLOG_DELAY_SCHEDULER"),
         ..CoreOptions::default()
     })
+}
+
+/// The size of the response cache, where there is one.
+fn response_cache_bytes(flags: &Flags) -> Result<Option<usize>, String> {
+    let settings = flags.all("cache-config");
+    let old = usize::try_from(flags.number("response-cache-byte-size")).unwrap_or(usize::MAX);
+    if settings.is_empty() {
+        return Ok((old > 0).then_some(old));
+    }
+    if old > 0 {
+        return Err("--cache-config and --response-cache-byte-size are incompatible flags: the \
+                    second is the old form of the first"
+            .to_owned());
+    }
+    let mut size = None;
+    for setting in settings {
+        let (cache, pair) = setting.split_once(',').unwrap_or((setting, ""));
+        if cache != "local" {
+            let mut caches = settings.iter().map(|text| text.split(',').next().unwrap_or(""));
+            return Err(if caches.any(|name| name == "local") {
+                "found multiple cache configurations, but only a single cache is currently \
+                 supported"
+                    .to_owned()
+            } else {
+                format!(
+                    "--cache-config names the cache '{cache}', but the only one here is 'local'"
+                )
+            });
+        }
+        match pair.split_once('=') {
+            Some(("size", bytes)) => {
+                let bytes = bytes.parse().map_err(|_| {
+                    format!("--cache-config=local,size must be a number of bytes, found '{bytes}'")
+                })?;
+                size = Some(bytes);
+            }
+            _ => {
+                return Err(format!(
+                    "--cache-config=local has the one setting 'size', found '{pair}'"
+                ));
+            }
+        }
+    }
+    Ok(size)
 }
 
 /// When models are loaded and unloaded.

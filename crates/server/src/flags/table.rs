@@ -79,7 +79,6 @@ use Support::{Ignored, Refused, Yes};
 
 const NO_CUDA: Support = Ignored("there is no CUDA device to configure");
 const NO_PLUGINS: Support = Ignored("backends are built in");
-const NO_CACHE: Support = Refused("the response cache is not built yet");
 const NO_CLOUD: Support = Ignored("this server has no door for this cloud");
 const NO_POOL: Support = Ignored("messages are not pooled");
 const PINGS: Support = Ignored("pings of clients are answered and not counted");
@@ -191,7 +190,7 @@ pub const FLAGS: &[Flag] = flags![
     "backend-directory" Text, "", "Folder of backends.", NO_PLUGINS;
     "backend-config" Form("'<backend name>,<setting>=<value>'", "="), "", "BACKEND,KEY=VALUE, or KEY=VALUE for all backends.", Yes;
     "repoagent-directory" Text, "", "Folder of repository agents.", NO_PLUGINS;
-    "cache-config" Form("<cache name>,<setting>=<value>", ",="), "", "Kind and size of the response cache.", NO_CACHE;
+    "cache-config" Form("<cache name>,<setting>=<value>", ",="), "", "Kind and size of the response cache: local,size=<bytes>.", Yes;
     "cache-directory" Text, "", "Folder of caches.", NO_PLUGINS;
     "response-cache-byte-size" Number, "0", "Old form of --cache-config.", Yes;
     "rate-limit" Choice(&["off", "execution_count"]), "off", "Bounds executions by resources.",

@@ -9,6 +9,7 @@ use super::load::PolledModel;
 use super::loaded::{Executor, LoadedVersion};
 use super::{Core, warmup};
 use crate::backend::{Backend, ModelFiles, ModelInstance, Placement, PlacementKind};
+use crate::cache::ResponseCache;
 use crate::config::inference::ModelTransactionPolicy;
 use crate::config::inference::model_config::SchedulingChoice;
 use crate::config::inference::model_instance_group::Kind;
@@ -109,7 +110,17 @@ impl Core {
         let handle = self.driver.add(&context, scheduler, ordered, sequences, instances)?;
         let checker = RequestChecker::new(&config);
         let executor = Executor::Instances(handle);
-        Ok(LoadedVersion { context, executor, checker, labels, load_duration: start.elapsed() })
+        let cache = self.cache_of(&context.config);
+        let load_duration = start.elapsed();
+        Ok(LoadedVersion { context, executor, checker, labels, load_duration, cache })
+    }
+
+    /// The response cache for a model whose configuration asks for it.
+    fn cache_of(&self, config: &ModelConfig) -> Option<Arc<ResponseCache>> {
+        let wanted = config.response_cache.as_ref().is_some_and(|cache| cache.enable);
+        let decoupled =
+            config.model_transaction_policy.as_ref().is_some_and(|policy| policy.decoupled);
+        self.cache.clone().filter(|_| wanted && !decoupled)
     }
 
     /// As [`build_version`](Self::build_version) for an ensemble, whose models serve already.
@@ -143,7 +154,9 @@ impl Core {
         let server = Arc::new(Steps(Arc::downgrade(&self.models)));
         let executor = Executor::Ensemble(Ensemble::new(plan, server, &context));
         let checker = RequestChecker::new(&config);
-        Ok(LoadedVersion { context, executor, checker, labels, load_duration: start.elapsed() })
+        let cache = self.cache_of(&context.config);
+        let load_duration = start.elapsed();
+        Ok(LoadedVersion { context, executor, checker, labels, load_duration, cache })
     }
 
     fn labels_of(

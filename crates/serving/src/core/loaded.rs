@@ -3,16 +3,17 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use super::describe::{ModelMetadata, TensorMetadata};
+use crate::cache::ResponseCache;
 use crate::config::datatype;
 use crate::driver::DriverHandle;
 use crate::ensemble::Ensemble;
 use crate::error::Error;
 use crate::latency::Latencies;
-use crate::payload::ExecutionContext;
-use crate::request::{InferenceRequest, ResponseSink};
+use crate::payload::{ExecutionContext, now_ms};
+use crate::request::{Answer, InferenceRequest, InferenceResponse, ResponseSink};
 use crate::statistics::{ModelMetricsRow, ModelStatistics};
 use crate::validate::RequestChecker;
 
@@ -33,6 +34,8 @@ pub(super) struct LoadedVersion {
     pub(super) checker: RequestChecker,
     pub(super) labels: BTreeMap<String, Arc<Vec<String>>>,
     pub(super) load_duration: Duration,
+    /// The server's response cache, where the model uses it.
+    pub(super) cache: Option<Arc<ResponseCache>>,
 }
 
 impl LoadedVersion {
@@ -46,6 +49,13 @@ impl LoadedVersion {
         sink: ResponseSink,
     ) -> Result<(), Error> {
         let ticket = self.checker.check(&mut request)?;
+        let sink = match &self.cache {
+            None => sink,
+            Some(cache) => match self.from_cache(cache, &request, sink) {
+                Some(sink) => sink,
+                None => return Ok(()),
+            },
+        };
         match &self.executor {
             Executor::Instances(handle) => handle.enqueue(request, ticket, sink),
             Executor::Ensemble(ensemble) => {
@@ -53,6 +63,42 @@ impl LoadedVersion {
                 Ok(())
             }
         }
+    }
+
+    /// Answers a request that the cache knows. One that it does not know keeps its sink, which now tells the cache.
+    fn from_cache(
+        &self,
+        cache: &Arc<ResponseCache>,
+        request: &InferenceRequest,
+        mut sink: ResponseSink,
+    ) -> Option<ResponseSink> {
+        let arrived = Instant::now();
+        let key = cache.key(&self.context.name, &self.context.version, request);
+        let known = cache.get(key);
+        let lookup = arrived.elapsed();
+        if let Some(outputs) = known {
+            let response = InferenceResponse {
+                model_name: self.context.name.clone(),
+                model_version: self.context.version.clone(),
+                id: request.id.clone(),
+                parameters: Vec::new(),
+                outputs: outputs.to_vec(),
+            };
+            self.context.statistics.cache_hit(arrived.elapsed(), lookup, now_ms());
+            sink(Answer { result: Ok(Some(response)), is_final: true });
+            return None;
+        }
+        let (cache, context) = (Arc::clone(cache), Arc::clone(&self.context));
+        Some(Box::new(move |answer| {
+            if let Ok(Some(response)) = &answer.result {
+                let start = Instant::now();
+                if let Err(error) = cache.insert(key, &response.outputs) {
+                    tracing::warn!(model = %context.name, "{}", error.message);
+                }
+                context.statistics.cache_miss(lookup + start.elapsed());
+            }
+            sink(answer);
+        }))
     }
 
     /// Nothing more will come: what waits for company goes now.
@@ -93,8 +139,7 @@ impl LoadedVersion {
             stats: statistics.inference_stats,
             pending: self.context.pending.load(Ordering::Relaxed),
             load_duration: self.load_duration,
-            // There is no cache yet, so no model uses one, whatever its configuration allows.
-            response_cache: false,
+            response_cache: self.cache.is_some(),
             summaries: latencies.map(Latencies::summaries).unwrap_or_default(),
             first_response: latencies.and_then(Latencies::first_response),
         }

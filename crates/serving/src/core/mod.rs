@@ -25,6 +25,7 @@ pub use describe::{
 pub use options::{ControlMode, CoreOptions, Dependents, LoadOverrides, ShutdownReport};
 
 use crate::backend::Backend;
+use crate::cache::ResponseCache;
 use crate::config::ModelConfig;
 use crate::driver::Driver;
 use crate::error::Error;
@@ -45,6 +46,7 @@ pub struct Core {
     driver: Driver,
     models: Arc<RwLock<Models>>,
     turns: Turns,
+    cache: Option<Arc<ResponseCache>>,
     poller: Mutex<Option<Poller>>,
     failures: Mutex<Vec<LoadFailure>>,
     accepting: AtomicBool,
@@ -66,7 +68,9 @@ impl Core {
         options: CoreOptions,
         backends: Vec<Arc<dyn Backend>>,
     ) -> Result<Arc<Self>, Error> {
+        let cache = options.response_cache_bytes.map(|bytes| Arc::new(ResponseCache::new(bytes)));
         let core = Arc::new(Self {
+            cache,
             options,
             backends,
             driver: Driver::start()?,

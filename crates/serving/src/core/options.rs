@@ -56,6 +56,8 @@ pub struct CoreOptions {
     pub server_version: String,
     /// Distributions of durations that are kept for the metrics.
     pub latencies: LatencyOptions,
+    /// Bytes of the response cache; `None` for no cache.
+    pub response_cache_bytes: Option<usize>,
     /// Holds dynamic batchers back until so many requests wait, once; for tests.
     pub delay_scheduler: usize,
     /// Holds sequence batchers back until so many requests wait for a slot, once; for tests.
@@ -78,6 +80,7 @@ impl Default for CoreOptions {
             server_id: "triton".to_owned(),
             server_version: env!("CARGO_PKG_VERSION").to_owned(),
             latencies: LatencyOptions::default(),
+            response_cache_bytes: None,
             delay_scheduler: 0,
             backlog_delay_scheduler: 0,
         }
