@@ -109,8 +109,8 @@ impl Core {
         for (step, _) in steps(config) {
             if path.iter().any(|name| name == step) {
                 return Err(LoadError::Load(Error::invalid_arg(format!(
-                    "circular dependency between ensembles: {} -> {step}",
-                    path.join(" -> ")
+                    "circular dependency between ensembles: {step} -> ... -> {} -> {step}",
+                    path.last().map_or("", String::as_str)
                 ))));
             }
             let Ok(dir) = repository::find(&self.options.repositories, step) else { continue };
@@ -171,19 +171,32 @@ impl Core {
             models.attempted().filter(waits).map(str::to_owned).collect()
         };
         for ensemble in suspended {
-            let _turn = self.turns.take(&ensemble);
-            let Ok(dir) = repository::find(&self.options.repositories, &ensemble) else { continue };
-            let source = Source { dir, given_config: None, given_files: None };
-            let concerned = self.poll(&ensemble, &source).is_ok_and(|polled| {
-                let steps = steps(&polled.config);
-                let ready = |(step, _): &(&str, i64)| self.models().is_ready(step);
-                steps.iter().any(|(step, _)| *step == name) && steps.iter().all(ready)
-            });
-            if concerned
-                && let Err(LoadError::Poll(error) | LoadError::Load(error)) =
-                    self.bring_up(&ensemble, source, WantedBy::Name)
-            {
+            if self.revive(&ensemble, name) {
+                self.revive_ensembles_over(&ensemble);
+            }
+        }
+    }
+
+    /// Puts an ensemble back into service if it is composed of `step` and all its models serve.
+    fn revive(&self, ensemble: &str, step: &str) -> bool {
+        let _turn = self.turns.take(ensemble);
+        let Ok(dir) = repository::find(&self.options.repositories, ensemble) else { return false };
+        let source = Source { dir, given_config: None, given_files: None };
+        let concerned = self.poll(ensemble, &source).is_ok_and(|polled| {
+            let steps = steps(&polled.config);
+            let ready = |(step, _): &(&str, i64)| self.models().is_ready(step);
+            steps.iter().any(|(name, _)| *name == step) && steps.iter().all(ready)
+        });
+        if !concerned {
+            return false;
+        }
+        let by_name = self.models().is_wanted_by_name(ensemble);
+        let by = if by_name { WantedBy::Name } else { WantedBy::Ensemble };
+        match self.bring_up(ensemble, source, by) {
+            Ok(()) => true,
+            Err(LoadError::Poll(error) | LoadError::Load(error)) => {
                 tracing::error!(%ensemble, reason = %error.message, "an ensemble could not be loaded again");
+                false
             }
         }
     }

@@ -167,7 +167,12 @@ impl Core {
                 before.stamps.versions.get(&version) == stamps.versions.get(&version)
             })
         };
-        self.load_dependencies(&polled)?;
+        if let Err(error) = self.load_dependencies(&polled) {
+            if let LoadError::Load(error) = &error {
+                self.record_failure(name, None, &error.message);
+            }
+            return Err(error);
+        }
         let mut failures = Vec::new();
         for &version in &polled.versions {
             let serves = self.models().ready_of(name).any(|(number, _)| number == version);
