@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::fs;
 use std::hash::{DefaultHasher, Hash, Hasher};
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 use std::time::SystemTime;
 
 use crate::config::ModelConfig;
@@ -51,6 +51,21 @@ pub fn scan(repositories: &[PathBuf]) -> Result<Vec<FoundModel>, Error> {
         }
     }
     Ok(found.into_values().collect())
+}
+
+/// The path of a file that a configuration names in a folder of its model.
+///
+/// # Errors
+/// When the name leads out of the folder: configurations may come from clients.
+pub(crate) fn file_in(folder: &Path, name: &str) -> Result<PathBuf, Error> {
+    let stays = |part| matches!(part, Component::Normal(_) | Component::CurDir);
+    if name.is_empty() || name.contains('\0') || !Path::new(name).components().all(stays) {
+        return Err(Error::invalid_arg(format!(
+            "'{name}' must name a file in '{}'",
+            folder.file_name().unwrap_or_default().display()
+        )));
+    }
+    Ok(folder.join(name))
 }
 
 /// The folder of a model.
@@ -221,6 +236,16 @@ mod tests {
             fs::create_dir_all(root.join(sub)).unwrap();
         }
         root
+    }
+
+    #[test]
+    fn files_that_a_configuration_names_lie_in_their_folder() {
+        let folder = Path::new("/models/m/warmup");
+        assert_eq!(file_in(folder, "a/b").unwrap(), Path::new("/models/m/warmup/a/b"));
+        for outside in ["", "..", "../x", "a/../../x", "/etc/passwd", "a\0b"] {
+            let message = file_in(folder, outside).unwrap_err().message;
+            assert!(message.contains("must name a file in 'warmup'"), "{message}");
+        }
     }
 
     #[test]

@@ -167,7 +167,8 @@ impl Core {
         let named = config.output.iter().filter(|output| !output.label_filename.is_empty());
         named
             .map(|output| {
-                let labels = repository::read_labels(&polled.dir.join(&output.label_filename))?;
+                let path = repository::file_in(&polled.dir, &output.label_filename)?;
+                let labels = repository::read_labels(&path)?;
                 Ok((output.name.clone(), Arc::new(labels)))
             })
             .collect()

@@ -13,6 +13,7 @@ use crate::config::inference::{ModelWarmup, model_warmup};
 use crate::config::{ModelConfig, datatype};
 use crate::error::Error;
 use crate::payload::{ActiveRequest, ExecutionContext, Payload};
+use crate::repository;
 use crate::request::{Answer, InferenceRequest, InputData, InputTensor};
 use crate::sequence::{SequenceContext, SequencePlan};
 use crate::validate::RequestChecker;
@@ -118,7 +119,7 @@ fn input_tensor(
         Some(InputDataType::ZeroData(_)) => zeros(datatype, elements)?,
         Some(InputDataType::RandomData(_)) => random(datatype, elements)?,
         Some(InputDataType::InputDataFile(file)) => {
-            let path = model_dir.join("warmup").join(file);
+            let path = repository::file_in(&model_dir.join("warmup"), file)?;
             let once = fs::read(&path).map_err(|error| {
                 Error::internal(format!("failed to read '{}': {error}", path.display()))
             })?;

@@ -184,3 +184,13 @@ fn a_cancelled_request_takes_the_queued_ones_of_its_sequence_with_it() {
     scheduler.enqueue(ticket(5, 3, "S"), 0).unwrap();
     assert_eq!(rows(scheduler.poll(1, &[true])), [Some(5)]);
 }
+
+#[test]
+fn a_limit_that_nobody_reaches_costs_nothing() {
+    let mut scheduler = plain(i32::MAX, 2);
+    for sequence in 1..=5 {
+        scheduler.enqueue(ticket(sequence, sequence, "SE"), 0).unwrap();
+    }
+    assert_eq!(rows(scheduler.poll(0, &[true, true])), [1, 3, 5].map(Some));
+    assert_eq!(rows(scheduler.poll(0, &[false, true])), [2, 4].map(Some));
+}

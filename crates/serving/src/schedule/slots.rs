@@ -62,8 +62,13 @@ enum Place {
 /// See the module.
 #[derive(Debug)]
 pub(super) struct SlotTable {
+    /// Those that were ever given out, by instance: a configuration may allow more than there will ever be.
     slots: Vec<Vec<Slot>>,
     free: BTreeSet<SlotId>,
+    /// The first slot that was never given out.
+    fresh: SlotId,
+    /// Slots of each instance.
+    limit: usize,
     /// Where further requests of a sequence go. A sequence that has ended is not here, although it may run.
     places: HashMap<CorrelationId, Place>,
     /// By order of arrival.
@@ -86,11 +91,11 @@ impl SlotTable {
             0 => DEFAULT_IDLE_US,
             given => given,
         };
-        let all = (0..instances)
-            .flat_map(|instance| (0..slots).map(move |slot| SlotId { slot, instance }));
         Self {
-            slots: (0..instances).map(|_| (0..slots).map(|_| Slot::default()).collect()).collect(),
-            free: all.collect(),
+            slots: (0..instances).map(|_| Vec::new()).collect(),
+            free: BTreeSet::new(),
+            fresh: SlotId { slot: 0, instance: 0 },
+            limit: slots,
             places: HashMap::new(),
             backlog: BTreeMap::new(),
             expiries: BTreeSet::new(),
@@ -206,11 +211,11 @@ impl SlotTable {
         if !mark.start && !self.iterative {
             return Err(Refusal::NotStarted);
         }
-        if self.free.is_empty() {
+        if self.free.is_empty() && self.fresh.slot >= self.limit {
             self.reap(now);
         }
         if self.backlog.is_empty()
-            && let Some(id) = self.free.pop_first()
+            && let Some(id) = self.open()
         {
             if let Some(slot) = self.slot_mut(id) {
                 slot.tenant = Some(mark.correlation.clone());
@@ -226,6 +231,24 @@ impl SlotTable {
         };
         self.backlog.insert(self.arrivals, waiting);
         Ok(Place::Backlog(self.arrivals))
+    }
+
+    /// The free slot that comes first. One that was given out before comes before all that were not.
+    fn open(&mut self) -> Option<SlotId> {
+        if let Some(id) = self.free.pop_first() {
+            return Some(id);
+        }
+        let id = self.fresh;
+        if id.slot >= self.limit {
+            return None;
+        }
+        let instances = self.slots.len();
+        self.slots.get_mut(id.instance)?.push(Slot::default());
+        self.fresh = match id.instance + 1 {
+            next if next < instances => SlotId { instance: next, ..id },
+            _ => SlotId { slot: id.slot + 1, instance: 0 },
+        };
+        Some(id)
     }
 
     /// Takes the next request of a slot, with its step.
@@ -325,10 +348,11 @@ impl SlotTable {
     }
 
     fn ids(&self) -> impl Iterator<Item = SlotId> + use<> {
-        let instances = self.slots.len();
-        let slots = self.slots.first().map_or(0, Vec::len);
-        (0..slots)
-            .flat_map(move |slot| (0..instances).map(move |instance| SlotId { slot, instance }))
+        let counts: Vec<usize> = self.slots.iter().map(Vec::len).collect();
+        counts
+            .into_iter()
+            .enumerate()
+            .flat_map(|(instance, count)| (0..count).map(move |slot| SlotId { slot, instance }))
     }
 
     /// Frees the slots of sequences that were silent for too long.

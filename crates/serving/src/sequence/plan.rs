@@ -12,6 +12,7 @@ use crate::config::inference::model_sequence_batching::initial_state::StateData;
 use crate::config::inference::model_sequence_batching::{Control, InitialState, State};
 use crate::config::{ModelConfig, datatype};
 use crate::error::Error;
+use crate::repository;
 use crate::validate::shape_text;
 
 /// Most bytes of one initial state.
@@ -163,8 +164,8 @@ fn state_tensor(
             match &initial.state_data {
                 Some(StateData::ZeroData(_)) => zeros(kind, &initial.dims).map_err(wrong)?,
                 Some(StateData::DataFile(file)) => {
-                    from_file(&model_dir.join("initial_state").join(file), kind, &initial.dims)
-                        .map_err(wrong)?
+                    let path = repository::file_in(&model_dir.join("initial_state"), file)?;
+                    from_file(&path, kind, &initial.dims).map_err(wrong)?
                 }
                 None => {
                     return Err(wrong(
