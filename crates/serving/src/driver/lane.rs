@@ -184,7 +184,10 @@ impl Lane {
             let mine = effects.calls.iter().position(|&called| called == instance);
             if let Some(at) = mine.filter(|_| round < MAX_ROUNDS) {
                 next = state.work.get_mut(instance).and_then(Option::take);
-                effects.calls.swap_remove(at);
+                // Without work the call means the end, which the instance's own thread must hear of.
+                if next.is_some() {
+                    effects.calls.swap_remove(at);
+                }
             }
             drop(state);
             self.apply(effects);

@@ -177,3 +177,7 @@ fn run_instance(lane: &Lane, number: usize) {
         lane.execute(number, payload);
     }
 }
+
+#[cfg(test)]
+#[path = "driver_tests.rs"]
+mod tests;

@@ -1,0 +1,110 @@
+use std::sync::mpsc::channel;
+use std::time::Duration;
+
+use super::*;
+use crate::backend::Payload;
+use crate::batch;
+use crate::config::ModelConfig;
+use crate::request::Answer;
+use crate::schedule::DefaultScheduler;
+
+/// Long enough for any machine; a test that reaches it has failed.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// Answers at once, without outputs, on any thread.
+struct Quick;
+
+impl ModelInstance for Quick {
+    fn execute(&mut self, payload: Payload) {
+        batch::execute(payload, |_| Ok(Vec::new()));
+    }
+    fn time_depends_on_sizes_only(&self) -> bool {
+        true
+    }
+}
+
+fn handle(driver: &Driver, instances: usize) -> Arc<DriverHandle> {
+    let context = ExecutionContext::new("m", 1, Arc::new(ModelConfig::default()));
+    let instances: Vec<(String, Box<dyn ModelInstance>)> =
+        (0..instances).map(|at| (format!("m_{at}"), Box::new(Quick) as _)).collect();
+    let scheduler = Box::<DefaultScheduler>::default();
+    Arc::new(driver.add(&context, scheduler, false, None, instances).unwrap())
+}
+
+fn ticket() -> Ticket {
+    Ticket { batch_size: 1, ..Ticket::default() }
+}
+
+/// Whether a request's answer came on this very thread. Then, and only then, the model version was told to drain while
+/// the answer was on its way.
+fn drained_on_the_way(handle: &Arc<DriverHandle>) -> bool {
+    let (to, from) = channel();
+    let (here, draining) = (std::thread::current().id(), Arc::clone(handle));
+    let sink = move |_: Answer| {
+        let inside = std::thread::current().id() == here;
+        if inside {
+            draining.begin_drain();
+        }
+        to.send(inside).unwrap();
+    };
+    handle.enqueue(InferenceRequest::default(), ticket(), Box::new(sink)).unwrap();
+    from.recv_timeout(PATIENCE).unwrap()
+}
+
+#[test]
+fn a_version_that_drains_during_an_execution_on_a_callers_thread_ends() {
+    for instances in [1, 3] {
+        let driver = Driver::start().unwrap();
+        let handle = handle(&driver, instances);
+        let inside = (0..100_000).any(|_| drained_on_the_way(&handle));
+        assert!(inside, "nothing ever ran on this thread");
+        let refused = handle.enqueue(InferenceRequest::default(), ticket(), Box::new(|_| {}));
+        assert_eq!(refused.unwrap_err(), crate::schedule::stopping());
+        let (to, ended) = channel();
+        std::thread::spawn(move || {
+            handle.remove();
+            to.send(()).unwrap();
+        });
+        ended.recv_timeout(PATIENCE).expect("the instances end");
+    }
+}
+
+#[test]
+fn every_request_that_a_draining_version_took_is_answered_once() {
+    for round in 0..50 {
+        let driver = Driver::start().unwrap();
+        let handle = handle(&driver, 2);
+        let answered = Arc::new(AtomicU64::new(0));
+        let taken: u64 = std::thread::scope(|scope| {
+            let senders: Vec<_> = (0..4)
+                .map(|_| {
+                    let (handle, answered) = (&handle, &answered);
+                    scope.spawn(move || {
+                        let mut taken = 0;
+                        for number in 0..400 {
+                            let request = InferenceRequest::default();
+                            let token = request.cancel.clone();
+                            let answered = Arc::clone(answered);
+                            let sink = move |answer: Answer| {
+                                assert!(answer.is_final);
+                                answered.fetch_add(1, Ordering::Relaxed);
+                            };
+                            match handle.enqueue(request, ticket(), Box::new(sink)) {
+                                Ok(()) => taken += 1,
+                                Err(error) => assert_eq!(error, crate::schedule::stopping()),
+                            }
+                            if number % 7 == round % 7 {
+                                token.cancel();
+                            }
+                        }
+                        taken
+                    })
+                })
+                .collect();
+            scope.spawn(|| handle.remove());
+            senders.into_iter().map(|sender| sender.join().unwrap()).sum()
+        });
+        assert_eq!(answered.load(Ordering::Relaxed), taken);
+        assert_eq!(handle.context.unanswered(), 0);
+    }
+}
