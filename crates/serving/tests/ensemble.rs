@@ -583,6 +583,32 @@ fn ensembles_bring_their_models_and_go_and_come_with_them() {
 }
 
 #[test]
+fn an_ensemble_is_fitted_to_a_model_that_is_loaded_with_another_configuration() {
+    let folder = Folder::new().model("plus", "sum", "IN:2", "OUT:2", "max_batch_size: 4").ensemble(
+        "e",
+        "A:2",
+        "Z:2",
+        "max_batch_size: 2",
+        &["plus(IN=A) -> (OUT=Z)"],
+    );
+    let server = explicit(&folder, "e");
+    let asked = || request("e", vec![input("A", &[2, 2], &[1, 2, 3, 4])]);
+    assert_eq!(server.ask(asked()).unwrap().outputs[0].tensor.shape(), [2, 2]);
+    // Without batches, the rows are a plain dimension.
+    let folder = folder.model("plus", "sum", "IN:-1,2", "OUT:-1,2", "");
+    server.core.load_model("plus", LoadOverrides::default()).unwrap();
+    assert_eq!(server.ask(asked()).unwrap().outputs[0].tensor.shape(), [2, 2]);
+    // Single rows do not fit; the ensemble goes on to serve, and its step refuses what it cannot take.
+    let _folder = folder.model("plus", "sum", "IN:3", "OUT:3", "max_batch_size: 4");
+    server.core.load_model("plus", LoadOverrides::default()).unwrap();
+    let error = server.core.infer(asked(), Box::new(|_| {})).err();
+    assert_eq!(error, None);
+    let refused = server.ask(asked()).unwrap_err().message;
+    let text = "in ensemble 'e', [request id: <id_unknown>] unexpected shape for input 'IN' for model 'plus'";
+    assert!(refused.starts_with(text), "{refused}");
+}
+
+#[test]
 fn ensembles_that_cannot_be_served_say_why() {
     let folder = one_to_one(one_to_one(Folder::new(), "plus", "sum"), "broken", "broken")
         .ensemble("missing", "A", "Z", "", &["nobody(IN=A) -> (OUT=Z)"])

@@ -5,6 +5,7 @@ use std::sync::{Arc, PoisonError, RwLock, Weak};
 
 use super::Core;
 use super::load::{LoadError, PolledModel, Source};
+use super::loaded::Executor;
 use super::models::{Models, WantedBy};
 use crate::config::ModelConfig;
 use crate::config::inference::model_config::SchedulingChoice;
@@ -163,8 +164,51 @@ impl Core {
         }
     }
 
-    /// Puts the ensembles back into service that wait for this model.
+    /// The completed configuration of a step's model.
+    fn step_config(&self, name: &str, version: i64) -> Option<Arc<ModelConfig>> {
+        let models = self.models();
+        let found = models.find(name, (version > 0).then_some(version)).ok()?;
+        Some(Arc::clone(&found.context.config))
+    }
+
+    /// Whether the models of an ensemble are still what it was checked against; true for other models.
+    pub(super) fn steps_are_current(&self, name: &str) -> bool {
+        let serving: Vec<_> =
+            self.models().ready_of(name).map(|(_, loaded)| Arc::clone(loaded)).collect();
+        serving.iter().all(|loaded| match &loaded.executor {
+            Executor::Ensemble(ensemble) => {
+                ensemble.plan().is_current(&|step, version| self.step_config(step, version))
+            }
+            Executor::Instances(_) => true,
+        })
+    }
+
+    /// Checks and builds the ensembles anew whose step has another configuration than it had.
+    fn refresh_ensembles_over(&self, name: &str) {
+        for ensemble in self.ensembles_over(name) {
+            let turn = self.turns.take(&ensemble);
+            let record = self.models().record(&ensemble);
+            let Some(record) = record.filter(|_| !self.steps_are_current(&ensemble)) else {
+                continue;
+            };
+            let result = self.bring_up(&ensemble, record.source.clone(), self.wanted_by(&ensemble));
+            drop(turn);
+            match result {
+                Ok(()) => self.refresh_ensembles_over(&ensemble),
+                Err(LoadError::Poll(error) | LoadError::Load(error)) => {
+                    tracing::error!(%ensemble, step = name, reason = %error.message, "an ensemble does not fit its changed model");
+                }
+            }
+        }
+    }
+
+    fn wanted_by(&self, name: &str) -> WantedBy {
+        if self.models().is_wanted_by_name(name) { WantedBy::Name } else { WantedBy::Ensemble }
+    }
+
+    /// Puts the ensembles back into service that wait for this model, and fits those to it that serve.
     pub(super) fn revive_ensembles_over(&self, name: &str) {
+        self.refresh_ensembles_over(name);
         let suspended: Vec<String> = {
             let models = self.models();
             let waits = |ensemble: &&str| models.is_suspended(ensemble);
@@ -190,9 +234,7 @@ impl Core {
         if !concerned {
             return false;
         }
-        let by_name = self.models().is_wanted_by_name(ensemble);
-        let by = if by_name { WantedBy::Name } else { WantedBy::Ensemble };
-        match self.bring_up(ensemble, source, by) {
+        match self.bring_up(ensemble, source, self.wanted_by(ensemble)) {
             Ok(()) => true,
             Err(LoadError::Poll(error) | LoadError::Load(error)) => {
                 tracing::error!(%ensemble, reason = %error.message, "an ensemble could not be loaded again");

@@ -161,7 +161,7 @@ impl Core {
             before.config == polled.config
                 && before.stamps.outside == stamps.outside
                 && before.source.dir == source.dir
-        });
+        }) && self.steps_are_current(name);
         let unchanged = |version: i64| {
             same && before.as_ref().is_some_and(|before| {
                 before.stamps.versions.get(&version) == stamps.versions.get(&version)

@@ -62,6 +62,8 @@ pub struct EnsemblePlan {
     pub(super) steps: Vec<PlanStep>,
     pub(super) inputs: Vec<PlanEnd>,
     pub(super) outputs: Vec<PlanEnd>,
+    /// Configurations of the steps' models, against which the ensemble was checked.
+    models: Vec<Arc<ModelConfig>>,
 }
 
 /// What is known of a tensor of the ensemble, and from which model.
@@ -233,6 +235,7 @@ impl EnsemblePlan {
         }
         let mut flow_steps = Vec::new();
         let mut steps = Vec::new();
+        let mut models = Vec::new();
         for step in &scheduling.step {
             let Some(model) = model(&step.model_name, step.model_version) else {
                 return Err(Error::invalid_arg(format!(
@@ -250,6 +253,7 @@ impl EnsemblePlan {
             let (flow, plan) = tensors.step(step, &model)?;
             flow_steps.push(flow);
             steps.push(plan);
+            models.push(model);
         }
         let numbers = |ends: &[PlanEnd]| ends.iter().map(|end| end.tensor).collect();
         let graph =
@@ -263,7 +267,18 @@ impl EnsemblePlan {
             steps,
             inputs,
             outputs,
+            models,
         })
+    }
+
+    /// Whether the models are still what the ensemble was checked against; `model` is as in [`new`](Self::new).
+    #[must_use]
+    pub fn is_current(&self, model: &dyn Fn(&str, i64) -> Option<Arc<ModelConfig>>) -> bool {
+        let same = |(step, known): (&PlanStep, &Arc<ModelConfig>)| {
+            model(&step.model, step.version)
+                .is_none_or(|now| Arc::ptr_eq(&now, known) || now == *known)
+        };
+        self.steps.iter().zip(&self.models).all(same)
     }
 
     /// Whether the ensemble answers any number of times, because one of its models does.

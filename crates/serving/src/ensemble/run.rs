@@ -99,6 +99,12 @@ impl Ensemble {
         Arc::new(Self { plan, server, context, gate, open: Mutex::new(0), idle: Condvar::new() })
     }
 
+    /// The checked configuration.
+    #[must_use]
+    pub fn plan(&self) -> &EnsemblePlan {
+        &self.plan
+    }
+
     /// Runs a checked request; the sink gets the answers.
     pub fn start(self: &Arc<Self>, request: InferenceRequest, batch_size: u64, sink: ResponseSink) {
         *lock(&self.open) += 1;
