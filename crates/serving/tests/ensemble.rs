@@ -213,6 +213,7 @@ fn start_with(folder: &Folder, control_mode: ControlMode) -> Server {
         repositories: vec![folder.0.clone()],
         control_mode,
         exit_on_error: false,
+        response_cache_bytes: Some(1 << 16),
         ..CoreOptions::default()
     };
     Server { core: Core::start(options, vec![Arc::new(backend)]).unwrap(), entered, leave }
@@ -536,6 +537,82 @@ fn executions_over_max_inflight_requests_wait() {
         server.leave.send(()).unwrap();
     }
     assert_eq!(all(&from).len(), 4);
+}
+
+#[test]
+fn an_ensemble_with_a_cache_answers_equal_requests_without_its_models() {
+    let folder = one_to_one(Folder::new(), "plus", "sum").ensemble(
+        "e",
+        "A",
+        "Z",
+        "response_cache { enable: true }",
+        &["plus(IN=A) -> (OUT=Z)"],
+    );
+    let server = start(&folder);
+    for _ in 0..3 {
+        assert_eq!(values(&server.ask(simple("e", &[1])).unwrap()), [("Z", vec![2])]);
+    }
+    assert_eq!(server.statistics("plus").execution_count, 1);
+    let own = server.statistics("e");
+    assert_eq!((own.inference_stats.cache_hit.count, own.inference_stats.cache_miss.count), (2, 1));
+    assert_eq!((own.inference_stats.success.count, own.inference_count), (3, 1));
+}
+
+#[test]
+fn every_one_of_many_requests_ends_once_also_when_clients_give_up() {
+    let group = "instance_group { count: 2 kind: KIND_CPU }";
+    let folder = one_to_one(Folder::new(), "spread", "spread")
+        .model("plus", "sum", "IN", "OUT", group)
+        .model("picky", "sum", "IN:1", "OUT:1", group)
+        .write(
+            "e",
+            &format!(
+                "platform: \"ensemble\" {} {} ensemble_scheduling {{ max_inflight_requests: 2 {} }}",
+                ends("input", "A"),
+                ends("output", "Y Z"),
+                [
+                    step_text("plus(IN=A) -> (OUT=a)"),
+                    step_text("spread(IN=a) -> (OUT=b)"),
+                    step_text("plus(IN=b) -> (OUT=Y)"),
+                    step_text("picky(IN=b) -> (OUT=Z)"),
+                ]
+                .concat()
+            ),
+        )
+        .ensemble("picky_e", "A", "Z", "", &["picky(IN=A) -> (OUT=Z)"]);
+    let server = start(&folder);
+    let elements = [7; 40];
+    std::thread::scope(|scope| {
+        for thread in 0..6 {
+            let (server, elements) = (&server.core, &elements);
+            scope.spawn(move || {
+                for number in 0..40 {
+                    let model = if number % 8 == 3 { "picky_e" } else { "e" };
+                    let asked = simple(model, elements);
+                    let cancel = asked.cancel.clone();
+                    let (to, from) = channel();
+                    let sink = move |answer: Answer| to.send(answer).unwrap();
+                    server.infer(asked, Box::new(sink)).unwrap();
+                    if (thread + number) % 5 == 0 {
+                        cancel.cancel();
+                    }
+                    let answers = all(&from);
+                    let last = answers.last().unwrap();
+                    if model == "picky_e" {
+                        assert_eq!(answers.len(), 1);
+                        assert!(last.result.is_err());
+                    } else if last.result.is_ok() {
+                        assert_eq!(answers.len(), elements.len() + 1);
+                    } else {
+                        assert_eq!(last.result.as_ref().unwrap_err().code, Code::Cancelled);
+                    }
+                    // The sink is gone, so nothing can come any more.
+                    assert!(from.recv_timeout(PATIENCE).is_err());
+                }
+            });
+        }
+    });
+    assert!(server.core.shutdown(PATIENCE).complete);
 }
 
 #[test]

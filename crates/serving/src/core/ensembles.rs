@@ -58,7 +58,8 @@ impl Core {
         if steps.is_empty() {
             return Ok(());
         }
-        self.check_circular(ensemble, &polled.config, &mut vec![ensemble.clone()])?;
+        let (mut path, mut done) = (vec![ensemble.clone()], BTreeSet::new());
+        self.check_circular(&polled.config, &mut path, &mut done)?;
         let mut missing = BTreeSet::new();
         for (step, _) in &steps {
             if self.models().is_ready(step) {
@@ -100,12 +101,13 @@ impl Core {
         Ok(())
     }
 
-    /// `path` leads from the ensemble that is being loaded to the one of this configuration.
+    /// `path` leads from the ensemble that is being loaded to the one of this configuration; from those in `done` no
+    /// path leads back.
     fn check_circular(
         &self,
-        ensemble: &str,
         config: &ModelConfig,
         path: &mut Vec<String>,
+        done: &mut BTreeSet<String>,
     ) -> Result<(), LoadError> {
         for (step, _) in steps(config) {
             if path.iter().any(|name| name == step) {
@@ -114,13 +116,17 @@ impl Core {
                     path.last().map_or("", String::as_str)
                 ))));
             }
+            if done.contains(step) {
+                continue;
+            }
             let Ok(dir) = repository::find(&self.options.repositories, step) else { continue };
             let source = Source { dir, given_config: None, given_files: None };
             // A step that cannot be read is reported when it is loaded.
             let Ok(polled) = self.poll(step, &source) else { continue };
             path.push(step.to_owned());
-            self.check_circular(ensemble, &polled.config, path)?;
+            self.check_circular(&polled.config, path, done)?;
             path.pop();
+            done.insert(step.to_owned());
         }
         Ok(())
     }

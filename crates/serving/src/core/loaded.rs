@@ -51,7 +51,7 @@ impl LoadedVersion {
         let ticket = self.checker.check(&mut request)?;
         let sink = match &self.cache {
             None => sink,
-            Some(cache) => match self.from_cache(cache, &request, sink) {
+            Some(cache) => match self.answer_from_cache(cache, &request, sink) {
                 Some(sink) => sink,
                 None => return Ok(()),
             },
@@ -66,7 +66,7 @@ impl LoadedVersion {
     }
 
     /// Answers a request that the cache knows. One that it does not know keeps its sink, which now tells the cache.
-    fn from_cache(
+    fn answer_from_cache(
         &self,
         cache: &Arc<ResponseCache>,
         request: &InferenceRequest,

@@ -55,9 +55,15 @@ struct Launch {
     inputs: Vec<(usize, Value)>,
 }
 
+/// What a client gets at once.
+struct Response {
+    outputs: Vec<OutputTensor>,
+    parameters: Vec<(String, ParameterValue)>,
+}
+
 /// Something for the client.
 enum Delivery {
-    Response(Vec<OutputTensor>, Vec<(String, ParameterValue)>),
+    Response(Response),
     Error(Error),
     End(Result<(), Error>),
 }
@@ -68,7 +74,7 @@ struct State {
     /// Away while a thread delivers, so that only one does.
     client: Option<ActiveRequest>,
     /// The response of an ensemble that has only one, until all its steps are over.
-    only: Option<(Vec<OutputTensor>, Vec<(String, ParameterValue)>)>,
+    only: Option<Response>,
     /// Why there is no such response, although the steps succeeded.
     fault: Option<Error>,
 }
@@ -204,7 +210,7 @@ impl Request {
                     }
                     Effect::Respond(values) => {
                         let delivery = match self.response(values) {
-                            Ok((outputs, parameters)) => Delivery::Response(outputs, parameters),
+                            Ok(response) => Delivery::Response(response),
                             Err(error) => Delivery::Error(error),
                         };
                         state.deliveries.push_back(delivery);
@@ -234,10 +240,7 @@ impl Request {
         }
     }
 
-    fn response(
-        &self,
-        values: Vec<(usize, Value)>,
-    ) -> Result<(Vec<OutputTensor>, Vec<(String, ParameterValue)>), Error> {
+    fn response(&self, values: Vec<(usize, Value)>) -> Result<Response, Error> {
         let plan = &self.ensemble.plan;
         let mut outputs = Vec::with_capacity(values.len());
         let mut parameters = Vec::with_capacity(3 * values.len());
@@ -249,7 +252,7 @@ impl Request {
             outputs.push(OutputTensor { name: end.name.clone(), tensor });
             parameters.extend(value.tags.parameters());
         }
-        Ok((outputs, parameters))
+        Ok(Response { outputs, parameters })
     }
 
     /// Hands deliveries to the client in order; one thread does so at a time.
@@ -263,10 +266,8 @@ impl Request {
             let Some(delivery) = state.deliveries.pop_front() else { return };
             let one = !self.ensemble.plan.is_decoupled();
             match delivery {
-                Delivery::Response(outputs, parameters) if one => {
-                    state.only = Some((outputs, parameters));
-                }
-                Delivery::Response(outputs, parameters) => {
+                Delivery::Response(response) if one => state.only = Some(response),
+                Delivery::Response(Response { outputs, parameters }) => {
                     drop(state);
                     client.respond_with(Ok(outputs), parameters);
                     state = lock(&self.state);
@@ -289,12 +290,7 @@ impl Request {
         }
     }
 
-    fn end(
-        &self,
-        client: ActiveRequest,
-        only: Option<(Vec<OutputTensor>, Vec<(String, ParameterValue)>)>,
-        result: Result<(), Error>,
-    ) {
+    fn end(&self, client: ActiveRequest, only: Option<Response>, result: Result<(), Error>) {
         let context = &self.ensemble.context;
         if let Err(error) = result {
             client.fail(FailureReason::Other, error);
@@ -313,7 +309,7 @@ impl Request {
             outer.add(queue, compute);
         }
         match only {
-            Some((outputs, parameters)) => client.answer_with(outputs, parameters),
+            Some(Response { outputs, parameters }) => client.answer_with(outputs, parameters),
             None => client.finish(),
         }
         self.ensemble.closed();

@@ -143,8 +143,9 @@ mod tests {
 
     #[test]
     fn shapes_move_between_models_with_and_without_batches() {
-        // Where, from, declared, batching, as it arrives.
-        let cases: &[(&[i64], &[i64], bool, &[i64])] = &[
+        type Shape = &'static [i64];
+        // As it is, declared, batching, as it arrives.
+        let cases: &[(Shape, Shape, bool, Shape)] = &[
             (&[4, 16], &[16], true, &[4, 16]),
             (&[16], &[16], true, &[1, 16]),
             (&[4, 16], &[-1, 16], false, &[4, 16]),
