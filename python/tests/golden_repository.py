@@ -1,9 +1,10 @@
 """ONNX stand-ins for the models behind the recorded Triton cases.
 
-usage: golden_repository.py MODELS OUT
+usage: golden_repository.py MODELS OUT [NAME ...]
 
 MODELS holds NAME/config.pbtxt as recorded (for Triton's Python backend). OUT becomes a model
-repository with the same configurations, for the models that ONNX can express.
+repository with the same configurations, for the models that ONNX can express; or, where names are given, these models alone,
+as far as they can be had, and `rest` for folders of all others, which can be listed and not loaded.
 """
 
 import pathlib
@@ -210,5 +211,23 @@ def write_all(models, out):
     return names + built_in + composed
 
 
+def write_rest(models, out):
+    """Writes the configurations of the models without a stand-in."""
+    names = [path.name for path in sorted(models.iterdir()) if path.is_dir() and not (out / path.name).exists()]
+    for name in names:
+        (out / name / "1").mkdir(parents=True)
+        shutil.copy(models / name / "config.pbtxt", out / name)
+    return names
+
+
+def main(models, out, *names):
+    written = write_all(models, out)
+    written += write_rest(models, out) if names else []
+    unwanted = set(written) - set(names) if names and "rest" not in names else set()
+    for name in unwanted:
+        shutil.rmtree(out / name)
+    print(*(name for name in written if name not in unwanted))
+
+
 if __name__ == "__main__":
-    print(*write_all(pathlib.Path(sys.argv[1]), pathlib.Path(sys.argv[2])))
+    main(pathlib.Path(sys.argv[1]), pathlib.Path(sys.argv[2]), *sys.argv[3:])

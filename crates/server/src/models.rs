@@ -23,7 +23,16 @@ pub fn backends() -> Vec<Arc<dyn Backend>> {
 #[must_use]
 pub fn summary(core: &Core) -> String {
     let failures = core.load_failures();
-    let rows = core.repository_index(false).into_iter().map(|model| {
+    let index = core.repository_index(false);
+    // The index leaves out models without a version.
+    let unlisted = failures.iter().filter(|failure| index.iter().all(|m| m.name != failure.model));
+    let unlisted: Vec<Vec<String>> = unlisted
+        .map(|failure| {
+            let status = format!("UNAVAILABLE: {}", failure.reason);
+            vec![failure.model.clone(), "-".to_owned(), status]
+        })
+        .collect();
+    let rows = index.into_iter().map(|model| {
         let untried = failures.iter().find(|failure| {
             model.state.is_none() && failure.model == model.name && failure.version.is_none()
         });
@@ -37,5 +46,7 @@ pub fn summary(core: &Core) -> String {
         };
         vec![model.name, model.version.unwrap_or_else(|| "-".to_owned()), status]
     });
+    let mut rows: Vec<Vec<String>> = rows.chain(unlisted).collect();
+    rows.sort();
     format!("\n{}", table(&["Model", "Version", "Status"], rows))
 }

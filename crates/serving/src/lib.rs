@@ -22,6 +22,7 @@ pub mod driver;
 pub mod ensemble;
 pub mod error;
 pub mod latency;
+mod md5;
 mod payload;
 pub mod rate_limiter;
 pub mod repository;

@@ -29,7 +29,7 @@ pub struct ExecutionContext {
     /// Completed configuration.
     pub config: Arc<ModelConfig>,
     /// Counters.
-    pub statistics: StatisticsRecorder,
+    pub statistics: Arc<StatisticsRecorder>,
     /// Requests in the scheduler.
     pub(crate) pending: AtomicU64,
     /// Requests accepted and not yet answered.
@@ -40,11 +40,21 @@ impl ExecutionContext {
     /// Counters at zero.
     #[must_use]
     pub fn new(name: &str, version: i64, config: Arc<ModelConfig>) -> Arc<Self> {
+        Self::counting_on(name, version, config, Arc::default())
+    }
+
+    /// Counters that exist.
+    pub(crate) fn counting_on(
+        name: &str,
+        version: i64,
+        config: Arc<ModelConfig>,
+        statistics: Arc<StatisticsRecorder>,
+    ) -> Arc<Self> {
         Arc::new(Self {
             name: name.to_owned(),
             version: version.to_string(),
             config,
-            statistics: StatisticsRecorder::default(),
+            statistics,
             pending: AtomicU64::new(0),
             unanswered: AtomicUsize::new(0),
         })

@@ -90,8 +90,10 @@ pub fn find(repositories: &[PathBuf], name: &str) -> Result<PathBuf, Error> {
 /// version folder and for everything outside of them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Stamps {
-    /// Everything outside of the version folders.
+    /// Everything outside of the version folders but the configuration, whose content decides for itself.
     pub outside: u64,
+    /// The configuration: `config.pbtxt`, and the folder `configs` of others.
+    pub config: u64,
     /// By version.
     pub versions: BTreeMap<i64, u64>,
     /// The latest modification of all.
@@ -110,6 +112,7 @@ impl Stamps {
         let numbers = versions(model_dir)?;
         let mut stamps = Self::default();
         let mut outside = Digest::default();
+        let mut config = Digest::default();
         let unreadable = |error: std::io::Error| {
             let dir = model_dir.display();
             Error::internal(format!("failed to read model folder '{dir}': {error}"))
@@ -129,11 +132,13 @@ impl Stamps {
                     stamps.newest = stamps.newest.max(digest.newest);
                     stamps.versions.insert(version, digest.hasher.finish());
                 }
+                None if matches!(name, "config.pbtxt" | "configs") => config.add(&path, 0),
                 None => outside.add(&path, 0),
             }
         }
-        stamps.newest = stamps.newest.max(outside.newest);
+        stamps.newest = stamps.newest.max(outside.newest).max(config.newest);
         stamps.outside = outside.hasher.finish();
+        stamps.config = config.hasher.finish();
         Ok(stamps)
     }
 }

@@ -246,7 +246,6 @@ fn a_repository_is_served_with_its_versions_and_failures() {
         index,
         [
             line("broken", "1", unavailable, "Internal: the file is broken"),
-            line("empty", "", None, ""),
             line("good", "1", ready, ""),
             line("good", "3", ready, ""),
             line("labels", "1", ready, ""),
@@ -337,11 +336,21 @@ fn warm_up_runs_on_every_instance_before_the_model_is_ready_and_does_not_count()
 }
 
 #[test]
-fn what_is_not_supported_is_refused_and_not_served_wrongly() {
-    let agents = "max_batch_size: 1 model_repository_agents { agents { name: \"checksum\" } }";
-    let folder = Folder::new().model("m", &["1"], &echo_config(agents));
-    let reason = start(&folder).load_failures().remove(0).reason;
-    assert_eq!(reason, "Unsupported: 'model_repository_agents' of model 'm' is not supported");
+fn agents_that_are_not_known_or_refuse_the_model_keep_it_from_loading() {
+    let agent = |text: &str| {
+        let config = format!("model_repository_agents {{ agents {{ {text} }} }}");
+        let folder = Folder::new().model("m", &["1"], &echo_config(&config));
+        let core = start(&folder);
+        core.load_failures().pop().map(|failure| failure.reason)
+    };
+    let unknown = agent("name: 'relocate'").unwrap();
+    assert_eq!(
+        unknown,
+        "unable to find repository agent 'relocate' of model 'm'; known here: checksum"
+    );
+    assert_eq!(agent("name: 'checksum'"), None);
+    let wrong = agent("name: 'checksum' parameters { key: 'MD5:config.pbtxt' value: 'no' }");
+    assert!(wrong.unwrap().starts_with("Mismatched MD5 hash for file config.pbtxt, expected: no"));
 }
 
 #[test]

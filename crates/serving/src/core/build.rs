@@ -65,8 +65,11 @@ impl Core {
             return self.build_ensemble(polled, version);
         }
         let mut config = polled.config.clone();
-        refuse_unsupported(&config)?;
         let backend = self.backend(&config)?;
+        if backend.default_model_filename().is_empty() {
+            // Without a file of a model nothing will complete what the configuration says of the tensors.
+            config::validate_tensors(&config)?;
+        }
         let settings = self.settings(backend.name());
         let default_max_batch_size = max_batch_size(&settings)?;
         let files = ModelFiles {
@@ -99,7 +102,9 @@ impl Core {
             warmup::run(&polled.dir, &config, sequences.as_ref(), instance.as_mut())?;
             instances.push((placement.name.clone(), instance));
         }
-        let context = ExecutionContext::new(&config.name, version, Arc::clone(&config));
+        let counters = polled.counters.get(&version).cloned().unwrap_or_default();
+        let context =
+            ExecutionContext::counting_on(&config.name, version, Arc::clone(&config), counters);
         context.statistics.keep(Latencies::new(&self.options.latencies, &config));
         let hold = schedule::Hold {
             requests: self.options.delay_scheduler,
@@ -185,17 +190,6 @@ fn max_batch_size(settings: &BTreeMap<String, String>) -> Result<i32, Error> {
             format!("'default-max-batch-size' must be an integer, found '{text}'"),
         )
     })
-}
-
-/// What a configuration may ask for and this server does not do: better no model than one that answers wrongly.
-fn refuse_unsupported(config: &ModelConfig) -> Result<(), Error> {
-    let what = match &config.scheduling_choice {
-        _ if config.model_repository_agents.as_ref().is_some_and(|all| !all.agents.is_empty()) => {
-            "'model_repository_agents'"
-        }
-        _ => return Ok(()),
-    };
-    Err(Error::unsupported(format!("{what} of model '{}' is not supported", config.name)))
 }
 
 /// The instances of all groups, by name.

@@ -1,19 +1,23 @@
 //! Loading models: which, from where, and what becomes of those that serve.
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, PoisonError};
 use std::time::SystemTime;
 
+use super::agents;
+use super::change::{Change, Extent};
 use super::loaded::LoadedVersion;
-use super::models::{Epoch, WantedBy};
+use super::models::{AMBIGUOUS, Epoch, WantedBy};
 use super::overrides::GivenFolder;
 use super::{ControlMode, Core, LoadFailure};
 use crate::backend::Backend;
 use crate::config::{self, ModelConfig};
 use crate::error::Error;
 use crate::repository::{self, FoundModel, Stamps};
+use crate::statistics::StatisticsRecorder;
 
 /// A configuration file larger than this is not one.
 const MAX_CONFIG_BYTES: u64 = 16 << 20;
@@ -41,6 +45,8 @@ pub(super) struct PolledModel {
     pub(super) dir: PathBuf,
     pub(super) config: ModelConfig,
     pub(super) versions: Vec<i64>,
+    /// Counters of versions that are only given other instances, so that they count on.
+    pub(super) counters: BTreeMap<i64, Arc<StatisticsRecorder>>,
 }
 
 /// How a load ends that does not succeed.
@@ -116,7 +122,7 @@ impl Core {
     fn load_found(&self, found: &FoundModel) {
         let name = &found.name;
         if found.ambiguous {
-            let reason = "model appears in two or more repositories";
+            let reason = AMBIGUOUS;
             self.write_models(|models| models.set_unusable(name, Some(reason.to_owned())));
             self.record_failure(name, None, reason);
             return;
@@ -143,7 +149,8 @@ impl Core {
         by: WantedBy,
     ) -> Result<(), LoadError> {
         let stamps = Stamps::of(&source.dir).map_err(LoadError::Poll)?;
-        let polled = self.poll(name, &source).map_err(LoadError::Poll)?;
+        let mut polled = self.poll(name, &source).map_err(LoadError::Poll)?;
+        agents::run(&polled).map_err(LoadError::Poll)?;
         let before = self.models().record(name);
         let epoch = self.write_models(|models| {
             models.set_unusable(name, None);
@@ -154,18 +161,13 @@ impl Core {
             let text = format!(
                 "at least one version must be available under the version policy of model '{name}'"
             );
+            self.write_models(|models| models.set_versionless(name, epoch));
             self.record_failure(name, None, &text);
             return Err(LoadError::Load(Error::invalid_arg(text)));
         }
-        let same = before.as_ref().is_some_and(|before| {
-            before.config == polled.config
-                && before.stamps.outside == stamps.outside
-                && before.source.dir == source.dir
-        }) && self.steps_are_current(name);
-        let unchanged = |version: i64| {
-            same && before.as_ref().is_some_and(|before| {
-                before.stamps.versions.get(&version) == stamps.versions.get(&version)
-            })
+        let change = match self.steps_are_current(name) {
+            true => Change::between(before.as_deref(), &polled, &source, &stamps),
+            false => Change::everything(),
         };
         if let Err(error) = self.load_dependencies(&polled) {
             if let LoadError::Load(error) = &error {
@@ -175,9 +177,15 @@ impl Core {
         }
         let mut failures = Vec::new();
         for &version in &polled.versions {
-            let serves = self.models().ready_of(name).any(|(number, _)| number == version);
-            if serves && unchanged(version) {
-                continue;
+            if let Some(serving) = self.serving(name, version) {
+                match change.of(version) {
+                    Extent::Nothing => continue,
+                    Extent::Instances => {
+                        let counters = Arc::clone(&serving.context.statistics);
+                        polled.counters.insert(version, counters);
+                    }
+                    Extent::Model => {}
+                }
             }
             if let Err(error) = self.load_version(&polled, version, epoch) {
                 failures.push(format!(
@@ -193,6 +201,12 @@ impl Core {
         self.write_models(|models| models.set_record(name, epoch, Arc::new(record)));
         self.retire(name, |version| polled.versions.contains(&version));
         Ok(())
+    }
+
+    fn serving(&self, name: &str, version: i64) -> Option<Arc<LoadedVersion>> {
+        let models = self.models();
+        let mut ready = models.ready_of(name);
+        ready.find(|(number, _)| *number == version).map(|(_, serving)| Arc::clone(serving))
     }
 
     fn load_version(&self, polled: &PolledModel, version: i64, epoch: Epoch) -> Result<(), Error> {
@@ -223,7 +237,11 @@ impl Core {
             Err(error) => {
                 let reason = error.nested();
                 self.write_models(|models| models.failed(name, version, epoch, &reason));
-                self.record_failure(name, Some(version), &reason);
+                if self.serving(name, version).is_some() {
+                    tracing::error!(model = %name, version, %reason, "the version that serves goes on");
+                } else {
+                    self.record_failure(name, Some(version), &reason);
+                }
                 Err(error)
             }
         }
@@ -273,7 +291,8 @@ impl Core {
         }
         config::validate(&config)?;
         let versions = repository::chosen_versions(&config, &present);
-        Ok(PolledModel { dir: source.dir.clone(), config, versions })
+        let dir = source.dir.clone();
+        Ok(PolledModel { dir, config, versions, counters: BTreeMap::new() })
     }
 
     fn read_config(&self, dir: &Path) -> Result<ModelConfig, Error> {

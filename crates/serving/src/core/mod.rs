@@ -1,6 +1,8 @@
 //! The facade: models by name and version, and what can be asked of them.
 
+mod agents;
 mod build;
+mod change;
 mod control;
 mod describe;
 mod ensembles;
@@ -29,6 +31,7 @@ use crate::cache::ResponseCache;
 use crate::config::ModelConfig;
 use crate::driver::Driver;
 use crate::error::Error;
+use crate::repository;
 use crate::request::{InferenceRequest, ResponseSink};
 use crate::statistics::{ModelMetricsRow, ModelStatistics};
 use loaded::LoadedVersion;
@@ -118,7 +121,8 @@ impl Core {
     #[must_use]
     pub fn is_ready(&self) -> bool {
         let strict = self.options.strict_readiness;
-        self.is_live() && (!strict || self.load_failures().is_empty())
+        let all_serve = || self.load_failures().is_empty() && self.models().all_serve();
+        self.is_live() && (!strict || all_serve())
     }
 
     /// Whether a version, or with an empty text the latest one, can be used; unknown models are not ready.
@@ -193,10 +197,19 @@ impl Core {
         Ok(chosen)
     }
 
-    /// All models of the repositories with the states of their versions, by name.
+    /// The models whose folders are in the repositories now, with the states of their versions, by name; or all that
+    /// serve.
     #[must_use]
     pub fn repository_index(&self, ready_only: bool) -> Vec<ModelIndexEntry> {
-        self.models().index(ready_only)
+        if ready_only {
+            return self.models().ready_index();
+        }
+        let found = repository::scan(&self.options.repositories).unwrap_or_else(|error| {
+            tracing::error!("the index leaves out what cannot be read: {error}");
+            Vec::new()
+        });
+        let models = self.models();
+        found.iter().flat_map(|model| models.index_of(model)).collect()
     }
 
     /// Checks a request and takes it for execution. After `Ok` the sink is called, once for models that are not
@@ -242,6 +255,7 @@ impl Core {
     pub fn shutdown(&self, timeout: Duration) -> ShutdownReport {
         let start = Instant::now();
         self.accepting.store(false, Ordering::Release);
+        self.write_models(Models::close);
         // The models that ensembles are composed of serve until the ensembles are done.
         while start.elapsed() < timeout && self.models().ensembles_unanswered() > 0 {
             std::thread::sleep(DRAIN_STEP);

@@ -7,9 +7,13 @@ use super::describe::{ModelIndexEntry, ModelState};
 use super::load::Record;
 use super::loaded::{Executor, LoadedVersion};
 use crate::error::Error;
+use crate::repository::FoundModel;
 
 /// Why a version that was taken out of service is not available.
 const UNLOADED: &str = "unloaded";
+
+/// Why a model cannot be used whose name two repositories have.
+pub(super) const AMBIGUOUS: &str = "model appears in two or more repositories";
 
 /// A version and its state.
 #[derive(Debug)]
@@ -52,6 +56,8 @@ struct ModelEntry {
     record: Option<Arc<Record>>,
     epoch: u64,
     by_name: bool,
+    /// Its configuration chooses none of the versions that there are; the index leaves such a model out.
+    versionless: bool,
     /// It is an ensemble that waits for a model that it is composed of.
     suspended: bool,
 }
@@ -79,6 +85,7 @@ impl Models {
         entry.epoch += 1;
         entry.by_name |= by == WantedBy::Name;
         entry.suspended = false;
+        entry.versionless = false;
         Epoch(entry.epoch)
     }
 
@@ -121,6 +128,32 @@ impl Models {
         {
             entry.versions.insert(version, VersionEntry::Unavailable(reason.to_owned()));
         }
+    }
+
+    /// Says that there is no version to load.
+    pub(super) fn set_versionless(&mut self, name: &str, epoch: Epoch) {
+        if let Some(entry) = self.current(name, epoch) {
+            entry.versionless = true;
+        }
+    }
+
+    /// Whether every model that was to be loaded serves. One that is being loaded for the first time does not yet.
+    pub(super) fn all_serve(&self) -> bool {
+        let serves = |version: &VersionEntry| match version {
+            VersionEntry::Ready(_) | VersionEntry::Unloading(_) => true,
+            VersionEntry::Unavailable(reason) => reason == UNLOADED,
+            VersionEntry::Loading => false,
+        };
+        let usable = |entry: &ModelEntry| {
+            let told = entry.versionless || entry.reason.is_some();
+            entry.versions.values().all(serves) && !(told && entry.versions.is_empty())
+        };
+        self.entries.values().all(usable)
+    }
+
+    /// Lets no load that is under way come into service any more.
+    pub(super) fn close(&mut self) {
+        self.entries.values_mut().for_each(|entry| entry.epoch += 1);
     }
 
     /// Notes what the versions are made from.
@@ -278,27 +311,40 @@ impl Models {
         ensembles.map(|loaded| loaded.context.unanswered()).sum()
     }
 
-    pub(super) fn index(&self, ready_only: bool) -> Vec<ModelIndexEntry> {
-        let mut lines = Vec::new();
-        for (name, entry) in &self.entries {
-            let line = |version: Option<i64>, state, reason| ModelIndexEntry {
-                name: name.clone(),
-                version: version.map(|version| version.to_string()),
-                state,
-                reason,
-            };
-            if entry.versions.is_empty() && !ready_only {
-                let state = entry.reason.as_ref().map(|_| ModelState::Unavailable);
-                lines.push(line(None, state, entry.reason.clone()));
-            }
-            for (&number, version) in &entry.versions {
-                let (state, reason) = version.described();
-                if state == ModelState::Ready || !ready_only {
-                    lines.push(line(Some(number), Some(state), reason));
-                }
-            }
+    /// The lines of a model folder in the index: its versions with their states, or its name alone.
+    pub(super) fn index_of(&self, found: &FoundModel) -> Vec<ModelIndexEntry> {
+        let line = |version: Option<i64>, state, reason| ModelIndexEntry {
+            name: found.name.clone(),
+            version: version.map(|version| version.to_string()),
+            state,
+            reason,
+        };
+        if found.ambiguous {
+            let reason = Some(AMBIGUOUS.to_owned());
+            return vec![line(None, Some(ModelState::Unavailable), reason)];
         }
-        lines
+        let Some(entry) = self.entries.get(&found.name) else {
+            return vec![line(None, None, None)];
+        };
+        if entry.versions.is_empty() && !entry.versionless {
+            return vec![line(None, None, None)];
+        }
+        let described = |(&number, version): (&i64, &VersionEntry)| {
+            let (state, reason) = version.described();
+            line(Some(number), Some(state), reason)
+        };
+        entry.versions.iter().map(described).collect()
+    }
+
+    /// The versions that serve.
+    pub(super) fn ready_index(&self) -> Vec<ModelIndexEntry> {
+        let ready = self.all_ready().map(|loaded| ModelIndexEntry {
+            name: loaded.context.name.clone(),
+            version: Some(loaded.context.version.clone()),
+            state: Some(ModelState::Ready),
+            reason: None,
+        });
+        ready.collect()
     }
 }
 

@@ -1,0 +1,87 @@
+//! What of a model has changed since it was loaded.
+
+use std::collections::BTreeSet;
+
+use super::load::{PolledModel, Record, Source};
+use crate::config::ModelConfig;
+use crate::repository::Stamps;
+
+/// How much of a version has to be made anew.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Extent {
+    /// It can go on as it is.
+    Nothing,
+    /// Its instances; the model is the same.
+    Instances,
+    /// All of it.
+    Model,
+}
+
+/// A model compared with what its versions were made from.
+#[derive(Debug)]
+pub(super) struct Change {
+    config: Extent,
+    /// Versions whose files are the same.
+    same_files: BTreeSet<i64>,
+}
+
+impl Change {
+    /// Nothing is as it was.
+    pub(super) fn everything() -> Self {
+        Self { config: Extent::Model, same_files: BTreeSet::new() }
+    }
+
+    pub(super) fn between(
+        before: Option<&Record>,
+        polled: &PolledModel,
+        source: &Source,
+        stamps: &Stamps,
+    ) -> Self {
+        let Some(before) = before.filter(|before| {
+            before.source.dir == source.dir && before.stamps.outside == stamps.outside
+        }) else {
+            return Self::everything();
+        };
+        let same =
+            |version: &i64| before.stamps.versions.get(version) == stamps.versions.get(version);
+        Self {
+            config: extent(&before.config, &polled.config),
+            same_files: polled.versions.iter().copied().filter(same).collect(),
+        }
+    }
+
+    pub(super) fn of(&self, version: i64) -> Extent {
+        if self.same_files.contains(&version) { self.config } else { Extent::Model }
+    }
+}
+
+fn extent(before: &ModelConfig, after: &ModelConfig) -> Extent {
+    // Which versions serve is decided elsewhere; it changes nothing in those that do.
+    let mut old = ModelConfig { version_policy: None, ..before.clone() };
+    let mut new = ModelConfig { version_policy: None, ..after.clone() };
+    if old == new {
+        return Extent::Nothing;
+    }
+    old.instance_group.clear();
+    new.instance_group.clear();
+    if old == new { Extent::Instances } else { Extent::Model }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::from_text;
+
+    #[test]
+    fn only_what_a_configuration_says_of_the_model_makes_it_anew() {
+        let of = |after: &str| {
+            let config = |text: &str| from_text(&format!("name: 'm' backend: 'b' {text}")).unwrap();
+            extent(&config("max_batch_size: 4"), &config(after))
+        };
+        assert_eq!(of("max_batch_size: 4"), Extent::Nothing);
+        assert_eq!(of("max_batch_size: 4 version_policy { all {} }"), Extent::Nothing);
+        assert_eq!(of("max_batch_size: 4 instance_group { count: 3 }"), Extent::Instances);
+        assert_eq!(of("max_batch_size: 8"), Extent::Model);
+        assert_eq!(of("max_batch_size: 8 instance_group { count: 3 }"), Extent::Model);
+    }
+}
