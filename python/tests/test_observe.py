@@ -2,6 +2,7 @@
 
 import http.server
 import json
+import os
 import queue
 import re
 import subprocess
@@ -229,11 +230,13 @@ def test_the_log_changes_while_the_server_runs(program, tmp_path):
     assert re.match(r"I\d{4} \d\d:\d\d:\d\d\.\d{6} \d+ \w+\.rs:\d+\] ", lines[-1])
 
 
-def test_levels_go_to_their_streams(program, tmp_path):
+@pytest.mark.parametrize("escape, message", [("1", '"creating server: '), ("0", "creating server: ")])
+def test_levels_go_to_their_streams(program, tmp_path, escape, message):
     missing = tmp_path / "none"
-    done = subprocess.run([program, "serve", "--model-repository", missing, *ANY_PORT, "--trace-file", "x"],
-                          capture_output=True, text=True, timeout=60, check=False)
+    done = subprocess.run([program, "serve", "--model-repository", missing, *ANY_PORT], capture_output=True, text=True,
+                          timeout=60, check=False, env={**os.environ, "TRITON_SERVER_ESCAPE_LOG_MESSAGES": escape})
     assert done.returncode != 0
+    assert f"] {message}" in done.stderr
     assert not re.search(r"^[EW]\d{4} ", done.stdout, re.M)
     assert re.search(r"^E\d{4} ", done.stderr, re.M) and not re.search(r"^I\d{4} ", done.stderr, re.M)
 
@@ -260,6 +263,8 @@ def test_metrics_by_default(start):
     assert page[f"nv_inference_count{{{label}}}"] == 1
     assert page[f"nv_inference_request_duration_us{{{label}}}"] > 0
     assert page["nv_pinned_memory_pool_used_bytes"] == 0
+    log = "".join(server.log)
+    assert "| model_control_mode " in log and "MODE_EXPLICIT" in log and "| Backend " in log
     assert {name for name in page if "failure" in name} == {
         f'nv_inference_request_failure{{model="simple",reason="{reason}",version="1"}}'
         for reason in ("BACKEND", "CANCELED", "OTHER", "REJECTED")}

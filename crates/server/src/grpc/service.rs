@@ -78,8 +78,8 @@ impl Service {
         self.forward_metadata(&metadata, &mut request.parameters)?;
         request.trace = trace::grpc(self.app.tracer(), &request.model_name, &metadata);
         let trace = request.trace.clone();
-        let response = submit(core, request)?.await?;
-        let message = encode::response(core, response, &classes);
+        let response = submit(core, request)?.await;
+        let message = response.and_then(|response| encode::response(core, response, &classes));
         if let Some(trace) = trace {
             trace.stamp(trace::GRPC_SEND_START);
             trace.stamp(trace::GRPC_SEND_END);

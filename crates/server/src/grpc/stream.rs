@@ -10,6 +10,7 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll};
 
+use galatea_serving::trace::Trace;
 use galatea_serving::{Answer, CancelToken, Error};
 use prost::Message;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
@@ -217,6 +218,7 @@ struct Asked {
     classes: Classes,
     empty_final: bool,
     room: Option<OwnedSemaphorePermit>,
+    trace: Option<Arc<Trace>>,
 }
 
 impl Call {
@@ -261,12 +263,14 @@ impl Call {
             classes: Classes::new(),
             empty_final,
             room: Some(room),
+            trace: None,
         };
         let request = decoupled.and_then(|_| decode::decode(core, message)).and_then(
             |(mut request, classes)| {
                 asked.classes = classes;
                 service.forward_metadata(metadata, &mut request.parameters)?;
                 request.trace = trace::grpc(self.app.tracer(), &request.model_name, metadata);
+                asked.trace.clone_from(&request.trace);
                 Ok(request)
             },
         );
@@ -325,6 +329,18 @@ impl Asked {
     }
 
     fn answer(&mut self, answer: Answer) {
+        self.stamp(trace::GRPC_SEND_START);
+        self.put(answer);
+        self.stamp(trace::GRPC_SEND_END);
+    }
+
+    fn stamp(&self, stage: &'static str) {
+        if let Some(trace) = &self.trace {
+            trace.stamp(stage);
+        }
+    }
+
+    fn put(&mut self, answer: Answer) {
         let is_final = answer.is_final;
         let item = match answer.result {
             Ok(Some(response)) => {

@@ -95,7 +95,20 @@ pub(super) fn spans(entries: &[Entry], parent: Option<TraceParent>) -> Vec<Span>
     for span in &mut spans {
         span.trace_id = trace_id.to_vec();
     }
+    enclose(&mut spans);
     spans
+}
+
+/// Makes every span last as long as those in it: a step of an ensemble is let go of after the answer has gone.
+fn enclose(spans: &mut [Span]) {
+    for at in (1..spans.len()).rev() {
+        let (before, rest) = spans.split_at_mut(at);
+        let Some(child) = rest.first() else { continue };
+        let mut outer = before.iter_mut();
+        if let Some(outer) = outer.find(|outer| outer.span_id == child.parent_span_id) {
+            outer.end_time_unix_nano = outer.end_time_unix_nano.max(child.end_time_unix_nano);
+        }
+    }
 }
 
 /// The span of the whole request at its door.
@@ -177,8 +190,8 @@ mod tests {
             stamp(5, REQUEST_START, 30),
             stamp(5, COMPUTE_START, 40),
             stamp(5, COMPUTE_END, 50),
-            stamp(5, REQUEST_END, 60),
-            stamp(4, REQUEST_END, 70),
+            stamp(4, REQUEST_END, 60),
+            stamp(5, REQUEST_END, 70),
             stamp(4, "HTTP_SEND_END", 80),
         ];
         let parent = TraceParent { trace_id: [1; 16], span_id: [2; 8], sampled: true };
