@@ -2,6 +2,7 @@
 
 use std::hash::Hasher;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
 
 use galatea_tensor::{ByteString, DataType, Tensor};
 use lru::LruCache;
@@ -26,6 +27,32 @@ struct Entry {
 struct State {
     entries: LruCache<Key, Entry>,
     bytes: usize,
+    hits: u64,
+    misses: u64,
+    evictions: u64,
+    lookup: Duration,
+    insertion: Duration,
+}
+
+/// What a cache holds and has done.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct CacheUse {
+    /// Bytes that it may hold.
+    pub capacity: usize,
+    /// Bytes that it holds.
+    pub bytes: usize,
+    /// Answers that it holds.
+    pub entries: usize,
+    /// Look-ups that found an answer.
+    pub hits: u64,
+    /// Look-ups that found none.
+    pub misses: u64,
+    /// Answers that made room for others.
+    pub evictions: u64,
+    /// Time of all look-ups.
+    pub lookup: Duration,
+    /// Time of all insertions.
+    pub insertion: Duration,
 }
 
 /// A cache that all models of a server share.
@@ -50,7 +77,15 @@ impl ResponseCache {
         Self {
             capacity,
             secret: (random(), random()),
-            state: Mutex::new(State { entries: LruCache::unbounded(), bytes: 0 }),
+            state: Mutex::new(State {
+                entries: LruCache::unbounded(),
+                bytes: 0,
+                hits: 0,
+                misses: 0,
+                evictions: 0,
+                lookup: Duration::ZERO,
+                insertion: Duration::ZERO,
+            }),
         }
     }
 
@@ -86,7 +121,29 @@ impl ResponseCache {
 
     /// The outputs that were answered to an equal request.
     pub(crate) fn get(&self, key: Key) -> Option<Arc<Vec<OutputTensor>>> {
-        self.state().entries.get(&key).map(|entry| Arc::clone(&entry.outputs))
+        let start = Instant::now();
+        let mut state = self.state();
+        let found = state.entries.get(&key).map(|entry| Arc::clone(&entry.outputs));
+        let count = if found.is_some() { &mut state.hits } else { &mut state.misses };
+        *count += 1;
+        state.lookup += start.elapsed();
+        found
+    }
+
+    /// What the cache holds and has done.
+    #[must_use]
+    pub fn usage(&self) -> CacheUse {
+        let state = self.state();
+        CacheUse {
+            capacity: self.capacity,
+            bytes: state.bytes,
+            entries: state.entries.len(),
+            hits: state.hits,
+            misses: state.misses,
+            evictions: state.evictions,
+            lookup: state.lookup,
+            insertion: state.insertion,
+        }
     }
 
     /// Keeps the outputs of an answer, which may drive others out.
@@ -94,6 +151,7 @@ impl ResponseCache {
     /// # Errors
     /// When they are larger than the whole cache.
     pub(crate) fn insert(&self, key: Key, outputs: &[OutputTensor]) -> Result<(), Error> {
+        let start = Instant::now();
         let bytes = outputs.iter().map(size).sum::<usize>() + ENTRY_BYTES;
         if bytes > self.capacity {
             return Err(Error::internal(format!(
@@ -112,7 +170,9 @@ impl ResponseCache {
         while state.bytes > self.capacity {
             let Some((_, oldest)) = state.entries.pop_lru() else { break };
             state.bytes -= oldest.bytes;
+            state.evictions += 1;
         }
+        state.insertion += start.elapsed();
         Ok(())
     }
 
@@ -210,6 +270,21 @@ mod tests {
     fn output(elements: usize) -> Vec<OutputTensor> {
         let tensor = Tensor::from_vec(&[elements], vec![1.0_f32; elements]).unwrap();
         vec![OutputTensor { name: "O".to_owned(), tensor }]
+    }
+
+    #[test]
+    fn look_ups_and_evictions_are_counted() {
+        let cache = ResponseCache::new(2 * (ENTRY_BYTES + 100));
+        let keys = [1, 2, 3].map(|number| Key(number, 0));
+        for key in keys {
+            assert!(cache.get(key).is_none());
+            cache.insert(key, &output(10)).unwrap();
+        }
+        assert!(cache.get(keys[2]).is_some());
+        let usage = cache.usage();
+        assert_eq!((usage.hits, usage.misses, usage.evictions, usage.entries), (1, 3, 1, 2));
+        assert!(usage.bytes <= usage.capacity && usage.bytes > 0);
+        assert!(!usage.insertion.is_zero());
     }
 
     #[test]

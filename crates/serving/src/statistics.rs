@@ -346,6 +346,10 @@ impl StatisticsRecorder {
 
     /// Counts a request that the response cache answered. `lookup` is the time of finding the answer.
     pub fn cache_hit(&self, total: Duration, lookup: Duration, now_ms: u64) {
+        if let Some(latencies) = self.latencies() {
+            let queue = total.saturating_sub(lookup);
+            latencies.observe(&[(Stage::Queue, queue), (Stage::CacheHit, lookup)]);
+        }
         let mut counters = self.lock();
         counters.last_inference_ms = now_ms;
         counters.stats.success.add(total);
@@ -356,6 +360,9 @@ impl StatisticsRecorder {
     /// Counts a request that the response cache did not know: the time of looking and of keeping the answer.
     pub fn cache_miss(&self, time: Duration) {
         self.lock().stats.cache_miss.add(time);
+        if let Some(latencies) = self.latencies() {
+            latencies.observe(&[(Stage::CacheMiss, time)]);
+        }
     }
 
     /// Counts a request that failed before any execution.

@@ -1,7 +1,40 @@
 //! The table of families.
 
+use galatea_serving::cache::CacheUse;
 use galatea_serving::latency::Stage;
 use galatea_serving::statistics::{DurationStatistic, ModelMetricsRow};
+
+/// A gauge of the response cache.
+#[derive(Debug)]
+pub(super) struct CacheGauge {
+    pub(super) name: &'static str,
+    pub(super) help: &'static str,
+    pub(super) value: fn(&CacheUse) -> f64,
+}
+
+macro_rules! gauges {
+    ($($name:literal $help:literal $value:expr;)*) => {
+        &[$(CacheGauge { name: $name, help: $help, value: $value }),*]
+    };
+}
+
+/// Gauges of the response cache.
+pub(super) const CACHE: &[CacheGauge] = gauges![
+    "nv_cache_util" "Cache utilization [0.0 - 1.0]"
+        |cache| cache.bytes as f64 / cache.capacity.max(1) as f64;
+    "nv_cache_num_entries" "Number of responses stored in response cache"
+        |cache| cache.entries as f64;
+    "nv_cache_num_hits" "Number of cache hits in response cache" |cache| cache.hits as f64;
+    "nv_cache_num_misses" "Number of cache misses in response cache" |cache| cache.misses as f64;
+    "nv_cache_num_lookups" "Number of cache lookups in response cache"
+        |cache| (cache.hits + cache.misses) as f64;
+    "nv_cache_num_evictions" "Number of cache evictions in response cache"
+        |cache| cache.evictions as f64;
+    "nv_cache_lookup_duration" "Total cache lookup duration (hit and miss), in microseconds"
+        |cache| cache.lookup.as_micros() as f64;
+    "nv_cache_insertion_duration" "Total cache insertion duration, in microseconds"
+        |cache| cache.insertion.as_micros() as f64;
+];
 
 /// Families of models with their values.
 #[derive(Debug)]

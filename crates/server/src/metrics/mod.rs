@@ -14,7 +14,7 @@ use prometheus::{Encoder, TextEncoder};
 use crate::app::App;
 use crate::host;
 pub use config::MetricsConfig;
-use families::{FAMILIES, Family, Value};
+use families::{CACHE, FAMILIES, Family, Value};
 
 /// The page of a server.
 #[must_use]
@@ -27,7 +27,15 @@ pub fn render(app: &App) -> String {
     ];
     // There is no pinned memory, so the pool is empty.
     let pools = pools.into_iter().map(|(name, help)| host::Gauge { name, help, value: 0.0 });
-    page.extend(pools.chain(readings).map(|reading| {
+    let cache = app.core().cache_use();
+    let cache = cache.iter().flat_map(|held| {
+        CACHE.iter().map(|gauge| host::Gauge {
+            name: gauge.name,
+            help: gauge.help,
+            value: (gauge.value)(held),
+        })
+    });
+    page.extend(pools.chain(readings).chain(cache).map(|reading| {
         let metric = Metric::from_gauge(gauge(reading.value));
         family(reading.name, reading.help, MetricType::GAUGE, vec![metric])
     }));

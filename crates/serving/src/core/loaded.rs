@@ -15,6 +15,7 @@ use crate::latency::Latencies;
 use crate::payload::{ExecutionContext, now_ms};
 use crate::request::{Answer, InferenceRequest, InferenceResponse, ResponseSink};
 use crate::statistics::{ModelMetricsRow, ModelStatistics};
+use crate::trace;
 use crate::validate::RequestChecker;
 
 /// What runs the requests of a version.
@@ -85,6 +86,11 @@ impl LoadedVersion {
                 outputs: outputs.to_vec(),
             };
             self.context.statistics.cache_hit(arrived.elapsed(), lookup, now_ms());
+            if let Some(trace) = &request.trace {
+                trace.begin(&self.context.name, &self.context.version, request);
+                trace.respond(&response.outputs);
+                trace.stamp(trace::REQUEST_END);
+            }
             sink(Answer { result: Ok(Some(response)), is_final: true });
             return None;
         }

@@ -27,7 +27,7 @@ pub use describe::{
 pub use options::{ControlMode, CoreOptions, Dependents, LoadOverrides, ShutdownReport};
 
 use crate::backend::Backend;
-use crate::cache::ResponseCache;
+use crate::cache::{CacheUse, ResponseCache};
 use crate::config::ModelConfig;
 use crate::driver::Driver;
 use crate::error::Error;
@@ -249,6 +249,12 @@ impl Core {
     #[must_use]
     pub fn metrics_snapshot(&self) -> Vec<ModelMetricsRow> {
         self.models().all_ready().map(|loaded| loaded.metrics()).collect()
+    }
+
+    /// What the response cache holds and has done, where there is one.
+    #[must_use]
+    pub fn cache_use(&self) -> Option<CacheUse> {
+        self.cache.as_ref().map(|cache| cache.usage())
     }
 
     /// Accepts no more requests, waits until all are answered or the time is over, and ends the instances.
