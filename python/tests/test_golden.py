@@ -16,14 +16,14 @@ SKIP_NEEDS = "python_backend,oracle_bug,cuda_text,decoupled,sequence,timing,coun
 # The groups of the endpoints that exist.
 GROUPS = ["http_health", "http_server_meta", "http_model_meta", "http_model_config", "http_infer_json",
           "http_infer_binary", "http_infer_error", "http_wire", "http_compression", "http_classification",
-          "http_params", "http_versions", "http_stats", "grpc_health", "grpc_model_meta", "grpc_infer",
-          "grpc_infer_error", "grpc_wire", "grpc_classification", "grpc_params", "grpc_stats", "metrics"]
+          "http_params", "http_versions", "http_stats", "http_trace", "http_logging", "grpc_health", "grpc_model_meta", "grpc_infer",
+          "grpc_infer_error", "grpc_wire", "grpc_classification", "grpc_params", "grpc_stats", "grpc_trace", "grpc_logging", "metrics"]
 
 # Cases that are answered otherwise, with the reason.
 VERSION = "names Triton's version"
 BATCHING = "dynamic batching is completed for ONNX models, not for the recorded Python models"
 PIPELINE = "the recorded server leaves a second request of a connection unanswered here; this one answers"
-CACHE = "recorded with a response cache"
+LOADING = "there is the time of loading too, as in newer versions"
 KNOWN = {
     **dict.fromkeys(["http_server_meta.get", "http_server_meta.query", "http_server_meta.get_accept_gzip",
                      "http_server_meta.get_accept_text", "grpc_health.server_metadata", "grpc_wire.gzip_metadata"], VERSION),
@@ -32,7 +32,7 @@ KNOWN = {
                      "http_model_config.path_v1", "grpc_model_meta.config_add_sub",
                      "grpc_model_meta.config_reshape_io"], BATCHING),
     **dict.fromkeys(["http_health.pipelined", "http_wire.notfound_then_ok"], PIPELINE),
-    **dict.fromkeys(["metrics.all_families", "metrics.slash"], CACHE),
+    **dict.fromkeys(["metrics.all_families", "metrics.labels", "metrics.slash"], LOADING),
     "http_health.live_http10_keepalive": "HTTP/1.0 with keep-alive: the answer carries its length",
     "http_health.version_09": "an HTTP/0.9 request is closed instead of waited on",
     "http_infer_error.body_not_utf8": "an identifier that is not UTF-8 is shown with a replacement character",
@@ -52,7 +52,7 @@ def recorded():
 def replayed(recorded, start, tmp_path):
     repository = tmp_path / "models"
     names = golden_repository.write_all(recorded / "models", repository)
-    server = start("--model-repository", repository, "--model-control-mode=explicit",
+    server = start("--model-repository", repository, "--model-control-mode=explicit", "--cache-config=local,size=1048576",
                    *(f"--load-model={name}" for name in names if not name.startswith("ctl_")))
     report = tmp_path / "verdicts.json"
     done = subprocess.run([sys.executable, str(recorded / "replay.py"), "--http", server.http, "--grpc", server.grpc,
