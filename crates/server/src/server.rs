@@ -98,10 +98,14 @@ impl Server {
             self.app.parted(timeout.saturating_sub(start.elapsed()).min(PARTING)).await;
         }
         let rest = timeout.saturating_sub(start.elapsed());
-        let core = Arc::clone(self.app.core());
+        let app = Arc::clone(&self.app);
         let open = self.app.open_requests();
-        let stopped = tokio::task::spawn_blocking(move || core.shutdown(rest)).await;
-        self.app.tracer().flush();
+        let stopped = tokio::task::spawn_blocking(move || {
+            let report = app.core().shutdown(rest);
+            app.tracer().flush();
+            report
+        })
+        .await;
         let took = start.elapsed();
         match stopped {
             Ok(report) => ShutdownReport {

@@ -121,7 +121,15 @@ impl Tracer {
         if !self.is_active() {
             return None;
         }
-        let sample = |forced| self.lock().sample(model, forced);
+        let sample = |forced| {
+            let mut settings = self.lock();
+            let view = settings.sample(model, forced)?;
+            // The last one of a count may have been the last one of all.
+            if view.count == 1 {
+                self.active.store(settings.is_active(), Ordering::Relaxed);
+            }
+            Some(view)
+        };
         let (view, sink): (TraceView, Arc<dyn TraceSink>) = match &self.outlet {
             Outlet::Nothing => return None,
             Outlet::File(file) => {

@@ -37,6 +37,9 @@ const TENSOR_BACKEND_INPUT: &str = "TENSOR_BACKEND_INPUT";
 /// An output as the backend gave it.
 const TENSOR_BACKEND_OUTPUT: &str = "TENSOR_BACKEND_OUTPUT";
 
+/// Most entries of a request and of all that it causes. A model without end of responses makes no trace without end.
+const MAX_ENTRIES: usize = 100_000;
+
 /// What a trace holds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TraceLevel {
@@ -246,7 +249,9 @@ impl Trace {
 
     fn push(&self, event: Event) {
         let mut entries = self.root.entries.lock().unwrap_or_else(PoisonError::into_inner);
-        entries.push(Entry { trace: self.id, event });
+        if entries.len() < MAX_ENTRIES {
+            entries.push(Entry { trace: self.id, event });
+        }
     }
 }
 

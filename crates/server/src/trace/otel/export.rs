@@ -187,6 +187,10 @@ impl Sender {
             for batch in spans.chunks(self.batch) {
                 let sent = self.send(batch);
                 self.report(sent);
+                // A collector that does not answer must not hold the end of the server up again and again.
+                if closed && self.failing {
+                    break;
+                }
             }
             if closed {
                 return;
