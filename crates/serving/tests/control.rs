@@ -531,7 +531,7 @@ fn step(draw: u64, name: &str, served: &Served, disk: &Repository, model: &mut E
             disk.write(&file, "broken");
             model.disk = Some(Ok("broken".to_owned()));
         }
-        _ if draw % 2 == 0 => {
+        _ if draw.is_multiple_of(2) => {
             disk.write(&format!("{name}/config.pbtxt"), "max_batch_size: eight");
             model.disk = Some(Err(()));
         }

@@ -138,9 +138,7 @@ impl Core {
             let models = self.models();
             models.find(name, (version > 0).then_some(version)).cloned().ok()
         };
-        let plan = EnsemblePlan::new(&config, &|name, version| {
-            Some(Arc::clone(&step(name, version)?.context.config))
-        })?;
+        let plan = EnsemblePlan::new(&config, &|name, version| self.step_config(name, version))?;
         config.model_transaction_policy =
             Some(ModelTransactionPolicy { decoupled: plan.is_decoupled() });
         config::validate(&config)?;

@@ -7,9 +7,9 @@ use super::Core;
 use super::load::{LoadError, PolledModel, Source};
 use super::loaded::Executor;
 use super::models::{Models, WantedBy};
-use crate::config::ModelConfig;
 use crate::config::inference::model_config::SchedulingChoice;
-use crate::ensemble::StepServer;
+use crate::config::{self, ModelConfig};
+use crate::ensemble::{EnsemblePlan, StepServer};
 use crate::error::Error;
 use crate::repository;
 use crate::request::{InferenceRequest, ResponseSink};
@@ -51,7 +51,7 @@ impl StepServer for Steps {
 }
 
 impl Core {
-    /// Loads the models that an ensemble is composed of, as far as they do not serve.
+    /// Loads the models that an ensemble is composed of, as far as they do not serve, and checks it beside them.
     pub(super) fn load_dependencies(&self, polled: &PolledModel) -> Result<(), LoadError> {
         let ensemble = &polled.config.name;
         let steps = steps(&polled.config);
@@ -98,6 +98,10 @@ impl Core {
                 ))));
             }
         }
+        let mut config = polled.config.clone();
+        config::normalise(&mut config);
+        EnsemblePlan::new(&config, &|step, version| self.step_config(step, version))
+            .map_err(LoadError::Load)?;
         Ok(())
     }
 
@@ -171,7 +175,7 @@ impl Core {
     }
 
     /// The completed configuration of a step's model.
-    fn step_config(&self, name: &str, version: i64) -> Option<Arc<ModelConfig>> {
+    pub(super) fn step_config(&self, name: &str, version: i64) -> Option<Arc<ModelConfig>> {
         let models = self.models();
         let found = models.find(name, (version > 0).then_some(version)).ok()?;
         Some(Arc::clone(&found.context.config))

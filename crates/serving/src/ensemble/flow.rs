@@ -43,10 +43,9 @@ pub enum Stop<E> {
 #[derive(Debug)]
 enum Slot<T> {
     Value(T),
-    /// An optional input that the client leaves out: steps run without it.
+    /// An input that the client leaves out, or an output that its step did not give: steps run without it, and say so
+    /// themselves if they cannot.
     Missing,
-    /// An output that its step did not give: steps that must have it do not run.
-    Unset,
 }
 
 #[derive(Debug)]
@@ -168,7 +167,7 @@ impl<T: Clone, E> Flow<T, E> {
         let mut outputs: HashMap<usize, T> = outputs.into_iter().collect();
         let written: BTreeMap<usize, Slot<T>> = self
             .outputs_of(step)
-            .map(|tensor| (tensor, outputs.remove(&tensor).map_or(Slot::Unset, Slot::Value)))
+            .map(|tensor| (tensor, outputs.remove(&tensor).map_or(Slot::Missing, Slot::Value)))
             .collect();
         if decoupled {
             self.iterate(step + 1, written, effects);
@@ -179,11 +178,6 @@ impl<T: Clone, E> Flow<T, E> {
 
     fn finish(&mut self, id: RunId, effects: &mut Vec<Effect<T, E>>) {
         let Some(run) = self.runs.remove(&id) else { return };
-        let decoupled = self.graph.steps.get(run.step).is_some_and(|step| step.decoupled);
-        if run.answers == 0 && !decoupled && self.failure.is_none() {
-            let unset = self.outputs_of(run.step).map(|tensor| (tensor, Slot::Unset)).collect();
-            self.write(run.iteration, unset, effects);
-        }
         if let Some(iteration) = self.iterations.get_mut(&run.iteration) {
             iteration.running -= 1;
         }
@@ -229,43 +223,23 @@ impl<T: Clone, E> Flow<T, E> {
         let Some(iteration) = self.iterations.get_mut(&id) else { return };
         iteration.tensors.extend(tensors);
         let graph = &self.graph;
-        loop {
-            let mut unset = Vec::new();
-            for (number, step) in graph.steps.iter().enumerate() {
-                let here = graph.step_labels.get(number) == Some(&iteration.label)
-                    && self.needed.get(number) == Some(&true)
-                    && step
-                        .inputs
-                        .iter()
-                        .all(|input| iteration.tensors.contains_key(&input.tensor));
-                if !here || !iteration.started.insert(number) {
-                    continue;
-                }
-                let blocked = step.inputs.iter().any(|input| {
-                    !input.optional
-                        && matches!(iteration.tensors.get(&input.tensor), Some(Slot::Unset))
-                });
-                if blocked {
-                    // A decoupled step that does not run starts no iteration.
-                    unset.extend(step.outputs.iter().copied().filter(|_| !step.decoupled));
-                    continue;
-                }
-                let value = |at: usize, tensor| match iteration.tensors.get(tensor) {
-                    Some(Slot::Value(value)) => Some((at, value.clone())),
-                    _ => None,
-                };
-                let inputs = step.inputs.iter().enumerate();
-                let inputs = inputs.filter_map(|(at, input)| value(at, &input.tensor)).collect();
-                let run = self.next_run;
-                self.next_run += 1;
-                self.runs.insert(run, Run { step: number, iteration: id, answers: 0 });
-                iteration.running += 1;
-                effects.push(Effect::Start { run, step: number, inputs });
+        for (number, step) in graph.steps.iter().enumerate() {
+            let here = graph.step_labels.get(number) == Some(&iteration.label)
+                && self.needed.get(number) == Some(&true)
+                && step.inputs.iter().all(|input| iteration.tensors.contains_key(input));
+            if !here || !iteration.started.insert(number) {
+                continue;
             }
-            if unset.is_empty() {
-                break;
-            }
-            iteration.tensors.extend(unset.into_iter().map(|tensor| (tensor, Slot::Unset)));
+            let value = |(at, tensor): (usize, &usize)| match iteration.tensors.get(tensor) {
+                Some(Slot::Value(value)) => Some((at, value.clone())),
+                _ => None,
+            };
+            let inputs = step.inputs.iter().enumerate().filter_map(value).collect();
+            let run = self.next_run;
+            self.next_run += 1;
+            self.runs.insert(run, Run { step: number, iteration: id, answers: 0 });
+            iteration.running += 1;
+            effects.push(Effect::Start { run, step: number, inputs });
         }
         let complete = self.wanted.iter().all(|tensor| iteration.tensors.contains_key(tensor));
         if let Some(place) = iteration.owes.filter(|_| complete) {
@@ -274,8 +248,8 @@ impl<T: Clone, E> Flow<T, E> {
                 Some(Slot::Value(value)) => Some((*tensor, value.clone())),
                 _ => None,
             };
-            let values: Vec<(usize, T)> = self.wanted.iter().filter_map(value).collect();
-            self.give(place, (!values.is_empty()).then_some(values), effects);
+            let values = self.wanted.iter().filter_map(value).collect();
+            self.give(place, Some(values), effects);
         }
     }
 

@@ -1,19 +1,10 @@
 //! The steps of an ensemble and the tensors between them, by number.
 
-/// An input of a step.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct FlowInput {
-    /// Tensor of the ensemble.
-    pub tensor: usize,
-    /// Whether the step can run without it.
-    pub optional: bool,
-}
-
 /// One step.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct FlowStep {
     /// Tensors that it reads.
-    pub inputs: Vec<FlowInput>,
+    pub inputs: Vec<usize>,
     /// Tensors that it writes.
     pub outputs: Vec<usize>,
     /// Whether it answers any number of times; each answer starts an iteration of the steps behind it.
@@ -116,7 +107,7 @@ impl FlowGraph {
                 continue;
             };
             if !std::mem::replace(needed, true) {
-                open.extend(step.inputs.iter().map(|input| input.tensor));
+                open.extend(&step.inputs);
             }
         }
         needed
@@ -132,11 +123,8 @@ fn label_steps(steps: &[FlowStep], labels: &mut [Option<Label>]) -> Result<Vec<L
             let Some(done) = step_labels.get_mut(number).filter(|done| done.is_none()) else {
                 continue;
             };
-            let known: Option<Vec<Label>> = step
-                .inputs
-                .iter()
-                .map(|input| labels.get(input.tensor).copied().flatten())
-                .collect();
+            let known: Option<Vec<Label>> =
+                step.inputs.iter().map(|&input| labels.get(input).copied().flatten()).collect();
             let Some(known) = known else { continue };
             let label = known.first().copied().unwrap_or(0);
             if known.iter().any(|&other| other != label) {

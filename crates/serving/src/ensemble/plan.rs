@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use super::graph::{FlowGraph, FlowInput, FlowStep, GraphFault};
+use super::graph::{FlowGraph, FlowStep, GraphFault};
 use crate::config::inference::model_config::SchedulingChoice;
 use crate::config::inference::model_ensembling::Step;
 use crate::config::inference::{DataType, ModelTensorReshape};
@@ -174,7 +174,7 @@ impl Tensors {
                 )));
             };
             let tensor = self.add(tensor, Node::new(model, input.data_type, &input.dims))?;
-            flow.inputs.push(FlowInput { tensor, optional: input.optional });
+            flow.inputs.push(tensor);
             plan.inputs.push(PlanInput { name: input.name.clone(), dims: input.dims.clone() });
         }
         for (key, tensor) in &step.output_map {
@@ -305,8 +305,13 @@ fn fault_text(fault: GraphFault, tensors: &Tensors, steps: &[PlanStep]) -> Error
         )
     };
     let model = |step: usize| steps.get(step).map_or("", |step| &step.model);
+    // Triton calls the step by the model that it first heard of the output from, often the ensemble itself.
+    let called = |step: usize| {
+        let first = steps.get(step).and_then(|step| step.outputs.first());
+        first.and_then(|(_, tensor)| tensors.nodes.get(*tensor)).map_or("", |node| &node.model)
+    };
     Error::invalid_arg(match fault {
-        GraphFault::MixedInputs(step) => mixed(model(step)),
+        GraphFault::MixedInputs(step) => mixed(called(step)),
         // The client is one more step, called by the ensemble's own name.
         GraphFault::MixedOutputs => mixed(name),
         GraphFault::WrittenTwice(tensor) => format!(

@@ -105,7 +105,7 @@ fn models_that_do_not_fit_are_refused_in_the_words_of_triton() {
                     step("two", &[("IN", "A"), ("MORE", "B")], &[("OUT", "Z")]),
                 ],
             ),
-            "in ensemble e, step of model 'two' receives inputs originated from different decoupled models",
+            "in ensemble e, step of model 'e' receives inputs originated from different decoupled models",
         ),
         (
             ensemble(
@@ -114,7 +114,8 @@ fn models_that_do_not_fit_are_refused_in_the_words_of_triton() {
                 &[
                     step("many", &[("IN", "A")], &[("OUT", "B")]),
                     step("many", &[("IN", "A")], &[("OUT", "C")]),
-                    step("two", &[("IN", "B"), ("MORE", "C")], &[("OUT", "Z")]),
+                    step("two", &[("IN", "B"), ("MORE", "C")], &[("OUT", "D")]),
+                    step("m", &[("IN", "D")], &[("OUT", "Z")]),
                 ],
             ),
             "in ensemble e, step of model 'two' receives inputs originated from different decoupled models",

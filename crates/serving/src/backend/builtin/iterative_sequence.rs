@@ -62,9 +62,9 @@ impl ModelInstance for Iterative {
 fn step(mut request: ActiveRequest) {
     let next = values(&request, "INPUT")
         .and_then(|input| Ok(input.to_vec::<i32>()?.first().copied().unwrap_or(0)))
-        .and_then(|start| {
+        .map(|start| {
             let done = i32::try_from(request.iteration()).unwrap_or(i32::MAX);
-            Ok(start.saturating_sub(done).saturating_sub(1))
+            start.saturating_sub(done).saturating_sub(1)
         });
     let next = match next {
         Ok(next) => next,
