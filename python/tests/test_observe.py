@@ -106,6 +106,61 @@ def test_without_traces_there_is_no_file(start, tmp_path):
     assert server.stop() == 0 and not path.exists()
 
 
+def test_steps_of_an_ensemble_are_children(start, tmp_path):
+    path = tmp_path / "trace.json"
+    server = start(*REPOSITORY, "--load-model", "simple_ensemble", *trace(rate=1, level="TIMESTAMPS", triton__file=path))
+    with tritonclient.http.InferenceServerClient(server.http) as client:
+        inputs = [tritonclient.http.InferInput(name, [1, 16], "INT32") for name in "AB"]
+        for given in inputs:
+            given.set_data_from_numpy(np.ones((1, 16), np.int32))
+        client.infer("simple_ensemble", inputs)
+    assert server.stop() == 0
+    traces = entries_by_trace(path)
+    heads = {number: next(entry for entry in entries if "model_name" in entry) for number, entries in traces.items()}
+    (root,) = (number for number, head in heads.items() if head["model_name"] == "simple_ensemble")
+    steps = {number: head for number, head in heads.items() if number != root}
+    assert len(steps) == 2 and all(head["parent_id"] == root and head["model_name"] == "simple" for head in steps.values())
+    assert all(set(stamps(traces[number])) == set(STAGES) for number in steps)
+
+
+REPEAT = """
+backend: "repeat" max_batch_size: 0
+input [ { name: "IN" data_type: TYPE_INT32 dims: [ -1 ] }, { name: "DELAY" data_type: TYPE_UINT32 dims: [ -1 ] },
+        { name: "WAIT" data_type: TYPE_UINT32 dims: [ 1 ] } ]
+output [ { name: "OUT" data_type: TYPE_INT32 dims: [ 1 ] }, { name: "IDX" data_type: TYPE_UINT32 dims: [ 1 ] } ]
+model_transaction_policy { decoupled: true }
+model_metrics { metric_control { metric_identifier { family: "nv_inference_first_response_histogram_ms" }
+                                 histogram_options { buckets: [ 50, 60000 ] } } }
+"""
+
+
+def test_decoupled_models_have_a_histogram_and_a_trace_of_every_response(start, tmp_path):
+    (tmp_path / "models" / "repeat" / "1").mkdir(parents=True)
+    (tmp_path / "models" / "repeat" / "config.pbtxt").write_text(REPEAT)
+    path = tmp_path / "trace.json"
+    server = start("--model-repository", tmp_path / "models", "--metrics-config=histogram_latencies=true",
+                   *trace(rate=1, level="TIMESTAMPS", triton__file=path))
+    answers = queue.Queue()
+    with tritonclient.grpc.InferenceServerClient(server.grpc) as client:
+        client.start_stream(lambda result, error: answers.put(error or result))
+        inputs = []
+        for name, values, kind in (("IN", [7, 8, 9], np.int32), ("DELAY", [100, 0, 0], np.uint32), ("WAIT", [0], np.uint32)):
+            inputs.append(tritonclient.grpc.InferInput(name, [len(values)], np.dtype(kind).name.upper()))
+            inputs[-1].set_data_from_numpy(np.array(values, kind))
+        client.async_stream_infer("repeat", inputs)
+        assert [answers.get(timeout=30).as_numpy("OUT")[0] for _ in range(3)] == [7, 8, 9]
+        client.stop_stream()
+    page = metrics(server)
+    name, label = "nv_inference_first_response_histogram_ms", 'model="repeat",version="1"'
+    counts = [page[f'{name}_bucket{{{label},le="{bound}"}}'] for bound in ("50", "60000", "+Inf")]
+    assert counts == [0, 1, 1] and page[f"{name}_sum{{{label}}}"] >= 100
+    assert server.stop() == 0
+    (entries,) = entries_by_trace(path).values()
+    names = [stamp["name"] for entry in entries for stamp in entry.get("timestamps", [])]
+    assert names.count("INFER_RESPONSE_COMPLETE") == 3 and names.count("REQUEST_END") == 1
+    assert set(names) == {*STAGES, *GRPC}
+
+
 def fields(message):
     """Number and value of each field of a protobuf message."""
     def varint():
