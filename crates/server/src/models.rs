@@ -47,6 +47,6 @@ pub fn summary(core: &Core) -> String {
         vec![model.name, model.version.unwrap_or_else(|| "-".to_owned()), status]
     });
     let mut rows: Vec<Vec<String>> = rows.chain(unlisted).collect();
-    rows.sort();
+    rows.sort_by(|a, b| a.first().cmp(&b.first()));
     format!("\n{}", table(&["Model", "Version", "Status"], rows))
 }

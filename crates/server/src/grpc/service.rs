@@ -198,7 +198,7 @@ impl GrpcInferenceService for Service {
         let RepositoryModelLoadRequest { repository_name, model_name, parameters } =
             request.into_inner();
         let core = Arc::clone(self.app.core());
-        let done = aside(move || {
+        let done = aside(&self.app, move || {
             no_repository(&repository_name)?;
             core.load_model(&model_name, overrides(parameters)?)
         });
@@ -212,7 +212,7 @@ impl GrpcInferenceService for Service {
         let RepositoryModelUnloadRequest { repository_name, model_name, parameters } =
             request.into_inner();
         let core = Arc::clone(self.app.core());
-        let done = aside(move || {
+        let done = aside(&self.app, move || {
             no_repository(&repository_name)?;
             core.unload_model(&model_name, dependents(&parameters)?)
         });

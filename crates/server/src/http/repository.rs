@@ -76,9 +76,10 @@ fn change(
         let error = Error::unsupported("'repository_name' specification is not supported");
         return Reply::Now(Response::failure(ContentType::Json, &error));
     }
-    let (core, model) = (Arc::clone(call.app.core()), call.model.to_owned());
+    let (app, model) = (Arc::clone(call.app), call.model.to_owned());
+    let core = Arc::clone(app.core());
     Reply::Later(Box::pin(async move {
-        match aside(move || act(&core, &model)).await {
+        match aside(&app, move || act(&core, &model)).await {
             Ok(()) => Response::empty(ContentType::Json),
             Err(error) => Response::failure(ContentType::Json, &error),
         }

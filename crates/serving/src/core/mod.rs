@@ -53,6 +53,8 @@ pub struct Core {
     poller: Mutex<Option<Poller>>,
     failures: Mutex<Vec<LoadFailure>>,
     accepting: AtomicBool,
+    /// Whether the repositories could be read at the start.
+    initialised: AtomicBool,
 }
 
 impl fmt::Debug for Core {
@@ -66,7 +68,8 @@ impl Core {
     /// with the reason, see also [`load_failures`](Self::load_failures).
     ///
     /// # Errors
-    /// When the options cannot be used, a repository cannot be read, or, with `exit_on_error`, a model failed.
+    /// When the options cannot be used or, with `exit_on_error`, a repository cannot be read or a model failed. Without,
+    /// a server whose repositories cannot be read is up and neither live nor ready.
     pub fn start(
         options: CoreOptions,
         backends: Vec<Arc<dyn Backend>>,
@@ -82,8 +85,16 @@ impl Core {
             poller: Mutex::new(None),
             failures: Mutex::default(),
             accepting: AtomicBool::new(true),
+            initialised: AtomicBool::new(true),
         });
-        core.load_at_start()?;
+        if let Err(error) = core.load_at_start() {
+            if core.options.exit_on_error || core.options.repositories.is_empty() {
+                return Err(error);
+            }
+            tracing::error!("the server is up and serves nothing: {error}");
+            core.initialised.store(false, Ordering::Release);
+            return Ok(core);
+        }
         let failures = core.load_failures();
         if core.options.exit_on_error && !failures.is_empty() {
             let names: Vec<String> = failures
@@ -111,10 +122,10 @@ impl Core {
         self.failures.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Whether the server is up and answers questions about itself.
+    /// Whether the server is up and its start went as it should, but for single models.
     #[must_use]
     pub fn is_live(&self) -> bool {
-        self.accepting.load(Ordering::Acquire)
+        self.accepting.load(Ordering::Acquire) && self.initialised.load(Ordering::Acquire)
     }
 
     /// Whether inference can be expected to work: with strict readiness, every model that should be loaded is.
@@ -197,19 +208,17 @@ impl Core {
         Ok(chosen)
     }
 
-    /// The models whose folders are in the repositories now, with the states of their versions, by name; or all that
-    /// serve.
+    /// The models whose folders are in the repositories now, with the states of their versions, by name; with
+    /// `ready_only` the versions that serve. As in Triton, a model made of a client's files alone is not among them.
     #[must_use]
     pub fn repository_index(&self, ready_only: bool) -> Vec<ModelIndexEntry> {
-        if ready_only {
-            return self.models().ready_index();
-        }
         let found = repository::scan(&self.options.repositories).unwrap_or_else(|error| {
             tracing::error!("the index leaves out what cannot be read: {error}");
             Vec::new()
         });
         let models = self.models();
-        found.iter().flat_map(|model| models.index_of(model)).collect()
+        let lines = found.iter().flat_map(|model| models.index_of(model));
+        lines.filter(|line| !ready_only || line.state == Some(ModelState::Ready)).collect()
     }
 
     /// Checks a request and takes it for execution. After `Ok` the sink is called, once for models that are not

@@ -335,17 +335,6 @@ impl Models {
         };
         entry.versions.iter().map(described).collect()
     }
-
-    /// The versions that serve.
-    pub(super) fn ready_index(&self) -> Vec<ModelIndexEntry> {
-        let ready = self.all_ready().map(|loaded| ModelIndexEntry {
-            name: loaded.context.name.clone(),
-            version: Some(loaded.context.version.clone()),
-            state: Some(ModelState::Ready),
-            reason: None,
-        });
-        ready.collect()
-    }
 }
 
 impl VersionEntry {
