@@ -9,6 +9,9 @@
 //! 3. The instance's thread gathers the batch's inputs, runs the model and gives every request its share
 //!    ([`batch`]), exactly once, also when the execution panics.
 //! 4. The version's [`statistics`] count it.
+//!
+//! A request to an [`ensemble`] becomes such requests to the models that it is composed of, one after the other or
+//! side by side, as its data flow says.
 
 #![forbid(unsafe_code)]
 

@@ -304,11 +304,19 @@ impl Models {
         leaving + serving.map(of).sum::<usize>()
     }
 
-    /// Requests without an answer of ensembles that serve.
+    /// Requests without an answer of ensembles that serve or leave.
     pub(super) fn ensembles_unanswered(&self) -> usize {
-        let ensembles =
-            self.all_ready().filter(|loaded| matches!(loaded.executor, Executor::Ensemble(_)));
-        ensembles.map(|loaded| loaded.context.unanswered()).sum()
+        let versions = self.entries.values().flat_map(|entry| entry.versions.values());
+        let of = |entry: &VersionEntry| match entry {
+            VersionEntry::Ready(loaded) | VersionEntry::Unloading(loaded) => {
+                match loaded.executor {
+                    Executor::Ensemble(_) => loaded.context.unanswered(),
+                    Executor::Instances(_) => 0,
+                }
+            }
+            VersionEntry::Unavailable(_) | VersionEntry::Loading => 0,
+        };
+        versions.map(of).sum()
     }
 
     /// The lines of a model folder in the index: its versions with their states, or its name alone.
