@@ -249,6 +249,8 @@ def test_a_collector_gets_nested_spans(start, collector):
         assert told["triton.model_name"] == b"simple" and told["triton.model_version"] == 1
         assert told["triton.request_id"] == digit.encode()
         assert [event.decode() for event in inside(compute, 11, 2)] == STAGES[2:6]
+        assert [event.decode() for event in inside(model, 11, 2)] == ["REQUEST_START", "QUEUE_START", "REQUEST_END"]
+        assert {event.decode() for event in inside(root, 11, 2)} == {*(HTTP if digit == "a" else GRPC), "INFER_RESPONSE_COMPLETE"}
 
 
 def http_address(path, process):

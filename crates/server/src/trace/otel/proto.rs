@@ -65,7 +65,7 @@ pub struct Span {
     /// What was done.
     #[prost(string, tag = "5")]
     pub name: String,
-    /// Side of a call; see [`SERVER`] and [`INTERNAL`].
+    /// Side of a call; see [`SERVER`].
     #[prost(int32, tag = "6")]
     pub kind: i32,
     /// Nanoseconds since 1970.
@@ -82,9 +82,7 @@ pub struct Span {
     pub events: Vec<SpanEvent>,
 }
 
-/// Kind of a span inside a program.
-pub const INTERNAL: i32 = 1;
-/// Kind of a span that answers a call from outside.
+/// Kind of a span that answers a call; recorded Triton gives it to all its spans.
 pub const SERVER: i32 = 2;
 
 /// `Span.Event`

@@ -4,12 +4,12 @@
 use std::collections::BTreeMap;
 
 use galatea_serving::trace::{
-    COMPUTE_END, COMPUTE_INPUT_END, COMPUTE_OUTPUT_START, COMPUTE_START, Entry, Event, REQUEST_END,
-    REQUEST_START,
+    COMPUTE_END, COMPUTE_INPUT_END, COMPUTE_OUTPUT_START, COMPUTE_START, Entry, Event,
+    INFER_RESPONSE_COMPLETE, REQUEST_END, REQUEST_START,
 };
 
 use super::context::{TraceParent, new_span_id, new_trace_id};
-use super::proto::{INTERNAL, SERVER, Span, SpanEvent, int, text};
+use super::proto::{SERVER, Span, SpanEvent, int, text};
 
 /// What the entries say about one of the traces.
 #[derive(Default)]
@@ -42,8 +42,9 @@ impl Part<'_> {
 /// Stages inside the `compute` span.
 const COMPUTE: [&str; 4] = [COMPUTE_START, COMPUTE_INPUT_END, COMPUTE_OUTPUT_START, COMPUTE_END];
 
-fn is_wire(stage: &str) -> bool {
-    stage.starts_with("HTTP_") || stage.starts_with("GRPC_")
+/// Stages of the door, and the response to the client, which recorded Triton shows there too.
+fn is_outer(stage: &str) -> bool {
+    stage.starts_with("HTTP_") || stage.starts_with("GRPC_") || stage == INFER_RESPONSE_COMPLETE
 }
 
 /// The spans of a request and of all that it caused, the outermost first.
@@ -121,7 +122,7 @@ fn root(part: &Part<'_>, parent: Option<TraceParent>) -> Span {
         kind: SERVER,
         start_time_unix_nano: start,
         end_time_unix_nano: part.last().unwrap_or(start),
-        events: part.events(is_wire),
+        events: part.events(is_outer),
         ..Span::default()
     }
 }
@@ -139,13 +140,14 @@ fn model(id: u64, part: &Part<'_>, own: [u8; 8], outer: [u8; 8]) -> Vec<Span> {
         attributes.push(text("triton.request_id", request_id));
     }
     let start = part.at(REQUEST_START).unwrap_or(0);
-    let mut events = part.events(|stage| !is_wire(stage) && !COMPUTE.contains(&stage));
+    let inner = |stage: &str| !COMPUTE.contains(&stage) && (cause.is_some() || !is_outer(stage));
+    let mut events = part.events(inner);
     events.extend(part.tensors.iter().cloned());
     let mut spans = vec![Span {
         span_id: own.to_vec(),
         parent_span_id: outer.to_vec(),
         name: name.to_owned(),
-        kind: INTERNAL,
+        kind: SERVER,
         start_time_unix_nano: start,
         end_time_unix_nano: part.at(REQUEST_END).or_else(|| part.last()).unwrap_or(start),
         attributes,
@@ -157,7 +159,7 @@ fn model(id: u64, part: &Part<'_>, own: [u8; 8], outer: [u8; 8]) -> Vec<Span> {
             span_id: new_span_id().to_vec(),
             parent_span_id: own.to_vec(),
             name: "compute".to_owned(),
-            kind: INTERNAL,
+            kind: SERVER,
             start_time_unix_nano: start,
             end_time_unix_nano: part.at(COMPUTE_END).unwrap_or(start),
             events: part.events(|stage| COMPUTE.contains(&stage)),
@@ -192,6 +194,7 @@ mod tests {
             stamp(5, COMPUTE_END, 50),
             stamp(4, REQUEST_END, 60),
             stamp(5, REQUEST_END, 70),
+            stamp(4, INFER_RESPONSE_COMPLETE, 75),
             stamp(4, "HTTP_SEND_END", 80),
         ];
         let parent = TraceParent { trace_id: [1; 16], span_id: [2; 8], sampled: true };
@@ -211,7 +214,7 @@ mod tests {
         assert!(attributes.contains(&int("triton.trace_parent_id", 4)));
         assert!(attributes.contains(&text("triton.request_id", "r")));
         let events: Vec<&str> = spans[0].events.iter().map(|event| event.name.as_str()).collect();
-        assert_eq!(events, ["HTTP_RECV_START", "HTTP_SEND_END"]);
+        assert_eq!(events, ["HTTP_RECV_START", INFER_RESPONSE_COMPLETE, "HTTP_SEND_END"]);
         assert_eq!(spans[3].events.len(), 2);
     }
 }
