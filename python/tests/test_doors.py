@@ -334,11 +334,12 @@ def test_a_signal_while_models_load_ends_the_program(program, tmp_path):
     (model / "config.pbtxt").write_text("""name: "slow" backend: "identity" max_batch_size: 0
         input { name: "INPUT0" data_type: TYPE_FP32 dims: 1 } output { name: "OUTPUT0" data_type: TYPE_FP32 dims: 1 }
         instance_group { kind: KIND_CPU } parameters { key: "creation_delay_sec" value { string_value: "600" } }""")
-    process = subprocess.Popen([program, "serve", "--model-repository", tmp_path], stderr=subprocess.PIPE, text=True)
-    with process.stderr:
-        assert any("Loading models from" in line for line in process.stderr)
+    process = subprocess.Popen([program, "serve", "--model-repository", tmp_path], stdout=subprocess.PIPE,
+                               stderr=subprocess.STDOUT, text=True)
+    with process.stdout:
+        assert any("Loading models from" in line for line in process.stdout)
         process.send_signal(signal.SIGTERM)
-        assert "Told to stop while the models were loading." in process.stderr.read()
+        assert "Told to stop while the models were loading." in process.stdout.read()
     assert process.wait(timeout=20) == 0
 
 
