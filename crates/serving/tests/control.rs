@@ -517,6 +517,30 @@ fn a_name_in_two_repositories_serves_from_neither() {
     assert!(core.is_ready());
 }
 
+#[test]
+fn platforms_and_devices_that_are_not_there_are_named() {
+    let cases = [
+        ("backend: 'told'", "platform: 'nowhere'", "unexpected platform type 'nowhere' for m"),
+        (
+            "output {",
+            "instance_group { kind: KIND_GPU } output {",
+            "instance group m_0 of model m has kind KIND_GPU but no GPUs are available",
+        ),
+        (
+            "output {",
+            "instance_group { kind: KIND_CPU gpus: 0 } output {",
+            "instance group m_0 of model m has kind KIND_CPU but specifies one or more GPUs",
+        ),
+    ];
+    for (from, to, text) in cases {
+        let repository = Repository::new().model("m", &[(1, 10)]);
+        repository.write("m/config.pbtxt", &CONFIG.replace(from, to));
+        let error = repository.explicit(&[]).load("m").unwrap_err();
+        let state = "load failed for model 'm': version 1 is at UNAVAILABLE state";
+        assert_eq!(error.message, format!("{state}: Invalid argument: {text};\n"));
+    }
+}
+
 /// A model as the rules have it.
 #[derive(Clone, Debug, Default)]
 struct Expected {

@@ -32,11 +32,13 @@ impl Core {
             false => self.backends.iter().find(|backend| backend.name() == name),
         };
         let Some(backend) = found else {
-            let what = if name.is_empty() { platform } else { name };
-            return Err(Error::invalid_arg(format!(
-                "unable to find backend library for backend '{what}', try specifying runtime on the model \
-                 configuration."
-            )));
+            return Err(Error::invalid_arg(match name.is_empty() {
+                true => format!("unexpected platform type '{platform}' for {}", config.name),
+                false => format!(
+                    "unable to find backend library for backend '{name}', try specifying runtime on the model \
+                     configuration."
+                ),
+            }));
         };
         if !platform.is_empty() && !backend.platform().is_empty() && platform != backend.platform()
         {
