@@ -514,7 +514,7 @@ mod tests {
             drop(pieces);
             (gone.is_err(), endless.is_closed())
         });
-        let mut text = vec![0; 100];
+        let mut text = [0; 100];
         let head = b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream; charset=utf-8\r\n\
                      Transfer-Encoding: chunked\r\n\r\n";
         client.read_exact(text.get_mut(..head.len()).unwrap()).await.unwrap();

@@ -4,6 +4,7 @@
 
 mod access;
 mod calls;
+mod forwarding;
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
