@@ -159,13 +159,14 @@ impl RateLimiter {
         self.request(id)
     }
 
-    /// An instance that waits has no work any more. Tells who may run now.
-    pub fn withdraw(&mut self, id: InstanceId) -> Vec<InstanceId> {
+    /// An instance that waits or may run does not need to; its turn does not count. Tells who may run now.
+    pub fn cancel(&mut self, id: InstanceId) -> Vec<InstanceId> {
         if let Some(instance) = self.instances.get_mut(&id)
-            && instance.state == State::Waiting
+            && instance.state == State::Running
         {
-            instance.state = State::Idle;
+            instance.executions = instance.executions.saturating_sub(1);
         }
+        self.give_back(id);
         self.grant()
     }
 

@@ -100,7 +100,7 @@ proptest! {
                 limiter.release(id)
             } else {
                 waiting.remove(&id);
-                limiter.withdraw(id)
+                limiter.cancel(id)
             };
             for id in granted {
                 prop_assert!(waiting.remove(&id), "granted without asking");

@@ -8,16 +8,19 @@ use super::ensembles::Steps;
 use super::load::PolledModel;
 use super::loaded::{Executor, LoadedVersion};
 use super::{Core, warmup};
-use crate::backend::{Backend, ModelFiles, ModelInstance, Placement, PlacementKind};
+use crate::backend::{Backend, ModelFiles, Placement, PlacementKind};
 use crate::cache::ResponseCache;
+use crate::config::inference::ModelRateLimiter;
 use crate::config::inference::ModelTransactionPolicy;
 use crate::config::inference::model_config::SchedulingChoice;
 use crate::config::inference::model_instance_group::Kind;
 use crate::config::{self, InstanceDefaults, ModelConfig};
+use crate::driver::Seat;
 use crate::ensemble::{Ensemble, EnsemblePlan};
 use crate::error::{Code, Error};
 use crate::latency::Latencies;
 use crate::payload::ExecutionContext;
+use crate::rate_limiter::Device;
 use crate::repository;
 use crate::schedule;
 use crate::sequence::SequencePlan;
@@ -98,11 +101,15 @@ impl Core {
         let sequences = SequencePlan::from_config(&config, &polled.dir)?;
         let labels = self.labels_of(polled, &config)?;
         let config = Arc::new(config);
-        let mut instances: Vec<(String, Box<dyn ModelInstance>)> = Vec::new();
-        for placement in placements(&config, self.options.gpus) {
+        let mut seats = Vec::new();
+        for (placement, limits) in placements(&config, self.options.gpus) {
             let mut instance = model.instance(&placement)?;
             warmup::run(&polled.dir, &config, sequences.as_ref(), instance.as_mut())?;
-            instances.push((placement.name.clone(), instance));
+            let device = match placement.kind {
+                PlacementKind::Gpu(number) => Device::Gpu(number),
+                PlacementKind::Cpu | PlacementKind::Model => Device::Host,
+            };
+            seats.push(Seat { name: placement.name, instance, limits, device });
         }
         let counters = polled.counters.get(&version).cloned().unwrap_or_default();
         let context =
@@ -112,9 +119,9 @@ impl Core {
             requests: self.options.delay_scheduler,
             backlog: self.options.backlog_delay_scheduler,
         };
-        let scheduler = schedule::for_config(&config, instances.len(), hold);
+        let scheduler = schedule::for_config(&config, seats.len(), hold);
         let ordered = schedule::preserves_ordering(&config);
-        let handle = self.driver.add(&context, scheduler, ordered, sequences, instances)?;
+        let handle = self.driver.add(&context, scheduler, ordered, sequences, seats)?;
         let checker = RequestChecker::new(&config);
         let executor = Executor::Instances(handle);
         let cache = self.cache_of(&context.config);
@@ -192,8 +199,8 @@ fn max_batch_size(settings: &BTreeMap<String, String>) -> Result<i32, Error> {
     })
 }
 
-/// The instances of all groups, by name.
-fn placements(config: &Arc<ModelConfig>, gpus: u32) -> Vec<Placement> {
+/// The instances of all groups, by name, and the resources that each needs.
+fn placements(config: &Arc<ModelConfig>, gpus: u32) -> Vec<(Placement, Option<ModelRateLimiter>)> {
     let mut placements = Vec::new();
     for group in &config.instance_group {
         let kinds: Vec<PlacementKind> = match group.kind() {
@@ -210,7 +217,8 @@ fn placements(config: &Arc<ModelConfig>, gpus: u32) -> Vec<Placement> {
         let all = kinds.iter().flat_map(|&kind| std::iter::repeat_n(kind, count));
         for (number, kind) in all.enumerate() {
             let name = format!("{}_{number}", group.name);
-            placements.push(Placement { name, kind, config: Arc::clone(config) });
+            let placement = Placement { name, kind, config: Arc::clone(config) };
+            placements.push((placement, group.rate_limiter.clone()));
         }
     }
     placements

@@ -75,11 +75,12 @@ impl Core {
         backends: Vec<Arc<dyn Backend>>,
     ) -> Result<Arc<Self>, Error> {
         let cache = options.response_cache_bytes.map(|bytes| Arc::new(ResponseCache::new(bytes)));
+        let driver = Driver::start(options.rate_limits.clone())?;
         let core = Arc::new(Self {
             cache,
             options,
             backends,
-            driver: Driver::start()?,
+            driver,
             models: Arc::default(),
             turns: Turns::default(),
             poller: Mutex::new(None),

@@ -6,6 +6,8 @@ use std::time::Duration;
 
 use bytes::Bytes;
 
+use crate::rate_limiter::ResourceLimit;
+
 use crate::latency::LatencyOptions;
 
 /// Which models are loaded, and when.
@@ -56,6 +58,8 @@ pub struct CoreOptions {
     pub server_version: String,
     /// Distributions of durations that are kept for the metrics.
     pub latencies: LatencyOptions,
+    /// Resources that executions share; `None` where nothing limits executions.
+    pub rate_limits: Option<Vec<ResourceLimit>>,
     /// Bytes of the response cache; `None` for no cache.
     pub response_cache_bytes: Option<usize>,
     /// Holds dynamic batchers back until so many requests wait, once; for tests.
@@ -80,6 +84,7 @@ impl Default for CoreOptions {
             server_id: "triton".to_owned(),
             server_version: env!("CARGO_PKG_VERSION").to_owned(),
             latencies: LatencyOptions::default(),
+            rate_limits: None,
             response_cache_bytes: None,
             delay_scheduler: 0,
             backlog_delay_scheduler: 0,

@@ -4,9 +4,11 @@
 
 use std::collections::HashMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Instant;
 
+use super::gate::Gate;
 use super::inline::{Inside, MAX_ROUNDS, Quickness};
 use super::ordered::OrderedAnswers;
 use super::timer::Timer;
@@ -41,6 +43,8 @@ struct State {
     wake: Option<Nanos>,
     /// Dispatched requests that have not had their last answer, where the policy follows them.
     following: usize,
+    /// Instances that hold the resources to execute; all do where nothing limits them.
+    allowed: Option<Vec<bool>>,
     /// Implicit state of the sequence in each slot of each instance.
     kept: HashMap<(usize, usize), Arc<SequenceState>>,
     phase: Phase,
@@ -58,6 +62,10 @@ pub(super) struct Lane {
     state: Mutex<State>,
     /// Each is locked by whoever was given a batch for it, so nobody waits for these locks.
     instances: Vec<Mutex<Box<dyn ModelInstance>>>,
+    /// One for each instance, where resources limit executions.
+    gates: Vec<Gate>,
+    /// Whether the phase is `Closed`, for those who must not wait for the lock.
+    closed: AtomicBool,
     /// Whether executions may leave the instances' own threads.
     movable: bool,
     quickness: Quickness,
@@ -72,14 +80,30 @@ struct Effects {
     answers: Vec<(ActiveRequest, FailureReason, Error)>,
     calls: Vec<usize>,
     wake: Option<Nanos>,
+    /// The lane is closed: instances that wait for resources have to see it.
+    gates: bool,
     /// A batch for an instance that does not exist; its requests are answered INTERNAL when it is dropped.
     lost: Option<Payload>,
 }
 
 impl Effects {
     fn is_empty(&self) -> bool {
-        self.answers.is_empty() && self.calls.is_empty() && self.wake.is_none()
+        self.answers.is_empty() && self.calls.is_empty() && self.wake.is_none() && !self.gates
     }
+}
+
+/// What the policy decided for an instance that may run.
+#[allow(
+    clippy::large_enum_variant,
+    reason = "it lives for a moment; boxing it would allocate for each batch"
+)]
+enum Decided<'a> {
+    /// This batch.
+    Run(Payload),
+    /// Nothing, until something happens; the lock has been held since.
+    Wait(MutexGuard<'a, State>),
+    /// Nothing, but something may have happened since.
+    Again,
 }
 
 impl Lane {
@@ -91,8 +115,10 @@ impl Lane {
         ordered: bool,
         sequences: Option<Arc<SequencePlan>>,
         instances: Vec<Box<dyn ModelInstance>>,
+        gates: Vec<Gate>,
     ) -> Arc<Self> {
         let count = instances.len();
+        let limited = !gates.is_empty();
         Arc::new_cyclic(|this| Self {
             number,
             context: Arc::clone(context),
@@ -109,10 +135,14 @@ impl Lane {
                 free: vec![false; count],
                 wake: None,
                 following: 0,
+                allowed: limited.then(|| vec![false; count]),
                 kept: HashMap::new(),
                 phase: Phase::Open,
             }),
-            movable: instances.iter().all(|instance| instance.time_depends_on_sizes_only()),
+            gates,
+            closed: AtomicBool::new(false),
+            movable: !limited
+                && instances.iter().all(|instance| instance.time_depends_on_sizes_only()),
             quickness: Quickness::default(),
             instances: instances.into_iter().map(Mutex::new).collect(),
             calls: (0..count).map(|_| Condvar::new()).collect(),
@@ -277,6 +307,9 @@ impl Lane {
 
     /// The next batch for an instance, which has ended its last one; waits for it. `None` ends the instance.
     pub(super) fn next(&self, instance: usize) -> Option<Payload> {
+        if let Some(gate) = self.gates.get(instance) {
+            return self.next_through(instance, gate);
+        }
         let mut state = self.state();
         if let Some(free) = state.free.get_mut(instance) {
             *free = true;
@@ -307,13 +340,88 @@ impl Lane {
         }
     }
 
+    /// As [`next`](Self::next), where resources limit executions: the instance asks for them when there is work, and
+    /// the policy decides on its batch once it has them.
+    fn next_through(&self, instance: usize, gate: &Gate) -> Option<Payload> {
+        let mut state = self.state();
+        if let Some(free) = state.free.get_mut(instance) {
+            *free = true;
+        }
+        gate.leave(state.scheduler.pending() > 0);
+        loop {
+            let mut effects = Effects::default();
+            self.settle(&mut state, self.timer.now(), &mut effects);
+            let closed = state.phase == Phase::Closed;
+            let has_work = state.scheduler.pending() > 0;
+            if !closed {
+                // Whoever brought the work has called everybody.
+                effects.calls.clear();
+            }
+            if closed || has_work || !effects.is_empty() {
+                drop(state);
+                self.apply(effects);
+                if closed {
+                    gate.leave_unused();
+                    return None;
+                }
+                if has_work && gate.pass(|| self.closed.load(Ordering::Acquire)) {
+                    match self.decide_for(instance) {
+                        Decided::Run(work) => return Some(work),
+                        Decided::Wait(locked) => {
+                            gate.leave_unused();
+                            state = locked;
+                        }
+                        Decided::Again => {
+                            gate.leave_unused();
+                            state = self.state();
+                            continue;
+                        }
+                    }
+                } else {
+                    state = self.state();
+                    continue;
+                }
+            }
+            let call = self.calls.get(instance)?;
+            state = call.wait(state).unwrap_or_else(PoisonError::into_inner);
+        }
+    }
+
+    /// Lets the policy decide while this instance is the one that may run.
+    fn decide_for(&self, instance: usize) -> Decided<'_> {
+        let allow = |state: &mut State, may: bool| {
+            let allowed = state.allowed.as_mut().and_then(|allowed| allowed.get_mut(instance));
+            if let Some(allowed) = allowed {
+                *allowed = may;
+            }
+        };
+        let mut effects = Effects::default();
+        let mut state = self.state();
+        allow(&mut state, true);
+        self.settle(&mut state, self.timer.now(), &mut effects);
+        allow(&mut state, false);
+        let work = state.work.get_mut(instance).and_then(Option::take);
+        effects.calls.clear();
+        match work {
+            None if effects.is_empty() => Decided::Wait(state),
+            work => {
+                drop(state);
+                self.apply(effects);
+                work.map_or(Decided::Again, Decided::Run)
+            }
+        }
+    }
+
     /// Follows the policy until it has nothing to do now.
     fn settle(&self, state: &mut State, now: Nanos, effects: &mut Effects) {
         if state.phase == Phase::Closed {
             return;
         }
         loop {
-            match state.scheduler.poll(now, &state.free) {
+            let masked: Option<Vec<bool>> = state.allowed.as_ref().map(|allowed| {
+                state.free.iter().zip(allowed).map(|(&free, &allowed)| free && allowed).collect()
+            });
+            match state.scheduler.poll(now, masked.as_ref().unwrap_or(&state.free)) {
                 Decision::Dispatch(batch) => self.dispatch(state, batch, effects),
                 Decision::Expire(ids, why) => expire(state, &ids, why, effects),
                 Decision::WaitUntil(wake) => {
@@ -326,6 +434,9 @@ impl Lane {
                 Decision::Idle => break,
             }
         }
+        if state.allowed.is_some() && state.scheduler.pending() > 0 {
+            effects.calls.extend(0..self.calls.len());
+        }
         let pending = u64::try_from(state.scheduler.pending()).unwrap_or(u64::MAX);
         self.context.pending.store(pending, std::sync::atomic::Ordering::Relaxed);
         if state.phase == Phase::Draining
@@ -334,13 +445,19 @@ impl Lane {
             && state.free.iter().all(|&free| free)
         {
             state.phase = Phase::Closed;
+        self.closed.store(true, Ordering::Release);
+            self.closed.store(true, Ordering::Release);
             effects.calls.extend(0..self.calls.len());
+            effects.gates = true;
             self.ended.notify_all();
         }
     }
 
     fn dispatch(&self, state: &mut State, batch: Batch, effects: &mut Effects) {
-        let instance = batch.instance.or_else(|| state.free.iter().position(|&free| free));
+        let may =
+            |at: usize| state.allowed.as_ref().is_none_or(|allowed| allowed.get(at) == Some(&true));
+        let first = || state.free.iter().enumerate().position(|(at, &free)| free && may(at));
+        let instance = batch.instance.or_else(first);
         let mut requests = Vec::with_capacity(batch.items.len());
         let like = batch.items.iter().find_map(|item| state.waiting.get(&item.request?));
         let filling = match like {
@@ -436,6 +553,9 @@ impl Lane {
     }
 
     fn apply(&self, effects: Effects) {
+        if effects.gates {
+            self.gates.iter().for_each(Gate::wake);
+        }
         for instance in effects.calls {
             if let Some(call) = self.calls.get(instance) {
                 call.notify_one();
@@ -479,6 +599,7 @@ impl Lane {
         let waiting = std::mem::take(&mut state.waiting);
         drop(state);
         self.ended.notify_all();
+        self.gates.iter().for_each(Gate::wake);
         self.calls.iter().for_each(Condvar::notify_one);
         for request in waiting.into_values() {
             request.fail(FailureReason::Other, stopping());

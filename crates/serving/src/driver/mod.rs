@@ -1,5 +1,6 @@
 //! Drives the policies: a [`Lane`] for each model version, threads for its instances, and one clock for all.
 
+mod gate;
 mod inline;
 mod lane;
 mod ordered;
@@ -11,11 +12,14 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::thread::JoinHandle;
 
 use crate::backend::ModelInstance;
+use crate::config::inference::ModelRateLimiter;
 use crate::error::Error;
 use crate::payload::{ActiveRequest, ExecutionContext};
+use crate::rate_limiter::{Device, ResourceLimit};
 use crate::request::{InferenceRequest, ResponseSink};
 use crate::schedule::{Scheduler, SequenceMark, Ticket};
 use crate::sequence::SequencePlan;
+use gate::Gates;
 use lane::Lane;
 use timer::Timer;
 
@@ -24,6 +28,25 @@ pub struct Driver {
     timer: Arc<Timer>,
     next_lane: AtomicU64,
     lanes: Mutex<Vec<Weak<Lane>>>,
+    gates: Option<Arc<Gates>>,
+}
+
+/// An instance as the driver takes it.
+pub struct Seat {
+    /// Name of its thread.
+    pub name: String,
+    /// What executes.
+    pub instance: Box<dyn ModelInstance>,
+    /// Resources that it needs, where the server limits executions.
+    pub limits: Option<ModelRateLimiter>,
+    /// Where these resources are.
+    pub device: Device,
+}
+
+impl fmt::Debug for Seat {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Seat").field("name", &self.name).finish_non_exhaustive()
+    }
 }
 
 impl fmt::Debug for Driver {
@@ -33,31 +56,44 @@ impl fmt::Debug for Driver {
 }
 
 impl Driver {
-    /// Starts the clock's thread.
+    /// Starts the clock's thread. With `limits`, even empty ones, executions are limited by resources.
     ///
     /// # Errors
     /// When the system gives no thread.
-    pub fn start() -> Result<Self, Error> {
-        Ok(Self { timer: Timer::start()?, next_lane: AtomicU64::new(0), lanes: Mutex::default() })
+    pub fn start(limits: Option<Vec<ResourceLimit>>) -> Result<Self, Error> {
+        Ok(Self {
+            timer: Timer::start()?,
+            next_lane: AtomicU64::new(0),
+            lanes: Mutex::default(),
+            gates: limits.map(Gates::new),
+        })
     }
 
     /// Adds a model version: its scheduler, what its sequences need, and its instances, given by name, each of which
     /// gets a thread.
     ///
     /// # Errors
-    /// When the system gives no thread.
+    /// When the system gives no thread, or an instance needs more of a resource than there is.
     pub fn add(
         &self,
         context: &Arc<ExecutionContext>,
         scheduler: Box<dyn Scheduler>,
         ordered: bool,
         sequences: Option<Arc<SequencePlan>>,
-        instances: Vec<(String, Box<dyn ModelInstance>)>,
+        seats: Vec<Seat>,
     ) -> Result<DriverHandle, Error> {
         let number = self.next_lane.fetch_add(1, Ordering::Relaxed);
-        let (names, instances): (Vec<String>, Vec<_>) = instances.into_iter().unzip();
+        let mut through = Vec::new();
+        if let Some(gates) = &self.gates {
+            for seat in &seats {
+                through.push(gates.gate(seat.limits.as_ref(), seat.device)?);
+            }
+        }
+        let (names, instances): (Vec<String>, Vec<_>) =
+            seats.into_iter().map(|seat| (seat.name, seat.instance)).unzip();
+        let timer = &self.timer;
         let lane =
-            Lane::new(number, context, &self.timer, scheduler, ordered, sequences, instances);
+            Lane::new(number, context, timer, scheduler, ordered, sequences, instances, through);
         let handle = DriverHandle {
             lane: Arc::clone(&lane),
             next_id: AtomicU64::new(0),

@@ -1,0 +1,109 @@
+//! Instances that share resources: an instance passes its gate before each execution and leaves it behind.
+
+use std::collections::HashSet;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+
+use crate::config::inference::ModelRateLimiter;
+use crate::error::Error;
+use crate::rate_limiter::{Device, InstanceId, RateLimiter, ResourceLimit};
+
+#[derive(Debug)]
+struct State {
+    limiter: RateLimiter,
+    /// Who may run and has not begun.
+    granted: HashSet<InstanceId>,
+}
+
+/// The rate limiter of a server.
+#[derive(Debug)]
+pub(super) struct Gates {
+    state: Mutex<State>,
+    changed: Condvar,
+}
+
+impl Gates {
+    pub(super) fn new(limits: Vec<ResourceLimit>) -> Arc<Self> {
+        let state = State { limiter: RateLimiter::new(limits), granted: HashSet::new() };
+        Arc::new(Self { state: Mutex::new(state), changed: Condvar::new() })
+    }
+
+    /// The gate of a new instance.
+    ///
+    /// # Errors
+    /// When it needs more of a resource than there is.
+    pub(super) fn gate(
+        self: &Arc<Self>,
+        wishes: Option<&ModelRateLimiter>,
+        device: Device,
+    ) -> Result<Gate, Error> {
+        let id = self.state().limiter.register(wishes, device)?;
+        Ok(Gate { gates: Arc::clone(self), id })
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn change(&self, change: impl FnOnce(&mut RateLimiter) -> Vec<InstanceId>) {
+        let mut state = self.state();
+        let granted = change(&mut state.limiter);
+        if !granted.is_empty() {
+            state.granted.extend(granted);
+            drop(state);
+            self.changed.notify_all();
+        }
+    }
+}
+
+/// The gate of one instance; dropping it gives up what it holds.
+#[derive(Debug)]
+pub(super) struct Gate {
+    gates: Arc<Gates>,
+    id: InstanceId,
+}
+
+impl Gate {
+    /// Waits until the instance may run; `false` when `stopped` came first.
+    pub(super) fn pass(&self, stopped: impl Fn() -> bool) -> bool {
+        self.gates.change(|limiter| limiter.request(self.id));
+        let mut state = self.gates.state();
+        while !state.granted.remove(&self.id) {
+            if stopped() {
+                drop(state);
+                self.leave_unused();
+                return false;
+            }
+            state = self.gates.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
+        }
+        true
+    }
+
+    /// The instance has ended an execution and has work for another one or not.
+    pub(super) fn leave(&self, has_work: bool) {
+        self.gates.change(
+            |limiter| {
+                if has_work { limiter.renew(self.id) } else { limiter.release(self.id) }
+            },
+        );
+    }
+
+    /// The instance does not run after all.
+    pub(super) fn leave_unused(&self) {
+        self.gates.state().granted.remove(&self.id);
+        self.gates.change(|limiter| limiter.cancel(self.id));
+    }
+
+    /// Wakes those that wait, so that they see that they have to stop.
+    pub(super) fn wake(&self) {
+        // The lock makes sure that nobody is between looking and waiting.
+        drop(self.gates.state());
+        self.gates.changed.notify_all();
+    }
+}
+
+impl Drop for Gate {
+    fn drop(&mut self) {
+        self.gates.state().granted.remove(&self.id);
+        self.gates.change(|limiter| limiter.unregister(self.id));
+    }
+}
