@@ -744,9 +744,11 @@ fn crowd_config(priority: u32, batching: &str) -> String {
 #[test]
 fn instances_that_share_one_resource_run_one_at_a_time() {
     let delayed = "dynamic_batching { max_queue_delay_microseconds: 500 preferred_batch_size: 4 }";
-    let folder = Folder::new()
-        .model("a", &["1"], &crowd_config(1, ""))
-        .model("b", &["1"], &crowd_config(2, delayed));
+    let folder = Folder::new().model("a", &["1"], &crowd_config(1, "")).model(
+        "b",
+        &["1"],
+        &crowd_config(2, delayed),
+    );
     let crowd = Crowd::default();
     let core = limited(&folder, &crowd);
     let all: Vec<_> = (0..240)
@@ -767,8 +769,9 @@ fn a_model_of_priority_two_has_half_the_turns_while_both_have_work() {
     let folder = Folder::new().model("a", &["1"], &one(1)).model("b", &["1"], &one(2));
     let crowd = Crowd::default();
     let core = limited(&folder, &crowd);
-    let all: Vec<_> =
-        (0..300).map(|n| send(&core, request(if n % 3 < 2 { "a" } else { "b" }, &[1, 1], n))).collect();
+    let all: Vec<_> = (0..300)
+        .map(|n| send(&core, request(if n % 3 < 2 { "a" } else { "b" }, &[1, 1], n)))
+        .collect();
     all.iter().for_each(|from| drop(value(from)));
     let order = crowd.order.lock().unwrap();
     // Requests come while the first ones run; in the middle both models have work.

@@ -5,6 +5,7 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
 
+use galatea_serving::rate_limiter::ResourceLimit;
 use galatea_serving::{ControlMode, Core, CoreOptions};
 
 use super::say;
@@ -205,10 +206,37 @@ fn core_options(flags: &Flags) -> Result<CoreOptions, String> {
         latencies: MetricsConfig::of(flags)?.latencies,
         server_id: flags.text("id").to_owned(),
         response_cache_bytes: response_cache_bytes(flags)?,
+        rate_limits: rate_limits(flags)?,
         delay_scheduler: test_setting("TRITONSERVER_DELAY_SCHEDULER"),
         backlog_delay_scheduler: test_setting("TRITONSERVER_BACKLOG_DELAY_SCHEDULER"),
         ..CoreOptions::default()
     })
+}
+
+/// The resources that executions share, where they are limited.
+fn rate_limits(flags: &Flags) -> Result<Option<Vec<ResourceLimit>>, String> {
+    let given = flags.all("rate-limit-resource");
+    if !flags.text("rate-limit").eq_ignore_ascii_case("execution_count") {
+        return Ok(None);
+    }
+    given.iter().map(|text| resource_limit(text)).collect::<Result<_, _>>().map(Some)
+}
+
+/// `name:count` or `name:count:device`.
+fn resource_limit(text: &str) -> Result<ResourceLimit, String> {
+    let wrong = || {
+        format!(
+            "--rate-limit-resource option format is '<resource_name>:<count>:<device>' or \
+             '<resource_name>:<count>'. Got {text}"
+        )
+    };
+    let mut parts = text.split(':');
+    let (name, count) = (parts.next().unwrap_or(""), parts.next().ok_or_else(wrong)?);
+    let device = parts.next().map(|device| device.parse().map_err(|_| wrong())).transpose()?;
+    if name.is_empty() || parts.next().is_some() {
+        return Err(wrong());
+    }
+    Ok(ResourceLimit { name: name.to_owned(), count: count.parse().map_err(|_| wrong())?, device })
 }
 
 /// The size of the response cache, where there is one.

@@ -201,7 +201,7 @@ mod tests {
             ("--qwertyuiop=1", "unknown flag --qwertyuiop"),
             ("--http-port=70000", "expects a port"),
             ("--allow-http=maybe", "expects true or false, got 'maybe'"),
-            ("--rate-limit=execution_count", "is not supported"),
+            ("--rate-limit=sometimes", "off|execution_count"),
             ("--model-control-mode=pull", "none|poll|explicit, got 'pull'"),
             ("--load-model=x", "--model-control-mode=explicit"),
             (

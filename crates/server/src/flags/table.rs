@@ -193,10 +193,8 @@ pub const FLAGS: &[Flag] = flags![
     "cache-config" Form("<cache name>,<setting>=<value>", ",="), "", "Kind and size of the response cache: local,size=<bytes>.", Yes;
     "cache-directory" Text, "", "Folder of caches.", NO_PLUGINS;
     "response-cache-byte-size" Number, "0", "Old form of --cache-config.", Yes;
-    "rate-limit" Choice(&["off", "execution_count"]), "off", "Bounds executions by resources.",
-        Refused("the rate limiter is not built yet");
-    "rate-limit-resource" Form("'<resource_name>:<count>:<device>' or '<resource_name>:<count>'", ":"), "", "A resource and its count.",
-        Refused("the rate limiter is not built yet");
+    "rate-limit" Choice(&["off", "execution_count"]), "off", "Bounds executions by resources.", Yes;
+    "rate-limit-resource" Form("'<resource_name>:<count>:<device>' or '<resource_name>:<count>'", ":"), "", "A resource and its count.", Yes;
     ["Memory and devices"]
     "pinned-memory-pool-byte-size" Number, "268435456", "Size of the pinned memory pool.", NO_CUDA;
     "cuda-memory-pool-byte-size" Texts, "", "Size of the CUDA memory pool.", NO_CUDA;

@@ -19,6 +19,7 @@ macro_rules! depends {
 /// The flags that depend on others.
 const DEPENDS: &[Depends] = depends![
     "repository-poll-secs" "model-control-mode" "poll";
+    "rate-limit-resource" "rate-limit" "execution_count";
     "http-address" "allow-http" "true";
     "http-port" "allow-http" "true";
     "reuse-http-port" "allow-http" "true";

@@ -25,8 +25,13 @@ impl ModelInstance for Quick {
 
 fn handle(driver: &Driver, instances: usize) -> Arc<DriverHandle> {
     let context = ExecutionContext::new("m", 1, Arc::new(ModelConfig::default()));
-    let instances: Vec<(String, Box<dyn ModelInstance>)> =
-        (0..instances).map(|at| (format!("m_{at}"), Box::new(Quick) as _)).collect();
+    let seat = |at| Seat {
+        name: format!("m_{at}"),
+        instance: Box::new(Quick),
+        limits: None,
+        device: Device::Host,
+    };
+    let instances: Vec<Seat> = (0..instances).map(seat).collect();
     let scheduler = Box::<DefaultScheduler>::default();
     Arc::new(driver.add(&context, scheduler, false, None, instances).unwrap())
 }
@@ -54,7 +59,7 @@ fn drained_on_the_way(handle: &Arc<DriverHandle>) -> bool {
 #[test]
 fn a_version_that_drains_during_an_execution_on_a_callers_thread_ends() {
     for instances in [1, 3] {
-        let driver = Driver::start().unwrap();
+        let driver = Driver::start(None).unwrap();
         let handle = handle(&driver, instances);
         let inside = (0..100_000).any(|_| drained_on_the_way(&handle));
         assert!(inside, "nothing ever ran on this thread");
@@ -72,7 +77,7 @@ fn a_version_that_drains_during_an_execution_on_a_callers_thread_ends() {
 #[test]
 fn every_request_that_a_draining_version_took_is_answered_once() {
     for round in 0..50 {
-        let driver = Driver::start().unwrap();
+        let driver = Driver::start(None).unwrap();
         let handle = handle(&driver, 2);
         let answered = Arc::new(AtomicU64::new(0));
         let taken: u64 = std::thread::scope(|scope| {

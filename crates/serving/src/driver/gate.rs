@@ -44,9 +44,9 @@ impl Gates {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn change(&self, change: impl FnOnce(&mut RateLimiter) -> Vec<InstanceId>) {
+    fn change(&self, change: impl FnOnce(&mut State) -> Vec<InstanceId>) {
         let mut state = self.state();
-        let granted = change(&mut state.limiter);
+        let granted = change(&mut state);
         if !granted.is_empty() {
             state.granted.extend(granted);
             drop(state);
@@ -65,7 +65,7 @@ pub(super) struct Gate {
 impl Gate {
     /// Waits until the instance may run; `false` when `stopped` came first.
     pub(super) fn pass(&self, stopped: impl Fn() -> bool) -> bool {
-        self.gates.change(|limiter| limiter.request(self.id));
+        self.gates.change(|state| state.limiter.request(self.id));
         let mut state = self.gates.state();
         while !state.granted.remove(&self.id) {
             if stopped() {
@@ -80,17 +80,18 @@ impl Gate {
 
     /// The instance has ended an execution and has work for another one or not.
     pub(super) fn leave(&self, has_work: bool) {
-        self.gates.change(
-            |limiter| {
-                if has_work { limiter.renew(self.id) } else { limiter.release(self.id) }
-            },
-        );
+        self.gates.change(|state| {
+            let limiter = &mut state.limiter;
+            if has_work { limiter.renew(self.id) } else { limiter.release(self.id) }
+        });
     }
 
     /// The instance does not run after all.
     pub(super) fn leave_unused(&self) {
-        self.gates.state().granted.remove(&self.id);
-        self.gates.change(|limiter| limiter.cancel(self.id));
+        self.gates.change(|state| {
+            state.granted.remove(&self.id);
+            state.limiter.cancel(self.id)
+        });
     }
 
     /// Wakes those that wait, so that they see that they have to stop.
@@ -103,7 +104,9 @@ impl Gate {
 
 impl Drop for Gate {
     fn drop(&mut self) {
-        self.gates.state().granted.remove(&self.id);
-        self.gates.change(|limiter| limiter.unregister(self.id));
+        self.gates.change(|state| {
+            state.granted.remove(&self.id);
+            state.limiter.unregister(self.id)
+        });
     }
 }

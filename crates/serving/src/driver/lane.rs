@@ -381,6 +381,9 @@ impl Lane {
                     state = self.state();
                     continue;
                 }
+            } else {
+                // What it may have been given in advance must not rest with it.
+                gate.leave_unused();
             }
             let call = self.calls.get(instance)?;
             state = call.wait(state).unwrap_or_else(PoisonError::into_inner);
@@ -401,7 +404,9 @@ impl Lane {
         self.settle(&mut state, self.timer.now(), &mut effects);
         allow(&mut state, false);
         let work = state.work.get_mut(instance).and_then(Option::take);
-        effects.calls.clear();
+        if state.phase != Phase::Closed {
+            effects.calls.clear();
+        }
         match work {
             None if effects.is_empty() => Decided::Wait(state),
             work => {
@@ -445,7 +450,6 @@ impl Lane {
             && state.free.iter().all(|&free| free)
         {
             state.phase = Phase::Closed;
-        self.closed.store(true, Ordering::Release);
             self.closed.store(true, Ordering::Release);
             effects.calls.extend(0..self.calls.len());
             effects.gates = true;
@@ -596,6 +600,7 @@ impl Lane {
     pub(super) fn close(&self) {
         let mut state = self.state();
         state.phase = Phase::Closed;
+        self.closed.store(true, Ordering::Release);
         let waiting = std::mem::take(&mut state.waiting);
         drop(state);
         self.ended.notify_all();
