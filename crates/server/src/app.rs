@@ -10,6 +10,7 @@ use crate::forward::Forward;
 use crate::host::Host;
 use crate::metrics::MetricsConfig;
 use crate::restricted::Restrictions;
+use crate::shm::SharedMemory;
 use crate::tally::{Entry, Tally};
 use crate::trace::Tracer;
 
@@ -49,6 +50,7 @@ pub struct App {
     http_rules: DoorRules,
     grpc_rules: DoorRules,
     tracer: Tracer,
+    shared_memory: SharedMemory,
 }
 
 impl App {
@@ -61,6 +63,7 @@ impl App {
             http_rules: DoorRules::default(),
             grpc_rules: DoorRules::default(),
             tracer: Tracer::default(),
+            shared_memory: SharedMemory::default(),
             core,
             limits,
             stop: watch::Sender::new(false),
@@ -73,6 +76,17 @@ impl App {
     #[must_use]
     pub fn with_rules(self, http_rules: DoorRules, grpc_rules: DoorRules) -> Self {
         Self { http_rules, grpc_rules, ..self }
+    }
+
+    /// The same server, in which clients may register shared memory or not.
+    #[must_use]
+    pub fn with_shared_memory(self, allowed: bool) -> Self {
+        Self { shared_memory: SharedMemory::new(allowed), ..self }
+    }
+
+    /// Shared memory that clients have registered.
+    pub(crate) fn shared_memory(&self) -> &SharedMemory {
+        &self.shared_memory
     }
 
     /// The same server with traces of requests.

@@ -27,6 +27,7 @@ pub mod models;
 pub mod pending;
 pub mod restricted;
 pub mod server;
+mod shm;
 pub mod startup;
 pub mod status;
 mod table;

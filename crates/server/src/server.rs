@@ -54,6 +54,7 @@ impl Server {
         let app = App::new(core, limits)
             .with_metrics(MetricsConfig::of(flags)?, host)
             .with_rules(http_rules, grpc_rules)
+            .with_shared_memory(flags.bool("allow-client-shm"))
             .with_tracer(Tracer::new(trace::Config::of(flags)?)?);
         let app = Arc::new(app);
         let mut addresses = Addresses::default();

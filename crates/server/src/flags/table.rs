@@ -206,8 +206,7 @@ pub const FLAGS: &[Flag] = flags![
         Ignored("instances gather their inputs themselves");
     "host-policy" Form("'<policy name>,<setting>=<value>'", ",="), "", "Binding of instances to NUMA nodes.",
         Ignored("instances are not bound to NUMA nodes");
-    "allow-client-shm" Bool, "false", "Let clients pass tensors in shared memory.",
-        Refused("client shared memory is not built yet");
+    "allow-client-shm" Bool, "false", "Let clients pass tensors in shared memory.", Yes;
     ["Clouds"]
     "allow-sagemaker" Bool, "false", "Serve SageMaker.", NO_CLOUD;
     "sagemaker-port" Port, "8080", "Port for SageMaker.", NO_CLOUD;

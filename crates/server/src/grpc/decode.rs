@@ -11,15 +11,24 @@ use galatea_tensor::DataType;
 use super::proto::inference::infer_parameter::ParameterChoice;
 use super::proto::inference::model_infer_request::InferInputTensor;
 use super::proto::inference::{InferParameter, InferTensorContents, ModelInferRequest};
+use super::shm;
+use crate::app::App;
+use crate::shm::Window;
 
-/// Outputs for which the request wants classes, and how many.
-pub(super) type Classes = HashMap<String, u64>;
+/// Outputs that are not wanted as they are.
+#[derive(Debug, Default)]
+pub(super) struct Forms {
+    /// So many best classes.
+    pub(super) classes: HashMap<String, u64>,
+    /// Places in shared memory.
+    pub(super) places: HashMap<String, Window>,
+}
 
 /// Decodes a request; raw contents go on without a copy.
 pub(super) fn decode(
-    core: &Core,
+    app: &App,
     message: ModelInferRequest,
-) -> Result<(InferenceRequest, Classes), Error> {
+) -> Result<(InferenceRequest, Forms), Error> {
     let mut request = InferenceRequest {
         model_name: message.model_name,
         model_version: message.model_version,
@@ -32,18 +41,26 @@ pub(super) fn decode(
     let has_raw = !message.raw_input_contents.is_empty();
     let mut raw = message.raw_input_contents.into_iter();
     for input in message.inputs {
-        let input = read_input(core, &request, input, has_raw, &mut raw)?;
+        let input = read_input(app, &request, input, has_raw, &mut raw)?;
         request.inputs.push(input);
     }
-    let mut classes = Classes::new();
+    let mut forms = Forms::default();
     for output in message.outputs {
-        refuse_shared_memory(&output.parameters)?;
+        let place = shm::window(app.shared_memory(), &output.name, &output.parameters)?;
         if let Some(value) = output.parameters.get("classification") {
-            classes.insert(output.name.clone(), class_count(value)?);
+            if place.is_some() {
+                return Err(Error::invalid_arg(
+                    "Output can't set both 'shared_memory_region' and 'classification'",
+                ));
+            }
+            forms.classes.insert(output.name.clone(), class_count(value)?);
+        }
+        if let Some(place) = place {
+            forms.places.insert(output.name.clone(), place);
         }
         request.requested_outputs.push(output.name);
     }
-    Ok((request, classes))
+    Ok((request, forms))
 }
 
 fn class_count(value: &InferParameter) -> Result<u64, Error> {
@@ -116,20 +133,8 @@ fn push(request: &mut InferenceRequest, name: String, value: ParameterValue) {
     request.parameters.push((name, value));
 }
 
-fn refuse_shared_memory(parameters: &HashMap<String, InferParameter>) -> Result<(), Error> {
-    match parameters.get("shared_memory_region").map(|value| &value.parameter_choice) {
-        None => Ok(()),
-        Some(Some(ParameterChoice::StringParam(region))) => {
-            Err(Error::not_found(format!("Unable to find shared memory region: '{region}'")))
-        }
-        Some(_) => Err(Error::invalid_arg(
-            "invalid value type for 'shared_memory_region' parameter, expected string_param.",
-        )),
-    }
-}
-
 fn read_input(
-    core: &Core,
+    app: &App,
     request: &InferenceRequest,
     input: InferInputTensor,
     has_raw: bool,
@@ -137,15 +142,23 @@ fn read_input(
 ) -> Result<InputTensor, Error> {
     let (name, model) = (input.name, &request.model_name);
     let datatype: DataType =
-        input.datatype.parse().map_err(|_| invalid_datatype(core, request, &name))?;
+        input.datatype.parse().map_err(|_| invalid_datatype(app.core(), request, &name))?;
     if request.inputs.iter().any(|other| other.name == name) {
         return Err(Error::invalid_arg(format!(
             "{}input '{name}' already exists in request",
             prefix(request)
         )));
     }
-    refuse_shared_memory(&input.parameters)?;
-    let data = if has_raw {
+    let place = shm::window(app.shared_memory(), &name, &input.parameters)?;
+    let data = if let Some(place) = place {
+        if input.contents.is_some() {
+            return Err(Error::invalid_arg(format!(
+                "unexpected 'content' provided when using shared memory for input tensor '{name}' \
+                 for model '{model}'"
+            )));
+        }
+        Some(place.read()?.into())
+    } else if has_raw {
         if input.contents.is_some() {
             return Err(Error::invalid_arg(format!(
                 "contents field must not be specified when using raw_input_contents for '{name}' \

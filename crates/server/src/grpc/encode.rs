@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use galatea_serving::statistics::{DurationStatistic, ModelStatistics};
 use galatea_serving::{Core, Error, InferenceResponse, ParameterValue};
 
-use super::decode::Classes;
+use super::decode::Forms;
 use super::proto::inference::infer_parameter::ParameterChoice;
 use super::proto::inference::model_infer_response::InferOutputTensor;
 use super::proto::inference::{self, InferParameter, ModelInferResponse, StatisticDuration};
@@ -16,11 +16,11 @@ use crate::tensor_wire::wire_bytes;
 pub(super) fn response(
     core: &Core,
     response: InferenceResponse,
-    classes: &Classes,
+    forms: &Forms,
 ) -> Result<ModelInferResponse, Error> {
     let mut message = ModelInferResponse::default();
     for output in &response.outputs {
-        let tensor = match classes.get(&output.name) {
+        let tensor = match forms.classes.get(&output.name) {
             Some(&count) => classification::output(core, &response, output, count)?,
             None => output.tensor.clone(),
         };
@@ -31,7 +31,12 @@ pub(super) fn response(
             parameters: HashMap::new(),
             contents: None,
         });
-        message.raw_output_contents.push(wire_bytes(&tensor)?);
+        let mut bytes = wire_bytes(&tensor)?;
+        if let Some(place) = forms.places.get(&output.name) {
+            place.write(&output.name, &bytes)?;
+            bytes.clear();
+        }
+        message.raw_output_contents.push(bytes);
     }
     message.parameters =
         response.parameters.into_iter().map(|(name, value)| (name, parameter(value))).collect();

@@ -10,6 +10,7 @@ mod repository;
 mod serve;
 mod service;
 mod settings;
+mod shm;
 mod stream;
 mod unary;
 

@@ -14,17 +14,23 @@ use super::proto::inference::grpc_inference_service_server::GrpcInferenceService
 use super::proto::inference::model_metadata_response::TensorMetadata;
 use super::proto::inference::repository_index_response::ModelIndex;
 use super::proto::inference::{
-    LogSettingsRequest, LogSettingsResponse, ModelConfigRequest, ModelConfigResponse,
-    ModelInferRequest, ModelInferResponse, ModelMetadataRequest, ModelMetadataResponse,
-    ModelReadyRequest, ModelReadyResponse, ModelStatisticsRequest, ModelStatisticsResponse,
-    RepositoryIndexRequest, RepositoryIndexResponse, RepositoryModelLoadRequest,
-    RepositoryModelLoadResponse, RepositoryModelUnloadRequest, RepositoryModelUnloadResponse,
-    ServerLiveRequest, ServerLiveResponse, ServerMetadataRequest, ServerMetadataResponse,
-    ServerReadyRequest, ServerReadyResponse, TraceSettingRequest, TraceSettingResponse,
+    CudaSharedMemoryRegisterRequest, CudaSharedMemoryRegisterResponse,
+    CudaSharedMemoryStatusRequest, CudaSharedMemoryStatusResponse,
+    CudaSharedMemoryUnregisterRequest, CudaSharedMemoryUnregisterResponse, LogSettingsRequest,
+    LogSettingsResponse, ModelConfigRequest, ModelConfigResponse, ModelInferRequest,
+    ModelInferResponse, ModelMetadataRequest, ModelMetadataResponse, ModelReadyRequest,
+    ModelReadyResponse, ModelStatisticsRequest, ModelStatisticsResponse, RepositoryIndexRequest,
+    RepositoryIndexResponse, RepositoryModelLoadRequest, RepositoryModelLoadResponse,
+    RepositoryModelUnloadRequest, RepositoryModelUnloadResponse, ServerLiveRequest,
+    ServerLiveResponse, ServerMetadataRequest, ServerMetadataResponse, ServerReadyRequest,
+    ServerReadyResponse, SystemSharedMemoryRegisterRequest, SystemSharedMemoryRegisterResponse,
+    SystemSharedMemoryStatusRequest, SystemSharedMemoryStatusResponse,
+    SystemSharedMemoryUnregisterRequest, SystemSharedMemoryUnregisterResponse, TraceSettingRequest,
+    TraceSettingResponse,
 };
 use super::repository::{dependents, no_repository, overrides};
 use super::stream::{self, Responses};
-use super::{decode, encode, settings};
+use super::{decode, encode, settings, shm};
 use crate::app::App;
 use crate::aside::aside;
 use crate::pending::submit;
@@ -74,12 +80,12 @@ impl Service {
                 "ModelInfer RPC doesn't support models with decoupled transaction policy",
             ));
         }
-        let (mut request, classes) = decode::decode(core, message)?;
+        let (mut request, forms) = decode::decode(&self.app, message)?;
         self.forward_metadata(&metadata, &mut request.parameters)?;
         request.trace = trace::grpc(self.app.tracer(), &request.model_name, &metadata);
         let trace = request.trace.clone();
         let response = submit(core, request)?.await;
-        let message = response.and_then(|response| encode::response(core, response, &classes));
+        let message = response.and_then(|response| encode::response(core, response, &forms));
         if let Some(trace) = trace {
             trace.stamp(trace::GRPC_SEND_START);
             trace.stamp(trace::GRPC_SEND_END);
@@ -142,6 +148,55 @@ impl GrpcInferenceService for Service {
 
     async fn model_infer(&self, request: Request<ModelInferRequest>) -> Answer<ModelInferResponse> {
         answer(self.infer(request).await)
+    }
+
+    async fn system_shared_memory_status(
+        &self,
+        request: Request<SystemSharedMemoryStatusRequest>,
+    ) -> Answer<SystemSharedMemoryStatusResponse> {
+        answer(shm::status(self.app.shared_memory(), &request.get_ref().name))
+    }
+
+    async fn system_shared_memory_register(
+        &self,
+        request: Request<SystemSharedMemoryRegisterRequest>,
+    ) -> Answer<SystemSharedMemoryRegisterResponse> {
+        let done = shm::register(self.app.shared_memory(), request.get_ref());
+        answer(done.map(|()| SystemSharedMemoryRegisterResponse {}))
+    }
+
+    async fn system_shared_memory_unregister(
+        &self,
+        request: Request<SystemSharedMemoryUnregisterRequest>,
+    ) -> Answer<SystemSharedMemoryUnregisterResponse> {
+        let name = Some(request.get_ref().name.as_str()).filter(|name| !name.is_empty());
+        let done = self.app.shared_memory().unregister(name);
+        answer(done.map(|()| SystemSharedMemoryUnregisterResponse {}))
+    }
+
+    async fn cuda_shared_memory_status(
+        &self,
+        request: Request<CudaSharedMemoryStatusRequest>,
+    ) -> Answer<CudaSharedMemoryStatusResponse> {
+        let name = request.into_inner().name;
+        answer(match name.is_empty() {
+            true => Ok(CudaSharedMemoryStatusResponse::default()),
+            false => Err(crate::shm::no_cuda_region(&name)),
+        })
+    }
+
+    async fn cuda_shared_memory_register(
+        &self,
+        request: Request<CudaSharedMemoryRegisterRequest>,
+    ) -> Answer<CudaSharedMemoryRegisterResponse> {
+        answer(Err(crate::shm::no_cuda(&request.get_ref().name)))
+    }
+
+    async fn cuda_shared_memory_unregister(
+        &self,
+        _: Request<CudaSharedMemoryUnregisterRequest>,
+    ) -> Answer<CudaSharedMemoryUnregisterResponse> {
+        answer(Ok(CudaSharedMemoryUnregisterResponse {}))
     }
 
     type ModelStreamInferStream = Responses;

@@ -19,7 +19,7 @@ use tonic::codegen::tokio_stream::Stream;
 use tonic::metadata::MetadataMap;
 use tonic::{Request, Status, Streaming};
 
-use super::decode::{self, Classes};
+use super::decode::{self, Forms};
 use super::encode;
 use super::proto::inference::infer_parameter::ParameterChoice;
 use super::proto::inference::{
@@ -215,7 +215,7 @@ struct Asked {
     place: Option<u64>,
     id: String,
     model: String,
-    classes: Classes,
+    forms: Forms,
     empty_final: bool,
     room: Option<OwnedSemaphorePermit>,
     trace: Option<Arc<Trace>>,
@@ -260,14 +260,14 @@ impl Call {
             place: (!matches!(decoupled, Ok(true))).then(|| lock(&self.order).admit()),
             id: message.id.clone(),
             model: message.model_name.clone(),
-            classes: Classes::new(),
+            forms: Forms::default(),
             empty_final,
             room: Some(room),
             trace: None,
         };
-        let request = decoupled.and_then(|_| decode::decode(core, message)).and_then(
-            |(mut request, classes)| {
-                asked.classes = classes;
+        let request = decoupled.and_then(|_| decode::decode(&self.app, message)).and_then(
+            |(mut request, forms)| {
+                asked.forms = forms;
                 service.forward_metadata(metadata, &mut request.parameters)?;
                 request.trace = trace::grpc(self.app.tracer(), &request.model_name, metadata);
                 asked.trace.clone_from(&request.trace);
@@ -344,7 +344,7 @@ impl Asked {
         let is_final = answer.is_final;
         let item = match answer.result {
             Ok(Some(response)) => {
-                match encode::response(self.call.app.core(), response, &self.classes) {
+                match encode::response(self.call.app.core(), response, &self.forms) {
                     Ok(response) => Some(Ok(answered(response, is_final))),
                     Err(error) => Some(self.failure(&error, is_final)),
                 }

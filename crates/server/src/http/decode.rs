@@ -8,8 +8,9 @@ use galatea_tensor::DataType;
 
 use super::encode::{OutputPlan, RequestedOutput};
 use super::rows::Call;
-use crate::app::Limits;
+use crate::app::{App, Limits};
 use crate::json::{Document, Kind, MAX_DEPTH, ParseError, Value};
+use crate::shm::{SharedMemory, Window};
 use crate::tensor_wire::{element_count, shape_text};
 
 /// The error that a client sees for a text that is no JSON.
@@ -80,7 +81,7 @@ pub(super) fn decode(
     }
     let mut binary = body.slice(json_bytes..);
     for input in array(root, "inputs")? {
-        let input = read_input(input, &request, &mut binary, limits)?;
+        let input = read_input(input, &request, &mut binary, call.app)?;
         request.inputs.push(input);
     }
     if !binary.is_empty() {
@@ -90,7 +91,7 @@ pub(super) fn decode(
         )));
     }
     if root.member("outputs").is_some() {
-        read_outputs(root, &mut request, &mut plan)?;
+        read_outputs(root, call.app.shared_memory(), &mut request, &mut plan)?;
     }
     Ok((request, plan))
 }
@@ -258,8 +259,9 @@ fn read_input(
     input: Value<'_>,
     request: &InferenceRequest,
     binary: &mut Bytes,
-    limits: Limits,
+    app: &App,
 ) -> Result<InputTensor, Error> {
+    let limits = app.limits();
     let source = source(input)?;
     let name = member_string(input, "name")?;
     let datatype = member_string(input, "datatype")?;
@@ -306,10 +308,9 @@ fn read_input(
             binary.split_to(usize::try_from(size).unwrap_or(binary.len()))
         }
         Source::SharedMemory(region) => {
-            let region = string(region).map_err(|why| unable("shared_memory_region", why))?;
-            return Err(Error::not_found(format!(
-                "Unable to find shared memory region: '{region}'"
-            )));
+            let parameters = input.member("parameters");
+            let place = window(app.shared_memory(), region, parameters)?;
+            place.read()?.into()
         }
     };
     Ok(InputTensor { name, datatype, shape, data: InputData::Raw(data) })
@@ -439,8 +440,24 @@ fn append_leaf(value: Kind<'_>, datatype: DataType, out: &mut Vec<u8>) -> Result
     Ok(())
 }
 
+/// The place in shared memory that a tensor's parameters name.
+fn window(
+    memory: &SharedMemory,
+    region: Value<'_>,
+    parameters: Option<Value<'_>>,
+) -> Result<Window, Error> {
+    let region = string(region).map_err(|why| unable("shared_memory_region", why))?;
+    let number = |name: &str| {
+        let value = parameters.and_then(|object| object.member(name)).map(unsigned).transpose();
+        value.map_err(|why| unable(name, why))
+    };
+    let size = number("shared_memory_byte_size")?;
+    memory.window(&region, number("shared_memory_offset")?.unwrap_or(0), size)
+}
+
 fn read_outputs(
     root: Value<'_>,
+    memory: &SharedMemory,
     request: &mut InferenceRequest,
     plan: &mut OutputPlan,
 ) -> Result<(), Error> {
@@ -448,12 +465,8 @@ fn read_outputs(
         let name = member_string(output, "name")?;
         let parameters = output.member("parameters");
         let parameter = |key: &str| parameters.and_then(|object| object.member(key));
-        if let Some(region) = parameter("shared_memory_region") {
-            let region = string(region).map_err(|why| unable("shared_memory_region", why))?;
-            return Err(Error::not_found(format!(
-                "Unable to find shared memory region: '{region}'"
-            )));
-        }
+        let region = parameter("shared_memory_region");
+        let region = region.map(|region| window(memory, region, parameters)).transpose()?;
         let classes = match parameter("classification") {
             Some(value) => unsigned(value)
                 .map_err(|why| Error::internal(format!("Unable to set 'classification': {why}")))?,
@@ -463,8 +476,15 @@ fn read_outputs(
             Some(value) => boolean(value).map_err(|why| unable("binary_data", why))?,
             None => false,
         };
+        for (other, set) in [("classification", classes > 0), ("binary_data", binary)] {
+            if set && region.is_some() {
+                return Err(Error::invalid_arg(format!(
+                    "Output can't set both 'shared_memory_region' and '{other}'"
+                )));
+            }
+        }
         request.requested_outputs.push(name.clone());
-        plan.outputs.push(RequestedOutput { name, binary, classes });
+        plan.outputs.push(RequestedOutput { name, binary, classes, region });
     }
     Ok(())
 }

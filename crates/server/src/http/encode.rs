@@ -8,6 +8,7 @@ use super::handlers::list;
 use super::message::{ContentType, Response};
 use crate::classification;
 use crate::json;
+use crate::shm::Window;
 use crate::tensor_wire::wire_bytes;
 
 /// An output that the request names.
@@ -18,6 +19,8 @@ pub(super) struct RequestedOutput {
     pub(super) binary: bool,
     /// So many best classes instead of the tensor; 0 for the tensor.
     pub(super) classes: u64,
+    /// Where in shared memory it is wanted.
+    pub(super) region: Option<Window>,
 }
 
 /// In which form the outputs go out.
@@ -28,14 +31,28 @@ pub(super) struct OutputPlan {
     pub(super) all_binary: bool,
 }
 
+/// How one output goes out.
+#[derive(Clone, Copy)]
+enum Form<'a> {
+    Json,
+    Binary,
+    /// So many best classes, binary or not.
+    Classes(u64, bool),
+    Region(&'a Window),
+}
+
 impl OutputPlan {
-    fn form(&self, name: &str) -> (bool, u64) {
+    fn form(&self, name: &str) -> Form<'_> {
         if self.outputs.is_empty() {
-            return (self.all_binary, 0);
+            return if self.all_binary { Form::Binary } else { Form::Json };
         }
         // Of duplicates the last one counts.
-        let named = self.outputs.iter().rev().find(|output| output.name == name);
-        named.map_or((false, 0), |output| (output.binary, output.classes))
+        match self.outputs.iter().rev().find(|output| output.name == name) {
+            Some(RequestedOutput { region: Some(region), .. }) => Form::Region(region),
+            Some(output) if output.classes > 0 => Form::Classes(output.classes, output.binary),
+            Some(output) if output.binary => Form::Binary,
+            Some(_) | None => Form::Json,
+        }
     }
 }
 
@@ -63,16 +80,15 @@ pub(super) fn encode(
         if index > 0 {
             head.push(b',');
         }
-        let (as_binary, classes) = plan.form(&output.name);
-        let labelled;
-        let output = if classes > 0 {
-            let tensor = classification::output(core, response, output, classes)?;
-            labelled = OutputTensor { name: output.name.clone(), tensor };
-            &labelled
-        } else {
-            output
-        };
-        write_output(&mut head, output, as_binary, &mut binary)?;
+        match plan.form(&output.name) {
+            Form::Classes(classes, as_binary) => {
+                let tensor = classification::output(core, response, output, classes)?;
+                let labelled = OutputTensor { name: output.name.clone(), tensor };
+                let form = if as_binary { Form::Binary } else { Form::Json };
+                write_output(&mut head, &labelled, form, &mut binary)?;
+            }
+            form => write_output(&mut head, output, form, &mut binary)?,
+        }
     }
     head.extend_from_slice(b"]}");
     let length = head.len();
@@ -115,7 +131,7 @@ fn truth(value: bool) -> &'static [u8] {
 fn write_output(
     head: &mut Vec<u8>,
     output: &OutputTensor,
-    as_binary: bool,
+    form: Form<'_>,
     binary: &mut Vec<Bytes>,
 ) -> Result<(), Error> {
     let tensor = &output.tensor;
@@ -125,16 +141,20 @@ fn write_output(
     head.extend_from_slice(tensor.dtype().wire_name().as_bytes());
     head.extend_from_slice(b"\",\"shape\":");
     list(head, tensor.shape(), |out, &dim| json::write_u64(out, dim as u64));
-    if as_binary {
-        let bytes = wire_bytes(tensor)?;
-        head.extend_from_slice(b",\"parameters\":{\"binary_data_size\":");
-        json::write_u64(head, bytes.len() as u64);
-        head.extend_from_slice(b"}}");
-        binary.push(bytes);
-        return Ok(());
+    match form {
+        Form::Binary => {
+            let bytes = wire_bytes(tensor)?;
+            head.extend_from_slice(b",\"parameters\":{\"binary_data_size\":");
+            json::write_u64(head, bytes.len() as u64);
+            head.extend_from_slice(b"}");
+            binary.push(bytes);
+        }
+        Form::Region(place) => place.write(&output.name, &wire_bytes(tensor)?)?,
+        Form::Json | Form::Classes(..) => {
+            head.extend_from_slice(b",\"data\":");
+            write_data(head, &tensor.contiguous()?)?;
+        }
     }
-    head.extend_from_slice(b",\"data\":");
-    write_data(head, &tensor.contiguous()?)?;
     head.push(b'}');
     Ok(())
 }

@@ -14,6 +14,7 @@ mod repository;
 pub mod rows;
 mod serve;
 mod settings;
+mod shm;
 mod wire;
 
 pub use message::{ContentType, Head, Method, Pieces, Response};

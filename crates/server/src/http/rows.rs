@@ -11,7 +11,7 @@ use galatea_serving::request::ParameterValue;
 use galatea_serving::trace::Trace;
 
 use super::message::{ContentType, Head, Method, Response};
-use super::{handlers, infer, repository, settings};
+use super::{handlers, infer, repository, settings, shm};
 use crate::app::App;
 pub use crate::restricted::Category;
 use crate::trace;
@@ -140,6 +140,18 @@ pub const ROWS: &[Row] = rows![
     "/v2/repository/{repository}/models/{model}/load" ModelRepository Post Json repository::load;
     "/v2/repository/models/{model}/unload" ModelRepository Post Json repository::unload;
     "/v2/repository/{repository}/models/{model}/unload" ModelRepository Post Json repository::unload;
+    "/v2/systemsharedmemory/status" SharedMemory Get Json shm::status;
+    "/v2/systemsharedmemory/region/{model}/status" SharedMemory Get Json shm::status;
+    "/v2/systemsharedmemory/register" SharedMemory Post Json shm::register;
+    "/v2/systemsharedmemory/region/{model}/register" SharedMemory Post Json shm::register;
+    "/v2/systemsharedmemory/unregister" SharedMemory Post Json shm::unregister;
+    "/v2/systemsharedmemory/region/{model}/unregister" SharedMemory Post Json shm::unregister;
+    "/v2/cudasharedmemory/status" SharedMemory Get Json shm::cuda_status;
+    "/v2/cudasharedmemory/region/{model}/status" SharedMemory Get Json shm::cuda_status;
+    "/v2/cudasharedmemory/register" SharedMemory Post Json shm::cuda_register;
+    "/v2/cudasharedmemory/region/{model}/register" SharedMemory Post Json shm::cuda_register;
+    "/v2/cudasharedmemory/unregister" SharedMemory Post Json shm::cuda_unregister;
+    "/v2/cudasharedmemory/region/{model}/unregister" SharedMemory Post Json shm::cuda_unregister;
 ];
 
 /// A row with what its pattern took from the path.

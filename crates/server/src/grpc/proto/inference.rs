@@ -517,6 +517,115 @@ pub mod log_settings_response {
         }
     }
 }
+/// An empty name stands for all regions.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct SystemSharedMemoryStatusRequest {
+    #[prost(string, tag = "1")]
+    pub name: ::prost::alloc::string::String,
+}
+/// Regions by name.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct SystemSharedMemoryStatusResponse {
+    #[prost(map = "string, message", tag = "1")]
+    pub regions: ::std::collections::HashMap<
+        ::prost::alloc::string::String,
+        system_shared_memory_status_response::RegionStatus,
+    >,
+}
+/// Nested message and enum types in `SystemSharedMemoryStatusResponse`.
+pub mod system_shared_memory_status_response {
+    /// One region.
+    #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+    pub struct RegionStatus {
+        #[prost(string, tag = "1")]
+        pub name: ::prost::alloc::string::String,
+        /// Name of the object in the system.
+        #[prost(string, tag = "2")]
+        pub key: ::prost::alloc::string::String,
+        #[prost(uint64, tag = "3")]
+        pub offset: u64,
+        #[prost(uint64, tag = "4")]
+        pub byte_size: u64,
+    }
+}
+/// A region to be made known.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct SystemSharedMemoryRegisterRequest {
+    #[prost(string, tag = "1")]
+    pub name: ::prost::alloc::string::String,
+    /// Name of the object in the system.
+    #[prost(string, tag = "2")]
+    pub key: ::prost::alloc::string::String,
+    #[prost(uint64, tag = "3")]
+    pub offset: u64,
+    #[prost(uint64, tag = "4")]
+    pub byte_size: u64,
+}
+/// The region is known.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct SystemSharedMemoryRegisterResponse {}
+/// An empty name stands for all regions.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct SystemSharedMemoryUnregisterRequest {
+    #[prost(string, tag = "1")]
+    pub name: ::prost::alloc::string::String,
+}
+/// The region is forgotten.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct SystemSharedMemoryUnregisterResponse {}
+/// An empty name stands for all regions.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct CudaSharedMemoryStatusRequest {
+    #[prost(string, tag = "1")]
+    pub name: ::prost::alloc::string::String,
+}
+/// Regions by name.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct CudaSharedMemoryStatusResponse {
+    #[prost(map = "string, message", tag = "1")]
+    pub regions: ::std::collections::HashMap<
+        ::prost::alloc::string::String,
+        cuda_shared_memory_status_response::RegionStatus,
+    >,
+}
+/// Nested message and enum types in `CudaSharedMemoryStatusResponse`.
+pub mod cuda_shared_memory_status_response {
+    /// One region.
+    #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+    pub struct RegionStatus {
+        #[prost(string, tag = "1")]
+        pub name: ::prost::alloc::string::String,
+        #[prost(uint64, tag = "2")]
+        pub device_id: u64,
+        #[prost(uint64, tag = "3")]
+        pub byte_size: u64,
+    }
+}
+/// A region to be made known.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct CudaSharedMemoryRegisterRequest {
+    #[prost(string, tag = "1")]
+    pub name: ::prost::alloc::string::String,
+    /// The device's handle of the memory.
+    #[prost(bytes = "bytes", tag = "2")]
+    pub raw_handle: ::prost::bytes::Bytes,
+    #[prost(int64, tag = "3")]
+    pub device_id: i64,
+    #[prost(uint64, tag = "4")]
+    pub byte_size: u64,
+}
+/// The region is known.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct CudaSharedMemoryRegisterResponse {}
+/// An empty name stands for all regions.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct CudaSharedMemoryUnregisterRequest {
+    #[prost(string, tag = "1")]
+    pub name: ::prost::alloc::string::String,
+}
+/// The region is forgotten.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct CudaSharedMemoryUnregisterResponse {}
 /// Generated client implementations.
 pub mod grpc_inference_service_client {
     #![allow(
@@ -922,6 +1031,186 @@ pub mod grpc_inference_service_client {
                 );
             self.inner.unary(req, path, codec).await
         }
+        /// Regions of shared memory.
+        pub async fn system_shared_memory_status(
+            &mut self,
+            request: impl tonic::IntoRequest<super::SystemSharedMemoryStatusRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::SystemSharedMemoryStatusResponse>,
+            tonic::Status,
+        > {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = crate::grpc::codec::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/inference.GRPCInferenceService/SystemSharedMemoryStatus",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut()
+                .insert(
+                    GrpcMethod::new(
+                        "inference.GRPCInferenceService",
+                        "SystemSharedMemoryStatus",
+                    ),
+                );
+            self.inner.unary(req, path, codec).await
+        }
+        /// Makes a region known.
+        pub async fn system_shared_memory_register(
+            &mut self,
+            request: impl tonic::IntoRequest<super::SystemSharedMemoryRegisterRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::SystemSharedMemoryRegisterResponse>,
+            tonic::Status,
+        > {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = crate::grpc::codec::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/inference.GRPCInferenceService/SystemSharedMemoryRegister",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut()
+                .insert(
+                    GrpcMethod::new(
+                        "inference.GRPCInferenceService",
+                        "SystemSharedMemoryRegister",
+                    ),
+                );
+            self.inner.unary(req, path, codec).await
+        }
+        /// Forgets a region, or all of them.
+        pub async fn system_shared_memory_unregister(
+            &mut self,
+            request: impl tonic::IntoRequest<super::SystemSharedMemoryUnregisterRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::SystemSharedMemoryUnregisterResponse>,
+            tonic::Status,
+        > {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = crate::grpc::codec::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/inference.GRPCInferenceService/SystemSharedMemoryUnregister",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut()
+                .insert(
+                    GrpcMethod::new(
+                        "inference.GRPCInferenceService",
+                        "SystemSharedMemoryUnregister",
+                    ),
+                );
+            self.inner.unary(req, path, codec).await
+        }
+        /// Regions of memory of CUDA devices.
+        pub async fn cuda_shared_memory_status(
+            &mut self,
+            request: impl tonic::IntoRequest<super::CudaSharedMemoryStatusRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::CudaSharedMemoryStatusResponse>,
+            tonic::Status,
+        > {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = crate::grpc::codec::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/inference.GRPCInferenceService/CudaSharedMemoryStatus",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut()
+                .insert(
+                    GrpcMethod::new(
+                        "inference.GRPCInferenceService",
+                        "CudaSharedMemoryStatus",
+                    ),
+                );
+            self.inner.unary(req, path, codec).await
+        }
+        /// Makes a region known.
+        pub async fn cuda_shared_memory_register(
+            &mut self,
+            request: impl tonic::IntoRequest<super::CudaSharedMemoryRegisterRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::CudaSharedMemoryRegisterResponse>,
+            tonic::Status,
+        > {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = crate::grpc::codec::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/inference.GRPCInferenceService/CudaSharedMemoryRegister",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut()
+                .insert(
+                    GrpcMethod::new(
+                        "inference.GRPCInferenceService",
+                        "CudaSharedMemoryRegister",
+                    ),
+                );
+            self.inner.unary(req, path, codec).await
+        }
+        /// Forgets a region, or all of them.
+        pub async fn cuda_shared_memory_unregister(
+            &mut self,
+            request: impl tonic::IntoRequest<super::CudaSharedMemoryUnregisterRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::CudaSharedMemoryUnregisterResponse>,
+            tonic::Status,
+        > {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = crate::grpc::codec::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/inference.GRPCInferenceService/CudaSharedMemoryUnregister",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut()
+                .insert(
+                    GrpcMethod::new(
+                        "inference.GRPCInferenceService",
+                        "CudaSharedMemoryUnregister",
+                    ),
+                );
+            self.inner.unary(req, path, codec).await
+        }
         /// Reads and changes the settings of request traces.
         pub async fn trace_setting(
             &mut self,
@@ -1094,6 +1383,54 @@ pub mod grpc_inference_service_server {
             request: tonic::Request<super::RepositoryModelUnloadRequest>,
         ) -> std::result::Result<
             tonic::Response<super::RepositoryModelUnloadResponse>,
+            tonic::Status,
+        >;
+        /// Regions of shared memory.
+        async fn system_shared_memory_status(
+            &self,
+            request: tonic::Request<super::SystemSharedMemoryStatusRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::SystemSharedMemoryStatusResponse>,
+            tonic::Status,
+        >;
+        /// Makes a region known.
+        async fn system_shared_memory_register(
+            &self,
+            request: tonic::Request<super::SystemSharedMemoryRegisterRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::SystemSharedMemoryRegisterResponse>,
+            tonic::Status,
+        >;
+        /// Forgets a region, or all of them.
+        async fn system_shared_memory_unregister(
+            &self,
+            request: tonic::Request<super::SystemSharedMemoryUnregisterRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::SystemSharedMemoryUnregisterResponse>,
+            tonic::Status,
+        >;
+        /// Regions of memory of CUDA devices.
+        async fn cuda_shared_memory_status(
+            &self,
+            request: tonic::Request<super::CudaSharedMemoryStatusRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::CudaSharedMemoryStatusResponse>,
+            tonic::Status,
+        >;
+        /// Makes a region known.
+        async fn cuda_shared_memory_register(
+            &self,
+            request: tonic::Request<super::CudaSharedMemoryRegisterRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::CudaSharedMemoryRegisterResponse>,
+            tonic::Status,
+        >;
+        /// Forgets a region, or all of them.
+        async fn cuda_shared_memory_unregister(
+            &self,
+            request: tonic::Request<super::CudaSharedMemoryUnregisterRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::CudaSharedMemoryUnregisterResponse>,
             tonic::Status,
         >;
         /// Reads and changes the settings of request traces.
@@ -1749,6 +2086,325 @@ pub mod grpc_inference_service_server {
                     let inner = self.inner.clone();
                     let fut = async move {
                         let method = RepositoryModelUnloadSvc(inner);
+                        let codec = crate::grpc::codec::ProstCodec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.unary(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
+                "/inference.GRPCInferenceService/SystemSharedMemoryStatus" => {
+                    #[allow(non_camel_case_types)]
+                    struct SystemSharedMemoryStatusSvc<T: GrpcInferenceService>(
+                        pub Arc<T>,
+                    );
+                    impl<
+                        T: GrpcInferenceService,
+                    > tonic::server::UnaryService<super::SystemSharedMemoryStatusRequest>
+                    for SystemSharedMemoryStatusSvc<T> {
+                        type Response = super::SystemSharedMemoryStatusResponse;
+                        type Future = BoxFuture<
+                            tonic::Response<Self::Response>,
+                            tonic::Status,
+                        >;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<
+                                super::SystemSharedMemoryStatusRequest,
+                            >,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as GrpcInferenceService>::system_shared_memory_status(
+                                        &inner,
+                                        request,
+                                    )
+                                    .await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = SystemSharedMemoryStatusSvc(inner);
+                        let codec = crate::grpc::codec::ProstCodec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.unary(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
+                "/inference.GRPCInferenceService/SystemSharedMemoryRegister" => {
+                    #[allow(non_camel_case_types)]
+                    struct SystemSharedMemoryRegisterSvc<T: GrpcInferenceService>(
+                        pub Arc<T>,
+                    );
+                    impl<
+                        T: GrpcInferenceService,
+                    > tonic::server::UnaryService<
+                        super::SystemSharedMemoryRegisterRequest,
+                    > for SystemSharedMemoryRegisterSvc<T> {
+                        type Response = super::SystemSharedMemoryRegisterResponse;
+                        type Future = BoxFuture<
+                            tonic::Response<Self::Response>,
+                            tonic::Status,
+                        >;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<
+                                super::SystemSharedMemoryRegisterRequest,
+                            >,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as GrpcInferenceService>::system_shared_memory_register(
+                                        &inner,
+                                        request,
+                                    )
+                                    .await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = SystemSharedMemoryRegisterSvc(inner);
+                        let codec = crate::grpc::codec::ProstCodec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.unary(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
+                "/inference.GRPCInferenceService/SystemSharedMemoryUnregister" => {
+                    #[allow(non_camel_case_types)]
+                    struct SystemSharedMemoryUnregisterSvc<T: GrpcInferenceService>(
+                        pub Arc<T>,
+                    );
+                    impl<
+                        T: GrpcInferenceService,
+                    > tonic::server::UnaryService<
+                        super::SystemSharedMemoryUnregisterRequest,
+                    > for SystemSharedMemoryUnregisterSvc<T> {
+                        type Response = super::SystemSharedMemoryUnregisterResponse;
+                        type Future = BoxFuture<
+                            tonic::Response<Self::Response>,
+                            tonic::Status,
+                        >;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<
+                                super::SystemSharedMemoryUnregisterRequest,
+                            >,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as GrpcInferenceService>::system_shared_memory_unregister(
+                                        &inner,
+                                        request,
+                                    )
+                                    .await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = SystemSharedMemoryUnregisterSvc(inner);
+                        let codec = crate::grpc::codec::ProstCodec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.unary(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
+                "/inference.GRPCInferenceService/CudaSharedMemoryStatus" => {
+                    #[allow(non_camel_case_types)]
+                    struct CudaSharedMemoryStatusSvc<T: GrpcInferenceService>(
+                        pub Arc<T>,
+                    );
+                    impl<
+                        T: GrpcInferenceService,
+                    > tonic::server::UnaryService<super::CudaSharedMemoryStatusRequest>
+                    for CudaSharedMemoryStatusSvc<T> {
+                        type Response = super::CudaSharedMemoryStatusResponse;
+                        type Future = BoxFuture<
+                            tonic::Response<Self::Response>,
+                            tonic::Status,
+                        >;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<super::CudaSharedMemoryStatusRequest>,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as GrpcInferenceService>::cuda_shared_memory_status(
+                                        &inner,
+                                        request,
+                                    )
+                                    .await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = CudaSharedMemoryStatusSvc(inner);
+                        let codec = crate::grpc::codec::ProstCodec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.unary(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
+                "/inference.GRPCInferenceService/CudaSharedMemoryRegister" => {
+                    #[allow(non_camel_case_types)]
+                    struct CudaSharedMemoryRegisterSvc<T: GrpcInferenceService>(
+                        pub Arc<T>,
+                    );
+                    impl<
+                        T: GrpcInferenceService,
+                    > tonic::server::UnaryService<super::CudaSharedMemoryRegisterRequest>
+                    for CudaSharedMemoryRegisterSvc<T> {
+                        type Response = super::CudaSharedMemoryRegisterResponse;
+                        type Future = BoxFuture<
+                            tonic::Response<Self::Response>,
+                            tonic::Status,
+                        >;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<
+                                super::CudaSharedMemoryRegisterRequest,
+                            >,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as GrpcInferenceService>::cuda_shared_memory_register(
+                                        &inner,
+                                        request,
+                                    )
+                                    .await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = CudaSharedMemoryRegisterSvc(inner);
+                        let codec = crate::grpc::codec::ProstCodec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.unary(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
+                "/inference.GRPCInferenceService/CudaSharedMemoryUnregister" => {
+                    #[allow(non_camel_case_types)]
+                    struct CudaSharedMemoryUnregisterSvc<T: GrpcInferenceService>(
+                        pub Arc<T>,
+                    );
+                    impl<
+                        T: GrpcInferenceService,
+                    > tonic::server::UnaryService<
+                        super::CudaSharedMemoryUnregisterRequest,
+                    > for CudaSharedMemoryUnregisterSvc<T> {
+                        type Response = super::CudaSharedMemoryUnregisterResponse;
+                        type Future = BoxFuture<
+                            tonic::Response<Self::Response>,
+                            tonic::Status,
+                        >;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<
+                                super::CudaSharedMemoryUnregisterRequest,
+                            >,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as GrpcInferenceService>::cuda_shared_memory_unregister(
+                                        &inner,
+                                        request,
+                                    )
+                                    .await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = CudaSharedMemoryUnregisterSvc(inner);
                         let codec = crate::grpc::codec::ProstCodec::default();
                         let mut grpc = tonic::server::Grpc::new(codec)
                             .apply_compression_config(

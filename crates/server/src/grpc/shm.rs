@@ -1,0 +1,70 @@
+//! Registration of shared memory, and tensors in it.
+
+use std::collections::HashMap;
+
+use galatea_serving::Error;
+
+use super::proto::inference::infer_parameter::ParameterChoice;
+use super::proto::inference::system_shared_memory_status_response::RegionStatus;
+use super::proto::inference::{
+    InferParameter, SystemSharedMemoryRegisterRequest, SystemSharedMemoryStatusResponse,
+};
+use crate::shm::{SharedMemory, Window};
+
+pub(super) fn status(
+    memory: &SharedMemory,
+    name: &str,
+) -> Result<SystemSharedMemoryStatusResponse, Error> {
+    let regions = memory.status(Some(name).filter(|name| !name.is_empty()))?;
+    let message = |region: &crate::shm::Region| RegionStatus {
+        name: region.name.clone(),
+        key: region.key.clone(),
+        offset: region.offset,
+        byte_size: region.byte_size,
+    };
+    let regions = regions.iter().map(|region| (region.name.clone(), message(region))).collect();
+    Ok(SystemSharedMemoryStatusResponse { regions })
+}
+
+pub(super) fn register(
+    memory: &SharedMemory,
+    request: &SystemSharedMemoryRegisterRequest,
+) -> Result<(), Error> {
+    memory.register(&request.name, &request.key, request.offset, request.byte_size)
+}
+
+/// The place in shared memory that the parameters of a tensor name; none if they name none.
+pub(super) fn window(
+    memory: &SharedMemory,
+    tensor: &str,
+    parameters: &HashMap<String, InferParameter>,
+) -> Result<Option<Window>, Error> {
+    let Some(region) = parameters.get("shared_memory_region") else { return Ok(None) };
+    let wrong = |name: &str, what: &str| {
+        Error::invalid_arg(format!(
+            "invalid value type for '{name}' parameter for tensor '{tensor}', expected {what}."
+        ))
+    };
+    let Some(ParameterChoice::StringParam(region)) = &region.parameter_choice else {
+        return Err(wrong("shared_memory_region", "string_param"));
+    };
+    let number = |name: &str| match parameters.get(name).map(|value| &value.parameter_choice) {
+        None => Ok(None),
+        Some(Some(ParameterChoice::Int64Param(value))) => {
+            u64::try_from(*value).map(Some).map_err(|_| {
+                Error::invalid_arg(format!(
+                    "invalid value for '{name}' parameter for tensor '{tensor}', expected >= 0"
+                ))
+            })
+        }
+        Some(_) => Err(wrong(name, "int64_param")),
+    };
+    let offset = number("shared_memory_offset")?.unwrap_or(0);
+    let Some(size) = number("shared_memory_byte_size")? else {
+        return Err(Error::invalid_arg(format!(
+            "'shared_memory_byte_size' must be specified along with 'shared_memory_region' parameter for tensor \
+             '{tensor}'"
+        )));
+    };
+    memory.window(region, offset, Some(size)).map(Some)
+}

@@ -1,0 +1,204 @@
+//! Shared memory that clients have registered, for tensors that do not travel through the socket.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use galatea_serving::{Code, Error};
+use galatea_tensor::{SharedRegion, SharedRegionError};
+
+/// Names that Triton keeps for itself.
+const RESERVED_PREFIX: &str = "triton_python_backend_shm_region_";
+
+/// A registered region.
+#[derive(Debug)]
+pub(crate) struct Region {
+    pub(crate) name: String,
+    pub(crate) key: String,
+    pub(crate) offset: u64,
+    pub(crate) byte_size: u64,
+    memory: SharedRegion,
+}
+
+/// The place of one tensor. It stays usable when the region is unregistered meanwhile.
+#[derive(Debug, Clone)]
+pub(crate) struct Window {
+    region: Arc<Region>,
+    offset: usize,
+    len: usize,
+}
+
+impl Window {
+    /// A copy of the bytes.
+    pub(crate) fn read(&self) -> Result<Vec<u8>, Error> {
+        Ok(self.region.memory.read(self.offset, self.len)?)
+    }
+
+    /// Puts an output's bytes into the region.
+    pub(crate) fn write(&self, output: &str, bytes: &[u8]) -> Result<(), Error> {
+        if bytes.len() > self.len {
+            return Err(Error::internal(format!(
+                "shared memory size specified with the request for output '{output}' ({} bytes) should be at least {} \
+                 bytes to hold the results",
+                self.len,
+                bytes.len()
+            )));
+        }
+        Ok(self.region.memory.write(self.offset, bytes)?)
+    }
+}
+
+/// The regions of a server.
+#[derive(Debug, Default)]
+pub(crate) struct SharedMemory {
+    allowed: bool,
+    regions: Mutex<BTreeMap<String, Arc<Region>>>,
+}
+
+impl SharedMemory {
+    /// `allowed`: clients may register regions.
+    pub(crate) fn new(allowed: bool) -> Self {
+        Self { allowed, regions: Mutex::default() }
+    }
+
+    fn check_allowed(&self) -> Result<(), Error> {
+        if self.allowed {
+            return Ok(());
+        }
+        Err(Error::unsupported(
+            "Client shared memory is disabled. Start the server with '--allow-client-shm=true' to enable.",
+        ))
+    }
+
+    pub(crate) fn register(
+        &self,
+        name: &str,
+        key: &str,
+        offset: u64,
+        byte_size: u64,
+    ) -> Result<(), Error> {
+        self.check_allowed()?;
+        let bare = key.trim_start_matches('/');
+        if bare.is_empty() {
+            return Err(Error::invalid_arg(format!(
+                "cannot register shared memory region '{name}' - invalid shm key '{key}'"
+            )));
+        }
+        if bare.starts_with(RESERVED_PREFIX) {
+            return Err(Error::invalid_arg(format!(
+                "cannot register shared memory region '{name}' with key '{key}' as the key contains the reserved \
+                 prefix '{RESERVED_PREFIX}'"
+            )));
+        }
+        let mut regions = self.regions();
+        if regions.contains_key(name) {
+            let text = format!("shared memory region '{name}' already in manager");
+            return Err(Error::new(Code::AlreadyExists, text));
+        }
+        let memory = SharedRegion::open(key, offset, byte_size).map_err(|error| match error {
+            SharedRegionError::NotFound => {
+                Error::internal(format!("Unable to open shared memory region: '{key}'"))
+            }
+            SharedRegionError::Outside => Error::invalid_arg(format!(
+                "failed to register shared memory region '{name}': invalid args"
+            )),
+            // The missing space is Triton's.
+            SharedRegionError::NotMappable => Error::invalid_arg(format!(
+                "failed to register shared memory region '{name}': unable to process address spaceInvalid argument"
+            )),
+        })?;
+        let region =
+            Region { name: name.to_owned(), key: key.to_owned(), offset, byte_size, memory };
+        regions.insert(name.to_owned(), Arc::new(region));
+        Ok(())
+    }
+
+    /// One region, or all by name.
+    pub(crate) fn status(&self, name: Option<&str>) -> Result<Vec<Arc<Region>>, Error> {
+        let regions = self.regions();
+        let Some(name) = name else { return Ok(regions.values().cloned().collect()) };
+        let found = regions.get(name).cloned().map(|region| vec![region]);
+        found.ok_or_else(|| {
+            Error::not_found(format!("Unable to find system shared memory region: '{name}'"))
+        })
+    }
+
+    /// Forgets one region or all; one that is not there is no error.
+    pub(crate) fn unregister(&self, name: Option<&str>) -> Result<(), Error> {
+        self.check_allowed()?;
+        let mut regions = self.regions();
+        match name {
+            Some(name) => drop(regions.remove(name)),
+            None => regions.clear(),
+        }
+        Ok(())
+    }
+
+    /// The place of a tensor in a region; without a size there is none.
+    pub(crate) fn window(
+        &self,
+        name: &str,
+        offset: u64,
+        byte_size: Option<u64>,
+    ) -> Result<Window, Error> {
+        let region = self.regions().get(name).cloned().ok_or_else(|| {
+            Error::not_found(format!("Unable to find shared memory region: '{name}'"))
+        })?;
+        if offset >= region.byte_size {
+            return Err(Error::invalid_arg(format!(
+                "Invalid offset for shared memory region: '{name}'"
+            )));
+        }
+        if byte_size.is_some_and(|size| size.checked_add(offset).is_none()) {
+            return Err(Error::invalid_arg(format!(
+                "Integer overflow detected: byte_size ({}) + offset ({offset}) of shared memory region '{name}'",
+                byte_size.unwrap_or_default()
+            )));
+        }
+        let inside = byte_size.filter(|size| offset + size <= region.byte_size);
+        let sizes = inside
+            .and_then(|size| Some((usize::try_from(offset).ok()?, usize::try_from(size).ok()?)));
+        let Some((offset, len)) = sizes else {
+            return Err(Error::invalid_arg(format!(
+                "Invalid offset + byte size for shared memory region: '{name}'"
+            )));
+        };
+        Ok(Window { region, offset, len })
+    }
+
+    fn regions(&self) -> MutexGuard<'_, BTreeMap<String, Arc<Region>>> {
+        self.regions.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// What a server without CUDA says to a registration of its memory.
+pub(crate) fn no_cuda(name: &str) -> Error {
+    Error::invalid_arg(format!(
+        "failed to register CUDA shared memory region: '{name}', GPUs not supported"
+    ))
+}
+
+/// What a server without CUDA says of a region by name.
+pub(crate) fn no_cuda_region(name: &str) -> Error {
+    Error::not_found(format!("Unable to find cuda shared memory region: '{name}'"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn refusals_have_their_texts() {
+        let off = SharedMemory::new(false);
+        assert_eq!(off.register("a", "/k", 0, 1).unwrap_err().code, Code::Unsupported);
+        assert_eq!(off.unregister(None).unwrap_err().code, Code::Unsupported);
+        assert!(off.status(None).unwrap().is_empty());
+        let on = SharedMemory::new(true);
+        let message = |key: &str| on.register("a", key, 0, 1).unwrap_err().message;
+        assert!(message("//").ends_with("- invalid shm key '//'"));
+        assert!(message("/triton_python_backend_shm_region_1").contains("reserved prefix"));
+        assert!(message("/no_such_object_here").starts_with("Unable to open shared memory region"));
+        assert_eq!(on.status(Some("a")).unwrap_err().code, Code::NotFound);
+        assert_eq!(on.window("a", 0, Some(1)).unwrap_err().code, Code::NotFound);
+        on.unregister(Some("a")).unwrap();
+    }
+}
