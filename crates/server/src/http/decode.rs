@@ -191,7 +191,7 @@ fn read_parameters(
     Ok(())
 }
 
-fn parameter(value: Value<'_>) -> Option<ParameterValue> {
+pub(super) fn parameter(value: Value<'_>) -> Option<ParameterValue> {
     match value.kind() {
         Kind::Bool(value) => Some(ParameterValue::Bool(value)),
         Kind::Negative(value) => Some(ParameterValue::Int(value)),
@@ -319,6 +319,23 @@ fn read_input(
 /// Words before errors that name the request.
 pub(super) fn request_prefix(id: &str) -> String {
     format!("[request id: {}] ", if id.is_empty() { "<id_unknown>" } else { id })
+}
+
+/// Values of a tensor from an array or, where there is only one, from the element alone.
+pub(super) fn values(
+    data: Value<'_>,
+    datatype: DataType,
+    elements: usize,
+    name: &str,
+    limits: Limits,
+) -> Result<Vec<u8>, Error> {
+    let alone = !matches!(data.kind(), Kind::Array(_));
+    if alone && !matches!(datatype, DataType::Fp16 | DataType::Bf16) {
+        let mut out = Vec::new();
+        append_leaf(data.kind(), datatype, &mut out)?;
+        return Ok(out);
+    }
+    json_tensor(data, datatype, elements, name, limits)
 }
 
 /// Values of a tensor from JSON, as bytes of the wire. Nesting does not matter, only the count.

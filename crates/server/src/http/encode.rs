@@ -113,15 +113,20 @@ fn write_parameters(out: &mut Vec<u8>, parameters: &[(String, ParameterValue)]) 
         }
         json::write_str(out, name.as_bytes());
         out.push(b':');
-        match value {
-            ParameterValue::Bool(value) => out.extend_from_slice(truth(*value)),
-            ParameterValue::Int(value) => json::write_i64(out, *value),
-            ParameterValue::Uint(value) => json::write_u64(out, *value),
-            ParameterValue::Double(value) => json::write_f64(out, *value),
-            ParameterValue::String(value) => json::write_str(out, value.as_bytes()),
-        }
+        write_parameter(out, value);
     }
     out.push(b'}');
+}
+
+/// Value of a parameter.
+pub(super) fn write_parameter(out: &mut Vec<u8>, value: &ParameterValue) {
+    match value {
+        ParameterValue::Bool(value) => out.extend_from_slice(truth(*value)),
+        ParameterValue::Int(value) => json::write_i64(out, *value),
+        ParameterValue::Uint(value) => json::write_u64(out, *value),
+        ParameterValue::Double(value) => json::write_f64(out, *value),
+        ParameterValue::String(value) => json::write_str(out, value.as_bytes()),
+    }
 }
 
 fn truth(value: bool) -> &'static [u8] {
@@ -160,7 +165,7 @@ fn write_output(
 }
 
 /// Elements in row-major order as one flat array.
-fn write_data(out: &mut Vec<u8>, tensor: &Tensor) -> Result<(), Error> {
+pub(super) fn write_data(out: &mut Vec<u8>, tensor: &Tensor) -> Result<(), Error> {
     macro_rules! numbers {
         ($type:ty, $write:expr) => {
             list(out, tensor.as_slice::<$type>()?, $write)

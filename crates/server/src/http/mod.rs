@@ -6,6 +6,7 @@
 mod compression;
 mod decode;
 mod encode;
+mod generate;
 mod handlers;
 mod infer;
 mod message;

@@ -11,7 +11,7 @@ use galatea_serving::request::ParameterValue;
 use galatea_serving::trace::Trace;
 
 use super::message::{ContentType, Head, Method, Response};
-use super::{handlers, infer, repository, settings, shm};
+use super::{generate, handlers, infer, repository, settings, shm};
 use crate::app::App;
 pub use crate::restricted::Category;
 use crate::trace;
@@ -121,6 +121,10 @@ pub const ROWS: &[Row] = rows![
     "/v2/health/ready" Health Get Text handlers::ready;
     "/v2/models/{model}/infer" Inference Post Text infer::infer;
     "/v2/models/{model}/versions/{version}/infer" Inference Post Text infer::infer;
+    "/v2/models/{model}/generate" Inference Post Json generate::generate;
+    "/v2/models/{model}/versions/{version}/generate" Inference Post Json generate::generate;
+    "/v2/models/{model}/generate_stream" Inference Post Json generate::generate_stream;
+    "/v2/models/{model}/versions/{version}/generate_stream" Inference Post Json generate::generate_stream;
     "/v2/models/{model}/ready" Health Get Text handlers::model_ready;
     "/v2/models/{model}/versions/{version}/ready" Health Get Text handlers::model_ready;
     "/v2" Metadata Get Json handlers::server_metadata;

@@ -1,0 +1,377 @@
+//! `generate` and `generate_stream`: inference with plain JSON in, and plain JSON or server-sent events out.
+//!
+//! A member of the request that is called like an input of the model becomes that tensor, every other one a parameter
+//! of the request; the members of `parameters` are taken likewise. Responses hold outputs and parameters side by side.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use galatea_serving::core::{ModelMetadata, TensorMetadata};
+use galatea_serving::trace::Trace;
+use galatea_serving::{
+    Answer, CancelToken, Error, InferenceRequest, InferenceResponse, InputData, InputTensor,
+};
+use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
+
+use super::decode::{json_error, parameter, values};
+use super::encode::{write_data, write_parameter};
+use super::message::{ContentType, Response};
+use super::rows::{Call, Reply};
+use crate::json::{self, Document, Kind, Value};
+use crate::status;
+
+/// Member whose members are taken as those of the request.
+const NESTED: &str = "parameters";
+
+/// What a client sees of a model with several responses, or none.
+const NOT_ONE: &str = "generate expects model to produce exactly 1 response, use generate stream for model that \
+                       generates various number of responses";
+
+/// Gives the one response of a model.
+pub(super) fn generate(call: &Call<'_>) -> Reply {
+    let started = match read(call).and_then(|request| Started::new(call, request)) {
+        Ok(started) => started,
+        Err(error) => return Reply::Now(Response::failure(ContentType::Json, &error)),
+    };
+    Reply::Later(Box::pin(async move {
+        let trace = started.trace.clone();
+        Response { trace, ..one(started).await }
+    }))
+}
+
+/// Gives the responses of a model as events.
+pub(super) fn generate_stream(call: &Call<'_>) -> Reply {
+    let request = match read(call) {
+        Ok(request) => request,
+        Err(error) => return Reply::Now(Response::failure(ContentType::Json, &error)),
+    };
+    match Started::new(call, request) {
+        Ok(started) => Reply::Later(Box::pin(async move {
+            let trace = started.trace.clone();
+            Response { trace, ..many(started).await }
+        })),
+        Err(error) => Reply::Now(Response {
+            status: status::http(error.code),
+            ..Response::ok(ContentType::EventStream, event(&failure(&error)))
+        }),
+    }
+}
+
+/// An inference whose answers are on their way. Dropping it cancels the inference.
+struct Started {
+    answers: UnboundedReceiver<Answer>,
+    cancel: CancelToken,
+    trace: Option<Arc<Trace>>,
+}
+
+impl Started {
+    fn new(call: &Call<'_>, mut request: InferenceRequest) -> Result<Self, Error> {
+        request.trace = call.trace();
+        let (trace, cancel) = (request.trace.clone(), request.cancel.clone());
+        let (to, answers) = unbounded_channel();
+        let giving_up = cancel.clone();
+        let sink = move |answer| {
+            if to.send(answer).is_err() {
+                giving_up.cancel();
+            }
+        };
+        call.app.core().infer(request, Box::new(sink))?;
+        Ok(Self { answers, cancel, trace })
+    }
+
+    /// The next response or error; `None` when the model has finished.
+    async fn next(&mut self) -> Option<Result<InferenceResponse, Error>> {
+        loop {
+            let answer = self.answers.recv().await?;
+            match answer.result {
+                Ok(Some(response)) => return Some(Ok(response)),
+                Ok(None) => {}
+                Err(error) => return Some(Err(error)),
+            }
+        }
+    }
+}
+
+impl Drop for Started {
+    fn drop(&mut self) {
+        self.cancel.cancel();
+    }
+}
+
+async fn one(mut started: Started) -> Response {
+    let first = started.next().await;
+    let second = started.next().await;
+    match (first, second) {
+        (Some(Ok(response)), None) => match object(&response) {
+            Ok(body) => Response::ok(ContentType::Json, body),
+            Err(error) => Response::error(400, ContentType::Json, &error.message),
+        },
+        // The model's own errors are the request's fault here, whatever their code.
+        (Some(Err(error)), _) => Response::error(400, ContentType::Json, &error.message),
+        _ => Response::error(200, ContentType::Json, NOT_ONE),
+    }
+}
+
+async fn many(mut started: Started) -> Response {
+    let Some(first) = started.next().await else {
+        return Response::empty(ContentType::EventStream);
+    };
+    let first = first.and_then(|response| object(&response));
+    let status = if first.is_ok() { 200 } else { 400 };
+    let (to, pieces) = unbounded_channel();
+    let piece = |result: Result<Vec<u8>, Error>| {
+        Bytes::from(event(&result.unwrap_or_else(|error| failure(&error))))
+    };
+    // The receiver is still here.
+    drop(to.send(piece(first)));
+    tokio::spawn(async move {
+        loop {
+            let next = tokio::select! {
+                next = started.next() => next,
+                () = to.closed() => return,
+            };
+            let Some(next) = next else { return };
+            if to.send(piece(next.and_then(|response| object(&response)))).is_err() {
+                return;
+            }
+        }
+    });
+    Response { status, ..Response::streamed(ContentType::EventStream, pieces) }
+}
+
+fn event(body: &[u8]) -> Vec<u8> {
+    [b"data: ", body, b"\n\n"].concat()
+}
+
+fn failure(error: &Error) -> Vec<u8> {
+    let mut body = b"{\"error\":".to_vec();
+    json::write_str(&mut body, error.message.as_bytes());
+    body.push(b'}');
+    body
+}
+
+/// A response as one object, its members in alphabetical order; tensors of one element are that element.
+fn object(response: &InferenceResponse) -> Result<Vec<u8>, Error> {
+    let mut members: BTreeMap<&str, Vec<u8>> = BTreeMap::new();
+    let text = |text: &str| {
+        let mut out = Vec::new();
+        json::write_str(&mut out, text.as_bytes());
+        out
+    };
+    if !response.id.is_empty() {
+        members.insert("id", text(&response.id));
+    }
+    members.insert("model_name", text(&response.model_name));
+    members.insert("model_version", text(&response.model_version));
+    for (name, value) in &response.parameters {
+        let mut out = Vec::new();
+        write_parameter(&mut out, value);
+        members.insert(name, out);
+    }
+    for output in &response.outputs {
+        let mut out = Vec::new();
+        write_data(&mut out, &output.tensor.contiguous()?)?;
+        if output.tensor.elements() == 1 {
+            let inner = out.get(1..out.len() - 1).map(<[u8]>::to_vec);
+            out = inner.unwrap_or_default();
+        }
+        members.insert(&output.name, out);
+    }
+    let mut body = vec![b'{'];
+    for (at, (name, value)) in members.iter().enumerate() {
+        if at > 0 {
+            body.push(b',');
+        }
+        json::write_str(&mut body, name.as_bytes());
+        body.push(b':');
+        body.extend_from_slice(value);
+    }
+    body.push(b'}');
+    Ok(body)
+}
+
+fn read(call: &Call<'_>) -> Result<InferenceRequest, Error> {
+    let metadata = call.app.core().model_metadata(call.model, call.version)?;
+    let config = call.app.core().model_config(call.model, call.version)?;
+    let encoding = call.head.header("content-encoding").unwrap_or("");
+    if !["", "identity"].contains(&encoding) {
+        return Err(Error::invalid_arg(
+            "Unsupported content-encoding, only 'identity' is supported.",
+        ));
+    }
+    let limit = call.app.limits().max_input_bytes;
+    if call.body.len() > limit {
+        return Err(Error::invalid_arg(format!(
+            "request JSON size of {} bytes exceeds the maximum allowed input size of {limit} bytes. Use \
+             --http-max-input-size to increase the limit.",
+            call.body.len()
+        )));
+    }
+    let document = Document::parse(&call.body).map_err(json_error)?;
+    let mut reader = Reader {
+        call,
+        metadata,
+        batching: config.max_batch_size > 0,
+        request: InferenceRequest {
+            model_name: call.model.to_owned(),
+            model_version: call.version.to_owned(),
+            ..InferenceRequest::default()
+        },
+    };
+    reader.root(document.root())?;
+    let mut request = reader.request;
+    call.forward_headers(&mut request.parameters)?;
+    Ok(request)
+}
+
+/// Maps the members of a request.
+struct Reader<'a> {
+    call: &'a Call<'a>,
+    metadata: ModelMetadata,
+    batching: bool,
+    request: InferenceRequest,
+}
+
+impl Reader<'_> {
+    fn root(&mut self, root: Value<'_>) -> Result<(), Error> {
+        if !matches!(root.kind(), Kind::Object(_)) {
+            return Err(Error::internal("attempt to get members for non-object"));
+        }
+        if let Some(id) = root.member("id") {
+            let Kind::String(id) = id.kind() else {
+                return Err(Error::internal(
+                    "Unable to parse 'id': attempt to access JSON non-string as string",
+                ));
+            };
+            self.request.id = String::from_utf8_lossy(id).into_owned();
+        }
+        for (name, value) in root.members() {
+            if name == NESTED.as_bytes() {
+                self.nested(value)?;
+            } else {
+                self.member(name, value)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn nested(&mut self, value: Value<'_>) -> Result<(), Error> {
+        if self.metadata.inputs.iter().any(|input| input.name == NESTED) {
+            return Err(Error::invalid_arg(format!(
+                "Keyword '{NESTED}' for nested schema also given as input tensor name"
+            )));
+        }
+        if !matches!(value.kind(), Kind::Object(_)) {
+            return Err(Error::invalid_arg(format!(
+                "Expected JSON object for keyword: '{NESTED}'"
+            )));
+        }
+        for (name, value) in value.members() {
+            self.member(name, value).map_err(|error| {
+                let text = format!("Converting keyword: '{NESTED}': {}", error.message);
+                Error::new(error.code, text)
+            })?;
+        }
+        Ok(())
+    }
+
+    fn member(&mut self, name: &[u8], value: Value<'_>) -> Result<(), Error> {
+        let name = String::from_utf8_lossy(name).into_owned();
+        let input = self.metadata.inputs.iter().find(|input| input.name == name);
+        if let Some(input) = input {
+            let tensor = self.tensor(input, value)?;
+            self.request.inputs.push(tensor);
+            return Ok(());
+        }
+        let value = parameter(value).ok_or_else(|| {
+            Error::invalid_arg(format!(
+                "parameter '{name}' has invalid type. It should be either 'int', 'bool', or 'string'."
+            ))
+        })?;
+        self.request.parameters.push((name, value));
+        Ok(())
+    }
+
+    fn tensor(&self, input: &TensorMetadata, value: Value<'_>) -> Result<InputTensor, Error> {
+        let count = match value.kind() {
+            Kind::Array(_) => value.elements().count(),
+            _ => 1,
+        };
+        let shape = fitted(&input.shape, self.batching, count).ok_or_else(|| {
+            Error::invalid_arg(format!(
+                "The schema can not convert input '{}' to tensor with proper shape",
+                input.name
+            ))
+        })?;
+        let limits = self.call.app.limits();
+        let bytes = values(value, input.datatype, count, &input.name, limits)?;
+        Ok(InputTensor {
+            name: input.name.clone(),
+            datatype: input.datatype,
+            shape,
+            data: InputData::Raw(bytes.into()),
+        })
+    }
+}
+
+/// The shape of so many elements: fixed dimensions as they are, a batch of one, and what is left in the one variable
+/// dimension.
+fn fitted(dims: &[i64], batching: bool, count: usize) -> Option<Vec<i64>> {
+    let mut shape = dims.to_vec();
+    if let Some(batch) = shape.first_mut().filter(|_| batching) {
+        *batch = 1;
+    }
+    let fixed = shape
+        .iter()
+        .filter(|&&dim| dim >= 0)
+        .try_fold(1_usize, |product, &dim| product.checked_mul(usize::try_from(dim).ok()?))?;
+    let mut variable = shape.iter_mut().filter(|dim| **dim < 0);
+    match (variable.next(), variable.next()) {
+        (None, _) => (fixed == count).then_some(shape),
+        (Some(dim), None) if fixed > 0 && count > 0 && count.is_multiple_of(fixed) => {
+            *dim = i64::try_from(count / fixed).ok()?;
+            Some(shape)
+        }
+        (Some(_), _) => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use galatea_serving::{OutputTensor, ParameterValue};
+    use galatea_tensor::Tensor;
+
+    use super::*;
+
+    #[test]
+    fn shapes_are_fitted_to_the_number_of_elements() {
+        assert_eq!(fitted(&[-1, 16], true, 16), Some(vec![1, 16]));
+        assert_eq!(fitted(&[-1, 16], true, 32), None);
+        assert_eq!(fitted(&[-1, -1], true, 5), Some(vec![1, 5]));
+        assert_eq!(fitted(&[-1, 2], false, 6), Some(vec![3, 2]));
+        assert_eq!(fitted(&[-1, 2], false, 5), None);
+        assert_eq!(fitted(&[1], false, 0), None);
+        assert_eq!(fitted(&[-1], false, 0), None);
+        assert_eq!(fitted(&[-1, -1], false, 4), None);
+    }
+
+    #[test]
+    fn members_are_sorted_and_single_elements_stand_alone() {
+        let output = |name: &str, tensor| OutputTensor { name: name.to_owned(), tensor };
+        let response = InferenceResponse {
+            model_name: "m".to_owned(),
+            model_version: "1".to_owned(),
+            id: "i".to_owned(),
+            parameters: vec![("p".to_owned(), ParameterValue::Bool(true))],
+            outputs: vec![
+                output("b", Tensor::from_vec(&[1, 1], vec![7_i32]).unwrap()),
+                output("A", Tensor::from_vec(&[2], vec![1_i32, 2]).unwrap()),
+            ],
+        };
+        let text = String::from_utf8(object(&response).unwrap()).unwrap();
+        let expected =
+            r#"{"A":[1,2],"b":7,"id":"i","model_name":"m","model_version":"1","p":true}"#;
+        assert_eq!(text, expected);
+    }
+}
