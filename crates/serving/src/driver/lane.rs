@@ -106,17 +106,25 @@ enum Decided<'a> {
     Again,
 }
 
+/// How a lane's requests are scheduled.
+pub(super) struct Policy {
+    pub(super) scheduler: Box<dyn Scheduler>,
+    /// Answers leave in the order of the requests.
+    pub(super) ordered: bool,
+    pub(super) sequences: Option<Arc<SequencePlan>>,
+}
+
 impl Lane {
+    /// A lane whose instances wait for their threads. `gates` has one for each, or is empty.
     pub(super) fn new(
         number: u64,
         context: &Arc<ExecutionContext>,
         timer: &Arc<Timer>,
-        scheduler: Box<dyn Scheduler>,
-        ordered: bool,
-        sequences: Option<Arc<SequencePlan>>,
+        policy: Policy,
         instances: Vec<Box<dyn ModelInstance>>,
         gates: Vec<Gate>,
     ) -> Arc<Self> {
+        let Policy { scheduler, ordered, sequences } = policy;
         let count = instances.len();
         let limited = !gates.is_empty();
         Arc::new_cyclic(|this| Self {

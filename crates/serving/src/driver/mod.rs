@@ -20,7 +20,7 @@ use crate::request::{InferenceRequest, ResponseSink};
 use crate::schedule::{Scheduler, SequenceMark, Ticket};
 use crate::sequence::SequencePlan;
 use gate::Gates;
-use lane::Lane;
+use lane::{Lane, Policy};
 use timer::Timer;
 
 /// All lanes that run, and their clock.
@@ -91,9 +91,8 @@ impl Driver {
         }
         let (names, instances): (Vec<String>, Vec<_>) =
             seats.into_iter().map(|seat| (seat.name, seat.instance)).unzip();
-        let timer = &self.timer;
-        let lane =
-            Lane::new(number, context, timer, scheduler, ordered, sequences, instances, through);
+        let policy = Policy { scheduler, ordered, sequences };
+        let lane = Lane::new(number, context, &self.timer, policy, instances, through);
         let handle = DriverHandle {
             lane: Arc::clone(&lane),
             next_id: AtomicU64::new(0),
