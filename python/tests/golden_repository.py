@@ -70,8 +70,8 @@ def constant(name, datatype, dims, values):
     return node("Constant", [], [name], value=helper.make_tensor(name, datatype, dims, values))
 
 
-def optional_sum(_version, _inputs, _outputs):
-    return [node("Add", ["INPUT0", "INPUT1"], ["OUTPUT0"])]
+def text(_version, _inputs, _outputs):
+    return [node("Cast", ["INPUT0"], [name], to=TensorProto.STRING) for name in ("PARAMS", "META")]
 
 
 def counted(_version, _inputs, _outputs):
@@ -113,7 +113,7 @@ MODELS = {
     **{name: (times_version, [1, 2, 3]) for name in ["versioned", "versioned_all", "versioned_latest"]},
     "ctl_multi": (times_version, [1, 2]),
     "batchy": (batch_size, [1]),
-    "optional_in": (optional_sum, [1]),
+    "echo_params": (text, [1]),
     "cached": (counted, [1]),
     "warm": (counted, [1]),
     "ragged": (ragged_sums, [1]),
@@ -132,6 +132,7 @@ BUILT_IN = {
     # Not too quick for a client to see which of two sequences was answered first.
     "seq_nb": ("sequence", {"execute_delay_ms": 5}),
     **{name: ("repeat", {}) for name in ["repeat_int32", "stats_dec"]},
+    "fail_load": ("identity", {"execute_delay_ms": "never"}),
     "repeat_fin": ("repeat", {"final_with_response": "true"}),
     **{f"ctl_{name}": ("identity", {}) for name in ["badconf", "baddt", "badlabel", "badname", "badpref", "badreshape", "badver",
                                                     "dup", "gpu", "negbatch", "nobackend", "nodims", "noout", "nover", "prio",
@@ -145,9 +146,8 @@ COMPOSED = ["ens_addsub", "ens_ctl", "ens_missing"]
 ADDED = {"ragged": 'batch_input [ { kind: BATCH_ACCUMULATED_ELEMENT_COUNT target_name: "ENDS" data_type: TYPE_INT32 '
                    'source_input: "INPUT0" } ]\n'}
 
-# Inputs that a graph has beyond those of the configuration, and values of inputs that may be absent.
+# Inputs that a graph has beyond those of the configuration.
 MORE_INPUTS = {"ragged": [helper.make_tensor_value_info("ENDS", TensorProto.INT32, ["requests"])]}
-DEFAULTS = {"optional_in": [helper.make_tensor("INPUT1", TensorProto.FLOAT, [1, 1], [100.0])]}
 
 
 def declared(text, batched):
@@ -176,8 +176,7 @@ def write(models, out, name):
         shutil.copy(labels, folder)
     for version in versions:
         all_inputs = [*inputs.values(), *MORE_INPUTS.get(name, [])]
-        graph = helper.make_graph(nodes(version, inputs, outputs), name, all_inputs, list(outputs.values()),
-                                  initializer=DEFAULTS.get(name, []))
+        graph = helper.make_graph(nodes(version, inputs, outputs), name, all_inputs, list(outputs.values()))
         model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
         onnx.checker.check_model(model)
         (folder / str(version)).mkdir(exist_ok=True)
@@ -218,6 +217,13 @@ def write_rest(models, out):
         (out / name / "1").mkdir(parents=True)
         shutil.copy(models / name / "config.pbtxt", out / name)
     return names
+
+
+def keep(out, names):
+    """Removes all models but these."""
+    for folder in out.iterdir():
+        if folder.name not in names:
+            shutil.rmtree(folder)
 
 
 def main(models, out, *names):
