@@ -15,6 +15,7 @@ SAMPLES = ROOT / "examples" / "models"
 
 
 def pytest_addoption(parser):
+    parser.addoption("--soak-seconds", type=float, default=10.0, help="how long the soak test runs")
     parser.addoption("--load-seconds", type=float, default=5.0, help="how long the load test runs")
 
 
