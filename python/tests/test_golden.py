@@ -117,3 +117,9 @@ def test_recorded_cases_are_answered_alike(recorded, profile, start, tmp_path):
     assert not unexpected, f"{len(unexpected)} of {len(verdicts)} cases differ"
     stale = {name for name, reason in known.items() if reason not in UNSTEADY} - differing
     assert not stale, f"now alike, so to be taken off the list: {sorted(stale)}"
+
+
+def test_every_difference_is_documented():
+    page = (pathlib.Path(__file__).parents[2] / "docs" / "protocols.md").read_text()
+    missing = [name for cases in KNOWN.values() for name, reason in cases.items() if f"`{name}`" not in page or reason not in page]
+    assert not missing, f"not in docs/protocols.md: {missing}"
