@@ -5,8 +5,10 @@ import signal
 import socket
 import urllib.request
 
+import grpc
 import pytest
 import tritonclient.http
+from google.protobuf import descriptor_pool
 
 from conftest import SAMPLES, connect
 from server import run_to_end
@@ -105,3 +107,12 @@ def test_a_bare_onnx_file_is_configured_by_itself(tmp_path, start):
     with connect(tritonclient.http, server) as client:
         config = client.get_model_config("bare")
     assert [i["name"] for i in config["input"]] == ["IMAGE"] and config["max_batch_size"] > 0
+
+
+def test_tools_learn_the_services_from_the_server(server):
+    reflection = pytest.importorskip("grpc_reflection.v1alpha.proto_reflection_descriptor_database")
+    with grpc.insecure_channel(server.grpc) as channel:
+        database = reflection.ProtoReflectionDescriptorDatabase(channel)
+        assert "inference.GRPCInferenceService" in database.get_services()
+        service = descriptor_pool.DescriptorPool(database).FindServiceByName("inference.GRPCInferenceService")
+        assert "ModelStreamInfer" in [method.name for method in service.methods]

@@ -6,6 +6,8 @@ use std::error::Error;
 use std::fs;
 use std::path::Path;
 
+use protox::prost::Message as _;
+
 /// The messages of this file belong to the serving crate; the generated code refers to them there.
 const SHARED: &str = "model_config.proto";
 
@@ -18,6 +20,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let out = server.join("src/grpc/proto");
     fs::create_dir_all(&out)?;
     let set = protox::compile(["grpc_service.proto", "health.proto"], [&proto, &shared])?;
+    fs::write(out.join("descriptors.bin"), set.encode_to_vec())?;
     let mut builder = tonic_prost_build::configure()
         .out_dir(&out)
         .codec_path("crate::grpc::codec::ProstCodec")

@@ -6,6 +6,7 @@ mod codec;
 mod decode;
 mod encode;
 pub mod proto;
+mod reflection;
 mod repository;
 mod serve;
 mod service;

@@ -15,6 +15,7 @@ use tracing::Level;
 use super::call::{Counted, Log, counted};
 use super::proto::health::health_server::HealthServer;
 use super::proto::inference::grpc_inference_service_server::GrpcInferenceServiceServer;
+use super::reflection::Reflection;
 use super::service::Service;
 use super::unary::{self, Read};
 use crate::app::App;
@@ -114,6 +115,7 @@ struct Doors {
     /// The same for inference where answers are compressed.
     compressing: Option<GrpcInferenceServiceServer<Service>>,
     health: HealthServer<Service>,
+    reflection: Reflection,
 }
 
 impl Doors {
@@ -130,7 +132,8 @@ impl Doors {
             ENCODINGS.into_iter().fold(plain, GrpcInferenceServiceServer::send_compressed)
         });
         let health = HealthServer::new(service.clone());
-        Self { app: Arc::clone(app), inference, compressing, health, service }
+        let reflection = Reflection::new();
+        Self { app: Arc::clone(app), inference, compressing, health, reflection, service }
     }
 
     /// Why a call is not let in.
@@ -167,6 +170,8 @@ impl Doors {
             self.inference.call(request).await
         } else if path.starts_with(HEALTH) {
             self.health.call(request).await
+        } else if let Some(answering) = self.reflection.of(path) {
+            Ok(answering(request).await)
         } else {
             Ok(Status::unimplemented("").into_http())
         }

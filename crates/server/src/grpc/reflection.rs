@@ -1,0 +1,67 @@
+//! Server reflection: clients such as grpcurl learn the services from the server.
+
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+
+use hyper::body::Incoming;
+use tonic::body::Body;
+use tonic::codegen::Service as _;
+use tonic_reflection::server::Builder;
+
+/// The descriptions of all messages and services, made with the code for them.
+const DESCRIPTORS: &[u8] = include_bytes!("proto/descriptors.bin");
+
+/// Both versions of the protocol that clients ask for.
+const V1: &str = "/grpc.reflection.v1.ServerReflection/";
+const V1_ALPHA: &str = "/grpc.reflection.v1alpha.ServerReflection/";
+
+type Answer = Pin<Box<dyn Future<Output = http::Response<Body>> + Send>>;
+type Answering = dyn Fn(http::Request<Incoming>) -> Answer + Send + Sync;
+
+/// Answers what clients ask about the services.
+#[derive(Clone, Default)]
+pub(super) struct Reflection {
+    v1: Option<Arc<Answering>>,
+    v1_alpha: Option<Arc<Answering>>,
+}
+
+/// The two versions have different types of the same shape.
+macro_rules! answering {
+    ($build:ident) => {
+        match Builder::configure().register_encoded_file_descriptor_set(DESCRIPTORS).$build() {
+            Ok(service) => {
+                let answering: Arc<Answering> = Arc::new(move |request| {
+                    let mut service = service.clone();
+                    Box::pin(async move {
+                        let Ok(response) = service.call(request).await;
+                        response
+                    })
+                });
+                Some(answering)
+            }
+            Err(error) => {
+                tracing::warn!("gRPC reflection is off: {error}");
+                None
+            }
+        }
+    };
+}
+
+impl Reflection {
+    /// Reads the descriptions.
+    pub(super) fn new() -> Self {
+        Self { v1: answering!(build_v1), v1_alpha: answering!(build_v1alpha) }
+    }
+
+    /// Whether a path is of reflection, and what answers it.
+    pub(super) fn of(&self, path: &str) -> Option<Arc<Answering>> {
+        if path.starts_with(V1) {
+            self.v1.clone()
+        } else if path.starts_with(V1_ALPHA) {
+            self.v1_alpha.clone()
+        } else {
+            None
+        }
+    }
+}
