@@ -271,9 +271,8 @@ mod tests {
                 let path = entry.unwrap().path();
                 if path.is_dir() {
                     collect(&path, text);
-                } else if !["table.rs", "together.rs"]
-                    .map(|name| path.ends_with(name))
-                    .contains(&true)
+                } else if path.extension().is_some_and(|extension| extension == "rs")
+                    && !["table.rs", "together.rs"].map(|name| path.ends_with(name)).contains(&true)
                 {
                     let source = std::fs::read_to_string(&path).unwrap();
                     text.push_str(source.split("#[cfg(test)]").next().unwrap());
