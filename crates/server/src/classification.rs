@@ -63,6 +63,13 @@ pub(crate) fn classify(
     Ok(Tensor::from_vec(shape, texts)?)
 }
 
+/// Larger values first, and what is no number last: without a place of its own it would leave no order at all.
+fn largest_first<T: PartialOrd>(a: &T, b: &T) -> Ordering {
+    let no_number = |value: &T| value.partial_cmp(value).is_none();
+    let by_value = || b.partial_cmp(a).unwrap_or(Ordering::Equal);
+    no_number(a).cmp(&no_number(b)).then_with(by_value)
+}
+
 fn best<T: galatea_tensor::Element + PartialOrd>(
     tensor: &Tensor,
     items: usize,
@@ -76,7 +83,7 @@ fn best<T: galatea_tensor::Element + PartialOrd>(
     }
     for row in tensor.as_slice::<T>()?.chunks_exact(items) {
         let mut order: Vec<(usize, &T)> = row.iter().enumerate().collect();
-        order.sort_by(|a, b| b.1.partial_cmp(a.1).unwrap_or(Ordering::Equal));
+        order.sort_by(|(_, a), (_, b)| largest_first(*a, *b));
         for (index, value) in order.into_iter().take(count) {
             let mut text = format!("{}:{index}", print(value));
             if let Some(label) = labels.get(index) {
@@ -130,5 +137,14 @@ mod tests {
     fn an_empty_batch_has_no_classes() {
         let empty = Tensor::from_vec(&[0, 4], Vec::<f32>::new()).unwrap();
         assert_eq!(classify(&empty, 2, true, &[]).unwrap().elements(), 0);
+    }
+
+    #[test]
+    fn what_is_no_number_comes_last() {
+        let mut values: Vec<f32> = (0..1000_u16).map(|n| f32::from(n * 37 % 101)).collect();
+        values.iter_mut().step_by(5).for_each(|value| *value = f32::NAN);
+        values.sort_by(largest_first);
+        assert!(values[..800].is_sorted_by(|a, b| a >= b));
+        assert!(values[800..].iter().all(|value| value.is_nan()));
     }
 }

@@ -393,6 +393,10 @@ impl Lane {
                 // What it may have been given in advance must not rest with it.
                 gate.leave_unused();
             }
+            // The lane may have closed while this instance passed its gate.
+            if state.phase == Phase::Closed {
+                return None;
+            }
             let call = self.calls.get(instance)?;
             state = call.wait(state).unwrap_or_else(PoisonError::into_inner);
         }
