@@ -33,6 +33,7 @@ LOADING = "there is the time of loading too, as in newer versions"
 NEWER = "the configuration has a field that newer versions know"
 PARAMETER = "the stand-in has a parameter more"
 OTHERS = "depends on models or loads that need the Python backend"
+NEWER_CALL = "the recorded server has no reflection; this one describes its services as newer tools expect"
 ORDER = "an answer and a rejection leave at the same time"
 
 # Reasons that do not show at each run.
@@ -54,6 +55,7 @@ KNOWN = {
         **dict.fromkeys(["http_stats.all", "http_stats.cached_stats"], OTHERS),
         **dict.fromkeys(["grpc_queue.timeout_rejects", "http_queue.timeout_rejects", "http_sequence.backlog"], ORDER),
         "http_model_config.config_ens_addsub": NEWER,
+        "grpc_health.reflection": NEWER_CALL,
         "http_health.live_http10_keepalive": "HTTP/1.0 with keep-alive: the answer carries its length",
         "http_health.version_09": "an HTTP/0.9 request is closed instead of waited on",
         "http_infer_error.body_not_utf8": "an identifier that is not UTF-8 is shown with a replacement character",
