@@ -13,6 +13,7 @@ use std::task::{Context, Poll};
 use galatea_serving::trace::Trace;
 use galatea_serving::{Answer, CancelToken, Error};
 use prost::Message;
+use tokio::runtime::Handle;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tonic::codegen::tokio_stream::Stream;
@@ -53,7 +54,8 @@ struct Outgoing {
     _room: Option<OwnedSemaphorePermit>,
 }
 
-/// Whether responses that wait for the client have room.
+/// Whether responses that wait for the client have room. Whoever gets `None` tells the call, holding no lock.
+#[must_use]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Room {
     Left,
@@ -63,13 +65,58 @@ enum Room {
 /// What the requests of one call share.
 struct Call {
     app: Arc<App>,
-    out: UnboundedSender<Outgoing>,
-    waiting_bytes: Arc<AtomicUsize>,
+    out: Out,
+    /// Cancels all requests that are open, and ends the reading of more.
+    cancel: CancelToken,
+    runtime: Handle,
     status_errors: bool,
     room: Arc<Semaphore>,
     open: Mutex<HashMap<u64, CancelToken>>,
     next: AtomicU64,
+}
+
+/// The way of answers to the client, for as many bytes as may wait on it.
+struct Out {
+    items: UnboundedSender<Outgoing>,
+    waiting_bytes: Arc<AtomicUsize>,
+    limit: usize,
     order: Mutex<Order>,
+}
+
+impl Out {
+    /// Counts an answer, which now waits for its turn or for the client. Where there is no room the call ends by a
+    /// status, out of turn.
+    fn admit(&self, item: Item, room: Option<OwnedSemaphorePermit>) -> Option<Outgoing> {
+        let bytes = item.as_ref().map_or(0, Message::encoded_len);
+        let waiting = self.waiting_bytes.fetch_add(bytes, Ordering::AcqRel);
+        if waiting <= self.limit {
+            return Some(Outgoing { item, bytes, _room: room });
+        }
+        self.waiting_bytes.fetch_sub(bytes, Ordering::AcqRel);
+        let text = format!("the client leaves more than {} bytes of responses waiting", self.limit);
+        let item = Err(Status::resource_exhausted(text));
+        // Nobody takes it when the client has gone.
+        drop(self.items.send(Outgoing { item, bytes: 0, _room: room }));
+        None
+    }
+
+    /// Sends an answer.
+    fn send(&self, item: Item, room: Option<OwnedSemaphorePermit>) -> Room {
+        let Some(outgoing) = self.admit(item, room) else { return Room::None };
+        drop(self.items.send(outgoing));
+        Room::Left
+    }
+
+    /// Sends the answer that has a place in the order as soon as those before it have gone.
+    fn send_in_turn(&self, place: u64, item: Item, room: Option<OwnedSemaphorePermit>) -> Room {
+        let Some(outgoing) = self.admit(item, room) else { return Room::None };
+        // Sent under the lock: two threads must not overtake each other on the way out.
+        let mut order = lock(&self.order);
+        for outgoing in order.finish(place, outgoing) {
+            drop(self.items.send(outgoing));
+        }
+        Room::Left
+    }
 }
 
 /// Holds back the answers of models that are not decoupled until it is their turn.
@@ -152,17 +199,22 @@ pub(super) fn start(
     let (out, items) = unbounded_channel();
     let waiting_bytes = Arc::new(AtomicUsize::new(0));
     let wanted = metadata.get(STATUS_ERRORS).and_then(|value| value.to_str().ok());
+    let cancel = CancelToken::new();
     let call = Arc::new(Call {
         app: Arc::clone(app),
-        out,
-        waiting_bytes: Arc::clone(&waiting_bytes),
+        out: Out {
+            items: out,
+            waiting_bytes: Arc::clone(&waiting_bytes),
+            limit: MAX_WAITING_BYTES,
+            order: Mutex::default(),
+        },
+        cancel: cancel.clone(),
+        runtime: Handle::current(),
         status_errors: wanted == Some("true"),
         room: Arc::new(Semaphore::new(usize::try_from(MAX_REQUESTS_KIB).unwrap_or(usize::MAX))),
         open: Mutex::default(),
         next: AtomicU64::new(0),
-        order: Mutex::default(),
     });
-    let cancel = CancelToken::new();
     let weak = Arc::downgrade(&call);
     cancel.on_cancel(move || {
         if let Some(call) = weak.upgrade() {
@@ -195,7 +247,7 @@ async fn read(
                 Ok(Some(message)) => call.take(&service, &metadata, message).await,
                 Ok(None) => return,
                 Err(status) => {
-                    call.send(Err(status), None);
+                    call.heed(call.out.send(Err(status), None));
                     return;
                 }
             }
@@ -257,7 +309,7 @@ impl Call {
         let mut asked = Asked {
             call: Arc::clone(self),
             number: self.next.fetch_add(1, Ordering::Relaxed),
-            place: (!matches!(decoupled, Ok(true))).then(|| lock(&self.order).admit()),
+            place: (!matches!(decoupled, Ok(true))).then(|| lock(&self.out.order).admit()),
             id: message.id.clone(),
             model: message.model_name.clone(),
             forms: Forms::default(),
@@ -276,14 +328,19 @@ impl Call {
         );
         let request = match request {
             Ok(request) => request,
-            Err(error) => return asked.refuse(&error),
+            Err(error) => return self.heed(asked.refuse(&error)),
         };
         lock(&self.open).insert(asked.number, request.cancel.clone());
         let asked = Arc::new(Mutex::new(asked));
         let answered = Arc::clone(&asked);
-        let sink = Box::new(move |answer| lock(&answered).answer(answer));
+        let call = Arc::clone(self);
+        let sink = Box::new(move |answer| {
+            let room = lock(&answered).answer(answer);
+            call.heed(room);
+        });
         if let Err(error) = core.infer(request, sink) {
-            lock(&asked).refuse(&error);
+            let room = lock(&asked).refuse(&error);
+            self.heed(room);
         }
     }
 
@@ -292,46 +349,27 @@ impl Call {
         open.iter().for_each(CancelToken::cancel);
     }
 
-    fn send(&self, item: Item, room: Option<OwnedSemaphorePermit>) {
-        if self.push(self.outgoing(item, room)) == Room::None {
-            self.cancel_all();
+    /// Ends the call when there is no room: elsewhere, because who answers may hold locks that a cancellation needs.
+    fn heed(&self, room: Room) {
+        if room == Room::None {
+            let cancel = self.cancel.clone();
+            self.runtime.spawn(async move { cancel.cancel() });
         }
-    }
-
-    fn outgoing(&self, item: Item, room: Option<OwnedSemaphorePermit>) -> Outgoing {
-        let bytes = item.as_ref().map_or(0, Message::encoded_len);
-        Outgoing { item, bytes, _room: room }
-    }
-
-    /// Sends an answer; whoever gets `Room::None` must cancel the call, holding no lock.
-    fn push(&self, outgoing: Outgoing) -> Room {
-        let waiting = self.waiting_bytes.fetch_add(outgoing.bytes, Ordering::AcqRel);
-        let full = waiting > MAX_WAITING_BYTES;
-        let outgoing = if full {
-            let text = format!(
-                "the client leaves more than {MAX_WAITING_BYTES} bytes of responses waiting"
-            );
-            Outgoing { item: Err(Status::resource_exhausted(text)), ..outgoing }
-        } else {
-            outgoing
-        };
-        // Nobody takes it when the client has gone.
-        drop(self.out.send(outgoing));
-        if full { Room::None } else { Room::Left }
     }
 }
 
 impl Asked {
     /// The core has not taken the request.
-    fn refuse(&mut self, error: &Error) {
+    fn refuse(&mut self, error: &Error) -> Room {
         let named = ModelInferResponse { id: self.id.clone(), ..ModelInferResponse::default() };
-        self.end(Ok(failed(error, named)));
+        self.end(Ok(failed(error, named)))
     }
 
-    fn answer(&mut self, answer: Answer) {
+    fn answer(&mut self, answer: Answer) -> Room {
         self.stamp(trace::GRPC_SEND_START);
-        self.put(answer);
+        let room = self.put(answer);
         self.stamp(trace::GRPC_SEND_END);
+        room
     }
 
     fn stamp(&self, stage: &'static str) {
@@ -340,7 +378,7 @@ impl Asked {
         }
     }
 
-    fn put(&mut self, answer: Answer) {
+    fn put(&mut self, answer: Answer) -> Room {
         let is_final = answer.is_final;
         let item = match answer.result {
             Ok(Some(response)) => {
@@ -354,9 +392,13 @@ impl Asked {
         };
         match item {
             Some(item) if is_final => self.end(item),
-            Some(item) => self.call.send(item, None),
-            None if is_final => self.leave(),
-            None => {}
+            Some(item) => self.call.out.send(item, None),
+            None => {
+                if is_final {
+                    self.leave();
+                }
+                Room::Left
+            }
         }
     }
 
@@ -378,27 +420,12 @@ impl Asked {
     }
 
     /// Sends the last answer, in its turn.
-    fn end(&mut self, item: Item) {
+    fn end(&mut self, item: Item) -> Room {
         lock(&self.call.open).remove(&self.number);
-        let outgoing = self.call.outgoing(item, self.room.take());
+        let room = self.room.take();
         match self.place {
-            None => {
-                if self.call.push(outgoing) == Room::None {
-                    self.call.cancel_all();
-                }
-            }
-            Some(place) => {
-                // Pushed under the lock: two threads must not overtake each other on the way out.
-                let mut order = lock(&self.call.order);
-                let ready = order.finish(place, outgoing).into_iter();
-                let full = ready
-                    .map(|outgoing| self.call.push(outgoing))
-                    .fold(Room::Left, |all, room| if room == Room::None { room } else { all });
-                drop(order);
-                if full == Room::None {
-                    self.call.cancel_all();
-                }
-            }
+            None => self.call.out.send(item, room),
+            Some(place) => self.call.out.send_in_turn(place, item, room),
         }
     }
 
@@ -435,5 +462,52 @@ mod tests {
         assert!(order.finish(places[2], outgoing(2)).is_empty());
         assert_eq!(sizes(order.finish(places[0], outgoing(0))), [0]);
         assert_eq!(sizes(order.finish(places[1], outgoing(1))), [1, 2]);
+    }
+
+    fn out(limit: usize) -> (Out, UnboundedReceiver<Outgoing>) {
+        let (items, receiver) = unbounded_channel();
+        let waiting_bytes = Arc::default();
+        (Out { items, waiting_bytes, limit, order: Mutex::default() }, receiver)
+    }
+
+    fn item(bytes: usize) -> Item {
+        Ok(ModelStreamInferResponse { error_message: "e".repeat(bytes), infer_response: None })
+    }
+
+    #[test]
+    fn answers_that_wait_for_their_turn_count() {
+        let (out, mut items) = out(1000);
+        let places: Vec<u64> = (0..20).map(|_| lock(&out.order).admit()).collect();
+        let held = places
+            .iter()
+            .skip(1)
+            .take_while(|&&place| out.send_in_turn(place, item(100), None) == Room::Left);
+        let held = held.count();
+        assert!((9..=10).contains(&held), "{held} answers of 100 bytes have room in 1000");
+        let ended = items.try_recv().unwrap();
+        assert_eq!(ended.item.unwrap_err().code(), tonic::Code::ResourceExhausted);
+        assert!(items.try_recv().is_err());
+        assert!(out.waiting_bytes.load(Ordering::Acquire) >= held * 100);
+    }
+
+    #[test]
+    fn answers_that_are_taken_make_room() {
+        let (out, items) = out(1000);
+        let waiting_bytes = Arc::clone(&out.waiting_bytes);
+        let cancel = CancelToken::new();
+        let mut responses = Responses { items, waiting_bytes, ended: false, cancel };
+        let mut context = Context::from_waker(std::task::Waker::noop());
+        for _ in 0..100 {
+            assert_eq!(out.send(item(100), None), Room::Left);
+            let taken = Pin::new(&mut responses).poll_next(&mut context);
+            assert!(matches!(taken, Poll::Ready(Some(Ok(_)))));
+        }
+        while out.send(item(100), None) == Room::Left {}
+        let mut last = None;
+        while let Poll::Ready(Some(item)) = Pin::new(&mut responses).poll_next(&mut context) {
+            last = Some(item);
+        }
+        assert_eq!(last.unwrap().unwrap_err().code(), tonic::Code::ResourceExhausted);
+        assert!(responses.cancel.is_cancelled());
     }
 }

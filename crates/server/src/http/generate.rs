@@ -5,6 +5,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use bytes::Bytes;
 use galatea_serving::core::{ModelMetadata, TensorMetadata};
@@ -12,7 +13,8 @@ use galatea_serving::trace::Trace;
 use galatea_serving::{
     Answer, CancelToken, Error, InferenceRequest, InferenceResponse, InputData, InputTensor,
 };
-use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
+use tokio::sync::Notify;
+use tokio::sync::mpsc::{Sender, UnboundedReceiver, channel, unbounded_channel};
 
 use super::decode::{json_error, parameter, values};
 use super::encode::{write_data, write_parameter};
@@ -27,6 +29,13 @@ const NESTED: &str = "parameters";
 /// What a client sees of a model with several responses, or none.
 const NOT_ONE: &str = "generate expects model to produce exactly 1 response, use generate stream for model that \
                        generates various number of responses";
+
+/// Responses that a client has not taken, in bytes; with more the request is cancelled.
+const MAX_WAITING_BYTES: usize = 256 << 20;
+/// What a response counts beside its tensors, in bytes.
+const RESPONSE_BYTES: usize = 1024;
+/// Events that are written and wait for the connection.
+const MAX_EVENTS: usize = 16;
 
 /// Gives the one response of a model.
 pub(super) fn generate(call: &Call<'_>) -> Reply {
@@ -58,9 +67,46 @@ pub(super) fn generate_stream(call: &Call<'_>) -> Reply {
     }
 }
 
+/// The answers of an inference that nobody has looked at, as far as they may grow.
+struct Backlog {
+    bytes: AtomicUsize,
+    limit: usize,
+    full: AtomicBool,
+    overflow: Notify,
+}
+
+impl Backlog {
+    fn new(limit: usize) -> Arc<Self> {
+        let (bytes, full) = (AtomicUsize::new(0), AtomicBool::new(false));
+        Arc::new(Self { bytes, limit, full, overflow: Notify::new() })
+    }
+
+    /// Whether there is room for an answer, which then counts. Once there was none, there is none.
+    fn admits(&self, answer: &Answer) -> bool {
+        let bytes = size(answer);
+        let waiting = self.bytes.fetch_add(bytes, Ordering::AcqRel);
+        if waiting > self.limit {
+            self.full.store(true, Ordering::Release);
+            self.overflow.notify_one();
+        }
+        !self.full.load(Ordering::Acquire)
+    }
+
+    fn release(&self, answer: &Answer) {
+        self.bytes.fetch_sub(size(answer), Ordering::AcqRel);
+    }
+}
+
+/// Memory that an answer holds, roughly.
+fn size(answer: &Answer) -> usize {
+    let outputs = answer.result.iter().flatten().flat_map(|response| &response.outputs);
+    RESPONSE_BYTES + outputs.map(|output| output.tensor.size_bytes()).sum::<usize>()
+}
+
 /// An inference whose answers are on their way. Dropping it cancels the inference.
 struct Started {
     answers: UnboundedReceiver<Answer>,
+    backlog: Arc<Backlog>,
     cancel: CancelToken,
     trace: Option<Arc<Trace>>,
 }
@@ -70,20 +116,24 @@ impl Started {
         request.trace = call.trace();
         let (trace, cancel) = (request.trace.clone(), request.cancel.clone());
         let (to, answers) = unbounded_channel();
-        let giving_up = cancel.clone();
+        let backlog = Backlog::new(MAX_WAITING_BYTES);
+        let counting = Arc::clone(&backlog);
+        // Whoever reads the answers cancels the request: not from here, where the core may hold a lock.
         let sink = move |answer| {
-            if to.send(answer).is_err() {
-                giving_up.cancel();
+            if counting.admits(&answer) {
+                // Nobody waits any more when the client went away.
+                drop(to.send(answer));
             }
         };
         call.app.core().infer(request, Box::new(sink))?;
-        Ok(Self { answers, cancel, trace })
+        Ok(Self { answers, backlog, cancel, trace })
     }
 
     /// The next response or error; `None` when the model has finished.
     async fn next(&mut self) -> Option<Result<InferenceResponse, Error>> {
         loop {
             let answer = self.answers.recv().await?;
+            self.backlog.release(&answer);
             match answer.result {
                 Ok(Some(response)) => return Some(Ok(response)),
                 Ok(None) => {}
@@ -119,25 +169,37 @@ async fn many(mut started: Started) -> Response {
     };
     let first = first.and_then(|response| object(&response));
     let status = if first.is_ok() { 200 } else { 400 };
-    let (to, pieces) = unbounded_channel();
-    let piece = |result: Result<Vec<u8>, Error>| {
-        Bytes::from(event(&result.unwrap_or_else(|error| failure(&error))))
-    };
-    // The receiver is still here.
-    drop(to.send(piece(first)));
-    tokio::spawn(async move {
-        loop {
-            let next = tokio::select! {
-                next = started.next() => next,
-                () = to.closed() => return,
-            };
-            let Some(next) = next else { return };
-            if to.send(piece(next.and_then(|response| object(&response)))).is_err() {
+    let (to, pieces) = channel(MAX_EVENTS);
+    // There is room, and the receiver is still here.
+    drop(to.try_send(piece(first)));
+    tokio::spawn(forward(started, to));
+    Response { status, ..Response::streamed(ContentType::EventStream, pieces) }
+}
+
+/// Writes the responses as events, as fast as the client takes them.
+async fn forward(mut started: Started, to: Sender<Bytes>) {
+    let (backlog, events) = (Arc::clone(&started.backlog), to.clone());
+    let all = async move {
+        while let Some(next) = started.next().await {
+            let event = piece(next.and_then(|response| object(&response)));
+            if events.send(event).await.is_err() {
                 return;
             }
         }
-    });
-    Response { status, ..Response::streamed(ContentType::EventStream, pieces) }
+    };
+    // Whatever ends first, what is left of the inference is dropped with it, and so cancelled.
+    tokio::select! {
+        () = all => return,
+        () = to.closed() => return,
+        () = backlog.overflow.notified() => {}
+    }
+    let text = format!("the client leaves more than {} bytes of responses waiting", backlog.limit);
+    // The client may be gone, which is as good.
+    drop(to.send(piece(Err(Error::unavailable(text)))).await);
+}
+
+fn piece(result: Result<Vec<u8>, Error>) -> Bytes {
+    Bytes::from(event(&result.unwrap_or_else(|error| failure(&error))))
 }
 
 fn event(body: &[u8]) -> Vec<u8> {
@@ -354,6 +416,66 @@ mod tests {
         assert_eq!(fitted(&[1], false, 0), None);
         assert_eq!(fitted(&[-1], false, 0), None);
         assert_eq!(fitted(&[-1, -1], false, 4), None);
+    }
+
+    fn response(elements: usize) -> Answer {
+        let tensor = Tensor::from_vec(&[elements], vec![7_u8; elements]).unwrap();
+        let response = InferenceResponse {
+            model_name: "m".to_owned(),
+            model_version: "1".to_owned(),
+            id: String::new(),
+            parameters: Vec::new(),
+            outputs: vec![OutputTensor { name: "o".to_owned(), tensor }],
+        };
+        Answer { result: Ok(Some(response)), is_final: false }
+    }
+
+    fn started(limit: usize) -> (tokio::sync::mpsc::UnboundedSender<Answer>, Started) {
+        let (sender, answers) = unbounded_channel();
+        let (backlog, cancel) = (Backlog::new(limit), CancelToken::new());
+        (sender, Started { answers, backlog, cancel, trace: None })
+    }
+
+    #[tokio::test]
+    async fn a_client_that_takes_events_slowly_gets_them_all() {
+        let (sender, started) = started(10 * RESPONSE_BYTES);
+        let backlog = Arc::clone(&started.backlog);
+        let (to, mut events) = channel(MAX_EVENTS);
+        let forwarding = tokio::spawn(forward(started, to));
+        for _ in 0..100 {
+            let answer = response(1);
+            assert!(backlog.admits(&answer));
+            sender.send(answer).unwrap();
+            assert!(events.recv().await.unwrap().starts_with(b"data: {\"model_name\":"));
+        }
+        drop(sender);
+        assert_eq!(events.recv().await, None);
+        forwarding.await.unwrap();
+        assert_eq!(backlog.bytes.load(Ordering::Acquire), 0);
+    }
+
+    #[tokio::test]
+    async fn a_client_that_takes_nothing_is_cut_off() {
+        let (sender, started) = started(10 * RESPONSE_BYTES);
+        let (backlog, cancel) = (Arc::clone(&started.backlog), started.cancel.clone());
+        let (to, mut events) = channel(1);
+        let forwarding = tokio::spawn(forward(started, to));
+        let mut sent = 0;
+        while backlog.admits(&response(RESPONSE_BYTES)) {
+            // Refused when the reader is gone already.
+            drop(sender.send(response(RESPONSE_BYTES)));
+            sent += 1;
+            assert!(sent < 100, "the backlog is not bounded");
+        }
+        assert!(!backlog.admits(&response(1)));
+        sender.closed().await;
+        assert!(cancel.is_cancelled());
+        let mut last = Bytes::new();
+        while let Some(event) = events.recv().await {
+            last = event;
+        }
+        assert!(last.starts_with(b"data: {\"error\":\"the client leaves more than 10240"));
+        forwarding.await.unwrap();
     }
 
     #[test]

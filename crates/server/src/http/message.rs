@@ -6,7 +6,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use galatea_serving::Error;
 use galatea_serving::trace::Trace;
-use tokio::sync::mpsc::UnboundedReceiver;
+use tokio::sync::mpsc::Receiver;
 
 use crate::json;
 use crate::status;
@@ -102,7 +102,7 @@ impl ContentType {
 
 /// Pieces of a body that comes while the model makes it. The end of the channel ends the body; the sender learns from
 /// the closed channel that the client has gone.
-pub type Pieces = UnboundedReceiver<Bytes>;
+pub type Pieces = Receiver<Bytes>;
 
 /// An answer. The parts of the body go to the socket one after the other and are not copied together.
 #[derive(Debug)]

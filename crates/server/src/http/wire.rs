@@ -503,13 +503,13 @@ mod tests {
     async fn pieces_go_out_as_they_come_and_a_peer_that_leaves_is_noticed() {
         let (mut client, server) = tokio::io::duplex(1000);
         let mut connection = Connection::new(server);
-        let (sender, mut pieces) = tokio::sync::mpsc::unbounded_channel();
+        let (sender, mut pieces) = tokio::sync::mpsc::channel(1);
         let sending = tokio::spawn(async move {
-            let (_keep, empty) = tokio::sync::mpsc::unbounded_channel();
+            let (_keep, empty) = tokio::sync::mpsc::channel(1);
             let head = Response::streamed(super::super::ContentType::EventStream, empty);
             connection.send(&head, false, false).await.unwrap();
             connection.send_pieces(&mut pieces, false).await.unwrap();
-            let (endless, mut pieces) = tokio::sync::mpsc::unbounded_channel();
+            let (endless, mut pieces) = tokio::sync::mpsc::channel(1);
             let gone = connection.send_pieces(&mut pieces, false).await;
             drop(pieces);
             (gone.is_err(), endless.is_closed())
@@ -520,7 +520,7 @@ mod tests {
         client.read_exact(text.get_mut(..head.len()).unwrap()).await.unwrap();
         assert!(text.starts_with(head));
         for piece in ["data: 1\n\n", "", "0123456789abcdef"] {
-            sender.send(Bytes::from_static(piece.as_bytes())).unwrap();
+            sender.send(Bytes::from_static(piece.as_bytes())).await.unwrap();
             let sent = if piece.is_empty() {
                 String::new()
             } else {
