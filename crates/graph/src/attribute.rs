@@ -5,7 +5,18 @@ use std::collections::{BTreeMap, BTreeSet};
 use galatea_tensor::{ByteString, Tensor};
 
 use crate::error::OpError;
+use crate::fact::Fact;
 use crate::graph::Graph;
+
+/// A subgraph as an attribute gives it.
+#[derive(Clone, Debug)]
+pub struct Subgraph {
+    /// The nodes. The inputs are the subgraph's own, followed by the values of the graphs around
+    /// it that it reads, under the names that these have there.
+    pub graph: Graph,
+    /// How many of the inputs are values of the graphs around it.
+    pub captured: usize,
+}
 
 /// The value of an attribute.
 #[derive(Clone, Debug)]
@@ -20,7 +31,9 @@ pub enum AttributeValue {
     /// A tensor.
     Tensor(Tensor),
     /// A subgraph.
-    Graph(Box<Graph>),
+    Graph(Box<Subgraph>),
+    /// The type of a value.
+    Type(Fact),
     /// Floats.
     Floats(Vec<f32>),
     /// Integers.
@@ -37,6 +50,7 @@ impl AttributeValue {
             Self::String(_) => "STRING",
             Self::Tensor(_) => "TENSOR",
             Self::Graph(_) => "GRAPH",
+            Self::Type(_) => "TYPE_PROTO",
             Self::Floats(_) => "FLOATS",
             Self::Ints(_) => "INTS",
             Self::Strings(_) => "STRINGS",
@@ -83,6 +97,11 @@ impl<'a> AttributeReader<'a> {
         Self { attributes, read: BTreeSet::new() }
     }
 
+    /// All attributes, read or not.
+    pub(crate) fn all(&self) -> &'a Attributes {
+        self.attributes
+    }
+
     getters! {
         /// An integer, if present.
         int: Int -> i64;
@@ -99,7 +118,9 @@ impl<'a> AttributeReader<'a> {
         /// A tensor, if present.
         tensor: Tensor -> Tensor;
         /// A subgraph, if present.
-        graph: Graph -> Box<Graph>;
+        graph: Graph -> Box<Subgraph>;
+        /// A type, if present.
+        value_type: Type -> Fact;
     }
 
     /// An integer or its default.

@@ -2,66 +2,132 @@
 
 use galatea_tensor::Tensor;
 
+use crate::datum::Datum;
 use crate::error::{GraphError, OpError};
 use crate::graph::{Graph, Node};
-use crate::operator::Inputs;
+
+/// Nodes with more inputs than this read all of them by sharing: looking for repetitions is not
+/// worth it.
+const MANY_INPUTS: usize = 64;
+
+/// Computes the outputs of a graph, in order, from its inputs, in order, where all of them are
+/// tensors.
+///
+/// # Errors
+/// As [`run_values`], and when an output is no tensor.
+pub fn run(graph: &Graph, inputs: &[Tensor]) -> Result<Vec<Tensor>, GraphError> {
+    let outputs = run_values(graph, inputs.iter().cloned().map(Datum::Tensor).collect())?;
+    let tensor = |(id, datum): (&crate::ValueId, Datum)| {
+        datum.into_tensor().map_err(|error| {
+            GraphError::structure(format!("output '{}': {error}", graph.value(*id).name))
+        })
+    };
+    graph.outputs.iter().zip(outputs).map(tensor).collect()
+}
 
 /// Computes the outputs of a graph, in order, from its inputs, in order.
 ///
 /// # Errors
 /// When the number of inputs is wrong or an operator refuses its inputs; the error names the node.
-pub fn run(graph: &Graph, inputs: &[Tensor]) -> Result<Vec<Tensor>, GraphError> {
-    if inputs.len() != graph.inputs.len() {
-        return Err(GraphError::input(format!(
-            "the graph has {} inputs, {} were given",
-            graph.inputs.len(),
-            inputs.len()
-        )));
+pub fn run_values(graph: &Graph, inputs: Vec<Datum>) -> Result<Vec<Datum>, GraphError> {
+    let mut run = Run::new(graph, inputs)?;
+    for index in 0..graph.nodes.len() {
+        run.step(index)?;
     }
-    let mut values: Vec<Option<Tensor>> =
-        graph.values().iter().map(|value| value.initializer.clone()).collect();
-    for (id, tensor) in graph.inputs.iter().zip(inputs) {
-        values[id.index()] = Some(tensor.clone());
-    }
-    let mut last_use = vec![0; values.len()];
-    for (index, node) in graph.nodes.iter().enumerate() {
-        for id in node.inputs.iter().flatten() {
-            last_use[id.index()] = index;
-        }
-    }
-    for id in &graph.outputs {
-        last_use[id.index()] = usize::MAX;
-    }
-    for (index, node) in graph.nodes.iter().enumerate() {
-        let outputs =
-            run_node(node, &values).map_err(|error| GraphError::at(graph.place(index), error))?;
-        for (slot, tensor) in node.outputs.iter().zip(outputs) {
-            if let Some(id) = slot {
-                values[id.index()] = Some(tensor);
-            }
-        }
-        for id in node.inputs.iter().flatten() {
-            if last_use[id.index()] == index {
-                values[id.index()] = None;
-            }
-        }
-    }
-    let result = |id: &crate::ValueId| {
-        values[id.index()].clone().ok_or_else(|| {
-            GraphError::structure(format!("output '{}' was not computed", graph.value(*id).name))
-        })
-    };
-    graph.outputs.iter().map(result).collect()
+    run.outputs()
 }
 
-/// Computes one node from the values written so far.
-///
-/// # Errors
-/// When the operator refuses its inputs, or gives fewer outputs than the node wants.
-pub fn run_node(node: &Node, values: &[Option<Tensor>]) -> Result<Vec<Tensor>, OpError> {
-    let inputs: Vec<Option<&Tensor>> =
-        node.inputs.iter().map(|slot| slot.and_then(|id| values[id.index()].as_ref())).collect();
-    let outputs = node.operator.reference(Inputs::new(&inputs))?;
+/// A run that goes node by node.
+#[derive(Debug)]
+pub struct Run<'g> {
+    graph: &'g Graph,
+    values: Vec<Option<Datum>>,
+    last_use: Vec<usize>,
+}
+
+impl<'g> Run<'g> {
+    /// A run that has computed nothing yet.
+    ///
+    /// # Errors
+    /// When the number of inputs is wrong.
+    pub fn new(graph: &'g Graph, inputs: Vec<Datum>) -> Result<Self, GraphError> {
+        if inputs.len() != graph.inputs.len() {
+            return Err(GraphError::input(format!(
+                "the graph has {} inputs, {} were given",
+                graph.inputs.len(),
+                inputs.len()
+            )));
+        }
+        let initializer = |value: &crate::Value| value.initializer.clone().map(Datum::Tensor);
+        let mut values: Vec<Option<Datum>> = graph.values().iter().map(initializer).collect();
+        for (id, datum) in graph.inputs.iter().zip(inputs) {
+            values[id.index()] = Some(datum);
+        }
+        let mut last_use = vec![0; values.len()];
+        for (index, node) in graph.nodes.iter().enumerate() {
+            for id in node.inputs.iter().flatten() {
+                last_use[id.index()] = index;
+            }
+        }
+        for id in &graph.outputs {
+            last_use[id.index()] = usize::MAX;
+        }
+        Ok(Self { graph, values, last_use })
+    }
+
+    /// Computes the node at a position; the nodes before it must have been.
+    ///
+    /// # Errors
+    /// When the operator refuses its inputs, or gives fewer outputs than the node wants.
+    pub fn step(&mut self, index: usize) -> Result<(), GraphError> {
+        let node = &self.graph.nodes[index];
+        let mut inputs: Vec<Option<Datum>> = Vec::with_capacity(node.inputs.len());
+        let many = node.inputs.len() > MANY_INPUTS;
+        for (at, slot) in node.inputs.iter().enumerate() {
+            let input = slot.and_then(|id| {
+                let again = many || node.inputs[at + 1..].contains(slot);
+                let value = &mut self.values[id.index()];
+                // The last reader owns the value.
+                if self.last_use[id.index()] == index && !again {
+                    value.take()
+                } else {
+                    value.clone()
+                }
+            });
+            inputs.push(input);
+        }
+        let outputs = compute(node, inputs)
+            .map_err(|error| GraphError::at(self.graph.place(index), error))?;
+        for (slot, datum) in node.outputs.iter().zip(outputs) {
+            if let Some(id) = slot {
+                self.values[id.index()] = Some(datum);
+            }
+        }
+        Ok(())
+    }
+
+    /// The outputs, once every node has been computed.
+    ///
+    /// # Errors
+    /// When one was not computed.
+    pub fn outputs(mut self) -> Result<Vec<Datum>, GraphError> {
+        let mut outputs = Vec::with_capacity(self.graph.outputs.len());
+        for (at, id) in self.graph.outputs.iter().enumerate() {
+            let again = self.graph.outputs[at + 1..].contains(id);
+            let value = &mut self.values[id.index()];
+            let found = if again { value.clone() } else { value.take() };
+            outputs.push(found.ok_or_else(|| {
+                let name = &self.graph.value(*id).name;
+                GraphError::structure(format!("output '{name}' was not computed"))
+            })?);
+        }
+        Ok(outputs)
+    }
+}
+
+/// Computes one node.
+fn compute(node: &Node, inputs: Vec<Option<Datum>>) -> Result<Vec<Datum>, OpError> {
+    let outputs = node.operator.evaluate(inputs)?;
     let wanted = node.outputs.iter().rposition(Option::is_some).map_or(0, |last| last + 1);
     if outputs.len() < wanted {
         return Err(OpError::new(format!(

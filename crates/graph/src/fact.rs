@@ -57,9 +57,58 @@ impl fmt::Display for Dim {
     }
 }
 
-/// Type, shape and, where known, the value.
+/// What a value is made of.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum ValueKind {
+    /// One tensor.
+    #[default]
+    Tensor,
+    /// A sequence of tensors.
+    Sequence,
+    /// A tensor or nothing.
+    OptionalTensor,
+    /// A sequence of tensors or nothing.
+    OptionalSequence,
+}
+
+impl ValueKind {
+    /// The kind of an optional value that holds this kind; `None` where it is optional already.
+    #[must_use]
+    pub fn optional(self) -> Option<Self> {
+        match self {
+            Self::Tensor => Some(Self::OptionalTensor),
+            Self::Sequence => Some(Self::OptionalSequence),
+            Self::OptionalTensor | Self::OptionalSequence => None,
+        }
+    }
+
+    /// What an optional value of this kind holds; any other kind itself.
+    #[must_use]
+    pub fn element(self) -> Self {
+        match self {
+            Self::Tensor | Self::OptionalTensor => Self::Tensor,
+            Self::Sequence | Self::OptionalSequence => Self::Sequence,
+        }
+    }
+}
+
+impl fmt::Display for ValueKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Tensor => "a tensor",
+            Self::Sequence => "a sequence",
+            Self::OptionalTensor => "an optional tensor",
+            Self::OptionalSequence => "an optional sequence",
+        })
+    }
+}
+
+/// Type, shape and, where known, the value. Of a sequence or an optional value, element type and
+/// axes are those that all its tensors have in common.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Fact {
+    /// What the value is made of.
+    pub kind: ValueKind,
     /// The element type.
     pub dtype: DataType,
     /// The axes; `None` when even their number is unknown.
@@ -74,7 +123,7 @@ pub struct Fact {
 impl Fact {
     /// A value of known type and shape.
     pub fn new(dtype: DataType, shape: Vec<Dim>) -> Self {
-        Self { dtype, shape: Some(shape), value: None, elements: None }
+        Self::shaped(dtype, Some(shape))
     }
 
     /// A value with all axes known.
@@ -86,7 +135,46 @@ impl Fact {
     /// A value of unknown rank.
     #[must_use]
     pub fn unranked(dtype: DataType) -> Self {
-        Self { dtype, shape: None, value: None, elements: None }
+        Self::shaped(dtype, None)
+    }
+
+    /// A tensor of this type and, where known, shape.
+    #[must_use]
+    pub fn shaped(dtype: DataType, shape: Option<Vec<Dim>>) -> Self {
+        Self { kind: ValueKind::Tensor, dtype, shape, value: None, elements: None }
+    }
+
+    /// Tensors of this fact's type and shape in a value of another kind.
+    #[must_use]
+    pub fn within(&self, kind: ValueKind) -> Self {
+        Self { kind, ..Self::shaped(self.dtype, self.shape.clone()) }
+    }
+
+    /// Whether the value is one tensor.
+    #[must_use]
+    pub fn is_tensor(&self) -> bool {
+        self.kind == ValueKind::Tensor
+    }
+
+    /// What holds of a value that is this one or the other.
+    ///
+    /// # Errors
+    /// When kinds or element types differ.
+    pub fn join(&self, other: &Self) -> Result<Self, OpError> {
+        if (self.kind, self.dtype) != (other.kind, other.dtype) {
+            return Err(OpError::new(format!("a value is {self} here and {other} there")));
+        }
+        let shape = match (&self.shape, &other.shape) {
+            (Some(a), Some(b)) if a.len() == b.len() => {
+                let dim = |(a, b): (&Dim, &Dim)| if a.same(b) { a.clone() } else { Dim::Unknown };
+                Some(a.iter().zip(b).map(dim).collect())
+            }
+            _ => None,
+        };
+        let joined = Self { kind: self.kind, ..Self::shaped(self.dtype, shape) };
+        let value = self.value.as_ref().filter(|&value| other.value.as_ref() == Some(value));
+        let elements = self.elements.as_ref().filter(|&all| other.elements.as_ref() == Some(all));
+        Ok(Self { value: value.cloned(), elements: elements.cloned(), ..joined })
     }
 
     /// A constant.
@@ -181,6 +269,12 @@ fn broadcast_dim(a: &Dim, b: &Dim) -> Result<Dim, OpError> {
 
 impl fmt::Display for Fact {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.kind {
+            ValueKind::Tensor => {}
+            ValueKind::Sequence => f.write_str("sequence of ")?,
+            ValueKind::OptionalTensor => f.write_str("optional ")?,
+            ValueKind::OptionalSequence => f.write_str("optional sequence of ")?,
+        }
         write!(f, "{}", self.dtype)?;
         let Some(shape) = &self.shape else { return f.write_str("[...]") };
         let dims: Vec<_> = shape.iter().map(Dim::to_string).collect();

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use galatea_tensor::Tensor;
 
-use crate::attribute::Attributes;
+use crate::attribute::{AttributeValue, Attributes};
 use crate::error::{GraphError, NodePlace};
 use crate::fact::Fact;
 use crate::operator::Operator;
@@ -162,7 +162,8 @@ impl Graph {
         self.value(id).initializer.as_ref()
     }
 
-    /// Parses and appends a node of an operator in [`crate::ops`].
+    /// Parses and appends a node of an operator in [`crate::ops`]. What its subgraphs read of this
+    /// graph becomes inputs of the node, behind its own.
     ///
     /// # Errors
     /// When the operator is unknown or refuses the attributes.
@@ -171,7 +172,7 @@ impl Graph {
         (domain, op_type): (&str, &str),
         name: &str,
         attributes: &Attributes,
-        inputs: Vec<Option<ValueId>>,
+        mut inputs: Vec<Option<ValueId>>,
         outputs: Vec<Option<ValueId>>,
     ) -> Result<(), GraphError> {
         let opset = self.opsets.get(domain).copied();
@@ -191,6 +192,13 @@ impl Graph {
                     }),
                 }
             })?;
+        for value in attributes.values() {
+            let AttributeValue::Graph(subgraph) = value else { continue };
+            let inner = &subgraph.graph;
+            let own = inner.inputs.len().saturating_sub(subgraph.captured);
+            let captured = inner.inputs[own..].iter();
+            inputs.extend(captured.map(|&id| Some(self.value_named(&inner.value(id).name))));
+        }
         self.nodes.push(Node {
             name: name.to_owned(),
             domain: domain.to_owned(),

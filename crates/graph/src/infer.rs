@@ -7,7 +7,7 @@ use galatea_tensor::{Tensor, checked_elements};
 use crate::error::GraphError;
 use crate::fact::{Dim, Fact};
 use crate::graph::{Graph, Node, ValueId};
-use crate::operator::Inputs;
+use crate::operator::{Inputs, expect_tensors};
 
 /// Values up to this many elements are computed during inference when all their inputs are known:
 /// enough for every shape computation, too few to cost time.
@@ -45,9 +45,12 @@ pub fn facts(
     Ok(facts)
 }
 
-/// Gives every unknown length a symbol of its own, so that later values which keep the length are
-/// seen to have the same one.
-fn name_unknown(mut fact: Fact, value: &str) -> Fact {
+/// Gives every unknown length of a tensor a symbol of its own, so that later values which keep the
+/// length are seen to have the same one. The tensors of a sequence may differ in theirs.
+pub(crate) fn name_unknown(mut fact: Fact, value: &str) -> Fact {
+    if !fact.is_tensor() {
+        return fact;
+    }
     for (axis, dim) in fact.shape.iter_mut().flatten().enumerate() {
         if *dim == Dim::Unknown {
             *dim = Dim::symbol(&format!("{value}.{axis}"));
@@ -60,13 +63,16 @@ fn name_unknown(mut fact: Fact, value: &str) -> Fact {
 fn infer_node(node: &Node, facts: &[Option<Fact>]) -> Result<Vec<Fact>, crate::OpError> {
     let inputs: Vec<Option<&Fact>> =
         node.inputs.iter().map(|slot| slot.and_then(|id| facts[id.index()].as_ref())).collect();
+    if !node.operator.takes_any_kind() {
+        expect_tensors(Inputs::new(&inputs))?;
+    }
     let mut outputs = node.operator.infer(Inputs::new(&inputs))?;
     let small = |fact: &Fact| {
         let elements = |shape: Vec<usize>| checked_elements(&shape).ok();
         fact.known_shape().and_then(elements).is_some_and(|elements| elements <= FOLD_ELEMENTS)
     };
     let foldable = node.operator.is_deterministic()
-        && outputs.iter().all(small)
+        && outputs.iter().all(|fact| fact.is_tensor() && small(fact))
         && outputs.iter().any(|fact| fact.value.is_none())
         && node.inputs.iter().zip(&inputs).all(|(slot, fact)| {
             slot.is_none() || fact.is_some_and(|fact| fact.value.is_some() && small(fact))

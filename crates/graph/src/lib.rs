@@ -4,11 +4,15 @@
 //! A [`Graph`] is a list of [`Node`]s in topological order over [`ValueId`]s; each node carries its
 //! parsed [`Operator`]. [`ops::FAMILIES`] lists every operator there is; [`infer::facts`] derives
 //! types, shapes and known values; [`evaluate::run`] computes a graph with the reference
-//! evaluation of its operators, the oracle for every execution provider.
+//! evaluation of its operators, the oracle for every execution provider. What a subgraph of a
+//! control-flow operator reads from outside is an input of the node, so whoever walks a graph's
+//! nodes need not look into their [bodies](Body).
 
 #![forbid(unsafe_code)]
 
 mod attribute;
+mod body;
+mod datum;
 mod error;
 pub mod evaluate;
 mod fact;
@@ -18,11 +22,13 @@ mod operator;
 pub mod ops;
 pub mod rewrite;
 
-pub use attribute::{AttributeReader, AttributeValue, Attributes};
+pub use attribute::{AttributeReader, AttributeValue, Attributes, Subgraph};
+pub use body::{Body, BodyRunner};
+pub use datum::{Datum, Sequence};
 pub use error::{GraphError, GraphErrorKind, NodePlace, OpError};
-pub use fact::{Dim, Fact};
+pub use fact::{Dim, Fact, ValueKind};
 pub use graph::{Graph, Node, Value, ValueId};
-pub use operator::{Arity, Inputs, OpDef, Operator, ParseContext, onnx_data_type};
+pub use operator::{Arity, Inputs, OpDef, Operator, ParseContext, onnx_data_type, tensors_only};
 
 /// The ONNX default operator domain.
 pub const ONNX_DOMAIN: &str = "";

@@ -2,10 +2,13 @@
 
 use std::any::Any;
 use std::fmt;
+use std::sync::Arc;
 
 use galatea_tensor::{DataType, Tensor};
 
-use crate::attribute::{AttributeReader, Attributes};
+use crate::attribute::{AttributeReader, AttributeValue, Attributes};
+use crate::body::Body;
+use crate::datum::Datum;
 use crate::error::OpError;
 use crate::fact::Fact;
 
@@ -82,10 +85,89 @@ pub trait Operator: Any + fmt::Debug + Send + Sync {
     /// When the inputs do not fit the operator; never a panic.
     fn reference(&self, inputs: Inputs<'_, Tensor>) -> Result<Vec<Tensor>, OpError>;
 
-    /// Whether equal inputs always give equal outputs, so that the node may be folded.
+    /// Computes every output from values of any kind. They are owned, so that a sequence which
+    /// nobody else reads can be changed in place.
+    ///
+    /// # Errors
+    /// As [`Operator::reference`], which computes the outputs of operators on tensors.
+    fn evaluate(&self, inputs: Vec<Option<Datum>>) -> Result<Vec<Datum>, OpError> {
+        let tensor = |(at, slot): (usize, &Option<Datum>)| match slot {
+            None => Ok(None),
+            Some(datum) => {
+                datum.as_tensor().cloned().map(Some).ok_or_else(|| no_tensor(at, datum.describe()))
+            }
+        };
+        let inputs = inputs.iter().enumerate().map(tensor).collect::<Result<Vec<_>, _>>()?;
+        let inputs: Vec<Option<&Tensor>> = inputs.iter().map(Option::as_ref).collect();
+        let outputs = self.reference(Inputs::new(&inputs))?;
+        Ok(outputs.into_iter().map(Datum::Tensor).collect())
+    }
+
+    /// Whether inputs may be sequences and optional values; if not, [`Operator::infer`] sees
+    /// tensors only.
+    fn takes_any_kind(&self) -> bool {
+        false
+    }
+
+    /// Whether equal inputs always give equal outputs at a cost that inputs and outputs bound, so
+    /// that the node may be folded.
     fn is_deterministic(&self) -> bool {
         true
     }
+
+    /// The subgraphs that the operator runs.
+    fn bodies(&self) -> &[Body] {
+        &[]
+    }
+
+    /// What is known of the inputs of the subgraph at a position, from what is known of the node's.
+    ///
+    /// # Errors
+    /// When the node's inputs cannot be right.
+    fn body_facts(
+        &self,
+        _body: usize,
+        _inputs: Inputs<'_, Fact>,
+    ) -> Result<Vec<Option<Fact>>, OpError> {
+        Ok(Vec::new())
+    }
+
+    /// The same operator with other subgraphs in the place of its own, as many and with the same
+    /// outputs; `None` for an operator without any.
+    fn with_bodies(&self, _bodies: Vec<Body>) -> Option<Arc<dyn Operator>> {
+        None
+    }
+}
+
+fn no_tensor(at: usize, found: impl fmt::Display) -> OpError {
+    OpError::new(format!("input {at} is {found}, the operator takes tensors"))
+}
+
+/// Refuses facts of anything but tensors.
+///
+/// # Errors
+/// The first input that is a sequence or an optional value.
+pub(crate) fn expect_tensors(inputs: Inputs<'_, Fact>) -> Result<(), OpError> {
+    for at in 0..inputs.len() {
+        if let Some(fact) = inputs.optional(at).filter(|fact| !fact.is_tensor()) {
+            return Err(no_tensor(at, fact.kind));
+        }
+    }
+    Ok(())
+}
+
+/// [`Operator::reference`] of an operator that implements [`Operator::evaluate`]: for inputs and
+/// outputs that are tensors.
+///
+/// # Errors
+/// As [`Operator::evaluate`], and when an output is no tensor.
+pub fn tensors_only(
+    operator: &(impl Operator + ?Sized),
+    inputs: Inputs<'_, Tensor>,
+) -> Result<Vec<Tensor>, OpError> {
+    let datum = |at| inputs.optional(at).cloned().map(Datum::Tensor);
+    let outputs = operator.evaluate((0..inputs.len()).map(datum).collect())?;
+    outputs.into_iter().map(Datum::into_tensor).collect()
 }
 
 /// How many inputs or outputs an operator has.
@@ -128,7 +210,8 @@ impl Arity {
 pub struct ParseContext<'a> {
     /// The attributes; unread ones are an error of the caller.
     pub attributes: AttributeReader<'a>,
-    /// How many inputs the node has, absent ones included.
+    /// How many inputs the node has, absent ones included, and without those that only its
+    /// subgraphs read.
     pub inputs: usize,
     /// How many outputs the node has, absent ones included.
     pub outputs: usize,
@@ -141,6 +224,24 @@ impl<'a> ParseContext<'a> {
     #[must_use]
     pub fn new(attributes: &'a Attributes, inputs: usize, outputs: usize, opset: i64) -> Self {
         Self { attributes: AttributeReader::new(attributes), inputs, outputs, opset }
+    }
+
+    /// A subgraph that must be there.
+    ///
+    /// # Errors
+    /// When it is missing, or the attribute has another kind.
+    pub fn body(&mut self, name: &'static str) -> Result<Body, OpError> {
+        let Some(subgraph) = self.attributes.graph(name)? else {
+            return Err(OpError::new(format!("there is no subgraph '{name}'")));
+        };
+        // The node reads what its subgraphs capture behind its own inputs, in the attributes' order.
+        let earlier = self.attributes.all().iter().take_while(|(other, _)| other.as_str() != name);
+        let captured = earlier.map(|(_, value)| match value {
+            AttributeValue::Graph(subgraph) => subgraph.captured,
+            _ => 0,
+        });
+        let first = self.inputs + captured.sum::<usize>();
+        Ok(Body::new(name, *subgraph, first))
     }
 
     /// The data type that an attribute names by its ONNX number.

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use galatea_graph::{Fact, Graph, GraphError, evaluate};
+use galatea_graph::{Datum, Fact, Graph, evaluate};
 use galatea_runtime::{
     Claim, Claims, Executable, ExecutionProvider, Fence, MemoryReport, ProfileRow, RuntimeError,
     SessionOptions,
@@ -20,7 +20,7 @@ pub(crate) const OPERATION_NS: f64 = 5.0;
 /// Nanoseconds to allocate outputs and walk the values.
 const NODE_NS: f64 = 1000.0;
 
-/// Runs any graph with [`evaluate::run_node`].
+/// Runs any graph with [`evaluate::run_values`].
 #[derive(Clone, Copy, Debug, Default)]
 pub struct ReferenceProvider;
 
@@ -52,43 +52,25 @@ struct ReferenceExecutable {
 }
 
 impl Executable for ReferenceExecutable {
-    fn submit(&self, inputs: Vec<Tensor>) -> Fence {
-        let outputs = evaluate::run(&self.graph, &inputs).map_err(RuntimeError::from);
+    fn submit(&self, inputs: Vec<Datum>) -> Fence {
+        let outputs = evaluate::run_values(&self.graph, inputs).map_err(RuntimeError::from);
         Fence::ready(outputs.and_then(adjacent))
     }
 
-    fn profile(&self, inputs: Vec<Tensor>) -> Result<(Vec<Tensor>, Vec<ProfileRow>), RuntimeError> {
-        let graph = &self.graph;
-        let mut values: Vec<Option<Tensor>> =
-            graph.values().iter().map(|value| value.initializer.clone()).collect();
-        for (id, tensor) in graph.inputs.iter().zip(inputs) {
-            values[id.index()] = Some(tensor);
-        }
-        let mut rows = Vec::with_capacity(graph.nodes.len());
-        for (index, node) in graph.nodes.iter().enumerate() {
+    fn profile(&self, inputs: Vec<Datum>) -> Result<(Vec<Datum>, Vec<ProfileRow>), RuntimeError> {
+        let mut run = evaluate::Run::new(&self.graph, inputs)?;
+        let mut rows = Vec::with_capacity(self.graph.nodes.len());
+        for (index, node) in self.graph.nodes.iter().enumerate() {
             let start = Instant::now();
-            let outputs = evaluate::run_node(node, &values)
-                .map_err(|error| GraphError::at(graph.place(index), error))?;
+            run.step(index)?;
             rows.push(ProfileRow {
                 node: node.name.clone(),
                 op: node.operator_name(),
                 kernel: NAME.into(),
                 time: start.elapsed(),
             });
-            for (slot, tensor) in node.outputs.iter().zip(outputs) {
-                if let Some(id) = slot {
-                    values[id.index()] = Some(tensor);
-                }
-            }
         }
-        let output = |id: &galatea_graph::ValueId| {
-            values[id.index()].clone().ok_or_else(|| {
-                let text = format!("output '{}' was not computed", graph.value(*id).name);
-                RuntimeError::from(GraphError::structure(text))
-            })
-        };
-        let outputs = graph.outputs.iter().map(output).collect::<Result<_, _>>()?;
-        Ok((adjacent(outputs)?, rows))
+        Ok((adjacent(run.outputs()?)?, rows))
     }
 
     fn memory(&self) -> MemoryReport {
@@ -98,6 +80,8 @@ impl Executable for ReferenceExecutable {
 }
 
 /// Outputs leave as adjacent elements, whatever views the operators gave.
-fn adjacent(outputs: Vec<Tensor>) -> Result<Vec<Tensor>, RuntimeError> {
-    outputs.iter().map(|tensor| tensor.contiguous().map_err(RuntimeError::from)).collect()
+fn adjacent(outputs: Vec<Datum>) -> Result<Vec<Datum>, RuntimeError> {
+    let adjacent = |datum: Datum| datum.contiguous();
+    let outputs = outputs.into_iter().map(adjacent).collect::<Result<_, _>>();
+    outputs.map_err(|error| RuntimeError::provider(NAME, error))
 }

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use galatea_graph::{Dim, Fact, Graph, ValueId};
+use galatea_graph::{Datum, Dim, Fact, Graph, ValueId, ValueKind};
 use galatea_tensor::{DataType, Tensor};
 
 use crate::error::RuntimeError;
@@ -12,6 +12,8 @@ use crate::error::RuntimeError;
 pub struct IoInfo {
     /// The name.
     pub name: String,
+    /// What the value is made of.
+    pub kind: ValueKind,
     /// The element type.
     pub dtype: DataType,
     /// The axes; empty when `ranked` is false.
@@ -24,6 +26,7 @@ impl IoInfo {
     pub(crate) fn of(graph: &Graph, id: ValueId, fact: &Fact) -> Self {
         Self {
             name: graph.value(id).name.clone(),
+            kind: fact.kind,
             dtype: fact.dtype,
             dims: fact.shape.clone().unwrap_or_default(),
             ranked: fact.shape.is_some(),
@@ -36,17 +39,17 @@ impl IoInfo {
     }
 }
 
-/// Puts the named tensors into the order of `inputs`, and checks their types and shapes.
-pub(crate) fn bind(
+/// Puts the named values into the order of `inputs`, and checks their types and shapes.
+pub(crate) fn bind<T: Clone + Into<Datum>>(
     inputs: &[IoInfo],
-    given: &[(&str, Tensor)],
-) -> Result<Vec<Tensor>, RuntimeError> {
+    given: &[(&str, T)],
+) -> Result<Vec<Datum>, RuntimeError> {
     check_names(inputs, given)?;
     let mut symbols = HashMap::new();
     let mut ordered = Vec::with_capacity(inputs.len());
     for info in inputs {
         let found = given.iter().find(|(name, _)| *name == info.name);
-        let Some((_, tensor)) = found else {
+        let Some((_, value)) = found else {
             return Err(RuntimeError::Input(format!(
                 "input '{}' ({}{}) is missing",
                 info.name,
@@ -54,13 +57,19 @@ pub(crate) fn bind(
                 info.shape_text()
             )));
         };
-        check_tensor(info, tensor, &mut symbols)?;
-        ordered.push(tensor.clone());
+        let value: Datum = value.clone().into();
+        match &value {
+            Datum::Tensor(tensor) if info.kind == ValueKind::Tensor => {
+                check_tensor(info, tensor, &mut symbols)?;
+            }
+            other => check_kind(info, other)?,
+        }
+        ordered.push(value);
     }
     Ok(ordered)
 }
 
-fn check_names(inputs: &[IoInfo], given: &[(&str, Tensor)]) -> Result<(), RuntimeError> {
+fn check_names<T>(inputs: &[IoInfo], given: &[(&str, T)]) -> Result<(), RuntimeError> {
     for (index, (name, _)) in given.iter().enumerate() {
         if given[..index].iter().any(|(earlier, _)| earlier == name) {
             return Err(RuntimeError::Input(format!("input '{name}' is given twice")));
@@ -73,6 +82,20 @@ fn check_names(inputs: &[IoInfo], given: &[(&str, Tensor)]) -> Result<(), Runtim
         }
     }
     Ok(())
+}
+
+/// Checks a value that should not be, or is not, a tensor.
+fn check_kind(info: &IoInfo, value: &Datum) -> Result<(), RuntimeError> {
+    if value.fits(&Fact::unranked(info.dtype).within(info.kind)) {
+        return Ok(());
+    }
+    Err(RuntimeError::Input(format!(
+        "input '{}' is {}, expected {} of type {}",
+        info.name,
+        value.describe(),
+        info.kind,
+        info.dtype
+    )))
 }
 
 fn check_tensor<'a>(
@@ -127,7 +150,8 @@ mod tests {
     use super::*;
 
     fn info(name: &str, dims: &[Dim]) -> IoInfo {
-        IoInfo { name: name.into(), dtype: DataType::Fp32, dims: dims.to_vec(), ranked: true }
+        let (kind, dtype) = (ValueKind::Tensor, DataType::Fp32);
+        IoInfo { name: name.into(), kind, dtype, dims: dims.to_vec(), ranked: true }
     }
 
     fn zeros(shape: &[usize]) -> Tensor {
@@ -142,8 +166,8 @@ mod tests {
     fn inputs_are_ordered_as_the_model_declares_them() {
         let inputs = [info("a", &[Dim::Known(1)]), info("b", &[Dim::symbol("n")])];
         let bound = bind(&inputs, &[("b", zeros(&[3])), ("a", zeros(&[1]))]).unwrap();
-        assert_eq!(bound[0].shape(), [1]);
-        assert_eq!(bound[1].shape(), [3]);
+        let shape = |at: usize| bound[at].as_tensor().unwrap().shape().to_vec();
+        assert_eq!((shape(0), shape(1)), (vec![1], vec![3]));
     }
 
     #[test]

@@ -4,8 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use galatea_graph::{Fact, Graph};
-use galatea_tensor::Tensor;
+use galatea_graph::{Datum, Fact, Graph};
 
 use crate::error::RuntimeError;
 use crate::options::SessionOptions;
@@ -88,13 +87,13 @@ pub struct ProfileRow {
 /// A compiled partition. Several threads may submit at the same time.
 pub trait Executable: Send + Sync {
     /// Starts a run with the partition's inputs, in the order of its graph.
-    fn submit(&self, inputs: Vec<Tensor>) -> Fence;
+    fn submit(&self, inputs: Vec<Datum>) -> Fence;
 
     /// Runs to the end and says what took how long; without rows where the provider cannot tell.
     ///
     /// # Errors
     /// As [`Fence::wait`].
-    fn profile(&self, inputs: Vec<Tensor>) -> Result<(Vec<Tensor>, Vec<ProfileRow>), RuntimeError> {
+    fn profile(&self, inputs: Vec<Datum>) -> Result<(Vec<Datum>, Vec<ProfileRow>), RuntimeError> {
         Ok((self.submit(inputs).wait()?, Vec::new()))
     }
 
@@ -103,19 +102,19 @@ pub trait Executable: Send + Sync {
 }
 
 /// The end of a run, to be waited for.
-pub struct Fence(Box<dyn FnOnce() -> Result<Vec<Tensor>, RuntimeError> + Send>);
+pub struct Fence(Box<dyn FnOnce() -> Result<Vec<Datum>, RuntimeError> + Send>);
 
 impl Fence {
     /// A run that is over.
     #[must_use]
-    pub fn ready(result: Result<Vec<Tensor>, RuntimeError>) -> Self {
+    pub fn ready(result: Result<Vec<Datum>, RuntimeError>) -> Self {
         Self(Box::new(move || result))
     }
 
     /// A run that goes on; `wait` blocks until its end.
     #[must_use]
     pub fn pending(
-        wait: impl FnOnce() -> Result<Vec<Tensor>, RuntimeError> + Send + 'static,
+        wait: impl FnOnce() -> Result<Vec<Datum>, RuntimeError> + Send + 'static,
     ) -> Self {
         Self(Box::new(wait))
     }
@@ -124,7 +123,7 @@ impl Fence {
     ///
     /// # Errors
     /// When the run failed.
-    pub fn wait(self) -> Result<Vec<Tensor>, RuntimeError> {
+    pub fn wait(self) -> Result<Vec<Datum>, RuntimeError> {
         (self.0)()
     }
 }

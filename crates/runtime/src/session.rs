@@ -5,7 +5,7 @@ use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 
-use galatea_graph::{Dim, Fact, Graph, Node, ValueId, infer, rewrite};
+use galatea_graph::{Datum, Dim, Fact, Graph, GraphError, Node, ValueId, infer, rewrite};
 use galatea_tensor::Tensor;
 
 use crate::binding::{IoInfo, bind};
@@ -146,7 +146,7 @@ impl Session {
             Dim::Unknown => false,
         };
         let shaped = |fact: &Fact| fact.shape.as_ref().is_some_and(|dims| dims.iter().all(follows));
-        let repeats = |node: &Node| ["Loop", "If", "Scan", "SequenceMap"].contains(&&*node.op_type);
+        let repeats = |node: &Node| !node.operator.bodies().is_empty();
         self.inputs.iter().all(|input| input.ranked)
             && self.facts.iter().flatten().all(shaped)
             && !self.graph.nodes.iter().any(repeats)
@@ -166,7 +166,27 @@ impl Session {
     /// lengths under one symbol differ; else what failed inside.
     pub fn run(&self, inputs: &[(&str, Tensor)]) -> Result<Vec<Tensor>, RuntimeError> {
         let inputs = bind(&self.inputs, inputs)?;
+        let outputs = self.run_or_demote(&inputs, &mut None)?;
+        self.tensors(outputs)
+    }
+
+    /// As [`Session::run`], for models whose inputs or outputs are sequences or optional values.
+    ///
+    /// # Errors
+    /// As [`Session::run`].
+    pub fn run_values(&self, inputs: &[(&str, Datum)]) -> Result<Vec<Datum>, RuntimeError> {
+        let inputs = bind(&self.inputs, inputs)?;
         self.run_or_demote(&inputs, &mut None)
+    }
+
+    /// The outputs of a run as tensors.
+    fn tensors(&self, outputs: Vec<Datum>) -> Result<Vec<Tensor>, RuntimeError> {
+        let tensor = |(info, datum): (&IoInfo, Datum)| {
+            datum.into_tensor().map_err(|error| {
+                GraphError::structure(format!("output '{}': {error}", info.name)).into()
+            })
+        };
+        self.outputs.iter().zip(outputs).map(tensor).collect()
     }
 
     /// As [`Session::run`], and says what took how long.
@@ -180,7 +200,7 @@ impl Session {
         let inputs = bind(&self.inputs, inputs)?;
         let mut rows = Some(Vec::new());
         let outputs = self.run_or_demote(&inputs, &mut rows)?;
-        Ok((outputs, rows.unwrap_or_default()))
+        Ok((self.tensors(outputs)?, rows.unwrap_or_default()))
     }
 
     /// Memory held now.
@@ -316,9 +336,9 @@ impl Session {
     /// keeps the new partitions if they succeed.
     fn run_or_demote(
         &self,
-        inputs: &[Tensor],
+        inputs: &[Datum],
         rows: &mut Option<Vec<ProfileRow>>,
-    ) -> Result<Vec<Tensor>, RuntimeError> {
+    ) -> Result<Vec<Datum>, RuntimeError> {
         let mut compiled = self.current();
         let failure = match compiled.run(inputs, rows) {
             Ok(outputs) => return Ok(outputs),
@@ -367,17 +387,17 @@ impl std::fmt::Debug for Session {
 impl Compiled {
     fn run(
         &self,
-        inputs: &[Tensor],
+        inputs: &[Datum],
         rows: &mut Option<Vec<ProfileRow>>,
-    ) -> Result<Vec<Tensor>, Failure> {
-        let mut slots: Vec<Option<Tensor>> = vec![None; self.slots];
-        for (slot, tensor) in slots.iter_mut().zip(inputs) {
-            *slot = Some(tensor.clone());
+    ) -> Result<Vec<Datum>, Failure> {
+        let mut slots: Vec<Option<Datum>> = vec![None; self.slots];
+        for (slot, datum) in slots.iter_mut().zip(inputs) {
+            *slot = Some(datum.clone());
         }
         for (index, part) in self.parts.iter().enumerate() {
             let failed = |error| Failure { part: index, error };
             let missing = || failed(RuntimeError::Input("a value was not computed".into()));
-            let given: Option<Vec<Tensor>> =
+            let given: Option<Vec<Datum>> =
                 part.inputs.iter().map(|&slot| slots[slot].clone()).collect();
             let given = given.ok_or_else(missing)?;
             let outputs = match rows {
@@ -389,13 +409,13 @@ impl Compiled {
                 }
             };
             part.proven.store(true, Ordering::Relaxed);
-            for (&slot, tensor) in part.outputs.iter().zip(outputs) {
-                slots[slot] = Some(tensor);
+            for (&slot, datum) in part.outputs.iter().zip(outputs) {
+                slots[slot] = Some(datum);
             }
         }
         let last = self.parts.len().saturating_sub(1);
         let take = |output: &Output| match output {
-            Output::Constant(tensor) => Ok(tensor.clone()),
+            Output::Constant(tensor) => Ok(Datum::Tensor(tensor.clone())),
             Output::Slot(slot) => slots[*slot].clone().ok_or_else(|| Failure {
                 part: last,
                 error: RuntimeError::Input("an output was not computed".into()),
@@ -450,7 +470,7 @@ fn describe(
         let inferred = facts[id.index()].as_ref();
         let Some(fact) = inferred.or(value.declared.as_ref()) else {
             let text = format!("nothing says what type '{}' has", value.name);
-            return Err(galatea_graph::GraphError::structure(text).into());
+            return Err(GraphError::structure(text).into());
         };
         let declared = value.declared.as_ref().and_then(|fact| fact.shape.as_ref());
         Ok(IoInfo::of(

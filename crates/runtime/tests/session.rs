@@ -5,7 +5,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use galatea_graph::{Dim, Fact, Graph, Inputs, Node, OpError, Operator, ValueId, evaluate};
+use galatea_graph::{Datum, Dim, Fact, Graph, Inputs, Node, OpError, Operator, ValueId, evaluate};
 use galatea_runtime::{
     Claim, Claims, Executable, ExecutionProvider, Fence, MemoryReport, Refusal, RuntimeError,
     Session, SessionOptions,
@@ -125,12 +125,12 @@ impl ExecutionProvider for TestProvider {
 }
 
 impl Executable for TestExecutable {
-    fn submit(&self, inputs: Vec<Tensor>) -> Fence {
+    fn submit(&self, inputs: Vec<Datum>) -> Fence {
         if self.fault == Fault::Run {
             return Fence::ready(Err(RuntimeError::provider("test", "cannot run")));
         }
         let graph = Arc::clone(&self.graph);
-        Fence::pending(move || Ok(evaluate::run(&graph, &inputs)?))
+        Fence::pending(move || Ok(evaluate::run_values(&graph, inputs)?))
     }
 
     fn memory(&self) -> MemoryReport {

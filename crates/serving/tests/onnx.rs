@@ -13,7 +13,7 @@ use std::sync::Arc;
 use std::sync::mpsc::{Receiver, channel};
 use std::time::Duration;
 
-use galatea_graph::{Fact, Graph, evaluate};
+use galatea_graph::{Datum, Fact, Graph, evaluate};
 use galatea_runtime::{
     Claim, Claims, Executable, ExecutionProvider, Fence, MemoryReport, RuntimeError, SessionOptions,
 };
@@ -49,8 +49,8 @@ impl ExecutionProvider for Plain {
 struct PlainExecutable(Arc<Graph>);
 
 impl Executable for PlainExecutable {
-    fn submit(&self, inputs: Vec<Tensor>) -> Fence {
-        Fence::ready(evaluate::run(&self.0, &inputs).map_err(RuntimeError::from))
+    fn submit(&self, inputs: Vec<Datum>) -> Fence {
+        Fence::ready(evaluate::run_values(&self.0, inputs).map_err(RuntimeError::from))
     }
 
     fn memory(&self) -> MemoryReport {

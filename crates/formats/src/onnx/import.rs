@@ -1,9 +1,9 @@
 //! `ModelProto` to [`Graph`].
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::path::Path;
 
-use galatea_graph::{AttributeValue, Attributes, Graph, ONNX_DOMAIN, ValueId};
+use galatea_graph::{AttributeValue, Attributes, Fact, Graph, ONNX_DOMAIN, Subgraph, ValueId};
 use galatea_tensor::Tensor;
 
 use super::error::{OnnxError, OnnxErrorKind, Place};
@@ -20,6 +20,8 @@ use super::{NEWEST_OPSET, OLDEST_OPSET, tensor, value};
 const MAX_INLINED_NODES: usize = 1 << 17;
 /// Deepest nesting of function calls.
 const MAX_CALLS: usize = 32;
+/// Deepest nesting of subgraphs.
+const MAX_DEPTH: usize = 16;
 
 /// Domain, name and overload of a function.
 type FunctionKey<'m> = (&'m str, &'m str, &'m str);
@@ -46,10 +48,14 @@ pub(super) fn model(proto: &ModelProto, base_dir: Option<&Path>) -> Result<Graph
             ));
         }
     }
-    let mut importer =
-        Importer { functions, external: ExternalData::new(base_dir), inlined: 0, calls: 0 };
-    let mut scope = Scope::Graph { renamed: HashMap::new() };
-    importer.graph(graph, opsets, &mut scope, false, &root.field("graph"))
+    let mut importer = Importer {
+        functions,
+        external: ExternalData::new(base_dir),
+        inlined: 0,
+        calls: 0,
+        depth: 0,
+    };
+    importer.graph(graph, opsets, &mut Scope::model(), &BTreeSet::new(), &root.field("graph"))
 }
 
 /// The default domain has two spellings.
@@ -90,29 +96,52 @@ struct Importer<'m> {
     inlined: usize,
     /// Function calls that are being inlined.
     calls: usize,
+    /// Subgraphs that are being read.
+    depth: usize,
 }
 
 impl<'m> Importer<'m> {
+    /// Reads a graph. The values of the graphs around it that it reads become its last inputs.
     fn graph(
         &mut self,
         proto: &'m GraphProto,
         opsets: BTreeMap<String, i64>,
         scope: &mut Scope<'m>,
-        nested: bool,
+        captured: &BTreeSet<String>,
         place: &Place<'_>,
     ) -> Result<Graph, OnnxError> {
         let mut graph = Graph::new(proto.name.clone());
         graph.opsets = opsets;
+        let captured: Vec<ValueId> = captured.iter().map(|name| graph.value_named(name)).collect();
         self.initializers(proto, &mut graph, place)?;
-        add_inputs(proto, &mut graph, place)?;
+        add_inputs(proto, &mut graph, self.depth > 0, place)?;
         for (index, node) in proto.node.iter().enumerate() {
             self.node(node, &mut graph, scope, &place.item("node", index))?;
         }
-        add_outputs(proto, &mut graph, scope, place)?;
+        add_outputs(proto, &mut graph, scope, self.depth > 0, place)?;
         add_declared(&proto.value_info, &mut graph, place)?;
-        let sorted = if nested { sort_nested(&mut graph) } else { graph.sort() };
-        sorted.map_err(|error| OnnxError::new(OnnxErrorKind::Graph(error), place))?;
+        graph.inputs.extend(captured);
+        graph.sort().map_err(|error| OnnxError::new(OnnxErrorKind::Graph(error), place))?;
         Ok(graph)
+    }
+
+    /// Reads a subgraph.
+    fn subgraph(
+        &mut self,
+        proto: &'m GraphProto,
+        graph: &mut Graph,
+        scope: &mut Scope<'m>,
+        place: &Place<'_>,
+    ) -> Result<Subgraph, OnnxError> {
+        if self.depth == MAX_DEPTH {
+            let text = format!("subgraphs are nested more than {MAX_DEPTH} deep");
+            return Err(OnnxError::invalid(place, text));
+        }
+        let (mut inner, captured) = scope.of_subgraph(graph, proto);
+        self.depth += 1;
+        let read = self.graph(proto, graph.opsets.clone(), &mut inner, &captured, place);
+        self.depth -= 1;
+        Ok(Subgraph { graph: read?, captured: captured.len() })
     }
 
     fn initializers(
@@ -176,10 +205,12 @@ impl<'m> Importer<'m> {
             let Some(found) = found else { continue };
             let value = match (value::attribute(found, &mut self.external, &place)?, &found.g) {
                 (Some(value), _) => value,
+                (None, Some(_)) if !stated.ref_attr_name.is_empty() => {
+                    let text = format!("function attribute '{}' is a subgraph", found.name);
+                    return Err(OnnxError::unsupported(&place, text));
+                }
                 (None, Some(nested)) => {
-                    let mut inner = scope.of_subgraph(graph, nested);
-                    let opsets = graph.opsets.clone();
-                    let nested = self.graph(nested, opsets, &mut inner, true, &place.field("g"))?;
+                    let nested = self.subgraph(nested, graph, scope, &place.field("g"))?;
                     AttributeValue::Graph(Box::new(nested))
                 }
                 (None, None) => continue,
@@ -310,15 +341,19 @@ fn add_initializer(
 }
 
 /// Inputs that are no initializers: old files list the initializers too.
-fn add_inputs(proto: &GraphProto, graph: &mut Graph, place: &Place<'_>) -> Result<(), OnnxError> {
+fn add_inputs(
+    proto: &GraphProto,
+    graph: &mut Graph,
+    nested: bool,
+    place: &Place<'_>,
+) -> Result<(), OnnxError> {
     let mut seen = HashSet::new();
     for (index, info) in proto.input.iter().enumerate() {
         let place = place.item("input", index);
         check_name(info, &mut seen, &place)?;
         let id = graph.value_named(&info.name);
         if graph.constant(id).is_none() {
-            graph.value_mut(id).declared = value::declared(info.r#type.as_ref(), &place)?;
-            check_tensor(info, &place)?;
+            graph.value_mut(id).declared = checked_type(info, nested, &place)?;
             graph.inputs.push(id);
         }
     }
@@ -329,17 +364,20 @@ fn add_outputs(
     proto: &GraphProto,
     graph: &mut Graph,
     scope: &mut Scope<'_>,
+    nested: bool,
     place: &Place<'_>,
 ) -> Result<(), OnnxError> {
     let mut seen = HashSet::new();
     for (index, info) in proto.output.iter().enumerate() {
         let place = place.item("output", index);
-        check_name(info, &mut seen, &place)?;
-        let Some(id) = scope.resolve(graph, &info.name) else { continue };
-        let declared = value::declared(info.r#type.as_ref(), &place)?;
-        if info.r#type.as_ref().is_some_and(|found| found.value.is_some()) {
-            check_tensor(info, &place)?;
+        // A subgraph may give a value twice: a loop has other names for its outputs.
+        if !nested || info.name.is_empty() {
+            check_name(info, &mut seen, &place)?;
         }
+        let Some(id) = scope.resolve(graph, &info.name) else {
+            return Err(OnnxError::invalid(&place, format!("'{}' is absent", info.name)));
+        };
+        let declared = checked_type(info, true, &place)?;
         if graph.value(id).declared.is_none() {
             graph.value_mut(id).declared = declared;
         }
@@ -362,14 +400,25 @@ fn check_name<'p>(
     Ok(())
 }
 
-fn check_tensor(info: &ValueInfoProto, place: &Place<'_>) -> Result<(), OnnxError> {
-    match value::type_name(info.r#type.as_ref()) {
-        "a tensor" => Ok(()),
-        other => Err(OnnxError::unsupported(
-            place,
-            format!("'{}' is {other}; inputs and outputs must be tensors", info.name),
-        )),
+/// The declared type of an input or output; where `optional`, it may be left out.
+fn checked_type(
+    info: &ValueInfoProto,
+    optional: bool,
+    place: &Place<'_>,
+) -> Result<Option<Fact>, OnnxError> {
+    let declared = value::declared(info.r#type.as_ref(), place)?;
+    let stated = info.r#type.as_ref().is_some_and(|found| found.value.is_some());
+    if declared.is_some() || (optional && !stated) {
+        return Ok(declared);
     }
+    Err(OnnxError::unsupported(
+        place,
+        format!(
+            "'{}' is {}; inputs and outputs must be tensors, sequences of tensors, or optional",
+            info.name,
+            value::type_name(info.r#type.as_ref())
+        ),
+    ))
 }
 
 /// Types of values in between; those of values that the graph does not have are left alone.
@@ -386,22 +435,4 @@ fn add_declared(
         }
     }
     Ok(())
-}
-
-/// Sorts a subgraph, whose nodes may read values of the graphs around it.
-fn sort_nested(graph: &mut Graph) -> Result<(), galatea_graph::GraphError> {
-    let written: HashSet<ValueId> =
-        graph.nodes.iter().flat_map(|node| node.outputs.iter().flatten().copied()).collect();
-    let mut known: HashSet<ValueId> = graph.inputs.iter().copied().collect();
-    let own = graph.inputs.len();
-    let reads = graph.nodes.iter().flat_map(|node| node.inputs.iter().flatten());
-    let read: Vec<ValueId> = reads.chain(&graph.outputs).copied().collect();
-    for id in read {
-        if graph.constant(id).is_none() && !written.contains(&id) && known.insert(id) {
-            graph.inputs.push(id);
-        }
-    }
-    let sorted = graph.sort();
-    graph.inputs.truncate(own);
-    sorted
 }

@@ -16,7 +16,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use bytes::{Buf, Bytes};
-use galatea_graph::Graph;
+use galatea_graph::{Datum, Fact, Graph, ValueKind};
 use galatea_tensor::{MappedFile, Tensor};
 use prost::Message;
 
@@ -127,6 +127,20 @@ pub fn parse_model(bytes: Bytes, base_dir: Option<&Path>) -> Result<Model, OnnxE
 pub fn read_tensor(bytes: impl Into<Bytes>) -> Result<Tensor, OnnxError> {
     let proto: TensorProto = decode(bytes.into())?;
     tensor::read(&proto, &mut ExternalData::new(None), &Place::ROOT)
+}
+
+/// Reads one value of a declared type: a file of ONNX test data holds a tensor, a sequence or an
+/// optional value and does not say which.
+///
+/// # Errors
+/// As [`read_tensor`], and when the message holds something that the type does not allow.
+pub fn read_value(bytes: impl Into<Bytes>, declared: &Fact) -> Result<Datum, OnnxError> {
+    let bytes = bytes.into();
+    match declared.kind {
+        ValueKind::Tensor => read_tensor(bytes).map(Datum::Tensor),
+        ValueKind::Sequence => value::sequence(&decode(bytes)?, declared, &Place::ROOT),
+        _ => value::optional(&decode(bytes)?, declared, &Place::ROOT),
+    }
 }
 
 /// Decodes a message; on failure says how far it got.

@@ -178,6 +178,9 @@ pub struct AttributeProto {
     /// The value of kind `STRINGS`.
     #[prost(bytes = "bytes", repeated, tag = "9")]
     pub strings: Vec<Bytes>,
+    /// The value of kind `TYPE_PROTO`.
+    #[prost(message, optional, boxed, tag = "14")]
+    pub tp: Option<Box<TypeProto>>,
     /// The kind.
     #[prost(enumeration = "AttributeType", tag = "20")]
     pub r#type: i32,
@@ -275,7 +278,7 @@ pub struct TypeProto {
 
 /// Parts of [`TypeProto`].
 pub mod type_proto {
-    /// The kinds of types. Those without a tensor form are told apart but not read.
+    /// The kinds of types. Maps and sparse tensors are told apart but not read.
     #[derive(Clone, PartialEq, prost::Oneof)]
     pub enum Value {
         /// A tensor.
@@ -283,7 +286,7 @@ pub mod type_proto {
         Tensor(Tensor),
         /// A sequence.
         #[prost(message, tag = "4")]
-        Sequence(super::Opaque),
+        Sequence(ElementType),
         /// A map.
         #[prost(message, tag = "5")]
         Map(super::Opaque),
@@ -292,7 +295,15 @@ pub mod type_proto {
         Sparse(super::Opaque),
         /// An optional value.
         #[prost(message, tag = "9")]
-        Optional(super::Opaque),
+        Optional(ElementType),
+    }
+
+    /// The type of a sequence or of an optional value.
+    #[derive(Clone, PartialEq, prost::Message)]
+    pub struct ElementType {
+        /// What it holds.
+        #[prost(message, optional, boxed, tag = "1")]
+        pub elem_type: Option<Box<super::TypeProto>>,
     }
 
     /// The type of a tensor.
@@ -374,4 +385,36 @@ pub struct FunctionProto {
     /// Which of several functions with this name.
     #[prost(string, tag = "13")]
     pub overload: String,
+}
+
+/// A sequence of values, as in files of test data.
+#[derive(Clone, PartialEq, prost::Message)]
+pub struct SequenceProto {
+    /// The name.
+    #[prost(string, tag = "1")]
+    pub name: String,
+    /// The kind of the items: a number of `SequenceProto.DataType`, of which 1 is a tensor.
+    #[prost(int32, tag = "2")]
+    pub elem_type: i32,
+    /// Items that are tensors.
+    #[prost(message, repeated, tag = "3")]
+    pub tensor_values: Vec<TensorProto>,
+}
+
+/// An optional value, as in files of test data.
+#[derive(Clone, PartialEq, prost::Message)]
+pub struct OptionalProto {
+    /// The name.
+    #[prost(string, tag = "1")]
+    pub name: String,
+    /// The kind of the value: a number of `OptionalProto.DataType`; 0 where there is none, 1 for a
+    /// tensor, 3 for a sequence.
+    #[prost(int32, tag = "2")]
+    pub elem_type: i32,
+    /// A value that is a tensor.
+    #[prost(message, optional, tag = "3")]
+    pub tensor_value: Option<TensorProto>,
+    /// A value that is a sequence.
+    #[prost(message, optional, tag = "5")]
+    pub sequence_value: Option<SequenceProto>,
 }

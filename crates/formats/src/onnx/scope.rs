@@ -1,10 +1,13 @@
 //! What a name in a list of nodes refers to.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeSet, HashMap, HashSet};
 
 use galatea_graph::{Graph, ValueId};
 
 use super::proto::{AttributeProto, GraphProto};
+
+/// The attributes of a function by name: those that the call gives, and the defaults of the others.
+type CallAttributes<'a> = HashMap<&'a str, &'a AttributeProto>;
 
 /// The names of one list of nodes.
 #[derive(Debug)]
@@ -12,28 +15,36 @@ pub(super) enum Scope<'a> {
     /// A graph: a name is a value's name, unless it is renamed (a subgraph inside a function reads
     /// values that the inlined function calls otherwise).
     Graph {
-        /// Outer names by the name they are read with.
-        renamed: HashMap<String, String>,
+        /// Outer names by the name they are read with; an absent optional value is `None`.
+        renamed: HashMap<String, Option<String>>,
+        /// The attributes of the function that the graph is in.
+        attributes: Option<CallAttributes<'a>>,
     },
     /// The body of a function, inlined: inputs and outputs are the caller's values, the others new.
     Function {
         /// The values by their names in the function; an absent optional input is `None`.
         bound: HashMap<String, Option<ValueId>>,
-        /// The attributes that the call gives, and the defaults of the others.
-        attributes: HashMap<&'a str, &'a AttributeProto>,
+        /// The attributes.
+        attributes: CallAttributes<'a>,
     },
 }
 
 impl<'a> Scope<'a> {
+    /// The scope of the model's own graph.
+    pub(super) fn model() -> Self {
+        Self::Graph { renamed: HashMap::new(), attributes: None }
+    }
+
     /// The value that a name refers to; `None` for an absent optional one.
     pub(super) fn resolve(&mut self, graph: &mut Graph, name: &str) -> Option<ValueId> {
         if name.is_empty() {
             return None;
         }
         match self {
-            Self::Graph { renamed } => {
-                Some(graph.value_named(renamed.get(name).map_or(name, String::as_str)))
-            }
+            Self::Graph { renamed, .. } => match renamed.get(name) {
+                None => Some(graph.value_named(name)),
+                Some(outer) => outer.as_deref().map(|outer| graph.value_named(outer)),
+            },
             Self::Function { bound, .. } => {
                 if let Some(found) = bound.get(name) {
                     return *found;
@@ -59,25 +70,37 @@ impl<'a> Scope<'a> {
     {
         match (proto.ref_attr_name.as_str(), self) {
             ("", _) => Ok(Some(proto)),
-            (name, Self::Function { attributes, .. }) => Ok(attributes.get(name).copied()),
-            (name, Self::Graph { .. }) => Err(name),
+            (
+                name,
+                Self::Function { attributes, .. }
+                | Self::Graph { attributes: Some(attributes), .. },
+            ) => Ok(attributes.get(name).copied()),
+            (name, Self::Graph { attributes: None, .. }) => Err(name),
         }
     }
 
-    /// The scope of a subgraph in this one: values that it reads from outside keep their identity.
-    pub(super) fn of_subgraph(&mut self, graph: &mut Graph, proto: &GraphProto) -> Scope<'a> {
+    /// The scope of a subgraph in this one, and the names under which `graph` has the values that
+    /// the subgraph reads from outside.
+    pub(super) fn of_subgraph(
+        &mut self,
+        graph: &mut Graph,
+        proto: &GraphProto,
+    ) -> (Scope<'a>, BTreeSet<String>) {
         let mut free = HashSet::new();
         free_names(proto, &mut free);
-        let mut renamed = HashMap::new();
+        let (mut renamed, mut captured) = (HashMap::new(), BTreeSet::new());
         for name in free {
-            if let Some(id) = self.resolve(graph, name) {
-                let outer = graph.value(id).name.clone();
-                if outer != name {
-                    renamed.insert(name.to_owned(), outer);
-                }
+            let outer = self.resolve(graph, name).map(|id| graph.value(id).name.clone());
+            captured.extend(outer.clone());
+            if outer.as_deref() != Some(name) {
+                renamed.insert(name.to_owned(), outer);
             }
         }
-        Scope::Graph { renamed }
+        let attributes = match self {
+            Self::Function { attributes, .. } => Some(attributes.clone()),
+            Self::Graph { attributes, .. } => attributes.clone(),
+        };
+        (Scope::Graph { renamed, attributes }, captured)
     }
 }
 

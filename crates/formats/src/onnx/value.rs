@@ -1,26 +1,43 @@
 //! Declared types and attribute values.
 
 use bytes::Bytes;
-use galatea_graph::{AttributeValue, Dim, Fact};
+use galatea_graph::{AttributeValue, Datum, Dim, Fact, Sequence, ValueKind};
 use galatea_tensor::ByteString;
 
 use super::error::{OnnxError, Place};
 use super::external::ExternalData;
-use super::proto::{AttributeProto, AttributeType, TypeProto, dimension, type_proto};
+use super::proto::{
+    AttributeProto, AttributeType, OptionalProto, SequenceProto, TypeProto, dimension, type_proto,
+};
 use super::tensor;
 
-/// The fact that a type declares; `None` for a type without a tensor form, or none at all.
+/// The number of `TENSOR` in `SequenceProto.DataType`.
+const TENSOR: i32 = 1;
+
+/// The fact that a type declares; `None` for a type that no value here has, or none at all.
 pub(super) fn declared(
     proto: Option<&TypeProto>,
     place: &Place<'_>,
 ) -> Result<Option<Fact>, OnnxError> {
-    let Some(type_proto::Value::Tensor(found)) = proto.and_then(|proto| proto.value.as_ref())
-    else {
-        return Ok(None);
-    };
+    use type_proto::Value;
     let place = place.field("type");
+    let value = |proto: Option<&'_ TypeProto>| proto.and_then(|proto| proto.value.clone());
+    let element = |held: &type_proto::ElementType| value(held.elem_type.as_deref());
+    let (kind, held) = match value(proto) {
+        Some(Value::Optional(held)) => match element(&held) {
+            Some(Value::Sequence(inner)) => (ValueKind::OptionalSequence, element(&inner)),
+            other => (ValueKind::OptionalTensor, other),
+        },
+        Some(Value::Sequence(held)) => (ValueKind::Sequence, element(&held)),
+        other => (ValueKind::Tensor, other),
+    };
+    let Some(Value::Tensor(tensor)) = held else { return Ok(None) };
+    tensor_type(&tensor, &place).map(|fact| Some(Fact { kind, ..fact }))
+}
+
+fn tensor_type(found: &type_proto::Tensor, place: &Place<'_>) -> Result<Fact, OnnxError> {
     let dtype = tensor::data_type(found.elem_type, &place.field("elem_type"))?;
-    let Some(shape) = &found.shape else { return Ok(Some(Fact::unranked(dtype))) };
+    let Some(shape) = &found.shape else { return Ok(Fact::unranked(dtype)) };
     let dims = shape.dim.iter().map(|dim| match &dim.value {
         Some(dimension::Value::DimValue(len)) => {
             usize::try_from(*len).map_or(Dim::Unknown, Dim::Known)
@@ -28,10 +45,10 @@ pub(super) fn declared(
         Some(dimension::Value::DimParam(name)) if !name.is_empty() => Dim::symbol(name),
         _ => Dim::Unknown,
     });
-    Ok(Some(Fact::new(dtype, dims.collect())))
+    Ok(Fact::new(dtype, dims.collect()))
 }
 
-/// What a type without a tensor form is called.
+/// What a type is called.
 pub(super) fn type_name(proto: Option<&TypeProto>) -> &'static str {
     match proto.and_then(|proto| proto.value.as_ref()) {
         Some(type_proto::Value::Tensor(_)) => "a tensor",
@@ -55,6 +72,7 @@ fn kind(proto: &AttributeProto, place: &Place<'_>) -> Result<AttributeType, Onnx
         (proto.s.is_some(), AttributeType::String),
         (proto.t.is_some(), AttributeType::Tensor),
         (proto.g.is_some(), AttributeType::Graph),
+        (proto.tp.is_some(), AttributeType::TypeProto),
         (proto.sparse_tensor.is_some(), AttributeType::SparseTensor),
         (!proto.floats.is_empty(), AttributeType::Floats),
         (!proto.ints.is_empty(), AttributeType::Ints),
@@ -96,6 +114,15 @@ pub(super) fn attribute(
             let place = place.field("sparse_tensor");
             AttributeValue::Tensor(tensor::read_sparse(found, external, &place)?)
         }
+        AttributeType::TypeProto => {
+            let found = proto.tp.as_deref().ok_or_else(|| missing("tp"))?;
+            let place = place.field("tp");
+            let fact = declared(Some(found), &place)?.ok_or_else(|| {
+                let text = format!("{} is no type of a value here", type_name(Some(found)));
+                OnnxError::unsupported(&place, text)
+            })?;
+            AttributeValue::Type(fact)
+        }
         AttributeType::Graph => {
             proto.g.as_ref().ok_or_else(|| missing("g"))?;
             return Ok(None);
@@ -107,4 +134,42 @@ pub(super) fn attribute(
             ));
         }
     }))
+}
+
+/// The sequence that a message holds.
+pub(super) fn sequence(
+    proto: &SequenceProto,
+    declared: &Fact,
+    place: &Place<'_>,
+) -> Result<Datum, OnnxError> {
+    if proto.elem_type > TENSOR || (proto.elem_type != TENSOR && !proto.tensor_values.is_empty()) {
+        let text = format!("items of kind {}, expected tensors ({TENSOR})", proto.elem_type);
+        return Err(OnnxError::unsupported(&place.field("elem_type"), text));
+    }
+    let read = |(index, item)| {
+        tensor::read(item, &mut ExternalData::new(None), &place.item("tensor_values", index))
+    };
+    let items = proto.tensor_values.iter().enumerate().map(read).collect::<Result<_, _>>()?;
+    Sequence::new(declared.dtype, items)
+        .map(Datum::Sequence)
+        .map_err(|error| OnnxError::invalid(place, error.to_string()))
+}
+
+/// The optional value that a message holds.
+pub(super) fn optional(
+    proto: &OptionalProto,
+    declared: &Fact,
+    place: &Place<'_>,
+) -> Result<Datum, OnnxError> {
+    let tensor =
+        |found| tensor::read(found, &mut ExternalData::new(None), &place.field("tensor_value"));
+    let held = match (&proto.tensor_value, &proto.sequence_value) {
+        (Some(found), None) => Some(Datum::Tensor(tensor(found)?)),
+        (None, Some(found)) => Some(sequence(found, declared, &place.field("sequence_value"))?),
+        (None, None) if proto.elem_type <= 3 => None,
+        _ => {
+            return Err(OnnxError::unsupported(place, "neither a tensor nor a sequence nor empty"));
+        }
+    };
+    Ok(Datum::Optional(held.map(Box::new)))
 }

@@ -44,12 +44,14 @@ fn known(graph: &Graph, maps: &Maps, node: &Node) -> Result<Option<Vec<Tensor>>,
         return Ok(inferred);
     }
     let small = |slot: &Option<crate::ValueId>| {
-        fact(slot).and_then(|fact| fact.known_shape()).is_some_and(|shape| {
-            shape
-                .iter()
-                .try_fold(1_usize, |n, &dim| n.checked_mul(dim))
-                .is_some_and(|n| n <= MAX_ELEMENTS)
-        })
+        fact(slot).filter(|fact| fact.is_tensor()).and_then(|f| f.known_shape()).is_some_and(
+            |shape| {
+                shape
+                    .iter()
+                    .try_fold(1_usize, |n, &dim| n.checked_mul(dim))
+                    .is_some_and(|n| n <= MAX_ELEMENTS)
+            },
+        )
     };
     let inputs: Option<Vec<Option<&Tensor>>> = node
         .inputs

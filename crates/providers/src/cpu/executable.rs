@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
-use galatea_graph::{Graph, GraphError, Inputs, OpError};
+use galatea_graph::{Datum, Graph, GraphError, OpError};
 use galatea_kernels::{Exec, Isa, ThreadPool};
 use galatea_runtime::{Executable, Fence, MemoryReport, ProfileRow, RuntimeError, SessionOptions};
 use galatea_tensor::{Arena, OwnedTensor, Tensor, TensorMut, TensorRef};
@@ -14,8 +14,12 @@ use super::schedule::{Action, PlannedStep, Schedule, Source, Target, schedule};
 /// A node's kernel and the name of its row.
 pub(super) type Built = (Option<Box<dyn Kernel>>, &'static str);
 
-/// Shapes of all inputs, and the schedule for them.
-type Plan = (Vec<Vec<usize>>, Arc<Schedule>);
+/// Shapes of all inputs, and the schedule for them. What is no tensor has no shape.
+type Plan = (Vec<Option<Vec<usize>>>, Arc<Schedule>);
+
+fn shape(input: &Datum) -> Option<&[usize]> {
+    input.as_tensor().map(Tensor::shape)
+}
 
 pub(super) struct CpuExecutable {
     graph: Arc<Graph>,
@@ -36,7 +40,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 /// What one run holds.
 struct Running<'a> {
     schedule: &'a Schedule,
-    held: Vec<Option<Tensor>>,
+    held: Vec<Option<Datum>>,
     arena: Arena,
     exec: Exec<'a>,
 }
@@ -55,9 +59,10 @@ impl CpuExecutable {
     }
 
     /// The plan for inputs of these shapes, made if there is none.
-    fn plan(&self, inputs: &[Tensor]) -> Result<Arc<Schedule>, RuntimeError> {
-        let fits = |key: &[Vec<usize>]| {
-            key.len() == inputs.len() && key.iter().zip(inputs).all(|(k, t)| k == t.shape())
+    fn plan(&self, inputs: &[Datum]) -> Result<Arc<Schedule>, RuntimeError> {
+        let fits = |key: &[Option<Vec<usize>>]| {
+            key.len() == inputs.len()
+                && key.iter().zip(inputs).all(|(key, input)| key.as_deref() == shape(input))
         };
         {
             let mut plans = lock(&self.plans);
@@ -76,7 +81,7 @@ impl CpuExecutable {
             let needed_bytes = schedule.arena_bytes;
             return Err(RuntimeError::MemoryLimit { needed_bytes, limit_bytes });
         }
-        let key = inputs.iter().map(|tensor| tensor.shape().to_vec()).collect();
+        let key = inputs.iter().map(|input| shape(input).map(<[usize]>::to_vec)).collect();
         let mut plans = lock(&self.plans);
         if plans.len() >= self.options.plan_cache.max(1) {
             plans.remove(0);
@@ -102,13 +107,14 @@ impl CpuExecutable {
 
     fn run(
         &self,
-        inputs: Vec<Tensor>,
+        inputs: Vec<Datum>,
         rows: Option<&mut Vec<ProfileRow>>,
-    ) -> Result<Vec<Tensor>, RuntimeError> {
-        let inputs: Vec<Tensor> =
-            inputs.iter().map(Tensor::contiguous).collect::<Result<_, _>>()?;
+    ) -> Result<Vec<Datum>, RuntimeError> {
+        let inputs: Result<Vec<Datum>, OpError> =
+            inputs.into_iter().map(Datum::contiguous).collect();
+        let inputs = inputs.map_err(|error| RuntimeError::provider(super::NAME, error))?;
         let schedule = self.plan(&inputs)?;
-        let mut held: Vec<Option<Tensor>> = inputs.into_iter().map(Some).collect();
+        let mut held: Vec<Option<Datum>> = inputs.into_iter().map(Some).collect();
         held.resize(schedule.slots, None);
         let mut running = Running {
             schedule: &schedule,
@@ -162,11 +168,11 @@ impl CpuExecutable {
 }
 
 impl Executable for CpuExecutable {
-    fn submit(&self, inputs: Vec<Tensor>) -> Fence {
+    fn submit(&self, inputs: Vec<Datum>) -> Fence {
         Fence::ready(self.run(inputs, None))
     }
 
-    fn profile(&self, inputs: Vec<Tensor>) -> Result<(Vec<Tensor>, Vec<ProfileRow>), RuntimeError> {
+    fn profile(&self, inputs: Vec<Datum>) -> Result<(Vec<Datum>, Vec<ProfileRow>), RuntimeError> {
         let mut rows = Vec::new();
         let outputs = self.run(inputs, Some(&mut rows))?;
         Ok((outputs, rows))
@@ -183,16 +189,18 @@ impl Executable for CpuExecutable {
     }
 }
 
-/// A held tensor under the shape that the reader sees.
-fn shaped(tensor: &Tensor, shape: Option<&Vec<usize>>) -> Result<Tensor, OpError> {
-    match shape {
-        Some(shape) if tensor.shape() != shape.as_slice() => Ok(tensor.reshape(shape)?),
-        _ => Ok(tensor.clone()),
+/// A held tensor under the shape that the reader sees; other values as they are.
+fn shaped(datum: Datum, shape: Option<&Vec<usize>>) -> Result<Datum, OpError> {
+    match (datum, shape) {
+        (Datum::Tensor(tensor), Some(shape)) if tensor.shape() != shape.as_slice() => {
+            Ok(Datum::Tensor(tensor.reshape(shape)?))
+        }
+        (datum, _) => Ok(datum),
     }
 }
 
 impl Running<'_> {
-    fn held(&self, slot: usize) -> Result<&Tensor, OpError> {
+    fn held(&self, slot: usize) -> Result<&Datum, OpError> {
         self.held[slot].as_ref().ok_or_else(|| OpError::new("a value was released too early"))
     }
 
@@ -220,7 +228,7 @@ impl Running<'_> {
                         Some(TensorRef::from_bytes(*dtype, shape, bytes)?)
                     }
                     Source::Held { slot, shape } => {
-                        let held = self.held[*slot].as_ref();
+                        let held = self.held[*slot].as_ref().and_then(Datum::as_tensor);
                         let held = held.ok_or_else(|| OpError::new("a value is missing"))?;
                         Some(match shape {
                             Some(shape) if held.shape() != shape.as_slice() => {
@@ -247,7 +255,7 @@ impl Running<'_> {
             run(&mut Call { exec: self.exec, inputs, outputs })?;
         }
         for (slot, tensor) in owned {
-            self.held[slot] = Some(tensor.freeze());
+            self.held[slot] = Some(Datum::Tensor(tensor.freeze()));
         }
         Ok(())
     }
@@ -257,35 +265,37 @@ impl Running<'_> {
         step: &PlannedStep,
         operator: &dyn galatea_graph::Operator,
     ) -> Result<(), OpError> {
-        let input = |source: &Source| -> Result<Option<Tensor>, OpError> {
-            match source {
-                Source::Absent => Ok(None),
-                Source::Constant(at) => Ok(Some(self.schedule.constants[*at].clone())),
+        let mut inputs: Vec<Option<Datum>> = Vec::with_capacity(step.inputs.len());
+        for source in &step.inputs {
+            inputs.push(match source {
+                Source::Absent => None,
+                Source::Constant(at) => Some(Datum::Tensor(self.schedule.constants[*at].clone())),
                 Source::Held { slot, shape } => {
-                    Ok(Some(shaped(self.held(*slot)?, shape.as_ref())?))
+                    Some(shaped(self.held(*slot)?.clone(), shape.as_ref())?)
                 }
-                Source::Arena { .. } => Err(OpError::new("an input is not held")),
-            }
-        };
-        let inputs: Vec<Option<Tensor>> =
-            step.inputs.iter().map(input).collect::<Result<_, _>>()?;
-        let inputs: Vec<Option<&Tensor>> = inputs.iter().map(Option::as_ref).collect();
-        let mut results = operator.reference(Inputs::new(&inputs))?.into_iter();
+                Source::Arena { .. } => return Err(OpError::new("an input is not held")),
+            });
+        }
+        // The operator owns what nobody reads after it, and may change it in place.
+        for &slot in &step.release {
+            self.held[slot] = None;
+        }
+        let mut results = operator.evaluate(inputs)?.into_iter();
         for target in &step.outputs {
             let result = results.next();
             if let Target::Held { slot, .. } = target {
-                let tensor =
+                let datum =
                     result.ok_or_else(|| OpError::new("the operator gives too few outputs"))?;
-                self.held[*slot] = Some(tensor.contiguous()?);
+                self.held[*slot] = Some(datum.contiguous()?);
             }
         }
         Ok(())
     }
 
-    fn outputs(&self) -> Result<Vec<Tensor>, RuntimeError> {
+    fn outputs(&self) -> Result<Vec<Datum>, RuntimeError> {
         let output = |source: &Source| match source {
-            Source::Constant(at) => Ok(self.schedule.constants[*at].clone()),
-            Source::Held { slot, shape } => Ok(shaped(self.held(*slot)?, shape.as_ref())?),
+            Source::Constant(at) => Ok(Datum::Tensor(self.schedule.constants[*at].clone())),
+            Source::Held { slot, shape } => shaped(self.held(*slot)?.clone(), shape.as_ref()),
             Source::Absent | Source::Arena { .. } => Err(OpError::new("an output is not held")),
         };
         let outputs: Result<_, OpError> = self.schedule.outputs.iter().map(output).collect();

@@ -4,7 +4,7 @@
 use std::collections::HashMap;
 use std::ops::Range;
 
-use galatea_graph::{Fact, Graph, GraphError, ValueId, infer};
+use galatea_graph::{Datum, Fact, Graph, GraphError, ValueId, infer};
 use galatea_runtime::RuntimeError;
 use galatea_runtime::plan::{MemoryPlan, PlanStep, PlanValue, plan};
 use galatea_tensor::{DataType, Tensor};
@@ -106,14 +106,12 @@ struct Draft {
 pub(super) fn schedule(
     graph: &Graph,
     kernels: &[Option<Box<dyn Kernel>>],
-    inputs: &[Tensor],
+    inputs: &[Datum],
 ) -> Result<Schedule, RuntimeError> {
-    let known: HashMap<ValueId, Fact> = graph
-        .inputs
-        .iter()
-        .zip(inputs)
-        .map(|(&id, tensor)| (id, Fact::fixed(tensor.dtype(), tensor.shape())))
-        .collect();
+    let fixed = |(&id, input): (&ValueId, &Datum)| {
+        input.as_tensor().map(|tensor| (id, Fact::fixed(tensor.dtype(), tensor.shape())))
+    };
+    let known: HashMap<ValueId, Fact> = graph.inputs.iter().zip(inputs).filter_map(fixed).collect();
     let facts = infer::facts(graph, &known)?;
     check_sizes(graph, &facts)?;
     let count = graph.values().len();
@@ -172,7 +170,7 @@ impl Builder<'_> {
     /// are not shared: they have no place of their own.
     fn same_size(&self, from: ValueId, to: ValueId) -> bool {
         let shape = |id: ValueId| {
-            let fact = self.facts[id.index()].as_ref()?;
+            let fact = self.facts[id.index()].as_ref().filter(|fact| fact.is_tensor())?;
             Some((fact.dtype, fact.known_shape()?))
         };
         let (Some((a_type, a)), Some((b_type, b))) = (shape(from), shape(to)) else { return false };
@@ -185,7 +183,7 @@ impl Builder<'_> {
         let node = &self.graph.nodes[index];
         let shape = |slot: &Option<ValueId>| -> Option<Option<(DataType, Vec<usize>)>> {
             let Some(id) = slot else { return Some(None) };
-            let fact = self.facts[id.index()].as_ref()?;
+            let fact = self.facts[id.index()].as_ref().filter(|fact| fact.is_tensor())?;
             Some(Some((fact.dtype, fact.known_shape()?)))
         };
         let value = |slot: &Option<ValueId>| {
@@ -262,7 +260,8 @@ impl Builder<'_> {
 
     fn shape_of(&self, id: ValueId) -> (DataType, Option<Vec<usize>>) {
         let fact = self.facts[id.index()].as_ref();
-        fact.map_or((DataType::Uint8, None), |fact| (fact.dtype, fact.known_shape()))
+        let shape = |fact: &Fact| fact.known_shape().filter(|_| fact.is_tensor());
+        fact.map_or((DataType::Uint8, None), |fact| (fact.dtype, shape(fact)))
     }
 
     fn finish(self, drafts: Vec<Draft>) -> Result<Schedule, RuntimeError> {

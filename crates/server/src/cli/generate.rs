@@ -195,7 +195,8 @@ mod tests {
     use super::*;
 
     fn input(name: &str, dtype: DataType, dims: &[Dim]) -> IoInfo {
-        IoInfo { name: name.to_owned(), dtype, dims: dims.to_vec(), ranked: true }
+        let kind = galatea_graph::ValueKind::Tensor;
+        IoInfo { name: name.to_owned(), kind, dtype, dims: dims.to_vec(), ranked: true }
     }
 
     #[test]

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use galatea_formats::onnx;
+use galatea_graph::ValueKind;
 use galatea_runtime::{ExecutionProvider, IoInfo, OptimiseLevel, Session, SessionOptions};
 use galatea_tensor::Tensor;
 
@@ -81,6 +82,13 @@ impl Backend for OnnxBackend {
         let graph = onnx::load(&path).map_err(|error| failed(&error))?;
         let session =
             Session::new(graph, &self.providers, &options).map_err(|error| failed(&error))?;
+        if let Some(other) =
+            session.inputs().iter().chain(session.outputs()).find(|io| io.kind != ValueKind::Tensor)
+        {
+            let text =
+                format!("'{}' is {}, inputs and outputs must be tensors", other.name, other.kind);
+            return Err(failed(&text));
+        }
         let io = ModelIo {
             inputs: session.inputs().iter().map(described).collect(),
             outputs: session.outputs().iter().map(described).collect(),

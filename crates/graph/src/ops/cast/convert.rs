@@ -16,7 +16,7 @@ use crate::ops::values::Values;
 
 /// The fact of a conversion's result.
 pub(super) fn infer(x: &Fact, to: DataType) -> Fact {
-    let fact = Fact { dtype: to, shape: x.shape.clone(), value: None, elements: None };
+    let fact = Fact::shaped(to, x.shape.clone());
     fact.with_elements(carried(x))
 }
 

@@ -117,7 +117,7 @@ impl Operator for EyeLike {
     fn infer(&self, inputs: Inputs<'_, Fact>) -> Result<Vec<Fact>, OpError> {
         let data = inputs.required(0)?;
         let (dtype, shape) = (self.dtype.unwrap_or(data.dtype), data.shape.clone());
-        Ok(vec![Fact { dtype, shape, value: None, elements: None }])
+        Ok(vec![Fact::shaped(dtype, shape)])
     }
 
     fn reference(&self, inputs: Inputs<'_, Tensor>) -> Result<Vec<Tensor>, OpError> {

@@ -41,7 +41,7 @@ impl Operator for GatherElements {
             bounds::axis(self.axis, rank)?;
         }
         let (dtype, shape) = (data.dtype, indices.shape.clone());
-        Ok(vec![Fact { dtype, shape, value: None, elements: None }])
+        Ok(vec![Fact::shaped(dtype, shape)])
     }
 
     fn reference(&self, inputs: Inputs<'_, Tensor>) -> Result<Vec<Tensor>, OpError> {

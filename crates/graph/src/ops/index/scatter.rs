@@ -97,7 +97,7 @@ fn like_data(inputs: Inputs<'_, Fact>) -> Result<Vec<Fact>, OpError> {
         let text = format!("updates of type {} for data of type {}", updates.dtype, data.dtype);
         return Err(OpError::new(text));
     }
-    Ok(vec![Fact { dtype: data.dtype, shape: data.shape.clone(), value: None, elements: None }])
+    Ok(vec![Fact::shaped(data.dtype, data.shape.clone())])
 }
 
 /// ONNX `ScatterElements`, and `Scatter` before it had that name.

@@ -62,7 +62,7 @@ impl Operator for Compare {
         let (a, b) = (inputs.required(0)?, inputs.required(1)?);
         self.kind.check(a.dtype, b.dtype)?;
         let shape = Fact::broadcast(&[a, b])?;
-        Ok(vec![Fact { dtype: DataType::Bool, shape, value: None, elements: None }])
+        Ok(vec![Fact::shaped(DataType::Bool, shape)])
     }
 
     fn reference(&self, inputs: Inputs<'_, Tensor>) -> Result<Vec<Tensor>, OpError> {

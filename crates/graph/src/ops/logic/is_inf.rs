@@ -29,7 +29,7 @@ impl Operator for IsInf {
         let x = inputs.required(0)?;
         expect_float(x.dtype)?;
         let shape = x.shape.clone();
-        Ok(vec![Fact { dtype: DataType::Bool, shape, value: None, elements: None }])
+        Ok(vec![Fact::shaped(DataType::Bool, shape)])
     }
 
     fn reference(&self, inputs: Inputs<'_, Tensor>) -> Result<Vec<Tensor>, OpError> {

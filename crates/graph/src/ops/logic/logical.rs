@@ -42,7 +42,7 @@ impl Operator for Logical {
         expect_bool(a.dtype)?;
         expect_bool(b.dtype)?;
         let shape = Fact::broadcast(&[a, b])?;
-        Ok(vec![Fact { dtype: DataType::Bool, shape, value: None, elements: None }])
+        Ok(vec![Fact::shaped(DataType::Bool, shape)])
     }
 
     fn reference(&self, inputs: Inputs<'_, Tensor>) -> Result<Vec<Tensor>, OpError> {

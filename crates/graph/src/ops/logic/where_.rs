@@ -41,7 +41,7 @@ impl Operator for Where {
         check(condition.dtype, a.dtype, b.dtype)?;
         let shape = Fact::broadcast(&[condition, a, b])?;
         let elements = lengths(condition, a, b);
-        let fact = Fact { dtype: a.dtype, shape, value: None, elements: None };
+        let fact = Fact::shaped(a.dtype, shape);
         Ok(vec![fact.with_elements(elements)])
     }
 

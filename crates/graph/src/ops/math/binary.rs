@@ -164,7 +164,7 @@ impl Operator for Binary {
         expect_same(a.dtype, b.dtype)?;
         let shape = Fact::broadcast(&[a, b])?;
         let elements = self.lengths(a, b, shape.as_ref());
-        let fact = Fact { dtype: a.dtype, shape, value: None, elements: None };
+        let fact = Fact::shaped(a.dtype, shape);
         Ok(vec![fact.with_elements(elements)])
     }
 

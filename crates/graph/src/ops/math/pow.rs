@@ -50,7 +50,7 @@ impl Operator for Pow {
         expect_number(base.dtype)?;
         expect_number(exponent.dtype)?;
         let shape = Fact::broadcast(&[base, exponent])?;
-        Ok(vec![Fact { dtype: base.dtype, shape, value: None, elements: None }])
+        Ok(vec![Fact::shaped(base.dtype, shape)])
     }
 
     fn reference(&self, inputs: Inputs<'_, Tensor>) -> Result<Vec<Tensor>, OpError> {

@@ -62,7 +62,7 @@ impl Operator for Variadic {
         for other in &all {
             expect_same(dtype, other.dtype)?;
         }
-        Ok(vec![Fact { dtype, shape: Fact::broadcast(&all)?, value: None, elements: None }])
+        Ok(vec![Fact::shaped(dtype, Fact::broadcast(&all)?)])
     }
 
     fn reference(&self, inputs: Inputs<'_, Tensor>) -> Result<Vec<Tensor>, OpError> {

@@ -21,7 +21,7 @@ impl Operator for MatMul {
         expect_number(a.dtype)?;
         expect_same(a.dtype, b.dtype)?;
         let shape = infer_shape(a, b)?;
-        Ok(vec![Fact { dtype: a.dtype, shape, value: None, elements: None }])
+        Ok(vec![Fact::shaped(a.dtype, shape)])
     }
 
     fn reference(&self, inputs: Inputs<'_, Tensor>) -> Result<Vec<Tensor>, OpError> {

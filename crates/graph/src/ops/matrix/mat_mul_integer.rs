@@ -67,7 +67,7 @@ impl Operator for MatMulInteger {
             }
         }
         let shape = infer_shape(a, b)?;
-        Ok(vec![Fact { dtype: DataType::Int32, shape, value: None, elements: None }])
+        Ok(vec![Fact::shaped(DataType::Int32, shape)])
     }
 
     fn reference(&self, inputs: Inputs<'_, Tensor>) -> Result<Vec<Tensor>, OpError> {

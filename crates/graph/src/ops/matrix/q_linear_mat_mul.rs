@@ -35,7 +35,7 @@ impl Operator for QLinearMatMul {
         expect_same(a.dtype, inputs.required(2)?.dtype)?;
         expect_same(b.dtype, inputs.required(5)?.dtype)?;
         let shape = infer_shape(a, b)?;
-        Ok(vec![Fact { dtype: y.dtype, shape, value: None, elements: None }])
+        Ok(vec![Fact::shaped(y.dtype, shape)])
     }
 
     #[allow(

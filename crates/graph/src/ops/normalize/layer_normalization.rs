@@ -64,7 +64,7 @@ impl Operator for LayerNormalization {
             Ok::<_, OpError>(kept.collect())
         };
         let shape = x.shape.as_ref().map(statistics).transpose()?;
-        let statistic = Fact { dtype: DataType::Fp32, shape, value: None, elements: None };
+        let statistic = Fact::shaped(DataType::Fp32, shape);
         let result = Fact { value: None, elements: None, ..x.clone() };
         Ok(vec![result, statistic.clone(), statistic])
     }

@@ -101,7 +101,7 @@ impl Operator for QuantizeLinear {
     fn infer(&self, inputs: Inputs<'_, Fact>) -> Result<Vec<Fact>, OpError> {
         let data = inputs.required(0)?;
         let dtype = self.dtype(inputs.optional(2).map(|fact| fact.dtype))?;
-        Ok(vec![Fact { dtype, shape: data.shape.clone(), value: None, elements: None }])
+        Ok(vec![Fact::shaped(dtype, data.shape.clone())])
     }
 
     fn reference(&self, inputs: Inputs<'_, Tensor>) -> Result<Vec<Tensor>, OpError> {
@@ -138,7 +138,7 @@ impl Operator for DequantizeLinear {
         }
         let dtype = self.output_dtype.unwrap_or(scale.dtype);
         values::expect_float(dtype)?;
-        Ok(vec![Fact { dtype, shape: data.shape.clone(), value: None, elements: None }])
+        Ok(vec![Fact::shaped(dtype, data.shape.clone())])
     }
 
     fn reference(&self, inputs: Inputs<'_, Tensor>) -> Result<Vec<Tensor>, OpError> {
@@ -169,7 +169,7 @@ impl Operator for DynamicQuantizeLinear {
         let data = inputs.required(0)?;
         let scalar = |dtype| Fact::new(dtype, Vec::<Dim>::new());
         let dtype = DataType::Uint8;
-        let quantized = Fact { dtype, shape: data.shape.clone(), value: None, elements: None };
+        let quantized = Fact::shaped(dtype, data.shape.clone());
         Ok(vec![quantized, scalar(DataType::Fp32), scalar(DataType::Uint8)])
     }
 

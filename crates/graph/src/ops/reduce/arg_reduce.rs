@@ -79,7 +79,7 @@ impl Operator for ArgReduce {
             Ok::<_, OpError>(self.shape(dims, axis, Dim::Known(1)))
         };
         let shape = x.shape.as_ref().map(dims).transpose()?;
-        Ok(vec![Fact { dtype: DataType::Int64, shape, value: None, elements: None }])
+        Ok(vec![Fact::shaped(DataType::Int64, shape)])
     }
 
     fn reference(&self, inputs: Inputs<'_, Tensor>) -> Result<Vec<Tensor>, OpError> {

@@ -225,7 +225,7 @@ impl Operator for Reduce {
                 Some(self.shape(dims, &reduced, &Dim::Known(1)))
             }
         };
-        Ok(vec![Fact { dtype: x.dtype, shape, value: None, elements: None }])
+        Ok(vec![Fact::shaped(x.dtype, shape)])
     }
 
     fn reference(&self, inputs: Inputs<'_, Tensor>) -> Result<Vec<Tensor>, OpError> {

@@ -109,7 +109,7 @@ impl Operator for TopK {
             Ok(dims)
         };
         let shape = x.shape.as_ref().map(dims).transpose()?;
-        let fact = |dtype| Fact { dtype, shape: shape.clone(), value: None, elements: None };
+        let fact = |dtype| Fact::shaped(dtype, shape.clone());
         Ok(vec![fact(x.dtype), fact(DataType::Int64)])
     }
 

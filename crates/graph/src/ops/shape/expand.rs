@@ -33,7 +33,7 @@ impl Operator for Expand {
             },
         };
         let shape = Fact::broadcast(&[data, &wanted])?;
-        Ok(vec![Fact { dtype: data.dtype, shape, value: None, elements: None }])
+        Ok(vec![Fact::shaped(data.dtype, shape)])
     }
 
     fn reference(&self, inputs: Inputs<'_, Tensor>) -> Result<Vec<Tensor>, OpError> {

@@ -2,6 +2,7 @@
 
 use galatea_tensor::{DataType, Tensor};
 
+use crate::datum::Datum;
 use crate::error::OpError;
 use crate::fact::Fact;
 use crate::operator::{Inputs, Operator, ParseContext};
@@ -33,6 +34,15 @@ impl Operator for Identity {
     fn reference(&self, inputs: Inputs<'_, Tensor>) -> Result<Vec<Tensor>, OpError> {
         Ok(vec![inputs.required(0)?.clone()])
     }
+
+    fn evaluate(&self, inputs: Vec<Option<Datum>>) -> Result<Vec<Datum>, OpError> {
+        let input = inputs.into_iter().next().flatten();
+        Ok(vec![input.ok_or_else(|| OpError::new("input 0 is missing"))?])
+    }
+
+    fn takes_any_kind(&self) -> bool {
+        true
+    }
 }
 
 impl Dropout {
@@ -62,7 +72,7 @@ impl Operator for Dropout {
     fn infer(&self, inputs: Inputs<'_, Fact>) -> Result<Vec<Fact>, OpError> {
         let data = inputs.required(0)?;
         let mask = self.mask_type(data.dtype);
-        let mask = Fact { dtype: mask, shape: data.shape.clone(), value: None, elements: None };
+        let mask = Fact::shaped(mask, data.shape.clone());
         Ok(vec![data.clone(), mask])
     }
 

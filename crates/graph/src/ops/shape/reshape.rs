@@ -115,7 +115,7 @@ impl Operator for Reshape {
         };
         let is_vector = shape.as_ref().is_some_and(|dims: &Vec<Dim>| dims.len() <= 1);
         let elements = if is_vector { bounds::carried(data) } else { None };
-        Ok(vec![Fact { dtype: data.dtype, shape, value: None, elements }])
+        Ok(vec![Fact { elements, ..Fact::shaped(data.dtype, shape) }])
     }
 
     fn reference(&self, inputs: Inputs<'_, Tensor>) -> Result<Vec<Tensor>, OpError> {

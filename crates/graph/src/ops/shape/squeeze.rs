@@ -79,7 +79,7 @@ impl Operator for Squeeze {
                 .map(|rank| vec![Dim::Unknown; rank]),
             (None, _) => None,
         };
-        Ok(vec![Fact { dtype: data.dtype, shape, value: None, elements: bounds::carried(data) }])
+        Ok(vec![Fact { elements: bounds::carried(data), ..Fact::shaped(data.dtype, shape) }])
     }
 
     fn reference(&self, inputs: Inputs<'_, Tensor>) -> Result<Vec<Tensor>, OpError> {
@@ -136,7 +136,7 @@ impl Operator for Unsqueeze {
         };
         let is_vector = shape.as_ref().is_some_and(|dims| dims.len() <= 1);
         let elements = if is_vector { bounds::carried(data) } else { None };
-        Ok(vec![Fact { dtype: data.dtype, shape, value: None, elements }])
+        Ok(vec![Fact { elements, ..Fact::shaped(data.dtype, shape) }])
     }
 
     fn reference(&self, inputs: Inputs<'_, Tensor>) -> Result<Vec<Tensor>, OpError> {

@@ -39,7 +39,7 @@ impl Operator for Trilu {
     fn infer(&self, inputs: Inputs<'_, Fact>) -> Result<Vec<Fact>, OpError> {
         let data = inputs.required(0)?;
         bounds::rank_at_least(data, 2)?;
-        Ok(vec![Fact { dtype: data.dtype, shape: data.shape.clone(), value: None, elements: None }])
+        Ok(vec![Fact::shaped(data.dtype, data.shape.clone())])
     }
 
     fn reference(&self, inputs: Inputs<'_, Tensor>) -> Result<Vec<Tensor>, OpError> {

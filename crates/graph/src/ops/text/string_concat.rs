@@ -30,7 +30,7 @@ impl StringConcat {
 impl Operator for StringConcat {
     fn infer(&self, inputs: Inputs<'_, Fact>) -> Result<Vec<Fact>, OpError> {
         let shape = Fact::broadcast(&[inputs.required(0)?, inputs.required(1)?])?;
-        Ok(vec![Fact { dtype: DataType::Bytes, shape, value: None, elements: None }])
+        Ok(vec![Fact::shaped(DataType::Bytes, shape)])
     }
 
     fn reference(&self, inputs: Inputs<'_, Tensor>) -> Result<Vec<Tensor>, OpError> {
@@ -91,7 +91,7 @@ impl Operator for StringSplit {
             shape.push(Dim::Unknown);
             shape
         });
-        let fact = |dtype, shape| Fact { dtype, shape, value: None, elements: None };
+        let fact = |dtype, shape| Fact::shaped(dtype, shape);
         Ok(vec![fact(DataType::Bytes, rows), fact(DataType::Int64, shape)])
     }
 

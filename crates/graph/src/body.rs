@@ -1,0 +1,207 @@
+//! Subgraphs as the operators that run them hold them.
+
+use std::collections::HashMap;
+use std::fmt;
+use std::sync::Arc;
+
+use crate::attribute::Subgraph;
+use crate::datum::Datum;
+use crate::error::{GraphError, OpError};
+use crate::evaluate;
+use crate::fact::{Dim, Fact};
+use crate::graph::Graph;
+use crate::infer;
+use crate::operator::Inputs;
+
+/// Marks the symbols of the graph around a body, so that they are none of the body's own: those
+/// stand for one number in one iteration only.
+const OUTER: &str = "^";
+
+/// Runs a prepared body in place of the reference evaluation.
+pub trait BodyRunner: fmt::Debug + Send + Sync {
+    /// Computes the outputs of the body's graph from its inputs.
+    ///
+    /// # Errors
+    /// When an operator inside refuses its inputs.
+    fn run(&self, inputs: Vec<Datum>) -> Result<Vec<Datum>, OpError>;
+}
+
+/// A subgraph of an operator. What it reads of the graphs around it are inputs of the node.
+#[derive(Clone, Debug)]
+pub struct Body {
+    name: &'static str,
+    graph: Arc<Graph>,
+    captures: Vec<usize>,
+    runner: Option<Arc<dyn BodyRunner>>,
+    height: usize,
+}
+
+impl Body {
+    /// The body that an attribute gives to a node which reads the captured values from input
+    /// `first` on.
+    pub(crate) fn new(name: &'static str, subgraph: Subgraph, first: usize) -> Self {
+        let Subgraph { graph, captured } = subgraph;
+        let captures = (first..first + captured).collect();
+        Self::of(name, Arc::new(graph), captures)
+    }
+
+    fn of(name: &'static str, graph: Arc<Graph>, captures: Vec<usize>) -> Self {
+        let inner = graph.nodes.iter().flat_map(|node| node.operator.bodies());
+        let height = 1 + inner.map(|body| body.height).max().unwrap_or(0);
+        Self { name, graph, captures, runner: None, height }
+    }
+
+    /// The attribute's name.
+    #[must_use]
+    pub fn name(&self) -> &'static str {
+        self.name
+    }
+
+    /// The nodes. The inputs are the body's own, followed by the captured values.
+    #[must_use]
+    pub fn graph(&self) -> &Arc<Graph> {
+        &self.graph
+    }
+
+    /// Positions of the captured values among the inputs of the node, in the order in which they
+    /// are inputs of the graph.
+    #[must_use]
+    pub fn captures(&self) -> &[usize] {
+        &self.captures
+    }
+
+    /// How many inputs are the body's own.
+    #[must_use]
+    pub fn own_inputs(&self) -> usize {
+        self.graph.inputs.len() - self.captures.len()
+    }
+
+    /// How many outputs there are.
+    #[must_use]
+    pub fn outputs(&self) -> usize {
+        self.graph.outputs.len()
+    }
+
+    /// How deep subgraphs are nested, this one included.
+    pub(crate) fn height(&self) -> usize {
+        self.height
+    }
+
+    /// The body with another graph, whose last inputs are captured from these inputs of the node.
+    #[must_use]
+    pub fn with_graph(&self, graph: Graph, captures: Vec<usize>) -> Self {
+        Self::of(self.name, Arc::new(graph), captures)
+    }
+
+    /// The body, run by something else than the reference evaluation.
+    #[must_use]
+    pub fn with_runner(&self, runner: Arc<dyn BodyRunner>) -> Self {
+        Self { runner: Some(runner), ..self.clone() }
+    }
+
+    /// Refuses another number of inputs or outputs.
+    pub(crate) fn check(&self, inputs: usize, outputs: usize) -> Result<(), OpError> {
+        let found = (self.own_inputs(), self.outputs());
+        if found == (inputs, outputs) {
+            return Ok(());
+        }
+        Err(OpError::new(format!(
+            "'{}' takes {} inputs and gives {} outputs, expected {inputs} and {outputs}",
+            self.name, found.0, found.1
+        )))
+    }
+
+    /// Takes the captured values from the inputs of the node.
+    pub(crate) fn capture(&self, inputs: &mut [Option<Datum>]) -> Result<Vec<Datum>, OpError> {
+        let take = |&at: &usize| {
+            inputs.get_mut(at).and_then(Option::take).ok_or_else(|| {
+                OpError::new(format!("'{}' reads a value that is absent here", self.name))
+            })
+        };
+        self.captures.iter().map(take).collect()
+    }
+
+    /// Runs the body once with its own inputs and the captured values.
+    pub(crate) fn run(
+        &self,
+        mut own: Vec<Datum>,
+        captured: Vec<Datum>,
+    ) -> Result<Vec<Datum>, OpError> {
+        own.extend(captured);
+        let outputs = match &self.runner {
+            Some(runner) => runner.run(own).map_err(|error| self.inside(error)),
+            None => evaluate::run_values(&self.graph, own).map_err(|error| self.inside(error)),
+        }?;
+        if outputs.len() == self.graph.outputs.len() {
+            return Ok(outputs);
+        }
+        Err(OpError::new(format!("'{}' gave {} outputs", self.name, outputs.len())))
+    }
+
+    fn inside(&self, error: impl fmt::Display) -> OpError {
+        OpError::new(format!("in '{}': {error}", self.name))
+    }
+
+    /// What is known inside of the body's inputs, from its own inputs' facts and the node's.
+    pub(crate) fn input_facts(
+        &self,
+        own: &[Option<Fact>],
+        inputs: Inputs<'_, Fact>,
+    ) -> Vec<Option<Fact>> {
+        let captured = self.captures.iter().map(|&at| inputs.optional(at).cloned());
+        let name = |fact: Fact, at: usize| {
+            let name = self.graph.inputs.get(at).map_or("", |&id| &self.graph.value(id).name);
+            infer::name_unknown(enter(fact), name)
+        };
+        let all = own.iter().cloned().chain(captured).enumerate();
+        all.map(|(at, fact)| fact.map(|fact| name(fact, at))).collect()
+    }
+
+    /// What is known outside of the body's outputs, from its own inputs' facts and the node's.
+    ///
+    /// # Errors
+    /// When an operator inside refuses its inputs.
+    pub(crate) fn infer(
+        &self,
+        own: &[Option<Fact>],
+        inputs: Inputs<'_, Fact>,
+    ) -> Result<Vec<Fact>, OpError> {
+        let given = self.graph.inputs.iter().zip(self.input_facts(own, inputs));
+        let known: HashMap<_, _> = given.filter_map(|(&id, fact)| Some((id, fact?))).collect();
+        let facts = infer::facts(&self.graph, &known).map_err(|error| self.inside(error))?;
+        let output = |&id: &crate::ValueId| {
+            facts[id.index()].clone().map(leave).ok_or_else(|| {
+                let name = &self.graph.value(id).name;
+                let text = format!("nothing says what type '{name}' has");
+                self.inside(GraphError::structure(text))
+            })
+        };
+        self.graph.outputs.iter().map(output).collect()
+    }
+
+    /// What the model declares of an output.
+    pub(crate) fn declared_output(&self, at: usize) -> Option<&Fact> {
+        let id = *self.graph.outputs.get(at)?;
+        self.graph.value(id).declared.as_ref()
+    }
+}
+
+fn rename(fact: Fact, dim: impl Fn(Dim) -> Dim) -> Fact {
+    let each = |dims: Option<Vec<Dim>>| dims.map(|dims| dims.into_iter().map(&dim).collect());
+    Fact { shape: each(fact.shape), elements: each(fact.elements), ..fact }
+}
+
+fn enter(fact: Fact) -> Fact {
+    rename(fact, |dim| match dim {
+        Dim::Symbol(name) => Dim::Symbol(format!("{OUTER}{name}").into()),
+        other => other,
+    })
+}
+
+/// A fact as the graph around the body sees it: lengths that have a name only inside are unknown.
+fn leave(fact: Fact) -> Fact {
+    rename(fact, |dim| match dim {
+        Dim::Symbol(name) => name.strip_prefix(OUTER).map_or(Dim::Unknown, Dim::symbol),
+        other => other,
+    })
+}
