@@ -7,6 +7,7 @@ use galatea_serving::Core;
 use galatea_serving::backend::Backend;
 use galatea_serving::backend::builtin;
 use galatea_serving::backend::onnx::OnnxBackend;
+use galatea_serving::repository::ModelId;
 
 use crate::table::table;
 
@@ -23,7 +24,11 @@ pub fn backends() -> Vec<Arc<dyn Backend>> {
 #[must_use]
 pub fn summary(core: &Core) -> String {
     let failures = core.load_failures();
-    let index = core.repository_index(false);
+    let mut index = core.repository_index(false);
+    for model in &mut index {
+        let namespace = std::mem::take(&mut model.namespace);
+        model.name = ModelId { namespace, name: std::mem::take(&mut model.name) }.to_string();
+    }
     // The index leaves out models without a version.
     let unlisted = failures.iter().filter(|failure| index.iter().all(|m| m.name != failure.model));
     let unlisted: Vec<Vec<String>> = unlisted

@@ -14,7 +14,7 @@ use crate::request::{InferenceRequest, InputData, OutputTensor, ParameterValue};
 /// Bytes that an entry takes beside its tensors' elements and names: key, links and the tensors themselves.
 const ENTRY_BYTES: usize = 256;
 
-/// What tells requests apart: a keyed 128-bit digest of the model, its version and everything of the request that
+/// What tells requests apart: a keyed 128-bit digest of the loaded version and everything of the request that
 /// its answer may depend on. Triton's own key leaves out shapes, types and the wanted outputs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Key(u64, u64);
@@ -89,11 +89,12 @@ impl ResponseCache {
         }
     }
 
-    /// The key of a checked request to a model version.
-    pub(crate) fn key(&self, model: &str, version: &str, request: &InferenceRequest) -> Key {
+    /// The key of a checked request to a model version, which stands for the loads that its answers come from: what
+    /// was answered before a model was loaded anew is never found again.
+    pub(crate) fn key(&self, loads: &[u64], request: &InferenceRequest) -> Key {
         let mut digest = Digest(SipHasher13::new_with_keys(self.secret.0, self.secret.1));
-        digest.text(model);
-        digest.text(version);
+        digest.number(loads.len());
+        loads.iter().for_each(|&load| digest.0.write_u64(load));
         let mut inputs: Vec<_> = request.inputs.iter().collect();
         inputs.sort_by(|a, b| a.name.cmp(&b.name));
         digest.number(inputs.len());
@@ -292,7 +293,7 @@ mod tests {
     fn keys_tell_apart_all_that_an_answer_may_depend_on() {
         let cache = ResponseCache::new(1 << 20);
         let plain = request(&[1.0, 2.0], &[1, 2]);
-        let key = |request: &InferenceRequest| cache.key("m", "1", request);
+        let key = |request: &InferenceRequest| cache.key(&[1], request);
         assert_eq!(key(&plain), key(&InferenceRequest { id: "x".to_owned(), ..plain.clone() }));
         let outputs = InferenceRequest { requested_outputs: vec!["O".to_owned()], ..plain.clone() };
         let parameter = ("p".to_owned(), ParameterValue::Int(1));
@@ -309,8 +310,8 @@ mod tests {
         for other in &others {
             assert_ne!(key(&plain), key(other), "{other:?}");
         }
-        assert_ne!(key(&plain), cache.key("m", "2", &plain));
-        assert_ne!(key(&plain), cache.key("n", "1", &plain));
+        assert_ne!(key(&plain), cache.key(&[2], &plain));
+        assert_ne!(key(&plain), cache.key(&[1, 2], &plain));
     }
 
     #[test]
@@ -320,7 +321,7 @@ mod tests {
         let mut tensor = raw.clone();
         let values = Tensor::from_vec(&[1, 2], vec![1.0_f32, 2.0]).unwrap();
         tensor.inputs[0].data = InputData::Tensor(values);
-        assert_eq!(cache.key("m", "1", &raw), cache.key("m", "1", &tensor));
+        assert_eq!(cache.key(&[1], &raw), cache.key(&[1], &tensor));
     }
 
     #[test]

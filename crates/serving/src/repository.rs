@@ -1,6 +1,7 @@
 //! Model repositories on disk: which models and versions there are.
 
 use std::collections::BTreeMap;
+use std::fmt;
 use std::fs;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::path::{Component, Path, PathBuf};
@@ -10,23 +11,74 @@ use crate::config::ModelConfig;
 use crate::config::inference::model_version_policy::PolicyChoice;
 use crate::error::Error;
 
+/// Which model: its name and, where each repository is a namespace, the repository that it lies in.
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ModelId {
+    /// Path of the repository; empty where names are unique over all repositories.
+    pub namespace: String,
+    /// Name of the folder and of the configuration.
+    pub name: String,
+}
+
+impl ModelId {
+    /// A model whose name is unique.
+    #[must_use]
+    pub fn plain(name: &str) -> Self {
+        Self { namespace: String::new(), name: name.to_owned() }
+    }
+}
+
+impl fmt::Display for ModelId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if !self.namespace.is_empty() {
+            write!(f, "{}::", self.namespace)?;
+        }
+        f.write_str(&self.name)
+    }
+}
+
+/// What a name stands for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Naming {
+    /// For one model over all repositories.
+    #[default]
+    Unique,
+    /// For one model in each repository, whose path is its namespace.
+    Namespaced,
+}
+
+impl Naming {
+    fn id(self, repository: &Path, name: &str) -> ModelId {
+        let path = repository.to_string_lossy();
+        let namespace = match self {
+            Self::Unique => "",
+            Self::Namespaced => match path.trim_end_matches('/') {
+                "" => path.as_ref(),
+                path => path,
+            },
+        };
+        ModelId { namespace: namespace.to_owned(), name: name.to_owned() }
+    }
+}
+
 /// A model folder.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FoundModel {
-    /// Name of the folder.
-    pub name: String,
+    /// Its name is that of the folder.
+    pub id: ModelId,
     /// The folder.
     pub dir: PathBuf,
-    /// Whether another repository has a folder of this name, so that neither can be used.
+    /// Whether another folder has the same identity, so that neither can be used.
     pub ambiguous: bool,
 }
 
-/// The model folders of all repositories, by name. Files, and folders whose names begin with a dot, are none.
+/// The model folders of all repositories, by namespace and name. Files, and folders whose names begin with a dot, are
+/// none.
 ///
 /// # Errors
 /// When a repository cannot be read.
-pub fn scan(repositories: &[PathBuf]) -> Result<Vec<FoundModel>, Error> {
-    let mut found: BTreeMap<String, FoundModel> = BTreeMap::new();
+pub fn scan(repositories: &[PathBuf], naming: Naming) -> Result<Vec<FoundModel>, Error> {
+    let mut found: BTreeMap<ModelId, FoundModel> = BTreeMap::new();
     for repository in repositories {
         let unreadable = |error: &dyn std::fmt::Display| {
             Error::internal(format!(
@@ -36,18 +88,18 @@ pub fn scan(repositories: &[PathBuf]) -> Result<Vec<FoundModel>, Error> {
         };
         for entry in fs::read_dir(repository).map_err(|error| unreadable(&error))? {
             let dir = entry.map_err(|error| unreadable(&error))?.path();
-            let Some(name) = dir.file_name().and_then(|name| name.to_str()).map(str::to_owned)
-            else {
+            let Some(name) = dir.file_name().and_then(|name| name.to_str()) else {
                 tracing::warn!(folder = %dir.display(), "ignored: the name is not UTF-8");
                 continue;
             };
             if !dir.is_dir() || name.starts_with('.') {
                 continue;
             }
+            let id = naming.id(repository, name);
             found
-                .entry(name.clone())
+                .entry(id.clone())
                 .and_modify(|model| model.ambiguous = true)
-                .or_insert(FoundModel { name, dir, ambiguous: false });
+                .or_insert(FoundModel { id, dir, ambiguous: false });
         }
     }
     Ok(found.into_values().collect())
@@ -68,22 +120,39 @@ pub(crate) fn file_in(folder: &Path, name: &str) -> Result<PathBuf, Error> {
     Ok(folder.join(name))
 }
 
+/// The models of a name and their folders: one where names are unique, else any number but none.
+///
+/// # Errors
+/// When no repository has a folder of this name, or more than one where names are unique.
+pub fn find(
+    repositories: &[PathBuf],
+    naming: Naming,
+    name: &str,
+) -> Result<Vec<(ModelId, PathBuf)>, Error> {
+    let plain = !name.is_empty() && !name.starts_with('.') && !name.contains(['/', '\\', '\0']);
+    let folders = repositories.iter().map(|path| (naming.id(path, name), path.join(name)));
+    let found: Vec<_> = folders.filter(|(_, folder)| plain && folder.is_dir()).collect();
+    match (found.len(), naming) {
+        (0, _) => Err(Error::not_found(format!("no model repository has a folder '{name}'"))),
+        (1, _) | (_, Naming::Namespaced) => Ok(found),
+        (_, Naming::Unique) => {
+            Err(Error::invalid_arg("model appears in two or more repositories"))
+        }
+    }
+}
+
 /// The folder of a model.
 ///
 /// # Errors
-/// When no repository or more than one has a folder of this name.
-pub fn find(repositories: &[PathBuf], name: &str) -> Result<PathBuf, Error> {
-    let plain = !name.is_empty() && !name.starts_with('.') && !name.contains(['/', '\\', '\0']);
-    let folders = repositories.iter().map(|repository| repository.join(name));
-    let mut found = folders.filter(|folder| plain && folder.is_dir());
-    match (found.next(), found.next()) {
-        (Some(folder), None) => Ok(folder),
-        (None, _) => {
-            let text = format!("no model repository has a folder '{name}'");
-            Err(Error::not_found(text))
-        }
-        (Some(_), Some(_)) => Err(Error::invalid_arg("model appears in two or more repositories")),
-    }
+/// As [`find`], also if only other namespaces have a model of this name.
+pub fn folder_of(
+    repositories: &[PathBuf],
+    naming: Naming,
+    id: &ModelId,
+) -> Result<PathBuf, Error> {
+    let found = find(repositories, naming, &id.name)?.into_iter().find(|(found, _)| found == id);
+    let none = || Error::not_found(format!("no model repository has a model '{id}'"));
+    found.map(|(_, folder)| folder).ok_or_else(none)
 }
 
 /// What tells whether the files of a model have changed: a digest of the names, sizes and modification times, for each
@@ -268,17 +337,41 @@ mod tests {
     fn a_name_in_two_repositories_is_ambiguous() {
         let (a, b) = (folder("a", &["one", "both", ".git"]), folder("b", &["both", "two"]));
         fs::write(a.join("README.md"), "").unwrap();
-        let found = scan(&[a.clone(), b.clone()]).unwrap();
+        let both = [a.clone(), b.clone()];
+        let found = scan(&both, Naming::Unique).unwrap();
         let names: Vec<_> =
-            found.iter().map(|model| (model.name.as_str(), model.ambiguous)).collect();
-        assert_eq!(names, [("both", true), ("one", false), ("two", false)]);
+            found.iter().map(|model| (model.id.to_string(), model.ambiguous)).collect();
+        let named = |name: &str, ambiguous| (name.to_owned(), ambiguous);
+        assert_eq!(names, [named("both", true), named("one", false), named("two", false)]);
+        assert!(find(&both, Naming::Unique, "both").unwrap_err().message.contains("two or more"));
+        let found = find(&both, Naming::Unique, "one").unwrap();
+        assert_eq!(found, [(ModelId::plain("one"), a.join("one"))]);
+        fs::remove_dir_all(a).unwrap();
+        fs::remove_dir_all(b).unwrap();
+    }
+
+    #[test]
+    fn a_namespace_tells_models_of_one_name_apart() {
+        let (a, b) = (folder("c", &["one", "both"]), folder("d", &["both", "two"]));
+        let repositories = [PathBuf::from(format!("{}/", a.display())), b.clone()];
+        let found = scan(&repositories, Naming::Namespaced).unwrap();
+        assert!(found.iter().all(|model| !model.ambiguous));
+        let ids: Vec<String> = found.iter().map(|model| model.id.to_string()).collect();
+        let id = |repository: &Path, name: &str| format!("{}::{name}", repository.display());
+        assert_eq!(ids, [id(&a, "both"), id(&a, "one"), id(&b, "both"), id(&b, "two")]);
+        let both = find(&repositories, Naming::Namespaced, "both").unwrap();
+        assert_eq!(both.len(), 2);
+        let of = |id: &ModelId| folder_of(&repositories, Naming::Namespaced, id);
+        assert_eq!(of(&both[1].0).unwrap(), b.join("both"));
+        let other = ModelId { name: "one".to_owned(), ..both[1].0.clone() };
+        assert!(of(&other).unwrap_err().message.contains(&other.to_string()));
         fs::remove_dir_all(a).unwrap();
         fs::remove_dir_all(b).unwrap();
     }
 
     #[test]
     fn a_missing_repository_is_an_error_that_names_it() {
-        let error = scan(&[PathBuf::from("/nowhere/models")]).unwrap_err();
+        let error = scan(&[PathBuf::from("/nowhere/models")], Naming::Unique).unwrap_err();
         assert!(error.message.contains("'/nowhere/models'"), "{error}");
     }
 

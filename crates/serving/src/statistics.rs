@@ -142,6 +142,8 @@ impl FailureReason {
 pub struct ModelMetricsRow {
     /// Model.
     pub model: String,
+    /// The repository where it lies, if repositories are namespaces; else empty.
+    pub namespace: String,
     /// Version.
     pub version: String,
     /// The configuration's metric tags; they become labels with an underscore before the name.

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use galatea_serving::rate_limiter::ResourceLimit;
+use galatea_serving::repository::Naming;
 use galatea_serving::{ControlMode, Core, CoreOptions};
 
 use super::say;
@@ -194,6 +195,10 @@ fn core_options(flags: &Flags) -> Result<CoreOptions, String> {
     let count = |name: &str| usize::try_from(flags.number(name)).unwrap_or(usize::MAX);
     Ok(CoreOptions {
         repositories: flags.all("model-repository").iter().map(Into::into).collect(),
+        naming: match flags.bool("model-namespacing") {
+            true => Naming::Namespaced,
+            false => Naming::Unique,
+        },
         control_mode: control_mode(flags),
         strict_readiness: flags.bool("strict-readiness"),
         exit_on_error: flags.bool("exit-on-error"),

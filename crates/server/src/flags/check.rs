@@ -18,9 +18,6 @@ impl Flag {
         let as_default = value.eq_ignore_ascii_case(self.default)
             || (truth(value).is_some() && truth(value) == truth(self.default));
         match self.support {
-            Support::Refused(why) if !as_default => {
-                Err(format!("--{name}={value} is not supported: {why}"))
-            }
             Support::Only(values, why) if !as_default => {
                 if values.iter().any(|known| known.eq_ignore_ascii_case(value)) {
                     Ok(())

@@ -23,7 +23,7 @@ pub fn help() -> String {
             Support::Ignored(why) => {
                 write!(text, " (accepted without effect: {why})").ok();
             }
-            Support::Refused(why) | Support::Only(_, why) => {
+            Support::Only(_, why) => {
                 write!(text, " (limited: {why})").ok();
             }
         }

@@ -51,8 +51,6 @@ pub enum Support {
     Yes,
     /// It is accepted and changes nothing, for this reason.
     Ignored(&'static str),
-    /// Every value but the default is an error, for this reason.
-    Refused(&'static str),
     /// Only these values work, others are an error for this reason.
     Only(&'static [&'static str], &'static str),
 }
@@ -75,7 +73,7 @@ pub struct Flag {
 }
 
 use Kind::{Bool, Choice, Count, Form, Number, Port, Range, Switch, Text, Texts};
-use Support::{Ignored, Refused, Yes};
+use Support::{Ignored, Yes};
 
 const NO_CUDA: Support = Ignored("there is no CUDA device to configure");
 const NO_PLUGINS: Support = Ignored("backends are built in");
@@ -123,8 +121,7 @@ pub const FLAGS: &[Flag] = flags![
     "model-config-name" Text, "", "Prefer configs/NAME.pbtxt of a model to its config.pbtxt.", Yes;
     "model-load-thread-count" Number, "4", "Models loaded at the same time.", Yes;
     "model-load-retry-count" Number, "0", "Further attempts after a failed load.", Yes;
-    "model-namespacing" Bool, "false", "Let repositories have models of the same name.",
-        Refused("namespaces of models are not built yet");
+    "model-namespacing" Bool, "false", "Let repositories have models of the same name.", Yes;
     ["HTTP"]
     "allow-http" Bool, "true", "Serve HTTP.", Yes;
     "http-address" Text, "127.0.0.1",

@@ -172,6 +172,9 @@ fn labels(row: &ModelMetricsRow, reason: Option<&str>) -> Vec<LabelPair> {
     let mut labels: Vec<(String, &str)> =
         row.tags.iter().map(|(key, value)| (format!("_{key}"), value.as_str())).collect();
     labels.push(("model".to_owned(), &row.model));
+    if !row.namespace.is_empty() {
+        labels.push(("namespace".to_owned(), &row.namespace));
+    }
     labels.push(("version".to_owned(), &row.version));
     labels.extend(reason.map(|reason| ("reason".to_owned(), reason)));
     labels.sort();
@@ -193,6 +196,7 @@ mod tests {
     fn row() -> ModelMetricsRow {
         ModelMetricsRow {
             model: "m".to_owned(),
+            namespace: String::new(),
             version: "1".to_owned(),
             tags: vec![("team".to_owned(), "a\"b".to_owned())],
             failures: FailureReason::ALL.iter().map(|&reason| (reason, 2)).collect(),
@@ -248,6 +252,15 @@ mod tests {
             "nv_model_load_duration_secs{_team=\"a\\\"b\",model=\"m\",version=\"1\"} 0.25",
         ];
         check(&page, &present, &["nv_cache_num_hits_per_model", "nv_cache_hit_summary"]);
+    }
+
+    #[test]
+    fn a_namespace_is_a_label_where_there_is_one() {
+        let row = ModelMetricsRow { namespace: "/models/a".to_owned(), ..row() };
+        let present = [
+            "nv_inference_count{_team=\"a\\\"b\",model=\"m\",namespace=\"/models/a\",version=\"1\"} 7",
+        ];
+        check(&page(row, &MetricsConfig::default()), &present, &["namespace=\"\""]);
     }
 
     #[test]

@@ -1,12 +1,12 @@
 //! From a model folder whose configuration was read to a version that serves.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
+use std::sync::{Arc, RwLock};
 use std::time::Instant;
 
 use super::ensembles::Steps;
 use super::load::PolledModel;
-use super::loaded::{Executor, LoadedVersion};
+use super::loaded::{Executor, LoadedVersion, next_load};
 use super::{Core, warmup};
 use crate::backend::{Backend, ModelFiles, Placement, PlacementKind};
 use crate::cache::ResponseCache;
@@ -21,7 +21,7 @@ use crate::error::{Code, Error};
 use crate::latency::Latencies;
 use crate::payload::ExecutionContext;
 use crate::rate_limiter::Device;
-use crate::repository;
+use crate::repository::{self, ModelId};
 use crate::schedule;
 use crate::sequence::SequencePlan;
 use crate::validate::RequestChecker;
@@ -126,7 +126,17 @@ impl Core {
         let executor = Executor::Instances(handle);
         let cache = self.cache_of(&context.config);
         let load_duration = start.elapsed();
-        Ok(LoadedVersion { context, executor, checker, labels, load_duration, cache })
+        Ok(LoadedVersion {
+            id: polled.id.clone(),
+            load: next_load(),
+            context,
+            executor,
+            checker,
+            labels,
+            load_duration,
+            cache,
+            policy: RwLock::default(),
+        })
     }
 
     /// The response cache for a model whose configuration asks for it.
@@ -143,11 +153,12 @@ impl Core {
         let mut config = polled.config.clone();
         config::normalise(&mut config);
         config::validate_tensors(&config)?;
-        let step = |name: &str, version: i64| {
+        self.name_steps(&polled.id, &mut config);
+        let step = |id: &ModelId, version: i64| {
             let models = self.models();
-            models.find(name, (version > 0).then_some(version)).cloned().ok()
+            models.find_in(id, (version > 0).then_some(version)).cloned().ok()
         };
-        let plan = EnsemblePlan::new(&config, &|name, version| self.step_config(name, version))?;
+        let plan = EnsemblePlan::new(&config, &|id, version| self.step_config(id, version))?;
         config.model_transaction_policy =
             Some(ModelTransactionPolicy { decoupled: plan.is_decoupled() });
         config::validate(&config)?;
@@ -168,7 +179,17 @@ impl Core {
         let checker = RequestChecker::new(&config);
         let cache = self.cache_of(&context.config);
         let load_duration = start.elapsed();
-        Ok(LoadedVersion { context, executor, checker, labels, load_duration, cache })
+        Ok(LoadedVersion {
+            id: polled.id.clone(),
+            load: next_load(),
+            context,
+            executor,
+            checker,
+            labels,
+            load_duration,
+            cache,
+            policy: RwLock::default(),
+        })
     }
 
     fn labels_of(

@@ -1,15 +1,15 @@
 //! Load and unload on request.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::SystemTime;
 
 use super::load::{LoadError, Source};
 use super::models::WantedBy;
 use super::overrides::GivenFolder;
-use super::{ControlMode, Core, Dependents, LoadOverrides};
+use super::{ControlMode, Core, CoreOptions, Dependents, LoadOverrides};
 use crate::error::{Code, Error};
-use crate::repository;
+use crate::repository::{self, ModelId, Naming};
 
 impl Core {
     /// Loads a model on request, or anew what has changed of it since it was loaded, and waits for the end. A
@@ -21,24 +21,43 @@ impl Core {
     pub fn load_model(&self, name: &str, overrides: LoadOverrides) -> Result<(), Error> {
         self.check_control()?;
         check_name(name)?;
-        let turn = self.turns.take(name);
-        let result = self.source_of(name, overrides).map_err(LoadError::Poll);
-        let result = result.and_then(|source| self.bring_up(name, source, WantedBy::Name));
-        drop(turn);
-        match result {
-            Ok(()) => {
-                self.revive_ensembles_over(name);
-                Ok(())
+        let wanted = match self.wanted(name, overrides) {
+            Ok(wanted) => wanted,
+            Err(error) => return Err(unreadable(name, &error)),
+        };
+        let (mut failed, mut unread) = (String::new(), None);
+        for (id, overrides) in wanted {
+            let turn = self.turns.take(&id);
+            let result = self.source_of(&id, overrides).map_err(LoadError::Poll);
+            let result = result.and_then(|source| self.bring_up(&id, source, WantedBy::Name));
+            drop(turn);
+            match result {
+                Ok(()) => self.revive_ensembles_over(&id),
+                Err(LoadError::Poll(error)) => unread = Some(unreadable(name, &error)),
+                Err(LoadError::Load(error)) => {
+                    failed += &format!("load failed for model '{id}': {}\n", error.message);
+                }
             }
-            Err(LoadError::Poll(error)) => {
-                tracing::error!(model = name, reason = %error.message, "a model could not be read");
-                Err(poll_failed(name, &error))
-            }
-            Err(LoadError::Load(error)) => Err(Error::new(
-                Code::InvalidArg,
-                format!("load failed for model '{name}': {}\n", error.message),
-            )),
         }
+        match unread {
+            _ if !failed.is_empty() => Err(Error::new(Code::InvalidArg, failed)),
+            Some(error) => Err(error),
+            None => Ok(()),
+        }
+    }
+
+    /// The models that a load of this name is about, with what each is given. Files are a model of no repository.
+    fn wanted(
+        &self,
+        name: &str,
+        overrides: LoadOverrides,
+    ) -> Result<Vec<(ModelId, LoadOverrides)>, Error> {
+        let CoreOptions { repositories, naming, .. } = &self.options;
+        if *naming == Naming::Unique || !overrides.files.is_empty() {
+            return Ok(vec![(ModelId::plain(name), overrides)]);
+        }
+        let found = repository::find(repositories, *naming, name)?;
+        Ok(found.into_iter().map(|(id, _)| (id, overrides.clone())).collect())
     }
 
     /// Unloads a model on request. It takes no more requests and answers those that it has; this does not wait for
@@ -48,26 +67,38 @@ impl Core {
     /// When the control mode does not permit it.
     pub fn unload_model(&self, name: &str, dependents: Dependents) -> Result<(), Error> {
         self.check_control()?;
-        let steps = self.steps_of(name);
-        self.take_down(name);
-        if dependents == Dependents::Unload {
-            for step in steps {
-                let models = self.models();
-                let wanted = models.is_wanted_by_name(&step);
-                drop(models);
-                if !wanted && !self.is_step_of_any(&step) {
-                    self.unload_model(&step, dependents)?;
-                }
-            }
-        }
+        let ids = match self.options.naming {
+            Naming::Unique => vec![ModelId::plain(name)],
+            Naming::Namespaced => self.models().named(name),
+        };
+        ids.iter().for_each(|id| self.unload(id, dependents));
         Ok(())
     }
 
+    fn unload(&self, id: &ModelId, dependents: Dependents) {
+        let steps = self.steps_of(id);
+        self.take_down(id);
+        if dependents == Dependents::Keep {
+            return;
+        }
+        for step in steps {
+            let wanted = self.models().is_wanted_by_name(&step);
+            if !wanted && !self.is_step_of_any(&step) {
+                self.unload(&step, dependents);
+            }
+        }
+    }
+
     /// Takes a model out of service, and the ensembles over it.
-    pub(super) fn take_down(&self, name: &str) {
-        let retired = self.write_models(|models| models.unload(name));
-        self.drain_all(name, retired);
-        self.stop_ensembles_over(name);
+    pub(super) fn take_down(&self, id: &ModelId) {
+        let retired = self.write_models(|models| models.unload(id));
+        self.drain_all(id, retired);
+        self.stop_ensembles_over(id);
+    }
+
+    /// The folder of a model in the repositories.
+    pub(super) fn folder_of(&self, id: &ModelId) -> Result<PathBuf, Error> {
+        repository::folder_of(&self.options.repositories, self.options.naming, id)
     }
 
     fn check_control(&self) -> Result<(), Error> {
@@ -80,7 +111,7 @@ impl Core {
     }
 
     /// The files and the configuration that a load is about.
-    fn source_of(&self, name: &str, overrides: LoadOverrides) -> Result<Source, Error> {
+    fn source_of(&self, id: &ModelId, overrides: LoadOverrides) -> Result<Source, Error> {
         let now = SystemTime::now();
         let given_config = overrides.config.map(|text| (text, now));
         if !overrides.files.is_empty() {
@@ -91,9 +122,9 @@ impl Core {
             let dir = folder.path().to_owned();
             return Ok(Source { dir, given_config, given_files: Some(folder) });
         }
-        let dir = repository::find(&self.options.repositories, name)?;
+        let dir = self.folder_of(id)?;
         let kept = || {
-            let before = self.models().record(name)?;
+            let before = self.models().record(id)?;
             let before = before.source.clone();
             let given = before.given_config.filter(|_| before.given_files.is_none())?;
             (!is_newer(&dir.join("config.pbtxt"), given.1)).then_some(given)
@@ -114,6 +145,11 @@ fn check_name(name: &str) -> Result<(), Error> {
         )));
     }
     Ok(())
+}
+
+fn unreadable(name: &str, error: &Error) -> Error {
+    tracing::error!(model = name, reason = %error.message, "a model could not be read");
+    poll_failed(name, error)
 }
 
 /// Triton gives no reason here; a reason about what the client itself sent helps it.

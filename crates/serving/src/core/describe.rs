@@ -90,6 +90,8 @@ impl ModelState {
 pub struct ModelIndexEntry {
     /// Model.
     pub name: String,
+    /// The repository where it lies, if repositories are namespaces; else empty.
+    pub namespace: String,
     /// Version.
     pub version: Option<String>,
     /// State.
@@ -101,7 +103,7 @@ pub struct ModelIndexEntry {
 /// A model that could not be loaded at the start.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LoadFailure {
-    /// Model.
+    /// Model, with its namespace before it where repositories are namespaces.
     pub model: String,
     /// Version, if the failure is one version's.
     pub version: Option<String>,

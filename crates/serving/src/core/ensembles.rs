@@ -3,106 +3,169 @@
 use std::collections::BTreeSet;
 use std::sync::{Arc, PoisonError, RwLock, Weak};
 
-use super::Core;
 use super::load::{LoadError, PolledModel, Source};
-use super::loaded::Executor;
+use super::loaded::{Executor, LoadedVersion, next_load};
 use super::models::{Models, WantedBy};
+use super::{Core, CoreOptions};
 use crate::config::inference::model_config::SchedulingChoice;
+use crate::config::inference::model_ensembling::Step;
 use crate::config::{self, ModelConfig};
 use crate::ensemble::{EnsemblePlan, StepServer};
 use crate::error::Error;
-use crate::repository;
+use crate::repository::{self, ModelId, Naming};
 use crate::request::{InferenceRequest, ResponseSink};
 
-/// The models that an ensemble is composed of and the versions that it wants, -1 for the latest; nothing for other
-/// models.
-fn steps(config: &ModelConfig) -> Vec<(&str, i64)> {
+/// The steps of an ensemble; nothing for other models.
+fn steps(config: &ModelConfig) -> &[Step] {
     match &config.scheduling_choice {
-        Some(SchedulingChoice::EnsembleScheduling(ensemble)) => {
-            ensemble.step.iter().map(|step| (&*step.model_name, step.model_version)).collect()
-        }
-        _ => Vec::new(),
+        Some(SchedulingChoice::EnsembleScheduling(ensemble)) => &ensemble.step,
+        _ => &[],
     }
 }
 
 /// The models that are loaded, as ensembles see them: also while the server stops, for what was begun before.
 pub(super) struct Steps(pub(super) Weak<RwLock<Models>>);
 
+impl Steps {
+    fn find(&self, model: &ModelId, version: i64) -> Result<Arc<LoadedVersion>, Error> {
+        let Some(models) = self.0.upgrade() else {
+            return Err(Error::unavailable("Server exiting"));
+        };
+        let models = models.read().unwrap_or_else(PoisonError::into_inner);
+        models.find_in(model, (version > 0).then_some(version)).cloned()
+    }
+}
+
 impl StepServer for Steps {
     fn submit(
         &self,
-        model: &str,
+        model: &ModelId,
         version: i64,
         mut request: InferenceRequest,
         sink: ResponseSink,
     ) -> Result<(), Error> {
-        let Some(models) = self.0.upgrade() else {
-            return Err(Error::unavailable("Server exiting"));
-        };
-        let version = (version > 0).then_some(version);
-        let loaded = {
-            let models = models.read().unwrap_or_else(PoisonError::into_inner);
-            Arc::clone(models.find(model, version)?)
-        };
-        model.clone_into(&mut request.model_name);
+        let loaded = self.find(model, version)?;
+        request.model_name.clone_from(&model.name);
         request.model_version.clone_from(&loaded.context.version);
         loaded.enqueue(request, sink)
+    }
+
+    fn loads(&self, model: &ModelId, version: i64, into: &mut Vec<u64>) {
+        match self.find(model, version) {
+            Ok(loaded) => loaded.loads(into),
+            // The request fails there, or finds what no earlier one found.
+            Err(_) => into.push(next_load()),
+        }
     }
 }
 
 impl Core {
+    /// The model that a step of an ensemble in this namespace means: where names are not unique, that of the
+    /// namespace which the step names, else that of the ensemble's own, else the only one.
+    fn resolve(&self, near: &str, step: &Step) -> Option<ModelId> {
+        let CoreOptions { repositories, naming, .. } = &self.options;
+        if *naming == Naming::Unique {
+            return Some(ModelId::plain(&step.model_name));
+        }
+        let in_namespace = |namespace: &str| ModelId {
+            namespace: namespace.to_owned(),
+            name: step.model_name.clone(),
+        };
+        if !step.model_namespace.is_empty() {
+            return Some(in_namespace(&step.model_namespace));
+        }
+        let mut known = self.models().named(&step.model_name);
+        let found = repository::find(repositories, *naming, &step.model_name).unwrap_or_default();
+        known.extend(found.into_iter().map(|(id, _)| id));
+        known.sort();
+        known.dedup();
+        let own = in_namespace(near);
+        match known.as_slice() {
+            known if known.contains(&own) => Some(own),
+            [only] => Some(only.clone()),
+            _ => None,
+        }
+    }
+
+    /// Writes into each step of an ensemble which namespace its model is of, as Triton shows it.
+    pub(super) fn name_steps(&self, ensemble: &ModelId, config: &mut ModelConfig) {
+        if let Some(SchedulingChoice::EnsembleScheduling(scheduling)) =
+            &mut config.scheduling_choice
+        {
+            for step in &mut scheduling.step {
+                let resolved = self.resolve(&ensemble.namespace, step);
+                step.model_namespace = resolved.map(|id| id.namespace).unwrap_or_default();
+            }
+        }
+    }
+
     /// Loads the models that an ensemble is composed of, as far as they do not serve, and checks it beside them.
     pub(super) fn load_dependencies(&self, polled: &PolledModel) -> Result<(), LoadError> {
-        let ensemble = &polled.config.name;
-        let steps = steps(&polled.config);
-        if steps.is_empty() {
+        let ensemble = &polled.id;
+        let refuse = |text: String| Err(LoadError::Load(Error::invalid_arg(text)));
+        if steps(&polled.config).is_empty() {
             return Ok(());
         }
         let (mut path, mut done) = (vec![ensemble.clone()], BTreeSet::new());
         self.check_circular(&polled.config, &mut path, &mut done)?;
         let mut missing = BTreeSet::new();
-        for (step, _) in &steps {
-            if self.models().is_ready(step) {
-                continue;
-            }
-            let Ok(dir) = repository::find(&self.options.repositories, step) else {
-                missing.insert(*step);
+        let mut wanted = Vec::new();
+        for step in steps(&polled.config) {
+            let found = self.resolve(&ensemble.namespace, step).filter(|id| self.provide(id));
+            let Some(id) = found else {
+                missing.insert(&*step.model_name);
                 continue;
             };
-            let _turn = self.turns.take(step);
-            if self.models().is_ready(step) {
-                continue;
-            }
-            let source = Source { dir, given_config: None, given_files: None };
-            if let Err(LoadError::Poll(error) | LoadError::Load(error)) =
-                self.bring_up(step, source, WantedBy::Ensemble)
-            {
-                return Err(LoadError::Load(Error::invalid_arg(format!(
-                    "ensemble '{ensemble}' depends on '{step}' which has no loaded version. Model '{step}' loading \
-                     failed with error: {}",
-                    error.message
-                ))));
-            }
+            self.load_step(ensemble, &id)?;
+            wanted.push((id, step.model_version));
         }
         if !missing.is_empty() {
             let names: Vec<&str> = missing.into_iter().collect();
-            return Err(LoadError::Load(Error::invalid_arg(format!(
+            return refuse(format!(
                 "ensemble {ensemble} contains models that are not available or ambiguous: {}",
                 names.join(", ")
-            ))));
+            ));
         }
-        for (step, version) in steps.into_iter().filter(|(_, version)| *version > 0) {
-            if !self.models().ready_of(step).any(|(number, _)| number == version) {
-                return Err(LoadError::Load(Error::invalid_arg(format!(
+        for (step, version) in wanted.into_iter().filter(|(_, version)| *version > 0) {
+            if !self.models().ready_of(&step).any(|(number, _)| number == version) {
+                return refuse(format!(
                     "ensemble '{ensemble}' depends on '{step}' whose required version {version} is not loaded."
-                ))));
+                ));
             }
         }
         let mut config = polled.config.clone();
         config::normalise(&mut config);
+        self.name_steps(ensemble, &mut config);
         EnsemblePlan::new(&config, &|step, version| self.step_config(step, version))
             .map_err(LoadError::Load)?;
         Ok(())
+    }
+
+    /// Whether a model serves or can be loaded.
+    fn provide(&self, id: &ModelId) -> bool {
+        self.models().is_ready(id) || self.folder_of(id).is_ok()
+    }
+
+    /// Loads a model that an ensemble is composed of, if it does not serve.
+    fn load_step(&self, ensemble: &ModelId, step: &ModelId) -> Result<(), LoadError> {
+        if self.models().is_ready(step) {
+            return Ok(());
+        }
+        let _turn = self.turns.take(step);
+        if self.models().is_ready(step) {
+            return Ok(());
+        }
+        let loaded = self.folder_of(step).map_err(LoadError::Poll).and_then(|dir| {
+            let source = Source { dir, given_config: None, given_files: None };
+            self.bring_up(step, source, WantedBy::Ensemble)
+        });
+        loaded.map_err(|(LoadError::Poll(error) | LoadError::Load(error))| {
+            LoadError::Load(Error::invalid_arg(format!(
+                "ensemble '{ensemble}' depends on '{step}' which has no loaded version. Model '{step}' loading \
+                 failed with error: {}",
+                error.message
+            )))
+        })
     }
 
     /// `path` leads from the ensemble that is being loaded to the one of this configuration; from those in `done` no
@@ -110,136 +173,167 @@ impl Core {
     fn check_circular(
         &self,
         config: &ModelConfig,
-        path: &mut Vec<String>,
-        done: &mut BTreeSet<String>,
+        path: &mut Vec<ModelId>,
+        done: &mut BTreeSet<ModelId>,
     ) -> Result<(), LoadError> {
-        for (step, _) in steps(config) {
-            if path.iter().any(|name| name == step) {
+        let near = path.last().map(|id| id.namespace.clone()).unwrap_or_default();
+        for step in steps(config) {
+            let Some(id) = self.resolve(&near, step) else { continue };
+            if path.contains(&id) {
                 return Err(LoadError::Load(Error::invalid_arg(format!(
-                    "circular dependency between ensembles: {step} -> ... -> {} -> {step}",
-                    path.last().map_or("", String::as_str)
+                    "circular dependency between ensembles: {id} -> ... -> {} -> {id}",
+                    path.last().map(ModelId::to_string).unwrap_or_default()
                 ))));
             }
-            if done.contains(step) {
+            if done.contains(&id) {
                 continue;
             }
-            let Ok(dir) = repository::find(&self.options.repositories, step) else { continue };
+            let Ok(dir) = self.folder_of(&id) else { continue };
             let source = Source { dir, given_config: None, given_files: None };
             // A step that cannot be read is reported when it is loaded.
-            let Ok(polled) = self.poll(step, &source) else { continue };
-            path.push(step.to_owned());
+            let Ok(polled) = self.poll(&id, &source) else { continue };
+            path.push(id.clone());
             self.check_circular(&polled.config, path, done)?;
             path.pop();
-            done.insert(step.to_owned());
+            done.insert(id);
         }
         Ok(())
     }
 
-    /// The models that a loaded ensemble is composed of.
-    pub(super) fn steps_of(&self, name: &str) -> Vec<String> {
-        let record = self.models().record(name);
-        let names: BTreeSet<String> = record
-            .iter()
-            .flat_map(|record| steps(&record.config))
-            .map(|(step, _)| step.to_owned())
-            .collect();
-        names.into_iter().collect()
+    /// The models that an ensemble which serves is composed of.
+    pub(super) fn steps_of(&self, id: &ModelId) -> Vec<ModelId> {
+        let models = self.models();
+        let mut composed = BTreeSet::new();
+        for (_, loaded) in models.ready_of(id) {
+            if let Executor::Ensemble(ensemble) = &loaded.executor {
+                composed.extend(ensemble.plan().models().cloned());
+            }
+        }
+        composed.into_iter().collect()
     }
 
     /// Ensembles that serve and are composed of this model.
-    fn ensembles_over(&self, name: &str) -> Vec<String> {
-        let models = self.models();
-        let over = |ensemble: &&str| {
-            models
-                .record(ensemble)
-                .is_some_and(|record| steps(&record.config).iter().any(|(step, _)| *step == name))
-        };
-        models.attempted().filter(over).map(str::to_owned).collect()
+    fn ensembles_over(&self, id: &ModelId) -> Vec<ModelId> {
+        let known: Vec<ModelId> = self.models().attempted().collect();
+        known.into_iter().filter(|ensemble| self.steps_of(ensemble).contains(id)).collect()
     }
 
-    pub(super) fn is_step_of_any(&self, name: &str) -> bool {
-        !self.ensembles_over(name).is_empty()
+    /// Ensembles that were loaded and have a step with this model's name, in whatever namespace.
+    fn ensembles_naming(&self, id: &ModelId) -> Vec<ModelId> {
+        let models = self.models();
+        let over = |ensemble: &ModelId| {
+            models.record(ensemble).is_some_and(|record| {
+                steps(&record.config).iter().any(|step| step.model_name == id.name)
+            })
+        };
+        models.attempted().filter(over).collect()
+    }
+
+    pub(super) fn is_step_of_any(&self, id: &ModelId) -> bool {
+        !self.ensembles_over(id).is_empty()
     }
 
     /// Takes the ensembles out of service whose step is gone.
-    pub(super) fn stop_ensembles_over(&self, name: &str) {
-        if self.models().is_ready(name) {
+    pub(super) fn stop_ensembles_over(&self, id: &ModelId) {
+        if self.models().is_ready(id) {
             return;
         }
-        for ensemble in self.ensembles_over(name) {
-            tracing::warn!(%ensemble, step = name, "an ensemble lost a model that it is composed of");
-            let retired = self.write_models(|models| models.suspend(&ensemble));
-            self.drain_all(&ensemble, retired);
-            self.stop_ensembles_over(&ensemble);
+        for ensemble in self.ensembles_over(id) {
+            tracing::warn!(%ensemble, step = %id, "an ensemble lost a model that it is composed of");
+            self.suspend(&ensemble);
         }
     }
 
+    /// Takes an ensemble, and those over it, out of service until its steps are as it needs them.
+    fn suspend(&self, ensemble: &ModelId) {
+        let retired = self.write_models(|models| models.suspend(ensemble));
+        self.stop_ensembles_over(ensemble);
+        self.drain_all(ensemble, retired);
+    }
+
     /// The completed configuration of a step's model.
-    pub(super) fn step_config(&self, name: &str, version: i64) -> Option<Arc<ModelConfig>> {
+    pub(super) fn step_config(&self, id: &ModelId, version: i64) -> Option<Arc<ModelConfig>> {
         let models = self.models();
-        let found = models.find(name, (version > 0).then_some(version)).ok()?;
+        let found = models.find_in(id, (version > 0).then_some(version)).ok()?;
         Some(Arc::clone(&found.context.config))
     }
 
     /// Whether the models of an ensemble are still what it was checked against; true for other models.
-    pub(super) fn steps_are_current(&self, name: &str) -> bool {
-        let serving: Vec<_> =
-            self.models().ready_of(name).map(|(_, loaded)| Arc::clone(loaded)).collect();
+    pub(super) fn steps_are_current(&self, id: &ModelId) -> bool {
+        let (serving, record): (Vec<_>, _) = {
+            let models = self.models();
+            let serving = models.ready_of(id).map(|(_, loaded)| Arc::clone(loaded)).collect();
+            (serving, models.record(id))
+        };
+        let meant: Vec<Option<ModelId>> = record
+            .iter()
+            .flat_map(|record| steps(&record.config))
+            .map(|step| self.resolve(&id.namespace, step))
+            .collect();
         serving.iter().all(|loaded| match &loaded.executor {
             Executor::Ensemble(ensemble) => {
-                ensemble.plan().is_current(&|step, version| self.step_config(step, version))
+                let plan = ensemble.plan();
+                let same = plan.models().zip(&meant).all(|(composed, meant)| {
+                    meant.as_ref().is_none_or(|meant| meant == composed)
+                });
+                same && plan.is_current(&|step, version| self.step_config(step, version))
             }
             Executor::Instances(_) => true,
         })
     }
 
-    /// Checks and builds the ensembles anew whose step has another configuration than it had.
-    fn refresh_ensembles_over(&self, name: &str) {
-        for ensemble in self.ensembles_over(name) {
+    /// Checks and builds the ensembles anew whose step has another configuration than it had, or is another model.
+    /// As in Triton, one that does not fit its steps any more leaves the service.
+    fn refresh_ensembles_over(&self, id: &ModelId) {
+        for ensemble in self.ensembles_naming(id) {
             let turn = self.turns.take(&ensemble);
             let record = self.models().record(&ensemble);
             let Some(record) = record.filter(|_| !self.steps_are_current(&ensemble)) else {
                 continue;
             };
             let result = self.bring_up(&ensemble, record.source.clone(), self.wanted_by(&ensemble));
+            if let Err(LoadError::Poll(error) | LoadError::Load(error)) = &result {
+                tracing::error!(%ensemble, step = %id, reason = %error.message, "an ensemble does not fit its changed model and is unloaded");
+                self.suspend(&ensemble);
+                self.forget_failures(&ensemble);
+            }
             drop(turn);
-            match result {
-                Ok(()) => self.refresh_ensembles_over(&ensemble),
-                Err(LoadError::Poll(error) | LoadError::Load(error)) => {
-                    tracing::error!(%ensemble, step = name, reason = %error.message, "an ensemble does not fit its changed model");
-                }
+            if result.is_ok() {
+                self.refresh_ensembles_over(&ensemble);
             }
         }
     }
 
-    fn wanted_by(&self, name: &str) -> WantedBy {
-        if self.models().is_wanted_by_name(name) { WantedBy::Name } else { WantedBy::Ensemble }
+    fn wanted_by(&self, id: &ModelId) -> WantedBy {
+        if self.models().is_wanted_by_name(id) { WantedBy::Name } else { WantedBy::Ensemble }
     }
 
     /// Puts the ensembles back into service that wait for this model, and fits those to it that serve.
-    pub(super) fn revive_ensembles_over(&self, name: &str) {
-        self.refresh_ensembles_over(name);
-        let suspended: Vec<String> = {
+    pub(super) fn revive_ensembles_over(&self, id: &ModelId) {
+        self.refresh_ensembles_over(id);
+        let suspended: Vec<ModelId> = {
             let models = self.models();
-            let waits = |ensemble: &&str| models.is_suspended(ensemble);
-            models.attempted().filter(waits).map(str::to_owned).collect()
+            models.attempted().filter(|ensemble| models.is_suspended(ensemble)).collect()
         };
         for ensemble in suspended {
-            if self.revive(&ensemble, name) {
+            if self.revive(&ensemble, id) {
                 self.revive_ensembles_over(&ensemble);
             }
         }
     }
 
-    /// Puts an ensemble back into service if it is composed of `step` and all its models serve.
-    fn revive(&self, ensemble: &str, step: &str) -> bool {
+    /// Puts an ensemble back into service if it has a step of this model's name and all its models serve.
+    fn revive(&self, ensemble: &ModelId, step: &ModelId) -> bool {
         let _turn = self.turns.take(ensemble);
-        let Ok(dir) = repository::find(&self.options.repositories, ensemble) else { return false };
+        let Ok(dir) = self.folder_of(ensemble) else { return false };
         let source = Source { dir, given_config: None, given_files: None };
         let concerned = self.poll(ensemble, &source).is_ok_and(|polled| {
             let steps = steps(&polled.config);
-            let ready = |(step, _): &(&str, i64)| self.models().is_ready(step);
-            steps.iter().any(|(name, _)| *name == step) && steps.iter().all(ready)
+            let ready = |one: &Step| {
+                let meant = self.resolve(&ensemble.namespace, one);
+                meant.is_some_and(|id| self.models().is_ready(&id))
+            };
+            steps.iter().any(|one| one.model_name == step.name) && steps.iter().all(ready)
         });
         if !concerned {
             return false;
@@ -248,6 +342,8 @@ impl Core {
             Ok(()) => true,
             Err(LoadError::Poll(error) | LoadError::Load(error)) => {
                 tracing::error!(%ensemble, reason = %error.message, "an ensemble could not be loaded again");
+                self.suspend(ensemble);
+                self.forget_failures(ensemble);
                 false
             }
         }

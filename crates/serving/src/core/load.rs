@@ -16,7 +16,7 @@ use super::{ControlMode, Core, LoadFailure};
 use crate::backend::Backend;
 use crate::config::{self, ModelConfig};
 use crate::error::Error;
-use crate::repository::{self, FoundModel, Stamps};
+use crate::repository::{self, FoundModel, ModelId, Stamps};
 use crate::statistics::StatisticsRecorder;
 
 /// A configuration file larger than this is not one.
@@ -42,6 +42,7 @@ pub(super) struct Record {
 
 /// A model folder whose configuration was read and makes sense.
 pub(super) struct PolledModel {
+    pub(super) id: ModelId,
     pub(super) dir: PathBuf,
     pub(super) config: ModelConfig,
     pub(super) versions: Vec<i64>,
@@ -64,22 +65,22 @@ impl Core {
         if self.options.repositories.is_empty() {
             return Err(Error::invalid_arg("at least one model repository must be given"));
         }
-        let found = repository::scan(&self.options.repositories)?;
-        self.write_models(|models| found.iter().for_each(|model| models.know(&model.name)));
+        let found = repository::scan(&self.options.repositories, self.options.naming)?;
+        self.write_models(|models| found.iter().for_each(|model| models.know(&model.id)));
         let wanted: Vec<FoundModel> = match &self.options.control_mode {
             ControlMode::None | ControlMode::Poll { .. } => found,
             ControlMode::Explicit { load } => {
                 for name in load
                     .iter()
-                    .filter(|name| *name != "*" && found.iter().all(|m| m.name != **name))
+                    .filter(|name| *name != "*" && found.iter().all(|m| m.id.name != **name))
                 {
                     let text = format!(
                         "failed to load '{name}', no folder of this name in the model repositories"
                     );
-                    self.record_failure(name, None, &text);
+                    self.record_failure(&ModelId::plain(name), None, &text);
                 }
                 let all = load.iter().any(|name| name == "*");
-                found.into_iter().filter(|model| all || load.contains(&model.name)).collect()
+                found.into_iter().filter(|model| all || load.contains(&model.id.name)).collect()
             }
         };
         self.load_all(&wanted);
@@ -105,38 +106,39 @@ impl Core {
         change(&mut self.models.write().unwrap_or_else(PoisonError::into_inner))
     }
 
-    fn record_failure(&self, model: &str, version: Option<i64>, reason: &str) {
-        tracing::error!(model, version, reason, "a model failed to load");
+    fn record_failure(&self, model: &ModelId, version: Option<i64>, reason: &str) {
+        tracing::error!(%model, version, reason, "a model failed to load");
         self.failures.lock().unwrap_or_else(PoisonError::into_inner).push(LoadFailure {
-            model: model.to_owned(),
+            model: model.to_string(),
             version: version.map(|version| version.to_string()),
             reason: reason.to_owned(),
         });
     }
 
-    fn forget_failures(&self, model: &str) {
+    pub(super) fn forget_failures(&self, model: &ModelId) {
+        let model = model.to_string();
         let mut failures = self.failures.lock().unwrap_or_else(PoisonError::into_inner);
         failures.retain(|failure| failure.model != model);
     }
 
     fn load_found(&self, found: &FoundModel) {
-        let name = &found.name;
+        let id = &found.id;
         if found.ambiguous {
             let reason = AMBIGUOUS;
-            self.write_models(|models| models.set_unusable(name, Some(reason.to_owned())));
-            self.record_failure(name, None, reason);
+            self.write_models(|models| models.set_unusable(id, Some(reason.to_owned())));
+            self.record_failure(id, None, reason);
             return;
         }
         let source = Source { dir: found.dir.clone(), given_config: None, given_files: None };
-        let _turn = self.turns.take(name);
+        let _turn = self.turns.take(id);
         // An ensemble may have brought it already, as one of its steps.
-        if self.models().is_ready(name) {
-            self.write_models(|models| models.want_by_name(name));
+        if self.models().is_ready(id) {
+            self.write_models(|models| models.want_by_name(id));
             return;
         }
-        if let Err(LoadError::Poll(error)) = self.bring_up(name, source, WantedBy::Name) {
+        if let Err(LoadError::Poll(error)) = self.bring_up(id, source, WantedBy::Name) {
             // As in Triton, the index shows such a model by name only; the reason goes to the log.
-            self.record_failure(name, None, &error.message);
+            self.record_failure(id, None, &error.message);
         }
     }
 
@@ -144,42 +146,45 @@ impl Core {
     /// ready, and also if that fails. The caller holds the model's turn.
     pub(super) fn bring_up(
         &self,
-        name: &str,
+        id: &ModelId,
         source: Source,
         by: WantedBy,
     ) -> Result<(), LoadError> {
         let stamps = Stamps::of(&source.dir).map_err(LoadError::Poll)?;
-        let mut polled = self.poll(name, &source).map_err(LoadError::Poll)?;
+        let mut polled = self.poll(id, &source).map_err(LoadError::Poll)?;
         agents::run(&polled).map_err(LoadError::Poll)?;
-        let before = self.models().record(name);
+        let before = self.models().record(id);
         let epoch = self.write_models(|models| {
-            models.set_unusable(name, None);
-            models.begin(name, by)
+            models.set_unusable(id, None);
+            models.begin(id, by)
         });
-        self.forget_failures(name);
+        self.forget_failures(id);
         if polled.versions.is_empty() {
             let text = format!(
-                "at least one version must be available under the version policy of model '{name}'"
+                "at least one version must be available under the version policy of model '{id}'"
             );
-            self.write_models(|models| models.set_versionless(name, epoch));
-            self.record_failure(name, None, &text);
+            self.write_models(|models| models.set_versionless(id, epoch));
+            self.record_failure(id, None, &text);
             return Err(LoadError::Load(Error::invalid_arg(text)));
         }
-        let change = match self.steps_are_current(name) {
+        let change = match self.steps_are_current(id) {
             true => Change::between(before.as_deref(), &polled, &source, &stamps),
             false => Change::everything(),
         };
         if let Err(error) = self.load_dependencies(&polled) {
             if let LoadError::Load(error) = &error {
-                self.record_failure(name, None, &error.message);
+                self.record_failure(id, None, &error.message);
             }
             return Err(error);
         }
         let mut failures = Vec::new();
         for &version in &polled.versions {
-            if let Some(serving) = self.serving(name, version) {
+            if let Some(serving) = self.serving(id, version) {
                 match change.of(version) {
-                    Extent::Nothing => continue,
+                    Extent::Nothing => {
+                        serving.adopt_policy(&polled.config);
+                        continue;
+                    }
                     Extent::Instances => {
                         let counters = Arc::clone(&serving.context.statistics);
                         polled.counters.insert(version, counters);
@@ -198,20 +203,20 @@ impl Core {
             return Err(LoadError::Load(Error::invalid_arg(failures.join(""))));
         }
         let record = Record { source, config: polled.config, stamps };
-        self.write_models(|models| models.set_record(name, epoch, Arc::new(record)));
-        self.retire(name, |version| polled.versions.contains(&version));
+        self.write_models(|models| models.set_record(id, epoch, Arc::new(record)));
+        self.retire(id, |version| polled.versions.contains(&version));
         Ok(())
     }
 
-    fn serving(&self, name: &str, version: i64) -> Option<Arc<LoadedVersion>> {
+    fn serving(&self, id: &ModelId, version: i64) -> Option<Arc<LoadedVersion>> {
         let models = self.models();
-        let mut ready = models.ready_of(name);
+        let mut ready = models.ready_of(id);
         ready.find(|(number, _)| *number == version).map(|(_, serving)| Arc::clone(serving))
     }
 
     fn load_version(&self, polled: &PolledModel, version: i64, epoch: Epoch) -> Result<(), Error> {
-        let name = &polled.config.name;
-        self.write_models(|models| models.loading(name, version, epoch));
+        let id = &polled.id;
+        self.write_models(|models| models.loading(id, version, epoch));
         let mut result = self.build_version(polled, version);
         for _ in 0..self.options.model_load_retries {
             if result.is_err() {
@@ -222,9 +227,9 @@ impl Core {
             Ok(loaded) => {
                 let seconds = loaded.load_duration.as_secs_f64();
                 let loaded = Arc::new(loaded);
-                match self.write_models(|models| models.serve(name, version, epoch, loaded)) {
+                match self.write_models(|models| models.serve(id, version, epoch, loaded)) {
                     Ok(before) => {
-                        tracing::info!(model = %name, version, seconds, "loaded");
+                        tracing::info!(model = %id, version, seconds, "loaded");
                         before.into_iter().for_each(|before| drain(before, || {}));
                         Ok(())
                     }
@@ -236,11 +241,11 @@ impl Core {
             }
             Err(error) => {
                 let reason = error.nested();
-                self.write_models(|models| models.failed(name, version, epoch, &reason));
-                if self.serving(name, version).is_some() {
-                    tracing::error!(model = %name, version, %reason, "the version that serves goes on");
+                self.write_models(|models| models.failed(id, version, epoch, &reason));
+                if self.serving(id, version).is_some() {
+                    tracing::error!(model = %id, version, %reason, "the version that serves goes on");
                 } else {
-                    self.record_failure(name, Some(version), &reason);
+                    self.record_failure(id, Some(version), &reason);
                 }
                 Err(error)
             }
@@ -248,35 +253,36 @@ impl Core {
     }
 
     /// Takes the versions that `keep` does not name out of service; they answer what they have taken.
-    pub(super) fn retire(&self, name: &str, keep: impl Fn(i64) -> bool) {
-        let retired = self.write_models(|models| models.retire(name, keep));
-        self.drain_all(name, retired);
+    pub(super) fn retire(&self, id: &ModelId, keep: impl Fn(i64) -> bool) {
+        let retired = self.write_models(|models| models.retire(id, keep));
+        self.drain_all(id, retired);
     }
 
-    pub(super) fn drain_all(&self, name: &str, retired: Vec<(i64, Arc<LoadedVersion>)>) {
+    pub(super) fn drain_all(&self, id: &ModelId, retired: Vec<(i64, Arc<LoadedVersion>)>) {
         for (version, loaded) in retired {
-            let (models, name) = (Arc::clone(&self.models), name.to_owned());
+            let (models, id) = (Arc::clone(&self.models), id.clone());
             let kept = Arc::clone(&loaded);
             drain(loaded, move || {
                 models
                     .write()
                     .unwrap_or_else(PoisonError::into_inner)
-                    .settled(&name, version, &kept);
-                tracing::info!(model = %name, version, "unloaded");
+                    .settled(&id, version, &kept);
+                tracing::info!(model = %id, version, "unloaded");
             });
         }
     }
 
     /// Reads a model folder: its configuration, as far as it can be judged without the model, and its versions.
-    pub(super) fn poll(&self, name: &str, source: &Source) -> Result<PolledModel, Error> {
+    pub(super) fn poll(&self, id: &ModelId, source: &Source) -> Result<PolledModel, Error> {
         let mut config = match &source.given_config {
             Some((text, _)) => given_config(text)?,
             None => self.read_config(&source.dir)?,
         };
+        let name = &id.name;
         if config.name.is_empty() {
             name.clone_into(&mut config.name);
         }
-        if config.name != name {
+        if config.name != *name {
             return Err(Error::invalid_arg(format!(
                 "unexpected directory name '{}' for model '{}', directory name must equal model name",
                 name, config.name
@@ -292,7 +298,7 @@ impl Core {
         config::validate(&config)?;
         let versions = repository::chosen_versions(&config, &present);
         let dir = source.dir.clone();
-        Ok(PolledModel { dir, config, versions, counters: BTreeMap::new() })
+        Ok(PolledModel { id: id.clone(), dir, config, versions, counters: BTreeMap::new() })
     }
 
     fn read_config(&self, dir: &Path) -> Result<ModelConfig, Error> {

@@ -1,18 +1,20 @@
 //! A version that serves.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, PoisonError, RwLock};
 use std::time::{Duration, Instant};
 
 use super::describe::{ModelMetadata, TensorMetadata};
 use crate::cache::ResponseCache;
-use crate::config::datatype;
+use crate::config::inference::ModelVersionPolicy;
+use crate::config::{self, ModelConfig, datatype};
 use crate::driver::DriverHandle;
 use crate::ensemble::Ensemble;
 use crate::error::Error;
 use crate::latency::Latencies;
 use crate::payload::{ExecutionContext, now_ms};
+use crate::repository::ModelId;
 use crate::request::{Answer, InferenceRequest, InferenceResponse, ResponseSink};
 use crate::statistics::{ModelMetricsRow, ModelStatistics};
 use crate::trace;
@@ -30,6 +32,9 @@ pub(super) enum Executor {
 /// A version that serves.
 #[derive(Debug)]
 pub(super) struct LoadedVersion {
+    pub(super) id: ModelId,
+    /// Tells this load from every other one of the server.
+    pub(super) load: u64,
     pub(super) context: Arc<ExecutionContext>,
     pub(super) executor: Executor,
     pub(super) checker: RequestChecker,
@@ -37,9 +42,50 @@ pub(super) struct LoadedVersion {
     pub(super) load_duration: Duration,
     /// The server's response cache, where the model uses it.
     pub(super) cache: Option<Arc<ResponseCache>>,
+    /// The policy that chose this version, where that has changed since it was loaded.
+    pub(super) policy: RwLock<Option<ModelVersionPolicy>>,
+}
+
+/// A number that no other load has.
+pub(super) fn next_load() -> u64 {
+    static NEXT: AtomicU64 = AtomicU64::new(0);
+    NEXT.fetch_add(1, Ordering::Relaxed)
 }
 
 impl LoadedVersion {
+    /// The completed configuration.
+    pub(super) fn config(&self) -> Arc<ModelConfig> {
+        let config = &self.context.config;
+        match &*self.policy.read().unwrap_or_else(PoisonError::into_inner) {
+            None => Arc::clone(config),
+            changed => {
+                let version_policy = changed.clone();
+                Arc::new(ModelConfig { version_policy, ..(**config).clone() })
+            }
+        }
+    }
+
+    /// Takes the version policy of a newer configuration over, which concerns nothing else here.
+    pub(super) fn adopt_policy(&self, newer: &ModelConfig) {
+        let mut newer = ModelConfig {
+            version_policy: newer.version_policy.clone(),
+            ..ModelConfig::default()
+        };
+        config::normalise(&mut newer);
+        let changed = newer.version_policy != self.context.config.version_policy;
+        let policy = newer.version_policy.filter(|_| changed);
+        *self.policy.write().unwrap_or_else(PoisonError::into_inner) = policy;
+    }
+
+    /// The loads that answers of this version come from: its own and, of an ensemble, those of the models that it is
+    /// composed of now.
+    pub(super) fn loads(&self, into: &mut Vec<u64>) {
+        into.push(self.load);
+        if let Executor::Ensemble(ensemble) = &self.executor {
+            ensemble.loads(into);
+        }
+    }
+
     /// Checks a request and takes it.
     ///
     /// # Errors
@@ -74,7 +120,9 @@ impl LoadedVersion {
         mut sink: ResponseSink,
     ) -> Option<ResponseSink> {
         let arrived = Instant::now();
-        let key = cache.key(&self.context.name, &self.context.version, request);
+        let mut loads = Vec::new();
+        self.loads(&mut loads);
+        let key = cache.key(&loads, request);
         let known = cache.get(key);
         let lookup = arrived.elapsed();
         if let Some(outputs) = known {
@@ -133,6 +181,7 @@ impl LoadedVersion {
         let latencies = self.context.statistics.latencies();
         ModelMetricsRow {
             model: statistics.name,
+            namespace: self.id.namespace.clone(),
             version: statistics.version,
             tags: config
                 .metric_tags

@@ -76,12 +76,13 @@ impl Core {
     ) -> Result<Arc<Self>, Error> {
         let cache = options.response_cache_bytes.map(|bytes| Arc::new(ResponseCache::new(bytes)));
         let driver = Driver::start(options.rate_limits.clone())?;
+        let models = Arc::new(RwLock::new(Models::new(options.naming)));
         let core = Arc::new(Self {
             cache,
             options,
             backends,
             driver,
-            models: Arc::default(),
+            models,
             turns: Turns::default(),
             poller: Mutex::new(None),
             failures: Mutex::default(),
@@ -166,7 +167,7 @@ impl Core {
         let loaded = models.find(name, wanted)?;
         let versions = match wanted {
             Some(version) => vec![version.to_string()],
-            None => models.ready_versions(name),
+            None => models.ready_versions(&loaded.id),
         };
         Ok(loaded.metadata(versions))
     }
@@ -176,7 +177,7 @@ impl Core {
     /// # Errors
     /// When the version is unknown or not ready.
     pub fn model_config(&self, name: &str, version: &str) -> Result<Arc<ModelConfig>, Error> {
-        Ok(Arc::clone(&self.find(name, version)?.context.config))
+        Ok(self.find(name, version)?.config())
     }
 
     /// The statistics of all ready versions of all models, or of one model, or of one version.
@@ -193,7 +194,8 @@ impl Core {
         let Some(name) = name.filter(|name| !name.is_empty()) else {
             return Ok(models.all_ready().map(|loaded| loaded.statistics()).collect());
         };
-        let versions: Vec<_> = models.ready_of(name).collect();
+        let meant = models.find(name, None).map(|loaded| loaded.id.clone()).ok();
+        let versions: Vec<_> = meant.iter().flat_map(|id| models.ready_of(id)).collect();
         if versions.is_empty() {
             return Err(Error::invalid_arg(format!("requested model '{name}' is not available")));
         }
@@ -209,11 +211,11 @@ impl Core {
         Ok(chosen)
     }
 
-    /// The models whose folders are in the repositories now, with the states of their versions, by name; with
+    /// The models whose folders are in the repositories now, with the states of their versions, by namespace and name; with
     /// `ready_only` the versions that serve. As in Triton, a model made of a client's files alone is not among them.
     #[must_use]
     pub fn repository_index(&self, ready_only: bool) -> Vec<ModelIndexEntry> {
-        let found = repository::scan(&self.options.repositories).unwrap_or_else(|error| {
+        let found = repository::scan(&self.options.repositories, self.options.naming).unwrap_or_else(|error| {
             tracing::error!("the index leaves out what cannot be read: {error}");
             Vec::new()
         });

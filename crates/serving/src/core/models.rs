@@ -7,7 +7,7 @@ use super::describe::{ModelIndexEntry, ModelState};
 use super::load::Record;
 use super::loaded::{Executor, LoadedVersion};
 use crate::error::Error;
-use crate::repository::FoundModel;
+use crate::repository::{FoundModel, ModelId, Naming};
 
 /// Why a version that was taken out of service is not available.
 const UNLOADED: &str = "unloaded";
@@ -40,7 +40,9 @@ pub(super) enum WantedBy {
 /// The models of all repositories. One that was never loaded has no versions.
 #[derive(Debug, Default)]
 pub(super) struct Models {
-    entries: BTreeMap<String, ModelEntry>,
+    naming: Naming,
+    /// By name, then by namespace.
+    entries: BTreeMap<String, BTreeMap<String, ModelEntry>>,
     /// Versions that serve no more and still have requests.
     leaving: Vec<Weak<LoadedVersion>>,
 }
@@ -52,6 +54,8 @@ struct ModelEntry {
     reason: Option<String>,
     /// Whether the lifecycle knows the model: it was read, if not loaded.
     attempted: bool,
+    /// Whether its bare name may mean it: it was read and not unloaded since.
+    named: bool,
     /// What the versions were made from.
     record: Option<Arc<Record>>,
     epoch: u64,
@@ -63,25 +67,56 @@ struct ModelEntry {
 }
 
 impl Models {
-    /// Makes a model known by name.
-    pub(super) fn know(&mut self, name: &str) {
-        self.entries.entry(name.to_owned()).or_default();
+    /// No models yet.
+    pub(super) fn new(naming: Naming) -> Self {
+        Self { naming, ..Self::default() }
+    }
+
+    fn entry(&self, id: &ModelId) -> Option<&ModelEntry> {
+        self.entries.get(&id.name)?.get(&id.namespace)
+    }
+
+    fn entry_mut(&mut self, id: &ModelId) -> Option<&mut ModelEntry> {
+        self.entries.get_mut(&id.name)?.get_mut(&id.namespace)
+    }
+
+    fn all(&self) -> impl Iterator<Item = &ModelEntry> {
+        self.entries.values().flat_map(BTreeMap::values)
+    }
+
+    /// Makes a model known.
+    pub(super) fn know(&mut self, id: &ModelId) {
+        self.known(id);
+    }
+
+    fn known(&mut self, id: &ModelId) -> &mut ModelEntry {
+        self.entries
+            .entry(id.name.clone())
+            .or_default()
+            .entry(id.namespace.clone())
+            .or_default()
     }
 
     /// Forgets models that were never loaded and have no folder any more.
-    pub(super) fn forget_unless(&mut self, exists: impl Fn(&str) -> bool) {
-        self.entries.retain(|name, entry| entry.attempted || exists(name));
+    pub(super) fn forget_unless(&mut self, exists: impl Fn(&ModelId) -> bool) {
+        self.entries.retain(|name, spaces| {
+            spaces.retain(|namespace, entry| {
+                entry.attempted || exists(&ModelId { namespace: namespace.clone(), name: name.clone() })
+            });
+            !spaces.is_empty()
+        });
     }
 
     /// Says that a model as a whole cannot be used.
-    pub(super) fn set_unusable(&mut self, name: &str, reason: Option<String>) {
-        self.entries.entry(name.to_owned()).or_default().reason = reason;
+    pub(super) fn set_unusable(&mut self, id: &ModelId, reason: Option<String>) {
+        self.known(id).reason = reason;
     }
 
     /// Begins a load; what an earlier one still brings is void.
-    pub(super) fn begin(&mut self, name: &str, by: WantedBy) -> Epoch {
-        let entry = self.entries.entry(name.to_owned()).or_default();
+    pub(super) fn begin(&mut self, id: &ModelId, by: WantedBy) -> Epoch {
+        let entry = self.known(id);
         entry.attempted = true;
+        entry.named = true;
         entry.epoch += 1;
         entry.by_name |= by == WantedBy::Name;
         entry.suspended = false;
@@ -89,13 +124,13 @@ impl Models {
         Epoch(entry.epoch)
     }
 
-    fn current(&mut self, name: &str, epoch: Epoch) -> Option<&mut ModelEntry> {
-        self.entries.get_mut(name).filter(|entry| entry.epoch == epoch.0)
+    fn current(&mut self, id: &ModelId, epoch: Epoch) -> Option<&mut ModelEntry> {
+        self.entry_mut(id).filter(|entry| entry.epoch == epoch.0)
     }
 
     /// Shows a version as being loaded, unless it serves meanwhile.
-    pub(super) fn loading(&mut self, name: &str, version: i64, epoch: Epoch) {
-        if let Some(entry) = self.current(name, epoch)
+    pub(super) fn loading(&mut self, id: &ModelId, version: i64, epoch: Epoch) {
+        if let Some(entry) = self.current(id, epoch)
             && !matches!(entry.versions.get(&version), Some(VersionEntry::Ready(_)))
         {
             entry.versions.insert(version, VersionEntry::Loading);
@@ -106,12 +141,12 @@ impl Models {
     /// later load or unload has overtaken it.
     pub(super) fn serve(
         &mut self,
-        name: &str,
+        id: &ModelId,
         version: i64,
         epoch: Epoch,
         loaded: Arc<LoadedVersion>,
     ) -> Result<Option<Arc<LoadedVersion>>, Arc<LoadedVersion>> {
-        let Some(entry) = self.current(name, epoch) else { return Err(loaded) };
+        let Some(entry) = self.current(id, epoch) else { return Err(loaded) };
         let before = entry.versions.insert(version, VersionEntry::Ready(loaded));
         let before = match before {
             Some(VersionEntry::Ready(before)) => Some(before),
@@ -122,8 +157,8 @@ impl Models {
     }
 
     /// Says that a version could not be loaded; one that serves goes on.
-    pub(super) fn failed(&mut self, name: &str, version: i64, epoch: Epoch, reason: &str) {
-        if let Some(entry) = self.current(name, epoch)
+    pub(super) fn failed(&mut self, id: &ModelId, version: i64, epoch: Epoch, reason: &str) {
+        if let Some(entry) = self.current(id, epoch)
             && !matches!(entry.versions.get(&version), Some(VersionEntry::Ready(_)))
         {
             entry.versions.insert(version, VersionEntry::Unavailable(reason.to_owned()));
@@ -131,8 +166,8 @@ impl Models {
     }
 
     /// Says that there is no version to load.
-    pub(super) fn set_versionless(&mut self, name: &str, epoch: Epoch) {
-        if let Some(entry) = self.current(name, epoch) {
+    pub(super) fn set_versionless(&mut self, id: &ModelId, epoch: Epoch) {
+        if let Some(entry) = self.current(id, epoch) {
             entry.versionless = true;
         }
     }
@@ -148,33 +183,36 @@ impl Models {
             let told = entry.versionless || entry.reason.is_some();
             entry.versions.values().all(serves) && !(told && entry.versions.is_empty())
         };
-        self.entries.values().all(usable)
+        self.all().all(usable)
     }
 
     /// Lets no load that is under way come into service any more.
     pub(super) fn close(&mut self) {
-        self.entries.values_mut().for_each(|entry| entry.epoch += 1);
+        self.entries
+            .values_mut()
+            .flat_map(BTreeMap::values_mut)
+            .for_each(|entry| entry.epoch += 1);
     }
 
     /// Notes what the versions are made from.
-    pub(super) fn set_record(&mut self, name: &str, epoch: Epoch, record: Arc<Record>) {
-        if let Some(entry) = self.current(name, epoch) {
+    pub(super) fn set_record(&mut self, id: &ModelId, epoch: Epoch, record: Arc<Record>) {
+        if let Some(entry) = self.current(id, epoch) {
             entry.record = Some(record);
         }
     }
 
-    pub(super) fn record(&self, name: &str) -> Option<Arc<Record>> {
-        self.entries.get(name).and_then(|entry| entry.record.clone())
+    pub(super) fn record(&self, id: &ModelId) -> Option<Arc<Record>> {
+        self.entry(id).and_then(|entry| entry.record.clone())
     }
 
     /// Takes versions out of service; those that `keep` does not name. They must be drained and then
     /// [`settled`](Self::settled).
     pub(super) fn retire(
         &mut self,
-        name: &str,
+        id: &ModelId,
         keep: impl Fn(i64) -> bool,
     ) -> Vec<(i64, Arc<LoadedVersion>)> {
-        let Some(entry) = self.entries.get_mut(name) else { return Vec::new() };
+        let Some(entry) = self.entry_mut(id) else { return Vec::new() };
         let mut retired = Vec::new();
         for (&number, version) in entry.versions.iter_mut().filter(|(number, _)| !keep(**number)) {
             match version {
@@ -193,41 +231,43 @@ impl Models {
     }
 
     /// Takes a model out of service as a whole; loads of it that are under way become void.
-    pub(super) fn unload(&mut self, name: &str) -> Vec<(i64, Arc<LoadedVersion>)> {
-        if let Some(entry) = self.entries.get_mut(name) {
+    pub(super) fn unload(&mut self, id: &ModelId) -> Vec<(i64, Arc<LoadedVersion>)> {
+        if let Some(entry) = self.entry_mut(id) {
             entry.epoch += 1;
             entry.record = None;
             entry.by_name = false;
+            entry.named = false;
             entry.suspended = false;
         }
-        self.retire(name, |_| false)
+        self.retire(id, |_| false)
     }
 
     /// Takes an ensemble out of service until the models that it is composed of are back.
-    pub(super) fn suspend(&mut self, name: &str) -> Vec<(i64, Arc<LoadedVersion>)> {
-        let by_name = self.is_wanted_by_name(name);
-        let retired = self.unload(name);
-        if let Some(entry) = self.entries.get_mut(name) {
+    pub(super) fn suspend(&mut self, id: &ModelId) -> Vec<(i64, Arc<LoadedVersion>)> {
+        let by_name = self.is_wanted_by_name(id);
+        let retired = self.unload(id);
+        if let Some(entry) = self.entry_mut(id) {
             entry.by_name = by_name;
+            entry.named = true;
             entry.suspended = true;
         }
         retired
     }
 
-    pub(super) fn is_suspended(&self, name: &str) -> bool {
-        self.entries.get(name).is_some_and(|entry| entry.suspended)
+    pub(super) fn is_suspended(&self, id: &ModelId) -> bool {
+        self.entry(id).is_some_and(|entry| entry.suspended)
     }
 
     /// Notes that somebody asked for the model by its name.
-    pub(super) fn want_by_name(&mut self, name: &str) {
-        if let Some(entry) = self.entries.get_mut(name) {
+    pub(super) fn want_by_name(&mut self, id: &ModelId) {
+        if let Some(entry) = self.entry_mut(id) {
             entry.by_name = true;
         }
     }
 
     /// A retired version has answered its last request.
-    pub(super) fn settled(&mut self, name: &str, version: i64, loaded: &Arc<LoadedVersion>) {
-        let entry = self.entries.get_mut(name).and_then(|entry| entry.versions.get_mut(&version));
+    pub(super) fn settled(&mut self, id: &ModelId, version: i64, loaded: &Arc<LoadedVersion>) {
+        let entry = self.entry_mut(id).and_then(|entry| entry.versions.get_mut(&version));
         if let Some(entry) = entry
             && matches!(entry, VersionEntry::Unloading(known) if Arc::ptr_eq(known, loaded))
         {
@@ -236,57 +276,106 @@ impl Models {
     }
 
     /// Whether somebody asked for the model by its name.
-    pub(super) fn is_wanted_by_name(&self, name: &str) -> bool {
-        self.entries.get(name).is_some_and(|entry| entry.by_name)
+    pub(super) fn is_wanted_by_name(&self, id: &ModelId) -> bool {
+        self.entry(id).is_some_and(|entry| entry.by_name)
     }
 
     /// Models that the lifecycle knows.
-    pub(super) fn attempted(&self) -> impl Iterator<Item = &str> {
-        self.entries.iter().filter(|(_, entry)| entry.attempted).map(|(name, _)| name.as_str())
+    pub(super) fn attempted(&self) -> impl Iterator<Item = ModelId> {
+        let ids = self.entries.iter().flat_map(|(name, spaces)| {
+            spaces.iter().map(move |(namespace, entry)| (name, namespace, entry))
+        });
+        ids.filter(|(_, _, entry)| entry.attempted)
+            .map(|(name, namespace, _)| ModelId { namespace: namespace.clone(), name: name.clone() })
+    }
+
+    /// Whether a bare name may mean the model: it was read and not unloaded since.
+    pub(super) fn is_named(&self, id: &ModelId) -> bool {
+        self.entry(id).is_some_and(|entry| entry.named)
+    }
+
+    /// The models that a bare name may mean.
+    pub(super) fn named(&self, name: &str) -> Vec<ModelId> {
+        let spaces = self.entries.get(name).into_iter().flatten();
+        spaces
+            .filter(|(_, entry)| entry.named)
+            .map(|(namespace, _)| ModelId { namespace: namespace.clone(), name: name.to_owned() })
+            .collect()
     }
 
     /// Whether a model has a version that serves.
-    pub(super) fn is_ready(&self, name: &str) -> bool {
-        self.ready_of(name).next().is_some()
+    pub(super) fn is_ready(&self, id: &ModelId) -> bool {
+        self.ready_of(id).next().is_some()
     }
 
-    /// The version wanted, or the latest that is ready.
+    /// The version wanted, or the latest that is ready, of the model that a bare name means.
+    ///
+    /// # Errors
+    /// When the name means no model or several, or the version is not ready.
     pub(super) fn find(
         &self,
         name: &str,
         version: Option<i64>,
     ) -> Result<&Arc<LoadedVersion>, Error> {
-        let entry = self.entries.get(name).filter(|entry| entry.attempted).ok_or_else(|| {
-            Error::not_found(format!("Request for unknown model: '{name}' is not found"))
-        })?;
-        let Some(version) = version else {
-            let ready = entry.versions.values().rev().find_map(VersionEntry::ready);
-            let none = || format!("Request for unknown model: '{name}' has no available versions");
-            return ready.ok_or_else(|| Error::not_found(none()));
+        let (namespace, entry) = self.meant(name)?;
+        entry.find(&|| ModelId { namespace: namespace.to_owned(), name: name.to_owned() }, version)
+    }
+
+    /// As [`find`](Self::find) for a model in its namespace.
+    ///
+    /// # Errors
+    /// When the model is unknown or the version is not ready.
+    pub(super) fn find_in(
+        &self,
+        id: &ModelId,
+        version: Option<i64>,
+    ) -> Result<&Arc<LoadedVersion>, Error> {
+        let entry = self.entry(id).filter(|entry| entry.attempted);
+        let unknown = || Error::not_found(unknown(&id.to_string()));
+        entry.ok_or_else(unknown)?.find(&|| id.clone(), version)
+    }
+
+    /// The model that a bare name means.
+    fn meant(&self, name: &str) -> Result<(&str, &ModelEntry), Error> {
+        let spaces = self.entries.get(name);
+        if self.naming == Naming::Unique {
+            let only = spaces.and_then(|spaces| spaces.get("")).filter(|entry| entry.attempted);
+            let only = only.map(|entry| ("", entry));
+            return only.ok_or_else(|| Error::not_found(unknown(name)));
+        }
+        let Some(spaces) =
+            spaces.filter(|spaces| spaces.values().any(|entry| entry.attempted))
+        else {
+            return Err(Error::invalid_arg(unknown(name)));
         };
-        let text =
-            |what| format!("Request for unknown model: '{name}' version {version} is not {what}");
-        match entry.versions.get(&version) {
-            None => Err(Error::not_found(text("found"))),
-            Some(VersionEntry::Ready(loaded)) => Ok(loaded),
-            Some(_) => Err(Error::unavailable(text("at ready state"))),
+        let mut meant = spaces.iter().filter(|(_, entry)| entry.named);
+        match (meant.next(), meant.count()) {
+            (Some((namespace, entry)), 0) => Ok((namespace, entry)),
+            (None, _) => Err(Error::not_found(format!(
+                "Identifier of model '{name}' is not found in global map"
+            ))),
+            (Some(_), more) => Err(Error::invalid_arg(format!(
+                "There are {} identifiers of model '{name}' in global map, model namespace must be provided to \
+                 resolve ambiguity.",
+                more + 1
+            ))),
         }
     }
 
-    pub(super) fn ready_of(&self, name: &str) -> impl Iterator<Item = (i64, &Arc<LoadedVersion>)> {
-        let versions = self.entries.get(name).map(|entry| &entry.versions);
+    pub(super) fn ready_of(
+        &self,
+        id: &ModelId,
+    ) -> impl Iterator<Item = (i64, &Arc<LoadedVersion>)> + use<'_> {
+        let versions = self.entry(id).map(|entry| &entry.versions);
         versions.into_iter().flatten().filter_map(|(&number, entry)| Some((number, entry.ready()?)))
     }
 
-    pub(super) fn ready_versions(&self, name: &str) -> Vec<String> {
-        self.ready_of(name).map(|(number, _)| number.to_string()).collect()
+    pub(super) fn ready_versions(&self, id: &ModelId) -> Vec<String> {
+        self.ready_of(id).map(|(number, _)| number.to_string()).collect()
     }
 
     pub(super) fn all_ready(&self) -> impl Iterator<Item = &Arc<LoadedVersion>> {
-        self.entries
-            .values()
-            .flat_map(|entry| entry.versions.values())
-            .filter_map(VersionEntry::ready)
+        self.all().flat_map(|entry| entry.versions.values()).filter_map(VersionEntry::ready)
     }
 
     /// Requests without an answer, those of versions that are leaving included.
@@ -300,13 +389,13 @@ impl Models {
             }
             VersionEntry::Unavailable(_) | VersionEntry::Loading => 0,
         };
-        let serving = self.entries.values().flat_map(|entry| entry.versions.values());
+        let serving = self.all().flat_map(|entry| entry.versions.values());
         leaving + serving.map(of).sum::<usize>()
     }
 
     /// Requests without an answer of ensembles that serve or leave.
     pub(super) fn ensembles_unanswered(&self) -> usize {
-        let versions = self.entries.values().flat_map(|entry| entry.versions.values());
+        let versions = self.all().flat_map(|entry| entry.versions.values());
         let of = |entry: &VersionEntry| match entry {
             VersionEntry::Ready(loaded) | VersionEntry::Unloading(loaded) => {
                 match loaded.executor {
@@ -322,7 +411,8 @@ impl Models {
     /// The lines of a model folder in the index: its versions with their states, or its name alone.
     pub(super) fn index_of(&self, found: &FoundModel) -> Vec<ModelIndexEntry> {
         let line = |version: Option<i64>, state, reason| ModelIndexEntry {
-            name: found.name.clone(),
+            name: found.id.name.clone(),
+            namespace: found.id.namespace.clone(),
             version: version.map(|version| version.to_string()),
             state,
             reason,
@@ -331,7 +421,7 @@ impl Models {
             let reason = Some(AMBIGUOUS.to_owned());
             return vec![line(None, Some(ModelState::Unavailable), reason)];
         }
-        let Some(entry) = self.entries.get(&found.name) else {
+        let Some(entry) = self.entry(&found.id) else {
             return vec![line(None, None, None)];
         };
         if entry.versions.is_empty() && !entry.versionless {
@@ -342,6 +432,35 @@ impl Models {
             line(Some(number), Some(state), reason)
         };
         entry.versions.iter().map(described).collect()
+    }
+}
+
+fn unknown(model: &str) -> String {
+    format!("Request for unknown model: '{model}' is not found")
+}
+
+impl ModelEntry {
+    fn find(
+        &self,
+        id: &dyn Fn() -> ModelId,
+        version: Option<i64>,
+    ) -> Result<&Arc<LoadedVersion>, Error> {
+        let of = |text: std::fmt::Arguments<'_>| {
+            format!("Request for unknown model: '{}' {text}", id())
+        };
+        let Some(version) = version else {
+            let ready = self.versions.values().rev().find_map(VersionEntry::ready);
+            let none = || of(format_args!("has no available versions"));
+            return ready.ok_or_else(|| Error::not_found(none()));
+        };
+        match self.versions.get(&version) {
+            None => Err(Error::not_found(of(format_args!("version {version} is not found")))),
+            Some(VersionEntry::Ready(loaded)) => Ok(loaded),
+            Some(_) => {
+                let text = of(format_args!("version {version} is not at ready state"));
+                Err(Error::unavailable(text))
+            }
+        }
     }
 }
 

@@ -6,9 +6,9 @@ use std::time::Duration;
 
 use bytes::Bytes;
 
-use crate::rate_limiter::ResourceLimit;
-
 use crate::latency::LatencyOptions;
+use crate::rate_limiter::ResourceLimit;
+use crate::repository::Naming;
 
 /// Which models are loaded, and when.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -33,6 +33,8 @@ pub enum ControlMode {
 pub struct CoreOptions {
     /// Model repositories, at least one.
     pub repositories: Vec<PathBuf>,
+    /// Whether each repository is a namespace of its own.
+    pub naming: Naming,
     /// Which models are loaded.
     pub control_mode: ControlMode,
     /// Whether the server is ready only when all models that should be loaded are.
@@ -72,6 +74,7 @@ impl Default for CoreOptions {
     fn default() -> Self {
         Self {
             repositories: Vec::new(),
+            naming: Naming::Unique,
             control_mode: ControlMode::None,
             strict_readiness: true,
             exit_on_error: true,

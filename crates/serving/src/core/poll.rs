@@ -9,7 +9,7 @@ use super::load::{LoadError, Source};
 use super::models::WantedBy;
 use super::{ControlMode, Core};
 use crate::error::Error;
-use crate::repository::{self, FoundModel, Stamps};
+use crate::repository::{self, FoundModel, ModelId, Stamps};
 
 /// Files that were written this short a time ago may be half of what is to come.
 const SETTLING: Duration = Duration::from_millis(500);
@@ -78,27 +78,29 @@ impl Core {
     /// Brings the models in line with the repositories. `seen` holds what earlier looks have tried, so that a model
     /// that cannot be loaded is tried again only when it has changed. Tells whether some files were still being
     /// written.
-    fn look(&self, seen: &mut HashMap<String, Stamps>) -> bool {
-        let found = match repository::scan(&self.options.repositories) {
+    fn look(&self, seen: &mut HashMap<ModelId, Stamps>) -> bool {
+        let found = match repository::scan(&self.options.repositories, self.options.naming) {
             Ok(found) => found,
             Err(error) => {
                 tracing::error!("failed to poll the model repositories: {error}");
                 return false;
             }
         };
-        let exists = |name: &str| found.iter().any(|model| model.name == name && !model.ambiguous);
+        let exists = |id: &ModelId| found.iter().any(|model| model.id == *id && !model.ambiguous);
         self.write_models(|models| {
             models.forget_unless(exists);
-            found.iter().for_each(|model| models.know(&model.name));
+            found.iter().for_each(|model| models.know(&model.id));
         });
-        let gone: Vec<String> =
-            self.models().attempted().filter(|name| !exists(name)).map(str::to_owned).collect();
-        for name in gone {
-            if self.models().is_ready(&name) {
-                self.take_down(&name);
-            }
-            seen.remove(&name);
+        let gone: Vec<ModelId> = self.models().attempted().filter(|id| !exists(id)).collect();
+        let gone: Vec<ModelId> =
+            gone.into_iter().filter(|id| self.models().is_named(id)).collect();
+        for id in &gone {
+            self.take_down(id);
+            self.forget_failures(id);
+            seen.remove(id);
         }
+        // Their ensembles may find a model of the same name in another namespace.
+        gone.iter().for_each(|id| self.revive_ensembles_over(id));
         let mut unsettled = false;
         for model in found.iter().filter(|model| !model.ambiguous) {
             unsettled |= self.look_at(model, seen);
@@ -107,30 +109,30 @@ impl Core {
     }
 
     /// Loads a model if it is new or has changed; `true` if its files are still being written.
-    fn look_at(&self, model: &FoundModel, seen: &mut HashMap<String, Stamps>) -> bool {
-        let name = &model.name;
+    fn look_at(&self, model: &FoundModel, seen: &mut HashMap<ModelId, Stamps>) -> bool {
+        let id = &model.id;
         let Ok(stamps) = Stamps::of(&model.dir) else { return false };
-        let record = self.models().record(name);
+        let record = self.models().record(id);
         let known = record.map(|record| record.stamps.clone());
-        if known.as_ref() == Some(&stamps) || seen.get(name) == Some(&stamps) {
+        if known.as_ref() == Some(&stamps) || seen.get(id) == Some(&stamps) {
             return false;
         }
         let settled = SystemTime::now() - SETTLING;
         if stamps.newest.is_some_and(|newest| newest > settled && newest <= SystemTime::now()) {
             return true;
         }
-        let turn = self.turns.take(name);
+        let turn = self.turns.take(id);
         let source = Source { dir: model.dir.clone(), given_config: None, given_files: None };
-        let result = self.bring_up(name, source, WantedBy::Name);
+        let result = self.bring_up(id, source, WantedBy::Name);
         drop(turn);
         match result {
-            Ok(()) => self.revive_ensembles_over(name),
+            Ok(()) => self.revive_ensembles_over(id),
             Err(LoadError::Poll(error) | LoadError::Load(error)) => {
-                tracing::error!(model = %name, reason = %error.message, "a changed model could not be loaded");
+                tracing::error!(model = %id, reason = %error.message, "a changed model could not be loaded");
             }
         }
         // What changed during the load is not what was loaded: the next look finds it.
-        seen.insert(name.clone(), stamps);
+        seen.insert(id.clone(), stamps);
         false
     }
 }

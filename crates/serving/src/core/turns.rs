@@ -3,21 +3,23 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 
+use crate::repository::ModelId;
+
 /// Who is at work on which model.
 #[derive(Debug, Default)]
 pub(super) struct Turns {
-    busy: Mutex<HashMap<String, Arc<Condvar>>>,
+    busy: Mutex<HashMap<ModelId, Arc<Condvar>>>,
 }
 
 impl Turns {
     /// Waits until nobody else loads the model.
-    pub(super) fn take(&self, name: &str) -> Turn<'_> {
+    pub(super) fn take(&self, id: &ModelId) -> Turn<'_> {
         let mut busy = self.busy.lock().unwrap_or_else(PoisonError::into_inner);
-        while let Some(ended) = busy.get(name).cloned() {
+        while let Some(ended) = busy.get(id).cloned() {
             busy = ended.wait(busy).unwrap_or_else(PoisonError::into_inner);
         }
-        busy.insert(name.to_owned(), Arc::default());
-        Turn { turns: self, name: name.to_owned() }
+        busy.insert(id.clone(), Arc::default());
+        Turn { turns: self, id: id.clone() }
     }
 }
 
@@ -25,13 +27,13 @@ impl Turns {
 #[derive(Debug)]
 pub(super) struct Turn<'a> {
     turns: &'a Turns,
-    name: String,
+    id: ModelId,
 }
 
 impl Drop for Turn<'_> {
     fn drop(&mut self) {
         let mut busy = self.turns.busy.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(ended) = busy.remove(&self.name) {
+        if let Some(ended) = busy.remove(&self.id) {
             ended.notify_all();
         }
     }
@@ -47,12 +49,12 @@ mod tests {
     fn turns_on_one_model_exclude_each_other_and_others_do_not_wait() {
         let turns = Turns::default();
         let inside = AtomicUsize::new(0);
-        let other = turns.take("other");
+        let other = turns.take(&ModelId::plain("other"));
         std::thread::scope(|scope| {
             for _ in 0..4 {
                 scope.spawn(|| {
                     for _ in 0..200 {
-                        let _turn = turns.take("m");
+                        let _turn = turns.take(&ModelId::plain("m"));
                         assert_eq!(inside.fetch_add(1, Ordering::SeqCst), 0);
                         inside.fetch_sub(1, Ordering::SeqCst);
                     }

@@ -9,6 +9,7 @@ use crate::config::inference::model_ensembling::Step;
 use crate::config::inference::{DataType, ModelTensorReshape};
 use crate::config::{self, ModelConfig};
 use crate::error::Error;
+use crate::repository::ModelId;
 use crate::validate::shape_text;
 
 /// An input of a model that a step gives.
@@ -21,7 +22,7 @@ pub(super) struct PlanInput {
 /// A step.
 #[derive(Clone, Debug)]
 pub(super) struct PlanStep {
-    pub(super) model: String,
+    pub(super) model: ModelId,
     pub(super) version: i64,
     pub(super) batching: bool,
     /// As in the graph's step.
@@ -45,7 +46,7 @@ pub(super) struct PlanEnd {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Producer<'a> {
     /// Model.
-    pub model: &'a str,
+    pub model: &'a ModelId,
     /// Version, or -1 for the latest.
     pub version: i64,
     /// Its name of the output.
@@ -157,7 +158,7 @@ impl Tensors {
         }
         let mut flow = FlowStep { decoupled: is_decoupled(model), ..FlowStep::default() };
         let mut plan = PlanStep {
-            model: step.model_name.clone(),
+            model: model_of(step),
             version: step.model_version,
             batching: model.max_batch_size > 0,
             inputs: Vec::new(),
@@ -197,19 +198,23 @@ impl Tensors {
     }
 }
 
+fn model_of(step: &Step) -> ModelId {
+    ModelId { namespace: step.model_namespace.clone(), name: step.model_name.clone() }
+}
+
 fn is_decoupled(config: &ModelConfig) -> bool {
     config.model_transaction_policy.as_ref().is_some_and(|policy| policy.decoupled)
 }
 
 impl EnsemblePlan {
-    /// Checks an ensemble beside its models, of which `model` gives the completed configuration by name and version
+    /// Checks an ensemble beside its models, of which `model` gives the completed configuration by identity and version
     /// (-1 is the latest).
     ///
     /// # Errors
     /// INVALID_ARG with the first thing that is wrong, in Triton's words.
     pub fn new(
         ensemble: &ModelConfig,
-        model: &dyn Fn(&str, i64) -> Option<Arc<ModelConfig>>,
+        model: &dyn Fn(&ModelId, i64) -> Option<Arc<ModelConfig>>,
     ) -> Result<Self, Error> {
         config::validate(ensemble)?;
         let name = &ensemble.name;
@@ -237,7 +242,7 @@ impl EnsemblePlan {
         let mut steps = Vec::new();
         let mut models = Vec::new();
         for step in &scheduling.step {
-            let Some(model) = model(&step.model_name, step.model_version) else {
+            let Some(model) = model(&model_of(step), step.model_version) else {
                 return Err(Error::invalid_arg(format!(
                     "ensemble {name} contains models that are not available or ambiguous: {}",
                     step.model_name
@@ -273,12 +278,17 @@ impl EnsemblePlan {
 
     /// Whether the models are still what the ensemble was checked against; `model` is as in [`new`](Self::new).
     #[must_use]
-    pub fn is_current(&self, model: &dyn Fn(&str, i64) -> Option<Arc<ModelConfig>>) -> bool {
+    pub fn is_current(&self, model: &dyn Fn(&ModelId, i64) -> Option<Arc<ModelConfig>>) -> bool {
         let same = |(step, known): (&PlanStep, &Arc<ModelConfig>)| {
             model(&step.model, step.version)
                 .is_none_or(|now| Arc::ptr_eq(&now, known) || now == *known)
         };
         self.steps.iter().zip(&self.models).all(same)
+    }
+
+    /// The model of each step.
+    pub fn models(&self) -> impl Iterator<Item = &ModelId> {
+        self.steps.iter().map(|step| &step.model)
     }
 
     /// Whether the ensemble answers any number of times, because one of its models does.
@@ -304,7 +314,7 @@ fn fault_text(fault: GraphFault, tensors: &Tensors, steps: &[PlanStep]) -> Error
             "in ensemble {name}, step of model '{model}' receives inputs originated from different decoupled models"
         )
     };
-    let model = |step: usize| steps.get(step).map_or("", |step| &step.model);
+    let model = |step: usize| steps.get(step).map_or("", |step| &step.model.name);
     // Triton calls the step by the model that it first heard of the output from, often the ensemble itself.
     let called = |step: usize| {
         let first = steps.get(step).and_then(|step| step.outputs.first());

@@ -8,8 +8,8 @@ impl Models {
     fn plan(&self, ensemble: &str) -> Result<EnsemblePlan, String> {
         let text = format!("name: \"e\" platform: \"ensemble\" {ensemble}");
         let ensemble = config::from_text(&text).unwrap();
-        let find = |name: &str, _version: i64| {
-            let (name, text) = self.0.iter().find(|(known, _)| *known == name)?;
+        let find = |id: &ModelId, _version: i64| {
+            let (name, text) = self.0.iter().find(|(known, _)| *known == id.name)?;
             let text = format!("name: \"{name}\" backend: \"b\" {text}");
             Some(Arc::new(config::from_text(&text).unwrap()))
         };
@@ -135,7 +135,7 @@ fn batching_and_plain_models_may_be_mixed() {
     let plan = models().plan(&ensemble("max_batch_size: 4", "16", &steps)).unwrap();
     assert!(!plan.is_decoupled());
     let producer = plan.producer("Z").unwrap();
-    assert_eq!((producer.model, producer.version, producer.output), ("plain", -1, "OUT"));
+    assert_eq!((&*producer.model.name, producer.version, producer.output), ("plain", -1, "OUT"));
     assert!(plan.producer("B").is_none());
 }
 

@@ -10,6 +10,7 @@ use super::plan::EnsemblePlan;
 use super::value::{Tags, Value, fit, reshape};
 use crate::error::Error;
 use crate::payload::{ActiveRequest, ExecutionContext, now_ms};
+use crate::repository::ModelId;
 use crate::request::{
     Answer, InferenceRequest, InferenceResponse, InputData, InputTensor, OutputTensor,
     ParameterValue, ResponseSink,
@@ -24,11 +25,14 @@ pub trait StepServer: Send + Sync {
     /// When the model is not ready or refuses the request; the sink is not called then.
     fn submit(
         &self,
-        model: &str,
+        model: &ModelId,
         version: i64,
         request: InferenceRequest,
         sink: ResponseSink,
     ) -> Result<(), Error>;
+
+    /// Adds the numbers of the loads that answer for this version now: other numbers, other answers.
+    fn loads(&self, model: &ModelId, version: i64, into: &mut Vec<u64>);
 }
 
 /// An ensemble that serves.
@@ -150,6 +154,12 @@ impl Ensemble {
             }),
         });
         request.advance(|flow| flow.start(inputs));
+    }
+
+    /// Adds the numbers of the loads that the steps run on now.
+    pub fn loads(&self, into: &mut Vec<u64>) {
+        let steps = &self.plan.steps;
+        steps.iter().for_each(|step| self.server.loads(&step.model, step.version, into));
     }
 
     /// Waits until every request that was taken is answered.
