@@ -48,7 +48,7 @@ pub fn execute(
 pub fn gather(config: &ModelConfig, requests: &[ActiveRequest]) -> Result<NamedTensors, Error> {
     let mut tensors = Vec::with_capacity(config.input.len() + config.batch_input.len());
     for input in &config.input {
-        let parts: Vec<Part<'_>> =
+        let mut parts: Vec<Part<'_>> =
             requests.iter().filter_map(|request| Part::of(config, request, input)).collect();
         if parts.is_empty() {
             continue;
@@ -58,6 +58,10 @@ pub fn gather(config: &ModelConfig, requests: &[ActiveRequest]) -> Result<NamedT
                 "input '{}' is absent in a part of the batch",
                 input.name
             )));
+        }
+        if input.is_shape_tensor {
+            // It is the same in all requests of a batch.
+            parts.truncate(1);
         }
         let tensor = join(input, &parts)
             .map_err(|error| Error::internal(format!("input '{}': {error}", input.name)))?;
@@ -83,7 +87,7 @@ struct Part<'a> {
 impl<'a> Part<'a> {
     fn of(config: &ModelConfig, request: &'a ActiveRequest, wanted: &ModelInput) -> Option<Self> {
         let input = request.request.inputs.iter().find(|input| input.name == wanted.name)?;
-        let batching = config.max_batch_size > 0;
+        let batching = config.max_batch_size > 0 && !wanted.is_shape_tensor;
         let given: Vec<usize> = input
             .shape
             .iter()

@@ -84,6 +84,22 @@ fn requests_are_joined_along_the_batch_and_given_their_rows_back() {
 }
 
 #[test]
+fn a_shape_tensor_is_given_once_for_the_whole_batch() {
+    let shapes = format!(
+        "{INT} input {{ name: \"S\" data_type: TYPE_INT32 dims: 2 is_shape_tensor: true }}"
+    );
+    let mut setup = setup(&shapes);
+    for start in [0, 2] {
+        let values = ints("A", &[1, 2], &[start, start + 1]);
+        setup.add(1, vec![values, ints("S", &[2], &[7, 9])], &[]);
+    }
+    let gathered = setup.gathered();
+    assert_eq!(gathered[0].1.shape(), [2, 2]);
+    assert_eq!(gathered[1].1.shape(), [2]);
+    assert_eq!(gathered[1].1.to_vec::<i32>().unwrap(), [7, 9]);
+}
+
+#[test]
 fn strings_are_joined() {
     let mut setup = setup("max_batch_size: 8 input { name: \"S\" data_type: TYPE_STRING dims: 1 }");
     for text in ["a", "bcd"] {

@@ -2,8 +2,8 @@
 
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use galatea_tensor::Tensor;
@@ -33,7 +33,10 @@ pub struct ExecutionContext {
     /// Requests in the scheduler.
     pub(crate) pending: AtomicU64,
     /// Requests accepted and not yet answered.
-    pub(crate) unanswered: AtomicUsize,
+    unanswered: AtomicUsize,
+    /// Somebody waits for their end.
+    awaited: AtomicBool,
+    none_left: (Mutex<()>, Condvar),
 }
 
 impl ExecutionContext {
@@ -57,13 +60,39 @@ impl ExecutionContext {
             statistics,
             pending: AtomicU64::new(0),
             unanswered: AtomicUsize::new(0),
+            awaited: AtomicBool::new(false),
+            none_left: (Mutex::new(()), Condvar::new()),
         })
     }
 
     /// Requests accepted and not yet answered.
     #[must_use]
     pub fn unanswered(&self) -> usize {
-        self.unanswered.load(Ordering::Acquire)
+        self.unanswered.load(Ordering::SeqCst)
+    }
+
+    fn took(&self) {
+        self.unanswered.fetch_add(1, Ordering::SeqCst);
+    }
+
+    fn answered(&self) {
+        // Whoever waits says so before it looks, so one of the two sees the other.
+        if self.unanswered.fetch_sub(1, Ordering::SeqCst) == 1
+            && self.awaited.load(Ordering::SeqCst)
+        {
+            drop(self.none_left.0.lock().unwrap_or_else(PoisonError::into_inner));
+            self.none_left.1.notify_all();
+        }
+    }
+
+    /// Waits until every request that was accepted is answered, also those that were taken out of their batch. Nobody
+    /// accepts any more.
+    pub(crate) fn wait_answered(&self) {
+        self.awaited.store(true, Ordering::SeqCst);
+        let mut locked = self.none_left.0.lock().unwrap_or_else(PoisonError::into_inner);
+        while self.unanswered() > 0 {
+            locked = self.none_left.1.wait(locked).unwrap_or_else(PoisonError::into_inner);
+        }
     }
 }
 
@@ -117,7 +146,7 @@ impl ActiveRequest {
         context: Arc<ExecutionContext>,
         sink: ResponseSink,
     ) -> Self {
-        context.unanswered.fetch_add(1, Ordering::AcqRel);
+        context.took();
         let mut active = Self::without_sink(request, batch_size, context);
         active.sink = Some(sink);
         if let Some(trace) = &active.request.trace {
@@ -288,7 +317,7 @@ impl ActiveRequest {
     /// Takes the request back before it was accepted: its sink is not called.
     pub(crate) fn withdraw(mut self) -> InferenceRequest {
         if self.sink.take().is_some() {
-            self.context.unanswered.fetch_sub(1, Ordering::AcqRel);
+            self.context.answered();
         }
         std::mem::take(&mut self.request)
     }
@@ -367,7 +396,7 @@ impl ActiveRequest {
         if let Some(trace) = self.request.trace.take() {
             trace.stamp(trace::REQUEST_END);
         }
-        self.context.unanswered.fetch_sub(1, Ordering::AcqRel);
+        self.context.answered();
     }
 }
 

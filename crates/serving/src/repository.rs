@@ -135,9 +135,7 @@ pub fn find(
     match (found.len(), naming) {
         (0, _) => Err(Error::not_found(format!("no model repository has a folder '{name}'"))),
         (1, _) | (_, Naming::Namespaced) => Ok(found),
-        (_, Naming::Unique) => {
-            Err(Error::invalid_arg("model appears in two or more repositories"))
-        }
+        (_, Naming::Unique) => Err(Error::invalid_arg("model appears in two or more repositories")),
     }
 }
 
@@ -145,11 +143,7 @@ pub fn find(
 ///
 /// # Errors
 /// As [`find`], also if only other namespaces have a model of this name.
-pub fn folder_of(
-    repositories: &[PathBuf],
-    naming: Naming,
-    id: &ModelId,
-) -> Result<PathBuf, Error> {
+pub fn folder_of(repositories: &[PathBuf], naming: Naming, id: &ModelId) -> Result<PathBuf, Error> {
     let found = find(repositories, naming, &id.name)?.into_iter().find(|(found, _)| found == id);
     let none = || Error::not_found(format!("no model repository has a model '{id}'"));
     found.map(|(_, folder)| folder).ok_or_else(none)

@@ -27,6 +27,8 @@ struct ExpectedInput {
     optional: bool,
     /// Whether requests of one batch must have equal shapes here.
     shapes_matter: bool,
+    /// It holds a shape, the same for the whole batch: it has no batch dimension, and its values must be equal.
+    is_shape: bool,
 }
 
 /// What requests to a model version must be like.
@@ -54,6 +56,7 @@ impl RequestChecker {
                     dims: input.dims.clone(),
                     optional: input.optional,
                     shapes_matter: !input.allow_ragged_batch && input.dims.contains(&-1),
+                    is_shape: input.is_shape_tensor,
                 })
             })
             .collect();
@@ -92,8 +95,9 @@ impl RequestChecker {
             self.check_type_and_shape(input, expected)
                 .map_err(|text| Error::invalid_arg(format!("{prefix}{text}")))?;
         }
-        for (input, _) in &inputs {
-            self.check_data(input, batch_size).map_err(|fault| match fault {
+        for (input, expected) in &inputs {
+            let rows = batch_size.filter(|_| !expected.is_shape);
+            self.check_data(input, rows).map_err(|fault| match fault {
                 Fault::OfRequest(text) => Error::invalid_arg(format!("{prefix}{text}")),
                 Fault::OfData(text) => Error::invalid_arg(text),
             })?;
@@ -175,7 +179,7 @@ impl RequestChecker {
             return Ok(None);
         }
         let mut common: Option<i64> = None;
-        for (input, _) in inputs {
+        for (input, _) in inputs.iter().filter(|(_, expected)| !expected.is_shape) {
             let Some(&size) = input.shape.first() else {
                 return Err(format!(
                     "input '{}' has no shape but model requires batch dimension for '{}'",
@@ -212,7 +216,7 @@ impl RequestChecker {
                 input.name, input.datatype, self.model, expected.datatype
             ));
         }
-        let batching = self.max_batch_size > 0;
+        let batching = self.max_batch_size > 0 && !expected.is_shape;
         let dims = if batching { input.shape.get(1..).unwrap_or_default() } else { &input.shape };
         let fits = dims.len() == expected.dims.len()
             && dims
@@ -339,22 +343,45 @@ impl RequestChecker {
         )))
     }
 
-    /// Shapes of the inputs that must be equal in a batch, and which optional inputs are there.
+    /// Shapes of the inputs that must be equal in a batch, the values of those that are shapes themselves, and which
+    /// optional inputs are there.
     fn key(&self, request: &InferenceRequest) -> BatchKey {
         let mut key = Vec::new();
         let has_optional = self.required < self.inputs.len();
-        for expected in self.inputs.iter().filter(|expected| has_optional || expected.shapes_matter)
-        {
+        let matters = |one: &&ExpectedInput| has_optional || one.shapes_matter || one.is_shape;
+        for expected in self.inputs.iter().filter(matters) {
             let given = request.inputs.iter().find(|input| input.name == expected.name);
             if has_optional {
                 key.push(i64::from(given.is_some()));
             }
-            if let (Some(input), true) = (given, expected.shapes_matter) {
+            let Some(input) = given else { continue };
+            if expected.is_shape {
+                key.extend(&input.shape);
+                key.extend(words(&input.data));
+            } else if expected.shapes_matter {
                 key.extend(input.shape.iter().skip(usize::from(self.max_batch_size > 0)));
             }
         }
         BatchKey(key)
     }
+}
+
+/// The bytes of an input in numbers, behind how many there are.
+fn words(data: &InputData) -> Vec<i64> {
+    let bytes = match data {
+        InputData::Raw(raw) => raw.to_vec(),
+        InputData::Tensor(tensor) => tensor
+            .contiguous()
+            .and_then(|tensor| tensor.as_bytes().map(<[u8]>::to_vec))
+            .unwrap_or_default(),
+    };
+    let word = |part: &[u8]| {
+        let mut word = [0; 8];
+        word.iter_mut().zip(part).for_each(|(to, from)| *to = *from);
+        i64::from_le_bytes(word)
+    };
+    let length = i64::try_from(bytes.len()).unwrap_or(i64::MAX);
+    std::iter::once(length).chain(bytes.chunks(8).map(word)).collect()
 }
 
 /// What is wrong with an input's data: said by the core, with the request's id, or by what reads the strings.

@@ -204,6 +204,28 @@ fn optional_inputs_widen_the_count_and_divide_batches() {
 }
 
 #[test]
+fn shape_tensors_have_no_batch_dimension_and_divide_batches_by_their_values() {
+    let checker = checker(
+        "max_batch_size: 8 input [{ name: \"A\" data_type: TYPE_INT32 dims: 2 }, \
+         { name: \"S\" data_type: TYPE_INT32 dims: 3 is_shape_tensor: true }]",
+    );
+    let shape = |values: [i32; 3]| {
+        let bytes: Vec<u8> = values.iter().flat_map(|value| value.to_le_bytes()).collect();
+        InputTensor { data: InputData::Raw(bytes.into()), ..raw("S", &[3], 0) }
+    };
+    let ticket = |values| check(&checker, vec![raw("A", &[4, 2], 32), shape(values)]).unwrap();
+    assert_eq!(ticket([1, 2, 3]).batch_size, 4);
+    assert_eq!(ticket([1, 2, 3]).key, ticket([1, 2, 3]).key);
+    assert_ne!(ticket([1, 2, 3]).key, ticket([1, 2, 4]).key);
+    assert_ne!(ticket([1, 2, 3]).key, ticket([3, 2, 1]).key);
+    let text = fault(&checker, vec![raw("A", &[4, 2], 32), raw("S", &[4, 3], 48)]);
+    assert!(
+        text.starts_with("unexpected shape for input 'S' for model 'm'. Expected [3], got [4,3]"),
+        "{text}"
+    );
+}
+
+#[test]
 fn ragged_inputs_do_not_divide_batches() {
     let model = checker(
         "max_batch_size: 8 input { name: \"A\" data_type: TYPE_INT32 dims: -1 allow_ragged_batch: true }",

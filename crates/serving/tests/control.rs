@@ -19,6 +19,7 @@ use bytes::Bytes;
 use galatea_serving::backend::{
     Backend, Model, ModelFiles, ModelInstance, ModelIo, Payload, Placement,
 };
+use galatea_serving::config::inference::model_version_policy::PolicyChoice;
 use galatea_serving::core::{Dependents, LoadOverrides, ModelState};
 use galatea_serving::request::{InputData, InputTensor};
 use galatea_serving::{
@@ -446,6 +447,31 @@ fn a_failed_load_is_told_and_a_good_one_mends_it() {
         Error::unavailable("explicit model load / unload is not allowed if polling is enabled");
     assert_eq!(fixed.load("m").unwrap_err(), refused);
     assert_eq!(fixed.core.unload_model("m", Dependents::Keep).unwrap_err(), refused);
+}
+
+#[test]
+fn a_version_policy_that_alone_changes_is_shown_and_loads_nothing() {
+    let repository = Repository::new().model("m", &[(1, 10), (2, 20)]);
+    let served = repository.explicit(&["m"]);
+    let policy = || {
+        let config = served.core.model_config("m", "2").unwrap();
+        config.version_policy.clone().unwrap().policy_choice.unwrap()
+    };
+    assert!(matches!(policy(), PolicyChoice::All(_)));
+    let change = |text: &str| {
+        let config = CONFIG.replace("version_policy { all {} }", text);
+        repository.write("m/config.pbtxt", &config);
+        served.load("m").unwrap();
+    };
+    change("version_policy { specific { versions: [ 2 ] } }");
+    assert!(matches!(policy(), PolicyChoice::Specific(all) if all.versions == [2]));
+    wait_until(|| served.index("m") == ["1 UNAVAILABLE unloaded", "2 READY"]);
+    change("");
+    assert!(matches!(policy(), PolicyChoice::Latest(latest) if latest.num_versions == 1));
+    assert_eq!((served.loads(), served.added("m", "").unwrap()), (2, 20));
+    change("version_policy { all {} }");
+    assert!(matches!(policy(), PolicyChoice::All(_)));
+    assert_eq!(served.loads(), 3, "the first version comes back");
 }
 
 #[test]

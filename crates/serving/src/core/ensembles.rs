@@ -273,9 +273,10 @@ impl Core {
         serving.iter().all(|loaded| match &loaded.executor {
             Executor::Ensemble(ensemble) => {
                 let plan = ensemble.plan();
-                let same = plan.models().zip(&meant).all(|(composed, meant)| {
-                    meant.as_ref().is_none_or(|meant| meant == composed)
-                });
+                let same = plan
+                    .models()
+                    .zip(&meant)
+                    .all(|(composed, meant)| meant.as_ref().is_none_or(|meant| meant == composed));
                 same && plan.is_current(&|step, version| self.step_config(step, version))
             }
             Executor::Instances(_) => true,

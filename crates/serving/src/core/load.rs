@@ -263,10 +263,7 @@ impl Core {
             let (models, id) = (Arc::clone(&self.models), id.clone());
             let kept = Arc::clone(&loaded);
             drain(loaded, move || {
-                models
-                    .write()
-                    .unwrap_or_else(PoisonError::into_inner)
-                    .settled(&id, version, &kept);
+                models.write().unwrap_or_else(PoisonError::into_inner).settled(&id, version, &kept);
                 tracing::info!(model = %id, version, "unloaded");
             });
         }

@@ -67,10 +67,8 @@ impl LoadedVersion {
 
     /// Takes the version policy of a newer configuration over, which concerns nothing else here.
     pub(super) fn adopt_policy(&self, newer: &ModelConfig) {
-        let mut newer = ModelConfig {
-            version_policy: newer.version_policy.clone(),
-            ..ModelConfig::default()
-        };
+        let mut newer =
+            ModelConfig { version_policy: newer.version_policy.clone(), ..ModelConfig::default() };
         config::normalise(&mut newer);
         let changed = newer.version_policy != self.context.config.version_policy;
         let policy = newer.version_policy.filter(|_| changed);
@@ -203,7 +201,8 @@ impl LoadedVersion {
     pub(super) fn metadata(&self, versions: Vec<String>) -> ModelMetadata {
         let config = &self.context.config;
         let batch = (config.max_batch_size > 0).then_some(-1);
-        let tensor = |name: &str, data_type: i32, dims: &[i64]| {
+        let tensor = |name: &str, data_type: i32, dims: &[i64], is_shape: bool| {
+            let batch = batch.filter(|_| !is_shape);
             let shape = batch.into_iter().chain(dims.iter().copied()).collect();
             datatype(data_type).map(|datatype| TensorMetadata {
                 name: name.to_owned(),
@@ -222,12 +221,12 @@ impl LoadedVersion {
             inputs: config
                 .input
                 .iter()
-                .filter_map(|io| tensor(&io.name, io.data_type, &io.dims))
+                .filter_map(|io| tensor(&io.name, io.data_type, &io.dims, io.is_shape_tensor))
                 .collect(),
             outputs: config
                 .output
                 .iter()
-                .filter_map(|io| tensor(&io.name, io.data_type, &io.dims))
+                .filter_map(|io| tensor(&io.name, io.data_type, &io.dims, io.is_shape_tensor))
                 .collect(),
         }
     }

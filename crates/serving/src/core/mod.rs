@@ -215,10 +215,11 @@ impl Core {
     /// `ready_only` the versions that serve. As in Triton, a model made of a client's files alone is not among them.
     #[must_use]
     pub fn repository_index(&self, ready_only: bool) -> Vec<ModelIndexEntry> {
-        let found = repository::scan(&self.options.repositories, self.options.naming).unwrap_or_else(|error| {
-            tracing::error!("the index leaves out what cannot be read: {error}");
-            Vec::new()
-        });
+        let found = repository::scan(&self.options.repositories, self.options.naming)
+            .unwrap_or_else(|error| {
+                tracing::error!("the index leaves out what cannot be read: {error}");
+                Vec::new()
+            });
         let models = self.models();
         let lines = found.iter().flat_map(|model| models.index_of(model));
         lines.filter(|line| !ready_only || line.state == Some(ModelState::Ready)).collect()

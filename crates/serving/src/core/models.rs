@@ -90,18 +90,15 @@ impl Models {
     }
 
     fn known(&mut self, id: &ModelId) -> &mut ModelEntry {
-        self.entries
-            .entry(id.name.clone())
-            .or_default()
-            .entry(id.namespace.clone())
-            .or_default()
+        self.entries.entry(id.name.clone()).or_default().entry(id.namespace.clone()).or_default()
     }
 
     /// Forgets models that were never loaded and have no folder any more.
     pub(super) fn forget_unless(&mut self, exists: impl Fn(&ModelId) -> bool) {
         self.entries.retain(|name, spaces| {
             spaces.retain(|namespace, entry| {
-                entry.attempted || exists(&ModelId { namespace: namespace.clone(), name: name.clone() })
+                entry.attempted
+                    || exists(&ModelId { namespace: namespace.clone(), name: name.clone() })
             });
             !spaces.is_empty()
         });
@@ -188,10 +185,7 @@ impl Models {
 
     /// Lets no load that is under way come into service any more.
     pub(super) fn close(&mut self) {
-        self.entries
-            .values_mut()
-            .flat_map(BTreeMap::values_mut)
-            .for_each(|entry| entry.epoch += 1);
+        self.entries.values_mut().flat_map(BTreeMap::values_mut).for_each(|entry| entry.epoch += 1);
     }
 
     /// Notes what the versions are made from.
@@ -285,8 +279,10 @@ impl Models {
         let ids = self.entries.iter().flat_map(|(name, spaces)| {
             spaces.iter().map(move |(namespace, entry)| (name, namespace, entry))
         });
-        ids.filter(|(_, _, entry)| entry.attempted)
-            .map(|(name, namespace, _)| ModelId { namespace: namespace.clone(), name: name.clone() })
+        ids.filter(|(_, _, entry)| entry.attempted).map(|(name, namespace, _)| ModelId {
+            namespace: namespace.clone(),
+            name: name.clone(),
+        })
     }
 
     /// Whether a bare name may mean the model: it was read and not unloaded since.
@@ -343,8 +339,7 @@ impl Models {
             let only = only.map(|entry| ("", entry));
             return only.ok_or_else(|| Error::not_found(unknown(name)));
         }
-        let Some(spaces) =
-            spaces.filter(|spaces| spaces.values().any(|entry| entry.attempted))
+        let Some(spaces) = spaces.filter(|spaces| spaces.values().any(|entry| entry.attempted))
         else {
             return Err(Error::invalid_arg(unknown(name)));
         };
@@ -445,9 +440,8 @@ impl ModelEntry {
         id: &dyn Fn() -> ModelId,
         version: Option<i64>,
     ) -> Result<&Arc<LoadedVersion>, Error> {
-        let of = |text: std::fmt::Arguments<'_>| {
-            format!("Request for unknown model: '{}' {text}", id())
-        };
+        let of =
+            |text: std::fmt::Arguments<'_>| format!("Request for unknown model: '{}' {text}", id());
         let Some(version) = version else {
             let ready = self.versions.values().rev().find_map(VersionEntry::ready);
             let none = || of(format_args!("has no available versions"));

@@ -92,8 +92,7 @@ impl Core {
             found.iter().for_each(|model| models.know(&model.id));
         });
         let gone: Vec<ModelId> = self.models().attempted().filter(|id| !exists(id)).collect();
-        let gone: Vec<ModelId> =
-            gone.into_iter().filter(|id| self.models().is_named(id)).collect();
+        let gone: Vec<ModelId> = gone.into_iter().filter(|id| self.models().is_named(id)).collect();
         for id in &gone {
             self.take_down(id);
             self.forget_failures(id);

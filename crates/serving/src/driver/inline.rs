@@ -58,6 +58,11 @@ impl Quickness {
 #[derive(Debug)]
 pub(super) struct Inside(());
 
+/// Whether this thread executes for another: it may be that of a front end.
+pub(crate) fn is_inside() -> bool {
+    DEPTH.get() > 0
+}
+
 impl Inside {
     /// `None` when too many executions lie on this thread already.
     pub(super) fn enter() -> Option<Self> {

@@ -249,11 +249,7 @@ impl Lane {
     }
 
     fn refused(&self, refusal: Refusal, request: ActiveRequest) -> Error {
-        let waited = request.arrived.elapsed();
         let request: InferenceRequest = request.withdraw();
-        if let Some(reason) = refusal.reason() {
-            self.context.statistics.failure(reason, waited);
-        }
         refusal.error(&self.context.name, &request)
     }
 

@@ -20,6 +20,7 @@ use crate::request::{InferenceRequest, ResponseSink};
 use crate::schedule::{Scheduler, SequenceMark, Ticket};
 use crate::sequence::SequencePlan;
 use gate::Gates;
+pub(crate) use inline::is_inside;
 use lane::{Lane, Policy};
 use timer::Timer;
 
@@ -183,8 +184,11 @@ impl DriverHandle {
         self.lane.begin_drain();
     }
 
-    /// Takes no more requests, waits until those that were taken have run, and ends the instances.
+    /// Takes no more requests, waits until those that were taken are answered, also where that happens after their
+    /// execution, and ends the instances.
     pub fn remove(&self) {
+        self.lane.begin_drain();
+        self.context.wait_answered();
         self.lane.drain();
         self.join();
     }

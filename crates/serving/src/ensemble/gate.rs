@@ -6,6 +6,24 @@ use std::collections::VecDeque;
 struct Lock<W> {
     running: usize,
     waiting: VecDeque<W>,
+    /// How many have waited and were let in.
+    let_in: u64,
+}
+
+/// The place of an execution among those that have ever waited for its step.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Place {
+    step: usize,
+    number: u64,
+}
+
+/// What becomes of an execution that is to run.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Entry<W> {
+    /// It may run now.
+    Run(W),
+    /// It was kept until there is room.
+    Wait(Place),
 }
 
 /// Counts executions by step; `W` is one that waits for its turn.
@@ -19,35 +37,43 @@ impl<W> Gate<W> {
     /// A gate for `steps` steps, each with up to `limit` executions at a time; 0 is no limit.
     #[must_use]
     pub fn new(steps: usize, limit: usize) -> Self {
-        let closed = || Lock { running: 0, waiting: VecDeque::new() };
+        let closed = || Lock { running: 0, waiting: VecDeque::new(), let_in: 0 };
         Self { limit, steps: std::iter::repeat_with(closed).take(steps).collect() }
     }
 
     /// Whether executions ever wait.
     #[must_use]
-    pub fn is_open(&self) -> bool {
-        self.limit == 0
+    pub fn is_limited(&self) -> bool {
+        self.limit > 0
     }
 
     /// Gives the execution back if it may run now, else keeps it.
-    pub fn enter(&mut self, step: usize, execution: W) -> Option<W> {
+    pub fn enter(&mut self, step: usize, execution: W) -> Entry<W> {
         let Some(lock) = self.steps.get_mut(step).filter(|_| self.limit > 0) else {
-            return Some(execution);
+            return Entry::Run(execution);
         };
         if lock.running >= self.limit {
+            let number = lock.let_in + u64::try_from(lock.waiting.len()).unwrap_or(u64::MAX);
             lock.waiting.push_back(execution);
-            return None;
+            return Entry::Wait(Place { step, number });
         }
         lock.running += 1;
-        Some(execution)
+        Entry::Run(execution)
+    }
+
+    /// How many executions are before this one; `None` if it was let in.
+    #[must_use]
+    pub fn before(&self, place: Place) -> Option<u64> {
+        place.number.checked_sub(self.steps.get(place.step)?.let_in)
     }
 
     /// One execution is over; gives the one that takes its place.
     pub fn leave(&mut self, step: usize) -> Option<W> {
         let lock = self.steps.get_mut(step).filter(|_| self.limit > 0)?;
         let next = lock.waiting.pop_front();
-        if next.is_none() {
-            lock.running = lock.running.saturating_sub(1);
+        match next {
+            Some(_) => lock.let_in += 1,
+            None => lock.running = lock.running.saturating_sub(1),
         }
         next
     }
@@ -60,19 +86,25 @@ mod tests {
     #[test]
     fn executions_over_the_limit_wait_in_order_and_step_by_step() {
         let mut gate = Gate::new(2, 2);
-        assert_eq!((gate.enter(0, 'a'), gate.enter(0, 'b')), (Some('a'), Some('b')));
-        assert_eq!((gate.enter(0, 'c'), gate.enter(0, 'd')), (None, None));
-        assert_eq!(gate.enter(1, 'e'), Some('e'));
-        assert_eq!((gate.leave(0), gate.leave(0)), (Some('c'), Some('d')));
+        assert_eq!((gate.enter(0, 'a'), gate.enter(0, 'b')), (Entry::Run('a'), Entry::Run('b')));
+        let place = |number| Place { step: 0, number };
+        assert_eq!(gate.enter(0, 'c'), Entry::Wait(place(0)));
+        assert_eq!(gate.enter(0, 'd'), Entry::Wait(place(1)));
+        assert_eq!(gate.enter(1, 'e'), Entry::Run('e'));
+        assert_eq!((gate.before(place(0)), gate.before(place(1))), (Some(0), Some(1)));
+        assert_eq!(gate.leave(0), Some('c'));
+        assert_eq!((gate.before(place(0)), gate.before(place(1))), (None, Some(0)));
+        assert_eq!(gate.leave(0), Some('d'));
+        assert_eq!(gate.before(place(1)), None);
         assert_eq!((gate.leave(0), gate.leave(0)), (None, None));
-        assert_eq!((gate.enter(0, 'f'), gate.enter(0, 'g')), (Some('f'), Some('g')));
-        assert_eq!(gate.enter(0, 'h'), None);
+        assert_eq!((gate.enter(0, 'f'), gate.enter(0, 'g')), (Entry::Run('f'), Entry::Run('g')));
+        assert_eq!(gate.enter(0, 'h'), Entry::Wait(place(2)));
     }
 
     #[test]
     fn without_a_limit_nothing_waits() {
         let mut gate = Gate::new(1, 0);
-        assert!((0..100).all(|number| gate.enter(0, number) == Some(number)));
+        assert!((0..100).all(|number| gate.enter(0, number) == Entry::Run(number)));
         assert_eq!(gate.leave(0), None);
     }
 }

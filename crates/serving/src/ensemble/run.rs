@@ -3,11 +3,14 @@
 use std::collections::VecDeque;
 use std::fmt;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use super::flow::{Effect, Flow, RunId, Stop};
-use super::gate::Gate;
+use super::gate::{Entry, Gate, Place};
 use super::plan::EnsemblePlan;
 use super::value::{Tags, Value, fit, reshape};
+use crate::cancel::CancelToken;
+use crate::driver::is_inside;
 use crate::error::Error;
 use crate::payload::{ActiveRequest, ExecutionContext, now_ms};
 use crate::repository::ModelId;
@@ -16,6 +19,9 @@ use crate::request::{
     ParameterValue, ResponseSink,
 };
 use crate::statistics::{FailureReason, RequestOutcome, StageTimes};
+
+/// How long a step at its limit may go without progress before it holds nobody back any more.
+const STALLED: Duration = Duration::from_secs(30);
 
 /// Takes the requests of steps.
 pub trait StepServer: Send + Sync {
@@ -41,6 +47,8 @@ pub struct Ensemble {
     server: Arc<dyn StepServer>,
     context: Arc<ExecutionContext>,
     gate: Mutex<Gate<Launch>>,
+    /// An execution was let in, or a client gave up.
+    moved: Condvar,
     open: Mutex<usize>,
     idle: Condvar,
 }
@@ -106,7 +114,8 @@ impl Ensemble {
     ) -> Arc<Self> {
         let gate = Mutex::new(Gate::new(plan.steps.len(), plan.max_inflight));
         let context = Arc::clone(context);
-        Arc::new(Self { plan, server, context, gate, open: Mutex::new(0), idle: Condvar::new() })
+        let (moved, open, idle) = (Condvar::new(), Mutex::new(0), Condvar::new());
+        Arc::new(Self { plan, server, context, gate, moved, open, idle })
     }
 
     /// The checked configuration.
@@ -127,6 +136,7 @@ impl Ensemble {
             stages: None,
             ..client.request.clone()
         };
+        self.wake_at_cancellation(&template);
         let tags = Tags::of(&template);
         let given = std::mem::take(&mut client.request.inputs);
         let inputs = given.into_iter().filter_map(|input| {
@@ -160,6 +170,49 @@ impl Ensemble {
     pub fn loads(&self, into: &mut Vec<u64>) {
         let steps = &self.plan.steps;
         steps.iter().for_each(|step| self.server.loads(&step.model, step.version, into));
+    }
+
+    /// A cancelled request holds no step back any more.
+    fn wake_at_cancellation(self: &Arc<Self>, template: &InferenceRequest) {
+        if self.plan.is_decoupled() && lock(&self.gate).is_limited() {
+            let this = Arc::downgrade(self);
+            template.cancel.on_cancel(move || {
+                if let Some(ensemble) = this.upgrade() {
+                    drop(lock(&ensemble.gate));
+                    ensemble.moved.notify_all();
+                }
+            });
+        }
+    }
+
+    /// An execution of a step is over; gives the one that takes its place.
+    fn leave(&self, step: usize) -> Option<Launch> {
+        let next = lock(&self.gate).leave(step);
+        if next.is_some() {
+            self.moved.notify_all();
+        }
+        next
+    }
+
+    /// Waits until an execution was let in, which holds back whoever brought it: the model that it reads from. A step
+    /// that nobody gets into for long may itself need the thread that waits here, which then goes on.
+    fn hold_back(&self, place: Place, cancel: &CancelToken) {
+        let mut gate = lock(&self.gate);
+        while let Some(before) = gate.before(place).filter(|_| !cancel.is_cancelled()) {
+            let still = |gate: &mut Gate<Launch>| {
+                gate.before(place) == Some(before) && !cancel.is_cancelled()
+            };
+            let waited = self.moved.wait_timeout_while(gate, STALLED, still);
+            let (locked, result) = waited.unwrap_or_else(PoisonError::into_inner);
+            gate = locked;
+            if result.timed_out() {
+                tracing::warn!(
+                    ensemble = %self.plan.name,
+                    "a step at its limit of requests made no progress; its producer is held back no longer"
+                );
+                return;
+            }
+        }
     }
 
     /// Waits until every request that was taken is answered.
@@ -209,7 +262,7 @@ impl Request {
     fn advance(
         self: &Arc<Self>,
         change: impl FnOnce(&mut Flow<Value, Error>) -> Vec<Effect<Value, Error>>,
-    ) {
+    ) -> Vec<Place> {
         let mut launches = Vec::new();
         {
             let mut state = lock(&self.state);
@@ -233,12 +286,15 @@ impl Request {
             }
         }
         self.deliver();
+        let mut places = Vec::new();
         for launch in launches {
-            let waiting = lock(&self.ensemble.gate).enter(launch.step, launch);
-            if let Some(launch) = waiting {
-                launch.go();
+            let entry = lock(&self.ensemble.gate).enter(launch.step, launch);
+            match entry {
+                Entry::Run(launch) => launch.go(),
+                Entry::Wait(place) => places.push(place),
             }
         }
+        places
     }
 
     fn stop_error(&self, stop: Stop<Error>) -> Error {
@@ -330,7 +386,12 @@ impl Request {
         match answer.result {
             Ok(response) => {
                 let outputs = response.map(|response| self.outputs(step, tags, response));
-                self.advance(|flow| flow.answer(run, outputs, is_final));
+                let places = self.advance(|flow| flow.answer(run, outputs, is_final));
+                // A final answer frees its thread anyway; a thread that runs this for another must not rest here.
+                if !is_final && !is_inside() {
+                    let cancel = &self.template.cancel;
+                    places.into_iter().for_each(|place| self.ensemble.hold_back(place, cancel));
+                }
             }
             Err(error) => {
                 let error = self.ensemble.nested(error);
@@ -372,7 +433,7 @@ impl Launch {
         while let Some(launch) = next.take() {
             let (ensemble, step) = (Arc::clone(&launch.request.ensemble), launch.step);
             if !launch.submit() {
-                next = lock(&ensemble.gate).leave(step);
+                next = ensemble.leave(step);
             }
         }
     }
@@ -410,7 +471,7 @@ impl Launch {
             let is_final = answer.is_final;
             back.answered(run, step, &tags, answer);
             if is_final {
-                let waiting = lock(&back.ensemble.gate).leave(step);
+                let waiting = back.ensemble.leave(step);
                 if let Some(launch) = waiting {
                     launch.go();
                 }

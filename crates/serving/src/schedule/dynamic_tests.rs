@@ -50,6 +50,21 @@ fn a_preferred_size_goes_at_once_and_the_rest_waits_for_its_delay() {
 }
 
 #[test]
+fn a_request_that_is_a_preferred_batch_by_itself_does_not_wait() {
+    let mut scheduler = scheduler(8, &batching(&[2, 4], 400_000));
+    for (id, size) in [(0, 2), (1, 4), (2, 6)] {
+        scheduler.enqueue(ticket(id, size), 0).unwrap();
+        assert_eq!(scheduler.poll(0, &[true]), Decision::Dispatch(Batch::of([id])), "{size}");
+    }
+    scheduler.enqueue(ticket(3, 3), 0).unwrap();
+    assert_eq!(scheduler.poll(0, &[true]), Decision::WaitUntil(400 * MS));
+    // One after another that is none itself: both together reach past the largest preferred size.
+    scheduler.enqueue(ticket(4, 4), 0).unwrap();
+    assert_eq!(scheduler.poll(0, &[true]), Decision::Dispatch(Batch::of([3])));
+    assert_eq!(scheduler.poll(0, &[true]), Decision::Dispatch(Batch::of([4])));
+}
+
+#[test]
 fn after_the_delay_a_batch_takes_all_that_fits() {
     let mut scheduler = scheduler(8, &batching(&[4], 1000));
     push(&mut scheduler, 0..6, 0);

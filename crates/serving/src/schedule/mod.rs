@@ -33,8 +33,8 @@ use crate::request::CorrelationId;
 /// A time in nanoseconds since an arbitrary start.
 pub type Nanos = u64;
 
-/// What must be equal in requests that share a batch: the shapes of the inputs that have variable dimensions, and
-/// which optional inputs are there. [`crate::validate`] makes it.
+/// What must be equal in requests that share a batch: the shapes of the inputs that have variable dimensions, the
+/// values of shape tensors, and which optional inputs are there. [`crate::validate`] makes it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct BatchKey(pub Vec<i64>);
 

@@ -2,9 +2,8 @@
 
 use crate::error::Error;
 use crate::request::{CorrelationId, InferenceRequest, request_prefix};
-use crate::statistics::FailureReason;
 
-/// Why a request was not taken into the queue.
+/// Why a request was not taken into the queue. As in recorded Triton, such requests are in no statistics.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Refusal {
     /// The queue holds as many requests as its policy allows.
@@ -50,12 +49,6 @@ impl Refusal {
             )),
             Self::Stopping => stopping(),
         }
-    }
-
-    /// How it counts; requests that are wrong in themselves do not.
-    #[must_use]
-    pub fn reason(self) -> Option<FailureReason> {
-        (self == Self::QueueFull).then_some(FailureReason::Rejected)
     }
 }
 

@@ -83,17 +83,26 @@ fn correlation_tensor(
         });
         return Tensor::from_vec(shape, names.collect::<Vec<_>>());
     }
-    // Of a number, a narrow type takes the low bits; a name counts as 0, as in Triton.
+    // Of a number, a narrow type takes the low bits.
     let width = kind.size_bytes().unwrap_or(0);
     let mut bytes = Vec::with_capacity(ids.len() * width);
     for id in ids {
-        let number = match id {
-            CorrelationId::Uint(number) => *number,
-            CorrelationId::None | CorrelationId::String(_) => 0,
-        };
-        bytes.extend(number.to_le_bytes().into_iter().take(width));
+        match id {
+            CorrelationId::None => bytes.resize(bytes.len() + width, 0),
+            CorrelationId::Uint(number) => {
+                bytes.extend(number.to_le_bytes().into_iter().take(width));
+            }
+            CorrelationId::String(name) => bytes.extend(number_of(name).take(width)),
+        }
     }
     Tensor::from_bytes(kind, shape, &bytes)
+}
+
+/// What a model gets that knows its sequences by number when a client names one: as in recorded Triton, the first
+/// bytes of the name as it would be on the wire, behind its length.
+fn number_of(name: &str) -> impl Iterator<Item = u8> {
+    let length = u32::try_from(name.len()).unwrap_or(u32::MAX);
+    length.to_le_bytes().into_iter().chain(name.bytes()).chain(std::iter::repeat(0))
 }
 
 fn joined_states(rows: &[&SequenceContext], at: usize) -> Result<Tensor, Error> {

@@ -61,7 +61,11 @@ fn every_row_has_its_controls() {
     assert_eq!(of("A").to_vec::<i32>().unwrap(), [1, 0, 0]);
     assert_eq!(of("B").to_vec::<f32>().unwrap(), [-1.0, -1.0, 2.0]);
     assert_eq!(of("C").to_vec::<bool>().unwrap(), [true, false, true]);
-    assert_eq!(of("D").to_vec::<i32>().unwrap(), [-2, 0, 0]);
+    assert_eq!(of("D").to_vec::<i32>().unwrap(), [-2, 0, 4]);
+    let wide = CONTROLS.replace("TYPE_INT32 } }", "TYPE_UINT64 } }");
+    let named = inputs(&Batch::new(&wide).three()).unwrap();
+    let ids: Vec<u64> = named[3].1.to_vec().unwrap();
+    assert_eq!(ids, [u64::MAX - 1, 0, u64::from_le_bytes(*b"\x04\0\0\0name")]);
     let texts = CONTROLS.replace("TYPE_INT32 } }", "TYPE_STRING } }");
     let named = inputs(&Batch::new(&texts).three()).unwrap();
     let names: Vec<ByteString> = named[3].1.to_vec().unwrap();

@@ -7,6 +7,9 @@
     reason = "a test fails by panicking"
 )]
 
+mod changes;
+mod limits;
+
 use std::fs;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -30,8 +33,8 @@ use galatea_tensor::{DataType, Tensor};
 const PATIENCE: Duration = Duration::from_secs(30);
 
 /// Models that do what the parameter `does` says: `sum` adds all inputs and 1 and gives the same at every output,
-/// `half` gives only the first output, `fail` fails, `hold` tells the test and waits for it, `spread` is decoupled and
-/// gives one response for each element.
+/// `plain` adds no 1, `half` gives only the first output, `fail` fails, `hold` tells the test and waits for it, `spread`
+/// is decoupled and gives one response for each element, `tell` too and tells the test of each.
 #[derive(Debug)]
 struct Steps {
     entered: Sender<String>,
@@ -74,8 +77,10 @@ impl Model for Step {
 
 impl ModelInstance for Step {
     fn execute(&mut self, payload: Payload) {
-        if self.does == "spread" {
-            return spread(payload);
+        match self.does.as_str() {
+            "spread" => return spread(payload, || {}),
+            "tell" => return spread(payload, || self.entered.send("gave".to_owned()).unwrap()),
+            _ => {}
         }
         let names: Vec<String> =
             payload.context().config.output.iter().map(|output| output.name.clone()).collect();
@@ -88,7 +93,8 @@ impl ModelInstance for Step {
                 return Err(Error::new(Code::Unsupported, "asked to fail"));
             }
             let shape = inputs[0].1.shape().to_vec();
-            let mut sum = vec![1; shape.iter().product()];
+            let first = i32::from(self.does != "plain");
+            let mut sum = vec![first; shape.iter().product()];
             for (_, tensor) in &inputs {
                 sum.iter_mut().zip(tensor.to_vec::<i32>()?).for_each(|(sum, value)| *sum += value);
             }
@@ -99,12 +105,13 @@ impl ModelInstance for Step {
     }
 }
 
-fn spread(payload: Payload) {
+fn spread(payload: Payload, gave: impl Fn()) {
     for mut request in payload.detach() {
         let inputs = batch::gather(request.config(), std::slice::from_ref(&request)).unwrap();
         for value in inputs[0].1.to_vec::<i32>().unwrap() {
             let tensor = Tensor::from_vec(&[1], vec![value]).unwrap();
             request.respond(Ok(vec![OutputTensor { name: "OUT".to_owned(), tensor }]));
+            gave();
         }
         request.finish();
     }
@@ -131,8 +138,10 @@ impl Folder {
     /// A model of the backend.
     fn model(self, name: &str, does: &str, inputs: &str, outputs: &str, extra: &str) -> Self {
         let ends = ends("input", inputs) + &ends("output", outputs);
-        let policy =
-            if does == "spread" { "model_transaction_policy { decoupled: true }" } else { "" };
+        let policy = match does {
+            "spread" | "tell" => "model_transaction_policy { decoupled: true }",
+            _ => "",
+        };
         let text = format!(
             "backend: \"steps\" {ends} {policy} {extra} \
              parameters {{ key: \"does\" value {{ string_value: \"{does}\" }} }}"
@@ -515,31 +524,6 @@ fn what_is_cancelled_starts_no_further_step() {
 }
 
 #[test]
-fn executions_over_max_inflight_requests_wait() {
-    let group = "instance_group { count: 3 kind: KIND_CPU }";
-    let folder = one_to_one(Folder::new(), "spread", "spread")
-        .model("held", "hold", "IN", "OUT", group)
-        .write(
-            "e",
-            &format!(
-                "platform: \"ensemble\" {} {} ensemble_scheduling {{ max_inflight_requests: 1 {} {} }}",
-                ends("input", "A"),
-                ends("output", "Z"),
-                step_text("spread(IN=A) -> (OUT=b)"),
-                step_text("held(IN=b) -> (OUT=Z)")
-            ),
-        );
-    let server = start(&folder);
-    let from = server.send(simple("e", &[1, 2, 3]));
-    for _ in 0..3 {
-        server.entered.recv_timeout(PATIENCE).unwrap();
-        assert!(server.entered.try_recv().is_err(), "two run at a time");
-        server.leave.send(()).unwrap();
-    }
-    assert_eq!(all(&from).len(), 4);
-}
-
-#[test]
 fn an_ensemble_with_a_cache_answers_equal_requests_without_its_models() {
     let folder = one_to_one(Folder::new(), "plus", "sum").ensemble(
         "e",
@@ -657,32 +641,6 @@ fn ensembles_bring_their_models_and_go_and_come_with_them() {
     // Nobody but the outer ensemble wanted the inner one; the other model was asked for by its name.
     server.core.unload_model("over", Dependents::Unload).unwrap();
     assert_eq!(["plus", "e", "over"].map(|model| server.ready(model)), [true, false, false]);
-}
-
-#[test]
-fn an_ensemble_is_fitted_to_a_model_that_is_loaded_with_another_configuration() {
-    let folder = Folder::new().model("plus", "sum", "IN:2", "OUT:2", "max_batch_size: 4").ensemble(
-        "e",
-        "A:2",
-        "Z:2",
-        "max_batch_size: 2",
-        &["plus(IN=A) -> (OUT=Z)"],
-    );
-    let server = explicit(&folder, "e");
-    let asked = || request("e", vec![input("A", &[2, 2], &[1, 2, 3, 4])]);
-    assert_eq!(server.ask(asked()).unwrap().outputs[0].tensor.shape(), [2, 2]);
-    // Without batches, the rows are a plain dimension.
-    let folder = folder.model("plus", "sum", "IN:-1,2", "OUT:-1,2", "");
-    server.core.load_model("plus", LoadOverrides::default()).unwrap();
-    assert_eq!(server.ask(asked()).unwrap().outputs[0].tensor.shape(), [2, 2]);
-    // Single rows do not fit; the ensemble goes on to serve, and its step refuses what it cannot take.
-    let _folder = folder.model("plus", "sum", "IN:3", "OUT:3", "max_batch_size: 4");
-    server.core.load_model("plus", LoadOverrides::default()).unwrap();
-    let error = server.core.infer(asked(), Box::new(|_| {})).err();
-    assert_eq!(error, None);
-    let refused = server.ask(asked()).unwrap_err().message;
-    let text = "in ensemble 'e', [request id: <id_unknown>] unexpected shape for input 'IN' for model 'plus'";
-    assert!(refused.starts_with(text), "{refused}");
 }
 
 #[test]
