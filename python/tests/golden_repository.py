@@ -40,7 +40,19 @@ def times_version(version, _inputs, _outputs):
 
 def classify(_version, _inputs, _outputs):
     return [*(node("Identity", ["INPUT0"], [name]) for name in ("OUTPUT0", "NOLABEL", "SHORT")),
-            node("Cast", ["INPUT0"], ["INTS"], to=TensorProto.INT32), node("Cast", ["INPUT0"], ["STRS"], to=TensorProto.STRING)]
+            node("Cast", ["INPUT0"], ["INTS"], to=TensorProto.INT32), *number_texts("INPUT0", "STRS")]
+
+
+def number_texts(given, out):
+    """Texts of numbers as numpy writes them, which ONNX has no operator for: hundredths from 0 to 1 are looked up."""
+    hundredths = [str(n / 100).encode() for n in range(101)]
+    return [constant("hundred", TensorProto.FLOAT, [], [100.0]), node("Mul", [given, "hundred"], ["times"]),
+            node("Round", ["times"], ["whole"]), node("Div", ["whole", "hundred"], ["again"]),
+            node("Equal", [given, "again"], ["exact"]), constant("low", TensorProto.FLOAT, [], [0.0]),
+            node("Clip", ["whole", "low", "hundred"], ["clipped"]), node("Equal", ["whole", "clipped"], ["inside"]),
+            node("And", ["exact", "inside"], ["known"]), node("Cast", ["clipped"], ["place"], to=TensorProto.INT64),
+            constant("texts", TensorProto.STRING, [101], hundredths), node("Gather", ["texts", "place"], ["looked_up"]),
+            node("Cast", [given], ["printed"], to=TensorProto.STRING), node("Where", ["known", "looked_up", "printed"], [out])]
 
 
 def rank(_version, _inputs, _outputs):
@@ -125,9 +137,12 @@ MODELS = {
 }
 
 
+# Models that take a while. Their configurations are asked for, so the parameter is in a file of the version.
+SLOW = ["slow", "slow_delay", "slow_noover", "slow_plain", "slow_to"]
+
 # name -> (backend without a model file, parameters)
 BUILT_IN = {
-    **{name: ("identity", {"execute_delay_ms": 300}) for name in ["slow", "slow_delay", "slow_noover", "slow_plain", "slow_to"]},
+    **{name: ("identity", {}) for name in SLOW},
     **{name: ("sequence", {}) for name in ["seq_accum", "seq_idle", "seq_oldest", "seq_strid"]},
     # Not too quick for a client to see which of two sequences was answered first.
     "seq_nb": ("sequence", {"execute_delay_ms": 5}),
@@ -179,6 +194,10 @@ def write(models, out, name):
         graph = helper.make_graph(nodes(version, inputs, outputs), name, all_inputs, list(outputs.values()))
         model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
         onnx.checker.check_model(model)
+        if batched and "dynamic_batching" not in config:
+            # A model that says nothing of its dimensions gets no dynamic batching, which the recorded ones have not either.
+            for tensor in [*model.graph.input, *model.graph.output]:
+                tensor.type.tensor_type.ClearField("shape")
         (folder / str(version)).mkdir(exist_ok=True)
         (folder / str(version) / "model.onnx").write_bytes(model.SerializeToString())
 
@@ -187,7 +206,10 @@ def write_built_in(models, out, name):
     backend, parameters = BUILT_IN[name]
     config = (models / name / "config.pbtxt").read_text().replace('backend: "python"', f'backend: "{backend}"')
     config += "".join(f'parameters {{ key: "{key}" value {{ string_value: "{value}" }} }}\n' for key, value in parameters.items())
-    (out / name / ("." if name == "ctl_nover" else "1")).mkdir(parents=True, exist_ok=True)
+    version = out / name / ("." if name == "ctl_nover" else "1")
+    version.mkdir(parents=True, exist_ok=True)
+    if name in SLOW:
+        (version / "parameters.json").write_text('{"execute_delay_ms": 300}\n')
     (out / name / "config.pbtxt").write_text(config)
 
 

@@ -27,14 +27,13 @@ MORE_FLAGS = {"main": ["--allow-client-shm=true"], "restricted": ["--allow-clien
 PROFILES = ["main", "repo", "none", "lax", "restricted", "trace"]
 
 VERSION = "names Triton's version"
-BATCHING = "dynamic batching is completed for ONNX models, not for the recorded Python models"
 PIPELINE = "the recorded server leaves a second request of a connection unanswered here; this one answers"
-LOADING = "there is the time of loading too, as in newer versions"
-NEWER = "the configuration has a field that newer versions know"
-PARAMETER = "the stand-in has a parameter more"
-OTHERS = "depends on models or loads that need the Python backend"
+OTHERS = "depends on models, requests or loads that need the Python backend"
 NEWER_CALL = "the recorded server has no reflection; this one describes its services as newer tools expect"
 ORDER = "an answer and a rejection leave at the same time"
+
+# Least share of cases of a profile that are answered alike, leaving aside where the version is named.
+SHARE = 0.98
 
 # Reasons that do not show at each run.
 UNSTEADY = {ORDER}
@@ -44,26 +43,17 @@ KNOWN = {
     "main": {
         **dict.fromkeys(["http_server_meta.get", "http_server_meta.query", "http_server_meta.get_accept_gzip",
                          "http_server_meta.get_accept_text", "grpc_health.server_metadata", "grpc_wire.gzip_metadata"], VERSION),
-        **dict.fromkeys(["http_model_config.config_add_sub", "http_model_config.config_reshape_io",
-                         "http_model_config.config_id_bf16", "http_model_config.config_id_string",
-                         "http_model_config.config_warm", "http_model_config.path_v1", "grpc_model_meta.config_add_sub",
-                         "grpc_model_meta.config_reshape_io", "grpc_model_meta.config_cached"], BATCHING),
-        **dict.fromkeys(["http_model_config.config_slow", "grpc_model_meta.config_slow"], PARAMETER),
         **dict.fromkeys(["http_health.pipelined", "http_wire.notfound_then_ok"], PIPELINE),
-        **dict.fromkeys(["metrics.all_families", "metrics.stats_model", "metrics.stats_dec", "metrics.labels",
-                         "metrics.slash"], LOADING),
         **dict.fromkeys(["http_stats.all", "http_stats.cached_stats"], OTHERS),
         **dict.fromkeys(["grpc_queue.timeout_rejects", "http_queue.timeout_rejects", "http_sequence.backlog"], ORDER),
-        "http_model_config.config_ens_addsub": NEWER,
         "grpc_health.reflection": NEWER_CALL,
         "http_health.live_http10_keepalive": "HTTP/1.0 with keep-alive: the answer carries its length",
         "http_health.version_09": "an HTTP/0.9 request is closed instead of waited on",
         "http_infer_error.body_not_utf8": "an identifier that is not UTF-8 is shown with a replacement character",
-        "http_classification.all": "the stand-in's text of a float has the digits of a float, numpy's has the shortest",
         "http_shm.infer_out_page_region": "the recorded server does not write into a region that begins at a later page",
     },
-    "repo": {"http_repository.config_a_plain": BATCHING, "grpc_repository.index": OTHERS},
-    "lax": {**dict.fromkeys(["lax.metadata", "lax.grpc_metadata"], VERSION), "lax.metrics": LOADING},
+    "repo": dict.fromkeys(["http_repository.config_a_plain", "grpc_repository.index"], OTHERS),
+    "lax": dict.fromkeys(["lax.metadata", "lax.grpc_metadata"], VERSION),
     "restricted": {"restricted_http.metadata": VERSION},
 }
 
@@ -117,6 +107,8 @@ def test_recorded_cases_are_answered_alike(recorded, profile, start, tmp_path):
     for verdict in unexpected:
         print(verdict["name"], json.dumps(verdict["diff"])[:600])
     assert not unexpected, f"{len(unexpected)} of {len(verdicts)} cases differ"
+    share = 1 - len(differing - {name for name, reason in known.items() if reason == VERSION}) / len(verdicts)
+    assert share >= SHARE, f"{share:.1%} of {len(verdicts)} cases are alike"
     stale = {name for name, reason in known.items() if reason not in UNSTEADY} - differing
     assert not stale, f"now alike, so to be taken off the list: {sorted(stale)}"
 

@@ -8,18 +8,20 @@ use crate::flags::Flags;
 const QUANTILES: [(f64, f64); 5] =
     [(0.5, 0.05), (0.9, 0.01), (0.95, 0.001), (0.99, 0.001), (0.999, 0.001)];
 
-/// Families of latencies.
+/// Families that the flags add or leave out.
 #[derive(Debug, Clone, PartialEq)]
 pub struct MetricsConfig {
     /// Whether there are counters of durations.
     pub counters: bool,
+    /// Whether there is the time that each model took to load. Recorded Triton has no such family, newer ones do.
+    pub load_durations: bool,
     /// Distributions that the core keeps.
     pub latencies: LatencyOptions,
 }
 
 impl Default for MetricsConfig {
     fn default() -> Self {
-        Self { counters: true, latencies: LatencyOptions::default() }
+        Self { counters: true, load_durations: false, latencies: LatencyOptions::default() }
     }
 }
 
@@ -39,13 +41,14 @@ impl MetricsConfig {
             })?;
             match key {
                 "counter_latencies" => config.counters = truth(key, value)?,
+                "load_durations" => config.load_durations = truth(key, value)?,
                 "summary_latencies" => summaries = truth(key, value)?,
                 "histogram_latencies" => config.latencies.histograms = truth(key, value)?,
                 "summary_quantiles" => quantiles = read_quantiles(value)?,
                 _ => {
                     return Err(format!(
                         "--metrics-config has no setting '{key}'; it has counter_latencies, \
-                         summary_latencies, histogram_latencies and summary_quantiles"
+                         load_durations, summary_latencies, histogram_latencies and summary_quantiles"
                     ));
                 }
             }
@@ -105,6 +108,7 @@ mod tests {
                 .unwrap();
         assert!(!config.counters && config.latencies.histograms);
         assert_eq!(config.latencies.summaries.unwrap().len(), 5);
+        assert!(read(&["load_durations=true"]).unwrap().load_durations);
         let config = read(&["summary_quantiles=0.1:0.01,0.75:0.02", "summary_latencies=true"]);
         let quantiles = config.unwrap().latencies.summaries.unwrap();
         assert_eq!(quantiles.get(1), Some(&Quantile { quantile: 0.75, error: 0.02 }));

@@ -57,6 +57,8 @@ pub(super) enum Value {
     CachedDuration(fn(&ModelMetricsRow) -> DurationStatistic),
     /// A number that goes up and down.
     Gauge(fn(&ModelMetricsRow) -> f64),
+    /// The seconds that loading took, if the flags ask for it.
+    LoadDuration,
     /// One number for each reason of failure.
     Failures,
     /// Quantiles of the durations of a stage.
@@ -65,7 +67,10 @@ pub(super) enum Value {
     FirstResponse,
 }
 
-use Value::{Cached, CachedDuration, Counter, Duration, Failures, FirstResponse, Gauge, Summary};
+use Value::{
+    Cached, CachedDuration, Counter, Duration, Failures, FirstResponse, Gauge, LoadDuration,
+    Summary,
+};
 
 macro_rules! families {
     ($($name:literal $help:literal $value:expr;)*) => {
@@ -111,7 +116,7 @@ pub(super) const FAMILIES: &[Family] = families![
         "Instantaneous number of pending requests awaiting execution per-model."
         Gauge(|row| row.pending as f64);
     "nv_model_load_duration_secs" "Model load time in seconds"
-        Gauge(|row| row.load_duration.as_secs_f64());
+        LoadDuration;
     "nv_inference_first_response_histogram_ms"
         "Duration from request to first response in milliseconds"
         FirstResponse;

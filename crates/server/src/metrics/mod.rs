@@ -52,7 +52,7 @@ fn models(rows: &[ModelMetricsRow], config: &MetricsConfig) -> Vec<MetricFamily>
         let metrics: Vec<Metric> =
             rows.iter().flat_map(|row| metrics(&wanted.value, row, config)).collect();
         let kind = match wanted.value {
-            Value::Gauge(_) => MetricType::GAUGE,
+            Value::Gauge(_) | Value::LoadDuration => MetricType::GAUGE,
             Value::Summary(_) => MetricType::SUMMARY,
             Value::FirstResponse => MetricType::HISTOGRAM,
             _ => MetricType::COUNTER,
@@ -81,10 +81,9 @@ fn metrics(value: &Value, row: &ModelMetricsRow, config: &MetricsConfig) -> Vec<
         Value::CachedDuration(read) if config.counters && cached => {
             vec![counted(row, us(read(row)))]
         }
-        Value::Gauge(read) => {
-            let mut metric = Metric::from_gauge(gauge(read(row)));
-            metric.set_label(labels(row, None));
-            vec![metric]
+        Value::Gauge(read) => vec![measured(row, read(row))],
+        Value::LoadDuration if config.load_durations => {
+            vec![measured(row, row.load_duration.as_secs_f64())]
         }
         Value::Failures => {
             let reasons = row.failures.iter();
@@ -102,10 +101,18 @@ fn metrics(value: &Value, row: &ModelMetricsRow, config: &MetricsConfig) -> Vec<
         Value::FirstResponse => {
             row.first_response.iter().map(|found| histogram_metric(row, found)).collect()
         }
-        Value::Cached(_) | Value::CachedDuration(_) | Value::Duration(_) | Value::Summary(_) => {
-            Vec::new()
-        }
+        Value::Cached(_)
+        | Value::CachedDuration(_)
+        | Value::Duration(_)
+        | Value::LoadDuration
+        | Value::Summary(_) => Vec::new(),
     }
+}
+
+fn measured(row: &ModelMetricsRow, value: f64) -> Metric {
+    let mut metric = Metric::from_gauge(gauge(value));
+    metric.set_label(labels(row, None));
+    metric
 }
 
 /// Models with a cache have summaries of it, and none of whole requests: half of those are no inferences.
@@ -242,7 +249,8 @@ mod tests {
 
     #[test]
     fn series_have_sorted_labels_and_tags() {
-        let page = page(row(), &MetricsConfig::default());
+        let config = MetricsConfig { load_durations: true, ..MetricsConfig::default() };
+        let page = page(row(), &config);
         let present = [
             "# HELP nv_inference_count Number of inferences performed (does not include cached requests)",
             "# TYPE nv_inference_count counter",
@@ -292,7 +300,7 @@ mod tests {
         check(
             &page(row, &MetricsConfig::default()),
             &present,
-            &["nv_inference_request_summary_us"],
+            &["nv_inference_request_summary_us", "nv_model_load_duration_secs"],
         );
     }
 }

@@ -34,7 +34,9 @@ pub fn complete(
         )));
     }
     if fill {
-        complete_batching(config, io, can_batch, default_max_batch_size);
+        // A model that does not say how many dimensions it has does not say that it can batch.
+        let batches = can_batch && io.inputs.iter().chain(&io.outputs).all(|tensor| tensor.ranked);
+        complete_batching(config, io, batches, default_max_batch_size);
         complete_tensors(config, io);
     }
     let problems = contradictions(config, io);

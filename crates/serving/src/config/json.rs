@@ -1,6 +1,6 @@
 //! The JSON form of a configuration, as Triton's `config` endpoint shows it: the field names of the proto file, every
-//! scalar, list and map printed also when empty, messages only where set, enum values by name, 64-bit integers as
-//! numbers.
+//! scalar, list and map printed also when empty, messages and newer fields only where set, enum values by name, 64-bit
+//! integers as numbers.
 
 use prost::Message as _;
 use prost_reflect::{
@@ -10,6 +10,9 @@ use serde_json::{Map, Number, Value as Json};
 
 use super::{ModelConfig, descriptor, transcode};
 use crate::error::Error;
+
+/// Fields that recorded Triton does not know: shown only where they are set.
+const NEWER: &[(&str, &str)] = &[("ModelEnsembling", "max_inflight_requests")];
 
 /// Deepest nesting of JSON values that is read.
 const MAX_DEPTH: usize = 100;
@@ -34,7 +37,8 @@ fn message_json(message: &DynamicMessage) -> Json {
         let singular = !field.is_list() && !field.is_map();
         let optional =
             field.containing_oneof().is_some() || matches!(field.kind(), Kind::Message(_));
-        if singular && optional && !message.has_field(&field) {
+        let newer = NEWER.contains(&(descriptor.name(), field.name()));
+        if singular && (optional || newer) && !message.has_field(&field) {
             continue;
         }
         members

@@ -8,18 +8,48 @@ use crate::error::Error;
 /// Between two looks at whether anybody still waits.
 const STEP: Duration = Duration::from_millis(5);
 
-/// A parameter that is a number; 0 where it is absent.
+/// In the folder of a version: an object of parameters that this version has where the configuration is silent.
+const PARAMETERS: &str = "parameters.json";
+
+/// A parameter that is a number; 0 where neither the configuration nor the version has it.
 ///
 /// # Errors
-/// When it is no number.
+/// When it is no number, or the file of parameters cannot be read.
 pub(super) fn number(files: &ModelFiles, name: &str) -> Result<u64, Error> {
-    let Some(text) = files.parameter(name) else { return Ok(0) };
+    let text = match files.parameter(name) {
+        Some(text) => text.to_owned(),
+        None => match of_version(files, name)? {
+            Some(text) => text,
+            None => return Ok(0),
+        },
+    };
     text.trim().parse().map_err(|_| {
         Error::invalid_arg(format!(
             "parameter '{name}' of model '{}' must be an integer >= 0, found '{text}'",
             files.name
         ))
     })
+}
+
+fn of_version(files: &ModelFiles, name: &str) -> Result<Option<String>, Error> {
+    let path = files.version_dir.join(PARAMETERS);
+    let text = match std::fs::read_to_string(&path) {
+        Ok(text) => text,
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
+        Err(error) => {
+            return Err(Error::internal(format!("{} cannot be read: {error}", path.display())));
+        }
+    };
+    let parameters: serde_json::Map<String, serde_json::Value> = serde_json::from_str(&text)
+        .map_err(|error| {
+            let path = path.display();
+            Error::invalid_arg(format!("{path} must be an object of parameters: {error}"))
+        })?;
+    let text = |value: &serde_json::Value| match value.as_str() {
+        Some(text) => text.to_owned(),
+        None => value.to_string(),
+    };
+    Ok(parameters.get(name).map(text))
 }
 
 /// How long each execution takes, in addition to its work.

@@ -1,5 +1,5 @@
 //! Backends without model files, as Triton ships them for tests and demonstrations. A version folder may be empty;
-//! inputs and outputs are those of the configuration.
+//! inputs and outputs are those of the configuration. A file `parameters.json` in it has parameters of this version alone.
 
 mod accumulator;
 mod delay;

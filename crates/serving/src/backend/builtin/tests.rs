@@ -197,6 +197,23 @@ fn the_delay_grows_with_the_number_of_the_instance() {
     assert_eq!((millis("m_0_0"), millis("m_0_1"), millis("m_0_2")), (10, 40, 80));
 }
 
+#[test]
+fn a_version_gives_the_parameters_on_which_the_configuration_is_silent() {
+    let folder = std::env::temp_dir().join(format!("galatea-parameters-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).unwrap();
+    let mut files = files("name: 'm' parameters { key: 'said' value { string_value: '1' } }");
+    files.version_dir = folder.clone();
+    let number = |name| super::delay::number(&files, name).map_err(|error| error.message);
+    assert_eq!((number("said"), number("silent")), (Ok(1), Ok(0)));
+    let write = |text: &str| std::fs::write(folder.join("parameters.json"), text).unwrap();
+    write("{\"said\": 2, \"silent\": 3, \"text\": \"4\", \"list\": [5]}");
+    assert_eq!((number("said"), number("silent"), number("text")), (Ok(1), Ok(3), Ok(4)));
+    assert!(number("list").unwrap_err().contains("found '[5]'"));
+    write("[]");
+    assert!(number("silent").unwrap_err().contains("must be an object of parameters"));
+    std::fs::remove_dir_all(folder).unwrap();
+}
+
 const SEQUENCE: &str = "name: 'm' backend: 'sequence' max_batch_size: 0 input { name: 'INPUT' data_type: TYPE_INT32 dims: 1 } \
     output { name: 'OUTPUT' data_type: TYPE_INT32 dims: 1 } sequence_batching { control_input [ \
     { name: 'START' control { kind: CONTROL_SEQUENCE_START int32_false_true: [0, 1] } }, \
