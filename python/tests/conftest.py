@@ -3,6 +3,7 @@
 import json
 import os
 import pathlib
+import time
 
 import pytest
 import tritonclient.grpc
@@ -62,6 +63,16 @@ def client(protocol, server):
 def connect(protocol, server, **options):
     address = server.http if protocol is tritonclient.http else server.grpc
     return protocol.InferenceServerClient(address, **options)
+
+
+def until(condition, what):
+    """Asks again and again for what the server tells nobody by itself."""
+    end = time.monotonic() + 60
+    while time.monotonic() < end:
+        if condition():
+            return
+        time.sleep(0.02)
+    pytest.fail(f"{what} did not come")
 
 
 def sample_names():
