@@ -2,9 +2,10 @@
 
 usage: onnx_node_cases.py DIR [OPERATOR ...]
 
-Writes DIR/test_NAME/model.onnx with test_data_set_N/input_I.pb and output_I.pb (TensorProto) for
-every case whose nodes are all among the given operators (for all cases when none is given).
-Cases with sequence, optional or map values have no tensor form and are left out.
+Writes DIR/test_NAME/model.onnx with test_data_set_N/input_I.pb and output_I.pb (a TensorProto,
+SequenceProto or OptionalProto, as the model declares) for every case whose nodes are all among the
+given operators (for all cases when none is given). Cases with maps have no such form and are left
+out.
 """
 
 import pathlib
@@ -26,9 +27,16 @@ def operators(graph):
     return found
 
 
-def write_tensors(folder, kind, values, declared):
+def write_values(folder, kind, values, declared):
     for index, (value, info) in enumerate(zip(values, declared)):
-        proto = value if isinstance(value, TensorProto) else numpy_helper.from_array(value, info.name)
+        if isinstance(value, TensorProto):
+            proto = value
+        elif info.type.HasField("sequence_type"):
+            proto = numpy_helper.from_list(value, info.name)
+        elif info.type.HasField("optional_type"):
+            proto = numpy_helper.from_optional(value, info.name)
+        else:
+            proto = numpy_helper.from_array(value, info.name)
         (folder / f"{kind}_{index}.pb").write_bytes(proto.SerializeToString())
 
 
@@ -38,8 +46,8 @@ def write_case(case, folder):
     for index, (inputs, outputs) in enumerate(case.data_sets):
         data = folder / f"test_data_set_{index}"
         data.mkdir(exist_ok=True)
-        write_tensors(data, "input", inputs, case.model.graph.input)
-        write_tensors(data, "output", outputs, case.model.graph.output)
+        write_values(data, "input", inputs, case.model.graph.input)
+        write_values(data, "output", outputs, case.model.graph.output)
 
 
 def main():
@@ -51,8 +59,8 @@ def main():
     out, wanted, written = pathlib.Path(sys.argv[1]), set(sys.argv[2:]), 0
     for case in collect_testcases():
         graph = case.model.graph
-        plain = all(v.type.HasField("tensor_type") for v in [*graph.input, *graph.output])
-        if plain and (not wanted or operators(graph) <= wanted):
+        has_map = any(v.type.HasField("map_type") for v in [*graph.input, *graph.output])
+        if not has_map and (not wanted or operators(graph) <= wanted):
             write_case(case, out / case.name)
             written += 1
     (out / "VERSION").write_text(f"onnx {onnx.__version__}\n")

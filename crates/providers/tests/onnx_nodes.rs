@@ -1,13 +1,12 @@
 //! Every ONNX backend node case in a session on the CPU provider, rewrites included.
 
-use galatea_graph::Graph;
+use galatea_graph::{Datum, Graph};
 use galatea_providers::{by_name, cpu};
 use galatea_runtime::{Session, SessionOptions};
-use galatea_tensor::Tensor;
 use galatea_testkit::conformance::{Provider, run};
 use galatea_testkit::expectations::CPU;
 
-fn run_session(graph: &Graph, inputs: &[Tensor]) -> Result<Vec<Tensor>, String> {
+fn run_session(graph: &Graph, inputs: Vec<Datum>) -> Result<Vec<Datum>, String> {
     let provider = by_name(cpu::NAME).ok_or("there is no CPU provider")?;
     let options = SessionOptions { threads: 2, ..SessionOptions::default() };
     let session =
@@ -16,9 +15,8 @@ fn run_session(graph: &Graph, inputs: &[Tensor]) -> Result<Vec<Tensor>, String> 
     if names.len() != inputs.len() {
         return Err(format!("the model takes {names:?}, {} inputs are given", inputs.len()));
     }
-    let bound: Vec<(&str, Tensor)> =
-        names.iter().map(String::as_str).zip(inputs.iter().cloned()).collect();
-    session.run(&bound).map_err(|error| error.to_string())
+    let bound: Vec<(&str, Datum)> = names.iter().map(String::as_str).zip(inputs).collect();
+    session.run_values(&bound).map_err(|error| error.to_string())
 }
 
 fn main() {

@@ -11,8 +11,8 @@ use std::sync::Arc;
 use bytes::Bytes;
 use galatea_formats::onnx;
 use galatea_formats::onnx::proto::{GraphProto, ModelProto, NodeProto};
-use galatea_graph::{Graph, ops};
-use galatea_tensor::{Tensor, compare};
+use galatea_graph::{Datum, Fact, Graph, ValueId, ops};
+use galatea_tensor::{DataType, Tensor, compare};
 use libtest_mimic::{Arguments, Conclusion, Trial};
 use prost::Message;
 
@@ -23,7 +23,7 @@ use crate::tolerance::tolerance;
 pub const NODE_DATA: &str = "GALATEA_ONNX_NODE_DATA";
 
 /// Computes the outputs of a graph from its inputs.
-pub type Run = dyn Fn(&Graph, &[Tensor]) -> Result<Vec<Tensor>, String> + Send + Sync;
+pub type Run = dyn Fn(&Graph, Vec<Datum>) -> Result<Vec<Datum>, String> + Send + Sync;
 
 /// A provider under test.
 pub struct Provider {
@@ -170,30 +170,72 @@ fn run_case(case: &Case, run: &Run) -> Result<(), String> {
 }
 
 fn run_set(case: &Case, graph: &Graph, folder: &Path, run: &Run) -> Result<(), String> {
-    let inputs = tensors(folder, "input")?;
-    let expected = tensors(folder, "output")?;
-    let found = run(graph, &inputs)?;
+    let inputs = values(folder, "input", graph, &graph.inputs)?;
+    let expected = values(folder, "output", graph, &graph.outputs)?;
+    let mut given = Vec::new();
+    for datum in &inputs {
+        tensors(datum, &mut given);
+    }
+    let found = run(graph, inputs)?;
     if found.len() != expected.len() {
         return Err(format!("expected {} outputs, found {}", expected.len(), found.len()));
     }
     for (index, (found, expected)) in found.iter().zip(&expected).enumerate() {
-        let tolerance = tolerance(&case.operators, case.nodes, &inputs, expected);
-        compare(found, expected, tolerance).map_err(|error| format!("output {index}: {error}"))?;
+        same(case, &given, found, expected).map_err(|error| format!("output {index}: {error}"))?;
     }
     Ok(())
 }
 
-/// The tensors `KIND_0.pb`, `KIND_1.pb`, … of a data set.
-fn tensors(folder: &Path, kind: &str) -> Result<Vec<Tensor>, String> {
+/// All tensors in a value.
+fn tensors(datum: &Datum, all: &mut Vec<Tensor>) {
+    match datum {
+        Datum::Tensor(tensor) => all.push(tensor.clone()),
+        Datum::Sequence(sequence) => all.extend(sequence.items().iter().cloned()),
+        Datum::Optional(Some(held)) => tensors(held, all),
+        _ => {}
+    }
+}
+
+/// Compares a value with the expected one, tensor by tensor.
+fn same(case: &Case, inputs: &[Tensor], found: &Datum, expected: &Datum) -> Result<(), String> {
+    let near = |found: &Tensor, expected: &Tensor| {
+        let tolerance = tolerance(&case.operators, case.nodes, inputs, expected);
+        compare(found, expected, tolerance).map_err(|error| error.to_string())
+    };
+    match (found, expected) {
+        (Datum::Tensor(found), Datum::Tensor(expected)) => near(found, expected),
+        (Datum::Sequence(found), Datum::Sequence(expected)) => {
+            let (found, expected) = (found.items(), expected.items());
+            if found.len() != expected.len() {
+                return Err(format!("{} tensors, expected {}", found.len(), expected.len()));
+            }
+            let mut pairs = found.iter().zip(expected).enumerate();
+            pairs.try_for_each(|(at, (found, expected))| {
+                near(found, expected).map_err(|error| format!("item {at}: {error}"))
+            })
+        }
+        (Datum::Optional(None), Datum::Optional(None)) => Ok(()),
+        (Datum::Optional(Some(found)), Datum::Optional(Some(expected))) => {
+            same(case, inputs, found, expected)
+        }
+        _ => Err(format!("{}, expected {}", found.describe(), expected.describe())),
+    }
+}
+
+/// The values `KIND_0.pb`, `KIND_1.pb`, … of a data set, of the types that the graph declares.
+fn values(folder: &Path, kind: &str, graph: &Graph, ids: &[ValueId]) -> Result<Vec<Datum>, String> {
     let mut all = Vec::new();
+    let any = Fact::unranked(DataType::Fp32);
     for index in 0.. {
         let file = folder.join(format!("{kind}_{index}.pb"));
         if !file.is_file() {
             break;
         }
         let failed = |error: &dyn std::fmt::Display| format!("{kind}_{index}.pb: {error}");
+        let declared = ids.get(index).and_then(|&id| graph.value(id).declared.as_ref());
         let bytes = std::fs::read(&file).map_err(|error| failed(&error))?;
-        all.push(onnx::read_tensor(bytes).map_err(|error| failed(&error))?);
+        let value = onnx::read_value(bytes, declared.unwrap_or(&any));
+        all.push(value.map_err(|error| failed(&error))?);
     }
     Ok(all)
 }

@@ -9,7 +9,7 @@ fn main() {
         name: "reference",
         expectations: REFERENCE,
         run: Box::new(|graph, inputs| {
-            evaluate::run(graph, inputs).map_err(|error| error.to_string())
+            evaluate::run_values(graph, inputs).map_err(|error| error.to_string())
         }),
     };
     run(vec![reference]).exit();

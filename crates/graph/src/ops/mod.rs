@@ -5,6 +5,7 @@ pub mod activation;
 mod agreement;
 mod bounds;
 pub mod cast;
+pub mod control;
 pub mod convolution;
 pub mod fused;
 pub mod generate;
@@ -21,6 +22,7 @@ pub mod quantize;
 pub mod recurrent;
 pub mod reduce;
 pub mod resize;
+pub mod sequence;
 pub mod shape;
 #[cfg(test)]
 mod testing;
@@ -38,6 +40,7 @@ pub(crate) type Parse = fn(&mut ParseContext<'_>) -> Result<Box<dyn Operator>, O
 pub const FAMILIES: &[&[OpDef]] = &[
     activation::OPS,
     cast::OPS,
+    control::OPS,
     fused::OPS,
     index::OPS,
     logic::OPS,
@@ -52,6 +55,7 @@ pub const FAMILIES: &[&[OpDef]] = &[
     recurrent::OPS,
     quantize::OPS,
     resize::OPS,
+    sequence::OPS,
     text::OPS,
 ];
 

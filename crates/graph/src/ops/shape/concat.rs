@@ -94,22 +94,27 @@ impl Operator for Concat {
     fn reference(&self, inputs: Inputs<'_, Tensor>) -> Result<Vec<Tensor>, OpError> {
         let all = inputs.all_required()?;
         let Some(first) = all.first() else { return Err(OpError::new("no inputs")) };
-        let axis = bounds::axis(self.axis, first.rank())?;
-        let mut shape = first.shape().to_vec();
-        for other in &all[1..] {
-            let fits = other.rank() == shape.len()
-                && (0..shape.len()).all(|at| at == axis || other.shape()[at] == shape[at]);
-            if !fits {
-                return Err(OpError::new(format!(
-                    "shapes {:?} and {:?} do not join on axis {axis}",
-                    first.shape(),
-                    other.shape()
-                )));
-            }
-            shape[axis] = shape[axis].saturating_add(other.shape()[axis]);
-        }
-        Ok(vec![with_element!(first.dtype(), T => join::<T>(&all, axis, &shape))?])
+        Ok(vec![join_tensors(&all, bounds::axis(self.axis, first.rank())?)?])
     }
+}
+
+/// Tensors of one type joined along an axis, in which alone their shapes may differ.
+pub(crate) fn join_tensors(all: &[&Tensor], axis: usize) -> Result<Tensor, OpError> {
+    let Some(first) = all.first() else { return Err(OpError::new("no inputs")) };
+    let mut shape = first.shape().to_vec();
+    for other in &all[1..] {
+        let fits = other.rank() == shape.len()
+            && (0..shape.len()).all(|at| at == axis || other.shape()[at] == shape[at]);
+        if !fits {
+            return Err(OpError::new(format!(
+                "shapes {:?} and {:?} do not join on axis {axis}",
+                first.shape(),
+                other.shape()
+            )));
+        }
+        shape[axis] = shape[axis].saturating_add(other.shape()[axis]);
+    }
+    with_element!(first.dtype(), T => join::<T>(all, axis, &shape))
 }
 
 #[cfg(test)]

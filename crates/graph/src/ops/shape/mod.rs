@@ -19,6 +19,7 @@ mod trilu;
 
 pub use center_crop_pad::CenterCropPad;
 pub use concat::Concat;
+pub(crate) use concat::join_tensors;
 pub use depth_to_space::{DepthToSpace, SpaceToDepth};
 pub use expand::{Expand, Tile};
 pub use flatten::Flatten;
