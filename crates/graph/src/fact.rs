@@ -156,12 +156,13 @@ impl Fact {
         self.kind == ValueKind::Tensor
     }
 
-    /// What holds of a value that is this one or the other.
+    /// What holds of a value that is this one or the other. A value that is optional in one case is
+    /// in both.
     ///
     /// # Errors
-    /// When kinds or element types differ.
+    /// When kinds or element types differ otherwise.
     pub fn join(&self, other: &Self) -> Result<Self, OpError> {
-        if (self.kind, self.dtype) != (other.kind, other.dtype) {
+        if (self.kind.element(), self.dtype) != (other.kind.element(), other.dtype) {
             return Err(OpError::new(format!("a value is {self} here and {other} there")));
         }
         let shape = match (&self.shape, &other.shape) {
@@ -171,7 +172,8 @@ impl Fact {
             }
             _ => None,
         };
-        let joined = Self { kind: self.kind, ..Self::shaped(self.dtype, shape) };
+        let kind = if other.kind.optional().is_none() { other.kind } else { self.kind };
+        let joined = Self { kind, ..Self::shaped(self.dtype, shape) };
         let value = self.value.as_ref().filter(|&value| other.value.as_ref() == Some(value));
         let elements = self.elements.as_ref().filter(|&all| other.elements.as_ref() == Some(all));
         Ok(Self { value: value.cloned(), elements: elements.cloned(), ..joined })

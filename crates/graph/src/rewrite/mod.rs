@@ -2,10 +2,12 @@
 //!
 //! [`RULES`] lists them in the order in which they run; a later rule sees what an earlier one made.
 //! Each rule looks at one node and may put other nodes in its place; nodes that nobody needs any
-//! more are dropped after the rule. [`channels_last`] is apart: a provider asks for it when its
+//! more are dropped after the rule. Branches whose condition is known are inlined before all rules,
+//! and the bodies of loops and other branches are rewritten after them. [`channels_last`] is apart: a provider asks for it when its
 //! convolutions want their channels last.
 
 mod attention;
+mod bodies;
 mod channels_last;
 mod constant_folding;
 mod conv_batch_norm;
@@ -14,6 +16,7 @@ mod fuse_mat_mul;
 mod fused_activation;
 mod gating;
 mod gelu;
+mod inline_if;
 mod layer_norm;
 mod match_graph;
 mod remove_identity;
@@ -85,13 +88,32 @@ pub struct Report {
 /// When an operator refuses its inputs: the model is wrong, with or without rewriting.
 pub fn optimise(graph: &mut Graph, level: Level) -> Result<Report, GraphError> {
     let mut report = Report::default();
-    for rule in RULES.iter().filter(|rule| rule.level <= level) {
-        let times = run(graph, rule.apply)?;
+    let mut note = |name, times| {
         if times > 0 {
-            report.applied.push((rule.name, times));
+            report.applied.push((name, times));
+        }
+    };
+    if level == Level::None {
+        return Ok(report);
+    }
+    note("inline-if", inline_branches(graph)?);
+    for rule in RULES.iter().filter(|rule| rule.level <= level) {
+        note(rule.name, run(graph, rule.apply)?);
+    }
+    note("bodies", bodies::optimise(graph, level)?);
+    Ok(report)
+}
+
+/// Inlines branches whose conditions are known until none is left: a branch may hold another `If`.
+fn inline_branches(graph: &mut Graph) -> Result<usize, GraphError> {
+    let mut all = 0;
+    loop {
+        let times = run(graph, inline_if::apply)?;
+        all += times;
+        if times == 0 {
+            return Ok(all);
         }
     }
-    Ok(report)
 }
 
 /// Runs one rule over all nodes, and over the nodes it makes.

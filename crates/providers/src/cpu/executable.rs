@@ -8,6 +8,7 @@ use galatea_kernels::{Exec, Isa, ThreadPool};
 use galatea_runtime::{Executable, Fence, MemoryReport, ProfileRow, RuntimeError, SessionOptions};
 use galatea_tensor::{Arena, OwnedTensor, Tensor, TensorMut, TensorRef};
 
+use super::body::CpuBody;
 use super::kernel::{Call, Kernel};
 use super::schedule::{Action, PlannedStep, Schedule, Source, Target, schedule};
 
@@ -24,6 +25,8 @@ fn shape(input: &Datum) -> Option<&[usize]> {
 pub(super) struct CpuExecutable {
     graph: Arc<Graph>,
     kernels: Vec<Option<Box<dyn Kernel>>>,
+    /// The bodies of the graph's control-flow operators.
+    bodies: Vec<Arc<CpuBody>>,
     names: Vec<&'static str>,
     pool: Arc<ThreadPool>,
     isa: Isa,
@@ -49,13 +52,15 @@ impl CpuExecutable {
     pub(super) fn new(
         graph: Arc<Graph>,
         built: Vec<Built>,
+        bodies: Vec<Arc<CpuBody>>,
         isa: Isa,
         pool: Arc<ThreadPool>,
         options: &SessionOptions,
     ) -> Self {
         let (kernels, names) = built.into_iter().unzip();
         let (plans, arenas) = (Mutex::default(), Mutex::default());
-        Self { graph, kernels, names, pool, isa, options: options.clone(), plans, arenas }
+        let options = options.clone();
+        Self { graph, kernels, bodies, names, pool, isa, options, plans, arenas }
     }
 
     /// The plan for inputs of these shapes, made if there is none.
@@ -105,7 +110,7 @@ impl CpuExecutable {
         Ok(Arena::with_len(bytes)?)
     }
 
-    fn run(
+    pub(super) fn run(
         &self,
         inputs: Vec<Datum>,
         rows: Option<&mut Vec<ProfileRow>>,
@@ -182,10 +187,14 @@ impl Executable for CpuExecutable {
         let weights = self.graph.values().iter().filter_map(|value| value.initializer.as_ref());
         let plain: usize = weights.map(Tensor::size_bytes).sum();
         let packed: usize = self.kernels.iter().flatten().map(|kernel| kernel.weight_bytes()).sum();
-        MemoryReport {
-            initializer_bytes: plain + packed,
-            arena_bytes: lock(&self.arenas).iter().map(Arena::len_bytes).sum(),
+        let arenas: usize = lock(&self.arenas).iter().map(Arena::len_bytes).sum();
+        let mut memory = MemoryReport { initializer_bytes: plain + packed, arena_bytes: arenas };
+        for body in &self.bodies {
+            let inner = body.0.memory();
+            memory.initializer_bytes += inner.initializer_bytes;
+            memory.arena_bytes += inner.arena_bytes;
         }
+        memory
     }
 }
 

@@ -6,6 +6,7 @@
 //! gets its place in an arena, and each kernel is bound to its shapes. A run takes an arena from a
 //! pool and walks the steps.
 
+mod body;
 mod executable;
 mod kernel;
 mod rows;
@@ -22,6 +23,7 @@ use galatea_runtime::{
     SessionOptions,
 };
 
+use executable::CpuExecutable;
 pub use kernel::{Call, Kernel, KernelRow, NodeView, Output, Run, Shapes, Step};
 pub use rows::FAMILIES;
 
@@ -67,6 +69,36 @@ impl CpuProvider {
         let pool = Arc::new(ThreadPool::new(threads));
         pools.push(Arc::downgrade(&pool));
         pool
+    }
+}
+
+impl CpuProvider {
+    /// Prepares a graph and, inside it, the bodies of control-flow operators.
+    fn prepare(
+        &self,
+        graph: Arc<Graph>,
+        options: &SessionOptions,
+        pool: &Arc<ThreadPool>,
+    ) -> Result<CpuExecutable, RuntimeError> {
+        let graph =
+            if options.optimise >= OptimiseLevel::All { channels_last(graph) } else { graph };
+        let (graph, bodies) =
+            body::prepared(graph, &mut |inner| self.prepare(inner, options, pool));
+        let facts = infer::facts(&graph, &HashMap::new())?;
+        let build = |node| -> executable::Built {
+            let view = NodeView { graph: &graph, node, facts: &facts, isa: self.isa };
+            let Ok(row) = find_row(&view) else { return (None, reference::NAME) };
+            match (row.build)(&view) {
+                Ok(kernel) => (Some(kernel), row.name),
+                Err(reason) => {
+                    tracing::debug!(node = %node.name, row = row.name, %reason, "runs by reference");
+                    (None, reference::NAME)
+                }
+            }
+        };
+        let built = graph.nodes.iter().map(build).collect();
+        let pool = Arc::clone(pool);
+        Ok(CpuExecutable::new(graph, built, bodies, self.isa, pool, options))
     }
 }
 
@@ -129,6 +161,10 @@ impl ExecutionProvider for CpuProvider {
                 claim(0.0, "view");
                 continue;
             }
+            if !node.operator.bodies().is_empty() {
+                claim(operations * OPERATION_NS + STEP_NS, "bodies");
+                continue;
+            }
             match find_row(&view) {
                 Ok(row) => claim(operations * OPERATION_NS + STEP_NS, row.name),
                 Err(reason) => {
@@ -146,22 +182,7 @@ impl ExecutionProvider for CpuProvider {
         graph: Arc<Graph>,
         options: &SessionOptions,
     ) -> Result<Box<dyn Executable>, RuntimeError> {
-        let graph =
-            if options.optimise >= OptimiseLevel::All { channels_last(graph) } else { graph };
-        let facts = infer::facts(&graph, &HashMap::new())?;
-        let build = |node| -> executable::Built {
-            let view = NodeView { graph: &graph, node, facts: &facts, isa: self.isa };
-            let Ok(row) = find_row(&view) else { return (None, reference::NAME) };
-            match (row.build)(&view) {
-                Ok(kernel) => (Some(kernel), row.name),
-                Err(reason) => {
-                    tracing::debug!(node = %node.name, row = row.name, %reason, "runs by reference");
-                    (None, reference::NAME)
-                }
-            }
-        };
-        let built = graph.nodes.iter().map(build).collect();
         let pool = self.pool(options.resolved_threads());
-        Ok(Box::new(executable::CpuExecutable::new(graph, built, self.isa, pool, options)))
+        Ok(Box::new(self.prepare(graph, options, &pool)?))
     }
 }

@@ -94,7 +94,8 @@ impl Operator for Loop {
         for (at, output) in outputs.enumerate() {
             facts.push(match carried.get(at) {
                 // Settled facts hold of the first value too, which a loop without iterations gives.
-                Some(Some(fact)) => fact.clone(),
+                // Where only the first one is optional, models count on an iteration.
+                Some(Some(fact)) => Fact { kind: output.kind, ..fact.clone() },
                 Some(None) => output,
                 None => stacked_fact(&output, count.clone(), 0)?,
             });
