@@ -16,7 +16,7 @@ use crate::error::Error;
 pub struct ModelId {
     /// Path of the repository; empty where names are unique over all repositories.
     pub namespace: String,
-    /// Name of the folder and of the configuration.
+    /// Name of the folder and of the configuration, where the repository gives no other.
     pub name: String,
 }
 
@@ -61,10 +61,40 @@ impl Naming {
     }
 }
 
+/// A folder of models.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Repository {
+    /// The folder.
+    pub path: PathBuf,
+    /// Names of models that are not called as their folders, by folder.
+    pub names: BTreeMap<String, String>,
+}
+
+impl Repository {
+    /// The folder of a model, where it is here.
+    fn folder_of(&self, name: &str) -> Option<PathBuf> {
+        let mut renamed = self.names.iter();
+        let folder = match renamed.find(|(_, other)| *other == name) {
+            Some((folder, _)) => folder,
+            None if self.names.contains_key(name) => return None,
+            None => name,
+        };
+        let plain =
+            !folder.is_empty() && !folder.starts_with('.') && !folder.contains(['/', '\\', '\0']);
+        Some(self.path.join(folder)).filter(|folder| plain && folder.is_dir())
+    }
+}
+
+impl From<&Path> for Repository {
+    fn from(path: &Path) -> Self {
+        Self { path: path.to_owned(), names: BTreeMap::new() }
+    }
+}
+
 /// A model folder.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FoundModel {
-    /// Its name is that of the folder.
+    /// Its name is that of the folder where the repository gives no other.
     pub id: ModelId,
     /// The folder.
     pub dir: PathBuf,
@@ -77,16 +107,16 @@ pub struct FoundModel {
 ///
 /// # Errors
 /// When a repository cannot be read.
-pub fn scan(repositories: &[PathBuf], naming: Naming) -> Result<Vec<FoundModel>, Error> {
+pub fn scan(repositories: &[Repository], naming: Naming) -> Result<Vec<FoundModel>, Error> {
     let mut found: BTreeMap<ModelId, FoundModel> = BTreeMap::new();
-    for repository in repositories {
+    for Repository { path, names } in repositories {
         let unreadable = |error: &dyn std::fmt::Display| {
             Error::internal(format!(
                 "failed to read model repository '{}': {error}",
-                repository.display()
+                path.display()
             ))
         };
-        for entry in fs::read_dir(repository).map_err(|error| unreadable(&error))? {
+        for entry in fs::read_dir(path).map_err(|error| unreadable(&error))? {
             let dir = entry.map_err(|error| unreadable(&error))?.path();
             let Some(name) = dir.file_name().and_then(|name| name.to_str()) else {
                 tracing::warn!(folder = %dir.display(), "ignored: the name is not UTF-8");
@@ -95,7 +125,7 @@ pub fn scan(repositories: &[PathBuf], naming: Naming) -> Result<Vec<FoundModel>,
             if !dir.is_dir() || name.starts_with('.') {
                 continue;
             }
-            let id = naming.id(repository, name);
+            let id = naming.id(path, names.get(name).map_or(name, String::as_str));
             found
                 .entry(id.clone())
                 .and_modify(|model| model.ambiguous = true)
@@ -125,13 +155,14 @@ pub(crate) fn file_in(folder: &Path, name: &str) -> Result<PathBuf, Error> {
 /// # Errors
 /// When no repository has a folder of this name, or more than one where names are unique.
 pub fn find(
-    repositories: &[PathBuf],
+    repositories: &[Repository],
     naming: Naming,
     name: &str,
 ) -> Result<Vec<(ModelId, PathBuf)>, Error> {
-    let plain = !name.is_empty() && !name.starts_with('.') && !name.contains(['/', '\\', '\0']);
-    let folders = repositories.iter().map(|path| (naming.id(path, name), path.join(name)));
-    let found: Vec<_> = folders.filter(|(_, folder)| plain && folder.is_dir()).collect();
+    let folders = repositories.iter().filter_map(|repository| {
+        Some((naming.id(&repository.path, name), repository.folder_of(name)?))
+    });
+    let found: Vec<_> = folders.collect();
     match (found.len(), naming) {
         (0, _) => Err(Error::not_found(format!("no model repository has a folder '{name}'"))),
         (1, _) | (_, Naming::Namespaced) => Ok(found),
@@ -143,7 +174,11 @@ pub fn find(
 ///
 /// # Errors
 /// As [`find`], also if only other namespaces have a model of this name.
-pub fn folder_of(repositories: &[PathBuf], naming: Naming, id: &ModelId) -> Result<PathBuf, Error> {
+pub fn folder_of(
+    repositories: &[Repository],
+    naming: Naming,
+    id: &ModelId,
+) -> Result<PathBuf, Error> {
     let found = find(repositories, naming, &id.name)?.into_iter().find(|(found, _)| found == id);
     let none = || Error::not_found(format!("no model repository has a model '{id}'"));
     found.map(|(_, folder)| folder).ok_or_else(none)
@@ -331,7 +366,7 @@ mod tests {
     fn a_name_in_two_repositories_is_ambiguous() {
         let (a, b) = (folder("a", &["one", "both", ".git"]), folder("b", &["both", "two"]));
         fs::write(a.join("README.md"), "").unwrap();
-        let both = [a.clone(), b.clone()];
+        let both = [a.as_path(), b.as_path()].map(Repository::from);
         let found = scan(&both, Naming::Unique).unwrap();
         let names: Vec<_> =
             found.iter().map(|model| (model.id.to_string(), model.ambiguous)).collect();
@@ -347,7 +382,8 @@ mod tests {
     #[test]
     fn a_namespace_tells_models_of_one_name_apart() {
         let (a, b) = (folder("c", &["one", "both"]), folder("d", &["both", "two"]));
-        let repositories = [PathBuf::from(format!("{}/", a.display())), b.clone()];
+        let slashed = PathBuf::from(format!("{}/", a.display()));
+        let repositories = [slashed.as_path(), b.as_path()].map(Repository::from);
         let found = scan(&repositories, Naming::Namespaced).unwrap();
         assert!(found.iter().all(|model| !model.ambiguous));
         let ids: Vec<String> = found.iter().map(|model| model.id.to_string()).collect();
@@ -364,8 +400,25 @@ mod tests {
     }
 
     #[test]
+    fn a_folder_may_have_another_name() {
+        let root = folder("renamed", &["model", "other"]);
+        let names = BTreeMap::from([("model".to_owned(), "given".to_owned())]);
+        let repository = [Repository { path: root.clone(), names }];
+        let found = scan(&repository, Naming::Unique).unwrap();
+        let names: Vec<_> = found.iter().map(|model| model.id.name.as_str()).collect();
+        assert_eq!(names, ["given", "other"]);
+        let find = |name: &str| folder_of(&repository, Naming::Unique, &ModelId::plain(name));
+        assert_eq!(find("given").unwrap(), root.join("model"));
+        assert_eq!(find("other").unwrap(), root.join("other"));
+        for name in ["model", "../renamed/other", ""] {
+            assert!(find(name).is_err(), "{name}");
+        }
+        fs::remove_dir_all(root).unwrap();
+    }
+
+    #[test]
     fn a_missing_repository_is_an_error_that_names_it() {
-        let error = scan(&[PathBuf::from("/nowhere/models")], Naming::Unique).unwrap_err();
+        let error = scan(&[Path::new("/nowhere/models").into()], Naming::Unique).unwrap_err();
         assert!(error.message.contains("'/nowhere/models'"), "{error}");
     }
 

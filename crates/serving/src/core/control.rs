@@ -7,7 +7,7 @@ use std::time::SystemTime;
 use super::load::{LoadError, Source};
 use super::models::WantedBy;
 use super::overrides::GivenFolder;
-use super::{ControlMode, Core, CoreOptions, Dependents, LoadOverrides};
+use super::{ControlMode, Core, Dependents, LoadOverrides};
 use crate::error::{Code, Error};
 use crate::repository::{self, ModelId, Naming};
 
@@ -52,11 +52,11 @@ impl Core {
         name: &str,
         overrides: LoadOverrides,
     ) -> Result<Vec<(ModelId, LoadOverrides)>, Error> {
-        let CoreOptions { repositories, naming, .. } = &self.options;
-        if *naming == Naming::Unique || !overrides.files.is_empty() {
+        let naming = self.options.naming;
+        if naming == Naming::Unique || !overrides.files.is_empty() {
             return Ok(vec![(ModelId::plain(name), overrides)]);
         }
-        let found = repository::find(repositories, *naming, name)?;
+        let found = repository::find(&self.repositories(), naming, name)?;
         Ok(found.into_iter().map(|(id, _)| (id, overrides.clone())).collect())
     }
 
@@ -98,7 +98,7 @@ impl Core {
 
     /// The folder of a model in the repositories.
     pub(super) fn folder_of(&self, id: &ModelId) -> Result<PathBuf, Error> {
-        repository::folder_of(&self.options.repositories, self.options.naming, id)
+        repository::folder_of(&self.repositories(), self.options.naming, id)
     }
 
     fn check_control(&self) -> Result<(), Error> {

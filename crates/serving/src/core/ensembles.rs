@@ -3,10 +3,10 @@
 use std::collections::BTreeSet;
 use std::sync::{Arc, PoisonError, RwLock, Weak};
 
+use super::Core;
 use super::load::{LoadError, PolledModel, Source};
 use super::loaded::{Executor, LoadedVersion, next_load};
 use super::models::{Models, WantedBy};
-use super::{Core, CoreOptions};
 use crate::config::inference::model_config::SchedulingChoice;
 use crate::config::inference::model_ensembling::Step;
 use crate::config::{self, ModelConfig};
@@ -63,8 +63,8 @@ impl Core {
     /// The model that a step of an ensemble in this namespace means: where names are not unique, that of the
     /// namespace which the step names, else that of the ensemble's own, else the only one.
     fn resolve(&self, near: &str, step: &Step) -> Option<ModelId> {
-        let CoreOptions { repositories, naming, .. } = &self.options;
-        if *naming == Naming::Unique {
+        let naming = self.options.naming;
+        if naming == Naming::Unique {
             return Some(ModelId::plain(&step.model_name));
         }
         let in_namespace = |namespace: &str| ModelId {
@@ -75,7 +75,8 @@ impl Core {
             return Some(in_namespace(&step.model_namespace));
         }
         let mut known = self.models().named(&step.model_name);
-        let found = repository::find(repositories, *naming, &step.model_name).unwrap_or_default();
+        let found =
+            repository::find(&self.repositories(), naming, &step.model_name).unwrap_or_default();
         known.extend(found.into_iter().map(|(id, _)| id));
         known.sort();
         known.dedup();

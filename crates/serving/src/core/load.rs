@@ -65,7 +65,7 @@ impl Core {
         if self.options.repositories.is_empty() {
             return Err(Error::invalid_arg("at least one model repository must be given"));
         }
-        let found = repository::scan(&self.options.repositories, self.options.naming)?;
+        let found = repository::scan(&self.repositories(), self.options.naming)?;
         self.write_models(|models| found.iter().for_each(|model| models.know(&model.id)));
         let wanted: Vec<FoundModel> = match &self.options.control_mode {
             ControlMode::None | ControlMode::Poll { .. } => found,
@@ -276,7 +276,7 @@ impl Core {
             None => self.read_config(&source.dir)?,
         };
         let name = &id.name;
-        if config.name.is_empty() {
+        if config.name.is_empty() || self.is_renamed(name) {
             name.clone_into(&mut config.name);
         }
         if config.name != *name {

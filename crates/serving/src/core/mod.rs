@@ -12,6 +12,7 @@ mod models;
 mod options;
 mod overrides;
 mod poll;
+mod registered;
 mod turns;
 mod warmup;
 
@@ -31,7 +32,7 @@ use crate::cache::{CacheUse, ResponseCache};
 use crate::config::ModelConfig;
 use crate::driver::Driver;
 use crate::error::Error;
-use crate::repository;
+use crate::repository::{self, Repository};
 use crate::request::{InferenceRequest, ResponseSink};
 use crate::statistics::{ModelMetricsRow, ModelStatistics};
 use loaded::LoadedVersion;
@@ -52,6 +53,7 @@ pub struct Core {
     cache: Option<Arc<ResponseCache>>,
     poller: Mutex<Option<Poller>>,
     failures: Mutex<Vec<LoadFailure>>,
+    registered: RwLock<Vec<Repository>>,
     accepting: AtomicBool,
     /// Whether the repositories could be read at the start.
     initialised: AtomicBool,
@@ -86,6 +88,7 @@ impl Core {
             turns: Turns::default(),
             poller: Mutex::new(None),
             failures: Mutex::default(),
+            registered: RwLock::default(),
             accepting: AtomicBool::new(true),
             initialised: AtomicBool::new(true),
         });
@@ -215,8 +218,8 @@ impl Core {
     /// `ready_only` the versions that serve. As in Triton, a model made of a client's files alone is not among them.
     #[must_use]
     pub fn repository_index(&self, ready_only: bool) -> Vec<ModelIndexEntry> {
-        let found = repository::scan(&self.options.repositories, self.options.naming)
-            .unwrap_or_else(|error| {
+        let found =
+            repository::scan(&self.repositories(), self.options.naming).unwrap_or_else(|error| {
                 tracing::error!("the index leaves out what cannot be read: {error}");
                 Vec::new()
             });

@@ -79,7 +79,7 @@ impl Core {
     /// that cannot be loaded is tried again only when it has changed. Tells whether some files were still being
     /// written.
     fn look(&self, seen: &mut HashMap<ModelId, Stamps>) -> bool {
-        let found = match repository::scan(&self.options.repositories, self.options.naming) {
+        let found = match repository::scan(&self.repositories(), self.options.naming) {
             Ok(found) => found,
             Err(error) => {
                 tracing::error!("failed to poll the model repositories: {error}");
