@@ -8,6 +8,7 @@ use tokio::sync::watch;
 
 use crate::forward::Forward;
 use crate::host::Host;
+use crate::http::sagemaker::SageMaker;
 use crate::metrics::MetricsConfig;
 use crate::restricted::Restrictions;
 use crate::shm::SharedMemory;
@@ -51,6 +52,7 @@ pub struct App {
     grpc_rules: DoorRules,
     tracer: Tracer,
     shared_memory: SharedMemory,
+    sagemaker: SageMaker,
 }
 
 impl App {
@@ -64,6 +66,7 @@ impl App {
             grpc_rules: DoorRules::default(),
             tracer: Tracer::default(),
             shared_memory: SharedMemory::default(),
+            sagemaker: SageMaker::default(),
             core,
             limits,
             stop: watch::Sender::new(false),
@@ -99,6 +102,18 @@ impl App {
     #[must_use]
     pub fn tracer(&self) -> &Tracer {
         &self.tracer
+    }
+
+    /// The same server with a door for SageMaker.
+    #[must_use]
+    pub fn with_sagemaker(self, sagemaker: SageMaker) -> Self {
+        Self { sagemaker, ..self }
+    }
+
+    /// What the door for SageMaker goes by.
+    #[must_use]
+    pub fn sagemaker(&self) -> &SageMaker {
+        &self.sagemaker
     }
 
     /// Rules of the HTTP door.

@@ -7,10 +7,13 @@ use std::time::{Duration, Instant};
 
 use galatea_serving::{Core, ShutdownReport};
 use tokio::task::JoinSet;
+use tokio_rustls::TlsAcceptor;
 
 use crate::app::{App, DoorRules, Limits};
-use crate::flags::Flags;
+use crate::flags::{CLOUD_ADDRESS, Flags};
 use crate::forward::Forward;
+use crate::http::sagemaker::{self, SageMaker};
+use crate::http::vertex_ai::{self, VertexAi};
 use crate::listen::{Listener, Place, Sharing};
 use crate::metrics::MetricsConfig;
 use crate::restricted::{self, Restrictions, Wording};
@@ -30,6 +33,10 @@ pub struct Addresses {
     pub grpc: Option<SocketAddr>,
     /// Metrics.
     pub metrics: Option<SocketAddr>,
+    /// SageMaker.
+    pub sagemaker: Option<SocketAddr>,
+    /// Vertex AI.
+    pub vertex_ai: Option<SocketAddr>,
 }
 
 /// A server with open doors.
@@ -56,7 +63,8 @@ impl Server {
             .with_rules(http_rules, grpc_rules)
             .with_shared_memory(flags.bool("allow-client-shm"))
             .with_tracer(Tracer::new(trace::Config::of(flags)?)?);
-        let app = Arc::new(app);
+        let sagemaker = SageMaker::of(|name| flags.environment(name))?;
+        let app = Arc::new(app.with_sagemaker(sagemaker));
         let mut addresses = Addresses::default();
         let mut doors = JoinSet::new();
         if flags.bool("allow-grpc") {
@@ -73,6 +81,21 @@ impl Server {
             let listener = listen(flags, &METRICS)?;
             addresses.metrics = listener.address();
             doors.spawn(http::serve_metrics(Arc::clone(&app), listener));
+        }
+        if flags.bool("allow-sagemaker") {
+            let listener = listen(flags, &SAGEMAKER)?;
+            addresses.sagemaker = listener.address();
+            doors.spawn(sagemaker::serve(Arc::clone(&app), listener));
+        }
+        if flags.bool("allow-vertex-ai") {
+            let model = flags.text("vertex-ai-default-model");
+            let vertex =
+                VertexAi::of(app.core(), |name| flags.environment(name), model).map_err(|why| {
+                    format!("failed to start Vertex AI service: Invalid argument - {why}")
+                })?;
+            let listener = listen(flags, &VERTEX_AI)?;
+            addresses.vertex_ai = listener.address();
+            doors.spawn(vertex_ai::serve(Arc::clone(&app), listener, vertex));
         }
         Ok(Self { app, addresses, doors })
     }
@@ -127,8 +150,9 @@ impl Server {
 pub fn check(flags: &Flags) -> Result<(), String> {
     rules(flags)?;
     trace::Config::of(flags)?;
+    SageMaker::of(|name| flags.environment(name))?;
     for door in [&GRPC, &HTTP, &METRICS] {
-        tls::acceptor(flags, door.tls, door.application)?;
+        acceptor(flags, door)?;
     }
     Ok(())
 }
@@ -157,7 +181,7 @@ struct Door {
     address: &'static str,
     port: &'static str,
     reuse: Option<&'static str>,
-    tls: &'static tls::Names,
+    tls: Option<&'static tls::Names>,
     application: Application,
 }
 
@@ -167,7 +191,7 @@ const GRPC: Door = Door {
     address: "grpc-address",
     port: "grpc-port",
     reuse: Some("reuse-grpc-port"),
-    tls: &tls::GRPC,
+    tls: Some(&tls::GRPC),
     application: Application::Grpc,
 };
 const HTTP: Door = Door {
@@ -176,7 +200,7 @@ const HTTP: Door = Door {
     address: "http-address",
     port: "http-port",
     reuse: Some("reuse-http-port"),
-    tls: &tls::HTTP,
+    tls: Some(&tls::HTTP),
     application: Application::Http,
 };
 const METRICS: Door = Door {
@@ -185,13 +209,37 @@ const METRICS: Door = Door {
     address: "metrics-address",
     port: "metrics-port",
     reuse: None,
-    tls: &tls::METRICS,
+    tls: Some(&tls::METRICS),
     application: Application::Http,
 };
 
+const SAGEMAKER: Door = Door {
+    title: "Sagemaker",
+    service: "Sagemaker HTTPService",
+    address: CLOUD_ADDRESS,
+    port: "sagemaker-port",
+    reuse: None,
+    tls: None,
+    application: Application::Http,
+};
+const VERTEX_AI: Door = Door {
+    title: "Vertex AI",
+    service: "Vertex AI HTTPService",
+    address: CLOUD_ADDRESS,
+    port: "vertex-ai-port",
+    reuse: None,
+    tls: None,
+    application: Application::Http,
+};
+
+/// What shakes hands at a door that may have TLS.
+fn acceptor(flags: &Flags, door: &Door) -> Result<Option<TlsAcceptor>, String> {
+    door.tls.map_or(Ok(None), |names| tls::acceptor(flags, names, door.application))
+}
+
 /// Opens a door and says where it is.
 fn listen(flags: &Flags, door: &Door) -> Result<Listener, String> {
-    let tls = tls::acceptor(flags, door.tls, door.application)?;
+    let tls = acceptor(flags, door)?;
     let port = u16::try_from(flags.number(door.port)).unwrap_or(0);
     let place = Place::new(flags.text(door.address), port);
     let sharing = if door.reuse.is_some_and(|name| flags.bool(name)) {

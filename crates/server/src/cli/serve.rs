@@ -29,7 +29,7 @@ pub(super) fn serve_as_triton(arguments: &[String]) -> Result<ExitCode, String> 
 }
 
 fn run(arguments: &[String], bind_all: bool) -> Result<ExitCode, String> {
-    let parsed = Flags::parse(arguments, bind_all)
+    let parsed = Flags::parse_in(arguments, bind_all, |name| std::env::var(name).ok())
         .map_err(|error| format!("{error}\n'galatea serve --help' lists the flags."))?;
     let flags = match parsed {
         Parsed::Serve(flags) => flags,
@@ -109,10 +109,19 @@ pub(super) fn start_core(flags: &Flags) -> Result<Arc<Core>, String> {
     Ok(core)
 }
 
+/// How many threads each door asks for.
+const THREADS: [(&str, &str); 4] = [
+    ("allow-http", "http-thread-count"),
+    ("allow-grpc", "grpc-infer-thread-count"),
+    ("allow-sagemaker", "sagemaker-thread-count"),
+    ("allow-vertex-ai", "vertex-ai-thread-count"),
+];
+
 /// A runtime with as many threads as the machine and the flags have.
 pub(super) fn runtime(flags: &Flags) -> Result<tokio::runtime::Runtime, String> {
     let cores = std::thread::available_parallelism().map_or(2, usize::from);
-    let asked = flags.number("http-thread-count").max(flags.number("grpc-infer-thread-count"));
+    let open = THREADS.iter().filter(|(door, _)| flags.bool(door));
+    let asked = open.map(|(_, name)| flags.number(name)).max().unwrap_or(0);
     let bound = usize::try_from(asked).unwrap_or(cores).max(1);
     tokio::runtime::Builder::new_multi_thread()
         .worker_threads(cores.min(bound))

@@ -1,6 +1,6 @@
 //! Whether one value fits its flag.
 
-use super::{Flag, Kind, Support, truth};
+use super::{Flag, Kind, ports, truth};
 
 impl Flag {
     /// # Errors
@@ -15,18 +15,7 @@ impl Flag {
         if !self.kind.allows(value) {
             return Err(format!("--{name} expects {}, got '{value}'", self.kind));
         }
-        let as_default = value.eq_ignore_ascii_case(self.default)
-            || (truth(value).is_some() && truth(value) == truth(self.default));
-        match self.support {
-            Support::Only(values, why) if !as_default => {
-                if values.iter().any(|known| known.eq_ignore_ascii_case(value)) {
-                    Ok(())
-                } else {
-                    Err(format!("--{name}={value} is not supported: {why}"))
-                }
-            }
-            _ => Ok(()),
-        }
+        Ok(())
     }
 }
 
@@ -40,6 +29,8 @@ impl Kind {
             }
             Self::Count => value == "-1" || value.parse::<u32>().is_ok(),
             Self::Port => value.parse::<u16>().is_ok(),
+            Self::Ports => ports(value).is_some(),
+            Self::Level => truth(value).is_some() || value.parse::<u64>().is_ok(),
             Self::Text | Self::Texts | Self::Form(..) => true,
             Self::Choice(names) => names.iter().any(|name| name.eq_ignore_ascii_case(value)),
         }

@@ -18,14 +18,8 @@ pub fn help() -> String {
         let default =
             if flag.default.is_empty() { String::new() } else { format!(" [{}]", flag.default) };
         write!(text, "  --{} <{}>{default}\n      {}", flag.name, flag.kind, flag.sentence).ok();
-        match flag.support {
-            Support::Yes => {}
-            Support::Ignored(why) => {
-                write!(text, " (accepted without effect: {why})").ok();
-            }
-            Support::Only(_, why) => {
-                write!(text, " (limited: {why})").ok();
-            }
+        if let Support::Ignored(why) = flag.support {
+            write!(text, " (accepted without effect: {why})").ok();
         }
         text.push('\n');
     }

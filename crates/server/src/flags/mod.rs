@@ -1,6 +1,7 @@
 //! Command-line flags of `serve`: one table, and a reader for both `--flag=value` and `--flag value`.
 
 mod check;
+mod clouds;
 mod help;
 mod old;
 mod table;
@@ -8,8 +9,12 @@ mod together;
 
 use std::collections::BTreeMap;
 
+pub use clouds::ENVIRONMENT;
 pub use help::help;
 pub use table::{FLAGS, Flag, Kind, Support};
+
+/// What stands for the address of the doors for clouds, beside the names of flags.
+pub const CLOUD_ADDRESS: &str = "cloud address";
 
 /// Values by flag, in the order given.
 #[derive(Debug, Clone, Default)]
@@ -17,6 +22,10 @@ pub struct Flags {
     values: BTreeMap<&'static str, Vec<String>>,
     /// Flags given by their old name, and what was made of them.
     replaced: Vec<(&'static str, String)>,
+    /// The variables of [`ENVIRONMENT`] that are set.
+    environment: BTreeMap<&'static str, String>,
+    /// Defaults that the environment changes.
+    defaults: BTreeMap<&'static str, String>,
     bind_all: bool,
 }
 
@@ -35,7 +44,20 @@ impl Flags {
     /// # Errors
     /// A sentence about the first flag that is unknown, has a wrong value, or asks for what this server cannot do.
     pub fn parse(arguments: &[String], bind_all: bool) -> Result<Parsed, String> {
+        Self::parse_in(arguments, bind_all, |_| None)
+    }
+
+    /// Reads a command line in an environment, whose variables change some defaults.
+    ///
+    /// # Errors
+    /// As [`parse`](Self::parse), and for a variable with a wrong value.
+    pub fn parse_in(
+        arguments: &[String],
+        bind_all: bool,
+        environment: impl Fn(&str) -> Option<String>,
+    ) -> Result<Parsed, String> {
         let mut flags = Self { bind_all, ..Self::default() };
+        flags.read_environment(environment)?;
         let mut rest = arguments.iter().peekable();
         while let Some(argument) = rest.next() {
             if argument == "-h" || argument == "--help" {
@@ -83,8 +105,21 @@ impl Flags {
         if let Some(value) = self.all(name).last() {
             return value;
         }
+        if let Some(value) = self.defaults.get(name) {
+            return value;
+        }
         match name {
-            "metrics-address" => self.text("http-address"),
+            // Clouds ask from outside, and have no flag for the address.
+            CLOUD_ADDRESS if self.bind_all => "0.0.0.0",
+            // A socket in the file system is that of one door.
+            "metrics-address" | CLOUD_ADDRESS if self.text("http-address").starts_with("unix:") => {
+                if self.bind_all {
+                    "0.0.0.0"
+                } else {
+                    "127.0.0.1"
+                }
+            }
+            "metrics-address" | CLOUD_ADDRESS => self.text("http-address"),
             "http-address" | "grpc-address" if self.bind_all => "0.0.0.0",
             _ => FLAGS.iter().find(|flag| flag.name == name).map_or("", |flag| flag.default),
         }
@@ -99,7 +134,14 @@ impl Flags {
     /// A value that is a number.
     #[must_use]
     pub fn number(&self, name: &str) -> u64 {
-        self.text(name).parse().unwrap_or(0)
+        let text = self.text(name);
+        text.parse().unwrap_or_else(|_| u64::from(truth(text).unwrap_or(false)))
+    }
+
+    /// A variable of the environment that the program knows, where it is set.
+    #[must_use]
+    pub fn environment(&self, name: &str) -> Option<&str> {
+        self.environment.get(name).map(String::as_str)
     }
 
     /// A sentence on each flag given that has no effect, or that has a new name.
@@ -125,6 +167,13 @@ fn truth(value: &str) -> Option<bool> {
         "false" | "off" | "0" => Some(false),
         _ => None,
     }
+}
+
+/// The first and the last port of a range.
+fn ports(value: &str) -> Option<(u16, u16)> {
+    let (first, last) = value.split_once('-')?;
+    let range = (first.trim().parse().ok()?, last.trim().parse().ok()?);
+    (range.0 <= range.1).then_some(range)
 }
 
 fn find(name: &str) -> Result<&'static Flag, String> {
@@ -191,6 +240,7 @@ mod tests {
         assert!(flags.bool("strict-readiness"));
         assert!(!flags.bool("log-info"));
         assert_eq!(flags.number("exit-timeout-secs"), 30);
+        assert_eq!(parse(&["--log-verbose=true"]).unwrap().number("log-verbose"), 1);
         assert_eq!(flags.text("metrics-address"), "127.0.0.1");
     }
 
@@ -223,6 +273,19 @@ mod tests {
             ("--http-port --grpc-port=0", "expects a port from 0 to 65535, got '--grpc-port=0'"),
             ("--grpc-infer-response-compression-level=some", "none|low|medium|high, got 'some'"),
             ("serve", "unexpected argument"),
+            (
+                "--log-verbose=much",
+                "--log-verbose expects a whole number, true or false, got 'much'",
+            ),
+            ("--sagemaker-safe-port-range=9-1", "<first port>-<last port>, got '9-1'"),
+            (
+                "--allow-sagemaker=true --sagemaker-safe-port-range=8081-9000",
+                "cannot listen to HTTP requests at port 8000, allowed port range is [8081, 9000]",
+            ),
+            (
+                "--allow-sagemaker=true --allow-vertex-ai=true",
+                "SageMaker requests and Vertex AI requests at the same address and port 127.0.0.1:8080",
+            ),
         ] {
             let arguments: Vec<&str> = argument.split(' ').collect();
             let error = parse(&arguments).unwrap_err();
@@ -231,15 +294,15 @@ mod tests {
     }
 
     #[test]
-    fn defaults_of_refused_flags_are_accepted() {
-        parse(&["--rate-limit=off", "--allow-sagemaker=false", "--model-control-mode=EXPLICIT"])
+    fn words_are_read_in_any_case() {
+        parse(&["--rate-limit=OFF", "--allow-sagemaker=False", "--model-control-mode=EXPLICIT"])
             .unwrap();
     }
 
     #[test]
     fn flags_without_effect_and_old_names_are_told() {
         let flags = parse(&[
-            "--allow-sagemaker=true",
+            "--enable-peer-access=true",
             "--strict-model-config=true",
             "--model-store=/a",
             "--grpc-server-cert=/c",
@@ -256,7 +319,7 @@ mod tests {
                 "--model-store is deprecated; it is taken as --model-repository=/a",
                 "--strict-model-config is deprecated; it is taken as \
                  --disable-auto-complete-config=true",
-                "--allow-sagemaker has no effect here: this server has no door for this cloud",
+                "--enable-peer-access has no effect here: there is no CUDA device to configure",
                 "--repository-poll-secs has no effect without --model-control-mode=poll",
                 "--grpc-server-cert has no effect without --grpc-use-ssl=true",
             ]
@@ -291,6 +354,10 @@ mod tests {
         let Ok(Parsed::Serve(flags)) = Flags::parse(&[], true) else { panic!("serves") };
         assert_eq!(flags.text("http-address"), "0.0.0.0");
         assert_eq!(flags.text("metrics-address"), "0.0.0.0");
+        assert_eq!(flags.text(CLOUD_ADDRESS), "0.0.0.0");
+        let alone = parse(&["--http-address=unix:/a"]).unwrap();
+        assert_eq!(alone.text(CLOUD_ADDRESS), "127.0.0.1");
+        assert_eq!(alone.text("metrics-address"), "127.0.0.1");
     }
 
     #[test]

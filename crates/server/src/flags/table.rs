@@ -17,6 +17,10 @@ pub enum Kind {
     Count,
     /// A port.
     Port,
+    /// The first and the last of some ports.
+    Ports,
+    /// A whole number, or true for 1 and false for 0.
+    Level,
     /// Any text.
     Text,
     /// Any text; the flag may be repeated.
@@ -36,6 +40,8 @@ impl fmt::Display for Kind {
             Self::Range(least, most) => write!(f, "a number from {least} to {most}"),
             Self::Count => f.write_str("a whole number, or -1 for no bound"),
             Self::Port => f.write_str("a port from 0 to 65535"),
+            Self::Ports => f.write_str("<first port>-<last port>"),
+            Self::Level => f.write_str("a whole number, true or false"),
             Self::Text => f.write_str("text"),
             Self::Texts => f.write_str("text, repeatable"),
             Self::Form(form, _) => write!(f, "{}, repeatable", form.replace('\'', "")),
@@ -51,8 +57,6 @@ pub enum Support {
     Yes,
     /// It is accepted and changes nothing, for this reason.
     Ignored(&'static str),
-    /// Only these values work, others are an error for this reason.
-    Only(&'static [&'static str], &'static str),
 }
 
 /// A flag.
@@ -72,12 +76,11 @@ pub struct Flag {
     pub support: Support,
 }
 
-use Kind::{Bool, Choice, Count, Form, Number, Port, Range, Switch, Text, Texts};
+use Kind::{Bool, Choice, Count, Form, Level, Number, Port, Ports, Range, Switch, Text, Texts};
 use Support::{Ignored, Yes};
 
 const NO_CUDA: Support = Ignored("there is no CUDA device to configure");
 const NO_PLUGINS: Support = Ignored("backends are built in");
-const NO_CLOUD: Support = Ignored("this server has no door for this cloud");
 const NO_POOL: Support = Ignored("messages are not pooled");
 const PINGS: Support = Ignored("pings of clients are answered and not counted");
 
@@ -102,7 +105,7 @@ pub const FLAGS: &[Flag] = flags![
     "exit-on-error" Bool, "true", "End when a model fails to load at the start.", Yes;
     "strict-readiness" Bool, "true", "Be ready only when every model that should serve does.", Yes;
     ["Logging"]
-    "log-verbose" Number, "0", "Level of detail; 0 for none.", Yes;
+    "log-verbose" Level, "0", "Level of detail; 0 for none.", Yes;
     "log-info" Bool, "true", "Write information.", Yes;
     "log-warning" Bool, "true", "Write warnings.", Yes;
     "log-error" Bool, "true", "Write errors.", Yes;
@@ -205,12 +208,13 @@ pub const FLAGS: &[Flag] = flags![
         Ignored("instances are not bound to NUMA nodes");
     "allow-client-shm" Bool, "false", "Let clients pass tensors in shared memory.", Yes;
     ["Clouds"]
-    "allow-sagemaker" Bool, "false", "Serve SageMaker.", NO_CLOUD;
-    "sagemaker-port" Port, "8080", "Port for SageMaker.", NO_CLOUD;
-    "sagemaker-safe-port-range" Text, "", "Ports for SageMaker.", NO_CLOUD;
-    "sagemaker-thread-count" Number, "8", "Threads for SageMaker.", NO_CLOUD;
-    "allow-vertex-ai" Bool, "false", "Serve Vertex AI.", NO_CLOUD;
-    "vertex-ai-port" Port, "8080", "Port for Vertex AI.", NO_CLOUD;
-    "vertex-ai-thread-count" Number, "8", "Threads for Vertex AI.", NO_CLOUD;
-    "vertex-ai-default-model" Text, "", "Model for Vertex AI.", NO_CLOUD;
+    "allow-sagemaker" Bool, "false", "Serve SageMaker.", Yes;
+    "sagemaker-port" Port, "8080", "Port of the door for SageMaker; 0 for any free one.", Yes;
+    "sagemaker-safe-port-range" Ports, "", "Ports that the other doors must have.", Yes;
+    "sagemaker-thread-count" Range(1, 1024), "8", "As --http-thread-count, where this is more.", Yes;
+    "allow-vertex-ai" Bool, "false", "Serve Vertex AI; true if AIP_MODE is PREDICTION.", Yes;
+    "vertex-ai-port" Port, "8080",
+        "Port of the door for Vertex AI, 0 for any free one; AIP_HTTP_PORT where that is set.", Yes;
+    "vertex-ai-thread-count" Range(1, 1024), "8", "As --http-thread-count, where this is more.", Yes;
+    "vertex-ai-default-model" Text, "", "Model of predictions.", Yes;
 ];

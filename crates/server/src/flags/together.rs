@@ -1,6 +1,7 @@
 //! Rules over several flags.
 
-use super::Flags;
+use super::clouds::SAGEMAKER;
+use super::{CLOUD_ADDRESS, Flags};
 use crate::listen::Place;
 
 /// A flag that does something only where another has a value.
@@ -45,13 +46,19 @@ const DEPENDS: &[Depends] = depends![
     "metrics-use-ssl" "allow-metrics" "true";
     "metrics-config" "allow-metrics" "true";
     "allow-cpu-metrics" "allow-metrics" "true";
+    "sagemaker-port" "allow-sagemaker" "true";
+    "sagemaker-safe-port-range" "allow-sagemaker" "true";
+    "vertex-ai-port" "allow-vertex-ai" "true";
+    "vertex-ai-default-model" "allow-vertex-ai" "true";
 ];
 
 /// The doors and their flags.
-const DOORS: [(&str, &str, &str, &str); 3] = [
+const DOORS: [(&str, &str, &str, &str); 5] = [
     ("HTTP", "allow-http", "http-address", "http-port"),
     ("GRPC", "allow-grpc", "grpc-address", "grpc-port"),
     ("metrics", "allow-metrics", "metrics-address", "metrics-port"),
+    (SAGEMAKER, "allow-sagemaker", CLOUD_ADDRESS, "sagemaker-port"),
+    ("Vertex AI", "allow-vertex-ai", CLOUD_ADDRESS, "vertex-ai-port"),
 ];
 
 impl Flags {
@@ -87,7 +94,7 @@ impl Flags {
                 }
             }
         }
-        Ok(())
+        self.check_safe_ports(&open)
     }
 
     /// Sentences on flags given whose condition does not hold.

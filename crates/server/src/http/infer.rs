@@ -6,7 +6,7 @@ use galatea_serving::{Error, InferenceRequest, InferenceResponse, InputData, Inp
 use galatea_tensor::DataType;
 
 use super::compression::{self, Coding};
-use super::decode::{decode, json_length, request_prefix};
+use super::decode::{decode, request_prefix};
 use super::encode::{OutputPlan, encode};
 use super::message::{ContentType, Response};
 use super::rows::{Call, Reply};
@@ -20,10 +20,13 @@ pub(super) fn infer(call: &Call<'_>) -> Reply {
     match start(call) {
         Ok((pending, plan, trace)) => {
             let app = Arc::clone(call.app);
-            let coding = compression::accepted(call.head.header("accept-encoding"));
+            let dialect = call.dialect;
+            let wanted = call.head.header("accept-encoding").filter(|_| dialect.compresses());
+            let coding = compression::accepted(wanted);
             Reply::Later(Box::pin(async move {
                 let answer = pending.await;
-                Response { trace, ..finish(&app, answer, &plan, coding) }
+                let response = dialect.dress(finish(&app, answer, &plan, coding));
+                Response { trace, ..response }
             }))
         }
         Err(response) => Reply::Now(response),
@@ -40,12 +43,11 @@ fn start(call: &Call<'_>) -> Result<(Pending, OutputPlan, Option<Arc<Trace>>), R
             "HTTP end point doesn't support models with decoupled transaction policy",
         )));
     }
-    let encoding = call.head.header("content-encoding");
+    let encoding = call.head.header("content-encoding").filter(|_| call.dialect.compresses());
     let limit = call.app.limits().max_input_bytes;
     let body = compression::decompress(encoding, call.body.clone(), limit)
         .map_err(|error| early(error).with_header("Accept-Encoding", "gzip, deflate"))?;
-    let header = call.head.header("inference-header-content-length");
-    let json_bytes = json_length(header, body.len()).map_err(early)?;
+    let json_bytes = call.dialect.json_length(call.head, body.len()).map_err(early)?;
     let decoded =
         if json_bytes == 0 { raw_request(call, body) } else { decode(call, &body, json_bytes) };
     let late = |error: Error| Response::failure(ContentType::Json, &error);

@@ -18,6 +18,8 @@ pub enum Method {
     Get,
     /// POST
     Post,
+    /// DELETE
+    Delete,
     /// Every other one, HEAD and unknown ones included.
     Other,
 }
@@ -86,16 +88,27 @@ pub enum ContentType {
     EventStream,
     /// The text format of Prometheus.
     Metrics,
+    /// JSON of so many bytes with binary tensors behind it; the name ends in the number.
+    Sized(&'static str, usize),
 }
 
 impl ContentType {
-    pub(super) fn name(self) -> &'static str {
+    fn name(self) -> &'static str {
         match self {
             Self::Text => "text/plain",
             Self::Json => "application/json",
             Self::Binary => "application/octet-stream",
             Self::EventStream => "text/event-stream; charset=utf-8",
             Self::Metrics => "text/plain; charset=utf-8",
+            Self::Sized(name, _) => name,
+        }
+    }
+
+    /// Appends what stands in the header.
+    pub(super) fn write(self, out: &mut Vec<u8>) {
+        out.extend_from_slice(self.name().as_bytes());
+        if let Self::Sized(_, bytes) = self {
+            json::write_u64(out, bytes as u64);
         }
     }
 }

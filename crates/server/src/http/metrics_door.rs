@@ -13,7 +13,7 @@ use crate::metrics;
 
 /// Serves metrics until the server stops.
 pub async fn serve_metrics(app: Arc<App>, listener: Listener) {
-    accept(app, listener, route).await;
+    accept(app, listener, Arc::new(route)).await;
 }
 
 fn route(app: &Arc<App>, head: &Head, _body: Bytes, _arrival: Option<Arrival>) -> Reply {

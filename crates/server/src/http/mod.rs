@@ -1,10 +1,12 @@
 //! The HTTP door: KServe v2 with Triton's extensions.
 //!
 //! A request goes through [`wire`] (bytes to head and body), [`rows`] (which endpoint), the endpoint's handler
-//! (decode, one call on the core, encode) and back through the wire.
+//! (decode, one call on the core, encode) and back through the wire. The doors for [`sagemaker`] and [`vertex_ai`] have
+//! other paths to the same handlers.
 
 mod compression;
 mod decode;
+mod dialect;
 mod encode;
 mod generate;
 mod handlers;
@@ -13,9 +15,11 @@ mod message;
 mod metrics_door;
 mod repository;
 pub mod rows;
+pub mod sagemaker;
 mod serve;
 mod settings;
 mod shm;
+pub mod vertex_ai;
 mod wire;
 
 pub use message::{ContentType, Head, Method, Pieces, Response};

@@ -10,8 +10,9 @@ use galatea_serving::Error;
 use galatea_serving::request::ParameterValue;
 use galatea_serving::trace::Trace;
 
+pub use super::dialect::Dialect;
 use super::message::{ContentType, Head, Method, Response};
-use super::{generate, handlers, infer, repository, settings, shm};
+use super::{generate, handlers, infer, repository, sagemaker, settings, shm};
 use crate::app::App;
 pub use crate::restricted::Category;
 use crate::trace;
@@ -31,6 +32,8 @@ pub struct Call<'a> {
     pub version: &'a str,
     /// A repository stands in the path.
     pub in_repository: bool,
+    /// Form of inferences at the door.
+    pub dialect: Dialect,
     /// When the request arrived, where any request may be traced.
     pub arrival: Option<Arrival>,
 }
@@ -42,6 +45,14 @@ pub struct Arrival {
     pub start: Instant,
     /// Its body had come.
     pub end: Instant,
+}
+
+impl<'a> Call<'a> {
+    /// The same request for a model that does not stand in the path.
+    #[must_use]
+    pub fn of_model(&self, model: &'a str) -> Self {
+        Self { model, body: self.body.clone(), ..*self }
+    }
 }
 
 impl Call<'_> {
@@ -64,6 +75,10 @@ impl Call<'_> {
         &self,
         parameters: &mut Vec<(String, ParameterValue)>,
     ) -> Result<(), Error> {
+        // The flag is that of the HTTP door alone.
+        if self.dialect != Dialect::Kserve {
+            return Ok(());
+        }
         self.app.http_rules().forward.add(self.head.headers(), parameters)
     }
 }
@@ -158,6 +173,16 @@ pub const ROWS: &[Row] = rows![
     "/v2/cudasharedmemory/region/{model}/unregister" SharedMemory Post Json shm::cuda_unregister;
 ];
 
+/// Every endpoint of the door for SageMaker.
+pub const SAGEMAKER: &[Row] = rows![
+    "/ping" Health Get Text sagemaker::ping;
+    "/invocations" Inference Post Text sagemaker::invocations;
+    "/models" ModelRepository Get|Post|Delete|Other Json sagemaker::models;
+    "/models/" ModelRepository Get|Post|Delete|Other Json sagemaker::models;
+    "/models/{model}" ModelRepository Get|Post|Delete|Other Json sagemaker::model;
+    "/models/{model}/invoke" Inference Post Text sagemaker::invoke;
+];
+
 /// A row with what its pattern took from the path.
 #[derive(Debug, Clone, Copy)]
 pub struct Found<'a> {
@@ -174,7 +199,13 @@ pub struct Found<'a> {
 /// Finds the row of a path. Paths are compared as received: a trailing slash or an encoded letter is another path.
 #[must_use]
 pub fn find(path: &str) -> Option<Found<'_>> {
-    ROWS.iter().find_map(|row| matches(row, path))
+    find_in(ROWS, path)
+}
+
+/// Finds the row of a path in the table of a door.
+#[must_use]
+pub fn find_in<'a>(rows: &'static [Row], path: &'a str) -> Option<Found<'a>> {
+    rows.iter().find_map(|row| matches(row, path))
 }
 
 fn matches<'a>(row: &'static Row, path: &'a str) -> Option<Found<'a>> {

@@ -7,7 +7,7 @@ use bytes::Bytes;
 use tracing::Level;
 
 use super::message::{ContentType, Head, Response};
-use super::rows::{self, Arrival, Call, Reply};
+use super::rows::{self, Arrival, Call, Dialect, Found, Reply};
 use super::wire::{self, Connection, ReadError};
 use crate::app::App;
 use crate::listen::{Knock, Listener, Stream};
@@ -17,15 +17,27 @@ use crate::trace;
 const LARGE_BODY_BYTES: usize = 1 << 20;
 
 /// Finds and runs what answers a request.
-pub(super) type Route = fn(&Arc<App>, &Head, Bytes, Option<Arrival>) -> Reply;
+pub(super) trait Route: Send + Sync + 'static {
+    /// The answer, or what it waits for.
+    fn route(&self, app: &Arc<App>, head: &Head, body: Bytes, arrival: Option<Arrival>) -> Reply;
+}
+
+impl<F> Route for F
+where
+    F: Fn(&Arc<App>, &Head, Bytes, Option<Arrival>) -> Reply + Send + Sync + 'static,
+{
+    fn route(&self, app: &Arc<App>, head: &Head, body: Bytes, arrival: Option<Arrival>) -> Reply {
+        self(app, head, body, arrival)
+    }
+}
 
 /// Serves the inference protocol until the server stops; open connections live on until their requests are answered.
 pub async fn serve(app: Arc<App>, listener: Listener) {
-    accept(app, listener, route).await;
+    accept(app, listener, Arc::new(route)).await;
 }
 
 /// Accepts connections until the server stops.
-pub(super) async fn accept(app: Arc<App>, listener: Listener, route: Route) {
+pub(super) async fn accept(app: Arc<App>, listener: Listener, route: Arc<dyn Route>) {
     loop {
         let accepted = tokio::select! {
             accepted = listener.accept() => accepted,
@@ -33,8 +45,8 @@ pub(super) async fn accept(app: Arc<App>, listener: Listener, route: Route) {
         };
         match accepted {
             Ok(knock) => {
-                let app = Arc::clone(&app);
-                tokio::spawn(async move { converse(&app, knock, route).await });
+                let (app, route) = (Arc::clone(&app), Arc::clone(&route));
+                tokio::spawn(async move { converse(&app, knock, &*route).await });
             }
             // Out of descriptors, for one; accepting again at once would spin.
             Err(error) => {
@@ -45,7 +57,7 @@ pub(super) async fn accept(app: Arc<App>, listener: Listener, route: Route) {
     }
 }
 
-async fn converse(app: &Arc<App>, knock: Knock, route: Route) {
+async fn converse(app: &Arc<App>, knock: Knock, route: &dyn Route) {
     let stream = match knock.enter().await {
         Ok(stream) => stream,
         Err(error) => return tracing::debug!("an HTTP connection failed to open: {error}"),
@@ -60,7 +72,7 @@ async fn converse(app: &Arc<App>, knock: Knock, route: Route) {
 async fn requests(
     app: &Arc<App>,
     connection: &mut Connection<Stream>,
-    route: Route,
+    route: &dyn Route,
 ) -> Result<(), ReadError> {
     while let Some(head) = connection.head().await? {
         let _request = app.count_request();
@@ -68,7 +80,7 @@ async fn requests(
         let received = app.tracer().is_active().then(Instant::now);
         let body = connection.body(&head).await?;
         let arrival = received.map(|start| Arrival { start, end: Instant::now() });
-        let mut response = match route(app, &head, body, arrival) {
+        let mut response = match route.route(app, &head, body, arrival) {
             Reply::Now(response) => response,
             Reply::Later(response) => tokio::select! {
                 // An answer that is there needs no look at the connection.
@@ -113,14 +125,35 @@ fn route(app: &Arc<App>, head: &Head, body: Bytes, arrival: Option<Arrival>) -> 
     let Some(found) = rows::find(head.path()) else {
         return Reply::Now(Response::error(404, ContentType::Text, "Not Found"));
     };
+    match restricted(app, head, &found).or_else(|| wrong_method(head, &found)) {
+        Some(refusal) => Reply::Now(refusal),
+        None => answer(app, head, body, arrival, &found, Dialect::Kserve),
+    }
+}
+
+/// The answer to a request that lacks the header of a restricted endpoint.
+pub(super) fn restricted(app: &App, head: &Head, found: &Found<'_>) -> Option<Response> {
     let header = |name: &str| head.header(name).map(str::as_bytes);
-    if let Some(key) = app.http_rules().restrictions.missing(found.row.category, header) {
-        let text = format!("This API is restricted, expecting header '{key}'");
-        return Reply::Now(Response::error(403, ContentType::Text, &text));
-    }
-    if !found.row.methods.contains(&head.method()) {
-        return Reply::Now(Response::error(405, found.row.early, "Method Not Allowed"));
-    }
+    let key = app.http_rules().restrictions.missing(found.row.category, header)?;
+    let text = format!("This API is restricted, expecting header '{key}'");
+    Some(Response::error(403, ContentType::Text, &text))
+}
+
+/// The answer to a method that the endpoint does not have.
+pub(super) fn wrong_method(head: &Head, found: &Found<'_>) -> Option<Response> {
+    let wrong = !found.row.methods.contains(&head.method());
+    wrong.then(|| Response::error(405, found.row.early, "Method Not Allowed"))
+}
+
+/// Runs the handler of a row.
+pub(super) fn answer(
+    app: &Arc<App>,
+    head: &Head,
+    body: Bytes,
+    arrival: Option<Arrival>,
+    found: &Found<'_>,
+    dialect: Dialect,
+) -> Reply {
     let large = body.len() > LARGE_BODY_BYTES;
     let call = Call {
         app,
@@ -129,6 +162,7 @@ fn route(app: &Arc<App>, head: &Head, body: Bytes, arrival: Option<Arrival>) -> 
         model: found.model,
         version: found.version,
         in_repository: found.in_repository,
+        dialect,
         arrival,
     };
     // Decoding this much would keep other connections of the thread waiting.

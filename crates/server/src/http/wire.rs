@@ -12,6 +12,7 @@ use bytes::{Buf, BufMut, Bytes, BytesMut};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::time::{Instant, timeout_at};
 
+use super::dialect;
 use super::message::{Head, Method, Pieces, Response};
 use crate::status;
 
@@ -372,6 +373,7 @@ fn parse_head(bytes: &[u8]) -> Result<Option<(ParsedHead, usize)>, ReadError> {
     let method = match request.method {
         Some("GET") => Method::Get,
         Some("POST") => Method::Post,
+        Some("DELETE") => Method::Delete,
         _ => Method::Other,
     };
     let path = path_of(request.path.unwrap_or(""));
@@ -420,7 +422,10 @@ fn framing(head: &Head) -> Result<Framing, ReadError> {
 
 /// Where the first binary tensor begins in a body: behind the JSON part, whose length the head gives.
 fn tensor_at(head: &Head) -> usize {
-    let length = head.header("inference-header-content-length");
+    let length = head.header("inference-header-content-length").or_else(|| {
+        let content = head.header("content-type")?;
+        Some(content.rsplit_once(dialect::LENGTH_MARK)?.1)
+    });
     length.and_then(|text| text.trim().parse().ok()).unwrap_or(0)
 }
 
@@ -461,7 +466,7 @@ fn write_head(out: &mut Vec<u8>, response: &Response, old: bool, close: bool) {
     out.push(b' ');
     out.extend_from_slice(status::reason(response.status).as_bytes());
     out.extend_from_slice(b"\r\nContent-Type: ");
-    out.extend_from_slice(response.content_type.name().as_bytes());
+    response.content_type.write(out);
     for (name, value) in &response.headers {
         out.extend_from_slice(b"\r\n");
         out.extend_from_slice(name.as_bytes());

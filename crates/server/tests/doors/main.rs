@@ -4,6 +4,8 @@
 
 mod access;
 mod calls;
+mod clouds;
+mod draining;
 mod forwarding;
 
 use std::io::{Read, Write};

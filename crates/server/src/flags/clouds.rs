@@ -1,0 +1,118 @@
+//! What clouds ask of the flags: variables of the environment that change defaults, and ports that are safe.
+
+use super::{Flags, find, ports};
+use crate::http::{sagemaker, vertex_ai};
+use crate::listen::Place;
+
+/// The door for SageMaker in messages.
+pub(super) const SAGEMAKER: &str = "SageMaker";
+
+const AIP_MODE: &str = "AIP_MODE";
+const AIP_HTTP_PORT: &str = "AIP_HTTP_PORT";
+
+/// The variables that clouds set.
+pub const ENVIRONMENT: [&str; 7] = [
+    AIP_MODE,
+    AIP_HTTP_PORT,
+    vertex_ai::PREDICT_ROUTE,
+    vertex_ai::HEALTH_ROUTE,
+    sagemaker::PING_MODE,
+    sagemaker::DEFAULT_MODEL,
+    sagemaker::INFERENCE_TYPE,
+];
+
+impl Flags {
+    /// Keeps the variables that are known, and the defaults that they change.
+    ///
+    /// # Errors
+    /// When a variable has a value that its flag does not take.
+    pub(super) fn read_environment(
+        &mut self,
+        environment: impl Fn(&str) -> Option<String>,
+    ) -> Result<(), String> {
+        for name in ENVIRONMENT {
+            if let Some(value) = environment(name) {
+                self.environment.insert(name, value);
+            }
+        }
+        // In its containers Vertex AI asks at its own door alone.
+        if self.environment(AIP_MODE) == Some("PREDICTION") {
+            for (flag, value) in
+                [("allow-vertex-ai", "true"), ("allow-http", "false"), ("allow-grpc", "false")]
+            {
+                self.defaults.insert(flag, value.to_owned());
+            }
+        }
+        if let Some(port) = self.environment(AIP_HTTP_PORT).map(str::to_owned) {
+            let flag = find("vertex-ai-port")?;
+            flag.check(&port).map_err(|error| format!("{error}, from {AIP_HTTP_PORT}"))?;
+            self.defaults.insert(flag.name, port);
+        }
+        Ok(())
+    }
+
+    /// Where SageMaker says so, other doors have ports of a range.
+    ///
+    /// # Errors
+    /// A sentence about the first door whose port is outside.
+    pub(super) fn check_safe_ports(&self, open: &[(&str, Place)]) -> Result<(), String> {
+        let range = ports(self.text("sagemaker-safe-port-range"));
+        let (Some((first, last)), true) = (range, self.bool("allow-sagemaker")) else {
+            return Ok(());
+        };
+        for (title, place) in open.iter().filter(|(title, _)| *title != SAGEMAKER) {
+            match place {
+                Place::Tcp(_, port) if !(first..=last).contains(port) => {
+                    return Err(format!(
+                        "The server cannot listen to {title} requests at port {port}, allowed port \
+                         range is [{first}, {last}]"
+                    ));
+                }
+                Place::Tcp(..) | Place::Unix(_) => {}
+            }
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::Parsed;
+    use super::*;
+
+    fn parse(arguments: &[&str], variables: &[(&str, &str)]) -> Result<Flags, String> {
+        let arguments: Vec<String> = arguments.iter().map(|&text| text.to_owned()).collect();
+        let environment = |name: &str| {
+            let found = variables.iter().find(|(known, _)| *known == name);
+            found.map(|(_, value)| (*value).to_owned())
+        };
+        match Flags::parse_in(&arguments, false, environment)? {
+            Parsed::Serve(flags) => Ok(flags),
+            Parsed::Help => Err("help".to_owned()),
+        }
+    }
+
+    #[test]
+    fn vertex_ai_changes_defaults_and_flags_overrule_it() {
+        let variables = [("AIP_MODE", "PREDICTION"), ("AIP_HTTP_PORT", "7080")];
+        let flags = parse(&[], &variables).unwrap();
+        let doors = ["allow-vertex-ai", "allow-http", "allow-grpc", "allow-metrics"];
+        assert_eq!(doors.map(|door| flags.bool(door)), [true, false, false, true]);
+        assert_eq!(flags.number("vertex-ai-port"), 7080);
+        assert!(flags.warnings().is_empty());
+        let flags = parse(&["--allow-http=true", "--vertex-ai-port=1"], &variables).unwrap();
+        assert!(flags.bool("allow-http"));
+        assert_eq!(flags.number("vertex-ai-port"), 1);
+        let flags = parse(&[], &[("AIP_MODE", "TRAINING")]).unwrap();
+        assert!(flags.bool("allow-http") && !flags.bool("allow-vertex-ai"));
+        let error = parse(&[], &[("AIP_HTTP_PORT", "http")]).unwrap_err();
+        assert!(error.contains("'http'") && error.ends_with("from AIP_HTTP_PORT"), "{error}");
+    }
+
+    #[test]
+    fn variables_that_are_known_are_kept() {
+        let flags = parse(&[], &[(sagemaker::DEFAULT_MODEL, "m"), ("HOME", "/root")]).unwrap();
+        assert_eq!(flags.environment(sagemaker::DEFAULT_MODEL), Some("m"));
+        assert_eq!(flags.environment("HOME"), None);
+    }
+}

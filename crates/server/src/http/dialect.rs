@@ -1,0 +1,129 @@
+//! How doors differ in the form of an inference: where the JSON of a body ends, and whether bodies are compressed.
+
+use galatea_serving::Error;
+
+use super::decode;
+use super::message::{ContentType, Head, Response};
+
+/// What stands before the length of the JSON part in the content types of the clouds.
+pub(super) const LENGTH_MARK: &str = ";json-header-size=";
+
+const SAGEMAKER: &str = "application/vnd.sagemaker-triton.binary+json;json-header-size=";
+const VERTEX_AI: &str = "application/vnd.vertex-ai-triton.binary+json;json-header-size=";
+
+/// The form of inferences at a door.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Dialect {
+    /// KServe v2: a header gives the length of the JSON part.
+    #[default]
+    Kserve,
+    /// The content type gives the length, of requests and answers. Nothing is compressed.
+    SageMaker,
+    /// The content type of requests gives the length, a header that of answers. Nothing is compressed.
+    VertexAi,
+}
+
+impl Dialect {
+    /// Whether bodies may be compressed.
+    pub(super) fn compresses(self) -> bool {
+        self == Self::Kserve
+    }
+
+    /// How long the JSON part of a request is.
+    ///
+    /// # Errors
+    /// When what says so cannot be read or announces more than there is.
+    pub(super) fn json_length(self, head: &Head, body_bytes: usize) -> Result<usize, Error> {
+        let prefix = match self {
+            Self::Kserve => {
+                let header = head.header("inference-header-content-length");
+                return decode::json_length(header, body_bytes);
+            }
+            Self::SageMaker => SAGEMAKER,
+            Self::VertexAi => VERTEX_AI,
+        };
+        match head.header("content-type") {
+            Some(text) => length_in(text, prefix, body_bytes),
+            None => Ok(body_bytes),
+        }
+    }
+
+    /// Says in an answer where its JSON ends, as the clients of this door expect it.
+    pub(super) fn dress(self, mut response: Response) -> Response {
+        if self == Self::SageMaker && response.content_type == ContentType::Binary {
+            let json_bytes = response.body.first().map_or(0, bytes::Bytes::len);
+            response.content_type = ContentType::Sized(SAGEMAKER, json_bytes);
+            response.headers.clear();
+        }
+        response
+    }
+}
+
+/// The length behind the prefix of a content type; another content type is that of a body of JSON alone.
+fn length_in(text: &str, prefix: &str, body_bytes: usize) -> Result<usize, Error> {
+    let rest = match text.find(prefix) {
+        None => return Ok(body_bytes),
+        Some(0) => text.get(prefix.len()..).unwrap_or(""),
+        Some(_) => {
+            return Err(Error::invalid_arg(format!(
+                "expect MIME type for binary data starts with '{prefix}', got: {text}"
+            )));
+        }
+    };
+    // Read as C does: what follows the digits is ignored, and no digits are 0.
+    let digits = rest.trim_start();
+    let (negative, digits) = match digits.strip_prefix('-') {
+        Some(digits) => (true, digits),
+        None => (false, digits.strip_prefix('+').unwrap_or(digits)),
+    };
+    let end = digits.bytes().take_while(u8::is_ascii_digit).count();
+    let digits = digits.get(..end).unwrap_or("");
+    let length = if digits.is_empty() { 0 } else { digits.parse().unwrap_or(usize::MAX) };
+    if length > body_bytes || (negative && length > 0) {
+        return Err(Error::invalid_arg(format!(
+            "inference header size should be in range (0, {body_bytes}), got: {rest}"
+        )));
+    }
+    Ok(length)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_content_type_says_where_the_json_ends() {
+        let length = |text: &str| length_in(text, SAGEMAKER, 100).map_err(|error| error.message);
+        assert_eq!(length("application/json"), Ok(100));
+        assert_eq!(length(&format!("{SAGEMAKER}42")), Ok(42));
+        assert_eq!(length(&format!("{SAGEMAKER} 42; more")), Ok(42));
+        assert_eq!(length(SAGEMAKER), Ok(0));
+        assert_eq!(length(&format!("{VERTEX_AI}42")), Ok(100));
+        let outside = "inference header size should be in range (0, 100), got: ";
+        for wrong in ["101", "-1", "99999999999999999999999"] {
+            assert_eq!(length(&format!("{SAGEMAKER}{wrong}")), Err(format!("{outside}{wrong}")));
+        }
+        let late = length(&format!("text/plain, {SAGEMAKER}1")).unwrap_err();
+        assert!(late.starts_with("expect MIME type for binary data starts with"), "{late}");
+    }
+
+    #[test]
+    fn only_binary_answers_to_sagemaker_have_the_length_in_their_content_type() {
+        let answer = || {
+            let mut answer = Response::ok(ContentType::Binary, &b"{}"[..]);
+            answer.body.push(bytes::Bytes::from_static(b"1234"));
+            answer.with_header("Inference-Header-Content-Length", "2")
+        };
+        let dressed = Dialect::SageMaker.dress(answer());
+        let mut name = Vec::new();
+        dressed.content_type.write(&mut name);
+        assert_eq!(name, format!("{SAGEMAKER}2").as_bytes());
+        assert!(dressed.headers.is_empty());
+        for other in [Dialect::Kserve, Dialect::VertexAi] {
+            let dressed = other.dress(answer());
+            assert_eq!((dressed.content_type, dressed.headers.len()), (ContentType::Binary, 1));
+        }
+        let text = Dialect::SageMaker.dress(Response::ok(ContentType::Json, &b"{}"[..]));
+        assert_eq!(text.content_type, ContentType::Json);
+    }
+}

@@ -1,0 +1,144 @@
+//! The door for SageMaker: a ping, invocations of one model, and models that come and go.
+
+mod archive;
+mod models;
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+
+pub(super) use models::{invoke, model, models};
+
+use self::models::Hosted;
+use super::message::{ContentType, Head, Response};
+use super::rows::{Arrival, Call, Dialect, Reply, SAGEMAKER, find_in};
+use super::serve::{accept, answer, restricted, wrong_method};
+use super::{generate, handlers, infer};
+use crate::app::App;
+use crate::listen::Listener;
+
+/// What the ping tells: `live`, or `ready`.
+pub const PING_MODE: &str = "SAGEMAKER_TRITON_PING_MODE";
+/// The model of invocations.
+pub const DEFAULT_MODEL: &str = "SAGEMAKER_TRITON_DEFAULT_MODEL_NAME";
+/// What an invocation is.
+pub const INFERENCE_TYPE: &str = "SAGEMAKER_TRITON_INFERENCE_TYPE";
+
+/// What an invocation is.
+type Invocation = fn(&Call<'_>) -> Reply;
+
+/// The kinds of invocations.
+const INVOCATIONS: [(&str, Invocation); 3] = [
+    ("infer", infer::infer),
+    ("generate", generate::generate),
+    ("generate_stream", generate::generate_stream),
+];
+
+/// What the environment says about the door, and the models that came through it.
+#[derive(Debug)]
+pub struct SageMaker {
+    ping_live: bool,
+    model: String,
+    invocation: Invocation,
+    hosted: Hosted,
+}
+
+impl Default for SageMaker {
+    fn default() -> Self {
+        Self {
+            ping_live: false,
+            // The name in the error of a server that was given none.
+            model: format!("unspecified_{DEFAULT_MODEL}"),
+            invocation: infer::infer,
+            hosted: Hosted::default(),
+        }
+    }
+}
+
+impl SageMaker {
+    /// Reads the environment.
+    ///
+    /// # Errors
+    /// When it names a kind of invocation or ping that there is not.
+    pub fn of<'e>(environment: impl Fn(&str) -> Option<&'e str>) -> Result<Self, String> {
+        let mut read = Self::default();
+        match environment(PING_MODE) {
+            None | Some("ready") => {}
+            Some("live") => read.ping_live = true,
+            Some(other) => {
+                return Err(format!("{PING_MODE} must be live or ready, found '{other}'"));
+            }
+        }
+        if let Some(model) = environment(DEFAULT_MODEL) {
+            model.clone_into(&mut read.model);
+        }
+        if let Some(kind) = environment(INFERENCE_TYPE) {
+            let found = INVOCATIONS.iter().find(|(name, _)| *name == kind);
+            let (_, invocation) = found.ok_or_else(|| {
+                format!(
+                    "{INFERENCE_TYPE} must be infer, generate or generate_stream, found '{kind}'"
+                )
+            })?;
+            read.invocation = *invocation;
+        }
+        Ok(read)
+    }
+}
+
+/// Serves SageMaker until the server stops.
+pub async fn serve(app: Arc<App>, listener: Listener) {
+    accept(app, listener, Arc::new(route)).await;
+}
+
+fn route(app: &Arc<App>, head: &Head, body: Bytes, arrival: Option<Arrival>) -> Reply {
+    let Some(found) = find_in(SAGEMAKER, head.path()) else { return bad_request() };
+    match restricted(app, head, &found).or_else(|| wrong_method(head, &found)) {
+        Some(refusal) => Reply::Now(refusal),
+        None => answer(app, head, body, arrival, &found, Dialect::SageMaker),
+    }
+}
+
+/// What is no endpoint gets no reason.
+fn bad_request() -> Reply {
+    Reply::Now(status(400))
+}
+
+fn status(status: u16) -> Response {
+    Response { status, ..Response::empty(ContentType::Text) }
+}
+
+/// Whether the server is live or ready, as the environment chooses.
+pub(super) fn ping(call: &Call<'_>) -> Reply {
+    if call.app.sagemaker().ping_live { handlers::live(call) } else { handlers::ready(call) }
+}
+
+/// An inference by the one model.
+pub(super) fn invocations(call: &Call<'_>) -> Reply {
+    let sagemaker = call.app.sagemaker();
+    (sagemaker.invocation)(&call.of_model(&sagemaker.model))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_environment_chooses() {
+        let read = |name: &'static str, value: &'static str| {
+            SageMaker::of(|asked| (asked == name).then_some(value))
+        };
+        let plain = SageMaker::of(|_| None).unwrap();
+        assert!(!plain.ping_live);
+        assert_eq!(plain.model, "unspecified_SAGEMAKER_TRITON_DEFAULT_MODEL_NAME");
+        assert!(read(PING_MODE, "live").unwrap().ping_live);
+        assert_eq!(read(DEFAULT_MODEL, "m").unwrap().model, "m");
+        assert!(read(INFERENCE_TYPE, "generate").is_ok());
+        for (name, value, text) in [
+            (PING_MODE, "alive", "must be live or ready, found 'alive'"),
+            (INFERENCE_TYPE, "guess", "must be infer, generate or generate_stream, found 'guess'"),
+        ] {
+            let error = read(name, value).unwrap_err();
+            assert!(error.starts_with(name) && error.ends_with(text), "{error}");
+        }
+    }
+}

@@ -1,0 +1,251 @@
+//! Models that SageMaker loads and unloads: each comes in a folder of its own, under a name that SageMaker gives.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use galatea_serving::core::{Dependents, LoadOverrides, ModelState};
+use galatea_serving::{Code, Core, Error};
+
+use super::{archive, bad_request, status};
+use crate::aside::aside;
+use crate::http::handlers::list;
+use crate::http::infer;
+use crate::http::message::{ContentType, Method, Response};
+use crate::http::rows::{Call, Reply};
+use crate::json::{self, Document, Kind};
+
+/// The header with the name of the model in the log, and in the server.
+const TARGET: &str = "x-amzn-sagemaker-target-model";
+/// SageMaker waits six minutes for an unload.
+const UNLOADING: Duration = Duration::from_secs(350);
+/// Between two looks at whether a model has answered all its requests.
+const LOOK: Duration = Duration::from_millis(20);
+
+/// Words of errors that mean that there is no more memory.
+const NO_MEMORY: [&str; 9] = [
+    "CUDA_OUT_OF_MEMORY",
+    "out of memory",
+    "Out of memory",
+    "Out Of Memory",
+    "MemoryError",
+    "OutOfMemory",
+    "OOM",
+    "ailed to allocate memory",
+    "No space left on device",
+];
+
+/// The models that came through the door, by the name that SageMaker gives.
+#[derive(Debug, Default)]
+pub(super) struct Hosted {
+    models: Mutex<BTreeMap<String, Model>>,
+}
+
+/// A model.
+#[derive(Debug, Clone)]
+struct Model {
+    /// Its name in the server.
+    name: String,
+    /// The repository that it came in.
+    path: PathBuf,
+}
+
+impl Hosted {
+    fn models(&self) -> MutexGuard<'_, BTreeMap<String, Model>> {
+        self.models.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// GET lists the models, POST loads one.
+pub(in crate::http) fn models(call: &Call<'_>) -> Reply {
+    match call.head.method() {
+        Method::Get => Reply::Now(index(call)),
+        Method::Post => load(call),
+        Method::Delete | Method::Other => bad_request(),
+    }
+}
+
+/// GET describes a model, POST loads one whatever the path says, DELETE unloads it.
+pub(in crate::http) fn model(call: &Call<'_>) -> Reply {
+    match call.head.method() {
+        Method::Get => Reply::Now(match call.app.sagemaker().hosted.models().get(call.model) {
+            Some(model) => {
+                let mut out = Vec::new();
+                describe(&mut out, call.model, &model.path);
+                Response::ok(ContentType::Json, out)
+            }
+            None => status(404),
+        }),
+        Method::Post => load(call),
+        Method::Delete => unload(call),
+        Method::Other => bad_request(),
+    }
+}
+
+/// An inference by one of the models. What fails is the request's fault, or memory's.
+pub(in crate::http) fn invoke(call: &Call<'_>) -> Reply {
+    let Some(model) = call.app.sagemaker().hosted.models().get(call.model).cloned() else {
+        return Reply::Now(status(404));
+    };
+    let judged = |response: Response| {
+        let status = match response.status {
+            200 => 200,
+            _ if response
+                .body
+                .iter()
+                .any(|part| means_no_memory(&String::from_utf8_lossy(part))) =>
+            {
+                507
+            }
+            _ => 400,
+        };
+        Response { status, ..response }
+    };
+    match infer::infer(&call.of_model(&model.name)) {
+        Reply::Now(response) => Reply::Now(judged(response)),
+        Reply::Later(later) => Reply::Later(Box::pin(async move { judged(later.await) })),
+    }
+}
+
+/// The models that serve.
+fn index(call: &Call<'_>) -> Response {
+    let models = call.app.sagemaker().hosted.models();
+    let ready = |model: &Model| call.app.core().model_ready(&model.name, "").unwrap_or(false);
+    let lines: Vec<_> = models.iter().filter(|(_, model)| ready(model)).collect();
+    let mut out = b"{\"models\":".to_vec();
+    list(&mut out, &lines, |out, (name, model)| describe(out, name, &model.path));
+    out.push(b'}');
+    Response::ok(ContentType::Json, out)
+}
+
+fn describe(out: &mut Vec<u8>, name: &str, path: &Path) {
+    out.extend_from_slice(b"{\"modelName\":");
+    json::write_str(out, name.as_bytes());
+    out.extend_from_slice(b",\"modelUrl\":");
+    json::write_str(out, path.to_string_lossy().as_bytes());
+    out.push(b'}');
+}
+
+/// What a load asks for: the name that SageMaker gives, and the folder.
+fn asked(body: &[u8]) -> Result<(String, String), Error> {
+    let document = Document::parse(body).map_err(crate::http::decode::json_error)?;
+    let text = |name: &str| match document.root().member(name).map(json::Value::kind) {
+        Some(Kind::String(text)) if !text.is_empty() => {
+            Ok(String::from_utf8_lossy(text).into_owned())
+        }
+        _ => Err(Error::invalid_arg(format!("the load of a model needs '{name}', a text"))),
+    };
+    Ok((text("model_name")?, text("url")?))
+}
+
+/// Loads a model from its folder.
+fn load(call: &Call<'_>) -> Reply {
+    let (given, url) = match asked(&call.body) {
+        Ok(asked) => asked,
+        Err(error) => return Reply::Now(refusal(&error)),
+    };
+    let name = call.head.header(TARGET).unwrap_or(&given).to_owned();
+    let app = Arc::clone(call.app);
+    Reply::Later(Box::pin(async move {
+        let inner = Arc::clone(&app);
+        tracing::info!(model = %name, "loading a model of SageMaker's from {url}");
+        let loaded = aside(&app, move || {
+            let repository = archive::repository(&url, &name)?;
+            let path = repository.path.clone();
+            inner.core().register_repository(repository)?;
+            if let Err(error) = inner.core().load_model(&name, LoadOverrides::default()) {
+                inner.core().unregister_repository(&path)?;
+                return Err(error);
+            }
+            inner.sagemaker().hosted.models().insert(given, Model { name, path });
+            Ok(())
+        });
+        loaded.await.map_or_else(|error| refusal(&error), |()| status(200))
+    }))
+}
+
+/// Unloads a model with its steps, waits until it has answered its requests, and forgets its folder.
+fn unload(call: &Call<'_>) -> Reply {
+    let app = Arc::clone(call.app);
+    let Some(model) = app.sagemaker().hosted.models().remove(call.model) else {
+        return Reply::Now(status(404));
+    };
+    let given = call.model.to_owned();
+    Reply::Later(Box::pin(async move {
+        let inner = Arc::clone(&app);
+        tracing::info!(model = %model.name, "unloading a model of SageMaker's");
+        let unloaded = aside(&app, move || {
+            let core = inner.core();
+            if let Err(error) = core.unload_model(&model.name, Dependents::Unload) {
+                inner.sagemaker().hosted.models().insert(given, model);
+                return Err(error);
+            }
+            await_end(core, &model.name);
+            core.unregister_repository(&model.path)
+        });
+        unloaded.await.map_or_else(|error| refusal(&error), |()| status(200))
+    }))
+}
+
+/// Waits until a model that was unloaded has answered its requests, as long as SageMaker does.
+fn await_end(core: &Core, name: &str) {
+    let start = Instant::now();
+    let busy = || {
+        let index = core.repository_index(false);
+        let mut lines = index.iter().filter(|line| line.name == name);
+        lines.any(|line| line.state == Some(ModelState::Unloading))
+    };
+    while busy() {
+        if start.elapsed() > UNLOADING {
+            return tracing::error!(model = name, "the model still answers requests");
+        }
+        std::thread::sleep(LOOK);
+    }
+}
+
+/// 409 for a model that is there already, 507 where memory is short, 400 otherwise.
+fn refusal(error: &Error) -> Response {
+    let status = match error.code {
+        Code::AlreadyExists => 409,
+        _ if means_no_memory(&error.message) => 507,
+        _ => 400,
+    };
+    Response::error(status, ContentType::Json, &error.message)
+}
+
+fn means_no_memory(text: &str) -> bool {
+    NO_MEMORY.iter().any(|words| text.contains(words))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn errors_are_told_in_sagemakers_numbers() {
+        for (error, status) in [
+            (Error::new(Code::AlreadyExists, "there"), 409),
+            (Error::internal("failed to allocate memory for x"), 507),
+            (Error::unavailable("CUDA out of memory"), 507),
+            (Error::not_found("no such model"), 400),
+        ] {
+            assert_eq!(refusal(&error).status, status, "{error}");
+        }
+    }
+
+    #[test]
+    fn a_load_needs_a_name_and_a_folder() {
+        let body = br#"{"model_name":"n","url":"/u"}"#;
+        assert_eq!(asked(body).unwrap(), ("n".to_owned(), "/u".to_owned()));
+        for (body, text) in [
+            (&br#"{"url":"/u"}"#[..], "'model_name'"),
+            (br#"{"model_name":"n"}"#, "'url'"),
+            (br#"{"model_name":1,"url":"/u"}"#, "'model_name'"),
+            (b"[]", "'model_name'"),
+            (b"{", "failed to parse the request JSON buffer"),
+        ] {
+            assert!(asked(body).unwrap_err().message.contains(text), "{text}");
+        }
+    }
+}
