@@ -89,10 +89,8 @@ impl Server {
         }
         if flags.bool("allow-vertex-ai") {
             let model = flags.text("vertex-ai-default-model");
-            let vertex =
-                VertexAi::of(app.core(), |name| flags.environment(name), model).map_err(|why| {
-                    format!("failed to start Vertex AI service: Invalid argument - {why}")
-                })?;
+            let vertex = VertexAi::of(app.core(), |name| flags.environment(name), model)
+                .map_err(|why| no_vertex_ai(&why))?;
             let listener = listen(flags, &VERTEX_AI)?;
             addresses.vertex_ai = listener.address();
             doors.spawn(vertex_ai::serve(Arc::clone(&app), listener, vertex));
@@ -143,6 +141,10 @@ impl Server {
     }
 }
 
+fn no_vertex_ai(why: &str) -> String {
+    format!("failed to start Vertex AI service: Invalid argument - {why}")
+}
+
 /// Whether the doors' flags can be used; a start finds out only after the models are loaded.
 ///
 /// # Errors
@@ -151,6 +153,9 @@ pub fn check(flags: &Flags) -> Result<(), String> {
     rules(flags)?;
     trace::Config::of(flags)?;
     SageMaker::of(|name| flags.environment(name))?;
+    if flags.bool("allow-vertex-ai") {
+        vertex_ai::routes(|name| flags.environment(name)).map_err(|why| no_vertex_ai(&why))?;
+    }
     for door in [&GRPC, &HTTP, &METRICS] {
         acceptor(flags, door)?;
     }

@@ -37,13 +37,7 @@ impl VertexAi {
         environment: impl Fn(&str) -> Option<&'e str>,
         model: &str,
     ) -> Result<Self, String> {
-        let route = |name: &str| {
-            let route = environment(name).filter(|route| !route.is_empty());
-            route
-                .map(str::to_owned)
-                .ok_or_else(|| format!("{name} is not defined for Vertex AI endpoint"))
-        };
-        let (predict, health) = (route(PREDICT_ROUTE)?, route(HEALTH_ROUTE)?);
+        let (predict, health) = routes(environment)?;
         let mut ready: Vec<String> =
             core.repository_index(true).into_iter().map(|line| line.name).collect();
         ready.dedup();
@@ -78,6 +72,22 @@ impl VertexAi {
             Some(path) => redirected(app, head, body, arrival, &format!("/{path}")),
         }
     }
+}
+
+/// The paths of predictions and of the health.
+///
+/// # Errors
+/// When one is missing.
+pub fn routes<'e>(
+    environment: impl Fn(&str) -> Option<&'e str>,
+) -> Result<(String, String), String> {
+    let route = |name: &str| {
+        let route = environment(name).filter(|route| !route.is_empty());
+        route
+            .map(str::to_owned)
+            .ok_or_else(|| format!("{name} is not defined for Vertex AI endpoint"))
+    };
+    Ok((route(PREDICT_ROUTE)?, route(HEALTH_ROUTE)?))
 }
 
 /// Serves Vertex AI until the server stops.

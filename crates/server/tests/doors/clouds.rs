@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use galatea::flags::{Flags, Parsed};
-use galatea::server::Server;
+use galatea::server::{Server, check};
 use tokio::runtime::Runtime;
 
 use super::{Fixture, SIMPLE, core, exchange, request};
@@ -255,6 +255,9 @@ fn vertex_ai_says_at_the_start_what_it_misses() {
     ] {
         let flags = flags("vertex-ai", arguments, variables);
         let error = Server::start(Arc::clone(&core), &flags).map(|_| ()).unwrap_err();
+        if text.contains("_ROUTE") {
+            assert_eq!(check(&flags), Err(error.clone()));
+        }
         assert!(error.starts_with("failed to start Vertex AI service: Invalid argument - "));
         assert!(error.contains(text), "{error}");
     }
