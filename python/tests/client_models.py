@@ -46,6 +46,11 @@ input [ { name: "INPUT0" data_type: TYPE_INT32 dims: [ 16 ] }, { name: "INPUT1" 
 output [ { name: "OUTPUT0" data_type: TYPE_INT32 dims: [ 16 ] }, { name: "OUTPUT1" data_type: TYPE_INT32 dims: [ 16 ] } ]
 """
 
+OPTIONAL = """backend: "onnxruntime" max_batch_size: 8 dynamic_batching { }
+input [ { name: "INPUT0" data_type: TYPE_FP32 dims: [ -1 ] }, { name: "INPUT1" data_type: TYPE_FP32 dims: [ -1 ] optional: true } ]
+output [ { name: "OUTPUT0" data_type: TYPE_FP32 dims: [ -1 ] } ]
+"""
+
 
 def identity(datatype, dims="-1", more="", then=""):
     return IDENTITY.format(datatype=datatype, dims=dims, more=more) + then
@@ -67,6 +72,7 @@ MODELS = {
     "square": SQUARE,
     "count_down": COUNT_DOWN,
     "simple": SIMPLE,
+    "optional": OPTIONAL,
 }
 
 
@@ -80,10 +86,21 @@ def simple_file():
     return model.SerializeToString()
 
 
+def optional_file():
+    """INPUT0 + INPUT1, where INPUT1 is 100 unless it is given."""
+    tensor = lambda name: helper.make_tensor_value_info(name, TensorProto.FLOAT, ["batch", "n"])
+    default = helper.make_tensor("INPUT1", TensorProto.FLOAT, [1, 1], [100.0])
+    graph = helper.make_graph([helper.make_node("Add", ["INPUT0", "INPUT1"], ["OUTPUT0"])], "optional",
+                              [tensor("INPUT0"), tensor("INPUT1")], [tensor("OUTPUT0")], initializer=[default])
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+    return model.SerializeToString()
+
+
 def write(folder):
     for name, config in MODELS.items():
         (folder / name / "1").mkdir(parents=True)
         (folder / name / "config.pbtxt").write_text(config)
     (folder / "simple" / "1" / "model.onnx").write_bytes(simple_file())
+    (folder / "optional" / "1" / "model.onnx").write_bytes(optional_file())
     (folder / "scores" / "labels.txt").write_text("cat\ndog\nbird\nfish\n")
     return folder

@@ -115,6 +115,20 @@ def ragged_sums(_version, _inputs, _outputs):
             node("Expand", ["count", "shape"], ["NREQ"])]
 
 
+def sum_of_two(_version, _inputs, _outputs):
+    return [node("Add", ["INPUT0", "INPUT1"], ["OUTPUT0"])]
+
+
+def any_error(_version, _inputs, _outputs):
+    """Fails in each execution: no tensor has an element of this number."""
+    return [constant("number", TensorProto.INT64, [], [1 << 40]), node("Gather", ["INPUT0", "number"], ["OUTPUT0"])]
+
+
+def two_pairs(_version, _inputs, _outputs):
+    """What the model gives in its ordinary mode, whatever the mode."""
+    return [constant("OUTPUT0", TensorProto.FLOAT, [2], [1.0, 2.0]), constant("OUTPUT1", TensorProto.FLOAT, [2], [3.0, 4.0])]
+
+
 # name -> (nodes, versions on disk)
 MODELS = {
     **{f"id_{t}": (identity, [1]) for t in ["bool", "uint8", "uint16", "uint32", "uint64", "int8", "int16", "int32",
@@ -134,6 +148,10 @@ MODELS = {
     "classify": (classify, [1]),
     "reshape_io": (rank_of_rows, [1]),
     "reshape_nb": (rank_alone, [1]),
+    "optional_in": (sum_of_two, [1]),
+    # Loaded for what is listed; what they do besides needs the Python backend.
+    "raise_exec": (any_error, [1]),
+    "bad_output": (two_pairs, [1]),
 }
 
 
@@ -147,6 +165,8 @@ BUILT_IN = {
     # Not too quick for a client to see which of two sequences was answered first.
     "seq_nb": ("sequence", {"execute_delay_ms": 5}),
     **{name: ("repeat", {}) for name in ["repeat_int32", "stats_dec"]},
+    # Loaded for what is listed; what they do besides needs the Python backend.
+    **{name: ("identity", {}) for name in ["err_response", "gen_stream", "gen_text"]},
     "fail_load": ("identity", {"execute_delay_ms": "never"}),
     "repeat_fin": ("repeat", {"final_with_response": "true"}),
     **{f"ctl_{name}": ("identity", {}) for name in ["badconf", "baddt", "badlabel", "badname", "badpref", "badreshape", "badver",
@@ -155,11 +175,14 @@ BUILT_IN = {
 }
 
 # Configuration alone: models composed of others.
-COMPOSED = ["ens_addsub", "ens_ctl", "ens_missing"]
+COMPOSED = ["ens_addsub", "ens_ctl", "ens_missing", "ens_raise"]
 
 # What a configuration says beyond the recorded one.
 ADDED = {"ragged": 'batch_input [ { kind: BATCH_ACCUMULATED_ELEMENT_COUNT target_name: "ENDS" data_type: TYPE_INT32 '
                    'source_input: "INPUT0" } ]\n'}
+
+# Values of inputs that a request may leave out.
+DEFAULTS = {"optional_in": [helper.make_tensor("INPUT1", TensorProto.FLOAT, [1, 1], [100.0])]}
 
 # Inputs that a graph has beyond those of the configuration.
 MORE_INPUTS = {"ragged": [helper.make_tensor_value_info("ENDS", TensorProto.INT32, ["requests"])]}
@@ -191,7 +214,8 @@ def write(models, out, name):
         shutil.copy(labels, folder)
     for version in versions:
         all_inputs = [*inputs.values(), *MORE_INPUTS.get(name, [])]
-        graph = helper.make_graph(nodes(version, inputs, outputs), name, all_inputs, list(outputs.values()))
+        graph = helper.make_graph(nodes(version, inputs, outputs), name, all_inputs, list(outputs.values()),
+                                  initializer=DEFAULTS.get(name, []))
         model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
         onnx.checker.check_model(model)
         if batched and "dynamic_batching" not in config:

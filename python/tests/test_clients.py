@@ -86,6 +86,14 @@ def test_half_floats_of_both_kinds(protocol, client):
     np.testing.assert_allclose(result.as_numpy("OUTPUT0").astype(np.float32), [[1.5, -2.0, 3.0e38]], rtol=1 / 128)
 
 
+def test_an_optional_input(protocol, client):
+    tensors = [given(protocol, name, [[1, 2]], "FP32", np.float32) for name in ("INPUT0", "INPUT1")]
+    assert echoed(client.infer("optional", tensors)) == [[2, 4]]
+    assert echoed(client.infer("optional", tensors[:1])) == [[101, 102]]
+    with pytest.raises(InferenceServerException, match="INPUT0"):
+        client.infer("optional", tensors[1:])
+
+
 def test_classes_have_labels(protocol, client):
     scores = given(protocol, "INPUT0", [[0.1, 0.7, 0.15, 0.05], [4, 3, 2, 1]], "FP32", np.float32)
     result = client.infer("scores", [scores], outputs=[protocol.InferRequestedOutput("OUTPUT0", class_count=2)])

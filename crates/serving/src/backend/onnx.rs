@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use galatea_formats::onnx;
-use galatea_graph::ValueKind;
+use galatea_graph::{Fact, Graph, ValueKind};
 use galatea_runtime::{ExecutionProvider, IoInfo, OptimiseLevel, Session, SessionOptions};
 use galatea_tensor::Tensor;
 
@@ -79,7 +79,8 @@ impl Backend for OnnxBackend {
         let failed = |error: &dyn std::fmt::Display| {
             Error::internal(format!("failed to load model '{}': {error}", files.name))
         };
-        let graph = onnx::load(&path).map_err(|error| failed(&error))?;
+        let mut graph = onnx::load(&path).map_err(|error| failed(&error))?;
+        let defaults = defaults(&mut graph, config);
         let session =
             Session::new(graph, &self.providers, &options).map_err(|error| failed(&error))?;
         if let Some(other) =
@@ -89,12 +90,30 @@ impl Backend for OnnxBackend {
                 format!("'{}' is {}, inputs and outputs must be tensors", other.name, other.kind);
             return Err(failed(&text));
         }
-        let io = ModelIo {
+        let mut io = ModelIo {
             inputs: session.inputs().iter().map(described).collect(),
             outputs: session.outputs().iter().map(described).collect(),
         };
-        Ok(Box::new(OnnxModel { session: Arc::new(session), io }))
+        for input in &mut io.inputs {
+            input.optional = defaults.iter().any(|(name, _)| *name == input.name);
+        }
+        Ok(Box::new(OnnxModel { session: Arc::new(session), io, defaults: defaults.into() }))
     }
+}
+
+/// Makes inputs of the initializers that the configuration calls optional inputs, and gives their values: the graph
+/// runs with these where a request has nothing else.
+fn defaults(graph: &mut Graph, config: &ModelConfig) -> Vec<(String, Tensor)> {
+    let mut found = Vec::new();
+    for input in config.input.iter().filter(|input| input.optional) {
+        let Some(id) = graph.find_value(&input.name) else { continue };
+        let Some(value) = graph.value_mut(id).initializer.take() else { continue };
+        // A default often has fewer elements than the tensors that take its place.
+        graph.value_mut(id).declared = Some(Fact::unranked(value.dtype()));
+        graph.inputs.push(id);
+        found.push((input.name.clone(), value));
+    }
+    found
 }
 
 fn described(info: &IoInfo) -> ModelTensor {
@@ -182,6 +201,8 @@ fn accelerators(config: &ModelConfig, known: &[&str]) -> Result<Vec<String>, Err
 struct OnnxModel {
     session: Arc<Session>,
     io: ModelIo,
+    /// Inputs that a request may leave out, with what they are then.
+    defaults: Arc<[(String, Tensor)]>,
 }
 
 impl Model for OnnxModel {
@@ -191,13 +212,15 @@ impl Model for OnnxModel {
 
     fn instance(&self, _placement: &Placement) -> Result<Box<dyn ModelInstance>, Error> {
         let session = Arc::clone(&self.session);
-        Ok(Box::new(OnnxInstance { movable: session.time_follows_shapes(), session }))
+        let defaults = Arc::clone(&self.defaults);
+        Ok(Box::new(OnnxInstance { movable: session.time_follows_shapes(), session, defaults }))
     }
 }
 
 struct OnnxInstance {
     session: Arc<Session>,
     movable: bool,
+    defaults: Arc<[(String, Tensor)]>,
 }
 
 impl ModelInstance for OnnxInstance {
@@ -207,8 +230,15 @@ impl ModelInstance for OnnxInstance {
 
     fn execute(&mut self, payload: Payload) {
         batch::execute(payload, |inputs| {
-            let named: Vec<(&str, Tensor)> =
-                inputs.iter().map(|(name, tensor)| (name.as_str(), tensor.clone())).collect();
+            let absent = self
+                .defaults
+                .iter()
+                .filter(|(name, _)| inputs.iter().all(|(given, _)| given != name));
+            let named: Vec<(&str, Tensor)> = inputs
+                .iter()
+                .chain(absent)
+                .map(|(name, tensor)| (name.as_str(), tensor.clone()))
+                .collect();
             let outputs = self.session.run(&named).map_err(|error| {
                 let code = if error.is_input() { Code::InvalidArg } else { Code::Internal };
                 Error::new(code, error.to_string())
