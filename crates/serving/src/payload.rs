@@ -314,12 +314,13 @@ impl ActiveRequest {
         self.answer(Err(error));
     }
 
-    /// Takes the request back before it was accepted: its sink is not called.
-    pub(crate) fn withdraw(mut self) -> InferenceRequest {
-        if self.sink.take().is_some() {
+    /// Takes the request back before it was accepted, with its sink, which is not called.
+    pub(crate) fn withdraw(mut self) -> (InferenceRequest, Option<ResponseSink>) {
+        let sink = self.sink.take();
+        if sink.is_some() {
             self.context.answered();
         }
-        std::mem::take(&mut self.request)
+        (std::mem::take(&mut self.request), sink)
     }
 
     /// Gives the only or last response, with parameters.

@@ -10,7 +10,7 @@
 use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant, SystemTime};
@@ -312,6 +312,31 @@ fn a_reload_serves_the_old_until_the_new_is_ready_and_when_it_fails() {
     assert_eq!(served.load("m").unwrap_err(), poll_failed("m"));
     assert_eq!(served.added("m", "").unwrap(), 11);
     assert!(served.core.is_ready());
+}
+
+#[test]
+fn reloads_lose_no_request() {
+    let repository = Repository::new().model("m", &[(1, 0)]);
+    let served = repository.explicit(&["m"]);
+    let stop = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        let ask = || {
+            let mut last = 0;
+            while !stop.load(Ordering::Acquire) {
+                let now = served.added("m", "").unwrap();
+                assert!(now >= last, "{now} after {last}");
+                last = now;
+            }
+        };
+        let clients = [(); 3].map(|()| scope.spawn(ask));
+        for number in 1..150 {
+            repository.write("m/1/model.told", &number.to_string());
+            served.load("m").unwrap();
+        }
+        stop.store(true, Ordering::Release);
+        clients.into_iter().for_each(|client| client.join().unwrap());
+    });
+    assert_eq!(served.added("m", "1").unwrap(), 149);
 }
 
 #[test]

@@ -5,7 +5,7 @@ use std::sync::{Arc, PoisonError, RwLock, Weak};
 
 use super::Core;
 use super::load::{LoadError, PolledModel, Source};
-use super::loaded::{Executor, LoadedVersion, next_load};
+use super::loaded::{Executor, LoadedVersion, enqueue, next_load};
 use super::models::{Models, WantedBy};
 use crate::config::inference::model_config::SchedulingChoice;
 use crate::config::inference::model_ensembling::Step;
@@ -44,10 +44,8 @@ impl StepServer for Steps {
         mut request: InferenceRequest,
         sink: ResponseSink,
     ) -> Result<(), Error> {
-        let loaded = self.find(model, version)?;
         request.model_name.clone_from(&model.name);
-        request.model_version.clone_from(&loaded.context.version);
-        loaded.enqueue(request, sink)
+        enqueue(|| self.find(model, version), request, sink)
     }
 
     fn loads(&self, model: &ModelId, version: i64, into: &mut Vec<u64>) {

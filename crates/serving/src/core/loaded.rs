@@ -9,7 +9,7 @@ use super::describe::{ModelMetadata, TensorMetadata};
 use crate::cache::ResponseCache;
 use crate::config::inference::ModelVersionPolicy;
 use crate::config::{self, ModelConfig, datatype};
-use crate::driver::DriverHandle;
+use crate::driver::{DriverHandle, Refused};
 use crate::ensemble::Ensemble;
 use crate::error::Error;
 use crate::latency::Latencies;
@@ -44,6 +44,29 @@ pub(super) struct LoadedVersion {
     pub(super) cache: Option<Arc<ResponseCache>>,
     /// The policy that chose this version, where that has changed since it was loaded.
     pub(super) policy: RwLock<Option<ModelVersionPolicy>>,
+}
+
+/// Hands a request to the version that `find` gives, and if that leaves the service meanwhile, to its successor.
+///
+/// # Errors
+/// When nothing is found or the request is refused; the sink is not called then.
+pub(super) fn enqueue(
+    find: impl Fn() -> Result<Arc<LoadedVersion>, Error>,
+    mut request: InferenceRequest,
+    mut sink: ResponseSink,
+) -> Result<(), Error> {
+    let mut loaded = find()?;
+    loop {
+        request.model_version.clone_from(&loaded.context.version);
+        let Err(refused) = loaded.enqueue(request, sink) else { return Ok(()) };
+        let Some(again) = refused.again else { return Err(refused.error) };
+        let next = find()?;
+        if next.load == loaded.load {
+            return Err(refused.error);
+        }
+        loaded = next;
+        (request, sink) = *again;
+    }
 }
 
 /// A number that no other load has.
@@ -92,7 +115,7 @@ impl LoadedVersion {
         &self,
         mut request: InferenceRequest,
         sink: ResponseSink,
-    ) -> Result<(), Error> {
+    ) -> Result<(), Refused> {
         let ticket = self.checker.check(&mut request)?;
         let sink = match &self.cache {
             None => sink,

@@ -35,7 +35,7 @@ use crate::error::Error;
 use crate::repository::{self, Repository};
 use crate::request::{InferenceRequest, ResponseSink};
 use crate::statistics::{ModelMetricsRow, ModelStatistics};
-use loaded::LoadedVersion;
+use loaded::{LoadedVersion, enqueue};
 use models::{Models, parse_version};
 use poll::Poller;
 use turns::Turns;
@@ -238,7 +238,9 @@ impl Core {
         if !self.is_live() {
             return Err(Error::unavailable("Server exiting"));
         }
-        self.find(&request.model_name, &request.model_version)?.enqueue(request, sink)
+        let version = parse_version(&request.model_version)?;
+        let name = request.model_name.clone();
+        enqueue(|| self.models().find(&name, version).cloned(), request, sink)
     }
 
     /// Labels of an output's classes by index, where the configuration names a file of them.

@@ -64,7 +64,7 @@ fn a_version_that_drains_during_an_execution_on_a_callers_thread_ends() {
         let inside = (0..100_000).any(|_| drained_on_the_way(&handle));
         assert!(inside, "nothing ever ran on this thread");
         let refused = handle.enqueue(InferenceRequest::default(), ticket(), Box::new(|_| {}));
-        assert_eq!(refused.unwrap_err(), crate::schedule::stopping());
+        assert_eq!(refused.unwrap_err().error, crate::schedule::stopping());
         let (to, ended) = channel();
         std::thread::spawn(move || {
             handle.remove();
@@ -96,7 +96,9 @@ fn every_request_that_a_draining_version_took_is_answered_once() {
                             };
                             match handle.enqueue(request, ticket(), Box::new(sink)) {
                                 Ok(()) => taken += 1,
-                                Err(error) => assert_eq!(error, crate::schedule::stopping()),
+                                Err(refused) => {
+                                    assert_eq!(refused.error, crate::schedule::stopping())
+                                }
                             }
                             if number % 7 == round % 7 {
                                 token.cancel();

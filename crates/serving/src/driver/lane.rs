@@ -8,6 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Instant;
 
+use super::Refused;
 use super::gate::Gate;
 use super::inline::{Inside, MAX_ROUNDS, Quickness};
 use super::ordered::OrderedAnswers;
@@ -15,7 +16,6 @@ use super::timer::Timer;
 use crate::backend::ModelInstance;
 use crate::error::Error;
 use crate::payload::{ActiveRequest, ExecutionContext, Payload};
-use crate::request::InferenceRequest;
 use crate::schedule::{
     Batch, Decision, Expiry, Nanos, Refusal, Scheduler, SequenceStep, Ticket, stopping,
 };
@@ -162,7 +162,7 @@ impl Lane {
     ///
     /// # Errors
     /// When the policy refuses it; its sink is not called then.
-    pub(super) fn enqueue(&self, ticket: Ticket, request: ActiveRequest) -> Result<(), Error> {
+    pub(super) fn enqueue(&self, ticket: Ticket, request: ActiveRequest) -> Result<(), Refused> {
         let now = self.timer.now();
         let mut effects = Effects::default();
         let mut state = self.state();
@@ -248,9 +248,11 @@ impl Lane {
         }
     }
 
-    fn refused(&self, refusal: Refusal, request: ActiveRequest) -> Error {
-        let request: InferenceRequest = request.withdraw();
-        refusal.error(&self.context.name, &request)
+    fn refused(&self, refusal: Refusal, request: ActiveRequest) -> Refused {
+        let (request, sink) = request.withdraw();
+        let error = refusal.error(&self.context.name, &request);
+        let again = sink.filter(|_| refusal == Refusal::Stopping).map(|sink| (request, sink));
+        Refused { error, again: again.map(Box::new) }
     }
 
     /// The client has gone: what waits for it and what hangs on that is answered CANCELLED.

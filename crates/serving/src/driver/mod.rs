@@ -32,6 +32,26 @@ pub struct Driver {
     gates: Option<Arc<Gates>>,
 }
 
+/// A request that was not taken.
+pub struct Refused {
+    /// Why not.
+    pub error: Error,
+    /// The request and its sink, if it came too late: whatever has taken this version's place may take it.
+    pub again: Option<Box<(InferenceRequest, ResponseSink)>>,
+}
+
+impl fmt::Debug for Refused {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Refused").field("error", &self.error).finish_non_exhaustive()
+    }
+}
+
+impl From<Error> for Refused {
+    fn from(error: Error) -> Self {
+        Self { error, again: None }
+    }
+}
+
 /// An instance as the driver takes it.
 pub struct Seat {
     /// Name of its thread.
@@ -158,7 +178,7 @@ impl DriverHandle {
         request: InferenceRequest,
         mut ticket: Ticket,
         sink: ResponseSink,
-    ) -> Result<(), Error> {
+    ) -> Result<(), Refused> {
         let id = self.next_id.fetch_add(1, Ordering::Relaxed);
         ticket.id = id;
         ticket.sequence = SequenceMark {
