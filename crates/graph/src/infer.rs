@@ -53,7 +53,8 @@ pub(crate) fn name_unknown(mut fact: Fact, value: &str) -> Fact {
     }
     for (axis, dim) in fact.shape.iter_mut().flatten().enumerate() {
         if *dim == Dim::Unknown {
-            *dim = Dim::symbol(&format!("{value}.{axis}"));
+            // The mark keeps it from reading as an expression, whatever the name of the value.
+            *dim = Dim::Symbol(format!("{value}.{axis}?").into());
         }
     }
     fact

@@ -18,8 +18,10 @@ pub mod evaluate;
 mod fact;
 mod graph;
 pub mod infer;
+mod length;
 mod operator;
 pub mod ops;
+pub mod print;
 pub mod rewrite;
 
 pub use attribute::{AttributeReader, AttributeValue, Attributes, Subgraph};

@@ -10,7 +10,7 @@ pub struct SessionOptions {
     /// Names of the providers to use, in order of preference where predicted times are equal;
     /// empty means all that are given, in their order.
     pub providers: Vec<String>,
-    /// Which rewrites run before the graph is partitioned; providers change layouts at `All` only.
+    /// Which rewrites run before the graph is partitioned; providers change layouts at `O3` only.
     pub optimise: OptimiseLevel,
     /// The most bytes of intermediate values that one run may hold; `None` means no limit.
     pub memory_limit_bytes: Option<usize>,
@@ -25,7 +25,7 @@ impl Default for SessionOptions {
         Self {
             threads: 0,
             providers: Vec::new(),
-            optimise: OptimiseLevel::All,
+            optimise: OptimiseLevel::default(),
             memory_limit_bytes: None,
             max_partitions: 16,
             plan_cache: 32,

@@ -86,11 +86,11 @@ impl Session {
         let facts = infer::facts(&graph, &HashMap::new())?;
         let inputs = describe(&graph, &facts, &graph.inputs)?;
         let outputs = describe(&graph, &facts, &graph.outputs)?;
-        let facts = if options.optimise == OptimiseLevel::None {
+        let facts = if options.optimise == OptimiseLevel::O0 {
             facts
         } else {
             let report = rewrite::optimise(&mut graph, options.optimise)?;
-            tracing::debug!(model = %graph.name, ?report, "rewrote the graph");
+            tracing::debug!(model = %graph.name, level = %options.optimise, ?report, "rewrote the graph");
             graph.sort()?;
             infer::facts(&graph, &HashMap::new())?
         };
@@ -129,6 +129,12 @@ impl Session {
         &self.outputs
     }
 
+    /// How far the graph was rewritten.
+    #[must_use]
+    pub fn optimise_level(&self) -> OptimiseLevel {
+        self.options.optimise
+    }
+
     /// The graph after rewriting.
     #[must_use]
     pub fn graph(&self) -> &Graph {
@@ -139,10 +145,11 @@ impl Session {
     /// or fixed, and nothing is repeated as often as a value says.
     #[must_use]
     pub fn time_follows_shapes(&self) -> bool {
-        let named: HashSet<&Dim> = self.inputs.iter().flat_map(|input| &input.dims).collect();
+        let named: HashSet<String> =
+            self.inputs.iter().flat_map(|input| &input.dims).flat_map(Dim::names).collect();
         let follows = |dim: &Dim| match dim {
             Dim::Known(_) => true,
-            Dim::Symbol(_) => named.contains(dim),
+            Dim::Symbol(_) => dim.names().iter().all(|name| named.contains(name)),
             Dim::Unknown => false,
         };
         let shaped = |fact: &Fact| fact.shape.as_ref().is_some_and(|dims| dims.iter().all(follows));

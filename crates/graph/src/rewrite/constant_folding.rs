@@ -4,55 +4,52 @@ use galatea_tensor::Tensor;
 
 use super::Maps;
 use crate::error::GraphError;
-use crate::graph::{Graph, Node};
+use crate::fact::Fact;
+use crate::graph::{Graph, Node, ValueId};
 use crate::operator::Inputs;
 
-/// A folded value may not be larger than this many elements: a `ConstantOfShape` or `Expand` of a
-/// few bytes can stand for gigabytes that are cheaper to make in each run.
-const MAX_ELEMENTS: usize = 1 << 24;
+/// A folded value may be this large in any case. Beyond it, it may not have more elements than its
+/// inputs: a `ConstantOfShape` or `Expand` of a few bytes can stand for gigabytes that are cheaper
+/// to make in each run.
+const MAX_ELEMENTS: usize = 1 << 16;
 
-pub(super) fn apply(
-    graph: &mut Graph,
-    maps: &Maps,
-    index: usize,
-) -> Result<Option<Vec<Node>>, GraphError> {
-    let node = &graph.nodes[index];
-    let outputs: Vec<_> = node.outputs.iter().flatten().copied().collect();
-    if outputs.iter().any(|id| graph.outputs.contains(id)) || outputs.is_empty() {
-        return Ok(None);
-    }
-    let Some(values) =
-        known(graph, maps, node).map_err(|e| GraphError::at(graph.place(index), e))?
-    else {
-        return Ok(None);
-    };
-    let slots = graph.nodes[index].outputs.clone();
-    for (slot, value) in slots.iter().zip(values) {
-        if let Some(id) = slot {
-            graph.value_mut(*id).initializer = Some(value);
+pub(super) fn apply(graph: &mut Graph, maps: &Maps) -> Result<usize, GraphError> {
+    let mut times = 0;
+    for index in 0..graph.nodes.len() {
+        let node = &graph.nodes[index];
+        let mut outputs = node.outputs.iter().flatten().copied().peekable();
+        if outputs.peek().is_none() || outputs.any(|id| stays(graph, id)) {
+            continue;
         }
+        let values =
+            known(graph, maps, node).map_err(|e| GraphError::at(graph.place(index), e))?;
+        let Some(values) = values else { continue };
+        let slots = graph.nodes[index].outputs.clone();
+        for (slot, value) in slots.iter().zip(values) {
+            if let Some(id) = slot {
+                graph.value_mut(*id).initializer = Some(value);
+            }
+        }
+        graph.nodes[index].outputs.iter_mut().for_each(|slot| *slot = None);
+        times += 1;
     }
-    Ok(Some(Vec::new()))
+    graph.nodes.retain(|node| node.outputs.iter().any(Option::is_some));
+    Ok(times)
+}
+
+/// Whether a value needs a node that writes it.
+fn stays(graph: &Graph, id: ValueId) -> bool {
+    graph.outputs.contains(&id) || graph.constant(id).is_some()
 }
 
 /// The node's results, when they are known.
 fn known(graph: &Graph, maps: &Maps, node: &Node) -> Result<Option<Vec<Tensor>>, crate::OpError> {
-    let fact = |slot: &Option<crate::ValueId>| slot.and_then(|id| maps.fact(id));
+    let fact = |slot: &Option<ValueId>| slot.and_then(|id| maps.fact(id));
     let inferred: Option<Vec<Tensor>> =
         node.outputs.iter().map(|slot| fact(slot).and_then(|fact| fact.value.clone())).collect();
     if inferred.is_some() || !node.operator.is_deterministic() {
         return Ok(inferred);
     }
-    let small = |slot: &Option<crate::ValueId>| {
-        fact(slot).filter(|fact| fact.is_tensor()).and_then(|f| f.known_shape()).is_some_and(
-            |shape| {
-                shape
-                    .iter()
-                    .try_fold(1_usize, |n, &dim| n.checked_mul(dim))
-                    .is_some_and(|n| n <= MAX_ELEMENTS)
-            },
-        )
-    };
     let inputs: Option<Vec<Option<&Tensor>>> = node
         .inputs
         .iter()
@@ -61,10 +58,19 @@ fn known(graph: &Graph, maps: &Maps, node: &Node) -> Result<Option<Vec<Tensor>>,
             Some(id) => graph.constant(*id).map(Some),
         })
         .collect();
-    match inputs {
-        Some(inputs) if node.outputs.iter().flatten().all(|id| small(&Some(*id))) => {
-            node.operator.reference(Inputs::new(&inputs)).map(Some)
-        }
-        _ => Ok(None),
+    let Some(inputs) = inputs else { return Ok(None) };
+    let given: usize = inputs.iter().flatten().map(|tensor| tensor.elements()).sum();
+    let fits = |slot: &Option<ValueId>| {
+        slot.is_none()
+            || fact(slot).filter(|fact| fact.is_tensor()).and_then(Fact::known_shape).is_some_and(|shape| {
+                shape
+                    .iter()
+                    .try_fold(1_usize, |n, &dim| n.checked_mul(dim))
+                    .is_some_and(|n| n <= given.max(MAX_ELEMENTS))
+            })
+    };
+    if !node.outputs.iter().all(fits) {
+        return Ok(None);
     }
+    node.operator.reference(Inputs::new(&inputs)).map(Some)
 }

@@ -1,14 +1,16 @@
 //! Rules that turn a graph into an equal one that runs faster.
 //!
 //! [`RULES`] lists them in the order in which they run; a later rule sees what an earlier one made.
-//! Each rule looks at one node and may put other nodes in its place; nodes that nobody needs any
-//! more are dropped after the rule. Branches whose condition is known are inlined before all rules,
-//! and the bodies of loops and other branches are rewritten after them. [`channels_last`] is apart: a provider asks for it when its
-//! convolutions want their channels last.
+//! A rule looks at one node and may put other nodes in its place, or it looks at the whole graph;
+//! nodes that nobody needs any more are dropped after each rule. Rules that tidy up run again until
+//! nothing changes, before the fusions and after them; they inline branches whose condition is known
+//! too. The bodies of loops and of other branches are rewritten last. [`channels_last`] is apart: a
+//! provider asks for it when its convolutions want their channels last.
 
 mod attention;
 mod bodies;
 mod channels_last;
+mod common_subexpression;
 mod constant_folding;
 mod conv_batch_norm;
 mod fuse_conv;
@@ -17,34 +19,38 @@ mod fused_activation;
 mod gating;
 mod gelu;
 mod inline_if;
+mod known_shape;
 mod layer_norm;
+mod level;
 mod match_graph;
+mod merge_views;
 mod remove_identity;
 
 use std::collections::HashMap;
 
 pub use channels_last::channels_last;
+pub use level::Level;
 pub use match_graph::Maps;
 
 use crate::error::GraphError;
 use crate::graph::{Graph, Node};
 use crate::infer;
 
-/// How far rewriting goes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Default)]
-pub enum Level {
-    /// Not at all.
-    None,
-    /// Constants are folded and nodes without effect removed; every node left is the model's own.
-    Basic,
-    /// Everything, fused operators included.
-    #[default]
-    All,
-}
+/// A rule about one node: gives the nodes to put in its place, the outputs of the old node among
+/// theirs.
+pub type OnNode = fn(&mut Graph, &Maps, usize) -> Result<Option<Vec<Node>>, GraphError>;
 
-/// A rule: looks at the node at an index and gives the nodes to put in its place, the outputs of
-/// the old node among theirs.
-pub type Apply = fn(&mut Graph, &Maps, usize) -> Result<Option<Vec<Node>>, GraphError>;
+/// A rule about the whole graph: gives how often it applied.
+pub type OnGraph = fn(&mut Graph, &Maps) -> Result<usize, GraphError>;
+
+/// What a rule does.
+#[derive(Clone, Copy, Debug)]
+pub enum Apply {
+    /// Node by node.
+    Node(OnNode),
+    /// All at once.
+    Graph(OnGraph),
+}
 
 /// A row of [`RULES`].
 #[derive(Clone, Copy, Debug)]
@@ -57,23 +63,47 @@ pub struct Rule {
     pub apply: Apply,
 }
 
-/// Every rule, in the order in which they run.
-pub const RULES: &[Rule] = &[
-    Rule { name: "remove-identity", level: Level::Basic, apply: remove_identity::apply },
-    Rule { name: "constant-folding", level: Level::Basic, apply: constant_folding::apply },
-    Rule { name: "conv-batch-norm", level: Level::Basic, apply: conv_batch_norm::apply },
-    Rule { name: "gelu", level: Level::All, apply: gelu::apply },
-    Rule { name: "gating", level: Level::All, apply: gating::apply },
-    Rule { name: "layer-norm", level: Level::All, apply: layer_norm::apply },
-    Rule { name: "attention", level: Level::All, apply: attention::apply },
-    Rule { name: "attention-output", level: Level::All, apply: attention::absorb_output },
-    Rule { name: "mat-mul", level: Level::All, apply: fuse_mat_mul::from_onnx },
-    Rule { name: "mat-mul-bias", level: Level::All, apply: fuse_mat_mul::bias },
-    Rule { name: "mat-mul-residual", level: Level::All, apply: fuse_mat_mul::residual },
-    Rule { name: "mat-mul-activation", level: Level::All, apply: fuse_mat_mul::activation },
-    Rule { name: "conv-residual", level: Level::All, apply: fuse_conv::residual },
-    Rule { name: "conv-activation", level: Level::All, apply: fuse_conv::activation },
+const fn tidy(name: &'static str, apply: OnGraph) -> Rule {
+    Rule { name, level: Level::O1, apply: Apply::Graph(apply) }
+}
+
+const fn fuse(name: &'static str, apply: OnNode) -> Rule {
+    Rule { name, level: Level::O2, apply: Apply::Node(apply) }
+}
+
+/// The rules that run until nothing changes, before [`RULES`] and after them.
+pub const TIDYING: &[Rule] = &[
+    Rule { name: "inline-if", level: Level::O1, apply: Apply::Node(inline_if::apply) },
+    tidy("remove-identity", remove_identity::apply),
+    tidy("constant-folding", constant_folding::apply),
+    tidy("common-subexpression", common_subexpression::apply),
+    tidy("known-shape", known_shape::apply),
+    tidy("merge-views", merge_views::apply),
 ];
+
+/// The rules that run once, in their order.
+pub const RULES: &[Rule] = &[
+    Rule {
+        name: "conv-batch-norm",
+        level: Level::O1,
+        apply: Apply::Node(conv_batch_norm::apply),
+    },
+    fuse("gelu", gelu::apply),
+    fuse("gating", gating::apply),
+    fuse("layer-norm", layer_norm::apply),
+    fuse("attention", attention::apply),
+    fuse("attention-output", attention::absorb_output),
+    fuse("mat-mul", fuse_mat_mul::from_onnx),
+    fuse("mat-mul-bias", fuse_mat_mul::bias),
+    fuse("mat-mul-residual", fuse_mat_mul::residual),
+    fuse("mat-mul-activation", fuse_mat_mul::activation),
+    fuse("conv-residual", fuse_conv::residual),
+    fuse("conv-activation", fuse_conv::activation),
+];
+
+/// Tidying ends after this many rounds, whatever is left: each round makes the graph smaller, and
+/// real models need two or three.
+const MAX_ROUNDS: usize = 8;
 
 /// How often each rule applied.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -87,43 +117,71 @@ pub struct Report {
 /// # Errors
 /// When an operator refuses its inputs: the model is wrong, with or without rewriting.
 pub fn optimise(graph: &mut Graph, level: Level) -> Result<Report, GraphError> {
-    let mut report = Report::default();
-    let mut note = |name, times| {
-        if times > 0 {
-            report.applied.push((name, times));
-        }
-    };
-    if level == Level::None {
-        return Ok(report);
-    }
-    note("inline-if", inline_branches(graph)?);
-    for rule in RULES.iter().filter(|rule| rule.level <= level) {
-        note(rule.name, run(graph, rule.apply)?);
-    }
-    note("bodies", bodies::optimise(graph, level)?);
-    Ok(report)
+    optimise_watched(graph, level, &mut |_, _, _| {})
 }
 
-/// Inlines branches whose conditions are known until none is left: a branch may hold another `If`.
-fn inline_branches(graph: &mut Graph) -> Result<usize, GraphError> {
-    let mut all = 0;
-    loop {
-        let times = run(graph, inline_if::apply)?;
-        all += times;
-        if times == 0 {
-            return Ok(all);
+/// As [`optimise`], and shows the graph after each rule that did something: the rule's name, how
+/// often it applied, the graph.
+///
+/// # Errors
+/// As [`optimise`].
+pub fn optimise_watched(
+    graph: &mut Graph,
+    level: Level,
+    watch: &mut dyn FnMut(&'static str, usize, &Graph),
+) -> Result<Report, GraphError> {
+    let mut report = Report::default();
+    let mut step = |graph: &mut Graph, rule: &Rule| -> Result<usize, GraphError> {
+        let times = if rule.level <= level { run(graph, rule.apply)? } else { 0 };
+        if times > 0 {
+            report.applied.push((rule.name, times));
+            watch(rule.name, times, graph);
         }
+        Ok(times)
+    };
+    let tidy_up = |graph: &mut Graph, step: &mut dyn FnMut(&mut Graph, &Rule) -> _| {
+        for _ in 0..MAX_ROUNDS {
+            let mut times = 0;
+            for rule in TIDYING {
+                times += step(graph, rule)?;
+            }
+            if times == 0 {
+                break;
+            }
+        }
+        Ok(())
+    };
+    tidy_up(graph, &mut step)?;
+    for rule in RULES {
+        step(graph, rule)?;
     }
+    tidy_up(graph, &mut step)?;
+    let times = if level == Level::O0 { 0 } else { bodies::optimise(graph, level)? };
+    if times > 0 {
+        report.applied.push(("bodies", times));
+        watch("bodies", times, graph);
+    }
+    Ok(report)
 }
 
 /// Runs one rule over all nodes, and over the nodes it makes.
 pub(crate) fn run(graph: &mut Graph, apply: Apply) -> Result<usize, GraphError> {
     let facts = infer::facts(graph, &HashMap::new())?;
     let mut maps = Maps::new(graph, facts);
-    let mut times = 0;
-    let mut index = 0;
+    let times = match apply {
+        Apply::Graph(apply) => apply(graph, &maps)?,
+        Apply::Node(apply) => each_node(graph, &mut maps, apply)?,
+    };
+    if times > 0 {
+        graph.remove_unused();
+    }
+    Ok(times)
+}
+
+fn each_node(graph: &mut Graph, maps: &mut Maps, apply: OnNode) -> Result<usize, GraphError> {
+    let (mut times, mut index) = (0, 0);
     while index < graph.nodes.len() {
-        match apply(graph, &maps, index)? {
+        match apply(graph, maps, index)? {
             None => index += 1,
             Some(nodes) => {
                 times += 1;
@@ -133,9 +191,6 @@ pub(crate) fn run(graph: &mut Graph, apply: Apply) -> Result<usize, GraphError> 
                 index += made;
             }
         }
-    }
-    if times > 0 {
-        graph.remove_unused();
     }
     Ok(times)
 }

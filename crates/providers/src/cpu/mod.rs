@@ -81,7 +81,7 @@ impl CpuProvider {
         pool: &Arc<ThreadPool>,
     ) -> Result<CpuExecutable, RuntimeError> {
         let graph =
-            if options.optimise >= OptimiseLevel::All { channels_last(graph) } else { graph };
+            if options.optimise >= OptimiseLevel::O3 { channels_last(graph) } else { graph };
         let (graph, bodies) =
             body::prepared(graph, &mut |inner| self.prepare(inner, options, pool));
         let facts = infer::facts(&graph, &HashMap::new())?;

@@ -76,7 +76,7 @@ impl Maker {
     pub fn session(&self, provider: &str) -> Session {
         let options = SessionOptions {
             threads: 2,
-            optimise: OptimiseLevel::None,
+            optimise: OptimiseLevel::O0,
             ..SessionOptions::default()
         };
         Session::new(self.graph.clone(), &[by_name(provider).unwrap()], &options).unwrap()

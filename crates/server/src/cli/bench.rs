@@ -21,6 +21,7 @@ const CHOICES: &[Choice] = &[
     Choice { name: "seconds", value: "S", sentence: "time to measure [3]" },
     Choice { name: "profile", value: "", sentence: "show the slowest operators too" },
     Choice { name: "json", value: "", sentence: "print one line of JSON" },
+    Choice { name: "level", value: "O0…O3", sentence: "how far the graph is rewritten [O3]" },
     Choice { name: "help", value: "", sentence: "print this" },
 ];
 

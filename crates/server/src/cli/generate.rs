@@ -89,8 +89,8 @@ fn shape_of(
     for (axis, dim) in input.dims.iter().enumerate() {
         let length = match dim {
             Dim::Known(length) => *length,
-            Dim::Symbol(name) => match symbols.get(&**name) {
-                Some(&length) => length,
+            Dim::Symbol(name) => match dim.evaluate(&|name| symbols.get(name).copied()) {
+                Some(length) => length,
                 None => {
                     let length = guess(input, axis, name, batch)
                         .ok_or_else(|| ask(&format!("an axis {axis} ('{name}') of no length")))?;

@@ -6,17 +6,21 @@ use std::process::ExitCode;
 
 use galatea_formats::onnx;
 use galatea_graph::{Dim, Fact, Graph, ValueId};
-use galatea_runtime::Session;
+use galatea_runtime::{OptimiseLevel, Session};
 use serde_json::{Value, json};
 
 use super::arguments::{Arguments, Choice, help};
-use super::{model, say};
+use super::{model, picture, say};
 use crate::table::table;
 
 const CHOICES: &[Choice] = &[
     Choice { name: "provider", value: "NAME", sentence: "prepare it for this provider" },
     Choice { name: "threads", value: "N", sentence: "threads inside an operator [all cores]" },
+    Choice { name: "stage", value: "", sentence: "print the graph after each rewrite" },
+    Choice { name: "dot", value: "", sentence: "print the rewritten graph for Graphviz" },
+    Choice { name: "svg", value: "", sentence: "print a drawing of the rewritten graph" },
     Choice { name: "json", value: "", sentence: "print one line of JSON" },
+    Choice { name: "level", value: "O0…O3", sentence: "how far the graph is rewritten [O3]" },
     Choice { name: "help", value: "", sentence: "print this" },
 ];
 
@@ -25,6 +29,14 @@ struct Port {
     name: String,
     datatype: String,
     shape: String,
+}
+
+/// A session on the model.
+struct Prepared {
+    providers: String,
+    level: OptimiseLevel,
+    nodes: usize,
+    bytes: usize,
 }
 
 /// What there is to say about a model.
@@ -37,18 +49,23 @@ struct Report {
     operators: BTreeMap<String, usize>,
     parameters: usize,
     parameter_bytes: usize,
-    /// Provider and memory of a session, or why there is none.
-    session: Result<(String, usize, usize), String>,
+    /// What a session says, or why there is none.
+    session: Result<Prepared, String>,
 }
 
 /// Describes a model.
 pub(super) fn inspect(arguments: &[String]) -> Result<ExitCode, String> {
     let arguments = Arguments::parse(arguments, CHOICES)?;
     if arguments.has("help") {
-        say(&help("galatea inspect MODEL [--json]", CHOICES));
+        say(&help("galatea inspect MODEL [--json | --stage | --dot | --svg]", CHOICES));
         return Ok(ExitCode::SUCCESS);
     }
     let path = model::find(arguments.only("MODEL")?)?;
+    if let Some(drawing) = picture::drawing(&arguments)? {
+        let graph = model::load(&path)?.graph;
+        say(&drawing.of(graph, model::level(&arguments)?)?);
+        return Ok(ExitCode::SUCCESS);
+    }
     let report = report(&path, model::load(&path)?, model::session(&path, &arguments));
     say(&if arguments.has("json") { as_json(&report).to_string() } else { as_text(&report) });
     Ok(ExitCode::SUCCESS)
@@ -73,8 +90,12 @@ fn report(path: &Path, model: onnx::Model, session: Result<Session, String>) -> 
         parameter_bytes: initializers().map(|tensor| tensor.size_bytes()).sum(),
         session: session.map(|session| {
             let memory = session.memory();
-            let providers = model::used_providers(&session);
-            (providers, session.graph().nodes.len(), memory.initializer_bytes)
+            Prepared {
+                providers: model::used_providers(&session),
+                level: session.optimise_level(),
+                nodes: session.graph().nodes.len(),
+                bytes: memory.initializer_bytes,
+            }
         }),
     }
 }
@@ -112,9 +133,12 @@ fn as_json(report: &Report) -> Value {
             .collect()
     };
     let session = match &report.session {
-        Ok((providers, nodes, bytes)) => {
-            json!({"providers": providers, "nodes": nodes, "initializer_bytes": bytes})
-        }
+        Ok(Prepared { providers, level, nodes, bytes }) => json!({
+            "providers": providers,
+            "level": level.to_string(),
+            "nodes": nodes,
+            "initializer_bytes": bytes,
+        }),
         Err(error) => json!({"error": error}),
     };
     json!({
@@ -150,8 +174,8 @@ fn as_text(report: &Report) -> String {
         report.parameter_bytes as f64 / 1e6
     ));
     match &report.session {
-        Ok((providers, nodes, bytes)) => text.push_str(&format!(
-            "prepared for {providers}: {nodes} nodes after rewriting, {:.1} MB of weights held\n",
+        Ok(Prepared { providers, level, nodes, bytes }) => text.push_str(&format!(
+            "prepared for {providers}: {nodes} nodes after rewriting ({level}), {:.1} MB of weights held\n",
             *bytes as f64 / 1e6
         )),
         Err(error) => text.push_str(&format!("cannot be prepared: {error}\n")),

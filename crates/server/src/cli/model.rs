@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use galatea_formats::onnx;
-use galatea_runtime::{ExecutionProvider, Session, SessionOptions};
+use galatea_runtime::{ExecutionProvider, OptimiseLevel, Session, SessionOptions};
 
 use super::arguments::Arguments;
 
@@ -79,10 +79,24 @@ pub(super) fn session(path: &Path, arguments: &Arguments) -> Result<Session, Str
     if let Some(function) = arguments.last("function").filter(|&name| name != "main") {
         return Err(format!("the model has no function '{function}'; its only one is 'main'"));
     }
-    let options =
-        SessionOptions { threads: arguments.number("threads", 0)?, ..SessionOptions::default() };
+    let options = SessionOptions {
+        threads: arguments.number("threads", 0)?,
+        optimise: level(arguments)?,
+        ..SessionOptions::default()
+    };
     let providers = providers(arguments.last("provider"))?;
     Session::new(graph, &providers, &options).map_err(|error| error.to_string())
+}
+
+/// How far `--level` lets the graph be rewritten.
+///
+/// # Errors
+/// When there is no such level.
+pub(super) fn level(arguments: &Arguments) -> Result<OptimiseLevel, String> {
+    match arguments.last("level") {
+        None => Ok(OptimiseLevel::default()),
+        Some(text) => text.parse().map_err(|error| format!("--level: {error}")),
+    }
 }
 
 /// The provider of that name, with the reference behind it for what it cannot run; all of them without a name.

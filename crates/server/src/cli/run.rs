@@ -16,6 +16,7 @@ const CHOICES: &[Choice] = &[
     Choice { name: "provider", value: "NAME", sentence: "run on this provider" },
     Choice { name: "function", value: "NAME", sentence: "function of a model that has several" },
     Choice { name: "threads", value: "N", sentence: "threads inside an operator [all cores]" },
+    Choice { name: "level", value: "O0…O3", sentence: "how far the graph is rewritten [O3]" },
     Choice { name: "help", value: "", sentence: "print this" },
 ];
 

@@ -150,10 +150,12 @@ fn session_options(
     for name in WITHOUT_EFFECT.iter().filter(|name| files.parameter(name).is_some()) {
         tracing::info!(model = %files.name, parameter = name, "this parameter has no effect here");
     }
-    let optimization = files.config.optimization.as_ref();
-    if optimization.and_then(|wishes| wishes.graph.as_ref()).is_some_and(|graph| graph.level < 0) {
-        options.optimise = OptimiseLevel::Basic;
-    }
+    options.optimise = match parameter("optimization_level") {
+        Some(text) => text
+            .parse()
+            .map_err(|error| Error::invalid_arg(format!("parameter 'optimization_level': {error}")))?,
+        None => graph_level(&files.config).unwrap_or(base.optimise),
+    };
     let known: Vec<&str> = providers.iter().map(|provider| provider.name()).collect();
     let preferred = accelerators(&files.config, &known)?;
     if !preferred.is_empty() {
@@ -166,6 +168,17 @@ fn session_options(
         options.providers = preferred.into_iter().chain(rest).collect();
     }
     Ok(options)
+}
+
+/// What `optimization { graph { level } }` asks for: below 0 the least, above 0 fusions, 0 all, as Triton's ONNX
+/// backend has it.
+fn graph_level(config: &ModelConfig) -> Option<OptimiseLevel> {
+    let level = config.optimization.as_ref()?.graph.as_ref()?.level;
+    Some(match level {
+        ..0 => OptimiseLevel::O1,
+        0 => OptimiseLevel::O3,
+        1.. => OptimiseLevel::O2,
+    })
 }
 
 /// The accelerators that the configuration asks for, as names of providers.

@@ -4,6 +4,7 @@ use galatea_tensor::{DataType, Tensor, broadcast_shapes};
 
 use crate::error::OpError;
 use crate::fact::{Dim, Fact};
+use crate::length;
 use crate::operator::{Inputs, Operator};
 use crate::ops::bounds::carried;
 use crate::ops::values::{Values, broadcast, expect_number, expect_same, expect_type};
@@ -92,14 +93,15 @@ impl BinaryKind {
 
     /// The length that results from two lengths, where it is certain.
     fn length(self, a: &Dim, b: &Dim) -> Dim {
-        let (zero, one) = (Dim::Known(0), Dim::Known(1));
         match (self, a, b) {
-            (_, Dim::Known(a), Dim::Known(b)) => known_length(self, *a, *b),
-            (Self::Add, a, other) | (Self::Add, other, a) if *a == zero => other.clone(),
-            (Self::Mul, a, other) | (Self::Mul, other, a) if *a == one => other.clone(),
-            (Self::Sub, a, b) if *b == zero => a.clone(),
-            (Self::Div, a, b) if *b == one => a.clone(),
-            (Self::Sub, a, b) if a.same(b) => zero,
+            (Self::Div | Self::Mod { .. }, Dim::Known(a), Dim::Known(b)) => {
+                let result = if self == Self::Div { a.checked_div(*b) } else { a.checked_rem(*b) };
+                result.map_or(Dim::Unknown, Dim::Known)
+            }
+            (Self::Add, a, b) => length::plus(a, b),
+            (Self::Sub, a, b) => length::minus(a, b),
+            (Self::Mul, a, b) => length::times(a, b),
+            (Self::Div, a, b) => length::over(a, b),
             _ => Dim::Unknown,
         }
     }
@@ -126,18 +128,6 @@ fn shift(a: i128, by: i128, left: bool) -> i128 {
         true => a << by,
         false => a >> by.min(127),
     }
-}
-
-fn known_length(kind: BinaryKind, a: usize, b: usize) -> Dim {
-    let result = match kind {
-        BinaryKind::Add => a.checked_add(b),
-        BinaryKind::Sub => a.checked_sub(b),
-        BinaryKind::Mul => a.checked_mul(b),
-        BinaryKind::Div => a.checked_div(b),
-        BinaryKind::Mod { .. } => a.checked_rem(b),
-        _ => None,
-    };
-    result.map_or(Dim::Unknown, Dim::Known)
 }
 
 impl Binary {
@@ -285,7 +275,7 @@ mod tests {
             Binary { kind }.infer(Inputs::new(&inputs)).unwrap().remove(0).elements.unwrap()
         };
         let product = infer(BinaryKind::Mul, &a, &b);
-        assert_eq!(product, [batch.clone(), Dim::Known(12), Dim::Unknown]);
+        assert_eq!(product, [batch.clone(), Dim::Known(12), Dim::symbol("5*batch")]);
         let quotient = infer(BinaryKind::Div, &a, &b);
         assert_eq!(quotient, [batch, Dim::Known(3), Dim::Unknown]);
     }

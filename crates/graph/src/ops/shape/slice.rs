@@ -4,6 +4,7 @@ use galatea_tensor::Tensor;
 
 use crate::error::OpError;
 use crate::fact::{Dim, Fact};
+use crate::length;
 use crate::operator::{Inputs, Operator, ParseContext};
 use crate::ops::bounds;
 
@@ -195,11 +196,22 @@ fn symbolic_range(dim: &Dim, (start, end, step): (i64, i64, i64)) -> Dim {
         // The largest 32-bit number also stands for "to the end" in exported models.
         (0, end, 1) if end >= i64::from(i32::MAX) => dim.clone(),
         (-1, end, -1) if end <= i64::from(i32::MIN) => dim.clone(),
+        // An axis that is shorter than what is cut off gives nothing, and a model that relies on
+        // more fails in its run.
+        (from @ 0.., to, 1) => {
+            let cut = |len: i64| usize::try_from(len).map_or(Dim::Unknown, Dim::Known);
+            let rest = length::minus(dim, &cut(from));
+            match to {
+                to if to >= i64::from(i32::MAX) => rest,
+                to if to < 0 => length::minus(&rest, &cut(to.saturating_neg())),
+                _ => Dim::Unknown,
+            }
+        }
         _ => Dim::Unknown,
     }
 }
 
-/// The length of `0..end` of an axis where `end` is a symbol. A model that asks for more than the
+/// The length of `start..end` of an axis where `end` is a symbol. A model that asks for more than the
 /// axis has gets less; the shapes of the run, where the symbol is a number, say how much.
 fn symbolic_end(inputs: Inputs<'_, Fact>, dims: &[Dim]) -> Option<Vec<Dim>> {
     let starts = inputs.optional(1)?.lengths()?;
@@ -213,6 +225,7 @@ fn symbolic_end(inputs: Inputs<'_, Fact>, dims: &[Dim]) -> Option<Vec<Dim>> {
     for (at, &axis) in axes.iter().enumerate() {
         *shape.get_mut(axis)? = match (starts.get(at)?, ends.get(at)?, steps.get(at)?) {
             (Dim::Known(0), end @ Dim::Symbol(_), 1) => end.clone(),
+            (start @ Dim::Symbol(_), end @ Dim::Symbol(_), 1) => length::minus(end, start),
             (Dim::Known(0), Dim::Known(end), 1) => match dims[axis].known() {
                 Some(len) => Dim::Known(len.min(*end)),
                 None if *end >= i32::MAX.unsigned_abs() as usize => dims[axis].clone(),

@@ -1,0 +1,153 @@
+//! `galatea inspect --stage`, `--dot` and `--svg`: the graph of a model as text and as a drawing.
+
+use std::collections::HashMap;
+use std::fmt::Write as _;
+
+use galatea_graph::{Graph, ValueId, infer, print, rewrite};
+use galatea_runtime::OptimiseLevel;
+
+use super::arguments::Arguments;
+use super::layers::{self, Shape};
+
+/// How to show a graph.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Drawing {
+    /// Text after each rewrite.
+    Stages,
+    /// Graphviz's language, after all rewrites.
+    Dot,
+    /// A drawing, after all rewrites.
+    Svg,
+}
+
+/// What the options ask for, if they ask for a drawing.
+///
+/// # Errors
+/// When they ask for several.
+pub(super) fn drawing(arguments: &Arguments) -> Result<Option<Drawing>, String> {
+    let rows = [("stage", Drawing::Stages), ("dot", Drawing::Dot), ("svg", Drawing::Svg)];
+    let mut asked = rows.iter().filter(|(name, _)| arguments.has(name));
+    match (asked.next(), asked.next()) {
+        (Some((first, _)), Some((second, _))) => {
+            Err(format!("--{first} and --{second} exclude each other"))
+        }
+        (found, _) => Ok(found.map(|&(_, drawing)| drawing)),
+    }
+}
+
+impl Drawing {
+    /// The text that shows a graph rewritten up to a level.
+    ///
+    /// # Errors
+    /// When the model is wrong.
+    pub(super) fn of(self, mut graph: Graph, level: OptimiseLevel) -> Result<String, String> {
+        graph.sort().map_err(|error| error.to_string())?;
+        let mut text = String::new();
+        let mut failed = None;
+        if self == Self::Stages {
+            text = stage("as read", &graph)?;
+        }
+        rewrite::optimise_watched(&mut graph, level, &mut |rule, times, graph| {
+            if self != Self::Stages {
+                return;
+            }
+            // A rule may leave its nodes out of order; the session sorts once at the end.
+            let mut sorted = graph.clone();
+            let shown = sorted
+                .sort()
+                .map_err(|error| error.to_string())
+                .and_then(|()| stage(&format!("{rule}, {times} times"), &sorted));
+            match shown {
+                Ok(shown) => text.push_str(&shown),
+                Err(error) => failed = Some(error),
+            }
+        })
+        .map_err(|error| error.to_string())?;
+        if let Some(error) = failed {
+            return Err(error);
+        }
+        graph.sort().map_err(|error| error.to_string())?;
+        match self {
+            Self::Stages => Ok(text),
+            Self::Dot => dot(&graph),
+            Self::Svg => svg(&graph),
+        }
+    }
+}
+
+fn stage(title: &str, graph: &Graph) -> Result<String, String> {
+    let facts = infer::facts(graph, &HashMap::new()).map_err(|error| error.to_string())?;
+    let mut text = String::new();
+    let _ = writeln!(text, "== {title}: {} nodes", graph.nodes.len());
+    text.push_str(&print::text(graph, &facts));
+    Ok(text)
+}
+
+fn dot(graph: &Graph) -> Result<String, String> {
+    let facts = infer::facts(graph, &HashMap::new()).map_err(|error| error.to_string())?;
+    Ok(print::dot(graph, &facts))
+}
+
+fn svg(graph: &Graph) -> Result<String, String> {
+    let facts = infer::facts(graph, &HashMap::new()).map_err(|error| error.to_string())?;
+    let label = |id: ValueId| match &facts[id.index()] {
+        Some(fact) => format!("{}: {fact}", graph.value(id).name),
+        None => graph.value(id).name.clone(),
+    };
+    let port = |&id: &ValueId| Shape { label: label(id), is_port: true };
+    let mut shapes: Vec<Shape> = graph.inputs.iter().map(port).collect();
+    let mut writers: HashMap<ValueId, usize> =
+        graph.inputs.iter().enumerate().map(|(at, &id)| (id, at)).collect();
+    let mut edges = Vec::new();
+    for node in &graph.nodes {
+        let at = shapes.len();
+        shapes.push(Shape { label: node.operator_name(), is_port: false });
+        let mut read: Vec<ValueId> = node.inputs.iter().flatten().copied().collect();
+        read.dedup();
+        edges.extend(read.iter().filter_map(|id| Some((*writers.get(id)?, at, label(*id)))));
+        writers.extend(node.outputs.iter().flatten().map(|&id| (id, at)));
+    }
+    for id in &graph.outputs {
+        edges.extend(writers.get(id).map(|&from| (from, shapes.len(), label(*id))));
+        shapes.push(port(id));
+    }
+    Ok(layers::svg(&shapes, &edges))
+}
+
+#[cfg(test)]
+mod tests {
+    use galatea_graph::{Attributes, Fact};
+    use galatea_tensor::DataType;
+
+    use super::*;
+
+    fn twice() -> Graph {
+        let mut graph = Graph::new("twice");
+        graph.opsets.insert(String::new(), 17);
+        let ids: Vec<_> = ["x", "kept", "y"].map(|name| graph.value_named(name)).to_vec();
+        graph.value_mut(ids[0]).declared = Some(Fact::fixed(DataType::Fp32, &[4]));
+        graph.inputs.push(ids[0]);
+        for (name, from, to) in [("Identity", 0, 1), ("Relu", 1, 2)] {
+            let (inputs, outputs) = (vec![Some(ids[from])], vec![Some(ids[to])]);
+            graph.add_node(("", name), name, &Attributes::new(), inputs, outputs).unwrap();
+        }
+        graph.outputs.push(ids[2]);
+        graph
+    }
+
+    #[test]
+    fn each_rewrite_is_a_stage() {
+        let text = Drawing::Stages.of(twice(), OptimiseLevel::O3).unwrap();
+        let stages: Vec<&str> = text.lines().filter(|line| line.starts_with("==")).collect();
+        assert_eq!(stages, ["== as read: 2 nodes", "== remove-identity, 1 times: 1 nodes"]);
+    }
+
+    #[test]
+    fn drawings_show_the_nodes_of_the_level() {
+        let dot = Drawing::Dot.of(twice(), OptimiseLevel::O0).unwrap();
+        assert!(dot.contains("Identity") && dot.contains("Relu"), "{dot}");
+        let svg = Drawing::Svg.of(twice(), OptimiseLevel::O1).unwrap();
+        assert!(svg.starts_with("<?xml") && svg.contains("Relu"), "{svg}");
+        assert!(!svg.contains("Identity"), "{svg}");
+    }
+}
