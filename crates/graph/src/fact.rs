@@ -131,7 +131,8 @@ pub struct Fact {
     /// The whole value, when it does not depend on the run's inputs.
     pub value: Option<Tensor>,
     /// For integer scalars and vectors that describe shapes: each element as a length, so that
-    /// `Shape → Gather → Concat → Reshape` chains keep symbolic lengths.
+    /// `Shape → Gather → Concat → Reshape` chains keep symbolic lengths. A negative number, such as
+    /// the -1 of a target shape, is the symbol of its text.
     pub elements: Option<Vec<Dim>>,
 }
 
@@ -223,9 +224,15 @@ impl Fact {
     /// else the symbolic ones. Negative numbers read as unknown.
     #[must_use]
     pub fn lengths(&self) -> Option<Vec<Dim>> {
+        Some(self.numbers()?.into_iter().map(length::unless_negative).collect())
+    }
+
+    /// As [`Fact::lengths`], with negative numbers as symbols such as `-1`, for arithmetic and
+    /// comparisons on the way to a shape.
+    #[must_use]
+    pub(crate) fn numbers(&self) -> Option<Vec<Dim>> {
         let Some(value) = &self.value else { return self.elements.clone() };
-        let dim = |n: i64| usize::try_from(n).map_or(Dim::Unknown, Dim::Known);
-        value.to_i64_vec().ok().map(|all| all.into_iter().map(dim).collect())
+        value.to_i64_vec().ok().map(|all| all.into_iter().map(length::number).collect())
     }
 
     /// The known integers of the value, such as axes or a target shape.

@@ -94,13 +94,12 @@ impl Length {
         Some(quotient)
     }
 
+    /// The expression as a length, or as the symbol of a negative number.
     fn into_dim(self) -> Dim {
         let mut terms = self.0.iter();
         match (terms.next(), terms.next()) {
             (None, _) => Dim::Known(0),
-            (Some((names, &factor)), None) if names.is_empty() => {
-                usize::try_from(factor).map_or(Dim::Unknown, Dim::Known)
-            }
+            (Some((names, &factor)), None) if names.is_empty() => number(factor),
             (Some((names, 1)), None) if names.len() == 1 => Dim::Symbol(names[0].as_str().into()),
             _ => Dim::Symbol(self.text().into()),
         }
@@ -223,7 +222,11 @@ impl<'a> Parser<'a> {
         let end = self.rest.find(|c| !is_word(c)).unwrap_or(self.rest.len());
         let (word, rest) = self.rest.split_at(end);
         self.rest = rest;
-        if is_plain(word) { Some(Length::atom(word)) } else { word.parse().ok().map(Length::number) }
+        if is_plain(word) {
+            Some(Length::atom(word))
+        } else {
+            word.parse().ok().map(Length::number)
+        }
     }
 }
 
@@ -234,12 +237,43 @@ fn combine(a: &Dim, b: &Dim, with: impl Fn(&Length, &Length) -> Option<Length>) 
         .map_or(Dim::Unknown, Length::into_dim)
 }
 
+/// An integer as a length, or as the symbol of its text where it is negative.
+pub(crate) fn number(value: i64) -> Dim {
+    match usize::try_from(value) {
+        Ok(len) => Dim::Known(len),
+        Err(_) => Dim::Symbol(value.to_string().into()),
+    }
+}
+
+/// A length as it is, and unknown where it is the symbol of a negative number.
+pub(crate) fn unless_negative(dim: Dim) -> Dim {
+    match &dim {
+        Dim::Symbol(name) if name.parse::<i64>().is_ok() => Dim::Unknown,
+        _ => dim,
+    }
+}
+
+/// Whether two numbers are equal, where that is certain: a length that is a sum of names with
+/// positive factors is no negative number.
+pub(crate) fn equal(a: &Dim, b: &Dim) -> Option<bool> {
+    let difference = Length::of(a)?.plus(&Length::of(b)?, -1)?;
+    if difference.0.is_empty() {
+        return Some(true);
+    }
+    let number = difference.0.get(&Vec::new()).copied().unwrap_or(0);
+    let names = || difference.0.iter().filter(|(names, _)| !names.is_empty());
+    let never = names().next().is_none()
+        || (number > 0 && names().all(|(_, &factor)| factor > 0))
+        || (number < 0 && names().all(|(_, &factor)| factor < 0));
+    never.then_some(false)
+}
+
 /// The sum of two lengths.
 pub(crate) fn plus(a: &Dim, b: &Dim) -> Dim {
     combine(a, b, |a, b| a.plus(b, 1))
 }
 
-/// The difference of two lengths; unknown where it is certainly negative.
+/// The difference of two lengths; the symbol of a negative number where that is certain.
 pub(crate) fn minus(a: &Dim, b: &Dim) -> Dim {
     combine(a, b, |a, b| a.plus(b, -1))
 }
@@ -260,7 +294,7 @@ pub(crate) fn canonical(name: &str) -> Dim {
         return Dim::Symbol(name.into());
     }
     match Parser::parse(name).map(Length::into_dim) {
-        Some(dim @ (Dim::Symbol(_) | Dim::Known(_))) => dim,
+        Some(dim @ (Dim::Symbol(_) | Dim::Known(_))) => unless_negative(dim),
         _ => Dim::Symbol(name.into()),
     }
 }
@@ -338,8 +372,21 @@ mod tests {
     }
 
     #[test]
-    fn negative_and_huge_lengths_are_unknown() {
-        assert_eq!(minus(&Dim::Known(1), &Dim::Known(2)), Dim::Unknown);
+    fn numbers_are_equal_or_not_where_that_is_certain() {
+        let (batch, less) = (dim("batch"), number(-1));
+        assert_eq!(equal(&less, &less), Some(true));
+        assert_eq!(equal(&batch, &less), Some(false), "a length is not negative");
+        assert_eq!(equal(&batch, &Dim::Known(1)), None);
+        assert_eq!(equal(&canonical("batch+1"), &batch), Some(false));
+        assert_eq!(equal(&canonical("2-batch"), &less), None);
+    }
+
+    #[test]
+    fn negative_and_huge_lengths_are_no_lengths() {
+        let less = minus(&Dim::Known(1), &Dim::Known(2));
+        assert_eq!(less, dim("-1"));
+        assert_eq!(plus(&less, &Dim::Known(3)), Dim::Known(2));
+        assert_eq!(unless_negative(less), Dim::Unknown);
         let huge = times(&Dim::Known(usize::MAX >> 1), &Dim::Known(4));
         assert_eq!(huge, Dim::Unknown);
         assert_eq!(times(&Dim::Unknown, &Dim::Known(2)), Dim::Unknown);

@@ -17,17 +17,16 @@ pub fn text(graph: &Graph, facts: &[Option<Fact>]) -> String {
         let _ = writeln!(text, "  input {}", named(graph, facts, input));
     }
     for node in &graph.nodes {
-        let outputs: Vec<String> =
-            node.outputs.iter().map(|slot| slot.map_or("_".into(), |id| named(graph, facts, id))).collect();
+        let outputs: Vec<String> = node
+            .outputs
+            .iter()
+            .map(|slot| slot.map_or("_".into(), |id| named(graph, facts, id)))
+            .collect();
         let inputs: Vec<String> =
             node.inputs.iter().map(|slot| slot.map_or("_".into(), |id| read(graph, id))).collect();
         let (outputs, inputs) = (outputs.join(", "), inputs.join(", "));
-        let _ = writeln!(
-            text,
-            "  {outputs} = {}({inputs}){}",
-            node.operator_name(),
-            attributes(node)
-        );
+        let _ =
+            writeln!(text, "  {outputs} = {}({inputs}){}", node.operator_name(), attributes(node));
     }
     for &output in &graph.outputs {
         let _ = writeln!(text, "  output {}", graph.value(output).name);
@@ -137,7 +136,10 @@ mod tests {
     fn a_line_says_what_a_node_reads_and_writes() {
         let (graph, facts) = small();
         let text = text(&graph, &facts);
-        assert!(text.contains("y: FP32[2,3] = Add(a \"quoted\" name, Tensor(FP32[] [1.5]))"), "{text}");
+        assert!(
+            text.contains("y: FP32[2,3] = Add(a \"quoted\" name, Tensor(FP32[] [1.5]))"),
+            "{text}"
+        );
         assert!(text.contains("output y"), "{text}");
     }
 

@@ -85,7 +85,7 @@ pub(crate) fn owned(view: &Tensor) -> Result<Tensor, OpError> {
     Ok(view.contiguous()?)
 }
 
-/// The lengths that a fact carries, if it is a short integer scalar or vector.
+/// The numbers that a fact carries, if it is a short integer scalar or vector.
 pub(crate) fn carried(fact: &Fact) -> Option<Vec<Dim>> {
     let shape = fact.shape.as_ref()?;
     let short = match shape.as_slice() {
@@ -93,7 +93,7 @@ pub(crate) fn carried(fact: &Fact) -> Option<Vec<Dim>> {
         [Dim::Known(len)] => *len <= MAX_LENGTHS,
         _ => false,
     };
-    if short && fact.dtype.is_integer() { fact.lengths() } else { None }
+    if short && fact.dtype.is_integer() { fact.numbers() } else { None }
 }
 
 /// The most axes that inference speaks about: a model may declare any length for a vector that

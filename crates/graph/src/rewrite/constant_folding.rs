@@ -21,8 +21,7 @@ pub(super) fn apply(graph: &mut Graph, maps: &Maps) -> Result<usize, GraphError>
         if outputs.peek().is_none() || outputs.any(|id| stays(graph, id)) {
             continue;
         }
-        let values =
-            known(graph, maps, node).map_err(|e| GraphError::at(graph.place(index), e))?;
+        let values = known(graph, maps, node).map_err(|e| GraphError::at(graph.place(index), e))?;
         let Some(values) = values else { continue };
         let slots = graph.nodes[index].outputs.clone();
         for (slot, value) in slots.iter().zip(values) {
@@ -62,12 +61,14 @@ fn known(graph: &Graph, maps: &Maps, node: &Node) -> Result<Option<Vec<Tensor>>,
     let given: usize = inputs.iter().flatten().map(|tensor| tensor.elements()).sum();
     let fits = |slot: &Option<ValueId>| {
         slot.is_none()
-            || fact(slot).filter(|fact| fact.is_tensor()).and_then(Fact::known_shape).is_some_and(|shape| {
-                shape
-                    .iter()
-                    .try_fold(1_usize, |n, &dim| n.checked_mul(dim))
-                    .is_some_and(|n| n <= given.max(MAX_ELEMENTS))
-            })
+            || fact(slot).filter(|fact| fact.is_tensor()).and_then(Fact::known_shape).is_some_and(
+                |shape| {
+                    shape
+                        .iter()
+                        .try_fold(1_usize, |n, &dim| n.checked_mul(dim))
+                        .is_some_and(|n| n <= given.max(MAX_ELEMENTS))
+                },
+            )
     };
     if !node.outputs.iter().all(fits) {
         return Ok(None);

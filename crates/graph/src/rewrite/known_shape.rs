@@ -34,8 +34,11 @@ fn constant_target(graph: &Graph, maps: &Maps, node: &Node) -> Option<Vec<i64>> 
     }
     let input = maps.fact(data)?.shape.as_ref()?;
     let output = maps.fact(node.output(0)?)?.shape.as_ref()?;
-    let copied: Vec<bool> =
-        output.iter().enumerate().map(|(at, dim)| input.get(at).is_some_and(|i| i.same(dim))).collect();
+    let copied: Vec<bool> = output
+        .iter()
+        .enumerate()
+        .map(|(at, dim)| input.get(at).is_some_and(|i| i.same(dim)))
+        .collect();
     let entry = |(at, dim): (usize, &Dim)| match dim {
         // A 0 would copy the input's axis.
         Dim::Known(0) => None,

@@ -40,10 +40,9 @@ impl FromStr for Level {
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         let wanted = |level: &Self| level.to_string().eq_ignore_ascii_case(text.trim());
-        Self::ALL
-            .into_iter()
-            .find(wanted)
-            .ok_or_else(|| format!("optimisation level '{text}' is unknown, expected O0, O1, O2 or O3"))
+        Self::ALL.into_iter().find(wanted).ok_or_else(|| {
+            format!("optimisation level '{text}' is unknown, expected O0, O1, O2 or O3")
+        })
     }
 }
 
@@ -57,6 +56,9 @@ mod tests {
             assert_eq!(level.to_string().parse(), Ok(level));
         }
         assert_eq!("o2".parse(), Ok(Level::O2));
-        assert_eq!("4".parse::<Level>().unwrap_err(), "optimisation level '4' is unknown, expected O0, O1, O2 or O3");
+        assert_eq!(
+            "4".parse::<Level>().unwrap_err(),
+            "optimisation level '4' is unknown, expected O0, O1, O2 or O3"
+        );
     }
 }

@@ -83,11 +83,7 @@ pub const TIDYING: &[Rule] = &[
 
 /// The rules that run once, in their order.
 pub const RULES: &[Rule] = &[
-    Rule {
-        name: "conv-batch-norm",
-        level: Level::O1,
-        apply: Apply::Node(conv_batch_norm::apply),
-    },
+    Rule { name: "conv-batch-norm", level: Level::O1, apply: Apply::Node(conv_batch_norm::apply) },
     fuse("gelu", gelu::apply),
     fuse("gating", gating::apply),
     fuse("layer-norm", layer_norm::apply),

@@ -74,11 +74,8 @@ impl Maker {
     }
 
     pub fn session(&self, provider: &str) -> Session {
-        let options = SessionOptions {
-            threads: 2,
-            optimise: OptimiseLevel::O0,
-            ..SessionOptions::default()
-        };
+        let options =
+            SessionOptions { threads: 2, optimise: OptimiseLevel::O0, ..SessionOptions::default() };
         Session::new(self.graph.clone(), &[by_name(provider).unwrap()], &options).unwrap()
     }
 

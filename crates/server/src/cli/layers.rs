@@ -111,7 +111,8 @@ impl Layout {
             let count = self.layers.len();
             for step in 0..count {
                 let layer = &mut self.layers[if down { step } else { count - 1 - step }];
-                let key = |place: usize| mean(&neighbours[place], &position).unwrap_or(position[place]);
+                let key =
+                    |place: usize| mean(&neighbours[place], &position).unwrap_or(position[place]);
                 let mut keyed: Vec<(f64, usize)> = layer.iter().map(|&p| (key(p), p)).collect();
                 keyed.sort_by(|a, b| a.0.total_cmp(&b.0));
                 *layer = keyed.into_iter().map(|(_, place)| place).collect();
@@ -206,7 +207,8 @@ impl Layout {
         let mut path = String::new();
         for pair in chain.windows(2) {
             let (from, to) = (self.x[pair[0]] + shift, self.x[pair[1]] + shift);
-            let start = self.top(pair[0]) + if self.widths[pair[0]] > 0.0 { BOX_HEIGHT } else { 0.0 };
+            let start =
+                self.top(pair[0]) + if self.widths[pair[0]] > 0.0 { BOX_HEIGHT } else { 0.0 };
             let end = self.top(pair[1]);
             if path.is_empty() {
                 let _ = write!(path, "M{from:.1} {start:.1}");

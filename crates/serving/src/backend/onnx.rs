@@ -151,9 +151,9 @@ fn session_options(
         tracing::info!(model = %files.name, parameter = name, "this parameter has no effect here");
     }
     options.optimise = match parameter("optimization_level") {
-        Some(text) => text
-            .parse()
-            .map_err(|error| Error::invalid_arg(format!("parameter 'optimization_level': {error}")))?,
+        Some(text) => text.parse().map_err(|error| {
+            Error::invalid_arg(format!("parameter 'optimization_level': {error}"))
+        })?,
         None => graph_level(&files.config).unwrap_or(base.optimise),
     };
     let known: Vec<&str> = providers.iter().map(|provider| provider.name()).collect();

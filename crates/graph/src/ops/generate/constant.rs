@@ -4,6 +4,7 @@ use galatea_tensor::{DataType, Tensor};
 
 use crate::error::OpError;
 use crate::fact::{Dim, Fact};
+use crate::length;
 use crate::operator::{Inputs, Operator, ParseContext};
 use crate::ops::bounds;
 
@@ -68,7 +69,7 @@ impl ConstantOfShape {
             return None;
         }
         let value = self.value.to_i64_vec().ok()?.first().copied()?;
-        Some(usize::try_from(value).map_or(Dim::Unknown, Dim::Known))
+        Some(length::number(value))
     }
 }
 

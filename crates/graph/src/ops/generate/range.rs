@@ -4,6 +4,7 @@ use galatea_tensor::{DataType, Tensor};
 
 use crate::error::OpError;
 use crate::fact::{Dim, Fact};
+use crate::length;
 use crate::operator::{Inputs, Operator, ParseContext};
 use crate::ops::bounds;
 use crate::ops::values;
@@ -89,15 +90,17 @@ impl Operator for Range {
             return Err(OpError::new(format!("inputs of types {dtype} and {}", other.dtype)));
         }
         let lengths = facts.map(bounds::carried);
-        let length = match lengths.each_ref().map(Option::as_deref) {
-            [Some([Dim::Known(0)]), Some([limit]), Some([Dim::Known(1)])] => limit.clone(),
+        let steps = match lengths.each_ref().map(Option::as_deref) {
+            [Some([Dim::Known(0)]), Some([limit]), Some([Dim::Known(1)])] => {
+                length::unless_negative(limit.clone())
+            }
             _ => Dim::Unknown,
         };
         if let [Some(start), Some(limit), Some(delta)] = facts.map(|fact| fact.value.as_ref()) {
             let inputs = [start, limit, delta];
             return Ok(vec![Fact::fixed(dtype, &[count(inputs)?])]);
         }
-        Ok(vec![Fact::new(dtype, vec![length])])
+        Ok(vec![Fact::new(dtype, vec![steps])])
     }
 
     fn reference(&self, inputs: Inputs<'_, Tensor>) -> Result<Vec<Tensor>, OpError> {

@@ -5,6 +5,7 @@ use num_traits::ToPrimitive;
 
 use crate::error::OpError;
 use crate::fact::{Dim, Fact};
+use crate::length;
 use crate::operator::{Inputs, Operator, ParseContext};
 use crate::ops::bounds;
 
@@ -77,7 +78,7 @@ impl Operator for OneHot {
         let axis = bounds::axis(self.axis, shape.len() + 1)?;
         let depth = match (&depth.value, bounds::carried(depth).as_deref()) {
             (Some(value), _) => Dim::Known(depth_of(value)?),
-            (None, Some([dim])) => dim.clone(),
+            (None, Some([dim])) => length::unless_negative(dim.clone()),
             _ => Dim::Unknown,
         };
         shape.insert(axis, depth);

@@ -3,8 +3,10 @@
 use galatea_tensor::{DataType, Tensor, broadcast_shapes};
 
 use crate::error::OpError;
-use crate::fact::Fact;
+use crate::fact::{Dim, Fact};
+use crate::length;
 use crate::operator::{Inputs, Operator};
+use crate::ops::bounds::carried;
 use crate::ops::values::{Values, broadcast, expect_number, expect_same};
 
 /// A comparison; with a NaN, all are false.
@@ -57,12 +59,33 @@ impl Compare {
     }
 }
 
+impl Compare {
+    /// The result for two vectors whose elements are lengths, where each is certain.
+    fn of_lengths(&self, a: &Fact, b: &Fact, result: &Fact) -> Option<Tensor> {
+        let shape = result.known_shape().filter(|shape| shape.len() <= 1)?;
+        if self.kind != CompareKind::Equal {
+            return None;
+        }
+        let (a, b) = (carried(a)?, carried(b)?);
+        let at =
+            |all: &[Dim], index: usize| all.get(if all.len() == 1 { 0 } else { index }).cloned();
+        let count = shape.first().copied().unwrap_or(1);
+        let found: Option<Vec<bool>> =
+            (0..count).map(|index| length::equal(&at(&a, index)?, &at(&b, index)?)).collect();
+        Tensor::from_vec(&shape, found?).ok()
+    }
+}
+
 impl Operator for Compare {
     fn infer(&self, inputs: Inputs<'_, Fact>) -> Result<Vec<Fact>, OpError> {
         let (a, b) = (inputs.required(0)?, inputs.required(1)?);
         self.kind.check(a.dtype, b.dtype)?;
         let shape = Fact::broadcast(&[a, b])?;
-        Ok(vec![Fact::shaped(DataType::Bool, shape)])
+        let fact = Fact::shaped(DataType::Bool, shape);
+        Ok(vec![match self.of_lengths(a, b, &fact) {
+            Some(found) => Fact { value: Some(found), ..fact },
+            None => fact,
+        }])
     }
 
     fn reference(&self, inputs: Inputs<'_, Tensor>) -> Result<Vec<Tensor>, OpError> {

@@ -200,10 +200,12 @@ fn symbolic_range(dim: &Dim, (start, end, step): (i64, i64, i64)) -> Dim {
         // more fails in its run.
         (from @ 0.., to, 1) => {
             let cut = |len: i64| usize::try_from(len).map_or(Dim::Unknown, Dim::Known);
-            let rest = length::minus(dim, &cut(from));
+            let rest = length::unless_negative(length::minus(dim, &cut(from)));
             match to {
                 to if to >= i64::from(i32::MAX) => rest,
-                to if to < 0 => length::minus(&rest, &cut(to.saturating_neg())),
+                to if to < 0 => {
+                    length::unless_negative(length::minus(&rest, &cut(to.saturating_neg())))
+                }
                 _ => Dim::Unknown,
             }
         }
@@ -225,7 +227,9 @@ fn symbolic_end(inputs: Inputs<'_, Fact>, dims: &[Dim]) -> Option<Vec<Dim>> {
     for (at, &axis) in axes.iter().enumerate() {
         *shape.get_mut(axis)? = match (starts.get(at)?, ends.get(at)?, steps.get(at)?) {
             (Dim::Known(0), end @ Dim::Symbol(_), 1) => end.clone(),
-            (start @ Dim::Symbol(_), end @ Dim::Symbol(_), 1) => length::minus(end, start),
+            (start @ Dim::Symbol(_), end @ Dim::Symbol(_), 1) => {
+                length::unless_negative(length::minus(end, start))
+            }
             (Dim::Known(0), Dim::Known(end), 1) => match dims[axis].known() {
                 Some(len) => Dim::Known(len.min(*end)),
                 None if *end >= i32::MAX.unsigned_abs() as usize => dims[axis].clone(),
