@@ -301,3 +301,19 @@ fn a_step_that_goes_or_comes_changes_which_model_an_ensemble_means() {
     assert_eq!(ask(&core, "f").unwrap(), 2);
     assert_eq!(ask(&core, "both").unwrap_err(), ambiguous("both"));
 }
+
+#[test]
+fn a_load_of_an_ensemble_looks_again_which_model_it_means() {
+    let all = Repositories::new().adds("a/both", "1").adds("b/both", "2");
+    let all = all.ensemble("a/e", "both", "");
+    let (here, away) = (all.path("a/both"), all.path("away"));
+    fs::rename(&here, &away).unwrap();
+    let core = all.explicit();
+    load(&core, "e").unwrap();
+    assert_eq!((ask(&core, "e").unwrap(), ask(&core, "both").unwrap()), (2, 2));
+    fs::rename(&away, &here).unwrap();
+    assert_eq!(ask(&core, "e").unwrap(), 2, "nobody asked for a load");
+    load(&core, "e").unwrap();
+    assert_eq!(ask(&core, "e").unwrap(), 1);
+    assert_eq!(ask(&core, "both").unwrap_err(), ambiguous("both"));
+}
