@@ -7,8 +7,9 @@ use galatea_tensor::{DataType, Tensor};
 use crate::error::OpError;
 use crate::fact::{Fact, ValueKind};
 
-/// A sequence of tensors of one type. Clones share the list; a sequence with one owner is changed
-/// in place, so that a loop that appends to a sequence does not copy it in each iteration.
+/// A sequence of tensors of one type, whose elements are adjacent. Clones share the list; a sequence
+/// with one owner is changed in place, so that a loop that appends to a sequence does not copy it
+/// in each iteration.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Sequence {
     dtype: DataType,
@@ -25,11 +26,12 @@ impl Sequence {
     /// A sequence of these tensors.
     ///
     /// # Errors
-    /// When one has another type.
+    /// When one has another type, or a copy of its elements has no memory.
     pub fn new(dtype: DataType, items: Vec<Tensor>) -> Result<Self, OpError> {
         if let Some(other) = items.iter().find(|item| item.dtype() != dtype) {
             return Err(mixed(dtype, other.dtype()));
         }
+        let items = items.iter().map(Tensor::contiguous).collect::<Result<_, _>>()?;
         Ok(Self { dtype, items: Arc::new(items) })
     }
 
@@ -56,7 +58,7 @@ impl Sequence {
         if position > self.items.len() {
             return Err(self.outside(position));
         }
-        Arc::make_mut(&mut self.items).insert(position, item);
+        Arc::make_mut(&mut self.items).insert(position, item.contiguous()?);
         Ok(())
     }
 
@@ -145,14 +147,7 @@ impl Datum {
     pub fn contiguous(self) -> Result<Self, OpError> {
         Ok(match self {
             Self::Tensor(tensor) => Self::Tensor(tensor.contiguous()?),
-            Self::Sequence(mut sequence) => {
-                if sequence.items.iter().any(|item| !item.layout().is_contiguous()) {
-                    for item in Arc::make_mut(&mut sequence.items) {
-                        *item = item.contiguous()?;
-                    }
-                }
-                Self::Sequence(sequence)
-            }
+            Self::Sequence(sequence) => Self::Sequence(sequence),
             Self::Optional(None) => Self::Optional(None),
             Self::Optional(Some(inner)) => Self::Optional(Some(Box::new(inner.contiguous()?))),
         })

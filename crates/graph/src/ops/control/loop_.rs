@@ -10,6 +10,8 @@ use crate::datum::Datum;
 use crate::error::OpError;
 use crate::fact::{Dim, Fact};
 use crate::operator::{Inputs, Operator, ParseContext, tensors_only};
+use crate::ops::generate::Constant;
+use crate::ops::shape::Identity;
 
 /// Inputs of the node and of the body before the carried values: how often and whether.
 const CONTROL: usize = 2;
@@ -71,10 +73,22 @@ impl Loop {
 
     /// Refuses a loop that has neither a number of iterations nor a condition that could change.
     fn check_ends(&self, count: Option<i64>) -> Result<(), OpError> {
+        if count.is_some() {
+            return Ok(());
+        }
         let graph = self.body.graph();
-        let Some(&next) = graph.outputs.first() else { return Ok(()) };
-        let constant = graph.constant(next).is_some_and(|value| condition(value) == Ok(true));
-        if count.is_none() && (constant || graph.inputs.get(1) == Some(&next)) {
+        let Some(&(mut next)) = graph.outputs.first() else { return Ok(()) };
+        // Nodes are sorted: one walk backwards follows a chain of copies.
+        for node in graph.nodes.iter().rev().filter(|node| node.operator::<Identity>().is_some()) {
+            if let (true, Some(from)) = (node.output(0) == Some(next), node.input(0)) {
+                next = from;
+            }
+        }
+        let made = graph.nodes.iter().find(|node| node.output(0) == Some(next));
+        let constant = made.and_then(|node| node.operator::<Constant>()).map(|made| &made.value);
+        let constant = constant.or_else(|| graph.constant(next));
+        let always = constant.is_some_and(|value| condition(value) == Ok(true));
+        if always || graph.inputs.get(1) == Some(&next) {
             return Err(OpError::new(
                 "there is no number of iterations and the condition never changes: this would \
                  not end",
