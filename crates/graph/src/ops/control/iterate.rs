@@ -33,6 +33,11 @@ fn varying(fact: &Fact) -> Fact {
     Fact { value: None, elements: None, ..fact.clone() }
 }
 
+/// Facts of a body's own inputs: those before the carried values, the carried values, and those
+/// after them.
+pub(super) type Own<'a> = (Slots<'a>, Slots<'a>, Slots<'a>);
+type Slots<'a> = &'a [Option<Fact>];
+
 /// Facts that hold in every iteration of a body: of the values that it carries from one to the
 /// next, and of its outputs.
 pub(super) struct Settled {
@@ -40,14 +45,13 @@ pub(super) struct Settled {
     pub(super) outputs: Vec<Fact>,
 }
 
-/// Infers a body whose inputs are `before`, the carried values and `after`, and whose outputs from
-/// `skip` on are the next carried values.
+/// Infers a body whose outputs from `skip` on are the next carried values.
 ///
 /// # Errors
 /// When an operator inside refuses its inputs, or a carried value changes its type.
 pub(super) fn settle(
     body: &Body,
-    (before, carried, after): (&[Option<Fact>], &[Option<Fact>], &[Option<Fact>]),
+    (before, carried, after): Own<'_>,
     skip: usize,
     inputs: Inputs<'_, Fact>,
 ) -> Result<Settled, OpError> {
