@@ -177,9 +177,9 @@ pub const ROWS: &[Row] = rows![
 pub const SAGEMAKER: &[Row] = rows![
     "/ping" Health Get Text sagemaker::ping;
     "/invocations" Inference Post Text sagemaker::invocations;
-    "/models" ModelRepository Get|Post|Delete|Other Json sagemaker::models;
-    "/models/" ModelRepository Get|Post|Delete|Other Json sagemaker::models;
-    "/models/{model}" ModelRepository Get|Post|Delete|Other Json sagemaker::model;
+    "/models" ModelRepository Get|Post|Delete|Other Text sagemaker::models;
+    "/models/" ModelRepository Get|Post|Delete|Other Text sagemaker::models;
+    "/models/{model}" ModelRepository Get|Post|Delete|Other Text sagemaker::model;
     "/models/{model}/invoke" Inference Post Text sagemaker::invoke;
 ];
 

@@ -63,6 +63,7 @@ fn sagemaker_pings_and_invokes_the_one_model() {
         ("GET", "/ping/", 400),
         ("GET", "/models", 200),
         ("PUT", "/models", 400),
+        ("DELETE", "/models", 404),
         ("GET", "/models/none", 404),
         ("DELETE", "/models/none", 404),
         ("POST", "/models/none/invoke", 404),
@@ -154,9 +155,16 @@ fn sagemaker_loads_and_unloads_models() {
     let answer = exchange(address, &request("POST", "/models/m1/invoke", "{"));
     assert!(answer.starts_with("HTTP/1.1 400"), "{answer}");
 
-    assert!(load(address, "m1", &folder).starts_with("HTTP/1.1 409"));
+    let other = archive("other");
+    for (folder, text) in
+        [(&root, "has already been registered"), (&other, "a conflicting mapping for 'm1'")]
+    {
+        let answer = load(address, "m1", &folder.join("model"));
+        assert!(answer.starts_with("HTTP/1.1 409") && answer.contains(text), "{answer}");
+    }
     assert!(load(address, "m2", &folder).starts_with("HTTP/1.1 409"));
-    for (url, text) in [("/proc/self", "a folder of the system"), ("/none", "cannot be read")] {
+    for (url, text) in [("/proc/self", "a folder of the system"), ("/none", "repository not found")]
+    {
         let answer = load(address, "m3", Path::new(url));
         assert!(answer.starts_with("HTTP/1.1 400") && answer.contains(text), "{answer}");
     }
@@ -183,7 +191,7 @@ fn sagemaker_loads_and_unloads_models() {
     let answer = exchange(address, &request("POST", "/models/m1/invoke", SIMPLE));
     assert!(answer.contains("\"model_name\":\"archive.tar.gz\""), "{answer}");
     assert!(fixture.stop());
-    for root in [root, broken] {
+    for root in [root, broken, other] {
         fs::remove_dir_all(root).unwrap();
     }
 }

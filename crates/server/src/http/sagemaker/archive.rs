@@ -23,6 +23,10 @@ pub(super) fn repository(url: &str, name: &str) -> Result<Repository, Error> {
     if SYSTEM.iter().any(|system| folder.starts_with(system)) {
         return Err(Error::invalid_arg(format!("the url '{url}' is in a folder of the system")));
     }
+    if !folder.is_dir() {
+        let text = format!("failed to register '{url}', repository not found");
+        return Err(Error::invalid_arg(text));
+    }
     let (path, model) = if folder.join("config.pbtxt").is_file() {
         let parts = folder.parent().zip(folder.file_name().and_then(|name| name.to_str()));
         let (parent, model) = parts.ok_or_else(|| {
@@ -119,7 +123,7 @@ mod tests {
         assert_eq!(of("many").unwrap(), expected("many", "whole"));
         write("many/twice", "platform: \"ensemble\"");
         assert!(of("many").unwrap_err().message.contains("there are 4 models"));
-        assert!(of("none").unwrap_err().message.contains("cannot be read"));
+        assert!(of("none").unwrap_err().message.ends_with("repository not found"));
         for url in ["", "models/m", "/proc/self", "/dev/", "/x/../sys/m"] {
             assert!(repository(url, "given").is_err(), "{url}");
         }

@@ -1,4 +1,5 @@
-//! Models that SageMaker loads and unloads: each comes in a folder of its own, under a name that SageMaker gives.
+//! Models that SageMaker loads and unloads: each comes in a folder of its own, under a name that SageMaker gives. As
+//! in Triton the answers are JSON and say that they are plain text.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -62,7 +63,9 @@ pub(in crate::http) fn models(call: &Call<'_>) -> Reply {
     match call.head.method() {
         Method::Get => Reply::Now(index(call)),
         Method::Post => load(call),
-        Method::Delete | Method::Other => bad_request(),
+        // The path names no model.
+        Method::Delete => Reply::Now(status(404)),
+        Method::Other => bad_request(),
     }
 }
 
@@ -73,7 +76,7 @@ pub(in crate::http) fn model(call: &Call<'_>) -> Reply {
             Some(model) => {
                 let mut out = Vec::new();
                 describe(&mut out, call.model, &model.path);
-                Response::ok(ContentType::Json, out)
+                Response::ok(ContentType::Text, out)
             }
             None => status(404),
         }),
@@ -116,7 +119,7 @@ fn index(call: &Call<'_>) -> Response {
     let mut out = b"{\"models\":".to_vec();
     list(&mut out, &lines, |out, (name, model)| describe(out, name, &model.path));
     out.push(b'}');
-    Response::ok(ContentType::Json, out)
+    Response::ok(ContentType::Text, out)
 }
 
 fn describe(out: &mut Vec<u8>, name: &str, path: &Path) {
@@ -152,10 +155,17 @@ fn load(call: &Call<'_>) -> Reply {
         tracing::info!(model = %name, "loading a model of SageMaker's from {url}");
         let loaded = aside(&app, move || {
             let repository = archive::repository(&url, &name)?;
-            let path = repository.path.clone();
-            inner.core().register_repository(repository)?;
-            if let Err(error) = inner.core().load_model(&name, LoadOverrides::default()) {
-                inner.core().unregister_repository(&path)?;
+            let (core, path) = (inner.core(), repository.path.clone());
+            core.register_repository(repository)?;
+            let taken = inner.sagemaker().hosted.models().contains_key(&given);
+            let loaded = if taken {
+                let text = format!("model '{given}' is loaded already");
+                Err(Error::new(Code::AlreadyExists, text))
+            } else {
+                core.load_model(&name, LoadOverrides::default())
+            };
+            if let Err(error) = loaded {
+                core.unregister_repository(&path)?;
                 return Err(error);
             }
             inner.sagemaker().hosted.models().insert(given, Model { name, path });
@@ -211,7 +221,7 @@ fn refusal(error: &Error) -> Response {
         _ if means_no_memory(&error.message) => 507,
         _ => 400,
     };
-    Response::error(status, ContentType::Json, &error.message)
+    Response::error(status, ContentType::Text, &error.message)
 }
 
 fn means_no_memory(text: &str) -> bool {
