@@ -4,6 +4,8 @@
 //! adds to it; `OUTPUT` is the sum in each element. Items that are not READY give 0. Without a CORRID control the
 //! place in the batch tells the sequences apart, as the direct strategy guarantees. `dyna_sequence` adds the
 //! correlation ID to the output of a sequence's last request. Types: INT32 and FP32. Parameter: `execute_delay_ms`.
+//! Sequences whose end nothing tells (no END control, or given up for idleness) are forgotten when too many others have
+//! come since.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -14,9 +16,15 @@ use super::delay::{self, ExecuteDelay};
 use crate::backend::{Backend, Model, ModelFiles, ModelInstance, ModelIo, Payload, Placement};
 use crate::batch::{self, NamedTensors};
 use crate::config::ModelConfig;
+use crate::config::inference::ModelSequenceBatching;
 use crate::config::inference::model_config::SchedulingChoice;
+use crate::config::inference::model_sequence_batching::StrategyChoice;
 use crate::config::inference::model_sequence_batching::control::Kind;
 use crate::error::Error;
+
+/// Fewest sums that an instance can keep.
+/// Source: far more than the candidates of any example; a sum takes about a hundred bytes.
+const MIN_SUMS: usize = 1 << 14;
 
 /// See the module.
 #[derive(Debug)]
@@ -131,7 +139,7 @@ impl Model for AccumulatorModel {
             controls: self.controls.clone(),
             at_end: self.at_end,
             delay: self.delay.of(placement),
-            sums: HashMap::new(),
+            sums: Sums { most: most_sums(&placement.config), ..Sums::default() },
         }))
     }
 }
@@ -143,7 +151,56 @@ struct Accumulator {
     controls: Controls,
     at_end: AtEnd,
     delay: Duration,
-    sums: HashMap<Key, f64>,
+    sums: Sums,
+}
+
+/// Twice as many sums as there can be candidates, so that no candidate is among the forgotten half.
+fn most_sums(config: &ModelConfig) -> usize {
+    let candidates = match &config.scheduling_choice {
+        Some(SchedulingChoice::SequenceBatching(ModelSequenceBatching {
+            strategy_choice: Some(StrategyChoice::Oldest(oldest)),
+            ..
+        })) => usize::try_from(oldest.max_candidate_sequences).unwrap_or(0),
+        _ => 0,
+    };
+    candidates.saturating_mul(2).max(MIN_SUMS)
+}
+
+/// Sums of sequences, as many as there is room for.
+#[derive(Default)]
+struct Sums {
+    of: HashMap<Key, Sum>,
+    most: usize,
+    /// Counts the uses of all sums.
+    uses: u64,
+}
+
+#[derive(Default)]
+struct Sum {
+    value: f64,
+    /// The number of its last use.
+    used: u64,
+}
+
+impl Sums {
+    /// The sum of a sequence, 0 where it is new.
+    fn get(&mut self, key: &str) -> &mut f64 {
+        if self.of.len() >= self.most && !self.of.contains_key(key) {
+            self.forget_half();
+        }
+        self.uses += 1;
+        let sum = self.of.entry(key.to_owned()).or_default();
+        sum.used = self.uses;
+        &mut sum.value
+    }
+
+    /// Forgets the half that was not used for longest.
+    fn forget_half(&mut self) {
+        let mut uses: Vec<u64> = self.of.values().map(|sum| sum.used).collect();
+        let middle = uses.len() / 2;
+        let (_, &mut from, _) = uses.select_nth_unstable(middle);
+        self.of.retain(|_, sum| sum.used >= from);
+    }
 }
 
 impl ModelInstance for Accumulator {
@@ -175,14 +232,14 @@ impl Accumulator {
         if !row.ready {
             return vec![0.0; values.len()];
         }
-        let sum = self.sums.entry(row.key.clone()).or_default();
+        let sum = self.sums.get(&row.key);
         if row.start {
             *sum = 0.0;
         }
         *sum += values.iter().sum::<f64>();
         let mut shown = *sum;
         if row.end {
-            self.sums.remove(&row.key);
+            self.sums.of.remove(&row.key);
             if self.at_end == AtEnd::SumAndCorrelation {
                 shown += row.key.parse::<f64>().unwrap_or(0.0);
             }
@@ -281,4 +338,30 @@ fn of_type(dtype: DataType, shape: &[usize], values: &[f64]) -> Result<Tensor, E
     } else {
         Tensor::from_vec(shape, values.iter().map(|&value| value as i32).collect::<Vec<_>>())?
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sums_that_are_long_unused_make_room() {
+        let mut sums = Sums { most: 8, ..Sums::default() };
+        for number in 0..1000 {
+            *sums.get("kept") += 1.0;
+            *sums.get(&number.to_string()) += f64::from(number);
+            assert!(sums.of.len() <= 8);
+        }
+        assert_eq!((*sums.get("kept"), *sums.get("999"), *sums.get("0")), (1000.0, 999.0, 0.0));
+    }
+
+    #[test]
+    fn there_is_room_for_all_candidates() {
+        let config = |strategy: &str| {
+            crate::config::from_text(&format!("name: 'm' sequence_batching {{ {strategy} }}"))
+                .unwrap()
+        };
+        assert_eq!(most_sums(&config("direct { }")), MIN_SUMS);
+        assert_eq!(most_sums(&config("oldest { max_candidate_sequences: 50000 }")), 100_000);
+    }
 }
