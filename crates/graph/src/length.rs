@@ -72,26 +72,23 @@ impl Length {
         (product.0.len() <= MAX_TERMS).then_some(product)
     }
 
-    /// What times `divisor` is this; `None` where that is no such expression or the divisor has
-    /// several terms.
+    /// What times `divisor` is this; `None` where that is no expression, or one of several terms
+    /// that both divide.
     fn over(&self, divisor: &Self) -> Option<Self> {
-        let mut parts = divisor.0.iter();
-        let (Some((below, by)), None) = (parts.next(), parts.next()) else {
-            return (self == divisor && !self.0.is_empty()).then(|| Self::number(1));
-        };
-        let mut quotient = Self::default();
-        for (names, factor) in &self.0 {
-            let mut rest = names.clone();
-            for name in below {
-                let at = rest.iter().position(|one| one == name)?;
-                rest.remove(at);
+        let (below, by) = divisor.0.first_key_value()?;
+        if divisor.0.len() == 1 {
+            let mut quotient = Self::default();
+            for (names, factor) in &self.0 {
+                let (rest, factor) = term_over((names, *factor), (below, *by))?;
+                quotient.put(rest, factor);
             }
-            if factor % by != 0 {
-                return None;
-            }
-            quotient.put(rest, factor / by);
+            return Some(quotient);
         }
-        Some(quotient)
+        self.0.iter().find_map(|(names, factor)| {
+            let (rest, factor) = term_over((names, *factor), (below, *by))?;
+            let quotient = Self(BTreeMap::from([(rest, factor)]));
+            (quotient.times(divisor)? == *self).then_some(quotient)
+        })
     }
 
     /// The expression as a length, or as the symbol of a negative number.
@@ -130,6 +127,17 @@ impl Length {
         }
         text
     }
+}
+
+/// The quotient of two terms, where it is exact.
+fn term_over(above: (&Names, i64), below: (&Names, i64)) -> Option<(Names, i64)> {
+    let mut rest = above.0.clone();
+    for name in below.0 {
+        let at = rest.iter().position(|one| one == name)?;
+        rest.remove(at);
+    }
+    // No factor is 0, and -1 has no overflowing multiple here: numbers come from lengths.
+    (above.1.checked_rem(below.1)? == 0).then(|| (rest, above.1 / below.1))
 }
 
 /// Whether a name is one word, so that it stands for itself inside a text.
@@ -351,6 +359,8 @@ mod tests {
         assert_eq!(over(&Dim::Known(4), &Dim::Known(0)), Dim::Unknown);
         let rows = times(&plus(&batch, &Dim::Known(1)), &sequence);
         assert_eq!(over(&rows, &sequence), canonical("batch+1"));
+        let whole = times(&rows, &Dim::Known(12));
+        assert_eq!(over(&whole, &times(&rows, &Dim::Known(4))), Dim::Known(3));
     }
 
     #[test]

@@ -72,7 +72,7 @@ fn whole(graph: &Graph, maps: &Maps, add: &Node) -> Option<Found> {
 }
 
 /// The `y` of `mean(y)` over the last axis, kept as an axis of length 1.
-fn mean_over_last_axis(graph: &Graph, maps: &Maps, id: ValueId) -> Option<ValueId> {
+pub(super) fn mean_over_last_axis(graph: &Graph, maps: &Maps, id: ValueId) -> Option<ValueId> {
     let mean = maps.written_by(graph, id, "ReduceMean")?;
     let input = mean.input(0)?;
     let rank = i64::try_from(maps.fact(input)?.rank()?).ok()?;

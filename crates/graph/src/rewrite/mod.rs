@@ -13,6 +13,7 @@ mod channels_last;
 mod common_subexpression;
 mod constant_folding;
 mod conv_batch_norm;
+mod flat_mat_mul;
 mod fuse_conv;
 mod fuse_mat_mul;
 mod fused_activation;
@@ -25,6 +26,7 @@ mod level;
 mod match_graph;
 mod merge_views;
 mod remove_identity;
+mod rms_norm;
 
 use std::collections::HashMap;
 
@@ -87,9 +89,11 @@ pub const RULES: &[Rule] = &[
     fuse("gelu", gelu::apply),
     fuse("gating", gating::apply),
     fuse("layer-norm", layer_norm::apply),
+    fuse("rms-norm", rms_norm::apply),
     fuse("attention", attention::apply),
     fuse("attention-output", attention::absorb_output),
     fuse("mat-mul", fuse_mat_mul::from_onnx),
+    fuse("flat-mat-mul", flat_mat_mul::apply),
     fuse("mat-mul-bias", fuse_mat_mul::bias),
     fuse("mat-mul-residual", fuse_mat_mul::residual),
     fuse("mat-mul-activation", fuse_mat_mul::activation),

@@ -2,6 +2,9 @@
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+mod generated;
+mod shapes;
+
 use galatea_graph::rewrite::{Level, channels_last, optimise};
 use galatea_graph::{AttributeValue, Attributes, Dim, Fact, Graph, ValueId, evaluate};
 use galatea_tensor::{DataType, Tensor, Tolerance, compare};
@@ -123,6 +126,62 @@ fn gelu_is_found_in_each_grouping_of_its_factors() {
             }
         };
         check(b.finish(y), &[noise(&[2, 5], 1)], &["Gelu"]);
+    }
+}
+
+#[test]
+fn the_approximation_of_gelu_is_found_with_either_cube() {
+    for power in [true, false] {
+        let mut b = Builder::new();
+        let x = b.input("x", &known(&[2, 5]));
+        let (half, one, three) = (b.number(0.5), b.number(1.0), b.number(3.0));
+        let (slope, root) = (b.number(0.044715), b.number(0.797_884_6));
+        let cube = if power {
+            b.op("Pow", &[x, three], &[])
+        } else {
+            let square = b.op("Mul", &[x, x], &[]);
+            b.op("Mul", &[square, x], &[])
+        };
+        let scaled = b.op("Mul", &[cube, slope], &[]);
+        let sum = b.op("Add", &[x, scaled], &[]);
+        let inner = b.op("Mul", &[sum, root], &[]);
+        let tanh = b.op("Tanh", &[inner], &[]);
+        let gate = b.op("Add", &[tanh, one], &[]);
+        let halved = b.op("Mul", &[x, half], &[]);
+        let y = b.op("Mul", &[halved, gate], &[]);
+        check(b.finish(y), &[noise(&[2, 5], 3)], &["Gelu"]);
+    }
+}
+
+#[test]
+fn rms_norm_is_found_with_each_inverse_root() {
+    for form in 0..4 {
+        let mut b = Builder::new();
+        let x = b.input("x", &[Dim::symbol("rows"), Dim::Known(6)]);
+        let (two, epsilon, one) = (b.number(2.0), b.number(1e-6), b.number(1.0));
+        let scale = b.constant(noise(&[6], 4));
+        let square = b.op("Pow", &[x, two], &[]);
+        let mean = b.op("ReduceMean", &[square], &[("axes", ints(&[-1]))]);
+        let sum = b.op("Add", &[mean, epsilon], &[]);
+        let root = b.op("Sqrt", &[sum], &[]);
+        let normal = match form {
+            0 => {
+                let inverse = b.op("Div", &[one, root], &[]);
+                b.op("Mul", &[x, inverse], &[])
+            }
+            1 => {
+                let inverse = b.op("Reciprocal", &[root], &[]);
+                b.op("Mul", &[inverse, x], &[])
+            }
+            2 => b.op("Div", &[x, root], &[]),
+            _ => {
+                let power = b.number(-0.5);
+                let inverse = b.op("Pow", &[sum, power], &[]);
+                b.op("Mul", &[x, inverse], &[])
+            }
+        };
+        let y = b.op("Mul", &[scale, normal], &[]);
+        check(b.finish(y), &[noise(&[3, 6], 5)], &["RMSNormalization"]);
     }
 }
 
