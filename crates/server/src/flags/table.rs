@@ -82,7 +82,7 @@ use Support::{Ignored, Yes};
 const NO_CUDA: Support = Ignored("there is no CUDA device to configure");
 const NO_PLUGINS: Support = Ignored("backends are built in");
 const NO_POOL: Support = Ignored("messages are not pooled");
-const PINGS: Support = Ignored("pings of clients are answered and not counted");
+const NO_BURST: Support = Ignored("the server sends one ping at a time");
 
 macro_rules! flags {
     ($([$group:literal] $($name:literal $kind:expr, $default:literal, $sentence:literal, $support:expr;)*)*) => {
@@ -157,14 +157,14 @@ pub const FLAGS: &[Flag] = flags![
     "grpc-server-key" Text, "", "File of the server's private key in PEM form.", Yes;
     "grpc-root-cert" Text, "", "File of the certificates that clients' must be signed with.", Yes;
     "grpc-infer-response-compression-level" Choice(&["none", "low", "medium", "high"]), "none",
-        "Compress answers to inference for clients that accept it; all levels are one.", Yes;
+        "Compress answers to inference for clients that accept it.", Yes;
     "grpc-keepalive-time" Number, "7200000", "Milliseconds of silence before a ping.", Yes;
     "grpc-keepalive-timeout" Number, "20000", "Milliseconds to wait for the ping's answer.", Yes;
-    "grpc-keepalive-permit-without-calls" Bool, "false", "Ping connections without calls.", PINGS;
-    "grpc-http2-max-pings-without-data" Number, "2", "Pings without data between them.", PINGS;
+    "grpc-keepalive-permit-without-calls" Bool, "false", "Ping connections without calls.", Yes;
+    "grpc-http2-max-pings-without-data" Number, "2", "Pings without data between them.", NO_BURST;
     "grpc-http2-min-recv-ping-interval-without-data" Number, "300000",
-        "Least milliseconds between pings of a client.", PINGS;
-    "grpc-http2-max-ping-strikes" Number, "2", "Bad pings before a connection is closed.", PINGS;
+        "Least milliseconds between pings of a client.", Yes;
+    "grpc-http2-max-ping-strikes" Number, "2", "Bad pings before a connection is closed.", Yes;
     "grpc-max-connection-age" Number, "", "Milliseconds after which a connection is closed.",
         Yes;
     "grpc-max-connection-age-grace" Number, "", "Milliseconds that calls then still have.", Yes;

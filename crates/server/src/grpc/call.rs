@@ -1,21 +1,29 @@
 //! A call from its request to the last byte of its answer: counted, and written to the access log.
 
-use std::pin::Pin;
-use std::task::{Context, Poll};
 use std::time::Instant;
-
-use bytes::Bytes;
-use http_body::{Frame, SizeHint};
-use tonic::Status;
-use tonic::body::Body;
 
 use crate::tally::Entry;
 
-/// The body of an answer. While it exists the server does not stop.
-pub(super) struct Counted {
-    body: Body,
+/// A call that is under way. While it exists the server does not stop.
+pub(super) struct Visit {
     log: Option<Box<Log>>,
     _entries: [Entry; 2],
+}
+
+impl Visit {
+    /// A call that begins now.
+    pub(super) fn new(log: Option<Box<Log>>, entries: [Entry; 2]) -> Self {
+        Self { log, _entries: entries }
+    }
+
+    /// Looks for the status where an answer has one.
+    pub(super) fn look(&mut self, headers: &http::HeaderMap) {
+        if let Some(log) = &mut self.log
+            && let Some(code) = headers.get("grpc-status").and_then(|value| value.to_str().ok())
+        {
+            log.status = Some(code.to_owned());
+        }
+    }
 }
 
 /// What the access log says of a call.
@@ -30,13 +38,6 @@ impl Log {
     pub(super) fn new(path: &str) -> Box<Self> {
         Box::new(Self { path: path.to_owned(), start: Instant::now(), status: None })
     }
-
-    /// Looks for the status where an answer has one.
-    fn look(&mut self, headers: &http::HeaderMap) {
-        if let Some(code) = headers.get("grpc-status").and_then(|value| value.to_str().ok()) {
-            self.status = Some(code.to_owned());
-        }
-    }
 }
 
 impl Drop for Log {
@@ -49,43 +50,5 @@ impl Drop for Log {
             }
             None => tracing::debug!("GRPC request: {} without status {seconds:.6} s", self.path),
         }
-    }
-}
-
-/// Counts an answer until its body has gone.
-pub(super) fn counted(
-    response: http::Response<Body>,
-    mut log: Option<Box<Log>>,
-    entries: [Entry; 2],
-) -> http::Response<Counted> {
-    if let Some(log) = &mut log {
-        log.look(response.headers());
-    }
-    response.map(|body| Counted { body, log, _entries: entries })
-}
-
-impl http_body::Body for Counted {
-    type Data = Bytes;
-    type Error = Status;
-
-    fn poll_frame(
-        mut self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, Status>>> {
-        let polled = Pin::new(&mut self.body).poll_frame(context);
-        if let (Poll::Ready(Some(Ok(frame))), Some(log)) = (&polled, &mut self.log)
-            && let Some(trailers) = frame.trailers_ref()
-        {
-            log.look(trailers);
-        }
-        polled
-    }
-
-    fn is_end_stream(&self) -> bool {
-        self.body.is_end_stream()
-    }
-
-    fn size_hint(&self) -> SizeHint {
-        self.body.size_hint()
     }
 }

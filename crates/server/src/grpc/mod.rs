@@ -3,8 +3,10 @@
 mod call;
 pub mod client;
 mod codec;
+mod compression;
 mod decode;
 mod encode;
+mod http2;
 pub mod proto;
 mod reflection;
 mod repository;
@@ -15,5 +17,7 @@ mod shm;
 mod stream;
 mod unary;
 
+pub use compression::Level;
+pub use http2::Keeping;
 pub use serve::{Settings, serve};
 pub use service::Service;

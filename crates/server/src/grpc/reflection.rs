@@ -4,10 +4,11 @@ use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
 
-use hyper::body::Incoming;
 use tonic::body::Body;
 use tonic::codegen::Service as _;
 use tonic_reflection::server::Builder;
+
+use super::http2::Inbound;
 
 /// The descriptions of all messages and services, made with the code for them.
 const DESCRIPTORS: &[u8] = include_bytes!("proto/descriptors.bin");
@@ -17,7 +18,7 @@ const V1: &str = "/grpc.reflection.v1.ServerReflection/";
 const V1_ALPHA: &str = "/grpc.reflection.v1alpha.ServerReflection/";
 
 type Answer = Pin<Box<dyn Future<Output = http::Response<Body>> + Send>>;
-type Answering = dyn Fn(http::Request<Incoming>) -> Answer + Send + Sync;
+type Answering = dyn Fn(http::Request<Inbound>) -> Answer + Send + Sync;
 
 /// Answers what clients ask about the services.
 #[derive(Clone, Default)]

@@ -1,0 +1,790 @@
+//! A connection: frames in, calls, frames out.
+
+use std::cell::RefCell;
+use std::collections::{HashMap, VecDeque};
+use std::io;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::task::{Context, Poll};
+
+use bytes::Bytes;
+use http::request::Parts;
+use http::{HeaderMap, Method, StatusCode, Uri};
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
+use tokio::task::AbortHandle;
+use tokio::time::{Instant, Sleep};
+use tonic::Status;
+
+use super::body::{End, Feeder, body};
+use super::frame::{self, Event, MAX_WINDOW, Parser, PeerSettings, Reason, Violation, wrong};
+use super::gather::{Gather, Gathered};
+use super::hpack::{Decoder, Head, encode};
+use super::output::Output;
+use super::pings::Pings;
+use super::stream::{
+    Incoming, STREAM_WINDOW, Stream, Task, Tell, Teller, Told, move_pieces, pump, queue,
+};
+use super::watch::{STALL, Signs, Verdict, Watch};
+use super::{Answering, Door, Entrance, Keeping, Whole};
+
+/// Bytes that a client may send on all calls of a connection before it waits.
+const CONNECTION_WINDOW: u32 = 16 << 20;
+/// The windows that HTTP/2 starts with.
+const FIRST_WINDOW: u32 = 65_535;
+/// Calls at the same time on one connection.
+const MAX_STREAMS: usize = 1024;
+/// Longest head, as it is meant.
+const MAX_HEAD_BYTES: usize = 16 * 1024;
+/// Bytes read at once.
+const READ_BYTES: usize = 128 * 1024;
+/// With so many bytes to write, nothing more is read and no more answers are taken up.
+const HIGH_WATER: usize = 1 << 20;
+/// Calls that a client may give up beyond those that it lets end.
+const RESETS: u32 = 1000;
+/// A message must bring so many bytes in the time in which a connection must go on.
+const LEAST_BYTES: usize = 16 * 1024;
+/// The ping whose answer says that the client knows of the end.
+const DRAIN: [u8; 8] = *b"drained?";
+
+thread_local! {
+    /// Where bytes from sockets lie until they are looked at, which is before the next read.
+    static SCRATCH: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
+}
+
+/// Tells a connection to end.
+#[derive(Clone)]
+pub(in super::super) struct Remote {
+    tell: Tell,
+}
+
+impl Remote {
+    /// Lets the connection end as soon as its calls are answered, and take no more.
+    pub(in super::super) fn drain(&self) {
+        drop(self.tell.send((0, Told::Drain)));
+    }
+
+    /// Ends the connection.
+    pub(in super::super) fn close(&self) {
+        drop(self.tell.send((0, Told::Close)));
+    }
+}
+
+/// How far the end of a connection has come.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Phase {
+    Open,
+    /// The client has been told that there is an end.
+    Draining,
+    /// The client has been told which calls are the last.
+    Last,
+    /// What is written goes out, and that is all.
+    Over,
+}
+
+/// A connection of a client.
+pub(in super::super) struct Connection<S, D: Door> {
+    io: S,
+    door: D,
+    keeping: Keeping,
+    parser: Parser,
+    decoder: Decoder,
+    output: Output,
+    block: Vec<u8>,
+    streams: HashMap<u32, Stream<D::Visit>>,
+    /// Streams whose messages are being gathered.
+    gathering: usize,
+    queue: VecDeque<u32>,
+    highest: u32,
+    first_send_window: i64,
+    max_frame_bytes: usize,
+    send_window: i64,
+    window: i64,
+    unreported: usize,
+    read: Arc<AtomicUsize>,
+    tell: Tell,
+    told: UnboundedReceiver<(u32, Told)>,
+    /// The call that runs in this task.
+    own: Option<(u32, Answering<Whole>)>,
+    resets_left: u32,
+    pings: Pings,
+    watch: Watch,
+    events: u64,
+    tick: Pin<Box<Sleep>>,
+    phase: Phase,
+}
+
+impl<S: AsyncRead + AsyncWrite + Unpin, D: Door> Connection<S, D> {
+    /// A connection that was accepted, and what ends it.
+    pub(in super::super) fn new(io: S, door: D, keeping: Keeping) -> (Self, Remote) {
+        let (tell, told) = unbounded_channel();
+        let remote = Remote { tell: tell.clone() };
+        let now = Instant::now();
+        let watch = Watch::new(now);
+        let first = watch.next(now, &Signs::default(), &keeping);
+        let mut connection = Self {
+            io,
+            door,
+            keeping,
+            parser: Parser::new(),
+            decoder: Decoder::new(),
+            output: Output::default(),
+            block: Vec::new(),
+            streams: HashMap::new(),
+            gathering: 0,
+            queue: VecDeque::new(),
+            highest: 0,
+            first_send_window: i64::from(FIRST_WINDOW),
+            max_frame_bytes: frame::LEAST_MAX_FRAME_BYTES,
+            send_window: i64::from(FIRST_WINDOW),
+            window: i64::from(CONNECTION_WINDOW),
+            unreported: 0,
+            read: Arc::default(),
+            tell,
+            told,
+            own: None,
+            resets_left: RESETS,
+            pings: Pings::default(),
+            watch,
+            events: 0,
+            tick: Box::pin(tokio::time::sleep_until(first)),
+            phase: Phase::Open,
+        };
+        let most = u32::try_from(MAX_STREAMS).unwrap_or(u32::MAX);
+        let list = u32::try_from(MAX_HEAD_BYTES).unwrap_or(u32::MAX);
+        let settings = [(3, most), (4, STREAM_WINDOW), (5, frame::MAX_FRAME_BYTES), (6, list)];
+        frame::write_settings(connection.output.frames(), &settings);
+        frame::write_window(connection.output.frames(), 0, CONNECTION_WINDOW - FIRST_WINDOW);
+        (connection, remote)
+    }
+
+    /// Serves until the client goes or the connection is told to end.
+    ///
+    /// # Errors
+    /// What the socket says.
+    pub(in super::super) async fn run(mut self) -> io::Result<()> {
+        std::future::poll_fn(|context| self.poll(context)).await?;
+        std::future::poll_fn(|context| Pin::new(&mut self.io).poll_shutdown(context)).await
+    }
+
+    fn poll(&mut self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        loop {
+            let mut busy = false;
+            while let Poll::Ready(Some((stream, told))) = self.told.poll_recv(context) {
+                busy = true;
+                self.hear(stream, told);
+            }
+            busy |= self.poll_own(context);
+            if self.phase != Phase::Over && self.output.len() < HIGH_WATER {
+                match self.poll_read(context) {
+                    Poll::Ready(Ok(true)) => busy = true,
+                    Poll::Ready(Ok(false)) => return Poll::Ready(Ok(())),
+                    Poll::Ready(Err(error)) => return Poll::Ready(Err(error)),
+                    Poll::Pending => {}
+                }
+            }
+            busy |= self.poll_write(context)?;
+            if self.phase == Phase::Last && self.streams.is_empty() {
+                self.phase = Phase::Over;
+            }
+            if self.phase == Phase::Over && self.output.is_empty() {
+                return Poll::Ready(Ok(()));
+            }
+            if !busy {
+                match self.poll_tick(context) {
+                    Poll::Ready(Ok(())) => {}
+                    Poll::Ready(Err(error)) => return Poll::Ready(Err(error)),
+                    Poll::Pending => return Poll::Pending,
+                }
+            }
+        }
+    }
+
+    /// Reads once; says whether the client is still there.
+    fn poll_read(&mut self, context: &mut Context<'_>) -> Poll<io::Result<bool>> {
+        let mut scratch = SCRATCH.take();
+        scratch.resize(READ_BYTES, 0);
+        let mut buffer = ReadBuf::new(&mut scratch);
+        let read = Pin::new(&mut self.io).poll_read(context, &mut buffer);
+        let result = match read {
+            Poll::Pending => Poll::Pending,
+            Poll::Ready(Err(error)) => Poll::Ready(Err(error)),
+            Poll::Ready(Ok(())) if buffer.filled().is_empty() => Poll::Ready(Ok(false)),
+            Poll::Ready(Ok(())) => {
+                self.watch.hear(Instant::now());
+                if let Err(violation) = self.take_in(buffer.filled()) {
+                    self.go_away(violation);
+                }
+                Poll::Ready(Ok(true))
+            }
+        };
+        SCRATCH.set(scratch);
+        result
+    }
+
+    fn take_in(&mut self, mut input: &[u8]) -> Result<(), Violation> {
+        while self.phase != Phase::Over
+            && let Some(event) = self.parser.next(&mut input)?
+        {
+            self.events += 1;
+            match event {
+                Event::Data { stream, bytes, counted, end } => {
+                    self.data(stream, bytes, counted, end)?;
+                }
+                Event::Head { stream, end } => self.head(stream, end)?,
+                Event::Settings(settings) => self.settings(settings)?,
+                Event::Ping(bytes) => self.ping(bytes)?,
+                Event::Pong(DRAIN) if self.phase == Phase::Draining => self.tell_last(),
+                Event::Reset { stream } => self.reset_by_client(stream)?,
+                Event::Window { stream: 0, more } => {
+                    self.send_window = widened(self.send_window, more)?;
+                }
+                Event::Window { stream, more } => self.widen(stream, more)?,
+                Event::Pong(_) | Event::Other => {}
+            }
+        }
+        Ok(())
+    }
+
+    fn settings(&mut self, settings: PeerSettings) -> Result<(), Violation> {
+        if let Some(window) = settings.window {
+            let change = i64::from(window) - self.first_send_window;
+            self.first_send_window = i64::from(window);
+            for (id, stream) in &mut self.streams {
+                stream.send_window += change;
+                if stream.send_window > MAX_WINDOW {
+                    return Err(overflow());
+                }
+                queue(&mut self.queue, *id, stream);
+            }
+        }
+        if let Some(bytes) = settings.max_frame_bytes {
+            self.max_frame_bytes = bytes.min(frame::MAX_FRAME_BYTES as usize);
+        }
+        frame::write_settings_ack(self.output.frames());
+        Ok(())
+    }
+
+    fn ping(&mut self, bytes: [u8; 8]) -> Result<(), Violation> {
+        if self.pings.is_too_many(self.watch.heard(), &self.keeping, self.streams.len()) {
+            return Err(Violation { reason: Reason::EnhanceYourCalm, text: "too_many_pings" });
+        }
+        frame::write_pong(self.output.frames(), bytes);
+        Ok(())
+    }
+
+    /// A stream that has not begun cannot be spoken of.
+    fn known(&self, stream: u32) -> Result<(), Violation> {
+        let begun = stream % 2 == 1 && stream <= self.highest;
+        if begun { Ok(()) } else { Err(wrong("a frame is of a stream that has not begun")) }
+    }
+
+    fn widen(&mut self, id: u32, more: u32) -> Result<(), Violation> {
+        self.known(id)?;
+        let Some(stream) = self.streams.get_mut(&id) else { return Ok(()) };
+        match widened(stream.send_window, more) {
+            Ok(window) => {
+                stream.send_window = window;
+                queue(&mut self.queue, id, stream);
+            }
+            Err(violation) => self.reset(id, violation.reason),
+        }
+        Ok(())
+    }
+
+    fn reset_by_client(&mut self, id: u32) -> Result<(), Violation> {
+        self.known(id)?;
+        if self.remove(id).is_some() {
+            self.resets_left = self.resets_left.saturating_sub(1);
+            if self.resets_left == 0 {
+                let text = "too many calls are given up";
+                return Err(Violation { reason: Reason::EnhanceYourCalm, text });
+            }
+        }
+        Ok(())
+    }
+
+    fn data(&mut self, id: u32, bytes: &[u8], counted: usize, end: bool) -> Result<(), Violation> {
+        let size = i64::try_from(counted).unwrap_or(i64::MAX);
+        self.window -= size;
+        if self.window < 0 {
+            let text = "the client sends more than the connection's window";
+            return Err(Violation { reason: Reason::FlowControl, text });
+        }
+        let Some(stream) = self.streams.get_mut(&id) else {
+            self.known(id)?;
+            self.report(counted);
+            return Ok(());
+        };
+        stream.window -= size;
+        if stream.window < 0 {
+            let text = "the client sends more than a stream's window";
+            return Err(Violation { reason: Reason::FlowControl, text });
+        }
+        let mut read = counted;
+        let mut gathered = Gathered::More;
+        match &mut stream.incoming {
+            Incoming::Ended => {
+                self.report(counted);
+                self.reset(id, Reason::StreamClosed);
+                return Ok(());
+            }
+            Incoming::Feed(feeder) => {
+                if !bytes.is_empty() && feeder.put(bytes) {
+                    read -= bytes.len();
+                }
+            }
+            Incoming::Gather { gather, .. } => gathered = gather.put(bytes),
+        }
+        if !end {
+            self.report_stream(id, read);
+        }
+        self.report(read);
+        match gathered {
+            Gathered::More => {}
+            Gathered::Other(first) => self.feed(id, &first),
+            Gathered::TooLong(status) => {
+                self.answer(id, status.into());
+                return Ok(());
+            }
+        }
+        if end {
+            self.end_request(id);
+        }
+        Ok(())
+    }
+
+    /// Bytes of the connection's window may come again.
+    fn report(&mut self, read: usize) {
+        self.unreported += read;
+        if self.unreported >= CONNECTION_WINDOW as usize / 2 {
+            self.window += i64::try_from(self.unreported).unwrap_or(0);
+            let more = u32::try_from(self.unreported).unwrap_or(0);
+            frame::write_window(self.output.frames(), 0, more);
+            self.unreported = 0;
+        }
+    }
+
+    /// Bytes of a stream's window may come again.
+    fn report_stream(&mut self, id: u32, read: usize) {
+        let Some(stream) = self.streams.get_mut(&id) else { return };
+        if matches!(stream.incoming, Incoming::Ended) {
+            return;
+        }
+        stream.unreported += u32::try_from(read).unwrap_or(0);
+        if stream.unreported >= STREAM_WINDOW / 4 {
+            stream.window += i64::from(stream.unreported);
+            frame::write_window(self.output.frames(), id, stream.unreported);
+            stream.unreported = 0;
+        }
+    }
+
+    fn head(&mut self, id: u32, end: bool) -> Result<(), Violation> {
+        let head = self.decoder.decode(self.parser.block(), MAX_HEAD_BYTES).map_err(|_| {
+            Violation { reason: Reason::Compression, text: "a head cannot be decoded" }
+        })?;
+        if let Some(stream) = self.streams.get(&id) {
+            // Trailers: they say nothing here but that the request ends.
+            if matches!(stream.incoming, Incoming::Ended) {
+                self.reset(id, Reason::StreamClosed);
+            } else if end {
+                self.end_request(id);
+            } else {
+                self.reset(id, Reason::Protocol);
+            }
+            return Ok(());
+        }
+        if id.is_multiple_of(2) {
+            return Err(wrong("a client begins a stream of the server's"));
+        }
+        if id <= self.highest {
+            // A stream that was given up on this side while its trailers were on their way.
+            return Ok(());
+        }
+        if self.phase == Phase::Last {
+            return Ok(());
+        }
+        self.highest = id;
+        if self.streams.len() >= MAX_STREAMS {
+            frame::write_reset(self.output.frames(), id, Reason::RefusedStream);
+            return Ok(());
+        }
+        let too_large = head.too_large;
+        match parts(head) {
+            Some(parts) => self.begin(id, parts, end, too_large),
+            None if too_large => self.begin(id, http::Request::new(()).into_parts().0, end, true),
+            None => frame::write_reset(self.output.frames(), id, Reason::Protocol),
+        }
+        Ok(())
+    }
+
+    fn begin(&mut self, id: u32, parts: Parts, end: bool, too_large: bool) {
+        let (visit, entrance) = self.door.enter(&parts);
+        let entrance = if too_large {
+            let text = format!("the metadata are longer than {MAX_HEAD_BYTES} bytes");
+            Entrance::Refused(Status::resource_exhausted(text))
+        } else {
+            entrance
+        };
+        let mut stream = Stream::new(self.first_send_window, visit);
+        if end && !matches!(entrance, Entrance::Refused(_)) {
+            self.streams.insert(id, stream);
+            self.call(id, parts).end(End::Complete);
+            return;
+        }
+        match entrance {
+            Entrance::Refused(status) => {
+                if !end {
+                    // Whatever comes is left out.
+                    let (feeder, _) = body(id, &self.tell, &self.read);
+                    stream.incoming = Incoming::Feed(feeder);
+                }
+                self.streams.insert(id, stream);
+                self.answer(id, status.into());
+            }
+            Entrance::Gathered => {
+                let (parts, gather) = (Box::new(parts), Gather::default());
+                let mark = (self.watch.heard(), 0);
+                stream.incoming = Incoming::Gather { parts, gather, mark };
+                self.gathering += 1;
+                self.streams.insert(id, stream);
+            }
+            Entrance::Streamed => {
+                self.streams.insert(id, stream);
+                let feeder = self.call(id, parts);
+                self.set_incoming(id, Incoming::Feed(feeder));
+            }
+        }
+    }
+
+    /// Puts what comes of a request into the place of what came so far.
+    fn set_incoming(&mut self, id: u32, incoming: Incoming) -> Option<Incoming> {
+        let stream = self.streams.get_mut(&id)?;
+        let before = std::mem::replace(&mut stream.incoming, incoming);
+        self.gathering -= usize::from(matches!(before, Incoming::Gather { .. }));
+        Some(before)
+    }
+
+    /// The request is not one to be gathered: the call begins and reads it itself.
+    fn feed(&mut self, id: u32, first: &[u8]) {
+        let Some(Incoming::Gather { parts, .. }) = self.set_incoming(id, Incoming::Ended) else {
+            return;
+        };
+        let feeder = self.call(id, *parts);
+        // It counted as read when it came.
+        feeder.put_uncounted(first);
+        self.set_incoming(id, Incoming::Feed(feeder));
+    }
+
+    fn end_request(&mut self, id: u32) {
+        match self.set_incoming(id, Incoming::Ended) {
+            Some(Incoming::Feed(feeder)) => feeder.end(End::Complete),
+            Some(Incoming::Gather { parts, gather, .. }) => match gather.finish() {
+                Ok(Ok(message)) => self.unary(id, *parts, message),
+                Ok(Err(first)) => {
+                    let feeder = self.call(id, *parts);
+                    feeder.put_uncounted(&first);
+                    feeder.end(End::Complete);
+                }
+                Err(status) => self.answer(id, status.into()),
+            },
+            Some(Incoming::Ended) | None => {}
+        }
+    }
+
+    /// Begins a call whose message is there: in this task where it is the only one, so that nobody waits for it.
+    fn unary(&mut self, id: u32, parts: Parts, message: Bytes) {
+        let answering = self.door.unary(parts, message);
+        if self.own.is_none() && self.streams.len() == 1 {
+            self.own = Some((id, answering));
+            return;
+        }
+        let mut teller = Teller { tell: self.tell.clone(), stream: id, done: false };
+        let task = tokio::spawn(async move {
+            let whole = answering.await;
+            teller.done = true;
+            teller.tell(Told::Whole(whole));
+        });
+        self.set_task(id, task.abort_handle());
+    }
+
+    /// Begins any other call; gives the place where its request goes.
+    fn call(&mut self, id: u32, parts: Parts) -> Feeder {
+        let (feeder, body) = body(id, &self.tell, &self.read);
+        let answering = self.door.call(http::Request::from_parts(parts, body));
+        let teller = Teller { tell: self.tell.clone(), stream: id, done: false };
+        self.set_task(id, tokio::spawn(pump(answering, teller)).abort_handle());
+        feeder
+    }
+
+    fn set_task(&mut self, id: u32, task: AbortHandle) {
+        if let Some(stream) = self.streams.get_mut(&id) {
+            stream.task = Some(Task(task));
+        }
+    }
+
+    fn poll_own(&mut self, context: &mut Context<'_>) -> bool {
+        let Some((id, answering)) = &mut self.own else { return false };
+        let Poll::Ready(whole) = answering.as_mut().poll(context) else { return false };
+        let id = *id;
+        self.own = None;
+        self.answer(id, whole);
+        true
+    }
+
+    fn hear(&mut self, id: u32, told: Told) {
+        match told {
+            Told::Begun(status, headers, end) => self.write_head(id, Some(status), &headers, end),
+            Told::Piece(piece, permit) => {
+                if let Some(stream) = self.streams.get_mut(&id) {
+                    stream.waiting += piece.len();
+                    stream.pieces.push_back((piece, Some(permit)));
+                    queue(&mut self.queue, id, stream);
+                }
+            }
+            Told::Ended(trailers) => {
+                if let Some(stream) = self.streams.get_mut(&id) {
+                    stream.end = Some(trailers);
+                    queue(&mut self.queue, id, stream);
+                }
+            }
+            Told::Whole(whole) => self.answer(id, whole),
+            Told::Failed => self.reset(id, Reason::Internal),
+            Told::Read(bytes) => {
+                self.report_stream(id, bytes);
+                let read = self.read.swap(0, Ordering::AcqRel);
+                self.report(read);
+            }
+            Told::Drain if self.phase == Phase::Open => {
+                self.phase = Phase::Draining;
+                let violation = Violation { reason: Reason::NoError, text: "" };
+                frame::write_go_away(self.output.frames(), i32::MAX.unsigned_abs(), violation);
+                frame::write_ping(self.output.frames(), DRAIN);
+            }
+            Told::Drain => {}
+            Told::Close => self.go_away(Violation { reason: Reason::NoError, text: "max_age" }),
+        }
+    }
+
+    /// Tells the client which calls are the last.
+    fn tell_last(&mut self) {
+        self.phase = Phase::Last;
+        let violation = Violation { reason: Reason::NoError, text: "" };
+        frame::write_go_away(self.output.frames(), self.highest, violation);
+    }
+
+    /// Ends the connection with a reason.
+    fn go_away(&mut self, violation: Violation) {
+        if violation.reason != Reason::NoError {
+            tracing::debug!("a gRPC connection is ended: {}", violation.text);
+        }
+        frame::write_go_away(self.output.frames(), self.highest, violation);
+        self.own = None;
+        self.streams.clear();
+        self.gathering = 0;
+        self.phase = Phase::Over;
+    }
+
+    fn write_head(&mut self, id: u32, status: Option<StatusCode>, headers: &HeaderMap, end: bool) {
+        let Some(stream) = self.streams.get_mut(&id) else { return };
+        D::look(&mut stream.visit, headers);
+        self.block.clear();
+        encode(&mut self.block, status, headers);
+        frame::write_headers(self.output.frames(), id, &self.block, end, self.max_frame_bytes);
+        self.pings.sent();
+        if end {
+            self.finish(id);
+        }
+    }
+
+    fn answer(&mut self, id: u32, whole: Whole) {
+        let end = whole.pieces.is_empty() && whole.trailers.is_none();
+        self.write_head(id, Some(StatusCode::OK), &whole.headers, end);
+        if end {
+            return;
+        }
+        let Some(stream) = self.streams.get_mut(&id) else { return };
+        stream.waiting = whole.pieces.iter().map(Bytes::len).sum();
+        stream.pieces.extend(whole.pieces.into_iter().map(|piece| (piece, None)));
+        stream.end = Some(whole.trailers);
+        queue(&mut self.queue, id, stream);
+    }
+
+    /// The answer of a stream is written.
+    fn finish(&mut self, id: u32) {
+        let Some(stream) = self.remove(id) else { return };
+        if !matches!(stream.incoming, Incoming::Ended) {
+            // Nobody reads the rest of the request.
+            frame::write_reset(self.output.frames(), id, Reason::NoError);
+        }
+        self.resets_left = (self.resets_left + 1).min(RESETS);
+    }
+
+    fn reset(&mut self, id: u32, reason: Reason) {
+        if self.remove(id).is_some() {
+            frame::write_reset(self.output.frames(), id, reason);
+        }
+    }
+
+    /// Forgets a stream; its call, if it still runs, is cancelled.
+    fn remove(&mut self, id: u32) -> Option<Stream<D::Visit>> {
+        let stream = self.streams.remove(&id)?;
+        self.gathering -= usize::from(matches!(stream.incoming, Incoming::Gather { .. }));
+        if self.own.as_ref().is_some_and(|(own, _)| *own == id) {
+            self.own = None;
+        }
+        Some(stream)
+    }
+
+    /// Takes up answers and writes them until the socket takes no more; says whether something was done that lets
+    /// more be read.
+    fn poll_write(&mut self, context: &mut Context<'_>) -> io::Result<bool> {
+        let full = self.output.len() >= HIGH_WATER;
+        loop {
+            self.fill();
+            match self.output.poll_write(&mut self.io, context) {
+                Poll::Ready(Ok(())) if self.is_fillable() => {}
+                Poll::Ready(Ok(())) => break,
+                Poll::Ready(Err(error)) => return Err(error),
+                Poll::Pending => break,
+            }
+        }
+        Ok(full && self.output.len() < HIGH_WATER)
+    }
+
+    /// Whether there is an answer that may be written.
+    fn is_fillable(&self) -> bool {
+        self.queue.front().is_some_and(|id| {
+            let waiting = self.streams.get(id).is_some_and(|stream| stream.waiting > 0);
+            !waiting || self.send_window > 0
+        })
+    }
+
+    /// Writes frames of the answers in turn, as far as the windows go.
+    fn fill(&mut self) {
+        while self.output.len() < HIGH_WATER
+            && let Some(id) = self.queue.pop_front()
+        {
+            let Some(stream) = self.streams.get_mut(&id) else { continue };
+            stream.queued = false;
+            if stream.waiting > 0 {
+                if self.send_window <= 0 {
+                    stream.queued = true;
+                    self.queue.push_front(id);
+                    return;
+                }
+                let room = usize::try_from(stream.send_window.min(self.send_window)).unwrap_or(0);
+                let length = stream.waiting.min(room).min(self.max_frame_bytes);
+                if length == 0 {
+                    // It comes back with the next widening of its window.
+                    continue;
+                }
+                let size = i64::try_from(length).unwrap_or(0);
+                self.send_window -= size;
+                stream.send_window -= size;
+                frame::write_data_head(self.output.frames(), id, length);
+                move_pieces(stream, length, &mut self.output);
+                self.pings.sent();
+            }
+            if stream.waiting == 0 {
+                match stream.end.take() {
+                    None => {}
+                    Some(None) => {
+                        frame::write_end(self.output.frames(), id);
+                        self.finish(id);
+                    }
+                    Some(Some(trailers)) => self.write_head(id, None, &trailers, true),
+                }
+            } else {
+                queue(&mut self.queue, id, stream);
+            }
+        }
+    }
+
+    fn signs(&self) -> Signs {
+        Signs {
+            settled: self.parser.is_settled(),
+            inside: self.parser.is_inside(),
+            gathers: self.gathering > 0,
+            unwritten: !self.output.is_empty(),
+            calls: !self.streams.is_empty(),
+            events: self.events,
+            written: self.output.written(),
+        }
+    }
+
+    /// Waits for the next look at the connection, and looks.
+    fn poll_tick(&mut self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        let signs = self.signs();
+        if Watch::is_midway(&signs) {
+            let latest = Instant::now() + STALL;
+            if self.tick.deadline() > latest {
+                self.tick.as_mut().reset(latest);
+            }
+        }
+        if self.tick.as_mut().poll(context).is_pending() {
+            return Poll::Pending;
+        }
+        let now = Instant::now();
+        match self.watch.look(now, &signs, &self.keeping) {
+            Verdict::Fine => {}
+            Verdict::Ping => frame::write_ping(self.output.frames(), [0; 8]),
+            Verdict::Dead(why) => {
+                return Poll::Ready(Err(io::Error::new(io::ErrorKind::TimedOut, why)));
+            }
+        }
+        self.expire(now);
+        let next = self.watch.next(now, &self.signs(), &self.keeping);
+        self.tick.as_mut().reset(next);
+        Poll::Ready(Ok(()))
+    }
+
+    /// Ends calls whose messages do not go on.
+    fn expire(&mut self, now: Instant) {
+        let mut late = Vec::new();
+        for (id, stream) in &mut self.streams {
+            if let Incoming::Gather { gather, mark, .. } = &mut stream.incoming
+                && now >= mark.0 + STALL
+            {
+                if gather.received() < mark.1 + LEAST_BYTES {
+                    late.push(*id);
+                }
+                *mark = (now, gather.received());
+            }
+        }
+        for id in late {
+            let text = format!("the request did not go on for {} seconds", STALL.as_secs());
+            self.answer(id, Status::deadline_exceeded(text).into());
+        }
+    }
+}
+
+fn overflow() -> Violation {
+    Violation { reason: Reason::FlowControl, text: "a window grows too large" }
+}
+
+fn widened(window: i64, more: u32) -> Result<i64, Violation> {
+    if more == 0 {
+        return Err(wrong("a window grows by nothing"));
+    }
+    let window = window + i64::from(more);
+    if window > MAX_WINDOW { Err(overflow()) } else { Ok(window) }
+}
+
+/// A request's head; none where it is not one.
+fn parts(head: Head) -> Option<Parts> {
+    if head.malformed || head.scheme.is_none() {
+        return None;
+    }
+    let mut request = http::Request::new(());
+    *request.method_mut() = Method::from_bytes(&head.method?).ok()?;
+    *request.uri_mut() = Uri::from_maybe_shared(head.path?).ok()?;
+    *request.version_mut() = http::Version::HTTP_2;
+    *request.headers_mut() = head.headers;
+    Some(request.into_parts().0)
+}
+
+#[cfg(test)]
+#[path = "connection_tests.rs"]
+mod tests;

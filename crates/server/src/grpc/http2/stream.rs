@@ -1,0 +1,174 @@
+//! A call on its connection: what comes of it, what waits to go, and the task that answers it.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use http::request::Parts;
+use http::{HeaderMap, StatusCode};
+use http_body_util::BodyExt;
+use tokio::sync::mpsc::UnboundedSender;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::task::AbortHandle;
+use tokio::time::Instant;
+
+use super::body::Feeder;
+use super::gather::Gather;
+use super::output::Output;
+use super::{Answering, Whole};
+
+/// Bytes that a client may send on one call before it waits for the server.
+pub(super) const STREAM_WINDOW: u32 = 4 << 20;
+/// Bytes of an answer in pieces that wait for the connection.
+const ANSWER_ROOM: u32 = 1 << 20;
+
+/// What tasks tell a connection, with the stream that it is of.
+pub(super) type Tell = UnboundedSender<(u32, Told)>;
+
+/// What tasks tell a connection.
+pub(super) enum Told {
+    /// A call has an answer in pieces, or only a head.
+    Begun(StatusCode, HeaderMap, bool),
+    /// A piece of it.
+    Piece(Bytes, OwnedSemaphorePermit),
+    /// It has ended.
+    Ended(Option<HeaderMap>),
+    /// A call has an answer as a whole.
+    Whole(Whole),
+    /// A call ended without the end of an answer.
+    Failed,
+    /// So many bytes of a body were read.
+    Read(usize),
+    /// The connection is to end behind its calls.
+    Drain,
+    /// The connection is to end now.
+    Close,
+}
+
+/// The task of a call, which ends with the stream.
+pub(super) struct Task(pub(super) AbortHandle);
+
+impl Drop for Task {
+    fn drop(&mut self) {
+        self.0.abort();
+    }
+}
+
+/// Tells that a call failed unless it was told otherwise.
+pub(super) struct Teller {
+    pub(super) tell: Tell,
+    pub(super) stream: u32,
+    pub(super) done: bool,
+}
+
+impl Teller {
+    pub(super) fn tell(&self, told: Told) {
+        // The connection may have gone.
+        drop(self.tell.send((self.stream, told)));
+    }
+}
+
+impl Drop for Teller {
+    fn drop(&mut self) {
+        if !self.done {
+            self.tell(Told::Failed);
+        }
+    }
+}
+
+/// What comes of a stream's request.
+pub(super) enum Incoming {
+    Gather { parts: Box<Parts>, gather: Gather, mark: (Instant, usize) },
+    Feed(Feeder),
+    Ended,
+}
+
+pub(super) struct Stream<V> {
+    pub(super) incoming: Incoming,
+    /// Bytes that the client may still send, and those of which it has not heard that they may come again.
+    pub(super) window: i64,
+    pub(super) unreported: u32,
+    /// Bytes that may be sent to the client.
+    pub(super) send_window: i64,
+    pub(super) pieces: VecDeque<(Bytes, Option<OwnedSemaphorePermit>)>,
+    pub(super) waiting: usize,
+    pub(super) end: Option<Option<HeaderMap>>,
+    /// It stands in the queue of those that have something to send.
+    pub(super) queued: bool,
+    pub(super) task: Option<Task>,
+    pub(super) visit: V,
+}
+
+impl<V> Stream<V> {
+    /// A stream that has just begun, whose request is at its end.
+    pub(super) fn new(send_window: i64, visit: V) -> Self {
+        Self {
+            incoming: Incoming::Ended,
+            window: i64::from(STREAM_WINDOW),
+            unreported: 0,
+            send_window,
+            pieces: VecDeque::new(),
+            waiting: 0,
+            end: None,
+            queued: false,
+            task: None,
+            visit,
+        }
+    }
+}
+
+/// Lets a stream that has something to send stand in the queue, once.
+pub(super) fn queue<V>(queue: &mut VecDeque<u32>, id: u32, stream: &mut Stream<V>) {
+    if !stream.queued && (stream.waiting > 0 || stream.end.is_some()) {
+        stream.queued = true;
+        queue.push_back(id);
+    }
+}
+
+/// So many bytes of a stream's answer go out.
+pub(super) fn move_pieces<V>(stream: &mut Stream<V>, length: usize, output: &mut Output) {
+    stream.waiting -= length;
+    let mut left = length;
+    while left > 0
+        && let Some((piece, _)) = stream.pieces.front_mut()
+    {
+        if piece.len() > left {
+            output.put(piece.split_to(left));
+            return;
+        }
+        left -= piece.len();
+        if let Some((piece, _)) = stream.pieces.pop_front() {
+            output.put(piece);
+        }
+    }
+}
+
+/// Answers a call, and tells of the answer's pieces as far as there is room.
+pub(super) async fn pump(
+    answering: Answering<http::Response<tonic::body::Body>>,
+    mut teller: Teller,
+) {
+    let (head, mut body) = answering.await.into_parts();
+    let ended = http_body::Body::is_end_stream(&body);
+    teller.tell(Told::Begun(head.status, head.headers, ended));
+    if ended {
+        teller.done = true;
+        return;
+    }
+    let room = Arc::new(Semaphore::new(ANSWER_ROOM as usize));
+    let mut trailers = None;
+    while let Some(frame) = body.frame().await {
+        let Ok(frame) = frame else { return };
+        match frame.into_data() {
+            Ok(piece) => {
+                let size = u32::try_from(piece.len()).unwrap_or(u32::MAX).min(ANSWER_ROOM);
+                // The semaphore is never closed.
+                let Ok(permit) = Arc::clone(&room).acquire_many_owned(size).await else { return };
+                teller.tell(Told::Piece(piece, permit));
+            }
+            Err(frame) => trailers = frame.into_trailers().ok(),
+        }
+    }
+    teller.done = true;
+    teller.tell(Told::Ended(trailers));
+}
