@@ -24,10 +24,13 @@ pub mod reduce;
 pub mod resize;
 pub mod sequence;
 pub mod shape;
+pub mod signal;
 #[cfg(test)]
 mod testing;
 pub mod text;
+pub mod transformer;
 mod values;
+pub mod vision;
 
 use crate::attribute::Attributes;
 use crate::error::{GraphErrorKind, OpError};
@@ -57,6 +60,9 @@ pub const FAMILIES: &[&[OpDef]] = &[
     resize::OPS,
     sequence::OPS,
     text::OPS,
+    transformer::OPS,
+    signal::OPS,
+    vision::OPS,
 ];
 
 /// All rows.

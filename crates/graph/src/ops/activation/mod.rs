@@ -3,10 +3,12 @@
 mod elementwise;
 mod prelu;
 mod softmax;
+mod swiglu;
 
 pub use elementwise::{Activation, ActivationKind};
 pub use prelu::PRelu;
 pub use softmax::{Hardmax, LogSoftmax, Softmax};
+pub use swiglu::SwiGlu;
 
 use crate::operator::{Arity, OpDef, ParseContext};
 use crate::{OpError, Operator};
@@ -75,6 +77,7 @@ pub const OPS: &[OpDef] = &[
     unary("Mish", 18, |_| Activation::boxed(ActivationKind::Mish)),
     unary("Swish", 24, |c| with_alpha(c, 1.0, |alpha| ActivationKind::Swish { alpha })),
     unary("Shrink", 9, shrink),
+    OpDef::onnx("SwiGLU", 28, Arity::exactly(2), Arity::exactly(1), SwiGlu::parse),
     OpDef::onnx("PRelu", 7, Arity::exactly(2), Arity::exactly(1), |_| Ok(Box::new(PRelu))),
     unary("Softmax", 1, |c| Ok(Box::new(Softmax { axis: row_axis(c, true)?, flatten: true }))),
     unary("Softmax", 13, |c| Ok(Box::new(Softmax { axis: row_axis(c, false)?, flatten: false }))),

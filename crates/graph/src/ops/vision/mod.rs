@@ -1,0 +1,25 @@
+//! Images and regions of them.
+
+mod affine_grid;
+mod grid_sample;
+mod non_max_suppression;
+mod roi_align;
+
+pub use affine_grid::AffineGrid;
+pub use grid_sample::{GridSample, SampleMode, SamplePadding};
+pub use non_max_suppression::NonMaxSuppression;
+pub use roi_align::{MaxRoiPool, RoiAlign};
+
+use crate::operator::{Arity, OpDef};
+
+const ONE: Arity = Arity::exactly(1);
+const TWO: Arity = Arity::exactly(2);
+
+/// The family's rows.
+pub const OPS: &[OpDef] = &[
+    OpDef::onnx("GridSample", 16, TWO, ONE, GridSample::parse),
+    OpDef::onnx("AffineGrid", 20, TWO, ONE, AffineGrid::parse),
+    OpDef::onnx("RoiAlign", 10, Arity::exactly(3), ONE, RoiAlign::parse),
+    OpDef::onnx("MaxRoiPool", 1, TWO, ONE, MaxRoiPool::parse),
+    OpDef::onnx("NonMaxSuppression", 10, Arity::between(2, 5), ONE, NonMaxSuppression::parse),
+];
