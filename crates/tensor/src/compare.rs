@@ -8,13 +8,16 @@ use num_traits::ToPrimitive;
 use crate::dtype::DataType;
 use crate::tensor::Tensor;
 
-/// How far a float may be from the expected one. Other types must be equal.
+/// How far a float may be from the expected one. Other types must be equal, unless a distance is
+/// given.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Tolerance {
     /// Equal values (a NaN equals a NaN).
     Exact,
     /// At most this many representable values of the element type apart.
     Ulp(u32),
+    /// At most this distance apart, integers too: for expected values that were rounded.
+    Within(f64),
     /// Sums of `terms` products in type `accumulator`: rounding errors of a sum grow like a random
     /// walk, √terms · ε, relative to the largest expected magnitude (the terms of a sum are not
     /// known here, its results are); a factor of 8 covers reordering.
@@ -80,8 +83,17 @@ pub fn compare(found: &Tensor, expected: &Tensor, tolerance: Tolerance) -> Resul
         compare_floats(&wide(found), &wide(expected), dtype, tolerance)
     }, else {
         if found == expected { return Ok(()); }
+        if let (Tolerance::Within(_), true) = (tolerance, dtype.is_integer()) {
+            return compare_floats(&integers(found), &integers(expected), dtype, tolerance);
+        }
         Err(Mismatch(format!("expected {expected:?}, found {found:?}")))
     })
+}
+
+/// The elements of an integer tensor; too large ones lose their last digits.
+fn integers(tensor: &Tensor) -> Vec<f64> {
+    let all = tensor.to_i64_vec().unwrap_or_default();
+    all.iter().map(|value| value.to_f64().unwrap_or(f64::NAN)).collect()
 }
 
 fn compare_floats(
@@ -94,6 +106,7 @@ fn compare_floats(
         expected.iter().filter(|v| v.is_finite()).fold(0.0_f64, |max, value| max.max(value.abs()));
     let allowed = |value: f64| match tolerance {
         Tolerance::Exact => 0.0,
+        Tolerance::Within(distance) => distance,
         Tolerance::Ulp(n) => f64::from(n) * epsilon(dtype) * value.abs().max(smallest(dtype)),
         Tolerance::Accumulated { terms, accumulator } => {
             let terms = terms.max(1).to_f64().unwrap_or(1.0);

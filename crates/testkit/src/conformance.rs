@@ -12,11 +12,11 @@ use bytes::Bytes;
 use galatea_formats::onnx;
 use galatea_formats::onnx::proto::{GraphProto, ModelProto, NodeProto};
 use galatea_graph::{Datum, Fact, Graph, ValueId, ops};
-use galatea_tensor::{DataType, Tensor, compare};
+use galatea_tensor::{DataType, Tensor, Tolerance, compare};
 use libtest_mimic::{Arguments, Conclusion, Trial};
 use prost::Message;
 
-use crate::expectations::Expectations;
+use crate::expectations::{Comparison, Expectations};
 use crate::tolerance::tolerance;
 
 /// The environment variable that names the folder of the cases.
@@ -85,7 +85,9 @@ pub fn run(providers: Vec<Provider>) -> Conclusion {
             let name = format!("{}::{}", shared.0.name, case.name);
             trials.push(Trial::test(name, move || {
                 let (provider, expectations) = &*shared;
-                expectations.judge(&case.name, outcome(&case, &provider.run)).map_err(Into::into)
+                let comparison = expectations.comparison(&case.name);
+                let outcome = outcome(&case, comparison, &provider.run);
+                expectations.judge(&case.name, outcome).map_err(Into::into)
             }));
         }
     }
@@ -146,15 +148,15 @@ fn operators(graph: &GraphProto, found: &mut BTreeSet<OperatorName>, nodes: &mut
 }
 
 /// Runs all data sets of a case. A panic is a failure like any other.
-fn outcome(case: &Case, run: &Run) -> Result<(), String> {
-    catch_unwind(AssertUnwindSafe(|| run_case(case, run))).unwrap_or_else(|payload| {
+fn outcome(case: &Case, comparison: Comparison, run: &Run) -> Result<(), String> {
+    catch_unwind(AssertUnwindSafe(|| run_case(case, comparison, run))).unwrap_or_else(|payload| {
         let text = payload.downcast_ref::<String>().cloned();
         let text = text.or_else(|| payload.downcast_ref::<&str>().map(|&text| text.to_owned()));
         Err(format!("panicked: {}", text.unwrap_or_default()))
     })
 }
 
-fn run_case(case: &Case, run: &Run) -> Result<(), String> {
+fn run_case(case: &Case, comparison: Comparison, run: &Run) -> Result<(), String> {
     let graph = onnx::load(&case.folder.join("model.onnx")).map_err(|error| error.to_string())?;
     let mut sets = 0;
     for index in 0.. {
@@ -162,14 +164,19 @@ fn run_case(case: &Case, run: &Run) -> Result<(), String> {
         if !folder.is_dir() {
             break;
         }
-        run_set(case, &graph, &folder, run)
+        run_set(case, &graph, &folder, (comparison, run))
             .map_err(|error| format!("data set {index}: {error}"))?;
         sets += 1;
     }
     if sets == 0 { Err("the case has no data".to_owned()) } else { Ok(()) }
 }
 
-fn run_set(case: &Case, graph: &Graph, folder: &Path, run: &Run) -> Result<(), String> {
+fn run_set(
+    case: &Case,
+    graph: &Graph,
+    folder: &Path,
+    (comparison, run): (Comparison, &Run),
+) -> Result<(), String> {
     let inputs = values(folder, "input", graph, &graph.inputs)?;
     let expected = values(folder, "output", graph, &graph.outputs)?;
     let mut given = Vec::new();
@@ -181,7 +188,8 @@ fn run_set(case: &Case, graph: &Graph, folder: &Path, run: &Run) -> Result<(), S
         return Err(format!("expected {} outputs, found {}", expected.len(), found.len()));
     }
     for (index, (found, expected)) in found.iter().zip(&expected).enumerate() {
-        same(case, &given, found, expected).map_err(|error| format!("output {index}: {error}"))?;
+        same((case, comparison), &given, found, expected)
+            .map_err(|error| format!("output {index}: {error}"))?;
     }
     Ok(())
 }
@@ -197,9 +205,20 @@ fn tensors(datum: &Datum, all: &mut Vec<Tensor>) {
 }
 
 /// Compares a value with the expected one, tensor by tensor.
-fn same(case: &Case, inputs: &[Tensor], found: &Datum, expected: &Datum) -> Result<(), String> {
+fn same(
+    (case, comparison): (&Case, Comparison),
+    inputs: &[Tensor],
+    found: &Datum,
+    expected: &Datum,
+) -> Result<(), String> {
     let near = |found: &Tensor, expected: &Tensor| {
-        let tolerance = tolerance(&case.operators, case.nodes, inputs, expected);
+        let one_kind = found.dtype() == expected.dtype() && found.shape() == expected.shape();
+        let tolerance = match comparison {
+            Comparison::Full => tolerance(&case.operators, case.nodes, inputs, expected),
+            Comparison::Within(distance) => Tolerance::Within(distance),
+            Comparison::Shapes if one_kind => return Ok(()),
+            Comparison::Shapes => Tolerance::Exact,
+        };
         compare(found, expected, tolerance).map_err(|error| error.to_string())
     };
     match (found, expected) {
@@ -216,7 +235,7 @@ fn same(case: &Case, inputs: &[Tensor], found: &Datum, expected: &Datum) -> Resu
         }
         (Datum::Optional(None), Datum::Optional(None)) => Ok(()),
         (Datum::Optional(Some(found)), Datum::Optional(Some(expected))) => {
-            same(case, inputs, found, expected)
+            same((case, comparison), inputs, found, expected)
         }
         _ => Err(format!("{}, expected {}", found.describe(), expected.describe())),
     }

@@ -1,19 +1,48 @@
-//! Which cases a provider is known to fail, and why.
+//! Which cases a provider is known to fail, and why; and which cases are compared less strictly.
 //!
 //! A file has one case a line, `name: reason`; a `*` in the name stands for any text, and `#` starts
 //! a comment line. A listed case that passes fails the run, so the file never promises less than the
 //! code keeps.
+//!
+//! A reason that starts with `[shapes]` or `[within 1e-4]` says that the case must pass, with only
+//! types and shapes compared, or with elements at most so far from the expected ones.
 
 /// What the reference evaluation is known to fail.
 pub const REFERENCE: &str = include_str!("../expectations/reference.txt");
 /// What the CPU provider is known to fail.
 pub const CPU: &str = include_str!("../expectations/cpu.txt");
 
-/// The known failures of one provider.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+/// How the results of a case are compared with the expected ones.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Comparison {
+    /// With the tolerance of the case's operators.
+    Full,
+    /// Elements may be this far away.
+    Within(f64),
+    /// Only types and shapes: the values are random.
+    Shapes,
+}
+
+/// What is known of the cases of one provider.
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Expectations {
-    /// Pattern and reason.
+    /// Pattern and reason of known failures.
     lines: Vec<(String, String)>,
+    /// Pattern of cases that are compared less strictly.
+    lenient: Vec<(String, Comparison)>,
+}
+
+/// The comparison that a reason begins with, if any.
+fn comparison(reason: &str) -> Result<Option<Comparison>, String> {
+    let Some((marker, _)) = reason.strip_prefix('[').and_then(|rest| rest.split_once(']')) else {
+        return Ok(None);
+    };
+    let distance = marker.strip_prefix("within ").and_then(|text| text.parse().ok());
+    match (marker, distance) {
+        ("shapes", _) => Ok(Some(Comparison::Shapes)),
+        (_, Some(distance)) => Ok(Some(Comparison::Within(distance))),
+        _ => Err(format!("'[{marker}]', expected [shapes] or [within NUMBER]")),
+    }
 }
 
 impl Expectations {
@@ -23,6 +52,7 @@ impl Expectations {
     /// The first line without a reason, or that lists a case again.
     pub fn parse(text: &str) -> Result<Self, String> {
         let mut lines: Vec<(String, String)> = Vec::new();
+        let mut lenient: Vec<(String, Comparison)> = Vec::new();
         for (index, line) in text.lines().enumerate() {
             let line = line.trim();
             if line.is_empty() || line.starts_with('#') {
@@ -37,9 +67,19 @@ impl Expectations {
             if lines.iter().any(|(listed, _)| listed == name) {
                 return Err(format!("line {number}: '{name}' is listed twice"));
             }
-            lines.push((name.to_owned(), reason.to_owned()));
+            match comparison(reason).map_err(|error| format!("line {number}: {error}"))? {
+                Some(comparison) => lenient.push((name.to_owned(), comparison)),
+                None => lines.push((name.to_owned(), reason.to_owned())),
+            }
         }
-        Ok(Self { lines })
+        Ok(Self { lines, lenient })
+    }
+
+    /// How a case is compared.
+    #[must_use]
+    pub fn comparison(&self, case: &str) -> Comparison {
+        let found = self.lenient.iter().find(|(pattern, _)| matches(pattern, case));
+        found.map_or(Comparison::Full, |(_, comparison)| *comparison)
     }
 
     /// Turns the outcome of a case into that of its test: a known failure passes, a known failure
@@ -91,6 +131,18 @@ mod tests {
         }
         assert!(matches("*_to_*_x", "a_to_b_x") && !matches("*_to_*_x", "a_to_x"));
         assert!(!matches("test_*a", "test_b") && !matches("test", "test_a"));
+    }
+
+    #[test]
+    fn a_marker_relaxes_the_comparison_and_is_no_failure() {
+        let text = "test_a: [shapes] random\ntest_b*: [within 1e-4] four decimals";
+        let known = Expectations::parse(text).unwrap();
+        assert_eq!(known.comparison("test_a"), Comparison::Shapes);
+        assert_eq!(known.comparison("test_b_1"), Comparison::Within(1e-4));
+        assert_eq!(known.comparison("test_c"), Comparison::Full);
+        assert_eq!(known.judge("test_a", Ok(())), Ok(()));
+        assert!(known.judge("test_a", Err("boom".into())).is_err());
+        assert!(Expectations::parse("a: [maybe] x").unwrap_err().contains("line 1"));
     }
 
     #[test]

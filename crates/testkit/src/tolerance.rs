@@ -50,6 +50,8 @@ const TRANSCENDENTAL_ULP: u32 = 8;
 
 /// Operators that sum many products, or apply several roundings in a row.
 const ACCUMULATING: &[&str] = &[
+    "Adagrad",
+    "Adam",
     "AffineGrid",
     "Attention",
     "AveragePool",
@@ -99,6 +101,7 @@ const ACCUMULATING: &[&str] = &[
     "SoftmaxCrossEntropyLoss",
     "Upsample",
     "MelWeightMatrix",
+    "Momentum",
     "HannWindow",
     "HammingWindow",
     "BlackmanWindow",

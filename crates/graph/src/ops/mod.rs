@@ -12,6 +12,7 @@ pub mod generate;
 pub mod index;
 mod lanes;
 pub mod logic;
+pub mod loss;
 pub mod math;
 pub mod matrix;
 pub mod normalize;
@@ -19,6 +20,7 @@ pub mod pooling;
 #[cfg(test)]
 mod properties;
 pub mod quantize;
+pub mod random;
 pub mod recurrent;
 pub mod reduce;
 pub mod resize;
@@ -28,6 +30,7 @@ pub mod signal;
 #[cfg(test)]
 mod testing;
 pub mod text;
+pub mod training;
 pub mod transformer;
 mod values;
 pub mod vision;
@@ -63,6 +66,9 @@ pub const FAMILIES: &[&[OpDef]] = &[
     transformer::OPS,
     signal::OPS,
     vision::OPS,
+    loss::OPS,
+    random::OPS,
+    training::OPS,
 ];
 
 /// All rows.

@@ -149,7 +149,7 @@ impl Conv {
     }
 
     /// Refuses weights that do not fit the image.
-    fn check(&self, x: &[usize], w: &[usize]) -> Result<(), OpError> {
+    pub(super) fn check(&self, x: &[usize], w: &[usize]) -> Result<(), OpError> {
         let fits = x.len() >= 3
             && x.len() == w.len()
             && w[1].checked_mul(self.group) == Some(x[1])

@@ -23,7 +23,11 @@ impl ConvInteger {
 }
 
 /// 8-bit values less their zero points: exact, as every sum of their products that memory can hold.
-fn centred(tensor: &Tensor, zero: Option<&Tensor>, channels: usize) -> Result<Vec<f64>, OpError> {
+pub(super) fn centred(
+    tensor: &Tensor,
+    zero: Option<&Tensor>,
+    channels: usize,
+) -> Result<Vec<f64>, OpError> {
     if !matches!(tensor.dtype(), DataType::Int8 | DataType::Uint8) {
         return Err(OpError::new(format!("type {}, expected INT8 or UINT8", tensor.dtype())));
     }

@@ -1,18 +1,24 @@
 //! Convolutions.
 
+mod col2im;
 mod conv;
 mod conv_integer;
 mod conv_transpose;
+mod deform_conv;
 mod fused_conv;
+mod q_linear_conv;
 mod window;
 
 pub(crate) use conv::{list, to_channels_first, to_channels_last};
 pub(crate) use window::Window;
 
+pub use col2im::Col2Im;
 pub use conv::Conv;
 pub use conv_integer::ConvInteger;
 pub use conv_transpose::ConvTranspose;
+pub use deform_conv::DeformConv;
 pub use fused_conv::FusedConv;
+pub use q_linear_conv::QLinearConv;
 pub use window::{ConvGeometry, Padding};
 
 use crate::GALATEA_DOMAIN;
@@ -25,6 +31,9 @@ pub const OPS: &[OpDef] = &[
     OpDef::onnx("Conv", 1, Arity::between(2, 3), ONE, Conv::parse),
     OpDef::onnx("ConvTranspose", 1, Arity::between(2, 3), ONE, ConvTranspose::parse),
     OpDef::onnx("ConvInteger", 10, Arity::between(2, 4), ONE, ConvInteger::parse),
+    OpDef::onnx("QLinearConv", 10, Arity::between(8, 9), ONE, QLinearConv::parse),
+    OpDef::onnx("DeformConv", 19, Arity::between(3, 5), ONE, DeformConv::parse),
+    OpDef::onnx("Col2Im", 18, Arity::exactly(3), ONE, Col2Im::parse),
     OpDef {
         domain: GALATEA_DOMAIN,
         name: "ConvNhwc",

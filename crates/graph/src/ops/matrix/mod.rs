@@ -1,5 +1,6 @@
 //! Products of matrices.
 
+mod det;
 mod einsum;
 mod gemm;
 mod mat_mul;
@@ -7,6 +8,7 @@ mod mat_mul_integer;
 mod product;
 mod q_linear_mat_mul;
 
+pub use det::Det;
 pub use einsum::Einsum;
 pub use gemm::Gemm;
 pub use mat_mul::MatMul;
@@ -24,5 +26,6 @@ pub const OPS: &[OpDef] = &[
     OpDef::onnx("Gemm", 11, Arity::between(2, 3), ONE, Gemm::parse),
     OpDef::onnx("MatMulInteger", 10, Arity::between(2, 4), ONE, |_| Ok(Box::new(MatMulInteger))),
     OpDef::onnx("QLinearMatMul", 10, Arity::exactly(8), ONE, |_| Ok(Box::new(QLinearMatMul))),
+    OpDef::onnx("Det", 11, ONE, ONE, |_| Ok(Box::new(Det))),
     OpDef::onnx("Einsum", 12, Arity::at_least(1), ONE, Einsum::parse),
 ];

@@ -3,11 +3,13 @@
 mod average_pool;
 mod global;
 mod max_pool;
+mod max_unpool;
 mod window;
 
 pub use average_pool::{AveragePool, LpPool};
 pub use global::{GlobalAveragePool, GlobalLpPool, GlobalMaxPool};
 pub use max_pool::MaxPool;
+pub use max_unpool::MaxUnpool;
 pub use window::PoolWindow;
 
 use crate::GALATEA_DOMAIN;
@@ -23,6 +25,7 @@ const fn channels_last(name: &'static str, parse: Parse) -> OpDef {
 /// The family's rows.
 pub const OPS: &[OpDef] = &[
     OpDef::onnx("MaxPool", 1, ONE, Arity::between(1, 2), MaxPool::parse),
+    OpDef::onnx("MaxUnpool", 9, Arity::between(2, 3), ONE, MaxUnpool::parse),
     OpDef::onnx("AveragePool", 7, ONE, ONE, AveragePool::parse),
     OpDef::onnx("LpPool", 2, ONE, ONE, LpPool::parse),
     OpDef::onnx("GlobalMaxPool", 1, ONE, ONE, GlobalMaxPool::parse),

@@ -71,7 +71,8 @@ mod tests {
 
     #[test]
     fn a_wave_has_one_frequency() {
-        let wave: Vec<Complex> = (0..6).map(|k| ((TAU * 2.0 * k as f64 / 6.0).cos(), 0.0)).collect();
+        let wave: Vec<Complex> =
+            (0..6).map(|k| ((TAU * 2.0 * k as f64 / 6.0).cos(), 0.0)).collect();
         let found = transform(&wave, false);
         for (k, (re, im)) in found.into_iter().enumerate() {
             let expected = if k == 2 || k == 4 { 3.0 } else { 0.0 };

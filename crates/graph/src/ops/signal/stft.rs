@@ -47,7 +47,10 @@ fn known(fact: Option<&Fact>) -> Option<usize> {
 fn scalar(tensor: &Tensor, what: &str) -> Result<usize, OpError> {
     match tensor.to_i64_vec()?[..] {
         [one] => bounds::length(one, what),
-        _ => Err(OpError::new(format!("{what} has shape {:?}, expected one element", tensor.shape()))),
+        _ => Err(OpError::new(format!(
+            "{what} has shape {:?}, expected one element",
+            tensor.shape()
+        ))),
     }
 }
 

@@ -1,10 +1,14 @@
 //! Strings.
 
+mod regex_full_match;
 mod string_concat;
 mod string_normalizer;
+mod tf_idf_vectorizer;
 
+pub use regex_full_match::RegexFullMatch;
 pub use string_concat::{StringConcat, StringSplit};
 pub use string_normalizer::{CaseChange, StringNormalizer};
+pub use tf_idf_vectorizer::{Column, Item, TfIdfVectorizer, Weighting};
 
 use crate::operator::{Arity, OpDef};
 
@@ -15,4 +19,6 @@ pub const OPS: &[OpDef] = &[
     OpDef::onnx("StringNormalizer", 10, ONE, ONE, StringNormalizer::parse),
     OpDef::onnx("StringConcat", 20, Arity::exactly(2), ONE, StringConcat::parse),
     OpDef::onnx("StringSplit", 20, ONE, Arity::exactly(2), StringSplit::parse),
+    OpDef::onnx("RegexFullMatch", 20, ONE, ONE, RegexFullMatch::parse),
+    OpDef::onnx("TfIdfVectorizer", 9, ONE, ONE, TfIdfVectorizer::parse),
 ];

@@ -83,7 +83,13 @@ fn number(input: Option<&Tensor>, what: &str) -> Result<Option<f64>, OpError> {
 }
 
 /// Boxes of one class in the order they are kept: best first, of equal ones the first.
-fn select(boxes: &[Corners], scores: &[f64], most: usize, iou: f64, least: Option<f64>) -> Vec<usize> {
+fn select(
+    boxes: &[Corners],
+    scores: &[f64],
+    most: usize,
+    iou: f64,
+    least: Option<f64>,
+) -> Vec<usize> {
     let passes = |at: &usize| least.is_none_or(|least| scores[*at] > least);
     let mut candidates: Vec<usize> = (0..boxes.len()).filter(passes).collect();
     candidates.sort_by(|&a, &b| {

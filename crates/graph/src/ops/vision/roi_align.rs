@@ -146,7 +146,11 @@ fn image_of(found: i64, images: usize) -> Result<usize, OpError> {
 }
 
 /// `[R, C, height, width]`.
-fn output_fact(inputs: Inputs<'_, Fact>, output: [usize; 2], columns: usize) -> Result<Fact, OpError> {
+fn output_fact(
+    inputs: Inputs<'_, Fact>,
+    output: [usize; 2],
+    columns: usize,
+) -> Result<Fact, OpError> {
     let (x, rois) = (inputs.required(0)?, inputs.required(1)?);
     expect_float(x.dtype)?;
     if let (Some(x), Some(rois)) = (x.known_shape(), rois.known_shape()) {
@@ -287,7 +291,8 @@ mod tests {
         let x = counting(&[1, 1, 4, 4]);
         let rois = tensor(&[1, 4], &[0.0_f32, 0.0, 4.0, 4.0]);
         let images = Tensor::vector(vec![0_i64]);
-        let list = [("output_height", int(2)), ("output_width", int(2)), ("sampling_ratio", int(1))];
+        let list =
+            [("output_height", int(2)), ("output_width", int(2)), ("sampling_ratio", int(1))];
         let found = one("RoiAlign", 16, &attributes(list.clone()), &[&x, &rois, &images]);
         assert_eq!(found, tensor(&[1, 1, 2, 2], &[2.5_f32, 4.5, 10.5, 12.5]));
         let old = one("RoiAlign", 10, &attributes(list), &[&x, &rois, &images]);

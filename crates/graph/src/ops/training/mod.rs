@@ -1,0 +1,29 @@
+//! The preview of training operators.
+//!
+//! `Gradient` is left out: it differentiates a part of the graph around it, so it is a rewrite of
+//! the whole model rather than an operator on tensors, and a server does not train.
+
+mod optimiser;
+
+pub use optimiser::{Optimiser, Rule};
+
+use crate::operator::{Arity, OpDef};
+use crate::ops::Parse;
+
+const fn step(name: &'static str, parse: Parse) -> OpDef {
+    OpDef {
+        domain: "ai.onnx.preview.training",
+        name,
+        since: 1,
+        inputs: Arity::at_least(5),
+        outputs: Arity::at_least(1),
+        parse,
+    }
+}
+
+/// The family's rows.
+pub const OPS: &[OpDef] = &[
+    step("Adagrad", Optimiser::adagrad),
+    step("Adam", Optimiser::adam),
+    step("Momentum", Optimiser::momentum),
+];
