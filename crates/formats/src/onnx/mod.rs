@@ -26,9 +26,7 @@ use external::ExternalData;
 use proto::{ModelProto, TensorProto};
 
 /// The oldest version of the default operator domain that is accepted.
-///
-/// Source: before version 7 broadcasting was an attribute of each operator.
-pub const OLDEST_OPSET: i64 = 7;
+pub const OLDEST_OPSET: i64 = 1;
 /// The newest version of the default operator domain that the operators were checked against.
 ///
 /// Source: the node cases of onnx 1.23.

@@ -11,6 +11,7 @@ pub mod fused;
 pub mod generate;
 pub mod index;
 mod lanes;
+mod legacy;
 pub mod logic;
 pub mod loss;
 pub mod math;
@@ -119,6 +120,10 @@ pub fn parse(
     check("outputs", def.outputs, outputs)?;
     let opset = opset.unwrap_or(def.since);
     let mut context = ParseContext::new(attributes, inputs, outputs, opset);
+    if domain.is_empty() && opset < 6 {
+        // Said which inputs may be overwritten.
+        context.attributes.ignore("consumed_inputs");
+    }
     let operator = (def.parse)(&mut context).map_err(GraphErrorKind::Operator)?;
     context.attributes.finish().map_err(GraphErrorKind::Operator)?;
     Ok(operator)

@@ -25,6 +25,7 @@ fn some_attributes(def: &OpDef, pick: usize) -> Attributes {
         "GroupNormalization" => attributes([("num_groups", int(1 + pick as i64 % 3))]),
         "LRN" => attributes([("size", int(1 + pick as i64 % 4))]),
         "BitShift" => attributes([("direction", text(["LEFT", "RIGHT"][pick % 2]))]),
+        "Cast" if def.since < 6 => attributes([("to", text(["FLOAT", "INT64"][pick % 2]))]),
         "Cast" | "BitCast" => attributes([("to", int(1 + pick as i64 % 16))]),
         "TopK" if def.since < 10 => attributes([("k", int(pick as i64 % 3))]),
         _ => Attributes::new(),

@@ -29,7 +29,7 @@ pub(super) fn apply(
 fn folded(graph: &Graph, maps: &Maps, index: usize) -> Option<(usize, Tensor, Tensor)> {
     let node = &graph.nodes[index];
     let norm = node.operator::<BatchNormalization>()?;
-    if node.outputs.iter().skip(1).any(Option::is_some) {
+    if norm.training > 0 || norm.each_element {
         return None;
     }
     let input = node.input(0)?;

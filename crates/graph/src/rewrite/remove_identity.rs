@@ -8,7 +8,7 @@ use super::Maps;
 use crate::error::GraphError;
 use crate::graph::{Graph, Node, ValueId};
 use crate::ops::cast::Cast;
-use crate::ops::shape::{Slice, Transpose};
+use crate::ops::shape::{Dropout, Slice, Training, Transpose};
 
 pub(super) fn apply(graph: &mut Graph, maps: &Maps) -> Result<usize, GraphError> {
     let mut same: HashMap<ValueId, ValueId> = HashMap::new();
@@ -38,7 +38,9 @@ fn kept(graph: &Graph, maps: &Maps, node: &Node) -> Option<ValueId> {
     let (input, output) = (node.input(0)?, node.output(0)?);
     let without_effect = match node.op_type.as_str() {
         "Identity" => true,
-        "Dropout" => node.output(1).is_none() && node.input(2).is_none(),
+        "Dropout" => node
+            .operator::<Dropout>()
+            .is_some_and(|dropout| dropout.training == Training::Never && node.output(1).is_none()),
         "Cast" => node
             .operator::<Cast>()
             .is_some_and(|cast| maps.fact(input).is_some_and(|fact| fact.dtype == cast.to)),

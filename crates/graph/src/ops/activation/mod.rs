@@ -11,6 +11,7 @@ pub use softmax::{Hardmax, LogSoftmax, Softmax};
 pub use swiglu::SwiGlu;
 
 use crate::operator::{Arity, OpDef, ParseContext};
+use crate::ops::legacy::AlongAxis;
 use crate::{OpError, Operator};
 
 type Parsed = Result<Box<dyn Operator>, OpError>;
@@ -30,8 +31,11 @@ fn with_alpha(
 
 /// The constants of Klambauer et al., "Self-Normalizing Neural Networks" (2017), as ONNX has them.
 fn selu(context: &mut ParseContext<'_>) -> Parsed {
-    let alpha = context.attributes.float_or("alpha", 1.673_263_2)?;
-    let gamma = context.attributes.float_or("gamma", 1.050_701)?;
+    // Version 1 gave fewer digits.
+    let (alpha, gamma) =
+        if context.opset < 6 { (1.673_2, 1.050_7) } else { (1.673_263_2, 1.050_701) };
+    let alpha = context.attributes.float_or("alpha", alpha)?;
+    let gamma = context.attributes.float_or("gamma", gamma)?;
     Activation::boxed(ActivationKind::Selu { alpha, gamma })
 }
 
@@ -59,15 +63,15 @@ fn row_axis(context: &mut ParseContext<'_>, flatten: bool) -> Result<i64, OpErro
 
 /// The family's rows.
 pub const OPS: &[OpDef] = &[
-    unary("Relu", 6, |_| Activation::boxed(ActivationKind::Relu)),
-    unary("LeakyRelu", 6, |c| with_alpha(c, 0.01, |alpha| ActivationKind::LeakyRelu { alpha })),
-    unary("Elu", 6, |c| with_alpha(c, 1.0, |alpha| ActivationKind::Elu { alpha })),
+    unary("Relu", 1, |_| Activation::boxed(ActivationKind::Relu)),
+    unary("LeakyRelu", 1, |c| with_alpha(c, 0.01, |alpha| ActivationKind::LeakyRelu { alpha })),
+    unary("Elu", 1, |c| with_alpha(c, 1.0, |alpha| ActivationKind::Elu { alpha })),
     unary("Celu", 12, |c| with_alpha(c, 1.0, |alpha| ActivationKind::Celu { alpha })),
-    unary("Selu", 6, selu),
-    unary("Sigmoid", 6, |_| Activation::boxed(ActivationKind::Sigmoid)),
-    unary("HardSigmoid", 6, hard_sigmoid),
+    unary("Selu", 1, selu),
+    unary("Sigmoid", 1, |_| Activation::boxed(ActivationKind::Sigmoid)),
+    unary("HardSigmoid", 1, hard_sigmoid),
     unary("HardSwish", 14, |_| Activation::boxed(ActivationKind::HardSwish)),
-    unary("Tanh", 6, |_| Activation::boxed(ActivationKind::Tanh)),
+    unary("Tanh", 1, |_| Activation::boxed(ActivationKind::Tanh)),
     unary("Softplus", 1, |_| Activation::boxed(ActivationKind::Softplus)),
     unary("Softsign", 1, |_| Activation::boxed(ActivationKind::Softsign)),
     unary("ThresholdedRelu", 10, |c| {
@@ -78,6 +82,10 @@ pub const OPS: &[OpDef] = &[
     unary("Swish", 24, |c| with_alpha(c, 1.0, |alpha| ActivationKind::Swish { alpha })),
     unary("Shrink", 9, shrink),
     OpDef::onnx("SwiGLU", 28, Arity::exactly(2), Arity::exactly(1), SwiGlu::parse),
+    // One slope, or one for each channel.
+    OpDef::onnx("PRelu", 1, Arity::exactly(2), Arity::exactly(1), |_| {
+        Ok(AlongAxis::boxed(Box::new(PRelu), 1))
+    }),
     OpDef::onnx("PRelu", 7, Arity::exactly(2), Arity::exactly(1), |_| Ok(Box::new(PRelu))),
     unary("Softmax", 1, |c| Ok(Box::new(Softmax { axis: row_axis(c, true)?, flatten: true }))),
     unary("Softmax", 13, |c| Ok(Box::new(Softmax { axis: row_axis(c, false)?, flatten: false }))),

@@ -14,6 +14,7 @@ use crate::operator::{Arity, OpDef};
 
 /// The family's rows.
 pub const OPS: &[OpDef] = &[
+    OpDef::onnx("Cast", 1, Arity::exactly(1), Arity::exactly(1), Cast::parse_name),
     OpDef::onnx("Cast", 6, Arity::exactly(1), Arity::exactly(1), Cast::parse),
     OpDef::onnx("CastLike", 15, Arity::exactly(2), Arity::exactly(1), CastLike::parse),
     OpDef::onnx("BitCast", 26, Arity::exactly(1), Arity::exactly(1), BitCast::parse),

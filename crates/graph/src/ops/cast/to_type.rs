@@ -28,7 +28,33 @@ impl Cast {
         let to = to.ok_or_else(|| OpError::new("attribute 'to' is missing"))?;
         Ok(Box::new(Self { to }))
     }
+
+    /// Before version 6 the type had a name.
+    pub(super) fn parse_name(context: &mut ParseContext<'_>) -> Result<Box<dyn Operator>, OpError> {
+        let name = context.attributes.string("to")?;
+        let name = name.ok_or_else(|| OpError::new("attribute 'to' is missing"))?;
+        let found = NAMES.iter().find(|(known, _)| known.eq_ignore_ascii_case(&name));
+        let &(_, to) =
+            found.ok_or_else(|| OpError::new(format!("there is no data type '{name}'")))?;
+        Ok(Box::new(Self { to }))
+    }
 }
+
+/// The names in ONNX's `TensorProto.DataType`.
+const NAMES: &[(&str, DataType)] = &[
+    ("FLOAT", DataType::Fp32),
+    ("UINT8", DataType::Uint8),
+    ("INT8", DataType::Int8),
+    ("UINT16", DataType::Uint16),
+    ("INT16", DataType::Int16),
+    ("INT32", DataType::Int32),
+    ("INT64", DataType::Int64),
+    ("BOOL", DataType::Bool),
+    ("FLOAT16", DataType::Fp16),
+    ("DOUBLE", DataType::Fp64),
+    ("UINT32", DataType::Uint32),
+    ("UINT64", DataType::Uint64),
+];
 
 impl Operator for Cast {
     fn infer(&self, inputs: Inputs<'_, Fact>) -> Result<Vec<Fact>, OpError> {

@@ -92,7 +92,7 @@ fn log_softmax(all: &mut [f64], lanes: Lanes) {
 /// The shape of the targets for one of the scores.
 fn target_shape<T: Clone>(scores: &[T]) -> Result<Vec<T>, OpError> {
     match scores {
-        [batch, _, spatial @ ..] => Ok([&[batch.clone()], spatial].concat()),
+        [batch, _, spatial @ ..] => Ok([std::slice::from_ref(batch), spatial].concat()),
         _ => Err(OpError::new(format!("scores of rank {}, expected 2 or more", scores.len()))),
     }
 }
@@ -103,7 +103,7 @@ impl Operator for NegativeLogLikelihoodLoss {
         expect_float(scores.dtype)?;
         let each = scores.shape.as_deref().map(target_shape).transpose()?;
         let shape = if self.reduction == LossReduction::None { each } else { Some(Vec::new()) };
-        let loss = Fact { dtype: scores.dtype, shape, value: None, elements: None };
+        let loss = Fact::shaped(scores.dtype, shape);
         let logs = Fact { value: None, elements: None, ..scores.clone() };
         Ok(if self.softmax { vec![loss, logs] } else { vec![loss] })
     }

@@ -15,6 +15,7 @@ pub use unary::{Unary, UnaryKind};
 pub use variadic::{Variadic, VariadicKind};
 
 use crate::operator::{Arity, OpDef};
+use crate::ops::legacy::AlongAxis;
 
 const fn unary(name: &'static str, since: i64, parse: crate::ops::Parse) -> OpDef {
     OpDef::onnx(name, since, Arity::exactly(1), Arity::exactly(1), parse)
@@ -26,14 +27,18 @@ const fn binary(name: &'static str, since: i64, parse: crate::ops::Parse) -> OpD
 
 const fn variadic(name: &'static str, parse: crate::ops::Parse) -> OpDef {
     // Broadcasting came with version 8; before, operands of one shape give the same result.
-    OpDef::onnx(name, 6, Arity::at_least(1), Arity::exactly(1), parse)
+    OpDef::onnx(name, 1, Arity::at_least(1), Arity::exactly(1), parse)
 }
 
 /// The family's rows.
 pub const OPS: &[OpDef] = &[
+    binary("Add", 1, |c| AlongAxis::parse(c, Binary::boxed(BinaryKind::Add))),
     binary("Add", 7, |_| Binary::boxed(BinaryKind::Add)),
+    binary("Sub", 1, |c| AlongAxis::parse(c, Binary::boxed(BinaryKind::Sub))),
     binary("Sub", 7, |_| Binary::boxed(BinaryKind::Sub)),
+    binary("Mul", 1, |c| AlongAxis::parse(c, Binary::boxed(BinaryKind::Mul))),
     binary("Mul", 7, |_| Binary::boxed(BinaryKind::Mul)),
+    binary("Div", 1, |c| AlongAxis::parse(c, Binary::boxed(BinaryKind::Div))),
     binary("Div", 7, |_| Binary::boxed(BinaryKind::Div)),
     binary("Mod", 10, |context| {
         Binary::boxed(BinaryKind::Mod { fmod: context.attributes.flag("fmod", false)? })
@@ -48,16 +53,17 @@ pub const OPS: &[OpDef] = &[
     binary("BitwiseAnd", 18, |_| Binary::boxed(BinaryKind::BitwiseAnd)),
     binary("BitwiseOr", 18, |_| Binary::boxed(BinaryKind::BitwiseOr)),
     binary("BitwiseXor", 18, |_| Binary::boxed(BinaryKind::BitwiseXor)),
+    binary("Pow", 1, |c| AlongAxis::parse(c, Ok(Box::new(Pow)))),
     binary("Pow", 7, |_| Ok(Box::new(Pow))),
-    unary("Neg", 6, |_| Unary::boxed(UnaryKind::Neg)),
-    unary("Abs", 6, |_| Unary::boxed(UnaryKind::Abs)),
-    unary("Sqrt", 6, |_| Unary::boxed(UnaryKind::Sqrt)),
-    unary("Exp", 6, |_| Unary::boxed(UnaryKind::Exp)),
-    unary("Log", 6, |_| Unary::boxed(UnaryKind::Log)),
+    unary("Neg", 1, |_| Unary::boxed(UnaryKind::Neg)),
+    unary("Abs", 1, |_| Unary::boxed(UnaryKind::Abs)),
+    unary("Sqrt", 1, |_| Unary::boxed(UnaryKind::Sqrt)),
+    unary("Exp", 1, |_| Unary::boxed(UnaryKind::Exp)),
+    unary("Log", 1, |_| Unary::boxed(UnaryKind::Log)),
     unary("Erf", 9, |_| Unary::boxed(UnaryKind::Erf)),
-    unary("Reciprocal", 6, |_| Unary::boxed(UnaryKind::Reciprocal)),
-    unary("Floor", 6, |_| Unary::boxed(UnaryKind::Floor)),
-    unary("Ceil", 6, |_| Unary::boxed(UnaryKind::Ceil)),
+    unary("Reciprocal", 1, |_| Unary::boxed(UnaryKind::Reciprocal)),
+    unary("Floor", 1, |_| Unary::boxed(UnaryKind::Floor)),
+    unary("Ceil", 1, |_| Unary::boxed(UnaryKind::Ceil)),
     unary("Round", 11, |_| Unary::boxed(UnaryKind::Round)),
     unary("Sign", 9, |_| Unary::boxed(UnaryKind::Sign)),
     unary("Sin", 7, |_| Unary::boxed(UnaryKind::Sin)),
@@ -78,6 +84,6 @@ pub const OPS: &[OpDef] = &[
     variadic("Mean", |_| Variadic::boxed(VariadicKind::Mean)),
     binary("CumSum", 11, |context| Cumulative::parse(CumulativeKind::Sum, context)),
     binary("CumProd", 26, |context| Cumulative::parse(CumulativeKind::Product, context)),
-    OpDef::onnx("Clip", 6, Arity::exactly(1), Arity::exactly(1), Clip::parse_attributes),
+    OpDef::onnx("Clip", 1, Arity::exactly(1), Arity::exactly(1), Clip::parse_attributes),
     OpDef::onnx("Clip", 11, Arity::between(1, 3), Arity::exactly(1), Clip::parse_inputs),
 ];

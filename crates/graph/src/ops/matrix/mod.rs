@@ -22,6 +22,11 @@ const ONE: Arity = Arity::exactly(1);
 /// The family's rows.
 pub const OPS: &[OpDef] = &[
     OpDef::onnx("MatMul", 1, Arity::exactly(2), ONE, |_| Ok(Box::new(MatMul))),
+    OpDef::onnx("Gemm", 1, Arity::exactly(3), ONE, |context| {
+        // C broadcasts in any case.
+        context.attributes.ignore("broadcast");
+        Gemm::parse(context)
+    }),
     OpDef::onnx("Gemm", 7, Arity::exactly(3), ONE, Gemm::parse),
     OpDef::onnx("Gemm", 11, Arity::between(2, 3), ONE, Gemm::parse),
     OpDef::onnx("MatMulInteger", 10, Arity::between(2, 4), ONE, |_| Ok(Box::new(MatMulInteger))),

@@ -48,12 +48,12 @@ pub const OPS: &[OpDef] = &[
     OpDef::onnx("RMSNormalization", 23, Arity::exactly(2), ONE, RmsNormalization::parse),
     OpDef::onnx(
         "BatchNormalization",
-        7,
+        1,
         Arity::exactly(5),
         Arity::between(1, 5),
         BatchNormalization::parse,
     ),
-    OpDef::onnx("InstanceNormalization", 6, Arity::exactly(3), ONE, InstanceNormalization::parse),
+    OpDef::onnx("InstanceNormalization", 1, Arity::exactly(3), ONE, InstanceNormalization::parse),
     OpDef::onnx("GroupNormalization", 18, Arity::exactly(3), ONE, |context| {
         GroupNormalization::parse_per_group(context)
     }),

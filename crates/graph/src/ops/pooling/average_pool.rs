@@ -92,7 +92,7 @@ impl LpPool {
     /// Reads the attributes.
     pub(super) fn parse(context: &mut ParseContext<'_>) -> Result<Box<dyn Operator>, OpError> {
         let window = PoolWindow::read(context, false)?;
-        Ok(Box::new(Self { window, p: context.attributes.int_or("p", 2)? as f64 }))
+        Ok(Box::new(Self { window, p: super::order(context)? }))
     }
 }
 

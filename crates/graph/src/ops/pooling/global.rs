@@ -103,7 +103,7 @@ impl Operator for GlobalMaxPool {
 impl GlobalLpPool {
     /// Reads the attributes.
     pub(super) fn parse(context: &mut ParseContext<'_>) -> Result<Box<dyn Operator>, OpError> {
-        Ok(Box::new(Self { p: context.attributes.int_or("p", 2)? as f64 }))
+        Ok(Box::new(Self { p: super::order(context)? }))
     }
 }
 

@@ -13,10 +13,19 @@ pub use max_unpool::MaxUnpool;
 pub use window::PoolWindow;
 
 use crate::GALATEA_DOMAIN;
-use crate::operator::{Arity, OpDef};
+use crate::error::OpError;
+use crate::operator::{Arity, OpDef, ParseContext};
 use crate::ops::Parse;
 
 const ONE: Arity = Arity::exactly(1);
+
+/// The order of a norm, which was a float in version 1.
+fn order(context: &mut ParseContext<'_>) -> Result<f64, OpError> {
+    if context.opset < 2 {
+        return Ok(context.attributes.float_or("p", 2.0)?.into());
+    }
+    Ok(context.attributes.int_or("p", 2)? as f64)
+}
 
 const fn channels_last(name: &'static str, parse: Parse) -> OpDef {
     OpDef { domain: GALATEA_DOMAIN, name, since: 1, inputs: ONE, outputs: ONE, parse }
@@ -26,11 +35,11 @@ const fn channels_last(name: &'static str, parse: Parse) -> OpDef {
 pub const OPS: &[OpDef] = &[
     OpDef::onnx("MaxPool", 1, ONE, Arity::between(1, 2), MaxPool::parse),
     OpDef::onnx("MaxUnpool", 9, Arity::between(2, 3), ONE, MaxUnpool::parse),
-    OpDef::onnx("AveragePool", 7, ONE, ONE, AveragePool::parse),
-    OpDef::onnx("LpPool", 2, ONE, ONE, LpPool::parse),
+    OpDef::onnx("AveragePool", 1, ONE, ONE, AveragePool::parse),
+    OpDef::onnx("LpPool", 1, ONE, ONE, LpPool::parse),
     OpDef::onnx("GlobalMaxPool", 1, ONE, ONE, GlobalMaxPool::parse),
     OpDef::onnx("GlobalAveragePool", 1, ONE, ONE, GlobalAveragePool::parse),
-    OpDef::onnx("GlobalLpPool", 2, ONE, ONE, GlobalLpPool::parse),
+    OpDef::onnx("GlobalLpPool", 1, ONE, ONE, GlobalLpPool::parse),
     channels_last("MaxPoolNhwc", MaxPool::parse_channels_last),
     channels_last("AveragePoolNhwc", AveragePool::parse_channels_last),
     channels_last("GlobalAveragePoolNhwc", GlobalAveragePool::parse_channels_last),

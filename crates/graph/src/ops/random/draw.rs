@@ -33,7 +33,7 @@ impl Operator for Bernoulli {
         let x = inputs.required(0)?;
         expect_float(x.dtype)?;
         let dtype = self.dtype.unwrap_or(x.dtype);
-        Ok(vec![Fact { dtype, shape: x.shape.clone(), value: None, elements: None }])
+        Ok(vec![Fact::shaped(dtype, x.shape.clone())])
     }
 
     fn reference(&self, inputs: Inputs<'_, Tensor>) -> Result<Vec<Tensor>, OpError> {

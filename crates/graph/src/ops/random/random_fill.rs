@@ -93,12 +93,7 @@ impl Operator for RandomFill {
         let dtype = self.dtype(like.map(|fact| fact.dtype))?;
         Ok(vec![match &self.shape {
             Some(shape) => Fact::fixed(dtype, shape),
-            None => Fact {
-                dtype,
-                shape: inputs.required(0)?.shape.clone(),
-                value: None,
-                elements: None,
-            },
+            None => Fact::shaped(dtype, inputs.required(0)?.shape.clone()),
         }])
     }
 

@@ -13,6 +13,7 @@ const ONE: Arity = Arity::exactly(1);
 
 /// The family's rows.
 pub const OPS: &[OpDef] = &[
+    OpDef::onnx("Upsample", 1, ONE, ONE, Resize::parse_upsample_1),
     OpDef::onnx("Upsample", 7, ONE, ONE, Resize::parse_upsample_attribute),
     OpDef::onnx("Upsample", 9, Arity::exactly(2), ONE, Resize::parse_upsample),
     OpDef::onnx("Resize", 10, Arity::exactly(2), ONE, Resize::parse_10),

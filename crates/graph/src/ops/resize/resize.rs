@@ -74,6 +74,20 @@ impl Resize {
         })
     }
 
+    /// `Upsample` before opset 7, of images only.
+    pub(super) fn parse_upsample_1(
+        context: &mut ParseContext<'_>,
+    ) -> Result<Box<dyn Operator>, OpError> {
+        let mut scale = |name: &'static str| {
+            let found = context.attributes.float(name)?;
+            let found = found.ok_or_else(|| OpError::new(format!("attribute '{name}' is missing")));
+            found.map(f64::from)
+        };
+        let scales = Some(vec![1.0, 1.0, scale("height_scale")?, scale("width_scale")?]);
+        let simple = Self::simple(context, NearestMode::Floor)?;
+        Ok(Box::new(Self { scales, scales_input: None, ..simple }))
+    }
+
     /// `Upsample` of opsets 7 and 8.
     pub(super) fn parse_upsample_attribute(
         context: &mut ParseContext<'_>,

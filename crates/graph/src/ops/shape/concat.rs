@@ -22,6 +22,11 @@ impl Concat {
             axis: axis.ok_or_else(|| OpError::new("attribute 'axis' is missing"))?,
         }))
     }
+
+    /// Version 1 had a default.
+    pub(super) fn parse_1(context: &mut ParseContext<'_>) -> Result<Box<dyn Operator>, OpError> {
+        Ok(Box::new(Self { axis: context.attributes.int_or("axis", 1)? }))
+    }
 }
 
 /// The length that several tensors share, the best known one.

@@ -6,6 +6,7 @@ use crate::error::OpError;
 use crate::fact::{Dim, Fact};
 use crate::operator::{Inputs, Operator, ParseContext};
 use crate::ops::bounds;
+use crate::ops::values::floats;
 
 /// ONNX `Expand`: broadcasts input 0 to the shape in input 1, both ways.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -19,6 +20,46 @@ impl Expand {
     /// There are no attributes.
     pub(super) fn parse(_: &mut ParseContext<'_>) -> Result<Box<dyn Operator>, OpError> {
         Ok(Box::new(Self))
+    }
+}
+
+/// `Tile` of version 1: the input so often along one axis. Both numbers have the type of the data.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TileAlong;
+
+impl TileAlong {
+    /// The repeats of every axis.
+    #[allow(clippy::cast_possible_truncation, reason = "a whole number in a float tensor")]
+    fn repeats(inputs: Inputs<'_, Tensor>) -> Result<Tensor, OpError> {
+        let number = |index: usize| -> Result<i64, OpError> {
+            let tensor = inputs.required(index)?;
+            let all = if tensor.dtype().is_float() {
+                floats(tensor)?.into_iter().map(|value| value as i64).collect()
+            } else {
+                tensor.to_i64_vec()?
+            };
+            match all[..] {
+                [one] => Ok(one),
+                _ => Err(OpError::new(format!("input {index} has {} elements", all.len()))),
+            }
+        };
+        let mut repeats = vec![1; inputs.required(0)?.rank()];
+        let axis = bounds::axis(number(2)?, repeats.len())?;
+        repeats[axis] = number(1)?;
+        Ok(Tensor::vector(repeats))
+    }
+}
+
+impl Operator for TileAlong {
+    fn infer(&self, inputs: Inputs<'_, Fact>) -> Result<Vec<Fact>, OpError> {
+        let data = inputs.required(0)?;
+        let shape = data.shape.as_ref().map(|dims| vec![Dim::Unknown; dims.len()]);
+        Ok(vec![Fact::shaped(data.dtype, shape)])
+    }
+
+    fn reference(&self, inputs: Inputs<'_, Tensor>) -> Result<Vec<Tensor>, OpError> {
+        let repeats = Self::repeats(inputs)?;
+        Tile.reference(Inputs::new(&[inputs.optional(0), Some(&repeats)]))
     }
 }
 

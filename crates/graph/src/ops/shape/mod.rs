@@ -3,6 +3,7 @@
 mod center_crop_pad;
 mod concat;
 mod depth_to_space;
+mod dropout;
 mod expand;
 mod flatten;
 mod identity;
@@ -21,9 +22,10 @@ pub use center_crop_pad::CenterCropPad;
 pub use concat::Concat;
 pub(crate) use concat::join_tensors;
 pub use depth_to_space::{DepthToSpace, SpaceToDepth};
-pub use expand::{Expand, Tile};
+pub use dropout::{Dropout, Training};
+pub use expand::{Expand, Tile, TileAlong};
 pub use flatten::Flatten;
-pub use identity::{Dropout, Identity};
+pub use identity::Identity;
 pub use pad::{Pad, PadMode};
 pub use reshape::Reshape;
 pub use reverse_sequence::ReverseSequence;
@@ -41,6 +43,7 @@ const TWO: Arity = Arity::exactly(2);
 
 /// The family's rows.
 pub const OPS: &[OpDef] = &[
+    OpDef::onnx("Reshape", 1, ONE, ONE, Reshape::parse_attribute),
     OpDef::onnx("Reshape", 5, TWO, ONE, Reshape::parse),
     OpDef::onnx("Transpose", 1, ONE, ONE, Transpose::parse),
     OpDef::onnx("Squeeze", 1, ONE, ONE, Squeeze::parse_attribute),
@@ -48,21 +51,26 @@ pub const OPS: &[OpDef] = &[
     OpDef::onnx("Unsqueeze", 1, ONE, ONE, Unsqueeze::parse_attribute),
     OpDef::onnx("Unsqueeze", 13, TWO, ONE, Unsqueeze::parse),
     OpDef::onnx("Flatten", 1, ONE, ONE, Flatten::parse),
+    OpDef::onnx("Concat", 1, Arity::at_least(1), ONE, Concat::parse_1),
     OpDef::onnx("Concat", 4, Arity::at_least(1), ONE, Concat::parse),
+    OpDef::onnx("Split", 1, Arity::between(1, 2), Arity::at_least(1), Split::parse_attribute),
     OpDef::onnx("Split", 2, ONE, Arity::at_least(1), Split::parse_attribute),
     OpDef::onnx("Split", 13, Arity::between(1, 2), Arity::at_least(1), Split::parse),
     OpDef::onnx("Slice", 1, ONE, ONE, Slice::parse_attribute),
     OpDef::onnx("Slice", 10, Arity::between(3, 5), ONE, Slice::parse),
     OpDef::onnx("Expand", 8, TWO, ONE, Expand::parse),
+    OpDef::onnx("Tile", 1, Arity::exactly(3), ONE, |_| Ok(Box::new(TileAlong))),
     OpDef::onnx("Tile", 6, TWO, ONE, Tile::parse),
+    OpDef::onnx("Pad", 1, ONE, ONE, Pad::parse_1),
     OpDef::onnx("Pad", 2, ONE, ONE, Pad::parse_attribute),
     OpDef::onnx("Pad", 11, Arity::between(2, 3), ONE, Pad::parse),
     OpDef::onnx("Pad", 18, Arity::between(2, 4), ONE, Pad::parse),
     OpDef::onnx("Shape", 1, ONE, ONE, Shape::parse),
     OpDef::onnx("Size", 1, ONE, ONE, Size::parse),
     OpDef::onnx("Identity", 1, ONE, ONE, Identity::parse),
+    OpDef::onnx("Dropout", 1, ONE, Arity::between(1, 2), Dropout::parse_1),
     OpDef::onnx("Dropout", 7, ONE, Arity::between(1, 2), Dropout::parse),
-    OpDef::onnx("Dropout", 12, Arity::between(1, 3), Arity::between(1, 2), Dropout::parse),
+    OpDef::onnx("Dropout", 12, Arity::between(1, 3), Arity::between(1, 2), Dropout::parse_12),
     OpDef::onnx("DepthToSpace", 1, ONE, ONE, DepthToSpace::parse),
     OpDef::onnx("SpaceToDepth", 1, ONE, ONE, SpaceToDepth::parse),
     OpDef::onnx("ReverseSequence", 10, TWO, ONE, ReverseSequence::parse),

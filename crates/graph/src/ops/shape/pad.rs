@@ -46,6 +46,15 @@ impl Pad {
         Ok(Box::new(Self { mode: MODES[mode], pads, value }))
     }
 
+    /// Version 1 had another name for the lengths.
+    pub(super) fn parse_1(context: &mut ParseContext<'_>) -> Result<Box<dyn Operator>, OpError> {
+        let mode = context.attributes.choice("mode", &["constant", "reflect", "edge"], 0)?;
+        let pads = context.attributes.ints("paddings")?;
+        let pads = Some(pads.ok_or_else(|| OpError::new("attribute 'paddings' is missing"))?);
+        let value = context.attributes.float_or("value", 0.0)?;
+        Ok(Box::new(Self { mode: MODES[mode], pads, value }))
+    }
+
     /// Opset 11 and newer.
     pub(super) fn parse(context: &mut ParseContext<'_>) -> Result<Box<dyn Operator>, OpError> {
         if context.inputs < 2 {

@@ -6,6 +6,7 @@ use crate::error::OpError;
 use crate::fact::{Dim, Fact};
 use crate::operator::{Inputs, Operator, ParseContext};
 use crate::ops::bounds;
+use crate::ops::legacy::WithConstants;
 
 /// ONNX `Reshape`: inputs `data` and `shape`.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -27,6 +28,16 @@ impl Reshape {
     /// Reads the attributes.
     pub(super) fn parse(context: &mut ParseContext<'_>) -> Result<Box<dyn Operator>, OpError> {
         Ok(Box::new(Self { allow_zero: context.attributes.flag("allowzero", false)? }))
+    }
+
+    /// Before version 5 the target was an attribute.
+    pub(super) fn parse_attribute(
+        context: &mut ParseContext<'_>,
+    ) -> Result<Box<dyn Operator>, OpError> {
+        let target = context.attributes.ints("shape")?;
+        let target = target.ok_or_else(|| OpError::new("attribute 'shape' is missing"))?;
+        let inner = Box::new(Self { allow_zero: false });
+        Ok(WithConstants::boxed(inner, vec![Tensor::vector(target)]))
     }
 
     /// The resulting shape for an input shape and a target with 0 and -1 in it.

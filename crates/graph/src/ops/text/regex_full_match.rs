@@ -33,7 +33,7 @@ impl Operator for RegexFullMatch {
         let x = inputs.required(0)?;
         expect_type("the input", x.dtype, |dtype| dtype == DataType::Bytes, "BYTES")?;
         let shape = x.shape.clone();
-        Ok(vec![Fact { dtype: DataType::Bool, shape, value: None, elements: None }])
+        Ok(vec![Fact::shaped(DataType::Bool, shape)])
     }
 
     fn reference(&self, inputs: Inputs<'_, Tensor>) -> Result<Vec<Tensor>, OpError> {

@@ -222,7 +222,9 @@ impl Operator for GridSample {
             let picks = sources.map(|(start, taps)| taps[0].0.map(|at| start + at));
             let result = with_element!(x.dtype(), T => {
                 let all = x.to_vec::<T>()?;
-                let pick = |at: Option<usize>| at.map_or_else(T::default, |at| all[at].clone());
+                let pick = |at: Option<usize>| {
+                    at.and_then(|at| all.get(at).cloned()).unwrap_or_default()
+                };
                 Tensor::from_vec(&shape, picks.map(pick).collect::<Vec<T>>())?
             });
             return Ok(vec![result]);
