@@ -5,7 +5,7 @@ usage: onnx_node_cases.py DIR [OPERATOR ...]
 Writes DIR/test_NAME/model.onnx with test_data_set_N/input_I.pb and output_I.pb (a TensorProto,
 SequenceProto or OptionalProto, as the model declares) for every case whose nodes are all among the
 given operators (for all cases when none is given). Cases with maps have no such form and are left
-out.
+out. DIR/SCHEMAS has a line for every version of every operator.
 """
 
 import pathlib
@@ -50,6 +50,16 @@ def write_case(case, folder):
         write_values(data, "output", outputs, case.model.graph.output)
 
 
+def write_schemas(file):
+    """Domain, name, version and the bounds of inputs and outputs, separated by tabs."""
+    rows = [
+        (s.domain, s.name, s.since_version, s.min_input, s.max_input, s.min_output, s.max_output)
+        for s in onnx.defs.get_all_schemas_with_history()
+        if not s.deprecated
+    ]
+    file.write_text("".join("\t".join(map(str, row)) + "\n" for row in sorted(rows)))
+
+
 def main():
     if len(sys.argv) < 2:
         raise SystemExit(__doc__)
@@ -63,6 +73,7 @@ def main():
         if not has_map and (not wanted or operators(graph) <= wanted):
             write_case(case, out / case.name)
             written += 1
+    write_schemas(out / "SCHEMAS")
     (out / "VERSION").write_text(f"onnx {onnx.__version__}\n")
     print(f"{written} cases of onnx {onnx.__version__} in {out}")
 

@@ -17,6 +17,7 @@ use libtest_mimic::{Arguments, Conclusion, Trial};
 use prost::Message;
 
 use crate::expectations::{Comparison, Expectations};
+use crate::schemas;
 use crate::tolerance::tolerance;
 
 /// The environment variable that names the folder of the cases.
@@ -75,6 +76,7 @@ pub fn run(providers: Vec<Provider>) -> Conclusion {
                 .with_ignored_flag(true)
         })
         .collect();
+    trials.extend(schemas::trials(Path::new(&root)).unwrap_or_else(|error| panic!("{error}")));
     let cases: Vec<Arc<Case>> = cases.into_iter().map(Arc::new).collect();
     for provider in providers {
         let expectations = Expectations::parse(provider.expectations)

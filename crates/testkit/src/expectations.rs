@@ -9,6 +9,8 @@
 
 /// What the reference evaluation is known to fail.
 pub const REFERENCE: &str = include_str!("../expectations/reference.txt");
+/// Which versions of ONNX's operators have no definition.
+pub const OPERATORS: &str = include_str!("../expectations/operators.txt");
 /// What the CPU provider is known to fail.
 pub const CPU: &str = include_str!("../expectations/cpu.txt");
 

@@ -7,4 +7,5 @@
 pub mod conformance;
 pub mod expectations;
 pub mod model;
+mod schemas;
 pub mod tolerance;

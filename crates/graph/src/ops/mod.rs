@@ -5,6 +5,7 @@ pub mod activation;
 mod agreement;
 mod bounds;
 pub mod cast;
+pub mod contrib;
 pub mod control;
 pub mod convolution;
 pub mod fused;
@@ -70,6 +71,7 @@ pub const FAMILIES: &[&[OpDef]] = &[
     loss::OPS,
     random::OPS,
     training::OPS,
+    contrib::OPS,
 ];
 
 /// All rows.

@@ -86,7 +86,7 @@ impl Conv {
     }
 
     /// Reads the attributes of `ConvNhwc`.
-    pub(super) fn parse_channels_last(
+    pub(crate) fn parse_channels_last(
         context: &mut ParseContext<'_>,
     ) -> Result<Box<dyn Operator>, OpError> {
         Ok(Box::new(Self::read(context, true)?))

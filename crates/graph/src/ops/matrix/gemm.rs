@@ -24,12 +24,17 @@ pub struct Gemm {
 
 impl Gemm {
     pub(super) fn parse(context: &mut ParseContext<'_>) -> Result<Box<dyn Operator>, OpError> {
-        Ok(Box::new(Self {
+        Ok(Box::new(Self::read(context)?))
+    }
+
+    /// Reads the attributes.
+    pub(crate) fn read(context: &mut ParseContext<'_>) -> Result<Self, OpError> {
+        Ok(Self {
             alpha: context.attributes.float_or("alpha", 1.0)?,
             beta: context.attributes.float_or("beta", 1.0)?,
             trans_a: context.attributes.flag("transA", false)?,
             trans_b: context.attributes.flag("transB", false)?,
-        }))
+        })
     }
 
     /// `alpha · product + beta · c` of integers: exact where the factors are 1.

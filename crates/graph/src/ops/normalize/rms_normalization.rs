@@ -23,7 +23,7 @@ pub struct RmsNormalization {
 }
 
 impl RmsNormalization {
-    pub(super) fn parse(context: &mut ParseContext<'_>) -> Result<Box<dyn Operator>, OpError> {
+    pub(crate) fn parse(context: &mut ParseContext<'_>) -> Result<Box<dyn Operator>, OpError> {
         stash_type(context)?;
         let axis = context.attributes.int_or("axis", -1)?;
         let epsilon = context.attributes.float_or("epsilon", 1e-5)?;

@@ -60,7 +60,8 @@ impl AveragePool {
         Self::read(context, true)
     }
 
-    fn read(
+    /// Reads the attributes.
+    pub(crate) fn read(
         context: &mut ParseContext<'_>,
         channels_last: bool,
     ) -> Result<Box<dyn Operator>, OpError> {

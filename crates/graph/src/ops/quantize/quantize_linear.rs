@@ -83,7 +83,7 @@ fn saturated(
 impl QuantizeLinear {
     /// Reads the attributes; `saturate` is about 8-bit floats and `precision` about how wide the
     /// division is at least.
-    pub(super) fn parse(context: &mut ParseContext<'_>) -> Result<Box<dyn Operator>, OpError> {
+    pub(crate) fn parse(context: &mut ParseContext<'_>) -> Result<Box<dyn Operator>, OpError> {
         context.attributes.ignore("saturate");
         context.attributes.ignore("precision");
         let grouping = Grouping::read(context)?;
@@ -122,7 +122,7 @@ impl Operator for QuantizeLinear {
 
 impl DequantizeLinear {
     /// Reads the attributes.
-    pub(super) fn parse(context: &mut ParseContext<'_>) -> Result<Box<dyn Operator>, OpError> {
+    pub(crate) fn parse(context: &mut ParseContext<'_>) -> Result<Box<dyn Operator>, OpError> {
         let grouping = Grouping::read(context)?;
         let output = context.attributes.int_or("output_dtype", 0)?;
         let output_dtype = if output == 0 { None } else { context.data_type("output_dtype")? };
@@ -159,7 +159,7 @@ impl Operator for DequantizeLinear {
 
 impl DynamicQuantizeLinear {
     /// There are no attributes.
-    pub(super) fn parse(_: &mut ParseContext<'_>) -> Result<Box<dyn Operator>, OpError> {
+    pub(crate) fn parse(_: &mut ParseContext<'_>) -> Result<Box<dyn Operator>, OpError> {
         Ok(Box::new(Self))
     }
 }

@@ -16,7 +16,7 @@ pub struct Trilu {
 
 impl Trilu {
     /// Reads the attributes.
-    pub(super) fn parse(context: &mut ParseContext<'_>) -> Result<Box<dyn Operator>, OpError> {
+    pub(crate) fn parse(context: &mut ParseContext<'_>) -> Result<Box<dyn Operator>, OpError> {
         Ok(Box::new(Self { upper: context.attributes.flag("upper", true)? }))
     }
 

@@ -15,7 +15,7 @@ const fn step(name: &'static str, parse: Parse) -> OpDef {
         domain: "ai.onnx.preview.training",
         name,
         since: 1,
-        inputs: Arity::at_least(5),
+        inputs: Arity::at_least(3),
         outputs: Arity::at_least(1),
         parse,
     }

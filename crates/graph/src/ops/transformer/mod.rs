@@ -2,7 +2,7 @@
 
 mod attention;
 mod causal_conv_with_state;
-mod heads;
+pub(crate) mod heads;
 mod linear_attention;
 mod rotary_embedding;
 mod tensor_scatter;

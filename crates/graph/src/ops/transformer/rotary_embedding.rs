@@ -63,7 +63,7 @@ impl RotaryEmbedding {
     }
 
     /// How many pairs of a vector turn.
-    fn pairs(&self, width: usize) -> Result<usize, OpError> {
+    pub(crate) fn pairs(&self, width: usize) -> Result<usize, OpError> {
         let turned = if self.rotary_dim == 0 { width } else { self.rotary_dim };
         if turned > width || !turned.is_multiple_of(2) {
             return Err(OpError::new(format!(

@@ -2,11 +2,13 @@
 
 mod affine_grid;
 mod grid_sample;
+mod image_decoder;
 mod non_max_suppression;
 mod roi_align;
 
 pub use affine_grid::AffineGrid;
 pub use grid_sample::{GridSample, SampleMode, SamplePadding};
+pub use image_decoder::{ImageDecoder, PixelFormat};
 pub use non_max_suppression::NonMaxSuppression;
 pub use roi_align::{MaxRoiPool, RoiAlign};
 
@@ -19,6 +21,7 @@ const TWO: Arity = Arity::exactly(2);
 pub const OPS: &[OpDef] = &[
     OpDef::onnx("GridSample", 16, TWO, ONE, GridSample::parse),
     OpDef::onnx("AffineGrid", 20, TWO, ONE, AffineGrid::parse),
+    OpDef::onnx("ImageDecoder", 20, ONE, ONE, ImageDecoder::parse),
     OpDef::onnx("RoiAlign", 10, Arity::exactly(3), ONE, RoiAlign::parse),
     OpDef::onnx("MaxRoiPool", 1, TWO, ONE, MaxRoiPool::parse),
     OpDef::onnx("NonMaxSuppression", 10, Arity::between(2, 5), ONE, NonMaxSuppression::parse),

@@ -1,0 +1,121 @@
+//! Operators of domain `com.microsoft` that exporters and optimisers write.
+
+mod attention;
+mod embed_layer_normalization;
+mod fused_product;
+mod gather_block_quantized;
+mod gelu;
+mod group_query_attention;
+mod integer_product;
+mod inverse;
+mod key_mask;
+mod mat_mul_n_bits;
+mod multi_head_attention;
+mod q_linear;
+mod rotary_embedding;
+mod skip_normalization;
+
+pub use attention::Attention;
+pub use embed_layer_normalization::EmbedLayerNormalization;
+pub use fused_product::{FusedGemm, Turn, TurnedMatMul};
+pub use gather_block_quantized::GatherBlockQuantized;
+pub use gelu::BiasActivation;
+pub use group_query_attention::GroupQueryAttention;
+pub use integer_product::{DynamicQuantizeMatMul, MatMulIntegerToFloat};
+pub use inverse::Inverse;
+pub use mat_mul_n_bits::MatMulNBits;
+pub use multi_head_attention::MultiHeadAttention;
+pub use q_linear::QLinear;
+pub use rotary_embedding::ContribRotaryEmbedding;
+pub use skip_normalization::SkipNormalization;
+
+use crate::operator::{Arity, OpDef};
+use crate::ops::Parse;
+use crate::ops::convolution::{Conv, FusedConv};
+use crate::ops::math::BinaryKind;
+use crate::ops::normalize::RmsNormalization;
+use crate::ops::quantize::{DequantizeLinear, QuantizeLinear};
+use crate::ops::shape::Trilu;
+
+const ONE: Arity = Arity::exactly(1);
+const TWO: Arity = Arity::exactly(2);
+
+const fn row(name: &'static str, inputs: Arity, outputs: Arity, parse: Parse) -> OpDef {
+    OpDef { domain: "com.microsoft", name, since: 1, inputs, outputs, parse }
+}
+
+/// The family's rows.
+pub const OPS: &[OpDef] = &[
+    row("BiasGelu", TWO, ONE, BiasActivation::gelu),
+    row("FastGelu", Arity::between(1, 2), ONE, BiasActivation::fast_gelu),
+    row("Gelu", ONE, ONE, BiasActivation::gelu),
+    row("QuickGelu", ONE, ONE, BiasActivation::quick_gelu),
+    row(
+        "SkipLayerNormalization",
+        Arity::between(3, 5),
+        Arity::between(1, 4),
+        SkipNormalization::parse,
+    ),
+    row(
+        "SkipSimplifiedLayerNormalization",
+        Arity::between(3, 4),
+        Arity::between(1, 4),
+        SkipNormalization::parse_simplified,
+    ),
+    // Exporters also write this one in ONNX's own domain, which it never became part of.
+    row("SimplifiedLayerNormalization", TWO, ONE, RmsNormalization::parse),
+    OpDef::onnx("SimplifiedLayerNormalization", 1, TWO, ONE, RmsNormalization::parse),
+    row(
+        "EmbedLayerNormalization",
+        Arity::between(7, 9),
+        Arity::between(1, 3),
+        EmbedLayerNormalization::parse,
+    ),
+    row("Attention", Arity::between(2, 7), Arity::between(1, 2), Attention::parse),
+    row(
+        "MultiHeadAttention",
+        Arity::between(1, 8),
+        Arity::between(1, 3),
+        MultiHeadAttention::parse,
+    ),
+    row(
+        "GroupQueryAttention",
+        Arity::between(7, 16),
+        Arity::between(1, 3),
+        GroupQueryAttention::parse,
+    ),
+    row("RotaryEmbedding", Arity::exactly(4), ONE, ContribRotaryEmbedding::parse),
+    row("FusedMatMul", TWO, ONE, TurnedMatMul::parse),
+    row("TransposeMatMul", TWO, ONE, TurnedMatMul::parse),
+    row("FusedGemm", Arity::between(2, 3), ONE, FusedGemm::parse),
+    row("FusedConv", Arity::between(2, 4), ONE, FusedConv::parse_channels_first),
+    row("NhwcConv", Arity::between(2, 3), ONE, Conv::parse_channels_last),
+    row("NhwcFusedConv", Arity::between(2, 4), ONE, FusedConv::parse_channels_last),
+    row("Inverse", ONE, ONE, |_| Ok(Box::new(Inverse))),
+    row("Trilu", Arity::between(1, 2), ONE, Trilu::parse),
+    row("MatMulNBits", Arity::between(3, 6), ONE, MatMulNBits::parse),
+    row("MatMulIntegerToFloat", Arity::between(4, 7), ONE, |_| Ok(Box::new(MatMulIntegerToFloat))),
+    row("DynamicQuantizeMatMul", Arity::between(3, 5), ONE, |_| {
+        Ok(Box::new(DynamicQuantizeMatMul))
+    }),
+    row("GatherBlockQuantized", Arity::between(3, 4), ONE, GatherBlockQuantized::parse),
+    row("QuantizeLinear", Arity::between(2, 3), ONE, |context| {
+        // The newest version of ONNX covers all types of this domain's.
+        context.opset = 21;
+        QuantizeLinear::parse(context)
+    }),
+    row("DequantizeLinear", Arity::between(2, 3), ONE, |context| {
+        context.opset = 21;
+        DequantizeLinear::parse(context)
+    }),
+    row("QLinearAdd", Arity::between(7, 8), ONE, |_| QLinear::binary(BinaryKind::Add)),
+    row("QLinearMul", Arity::between(7, 8), ONE, |_| QLinear::binary(BinaryKind::Mul)),
+    row("QLinearAveragePool", Arity::between(4, 5), ONE, QLinear::average_pool),
+    row("QLinearGlobalAveragePool", Arity::exactly(5), ONE, QLinear::global_average_pool),
+    row("QLinearLeakyRelu", Arity::between(4, 5), ONE, QLinear::leaky_relu),
+    row("QLinearSigmoid", Arity::between(4, 5), ONE, QLinear::sigmoid),
+    row("QLinearSoftmax", Arity::exactly(5), ONE, QLinear::softmax),
+    row("QLinearReduceMean", Arity::between(4, 5), ONE, QLinear::reduce_mean),
+    row("QLinearWhere", Arity::exactly(9), ONE, QLinear::select),
+    row("QLinearConcat", Arity::at_least(5), ONE, QLinear::concat),
+];

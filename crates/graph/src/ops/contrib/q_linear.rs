@@ -1,0 +1,226 @@
+//! `QLinearAdd` and its kin: operators on floats between quantised tensors.
+
+use galatea_tensor::{DataType, Tensor};
+
+use crate::error::OpError;
+use crate::fact::Fact;
+use crate::operator::{Inputs, Operator, ParseContext};
+use crate::ops::activation::{Activation, ActivationKind, Softmax};
+use crate::ops::logic::Where;
+use crate::ops::math::{Binary, BinaryKind};
+use crate::ops::pooling::{AveragePool, GlobalAveragePool};
+use crate::ops::reduce::{Reduce, ReduceKind};
+use crate::ops::shape::Concat;
+use crate::ops::values::{
+    expect_type, floats, from_floats, from_integers, integer_range, integers,
+};
+
+/// Where a quantised tensor and its parameters are among the inputs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Place {
+    /// The tensor.
+    at: usize,
+    /// Its scale.
+    scale: usize,
+    /// Its zero point; 0 if absent.
+    zero: usize,
+}
+
+const fn place(at: usize) -> Place {
+    Place { at, scale: at + 1, zero: at + 2 }
+}
+
+/// An operator on floats whose operands are `(x − zero point) · scale` of integers of 8 or 16 bits,
+/// and whose result is divided by a scale, rounded (ties to even), moved by a zero point and
+/// limited to its type.
+#[derive(Debug)]
+pub struct QLinear {
+    inner: Box<dyn Operator>,
+    /// Operands of the inner operator; the first `plain` inputs are its own and come first.
+    operands: Vec<Place>,
+    plain: usize,
+    /// Scale and zero point of the result.
+    result: (usize, usize),
+}
+
+type Parsed = Result<Box<dyn Operator>, OpError>;
+
+impl QLinear {
+    fn unary(inner: Box<dyn Operator>) -> Parsed {
+        Ok(Box::new(Self { inner, operands: vec![place(0)], plain: 0, result: (3, 4) }))
+    }
+
+    /// A binary operator with broadcasting.
+    pub(super) fn binary(kind: BinaryKind) -> Parsed {
+        let operands = vec![place(0), place(3)];
+        Ok(Box::new(Self { inner: Box::new(Binary { kind }), operands, plain: 0, result: (6, 7) }))
+    }
+
+    pub(super) fn leaky_relu(context: &mut ParseContext<'_>) -> Parsed {
+        let alpha = context.attributes.float_or("alpha", 0.01)?;
+        Self::unary(Box::new(Activation { kind: ActivationKind::LeakyRelu { alpha } }))
+    }
+
+    pub(super) fn sigmoid(_: &mut ParseContext<'_>) -> Parsed {
+        Self::unary(Box::new(Activation { kind: ActivationKind::Sigmoid }))
+    }
+
+    pub(super) fn softmax(context: &mut ParseContext<'_>) -> Parsed {
+        let axis = context.attributes.int_or("axis", -1)?;
+        let opset = context.attributes.int("opset")?;
+        let opset = opset.ok_or_else(|| OpError::new("attribute 'opset' is missing"))?;
+        Self::unary(Box::new(Softmax { axis, flatten: opset < 13 }))
+    }
+
+    pub(super) fn average_pool(context: &mut ParseContext<'_>) -> Parsed {
+        let channels_last = context.attributes.flag("channels_last", false)?;
+        Self::unary(AveragePool::read(context, channels_last)?)
+    }
+
+    pub(super) fn global_average_pool(context: &mut ParseContext<'_>) -> Parsed {
+        let channels_last = context.attributes.flag("channels_last", false)?;
+        Self::unary(Box::new(GlobalAveragePool { channels_last }))
+    }
+
+    pub(super) fn reduce_mean(context: &mut ParseContext<'_>) -> Parsed {
+        let axes = context.attributes.ints("axes")?;
+        let keepdims = context.attributes.flag("keepdims", true)?;
+        let kind = ReduceKind::Mean;
+        Self::unary(Box::new(Reduce { kind, axes, keepdims, noop_with_empty_axes: false }))
+    }
+
+    pub(super) fn select(_: &mut ParseContext<'_>) -> Parsed {
+        let operands = vec![place(1), place(4)];
+        Ok(Box::new(Self { inner: Box::new(Where), operands, plain: 1, result: (7, 8) }))
+    }
+
+    pub(super) fn concat(context: &mut ParseContext<'_>) -> Parsed {
+        let axis = context.attributes.int("axis")?;
+        let axis = axis.ok_or_else(|| OpError::new("attribute 'axis' is missing"))?;
+        let tensors = context.inputs.saturating_sub(2);
+        if tensors == 0 || !tensors.is_multiple_of(3) {
+            return Err(OpError::new(format!(
+                "{} inputs, expected scale and zero point of the result and three for each tensor",
+                context.inputs
+            )));
+        }
+        let operands = (0..tensors / 3).map(|index| place(2 + 3 * index)).collect();
+        Ok(Box::new(Self { inner: Box::new(Concat { axis }), operands, plain: 0, result: (0, 1) }))
+    }
+}
+
+fn expect_quantised(dtype: DataType) -> Result<(), OpError> {
+    let narrow = |dtype: DataType| dtype.is_integer() && dtype.size_bytes().is_some_and(|n| n <= 2);
+    expect_type("the input", dtype, narrow, "an 8- or 16-bit integer")
+}
+
+fn number(tensor: &Tensor, what: &str) -> Result<f64, OpError> {
+    match floats(tensor)?[..] {
+        [one] => Ok(one),
+        _ => Err(OpError::new(format!(
+            "{what} has shape {:?}, expected one element",
+            tensor.shape()
+        ))),
+    }
+}
+
+fn zero_point(input: Option<&Tensor>) -> Result<i128, OpError> {
+    let Some(tensor) = input else { return Ok(0) };
+    match integers(tensor)?[..] {
+        [one] => Ok(one),
+        _ => Err(OpError::new(format!("a zero point of shape {:?}", tensor.shape()))),
+    }
+}
+
+#[allow(clippy::cast_precision_loss, reason = "integers of 16 bits and fewer")]
+fn dequantised(inputs: Inputs<'_, Tensor>, place: Place) -> Result<Tensor, OpError> {
+    let tensor = inputs.required(place.at)?;
+    expect_quantised(tensor.dtype())?;
+    let scale = number(inputs.required(place.scale)?, "a scale")?;
+    let zero = zero_point(inputs.optional(place.zero))?;
+    let all = integers(tensor)?.into_iter().map(|value| (value - zero) as f64 * scale).collect();
+    from_floats(DataType::Fp64, tensor.shape(), all)
+}
+
+impl Operator for QLinear {
+    fn infer(&self, inputs: Inputs<'_, Fact>) -> Result<Vec<Fact>, OpError> {
+        let mut facts: Vec<Fact> = Vec::new();
+        for plain in 0..self.plain {
+            facts.push(inputs.required(plain)?.clone());
+        }
+        let first = inputs.required(self.operands.first().map_or(0, |place| place.at))?.dtype;
+        for place in &self.operands {
+            let fact = inputs.required(place.at)?;
+            expect_quantised(fact.dtype)?;
+            facts.push(Fact::shaped(DataType::Fp64, fact.shape.clone()));
+        }
+        let dtype = inputs.optional(self.result.1).map_or(first, |zero| zero.dtype);
+        expect_quantised(dtype)?;
+        let facts: Vec<Option<&Fact>> = facts.iter().map(Some).collect();
+        let result = self.inner.infer(Inputs::new(&facts))?.remove(0);
+        Ok(vec![Fact::shaped(dtype, result.shape)])
+    }
+
+    #[allow(clippy::cast_possible_truncation, reason = "the result is limited to its type")]
+    fn reference(&self, inputs: Inputs<'_, Tensor>) -> Result<Vec<Tensor>, OpError> {
+        let mut tensors: Vec<Tensor> = Vec::new();
+        for plain in 0..self.plain {
+            tensors.push(inputs.required(plain)?.clone());
+        }
+        for &place in &self.operands {
+            tensors.push(dequantised(inputs, place)?);
+        }
+        let first = inputs.required(self.operands.first().map_or(0, |place| place.at))?.dtype();
+        let all: Vec<Option<&Tensor>> = tensors.iter().map(Some).collect();
+        let result = self.inner.reference(Inputs::new(&all))?.remove(0);
+        let dtype = inputs.optional(self.result.1).map_or(first, Tensor::dtype);
+        expect_quantised(dtype)?;
+        let scale = number(inputs.required(self.result.0)?, "a scale")?;
+        let zero = zero_point(inputs.optional(self.result.1))?;
+        let (low, high) = integer_range(dtype).unwrap_or_default();
+        let quantise = |value: f64| {
+            let rounded = (value / scale).round_ties_even() as i64;
+            (i128::from(rounded) + zero).clamp(low, high)
+        };
+        let all: Vec<i128> = floats(&result)?.into_iter().map(quantise).collect();
+        Ok(vec![from_integers(dtype, result.shape(), &all)?])
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ops::testing::{attributes, int, run, tensor};
+
+    #[test]
+    fn sums_are_taken_between_the_scales() {
+        let (a, b) = (tensor(&[2], &[10_u8, 255]), tensor(&[1], &[4_u8]));
+        let (half, two) = (Tensor::scalar(0.5_f32), Tensor::scalar(2.0_f32));
+        let zero = Tensor::scalar(2_u8);
+        let inputs = [
+            Some(&a),
+            Some(&half),
+            Some(&zero),
+            Some(&b),
+            Some(&two),
+            None,
+            Some(&half),
+            Some(&zero),
+        ];
+        let found = run("com.microsoft:QLinearAdd", 1, &attributes([]), &inputs, 1).unwrap();
+        // (8 · 0.5 + 4 · 2) / 0.5 + 2, and beyond the type.
+        assert_eq!(found[0], tensor(&[2], &[26_u8, 255]));
+    }
+
+    #[test]
+    fn parts_keep_their_value_and_not_their_number() {
+        let (a, b) = (tensor(&[1, 1], &[4_i8]), tensor(&[1, 1], &[-3_i8]));
+        let (half, one) = (Tensor::scalar(0.5_f32), Tensor::scalar(1.0_f32));
+        let zero = Tensor::scalar(0_i8);
+        let inputs = [&one, &zero, &a, &half, &zero, &b, &one, &zero].map(Some);
+        let list = attributes([("axis", int(1))]);
+        let found = run("com.microsoft:QLinearConcat", 1, &list, &inputs, 1).unwrap();
+        assert_eq!(found[0], tensor(&[1, 2], &[2_i8, -3]));
+        assert!(run("com.microsoft:QLinearConcat", 1, &list, &inputs[..7], 1).is_err());
+    }
+}
