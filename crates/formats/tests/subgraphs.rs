@@ -75,7 +75,7 @@ fn run(model: &ModelProto, inputs: &[Datum]) -> (Vec<Datum>, Graph) {
     let plain = read(model);
     let expected = evaluate::run_values(&plain, inputs.to_vec()).unwrap();
     let mut rewritten = plain.clone();
-    optimise(&mut rewritten, Level::All).unwrap();
+    optimise(&mut rewritten, Level::default()).unwrap();
     rewritten.sort().unwrap();
     assert_eq!(evaluate::run_values(&rewritten, inputs.to_vec()).unwrap(), expected);
     for graph in [&plain, &rewritten] {
@@ -371,9 +371,39 @@ fn a_loop_that_cannot_end_is_an_error() {
         evaluate::run_values(graph, vec![number(1), vector(&[1.0, 2.0])]).unwrap_err().to_string()
     };
     let mut rewritten = graph.clone();
-    optimise(&mut rewritten, Level::All).unwrap();
+    optimise(&mut rewritten, Level::default()).unwrap();
     for graph in [graph, rewritten] {
         let text = run(&graph);
         assert!(text.contains("would not end"), "{text}");
+    }
+}
+
+#[test]
+fn damage_in_subgraphs_is_an_error_or_another_model_never_a_panic() {
+    let mut model = model::model(accumulation(), 17);
+    let condition = AttributeProto { ref_attr_name: "which".to_owned(), ..int("to", BOOL.into()) };
+    let mut function = repeating();
+    function.node.insert(0, with(node("Cast", &["a"], &["flag"]), vec![condition]));
+    function.node.push(choice(
+        "flag",
+        "chosen",
+        [node("Add", &["out", "c"], &["p"]), node("SequenceConstruct", &["out", "a"], &["q"])],
+    ));
+    let mut call = node("Repeat", &["y", "w", "n"], &["z"]);
+    call.domain = "com.acme".to_owned();
+    call.attribute = vec![int("which", BOOL.into())];
+    model.functions = vec![function];
+    let main = model.graph.as_mut().unwrap();
+    main.node.push(call);
+    main.output.push(untyped("z"));
+    let good = encode(&model);
+    let whole = parse(good.clone().into(), None).unwrap();
+    assert!(operators(&whole).contains(&"If"), "{:?}", operators(&whole));
+    for bit in 0..good.len() * 8 {
+        let mut bytes = good.clone();
+        bytes[bit / 8] ^= 1 << (bit % 8);
+        if let Ok(mut graph) = parse(bytes.into(), None) {
+            let _ = optimise(&mut graph, Level::default());
+        }
     }
 }

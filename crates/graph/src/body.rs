@@ -11,6 +11,7 @@ use crate::evaluate;
 use crate::fact::{Dim, Fact};
 use crate::graph::Graph;
 use crate::infer;
+use crate::length;
 use crate::operator::Inputs;
 
 /// Marks the symbols of the graph around a body, so that they are none of the body's own: those
@@ -186,22 +187,36 @@ impl Body {
     }
 }
 
-fn rename(fact: Fact, dim: impl Fn(Dim) -> Dim) -> Fact {
-    let each = |dims: Option<Vec<Dim>>| dims.map(|dims| dims.into_iter().map(&dim).collect());
-    Fact { shape: each(fact.shape), elements: each(fact.elements), ..fact }
+fn rename(fact: Fact, other: impl Fn(&str) -> Option<String>) -> Fact {
+    let each = |dims: Vec<Dim>| dims.iter().map(|dim| length::rename(dim, &other)).collect();
+    Fact { shape: fact.shape.map(each), elements: fact.elements.map(each), ..fact }
 }
 
 fn enter(fact: Fact) -> Fact {
-    rename(fact, |dim| match dim {
-        Dim::Symbol(name) => Dim::Symbol(format!("{OUTER}{name}").into()),
-        other => other,
-    })
+    rename(fact, |name| Some(format!("{OUTER}{name}")))
 }
 
 /// A fact as the graph around the body sees it: lengths that have a name only inside are unknown.
 fn leave(fact: Fact) -> Fact {
-    rename(fact, |dim| match dim {
-        Dim::Symbol(name) => name.strip_prefix(OUTER).map_or(Dim::Unknown, Dim::symbol),
-        other => other,
-    })
+    rename(fact, |name| name.strip_prefix(OUTER).map(str::to_owned))
+}
+
+#[cfg(test)]
+mod tests {
+    use galatea_tensor::DataType;
+
+    use super::*;
+
+    #[test]
+    fn lengths_of_the_body_stay_inside() {
+        let dims = |names: &[&str]| names.iter().map(|name| Dim::symbol(name)).collect();
+        let outside = Fact::new(DataType::Fp32, dims(&["past+n", "2*past", "x.0?"]));
+        let minus = Some(vec![Dim::Symbol("-1".into()), Dim::Known(3)]);
+        let outside = Fact { elements: minus, ..outside };
+        assert_eq!(leave(enter(outside.clone())), outside);
+        let Some(inside) = enter(outside).shape else { return };
+        let mixed = length::plus(&inside[0], &Dim::symbol("past"));
+        let fact = leave(Fact::new(DataType::Fp32, vec![mixed, inside[0].clone()]));
+        assert_eq!(fact.shape.unwrap(), [Dim::Unknown, Dim::symbol("past+n")]);
+    }
 }

@@ -307,6 +307,22 @@ pub(crate) fn canonical(name: &str) -> Dim {
     }
 }
 
+/// The same length over other names; unknown where a name has no other.
+pub(crate) fn rename(dim: &Dim, other: impl Fn(&str) -> Option<String>) -> Dim {
+    if let Dim::Known(_) = dim {
+        return dim.clone();
+    }
+    let Some(length) = Length::of(dim) else { return Dim::Unknown };
+    let mut renamed = Length::default();
+    for (names, factor) in length.0 {
+        let names: Option<Names> = names.iter().map(|name| other(name)).collect();
+        let Some(mut names) = names else { return Dim::Unknown };
+        names.sort_unstable();
+        renamed.put(names, factor);
+    }
+    renamed.into_dim()
+}
+
 /// The names that a length is made of.
 pub(crate) fn names(dim: &Dim) -> Vec<String> {
     let Some(length) = Length::of(dim) else { return Vec::new() };
