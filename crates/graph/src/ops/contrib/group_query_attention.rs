@@ -29,7 +29,7 @@ pub struct GroupQueryAttention {
     pub scale: Option<f32>,
     /// The scores are kept inside `±softcap` where it is above 0.
     pub softcap: f32,
-    /// How far before its own position a query sees; everywhere if absent.
+    /// How many keys a query sees up to its own position; all if absent.
     pub window: Option<usize>,
     /// Whether a query sees no key behind its own position.
     pub causal: bool,
@@ -143,14 +143,14 @@ fn appended(new: &Heads, past: Option<&Tensor>, lengths: &Lengths) -> Result<Hea
     for at in bounds::indices(&[batch, heads]) {
         let [b, h] = at[..] else { continue };
         let start = (b * heads + h) * shape[2] * width;
-        if let Some(past) = &past {
-            let from = (b * heads + h) * stored * width;
-            let kept = stored * width;
-            all.values[start..start + kept].copy_from_slice(&past.values[from..from + kept]);
-        }
         let behind = lengths.past(b);
-        if behind + count > shape[2] || (behind > stored) {
+        if behind + count > shape[2] || behind > stored {
             return Err(OpError::new(format!("{behind} of {stored} positions of the past")));
+        }
+        if let Some(past) = &past {
+            // What a longer cache holds behind the row's own past is not the row's.
+            let (from, kept) = ((b * heads + h) * stored * width, behind * width);
+            all.values[start..start + kept].copy_from_slice(&past.values[from..from + kept]);
         }
         for s in 0..count {
             let slot = start + (behind + s) * width;
@@ -217,7 +217,7 @@ impl Operator for GroupQueryAttention {
         let bias = |[b, h, s, t]: [usize; 4]| {
             let own = lengths.past(b) + s;
             let behind = if self.causal { t > own } else { t >= lengths.totals[b] };
-            let before = self.window.is_some_and(|window| t + window < own);
+            let before = self.window.is_some_and(|window| t.saturating_add(window) <= own);
             if behind || before || t >= lengths.longest {
                 return f64::NEG_INFINITY;
             }
@@ -266,7 +266,7 @@ mod tests {
         let all = run(name, 1, &list, &inputs, 3).unwrap();
         assert_eq!(all[0], tensor(&[2, 1, 1], &[3.0_f32, 4.0]));
         assert_eq!(all[2], tensor(&[2, 1, 3, 1], &[2.0_f32, 4.0, 0.0, 1.0, 3.0, 8.0]));
-        let window = [("num_heads", 1), ("kv_num_heads", 1), ("local_window_size", 1)];
+        let window = [("num_heads", 1), ("kv_num_heads", 1), ("local_window_size", 2)];
         let window = attributes(window.map(|(name, value)| (name, int(value))));
         let all = run(name, 1, &window, &inputs, 1).unwrap();
         assert_eq!(all[0], tensor(&[2, 1, 1], &[3.0_f32, 5.5]));
