@@ -365,9 +365,9 @@ def test_called_as_tritonserver_it_serves_every_address(program, tmp_path):
 
 def test_flags_without_effect_are_told_once(start):
     server = start("--model-repository", SAMPLES, "--enable-peer-access=false", "--cuda-memory-pool-byte-size=0:1000",
-                   "--cuda-memory-pool-byte-size=1:1000", "--grpc-http2-max-ping-strikes", "3")
+                   "--cuda-memory-pool-byte-size=1:1000", "--grpc-http2-max-pings-without-data", "3")
     log = "".join(server.log)
-    for name in ("enable-peer-access", "cuda-memory-pool-byte-size", "grpc-http2-max-ping-strikes"):
+    for name in ("enable-peer-access", "cuda-memory-pool-byte-size", "grpc-http2-max-pings-without-data"):
         assert log.count(f"--{name} has no effect here") == 1
 
 

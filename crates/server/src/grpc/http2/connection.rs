@@ -362,6 +362,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin, D: Door> Connection<S, D> {
             self.window += i64::try_from(self.unreported).unwrap_or(0);
             let more = u32::try_from(self.unreported).unwrap_or(0);
             frame::write_window(self.output.frames(), 0, more);
+            self.pings.sent();
             self.unreported = 0;
         }
     }
@@ -376,6 +377,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin, D: Door> Connection<S, D> {
         if stream.unreported >= STREAM_WINDOW / 4 {
             stream.window += i64::from(stream.unreported);
             frame::write_window(self.output.frames(), id, stream.unreported);
+            self.pings.sent();
             stream.unreported = 0;
         }
     }
@@ -708,6 +710,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin, D: Door> Connection<S, D> {
             inside: self.parser.is_inside(),
             gathers: self.gathering > 0,
             unwritten: !self.output.is_empty(),
+            parting: self.phase == Phase::Draining && self.streams.is_empty(),
             calls: !self.streams.is_empty(),
             events: self.events,
             written: self.output.written(),

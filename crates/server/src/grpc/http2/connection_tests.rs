@@ -438,3 +438,12 @@ proptest::proptest! {
         });
     }
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_client_that_does_not_hear_of_the_end_is_left() {
+    let mut fixture = start(KEEPING, 1 << 20);
+    fixture.client.write_all(OPENING).await.unwrap();
+    fixture.remote.drain();
+    let error = fixture.server.await.unwrap().unwrap_err();
+    assert_eq!(error.to_string(), "the client does not hear of the end");
+}

@@ -23,6 +23,8 @@ pub(super) struct Signs {
     pub(super) gathers: bool,
     /// Something waits to be written.
     pub(super) unwritten: bool,
+    /// The peer is to say that it knows of the end, and nothing else is open.
+    pub(super) parting: bool,
     /// There are calls.
     pub(super) calls: bool,
     /// Events that have come.
@@ -67,7 +69,7 @@ impl Watch {
 
     /// Whether what stands in the middle has to be looked at before the next ping is due.
     pub(super) fn is_midway(signs: &Signs) -> bool {
-        !signs.settled || signs.inside || signs.gathers || signs.unwritten
+        !signs.settled || signs.inside || signs.gathers || signs.unwritten || signs.parting
     }
 
     /// When to look next.
@@ -97,6 +99,9 @@ impl Watch {
             self.marked = now;
             if before.inside && signs.inside && before.events == signs.events {
                 return Verdict::Dead("the client does not end a frame");
+            }
+            if before.parting && signs.parting && before.events == signs.events {
+                return Verdict::Dead("the client does not hear of the end");
             }
             if before.unwritten && signs.unwritten && before.written == signs.written {
                 return Verdict::Dead("the client does not read");
@@ -155,7 +160,12 @@ mod tests {
         assert_eq!(death(|_| Signs { gathers: true, ..open }, &KEEPING), None);
         let (at, _) = death(|_| Signs::default(), &KEEPING).unwrap();
         assert_eq!(at, OPENING.as_secs());
-        for stuck in [Signs { inside: true, ..open }, Signs { unwritten: true, ..open }] {
+        let stuck = [
+            Signs { inside: true, ..open },
+            Signs { unwritten: true, ..open },
+            Signs { parting: true, ..open },
+        ];
+        for stuck in stuck {
             let (at, _) = death(|_| stuck, &KEEPING).unwrap();
             assert!((60..=180).contains(&at), "{at}");
             let goes_on = |at| Signs { events: at, written: at, ..stuck };
