@@ -7,6 +7,9 @@ use galatea_tensor::{DataType, Tensor};
 use crate::error::OpError;
 use crate::fact::{Fact, ValueKind};
 
+/// No sequence grows longer: a loop that appends for ever must end before memory does.
+const MAX_ITEMS: usize = 1 << 24;
+
 /// A sequence of tensors of one type, whose elements are adjacent. Clones share the list; a sequence
 /// with one owner is changed in place, so that a loop that appends to a sequence does not copy it
 /// in each iteration.
@@ -57,6 +60,9 @@ impl Sequence {
         }
         if position > self.items.len() {
             return Err(self.outside(position));
+        }
+        if self.items.len() >= MAX_ITEMS {
+            return Err(OpError::new(format!("a sequence of more than {MAX_ITEMS} tensors")));
         }
         Arc::make_mut(&mut self.items).insert(position, item.contiguous()?);
         Ok(())
