@@ -5,14 +5,16 @@ usage: onnx_node_cases.py DIR [OPERATOR ...]
 Writes DIR/test_NAME/model.onnx with test_data_set_N/input_I.pb and output_I.pb (a TensorProto,
 SequenceProto or OptionalProto, as the model declares) for every case whose nodes are all among the
 given operators (for all cases when none is given). Cases with maps have no such form and are left
-out. DIR/SCHEMAS has a line for every version of every operator.
+out. The models that the package holds as files are copied. DIR/SCHEMAS has a line for every version of every operator.
 """
 
 import pathlib
+import shutil
 import sys
 import warnings
 
 import onnx
+import onnx.backend.test
 from onnx import TensorProto, numpy_helper
 
 
@@ -50,6 +52,19 @@ def write_case(case, folder):
         write_values(data, "output", outputs, case.model.graph.output)
 
 
+def copy_models(out, wanted):
+    """Copies the models of the package that come with data; they import opsets from 6 on."""
+    data, copied = pathlib.Path(onnx.backend.test.__file__).parent / "data", 0
+    for kind in ["simple", "pytorch-operator", "pytorch-converted"]:
+        for folder in sorted((data / kind).iterdir()):
+            model = onnx.load(folder / "model.onnx")
+            if not wanted or operators(model.graph) <= wanted:
+                name = folder.name.replace("test_", f"test_{kind}_", 1)
+                shutil.copytree(folder, out / name, dirs_exist_ok=True)
+                copied += 1
+    return copied
+
+
 def write_schemas(file):
     """Domain, name, version and the bounds of inputs and outputs, separated by tabs."""
     rows = [
@@ -73,6 +88,7 @@ def main():
         if not has_map and (not wanted or operators(graph) <= wanted):
             write_case(case, out / case.name)
             written += 1
+    written += copy_models(out, wanted)
     write_schemas(out / "SCHEMAS")
     (out / "VERSION").write_text(f"onnx {onnx.__version__}\n")
     print(f"{written} cases of onnx {onnx.__version__} in {out}")
