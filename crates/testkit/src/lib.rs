@@ -7,5 +7,6 @@
 pub mod conformance;
 pub mod expectations;
 pub mod model;
+mod mutation;
 mod schemas;
 pub mod tolerance;

@@ -71,6 +71,7 @@ const ACCUMULATING: &[&str] = &[
     "Einsum",
     "EmbedLayerNormalization",
     "FastGelu",
+    "FlexAttention",
     "FusedConv",
     "FusedGemm",
     "FusedMatMul",

@@ -25,6 +25,8 @@ pub mod quantize;
 pub mod random;
 pub mod recurrent;
 pub mod reduce;
+#[cfg(test)]
+mod refusals;
 pub mod resize;
 pub mod sequence;
 pub mod shape;

@@ -52,7 +52,7 @@ fn some_attributes(def: &OpDef, pick: usize) -> Attributes {
 }
 
 /// A tensor of any type whose elements are small numbers.
-fn tensor(dtype: DataType, shape: &[usize], seed: i64) -> Tensor {
+pub(super) fn tensor(dtype: DataType, shape: &[usize], seed: i64) -> Tensor {
     let count = shape.iter().product::<usize>() as i64;
     let numbers: Vec<i64> = (0..count).map(|index| (index * 7 + seed) % 5 - 1).collect();
     let plain = Tensor::from_vec(shape, numbers).unwrap();

@@ -63,6 +63,9 @@ impl MultiHeadAttention {
             let part = |at: usize| read(&self.unpack(query, at, 3)?, "the query");
             return Ok(([part(0)?, part(1)?, part(2)?], 3));
         }
+        if query.rank() != 3 {
+            return Err(OpError::new(format!("a query of rank {}, expected 3 or 5", query.rank())));
+        }
         let key = inputs.required(1)?;
         if key.rank() == 5 {
             let part = |at: usize| read(&self.unpack(key, at, 2)?, "the key");

@@ -120,6 +120,7 @@ impl Operator for MaxUnpool {
 
     fn reference(&self, inputs: Inputs<'_, Tensor>) -> Result<Vec<Tensor>, OpError> {
         let dtype = inputs.required(0)?.dtype();
+        expect_float(dtype)?;
         Ok(vec![with_element!(dtype, T => self.unpool::<T>(inputs))?])
     }
 }

@@ -143,6 +143,9 @@ impl Operator for DequantizeLinear {
 
     fn reference(&self, inputs: Inputs<'_, Tensor>) -> Result<Vec<Tensor>, OpError> {
         let (data, scale) = (inputs.required(0)?, inputs.required(1)?);
+        if data.dtype() != DataType::Int32 {
+            check_quantized(data.dtype())?;
+        }
         let places = self.grouping.places(data.shape(), scale)?;
         let zeros = zero_points(inputs.optional(2), scale)?;
         let scales = values::floats(scale)?;

@@ -110,6 +110,7 @@ impl Operator for Dropout {
 
     fn reference(&self, inputs: Inputs<'_, Tensor>) -> Result<Vec<Tensor>, OpError> {
         let data = inputs.required(0)?;
+        expect_float(data.dtype())?;
         let ratio = self.ratio(inputs)?;
         let count = bounds::bounded(DataType::Fp64, data.shape())?;
         if ratio == 0.0 {

@@ -48,6 +48,13 @@ impl Split {
         Ok(Box::new(Self { axis, split: None, pieces, uneven }))
     }
 
+    fn check_pieces(&self, given: usize) -> Result<(), OpError> {
+        if given == self.pieces {
+            return Ok(());
+        }
+        Err(OpError::new(format!("{given} lengths for {} outputs", self.pieces)))
+    }
+
     /// The lengths of the pieces of an axis of length `len`.
     ///
     /// # Errors
@@ -58,6 +65,7 @@ impl Split {
             (None, attribute) => attribute.clone(),
         };
         if let Some(lengths) = given {
+            self.check_pieces(lengths.len())?;
             let sum = lengths.iter().fold(0_usize, |sum, &one| sum.saturating_add(one));
             if sum != len {
                 return Err(OpError::new(format!(
@@ -95,9 +103,13 @@ impl Operator for Split {
             }
             (None, Some(input), _) => {
                 let lengths = bounds::lengths(input, "an entry of 'split'")?;
+                self.check_pieces(lengths.len())?;
                 lengths.into_iter().map(Dim::Known).collect()
             }
-            (None, None, Some(split)) => split.iter().map(|&len| Dim::Known(len)).collect(),
+            (None, None, Some(split)) => {
+                self.check_pieces(split.len())?;
+                split.iter().map(|&len| Dim::Known(len)).collect()
+            }
             _ => match input.and_then(Fact::lengths) {
                 Some(lengths) if lengths.len() == self.pieces => lengths,
                 _ => vec![Dim::Unknown; self.pieces],

@@ -244,7 +244,7 @@ fn score_row(
 
 /// Exponentials relative to their sum, to which `sink` belongs where there is one. Scores that are
 /// all −∞ give zeros.
-fn softmax(row: &mut [f64], sink: Option<f64>) {
+pub(super) fn softmax(row: &mut [f64], sink: Option<f64>) {
     let max = row.iter().copied().chain(sink).fold(f64::NEG_INFINITY, f64::max);
     if max == f64::NEG_INFINITY {
         row.fill(0.0);

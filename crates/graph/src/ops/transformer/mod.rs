@@ -2,6 +2,7 @@
 
 mod attention;
 mod causal_conv_with_state;
+mod flex_attention;
 pub(crate) mod heads;
 mod linear_attention;
 mod rotary_embedding;
@@ -9,6 +10,7 @@ mod tensor_scatter;
 
 pub use attention::Attention;
 pub use causal_conv_with_state::CausalConvWithState;
+pub use flex_attention::FlexAttention;
 pub use heads::Stage;
 pub use linear_attention::LinearAttention;
 pub use rotary_embedding::RotaryEmbedding;
@@ -38,5 +40,13 @@ pub const OPS: &[OpDef] = &[
         Arity::between(1, 2),
         CausalConvWithState::parse,
     ),
+    OpDef {
+        domain: "ai.onnx.preview",
+        name: "FlexAttention",
+        since: 1,
+        inputs: Arity::exactly(3),
+        outputs: ONE,
+        parse: FlexAttention::parse,
+    },
     OpDef::onnx("TensorScatter", 24, Arity::between(2, 3), ONE, TensorScatter::parse),
 ];
