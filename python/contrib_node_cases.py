@@ -243,10 +243,62 @@ def attentions():
     case("grouped_packed", "GroupQueryAttention", [floats(b, 5, 64), None, None, None, None, lengths(4, 4), total(5)], 3, **grouped)
 
 
+def quantised_layers():
+    b, s, hidden, heads = 2, 4, 8, 2
+    x, w = integers(0, 256, b, s, hidden, dtype=np.uint8), integers(-128, 128, hidden, 3 * hidden, dtype=np.int8)
+    bias, sx, sw, zx = floats(3 * hidden), scalar(0.01), scalar(0.005), scalar(128, np.uint8)
+    case("q_attention", "QAttention", [x, w, bias, sx, sw, None, zx, scalar(0, np.int8)], num_heads=heads)
+    case("q_attention_mask", "QAttention", [x, w, bias, sx, sw, np.array([2, 4], np.int32), zx, scalar(2, np.int8)], num_heads=heads,
+         unidirectional=1)
+    case("q_attention_columns", "QAttention",
+         [x, w, bias, sx, np.abs(floats(3 * hidden, scale=0.01)), None, zx, np.zeros(3 * hidden, np.int8)], constants=(1, 4, 7), num_heads=heads)
+    past = floats(2, b, heads, 3, hidden // heads)
+    case("q_attention_past", "QAttention", [x, w, bias, sx, sw, None, zx, scalar(0, np.int8), past], 2, num_heads=heads, unidirectional=1)
+    a, m = integers(0, 256, 3, 6, dtype=np.uint8), integers(-128, 128, 5, 6, dtype=np.int8)
+    c = integers(-900, 900, 5, dtype=np.int32)
+    gemm = [a, sx, zx, m, sw, scalar(1, np.int8), c]
+    case("q_gemm", "QGemm", gemm, transB=1)
+    case("q_gemm_quantised", "QGemm", [*gemm, scalar(0.02), scalar(100, np.uint8)], transB=1)
+    case("q_gemm_columns", "QGemm", [a, sx, zx, m, np.abs(floats(5, scale=0.01)), np.zeros(5, np.int8), c], transB=1)
+    directions, size, inner = 2, 3, 4
+    weights = [integers(-128, 128, directions, n, 4 * size, dtype=np.int8) for n in (inner, size)]
+    scales = [scalar([0.01] * directions), np.zeros(directions, np.int8)] * 2
+    case("dynamic_lstm", "DynamicQuantizeLSTM",
+         [floats(5, 2, inner), *weights, floats(directions, 8 * size), None, None, None, None, *scales], 3,
+         constants=(1, 2, 8, 9, 10, 11), hidden_size=size, direction="bidirectional")
+    image = integers(0, 256, 1, 6, 5, 4, dtype=np.uint8)
+    case("nhwc_max_pool", "NhwcMaxPool", [image], kernel_shape=[3, 2], strides=[2, 1], pads=[1, 0, 1, 1])
+    kernel = integers(-128, 128, 3, 4, 3, 3, dtype=np.int8)
+    scales = [sx, zx, kernel, sw, scalar(0, np.int8), scalar(0.1), scalar(120, np.uint8)]
+    case("q_linear_conv_last", "QLinearConv", [image, *scales], constants=(3,), channels_last=1, pads=[1, 1, 1, 1])
+
+
+def others():
+    a, b = floats(4, 3), floats(5, 3)
+    case("c_dist", "CDist", [a, b])
+    case("c_dist_euclidean", "CDist", [a, b], metric="euclidean")
+    case("expand_dims", "ExpandDims", [a, scalar(1, np.int32)])
+    case("range", "Range", [scalar(2, np.int32), scalar(9, np.int32), scalar(3, np.int32)])
+    case("range_step", "Range", [scalar(2.5), scalar(6.0)])
+    case("gather_nd", "GatherND", [a, np.array([[0, 1], [3, 2]], np.int64)])
+    case("pad", "Pad", [a, np.array([1, 0, 0, 2], np.int64), scalar(0.5)])
+    for mode in ["bilinear", "nearest", "bicubic"]:
+        case(f"grid_sample_{mode}", "GridSample", [floats(1, 2, 4, 5), floats(1, 3, 3, 2)], mode=mode, padding_mode="border")
+    x, weight = floats(2, 6, 5), floats(6, 1, 4)
+    case("causal_conv", "CausalConvWithState", [x, weight, floats(6), floats(2, 6, 3)], 2, activation="silu")
+    case("causal_conv_plain", "CausalConvWithState", [x, weight], 2)
+    q, k, v, state = floats(2, 5, 8), floats(2, 5, 4, scale=0.5), floats(2, 5, 6), floats(2, 2, 2, 3)
+    decay, beta = -np.abs(floats(2, 5, 2)), np.abs(floats(2, 5, 2, scale=0.3))
+    heads = dict(q_num_heads=4, kv_num_heads=2)
+    case("linear_attention", "LinearAttention", [q, k, v, state], 2, update_rule="linear", **heads)
+    case("linear_attention_gated", "LinearAttention", [q, k, v, state, decay], 2, update_rule="gated", **heads)
+    case("linear_attention_delta", "LinearAttention", [q, k, v, state, decay, beta], 2, update_rule="gated_delta", **heads)
+
+
 def main():
     if len(sys.argv) != 2:
         raise SystemExit(__doc__)
-    for group in [activations, normalisations, products, small_weights, quantised, attentions]:
+    for group in [activations, normalisations, products, small_weights, quantised, attentions, quantised_layers, others]:
         group()
     out, failed = pathlib.Path(sys.argv[1]), 0
     for name, operator, inputs, outputs, domain, version, constants, attributes in CASES:

@@ -31,6 +31,11 @@ pub struct Attention {
 
 impl Attention {
     pub(super) fn parse(context: &mut ParseContext<'_>) -> Result<Box<dyn Operator>, OpError> {
+        Ok(Box::new(Self::read(context)?))
+    }
+
+    /// Reads the attributes.
+    pub(super) fn read(context: &mut ParseContext<'_>) -> Result<Self, OpError> {
         for name in ["do_rotary", "past_present_share_buffer"] {
             if context.attributes.flag(name, false)? {
                 return Err(OpError::new(format!("attribute '{name}' is not supported")));
@@ -48,13 +53,13 @@ impl Attention {
                 })?)
             }
         };
-        Ok(Box::new(Self {
+        Ok(Self {
             num_heads: bounds::length(heads, "num_heads")?,
             unidirectional: context.attributes.flag("unidirectional", false)?,
             scale: context.attributes.float("scale")?,
             mask_filter_value: context.attributes.float_or("mask_filter_value", HIDDEN)?,
             qkv_hidden_sizes: sizes,
-        }))
+        })
     }
 
     /// Widths of queries, keys and values.

@@ -1,6 +1,10 @@
 //! Operators of domain `com.microsoft` that exporters and optimisers write.
 
+mod aliases;
 mod attention;
+mod c_dist;
+mod diffusion;
+mod dynamic_quantize_lstm;
 mod embed_layer_normalization;
 mod fused_product;
 mod gather_block_quantized;
@@ -11,11 +15,17 @@ mod inverse;
 mod key_mask;
 mod mat_mul_n_bits;
 mod multi_head_attention;
+mod q_attention;
+mod q_gemm;
 mod q_linear;
 mod rotary_embedding;
 mod skip_normalization;
 
+pub use aliases::{ExpandDims, OptionalStepRange};
 pub use attention::Attention;
+pub use c_dist::CDist;
+pub use diffusion::{BiasAdd, BiasSplitGelu, GroupNorm};
+pub use dynamic_quantize_lstm::DynamicQuantizeLstm;
 pub use embed_layer_normalization::EmbedLayerNormalization;
 pub use fused_product::{FusedGemm, Turn, TurnedMatMul};
 pub use gather_block_quantized::GatherBlockQuantized;
@@ -25,15 +35,18 @@ pub use integer_product::{DynamicQuantizeMatMul, MatMulIntegerToFloat};
 pub use inverse::Inverse;
 pub use mat_mul_n_bits::MatMulNBits;
 pub use multi_head_attention::MultiHeadAttention;
+pub use q_attention::QAttention;
+pub use q_gemm::QGemm;
 pub use q_linear::QLinear;
 pub use rotary_embedding::ContribRotaryEmbedding;
 pub use skip_normalization::SkipNormalization;
 
 use crate::operator::{Arity, OpDef};
 use crate::ops::Parse;
-use crate::ops::convolution::{Conv, FusedConv};
+use crate::ops::convolution::{Conv, FusedConv, QLinearConv};
 use crate::ops::math::BinaryKind;
 use crate::ops::normalize::RmsNormalization;
+use crate::ops::pooling::MaxPool;
 use crate::ops::quantize::{DequantizeLinear, QuantizeLinear};
 use crate::ops::shape::Trilu;
 
@@ -108,6 +121,27 @@ pub const OPS: &[OpDef] = &[
         context.opset = 21;
         DequantizeLinear::parse(context)
     }),
+    row("QAttention", Arity::between(5, 9), Arity::between(1, 2), QAttention::parse),
+    row("QGemm", Arity::between(6, 9), ONE, QGemm::parse),
+    row(
+        "DynamicQuantizeLSTM",
+        Arity::exactly(12),
+        Arity::between(0, 3),
+        DynamicQuantizeLstm::parse,
+    ),
+    row("CDist", TWO, ONE, CDist::parse),
+    row("BiasAdd", Arity::exactly(3), ONE, |_| Ok(Box::new(BiasAdd))),
+    row("BiasSplitGelu", TWO, ONE, |_| Ok(Box::new(BiasSplitGelu))),
+    row("GroupNorm", Arity::exactly(3), ONE, GroupNorm::parse),
+    row("ExpandDims", TWO, ONE, |_| Ok(Box::new(ExpandDims))),
+    row("Range", Arity::between(2, 3), ONE, |_| Ok(Box::new(OptionalStepRange))),
+    row("GridSample", TWO, ONE, aliases::grid_sample),
+    row("GatherND", TWO, ONE, aliases::gather_nd),
+    row("Pad", Arity::between(2, 3), ONE, aliases::pad),
+    row("CausalConvWithState", Arity::between(2, 4), Arity::between(1, 2), aliases::causal_conv),
+    row("LinearAttention", Arity::between(3, 6), Arity::between(1, 2), aliases::linear_attention),
+    row("NhwcMaxPool", ONE, ONE, MaxPool::parse_channels_last),
+    row("QLinearConv", Arity::between(8, 9), ONE, QLinearConv::parse_layout),
     row("QLinearAdd", Arity::between(7, 8), ONE, |_| QLinear::binary(BinaryKind::Add)),
     row("QLinearMul", Arity::between(7, 8), ONE, |_| QLinear::binary(BinaryKind::Mul)),
     row("QLinearAveragePool", Arity::between(4, 5), ONE, QLinear::average_pool),

@@ -109,7 +109,7 @@ impl QLinear {
     }
 }
 
-fn expect_quantised(dtype: DataType) -> Result<(), OpError> {
+pub(super) fn expect_quantised(dtype: DataType) -> Result<(), OpError> {
     let narrow = |dtype: DataType| dtype.is_integer() && dtype.size_bytes().is_some_and(|n| n <= 2);
     expect_type("the input", dtype, narrow, "an 8- or 16-bit integer")
 }

@@ -22,6 +22,14 @@ impl QLinearConv {
     pub(super) fn parse(context: &mut ParseContext<'_>) -> Result<Box<dyn Operator>, OpError> {
         Ok(Box::new(Self { conv: Conv::read(context, false)? }))
     }
+
+    /// As `QLinearConv` of domain `com.microsoft`, which may have the channels last.
+    pub(crate) fn parse_layout(
+        context: &mut ParseContext<'_>,
+    ) -> Result<Box<dyn Operator>, OpError> {
+        let channels_last = context.attributes.flag("channels_last", false)?;
+        Ok(Box::new(Self { conv: Conv::read(context, channels_last)? }))
+    }
 }
 
 /// One number of a scalar or of a vector of one element.
@@ -47,6 +55,7 @@ impl Operator for QLinearConv {
     #[allow(clippy::cast_possible_truncation, reason = "the result is clamped to 8 bits")]
     fn reference(&self, inputs: Inputs<'_, Tensor>) -> Result<Vec<Tensor>, OpError> {
         let (x, w, zero) = (inputs.required(0)?, inputs.required(3)?, inputs.required(7)?);
+        let x = &self.conv.image(x)?;
         let channels = w.shape().first().copied().unwrap_or(0);
         let operands = Operands {
             x: centred(x, inputs.optional(2), 1)?,
@@ -77,7 +86,7 @@ impl Operator for QLinearConv {
             i128::from(rounded).saturating_add(zero_point.into()).clamp(low, high)
         };
         let all: Vec<i128> = sums.into_iter().enumerate().map(quantised).collect();
-        Ok(vec![from_integers(zero.dtype(), &shape, &all)?])
+        Ok(vec![self.conv.laid_out(&from_integers(zero.dtype(), &shape, &all)?)?])
     }
 }
 

@@ -17,7 +17,7 @@ pub struct GatherND {
 
 impl GatherND {
     /// Reads the attributes.
-    pub(super) fn parse(context: &mut ParseContext<'_>) -> Result<Box<dyn Operator>, OpError> {
+    pub(crate) fn parse(context: &mut ParseContext<'_>) -> Result<Box<dyn Operator>, OpError> {
         let batch_dims = context.attributes.int_or("batch_dims", 0)?;
         Ok(Box::new(Self { batch_dims: bounds::length(batch_dims, "attribute 'batch_dims'")? }))
     }

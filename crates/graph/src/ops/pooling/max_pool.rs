@@ -28,7 +28,7 @@ impl MaxPool {
     }
 
     /// Reads the attributes of `MaxPoolNhwc`.
-    pub(super) fn parse_channels_last(
+    pub(crate) fn parse_channels_last(
         context: &mut ParseContext<'_>,
     ) -> Result<Box<dyn Operator>, OpError> {
         let window = PoolWindow::read(context, true)?;

@@ -20,9 +20,14 @@ pub struct Lstm {
 impl Lstm {
     /// Reads the attributes.
     pub(super) fn parse(context: &mut ParseContext<'_>) -> Result<Box<dyn Operator>, OpError> {
+        Ok(Box::new(Self::read(context)?))
+    }
+
+    /// Reads the attributes.
+    pub(crate) fn read(context: &mut ParseContext<'_>) -> Result<Self, OpError> {
         let recurrence = Recurrence::read(context, &["Sigmoid", "Tanh", "Tanh"])?;
         let input_forget = context.attributes.flag("input_forget", false)?;
-        Ok(Box::new(Self { recurrence, input_forget }))
+        Ok(Self { recurrence, input_forget })
     }
 
     fn step(&self, pass: &Pass<'_>, x: &[f64], state: &State) -> State {

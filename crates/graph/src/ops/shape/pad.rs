@@ -56,7 +56,7 @@ impl Pad {
     }
 
     /// Opset 11 and newer.
-    pub(super) fn parse(context: &mut ParseContext<'_>) -> Result<Box<dyn Operator>, OpError> {
+    pub(crate) fn parse(context: &mut ParseContext<'_>) -> Result<Box<dyn Operator>, OpError> {
         if context.inputs < 2 {
             return Err(OpError::new("input 1 (pads) is missing"));
         }

@@ -19,7 +19,7 @@ pub struct CausalConvWithState {
 }
 
 impl CausalConvWithState {
-    pub(super) fn parse(context: &mut ParseContext<'_>) -> Result<Box<dyn Operator>, OpError> {
+    pub(crate) fn parse(context: &mut ParseContext<'_>) -> Result<Box<dyn Operator>, OpError> {
         let choice = context.attributes.choice("activation", &["none", "silu", "swish"], 0)?;
         Ok(Box::new(Self { silu: choice != 0 }))
     }

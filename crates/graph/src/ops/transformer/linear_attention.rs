@@ -31,7 +31,7 @@ pub struct LinearAttention {
 }
 
 impl LinearAttention {
-    pub(super) fn parse(context: &mut ParseContext<'_>) -> Result<Box<dyn Operator>, OpError> {
+    pub(crate) fn parse(context: &mut ParseContext<'_>) -> Result<Box<dyn Operator>, OpError> {
         // How many tokens an implementation may take at once has no effect on the result.
         context.attributes.ignore("chunk_size");
         let rules = ["linear", "gated", "delta", "gated_delta"];

@@ -51,7 +51,7 @@ pub struct GridSample {
 type Taps = Vec<(Option<usize>, f64)>;
 
 impl GridSample {
-    pub(super) fn parse(context: &mut ParseContext<'_>) -> Result<Box<dyn Operator>, OpError> {
+    pub(crate) fn parse(context: &mut ParseContext<'_>) -> Result<Box<dyn Operator>, OpError> {
         let names = if context.opset < 20 {
             ["bilinear", "nearest", "bicubic"]
         } else {
@@ -81,9 +81,13 @@ impl GridSample {
         let exact = (relative + 1.0) / 2.0 * (high - low) + low;
         let exact = if self.mode == SampleMode::Nearest { exact.round_ties_even() } else { exact };
         match self.padding {
-            SamplePadding::Border => exact.clamp(0.0, len as f64 - 1.0),
+            // The four elements that cubic weights belong to are found before they are moved
+            // inside, as PyTorch and ONNX Runtime do it.
+            SamplePadding::Border if self.mode != SampleMode::Cubic => {
+                exact.clamp(0.0, len as f64 - 1.0)
+            }
             SamplePadding::Reflection => reflect(exact, low, high),
-            SamplePadding::Zeros => exact,
+            SamplePadding::Border | SamplePadding::Zeros => exact,
         }
     }
 

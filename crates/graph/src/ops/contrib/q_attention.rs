@@ -1,0 +1,94 @@
+//! `QAttention`: `Attention` of a quantised input with quantised weights.
+
+use galatea_tensor::{DataType, Tensor};
+
+use super::attention::Attention;
+use super::q_linear::expect_quantised;
+use crate::error::OpError;
+use crate::fact::Fact;
+use crate::operator::{Inputs, Operator, ParseContext};
+use crate::ops::values::{floats, from_floats, integers};
+
+/// `QAttention` of domain `com.microsoft`.
+///
+/// Inputs: the input, the weights, the bias of the projection, the scales of both (that of the
+/// weights may have one for each column), optionally a mask of keys, their zero points, and keys
+/// and values of the past. Outputs: as of `Attention`.
+#[derive(Clone, Debug, PartialEq)]
+pub struct QAttention {
+    /// What is computed between floats.
+    pub attention: Attention,
+}
+
+impl QAttention {
+    pub(super) fn parse(context: &mut ParseContext<'_>) -> Result<Box<dyn Operator>, OpError> {
+        Ok(Box::new(Self { attention: Attention::read(context)? }))
+    }
+}
+
+/// `(x − zero point) · scale`, one of each for all or for a position of the last axis.
+#[allow(clippy::cast_precision_loss, reason = "integers of 16 bits and fewer")]
+pub(super) fn dequantised(
+    tensor: &Tensor,
+    scale: &Tensor,
+    zero: Option<&Tensor>,
+) -> Result<Tensor, OpError> {
+    expect_quantised(tensor.dtype())?;
+    let columns = tensor.shape().last().copied().unwrap_or(1);
+    let scales = floats(scale)?;
+    let zeros = zero.map_or(Ok(vec![0]), integers)?;
+    let fits = |len: usize| len == 1 || len == columns;
+    if !fits(scales.len()) || !fits(zeros.len()) {
+        return Err(OpError::new(format!(
+            "{} scales and {} zero points for {columns} columns",
+            scales.len(),
+            zeros.len()
+        )));
+    }
+    let value = |(at, value): (usize, i128)| {
+        let column = at % columns.max(1);
+        let zero = zeros[column.min(zeros.len() - 1)];
+        (value - zero) as f64 * scales[column.min(scales.len() - 1)]
+    };
+    let all = integers(tensor)?.into_iter().enumerate().map(value).collect();
+    from_floats(DataType::Fp32, tensor.shape(), all)
+}
+
+impl Operator for QAttention {
+    fn infer(&self, inputs: Inputs<'_, Fact>) -> Result<Vec<Fact>, OpError> {
+        let float = |index: usize| -> Result<Fact, OpError> {
+            let fact = inputs.required(index)?;
+            expect_quantised(fact.dtype)?;
+            Ok(Fact::shaped(DataType::Fp32, fact.shape.clone()))
+        };
+        let (x, w) = (float(0)?, float(1)?);
+        let all = [Some(&x), Some(&w), inputs.optional(2), inputs.optional(5), inputs.optional(8)];
+        self.attention.infer(Inputs::new(&all))
+    }
+
+    fn reference(&self, inputs: Inputs<'_, Tensor>) -> Result<Vec<Tensor>, OpError> {
+        let x = dequantised(inputs.required(0)?, inputs.required(3)?, inputs.optional(6))?;
+        let w = dequantised(inputs.required(1)?, inputs.required(4)?, inputs.optional(7))?;
+        let all = [Some(&x), Some(&w), inputs.optional(2), inputs.optional(5), inputs.optional(8)];
+        self.attention.reference(Inputs::new(&all))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::ops::testing::{attributes, int, run, tensor};
+    use galatea_tensor::Tensor;
+
+    #[test]
+    fn values_are_taken_between_their_scales() {
+        let (x, w) = (tensor(&[1, 1, 1], &[130_u8]), tensor(&[1, 3], &[0_i8, 0, 4]));
+        let (bias, zero) = (tensor(&[3], &[0.0_f32, 0.0, 1.0]), Tensor::scalar(128_u8));
+        let (half, scales) = (Tensor::scalar(0.5_f32), tensor(&[3], &[1.0_f32, 1.0, 2.0]));
+        let inputs =
+            [Some(&x), Some(&w), Some(&bias), Some(&half), Some(&scales), None, Some(&zero)];
+        let list = attributes([("num_heads", int(1))]);
+        let all = run("com.microsoft:QAttention", 1, &list, &inputs, 1).unwrap();
+        // 2 · 0.5 times 4 · 2, and the bias.
+        assert_eq!(all[0], tensor(&[1, 1, 1], &[9.0_f32]));
+    }
+}
