@@ -48,13 +48,28 @@ pub(crate) fn clamp<S: Simd>(s: S, x: S::F, low: S::F, high: S::F) -> S::F {
 pub(crate) fn exp<S: Simd>(s: S, x: S::F) -> S::F {
     // Beyond these the result rounds to 0 and to infinity.
     let x = clamp(s, x, s.splat(-104.0), s.splat(89.0));
+    let (n, r, q) = reduced(s, x);
+    let e = s.fma(q, r, s.splat(1.0));
+    s.scale_pow2(e, n)
+}
+
+/// `e^x - 1` for `x` up to 0: near 0 nothing cancels, as it would in `exp(x) - 1`.
+#[inline(always)]
+pub(crate) fn exp_m1<S: Simd>(s: S, x: S::F) -> S::F {
+    let x = clamp(s, x, s.splat(-104.0), s.splat(0.0));
+    let (n, r, q) = reduced(s, x);
+    let one = s.splat(1.0);
+    s.add(s.scale_pow2(s.mul(q, r), n), s.sub(s.scale_pow2(one, n), one))
+}
+
+/// `n`, `r` and `q` such that `e^x` is `2^n (1 + q r)`.
+#[inline(always)]
+fn reduced<S: Simd>(s: S, x: S::F) -> (S::F, S::F, S::F) {
     let n = s.round(s.mul(x, s.splat(std::f32::consts::LOG2_E)));
     let r = s.fnma(n, s.splat(0.693_145_75), x);
     let r = s.fnma(n, s.splat(1.428_606_8e-6), r);
-    let one = s.splat(1.0);
     let q = poly(s, r, [0.001_395_049, 0.008_368_89, 0.041_666_206, 0.166_665_18, 0.5]);
-    let e = s.fma(s.fma(q, r, one), r, one);
-    s.scale_pow2(e, n)
+    (n, r, s.fma(q, r, s.splat(1.0)))
 }
 
 /// `tanh x`, within 2 ULP.

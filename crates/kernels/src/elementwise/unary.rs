@@ -130,7 +130,7 @@ impl Map for Elu {
     #[inline(always)]
     fn map<S: Simd>(self, s: S, x: S::F) -> S::F {
         let zero = s.splat(0.0);
-        let below = s.sub(math::exp(s, s.min(zero, x)), s.splat(1.0));
+        let below = math::exp_m1(s, x);
         s.select(s.lt(x, zero), s.mul(below, s.splat(self.0)), x)
     }
 }
