@@ -66,12 +66,24 @@ def copy_models(out, wanted):
 
 
 def write_schemas(file):
-    """Domain, name, version and the bounds of inputs and outputs, separated by tabs."""
-    rows = [
-        (s.domain, s.name, s.since_version, s.min_input, s.max_input, s.min_output, s.max_output)
-        for s in onnx.defs.get_all_schemas_with_history()
-        if not s.deprecated
-    ]
+    """Domain, name, version, the bounds of inputs and outputs, and the attributes as NAME=KIND:DEFAULT,
+    separated by tabs."""
+    from onnx import helper
+
+    rows = []
+    for schema in onnx.defs.get_all_schemas_with_history():
+        if schema.deprecated:
+            continue
+        attributes = []
+        for name, attribute in schema.attributes.items():
+            default = attribute.default_value
+            value = helper.get_attribute_value(default) if default.name else ""
+            value = value.decode() if isinstance(value, bytes) else str(value).replace(" ", "")
+            attributes.append(f"{name}={attribute.type.name}:{value}")
+        rows.append((
+            schema.domain, schema.name, schema.since_version, schema.min_input, schema.max_input,
+            schema.min_output, schema.max_output, " ".join(sorted(attributes)),
+        ))
     file.write_text("".join("\t".join(map(str, row)) + "\n" for row in sorted(rows)))
 
 

@@ -3,19 +3,38 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use galatea_graph::{Arity, ops};
+use galatea_graph::{Arity, AttributeValue, Attributes, ops};
+use galatea_tensor::ByteString;
 use libtest_mimic::Trial;
 
 use crate::expectations::{Expectations, OPERATORS};
 
 /// One version of an operator, as the package defines it.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 struct Schema {
     domain: String,
     name: String,
     since: i64,
     inputs: Arity,
     outputs: Arity,
+    attributes: Attributes,
+}
+
+/// An attribute with its default, or with some value where it has none; `None` for kinds that have
+/// no simple values.
+fn attribute(text: &str) -> Option<(String, AttributeValue)> {
+    let (name, rest) = text.split_once('=')?;
+    let (kind, default) = rest.split_once(':')?;
+    let value = match (kind, default) {
+        ("INT", default) => AttributeValue::Int(default.parse().unwrap_or(1)),
+        ("FLOAT", default) => AttributeValue::Float(default.parse().unwrap_or(1.0)),
+        ("STRING", "") => return None,
+        ("STRING", default) => AttributeValue::String(ByteString::from(default)),
+        ("INTS", _) => AttributeValue::Ints(vec![1]),
+        ("FLOATS", _) => AttributeValue::Floats(vec![1.0]),
+        _ => return None,
+    };
+    Some((name.to_owned(), value))
 }
 
 /// The largest number that the package has for "any number".
@@ -27,6 +46,8 @@ impl Schema {
         let [domain, name, since, numbers @ ..] = &line.split('\t').collect::<Vec<_>>()[..] else {
             return None;
         };
+        let (attributes, numbers) = numbers.split_last()?;
+        let attributes = attributes.split_whitespace().filter_map(attribute).collect();
         let numbers: Vec<usize> =
             numbers.iter().map(|number| number.parse()).collect::<Result<_, _>>().ok()?;
         let &[inputs, most_inputs, outputs, most_outputs] = &numbers[..] else { return None };
@@ -37,6 +58,7 @@ impl Schema {
             since: since.parse().ok()?,
             inputs: arity(inputs, most_inputs),
             outputs: arity(outputs, most_outputs),
+            attributes,
         })
     }
 
@@ -52,12 +74,37 @@ impl Schema {
         let row = row.ok_or("no row holds for this version")?;
         let covers = |row: Arity, own: Arity| row.min <= own.min && row.max >= own.max;
         if covers(row.inputs, self.inputs) && covers(row.outputs, self.outputs) {
-            return Ok(());
+            return self.check_attributes();
         }
         Err(format!(
             "the row since {} has {:?} inputs and {:?} outputs, the version {:?} and {:?}",
             row.since, row.inputs, row.outputs, self.inputs, self.outputs
         ))
+    }
+}
+
+impl Schema {
+    /// Refuses an operator that does not know an attribute of this version: all of them together,
+    /// or one by one where together they make no sense.
+    fn check_attributes(&self) -> Result<(), String> {
+        let parse = |attributes: &Attributes| {
+            let slots = (self.inputs.min, self.outputs.min.max(1));
+            let name = (self.domain.as_str(), self.name.as_str());
+            let parsed = ops::parse(name, Some(self.since), attributes, slots);
+            parsed.map(|_| ()).map_err(|error| format!("{error:?}"))
+        };
+        let unknown = |result: Result<(), String>| match result {
+            Err(error) if error.contains("unknown attribute") => Err(error),
+            _ => Ok(()),
+        };
+        if parse(&self.attributes).is_ok() {
+            return Ok(());
+        }
+        unknown(parse(&self.attributes))?;
+        let one = |(name, value): (&String, &AttributeValue)| {
+            unknown(parse(&Attributes::from([(name.clone(), value.clone())])))
+        };
+        self.attributes.iter().try_for_each(one)
     }
 }
 
@@ -85,15 +132,19 @@ mod tests {
 
     #[test]
     fn a_line_is_compared_with_its_row() {
-        let relu = Schema::parse("\tRelu\t6\t1\t1\t1\t1").unwrap();
+        let relu = Schema::parse("\tRelu\t6\t1\t1\t1\t1\t").unwrap();
         assert_eq!((relu.title().as_str(), relu.check()), ("Relu 6", Ok(())));
-        let more = Schema::parse("\tRelu\t6\t1\t2\t1\t1").unwrap();
+        let more = Schema::parse("\tRelu\t6\t1\t2\t1\t1\t").unwrap();
         assert!(more.check().unwrap_err().contains("inputs"));
-        let sum = Schema::parse("\tSum\t13\t1\t2147483647\t1\t1").unwrap();
+        let sum = Schema::parse("\tSum\t13\t1\t2147483647\t1\t1\t").unwrap();
         assert_eq!(sum.check(), Ok(()));
-        let other = Schema::parse("ai.acme\tRelu\t6\t1\t1\t1\t1").unwrap();
+        let leaky = Schema::parse("\tLeakyRelu\t6\t1\t1\t1\t1\talpha=FLOAT:0.01").unwrap();
+        assert_eq!(leaky.check(), Ok(()));
+        let slope = Schema::parse("\tLeakyRelu\t6\t1\t1\t1\t1\tslope=FLOAT:0.01").unwrap();
+        assert!(slope.check().unwrap_err().contains("unknown attribute"));
+        let other = Schema::parse("ai.acme\tRelu\t6\t1\t1\t1\t1\t").unwrap();
         assert_eq!(other.title(), "ai.acme/Relu 6");
         assert!(other.check().is_err());
-        assert_eq!(Schema::parse("Relu"), None);
+        assert!(Schema::parse("Relu").is_none());
     }
 }

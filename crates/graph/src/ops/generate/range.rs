@@ -14,8 +14,12 @@ use crate::ops::values;
 pub struct Range;
 
 impl Range {
-    /// There are no attributes.
-    pub(super) fn parse(_: &mut ParseContext<'_>) -> Result<Box<dyn Operator>, OpError> {
+    /// Reads the attributes.
+    pub(super) fn parse(context: &mut ParseContext<'_>) -> Result<Box<dyn Operator>, OpError> {
+        if context.opset >= 27 {
+            // How narrow floats are computed; here all are computed wide.
+            context.attributes.ignore("stash_type");
+        }
         Ok(Box::new(Self))
     }
 }
