@@ -90,7 +90,7 @@ fn decode(bytes: &[u8]) -> Option<Picture> {
 }
 
 fn jpeg_2000(bytes: &[u8]) -> Option<Picture> {
-    use hayro_jpeg2000::{ColorSpace, DecodeSettings, DecoderContext, Image};
+    use hayro_jpeg2000::{ColorSpace, DecodeSettings, Image};
     let image = Image::new(bytes, &DecodeSettings::default()).ok()?;
     let (width, height) = (image.width(), image.height());
     if u64::from(width) * u64::from(height) > MAX_PIXELS {
@@ -98,8 +98,7 @@ fn jpeg_2000(bytes: &[u8]) -> Option<Picture> {
     }
     let channels = usize::from(image.color_space().num_channels()) + usize::from(image.has_alpha());
     let gray = matches!(image.color_space(), ColorSpace::Gray);
-    let mut context = DecoderContext::default();
-    let all = image.decode(&mut context).ok()?.data_u8();
+    let all = image.decode().ok()?;
     let rgb = |pixel: &[u8]| match *pixel {
         [gray_value, ..] if gray => Some([gray_value; 3]),
         [r, g, b, ..] => Some([r, g, b]),
