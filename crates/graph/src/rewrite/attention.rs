@@ -29,7 +29,7 @@ fn rank(maps: &Maps, id: ValueId) -> Option<usize> {
 
 /// The permutation of a value that is a transpose of rank 4, with the value before it; without a
 /// transpose the value itself.
-fn through_transpose(graph: &Graph, maps: &Maps, id: ValueId) -> (ValueId, [usize; 4]) {
+pub(super) fn through_transpose(graph: &Graph, maps: &Maps, id: ValueId) -> (ValueId, [usize; 4]) {
     let found = maps.written_by(graph, id, "Transpose").and_then(|node| {
         let perm = node.operator::<Transpose>()?.perm.clone()?;
         Some((node.input(0)?, perm.try_into().ok()?))

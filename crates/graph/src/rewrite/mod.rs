@@ -25,6 +25,7 @@ mod layer_norm;
 mod level;
 mod match_graph;
 mod merge_views;
+mod onnx_attention;
 mod remove_identity;
 mod rms_norm;
 
@@ -91,6 +92,7 @@ pub const RULES: &[Rule] = &[
     fuse("layer-norm", layer_norm::apply),
     fuse("rms-norm", rms_norm::apply),
     fuse("attention", attention::apply),
+    fuse("onnx-attention", onnx_attention::apply),
     fuse("attention-output", attention::absorb_output),
     fuse("mat-mul", fuse_mat_mul::from_onnx),
     fuse("flat-mat-mul", flat_mat_mul::apply),

@@ -287,6 +287,38 @@ fn attention_absorbs_transposes_scale_mask_and_guard() {
 
 /// A residual block: two convolutions, the first with batch normalisation and ReLU6, then a sum,
 /// ReLU and global pooling.
+/// ONNX's own attention between the transposes of exporters, with a mask of booleans.
+fn onnx_attention(masked: bool) -> (Graph, Vec<Tensor>) {
+    let mut b = Builder::new();
+    b.graph.opsets.insert(String::new(), 23);
+    let (batch, sequence) = (Dim::symbol("batch"), Dim::symbol("sequence"));
+    let dims = [batch.clone(), sequence.clone(), Dim::Known(2), Dim::Known(3)];
+    let turn = ("perm", ints(&[0, 2, 1, 3]));
+    let [q, k, v] = ["q", "k", "v"].map(|name| {
+        let stored = b.input(name, &dims);
+        b.op("Transpose", &[stored], std::slice::from_ref(&turn))
+    });
+    let mut inputs = vec![q, k, v];
+    let mut values: Vec<Tensor> = (0..3).map(|seed| noise(&[2, 4, 2, 3], seed)).collect();
+    if masked {
+        let keys = b.input("keys", &[batch, Dim::Known(1), Dim::Known(1), sequence]);
+        let zero = b.number(0.0);
+        inputs.push(b.op("Greater", &[keys, zero], &[]));
+        values.push(noise(&[2, 1, 1, 4], 5));
+    }
+    let attended = b.op("Attention", &inputs, &[]);
+    let y = b.op("Transpose", &[attended], &[turn]);
+    (b.finish(y), values)
+}
+
+#[test]
+fn onnx_attention_absorbs_transposes_and_takes_its_mask_as_numbers() {
+    let (graph, inputs) = onnx_attention(false);
+    check(graph, &inputs, &["Attention"]);
+    let (graph, inputs) = onnx_attention(true);
+    check(graph, &inputs, &["Greater", "Where", "Attention"]);
+}
+
 fn residual_block() -> (Graph, Vec<Tensor>) {
     let mut b = Builder::new();
     let x = b.input("x", &[Dim::symbol("batch"), Dim::Known(4), Dim::Known(6), Dim::Known(5)]);
