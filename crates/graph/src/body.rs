@@ -16,6 +16,12 @@ use crate::infer;
 use crate::length;
 use crate::operator::Inputs;
 
+impl fmt::Debug for Body {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} nodes", self.graph.nodes.len())
+    }
+}
+
 /// Marks the symbols of the graph around a body, so that they are none of the body's own: those
 /// stand for one number in one iteration only.
 const OUTER: &str = "^";
@@ -30,7 +36,7 @@ pub trait BodyRunner: fmt::Debug + Send + Sync {
 }
 
 /// A subgraph of an operator. What it reads of the graphs around it are inputs of the node.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct Body {
     name: &'static str,
     graph: Arc<Graph>,

@@ -1,20 +1,30 @@
 //! Graphs for people: a line per node, or Graphviz's DOT.
 
+use std::collections::HashMap;
 use std::fmt::Write as _;
 
 use crate::fact::Fact;
 use crate::graph::{Graph, Node, ValueId};
+use crate::infer;
 
 /// Longer attributes are cut in the text of a graph.
 const MAX_ATTRIBUTES: usize = 160;
 
 /// The graph as text: inputs, one line per node with types and shapes of what it writes, outputs.
+/// Subgraphs follow their node, further in.
 /// `facts` is what [`crate::infer::facts`] says about the graph.
 #[must_use]
 pub fn text(graph: &Graph, facts: &[Option<Fact>]) -> String {
     let mut text = String::new();
+    lines(&mut text, graph, facts, 1);
+    text
+}
+
+/// The lines of a graph, and further in those of the bodies of its nodes.
+fn lines(text: &mut String, graph: &Graph, facts: &[Option<Fact>], depth: usize) {
+    let indent = "  ".repeat(depth);
     for &input in &graph.inputs {
-        let _ = writeln!(text, "  input {}", named(graph, facts, input));
+        let _ = writeln!(text, "{indent}input {}", named(graph, facts, input));
     }
     for node in &graph.nodes {
         let outputs: Vec<String> = node
@@ -25,13 +35,21 @@ pub fn text(graph: &Graph, facts: &[Option<Fact>]) -> String {
         let inputs: Vec<String> =
             node.inputs.iter().map(|slot| slot.map_or("_".into(), |id| read(graph, id))).collect();
         let (outputs, inputs) = (outputs.join(", "), inputs.join(", "));
-        let _ =
-            writeln!(text, "  {outputs} = {}({inputs}){}", node.operator_name(), attributes(node));
+        let _ = writeln!(
+            text,
+            "{indent}{outputs} = {}({inputs}){}",
+            node.operator_name(),
+            attributes(node)
+        );
+        for body in node.operator.bodies() {
+            let _ = writeln!(text, "{indent}  {}:", body.name());
+            let inner = infer::facts(body.graph(), &HashMap::new()).unwrap_or_default();
+            lines(text, body.graph(), &inner, depth + 2);
+        }
     }
     for &output in &graph.outputs {
-        let _ = writeln!(text, "  output {}", graph.value(output).name);
+        let _ = writeln!(text, "{indent}output {}", graph.value(output).name);
     }
-    text
 }
 
 /// A value with its type and shape.
@@ -110,8 +128,6 @@ fn quoted(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use std::collections::HashMap;
-
     use galatea_tensor::{DataType, Tensor};
 
     use super::*;

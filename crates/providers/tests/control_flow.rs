@@ -6,9 +6,14 @@
 mod support;
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use galatea_formats::{npy, onnx};
-use galatea_graph::{AttributeValue, Datum, Dim, Fact, Graph, Sequence, Subgraph};
+use galatea_graph::{
+    AttributeValue, Datum, Dim, Fact, Graph, Inputs, Node, OpError, Operator, Sequence, Subgraph,
+    ValueId, tensors_only,
+};
 use galatea_providers::{all, by_name};
 use galatea_runtime::{OptimiseLevel, Session, SessionOptions};
 use galatea_tensor::{DataType, Tensor, Tolerance, compare};
@@ -137,5 +142,100 @@ fn a_session_takes_and_gives_sequences_and_optional_values() {
             text.contains("input 'list' is a tensor, expected a sequence of type FP32"),
             "{text}"
         );
+    }
+}
+
+/// Hands a sequence on and counts how often its list has moved.
+#[derive(Debug, Default)]
+struct Probe {
+    moves: AtomicUsize,
+    last: AtomicUsize,
+}
+
+#[derive(Debug)]
+struct Probed(Arc<Probe>);
+
+impl Operator for Probed {
+    fn infer(&self, inputs: Inputs<'_, Fact>) -> Result<Vec<Fact>, OpError> {
+        Ok(vec![inputs.required(0)?.clone()])
+    }
+
+    fn reference(&self, inputs: Inputs<'_, Tensor>) -> Result<Vec<Tensor>, OpError> {
+        tensors_only(self, inputs)
+    }
+
+    fn evaluate(&self, inputs: Vec<Option<Datum>>) -> Result<Vec<Datum>, OpError> {
+        let sequence = inputs.into_iter().flatten().next().unwrap().into_sequence()?;
+        let place = sequence.items().as_ptr().addr();
+        if self.0.last.swap(place, Ordering::Relaxed) != place {
+            self.0.moves.fetch_add(1, Ordering::Relaxed);
+        }
+        Ok(vec![Datum::Sequence(sequence)])
+    }
+
+    fn takes_any_kind(&self) -> bool {
+        true
+    }
+}
+
+/// A branch that reads `list`, `item` and gives one value.
+fn branch(op: &str, names: &[&str]) -> AttributeValue {
+    let mut maker = Maker::new();
+    let inputs: Vec<Option<ValueId>> =
+        names.iter().map(|name| Some(maker.graph.value_named(name))).collect();
+    maker.graph.inputs.extend(inputs.iter().flatten());
+    let output = maker.node(op, &[], &inputs, 1);
+    maker.graph.outputs.extend(output[0]);
+    attribute(maker.graph, names.len())
+}
+
+#[test]
+fn a_loop_that_appends_to_a_sequence_does_not_copy_it_each_time() {
+    const ROUNDS: i64 = 2000;
+    let probe = Arc::new(Probe::default());
+    let inner = body(|maker| {
+        let list = maker.graph.value_named("list");
+        let item = maker.graph.value_named("item");
+        let fact = Fact::unranked(DataType::Fp32).within(galatea_graph::ValueKind::Sequence);
+        maker.graph.value_mut(list).declared = Some(fact);
+        let two = maker.constant(Tensor::scalar(2_i64));
+        let i = maker.graph.find_value("i");
+        let rest = maker.node("Mod", &[], &[i, two], 1);
+        let odd = maker.node("Cast", &[("to", AttributeValue::Int(9))], &rest, 1);
+        let branches = [
+            ("then_branch", branch("SequenceInsert", &["list", "item"])),
+            ("else_branch", branch("Identity", &["list"])),
+        ];
+        let longer = maker.node("If", &branches, &odd, 1);
+        let probed = maker.graph.value_named("probed");
+        maker.graph.nodes.push(Node {
+            name: "probe".to_owned(),
+            domain: "test".to_owned(),
+            op_type: "Probe".to_owned(),
+            inputs: longer,
+            outputs: vec![Some(probed)],
+            operator: Arc::new(Probed(Arc::clone(&probe))),
+        });
+        maker.graph.outputs.push(probed);
+        maker.graph.inputs.extend([list, item]);
+    });
+    let mut maker = Maker::new();
+    let item = maker.graph.value_named("item");
+    maker.graph.value_mut(item).declared = Some(Fact::fixed(DataType::Fp32, &[4]));
+    maker.graph.inputs.push(item);
+    let count = maker.constant(Tensor::scalar(ROUNDS));
+    let empty = maker.node("SequenceEmpty", &[], &[], 1)[0];
+    let list = maker.node("Loop", &[("body", attribute(inner, 1))], &[count, None, empty], 1);
+    maker.graph.outputs.extend(list[0]);
+    for provider in all() {
+        probe.moves.store(0, Ordering::Relaxed);
+        let session =
+            Session::new(maker.graph.clone(), &[provider], &SessionOptions::default()).unwrap();
+        let found = session.run_values(&[("item", Datum::Tensor(floats(&[4], 1)))]).unwrap();
+        let list = found.into_iter().next().unwrap().into_sequence().unwrap();
+        assert_eq!(list.items().len(), usize::try_from(ROUNDS / 2).unwrap());
+        // The list grows by doubling: it moves a dozen times.
+        let moves = probe.moves.load(Ordering::Relaxed);
+        assert!(moves < 100, "the list moved {moves} times in {ROUNDS} rounds");
     }
 }

@@ -71,13 +71,22 @@ pub(super) fn inspect(arguments: &[String]) -> Result<ExitCode, String> {
     Ok(ExitCode::SUCCESS)
 }
 
+/// A graph and the bodies of its loops and branches, and theirs.
+fn with_bodies(graph: &Graph) -> Vec<&Graph> {
+    let bodies = graph.nodes.iter().flat_map(|node| node.operator.bodies());
+    let inner = bodies.flat_map(|body| with_bodies(body.graph()));
+    std::iter::once(graph).chain(inner).collect()
+}
+
 fn report(path: &Path, model: onnx::Model, session: Result<Session, String>) -> Report {
     let graph = &model.graph;
+    let graphs = with_bodies(graph);
     let mut operators = BTreeMap::new();
-    for node in &graph.nodes {
+    for node in graphs.iter().flat_map(|graph| &graph.nodes) {
         *operators.entry(node.operator_name()).or_insert(0) += 1;
     }
-    let initializers = || graph.values().iter().filter_map(|value| value.initializer.as_ref());
+    let values = || graphs.iter().flat_map(|graph| graph.values());
+    let initializers = || values().filter_map(|value| value.initializer.as_ref());
     let producer = format!("{} {}", model.info.producer_name, model.info.producer_version);
     Report {
         file: path.display().to_string(),

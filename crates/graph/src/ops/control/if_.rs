@@ -63,6 +63,8 @@ impl Operator for If {
         };
         let branch = self.branch(chosen);
         let captured = branch.capture(&mut inputs)?;
+        // What the other branch would read too has one owner only then, and can be changed in place.
+        drop(inputs);
         branch.run(Vec::new(), captured)
     }
 
