@@ -1,15 +1,25 @@
-//! Any bytes as an ONNX model: an error or a graph whose facts can be asked for, never a crash.
+//! Any bytes as an ONNX model or a value of its test data: an error, or a graph whose facts can be
+//! asked for and that can be rewritten, never a crash.
 
 #![no_main]
 
 use std::collections::HashMap;
 
 use bytes::Bytes;
+use galatea_formats::onnx::{parse, read_tensor, read_value};
+use galatea_graph::rewrite::{Level, optimise};
+use galatea_graph::{Fact, ValueKind, infer, onnx_data_type};
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|data: &[u8]| {
-    if let Ok(graph) = galatea_formats::onnx::parse(Bytes::copy_from_slice(data), None) {
-        let _ = galatea_graph::infer::facts(&graph, &HashMap::new());
+    if let Ok(mut graph) = parse(Bytes::copy_from_slice(data), None) {
+        let _ = infer::facts(&graph, &HashMap::new());
+        let _ = optimise(&mut graph, Level::default());
     }
-    let _ = galatea_formats::onnx::read_tensor(data.to_vec());
+    let _ = read_tensor(data.to_vec());
+    for (number, kind) in [(1, ValueKind::Sequence), (7, ValueKind::OptionalSequence)] {
+        if let Ok(dtype) = onnx_data_type(number) {
+            let _ = read_value(data.to_vec(), &Fact::unranked(dtype).within(kind));
+        }
+    }
 });

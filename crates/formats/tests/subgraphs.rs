@@ -407,3 +407,87 @@ fn damage_in_subgraphs_is_an_error_or_another_model_never_a_panic() {
         }
     }
 }
+
+fn matrix(shape: &[usize], values: &[f32]) -> Datum {
+    Datum::Tensor(Tensor::from_slice(shape, values).unwrap())
+}
+
+/// The sums of `x` so far: a state and one output.
+fn sums() -> GraphProto {
+    graph(
+        vec![node("Add", &["sum", "x"], &["next"]), node("Identity", &["next"], &["each"])],
+        vec![untyped("sum"), untyped("x")],
+        vec![untyped("next"), untyped("each")],
+        Vec::new(),
+    )
+}
+
+#[test]
+fn a_scan_walks_any_axis_in_either_direction() {
+    let attributes = vec![
+        model::graph("body", sums()),
+        int("num_scan_inputs", 1),
+        model::ints("scan_input_axes", &[1]),
+        model::ints("scan_input_directions", &[1]),
+        model::ints("scan_output_axes", &[-1]),
+        model::ints("scan_output_directions", &[1]),
+    ];
+    let model = model::model(
+        graph(
+            vec![with(node("Scan", &["start", "x"], &["last", "all"]), attributes)],
+            vec![value("x", FLOAT, &["rows", "columns"])],
+            vec![untyped("last"), untyped("all")],
+            vec![floats("start", &[3], &[0.0; 3])],
+        ),
+        17,
+    );
+    let (outputs, _) = run(&model, &[matrix(&[3, 2], &[1.0, 2.0, 3.0, 4.0, 5.0, 6.0])]);
+    assert_eq!(outputs[0], vector(&[3.0, 7.0, 11.0]));
+    assert_eq!(outputs[1], matrix(&[3, 2], &[3.0, 2.0, 7.0, 4.0, 11.0, 6.0]));
+}
+
+#[test]
+fn the_first_scan_has_a_batch_of_sequences_of_any_length() {
+    let attributes = vec![model::graph("body", sums()), int("num_scan_inputs", 1)];
+    let scan = |lengths: &str, directions: &[i64]| {
+        let mut attributes = attributes.clone();
+        attributes.push(model::ints("directions", directions));
+        model::model(
+            graph(
+                vec![with(node("Scan", &[lengths, "start", "x"], &["last", "all"]), attributes)],
+                vec![value("x", FLOAT, &["batch", "time", "1"])],
+                vec![untyped("last"), untyped("all")],
+                vec![floats("start", &[2, 1], &[0.0; 2]), int64s("lengths", &[2], &[1, 3])],
+            ),
+            8,
+        )
+    };
+    let x = matrix(&[2, 3, 1], &[1.0, 2.0, 3.0, 4.0, 5.0, 6.0]);
+    let (outputs, _) = run(&scan("lengths", &[0]), &[x.clone()]);
+    assert_eq!(outputs[0], matrix(&[2, 1], &[1.0, 15.0]));
+    assert_eq!(outputs[1], matrix(&[2, 3, 1], &[1.0, 0.0, 0.0, 4.0, 9.0, 15.0]));
+    let (outputs, _) = run(&scan("", &[1]), &[x]);
+    assert_eq!(outputs[1], matrix(&[2, 3, 1], &[3.0, 5.0, 6.0, 6.0, 11.0, 15.0]));
+}
+
+#[test]
+fn a_loop_ends_by_its_condition() {
+    let inner = graph(
+        vec![node("Add", &["x", "x"], &["next"]), node("Less", &["next", "limit"], &["going"])],
+        vec![value("i", INT64, &[]), value("go", BOOL, &[]), untyped("x")],
+        vec![value("going", BOOL, &["1"]), untyped("next")],
+        Vec::new(),
+    );
+    let repeat = with(node("Loop", &["", "go", "x"], &["y"]), vec![model::graph("body", inner)]);
+    let model = model::model(
+        graph(
+            vec![node("Less", &["x", "limit"], &["go"]), repeat],
+            vec![value("x", FLOAT, &["1"])],
+            vec![value("y", FLOAT, &["1"])],
+            vec![floats("limit", &[1], &[100.0])],
+        ),
+        17,
+    );
+    assert_eq!(run(&model, &[vector(&[3.0])]).0[0], vector(&[192.0]));
+    assert_eq!(run(&model, &[vector(&[200.0])]).0[0], vector(&[200.0]));
+}
