@@ -12,8 +12,11 @@ import sys
 from typing import List
 
 import numpy as np
+import onnx
 import onnxruntime
 import torch
+from torch._higher_order_ops.scan import scan
+from torch._higher_order_ops.while_loop import while_loop
 
 OPSET = 17
 DYNAMO_OPSET = 20
@@ -120,6 +123,38 @@ class Condition(torch.nn.Module):
         return torch.cond(x.sum() > 0, positive, negative, (x,))[0]
 
 
+class Recur(torch.nn.Module):
+    """`torch.scan`: a recurrence along the first axis."""
+
+    def __init__(self):
+        super().__init__()
+        self.layer = torch.nn.Linear(4, 4)
+
+    def forward(self, x):
+        def step(state, row):
+            state = torch.tanh(self.layer(state) + row)
+            return state, state.clone()
+
+        return scan(step, torch.zeros(4), x, dim=0)
+
+
+class Until(torch.nn.Module):
+    """`torch.while_loop`: a loop that ends by a value."""
+
+    def __init__(self):
+        super().__init__()
+        self.layer = torch.nn.Linear(4, 4)
+
+    def forward(self, count, x):
+        def goes_on(count, x):
+            return count < 5
+
+        def step(count, x):
+            return count + 1, torch.relu(self.layer(x)) + 1
+
+        return while_loop(goes_on, step, (count, x))
+
+
 def scripted(model, inputs, axes):
     def write(path):
         torch.onnx.export(
@@ -154,6 +189,21 @@ def models():
     yield "nested", x, scripted(Nested(), x, {"x": {0: "batch"}})
     x = {"x": torch.randn(2, 8) + 1.0}
     yield "condition", x, traced(Condition(), x)
+    x = {"x": torch.randn(5, 4)}
+    yield "recur", x, traced(Recur(), x)
+    x = {"count": torch.tensor(0), "x": torch.randn(4)}
+    yield "until", x, traced(Until(), x)
+
+
+def strip(graph):
+    """Takes out what the exporter notes about the place of each node in the source."""
+    for item in [graph, *graph.node, *graph.input, *graph.output, *graph.value_info]:
+        del item.metadata_props[:]
+        item.doc_string = ""
+    for node in graph.node:
+        for attribute in node.attribute:
+            if attribute.HasField("g"):
+                strip(attribute.g)
 
 
 def main():
@@ -164,6 +214,9 @@ def main():
     for name, inputs, write in models():
         path = out / f"{name}.onnx"
         write(path)
+        model = onnx.load(path)
+        strip(model.graph)
+        onnx.save(model, path)
         session = onnxruntime.InferenceSession(str(path))
         given = {key: np.asarray(value) for key, value in inputs.items()}
         found = session.run(None, given)

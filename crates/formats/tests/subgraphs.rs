@@ -463,7 +463,7 @@ fn the_first_scan_has_a_batch_of_sequences_of_any_length() {
         )
     };
     let x = matrix(&[2, 3, 1], &[1.0, 2.0, 3.0, 4.0, 5.0, 6.0]);
-    let (outputs, _) = run(&scan("lengths", &[0]), &[x.clone()]);
+    let (outputs, _) = run(&scan("lengths", &[0]), std::slice::from_ref(&x));
     assert_eq!(outputs[0], matrix(&[2, 1], &[1.0, 15.0]));
     assert_eq!(outputs[1], matrix(&[2, 3, 1], &[1.0, 0.0, 0.0, 4.0, 9.0, 15.0]));
     let (outputs, _) = run(&scan("", &[1]), &[x]);

@@ -20,7 +20,8 @@ use galatea_tensor::{DataType, Tensor, Tolerance, compare};
 use support::{Maker, floats};
 
 /// Written by python/export_control_flow.py.
-const MODELS: &[&str] = &["choose", "collect", "condition", "generate", "nested", "repeat"];
+const MODELS: &[&str] =
+    &["choose", "collect", "condition", "generate", "nested", "recur", "repeat", "until"];
 
 fn data(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/control_flow").join(name)
@@ -106,6 +107,8 @@ fn bodies_are_packed_once_and_weigh_what_they_hold() {
     let found = fast.run(&inputs).unwrap();
     let tolerance = Tolerance::Accumulated { terms: 512, accumulator: DataType::Fp32 };
     compare(&found[0], &expected[0], tolerance).unwrap();
+    let (_, rows) = fast.profile(&inputs).unwrap();
+    assert_eq!(rows[0].kernel, "bodies");
     // The weight moved into the body and is counted there, with its packed copy.
     let inside = fast.graph().nodes[0].operator.bodies()[0].graph();
     assert!(inside.constant(inside.find_value("weight").unwrap()).is_some());

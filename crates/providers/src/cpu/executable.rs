@@ -165,6 +165,7 @@ impl CpuExecutable {
         };
         let kernel = match step.action {
             Action::Kernel(_) => self.names[step.node],
+            Action::Reference if !node.operator.bodies().is_empty() => super::BODIES,
             Action::Reference => crate::reference::NAME,
         };
         let (op, time) = (node.operator_name(), start.elapsed());

@@ -33,6 +33,9 @@ use crate::reference;
 /// The provider's name.
 pub const NAME: &str = "cpu";
 
+/// What runs operators with subgraphs, in profiles and reports: the kernels inside.
+const BODIES: &str = "bodies";
+
 /// Nanoseconds of one operation in a kernel, on one core.
 const OPERATION_NS: f64 = 0.05;
 /// Nanoseconds to start a step.
@@ -162,7 +165,7 @@ impl ExecutionProvider for CpuProvider {
                 continue;
             }
             if !node.operator.bodies().is_empty() {
-                claim(operations * OPERATION_NS + STEP_NS, "bodies");
+                claim(operations * OPERATION_NS + STEP_NS, BODIES);
                 continue;
             }
             match find_row(&view) {
