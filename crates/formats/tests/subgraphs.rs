@@ -316,6 +316,46 @@ fn subgraphs_of_functions_read_the_call_they_are_in() {
 }
 
 #[test]
+fn a_call_may_give_a_function_its_subgraph() {
+    // `Times(n, x; body)` repeats a body that reads `x` of the caller, not the function's own.
+    let mut inner = node("Loop", &["n", "", "x"], &["out"]);
+    inner.attribute = vec![AttributeProto {
+        ref_attr_name: "step".to_owned(),
+        g: None,
+        ..model::graph("body", GraphProto::default())
+    }];
+    let function = FunctionProto {
+        name: "Times".to_owned(),
+        domain: "com.acme".to_owned(),
+        input: vec!["n".to_owned(), "x".to_owned()],
+        output: vec!["out".to_owned()],
+        attribute: vec!["step".to_owned()],
+        node: vec![inner],
+        opset_import: vec![OperatorSetIdProto { domain: String::new(), version: 17 }],
+        ..FunctionProto::default()
+    };
+    let step = body(
+        vec![node("Mul", &["value", "x"], &["next"])],
+        vec![untyped("value")],
+        vec![untyped("next")],
+    );
+    let call = |attributes| {
+        let mut call = with(node("Times", &["n", "start"], &["y"]), attributes);
+        call.domain = "com.acme".to_owned();
+        let inputs = vec![value("n", INT64, &[]), value("x", FLOAT, &["1"])];
+        let start = vec![floats("start", &[1], &[10.0])];
+        let main = graph(vec![call], inputs, vec![value("y", FLOAT, &["1"])], start);
+        let mut model = model::model(main, 17);
+        model.functions = vec![function.clone()];
+        model
+    };
+    let (outputs, _) = run(&call(vec![model::graph("step", step)]), &[number(2), vector(&[3.0])]);
+    assert_eq!(outputs[0], vector(&[90.0]));
+    let none = parse(encode(&call(vec![])).into(), None).unwrap_err().to_string();
+    assert!(none.contains("there is no subgraph 'body'"), "{none}");
+}
+
+#[test]
 fn broken_subgraphs_are_refused_by_name() {
     let loop_mut = |model: &mut GraphProto, change: &dyn Fn(&mut GraphProto)| {
         change(model.node[1].attribute[0].g.as_mut().unwrap());

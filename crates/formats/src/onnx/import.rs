@@ -12,7 +12,7 @@ use super::proto::{
     AttributeProto, FunctionProto, GraphProto, ModelProto, NodeProto, OperatorSetIdProto,
     ValueInfoProto,
 };
-use super::scope::Scope;
+use super::scope::{Scope, Seen};
 use super::{NEWEST_OPSET, OLDEST_OPSET, tensor, value};
 
 /// Most nodes that inlining functions may make: functions that call functions can double with each
@@ -129,19 +129,18 @@ impl<'m> Importer<'m> {
     fn subgraph(
         &mut self,
         proto: &'m GraphProto,
-        graph: &mut Graph,
-        scope: &mut Scope<'m>,
+        mut seen: Seen<'m>,
         place: &Place<'_>,
-    ) -> Result<Subgraph, OnnxError> {
+    ) -> Result<AttributeValue, OnnxError> {
         if self.depth == MAX_DEPTH {
             let text = format!("subgraphs are nested more than {MAX_DEPTH} deep");
             return Err(OnnxError::invalid(place, text));
         }
-        let (mut inner, captured) = scope.of_subgraph(graph, proto);
         self.depth += 1;
-        let read = self.graph(proto, graph.opsets.clone(), &mut inner, &captured, place);
+        let read = self.graph(proto, seen.opsets, &mut seen.scope, &seen.captured, place);
         self.depth -= 1;
-        Ok(Subgraph { graph: read?, captured: captured.len() })
+        let subgraph = Subgraph { graph: read?, captured: seen.captured.len() };
+        Ok(AttributeValue::Graph(Box::new(subgraph)))
     }
 
     fn initializers(
@@ -205,13 +204,12 @@ impl<'m> Importer<'m> {
             let Some(found) = found else { continue };
             let value = match (value::attribute(found, &mut self.external, &place)?, &found.g) {
                 (Some(value), _) => value,
-                (None, Some(_)) if !stated.ref_attr_name.is_empty() => {
-                    let text = format!("function attribute '{}' is a subgraph", found.name);
-                    return Err(OnnxError::unsupported(&place, text));
-                }
                 (None, Some(nested)) => {
-                    let nested = self.subgraph(nested, graph, scope, &place.field("g"))?;
-                    AttributeValue::Graph(Box::new(nested))
+                    let seen = match stated.ref_attr_name.as_str() {
+                        "" => scope.of_subgraph(graph, nested),
+                        name => scope.given(name).ok_or_else(|| hidden_subgraph(name, &place))?,
+                    };
+                    self.subgraph(nested, seen, &place.field("g"))?
                 }
                 (None, None) => continue,
             };
@@ -262,7 +260,8 @@ impl<'m> Importer<'m> {
                 .add_node((ONNX_DOMAIN, "Identity"), &node.name, &none, from, to)
                 .map_err(|error| OnnxError::new(OnnxErrorKind::Graph(error), place))?;
         }
-        let mut body = Scope::Function { bound, attributes };
+        let subgraphs = call_subgraphs(node, graph, scope);
+        let mut body = Scope::Function { bound, attributes, subgraphs };
         let outer = std::mem::replace(&mut graph.opsets, own);
         self.calls += 1;
         for (index, inner) in function.node.iter().enumerate() {
@@ -292,6 +291,29 @@ fn call_attributes<'m>(
         }
     }
     Ok(attributes)
+}
+
+/// The attributes of a call that are subgraphs, as the caller sees them.
+fn call_subgraphs<'m>(
+    node: &'m NodeProto,
+    graph: &mut Graph,
+    scope: &mut Scope<'m>,
+) -> HashMap<&'m str, Seen<'m>> {
+    let mut subgraphs = HashMap::new();
+    for stated in &node.attribute {
+        let seen = match (&stated.g, stated.ref_attr_name.as_str()) {
+            (Some(nested), "") => Some(scope.of_subgraph(graph, nested)),
+            (None, name) if !name.is_empty() => scope.given(name),
+            _ => None,
+        };
+        subgraphs.extend(seen.map(|seen| (stated.name.as_str(), seen)));
+    }
+    subgraphs
+}
+
+fn hidden_subgraph(name: &str, place: &Place<'_>) -> OnnxError {
+    let text = format!("subgraph '{name}' of a function is used inside another subgraph");
+    OnnxError::unsupported(place, text)
 }
 
 fn outside_function(name: &str, place: &Place<'_>) -> OnnxError {

@@ -1,6 +1,6 @@
 //! What a name in a list of nodes refers to.
 
-use std::collections::{BTreeSet, HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 use galatea_graph::{Graph, ValueId};
 
@@ -9,8 +9,19 @@ use super::proto::{AttributeProto, GraphProto};
 /// The attributes of a function by name: those that the call gives, and the defaults of the others.
 type CallAttributes<'a> = HashMap<&'a str, &'a AttributeProto>;
 
+/// A subgraph as one list of nodes sees it.
+#[derive(Clone, Debug)]
+pub(super) struct Seen<'a> {
+    /// What its names refer to.
+    pub(super) scope: Scope<'a>,
+    /// The names under which the graph around it has the values that it reads from outside.
+    pub(super) captured: BTreeSet<String>,
+    /// Versions of the operator domains.
+    pub(super) opsets: BTreeMap<String, i64>,
+}
+
 /// The names of one list of nodes.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) enum Scope<'a> {
     /// A graph: a name is a value's name, unless it is renamed (a subgraph inside a function reads
     /// values that the inlined function calls otherwise).
@@ -26,6 +37,8 @@ pub(super) enum Scope<'a> {
         bound: HashMap<String, Option<ValueId>>,
         /// The attributes.
         attributes: CallAttributes<'a>,
+        /// Those of the call that are subgraphs: their names are the caller's.
+        subgraphs: HashMap<&'a str, Seen<'a>>,
     },
 }
 
@@ -79,13 +92,16 @@ impl<'a> Scope<'a> {
         }
     }
 
-    /// The scope of a subgraph in this one, and the names under which `graph` has the values that
-    /// the subgraph reads from outside.
-    pub(super) fn of_subgraph(
-        &mut self,
-        graph: &mut Graph,
-        proto: &GraphProto,
-    ) -> (Scope<'a>, BTreeSet<String>) {
+    /// The subgraph that the call of this function gives as an attribute.
+    pub(super) fn given(&self, name: &str) -> Option<Seen<'a>> {
+        match self {
+            Self::Function { subgraphs, .. } => subgraphs.get(name).cloned(),
+            Self::Graph { .. } => None,
+        }
+    }
+
+    /// A subgraph of a node in this scope.
+    pub(super) fn of_subgraph(&mut self, graph: &mut Graph, proto: &GraphProto) -> Seen<'a> {
         let mut free = HashSet::new();
         free_names(proto, &mut free);
         let (mut renamed, mut captured) = (HashMap::new(), BTreeSet::new());
@@ -100,7 +116,8 @@ impl<'a> Scope<'a> {
             Self::Function { attributes, .. } => Some(attributes.clone()),
             Self::Graph { attributes, .. } => attributes.clone(),
         };
-        (Scope::Graph { renamed, attributes }, captured)
+        let scope = Scope::Graph { renamed, attributes };
+        Seen { scope, captured, opsets: graph.opsets.clone() }
     }
 }
 
