@@ -57,6 +57,10 @@ class Detector(nn.Module):
         self.merge = Split(12 * w, 1)
         self.heads = nn.ModuleList([nn.Conv2d(12 * w, 4 + classes, 1), nn.Conv2d(8 * w, 4 + classes, 1)])
         self.strides = (8, 16)
+        # Scores that differ by more than rounding, so that suppression meets no ties.
+        for module in self.modules():
+            if isinstance(module, nn.Conv2d):
+                nn.init.kaiming_normal_(module.weight, nonlinearity="relu")
 
     def decode(self, features, stride):
         _, _, height, width = features.shape
