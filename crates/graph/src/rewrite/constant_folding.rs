@@ -10,8 +10,9 @@ use crate::operator::Inputs;
 
 /// A folded value may be this large in any case. Beyond it, it may not have more elements than its
 /// inputs: a `ConstantOfShape` or `Expand` of a few bytes can stand for gigabytes that are cheaper
-/// to make in each run.
-const MAX_ELEMENTS: usize = 1 << 16;
+/// to make in each run. Weights that a model makes of such a node are smaller, and kernels pack only
+/// constants.
+const MAX_ELEMENTS: usize = 1 << 24;
 
 pub(super) fn apply(graph: &mut Graph, maps: &Maps) -> Result<usize, GraphError> {
     let mut times = 0;
