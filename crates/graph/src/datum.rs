@@ -1,4 +1,4 @@
-//! Values of a run: tensors, sequences of tensors, optional values.
+//! Values of a run: tensors, sequences of tensors, optional values, maps.
 
 use std::sync::Arc;
 
@@ -6,6 +6,7 @@ use galatea_tensor::{DataType, Tensor};
 
 use crate::error::OpError;
 use crate::fact::{Fact, ValueKind};
+use crate::map::Map;
 
 /// No sequence grows longer: a loop that appends for ever must end before memory does.
 const MAX_ITEMS: usize = 1 << 24;
@@ -101,6 +102,10 @@ pub enum Datum {
     Sequence(Sequence),
     /// An optional value: a tensor or a sequence, or nothing.
     Optional(Option<Box<Datum>>),
+    /// A map from labels to numbers.
+    Map(Map),
+    /// A sequence of maps, one for each example.
+    Maps(Vec<Map>),
 }
 
 impl Datum {
@@ -112,6 +117,8 @@ impl Datum {
             Self::Sequence(_) => "a sequence",
             Self::Optional(Some(_)) => "an optional value",
             Self::Optional(None) => "an empty optional value",
+            Self::Map(_) => "a map",
+            Self::Maps(_) => "a sequence of maps",
         }
     }
 
@@ -146,6 +153,17 @@ impl Datum {
         }
     }
 
+    /// The map that it is.
+    ///
+    /// # Errors
+    /// When it is something else.
+    pub fn into_map(self) -> Result<Map, OpError> {
+        match self {
+            Self::Map(map) => Ok(map),
+            other => Err(OpError::new(format!("expected a map, found {}", other.describe()))),
+        }
+    }
+
     /// The same value with every tensor's elements adjacent.
     ///
     /// # Errors
@@ -153,7 +171,7 @@ impl Datum {
     pub fn contiguous(self) -> Result<Self, OpError> {
         Ok(match self {
             Self::Tensor(tensor) => Self::Tensor(tensor.contiguous()?),
-            Self::Sequence(sequence) => Self::Sequence(sequence),
+            Self::Sequence(_) | Self::Map(_) | Self::Maps(_) => self,
             Self::Optional(None) => Self::Optional(None),
             Self::Optional(Some(inner)) => Self::Optional(Some(Box::new(inner.contiguous()?))),
         })
@@ -162,6 +180,7 @@ impl Datum {
     /// Whether a value of this fact may be this one: its kind and its element type.
     #[must_use]
     pub fn fits(&self, fact: &Fact) -> bool {
+        let alike = |map: &Map, key| map.kind() == key && map.values().dtype() == fact.dtype;
         match (self, fact.kind) {
             (Self::Tensor(tensor), ValueKind::Tensor) => tensor.dtype() == fact.dtype,
             (Self::Sequence(sequence), ValueKind::Sequence) => sequence.dtype == fact.dtype,
@@ -170,6 +189,8 @@ impl Datum {
                 Self::Optional(Some(inner)),
                 ValueKind::OptionalTensor | ValueKind::OptionalSequence,
             ) => inner.fits(&fact.within(fact.kind.element())),
+            (Self::Map(map), ValueKind::Map(key)) => alike(map, key),
+            (Self::Maps(maps), ValueKind::Maps(key)) => maps.iter().all(|map| alike(map, key)),
             _ => false,
         }
     }

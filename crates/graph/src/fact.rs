@@ -7,6 +7,7 @@ use galatea_tensor::{DataType, Tensor};
 
 use crate::error::OpError;
 use crate::length;
+use crate::map::MapKey;
 
 /// The length of an axis.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -84,16 +85,21 @@ pub enum ValueKind {
     OptionalTensor,
     /// A sequence of tensors or nothing.
     OptionalSequence,
+    /// A map from such keys to numbers or texts.
+    Map(MapKey),
+    /// A sequence of maps from such keys.
+    Maps(MapKey),
 }
 
 impl ValueKind {
-    /// The kind of an optional value that holds this kind; `None` where it is optional already.
+    /// The kind of an optional value that holds this kind; `None` where it is optional already, or
+    /// made of maps.
     #[must_use]
     pub fn optional(self) -> Option<Self> {
         match self {
             Self::Tensor => Some(Self::OptionalTensor),
             Self::Sequence => Some(Self::OptionalSequence),
-            Self::OptionalTensor | Self::OptionalSequence => None,
+            Self::OptionalTensor | Self::OptionalSequence | Self::Map(_) | Self::Maps(_) => None,
         }
     }
 
@@ -103,6 +109,7 @@ impl ValueKind {
         match self {
             Self::Tensor | Self::OptionalTensor => Self::Tensor,
             Self::Sequence | Self::OptionalSequence => Self::Sequence,
+            Self::Map(_) | Self::Maps(_) => self,
         }
     }
 }
@@ -114,12 +121,14 @@ impl fmt::Display for ValueKind {
             Self::Sequence => "a sequence",
             Self::OptionalTensor => "an optional tensor",
             Self::OptionalSequence => "an optional sequence",
+            Self::Map(_) => "a map",
+            Self::Maps(_) => "a sequence of maps",
         })
     }
 }
 
 /// Type, shape and, where known, the value. Of a sequence or an optional value, element type and
-/// axes are those that all its tensors have in common.
+/// axes are those that all its tensors have in common; of a map, the type is that of its values.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Fact {
     /// What the value is made of.
@@ -298,6 +307,10 @@ impl fmt::Display for Fact {
             ValueKind::Sequence => f.write_str("sequence of ")?,
             ValueKind::OptionalTensor => f.write_str("optional ")?,
             ValueKind::OptionalSequence => f.write_str("optional sequence of ")?,
+            ValueKind::Map(key) => return write!(f, "map from {key} to {}", self.dtype),
+            ValueKind::Maps(key) => {
+                return write!(f, "sequence of maps from {key} to {}", self.dtype);
+            }
         }
         write!(f, "{}", self.dtype)?;
         let Some(shape) = &self.shape else { return f.write_str("[...]") };

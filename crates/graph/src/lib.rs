@@ -19,6 +19,7 @@ mod fact;
 mod graph;
 pub mod infer;
 mod length;
+mod map;
 mod operator;
 pub mod ops;
 pub mod print;
@@ -30,9 +31,12 @@ pub use datum::{Datum, Sequence};
 pub use error::{GraphError, GraphErrorKind, NodePlace, OpError};
 pub use fact::{Dim, Fact, ValueKind};
 pub use graph::{Graph, Node, Value, ValueId};
+pub use map::{Map, MapKey};
 pub use operator::{Arity, Inputs, OpDef, Operator, ParseContext, onnx_data_type, tensors_only};
 
 /// The ONNX default operator domain.
 pub const ONNX_DOMAIN: &str = "";
+/// The domain of classical machine learning.
+pub const ML_DOMAIN: &str = "ai.onnx.ml";
 /// The domain of operators that only rewrites produce.
 pub const GALATEA_DOMAIN: &str = "ai.galatea";

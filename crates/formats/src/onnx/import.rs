@@ -3,7 +3,9 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::path::Path;
 
-use galatea_graph::{AttributeValue, Attributes, Fact, Graph, ONNX_DOMAIN, Subgraph, ValueId};
+use galatea_graph::{
+    AttributeValue, Attributes, Fact, Graph, ML_DOMAIN, ONNX_DOMAIN, Subgraph, ValueId,
+};
 use galatea_tensor::Tensor;
 
 use super::error::{OnnxError, OnnxErrorKind, Place};
@@ -13,7 +15,7 @@ use super::proto::{
     ValueInfoProto,
 };
 use super::scope::{Scope, Seen};
-use super::{NEWEST_OPSET, OLDEST_OPSET, tensor, value};
+use super::{NEWEST_ML_OPSET, NEWEST_OPSET, OLDEST_OPSET, tensor, value};
 
 /// Most nodes that inlining functions may make: functions that call functions can double with each
 /// level.
@@ -71,12 +73,18 @@ fn opsets(
     let mut opsets = BTreeMap::new();
     for (index, import) in imports.iter().enumerate() {
         let name = domain(&import.domain);
-        let supported = OLDEST_OPSET..=NEWEST_OPSET;
-        if name == ONNX_DOMAIN && !supported.contains(&import.version) {
+        let (shown, supported) = match name {
+            ONNX_DOMAIN => ("ONNX", OLDEST_OPSET..=NEWEST_OPSET),
+            ML_DOMAIN => (ML_DOMAIN, OLDEST_OPSET..=NEWEST_ML_OPSET),
+            _ => ("", i64::MIN..=i64::MAX),
+        };
+        if !supported.contains(&import.version) {
             let text = format!(
-                "the model imports opset {} of ONNX; versions {OLDEST_OPSET} to {NEWEST_OPSET} \
-                 are supported (onnx.version_converter can convert it)",
-                import.version
+                "the model imports opset {} of {shown}; versions {} to {} are supported \
+                 (onnx.version_converter can convert it)",
+                import.version,
+                supported.start(),
+                supported.end()
             );
             return Err(OnnxError::new(
                 OnnxErrorKind::Version(text),
@@ -436,7 +444,7 @@ fn checked_type(
     Err(OnnxError::unsupported(
         place,
         format!(
-            "'{}' is {}; inputs and outputs must be tensors, sequences of tensors, or optional",
+            "'{}' is {}; inputs and outputs must be tensors, sequences, maps, or optional",
             info.name,
             value::type_name(info.r#type.as_ref())
         ),

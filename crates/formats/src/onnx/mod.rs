@@ -31,6 +31,8 @@ pub const OLDEST_OPSET: i64 = 1;
 ///
 /// Source: the node cases of onnx 1.23.
 pub const NEWEST_OPSET: i64 = 28;
+/// The newest version of the domain `ai.onnx.ml` that models may import.
+pub const NEWEST_ML_OPSET: i64 = 5;
 
 /// What a file says about itself.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -137,7 +139,13 @@ pub fn read_value(bytes: impl Into<Bytes>, declared: &Fact) -> Result<Datum, Onn
     match declared.kind {
         ValueKind::Tensor => read_tensor(bytes).map(Datum::Tensor),
         ValueKind::Sequence => value::sequence(&decode(bytes)?, declared, &Place::ROOT),
-        _ => value::optional(&decode(bytes)?, declared, &Place::ROOT),
+        ValueKind::OptionalTensor | ValueKind::OptionalSequence => {
+            value::optional(&decode(bytes)?, declared, &Place::ROOT)
+        }
+        ValueKind::Map(_) | ValueKind::Maps(_) => {
+            let text = format!("test data of type '{declared}' is not read");
+            Err(OnnxError::unsupported(&Place::ROOT, text))
+        }
     }
 }
 

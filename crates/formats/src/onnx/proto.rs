@@ -278,7 +278,7 @@ pub struct TypeProto {
 
 /// Parts of [`TypeProto`].
 pub mod type_proto {
-    /// The kinds of types. Maps and sparse tensors are told apart but not read.
+    /// The kinds of types. Sparse tensors are told apart but not read.
     #[derive(Clone, PartialEq, prost::Oneof)]
     pub enum Value {
         /// A tensor.
@@ -289,7 +289,7 @@ pub mod type_proto {
         Sequence(ElementType),
         /// A map.
         #[prost(message, tag = "5")]
-        Map(super::Opaque),
+        Map(MapType),
         /// A sparse tensor.
         #[prost(message, tag = "8")]
         Sparse(super::Opaque),
@@ -304,6 +304,17 @@ pub mod type_proto {
         /// What it holds.
         #[prost(message, optional, boxed, tag = "1")]
         pub elem_type: Option<Box<super::TypeProto>>,
+    }
+
+    /// The type of a map.
+    #[derive(Clone, PartialEq, prost::Message)]
+    pub struct MapType {
+        /// The type of the keys: a number of `TensorProto.DataType`.
+        #[prost(int32, tag = "1")]
+        pub key_type: i32,
+        /// The type of the values.
+        #[prost(message, optional, boxed, tag = "2")]
+        pub value_type: Option<Box<super::TypeProto>>,
     }
 
     /// The type of a tensor.

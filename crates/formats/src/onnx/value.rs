@@ -1,7 +1,7 @@
 //! Declared types and attribute values.
 
 use bytes::Bytes;
-use galatea_graph::{AttributeValue, Datum, Dim, Fact, Sequence, ValueKind};
+use galatea_graph::{AttributeValue, Datum, Dim, Fact, MapKey, Sequence, ValueKind};
 use galatea_tensor::ByteString;
 
 use super::error::{OnnxError, Place};
@@ -28,11 +28,33 @@ pub(super) fn declared(
             Some(Value::Sequence(inner)) => (ValueKind::OptionalSequence, element(&inner)),
             other => (ValueKind::OptionalTensor, other),
         },
-        Some(Value::Sequence(held)) => (ValueKind::Sequence, element(&held)),
+        Some(Value::Sequence(held)) => match element(&held) {
+            Some(Value::Map(map)) => return map_type(&map, ValueKind::Maps, &place),
+            other => (ValueKind::Sequence, other),
+        },
+        Some(Value::Map(map)) => return map_type(&map, ValueKind::Map, &place),
         other => (ValueKind::Tensor, other),
     };
     let Some(Value::Tensor(tensor)) = held else { return Ok(None) };
     tensor_type(&tensor, &place).map(|fact| Some(Fact { kind, ..fact }))
+}
+
+/// The fact of a map or a sequence of maps; `None` where the values are no tensors.
+fn map_type(
+    found: &type_proto::MapType,
+    kind: fn(MapKey) -> ValueKind,
+    place: &Place<'_>,
+) -> Result<Option<Fact>, OnnxError> {
+    let place = place.field("map_type");
+    let key = tensor::data_type(found.key_type, &place.field("key_type"))?;
+    let key = MapKey::of(key).ok_or_else(|| {
+        let text = format!("keys of type {key}, expected INT64 or strings");
+        OnnxError::unsupported(&place.field("key_type"), text)
+    })?;
+    let value = found.value_type.as_ref().and_then(|value| value.value.as_ref());
+    let Some(type_proto::Value::Tensor(value)) = value else { return Ok(None) };
+    let dtype = tensor::data_type(value.elem_type, &place.field("value_type"))?;
+    Ok(Some(Fact::unranked(dtype).within(kind(key))))
 }
 
 fn tensor_type(found: &type_proto::Tensor, place: &Place<'_>) -> Result<Fact, OnnxError> {

@@ -17,6 +17,7 @@ pub mod logic;
 pub mod loss;
 pub mod math;
 pub mod matrix;
+pub mod ml;
 pub mod normalize;
 pub mod pooling;
 #[cfg(test)]
@@ -56,6 +57,7 @@ pub const FAMILIES: &[&[OpDef]] = &[
     logic::OPS,
     math::OPS,
     matrix::OPS,
+    ml::OPS,
     normalize::OPS,
     reduce::OPS,
     shape::OPS,

@@ -8,7 +8,7 @@ use galatea_tensor::{DataType, Tensor};
 use super::properties::tensor;
 use super::testing::{int, ints, parse, run, text};
 use super::{
-    contrib, convolution, loss, pooling, random, shape, signal, training, transformer, vision,
+    contrib, convolution, loss, ml, pooling, random, shape, signal, training, transformer, vision,
 };
 use crate::attribute::{AttributeValue, Attributes};
 use crate::operator::{Inputs, OpDef};
@@ -17,6 +17,7 @@ const FAMILIES: &[&[OpDef]] = &[
     contrib::OPS,
     convolution::OPS,
     loss::OPS,
+    ml::OPS,
     pooling::OPS,
     random::OPS,
     shape::OPS,
@@ -68,6 +69,22 @@ fn some_attributes(def: &OpDef, pick: usize) -> Attributes {
         "DepthToSpace" | "SpaceToDepth" => vec![("blocksize", int(small))],
         "Reshape" if def.since == 1 => vec![("shape", ints(&[small, -1]))],
         "Upsample" => vec![("scales", AttributeValue::Floats(vec![1.5, 2.0]))],
+        "LinearRegressor" | "LinearClassifier" | "SVMRegressor" | "SVMClassifier" => {
+            let floats = |all: &[f32]| AttributeValue::Floats(all[..2 - pick % 2].to_vec());
+            let mut all = vec![("coefficients", floats(&[0.5, -1.0]))];
+            if def.name.starts_with("SVM") {
+                all.push(("rho", floats(&[0.5, 1.0])));
+            }
+            if def.name.ends_with("Classifier") {
+                all.push(("classlabels_ints", ints(&[3, 4, 5][..1 + pick % 3])));
+            }
+            all
+        }
+        "OneHotEncoder" => vec![("cats_int64s", ints(&[0, 1])), ("zeros", int(small))],
+        "Imputer" => vec![("imputed_value_int64s", ints(&[7, 8][..1 + pick % 2]))],
+        "LabelEncoder" if def.since > 1 => {
+            vec![("keys_int64s", ints(&[0, 1])), ("values_int64s", ints(&[small, 4]))]
+        }
         name if name.contains("Pool") && !name.contains("Global") || name == "MaxUnpool" => {
             vec![("kernel_shape", ints(&[2, 1 + small][..1 + pick % 2]))]
         }

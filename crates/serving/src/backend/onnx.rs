@@ -86,8 +86,10 @@ impl Backend for OnnxBackend {
         if let Some(other) =
             session.inputs().iter().chain(session.outputs()).find(|io| io.kind != ValueKind::Tensor)
         {
-            let text =
-                format!("'{}' is {}, inputs and outputs must be tensors", other.name, other.kind);
+            let map = matches!(other.kind, ValueKind::Map(_) | ValueKind::Maps(_));
+            let hint = if map { ZIPMAP_HINT } else { "" };
+            let (name, kind) = (&other.name, other.kind);
+            let text = format!("'{name}' is {kind}, inputs and outputs must be tensors{hint}");
             return Err(failed(&text));
         }
         let mut io = ModelIo {
@@ -100,6 +102,9 @@ impl Backend for OnnxBackend {
         Ok(Box::new(OnnxModel { session: Arc::new(session), io, defaults: defaults.into() }))
     }
 }
+
+/// What to do about a model that answers with maps.
+const ZIPMAP_HINT: &str = " (skl2onnx gives scores as a tensor with options={'zipmap': False})";
 
 /// Makes inputs of the initializers that the configuration calls optional inputs, and gives their values: the graph
 /// runs with these where a request has nothing else.

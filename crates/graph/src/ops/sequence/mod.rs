@@ -34,7 +34,10 @@ pub const OPS: &[OpDef] = &[
 ];
 
 /// The input at a position.
-fn taken(inputs: &mut [Option<crate::Datum>], at: usize) -> Result<crate::Datum, crate::OpError> {
+pub(super) fn taken(
+    inputs: &mut [Option<crate::Datum>],
+    at: usize,
+) -> Result<crate::Datum, crate::OpError> {
     let found = inputs.get_mut(at).and_then(Option::take);
     found.ok_or_else(|| crate::OpError::new(format!("input {at} is missing")))
 }

@@ -31,7 +31,7 @@ impl Operator for Optional {
         let held = inputs.optional(0).or(self.empty.as_ref());
         let held = held.ok_or_else(|| OpError::new("nothing says what the value would hold"))?;
         let kind = held.kind.optional();
-        let kind = kind.ok_or_else(|| OpError::new(format!("the input is {held} already")))?;
+        let kind = kind.ok_or_else(|| OpError::new(format!("no optional value holds {held}")))?;
         Ok(vec![held.within(kind)])
     }
 
