@@ -11,7 +11,7 @@ use galatea_formats::onnx::proto::{
 };
 use galatea_formats::onnx::{load, load_model, parse, parse_model, read_tensor};
 use galatea_graph::{Dim, Fact, Graph, evaluate};
-use galatea_tensor::{ByteString, DataType, Tensor, bf16, f16};
+use galatea_tensor::{ByteString, DataType, SmallType, Tensor, bf16, f16};
 use galatea_testkit::model::{
     self, FLOAT, INT32, INT64, STRING, encode, floats, int, int64s, node, value,
 };
@@ -110,6 +110,13 @@ fn every_encoding_of_elements_is_read() {
         int32_data: values.to_vec(),
         ..TensorProto::default()
     };
+    let packed = |data_type, elements, bytes: &[i32]| TensorProto {
+        dims: vec![elements],
+        ..small(data_type, bytes)
+    };
+    let small_of = |dtype, codes: &[u8]| {
+        Tensor::from_bytes(DataType::Small(dtype), &[codes.len()], codes).unwrap()
+    };
     let wide = |data_type, values: &[u64]| TensorProto {
         data_type,
         dims: vec![values.len().try_into().unwrap()],
@@ -143,6 +150,13 @@ fn every_encoding_of_elements_is_read() {
         (small(9, &[0, 1]), Tensor::vector(vec![false, true])),
         (small(10, &[0x3C00]), Tensor::vector(vec![f16::from_f32(1.0)])),
         (small(16, &[0x3F80]), Tensor::vector(vec![bf16::from_f32(1.0)])),
+        (raw(17, &[2], &[0x38, 0xc0]), small_of(SmallType::Float8E4M3Fn, &[0x38, 0xc0])),
+        (small(20, &[0x41, 0xc0]), small_of(SmallType::Float8E5M2FnUz, &[0x41, 0xc0])),
+        (raw(22, &[3], &[0x81, 0xf7]), small_of(SmallType::Int4, &[1, 8, 7])),
+        (packed(21, 3, &[0x81, 0x07]), small_of(SmallType::Uint4, &[1, 8, 7])),
+        (raw(23, &[1], &[0x0f]), small_of(SmallType::Float4E2M1, &[15])),
+        (raw(26, &[5], &[0b11_10_01_00, 1]), small_of(SmallType::Int2, &[0, 1, 2, 3, 1])),
+        (raw(25, &[0], &[]), small_of(SmallType::Uint2, &[])),
         (wide(12, &[4_000_000_000]), Tensor::vector(vec![4_000_000_000_u32])),
         (wide(13, &[u64::MAX]), Tensor::vector(vec![u64::MAX])),
         (doubles, Tensor::vector(vec![0.25_f64])),
@@ -167,7 +181,11 @@ fn impossible_tensors_are_refused_where_they_are_wrong() {
     assert!(refusal(of(FLOAT, &[1 << 40])).contains("found 0"));
     assert!(refusal(of(FLOAT, &[2, -3])).contains("dims[1]: length -3 is negative"));
     assert!(refusal(of(0, &[])).contains("data_type: the element type is not stated"));
-    assert!(refusal(of(17, &[])).contains("data_type: ONNX data type 17 is not supported"));
+    assert!(refusal(of(14, &[])).contains("data_type: ONNX data type 14 is not supported"));
+    let three = TensorProto { int32_data: vec![1, 2, 3], ..of(22, &[3]) };
+    assert!(refusal(three).contains("int32_data: INT4[3] takes 2 bytes, found 3"));
+    let byte = TensorProto { int32_data: vec![1, 256], ..of(22, &[3]) };
+    assert!(refusal(byte).contains("int32_data[1]: 256 does not fit the type UINT8"));
     let narrow = TensorProto { int32_data: vec![1, 300], ..of(2, &[2]) };
     assert!(refusal(narrow).contains("int32_data[1]: 300 does not fit the type UINT8"));
     assert!(refusal(of(FLOAT, &[])).contains("found 0"), "a scalar needs its element");

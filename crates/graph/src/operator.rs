@@ -4,7 +4,7 @@ use std::any::Any;
 use std::fmt;
 use std::sync::Arc;
 
-use galatea_tensor::{DataType, Tensor};
+use galatea_tensor::{DataType, SmallType, Tensor};
 
 use crate::attribute::{AttributeReader, AttributeValue, Attributes};
 use crate::body::Body;
@@ -273,6 +273,16 @@ pub fn onnx_data_type(number: i64) -> Result<DataType, OpError> {
         12 => DataType::Uint32,
         13 => DataType::Uint64,
         16 => DataType::Bf16,
+        17 => DataType::Small(SmallType::Float8E4M3Fn),
+        18 => DataType::Small(SmallType::Float8E4M3FnUz),
+        19 => DataType::Small(SmallType::Float8E5M2),
+        20 => DataType::Small(SmallType::Float8E5M2FnUz),
+        21 => DataType::Small(SmallType::Uint4),
+        22 => DataType::Small(SmallType::Int4),
+        23 => DataType::Small(SmallType::Float4E2M1),
+        24 => DataType::Small(SmallType::Float8E8M0),
+        25 => DataType::Small(SmallType::Uint2),
+        26 => DataType::Small(SmallType::Int2),
         other => {
             return Err(OpError::new(format!("ONNX data type {other} is not supported")));
         }

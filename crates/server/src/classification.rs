@@ -53,7 +53,11 @@ pub(crate) fn classify(
         DataType::Int64 => best::<i64>(&tensor, items, count, labels, i64::to_string),
         DataType::Fp32 => best::<f32>(&tensor, items, count, labels, |v| fixed((*v).into())),
         DataType::Fp64 => best::<f64>(&tensor, items, count, labels, |v| fixed(*v)),
-        datatype @ (DataType::Bool | DataType::Fp16 | DataType::Bf16 | DataType::Bytes) => {
+        datatype @ (DataType::Bool
+        | DataType::Fp16
+        | DataType::Bf16
+        | DataType::Bytes
+        | DataType::Small(_)) => {
             return Err(Error::invalid_arg(format!(
                 "class result not available for output due to unsupported type '{datatype}'"
             )));

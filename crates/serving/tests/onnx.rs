@@ -103,6 +103,7 @@ fn wire(datatype: DataType, data: &[Json]) -> Vec<u8> {
         )]
         DataType::Fp32 => numbers!(|v| real(v) as f32),
         DataType::Fp64 => numbers!(real),
+        DataType::Small(small) => panic!("{small} is not on the wire"),
         DataType::Bytes => {
             let strings: Vec<ByteString> = data
                 .iter()

@@ -6,6 +6,7 @@ use half::{bf16, f16};
 use num_traits::ToPrimitive;
 
 use crate::dtype::DataType;
+use crate::small::SmallType;
 use crate::tensor::Tensor;
 
 /// How far a float may be from the expected one. Other types must be equal, unless a distance is
@@ -82,12 +83,22 @@ pub fn compare(found: &Tensor, expected: &Tensor, tolerance: Tolerance) -> Resul
         };
         compare_floats(&wide(found), &wide(expected), dtype, tolerance)
     }, else {
+        if let DataType::Small(small) = dtype {
+            return compare_floats(&small_values(found, small), &small_values(expected, small), dtype, tolerance);
+        }
         if found == expected { return Ok(()); }
         if let (Tolerance::Within(_), true) = (tolerance, dtype.is_integer()) {
             return compare_floats(&integers(found), &integers(expected), dtype, tolerance);
         }
         Err(Mismatch(format!("expected {expected:?}, found {found:?}")))
     })
+}
+
+/// The elements of a tensor of a small type, which a float holds exactly.
+fn small_values(tensor: &Tensor, small: SmallType) -> Vec<f64> {
+    let whole = tensor.contiguous().ok();
+    let codes = whole.as_ref().and_then(|whole| whole.as_bytes().ok()).unwrap_or_default();
+    codes.iter().map(|&code| small.value(code)).collect()
 }
 
 /// The elements of an integer tensor; too large ones lose their last digits.

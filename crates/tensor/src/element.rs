@@ -104,13 +104,63 @@ macro_rules! with_element {
         match $dtype {
             $crate::DataType::Bool => { type $T = bool; $body }
             $crate::DataType::Bytes => { type $T = $crate::ByteString; $body }
+            $crate::DataType::Small(small) => $crate::with_small!(small, $T => $body),
             other => $crate::with_number!(other, $T => $body, else { unreachable!("not a number") }),
         }
     };
 }
 
-/// Like [`with_element!`] for the numeric types only (every integer and float); the `else` block
-/// answers for `BOOL` and `BYTES`.
+/// Like [`with_element!`] for a [`crate::SmallType`].
+#[macro_export]
+macro_rules! with_small {
+    ($small:expr, $T:ident => $body:expr) => {
+        match $small {
+            $crate::SmallType::Float8E4M3Fn => {
+                type $T = $crate::Float8E4M3Fn;
+                $body
+            }
+            $crate::SmallType::Float8E4M3FnUz => {
+                type $T = $crate::Float8E4M3FnUz;
+                $body
+            }
+            $crate::SmallType::Float8E5M2 => {
+                type $T = $crate::Float8E5M2;
+                $body
+            }
+            $crate::SmallType::Float8E5M2FnUz => {
+                type $T = $crate::Float8E5M2FnUz;
+                $body
+            }
+            $crate::SmallType::Float8E8M0 => {
+                type $T = $crate::Float8E8M0;
+                $body
+            }
+            $crate::SmallType::Float4E2M1 => {
+                type $T = $crate::Float4E2M1;
+                $body
+            }
+            $crate::SmallType::Int4 => {
+                type $T = $crate::Int4;
+                $body
+            }
+            $crate::SmallType::Uint4 => {
+                type $T = $crate::Uint4;
+                $body
+            }
+            $crate::SmallType::Int2 => {
+                type $T = $crate::Int2;
+                $body
+            }
+            $crate::SmallType::Uint2 => {
+                type $T = $crate::Uint2;
+                $body
+            }
+        }
+    };
+}
+
+/// Like [`with_element!`] for the numeric types only (every integer and float of the wire); the
+/// `else` block answers for `BOOL`, `BYTES` and the small types.
 #[macro_export]
 macro_rules! with_number {
     ($dtype:expr, $T:ident => $body:expr, else $other:block) => {
@@ -163,7 +213,7 @@ macro_rules! with_number {
                 type $T = $crate::bf16;
                 $body
             }
-            $crate::DataType::Bool | $crate::DataType::Bytes => $other,
+            $crate::DataType::Bool | $crate::DataType::Bytes | $crate::DataType::Small(_) => $other,
         }
     };
 }

@@ -13,6 +13,7 @@ mod error;
 mod layout;
 mod memory;
 mod shared_region;
+mod small;
 mod tensor;
 mod view;
 mod wire;
@@ -26,6 +27,10 @@ pub use half::{bf16, f16};
 pub use layout::{Layout, broadcast_shapes, checked_elements, contiguous_strides};
 pub use memory::{ALIGNMENT, Allocation, HostBuffer, MappedFile, MemoryKind, SharedBytes};
 pub use shared_region::{SharedRegion, SharedRegionError};
+pub use small::{
+    ExponentRounding, Float4E2M1, Float8E4M3Fn, Float8E4M3FnUz, Float8E5M2, Float8E5M2FnUz,
+    Float8E8M0, Int2, Int4, Narrowing, Overflow, SmallType, Uint2, Uint4,
+};
 pub use tensor::{OwnedTensor, Tensor};
 pub use view::{TensorMut, TensorRef};
 pub use wire::{decode_byte_strings, encode_byte_strings};

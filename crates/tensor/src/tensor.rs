@@ -8,7 +8,7 @@ use crate::element::{ByteString, Element};
 use crate::error::{TensorError, TensorErrorKind};
 use crate::layout::{Layout, checked_elements};
 use crate::memory::{Allocation, HostBuffer};
-use crate::view::{TensorMut, TensorRef, cast_slice, size_bytes};
+use crate::view::{TensorMut, TensorRef, cast_slice, has_odd_bytes, size_bytes};
 
 /// A typed, shared, immutable window on memory. Clones and views share the elements.
 #[derive(Clone)]
@@ -75,7 +75,8 @@ impl Tensor {
         Self::from_vec(&shape, values).unwrap_or_else(|_| unreachable!("the shape is the length"))
     }
 
-    /// A tensor whose elements all equal `T::default()`: zero, false or the empty string.
+    /// A tensor whose elements all equal `T::default()`: zero, false, the empty string, or
+    /// the smallest value of `FLOAT8E8M0`, which has no zero.
     ///
     /// # Errors
     /// When there is no memory for it.
@@ -88,7 +89,7 @@ impl Tensor {
 
     /// A numeric tensor over shared memory, `offset_bytes` from its start, little-endian and
     /// contiguous. The bytes are shared if they are aligned for the type, else copied; `BOOL`
-    /// bytes other than 0 and 1 are copied as 1.
+    /// bytes other than 0 and 1 are copied as 1, bytes of small types without what is above their bits.
     ///
     /// # Errors
     /// When the memory is too short for the shape, or the type is `BYTES`.
@@ -107,14 +108,20 @@ impl Tensor {
         let layout = Layout::contiguous(shape);
         let shared = Self { dtype, layout, storage: Storage::Memory(memory), offset: offset_bytes };
         let bytes = shared.memory_bytes(expected);
-        let odd_bool = dtype == DataType::Bool && bytes.iter().any(|&byte| byte > 1);
+        let odd = has_odd_bytes(dtype, bytes);
         let size = dtype.size_bytes().unwrap_or(1);
-        if !odd_bool && (bytes.as_ptr() as usize).is_multiple_of(size) {
+        if !odd && (bytes.as_ptr() as usize).is_multiple_of(size) {
             return Ok(shared);
         }
         let mut copy = HostBuffer::try_copy(bytes)?;
-        if odd_bool {
-            copy.as_bytes_mut().iter_mut().for_each(|byte| *byte = u8::from(*byte != 0));
+        match dtype {
+            DataType::Bool => {
+                copy.as_bytes_mut().iter_mut().for_each(|byte| *byte = u8::from(*byte != 0));
+            }
+            DataType::Small(small) => {
+                copy.as_bytes_mut().iter_mut().for_each(|byte| *byte &= small.mask());
+            }
+            _ => {}
         }
         Ok(Self { storage: Storage::Memory(Arc::new(copy)), offset: 0, ..shared })
     }

@@ -44,6 +44,16 @@ pub(crate) fn size_bytes(dtype: DataType, shape: &[usize]) -> Result<usize, Tens
         .ok_or_else(|| TensorErrorKind::TooLarge(shape.to_vec()).into())
 }
 
+/// Whether there are bytes that no element of the type has.
+pub(crate) fn has_odd_bytes(dtype: DataType, bytes: &[u8]) -> bool {
+    let mask = match dtype {
+        DataType::Bool => 1,
+        DataType::Small(small) => small.mask(),
+        _ => return false,
+    };
+    mask != u8::MAX && bytes.iter().any(|byte| byte & !mask != 0)
+}
+
 /// Views initialised bytes as elements.
 ///
 /// # Errors
@@ -68,7 +78,7 @@ pub(crate) fn cast_slice<T: Element>(bytes: &[u8]) -> Result<&[T], TensorError> 
 
 impl<'a> TensorRef<'a> {
     /// A tensor over raw bytes in native (little-endian) order. Bytes of type `BOOL` must be 0 or
-    /// 1; others are refused.
+    /// 1, those of a small type one of its codes; others are refused.
     ///
     /// # Errors
     /// When the byte count is not that of the shape, or for string tensors.
@@ -78,10 +88,12 @@ impl<'a> TensorRef<'a> {
         bytes: &'a [u8],
     ) -> Result<Self, TensorError> {
         check_size(shape, size_bytes(dtype, shape)?, bytes.len(), "bytes")?;
-        if dtype == DataType::Bool && bytes.iter().any(|&byte| byte > 1) {
-            return Err(
-                TensorErrorKind::Encoding("a BOOL element is neither 0 nor 1".into()).into()
-            );
+        if has_odd_bytes(dtype, bytes) {
+            let text = match dtype {
+                DataType::Bool => "a BOOL element is neither 0 nor 1".to_owned(),
+                other => format!("an element of type {other} has bits that the type has not"),
+            };
+            return Err(TensorErrorKind::Encoding(text).into());
         }
         Ok(Self { dtype, shape, data: RefData::Bytes(bytes) })
     }

@@ -3,7 +3,9 @@
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 use std::sync::Arc;
 
-use galatea_tensor::{ByteString, DataType, HostBuffer, Tensor, TensorMut, with_element};
+use galatea_tensor::{
+    ByteString, DataType, HostBuffer, SmallType, Tensor, TensorMut, with_element,
+};
 use proptest::prelude::*;
 
 fn range(shape: &[usize]) -> Tensor {
@@ -40,7 +42,8 @@ fn impossible_views_are_errors() {
 
 #[test]
 fn empty_tensors_and_scalars_work_everywhere() {
-    for dtype in DataType::ALL {
+    let small = SmallType::ALL.map(DataType::Small);
+    for dtype in DataType::ALL.into_iter().chain(small) {
         let empty = Tensor::zeros(dtype, &[0, 3]).unwrap();
         assert_eq!(empty.permute(&[1, 0]).unwrap().contiguous().unwrap().shape(), [3, 0]);
         let one = Tensor::zeros(dtype, &[]).unwrap();

@@ -3,7 +3,7 @@
 use bytes::Bytes;
 use galatea_graph::onnx_data_type;
 use galatea_tensor::{
-    ByteString, DataType, Element, SharedBytes, Tensor, bf16, checked_elements, f16,
+    ByteString, DataType, Element, SharedBytes, SmallType, Tensor, bf16, checked_elements, f16,
 };
 
 use super::error::{OnnxError, Place};
@@ -45,14 +45,21 @@ fn read_external(
     external: &mut ExternalData<'_>,
     place: &Place<'_>,
 ) -> Result<Tensor, OnnxError> {
-    let Some(size) = dtype.size_bytes() else {
+    if dtype == DataType::Bytes {
         return Err(OnnxError::invalid(place, "strings cannot be in an external file"));
-    };
+    }
     let window = external.window(&proto.external_data, place)?;
-    let expected = elements.checked_mul(size);
+    let expected = file_bytes(dtype, elements);
     let found = window.len_bytes;
     if expected.is_none_or(|bytes| bytes > found || (window.stated && bytes != found)) {
         return Err(wrong_size(dtype, shape, expected, found, &place.field("external_data")));
+    }
+    if let Some(small) = packed(dtype) {
+        let (memory, start) = (window.memory, window.offset_bytes);
+        let bytes = [expected.unwrap_or(0)];
+        return Tensor::from_allocation(DataType::Uint8, &bytes, memory, start)
+            .map_err(|error| OnnxError::tensor(place, &error))
+            .and_then(|bytes| unpacked(small, shape, bytes.as_bytes().unwrap_or(&[]), place));
     }
     Tensor::from_allocation(dtype, shape, window.memory, window.offset_bytes)
         .map_err(|error| OnnxError::tensor(place, &error))
@@ -66,12 +73,43 @@ fn from_raw(
 ) -> Result<Tensor, OnnxError> {
     let place = place.field("raw_data");
     let elements = checked_elements(shape).map_err(|error| OnnxError::tensor(&place, &error))?;
-    let expected = elements.checked_mul(dtype.size_bytes().unwrap_or(1));
+    let expected = file_bytes(dtype, elements);
     if expected != Some(raw.len()) {
         return Err(wrong_size(dtype, shape, expected, raw.len(), &place));
     }
+    if let Some(small) = packed(dtype) {
+        return unpacked(small, shape, raw, &place);
+    }
     Tensor::from_allocation(dtype, shape, SharedBytes::new(raw.clone()), 0)
         .map_err(|error| OnnxError::tensor(&place, &error))
+}
+
+/// Bytes that the elements take in a file.
+fn file_bytes(dtype: DataType, elements: usize) -> Option<usize> {
+    match dtype {
+        DataType::Small(small) => small.packed_bytes(elements),
+        other => elements.checked_mul(other.size_bytes().unwrap_or(1)),
+    }
+}
+
+/// The type if a byte of a file holds several elements of it.
+fn packed(dtype: DataType) -> Option<SmallType> {
+    match dtype {
+        DataType::Small(small) if small.bits() < 8 => Some(small),
+        _ => None,
+    }
+}
+
+/// A tensor of packed elements, whose bytes are as many as they take.
+fn unpacked(
+    small: SmallType,
+    shape: &[usize],
+    bytes: &[u8],
+    place: &Place<'_>,
+) -> Result<Tensor, OnnxError> {
+    let elements = checked_elements(shape).map_err(|error| OnnxError::tensor(place, &error))?;
+    Tensor::from_bytes(DataType::Small(small), shape, &small.unpack(bytes, elements))
+        .map_err(|error| OnnxError::tensor(place, &error))
 }
 
 fn wrong_size(
@@ -92,31 +130,43 @@ fn from_fields(
     shape: &[usize],
     place: &Place<'_>,
 ) -> Result<Tensor, OnnxError> {
-    let small = &proto.int32_data;
+    let int32s = &proto.int32_data;
     match dtype {
         DataType::Fp32 => from_vec(shape, proto.float_data.clone(), "float_data", place),
         DataType::Fp64 => from_vec(shape, proto.double_data.clone(), "double_data", place),
         DataType::Int64 => from_vec(shape, proto.int64_data.clone(), "int64_data", place),
         DataType::Uint64 => from_vec(shape, proto.uint64_data.clone(), "uint64_data", place),
         DataType::Uint32 => narrowed::<u32, u64>(shape, &proto.uint64_data, "uint64_data", place),
-        DataType::Int32 => from_vec(shape, small.clone(), "int32_data", place),
-        DataType::Int16 => narrowed::<i16, i32>(shape, small, "int32_data", place),
-        DataType::Int8 => narrowed::<i8, i32>(shape, small, "int32_data", place),
-        DataType::Uint16 => narrowed::<u16, i32>(shape, small, "int32_data", place),
-        DataType::Uint8 => narrowed::<u8, i32>(shape, small, "int32_data", place),
+        DataType::Int32 => from_vec(shape, int32s.clone(), "int32_data", place),
+        DataType::Int16 => narrowed::<i16, i32>(shape, int32s, "int32_data", place),
+        DataType::Int8 => narrowed::<i8, i32>(shape, int32s, "int32_data", place),
+        DataType::Uint16 => narrowed::<u16, i32>(shape, int32s, "int32_data", place),
+        DataType::Uint8 => narrowed::<u8, i32>(shape, int32s, "int32_data", place),
         DataType::Bool => {
-            let all = small.iter().map(|&value| value != 0).collect();
+            let all = int32s.iter().map(|&value| value != 0).collect();
             from_vec::<bool>(shape, all, "int32_data", place)
         }
         DataType::Fp16 => {
-            let bits = narrow::<u16, i32>(small, "int32_data", place)?;
+            let bits = narrow::<u16, i32>(int32s, "int32_data", place)?;
             let all = bits.into_iter().map(f16::from_bits).collect();
             from_vec::<f16>(shape, all, "int32_data", place)
         }
         DataType::Bf16 => {
-            let bits = narrow::<u16, i32>(small, "int32_data", place)?;
+            let bits = narrow::<u16, i32>(int32s, "int32_data", place)?;
             let all = bits.into_iter().map(bf16::from_bits).collect();
             from_vec::<bf16>(shape, all, "int32_data", place)
+        }
+        // The numbers are bytes, packed as in raw data.
+        DataType::Small(small) => {
+            let bytes = narrow::<u8, i32>(int32s, "int32_data", place)?;
+            let place = place.field("int32_data");
+            let elements = checked_elements(shape);
+            let elements = elements.map_err(|error| OnnxError::tensor(&place, &error))?;
+            let expected = small.packed_bytes(elements);
+            if expected != Some(bytes.len()) {
+                return Err(wrong_size(dtype, shape, expected, bytes.len(), &place));
+            }
+            unpacked(small, shape, &bytes, &place)
         }
         DataType::Bytes => Err(OnnxError::invalid(place, "strings have a field of their own")),
     }

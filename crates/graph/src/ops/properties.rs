@@ -2,7 +2,7 @@
 //! families has, whatever it is given: it answers or refuses, it never panics, and what inference
 //! says of the result holds.
 
-use galatea_tensor::{DataType, Tensor, with_element};
+use galatea_tensor::{DataType, SmallType, Tensor, with_element};
 use proptest::prelude::*;
 
 use super::testing::{attributes, int, ints, parse, run, text};
@@ -56,7 +56,7 @@ pub(super) fn tensor(dtype: DataType, shape: &[usize], seed: i64) -> Tensor {
     let count = shape.iter().product::<usize>() as i64;
     let numbers: Vec<i64> = (0..count).map(|index| (index * 7 + seed) % 5 - 1).collect();
     let plain = Tensor::from_vec(shape, numbers).unwrap();
-    let cast = cast::Cast { to: dtype };
+    let cast = cast::Cast::plain(dtype);
     let inputs = [Some(&plain)];
     cast.reference(Inputs::new(&inputs)).unwrap().remove(0)
 }
@@ -73,6 +73,7 @@ fn any_type() -> impl Strategy<Value = DataType> {
         6 => Just(DataType::Fp32),
         3 => Just(DataType::Int64),
         1 => prop::sample::select(DataType::ALL.to_vec()),
+        1 => prop::sample::select(SmallType::ALL.map(DataType::Small).to_vec()),
     ]
 }
 

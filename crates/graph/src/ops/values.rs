@@ -110,6 +110,15 @@ pub(crate) fn integers(tensor: &Tensor) -> Result<Vec<i128>, OpError> {
     )
 }
 
+/// The elements of a tensor of a small type, each exact.
+pub(crate) fn small(tensor: &Tensor) -> Result<Vec<f64>, OpError> {
+    let DataType::Small(small) = tensor.dtype() else {
+        return Err(OpError::new(format!("expected a small type, found {}", tensor.dtype())));
+    };
+    let whole = tensor.contiguous()?;
+    Ok(whole.as_bytes()?.iter().map(|&code| small.value(code)).collect())
+}
+
 /// A float tensor of these elements, rounded to nearest.
 pub(crate) fn from_floats(
     dtype: DataType,

@@ -166,6 +166,7 @@ fn values(
         DataType::Fp32 => filled!(f32, |random| random.normal() as f32),
         DataType::Fp64 => filled!(f64, Random::normal),
         DataType::Bytes => filled!(ByteString, |_| ByteString::from("1")),
+        small @ DataType::Small(_) => Tensor::zeros(small, shape),
     }
 }
 

@@ -268,6 +268,6 @@ fn contents_bytes(
             }
             out
         }
-        DataType::Fp16 | DataType::Bf16 => Vec::new(),
+        DataType::Fp16 | DataType::Bf16 | DataType::Small(_) => Vec::new(),
     }))
 }

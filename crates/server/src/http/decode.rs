@@ -452,7 +452,7 @@ fn append_leaf(value: Kind<'_>, datatype: DataType, out: &mut Vec<u8>) -> Result
             out.extend_from_slice(&length.to_le_bytes());
             out.extend_from_slice(bytes);
         }
-        DataType::Fp16 | DataType::Bf16 => return Err(fail(NO_NUMBER)),
+        DataType::Fp16 | DataType::Bf16 | DataType::Small(_) => return Err(fail(NO_NUMBER)),
     }
     Ok(())
 }

@@ -186,7 +186,7 @@ pub(super) fn write_data(out: &mut Vec<u8>, tensor: &Tensor) -> Result<(), Error
         DataType::Bytes => {
             numbers!(ByteString, |out, value| json::write_str(out, value.as_bytes()));
         }
-        datatype @ (DataType::Fp16 | DataType::Bf16) => {
+        datatype @ (DataType::Fp16 | DataType::Bf16 | DataType::Small(_)) => {
             return Err(Error::invalid_arg(format!(
                 "sending {datatype} data via JSON is not supported. Please use the binary data \
                  format for output"

@@ -83,14 +83,18 @@ impl Backend for OnnxBackend {
         let defaults = defaults(&mut graph, config);
         let session =
             Session::new(graph, &self.providers, &options).map_err(|error| failed(&error))?;
-        if let Some(other) =
-            session.inputs().iter().chain(session.outputs()).find(|io| io.kind != ValueKind::Tensor)
-        {
-            let map = matches!(other.kind, ValueKind::Map(_) | ValueKind::Maps(_));
-            let hint = if map { ZIPMAP_HINT } else { "" };
-            let (name, kind) = (&other.name, other.kind);
-            let text = format!("'{name}' is {kind}, inputs and outputs must be tensors{hint}");
-            return Err(failed(&text));
+        for io in session.inputs().iter().chain(session.outputs()) {
+            let (name, kind) = (&io.name, io.kind);
+            if kind != ValueKind::Tensor {
+                let map = matches!(kind, ValueKind::Map(_) | ValueKind::Maps(_));
+                let hint = if map { ZIPMAP_HINT } else { "" };
+                let text = format!("'{name}' is {kind}, inputs and outputs must be tensors{hint}");
+                return Err(failed(&text));
+            }
+            if !io.dtype.is_on_wire() {
+                let text = format!("'{name}' has type {}, which no request can carry", io.dtype);
+                return Err(failed(&text));
+            }
         }
         let mut io = ModelIo {
             inputs: session.inputs().iter().map(described).collect(),

@@ -22,7 +22,7 @@ impl BitCast {
     }
 
     fn check(&self, from: DataType) -> Result<(), OpError> {
-        if from.size_bytes().is_some() && from.size_bytes() == self.to.size_bytes() {
+        if from.size_bits().is_some() && from.size_bits() == self.to.size_bits() {
             return Ok(());
         }
         Err(OpError::new(format!("bits of {from} cannot be read as {}", self.to)))

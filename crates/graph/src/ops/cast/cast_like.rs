@@ -1,22 +1,22 @@
 //! `CastLike`: elements in the type of another tensor.
 
-use galatea_tensor::Tensor;
+use galatea_tensor::{Narrowing, Tensor};
 
-use super::convert::{convert, infer};
+use super::convert::{convert, infer, narrowing};
 use crate::error::OpError;
 use crate::fact::Fact;
 use crate::operator::{Inputs, Operator, ParseContext};
 
 /// The first input in the type of the second one; see [`super::Cast`] for how.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct CastLike;
+pub struct CastLike {
+    /// How floats become small ones.
+    pub narrowing: Narrowing,
+}
 
 impl CastLike {
     pub(super) fn parse(context: &mut ParseContext<'_>) -> Result<Box<dyn Operator>, OpError> {
-        // Both matter only for 8-bit floats, which are no type here.
-        context.attributes.ignore("saturate");
-        context.attributes.ignore("round_mode");
-        Ok(Box::new(Self))
+        Ok(Box::new(Self { narrowing: narrowing(context)? }))
     }
 }
 
@@ -26,7 +26,7 @@ impl Operator for CastLike {
     }
 
     fn reference(&self, inputs: Inputs<'_, Tensor>) -> Result<Vec<Tensor>, OpError> {
-        Ok(vec![convert(inputs.required(0)?, inputs.required(1)?.dtype())?])
+        Ok(vec![convert(inputs.required(0)?, inputs.required(1)?.dtype(), self.narrowing)?])
     }
 }
 

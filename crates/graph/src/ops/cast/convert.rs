@@ -6,13 +6,25 @@
     reason = "a cast narrows; the rules are those of ONNX Runtime, given at `Cast`"
 )]
 
-use galatea_tensor::{ByteString, DataType, Tensor};
+use galatea_tensor::{
+    ByteString, DataType, ExponentRounding, Narrowing, Overflow, SmallType, Tensor,
+};
 
 use super::text::{format_float, parse_float, parse_integer};
 use crate::error::OpError;
 use crate::fact::Fact;
+use crate::operator::ParseContext;
 use crate::ops::bounds::carried;
-use crate::ops::values::Values;
+use crate::ops::values::{self, Values};
+
+/// Reads `saturate` and `round_mode`, which say how floats become small ones.
+pub(super) fn narrowing(context: &mut ParseContext<'_>) -> Result<Narrowing, OpError> {
+    let saturate = context.attributes.int_or("saturate", 1)? != 0;
+    let overflow = if saturate { Overflow::Saturate } else { Overflow::Special };
+    let modes = [ExponentRounding::Up, ExponentRounding::Down, ExponentRounding::Nearest];
+    let mode = context.attributes.choice("round_mode", &["up", "down", "nearest"], 0)?;
+    Ok(Narrowing { overflow, exponent_rounding: modes[mode] })
+}
 
 /// The fact of a conversion's result.
 pub(super) fn infer(x: &Fact, to: DataType) -> Fact {
@@ -36,12 +48,22 @@ fn truncate(value: f64, to: DataType) -> i128 {
 }
 
 /// The elements in another type.
-pub(super) fn convert(x: &Tensor, to: DataType) -> Result<Tensor, OpError> {
+pub(super) fn convert(x: &Tensor, to: DataType, narrowing: Narrowing) -> Result<Tensor, OpError> {
     if x.dtype() == to {
         return Ok(x.clone());
     }
-    let values = Values::read(x)?;
+    let values = match x.dtype() {
+        DataType::Small(small) if small.integer_range().is_some() => {
+            Values::Integers(values::small(x)?.into_iter().map(|v| v as i128).collect())
+        }
+        DataType::Small(_) => Values::Floats(values::small(x)?),
+        _ => Values::read(x)?,
+    };
     let converted = match to {
+        DataType::Small(small) => {
+            let codes = to_codes(values, small, narrowing)?;
+            return Ok(Tensor::from_bytes(to, x.shape(), &codes)?);
+        }
         DataType::Bool => Values::Bools(to_bools(values)?),
         DataType::Bytes => Values::Strings(to_strings(values)),
         to if to.is_float() => Values::Floats(to_floats(values, to)?),
@@ -85,6 +107,25 @@ fn to_integers(values: Values, to: DataType) -> Result<Vec<i128>, OpError> {
         Values::Strings(all) => {
             all.iter().map(|text| parse_integer(text, to)).collect::<Result<_, _>>()?
         }
+    })
+}
+
+/// The codes of a small type.
+fn to_codes(values: Values, to: SmallType, narrowing: Narrowing) -> Result<Vec<u8>, OpError> {
+    Ok(match values {
+        Values::Bools(all) => {
+            all.into_iter().map(|v| to.encode_integer(i128::from(v), narrowing)).collect()
+        }
+        Values::Integers(all) => all.into_iter().map(|v| to.encode_integer(v, narrowing)).collect(),
+        Values::Floats(all) => all.into_iter().map(|v| to.encode(v, narrowing)).collect(),
+        Values::Strings(all) if to.integer_range().is_some() => all
+            .iter()
+            .map(|text| Ok(to.encode_integer(parse_integer(text, DataType::Int64)?, narrowing)))
+            .collect::<Result<_, OpError>>()?,
+        Values::Strings(all) => all
+            .iter()
+            .map(|text| Ok(to.encode(parse_float(text, DataType::Fp32)?, narrowing)))
+            .collect::<Result<_, OpError>>()?,
     })
 }
 

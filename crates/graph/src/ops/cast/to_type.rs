@@ -1,8 +1,8 @@
 //! `Cast`: elements in a type that an attribute names.
 
-use galatea_tensor::{DataType, Tensor};
+use galatea_tensor::{DataType, Narrowing, Tensor};
 
-use super::convert::{convert, infer};
+use super::convert::{convert, infer, narrowing};
 use crate::error::OpError;
 use crate::fact::Fact;
 use crate::operator::{Inputs, Operator, ParseContext};
@@ -12,21 +12,28 @@ use crate::operator::{Inputs, Operator, ParseContext};
 /// Floats round to nearest, ties to even; floats become integers by truncation, clamped to the
 /// range of 32 bits (64 for 64-bit types) and then wrapped, as ONNX Runtime does; integers wrap;
 /// everything that is not zero is true. Numbers become text with eight significant digits, and
-/// text is read as a decimal number.
+/// text is read as a decimal number. Small types take what [`galatea_tensor::SmallType::encode`]
+/// gives.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Cast {
     /// The new type.
     pub to: DataType,
+    /// How floats become small ones.
+    pub narrowing: Narrowing,
 }
 
 impl Cast {
+    /// The cast that saturates, as an attribute that is not there has it.
+    #[must_use]
+    pub fn plain(to: DataType) -> Self {
+        Self { to, narrowing: Narrowing::default() }
+    }
+
     pub(super) fn parse(context: &mut ParseContext<'_>) -> Result<Box<dyn Operator>, OpError> {
-        // Both matter only for 8-bit floats, which are no type here.
-        context.attributes.ignore("saturate");
-        context.attributes.ignore("round_mode");
+        let narrowing = narrowing(context)?;
         let to = context.data_type("to")?;
         let to = to.ok_or_else(|| OpError::new("attribute 'to' is missing"))?;
-        Ok(Box::new(Self { to }))
+        Ok(Box::new(Self { to, narrowing }))
     }
 
     /// Before version 6 the type had a name.
@@ -36,7 +43,7 @@ impl Cast {
         let found = NAMES.iter().find(|(known, _)| known.eq_ignore_ascii_case(&name));
         let &(_, to) =
             found.ok_or_else(|| OpError::new(format!("there is no data type '{name}'")))?;
-        Ok(Box::new(Self { to }))
+        Ok(Box::new(Self::plain(to)))
     }
 }
 
@@ -62,20 +69,20 @@ impl Operator for Cast {
     }
 
     fn reference(&self, inputs: Inputs<'_, Tensor>) -> Result<Vec<Tensor>, OpError> {
-        Ok(vec![convert(inputs.required(0)?, self.to)?])
+        Ok(vec![convert(inputs.required(0)?, self.to, self.narrowing)?])
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use galatea_tensor::{ByteString, Element, bf16, f16};
+    use galatea_tensor::{ByteString, Element, ExponentRounding, Overflow, SmallType, bf16, f16};
 
     use super::*;
     use crate::fact::Dim;
 
     fn cast<A: Element, B: Element>(from: &[A]) -> Vec<B> {
         let x = Tensor::vector(from.to_vec());
-        let cast = Cast { to: B::DTYPE };
+        let cast = Cast::plain(B::DTYPE);
         cast.reference(Inputs::new(&[Some(&x)])).unwrap()[0].to_vec().unwrap()
     }
 
@@ -100,6 +107,37 @@ mod tests {
         assert_eq!(cast::<bool, f16>(&[true, false]), [f16::ONE, f16::ZERO]);
     }
 
+    /// A cast from one type to another and the codes of the result.
+    fn codes(from: &Tensor, to: SmallType, narrowing: Narrowing) -> Vec<u8> {
+        let cast = Cast { to: DataType::Small(to), narrowing };
+        let found = cast.reference(Inputs::new(&[Some(from)])).unwrap().remove(0);
+        found.as_bytes().unwrap().to_vec()
+    }
+
+    #[test]
+    fn small_types_are_cast_from_and_to_every_other() {
+        let plain = Narrowing::default();
+        let x = Tensor::vector(vec![1.0_f32, 1000.0, -0.3, f32::NAN]);
+        assert_eq!(codes(&x, SmallType::Float8E4M3Fn, plain), [0x38, 0x7e, 0xaa, 0x7f]);
+        let strict = Narrowing { overflow: Overflow::Special, ..plain };
+        assert_eq!(codes(&x, SmallType::Float8E4M3Fn, strict)[1], 0x7f);
+        let down = Narrowing { exponent_rounding: ExponentRounding::Down, ..plain };
+        assert_eq!(codes(&Tensor::vector(vec![1.9_f32]), SmallType::Float8E8M0, down), [127]);
+        assert_eq!(codes(&Tensor::vector(vec![9_i64, -1]), SmallType::Int4, plain), [9, 15]);
+        assert_eq!(codes(&Tensor::vector(vec![true, false]), SmallType::Uint2, plain), [1, 0]);
+        let text = Tensor::vector(vec![ByteString::from("3"), ByteString::from("-2")]);
+        assert_eq!(codes(&text, SmallType::Int4, plain), [3, 14]);
+        assert_eq!(codes(&text, SmallType::Float4E2M1, plain), [5, 12]);
+        let int4 = Tensor::from_bytes(DataType::Small(SmallType::Int4), &[3], &[7, 8, 15]).unwrap();
+        let to = |to| Cast::plain(to).reference(Inputs::new(&[Some(&int4)])).unwrap().remove(0);
+        assert_eq!(to(DataType::Int8), Tensor::vector(vec![7_i8, -8, -1]));
+        assert_eq!(to(DataType::Fp32), Tensor::vector(vec![7_f32, -8.0, -1.0]));
+        assert_eq!(to(DataType::Bool), Tensor::vector(vec![true; 3]));
+        let shown = to(DataType::Bytes).to_vec::<ByteString>().unwrap();
+        assert_eq!(shown, ["7", "-8", "-1"].map(ByteString::from));
+        assert_eq!(codes(&int4, SmallType::Int2, plain), [3, 0, 3]);
+    }
+
     #[test]
     fn text_and_numbers() {
         let text = |all: &[&str]| all.iter().map(|&one| one.into()).collect::<Vec<ByteString>>();
@@ -114,7 +152,7 @@ mod tests {
         assert_eq!(read, [1000.0, 5.0, f32::INFINITY, -0.25]);
         assert_eq!(cast::<ByteString, i64>(&text(&["-9223372036854775808"])), [i64::MIN]);
         let x = Tensor::vector(text(&["7", "seven"]));
-        let error = Cast { to: DataType::Int32 }.reference(Inputs::new(&[Some(&x)])).unwrap_err();
+        let error = Cast::plain(DataType::Int32).reference(Inputs::new(&[Some(&x)])).unwrap_err();
         assert!(error.to_string().contains("seven"), "{error}");
     }
 
@@ -122,7 +160,7 @@ mod tests {
     fn lengths_survive_casts_between_integers() {
         let batch = Dim::symbol("batch");
         let x = Fact::fixed(DataType::Int64, &[1]).with_elements(Some(vec![batch.clone()]));
-        let to = |to| Cast { to }.infer(Inputs::new(&[Some(&x)])).unwrap().remove(0).elements;
+        let to = |to| Cast::plain(to).infer(Inputs::new(&[Some(&x)])).unwrap().remove(0).elements;
         assert_eq!(to(DataType::Int32), Some(vec![batch]));
         assert_eq!(to(DataType::Fp32), None);
     }

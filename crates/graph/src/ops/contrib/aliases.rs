@@ -90,7 +90,7 @@ impl Operator for OptionalStepRange {
 
     fn reference(&self, inputs: Inputs<'_, Tensor>) -> Result<Vec<Tensor>, OpError> {
         let start = inputs.required(0)?;
-        let one = crate::ops::cast::Cast { to: start.dtype() };
+        let one = crate::ops::cast::Cast::plain(start.dtype());
         let default = one.reference(Inputs::new(&[Some(&Tensor::scalar(1_i64))]))?.remove(0);
         let step = inputs.optional(2).unwrap_or(&default);
         let scalar = |tensor: &Tensor| tensor.reshape(&[]);

@@ -1,6 +1,9 @@
 //! `Scatter`, `ScatterElements` and `ScatterND`: a copy of a tensor with some elements written.
 
-use galatea_tensor::{ByteString, Element, Tensor, bf16, f16, with_element};
+use galatea_tensor::{
+    ByteString, Element, Float4E2M1, Float8E4M3Fn, Float8E4M3FnUz, Float8E5M2, Float8E5M2FnUz,
+    Float8E8M0, Int2, Int4, Tensor, Uint2, Uint4, bf16, f16, with_element,
+};
 
 use super::{check_inside, position};
 use crate::error::OpError;
@@ -39,7 +42,7 @@ impl Reduction {
 
 /// Elements that updates combine with; integers wrap, booleans add as "or".
 trait Combine: Element {
-    /// The sum or the product; `None` for strings.
+    /// The sum or the product; `None` for strings and small types.
     fn arithmetic(&self, other: &Self, product: bool) -> Option<Self>;
 }
 
@@ -69,6 +72,16 @@ combine! {
     f32: |a, b| Some(a + b), Some(a * b);
     f64: |a, b| Some(a + b), Some(a * b);
     ByteString: |_a, _b| None, None;
+    Float8E4M3Fn: |_a, _b| None, None;
+    Float8E4M3FnUz: |_a, _b| None, None;
+    Float8E5M2: |_a, _b| None, None;
+    Float8E5M2FnUz: |_a, _b| None, None;
+    Float8E8M0: |_a, _b| None, None;
+    Float4E2M1: |_a, _b| None, None;
+    Int4: |_a, _b| None, None;
+    Uint4: |_a, _b| None, None;
+    Int2: |_a, _b| None, None;
+    Uint2: |_a, _b| None, None;
 }
 
 fn update<T: Combine + PartialOrd>(
@@ -86,7 +99,8 @@ fn update<T: Combine + PartialOrd>(
         Reduction::Min if *value < *slot || unordered => Some(value.clone()),
         Reduction::Max | Reduction::Min => Some(slot.clone()),
     };
-    *slot = replacement.ok_or_else(|| OpError::new("strings neither add nor multiply"))?;
+    *slot = replacement
+        .ok_or_else(|| OpError::new(format!("type {} neither adds nor multiplies", T::DTYPE)))?;
     Ok(())
 }
 

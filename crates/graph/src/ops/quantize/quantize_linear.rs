@@ -5,7 +5,7 @@
     reason = "operands are single precision or narrower, and results are limited to their type"
 )]
 
-use galatea_tensor::{DataType, Tensor};
+use galatea_tensor::{DataType, Narrowing, Overflow, SmallType, Tensor};
 
 use super::grouping::Grouping;
 use crate::error::OpError;
@@ -20,6 +20,8 @@ pub struct QuantizeLinear {
     pub grouping: Grouping,
     /// The type without a zero point (from opset 21 on); `UINT8` if absent.
     pub output_dtype: Option<DataType>,
+    /// How floats become small ones.
+    pub overflow: Overflow,
 }
 
 /// ONNX `DequantizeLinear`: inputs `x`, `x_scale` and optionally `x_zero_point`.
@@ -35,25 +37,39 @@ pub struct DequantizeLinear {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DynamicQuantizeLinear;
 
-/// Refuses types that are not of 8 or 16 bits.
+/// Refuses types that no float is quantised to.
 fn check_quantized(dtype: DataType) -> Result<DataType, OpError> {
     match dtype {
         DataType::Int8 | DataType::Uint8 | DataType::Int16 | DataType::Uint16 => Ok(dtype),
-        other => Err(OpError::new(format!("type {other}, expected an 8- or 16-bit integer"))),
+        DataType::Small(small) if small != SmallType::Float8E8M0 => Ok(dtype),
+        other => Err(OpError::new(format!(
+            "type {other}, expected an integer of at most 16 bits or a float of at most 8"
+        ))),
     }
 }
 
 /// `FP32` or narrower values, or 32-bit integers, as single precision: quantisation divides in it.
 fn singles(tensor: &Tensor) -> Result<Vec<f32>, OpError> {
-    if tensor.dtype() == DataType::Int32 {
-        return Ok(tensor.to_vec::<i32>()?.into_iter().map(|value| value as f32).collect());
+    Ok(match tensor.dtype() {
+        DataType::Int32 => tensor.to_vec::<i32>()?.into_iter().map(|value| value as f32).collect(),
+        DataType::Small(_) => {
+            values::small(tensor)?.into_iter().map(|value| value as f32).collect()
+        }
+        _ => values::floats(tensor)?.into_iter().map(|value| value as f32).collect(),
+    })
+}
+
+/// Elements of any type that is quantised to, which doubles hold exactly.
+fn quantized(tensor: &Tensor) -> Result<Vec<f64>, OpError> {
+    match tensor.dtype() {
+        DataType::Small(_) => values::small(tensor),
+        _ => Ok(values::integers(tensor)?.into_iter().map(|value| value as f64).collect()),
     }
-    Ok(values::floats(tensor)?.into_iter().map(|value| value as f32).collect())
 }
 
 /// Zero points, zeros if absent.
-fn zero_points(input: Option<&Tensor>, scale: &Tensor) -> Result<Vec<i64>, OpError> {
-    let Some(zero) = input else { return Ok(vec![0; scale.elements()]) };
+fn zero_points(input: Option<&Tensor>, scale: &Tensor) -> Result<Vec<f64>, OpError> {
+    let Some(zero) = input else { return Ok(vec![0.0; scale.elements()]) };
     if zero.elements() != scale.elements() {
         return Err(OpError::new(format!(
             "a zero point of shape {:?} with a scale of shape {:?}",
@@ -61,14 +77,15 @@ fn zero_points(input: Option<&Tensor>, scale: &Tensor) -> Result<Vec<i64>, OpErr
             scale.shape()
         )));
     }
-    Ok(zero.to_i64_vec()?)
+    quantized(zero)
 }
 
-/// An integer tensor whose elements are limited to the type's range.
+/// A tensor whose elements are limited to the type's range.
 fn saturated(
     dtype: DataType,
     shape: &[usize],
     values: impl Iterator<Item = f32>,
+    overflow: Overflow,
 ) -> Result<Tensor, OpError> {
     // A cast of a float to an integer saturates.
     Ok(match dtype {
@@ -76,20 +93,31 @@ fn saturated(
         DataType::Uint8 => Tensor::from_vec(shape, values.map(|v| v as u8).collect())?,
         DataType::Int16 => Tensor::from_vec(shape, values.map(|v| v as i16).collect())?,
         DataType::Uint16 => Tensor::from_vec(shape, values.map(|v| v as u16).collect())?,
+        DataType::Small(small) => {
+            let narrowing = Narrowing { overflow, ..Narrowing::default() };
+            let code = |value: f32| match small.integer_range() {
+                Some((low, high)) => {
+                    let limited = value.clamp(low.into(), high.into());
+                    small.encode_integer(limited as i128, narrowing)
+                }
+                None => small.encode(value.into(), narrowing),
+            };
+            Tensor::from_bytes(dtype, shape, &values.map(code).collect::<Vec<_>>())?
+        }
         other => return Err(check_quantized(other).err().unwrap_or_else(|| OpError::new(""))),
     })
 }
 
 impl QuantizeLinear {
-    /// Reads the attributes; `saturate` is about 8-bit floats and `precision` about how wide the
-    /// division is at least.
+    /// Reads the attributes; `precision` is about how wide the division is at least.
     pub(crate) fn parse(context: &mut ParseContext<'_>) -> Result<Box<dyn Operator>, OpError> {
-        context.attributes.ignore("saturate");
+        let saturate = context.attributes.int_or("saturate", 1)? != 0;
+        let overflow = if saturate { Overflow::Saturate } else { Overflow::Special };
         context.attributes.ignore("precision");
         let grouping = Grouping::read(context)?;
         let output = context.attributes.int_or("output_dtype", 0)?;
         let output_dtype = if output == 0 { None } else { context.data_type("output_dtype")? };
-        Ok(Box::new(Self { grouping, output_dtype }))
+        Ok(Box::new(Self { grouping, output_dtype, overflow }))
     }
 
     fn dtype(&self, zero_point: Option<DataType>) -> Result<DataType, OpError> {
@@ -112,11 +140,13 @@ impl Operator for QuantizeLinear {
         let scales = singles(scale)?;
         bounds::bounded(DataType::Fp64, data.shape())?;
         let all = singles(data)?;
+        let whole = !matches!(dtype, DataType::Small(small) if small.integer_range().is_none());
         let quantized = all.iter().enumerate().map(|(at, value)| {
             let place = places.of(at);
-            (value / scales[place]).round_ties_even() + zeros[place] as f32
+            let quotient = value / scales[place];
+            (if whole { quotient.round_ties_even() } else { quotient }) + zeros[place] as f32
         });
-        Ok(vec![saturated(dtype, data.shape(), quantized)?])
+        Ok(vec![saturated(dtype, data.shape(), quantized, self.overflow)?])
     }
 }
 
@@ -148,12 +178,15 @@ impl Operator for DequantizeLinear {
         }
         let places = self.grouping.places(data.shape(), scale)?;
         let zeros = zero_points(inputs.optional(2), scale)?;
-        let scales = values::floats(scale)?;
+        let scales = match scale.dtype() {
+            DataType::Small(_) => values::small(scale)?,
+            _ => values::floats(scale)?,
+        };
         bounds::bounded(DataType::Fp64, data.shape())?;
-        let all = data.to_i64_vec()?;
+        let all = quantized(data)?;
         let result = all.iter().enumerate().map(|(at, value)| {
             let place = places.of(at);
-            (value - zeros[place]) as f64 * scales[place]
+            (value - zeros[place]) * scales[place]
         });
         let dtype = self.output_dtype.unwrap_or(scale.dtype());
         Ok(vec![values::from_floats(dtype, data.shape(), result.collect())?])
@@ -186,7 +219,7 @@ impl Operator for DynamicQuantizeLinear {
         let zero = (-low / scale).round_ties_even().clamp(0.0, 255.0);
         let quantized = all.iter().map(|value| (value / scale).round_ties_even() + zero);
         Ok(vec![
-            saturated(DataType::Uint8, data.shape(), quantized)?,
+            saturated(DataType::Uint8, data.shape(), quantized, Overflow::Saturate)?,
             Tensor::scalar(scale),
             Tensor::scalar(zero as u8),
         ])
@@ -206,6 +239,28 @@ mod tests {
         assert_eq!(result, tensor(&[6], &[128_u8, 129, 130, 255, 1, 0]));
         let back = one("DequantizeLinear", 13, &attributes([]), &[&result, &scale, &zero]);
         assert_eq!(back, tensor(&[6], &[0_f32, 2.0, 4.0, 254.0, -254.0, -256.0]));
+    }
+
+    #[test]
+    fn small_types_are_quantised_to_and_from() {
+        let data = tensor(&[4], &[0_f32, 3.0, 100.0, -5.0]);
+        let scale = Tensor::scalar(2_f32);
+        let of = |dtype, codes: &[u8]| {
+            Tensor::from_bytes(DataType::Small(dtype), &[codes.len()], codes).unwrap()
+        };
+        let zero = of(SmallType::Int4, &[1]).reshape(&[]).unwrap();
+        let found = one("QuantizeLinear", 21, &attributes([]), &[&data, &scale, &zero]);
+        assert_eq!(found, of(SmallType::Int4, &[1, 3, 7, 15]));
+        let back = one("DequantizeLinear", 21, &attributes([]), &[&found, &scale, &zero]);
+        assert_eq!(back, tensor(&[4], &[0_f32, 4.0, 12.0, -4.0]));
+        let zero = of(SmallType::Float8E4M3Fn, &[0]).reshape(&[]).unwrap();
+        let found = one("QuantizeLinear", 19, &attributes([]), &[&data, &scale, &zero]);
+        assert_eq!(found, of(SmallType::Float8E4M3Fn, &[0, 0x3c, 0x64, 0xc2]));
+        let back = one("DequantizeLinear", 19, &attributes([]), &[&found, &scale, &zero]);
+        assert_eq!(back, tensor(&[4], &[0_f32, 3.0, 96.0, -5.0]));
+        let zero = of(SmallType::Float8E8M0, &[0]).reshape(&[]).unwrap();
+        let inputs = [Some(&data), Some(&scale), Some(&zero)];
+        assert!(run("QuantizeLinear", 23, &attributes([]), &inputs, 1).is_err());
     }
 
     #[test]

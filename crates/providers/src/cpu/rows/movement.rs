@@ -47,10 +47,12 @@ pub(super) const ROWS: &[KernelRow] = &[
     },
 ];
 
-/// Refuses nodes over string tensors, whose elements are not plain bytes.
+/// Refuses nodes over string tensors, whose elements are not plain bytes, and over small types,
+/// which are too rare in flight to be worth a copy of each kernel.
 pub(super) fn not_strings(view: &NodeView<'_>) -> Result<(), String> {
     match view.input(0) {
         Some(fact) if fact.dtype == DataType::Bytes => Err("strings are not plain bytes".into()),
+        Some(fact) if !fact.dtype.is_on_wire() => Err("a type that few graphs move".into()),
         Some(_) => Ok(()),
         None => Err("nothing is known about input 0".into()),
     }
@@ -65,7 +67,7 @@ macro_rules! with_plain {
                 $body
             }
             dtype => with_number!(dtype, $T => $body, else {
-                return Err("strings are not plain bytes".into())
+                return Err("the elements are neither truth values nor numbers".into())
             }),
         }
     };
