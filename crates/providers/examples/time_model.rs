@@ -2,7 +2,8 @@
 //!
 //! `time_model MODEL [--batch N] [--length N] [--threads N] [--provider NAME] [--seconds S]
 //! [--rows N] [--dump FILE]`: symbols named `batch` get the batch, all others the length; `--rows`
-//! is how many single steps to list; `--dump` writes the raw bytes of the first output.
+//! is how many single steps to list; `--dump` writes the raw bytes of the first output;
+//! `--plans N` makes N plans for growing lengths and runs nothing.
 
 #![allow(clippy::print_stdout, reason = "a command-line program")]
 
@@ -12,7 +13,7 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use galatea_graph::Dim;
-use galatea_runtime::{IoInfo, ProfileRow, Session, SessionOptions};
+use galatea_runtime::{IoInfo, ProfileRow, RuntimeError, Session, SessionOptions};
 use galatea_tensor::{DataType, Tensor};
 
 struct Arguments(Vec<String>);
@@ -80,11 +81,40 @@ fn print_profile(rows: &[ProfileRow], most: usize) {
     }
 }
 
+type Named = Vec<(String, Tensor)>;
+
+fn print_plans(
+    session: &Session,
+    all: impl Iterator<Item = Result<Named, Box<dyn Error>>>,
+) -> Result<(), Box<dyn Error>> {
+    for tensors in all {
+        let tensors = tensors?;
+        let inputs: Vec<(&str, Tensor)> =
+            tensors.iter().map(|(name, tensor)| (name.as_str(), tensor.clone())).collect();
+        let before = session.plans();
+        match session.run(&inputs) {
+            Ok(_) | Err(RuntimeError::MemoryLimit { .. }) => {}
+            Err(error) => return Err(error.into()),
+        }
+        let plan = session.plans();
+        let time = milliseconds(plan.time - before.time);
+        let over = plan.arena_bytes as f64 / plan.live_bytes.max(1) as f64 * 100.0 - 100.0;
+        let (arena, live) = (plan.arena_bytes, plan.live_bytes);
+        println!(
+            "planned in {time:.3} ms: arena {arena} bytes, {live} alive at once, {over:.1} % over"
+        );
+    }
+    Ok(())
+}
+
 fn main() -> Result<(), Box<dyn Error>> {
     let arguments = Arguments(std::env::args().skip(1).collect());
     let model = arguments.0.first().ok_or("give the path of a model")?;
     let (batch, length) = (arguments.number("--batch", 1)?, arguments.number("--length", 128)?);
+    let plans = arguments.number("--plans", 0)?;
     let options = SessionOptions {
+        // Without memory for it a run ends when it is planned.
+        memory_limit_bytes: (plans > 0).then_some(0),
         threads: arguments.number("--threads", 2)?,
         providers: arguments.text("--provider").map(str::to_owned).into_iter().collect(),
         ..SessionOptions::default()
@@ -100,16 +130,19 @@ fn main() -> Result<(), Box<dyn Error>> {
         session.partition_providers(),
         session.memory()
     );
-    let tensors: Vec<(String, Tensor)> = session
-        .inputs()
-        .iter()
-        .map(|info| Ok((info.name.clone(), made_up(info, batch, length)?)))
-        .collect::<Result<_, Box<dyn Error>>>()?;
+    let make = |length: usize| -> Result<Vec<(String, Tensor)>, Box<dyn Error>> {
+        let one = |info: &IoInfo| Ok((info.name.clone(), made_up(info, batch, length)?));
+        session.inputs().iter().map(one).collect()
+    };
+    if plans > 0 {
+        return print_plans(&session, (length..length + plans).map(make));
+    }
+    let tensors = make(length)?;
     let inputs: Vec<(&str, Tensor)> =
         tensors.iter().map(|(name, tensor)| (name.as_str(), tensor.clone())).collect();
     let start = Instant::now();
     let outputs = session.run(&inputs)?;
-    println!("first run {:.3} ms", milliseconds(start.elapsed()));
+    println!("first run {:.3} ms, {:?}", milliseconds(start.elapsed()), session.plans());
     if let (Some(path), Some(output)) = (arguments.text("--dump"), outputs.first()) {
         std::fs::write(path, output.as_bytes()?)?;
     }

@@ -123,6 +123,20 @@ fn threads_share_a_session_with_different_shapes() {
 }
 
 #[test]
+fn arenas_are_within_a_tenth_of_what_lives_at_once_and_plans_are_few() {
+    let session = load("sentence", "cpu");
+    for batch in 1..100 {
+        run(&session, batch, 7);
+        let report = session.plans();
+        assert!(report.live_bytes > 0, "{report:?}");
+        assert!(report.arena_bytes >= report.live_bytes, "{report:?}");
+        assert!(report.arena_bytes * 10 <= report.live_bytes * 11 + 64 * 10, "{report:?}");
+    }
+    let report = session.plans();
+    assert_eq!((report.plans, report.made), (SessionOptions::default().plan_cache, 99));
+}
+
+#[test]
 fn all_providers_together_prefer_kernels() {
     let path = samples().join("digits/1/model.onnx");
     let graph = galatea_formats::onnx::load(&path).unwrap();

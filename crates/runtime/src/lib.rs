@@ -23,6 +23,7 @@ pub use error::RuntimeError;
 pub use explain::{Explanation, NodeExplanation};
 pub use options::{OptimiseLevel, SessionOptions};
 pub use provider::{
-    Claim, Claims, Executable, ExecutionProvider, Fence, MemoryReport, ProfileRow, Refusal,
+    Claim, Claims, Executable, ExecutionProvider, Fence, MemoryReport, PlanReport, ProfileRow,
+    Refusal,
 };
 pub use session::Session;

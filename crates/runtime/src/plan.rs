@@ -34,6 +34,9 @@ pub struct MemoryPlan {
     pub offsets: Vec<usize>,
     /// Size of the arena.
     pub len_bytes: usize,
+    /// The most bytes of values that live at the same step, where a value and the one that is
+    /// written over it count once: no arena for these steps can be smaller.
+    pub live_bytes: usize,
     /// For each step, the pair of [`PlanStep::reuse`] that was taken.
     pub reused: Vec<Option<(usize, usize)>>,
 }
@@ -48,22 +51,38 @@ struct Group {
     last: usize,
 }
 
-/// Lays out the values of a list of steps: the largest first, each in the smallest gap between the
-/// values that live at the same time, else after them.
+impl Group {
+    /// Whether a step touches it, and there is something to place.
+    fn is_used(&self) -> bool {
+        self.bytes > 0 && self.first <= self.last
+    }
+
+    /// Whether both live at some step.
+    fn meets(&self, other: &Self) -> bool {
+        self.first <= other.last && other.first <= self.last
+    }
+}
+
+/// Lays out the values of a list of steps: of several orders of placing them, the one with the
+/// smallest arena.
 #[must_use]
 pub fn plan(values: &[PlanValue], steps: &[PlanStep]) -> MemoryPlan {
     let roots = roots(values);
     let mut groups = lives(values, steps, &roots);
+    let mut live = live_at(&groups, steps.len(), |bytes| bytes);
+    let own: Vec<usize> = groups.iter().map(|group| group.bytes).collect();
     let (group_of, reused) = take_over(values, steps, &roots, &mut groups);
-    let offsets = place(&groups, &group_of);
-    let len_bytes = offsets
-        .iter()
-        .zip(&groups)
-        .map(|(offset, group)| offset + group.bytes.next_multiple_of(ALIGNMENT))
-        .max()
-        .unwrap_or(0);
+    for (live, reused) in live.iter_mut().zip(&reused) {
+        *live -= reused.map_or(0, |(read, written)| own[roots[read]].min(own[written]));
+    }
+    let (offsets, len_bytes) = place(&groups, &group_of, steps.len());
     let offset_of = |value: usize| offsets[group_of[roots[value]]];
-    MemoryPlan { offsets: (0..values.len()).map(offset_of).collect(), len_bytes, reused }
+    MemoryPlan {
+        offsets: (0..values.len()).map(offset_of).collect(),
+        len_bytes,
+        live_bytes: live.into_iter().max().unwrap_or(0),
+        reused,
+    }
 }
 
 /// For each value, the one that it is a view of in the end.
@@ -129,40 +148,113 @@ fn take_over(
     (group_of, reused)
 }
 
-/// An offset for each group that has bytes.
-fn place(groups: &[Group], group_of: &[usize]) -> Vec<usize> {
-    let mut order: Vec<usize> =
-        (0..groups.len()).filter(|&g| group_of[g] == g && groups[g].bytes > 0).collect();
-    order.sort_by_key(|&g| (std::cmp::Reverse(groups[g].bytes), groups[g].first, g));
-    let mut offsets = vec![0; groups.len()];
-    let mut placed: Vec<usize> = Vec::with_capacity(order.len());
-    for group in order {
-        let here = &groups[group];
-        let mut taken: Vec<(usize, usize)> = placed
-            .iter()
-            .filter(|&&other| groups[other].first <= here.last && here.first <= groups[other].last)
-            .map(|&other| (offsets[other], offsets[other] + groups[other].bytes))
-            .collect();
-        taken.sort_unstable();
-        offsets[group] = smallest_gap(&taken, here.bytes);
-        placed.push(group);
+/// For each step, how many bytes live there; `size` says how many a group counts for.
+fn live_at(groups: &[Group], steps: usize, size: impl Fn(usize) -> usize) -> Vec<usize> {
+    let mut change = vec![(0_usize, 0_usize); steps + 1];
+    for group in groups.iter().filter(|group| group.is_used()) {
+        change[group.first].0 += size(group.bytes);
+        change[group.last + 1].1 += size(group.bytes);
     }
-    offsets
+    let mut now = 0_usize;
+    let step = |&(born, gone): &(usize, usize)| {
+        now = now + born - gone;
+        now
+    };
+    change[..steps].iter().map(step).collect()
 }
 
-/// The start of the smallest gap between sorted ranges that holds `bytes`, else their end.
-fn smallest_gap(taken: &[(usize, usize)], bytes: usize) -> usize {
+/// How a group is compared with others when the order of placing is made; the greatest is first.
+type Rank = fn(&Group, &[usize]) -> (usize, usize);
+
+/// The orders that are tried: large first; where most is alive first, and there large first; long
+/// and large first; long-lived first; in the order of the steps.
+const ORDERS: &[Rank] = &[
+    |group, _| (group.bytes, usize::MAX - group.first),
+    |group, live| {
+        let peak = live[group.first..=group.last].iter().max().copied().unwrap_or(0);
+        (peak, group.bytes)
+    },
+    |group, _| (group.bytes.saturating_mul(group.last - group.first + 1), group.bytes),
+    |group, _| (group.last - group.first, group.bytes),
+    |group, _| (usize::MAX - group.first, group.bytes),
+];
+
+/// Longer lists are placed in one order only: placing takes time with the square of their length.
+const MANY_GROUPS: usize = 2000;
+
+/// An offset for each group that has bytes, and the end of the last one.
+fn place(groups: &[Group], group_of: &[usize], steps: usize) -> (Vec<usize>, usize) {
+    let rounded = live_at(groups, steps, |bytes| bytes.next_multiple_of(ALIGNMENT));
+    let least = rounded.iter().max().copied().unwrap_or(0);
+    let own: Vec<usize> =
+        (0..groups.len()).filter(|&g| group_of[g] == g && groups[g].is_used()).collect();
+    let orders = if own.len() > MANY_GROUPS { &ORDERS[..1] } else { ORDERS };
+    let mut best: Option<(Vec<usize>, usize)> = None;
+    for rank in orders {
+        let mut order = own.clone();
+        order.sort_by_cached_key(|&g| (std::cmp::Reverse(rank(&groups[g], &rounded)), g));
+        for fit in [Fit::Tightest, Fit::Lowest] {
+            let found = place_in(&order, groups, fit);
+            let enough = found.1 <= least;
+            if best.as_ref().is_none_or(|(_, len)| found.1 < *len) {
+                best = Some(found);
+            }
+            if enough {
+                return best.unwrap_or_default();
+            }
+        }
+    }
+    best.unwrap_or_default()
+}
+
+/// Which of several gaps a group gets.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Fit {
+    /// The smallest that holds it.
+    Tightest,
+    /// The first that holds it.
+    Lowest,
+}
+
+/// Places groups one after the other, each in a gap between those that live at the same time, else
+/// after them.
+fn place_in(order: &[usize], groups: &[Group], fit: Fit) -> (Vec<usize>, usize) {
+    let mut offsets = vec![0; groups.len()];
+    // Placed groups by where they lie: `(start, end, group)`.
+    let mut placed: Vec<(usize, usize, usize)> = Vec::with_capacity(order.len());
+    let mut len_bytes = 0;
+    for &group in order {
+        let here = &groups[group];
+        let taken = placed
+            .iter()
+            .filter(|(.., other)| groups[*other].meets(here))
+            .map(|&(start, end, _)| (start, end));
+        let start = gap(taken, here.bytes, fit);
+        let end = start + here.bytes.next_multiple_of(ALIGNMENT);
+        offsets[group] = start;
+        len_bytes = len_bytes.max(end);
+        let at = placed.partition_point(|&(other, ..)| other <= start);
+        placed.insert(at, (start, end, group));
+    }
+    (offsets, len_bytes)
+}
+
+/// The start of a gap between ranges, which come in the order of their starts, that holds `bytes`;
+/// else their end.
+fn gap(taken: impl Iterator<Item = (usize, usize)>, bytes: usize, fit: Fit) -> usize {
     let mut best: Option<(usize, usize)> = None;
     let mut end = 0_usize;
-    for &(from, to) in taken {
-        let start = end.next_multiple_of(ALIGNMENT);
-        let gap = from.saturating_sub(start);
+    for (from, to) in taken {
+        let gap = from.saturating_sub(end);
         if gap >= bytes && best.is_none_or(|(size, _)| gap < size) {
-            best = Some((gap, start));
+            best = Some((gap, end));
+            if fit == Fit::Lowest {
+                break;
+            }
         }
         end = end.max(to);
     }
-    best.map_or(end.next_multiple_of(ALIGNMENT), |(_, start)| start)
+    best.map_or(end, |(_, start)| start)
 }
 
 #[cfg(test)]
@@ -238,6 +330,27 @@ mod tests {
         }
     }
 
+    /// The most bytes that are alive at once, where nothing is written over another value.
+    fn alive_at_once(values: &[PlanValue], steps: &[PlanStep]) -> usize {
+        let roots = roots(values);
+        let life = |root: usize| {
+            let touches = |step: &PlanStep| {
+                step.reads.iter().chain(&step.writes).any(|&value| roots[value] == root)
+            };
+            Some((steps.iter().position(touches)?, steps.iter().rposition(touches)?))
+        };
+        let lives: Vec<_> = (0..values.len()).filter(|&v| roots[v] == v).map(life).collect();
+        let sizes = (0..values.len()).filter(|&v| roots[v] == v).map(|v| values[v].bytes);
+        let all: Vec<_> = lives.into_iter().zip(sizes).collect();
+        let at = |step: usize| {
+            let alive = all.iter().filter(|(life, _)| {
+                life.is_some_and(|(first, last)| first <= step && step <= last)
+            });
+            alive.map(|(_, bytes)| bytes).sum()
+        };
+        (0..steps.len()).map(at).max().unwrap_or(0)
+    }
+
     proptest! {
         #[test]
         fn live_values_never_overlap(all in prop::collection::vec(made(), 0..40)) {
@@ -246,6 +359,12 @@ mod tests {
             simulate(&values, &steps, &plan);
             let sum: usize = values.iter().map(|v| v.bytes.next_multiple_of(ALIGNMENT)).sum();
             prop_assert!(plan.len_bytes <= sum);
+            prop_assert!(plan.len_bytes >= plan.live_bytes);
+            let apart: Vec<PlanStep> =
+                steps.into_iter().map(|step| PlanStep { reuse: Vec::new(), ..step }).collect();
+            let alive = alive_at_once(&values, &apart);
+            prop_assert_eq!(super::plan(&values, &apart).live_bytes, alive);
+            prop_assert!(plan.live_bytes <= alive);
         }
     }
 

@@ -71,6 +71,35 @@ pub struct MemoryReport {
     pub arena_bytes: usize,
 }
 
+/// How runs are planned.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct PlanReport {
+    /// How many sets of input shapes are planned for now.
+    pub plans: usize,
+    /// How many plans were made since the start, those that had to make room included.
+    pub made: usize,
+    /// Time that making them took.
+    pub time: Duration,
+    /// Bytes of the arena in the plan that was used last.
+    pub arena_bytes: usize,
+    /// The most bytes that live at once in that plan: no arena can be smaller.
+    pub live_bytes: usize,
+}
+
+impl PlanReport {
+    /// Both together: arenas are held at the same time.
+    #[must_use]
+    pub fn plus(self, other: Self) -> Self {
+        Self {
+            plans: self.plans + other.plans,
+            made: self.made + other.made,
+            time: self.time + other.time,
+            arena_bytes: self.arena_bytes + other.arena_bytes,
+            live_bytes: self.live_bytes + other.live_bytes,
+        }
+    }
+}
+
 /// Time of one step of a run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ProfileRow {
@@ -99,6 +128,11 @@ pub trait Executable: Send + Sync {
 
     /// Memory held now.
     fn memory(&self) -> MemoryReport;
+
+    /// How its runs are planned; nothing where the provider makes no plans.
+    fn plans(&self) -> PlanReport {
+        PlanReport::default()
+    }
 }
 
 /// The end of a run, to be waited for.

@@ -13,7 +13,9 @@ use crate::error::RuntimeError;
 use crate::explain::{Explanation, NodeExplanation, reasons};
 use crate::options::{OptimiseLevel, SessionOptions};
 use crate::partition::{live_bytes, partition};
-use crate::provider::{Claims, Executable, ExecutionProvider, MemoryReport, ProfileRow, Refusal};
+use crate::provider::{
+    Claims, Executable, ExecutionProvider, MemoryReport, PlanReport, ProfileRow, Refusal,
+};
 use crate::subgraph;
 
 /// A graph split between providers, compiled, and ready to run from any number of threads.
@@ -220,6 +222,13 @@ impl Session {
             sum.arena_bytes += memory.arena_bytes;
         }
         sum
+    }
+
+    /// How runs are planned.
+    #[must_use]
+    pub fn plans(&self) -> PlanReport {
+        let none = PlanReport::default();
+        self.current().parts.iter().fold(none, |sum, part| sum.plus(part.executable.plans()))
     }
 
     /// Who runs what and why not somebody else.

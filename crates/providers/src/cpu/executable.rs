@@ -1,11 +1,13 @@
 //! A compiled partition: prepared kernels, plans by input shapes, and a pool of arenas.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use galatea_graph::{Datum, Graph, GraphError, OpError};
 use galatea_kernels::{Exec, Isa, ThreadPool};
-use galatea_runtime::{Executable, Fence, MemoryReport, ProfileRow, RuntimeError, SessionOptions};
+use galatea_runtime::{
+    Executable, Fence, MemoryReport, PlanReport, ProfileRow, RuntimeError, SessionOptions,
+};
 use galatea_tensor::{Arena, OwnedTensor, Tensor, TensorMut, TensorRef};
 
 use super::body::CpuBody;
@@ -22,6 +24,15 @@ fn shape(input: &Datum) -> Option<&[usize]> {
     input.as_tensor().map(Tensor::shape)
 }
 
+/// What is planned.
+#[derive(Default)]
+struct Plans {
+    /// The latest used last.
+    kept: Vec<Plan>,
+    made: usize,
+    time: Duration,
+}
+
 pub(super) struct CpuExecutable {
     graph: Arc<Graph>,
     kernels: Vec<Option<Box<dyn Kernel>>>,
@@ -31,8 +42,7 @@ pub(super) struct CpuExecutable {
     pool: Arc<ThreadPool>,
     isa: Isa,
     options: SessionOptions,
-    /// Plans, the latest used last.
-    plans: Mutex<Vec<Plan>>,
+    plans: Mutex<Plans>,
     arenas: Mutex<Vec<Arena>>,
 }
 
@@ -65,33 +75,41 @@ impl CpuExecutable {
 
     /// The plan for inputs of these shapes, made if there is none.
     fn plan(&self, inputs: &[Datum]) -> Result<Arc<Schedule>, RuntimeError> {
+        let schedule = match self.known_plan(inputs) {
+            Some(schedule) => schedule,
+            None => self.new_plan(inputs)?,
+        };
+        match self.options.memory_limit_bytes {
+            Some(limit_bytes) if schedule.arena_bytes > limit_bytes => {
+                let needed_bytes = schedule.arena_bytes;
+                Err(RuntimeError::MemoryLimit { needed_bytes, limit_bytes })
+            }
+            _ => Ok(schedule),
+        }
+    }
+
+    fn known_plan(&self, inputs: &[Datum]) -> Option<Arc<Schedule>> {
         let fits = |key: &[Option<Vec<usize>>]| {
             key.len() == inputs.len()
                 && key.iter().zip(inputs).all(|(key, input)| key.as_deref() == shape(input))
         };
-        {
-            let mut plans = lock(&self.plans);
-            if let Some(found) = plans.iter().rposition(|(key, _)| fits(key)) {
-                let last = plans.len() - 1;
-                if found != last {
-                    plans[found..].rotate_left(1);
-                }
-                return Ok(Arc::clone(&plans[last].1));
-            }
-        }
+        let kept = &mut lock(&self.plans).kept;
+        let found = kept.iter().rposition(|(key, _)| fits(key))?;
+        kept[found..].rotate_left(1);
+        kept.last().map(|(_, schedule)| Arc::clone(schedule))
+    }
+
+    fn new_plan(&self, inputs: &[Datum]) -> Result<Arc<Schedule>, RuntimeError> {
+        let start = Instant::now();
         let schedule = Arc::new(schedule(&self.graph, &self.kernels, inputs)?);
-        if let Some(limit_bytes) = self.options.memory_limit_bytes
-            && schedule.arena_bytes > limit_bytes
-        {
-            let needed_bytes = schedule.arena_bytes;
-            return Err(RuntimeError::MemoryLimit { needed_bytes, limit_bytes });
-        }
         let key = inputs.iter().map(|input| shape(input).map(<[usize]>::to_vec)).collect();
         let mut plans = lock(&self.plans);
-        if plans.len() >= self.options.plan_cache.max(1) {
-            plans.remove(0);
+        plans.made += 1;
+        plans.time += start.elapsed();
+        if plans.kept.len() >= self.options.plan_cache.max(1) {
+            plans.kept.remove(0);
         }
-        plans.push((key, Arc::clone(&schedule)));
+        plans.kept.push((key, Arc::clone(&schedule)));
         Ok(schedule)
     }
 
@@ -196,6 +214,16 @@ impl Executable for CpuExecutable {
             memory.arena_bytes += inner.arena_bytes;
         }
         memory
+    }
+
+    fn plans(&self) -> PlanReport {
+        let plans = lock(&self.plans);
+        let bytes = |plan: &Plan| (plan.1.arena_bytes, plan.1.live_bytes);
+        let (arena_bytes, live_bytes) = plans.kept.last().map(bytes).unwrap_or_default();
+        let (made, time) = (plans.made, plans.time);
+        let own = PlanReport { plans: plans.kept.len(), made, time, arena_bytes, live_bytes };
+        drop(plans);
+        self.bodies.iter().fold(own, |sum, body| sum.plus(body.0.plans()))
     }
 }
 

@@ -69,6 +69,8 @@ pub(super) struct Schedule {
     /// The outputs: held, or constant.
     pub(super) outputs: Vec<Source>,
     pub(super) arena_bytes: usize,
+    /// What no arena for these steps can go below.
+    pub(super) live_bytes: usize,
 }
 
 /// Where a value lies, once that is decided.
@@ -275,7 +277,8 @@ impl Builder<'_> {
             self.graph.outputs.iter().map(|&id| self.source(id)).collect::<Result<_, _>>()?;
         release(&mut planned, &outputs, self.slots);
         let (constants, slots) = (self.constants, self.slots);
-        Ok(Schedule { steps: planned, constants, slots, outputs, arena_bytes: memory.len_bytes })
+        let (arena_bytes, live_bytes) = (memory.len_bytes, memory.live_bytes);
+        Ok(Schedule { steps: planned, constants, slots, outputs, arena_bytes, live_bytes })
     }
 
     fn plan_step(&self, draft: &Draft) -> PlanStep {

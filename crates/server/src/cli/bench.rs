@@ -141,6 +141,7 @@ fn json(
     let threads: usize = arguments.number("threads", 0)?;
     let all = || std::thread::available_parallelism().map_or(1, usize::from);
     let used = model::used_providers(session);
+    let (memory, plans) = (session.memory(), session.plans());
     Ok(serde_json::json!({
         "model": path.display().to_string(),
         "provider": arguments.last("provider").unwrap_or(&used),
@@ -154,6 +155,10 @@ fn json(
         "p99_ms": figures.p99,
         "per_second": batch as f64 * 1e3 / figures.median.max(1e-9),
         "load_ms": load.as_secs_f64() * 1e3,
+        "weight_bytes": memory.initializer_bytes,
+        "arena_bytes": plans.arena_bytes,
+        "live_bytes": plans.live_bytes,
+        "plan_ms": plans.time.as_secs_f64() * 1e3 / plans.made.max(1) as f64,
     })
     .to_string())
 }
@@ -172,10 +177,14 @@ fn text(path: &Path, session: &Session, batch: usize, load: Duration, figures: F
     ];
     let head =
         ["Provider", "Batch", "Runs", "Min ms", "Median ms", "Mean ms", "P99 ms", "Per second"];
+    let plans = session.plans();
+    let kilobytes = |bytes: usize| bytes.div_ceil(1024);
     format!(
-        "{}: loaded in {:.0} ms\n{}",
+        "{}: loaded in {:.0} ms; intermediate values in {} KiB, of which {} KiB live at once\n{}",
         path.display(),
         load.as_secs_f64() * 1e3,
+        kilobytes(plans.arena_bytes),
+        kilobytes(plans.live_bytes),
         table(&head, [row])
     )
 }
