@@ -11,6 +11,7 @@ one exporter only.
     resnet50 mobilenetv2 vit    image classifiers
     t5-encoder t5-decoder    both halves of a translator
     gpt2    a decoder of text with its past in and out
+    llama    as gpt2, with rotary positions, grouped heads and gated layers
     conformer    a speech encoder with rotary attention and depthwise convolutions
     yolo    a detector that ends in non-maximum suppression
     boosted-trees    a classifier of numbers whose labels are words
@@ -146,7 +147,7 @@ def t5_decoder(path, dynamo):
 
 
 class Past(torch.nn.Module):
-    """A GPT-2 whose keys and values so far are tensors in and out."""
+    """A decoder whose keys and values so far are tensors in and out."""
 
     def __init__(self, model):
         super().__init__()
@@ -162,18 +163,31 @@ class Past(torch.nn.Module):
         return out.logits, *present
 
 
+def decoder(model, layers, heads, path, dynamo):
+    """heads: how many keys and values each token has in a layer; their size is 64."""
+    inputs = {"input_ids": (torch.randint(0, 8192, (2, 5)), TEXT),
+              "attention_mask": (torch.ones(2, 5 + 7, dtype=torch.int64), {0: "batch", 1: "total"})}
+    outputs = {"logits": TEXT}
+    for layer in range(layers):
+        for kind in ("key", "value"):
+            inputs[f"past.{layer}.{kind}"] = (torch.randn(2, heads, 7, 64), {0: "batch", 2: "past"})
+            outputs[f"present.{layer}.{kind}"] = {0: "batch", 2: "total"}
+    export(Past(model), inputs, outputs, path, dynamo)
+
+
 def gpt2(path, dynamo):
     from transformers import GPT2Config, GPT2LMHeadModel
 
     config = GPT2Config()
-    inputs = {"input_ids": (torch.randint(0, 50257, (2, 5)), TEXT),
-              "attention_mask": (torch.ones(2, 5 + 7, dtype=torch.int64), {0: "batch", 1: "total"})}
-    outputs = {"logits": TEXT}
-    for layer in range(config.n_layer):
-        for kind in ("key", "value"):
-            inputs[f"past.{layer}.{kind}"] = (torch.randn(2, 12, 7, 64), {0: "batch", 2: "past"})
-            outputs[f"present.{layer}.{kind}"] = {0: "batch", 2: "total"}
-    export(Past(GPT2LMHeadModel(config)), inputs, outputs, path, dynamo)
+    decoder(GPT2LMHeadModel(config), config.n_layer, config.n_head, path, dynamo)
+
+
+def llama(path, dynamo):
+    from transformers import LlamaConfig, LlamaForCausalLM
+
+    config = LlamaConfig(vocab_size=8192, hidden_size=512, intermediate_size=1408, num_hidden_layers=6, num_attention_heads=8,
+                         num_key_value_heads=2, max_position_embeddings=2048)
+    decoder(LlamaForCausalLM(config), config.num_hidden_layers, config.num_key_value_heads, path, dynamo)
 
 
 def conformer(path, dynamo):
@@ -208,7 +222,7 @@ def boosted_trees(path, _dynamo):
 
 
 MODELS = {"minilm": minilm, "bert-base": bert_base, "resnet50": resnet50, "mobilenetv2": mobilenetv2, "vit": vit,
-          "t5-encoder": t5_encoder, "t5-decoder": t5_decoder, "gpt2": gpt2, "conformer": conformer, "yolo": yolo,
+          "t5-encoder": t5_encoder, "t5-decoder": t5_decoder, "gpt2": gpt2, "llama": llama, "conformer": conformer, "yolo": yolo,
           "boosted-trees": boosted_trees}
 
 

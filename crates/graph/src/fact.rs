@@ -211,8 +211,8 @@ impl Fact {
         Self { value: Some(value), ..fact }
     }
 
-    /// The same fact with symbolic elements. Only INT64 and INT32 values carry them: arithmetic of
-    /// narrower types wraps at lengths that occur.
+    /// The same fact with symbolic elements, or with the value where all of them are numbers. Only
+    /// INT64 and INT32 values carry them: arithmetic of narrower types wraps at lengths that occur.
     #[must_use]
     pub fn with_elements(self, elements: Option<Vec<Dim>>) -> Self {
         let largest = match self.dtype {
@@ -225,8 +225,25 @@ impl Fact {
             Dim::Known(len) if !fits(len) => Dim::Unknown,
             other => other,
         };
-        let elements = elements.map(|all| all.into_iter().map(dim).collect());
-        Self { elements, ..self }
+        let elements: Option<Vec<Dim>> = elements.map(|all| all.into_iter().map(dim).collect());
+        let value = elements.as_deref().and_then(|all| self.constant_of(all));
+        Self { value: value.or(self.value), elements, ..self }
+    }
+
+    /// The integer scalar or vector of these elements, where all are numbers.
+    fn constant_of(&self, elements: &[Dim]) -> Option<Tensor> {
+        let shape = self.known_shape().filter(|shape| {
+            shape.len() <= 1 && shape.iter().product::<usize>() == elements.len()
+        })?;
+        let all: Vec<i64> = elements.iter().map(length::integer).collect::<Option<_>>()?;
+        match self.dtype {
+            DataType::Int64 => Tensor::from_vec(&shape, all).ok(),
+            DataType::Int32 => {
+                let all = all.into_iter().map(i32::try_from).collect::<Result<_, _>>().ok()?;
+                Tensor::from_vec::<i32>(&shape, all).ok()
+            }
+            _ => None,
+        }
     }
 
     /// The elements of an integer scalar or vector as lengths: from the value where it is known,

@@ -253,6 +253,15 @@ pub(crate) fn number(value: i64) -> Dim {
     }
 }
 
+/// The number that a length is, or that it is the text of.
+pub(crate) fn integer(dim: &Dim) -> Option<i64> {
+    match dim {
+        Dim::Known(len) => i64::try_from(*len).ok(),
+        Dim::Symbol(name) => name.parse().ok(),
+        Dim::Unknown => None,
+    }
+}
+
 /// A length as it is, and unknown where it is the symbol of a negative number.
 pub(crate) fn unless_negative(dim: Dim) -> Dim {
     match &dim {

@@ -86,7 +86,7 @@ impl HeadStrides {
     }
 
     #[track_caller]
-    fn check(&self, name: &str, len: usize, [batch, heads, rows, size]: [usize; 4]) {
+    pub(crate) fn check(&self, name: &str, len: usize, [batch, heads, rows, size]: [usize; 4]) {
         if [batch, heads, rows, size].contains(&0) {
             return;
         }
@@ -94,7 +94,7 @@ impl HeadStrides {
             .iter()
             .try_fold(0usize, |sum, &(n, stride)| sum.checked_add((n - 1).checked_mul(stride)?));
         let fits = last.and_then(|last| last.checked_add(size)).is_some_and(|end| end <= len);
-        assert!(fits, "attention: {name} has {len} elements for {batch}x{heads}x{rows}x{size}");
+        assert!(fits, "{name} has {len} elements for {batch}x{heads}x{rows}x{size}");
     }
 }
 

@@ -23,6 +23,7 @@ pub mod norm;
 pub mod permute;
 pub mod pooling;
 pub mod reduce;
+pub mod rotary;
 pub mod softmax;
 pub mod threads;
 
@@ -30,7 +31,7 @@ mod math;
 mod memory;
 
 pub use activation::Activation;
-pub use gemm::{Epilogue, PackedB, Residual, Trans};
+pub use gemm::{Epilogue, Join, PackedB, Residual, Trans};
 pub use isa::Isa;
 pub use threads::ThreadPool;
 

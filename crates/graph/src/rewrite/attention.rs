@@ -81,6 +81,7 @@ fn whole(graph: &Graph, maps: &Maps, node: &Node) -> Option<(Attention, Vec<Opti
         v_perm,
         out_perm: Attention::IN_ORDER,
         masked_to_zero,
+        causal: false,
     };
     Some((operator, vec![Some(q), Some(k), Some(v), mask]))
 }

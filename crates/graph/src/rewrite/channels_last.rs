@@ -11,7 +11,7 @@ use crate::error::GraphError;
 use crate::graph::{Graph, Node, ValueId};
 use crate::infer;
 use crate::ops::convolution::{Conv, FusedConv};
-use crate::ops::fused::FusedActivation;
+use crate::ops::fused::{FusedActivation, FusedElementwise};
 use crate::ops::pooling::{AveragePool, GlobalAveragePool, MaxPool, PoolWindow};
 use crate::ops::shape::{Concat, Transpose};
 use crate::{GALATEA_DOMAIN, ONNX_DOMAIN};
@@ -211,7 +211,8 @@ impl Pass<'_> {
 
     /// Elementwise operators all of whose inputs are channels-last already, or one number.
     fn elementwise(&mut self, node: &Node) -> Option<Node> {
-        if !node.domain.is_empty() || !ELEMENTWISE.contains(&node.op_type.as_str()) {
+        let single = node.domain.is_empty() && ELEMENTWISE.contains(&node.op_type.as_str());
+        if !single && node.operator::<FusedElementwise>().is_none() {
             return None;
         }
         let output = node.output(0)?;

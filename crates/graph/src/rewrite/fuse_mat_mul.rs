@@ -1,4 +1,4 @@
-//! Matrix products with constant weights, and the bias, residual and activation after them, become
+//! Matrix products with constant weights, and the bias, residual, activation and gate after them, become
 //! `FusedMatMul`.
 
 use super::Maps;
@@ -124,4 +124,26 @@ pub(super) fn activation(
         Some(make_node(NAME, node, operator, before.inputs.clone()))
     })();
     Ok(found.map(|node| vec![node]))
+}
+
+/// `product · x` with an `x` of the product's shape: the gate of a gated MLP (Shazeer 2020, arXiv
+/// 2002.05202).
+pub(super) fn gate(
+    graph: &mut Graph,
+    maps: &Maps,
+    index: usize,
+) -> Result<Option<Vec<Node>>, GraphError> {
+    let node = &graph.nodes[index];
+    if node.op_type != "Mul" || !node.domain.is_empty() {
+        return Ok(None);
+    }
+    let pair = |product: usize, gate: usize| {
+        let (product, gate) = (node.input(product)?, node.input(gate)?);
+        let (before, operator) = open_product(graph, maps, product)?;
+        let free = before.input(3).is_none() && product != gate && maps.same_shape(product, gate);
+        let inputs = vec![before.input(0), before.input(1), before.input(2), Some(gate)];
+        let operator = FusedMatMul { gated: true, ..operator.clone() };
+        free.then(|| make_node(NAME, node, operator, inputs))
+    };
+    Ok(pair(0, 1).or_else(|| pair(1, 0)).map(|node| vec![node]))
 }

@@ -13,6 +13,7 @@ mod channels_last;
 mod common_subexpression;
 mod constant_folding;
 mod conv_batch_norm;
+mod elementwise_chain;
 mod flat_mat_mul;
 mod fuse_conv;
 mod fuse_mat_mul;
@@ -27,7 +28,9 @@ mod match_graph;
 mod merge_views;
 mod onnx_attention;
 mod remove_identity;
+mod repeated_heads;
 mod rms_norm;
+mod rotary;
 
 use std::collections::HashMap;
 
@@ -94,13 +97,22 @@ pub const RULES: &[Rule] = &[
     fuse("attention", attention::apply),
     fuse("onnx-attention", onnx_attention::apply),
     fuse("attention-output", attention::absorb_output),
+    fuse("repeated-heads", repeated_heads::apply),
+    fuse("rotary", rotary::from_halves),
+    fuse("onnx-rotary", rotary::from_onnx),
     fuse("mat-mul", fuse_mat_mul::from_onnx),
     fuse("flat-mat-mul", flat_mat_mul::apply),
     fuse("mat-mul-bias", fuse_mat_mul::bias),
     fuse("mat-mul-residual", fuse_mat_mul::residual),
     fuse("mat-mul-activation", fuse_mat_mul::activation),
+    fuse("mat-mul-gate", fuse_mat_mul::gate),
     fuse("conv-residual", fuse_conv::residual),
     fuse("conv-activation", fuse_conv::activation),
+    Rule {
+        name: "elementwise-chain",
+        level: Level::O3,
+        apply: Apply::Node(elementwise_chain::apply),
+    },
 ];
 
 /// Tidying ends after this many rounds, whatever is left: each round makes the graph smaller, and

@@ -45,18 +45,20 @@ pub(super) fn apply(
 /// The fused operator and the stored Q, K and V of an attention without cache, cap or window.
 fn plain(graph: &Graph, maps: &Maps, node: &Node) -> Option<(Attention, [ValueId; 3])> {
     let onnx = node.operator::<transformer::Attention>()?;
-    let simple = !onnx.is_causal
-        && onnx.softcap == 0.0
+    let simple = onnx.softcap == 0.0
         && onnx.left_window.is_none()
         && onnx.right_window.is_none()
         && onnx.stage.is_none()
         && (1..4).all(|slot| node.output(slot).is_none())
         && (4..7).all(|slot| node.input(slot).is_none());
+    let causal = onnx.is_causal;
     let (q, k, v) = (node.input(0)?, node.input(1)?, node.input(2)?);
     let shape = |id| maps.fact(id).and_then(|fact| fact.shape.as_deref());
     let four =
         [q, k, v].iter().all(|&id| maps.is_fp32(id) && shape(id).is_some_and(|s| s.len() == 4));
-    if !simple || !four || !mask_names_every_key(maps, node.input(3), &shape(k)?[2]) {
+    // Without a past, positions count from the first key; the fused operator's from the last.
+    let aligned = !causal || shape(q)?[2].same(&shape(k)?[2]);
+    if !simple || !four || !aligned || !mask_names_every_key(maps, node.input(3), &shape(k)?[2]) {
         return None;
     }
     let scale = match onnx.scale {
@@ -69,7 +71,8 @@ fn plain(graph: &Graph, maps: &Maps, node: &Node) -> Option<(Attention, [ValueId
     let (v, v_perm) = through_transpose(graph, maps, v);
     let out_perm = Attention::IN_ORDER;
     // A query that sees no key gives zeros here.
-    let operator = Attention { scale, q_perm, k_perm, v_perm, out_perm, masked_to_zero: true };
+    let operator =
+        Attention { scale, q_perm, k_perm, v_perm, out_perm, masked_to_zero: true, causal };
     Some((operator, [q, k, v]))
 }
 

@@ -220,7 +220,7 @@ impl<const P: usize> Pixels<'_, P> {
                     acc = s.add(acc, bias);
                 }
                 if let Some(residual) = finish.residual_at(i, 0) {
-                    acc = s.add(acc, load(s, residual, mask));
+                    acc = finish.joined(s, acc, load(s, residual, mask));
                 }
                 acc = s.min(high, s.max(low, acc));
                 let y = rows.y.ptr().add((self.pixel + i) * channels + c);

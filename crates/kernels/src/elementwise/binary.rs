@@ -215,8 +215,8 @@ impl<F: Combine> Kernel for Run<F> {
 
 /// # Safety
 /// `a` and `y` are valid for `n` values and are equal or do not overlap; `b` is valid for `n`
-/// values, or one if `scalar`.
-unsafe fn part(
+/// values, or one if `scalar`, and is `y` itself (unless `scalar`) or does not overlap it.
+pub(super) unsafe fn part(
     exec: Exec<'_>,
     f: Binary,
     a: *const f32,

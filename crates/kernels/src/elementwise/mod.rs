@@ -2,9 +2,11 @@
 //! broadcasts that models use.
 
 mod binary;
+mod chain;
 mod unary;
 
 pub use binary::{Binary, Broadcast, binary, binary_inplace};
+pub use chain::{Chain, ChainInput, ChainOperand, ChainSpread, ChainStep, chain};
 pub use unary::{Unary, activate, activate_inplace, unary, unary_inplace};
 
 /// Elements per task: enough work to outweigh handing it to a thread.

@@ -186,7 +186,7 @@ unsafe fn run(exec: Exec<'_>, f: Unary, x: *const f32, y: &mut [f32]) {
 
 /// # Safety
 /// As for [`run`], for `n` values.
-unsafe fn part(exec: Exec<'_>, f: Unary, x: *const f32, y: *mut f32, n: usize) {
+pub(super) unsafe fn part(exec: Exec<'_>, f: Unary, x: *const f32, y: *mut f32, n: usize) {
     use Unary as U;
     let isa = exec.isa;
     // SAFETY: the caller vouches for n values at both.

@@ -1,25 +1,38 @@
 //! What happens to a product before it is stored: bias, residual, activation.
 
 use crate::activation::Activation;
+use crate::isa::Simd;
 
-/// `C = activation(A B + bias + residual)`.
+/// `C = activation(A B + bias + residual)`, or with a gate `C = activation((A B + bias) * gate)`.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Epilogue<'a> {
     /// One value per column of C, added to every row.
     pub bias: Option<&'a [f32]>,
-    /// A matrix of the shape of C, added.
+    /// A matrix of the shape of C, added or, as a gate, multiplied.
     pub residual: Option<Residual<'a>>,
     /// Applied last.
     pub activation: Activation,
 }
 
-/// A matrix added to a product.
+/// A matrix that joins a product.
 #[derive(Clone, Copy, Debug)]
 pub struct Residual<'a> {
     /// Rows `ld` apart.
     pub data: &'a [f32],
     /// Leading dimension.
     pub ld: usize,
+    /// How it joins.
+    pub join: Join,
+}
+
+/// How a matrix joins a product.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Join {
+    /// It is added.
+    #[default]
+    Add,
+    /// It is multiplied, element by element: a gate.
+    Multiply,
 }
 
 impl<'a> Epilogue<'a> {
@@ -38,7 +51,13 @@ impl<'a> Epilogue<'a> {
     /// The same with a residual.
     #[must_use]
     pub fn with_residual(self, data: &'a [f32], ld: usize) -> Self {
-        Self { residual: Some(Residual { data, ld }), ..self }
+        Self { residual: Some(Residual { data, ld, join: Join::Add }), ..self }
+    }
+
+    /// The same with a gate.
+    #[must_use]
+    pub fn with_gate(self, data: &'a [f32], ld: usize) -> Self {
+        Self { residual: Some(Residual { data, ld, join: Join::Multiply }), ..self }
     }
 
     /// Checks the lengths against an `m` x `n` product.
@@ -58,6 +77,7 @@ pub(crate) struct Finish {
     bias: *const f32,
     residual: *const f32,
     pub(crate) residual_ld: usize,
+    join: Join,
     pub(crate) low: f32,
     pub(crate) high: f32,
     /// What the clamp of a register tile cannot do; applied to C when a block is complete.
@@ -77,6 +97,7 @@ impl Finish {
             bias: epilogue.bias.map_or(std::ptr::null(), <[f32]>::as_ptr),
             residual: epilogue.residual.map_or(std::ptr::null(), |r| r.data.as_ptr()),
             residual_ld: epilogue.residual.map_or(0, |r| r.ld),
+            join: epilogue.residual.map_or(Join::Add, |r| r.join),
             low,
             high,
             late: clamp.is_none().then_some(epilogue.activation),
@@ -94,6 +115,15 @@ impl Finish {
     pub(crate) fn residual_at(&self, row: usize, column: usize) -> Option<*const f32> {
         let offset = row * self.residual_ld + column;
         (!self.residual.is_null()).then(|| self.residual.wrapping_add(offset))
+    }
+
+    /// A vector of the product with the residual's.
+    #[inline(always)]
+    pub(crate) fn joined<S: Simd>(&self, s: S, product: S::F, residual: S::F) -> S::F {
+        match self.join {
+            Join::Add => s.add(product, residual),
+            Join::Multiply => s.mul(product, residual),
+        }
     }
 
     /// The same for the part of C that starts at (`row`, `column`).

@@ -199,7 +199,7 @@ unsafe fn write_vectors<S: Simd, const R: usize, const V: usize>(
                 if let Some(residual) = residual {
                     // SAFETY: the vector is whole or the mask limits it.
                     let x = unsafe { load_part(s, residual, v, whole, mask) };
-                    *acc = s.add(*acc, x);
+                    *acc = finish.joined(s, *acc, x);
                 }
                 *acc = s.min(s.splat(finish.high), s.max(s.splat(finish.low), *acc));
             }

@@ -59,7 +59,7 @@ fn check_gemm(m: usize, k: usize, n: usize, threads: usize, trans: Trans) {
         let exec = Exec { pool: &pool, isa };
         let packed = PackedB::pack(isa, k, n, &b, ldb, trans);
         type Finisher<'a> = &'a dyn Fn(f64, usize, usize) -> f64;
-        let epilogues: [(Epilogue<'_>, Finisher<'_>); 3] = [
+        let epilogues: [(Epilogue<'_>, Finisher<'_>); 4] = [
             (Epilogue::default(), &|x, _, _| x),
             (
                 Epilogue::bias(&bias)
@@ -67,6 +67,9 @@ fn check_gemm(m: usize, k: usize, n: usize, threads: usize, trans: Trans) {
                     .with_activation(Activation::Relu),
                 &|x, i, j| (x + f64::from(bias[j]) + f64::from(residual[i * ldc + j])).max(0.0),
             ),
+            (Epilogue::bias(&bias).with_gate(&residual, ldc), &|x, i, j| {
+                (x + f64::from(bias[j])) * f64::from(residual[i * ldc + j])
+            }),
             (Epilogue::bias(&bias).with_activation(Activation::GeluTanh), &|x, _, j| {
                 gelu(x + f64::from(bias[j]))
             }),

@@ -30,6 +30,8 @@ pub struct Attention {
     pub out_perm: [usize; 4],
     /// Whether a query whose every score is −∞ gives zeros; without it NaN, as softmax does.
     pub masked_to_zero: bool,
+    /// Whether query `i` sees keys up to `i + T − S` only: the queries are the last of the sequence.
+    pub causal: bool,
 }
 
 impl Attention {
@@ -38,29 +40,36 @@ impl Attention {
 
     pub(super) fn parse(context: &mut ParseContext<'_>) -> Result<Box<dyn Operator>, OpError> {
         let scale = context.attributes.float_or("scale", 1.0)?;
-        let mut perm = |name: &'static str| -> Result<[usize; 4], OpError> {
-            let Some(axes) = context.attributes.ints(name)? else { return Ok(Self::IN_ORDER) };
-            let wrong = || OpError::new(format!("'{name}' is {axes:?}, not an order of four axes"));
-            let found: Vec<usize> = axes
-                .iter()
-                .map(|&axis| usize::try_from(axis))
-                .collect::<Result<_, _>>()
-                .map_err(|_| wrong())?;
-            let mut sorted = found.clone();
-            sorted.sort_unstable();
-            if sorted != Self::IN_ORDER {
-                return Err(wrong());
-            }
-            found.try_into().map_err(|_| wrong())
-        };
-        let (q_perm, k_perm) = (perm("q_perm")?, perm("k_perm")?);
-        let (v_perm, out_perm) = (perm("v_perm")?, perm("out_perm")?);
+        let (q_perm, k_perm) = (order(context, "q_perm")?, order(context, "k_perm")?);
+        let (v_perm, out_perm) = (order(context, "v_perm")?, order(context, "out_perm")?);
         let masked_to_zero = context.attributes.flag("masked_to_zero", false)?;
-        Ok(Box::new(Self { scale, q_perm, k_perm, v_perm, out_perm, masked_to_zero }))
+        let causal = context.attributes.flag("causal", false)?;
+        Ok(Box::new(Self { scale, q_perm, k_perm, v_perm, out_perm, masked_to_zero, causal }))
     }
 }
 
-fn four<T: Clone>(name: &str, shape: &[T], perm: [usize; 4]) -> Result<[T; 4], OpError> {
+/// An attribute that orders four axes.
+pub(super) fn order(
+    context: &mut ParseContext<'_>,
+    name: &'static str,
+) -> Result<[usize; 4], OpError> {
+    let Some(axes) = context.attributes.ints(name)? else { return Ok(Attention::IN_ORDER) };
+    let wrong = || OpError::new(format!("'{name}' is {axes:?}, not an order of four axes"));
+    let found: Vec<usize> = axes
+        .iter()
+        .map(|&axis| usize::try_from(axis))
+        .collect::<Result<_, _>>()
+        .map_err(|_| wrong())?;
+    let mut sorted = found.clone();
+    sorted.sort_unstable();
+    if sorted != Attention::IN_ORDER {
+        return Err(wrong());
+    }
+    found.try_into().map_err(|_| wrong())
+}
+
+/// The lengths of a stored value in the order of the axes that the operator names.
+pub(super) fn four<T: Clone>(name: &str, shape: &[T], perm: [usize; 4]) -> Result<[T; 4], OpError> {
     let shape: &[T; 4] = shape.try_into().map_err(|_| {
         OpError::new(format!("input {name} must have 4 axes, found {}", shape.len()))
     })?;
@@ -121,6 +130,8 @@ impl Attention {
                     let key = &k[(kv * t + at) * d..][..d];
                     let dot: f64 = q[row * d..][..d].iter().zip(key).map(|(x, y)| x * y).sum();
                     let masked = mask.as_ref().map_or(0.0, |mask| mask[row * t + at].wide());
+                    let hidden = self.causal && at + s > row % s + t;
+                    let masked = if hidden { f64::NEG_INFINITY } else { masked };
                     dot * f64::from(self.scale) + masked
                 })
                 .collect();
@@ -154,8 +165,9 @@ mod tests {
 
     fn attention(out_perm: [usize; 4], k_perm: [usize; 4]) -> Attention {
         let order = Attention::IN_ORDER;
-        let masked_to_zero = false;
-        Attention { scale: 1.0, q_perm: order, k_perm, v_perm: order, out_perm, masked_to_zero }
+        let (masked_to_zero, causal) = (false, false);
+        let (q_perm, v_perm) = (order, order);
+        Attention { scale: 1.0, q_perm, k_perm, v_perm, out_perm, masked_to_zero, causal }
     }
 
     #[test]
@@ -182,6 +194,17 @@ mod tests {
         assert!(nan.is_nan());
         let zero = Attention { masked_to_zero: true, ..plain };
         assert_eq!(zero.reference(Inputs::new(&inputs)).unwrap()[0].item::<f32>().unwrap(), 0.0);
+    }
+
+    #[test]
+    fn a_causal_query_sees_the_keys_before_it() {
+        let zeros = |shape: &[usize]| Tensor::zeros(galatea_tensor::DataType::Fp32, shape).unwrap();
+        let v = Tensor::from_slice(&[1, 1, 3, 1], &[1.0_f32, 3.0, 8.0]).unwrap();
+        let order = Attention::IN_ORDER;
+        let op = Attention { causal: true, ..attention(order, order) };
+        let inputs = [Some(&zeros(&[1, 1, 2, 2])), Some(&zeros(&[1, 1, 3, 2])), Some(&v)];
+        let means = op.reference(Inputs::new(&inputs)).unwrap();
+        assert_eq!(means[0].to_vec::<f32>().unwrap(), [2.0, 4.0]);
     }
 
     #[test]

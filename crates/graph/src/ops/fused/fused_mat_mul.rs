@@ -7,7 +7,8 @@ use crate::error::OpError;
 use crate::fact::{Dim, Fact};
 use crate::operator::{Inputs, Operator, ParseContext};
 
-/// `activation(A·B + bias + residual)`, with NumPy's batching over leading axes.
+/// `activation(A·B + bias + residual)`, with NumPy's batching over leading axes; where it is gated
+/// `activation((A·B + bias) ⊙ residual)`.
 ///
 /// Inputs: `A` `[…, M, K]` (rank 1 counts as a row); `B` `[…, K, N]`, or `[…, N, K]` with
 /// `trans_b`; optional `bias` `[N]`; optional `residual` that broadcasts with the product.
@@ -16,6 +17,8 @@ use crate::operator::{Inputs, Operator, ParseContext};
 pub struct FusedMatMul {
     /// Whether the last two axes of `B` are swapped.
     pub trans_b: bool,
+    /// Whether `residual` multiplies, as the gate of a gated MLP does, instead of being added.
+    pub gated: bool,
     /// What is applied last.
     pub activation: FusedActivation,
 }
@@ -23,7 +26,8 @@ pub struct FusedMatMul {
 impl FusedMatMul {
     pub(super) fn parse(context: &mut ParseContext<'_>) -> Result<Box<dyn Operator>, OpError> {
         let trans_b = context.attributes.flag("trans_b", false)?;
-        Ok(Box::new(Self { trans_b, activation: FusedActivation::parse(context)? }))
+        let gated = context.attributes.flag("gated", false)?;
+        Ok(Box::new(Self { trans_b, gated, activation: FusedActivation::parse(context)? }))
     }
 
     /// Rows of `B`'s matrix and its columns, as (K, N).
@@ -85,8 +89,12 @@ impl Operator for FusedMatMul {
                 .map(|residual| residual.broadcast_to(&shape)?.to_vec::<T>())
                 .transpose()?;
             let sums = product.to_vec::<f64>()?.into_iter().enumerate().map(|(at, sum)| {
-                let more = more.as_ref().map_or(0.0, |more| more[at].wide());
-                T::narrow(self.activation.apply(sum + more))
+                let joined = match more.as_ref().map(|more| more[at].wide()) {
+                    None => sum,
+                    Some(gate) if self.gated => sum * gate,
+                    Some(more) => sum + more,
+                };
+                T::narrow(self.activation.apply(joined))
             });
             Ok(vec![Tensor::from_vec(&shape, sums.collect::<Vec<T>>())?])
         }, else { Err(OpError::new(format!("expected a floating-point type, found {dtype}"))) })

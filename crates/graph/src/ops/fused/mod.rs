@@ -2,11 +2,15 @@
 
 mod activation;
 mod attention;
+mod elementwise;
 mod fused_mat_mul;
+mod rotary;
 
 pub use activation::FusedActivation;
 pub use attention::Attention;
+pub use elementwise::{ElementFunction, ElementStep, FusedElementwise, Operand};
 pub use fused_mat_mul::FusedMatMul;
+pub use rotary::Rotary;
 
 use crate::GALATEA_DOMAIN;
 use crate::operator::{Arity, OpDef};
@@ -28,5 +32,21 @@ pub const OPS: &[OpDef] = &[
         inputs: Arity::between(3, 4),
         outputs: Arity::exactly(1),
         parse: Attention::parse,
+    },
+    OpDef {
+        domain: GALATEA_DOMAIN,
+        name: "FusedElementwise",
+        since: 1,
+        inputs: Arity::at_least(1),
+        outputs: Arity::exactly(1),
+        parse: FusedElementwise::parse,
+    },
+    OpDef {
+        domain: GALATEA_DOMAIN,
+        name: "Rotary",
+        since: 1,
+        inputs: Arity::exactly(3),
+        outputs: Arity::exactly(1),
+        parse: Rotary::parse,
     },
 ];

@@ -57,7 +57,7 @@ impl BinaryKind {
         }
     }
 
-    fn float(self, a: f64, b: f64) -> f64 {
+    pub(crate) fn float(self, a: f64, b: f64) -> f64 {
         match self {
             Self::Add => a + b,
             Self::Sub => a - b,

@@ -62,7 +62,7 @@ impl UnaryKind {
         }
     }
 
-    fn float(self, x: f64) -> f64 {
+    pub(crate) fn float(self, x: f64) -> f64 {
         match self {
             Self::Neg => -x,
             Self::Abs => x.abs(),

@@ -36,7 +36,7 @@ impl Variadic {
 }
 
 impl VariadicKind {
-    fn float(self, a: f64, b: f64) -> f64 {
+    pub(crate) fn float(self, a: f64, b: f64) -> f64 {
         match self {
             Self::Min | Self::Max if a.is_nan() || b.is_nan() => f64::NAN,
             Self::Min => a.min(b),

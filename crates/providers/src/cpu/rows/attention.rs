@@ -1,19 +1,29 @@
-//! Fused attention.
+//! Fused attention, and the rotation of its queries and keys.
 
 use galatea_graph::GALATEA_DOMAIN;
-use galatea_graph::ops::fused::Attention;
+use galatea_graph::ops::fused::{Attention, Rotary};
 use galatea_kernels::attention::{Attention as Sizes, HeadStrides, Heads, Mask, Sight, attention};
+use galatea_kernels::rotary::{Rotary as RotarySizes, Table, rotary};
 
 use crate::cpu::{Kernel, KernelRow, Shapes, Step};
 
 /// The family's rows.
-pub(super) const ROWS: &[KernelRow] = &[KernelRow {
-    name: "attention-f32-online",
-    domain: GALATEA_DOMAIN,
-    ops: &["Attention"],
-    supports: |view| view.floats(&[0, 1, 2, 3]),
-    build: |view| Ok(Box::new(view.operator::<Attention>()?.clone())),
-}];
+pub(super) const ROWS: &[KernelRow] = &[
+    KernelRow {
+        name: "attention-f32-online",
+        domain: GALATEA_DOMAIN,
+        ops: &["Attention"],
+        supports: |view| view.floats(&[0, 1, 2, 3]),
+        build: |view| Ok(Box::new(view.operator::<Attention>()?.clone())),
+    },
+    KernelRow {
+        name: "rotary-f32",
+        domain: GALATEA_DOMAIN,
+        ops: &["Rotary"],
+        supports: |view| view.floats(&[0, 1, 2]),
+        build: |view| Ok(Box::new(view.operator::<Rotary>()?.clone())),
+    },
+];
 
 /// The lengths of `[batch, heads, rows, size]` and their strides, for axes stored in an order.
 fn heads(shape: &[usize], order: [usize; 4]) -> Result<([usize; 4], HeadStrides), String> {
@@ -25,12 +35,12 @@ fn heads(shape: &[usize], order: [usize; 4]) -> Result<([usize; 4], HeadStrides)
     Ok((order.map(|axis| shape[axis]), HeadStrides { batch, head, row }))
 }
 
-/// The strides of a mask that broadcasts to `[batch, heads, queries, keys]`.
-fn mask_strides(shape: &[usize], full: [usize; 4]) -> Result<HeadStrides, String> {
-    let missing = 4_usize.checked_sub(shape.len()).ok_or("a mask of more than four axes")?;
+/// The strides of a mask or table that broadcasts to four axes and names each place of the last.
+fn spread_strides(shape: &[usize], full: [usize; 4]) -> Result<HeadStrides, String> {
+    let missing = 4_usize.checked_sub(shape.len()).ok_or("a value of more than four axes")?;
     let length = |axis: usize| axis.checked_sub(missing).map_or(1, |axis| shape[axis]);
     if length(3) != full[3] {
-        return Err(format!("a mask of shape {shape:?} does not name every key"));
+        return Err(format!("a value of shape {shape:?} does not name each of {}", full[3]));
     }
     let mut strides = [0; 3];
     let mut step = length(3);
@@ -38,7 +48,7 @@ fn mask_strides(shape: &[usize], full: [usize; 4]) -> Result<HeadStrides, String
         match length(axis) {
             1 => {}
             len if len == full[axis] => strides[axis] = step,
-            _ => return Err(format!("a mask of shape {shape:?} for {full:?}")),
+            _ => return Err(format!("a value of shape {shape:?} for {full:?}")),
         }
         step *= length(axis);
     }
@@ -54,7 +64,7 @@ impl Kernel for Attention {
         let ([.., value_size], v_strides) = heads(shapes.input(2)?, self.v_perm)?;
         let full = [batch, q_heads, queries, keys];
         let mask = match shapes.inputs.get(3) {
-            Some(Some((_, shape))) => Some(mask_strides(shape, full)?),
+            Some(Some((_, shape))) => Some(spread_strides(shape, full)?),
             _ => None,
         };
         let mut stored_at = [0; 4];
@@ -65,7 +75,8 @@ impl Kernel for Attention {
         if out != [batch, q_heads, queries, value_size] {
             return Err(format!("an output of lengths {out:?}"));
         }
-        let (scale, sight) = (self.scale, Sight::All);
+        let sight = if self.causal { Sight::Causal } else { Sight::All };
+        let scale = self.scale;
         let heads = q_heads;
         let sizes =
             Sizes { batch, heads, kv_heads, queries, keys, head_size, value_size, scale, sight };
@@ -80,6 +91,33 @@ impl Kernel for Attention {
             };
             let mut y = call.output::<f32>(0)?;
             attention(call.exec, &sizes, [q?, k?, v?], mask, y.slice(), y_strides);
+            Ok(())
+        }))
+    }
+}
+
+impl Kernel for Rotary {
+    fn bind(&self, shapes: &Shapes) -> Result<Step, String> {
+        let ([batch, head_count, rows, width], strides) = heads(shapes.input(0)?, self.perm)?;
+        if width == 0 || !width.is_multiple_of(2) {
+            return Err(format!("vectors of {width} elements have no halves"));
+        }
+        let table = |index: usize| -> Result<(HeadStrides, bool), String> {
+            let shape = shapes.input(index)?;
+            let half = shape.last() == Some(&(width / 2));
+            let columns = if half { width / 2 } else { width };
+            Ok((spread_strides(shape, [batch, head_count, rows, columns])?, half))
+        };
+        let (cos, sin) = (table(1)?, table(2)?);
+        let sizes = RotarySizes { batch, heads: head_count, rows, width };
+        Ok(Step::new(move |call| {
+            let x = Heads { data: call.input::<f32>(0)?, strides };
+            let table = |index: usize, (strides, half): (HeadStrides, bool)| {
+                call.input::<f32>(index).map(|data| Table { data, strides, half })
+            };
+            let tables = [table(1, cos)?, table(2, sin)?];
+            let mut y = call.output::<f32>(0)?;
+            rotary(call.exec, &sizes, x, tables, y.slice());
             Ok(())
         }))
     }

@@ -134,8 +134,12 @@ fn unary_function(view: &NodeView<'_>) -> Result<Unary, String> {
     if let Ok(op) = view.operator::<Clip>() {
         return clip(view, op).map(Unary::Activation);
     }
-    let op = view.operator::<UnaryOp>()?;
-    Ok(match op.kind {
+    unary_kind(view.operator::<UnaryOp>()?.kind)
+}
+
+/// The kernels' form of a function of mathematics.
+pub(super) fn unary_kind(kind: UnaryKind) -> Result<Unary, String> {
+    Ok(match kind {
         UnaryKind::Neg => Unary::Neg,
         UnaryKind::Abs => Unary::Abs,
         UnaryKind::Sqrt => Unary::Sqrt,
@@ -155,7 +159,8 @@ fn unary_function(view: &NodeView<'_>) -> Result<Unary, String> {
     })
 }
 
-fn activation(kind: ActivationKind) -> Result<Unary, String> {
+/// The kernels' form of an activation.
+pub(super) fn activation(kind: ActivationKind) -> Result<Unary, String> {
     Ok(Unary::Activation(match kind {
         ActivationKind::Relu => Activation::Relu,
         ActivationKind::LeakyRelu { alpha } => Activation::LeakyRelu { alpha },

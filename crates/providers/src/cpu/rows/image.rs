@@ -10,7 +10,7 @@ use galatea_kernels::conv::{ConvParams, PackedConv, conv};
 use galatea_kernels::permute::transpose;
 use galatea_kernels::pooling::{Pool, PoolParams, Rounding, pool};
 use galatea_kernels::reduce::{Reduce, reduce_last};
-use galatea_kernels::{Activation, Epilogue, Exec, Isa, Residual};
+use galatea_kernels::{Activation, Epilogue, Exec, Isa, Join, Residual};
 
 use super::elementwise::fused;
 use crate::cpu::{Kernel, KernelRow, NodeView, Shapes, Step};
@@ -219,7 +219,11 @@ impl Kernel for ConvKernel {
             let x = image_in(call.exec, call.input::<f32>(0)?, &image, x_own);
             let bias = call.optional::<f32>(2)?;
             let residual = match call.optional::<f32>(3)? {
-                Some(z) => Some(Residual { data: image_in(call.exec, z, &result, z_own), ld }),
+                Some(z) => Some(Residual {
+                    data: image_in(call.exec, z, &result, z_own),
+                    ld,
+                    join: Join::Add,
+                }),
                 None => None,
             };
             let epilogue = Epilogue { bias, residual, activation };

@@ -4,7 +4,7 @@ use galatea_graph::ops::fused::FusedMatMul;
 use galatea_graph::ops::matrix::Gemm;
 use galatea_graph::{GALATEA_DOMAIN, ONNX_DOMAIN};
 use galatea_kernels::gemm::{Operand, gemm, matmul_batched};
-use galatea_kernels::{Activation, Epilogue, PackedB, Residual, Trans};
+use galatea_kernels::{Activation, Epilogue, Join, PackedB, Residual, Trans};
 
 use super::elementwise::fused;
 use crate::cpu::{Kernel, KernelRow, NodeView, Shapes, Step};
@@ -16,14 +16,14 @@ pub(super) const ROWS: &[KernelRow] = &[
         domain: ONNX_DOMAIN,
         ops: &["MatMul"],
         supports: supports_packed,
-        build: |view| packed(view, (false, 1.0), Activation::None),
+        build: |view| packed(view, (false, 1.0), Last::default()),
     },
     KernelRow {
         name: "matmul-f32-batched",
         domain: ONNX_DOMAIN,
         ops: &["MatMul"],
         supports: |view| view.floats(&[0, 1]),
-        build: |_| Ok(Box::new(Batched { trans_b: false, activation: Activation::None })),
+        build: |_| Ok(Box::new(Batched { trans_b: false, last: Last::default() })),
     },
     KernelRow {
         name: "gemm-f32-packed",
@@ -39,7 +39,7 @@ pub(super) const ROWS: &[KernelRow] = &[
         },
         build: |view| {
             let op = view.operator::<Gemm>()?;
-            packed(view, (op.trans_b, op.alpha), Activation::None)
+            packed(view, (op.trans_b, op.alpha), Last::default())
         },
     },
     KernelRow {
@@ -49,7 +49,7 @@ pub(super) const ROWS: &[KernelRow] = &[
         supports: supports_packed,
         build: |view| {
             let op = view.operator::<FusedMatMul>()?;
-            packed(view, (op.trans_b, 1.0), fused(op.activation))
+            packed(view, (op.trans_b, 1.0), Last::of(op))
         },
     },
     KernelRow {
@@ -59,7 +59,7 @@ pub(super) const ROWS: &[KernelRow] = &[
         supports: |view| view.floats(&[0, 1, 2, 3]),
         build: |view| {
             let op = view.operator::<FusedMatMul>()?;
-            Ok(Box::new(Batched { trans_b: op.trans_b, activation: fused(op.activation) }))
+            Ok(Box::new(Batched { trans_b: op.trans_b, last: Last::of(op) }))
         },
     },
 ];
@@ -77,7 +77,7 @@ fn supports_packed(view: &NodeView<'_>) -> Result<(), String> {
 fn packed(
     view: &NodeView<'_>,
     (trans_b, factor): (bool, f32),
-    activation: Activation,
+    last: Last,
 ) -> Result<Box<dyn Kernel>, String> {
     let weights = view.constant(1).ok_or("input 1 is no constant")?;
     let mut elements = view.constant_floats(1)?;
@@ -88,13 +88,27 @@ fn packed(
     let (k, n, trans) =
         if trans_b { (columns, rows, Trans::Yes) } else { (rows, columns, Trans::No) };
     let b = PackedB::pack(view.isa, k, n, &elements, columns, trans);
-    Ok(Box::new(Packed { b: std::sync::Arc::new(b), activation }))
+    Ok(Box::new(Packed { b: std::sync::Arc::new(b), last }))
 }
 
 /// A product with constant weights, packed once.
 struct Packed {
     b: std::sync::Arc<PackedB>,
+    last: Last,
+}
+
+/// What happens to a product last.
+#[derive(Clone, Copy, Default)]
+struct Last {
+    join: Join,
     activation: Activation,
+}
+
+impl Last {
+    fn of(op: &FusedMatMul) -> Self {
+        let join = if op.gated { Join::Multiply } else { Join::Add };
+        Self { join, activation: fused(op.activation) }
+    }
 }
 
 /// Where the epilogue's operands come from.
@@ -103,12 +117,12 @@ struct Tail {
     bias: bool,
     residual: bool,
     columns: usize,
-    activation: Activation,
+    last: Last,
 }
 
 impl Tail {
     /// Checks the shapes of inputs 2 (bias) and 3 (residual) against a result.
-    fn bind(shapes: &Shapes, product: &[usize], activation: Activation) -> Result<Self, String> {
+    fn bind(shapes: &Shapes, product: &[usize], last: Last) -> Result<Self, String> {
         let columns = product.last().copied().unwrap_or(1);
         let present = |index: usize| matches!(shapes.inputs.get(index), Some(Some(_)));
         let is_row = |bias: &[usize]| {
@@ -123,7 +137,7 @@ impl Tail {
         {
             return Err(format!("a residual of shape {:?}", shapes.input(3)?));
         }
-        Ok(Self { bias: present(2), residual: present(3), columns, activation })
+        Ok(Self { bias: present(2), residual: present(3), columns, last })
     }
 
     fn epilogue<'a>(
@@ -132,11 +146,12 @@ impl Tail {
     ) -> Result<Epilogue<'a>, galatea_graph::OpError> {
         let bias = if self.bias { Some(call.input::<f32>(2)?) } else { None };
         let residual = if self.residual {
-            Some(Residual { data: call.input::<f32>(3)?, ld: self.columns })
+            let (data, join) = (call.input::<f32>(3)?, self.last.join);
+            Some(Residual { data, ld: self.columns, join })
         } else {
             None
         };
-        Ok(Epilogue { bias, residual, activation: self.activation })
+        Ok(Epilogue { bias, residual, activation: self.last.activation })
     }
 }
 
@@ -152,7 +167,7 @@ impl Kernel for Packed {
         }
         let m: usize = lead.iter().product();
         let product: Vec<usize> = lead.iter().copied().chain([n]).collect();
-        let tail = Tail::bind(shapes, &product, self.activation)?;
+        let tail = Tail::bind(shapes, &product, self.last)?;
         let b = std::sync::Arc::clone(&self.b);
         Ok(Step::new(move |call| {
             let a = call.input::<f32>(0)?;
@@ -171,7 +186,7 @@ impl Kernel for Packed {
 /// A product of two values of the run.
 struct Batched {
     trans_b: bool,
-    activation: Activation,
+    last: Last,
 }
 
 /// Where each matrix of a batch starts in an operand whose leading axes are `own`.
@@ -206,7 +221,7 @@ impl Kernel for Batched {
         let a_offsets = batch_offsets(a_lead, &lead, m * k).ok_or("input 0 does not broadcast")?;
         let b_offsets = batch_offsets(b_lead, &lead, k * n).ok_or("input 1 does not broadcast")?;
         let product: Vec<usize> = lead.iter().copied().chain([m, n]).collect();
-        let tail = Tail::bind(shapes, &product, self.activation)?;
+        let tail = Tail::bind(shapes, &product, self.last)?;
         let trans = if self.trans_b { Trans::Yes } else { Trans::No };
         Ok(Step::new(move |call| {
             let (a, b) = (call.input::<f32>(0)?, call.input::<f32>(1)?);

@@ -1,6 +1,7 @@
 //! The kernel rows, one file per family of operators.
 
 mod attention;
+mod chain;
 mod elementwise;
 mod image;
 mod index;
@@ -17,6 +18,7 @@ use super::KernelRow;
 /// Every family's table; within an operator the first row that supports a node runs it.
 pub const FAMILIES: &[&[KernelRow]] = &[
     attention::ROWS,
+    chain::ROWS,
     elementwise::ROWS,
     image::ROWS,
     index::ROWS,
