@@ -5,3 +5,4 @@
 pub mod npy;
 pub mod onnx;
 pub mod prototext;
+pub mod stored;

@@ -61,6 +61,36 @@ impl AttributeValue {
 /// The attributes of a node, by name.
 pub type Attributes = BTreeMap<String, AttributeValue>;
 
+/// Attributes from names and values.
+pub(crate) fn named<'a>(all: impl IntoIterator<Item = (&'a str, AttributeValue)>) -> Attributes {
+    all.into_iter().map(|(name, value)| (name.to_owned(), value)).collect()
+}
+
+impl From<i64> for AttributeValue {
+    fn from(value: i64) -> Self {
+        Self::Int(value)
+    }
+}
+
+impl From<bool> for AttributeValue {
+    fn from(value: bool) -> Self {
+        Self::Int(i64::from(value))
+    }
+}
+
+impl From<f32> for AttributeValue {
+    fn from(value: f32) -> Self {
+        Self::Float(value)
+    }
+}
+
+impl From<&[usize]> for AttributeValue {
+    /// Lengths and axes, which no model has beyond the integers that hold them.
+    fn from(all: &[usize]) -> Self {
+        Self::Ints(all.iter().map(|&value| i64::try_from(value).unwrap_or(i64::MAX)).collect())
+    }
+}
+
 /// Reads attributes and remembers which were read, so that [`AttributeReader::finish`] can refuse
 /// the ones that the operator does not know.
 #[derive(Debug)]

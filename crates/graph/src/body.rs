@@ -220,7 +220,7 @@ const COMPARED: usize = 1024;
 
 /// Whether both lists certainly say the same.
 fn same_facts(a: &[Option<Fact>], b: &[Option<Fact>]) -> bool {
-    let place = |value: &Tensor| value.as_bytes().map(<[u8]>::as_ptr_range).ok();
+    let place = |value: &Tensor| value.unaligned_bytes().map(<[u8]>::as_ptr_range).ok();
     let same_value = |a: &Tensor, b: &Tensor| {
         (a.elements() <= COMPARED && a == b)
             || (a.shape() == b.shape() && place(a).is_some() && place(a) == place(b))

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use galatea_tensor::Tensor;
 
 use crate::attribute::{AttributeValue, Attributes};
+use crate::body::Body;
 use crate::error::{GraphError, NodePlace};
 use crate::fact::Fact;
 use crate::operator::Operator;
@@ -49,9 +50,48 @@ pub struct Node {
     pub outputs: Vec<Option<ValueId>>,
     /// The parsed operator.
     pub operator: Arc<dyn Operator>,
+    /// What the operator was parsed from; `None` for one that was made otherwise.
+    pub parsed: Option<Parsed>,
+}
+
+/// What an operator was parsed from.
+#[derive(Clone, Debug)]
+pub struct Parsed {
+    /// That operator: a node whose operator is another one by now was not parsed from this.
+    operator: Arc<dyn Operator>,
+    opset: Option<i64>,
+    /// Without subgraphs, which the operator holds.
+    attributes: Arc<Attributes>,
 }
 
 impl Node {
+    /// The version of the domain and the attributes, without subgraphs, that parse to the node's
+    /// operator: those of the model, or what the operator says of itself in the newest version.
+    /// `None` where neither is known.
+    #[must_use]
+    pub fn attributes(&self) -> Option<(Option<i64>, Attributes)> {
+        let thin = |operator: &Arc<dyn Operator>| Arc::as_ptr(operator).cast::<()>();
+        match &self.parsed {
+            Some(parsed) if thin(&parsed.operator) == thin(&self.operator) => {
+                Some((parsed.opset, (*parsed.attributes).clone()))
+            }
+            _ => self.operator.attributes().map(|attributes| (None, attributes)),
+        }
+    }
+
+    /// Gives the operator other subgraphs; false where it has none.
+    pub fn replace_bodies(&mut self, bodies: Vec<Body>) -> bool {
+        let Some(operator) = self.operator.with_bodies(bodies) else { return false };
+        let attributes = self.attributes();
+        self.operator = operator;
+        self.parsed = attributes.map(|(opset, attributes)| Parsed {
+            operator: Arc::clone(&self.operator),
+            opset,
+            attributes: Arc::new(attributes),
+        });
+        true
+    }
+
     /// The operator as the type `T`, if it is one.
     #[must_use]
     pub fn operator<T: Operator>(&self) -> Option<&T> {
@@ -199,13 +239,21 @@ impl Graph {
             let captured = inner.inputs[own..].iter();
             inputs.extend(captured.map(|&id| Some(self.value_named(&inner.value(id).name))));
         }
+        let operator: Arc<dyn Operator> = Arc::from(operator);
+        let plain =
+            |(_, value): &(&String, &AttributeValue)| !matches!(value, AttributeValue::Graph(_));
+        let plain =
+            attributes.iter().filter(plain).map(|(name, value)| (name.clone(), value.clone()));
+        let attributes = Arc::new(plain.collect());
+        let parsed = Some(Parsed { operator: Arc::clone(&operator), opset, attributes });
         self.nodes.push(Node {
             name: name.to_owned(),
             domain: domain.to_owned(),
             op_type: op_type.to_owned(),
             inputs,
             outputs,
-            operator: Arc::from(operator),
+            operator,
+            parsed,
         });
         Ok(())
     }

@@ -30,7 +30,7 @@ pub use body::{Body, BodyRunner};
 pub use datum::{Datum, Sequence};
 pub use error::{GraphError, GraphErrorKind, NodePlace, OpError};
 pub use fact::{Dim, Fact, ValueKind};
-pub use graph::{Graph, Node, Value, ValueId};
+pub use graph::{Graph, Node, Parsed, Value, ValueId};
 pub use map::{Map, MapKey};
 pub use operator::{Arity, Inputs, OpDef, Operator, ParseContext, onnx_data_type, tensors_only};
 

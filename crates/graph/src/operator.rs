@@ -132,6 +132,13 @@ pub trait Operator: Any + fmt::Debug + Send + Sync {
         Ok(Vec::new())
     }
 
+    /// Attributes that parse to this operator in the newest version of its domain, subgraphs aside.
+    /// An operator that rewrites make gives them; one that is parsed only, and whose node knows what
+    /// from, need not.
+    fn attributes(&self) -> Option<Attributes> {
+        None
+    }
+
     /// The same operator with other subgraphs in the place of its own, as many and with the same
     /// outputs; `None` for an operator without any.
     fn with_bodies(&self, _bodies: Vec<Body>) -> Option<Arc<dyn Operator>> {

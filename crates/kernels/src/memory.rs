@@ -1,6 +1,9 @@
 //! Aligned buffers, per-thread scratch, and pointers that tasks may share.
 
 use std::cell::RefCell;
+use std::sync::Arc;
+
+use galatea_tensor::{ALIGNMENT, Tensor};
 
 /// One cache line of floats.
 #[derive(Clone, Copy)]
@@ -35,6 +38,40 @@ impl Aligned {
         if self.lines.len() < lines {
             self.lines.resize(lines, Line([0.0; 16]));
         }
+    }
+}
+
+/// Packed weights: made here, or from elsewhere, such as a file that several processes map. Clones
+/// share them.
+#[derive(Clone)]
+pub(crate) enum Packed {
+    Own(Arc<Aligned>),
+    Given(Tensor),
+}
+
+impl Packed {
+    pub(crate) fn own(data: Aligned) -> Self {
+        Self::Own(Arc::new(data))
+    }
+
+    /// The floats `at..at + len` of a vector (`len` rounded up to whole cache lines), if it has them
+    /// and they start on a cache line.
+    pub(crate) fn given(all: &Tensor, at: usize, len: usize) -> Option<Self> {
+        let part = all.slice_axis(0, at, len.next_multiple_of(16), 1).ok()?;
+        let aligned = (part.as_slice::<f32>().ok()?.as_ptr() as usize).is_multiple_of(ALIGNMENT);
+        (all.rank() == 1 && aligned).then_some(Self::Given(part))
+    }
+
+    pub(crate) fn as_slice(&self) -> &[f32] {
+        match self {
+            Self::Own(data) => data.as_slice(),
+            // What was given was seen to be floats side by side.
+            Self::Given(part) => part.as_slice().unwrap_or_default(),
+        }
+    }
+
+    pub(crate) fn is_mapped(&self) -> bool {
+        matches!(self, Self::Given(part) if part.is_mapped())
     }
 }
 

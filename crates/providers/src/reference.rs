@@ -75,7 +75,10 @@ impl Executable for ReferenceExecutable {
 
     fn memory(&self) -> MemoryReport {
         let weights = self.graph.values().iter().filter_map(|value| value.initializer.as_ref());
-        MemoryReport { initializer_bytes: weights.map(Tensor::size_bytes).sum(), arena_bytes: 0 }
+        let (mapped, own): (Vec<&Tensor>, Vec<&Tensor>) = weights.partition(|t| t.is_mapped());
+        let bytes = |all: Vec<&Tensor>| all.into_iter().map(Tensor::size_bytes).sum();
+        let (initializer_bytes, mapped_bytes) = (bytes(own), bytes(mapped));
+        MemoryReport { initializer_bytes, mapped_bytes, arena_bytes: 0 }
     }
 }
 

@@ -9,14 +9,15 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use galatea_formats::stored::{self, Constant};
 use galatea_formats::{npy, onnx};
 use galatea_graph::{
     AttributeValue, Datum, Dim, Fact, Graph, Inputs, Node, OpError, Operator, Sequence, Subgraph,
     ValueId, tensors_only,
 };
 use galatea_providers::{all, by_name};
-use galatea_runtime::{OptimiseLevel, Session, SessionOptions};
-use galatea_tensor::{DataType, Tensor, Tolerance, compare};
+use galatea_runtime::{IoInfo, OptimiseLevel, Prepared, Session, SessionOptions};
+use galatea_tensor::{Allocation, DataType, HostBuffer, Tensor, Tolerance, compare};
 use support::{Maker, floats};
 
 /// Written by python/export_control_flow.py.
@@ -33,6 +34,55 @@ fn archive(name: &str) -> Vec<(String, Tensor)> {
 
 fn options(optimise: OptimiseLevel) -> SessionOptions {
     SessionOptions { threads: 2, optimise, ..SessionOptions::default() }
+}
+
+/// The same, read from bytes.
+fn through_bytes(prepared: &Prepared) -> Prepared {
+    let mut file: Vec<u8> = Vec::new();
+    let mut place = |tensor: &Tensor| {
+        let offset = file.len().next_multiple_of(64);
+        file.resize(offset, 0);
+        file.extend(tensor.unaligned_bytes().unwrap());
+        Ok(Constant { file: 0, offset: offset as u64 })
+    };
+    let ports = |all: &[IoInfo]| -> Vec<(String, Fact)> {
+        all.iter().map(|io| (io.name.clone(), io.fact())).collect()
+    };
+    let (inputs, outputs) = (ports(&prepared.inputs), ports(&prepared.outputs));
+    let (bytes, _) = stored::write(&prepared.graph, &inputs, &outputs, &mut place).unwrap();
+    let memory: Arc<dyn Allocation> = Arc::new(HostBuffer::try_copy(&file).unwrap());
+    let again = stored::read(&bytes, &[memory]).unwrap();
+    let ports = |all: Vec<(String, Fact)>| -> Vec<IoInfo> {
+        all.into_iter().map(|(name, fact)| IoInfo::new(name, &fact)).collect()
+    };
+    let again =
+        Prepared { graph: again.graph, inputs: ports(again.inputs), outputs: ports(again.outputs) };
+    assert_eq!((&again.inputs, &again.outputs), (&prepared.inputs, &prepared.outputs));
+    again
+}
+
+#[test]
+fn rewritten_graphs_with_bodies_run_after_they_were_stored() {
+    for name in MODELS {
+        let given = archive(&format!("{name}.in.npz"));
+        let given: Vec<(&str, Tensor)> =
+            given.iter().map(|(name, tensor)| (name.as_str(), tensor.clone())).collect();
+        for level in [OptimiseLevel::O0, OptimiseLevel::O2, OptimiseLevel::O3] {
+            let graph = onnx::load(&data(&format!("{name}.onnx"))).unwrap();
+            let prepared = Prepared::new(graph, level).unwrap();
+            let again = through_bytes(&prepared);
+            let provider = by_name("cpu").unwrap();
+            let run = |prepared| {
+                Session::of_prepared(prepared, &[Arc::clone(&provider)], &options(level))
+                    .unwrap()
+                    .run(&given)
+                    .unwrap()
+            };
+            for (first, second) in run(prepared).iter().zip(&run(again)) {
+                compare(second, first, Tolerance::Exact).unwrap();
+            }
+        }
+    }
 }
 
 #[test]
@@ -218,6 +268,7 @@ fn a_loop_that_appends_to_a_sequence_does_not_copy_it_each_time() {
             inputs: longer,
             outputs: vec![Some(probed)],
             operator: Arc::new(Probed(Arc::clone(&probe))),
+            parsed: None,
         });
         maker.graph.outputs.push(probed);
         maker.graph.inputs.extend([list, item]);

@@ -24,13 +24,26 @@ pub struct IoInfo {
 
 impl IoInfo {
     pub(crate) fn of(graph: &Graph, id: ValueId, fact: &Fact) -> Self {
+        Self::new(graph.value(id).name.clone(), fact)
+    }
+
+    /// An input or output of this type.
+    #[must_use]
+    pub fn new(name: String, fact: &Fact) -> Self {
         Self {
-            name: graph.value(id).name.clone(),
+            name,
             kind: fact.kind,
             dtype: fact.dtype,
             dims: fact.shape.clone().unwrap_or_default(),
             ranked: fact.shape.is_some(),
         }
+    }
+
+    /// The type.
+    #[must_use]
+    pub fn fact(&self) -> Fact {
+        let shape = self.ranked.then(|| self.dims.clone());
+        Fact::shaped(self.dtype, shape).within(self.kind)
     }
 
     fn shape_text(&self) -> String {

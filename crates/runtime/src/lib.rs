@@ -21,9 +21,9 @@ mod subgraph;
 pub use binding::IoInfo;
 pub use error::RuntimeError;
 pub use explain::{Explanation, NodeExplanation};
-pub use options::{OptimiseLevel, SessionOptions};
+pub use options::{OptimiseLevel, PackedSource, PackedWeights, SessionOptions};
 pub use provider::{
     Claim, Claims, Executable, ExecutionProvider, Fence, MemoryReport, PlanReport, ProfileRow,
     Refusal,
 };
-pub use session::Session;
+pub use session::{Prepared, Session};

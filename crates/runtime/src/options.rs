@@ -1,6 +1,36 @@
 //! How a session is to be made.
 
+use std::fmt;
+use std::sync::Arc;
+
 pub use galatea_graph::rewrite::Level as OptimiseLevel;
+use galatea_tensor::Tensor;
+
+/// Packed forms of weights that outlive a session, such as those in a file.
+pub trait PackedWeights: fmt::Debug + Send + Sync {
+    /// The packed form of a constant of the graph; `form` says all that its layout depends on
+    /// besides the constant. A vector of FP32 that starts on a cache line.
+    fn find(&self, weights: &Tensor, form: &str) -> Option<Tensor>;
+
+    /// Takes note of a packed form that was not found, in parts of whole cache lines.
+    fn keep(&self, weights: &Tensor, form: &str, parts: &[&[f32]]);
+}
+
+/// Where a session finds packed weights, if anywhere.
+#[derive(Clone, Debug, Default)]
+pub struct PackedSource(pub Option<Arc<dyn PackedWeights>>);
+
+impl PartialEq for PackedSource {
+    fn eq(&self, other: &Self) -> bool {
+        match (&self.0, &other.0) {
+            (None, None) => true,
+            (Some(a), Some(b)) => Arc::ptr_eq(a, b),
+            _ => false,
+        }
+    }
+}
+
+impl Eq for PackedSource {}
 
 /// How a session is to be made. [`Default`] uses all cores, all rewrites and any amount of memory.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -18,6 +48,8 @@ pub struct SessionOptions {
     pub max_partitions: usize,
     /// How many sets of concrete input shapes a provider keeps plans for.
     pub plan_cache: usize,
+    /// Where packed weights come from and go to.
+    pub packed: PackedSource,
 }
 
 impl Default for SessionOptions {
@@ -29,6 +61,7 @@ impl Default for SessionOptions {
             memory_limit_bytes: None,
             max_partitions: 16,
             plan_cache: 32,
+            packed: PackedSource::default(),
         }
     }
 }

@@ -65,8 +65,11 @@ pub trait ExecutionProvider: Send + Sync + fmt::Debug {
 /// Memory that a session holds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct MemoryReport {
-    /// Bytes of weights, packed copies included.
+    /// Bytes of weights in memory of this process alone, packed copies included.
     pub initializer_bytes: usize,
+    /// Bytes of weights, packed ones too, in mapped files: they take memory only as far as they are
+    /// used, once for all processes.
+    pub mapped_bytes: usize,
     /// Bytes of the arenas for intermediate values that exist now.
     pub arena_bytes: usize,
 }

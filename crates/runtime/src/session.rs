@@ -38,6 +38,36 @@ struct Offers {
     notes: Vec<String>,
 }
 
+/// A graph that is rewritten, and what a run of it takes and gives.
+#[derive(Clone, Debug)]
+pub struct Prepared {
+    /// The graph, in running order.
+    pub graph: Graph,
+    /// What a run must be given.
+    pub inputs: Vec<IoInfo>,
+    /// What a run gives.
+    pub outputs: Vec<IoInfo>,
+}
+
+impl Prepared {
+    /// Rewrites a graph as far as a level says.
+    ///
+    /// # Errors
+    /// When the graph is wrong.
+    pub fn new(mut graph: Graph, level: OptimiseLevel) -> Result<Self, RuntimeError> {
+        graph.sort()?;
+        let facts = infer::facts(&graph, &HashMap::new())?;
+        let inputs = describe(&graph, &facts, &graph.inputs)?;
+        let outputs = describe(&graph, &facts, &graph.outputs)?;
+        if level != OptimiseLevel::O0 {
+            let report = rewrite::optimise(&mut graph, level)?;
+            tracing::debug!(model = %graph.name, %level, ?report, "rewrote the graph");
+            graph.sort()?;
+        }
+        Ok(Self { graph, inputs, outputs })
+    }
+}
+
 /// The partitions of one way to run the graph.
 struct Compiled {
     parts: Vec<Part>,
@@ -79,23 +109,25 @@ impl Session {
     /// When the graph is wrong, a provider named in the options is not given, or a node is run by
     /// no provider.
     pub fn new(
-        mut graph: Graph,
+        graph: Graph,
+        providers: &[Arc<dyn ExecutionProvider>],
+        options: &SessionOptions,
+    ) -> Result<Self, RuntimeError> {
+        Self::of_prepared(Prepared::new(graph, options.optimise)?, providers, options)
+    }
+
+    /// As [`Session::new`], of a graph that was rewritten before.
+    ///
+    /// # Errors
+    /// As [`Session::new`].
+    pub fn of_prepared(
+        prepared: Prepared,
         providers: &[Arc<dyn ExecutionProvider>],
         options: &SessionOptions,
     ) -> Result<Self, RuntimeError> {
         let providers = select(providers, &options.providers)?;
-        graph.sort()?;
+        let Prepared { graph, inputs, outputs } = prepared;
         let facts = infer::facts(&graph, &HashMap::new())?;
-        let inputs = describe(&graph, &facts, &graph.inputs)?;
-        let outputs = describe(&graph, &facts, &graph.outputs)?;
-        let facts = if options.optimise == OptimiseLevel::O0 {
-            facts
-        } else {
-            let report = rewrite::optimise(&mut graph, options.optimise)?;
-            tracing::debug!(model = %graph.name, level = %options.optimise, ?report, "rewrote the graph");
-            graph.sort()?;
-            infer::facts(&graph, &HashMap::new())?
-        };
         let claims = providers.iter().map(|provider| provider.claim(&graph, &facts)).collect();
         let mut session = Self {
             live: live_bytes(&graph, &facts),
@@ -219,6 +251,7 @@ impl Session {
         for part in &self.current().parts {
             let memory = part.executable.memory();
             sum.initializer_bytes += memory.initializer_bytes;
+            sum.mapped_bytes += memory.mapped_bytes;
             sum.arena_bytes += memory.arena_bytes;
         }
         sum

@@ -41,6 +41,7 @@ fn scale(by: f32, inputs: &[ValueId], output: ValueId) -> Node {
         inputs: inputs.iter().copied().map(Some).collect(),
         outputs: vec![Some(output)],
         operator: Arc::new(Scale(by)),
+        parsed: None,
     }
 }
 
@@ -134,7 +135,7 @@ impl Executable for TestExecutable {
     }
 
     fn memory(&self) -> MemoryReport {
-        MemoryReport { initializer_bytes: 1, arena_bytes: 2 }
+        MemoryReport { initializer_bytes: 1, mapped_bytes: 0, arena_bytes: 2 }
     }
 }
 
@@ -165,7 +166,10 @@ fn a_graph_in_any_order_runs_on_one_provider() {
     assert_eq!(session.partition_providers(), ["one"]);
     assert_eq!(session.inputs()[1].name, "y");
     assert_eq!(session.outputs()[0].dims, [Dim::symbol("n"), Dim::Known(2)]);
-    assert_eq!(session.memory(), MemoryReport { initializer_bytes: 1, arena_bytes: 2 });
+    assert_eq!(
+        session.memory(),
+        MemoryReport { initializer_bytes: 1, mapped_bytes: 0, arena_bytes: 2 }
+    );
 }
 
 #[test]

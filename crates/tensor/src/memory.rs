@@ -2,11 +2,11 @@
 
 use std::alloc::{Layout as AllocLayout, alloc, alloc_zeroed, dealloc, handle_alloc_error};
 use std::fmt;
-use std::fs::File;
+use std::fs::{File, Metadata};
 use std::path::Path;
 use std::ptr::NonNull;
 use std::slice;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use crate::error::{TensorError, TensorErrorKind};
 
@@ -38,6 +38,16 @@ pub unsafe trait Allocation: Send + Sync + fmt::Debug {
     fn as_ptr(&self) -> *const u8;
     /// How many bytes there are.
     fn len_bytes(&self) -> usize;
+    /// Start of the same bytes where they lie without any effort, at any alignment; valid as
+    /// `as_ptr` is.
+    fn as_unaligned_ptr(&self) -> *const u8 {
+        self.as_ptr()
+    }
+    /// Whether the bytes are those of a mapped file: the system reads them when they are needed,
+    /// shares them between processes and drops them when it needs the memory.
+    fn is_mapped(&self) -> bool {
+        false
+    }
 }
 
 /// Initialised host memory, aligned to [`ALIGNMENT`], owned by one writer until it is shared.
@@ -177,6 +187,7 @@ unsafe impl Allocation for HostBuffer {
 /// replace files by renaming, which is safe.
 pub struct MappedFile {
     map: memmap2::Mmap,
+    metadata: Metadata,
 }
 
 impl MappedFile {
@@ -192,14 +203,21 @@ impl MappedFile {
             )))
         };
         let file = File::open(path).map_err(failed)?;
-        if file.metadata().map_err(failed)?.is_dir() {
+        let metadata = file.metadata().map_err(failed)?;
+        if metadata.is_dir() {
             let kind = std::io::Error::from(std::io::ErrorKind::IsADirectory);
             return Err(failed(kind));
         }
         // SAFETY: the map is read-only; the type's contract names truncation by others as the one
         // thing that must not happen.
         let map = unsafe { memmap2::Mmap::map(&file) }.map_err(failed)?;
-        Ok(Self { map })
+        Ok(Self { map, metadata })
+    }
+
+    /// What the system said of the file when it was mapped.
+    #[must_use]
+    pub fn metadata(&self) -> &Metadata {
+        &self.metadata
     }
 }
 
@@ -226,17 +244,29 @@ unsafe impl Allocation for MappedFile {
     fn len_bytes(&self) -> usize {
         self.map.len()
     }
+    fn is_mapped(&self) -> bool {
+        true
+    }
 }
 
 /// Reference-counted bytes from elsewhere (a network buffer, a decoded message), not copied.
 #[derive(Debug)]
-pub struct SharedBytes(bytes::Bytes);
+pub struct SharedBytes {
+    bytes: bytes::Bytes,
+    mapped: bool,
+}
 
 impl SharedBytes {
     /// Shares the bytes as an allocation.
     #[must_use]
     pub fn new(bytes: bytes::Bytes) -> Arc<Self> {
-        Arc::new(Self(bytes))
+        Arc::new(Self { bytes, mapped: false })
+    }
+
+    /// Shares bytes that are a part of a mapped file.
+    #[must_use]
+    pub fn mapped(bytes: bytes::Bytes) -> Arc<Self> {
+        Arc::new(Self { bytes, mapped: true })
     }
 }
 
@@ -246,10 +276,73 @@ unsafe impl Allocation for SharedBytes {
         MemoryKind::Host
     }
     fn as_ptr(&self) -> *const u8 {
-        self.0.as_ptr()
+        self.bytes.as_ptr()
     }
     fn len_bytes(&self) -> usize {
-        self.0.len()
+        self.bytes.len()
+    }
+    fn is_mapped(&self) -> bool {
+        self.mapped
+    }
+}
+
+/// A part of an allocation that starts at no multiple of [`ALIGNMENT`]: copied to one that does when
+/// somebody asks for its address.
+pub(crate) struct Realigned {
+    memory: Arc<dyn Allocation>,
+    offset: usize,
+    len: usize,
+    copy: OnceLock<HostBuffer>,
+}
+
+impl Realigned {
+    /// `len` bytes from `offset` on.
+    ///
+    /// # Panics
+    /// When the allocation has fewer.
+    pub(crate) fn new(memory: Arc<dyn Allocation>, offset: usize, len: usize) -> Self {
+        assert!(offset.checked_add(len).is_some_and(|end| end <= memory.len_bytes()));
+        Self { memory, offset, len, copy: OnceLock::new() }
+    }
+
+    fn start(&self) -> *const u8 {
+        self.memory.as_unaligned_ptr().wrapping_add(self.offset)
+    }
+
+    fn copied(&self) -> &HostBuffer {
+        self.copy.get_or_init(|| {
+            // SAFETY: the allocation has these bytes (checked by `new`), immutable while it lives.
+            let bytes = unsafe { slice::from_raw_parts(self.start(), self.len) };
+            let mut copy = HostBuffer::zeroed(self.len);
+            copy.as_bytes_mut().copy_from_slice(bytes);
+            copy
+        })
+    }
+}
+
+impl fmt::Debug for Realigned {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Realigned({} bytes)", self.len)
+    }
+}
+
+// SAFETY: the copy is made once, never moves and is never written again; the bytes behind
+// `as_unaligned_ptr` are those of an allocation that lives as long as this one.
+unsafe impl Allocation for Realigned {
+    fn kind(&self) -> MemoryKind {
+        MemoryKind::Host
+    }
+    fn as_ptr(&self) -> *const u8 {
+        self.copied().as_ptr()
+    }
+    fn len_bytes(&self) -> usize {
+        self.len
+    }
+    fn as_unaligned_ptr(&self) -> *const u8 {
+        self.start()
+    }
+    fn is_mapped(&self) -> bool {
+        self.copy.get().is_none() && self.memory.is_mapped()
     }
 }
 

@@ -7,7 +7,7 @@ use crate::dtype::DataType;
 use crate::element::{ByteString, Element};
 use crate::error::{TensorError, TensorErrorKind};
 use crate::layout::{Layout, checked_elements};
-use crate::memory::{Allocation, HostBuffer};
+use crate::memory::{Allocation, HostBuffer, Realigned};
 use crate::view::{TensorMut, TensorRef, cast_slice, has_odd_bytes, size_bytes};
 
 /// A typed, shared, immutable window on memory. Clones and views share the elements.
@@ -24,6 +24,24 @@ pub struct Tensor {
 enum Storage {
     Memory(Arc<dyn Allocation>),
     Strings(Arc<[ByteString]>),
+}
+
+/// Elements from the bytes of elements, at any alignment. `T` is a type of more than one byte whose
+/// every pattern of bits is a value.
+fn copied<T: Element>(bytes: &[u8]) -> Vec<T> {
+    let count = bytes.len() / size_of::<T>();
+    let mut all: Vec<T> = Vec::with_capacity(count);
+    // SAFETY: the vector has room for as many bytes, new memory overlaps nothing, and bytes that lie
+    // in memory are those of a numeric type: `BYTES` tensors have no memory, and types of one byte
+    // are always aligned.
+    unsafe {
+        all.as_mut_ptr()
+            .cast::<u8>()
+            .copy_from_nonoverlapping(bytes.as_ptr(), count * size_of::<T>());
+    }
+    // SAFETY: as many elements were initialised just now.
+    unsafe { all.set_len(count) }
+    all
 }
 
 impl Tensor {
@@ -126,6 +144,28 @@ impl Tensor {
         Ok(Self { storage: Storage::Memory(Arc::new(copy)), offset: 0, ..shared })
     }
 
+    /// As [`Tensor::from_allocation`], but bytes that are not aligned for the type are copied when
+    /// somebody needs them in one piece and aligned, and not before.
+    ///
+    /// # Errors
+    /// As [`Tensor::from_allocation`].
+    pub fn from_allocation_lazily(
+        dtype: DataType,
+        shape: &[usize],
+        memory: Arc<dyn Allocation>,
+        offset_bytes: usize,
+    ) -> Result<Self, TensorError> {
+        let expected = size_bytes(dtype, shape)?;
+        let size = dtype.size_bytes().unwrap_or(1);
+        let start = memory.as_unaligned_ptr().wrapping_add(offset_bytes);
+        let enough = memory.len_bytes().checked_sub(offset_bytes).is_some_and(|n| n >= expected);
+        if !enough || size == 1 || (start as usize).is_multiple_of(size) {
+            return Self::from_allocation(dtype, shape, memory, offset_bytes);
+        }
+        let storage = Storage::Memory(Arc::new(Realigned::new(memory, offset_bytes, expected)));
+        Ok(Self { dtype, layout: Layout::contiguous(shape), storage, offset: 0 })
+    }
+
     /// A numeric tensor of a copy of raw little-endian bytes.
     ///
     /// # Errors
@@ -183,13 +223,17 @@ impl Tensor {
 
     /// `len` bytes from this view's first element on; the caller has checked that they exist.
     fn memory_bytes(&self, len: usize) -> &[u8] {
+        self.bytes_from(len, |memory| memory.as_ptr())
+    }
+
+    fn bytes_from(&self, len: usize, start: impl Fn(&dyn Allocation) -> *const u8) -> &[u8] {
         let Storage::Memory(memory) = &self.storage else { return &[] };
         assert!(self.offset.checked_add(len).is_some_and(|end| end <= memory.len_bytes()));
         if len == 0 {
             return &[];
         }
         // SAFETY: inside the allocation (asserted above).
-        let start = unsafe { memory.as_ptr().add(self.offset) };
+        let start = unsafe { start(&**memory).add(self.offset) };
         // SAFETY: the allocation's contract: readable, initialised and never written while shared.
         unsafe { slice::from_raw_parts(start, len) }
     }
@@ -204,6 +248,25 @@ impl Tensor {
             return Err(TensorErrorKind::NotContiguous.into());
         }
         Ok(self.memory_bytes(len))
+    }
+
+    /// The raw little-endian bytes at whatever address they lie, which need not be aligned for the
+    /// type; as [`Tensor::as_bytes`], but never copies what is in a file.
+    ///
+    /// # Errors
+    /// For string tensors, and for views whose elements are not adjacent.
+    pub fn unaligned_bytes(&self) -> Result<&[u8], TensorError> {
+        let len = size_bytes(self.dtype, self.shape())?;
+        if !self.layout.is_contiguous() {
+            return Err(TensorErrorKind::NotContiguous.into());
+        }
+        Ok(self.bytes_from(len, |memory| memory.as_unaligned_ptr()))
+    }
+
+    /// Whether the elements are bytes of a mapped file, which take no memory of this process alone.
+    #[must_use]
+    pub fn is_mapped(&self) -> bool {
+        matches!(&self.storage, Storage::Memory(memory) if memory.is_mapped())
     }
 
     /// The elements in row-major order, without copying.
@@ -243,7 +306,12 @@ impl Tensor {
             return Err(TensorErrorKind::WrongType { found: self.dtype, expected: T::DTYPE }.into());
         }
         if self.layout.is_contiguous() {
-            return Ok(self.as_slice::<T>()?.to_vec());
+            return match self.unaligned_bytes() {
+                Ok(bytes) if !(bytes.as_ptr() as usize).is_multiple_of(align_of::<T>()) => {
+                    Ok(copied(bytes))
+                }
+                _ => Ok(self.as_slice::<T>()?.to_vec()),
+            };
         }
         let (low, high) = self.reach();
         let base = Self {

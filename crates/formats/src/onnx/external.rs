@@ -1,11 +1,12 @@
 //! Tensor data in files beside the model.
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 
 use galatea_tensor::{Allocation, MappedFile};
 
+use super::ModelFile;
 use super::error::{OnnxError, OnnxErrorKind, Place};
 use super::proto::StringStringEntryProto;
 
@@ -13,7 +14,9 @@ use super::proto::StringStringEntryProto;
 #[derive(Debug)]
 pub(super) struct ExternalData<'a> {
     folder: Option<&'a Path>,
-    files: HashMap<PathBuf, Arc<MappedFile>>,
+    files: BTreeMap<PathBuf, Arc<MappedFile>>,
+    /// Whether the model itself is a mapped file too.
+    model_is_mapped: bool,
 }
 
 /// Where the bytes of one tensor are.
@@ -30,7 +33,22 @@ pub(super) struct Window {
 impl<'a> ExternalData<'a> {
     /// Files in `folder`; without one every reference is an error.
     pub(super) fn new(folder: Option<&'a Path>) -> Self {
-        Self { folder, files: HashMap::new() }
+        Self { folder, files: BTreeMap::new(), model_is_mapped: false }
+    }
+
+    /// The same for a model whose own bytes are a mapped file.
+    pub(super) fn beside_mapped(self) -> Self {
+        Self { model_is_mapped: true, ..self }
+    }
+
+    /// Whether the model's own bytes are a mapped file.
+    pub(super) fn model_is_mapped(&self) -> bool {
+        self.model_is_mapped
+    }
+
+    /// The files that were mapped.
+    pub(super) fn into_files(self) -> Vec<ModelFile> {
+        self.files.into_iter().map(|(path, memory)| ModelFile { path, memory }).collect()
     }
 
     /// The bytes that the entries of `external_data` describe.

@@ -1,7 +1,6 @@
 //! `ModelProto` to [`Graph`].
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
-use std::path::Path;
 
 use galatea_graph::{
     AttributeValue, Attributes, Fact, Graph, ML_DOMAIN, ONNX_DOMAIN, Subgraph, ValueId,
@@ -15,7 +14,7 @@ use super::proto::{
     ValueInfoProto,
 };
 use super::scope::{Scope, Seen};
-use super::{NEWEST_ML_OPSET, NEWEST_OPSET, OLDEST_OPSET, tensor, value};
+use super::{ModelFile, NEWEST_ML_OPSET, NEWEST_OPSET, OLDEST_OPSET, tensor, value};
 
 /// Most nodes that inlining functions may make: functions that call functions can double with each
 /// level.
@@ -33,7 +32,10 @@ type Slots = Vec<Option<ValueId>>;
 type Bindings = HashMap<String, Option<ValueId>>;
 
 /// Imports the model's graph.
-pub(super) fn model(proto: &ModelProto, base_dir: Option<&Path>) -> Result<Graph, OnnxError> {
+pub(super) fn model(
+    proto: &ModelProto,
+    external: ExternalData<'_>,
+) -> Result<(Graph, Vec<ModelFile>), OnnxError> {
     let root = Place::ROOT;
     let opsets = opsets(&proto.opset_import, &root)?;
     let graph = proto
@@ -50,14 +52,10 @@ pub(super) fn model(proto: &ModelProto, base_dir: Option<&Path>) -> Result<Graph
             ));
         }
     }
-    let mut importer = Importer {
-        functions,
-        external: ExternalData::new(base_dir),
-        inlined: 0,
-        calls: 0,
-        depth: 0,
-    };
-    importer.graph(graph, opsets, &mut Scope::model(), &BTreeSet::new(), &root.field("graph"))
+    let mut importer = Importer { functions, external, inlined: 0, calls: 0, depth: 0 };
+    let place = root.field("graph");
+    let graph = importer.graph(graph, opsets, &mut Scope::model(), &BTreeSet::new(), &place)?;
+    Ok((graph, importer.external.into_files()))
 }
 
 /// The default domain has two spellings.

@@ -13,7 +13,8 @@ mod tensor;
 mod value;
 
 use std::collections::BTreeMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use bytes::{Buf, Bytes};
 use galatea_graph::{Datum, Fact, Graph, ValueKind};
@@ -58,6 +59,27 @@ pub struct Model {
     pub graph: Graph,
     /// Producer, versions and free text.
     pub info: ModelInfo,
+    /// The files that the model's constants lie in, mapped: that of the model itself, then the others
+    /// in the order of their paths. Empty for a model that was given in memory.
+    pub files: Vec<ModelFile>,
+}
+
+/// A mapped file of a model.
+#[derive(Clone, Debug)]
+pub struct ModelFile {
+    /// The path.
+    pub path: PathBuf,
+    /// Its bytes.
+    pub memory: Arc<MappedFile>,
+}
+
+/// The bytes of a mapped file, for what wants to own them.
+struct Shared(Arc<MappedFile>);
+
+impl AsRef<[u8]> for Shared {
+    fn as_ref(&self) -> &[u8] {
+        (*self.0).as_ref()
+    }
 }
 
 /// Reads the computation of an ONNX file.
@@ -74,22 +96,25 @@ pub fn load(path: &Path) -> Result<Graph, OnnxError> {
 /// # Errors
 /// As for [`load`].
 pub fn load_model(path: &Path) -> Result<Model, OnnxError> {
-    let bytes = map(path).map_err(|error| error.in_file(path))?;
+    let memory = map(path).map_err(|error| error.in_file(path))?;
     let folder = match path.parent() {
         Some(parent) if !parent.as_os_str().is_empty() => parent,
         _ => Path::new("."),
     };
-    parse_model(bytes, Some(folder)).map_err(|error| error.in_file(path))
+    let bytes = Bytes::from_owner(Shared(Arc::clone(&memory)));
+    let external = ExternalData::new(Some(folder)).beside_mapped();
+    let mut model = read_model(bytes, external).map_err(|error| error.in_file(path))?;
+    model.files.insert(0, ModelFile { path: path.to_owned(), memory });
+    Ok(model)
 }
 
-fn map(path: &Path) -> Result<Bytes, OnnxError> {
+/// Maps a plain file.
+pub(crate) fn map(path: &Path) -> Result<Arc<MappedFile>, OnnxError> {
     let failed = |text| OnnxError::new(OnnxErrorKind::File(text), &Place::ROOT);
     match path.metadata() {
         Err(error) => Err(failed(format!("cannot be read: {error}"))),
         Ok(found) if !found.is_file() => Err(failed("is not a plain file".to_owned())),
-        Ok(_) => {
-            MappedFile::open(path).map(Bytes::from_owner).map_err(|error| failed(error.to_string()))
-        }
+        Ok(_) => MappedFile::open(path).map(Arc::new).map_err(|error| failed(error.to_string())),
     }
 }
 
@@ -106,8 +131,14 @@ pub fn parse(bytes: Bytes, base_dir: Option<&Path>) -> Result<Graph, OnnxError> 
 /// # Errors
 /// As for [`load`].
 pub fn parse_model(bytes: Bytes, base_dir: Option<&Path>) -> Result<Model, OnnxError> {
+    let mut model = read_model(bytes, ExternalData::new(base_dir))?;
+    model.files.clear();
+    Ok(model)
+}
+
+fn read_model(bytes: Bytes, external: ExternalData<'_>) -> Result<Model, OnnxError> {
     let model: ModelProto = decode(bytes)?;
-    let graph = import::model(&model, base_dir)?;
+    let (graph, files) = import::model(&model, external)?;
     let metadata = model.metadata_props.into_iter().map(|entry| (entry.key, entry.value)).collect();
     let info = ModelInfo {
         ir_version: model.ir_version,
@@ -117,7 +148,7 @@ pub fn parse_model(bytes: Bytes, base_dir: Option<&Path>) -> Result<Model, OnnxE
         model_version: model.model_version,
         metadata,
     };
-    Ok(Model { graph, info })
+    Ok(Model { graph, info, files })
 }
 
 /// Reads one tensor: the `.pb` files of ONNX test data.

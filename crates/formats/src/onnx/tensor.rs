@@ -1,5 +1,7 @@
 //! `TensorProto` to [`Tensor`]: every encoding of the elements.
 
+use std::sync::Arc;
+
 use bytes::Bytes;
 use galatea_graph::onnx_data_type;
 use galatea_tensor::{
@@ -13,8 +15,8 @@ use super::proto::{DataLocation, SparseTensorProto, TensorProto};
 /// The largest dense form of a sparse constant, in bytes: its size is stated, not backed by data.
 const MAX_SPARSE_BYTES: usize = 1 << 30;
 
-/// Reads a constant; the elements share the message's memory (or the external file's) where their
-/// alignment permits.
+/// Reads a constant; the elements share the message's memory (or the external file's), and are copied
+/// where their alignment does not permit it and somebody needs them aligned.
 pub(super) fn read(
     proto: &TensorProto,
     external: &mut ExternalData<'_>,
@@ -32,7 +34,14 @@ pub(super) fn read(
         return from_vec::<ByteString>(&shape, strings, "string_data", place);
     }
     match &proto.raw_data {
-        Some(raw) if !raw.is_empty() || elements == 0 => from_raw(dtype, &shape, raw, place),
+        Some(raw) if !raw.is_empty() || elements == 0 => {
+            let memory = if external.model_is_mapped() {
+                SharedBytes::mapped(raw.clone())
+            } else {
+                SharedBytes::new(raw.clone())
+            };
+            from_raw(dtype, &shape, raw, memory, place)
+        }
         _ => from_fields(proto, dtype, &shape, place),
     }
 }
@@ -61,7 +70,7 @@ fn read_external(
             .map_err(|error| OnnxError::tensor(place, &error))
             .and_then(|bytes| unpacked(small, shape, bytes.as_bytes().unwrap_or(&[]), place));
     }
-    Tensor::from_allocation(dtype, shape, window.memory, window.offset_bytes)
+    Tensor::from_allocation_lazily(dtype, shape, window.memory, window.offset_bytes)
         .map_err(|error| OnnxError::tensor(place, &error))
 }
 
@@ -69,6 +78,7 @@ fn from_raw(
     dtype: DataType,
     shape: &[usize],
     raw: &Bytes,
+    memory: Arc<SharedBytes>,
     place: &Place<'_>,
 ) -> Result<Tensor, OnnxError> {
     let place = place.field("raw_data");
@@ -80,7 +90,7 @@ fn from_raw(
     if let Some(small) = packed(dtype) {
         return unpacked(small, shape, raw, &place);
     }
-    Tensor::from_allocation(dtype, shape, SharedBytes::new(raw.clone()), 0)
+    Tensor::from_allocation_lazily(dtype, shape, memory, 0)
         .map_err(|error| OnnxError::tensor(&place, &error))
 }
 

@@ -40,8 +40,8 @@ pub(super) fn optimise(graph: &mut Graph, level: Level) -> Result<usize, GraphEr
             rewritten.push(body.with_graph(inner, captures));
         }
         let made = rewritten.len();
-        if let Some(operator) = node.operator.with_bodies(rewritten) {
-            (node.operator, node.inputs) = (operator, inputs);
+        if node.replace_bodies(rewritten) {
+            node.inputs = inputs;
             count += made;
         }
     }

@@ -125,6 +125,7 @@ impl Pass<'_> {
             inputs: vec![Some(from)],
             outputs: vec![Some(to)],
             operator: Arc::new(Transpose { perm: Some(perm) }),
+            parsed: None,
         });
     }
 
@@ -163,6 +164,7 @@ impl Pass<'_> {
             inputs,
             outputs: vec![Some(last)],
             operator,
+            parsed: None,
         })
     }
 

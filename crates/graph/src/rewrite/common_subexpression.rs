@@ -69,11 +69,11 @@ fn equal_constants(graph: &Graph) -> HashMap<ValueId, ValueId> {
     for id in order {
         let Some(tensor) = graph.constant(id) else { continue };
         // Strings have no bytes and are left alone.
-        let Ok(bytes) = tensor.as_bytes() else { continue };
+        let Ok(bytes) = tensor.unaligned_bytes() else { continue };
         let start = bytes[..bytes.len().min(BEGINNING)].to_vec();
         let group = alike.entry((tensor.dtype(), tensor.shape().to_vec(), start)).or_default();
         let equal = |&&other: &&ValueId| {
-            graph.constant(other).and_then(|t| t.as_bytes().ok()) == Some(bytes)
+            graph.constant(other).and_then(|t| t.unaligned_bytes().ok()) == Some(bytes)
         };
         match group.iter().find(equal) {
             Some(&first) => {

@@ -62,6 +62,7 @@ pub(super) fn apply(
             inputs: vec![Some(place(graph, id))],
             outputs: vec![Some(outer)],
             operator: Arc::new(Identity),
+            parsed: None,
         });
     }
     Ok(Some(made))

@@ -130,5 +130,6 @@ pub(super) fn make_node(
         inputs,
         outputs: after.outputs.clone(),
         operator: Arc::new(operator),
+        parsed: None,
     }
 }

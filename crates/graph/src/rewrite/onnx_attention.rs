@@ -98,6 +98,7 @@ fn as_numbers(graph: &mut Graph, node: &Node, mask: ValueId) -> (Node, ValueId) 
         inputs: vec![Some(mask), Some(zero), Some(hidden)],
         outputs: vec![Some(value)],
         operator: Arc::new(Where),
+        parsed: None,
     };
     (made, value)
 }

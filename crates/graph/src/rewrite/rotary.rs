@@ -151,6 +151,7 @@ pub(super) fn from_onnx(
                 inputs: inputs.map(Some).to_vec(),
                 outputs: vec![Some(value)],
                 operator: op.1,
+                parsed: None,
             });
             value
         };

@@ -10,7 +10,8 @@ mod rows;
 use crate::Exec;
 use crate::gemm::{DenseRows, Epilogue, Finish, PackedB, Product, Trans, check_matrix, multiply};
 use crate::isa::Isa;
-use crate::memory::{Aligned, Shared};
+use crate::memory::{Aligned, Packed, Shared};
+use galatea_tensor::Tensor;
 use rows::{ImageRows, Window};
 
 /// The constants of a convolution. Spatial dimensions are depth, height, width; a 2-D
@@ -82,6 +83,11 @@ impl ConvParams {
         );
     }
 
+    /// Whether every channel is a group by itself.
+    fn is_depthwise(&self) -> bool {
+        self.groups > 1 && self.in_channels == self.groups && self.out_channels == self.groups
+    }
+
     fn taps(&self) -> usize {
         volume(&self.kernel)
     }
@@ -108,7 +114,7 @@ enum Weights {
     /// One matrix (taps x in-channels, out-channels) per group.
     Dense(Vec<PackedB>),
     /// Tap after tap, one value per channel.
-    Depthwise(Aligned),
+    Depthwise(Packed),
 }
 
 impl std::fmt::Debug for PackedConv {
@@ -133,7 +139,7 @@ impl PackedConv {
             "convolution: {} weights for {params:?}",
             weights.len()
         );
-        let weights = if groups > 1 && cin == 1 && cout == 1 {
+        let weights = if params.is_depthwise() {
             let mut by_tap = Aligned::zeroed(taps * groups);
             let out = by_tap.as_mut_slice();
             for (channel, w) in weights.chunks_exact(taps).enumerate() {
@@ -141,7 +147,7 @@ impl PackedConv {
                     out[tap * groups + channel] = w;
                 }
             }
-            Weights::Depthwise(by_tap)
+            Weights::Depthwise(Packed::own(by_tap))
         } else {
             let k = taps * cin;
             // The gathered rows hold all channels of a tap together.
@@ -158,6 +164,61 @@ impl PackedConv {
             Weights::Dense((0..groups).map(pack).collect())
         };
         Self { params, isa, weights }
+    }
+
+    /// Weights that were packed before, for the same instruction set and as many channels, groups
+    /// and taps: [`PackedConv::data`] of that time, one part after the other. `None` where they do not
+    /// fit.
+    ///
+    /// # Panics
+    /// When `params` contradicts itself.
+    #[must_use]
+    pub fn from_data(isa: Isa, params: ConvParams, all: &Tensor) -> Option<Self> {
+        params.check();
+        let (cin, cout) = (params.in_channels / params.groups, params.out_channels / params.groups);
+        let mut at = 0;
+        let weights = if params.is_depthwise() {
+            let data = Packed::given(all, 0, params.taps() * params.groups)?;
+            at += data.as_slice().len();
+            Weights::Depthwise(data)
+        } else {
+            let mut groups = Vec::with_capacity(params.groups);
+            for _ in 0..params.groups {
+                let group = PackedB::from_data(isa, params.taps() * cin, cout, all, at)?;
+                at += group.data().len();
+                groups.push(group);
+            }
+            Weights::Dense(groups)
+        };
+        (all.elements() == at).then_some(Self { params, isa, weights })
+    }
+
+    /// The packed weights, in parts that are whole numbers of cache lines.
+    #[must_use]
+    pub fn data(&self) -> Vec<&[f32]> {
+        match &self.weights {
+            Weights::Dense(groups) => groups.iter().map(PackedB::data).collect(),
+            Weights::Depthwise(data) => vec![data.as_slice()],
+        }
+    }
+
+    /// Whether the packed weights lie in a mapped file.
+    #[must_use]
+    pub fn is_mapped(&self) -> bool {
+        match &self.weights {
+            Weights::Dense(groups) => groups.iter().all(PackedB::is_mapped),
+            Weights::Depthwise(data) => data.is_mapped(),
+        }
+    }
+
+    /// The same weights with another window step, distance and padding; `None` where the others
+    /// differ, on which the packed form depends.
+    #[must_use]
+    pub fn with_params(&self, params: ConvParams) -> Option<Self> {
+        params.check();
+        let own = &self.params;
+        let form = |p: &ConvParams| (p.in_channels, p.out_channels, p.groups, p.kernel);
+        (form(own) == form(&params)).then(|| Self { params, ..self.clone() })
     }
 
     /// The constants.

@@ -1,6 +1,7 @@
 use super::*;
 use crate::gemm::test_values as values;
 use crate::{Activation, ThreadPool};
+use galatea_tensor::Tensor;
 use proptest::prelude::*;
 
 /// The definition, in double precision, channels last.
@@ -51,7 +52,9 @@ fn check(p: ConvParams, batch: usize, size: [usize; 3], threads: usize) {
     let n = p.out_channels;
     for isa in Isa::available() {
         let exec = Exec { pool: &pool, isa };
-        let packed = PackedConv::pack(isa, p, &w);
+        let first = PackedConv::pack(isa, p, &w);
+        let packed = PackedConv::from_data(isa, p, &Tensor::vector(first.data().concat())).unwrap();
+        assert_eq!(packed.data(), first.data());
         let mut y = vec![f32::NAN; want.len()];
         conv(exec, &packed, &x, batch, size, &mut y, &Epilogue::default());
         let tolerance = 3e-7 * (cin * p.taps() + 4) as f64;

@@ -2,7 +2,8 @@
 
 use super::micro::{A_STRIDE, K_BLOCK};
 use crate::isa::{Isa, Kernel, Simd};
-use crate::memory::{Aligned, Shared};
+use crate::memory::{Aligned, Packed, Shared};
+use galatea_tensor::Tensor;
 
 /// Whether a matrix is used as it lies in memory or transposed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -24,7 +25,7 @@ pub struct PackedB {
     k: usize,
     n: usize,
     width: usize,
-    data: Aligned,
+    data: Packed,
 }
 
 impl std::fmt::Debug for PackedB {
@@ -45,7 +46,7 @@ impl PackedB {
         let (rows, columns) = if trans == Trans::No { (k, n) } else { (n, k) };
         super::check_matrix("B", b.len(), rows, columns, ldb);
         let width = isa.tile_columns();
-        let mut data = Aligned::zeroed(n.div_ceil(width) * width * k);
+        let mut data = Aligned::zeroed(Self::len(isa, k, n));
         let out = data.as_mut_slice().as_mut_ptr();
         for (panel, start) in (0..n).step_by(width).enumerate() {
             let columns = width.min(n - start);
@@ -59,7 +60,34 @@ impl PackedB {
                 out: out.wrapping_add(panel * width * k),
             });
         }
-        Self { isa, k, n, width, data }
+        Self { isa, k, n, width, data: Packed::own(data) }
+    }
+
+    /// How many floats a packed `k` x `n` matrix has.
+    fn len(isa: Isa, k: usize, n: usize) -> usize {
+        let width = isa.tile_columns();
+        n.div_ceil(width).saturating_mul(width).saturating_mul(k)
+    }
+
+    /// A matrix that was packed before, for the same `isa`: [`PackedB::data`] of that time, in a
+    /// vector from the position `at` on. `None` where the vector ends before, or starts on no cache line
+    /// there.
+    #[must_use]
+    pub fn from_data(isa: Isa, k: usize, n: usize, all: &Tensor, at: usize) -> Option<Self> {
+        let data = Packed::given(all, at, Self::len(isa, k, n))?;
+        Some(Self { isa, k, n, width: isa.tile_columns(), data })
+    }
+
+    /// The packed matrix: a whole number of cache lines.
+    #[must_use]
+    pub fn data(&self) -> &[f32] {
+        self.data.as_slice()
+    }
+
+    /// Whether the packed matrix lies in a mapped file.
+    #[must_use]
+    pub fn is_mapped(&self) -> bool {
+        self.data.is_mapped()
     }
 
     /// Rows: the length of the sums.

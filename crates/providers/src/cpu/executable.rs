@@ -11,7 +11,7 @@ use galatea_runtime::{
 use galatea_tensor::{Arena, OwnedTensor, Tensor, TensorMut, TensorRef};
 
 use super::body::CpuBody;
-use super::kernel::{Call, Kernel};
+use super::kernel::{Call, Kernel, WeightBytes};
 use super::schedule::{Action, PlannedStep, Schedule, Source, Target, schedule};
 
 /// A node's kernel and the name of its row.
@@ -204,13 +204,15 @@ impl Executable for CpuExecutable {
 
     fn memory(&self) -> MemoryReport {
         let weights = self.graph.values().iter().filter_map(|value| value.initializer.as_ref());
-        let plain: usize = weights.map(Tensor::size_bytes).sum();
-        let packed: usize = self.kernels.iter().flatten().map(|kernel| kernel.weight_bytes()).sum();
-        let arenas: usize = lock(&self.arenas).iter().map(Arena::len_bytes).sum();
-        let mut memory = MemoryReport { initializer_bytes: plain + packed, arena_bytes: arenas };
+        let plain = weights.map(|tensor| WeightBytes::new(tensor.size_bytes(), tensor.is_mapped()));
+        let packed = self.kernels.iter().flatten().map(|kernel| kernel.weight_bytes());
+        let WeightBytes { own, mapped } = plain.chain(packed).sum();
+        let arena_bytes = lock(&self.arenas).iter().map(Arena::len_bytes).sum();
+        let mut memory = MemoryReport { initializer_bytes: own, mapped_bytes: mapped, arena_bytes };
         for body in &self.bodies {
             let inner = body.0.memory();
             memory.initializer_bytes += inner.initializer_bytes;
+            memory.mapped_bytes += inner.mapped_bytes;
             memory.arena_bytes += inner.arena_bytes;
         }
         memory

@@ -2,6 +2,7 @@
 
 use galatea_graph::{Fact, Graph, Node, OpError, Operator};
 use galatea_kernels::{Exec, Isa};
+use galatea_runtime::PackedWeights;
 use galatea_tensor::{DataType, Element, Tensor, TensorMut, TensorRef};
 
 /// One kernel for one operator.
@@ -36,6 +37,8 @@ pub struct NodeView<'a> {
     pub facts: &'a [Option<Fact>],
     /// The instruction set to pack weights for.
     pub isa: Isa,
+    /// Where packed weights come from and go to, if anywhere.
+    pub packed: Option<&'a dyn PackedWeights>,
 }
 
 impl<'a> NodeView<'a> {
@@ -159,8 +162,31 @@ pub trait Kernel: Send + Sync {
     fn bind(&self, shapes: &Shapes) -> Result<Step, String>;
 
     /// Bytes of packed weights.
-    fn weight_bytes(&self) -> usize {
-        0
+    fn weight_bytes(&self) -> WeightBytes {
+        WeightBytes::default()
+    }
+}
+
+/// Where the bytes of packed weights are.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct WeightBytes {
+    /// In memory of this process.
+    pub own: usize,
+    /// In mapped files.
+    pub mapped: usize,
+}
+
+impl WeightBytes {
+    /// So many bytes in one place.
+    #[must_use]
+    pub fn new(bytes: usize, is_mapped: bool) -> Self {
+        if is_mapped { Self { own: 0, mapped: bytes } } else { Self { own: bytes, mapped: 0 } }
+    }
+}
+
+impl std::iter::Sum for WeightBytes {
+    fn sum<I: Iterator<Item = Self>>(all: I) -> Self {
+        all.fold(Self::default(), |a, b| Self { own: a.own + b.own, mapped: a.mapped + b.mapped })
     }
 }
 

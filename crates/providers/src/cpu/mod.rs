@@ -9,6 +9,7 @@
 mod body;
 mod executable;
 mod kernel;
+mod packing;
 mod rows;
 mod schedule;
 mod view;
@@ -24,7 +25,8 @@ use galatea_runtime::{
 };
 
 use executable::CpuExecutable;
-pub use kernel::{Call, Kernel, KernelRow, NodeView, Output, Run, Shapes, Step};
+pub use kernel::{Call, Kernel, KernelRow, NodeView, Output, Run, Shapes, Step, WeightBytes};
+pub use packing::LAYOUTS;
 pub use rows::FAMILIES;
 
 use crate::cost;
@@ -56,6 +58,13 @@ impl Default for CpuProvider {
 }
 
 impl CpuProvider {
+    /// What the layout of packed weights depends on here: the instruction set, and the version of the
+    /// layouts.
+    #[must_use]
+    pub fn packing(&self) -> String {
+        format!("{} {LAYOUTS}", self.isa.name())
+    }
+
     /// The CPU with the best instruction set that it has.
     #[must_use]
     pub fn new() -> Self {
@@ -88,8 +97,9 @@ impl CpuProvider {
         let (graph, bodies) =
             body::prepared(graph, &mut |inner| self.prepare(inner, options, pool));
         let facts = infer::facts(&graph, &HashMap::new())?;
+        let packed = options.packed.0.as_deref();
         let build = |node| -> executable::Built {
-            let view = NodeView { graph: &graph, node, facts: &facts, isa: self.isa };
+            let view = NodeView { graph: &graph, node, facts: &facts, isa: self.isa, packed };
             let Ok(row) = find_row(&view) else { return (None, reference::NAME) };
             match (row.build)(&view) {
                 Ok(kernel) => (Some(kernel), row.name),
@@ -155,7 +165,7 @@ impl ExecutionProvider for CpuProvider {
     fn claim(&self, graph: &Graph, facts: &[Option<Fact>]) -> Claims {
         let mut claims = Claims::default();
         for (index, node) in graph.nodes.iter().enumerate() {
-            let view = NodeView { graph, node, facts, isa: self.isa };
+            let view = NodeView { graph, node, facts, isa: self.isa, packed: None };
             let operations = cost::operations(node, facts);
             let mut claim = |cost_ns: f64, kernel: &str| {
                 claims.claims.push(Claim { nodes: vec![index], cost_ns, kernel: kernel.into() });

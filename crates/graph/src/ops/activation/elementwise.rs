@@ -4,6 +4,7 @@ use std::f64::consts::{FRAC_1_SQRT_2, PI};
 
 use galatea_tensor::{DataType, Tensor};
 
+use crate::attribute::{AttributeValue, Attributes, named};
 use crate::error::OpError;
 use crate::fact::Fact;
 use crate::operator::{Inputs, Operator};
@@ -198,6 +199,19 @@ impl Activation {
 }
 
 impl Operator for Activation {
+    fn attributes(&self) -> Option<Attributes> {
+        match self.kind {
+            ActivationKind::Gelu { tanh } => {
+                let form = if tanh { "tanh" } else { "none" };
+                Some(named([("approximate", AttributeValue::String(form.into()))]))
+            }
+            ActivationKind::Swish { alpha } => Some(named([("alpha", alpha.into())])),
+            ActivationKind::HardSwish => Some(Attributes::new()),
+            // The others are parsed only.
+            _ => None,
+        }
+    }
+
     fn infer(&self, inputs: Inputs<'_, Fact>) -> Result<Vec<Fact>, OpError> {
         let x = inputs.required(0)?;
         self.kind.check(x.dtype)?;

@@ -3,6 +3,7 @@
 use galatea_tensor::{DataType, Tensor};
 
 use super::window::{ConvGeometry, Padding, Window};
+use crate::attribute::{Attributes, named};
 use crate::error::OpError;
 use crate::fact::{Dim, Fact};
 use crate::operator::{Inputs, Operator, ParseContext};
@@ -257,6 +258,20 @@ impl Conv {
 }
 
 impl Operator for Conv {
+    fn attributes(&self) -> Option<Attributes> {
+        let kernel = self.kernel_shape.as_ref();
+        let kernel = kernel.map(|kernel| ("kernel_shape", kernel.as_slice().into()));
+        let group = i64::try_from(self.group).ok()?;
+        let mut all = named([
+            ("strides", self.strides.as_slice().into()),
+            ("dilations", self.dilations.as_slice().into()),
+            ("group", group.into()),
+        ]);
+        all.extend(named(kernel));
+        all.extend(self.pads.attributes());
+        Some(all)
+    }
+
     fn infer(&self, inputs: Inputs<'_, Fact>) -> Result<Vec<Fact>, OpError> {
         let (x, w) = (inputs.required(0)?, inputs.required(1)?);
         values::expect_float(x.dtype)?;

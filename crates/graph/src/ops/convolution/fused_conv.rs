@@ -3,6 +3,7 @@
 use galatea_tensor::Tensor;
 
 use super::conv::{Conv, Operands, bias};
+use crate::attribute::{Attributes, named};
 use crate::error::OpError;
 use crate::fact::Fact;
 use crate::operator::{Inputs, Operator, ParseContext};
@@ -45,6 +46,13 @@ impl FusedConv {
 }
 
 impl Operator for FusedConv {
+    fn attributes(&self) -> Option<Attributes> {
+        let mut all = self.conv.attributes()?;
+        all.extend(named([("channels_last", self.conv.channels_last.into())]));
+        all.extend(self.activation.attributes());
+        Some(all)
+    }
+
     fn infer(&self, inputs: Inputs<'_, Fact>) -> Result<Vec<Fact>, OpError> {
         self.conv.infer(inputs)
     }

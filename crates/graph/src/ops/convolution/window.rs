@@ -1,5 +1,6 @@
 //! The geometry of a window that slides over an image: pads, output lengths, and what it sees.
 
+use crate::attribute::{AttributeValue, Attributes, named};
 use crate::error::OpError;
 use crate::fact::Dim;
 use crate::operator::ParseContext;
@@ -33,6 +34,17 @@ impl Padding {
             3 => Self::Valid,
             _ => Self::Explicit(bounds::lengths(&pads, "a pad")?),
         })
+    }
+
+    /// The attributes that are read as this.
+    pub(crate) fn attributes(&self) -> Attributes {
+        let keyword = |name: &str| named([("auto_pad", AttributeValue::String(name.into()))]);
+        match self {
+            Self::Explicit(pads) => named([("pads", pads.as_slice().into())]),
+            Self::SameUpper => keyword("SAME_UPPER"),
+            Self::SameLower => keyword("SAME_LOWER"),
+            Self::Valid => keyword("VALID"),
+        }
     }
 }
 

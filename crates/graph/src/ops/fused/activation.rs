@@ -1,5 +1,6 @@
 //! The function that a fused operator applies to its result.
 
+use crate::attribute::{AttributeValue, Attributes, named};
 use crate::error::OpError;
 use crate::operator::ParseContext;
 
@@ -68,6 +69,27 @@ impl FusedActivation {
         })
     }
 
+    /// The attributes that are read as this.
+    #[must_use]
+    pub fn attributes(self) -> Attributes {
+        let (name, parameters) = match self {
+            Self::None => ("", vec![]),
+            Self::Relu => ("Relu", vec![]),
+            Self::Clip { min, max } => ("Clip", vec![min, max]),
+            Self::LeakyRelu { alpha } => ("LeakyRelu", vec![alpha]),
+            Self::Sigmoid => ("Sigmoid", vec![]),
+            Self::Tanh => ("Tanh", vec![]),
+            Self::HardSwish => ("HardSwish", vec![]),
+            Self::Silu => ("Silu", vec![]),
+            Self::Gelu => ("Gelu", vec![]),
+            Self::GeluTanh => ("GeluTanh", vec![]),
+        };
+        named([
+            ("activation", AttributeValue::String(name.into())),
+            ("activation_params", AttributeValue::Floats(parameters)),
+        ])
+    }
+
     /// The function's value.
     #[must_use]
     pub fn apply(self, x: f64) -> f64 {
@@ -94,7 +116,6 @@ impl FusedActivation {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::attribute::{AttributeValue, Attributes};
 
     fn parse(name: &str, params: &[f32]) -> Result<FusedActivation, OpError> {
         let attributes = Attributes::from([

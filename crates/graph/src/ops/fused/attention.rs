@@ -3,6 +3,7 @@
 use galatea_tensor::Tensor;
 
 use super::fused_mat_mul::Float;
+use crate::attribute::{Attributes, named};
 use crate::error::OpError;
 use crate::fact::{Dim, Fact};
 use crate::operator::{Inputs, Operator, ParseContext};
@@ -77,6 +78,18 @@ pub(super) fn four<T: Clone>(name: &str, shape: &[T], perm: [usize; 4]) -> Resul
 }
 
 impl Operator for Attention {
+    fn attributes(&self) -> Option<Attributes> {
+        Some(named([
+            ("scale", self.scale.into()),
+            ("q_perm", self.q_perm.as_slice().into()),
+            ("k_perm", self.k_perm.as_slice().into()),
+            ("v_perm", self.v_perm.as_slice().into()),
+            ("out_perm", self.out_perm.as_slice().into()),
+            ("masked_to_zero", self.masked_to_zero.into()),
+            ("causal", self.causal.into()),
+        ]))
+    }
+
     fn infer(&self, inputs: Inputs<'_, Fact>) -> Result<Vec<Fact>, OpError> {
         let (q, v) = (inputs.required(0)?, inputs.required(2)?);
         let (Some(q_shape), Some(v_shape)) = (&q.shape, &v.shape) else {

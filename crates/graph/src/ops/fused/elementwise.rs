@@ -3,6 +3,7 @@
 use galatea_tensor::{DataType, Tensor, broadcast_shapes};
 
 use super::fused_mat_mul::Float;
+use crate::attribute::{AttributeValue, Attributes, named};
 use crate::error::OpError;
 use crate::fact::Fact;
 use crate::operator::{Inputs, Operator, ParseContext};
@@ -205,6 +206,25 @@ impl FusedElementwise {
 }
 
 impl Operator for FusedElementwise {
+    fn attributes(&self) -> Option<Attributes> {
+        let number = |operand: &Operand| match *operand {
+            Operand::Input(index) => i64::try_from(index).ok(),
+            Operand::Step(index) => i64::try_from(index).ok().map(|index| -1 - index),
+        };
+        let operands = self.steps.iter().flat_map(|step| &step.operands);
+        let operands = operands.map(number).collect::<Option<Vec<i64>>>()?;
+        let all: Vec<_> = self.steps.iter().map(|step| step.function.name()).collect();
+        let counts: Vec<usize> = all.iter().map(|(_, parameters)| parameters.len()).collect();
+        let names = all.iter().map(|(name, _)| (*name).into()).collect();
+        let parameters = all.into_iter().flat_map(|(_, parameters)| parameters).collect();
+        Some(named([
+            ("functions", AttributeValue::Strings(names)),
+            ("operands", AttributeValue::Ints(operands)),
+            ("parameters", AttributeValue::Floats(parameters)),
+            ("parameter_counts", counts.as_slice().into()),
+        ]))
+    }
+
     fn infer(&self, inputs: Inputs<'_, Fact>) -> Result<Vec<Fact>, OpError> {
         let all = inputs.all_required()?;
         let dtype = inputs.required(0)?.dtype;

@@ -3,6 +3,7 @@
 use galatea_tensor::{DataType, Tensor};
 
 use super::FusedActivation;
+use crate::attribute::{Attributes, named};
 use crate::error::OpError;
 use crate::fact::{Dim, Fact};
 use crate::operator::{Inputs, Operator, ParseContext};
@@ -41,6 +42,12 @@ impl FusedMatMul {
 }
 
 impl Operator for FusedMatMul {
+    fn attributes(&self) -> Option<Attributes> {
+        let mut all = named([("trans_b", self.trans_b.into()), ("gated", self.gated.into())]);
+        all.extend(self.activation.attributes());
+        Some(all)
+    }
+
     fn infer(&self, inputs: Inputs<'_, Fact>) -> Result<Vec<Fact>, OpError> {
         let (a, b) = (inputs.required(0)?, inputs.required(1)?);
         let (Some(a_shape), Some(b_shape)) = (&a.shape, &b.shape) else {

@@ -4,6 +4,7 @@ use galatea_tensor::Tensor;
 
 use super::attention::{four, order};
 use super::fused_mat_mul::Float;
+use crate::attribute::{Attributes, named};
 use crate::error::OpError;
 use crate::fact::Fact;
 use crate::operator::{Inputs, Operator, ParseContext};
@@ -28,6 +29,10 @@ impl Rotary {
 }
 
 impl Operator for Rotary {
+    fn attributes(&self) -> Option<Attributes> {
+        Some(named([("perm", self.perm.as_slice().into())]))
+    }
+
     fn infer(&self, inputs: Inputs<'_, Fact>) -> Result<Vec<Fact>, OpError> {
         let x = inputs.required(0)?;
         let Some(shape) = &x.shape else { return Ok(vec![Fact::unranked(x.dtype)]) };

@@ -3,6 +3,7 @@
 use galatea_tensor::{Element, Tensor, with_element};
 
 use super::position;
+use crate::attribute::{Attributes, named};
 use crate::error::OpError;
 use crate::fact::{Dim, Fact};
 use crate::operator::{Inputs, Operator, ParseContext};
@@ -50,6 +51,10 @@ fn rows<T: Element>(data: &Tensor, axis: usize, indices: &Tensor) -> Result<Tens
 }
 
 impl Operator for Gather {
+    fn attributes(&self) -> Option<Attributes> {
+        Some(named([("axis", self.axis.into())]))
+    }
+
     fn infer(&self, inputs: Inputs<'_, Fact>) -> Result<Vec<Fact>, OpError> {
         let (data, indices) = (inputs.required(0)?, inputs.required(1)?);
         let (Some(dims), Some(picks)) = (&data.shape, &indices.shape) else {

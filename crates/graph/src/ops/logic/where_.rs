@@ -3,6 +3,7 @@
 use galatea_tensor::{DataType, Tensor, broadcast_shapes, with_element};
 
 use super::logical::expect_bool;
+use crate::attribute::Attributes;
 use crate::error::OpError;
 use crate::fact::{Dim, Fact};
 use crate::operator::{Inputs, Operator};
@@ -36,6 +37,10 @@ fn lengths(condition: &Fact, a: &Fact, b: &Fact) -> Option<Vec<Dim>> {
 }
 
 impl Operator for Where {
+    fn attributes(&self) -> Option<Attributes> {
+        Some(Attributes::new())
+    }
+
     fn infer(&self, inputs: Inputs<'_, Fact>) -> Result<Vec<Fact>, OpError> {
         let (condition, a, b) = (inputs.required(0)?, inputs.required(1)?, inputs.required(2)?);
         check(condition.dtype, a.dtype, b.dtype)?;

@@ -4,6 +4,7 @@ use galatea_tensor::{DataType, Tensor};
 
 use super::moments::moments;
 use super::stash_type;
+use crate::attribute::{Attributes, named};
 use crate::error::OpError;
 use crate::fact::{Dim, Fact};
 use crate::operator::{Inputs, Operator, ParseContext};
@@ -50,6 +51,10 @@ impl LayerNormalization {
 }
 
 impl Operator for LayerNormalization {
+    fn attributes(&self) -> Option<Attributes> {
+        Some(named([("axis", self.axis.into()), ("epsilon", self.epsilon.into())]))
+    }
+
     fn infer(&self, inputs: Inputs<'_, Fact>) -> Result<Vec<Fact>, OpError> {
         let x = inputs.required(0)?;
         expect_float(x.dtype)?;

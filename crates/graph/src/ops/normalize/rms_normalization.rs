@@ -5,6 +5,7 @@ use galatea_tensor::Tensor;
 use super::layer_normalization::row_parameter;
 use super::moments::same_as;
 use super::stash_type;
+use crate::attribute::{Attributes, named};
 use crate::error::OpError;
 use crate::fact::Fact;
 use crate::operator::{Inputs, Operator, ParseContext};
@@ -32,6 +33,10 @@ impl RmsNormalization {
 }
 
 impl Operator for RmsNormalization {
+    fn attributes(&self) -> Option<Attributes> {
+        Some(named([("axis", self.axis.into()), ("epsilon", self.epsilon.into())]))
+    }
+
     fn infer(&self, inputs: Inputs<'_, Fact>) -> Result<Vec<Fact>, OpError> {
         let (x, scale) = (inputs.required(0)?, inputs.required(1)?);
         expect_float(x.dtype)?;

@@ -2,6 +2,7 @@
 
 use galatea_tensor::Tensor;
 
+use crate::attribute::Attributes;
 use crate::datum::Datum;
 use crate::error::OpError;
 use crate::fact::Fact;
@@ -19,6 +20,10 @@ impl Identity {
 }
 
 impl Operator for Identity {
+    fn attributes(&self) -> Option<Attributes> {
+        Some(Attributes::new())
+    }
+
     fn infer(&self, inputs: Inputs<'_, Fact>) -> Result<Vec<Fact>, OpError> {
         Ok(vec![inputs.required(0)?.clone()])
     }

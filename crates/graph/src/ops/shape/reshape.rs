@@ -2,6 +2,7 @@
 
 use galatea_tensor::{Tensor, checked_elements};
 
+use crate::attribute::{Attributes, named};
 use crate::error::OpError;
 use crate::fact::{Dim, Fact};
 use crate::operator::{Inputs, Operator, ParseContext};
@@ -112,6 +113,10 @@ fn resolve(input: Option<&[Dim]>, entries: &[Entry]) -> Vec<Dim> {
 }
 
 impl Operator for Reshape {
+    fn attributes(&self) -> Option<Attributes> {
+        Some(named([("allowzero", self.allow_zero.into())]))
+    }
+
     fn infer(&self, inputs: Inputs<'_, Fact>) -> Result<Vec<Fact>, OpError> {
         let (data, target) = (inputs.required(0)?, inputs.required(1)?);
         let shape = match (data.known_shape(), target.integers()) {

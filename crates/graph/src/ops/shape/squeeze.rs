@@ -2,6 +2,7 @@
 
 use galatea_tensor::Tensor;
 
+use crate::attribute::Attributes;
 use crate::error::OpError;
 use crate::fact::{Dim, Fact};
 use crate::operator::{Inputs, Operator, ParseContext};
@@ -123,6 +124,10 @@ impl Unsqueeze {
 }
 
 impl Operator for Unsqueeze {
+    fn attributes(&self) -> Option<Attributes> {
+        self.axes.is_none().then(Attributes::new)
+    }
+
     fn infer(&self, inputs: Inputs<'_, Fact>) -> Result<Vec<Fact>, OpError> {
         let data = inputs.required(0)?;
         let axes = axes_of(self.axes.as_ref(), inputs.optional(1)).flatten();

@@ -2,6 +2,7 @@
 
 use galatea_tensor::Tensor;
 
+use crate::attribute::{Attributes, named};
 use crate::error::OpError;
 use crate::fact::Fact;
 use crate::operator::{Inputs, Operator, ParseContext};
@@ -38,6 +39,11 @@ impl Transpose {
 }
 
 impl Operator for Transpose {
+    fn attributes(&self) -> Option<Attributes> {
+        let perm = self.perm.as_ref().map(|perm| ("perm", perm.as_slice().into()));
+        Some(named(perm))
+    }
+
     fn infer(&self, inputs: Inputs<'_, Fact>) -> Result<Vec<Fact>, OpError> {
         let data = inputs.required(0)?;
         let Some(shape) = &data.shape else { return Ok(vec![Fact::unranked(data.dtype)]) };

@@ -1,8 +1,6 @@
 //! Images: convolutions and pooling. The kernels run channels last; nodes whose channels come
 //! first are turned around in the step's own memory.
 
-use std::sync::{Arc, Mutex, PoisonError};
-
 use galatea_graph::ops::convolution::{Conv, ConvGeometry, FusedConv};
 use galatea_graph::ops::pooling::{AveragePool, GlobalAveragePool, MaxPool, PoolWindow};
 use galatea_graph::{GALATEA_DOMAIN, ONNX_DOMAIN};
@@ -10,10 +8,10 @@ use galatea_kernels::conv::{ConvParams, PackedConv, conv};
 use galatea_kernels::permute::transpose;
 use galatea_kernels::pooling::{Pool, PoolParams, Rounding, pool};
 use galatea_kernels::reduce::{Reduce, reduce_last};
-use galatea_kernels::{Activation, Epilogue, Exec, Isa, Join, Residual};
+use galatea_kernels::{Activation, Epilogue, Exec, Join, Residual};
 
 use super::elementwise::fused;
-use crate::cpu::{Kernel, KernelRow, NodeView, Shapes, Step};
+use crate::cpu::{Kernel, KernelRow, NodeView, Shapes, Step, WeightBytes, packing};
 
 const CONV: KernelRow = KernelRow {
     name: "conv-f32-packed",
@@ -129,10 +127,10 @@ fn supports_conv(view: &NodeView<'_>) -> Result<(), String> {
 struct ConvKernel {
     op: Conv,
     activation: Activation,
-    isa: Isa,
-    weights: galatea_tensor::Tensor,
-    /// Packed weights by padding, which may depend on the size of the image.
-    packed: Mutex<Vec<Arc<PackedConv>>>,
+    /// Shape of the weights in ONNX's order.
+    shape: Vec<usize>,
+    /// The weights; their padding is that of no image.
+    packed: PackedConv,
 }
 
 fn conv_kernel(
@@ -140,55 +138,45 @@ fn conv_kernel(
     op: &Conv,
     activation: Activation,
 ) -> Result<Box<dyn Kernel>, String> {
-    let weights = view.constant(1).ok_or("the weights are no constant")?.clone();
-    let (op, packed) = (op.clone(), Mutex::default());
-    let kernel = ConvKernel { op, activation, isa: view.isa, weights, packed };
-    // Where the size is known, the weights are packed at once.
-    let known = view.input(0).and_then(|fact| {
-        let shape = fact.shape.as_ref()?;
-        let spatial = match kernel.op.channels_last {
-            true => shape.get(1..shape.len().saturating_sub(1))?,
-            false => shape.get(2..)?,
-        };
-        spatial.iter().map(galatea_graph::Dim::known).collect::<Option<Vec<usize>>>()
-    });
-    if let Some(spatial) = known {
-        kernel.packed(&spatial)?;
+    let shape = view.constant(1).ok_or("the weights are no constant")?.shape().to_vec();
+    let none = vec![0; shape.len().saturating_sub(2)];
+    let params = conv_params(op, &shape, &none, &none)?;
+    let packed = packing::convolution(view, 1, params)?;
+    Ok(Box::new(ConvKernel { op: op.clone(), activation, shape, packed }))
+}
+
+/// The constants of a convolution with weights of this shape and these pads.
+fn conv_params(
+    op: &Conv,
+    shape: &[usize],
+    pads_begin: &[usize],
+    pads_end: &[usize],
+) -> Result<ConvParams, String> {
+    let params = ConvParams {
+        in_channels: shape[1] * op.group,
+        out_channels: shape[0],
+        kernel: ones(&shape[2..])?,
+        stride: ones(&op.strides)?,
+        dilation: ones(&op.dilations)?,
+        pads_begin: leading(pads_begin, 0)?,
+        pads_end: leading(pads_end, 0)?,
+        groups: op.group,
+    };
+    let mut lengths = params.kernel.iter().chain(&params.stride).chain(&params.dilation);
+    if lengths.any(|&length| length == 0) || params.out_channels % params.groups != 0 {
+        return Err(format!("{params:?}"));
     }
-    Ok(Box::new(kernel))
+    Ok(params)
 }
 
 impl ConvKernel {
-    fn params(&self, spatial: &[usize]) -> Result<ConvParams, String> {
-        let shape = self.weights.shape();
+    /// The weights for images of this size, on which the padding may depend.
+    fn packed(&self, spatial: &[usize]) -> Result<PackedConv, String> {
         let geometry: ConvGeometry =
-            self.op.geometry(spatial, &shape[2..]).map_err(|error| error.to_string())?;
-        Ok(ConvParams {
-            in_channels: shape[1] * self.op.group,
-            out_channels: shape[0],
-            kernel: ones(&shape[2..])?,
-            stride: ones(&self.op.strides)?,
-            dilation: ones(&self.op.dilations)?,
-            pads_begin: leading(&geometry.pads_begin, 0)?,
-            pads_end: leading(&geometry.pads_end, 0)?,
-            groups: self.op.group,
-        })
-    }
-
-    fn packed(&self, spatial: &[usize]) -> Result<Arc<PackedConv>, String> {
-        let params = self.params(spatial)?;
-        let valid = params.kernel.iter().chain(&params.stride).chain(&params.dilation);
-        if valid.clone().any(|&length| length == 0) || params.out_channels % params.groups != 0 {
-            return Err(format!("{params:?}"));
-        }
-        let mut packed = self.packed.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(found) = packed.iter().find(|found| *found.params() == params) {
-            return Ok(Arc::clone(found));
-        }
-        let elements = self.weights.to_vec::<f32>().map_err(|error| error.to_string())?;
-        let made = Arc::new(PackedConv::pack(self.isa, params, &elements));
-        packed.push(Arc::clone(&made));
-        Ok(made)
+            self.op.geometry(spatial, &self.shape[2..]).map_err(|error| error.to_string())?;
+        let (begin, end) = (&geometry.pads_begin, &geometry.pads_end);
+        let params = conv_params(&self.op, &self.shape, begin, end)?;
+        self.packed.with_params(params).ok_or_else(|| format!("{params:?}"))
     }
 }
 
@@ -239,9 +227,8 @@ impl Kernel for ConvKernel {
         Ok(step.with_scratch(x_turned + y_turned + z_turned))
     }
 
-    fn weight_bytes(&self) -> usize {
-        let packed = self.packed.lock().unwrap_or_else(PoisonError::into_inner);
-        packed.iter().map(|packed| packed.size_bytes()).sum()
+    fn weight_bytes(&self) -> WeightBytes {
+        WeightBytes::new(self.packed.size_bytes(), self.packed.is_mapped())
     }
 }
 

@@ -7,7 +7,8 @@ use galatea_kernels::gemm::{Operand, gemm, matmul_batched};
 use galatea_kernels::{Activation, Epilogue, Join, PackedB, Residual, Trans};
 
 use super::elementwise::fused;
-use crate::cpu::{Kernel, KernelRow, NodeView, Shapes, Step};
+use crate::cpu::packing::Matrix;
+use crate::cpu::{Kernel, KernelRow, NodeView, Shapes, Step, WeightBytes};
 
 /// The family's rows.
 pub(super) const ROWS: &[KernelRow] = &[
@@ -80,14 +81,10 @@ fn packed(
     last: Last,
 ) -> Result<Box<dyn Kernel>, String> {
     let weights = view.constant(1).ok_or("input 1 is no constant")?;
-    let mut elements = view.constant_floats(1)?;
-    if factor.to_bits() != 1.0_f32.to_bits() {
-        elements.iter_mut().for_each(|weight| *weight *= factor);
-    }
     let [.., rows, columns] = *weights.shape() else { return Err("input 1 is no matrix".into()) };
     let (k, n, trans) =
         if trans_b { (columns, rows, Trans::Yes) } else { (rows, columns, Trans::No) };
-    let b = PackedB::pack(view.isa, k, n, &elements, columns, trans);
+    let b = Matrix { input: 1, start: 0, k, n, trans, factor }.packed(view)?;
     Ok(Box::new(Packed { b: std::sync::Arc::new(b), last }))
 }
 
@@ -178,8 +175,8 @@ impl Kernel for Packed {
         }))
     }
 
-    fn weight_bytes(&self) -> usize {
-        self.b.size_bytes()
+    fn weight_bytes(&self) -> WeightBytes {
+        WeightBytes::new(self.b.size_bytes(), self.b.is_mapped())
     }
 }
 

@@ -7,7 +7,8 @@ use galatea_kernels::elementwise::{Unary, unary, unary_inplace};
 use galatea_kernels::gemm::gemm;
 use galatea_kernels::{Activation, Epilogue, Exec, PackedB, ThreadPool, Trans};
 
-use crate::cpu::{Call, Kernel, KernelRow, NodeView, Shapes, Step};
+use crate::cpu::packing::Matrix;
+use crate::cpu::{Call, Kernel, KernelRow, NodeView, Shapes, Step, WeightBytes};
 
 /// The family's rows.
 pub(super) const ROWS: &[KernelRow] = &[KernelRow {
@@ -60,7 +61,6 @@ const SHARED_PRODUCTS: usize = 1 << 18;
 
 fn lstm_kernel(view: &NodeView<'_>) -> Result<Box<dyn Kernel>, String> {
     let direction = view.operator::<Lstm>()?.recurrence.direction;
-    let (w, r) = (view.constant_floats(1)?, view.constant_floats(2)?);
     let shape = view.constant(1).map(|tensor| tensor.shape().to_vec()).unwrap_or_default();
     let [count, gates, input] = *shape else { return Err(format!("weights of shape {shape:?}")) };
     let hidden = gates / 4;
@@ -76,17 +76,21 @@ fn lstm_kernel(view: &NodeView<'_>) -> Result<Box<dyn Kernel>, String> {
     if biases.len() != count * gates * 2 {
         return Err(format!("{} biases", biases.len()));
     }
-    let pass = |at: usize| {
-        let (w, r) = (&w[at * gates * input..], &r[at * gates * hidden..]);
+    let matrix = |slot: usize, at: usize, k: usize| {
+        let start = at * gates * k;
+        Matrix { input: slot, start, k, n: gates, trans: Trans::Yes, factor: 1.0 }.packed(view)
+    };
+    let pass = |at: usize| -> Result<Weights, String> {
         let (of_input, of_state) = biases[at * gates * 2..].split_at(gates);
-        Weights {
-            input: PackedB::pack(view.isa, input, gates, w, input, Trans::Yes),
-            state: PackedB::pack(view.isa, hidden, gates, r, hidden, Trans::Yes),
+        Ok(Weights {
+            input: matrix(1, at, input)?,
+            state: matrix(2, at, hidden)?,
             bias: of_input.iter().zip(of_state).map(|(a, b)| a + b).collect(),
             reversed: direction == Direction::Reverse || at == 1,
-        }
+        })
     };
-    let directions = std::sync::Arc::new((0..count).map(pass).collect());
+    let directions = (0..count).map(pass).collect::<Result<_, _>>()?;
+    let directions = std::sync::Arc::new(directions);
     Ok(Box::new(LstmKernel { hidden, input, directions }))
 }
 
@@ -160,9 +164,9 @@ impl Kernel for LstmKernel {
         Ok(step.with_scratch(elements))
     }
 
-    fn weight_bytes(&self) -> usize {
-        let bytes = |weights: &Weights| weights.input.size_bytes() + weights.state.size_bytes();
-        self.directions.iter().map(bytes).sum()
+    fn weight_bytes(&self) -> WeightBytes {
+        let matrices = self.directions.iter().flat_map(|pass| [&pass.input, &pass.state]);
+        matrices.map(|packed| WeightBytes::new(packed.size_bytes(), packed.is_mapped())).sum()
     }
 }
 

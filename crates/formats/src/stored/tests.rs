@@ -1,0 +1,76 @@
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use galatea_graph::rewrite::{self, Level};
+use galatea_tensor::{Allocation, HostBuffer};
+
+use super::*;
+use crate::onnx;
+
+/// The sample models that are ONNX files.
+fn samples() -> Vec<PathBuf> {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/models");
+    let models = std::fs::read_dir(root).unwrap().map(|entry| entry.unwrap().path());
+    models.map(|model| model.join("1/model.onnx")).filter(|path| path.is_file()).collect()
+}
+
+/// The bytes of a rewritten graph, and a file with its large constants.
+fn stored(path: &Path, level: Level) -> (Vec<u8>, Vec<Arc<dyn Allocation>>) {
+    let mut graph = onnx::load(path).unwrap();
+    rewrite::optimise(&mut graph, level).unwrap();
+    graph.sort().unwrap();
+    let mut file: Vec<u8> = Vec::new();
+    let ports = |ids: &[galatea_graph::ValueId]| -> Vec<(String, Fact)> {
+        let fact = |id| graph.value(id).declared.clone();
+        let port = |&id| {
+            let unknown = || Fact::unranked(DataType::Fp32);
+            (graph.value(id).name.clone(), fact(id).unwrap_or_else(unknown))
+        };
+        ids.iter().map(port).collect()
+    };
+    let (inputs, outputs) = (ports(&graph.inputs), ports(&graph.outputs));
+    let mut place = |tensor: &Tensor| {
+        let offset = file.len().next_multiple_of(64);
+        file.resize(offset, 0);
+        file.extend(tensor.unaligned_bytes().unwrap());
+        Ok(Constant { file: 0, offset: offset as u64 })
+    };
+    let (bytes, _) = write(&graph, &inputs, &outputs, &mut place).unwrap();
+    let memory: Arc<dyn Allocation> = Arc::new(HostBuffer::try_copy(&file).unwrap());
+    let again = read(&bytes, &[Arc::clone(&memory)]).unwrap();
+    for (node, found) in graph.nodes.iter().zip(&again.graph.nodes) {
+        let constants = |graph: &Graph, node: &galatea_graph::Node| -> Vec<Option<Tensor>> {
+            node.inputs.iter().map(|slot| slot.and_then(|id| graph.constant(id).cloned())).collect()
+        };
+        assert_eq!(constants(&graph, node), constants(&again.graph, found), "{}", node.name);
+        assert_eq!((&node.name, &node.op_type), (&found.name, &found.op_type));
+    }
+    assert_eq!(again.inputs, inputs);
+    (bytes, vec![memory])
+}
+
+#[test]
+fn the_sample_models_are_read_as_they_were_written() {
+    let all = samples();
+    assert!(all.len() >= 5, "{all:?}");
+    for path in all {
+        for level in [Level::O0, Level::O1, Level::O2, Level::O3] {
+            stored(&path, level);
+        }
+    }
+}
+
+#[test]
+fn damaged_bytes_are_errors_or_other_graphs_and_never_panics() {
+    let path = samples().into_iter().find(|path| path.to_string_lossy().contains("digits"));
+    let (bytes, files) = stored(&path.unwrap(), Level::O3);
+    for end in 0..bytes.len() {
+        let _ = read(&bytes[..end], &files);
+    }
+    for at in 0..bytes.len() {
+        let mut damaged = bytes.clone();
+        damaged[at] ^= 0x55;
+        let _ = read(&damaged, &files);
+    }
+    assert!(read(&bytes, &[]).is_err());
+}

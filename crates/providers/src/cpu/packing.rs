@@ -1,0 +1,97 @@
+//! Packed weights: from where they are kept, or packed here.
+
+use galatea_kernels::conv::{ConvParams, PackedConv};
+use galatea_kernels::{Isa, PackedB, Trans};
+use galatea_tensor::Tensor;
+
+use super::kernel::NodeView;
+
+/// The layouts that the kernels pack to. A change of one is a new number: packed weights of before
+/// are not found any more.
+pub const LAYOUTS: u32 = 1;
+
+/// A matrix of a constant input.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Matrix {
+    /// The input of the node.
+    pub(super) input: usize,
+    /// The element where the matrix starts.
+    pub(super) start: usize,
+    /// Rows of the product's right-hand side.
+    pub(super) k: usize,
+    /// Its columns.
+    pub(super) n: usize,
+    /// How it lies in the constant, whose rows follow each other.
+    pub(super) trans: Trans,
+    /// What every element is multiplied by.
+    pub(super) factor: f32,
+}
+
+impl Matrix {
+    /// The packed matrix.
+    ///
+    /// # Errors
+    /// When the input is no FP32 constant, or too short.
+    pub(super) fn packed(&self, view: &NodeView<'_>) -> Result<PackedB, String> {
+        let Self { input, start, k, n, trans, factor } = *self;
+        let form = format!(
+            "matrix {LAYOUTS} {} {start} {k} {n} {trans:?} {:x}",
+            view.isa.name(),
+            factor.to_bits()
+        );
+        let weights =
+            view.constant(input).ok_or_else(|| format!("input {input} is no constant"))?;
+        let kept = view.packed.and_then(|packed| packed.find(weights, &form));
+        if let Some(found) = kept
+            && let Some(packed) = PackedB::from_data(view.isa, k, n, &found, 0)
+        {
+            return Ok(packed);
+        }
+        let mut elements = view.constant_floats(input)?;
+        let end = start.checked_add(k * n).filter(|&end| end <= elements.len());
+        let end = end.ok_or_else(|| format!("input {input} has {} elements", elements.len()))?;
+        let elements = &mut elements[start..end];
+        if factor.to_bits() != 1.0_f32.to_bits() {
+            elements.iter_mut().for_each(|weight| *weight *= factor);
+        }
+        let row = if trans == Trans::Yes { k } else { n };
+        let packed = PackedB::pack(view.isa, k, n, elements, row, trans);
+        if let Some(keeper) = view.packed {
+            keeper.keep(weights, &form, &[packed.data()]);
+        }
+        Ok(packed)
+    }
+}
+
+/// Packed weights of a convolution. Window step, distance and padding do not matter to the layout.
+///
+/// # Errors
+/// When the input is no FP32 constant, or of another size.
+pub(super) fn convolution(
+    view: &NodeView<'_>,
+    input: usize,
+    params: ConvParams,
+) -> Result<PackedConv, String> {
+    let ConvParams { in_channels, out_channels, kernel, groups, .. } = params;
+    let isa: Isa = view.isa;
+    let form = format!(
+        "convolution {LAYOUTS} {} {in_channels} {out_channels} {kernel:?} {groups}",
+        isa.name()
+    );
+    let weights: &Tensor =
+        view.constant(input).ok_or_else(|| format!("input {input} is no constant"))?;
+    let kept = view.packed.and_then(|packed| packed.find(weights, &form));
+    if let Some(packed) = kept.and_then(|found| PackedConv::from_data(isa, params, &found)) {
+        return Ok(packed);
+    }
+    let elements = view.constant_floats(input)?;
+    let taps: usize = kernel.iter().product();
+    if elements.len() != out_channels * (in_channels / groups) * taps {
+        return Err(format!("{} weights for {params:?}", elements.len()));
+    }
+    let packed = PackedConv::pack(isa, params, &elements);
+    if let Some(keeper) = view.packed {
+        keeper.keep(weights, &form, &packed.data());
+    }
+    Ok(packed)
+}
