@@ -466,6 +466,52 @@ fn functions_that_never_end_or_explode_are_refused() {
 }
 
 #[test]
+fn nodes_of_subgraphs_and_bytes_of_attributes_count_when_functions_are_inlined() {
+    // A function whose one node holds 3000 in a branch, called 50 times.
+    let negations: Vec<_> = (0..3000).map(|at| node("Neg", &["a"], &[&format!("v{at}")])).collect();
+    let branch = GraphProto {
+        node: negations,
+        output: vec![value("v0", FLOAT, &[])],
+        ..GraphProto::default()
+    };
+    let mut choice = node("If", &["c"], &["out"]);
+    choice.attribute =
+        vec![model::graph("then_branch", branch.clone()), model::graph("else_branch", branch)];
+    let function = FunctionProto { node: vec![choice], attribute_proto: Vec::new(), ..leaky() };
+    let calls = |function: FunctionProto, count: usize| {
+        let mut model = calling(function, &[]);
+        let graph = graph_mut(&mut model);
+        let call = graph.node[0].clone();
+        graph.node = (0..count)
+            .map(|at| {
+                let output = vec![format!("y{at}")];
+                galatea_formats::onnx::proto::NodeProto { output, ..call.clone() }
+            })
+            .collect();
+        model
+    };
+    let text = refusal(&calls(function, 50));
+    assert!(text.contains("longer than 131072 nodes"), "{text}");
+    // A function that holds a megabyte, called 200 times; raw data would be shared.
+    let mut constant = node("Constant", &[], &["out"]);
+    constant.attribute = vec![model::tensor("value", floats("", &[1 << 18], &vec![1.0; 1 << 18]))];
+    let function =
+        FunctionProto { node: vec![constant.clone()], attribute_proto: Vec::new(), ..leaky() };
+    let text = refusal(&calls(function.clone(), 200));
+    assert!(text.contains("repeat more than 134217728 bytes"), "{text}");
+    let shared = TensorProto {
+        float_data: Vec::new(),
+        raw_data: Some(vec![0; 4 << 18].into()),
+        ..floats("", &[1 << 18], &[])
+    };
+    constant.attribute = vec![model::tensor("value", shared)];
+    let function = FunctionProto { node: vec![constant], ..function };
+    let mut model = calls(function, 200);
+    graph_mut(&mut model).output[0].name = "y0".to_owned();
+    read(&model);
+}
+
+#[test]
 fn bytes_that_are_no_model_say_how_far_they_were_read() {
     let garbage = parse(Bytes::from_static(b"#!/bin/sh\necho hello\n"), None).unwrap_err();
     assert!(garbage.to_string().contains("at byte"), "{garbage}");

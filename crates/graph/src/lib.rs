@@ -19,6 +19,7 @@ mod fact;
 mod graph;
 pub mod infer;
 mod length;
+pub mod limits;
 mod map;
 mod operator;
 pub mod ops;

@@ -40,6 +40,15 @@ pub(crate) fn clamp<S: Simd>(s: S, x: S::F, low: S::F, high: S::F) -> S::F {
     s.min(high, s.max(low, x))
 }
 
+/// `x`, or NaN where `a` is NaN (a vector maximum keeps a NaN of its second operand only).
+#[inline(always)]
+pub(crate) fn keep_nan<S: Simd>(s: S, a: S::F, x: S::F) -> S::F {
+    let number = s.lt(a, s.splat(f32::INFINITY));
+    // Infinity is not below itself; there the sum of differences would be NaN, so ask again.
+    let below = s.lt(s.splat(f32::MAX), a);
+    s.select(number, x, s.select(below, x, a))
+}
+
 /// `e^x`, within 1.2 ULP (1 with fused multiply-add).
 ///
 /// Source: `x = n ln 2 + r` with `|r| <= ln 2 / 2` (Cody and Waite), `ln 2` in two parts of which

@@ -3,12 +3,13 @@
 use crate::Exec;
 use crate::gemm::check_matrix;
 use crate::isa::{Kernel, Simd};
+use crate::math;
 use crate::memory::Shared;
 
 /// What a window becomes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Pool {
-    /// The greatest value that is not padding; -infinity where there is none.
+    /// The greatest value that is not padding, NaN if one is; -infinity where there is none.
     Max,
     /// The sum over the number of values that are not padding.
     Average,
@@ -171,7 +172,11 @@ impl Kernel for WindowOf<'_> {
                     let at = (row + columns.first + t * columns.step) * n + c;
                     // SAFETY: the taps are inside the image, and the mask inside its channels.
                     let x = unsafe { s.load_tail(self.x.as_ptr().add(at), m) };
-                    value = if is_max { s.max(value, x) } else { s.add(value, x) };
+                    value = if is_max {
+                        math::keep_nan(s, value, s.max(value, x))
+                    } else {
+                        s.add(value, x)
+                    };
                 }
             }
             // SAFETY: the mask chooses channels that exist.
@@ -319,6 +324,33 @@ mod tests {
         ) {
             let p = PoolParams { pool, kernel, stride, dilation, pads_begin, pads_end, rounding };
             check(&p, batch, size, channels);
+        }
+    }
+
+    #[test]
+    fn a_nan_anywhere_in_the_window_wins() {
+        let threads = ThreadPool::new(1);
+        let p = PoolParams {
+            pool: Pool::Max,
+            kernel: [2, 2],
+            stride: [1, 1],
+            dilation: [1, 1],
+            pads_begin: [0, 0],
+            pads_end: [0, 0],
+            rounding: Rounding::Floor,
+        };
+        for isa in Isa::available() {
+            for others in [1.0, f32::INFINITY, f32::NEG_INFINITY] {
+                let mut y = [0.0];
+                for at in 0..4 {
+                    let mut x = [others; 4];
+                    x[at] = f32::NAN;
+                    pool(Exec { pool: &threads, isa }, &p, &x, 1, [2, 2], 1, &mut y);
+                    assert!(y[0].is_nan(), "{} {others} {at}", isa.name());
+                }
+                pool(Exec { pool: &threads, isa }, &p, &[others; 4], 1, [2, 2], 1, &mut y);
+                assert_eq!(y[0], others, "{}", isa.name());
+            }
         }
     }
 

@@ -11,11 +11,19 @@ pub struct Layout {
     strides: Vec<isize>,
 }
 
+/// The most axes of a tensor, as in NumPy: a model may ask for millions.
+pub const MAX_RANK: usize = 64;
+
 /// The number of elements of a shape.
 ///
 /// # Errors
-/// When the product overflows `isize`, the most that one allocation can hold.
+/// When there are more than [`MAX_RANK`] axes, or the product overflows `isize`, the most that one
+/// allocation can hold.
 pub fn checked_elements(shape: &[usize]) -> Result<usize, TensorError> {
+    if shape.len() > MAX_RANK {
+        let text = format!("a shape of {} axes, at most {MAX_RANK} are possible", shape.len());
+        return Err(TensorError::shape(text));
+    }
     if shape.contains(&0) {
         return Ok(0);
     }

@@ -24,7 +24,7 @@ pub use dtype::DataType;
 pub use element::{ByteString, Element};
 pub use error::{TensorError, TensorErrorKind};
 pub use half::{bf16, f16};
-pub use layout::{Layout, broadcast_shapes, checked_elements, contiguous_strides};
+pub use layout::{Layout, MAX_RANK, broadcast_shapes, checked_elements, contiguous_strides};
 pub use memory::{ALIGNMENT, Allocation, HostBuffer, MappedFile, MemoryKind, SharedBytes};
 pub use shared_region::{SharedRegion, SharedRegionError};
 pub use small::{

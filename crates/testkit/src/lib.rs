@@ -5,8 +5,11 @@
 #![forbid(unsafe_code)]
 
 pub mod conformance;
+pub mod exercise;
 pub mod expectations;
 pub mod model;
+pub mod model_mutation;
 mod mutation;
+pub mod noise;
 mod schemas;
 pub mod tolerance;

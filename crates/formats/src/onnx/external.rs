@@ -4,20 +4,27 @@ use std::collections::BTreeMap;
 use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 
+use galatea_graph::limits;
 use galatea_tensor::{Allocation, MappedFile};
 
 use super::ModelFile;
 use super::error::{OnnxError, OnnxErrorKind, Place};
 use super::proto::StringStringEntryProto;
 
-/// Maps the files that a model refers to, each once.
+/// Maps the files that a model refers to, each once, and counts the memory that constants take
+/// beyond the data which the model brings.
 #[derive(Debug)]
 pub(super) struct ExternalData<'a> {
     folder: Option<&'a Path>,
     files: BTreeMap<PathBuf, Arc<MappedFile>>,
     /// Whether the model itself is a mapped file too.
     model_is_mapped: bool,
+    dense_bytes: usize,
 }
+
+/// The most bytes of all sparse constants of a model together in their dense forms: their sizes are
+/// stated, not backed by data.
+const MAX_DENSE_BYTES: usize = 1 << 30;
 
 /// Where the bytes of one tensor are.
 #[derive(Debug)]
@@ -33,7 +40,7 @@ pub(super) struct Window {
 impl<'a> ExternalData<'a> {
     /// Files in `folder`; without one every reference is an error.
     pub(super) fn new(folder: Option<&'a Path>) -> Self {
-        Self { folder, files: BTreeMap::new(), model_is_mapped: false }
+        Self { folder, files: BTreeMap::new(), model_is_mapped: false, dense_bytes: 0 }
     }
 
     /// The same for a model whose own bytes are a mapped file.
@@ -49,6 +56,24 @@ impl<'a> ExternalData<'a> {
     /// The files that were mapped.
     pub(super) fn into_files(self) -> Vec<ModelFile> {
         self.files.into_iter().map(|(path, memory)| ModelFile { path, memory }).collect()
+    }
+
+    /// Counts the dense form of a sparse constant; `None` is more bytes than can be counted.
+    ///
+    /// # Errors
+    /// When all of them together would take more than the limit.
+    pub(super) fn take_dense(&mut self, bytes: Option<usize>) -> Result<(), String> {
+        let limit = limits::get().value_bytes.min(MAX_DENSE_BYTES);
+        let sum = bytes.and_then(|bytes| self.dense_bytes.checked_add(bytes));
+        let Some(sum) = sum.filter(|&sum| sum <= limit) else {
+            let bytes = bytes.map_or("too many".to_owned(), |bytes| bytes.to_string());
+            return Err(format!(
+                "takes {bytes} bytes, with {} of other sparse constants; the limit is {limit}",
+                self.dense_bytes
+            ));
+        };
+        self.dense_bytes = sum;
+        Ok(())
     }
 
     /// The bytes that the entries of `external_data` describe.

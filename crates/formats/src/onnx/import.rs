@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
+use bytes::Bytes;
 use galatea_graph::{
     AttributeValue, Attributes, Fact, Graph, ML_DOMAIN, ONNX_DOMAIN, Subgraph, ValueId,
 };
@@ -11,14 +12,16 @@ use super::error::{OnnxError, OnnxErrorKind, Place};
 use super::external::ExternalData;
 use super::proto::{
     AttributeProto, FunctionProto, GraphProto, ModelProto, NodeProto, OperatorSetIdProto,
-    ValueInfoProto,
+    TensorProto, ValueInfoProto,
 };
 use super::scope::{Scope, Seen};
 use super::{ModelFile, NEWEST_ML_OPSET, NEWEST_OPSET, OLDEST_OPSET, tensor, value};
 
-/// Most nodes that inlining functions may make: functions that call functions can double with each
-/// level.
+/// Most nodes that inlining functions may make, those of subgraphs included: functions that call
+/// functions can double with each level.
 const MAX_INLINED_NODES: usize = 1 << 17;
+/// Most bytes of attributes that inlining functions may repeat.
+const MAX_INLINED_BYTES: usize = 1 << 27;
 /// Deepest nesting of function calls.
 const MAX_CALLS: usize = 32;
 /// Deepest nesting of subgraphs.
@@ -52,7 +55,7 @@ pub(super) fn model(
             ));
         }
     }
-    let mut importer = Importer { functions, external, inlined: 0, calls: 0, depth: 0 };
+    let mut importer = Importer { functions, external, inlined: (0, 0), calls: 0, depth: 0 };
     let place = root.field("graph");
     let graph = importer.graph(graph, opsets, &mut Scope::model(), &BTreeSet::new(), &place)?;
     Ok((graph, importer.external.into_files()))
@@ -98,8 +101,8 @@ fn opsets(
 struct Importer<'m> {
     functions: HashMap<FunctionKey<'m>, &'m FunctionProto>,
     external: ExternalData<'m>,
-    /// Nodes made by inlining so far.
-    inlined: usize,
+    /// Nodes and bytes of attributes made by inlining so far.
+    inlined: (usize, usize),
     /// Function calls that are being inlined.
     calls: usize,
     /// Subgraphs that are being read.
@@ -176,6 +179,9 @@ impl<'m> Importer<'m> {
         scope: &mut Scope<'m>,
         place: &Place<'_>,
     ) -> Result<(), OnnxError> {
+        if self.calls > 0 {
+            self.count_inlined(proto, place)?;
+        }
         let domain = domain(&proto.domain);
         let mut inputs: Slots = proto.input.iter().map(|name| scope.resolve(graph, name)).collect();
         let outputs: Slots = proto.output.iter().map(|name| scope.resolve(graph, name)).collect();
@@ -194,6 +200,23 @@ impl<'m> Importer<'m> {
         graph
             .add_node((domain, &proto.op_type), &proto.name, &attributes, inputs, outputs)
             .map_err(|error| OnnxError::new(OnnxErrorKind::Graph(error), place))
+    }
+
+    /// Refuses functions that make the model much larger than its file.
+    fn count_inlined(&mut self, proto: &NodeProto, place: &Place<'_>) -> Result<(), OnnxError> {
+        let (nodes, bytes) = &mut self.inlined;
+        *nodes += 1;
+        *bytes = proto.attribute.iter().map(copied_bytes).fold(*bytes, usize::saturating_add);
+        if *nodes > MAX_INLINED_NODES {
+            let text = format!("functions make the model longer than {MAX_INLINED_NODES} nodes");
+            return Err(OnnxError::invalid(place, text));
+        }
+        if *bytes > MAX_INLINED_BYTES {
+            let text =
+                format!("functions repeat more than {MAX_INLINED_BYTES} bytes of attributes");
+            return Err(OnnxError::invalid(place, text));
+        }
+        Ok(())
     }
 
     fn attributes(
@@ -249,10 +272,6 @@ impl<'m> Importer<'m> {
                 outputs.len()
             ));
         }
-        self.inlined = self.inlined.saturating_add(function.node.len());
-        if self.inlined > MAX_INLINED_NODES {
-            return refuse(format!("makes the model longer than {MAX_INLINED_NODES} nodes"));
-        }
         if self.calls == MAX_CALLS {
             return refuse(format!("is called {MAX_CALLS} levels deep, or calls itself"));
         }
@@ -277,6 +296,22 @@ impl<'m> Importer<'m> {
         graph.opsets = outer;
         Ok(())
     }
+}
+
+/// Bytes of an attribute that are copied for each node that has it: raw data are shared, and the
+/// nodes of subgraphs count themselves.
+fn copied_bytes(attribute: &AttributeProto) -> usize {
+    let strings =
+        |all: &[Bytes]| -> usize { all.iter().map(|text| text.len() + size_of::<Bytes>()).sum() };
+    let tensor = |found: &TensorProto| {
+        let words = found.float_data.len() + found.int32_data.len();
+        let long = found.int64_data.len() + found.uint64_data.len() + found.double_data.len();
+        4 * words + 8 * (long + found.dims.len()) + strings(&found.string_data)
+    };
+    let sparse = attribute.sparse_tensor.iter().flat_map(|s| s.values.iter().chain(&s.indices));
+    let tensors: usize = attribute.t.as_deref().into_iter().chain(sparse).map(tensor).sum();
+    let lists = 4 * attribute.floats.len() + 8 * attribute.ints.len();
+    lists + strings(&attribute.strings) + attribute.s.as_ref().map_or(0, Bytes::len) + tensors
 }
 
 /// The attributes of a function's body: those of the call, and the defaults of the others.

@@ -12,9 +12,6 @@ use super::error::{OnnxError, Place};
 use super::external::ExternalData;
 use super::proto::{DataLocation, SparseTensorProto, TensorProto};
 
-/// The largest dense form of a sparse constant, in bytes: its size is stated, not backed by data.
-const MAX_SPARSE_BYTES: usize = 1 << 30;
-
 /// Reads a constant; the elements share the message's memory (or the external file's), and are copied
 /// where their alignment does not permit it and somebody needs them aligned.
 pub(super) fn read(
@@ -249,15 +246,12 @@ pub(super) fn read_sparse(
     let indices = read(indices, external, &place.field("indices"))?;
     let shape = shape(&proto.dims, place)?;
     let size = values.dtype().size_bytes().unwrap_or(size_of::<ByteString>());
-    let dense = checked_elements(&shape)
-        .ok()
-        .filter(|count| count.checked_mul(size).is_some_and(|bytes| bytes <= MAX_SPARSE_BYTES))
-        .ok_or_else(|| {
-            OnnxError::unsupported(
-                &place.field("dims"),
-                format!("the dense form of shape {shape:?} has more than {MAX_SPARSE_BYTES} bytes"),
-            )
-        })?;
+    let dense = checked_elements(&shape).ok();
+    external.take_dense(dense.and_then(|count| count.checked_mul(size))).map_err(|text| {
+        let text = format!("the dense form of shape {shape:?} {text}");
+        OnnxError::unsupported(&place.field("dims"), text)
+    })?;
+    let dense = dense.unwrap_or(0);
     let positions = positions(&indices, &shape, &place.field("indices"))?;
     if positions.len() != values.elements() {
         return Err(OnnxError::invalid(

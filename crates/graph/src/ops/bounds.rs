@@ -1,14 +1,11 @@
 //! Axes and sizes from outside, checked.
 
-use galatea_tensor::{DataType, Tensor, checked_elements};
+use galatea_tensor::{DataType, MAX_RANK, Tensor, checked_elements};
 
 use crate::error::OpError;
 use crate::fact::{Dim, Fact};
 use crate::length;
-
-/// No operator makes a tensor of more elements: far above what a model needs, far below what
-/// would take a server down.
-const MAX_ELEMENTS: usize = 1 << 31;
+use crate::limits;
 
 /// The vectors that stand for shapes are short; longer ones are data and carry no lengths.
 const MAX_LENGTHS: usize = 1024;
@@ -36,9 +33,19 @@ pub(crate) fn axes(list: &[i64], rank: usize) -> Result<Vec<usize>, OpError> {
     sorted.sort_unstable();
     sorted.dedup();
     if sorted.len() != found.len() {
-        return Err(OpError::new(format!("axes {list:?} name an axis twice")));
+        return Err(OpError::new(format!("axes {} name an axis twice", listed(list))));
     }
     Ok(found)
+}
+
+/// A list as messages show it: the beginning of a long one.
+pub(crate) fn listed(list: &[i64]) -> String {
+    match list.get(..MAX_RANK) {
+        Some(first) if list.len() > MAX_RANK => {
+            format!("{first:?} and {} more", list.len() - MAX_RANK)
+        }
+        _ => format!("{list:?}"),
+    }
 }
 
 /// A length that must not be negative.
@@ -61,18 +68,27 @@ pub(crate) fn lengths(values: &[i64], what: &str) -> Result<Vec<usize>, OpError>
 /// The element count of a result that is about to be allocated.
 ///
 /// # Errors
-/// When there are too many elements, or the system has no memory for them.
+/// When it takes more bytes than the limit of a value, or the system has no memory for it.
 pub(crate) fn bounded(dtype: DataType, shape: &[usize]) -> Result<usize, OpError> {
-    let count = checked_elements(shape)?;
-    let too_large =
-        || OpError::new(format!("a result of shape {shape:?} and type {dtype} is too large"));
-    if count > MAX_ELEMENTS {
-        return Err(too_large());
-    }
+    let limit = limits::get().value_bytes;
     let size = dtype.size_bytes().unwrap_or(size_of::<galatea_tensor::ByteString>());
+    let count = checked_elements(shape).ok();
+    let bytes = count.and_then(|count| count.checked_mul(size));
+    let (Some(count), Some(bytes)) = (count, bytes.filter(|&bytes| bytes <= limit)) else {
+        let bytes = bytes.map_or("more".to_owned(), |bytes| bytes.to_string());
+        return Err(OpError::new(format!(
+            "a result of shape {shape:?} and type {dtype} takes {bytes} bytes, the limit of a \
+             value is {limit}"
+        )));
+    };
     // Reserving and giving back costs nothing and answers with an error where collecting into a
     // vector would abort.
-    Vec::<u8>::new().try_reserve_exact(count.saturating_mul(size)).map_err(|_| too_large())?;
+    Vec::<u8>::new().try_reserve_exact(bytes).map_err(|_| {
+        OpError::new(format!(
+            "a result of shape {shape:?} and type {dtype} takes {bytes} bytes, for which there is \
+             no memory"
+        ))
+    })?;
     Ok(count)
 }
 
@@ -96,11 +112,8 @@ pub(crate) fn carried(fact: &Fact) -> Option<Vec<Dim>> {
     if short && fact.dtype.is_integer() { fact.numbers() } else { None }
 }
 
-/// The most axes that inference speaks about: a model may declare any length for a vector that
-/// describes a shape, and the inferred shape would take memory for each.
-const MAX_RANK: usize = 64;
-
-/// The number of elements of a vector that describes a shape, if known and possible.
+/// The number of elements of a vector that describes a shape, if known and possible: a model may
+/// declare any length, and the inferred shape would take memory for each.
 pub(crate) fn vector_len(fact: &Fact) -> Option<usize> {
     match fact.shape.as_deref() {
         Some([len]) => len.known().filter(|&len| len <= MAX_RANK),

@@ -18,6 +18,7 @@ pub mod loss;
 pub mod math;
 pub mod matrix;
 pub mod ml;
+mod nearest;
 pub mod normalize;
 pub mod pooling;
 #[cfg(test)]
@@ -105,7 +106,7 @@ pub fn parse(
     (inputs, outputs): (usize, usize),
 ) -> Result<Box<dyn Operator>, GraphErrorKind> {
     let Some(def) = find(domain, name, opset) else {
-        return Err(GraphErrorKind::UnknownOperator(unknown(domain, name, opset)));
+        return Err(GraphErrorKind::UnknownOperator(nearest::unknown(domain, name, opset)));
     };
     let check = |what: &str, arity: crate::Arity, found: usize| {
         if arity.allows(found) {
@@ -133,22 +134,4 @@ pub fn parse(
     let operator = (def.parse)(&mut context).map_err(GraphErrorKind::Operator)?;
     context.attributes.finish().map_err(GraphErrorKind::Operator)?;
     Ok(operator)
-}
-
-/// Says what was not found and what comes near.
-fn unknown(domain: &str, name: &str, opset: Option<i64>) -> String {
-    let shown = if domain.is_empty() { "ai.onnx" } else { domain };
-    let version = opset.map_or_else(String::new, |version| format!(" version {version}"));
-    let mut text = format!("operator '{name}' of domain '{shown}'{version} is not supported");
-    if let Some(first) =
-        all().filter(|d| d.domain == domain && d.name == name).map(|d| d.since).min()
-    {
-        text.push_str(&format!("; it exists from version {first} on"));
-    } else if let Some(near) =
-        all().find(|def| def.name.eq_ignore_ascii_case(name) || (def.name == name))
-    {
-        let domain = if near.domain.is_empty() { "ai.onnx" } else { near.domain };
-        text.push_str(&format!("; did you mean '{}' of domain '{domain}'?", near.name));
-    }
-    text
 }

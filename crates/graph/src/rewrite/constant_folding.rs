@@ -6,23 +6,47 @@ use super::Maps;
 use crate::error::GraphError;
 use crate::fact::Fact;
 use crate::graph::{Graph, Node, ValueId};
-use crate::operator::Inputs;
+use crate::operator::{Inputs, OpDef};
+use crate::ops;
 
 /// A folded value may be this large in any case. Beyond it, it may not have more elements than its
 /// inputs: a `ConstantOfShape` or `Expand` of a few bytes can stand for gigabytes that are cheaper
 /// to make in each run. Weights that a model makes of such a node are smaller, and kernels pack only
 /// constants.
 const MAX_ELEMENTS: usize = 1 << 24;
+/// All values together that one pass folds and that are larger than their inputs.
+const MAX_GROWTH: usize = 1 << 26;
+/// Nodes of up to this many elements are folded whatever they do: the square is still a number of
+/// steps that takes seconds.
+const FEW_ELEMENTS: usize = 1 << 15;
+/// The most multiplications of a matrix product that is folded.
+const MAX_STEPS: usize = 1 << 31;
+
+/// Families whose operators take about as many steps as they have elements.
+const LINEAR: &[&[OpDef]] = &[
+    ops::activation::OPS,
+    ops::cast::OPS,
+    ops::generate::OPS,
+    ops::index::OPS,
+    ops::logic::OPS,
+    ops::math::OPS,
+    ops::normalize::OPS,
+    ops::quantize::OPS,
+    ops::reduce::OPS,
+    ops::shape::OPS,
+];
 
 pub(super) fn apply(graph: &mut Graph, maps: &Maps) -> Result<usize, GraphError> {
     let mut times = 0;
+    let mut growth = 0;
     for index in 0..graph.nodes.len() {
         let node = &graph.nodes[index];
         let mut outputs = node.outputs.iter().flatten().copied().peekable();
         if outputs.peek().is_none() || outputs.any(|id| stays(graph, id)) {
             continue;
         }
-        let values = known(graph, maps, node).map_err(|e| GraphError::at(graph.place(index), e))?;
+        let values = known(graph, maps, node, &mut growth)
+            .map_err(|error| GraphError::at(graph.place(index), error))?;
         let Some(values) = values else { continue };
         let slots = graph.nodes[index].outputs.clone();
         for (slot, value) in slots.iter().zip(values) {
@@ -43,7 +67,12 @@ fn stays(graph: &Graph, id: ValueId) -> bool {
 }
 
 /// The node's results, when they are known.
-fn known(graph: &Graph, maps: &Maps, node: &Node) -> Result<Option<Vec<Tensor>>, crate::OpError> {
+fn known(
+    graph: &Graph,
+    maps: &Maps,
+    node: &Node,
+    growth: &mut usize,
+) -> Result<Option<Vec<Tensor>>, crate::OpError> {
     let fact = |slot: &Option<ValueId>| slot.and_then(|id| maps.fact(id));
     let inferred: Option<Vec<Tensor>> =
         node.outputs.iter().map(|slot| fact(slot).and_then(|fact| fact.value.clone())).collect();
@@ -60,19 +89,58 @@ fn known(graph: &Graph, maps: &Maps, node: &Node) -> Result<Option<Vec<Tensor>>,
         .collect();
     let Some(inputs) = inputs else { return Ok(None) };
     let given: usize = inputs.iter().flatten().map(|tensor| tensor.elements()).sum();
-    let fits = |slot: &Option<ValueId>| {
-        slot.is_none()
-            || fact(slot).filter(|fact| fact.is_tensor()).and_then(Fact::known_shape).is_some_and(
-                |shape| {
-                    shape
-                        .iter()
-                        .try_fold(1_usize, |n, &dim| n.checked_mul(dim))
-                        .is_some_and(|n| n <= given.max(MAX_ELEMENTS))
-                },
-            )
+    let elements = |slot: &Option<ValueId>| -> Option<usize> {
+        if slot.is_none() {
+            return Some(0);
+        }
+        let shape = fact(slot).filter(|fact| fact.is_tensor()).and_then(Fact::known_shape)?;
+        shape.iter().try_fold(1_usize, |n, &dim| n.checked_mul(dim))
     };
-    if !node.outputs.iter().all(fits) {
+    let made: Option<Vec<usize>> = node.outputs.iter().map(elements).collect();
+    let Some(made) = made else { return Ok(None) };
+    let Some(grown) = grown(*growth, given, &made) else { return Ok(None) };
+    let made = made.iter().fold(0_usize, |sum, &n| sum.saturating_add(n));
+    if !is_quick(node, &inputs, given, made) {
         return Ok(None);
     }
+    *growth = grown;
     node.operator.reference(Inputs::new(&inputs)).map(Some)
+}
+
+/// How much the graph has grown when results of so many elements take the place of the node; `None`
+/// where that is too much.
+fn grown(growth: usize, given: usize, made: &[usize]) -> Option<usize> {
+    let sum = made.iter().fold(0_usize, |sum, &n| sum.saturating_add(n));
+    let grown = growth.saturating_add(sum.saturating_sub(given));
+    let few = sum <= FEW_ELEMENTS || sum <= given;
+    let fits = made.iter().all(|&n| n <= given.max(MAX_ELEMENTS));
+    (fits && (few || grown <= MAX_GROWTH)).then_some(grown)
+}
+
+/// Whether computing a node takes seconds at most.
+fn is_quick(node: &Node, inputs: &[Option<&Tensor>], given: usize, made: usize) -> bool {
+    let is = |def: &OpDef| def.domain == node.domain && def.name == node.op_type;
+    if given.saturating_add(made) <= FEW_ELEMENTS || LINEAR.iter().any(|all| all.iter().any(is)) {
+        return true;
+    }
+    let product = ["MatMul", "Gemm"].contains(&node.op_type.as_str());
+    let axes = inputs.first().copied().flatten().map_or(&[][..], Tensor::shape);
+    let inner = axes.iter().rev().take(2).copied().max().unwrap_or(1);
+    product && made.saturating_mul(inner) <= MAX_STEPS
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn values_grow_alone_and_together_up_to_a_limit() {
+        assert_eq!(grown(0, 1, &[MAX_ELEMENTS]), Some(MAX_ELEMENTS - 1));
+        assert_eq!(grown(0, 1, &[MAX_ELEMENTS + 1]), None);
+        assert_eq!(grown(7, MAX_ELEMENTS + 1, &[MAX_ELEMENTS + 1]), Some(7));
+        assert_eq!(grown(MAX_GROWTH, 1, &[MAX_ELEMENTS]), None);
+        assert_eq!(grown(MAX_GROWTH, 5, &[5]), Some(MAX_GROWTH));
+        assert_eq!(grown(MAX_GROWTH, 1, &[9]), Some(MAX_GROWTH + 8));
+        assert_eq!(grown(0, 1, &[usize::MAX, usize::MAX]), None);
+    }
 }

@@ -383,3 +383,18 @@ fn basic_level_only_folds_and_removes() {
     let mut untouched = graph.clone();
     assert!(optimise(&mut untouched, Level::O0).unwrap().applied.is_empty());
 }
+
+#[test]
+fn a_product_of_constants_that_takes_long_is_left_to_the_run() {
+    for (len, folded) in [(64, true), (2048, false)] {
+        let mut b = Builder::new();
+        let x = b.input("x", &known(&[len, len]));
+        let zeros = || Tensor::zeros(DataType::Fp32, &[len, len]).unwrap();
+        let (left, right) = (b.constant(zeros()), b.constant(zeros()));
+        let weights = b.op("MatMul", &[left, right], &[]);
+        let sum = b.op("Add", &[x, weights], &[]);
+        let mut graph = b.finish(sum);
+        optimise(&mut graph, Level::O1).unwrap();
+        assert_eq!(op_types(&graph).contains(&"MatMul"), !folded, "{len}");
+    }
+}

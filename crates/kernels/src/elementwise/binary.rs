@@ -3,6 +3,7 @@
 use super::{COSTLY_GRAIN, GRAIN};
 use crate::Exec;
 use crate::isa::{Kernel, Simd};
+use crate::math;
 use crate::memory::Shared;
 
 /// A function of two elements.
@@ -167,17 +168,8 @@ combines! {
     Mul(s, a, b) => s.mul(a, b);
     Div(s, a, b) => s.div(a, b);
     ReverseDiv(s, a, b) => s.div(b, a);
-    Max(s, a, b) => keep_nan(s, a, s.max(a, b));
-    Min(s, a, b) => keep_nan(s, a, s.min(a, b));
-}
-
-/// `x`, or NaN where `a` is NaN (a vector maximum keeps a NaN of its second operand only).
-#[inline(always)]
-fn keep_nan<S: Simd>(s: S, a: S::F, x: S::F) -> S::F {
-    let number = s.lt(a, s.splat(f32::INFINITY));
-    // Infinity is not below itself; there the sum of differences would be NaN, so ask again.
-    let below = s.lt(s.splat(f32::MAX), a);
-    s.select(number, x, s.select(below, x, a))
+    Max(s, a, b) => math::keep_nan(s, a, s.max(a, b));
+    Min(s, a, b) => math::keep_nan(s, a, s.min(a, b));
 }
 
 impl<F: Combine> Kernel for Run<F> {

@@ -119,6 +119,38 @@ fn activations_are_near_the_exact_functions() {
 }
 
 #[test]
+fn activations_of_infinities_are_those_of_the_formulas() {
+    let pool = ThreadPool::new(1);
+    // Minus infinity times a gate of 0 is a NaN, as in ONNX Runtime.
+    let cases = [
+        (Activation::Gelu, f32::INFINITY, f32::NAN),
+        (Activation::GeluTanh, f32::INFINITY, f32::NAN),
+        (Activation::Silu, f32::INFINITY, f32::NAN),
+        (Activation::HardSwish, f32::INFINITY, f32::NAN),
+        (Activation::Sigmoid, 1.0, 0.0),
+        (Activation::Tanh, 1.0, -1.0),
+        (Activation::Relu, f32::INFINITY, 0.0),
+        (Activation::Clip { min: 0.0, max: 6.0 }, 6.0, 0.0),
+        (Activation::LeakyRelu { alpha: 0.1 }, f32::INFINITY, f32::NEG_INFINITY),
+        (Activation::HardSigmoid { alpha: 0.2, beta: 0.5 }, 1.0, 0.0),
+    ];
+    for isa in Isa::available() {
+        for (activation, above, below) in cases {
+            let mut x = [f32::INFINITY, f32::NEG_INFINITY];
+            activate_inplace(Exec { pool: &pool, isa }, activation, &mut x);
+            for (found, wanted) in x.into_iter().zip([above, below]) {
+                let equal = found == wanted || (found.is_nan() && wanted.is_nan());
+                assert!(equal, "{activation:?} {}: {found}, expected {wanted}", isa.name());
+            }
+            // Far out, nothing overflows on the way.
+            let mut x = [1e38, -1e38];
+            activate_inplace(Exec { pool: &pool, isa }, activation, &mut x);
+            assert!(x.iter().all(|x| !x.is_nan()), "{activation:?} {}", isa.name());
+        }
+    }
+}
+
+#[test]
 fn a_nan_stays_a_nan() {
     let pool = ThreadPool::new(1);
     let activations = [

@@ -4,7 +4,7 @@
 use std::collections::HashMap;
 use std::ops::Range;
 
-use galatea_graph::{Datum, Fact, Graph, GraphError, ValueId, infer};
+use galatea_graph::{Datum, Fact, Graph, GraphError, OpError, ValueId, infer, limits};
 use galatea_runtime::RuntimeError;
 use galatea_runtime::plan::{MemoryPlan, PlanStep, PlanValue, plan};
 use galatea_tensor::{DataType, Tensor};
@@ -373,19 +373,31 @@ impl Builder<'_> {
     }
 }
 
-/// The most elements of a value: no machine holds more, and sums of sizes stay far from overflow.
-const MAX_ELEMENTS: usize = 1 << 44;
-
-/// Refuses values that no machine holds, so that products of lengths below cannot overflow. Lengths
-/// of 0 count as 1: a part of the shape is multiplied out at times.
+/// Refuses values beyond the limit, so that products of lengths below cannot overflow. Lengths of 0
+/// count as 1: a part of the shape is multiplied out at times. Inputs and constants that have
+/// elements are there already.
 fn check_sizes(graph: &Graph, facts: &[Option<Fact>]) -> Result<(), RuntimeError> {
-    for (value, fact) in graph.values().iter().zip(facts) {
-        let Some(shape) = fact.as_ref().and_then(Fact::known_shape) else { continue };
-        let elements = shape.iter().try_fold(1_usize, |all, &len| all.checked_mul(len.max(1)));
-        if elements.is_none_or(|elements| elements > MAX_ELEMENTS) {
-            let text = format!("'{}' would have shape {shape:?}, too large to hold", value.name);
-            return Err(GraphError::structure(text).into());
+    let limit = limits::get().value_bytes;
+    let makers = graph.producers();
+    for (index, (value, fact)) in graph.values().iter().zip(facts).enumerate() {
+        let Some(fact) = fact else { continue };
+        let Some(shape) = fact.known_shape() else { continue };
+        let size = fact.dtype.size_bytes().unwrap_or(1);
+        let bytes = shape.iter().try_fold(size, |all, &len| all.checked_mul(len.max(1)));
+        let held = makers[index].is_none() && !shape.contains(&0);
+        if held || bytes.is_some_and(|bytes| bytes <= limit) {
+            continue;
         }
+        let bytes = bytes.map_or("more".to_owned(), |bytes| bytes.to_string());
+        let text = format!(
+            "'{}' of shape {shape:?} and type {} takes {bytes} bytes, the limit of a value is \
+             {limit}",
+            value.name, fact.dtype
+        );
+        return Err(match makers[index] {
+            Some(node) => GraphError::at(graph.place(node), OpError::new(text)).into(),
+            None => RuntimeError::Input(text),
+        });
     }
     Ok(())
 }

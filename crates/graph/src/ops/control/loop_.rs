@@ -9,6 +9,7 @@ use crate::body::Body;
 use crate::datum::Datum;
 use crate::error::OpError;
 use crate::fact::{Dim, Fact};
+use crate::limits;
 use crate::operator::{Inputs, Operator, ParseContext, tensors_only};
 use crate::ops::generate::Constant;
 use crate::ops::shape::Identity;
@@ -142,6 +143,7 @@ impl Operator for Loop {
         let mut collected = Collected::new(self.body.outputs() - 1 - self.carried);
         let mut iteration = 0;
         while holds && count.is_none_or(|count| iteration < count) {
+            limits::iterate(usize::try_from(iteration).unwrap_or(usize::MAX))?;
             let number = Tensor::from_vec(self.number_shape(0), vec![iteration])?;
             let condition_in = Tensor::from_vec(self.number_shape(1), vec![true])?;
             let mut own = vec![Datum::Tensor(number), Datum::Tensor(condition_in)];

@@ -9,6 +9,7 @@ use crate::body::Body;
 use crate::datum::Datum;
 use crate::error::OpError;
 use crate::fact::{Dim, Fact};
+use crate::limits;
 use crate::operator::{Inputs, Operator, ParseContext, tensors_only};
 use crate::ops::bounds;
 use crate::ops::shape::join_tensors;
@@ -111,6 +112,7 @@ impl Scan {
         }
         let mut collected = Collected::new(self.outputs.len());
         for step in 0..length {
+            limits::iterate(step)?;
             let mut own = states;
             for (tensor, walk) in scanned.iter().zip(&self.inputs) {
                 let at = if walk.backwards { length - 1 - step } else { step };

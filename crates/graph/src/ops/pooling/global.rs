@@ -95,7 +95,9 @@ impl Operator for GlobalMaxPool {
     }
 
     fn reference(&self, inputs: Inputs<'_, Tensor>) -> Result<Vec<Tensor>, OpError> {
-        let largest = |plane: &[f64]| plane.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+        // A NaN wins, wherever it is.
+        let greater = |a: f64, x: f64| if x > a || x.is_nan() { x } else { a };
+        let largest = |plane: &[f64]| plane.iter().copied().fold(f64::NEG_INFINITY, greater);
         reduce(inputs.required(0)?, false, largest)
     }
 }
@@ -131,6 +133,16 @@ mod tests {
         assert_eq!(last, tensor(&[1, 1, 1, 2], &[3_f32, 4.0]));
         let norm = one("GlobalLpPool", 2, &attributes([]), &[&tensor(&[1, 1, 2], &[3_f32, 4.0])]);
         assert_eq!(norm, tensor(&[1, 1, 1], &[5_f32]));
+    }
+
+    #[test]
+    fn a_nan_anywhere_in_the_plane_wins() {
+        for at in 0..3 {
+            let mut all = [1_f32, f32::INFINITY, 2.0];
+            all[at] = f32::NAN;
+            let found = one("GlobalMaxPool", 1, &attributes([]), &[&tensor(&[1, 1, 3], &all)]);
+            assert!(found.to_vec::<f32>().unwrap()[0].is_nan(), "{at}");
+        }
     }
 
     #[test]

@@ -67,7 +67,13 @@ impl MaxPool {
             for place in &places {
                 let mut best: Option<usize> = None;
                 for &at in &place.seen {
-                    if best.is_none_or(|best| image[at] > image[best]) {
+                    // Only a NaN differs from itself; the first one wins.
+                    #[allow(clippy::eq_op, reason = "only a NaN differs from itself")]
+                    let wins = |best: usize| {
+                        let is_nan = |at: usize| image[at] != image[at];
+                        !is_nan(best) && (image[at] > image[best] || is_nan(at))
+                    };
+                    if best.is_none_or(wins) {
                         best = Some(at);
                     }
                 }
@@ -124,6 +130,16 @@ mod tests {
         let list = [("kernel_shape", ints(&[2])), ("strides", ints(&[2])), ("ceil_mode", int(1))];
         let result = one("MaxPool", 12, &attributes(list), &[&data]);
         assert_eq!(result, tensor(&[1, 1, 2], &[-1_f32, -2.0]));
+    }
+
+    #[test]
+    fn a_nan_anywhere_in_the_window_wins() {
+        let list = attributes([("kernel_shape", ints(&[2]))]);
+        let data = tensor(&[1, 1, 4], &[1_f32, f32::NAN, 2.0, 3.0]);
+        let result = run("MaxPool", 12, &list, &[Some(&data)], 2).unwrap();
+        let values = result[0].to_vec::<f32>().unwrap();
+        assert!(values[0].is_nan() && values[1].is_nan() && values[2] == 3.0, "{values:?}");
+        assert_eq!(result[1], tensor(&[1, 1, 3], &[1_i64, 1, 3]));
     }
 
     #[test]

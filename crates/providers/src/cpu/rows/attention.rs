@@ -60,8 +60,14 @@ impl Kernel for Attention {
     fn bind(&self, shapes: &Shapes) -> Result<Step, String> {
         let ([batch, q_heads, queries, head_size], q_strides) =
             heads(shapes.input(0)?, self.q_perm)?;
-        let ([_, kv_heads, keys, _], k_strides) = heads(shapes.input(1)?, self.k_perm)?;
-        let ([.., value_size], v_strides) = heads(shapes.input(2)?, self.v_perm)?;
+        let (k, k_strides) = heads(shapes.input(1)?, self.k_perm)?;
+        let (v, v_strides) = heads(shapes.input(2)?, self.v_perm)?;
+        let ([_, kv_heads, keys, _], [.., value_size]) = (k, v);
+        let wanted = ([batch, kv_heads, keys, head_size], [batch, kv_heads, keys, value_size]);
+        if (k, v) != wanted || kv_heads == 0 || !q_heads.is_multiple_of(kv_heads) {
+            let q = [batch, q_heads, queries, head_size];
+            return Err(format!("queries {q:?}, keys {k:?} and values {v:?} do not fit"));
+        }
         let full = [batch, q_heads, queries, keys];
         let mask = match shapes.inputs.get(3) {
             Some(Some((_, shape))) => Some(spread_strides(shape, full)?),

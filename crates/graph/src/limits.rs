@@ -1,0 +1,70 @@
+//! What the values of a model may take, for the whole process: a model of a hundred bytes can ask
+//! for any amount of memory and time.
+
+use std::sync::OnceLock;
+
+use crate::error::OpError;
+
+/// Limits that hold for every model.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// The most bytes of one value that an operator makes.
+    pub value_bytes: usize,
+    /// The most iterations of one loop.
+    pub iterations: usize,
+}
+
+impl Default for Limits {
+    /// More than a model needs: 16 GiB, and 16 million iterations.
+    fn default() -> Self {
+        Self { value_bytes: 1 << 34, iterations: 1 << 24 }
+    }
+}
+
+static LIMITS: OnceLock<Limits> = OnceLock::new();
+
+/// Sets the limits, once and before the first use.
+///
+/// # Errors
+/// The limits that hold already.
+pub fn set(limits: Limits) -> Result<(), Limits> {
+    LIMITS.set(limits).map_err(|_| get())
+}
+
+/// The limits that hold.
+#[must_use]
+pub fn get() -> Limits {
+    *LIMITS.get_or_init(Limits::default)
+}
+
+/// Refuses another iteration of a loop that had as many as it may.
+///
+/// # Errors
+/// When `done` is the limit.
+pub(crate) fn iterate(done: usize) -> Result<(), OpError> {
+    let Limits { iterations, .. } = get();
+    if done < iterations {
+        return Ok(());
+    }
+    Err(OpError::new(format!("more than {iterations} iterations, which is the limit")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn limits_are_set_once_and_before_their_use() {
+        let before = get();
+        assert_eq!(set(Limits { value_bytes: 1, iterations: 1 }), Err(before));
+        assert_eq!(get(), before);
+    }
+
+    #[test]
+    fn a_loop_that_goes_on_is_refused() {
+        let most = get().iterations;
+        assert!(iterate(most - 1).is_ok());
+        let text = iterate(most).unwrap_err().to_string();
+        assert_eq!(text, format!("more than {most} iterations, which is the limit"));
+    }
+}
