@@ -257,22 +257,27 @@ impl Kernel for Task<'_> {
         }
         // Keys that the last row sees.
         let seen = self.visible(self.rows - 1);
-        let mut first = 0;
+        let (mut first, mut started) = (0, false);
         while first < seen {
             let keys = K_BLOCK.min(seen - first);
+            if self.hides(first, keys) {
+                first += keys;
+                continue;
+            }
             if few {
                 self.few_scores(s, first, keys, &mut scratch);
             } else {
                 self.scores(s, first, keys, &mut scratch);
             }
             for r in 0..self.rows {
-                self.weigh(s, r, first, keys, &mut scratch);
+                self.weigh(s, r, (first, keys), started, &mut scratch);
             }
             if few {
                 self.few_values(s, first, keys, &scratch);
             } else {
-                self.values(s, first, keys, &mut scratch);
+                self.values(s, (first, keys), started, &mut scratch);
             }
+            started = true;
             first += keys;
         }
         for r in 0..self.rows {
@@ -301,6 +306,17 @@ impl Task<'_> {
                 (self.row + r + 1 + self.a.keys).saturating_sub(self.a.queries).min(self.a.keys)
             }
         }
+    }
+
+    /// Whether the mask hides all of some keys from all rows of the task, as the mask of a causal
+    /// model does for about half of all blocks.
+    fn hides(&self, first: usize, keys: usize) -> bool {
+        let Some((mask, stride)) = self.mask else { return false };
+        (0..self.rows).all(|r| {
+            // SAFETY: the caller has checked the mask for every query and key.
+            let row = unsafe { std::slice::from_raw_parts(mask.add(r * stride + first), keys) };
+            row.iter().all(|&m| m == f32::NEG_INFINITY)
+        })
     }
 
     /// Copies the queries into blocks, scaled.
@@ -353,14 +369,14 @@ impl Task<'_> {
     }
 
     /// Adds the mask to one row of scores and makes them exponentials; scales what the row of Y
-    /// has so far when the greatest score grows.
+    /// has so far when the greatest score grows; there is nothing so far unless `started`.
     #[inline(always)]
     fn weigh<S: Simd>(
         &mut self,
         s: S,
         r: usize,
-        first: usize,
-        keys: usize,
+        (first, keys): (usize, usize),
+        started: bool,
         scratch: &mut Scratch<'_>,
     ) {
         let row = &mut scratch.scores[r * A_STRIDE..r * A_STRIDE + keys];
@@ -380,7 +396,7 @@ impl Task<'_> {
         let shift = if highest == f32::NEG_INFINITY { 0.0 } else { highest };
         let sum = exp_shifted(s, row, shift);
         scratch.highest[r] = highest;
-        if first == 0 {
+        if !started {
             scratch.total[r] = sum;
             return;
         }
@@ -393,7 +409,13 @@ impl Task<'_> {
 
     /// Adds the weighted values of a block of keys to Y.
     #[inline(always)]
-    fn values<S: Simd>(&self, s: S, first: usize, keys: usize, scratch: &mut Scratch<'_>) {
+    fn values<S: Simd>(
+        &self,
+        s: S,
+        (first, keys): (usize, usize),
+        started: bool,
+        scratch: &mut Scratch<'_>,
+    ) {
         let width = S::LANES * S::TILE_VECTORS;
         let mut column = 0;
         while column < self.a.value_size {
@@ -412,7 +434,7 @@ impl Task<'_> {
                     c: self.y.add(column),
                     c_stride: self.y_row,
                     columns,
-                    accumulate: first > 0,
+                    accumulate: started,
                     finish: None,
                 };
                 block(s, &step, self.rows);
@@ -607,6 +629,33 @@ mod tests {
         check(&Attention { heads: 4, sight: Sight::Causal, ..shape(7, 300, 300) }, true, false);
         // The first queries see no key at all.
         check(&Attention { sight: Sight::Causal, ..shape(20, 10, 16) }, true, false);
+    }
+
+    #[test]
+    fn blocks_that_a_mask_hides_are_passed_over() {
+        let pool = ThreadPool::new(2);
+        for a in [shape(300, 700, 16), shape(3, 700, 16)] {
+            let [q, k, v] = [(a.queries, 1), (a.keys, 2), (a.keys, 3)].map(|(rows, seed)| {
+                let strides = HeadStrides::heads_first(2, rows, 16);
+                (values(2 * rows * 16, seed), strides)
+            });
+            let heads = [&q, &k, &v].map(|(data, strides)| Heads { data, strides: *strides });
+            // Row i sees keys 300 to 300 + i; the first of several blocks is hidden from all.
+            let mask: Vec<f32> = (0..a.queries * a.keys)
+                .map(|at| (at / a.keys, at % a.keys))
+                .map(|(i, j)| if (300..=300 + i).contains(&j) { 0.5 } else { f32::NEG_INFINITY })
+                .collect();
+            let strides = HeadStrides { batch: 0, head: 0, row: a.keys };
+            let mask = Some(Mask { data: &mask, strides });
+            let want = reference(&a, &heads[0], &heads[1], &heads[2], mask);
+            for isa in Isa::available() {
+                let mut y = vec![f32::NAN; want.len()];
+                attention(Exec { pool: &pool, isa }, &a, heads, mask, &mut y, q.1);
+                for (got, want) in y.iter().zip(&want) {
+                    assert!((f64::from(*got) - want).abs() < 3e-6, "{} {got} {want}", isa.name());
+                }
+            }
+        }
     }
 
     #[test]

@@ -83,6 +83,55 @@ fn a_residual_is_added_before_the_activation() {
 }
 
 #[test]
+fn a_gate_multiplies_the_product() {
+    let (x, w, bias) = (floats(&[2, 5, 16], 1), floats(&[16, 24], 2), floats(&[24], 3));
+    let mut maker = support::Maker::new();
+    let (x, gate) = (maker.input("x", x), maker.input("gate", floats(&[2, 5, 24], 4)));
+    let (w, bias) = (maker.constant(w), maker.constant(bias));
+    let gated = [("gated", AttributeValue::Int(1))];
+    let y = maker.node("ai.galatea:FusedMatMul", &gated, &[x, w, bias, gate], 1);
+    let (_, rows) = maker.check(&y, 16);
+    support::assert_kernel(&rows, "fused_matmul-f32-packed");
+}
+
+#[test]
+fn chains_of_elements_equal_the_reference_for_every_broadcast() {
+    let names = ["Sub", "Sigmoid", "Mul", "Clip", "Div", "Add"];
+    let names = AttributeValue::Strings(names.iter().map(|&name| name.into()).collect());
+    let attributes = [
+        ("functions", names),
+        ("operands", AttributeValue::Ints(vec![0, 1, -1, -2, 0, -3, -4, 2, 1, -5])),
+        ("parameters", AttributeValue::Floats(vec![-0.5, 0.5])),
+        ("parameter_counts", AttributeValue::Ints(vec![0, 0, 0, 2, 0, 0])),
+    ];
+    let shapes: [[&[usize]; 3]; 6] = [
+        [&[2, 3, 700], &[2, 3, 700], &[2, 3, 700]],
+        [&[2, 3, 700], &[700], &[1]],
+        [&[2, 3, 7, 7], &[3, 1, 1], &[2, 1, 7, 7]],
+        [&[3, 1], &[1, 5], &[2, 1, 1]],
+        [&[4, 1, 6], &[5, 6], &[4, 5, 1]],
+        [&[0, 3], &[3], &[1]],
+    ];
+    for inputs in shapes {
+        let inputs: Vec<Tensor> =
+            inputs.iter().enumerate().map(|(seed, shape)| floats(shape, seed as u32)).collect();
+        let name = "elementwise-f32-chain";
+        check_node("ai.galatea:FusedElementwise", &attributes, &inputs, &[], name);
+    }
+}
+
+#[test]
+fn heads_turn_as_the_reference_turns_them() {
+    for (perm, x) in [([0, 1, 2, 3], [2, 3, 5, 8]), ([0, 2, 1, 3], [2, 5, 3, 8])] {
+        for table in [&[1, 1, 5, 8][..], &[5, 4], &[2, 1, 5, 4], &[8]] {
+            let perm = [("perm", AttributeValue::Ints(perm.to_vec()))];
+            let inputs = [floats(&x, 1), floats(table, 2), floats(table, 3)];
+            check_node("ai.galatea:Rotary", &perm, &inputs, &[], "rotary-f32");
+        }
+    }
+}
+
+#[test]
 fn softmax_equals_the_reference() {
     check_node("Softmax", &[], &[floats(&[2, 3, 17], 1)], &[], "softmax-f32");
     check_node("LogSoftmax", &[], &[floats(&[2, 17], 1)], &[], "softmax-f32");
