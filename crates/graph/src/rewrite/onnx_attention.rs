@@ -1,6 +1,6 @@
 //! ONNX's `Attention`, which newer exporters write as it stands, becomes the fused `Attention`, with
 //! the transposes around it as storage orders. Masks of booleans become numbers to add, once for
-//! all layers that share the mask.
+//! all layers that share the mask; keys and values of the past are joined before it.
 
 use std::sync::Arc;
 
@@ -12,8 +12,10 @@ use super::match_graph::make_node;
 use crate::error::GraphError;
 use crate::fact::Dim;
 use crate::graph::{Graph, Node, ValueId};
+use crate::length;
 use crate::ops::fused::Attention;
 use crate::ops::logic::Where;
+use crate::ops::shape::Concat;
 use crate::ops::transformer;
 use crate::{GALATEA_DOMAIN, ONNX_DOMAIN};
 
@@ -23,9 +25,13 @@ pub(super) fn apply(
     index: usize,
 ) -> Result<Option<Vec<Node>>, GraphError> {
     let node = &graph.nodes[index];
-    let Some((operator, [q, k, v])) = plain(graph, maps, node) else { return Ok(None) };
+    let Some((operator, [q, mut k, mut v])) = plain(graph, maps, node) else { return Ok(None) };
     let node = node.clone();
     let mut made = Vec::new();
+    if let (Some(past_k), Some(past_v)) = (node.input(4), node.input(5)) {
+        k = joined(graph, &mut made, &node, (past_k, k), 1);
+        v = joined(graph, &mut made, &node, (past_v, v), 2);
+    }
     let mask = match node.input(3) {
         Some(mask) if maps.fact(mask).is_some_and(|fact| fact.dtype == DataType::Bool) => {
             let (added, value) = as_numbers(graph, &node, mask);
@@ -42,23 +48,54 @@ pub(super) fn apply(
     Ok(Some(made))
 }
 
-/// The fused operator and the stored Q, K and V of an attention without cache, cap or window.
+/// Adds a node that puts the heads of the past before new ones; gives all heads, which are an output
+/// of the model's own node where it has one.
+fn joined(
+    graph: &mut Graph,
+    made: &mut Vec<Node>,
+    node: &Node,
+    (past, new): (ValueId, ValueId),
+    output: usize,
+) -> ValueId {
+    let all = node.output(output).unwrap_or_else(|| graph.fresh_value("present"));
+    made.push(Node {
+        name: format!("{}.present", node.name),
+        domain: ONNX_DOMAIN.to_owned(),
+        op_type: "Concat".to_owned(),
+        inputs: vec![Some(past), Some(new)],
+        outputs: vec![Some(all)],
+        operator: Arc::new(Concat { axis: 2 }),
+    });
+    all
+}
+
+/// The fused operator and the stored Q, K and V of an attention without cap or window.
 fn plain(graph: &Graph, maps: &Maps, node: &Node) -> Option<(Attention, [ValueId; 3])> {
     let onnx = node.operator::<transformer::Attention>()?;
+    let past = node.input(4).is_some() && node.input(5).is_some();
     let simple = onnx.softcap == 0.0
         && onnx.left_window.is_none()
         && onnx.right_window.is_none()
         && onnx.stage.is_none()
-        && (1..4).all(|slot| node.output(slot).is_none())
-        && (4..7).all(|slot| node.input(slot).is_none());
-    let causal = onnx.is_causal;
+        && node.output(3).is_none()
+        && node.input(6).is_none()
+        && (past
+            || (node.input(4).or(node.input(5)).or(node.output(1)).or(node.output(2))).is_none());
     let (q, k, v) = (node.input(0)?, node.input(1)?, node.input(2)?);
     let shape = |id| maps.fact(id).and_then(|fact| fact.shape.as_deref());
-    let four =
-        [q, k, v].iter().all(|&id| maps.is_fp32(id) && shape(id).is_some_and(|s| s.len() == 4));
-    // Without a past, positions count from the first key; the fused operator's from the last.
-    let aligned = !causal || shape(q)?[2].same(&shape(k)?[2]);
-    if !simple || !four || !aligned || !mask_names_every_key(maps, node.input(3), &shape(k)?[2]) {
+    let four = |id: ValueId| maps.is_fp32(id) && shape(id).is_some_and(|dims| dims.len() == 4);
+    let heads = [q, k, v].into_iter().chain(node.input(4)).chain(node.input(5));
+    if !simple || !heads.into_iter().all(four) {
+        return None;
+    }
+    let new = &shape(k)?[2];
+    let keys = match node.input(4) {
+        Some(past) => length::plus(&shape(past)?[2], new),
+        None => new.clone(),
+    };
+    // Positions count from the first key after the past, in the fused operator from the last key.
+    let aligned = !onnx.is_causal || shape(q)?[2].same(new);
+    if !aligned || !mask_names_every_key(maps, node.input(3), &keys) {
         return None;
     }
     let scale = match onnx.scale {
@@ -67,12 +104,19 @@ fn plain(graph: &Graph, maps: &Maps, node: &Node) -> Option<(Attention, [ValueId
         None => 1.0 / (shape(q)?[3].known()? as f32).sqrt(),
     };
     let (q, q_perm) = through_transpose(graph, maps, q);
-    let (k, k_perm) = through_transpose(graph, maps, k);
-    let (v, v_perm) = through_transpose(graph, maps, v);
-    let out_perm = Attention::IN_ORDER;
-    // A query that sees no key gives zeros here.
-    let operator =
-        Attention { scale, q_perm, k_perm, v_perm, out_perm, masked_to_zero: true, causal };
+    let in_order = Attention::IN_ORDER;
+    let stored = |id| if past { (id, in_order) } else { through_transpose(graph, maps, id) };
+    let ((k, k_perm), (v, v_perm)) = (stored(k), stored(v));
+    let operator = Attention {
+        scale,
+        q_perm,
+        k_perm,
+        v_perm,
+        out_perm: in_order,
+        // A query that sees no key gives zeros here.
+        masked_to_zero: true,
+        causal: onnx.is_causal,
+    };
     Some((operator, [q, k, v]))
 }
 

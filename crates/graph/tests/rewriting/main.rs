@@ -291,8 +291,6 @@ fn attention_absorbs_transposes_scale_mask_and_guard() {
     }
 }
 
-/// A residual block: two convolutions, the first with batch normalisation and ReLU6, then a sum,
-/// ReLU and global pooling.
 /// ONNX's own attention between the transposes of exporters, with a mask of booleans.
 fn onnx_attention(masked: bool) -> (Graph, Vec<Tensor>) {
     let mut b = Builder::new();
@@ -325,6 +323,33 @@ fn onnx_attention_absorbs_transposes_and_takes_its_mask_as_numbers() {
     check(graph, &inputs, &["Greater", "Where", "Attention"]);
 }
 
+#[test]
+fn onnx_attention_with_a_past_joins_it_first() {
+    for causal in [0, 1] {
+        let mut b = Builder::new();
+        b.graph.opsets.insert(String::new(), 23);
+        let dims = |heads: usize, rows: &str| {
+            [Dim::symbol("batch"), Dim::Known(heads), Dim::symbol(rows), Dim::Known(3)]
+        };
+        let q = b.input("q", &dims(4, "sequence"));
+        let [k, v] = ["k", "v"].map(|name| b.input(name, &dims(2, "sequence")));
+        let past = ["past.k", "past.v"].map(|name| b.input(name, &dims(2, "past")));
+        let outputs = ["y", "all.k", "all.v"].map(|name| b.graph.value_named(name));
+        let attributes = [("is_causal".to_owned(), AttributeValue::Int(causal))].into();
+        let inputs = vec![Some(q), Some(k), Some(v), None, Some(past[0]), Some(past[1])];
+        let outs = outputs.map(Some).to_vec();
+        b.graph.add_node(("", "Attention"), "n", &attributes, inputs, outs).unwrap();
+        b.graph.outputs.extend(&outputs[1..]);
+        let graph = b.finish(outputs[0]);
+        let mut inputs = vec![noise(&[2, 4, 3, 3], 1)];
+        inputs.extend([2, 3].map(|seed| noise(&[2, 2, 3, 3], seed)));
+        inputs.extend([4, 5].map(|seed| noise(&[2, 2, 2, 3], seed)));
+        check(graph, &inputs, &["Concat", "Concat", "Attention"]);
+    }
+}
+
+/// A residual block: two convolutions, the first with batch normalisation and ReLU6, then a sum,
+/// ReLU and global pooling.
 fn residual_block() -> (Graph, Vec<Tensor>) {
     let mut b = Builder::new();
     let x = b.input("x", &[Dim::symbol("batch"), Dim::Known(4), Dim::Known(6), Dim::Known(5)]);
