@@ -20,6 +20,7 @@ pub mod gather;
 pub mod gemm;
 pub mod isa;
 pub mod norm;
+pub mod norm_channels;
 pub mod permute;
 pub mod pooling;
 pub mod reduce;

@@ -132,6 +132,20 @@ fn heads_turn_as_the_reference_turns_them() {
 }
 
 #[test]
+fn channels_are_normalised_as_the_reference_does() {
+    let x = floats(&[2, 6, 5, 3], 1);
+    let parameters: Vec<Tensor> = (2..5).map(|seed| floats(&[6], seed)).collect();
+    let variance = floats(&[6], 5).to_vec::<f32>().unwrap().iter().map(|v| v * v + 0.1).collect();
+    let variance = Tensor::vector::<f32>(variance);
+    let inputs = [x.clone(), parameters[0].clone(), parameters[1].clone()];
+    check_node("InstanceNormalization", &[], &inputs, &[], "instance_norm-f32");
+    let groups = [("num_groups", AttributeValue::Int(3))];
+    check_node("GroupNormalization", &groups, &inputs, &[], "group_norm-f32");
+    let inputs = [&inputs[..], &[parameters[2].clone(), variance]].concat();
+    check_node("BatchNormalization", &[], &inputs, &[], "batch_norm-f32");
+}
+
+#[test]
 fn softmax_equals_the_reference() {
     check_node("Softmax", &[], &[floats(&[2, 3, 17], 1)], &[], "softmax-f32");
     check_node("LogSoftmax", &[], &[floats(&[2, 17], 1)], &[], "softmax-f32");

@@ -1,8 +1,12 @@
-//! Normalisation of rows.
+//! Normalisation of rows, and of channels that come first.
 
 use galatea_graph::ONNX_DOMAIN;
-use galatea_graph::ops::normalize::{LayerNormalization, RmsNormalization};
+use galatea_graph::ops::normalize::{
+    BatchNormalization, GroupNormalization, InstanceNormalization, LayerNormalization,
+    RmsNormalization,
+};
 use galatea_kernels::norm::{Norm, NormKind, Skip, normalize};
+use galatea_kernels::norm_channels::{Groups, Statistics, normalize_batch, normalize_groups};
 
 use super::rowwise::resolve_axis;
 use crate::cpu::{Kernel, KernelRow, NodeView, Shapes, Step};
@@ -31,7 +35,120 @@ pub(super) const ROWS: &[KernelRow] = &[
             Ok(Box::new(RowNorm { kind: NormKind::RootMeanSquare, axis, epsilon }))
         },
     },
+    KernelRow {
+        name: "instance_norm-f32",
+        domain: ONNX_DOMAIN,
+        ops: &["InstanceNormalization"],
+        supports,
+        build: |view| {
+            let epsilon = view.operator::<InstanceNormalization>()?.epsilon;
+            Ok(Box::new(GroupNorm { groups: None, epsilon, per_group: false }))
+        },
+    },
+    KernelRow {
+        name: "group_norm-f32",
+        domain: ONNX_DOMAIN,
+        ops: &["GroupNormalization"],
+        supports,
+        build: |view| {
+            let op = view.operator::<GroupNormalization>()?;
+            let (groups, epsilon, per_group) = (Some(op.num_groups), op.epsilon, op.per_group);
+            Ok(Box::new(GroupNorm { groups, epsilon, per_group }))
+        },
+    },
+    KernelRow {
+        name: "batch_norm-f32",
+        domain: ONNX_DOMAIN,
+        ops: &["BatchNormalization"],
+        supports: |view| {
+            view.floats(&[0, 1, 2, 3, 4])?;
+            let op = view.operator::<BatchNormalization>()?;
+            if op.training > 0 || op.each_element {
+                return Err("the kernel takes given statistics of whole channels".into());
+            }
+            Ok(())
+        },
+        build: |view| {
+            let epsilon = view.operator::<BatchNormalization>()?.epsilon;
+            Ok(Box::new(BatchNorm { epsilon }))
+        },
+    },
 ];
+
+/// Channels of a shape, and elements of a channel.
+fn channels(shape: &[usize]) -> Result<[usize; 2], String> {
+    match shape {
+        [_] => Ok([1, 1]),
+        [_, channels, inner @ ..] => Ok([*channels, inner.iter().product()]),
+        [] => Err("a scalar has no channels".into()),
+    }
+}
+
+struct GroupNorm {
+    /// Each channel by itself where absent.
+    groups: Option<usize>,
+    epsilon: f32,
+    /// Whether scale and bias have one element per group.
+    per_group: bool,
+}
+
+impl Kernel for GroupNorm {
+    fn bind(&self, shapes: &Shapes) -> Result<Step, String> {
+        let [channels, columns] = channels(shapes.input(0)?)?;
+        let groups = self.groups.unwrap_or(channels);
+        if groups == 0 || !channels.is_multiple_of(groups) {
+            return Err(format!("{channels} channels in {groups} groups"));
+        }
+        let parameters = if self.per_group { groups } else { channels };
+        for index in [1, 2] {
+            if shapes.input(index)? != [parameters] {
+                return Err(format!("input {index} has shape {:?}", shapes.input(index)?));
+            }
+        }
+        let (epsilon, copies) = (self.epsilon, channels / parameters);
+        Ok(Step::new(move |call| {
+            let spread = |parameter: &[f32]| -> Vec<f32> {
+                parameter.iter().flat_map(|&p| std::iter::repeat_n(p, copies)).collect()
+            };
+            let (x, scale) = (call.input::<f32>(0)?, spread(call.input::<f32>(1)?));
+            let bias = spread(call.input::<f32>(2)?);
+            let (scale, bias) = (scale.as_slice(), bias.as_slice());
+            let g = Groups { channels, groups, columns, scale, bias, epsilon };
+            let mut y = call.output::<f32>(0)?;
+            normalize_groups(call.exec, &g, x, y.slice());
+            Ok(())
+        }))
+    }
+}
+
+struct BatchNorm {
+    epsilon: f32,
+}
+
+impl Kernel for BatchNorm {
+    fn bind(&self, shapes: &Shapes) -> Result<Step, String> {
+        let [channels, columns] = channels(shapes.input(0)?)?;
+        for index in 1..5 {
+            if shapes.input(index)? != [channels] {
+                return Err(format!("input {index} has shape {:?}", shapes.input(index)?));
+            }
+        }
+        let epsilon = self.epsilon;
+        Ok(Step::new(move |call| {
+            let p = Statistics {
+                scale: call.input::<f32>(1)?,
+                bias: call.input::<f32>(2)?,
+                mean: call.input::<f32>(3)?,
+                variance: call.input::<f32>(4)?,
+                epsilon,
+            };
+            let x = call.input::<f32>(0)?;
+            let mut y = call.output::<f32>(0)?;
+            normalize_batch(call.exec, &p, columns, x, y.slice());
+            Ok(())
+        }))
+    }
+}
 
 fn supports(view: &NodeView<'_>) -> Result<(), String> {
     view.floats(&[0, 1, 2])?;
