@@ -65,6 +65,7 @@ fn joined(
         inputs: vec![Some(past), Some(new)],
         outputs: vec![Some(all)],
         operator: Arc::new(Concat { axis: 2 }),
+        parsed: None,
     });
     all
 }

@@ -20,14 +20,16 @@ struct Layer {
     /// Whether the gate of the feed-forward part is its first operand.
     gate_first: bool,
     activation: u8,
+    /// Whether rows are flattened for the output product.
+    flat: bool,
 }
 
 fn layers() -> impl Strategy<Value = Layer> {
     let sizes = (1_usize..3, 1_usize..4, 1_usize..4);
-    let forms = (0_u8..4, 0_u8..3, any::<bool>(), 0_u8..4, any::<bool>(), 0_u8..3);
+    let forms = (0_u8..4, 0_u8..3, any::<bool>(), 0_u8..4, any::<bool>(), 0_u8..3, any::<bool>());
     (sizes, forms).prop_map(|((kv_heads, copies, half), forms)| {
-        let (rotary, mask, past, factor, gate_first, activation) = forms;
-        Layer { kv_heads, copies, half, rotary, mask, past, factor, gate_first, activation }
+        let (rotary, mask, past, factor, gate_first, activation, flat) = forms;
+        Layer { kv_heads, copies, half, rotary, mask, past, factor, gate_first, activation, flat }
     })
 }
 
@@ -163,11 +165,16 @@ impl Maker {
         let weights = self.b.op("Softmax", &[scores], &[("axis", AttributeValue::Int(-1))]);
         let mixed = self.b.op("MatMul", &[weights, v], &[]);
         let turned = self.b.op("Transpose", &[mixed], &[("perm", ints(&[0, 2, 1, 3]))]);
-        let target = [0, 0, i64::try_from(heads * width).unwrap()];
-        let target = self.b.constant(Tensor::vector(target.to_vec()));
+        let columns = i64::try_from(heads * width).unwrap();
+        let target = if self.layer.flat { vec![-1, columns] } else { vec![0, 0, columns] };
+        let target = self.b.constant(Tensor::vector(target));
         let rows = self.b.op("Reshape", &[turned, target], &[]);
         let weights = self.b.constant(noise(&[heads * width, 4], 4));
-        let product = self.b.op("MatMul", &[rows, weights], &[]);
+        let mut product = self.b.op("MatMul", &[rows, weights], &[]);
+        if self.layer.flat {
+            let shape = self.b.op("Shape", &[x], &[]);
+            product = self.b.op("Reshape", &[product, shape], &[]);
+        }
         self.b.op("Add", &[x, product], &[])
     }
 
@@ -273,6 +280,7 @@ fn a_layer_of_llama_becomes_its_few_operators() {
         factor: 2,
         gate_first: true,
         activation: 0,
+        flat: false,
     });
 }
 

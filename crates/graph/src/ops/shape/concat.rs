@@ -2,6 +2,7 @@
 
 use galatea_tensor::{Element, Tensor, with_element};
 
+use crate::attribute::{Attributes, named};
 use crate::error::OpError;
 use crate::fact::{Dim, Fact};
 use crate::operator::{Inputs, Operator, ParseContext};
@@ -62,6 +63,10 @@ fn join<T: Element>(parts: &[&Tensor], axis: usize, shape: &[usize]) -> Result<T
 }
 
 impl Operator for Concat {
+    fn attributes(&self) -> Option<Attributes> {
+        Some(named([("axis", self.axis.into())]))
+    }
+
     fn infer(&self, inputs: Inputs<'_, Fact>) -> Result<Vec<Fact>, OpError> {
         let all = inputs.all_required()?;
         let Some(first) = all.first() else { return Err(OpError::new("no inputs")) };
