@@ -1,4 +1,4 @@
-"""Write cases of one node each for the operators of com.microsoft, computed by ONNX Runtime.
+"""Write cases of one node each for the operators of com.microsoft and ai.onnx.ml, computed by ONNX Runtime.
 
 usage: contrib_node_cases.py DIR
 
@@ -13,13 +13,20 @@ import numpy as np
 import onnxruntime
 from onnx import TensorProto, helper, numpy_helper
 
+import ml_node_cases
+
 DOMAIN = "com.microsoft"
 CASES = []
 
 
 def case(name, operator, inputs, outputs=1, domain=DOMAIN, version=17, constants=(), **attributes):
-    """A case: inputs are arrays or None; those at `constants` become initializers."""
+    """A case: inputs are arrays or None; those at `constants` become initializers; the version is that of ONNX."""
     CASES.append((name, operator, inputs, outputs, domain, version, constants, attributes))
+
+
+def ml_case(name, operator, inputs, outputs=1, version=3, **attributes):
+    """A case of ai.onnx.ml in a version of it."""
+    CASES.append((name, operator, inputs, outputs, ml_node_cases.DOMAIN, version, (), attributes))
 
 
 def build(operator, inputs, outputs, domain, version, constants, attributes):
@@ -35,7 +42,10 @@ def build(operator, inputs, outputs, domain, version, constants, attributes):
     # ONNX Runtime knows the types of the results; they are declared once it has said them.
     declared = [helper.make_empty_tensor_value_info(name) for name in results if name]
     graph = helper.make_graph([node], operator, given, declared, fixed)
-    opsets = [helper.make_opsetid("", version), helper.make_opsetid(DOMAIN, 1)]
+    if domain == ml_node_cases.DOMAIN:
+        opsets = [helper.make_opsetid("", 17), helper.make_opsetid(domain, version)]
+    else:
+        opsets = [helper.make_opsetid("", version), helper.make_opsetid(DOMAIN, 1)]
     return helper.make_model(graph, opset_imports=opsets, ir_version=10)
 
 
@@ -300,6 +310,8 @@ def main():
         raise SystemExit(__doc__)
     for group in [activations, normalisations, products, small_weights, quantised, attentions, quantised_layers, others]:
         group()
+    for group in ml_node_cases.GROUPS:
+        group(ml_case)
     out, failed = pathlib.Path(sys.argv[1]), 0
     for name, operator, inputs, outputs, domain, version, constants, attributes in CASES:
         inputs = [None if value is None else np.asarray(value) for value in inputs]

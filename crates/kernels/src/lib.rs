@@ -27,6 +27,7 @@ pub mod reduce;
 pub mod rotary;
 pub mod softmax;
 pub mod threads;
+pub mod trees;
 
 mod math;
 mod memory;

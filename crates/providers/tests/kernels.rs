@@ -340,3 +340,76 @@ fn an_lstm_equals_the_reference_in_every_direction() {
         support::assert_kernel(&rows, "lstm-f32-packed");
     }
 }
+
+/// Complete trees of two levels over three features; every leaf votes for these targets.
+fn trees(prefix: &str, mode: &str, votes: &[i64]) -> Vec<(String, AttributeValue)> {
+    let (trees, weights) = (11_i64, support::values(11 * 4 * votes.len(), 7));
+    let branch = |node: i64| node < 3;
+    let all = || (0..trees).flat_map(|tree| (0..7_i64).map(move |node| (tree, node)));
+    let each =
+        |of: &dyn Fn(i64, i64) -> i64| list(&all().map(|(t, n)| of(t, n)).collect::<Vec<_>>());
+    let modes = all().map(|(_, node)| (if branch(node) { mode } else { "LEAF" }).into());
+    let cast: Vec<(i64, i64, i64)> = all()
+        .filter(|(_, node)| !branch(*node))
+        .flat_map(|(tree, node)| votes.iter().map(move |&target| (tree, node, target)))
+        .collect();
+    let of_votes =
+        |of: &dyn Fn(&(i64, i64, i64)) -> i64| list(&cast.iter().map(of).collect::<Vec<_>>());
+    [
+        ("nodes_treeids".to_owned(), each(&|tree, _| tree)),
+        ("nodes_nodeids".to_owned(), each(&|_, node| node)),
+        (
+            "nodes_featureids".to_owned(),
+            each(&|tree, node| (tree + node) % 3 * i64::from(branch(node))),
+        ),
+        ("nodes_truenodeids".to_owned(), each(&|_, node| (2 * node + 1) * i64::from(branch(node)))),
+        (
+            "nodes_falsenodeids".to_owned(),
+            each(&|_, node| (2 * node + 2) * i64::from(branch(node))),
+        ),
+        ("nodes_missing_value_tracks_true".to_owned(), each(&|tree, node| (tree + node) % 2)),
+        ("nodes_values".to_owned(), AttributeValue::Floats(support::values(77, 5))),
+        ("nodes_modes".to_owned(), AttributeValue::Strings(modes.collect())),
+        (format!("{prefix}_treeids"), of_votes(&|vote| vote.0)),
+        (format!("{prefix}_nodeids"), of_votes(&|vote| vote.1)),
+        (format!("{prefix}_ids"), of_votes(&|vote| vote.2)),
+        (format!("{prefix}_weights"), AttributeValue::Floats(weights)),
+    ]
+    .into()
+}
+
+#[test]
+fn tree_ensembles_equal_the_reference() {
+    let check =
+        |op: &str, given: &[(&str, AttributeValue)], mode, votes: &[i64], outputs, kernel| {
+            let prefix = if op == "TreeEnsembleClassifier" { "class" } else { "target" };
+            let made = trees(prefix, mode, votes);
+            let mut attributes: Vec<_> =
+                made.iter().map(|(name, value)| (&**name, value.clone())).collect();
+            attributes.extend_from_slice(given);
+            for rows in [1, 9, 50] {
+                let mut x = support::values(rows * 3, 1);
+                x[2] = f32::NAN;
+                let x = [Tensor::from_vec(&[rows, 3], x).unwrap()];
+                check_outputs(&format!("ai.onnx.ml:{op}"), &attributes, &x, &[], outputs, kernel);
+            }
+        };
+    for mode in ["BRANCH_LEQ", "BRANCH_LT", "BRANCH_GTE", "BRANCH_GT"] {
+        for (count, votes) in [(1, &[0][..]), (2, &[0]), (2, &[1]), (2, &[0, 1]), (4, &[3, 0, 2])] {
+            let labels = ("classlabels_int64s", list(&[5, 6, 7, 8][..count]));
+            for transform in ["NONE", "SOFTMAX"] {
+                let given = [labels.clone(), ("post_transform", text(transform))];
+                check("TreeEnsembleClassifier", &given, mode, votes, 2, "trees-f32");
+            }
+            let targets = ("n_targets", AttributeValue::Int(count as i64));
+            for aggregate in ["SUM", "AVERAGE"] {
+                let given = [targets.clone(), ("aggregate_function", text(aggregate))];
+                check("TreeEnsembleRegressor", &given, mode, votes, 1, "trees-f32");
+            }
+        }
+    }
+    let one = ("n_targets", AttributeValue::Int(1));
+    check("TreeEnsembleRegressor", &[one.clone()], "BRANCH_EQ", &[0], 1, "reference");
+    let least = [one, ("aggregate_function", text("MIN"))];
+    check("TreeEnsembleRegressor", &least, "BRANCH_LT", &[0], 1, "reference");
+}

@@ -31,6 +31,7 @@ mod remove_identity;
 mod repeated_heads;
 mod rms_norm;
 mod rotary;
+mod text_labels;
 
 use std::collections::HashMap;
 
@@ -90,6 +91,7 @@ pub const TIDYING: &[Rule] = &[
 /// The rules that run once, in their order.
 pub const RULES: &[Rule] = &[
     Rule { name: "conv-batch-norm", level: Level::O1, apply: Apply::Node(conv_batch_norm::apply) },
+    Rule { name: "text-labels", level: Level::O1, apply: Apply::Node(text_labels::apply) },
     fuse("gelu", gelu::apply),
     fuse("gating", gating::apply),
     fuse("layer-norm", layer_norm::apply),

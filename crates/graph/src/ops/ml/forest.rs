@@ -4,7 +4,7 @@ use crate::error::OpError;
 use crate::ops::bounds::bounded;
 use galatea_tensor::DataType;
 
-use super::rows::Rows;
+use super::rows::{Precision, Rows};
 
 /// The question at a branch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -48,11 +48,15 @@ impl Link {
         Ok(Self(Self::position(at)? | Self::LEAF))
     }
 
-    fn is_leaf(self) -> bool {
+    /// Whether it leads to a leaf.
+    #[must_use]
+    pub fn is_leaf(self) -> bool {
         self.0 & Self::LEAF != 0
     }
 
-    fn index(self) -> usize {
+    /// The position among the branches or among the leaves.
+    #[must_use]
+    pub fn index(self) -> usize {
         (self.0 & !Self::LEAF) as usize
     }
 }
@@ -124,9 +128,26 @@ pub(super) struct Parts {
 
 /// The scores of one row and which of them a leaf has voted for.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct Tally {
-    pub(super) scores: Vec<f64>,
-    pub(super) voted: Vec<bool>,
+pub struct Tally {
+    /// A score for each target or class.
+    pub scores: Vec<f64>,
+    /// Whether a leaf has voted for it.
+    pub voted: Vec<bool>,
+    /// What scores are summed in.
+    pub precision: Precision,
+}
+
+impl Tally {
+    /// Scores of 0 that nobody has voted for.
+    #[must_use]
+    pub fn new(targets: usize, precision: Precision) -> Self {
+        Self { scores: vec![0.0; targets], voted: vec![false; targets], precision }
+    }
+
+    /// Adds to a score.
+    pub(super) fn add(&mut self, target: usize, weight: f64) {
+        self.scores[target] = self.precision.sum(self.scores[target], weight);
+    }
 }
 
 impl Parts {
@@ -210,6 +231,24 @@ impl Forest {
         self.roots.len()
     }
 
+    /// The branches; links are positions among them.
+    #[must_use]
+    pub fn branches(&self) -> &[Branch] {
+        &self.branches
+    }
+
+    /// Where each tree begins.
+    #[must_use]
+    pub fn roots(&self) -> &[Link] {
+        &self.roots
+    }
+
+    /// What a leaf says.
+    #[must_use]
+    pub fn votes(&self, leaf: usize) -> &[Vote] {
+        &self.votes[self.leaves[leaf]..self.leaves[leaf + 1]]
+    }
+
     /// The classes that leaves vote for, and whether no vote is negative.
     pub(super) fn summary(&self) -> (Vec<usize>, bool) {
         let mut targets: Vec<usize> = self.votes.iter().map(|vote| vote.target).collect();
@@ -245,8 +284,7 @@ impl Forest {
             let yes = self.answer(branch, row[branch.feature as usize]);
             link = if yes { branch.yes } else { branch.no };
         }
-        let at = link.index();
-        &self.votes[self.leaves[at]..self.leaves[at + 1]]
+        self.votes(link.index())
     }
 
     /// Puts together what all trees say of a row.
@@ -255,20 +293,16 @@ impl Forest {
         tally.voted.fill(false);
         for &root in &self.roots {
             for &Vote { target, weight } in self.leaf(root, row) {
-                let (score, voted) = (&mut tally.scores[target], &mut tally.voted[target]);
-                *score = match aggregate {
-                    Aggregate::Average | Aggregate::Sum => *score + weight,
-                    Aggregate::Min if *voted => score.min(weight),
-                    Aggregate::Max if *voted => score.max(weight),
-                    Aggregate::Min | Aggregate::Max => weight,
-                };
-                *voted = true;
+                match aggregate {
+                    Aggregate::Average | Aggregate::Sum => tally.add(target, weight),
+                    Aggregate::Min | Aggregate::Max => {
+                        let pick = if aggregate == Aggregate::Min { f64::min } else { f64::max };
+                        let score = &mut tally.scores[target];
+                        *score = if tally.voted[target] { pick(*score, weight) } else { weight };
+                    }
+                }
+                tally.voted[target] = true;
             }
-        }
-        if aggregate == Aggregate::Average {
-            #[allow(clippy::cast_precision_loss, reason = "there are less than 2^31 trees")]
-            let trees = self.trees().max(1) as f64;
-            tally.scores.iter_mut().for_each(|score| *score /= trees);
         }
     }
 
@@ -285,8 +319,7 @@ impl Forest {
     ) -> Result<(), OpError> {
         self.expect_width(rows.width)?;
         bounded(DataType::Fp64, &[rows.count.max(1), columns.max(self.targets)])?;
-        let (scores, voted) = (vec![0.0; self.targets], vec![false; self.targets]);
-        let mut tally = Tally { scores, voted };
+        let mut tally = Tally::new(self.targets, rows.precision);
         for features in rows.iter() {
             self.tally(features, aggregate, &mut tally);
             row(&mut tally);

@@ -16,7 +16,7 @@ pub enum Labels {
 
 /// What a classifier says of one example.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Choice {
+pub enum Choice {
     /// The class at a position.
     Class(usize),
     /// Yes or no.
@@ -62,6 +62,16 @@ impl Labels {
         }
     }
 
+    /// The number of a choice, where labels are numbers.
+    #[must_use]
+    pub fn number(&self, choice: Choice) -> Option<i64> {
+        match (self, choice) {
+            (Self::Integers(all), Choice::Class(at)) => all.get(at).copied(),
+            (Self::Integers(_), Choice::Positive(yes)) => Some(i64::from(yes)),
+            (Self::Strings(_), _) => None,
+        }
+    }
+
     /// The labels of choices. Yes and no are the numbers 1 and 0 and, where there are two texts,
     /// these, as ONNX Runtime answers.
     pub(super) fn of(&self, choices: &[Choice]) -> Tensor {
@@ -87,9 +97,11 @@ impl Labels {
 }
 
 /// The position of the largest score; the first of equals.
-pub(super) fn largest(scores: &[f64]) -> usize {
-    let better = |best: usize, at: usize| if scores[at] > scores[best] { at } else { best };
-    (1..scores.len()).fold(0, better)
+pub(super) fn largest(scores: impl IntoIterator<Item = f64>) -> usize {
+    let better = |best: (usize, f64), (at, score)| if score > best.1 { (at, score) } else { best };
+    let mut scores = scores.into_iter().enumerate();
+    let first = scores.next().unwrap_or_default();
+    scores.fold(first, better).0
 }
 
 #[cfg(test)]
@@ -110,7 +122,7 @@ mod tests {
 
     #[test]
     fn the_first_of_equal_scores_is_the_largest() {
-        assert_eq!(largest(&[1.0, 3.0, 3.0]), 1);
-        assert_eq!(largest(&[]), 0);
+        assert_eq!(largest([1.0, 3.0, 3.0]), 1);
+        assert_eq!(largest([]), 0);
     }
 }

@@ -75,7 +75,7 @@ impl LinearClassifier {
         match (sums, self.labels.len()) {
             ([score], 2) => Choice::Class(usize::from(*score > 0.0)),
             ([score], _) => Choice::Positive(*score > 0.0),
-            _ => Choice::Class(largest(sums)),
+            _ => Choice::Class(largest(sums.iter().copied())),
         }
     }
 }

@@ -6,11 +6,40 @@ use crate::error::OpError;
 use crate::fact::{Dim, Fact};
 use crate::ops::values::{expect_type, floats};
 
+/// The numbers that scores are summed in. Where scores are equal but for their rounding, the label
+/// hangs on it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Precision {
+    /// 32 bits.
+    Single,
+    /// 64 bits.
+    Double,
+}
+
+impl Precision {
+    /// What ONNX Runtime sums in for features of this type.
+    pub(super) fn of(features: DataType) -> Self {
+        if features == DataType::Fp64 { Self::Double } else { Self::Single }
+    }
+
+    /// The sum of two numbers.
+    #[allow(clippy::cast_possible_truncation, reason = "a sum in single precision")]
+    #[must_use]
+    pub fn sum(self, a: f64, b: f64) -> f64 {
+        match self {
+            // Rounding twice gives what rounding once does: double has twice the digits and more.
+            Self::Single => f64::from((a + b) as f32),
+            Self::Double => a + b,
+        }
+    }
+}
+
 /// Rows of equal length; one vector is one row.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Rows {
     pub(super) count: usize,
     pub(super) width: usize,
+    pub(super) precision: Precision,
     values: Vec<f64>,
 }
 
@@ -42,7 +71,7 @@ impl Rows {
             [count, width] => (count, width),
             _ => return Err(bad_rank(x.rank())),
         };
-        Ok(Self { count, width, values: numbers(x)? })
+        Ok(Self { count, width, precision: Precision::of(x.dtype()), values: numbers(x)? })
     }
 
     /// The rows in order.

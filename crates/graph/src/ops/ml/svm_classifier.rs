@@ -120,7 +120,7 @@ impl SvmClassifier {
             }
             Machine::Duels(duels) => {
                 let (votes, scores) = duels.scores(row, classes);
-                let choice = Choice::Class(largest(&votes));
+                let choice = Choice::Class(largest(votes));
                 if self.probabilities {
                     (choice, duels.class_probabilities(&scores, classes))
                 } else {
@@ -139,7 +139,7 @@ impl SvmClassifier {
 
     /// Of two classes the second is chosen as soon as any score is high enough, as in ONNX Runtime.
     fn linear_choice(&self, scores: &[f64]) -> Choice {
-        let best = largest(scores);
+        let best = largest(scores.iter().copied());
         let least = if self.positive { scores[best] >= 0.5 } else { scores[best] > 0.0 };
         if scores.len() == 2 && !self.probabilities && least {
             return Choice::Class(1);

@@ -2,7 +2,7 @@
 
 use galatea_tensor::{DataType, Tensor};
 
-use super::forest::{Aggregate, Branch, Comparison, Forest, Link, Parts, Vote};
+use super::forest::{Aggregate, Branch, Comparison, Forest, Link, Parts, Tally, Vote};
 use super::node_lists::{expect_lengths, feature};
 use super::post_transform::{self, PostTransform};
 use super::rows::{Rows, expect_numbers};
@@ -28,6 +28,19 @@ pub struct Regression {
 }
 
 impl Regression {
+    /// Makes the result of what all trees have said about a row.
+    pub fn finish(&self, tally: &mut Tally) {
+        if self.aggregate == Aggregate::Average {
+            #[allow(clippy::cast_precision_loss, reason = "there are less than 2^31 trees")]
+            let trees = self.forest.trees().max(1) as f64;
+            tally.scores.iter_mut().for_each(|score| *score /= trees);
+        }
+        for (at, base) in self.base_values.iter().enumerate() {
+            tally.add(at, *base);
+        }
+        self.post_transform.apply(&mut tally.scores);
+    }
+
     fn result(&self, dtype: DataType) -> Result<DataType, OpError> {
         if let Some(result) = self.result {
             return expect_numbers(dtype).map(|()| result);
@@ -53,9 +66,7 @@ impl Operator for Regression {
         let rows = Rows::read(x)?;
         let mut scores = Vec::new();
         self.forest.each(&rows, self.aggregate, self.forest.targets, |tally| {
-            let bases = tally.scores.iter_mut().zip(&self.base_values);
-            bases.for_each(|(score, base)| *score += base);
-            self.post_transform.apply(&mut tally.scores);
+            self.finish(tally);
             scores.extend_from_slice(&tally.scores);
         })?;
         Ok(vec![from_floats(dtype, &[rows.count, self.forest.targets], scores)?])

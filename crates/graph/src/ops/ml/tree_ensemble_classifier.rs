@@ -62,14 +62,25 @@ impl TreeEnsembleClassifier {
     /// The class of the largest score among those voted for or with a base value.
     fn of_many(&self, tally: &mut Tally) -> Choice {
         for (at, base) in self.base_values.iter().enumerate() {
-            tally.scores[at] += base;
+            tally.add(at, *base);
             tally.voted[at] = true;
         }
-        let pairs = || tally.scores.iter().zip(&tally.voted).map(|(score, voted)| (*score, *voted));
-        let candidates: Vec<f64> =
-            pairs().map(|(score, voted)| if voted { score } else { f64::NEG_INFINITY }).collect();
+        let candidates = tally.scores.iter().zip(&tally.voted);
+        let candidates =
+            candidates.map(|(score, voted)| if *voted { *score } else { f64::NEG_INFINITY });
+        let choice = Choice::Class(largest(candidates));
         self.post_transform.apply(&mut tally.scores);
-        Choice::Class(largest(&candidates))
+        choice
+    }
+
+    /// The label of a row from what all trees have said about it, whose scores are made those of
+    /// the result.
+    pub fn choose(&self, tally: &mut Tally) -> Choice {
+        match self.labels.len() {
+            1 => self.one(tally),
+            2 => self.two(tally),
+            _ => self.of_many(tally),
+        }
     }
 
     /// Yes or no from the score of the positive class.
@@ -84,14 +95,21 @@ impl TreeEnsembleClassifier {
     /// The choice and both scores of two classes.
     fn two(&self, tally: &mut Tally) -> Choice {
         let voted = [tally.voted[0], tally.voted[1]];
-        let mut scores = [tally.scores[0], tally.scores[1]];
         match *self.base_values {
             // Votes for both are margins of the second class.
-            [_, second] if voted[1] => scores = [-(second + scores[0]), second + scores[0]],
-            [first, second] => scores = [scores[0] + first, scores[1] + second],
-            [only] => scores[0] += only,
+            [_, second] if voted[1] => {
+                tally.add(0, second);
+                let margin = tally.scores[0];
+                tally.scores.copy_from_slice(&[-margin, margin]);
+            }
+            [first, second] => {
+                tally.add(0, first);
+                tally.add(1, second);
+            }
+            [only] => tally.add(0, only),
             _ => {}
         }
+        let scores = [tally.scores[0], tally.scores[1]];
         let choice = self.of_two(if voted[1] { scores[1] } else { scores[0] });
         if !voted[1] && self.base_values.len() < 2 {
             let share = self.one_of_two && self.positive;
@@ -108,7 +126,7 @@ impl TreeEnsembleClassifier {
 
     /// The only class's score.
     fn one(&self, tally: &mut Tally) -> Choice {
-        tally.scores[0] += self.base_values.first().copied().unwrap_or(0.0);
+        tally.add(0, self.base_values.first().copied().unwrap_or(0.0));
         let choice = Choice::Positive(tally.scores[0] > 0.0);
         self.post_transform.apply(&mut tally.scores);
         choice
@@ -131,11 +149,7 @@ impl Operator for TreeEnsembleClassifier {
         let rows = Rows::read(x)?;
         let (mut choices, mut scores) = (Vec::new(), Vec::new());
         self.forest.each(&rows, Aggregate::Sum, self.labels.len(), |tally| {
-            choices.push(match self.labels.len() {
-                1 => self.one(tally),
-                2 => self.two(tally),
-                _ => self.of_many(tally),
-            });
+            choices.push(self.choose(tally));
             scores.extend_from_slice(&tally.scores);
         })?;
         let shape = [rows.count, self.labels.len()];

@@ -12,6 +12,7 @@ mod normalize;
 mod recurrent;
 mod rowwise;
 mod spread;
+mod trees;
 
 use super::KernelRow;
 
@@ -28,4 +29,5 @@ pub const FAMILIES: &[&[KernelRow]] = &[
     normalize::ROWS,
     recurrent::ROWS,
     rowwise::ROWS,
+    trees::ROWS,
 ];

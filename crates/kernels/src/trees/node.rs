@@ -1,0 +1,109 @@
+//! A node of a tree in as few bytes as it fits.
+
+/// A node that is read without branches: a branch asks `x <= threshold`, and its two children lie
+/// side by side, the one for no first; a leaf answers no to every question and is its own child.
+pub(super) trait Node: Copy + Send + Sync + 'static {
+    /// Whether a node with these numbers fits.
+    fn fits(feature: u32, child: usize) -> bool;
+
+    /// Makes a node.
+    fn new(feature: u32, threshold: f32, child: usize, missing_is_yes: bool) -> Self;
+
+    /// The feature that it asks for.
+    fn feature(self) -> usize;
+
+    /// The child for this feature. Without `MISSING`, a NaN is answered with no.
+    fn next<const MISSING: bool>(self, x: f32) -> u32;
+}
+
+/// Eight bytes: threshold, 15 bits of the feature and one for NaN, 16 bits of the child.
+#[derive(Clone, Copy)]
+pub(super) struct Compact(u64);
+
+impl Node for Compact {
+    fn fits(feature: u32, child: usize) -> bool {
+        feature < 1 << 15 && child < 1 << 16
+    }
+
+    fn new(feature: u32, threshold: f32, child: usize, missing_is_yes: bool) -> Self {
+        let rest = feature | u32::from(missing_is_yes) << 15;
+        Self(u64::from(threshold.to_bits()) | u64::from(rest) << 32 | (child as u64) << 48)
+    }
+
+    #[inline(always)]
+    fn feature(self) -> usize {
+        (self.0 >> 32) as usize & 0x7fff
+    }
+
+    #[inline(always)]
+    #[allow(clippy::cast_possible_truncation, reason = "the lowest 32 bits")]
+    fn next<const MISSING: bool>(self, x: f32) -> u32 {
+        let mut yes = u32::from(x <= f32::from_bits(self.0 as u32));
+        if MISSING {
+            yes |= (self.0 >> 47) as u32 & u32::from(x.is_nan());
+        }
+        (self.0 >> 48) as u32 + yes
+    }
+}
+
+/// Sixteen bytes, for many features or large trees.
+#[derive(Clone, Copy)]
+pub(super) struct Wide {
+    threshold: f32,
+    feature: u32,
+    child: u32,
+    missing_is_yes: u32,
+}
+
+impl Node for Wide {
+    fn fits(_: u32, child: usize) -> bool {
+        u32::try_from(child).is_ok_and(|child| child < u32::MAX)
+    }
+
+    #[allow(clippy::cast_possible_truncation, reason = "`fits` was asked before")]
+    fn new(feature: u32, threshold: f32, child: usize, missing_is_yes: bool) -> Self {
+        Self { threshold, feature, child: child as u32, missing_is_yes: missing_is_yes.into() }
+    }
+
+    #[inline(always)]
+    fn feature(self) -> usize {
+        self.feature as usize
+    }
+
+    #[inline(always)]
+    fn next<const MISSING: bool>(self, x: f32) -> u32 {
+        let mut yes = u32::from(x <= self.threshold);
+        if MISSING {
+            yes |= self.missing_is_yes & u32::from(x.is_nan());
+        }
+        self.child + yes
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn walks<N: Node>() {
+        for missing in [false, true] {
+            let node = N::new(1234, -2.5, 4321, missing);
+            assert_eq!(node.feature(), 1234);
+            assert_eq!(node.next::<true>(-2.5), 4322);
+            assert_eq!(node.next::<false>(-2.4), 4321);
+            assert_eq!(node.next::<true>(f32::NAN), 4321 + u32::from(missing));
+            assert_eq!(node.next::<false>(f32::NAN), 4321);
+        }
+        let leaf = N::new(0, f32::NAN, 7, false);
+        for x in [0.0, f32::NAN, f32::NEG_INFINITY] {
+            assert_eq!((leaf.next::<true>(x), leaf.next::<false>(x)), (7, 7));
+        }
+    }
+
+    #[test]
+    fn both_forms_answer_alike() {
+        walks::<Compact>();
+        walks::<Wide>();
+        assert!(Compact::fits(32_767, 65_535));
+        assert!(!Compact::fits(32_768, 0) && !Compact::fits(0, 65_536));
+    }
+}

@@ -1,0 +1,234 @@
+//! Ensembles of decision trees.
+
+use std::sync::Arc;
+
+use galatea_graph::ops::ml::{
+    Aggregate, Branch, Comparison, Forest, Labels, Link, PostTransform, Precision, Regression,
+    Tally, TreeEnsembleClassifier,
+};
+use galatea_graph::{ML_DOMAIN, OpError};
+use galatea_kernels::trees::{TreeNode, Trees};
+use galatea_tensor::DataType;
+
+use crate::cpu::{Call, Kernel, KernelRow, NodeView, Shapes, Step};
+
+/// The family's rows.
+pub(super) const ROWS: &[KernelRow] = &[KernelRow {
+    name: "trees-f32",
+    domain: ML_DOMAIN,
+    ops: &["TreeEnsemble", "TreeEnsembleClassifier", "TreeEnsembleRegressor"],
+    supports: |view| view.floats(&[0]).and_then(|()| Ensemble::of(view).map(drop)),
+    build: |view| {
+        let ensemble = Ensemble::of(view)?;
+        let trees = Trees::new(&trees(ensemble.forest())?, ensemble.forest().targets)?;
+        Ok(Box::new(TreesKernel { trees: Arc::new(trees), ensemble: Arc::new(ensemble) }))
+    },
+}];
+
+/// What becomes of the sums.
+#[derive(Clone)]
+enum Ensemble {
+    Classifier(TreeEnsembleClassifier),
+    Regression(Regression),
+}
+
+impl Ensemble {
+    fn of(view: &NodeView<'_>) -> Result<Self, String> {
+        if let Some(classifier) = view.node.operator::<TreeEnsembleClassifier>() {
+            return match classifier.labels {
+                Labels::Integers(_) => Ok(Self::Classifier(classifier.clone())),
+                Labels::Strings(_) => Err("the kernel gives no labels that are texts".into()),
+            };
+        }
+        let regression = view.operator::<Regression>()?;
+        match regression.aggregate {
+            Aggregate::Sum | Aggregate::Average => Ok(Self::Regression(regression.clone())),
+            other => Err(format!("the kernel sums, the trees' aggregate is {other:?}")),
+        }
+    }
+
+    fn forest(&self) -> &Forest {
+        match self {
+            Self::Classifier(classifier) => &classifier.forest,
+            Self::Regression(regression) => &regression.forest,
+        }
+    }
+
+    /// The output that holds scores.
+    fn scores_at(&self) -> usize {
+        match self {
+            Self::Classifier(_) => 1,
+            Self::Regression(_) => 0,
+        }
+    }
+
+    /// Whether sums are the result.
+    fn is_sum(&self) -> bool {
+        match self {
+            Self::Classifier(_) => false,
+            Self::Regression(one) => {
+                one.aggregate == Aggregate::Sum
+                    && one.base_values.is_empty()
+                    && one.post_transform == PostTransform::None
+            }
+        }
+    }
+}
+
+/// The largest `f32` that is at most `value`, or less than it; NaN where there is none.
+#[allow(clippy::cast_possible_truncation, reason = "rounded down afterwards")]
+fn below(value: f64, or_equal: bool) -> f32 {
+    let near = value as f32;
+    let fits = f64::from(near) < value || (or_equal && f64::from(near) == value);
+    match near {
+        near if fits || value.is_nan() => near,
+        f32::NEG_INFINITY => f32::NAN,
+        near => near.next_down(),
+    }
+}
+
+/// The forest's trees as the kernel takes them: every question is whether a feature is at most a
+/// threshold.
+fn trees(forest: &Forest) -> Result<Vec<Vec<TreeNode>>, String> {
+    let mut seen = vec![false; forest.branches().len()];
+    forest.roots().iter().map(|&root| tree(forest, root, &mut seen)).collect()
+}
+
+fn tree(forest: &Forest, root: Link, seen: &mut [bool]) -> Result<Vec<TreeNode>, String> {
+    // Branches are put in when their places are known.
+    let (mut nodes, mut open) = (vec![TreeNode::Leaf(Vec::new())], vec![(root, 0)]);
+    while let Some((link, at)) = open.pop() {
+        if link.is_leaf() {
+            let votes = forest.votes(link.index()).iter();
+            nodes[at] =
+                TreeNode::Leaf(votes.map(|vote| (vote.target, single(vote.weight))).collect());
+            continue;
+        }
+        if std::mem::replace(&mut seen[link.index()], true) {
+            return Err("trees share nodes".into());
+        }
+        let branch = &forest.branches()[link.index()];
+        let first = nodes.len();
+        nodes.extend([TreeNode::Leaf(Vec::new()), TreeNode::Leaf(Vec::new())]);
+        nodes[at] = question(branch, first, first + 1)?;
+        open.extend([(branch.yes, first), (branch.no, first + 1)]);
+    }
+    Ok(nodes)
+}
+
+#[allow(clippy::cast_possible_truncation, reason = "features of single precision are summed in it")]
+fn single(value: f64) -> f32 {
+    value as f32
+}
+
+fn question(branch: &Branch, yes: usize, no: usize) -> Result<TreeNode, String> {
+    let (or_equal, turned) = match branch.comparison {
+        Comparison::LessOrEqual => (true, false),
+        Comparison::Less => (false, false),
+        Comparison::Greater => (true, true),
+        Comparison::GreaterOrEqual => (false, true),
+        other => return Err(format!("the kernel does not ask for {other:?}")),
+    };
+    if branch.threshold.is_nan() {
+        return Err("a threshold is NaN".into());
+    }
+    // Asked the other way round, a missing feature still must take its way.
+    Ok(TreeNode::Branch {
+        feature: branch.feature,
+        threshold: below(branch.threshold, or_equal),
+        yes: if turned { no } else { yes },
+        no: if turned { yes } else { no },
+        missing_is_yes: branch.missing_is_yes != turned,
+    })
+}
+
+struct TreesKernel {
+    trees: Arc<Trees>,
+    ensemble: Arc<Ensemble>,
+}
+
+impl Kernel for TreesKernel {
+    fn bind(&self, shapes: &Shapes) -> Result<Step, String> {
+        let (count, width) = match *shapes.input(0)? {
+            [width] => (1, width),
+            [count, width] => (count, width),
+            ref other => return Err(format!("rows of shape {other:?}")),
+        };
+        if shapes.dtype(0)? != DataType::Fp32 || width < self.trees.features() {
+            return Err(format!("rows of {width} features of another type"));
+        }
+        let (trees, ensemble) = (Arc::clone(&self.trees), Arc::clone(&self.ensemble));
+        Ok(Step::new(move |call| run(call, &trees, &ensemble, (count, width))))
+    }
+
+    fn weight_bytes(&self) -> usize {
+        self.trees.bytes()
+    }
+}
+
+fn run(
+    call: &mut Call<'_>,
+    trees: &Trees,
+    ensemble: &Ensemble,
+    (count, width): (usize, usize),
+) -> Result<(), OpError> {
+    let targets = ensemble.forest().targets;
+    let mut wanted = call.output::<f32>(ensemble.scores_at()).ok();
+    let mut unwanted = Vec::new();
+    let scores = match &mut wanted {
+        Some(wanted) => wanted.slice(),
+        None => {
+            unwanted.resize(count * targets, 0.0);
+            &mut unwanted[..]
+        }
+    };
+    let always = trees.always_voted();
+    let mut voted = vec![false; if always.is_some() { 0 } else { scores.len() }];
+    trees.sum(call.exec, (call.input::<f32>(0)?, width), scores, &mut voted);
+    if ensemble.is_sum() {
+        return Ok(());
+    }
+    let mut tally = Tally::new(targets, Precision::Single);
+    let mut numbers = Vec::with_capacity(count);
+    for (row, scores) in scores.chunks_exact_mut(targets).enumerate() {
+        for (score, sum) in tally.scores.iter_mut().zip(scores.iter()) {
+            *score = f64::from(*sum);
+        }
+        let votes = always.as_deref().unwrap_or_else(|| &voted[row * targets..][..targets]);
+        tally.voted.copy_from_slice(votes);
+        match ensemble {
+            Ensemble::Regression(regression) => regression.finish(&mut tally),
+            Ensemble::Classifier(classifier) => {
+                let choice = classifier.choose(&mut tally);
+                numbers.extend(classifier.labels.number(choice));
+            }
+        }
+        for (score, found) in scores.iter_mut().zip(&tally.scores) {
+            *score = single(*found);
+        }
+    }
+    if let (Ensemble::Classifier(_), Ok(mut labels)) = (ensemble, call.output::<i64>(0)) {
+        labels.slice().copy_from_slice(&numbers);
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn thresholds_are_rounded_so_that_answers_stay() {
+        let between = f64::from(1.0_f32) + 1e-12;
+        assert_eq!(below(between, true), 1.0);
+        assert_eq!(below(1.0, true), 1.0);
+        assert_eq!(below(1.0, false), 1.0_f32.next_down());
+        assert_eq!(below(1.0 - 1e-12, true), 1.0_f32.next_down());
+        assert_eq!(below(1e300, true), f32::MAX);
+        assert_eq!(below(-1e300, true), f32::NEG_INFINITY);
+        assert_eq!(below(f64::INFINITY, true), f32::INFINITY);
+        assert!(below(f64::NEG_INFINITY, false).is_nan());
+        let number = f32::from_bits(0x3dcc_cccd);
+        assert!(number <= below(f64::from(number), true));
+    }
+}
