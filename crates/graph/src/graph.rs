@@ -82,14 +82,24 @@ impl Node {
     /// Gives the operator other subgraphs; false where it has none.
     pub fn replace_bodies(&mut self, bodies: Vec<Body>) -> bool {
         let Some(operator) = self.operator.with_bodies(bodies) else { return false };
+        self.replace_operator(operator, |_| {});
+        true
+    }
+
+    /// Puts another operator in the place of the node's own: what its attributes parse to after this
+    /// change.
+    pub(crate) fn replace_operator(
+        &mut self,
+        operator: Arc<dyn Operator>,
+        change: impl FnOnce(&mut Attributes),
+    ) {
         let attributes = self.attributes();
         self.operator = operator;
-        self.parsed = attributes.map(|(opset, attributes)| Parsed {
-            operator: Arc::clone(&self.operator),
-            opset,
-            attributes: Arc::new(attributes),
+        self.parsed = attributes.map(|(opset, mut attributes)| {
+            change(&mut attributes);
+            let attributes = Arc::new(attributes);
+            Parsed { operator: Arc::clone(&self.operator), opset, attributes }
         });
-        true
     }
 
     /// The operator as the type `T`, if it is one.

@@ -8,6 +8,7 @@ use galatea_tensor::Tensor;
 use super::Maps;
 use super::match_graph::make_node;
 use crate::ONNX_DOMAIN;
+use crate::attribute::AttributeValue;
 use crate::error::GraphError;
 use crate::graph::{Graph, Node};
 use crate::ops::index::Gather;
@@ -27,11 +28,14 @@ pub(super) fn apply(
         return Ok(None);
     }
     let texts = Tensor::vector(texts.clone());
-    let numbered = TreeEnsembleClassifier {
-        labels: Labels::Integers((0..count).collect()),
-        ..ensemble.clone()
-    };
-    let mut trees = Node { operator: Arc::new(numbered), ..node.clone() };
+    let positions: Vec<i64> = (0..count).collect();
+    let labels = Labels::Integers(positions.clone());
+    let numbered = TreeEnsembleClassifier { labels, ..ensemble.clone() };
+    let mut trees = node.clone();
+    trees.replace_operator(Arc::new(numbered), |attributes| {
+        attributes.remove("classlabels_strings");
+        attributes.insert("classlabels_int64s".to_owned(), AttributeValue::Ints(positions));
+    });
     let Some(label) = node.output(0) else { return Ok(Some(vec![trees])) };
     let positions = graph.fresh_value("label.position");
     let table = graph.add_constant("labels", texts);
@@ -97,6 +101,11 @@ mod tests {
             let x = Tensor::from_slice(&[2, 1], &[0.0_f32, 1.0]).unwrap();
             let run = |graph: &Graph| evaluate::run(graph, std::slice::from_ref(&x)).unwrap();
             assert_eq!(run(&rewritten), run(&plain), "{classes:?}");
+            let node = &rewritten.nodes[0];
+            let (opset, attributes) = node.attributes().unwrap();
+            let name = (ML_DOMAIN, "TreeEnsembleClassifier");
+            let parsed = crate::ops::parse(name, opset, &attributes, (1, 2)).unwrap();
+            assert_eq!(format!("{parsed:?}"), format!("{:?}", node.operator));
         }
     }
 }

@@ -1,10 +1,8 @@
 //! `DictVectorizer`: the values of a map in a fixed order.
 
-use std::collections::HashMap;
-
 use galatea_tensor::{ByteString, Tensor};
 
-use super::label_encoder::items;
+use super::label_encoder::{Positions, items};
 use super::labels::Labels;
 use crate::datum::Datum;
 use crate::error::OpError;
@@ -59,11 +57,9 @@ impl Operator for DictVectorizer {
     fn evaluate(&self, mut inputs: Vec<Option<Datum>>) -> Result<Vec<Datum>, OpError> {
         let map = taken(&mut inputs, 0)?.into_map()?;
         self.expect(map.kind())?;
-        let keys = items(Values::read(map.keys())?).into_iter().enumerate();
-        let places: HashMap<_, usize> = keys.map(|(at, key)| (key, at)).collect();
+        let places = Positions::new(items(Values::read(map.keys())?));
         let wanted = items(Values::read(&self.vocabulary.tensor())?);
-        let places: Vec<Option<usize>> =
-            wanted.iter().map(|word| places.get(word).copied()).collect();
+        let places: Vec<Option<usize>> = wanted.iter().map(|word| places.of(word)).collect();
         let values = match Values::read(map.values())? {
             Values::Floats(all) => Values::Floats(gathered(&all, &places, &0.0)),
             Values::Integers(all) => Values::Integers(gathered(&all, &places, &0)),

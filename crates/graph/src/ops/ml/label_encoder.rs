@@ -1,6 +1,6 @@
 //! `LabelEncoder`: other values for known ones.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 
 use galatea_tensor::{ByteString, DataType, Tensor};
 
@@ -11,7 +11,7 @@ use crate::ops::bounds::bounded;
 use crate::ops::values::{Values, expect_type};
 
 /// A key by which a value is found.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Item {
     /// A text.
     Text(ByteString),
@@ -19,6 +19,30 @@ pub enum Item {
     Integer(i128),
     /// The bits of a float; one pattern for every NaN and one for both zeros.
     Float(u64),
+}
+
+/// The positions of keys; of equal keys the last counts.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Positions(HashMap<Item, usize>);
+
+impl Positions {
+    /// The positions of these keys in their order.
+    pub(super) fn new(keys: impl IntoIterator<Item = Item>) -> Self {
+        Self(keys.into_iter().enumerate().map(|(at, key)| (key, at)).collect())
+    }
+
+    /// The position of a key.
+    #[must_use]
+    pub fn of(&self, key: &Item) -> Option<usize> {
+        self.0.get(key).copied()
+    }
+}
+
+impl std::fmt::Debug for Positions {
+    /// In the order of keys: equal operators have equal texts.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_map().entries(self.0.iter().collect::<BTreeMap<_, _>>()).finish()
+    }
 }
 
 /// The keys that a tensor's elements are.
@@ -38,7 +62,7 @@ pub(super) fn items(values: Values) -> Vec<Item> {
 #[derive(Clone, Debug)]
 pub struct LabelEncoder {
     /// The positions of the keys' values.
-    pub positions: HashMap<Item, usize>,
+    pub positions: Positions,
     /// The type of the keys.
     pub from: DataType,
     /// The values, and behind them the one for unknown keys.
@@ -63,9 +87,8 @@ impl LabelEncoder {
             (Values::Floats(a), Values::Floats(b)) => Values::Floats([a, b].concat()),
             _ => return Err(OpError::new(format!("values of type {}", values.dtype()))),
         };
-        let keyed = items(Values::read(keys)?).into_iter().enumerate();
         Ok(Self {
-            positions: keyed.map(|(at, key)| (key, at)).collect(),
+            positions: Positions::new(items(Values::read(keys)?)),
             from: keys.dtype(),
             values: joined.write(values.dtype(), &[count + 1])?,
         })
@@ -135,7 +158,7 @@ impl Operator for LabelEncoder {
         let other = self.values.elements() - 1;
         let found = items(Values::read(x)?).into_iter();
         let places: Vec<usize> =
-            found.map(|item| self.positions.get(&item).copied().unwrap_or(other)).collect();
+            found.map(|item| self.positions.of(&item).unwrap_or(other)).collect();
         let result = match Values::read(&self.values)? {
             Values::Strings(all) => {
                 Values::Strings(places.iter().map(|&p| all[p].clone()).collect())

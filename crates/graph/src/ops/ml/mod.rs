@@ -35,7 +35,7 @@ pub use feature_vectorizer::FeatureVectorizer;
 pub use forest::{Aggregate, Branch, Comparison, Forest, Link, Tally, Vote};
 pub use imputer::{Imputer, Replacement};
 pub use kernel::{Kernel, KernelKind};
-pub use label_encoder::{Item, LabelEncoder};
+pub use label_encoder::{Item, LabelEncoder, Positions};
 pub use labels::{Choice, Labels};
 pub use linear_classifier::LinearClassifier;
 pub use linear_regressor::LinearRegressor;

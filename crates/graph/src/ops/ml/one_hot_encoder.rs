@@ -1,10 +1,8 @@
 //! `OneHotEncoder`: a one at the place of the category.
 
-use std::collections::HashMap;
-
 use galatea_tensor::{DataType, Tensor};
 
-use super::label_encoder::{Item, items};
+use super::label_encoder::{Item, Positions, items};
 use super::labels::Labels;
 use crate::error::OpError;
 use crate::fact::{Dim, Fact};
@@ -16,7 +14,7 @@ use crate::ops::values::{Values, expect_type};
 #[derive(Clone, Debug)]
 pub struct OneHotEncoder {
     /// The places of the categories.
-    pub places: HashMap<Item, usize>,
+    pub places: Positions,
     /// How many places there are.
     pub width: usize,
     /// Whether categories are texts.
@@ -36,7 +34,7 @@ impl OneHotEncoder {
             Labels::Strings(all) => all.into_iter().map(Item::Text).collect(),
             Labels::Integers(all) => all.into_iter().map(|one| Item::Integer(one.into())).collect(),
         };
-        let places = items.into_iter().enumerate().map(|(at, item)| (item, at)).collect();
+        let places = Positions::new(items);
         Ok(Box::new(Self { places, width, texts, zeros }))
     }
 
@@ -75,7 +73,7 @@ impl Operator for OneHotEncoder {
             other => items(other).into_iter().map(Some).collect(),
         };
         for (at, item) in found.iter().enumerate() {
-            match item.as_ref().and_then(|item| self.places.get(item)) {
+            match item.as_ref().and_then(|item| self.places.of(item)) {
                 Some(place) => result[at * self.width + place] = 1.0,
                 None if self.zeros => {}
                 None => {

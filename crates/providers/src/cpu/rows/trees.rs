@@ -10,7 +10,7 @@ use galatea_graph::{ML_DOMAIN, OpError};
 use galatea_kernels::trees::{TreeNode, Trees};
 use galatea_tensor::DataType;
 
-use crate::cpu::{Call, Kernel, KernelRow, NodeView, Shapes, Step};
+use crate::cpu::{Call, Kernel, KernelRow, NodeView, Shapes, Step, WeightBytes};
 
 /// The family's rows.
 pub(super) const ROWS: &[KernelRow] = &[KernelRow {
@@ -161,8 +161,8 @@ impl Kernel for TreesKernel {
         Ok(Step::new(move |call| run(call, &trees, &ensemble, (count, width))))
     }
 
-    fn weight_bytes(&self) -> usize {
-        self.trees.bytes()
+    fn weight_bytes(&self) -> WeightBytes {
+        WeightBytes::new(self.trees.bytes(), false)
     }
 }
 
