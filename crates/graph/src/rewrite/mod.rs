@@ -14,6 +14,7 @@ mod common_subexpression;
 mod constant_folding;
 mod conv_batch_norm;
 mod elementwise_chain;
+mod equal_lengths;
 mod flat_mat_mul;
 mod fuse_conv;
 mod fuse_mat_mul;
@@ -83,6 +84,7 @@ pub const TIDYING: &[Rule] = &[
     Rule { name: "inline-if", level: Level::O1, apply: Apply::Node(inline_if::apply) },
     tidy("remove-identity", remove_identity::apply),
     tidy("constant-folding", constant_folding::apply),
+    tidy("equal-lengths", equal_lengths::apply),
     tidy("common-subexpression", common_subexpression::apply),
     tidy("known-shape", known_shape::apply),
     tidy("merge-views", merge_views::apply),

@@ -110,3 +110,24 @@ fn a_float_plus_zero_stays_and_a_product_with_one_goes() {
     let y = b.op("Neg", &[product], &[]);
     check(b.finish(y), &[Tensor::vector(vec![-0.0_f32, 1.0])], &["Add", "Neg"]);
 }
+
+#[test]
+fn lengths_from_different_tensors_are_asked_for_once() {
+    let mut b = Builder::new();
+    let rows = Dim::symbol("rows");
+    let x = b.input("x", &[rows.clone(), Dim::Known(3)]);
+    let z = b.input("z", &[Dim::Known(3), rows]);
+    let mut ranges = [(x, 0), (z, 1)].map(|(of, axis)| {
+        let shape = b.op("Shape", &[of], &[]);
+        let axis = b.constant(Tensor::scalar(axis as i64));
+        let length = b.op("Gather", &[shape, axis], &[]);
+        let [zero, one] = [0_i64, 1].map(|number| b.constant(Tensor::scalar(number)));
+        let range = b.op("Range", &[zero, length, one], &[]);
+        b.op("Cast", &[range], &[("to", AttributeValue::Int(1))])
+    });
+    ranges[0] = b.op("Neg", &[ranges[0]], &[]);
+    let sum = b.op("Add", &ranges, &[]);
+    let y = b.op("Add", &[sum, z], &[]);
+    let inputs = [noise(&[4, 3], 1), noise(&[3, 4], 2)];
+    check(b.finish(y), &inputs, &["Shape", "Gather", "Range", "Cast", "Neg", "Add", "Add"]);
+}

@@ -262,7 +262,7 @@ mod tests {
             ("leaf_targetids", ints(&[0, 1]), "'leaf_weights' has 4"),
             ("aggregate_function", int(4), "expected 0 to 3"),
             ("post_transform", int(-1), "expected 0 to 4"),
-            ("n_targets", int(i64::MAX), "more elements"),
+            ("n_targets", int(i64::MAX), "takes more bytes"),
         ] {
             if name == "nodes_falseleafs" {
                 let mut list = ensemble();
