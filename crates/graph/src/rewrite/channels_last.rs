@@ -13,7 +13,7 @@ use crate::infer;
 use crate::ops::convolution::{Conv, FusedConv};
 use crate::ops::fused::{FusedActivation, FusedElementwise};
 use crate::ops::pooling::{AveragePool, GlobalAveragePool, MaxPool, PoolWindow};
-use crate::ops::shape::{Concat, Transpose};
+use crate::ops::shape::{Concat, Split, Transpose};
 use crate::{GALATEA_DOMAIN, ONNX_DOMAIN};
 
 /// Operators that work element by element, so that the order of axes does not matter to them.
@@ -66,6 +66,12 @@ pub fn channels_last(graph: &mut Graph) -> Result<usize, GraphError> {
     let Pass { made, changed, .. } = pass;
     graph.nodes = made;
     graph.remove_unused();
+    // A model that turns values around its convolutions itself did so for the order that is gone.
+    graph.sort()?;
+    super::run(graph, super::Apply::Graph(super::merge_views::apply))?;
+    super::run(graph, super::Apply::Graph(super::remove_identity::apply))?;
+    super::run(graph, super::Apply::Node(super::fuse_conv::residual))?;
+    super::run(graph, super::Apply::Node(super::fuse_conv::activation))?;
     Ok(changed)
 }
 
@@ -130,8 +136,11 @@ impl Pass<'_> {
     }
 
     fn place(&mut self, node: Node) {
-        let made =
-            self.spatial(&node).or_else(|| self.concat(&node)).or_else(|| self.elementwise(&node));
+        let made = self
+            .spatial(&node)
+            .or_else(|| self.concat(&node))
+            .or_else(|| self.split(&node))
+            .or_else(|| self.elementwise(&node));
         match made {
             Some(made) => {
                 self.changed += 1;
@@ -199,16 +208,39 @@ impl Pass<'_> {
         let concat = node.operator::<Concat>()?;
         let inputs: Vec<ValueId> = node.inputs.iter().copied().collect::<Option<_>>()?;
         let rank = self.rank(*inputs.first()?).filter(|rank| (3..=5).contains(rank))?;
-        let axis = usize::try_from(concat.axis)
-            .or_else(|_| usize::try_from(concat.axis + i64::try_from(rank).unwrap_or(0)))
-            .ok()?;
+        let axis = turned_axis(concat.axis, rank)?;
         let at_hand = inputs.iter().all(|id| self.twins.contains_key(id));
-        if axis != 1 || !at_hand || !inputs.iter().any(|&id| self.only_last(id)) {
+        if !at_hand || !inputs.iter().any(|&id| self.only_last(id)) {
             return None;
         }
         let inputs = inputs.into_iter().map(|id| Some(self.channels_last(id, rank))).collect();
-        let operator = Concat { axis: i64::try_from(rank - 1).ok()? };
-        self.twin_node(node, (ONNX_DOMAIN, "Concat"), Arc::new(operator), inputs)
+        self.twin_node(node, (ONNX_DOMAIN, "Concat"), Arc::new(Concat { axis }), inputs)
+    }
+
+    /// A split of what is channels-last; its pieces are too.
+    fn split(&mut self, node: &Node) -> Option<Node> {
+        let split = node.operator::<Split>()?;
+        let input = node.input(0)?;
+        let rank = self.rank(input).filter(|rank| (3..=5).contains(rank))?;
+        let axis = turned_axis(split.axis, rank)?;
+        if !self.only_last(input) {
+            return None;
+        }
+        let x = self.channels_last(input, rank);
+        let outputs = node
+            .outputs
+            .iter()
+            .map(|slot| {
+                let output = (*slot)?;
+                let name = format!("{}.channels_last", self.name(output));
+                let last = self.graph.fresh_value(&name);
+                self.twins.insert(output, Twin { last, has_first: false });
+                Some(last)
+            })
+            .collect();
+        let inputs = std::iter::once(Some(x)).chain(node.inputs.iter().skip(1).copied()).collect();
+        let operator = Arc::new(Split { axis, ..split.clone() });
+        Some(Node { inputs, outputs, operator, parsed: None, ..node.clone() })
     }
 
     /// Elementwise operators all of whose inputs are channels-last already, or one number.
@@ -243,6 +275,17 @@ impl Pass<'_> {
             .collect();
         let name = (node.domain.as_str(), node.op_type.as_str());
         self.twin_node(node, name, node.operator.clone(), inputs)
+    }
+}
+
+/// Where an axis of the model's own order lies when the channels come last.
+fn turned_axis(axis: i64, rank: usize) -> Option<i64> {
+    let count = i64::try_from(rank).ok()?;
+    let axis = if axis < 0 { axis.checked_add(count)? } else { axis };
+    match axis {
+        0 => Some(0),
+        1 => Some(count - 1),
+        _ => (axis < count).then_some(axis - 1),
     }
 }
 

@@ -392,6 +392,48 @@ fn channels_move_last_once_for_a_whole_region() {
 }
 
 #[test]
+fn transposes_around_a_convolution_go_with_its_order() {
+    let mut b = Builder::new();
+    let x = b.input("x", &[Dim::symbol("batch"), Dim::symbol("frames"), Dim::Known(4)]);
+    let turn = [("perm", ints(&[0, 2, 1]))];
+    let first = b.op("Transpose", &[x], &turn);
+    let weights = b.constant(noise(&[4, 4, 1], 1));
+    let conv = b.op("Conv", &[first, weights], &[]);
+    let last = b.op("Transpose", &[conv], &turn);
+    let y = b.op("Add", &[last, x], &[]);
+    let graph = b.finish(y);
+    let mut rewritten = graph.clone();
+    optimise(&mut rewritten, Level::O3).unwrap();
+    channels_last(&mut rewritten).unwrap();
+    assert_eq!(op_types(&rewritten), ["FusedConv", "Add"]);
+    check_equal(&graph, &rewritten, &[noise(&[2, 5, 4], 3)]);
+}
+
+#[test]
+fn pieces_of_channels_stay_last_between_convolutions() {
+    for axis in [1_i64, 2, -1] {
+        let mut b = Builder::new();
+        let x = b.input("x", &[Dim::symbol("batch"), Dim::Known(4), Dim::Known(6)]);
+        let weights = b.constant(noise(&[4, 4, 1], 1));
+        let conv = b.op("Conv", &[x, weights], &[]);
+        let sizes = b.constant(Tensor::vector(vec![2_i64, if axis == 1 { 2 } else { 4 }]));
+        let at = [("axis", AttributeValue::Int(axis))];
+        let (first, second) = b.split(conv, sizes, &at);
+        let gate = b.op("Sigmoid", &[second], &[]);
+        let joined = b.op("Concat", &[gate, first], &at);
+        let y = b.op("Conv", &[joined, weights], &[]);
+        let graph = b.finish(y);
+        let mut rewritten = graph.clone();
+        optimise(&mut rewritten, Level::O3).unwrap();
+        channels_last(&mut rewritten).unwrap();
+        let names =
+            ["Transpose", "FusedConv", "Split", "Sigmoid", "Concat", "FusedConv", "Transpose"];
+        assert_eq!(op_types(&rewritten), names, "{axis}");
+        check_equal(&graph, &rewritten, &[noise(&[2, 4, 6], 3)]);
+    }
+}
+
+#[test]
 fn basic_level_only_folds_and_removes() {
     let mut b = Builder::new();
     let x = b.input("x", &known(&[2, 3]));

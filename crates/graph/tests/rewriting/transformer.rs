@@ -199,7 +199,7 @@ impl Maker {
 }
 
 impl Builder {
-    fn split(
+    pub(super) fn split(
         &mut self,
         x: ValueId,
         sizes: ValueId,

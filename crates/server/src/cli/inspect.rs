@@ -66,6 +66,8 @@ pub(super) fn inspect(arguments: &[String]) -> Result<ExitCode, String> {
         say(&drawing.of(graph, model::level(&arguments)?)?);
         return Ok(ExitCode::SUCCESS);
     }
+    // A wrong option is an error of the caller; only what the model is decides about its session.
+    model::check(&arguments)?;
     let report = report(&path, model::load(&path)?, model::session(&path, &arguments));
     say(&if arguments.has("json") { as_json(&report).to_string() } else { as_text(&report) });
     Ok(ExitCode::SUCCESS)

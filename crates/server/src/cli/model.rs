@@ -88,6 +88,16 @@ pub(super) fn session(path: &Path, arguments: &Arguments) -> Result<Session, Str
     Session::new(graph, &providers, &options).map_err(|error| error.to_string())
 }
 
+/// Checks the options that [`session`] takes, apart from the model.
+///
+/// # Errors
+/// When one names what does not exist.
+pub(super) fn check(arguments: &Arguments) -> Result<(), String> {
+    level(arguments)?;
+    arguments.number("threads", 0_usize)?;
+    providers(arguments.last("provider")).map(drop)
+}
+
 /// How far `--level` lets the graph be rewritten.
 ///
 /// # Errors
