@@ -18,6 +18,7 @@ pub mod convert;
 pub mod elementwise;
 pub mod gather;
 pub mod gemm;
+pub mod int8;
 pub mod isa;
 pub mod norm;
 pub mod norm_channels;

@@ -33,6 +33,13 @@ impl Aligned {
         unsafe { std::slice::from_raw_parts_mut(self.lines.as_mut_ptr().cast(), len) }
     }
 
+    /// The memory as bytes.
+    pub(crate) fn as_bytes_mut(&mut self) -> &mut [u8] {
+        let len = self.lines.len() * size_of::<Line>();
+        // SAFETY: a Line is plain floats without gaps, so the lines are one run of bytes.
+        unsafe { std::slice::from_raw_parts_mut(self.lines.as_mut_ptr().cast(), len) }
+    }
+
     fn grow(&mut self, len: usize) {
         let lines = len.div_ceil(16);
         if self.lines.len() < lines {

@@ -12,7 +12,8 @@ use crate::gemm::{DenseRows, Epilogue, Finish, PackedB, Product, Trans, check_ma
 use crate::isa::Isa;
 use crate::memory::{Aligned, Packed, Shared};
 use galatea_tensor::Tensor;
-use rows::{ImageRows, Window};
+use rows::ImageRows;
+pub(crate) use rows::Window;
 
 /// The constants of a convolution. Spatial dimensions are depth, height, width; a 2-D
 /// convolution has depth 1, a 1-D one also height 1.
@@ -65,7 +66,7 @@ impl ConvParams {
         })
     }
 
-    fn check(&self) {
+    pub(crate) fn check(&self) {
         let c = self;
         let positive = |x: &[usize; 3]| x.iter().all(|&x| x > 0);
         assert!(
@@ -88,12 +89,12 @@ impl ConvParams {
         self.groups > 1 && self.in_channels == self.groups && self.out_channels == self.groups
     }
 
-    fn taps(&self) -> usize {
+    pub(crate) fn taps(&self) -> usize {
         volume(&self.kernel)
     }
 
     /// Whether an output pixel needs exactly the input pixel at its place.
-    fn is_pointwise(&self) -> bool {
+    pub(crate) fn is_pointwise(&self) -> bool {
         self.taps() == 1
             && self.stride == [1; 3]
             && self.pads_begin == [0; 3]
@@ -304,7 +305,7 @@ pub fn conv(
 /// # Panics
 /// When it does not fit.
 #[track_caller]
-fn volume(sizes: &[usize]) -> usize {
+pub(crate) fn volume(sizes: &[usize]) -> usize {
     let product = sizes.iter().try_fold(1usize, |v, &s| v.checked_mul(s));
     assert!(product.is_some(), "a size beyond memory: {sizes:?}");
     product.unwrap_or(usize::MAX)

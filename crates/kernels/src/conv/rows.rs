@@ -6,16 +6,16 @@ use crate::isa::Simd;
 
 /// A convolution over an image of a given size.
 #[derive(Clone, Copy)]
-pub(super) struct Window {
-    pub(super) params: ConvParams,
-    pub(super) size: [usize; 3],
-    pub(super) out: [usize; 3],
+pub(crate) struct Window {
+    pub(crate) params: ConvParams,
+    pub(crate) size: [usize; 3],
+    pub(crate) out: [usize; 3],
 }
 
 impl Window {
     /// Splits an output pixel's number into batch, depth, row, column.
     #[inline(always)]
-    pub(super) fn place(&self, pixel: usize) -> (usize, [usize; 3]) {
+    pub(crate) fn place(&self, pixel: usize) -> (usize, [usize; 3]) {
         let [od, oh, ow] = self.out;
         let (rest, w) = (pixel / ow, pixel % ow);
         let (rest, h) = (rest / oh, rest % oh);
@@ -24,7 +24,7 @@ impl Window {
 
     /// Makes a place whose column may have reached the end of its row the start of the next.
     #[inline(always)]
-    fn carry(&self, batch: &mut usize, place: &mut [usize; 3]) {
+    pub(crate) fn carry(&self, batch: &mut usize, place: &mut [usize; 3]) {
         if place[2] == self.out[2] {
             place[2] = 0;
             place[1] += 1;
@@ -41,7 +41,7 @@ impl Window {
 
     /// The image coordinate that tap `tap` of output coordinate `o` sees, if it is not padding.
     #[inline(always)]
-    pub(super) fn tap(&self, d: usize, o: usize, tap: usize) -> Option<usize> {
+    pub(crate) fn tap(&self, d: usize, o: usize, tap: usize) -> Option<usize> {
         let p = &self.params;
         let x = (o * p.stride[d] + tap * p.dilation[d]).wrapping_sub(p.pads_begin[d]);
         (x < self.size[d]).then_some(x)

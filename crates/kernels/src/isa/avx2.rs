@@ -171,6 +171,11 @@ impl Simd for Avx2 {
         unsafe { _mm256_add_epi32(a, b) }
     }
     #[inline(always)]
+    fn mul_i(self, a: I, b: I) -> I {
+        // SAFETY: the token proves the instruction set.
+        unsafe { _mm256_mullo_epi32(a, b) }
+    }
+    #[inline(always)]
     fn and_i(self, a: I, b: I) -> I {
         // SAFETY: the token proves the instruction set.
         unsafe { _mm256_and_si256(a, b) }

@@ -160,6 +160,11 @@ impl Simd for Avx512 {
         unsafe { _mm512_add_epi32(a, b) }
     }
     #[inline(always)]
+    fn mul_i(self, a: I, b: I) -> I {
+        // SAFETY: the token proves the instruction set.
+        unsafe { _mm512_mullo_epi32(a, b) }
+    }
+    #[inline(always)]
     fn and_i(self, a: I, b: I) -> I {
         // SAFETY: the token proves the instruction set.
         unsafe { _mm512_and_si512(a, b) }

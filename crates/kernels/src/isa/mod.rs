@@ -1,7 +1,13 @@
 //! Instruction sets proved by type: a token exists only on a processor that has it.
 
+mod dot;
 mod portable;
 mod simd;
+
+#[cfg(target_arch = "aarch64")]
+mod dot_neon;
+#[cfg(target_arch = "x86_64")]
+mod dot_x86;
 
 #[cfg(target_arch = "x86_64")]
 mod avx2;
@@ -14,6 +20,7 @@ mod neon;
 pub use avx2::Avx2;
 #[cfg(target_arch = "x86_64")]
 pub use avx512::Avx512;
+pub use dot::{Dot, DotIsa, DotKernel, Form};
 #[cfg(target_arch = "aarch64")]
 pub use neon::Neon;
 pub use portable::Portable;
@@ -124,7 +131,7 @@ impl Isa {
             Self::Avx2(s) => s.enter(kernel),
             #[cfg(target_arch = "aarch64")]
             Self::Neon(s) => s.enter(kernel),
-            Self::Portable(s) => s.enter(kernel),
+            Self::Portable(s) => Simd::enter(s, kernel),
         }
     }
 }

@@ -184,6 +184,11 @@ impl Simd for Neon {
         unsafe { vaddq_s32(a, b) }
     }
     #[inline(always)]
+    fn mul_i(self, a: I, b: I) -> I {
+        // SAFETY: the token proves the instruction set.
+        unsafe { vmulq_s32(a, b) }
+    }
+    #[inline(always)]
     fn and_i(self, a: I, b: I) -> I {
         // SAFETY: the token proves the instruction set.
         unsafe { vandq_s32(a, b) }

@@ -162,6 +162,10 @@ impl Simd for Portable {
         std::array::from_fn(|i| a[i].wrapping_add(b[i]))
     }
     #[inline(always)]
+    fn mul_i(self, a: I, b: I) -> I {
+        std::array::from_fn(|i| a[i].wrapping_mul(b[i]))
+    }
+    #[inline(always)]
     fn and_i(self, a: I, b: I) -> I {
         std::array::from_fn(|i| a[i] & b[i])
     }

@@ -90,6 +90,8 @@ pub trait Simd: Copy + Send + Sync + Debug + 'static {
     fn splat_i(self, value: i32) -> Self::I;
     /// Wrapping `a + b`.
     fn add_i(self, a: Self::I, b: Self::I) -> Self::I;
+    /// Wrapping `a * b`.
+    fn mul_i(self, a: Self::I, b: Self::I) -> Self::I;
     /// Bitwise and.
     fn and_i(self, a: Self::I, b: Self::I) -> Self::I;
     /// Bitwise or.

@@ -38,6 +38,8 @@ impl Kernel for Vectors {
         put("exponent", s.to_float(s.shr23(s.bits(s.splat(8.0)))));
         put("or", s.of_bits(s.or_i(s.bits(a), s.splat_i(1))));
         put("add_i", s.of_bits(s.add_i(s.bits(a), s.splat_i(1))));
+        let three = s.mul_i(s.splat_i(3), s.splat_i(-5));
+        put("mul_i", s.to_float(three));
         // SAFETY: the mask chooses three lanes.
         put("tail", unsafe { s.load_tail(x.as_ptr(), s.tail(3)) });
         let mut stored = [9.0f32; 64];

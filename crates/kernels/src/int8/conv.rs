@@ -1,0 +1,351 @@
+//! Convolutions of bytes over channels-last images: products whose rows are gathered from the image.
+
+use super::depthwise::{self, Channels};
+use super::drive::{ByteRows, DenseBytes, Job, multiply};
+use super::pack::{Columns, PackedInt8};
+use super::{Bytes, Target};
+use crate::Exec;
+use crate::conv::{ConvParams, Window, volume};
+use crate::gemm::check_matrix;
+use crate::isa::DotIsa;
+
+/// Most taps of a depthwise window: sums of so many products of bytes are exact as `f32`.
+const MOST_TAPS: usize = 256;
+
+/// The weights of a convolution of bytes, packed once.
+#[derive(Clone, Debug)]
+pub struct Int8Conv {
+    params: ConvParams,
+    dot: DotIsa,
+    weights: Weights,
+}
+
+#[derive(Clone, Debug)]
+enum Weights {
+    /// One matrix (taps x in-channels, out-channels) per group.
+    Dense(Vec<PackedInt8>),
+    /// Tap after tap, one value per channel, less its zero point.
+    Depthwise(Vec<f32>),
+}
+
+/// What is done to the sums of each output channel, as [`Columns`] for products.
+#[derive(Clone, Debug)]
+pub struct ConvColumns(Prepared);
+
+#[derive(Clone, Debug)]
+enum Prepared {
+    Dense(Vec<Columns>),
+    Depthwise { offsets: Vec<f32>, scales: Vec<f32> },
+}
+
+/// Quantised weights in ONNX's order: out-channel, in-channel of the group, depth, height, width.
+#[derive(Clone, Copy, Debug)]
+pub struct Int8Weights<'a> {
+    /// The bytes.
+    pub data: &'a [u8],
+    /// Whether they are two's complement.
+    pub signed: bool,
+    /// Their zero points: one, or one for each output channel.
+    pub zeros: &'a [i32],
+}
+
+impl Int8Weights<'_> {
+    pub(super) fn zero(&self, channel: usize) -> i32 {
+        self.zeros[if self.zeros.len() == 1 { 0 } else { channel }]
+    }
+
+    pub(super) fn value(&self, at: usize) -> i32 {
+        let byte = self.data[at];
+        if self.signed { byte.cast_signed().into() } else { byte.into() }
+    }
+}
+
+impl Int8Conv {
+    /// Packs weights. With `scaled` the results are always scaled, which depthwise convolutions
+    /// use; sums as they are need it to be false.
+    ///
+    /// # Panics
+    /// When there are not as many weights or zero points as `params` says, or these contradict
+    /// themselves.
+    #[must_use]
+    pub fn pack(dot: DotIsa, params: ConvParams, weights: Int8Weights<'_>, scaled: bool) -> Self {
+        params.check();
+        let groups = params.groups;
+        let (cin, cout) = (params.in_channels / groups, params.out_channels / groups);
+        let taps = params.taps();
+        let count = volume(&[params.out_channels, cin, taps]);
+        assert!(weights.data.len() == count, "{} weights for {params:?}", weights.data.len());
+        let zeros = weights.zeros.len();
+        assert!(zeros == 1 || zeros == params.out_channels, "{zeros} zero points for {params:?}");
+        let one_to_one = groups > 1 && cin == 1 && cout == 1;
+        let weights = if scaled && one_to_one && taps <= MOST_TAPS {
+            let value = |tap: usize, channel: usize| {
+                (weights.value(channel * taps + tap) - weights.zero(channel)) as f32
+            };
+            let by_tap = (0..taps).flat_map(|tap| (0..groups).map(move |c| value(tap, c)));
+            Weights::Depthwise(by_tap.collect())
+        } else {
+            // The gathered rows hold all channels of a tap together.
+            let pack = |group: usize| {
+                PackedInt8::pack(dot, (taps * cin, cout), weights.signed, |row, column| {
+                    let (tap, channel) = (row / cin, row % cin);
+                    weights.data[((group * cout + column) * cin + channel) * taps + tap]
+                })
+            };
+            Weights::Dense((0..groups).map(pack).collect())
+        };
+        Self { params, dot, weights }
+    }
+
+    /// The constants.
+    #[must_use]
+    pub fn params(&self) -> &ConvParams {
+        &self.params
+    }
+
+    /// Memory held by the weights, in bytes.
+    #[must_use]
+    pub fn size_bytes(&self) -> usize {
+        match &self.weights {
+            Weights::Dense(groups) => groups.iter().map(PackedInt8::size_bytes).sum(),
+            Weights::Depthwise(data) => size_of_val(&data[..]),
+        }
+    }
+
+    /// Prepares the output channels for an image with this form and zero point: `bias` is added to
+    /// the sums, then they are multiplied by `scale(channel)`.
+    ///
+    /// # Panics
+    /// When there are not as many biases or zero points as channels.
+    #[must_use]
+    pub fn columns(
+        &self,
+        image: (bool, i32),
+        zeros: &[i32],
+        bias: Option<&[i32]>,
+        scale: impl Fn(usize) -> f32,
+    ) -> ConvColumns {
+        let channels = self.params.out_channels;
+        if let Some(bias) = bias {
+            assert!(bias.len() == channels, "{} biases for {channels} channels", bias.len());
+        }
+        ConvColumns(match &self.weights {
+            Weights::Depthwise(_) => Prepared::Depthwise {
+                offsets: (0..channels).map(|c| bias.map_or(0.0, |bias| bias[c] as f32)).collect(),
+                scales: (0..channels).map(scale).collect(),
+            },
+            Weights::Dense(groups) => {
+                let cout = channels / self.params.groups;
+                let of = |(group, packed): (usize, &PackedInt8)| {
+                    let range = group * cout..(group + 1) * cout;
+                    let zeros = if zeros.len() == 1 { zeros } else { &zeros[range.clone()] };
+                    let columns = Columns::new(packed, image, zeros);
+                    let columns = columns.with_scales(|column| scale(group * cout + column));
+                    match bias {
+                        Some(bias) => columns.with_sums(&bias[range]),
+                        None => columns,
+                    }
+                };
+                Prepared::Dense(groups.iter().enumerate().map(of).collect())
+            }
+        })
+    }
+}
+
+/// The convolution of `x`, with what `columns` does to its sums.
+///
+/// Shapes: `x` is `[batch, depth, height, width, in_channels]` with `size` = depth, height, width;
+/// the target is `[batch, …output_size(size), out_channels]`. Padding stands for zeros.
+///
+/// # Panics
+/// When a slice is shorter than its shape says, the columns are prepared for other weights or
+/// another form of `x`, or sums are wanted of weights packed to be scaled.
+pub fn conv_int8(
+    exec: Exec<'_>,
+    packed: &Int8Conv,
+    x: Bytes<'_>,
+    (batch, size): (usize, [usize; 3]),
+    columns: &ConvColumns,
+    target: Target<'_>,
+) {
+    let p = &packed.params;
+    let out = p.output_size(size);
+    let pixels = volume(&[batch, out[0], out[1], out[2]]);
+    let in_pixels = volume(&[batch, size[0], size[1], size[2]]);
+    check_matrix("image", x.data.len(), in_pixels, p.in_channels, p.in_channels);
+    check_matrix("result", target.len(), pixels, p.out_channels, p.out_channels);
+    if pixels == 0 || p.out_channels == 0 {
+        return;
+    }
+    let window = Window { params: *p, size, out };
+    let out = target.out();
+    match (&packed.weights, &columns.0) {
+        (Weights::Depthwise(weights), Prepared::Depthwise { offsets, scales }) => {
+            let counts = [weights.len() / p.taps(), offsets.len(), scales.len()];
+            assert!(counts == [p.out_channels; 3], "{counts:?} channels for {p:?}");
+            let channels = Channels { weights, offsets, scales };
+            // SAFETY: the lengths are checked above, and the target is borrowed exclusively.
+            unsafe { depthwise::run(exec, packed.dot, &window, x, batch, channels, out) };
+        }
+        (Weights::Dense(groups), Prepared::Dense(columns)) => {
+            assert!(groups.len() == columns.len(), "columns of {} groups", columns.len());
+            let (cin, cout) = (p.in_channels / p.groups, p.out_channels / p.groups);
+            for (group, (b, columns)) in groups.iter().zip(columns).enumerate() {
+                columns.check(b, x.signed);
+                let image = x.data.as_ptr().wrapping_add(group * cin);
+                let rows = ImageBytes { window: &window, image, channels: cin, fill: fill(x) };
+                let job = |a| Job {
+                    m: pixels,
+                    n: b.n(),
+                    k: b.k(),
+                    a,
+                    signed: x.signed,
+                    b: b.panels(),
+                    columns: columns.pointers(),
+                    out: out.at(group * cout),
+                    c_stride: p.out_channels,
+                };
+                // SAFETY: the lengths are checked above, and the target is borrowed exclusively.
+                unsafe {
+                    if p.is_pointwise() && p.groups == 1 {
+                        let Job { m, n, k, signed, b, columns, out, c_stride, .. } = job(rows);
+                        let a = DenseBytes::new(image, cin);
+                        let dense = Job { m, n, k, a, signed, b, columns, out, c_stride };
+                        multiply(exec, packed.dot, &dense);
+                    } else {
+                        multiply(exec, packed.dot, &job(rows));
+                    }
+                }
+            }
+        }
+        _ => assert!(matches!(columns.0, Prepared::Dense(_)), "columns of another convolution"),
+    }
+}
+
+/// The byte that stands for zero in an image.
+#[allow(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "a zero point is a byte"
+)]
+fn fill(x: Bytes<'_>) -> u8 {
+    x.zero as u8
+}
+
+/// Rows gathered from one group's channels of an image: one per output pixel.
+#[derive(Clone, Copy)]
+struct ImageBytes<'a> {
+    window: &'a Window,
+    image: *const u8,
+    /// Channels of the group.
+    channels: usize,
+    /// What padding is.
+    fill: u8,
+}
+
+// SAFETY: a read-only view of a slice that the caller of the convolution holds while tasks run.
+unsafe impl Send for ImageBytes<'_> {}
+// SAFETY: as for Send.
+unsafe impl Sync for ImageBytes<'_> {}
+
+impl ByteRows for ImageBytes<'_> {
+    #[inline(always)]
+    unsafe fn copy(&self, row: usize, rows: usize, out: *mut u8, stride: usize) {
+        let w = self.window;
+        let p = &w.params;
+        let run = p.kernel[2] * self.channels;
+        let (mut batch, mut place) = w.place(row);
+        for r in 0..rows {
+            let mut to = out.wrapping_add(r * stride);
+            for kd in 0..p.kernel[0] {
+                let depth = w.tap(0, place[0], kd);
+                for kh in 0..p.kernel[1] {
+                    // SAFETY: the caller vouches for whole rows; the taps are inside the image.
+                    unsafe {
+                        match (depth, w.tap(1, place[1], kh)) {
+                            (Some(d), Some(h)) => {
+                                let line = ((batch * w.size[0] + d) * w.size[1] + h) * w.size[2];
+                                self.line(line, place[2], to);
+                            }
+                            _ => std::ptr::write_bytes(to, self.fill, run),
+                        }
+                    }
+                    to = to.wrapping_add(run);
+                }
+            }
+            place[2] += 1;
+            w.carry(&mut batch, &mut place);
+        }
+    }
+
+    fn direct(&self) -> Option<(*const u8, usize)> {
+        None
+    }
+}
+
+impl ImageBytes<'_> {
+    /// Copies the taps of one window row, whose image row starts with pixel `line`.
+    ///
+    /// # Safety
+    /// The image row exists, and `to` is valid for the taps.
+    #[inline(always)]
+    unsafe fn line(&self, line: usize, column: usize, to: *mut u8) {
+        let w = self.window;
+        let p = &w.params;
+        let (c, taps) = (self.channels, p.kernel[2]);
+        let first = (column * p.stride[2]).wrapping_sub(p.pads_begin[2]);
+        let inside = first < w.size[2] && first + (taps - 1) * p.dilation[2] < w.size[2];
+        // SAFETY: pixels below `size` of this row are inside the image.
+        unsafe {
+            if inside && p.groups == 1 && p.dilation[2] == 1 {
+                copy_bytes(self.image.add((line + first) * c), to, taps * c);
+                return;
+            }
+            for tap in 0..taps {
+                let to = to.add(tap * c);
+                match w.tap(2, column, tap) {
+                    Some(x) => copy_bytes(self.image.add((line + x) * p.in_channels), to, c),
+                    None => std::ptr::write_bytes(to, self.fill, c),
+                }
+            }
+        }
+    }
+}
+
+/// Copies a few bytes faster than a call would.
+///
+/// # Safety
+/// Both are valid for `len` bytes and do not overlap.
+#[inline(always)]
+unsafe fn copy_bytes(from: *const u8, to: *mut u8, len: usize) {
+    // SAFETY: each piece ends at `len` at the latest.
+    unsafe {
+        if len >= 64 {
+            let mut at = 0;
+            while at + 64 <= len {
+                copy_piece::<64>(from.add(at), to.add(at));
+                at += 64;
+            }
+            copy_piece::<64>(from.add(len - 64), to.add(len - 64));
+        } else if len >= 16 {
+            let mut at = 0;
+            while at + 16 <= len {
+                copy_piece::<16>(from.add(at), to.add(at));
+                at += 16;
+            }
+            copy_piece::<16>(from.add(len - 16), to.add(len - 16));
+        } else {
+            for at in 0..len {
+                *to.add(at) = *from.add(at);
+            }
+        }
+    }
+}
+
+/// # Safety
+/// Both are valid for `N` bytes.
+#[inline(always)]
+unsafe fn copy_piece<const N: usize>(from: *const u8, to: *mut u8) {
+    // SAFETY: the caller vouches for both; bytes need no alignment.
+    unsafe { *to.cast::<[u8; N]>() = *from.cast::<[u8; N]>() };
+}

@@ -1,0 +1,278 @@
+//! How an integer product is cut into tasks, and how rows of A come to a tile.
+
+use super::micro::{Out, Step, block};
+use super::pack::{ColumnPointers, FLIP, Panels};
+use crate::Exec;
+use crate::isa::{Dot, DotIsa, DotKernel, Form, Simd};
+use crate::memory::with_scratch;
+
+/// Bytes of A that a task works on at a time, so that they stay in the first-level cache.
+const NEAR_BYTES: usize = 24 * 1024;
+
+/// Rows of A at a time: at least these, at most those.
+const ROWS_AT_ONCE: (usize, usize) = (12, 96);
+
+/// Below this many multiply-adds a product is not worth waking threads for.
+const SERIAL_TERMS: usize = 200_000;
+
+/// The left-hand bytes of a product: something that copies rows.
+pub(super) trait ByteRows: Copy + Send + Sync {
+    /// Copies all terms of `rows` rows from `row` on to `out`, `stride` bytes apart.
+    ///
+    /// # Safety
+    /// The rows exist, and `out` is valid for them.
+    unsafe fn copy(&self, row: usize, rows: usize, out: *mut u8, stride: usize);
+
+    /// Rows as they lie in memory, where they do: the pointer to row 0 and the row stride.
+    fn direct(&self) -> Option<(*const u8, usize)>;
+}
+
+/// A matrix in memory.
+#[derive(Clone, Copy)]
+pub(super) struct DenseBytes {
+    data: *const u8,
+    k: usize,
+}
+
+// SAFETY: a read-only view of a slice that the caller of the product holds while tasks run.
+unsafe impl Send for DenseBytes {}
+// SAFETY: as for Send.
+unsafe impl Sync for DenseBytes {}
+
+impl DenseBytes {
+    /// Rows of `k`, adjacent.
+    pub(super) fn new(data: *const u8, k: usize) -> Self {
+        Self { data, k }
+    }
+}
+
+impl ByteRows for DenseBytes {
+    #[inline(always)]
+    unsafe fn copy(&self, row: usize, rows: usize, out: *mut u8, stride: usize) {
+        for r in 0..rows {
+            // SAFETY: the caller vouches for the rows.
+            unsafe {
+                let from = self.data.add((row + r) * self.k);
+                std::ptr::copy_nonoverlapping(from, out.add(r * stride), self.k);
+            }
+        }
+    }
+
+    fn direct(&self) -> Option<(*const u8, usize)> {
+        Some((self.data, self.k))
+    }
+}
+
+/// One product.
+#[derive(Clone, Copy)]
+pub(super) struct Job<A> {
+    pub(super) m: usize,
+    pub(super) n: usize,
+    pub(super) k: usize,
+    pub(super) a: A,
+    pub(super) signed: bool,
+    pub(super) b: Panels,
+    pub(super) columns: ColumnPointers,
+    pub(super) out: Out,
+    /// Elements between rows of C.
+    pub(super) c_stride: usize,
+}
+
+/// Sizes of a task's copy of some rows.
+#[derive(Clone, Copy)]
+struct Room {
+    /// Rows at a time.
+    rows: usize,
+    /// Bytes between rows as copied from A.
+    raw: usize,
+    /// Bytes between rows as the tile reads them.
+    ready: usize,
+}
+
+impl Room {
+    fn of(k: usize, rows: usize) -> Self {
+        let (least, most) = ROWS_AT_ONCE;
+        let rows = (NEAR_BYTES / k.max(1)).clamp(least, most).min(rows.max(1));
+        // Room to read a last vector whole; two bytes for each term where they are widened. A stride
+        // of many cache lines would put all rows into the same sets.
+        let spread = |bytes: usize| bytes.next_multiple_of(64) | 64;
+        Self { rows, raw: spread(k + 64), ready: spread(2 * k + 64) }
+    }
+
+    /// Bytes for copies, and for a sum of each row.
+    fn bytes(self) -> usize {
+        self.rows * (self.raw + self.ready + size_of::<i32>()) + 64
+    }
+}
+
+/// Rows `row..row + rows` times the panels of columns `column..column_end`.
+struct Part<'a, A> {
+    job: &'a Job<A>,
+    row: usize,
+    rows: usize,
+    column: usize,
+    column_end: usize,
+    scratch: *mut u8,
+    room: Room,
+}
+
+impl<A: ByteRows> DotKernel for Part<'_, A> {
+    type Output = ();
+    #[inline(always)]
+    fn run<D: Dot>(self, d: D) {
+        let (job, room) = (self.job, self.room);
+        let width = D::S::LANES * D::TILE_VECTORS;
+        let raw = self.scratch;
+        let ready = raw.wrapping_add(room.rows * room.raw);
+        let sums = ready.wrapping_add(room.rows * room.ready).cast::<i32>();
+        let as_it_is = match D::FORM {
+            Form::Unsigned => !job.signed,
+            Form::Signed => job.signed,
+            Form::Wide => false,
+        };
+        let direct = job.a.direct().filter(|_| as_it_is && job.k.is_multiple_of(D::TERMS));
+        let slices = self.rows.div_ceil(room.rows);
+        for slice in 0..slices {
+            let row = self.row + self.rows * slice / slices;
+            let rows = self.row + self.rows * (slice + 1) / slices - row;
+            let (a, a_stride) = match direct {
+                Some((a, stride)) => (a.wrapping_add(row * stride), stride),
+                // SAFETY: the scratch has room for these rows.
+                None => unsafe {
+                    job.a.copy(row, rows, raw, room.raw);
+                    make_ready::<D>(job, rows, room, raw, ready)
+                },
+            };
+            if !job.columns.zeros.is_null() {
+                // SAFETY: the rows are there, and the scratch has a sum for each.
+                unsafe { sum_rows::<D>(job.k, rows, a, a_stride, sums) };
+            }
+            let mut column = self.column;
+            while column < self.column_end {
+                let step = Step {
+                    groups: job.b.groups,
+                    a,
+                    a_stride,
+                    b: job.b.data.wrapping_add(column * job.b.groups * D::TERMS),
+                    columns: job.columns.shifted(column),
+                    row_sums: sums,
+                    out: job.out.at(row * job.c_stride + column),
+                    c_stride: job.c_stride,
+                    width: width.min(job.n - column),
+                };
+                // SAFETY: the panel and the rows are inside the product.
+                unsafe { block(d, &step, rows) };
+                column += width;
+            }
+        }
+    }
+}
+
+/// Makes copied rows what the instructions take, and gives them and their stride.
+///
+/// # Safety
+/// Both buffers have room for the rows.
+#[inline(always)]
+unsafe fn make_ready<D: Dot>(
+    job: &Job<impl ByteRows>,
+    rows: usize,
+    room: Room,
+    raw: *mut u8,
+    ready: *mut u8,
+) -> (*const u8, usize) {
+    let padded = job.k.next_multiple_of(D::TERMS);
+    let flip = match (D::FORM, job.signed) {
+        (Form::Unsigned, true) | (Form::Signed, false) => FLIP,
+        _ => 0,
+    };
+    for r in 0..rows {
+        // SAFETY: the caller vouches for the buffers; they are more than a group longer than a row.
+        unsafe {
+            let bytes = std::slice::from_raw_parts_mut(raw.add(r * room.raw), padded);
+            bytes[job.k..].fill(0);
+            if flip != 0 {
+                bytes.iter_mut().for_each(|byte| *byte ^= flip);
+            }
+            if D::FORM == Form::Wide {
+                let wide = ready.add(r * room.ready).cast::<[u8; 2]>();
+                let wide = std::slice::from_raw_parts_mut(wide, padded);
+                for (wide, &byte) in wide.iter_mut().zip(&*bytes) {
+                    let value =
+                        if job.signed { i16::from(byte.cast_signed()) } else { i16::from(byte) };
+                    *wide = value.to_le_bytes();
+                }
+            }
+        }
+    }
+    if D::FORM == Form::Wide { (ready, room.ready) } else { (raw, room.raw) }
+}
+
+/// # Safety
+/// The rows have `k` terms each, and `sums` has room for one for each row.
+#[inline(always)]
+unsafe fn sum_rows<D: Dot>(k: usize, rows: usize, a: *const u8, a_stride: usize, sums: *mut i32) {
+    for r in 0..rows {
+        // SAFETY: the caller vouches for the rows and the sums.
+        unsafe {
+            let row = a.add(r * a_stride);
+            let sum = match D::FORM {
+                Form::Unsigned => {
+                    let row = std::slice::from_raw_parts(row, k);
+                    row.iter().map(|&term| i32::from(term)).sum()
+                }
+                Form::Signed => {
+                    let row = std::slice::from_raw_parts(row.cast::<i8>(), k);
+                    row.iter().map(|&term| i32::from(term)).sum()
+                }
+                Form::Wide => {
+                    let row = std::slice::from_raw_parts(row.cast::<[u8; 2]>(), k);
+                    row.iter().map(|&term| i32::from(i16::from_le_bytes(term))).sum::<i32>()
+                }
+            };
+            sums.add(r).write_unaligned(sum);
+        }
+    }
+}
+
+/// Computes a product.
+///
+/// # Safety
+/// A has `m` rows of `k`, B and the columns have `n` columns, C has `m` rows of `n`, `c_stride`
+/// apart, and nothing else uses C meanwhile. B is packed for `dot`.
+pub(super) unsafe fn multiply<A: ByteRows>(exec: Exec<'_>, dot: DotIsa, job: &Job<A>) {
+    let (m, n) = (job.m, job.n);
+    if m == 0 || n == 0 {
+        return;
+    }
+    let width = dot.run(Width);
+    let panels = n.div_ceil(width);
+    let threads = exec.pool.threads();
+    let serial = threads == 1 || m.saturating_mul(n).saturating_mul(job.k) < SERIAL_TERMS;
+    let wanted = if serial { 1 } else { threads * 4 };
+    let chunks = (m / ROWS_AT_ONCE.0).clamp(1, wanted);
+    let groups = wanted.div_ceil(chunks).min(panels);
+    let task = |task: usize| {
+        let (chunk, group) = (task / groups, task % groups);
+        let (row, row_end) = (m * chunk / chunks, m * (chunk + 1) / chunks);
+        let column = panels * group / groups * width;
+        let column_end = (panels * (group + 1) / groups * width).min(n);
+        let room = Room::of(job.k, row_end - row);
+        with_scratch(room.bytes().div_ceil(size_of::<f32>()), |scratch| {
+            let scratch = scratch.as_mut_ptr().cast();
+            let rows = row_end - row;
+            dot.run(Part { job, row, rows, column, column_end, scratch, room });
+        });
+    };
+    if serial { (0..chunks * groups).for_each(task) } else { exec.pool.run(chunks * groups, task) }
+}
+
+/// Asks for the tile width.
+struct Width;
+
+impl DotKernel for Width {
+    type Output = usize;
+    #[inline(always)]
+    fn run<D: Dot>(self, _: D) -> usize {
+        D::S::LANES * D::TILE_VECTORS
+    }
+}

@@ -1,0 +1,206 @@
+//! Between floats and bytes, element by element.
+
+use super::Bytes;
+use super::micro::{narrowed, store_bytes};
+use crate::Exec;
+use crate::isa::{Dot, DotIsa, DotKernel, Simd};
+use crate::memory::Shared;
+
+/// Elements that one task has at least.
+const GRAIN: usize = 16 * 1024;
+
+/// Divides by `scale`, rounds to even, adds `zero` and limits to the type of the bytes.
+///
+/// # Panics
+/// When the slices have different lengths.
+pub fn quantize(exec: Exec<'_>, x: &[f32], scale: f32, (signed, zero): (bool, i32), y: &mut [u8]) {
+    assert!(x.len() == y.len(), "{} floats for {} bytes", x.len(), y.len());
+    let dot = DotIsa::of(exec.isa);
+    let y = Shared::new(y);
+    let limits = limits(signed);
+    exec.pool.run_ranges(x.len(), GRAIN, |range| {
+        // SAFETY: ranges do not overlap and are inside the result.
+        let y = unsafe { y.range(range.clone()) };
+        dot.run(Quantize { x: &x[range], y, scale, zero, limits });
+    });
+}
+
+/// The smallest and the largest byte.
+pub(super) fn limits(signed: bool) -> (i32, i32) {
+    if signed { (-128, 127) } else { (0, 255) }
+}
+
+struct Quantize<'a> {
+    x: &'a [f32],
+    y: &'a mut [u8],
+    scale: f32,
+    zero: i32,
+    limits: (i32, i32),
+}
+
+impl DotKernel for Quantize<'_> {
+    type Output = ();
+    #[inline(always)]
+    fn run<D: Dot>(self, d: D) {
+        let s = d.simd();
+        let scale = s.splat(self.scale);
+        for_vectors::<D>(self.x.len(), |at, count| {
+            // SAFETY: `count` elements from `at` on are inside both slices.
+            unsafe {
+                let x = load(s, self.x.as_ptr().add(at), count);
+                let v = narrowed(s, s.div(x, scale), self.zero, self.limits.0, self.limits.1);
+                store_bytes(d, self.y.as_mut_ptr().add(at), v, count);
+            }
+        });
+    }
+}
+
+/// Calls `body(start, count)` for whole vectors and then for what is left.
+#[inline(always)]
+fn for_vectors<D: Dot>(len: usize, mut body: impl FnMut(usize, usize)) {
+    let mut at = 0;
+    while at + D::S::LANES <= len {
+        body(at, D::S::LANES);
+        at += D::S::LANES;
+    }
+    if at < len {
+        body(at, len - at);
+    }
+}
+
+/// # Safety
+/// `p` is valid for `count` elements, at most a vector.
+#[inline(always)]
+unsafe fn load<S: Simd>(s: S, p: *const f32, count: usize) -> S::F {
+    // SAFETY: the caller vouches for the memory.
+    unsafe { if count == S::LANES { s.load(p) } else { s.load_tail(p, s.tail(count)) } }
+}
+
+/// # Safety
+/// `p` is valid for `count` bytes, at most a vector.
+#[inline(always)]
+unsafe fn load_floats<D: Dot>(d: D, p: *const u8, signed: bool, count: usize) -> <D::S as Simd>::F {
+    let s = d.simd();
+    // SAFETY: the caller vouches for the memory; a vector has at most 16 lanes.
+    unsafe {
+        if count == D::S::LANES {
+            return s.to_float(d.load_bytes(p, signed));
+        }
+        let mut lanes = [0_u8; 16];
+        std::ptr::copy_nonoverlapping(p, lanes.as_mut_ptr(), count);
+        s.to_float(d.load_bytes(lanes.as_ptr(), signed))
+    }
+}
+
+/// `(x - zero) * scale`.
+///
+/// # Panics
+/// When the slices have different lengths.
+pub fn dequantize(exec: Exec<'_>, x: Bytes<'_>, scale: f32, y: &mut [f32]) {
+    assert!(x.data.len() == y.len(), "{} bytes for {} floats", x.data.len(), y.len());
+    let dot = DotIsa::of(exec.isa);
+    let y = Shared::new(y);
+    exec.pool.run_ranges(x.data.len(), GRAIN, |range| {
+        // SAFETY: ranges do not overlap and are inside the result.
+        let y = unsafe { y.range(range.clone()) };
+        dot.run(Dequantize { x: Bytes { data: &x.data[range], ..x }, y, scale });
+    });
+}
+
+struct Dequantize<'a> {
+    x: Bytes<'a>,
+    y: &'a mut [f32],
+    scale: f32,
+}
+
+impl DotKernel for Dequantize<'_> {
+    type Output = ();
+    #[inline(always)]
+    fn run<D: Dot>(self, d: D) {
+        let s = d.simd();
+        let (scale, zero) = (s.splat(self.scale), s.splat(self.x.zero as f32));
+        for_vectors::<D>(self.y.len(), |at, count| {
+            // SAFETY: `count` elements from `at` on are inside both slices.
+            unsafe {
+                let x = load_floats(d, self.x.data.as_ptr().add(at), self.x.signed, count);
+                let v = s.mul(s.sub(x, zero), scale);
+                let p = self.y.as_mut_ptr().add(at);
+                if count == D::S::LANES { s.store(p, v) } else { s.store_tail(p, s.tail(count), v) }
+            }
+        });
+    }
+}
+
+/// The sum of two quantised tensors of the same shape, quantised again. `scales` are those of `a`,
+/// `b` and the result.
+///
+/// # Panics
+/// When the slices have different lengths.
+pub fn add_bytes(
+    exec: Exec<'_>,
+    a: Bytes<'_>,
+    b: Bytes<'_>,
+    scales: [f32; 3],
+    (signed, zero): (bool, i32),
+    y: &mut [u8],
+) {
+    let lengths = [a.data.len(), b.data.len()];
+    assert!(lengths == [y.len(); 2], "{lengths:?} bytes for {}", y.len());
+    let dot = DotIsa::of(exec.isa);
+    let y = Shared::new(y);
+    let limits = limits(signed);
+    exec.pool.run_ranges(lengths[0], GRAIN, |range| {
+        // SAFETY: ranges do not overlap and are inside the result.
+        let y = unsafe { y.range(range.clone()) };
+        let (a, b) =
+            (Bytes { data: &a.data[range.clone()], ..a }, Bytes { data: &b.data[range], ..b });
+        dot.run(AddBytes { a, b, y, scales, zero, limits });
+    });
+}
+
+struct AddBytes<'a> {
+    a: Bytes<'a>,
+    b: Bytes<'a>,
+    y: &'a mut [u8],
+    scales: [f32; 3],
+    zero: i32,
+    limits: (i32, i32),
+}
+
+impl DotKernel for AddBytes<'_> {
+    type Output = ();
+    #[inline(always)]
+    fn run<D: Dot>(self, d: D) {
+        let s = d.simd();
+        let (a, b) = (self.a, self.b);
+        let [scale_a, scale_b, scale_y] = self.scales.map(|scale| s.splat(scale));
+        let (zero_a, zero_b) = (s.splat(a.zero as f32), s.splat(b.zero as f32));
+        for_vectors::<D>(self.y.len(), |at, count| {
+            // SAFETY: `count` elements from `at` on are inside all slices.
+            unsafe {
+                let x = s.sub(load_floats(d, a.data.as_ptr().add(at), a.signed, count), zero_a);
+                let z = s.sub(load_floats(d, b.data.as_ptr().add(at), b.signed, count), zero_b);
+                let sum = s.add(s.mul(x, scale_a), s.mul(z, scale_b));
+                let (low, high) = self.limits;
+                let v = narrowed(s, s.div(sum, scale_y), self.zero, low, high);
+                store_bytes(d, self.y.as_mut_ptr().add(at), v, count);
+            }
+        });
+    }
+}
+
+/// Replaces each byte by the one that a table has for it.
+///
+/// # Panics
+/// When the slices have different lengths.
+pub fn look_up(exec: Exec<'_>, x: &[u8], table: &[u8; 256], y: &mut [u8]) {
+    assert!(x.len() == y.len(), "{} bytes for {} bytes", x.len(), y.len());
+    let y = Shared::new(y);
+    exec.pool.run_ranges(x.len(), GRAIN, |range| {
+        // SAFETY: ranges do not overlap and are inside the result.
+        let y = unsafe { y.range(range.clone()) };
+        for (y, &x) in y.iter_mut().zip(&x[range]) {
+            *y = table[usize::from(x)];
+        }
+    });
+}

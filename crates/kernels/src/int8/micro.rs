@@ -1,0 +1,210 @@
+//! The register tile of integer products, and what becomes of its sums.
+
+use super::pack::ColumnPointers;
+use crate::isa::{Dot, DotKernel, Simd};
+use crate::memory::Shared;
+
+/// Where results go, and how they are made.
+#[derive(Clone, Copy)]
+pub(super) enum Out {
+    Bytes { c: Shared<u8>, zero: i32, low: i32, high: i32 },
+    Floats(Shared<f32>),
+    Sums(Shared<i32>),
+}
+
+impl Out {
+    /// The same from an element on.
+    #[inline(always)]
+    pub(super) fn at(self, offset: usize) -> Self {
+        match self {
+            Self::Bytes { c, zero, low, high } => Self::Bytes { c: c.at(offset), zero, low, high },
+            Self::Floats(c) => Self::Floats(c.at(offset)),
+            Self::Sums(c) => Self::Sums(c.at(offset)),
+        }
+    }
+}
+
+/// Some rows of A times a panel of B.
+#[derive(Clone, Copy)]
+pub(super) struct Step {
+    /// Groups of terms.
+    pub(super) groups: usize,
+    pub(super) a: *const u8,
+    /// Bytes between rows of A.
+    pub(super) a_stride: usize,
+    pub(super) b: *const i8,
+    pub(super) columns: ColumnPointers,
+    /// Sum of each row of A; read where the columns have zero points.
+    pub(super) row_sums: *const i32,
+    pub(super) out: Out,
+    /// Elements between rows of C.
+    pub(super) c_stride: usize,
+    /// At most the tile width.
+    pub(super) width: usize,
+}
+
+/// A tile of `R` rows and `V` vectors.
+struct Tile<'a, const R: usize, const V: usize>(&'a Step);
+
+impl<const R: usize, const V: usize> DotKernel for Tile<'_, R, V> {
+    type Output = ();
+    #[inline(always)]
+    fn run<D: Dot>(self, d: D) {
+        let (t, s) = (self.0, d.simd());
+        let mut acc = [[s.splat_i(0); V]; R];
+        let (mut a, mut b) = (t.a, t.b);
+        let vector = D::S::LANES * D::TERMS;
+        for _ in 0..t.groups {
+            // SAFETY: A has that many groups in each of R rows, B has whole panels.
+            unsafe {
+                let mut row = [s.splat_i(0); V];
+                for (v, x) in row.iter_mut().enumerate() {
+                    *x = d.load_terms(b.add(v * vector));
+                }
+                for (r, acc) in acc.iter_mut().enumerate() {
+                    let x = s.splat_i(a.add(r * t.a_stride).cast::<i32>().read_unaligned());
+                    for (acc, y) in acc.iter_mut().zip(row) {
+                        *acc = d.dot(*acc, x, y);
+                    }
+                }
+                a = a.add(size_of::<i32>());
+                b = b.add(D::TILE_VECTORS * vector);
+            }
+        }
+        for (r, acc) in acc.iter_mut().enumerate() {
+            for (v, sum) in acc.iter_mut().enumerate() {
+                let column = v * D::S::LANES;
+                let columns = t.columns.shifted(column);
+                // SAFETY: the columns are padded to whole panels, and row r has its sum.
+                unsafe {
+                    *sum = s.add_i(*sum, s.bits(s.load(columns.offsets.cast())));
+                    if !columns.zeros.is_null() {
+                        let zeros = s.bits(s.load(columns.zeros.cast()));
+                        let row = s.splat_i((*t.row_sums.add(r)).wrapping_neg());
+                        *sum = s.add_i(*sum, s.mul_i(zeros, row));
+                    }
+                }
+                let here = (t.width - column).min(D::S::LANES);
+                // SAFETY: the step's C covers R rows of `width`.
+                unsafe { write(d, t.out.at(r * t.c_stride + column), &columns, *sum, here) };
+            }
+        }
+    }
+}
+
+/// Added to a float of less than 2^22 in magnitude it rounds it to an integer, ties to even, whose
+/// bits are the lowest of the sum.
+const MAGIC: f32 = 12_582_912.0;
+
+/// Scaled sums as bytes in the lanes: rounded, moved and limited.
+#[inline(always)]
+pub(super) fn narrowed<S: Simd>(s: S, scaled: S::F, zero: i32, low: i32, high: i32) -> S::I {
+    let (least, most) = (s.splat((low - zero) as f32), s.splat((high - zero) as f32));
+    // What is no number becomes the least.
+    let limited = s.min(s.max(scaled, least), most);
+    let rounded = s.bits(s.add(limited, s.splat(MAGIC)));
+    s.add_i(rounded, s.splat_i(zero.wrapping_sub(MAGIC.to_bits().cast_signed())))
+}
+
+/// Stores `count` results.
+///
+/// # Safety
+/// `out` is valid for `count` elements, at most a vector; the columns for a vector.
+#[inline(always)]
+unsafe fn write<D: Dot>(
+    d: D,
+    out: Out,
+    columns: &ColumnPointers,
+    sum: <D::S as Simd>::I,
+    count: usize,
+) {
+    let s = d.simd();
+    // SAFETY: the caller vouches for the memory.
+    unsafe {
+        match out {
+            Out::Bytes { c, zero, low, high } => {
+                let scaled = s.mul(s.to_float(sum), s.load(columns.scales));
+                store_bytes(d, c.ptr(), narrowed(s, scaled, zero, low, high), count);
+            }
+            Out::Floats(c) => {
+                let scaled = s.fma(s.to_float(sum), s.load(columns.scales), s.load(columns.biases));
+                store(s, c.ptr(), scaled, count);
+            }
+            Out::Sums(c) => store(s, c.ptr().cast(), s.of_bits(sum), count),
+        }
+    }
+}
+
+/// # Safety
+/// `p` is valid for `count` elements, at most a vector.
+#[inline(always)]
+unsafe fn store<S: Simd>(s: S, p: *mut f32, v: S::F, count: usize) {
+    // SAFETY: the caller vouches for the memory.
+    unsafe { if count == S::LANES { s.store(p, v) } else { s.store_tail(p, s.tail(count), v) } }
+}
+
+/// # Safety
+/// `p` is valid for `count` bytes, at most a vector.
+#[inline(always)]
+pub(super) unsafe fn store_bytes<D: Dot>(d: D, p: *mut u8, v: <D::S as Simd>::I, count: usize) {
+    // SAFETY: the caller vouches for the memory; a vector has at most 16 lanes.
+    unsafe {
+        if count == D::S::LANES {
+            d.store_bytes(p, v);
+        } else {
+            let mut lanes = [0_u8; 16];
+            d.store_bytes(lanes.as_mut_ptr(), v);
+            std::ptr::copy_nonoverlapping(lanes.as_ptr(), p, count);
+        }
+    }
+}
+
+macro_rules! by_rows {
+    ($d:ident, $step:ident, $rows:ident, $v:literal: $($r:literal)*) => {
+        match $rows {
+            $($r if $r <= D::TILE_ROWS[if $v > 2 { 1 } else { 0 }] => {
+                $d.enter(Tile::<$r, $v>($step));
+            })*
+            _ => {}
+        }
+    };
+}
+
+/// Runs one tile of at most as many rows as a tile of its width has.
+///
+/// # Safety
+/// The step's pointers are valid for `rows` rows.
+#[inline(always)]
+unsafe fn tile<D: Dot>(d: D, step: &Step, rows: usize) {
+    match step.width.div_ceil(D::S::LANES) {
+        1 => by_rows!(d, step, rows, 1: 1 2 3 4 5 6 7 8 9 10 11 12),
+        2 => by_rows!(d, step, rows, 2: 1 2 3 4 5 6 7 8 9 10 11 12),
+        3 if D::TILE_VECTORS >= 3 => by_rows!(d, step, rows, 3: 1 2 3 4 5 6),
+        4 if D::TILE_VECTORS >= 4 => by_rows!(d, step, rows, 4: 1 2 3 4 5 6),
+        _ => {}
+    }
+}
+
+/// Runs a step over `rows` rows, tile by tile.
+///
+/// # Safety
+/// The step's pointers are valid for `rows` rows.
+#[inline(always)]
+pub(super) unsafe fn block<D: Dot>(d: D, step: &Step, rows: usize) {
+    let wide = step.width > 2 * D::S::LANES;
+    // Tiles of nearly equal height: a thin last tile would be slow.
+    let tiles = rows.div_ceil(D::TILE_ROWS[usize::from(wide)]);
+    let mut start = 0;
+    for i in 1..=tiles {
+        let end = rows * i / tiles;
+        let part = Step {
+            a: step.a.wrapping_add(start * step.a_stride),
+            row_sums: step.row_sums.wrapping_add(start),
+            out: step.out.at(start * step.c_stride),
+            ..*step
+        };
+        // SAFETY: rows start..end of the caller's.
+        unsafe { tile(d, &part, end - start) };
+        start = end;
+    }
+}

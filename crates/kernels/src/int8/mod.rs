@@ -1,0 +1,111 @@
+//! Arithmetic on quantised values: products and convolutions of bytes with 32-bit sums, and the
+//! way from floats to bytes and back.
+//!
+//! A quantised value `q` stands for `(q - zero) * scale`. Products run over the bytes as they are;
+//! what the zero points add is known per column and per row and taken away at the end, together
+//! with the scaling back to bytes.
+
+mod conv;
+mod depthwise;
+mod drive;
+mod elementwise;
+mod micro;
+mod pack;
+
+pub use conv::{ConvColumns, Int8Conv, Int8Weights, conv_int8};
+pub use elementwise::{add_bytes, dequantize, look_up, quantize};
+pub use pack::{Columns, PackedInt8};
+
+use crate::Exec;
+use crate::gemm::check_matrix;
+use crate::memory::Shared;
+use drive::{DenseBytes, Job, multiply};
+use micro::Out;
+
+/// Quantised values: one byte each.
+#[derive(Clone, Copy, Debug)]
+pub struct Bytes<'a> {
+    /// The bytes.
+    pub data: &'a [u8],
+    /// Whether they are two's complement.
+    pub signed: bool,
+    /// The value that stands for zero.
+    pub zero: i32,
+}
+
+/// How sums become results, and where they go. What is per column is in [`Columns`].
+#[derive(Debug)]
+pub enum Target<'a> {
+    /// Scaled, rounded to even, moved by `zero` and limited to `low..=high`.
+    Bytes {
+        /// The results.
+        out: &'a mut [u8],
+        /// Added after rounding.
+        zero: i32,
+        /// The smallest result.
+        low: i32,
+        /// The largest result.
+        high: i32,
+    },
+    /// Scaled, with the bias of each column.
+    Floats(&'a mut [f32]),
+    /// As they are.
+    Sums(&'a mut [i32]),
+}
+
+impl Target<'_> {
+    fn len(&self) -> usize {
+        match self {
+            Self::Bytes { out, .. } => out.len(),
+            Self::Floats(out) => out.len(),
+            Self::Sums(out) => out.len(),
+        }
+    }
+
+    fn out(self) -> Out {
+        match self {
+            Self::Bytes { out, zero, low, high } => {
+                Out::Bytes { c: Shared::new(out), zero, low, high }
+            }
+            Self::Floats(out) => Out::Floats(Shared::new(out)),
+            Self::Sums(out) => Out::Sums(Shared::new(out)),
+        }
+    }
+}
+
+/// `C = A B` of bytes, with B packed once.
+///
+/// Shapes: A is `m` rows of `b.k()`, adjacent; C is `m` rows of `b.n()`, adjacent.
+///
+/// # Panics
+/// When a slice is shorter than its shape says, or `columns` is made for another B or another form
+/// of A.
+pub fn gemm_int8(
+    exec: Exec<'_>,
+    m: usize,
+    a: Bytes<'_>,
+    b: &PackedInt8,
+    columns: &Columns,
+    target: Target<'_>,
+) {
+    let (n, k) = (b.n(), b.k());
+    check_matrix("A", a.data.len(), m, k, k);
+    check_matrix("C", target.len(), m, n, n);
+    columns.check(b, a.signed);
+    let job = Job {
+        m,
+        n,
+        k,
+        a: DenseBytes::new(a.data.as_ptr(), k),
+        signed: a.signed,
+        b: b.panels(),
+        columns: columns.pointers(),
+        out: target.out(),
+        c_stride: n,
+    };
+    // SAFETY: the lengths are checked above, and the target is borrowed exclusively.
+    unsafe { multiply(exec, b.dot(), &job) };
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,223 @@
+use super::*;
+use crate::ThreadPool;
+use crate::conv::ConvParams;
+use crate::isa::{DotIsa, Isa};
+
+/// Bytes that look random and are the same in every run.
+fn noise(len: usize, seed: u32) -> Vec<u8> {
+    let mut state = seed.wrapping_mul(2_654_435_761).wrapping_add(12345);
+    let mut next = || {
+        state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+        (state >> 24) as u8
+    };
+    (0..len).map(|_| next()).collect()
+}
+
+fn value(byte: u8, signed: bool) -> i32 {
+    if signed { byte.cast_signed().into() } else { byte.into() }
+}
+
+/// Every instruction set with pools of one and of three threads.
+fn everywhere(body: impl Fn(Exec<'_>)) {
+    for threads in [1, 3] {
+        let pool = ThreadPool::new(threads);
+        for isa in Isa::available() {
+            body(Exec { pool: &pool, isa });
+        }
+    }
+}
+
+const FORMS: [(bool, bool); 4] = [(false, true), (true, true), (false, false), (true, false)];
+
+#[test]
+fn sums_are_exact_for_every_form_and_size() {
+    let sizes = [(1, 1, 1), (3, 5, 7), (13, 64, 16), (25, 130, 70), (40, 33, 300), (200, 96, 24)];
+    everywhere(|exec| {
+        for (m, k, n) in sizes {
+            for (a_signed, b_signed) in FORMS {
+                let (a, b) = (noise(m * k, 1), noise(k * n, 2));
+                let a_zero = value(77, a_signed);
+                for zeros in [vec![0], vec![value(200, b_signed)], noise_zeros(n, b_signed)] {
+                    let dot = DotIsa::of(exec.isa);
+                    let packed = PackedInt8::pack(dot, (k, n), b_signed, |i, j| b[i * n + j]);
+                    let columns = Columns::new(&packed, (a_signed, a_zero), &zeros);
+                    let mut found = vec![0; m * n];
+                    let bytes = Bytes { data: &a, signed: a_signed, zero: a_zero };
+                    gemm_int8(exec, m, bytes, &packed, &columns, Target::Sums(&mut found));
+                    let expected = |at: usize| -> i32 {
+                        let (row, column) = (at / n, at % n);
+                        let zero = zeros[if zeros.len() == 1 { 0 } else { column }];
+                        let term = |i: usize| {
+                            (value(a[row * k + i], a_signed) - a_zero)
+                                * (value(b[i * n + column], b_signed) - zero)
+                        };
+                        (0..k).map(term).sum()
+                    };
+                    let expected: Vec<i32> = (0..m * n).map(expected).collect();
+                    assert!(found == expected, "{m}x{k}x{n} {a_signed} {b_signed} {:?}", dot);
+                }
+            }
+        }
+    });
+}
+
+fn noise_zeros(n: usize, signed: bool) -> Vec<i32> {
+    noise(n, 9).into_iter().map(|byte| value(byte, signed)).collect()
+}
+
+#[test]
+fn sums_are_scaled_rounded_moved_and_limited() {
+    everywhere(|exec| {
+        let (m, k, n) = (7, 20, 37);
+        let (a, b) = (noise(m * k, 3), noise(k * n, 4));
+        let packed = PackedInt8::pack(DotIsa::of(exec.isa), (k, n), true, |i, j| b[i * n + j]);
+        let bias: Vec<i32> = (0..n as i32).map(|at| at * 100 - 900).collect();
+        let scale = |column: usize| 1.0 / (200.0 + column as f32);
+        let columns = Columns::new(&packed, (false, 100), &[0]).with_sums(&bias);
+        let columns = columns.with_scales(scale).with_biases(&vec![0.5; n]);
+        let bytes = Bytes { data: &a, signed: false, zero: 100 };
+        let (mut floats, mut out) = (vec![0.0; m * n], vec![0; m * n]);
+        let mut sums = vec![0; m * n];
+        gemm_int8(exec, m, bytes, &packed, &columns, Target::Sums(&mut sums));
+        gemm_int8(exec, m, bytes, &packed, &columns, Target::Floats(&mut floats));
+        let target = Target::Bytes { out: &mut out, zero: -3, low: -100, high: 127 };
+        gemm_int8(exec, m, bytes, &packed, &columns, target);
+        for (at, &sum) in sums.iter().enumerate() {
+            let scaled = sum as f32 * scale(at % n);
+            assert!((floats[at] - (scaled + 0.5)).abs() <= 1e-4, "{} for {scaled}", floats[at]);
+            let expected = (scaled.round_ties_even() as i32 - 3).clamp(-100, 127);
+            assert_eq!(i32::from(out[at].cast_signed()), expected);
+        }
+        assert!(out.contains(&127) && out.contains(&(-100_i8).cast_unsigned()));
+    });
+}
+
+/// A convolution by its definition, as scaled floats.
+fn plain_conv(
+    p: &ConvParams,
+    (x, signed, zero): (&[u8], bool, i32),
+    (batch, size): (usize, [usize; 3]),
+    w: Int8Weights<'_>,
+) -> Vec<i32> {
+    let out = p.output_size(size);
+    let (cin, cout) = (p.in_channels / p.groups, p.out_channels / p.groups);
+    let mut sums = Vec::new();
+    for pixel in 0..batch * out.iter().product::<usize>() {
+        let (rest, ow) = (pixel / out[2], pixel % out[2]);
+        let (rest, oh) = (rest / out[1], rest % out[1]);
+        let (b, od) = (rest / out[0], rest % out[0]);
+        for channel in 0..p.out_channels {
+            let mut sum = 0;
+            for at in 0..cin * p.taps() {
+                let (ci, tap) = (at / p.taps(), at % p.taps());
+                let taps = [
+                    tap / p.kernel[2] / p.kernel[1],
+                    tap / p.kernel[2] % p.kernel[1],
+                    tap % p.kernel[2],
+                ];
+                let place: Option<Vec<usize>> = (0..3)
+                    .map(|d| {
+                        let o = [od, oh, ow][d] * p.stride[d] + taps[d] * p.dilation[d];
+                        o.checked_sub(p.pads_begin[d]).filter(|&at| at < size[d])
+                    })
+                    .collect();
+                let Some(place) = place else { continue };
+                let line = (b * size[0] + place[0]) * size[1] + place[1];
+                let from = channel / cout * cin + ci;
+                let pixel = (line * size[2] + place[2]) * p.in_channels + from;
+                let weight = w.value(channel * cin * p.taps() + at) - w.zero(channel);
+                sum += (value(x[pixel], signed) - zero) * weight;
+            }
+            sums.push(sum);
+        }
+    }
+    sums
+}
+
+#[test]
+fn convolutions_of_every_kind_are_right() {
+    let dense = ConvParams {
+        pads_begin: [0, 1, 1],
+        pads_end: [0, 1, 2],
+        ..ConvParams::new_2d(5, 7, [3, 3])
+    };
+    let kinds = [
+        dense,
+        ConvParams { stride: [1, 2, 2], dilation: [1, 1, 2], ..dense },
+        ConvParams { groups: 2, in_channels: 6, out_channels: 8, ..dense },
+        ConvParams { groups: 19, in_channels: 19, out_channels: 19, ..dense },
+        ConvParams { groups: 32, in_channels: 32, out_channels: 32, stride: [1, 2, 2], ..dense },
+        ConvParams::new_2d(12, 20, [1, 1]),
+        ConvParams { stride: [1, 2, 2], ..ConvParams::new_2d(12, 20, [1, 1]) },
+    ];
+    everywhere(|exec| {
+        for p in &kinds {
+            for (x_signed, w_signed) in FORMS {
+                let size = [1, 9, 11];
+                let x = noise(2 * 99 * p.in_channels, 5);
+                let zero = value(90, x_signed);
+                let count = p.out_channels * p.in_channels / p.groups * p.taps();
+                let data = noise(count, 6);
+                let zeros = noise_zeros(p.out_channels, w_signed);
+                let weights = Int8Weights { data: &data, signed: w_signed, zeros: &zeros };
+                let expected = plain_conv(p, (&x, x_signed, zero), (2, size), weights);
+                let dot = DotIsa::of(exec.isa);
+                let bytes = Bytes { data: &x, signed: x_signed, zero };
+                let packed = Int8Conv::pack(dot, *p, weights, false);
+                let columns = packed.columns((x_signed, zero), &zeros, None, |_| 1.0);
+                let mut sums = vec![0; expected.len()];
+                conv_int8(exec, &packed, bytes, (2, size), &columns, Target::Sums(&mut sums));
+                assert!(sums == expected, "{p:?} {x_signed} {w_signed} {dot:?}");
+                let packed = Int8Conv::pack(dot, *p, weights, true);
+                let bias: Vec<i32> = (0..p.out_channels as i32).map(|c| c * 1000).collect();
+                let scale = |channel: usize| 1.0 / (1000.0 + channel as f32);
+                let columns = packed.columns((x_signed, zero), &zeros, Some(&bias), scale);
+                let mut out = vec![0; expected.len()];
+                let target = Target::Bytes { out: &mut out, zero: 120, low: 0, high: 255 };
+                conv_int8(exec, &packed, bytes, (2, size), &columns, target);
+                for (at, (&found, sum)) in out.iter().zip(&expected).enumerate() {
+                    let channel = at % p.out_channels;
+                    let scaled = (sum + bias[channel]) as f32 * scale(channel);
+                    let wanted = (scaled.round_ties_even() as i32 + 120).clamp(0, 255);
+                    assert_eq!(i32::from(found), wanted, "{p:?} {dot:?}");
+                }
+            }
+        }
+    });
+}
+
+#[test]
+fn floats_become_bytes_and_come_back() {
+    everywhere(|exec| {
+        let x: Vec<f32> = (0..1003).map(|at| at as f32 * 0.37 - 150.0).collect();
+        for signed in [false, true] {
+            let mut q = vec![0; x.len()];
+            quantize(exec, &x, 0.5, (signed, 7), &mut q);
+            let (low, high) = elementwise::limits(signed);
+            for (&x, &q) in x.iter().zip(&q) {
+                let expected = ((x / 0.5).round_ties_even() as i32 + 7).clamp(low, high);
+                assert_eq!(value(q, signed), expected);
+            }
+            let mut back = vec![0.0; x.len()];
+            dequantize(exec, Bytes { data: &q, signed, zero: 7 }, 0.25, &mut back);
+            for (&q, &back) in q.iter().zip(&back) {
+                assert_eq!(back, (value(q, signed) - 7) as f32 * 0.25);
+            }
+            let mut sum = vec![0; x.len()];
+            let a = Bytes { data: &q, signed, zero: 7 };
+            let other = noise(x.len(), 8);
+            let b = Bytes { data: &other, signed: true, zero: -1 };
+            add_bytes(exec, a, b, [0.5, 0.25, 2.0], (false, 3), &mut sum);
+            for ((&q, &o), &sum) in q.iter().zip(&other).zip(&sum) {
+                let both = (value(q, signed) - 7) as f32 * 0.5 + (value(o, true) + 1) as f32 * 0.25;
+                let expected = ((both / 2.0).round_ties_even() as i32 + 3).clamp(0, 255);
+                assert_eq!(i32::from(sum), expected);
+            }
+        }
+        let table = std::array::from_fn(|at| (at as u8).reverse_bits());
+        let mut y = vec![0; 300];
+        let x = noise(300, 1);
+        look_up(exec, &x, &table, &mut y);
+        assert!(x.iter().zip(&y).all(|(x, y)| x.reverse_bits() == *y));
+    });
+}

@@ -1,0 +1,138 @@
+//! Integer products of x86: VNNI, and AVX2 without it.
+
+use super::{Avx2, Avx512, Dot, DotKernel, Form, Simd};
+use std::arch::x86_64::*;
+
+/// AVX-512 with VNNI: unsigned by signed bytes, four at a time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Vnni(Avx512);
+
+impl Vnni {
+    /// The token, where the processor has these instructions.
+    #[must_use]
+    pub fn new() -> Option<Self> {
+        let found = is_x86_feature_detected!("avx512vnni");
+        Avx512::new().filter(|_| found).map(Self)
+    }
+}
+
+#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vnni,avx2,fma,f16c")]
+#[inline(never)]
+fn enter_vnni<K: DotKernel>(d: Vnni, kernel: K) -> K::Output {
+    kernel.run(d)
+}
+
+impl Dot for Vnni {
+    type S = Avx512;
+    const TERMS: usize = 4;
+    const FORM: Form = Form::Unsigned;
+    const TILE_VECTORS: usize = 4;
+    const TILE_ROWS: [usize; 2] = [12, 6];
+
+    #[inline(always)]
+    fn simd(self) -> Avx512 {
+        self.0
+    }
+    #[inline(always)]
+    fn enter<K: DotKernel>(self, kernel: K) -> K::Output {
+        // SAFETY: the token proves that the processor has the features.
+        unsafe { enter_vnni(self, kernel) }
+    }
+    #[inline(always)]
+    unsafe fn load_terms(self, p: *const i8) -> __m512i {
+        // SAFETY: the token proves the instruction set; the caller vouches for 64 bytes.
+        unsafe { _mm512_loadu_si512(p.cast()) }
+    }
+    #[inline(always)]
+    fn dot(self, sum: __m512i, a: __m512i, b: __m512i) -> __m512i {
+        // SAFETY: the token proves the instruction set.
+        unsafe { _mm512_dpbusd_epi32(sum, a, b) }
+    }
+    #[inline(always)]
+    unsafe fn load_bytes(self, p: *const u8, signed: bool) -> __m512i {
+        // SAFETY: the token proves the instruction set; the caller vouches for 16 bytes.
+        unsafe {
+            let bytes = _mm_loadu_si128(p.cast());
+            if signed { _mm512_cvtepi8_epi32(bytes) } else { _mm512_cvtepu8_epi32(bytes) }
+        }
+    }
+    #[inline(always)]
+    unsafe fn store_bytes(self, p: *mut u8, v: __m512i) {
+        // SAFETY: the token proves the instruction set; the caller vouches for 16 bytes.
+        unsafe { _mm_storeu_si128(p.cast(), _mm512_cvtepi32_epi8(v)) }
+    }
+}
+
+/// AVX2: 16-bit terms, two at a time. The instruction for bytes saturates its sums.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Avx2Dot(Avx2);
+
+impl Avx2Dot {
+    /// The token, where the processor has these instructions.
+    #[must_use]
+    pub fn new() -> Option<Self> {
+        Avx2::new().map(Self)
+    }
+}
+
+#[target_feature(enable = "avx2,fma,f16c")]
+#[inline(never)]
+fn enter_avx2<K: DotKernel>(d: Avx2Dot, kernel: K) -> K::Output {
+    kernel.run(d)
+}
+
+impl Dot for Avx2Dot {
+    type S = Avx2;
+    const TERMS: usize = 2;
+    const FORM: Form = Form::Wide;
+    const TILE_VECTORS: usize = 2;
+    const TILE_ROWS: [usize; 2] = [6, 6];
+
+    #[inline(always)]
+    fn simd(self) -> Avx2 {
+        self.0
+    }
+    #[inline(always)]
+    fn enter<K: DotKernel>(self, kernel: K) -> K::Output {
+        // SAFETY: the token proves that the processor has the features.
+        unsafe { enter_avx2(self, kernel) }
+    }
+    #[inline(always)]
+    unsafe fn load_terms(self, p: *const i8) -> __m256i {
+        // SAFETY: the token proves the instruction set; the caller vouches for 16 bytes.
+        unsafe { _mm256_cvtepi8_epi16(_mm_loadu_si128(p.cast())) }
+    }
+    #[inline(always)]
+    fn dot(self, sum: __m256i, a: __m256i, b: __m256i) -> __m256i {
+        // SAFETY: the token proves the instruction set.
+        unsafe { _mm256_add_epi32(sum, _mm256_madd_epi16(a, b)) }
+    }
+    #[inline(always)]
+    unsafe fn load_bytes(self, p: *const u8, signed: bool) -> __m256i {
+        // SAFETY: the token proves the instruction set; the caller vouches for 8 bytes.
+        unsafe {
+            let bytes = _mm_loadl_epi64(p.cast());
+            if signed { _mm256_cvtepi8_epi32(bytes) } else { _mm256_cvtepu8_epi32(bytes) }
+        }
+    }
+    #[inline(always)]
+    unsafe fn store_bytes(self, p: *mut u8, v: __m256i) {
+        // SAFETY: the token proves the instruction set; the caller vouches for 8 bytes.
+        unsafe {
+            let last = -1;
+            let low = _mm256_setr_epi8(
+                0, 4, 8, 12, last, last, last, last, last, last, last, last, last, last, last,
+                last, 0, 4, 8, 12, last, last, last, last, last, last, last, last, last, last,
+                last, last,
+            );
+            let bytes = _mm256_shuffle_epi8(v, low);
+            let both = _mm_unpacklo_epi32(
+                _mm256_castsi256_si128(bytes),
+                _mm256_extracti128_si256(bytes, 1),
+            );
+            _mm_storel_epi64(p.cast(), both);
+        }
+    }
+}
+
+const _: () = assert!(Avx512::LANES == 16 && Avx2::LANES == 8);
