@@ -189,6 +189,46 @@ impl DotKernel for AddBytes<'_> {
     }
 }
 
+/// The smallest and the largest of the elements and 0; what is no number does not count.
+#[must_use]
+pub fn extremes(exec: Exec<'_>, x: &[f32]) -> (f32, f32) {
+    let threads = exec.pool.threads();
+    let parts = if x.len() < 2 * GRAIN { 1 } else { threads };
+    let mut found = vec![(0.0_f32, 0.0_f32); parts];
+    let shared = Shared::new(&mut found);
+    let dot = DotIsa::of(exec.isa);
+    let part = |at: usize| {
+        let x = &x[x.len() * at / parts..x.len() * (at + 1) / parts];
+        // SAFETY: each part has an element of its own.
+        unsafe { shared.range(at..at + 1)[0] = dot.run(Extremes(x)) };
+    };
+    if parts == 1 {
+        part(0)
+    } else {
+        exec.pool.run(parts, part)
+    }
+    found.iter().fold((0.0, 0.0), |(low, high), part| (part.0.min(low), part.1.max(high)))
+}
+
+struct Extremes<'a>(&'a [f32]);
+
+impl DotKernel for Extremes<'_> {
+    type Output = (f32, f32);
+    #[inline(always)]
+    fn run<D: Dot>(self, d: D) -> (f32, f32) {
+        let s = d.simd();
+        let (mut low, mut high) = (s.splat(0.0), s.splat(0.0));
+        for_vectors::<D>(self.0.len(), |at, count| {
+            // SAFETY: `count` elements from `at` on are inside the slice.
+            let x = unsafe { load(s, self.0.as_ptr().add(at), count) };
+            // Of two operands the second one is kept where either is no number.
+            low = s.min(x, low);
+            high = s.max(x, high);
+        });
+        (-s.reduce_max(s.sub(s.splat(0.0), low)), s.reduce_max(high))
+    }
+}
+
 /// Replaces each byte by the one that a table has for it.
 ///
 /// # Panics

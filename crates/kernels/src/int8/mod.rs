@@ -11,10 +11,12 @@ mod drive;
 mod elementwise;
 mod micro;
 mod pack;
+mod pool;
 
 pub use conv::{ConvColumns, Int8Conv, Int8Weights, conv_int8};
-pub use elementwise::{add_bytes, dequantize, look_up, quantize};
+pub use elementwise::{add_bytes, dequantize, extremes, look_up, quantize};
 pub use pack::{Columns, PackedInt8};
+pub use pool::max_pool_bytes;
 
 use crate::Exec;
 use crate::gemm::check_matrix;
@@ -105,6 +107,62 @@ pub fn gemm_int8(
     };
     // SAFETY: the lengths are checked above, and the target is borrowed exclusively.
     unsafe { multiply(exec, b.dot(), &job) };
+}
+
+/// A right-hand matrix that is no constant: `k` rows of `n` bytes for each of a batch.
+#[derive(Clone, Copy, Debug)]
+pub struct Right<'a> {
+    /// The matrices.
+    pub bytes: Bytes<'a>,
+    /// Where each starts; the same offset may repeat.
+    pub offsets: &'a [usize],
+}
+
+/// `C[i] = A[i] B[i]` of bytes, all scaled by `scale`.
+///
+/// Shapes: A is `m` x `k` from each of `a_offsets` on, B `k` x `n`; C is `[batch, m, n]`, adjacent.
+///
+/// # Panics
+/// When there are not as many offsets of A as of B, or a slice is shorter than its shape says.
+pub fn matmul_int8_batched(
+    exec: Exec<'_>,
+    (m, k, n): (usize, usize, usize),
+    (a, a_offsets): (Bytes<'_>, &[usize]),
+    b: Right<'_>,
+    scale: f32,
+    target: Target<'_>,
+) {
+    let batch = a_offsets.len();
+    assert!(b.offsets.len() == batch, "{batch} matrices and {}", b.offsets.len());
+    check_matrix("C", target.len(), batch.saturating_mul(m), n, n);
+    let part = |name: &str, data: &'_ [u8], offset: usize, (rows, columns): (usize, usize)| {
+        check_matrix(name, data.len().saturating_sub(offset), rows, columns, columns);
+    };
+    for (&at, &bt) in a_offsets.iter().zip(b.offsets) {
+        part("A", a.data, at, (m, k));
+        part("B", b.bytes.data, bt, (k, n));
+    }
+    let (dot, out) = (crate::isa::DotIsa::of(exec.isa), target.out());
+    exec.pool.run(batch, |i| {
+        let right = &b.bytes.data[b.offsets[i]..];
+        let packed =
+            PackedInt8::pack(dot, (k, n), b.bytes.signed, |row, column| right[row * n + column]);
+        let columns = Columns::new(&packed, (a.signed, a.zero), &[b.bytes.zero]);
+        let columns = columns.with_scales(|_| scale);
+        let job = Job {
+            m,
+            n,
+            k,
+            a: DenseBytes::new(a.data[a_offsets[i]..].as_ptr(), k),
+            signed: a.signed,
+            b: packed.panels(),
+            columns: columns.pointers(),
+            out: out.at(i * m * n),
+            c_stride: n,
+        };
+        // SAFETY: the lengths are checked above; each task writes a matrix of its own.
+        unsafe { multiply(exec, dot, &job) };
+    });
 }
 
 #[cfg(test)]

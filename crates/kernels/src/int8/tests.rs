@@ -221,3 +221,59 @@ fn floats_become_bytes_and_come_back() {
         assert!(x.iter().zip(&y).all(|(x, y)| x.reverse_bits() == *y));
     });
 }
+
+#[test]
+fn products_of_two_values_of_a_run_are_right() {
+    everywhere(|exec| {
+        let (m, k, n) = (5, 19, 40);
+        let (a, b) = (noise(3 * m * k, 1), noise(2 * k * n, 2));
+        let offsets = [0, k * n, 0];
+        let left = Bytes { data: &a, signed: true, zero: -7 };
+        let right = Right { bytes: Bytes { data: &b, signed: false, zero: 99 }, offsets: &offsets };
+        let mut found = vec![0.0; 3 * m * n];
+        let target = Target::Floats(&mut found);
+        matmul_int8_batched(exec, (m, k, n), (left, &[0, m * k, 2 * m * k]), right, 0.25, target);
+        for (at, found) in found.iter().enumerate() {
+            let (row, column) = (at / n, at % n);
+            let b = &b[offsets[row / m]..];
+            let term =
+                |i| (value(a[row * k + i], true) + 7) * (value(b[i * n + column], false) - 99);
+            let sum: i32 = (0..k).map(term).sum();
+            assert_eq!(*found, sum as f32 * 0.25);
+        }
+    });
+}
+
+#[test]
+fn the_largest_byte_of_each_window_and_the_extremes_are_found() {
+    everywhere(|exec| {
+        let p = ConvParams {
+            stride: [1, 2, 2],
+            pads_begin: [0, 1, 1],
+            ..ConvParams::new_2d(21, 21, [3, 3])
+        };
+        let size = [1, 8, 9];
+        let x = noise(2 * 72 * 21, 4);
+        for signed in [false, true] {
+            let out = p.output_size(size);
+            let mut y = vec![0; 2 * out[1] * out[2] * 21];
+            max_pool_bytes(exec, &p, &x, signed, (2, size), &mut y);
+            for (at, &found) in y.iter().enumerate() {
+                let (pixel, channel) = (at / 21, at % 21);
+                let (row, column) = (pixel / out[2] % out[1], pixel % out[2]);
+                let batch = pixel / out[2] / out[1];
+                let seen = (0..9).filter_map(|tap| {
+                    let h = (row * 2 + tap / 3).checked_sub(1).filter(|&h| h < 8)?;
+                    let w = (column * 2 + tap % 3).checked_sub(1).filter(|&w| w < 9)?;
+                    Some(value(x[((batch * 8 + h) * 9 + w) * 21 + channel], signed))
+                });
+                assert_eq!(Some(value(found, signed)), seen.max());
+            }
+        }
+        for len in [0, 3, 1000, 50_000] {
+            let x: Vec<f32> = noise(len, 3).iter().map(|&v| f32::from(v) - 70.0).collect();
+            let expected = x.iter().fold((0.0_f32, 0.0_f32), |(l, h), &v| (l.min(v), h.max(v)));
+            assert_eq!(extremes(exec, &x), expected);
+        }
+    });
+}

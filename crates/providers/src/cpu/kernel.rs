@@ -265,6 +265,15 @@ impl<'a> Call<'a> {
         }
     }
 
+    /// The bytes of an input.
+    ///
+    /// # Errors
+    /// When it is absent or a string tensor.
+    pub fn input_bytes(&self, index: usize) -> Result<&'a [u8], OpError> {
+        let bytes = self.inputs.get(index).and_then(|input| input.as_ref()?.bytes());
+        bytes.ok_or_else(|| OpError::new(format!("input {index} is missing")))
+    }
+
     /// Whether an input was left out because the output lies over it.
     #[must_use]
     pub fn is_in_place(&self, input: usize) -> bool {
@@ -280,6 +289,17 @@ impl<'a> Call<'a> {
         let taken = self.outputs.get_mut(index).and_then(Option::take);
         let mut tensor = taken.ok_or_else(|| OpError::new(format!("output {index} is missing")))?;
         tensor.as_mut_slice::<T>()?;
+        Ok(Output { tensor, element: std::marker::PhantomData })
+    }
+
+    /// The bytes of an output, to be written, whatever its type is.
+    ///
+    /// # Errors
+    /// When nobody wants it, it was taken before, or its bytes are not free.
+    pub fn output_bytes(&mut self, index: usize) -> Result<Output<'a, u8>, OpError> {
+        let taken = self.outputs.get_mut(index).and_then(Option::take);
+        let tensor = taken.filter(|tensor| tensor.dtype() != DataType::Bool);
+        let tensor = tensor.ok_or_else(|| OpError::new(format!("output {index} is missing")))?;
         Ok(Output { tensor, element: std::marker::PhantomData })
     }
 
@@ -315,6 +335,13 @@ impl Scratch<'_> {
 pub struct Output<'a, T> {
     tensor: TensorMut<'a>,
     element: std::marker::PhantomData<T>,
+}
+
+impl Output<'_, u8> {
+    /// The bytes of an output of any type but `BOOL`, taken with [`Call::output_bytes`].
+    pub fn bytes(&mut self) -> &mut [u8] {
+        self.tensor.bytes_mut().unwrap_or_default()
+    }
 }
 
 impl<T: Element> Output<'_, T> {

@@ -75,14 +75,14 @@ pub(super) const ROWS: &[KernelRow] = &[
 ];
 
 /// An image of `[batch, channels, spatial…]`, whatever the order in memory.
-struct Image {
-    batch: usize,
-    channels: usize,
-    spatial: Vec<usize>,
+pub(super) struct Image {
+    pub(super) batch: usize,
+    pub(super) channels: usize,
+    pub(super) spatial: Vec<usize>,
 }
 
 impl Image {
-    fn of(shape: &[usize], channels_last: bool) -> Result<Self, String> {
+    pub(super) fn of(shape: &[usize], channels_last: bool) -> Result<Self, String> {
         let [batch, rest @ ..] = shape else { return Err("the input is a scalar".into()) };
         let split = if channels_last { rest.split_last() } else { rest.split_first() };
         let Some((&channels, spatial)) = split else { return Err("no channels".into()) };
@@ -92,7 +92,7 @@ impl Image {
         Ok(Self { batch: *batch, channels, spatial: spatial.to_vec() })
     }
 
-    fn pixels(&self) -> usize {
+    pub(super) fn pixels(&self) -> usize {
         self.spatial.iter().product()
     }
 
@@ -104,13 +104,13 @@ impl Image {
 }
 
 /// Up to `N` values, the missing leading ones filled.
-fn leading<const N: usize>(values: &[usize], fill: usize) -> Result<[usize; N], String> {
+pub(super) fn leading<const N: usize>(values: &[usize], fill: usize) -> Result<[usize; N], String> {
     let missing = N.checked_sub(values.len()).ok_or_else(|| format!("{} axes", values.len()))?;
     Ok(std::array::from_fn(|at| at.checked_sub(missing).map_or(fill, |at| values[at])))
 }
 
 /// A list of the window, where an empty one means ones.
-fn ones<const N: usize>(values: &[usize]) -> Result<[usize; N], String> {
+pub(super) fn ones<const N: usize>(values: &[usize]) -> Result<[usize; N], String> {
     leading(values, 1)
 }
 

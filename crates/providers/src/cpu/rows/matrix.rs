@@ -187,7 +187,7 @@ struct Batched {
 }
 
 /// Where each matrix of a batch starts in an operand whose leading axes are `own`.
-fn batch_offsets(own: &[usize], batch: &[usize], matrix: usize) -> Option<Vec<usize>> {
+pub(super) fn batch_offsets(own: &[usize], batch: &[usize], matrix: usize) -> Option<Vec<usize>> {
     let missing = batch.len().checked_sub(own.len())?;
     let mut offsets = vec![0];
     let mut step = matrix;

@@ -9,6 +9,8 @@ mod masks;
 mod matrix;
 mod movement;
 mod normalize;
+mod quantized;
+mod quantized_image;
 mod recurrent;
 mod rowwise;
 mod spread;
@@ -27,6 +29,8 @@ pub const FAMILIES: &[&[KernelRow]] = &[
     matrix::ROWS,
     movement::ROWS,
     normalize::ROWS,
+    quantized::ROWS,
+    quantized_image::ROWS,
     recurrent::ROWS,
     rowwise::ROWS,
     trees::ROWS,

@@ -1,0 +1,603 @@
+//! Quantised values: from floats and back, sums, and products of bytes.
+
+use std::sync::Arc;
+
+use galatea_graph::ops::contrib::QGemm;
+use galatea_graph::ops::quantize::{DequantizeLinear, QuantizeLinear};
+use galatea_graph::{ONNX_DOMAIN, OpError};
+use galatea_kernels::Exec;
+use galatea_kernels::int8::{
+    Bytes, Columns, PackedInt8, Right, Target, add_bytes, dequantize, extremes, gemm_int8,
+    matmul_int8_batched, quantize,
+};
+use galatea_kernels::isa::DotIsa;
+use galatea_tensor::{DataType, Tensor};
+
+use super::matrix::batch_offsets;
+use crate::cpu::{Call, Kernel, KernelRow, NodeView, Shapes, Step};
+
+/// ONNX Runtime's own domain.
+pub(super) const CONTRIB_DOMAIN: &str = "com.microsoft";
+
+/// Where the parts of a product are among the inputs.
+#[derive(Clone, Copy, Debug)]
+struct Places {
+    a: usize,
+    b: usize,
+    a_scale: Option<usize>,
+    b_scale: Option<usize>,
+    a_zero: usize,
+    b_zero: usize,
+    /// Of 32 bits, added to the sums.
+    sums: Option<usize>,
+    /// Of floats, added to scaled sums.
+    bias: Option<usize>,
+    /// Scale and zero point of the result.
+    result: Option<(usize, usize)>,
+}
+
+const QLINEAR: Places = Places {
+    a: 0,
+    b: 3,
+    a_scale: Some(1),
+    b_scale: Some(4),
+    a_zero: 2,
+    b_zero: 5,
+    sums: None,
+    bias: None,
+    result: Some((6, 7)),
+};
+
+const INTEGER: Places = Places {
+    a: 0,
+    b: 1,
+    a_scale: None,
+    b_scale: None,
+    a_zero: 2,
+    b_zero: 3,
+    sums: None,
+    bias: None,
+    result: None,
+};
+
+const TO_FLOAT: Places =
+    Places { a_scale: Some(2), b_scale: Some(3), a_zero: 4, b_zero: 5, bias: Some(6), ..INTEGER };
+
+const GEMM: Places = Places { sums: Some(6), result: Some((7, 8)), ..QLINEAR };
+
+/// The family's rows.
+pub(super) const ROWS: &[KernelRow] = &[
+    KernelRow {
+        name: "quantize_linear-f32_int8",
+        domain: ONNX_DOMAIN,
+        ops: &["QuantizeLinear"],
+        supports: |view| {
+            view.floats(&[0, 1])?;
+            byte_type(view.output(0).map(|fact| fact.dtype))?;
+            one_scale(view, view.operator::<QuantizeLinear>()?.grouping.block_size)
+        },
+        build: |_| Ok(Box::new(Quantize)),
+    },
+    KernelRow {
+        name: "dequantize_linear-int8_f32",
+        domain: ONNX_DOMAIN,
+        ops: &["DequantizeLinear"],
+        supports: |view| {
+            view.floats(&[1])?;
+            byte_type(view.input(0).map(|fact| fact.dtype))?;
+            if view.output(0).is_some_and(|fact| fact.dtype != DataType::Fp32) {
+                return Err("the result is not FP32".into());
+            }
+            one_scale(view, view.operator::<DequantizeLinear>()?.grouping.block_size)
+        },
+        build: |_| Ok(Box::new(Dequantize)),
+    },
+    KernelRow {
+        name: "dynamic_quantize_linear-f32_uint8",
+        domain: ONNX_DOMAIN,
+        ops: &["DynamicQuantizeLinear"],
+        supports: |view| view.floats(&[0]),
+        build: |_| Ok(Box::new(DynamicQuantize)),
+    },
+    KernelRow {
+        name: "qlinear_matmul-int8",
+        domain: ONNX_DOMAIN,
+        ops: &["QLinearMatMul"],
+        supports: |view| supports_product(view, QLINEAR),
+        build: |view| product(view, QLINEAR, (false, 1.0)),
+    },
+    KernelRow {
+        name: "matmul_integer-int8_int32",
+        domain: ONNX_DOMAIN,
+        ops: &["MatMulInteger"],
+        supports: |view| supports_product(view, INTEGER),
+        build: |view| product(view, INTEGER, (false, 1.0)),
+    },
+    KernelRow {
+        name: "matmul_integer-int8_f32",
+        domain: CONTRIB_DOMAIN,
+        ops: &["MatMulIntegerToFloat"],
+        supports: |view| supports_product(view, TO_FLOAT),
+        build: |view| product(view, TO_FLOAT, (false, 1.0)),
+    },
+    KernelRow {
+        name: "qgemm-int8",
+        domain: CONTRIB_DOMAIN,
+        ops: &["QGemm"],
+        supports: |view| {
+            if view.operator::<QGemm>()?.trans_a {
+                return Err("the kernel takes A as it is".into());
+            }
+            view.constant(3).ok_or("B is no constant")?;
+            supports_product(view, GEMM)
+        },
+        build: |view| {
+            let op = view.operator::<QGemm>()?;
+            product(view, GEMM, (op.trans_b, op.alpha))
+        },
+    },
+    KernelRow {
+        name: "qlinear_add-int8",
+        domain: CONTRIB_DOMAIN,
+        ops: &["QLinearAdd"],
+        supports: |view| {
+            view.floats(&[1, 4, 6])?;
+            for index in [0, 3] {
+                byte_type(view.input(index).map(|fact| fact.dtype))?;
+            }
+            byte_type(view.output(0).map(|fact| fact.dtype))?;
+            for index in [1, 2, 4, 5, 6, 7].into_iter().filter(|&index| view.has(index)) {
+                constant_number(view, index)?;
+            }
+            Ok(())
+        },
+        build: |view| {
+            let scale = |index| constant_scale(view, index);
+            let zero = |index| constant_zero(view, index);
+            let scales = [scale(1)?, scale(4)?, scale(6)?];
+            Ok(Box::new(Add { scales, zeros: [zero(2)?, zero(5)?, zero(7)?] }))
+        },
+    },
+];
+
+/// Whether a type of bytes is signed.
+pub(super) fn is_signed(dtype: DataType) -> Result<bool, String> {
+    match dtype {
+        DataType::Int8 => Ok(true),
+        DataType::Uint8 => Ok(false),
+        other => Err(format!("type {other}, the kernel takes INT8 and UINT8")),
+    }
+}
+
+/// Refuses other types than those of bytes.
+pub(super) fn byte_type(dtype: Option<DataType>) -> Result<(), String> {
+    is_signed(dtype.ok_or("nothing is known of a type")?).map(drop)
+}
+
+/// Refuses scales that are not one for all.
+fn one_scale(view: &NodeView<'_>, block_size: usize) -> Result<(), String> {
+    for index in [1, 2].into_iter().filter(|&index| view.has(index)) {
+        let shape = view.input(index).and_then(|fact| fact.known_shape());
+        if block_size > 0 || shape.is_none_or(|shape| shape.iter().product::<usize>() != 1) {
+            return Err("the kernel takes one scale for all".into());
+        }
+    }
+    Ok(())
+}
+
+/// The one element of a constant input.
+pub(super) fn constant_number<'a>(view: &NodeView<'a>, index: usize) -> Result<&'a Tensor, String> {
+    let found = view.constant(index).filter(|tensor| tensor.elements() == 1);
+    found.ok_or_else(|| format!("input {index} is not one constant number"))
+}
+
+/// A constant scale.
+pub(super) fn constant_scale(view: &NodeView<'_>, index: usize) -> Result<f32, String> {
+    constant_number(view, index)?.item::<f32>().map_err(|error| error.to_string())
+}
+
+/// Constant zero points as integers; 0 where there are none.
+pub(super) fn zero_points(view: &NodeView<'_>, index: usize) -> Result<Vec<i32>, String> {
+    if !view.has(index) {
+        return Ok(vec![0]);
+    }
+    let tensor = view.constant(index).ok_or_else(|| format!("input {index} is no constant"))?;
+    let all = tensor.to_i64_vec().map_err(|error| error.to_string())?;
+    all.into_iter().map(|zero| i32::try_from(zero).map_err(|error| error.to_string())).collect()
+}
+
+/// A constant zero point; 0 if absent.
+pub(super) fn constant_zero(view: &NodeView<'_>, index: usize) -> Result<i32, String> {
+    match zero_points(view, index)?[..] {
+        [zero] => Ok(zero),
+        _ => Err(format!("input {index} has several zero points")),
+    }
+}
+
+/// The only number of a tensor of bytes in a run; 0 if absent.
+pub(super) fn zero_in(call: &Call<'_>, index: usize) -> Result<i32, OpError> {
+    let Some(Some(tensor)) = call.inputs.get(index) else { return Ok(0) };
+    match (tensor.dtype(), tensor.bytes()) {
+        (DataType::Int8, Some(&[byte])) => Ok(byte.cast_signed().into()),
+        (DataType::Uint8, Some(&[byte])) => Ok(byte.into()),
+        _ => Err(OpError::new(format!("input {index} is not one zero point"))),
+    }
+}
+
+/// The only scale of an input in a run.
+fn scale_in(call: &Call<'_>, index: usize) -> Result<f32, OpError> {
+    match call.input::<f32>(index)? {
+        &[scale] => Ok(scale),
+        _ => Err(OpError::new(format!("input {index} is not one scale"))),
+    }
+}
+
+/// The smallest and the largest value of a type of bytes.
+pub(super) fn limits(signed: bool) -> (i32, i32) {
+    if signed { (-128, 127) } else { (0, 255) }
+}
+
+struct Quantize;
+
+impl Kernel for Quantize {
+    fn bind(&self, shapes: &Shapes) -> Result<Step, String> {
+        let dtype = shapes.outputs.first().and_then(Option::as_ref).ok_or("no output")?.0;
+        let signed = is_signed(dtype)?;
+        Ok(Step::new(move |call| {
+            let (x, scale, zero) = (call.input::<f32>(0)?, scale_in(call, 1)?, zero_in(call, 2)?);
+            quantize(call.exec, x, scale, (signed, zero), call.output_bytes(0)?.bytes());
+            Ok(())
+        }))
+    }
+}
+
+struct Dequantize;
+
+impl Kernel for Dequantize {
+    fn bind(&self, shapes: &Shapes) -> Result<Step, String> {
+        let signed = is_signed(shapes.dtype(0)?)?;
+        Ok(Step::new(move |call| {
+            let (data, scale, zero) = (call.input_bytes(0)?, scale_in(call, 1)?, zero_in(call, 2)?);
+            let mut y = call.output::<f32>(0)?;
+            dequantize(call.exec, Bytes { data, signed, zero }, scale, y.slice());
+            Ok(())
+        }))
+    }
+}
+
+struct DynamicQuantize;
+
+impl Kernel for DynamicQuantize {
+    fn bind(&self, _: &Shapes) -> Result<Step, String> {
+        Ok(Step::new(move |call| {
+            let x = call.input::<f32>(0)?;
+            let (low, high) = extremes(call.exec, x);
+            // Data that is zero everywhere fits any scale.
+            let scale = if high > low { (high - low) / 255.0 } else { 1.0 };
+            #[allow(clippy::cast_possible_truncation, reason = "limited to a byte")]
+            let zero = (-low / scale).round_ties_even().clamp(0.0, 255.0) as u8;
+            quantize(call.exec, x, scale, (false, zero.into()), call.output_bytes(0)?.bytes());
+            if call.outputs.get(1).is_some_and(Option::is_some) {
+                call.output::<f32>(1)?.slice().fill(scale);
+            }
+            if call.outputs.get(2).is_some_and(Option::is_some) {
+                call.output_bytes(2)?.bytes().fill(zero);
+            }
+            Ok(())
+        }))
+    }
+}
+
+/// The sum of two tensors of one shape.
+struct Add {
+    scales: [f32; 3],
+    zeros: [i32; 3],
+}
+
+impl Kernel for Add {
+    fn bind(&self, shapes: &Shapes) -> Result<Step, String> {
+        if shapes.input(0)? != shapes.input(3)? {
+            return Err("the kernel adds tensors of one shape".into());
+        }
+        let signed = [is_signed(shapes.dtype(0)?)?, is_signed(shapes.dtype(3)?)?];
+        let dtype = shapes.outputs.first().and_then(Option::as_ref).ok_or("no output")?.0;
+        let (scales, zeros, result) = (self.scales, self.zeros, is_signed(dtype)?);
+        Ok(Step::new(move |call| {
+            let a = Bytes { data: call.input_bytes(0)?, signed: signed[0], zero: zeros[0] };
+            let b = Bytes { data: call.input_bytes(3)?, signed: signed[1], zero: zeros[1] };
+            let mut y = call.output_bytes(0)?;
+            add_bytes(call.exec, a, b, scales, (result, zeros[2]), y.bytes());
+            Ok(())
+        }))
+    }
+}
+
+fn supports_product(view: &NodeView<'_>, places: Places) -> Result<(), String> {
+    for index in [places.a, places.b] {
+        byte_type(view.input(index).map(|fact| fact.dtype))?;
+    }
+    let scales = [places.a_scale, places.b_scale, places.bias, places.result.map(|place| place.0)];
+    view.floats(&scales.into_iter().flatten().collect::<Vec<_>>())?;
+    for index in [places.b_scale, Some(places.b_zero), places.sums].into_iter().flatten() {
+        if view.has(index) && view.constant(index).is_none() {
+            return Err(format!("input {index} is no constant"));
+        }
+    }
+    if let Some((scale, zero)) = places.result.filter(|&(scale, _)| view.has(scale)) {
+        constant_scale(view, scale)?;
+        constant_zero(view, zero)?;
+    }
+    // Of A there is one scale and one zero point; they need not be constant.
+    for index in [places.a_scale, Some(places.a_zero)].into_iter().flatten() {
+        let shape = view.input(index).and_then(|fact| fact.known_shape());
+        if view.has(index) && shape.is_none_or(|shape| shape.iter().product::<usize>() != 1) {
+            return Err("the kernel takes one scale and one zero point for A".into());
+        }
+    }
+    if let Some(weights) = view.constant(places.b) {
+        let lead = weights.rank().saturating_sub(2);
+        if weights.rank() < 2 || weights.shape()[..lead].iter().any(|&len| len != 1) {
+            return Err(format!("B has shape {:?}, not that of a matrix", weights.shape()));
+        }
+        return Ok(());
+    }
+    constant_zero(view, places.b_zero)?;
+    places.b_scale.map_or(Ok(()), |index| constant_scale(view, index).map(drop))?;
+    if places.bias.is_some_and(|index| view.has(index)) {
+        return Err("B is no constant, and there is a bias".into());
+    }
+    Ok(())
+}
+
+/// What is known of a product before a run.
+struct Product {
+    places: Places,
+    /// B where it is constant.
+    packed: Option<Arc<PackedInt8>>,
+    b_scales: Vec<f32>,
+    b_zeros: Vec<i32>,
+    sums: Option<Vec<i32>>,
+    /// A factor on everything.
+    alpha: f32,
+    /// Scale and zero point of a quantised result.
+    result: Option<(f32, i32)>,
+    /// The columns for a signed and an unsigned A, where nothing of them changes.
+    fixed: Option<(bool, Arc<Columns>)>,
+}
+
+fn product(
+    view: &NodeView<'_>,
+    places: Places,
+    (trans_b, alpha): (bool, f32),
+) -> Result<Box<dyn Kernel>, String> {
+    let packed = match view.constant(places.b) {
+        Some(weights) => Some(Arc::new(pack(view, weights, trans_b)?)),
+        None => None,
+    };
+    let sums = match places.sums.filter(|&index| view.has(index)) {
+        Some(index) => {
+            let (tensor, n) = (view.constant(index).ok_or("C is no constant")?, &packed);
+            let n = n.as_ref().map_or(0, |packed| packed.n());
+            let row = tensor.broadcast_to(&[1, n]).map_err(|error| error.to_string())?;
+            Some(row.to_vec::<i32>().map_err(|error| error.to_string())?)
+        }
+        None => None,
+    };
+    let result = match places.result.filter(|&(scale, _)| view.has(scale)) {
+        Some((scale, zero)) => Some((constant_scale(view, scale)?, constant_zero(view, zero)?)),
+        None => None,
+    };
+    let b_scales = places.b_scale.map_or(Ok(vec![1.0]), |index| view.constant_floats(index))?;
+    let b_zeros = zero_points(view, places.b_zero)?;
+    let n = packed.as_ref().map_or(1, |packed| packed.n());
+    for count in [b_scales.len(), b_zeros.len()] {
+        if count != 1 && count != n {
+            return Err(format!("{count} scales or zero points for {n} columns"));
+        }
+    }
+    let mut made = Product { places, packed, b_scales, b_zeros, sums, alpha, result, fixed: None };
+    made.fixed = made.fixed_columns(view);
+    Ok(Box::new(ProductKernel(Arc::new(made))))
+}
+
+fn pack(view: &NodeView<'_>, weights: &Tensor, trans_b: bool) -> Result<PackedInt8, String> {
+    let [.., rows, columns] = *weights.shape() else { return Err("B is no matrix".into()) };
+    let signed = is_signed(weights.dtype())?;
+    let whole = weights.contiguous().map_err(|error| error.to_string())?;
+    let bytes = whole.as_bytes().map_err(|error| error.to_string())?;
+    let dot = DotIsa::of(view.isa);
+    Ok(if trans_b {
+        PackedInt8::pack(dot, (columns, rows), signed, |i, j| bytes[j * columns + i])
+    } else {
+        PackedInt8::pack(dot, (rows, columns), signed, |i, j| bytes[i * columns + j])
+    })
+}
+
+impl Product {
+    /// The columns, where scale and zero point of A and the bias are constant.
+    fn fixed_columns(&self, view: &NodeView<'_>) -> Option<(bool, Arc<Columns>)> {
+        let packed = self.packed.as_ref()?;
+        let signed = is_signed(view.input(self.places.a)?.dtype).ok()?;
+        let zero = constant_zero(view, self.places.a_zero).ok()?;
+        let scale = match self.places.a_scale {
+            Some(index) => constant_scale(view, index).ok()?,
+            None => 1.0,
+        };
+        let bias = match self.places.bias.filter(|&index| view.has(index)) {
+            Some(index) => Some(view.constant_floats(index).ok()?),
+            None => None,
+        };
+        let columns = self.columns(packed, (signed, zero), scale, bias.as_deref()).ok()?;
+        Some((signed, Arc::new(columns)))
+    }
+
+    /// The factor of a column's sums.
+    fn factor(&self, a_scale: f32, column: usize) -> f32 {
+        let b_scale = self.b_scales[if self.b_scales.len() == 1 { 0 } else { column }];
+        let product = f64::from(self.alpha) * f64::from(a_scale) * f64::from(b_scale);
+        #[allow(clippy::cast_possible_truncation, reason = "rounded once")]
+        let factor = (product / self.result.map_or(1.0, |(scale, _)| f64::from(scale))) as f32;
+        factor
+    }
+
+    fn columns(
+        &self,
+        packed: &PackedInt8,
+        a: (bool, i32),
+        a_scale: f32,
+        bias: Option<&[f32]>,
+    ) -> Result<Columns, String> {
+        let columns = Columns::new(packed, a, &self.b_zeros);
+        let mut columns = columns.with_scales(|column| self.factor(a_scale, column));
+        if let Some(sums) = &self.sums {
+            columns = columns.with_sums(sums);
+        }
+        match bias {
+            Some(&[one]) => columns = columns.with_biases(&vec![one; packed.n()]),
+            Some(bias) if bias.len() == packed.n() => columns = columns.with_biases(bias),
+            Some(bias) => return Err(format!("{} biases for {packed:?}", bias.len())),
+            None => {}
+        }
+        Ok(columns)
+    }
+
+    /// What is not known before a run: scale, zero point and bias.
+    fn columns_in(
+        &self,
+        call: &Call<'_>,
+        packed: &PackedInt8,
+        signed: bool,
+    ) -> Result<Columns, OpError> {
+        let (scale, zero) = self.a_in(call)?;
+        let bias = match self.places.bias {
+            Some(index) => call.optional::<f32>(index)?,
+            None => None,
+        };
+        self.columns(packed, (signed, zero), scale, bias).map_err(OpError::new)
+    }
+
+    /// Scale and zero point of A.
+    fn a_in(&self, call: &Call<'_>) -> Result<(f32, i32), OpError> {
+        let scale = self.places.a_scale.map_or(Ok(1.0), |index| scale_in(call, index))?;
+        Ok((scale, zero_in(call, self.places.a_zero)?))
+    }
+
+    fn bind_packed(
+        self: Arc<Self>,
+        packed: Arc<PackedInt8>,
+        shapes: &Shapes,
+    ) -> Result<Step, String> {
+        let a = shapes.input(self.places.a)?;
+        let signed = is_signed(shapes.dtype(self.places.a)?)?;
+        let Some((&k, lead)) = a.split_last() else { return Err("A is a scalar".into()) };
+        if k != packed.k() {
+            return Err(format!("A has {k} columns for {packed:?}"));
+        }
+        let m: usize = lead.iter().product();
+        let result = Made::of(shapes, self.result)?;
+        Ok(Step::new(move |call| {
+            let (data, zero) = (call.input_bytes(self.places.a)?, 0);
+            let made;
+            let columns = match &self.fixed {
+                Some((of, columns)) if *of == signed => &**columns,
+                _ => {
+                    made = self.columns_in(call, &packed, signed)?;
+                    &made
+                }
+            };
+            let a = Bytes { data, signed, zero };
+            result.with(call, |exec, target| gemm_int8(exec, m, a, &packed, columns, target))
+        }))
+    }
+
+    fn bind_batched(self: Arc<Self>, shapes: &Shapes) -> Result<Step, String> {
+        let (a, b) = (shapes.input(self.places.a)?, shapes.input(self.places.b)?);
+        let ([a_lead @ .., m, k], [b_lead @ .., rows, n]) = (a, b) else {
+            return Err("an operand has fewer than two axes".into());
+        };
+        let (m, k, n) = (*m, *k, *n);
+        if *rows != k {
+            return Err(format!("A has {k} columns for {rows} rows"));
+        }
+        let lead = galatea_tensor::broadcast_shapes(a_lead, b_lead).map_err(|e| e.to_string())?;
+        let a_offsets = batch_offsets(a_lead, &lead, m * k).ok_or("A does not broadcast")?;
+        let b_offsets = batch_offsets(b_lead, &lead, k * n).ok_or("B does not broadcast")?;
+        let signed = is_signed(shapes.dtype(self.places.a)?)?;
+        let b_signed = is_signed(shapes.dtype(self.places.b)?)?;
+        let b_zero = self.b_zeros[0];
+        let result = Made::of(shapes, self.result)?;
+        Ok(Step::new(move |call| {
+            let (scale, zero) = self.a_in(call)?;
+            let a = Bytes { data: call.input_bytes(self.places.a)?, signed, zero };
+            let data = call.input_bytes(self.places.b)?;
+            let bytes = Bytes { data, signed: b_signed, zero: b_zero };
+            let b = Right { bytes, offsets: &b_offsets };
+            let factor = self.factor(scale, 0);
+            result.with(call, |exec, target| {
+                matmul_int8_batched(exec, (m, k, n), (a, &a_offsets), b, factor, target);
+            })
+        }))
+    }
+}
+
+/// Of what type a result is, and how bytes are made.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Made {
+    /// Bytes, moved by `zero` and limited.
+    Bytes { zero: i32, low: i32, high: i32 },
+    /// Floats.
+    Floats,
+    /// Sums as they are.
+    Sums,
+}
+
+impl Made {
+    /// What output 0 is; bytes need scale and zero point.
+    pub(super) fn of(shapes: &Shapes, result: Option<(f32, i32)>) -> Result<Self, String> {
+        let output = shapes.outputs.first().and_then(Option::as_ref);
+        match (output.ok_or("no output")?.0, result) {
+            (DataType::Fp32, None) => Ok(Self::Floats),
+            (DataType::Int32, None) => Ok(Self::Sums),
+            (dtype, Some((_, zero))) => {
+                let (low, high) = limits(is_signed(dtype)?);
+                Ok(Self::Bytes { zero, low, high })
+            }
+            (dtype, None) => Err(format!("a result of type {dtype} without a scale")),
+        }
+    }
+
+    /// Runs a product into output 0.
+    pub(super) fn with(
+        self,
+        call: &mut Call<'_>,
+        run: impl FnOnce(Exec<'_>, Target<'_>),
+    ) -> Result<(), OpError> {
+        let exec = call.exec;
+        match self {
+            Self::Bytes { zero, low, high } => {
+                let mut y = call.output_bytes(0)?;
+                run(exec, Target::Bytes { out: y.bytes(), zero, low, high });
+            }
+            Self::Floats => run(exec, Target::Floats(call.output::<f32>(0)?.slice())),
+            Self::Sums => run(exec, Target::Sums(call.output::<i32>(0)?.slice())),
+        }
+        Ok(())
+    }
+}
+
+/// A product, shared with the steps that it is bound to.
+struct ProductKernel(Arc<Product>);
+
+impl Kernel for ProductKernel {
+    fn bind(&self, shapes: &Shapes) -> Result<Step, String> {
+        let product = Arc::clone(&self.0);
+        match &self.0.packed {
+            Some(packed) => product.bind_packed(Arc::clone(packed), shapes),
+            None => product.bind_batched(shapes),
+        }
+    }
+
+    fn weight_bytes(&self) -> usize {
+        self.0.packed.as_ref().map_or(0, |packed| packed.size_bytes())
+    }
+}

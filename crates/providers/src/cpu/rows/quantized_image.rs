@@ -1,0 +1,369 @@
+//! Convolutions and poolings of bytes. The kernels run channels last; nodes whose channels come
+//! first are turned around in memory of the step.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use galatea_graph::ops::convolution::{Conv, ConvGeometry, ConvInteger, QLinearConv};
+use galatea_graph::ops::pooling::{MaxPool, PoolWindow};
+use galatea_graph::{GALATEA_DOMAIN, ONNX_DOMAIN, OpError};
+use galatea_kernels::conv::ConvParams;
+use galatea_kernels::int8::{
+    Bytes, ConvColumns, Int8Conv, Int8Weights, Target, conv_int8, max_pool_bytes,
+};
+use galatea_kernels::isa::DotIsa;
+use galatea_kernels::permute::permute;
+use galatea_kernels::{Exec, Isa};
+use galatea_tensor::Tensor;
+
+use super::image::{Image, leading, ones};
+use super::quantized::{
+    CONTRIB_DOMAIN, Made, byte_type, constant_scale, constant_zero, is_signed, zero_in, zero_points,
+};
+use crate::cpu::{Call, Kernel, KernelRow, NodeView, Shapes, Step};
+
+const QLINEAR_CONV: KernelRow = KernelRow {
+    name: "qlinear_conv-int8",
+    domain: ONNX_DOMAIN,
+    ops: &["QLinearConv"],
+    supports: |view| {
+        supports_conv(view, 0, 3)?;
+        view.floats(&[1, 4, 6])?;
+        constant_scale(view, 1)?;
+        constant_zero(view, 2)?;
+        constant_scale(view, 6)?;
+        constant_zero(view, 7)?;
+        zero_points(view, 5)?;
+        view.constant_floats(4)?;
+        if view.has(8) {
+            view.constant(8).map(drop).ok_or("the bias is no constant".into())
+        } else {
+            Ok(())
+        }
+    },
+    build: |view| qlinear_conv(view, &view.operator::<QLinearConv>()?.conv),
+};
+
+const MAX_POOL: KernelRow = KernelRow {
+    name: "max_pool-int8",
+    domain: ONNX_DOMAIN,
+    ops: &["MaxPool"],
+    supports: |view| {
+        byte_type(view.input(0).map(|fact| fact.dtype))?;
+        if view.node.outputs.iter().skip(1).any(Option::is_some) {
+            return Err("the positions are wanted too".into());
+        }
+        Ok(())
+    },
+    build: |view| Ok(Box::new(Pool(view.operator::<MaxPool>()?.window.clone()))),
+};
+
+/// The family's rows.
+pub(super) const ROWS: &[KernelRow] = &[
+    QLINEAR_CONV,
+    KernelRow { domain: CONTRIB_DOMAIN, ..QLINEAR_CONV },
+    KernelRow {
+        name: "conv_integer-int8_int32",
+        domain: ONNX_DOMAIN,
+        ops: &["ConvInteger"],
+        supports: |view| {
+            supports_conv(view, 0, 1)?;
+            zero_points(view, 3).map(drop)
+        },
+        build: |view| {
+            let conv = view.operator::<ConvInteger>()?.conv.clone();
+            let weights = view.constant(1).ok_or("the weights are no constant")?.clone();
+            let zeros = zero_points(view, 3)?;
+            ConvKernel::build(view, Weights { conv, isa: view.isa, weights, zeros, scaled: None })
+        },
+    },
+    MAX_POOL,
+    KernelRow { domain: GALATEA_DOMAIN, ops: &["MaxPoolNhwc"], ..MAX_POOL },
+];
+
+fn supports_conv(view: &NodeView<'_>, image: usize, weights: usize) -> Result<(), String> {
+    byte_type(view.input(image).map(|fact| fact.dtype))?;
+    byte_type(view.input(weights).map(|fact| fact.dtype))?;
+    let weights = view.constant(weights).ok_or("the weights are no constant")?;
+    if !(3..=5).contains(&weights.rank()) {
+        return Err(format!("weights of rank {}", weights.rank()));
+    }
+    Ok(())
+}
+
+/// What is done to the sums of a convolution whose parameters are constant.
+struct Scaled {
+    zero: i32,
+    /// A factor for each output channel.
+    factors: Vec<f32>,
+    bias: Option<Vec<i32>>,
+    result: (f32, i32),
+}
+
+/// The constant operands of a convolution.
+struct Weights {
+    conv: Conv,
+    isa: Isa,
+    weights: Tensor,
+    zeros: Vec<i32>,
+    scaled: Option<Scaled>,
+}
+
+/// Weights packed for an image of some size, and what is known of the channels.
+type Packed = (Arc<Int8Conv>, Option<Arc<ConvColumns>>);
+
+/// A convolution with constant weights.
+struct ConvKernel {
+    parts: Arc<Weights>,
+    /// Whether the image is signed.
+    signed: bool,
+    /// Packed weights by padding, which may depend on the size of the image.
+    packed: Mutex<Vec<Packed>>,
+}
+
+fn qlinear_conv(view: &NodeView<'_>, conv: &Conv) -> Result<Box<dyn Kernel>, String> {
+    let weights = view.constant(3).ok_or("the weights are no constant")?.clone();
+    let channels = weights.shape().first().copied().unwrap_or(0);
+    let (x_scale, y_scale) = (constant_scale(view, 1)?, constant_scale(view, 6)?);
+    let w_scales = view.constant_floats(4)?;
+    if w_scales.len() != 1 && w_scales.len() != channels {
+        return Err(format!("{} scales for {channels} channels", w_scales.len()));
+    }
+    #[allow(clippy::cast_possible_truncation, reason = "rounded once")]
+    let factor = |channel: usize| {
+        let w_scale = w_scales[if w_scales.len() == 1 { 0 } else { channel }];
+        (f64::from(x_scale) * f64::from(w_scale) / f64::from(y_scale)) as f32
+    };
+    let bias = match view.constant(8) {
+        Some(bias) => {
+            let bias = bias.to_vec::<i32>().map_err(|error| error.to_string())?;
+            if bias.len() != channels {
+                return Err(format!("{} biases for {channels} channels", bias.len()));
+            }
+            Some(bias)
+        }
+        None => None,
+    };
+    let scaled = Scaled {
+        zero: constant_zero(view, 2)?,
+        factors: (0..channels).map(factor).collect(),
+        bias,
+        result: (y_scale, constant_zero(view, 7)?),
+    };
+    let (conv, zeros) = (conv.clone(), zero_points(view, 5)?);
+    let parts = Weights { conv, isa: view.isa, weights, zeros, scaled: Some(scaled) };
+    ConvKernel::build(view, parts)
+}
+
+impl ConvKernel {
+    fn build(view: &NodeView<'_>, parts: Weights) -> Result<Box<dyn Kernel>, String> {
+        let channels = parts.weights.shape().first().copied().unwrap_or(0);
+        if parts.zeros.len() != 1 && parts.zeros.len() != channels {
+            return Err(format!("{} zero points for {channels} channels", parts.zeros.len()));
+        }
+        let signed = is_signed(view.input(0).ok_or("nothing is known of the image")?.dtype)?;
+        let kernel = Self { parts: Arc::new(parts), signed, packed: Mutex::default() };
+        // Where the size is known, the weights are packed at once.
+        let known = view.input(0).and_then(|fact| {
+            let shape = fact.shape.as_ref()?;
+            let spatial = match kernel.parts.conv.channels_last {
+                true => shape.get(1..shape.len().saturating_sub(1))?,
+                false => shape.get(2..)?,
+            };
+            spatial.iter().map(galatea_graph::Dim::known).collect::<Option<Vec<usize>>>()
+        });
+        if let Some(spatial) = known {
+            kernel.packed(&spatial)?;
+        }
+        Ok(Box::new(kernel))
+    }
+
+    fn params(&self, spatial: &[usize]) -> Result<ConvParams, String> {
+        let (conv, shape) = (&self.parts.conv, self.parts.weights.shape());
+        let geometry: ConvGeometry =
+            conv.geometry(spatial, &shape[2..]).map_err(|error| error.to_string())?;
+        Ok(ConvParams {
+            in_channels: shape[1] * conv.group,
+            out_channels: shape[0],
+            kernel: ones(&shape[2..])?,
+            stride: ones(&conv.strides)?,
+            dilation: ones(&conv.dilations)?,
+            pads_begin: leading(&geometry.pads_begin, 0)?,
+            pads_end: leading(&geometry.pads_end, 0)?,
+            groups: conv.group,
+        })
+    }
+
+    fn packed(&self, spatial: &[usize]) -> Result<Packed, String> {
+        let (params, parts) = (self.params(spatial)?, &self.parts);
+        check(&params)?;
+        let mut packed = self.packed.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(found) = packed.iter().find(|found| *found.0.params() == params) {
+            return Ok(found.clone());
+        }
+        let whole = parts.weights.contiguous().map_err(|error| error.to_string())?;
+        let data = whole.as_bytes().map_err(|error| error.to_string())?;
+        let signed = is_signed(parts.weights.dtype())?;
+        let weights = Int8Weights { data, signed, zeros: &parts.zeros };
+        let dot = DotIsa::of(parts.isa);
+        let made = Int8Conv::pack(dot, params, weights, parts.scaled.is_some());
+        let columns = parts.scaled.as_ref().map(|scaled| {
+            let bias = scaled.bias.as_deref();
+            let image = (self.signed, scaled.zero);
+            Arc::new(made.columns(image, &parts.zeros, bias, |channel| scaled.factors[channel]))
+        });
+        let made = (Arc::new(made), columns);
+        packed.push(made.clone());
+        Ok(made)
+    }
+}
+
+/// Refuses windows without taps and channels that the groups do not divide.
+fn check(params: &ConvParams) -> Result<(), String> {
+    let mut lengths = params.kernel.iter().chain(&params.stride).chain(&params.dilation);
+    if lengths.any(|&length| length == 0) || params.out_channels % params.groups != 0 {
+        return Err(format!("{params:?}"));
+    }
+    Ok(())
+}
+
+impl Kernel for ConvKernel {
+    fn bind(&self, shapes: &Shapes) -> Result<Step, String> {
+        let last = self.parts.conv.channels_last;
+        let image = Image::of(shapes.input(0)?, last)?;
+        let result = Image::of(shapes.output(0)?, last)?;
+        let (packed, columns) = self.packed(&image.spatial)?;
+        let size = leading(&image.spatial, 1)?;
+        let params = packed.params();
+        if image.channels != params.in_channels
+            || params.output_size(size) != leading::<3>(&result.spatial, 1)?
+        {
+            return Err(format!("an image of {} channels and size {size:?}", image.channels));
+        }
+        let (signed, parts) = (self.signed, Arc::clone(&self.parts));
+        let made = Made::of(shapes, parts.scaled.as_ref().map(|scaled| scaled.result))?;
+        Ok(Step::new(move |call| {
+            let zero = match &parts.scaled {
+                Some(scaled) => scaled.zero,
+                None => zero_in(call, 2)?,
+            };
+            let own;
+            let columns = match &columns {
+                Some(columns) => &**columns,
+                None => {
+                    own = packed.columns((signed, zero), &parts.zeros, None, |_| 1.0);
+                    &own
+                }
+            };
+            let turned;
+            let data = match last {
+                true => call.input_bytes(0)?,
+                false => {
+                    turned = channels_last(call.exec, call.input_bytes(0)?, &image);
+                    &turned
+                }
+            };
+            let x = Bytes { data, signed, zero };
+            let at = (image.batch, size);
+            if last {
+                let run = |exec: Exec<'_>, target: Target<'_>| {
+                    conv_int8(exec, &packed, x, at, columns, target);
+                };
+                return made.with(call, run);
+            }
+            into_channels_first(call, made, &result, |exec, target| {
+                conv_int8(exec, &packed, x, at, columns, target);
+            })
+        }))
+    }
+
+    fn weight_bytes(&self) -> usize {
+        let packed = self.packed.lock().unwrap_or_else(PoisonError::into_inner);
+        packed.iter().map(|(packed, _)| packed.size_bytes()).sum()
+    }
+}
+
+/// An image with its channels moved to the end.
+fn channels_last<T: Copy + Default + Send + Sync>(
+    exec: Exec<'_>,
+    x: &[T],
+    image: &Image,
+) -> Vec<T> {
+    let mut turned = vec![T::default(); x.len()];
+    let shape = [image.batch, image.channels, image.pixels()];
+    permute(exec, x, &shape, &[0, 2, 1], &mut turned);
+    turned
+}
+
+/// Runs a convolution and moves the channels of its result to the front.
+fn into_channels_first(
+    call: &mut Call<'_>,
+    made: Made,
+    result: &Image,
+    run: impl FnOnce(Exec<'_>, Target<'_>),
+) -> Result<(), OpError> {
+    let exec = call.exec;
+    let shape = [result.batch, result.pixels(), result.channels];
+    let count = shape.iter().product();
+    match made {
+        Made::Bytes { zero, low, high } => {
+            let mut own = vec![0_u8; count];
+            run(exec, Target::Bytes { out: &mut own, zero, low, high });
+            permute(exec, &own, &shape, &[0, 2, 1], call.output_bytes(0)?.bytes());
+        }
+        Made::Sums => {
+            let mut own = vec![0_i32; count];
+            run(exec, Target::Sums(&mut own));
+            permute(exec, &own, &shape, &[0, 2, 1], call.output::<i32>(0)?.slice());
+        }
+        Made::Floats => {
+            let mut own = vec![0_f32; count];
+            run(exec, Target::Floats(&mut own));
+            permute(exec, &own, &shape, &[0, 2, 1], call.output::<f32>(0)?.slice());
+        }
+    }
+    Ok(())
+}
+
+/// A maximum under a window.
+struct Pool(PoolWindow);
+
+impl Kernel for Pool {
+    fn bind(&self, shapes: &Shapes) -> Result<Step, String> {
+        let window = &self.0;
+        let last = window.channels_last;
+        let image = Image::of(shapes.input(0)?, last)?;
+        let result = Image::of(shapes.output(0)?, last)?;
+        let geometry = window.geometry(&image.spatial).map_err(|error| error.to_string())?;
+        let params = ConvParams {
+            in_channels: image.channels,
+            out_channels: image.channels,
+            kernel: ones(&window.kernel_shape)?,
+            stride: ones(&window.strides)?,
+            dilation: ones(&window.dilations)?,
+            pads_begin: leading(&geometry.pads_begin, 0)?,
+            pads_end: leading(&geometry.pads_end, 0)?,
+            groups: 1,
+        };
+        check(&params)?;
+        let size = leading(&image.spatial, 1)?;
+        if params.output_size(size) != leading::<3>(&result.spatial, 1)? {
+            return Err(format!("a result of size {:?}", result.spatial));
+        }
+        let signed = is_signed(shapes.dtype(0)?)?;
+        Ok(Step::new(move |call| {
+            let (exec, x) = (call.exec, call.input_bytes(0)?);
+            let mut y = call.output_bytes(0)?;
+            let at = (image.batch, size);
+            if last {
+                max_pool_bytes(exec, &params, x, signed, at, y.bytes());
+                return Ok(());
+            }
+            let x = channels_last(exec, x, &image);
+            let mut own = vec![0; y.bytes().len()];
+            max_pool_bytes(exec, &params, &x, signed, at, &mut own);
+            let shape = [result.batch, result.pixels(), result.channels];
+            permute(exec, &own, &shape, &[0, 2, 1], y.bytes());
+            Ok(())
+        }))
+    }
+}
