@@ -6,11 +6,14 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use galatea_tensor::DataType;
+
 use super::Maps;
+use super::quantized::CONTRIB_DOMAIN;
 use crate::error::GraphError;
 use crate::graph::{Graph, Node, ValueId};
 use crate::infer;
-use crate::ops::convolution::{Conv, FusedConv};
+use crate::ops::convolution::{Conv, FusedConv, QLinearConv};
 use crate::ops::fused::{FusedActivation, FusedElementwise};
 use crate::ops::pooling::{AveragePool, GlobalAveragePool, MaxPool, PoolWindow};
 use crate::ops::shape::{Concat, Split, Transpose};
@@ -46,6 +49,8 @@ const ELEMENTWISE: &[&str] = &[
     "Min",
     "Max",
     "Sum",
+    "QuantizeLinear",
+    "DequantizeLinear",
 ];
 
 /// Rewrites the graph; gives the number of operators that now work channels-last.
@@ -181,7 +186,19 @@ impl Pass<'_> {
     fn spatial(&mut self, node: &Node) -> Option<Node> {
         let input = node.input(0)?;
         let rank = self.rank(input).filter(|rank| (3..=5).contains(rank))?;
-        if !self.maps.is_fp32(input) || node.outputs.iter().skip(1).any(Option::is_some) {
+        if let Some(conv) = node.operator::<QLinearConv>().filter(|conv| !conv.conv.channels_last) {
+            self.graph.constant(node.input(3)?)?;
+            let conv = Conv { channels_last: true, ..conv.conv.clone() };
+            let mut inputs = node.inputs.clone();
+            inputs[0] = Some(self.channels_last(input, rank));
+            let name = (CONTRIB_DOMAIN, "QLinearConv");
+            return self.twin_node(node, name, Arc::new(QLinearConv { conv }), inputs);
+        }
+        let bytes = self.maps.fact(input).is_some_and(|fact| {
+            matches!(fact.dtype, DataType::Int8 | DataType::Uint8) && node.op_type == "MaxPool"
+        });
+        if !(bytes || self.maps.is_fp32(input)) || node.outputs.iter().skip(1).any(Option::is_some)
+        {
             return None;
         }
         if let Some(fused) = as_fused_conv(node) {
@@ -246,7 +263,8 @@ impl Pass<'_> {
     /// Elementwise operators all of whose inputs are channels-last already, or one number.
     fn elementwise(&mut self, node: &Node) -> Option<Node> {
         let single = node.domain.is_empty() && ELEMENTWISE.contains(&node.op_type.as_str());
-        if !single && node.operator::<FusedElementwise>().is_none() {
+        let sum = node.domain == CONTRIB_DOMAIN && node.op_type == "QLinearAdd";
+        if !single && !sum && node.operator::<FusedElementwise>().is_none() {
             return None;
         }
         let output = node.output(0)?;

@@ -8,6 +8,7 @@ use crate::fact::Fact;
 use crate::graph::{Graph, Node, ValueId};
 use crate::operator::{Inputs, OpDef};
 use crate::ops;
+use crate::ops::quantize::DequantizeLinear;
 
 /// A folded value may be this large in any case. Beyond it, it may not have more elements than its
 /// inputs: a `ConstantOfShape` or `Expand` of a few bytes can stand for gigabytes that are cheaper
@@ -36,11 +37,29 @@ const LINEAR: &[&[OpDef]] = &[
     ops::shape::OPS,
 ];
 
+/// Folds everything but weights that are dequantised: the rules about quantised values look for
+/// these.
 pub(super) fn apply(graph: &mut Graph, maps: &Maps) -> Result<usize, GraphError> {
+    fold(graph, maps, |node| node.operator::<DequantizeLinear>().is_none())
+}
+
+/// Folds weights that are dequantised.
+pub(super) fn dequantized(graph: &mut Graph, maps: &Maps) -> Result<usize, GraphError> {
+    fold(graph, maps, |node| node.operator::<DequantizeLinear>().is_some())
+}
+
+fn fold(
+    graph: &mut Graph,
+    maps: &Maps,
+    wanted: impl Fn(&Node) -> bool,
+) -> Result<usize, GraphError> {
     let mut times = 0;
     let mut growth = 0;
     for index in 0..graph.nodes.len() {
         let node = &graph.nodes[index];
+        if !wanted(node) {
+            continue;
+        }
         let mut outputs = node.outputs.iter().flatten().copied().peekable();
         if outputs.peek().is_none() || outputs.any(|id| stays(graph, id)) {
             continue;

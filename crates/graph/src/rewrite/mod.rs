@@ -28,6 +28,10 @@ mod level;
 mod match_graph;
 mod merge_views;
 mod onnx_attention;
+mod quantized;
+mod quantized_conv;
+mod quantized_elementwise;
+mod quantized_mat_mul;
 mod remove_identity;
 mod repeated_heads;
 mod rms_norm;
@@ -92,6 +96,16 @@ pub const TIDYING: &[Rule] = &[
 
 /// The rules that run once, in their order.
 pub const RULES: &[Rule] = &[
+    fuse("quantized-limits", quantized_elementwise::limits),
+    fuse("quantized-moves", quantized_elementwise::moves),
+    fuse("quantized-conv", quantized_conv::apply),
+    fuse("quantized-mat-mul", quantized_mat_mul::into_integers),
+    fuse("quantized-sum", quantized_elementwise::sums),
+    fuse("quantized-mat-mul-float", quantized_mat_mul::into_floats),
+    fuse("dynamic-mat-mul", quantized_mat_mul::dynamic),
+    fuse("quantized-mat-mul-bias", quantized_mat_mul::bias),
+    // Weights that no rule has taken as integers.
+    tidy("fold-dequantized", constant_folding::dequantized),
     Rule { name: "conv-batch-norm", level: Level::O1, apply: Apply::Node(conv_batch_norm::apply) },
     Rule { name: "text-labels", level: Level::O1, apply: Apply::Node(text_labels::apply) },
     fuse("gelu", gelu::apply),

@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod generated;
+mod quantized;
 mod shapes;
 mod transformer;
 

@@ -151,7 +151,7 @@ impl Columns {
             };
         let of = |column: usize| zeros[if zeros.len() == 1 { 0 } else { column }] - b.shift;
         let padded = b.n.next_multiple_of(b.width);
-        // Wraps as the sums do.
+        #[allow(clippy::cast_possible_truncation, reason = "wraps as the sums do")]
         let (k, mut offsets) = (b.k as i32, vec![0; padded]);
         for (column, (offset, sum)) in offsets.iter_mut().zip(&b.sums).enumerate() {
             let both = k.wrapping_mul(a_zero).wrapping_mul(of(column));

@@ -1,3 +1,9 @@
+#![allow(
+    clippy::cast_possible_truncation,
+    clippy::cast_possible_wrap,
+    reason = "sizes and results of the tests are small"
+)]
+
 use super::*;
 use crate::ThreadPool;
 use crate::conv::ConvParams;

@@ -81,9 +81,22 @@ impl Maker {
 
     /// Runs on both providers; gives the outputs of `cpu` and what ran there.
     pub fn check(
-        mut self,
+        self,
         outputs: &[Option<ValueId>],
         terms: usize,
+    ) -> (Vec<Tensor>, Vec<ProfileRow>) {
+        self.compare(outputs, Tolerance::Accumulated { terms, accumulator: DataType::Fp32 })
+    }
+
+    /// The same with elements that may be so far apart.
+    pub fn check_within(self, outputs: &[Option<ValueId>], distance: f64) -> Vec<ProfileRow> {
+        self.compare(outputs, Tolerance::Within(distance)).1
+    }
+
+    fn compare(
+        mut self,
+        outputs: &[Option<ValueId>],
+        tolerance: Tolerance,
     ) -> (Vec<Tensor>, Vec<ProfileRow>) {
         self.graph.outputs = outputs.iter().flatten().copied().collect();
         let inputs: Vec<(&str, Tensor)> =
@@ -93,7 +106,6 @@ impl Maker {
         let (found, rows) = session.profile(&inputs).unwrap();
         // The second run finds the plan and a used arena.
         let again = session.run(&inputs).unwrap();
-        let tolerance = Tolerance::Accumulated { terms, accumulator: DataType::Fp32 };
         for ((found, again), expected) in found.iter().zip(&again).zip(&expected) {
             compare(found, expected, tolerance).unwrap();
             compare(again, found, Tolerance::Exact).unwrap();

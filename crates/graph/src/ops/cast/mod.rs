@@ -10,7 +10,15 @@ pub use bit_cast::BitCast;
 pub use cast_like::CastLike;
 pub use to_type::Cast;
 
+use galatea_tensor::{DataType, Narrowing, Tensor};
+
+use crate::error::OpError;
 use crate::operator::{Arity, OpDef};
+
+/// The elements in another type, as `Cast` makes them.
+pub(crate) fn converted(x: &Tensor, to: DataType) -> Result<Tensor, OpError> {
+    convert::convert(x, to, Narrowing::default())
+}
 
 /// The family's rows.
 pub const OPS: &[OpDef] = &[

@@ -51,7 +51,7 @@ impl QLinear {
     }
 
     /// A binary operator with broadcasting.
-    pub(super) fn binary(kind: BinaryKind) -> Parsed {
+    pub(crate) fn binary(kind: BinaryKind) -> Parsed {
         let operands = vec![place(0), place(3)];
         Ok(Box::new(Self { inner: Box::new(Binary { kind }), operands, plain: 0, result: (6, 7) }))
     }
