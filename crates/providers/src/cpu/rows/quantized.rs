@@ -14,7 +14,7 @@ use galatea_kernels::isa::DotIsa;
 use galatea_tensor::{DataType, Tensor};
 
 use super::matrix::batch_offsets;
-use crate::cpu::{Call, Kernel, KernelRow, NodeView, Shapes, Step};
+use crate::cpu::{Call, Kernel, KernelRow, NodeView, Shapes, Step, WeightBytes};
 
 /// ONNX Runtime's own domain.
 pub(super) const CONTRIB_DOMAIN: &str = "com.microsoft";
@@ -597,7 +597,7 @@ impl Kernel for ProductKernel {
         }
     }
 
-    fn weight_bytes(&self) -> usize {
-        self.0.packed.as_ref().map_or(0, |packed| packed.size_bytes())
+    fn weight_bytes(&self) -> WeightBytes {
+        WeightBytes::new(self.0.packed.as_ref().map_or(0, |packed| packed.size_bytes()), false)
     }
 }

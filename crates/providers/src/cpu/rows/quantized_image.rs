@@ -19,7 +19,7 @@ use super::image::{Image, leading, ones};
 use super::quantized::{
     CONTRIB_DOMAIN, Made, byte_type, constant_scale, constant_zero, is_signed, zero_in, zero_points,
 };
-use crate::cpu::{Call, Kernel, KernelRow, NodeView, Shapes, Step};
+use crate::cpu::{Call, Kernel, KernelRow, NodeView, Shapes, Step, WeightBytes};
 
 const QLINEAR_CONV: KernelRow = KernelRow {
     name: "qlinear_conv-int8",
@@ -276,9 +276,9 @@ impl Kernel for ConvKernel {
         }))
     }
 
-    fn weight_bytes(&self) -> usize {
+    fn weight_bytes(&self) -> WeightBytes {
         let packed = self.packed.lock().unwrap_or_else(PoisonError::into_inner);
-        packed.iter().map(|(packed, _)| packed.size_bytes()).sum()
+        WeightBytes::new(packed.iter().map(|(packed, _)| packed.size_bytes()).sum(), false)
     }
 }
 
