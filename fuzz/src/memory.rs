@@ -55,9 +55,24 @@ unsafe impl GlobalAlloc for Counted {
     }
 }
 
-/// Runs something that may hold `bytes` more than is held now.
+/// The most seconds of processor time that something may take: unlike the time on the wall, this is
+/// the same on a busy machine.
+const MOST_SECONDS: f64 = 10.0;
+
+/// Seconds of processor time that this process has used.
+fn seconds() -> f64 {
+    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: `time` is a place for the answer.
+    unsafe { libc::clock_gettime(libc::CLOCK_PROCESS_CPUTIME_ID, &mut time) };
+    time.tv_sec as f64 + time.tv_nsec as f64 * 1e-9
+}
+
+/// Runs something that may hold `bytes` more than is held now, for at most ten seconds.
 pub fn within(bytes: usize, run: impl FnOnce()) {
     MOST.store(LIVE.load(Ordering::Relaxed).saturating_add(bytes), Ordering::Relaxed);
+    let start = seconds();
     run();
+    let taken = seconds() - start;
+    assert!(taken <= MOST_SECONDS, "took {taken:.1} s of processor time");
     MOST.store(usize::MAX, Ordering::Relaxed);
 }

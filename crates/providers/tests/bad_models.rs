@@ -8,9 +8,11 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, LazyLock};
 
 use bytes::Bytes;
-use galatea_formats::onnx::proto::ModelProto;
+use galatea_formats::onnx::proto::{GraphProto, ModelProto, NodeProto, ValueInfoProto};
 use galatea_graph::limits::{self, Limits};
-use galatea_runtime::ExecutionProvider;
+use galatea_runtime::{ExecutionProvider, Session, SessionOptions};
+use galatea_tensor::{DataType, Tensor};
+use galatea_testkit::model::{self, FLOAT};
 use galatea_testkit::noise::Noise;
 use galatea_testkit::{exercise, model_mutation};
 use prost::Message;
@@ -58,7 +60,7 @@ fn damaged(bytes: &[u8], noise: &mut Noise) -> Vec<u8> {
 }
 
 /// Mutations that are tried: each takes some milliseconds without optimisation.
-const MUTATIONS: usize = 4000;
+const MUTATIONS: usize = 8000;
 /// Larger models are left out: they take longer and break no differently.
 const MOST_BYTES: usize = 4096;
 
@@ -96,4 +98,59 @@ fn damage_is_an_error_or_another_model_never_a_panic() {
     // Mutations that never get anywhere would prove nothing.
     assert!(graphs > MUTATIONS / 10, "{graphs} of {MUTATIONS} mutations are graphs");
     assert!(runs > MUTATIONS / 50, "{runs} of {MUTATIONS} mutations run");
+}
+
+/// A graph of one node over these inputs and constants, and what every provider says of it.
+fn refusals(node: NodeProto, inputs: &[(&str, &[usize])], constants: &[(&str, &[usize])]) {
+    let text = |shape: &[usize]| shape.iter().map(usize::to_string).collect::<Vec<_>>();
+    let value = |&(name, shape): &(&str, &[usize])| {
+        let text = text(shape);
+        model::value(name, FLOAT, &text.iter().map(String::as_str).collect::<Vec<_>>())
+    };
+    let constant = |&(name, shape): &(&str, &[usize])| {
+        let dims: Vec<i64> = shape.iter().map(|&len| i64::try_from(len).unwrap()).collect();
+        model::floats(name, &dims, &vec![0.5; shape.iter().product()])
+    };
+    let graph = GraphProto {
+        output: vec![ValueInfoProto { name: node.output[0].clone(), r#type: None }],
+        node: vec![node],
+        input: inputs.iter().map(value).collect(),
+        initializer: constants.iter().map(constant).collect(),
+        ..GraphProto::default()
+    };
+    let graph = exercise::import(&model::encode(&model::model(graph, 23))).unwrap();
+    for provider in &*PROVIDERS {
+        let options = SessionOptions { threads: 1, ..SessionOptions::default() };
+        let Ok(session) = Session::new(graph.clone(), &[Arc::clone(provider)], &options) else {
+            continue;
+        };
+        let given: Vec<(&str, Tensor)> = inputs
+            .iter()
+            .map(|(name, shape)| (*name, Tensor::zeros(DataType::Fp32, shape).unwrap()))
+            .collect();
+        assert!(session.run(&given).is_err(), "{} computes it", provider.name());
+    }
+}
+
+#[test]
+fn values_of_another_batch_than_their_keys_are_refused() {
+    let node = model::node("Attention", &["q", "k", "v"], &["y"]);
+    refusals(node, &[("q", &[2, 9, 4, 8]), ("k", &[2, 3, 6, 8]), ("v", &[1, 3, 6, 8])], &[]);
+}
+
+#[test]
+fn a_bias_of_a_convolution_has_an_element_for_each_channel() {
+    let node = model::node("Conv", &["x", "w", "b"], &["y"]);
+    for bias in [&[1, 0, 2][..], &[3], &[5], &[1, 4], &[]] {
+        refusals(node.clone(), &[("x", &[2, 4, 6, 6])], &[("w", &[4, 4, 3, 3]), ("b", bias)]);
+    }
+}
+
+#[test]
+fn weights_of_another_hidden_size_than_the_attribute_are_refused() {
+    for hidden_size in [1, 3] {
+        let mut node = model::node("LSTM", &["x", "w", "r"], &["y"]);
+        node.attribute = vec![model::int("hidden_size", hidden_size)];
+        refusals(node, &[("x", &[1, 1, 3])], &[("w", &[1, 8, 3]), ("r", &[1, 8, 2])]);
+    }
 }

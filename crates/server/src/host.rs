@@ -82,6 +82,16 @@ fn gauges(last: Option<Ticks>, now: Option<Ticks>) -> Vec<Gauge> {
     gauges
 }
 
+/// The machine's memory, where Linux says it.
+#[allow(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "whole kilobytes, far below 2^53 bytes"
+)]
+pub(crate) fn total_memory_bytes() -> Option<u64> {
+    read("/proc/meminfo").as_deref().and_then(memory_bytes).map(|(total, _)| total as u64)
+}
+
 /// A file of Linux' process file system; other systems have none.
 fn read(path: &str) -> Option<String> {
     std::fs::read_to_string(path).ok()

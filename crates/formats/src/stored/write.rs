@@ -204,7 +204,9 @@ impl Writer<'_> {
                     AttributeKind::Texts(StoredTexts { all: all.iter().map(bytes).collect() })
                 }
                 _ => {
-                    return Err(StoredError::new(format!("attribute '{name}' is of no known kind")));
+                    return Err(StoredError::new(format!(
+                        "attribute '{name}' is of no known kind"
+                    )));
                 }
             };
             stored.push(StoredAttribute { name: name.clone(), value: Some(value) });

@@ -204,6 +204,9 @@ impl Pass<'_> {
         if let Some(fused) = as_fused_conv(node) {
             self.graph.constant(node.input(1)?)?;
             let x = self.channels_last(input, rank);
+            if let Some(bias) = node.input(2) {
+                self.channels_first(bias);
+            }
             let residual = node.input(3).map(|id| self.channels_last(id, rank));
             let mut inputs = vec![Some(x), node.input(1), node.input(2), residual];
             while inputs.last() == Some(&None) {

@@ -17,6 +17,8 @@ use std::io::Write;
 use std::path::Path;
 use std::process::ExitCode;
 
+use galatea_graph::limits::{self, Limits};
+
 /// A command.
 struct Command {
     name: &'static str,
@@ -54,6 +56,7 @@ const COMMANDS: &[Command] = &[
 /// Runs the program with its arguments, the name first. A name of `tritonserver` serves, as Triton's program does.
 #[must_use]
 pub fn main(arguments: Vec<String>) -> ExitCode {
+    limit_values();
     let program = arguments.first().map_or("", String::as_str);
     let rest = arguments.get(1..).unwrap_or(&[]);
     let is_triton = Path::new(program).file_stem().is_some_and(|stem| stem == "tritonserver");
@@ -78,6 +81,16 @@ pub fn main(arguments: Vec<String>) -> ExitCode {
         complain(&format!("Error: {error}"));
         ExitCode::FAILURE
     })
+}
+
+/// No value of a model may take more memory than the machine has.
+fn limit_values() {
+    let chip = galatea_apple::Chip::detect().map(|chip| chip.memory_bytes);
+    let memory = chip.ok().or_else(crate::host::total_memory_bytes);
+    let memory = memory.and_then(|bytes| usize::try_from(bytes).ok()).unwrap_or(usize::MAX);
+    let usual = Limits::default();
+    // Set already where a program calls this twice.
+    limits::set(Limits { value_bytes: usual.value_bytes.min(memory), ..usual }).ok();
 }
 
 /// Prints for the user. A closed standard output is not an error of the program.

@@ -80,6 +80,22 @@ pub(crate) fn bias(input: Option<&Tensor>, channels: usize) -> Result<Option<Vec
     values::floats(bias).map(Some)
 }
 
+/// Refuses a bias that cannot have one element for each channel of the result.
+fn check_bias(bias: Option<&Fact>, weights: &Fact) -> Result<(), OpError> {
+    let Some(shape) = bias.and_then(|bias| bias.shape.as_deref()) else { return Ok(()) };
+    let channels = weights.shape.as_deref().and_then(|shape| shape.first()?.known());
+    let fits = |len: &Dim| match (len.known(), channels) {
+        (Some(len), Some(channels)) => len == channels,
+        _ => true,
+    };
+    if matches!(shape, [len] if fits(len)) {
+        return Ok(());
+    }
+    let found: Vec<String> = shape.iter().map(Dim::to_string).collect();
+    let channels = channels.map_or("channels".to_owned(), |channels| channels.to_string());
+    Err(OpError::new(format!("a bias of shape [{}], expected [{channels}]", found.join(", "))))
+}
+
 impl Conv {
     /// Reads the attributes of `Conv`.
     pub(super) fn parse(context: &mut ParseContext<'_>) -> Result<Box<dyn Operator>, OpError> {
@@ -275,6 +291,7 @@ impl Operator for Conv {
     fn infer(&self, inputs: Inputs<'_, Fact>) -> Result<Vec<Fact>, OpError> {
         let (x, w) = (inputs.required(0)?, inputs.required(1)?);
         values::expect_float(x.dtype)?;
+        check_bias(inputs.optional(2), w)?;
         Ok(vec![self.output_fact(x, w, x.dtype)?])
     }
 
@@ -295,7 +312,7 @@ impl Operator for Conv {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::ops::testing::{attributes, counting, int, ints, one, run, tensor, text};
+    use crate::ops::testing::{attributes, counting, inferred, int, ints, one, run, tensor, text};
 
     #[test]
     fn a_window_of_ones_sums_its_neighbours() {
@@ -308,6 +325,21 @@ mod tests {
         let bias = tensor(&[1], &[0.5_f32]);
         let inner = one("Conv", 11, &attributes([]), &[&x, &w, &bias]);
         assert_eq!(inner, tensor(&[1, 1, 1, 1], &[36.5_f32]));
+    }
+
+    #[test]
+    fn a_bias_that_fits_no_channels_is_refused_before_a_run() {
+        let (x, w) = (counting(&[1, 1, 3, 3]), tensor(&[2, 1, 3, 3], &[1_f32; 18]));
+        let facts = |bias: &[usize]| {
+            let [x, w] = [&x, &w].map(|one| Fact::fixed(DataType::Fp32, one.shape()));
+            let bias = Fact::fixed(DataType::Fp32, bias);
+            inferred("Conv", 11, &attributes([]), &[&x, &w, &bias])
+        };
+        assert!(facts(&[2]).is_ok());
+        for bias in [&[3][..], &[1, 0, 2], &[], &[1, 2, 1, 1]] {
+            let text = facts(bias).unwrap_err();
+            assert!(text.contains("a bias of shape [") && text.contains("expected [2]"), "{text}");
+        }
     }
 
     #[test]

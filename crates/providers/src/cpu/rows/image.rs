@@ -193,6 +193,11 @@ impl Kernel for ConvKernel {
         {
             return Err(format!("an image of {} channels and size {size:?}", image.channels));
         }
+        if let Some(Some((_, bias))) = shapes.inputs.get(2)
+            && *bias != [params.out_channels]
+        {
+            return Err(format!("a bias of shape {bias:?}"));
+        }
         let residual = matches!(shapes.inputs.get(3), Some(Some(_)));
         if residual && shapes.input(3)? != shapes.output(0)? {
             return Err(format!("a residual of shape {:?}", shapes.input(3)?));

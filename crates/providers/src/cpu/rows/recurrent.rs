@@ -150,6 +150,14 @@ impl Kernel for LstmKernel {
                 return Err(format!("input {index} has shape {shape:?}, expected {state:?}"));
             }
         }
+        let all = [steps, lengths.directions, batch, self.hidden];
+        for (index, wanted) in [&all[..], &state, &state].into_iter().enumerate() {
+            if let Some(Some((_, shape))) = shapes.outputs.get(index)
+                && shape != wanted
+            {
+                return Err(format!("output {index} has shape {shape:?}, expected {wanted:?}"));
+            }
+        }
         if batch * steps == 0 {
             return Err("nothing to do".into());
         }
