@@ -47,6 +47,12 @@ pub trait ExecutionProvider: Send + Sync + fmt::Debug {
     /// The name that options and messages use, such as `cpu`.
     fn name(&self) -> &'static str;
 
+    /// What the packed form of weights depends on here besides the weights and the names of forms, such
+    /// as the instruction set.
+    fn packing(&self) -> String {
+        String::new()
+    }
+
     /// Which nodes this provider can run and at what cost. `facts` is indexed by
     /// [`galatea_graph::ValueId::index`].
     fn claim(&self, graph: &Graph, facts: &[Option<Fact>]) -> Claims;

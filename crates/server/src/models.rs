@@ -1,5 +1,6 @@
 //! What the server makes of the other crates: backends from providers, and tables about models.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use galatea_runtime::SessionOptions;
@@ -7,16 +8,29 @@ use galatea_serving::Core;
 use galatea_serving::backend::Backend;
 use galatea_serving::backend::builtin;
 use galatea_serving::backend::onnx::OnnxBackend;
+use galatea_serving::model_cache::ModelCache;
 use galatea_serving::repository::ModelId;
 
 use crate::table::table;
 
-/// The backends of this program.
+/// The backends of this program, with prepared models in a cache.
 #[must_use]
-pub fn backends() -> Vec<Arc<dyn Backend>> {
+pub fn backends(cache: Option<ModelCache>) -> Vec<Arc<dyn Backend>> {
     let providers = galatea_providers::all();
-    let onnx: Arc<dyn Backend> = Arc::new(OnnxBackend::new(providers, SessionOptions::default()));
+    let onnx = OnnxBackend::new(providers, SessionOptions::default()).with_cache(cache);
+    let onnx: Arc<dyn Backend> = Arc::new(onnx);
     std::iter::once(onnx).chain(builtin::all()).collect()
+}
+
+/// The cache of prepared models in a folder, or in the system's own where it is empty; none of 0
+/// bytes, or where the system has no such folder.
+#[must_use]
+pub fn model_cache(folder: &str, bytes: u64) -> Option<ModelCache> {
+    let folder = match folder {
+        "" => ModelCache::default_folder()?,
+        given => PathBuf::from(given),
+    };
+    (bytes > 0).then(|| ModelCache::new(folder, bytes))
 }
 
 /// The table of models after loading, as Triton prints it. A model without a version that could be tried has the

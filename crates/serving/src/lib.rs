@@ -26,6 +26,7 @@ pub mod ensemble;
 pub mod error;
 pub mod latency;
 mod md5;
+pub mod model_cache;
 mod payload;
 pub mod rate_limiter;
 pub mod repository;

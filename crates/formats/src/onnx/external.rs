@@ -16,7 +16,8 @@ use super::proto::StringStringEntryProto;
 #[derive(Debug)]
 pub(super) struct ExternalData<'a> {
     folder: Option<&'a Path>,
-    files: BTreeMap<PathBuf, Arc<MappedFile>>,
+    /// By location: where that is, and the file.
+    files: BTreeMap<String, (PathBuf, Arc<MappedFile>)>,
     /// Whether the model itself is a mapped file too.
     model_is_mapped: bool,
     dense_bytes: usize,
@@ -55,7 +56,7 @@ impl<'a> ExternalData<'a> {
 
     /// The files that were mapped.
     pub(super) fn into_files(self) -> Vec<ModelFile> {
-        self.files.into_iter().map(|(path, memory)| ModelFile { path, memory }).collect()
+        self.files.into_values().map(|(path, memory)| ModelFile { path, memory }).collect()
     }
 
     /// Counts the dense form of a sparse constant; `None` is more bytes than can be counted.
@@ -118,19 +119,20 @@ impl<'a> ExternalData<'a> {
     }
 
     fn map(&mut self, location: &str, place: &Place<'_>) -> Result<Arc<MappedFile>, OnnxError> {
-        let path = self.resolve(location, place)?;
-        if let Some(file) = self.files.get(&path) {
+        if let Some((_, file)) = self.files.get(location) {
             return Ok(Arc::clone(file));
         }
+        let (named, path) = self.resolve(location, place)?;
         let file = MappedFile::open(&path)
             .map_err(|error| OnnxError::new(OnnxErrorKind::File(error.to_string()), place))?;
         let file = Arc::new(file);
-        self.files.insert(path, Arc::clone(&file));
+        self.files.insert(location.to_owned(), (named, Arc::clone(&file)));
         Ok(file)
     }
 
-    /// The real path of a location, which must be a plain file inside the model's folder.
-    fn resolve(&self, location: &str, place: &Place<'_>) -> Result<PathBuf, OnnxError> {
+    /// A location in the model's folder, and the real path behind it, which must be a plain file
+    /// inside the folder.
+    fn resolve(&self, location: &str, place: &Place<'_>) -> Result<(PathBuf, PathBuf), OnnxError> {
         let folder = self.folder.ok_or_else(|| {
             OnnxError::invalid(
                 place,
@@ -162,6 +164,6 @@ impl<'a> ExternalData<'a> {
         if !path.is_file() {
             return Err(OnnxError::invalid(place, format!("'{location}' is not a plain file")));
         }
-        Ok(path)
+        Ok((joined, path))
     }
 }

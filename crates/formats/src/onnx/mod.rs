@@ -60,7 +60,7 @@ pub struct Model {
     /// Producer, versions and free text.
     pub info: ModelInfo,
     /// The files that the model's constants lie in, mapped: that of the model itself, then the others
-    /// in the order of their paths. Empty for a model that was given in memory.
+    /// in the order of their names. Empty for a model that was given in memory.
     pub files: Vec<ModelFile>,
 }
 

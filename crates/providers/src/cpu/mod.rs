@@ -58,13 +58,6 @@ impl Default for CpuProvider {
 }
 
 impl CpuProvider {
-    /// What the layout of packed weights depends on here: the instruction set, and the version of the
-    /// layouts.
-    #[must_use]
-    pub fn packing(&self) -> String {
-        format!("{} {LAYOUTS}", self.isa.name())
-    }
-
     /// The CPU with the best instruction set that it has.
     #[must_use]
     pub fn new() -> Self {
@@ -160,6 +153,10 @@ fn channels_last(graph: Arc<Graph>) -> Arc<Graph> {
 impl ExecutionProvider for CpuProvider {
     fn name(&self) -> &'static str {
         NAME
+    }
+
+    fn packing(&self) -> String {
+        format!("{} {LAYOUTS}", self.isa.name())
     }
 
     fn claim(&self, graph: &Graph, facts: &[Option<Fact>]) -> Claims {

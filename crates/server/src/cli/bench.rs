@@ -5,6 +5,7 @@ use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
 use galatea_runtime::Session;
+use galatea_serving::model_cache::Source;
 use galatea_tensor::Tensor;
 use indicatif::{ProgressBar, ProgressStyle};
 
@@ -22,6 +23,8 @@ const CHOICES: &[Choice] = &[
     Choice { name: "profile", value: "", sentence: "show the slowest operators too" },
     Choice { name: "json", value: "", sentence: "print one line of JSON" },
     Choice { name: "level", value: "O0…O3", sentence: "how far the graph is rewritten [O3]" },
+    model::CACHE_CHOICES[0],
+    model::CACHE_CHOICES[1],
     Choice { name: "help", value: "", sentence: "print this" },
 ];
 
@@ -45,7 +48,7 @@ pub(super) fn bench(arguments: &[String]) -> Result<ExitCode, String> {
     let time = Duration::try_from_secs_f64(seconds)
         .map_err(|_| format!("--seconds expects a time, got '{seconds}'"))?;
     let started = Instant::now();
-    let session = model::session(&path, &arguments)?;
+    let (session, source) = model::cached_session(&path, &arguments)?;
     let load = started.elapsed();
     let shapes = generate::parse_shapes(arguments.all("shape"))?;
     let inputs = generate::inputs(&session, batch, &shapes)?;
@@ -53,10 +56,10 @@ pub(super) fn bench(arguments: &[String]) -> Result<ExitCode, String> {
     let times = measure(&session, &inputs, time, quiet)?;
     let figures = Figures::of(&times);
     if quiet {
-        say(&json(&path, &session, batch, &arguments, load, figures)?);
+        say(&json(&path, &session, batch, &arguments, (load, source), figures)?);
         return Ok(ExitCode::SUCCESS);
     }
-    say(&text(&path, &session, batch, load, figures));
+    say(&text(&path, &session, batch, (load, source), figures));
     if arguments.has("profile") {
         say(&profile(&session, &inputs)?);
     }
@@ -135,7 +138,7 @@ fn json(
     session: &Session,
     batch: usize,
     arguments: &Arguments,
-    load: Duration,
+    (load, source): (Duration, Source),
     figures: Figures,
 ) -> Result<String, String> {
     let threads: usize = arguments.number("threads", 0)?;
@@ -155,7 +158,9 @@ fn json(
         "p99_ms": figures.p99,
         "per_second": batch as f64 * 1e3 / figures.median.max(1e-9),
         "load_ms": load.as_secs_f64() * 1e3,
+        "loaded_from": source.to_string(),
         "weight_bytes": memory.initializer_bytes,
+        "mapped_bytes": memory.mapped_bytes,
         "arena_bytes": plans.arena_bytes,
         "live_bytes": plans.live_bytes,
         "plan_ms": plans.time.as_secs_f64() * 1e3 / plans.made.max(1) as f64,
@@ -163,7 +168,13 @@ fn json(
     .to_string())
 }
 
-fn text(path: &Path, session: &Session, batch: usize, load: Duration, figures: Figures) -> String {
+fn text(
+    path: &Path,
+    session: &Session,
+    batch: usize,
+    (load, source): (Duration, Source),
+    figures: Figures,
+) -> String {
     let cell = |value: f64| format!("{value:.3}");
     let row = vec![
         model::used_providers(session),
@@ -180,7 +191,7 @@ fn text(path: &Path, session: &Session, batch: usize, load: Duration, figures: F
     let plans = session.plans();
     let kilobytes = |bytes: usize| bytes.div_ceil(1024);
     format!(
-        "{}: loaded in {:.0} ms; intermediate values in {} KiB, of which {} KiB live at once\n{}",
+        "{}: loaded in {:.0} ms ({source}); intermediate values in {} KiB, of which {} KiB live at once\n{}",
         path.display(),
         load.as_secs_f64() * 1e3,
         kilobytes(plans.arena_bytes),

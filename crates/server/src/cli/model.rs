@@ -6,8 +6,10 @@ use std::sync::Arc;
 
 use galatea_formats::onnx;
 use galatea_runtime::{ExecutionProvider, OptimiseLevel, Session, SessionOptions};
+use galatea_serving::model_cache::{self, ModelCache, Source};
 
-use super::arguments::Arguments;
+use super::arguments::{Arguments, Choice};
+use crate::models;
 
 /// The model file that a path stands for: itself, or the one in a folder, or in the newest version folder.
 ///
@@ -60,8 +62,14 @@ pub(super) fn find(path: &str) -> Result<PathBuf, String> {
 /// # Errors
 /// When the format is not known or the file is damaged.
 pub(super) fn load(path: &Path) -> Result<onnx::Model, String> {
+    known_format(path)?;
+    onnx::load_model(path).map_err(|error| error.to_string())
+}
+
+/// Refuses files that are no models.
+fn known_format(path: &Path) -> Result<(), String> {
     match path.extension().and_then(|extension| extension.to_str()) {
-        Some("onnx") => onnx::load_model(path).map_err(|error| error.to_string()),
+        Some("onnx") => Ok(()),
         other => Err(format!(
             "'{}' is of no known format ({}); models are .onnx files",
             path.display(),
@@ -70,12 +78,43 @@ pub(super) fn load(path: &Path) -> Result<onnx::Model, String> {
     }
 }
 
-/// A session as the options `--provider`, `--threads` and `--function` ask for.
+/// The options of [`cached_session`] that say where prepared models are kept.
+pub(super) const CACHE_CHOICES: [Choice; 2] = [
+    Choice { name: "model-cache-dir", value: "DIR", sentence: "keep the prepared model there" },
+    Choice { name: "no-model-cache", value: "", sentence: "prepare the model anew" },
+];
+
+/// A session as the options `--provider`, `--threads` and `--function` ask for, from the cache of
+/// prepared models unless the options forbid it.
 ///
 /// # Errors
 /// When the options name what does not exist, or the model cannot be prepared.
+pub(super) fn cached_session(
+    path: &Path,
+    arguments: &Arguments,
+) -> Result<(Session, Source), String> {
+    let folder = arguments.last("model-cache-dir").unwrap_or("");
+    let cache = match arguments.has("no-model-cache") {
+        true => None,
+        false => models::model_cache(folder, model_cache::DEFAULT_LIMIT_BYTES),
+    };
+    prepare(path, arguments, cache.as_ref())
+}
+
+/// A session as [`cached_session`], without a cache.
+///
+/// # Errors
+/// As [`cached_session`].
 pub(super) fn session(path: &Path, arguments: &Arguments) -> Result<Session, String> {
-    let graph = load(path)?.graph;
+    prepare(path, arguments, None).map(|(session, _)| session)
+}
+
+fn prepare(
+    path: &Path,
+    arguments: &Arguments,
+    cache: Option<&ModelCache>,
+) -> Result<(Session, Source), String> {
+    known_format(path)?;
     if let Some(function) = arguments.last("function").filter(|&name| name != "main") {
         return Err(format!("the model has no function '{function}'; its only one is 'main'"));
     }
@@ -85,7 +124,7 @@ pub(super) fn session(path: &Path, arguments: &Arguments) -> Result<Session, Str
         ..SessionOptions::default()
     };
     let providers = providers(arguments.last("provider"))?;
-    Session::new(graph, &providers, &options).map_err(|error| error.to_string())
+    model_cache::session(cache, path, &providers, &options)
 }
 
 /// Checks the options that [`session`] takes, apart from the model.

@@ -17,6 +17,8 @@ const CHOICES: &[Choice] = &[
     Choice { name: "function", value: "NAME", sentence: "function of a model that has several" },
     Choice { name: "threads", value: "N", sentence: "threads inside an operator [all cores]" },
     Choice { name: "level", value: "O0…O3", sentence: "how far the graph is rewritten [O3]" },
+    model::CACHE_CHOICES[0],
+    model::CACHE_CHOICES[1],
     Choice { name: "help", value: "", sentence: "print this" },
 ];
 
@@ -33,7 +35,7 @@ pub(super) fn run(arguments: &[String]) -> Result<ExitCode, String> {
         return Err("--inputs IN.npz is missing".to_owned());
     }
     let prefix = arguments.last("outputs").ok_or("--outputs PREFIX is missing")?;
-    let session = model::session(&path, &arguments)?;
+    let (session, _) = model::cached_session(&path, &arguments)?;
     for (index, file) in inputs.iter().enumerate() {
         let outputs = step(&session, Path::new(file))?;
         let target = format!("{prefix}{index}.npz");

@@ -98,7 +98,9 @@ pub(super) fn start_core(flags: &Flags) -> Result<Arc<Core>, String> {
     if options.repositories.is_empty() {
         return Err("--model-repository must be specified".to_owned());
     }
-    let backends = models::backends();
+    let bytes = flags.number("model-cache-byte-size");
+    let cache = models::model_cache(flags.text("model-cache-dir"), bytes);
+    let backends = models::backends(cache);
     let core = Core::start(options, backends.clone()).map_err(|error| {
         tracing::error!("creating server: {}", error.nested());
         format!("creating server: {}", error.nested())

@@ -195,6 +195,11 @@ pub const FLAGS: &[Flag] = flags![
     "response-cache-byte-size" Number, "0", "Old form of --cache-config.", Yes;
     "rate-limit" Choice(&["off", "execution_count"]), "off", "Bounds executions by resources.", Yes;
     "rate-limit-resource" Form("'<resource_name>:<count>:<device>' or '<resource_name>:<count>'", ":"), "", "A resource and its count.", Yes;
+    ["Prepared models"]
+    "model-cache-dir" Text, "",
+        "Folder that keeps models rewritten and packed, so that the next load takes no time; empty for the system's own.", Yes;
+    "model-cache-byte-size" Number, "8589934592",
+        "Most bytes of that folder; what was not used for the longest time goes first. 0 turns it off.", Yes;
     ["Memory and devices"]
     "pinned-memory-pool-byte-size" Number, "268435456", "Size of the pinned memory pool.", NO_CUDA;
     "cuda-memory-pool-byte-size" Texts, "", "Size of the CUDA memory pool.", NO_CUDA;

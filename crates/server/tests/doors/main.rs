@@ -48,7 +48,7 @@ fn core() -> Arc<Core> {
         control_mode: ControlMode::Explicit { load },
         ..CoreOptions::default()
     };
-    Core::start(options, models::backends()).unwrap()
+    Core::start(options, models::backends(None)).unwrap()
 }
 
 fn start(arguments: &[&str]) -> Fixture {

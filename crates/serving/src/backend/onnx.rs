@@ -1,5 +1,6 @@
 //! The `onnxruntime` backend: ONNX files, run by sessions on the execution providers that the server hands over.
 
+use std::path::Path;
 use std::sync::Arc;
 
 use galatea_formats::onnx;
@@ -14,6 +15,7 @@ use super::{
 use crate::batch;
 use crate::config::ModelConfig;
 use crate::error::{Code, Error};
+use crate::model_cache::{self, ModelCache};
 
 /// Parameters of a configuration that ONNX Runtime knows and that mean nothing to a session here: whatever their
 /// value, results and limits are the same.
@@ -31,13 +33,40 @@ const WITHOUT_EFFECT: &[&str] = &[
 pub struct OnnxBackend {
     providers: Vec<Arc<dyn ExecutionProvider>>,
     options: SessionOptions,
+    cache: Option<Arc<ModelCache>>,
 }
 
 impl OnnxBackend {
     /// A backend on these providers, preferred ones first. `options` hold where a configuration says nothing else.
     #[must_use]
     pub fn new(providers: Vec<Arc<dyn ExecutionProvider>>, options: SessionOptions) -> Self {
-        Self { providers, options }
+        Self { providers, options, cache: None }
+    }
+
+    /// The same, with prepared models in a cache.
+    #[must_use]
+    pub fn with_cache(self, cache: Option<ModelCache>) -> Self {
+        Self { cache: cache.map(Arc::new), ..self }
+    }
+
+    /// The session of a model, and the values of inputs that may be left out.
+    fn session(
+        &self,
+        path: &Path,
+        files: &ModelFiles,
+        options: &SessionOptions,
+    ) -> Result<(Session, Vec<(String, Tensor)>), String> {
+        // Such inputs change the graph: it is another one than that of the file.
+        if files.config.input.iter().any(|input| input.optional) {
+            let mut graph = onnx::load(path).map_err(|error| error.to_string())?;
+            let defaults = defaults(&mut graph, &files.config);
+            let session = Session::new(graph, &self.providers, options);
+            return Ok((session.map_err(|error| error.to_string())?, defaults));
+        }
+        let cache = self.cache.as_deref();
+        let (session, source) = model_cache::session(cache, path, &self.providers, options)?;
+        tracing::debug!(model = %files.name, %source, "prepared the model");
+        Ok((session, Vec::new()))
     }
 }
 
@@ -79,10 +108,8 @@ impl Backend for OnnxBackend {
         let failed = |error: &dyn std::fmt::Display| {
             Error::internal(format!("failed to load model '{}': {error}", files.name))
         };
-        let mut graph = onnx::load(&path).map_err(|error| failed(&error))?;
-        let defaults = defaults(&mut graph, config);
-        let session =
-            Session::new(graph, &self.providers, &options).map_err(|error| failed(&error))?;
+        let (session, defaults) =
+            self.session(&path, files, &options).map_err(|error| failed(&error))?;
         for io in session.inputs().iter().chain(session.outputs()) {
             let (name, kind) = (&io.name, io.kind);
             if kind != ValueKind::Tensor {

@@ -1,0 +1,315 @@
+//! Prepared models in files: a model that was loaded before is not read, rewritten and packed again.
+//!
+//! An entry holds the rewritten graph and the packed weights of one model for one program, one level
+//! and one set of providers; it is mapped, so that several processes share its pages, and so are the
+//! model's own files, in which the other constants stay. Entries are found by the content of the
+//! model. So that the content need not be read each time, a note beside them says which content a file
+//! had: it holds while device, inode, size and both times of the file (of its content and of its
+//! state, which nobody can set back) are the same.
+//!
+//! Entries appear by renaming finished files, without locks: whoever comes second replaces an equal
+//! entry. Every part has a checksum that is compared before the part is used; what is damaged is
+//! removed and made anew. Nothing that goes wrong here keeps a model from loading.
+
+mod content;
+mod entry;
+mod folder;
+
+use std::collections::HashMap;
+use std::fmt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use galatea_formats::onnx::{self, ModelFile};
+use galatea_graph::Graph;
+use galatea_runtime::{ExecutionProvider, IoInfo, PackedSource, Prepared, Session, SessionOptions};
+use galatea_tensor::{Allocation, MappedFile, Tensor};
+
+use entry::{Entry, Recorder};
+use folder::Folder;
+
+/// Models with smaller constants load as fast without an entry.
+const LEAST_BYTES: usize = 1 << 20;
+
+/// A file may change twice within the steps of its file system's clock, which are this long at most:
+/// nothing is noted about younger ones.
+const CLOCK_STEP: Duration = Duration::from_secs(2);
+
+/// The most bytes of all entries, where nobody says otherwise.
+pub const DEFAULT_LIMIT_BYTES: u64 = 8 << 30;
+
+/// A folder of prepared models.
+#[derive(Debug)]
+pub struct ModelCache {
+    folder: Folder,
+    /// How old a file must be for a note about it.
+    settled: Duration,
+}
+
+/// Where a session came from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Source {
+    /// The model, without a cache.
+    Model,
+    /// The model; it is in the cache now.
+    Added,
+    /// The cache.
+    Cache,
+}
+
+impl fmt::Display for Source {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Model => "model",
+            Self::Added => "model, now in the cache",
+            Self::Cache => "cache",
+        })
+    }
+}
+
+/// Prepares the model in a file, by way of the cache where there is one.
+///
+/// # Errors
+/// When the model cannot be read or prepared; the text says why.
+pub fn session(
+    cache: Option<&ModelCache>,
+    path: &Path,
+    providers: &[Arc<dyn ExecutionProvider>],
+    options: &SessionOptions,
+) -> Result<(Session, Source), String> {
+    match cache {
+        Some(cache) => cache.session(path, providers, options),
+        None => {
+            let graph = onnx::load(path).map_err(|error| error.to_string())?;
+            let session = Session::new(graph, providers, options);
+            Ok((session.map_err(|error| error.to_string())?, Source::Model))
+        }
+    }
+}
+
+/// What entries depend on besides the model.
+struct Kind<'a> {
+    providers: &'a [Arc<dyn ExecutionProvider>],
+    options: &'a SessionOptions,
+}
+
+impl Kind<'_> {
+    /// Program, level and providers: different texts for different entries of a model.
+    fn text(&self, content: &str) -> String {
+        let names = &self.options.providers;
+        let packings = self.providers.iter().map(|p| format!("{} {}", p.name(), p.packing()));
+        let packings: Vec<String> = packings.collect();
+        let (level, program) = (self.options.optimise, content::program());
+        format!("{content} of {program}, {level}, {names:?} of {packings:?}")
+    }
+
+    fn session(&self, prepared: Prepared, packed: PackedSource) -> Result<Session, String> {
+        let options = SessionOptions { packed, ..self.options.clone() };
+        Session::of_prepared(prepared, self.providers, &options).map_err(|error| error.to_string())
+    }
+}
+
+impl ModelCache {
+    /// The cache in a folder, which is made when it is needed; entries that were not used for the
+    /// longest time go when all together have more than `limit_bytes`.
+    #[must_use]
+    pub fn new(folder: PathBuf, limit_bytes: u64) -> Self {
+        Self { folder: Folder::new(folder, limit_bytes), settled: CLOCK_STEP }
+    }
+
+    /// The same, with another age from which on files are trusted not to change twice between two
+    /// steps of their file system's clock; 2 seconds, where nobody says otherwise.
+    #[must_use]
+    pub fn settled_after(self, age: Duration) -> Self {
+        Self { settled: age, ..self }
+    }
+
+    /// The folder where systems keep what programs can make anew: `~/Library/Caches` on macOS,
+    /// elsewhere `$XDG_CACHE_HOME` or `~/.cache`. `None` where no home is known.
+    #[must_use]
+    pub fn default_folder() -> Option<PathBuf> {
+        let set =
+            |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|p| p.is_absolute());
+        let home = || set("HOME");
+        let caches = if cfg!(target_os = "macos") {
+            home().map(|home| home.join("Library/Caches"))
+        } else {
+            set("XDG_CACHE_HOME").or_else(|| home().map(|home| home.join(".cache")))
+        };
+        caches.map(|caches| caches.join("galatea/models"))
+    }
+
+    fn session(
+        &self,
+        path: &Path,
+        providers: &[Arc<dyn ExecutionProvider>],
+        options: &SessionOptions,
+    ) -> Result<(Session, Source), String> {
+        let kind = Kind { providers, options };
+        if let Some(session) = self.noted(path, &kind) {
+            return Ok((session, Source::Cache));
+        }
+        let onnx::Model { graph, files, .. } =
+            onnx::load_model(path).map_err(|error| error.to_string())?;
+        let plain = |graph: Graph| {
+            let prepared = Prepared::new(graph, options.optimise);
+            kind.session(prepared.map_err(|error| error.to_string())?, PackedSource::default())
+        };
+        if constant_bytes(&graph) < LEAST_BYTES {
+            return Ok((plain(graph)?, Source::Model));
+        }
+        let content = match self.content(&files) {
+            Ok(content) => content,
+            Err(error) => {
+                self.complain(&error);
+                return Ok((plain(graph)?, Source::Model));
+            }
+        };
+        let name = self.folder.entry(&kind.text(&content));
+        if let Some(session) = name.is_file().then(|| self.entry(&content, &files, &kind)).flatten()
+        {
+            self.note(path, &files, &content);
+            return Ok((session, Source::Cache));
+        }
+        let prepared = Prepared::new(graph, options.optimise).map_err(|error| error.to_string())?;
+        self.add(path, &content, prepared, files, &kind)
+    }
+
+    /// The session of an entry whose content a note tells.
+    fn noted(&self, path: &Path, kind: &Kind<'_>) -> Option<Session> {
+        let note = self.folder.note(path)?;
+        let mut files = Vec::with_capacity(note.files.len());
+        for (path, identity) in note.files {
+            let memory = Arc::new(MappedFile::open(&path).ok()?);
+            if content::Identity::of(memory.metadata()) != identity {
+                return None;
+            }
+            files.push(ModelFile { path, memory });
+        }
+        self.entry(&note.content, &files, kind)
+    }
+
+    /// Notes the content of a model, if its files will not change unnoticed.
+    fn note(&self, path: &Path, files: &[ModelFile], content: &str) {
+        let settled = |file: &ModelFile| content::is_older(file.memory.metadata(), self.settled);
+        if files.iter().all(settled)
+            && let Err(error) = self.folder.write_note(path, files, content)
+        {
+            self.complain(&error);
+        }
+    }
+
+    fn content(&self, files: &[ModelFile]) -> Result<String, std::io::Error> {
+        Ok(content::digest(self.folder.secret()?, files))
+    }
+
+    fn complain(&self, error: &dyn fmt::Display) {
+        tracing::warn!(folder = %self.folder.path().display(), %error, "the cache of models cannot be used");
+    }
+
+    /// The session of an entry; one that is damaged is removed.
+    fn entry(&self, content: &str, files: &[ModelFile], kind: &Kind<'_>) -> Option<Session> {
+        let text = kind.text(content);
+        let path = self.folder.entry(&text);
+        let memory = Arc::new(MappedFile::open(&path).ok()?);
+        let opened = Entry::open(memory, &text).and_then(|entry| session_of(entry, files, kind));
+        match opened {
+            Ok(session) => {
+                self.folder.touch(&path);
+                Some(session)
+            }
+            Err(error) => {
+                tracing::warn!(entry = %path.display(), %error, "removed a damaged entry of the cache of models");
+                self.folder.remove(&path);
+                None
+            }
+        }
+    }
+
+    /// Prepares a model and adds it; the session is that of the new entry, so that its weights are
+    /// shared with whoever loads it next.
+    fn add(
+        &self,
+        path: &Path,
+        content: &str,
+        prepared: Prepared,
+        files: Vec<ModelFile>,
+        kind: &Kind<'_>,
+    ) -> Result<(Session, Source), String> {
+        let text = kind.text(content);
+        let recorder = match self.folder.create().and_then(|(file, temporary)| {
+            Ok(Arc::new(Recorder::new(file, temporary, self.folder.limit_bytes())?))
+        }) {
+            Ok(recorder) => recorder,
+            Err(error) => {
+                self.complain(&error);
+                return Ok((kind.session(prepared, PackedSource::default())?, Source::Model));
+            }
+        };
+        let session =
+            kind.session(prepared.clone(), PackedSource(Some(Arc::clone(&recorder) as _)))?;
+        let written = recorder.finish(&prepared, &files, &text);
+        if let Err(error) = written.and_then(|temporary| self.folder.publish(&temporary, &text)) {
+            tracing::debug!(model = %path.display(), %error, "is not kept in the cache of models");
+            if let entry::Refusal::Io(error) = error {
+                self.complain(&error);
+            }
+            return Ok((session, Source::Model));
+        }
+        self.note(path, &files, content);
+        // What was touched while packing goes with the first maps of the files.
+        let again = files.iter().map(|file| {
+            let memory = MappedFile::open(&file.path).ok()?;
+            let same = content::Identity::of(memory.metadata())
+                == content::Identity::of(file.memory.metadata());
+            same.then(|| ModelFile { path: file.path.clone(), memory: Arc::new(memory) })
+        });
+        let again: Option<Vec<ModelFile>> = again.collect();
+        drop((prepared, files));
+        let shared = again.and_then(|files| self.entry(content, &files, kind));
+        Ok(shared.map_or((session, Source::Model), |shared| (shared, Source::Added)))
+    }
+}
+
+/// Prepares the graph of an entry.
+fn session_of(entry: Entry, files: &[ModelFile], kind: &Kind<'_>) -> Result<Session, String> {
+    let mut memories: Vec<Arc<dyn Allocation>> = Vec::with_capacity(files.len() + 1);
+    memories.extend(files.iter().map(|file| Arc::clone(&file.memory) as Arc<dyn Allocation>));
+    let (stored, packed) = entry.read(memories)?;
+    let ports = |all: Vec<(String, galatea_graph::Fact)>| -> Vec<IoInfo> {
+        all.into_iter().map(|(name, fact)| IoInfo::new(name, &fact)).collect()
+    };
+    let (inputs, outputs) = (ports(stored.inputs), ports(stored.outputs));
+    let prepared = Prepared { graph: stored.graph, inputs, outputs };
+    kind.session(prepared, PackedSource(Some(packed)))
+}
+
+/// The address and the length of a constant's bytes, which tell it from others while it lives.
+type Spot = (usize, usize);
+
+fn spot(tensor: &Tensor) -> Option<Spot> {
+    let bytes = tensor.unaligned_bytes().ok()?;
+    Some((bytes.as_ptr().addr(), bytes.len()))
+}
+
+/// How often nodes read each constant, those of subgraphs included.
+fn readers(graph: &Graph, counts: &mut HashMap<Spot, usize>) {
+    for node in &graph.nodes {
+        let constants = node.inputs.iter().flatten().filter_map(|&id| graph.constant(id));
+        for spot in constants.filter_map(spot) {
+            *counts.entry(spot).or_default() += 1;
+        }
+        for body in node.operator.bodies() {
+            readers(body.graph(), counts);
+        }
+    }
+}
+
+/// Bytes of all constants.
+fn constant_bytes(graph: &Graph) -> usize {
+    let own = graph.values().iter().filter_map(|value| value.initializer.as_ref());
+    let bodies = graph.nodes.iter().flat_map(|node| node.operator.bodies());
+    let inner: usize = bodies.map(|body| constant_bytes(body.graph())).sum();
+    own.map(Tensor::size_bytes).sum::<usize>() + inner
+}
