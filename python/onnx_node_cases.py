@@ -5,7 +5,8 @@ usage: onnx_node_cases.py DIR [OPERATOR ...]
 Writes DIR/test_NAME/model.onnx with test_data_set_N/input_I.pb and output_I.pb (a TensorProto,
 SequenceProto or OptionalProto, as the model declares) for every case whose nodes are all among the
 given operators (for all cases when none is given). Cases with maps have no such form and are left
-out. The models that the package holds as files are copied. DIR/SCHEMAS has a line for every version of every operator.
+out. The models that the package holds as files are copied. DIR/SCHEMAS has a line for every version of every operator,
+DIR/LIGHT for every light network, which python/tests/test_light.py runs.
 """
 
 import pathlib
@@ -65,6 +66,14 @@ def copy_models(out, wanted):
     return copied
 
 
+def write_light(file):
+    """The version of ONNX's operators that each light network imports, one a line."""
+    light = sorted((pathlib.Path(onnx.backend.test.__file__).parent / "data" / "light").glob("*.onnx"))
+    imports = [onnx.load(path).opset_import for path in light]
+    versions = [max(one.version for one in found if one.domain in ("", "ai.onnx")) for found in imports]
+    file.write_text("".join(f"{version}\n" for version in versions))
+
+
 def write_schemas(file):
     """Domain, name, version, the bounds of inputs and outputs, and the attributes as NAME=KIND:DEFAULT,
     separated by tabs."""
@@ -103,6 +112,7 @@ def main():
     written += copy_models(out, wanted)
     write_schemas(out / "SCHEMAS")
     (out / "VERSION").write_text(f"onnx {onnx.__version__}\n")
+    write_light(out / "LIGHT")
     print(f"{written} cases of onnx {onnx.__version__} in {out}")
 
 

@@ -1,5 +1,6 @@
 //! The steps of `cargo xtask test`, in order.
 
+use std::path::PathBuf;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
@@ -121,21 +122,37 @@ fn clippy(workspace: &Workspace) -> Result<(), String> {
     run(cargo(&workspace.root).args(arguments))
 }
 
-/// Every Rust test, the conformance suite on the cases of the `onnx` package among them.
-fn unit(workspace: &Workspace) -> Result<(), String> {
+/// The folder of the cases of the `onnx` package, which is filled where it is not.
+fn onnx_cases(workspace: &Workspace) -> Result<PathBuf, String> {
     let python = python::environment(workspace)?;
     let cases = workspace.target.join("onnx-node");
     // The second script ends with this file.
-    if !cases.join("SCHEMAS").exists() {
+    if !cases.join("LIGHT").exists() {
         for script in ["python/contrib_node_cases.py", "python/onnx_node_cases.py"] {
             let mut write = Command::new(&python);
             write.current_dir(&workspace.root).arg(script).arg(&cases);
             run(&mut write)?;
         }
     }
+    Ok(cases)
+}
+
+/// Every Rust test, the conformance suite on the cases of the `onnx` package among them.
+fn unit(workspace: &Workspace) -> Result<(), String> {
+    let cases = onnx_cases(workspace)?;
     run(cargo(&workspace.root)
         .args(["test", "--workspace", "--no-fail-fast"])
         .env("GALATEA_ONNX_NODE_DATA", &cases))
+}
+
+/// Writes the page of operators.
+pub(crate) fn operators(workspace: &Workspace) -> Result<(), String> {
+    let cases = onnx_cases(workspace)?;
+    let test = ["test", "-p", "galatea-providers", "--test", "onnx_nodes", "docs/operators.md"];
+    run(cargo(&workspace.root)
+        .args(test)
+        .env("GALATEA_ONNX_NODE_DATA", &cases)
+        .env("GALATEA_WRITE_OPERATORS", "1"))
 }
 
 #[cfg(test)]

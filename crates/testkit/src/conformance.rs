@@ -65,8 +65,16 @@ struct Case {
 ///
 /// # Panics
 /// When an expectations file does not parse or the folder cannot be read.
-#[allow(clippy::panic, reason = "a broken suite fails the test program")]
 pub fn run(providers: Vec<Provider>) -> Conclusion {
+    run_with(providers, |_| Vec::new())
+}
+
+/// As [`run`], with further tests that know the folder of the cases.
+///
+/// # Panics
+/// As [`run`].
+#[allow(clippy::panic, reason = "a broken suite fails the test program")]
+pub fn run_with(providers: Vec<Provider>, more: impl FnOnce(&Path) -> Vec<Trial>) -> Conclusion {
     let arguments = Arguments::from_args();
     let Some(root) = std::env::var_os(NODE_DATA) else {
         let name = format!("onnx nodes (skipped: {NODE_DATA} names no folder of cases)");
@@ -81,6 +89,7 @@ pub fn run(providers: Vec<Provider>) -> Conclusion {
                 .with_ignored_flag(true)
         })
         .collect();
+    trials.extend(more(Path::new(&root)));
     trials.extend(schemas::trials(Path::new(&root)).unwrap_or_else(|error| panic!("{error}")));
     let cases: Vec<Arc<Case>> = cases.into_iter().map(Arc::new).collect();
     for provider in providers {
@@ -149,7 +158,7 @@ fn cases(root: &Path) -> Result<(Vec<Case>, BTreeMap<String, usize>), String> {
 }
 
 /// The operators of a graph and of those inside it.
-fn operators(graph: &GraphProto, found: &mut BTreeSet<OperatorName>, nodes: &mut usize) {
+pub(crate) fn operators(graph: &GraphProto, found: &mut BTreeSet<OperatorName>, nodes: &mut usize) {
     *nodes += graph.node.len();
     for NodeProto { domain, op_type, attribute, .. } in &graph.node {
         let domain = if domain == "ai.onnx" { "" } else { domain };

@@ -84,6 +84,12 @@ impl Expectations {
         found.map_or(Comparison::Full, |(_, comparison)| *comparison)
     }
 
+    /// Whether a case is known to fail.
+    #[must_use]
+    pub fn fails(&self, case: &str) -> bool {
+        self.lines.iter().any(|(pattern, _)| matches(pattern, case))
+    }
+
     /// Turns the outcome of a case into that of its test: a known failure passes, a known failure
     /// that did not happen fails.
     ///

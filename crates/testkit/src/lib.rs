@@ -11,5 +11,6 @@ pub mod model;
 pub mod model_mutation;
 mod mutation;
 pub mod noise;
+pub mod page;
 mod schemas;
 pub mod tolerance;

@@ -28,6 +28,7 @@ use executable::CpuExecutable;
 pub use kernel::{Call, Kernel, KernelRow, NodeView, Output, Run, Shapes, Step, WeightBytes};
 pub use packing::LAYOUTS;
 pub use rows::FAMILIES;
+pub use view::VIEWS;
 
 use crate::cost;
 use crate::reference;

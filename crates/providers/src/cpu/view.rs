@@ -5,7 +5,7 @@ use galatea_graph::ops::shape::{Dropout, Training};
 
 /// Operators that never move elements. `Dropout` is the identity at inference; in training mode
 /// its size does not change either, so [`is_view`] looks at the operator.
-const VIEWS: &[&str] = &["Reshape", "Squeeze", "Unsqueeze", "Flatten", "Identity", "Dropout"];
+pub const VIEWS: &[&str] = &["Reshape", "Squeeze", "Unsqueeze", "Flatten", "Identity", "Dropout"];
 
 /// Whether the node's first output may share the elements of its first input.
 pub(super) fn is_view(node: &Node) -> bool {
