@@ -86,18 +86,30 @@ fn floats_become_bytes_and_come_back() {
 }
 
 #[test]
-fn sums_of_bytes_equal_the_reference() {
-    let inputs = [
-        (bytes(&[2, 3, 5], DataType::Uint8, 1), false),
-        (Tensor::scalar(0.02_f32), true),
-        (zero(DataType::Uint8, 30), true),
-        (bytes(&[2, 3, 5], DataType::Int8, 2), false),
-        (Tensor::scalar(0.03_f32), true),
-        (zero(DataType::Int8, 100), true),
-        (Tensor::scalar(0.04_f32), true),
-        (zero(DataType::Uint8, 90), true),
-    ];
-    check("com.microsoft:QLinearAdd", &[], &inputs, (1, 1.0), "qlinear_add-int8");
+fn pairs_of_bytes_equal_the_reference() {
+    for op in ["com.microsoft:QLinearAdd", "com.microsoft:QLinearMul"] {
+        for other in [&[2, 3, 5][..], &[5], &[], &[1, 3, 5]] {
+            let inputs = [
+                (bytes(&[2, 3, 5], DataType::Uint8, 1), false),
+                (Tensor::scalar(0.02_f32), true),
+                (zero(DataType::Uint8, 30), true),
+                (bytes(other, DataType::Int8, 2), false),
+                (Tensor::scalar(0.03_f32), true),
+                (zero(DataType::Int8, 100), true),
+                (Tensor::scalar(0.04_f32), true),
+                (zero(DataType::Uint8, 90), true),
+            ];
+            check(op, &[], &inputs, (1, 1.0), "qlinear_pair-int8");
+        }
+    }
+}
+
+#[test]
+fn tables_equal_the_reference() {
+    let table = (0..256).map(|at| at * 7 % 256).collect();
+    let list = [("table", AttributeValue::Ints(table)), ("dtype", AttributeValue::Int(3))];
+    let inputs = [(bytes(&[3, 50], DataType::Uint8, 1), false)];
+    check("ai.galatea:LookUp", &list, &inputs, (1, 0.0), "look_up-int8");
 }
 
 #[test]

@@ -13,14 +13,15 @@ use super::quantized::CONTRIB_DOMAIN;
 use crate::error::GraphError;
 use crate::graph::{Graph, Node, ValueId};
 use crate::infer;
+use crate::ops::contrib::QLinear;
 use crate::ops::convolution::{Conv, FusedConv, QLinearConv};
-use crate::ops::fused::{FusedActivation, FusedElementwise};
+use crate::ops::fused::{FusedActivation, FusedElementwise, LookUp};
 use crate::ops::pooling::{AveragePool, GlobalAveragePool, MaxPool, PoolWindow};
 use crate::ops::shape::{Concat, Split, Transpose};
 use crate::{GALATEA_DOMAIN, ONNX_DOMAIN};
 
 /// Operators that work element by element, so that the order of axes does not matter to them.
-const ELEMENTWISE: &[&str] = &[
+pub(super) const ELEMENTWISE: &[&str] = &[
     "Relu",
     "LeakyRelu",
     "Elu",
@@ -266,8 +267,10 @@ impl Pass<'_> {
     /// Elementwise operators all of whose inputs are channels-last already, or one number.
     fn elementwise(&mut self, node: &Node) -> Option<Node> {
         let single = node.domain.is_empty() && ELEMENTWISE.contains(&node.op_type.as_str());
-        let sum = node.domain == CONTRIB_DOMAIN && node.op_type == "QLinearAdd";
-        if !single && !sum && node.operator::<FusedElementwise>().is_none() {
+        let pair = node.operator::<QLinear>().is_some()
+            && ["QLinearAdd", "QLinearMul"].contains(&node.op_type.as_str());
+        let fused = node.operator::<FusedElementwise>().is_some();
+        if !(single || pair || fused || node.operator::<LookUp>().is_some()) {
             return None;
         }
         let output = node.output(0)?;

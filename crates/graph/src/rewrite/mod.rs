@@ -31,6 +31,7 @@ mod onnx_attention;
 mod quantized;
 mod quantized_conv;
 mod quantized_elementwise;
+mod quantized_function;
 mod quantized_mat_mul;
 mod remove_identity;
 mod repeated_heads;
@@ -100,7 +101,8 @@ pub const RULES: &[Rule] = &[
     fuse("quantized-moves", quantized_elementwise::moves),
     fuse("quantized-conv", quantized_conv::apply),
     fuse("quantized-mat-mul", quantized_mat_mul::into_integers),
-    fuse("quantized-sum", quantized_elementwise::sums),
+    fuse("quantized-function", quantized_function::apply),
+    fuse("quantized-pair", quantized_elementwise::pairs),
     fuse("quantized-mat-mul-float", quantized_mat_mul::into_floats),
     fuse("dynamic-mat-mul", quantized_mat_mul::dynamic),
     fuse("quantized-mat-mul-bias", quantized_mat_mul::bias),

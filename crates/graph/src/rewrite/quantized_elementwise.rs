@@ -13,7 +13,7 @@ use crate::error::GraphError;
 use crate::graph::{Graph, Node, ValueId};
 use crate::ops::contrib::QLinear;
 use crate::ops::fused::FusedActivation;
-use crate::ops::math::{BinaryKind, Clip};
+use crate::ops::math::{Binary, BinaryKind, Clip};
 
 type Rewritten = Result<Option<Vec<Node>>, GraphError>;
 
@@ -108,32 +108,46 @@ pub(super) fn moves(graph: &mut Graph, maps: &Maps, index: usize) -> Rewritten {
     Ok(found.map(|node| vec![node]))
 }
 
-/// A sum of two tensors of one shape.
-pub(super) fn sums(graph: &mut Graph, maps: &Maps, index: usize) -> Rewritten {
+/// Sums and products of two quantised values, of one shape or with constants that broadcast.
+pub(super) fn pairs(graph: &mut Graph, maps: &Maps, index: usize) -> Rewritten {
     let node = graph.nodes[index].clone();
     let found = (|| {
         let result = quantized(maps, &node)?;
         result.whole(graph)?;
         let float = node.input(0).filter(|&id| maps.read_once(graph, id))?;
-        let add = maps.written_by(graph, float, "Add").filter(|add| add.domain.is_empty())?;
-        let (first, second) = (add.input(0)?, add.input(1)?);
+        let pair = &graph.nodes[maps.producer(float)?];
+        let (op_type, kind) = match pair.operator::<Binary>()?.kind {
+            BinaryKind::Add => ("QLinearAdd", BinaryKind::Add),
+            BinaryKind::Mul => ("QLinearMul", BinaryKind::Mul),
+            _ => return None,
+        };
+        let (first, second) = (pair.input(0)?, pair.input(1)?);
         let operand = |id| {
             let found = dequantized(graph, maps, id).filter(Quantized::is_bytes)?;
             found.whole(graph).map(|_| found)
         };
-        let (a, b) = (operand(first)?, operand(second)?);
+        let (mut a, mut b) = (operand(first)?, operand(second)?);
         if !maps.same_shape(first, second) {
-            return None;
+            // The kernel repeats the second operand.
+            if graph.constant(a.value).is_some() {
+                std::mem::swap(&mut a, &mut b);
+            }
+            let vector = graph.constant(b.value)?;
+            let last = maps.fact(float)?.shape.as_ref()?.last()?.known();
+            let whole = maps.same_shape(a.value, float);
+            if !whole || vector.rank() > 1 || vector.shape().first().copied() != last {
+                return None;
+            }
         }
         let mut inputs = Vec::new();
         for operand in [a, b] {
             inputs.extend([operand.value, operand.scale, operand.zero_point(graph)?].map(Some));
         }
         inputs.extend([result.scale, result.zero_point(graph)?].map(Some));
-        let operator = QLinear::binary(BinaryKind::Add).ok()?;
+        let operator = QLinear::binary(kind).ok()?;
         Some(Node {
             domain: CONTRIB_DOMAIN.to_owned(),
-            op_type: "QLinearAdd".to_owned(),
+            op_type: op_type.to_owned(),
             inputs,
             operator: Arc::from(operator),
             ..node.clone()

@@ -251,27 +251,33 @@ fn a_move_into_another_scale_stays_between_floats() {
 }
 
 #[test]
-fn sums_are_sums_of_integers_where_shapes_are_the_same() {
-    for same in [true, false] {
-        let mut b = builder();
-        let x = b.input("x", &known(&[2, 3, 4, 4]));
-        let z = b.input("z", &known(if same { &[2, 3, 4, 4] } else { &[3, 1, 1] }));
-        let (x, z) = (b.through(x, ACT), b.through(z, SIGNED));
-        let y = b.op("Add", &[x, z], &[]);
-        let y = b.op("Relu", &[y], &[]);
-        let y = b.through(y, (0.03, DataType::Uint8, 0));
-        let shape: &[usize] = if same { &[2, 3, 4, 4] } else { &[3, 1, 1] };
-        let inputs = [noise(&[2, 3, 4, 4], 3), noise(shape, 4)];
-        let graph = b.finish(y);
-        if same {
-            let expected = ["QuantizeLinear", "QuantizeLinear", "QLinearAdd", "DequantizeLinear"];
-            check_steps(&graph, &inputs, &expected, 0.03);
-        } else {
+fn pairs_are_pairs_of_integers_where_a_kernel_takes_their_shapes() {
+    let shapes: [&[usize]; 2] = [&[2, 3, 4, 4], &[3, 1, 1]];
+    for (op, name) in [("Add", "QLinearAdd"), ("Mul", "QLinearMul")] {
+        for shape in shapes {
+            let mut b = builder();
+            let x = b.input("x", &known(shapes[0]));
+            let z = b.input("z", &known(shape));
+            let (x, z) = (b.through(x, ACT), b.through(z, SIGNED));
+            let y = b.op(op, &[x, z], &[]);
+            let y = b.op("Relu", &[y], &[]);
+            let y = b.through(y, (0.03, DataType::Uint8, 0));
+            let inputs = [noise(shapes[0], 3), noise(shape, 4)];
+            let graph = b.finish(y);
             let mut rewritten = graph.clone();
             optimise(&mut rewritten, Level::O3).unwrap();
-            assert!(op_types(&rewritten).contains(&"Add"));
+            assert_eq!(op_types(&rewritten).contains(&name), shape == shapes[0]);
+            assert_eq!(op_types(&rewritten).contains(&op), shape != shapes[0]);
             near(&graph, &rewritten, &inputs, 0.03);
         }
+        let mut b = builder();
+        let x = b.input("x", &[Dim::symbol("rows"), Dim::Known(4)]);
+        let x = b.through(x, ACT);
+        let vector = b.constant(bytes(&[4], DataType::Int8, 2));
+        let vector = b.dequantize(vector, SIGNED);
+        let y = b.op(op, &[vector, x], &[]);
+        let y = b.through(y, WIDE);
+        check_steps(&b.finish(y), &[noise(&[3, 4], 3)], &between(&[name]), 0.09);
     }
 }
 
@@ -302,6 +308,27 @@ fn a_result_that_others_read_too_stays_a_float() {
     optimise(&mut rewritten, Level::O3).unwrap();
     assert!(op_types(&rewritten).contains(&"MatMulIntegerToFloat"));
     assert!(!op_types(&rewritten).contains(&"QLinearMatMul"));
+}
+
+#[test]
+fn functions_of_one_value_are_tables() {
+    let mut b = builder();
+    let x = b.input("x", &known(&[2, 5]));
+    let x = b.through(x, ACT);
+    let root = b.number(1.4);
+    let y = b.op("Div", &[x, root], &[]);
+    let y = b.op("Erf", &[y], &[]);
+    let y = b.through(y, (0.008, DataType::Int8, 3));
+    let one = b.constant(Tensor::scalar(100_u8));
+    let one = b.dequantize(one, (0.01, DataType::Uint8, 0));
+    let y = b.op("Add", &[y, one], &[]);
+    let y = b.through(y, (0.01, DataType::Uint8, 0));
+    // A change of parameters alone.
+    let y = b.through(y, SIGNED);
+    let both = b.op("Mul", &[y, x], &[]);
+    let both = b.through(both, WIDE);
+    let expected = between(&["LookUp", "LookUp", "LookUp", "QLinearMul"]);
+    check_steps(&b.finish(both), &[noise(&[2, 5], 3)], &expected, 0.09);
 }
 
 /// A graph over `x: [batch, 4, 4, 4]` of quantised values of this shape.

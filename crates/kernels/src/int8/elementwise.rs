@@ -131,34 +131,56 @@ impl DotKernel for Dequantize<'_> {
     }
 }
 
-/// The sum of two quantised tensors of the same shape, quantised again. `scales` are those of `a`,
-/// `b` and the result.
+/// How two values become one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Pair {
+    /// Their sum.
+    Sum,
+    /// Their product.
+    Product,
+}
+
+/// Two quantised tensors combined element by element and quantised again. `scales` are those of
+/// `a`, `b` and the result. `b` is as long as `a`, or is repeated for each run of its length.
 ///
 /// # Panics
-/// When the slices have different lengths.
-pub fn add_bytes(
+/// When `y` has another length than `a`, or `a` is no multiple of `b`.
+pub fn pair_bytes(
     exec: Exec<'_>,
-    a: Bytes<'_>,
-    b: Bytes<'_>,
+    pair: Pair,
+    (a, b): (Bytes<'_>, Bytes<'_>),
     scales: [f32; 3],
     (signed, zero): (bool, i32),
     y: &mut [u8],
 ) {
-    let lengths = [a.data.len(), b.data.len()];
-    assert!(lengths == [y.len(); 2], "{lengths:?} bytes for {}", y.len());
+    let (len, run) = (a.data.len(), b.data.len());
+    assert!(y.len() == len, "{len} bytes for {}", y.len());
+    if len == 0 {
+        return;
+    }
+    assert!(run > 0 && len.is_multiple_of(run), "{len} bytes with {run}");
     let dot = DotIsa::of(exec.isa);
     let y = Shared::new(y);
     let limits = limits(signed);
-    exec.pool.run_ranges(lengths[0], GRAIN, |range| {
+    let task = |range: std::ops::Range<usize>, other: &[u8]| {
         // SAFETY: ranges do not overlap and are inside the result.
         let y = unsafe { y.range(range.clone()) };
-        let (a, b) =
-            (Bytes { data: &a.data[range.clone()], ..a }, Bytes { data: &b.data[range], ..b });
-        dot.run(AddBytes { a, b, y, scales, zero, limits });
+        let (a, b) = (Bytes { data: &a.data[range], ..a }, Bytes { data: other, ..b });
+        dot.run(PairBytes { pair, a, b, y, scales, zero, limits });
+    };
+    if run == len {
+        exec.pool.run_ranges(len, GRAIN, |range| task(range.clone(), &b.data[range]));
+        return;
+    }
+    exec.pool.run_ranges(len / run, GRAIN.div_ceil(run), |rows| {
+        for row in rows {
+            task(row * run..(row + 1) * run, b.data);
+        }
     });
 }
 
-struct AddBytes<'a> {
+struct PairBytes<'a> {
+    pair: Pair,
     a: Bytes<'a>,
     b: Bytes<'a>,
     y: &'a mut [u8],
@@ -167,7 +189,7 @@ struct AddBytes<'a> {
     limits: (i32, i32),
 }
 
-impl DotKernel for AddBytes<'_> {
+impl DotKernel for PairBytes<'_> {
     type Output = ();
     #[inline(always)]
     fn run<D: Dot>(self, d: D) {
@@ -180,9 +202,13 @@ impl DotKernel for AddBytes<'_> {
             unsafe {
                 let x = s.sub(load_floats(d, a.data.as_ptr().add(at), a.signed, count), zero_a);
                 let z = s.sub(load_floats(d, b.data.as_ptr().add(at), b.signed, count), zero_b);
-                let sum = s.add(s.mul(x, scale_a), s.mul(z, scale_b));
+                let (x, z) = (s.mul(x, scale_a), s.mul(z, scale_b));
+                let both = match self.pair {
+                    Pair::Sum => s.add(x, z),
+                    Pair::Product => s.mul(x, z),
+                };
                 let (low, high) = self.limits;
-                let v = narrowed(s, s.div(sum, scale_y), self.zero, low, high);
+                let v = narrowed(s, s.div(both, scale_y), self.zero, low, high);
                 store_bytes(d, self.y.as_mut_ptr().add(at), v, count);
             }
         });

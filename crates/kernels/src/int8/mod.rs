@@ -14,7 +14,7 @@ mod pack;
 mod pool;
 
 pub use conv::{ConvColumns, Int8Conv, Int8Weights, conv_int8};
-pub use elementwise::{add_bytes, dequantize, extremes, look_up, quantize};
+pub use elementwise::{Pair, dequantize, extremes, look_up, pair_bytes, quantize};
 pub use pack::{Columns, PackedInt8};
 pub use pool::max_pool_bytes;
 

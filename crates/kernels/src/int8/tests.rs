@@ -209,15 +209,20 @@ fn floats_become_bytes_and_come_back() {
             for (&q, &back) in q.iter().zip(&back) {
                 assert_eq!(back, (value(q, signed) - 7) as f32 * 0.25);
             }
-            let mut sum = vec![0; x.len()];
             let a = Bytes { data: &q, signed, zero: 7 };
-            let other = noise(x.len(), 8);
-            let b = Bytes { data: &other, signed: true, zero: -1 };
-            add_bytes(exec, a, b, [0.5, 0.25, 2.0], (false, 3), &mut sum);
-            for ((&q, &o), &sum) in q.iter().zip(&other).zip(&sum) {
-                let both = (value(q, signed) - 7) as f32 * 0.5 + (value(o, true) + 1) as f32 * 0.25;
-                let expected = ((both / 2.0).round_ties_even() as i32 + 3).clamp(0, 255);
-                assert_eq!(i32::from(sum), expected);
+            // As long, and a part that is repeated: 1003 = 17 * 59.
+            for (pair, len) in [(Pair::Sum, x.len()), (Pair::Sum, 59), (Pair::Product, 17)] {
+                let other = noise(len, 8);
+                let b = Bytes { data: &other, signed: true, zero: -1 };
+                let mut y = vec![0; x.len()];
+                pair_bytes(exec, pair, (a, b), [0.5, 0.25, 2.0], (false, 3), &mut y);
+                for ((&q, &o), &found) in q.iter().zip(other.iter().cycle()).zip(&y) {
+                    let (a, b) =
+                        ((value(q, signed) - 7) as f32 * 0.5, (value(o, true) + 1) as f32 * 0.25);
+                    let both = if pair == Pair::Sum { a + b } else { a * b };
+                    let expected = ((both / 2.0).round_ties_even() as i32 + 3).clamp(0, 255);
+                    assert_eq!(i32::from(found), expected);
+                }
             }
         }
         let table = std::array::from_fn(|at| (at as u8).reverse_bits());

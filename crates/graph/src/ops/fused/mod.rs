@@ -4,12 +4,14 @@ mod activation;
 mod attention;
 mod elementwise;
 mod fused_mat_mul;
+mod look_up;
 mod rotary;
 
 pub use activation::FusedActivation;
 pub use attention::Attention;
 pub use elementwise::{ElementFunction, ElementStep, FusedElementwise, Operand};
 pub use fused_mat_mul::FusedMatMul;
+pub use look_up::LookUp;
 pub use rotary::Rotary;
 
 use crate::GALATEA_DOMAIN;
@@ -40,6 +42,14 @@ pub const OPS: &[OpDef] = &[
         inputs: Arity::at_least(1),
         outputs: Arity::exactly(1),
         parse: FusedElementwise::parse,
+    },
+    OpDef {
+        domain: GALATEA_DOMAIN,
+        name: "LookUp",
+        since: 1,
+        inputs: Arity::exactly(1),
+        outputs: Arity::exactly(1),
+        parse: LookUp::parse,
     },
     OpDef {
         domain: GALATEA_DOMAIN,

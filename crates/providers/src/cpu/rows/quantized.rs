@@ -3,12 +3,13 @@
 use std::sync::Arc;
 
 use galatea_graph::ops::contrib::QGemm;
+use galatea_graph::ops::fused::LookUp;
 use galatea_graph::ops::quantize::{DequantizeLinear, QuantizeLinear};
-use galatea_graph::{ONNX_DOMAIN, OpError};
+use galatea_graph::{GALATEA_DOMAIN, ONNX_DOMAIN, OpError};
 use galatea_kernels::Exec;
 use galatea_kernels::int8::{
-    Bytes, Columns, PackedInt8, Right, Target, add_bytes, dequantize, extremes, gemm_int8,
-    matmul_int8_batched, quantize,
+    Bytes, Columns, PackedInt8, Pair, Right, Target, dequantize, extremes, gemm_int8, look_up,
+    matmul_int8_batched, pair_bytes, quantize,
 };
 use galatea_kernels::isa::DotIsa;
 use galatea_tensor::{DataType, Tensor};
@@ -137,9 +138,20 @@ pub(super) const ROWS: &[KernelRow] = &[
         },
     },
     KernelRow {
-        name: "qlinear_add-int8",
+        name: "look_up-int8",
+        domain: GALATEA_DOMAIN,
+        ops: &["LookUp"],
+        supports: |_| Ok(()),
+        build: |view| {
+            let table = view.operator::<LookUp>()?.table.as_slice().try_into();
+            let table: [u8; 256] = table.map_err(|_| "the table is not one of bytes")?;
+            Ok(Box::new(Table(table)))
+        },
+    },
+    KernelRow {
+        name: "qlinear_pair-int8",
         domain: CONTRIB_DOMAIN,
-        ops: &["QLinearAdd"],
+        ops: &["QLinearAdd", "QLinearMul"],
         supports: |view| {
             view.floats(&[1, 4, 6])?;
             for index in [0, 3] {
@@ -155,7 +167,8 @@ pub(super) const ROWS: &[KernelRow] = &[
             let scale = |index| constant_scale(view, index);
             let zero = |index| constant_zero(view, index);
             let scales = [scale(1)?, scale(4)?, scale(6)?];
-            Ok(Box::new(Add { scales, zeros: [zero(2)?, zero(5)?, zero(7)?] }))
+            let pair = if view.node.op_type == "QLinearMul" { Pair::Product } else { Pair::Sum };
+            Ok(Box::new(Both { pair, scales, zeros: [zero(2)?, zero(5)?, zero(7)?] }))
         },
     },
 ];
@@ -288,25 +301,44 @@ impl Kernel for DynamicQuantize {
     }
 }
 
-/// The sum of two tensors of one shape.
-struct Add {
+/// Two tensors, element by element; the second may be a vector that is repeated.
+struct Both {
+    pair: Pair,
     scales: [f32; 3],
     zeros: [i32; 3],
 }
 
-impl Kernel for Add {
+impl Kernel for Both {
     fn bind(&self, shapes: &Shapes) -> Result<Step, String> {
-        if shapes.input(0)? != shapes.input(3)? {
-            return Err("the kernel adds tensors of one shape".into());
+        let (a, b) = (shapes.input(0)?, shapes.input(3)?);
+        // Leading axes of length 1 repeat too, where the others are those of the first operand.
+        let own = b.iter().skip_while(|&&len| len == 1).count();
+        if a.len() < own || a[a.len() - own..] != b[b.len() - own..] || b.len() > a.len() {
+            return Err(format!("a second operand of shape {b:?} for {a:?}"));
         }
         let signed = [is_signed(shapes.dtype(0)?)?, is_signed(shapes.dtype(3)?)?];
         let dtype = shapes.outputs.first().and_then(Option::as_ref).ok_or("no output")?.0;
-        let (scales, zeros, result) = (self.scales, self.zeros, is_signed(dtype)?);
+        let (pair, scales, zeros) = (self.pair, self.scales, self.zeros);
+        let result = is_signed(dtype)?;
         Ok(Step::new(move |call| {
             let a = Bytes { data: call.input_bytes(0)?, signed: signed[0], zero: zeros[0] };
             let b = Bytes { data: call.input_bytes(3)?, signed: signed[1], zero: zeros[1] };
             let mut y = call.output_bytes(0)?;
-            add_bytes(call.exec, a, b, scales, (result, zeros[2]), y.bytes());
+            pair_bytes(call.exec, pair, (a, b), scales, (result, zeros[2]), y.bytes());
+            Ok(())
+        }))
+    }
+}
+
+/// A function of a byte.
+struct Table([u8; 256]);
+
+impl Kernel for Table {
+    fn bind(&self, _: &Shapes) -> Result<Step, String> {
+        let table = self.0;
+        Ok(Step::new(move |call| {
+            let x = call.input_bytes(0)?;
+            look_up(call.exec, x, &table, call.output_bytes(0)?.bytes());
             Ok(())
         }))
     }
