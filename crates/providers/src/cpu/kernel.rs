@@ -202,12 +202,22 @@ pub struct Step {
     pub in_place: Vec<(usize, usize)>,
     /// FP32 elements that the step needs for itself; it finds them behind its outputs.
     pub scratch: usize,
+    /// Constant inputs that the step does not look at, such as weights of which it has a packed form;
+    /// it gets no such inputs, so that nobody brings them to memory.
+    pub unread: Vec<usize>,
 }
 
 impl Step {
     /// A step that never works in place.
     pub fn new(run: impl Fn(&mut Call<'_>) -> Result<(), OpError> + Send + Sync + 'static) -> Self {
-        Self { run: Box::new(run), in_place: Vec::new(), scratch: 0 }
+        Self { run: Box::new(run), in_place: Vec::new(), scratch: 0, unread: Vec::new() }
+    }
+
+    /// The same step, which does not look at constant inputs.
+    #[must_use]
+    pub fn without(mut self, inputs: &[usize]) -> Self {
+        self.unread.extend(inputs);
+        self
     }
 
     /// The same step, which may write an output over an input.

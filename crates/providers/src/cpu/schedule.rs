@@ -15,7 +15,7 @@ use super::view::is_view;
 /// Where a step finds an input.
 #[derive(Debug)]
 pub(super) enum Source {
-    /// An absent optional input, or one that the output lies over.
+    /// An absent optional input, one that the output lies over, or one that the step does not read.
     Absent,
     /// A window of the arena.
     Arena { dtype: DataType, shape: Vec<usize> },
@@ -316,6 +316,10 @@ impl Builder<'_> {
             let start = memory.offsets[value];
             start..start + self.arena[value].bytes
         };
+        let unread: &[usize] = match &draft.action {
+            Action::Kernel(step) => &step.unread,
+            Action::Reference => &[],
+        };
         let mut inputs = Vec::with_capacity(node.inputs.len());
         for slot in &node.inputs {
             let Some(id) = *slot else {
@@ -329,7 +333,9 @@ impl Builder<'_> {
                 }
                 reads.push(window(value));
             }
-            inputs.push(self.source(id)?);
+            let source = self.source(id)?;
+            let is_unread = matches!(source, Source::Constant(_)) && unread.contains(&inputs.len());
+            inputs.push(if is_unread { Source::Absent } else { source });
         }
         let mut outputs = Vec::with_capacity(node.outputs.len());
         for slot in &node.outputs {

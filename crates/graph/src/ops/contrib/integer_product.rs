@@ -2,6 +2,7 @@
 
 use galatea_tensor::{DataType, Tensor};
 
+use crate::attribute::Attributes;
 use crate::error::OpError;
 use crate::fact::Fact;
 use crate::operator::{Inputs, Operator};
@@ -61,6 +62,10 @@ fn scaled(
 }
 
 impl Operator for MatMulIntegerToFloat {
+    fn attributes(&self) -> Option<Attributes> {
+        Some(Attributes::new())
+    }
+
     fn infer(&self, inputs: Inputs<'_, Fact>) -> Result<Vec<Fact>, OpError> {
         let scale = inputs.required(2)?.dtype;
         expect_float(scale)?;

@@ -3,6 +3,7 @@
 use galatea_tensor::{DataType, Tensor};
 
 use super::q_linear::expect_quantised;
+use crate::attribute::{Attributes, named};
 use crate::error::OpError;
 use crate::fact::Fact;
 use crate::operator::{Inputs, Operator, ParseContext};
@@ -41,6 +42,14 @@ fn turned(tensor: &Tensor, transposed: bool) -> Result<Tensor, OpError> {
 }
 
 impl Operator for QGemm {
+    fn attributes(&self) -> Option<Attributes> {
+        Some(named([
+            ("alpha", self.alpha.into()),
+            ("transA", self.trans_a.into()),
+            ("transB", self.trans_b.into()),
+        ]))
+    }
+
     fn infer(&self, inputs: Inputs<'_, Fact>) -> Result<Vec<Fact>, OpError> {
         let (a, b) = (inputs.required(0)?, inputs.required(3)?);
         expect_quantised(a.dtype)?;

@@ -4,6 +4,7 @@ use galatea_tensor::Tensor;
 
 use super::conv::{Conv, Operands};
 use super::conv_integer::centred;
+use crate::attribute::Attributes;
 use crate::error::OpError;
 use crate::fact::Fact;
 use crate::operator::{Inputs, Operator, ParseContext};
@@ -41,6 +42,10 @@ fn single(values: &[f64], what: &str) -> Result<f64, OpError> {
 }
 
 impl Operator for QLinearConv {
+    fn attributes(&self) -> Option<Attributes> {
+        self.conv.attributes()
+    }
+
     fn infer(&self, inputs: Inputs<'_, Fact>) -> Result<Vec<Fact>, OpError> {
         let (x, w, zero) = (inputs.required(0)?, inputs.required(3)?, inputs.required(7)?);
         for fact in [x, w, zero] {

@@ -2,6 +2,7 @@
 
 use galatea_tensor::{DataType, Tensor};
 
+use crate::attribute::Attributes;
 use crate::error::OpError;
 use crate::fact::Fact;
 use crate::operator::{Inputs, Operator, ParseContext};
@@ -51,6 +52,11 @@ impl Clip {
 }
 
 impl Operator for Clip {
+    fn attributes(&self) -> Option<Attributes> {
+        // Bounds that are attributes are those of old versions.
+        (self.min.is_none() && self.max.is_none()).then(Attributes::new)
+    }
+
     fn infer(&self, inputs: Inputs<'_, Fact>) -> Result<Vec<Fact>, OpError> {
         let x = inputs.required(0)?;
         expect_number(x.dtype)?;

@@ -4,6 +4,7 @@ use galatea_tensor::{DataType, Tensor};
 
 use super::mat_mul_integer::{Side, centred, expect_8_bits, spread};
 use super::product::{Product, infer_shape};
+use crate::attribute::Attributes;
 use crate::error::OpError;
 use crate::fact::Fact;
 use crate::operator::{Inputs, Operator};
@@ -26,6 +27,10 @@ fn scales(scale: &Tensor, side: Side, shape: &[usize]) -> Result<Vec<f64>, OpErr
 }
 
 impl Operator for QLinearMatMul {
+    fn attributes(&self) -> Option<Attributes> {
+        Some(Attributes::new())
+    }
+
     fn infer(&self, inputs: Inputs<'_, Fact>) -> Result<Vec<Fact>, OpError> {
         let (a, b, y) = (inputs.required(0)?, inputs.required(3)?, inputs.required(7)?);
         for (operand, at) in [(a, 1), (b, 4), (y, 6)] {

@@ -163,7 +163,7 @@ fn conv_params(
         groups: op.group,
     };
     let mut lengths = params.kernel.iter().chain(&params.stride).chain(&params.dilation);
-    if lengths.any(|&length| length == 0) || params.out_channels % params.groups != 0 {
+    if lengths.any(|&length| length == 0) || !params.out_channels.is_multiple_of(params.groups) {
         return Err(format!("{params:?}"));
     }
     Ok(params)
@@ -229,7 +229,7 @@ impl Kernel for ConvKernel {
             }
             Ok(())
         });
-        Ok(step.with_scratch(x_turned + y_turned + z_turned))
+        Ok(step.with_scratch(x_turned + y_turned + z_turned).without(&[1]))
     }
 
     fn weight_bytes(&self) -> WeightBytes {

@@ -166,13 +166,14 @@ impl Kernel for Packed {
         let product: Vec<usize> = lead.iter().copied().chain([n]).collect();
         let tail = Tail::bind(shapes, &product, self.last)?;
         let b = std::sync::Arc::clone(&self.b);
-        Ok(Step::new(move |call| {
+        let step = Step::new(move |call| {
             let a = call.input::<f32>(0)?;
             let epilogue = tail.epilogue(call)?;
             let mut c = call.output::<f32>(0)?;
             gemm(call.exec, m, a, k, &b, c.slice(), n, &epilogue);
             Ok(())
-        }))
+        });
+        Ok(step.without(&[1]))
     }
 
     fn weight_bytes(&self) -> WeightBytes {

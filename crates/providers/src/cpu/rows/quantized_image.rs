@@ -220,7 +220,7 @@ impl ConvKernel {
 /// Refuses windows without taps and channels that the groups do not divide.
 fn check(params: &ConvParams) -> Result<(), String> {
     let mut lengths = params.kernel.iter().chain(&params.stride).chain(&params.dilation);
-    if lengths.any(|&length| length == 0) || params.out_channels % params.groups != 0 {
+    if lengths.any(|&length| length == 0) || !params.out_channels.is_multiple_of(params.groups) {
         return Err(format!("{params:?}"));
     }
     Ok(())
