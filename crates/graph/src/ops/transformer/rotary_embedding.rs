@@ -11,8 +11,9 @@ use crate::ops::values::{expect_float, floats};
 
 /// Pairs of elements of each vector, turned by the angle whose cosine and sine are inputs.
 ///
-/// Inputs: `X` `[B, H, S, D]` or `[B, S, H · D]`; cosines and sines, either `[B, S, D / 2]` or,
-/// with the positions `[B, S]`, rows by position. Output: like `X`.
+/// Inputs: `X` `[B, H, S, D]` or `[B, S, H · D]`; cosines and sines, either `[B, S, D / 2]`, where
+/// exporters also write `[1, S, D / 2]` for all of a batch, or, with the positions `[B, S]`, rows by
+/// position. Output: like `X`.
 ///
 /// Source: Su et al. 2021, "RoFormer", arXiv 2104.09864.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -39,7 +40,7 @@ impl Angles {
     fn row(&self, batch: usize, position: usize) -> Result<&[f64], OpError> {
         let at = batch * self.sequence + position;
         let row = match &self.positions {
-            None => at,
+            None => at % self.rows,
             Some(all) => {
                 usize::try_from(all[at]).ok().filter(|row| *row < self.rows).ok_or_else(|| {
                     let found = all[at];
@@ -83,7 +84,7 @@ impl RotaryEmbedding {
             ([_, width], Some(positions)) => {
                 *width == half && positions.shape() == [batch, sequence]
             }
-            (_, None) => shape == [batch, sequence, half],
+            ([own, rest @ ..], None) => (*own == batch || *own == 1) && rest == [sequence, half],
             _ => false,
         };
         if !fits {
@@ -94,7 +95,9 @@ impl RotaryEmbedding {
             )));
         }
         let positions = positions.map(Tensor::to_i64_vec).transpose()?;
-        Ok(Angles { values: floats(cache)?, half, rows: shape[0], positions, sequence })
+        // Without positions the rows lie one after the other, for each of the batch or once for all.
+        let rows = if positions.is_some() { shape[0] } else { shape[0] * sequence };
+        Ok(Angles { values: floats(cache)?, half, rows, positions, sequence })
     }
 
     /// Turns every vector.

@@ -1,0 +1,230 @@
+//! Small models as PyTorch's exporters write them: rewriting changes how something is computed,
+//! never what, and leaves as few nodes as it should. `python/export_models.py --tiny` makes them.
+
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+mod support;
+
+use std::path::{Path, PathBuf};
+
+use galatea_graph::rewrite::{Level, optimise};
+use galatea_graph::{Dim, Fact, Graph, evaluate};
+use galatea_providers::by_name;
+use galatea_runtime::{Session, SessionOptions};
+use galatea_tensor::{DataType, Tensor};
+use support::values;
+
+/// A model, how many nodes rewriting leaves at most, and how many of some operators exactly.
+struct Export {
+    name: &'static str,
+    nodes: usize,
+    operators: &'static [(&'static str, usize)],
+}
+
+const EXPORTS: &[Export] = &[
+    Export {
+        name: "bert-base",
+        nodes: 1,
+        operators: &[
+            ("Attention", 2),
+            ("LayerNormalization", 5),
+            ("FusedMatMul", 12),
+            ("Softmax", 0),
+        ],
+    },
+    Export {
+        name: "bert-base.dynamo",
+        nodes: 1,
+        operators: &[
+            ("Attention", 2),
+            ("LayerNormalization", 5),
+            ("FusedMatMul", 12),
+            ("Softmax", 0),
+        ],
+    },
+    Export {
+        name: "vit",
+        nodes: 1,
+        operators: &[
+            ("Attention", 2),
+            ("LayerNormalization", 5),
+            ("FusedMatMul", 13),
+            ("Softmax", 0),
+        ],
+    },
+    Export {
+        name: "vit.dynamo",
+        nodes: 1,
+        operators: &[
+            ("Attention", 2),
+            ("LayerNormalization", 5),
+            ("FusedMatMul", 13),
+            ("Softmax", 0),
+        ],
+    },
+    Export {
+        name: "t5-encoder",
+        nodes: 1,
+        operators: &[("Attention", 2), ("RMSNormalization", 5), ("FusedMatMul", 14), ("Mul", 0)],
+    },
+    Export {
+        name: "t5-decoder",
+        nodes: 1,
+        operators: &[("Attention", 4), ("RMSNormalization", 7), ("FusedMatMul", 23)],
+    },
+    Export {
+        name: "gpt2",
+        nodes: 1,
+        operators: &[
+            ("Attention", 2),
+            ("LayerNormalization", 5),
+            ("FusedMatMul", 9),
+            ("Softmax", 0),
+        ],
+    },
+    Export {
+        name: "gpt2.dynamo",
+        nodes: 1,
+        operators: &[
+            ("Attention", 2),
+            ("LayerNormalization", 5),
+            ("FusedMatMul", 9),
+            ("Softmax", 0),
+        ],
+    },
+    Export {
+        name: "llama",
+        nodes: 1,
+        operators: &[
+            ("Attention", 2),
+            ("Rotary", 4),
+            ("RMSNormalization", 5),
+            ("FusedMatMul", 15),
+            ("Expand", 0),
+        ],
+    },
+    Export {
+        name: "llama.dynamo",
+        nodes: 1,
+        operators: &[
+            ("Attention", 2),
+            ("Rotary", 4),
+            ("RMSNormalization", 5),
+            ("FusedMatMul", 15),
+            ("Expand", 0),
+        ],
+    },
+    Export {
+        name: "conformer",
+        nodes: 1,
+        operators: &[("Attention", 2), ("Rotary", 2), ("LayerNormalization", 12)],
+    },
+    Export {
+        name: "conformer.dynamo",
+        nodes: 1,
+        operators: &[("Attention", 2), ("Rotary", 2), ("LayerNormalization", 12)],
+    },
+    Export { name: "yolo", nodes: 1, operators: &[("FusedConv", 26)] },
+    Export { name: "yolo.dynamo", nodes: 1, operators: &[("FusedConv", 26)] },
+    Export { name: "boosted-trees", nodes: 1, operators: &[("TreeEnsembleClassifier", 1)] },
+];
+
+fn file(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("tests/exports/{name}.onnx"))
+}
+
+/// The length of an axis of an input. The newer exporter names axes as it likes, so that the input
+/// and the axis decide.
+fn length(input: &str, axis: usize, with_past: bool) -> usize {
+    match (input, axis) {
+        (_, 0) => 2,
+        ("input_values", _) => 1600,
+        ("decoder_input_ids", _) => 4,
+        (name, _) if name.starts_with("past.") => 3,
+        ("attention_mask", _) if with_past => 3 + 5,
+        _ => 5,
+    }
+}
+
+/// Inputs of a run: words for indices, everything seen by masks but the first place of the last row.
+fn inputs(graph: &Graph) -> Vec<Tensor> {
+    let named = |id: &galatea_graph::ValueId| graph.value(*id).name.clone();
+    let names: Vec<String> = graph.inputs.iter().map(named).collect();
+    let with_past = names.iter().any(|name| name.starts_with("past."));
+    let tensor = |(seed, name): (usize, &String)| {
+        let id = graph.inputs[seed];
+        let Some(Fact { shape: Some(dims), dtype, .. }) = &graph.value(id).declared else {
+            panic!("input '{name}' has no shape")
+        };
+        let lengths = dims.iter().enumerate().map(|(axis, dim)| match dim {
+            Dim::Known(len) => *len,
+            _ => length(name, axis, with_past),
+        });
+        let shape: Vec<usize> = lengths.collect();
+        let noise = values(shape.iter().product(), seed as u32 + 1);
+        if *dtype == DataType::Fp32 {
+            return Tensor::from_vec(&shape, noise).unwrap();
+        }
+        let whole = noise.iter().enumerate().map(|(at, value)| match name.as_str() {
+            mask if mask.contains("mask") => i64::from(at + shape[1] != noise.len()),
+            types if types.contains("type") => i64::from(*value > 0.0),
+            _ => ((value + 1.0) * 31.0) as i64,
+        });
+        Tensor::from_vec(&shape, whole.collect::<Vec<i64>>()).unwrap()
+    };
+    names.iter().enumerate().map(tensor).collect()
+}
+
+/// Numbers are close against the largest one of the result; anything else is equal.
+fn assert_close(found: &[Tensor], expected: &[Tensor], what: &str) {
+    assert_eq!(found.len(), expected.len(), "{what}");
+    for (at, (found, expected)) in found.iter().zip(expected).enumerate() {
+        assert_eq!(found.shape(), expected.shape(), "{what}: output {at}");
+        if expected.dtype() != DataType::Fp32 {
+            assert_eq!(found, expected, "{what}: output {at}");
+            continue;
+        }
+        let (found, expected) = (found.to_vec::<f32>().unwrap(), expected.to_vec::<f32>().unwrap());
+        let largest = expected.iter().fold(1e-20_f32, |most, x| most.max(x.abs()));
+        for (found, expected) in found.iter().zip(&expected) {
+            let distance = (found - expected).abs() / largest;
+            assert!(distance < 2e-5, "{what}: output {at} has {found}, expected {expected}");
+        }
+    }
+}
+
+#[test]
+fn exports_are_rewritten_and_compute_the_same() {
+    let mut wrong = Vec::new();
+    for export in EXPORTS {
+        let mut graph = galatea_formats::onnx::load(&file(export.name)).unwrap();
+        graph.sort().unwrap();
+        let inputs = inputs(&graph);
+        let expected = evaluate::run(&graph, &inputs).unwrap();
+        for level in [Level::O1, Level::O2, Level::O3] {
+            let mut rewritten = graph.clone();
+            optimise(&mut rewritten, level).unwrap();
+            rewritten.sort().unwrap();
+            let found = evaluate::run(&rewritten, &inputs).unwrap();
+            assert_close(&found, &expected, &format!("{} at {level}", export.name));
+            if level == Level::O3 {
+                let count = |op: &str| rewritten.nodes.iter().filter(|n| n.op_type == op).count();
+                let operators: Vec<_> =
+                    export.operators.iter().map(|&(op, _)| (op, count(op))).collect();
+                let nodes = rewritten.nodes.len();
+                if nodes > export.nodes || operators != export.operators {
+                    wrong.push(format!("{}: {nodes} nodes, {operators:?}", export.name));
+                }
+            }
+        }
+        let names = graph.inputs.iter().map(|&id| graph.value(id).name.clone());
+        let named: Vec<(String, Tensor)> = names.zip(inputs).collect();
+        let named: Vec<(&str, Tensor)> =
+            named.iter().map(|(name, tensor)| (name.as_str(), tensor.clone())).collect();
+        let options = SessionOptions { threads: 2, ..SessionOptions::default() };
+        let session = Session::new(graph, &[by_name("cpu").unwrap()], &options).unwrap();
+        let found = session.run(&named).unwrap();
+        assert_close(&found, &expected, &format!("{} on the CPU", export.name));
+    }
+    assert!(wrong.is_empty(), "rewriting left other nodes:\n{}", wrong.join("\n"));
+}
