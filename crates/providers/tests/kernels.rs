@@ -409,7 +409,7 @@ fn tree_ensembles_equal_the_reference() {
         }
     }
     let one = ("n_targets", AttributeValue::Int(1));
-    check("TreeEnsembleRegressor", &[one.clone()], "BRANCH_EQ", &[0], 1, "reference");
+    check("TreeEnsembleRegressor", std::slice::from_ref(&one), "BRANCH_EQ", &[0], 1, "reference");
     let least = [one, ("aggregate_function", text("MIN"))];
     check("TreeEnsembleRegressor", &least, "BRANCH_LT", &[0], 1, "reference");
 }

@@ -503,7 +503,7 @@ mod tests {
             [(false, false, 1), (false, true, 1), (true, false, 3), (true, true, 2)]
         {
             for (trees, width) in [(1, 2), (5, 3), (8, 3), (21, 4)] {
-                let features = (0..width as u32).collect();
+                let features = (0..u32::try_from(width).unwrap()).collect();
                 let made = Made { features, targets, many, missing };
                 check(&forest(&mut dice, trees, &made), width, targets, &mut dice);
             }

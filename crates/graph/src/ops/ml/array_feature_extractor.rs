@@ -45,7 +45,7 @@ impl Operator for ArrayFeatureExtractor {
         let (x, picks) = (inputs.required(0)?, inputs.required(1)?);
         expect_types(x.dtype, picks.dtype)?;
         let Some(shape) = &x.shape else { return Ok(vec![Fact::unranked(x.dtype)]) };
-        let count = picks.shape.as_ref().map_or(Dim::Unknown, |shape| bounds::product(shape));
+        let count = picks.shape.as_ref().map_or(Dim::Unknown, bounds::product);
         let shape = [outer(shape, Dim::Known(1))?, vec![count]].concat();
         Ok(vec![Fact::new(x.dtype, shape)])
     }

@@ -162,7 +162,7 @@ impl Duels {
         let probabilities = self.probabilities.len();
         if classes < 2
             || counts.len() != classes
-            || self.vectors.len() % vectors != 0
+            || !self.vectors.len().is_multiple_of(vectors)
             || self.coefficients.len() < wanted
             || self.rho.len() < pairs
             || (probabilities > 0 && probabilities < pairs)
