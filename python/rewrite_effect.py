@@ -108,7 +108,7 @@ def measure(program, path, seconds, threads):
             for level in ("O0", "O3"):
                 took[level].append(galatea.latency(level, inputs, seconds / 3))
             took["ort"].append(runtime_latency(session, inputs, seconds / 3))
-    row["ms"] = {name: round(min(values), 2) for name, values in took.items()}
+    row["ms"] = {name: float(f"{min(values):.3g}") for name, values in took.items()}
     return row
 
 

@@ -8,6 +8,7 @@ import numpy as np
 import onnx
 import onnxruntime
 import pytest
+import tritonclient.http
 from skl2onnx import to_onnx
 from skl2onnx.common.data_types import FloatTensorType, Int64TensorType, StringTensorType
 from sklearn import datasets, ensemble, linear_model, naive_bayes, neighbors, neural_network, preprocessing, svm, tree
@@ -198,6 +199,22 @@ def test_outliers_are_told(program, tmp_path):
     for model in (svm.OneClassSVM(gamma=0.1), ensemble.IsolationForest(n_estimators=10, random_state=SEED)):
         made = to_onnx(model.fit(rows), rows[:1], target_opset=OPSET)
         compare(program, tmp_path, made, {"X": rows[:50]})
+
+
+def test_a_classifier_is_served(start, tmp_path):
+    rows, labels = classes(3, words=True)
+    model = CLASSIFIERS["forest"]().fit(rows, labels)
+    folder = tmp_path / "repository" / "weather" / "1"
+    folder.mkdir(parents=True)
+    made = to_onnx(model, rows[:1], options={"zipmap": False}, target_opset=OPSET)
+    (folder / "model.onnx").write_bytes(made.SerializeToString())
+    server = start("--model-repository", tmp_path / "repository")
+    with tritonclient.http.InferenceServerClient(server.http) as client:
+        given = tritonclient.http.InferInput("X", [4, 10], "FP32")
+        given.set_data_from_numpy(rows[:4])
+        found = client.infer("weather", [given])
+    assert [word.decode() for word in found.as_numpy("label").ravel()] == list(model.predict(rows[:4]))
+    same("probabilities", found.as_numpy("probabilities"), model.predict_proba(rows[:4]).astype(np.float32))
 
 
 def test_a_model_that_answers_with_maps_is_refused_by_the_server(start, tmp_path):
