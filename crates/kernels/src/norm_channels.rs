@@ -124,6 +124,7 @@ struct Group<'a> {
 impl Kernel for Group<'_> {
     type Output = ();
     #[inline(always)]
+    #[allow(clippy::cast_possible_truncation, reason = "means of FP32 values are FP32 values")]
     fn run<S: Simd>(self, s: S) {
         let n = self.x.len() as f64;
         let total = |part: &dyn Fn(&[f32]) -> f32| {

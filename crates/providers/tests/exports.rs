@@ -161,7 +161,7 @@ fn inputs(graph: &Graph) -> Vec<Tensor> {
             _ => length(name, axis, with_past),
         });
         let shape: Vec<usize> = lengths.collect();
-        let noise = values(shape.iter().product(), seed as u32 + 1);
+        let noise = values(shape.iter().product(), u32::try_from(seed).unwrap() + 1);
         if *dtype == DataType::Fp32 {
             return Tensor::from_vec(&shape, noise).unwrap();
         }

@@ -344,7 +344,7 @@ fn build(steps: &[(u8, prop::sample::Index, prop::sample::Index)]) -> Graph {
         let seed = at as u32;
         let made = match kind % 9 {
             0 => {
-                let w = b.weights(&[4, 4, 3, 3], (seed % 2 == 0).then_some(0), seed);
+                let w = b.weights(&[4, 4, 3, 3], (seed.is_multiple_of(2)).then_some(0), seed);
                 b.op("Conv", &[a, w], &[("pads", ints(&[1, 1, 1, 1]))])
             }
             1 => {
@@ -353,7 +353,7 @@ fn build(steps: &[(u8, prop::sample::Index, prop::sample::Index)]) -> Graph {
                 b.op("Conv", &[a, w], &[("pads", ints(&[1, 1, 1, 1])), ("group", group)])
             }
             2 => {
-                let w = b.weights(&[4, 4], (seed % 2 == 0).then_some(1), seed);
+                let w = b.weights(&[4, 4], (seed.is_multiple_of(2)).then_some(1), seed);
                 b.op("MatMul", &[a, w], &[])
             }
             3 => b.op("MatMul", &[a, c], &[]),

@@ -243,7 +243,7 @@ fn inputs(graph: &Graph) -> Vec<Tensor> {
         let declared = graph.value(id).declared.as_ref().unwrap();
         let shape: Option<Vec<usize>> =
             declared.shape.as_ref().unwrap().iter().map(length).collect();
-        noise(&shape.unwrap(), seed as u32 + 20)
+        noise(&shape.unwrap(), u32::try_from(seed).unwrap() + 20)
     };
     graph.inputs.iter().enumerate().map(tensor).collect()
 }
