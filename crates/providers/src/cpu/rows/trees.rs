@@ -1,53 +1,64 @@
 //! Ensembles of decision trees.
 
+use std::any::Any;
 use std::sync::Arc;
 
 use galatea_graph::ops::ml::{
     Aggregate, Branch, Comparison, Forest, Labels, Link, PostTransform, Precision, Regression,
     Tally, TreeEnsembleClassifier,
 };
-use galatea_graph::{ML_DOMAIN, OpError};
+use galatea_graph::{ML_DOMAIN, OpError, Operator};
 use galatea_kernels::trees::{TreeNode, Trees};
 use galatea_tensor::DataType;
 
-use crate::cpu::{Call, Kernel, KernelRow, NodeView, Shapes, Step, WeightBytes};
+use crate::cpu::{Call, Kernel, KernelRow, Shapes, Step, WeightBytes};
 
 /// The family's rows.
 pub(super) const ROWS: &[KernelRow] = &[KernelRow {
     name: "trees-f32",
     domain: ML_DOMAIN,
     ops: &["TreeEnsemble", "TreeEnsembleClassifier", "TreeEnsembleRegressor"],
-    supports: |view| view.floats(&[0]).and_then(|()| Ensemble::of(view).map(drop)),
+    supports: |view| {
+        let ensemble = Ensemble::of(&*view.node.operator)?;
+        view.floats(&[0]).and_then(|()| ensemble.is_summed())
+    },
     build: |view| {
-        let ensemble = Ensemble::of(view)?;
-        let trees = Trees::new(&trees(ensemble.forest())?, ensemble.forest().targets)?;
-        Ok(Box::new(TreesKernel { trees: Arc::new(trees), ensemble: Arc::new(ensemble) }))
+        let operator = Arc::clone(&view.node.operator);
+        let forest = Ensemble::of(&*operator)?.forest();
+        let trees = Trees::new(&trees(forest)?, forest.targets)?;
+        Ok(Box::new(TreesKernel { trees: Arc::new(trees), operator }))
     },
 }];
 
 /// What becomes of the sums.
-#[derive(Clone)]
-enum Ensemble {
-    Classifier(TreeEnsembleClassifier),
-    Regression(Regression),
+#[derive(Clone, Copy)]
+enum Ensemble<'a> {
+    Classifier(&'a TreeEnsembleClassifier),
+    Regression(&'a Regression),
 }
 
-impl Ensemble {
-    fn of(view: &NodeView<'_>) -> Result<Self, String> {
-        if let Some(classifier) = view.node.operator::<TreeEnsembleClassifier>() {
-            return match classifier.labels {
-                Labels::Integers(_) => Ok(Self::Classifier(classifier.clone())),
-                Labels::Strings(_) => Err("the kernel gives no labels that are texts".into()),
-            };
-        }
-        let regression = view.operator::<Regression>()?;
-        match regression.aggregate {
-            Aggregate::Sum | Aggregate::Average => Ok(Self::Regression(regression.clone())),
-            other => Err(format!("the kernel sums, the trees' aggregate is {other:?}")),
+impl<'a> Ensemble<'a> {
+    fn of(operator: &'a dyn Operator) -> Result<Self, String> {
+        let any: &dyn Any = operator;
+        let classifier = any.downcast_ref().map(Self::Classifier);
+        let found = classifier.or_else(|| any.downcast_ref().map(Self::Regression));
+        found.ok_or_else(|| "no ensemble of trees".to_owned())
+    }
+
+    /// Refuses what is more than a sum with something behind it.
+    fn is_summed(self) -> Result<(), String> {
+        match self {
+            Self::Classifier(TreeEnsembleClassifier { labels: Labels::Strings(_), .. }) => {
+                Err("the kernel gives no labels that are texts".into())
+            }
+            Self::Regression(Regression { aggregate: Aggregate::Min | Aggregate::Max, .. }) => {
+                Err("the kernel sums what trees say".into())
+            }
+            Self::Classifier(_) | Self::Regression(_) => Ok(()),
         }
     }
 
-    fn forest(&self) -> &Forest {
+    fn forest(self) -> &'a Forest {
         match self {
             Self::Classifier(classifier) => &classifier.forest,
             Self::Regression(regression) => &regression.forest,
@@ -55,7 +66,7 @@ impl Ensemble {
     }
 
     /// The output that holds scores.
-    fn scores_at(&self) -> usize {
+    fn scores_at(self) -> usize {
         match self {
             Self::Classifier(_) => 1,
             Self::Regression(_) => 0,
@@ -63,7 +74,7 @@ impl Ensemble {
     }
 
     /// Whether sums are the result.
-    fn is_sum(&self) -> bool {
+    fn is_only_sum(self) -> bool {
         match self {
             Self::Classifier(_) => false,
             Self::Regression(one) => {
@@ -144,7 +155,7 @@ fn question(branch: &Branch, yes: usize, no: usize) -> Result<TreeNode, String> 
 
 struct TreesKernel {
     trees: Arc<Trees>,
-    ensemble: Arc<Ensemble>,
+    operator: Arc<dyn Operator>,
 }
 
 impl Kernel for TreesKernel {
@@ -157,8 +168,11 @@ impl Kernel for TreesKernel {
         if shapes.dtype(0)? != DataType::Fp32 || width < self.trees.features() {
             return Err(format!("rows of {width} features of another type"));
         }
-        let (trees, ensemble) = (Arc::clone(&self.trees), Arc::clone(&self.ensemble));
-        Ok(Step::new(move |call| run(call, &trees, &ensemble, (count, width))))
+        let (trees, operator) = (Arc::clone(&self.trees), Arc::clone(&self.operator));
+        Ok(Step::new(move |call| {
+            let ensemble = Ensemble::of(&*operator).map_err(OpError::new)?;
+            run(call, &trees, ensemble, (count, width))
+        }))
     }
 
     fn weight_bytes(&self) -> WeightBytes {
@@ -169,7 +183,7 @@ impl Kernel for TreesKernel {
 fn run(
     call: &mut Call<'_>,
     trees: &Trees,
-    ensemble: &Ensemble,
+    ensemble: Ensemble<'_>,
     (count, width): (usize, usize),
 ) -> Result<(), OpError> {
     let targets = ensemble.forest().targets;
@@ -185,7 +199,7 @@ fn run(
     let always = trees.always_voted();
     let mut voted = vec![false; if always.is_some() { 0 } else { scores.len() }];
     trees.sum(call.exec, (call.input::<f32>(0)?, width), scores, &mut voted);
-    if ensemble.is_sum() {
+    if ensemble.is_only_sum() {
         return Ok(());
     }
     let mut tally = Tally::new(targets, Precision::Single);
