@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use galatea_tensor::{Tensor, checked_elements};
+use galatea_tensor::{MAX_RANK, Tensor, checked_elements};
 
 use crate::error::GraphError;
 use crate::fact::{Dim, Fact};
@@ -68,6 +68,10 @@ fn infer_node(node: &Node, facts: &[Option<Fact>]) -> Result<Vec<Fact>, crate::O
         expect_tensors(Inputs::new(&inputs))?;
     }
     let mut outputs = node.operator.infer(Inputs::new(&inputs))?;
+    if let Some(rank) = outputs.iter().filter_map(Fact::rank).find(|&rank| rank > MAX_RANK) {
+        let text = format!("a result of {rank} axes, at most {MAX_RANK} are possible");
+        return Err(crate::OpError::new(text));
+    }
     let small = |fact: &Fact| {
         let elements = |shape: Vec<usize>| checked_elements(&shape).ok();
         fact.known_shape().and_then(elements).is_some_and(|elements| elements <= FOLD_ELEMENTS)

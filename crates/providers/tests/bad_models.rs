@@ -154,3 +154,21 @@ fn weights_of_another_hidden_size_than_the_attribute_are_refused() {
         refusals(node, &[("x", &[1, 1, 3])], &[("w", &[1, 8, 3]), ("r", &[1, 8, 2])]);
     }
 }
+
+#[test]
+fn a_result_of_more_axes_than_a_tensor_has_is_refused_by_its_node() {
+    let mut unsqueeze = model::node("Unsqueeze", &["x", "axes"], &["y"]);
+    unsqueeze.name = "wide".to_owned();
+    let axes: Vec<i64> = (0..100).collect();
+    let graph = GraphProto {
+        node: vec![unsqueeze],
+        input: vec![model::value("x", FLOAT, &["2"])],
+        output: vec![ValueInfoProto { name: "y".to_owned(), r#type: None }],
+        initializer: vec![model::int64s("axes", &[100], &axes)],
+        ..GraphProto::default()
+    };
+    let graph = exercise::import(&model::encode(&model::model(graph, 23))).unwrap();
+    let text = Session::new(graph, &PROVIDERS, &SessionOptions::default()).unwrap_err().to_string();
+    assert!(text.contains("'wide' (Unsqueeze)"), "{text}");
+    assert!(text.ends_with("a result of 101 axes, at most 64 are possible"), "{text}");
+}

@@ -383,27 +383,34 @@ impl Builder<'_> {
 /// count as 1: a part of the shape is multiplied out at times. Inputs and constants that have
 /// elements are there already.
 fn check_sizes(graph: &Graph, facts: &[Option<Fact>]) -> Result<(), RuntimeError> {
-    let limit = limits::get().value_bytes;
-    let makers = graph.producers();
-    for (index, (value, fact)) in graph.values().iter().zip(facts).enumerate() {
-        let Some(fact) = fact else { continue };
-        let Some(shape) = fact.known_shape() else { continue };
+    // The message, where the value is beyond the limit.
+    let beyond = |id: ValueId, held: bool| {
+        let limit = limits::get().value_bytes;
+        let fact = facts[id.index()].as_ref()?;
+        let shape = fact.known_shape()?;
         let size = fact.dtype.size_bytes().unwrap_or(1);
         let bytes = shape.iter().try_fold(size, |all, &len| all.checked_mul(len.max(1)));
-        let held = makers[index].is_none() && !shape.contains(&0);
-        if held || bytes.is_some_and(|bytes| bytes <= limit) {
-            continue;
+        if bytes.is_some_and(|bytes| bytes <= limit) || (held && !shape.contains(&0)) {
+            return None;
         }
         let bytes = bytes.map_or("more".to_owned(), |bytes| bytes.to_string());
-        let text = format!(
+        Some(format!(
             "'{}' of shape {shape:?} and type {} takes {bytes} bytes, the limit of a value is \
              {limit}",
-            value.name, fact.dtype
-        );
-        return Err(match makers[index] {
-            Some(node) => GraphError::at(graph.place(node), OpError::new(text)).into(),
-            None => RuntimeError::Input(text),
-        });
+            graph.value(id).name,
+            fact.dtype
+        ))
+    };
+    if let Some(text) = graph.inputs.iter().find_map(|&input| beyond(input, true)) {
+        return Err(RuntimeError::Input(text));
+    }
+    for (at, node) in graph.nodes.iter().enumerate() {
+        let read = node.inputs.iter().flatten().filter(|&&id| graph.constant(id).is_some());
+        let found =
+            read.map(|&id| (id, true)).chain(node.outputs.iter().flatten().map(|&id| (id, false)));
+        if let Some(text) = found.into_iter().find_map(|(id, held)| beyond(id, held)) {
+            return Err(GraphError::at(graph.place(at), OpError::new(text)).into());
+        }
     }
     Ok(())
 }
