@@ -59,7 +59,8 @@ fn damaged(bytes: &[u8], noise: &mut Noise) -> Vec<u8> {
     bytes
 }
 
-/// Mutations that are tried: each takes some milliseconds without optimisation.
+/// Mutations that are tried: each takes about a millisecond without optimisation. The environment
+/// variable `GALATEA_MUTATIONS` asks for another number, and so for others.
 const MUTATIONS: usize = 8000;
 /// Larger models are left out: they take longer and break no differently.
 const MOST_BYTES: usize = 4096;
@@ -75,9 +76,11 @@ fn every_seed_of_the_fuzzers_is_read_rewritten_and_run() {
 fn damage_is_an_error_or_another_model_never_a_panic() {
     let mut seeds = corpus();
     seeds.retain(|bytes| bytes.len() <= MOST_BYTES);
-    let mut noise = Noise::new(1);
+    let asked = std::env::var("GALATEA_MUTATIONS").ok();
+    let count = asked.map_or(MUTATIONS, |count| count.parse().unwrap());
+    let mut noise = Noise::new(count as u64);
     let (mut graphs, mut runs) = (0, 0);
-    for round in 0..MUTATIONS {
+    for round in 0..count {
         let Some(seed) = noise.pick(&seeds) else { return };
         let bytes = match ModelProto::decode(Bytes::copy_from_slice(seed)) {
             Ok(mut model) if round % 8 > 0 => {
@@ -96,8 +99,8 @@ fn damage_is_an_error_or_another_model_never_a_panic() {
         runs += usize::from(run);
     }
     // Mutations that never get anywhere would prove nothing.
-    assert!(graphs > MUTATIONS / 10, "{graphs} of {MUTATIONS} mutations are graphs");
-    assert!(runs > MUTATIONS / 50, "{runs} of {MUTATIONS} mutations run");
+    assert!(graphs > count / 10, "{graphs} of {count} mutations are graphs");
+    assert!(runs > count / 50, "{runs} of {count} mutations run");
 }
 
 /// A graph of one node over these inputs and constants, and what every provider says of it.
@@ -171,4 +174,40 @@ fn a_result_of_more_axes_than_a_tensor_has_is_refused_by_its_node() {
     let text = Session::new(graph, &PROVIDERS, &SessionOptions::default()).unwrap_err().to_string();
     assert!(text.contains("'wide' (Unsqueeze)"), "{text}");
     assert!(text.ends_with("a result of 101 axes, at most 64 are possible"), "{text}");
+}
+
+#[test]
+fn windows_whose_steps_are_beyond_the_kernels_run_by_the_reference() {
+    let x: (&str, &[usize]) = ("x", &[1, 1, 2, 2]);
+    for (name, list) in
+        [("strides", [1, 1 << 31]), ("strides", [1 << 62, 1]), ("dilations", [1 << 40, 1])]
+    {
+        for op in ["AveragePool", "MaxPool", "Conv"] {
+            let mut node = model::node(op, &["x"], &["y"]);
+            node.attribute = vec![
+                model::ints("kernel_shape", &[2, 2]),
+                model::ints("pads", &[1, 1, 1, 1]),
+                model::ints(name, &list),
+            ];
+            let mut graph = GraphProto {
+                output: vec![ValueInfoProto { name: "y".to_owned(), r#type: None }],
+                input: vec![model::value("x", FLOAT, &["1", "1", "2", "2"])],
+                ..GraphProto::default()
+            };
+            if op == "Conv" {
+                node.input.push("w".to_owned());
+                graph.initializer = vec![model::floats("w", &[1, 1, 2, 2], &[1.0; 4])];
+            }
+            graph.node = vec![node];
+            let graph = exercise::import(&model::encode(&model::model(graph, 19))).unwrap();
+            let answer = |provider: &Arc<dyn ExecutionProvider>| {
+                let options = SessionOptions { threads: 1, ..SessionOptions::default() };
+                let session =
+                    Session::new(graph.clone(), &[Arc::clone(provider)], &options).ok()?;
+                session.run(&[(x.0, Tensor::zeros(DataType::Fp32, x.1).unwrap())]).ok()
+            };
+            let answers: Vec<_> = PROVIDERS.iter().map(answer).collect();
+            assert!(answers.windows(2).all(|pair| pair[0] == pair[1]), "{op} {name} {list:?}");
+        }
+    }
 }

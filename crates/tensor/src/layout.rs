@@ -18,20 +18,21 @@ pub const MAX_RANK: usize = 64;
 ///
 /// # Errors
 /// When there are more than [`MAX_RANK`] axes, or the product overflows `isize`, the most that one
-/// allocation can hold.
+/// allocation can hold. Lengths of 0 count as 1 there, so that products of some of the lengths
+/// cannot overflow either.
 pub fn checked_elements(shape: &[usize]) -> Result<usize, TensorError> {
     if shape.len() > MAX_RANK {
         let text = format!("a shape of {} axes, at most {MAX_RANK} are possible", shape.len());
         return Err(TensorError::shape(text));
     }
-    if shape.contains(&0) {
-        return Ok(0);
-    }
-    shape
+    let product = shape
         .iter()
-        .try_fold(1_usize, |count, &dim| count.checked_mul(dim))
-        .filter(|&count| isize::try_from(count).is_ok())
-        .ok_or_else(|| TensorErrorKind::TooLarge(shape.to_vec()).into())
+        .try_fold(1_usize, |count, &dim| count.checked_mul(dim.max(1)))
+        .filter(|&count| isize::try_from(count).is_ok());
+    let Some(product) = product else {
+        return Err(TensorErrorKind::TooLarge(shape.to_vec()).into());
+    };
+    Ok(if shape.contains(&0) { 0 } else { product })
 }
 
 /// Row-major strides, in elements, of a shape without gaps.
@@ -180,6 +181,8 @@ mod tests {
     #[test]
     fn a_shape_beyond_the_address_space_is_an_error() {
         assert!(checked_elements(&[1 << 40, 1 << 40]).is_err());
-        assert_eq!(checked_elements(&[1 << 40, 0, 1 << 40]).unwrap(), 0);
+        assert_eq!(checked_elements(&[1 << 20, 0, 1 << 20]).unwrap(), 0);
+        // Some of the lengths are multiplied now and then.
+        assert!(checked_elements(&[1 << 40, 0, 1 << 40]).is_err());
     }
 }

@@ -170,10 +170,11 @@ pub fn join(model: &mut ModelProto, other: &ModelProto, noise: &mut Noise) {
 fn change_somewhere(graph: &mut GraphProto, noise: &mut Noise, depth: usize) {
     let nested = graph.node.iter_mut().flat_map(|node| &mut node.attribute);
     let mut nested: Vec<&mut Box<GraphProto>> = nested.filter_map(|a| a.g.as_mut()).collect();
-    if depth < 20 && !nested.is_empty() && noise.once_in(2) {
-        if let Some(inner) = noise.pick_mut(&mut nested) {
-            return change_somewhere(inner, noise, depth + 1);
-        }
+    if depth < 20
+        && noise.once_in(2)
+        && let Some(inner) = noise.pick_mut(&mut nested)
+    {
+        return change_somewhere(inner, noise, depth + 1);
     }
     if let Some(change) = noise.pick(CHANGES) {
         change(graph, noise);

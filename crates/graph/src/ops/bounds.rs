@@ -65,7 +65,8 @@ pub(crate) fn lengths(values: &[i64], what: &str) -> Result<Vec<usize>, OpError>
     values.iter().map(|&value| length(value, what)).collect()
 }
 
-/// The element count of a result that is about to be allocated.
+/// The element count of a result that is about to be allocated. Lengths of 0 count as 1 towards the
+/// limit: an empty result may still be made of lists as long as its other axes.
 ///
 /// # Errors
 /// When it takes more bytes than the limit of a value, or the system has no memory for it.
@@ -73,7 +74,7 @@ pub(crate) fn bounded(dtype: DataType, shape: &[usize]) -> Result<usize, OpError
     let limit = limits::get().value_bytes;
     let size = dtype.size_bytes().unwrap_or(size_of::<galatea_tensor::ByteString>());
     let count = checked_elements(shape).ok();
-    let bytes = count.and_then(|count| count.checked_mul(size));
+    let bytes = shape.iter().try_fold(size, |bytes, &len| bytes.checked_mul(len.max(1)));
     let (Some(count), Some(bytes)) = (count, bytes.filter(|&bytes| bytes <= limit)) else {
         let bytes = bytes.map_or("more".to_owned(), |bytes| bytes.to_string());
         return Err(OpError::new(format!(
@@ -83,7 +84,7 @@ pub(crate) fn bounded(dtype: DataType, shape: &[usize]) -> Result<usize, OpError
     };
     // Reserving and giving back costs nothing and answers with an error where collecting into a
     // vector would abort.
-    Vec::<u8>::new().try_reserve_exact(bytes).map_err(|_| {
+    Vec::<u8>::new().try_reserve_exact(count.saturating_mul(size)).map_err(|_| {
         OpError::new(format!(
             "a result of shape {shape:?} and type {dtype} takes {bytes} bytes, for which there is \
              no memory"
@@ -210,6 +211,8 @@ mod tests {
 
     #[test]
     fn a_result_beyond_any_machine_is_an_error() {
+        assert_eq!(bounded(DataType::Fp32, &[0, 1 << 20]).unwrap(), 0);
+        assert!(bounded(DataType::Fp32, &[0, 1 << 40]).is_err());
         assert!(bounded(DataType::Fp32, &[1 << 40]).is_err());
         assert!(bounded(DataType::Fp32, &[usize::MAX, 2]).is_err());
         assert_eq!(bounded(DataType::Fp32, &[2, 3]).unwrap(), 6);

@@ -402,6 +402,14 @@ mod tests {
     }
 
     #[test]
+    fn an_empty_image_as_long_as_no_memory_is_refused() {
+        let (data, list) = (Tensor::zeros(DataType::Fp32, &[0, 4]).unwrap(), attributes([]));
+        let sizes = tensor(&[2], &[0_i64, 1 << 40]);
+        let text = run("Resize", 18, &list, &[Some(&data), None, None, Some(&sizes)], 1);
+        assert!(text.unwrap_err().contains("the limit of a value is"));
+    }
+
+    #[test]
     fn nearest_and_linear_on_a_line() {
         let data = tensor(&[2], &[0_f32, 1.0]);
         assert_eq!(resized(&[], &data, &[4]), [0.0, 0.0, 1.0, 1.0]);

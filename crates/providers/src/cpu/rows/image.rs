@@ -103,8 +103,14 @@ impl Image {
     }
 }
 
-/// Up to `N` values, the missing leading ones filled.
+/// Limit of the lengths of images and windows: the kernels multiply and add them.
+const MOST: usize = 1 << 30;
+
+/// Up to `N` lengths, the missing leading ones filled.
 pub(super) fn leading<const N: usize>(values: &[usize], fill: usize) -> Result<[usize; N], String> {
+    if values.iter().any(|&value| value >= MOST) {
+        return Err(format!("lengths {values:?}, of which one is {MOST} or more"));
+    }
     let missing = N.checked_sub(values.len()).ok_or_else(|| format!("{} axes", values.len()))?;
     Ok(std::array::from_fn(|at| at.checked_sub(missing).map_or(fill, |at| values[at])))
 }
@@ -153,7 +159,7 @@ fn conv_params(
     pads_end: &[usize],
 ) -> Result<ConvParams, String> {
     let params = ConvParams {
-        in_channels: shape[1] * op.group,
+        in_channels: shape[1].saturating_mul(op.group),
         out_channels: shape[0],
         kernel: ones(&shape[2..])?,
         stride: ones(&op.strides)?,

@@ -182,7 +182,7 @@ impl ConvKernel {
         let geometry: ConvGeometry =
             conv.geometry(spatial, &shape[2..]).map_err(|error| error.to_string())?;
         Ok(ConvParams {
-            in_channels: shape[1] * conv.group,
+            in_channels: shape[1].saturating_mul(conv.group),
             out_channels: shape[0],
             kernel: ones(&shape[2..])?,
             stride: ones(&conv.strides)?,
