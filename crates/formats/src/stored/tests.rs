@@ -7,11 +7,17 @@ use galatea_tensor::{Allocation, HostBuffer};
 use super::*;
 use crate::onnx;
 
-/// The sample models that are ONNX files.
+/// The sample models that are ONNX files, and those on which rewriting is tested.
 fn samples() -> Vec<PathBuf> {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/models");
-    let models = std::fs::read_dir(root).unwrap().map(|entry| entry.unwrap().path());
-    models.map(|model| model.join("1/model.onnx")).filter(|path| path.is_file()).collect()
+    let files = |folder: &str, file: &str| -> Vec<PathBuf> {
+        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join(folder);
+        let entries = std::fs::read_dir(root).unwrap().map(|entry| entry.unwrap().path());
+        let inside = |entry: PathBuf| if file.is_empty() { entry } else { entry.join(file) };
+        entries.map(inside).filter(|path| path.is_file()).collect()
+    };
+    let mut all = files("../../examples/models", "1/model.onnx");
+    all.extend(files("../providers/tests/exports", ""));
+    all
 }
 
 /// The bytes of a rewritten graph, and a file with its large constants.
@@ -44,6 +50,7 @@ fn stored(path: &Path, level: Level) -> (Vec<u8>, Vec<Arc<dyn Allocation>>) {
         };
         assert_eq!(constants(&graph, node), constants(&again.graph, found), "{}", node.name);
         assert_eq!((&node.name, &node.op_type), (&found.name, &found.op_type));
+        assert_eq!(format!("{:?}", node.operator), format!("{:?}", found.operator));
     }
     assert_eq!(again.inputs, inputs);
     (bytes, vec![memory])
@@ -52,7 +59,7 @@ fn stored(path: &Path, level: Level) -> (Vec<u8>, Vec<Arc<dyn Allocation>>) {
 #[test]
 fn the_sample_models_are_read_as_they_were_written() {
     let all = samples();
-    assert!(all.len() >= 5, "{all:?}");
+    assert!(all.len() >= 20, "{all:?}");
     for path in all {
         for level in [Level::O0, Level::O1, Level::O2, Level::O3] {
             stored(&path, level);
