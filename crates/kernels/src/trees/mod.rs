@@ -221,12 +221,14 @@ impl Trees {
         self.features
     }
 
-    /// The targets that every row has votes for, one flag each, where leaves need not be looked at
-    /// to know it.
+    /// The targets that every row has votes for, where leaves need not be looked at to know it; a
+    /// target may occur more than once.
     #[must_use]
-    pub fn always_voted(&self) -> Option<Vec<bool>> {
-        let Leaves::One { targets, .. } = &self.leaves else { return None };
-        Some((0..self.targets).map(|target| targets.contains(&target)).collect())
+    pub fn always_voted(&self) -> Option<&[usize]> {
+        match &self.leaves {
+            Leaves::One { targets, .. } => Some(targets),
+            Leaves::Many { .. } => None,
+        }
     }
 
     /// Bytes of the prepared trees.
@@ -491,7 +493,10 @@ mod tests {
             assert_eq!(scores, expected, "{count} rows");
             match ready.always_voted() {
                 None => assert_eq!(voted, votes),
-                Some(always) => assert!(votes.chunks(targets).all(|row| row == always)),
+                Some(always) => {
+                    let row: Vec<bool> = (0..targets).map(|at| always.contains(&at)).collect();
+                    assert!(votes.chunks(targets).all(|votes| votes == row));
+                }
             }
         }
     }
@@ -529,7 +534,7 @@ mod tests {
         let pool = ThreadPool::new(1);
         ready.sum(Exec::new(&pool), (&[], 0), &mut scores, &mut []);
         assert_eq!(scores, [0.5, 2.0, 0.5, 2.0, 0.5, 2.0]);
-        assert_eq!(ready.always_voted(), Some(vec![true, true]));
+        assert_eq!(ready.always_voted(), Some(&[0, 1][..]));
     }
 
     #[test]

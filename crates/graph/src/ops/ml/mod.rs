@@ -13,6 +13,8 @@ mod label_encoder;
 mod labels;
 mod linear_classifier;
 mod linear_regressor;
+#[cfg(test)]
+mod mutations;
 mod node_lists;
 mod normalizer;
 mod one_hot_encoder;

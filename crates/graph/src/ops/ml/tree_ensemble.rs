@@ -204,13 +204,13 @@ pub(super) fn parse(context: &mut ParseContext<'_>) -> Result<Box<dyn Operator>,
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use super::*;
     use crate::attribute::{AttributeValue, Attributes};
     use crate::ops::testing::{attributes, int, ints, run, tensor};
 
     /// A branch on a member of {1, 3}, whose no is a branch on less than 7; a tree that is a leaf.
-    fn ensemble() -> Attributes {
+    pub(crate) fn ensemble() -> Attributes {
         let floats = |all: &[f32]| AttributeValue::Tensor(Tensor::vector(all.to_vec()));
         attributes([
             ("n_targets", int(2)),

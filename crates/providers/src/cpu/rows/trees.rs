@@ -203,13 +203,17 @@ fn run(
         return Ok(());
     }
     let mut tally = Tally::new(targets, Precision::Single);
+    for &target in always.unwrap_or_default() {
+        tally.voted[target] = true;
+    }
     let mut numbers = Vec::with_capacity(count);
     for (row, scores) in scores.chunks_exact_mut(targets).enumerate() {
         for (score, sum) in tally.scores.iter_mut().zip(scores.iter()) {
             *score = f64::from(*sum);
         }
-        let votes = always.as_deref().unwrap_or_else(|| &voted[row * targets..][..targets]);
-        tally.voted.copy_from_slice(votes);
+        if always.is_none() {
+            tally.voted.copy_from_slice(&voted[row * targets..][..targets]);
+        }
         match ensemble {
             Ensemble::Regression(regression) => regression.finish(&mut tally),
             Ensemble::Classifier(classifier) => {
