@@ -374,7 +374,7 @@ fn build(steps: &[(u8, prop::sample::Index, prop::sample::Index)]) -> Graph {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 150, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 60, ..ProptestConfig::default() })]
 
     /// Rounding the other way once may move later values by more than a step; so few elements may
     /// be far, and none beyond what a step can become in a product of 36 weights of at most 1.3.

@@ -12,6 +12,12 @@ const NEAR_BYTES: usize = 24 * 1024;
 /// Rows of A at a time: at least these, at most those.
 const ROWS_AT_ONCE: (usize, usize) = (12, 96);
 
+/// Rows that are not cut into chunks where there are panels enough.
+const FEW_ROWS: usize = 256;
+
+/// Rows of a chunk, at least: whole tiles of either height.
+const CHUNK_ROWS: usize = 24;
+
 /// Below this many multiply-adds a product is not worth waking threads for.
 const SERIAL_TERMS: usize = 200_000;
 
@@ -248,8 +254,11 @@ pub(super) unsafe fn multiply<A: ByteRows>(exec: Exec<'_>, dot: DotIsa, job: &Jo
     let panels = n.div_ceil(width);
     let threads = exec.pool.threads();
     let serial = threads == 1 || m.saturating_mul(n).saturating_mul(job.k) < SERIAL_TERMS;
-    let wanted = if serial { 1 } else { threads * 4 };
-    let chunks = (m / ROWS_AT_ONCE.0).clamp(1, wanted);
+    // Two tasks a thread even out threads that other programs slow down. Few rows are not cut, so
+    // that tiles are whole and B is read once.
+    let wanted = if serial { 1 } else { threads * 2 };
+    let chunks = if panels >= wanted && m <= FEW_ROWS { 1 } else { (m / CHUNK_ROWS).max(1) };
+    let chunks = if chunks > wanted { chunks.min(wanted * 2) } else { chunks };
     let groups = wanted.div_ceil(chunks).min(panels);
     let task = |task: usize| {
         let (chunk, group) = (task / groups, task % groups);

@@ -9,6 +9,24 @@ use crate::memory::Shared;
 /// Elements that one task has at least.
 const GRAIN: usize = 16 * 1024;
 
+/// Runs the body for whole vectors and then for what is left. A macro, not a function that takes a
+/// closure: closures are not sure to be inlined, and only then have the target features.
+macro_rules! for_vectors {
+    ($D:ident, $len:expr, |$at:ident, $count:ident| $body:block) => {
+        let len: usize = $len;
+        let mut $at = 0;
+        let $count = $D::S::LANES;
+        while $at + $count <= len {
+            $body
+            $at += $count;
+        }
+        if $at < len {
+            let $count = len - $at;
+            $body
+        }
+    };
+}
+
 /// Divides by `scale`, rounds to even, adds `zero` and limits to the type of the bytes.
 ///
 /// # Panics
@@ -44,7 +62,7 @@ impl DotKernel for Quantize<'_> {
     fn run<D: Dot>(self, d: D) {
         let s = d.simd();
         let scale = s.splat(self.scale);
-        for_vectors::<D>(self.x.len(), |at, count| {
+        for_vectors!(D, self.x.len(), |at, count| {
             // SAFETY: `count` elements from `at` on are inside both slices.
             unsafe {
                 let x = load(s, self.x.as_ptr().add(at), count);
@@ -52,19 +70,6 @@ impl DotKernel for Quantize<'_> {
                 store_bytes(d, self.y.as_mut_ptr().add(at), v, count);
             }
         });
-    }
-}
-
-/// Calls `body(start, count)` for whole vectors and then for what is left.
-#[inline(always)]
-fn for_vectors<D: Dot>(len: usize, mut body: impl FnMut(usize, usize)) {
-    let mut at = 0;
-    while at + D::S::LANES <= len {
-        body(at, D::S::LANES);
-        at += D::S::LANES;
-    }
-    if at < len {
-        body(at, len - at);
     }
 }
 
@@ -119,7 +124,7 @@ impl DotKernel for Dequantize<'_> {
     fn run<D: Dot>(self, d: D) {
         let s = d.simd();
         let (scale, zero) = (s.splat(self.scale), s.splat(self.x.zero as f32));
-        for_vectors::<D>(self.y.len(), |at, count| {
+        for_vectors!(D, self.y.len(), |at, count| {
             // SAFETY: `count` elements from `at` on are inside both slices.
             unsafe {
                 let x = load_floats(d, self.x.data.as_ptr().add(at), self.x.signed, count);
@@ -195,9 +200,10 @@ impl DotKernel for PairBytes<'_> {
     fn run<D: Dot>(self, d: D) {
         let s = d.simd();
         let (a, b) = (self.a, self.b);
-        let [scale_a, scale_b, scale_y] = self.scales.map(|scale| s.splat(scale));
+        let [scale_a, scale_b, scale_y] = self.scales;
+        let (scale_a, scale_b, scale_y) = (s.splat(scale_a), s.splat(scale_b), s.splat(scale_y));
         let (zero_a, zero_b) = (s.splat(a.zero as f32), s.splat(b.zero as f32));
-        for_vectors::<D>(self.y.len(), |at, count| {
+        for_vectors!(D, self.y.len(), |at, count| {
             // SAFETY: `count` elements from `at` on are inside all slices.
             unsafe {
                 let x = s.sub(load_floats(d, a.data.as_ptr().add(at), a.signed, count), zero_a);
@@ -244,7 +250,7 @@ impl DotKernel for Extremes<'_> {
     fn run<D: Dot>(self, d: D) -> (f32, f32) {
         let s = d.simd();
         let (mut low, mut high) = (s.splat(0.0), s.splat(0.0));
-        for_vectors::<D>(self.0.len(), |at, count| {
+        for_vectors!(D, self.0.len(), |at, count| {
             // SAFETY: `count` elements from `at` on are inside the slice.
             let x = unsafe { load(s, self.0.as_ptr().add(at), count) };
             // Of two operands the second one is kept where either is no number.

@@ -27,6 +27,8 @@ const QLINEAR_CONV: KernelRow = KernelRow {
     ops: &["QLinearConv"],
     supports: |view| {
         supports_conv(view, 0, 3)?;
+        same_type(view, 0, 2)?;
+        same_type(view, 3, 5)?;
         view.floats(&[1, 4, 6])?;
         constant_scale(view, 1)?;
         constant_zero(view, 2)?;
@@ -67,6 +69,8 @@ pub(super) const ROWS: &[KernelRow] = &[
         ops: &["ConvInteger"],
         supports: |view| {
             supports_conv(view, 0, 1)?;
+            same_type(view, 0, 2)?;
+            same_type(view, 1, 3)?;
             zero_points(view, 3).map(drop)
         },
         build: |view| {
@@ -79,6 +83,15 @@ pub(super) const ROWS: &[KernelRow] = &[
     MAX_POOL,
     KernelRow { domain: GALATEA_DOMAIN, ops: &["MaxPoolNhwc"], ..MAX_POOL },
 ];
+
+/// Refuses a zero point of another type than its tensor.
+fn same_type(view: &NodeView<'_>, tensor: usize, zero: usize) -> Result<(), String> {
+    let dtype = |index| view.input(index).map(|fact| fact.dtype);
+    if view.has(zero) && dtype(tensor) != dtype(zero) {
+        return Err(format!("input {zero} has another type than input {tensor}"));
+    }
+    Ok(())
+}
 
 fn supports_conv(view: &NodeView<'_>, image: usize, weights: usize) -> Result<(), String> {
     byte_type(view.input(image).map(|fact| fact.dtype))?;
@@ -217,10 +230,18 @@ impl ConvKernel {
     }
 }
 
-/// Refuses windows without taps and channels that the groups do not divide.
+/// Lengths and pads are below this, so that sums and products of two do not overflow.
+const MOST: usize = 1 << 30;
+
+/// Refuses windows without taps or beyond memory, and channels that the groups do not divide.
 fn check(params: &ConvParams) -> Result<(), String> {
     let mut lengths = params.kernel.iter().chain(&params.stride).chain(&params.dilation);
-    if lengths.any(|&length| length == 0) || !params.out_channels.is_multiple_of(params.groups) {
+    let mut pads = params.pads_begin.iter().chain(&params.pads_end);
+    if lengths.any(|&length| length == 0 || length >= MOST)
+        || pads.any(|&pad| pad >= MOST)
+        || params.groups == 0
+        || !params.out_channels.is_multiple_of(params.groups)
+    {
         return Err(format!("{params:?}"));
     }
     Ok(())
