@@ -23,6 +23,9 @@ const TEMPORARY: &str = "tmp";
 /// Unfinished files of this age were left behind.
 const ABANDONED: Duration = Duration::from_secs(3600);
 
+/// More notes are not kept; a note is a few hundred bytes.
+const MOST_NOTES: usize = 4096;
+
 /// A note about a model's files.
 pub(super) struct Note {
     /// The digest of the content.
@@ -125,19 +128,23 @@ impl Folder {
     /// `newest`; and what was left unfinished.
     fn make_room(&self, newest: &Path) {
         let Ok(listing) = fs::read_dir(&self.path) else { return };
-        let mut entries = Vec::new();
+        let (mut entries, mut notes) = (Vec::new(), Vec::new());
         for path in listing.flatten().map(|entry| entry.path()) {
             let Ok(found) = path.metadata() else { continue };
             let used = found.modified().unwrap_or(SystemTime::UNIX_EPOCH);
             let end = path.extension().and_then(|end| end.to_str());
             match end {
                 Some(ENTRY) if path != newest => entries.push((used, found.len(), path)),
+                Some(NOTE) => notes.push((used, path)),
                 Some(TEMPORARY) if used.elapsed().is_ok_and(|age| age > ABANDONED) => {
                     self.remove(&path);
                 }
                 _ => {}
             }
         }
+        notes.sort();
+        let too_many = notes.len().saturating_sub(MOST_NOTES);
+        notes.iter().take(too_many).for_each(|(_, path)| self.remove(path));
         entries.sort();
         let own = newest.metadata().map_or(0, |found| found.len());
         let mut total: u64 = own + entries.iter().map(|(_, bytes, _)| bytes).sum::<u64>();
