@@ -244,3 +244,21 @@ fn samples_need_no_configuration() {
     assert!(failures[0].reason.contains("broken/1/model.onnx"), "{failures:?}");
     std::fs::remove_dir_all(root).unwrap();
 }
+
+/// `y = Identity(x)` over two elements of type FLOAT8E4M3FN, as the ONNX package writes it.
+const IDENTITY_OF_SMALL_FLOATS: &[u8] = b"\x08\n\x12\x00:7\n\x10\n\x01x\x12\x01y\"\x08Identity\
+\x12\x01gZ\x0f\n\x01x\x12\n\n\x08\x08\x11\x12\x04\n\x02\x08\x02b\x0f\n\x01y\x12\n\n\x08\x08\x11\x12\x04\n\x02\x08\
+\x02B\x04\n\x00\x10\x15";
+
+#[test]
+fn a_type_that_no_request_carries_is_refused_when_the_model_loads() {
+    let root = tempfile::tempdir().unwrap();
+    let version = root.path().join("small").join("1");
+    std::fs::create_dir_all(&version).unwrap();
+    std::fs::write(version.join("model.onnx"), IDENTITY_OF_SMALL_FLOATS).unwrap();
+    std::fs::write(root.path().join("small/config.pbtxt"), "backend: \"onnxruntime\"").unwrap();
+    let core = start(root.path());
+    let failures = core.load_failures();
+    let reason = &failures.iter().find(|failure| failure.model == "small").unwrap().reason;
+    assert!(reason.contains("'x' has type FLOAT8E4M3FN, which no request can carry"), "{reason}");
+}

@@ -105,6 +105,7 @@ pub const RULES: &[Rule] = &[
     fuse("quantized-pair", quantized_elementwise::pairs),
     fuse("quantized-mat-mul-float", quantized_mat_mul::into_floats),
     fuse("dynamic-mat-mul", quantized_mat_mul::dynamic),
+    fuse("split-dynamic-mat-mul", quantized_mat_mul::split_dynamic),
     fuse("quantized-mat-mul-bias", quantized_mat_mul::bias),
     // Weights that no rule has taken as integers.
     tidy("fold-dequantized", constant_folding::dequantized),

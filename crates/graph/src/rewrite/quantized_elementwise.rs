@@ -150,6 +150,7 @@ pub(super) fn pairs(graph: &mut Graph, maps: &Maps, index: usize) -> Rewritten {
             op_type: op_type.to_owned(),
             inputs,
             operator: Arc::from(operator),
+            parsed: None,
             ..node.clone()
         })
     })();

@@ -2,6 +2,8 @@
 //! `MatMulIntegerToFloat` where the result stays a float, and that too for what quantises its input
 //! as it runs.
 
+use std::sync::Arc;
+
 use galatea_tensor::DataType;
 
 use super::Maps;
@@ -10,8 +12,9 @@ use super::quantized::{CONTRIB_DOMAIN, Quantized, bias_in_units, dequantized, qu
 use crate::error::GraphError;
 use crate::graph::{Graph, Node, ValueId};
 use crate::ops::cast::Cast;
-use crate::ops::contrib::{MatMulIntegerToFloat, QGemm};
+use crate::ops::contrib::{DynamicQuantizeMatMul, MatMulIntegerToFloat, QGemm};
 use crate::ops::matrix::{Gemm, MatMul, MatMulInteger, QLinearMatMul};
+use crate::ops::quantize::DynamicQuantizeLinear;
 
 type Rewritten = Result<Option<Vec<Node>>, GraphError>;
 
@@ -160,6 +163,35 @@ pub(super) fn dynamic(graph: &mut Graph, maps: &Maps, index: usize) -> Rewritten
         fits.then(|| make_node(TO_FLOAT, node, MatMulIntegerToFloat, inputs))
     })();
     Ok(found.map(|node| vec![node]))
+}
+
+/// `DynamicQuantizeMatMul` in its two parts, of which products of one value share the first.
+pub(super) fn split_dynamic(graph: &mut Graph, maps: &Maps, index: usize) -> Rewritten {
+    let node = graph.nodes[index].clone();
+    let weights = node.input(1).and_then(|id| graph.constant(id));
+    let matrix = weights.is_some_and(|weights| weights.rank() == 2);
+    let long = node.input(0).and_then(|id| maps.fact(id)?.rank()).is_some_and(|rank| rank >= 2);
+    if node.operator::<DynamicQuantizeMatMul>().is_none() || !matrix || !long {
+        return Ok(None);
+    }
+    let made = ["quantized", "scale", "zero_point"].map(|stem| graph.fresh_value(stem));
+    let first = Node {
+        name: format!("{}.quantized", node.name),
+        domain: String::new(),
+        op_type: "DynamicQuantizeLinear".to_owned(),
+        inputs: vec![node.input(0)],
+        outputs: made.map(Some).to_vec(),
+        operator: Arc::new(DynamicQuantizeLinear),
+        parsed: None,
+    };
+    let [quantized, scale, zero] = made;
+    let mut inputs = vec![Some(quantized), node.input(1), Some(scale), node.input(2), Some(zero)];
+    inputs.extend([node.input(3), node.input(4)]);
+    while inputs.last() == Some(&None) {
+        inputs.pop();
+    }
+    let second = make_node(TO_FLOAT, &node, MatMulIntegerToFloat, inputs);
+    Ok(Some(vec![first, second]))
 }
 
 /// The factors of a `Mul`.

@@ -83,6 +83,8 @@ fn check_steps(graph: &Graph, inputs: &[Tensor], expected: &[&str], step: f64) -
     let mut rewritten = graph.clone();
     optimise(&mut rewritten, Level::O3).unwrap();
     assert_eq!(op_types(&rewritten), expected);
+    // So that the rewritten graph can be stored.
+    assert!(rewritten.nodes.iter().all(|node| node.attributes().is_some()));
     near(graph, &rewritten, inputs, step);
     let mut last = rewritten.clone();
     channels_last(&mut last).unwrap();
@@ -213,6 +215,27 @@ fn dynamic_quantisation_is_one_product() {
     let bias = b.constant(noise(&[5], 2));
     let y = b.op("Add", &[y, bias], &[]);
     let expected = ["DynamicQuantizeLinear", "MatMulIntegerToFloat"];
+    check_steps(&b.finish(y), &[noise(&[4, 6], 3)], &expected, 1e-5);
+}
+
+#[test]
+fn dynamic_products_of_one_value_share_its_quantisation() {
+    let mut b = builder();
+    let x = b.input("x", &[Dim::symbol("rows"), Dim::Known(6)]);
+    let w_scale = b.number(0.01);
+    let bias = b.constant(noise(&[5], 2));
+    let made = [1, 2].map(|seed| {
+        let w = b.constant(bytes(&[6, 5], DataType::Int8, seed));
+        let zero = b.constant(zero(DataType::Int8, 0));
+        let output = b.graph.fresh_value("product");
+        let mut inputs = vec![Some(x), Some(w), Some(w_scale), Some(zero)];
+        inputs.extend((seed == 2).then_some(Some(bias)));
+        let name = ("com.microsoft", "DynamicQuantizeMatMul");
+        b.graph.add_node(name, "", &Attributes::new(), inputs, vec![Some(output)]).unwrap();
+        output
+    });
+    let y = b.op("Mul", &made, &[]);
+    let expected = ["DynamicQuantizeLinear", "MatMulIntegerToFloat", "MatMulIntegerToFloat", "Mul"];
     check_steps(&b.finish(y), &[noise(&[4, 6], 3)], &expected, 1e-5);
 }
 

@@ -2,6 +2,7 @@
 
 use galatea_tensor::{DataType, Tensor};
 
+use crate::attribute::Attributes;
 use crate::error::OpError;
 use crate::fact::Fact;
 use crate::operator::{Inputs, Operator, ParseContext};
@@ -143,6 +144,11 @@ fn dequantised(inputs: Inputs<'_, Tensor>, place: Place) -> Result<Tensor, OpErr
 }
 
 impl Operator for QLinear {
+    /// Those with two operands and a result behind them have none.
+    fn attributes(&self) -> Option<Attributes> {
+        (self.operands.len() == 2 && self.result == (6, 7)).then(Attributes::new)
+    }
+
     fn infer(&self, inputs: Inputs<'_, Fact>) -> Result<Vec<Fact>, OpError> {
         let mut facts: Vec<Fact> = Vec::new();
         for plain in 0..self.plain {

@@ -2,6 +2,7 @@
 
 use galatea_tensor::{DataType, Tensor};
 
+use crate::attribute::{AttributeValue, Attributes};
 use crate::error::OpError;
 use crate::fact::Fact;
 use crate::operator::{Inputs, Operator, ParseContext};
@@ -36,6 +37,15 @@ impl LookUp {
 }
 
 impl Operator for LookUp {
+    fn attributes(&self) -> Option<Attributes> {
+        let table = self.table.iter().map(|&byte| byte.into()).collect();
+        let dtype = if self.dtype == DataType::Int8 { 3 } else { 2 };
+        Some(Attributes::from([
+            ("table".to_owned(), AttributeValue::Ints(table)),
+            ("dtype".to_owned(), AttributeValue::Int(dtype)),
+        ]))
+    }
+
     fn infer(&self, inputs: Inputs<'_, Fact>) -> Result<Vec<Fact>, OpError> {
         let x = inputs.required(0)?;
         expect_type("the input", x.dtype, is_bytes, "INT8 or UINT8")?;
@@ -53,7 +63,6 @@ impl Operator for LookUp {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
     use crate::attribute::AttributeValue;
     use crate::ops::testing::{attributes, one, run, tensor};
 

@@ -8,6 +8,7 @@
 use galatea_tensor::{DataType, Narrowing, Overflow, SmallType, Tensor};
 
 use super::grouping::Grouping;
+use crate::attribute::Attributes;
 use crate::error::OpError;
 use crate::fact::{Dim, Fact};
 use crate::operator::{Inputs, Operator, ParseContext};
@@ -201,6 +202,10 @@ impl DynamicQuantizeLinear {
 }
 
 impl Operator for DynamicQuantizeLinear {
+    fn attributes(&self) -> Option<Attributes> {
+        Some(Attributes::new())
+    }
+
     fn infer(&self, inputs: Inputs<'_, Fact>) -> Result<Vec<Fact>, OpError> {
         let data = inputs.required(0)?;
         let scalar = |dtype| Fact::new(dtype, Vec::<Dim>::new());
