@@ -22,6 +22,8 @@ use super::{ModelFile, NEWEST_ML_OPSET, NEWEST_OPSET, OLDEST_OPSET, tensor, valu
 const MAX_INLINED_NODES: usize = 1 << 17;
 /// Most bytes of attributes that inlining functions may repeat.
 const MAX_INLINED_BYTES: usize = 1 << 27;
+/// Bytes that are copied in about the time in which a pattern is compiled.
+const PATTERN_BYTES: usize = 1 << 16;
 /// Deepest nesting of function calls.
 const MAX_CALLS: usize = 32;
 /// Deepest nesting of subgraphs.
@@ -55,7 +57,8 @@ pub(super) fn model(
             ));
         }
     }
-    let mut importer = Importer { functions, external, inlined: (0, 0), calls: 0, depth: 0 };
+    let mut importer =
+        Importer { functions, external, inlined: (0, 0), calls: Vec::new(), depth: 0 };
     let place = root.field("graph");
     let graph = importer.graph(graph, opsets, &mut Scope::model(), &BTreeSet::new(), &place)?;
     Ok((graph, importer.external.into_files()))
@@ -103,8 +106,8 @@ struct Importer<'m> {
     external: ExternalData<'m>,
     /// Nodes and bytes of attributes made by inlining so far.
     inlined: (usize, usize),
-    /// Function calls that are being inlined.
-    calls: usize,
+    /// Functions that are being inlined, each called by the one before it.
+    calls: Vec<FunctionKey<'m>>,
     /// Subgraphs that are being read.
     depth: usize,
 }
@@ -179,7 +182,7 @@ impl<'m> Importer<'m> {
         scope: &mut Scope<'m>,
         place: &Place<'_>,
     ) -> Result<(), OnnxError> {
-        if self.calls > 0 {
+        if !self.calls.is_empty() {
             self.count_inlined(proto, place)?;
         }
         let domain = domain(&proto.domain);
@@ -207,6 +210,9 @@ impl<'m> Importer<'m> {
         let (nodes, bytes) = &mut self.inlined;
         *nodes += 1;
         *bytes = proto.attribute.iter().map(copied_bytes).fold(*bytes, usize::saturating_add);
+        if proto.op_type == "RegexFullMatch" {
+            *bytes = bytes.saturating_add(PATTERN_BYTES);
+        }
         if *nodes > MAX_INLINED_NODES {
             let text = format!("functions make the model longer than {MAX_INLINED_NODES} nodes");
             return Err(OnnxError::invalid(place, text));
@@ -272,8 +278,12 @@ impl<'m> Importer<'m> {
                 outputs.len()
             ));
         }
-        if self.calls == MAX_CALLS {
-            return refuse(format!("is called {MAX_CALLS} levels deep, or calls itself"));
+        let key = (domain(&function.domain), function.name.as_str(), function.overload.as_str());
+        if self.calls.contains(&key) {
+            return refuse("calls itself, or one that it calls does".to_owned());
+        }
+        if self.calls.len() == MAX_CALLS {
+            return refuse(format!("is called {MAX_CALLS} levels deep"));
         }
         let own = opsets(&function.opset_import, place)?;
         let attributes = call_attributes(function, node, scope, place)?;
@@ -288,11 +298,11 @@ impl<'m> Importer<'m> {
         let subgraphs = call_subgraphs(node, graph, scope);
         let mut body = Scope::Function { bound, attributes, subgraphs };
         let outer = std::mem::replace(&mut graph.opsets, own);
-        self.calls += 1;
+        self.calls.push(key);
         for (index, inner) in function.node.iter().enumerate() {
             self.node(inner, graph, &mut body, &place.item("function.node", index))?;
         }
-        self.calls -= 1;
+        self.calls.pop();
         graph.opsets = outer;
         Ok(())
     }

@@ -1,12 +1,16 @@
 //! `RegexFullMatch`: which strings a pattern matches from end to end.
 
 use galatea_tensor::{ByteString, DataType, Tensor};
-use regex::bytes::Regex;
+use regex::bytes::{Regex, RegexBuilder};
 
 use crate::error::OpError;
 use crate::fact::Fact;
 use crate::operator::{Inputs, Operator, ParseContext};
 use crate::ops::values::expect_type;
+
+/// The most bytes of a compiled pattern: a repetition of a few letters can stand for any number of
+/// states, and a model can have many patterns.
+const MAX_COMPILED_BYTES: usize = 4 << 20;
 
 /// ONNX `RegexFullMatch`; patterns have the syntax of RE2, and matching takes linear time.
 #[derive(Clone, Debug)]
@@ -20,7 +24,8 @@ impl RegexFullMatch {
         let text = context.attributes.string("pattern")?;
         let text = text.ok_or_else(|| OpError::new("attribute 'pattern' is missing"))?;
         let compile = |text: &str| {
-            Regex::new(text).map_err(|error| OpError::new(format!("attribute 'pattern': {error}")))
+            let built = RegexBuilder::new(text).size_limit(MAX_COMPILED_BYTES).build();
+            built.map_err(|error| OpError::new(format!("attribute 'pattern': {error}")))
         };
         // Alone first, so that no parenthesis of the pattern closes the group around it.
         compile(&text)?;
@@ -48,6 +53,16 @@ impl Operator for RegexFullMatch {
 mod tests {
     use super::*;
     use crate::ops::testing::{attributes, one, parse, text};
+
+    #[test]
+    fn a_pattern_may_repeat_letters_as_often_as_there_is_room() {
+        let parsed = |pattern: &str| {
+            let list = attributes([("pattern", text(pattern))]);
+            parse("RegexFullMatch", 20, &list, 1, 1).map(drop)
+        };
+        parsed(r"(\W|^)[\w.\-]{0,25}@(yahoo|gmail)\.com(\W|$)").unwrap();
+        assert!(parsed(r"\w{1000}{1000}").unwrap_err().contains("size limit of 4194304"));
+    }
 
     #[test]
     fn a_part_is_no_match() {
