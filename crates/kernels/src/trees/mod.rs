@@ -21,15 +21,18 @@ const BLOCK_BYTES: usize = 64 << 10;
 /// Steps down that are worth the time to hand them to another thread.
 const GRAIN_STEPS: usize = 16_384;
 
+/// A range without numbers.
+const ALWAYS_NO: (f32, f32) = (f32::NEG_INFINITY, f32::NAN);
+
 /// A node of a tree as it is given: the root comes first, and links are positions in the tree.
 #[derive(Clone, Debug, PartialEq)]
 pub enum TreeNode {
-    /// Asks whether a feature is at most a threshold.
+    /// Asks whether a feature lies in a range.
     Branch {
         /// The feature.
         feature: u32,
-        /// The threshold.
-        threshold: f32,
+        /// The first and the last number of the range; a NaN where no number is in it.
+        range: (f32, f32),
         /// The node for yes.
         yes: usize,
         /// The node for no.
@@ -129,17 +132,17 @@ impl<'a> Laid<'a> {
     fn fits<N: Node>(&self) -> bool {
         let mut all = self.nodes.iter().zip(&self.children);
         all.all(|(node, &child)| match node {
-            TreeNode::Branch { feature, .. } => N::fits(*feature, child),
-            TreeNode::Leaf(_) => N::fits(0, child),
+            TreeNode::Branch { feature, range, .. } => N::fits(*feature, range.0, child),
+            TreeNode::Leaf(_) => N::fits(0, ALWAYS_NO.0, child),
         })
     }
 
     fn packed<N: Node>(&self) -> impl Iterator<Item = N> {
         self.nodes.iter().zip(&self.children).map(|(node, &child)| match **node {
-            TreeNode::Branch { feature, threshold, missing_is_yes, .. } => {
-                N::new(feature, threshold, child, missing_is_yes)
+            TreeNode::Branch { feature, range, missing_is_yes, .. } => {
+                N::new(feature, range, child, missing_is_yes)
             }
-            TreeNode::Leaf(_) => N::new(0, f32::NAN, child, false),
+            TreeNode::Leaf(_) => N::new(0, ALWAYS_NO, child, false),
         })
     }
 }
@@ -432,7 +435,10 @@ mod tests {
         let no = grow(dice, tree, depth - 1, made);
         let feature = made.features[dice.below(made.features.len())];
         let missing_is_yes = made.missing && dice.below(2) == 0;
-        tree[at] = TreeNode::Branch { feature, threshold: dice.number(), yes, no, missing_is_yes };
+        let from =
+            if made.ranges && dice.below(3) == 0 { dice.number() } else { f32::NEG_INFINITY };
+        let range = (from, dice.number());
+        tree[at] = TreeNode::Branch { feature, range, yes, no, missing_is_yes };
         at
     }
 
@@ -441,6 +447,7 @@ mod tests {
         targets: usize,
         many: bool,
         missing: bool,
+        ranges: bool,
     }
 
     fn forest(dice: &mut Dice, trees: usize, made: &Made) -> Vec<Vec<TreeNode>> {
@@ -457,9 +464,10 @@ mod tests {
         loop {
             match &tree[at] {
                 TreeNode::Leaf(votes) => return votes,
-                TreeNode::Branch { feature, threshold, yes, no, missing_is_yes } => {
+                TreeNode::Branch { feature, range, yes, no, missing_is_yes } => {
                     let x = row[*feature as usize];
-                    let answer = x <= *threshold || (x.is_nan() && *missing_is_yes);
+                    let inside = range.0 <= x && x <= range.1;
+                    let answer = inside || (x.is_nan() && *missing_is_yes);
                     at = if answer { *yes } else { *no };
                 }
             }
@@ -509,7 +517,7 @@ mod tests {
         {
             for (trees, width) in [(1, 2), (5, 3), (8, 3), (21, 4)] {
                 let features = (0..u32::try_from(width).unwrap()).collect();
-                let made = Made { features, targets, many, missing };
+                let made = Made { features, targets, many, missing, ranges: width == 4 };
                 check(&forest(&mut dice, trees, &made), width, targets, &mut dice);
             }
         }
@@ -519,7 +527,7 @@ mod tests {
     fn many_features_take_the_wide_form() {
         let mut dice = Dice(5);
         let features = vec![3, 40_000];
-        let made = Made { features, targets: 1, many: false, missing: true };
+        let made = Made { features, targets: 1, many: false, missing: true, ranges: false };
         let trees = forest(&mut dice, 9, &made);
         assert!(matches!(Trees::new(&trees, 1).unwrap().form, Form::Wide(_)));
         check(&trees, 40_001, 1, &mut dice);
@@ -541,7 +549,7 @@ mod tests {
     fn what_is_no_tree_is_refused() {
         let branch = |yes, no| TreeNode::Branch {
             feature: 0,
-            threshold: 0.0,
+            range: (0.0, 0.0),
             yes,
             no,
             missing_is_yes: false,

@@ -1,13 +1,13 @@
 //! A node of a tree in as few bytes as it fits.
 
-/// A node that is read without branches: a branch asks `x <= threshold`, and its two children lie
+/// A node that is read without branches: a branch asks `from <= x <= to`, and its two children lie
 /// side by side, the one for no first; a leaf answers no to every question and is its own child.
 pub(super) trait Node: Copy + Send + Sync + 'static {
     /// Whether a node with these numbers fits.
-    fn fits(feature: u32, child: usize) -> bool;
+    fn fits(feature: u32, from: f32, child: usize) -> bool;
 
     /// Makes a node.
-    fn new(feature: u32, threshold: f32, child: usize, missing_is_yes: bool) -> Self;
+    fn new(feature: u32, range: (f32, f32), child: usize, missing_is_yes: bool) -> Self;
 
     /// The feature that it asks for.
     fn feature(self) -> usize;
@@ -16,18 +16,19 @@ pub(super) trait Node: Copy + Send + Sync + 'static {
     fn next<const MISSING: bool>(self, x: f32) -> u32;
 }
 
-/// Eight bytes: threshold, 15 bits of the feature and one for NaN, 16 bits of the child.
+/// Eight bytes: the end of the range, which has no beginning, 15 bits of the feature and one for NaN,
+/// 16 bits of the child.
 #[derive(Clone, Copy)]
 pub(super) struct Compact(u64);
 
 impl Node for Compact {
-    fn fits(feature: u32, child: usize) -> bool {
-        feature < 1 << 15 && child < 1 << 16
+    fn fits(feature: u32, from: f32, child: usize) -> bool {
+        feature < 1 << 15 && from == f32::NEG_INFINITY && child < 1 << 16
     }
 
-    fn new(feature: u32, threshold: f32, child: usize, missing_is_yes: bool) -> Self {
+    fn new(feature: u32, (_, to): (f32, f32), child: usize, missing_is_yes: bool) -> Self {
         let rest = feature | u32::from(missing_is_yes) << 15;
-        Self(u64::from(threshold.to_bits()) | u64::from(rest) << 32 | (child as u64) << 48)
+        Self(u64::from(to.to_bits()) | u64::from(rest) << 32 | (child as u64) << 48)
     }
 
     #[inline(always)]
@@ -46,35 +47,37 @@ impl Node for Compact {
     }
 }
 
-/// Sixteen bytes, for many features or large trees.
+/// Sixteen bytes, for many features, large trees and any range.
 #[derive(Clone, Copy)]
 pub(super) struct Wide {
-    threshold: f32,
+    from: f32,
+    to: f32,
+    /// With a bit for NaN.
     feature: u32,
     child: u32,
-    missing_is_yes: u32,
 }
 
 impl Node for Wide {
-    fn fits(_: u32, child: usize) -> bool {
-        u32::try_from(child).is_ok_and(|child| child < u32::MAX)
+    fn fits(feature: u32, _: f32, child: usize) -> bool {
+        feature < 1 << 31 && u32::try_from(child).is_ok_and(|child| child < u32::MAX)
     }
 
     #[allow(clippy::cast_possible_truncation, reason = "`fits` was asked before")]
-    fn new(feature: u32, threshold: f32, child: usize, missing_is_yes: bool) -> Self {
-        Self { threshold, feature, child: child as u32, missing_is_yes: missing_is_yes.into() }
+    fn new(feature: u32, (from, to): (f32, f32), child: usize, missing_is_yes: bool) -> Self {
+        let feature = feature | u32::from(missing_is_yes) << 31;
+        Self { from, to, feature, child: child as u32 }
     }
 
     #[inline(always)]
     fn feature(self) -> usize {
-        self.feature as usize
+        (self.feature & !(1 << 31)) as usize
     }
 
     #[inline(always)]
     fn next<const MISSING: bool>(self, x: f32) -> u32 {
-        let mut yes = u32::from(x <= self.threshold);
+        let mut yes = u32::from(x <= self.to) & u32::from(x >= self.from);
         if MISSING {
-            yes |= self.missing_is_yes & u32::from(x.is_nan());
+            yes |= self.feature >> 31 & u32::from(x.is_nan());
         }
         self.child + yes
     }
@@ -86,14 +89,15 @@ mod tests {
 
     fn walks<N: Node>() {
         for missing in [false, true] {
-            let node = N::new(1234, -2.5, 4321, missing);
+            let node = N::new(1234, (f32::NEG_INFINITY, -2.5), 4321, missing);
             assert_eq!(node.feature(), 1234);
             assert_eq!(node.next::<true>(-2.5), 4322);
             assert_eq!(node.next::<false>(-2.4), 4321);
             assert_eq!(node.next::<true>(f32::NAN), 4321 + u32::from(missing));
             assert_eq!(node.next::<false>(f32::NAN), 4321);
+            assert_eq!(node.next::<false>(f32::NEG_INFINITY), 4322);
         }
-        let leaf = N::new(0, f32::NAN, 7, false);
+        let leaf = N::new(0, (f32::NEG_INFINITY, f32::NAN), 7, false);
         for x in [0.0, f32::NAN, f32::NEG_INFINITY] {
             assert_eq!((leaf.next::<true>(x), leaf.next::<false>(x)), (7, 7));
         }
@@ -103,7 +107,10 @@ mod tests {
     fn both_forms_answer_alike() {
         walks::<Compact>();
         walks::<Wide>();
-        assert!(Compact::fits(32_767, 65_535));
-        assert!(!Compact::fits(32_768, 0) && !Compact::fits(0, 65_536));
+        let open = f32::NEG_INFINITY;
+        assert!(Compact::fits(32_767, open, 65_535) && !Compact::fits(0, 0.0, 0));
+        assert!(!Compact::fits(32_768, open, 0) && !Compact::fits(0, open, 65_536));
+        let equal = Wide::new(5, (1.5, 1.5), 8, true);
+        assert_eq!([1.0, 1.5, 2.0, f32::NAN].map(|x| equal.next::<true>(x)), [8, 9, 8, 9]);
     }
 }

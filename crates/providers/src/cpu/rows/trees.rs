@@ -98,8 +98,7 @@ fn below(value: f64, or_equal: bool) -> f32 {
     }
 }
 
-/// The forest's trees as the kernel takes them: every question is whether a feature is at most a
-/// threshold.
+/// The forest's trees as the kernel takes them: every question is whether a feature is in a range.
 fn trees(forest: &Forest) -> Result<Vec<Vec<TreeNode>>, String> {
     let mut seen = vec![false; forest.branches().len()];
     forest.roots().iter().map(|&root| tree(forest, root, &mut seen)).collect()
@@ -133,23 +132,28 @@ fn single(value: f64) -> f32 {
 }
 
 fn question(branch: &Branch, yes: usize, no: usize) -> Result<TreeNode, String> {
-    let (or_equal, turned) = match branch.comparison {
-        Comparison::LessOrEqual => (true, false),
-        Comparison::Less => (false, false),
-        Comparison::Greater => (true, true),
-        Comparison::GreaterOrEqual => (false, true),
-        other => return Err(format!("the kernel does not ask for {other:?}")),
-    };
-    if branch.threshold.is_nan() {
+    let t = branch.threshold;
+    if t.is_nan() {
         return Err("a threshold is NaN".into());
     }
-    // Asked the other way round, a missing feature still must take its way.
+    let up_to = |or_equal| (f32::NEG_INFINITY, below(t, or_equal));
+    let just = || if f64::from(single(t)) == t { single(t) } else { f32::NAN };
+    // The range, whether the question is the other way round, and how it answers a missing feature.
+    let (range, turned, of_missing) = match branch.comparison {
+        Comparison::LessOrEqual => (up_to(true), false, false),
+        Comparison::Less => (up_to(false), false, false),
+        Comparison::Greater => (up_to(true), true, false),
+        Comparison::GreaterOrEqual => (up_to(false), true, false),
+        Comparison::Equal => ((just(), just()), false, false),
+        Comparison::NotEqual => ((just(), just()), true, true),
+        Comparison::Member(_) => return Err("the kernel does not ask for members of sets".into()),
+    };
     Ok(TreeNode::Branch {
         feature: branch.feature,
-        threshold: below(branch.threshold, or_equal),
+        range,
         yes: if turned { no } else { yes },
         no: if turned { yes } else { no },
-        missing_is_yes: branch.missing_is_yes != turned,
+        missing_is_yes: (branch.missing_is_yes || of_missing) != turned,
     })
 }
 
