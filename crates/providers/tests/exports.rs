@@ -1,7 +1,7 @@
 //! Small models as PyTorch's exporters write them: rewriting changes how something is computed,
 //! never what, and leaves as few nodes as it should. `python/export_models.py --tiny` makes them.
 
-#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
 
 mod support;
 
@@ -168,6 +168,7 @@ fn inputs(graph: &Graph) -> Vec<Tensor> {
         let whole = noise.iter().enumerate().map(|(at, value)| match name.as_str() {
             mask if mask.contains("mask") => i64::from(at + shape[1] != noise.len()),
             types if types.contains("type") => i64::from(*value > 0.0),
+            #[allow(clippy::cast_possible_truncation, reason = "a token below 64")]
             _ => ((value + 1.0) * 31.0) as i64,
         });
         Tensor::from_vec(&shape, whole.collect::<Vec<i64>>()).unwrap()

@@ -114,7 +114,7 @@ fn chains_of_elements_equal_the_reference_for_every_broadcast() {
     ];
     for inputs in shapes {
         let inputs: Vec<Tensor> =
-            inputs.iter().enumerate().map(|(seed, shape)| floats(shape, seed as u32)).collect();
+            inputs.iter().zip(0..).map(|(shape, seed)| floats(shape, seed)).collect();
         let name = "elementwise-f32-chain";
         check_node("ai.galatea:FusedElementwise", &attributes, &inputs, &[], name);
     }

@@ -324,10 +324,10 @@ mod tests {
             let mut shape = shape;
             *shape.last_mut().unwrap() = wide;
             let mut inputs = vec![(values(shape.iter().product(), 9), shape.clone())];
-            for (seed, &(repeated, missing)) in spread.iter().enumerate() {
+            for (&(repeated, missing), seed) in spread.iter().zip(0..) {
                 let own: Vec<usize> = shape.iter().enumerate().skip(missing.min(shape.len()))
                     .map(|(axis, &len)| if repeated >> axis & 1 == 1 { 1 } else { len }).collect();
-                inputs.push((values(own.iter().product(), seed as u32), own));
+                inputs.push((values(own.iter().product(), seed), own));
             }
             let steps: Vec<ChainStep> = functions.iter().enumerate().map(|(at, &(f, a, b))| {
                 let (a, b) = (operand(a, inputs.len(), at), operand(b, inputs.len(), at));
