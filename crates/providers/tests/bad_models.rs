@@ -61,7 +61,7 @@ fn damaged(bytes: &[u8], noise: &mut Noise) -> Vec<u8> {
 
 /// Mutations that are tried: each takes about a millisecond without optimisation. The environment
 /// variable `GALATEA_MUTATIONS` asks for another number, and so for others.
-const MUTATIONS: usize = 5000;
+const MUTATIONS: usize = 8000;
 /// Larger models are left out: they take longer and break no differently.
 const MOST_BYTES: usize = 4096;
 
