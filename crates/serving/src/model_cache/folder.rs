@@ -72,20 +72,28 @@ impl Folder {
     /// A number that is made once for the folder.
     pub(super) fn secret(&self) -> io::Result<(u64, u64)> {
         let path = self.path.join("secret");
-        let read = || -> Option<(u64, u64)> {
-            let text = fs::read_to_string(&path).ok()?;
+        let parse = |text: String| -> Option<(u64, u64)> {
             let (a, b) = text.trim().split_once(' ')?;
             Some((u64::from_str_radix(a, 16).ok()?, u64::from_str_radix(b, 16).ok()?))
         };
-        if let Some(found) = read() {
-            return Ok(found);
-        }
+        let read = || fs::read_to_string(&path).map(parse);
+        let damaged = match read() {
+            Ok(Some(found)) => return Ok(found),
+            Ok(None) => true,
+            Err(_) => false,
+        };
         self.make()?;
         let random = || RandomState::new().build_hasher().finish();
         let (mut file, temporary) = self.create()?;
         file.write_all(format!("{:016x} {:016x}\n", random(), random()).as_bytes())?;
-        fs::rename(&temporary, &path)?;
-        read().ok_or_else(|| io::Error::other("the cache's secret cannot be read back"))
+        // Whoever comes second takes the first one's number, so the name must not be replaced; only
+        // what is damaged is, and where the file system has no links.
+        if damaged || fs::hard_link(&temporary, &path).is_err_and(|e| !already_there(&e)) {
+            fs::rename(&temporary, &path)?;
+        } else {
+            self.remove(&temporary);
+        }
+        read()?.ok_or_else(|| io::Error::other("the cache's secret cannot be read back"))
     }
 
     /// A new file under a name of its own.
@@ -208,6 +216,10 @@ impl Folder {
     }
 }
 
+fn already_there(error: &io::Error) -> bool {
+    error.kind() == io::ErrorKind::AlreadyExists
+}
+
 /// A file in its real folder: a link may lead to another file later, and the folder is where the
 /// model's other files are looked for.
 fn place(file: &Path) -> Option<PathBuf> {
@@ -229,4 +241,35 @@ fn read_file(noted: &Value) -> Option<(PathBuf, Identity)> {
         changed: time("changed")?,
     };
     Some((PathBuf::from(noted.get("path")?.as_str()?), identity))
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+    use super::*;
+
+    #[test]
+    fn all_who_come_at_once_have_one_secret() {
+        let root = tempfile::tempdir().unwrap();
+        for round in 0..50 {
+            let folder = Folder::new(root.path().join(round.to_string()), 1);
+            let found: Vec<(u64, u64)> = std::thread::scope(|scope| {
+                let all: Vec<_> =
+                    (0..4).map(|_| scope.spawn(|| folder.secret().unwrap())).collect();
+                all.into_iter().map(|one| one.join().unwrap()).collect()
+            });
+            assert!(found.iter().all(|one| *one == folder.secret().unwrap()), "{found:?}");
+            assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
+        }
+    }
+
+    #[test]
+    fn a_damaged_secret_is_made_anew() {
+        let root = tempfile::tempdir().unwrap();
+        let folder = Folder::new(root.path().to_owned(), 1);
+        fs::write(root.path().join("secret"), "no number").unwrap();
+        let made = folder.secret().unwrap();
+        assert_eq!(folder.secret().unwrap(), made);
+    }
 }
