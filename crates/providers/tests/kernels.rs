@@ -139,8 +139,14 @@ fn channels_are_normalised_as_the_reference_does() {
     let variance = Tensor::vector::<f32>(variance);
     let inputs = [x.clone(), parameters[0].clone(), parameters[1].clone()];
     check_node("InstanceNormalization", &[], &inputs, &[], "instance_norm-f32");
+    let mut maker = support::Maker::new();
+    maker.graph.opsets.insert(String::new(), 21);
+    let given = [("x", 0), ("scale", 1), ("bias", 2)];
+    let values = given.map(|(name, at)| maker.input(name, inputs[at].clone()));
     let groups = [("num_groups", AttributeValue::Int(3))];
-    check_node("GroupNormalization", &groups, &inputs, &[], "group_norm-f32");
+    let y = maker.node("GroupNormalization", &groups, &values, 1);
+    let (_, rows) = maker.check(&y, 16);
+    support::assert_kernel(&rows, "group_norm-f32");
     let inputs = [&inputs[..], &[parameters[2].clone(), variance]].concat();
     check_node("BatchNormalization", &[], &inputs, &[], "batch_norm-f32");
 }

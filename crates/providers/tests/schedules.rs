@@ -118,8 +118,5 @@ fn a_shape_beyond_memory_is_an_error() {
     let z = maker.node("ReduceSum", &[], &y, 1);
     maker.graph.outputs = z.iter().flatten().copied().collect();
     let error = maker.session("cpu").run(&[("x", floats(&[1], 1))]).unwrap_err();
-    assert!(
-        error.to_string().contains("too large") || error.to_string().contains("elements"),
-        "{error}"
-    );
+    assert!(error.to_string().contains("the limit of a value"), "{error}");
 }
