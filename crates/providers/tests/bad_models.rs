@@ -9,6 +9,7 @@ use std::sync::{Arc, LazyLock};
 
 use bytes::Bytes;
 use galatea_formats::onnx::proto::{GraphProto, ModelProto, NodeProto, ValueInfoProto};
+use galatea_graph::Graph;
 use galatea_graph::limits::{self, Limits};
 use galatea_runtime::{ExecutionProvider, Session, SessionOptions};
 use galatea_tensor::{DataType, Tensor};
@@ -23,6 +24,13 @@ static PROVIDERS: LazyLock<Vec<Arc<dyn ExecutionProvider>>> = LazyLock::new(|| {
     galatea_providers::all()
 });
 
+/// Bytes as a graph. The limits hold before anything asks for them: they are set once, and the first
+/// use sets them too.
+fn import(bytes: &[u8]) -> Option<Graph> {
+    LazyLock::force(&PROVIDERS);
+    exercise::import(bytes)
+}
+
 /// The models of the fuzzers' corpus, in a fixed order.
 fn corpus() -> Vec<Vec<u8>> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/corpus/models");
@@ -36,7 +44,7 @@ fn corpus() -> Vec<Vec<u8>> {
 /// Walks through everything; says whether there was a graph, and whether it was run.
 fn survives(bytes: &[u8], seed: u64) -> (bool, bool) {
     let providers = &*PROVIDERS;
-    let Some(graph) = exercise::import(bytes) else { return (false, false) };
+    let Some(graph) = import(bytes) else { return (false, false) };
     exercise::rewrite(&graph);
     (true, exercise::run(&graph, providers, &mut Noise::new(seed)))
 }
@@ -121,7 +129,7 @@ fn refusals(node: NodeProto, inputs: &[(&str, &[usize])], constants: &[(&str, &[
         initializer: constants.iter().map(constant).collect(),
         ..GraphProto::default()
     };
-    let graph = exercise::import(&model::encode(&model::model(graph, 23))).unwrap();
+    let graph = import(&model::encode(&model::model(graph, 23))).unwrap();
     for provider in &*PROVIDERS {
         let options = SessionOptions { threads: 1, ..SessionOptions::default() };
         let Ok(session) = Session::new(graph.clone(), &[Arc::clone(provider)], &options) else {
@@ -170,7 +178,7 @@ fn a_result_of_more_axes_than_a_tensor_has_is_refused_by_its_node() {
         initializer: vec![model::int64s("axes", &[100], &axes)],
         ..GraphProto::default()
     };
-    let graph = exercise::import(&model::encode(&model::model(graph, 23))).unwrap();
+    let graph = import(&model::encode(&model::model(graph, 23))).unwrap();
     let text = Session::new(graph, &PROVIDERS, &SessionOptions::default()).unwrap_err().to_string();
     assert!(text.contains("'wide' (Unsqueeze)"), "{text}");
     assert!(text.ends_with("a result of 101 axes, at most 64 are possible"), "{text}");
@@ -199,7 +207,7 @@ fn windows_whose_steps_are_beyond_the_kernels_run_by_the_reference() {
                 graph.initializer = vec![model::floats("w", &[1, 1, 2, 2], &[1.0; 4])];
             }
             graph.node = vec![node];
-            let graph = exercise::import(&model::encode(&model::model(graph, 19))).unwrap();
+            let graph = import(&model::encode(&model::model(graph, 19))).unwrap();
             let answer = |provider: &Arc<dyn ExecutionProvider>| {
                 let options = SessionOptions { threads: 1, ..SessionOptions::default() };
                 let session =
