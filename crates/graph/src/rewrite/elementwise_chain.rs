@@ -2,13 +2,14 @@
 //! between them never leave the processor's cache.
 
 use super::Maps;
+use super::fused_activation::clip_bounds;
 use super::match_graph::make_node;
 use crate::GALATEA_DOMAIN;
 use crate::error::GraphError;
 use crate::graph::{Graph, Node, ValueId};
 use crate::ops::activation::Activation;
 use crate::ops::fused::{ElementFunction, ElementStep, FusedElementwise, Operand};
-use crate::ops::math::{Binary, Clip, Pow, Unary, Variadic};
+use crate::ops::math::{Binary, Pow, Unary, Variadic};
 
 /// The most functions of a chain: their results of a tile stay in the first-level cache.
 const MAX_STEPS: usize = 24;
@@ -57,7 +58,8 @@ fn function_of(graph: &Graph, maps: &Maps, node: &Node) -> Option<(ElementFuncti
     } else if node.operator::<Pow>().is_some() {
         ElementFunction::Pow
     } else {
-        clip(graph, maps, node)?
+        let (min, max) = clip_bounds(graph, maps, node).filter(|(min, max)| min <= max)?;
+        ElementFunction::Clip { min, max }
     };
     let inputs: Vec<ValueId> =
         node.inputs.iter().take(function.arity()).copied().collect::<Option<_>>()?;
@@ -65,18 +67,6 @@ fn function_of(graph: &Graph, maps: &Maps, node: &Node) -> Option<(ElementFuncti
         && (matches!(function, ElementFunction::Clip { .. }) || node.inputs.len() == inputs.len())
         && inputs.iter().all(|&id| maps.is_fp32(id));
     (whole && function.is_known()).then_some((function, inputs))
-}
-
-fn clip(graph: &Graph, maps: &Maps, node: &Node) -> Option<ElementFunction> {
-    let clip = node.operator::<Clip>()?;
-    let bound = |slot: usize, open: f32| match node.input(slot) {
-        None => Some(open),
-        #[allow(clippy::cast_possible_truncation, reason = "the bound is an FP32 constant")]
-        Some(id) => maps.scalar(graph, id).map(|bound| bound as f32),
-    };
-    let min = clip.min.or_else(|| bound(1, f32::NEG_INFINITY))?;
-    let max = clip.max.or_else(|| bound(2, f32::INFINITY))?;
-    (min <= max).then_some(ElementFunction::Clip { min, max })
 }
 
 /// The nodes that end in one, in running order: all whose results only the chain reads.

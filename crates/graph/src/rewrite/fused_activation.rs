@@ -14,14 +14,7 @@ pub(super) fn activation_of(
 ) -> Option<(FusedActivation, ValueId)> {
     let input = node.input(0)?;
     if node.op_type == "Clip" {
-        let bound = |slot: usize, open: f32| match node.input(slot) {
-            None => Some(open),
-            #[allow(clippy::cast_possible_truncation, reason = "the bound is an FP32 constant")]
-            Some(id) => maps.scalar(graph, id).map(|bound| bound as f32),
-        };
-        let clip = node.operator::<Clip>()?;
-        let min = clip.min.or_else(|| bound(1, f32::NEG_INFINITY))?;
-        let max = clip.max.or_else(|| bound(2, f32::INFINITY))?;
+        let (min, max) = clip_bounds(graph, maps, node)?;
         return Some((FusedActivation::Clip { min, max }, input));
     }
     let fused = match node.operator::<Activation>()?.kind {
@@ -36,4 +29,17 @@ pub(super) fn activation_of(
         _ => return None,
     };
     Some((fused, input))
+}
+
+/// The bounds of a `Clip`, where they are attributes or constants; infinite where there is none.
+pub(super) fn clip_bounds(graph: &Graph, maps: &Maps, node: &Node) -> Option<(f32, f32)> {
+    let clip = node.operator::<Clip>()?;
+    let bound = |slot: usize, open: f32| match node.input(slot) {
+        None => Some(open),
+        #[allow(clippy::cast_possible_truncation, reason = "the bound is an FP32 constant")]
+        Some(id) => maps.scalar(graph, id).map(|bound| bound as f32),
+    };
+    let min = clip.min.or_else(|| bound(1, f32::NEG_INFINITY))?;
+    let max = clip.max.or_else(|| bound(2, f32::INFINITY))?;
+    Some((min, max))
 }
