@@ -7,7 +7,7 @@
 
 use crate::Exec;
 use crate::gemm::{
-    A_STRIDE, DenseRows, K_BLOCK, RowSource, Step, Trans, block, depth_blocks, pack_panel,
+    A_STRIDE, Ahead, DenseRows, K_BLOCK, RowSource, Step, Trans, block, depth_blocks, pack_panel,
 };
 use crate::isa::{Kernel, Simd};
 use crate::memory::{Shared, with_scratch};
@@ -360,6 +360,7 @@ impl Task<'_> {
                         columns,
                         accumulate: !is_first,
                         finish: None,
+                        ahead: Ahead::NOTHING,
                     };
                     block(s, &step, self.rows);
                 }
@@ -436,6 +437,7 @@ impl Task<'_> {
                     columns,
                     accumulate: started,
                     finish: None,
+                    ahead: Ahead::NOTHING,
                 };
                 block(s, &step, self.rows);
             }

@@ -1,18 +1,21 @@
 //! How a product is cut into tasks: chunks of rows times groups of panels.
 
 use super::epilogue::Finish;
-use super::micro::{A_STRIDE, K_BLOCK, Step, THIN_ROWS, block, thin};
+use super::micro::{A_STRIDE, Ahead, K_BLOCK, Step, THIN_ROWS, block, thin};
 use super::pack::{BSource, RowSource, SharedBlock};
 use crate::Exec;
 use crate::isa::{Kernel, Simd};
 use crate::memory::{Shared, with_scratch};
 
-/// Most rows in a chunk: 224 rows of a block are 182 KiB, which the second-level cache keeps
-/// beside the panels that stream by.
+/// Most rows in a chunk: more would not save much of the reading of B.
 const CHUNK_ROWS: usize = 224;
 
+/// Fewest rows in a chunk that is cut so that its whole depth stays near: fewer would read B too
+/// often.
+const FEW_CHUNK_ROWS: usize = 56;
+
 /// Most bytes that are taken to stay in the second-level cache while they are read again.
-const NEAR_BYTES: usize = 768 * 1024;
+const NEAR_BYTES: usize = 1024 * 1024;
 
 /// Below this many multiply-adds a product is not worth waking threads for.
 const SERIAL_TERMS: usize = 40_000;
@@ -30,10 +33,25 @@ pub(crate) struct Product<A> {
     pub(crate) finish: Finish,
 }
 
-/// Blocks of depth: (first term, terms, is first, is last). A product of depth 0 has one empty
+/// A block of depth: (first term, terms, is first, is last).
+pub(crate) type DepthBlock = (usize, usize, bool, bool);
+
+/// How many blocks of depth of `rows` rows the second-level cache keeps beside a panel of B.
+fn near_depth(rows: usize) -> usize {
+    (NEAR_BYTES / (rows * A_STRIDE * size_of::<f32>()).max(1)).max(1)
+}
+
+/// Rows of a chunk whose whole depth stays near, as far as that is worth it.
+fn chunk_rows(k: usize) -> usize {
+    let rows = NEAR_BYTES / (k.max(1) * size_of::<f32>());
+    // Whole tiles of the widest instruction set.
+    (rows / 14 * 14).clamp(FEW_CHUNK_ROWS, CHUNK_ROWS)
+}
+
+/// Blocks of depth. A product of depth 0 has one empty
 /// block, so that its epilogue still runs.
 #[inline(always)]
-pub(crate) fn depth_blocks(k: usize) -> impl Iterator<Item = (usize, usize, bool, bool)> {
+pub(crate) fn depth_blocks(k: usize) -> impl Iterator<Item = DepthBlock> + Clone {
     let blocks = k.div_ceil(K_BLOCK).max(1);
     (0..blocks).map(move |i| {
         let start = k * i / blocks;
@@ -59,74 +77,93 @@ impl<A: RowSource> Kernel for Part<'_, A> {
     fn run<S: Simd>(self, s: S) {
         let p = self.product;
         let width = S::LANES * S::TILE_VECTORS;
-        let b_scratch = self.scratch;
-        let a_scratch = self.scratch.wrapping_add(K_BLOCK * width);
-        if let (Some(blocks), true) = (self.blocks, p.b.is_packed()) {
-            // Where all of A fits the second-level cache, panel after panel, so that B is read as
-            // one stream; else depth after depth, so that A is read again from near.
-            let near = depth_blocks(p.k).count() * p.m * A_STRIDE * size_of::<f32>() <= NEAR_BYTES;
-            let run = if near { width } else { self.column_end - self.column };
-            let mut start = self.column;
-            while start < self.column_end {
-                let end = self.column_end.min(start + run);
-                for (i, depth) in depth_blocks(p.k).enumerate() {
-                    let a = blocks.ptr().wrapping_add(i * p.m * A_STRIDE);
-                    let mut column = start;
-                    while column < end {
-                        // SAFETY: a panel of this product; the blocks hold all rows.
-                        unsafe {
-                            self.step(s, depth, (self.row, self.rows), column, a, b_scratch);
-                        }
-                        column += width;
-                    }
-                }
-                start = end;
-            }
-            return;
-        }
+        let own = self.scratch.wrapping_add(K_BLOCK * width);
+        let b_bytes = (self.column_end - self.column) * p.k * size_of::<f32>();
         // With B at hand in the second-level cache, few rows at a time stay in the first-level
         // cache between their copy and their use.
-        let b_bytes = (self.column_end - self.column) * p.k * size_of::<f32>();
-        let at_once =
-            if p.b.is_packed() && b_bytes <= NEAR_BYTES { 2 * S::TILE_ROWS } else { self.rows };
+        let near_b = self.blocks.is_none() && p.b.is_packed() && b_bytes <= NEAR_BYTES;
+        let at_once = if near_b { 2 * S::TILE_ROWS } else { self.rows };
         let slices = self.rows.div_ceil(at_once.max(1));
+        let depth = depth_blocks(p.k).count();
         for slice in 0..slices {
             let row = self.row + self.rows * slice / slices;
             let rows = self.row + self.rows * (slice + 1) / slices - row;
-            for depth in depth_blocks(p.k) {
-                // SAFETY: the scratch has as many block rows as the part has rows.
-                unsafe { p.a.copy(s, row, rows, depth.0, depth.1, a_scratch) };
+            let together = near_depth(rows).min(depth);
+            let mut first = 0;
+            while first < depth {
+                let blocks = depth_blocks(p.k).skip(first).take(together);
+                let start = blocks.clone().next().map_or(0, |(k0, ..)| k0);
+                let a = match self.blocks {
+                    Some(blocks) => blocks.ptr().wrapping_add((first * p.m + row) * A_STRIDE),
+                    None => {
+                        for (i, (k0, k, ..)) in blocks.clone().enumerate() {
+                            let out = own.wrapping_add(i * rows * A_STRIDE);
+                            // SAFETY: the scratch has room for these blocks of these rows.
+                            unsafe { p.a.copy(s, row, rows, k0, k, out) };
+                        }
+                        own
+                    }
+                };
+                let between = if self.blocks.is_some() { p.m } else { rows } * A_STRIDE;
+                // Panel after panel, so that sums stay near and B is read as one stream.
                 let mut column = self.column;
                 while column < self.column_end {
-                    // SAFETY: a panel of this product; the scratch holds the rows.
-                    unsafe { self.step(s, depth, (row, rows), column, a_scratch, b_scratch) };
+                    for (i, depth) in blocks.clone().enumerate() {
+                        let a = a.wrapping_add(i * between);
+                        let next = self.following((i, together, start), depth, column, width);
+                        // SAFETY: a panel of this product; the blocks hold the rows.
+                        unsafe { self.step(s, depth, (row, rows), column, a, next) };
+                    }
                     column += width;
                 }
+                first += together;
             }
         }
     }
 }
 
 impl<A: RowSource> Part<'_, A> {
+    /// What the step after block `i` of `together` reads of B, where `start` is the first term of
+    /// those.
+    #[inline(always)]
+    fn following(
+        &self,
+        (i, together, start): (usize, usize, usize),
+        (k0, k, _, last): DepthBlock,
+        column: usize,
+        width: usize,
+    ) -> Ahead {
+        let b = &self.product.b;
+        // Blocks differ by one term at most, so the length of this one does for the next.
+        if i + 1 < together && !last {
+            b.ahead(k0 + k, k, column, width)
+        } else if column + width < self.column_end {
+            b.ahead(start, k, column + width, width)
+        } else {
+            Ahead::NOTHING
+        }
+    }
+
     /// Multiplies one block of A with one block of a panel.
     ///
     /// # Safety
-    /// `column` starts a panel; `a` holds the rows `row..row + rows`; `b_scratch` fits a block of a panel.
+    /// `column` starts a panel; `a` holds the rows `row..row + rows`; the scratch fits a block of
+    /// a panel where B is not packed.
     #[inline(always)]
     unsafe fn step<S: Simd>(
         &self,
         s: S,
-        (k0, k, first, last): (usize, usize, bool, bool),
+        (k0, k, first, last): DepthBlock,
         (row, rows): (usize, usize),
         column: usize,
         a: *const f32,
-        b_scratch: *mut f32,
+        ahead: Ahead,
     ) {
         let p = self.product;
         let columns = (S::LANES * S::TILE_VECTORS).min(p.n - column);
         // SAFETY: the block is inside B and C, as `multiply`'s callers have checked.
         unsafe {
-            let panel = p.b.panel(s, k0, k, column, columns, b_scratch);
+            let panel = p.b.panel(s, k0, k, column, columns, self.scratch);
             let step = Step {
                 k,
                 a,
@@ -138,6 +175,7 @@ impl<A: RowSource> Part<'_, A> {
                 columns,
                 accumulate: !first,
                 finish: last.then(|| p.finish.shifted(row, column)),
+                ahead,
             };
             block(s, &step, rows);
         }
@@ -177,6 +215,7 @@ impl<A: RowSource> Kernel for ThinPart<'_, A> {
                     columns,
                     accumulate: false,
                     finish: Some(p.finish.shifted(0, column)),
+                    ahead: Ahead::NOTHING,
                 };
                 thin(s, &step, p.m);
             }
@@ -213,9 +252,9 @@ struct Cut {
 }
 
 impl Cut {
-    fn of(m: usize, n: usize, width: usize, batch: usize, threads: usize) -> Self {
+    fn of([m, n, k]: [usize; 3], width: usize, batch: usize, threads: usize) -> Self {
         let panels = n.div_ceil(width);
-        let mut chunks = m.div_ceil(CHUNK_ROWS).max(1);
+        let mut chunks = m.div_ceil(chunk_rows(k)).max(1);
         // Two tasks a thread even out threads that other programs slow down.
         let wanted = if threads == 1 { 1 } else { threads * 2 };
         if chunks > 1 && threads > 1 {
@@ -277,7 +316,7 @@ pub(crate) unsafe fn multiply<A: RowSource>(
         unsafe { multiply_shared(exec, &first, panels, width) };
         return;
     }
-    let cut = Cut::of(m, n, width, batch, threads);
+    let cut = Cut::of([m, n, k], width, batch, threads);
     let per_product = cut.chunks * cut.groups;
     run(batch * per_product, &|task| {
         let product = product(task / per_product);
@@ -285,7 +324,8 @@ pub(crate) unsafe fn multiply<A: RowSource>(
         let (row, row_end) = (m * chunk / cut.chunks, m * (chunk + 1) / cut.chunks);
         let (column, column_end) = columns(group, cut.groups);
         let rows = row_end - row;
-        with_scratch(K_BLOCK * width + rows * A_STRIDE, |scratch| {
+        let together = near_depth(rows).min(depth_blocks(k).count());
+        with_scratch(K_BLOCK * width + rows * together * A_STRIDE, |scratch| {
             let scratch = scratch.as_mut_ptr();
             let product = &product;
             exec.isa.run(Part { product, row, rows, column, column_end, scratch, blocks: None });

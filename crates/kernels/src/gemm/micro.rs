@@ -4,8 +4,10 @@ use super::epilogue::Finish;
 use crate::activation::ActivateRows;
 use crate::isa::{Kernel, Simd};
 
-/// Depth of a block: a panel of B this deep and a tile of A fit the first-level cache together.
-pub(crate) const K_BLOCK: usize = 192;
+/// Depth of a block. Sums are kept in registers over a block and in C between blocks, so that a
+/// deep block costs C less; a tile of A this deep still fits the first-level cache, and the panel
+/// of B streams from the second level ahead of its use.
+pub(crate) const K_BLOCK: usize = 512;
 
 /// Distance between rows of a block of A. More than [`K_BLOCK`], so that the rows of a tile do not
 /// fall into the same cache sets.
@@ -29,6 +31,40 @@ pub(crate) struct Step {
     pub(crate) accumulate: bool,
     /// On the last block: bias, residual and clamp, from this step's first row and column on.
     pub(crate) finish: Option<Finish>,
+    /// What the step after this one reads of B, to be brought near meanwhile.
+    pub(crate) ahead: Ahead,
+}
+
+/// A stretch of memory that a later step reads.
+#[derive(Clone, Copy)]
+pub(crate) struct Ahead {
+    at: *const f32,
+    len: usize,
+}
+
+/// Floats in a cache line.
+const LINE: usize = 16;
+
+impl Ahead {
+    /// Nothing: the step after is not known, or its operand is copied first.
+    pub(crate) const NOTHING: Self = Self { at: std::ptr::null(), len: 0 };
+
+    /// The `len` floats from `at` on; any address is allowed.
+    pub(crate) fn floats(at: *const f32, len: usize) -> Self {
+        Self { at, len }
+    }
+
+    /// Part `i` of `parts` equal ones.
+    fn part(self, i: usize, parts: usize) -> Self {
+        let (from, to) = (self.len * i / parts, self.len * (i + 1) / parts);
+        Self { at: self.at.wrapping_add(from), len: to - from }
+    }
+
+    /// How far to go with each of `k` terms: asking for a line again costs less than counting, but
+    /// more than a line a term would be in the way of the terms.
+    fn per_term(self, k: usize) -> usize {
+        self.len.div_ceil(k.max(1)).min(LINE)
+    }
 }
 
 /// A tile of `R` rows and `V` vectors.
@@ -40,8 +76,19 @@ impl<const R: usize, const V: usize> Kernel for Tile<'_, R, V> {
     fn run<S: Simd>(self, s: S) {
         let t = self.0;
         let mut acc = [[s.splat(0.0); V]; R];
+        // What the tile is added to, or written over, is needed as soon as the sums are there.
+        for r in 0..R {
+            for v in 0..V {
+                s.prefetch(t.c.wrapping_add(r * t.c_stride + v * S::LANES));
+            }
+        }
+        let forward = t.ahead.per_term(t.k);
+        // An address without memory behind it would be looked up again and again.
+        let mut ahead = if forward == 0 { t.b } else { t.ahead.at };
         let (mut a, mut b) = (t.a, t.b);
         for _ in 0..t.k {
+            s.prefetch(ahead);
+            ahead = ahead.wrapping_add(forward);
             // SAFETY: A has k columns in each of R rows, B has k rows of a whole panel.
             unsafe {
                 let mut row = [s.splat(0.0); V];
@@ -261,6 +308,7 @@ pub(crate) unsafe fn block<S: Simd>(s: S, step: &Step, rows: usize) {
             a: step.a.wrapping_add(start * A_STRIDE),
             c: step.c.wrapping_add(start * step.c_stride),
             finish: step.finish.map(|f| f.shifted(start, 0)),
+            ahead: step.ahead.part(i - 1, tiles),
             ..*step
         };
         // SAFETY: rows start..end of the caller's.

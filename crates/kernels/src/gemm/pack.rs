@@ -1,6 +1,6 @@
 //! Where the operands of a product come from: panels of B packed once, rows of A copied per block.
 
-use super::micro::{A_STRIDE, K_BLOCK};
+use super::micro::{A_STRIDE, Ahead, K_BLOCK};
 use crate::isa::{Isa, Kernel, Simd};
 use crate::memory::{Aligned, Packed, Shared};
 use galatea_tensor::Tensor;
@@ -253,6 +253,17 @@ impl BSource {
 
     pub(crate) fn is_packed(&self) -> bool {
         matches!(self.form, Form::Packed { .. })
+    }
+
+    /// Where rows `k0..k0 + k` of the panel that starts at column `start` lie, if they are packed.
+    #[inline(always)]
+    pub(crate) fn ahead(&self, k0: usize, k: usize, start: usize, width: usize) -> Ahead {
+        match self.form {
+            Form::Packed { k: depth } => {
+                Ahead::floats(self.data.wrapping_add(start * depth + k0 * width), k * width)
+            }
+            Form::Raw { .. } => Ahead::NOTHING,
+        }
     }
 
     /// Rows `k0..k0 + k` of the panel that starts at column `start` (a multiple of the tile
