@@ -239,6 +239,9 @@ fn sparse_constants_become_dense_and_stay_bounded() {
     assert!(refusal(&sparse(int64s("", &[1], &[4]), &[2, 2])).contains("position 4 lies outside"));
     let huge = sparse(int64s("", &[1], &[0]), &[1 << 31, 1 << 20]);
     assert!(refusal(&huge).contains("sparse_initializer[0].dims: the dense form"));
+    // Few bytes cannot ask for many, however far that is from the memory of a machine.
+    let thin = sparse(int64s("", &[1], &[0]), &[1 << 25]);
+    assert!(refusal(&thin).ends_with("the limit is 67115008"), "{}", refusal(&thin));
     let empty = sparse(int64s("", &[1, 3], &[1, 1, 1]), &[1 << 62, 1 << 62, 0]);
     assert!(refusal(&empty).contains("sparse_initializer[0].dims"));
 }

@@ -20,7 +20,16 @@ fn main() {
     let exec = Exec { pool: &pool, isa };
     let peak = timing::peak_gflops(isa) * threads as f64;
     println!("{} x {threads}: multiply-add peak {peak:.0} GFLOP/s", isa.name());
-    for (heads, rows, size) in [(12, 128, 64), (12, 128, 32), (12, 512, 64), (12, 1, 64)] {
+    let shapes = [
+        (12, 128, 64, Sight::All),
+        (12, 128, 32, Sight::All),
+        (12, 512, 64, Sight::All),
+        (4, 2048, 64, Sight::All),
+        (4, 2048, 64, Sight::Causal),
+        (2, 2048, 128, Sight::All),
+        (12, 1, 64, Sight::All),
+    ];
+    for (heads, rows, size, sight) in shapes {
         let keys = rows.max(128);
         let a = Attention {
             batch: 1,
@@ -31,7 +40,7 @@ fn main() {
             head_size: size,
             value_size: size,
             scale: 0.125,
-            sight: Sight::All,
+            sight,
         };
         let data = timing::Floats::new(heads * keys * size, 0.1);
         let x = |rows| Heads { data: &data, strides: HeadStrides::rows_first(heads, rows, size) };
@@ -40,8 +49,11 @@ fn main() {
         let seconds = timing::best(|| {
             attention(exec, &a, [x(rows), x(keys), x(keys)], None, &mut y, out);
         });
-        let flops = 4.0 * (heads * rows * keys * size) as f64;
-        timing::report(&format!("attention {heads}x{rows}x{keys}x{size}"), flops, seconds, peak);
+        // A causal query sees half of the keys on average.
+        let share = if sight == Sight::Causal { 0.5 } else { 1.0 };
+        let flops = 4.0 * share * (heads * rows * keys * size) as f64;
+        let name = format!("attention {heads}x{rows}x{keys}x{size} {sight:?}");
+        timing::report(&name, flops, seconds, peak);
     }
     let len = 128 * 3072;
     let source = timing::Floats::new(len, 0.3);

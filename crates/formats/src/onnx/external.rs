@@ -21,11 +21,16 @@ pub(super) struct ExternalData<'a> {
     /// Whether the model itself is a mapped file too.
     model_is_mapped: bool,
     dense_bytes: usize,
+    /// Of all sparse constants so far, values and positions.
+    sparse_bytes: usize,
 }
 
-/// The most bytes of all sparse constants of a model together in their dense forms: their sizes are
-/// stated, not backed by data.
-const MAX_DENSE_BYTES: usize = 1 << 30;
+/// The most bytes of all sparse constants of a model together in their dense forms, beside
+/// [`DENSE_BYTES_EACH`]: their sizes are stated, not backed by data.
+const FREE_DENSE_BYTES: usize = 64 << 20;
+
+/// How many bytes of a dense form each byte of a sparse constant may stand for.
+const DENSE_BYTES_EACH: usize = 512;
 
 /// Where the bytes of one tensor are.
 #[derive(Debug)]
@@ -41,7 +46,7 @@ pub(super) struct Window {
 impl<'a> ExternalData<'a> {
     /// Files in `folder`; without one every reference is an error.
     pub(super) fn new(folder: Option<&'a Path>) -> Self {
-        Self { folder, files: BTreeMap::new(), model_is_mapped: false, dense_bytes: 0 }
+        Self { folder, files: BTreeMap::new(), model_is_mapped: false, dense_bytes: 0, sparse_bytes: 0 }
     }
 
     /// The same for a model whose own bytes are a mapped file.
@@ -59,12 +64,15 @@ impl<'a> ExternalData<'a> {
         self.files.into_values().map(|(path, memory)| ModelFile { path, memory }).collect()
     }
 
-    /// Counts the dense form of a sparse constant; `None` is more bytes than can be counted.
+    /// Counts the dense form of a sparse constant that takes `given` bytes itself; `None` is more
+    /// bytes than can be counted.
     ///
     /// # Errors
-    /// When all of them together would take more than the limit.
-    pub(super) fn take_dense(&mut self, bytes: Option<usize>) -> Result<(), String> {
-        let limit = limits::get().value_bytes.min(MAX_DENSE_BYTES);
+    /// When all of them together would take more than the limit, which grows with what is given.
+    pub(super) fn take_dense(&mut self, given: usize, bytes: Option<usize>) -> Result<(), String> {
+        self.sparse_bytes = self.sparse_bytes.saturating_add(given);
+        let backed = self.sparse_bytes.saturating_mul(DENSE_BYTES_EACH);
+        let limit = limits::get().value_bytes.min(backed.saturating_add(FREE_DENSE_BYTES));
         let sum = bytes.and_then(|bytes| self.dense_bytes.checked_add(bytes));
         let Some(sum) = sum.filter(|&sum| sum <= limit) else {
             let bytes = bytes.map_or("too many".to_owned(), |bytes| bytes.to_string());

@@ -247,7 +247,8 @@ pub(super) fn read_sparse(
     let shape = shape(&proto.dims, place)?;
     let size = values.dtype().size_bytes().unwrap_or(size_of::<ByteString>());
     let dense = checked_elements(&shape).ok();
-    external.take_dense(dense.and_then(|count| count.checked_mul(size))).map_err(|text| {
+    let given = values.elements().saturating_mul(size).saturating_add(indices.elements() * 8);
+    external.take_dense(given, dense.and_then(|count| count.checked_mul(size))).map_err(|text| {
         let text = format!("the dense form of shape {shape:?} {text}");
         OnnxError::unsupported(&place.field("dims"), text)
     })?;
