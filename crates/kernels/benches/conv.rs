@@ -1,12 +1,16 @@
-//! Convolutions of ResNet-50 and MobileNetV2 at batch 1: GFLOP/s and share of the peak.
+//! Convolutions of image models: GFLOP/s (of the sums as the definition has them) and share of the
+//! multiply-add peak by every algorithm, the chosen one with a star. The weights come from beyond
+//! the second-level cache, as they do in a model.
 //!
-//! `cargo bench -p galatea-kernels --bench conv [-- THREADS]`
+//! `cargo bench -p galatea-kernels --bench conv [-- THREADS] [--batch N] [NAME]`
 
 #![allow(clippy::print_stdout, reason = "a bench prints its figures")]
 
 mod timing;
 
-use galatea_kernels::conv::{ConvParams, PackedConv, conv};
+use std::cell::Cell;
+
+use galatea_kernels::conv::{Algorithm, ConvParams, PackedConv, candidates, choose, conv};
 use galatea_kernels::{Activation, Epilogue, Exec, Isa, ThreadPool};
 
 /// Name, in and out channels, kernel, stride, groups, image size.
@@ -24,7 +28,17 @@ const LAYERS: &[Layer] = &[
     ("resnet 4 expand", 256, 1024, 1, 1, 1, 14),
     ("resnet 5 3x3", 512, 512, 3, 1, 1, 7),
     ("resnet 5 expand", 512, 2048, 1, 1, 1, 7),
+    ("resnet 3 reduce", 512, 128, 1, 1, 1, 28),
+    ("resnet 4 reduce", 1024, 256, 1, 1, 1, 14),
+    ("resnet 5 reduce", 2048, 512, 1, 1, 1, 7),
+    ("resnet 3 shortcut s2", 256, 512, 1, 2, 1, 56),
     ("resnet 5 shortcut s2", 1024, 2048, 1, 2, 1, 14),
+    ("resnet 5 3x3 s2", 512, 512, 3, 2, 1, 14),
+    ("yolo stem", 3, 32, 3, 2, 1, 320),
+    ("yolo 64", 64, 64, 3, 1, 1, 80),
+    ("yolo 32", 32, 32, 3, 1, 1, 160),
+    ("yolo down s2", 64, 128, 3, 2, 1, 80),
+    ("resnext 32 groups", 128, 128, 3, 1, 32, 56),
     ("mobilenet stem", 3, 32, 3, 2, 1, 224),
     ("mobilenet dw 32", 32, 32, 3, 1, 32, 112),
     ("mobilenet dw 96 s2", 96, 96, 3, 2, 96, 112),
@@ -41,6 +55,11 @@ const LAYERS: &[Layer] = &[
 
 fn main() {
     let threads = timing::threads();
+    let words: Vec<String> = std::env::args().skip(1).collect();
+    let batch = words.iter().position(|word| word == "--batch");
+    let batch = batch.and_then(|at| words.get(at + 1)?.parse().ok()).unwrap_or(1);
+    let is_name = |word: &&String| word.parse::<usize>().is_err() && !word.starts_with('-');
+    let wanted: Vec<&String> = words.iter().filter(is_name).collect();
     let pool = ThreadPool::new(threads);
     let isa = Isa::detect();
     let exec = Exec { pool: &pool, isa };
@@ -55,17 +74,48 @@ fn main() {
             groups,
             ..ConvParams::new_2d(cin, cout, [kernel, kernel])
         };
-        let weights = timing::Floats::new(cout * cin / groups * kernel * kernel, 0.01);
-        let packed = PackedConv::pack(isa, params, &weights);
-        let out = params.output_size([1, size, size]);
-        let x = timing::Floats::new(size * size * cin, 0.5);
+        if !wanted.iter().all(|word| name.contains(word.as_str())) {
+            continue;
+        }
+        let weights = random(cout * cin / groups * kernel * kernel, 0.01);
+        let image = [1, size, size];
+        let out = params.output_size(image);
+        let x = random(batch * size * size * cin, 0.5);
         let bias = timing::Floats::new(cout, 0.0);
-        let mut y = timing::Floats::new(out[1] * out[2] * cout, 0.0);
+        let mut y = timing::Floats::new(batch * out[1] * out[2] * cout, 0.0);
         let epilogue = Epilogue::bias(&bias).with_activation(Activation::Relu);
-        let seconds = timing::best(|| {
-            conv(exec, &packed, &x, 1, [1, size, size], &mut y, &epilogue);
-        });
-        let flops = 2.0 * (y.len() * cin / groups * kernel * kernel) as f64;
-        timing::report(name, flops, seconds, peak);
+        let chosen = choose(isa, &params, batch, image);
+        for algorithm in candidates(isa, &params, batch, image) {
+            let copies = copies(isa, params, &weights, algorithm);
+            let turn = Cell::new(0);
+            let seconds = timing::best(|| {
+                turn.set((turn.get() + 1) % copies.len());
+                conv(exec, &copies[turn.get()], &x, batch, image, &mut y, &epilogue);
+            });
+            let flops = 2.0 * (y.len() * cin / groups * kernel * kernel) as f64;
+            let star = if algorithm == chosen { "*" } else { "" };
+            timing::report(&format!("{name} {}{star}", algorithm.name()), flops, seconds, peak);
+        }
     }
+}
+
+/// As many copies of the packed weights as do not fit the caches near a core.
+fn copies(isa: Isa, p: ConvParams, weights: &[f32], algorithm: Algorithm) -> Vec<PackedConv> {
+    let pack = || PackedConv::pack_with(isa, p, weights, algorithm);
+    let first = pack();
+    let count = (16 << 20) / first.size_bytes().max(1);
+    let mut all = vec![first];
+    all.extend((0..count.min(20)).map(|_| pack()));
+    all
+}
+
+/// Values between plus and minus `most`.
+fn random(len: usize, most: f32) -> timing::Floats {
+    let mut values = timing::Floats::new(len, 0.0);
+    let mut state = 1_u32;
+    for value in values.iter_mut() {
+        state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+        *value = (f64::from(state) / f64::from(u32::MAX) * 2.0 - 1.0) as f32 * most;
+    }
+    values
 }

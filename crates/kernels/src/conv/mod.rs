@@ -4,14 +4,17 @@
 //! image while they are copied into blocks, so no unfolded image is ever stored. A depthwise
 //! convolution has a kernel of its own that runs over channels.
 
+mod algorithm;
 mod depthwise;
 mod rows;
+mod winograd;
 
 use crate::Exec;
 use crate::gemm::{DenseRows, Epilogue, Finish, PackedB, Product, Trans, check_matrix, multiply};
 use crate::isa::Isa;
 use crate::memory::{Aligned, Packed, Shared};
 use galatea_tensor::Tensor;
+pub use algorithm::{Algorithm, candidates, choose};
 use rows::ImageRows;
 pub(crate) use rows::Window;
 
@@ -116,6 +119,8 @@ enum Weights {
     Dense(Vec<PackedB>),
     /// Tap after tap, one value per channel.
     Depthwise(Packed),
+    /// One matrix (in-channels, out-channels) per point.
+    Winograd(winograd::Weights),
 }
 
 impl std::fmt::Debug for PackedConv {
@@ -125,81 +130,108 @@ impl std::fmt::Debug for PackedConv {
 }
 
 impl PackedConv {
-    /// Packs weights in ONNX's order: out-channel, in-channel of the group, depth, height, width.
+    /// Packs weights in ONNX's order: out-channel, in-channel of the group, depth, height, width,
+    /// for images of any size.
     ///
     /// # Panics
     /// When `weights` has another length, or `params` contradicts itself.
     #[must_use]
     pub fn pack(isa: Isa, params: ConvParams, weights: &[f32]) -> Self {
         params.check();
-        let groups = params.groups;
-        let (cin, cout) = (params.in_channels / groups, params.out_channels / groups);
-        let taps = params.taps();
+        Self::pack_with(isa, params, weights, Algorithm::of_any_size(&params))
+    }
+
+    /// [`PackedConv::pack`] for one algorithm.
+    ///
+    /// # Panics
+    /// When `weights` has another length, `params` contradicts itself, or the algorithm does not
+    /// fit them.
+    #[must_use]
+    pub fn pack_with(isa: Isa, params: ConvParams, weights: &[f32], algorithm: Algorithm) -> Self {
+        params.check();
+        assert!(algorithm.fits(&params), "convolution: {} of {params:?}", algorithm.name());
+        let cin = params.in_channels / params.groups;
         assert!(
-            weights.len() == volume(&[params.out_channels, cin, taps]),
+            weights.len() == volume(&[params.out_channels, cin, params.taps()]),
             "convolution: {} weights for {params:?}",
             weights.len()
         );
-        let weights = if params.is_depthwise() {
-            let mut by_tap = Aligned::zeroed(taps * groups);
-            let out = by_tap.as_mut_slice();
-            for (channel, w) in weights.chunks_exact(taps).enumerate() {
-                for (tap, &w) in w.iter().enumerate() {
-                    out[tap * groups + channel] = w;
-                }
+        let weights = match (algorithm.side(), algorithm) {
+            (Some(side), _) => {
+                Weights::Winograd(winograd::Weights::pack(isa, &params, side, weights))
             }
-            Weights::Depthwise(Packed::own(by_tap))
-        } else {
-            let k = taps * cin;
-            // The gathered rows hold all channels of a tap together.
-            let mut rows = vec![0.0; cout * k];
-            let pack = |group: usize| {
-                let w = &weights[group * cout * k..(group + 1) * cout * k];
-                for (row, w) in rows.chunks_exact_mut(k.max(1)).zip(w.chunks_exact(k.max(1))) {
-                    for (i, &w) in w.iter().enumerate() {
-                        row[i % taps * cin + i / taps] = w;
-                    }
-                }
-                PackedB::pack(isa, k, cout, &rows, k, Trans::Yes)
-            };
-            Weights::Dense((0..groups).map(pack).collect())
+            (None, Algorithm::Depthwise) => Weights::Depthwise(pack_depthwise(&params, weights)),
+            (None, _) => Weights::Dense(pack_dense(isa, &params, weights)),
         };
         Self { params, isa, weights }
     }
 
-    /// Weights that were packed before, for the same instruction set and as many channels, groups
-    /// and taps: [`PackedConv::data`] of that time, one part after the other. `None` where they do not
-    /// fit.
+    /// Weights that were packed before, for the same instruction set, algorithm and as many
+    /// channels, groups and taps: [`PackedConv::data`] of that time, one part after the other.
+    /// `None` where they do not fit.
     ///
     /// # Panics
-    /// When `params` contradicts itself.
+    /// When `params` contradicts itself, or the algorithm does not fit them.
     #[must_use]
-    pub fn from_data(isa: Isa, params: ConvParams, all: &Tensor) -> Option<Self> {
+    pub fn from_data(
+        isa: Isa,
+        params: ConvParams,
+        algorithm: Algorithm,
+        all: &Tensor,
+    ) -> Option<Self> {
         params.check();
+        assert!(algorithm.fits(&params), "convolution: {} of {params:?}", algorithm.name());
         let (cin, cout) = (params.in_channels / params.groups, params.out_channels / params.groups);
         let mut at = 0;
-        let weights = if params.is_depthwise() {
-            let data = Packed::given(all, 0, params.taps() * params.groups)?;
-            at += data.as_slice().len();
-            Weights::Depthwise(data)
-        } else {
-            let mut groups = Vec::with_capacity(params.groups);
-            for _ in 0..params.groups {
-                let group = PackedB::from_data(isa, params.taps() * cin, cout, all, at)?;
-                at += group.data().len();
-                groups.push(group);
+        let weights = match (algorithm.side(), algorithm) {
+            (Some(side), _) => {
+                let (weights, end) = winograd::Weights::from_data(isa, &params, side, all)?;
+                at = end;
+                Weights::Winograd(weights)
             }
-            Weights::Dense(groups)
+            (None, Algorithm::Depthwise) => {
+                let data = Packed::given(all, 0, params.taps() * params.groups)?;
+                at += data.as_slice().len();
+                Weights::Depthwise(data)
+            }
+            (None, _) => {
+                let mut groups = Vec::with_capacity(params.groups);
+                for _ in 0..params.groups {
+                    let group = PackedB::from_data(isa, params.taps() * cin, cout, all, at)?;
+                    at += group.data().len();
+                    groups.push(group);
+                }
+                Weights::Dense(groups)
+            }
         };
         (all.elements() == at).then_some(Self { params, isa, weights })
+    }
+
+    /// The algorithm that the weights are packed for.
+    #[must_use]
+    pub fn algorithm(&self) -> Algorithm {
+        match &self.weights {
+            Weights::Dense(_) => Algorithm::Packed,
+            Weights::Depthwise(_) => Algorithm::Depthwise,
+            Weights::Winograd(weights) => weights.side().into(),
+        }
+    }
+
+    /// The matrices, where the weights are matrices.
+    fn matrices(&self) -> &[PackedB] {
+        match &self.weights {
+            Weights::Dense(matrices) => matrices,
+            Weights::Winograd(weights) => &weights.points,
+            Weights::Depthwise(_) => &[],
+        }
     }
 
     /// The packed weights, in parts that are whole numbers of cache lines.
     #[must_use]
     pub fn data(&self) -> Vec<&[f32]> {
         match &self.weights {
-            Weights::Dense(groups) => groups.iter().map(PackedB::data).collect(),
             Weights::Depthwise(data) => vec![data.as_slice()],
+            _ => self.matrices().iter().map(PackedB::data).collect(),
         }
     }
 
@@ -207,19 +239,20 @@ impl PackedConv {
     #[must_use]
     pub fn is_mapped(&self) -> bool {
         match &self.weights {
-            Weights::Dense(groups) => groups.iter().all(PackedB::is_mapped),
             Weights::Depthwise(data) => data.is_mapped(),
+            _ => self.matrices().iter().all(PackedB::is_mapped),
         }
     }
 
     /// The same weights with another window step, distance and padding; `None` where the others
-    /// differ, on which the packed form depends.
+    /// differ, on which the packed form depends, or the algorithm does not fit.
     #[must_use]
     pub fn with_params(&self, params: ConvParams) -> Option<Self> {
         params.check();
         let own = &self.params;
         let form = |p: &ConvParams| (p.in_channels, p.out_channels, p.groups, p.kernel);
-        (form(own) == form(&params)).then(|| Self { params, ..self.clone() })
+        let fits = form(own) == form(&params) && self.algorithm().fits(&params);
+        fits.then(|| Self { params, ..self.clone() })
     }
 
     /// The constants.
@@ -231,11 +264,40 @@ impl PackedConv {
     /// Memory held by the weights, in bytes.
     #[must_use]
     pub fn size_bytes(&self) -> usize {
-        match &self.weights {
-            Weights::Dense(groups) => groups.iter().map(PackedB::size_bytes).sum(),
-            Weights::Depthwise(data) => size_of_val(data.as_slice()),
+        self.data().into_iter().map(size_of_val).sum()
+    }
+}
+
+/// One value per channel, tap after tap.
+fn pack_depthwise(params: &ConvParams, weights: &[f32]) -> Packed {
+    let (taps, groups) = (params.taps(), params.groups);
+    let mut by_tap = Aligned::zeroed(taps * groups);
+    let out = by_tap.as_mut_slice();
+    for (channel, w) in weights.chunks_exact(taps).enumerate() {
+        for (tap, &w) in w.iter().enumerate() {
+            out[tap * groups + channel] = w;
         }
     }
+    Packed::own(by_tap)
+}
+
+/// One matrix per group. The gathered rows hold all channels of a tap together.
+fn pack_dense(isa: Isa, params: &ConvParams, weights: &[f32]) -> Vec<PackedB> {
+    let groups = params.groups;
+    let (cin, cout) = (params.in_channels / groups, params.out_channels / groups);
+    let taps = params.taps();
+    let k = taps * cin;
+    let mut rows = vec![0.0; cout * k];
+    let pack = |group: usize| {
+        let w = &weights[group * cout * k..(group + 1) * cout * k];
+        for (row, w) in rows.chunks_exact_mut(k.max(1)).zip(w.chunks_exact(k.max(1))) {
+            for (i, &w) in w.iter().enumerate() {
+                row[i % taps * cin + i / taps] = w;
+            }
+        }
+        PackedB::pack(isa, k, cout, &rows, k, Trans::Yes)
+    };
+    (0..groups).map(pack).collect()
 }
 
 /// `y = epilogue(convolution of x)`.
@@ -275,6 +337,10 @@ pub fn conv(
         // SAFETY: the lengths are checked above, and y is borrowed exclusively.
         Weights::Depthwise(weights) => unsafe {
             depthwise::run(exec, &window, x, batch, weights.as_slice(), y, finish);
+        },
+        // SAFETY: as above; the algorithm fits the parameters.
+        Weights::Winograd(weights) => unsafe {
+            winograd::run(exec, &window, x, batch, weights, y, finish);
         },
         Weights::Dense(groups) => {
             let (cin, cout) = (p.in_channels / p.groups, p.out_channels / p.groups);

@@ -1,0 +1,140 @@
+//! Ways to compute a convolution, and which is the fastest for a shape.
+
+use super::winograd::{self, Side};
+use super::{ConvParams, volume};
+use crate::isa::Isa;
+
+/// A way to compute a convolution.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Algorithm {
+    /// One matrix product per group, whose rows are gathered from the image block by block.
+    Packed,
+    /// Channel by channel, vectors over channels.
+    Depthwise,
+    /// Minimal filtering with tiles of 2 x 2 outputs.
+    Winograd2,
+    /// Minimal filtering with tiles of 4 x 4 outputs.
+    Winograd4,
+    /// Minimal filtering with tiles of 6 x 6 outputs.
+    Winograd6,
+}
+
+/// Bytes of weights that come from memory while a vector is multiplied and added once.
+const BYTES_PER_STEP: f64 = 4.0;
+
+/// All algorithms.
+const ALL: [Algorithm; 5] = [
+    Algorithm::Packed,
+    Algorithm::Depthwise,
+    Algorithm::Winograd2,
+    Algorithm::Winograd4,
+    Algorithm::Winograd6,
+];
+
+impl Algorithm {
+    /// A short name for reports and files.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Packed => "packed",
+            Self::Depthwise => "depthwise",
+            Self::Winograd2 => "winograd2",
+            Self::Winograd4 => "winograd4",
+            Self::Winograd6 => "winograd6",
+        }
+    }
+
+    /// The algorithm of that [`Algorithm::name`].
+    #[must_use]
+    pub fn of_name(name: &str) -> Option<Self> {
+        ALL.into_iter().find(|algorithm| algorithm.name() == name)
+    }
+
+    /// Whether the algorithm computes such convolutions.
+    #[must_use]
+    pub fn fits(self, params: &ConvParams) -> bool {
+        match self {
+            Self::Packed => !params.is_depthwise(),
+            Self::Depthwise => params.is_depthwise(),
+            Self::Winograd2 | Self::Winograd4 | Self::Winograd6 => winograd::fits(params),
+        }
+    }
+
+    /// The algorithm that needs no size of the image.
+    pub(super) fn of_any_size(params: &ConvParams) -> Self {
+        if params.is_depthwise() { Self::Depthwise } else { Self::Packed }
+    }
+
+    pub(super) fn side(self) -> Option<Side> {
+        match self {
+            Self::Winograd2 => Some(Side::Two),
+            Self::Winograd4 => Some(Side::Four),
+            Self::Winograd6 => Some(Side::Six),
+            _ => None,
+        }
+    }
+
+    /// About how many times a thread multiplies and adds vectors.
+    fn cost(self, isa: Isa, p: &ConvParams, images: usize, size: [usize; 3]) -> f64 {
+        let float = |x: usize| x as f64;
+        let [depth, height, width] = p.output_size(size);
+        let images = float(images) * float(depth);
+        let (cin, cout) = (p.in_channels / p.groups, p.out_channels);
+        let vectors = |channels: usize| float(channels.div_ceil(isa.lanes()));
+        let bytes = float(volume(&[p.taps(), cin, cout])) * 4.0;
+        let Some(side) = self.side() else {
+            let pixels = images * float(height) * float(width);
+            return pixels * float(p.taps()) * float(cin) * vectors(cout) + bytes / BYTES_PER_STEP;
+        };
+        let (length, points) = (side.len(), float(side.points()));
+        let tiles = images * float(height.div_ceil(length)) * float(width.div_ceil(length));
+        // Additions of a one-dimensional transform, in pairs.
+        let (lines, sums) = (float(length + 2), float(length * (length + 2)) / 2.0);
+        let inputs = 2.0 * lines * sums + 2.0 * points;
+        let outputs = (lines + float(length)) * sums + points + float(length * length);
+        tiles * (points * float(cin) * vectors(cout))
+            + tiles * (inputs * vectors(cin) + outputs * vectors(cout))
+            + bytes / 9.0 * points / BYTES_PER_STEP
+    }
+}
+
+impl From<Side> for Algorithm {
+    fn from(side: Side) -> Self {
+        match side {
+            Side::Two => Self::Winograd2,
+            Side::Four => Self::Winograd4,
+            Side::Six => Self::Winograd6,
+        }
+    }
+}
+
+/// The algorithms that compute a convolution, the likely fastest for images of `size` first.
+///
+/// # Panics
+/// When `params` contradicts itself.
+#[must_use]
+pub fn candidates(
+    isa: Isa,
+    params: &ConvParams,
+    batch: usize,
+    size: [usize; 3],
+) -> Vec<Algorithm> {
+    params.check();
+    let cost = |algorithm: Algorithm| algorithm.cost(isa, params, batch, size);
+    let mut found: Vec<_> = ALL.into_iter().filter(|algorithm| algorithm.fits(params)).collect();
+    found.sort_by(|&a, &b| cost(a).total_cmp(&cost(b)));
+    found
+}
+
+/// The algorithm that is likely the fastest for images of `size`, of those that keep the error of
+/// sums near that of a plain product.
+///
+/// # Panics
+/// When `params` contradicts itself.
+#[must_use]
+pub fn choose(isa: Isa, params: &ConvParams, batch: usize, size: [usize; 3]) -> Algorithm {
+    let exact = |algorithm: &Algorithm| *algorithm != Algorithm::Winograd6;
+    let all = candidates(isa, params, batch, size);
+    all.into_iter().find(exact).unwrap_or_else(|| Algorithm::of_any_size(params))
+}
