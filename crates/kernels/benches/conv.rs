@@ -2,7 +2,7 @@
 //! multiply-add peak by every algorithm, the chosen one with a star. The weights come from beyond
 //! the second-level cache, as they do in a model.
 //!
-//! `cargo bench -p galatea-kernels --bench conv [-- THREADS] [--batch N] [NAME]`
+//! `cargo bench -p galatea-kernels --bench conv [-- --threads=N --batch=N NAME ALGORITHM]`
 
 #![allow(clippy::print_stdout, reason = "a bench prints its figures")]
 
@@ -54,11 +54,13 @@ const LAYERS: &[Layer] = &[
 ];
 
 fn main() {
-    let threads = timing::threads();
     let words: Vec<String> = std::env::args().skip(1).collect();
-    let batch = words.iter().position(|word| word == "--batch");
-    let batch = batch.and_then(|at| words.get(at + 1)?.parse().ok()).unwrap_or(1);
-    let is_name = |word: &&String| word.parse::<usize>().is_err() && !word.starts_with('-');
+    let number = |flag: &str| {
+        let at = words.iter().position(|word| word.starts_with(flag))?;
+        words[at].split_once('=')?.1.parse().ok()
+    };
+    let (threads, batch) = (number("--threads").unwrap_or(1), number("--batch").unwrap_or(1));
+    let is_name = |word: &&String| !word.starts_with('-');
     let wanted: Vec<&String> = words.iter().filter(is_name).collect();
     let pool = ThreadPool::new(threads);
     let isa = Isa::detect();
@@ -74,9 +76,6 @@ fn main() {
             groups,
             ..ConvParams::new_2d(cin, cout, [kernel, kernel])
         };
-        if !wanted.iter().all(|word| name.contains(word.as_str())) {
-            continue;
-        }
         let weights = random(cout * cin / groups * kernel * kernel, 0.01);
         let image = [1, size, size];
         let out = params.output_size(image);
@@ -86,6 +85,10 @@ fn main() {
         let epilogue = Epilogue::bias(&bias).with_activation(Activation::Relu);
         let chosen = choose(isa, &params, batch, image);
         for algorithm in candidates(isa, &params, batch, image) {
+            let title = format!("{name} {}", algorithm.name());
+            if !wanted.iter().all(|word| title.contains(word.as_str())) {
+                continue;
+            }
             let copies = copies(isa, params, &weights, algorithm);
             let turn = Cell::new(0);
             let seconds = timing::best(|| {
@@ -94,7 +97,7 @@ fn main() {
             });
             let flops = 2.0 * (y.len() * cin / groups * kernel * kernel) as f64;
             let star = if algorithm == chosen { "*" } else { "" };
-            timing::report(&format!("{name} {}{star}", algorithm.name()), flops, seconds, peak);
+            timing::report(&format!("{title}{star}"), flops, seconds, peak);
         }
     }
 }

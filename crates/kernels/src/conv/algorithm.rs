@@ -21,7 +21,7 @@ pub enum Algorithm {
 }
 
 /// Bytes of weights that come from memory while a vector is multiplied and added once.
-const BYTES_PER_STEP: f64 = 4.0;
+const BYTES_PER_STEP: f64 = 8.0;
 
 /// All algorithms.
 const ALL: [Algorithm; 5] = [
@@ -61,8 +61,9 @@ impl Algorithm {
         }
     }
 
-    /// The algorithm that needs no size of the image.
-    pub(super) fn of_any_size(params: &ConvParams) -> Self {
+    /// The algorithm for images of which nothing is known.
+    #[must_use]
+    pub fn for_any_size(params: &ConvParams) -> Self {
         if params.is_depthwise() { Self::Depthwise } else { Self::Packed }
     }
 
@@ -114,12 +115,7 @@ impl From<Side> for Algorithm {
 /// # Panics
 /// When `params` contradicts itself.
 #[must_use]
-pub fn candidates(
-    isa: Isa,
-    params: &ConvParams,
-    batch: usize,
-    size: [usize; 3],
-) -> Vec<Algorithm> {
+pub fn candidates(isa: Isa, params: &ConvParams, batch: usize, size: [usize; 3]) -> Vec<Algorithm> {
     params.check();
     let cost = |algorithm: Algorithm| algorithm.cost(isa, params, batch, size);
     let mut found: Vec<_> = ALL.into_iter().filter(|algorithm| algorithm.fits(params)).collect();
@@ -136,5 +132,5 @@ pub fn candidates(
 pub fn choose(isa: Isa, params: &ConvParams, batch: usize, size: [usize; 3]) -> Algorithm {
     let exact = |algorithm: &Algorithm| *algorithm != Algorithm::Winograd6;
     let all = candidates(isa, params, batch, size);
-    all.into_iter().find(exact).unwrap_or_else(|| Algorithm::of_any_size(params))
+    all.into_iter().find(exact).unwrap_or_else(|| Algorithm::for_any_size(params))
 }

@@ -13,8 +13,8 @@ use crate::Exec;
 use crate::gemm::{DenseRows, Epilogue, Finish, PackedB, Product, Trans, check_matrix, multiply};
 use crate::isa::Isa;
 use crate::memory::{Aligned, Packed, Shared};
-use galatea_tensor::Tensor;
 pub use algorithm::{Algorithm, candidates, choose};
+use galatea_tensor::Tensor;
 use rows::ImageRows;
 pub(crate) use rows::Window;
 
@@ -138,7 +138,7 @@ impl PackedConv {
     #[must_use]
     pub fn pack(isa: Isa, params: ConvParams, weights: &[f32]) -> Self {
         params.check();
-        Self::pack_with(isa, params, weights, Algorithm::of_any_size(&params))
+        Self::pack_with(isa, params, weights, Algorithm::for_any_size(&params))
     }
 
     /// [`PackedConv::pack`] for one algorithm.

@@ -82,7 +82,11 @@ fn check_algorithm(
         conv(exec, &packed, &x, batch, size, &mut y, &Epilogue::default());
         let tolerance = 3e-7 * (cin * p.taps() + 4) as f64 * growth(algorithm);
         for (i, (&g, &w)) in y.iter().zip(&want).enumerate() {
-            assert!((f64::from(g) - w).abs() <= tolerance, "{} {algorithm:?} {p:?} {i}: {g} {w}", isa.name());
+            assert!(
+                (f64::from(g) - w).abs() <= tolerance,
+                "{} {algorithm:?} {p:?} {i}: {g} {w}",
+                isa.name()
+            );
         }
         let clip = Activation::Clip { min: 0.0, max: 0.5 };
         for activation in [clip, Activation::Sigmoid] {
@@ -95,7 +99,11 @@ fn check_algorithm(
                     Activation::Sigmoid => 1.0 / (1.0 + (-v).exp()),
                     _ => v.clamp(0.0, 0.5),
                 };
-                assert!((f64::from(g) - v).abs() <= tolerance, "{} {algorithm:?} {p:?} {i}: {g} {v}", isa.name());
+                assert!(
+                    (f64::from(g) - v).abs() <= tolerance,
+                    "{} {algorithm:?} {p:?} {i}: {g} {v}",
+                    isa.name()
+                );
             }
         }
     }

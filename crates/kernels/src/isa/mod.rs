@@ -121,6 +121,23 @@ impl Isa {
         }
     }
 
+    /// Rows of the matrix-product register tile.
+    #[must_use]
+    pub fn tile_rows(self) -> usize {
+        fn rows<S: Simd>(_: S) -> usize {
+            S::TILE_ROWS
+        }
+        match self {
+            #[cfg(target_arch = "x86_64")]
+            Self::Avx512(s) => rows(s),
+            #[cfg(target_arch = "x86_64")]
+            Self::Avx2(s) => rows(s),
+            #[cfg(target_arch = "aarch64")]
+            Self::Neon(s) => rows(s),
+            Self::Portable(s) => rows(s),
+        }
+    }
+
     /// Runs `kernel` compiled for this instruction set.
     #[inline]
     pub fn run<K: Kernel>(self, kernel: K) -> K::Output {

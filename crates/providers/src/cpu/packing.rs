@@ -1,6 +1,6 @@
 //! Packed weights: from where they are kept, or packed here.
 
-use galatea_kernels::conv::{ConvParams, PackedConv};
+use galatea_kernels::conv::{Algorithm, ConvParams, PackedConv};
 use galatea_kernels::{Isa, PackedB, Trans};
 use galatea_tensor::Tensor;
 
@@ -71,17 +71,21 @@ pub(super) fn convolution(
     view: &NodeView<'_>,
     input: usize,
     params: ConvParams,
+    algorithm: Algorithm,
 ) -> Result<PackedConv, String> {
     let ConvParams { in_channels, out_channels, kernel, groups, .. } = params;
     let isa: Isa = view.isa;
     let form = format!(
-        "convolution {LAYOUTS} {} {in_channels} {out_channels} {kernel:?} {groups}",
-        isa.name()
+        "convolution {LAYOUTS} {} {} {in_channels} {out_channels} {kernel:?} {groups}",
+        isa.name(),
+        algorithm.name(),
     );
     let weights: &Tensor =
         view.constant(input).ok_or_else(|| format!("input {input} is no constant"))?;
     let kept = view.packed.and_then(|packed| packed.find(weights, &form));
-    if let Some(packed) = kept.and_then(|found| PackedConv::from_data(isa, params, &found)) {
+    if let Some(packed) =
+        kept.and_then(|found| PackedConv::from_data(isa, params, algorithm, &found))
+    {
         return Ok(packed);
     }
     let elements = view.constant_floats(input)?;
@@ -89,7 +93,7 @@ pub(super) fn convolution(
     if elements.len() != out_channels * (in_channels / groups) * taps {
         return Err(format!("{} weights for {params:?}", elements.len()));
     }
-    let packed = PackedConv::pack(isa, params, &elements);
+    let packed = PackedConv::pack_with(isa, params, &elements, algorithm);
     if let Some(keeper) = view.packed {
         keeper.keep(weights, &form, &packed.data());
     }

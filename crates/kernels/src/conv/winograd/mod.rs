@@ -10,6 +10,7 @@
 //! Barabasz, Anderson, Soodhalter and Gregg, *Error Analysis and Improving the Accuracy of Winograd
 //! Convolution for Deep Neural Networks* (2020), for the choice of points.
 
+mod micro;
 mod tiles;
 mod transform;
 
@@ -18,19 +19,20 @@ use std::marker::PhantomData;
 use super::ConvParams;
 use super::rows::Window;
 use crate::Exec;
-use crate::gemm::{Finish, K_BLOCK, PackedB, Step, block};
-use crate::isa::{Isa, Kernel, Simd};
-use crate::memory::{Shared, with_scratch};
 use crate::Trans;
+use crate::gemm::{Finish, PackedB};
+use crate::isa::Isa;
+use crate::memory::{Shared, with_scratch};
 use galatea_tensor::Tensor;
+use micro::Multiply;
 use tiles::{Gather, Inputs, Products, Scatter, Tiling};
 use transform::{Form, Four, Six, Two};
 
-/// Most bytes of transformed inputs of a block of tiles.
-const INPUT_BYTES: usize = 1024 * 1024;
+/// Most bytes of transformed inputs of a block of tiles, and of its products at a time.
+const BLOCK_BYTES: usize = 256 * 1024;
 
-/// Most bytes of products of a block of tiles.
-const PRODUCT_BYTES: usize = 512 * 1024;
+/// Most bytes of inputs and products of tiles that all threads work on.
+const STAGE_BYTES: usize = 16 * 1024 * 1024;
 
 /// Fewest tiles that are worth a pass over the weights.
 const FEW_TILES: usize = 28;
@@ -143,7 +145,10 @@ impl Weights {
     }
 }
 
-fn transformed<F: Form>(_: PhantomData<F>, taps: &[[f64; 3]; 3]) -> [[f64; transform::MOST]; transform::MOST] {
+fn transformed<F: Form>(
+    _: PhantomData<F>,
+    taps: &[[f64; 3]; 3],
+) -> [[f64; transform::MOST]; transform::MOST] {
     transform::weights::<F>(taps)
 }
 
@@ -179,15 +184,18 @@ pub(super) unsafe fn run(
     let p = &window.params;
     let tiles = batch * window.out[0] * tiling.grid[0] * tiling.grid[1];
     let threads = exec.pool.threads();
-    let panels = p.out_channels.div_ceil(exec.isa.tile_columns());
-    let most = (INPUT_BYTES / (side.points() * p.in_channels * size_of::<f32>())).max(FEW_TILES);
-    // With fewer tiles than columns the weights are more than the inputs, so threads share the
-    // inputs and each reads a part of the weights.
-    if threads > 1 && panels >= threads && tiles < p.out_channels {
-        let most = most * threads;
-        let blocks = tiles.div_ceil(most);
-        for i in 0..blocks {
-            plan.shared(exec, tiles * i / blocks..tiles * (i + 1) / blocks, panels);
+    let row = side.points() * size_of::<f32>();
+    let most = (BLOCK_BYTES / (row * p.in_channels)).max(FEW_TILES);
+    // What passes through the caches beyond the second level, per point: the weights for each block
+    // of tiles, or once and the inputs and products instead, in both directions and between cores.
+    let weights = p.in_channels * p.out_channels;
+    let passes = tiles.div_ceil(threads).div_ceil(most);
+    let between = tiles * (p.in_channels + p.out_channels);
+    if weights * passes * threads > weights + 3 * between {
+        let most = STAGE_BYTES / (row * (p.in_channels + p.out_channels));
+        let stages = tiles.div_ceil(most.max(FEW_TILES));
+        for i in 0..stages {
+            plan.stages(exec, tiles * i / stages..tiles * (i + 1) / stages);
         }
         return;
     }
@@ -200,54 +208,67 @@ pub(super) unsafe fn run(
 
 impl Plan<'_> {
     fn inputs(&self, rows: usize) -> Inputs {
-        Inputs::new(self.tiling.window.params.in_channels, rows, K_BLOCK)
+        Inputs::new(self.tiling.window.params.in_channels, rows, self.isa.tile_rows())
     }
 
-    /// Columns whose products are kept at once.
-    fn columns(&self, rows: usize, most: usize) -> usize {
-        let width = self.isa.tile_columns();
-        let column = self.weights.side.points() * rows.max(1) * size_of::<f32>();
-        (PRODUCT_BYTES / column / width * width).clamp(width, most.next_multiple_of(width))
-    }
-
-    /// All steps for a block of tiles.
+    /// All steps for a block of tiles, the products of some columns at a time.
     fn block(&self, tiles: std::ops::Range<usize>) {
-        let channels = self.tiling.window.params.in_channels;
         let end = self.tiling.window.params.out_channels;
-        let inputs = self.inputs(tiles.len());
-        let zeros = tiles::odd_lines(channels);
-        let points = self.weights.side.points();
-        with_scratch(points * inputs.point + zeros, |scratch| {
-            let (v, zeros) = scratch.split_at_mut(points * inputs.point);
-            zeros.fill(0.0);
-            let v = Shared::new(v);
+        let rows = tiles.len();
+        let (inputs, points) = (self.inputs(rows), self.weights.points.len());
+        let width = self.isa.tile_columns();
+        let column = points * rows.max(1) * size_of::<f32>();
+        let most = (BLOCK_BYTES / column / width * width).clamp(width, end.next_multiple_of(width));
+        let products = Products::new(most, rows);
+        self.with_rooms(inputs, products, |v, m, zeros| {
             self.gather(tiles.clone(), 0, inputs, v, zeros);
-            self.products(tiles, inputs, v, (0, end));
+            let mut column = 0;
+            while column < end {
+                let columns = (column, end.min(column + most));
+                self.multiply(0..points, inputs, v, products, m, columns);
+                self.scatter(tiles.clone(), products, m, columns);
+                column += most;
+            }
         });
     }
 
-    /// All steps for a block of tiles, by all threads.
-    fn shared(&self, exec: Exec<'_>, tiles: std::ops::Range<usize>, panels: usize) {
-        let channels = self.tiling.window.params.in_channels;
-        let end = self.tiling.window.params.out_channels;
-        let width = self.isa.tile_columns();
-        let inputs = self.inputs(tiles.len());
-        let zeros = tiles::odd_lines(channels);
-        let points = self.weights.side.points();
-        with_scratch(points * inputs.point + zeros, |scratch| {
-            let (v, zeros) = scratch.split_at_mut(points * inputs.point);
+    /// Each step for all tiles, by all threads: each reads only a part of the weights.
+    fn stages(&self, exec: Exec<'_>, tiles: std::ops::Range<usize>) {
+        let columns = (0, self.tiling.window.params.out_channels);
+        let rows = tiles.len();
+        let inputs = self.inputs(rows);
+        let products = Products::new(columns.1.next_multiple_of(self.isa.tile_columns()), rows);
+        let own =
+            |range: &std::ops::Range<usize>| tiles.start + range.start..tiles.start + range.end;
+        self.with_rooms(inputs, products, |v, m, zeros| {
+            exec.pool.run_ranges(rows, 1, |range| {
+                self.gather(own(&range), range.start, inputs, v, zeros);
+            });
+            exec.pool.run(self.weights.points.len(), |point| {
+                self.multiply(point..point + 1, inputs, v, products, m, columns);
+            });
+            exec.pool.run_ranges(rows, 1, |range| {
+                let m = m.at(range.start * products.row);
+                self.scatter(own(&range), products, m, columns);
+            });
+        });
+    }
+
+    /// Lends room for inputs and products, and as many zeros as the image has channels.
+    fn with_rooms(
+        &self,
+        inputs: Inputs,
+        products: Products,
+        body: impl FnOnce(Shared<f32>, Shared<f32>, &[f32]),
+    ) {
+        let points = self.weights.points.len();
+        let zeros = tiles::odd_lines(self.tiling.window.params.in_channels);
+        let (v, m) = (points * inputs.point, points * products.point);
+        with_scratch(v + m + zeros, |scratch| {
+            let (v, rest) = scratch.split_at_mut(v);
+            let (m, zeros) = rest.split_at_mut(m);
             zeros.fill(0.0);
-            let (v, zeros) = (Shared::new(v), &*zeros);
-            exec.pool.run_ranges(tiles.len(), 1, |range| {
-                let own = tiles.start + range.start..tiles.start + range.end;
-                self.gather(own, range.start, inputs, v, zeros);
-            });
-            let groups = panels.min(exec.pool.threads() * 2);
-            exec.pool.run(groups, |group| {
-                let start = panels * group / groups * width;
-                let end = (panels * (group + 1) / groups * width).min(end);
-                self.products(tiles.clone(), inputs, v, (start, end));
-            });
+            body(Shared::new(v), Shared::new(m), zeros);
         });
     }
 
@@ -265,79 +286,31 @@ impl Plan<'_> {
         });
     }
 
-    /// The products of some columns, and their pixels.
-    fn products(
+    /// The products of some columns at some points.
+    fn multiply(
         &self,
-        tiles: std::ops::Range<usize>,
+        points: std::ops::Range<usize>,
         inputs: Inputs,
         v: Shared<f32>,
-        (start, end): (usize, usize),
+        products: Products,
+        m: Shared<f32>,
+        columns: (usize, usize),
     ) {
-        let (isa, finish, y, tiling) = (self.isa, self.finish, self.y, self.tiling);
-        let most = self.columns(tiles.len(), end - start);
-        let products = Products::new(most, tiles.len());
-        with_scratch(self.weights.side.points() * products.point, |m| {
-            let mut column = start;
-            while column < end {
-                let columns = (column, end.min(column + most));
-                let (weights, m_in) = (&self.weights.points[..], m.as_mut_ptr());
-                isa.run(Multiply { weights, inputs, v, products, m: m_in, columns });
-                let (m, tiles) = (m.as_ptr(), tiles.clone());
-                with_form!(self.weights.side, form => {
-                    isa.run(Scatter { form, tiling, tiles, products, m, columns, y, finish });
-                });
-                column += most;
-            }
-        });
+        let weights = &self.weights.points[..];
+        self.isa.run(Multiply { weights, points, inputs, v, products, m, columns });
     }
-}
 
-/// The matrix products at all points.
-struct Multiply<'a> {
-    weights: &'a [PackedB],
-    inputs: Inputs,
-    v: Shared<f32>,
-    products: Products,
-    m: *mut f32,
-    columns: (usize, usize),
-}
-
-impl Kernel for Multiply<'_> {
-    type Output = ();
-    #[inline(always)]
-    fn run<S: Simd>(self, s: S) {
-        let width = S::LANES * S::TILE_VECTORS;
-        let (v, rows, depth) = (self.v.ptr(), self.inputs.rows, self.inputs.depth);
-        for (point, b) in self.weights.iter().enumerate() {
-            let (b, channels) = (b.as_source(), b.k());
-            let mut column = self.columns.0;
-            while column < self.columns.1 {
-                let columns = width.min(self.columns.1 - column);
-                let c = self.m.wrapping_add(point * self.products.point + column - self.columns.0);
-                let mut channel = 0;
-                while channel < channels {
-                    let k = depth.min(channels - channel);
-                    // SAFETY: a panel of this point; a packed B needs no scratch.
-                    unsafe {
-                        let panel = b.panel(s, channel, k, column, columns, std::ptr::null_mut());
-                        let step = Step {
-                            k,
-                            a: v.wrapping_add(self.inputs.at(point, channel, 0)),
-                            a_stride: crate::gemm::A_STRIDE,
-                            b: panel.data,
-                            b_stride: panel.stride,
-                            c,
-                            c_stride: self.products.row,
-                            columns,
-                            accumulate: channel > 0,
-                            finish: None,
-                        };
-                        block(s, &step, rows);
-                    }
-                    channel += depth;
-                }
-                column += width;
-            }
-        }
+    /// The pixels of some tiles and columns, whose products start at `m`.
+    fn scatter(
+        &self,
+        tiles: std::ops::Range<usize>,
+        products: Products,
+        m: Shared<f32>,
+        columns: (usize, usize),
+    ) {
+        let (finish, y, tiling, m) = (self.finish, self.y, self.tiling, m.ptr().cast_const());
+        with_form!(self.weights.side, form => {
+            self.isa.run(Scatter { form, tiling, tiles, products, m, columns, y, finish });
+        });
     }
 }

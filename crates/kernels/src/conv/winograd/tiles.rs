@@ -1,16 +1,17 @@
 //! The transforms of whole tiles: windows of the image into points, products into pixels.
 
 use std::marker::PhantomData;
+use std::mem::MaybeUninit;
 
 use super::transform::{Form, MOST, input, output};
 use crate::activation::ActivateRows;
 use crate::conv::rows::Window;
-use crate::gemm::{A_STRIDE, Finish};
+use crate::gemm::Finish;
 use crate::isa::{Kernel, Simd};
 use crate::memory::Shared;
 
 /// Floats of a cache line.
-const LINE: usize = 16;
+pub(super) const LINE: usize = 16;
 
 /// An odd number of cache lines: arrays that are this far apart use all sets of a cache.
 pub(super) fn odd_lines(floats: usize) -> usize {
@@ -41,30 +42,34 @@ impl<'a> Tiling<'a> {
     }
 }
 
-/// Where the transformed inputs of a block of tiles lie: by point, block of channels, tile.
+/// Where the transformed inputs of a block of tiles lie: by point, group of rows, cache line of
+/// channels, row.
 #[derive(Clone, Copy)]
 pub(super) struct Inputs {
-    /// Channels of a block; the last may have fewer.
-    pub(super) depth: usize,
     /// Tiles.
     pub(super) rows: usize,
+    /// Rows of a group, the last of which may have fewer.
+    pub(super) group: usize,
+    /// Cache lines of channels.
+    lines: usize,
     /// Distance between points.
     pub(super) point: usize,
 }
 
 impl Inputs {
-    pub(super) fn new(channels: usize, rows: usize, deepest: usize) -> Self {
-        let blocks = channels.div_ceil(deepest / LINE * LINE).max(1);
-        let depth = channels.div_ceil(blocks).next_multiple_of(LINE);
-        let point = odd_lines(channels.div_ceil(depth.max(1)) * rows * A_STRIDE);
-        Self { depth, rows, point }
+    /// Groups of nearly equal height, at most `highest`.
+    pub(super) fn new(channels: usize, rows: usize, highest: usize) -> Self {
+        let groups = rows.div_ceil(highest).max(1);
+        let group = rows.div_ceil(groups).max(1);
+        let lines = channels.div_ceil(LINE);
+        Self { rows, group, lines, point: odd_lines(groups * group * lines * LINE) }
     }
 
-    /// Where the channels from `channel`, a multiple of the depth, of a tile start.
+    /// Where a channel of a tile lies.
     #[inline(always)]
     pub(super) fn at(&self, point: usize, channel: usize, row: usize) -> usize {
-        let block = channel / self.depth;
-        point * self.point + (block * self.rows + row) * A_STRIDE + channel % self.depth
+        let line = (row / self.group * self.lines + channel / LINE) * self.group + row % self.group;
+        point * self.point + line * LINE + channel % LINE
     }
 }
 
@@ -138,7 +143,7 @@ impl<F: Form> Gather<'_, F> {
         let mut c = 0;
         while c < channels {
             let mask = (channels - c < S::LANES).then(|| s.tail(channels - c));
-            let mut lines = [[s.splat(0.0); MOST]; MOST];
+            let mut lines = Lines::<S>::new();
             for j in 0..F::IN {
                 let mut d = [s.splat(0.0); MOST];
                 for (i, d) in d.iter_mut().enumerate().take(F::IN) {
@@ -150,13 +155,12 @@ impl<F: Form> Gather<'_, F> {
                     // SAFETY: the caller vouches for the pixel; the mask limits its channels.
                     *d = unsafe { load(s, at.add(c), mask) };
                 }
-                let column = input::<S, F>(s, d);
-                for (line, &x) in lines.iter_mut().zip(&column).take(F::IN) {
-                    line[j] = x;
-                }
+                lines.set_column(j, input::<S, F>(s, d), F::IN);
             }
             let mut out = self.v.ptr().wrapping_add(self.inputs.at(0, c, row));
-            for line in lines.into_iter().take(F::IN) {
+            for i in 0..F::IN {
+                // SAFETY: all columns are set.
+                let line = unsafe { lines.line(s, i, F::IN) };
                 for &x in input::<S, F>(s, line).iter().take(F::IN) {
                     // SAFETY: the blocks have this tile's channels, rounded up to a cache line,
                     // at every point.
@@ -192,6 +196,7 @@ pub(super) struct Products {
 }
 
 impl Products {
+    /// For `columns` rounded up to whole register tiles.
     pub(super) fn new(columns: usize, rows: usize) -> Self {
         let row = odd_lines(columns);
         Self { point: odd_lines(rows * row), row }
@@ -241,17 +246,14 @@ impl<F: Form> Scatter<'_, F> {
         mask: Option<S::M>,
     ) {
         let m = m.wrapping_add(c - self.columns.0);
-        let mut lines = [[s.splat(0.0); MOST]; MOST];
+        let mut lines = Lines::<S>::new();
         for j in 0..F::IN {
             let mut products = [s.splat(0.0); MOST];
             for (i, x) in products.iter_mut().enumerate().take(F::IN) {
                 // SAFETY: rows of products are rounded up to cache lines.
                 *x = unsafe { s.load(m.add((i * F::IN + j) * self.products.point)) };
             }
-            let column = output::<S, F>(s, products);
-            for (line, &x) in lines.iter_mut().zip(&column).take(F::OUT) {
-                line[j] = x;
-            }
+            lines.set_column(j, output::<S, F>(s, products), F::OUT);
         }
         let mut bias = s.splat(0.0);
         if let Some(at) = self.finish.bias_at(c) {
@@ -259,8 +261,9 @@ impl<F: Form> Scatter<'_, F> {
             bias = unsafe { load(s, at, mask) };
         }
         let width = self.tiling.window.out[2];
-        for (i, line) in lines.into_iter().enumerate().take(F::OUT) {
-            let pixels = output::<S, F>(s, line);
+        for i in 0..F::OUT {
+            // SAFETY: all columns are set.
+            let pixels = output::<S, F>(s, unsafe { lines.line(s, i, F::IN) });
             for (j, &x) in pixels.iter().enumerate().take(F::OUT) {
                 if i < here[0] && j < here[1] {
                     // SAFETY: the pixel exists.
@@ -303,11 +306,46 @@ impl<F: Form> Scatter<'_, F> {
         for i in 0..here[0] {
             let at = (pixel + i * self.tiling.window.out[2]) * channels + start;
             let data = self.y.at(at).ptr();
-            let (rows, columns) =
-                if end - start == channels { (1, here[1] * channels) } else { (here[1], end - start) };
+            let (rows, columns) = if end - start == channels {
+                (1, here[1] * channels)
+            } else {
+                (here[1], end - start)
+            };
             // SAFETY: this task alone writes these columns of these pixels.
             unsafe { ActivateRows { activation, data, rows, columns, stride: channels }.run(s) };
         }
+    }
+}
+
+/// A tile half transformed: columns go in, lines come out. Nothing is cleared in between.
+struct Lines<S: Simd>([MaybeUninit<S::F>; MOST * MOST]);
+
+impl<S: Simd> Lines<S> {
+    #[inline(always)]
+    fn new() -> Self {
+        Self([const { MaybeUninit::uninit() }; MOST * MOST])
+    }
+
+    /// Sets the first `count` values of column `j`.
+    #[inline(always)]
+    fn set_column(&mut self, j: usize, column: [S::F; MOST], count: usize) {
+        for (i, &x) in column.iter().enumerate().take(count) {
+            self.0[i * MOST + j].write(x);
+        }
+    }
+
+    /// Line `i`, of which the first `count` values count.
+    ///
+    /// # Safety
+    /// The value of the line in the first `count` columns is set.
+    #[inline(always)]
+    unsafe fn line(&self, s: S, i: usize, count: usize) -> [S::F; MOST] {
+        let mut line = [s.splat(0.0); MOST];
+        for (j, x) in line.iter_mut().enumerate().take(count) {
+            // SAFETY: the caller has set it.
+            *x = unsafe { self.0[i * MOST + j].assume_init() };
+        }
+        line
     }
 }
 

@@ -1,10 +1,11 @@
 //! Images: convolutions and pooling. The kernels run channels last; nodes whose channels come
 //! first are turned around in the step's own memory.
 
+use galatea_graph::Dim;
 use galatea_graph::ops::convolution::{Conv, ConvGeometry, FusedConv};
 use galatea_graph::ops::pooling::{AveragePool, GlobalAveragePool, MaxPool, PoolWindow};
 use galatea_graph::{GALATEA_DOMAIN, ONNX_DOMAIN};
-use galatea_kernels::conv::{ConvParams, PackedConv, conv};
+use galatea_kernels::conv::{Algorithm, ConvParams, PackedConv, choose, conv};
 use galatea_kernels::permute::transpose;
 use galatea_kernels::pooling::{Pool, PoolParams, Rounding, pool};
 use galatea_kernels::reduce::{Reduce, reduce_last};
@@ -147,8 +148,35 @@ fn conv_kernel(
     let shape = view.constant(1).ok_or("the weights are no constant")?.shape().to_vec();
     let none = vec![0; shape.len().saturating_sub(2)];
     let params = conv_params(op, &shape, &none, &none)?;
-    let packed = packing::convolution(view, 1, params)?;
+    let packed = packing::convolution(view, 1, params, algorithm(view, op, &shape, params)?)?;
     Ok(Box::new(ConvKernel { op: op.clone(), activation, shape, packed }))
+}
+
+/// Images of a batch whose length is not known.
+const SOME_IMAGES: usize = 4;
+
+/// The fastest algorithm for the images that the graph announces; where it does not say their size,
+/// for any size.
+fn algorithm(
+    view: &NodeView<'_>,
+    op: &Conv,
+    weights: &[usize],
+    params: ConvParams,
+) -> Result<Algorithm, String> {
+    let shape = view.input(0).and_then(|fact| fact.shape.as_deref()).unwrap_or_default();
+    let known: Vec<Option<usize>> = shape.iter().map(Dim::known).collect();
+    let spatial = match (op.channels_last, &known[..]) {
+        (false, [_, _, spatial @ ..]) | (true, [_, spatial @ .., _]) => spatial,
+        _ => return Ok(Algorithm::for_any_size(&params)),
+    };
+    let Some(spatial) = spatial.iter().copied().collect::<Option<Vec<_>>>() else {
+        return Ok(Algorithm::for_any_size(&params));
+    };
+    let images = known.first().copied().flatten().unwrap_or(SOME_IMAGES);
+    let geometry: ConvGeometry =
+        op.geometry(&spatial, &weights[2..]).map_err(|error| error.to_string())?;
+    let params = conv_params(op, weights, &geometry.pads_begin, &geometry.pads_end)?;
+    Ok(choose(view.isa, &params, images, leading(&spatial, 1)?))
 }
 
 /// The constants of a convolution with weights of this shape and these pads.

@@ -1,0 +1,143 @@
+//! The products at the points of a block of tiles.
+//!
+//! The transformed inputs lie as the register tile reads them: for each group of rows of a
+//! register tile, a cache line of channels of one row after the other, then the next line. So a
+//! product reads one stream of inputs and one of weights.
+
+use super::tiles::{Inputs, LINE, Products};
+use crate::gemm::PackedB;
+use crate::isa::{Kernel, Simd};
+use crate::memory::Shared;
+
+/// How many rows of weights ahead of their use are asked for.
+const AHEAD: usize = 12;
+
+/// The matrix products of some columns at some points.
+pub(super) struct Multiply<'a> {
+    pub(super) weights: &'a [PackedB],
+    pub(super) points: std::ops::Range<usize>,
+    pub(super) inputs: Inputs,
+    pub(super) v: Shared<f32>,
+    pub(super) products: Products,
+    pub(super) m: Shared<f32>,
+    /// First and end column.
+    pub(super) columns: (usize, usize),
+}
+
+impl Kernel for Multiply<'_> {
+    type Output = ();
+    #[inline(always)]
+    fn run<S: Simd>(self, s: S) {
+        let width = S::LANES * S::TILE_VECTORS;
+        let (v, inputs) = (self.v.ptr(), &self.inputs);
+        for point in self.points.clone() {
+            let b = &self.weights[point];
+            let (b, channels) = (b.as_source(), b.k());
+            let mut column = self.columns.0;
+            while column < self.columns.1 {
+                // SAFETY: a panel of this point; a packed B needs no scratch.
+                let panel = unsafe { b.panel(s, 0, channels, column, width, std::ptr::null_mut()) };
+                let start = point * self.products.point + column - self.columns.0;
+                let mut row = 0;
+                while row < inputs.rows {
+                    let rows = inputs.group.min(inputs.rows - row);
+                    let step = Step {
+                        channels,
+                        a: v.wrapping_add(inputs.at(point, 0, row)),
+                        a_step: inputs.group * LINE,
+                        b: panel.data,
+                        c: self.m.at(start + row * self.products.row).ptr(),
+                        c_stride: self.products.row,
+                    };
+                    // SAFETY: the inputs and products have these rows.
+                    unsafe { tile(s, &step, rows) };
+                    row += rows;
+                }
+                column += width;
+            }
+        }
+    }
+}
+
+/// One register tile: all channels of some rows times a panel.
+#[derive(Clone, Copy)]
+struct Step {
+    channels: usize,
+    /// Rows a cache line apart.
+    a: *const f32,
+    /// Distance between the lines of a row.
+    a_step: usize,
+    /// `channels` rows of the tile width.
+    b: *const f32,
+    /// Whole vectors of the tile width.
+    c: *mut f32,
+    c_stride: usize,
+}
+
+struct Tile<'a, const R: usize, const V: usize>(&'a Step);
+
+impl<const R: usize, const V: usize> Kernel for Tile<'_, R, V> {
+    type Output = ();
+    #[inline(always)]
+    fn run<S: Simd>(self, s: S) {
+        let t = self.0;
+        let mut acc = [[s.splat(0.0); V]; R];
+        let (mut a, mut b) = (t.a, t.b);
+        let mut left = t.channels;
+        while left > 0 {
+            let here = left.min(LINE);
+            for k in 0..here {
+                // SAFETY: a line has as many channels of each row as are left; B has a row each.
+                unsafe {
+                    s.prefetch(b.wrapping_add(AHEAD * V * S::LANES));
+                    if V * S::LANES > LINE {
+                        s.prefetch(b.wrapping_add(AHEAD * V * S::LANES + LINE));
+                    }
+                    let mut row = [s.splat(0.0); V];
+                    for (v, x) in row.iter_mut().enumerate() {
+                        *x = s.load(b.add(v * S::LANES));
+                    }
+                    for (r, acc) in acc.iter_mut().enumerate() {
+                        let x = s.splat(*a.add(r * LINE + k));
+                        for (acc, y) in acc.iter_mut().zip(row) {
+                            *acc = s.fma(x, y, *acc);
+                        }
+                    }
+                    b = b.add(V * S::LANES);
+                }
+            }
+            a = a.wrapping_add(t.a_step);
+            left -= here;
+        }
+        for (r, acc) in acc.iter().enumerate() {
+            for (v, &x) in acc.iter().enumerate() {
+                // SAFETY: the products have this row and whole vectors of the tile width.
+                unsafe { s.store(t.c.add(r * t.c_stride + v * S::LANES), x) };
+            }
+        }
+    }
+}
+
+macro_rules! by_rows {
+    ($s:ident, $step:ident, $rows:ident, $v:literal: $($r:literal)*) => {
+        match $rows {
+            $($r if $r <= S::TILE_ROWS => $s.enter(Tile::<$r, $v>($step)),)*
+            _ => {}
+        }
+    };
+}
+
+/// Runs one tile of `rows <= TILE_ROWS` rows.
+///
+/// # Safety
+/// The step's pointers are valid for `rows` rows and the tile width.
+#[inline(always)]
+unsafe fn tile<S: Simd>(s: S, step: &Step, rows: usize) {
+    match S::TILE_VECTORS {
+        1 => by_rows!(s, step, rows, 1: 1 2 3 4 5 6 7 8 9 10 11 12 13 14),
+        2 => by_rows!(s, step, rows, 2: 1 2 3 4 5 6 7 8 9 10 11 12 13 14),
+        3 => by_rows!(s, step, rows, 3: 1 2 3 4 5 6 7 8 9),
+        4 => by_rows!(s, step, rows, 4: 1 2 3 4 5 6),
+        _ => {}
+    }
+}
