@@ -13,6 +13,7 @@
 
 pub mod activation;
 pub mod attention;
+pub mod bf16;
 pub mod conv;
 pub mod convert;
 pub mod elementwise;

@@ -180,6 +180,11 @@ impl Simd for Avx512 {
         unsafe { _mm512_srai_epi32::<23>(a) }
     }
     #[inline(always)]
+    fn shl16(self, a: I) -> I {
+        // SAFETY: the token proves the instruction set.
+        unsafe { _mm512_slli_epi32::<16>(a) }
+    }
+    #[inline(always)]
     fn to_float(self, a: I) -> F {
         // SAFETY: the token proves the instruction set.
         unsafe { _mm512_cvtepi32_ps(a) }

@@ -1,9 +1,15 @@
 //! Instruction sets proved by type: a token exists only on a processor that has it.
 
+mod amx;
+mod bf16;
 mod dot;
 mod portable;
 mod simd;
 
+#[cfg(target_arch = "aarch64")]
+mod bf16_neon;
+#[cfg(target_arch = "x86_64")]
+mod bf16_x86;
 #[cfg(target_arch = "aarch64")]
 mod dot_neon;
 #[cfg(target_arch = "x86_64")]
@@ -20,6 +26,14 @@ mod neon;
 pub use avx2::Avx2;
 #[cfg(target_arch = "x86_64")]
 pub use avx512::Avx512;
+pub use amx::Amx;
+pub(crate) use amx::{Extent, TILE_BYTES, TILE_ROWS as AMX_ROWS, Terms, TileProduct};
+pub(crate) use bf16::nearest;
+pub use bf16::{Bf16, Bf16Isa, Bf16Kernel, Widened};
+#[cfg(target_arch = "aarch64")]
+pub use bf16_neon::NeonBf16;
+#[cfg(target_arch = "x86_64")]
+pub use bf16_x86::Avx512Bf16;
 pub use dot::{Dot, DotIsa, DotKernel, Form};
 #[cfg(target_arch = "aarch64")]
 pub use neon::Neon;

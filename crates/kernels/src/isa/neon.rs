@@ -204,6 +204,11 @@ impl Simd for Neon {
         unsafe { vshrq_n_s32::<23>(a) }
     }
     #[inline(always)]
+    fn shl16(self, a: I) -> I {
+        // SAFETY: the token proves the instruction set.
+        unsafe { vshlq_n_s32::<16>(a) }
+    }
+    #[inline(always)]
     fn to_float(self, a: I) -> F {
         // SAFETY: the token proves the instruction set.
         unsafe { vcvtq_f32_s32(a) }

@@ -178,6 +178,10 @@ impl Simd for Portable {
         a.map(|x| x >> 23)
     }
     #[inline(always)]
+    fn shl16(self, a: I) -> I {
+        a.map(|x| x << 16)
+    }
+    #[inline(always)]
     fn to_float(self, a: I) -> F {
         a.map(|x| x as f32)
     }

@@ -98,6 +98,8 @@ pub trait Simd: Copy + Send + Sync + Debug + 'static {
     fn or_i(self, a: Self::I, b: Self::I) -> Self::I;
     /// Arithmetic shift right by 23: the exponent field of a positive `f32`.
     fn shr23(self, a: Self::I) -> Self::I;
+    /// Shift left by 16.
+    fn shl16(self, a: Self::I) -> Self::I;
     /// Nearest `f32` of each `i32`.
     fn to_float(self, a: Self::I) -> Self::F;
 

@@ -36,6 +36,7 @@ impl Kernel for Vectors {
         put("scale down", s.scale_pow2(a, s.splat(-148.0)));
         put("sign", s.of_bits(s.and_i(s.bits(a), s.splat_i(i32::MIN))));
         put("exponent", s.to_float(s.shr23(s.bits(s.splat(8.0)))));
+        put("shl16", s.of_bits(s.shl16(s.splat_i(0x1_3f80))));
         put("or", s.of_bits(s.or_i(s.bits(a), s.splat_i(1))));
         put("add_i", s.of_bits(s.add_i(s.bits(a), s.splat_i(1))));
         let three = s.mul_i(s.splat_i(3), s.splat_i(-5));

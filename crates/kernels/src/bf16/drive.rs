@@ -1,0 +1,366 @@
+//! How a BF16 product is cut into tasks, and how rows of A become blocks.
+
+use super::pack::{PANEL, Panels, STEP, STEP_BYTES};
+use super::tiles::{SUMS_BYTES, TilesTimesPanel};
+use super::vectors::{self, RowsTimesPanel};
+use super::write::Place;
+use crate::Exec;
+use crate::gemm::{A_STRIDE, Finish, K_BLOCK, RowSource};
+use crate::isa::{AMX_ROWS, Amx, Bf16, Bf16Isa, Bf16Kernel, TILE_BYTES};
+use crate::memory::{Shared, with_scratch};
+
+/// Most rows of a chunk.
+const CHUNK_ROWS: usize = 512;
+
+/// Most bytes of a block of A: the second-level cache keeps them beside a panel and sums.
+const NEAR_BYTES: usize = 1 << 20;
+
+/// Most rows that are multiplied by vectors where there are tiles.
+const THIN_ROWS: usize = 4;
+
+/// Below this many multiply-adds a product is not worth waking threads for.
+const SERIAL_TERMS: usize = 200_000;
+
+/// One product.
+#[derive(Clone, Copy)]
+pub(crate) struct Job<A> {
+    pub(crate) m: usize,
+    pub(crate) n: usize,
+    pub(crate) k: usize,
+    pub(crate) a: A,
+    pub(crate) b: Panels,
+    pub(crate) c: Shared<f32>,
+    pub(crate) c_stride: usize,
+    pub(crate) finish: Finish,
+}
+
+/// How some rows of A lie in blocks.
+#[derive(Clone, Copy)]
+struct Layout {
+    rows: usize,
+    /// Steps of all terms.
+    steps: usize,
+    /// How many blocks the terms are cut into.
+    depths: usize,
+    /// Rows of a tile; 0 where rows are multiplied by vectors, one after the other.
+    tile_rows: usize,
+}
+
+impl Layout {
+    fn of(rows: usize, k: usize, tiles: bool) -> Self {
+        let steps = k.div_ceil(STEP);
+        let most = (NEAR_BYTES / (rows.max(1) * STEP * 2)).max(8);
+        let depths = steps.div_ceil(most).max(1);
+        // Tiles of equal height: the time of a product of tiles is that of its rows.
+        let tile_rows = if tiles { rows.div_ceil(rows.div_ceil(AMX_ROWS)) } else { 0 };
+        Self { rows, steps, depths, tile_rows }
+    }
+
+    /// The first step of a block and how many it has.
+    fn depth(&self, at: usize) -> (usize, usize) {
+        let start = self.steps * at / self.depths;
+        (start, self.steps * (at + 1) / self.depths - start)
+    }
+
+    /// Rows that are converted at once.
+    fn group(&self) -> usize {
+        if self.tile_rows == 0 { 16 } else { 2 * self.tile_rows }
+    }
+
+    fn groups(&self) -> usize {
+        self.rows.div_ceil(self.group())
+    }
+
+    /// Bytes between rows of a block of so many steps; those of adjacent rows must not fall into the
+    /// same sets of the first-level cache.
+    fn stride(steps: usize) -> usize {
+        (steps * STEP * 2) | 64
+    }
+
+    /// Where a block starts.
+    fn offset(&self, at: usize) -> usize {
+        (0..at).map(|at| self.block_bytes(self.depth(at).1)).sum()
+    }
+
+    fn block_bytes(&self, steps: usize) -> usize {
+        if self.tile_rows == 0 {
+            self.rows * Self::stride(steps)
+        } else {
+            self.groups() * steps * 2 * TILE_BYTES
+        }
+    }
+
+    /// Bytes of the largest block.
+    fn most_bytes(&self) -> usize {
+        (0..self.depths).map(|at| self.block_bytes(self.depth(at).1)).max().unwrap_or(0)
+    }
+
+    /// Bytes for the sums of tiles.
+    fn sums_bytes(&self) -> usize {
+        if self.tile_rows == 0 { 0 } else { self.groups() * SUMS_BYTES }
+    }
+}
+
+/// Floats of the rows of a group before they are converted.
+const GATHER: usize = 2 * AMX_ROWS * A_STRIDE;
+
+/// Converts the rows of some groups to blocks: block `depth` only, or all.
+struct Fill<'a, A> {
+    job: &'a Job<A>,
+    layout: Layout,
+    /// The row of the product that is row 0 of the layout.
+    row: usize,
+    groups: std::ops::Range<usize>,
+    depth: usize,
+    out: *mut u8,
+    /// [`GATHER`] floats.
+    gather: *mut f32,
+}
+
+impl<A: RowSource> Bf16Kernel for Fill<'_, A> {
+    type Output = ();
+    #[inline(always)]
+    fn run<D: Bf16>(self, d: D) {
+        let (layout, (start, steps)) = (self.layout, self.layout.depth(self.depth));
+        for group in self.groups.clone() {
+            let row = group * layout.group();
+            let rows = layout.group().min(layout.rows - row);
+            // SAFETY: the rows exist, and the block has room for them.
+            unsafe {
+                match self.job.a.direct() {
+                    Some((a, stride)) => {
+                        let a = a.wrapping_add((self.row + row) * stride + start * STEP);
+                        let terms = self.job.k - start * STEP;
+                        self.convert(d, (a, stride), (row, rows), (0, steps, terms));
+                    }
+                    None => self.gather(d, (row, rows), start, steps),
+                }
+            }
+        }
+    }
+}
+
+impl<A: RowSource> Fill<'_, A> {
+    /// Where a row's part of a step goes.
+    #[inline(always)]
+    fn target(&self, row: usize, step: usize) -> *mut u16 {
+        let (layout, steps) = (self.layout, self.layout.depth(self.depth).1);
+        let at = match layout.tile_rows {
+            0 => row * Layout::stride(steps) + step * STEP * 2,
+            tile => {
+                let (group, inside) = (row / (2 * tile), row % (2 * tile));
+                ((group * steps + step) * 2 + inside / tile) * TILE_BYTES
+                    + inside % tile * STEP * 2
+            }
+        };
+        self.out.wrapping_add(at).cast()
+    }
+
+    /// Converts `rows` rows, which lie at `a`, for the steps `step..step + steps`; `terms` of their
+    /// terms exist.
+    ///
+    /// # Safety
+    /// `a` has the rows; the block has room for them.
+    #[inline(always)]
+    unsafe fn convert<D: Bf16>(
+        &self,
+        d: D,
+        (a, stride): (*const f32, usize),
+        (row, rows): (usize, usize),
+        (step, steps, terms): (usize, usize, usize),
+    ) {
+        let whole = (terms / STEP).min(steps);
+        for r in 0..rows {
+            let a = a.wrapping_add(r * stride);
+            for i in 0..whole {
+                // SAFETY: 32 terms of the row.
+                unsafe { d.narrow(a.add(i * STEP), self.target(row + r, step + i)) };
+            }
+            if whole < steps {
+                let mut last = [0.0_f32; STEP];
+                let left = terms - whole * STEP;
+                // SAFETY: what is left of the row, less than 32 terms.
+                unsafe {
+                    let from = a.add(whole * STEP);
+                    std::ptr::copy_nonoverlapping(from, last.as_mut_ptr(), left);
+                    d.narrow(last.as_ptr(), self.target(row + r, step + whole));
+                }
+            }
+        }
+    }
+
+    /// Converts rows that are no matrix in memory: what its source copies.
+    ///
+    /// # Safety
+    /// The rows exist, and the block has room for them.
+    #[inline(always)]
+    unsafe fn gather<D: Bf16>(
+        &self,
+        d: D,
+        (row, rows): (usize, usize),
+        start: usize,
+        steps: usize,
+    ) {
+        const AT_ONCE: usize = K_BLOCK / STEP;
+        let mut done = 0;
+        while done < steps {
+            let here = AT_ONCE.min(steps - done);
+            let first = (start + done) * STEP;
+            let terms = (here * STEP).min(self.job.k - first);
+            // SAFETY: the caller vouches for rows and block; what is gathered has room for a group.
+            unsafe {
+                self.job.a.copy(d.simd(), self.row + row, rows, first, terms, self.gather);
+                let from = (self.gather.cast_const(), A_STRIDE);
+                self.convert(d, from, (row, rows), (done, here, terms));
+            }
+            done += here;
+        }
+    }
+}
+
+/// Rows `row..row + layout.rows` times the panels of columns `column..column_end`.
+struct Part<'a, A> {
+    job: &'a Job<A>,
+    amx: Option<Amx>,
+    layout: Layout,
+    row: usize,
+    column: usize,
+    column_end: usize,
+    /// Room for a block, sums and gathered rows.
+    scratch: *mut u8,
+    /// The rows in blocks, where an earlier step has made them.
+    blocks: Option<Shared<u8>>,
+}
+
+impl<A: RowSource> Bf16Kernel for Part<'_, A> {
+    type Output = ();
+    #[inline(always)]
+    fn run<D: Bf16>(self, d: D) {
+        let amx = self.amx.filter(|_| self.layout.tile_rows > 0);
+        if let Some(amx) = amx {
+            amx.begin(self.layout.tile_rows);
+        }
+        self.blocks(d);
+        if let Some(amx) = amx {
+            amx.end();
+        }
+    }
+}
+
+impl<A: RowSource> Part<'_, A> {
+    #[inline(always)]
+    fn blocks<D: Bf16>(&self, d: D) {
+        let (job, layout) = (self.job, self.layout);
+        let sums = self.scratch.wrapping_add(GATHER * size_of::<f32>());
+        let own = sums.wrapping_add(layout.sums_bytes());
+        for depth in 0..layout.depths {
+            let (start, steps) = layout.depth(depth);
+            let a = match self.blocks {
+                Some(blocks) => blocks.at(layout.offset(depth)).ptr(),
+                None => {
+                    let (groups, gather) = (0..layout.groups(), self.scratch.cast());
+                    let (row, out) = (self.row, own);
+                    Fill { job, layout, row, groups, depth, out, gather }.run(d);
+                    own
+                }
+            };
+            let mut column = self.column;
+            while column < self.column_end {
+                let panel = column / PANEL * layout.steps + start;
+                let b = job.b.0.wrapping_add(panel * STEP_BYTES);
+                let last = depth + 1 == layout.depths;
+                let place = Place {
+                    c: job.c.ptr().wrapping_add(self.row * job.c_stride + column),
+                    c_stride: job.c_stride,
+                    columns: PANEL.min(job.n - column),
+                    accumulate: depth > 0,
+                    finish: last.then(|| job.finish.shifted(self.row, column)),
+                };
+                let (rows, tile_rows) = (layout.rows, layout.tile_rows);
+                // SAFETY: the panel and the rows are inside the product.
+                unsafe {
+                    match self.amx.filter(|_| tile_rows > 0) {
+                        Some(amx) => TilesTimesPanel {
+                            amx, a, b, steps, rows, tile_rows, sums, place,
+                        }
+                        .run(d.simd()),
+                        None => {
+                            let a_stride = Layout::stride(steps);
+                            let on = RowsTimesPanel { a, a_stride, b, steps, place };
+                            vectors::panel(d, &on, rows);
+                        }
+                    }
+                }
+                column += PANEL;
+            }
+        }
+    }
+}
+
+/// Computes a product.
+///
+/// # Safety
+/// A has `m` rows of `k`, B is `k` x `n`, C has `m` rows of `n`, `c_stride` apart, the epilogue
+/// covers C, and nothing else uses C meanwhile.
+pub(crate) unsafe fn multiply<A: RowSource>(exec: Exec<'_>, isa: Bf16Isa, job: &Job<A>) {
+    let (m, n, k) = (job.m, job.n, job.k);
+    if m == 0 || n == 0 {
+        return;
+    }
+    let serial = m.saturating_mul(n).saturating_mul(k) < SERIAL_TERMS;
+    let threads = if serial { 1 } else { exec.pool.threads() };
+    let panels = n.div_ceil(PANEL);
+    let amx = isa.amx().filter(|_| m > THIN_ROWS);
+    let tiles = amx.is_some();
+    let run = |tasks: usize, body: &(dyn Fn(usize) + Sync)| {
+        if threads == 1 { (0..tasks).for_each(body) } else { exec.pool.run(tasks, body) }
+    };
+    let columns = |group: usize, groups: usize| {
+        (panels * group / groups * PANEL, (panels * (group + 1) / groups * PANEL).min(n))
+    };
+    let part = |row: usize, rows: usize, columns: (usize, usize), blocks: Option<Shared<u8>>| {
+        let layout = Layout::of(rows, k, tiles);
+        let own = if blocks.is_some() { 0 } else { layout.most_bytes() };
+        let bytes = GATHER * size_of::<f32>() + layout.sums_bytes() + own;
+        with_scratch(bytes.div_ceil(size_of::<f32>()), |scratch| {
+            let scratch = scratch.as_mut_ptr().cast();
+            let (column, column_end) = columns;
+            isa.run(Part { job, amx, layout, row, column, column_end, scratch, blocks });
+        });
+    };
+    if threads > 1 && m <= CHUNK_ROWS && panels >= 4 * threads {
+        // Few rows: made into blocks once by all threads, then each thread takes panels of B, so
+        // that B is read once in all.
+        let layout = Layout::of(m, k, tiles);
+        let bytes = layout.offset(layout.depths);
+        with_scratch(bytes.div_ceil(size_of::<f32>()), |blocks| {
+            let blocks = Shared::<u8>::from_ptr(blocks.as_mut_ptr().cast());
+            let groups = layout.groups();
+            let parts = threads.min(groups);
+            run(parts, &|part| {
+                with_scratch(GATHER, |gather| {
+                    for depth in 0..layout.depths {
+                        let groups = groups * part / parts..groups * (part + 1) / parts;
+                        let out = blocks.at(layout.offset(depth)).ptr();
+                        let gather = gather.as_mut_ptr();
+                        isa.run(Fill { job, layout, row: 0, groups, depth, out, gather });
+                    }
+                });
+            });
+            let groups = panels.min(threads * 4);
+            run(groups, &|group| part(0, m, columns(group, groups), Some(blocks)));
+        });
+        return;
+    }
+    let mut chunks = m.div_ceil(CHUNK_ROWS);
+    if threads > 1 {
+        // Two tasks a thread even out threads that other programs slow down.
+        chunks = chunks.next_multiple_of(2 * threads).min(m.div_ceil(AMX_ROWS));
+    }
+    let groups = if chunks >= threads { 1 } else { threads.div_ceil(chunks).min(panels) };
+    run(chunks * groups, &|task| {
+        let (chunk, group) = (task / groups, task % groups);
+        let (row, end) = (m * chunk / chunks, m * (chunk + 1) / chunks);
+        part(row, end - row, columns(group, groups), None);
+    });
+}

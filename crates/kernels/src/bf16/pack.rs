@@ -1,0 +1,123 @@
+//! The right-hand matrix of a BF16 product, packed once.
+
+use crate::gemm::{Trans, check_matrix};
+use crate::isa::nearest;
+use crate::memory::{Aligned, Packed};
+use galatea_tensor::Tensor;
+
+/// Terms of a step: what a tile of AMX holds of a row.
+pub(super) const STEP: usize = 32;
+/// Columns of a panel: two tiles.
+pub(super) const PANEL: usize = 32;
+/// Columns of a tile.
+pub(super) const TILE: usize = 16;
+/// Bytes of a step of a panel.
+pub(super) const STEP_BYTES: usize = STEP * PANEL * size_of::<u16>();
+
+/// A matrix rounded to BF16 and cut into panels of 32 columns; the same for all instructions.
+///
+/// A panel is a stream of steps of 32 rows. A step is two tiles of 16 columns, a tile is 16 pairs
+/// of rows, and a pair holds its two values of each column side by side. Missing rows and columns
+/// are zeros.
+#[derive(Clone)]
+pub struct PackedBf16 {
+    k: usize,
+    n: usize,
+    data: Packed,
+}
+
+impl std::fmt::Debug for PackedBf16 {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "PackedBf16 {{ k: {}, n: {} }}", self.k, self.n)
+    }
+}
+
+impl PackedBf16 {
+    /// Packs a `k` x `n` matrix. With [`Trans::No`] `b` holds `k` rows of `n`, `ldb` apart; with
+    /// [`Trans::Yes`] it holds `n` rows of `k`, `ldb` apart.
+    ///
+    /// # Panics
+    /// When `b` is shorter than the matrix, or `ldb` is less than the length of its rows.
+    #[must_use]
+    pub fn pack(k: usize, n: usize, b: &[f32], ldb: usize, trans: Trans) -> Self {
+        let (rows, columns) = if trans == Trans::No { (k, n) } else { (n, k) };
+        check_matrix("B", b.len(), rows, columns, ldb);
+        let mut data = Aligned::zeroed(Self::len(k, n));
+        let steps = k.div_ceil(STEP);
+        let (tiles, _) = data.as_bytes_mut().as_chunks_mut::<{ STEP * TILE * 2 }>();
+        for (at, tile) in tiles.iter_mut().enumerate().take(n.div_ceil(PANEL) * steps * 2) {
+            let (panel, step, half) = (at / (2 * steps), at / 2 % steps, at % 2);
+            let column = panel * PANEL + half * TILE;
+            let columns = n.saturating_sub(column).min(TILE);
+            let rows = (k - step * STEP).min(STEP);
+            for row in 0..rows {
+                let from = step * STEP + row;
+                for inside in 0..columns {
+                    let value = match trans {
+                        Trans::No => b[from * ldb + column + inside],
+                        Trans::Yes => b[(column + inside) * ldb + from],
+                    };
+                    let to = (row / 2 * TILE + inside) * 4 + row % 2 * 2;
+                    tile[to..to + 2].copy_from_slice(&nearest(value).to_ne_bytes());
+                }
+            }
+        }
+        Self { k, n, data: Packed::own(data) }
+    }
+
+    /// How many floats the room of a packed `k` x `n` matrix has.
+    fn len(k: usize, n: usize) -> usize {
+        let steps = n.div_ceil(PANEL).saturating_mul(k.div_ceil(STEP));
+        steps.saturating_mul(STEP_BYTES / size_of::<f32>())
+    }
+
+    /// A matrix that was packed before: [`PackedBf16::data`] of that time, in a vector from the
+    /// position `at` on. `None` where the vector ends before, or starts on no cache line there.
+    #[must_use]
+    pub fn from_data(k: usize, n: usize, all: &Tensor, at: usize) -> Option<Self> {
+        Some(Self { k, n, data: Packed::given(all, at, Self::len(k, n))? })
+    }
+
+    /// The packed matrix, two BF16 in the place of an FP32: a whole number of cache lines.
+    #[must_use]
+    pub fn data(&self) -> &[f32] {
+        self.data.as_slice()
+    }
+
+    /// Whether the packed matrix lies in a mapped file.
+    #[must_use]
+    pub fn is_mapped(&self) -> bool {
+        self.data.is_mapped()
+    }
+
+    /// Rows: the length of the sums.
+    #[must_use]
+    pub fn k(&self) -> usize {
+        self.k
+    }
+
+    /// Columns of the product.
+    #[must_use]
+    pub fn n(&self) -> usize {
+        self.n
+    }
+
+    /// Memory held, in bytes.
+    #[must_use]
+    pub fn size_bytes(&self) -> usize {
+        size_of_val(self.data.as_slice())
+    }
+
+    pub(crate) fn panels(&self) -> Panels {
+        Panels(self.data.as_slice().as_ptr().cast())
+    }
+}
+
+/// The packed matrix as a task sees it.
+#[derive(Clone, Copy)]
+pub(crate) struct Panels(pub(super) *const u8);
+
+// SAFETY: a read-only view of a packed matrix that the caller of the product holds meanwhile.
+unsafe impl Send for Panels {}
+// SAFETY: as for Send.
+unsafe impl Sync for Panels {}

@@ -1,0 +1,112 @@
+//! The register tile of vectors: a few rows of A times a panel.
+
+use super::pack::{PANEL, STEP, STEP_BYTES, TILE};
+use super::write::Place;
+use crate::isa::{Bf16, Bf16Kernel, Simd};
+
+/// Some rows of a block of A times the steps of a panel.
+#[derive(Clone, Copy)]
+pub(super) struct RowsTimesPanel {
+    /// Rows of BF16, whole steps long.
+    pub(super) a: *const u8,
+    /// Bytes between rows of A.
+    pub(super) a_stride: usize,
+    pub(super) b: *const u8,
+    pub(super) steps: usize,
+    pub(super) place: Place,
+}
+
+/// A register tile of `R` rows and `V` vectors.
+struct Tile<'a, const R: usize, const V: usize> {
+    on: &'a RowsTimesPanel,
+    /// The first of its columns: 0 or 16.
+    column: usize,
+    /// Sums of the tile, [`PANEL`] columns in each row.
+    sums: *mut f32,
+}
+
+impl<const R: usize, const V: usize> Bf16Kernel for Tile<'_, R, V> {
+    type Output = ();
+    #[inline(always)]
+    fn run<D: Bf16>(self, d: D) {
+        let (on, s) = (self.on, d.simd());
+        let mut sums = [[s.splat(0.0); V]; R];
+        // SAFETY: A and B have that many steps; a step of B is two tiles of 16 pairs of rows.
+        unsafe {
+            for step in 0..on.steps {
+                let a = on.a.add(step * STEP * 2);
+                let b = on.b.add(step * STEP_BYTES + self.column / TILE * (STEP_BYTES / 2));
+                for pair in 0..STEP / 2 {
+                    let b = b.add(pair * TILE * 4).cast::<f32>();
+                    let mut right = [s.splat_i(0); V];
+                    for (v, right) in right.iter_mut().enumerate() {
+                        let column = v * D::S::LANES;
+                        let next = column / TILE * (STEP_BYTES / 8) + column % TILE;
+                        *right = s.bits(s.load(b.add(next)));
+                    }
+                    for (r, sums) in sums.iter_mut().enumerate() {
+                        let left = a.add(r * on.a_stride + pair * 4).cast::<i32>();
+                        let left = s.splat_i(left.read_unaligned());
+                        for (sum, right) in sums.iter_mut().zip(right) {
+                            *sum = d.dot(*sum, left, right);
+                        }
+                    }
+                }
+            }
+            for (r, sums) in sums.iter().enumerate() {
+                for (v, &sum) in sums.iter().enumerate() {
+                    s.store(self.sums.add(r * PANEL + self.column + v * D::S::LANES), sum);
+                }
+            }
+        }
+    }
+}
+
+macro_rules! by_rows {
+    ($d:ident, $on:ident, $sums:ident, $rows:ident, $column:expr, $v:literal: $($r:literal)*) => {
+        match $rows {
+            $($r if $r <= D::TILE_ROWS => {
+                $d.enter(Tile::<$r, $v> { on: $on, column: $column, sums: $sums });
+            })*
+            _ => {}
+        }
+    };
+}
+
+/// Multiplies at most [`Bf16::TILE_ROWS`] rows and leaves their sums, [`PANEL`] in each row.
+#[inline(always)]
+fn tile<D: Bf16>(d: D, on: &RowsTimesPanel, rows: usize, sums: *mut f32) {
+    let mut column = 0;
+    while column < on.place.columns {
+        match D::TILE_COLUMNS / D::S::LANES {
+            2 => by_rows!(d, on, sums, rows, column, 2: 1 2 3 4 5 6 7 8 9 10 11 12),
+            4 => by_rows!(d, on, sums, rows, column, 4: 1 2 3 4),
+            1 => by_rows!(d, on, sums, rows, column, 1: 1 2 3 4),
+            _ => {}
+        }
+        column += D::TILE_COLUMNS;
+    }
+}
+
+/// Multiplies `rows` rows, tile by tile, and writes the results.
+///
+/// # Safety
+/// The pointers are valid for the rows and steps.
+#[inline(always)]
+pub(super) unsafe fn panel<D: Bf16>(d: D, on: &RowsTimesPanel, rows: usize) {
+    let mut sums = [0.0_f32; 12 * PANEL];
+    // Tiles of nearly equal height: a thin last tile would be slow.
+    let tiles = rows.div_ceil(D::TILE_ROWS);
+    let mut start = 0;
+    for i in 1..=tiles {
+        let end = rows * i / tiles;
+        let place = on.place.below(start);
+        let part = RowsTimesPanel { a: on.a.wrapping_add(start * on.a_stride), place, ..*on };
+        tile(d, &part, end - start, sums.as_mut_ptr());
+        // SAFETY: rows start..end of the caller's.
+        unsafe { place.write(d.simd(), end - start, sums.as_ptr(), (PANEL, TILE)) };
+        start = end;
+    }
+    // SAFETY: the caller vouches for C.
+    unsafe { on.place.activate(d.simd(), rows) };
+}

@@ -1,0 +1,130 @@
+//! From sums to results.
+
+use crate::activation::ActivateRows;
+use crate::gemm::Finish;
+use crate::isa::Simd;
+
+/// A part of C that becomes complete, or is added to.
+#[derive(Clone, Copy)]
+pub(super) struct Place {
+    pub(super) c: *mut f32,
+    pub(super) c_stride: usize,
+    pub(super) columns: usize,
+    /// Whether C already holds the sums of earlier blocks.
+    pub(super) accumulate: bool,
+    /// On the last block: bias, residual and clamp, from this part's first row and column on.
+    pub(super) finish: Option<Finish>,
+}
+
+impl Place {
+    /// The same from a row on.
+    #[inline(always)]
+    pub(super) fn below(&self, rows: usize) -> Self {
+        Self {
+            c: self.c.wrapping_add(rows * self.c_stride),
+            finish: self.finish.map(|finish| finish.shifted(rows, 0)),
+            ..*self
+        }
+    }
+
+    /// Writes `rows` rows of sums; those of 16 columns are adjacent, the next 16 of the same row lie
+    /// `next` further, the next row `stride` further.
+    ///
+    /// # Safety
+    /// C, bias and residual cover the rows; the sums have rows of whole tiles.
+    #[inline(always)]
+    pub(super) unsafe fn write<S: Simd>(
+        &self,
+        s: S,
+        rows: usize,
+        sums: *const f32,
+        (stride, next): (usize, usize),
+    ) {
+        let mut column = 0;
+        while column < self.columns {
+            let sums = sums.wrapping_add(column / 16 * next + column % 16);
+            let c = self.c.wrapping_add(column);
+            let finish = self.finish.map(|finish| finish.shifted(0, column));
+            let left = self.columns - column;
+            // SAFETY: a vector of columns, of which the last may be cut.
+            unsafe {
+                if left >= S::LANES {
+                    self.write_column(s, rows, (sums, stride), c, finish, None);
+                } else {
+                    self.write_column(s, rows, (sums, stride), c, finish, Some(s.tail(left)));
+                }
+            }
+            column += S::LANES;
+        }
+    }
+
+    /// [`Place::write`] for a vector of columns.
+    ///
+    /// # Safety
+    /// As there; `mask` covers what is left of the columns.
+    #[inline(always)]
+    unsafe fn write_column<S: Simd>(
+        &self,
+        s: S,
+        rows: usize,
+        (sums, stride): (*const f32, usize),
+        c: *mut f32,
+        finish: Option<Finish>,
+        mask: Option<S::M>,
+    ) {
+        // SAFETY: the caller vouches for the memory.
+        unsafe {
+            let bias = match finish.and_then(|finish| finish.bias_at(0)) {
+                Some(bias) => load(s, bias, mask),
+                None => s.splat(0.0),
+            };
+            for row in 0..rows {
+                let c = c.add(row * self.c_stride);
+                let mut x = s.load(sums.add(row * stride));
+                if self.accumulate {
+                    x = s.add(x, load(s, c, mask));
+                }
+                if let Some(finish) = &finish {
+                    x = s.add(x, bias);
+                    if let Some(residual) = finish.residual_at(row, 0) {
+                        x = finish.joined(s, x, load(s, residual, mask));
+                    }
+                    x = s.min(s.splat(finish.high), s.max(s.splat(finish.low), x));
+                }
+                match mask {
+                    Some(mask) => s.store_tail(c, mask, x),
+                    None => s.store(c, x),
+                }
+            }
+        }
+    }
+
+    /// Applies what a clamp cannot do, once C is complete.
+    ///
+    /// # Safety
+    /// C has the rows.
+    #[inline(always)]
+    pub(super) unsafe fn activate<S: Simd>(&self, s: S, rows: usize) {
+        if let Some(activation) = self.finish.and_then(|finish| finish.late) {
+            let (data, columns, stride) = (self.c, self.columns, self.c_stride);
+            let on = ActivateRows { activation, data, rows, columns, stride };
+            // SAFETY: the caller vouches for C.
+            unsafe { on.run(s) };
+        }
+    }
+}
+
+/// Loads a vector, or what a mask chooses of it.
+///
+/// # Safety
+/// `p` is valid for that.
+#[inline(always)]
+unsafe fn load<S: Simd>(s: S, p: *const f32, mask: Option<S::M>) -> S::F {
+    // SAFETY: the caller vouches for the memory.
+    unsafe {
+        match mask {
+            Some(mask) => s.load_tail(p, mask),
+            None => s.load(p),
+        }
+    }
+}
