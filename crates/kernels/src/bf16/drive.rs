@@ -1,7 +1,7 @@
 //! How a BF16 product is cut into tasks, and how rows of A become blocks.
 
 use super::pack::{PANEL, Panels, STEP, STEP_BYTES};
-use super::tiles::{SUMS_BYTES, TilesTimesPanel};
+use super::tiles::{Pending, SUMS_BYTES, TilesTimesPanel};
 use super::vectors::{self, RowsTimesPanel};
 use super::write::Place;
 use crate::Exec;
@@ -10,7 +10,7 @@ use crate::isa::{AMX_ROWS, Amx, Bf16, Bf16Isa, Bf16Kernel, TILE_BYTES};
 use crate::memory::{Shared, with_scratch};
 
 /// Most rows of a chunk.
-const CHUNK_ROWS: usize = 512;
+const CHUNK_ROWS: usize = 256;
 
 /// Most bytes of a block of A: the second-level cache keeps them beside a panel and sums.
 const NEAR_BYTES: usize = 1 << 20;
@@ -141,19 +141,24 @@ impl<A: RowSource> Bf16Kernel for Fill<'_, A> {
 }
 
 impl<A: RowSource> Fill<'_, A> {
-    /// Where a row's part of a step goes.
+    /// Where the rows of a group go.
     #[inline(always)]
-    fn target(&self, row: usize, step: usize) -> *mut u16 {
+    fn target(&self, row: usize) -> Target {
         let (layout, steps) = (self.layout, self.layout.depth(self.depth).1);
-        let at = match layout.tile_rows {
-            0 => row * Layout::stride(steps) + step * STEP * 2,
-            tile => {
-                let (group, inside) = (row / (2 * tile), row % (2 * tile));
-                ((group * steps + step) * 2 + inside / tile) * TILE_BYTES
-                    + inside % tile * STEP * 2
+        match layout.tile_rows {
+            0 => {
+                let row_stride = Layout::stride(steps);
+                let start = self.out.wrapping_add(row * row_stride);
+                Target { start, row_stride, step_stride: STEP * 2, tile: usize::MAX, jump: 0 }
             }
-        };
-        self.out.wrapping_add(at).cast()
+            tile => Target {
+                start: self.out.wrapping_add(row / (2 * tile) * steps * 2 * TILE_BYTES),
+                row_stride: STEP * 2,
+                step_stride: 2 * TILE_BYTES,
+                tile,
+                jump: TILE_BYTES - tile * STEP * 2,
+            },
+        }
     }
 
     /// Converts `rows` rows, which lie at `a`, for the steps `step..step + steps`; `terms` of their
@@ -170,20 +175,28 @@ impl<A: RowSource> Fill<'_, A> {
         (step, steps, terms): (usize, usize, usize),
     ) {
         let whole = (terms / STEP).min(steps);
-        for r in 0..rows {
-            let a = a.wrapping_add(r * stride);
-            for i in 0..whole {
-                // SAFETY: 32 terms of the row.
-                unsafe { d.narrow(a.add(i * STEP), self.target(row + r, step + i)) };
+        let target = self.target(row);
+        // A few steps of all rows: they are adjacent in tiles.
+        for i in (0..whole).step_by(4) {
+            for r in 0..rows {
+                let (a, to) = (a.wrapping_add(r * stride), target.at(r, step));
+                for i in i..whole.min(i + 4) {
+                    let to = to.wrapping_add(i * target.step_stride).cast();
+                    // SAFETY: 32 terms of the row.
+                    unsafe { d.narrow(a.add(i * STEP), to) };
+                }
             }
-            if whole < steps {
+        }
+        if whole < steps {
+            for r in 0..rows {
+                let a = a.wrapping_add(r * stride);
                 let mut last = [0.0_f32; STEP];
                 let left = terms - whole * STEP;
                 // SAFETY: what is left of the row, less than 32 terms.
                 unsafe {
                     let from = a.add(whole * STEP);
                     std::ptr::copy_nonoverlapping(from, last.as_mut_ptr(), left);
-                    d.narrow(last.as_ptr(), self.target(row + r, step + whole));
+                    d.narrow(last.as_ptr(), target.at(r, step + whole).cast());
                 }
             }
         }
@@ -215,6 +228,25 @@ impl<A: RowSource> Fill<'_, A> {
             }
             done += here;
         }
+    }
+}
+
+/// Where rows of a group go, step by step.
+#[derive(Clone, Copy)]
+struct Target {
+    start: *mut u8,
+    row_stride: usize,
+    step_stride: usize,
+    /// Rows of a tile; those of the second tile lie `jump` bytes further.
+    tile: usize,
+    jump: usize,
+}
+
+impl Target {
+    #[inline(always)]
+    fn at(&self, row: usize, step: usize) -> *mut u8 {
+        let jump = if row >= self.tile { self.jump } else { 0 };
+        self.start.wrapping_add(row * self.row_stride + step * self.step_stride + jump)
     }
 }
 
@@ -253,6 +285,7 @@ impl<A: RowSource> Part<'_, A> {
         let (job, layout) = (self.job, self.layout);
         let sums = self.scratch.wrapping_add(GATHER * size_of::<f32>());
         let own = sums.wrapping_add(layout.sums_bytes());
+        let mut pending: Option<Pending> = None;
         for depth in 0..layout.depths {
             let (start, steps) = layout.depth(depth);
             let a = match self.blocks {
@@ -281,9 +314,17 @@ impl<A: RowSource> Part<'_, A> {
                 unsafe {
                     match self.amx.filter(|_| tile_rows > 0) {
                         Some(amx) => TilesTimesPanel {
-                            amx, a, b, steps, rows, tile_rows, sums, place,
+                            amx,
+                            a,
+                            b,
+                            steps,
+                            rows,
+                            tile_rows,
+                            sums,
+                            far: job.m * job.n * size_of::<f32>() > NEAR_BYTES,
+                            place,
                         }
-                        .run(d.simd()),
+                        .run(d.simd(), &mut pending),
                         None => {
                             let a_stride = Layout::stride(steps);
                             let on = RowsTimesPanel { a, a_stride, b, steps, place };
@@ -292,6 +333,10 @@ impl<A: RowSource> Part<'_, A> {
                     }
                 }
                 column += PANEL;
+            }
+            if let Some(mut pending) = pending.take() {
+                // SAFETY: the last rows of the last panel.
+                unsafe { pending.advance(d.simd(), usize::MAX) };
             }
         }
     }

@@ -78,6 +78,14 @@ impl Place {
                 Some(bias) => load(s, bias, mask),
                 None => s.splat(0.0),
             };
+            if let (false, Some(plain)) = (self.accumulate, finish.filter(Finish::is_plain)) {
+                let (low, high) = (s.splat(plain.low), s.splat(plain.high));
+                for row in 0..rows {
+                    let x = s.add(s.load(sums.add(row * stride)), bias);
+                    store(s, c.add(row * self.c_stride), s.min(high, s.max(low, x)), mask);
+                }
+                return;
+            }
             for row in 0..rows {
                 let c = c.add(row * self.c_stride);
                 let mut x = s.load(sums.add(row * stride));
@@ -91,10 +99,7 @@ impl Place {
                     }
                     x = s.min(s.splat(finish.high), s.max(s.splat(finish.low), x));
                 }
-                match mask {
-                    Some(mask) => s.store_tail(c, mask, x),
-                    None => s.store(c, x),
-                }
+                store(s, c, x, mask);
             }
         }
     }
@@ -125,6 +130,21 @@ unsafe fn load<S: Simd>(s: S, p: *const f32, mask: Option<S::M>) -> S::F {
         match mask {
             Some(mask) => s.load_tail(p, mask),
             None => s.load(p),
+        }
+    }
+}
+
+/// Stores a vector, or what a mask chooses of it.
+///
+/// # Safety
+/// `p` is valid for that.
+#[inline(always)]
+unsafe fn store<S: Simd>(s: S, p: *mut f32, x: S::F, mask: Option<S::M>) {
+    // SAFETY: the caller vouches for the memory.
+    unsafe {
+        match mask {
+            Some(mask) => s.store_tail(p, mask, x),
+            None => s.store(p, x),
         }
     }
 }

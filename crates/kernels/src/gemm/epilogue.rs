@@ -104,6 +104,12 @@ impl Finish {
         }
     }
 
+    /// Whether no matrix joins.
+    #[inline(always)]
+    pub(crate) fn is_plain(&self) -> bool {
+        self.residual.is_null()
+    }
+
     /// The bias from `column` on.
     #[inline(always)]
     pub(crate) fn bias_at(&self, column: usize) -> Option<*const f32> {

@@ -40,6 +40,15 @@ impl Amx {
         linux::configure(rows);
     }
 
+    /// Asks for the cache line of `p`, to write it; any address is allowed.
+    #[inline(always)]
+    pub(crate) fn prefetch_to_write(self, p: *const f32) {
+        #[cfg(all(target_arch = "x86_64", target_os = "linux"))]
+        linux::prefetch_to_write(p);
+        #[cfg(not(all(target_arch = "x86_64", target_os = "linux")))]
+        let _ = p;
+    }
+
     /// Takes the tiles away, so that the system need not save them.
     #[inline(always)]
     pub(crate) fn end(self) {
@@ -50,26 +59,25 @@ impl Amx {
 
 /// How much of a 2 x 2 block of tiles a product fills.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Extent {
-    /// Whether there is a second tile of rows.
-    pub(crate) two_rows: bool,
-    /// Whether there is a second tile of columns.
-    pub(crate) two_columns: bool,
+pub(crate) enum Extent {
+    /// All of it.
+    Whole,
+    /// The first tile of each row.
+    OneColumn,
+    /// The first row of tiles.
+    OneRow,
 }
 
-/// A product of tiles: sums (+)= A B over a number of steps.
-#[derive(Clone, Copy)]
-pub(crate) struct TileProduct {
-    /// Tiles of A: two side by side for each step, [`TILE_BYTES`] apart.
-    pub(crate) a: *const u8,
-    /// Tiles of B: two for each step.
-    pub(crate) b: *const u8,
-    pub(crate) steps: usize,
-    /// Four tiles of sums, [`TILE_BYTES`] apart: rows 0 of columns 0 and 1, then rows 1.
-    pub(crate) sums: *mut u8,
-    /// Whether the sums go on from what lies there.
-    pub(crate) accumulate: bool,
-    pub(crate) extent: Extent,
+impl Extent {
+    /// For a second tile of rows and one of columns.
+    #[inline(always)]
+    pub(crate) fn of(two_rows: bool, two_columns: bool) -> Self {
+        match (two_rows, two_columns) {
+            (true, true) => Self::Whole,
+            (true, false) => Self::OneColumn,
+            (false, _) => Self::OneRow,
+        }
+    }
 }
 
 /// What the terms of a tile are.
@@ -77,33 +85,76 @@ pub(crate) struct TileProduct {
 pub(crate) enum Terms {
     /// Pairs of BF16, in tiles of B that are [`TILE_BYTES`] apart with rows 64 bytes apart.
     Bf16,
+    #[allow(dead_code, reason = "products of bytes are multiplied by vectors still")]
     /// Unsigned times signed bytes, with rows of B 256 bytes apart and its tiles 64 bytes apart.
     Bytes,
 }
 
-impl Terms {
-    /// Multiplies.
+/// Products of a 2 x 2 block of tiles: `start`, a `step` for each pair of tiles of A and of B, then
+/// `keep`. Sums stay in tiles in between; other code of the thread may run there, as nothing but
+/// this uses tiles.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct TileBlock {
+    pub(crate) amx: Amx,
+    pub(crate) terms: Terms,
+    pub(crate) extent: Extent,
+}
+
+#[cfg_attr(
+    not(all(target_arch = "x86_64", target_os = "linux")),
+    allow(unused_variables, clippy::unused_self, reason = "there are no tiles here")
+)]
+impl TileBlock {
+    /// Starts sums at what lies at `sums`: four tiles, [`TILE_BYTES`] apart, rows 0 of columns 0 and
+    /// 1, then rows 1; at zero without.
     ///
     /// # Safety
-    /// Between [`Amx::begin`] and [`Amx::end`]; the product's pointers are valid for its steps and extent.
+    /// Between [`Amx::begin`] and [`Amx::end`]; `sums` is valid for the extent.
     #[inline(always)]
-    pub(crate) unsafe fn multiply(self, _amx: Amx, product: &TileProduct) {
+    pub(crate) unsafe fn start(self, sums: Option<*const u8>) {
         #[cfg(all(target_arch = "x86_64", target_os = "linux"))]
         // SAFETY: the token proves the instructions; the caller vouches for the rest.
         unsafe {
-            match self {
-                Self::Bf16 => linux::multiply_bf16(product),
-                Self::Bytes => linux::multiply_bytes(product),
+            match sums {
+                Some(sums) => linux::load(self.extent, sums),
+                None => linux::zero(),
             }
         }
-        #[cfg(not(all(target_arch = "x86_64", target_os = "linux")))]
-        let _ = product;
+    }
+
+    /// Adds the products of two tiles of A, [`TILE_BYTES`] apart, with two of B.
+    ///
+    /// # Safety
+    /// As for [`TileBlock::start`]; the operands are valid for the extent.
+    #[inline(always)]
+    pub(crate) unsafe fn step(self, a: *const u8, b: *const u8) {
+        #[cfg(all(target_arch = "x86_64", target_os = "linux"))]
+        // SAFETY: the token proves the instructions; the caller vouches for the rest.
+        unsafe {
+            match self.terms {
+                Terms::Bf16 => linux::step_bf16(self.extent, a, b),
+                Terms::Bytes => linux::step_bytes(self.extent, a, b),
+            }
+        }
+    }
+
+    /// Stores the sums as [`TileBlock::start`] takes them.
+    ///
+    /// # Safety
+    /// As for [`TileBlock::start`].
+    #[inline(always)]
+    pub(crate) unsafe fn keep(self, sums: *mut u8) {
+        #[cfg(all(target_arch = "x86_64", target_os = "linux"))]
+        // SAFETY: the token proves the instructions; the caller vouches for the rest.
+        unsafe {
+            linux::store(self.extent, sums);
+        }
     }
 }
 
 #[cfg(all(target_arch = "x86_64", target_os = "linux"))]
 mod linux {
-    use super::{Extent, TileProduct};
+    use super::Extent;
     use std::arch::asm;
     use std::arch::x86_64::{__cpuid, __cpuid_count, _xgetbv};
 
@@ -130,9 +181,16 @@ mod linux {
     /// Asks the system for the tile registers, for all threads of the process.
     pub(super) fn may_use_tiles() -> bool {
         // SAFETY: the call takes two numbers and changes nothing but this permission.
-        let answer =
-            unsafe { libc::syscall(libc::SYS_arch_prctl, REQUEST_PERMISSION, TILE_DATA) };
+        let answer = unsafe { libc::syscall(libc::SYS_arch_prctl, REQUEST_PERMISSION, TILE_DATA) };
         answer == 0
+    }
+
+    #[inline(always)]
+    pub(super) fn prefetch_to_write(p: *const f32) {
+        // SAFETY: a prefetch of any address is harmless, and every processor with tiles has it.
+        unsafe {
+            asm!("prefetchw [{p}]", p = in(reg) p, options(nostack, preserves_flags, readonly))
+        };
     }
 
     #[repr(C, align(64))]
@@ -172,95 +230,135 @@ mod linux {
         }
     }
 
-    /// Starts sums by `$zero` or `$load`, adds to them by `$body` for each step, and keeps them.
+    /// Instructions on tiles with rows of A and of sums 64 bytes apart.
     macro_rules! tiles {
-        ($p:ident, $stride:literal, $zero:expr, $load:expr, $body:expr, $store:expr) => {
+        ([$($code:expr),*], $($operands:tt)*) => {
             asm!(
-                "test {go:e}, {go:e}",
-                "jnz 3f",
-                $zero,
-                "jmp 4f",
-                "3:",
-                $load,
-                "4:",
-                "test {n}, {n}",
-                "jz 5f",
-                ".p2align 4",
-                "2:",
-                $body,
-                "add {a}, 2048",
-                "dec {n}",
-                "jnz 2b",
-                "5:",
-                $store,
-                go = in(reg) u32::from($p.accumulate),
-                a = inout(reg) $p.a => _,
-                b = inout(reg) $p.b => _,
-                n = inout(reg) $p.steps => _,
-                c = in(reg) $p.sums,
+                $($code,)*
+                $($operands)*
                 s = in(reg) 64_usize,
-                t = in(reg) $stride,
                 out("tmm0") _, out("tmm1") _, out("tmm2") _, out("tmm3") _,
                 out("tmm4") _, out("tmm5") _, out("tmm6") _, out("tmm7") _,
-                options(nostack),
+                options(nostack, preserves_flags),
             )
         };
     }
 
-    /// A function that multiplies tiles by the instruction `$dot`; `$next` bytes lie between the
-    /// tiles of B, `$stride` between their rows, `$step` between steps.
-    macro_rules! multiplier {
-        ($name:ident, $dot:literal, $next:literal, $stride:literal, $step:literal) => {
+    /// # Safety
+    /// As for [`super::TileBlock::start`].
+    #[inline(always)]
+    pub(super) unsafe fn zero() {
+        // SAFETY: the caller vouches for tiles.
+        unsafe {
+            tiles!([
+                "tilezero tmm0",
+                "tilezero tmm1",
+                "tilezero tmm2",
+                "tilezero tmm3",
+                "/* {s} */"
+            ],)
+        };
+    }
+
+    /// # Safety
+    /// As for [`super::TileBlock::start`].
+    #[inline(always)]
+    pub(super) unsafe fn load(extent: Extent, sums: *const u8) {
+        // SAFETY: the caller vouches for tiles and sums.
+        unsafe {
+            match extent {
+                Extent::Whole => tiles!(
+                    [
+                        "tileloadd tmm0, [{c} + {s}]",
+                        "tileloadd tmm1, [{c} + {s} + 1024]",
+                        "tileloadd tmm2, [{c} + {s} + 2048]",
+                        "tileloadd tmm3, [{c} + {s} + 3072]"
+                    ],
+                    c = in(reg) sums,
+                ),
+                Extent::OneColumn => tiles!(
+                    ["tileloadd tmm0, [{c} + {s}]", "tileloadd tmm2, [{c} + {s} + 2048]"],
+                    c = in(reg) sums,
+                ),
+                Extent::OneRow => tiles!(
+                    ["tileloadd tmm0, [{c} + {s}]", "tileloadd tmm1, [{c} + {s} + 1024]"],
+                    c = in(reg) sums,
+                ),
+            }
+        }
+    }
+
+    /// # Safety
+    /// As for [`super::TileBlock::keep`].
+    #[inline(always)]
+    pub(super) unsafe fn store(extent: Extent, sums: *mut u8) {
+        // SAFETY: the caller vouches for tiles and sums.
+        unsafe {
+            match extent {
+                Extent::Whole => tiles!(
+                    [
+                        "tilestored [{c} + {s}], tmm0",
+                        "tilestored [{c} + {s} + 1024], tmm1",
+                        "tilestored [{c} + {s} + 2048], tmm2",
+                        "tilestored [{c} + {s} + 3072], tmm3"
+                    ],
+                    c = in(reg) sums,
+                ),
+                Extent::OneColumn => tiles!(
+                    ["tilestored [{c} + {s}], tmm0", "tilestored [{c} + {s} + 2048], tmm2"],
+                    c = in(reg) sums,
+                ),
+                Extent::OneRow => tiles!(
+                    ["tilestored [{c} + {s}], tmm0", "tilestored [{c} + {s} + 1024], tmm1"],
+                    c = in(reg) sums,
+                ),
+            }
+        }
+    }
+
+    /// A step by the instruction `$dot`; `$next` bytes lie between the tiles of B, `$stride` between
+    /// their rows.
+    macro_rules! step {
+        ($name:ident, $dot:literal, $next:literal, $stride:literal) => {
             /// # Safety
-            /// As for [`super::Terms::multiply`].
+            /// As for [`super::TileBlock::step`].
             #[inline(always)]
-            pub(super) unsafe fn $name(p: &TileProduct) {
-                // SAFETY: the caller vouches for tiles and pointers.
+            pub(super) unsafe fn $name(extent: Extent, a: *const u8, b: *const u8) {
+                // SAFETY: the caller vouches for tiles and operands.
                 unsafe {
-                    match p.extent {
-                        Extent { two_rows: true, two_columns: true } => tiles!(p, $stride,
-                            "tilezero tmm0\ntilezero tmm1\ntilezero tmm2\ntilezero tmm3",
-                            "tileloadd tmm0, [{c} + {s}]\ntileloadd tmm1, [{c} + {s} + 1024]\n\
-                             tileloadd tmm2, [{c} + {s} + 2048]\ntileloadd tmm3, [{c} + {s} + 3072]",
-                            concat!(
-                                "tileloadd tmm4, [{a} + {s}]\n",
-                                "tileloadd tmm6, [{b} + {t}]\n",
-                                $dot, " tmm0, tmm4, tmm6\n",
-                                "tileloadd tmm7, [{b} + {t} + ", $next, "]\n",
-                                $dot, " tmm1, tmm4, tmm7\n",
-                                "tileloadd tmm5, [{a} + {s} + 1024]\n",
-                                $dot, " tmm2, tmm5, tmm6\n",
-                                $dot, " tmm3, tmm5, tmm7\n",
-                                "add {b}, ", $step
-                            ),
-                            "tilestored [{c} + {s}], tmm0\ntilestored [{c} + {s} + 1024], tmm1\n\
-                             tilestored [{c} + {s} + 2048], tmm2\ntilestored [{c} + {s} + 3072], tmm3"
+                    match extent {
+                        Extent::Whole => tiles!(
+                            [
+                                "tileloadd tmm4, [{a} + {s}]",
+                                "tileloadd tmm6, [{b} + {t}]",
+                                concat!($dot, " tmm0, tmm4, tmm6"),
+                                concat!("tileloadd tmm7, [{b} + {t} + ", $next, "]"),
+                                concat!($dot, " tmm1, tmm4, tmm7"),
+                                "tileloadd tmm5, [{a} + {s} + 1024]",
+                                concat!($dot, " tmm2, tmm5, tmm6"),
+                                concat!($dot, " tmm3, tmm5, tmm7")
+                            ],
+                            a = in(reg) a, b = in(reg) b, t = in(reg) $stride,
                         ),
-                        Extent { two_rows: true, two_columns: false } => tiles!(p, $stride,
-                            "tilezero tmm0\ntilezero tmm2",
-                            "tileloadd tmm0, [{c} + {s}]\ntileloadd tmm2, [{c} + {s} + 2048]",
-                            concat!(
-                                "tileloadd tmm4, [{a} + {s}]\n",
-                                "tileloadd tmm6, [{b} + {t}]\n",
-                                $dot, " tmm0, tmm4, tmm6\n",
-                                "tileloadd tmm5, [{a} + {s} + 1024]\n",
-                                $dot, " tmm2, tmm5, tmm6\n",
-                                "add {b}, ", $step
-                            ),
-                            "tilestored [{c} + {s}], tmm0\ntilestored [{c} + {s} + 2048], tmm2"
+                        Extent::OneColumn => tiles!(
+                            [
+                                "tileloadd tmm4, [{a} + {s}]",
+                                "tileloadd tmm6, [{b} + {t}]",
+                                concat!($dot, " tmm0, tmm4, tmm6"),
+                                "tileloadd tmm5, [{a} + {s} + 1024]",
+                                concat!($dot, " tmm2, tmm5, tmm6")
+                            ],
+                            a = in(reg) a, b = in(reg) b, t = in(reg) $stride,
                         ),
-                        Extent { two_rows: false, .. } => tiles!(p, $stride,
-                            "tilezero tmm0\ntilezero tmm1",
-                            "tileloadd tmm0, [{c} + {s}]\ntileloadd tmm1, [{c} + {s} + 1024]",
-                            concat!(
-                                "tileloadd tmm4, [{a} + {s}]\n",
-                                "tileloadd tmm6, [{b} + {t}]\n",
-                                $dot, " tmm0, tmm4, tmm6\n",
-                                "tileloadd tmm7, [{b} + {t} + ", $next, "]\n",
-                                $dot, " tmm1, tmm4, tmm7\n",
-                                "add {b}, ", $step
-                            ),
-                            "tilestored [{c} + {s}], tmm0\ntilestored [{c} + {s} + 1024], tmm1"
+                        Extent::OneRow => tiles!(
+                            [
+                                "tileloadd tmm4, [{a} + {s}]",
+                                "tileloadd tmm6, [{b} + {t}]",
+                                concat!($dot, " tmm0, tmm4, tmm6"),
+                                concat!("tileloadd tmm7, [{b} + {t} + ", $next, "]"),
+                                concat!($dot, " tmm1, tmm4, tmm7")
+                            ],
+                            a = in(reg) a, b = in(reg) b, t = in(reg) $stride,
                         ),
                     }
                 }
@@ -268,6 +366,6 @@ mod linux {
         };
     }
 
-    multiplier!(multiply_bf16, "tdpbf16ps", "1024", 64_usize, "2048");
-    multiplier!(multiply_bytes, "tdpbusd", "64", 256_usize, "4096");
+    step!(step_bf16, "tdpbf16ps", "1024", 64_usize);
+    step!(step_bytes, "tdpbusd", "64", 256_usize);
 }

@@ -5,10 +5,10 @@ use std::fmt::Debug;
 use super::amx::Amx;
 use super::{Isa, Simd};
 
-#[cfg(target_arch = "x86_64")]
-use super::bf16_x86::Avx512Bf16;
 #[cfg(target_arch = "aarch64")]
 use super::bf16_neon::NeonBf16;
+#[cfg(target_arch = "x86_64")]
+use super::bf16_x86::Avx512Bf16;
 
 /// An algorithm to be compiled for each set of BF16 instructions; as [`super::Kernel`].
 pub trait Bf16Kernel {

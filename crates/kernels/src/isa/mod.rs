@@ -22,12 +22,12 @@ mod avx512;
 #[cfg(target_arch = "aarch64")]
 mod neon;
 
+pub use amx::Amx;
+pub(crate) use amx::{Extent, TILE_BYTES, TILE_ROWS as AMX_ROWS, Terms, TileBlock};
 #[cfg(target_arch = "x86_64")]
 pub use avx2::Avx2;
 #[cfg(target_arch = "x86_64")]
 pub use avx512::Avx512;
-pub use amx::Amx;
-pub(crate) use amx::{Extent, TILE_BYTES, TILE_ROWS as AMX_ROWS, Terms, TileProduct};
 pub(crate) use bf16::nearest;
 pub use bf16::{Bf16, Bf16Isa, Bf16Kernel, Widened};
 #[cfg(target_arch = "aarch64")]
