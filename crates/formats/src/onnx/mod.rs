@@ -1,4 +1,4 @@
-//! ONNX files to [`Graph`]s.
+//! ONNX files to [`Graph`]s and back.
 //!
 //! [`load`] maps the file and every file with external data; initializers share the mapped bytes.
 //! Local functions are inlined. A model is refused, with the field or node it is about, when it
@@ -11,6 +11,7 @@ pub mod proto;
 mod scope;
 mod tensor;
 mod value;
+mod write;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -25,6 +26,7 @@ use error::Place;
 pub use error::{OnnxError, OnnxErrorKind};
 use external::ExternalData;
 use proto::{ModelProto, TensorProto};
+pub use write::{WriteOptions, to_bytes, write_model};
 
 /// The oldest version of the default operator domain that is accepted.
 pub const OLDEST_OPSET: i64 = 1;
