@@ -37,6 +37,9 @@ pub enum RuntimeError {
         /// [`crate::SessionOptions::memory_limit_bytes`].
         limit_bytes: usize,
     },
+    /// A model cannot be quantised as it was asked for.
+    #[error("{0}")]
+    Quantise(String),
     /// A tensor could not be made or viewed.
     #[error(transparent)]
     Tensor(#[from] TensorError),

@@ -4,7 +4,8 @@
 //! [`Session::new`] asks every [`ExecutionProvider`] which nodes it [claims](Claim), lets
 //! [`partition::partition`] give each node to one of them, and has each partition compiled.
 //! [`Session::run`] checks the inputs and runs the partitions in order; a partition whose compile
-//! or first run fails goes to the next provider that claims its nodes.
+//! or first run fails goes to the next provider that claims its nodes. [`quantize`] makes models with
+//! fewer bits.
 
 #![forbid(unsafe_code)]
 
@@ -15,8 +16,10 @@ mod options;
 pub mod partition;
 pub mod plan;
 mod provider;
+pub mod quantize;
 mod session;
 mod subgraph;
+pub mod tune;
 
 pub use binding::IoInfo;
 pub use error::RuntimeError;

@@ -147,12 +147,14 @@ fn model(
     let mut written = writer.graph(graph, &HashMap::new(), &place)?;
     written.input = ports(graph, &facts, &graph.inputs, &place)?;
     written.output = ports(graph, &facts, &graph.outputs, &place)?;
-    let opsets = graph.opsets.iter().map(|(domain, &version)| OperatorSetIdProto {
-        domain: domain.clone(),
-        version,
-    });
-    let entry =
-        |(key, value): (&String, &String)| StringStringEntryProto { key: key.clone(), value: value.clone() };
+    let opsets = graph
+        .opsets
+        .iter()
+        .map(|(domain, &version)| OperatorSetIdProto { domain: domain.clone(), version });
+    let entry = |(key, value): (&String, &String)| StringStringEntryProto {
+        key: key.clone(),
+        value: value.clone(),
+    };
     Ok(ModelProto {
         ir_version: info.ir_version.max(LEAST_IR_VERSION),
         producer_name: info.producer_name.clone(),
@@ -393,7 +395,8 @@ impl Writer<'_, '_> {
         let Some(beside) = &mut self.beside else { return Ok(proto) };
         let large = |raw: &Bytes| raw.len() >= LEAST_EXTERNAL_BYTES;
         if let Some(raw) = proto.raw_data.take_if(|raw| large(raw)) {
-            let entry = |key: &str, value: String| StringStringEntryProto { key: key.to_owned(), value };
+            let entry =
+                |key: &str, value: String| StringStringEntryProto { key: key.to_owned(), value };
             let offset = beside.put(&raw);
             proto.external_data = vec![
                 entry("location", beside.location.clone()),
@@ -475,8 +478,7 @@ pub(super) fn tensor_of(
 fn packed(small: SmallType, codes: &[u8]) -> Vec<u8> {
     let bits = small.bits();
     let mask = u8::MAX >> (8 - bits);
-    let byte = |group: &[u8]| {
-        group.iter().rev().fold(0_u8, |byte, code| (byte << bits) | (code & mask))
-    };
+    let byte =
+        |group: &[u8]| group.iter().rev().fold(0_u8, |byte, code| (byte << bits) | (code & mask));
     codes.chunks(8 / bits).map(byte).collect()
 }

@@ -199,6 +199,21 @@ pub fn optimise_watched(
     Ok(report)
 }
 
+/// Runs the rules of these names, once each and in the order of the names; a name without a rule does
+/// nothing. Gives how often they applied.
+///
+/// # Errors
+/// As [`optimise`].
+pub fn run_named(graph: &mut Graph, names: &[&str]) -> Result<usize, GraphError> {
+    let mut times = 0;
+    for name in names {
+        for rule in TIDYING.iter().chain(RULES).filter(|rule| rule.name == *name) {
+            times += run(graph, rule.apply)?;
+        }
+    }
+    Ok(times)
+}
+
 /// Runs one rule over all nodes, and over the nodes it makes.
 pub(crate) fn run(graph: &mut Graph, apply: Apply) -> Result<usize, GraphError> {
     let facts = infer::facts(graph, &HashMap::new())?;

@@ -45,9 +45,8 @@ impl Range {
     pub fn of(histogram: &Histogram, method: Method, symmetric: bool) -> Self {
         let (least, most) = histogram.extremes();
         #[allow(clippy::cast_possible_truncation, reason = "within the range of the values")]
-        let within = |low: f64, high: f64| {
-            Self::new((low as f32).max(least), (high as f32).min(most))
-        };
+        let within =
+            |low: f64, high: f64| Self::new((low as f32).max(least), (high as f32).min(most));
         match method {
             Method::MinMax => Self::new(least, most),
             Method::Percentile(percent) if symmetric => {

@@ -8,6 +8,7 @@ mod inspect;
 mod layers;
 mod model;
 mod picture;
+mod quantize;
 mod quickstart;
 mod run;
 mod sample;
@@ -48,6 +49,11 @@ const COMMANDS: &[Command] = &[
         name: "bench",
         sentence: "measure how long a run of a model takes",
         run: bench::bench,
+    },
+    Command {
+        name: "quantize",
+        sentence: "write a model with fewer bits, and what that costs",
+        run: quantize::quantize,
     },
     Command { name: "version", sentence: "print the version", run: version },
     Command { name: "help", sentence: "print this list", run: help },

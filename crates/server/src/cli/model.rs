@@ -149,7 +149,10 @@ pub(super) fn level(arguments: &Arguments) -> Result<OptimiseLevel, String> {
 }
 
 /// The provider of that name, with the reference behind it for what it cannot run; all of them without a name.
-fn providers(name: Option<&str>) -> Result<Vec<Arc<dyn ExecutionProvider>>, String> {
+///
+/// # Errors
+/// When there is none of that name.
+pub(super) fn providers(name: Option<&str>) -> Result<Vec<Arc<dyn ExecutionProvider>>, String> {
     let Some(name) = name else { return Ok(galatea_providers::all()) };
     let chosen = galatea_providers::by_name(name).ok_or_else(|| {
         let names: Vec<&str> = galatea_providers::PROVIDERS.iter().map(|row| row.name).collect();

@@ -1,0 +1,197 @@
+//! Weights of four bits in blocks that share a scale.
+
+use galatea_tensor::{Tensor, TensorError};
+
+use super::gptq::Hessian;
+use super::layer::Matrix;
+
+/// The greatest number of four bits.
+const MOST: f32 = 15.0;
+/// What stands for zero where there are no zero points.
+const MIDDLE: u8 = 8;
+
+/// How weights are rounded.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Layout {
+    /// Weights of a row that share a scale.
+    pub(super) block: usize,
+    /// Whether zero is always the number in the middle.
+    pub(super) symmetric: bool,
+}
+
+/// The numbers of a block stand for `(q − zero) · scale`.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Grid {
+    pub(super) scale: f32,
+    pub(super) zero: u8,
+}
+
+impl Grid {
+    /// For some weights.
+    pub(super) fn of(weights: &[f32], symmetric: bool) -> Self {
+        let (min, max) = weights
+            .iter()
+            .fold((0.0_f32, 0.0_f32), |(min, max), &weight| (min.min(weight), max.max(weight)));
+        if symmetric {
+            // There is one number more below the middle than above: the larger end gets it.
+            let far = if -min >= max { min } else { max };
+            let scale = far / -f32::from(MIDDLE);
+            return Self { scale: if scale == 0.0 { 1.0 } else { scale }, zero: MIDDLE };
+        }
+        let scale = (max - min) / MOST;
+        let scale = if scale >= f32::MIN_POSITIVE { scale } else { 1.0 };
+        #[allow(
+            clippy::cast_possible_truncation,
+            clippy::cast_sign_loss,
+            reason = "between 0 and 15"
+        )]
+        let zero = (-min / scale).round_ties_even().clamp(0.0, MOST) as u8;
+        Self { scale, zero }
+    }
+
+    /// The number nearest to a weight.
+    pub(super) fn round(self, weight: f32) -> u8 {
+        let number = (weight / self.scale).round_ties_even() + f32::from(self.zero);
+        #[allow(
+            clippy::cast_possible_truncation,
+            clippy::cast_sign_loss,
+            reason = "between 0 and 15"
+        )]
+        let number = number.clamp(0.0, MOST) as u8;
+        number
+    }
+
+    /// What a number stands for.
+    pub(super) fn value(self, number: u8) -> f32 {
+        (f32::from(number) - f32::from(self.zero)) * self.scale
+    }
+}
+
+/// A matrix whose rows are rounded in blocks.
+#[derive(Clone, Debug)]
+pub(super) struct Blocks {
+    layout: Layout,
+    rows: usize,
+    columns: usize,
+    /// A number for each weight.
+    numbers: Vec<u8>,
+    /// A grid for each block.
+    grids: Vec<Grid>,
+}
+
+impl Blocks {
+    /// Every weight becomes the nearest number, or with a Hessian the one that changes results
+    /// least.
+    pub(super) fn new(matrix: &Matrix, layout: Layout, hessian: Option<&Hessian>) -> Self {
+        let Matrix { values, rows, columns } = matrix;
+        let mut blocks = Self {
+            layout,
+            rows: *rows,
+            columns: *columns,
+            numbers: Vec::with_capacity(values.len()),
+            grids: Vec::new(),
+        };
+        let factor = hessian.map(Hessian::factor);
+        for row in values.chunks(columns.max(&1).to_owned()) {
+            let (numbers, grids) = match &factor {
+                Some(factor) => factor.round(row, layout),
+                None => nearest(row, layout),
+            };
+            blocks.numbers.extend(numbers);
+            blocks.grids.extend(grids);
+        }
+        blocks
+    }
+
+    fn blocks_per_row(&self) -> usize {
+        self.columns.div_ceil(self.layout.block)
+    }
+
+    /// The weights that the numbers stand for, as `[columns, rows]`.
+    pub(super) fn values(&self) -> Result<Tensor, TensorError> {
+        let mut values = vec![0.0_f32; self.numbers.len()];
+        for (at, &number) in self.numbers.iter().enumerate() {
+            let (row, column) = (at / self.columns, at % self.columns);
+            let grid = self.grids[row * self.blocks_per_row() + column / self.layout.block];
+            values[column * self.rows + row] = grid.value(number);
+        }
+        Tensor::from_vec(&[self.columns, self.rows], values)
+    }
+
+    /// The numbers as `MatMulNBits` has them, `[rows, blocks, bytes]`.
+    pub(super) fn packed(&self) -> Result<Tensor, TensorError> {
+        let (blocks, block) = (self.blocks_per_row(), self.layout.block);
+        let mut bytes = Vec::with_capacity(self.rows * blocks * block / 2);
+        for (row, numbers) in self.numbers.chunks(self.columns.max(1)).enumerate() {
+            for (at, part) in numbers.chunks(block).enumerate() {
+                let zero = self.grids[row * blocks + at].zero;
+                let number = |at: usize| part.get(at).copied().unwrap_or(zero);
+                bytes.extend((0..block / 2).map(|at| number(2 * at) | number(2 * at + 1) << 4));
+            }
+        }
+        Tensor::from_vec(&[self.rows, blocks, block / 2], bytes)
+    }
+
+    /// A scale for each block.
+    pub(super) fn scales(&self) -> Tensor {
+        Tensor::vector(self.grids.iter().map(|grid| grid.scale).collect())
+    }
+
+    /// The zero points, two in a byte; `None` where all are the middle.
+    pub(super) fn zero_points(&self) -> Option<Tensor> {
+        let pair = |pair: &[Grid]| match pair {
+            [low, high, ..] => low.zero | high.zero << 4,
+            [low] => low.zero | MIDDLE << 4,
+            [] => 0,
+        };
+        let row = |grids: &[Grid]| grids.chunks(2).map(pair).collect::<Vec<u8>>();
+        let rows = self.grids.chunks(self.blocks_per_row().max(1));
+        (!self.layout.symmetric).then(|| Tensor::vector(rows.flat_map(row).collect()))
+    }
+}
+
+/// The nearest number to each weight of a row.
+fn nearest(row: &[f32], layout: Layout) -> (Vec<u8>, Vec<Grid>) {
+    let grids: Vec<Grid> =
+        row.chunks(layout.block).map(|block| Grid::of(block, layout.symmetric)).collect();
+    let numbers =
+        row.iter().enumerate().map(|(at, &weight)| grids[at / layout.block].round(weight));
+    (numbers.collect(), grids)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn matrix(rows: usize, columns: usize) -> Matrix {
+        let values = (0..rows * columns).map(|at| ((at * 37 % 101) as f32 - 40.0) / 50.0).collect();
+        Matrix { values, rows, columns }
+    }
+
+    #[test]
+    fn weights_come_back_within_half_a_step() {
+        for symmetric in [false, true] {
+            let (layout, matrix) = (Layout { block: 16, symmetric }, matrix(3, 37));
+            let blocks = Blocks::new(&matrix, layout, None);
+            let back = blocks.values().unwrap().permute(&[1, 0]).unwrap().to_vec::<f32>().unwrap();
+            for (at, (found, wanted)) in back.iter().zip(&matrix.values).enumerate() {
+                let grid = blocks.grids[at / 37 * 3 + at % 37 / 16];
+                // The end without a number of its own is a whole step away at most.
+                let limit = grid.scale.abs() * if symmetric { 1.001 } else { 0.501 };
+                assert!((found - wanted).abs() <= limit, "{found} {wanted} {grid:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn numbers_are_packed_from_the_low_bits_up_and_padded_with_zeros() {
+        let matrix = Matrix { values: vec![-8.0, 7.0, 1.0], rows: 1, columns: 3 };
+        let blocks = Blocks::new(&matrix, Layout { block: 16, symmetric: true }, None);
+        let packed = blocks.packed().unwrap();
+        assert_eq!(packed.shape(), [1, 1, 8]);
+        assert_eq!(packed.to_vec::<u8>().unwrap()[..3], [0xf0, 0x89, 0x88]);
+        assert_eq!(blocks.zero_points(), None);
+        let blocks = Blocks::new(&matrix, Layout { block: 16, symmetric: false }, None);
+        assert_eq!(blocks.zero_points().unwrap().to_vec::<u8>().unwrap(), [0x88]);
+    }
+}

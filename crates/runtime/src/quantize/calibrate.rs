@@ -1,0 +1,131 @@
+//! Running a graph on samples to see what its values are.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use galatea_graph::{Graph, ValueId};
+use galatea_tensor::{DataType, Tensor};
+
+use super::Sample;
+use super::gptq::Hessian;
+use super::histogram::Histogram;
+use crate::error::RuntimeError;
+use crate::options::SessionOptions;
+use crate::provider::ExecutionProvider;
+use crate::session::Session;
+
+/// The most bytes of Hessians that are summed up in one pass over the samples.
+const HESSIAN_BYTES: usize = 1 << 30;
+
+/// Runs graphs.
+pub(super) struct Runner<'a> {
+    pub(super) providers: &'a [Arc<dyn ExecutionProvider>],
+    pub(super) options: &'a SessionOptions,
+}
+
+/// A sample in the form that a session takes.
+fn named(sample: &Sample) -> Vec<(&str, Tensor)> {
+    sample.iter().map(|(name, tensor)| (name.as_str(), tensor.clone())).collect()
+}
+
+/// What a reader of values does with those of one run.
+pub(super) type See<'s> = &'s mut dyn FnMut(Vec<Tensor>) -> Result<(), RuntimeError>;
+
+impl Runner<'_> {
+    /// The outputs of a graph for every sample, one after the other.
+    pub(super) fn outputs(
+        &self,
+        graph: &Graph,
+        samples: &[Sample],
+        see: See<'_>,
+    ) -> Result<(), RuntimeError> {
+        let session = Session::new(graph.clone(), self.providers, self.options)?;
+        for (index, sample) in samples.iter().enumerate() {
+            let outputs = session.run(&named(sample)).map_err(|error| match error {
+                RuntimeError::Input(text) => {
+                    RuntimeError::Input(format!("sample {}: {text}", index + 1))
+                }
+                other => other,
+            })?;
+            see(outputs)?;
+        }
+        Ok(())
+    }
+
+    /// The given values of a graph for every sample, one after the other.
+    pub(super) fn values(
+        &self,
+        graph: &Graph,
+        values: &[ValueId],
+        samples: &[Sample],
+        see: See<'_>,
+    ) -> Result<(), RuntimeError> {
+        if values.is_empty() {
+            return Ok(());
+        }
+        let mut watched = graph.clone();
+        watched.outputs = values.to_vec();
+        watched.remove_unused();
+        self.outputs(&watched, samples, see)
+    }
+
+    /// How the values are spread over all samples.
+    pub(super) fn histograms(
+        &self,
+        graph: &Graph,
+        values: &[ValueId],
+        samples: &[Sample],
+    ) -> Result<HashMap<ValueId, Histogram>, RuntimeError> {
+        let mut found = vec![Histogram::default(); values.len()];
+        self.values(graph, values, samples, &mut |tensors| {
+            for (histogram, tensor) in found.iter_mut().zip(tensors) {
+                histogram.add(&floats(&tensor)?);
+            }
+            Ok(())
+        })?;
+        Ok(values.iter().copied().zip(found).collect())
+    }
+
+    /// Calls `each` with the Hessian of the inputs of every product: values whose last axis has the
+    /// given length.
+    pub(super) fn hessians(
+        &self,
+        graph: &Graph,
+        inputs: &[(ValueId, usize)],
+        samples: &[Sample],
+        each: &mut dyn FnMut(ValueId, &Hessian),
+    ) -> Result<(), RuntimeError> {
+        let mut rest = inputs;
+        while !rest.is_empty() {
+            let mut bytes = 0;
+            let fits = |(_, size): &&(ValueId, usize)| {
+                bytes += Hessian::bytes(*size);
+                bytes <= HESSIAN_BYTES
+            };
+            let count = rest.iter().take_while(fits).count().max(1);
+            let (now, later) = rest.split_at(count);
+            let mut hessians: Vec<Hessian> =
+                now.iter().map(|&(_, size)| Hessian::new(size)).collect();
+            let values: Vec<ValueId> = now.iter().map(|&(id, _)| id).collect();
+            self.values(graph, &values, samples, &mut |tensors| {
+                for (hessian, tensor) in hessians.iter_mut().zip(tensors) {
+                    hessian.add(&floats(&tensor)?);
+                }
+                Ok(())
+            })?;
+            for (id, hessian) in values.into_iter().zip(&hessians) {
+                each(id, hessian);
+            }
+            rest = later;
+        }
+        Ok(())
+    }
+}
+
+/// The elements of a tensor of floats, in its order.
+pub(super) fn floats(tensor: &Tensor) -> Result<Vec<f32>, RuntimeError> {
+    match tensor.dtype() {
+        DataType::Fp32 => Ok(tensor.to_vec::<f32>()?),
+        other => Err(RuntimeError::Quantise(format!("a value is {other}, expected FP32"))),
+    }
+}

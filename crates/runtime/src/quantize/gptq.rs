@@ -1,0 +1,256 @@
+//! Rounding that looks at what the weights are multiplied with.
+//!
+//! The weights of a row are rounded one after the other; the error of each is made up for by the
+//! weights behind it, as far as inputs go together.
+//!
+//! Source: E. Frantar et al., "GPTQ: Accurate Post-Training Quantization for Generative Pre-trained
+//! Transformers", ICLR 2023.
+
+use super::blocks::{Grid, Layout};
+
+/// Share of the mean of the diagonal that is added to it, so that inputs which never occur, or are
+/// always the same, make no harm.
+const DAMPING: f64 = 0.01;
+/// Weights whose errors are made up for together: the rest of a row is passed over once for each.
+const TOGETHER: usize = 64;
+
+/// How often which two inputs of a product come together: `Σ x·xᵀ` over all rows of all samples.
+#[derive(Clone, Debug)]
+pub(super) struct Hessian {
+    size: usize,
+    /// The lower triangle and the diagonal are in use.
+    sums: Vec<f64>,
+}
+
+/// The inverse of a [`Hessian`] as `Uᵀ·U`, `U` upper triangular.
+#[derive(Clone, Debug)]
+pub(super) struct Factor {
+    size: usize,
+    upper: Vec<f64>,
+}
+
+impl Hessian {
+    /// Of inputs of this length.
+    pub(super) fn new(size: usize) -> Self {
+        Self { size, sums: vec![0.0; size * size] }
+    }
+
+    /// Bytes that one of this size takes.
+    pub(super) fn bytes(size: usize) -> usize {
+        size.saturating_mul(size).saturating_mul(size_of::<f64>())
+    }
+
+    /// Adds rows of inputs.
+    pub(super) fn add(&mut self, rows: &[f32]) {
+        for row in rows.chunks_exact(self.size.max(1)) {
+            for (at, &left) in row.iter().enumerate().filter(|(_, left)| **left != 0.0) {
+                let left = f64::from(left);
+                let sums = &mut self.sums[at * self.size..][..=at];
+                for (sum, &right) in sums.iter_mut().zip(row) {
+                    *sum += left * f64::from(right);
+                }
+            }
+        }
+    }
+
+    /// The factor of its inverse.
+    pub(super) fn factor(&self) -> Factor {
+        let size = self.size;
+        let mean = (0..size).map(|at| self.sums[at * size + at]).sum::<f64>() / size.max(1) as f64;
+        let mut damping = (mean * DAMPING).max(f64::MIN_POSITIVE.sqrt());
+        loop {
+            let mut lower = self.sums.clone();
+            (0..size).for_each(|at| lower[at * size + at] += damping);
+            if cholesky(&mut lower, size) {
+                let mut inverse = inverse(&lower, size);
+                if cholesky(&mut inverse, size) {
+                    return Factor { size, upper: transposed(&inverse, size) };
+                }
+            }
+            // Rounding has made it indefinite: what is added to the diagonal must be more.
+            damping *= 10.0;
+        }
+    }
+}
+
+/// Puts the lower triangle `L` of `L·Lᵀ` in the place of a symmetric matrix; false where there is
+/// none.
+fn cholesky(matrix: &mut [f64], size: usize) -> bool {
+    for row in 0..size {
+        let (above, rest) = matrix.split_at_mut(row * size);
+        let current = &mut rest[..size];
+        for column in 0..=row {
+            let dot = |a: &[f64], b: &[f64]| -> f64 { a.iter().zip(b).map(|(a, b)| a * b).sum() };
+            if column < row {
+                let other = &above[column * size..][..=column];
+                let sum = current[column] - dot(&current[..column], &other[..column]);
+                current[column] = sum / other[column];
+            } else {
+                let sum = current[row] - dot(&current[..row], &current[..row]);
+                if !(sum > 0.0 && sum.is_finite()) {
+                    return false;
+                }
+                current[row] = sum.sqrt();
+            }
+        }
+    }
+    true
+}
+
+/// `(L·Lᵀ)⁻¹`, its lower triangle.
+fn inverse(lower: &[f64], size: usize) -> Vec<f64> {
+    // Row r of the inverse of L, from those above it: all rows are contiguous.
+    let mut solved = vec![0.0; size * size];
+    for row in 0..size {
+        let (above, rest) = solved.split_at_mut(row * size);
+        let current = &mut rest[..size];
+        for column in 0..row {
+            let factor = lower[row * size + column];
+            let other = &above[column * size..][..=column];
+            current.iter_mut().zip(other).for_each(|(value, other)| *value -= factor * other);
+        }
+        let diagonal = lower[row * size + row];
+        current[..row].iter_mut().for_each(|value| *value /= diagonal);
+        current[row] = 1.0 / diagonal;
+    }
+    let mut inverse = vec![0.0; size * size];
+    for part in solved.chunks_exact(size.max(1)) {
+        for (row, &left) in part.iter().enumerate().filter(|(_, left)| **left != 0.0) {
+            let sums = &mut inverse[row * size..][..=row];
+            sums.iter_mut().zip(part).for_each(|(sum, right)| *sum += left * right);
+        }
+    }
+    inverse
+}
+
+fn transposed(lower: &[f64], size: usize) -> Vec<f64> {
+    let mut upper = vec![0.0; size * size];
+    for row in 0..size {
+        for column in 0..=row {
+            upper[column * size + row] = lower[row * size + column];
+        }
+    }
+    upper
+}
+
+impl Factor {
+    /// Rounds a row of weights.
+    pub(super) fn round(&self, weights: &[f32], layout: Layout) -> (Vec<u8>, Vec<Grid>) {
+        let mut row: Vec<f64> = weights.iter().map(|&weight| f64::from(weight)).collect();
+        let (mut numbers, mut grids) = (Vec::with_capacity(row.len()), Vec::new());
+        for start in (0..row.len()).step_by(TOGETHER) {
+            let end = (start + TOGETHER).min(row.len());
+            let mut errors = [0.0; TOGETHER];
+            for at in start..end {
+                if at % layout.block == 0 {
+                    let to = (at + layout.block).min(row.len());
+                    // A block lies in the weights rounded together or starts with them, so that
+                    // every error has reached it.
+                    #[allow(clippy::cast_possible_truncation, reason = "weights are FP32")]
+                    let now: Vec<f32> = row[at..to].iter().map(|&weight| weight as f32).collect();
+                    grids.push(Grid::of(&now, layout.symmetric));
+                }
+                let grid = grids[at / layout.block];
+                #[allow(clippy::cast_possible_truncation, reason = "weights are FP32")]
+                let number = grid.round(row[at] as f32);
+                numbers.push(number);
+                let factors = &self.upper[at * self.size..][..self.size];
+                let error = (row[at] - f64::from(grid.value(number))) / factors[at];
+                errors[at - start] = error;
+                for (weight, factor) in row[at + 1..end].iter_mut().zip(&factors[at + 1..end]) {
+                    *weight -= error * factor;
+                }
+            }
+            for (at, error) in (start..end).zip(errors) {
+                let factors = &self.upper[at * self.size..][end..self.size];
+                row[end..].iter_mut().zip(factors).for_each(|(weight, f)| *weight -= error * f);
+            }
+        }
+        (numbers, grids)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::blocks::Blocks;
+    use super::super::layer::Matrix;
+    use super::*;
+
+    /// Repeatable numbers between -1 and 1.
+    fn noise(count: usize, seed: u32) -> Vec<f32> {
+        let mut state = seed;
+        let next = |_| {
+            state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+            (state >> 8) as f32 / (1 << 23) as f32 - 1.0
+        };
+        (0..count).map(next).collect()
+    }
+
+    #[test]
+    fn the_factor_is_one_of_the_inverse() {
+        let size = 7;
+        let mut hessian = Hessian::new(size);
+        hessian.add(&noise(size * 40, 1));
+        let factor = hessian.factor();
+        let diagonal: f64 = (0..size).map(|at| hessian.sums[at * size + at]).sum();
+        let damping = DAMPING * diagonal / size as f64;
+        let entry = |row: usize, column: usize| {
+            let sum = hessian.sums[row.max(column) * size + row.min(column)];
+            if row == column { sum + damping } else { sum }
+        };
+        for row in 0..size {
+            for column in 0..size {
+                // (Uᵀ·U)·H = 1
+                let inverse = |a: usize, b: usize| -> f64 {
+                    (0..size).map(|n| factor.upper[n * size + a] * factor.upper[n * size + b]).sum()
+                };
+                let found: f64 = (0..size).map(|n| inverse(row, n) * entry(n, column)).sum();
+                let wanted = if row == column { 1.0 } else { 0.0 };
+                assert!((found - wanted).abs() < 1e-9, "{row} {column}: {found}");
+            }
+        }
+    }
+
+    /// Mean square of what rounding does to the results.
+    fn loss(matrix: &Matrix, blocks: &Blocks, inputs: &[f32]) -> f64 {
+        let rounded = blocks.values().unwrap().permute(&[1, 0]).unwrap().to_vec::<f32>().unwrap();
+        let mut sum = 0.0;
+        for x in inputs.chunks(matrix.columns) {
+            for (row, new) in
+                matrix.values.chunks(matrix.columns).zip(rounded.chunks(matrix.columns))
+            {
+                let error: f32 = row.iter().zip(new).zip(x).map(|((w, q), x)| (w - q) * x).sum();
+                sum += f64::from(error * error);
+            }
+        }
+        sum
+    }
+
+    #[test]
+    fn results_change_less_than_with_the_nearest_numbers() {
+        let (columns, rows) = (150, 6);
+        let matrix = Matrix { values: noise(columns * rows, 3), rows, columns };
+        // Inputs that go together: each is mostly the one before it.
+        let mut inputs = noise(columns * 300, 5);
+        for at in 1..inputs.len() {
+            inputs[at] = 0.8 * inputs[at - 1] + 0.3 * inputs[at];
+        }
+        let mut hessian = Hessian::new(columns);
+        inputs.chunks(columns * 10).for_each(|part| hessian.add(part));
+        for (block, symmetric) in [(32, false), (16, true), (128, false)] {
+            let layout = Layout { block, symmetric };
+            let nearest = loss(&matrix, &Blocks::new(&matrix, layout, None), &inputs);
+            let calibrated = loss(&matrix, &Blocks::new(&matrix, layout, Some(&hessian)), &inputs);
+            assert!(calibrated < 0.5 * nearest, "{block}: {calibrated} {nearest}");
+        }
+    }
+
+    #[test]
+    fn inputs_that_never_occur_do_no_harm() {
+        let matrix = Matrix { values: noise(64, 7), rows: 2, columns: 32 };
+        let hessian = Hessian::new(32);
+        let blocks = Blocks::new(&matrix, Layout { block: 32, symmetric: false }, Some(&hessian));
+        let nearest = Blocks::new(&matrix, Layout { block: 32, symmetric: false }, None);
+        assert_eq!(blocks.values().unwrap(), nearest.values().unwrap());
+    }
+}

@@ -1,0 +1,170 @@
+//! How like each other two results are.
+
+use galatea_tensor::{DataType, Tensor, TensorError};
+
+/// How like results are to those in FP32, over all samples.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Likeness {
+    /// The cosine of the angle between all values as vectors: 1 where they differ by a factor only.
+    pub cosine: f64,
+    /// Signal to noise, in decibels: the square of the values to that of the differences.
+    pub sqnr_db: f64,
+    /// Mean Kullback-Leibler divergence of rows as distributions, in nats: rows that sum to one as
+    /// they are, others after softmax.
+    pub divergence: f64,
+    /// Share of the rows whose greatest value is at the same place.
+    pub top1: f64,
+    /// How many rows there were.
+    pub rows: u64,
+}
+
+/// What [`Likeness`] is made of, sum by sum.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(super) struct Sums {
+    product: f64,
+    first: f64,
+    second: f64,
+    difference: f64,
+    divergence: f64,
+    same: u64,
+    rows: u64,
+}
+
+impl Sums {
+    /// Adds a result of FP32 and what another graph has in its place.
+    pub(super) fn add(&mut self, first: &Tensor, second: &Tensor) -> Result<(), TensorError> {
+        let width = first.shape().last().copied().unwrap_or(1).max(1);
+        if first.dtype() != DataType::Fp32 {
+            // Labels and counts: rows are elements, which are equal or not.
+            let (a, b) = (first.to_i64_vec()?, second.to_i64_vec()?);
+            let equal = a.iter().zip(&b).filter(|(a, b)| a == b).count();
+            self.same += equal as u64;
+            self.rows += a.len() as u64;
+            let (equal, all) = (equal as f64, a.len() as f64);
+            self.product += equal;
+            self.first += all;
+            self.second += all;
+            self.difference += all - equal;
+            return Ok(());
+        }
+        let (a, b) = (first.to_vec::<f32>()?, second.to_vec::<f32>()?);
+        for (&a, &b) in a.iter().zip(&b) {
+            let (a, b) = (f64::from(a), f64::from(b));
+            self.product += a * b;
+            self.first += a * a;
+            self.second += b * b;
+            self.difference += (a - b) * (a - b);
+        }
+        for (a, b) in a.chunks(width).zip(b.chunks(width)) {
+            self.rows += 1;
+            self.same += u64::from(greatest(a) == greatest(b));
+            self.divergence += divergence(a, b);
+        }
+        Ok(())
+    }
+
+    /// The likeness so far.
+    pub(super) fn likeness(&self) -> Likeness {
+        let norm = (self.first * self.second).sqrt();
+        let both_zero = self.first == 0.0 && self.second == 0.0;
+        let cosine = if norm > 0.0 { (self.product / norm).min(1.0) } else { 0.0 };
+        let rows = self.rows.max(1) as f64;
+        Likeness {
+            cosine: if both_zero { 1.0 } else { cosine },
+            sqnr_db: decibels(self.first, self.difference),
+            divergence: self.divergence / rows,
+            top1: if self.rows == 0 { 1.0 } else { self.same as f64 / rows },
+            rows: self.rows,
+        }
+    }
+}
+
+/// Most decibels that are told apart: FP32 itself is not more exact.
+const MOST_DECIBELS: f64 = 200.0;
+
+fn decibels(signal: f64, noise: f64) -> f64 {
+    if noise == 0.0 {
+        return MOST_DECIBELS;
+    }
+    let found = 10.0 * (signal / noise).log10();
+    if found.is_nan() { -MOST_DECIBELS } else { found.clamp(-MOST_DECIBELS, MOST_DECIBELS) }
+}
+
+/// The position of the first greatest value.
+fn greatest(row: &[f32]) -> usize {
+    let mut best = 0;
+    for (at, value) in row.iter().enumerate() {
+        if *value > row[best] {
+            best = at;
+        }
+    }
+    best
+}
+
+fn divergence(first: &[f32], second: &[f32]) -> f64 {
+    /// What stands for a probability of zero.
+    const LEAST: f64 = 1e-12;
+    let whole = |row: &[f32]| {
+        let sum: f64 = row.iter().map(|&value| f64::from(value)).sum();
+        (sum - 1.0).abs() < 1e-3 && row.iter().all(|&value| value >= 0.0)
+    };
+    let as_they_are = whole(first) && whole(second) && first.len() > 1;
+    let shares = |row: &[f32]| -> Vec<f64> {
+        if as_they_are {
+            return row.iter().map(|&value| f64::from(value)).collect();
+        }
+        let most = f64::from(row.iter().copied().fold(f32::NEG_INFINITY, f32::max));
+        let powers: Vec<f64> = row.iter().map(|&value| (f64::from(value) - most).exp()).collect();
+        let sum: f64 = powers.iter().sum();
+        powers.into_iter().map(|power| power / sum).collect()
+    };
+    let (a, b) = (shares(first), shares(second));
+    let term = |(a, b): (&f64, &f64)| if *a > 0.0 { a * (a / b.max(LEAST)).ln() } else { 0.0 };
+    a.iter().zip(&b).map(term).sum::<f64>().max(0.0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn rows(shape: &[usize], values: &[f32]) -> Tensor {
+        Tensor::from_slice(shape, values).unwrap()
+    }
+
+    #[test]
+    fn equal_results_are_alike_in_every_way() {
+        let mut sums = Sums::default();
+        let x = rows(&[2, 3], &[0.1, 2.0, -1.0, 5.0, 0.0, 0.0]);
+        sums.add(&x, &x).unwrap();
+        let found = sums.likeness();
+        assert!((found.cosine - 1.0).abs() < 1e-12 && found.top1 == 1.0 && found.rows == 2);
+        assert_eq!((found.divergence, found.sqnr_db), (0.0, MOST_DECIBELS));
+        assert_eq!(Sums::default().likeness().top1, 1.0);
+    }
+
+    #[test]
+    fn differences_are_measured() {
+        let mut sums = Sums::default();
+        let (a, b) = (rows(&[2, 2], &[1.0, 0.0, 0.0, 1.0]), rows(&[2, 2], &[0.9, 0.1, 0.6, 0.4]));
+        sums.add(&a, &b).unwrap();
+        let found = sums.likeness();
+        assert_eq!(found.top1, 0.5);
+        // The rows are distributions: ln(1/0.9) and ln(1/0.4).
+        let wanted = -(0.9_f64.ln() + 0.4_f64.ln()) / 2.0;
+        assert!((found.divergence - wanted).abs() < 1e-6, "{found:?}");
+        let noise = 2.0 * 0.01 + 2.0 * 0.36;
+        assert!((found.sqnr_db - 10.0 * (2.0_f64 / noise).log10()).abs() < 1e-5, "{found:?}");
+    }
+
+    #[test]
+    fn labels_are_equal_or_not_and_broken_results_are_unlike() {
+        let mut sums = Sums::default();
+        let labels = |values: Vec<i64>| Tensor::vector(values);
+        sums.add(&labels(vec![1, 2, 3, 4]), &labels(vec![1, 2, 3, 0])).unwrap();
+        assert_eq!(sums.likeness().top1, 0.75);
+        let mut sums = Sums::default();
+        sums.add(&rows(&[1, 2], &[1.0, 2.0]), &rows(&[1, 2], &[f32::NAN, 1.0])).unwrap();
+        assert!(sums.likeness().sqnr_db < 0.0, "{:?}", sums.likeness());
+        assert!(!(sums.likeness().cosine >= 0.9));
+    }
+}

@@ -1,0 +1,554 @@
+//! Models with fewer bits.
+//!
+//! [`quantize`] finds the [layers](LayerReport) of a graph, gives them another form, measures what
+//! that costs on samples, and returns the worst layers to FP32 until results agree with FP32 as far
+//! as is asked for. What it makes are ordinary ONNX operators, and `MatMulNBits` for weights of four
+//! bits, so that other programs run the model too.
+
+mod blocks;
+mod calibrate;
+mod dynamic;
+mod edit;
+mod fallback;
+mod form;
+mod gptq;
+mod half;
+mod histogram;
+mod int4;
+mod layer;
+mod measure;
+mod plan;
+mod qdq;
+mod range;
+mod report;
+mod weights;
+
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
+
+use galatea_graph::{Graph, ONNX_DOMAIN, ValueId, rewrite};
+use galatea_tensor::{DataType, Tensor};
+
+use crate::error::RuntimeError;
+use crate::options::SessionOptions;
+use crate::provider::ExecutionProvider;
+use blocks::{Blocks, Layout};
+use calibrate::Runner;
+use dynamic::Dynamic;
+pub use fallback::Attempt;
+use form::{Form, Purpose, build, probes};
+use half::{Half, HalfType};
+pub use histogram::Histogram;
+use int4::Int4;
+use layer::Layer;
+pub use measure::Likeness;
+use measure::Sums;
+use plan::Plan;
+use qdq::Qdq;
+pub use range::{Affine, Method, Range};
+pub use report::{LayerReport, OutputReport, Report};
+
+/// What the numbers of a model become.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Mode {
+    /// Weights of products are INT8, their inputs become UINT8 as a run goes. Needs no data.
+    Dynamic,
+    /// Weights and the values between layers are of eight bits, with scales from calibration.
+    Static,
+    /// Weights of products have four bits, in blocks that share a scale.
+    Int4,
+    /// Weights are FP16.
+    Fp16,
+    /// Weights are BF16.
+    Bf16,
+    /// As [`Mode::Static`], and all other weights are FP16.
+    Mixed,
+}
+
+/// How weights of four bits are found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Algorithm {
+    /// Every weight becomes the nearest number.
+    RoundToNearest,
+    /// The errors of weights make up for each other as far as calibration says that their inputs go
+    /// together.
+    Gptq,
+}
+
+/// What the bound is about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Agreement {
+    /// Top-1 for outputs of classes, `[rows, classes]`, and for labels; else the cosine.
+    Auto,
+    /// The share of rows whose greatest value is at the same place.
+    Top1,
+    /// The cosine of all values as vectors.
+    Cosine,
+}
+
+/// How a model is quantised.
+#[derive(Clone, Debug, PartialEq)]
+pub struct QuantizeOptions {
+    /// What the numbers become.
+    pub mode: Mode,
+    /// How ranges of values are chosen.
+    pub method: Method,
+    /// Whether weights have a scale for each result; else one for all.
+    pub per_channel: bool,
+    /// Whether zero is in the middle of ranges: of values between layers in eight bits, of blocks of
+    /// weights in four.
+    pub symmetric: bool,
+    /// Weights of four bits that share a scale: a power of two from 16 on.
+    pub block: usize,
+    /// How weights of four bits are found.
+    pub algorithm: Algorithm,
+    /// Whether sums and products have 16 bits too, in the modes that have floats of 16 bits.
+    pub half_arithmetic: bool,
+    /// How far results must agree with FP32.
+    pub bound: f64,
+    /// What that means.
+    pub agreement: Agreement,
+    /// Names of layers that stay in FP32.
+    pub exclude: Vec<String>,
+}
+
+impl QuantizeOptions {
+    /// The usual choices of a mode.
+    #[must_use]
+    pub fn new(mode: Mode) -> Self {
+        Self {
+            mode,
+            method: Method::MinMax,
+            per_channel: true,
+            symmetric: false,
+            block: 32,
+            algorithm: Algorithm::RoundToNearest,
+            half_arithmetic: false,
+            bound: 0.992,
+            agreement: Agreement::Auto,
+            exclude: Vec::new(),
+        }
+    }
+}
+
+/// The named inputs of one run.
+pub type Sample = Vec<(String, Tensor)>;
+
+/// What models are quantised with.
+#[derive(Clone, Copy, Debug)]
+pub struct QuantizeContext<'a> {
+    /// Who runs the model.
+    pub providers: &'a [Arc<dyn ExecutionProvider>],
+    /// How.
+    pub session: &'a SessionOptions,
+    /// What ranges and roundings are made for.
+    pub calibration: &'a [Sample],
+    /// What the agreement is measured on.
+    pub evaluation: &'a [Sample],
+}
+
+/// A model with fewer bits.
+#[derive(Clone, Debug)]
+pub struct Quantized {
+    /// The model.
+    pub graph: Graph,
+    /// What it cost.
+    pub report: Report,
+}
+
+/// The rewrites that come first: what they fold are weights.
+const FIRST: &[&str] = &["remove-identity", "constant-folding", "conv-batch-norm"];
+
+/// Quantises a model. `progress` is told what is being done.
+///
+/// # Errors
+/// [`RuntimeError::Quantise`] where the model or the options do not allow what is asked for;
+/// [`RuntimeError::Input`] where a sample is not what the model takes.
+pub fn quantize(
+    graph: &Graph,
+    context: &QuantizeContext<'_>,
+    options: &QuantizeOptions,
+    progress: &mut dyn FnMut(&str),
+) -> Result<Quantized, RuntimeError> {
+    let mut graph = graph.clone();
+    graph.sort()?;
+    rewrite::run_named(&mut graph, FIRST)?;
+    graph.sort()?;
+    check(&graph, context, options)?;
+    let layers = layer::find(&graph);
+    let work = Work { graph, layers, context, options, runner: runner(context) };
+    work.run(progress)
+}
+
+fn runner<'a>(context: &QuantizeContext<'a>) -> Runner<'a> {
+    Runner { providers: context.providers, options: context.session }
+}
+
+fn refuse<T>(text: impl Into<String>) -> Result<T, RuntimeError> {
+    Err(RuntimeError::Quantise(text.into()))
+}
+
+/// Refuses options that do not fit each other or the model.
+fn check(
+    graph: &Graph,
+    context: &QuantizeContext<'_>,
+    options: &QuantizeOptions,
+) -> Result<(), RuntimeError> {
+    let opset = graph.opsets.get(ONNX_DOMAIN).copied().unwrap_or(0);
+    let integers = matches!(options.mode, Mode::Static | Mode::Mixed);
+    let least = match options.mode {
+        Mode::Static | Mode::Mixed if options.per_channel => 13,
+        Mode::Static | Mode::Mixed => 10,
+        Mode::Dynamic => 11,
+        Mode::Bf16 => 13,
+        Mode::Int4 | Mode::Fp16 => 7,
+    };
+    if opset < least {
+        return refuse(format!(
+            "the model imports opset {opset} of ONNX, this form needs {least} or later \
+             (onnx.version_converter can convert it{})",
+            if integers && opset >= 10 { "; one scale per tensor needs 10" } else { "" }
+        ));
+    }
+    if let Method::Percentile(percent) = options.method {
+        if !(50.0..=100.0).contains(&percent) {
+            return refuse(format!("a percentile of {percent}, expected 50 to 100"));
+        }
+    }
+    if !options.block.is_power_of_two() || options.block < 16 {
+        return refuse(format!("blocks of {}, expected a power of two from 16 on", options.block));
+    }
+    if !(0.0..=1.0).contains(&options.bound) {
+        return refuse(format!("a bound of {}, expected 0 to 1", options.bound));
+    }
+    let calibrated = options.mode == Mode::Int4 && options.algorithm == Algorithm::Gptq;
+    if (integers || calibrated) && context.calibration.is_empty() {
+        return refuse("this form needs samples for calibration");
+    }
+    Ok(())
+}
+
+struct Work<'a> {
+    graph: Graph,
+    layers: Vec<Layer>,
+    context: &'a QuantizeContext<'a>,
+    options: &'a QuantizeOptions,
+    runner: Runner<'a>,
+}
+
+impl Work<'_> {
+    fn run(&self, progress: &mut dyn FnMut(&str)) -> Result<Quantized, RuntimeError> {
+        self.check_excluded()?;
+        let form = self.form(progress)?;
+        let refusals: Vec<Option<String>> =
+            self.layers.iter().map(|layer| self.refusal(&*form, layer)).collect();
+        let eligible: Vec<&Layer> = self
+            .layers
+            .iter()
+            .zip(&refusals)
+            .filter_map(|(layer, refusal)| refusal.is_none().then_some(layer))
+            .collect();
+        if eligible.is_empty()
+            && matches!(self.options.mode, Mode::Dynamic | Mode::Static | Mode::Int4)
+        {
+            return refuse(format!(
+                "the model has no layer that can become {}: products with constant weights are \
+                 what is quantised",
+                form.name()
+            ));
+        }
+        progress("comparing each layer with FP32");
+        let own = self.likenesses(&eligible, &*form)?;
+        let order = worst_first(&own);
+        let reference = self.reference(progress)?;
+        let (attempts, outputs) = self.search(&eligible, &order, &*form, &reference, progress)?;
+        let left_out = attempts.last().map_or(0, |attempt| attempt.left_out);
+        let left: HashSet<ValueId> =
+            order.iter().take(left_out).map(|&at| eligible[at].output).collect();
+        let graph = self.finished(&eligible, &left, &*form)?;
+        let agreement = attempts.last().map(|attempt| attempt.agreement);
+        let report = Report {
+            layers: self.layer_reports(&*form, &refusals, &own, &left),
+            outputs,
+            measure: self.measure_name(&reference),
+            agreement,
+            bound: self.options.bound,
+            attempts,
+            bytes_before: bytes(&self.graph),
+            bytes_after: bytes(&graph),
+        };
+        Ok(Quantized { graph, report })
+    }
+
+    fn check_excluded(&self) -> Result<(), RuntimeError> {
+        let known = |name: &String| self.layers.iter().any(|layer| layer.name == *name);
+        match self.options.exclude.iter().find(|name| !known(name)) {
+            None => Ok(()),
+            Some(name) => {
+                let names: Vec<&str> =
+                    self.layers.iter().take(20).map(|layer| layer.name.as_str()).collect();
+                refuse(format!("there is no layer '{name}' to exclude; there are {names:?}"))
+            }
+        }
+    }
+
+    fn refusal(&self, form: &dyn Form, layer: &Layer) -> Option<String> {
+        if self.options.exclude.contains(&layer.name) {
+            return Some("excluded".to_owned());
+        }
+        form.refusal(&self.graph, layer)
+    }
+
+    /// The form that the options ask for, calibrated.
+    fn form(&self, progress: &mut dyn FnMut(&str)) -> Result<Box<dyn Form>, RuntimeError> {
+        let half = |of: HalfType, inner: Option<Box<dyn half::MixedForm>>| Half {
+            of,
+            arithmetic: self.options.half_arithmetic,
+            inner,
+        };
+        Ok(match self.options.mode {
+            Mode::Dynamic => Box::new(Dynamic { per_channel: self.options.per_channel }),
+            Mode::Static => Box::new(self.calibrated(progress)?),
+            Mode::Int4 => Box::new(self.rounded(progress)?),
+            Mode::Fp16 => Box::new(half(HalfType::Fp16, None)),
+            Mode::Bf16 => Box::new(half(HalfType::Bf16, None)),
+            Mode::Mixed => {
+                let inner = self.calibrated(progress)?;
+                Box::new(half(HalfType::Fp16, Some(Box::new(inner))))
+            }
+        })
+    }
+
+    fn calibrated(&self, progress: &mut dyn FnMut(&str)) -> Result<Qdq, RuntimeError> {
+        progress("calibrating");
+        let all: Vec<&Layer> = self.layers.iter().collect();
+        let plan = Plan::new(&self.graph, &all)?;
+        let samples = self.context.calibration;
+        let histograms = self.runner.histograms(&self.graph, &plan.values(), samples)?;
+        let (method, symmetric) = (self.options.method, self.options.symmetric);
+        let mut own = HashMap::new();
+        for (id, histogram) in &histograms {
+            if histogram.total() == 0 {
+                let name = &self.graph.value(*id).name;
+                return refuse(format!("no sample gives '{name}' a finite value"));
+            }
+            own.insert(*id, Range::of(histogram, method, symmetric));
+        }
+        let per_channel = self.options.per_channel;
+        Ok(Qdq { ranges: plan.ranges(&own), symmetric, per_channel })
+    }
+
+    fn rounded(&self, progress: &mut dyn FnMut(&str)) -> Result<Int4, RuntimeError> {
+        let layout = Layout { block: self.options.block, symmetric: self.options.symmetric };
+        let mut blocks = HashMap::new();
+        let products: Vec<(&Layer, layer::Matrix)> = self
+            .layers
+            .iter()
+            .filter_map(|layer| Some((layer, layer.matrix(&self.graph)?)))
+            .collect();
+        if self.options.algorithm == Algorithm::RoundToNearest {
+            for (layer, matrix) in &products {
+                blocks.insert(layer.output, Blocks::new(matrix, layout, None));
+            }
+        } else {
+            progress("calibrating");
+            let mut inputs: Vec<(ValueId, usize)> = Vec::new();
+            for (layer, matrix) in &products {
+                if inputs.iter().all(|(id, _)| *id != layer.input) {
+                    inputs.push((layer.input, matrix.columns));
+                }
+            }
+            let samples = self.context.calibration;
+            self.runner.hessians(&self.graph, &inputs, samples, &mut |id, hessian| {
+                for (layer, matrix) in products.iter().filter(|(layer, _)| layer.input == id) {
+                    progress(&format!("rounding {}", layer.name));
+                    blocks.insert(layer.output, Blocks::new(matrix, layout, Some(hessian)));
+                }
+            })?;
+        }
+        Ok(Int4 { blocks, block: self.options.block })
+    }
+
+    /// How like the results of each layer are when it alone is quantised.
+    fn likenesses(
+        &self,
+        layers: &[&Layer],
+        form: &dyn Form,
+    ) -> Result<Vec<Option<Likeness>>, RuntimeError> {
+        let samples = self.context.evaluation;
+        if samples.is_empty() {
+            return Ok(vec![None; layers.len()]);
+        }
+        let (graph, results) = probes(&self.graph, layers, form)?;
+        let mut sums = vec![Sums::default(); layers.len()];
+        let watched: Vec<ValueId> =
+            layers.iter().zip(results).flat_map(|(layer, probe)| [layer.output, probe]).collect();
+        self.runner.values(&graph, &watched, samples, &mut |tensors| {
+            for (sums, pair) in sums.iter_mut().zip(tensors.chunks_exact(2)) {
+                sums.add(&pair[0], &pair[1])?;
+            }
+            Ok(())
+        })?;
+        Ok(sums.iter().map(|sums| Some(sums.likeness())).collect())
+    }
+
+    /// The outputs in FP32 for every sample.
+    fn reference(&self, progress: &mut dyn FnMut(&str)) -> Result<Vec<Vec<Tensor>>, RuntimeError> {
+        let mut all = Vec::new();
+        if !self.context.evaluation.is_empty() {
+            progress("running in FP32");
+            self.runner.outputs(&self.graph, self.context.evaluation, &mut |outputs| {
+                all.push(outputs);
+                Ok(())
+            })?;
+        }
+        Ok(all)
+    }
+
+    /// Looks for the number of layers to leave out; gives all attempts and what the last one found.
+    fn search(
+        &self,
+        layers: &[&Layer],
+        order: &[usize],
+        form: &dyn Form,
+        reference: &[Vec<Tensor>],
+        progress: &mut dyn FnMut(&str),
+    ) -> Result<(Vec<Attempt>, Vec<OutputReport>), RuntimeError> {
+        if reference.is_empty() {
+            return Ok((Vec::new(), Vec::new()));
+        }
+        let mut found: HashMap<usize, Vec<OutputReport>> = HashMap::new();
+        let attempts = fallback::search(layers.len(), self.options.bound, &mut |left_out| {
+            progress(&format!("measuring with {left_out} layers left out"));
+            let left: HashSet<ValueId> =
+                order.iter().take(left_out).map(|&at| layers[at].output).collect();
+            let chosen: Vec<&Layer> =
+                layers.iter().copied().filter(|layer| !left.contains(&layer.output)).collect();
+            let graph = build(&self.graph, &chosen, &left, form, Purpose::Measuring)?;
+            let outputs = self.compare(&graph, reference)?;
+            let agreement = self.agreement(&outputs, reference);
+            found.insert(left_out, outputs);
+            Ok::<f64, RuntimeError>(agreement)
+        })?;
+        let last = attempts.last().and_then(|attempt| found.remove(&attempt.left_out));
+        Ok((attempts, last.unwrap_or_default()))
+    }
+
+    /// The outputs of a graph beside those in FP32.
+    fn compare(
+        &self,
+        graph: &Graph,
+        reference: &[Vec<Tensor>],
+    ) -> Result<Vec<OutputReport>, RuntimeError> {
+        let mut sums = vec![Sums::default(); self.graph.outputs.len()];
+        let mut wanted = reference.iter();
+        self.runner.outputs(graph, self.context.evaluation, &mut |outputs| {
+            for ((sums, first), second) in
+                sums.iter_mut().zip(wanted.next().into_iter().flatten()).zip(&outputs)
+            {
+                if comparable(first) {
+                    sums.add(first, second)?;
+                }
+            }
+            Ok(())
+        })?;
+        let report = |(id, sums): (&ValueId, &Sums)| OutputReport {
+            name: self.graph.value(*id).name.clone(),
+            likeness: sums.likeness(),
+        };
+        Ok(self.graph.outputs.iter().zip(&sums).map(report).collect())
+    }
+
+    fn by_class(&self, output: &Tensor) -> bool {
+        match self.options.agreement {
+            Agreement::Top1 => true,
+            Agreement::Cosine => false,
+            Agreement::Auto => {
+                output.dtype() != DataType::Fp32 || (output.rank() == 2 && output.shape()[1] > 1)
+            }
+        }
+    }
+
+    fn agreement(&self, outputs: &[OutputReport], reference: &[Vec<Tensor>]) -> f64 {
+        let first = reference.first().map(Vec::as_slice).unwrap_or_default();
+        let compared = outputs.iter().zip(first).filter(|(_, tensor)| comparable(tensor));
+        let each = compared.map(|(report, tensor)| {
+            let Likeness { top1, cosine, .. } = report.likeness;
+            if self.by_class(tensor) { top1 } else { cosine }
+        });
+        each.fold(1.0, |least, value| if value >= least { least } else { value })
+    }
+
+    fn measure_name(&self, reference: &[Vec<Tensor>]) -> &'static str {
+        let first = reference.first().into_iter().flatten();
+        match first.filter(|tensor| comparable(tensor)).map(|tensor| self.by_class(tensor)).next() {
+            Some(true) => "top-1",
+            _ => "cosine",
+        }
+    }
+
+    /// The model as it is given away.
+    fn finished(
+        &self,
+        layers: &[&Layer],
+        left: &HashSet<ValueId>,
+        form: &dyn Form,
+    ) -> Result<Graph, RuntimeError> {
+        let chosen: Vec<&Layer> =
+            layers.iter().copied().filter(|layer| !left.contains(&layer.output)).collect();
+        build(&self.graph, &chosen, left, form, Purpose::Storing)
+    }
+
+    fn layer_reports(
+        &self,
+        form: &dyn Form,
+        refusals: &[Option<String>],
+        own: &[Option<Likeness>],
+        left: &HashSet<ValueId>,
+    ) -> Vec<LayerReport> {
+        let mut own = own.iter();
+        let else_form = match self.options.mode {
+            Mode::Mixed => "FP16",
+            _ => "FP32",
+        };
+        let report = |(layer, refusal): (&Layer, &Option<String>)| {
+            let likeness = if refusal.is_none() { own.next().copied().flatten() } else { None };
+            let worst = left.contains(&layer.output).then(|| {
+                let noise = likeness.map_or(0.0, |likeness| likeness.sqnr_db);
+                format!("among the worst layers ({noise:.1} dB), left out until the bound holds")
+            });
+            let reason = refusal.clone().or(worst);
+            LayerReport {
+                name: layer.name.clone(),
+                op: layer.node.operator_name(),
+                form: if reason.is_none() { form.name() } else { else_form },
+                likeness,
+                reason,
+            }
+        };
+        self.layers.iter().zip(refusals).map(report).collect()
+    }
+}
+
+/// Whether an output can be compared: floats and integers.
+fn comparable(tensor: &Tensor) -> bool {
+    tensor.dtype() == DataType::Fp32 || tensor.dtype().is_integer()
+}
+
+/// Positions of layers, the one whose results change most first.
+fn worst_first(own: &[Option<Likeness>]) -> Vec<usize> {
+    let mut order: Vec<usize> = (0..own.len()).collect();
+    let noise = |at: usize| own[at].map_or(0.0, |likeness| likeness.sqnr_db);
+    order.sort_by(|&a, &b| noise(a).total_cmp(&noise(b)));
+    order
+}
+
+/// Bytes of the constants of a graph.
+fn bytes(graph: &Graph) -> usize {
+    let all = graph.values().iter().filter_map(|value| value.initializer.as_ref());
+    all.map(|tensor| match tensor.dtype() {
+        DataType::Small(small) => small.packed_bytes(tensor.elements()).unwrap_or(usize::MAX),
+        _ => tensor.size_bytes(),
+    })
+    .fold(0, usize::saturating_add)
+}

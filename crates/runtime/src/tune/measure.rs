@@ -1,0 +1,267 @@
+//! Measuring candidates under limits, fairly: samples in turn, early drop of what is far behind.
+
+use std::time::Duration;
+
+use super::space::Space;
+use super::strategy::{Strategy, Trial, ranked};
+
+/// Something whose speed depends on a candidate.
+pub trait Device {
+    /// Runs a candidate and gives what it computes, to be compared with the default's.
+    ///
+    /// # Errors
+    /// When the candidate cannot run.
+    fn compute(&mut self, candidate: usize) -> Result<Vec<f32>, String>;
+
+    /// Runs a candidate and gives its time, in nanoseconds.
+    ///
+    /// # Errors
+    /// When the candidate cannot run.
+    fn sample(&mut self, candidate: usize) -> Result<f64, String>;
+
+    /// The least time that the hardware allows, in nanoseconds, where that is known.
+    fn roofline_ns(&self) -> Option<f64> {
+        None
+    }
+}
+
+/// When to stop.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Limits {
+    /// The most candidates to measure.
+    pub trials: usize,
+    /// The most time to take.
+    pub time: Duration,
+    /// Samples of a candidate that is not dropped early.
+    pub samples: usize,
+    /// How far results may be from the default's, relative to the largest of them.
+    pub tolerance: f32,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self { trials: 64, time: Duration::from_secs(10), samples: 9, tolerance: 1e-3 }
+    }
+}
+
+/// Why a search ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ended {
+    /// The strategy had nothing more to measure.
+    Searched,
+    /// [`Limits::trials`].
+    Trials,
+    /// [`Limits::time`].
+    Time,
+    /// The best candidate is as fast as the hardware allows.
+    Roofline,
+}
+
+/// A candidate that was dropped for another reason than its time.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Refused {
+    /// Its number in the space.
+    pub candidate: usize,
+    /// What was wrong.
+    pub reason: String,
+}
+
+/// What a search found.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Outcome {
+    /// The fastest candidate, of those that compute what the default computes.
+    pub best: usize,
+    /// Its time, in nanoseconds.
+    pub best_ns: f64,
+    /// The default's time, in nanoseconds.
+    pub default_ns: f64,
+    /// All candidates that were measured.
+    pub trials: Vec<Trial>,
+    /// What failed, or computed something else.
+    pub refused: Vec<Refused>,
+    /// Why the search ended.
+    pub ended: Ended,
+}
+
+/// How much slower than the best a candidate may be after so many samples: times only fall with more
+/// of them, and first ones are the noisiest.
+const DROPPED: &[(usize, f64)] = &[(1, 3.0), (2, 1.6), (4, 1.25), (6, 1.1)];
+/// How near to the roofline nothing more is to be gained, as a factor.
+const AT_ROOFLINE: f64 = 1.05;
+/// Candidates whose samples are taken in turn.
+const TOGETHER: usize = 16;
+/// The improvement below which the default stays: less is noise.
+const WORTH: f64 = 0.98;
+
+/// What a search runs with.
+pub struct Search<'a> {
+    /// The candidates.
+    pub space: &'a Space,
+    /// Who runs them.
+    pub device: &'a mut dyn Device,
+    /// When to stop.
+    pub limits: Limits,
+    /// Time since any start.
+    pub clock: &'a mut dyn FnMut() -> Duration,
+    /// Told the number of candidates measured and the best time so far.
+    pub progress: &'a mut dyn FnMut(usize, f64),
+}
+
+impl std::fmt::Debug for Search<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Search").field("space", &self.space).finish_non_exhaustive()
+    }
+}
+
+impl Search<'_> {
+    /// Looks for the fastest candidate.
+    ///
+    /// # Errors
+    /// When the default cannot run: there is nothing to compare with.
+    pub fn run(mut self, strategy: &mut dyn Strategy) -> Result<Outcome, String> {
+        let start = (self.clock)();
+        let deadline = start + self.limits.time;
+        let expected = self.device.compute(0)?;
+        let mut seen: Vec<Trial> = Vec::new();
+        let mut refused = Vec::new();
+        let ended = loop {
+            let left = self.limits.trials.saturating_sub(seen.len());
+            if left == 0 {
+                break Ended::Trials;
+            }
+            let mut chosen = strategy.next(self.space, &seen);
+            if chosen.is_empty() {
+                break Ended::Searched;
+            }
+            if seen.is_empty() && !chosen.contains(&0) {
+                chosen.insert(0, 0);
+            }
+            chosen.truncate(left);
+            let found = chosen.chunks(TOGETHER).find_map(|part| {
+                self.measure(part, &expected, (&mut seen, &mut refused), deadline)
+            });
+            if let Some(ended) = found {
+                break ended;
+            }
+        };
+        self.outcome(seen, refused, ended)
+    }
+
+    /// Measures some candidates; says so where the search is over.
+    fn measure(
+        &mut self,
+        chosen: &[usize],
+        expected: &[f32],
+        (seen, refused): (&mut Vec<Trial>, &mut Vec<Refused>),
+        deadline: Duration,
+    ) -> Option<Ended> {
+        let mut right = Vec::with_capacity(chosen.len());
+        for &candidate in chosen {
+            match self.right(candidate, expected) {
+                Ok(()) => right.push(candidate),
+                Err(reason) => {
+                    refused.push(Refused { candidate, reason });
+                    seen.push(Trial { candidate, time_ns: None });
+                }
+            }
+        }
+        self.race(&right, seen, refused, deadline);
+        let best = ranked(seen).first().map_or(f64::INFINITY, |&(_, time)| time);
+        (self.progress)(seen.len(), best);
+        if self.device.roofline_ns().is_some_and(|least| best <= least * AT_ROOFLINE) {
+            return Some(Ended::Roofline);
+        }
+        ((self.clock)() >= deadline).then_some(Ended::Time)
+    }
+
+    fn outcome(
+        &self,
+        seen: Vec<Trial>,
+        refused: Vec<Refused>,
+        ended: Ended,
+    ) -> Result<Outcome, String> {
+        let time = |candidate: usize| {
+            seen.iter().find(|trial| trial.candidate == candidate).and_then(|trial| trial.time_ns)
+        };
+        let failed = || {
+            let reason = refused.iter().find(|refused| refused.candidate == 0);
+            reason.map_or("the default was not measured".to_owned(), |found| found.reason.clone())
+        };
+        let default_ns = time(0).ok_or_else(failed)?;
+        let (mut best, mut best_ns) = ranked(&seen).first().copied().unwrap_or((0, default_ns));
+        if best_ns > default_ns * WORTH {
+            (best, best_ns) = (0, default_ns);
+        }
+        Ok(Outcome { best, best_ns, default_ns, trials: seen, refused, ended })
+    }
+
+    /// Whether a candidate computes what the default does.
+    fn right(&mut self, candidate: usize, expected: &[f32]) -> Result<(), String> {
+        let found = self.device.compute(candidate)?;
+        if found.len() != expected.len() {
+            return Err(format!("{} results instead of {}", found.len(), expected.len()));
+        }
+        let most = expected.iter().filter(|x| x.is_finite()).fold(0.0_f32, |m, x| m.max(x.abs()));
+        let limit = (most * self.limits.tolerance).max(f32::MIN_POSITIVE);
+        let differs = |(a, b): &(&f32, &f32)| {
+            // Equal infinities and numbers that are none on both sides are the same result.
+            let same = *a == *b || (a.is_nan() && b.is_nan());
+            !same && !((**a - **b).abs() <= limit)
+        };
+        match found.iter().zip(expected).position(|pair| differs(&pair)) {
+            None => Ok(()),
+            Some(at) => Err(format!(
+                "result {at} is {}, the default's is {}",
+                found.get(at).copied().unwrap_or_default(),
+                expected.get(at).copied().unwrap_or_default()
+            )),
+        }
+    }
+
+    /// Takes samples of all candidates in turn, so that a load on the machine falls on each.
+    fn race(
+        &mut self,
+        chosen: &[usize],
+        seen: &mut Vec<Trial>,
+        refused: &mut Vec<Refused>,
+        deadline: Duration,
+    ) {
+        // The best so far runs along: what it loses now is the machine's doing.
+        let rival = ranked(seen).first().map(|&(candidate, _)| candidate);
+        let mut times: Vec<(usize, f64, bool)> = chosen
+            .iter()
+            .chain(&rival)
+            .map(|&candidate| (candidate, f64::INFINITY, true))
+            .collect();
+        for round in 0..self.limits.samples.max(1) {
+            for (candidate, time, alive) in &mut times {
+                // Every candidate has a sample at least, however little time there is.
+                if !*alive || (round > 0 && (self.clock)() >= deadline) {
+                    continue;
+                }
+                match self.device.sample(*candidate) {
+                    Ok(sample) => *time = time.min(sample),
+                    Err(reason) => {
+                        *alive = false;
+                        *time = f64::INFINITY;
+                        refused.push(Refused { candidate: *candidate, reason });
+                    }
+                }
+            }
+            let best = times.iter().map(|(_, time, _)| *time).fold(f64::INFINITY, f64::min);
+            let factor = DROPPED.iter().rev().find(|(samples, _)| round + 1 >= *samples);
+            if let Some((_, factor)) = factor {
+                for (_, time, alive) in &mut times {
+                    *alive = *alive && *time <= best * factor;
+                }
+            }
+        }
+        for (candidate, time, _) in times {
+            let time_ns = time.is_finite().then_some(time);
+            match seen.iter_mut().find(|trial| trial.candidate == candidate) {
+                Some(trial) => trial.time_ns = trial.time_ns.zip(time_ns).map(|(a, b)| a.min(b)),
+                None => seen.push(Trial { candidate, time_ns }),
+            }
+        }
+    }
+}

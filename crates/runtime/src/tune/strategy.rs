@@ -1,0 +1,110 @@
+//! Which candidates to measure next: state machines that see times and have no clock.
+
+use super::adaptive::Adaptive;
+use super::genetic::Genetic;
+use super::grid::Grid;
+use super::space::Space;
+
+/// A candidate that was measured.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Trial {
+    /// Its number in the space.
+    pub candidate: usize,
+    /// The least time, in nanoseconds; `None` where it failed or gave wrong results.
+    pub time_ns: Option<f64>,
+}
+
+/// Decides what to measure.
+pub trait Strategy {
+    /// The next candidates, none of them measured before; none ends the search.
+    fn next(&mut self, space: &Space, seen: &[Trial]) -> Vec<usize>;
+}
+
+/// The strategies by name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum StrategyKind {
+    /// Every candidate.
+    Exhaustive,
+    /// A coarse grid, made finer around the best; names that are far behind are dropped.
+    Grid,
+    /// A model of the times says where an improvement is most to be expected.
+    Adaptive,
+    /// The best candidates are mixed and changed.
+    Genetic,
+}
+
+impl StrategyKind {
+    /// All of them with their names.
+    pub const ALL: [(&'static str, Self); 4] = [
+        ("exhaustive", Self::Exhaustive),
+        ("grid", Self::Grid),
+        ("adaptive", Self::Adaptive),
+        ("genetic", Self::Genetic),
+    ];
+
+    /// A search of this kind from its beginning. Equal seeds search alike.
+    #[must_use]
+    pub fn start(self, seed: u64) -> Box<dyn Strategy> {
+        match self {
+            Self::Exhaustive => Box::new(Exhaustive),
+            Self::Grid => Box::new(Grid::default()),
+            Self::Adaptive => Box::new(Adaptive::new(seed)),
+            Self::Genetic => Box::new(Genetic::new(seed)),
+        }
+    }
+}
+
+/// Every candidate.
+#[derive(Clone, Copy, Debug)]
+struct Exhaustive;
+
+impl Strategy for Exhaustive {
+    fn next(&mut self, space: &Space, seen: &[Trial]) -> Vec<usize> {
+        if seen.is_empty() { (0..space.len()).collect() } else { unseen(space, seen) }
+    }
+}
+
+/// The candidates that were not measured.
+pub(super) fn unseen(space: &Space, seen: &[Trial]) -> Vec<usize> {
+    let mut open = vec![true; space.len()];
+    for trial in seen {
+        if let Some(slot) = open.get_mut(trial.candidate) {
+            *slot = false;
+        }
+    }
+    (0..space.len()).filter(|&candidate| open[candidate]).collect()
+}
+
+/// The trials that worked, the fastest first.
+pub(super) fn ranked(seen: &[Trial]) -> Vec<(usize, f64)> {
+    let worked = seen.iter().filter_map(|trial| Some((trial.candidate, trial.time_ns?)));
+    let mut ranked: Vec<(usize, f64)> = worked.collect();
+    ranked.sort_by(|a, b| a.1.total_cmp(&b.1));
+    ranked
+}
+
+/// Repeatable random numbers.
+///
+/// Source: S. Vigna, "An experimental exploration of Marsaglia's xorshift generators", 2016.
+#[derive(Clone, Debug)]
+pub(super) struct Random(u64);
+
+impl Random {
+    pub(super) fn new(seed: u64) -> Self {
+        Self(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1)
+    }
+
+    /// Below `end`, which is above zero.
+    pub(super) fn below(&mut self, end: usize) -> usize {
+        self.0 ^= self.0 >> 12;
+        self.0 ^= self.0 << 25;
+        self.0 ^= self.0 >> 27;
+        let high = self.0.wrapping_mul(0x2545_f491_4f6c_dd1d) >> 33;
+        usize::try_from(high).unwrap_or(0) % end.max(1)
+    }
+
+    /// Whether something of this chance, in percent, happens.
+    pub(super) fn chance(&mut self, percent: usize) -> bool {
+        self.below(100) < percent
+    }
+}

@@ -1,0 +1,436 @@
+//! `galatea quantize`: a model with fewer bits, and what that costs.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::time::Duration;
+
+use galatea_formats::{npy, onnx};
+use galatea_graph::{Dim, Graph, ValueId};
+use galatea_runtime::SessionOptions;
+use galatea_runtime::quantize::{
+    Agreement, Algorithm, Likeness, Method, Mode, QuantizeContext, QuantizeOptions, Report, Sample,
+    quantize as quantize_graph,
+};
+use galatea_tensor::Tensor;
+use indicatif::ProgressBar;
+use serde_json::{Value, json};
+
+use super::arguments::{Arguments, Choice, help};
+use super::{model, say};
+use crate::table::table;
+
+const CHOICES: &[Choice] = &[
+    Choice { name: "output", value: "FILE.onnx", sentence: "the model to write" },
+    Choice {
+        name: "mode",
+        value: "MODE",
+        sentence: "dynamic: INT8 weights of products, inputs become UINT8 as a run goes; \
+                   static: INT8 weights and values with scales from calibration; \
+                   int4: weights of products in blocks of 4 bits; \
+                   fp16, bf16: weights of 16 bits; mixed: static, and FP16 for the rest [dynamic]",
+    },
+    Choice {
+        name: "calibration",
+        value: "DATA",
+        sentence: "samples: .npz files or folders of them, each one run, or several along an axis in front; repeatable",
+    },
+    Choice {
+        name: "evaluation",
+        value: "DATA",
+        sentence: "samples on which agreement is measured [those of --calibration]",
+    },
+    Choice {
+        name: "method",
+        value: "NAME",
+        sentence: "range of values between layers: minmax, entropy or percentile [minmax]",
+    },
+    Choice {
+        name: "percentile",
+        value: "P",
+        sentence: "share of values in the range, in percent [99.99]",
+    },
+    Choice { name: "per-channel", value: "", sentence: "a scale for each result [yes]" },
+    Choice { name: "per-tensor", value: "", sentence: "one scale for all weights of a layer" },
+    Choice {
+        name: "asymmetric",
+        value: "",
+        sentence: "ranges of values (int4: of weights) need not be around zero [yes]",
+    },
+    Choice { name: "symmetric", value: "", sentence: "ranges are around zero" },
+    Choice { name: "block", value: "N", sentence: "weights of 4 bits that share a scale [32]" },
+    Choice {
+        name: "algorithm",
+        value: "NAME",
+        sentence: "int4: rtn rounds each weight to the nearest number, gptq makes up for errors \
+                   by calibration [rtn]",
+    },
+    Choice {
+        name: "half-arithmetic",
+        value: "",
+        sentence: "fp16, bf16, mixed: sums and products of 16 bits too, not weights alone",
+    },
+    Choice {
+        name: "bound",
+        value: "SHARE",
+        sentence: "agreement with FP32 to reach: the worst layers stay in FP32 until it holds [0.992]",
+    },
+    Choice {
+        name: "agreement",
+        value: "NAME",
+        sentence: "top1, cosine or auto: top1 for outputs [rows, classes], else cosine [auto]",
+    },
+    Choice { name: "exclude", value: "LAYER", sentence: "keep this layer in FP32; repeatable" },
+    Choice {
+        name: "external",
+        value: "BYTES",
+        sentence: "with more bytes of constants, put them into FILE.onnx.data [1073741824]",
+    },
+    Choice { name: "report", value: "FILE.json", sentence: "write the report there too" },
+    Choice { name: "threads", value: "N", sentence: "threads inside an operator [all cores]" },
+    Choice { name: "provider", value: "NAME", sentence: "run on this provider" },
+    Choice { name: "help", value: "", sentence: "print this" },
+];
+
+/// Most samples that archives may hold together.
+const MOST_SAMPLES: usize = 1 << 16;
+/// Layers in the text of a report; the JSON has all.
+const SHOWN_LAYERS: usize = 60;
+
+/// Quantises a model.
+pub(super) fn quantize(arguments: &[String]) -> Result<ExitCode, String> {
+    let arguments = Arguments::parse(arguments, CHOICES)?;
+    if arguments.has("help") {
+        say(&help("galatea quantize MODEL --output FILE.onnx [--mode MODE] …", CHOICES));
+        return Ok(ExitCode::SUCCESS);
+    }
+    let path = model::find(arguments.only("MODEL")?)?;
+    let output = PathBuf::from(arguments.last("output").ok_or("--output FILE.onnx is missing")?);
+    if output.extension().is_none_or(|extension| extension != "onnx") {
+        return Err(format!("--output expects a file *.onnx, got '{}'", output.display()));
+    }
+    let inline_bytes = arguments.number("external", onnx::WriteOptions::default().inline_bytes)?;
+    let options = options(&arguments)?;
+    let loaded = model::load(&path)?;
+    let calibration = samples(&loaded.graph, arguments.all("calibration"))?;
+    let evaluation = match arguments.all("evaluation") {
+        [] => calibration.clone(),
+        named => samples(&loaded.graph, named)?,
+    };
+    let session =
+        SessionOptions { threads: arguments.number("threads", 0)?, ..SessionOptions::default() };
+    let providers = model::providers(arguments.last("provider"))?;
+    let context = QuantizeContext {
+        providers: &providers,
+        session: &session,
+        calibration: &calibration,
+        evaluation: &evaluation,
+    };
+    let bar = ProgressBar::new_spinner();
+    bar.enable_steady_tick(Duration::from_millis(200));
+    let done = quantize_graph(&loaded.graph, &context, &options, &mut |text| {
+        bar.set_message(text.to_owned());
+    });
+    bar.finish_and_clear();
+    let done = done.map_err(|error| format!("{}: {error}", path.display()))?;
+    let mut info = loaded.info;
+    info.producer_name = "galatea".to_owned();
+    info.producer_version = env!("CARGO_PKG_VERSION").to_owned();
+    // The model may be read from the file that is written: it stays mapped until here.
+    onnx::write_model(&done.graph, &info, &output, onnx::WriteOptions { inline_bytes })
+        .map_err(|error| error.to_string())?;
+    if let Some(file) = arguments.last("report") {
+        let text = format!("{:#}\n", as_json(&done.report, &path, &output));
+        fs::write(file, text).map_err(|error| format!("'{file}' cannot be written: {error}"))?;
+    }
+    say(&as_text(&done.report, &output));
+    if done.report.holds() {
+        return Ok(ExitCode::SUCCESS);
+    }
+    Err(format!(
+        "no choice of layers agrees with FP32 as far as --bound asks: {:.4} of {}",
+        done.report.agreement.unwrap_or(0.0),
+        done.report.bound
+    ))
+}
+
+/// One of several keywords.
+fn keyword<T: Copy>(
+    arguments: &Arguments,
+    name: &str,
+    choices: &[(&str, T)],
+    default: T,
+) -> Result<T, String> {
+    let Some(given) = arguments.last(name) else { return Ok(default) };
+    choices.iter().find(|(word, _)| *word == given).map(|(_, value)| *value).ok_or_else(|| {
+        let words: Vec<&str> = choices.iter().map(|(word, _)| *word).collect();
+        format!("--{name} expects one of {}, got '{given}'", words.join(", "))
+    })
+}
+
+/// Which of two options that exclude each other was given; `true` for the first.
+fn either(arguments: &Arguments, first: &str, second: &str) -> Result<Option<bool>, String> {
+    match (arguments.has(first), arguments.has(second)) {
+        (true, true) => Err(format!("--{first} and --{second} exclude each other")),
+        (false, false) => Ok(None),
+        (found, _) => Ok(Some(found)),
+    }
+}
+
+fn options(arguments: &Arguments) -> Result<QuantizeOptions, String> {
+    let modes = [
+        ("dynamic", Mode::Dynamic),
+        ("static", Mode::Static),
+        ("int4", Mode::Int4),
+        ("fp16", Mode::Fp16),
+        ("bf16", Mode::Bf16),
+        ("mixed", Mode::Mixed),
+    ];
+    let mode = keyword(arguments, "mode", &modes, Mode::Dynamic)?;
+    let mut options = QuantizeOptions::new(mode);
+    let percentile = Method::Percentile(arguments.number("percentile", 99.99)?);
+    let methods =
+        [("minmax", Method::MinMax), ("entropy", Method::Entropy), ("percentile", percentile)];
+    let usual = if arguments.has("percentile") { percentile } else { options.method };
+    options.method = keyword(arguments, "method", &methods, usual)?;
+    if arguments.has("percentile") && options.method != percentile {
+        return Err("--percentile goes with --method percentile".to_owned());
+    }
+    options.per_channel =
+        either(arguments, "per-channel", "per-tensor")?.unwrap_or(options.per_channel);
+    options.symmetric = either(arguments, "symmetric", "asymmetric")?.unwrap_or(options.symmetric);
+    options.block = arguments.number("block", options.block)?;
+    let algorithms = [("rtn", Algorithm::RoundToNearest), ("gptq", Algorithm::Gptq)];
+    options.algorithm = keyword(arguments, "algorithm", &algorithms, options.algorithm)?;
+    options.half_arithmetic = arguments.has("half-arithmetic");
+    options.bound = arguments.number("bound", options.bound)?;
+    let agreements =
+        [("auto", Agreement::Auto), ("top1", Agreement::Top1), ("cosine", Agreement::Cosine)];
+    options.agreement = keyword(arguments, "agreement", &agreements, options.agreement)?;
+    options.exclude = arguments.all("exclude").to_vec();
+    Ok(options)
+}
+
+/// The samples in archives and folders of archives.
+fn samples(graph: &Graph, named: &[String]) -> Result<Vec<Sample>, String> {
+    let mut all = Vec::new();
+    for name in named {
+        let path = Path::new(name);
+        let files = if path.is_dir() { archives(path)? } else { vec![path.to_owned()] };
+        for file in files {
+            let archive = npy::read_npz(&file).map_err(|error| error.to_string())?;
+            all.extend(split(graph, archive).map_err(|why| format!("{}: {why}", file.display()))?);
+            if all.len() > MOST_SAMPLES {
+                return Err(format!("there are more than {MOST_SAMPLES} samples"));
+            }
+        }
+    }
+    Ok(all)
+}
+
+/// The archives of a folder in the order of their names.
+fn archives(folder: &Path) -> Result<Vec<PathBuf>, String> {
+    let entries = fs::read_dir(folder)
+        .map_err(|error| format!("'{}' cannot be read: {error}", folder.display()))?;
+    let mut files: Vec<PathBuf> = entries
+        .flatten()
+        .map(|entry| entry.path())
+        .filter(|path| path.extension().is_some_and(|extension| extension == "npz"))
+        .collect();
+    files.sort();
+    if files.is_empty() {
+        return Err(format!("there is no .npz file in '{}'", folder.display()));
+    }
+    Ok(files)
+}
+
+/// The samples of an archive: itself, or one for each position of an axis in front of every input.
+fn split(graph: &Graph, archive: Sample) -> Result<Vec<Sample>, String> {
+    let rank = |id: &ValueId| {
+        let value = graph.value(*id);
+        let shape = value.declared.as_ref().and_then(|fact| fact.shape.as_ref());
+        (value.name.clone(), shape.map(Vec::<Dim>::len))
+    };
+    let ranks: Vec<(String, Option<usize>)> = graph.inputs.iter().map(rank).collect();
+    let known = |name: &str| ranks.iter().find(|(input, _)| input == name).map(|(_, rank)| *rank);
+    let mut stacked = None;
+    for (name, tensor) in &archive {
+        let rank = known(name).ok_or_else(|| {
+            let names: Vec<&str> = ranks.iter().map(|(name, _)| name.as_str()).collect();
+            format!("the model has no input '{name}'; its inputs are {names:?}")
+        })?;
+        let Some(rank) = rank else { continue };
+        let count = match tensor.rank().checked_sub(rank) {
+            Some(0) => None,
+            Some(1) => tensor.shape().first().copied(),
+            _ => {
+                let found = tensor.shape();
+                return Err(format!("'{name}' has shape {found:?}, expected {rank} axes"));
+            }
+        };
+        if stacked.replace(count).is_some_and(|earlier| earlier != count) {
+            return Err(format!("'{name}' has another number of samples than the inputs before"));
+        }
+    }
+    let Some(Some(count)) = stacked else { return Ok(vec![archive]) };
+    let one = |at: usize| -> Result<Sample, String> {
+        let part = |(name, tensor): &(String, Tensor)| {
+            let sliced = tensor.slice_axis(0, at, 1, 1).and_then(|part| {
+                let shape = part.shape().get(1..).unwrap_or_default().to_vec();
+                part.contiguous()?.reshape(&shape)
+            });
+            sliced.map(|part| (name.clone(), part)).map_err(|error| error.to_string())
+        };
+        archive.iter().map(part).collect()
+    };
+    (0..count.min(MOST_SAMPLES + 1)).map(one).collect()
+}
+
+fn likeness_json(likeness: &Likeness) -> Value {
+    json!({
+        "cosine": likeness.cosine,
+        "sqnr_db": likeness.sqnr_db,
+        "kl_divergence": likeness.divergence,
+        "top1": likeness.top1,
+        "rows": likeness.rows,
+    })
+}
+
+fn as_json(report: &Report, model: &Path, output: &Path) -> Value {
+    let layers: Vec<Value> = report
+        .layers
+        .iter()
+        .map(|layer| {
+            json!({
+                "name": layer.name,
+                "op": layer.op,
+                "form": layer.form,
+                "likeness": layer.likeness.as_ref().map(likeness_json),
+                "reason": layer.reason,
+            })
+        })
+        .collect();
+    let outputs = report.outputs.iter();
+    let outputs: Vec<Value> = outputs
+        .map(|output| json!({"name": output.name, "likeness": likeness_json(&output.likeness)}))
+        .collect();
+    let attempts = report.attempts.iter();
+    let attempts: Vec<Value> = attempts
+        .map(|tried| json!({"left_out": tried.left_out, "agreement": tried.agreement}))
+        .collect();
+    json!({
+        "model": model.display().to_string(),
+        "output": output.display().to_string(),
+        "measure": report.measure,
+        "agreement": report.agreement,
+        "bound": report.bound,
+        "holds": report.holds(),
+        "attempts": attempts,
+        "constant_bytes_before": report.bytes_before,
+        "constant_bytes": report.bytes_after,
+        "outputs": outputs,
+        "layers": layers,
+    })
+}
+
+/// The cells of a likeness.
+fn cells(likeness: Option<&Likeness>) -> [String; 4] {
+    match likeness {
+        None => Default::default(),
+        Some(found) => [
+            format!("{:.5}", found.cosine),
+            format!("{:.1}", found.sqnr_db),
+            format!("{:.2e}", found.divergence),
+            format!("{:.4}", found.top1),
+        ],
+    }
+}
+
+fn as_text(report: &Report, output: &Path) -> String {
+    let head = ["Layer", "Operator", "Form", "Cosine", "SQNR dB", "KL", "Top-1", "Why"];
+    let mut rows = Vec::new();
+    for layer in report.layers.iter().take(SHOWN_LAYERS) {
+        let mut row = vec![layer.name.clone(), layer.op.clone(), layer.form.to_owned()];
+        row.extend(cells(layer.likeness.as_ref()));
+        row.push(layer.reason.clone().unwrap_or_default());
+        rows.push(row);
+    }
+    let hidden = report.layers.len().saturating_sub(SHOWN_LAYERS);
+    if hidden > 0 {
+        rows.push(vec![format!("… and {hidden} more")]);
+    }
+    let mut text = table(&head, rows);
+    let rows = report.outputs.iter().map(|output| {
+        let mut row = vec![output.name.clone()];
+        row.extend(cells(Some(&output.likeness)));
+        row
+    });
+    let rows: Vec<Vec<String>> = rows.collect();
+    if !rows.is_empty() {
+        text.push_str(&table(&["Output", "Cosine", "SQNR dB", "KL", "Top-1"], rows));
+    }
+    let left = report.attempts.last().map_or(0, |attempt| attempt.left_out);
+    match report.agreement {
+        Some(agreement) => text.push_str(&format!(
+            "agreement with FP32 ({}): {agreement:.4}, asked for {}; {left} layers left out for it\n",
+            report.measure, report.bound
+        )),
+        None => text.push_str("no data: agreement with FP32 is not known\n"),
+    }
+    let megabytes = |bytes: usize| bytes as f64 / 1e6;
+    text.push_str(&format!(
+        "{}: {:.2} MB of constants, {:.2} MB before",
+        output.display(),
+        megabytes(report.bytes_after),
+        megabytes(report.bytes_before)
+    ));
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use galatea_graph::Fact;
+    use galatea_tensor::DataType;
+
+    use super::*;
+
+    fn parsed(arguments: &[&str]) -> Result<QuantizeOptions, String> {
+        let arguments: Vec<String> = arguments.iter().map(|&text| text.to_owned()).collect();
+        options(&Arguments::parse(&arguments, CHOICES)?)
+    }
+
+    #[test]
+    fn options_are_read_and_mistakes_are_named() {
+        let found = parsed(&["--mode", "static", "--percentile=99.9", "--symmetric"]).unwrap();
+        assert_eq!((found.mode, found.symmetric), (Mode::Static, true));
+        assert_eq!(found.method, Method::Percentile(99.9));
+        assert_eq!(parsed(&[]).unwrap(), QuantizeOptions::new(Mode::Dynamic));
+        let error = |arguments: &[&str]| parsed(arguments).unwrap_err();
+        assert!(error(&["--mode", "int3"]).contains("dynamic, static, int4"));
+        assert!(error(&["--per-channel", "--per-tensor"]).contains("exclude each other"));
+        assert!(error(&["--method=entropy", "--percentile=99"]).contains("--method percentile"));
+        assert!(error(&["--block", "x"]).contains("expects a number"));
+    }
+
+    #[test]
+    fn archives_hold_one_sample_or_several_along_an_axis() {
+        let mut graph = Graph::new("test");
+        for (name, rank) in [("x", 2), ("y", 1)] {
+            let id = graph.value_named(name);
+            let dims = vec![Dim::Unknown; rank];
+            graph.value_mut(id).declared = Some(Fact::new(DataType::Fp32, dims));
+            graph.inputs.push(id);
+        }
+        let archive = |x: &[usize], y: &[usize]| -> Sample {
+            let zeros = |shape: &[usize]| Tensor::zeros(DataType::Fp32, shape).unwrap();
+            vec![("x".to_owned(), zeros(x)), ("y".to_owned(), zeros(y))]
+        };
+        assert_eq!(split(&graph, archive(&[4, 3], &[3])).unwrap().len(), 1);
+        let many = split(&graph, archive(&[5, 4, 3], &[5, 3])).unwrap();
+        assert_eq!((many.len(), many[4][0].1.shape()), (5, &[4, 3][..]));
+        let error = split(&graph, archive(&[5, 4, 3], &[3])).unwrap_err();
+        assert!(error.contains("'y' has another number"), "{error}");
+        let error = split(&graph, archive(&[3], &[3])).unwrap_err();
+        assert!(error.contains("expected 2 axes"), "{error}");
+    }
+}

@@ -1,0 +1,128 @@
+"""`galatea quantize`: other programs load what it writes, and both agree on what it computes."""
+
+import json
+
+import numpy as np
+import onnx
+import onnxruntime
+import pytest
+
+from conftest import SAMPLES
+from server import run_to_end
+
+DIGITS = SAMPLES / "digits" / "1" / "model.onnx"
+SENTENCE = SAMPLES / "sentence" / "1" / "model.onnx"
+
+# A form, its flags, the operators that show that it was taken, and how far probabilities of two programs
+# may be apart: an activation that is rounded the other way moves them by more than FP32's rounding does.
+FORMS = [
+    ("static", ["--mode", "static"], {"QuantizeLinear", "DequantizeLinear"}, 0.05),
+    ("entropy", ["--mode", "static", "--method", "entropy", "--symmetric"], {"QuantizeLinear"}, 0.05),
+    ("percentile", ["--mode", "static", "--percentile", "99.9", "--per-tensor"], {"QuantizeLinear"}, 0.05),
+    ("dynamic", ["--mode", "dynamic"], {"DynamicQuantizeLinear", "MatMulInteger"}, 0.02),
+    ("int4", ["--mode", "int4"], {"MatMulNBits"}, 1e-4),
+    ("gptq", ["--mode", "int4", "--algorithm", "gptq", "--block", "16"], {"MatMulNBits"}, 1e-4),
+    ("fp16", ["--mode", "fp16"], {"Cast"}, 1e-4),
+    ("fp16 arithmetic", ["--mode", "fp16", "--half-arithmetic"], {"Cast"}, 0.02),
+    ("bf16", ["--mode", "bf16"], {"Cast"}, 1e-4),
+    ("mixed", ["--mode", "mixed", "--exclude", "/head/head.2/Gemm"], {"QuantizeLinear", "Cast"}, 0.05),
+]
+
+
+@pytest.fixture(scope="module")
+def images():
+    datasets = pytest.importorskip("sklearn.datasets")
+    return datasets.load_digits().images.astype(np.float32)[:, None]
+
+
+def quantise(program, folder, images, *flags, name="small.onnx"):
+    """Quantises the digits with the first images as samples; gives the model and the report."""
+    np.savez(folder / "samples.npz", IMAGE=images[:256].reshape(16, 16, 1, 8, 8))
+    path, report = folder / name, folder / "report.json"
+    status, log = run_to_end(program, "quantize", DIGITS, "--output", path, "--calibration", folder / "samples.npz",
+                             "--report", report, *flags, timeout=300)
+    assert status == 0, log
+    return path, json.loads(report.read_text())
+
+
+def galatea_run(program, folder, path, **inputs):
+    np.savez(folder / "in.npz", **inputs)
+    status, log = run_to_end(program, "run", path, "--inputs", folder / "in.npz", "--outputs", folder / "out",
+                             "--no-model-cache", timeout=300)
+    assert status == 0, log
+    return dict(np.load(folder / "out0.npz"))
+
+
+def ort_run(path, **inputs):
+    session = onnxruntime.InferenceSession(str(path), providers=["CPUExecutionProvider"])
+    names = [output.name for output in session.get_outputs()]
+    return dict(zip(names, session.run(names, inputs)))
+
+
+@pytest.mark.parametrize("flags, operators, apart", [form[1:] for form in FORMS], ids=[form[0] for form in FORMS])
+def test_onnx_runtime_agrees(program, tmp_path, images, flags, operators, apart):
+    path, report = quantise(program, tmp_path, images, *flags)
+    onnx.checker.check_model(str(path), full_check=True)
+    model = onnx.load(path)
+    assert operators <= {node.op_type for node in model.graph.node}
+    assert model.producer_name == "galatea"
+    assert report["holds"] and report["agreement"] >= report["bound"] == 0.992
+    unseen = images[256:512]
+    ours = galatea_run(program, tmp_path, path, IMAGE=unseen)["PROBABILITIES"]
+    theirs = ort_run(path, IMAGE=unseen)["PROBABILITIES"]
+    exact = ort_run(DIGITS, IMAGE=unseen)["PROBABILITIES"]
+    assert np.abs(ours - theirs).max() <= apart
+    assert (ours.argmax(1) == exact.argmax(1)).mean() >= 0.98
+
+
+def test_a_static_model_runs_on_integer_kernels(program, tmp_path, images):
+    path, _ = quantise(program, tmp_path, images, "--mode", "static")
+    status, log = run_to_end(program, "bench", path, "--seconds", "0.1", "--profile", "--no-model-cache", timeout=300)
+    assert status == 0, log
+    assert "qlinear_conv" in log and "qgemm" in log, log
+
+
+def test_large_constants_lie_beside_the_model(program, tmp_path, images):
+    path, _ = quantise(program, tmp_path, images, "--mode", "static", "--external", "4096")
+    assert (tmp_path / "small.onnx.data").stat().st_size > 4096
+    onnx.checker.check_model(str(path))
+    assert ort_run(path, IMAGE=images[:2])["PROBABILITIES"].shape == (2, 10)
+
+
+def test_the_report_names_layers_and_what_they_lose(program, tmp_path, images):
+    _, report = quantise(program, tmp_path, images, "--mode", "static", "--exclude", "/head/head.2/Gemm")
+    forms = {layer["name"]: (layer["form"], layer["reason"]) for layer in report["layers"]}
+    assert forms["/head/head.2/Gemm"] == ("FP32", "excluded")
+    assert forms["/features/features.3/Conv"] == ("INT8", None)
+    likeness = report["layers"][1]["likeness"]
+    assert 20 < likeness["sqnr_db"] < 60 and likeness["cosine"] > 0.99
+    assert report["constant_bytes"] < report["constant_bytes_before"]
+
+
+def test_an_unreachable_bound_is_an_answer_of_its_own(program, tmp_path, images):
+    status, log = run_to_end(program, "quantize", DIGITS, "--output", tmp_path / "a.onnx", "--bound", "1.5")
+    assert status == 1 and "a bound of 1.5, expected 0 to 1" in log, log
+
+
+def test_mistakes_are_named(program, tmp_path, images):
+    out = tmp_path / "a.onnx"
+    for flags, text in [
+        (["--output", out, "--mode", "static"], "needs samples"),
+        ([], "--output FILE.onnx is missing"),
+        (["--output", tmp_path / "a.bin"], "expects a file *.onnx"),
+        (["--output", out, "--calibration", tmp_path / "none.npz"], "none.npz"),
+        (["--output", out, "--calibration", tmp_path], "there is no .npz file"),
+        (["--output", out, "--mode", "tiny"], "expects one of dynamic, static"),
+    ]:
+        status, log = run_to_end(program, "quantize", DIGITS, *flags)
+        assert status == 1 and text in log, log
+        assert not out.exists()
+
+
+def test_text_models_are_quantised_without_data(program, tmp_path):
+    path = tmp_path / "sentence.onnx"
+    status, log = run_to_end(program, "quantize", SENTENCE, "--output", path, timeout=300)
+    assert status == 0 and "agreement with FP32 is not known" in log, log
+    text = np.random.default_rng(0).integers(97, 123, (4, 40)).astype(np.uint8)
+    ours = galatea_run(program, tmp_path, path, TEXT_BYTES=text)["PROBABILITIES"]
+    assert np.abs(ours - ort_run(path, TEXT_BYTES=text)["PROBABILITIES"]).max() < 0.02
