@@ -210,10 +210,10 @@ fn check(
             if integers && opset >= 10 { "; one scale per tensor needs 10" } else { "" }
         ));
     }
-    if let Method::Percentile(percent) = options.method {
-        if !(50.0..=100.0).contains(&percent) {
-            return refuse(format!("a percentile of {percent}, expected 50 to 100"));
-        }
+    if let Method::Percentile(percent) = options.method
+        && !(50.0..=100.0).contains(&percent)
+    {
+        return refuse(format!("a percentile of {percent}, expected 50 to 100"));
     }
     if !options.block.is_power_of_two() || options.block < 16 {
         return refuse(format!("blocks of {}, expected a power of two from 16 on", options.block));

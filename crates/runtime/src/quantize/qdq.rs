@@ -154,10 +154,10 @@ impl Form for Qdq {
     }
 
     fn refusal(&self, graph: &Graph, layer: &Layer) -> Option<String> {
-        if let Kind::Gemm(gemm) = layer.kind {
-            if gemm.alpha <= 0.0 {
-                return Some(format!("its alpha is {}", gemm.alpha));
-            }
+        if let Kind::Gemm(gemm) = layer.kind
+            && gemm.alpha <= 0.0
+        {
+            return Some(format!("its alpha is {}", gemm.alpha));
         }
         let bias = graph.constant(layer.bias?)?;
         let channels = layer.channels(graph);

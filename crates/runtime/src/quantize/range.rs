@@ -70,7 +70,9 @@ impl Range {
 /// The magnitude at which to cut values off so that `levels` levels below it tell most.
 fn least_divergence(histogram: &Histogram, levels: usize) -> f64 {
     const STEP: usize = 16;
-    let counts = histogram.magnitudes();
+    let mut counts = histogram.magnitudes();
+    // Zeros, of which a limit at zero makes many, are exact whatever the range is.
+    counts[0] = counts[0].min(counts[1]);
     let used = counts.iter().rposition(|&count| count > 0).map_or(0, |last| last + 1);
     let mut best = (f64::INFINITY, used);
     let mut kept = used;
@@ -85,7 +87,11 @@ fn least_divergence(histogram: &Histogram, levels: usize) -> f64 {
 }
 
 /// The divergence of the values whose magnitudes are limited to the first `kept` bins from what is
-/// left of them after they have been rounded to `levels` levels.
+/// left of them after they have been rounded to `levels` levels. What chance makes of it is taken
+/// off: few values differ from bin to bin even where they are spread evenly, and would seem to lose
+/// by every rounding.
+///
+/// Source of the correction: G. Miller, "Note on the bias of information estimates", 1955.
 fn divergence(counts: &[u64], kept: usize, levels: usize) -> f64 {
     /// What stands for a probability of zero.
     const LEAST: f64 = 1e-9;
@@ -101,6 +107,7 @@ fn divergence(counts: &[u64], kept: usize, levels: usize) -> f64 {
         let (from, to) = (level * kept / levels, (level + 1) * kept / levels);
         let bins = &inside[from..to];
         let filled = bins.iter().filter(|&&count| count > 0).count();
+        sum -= filled.saturating_sub(1) as f64 / (2.0 * inner as f64);
         let each = bins.iter().sum::<u64>() as f64 / (filled.max(1) as f64 * inner as f64);
         for (at, &count) in bins.iter().enumerate() {
             // What is cut off becomes the greatest magnitude.
@@ -205,6 +212,14 @@ mod tests {
             let whole = Range::of(&values, Method::Percentile(100.0), symmetric);
             assert!((whole.max - 40.0).abs() <= 0.1, "{whole:?}");
         }
+    }
+
+    #[test]
+    fn entropy_cuts_little_off_of_few_values() {
+        let half: Vec<f32> = bell(0.0, 0.0).iter().take(5000).map(|value| value.max(0.0)).collect();
+        let range = Range::of(&histogram(&half), Method::Entropy, false);
+        let above = half.iter().filter(|value| **value > range.max).count();
+        assert!(above < 10, "{above} of {} values beyond {range:?}", half.len());
     }
 
     #[test]

@@ -1,22 +1,10 @@
-//! What was measured, in a file that can be read, shipped and merged.
+//! What was measured, by what it is about.
 
 use std::collections::BTreeMap;
 use std::fmt;
-use std::fs::{self, File};
-use std::io::{BufWriter, Write};
-use std::path::Path;
-
-use serde_json::{Value, json};
 
 use super::measure::Outcome;
 use super::space::Space;
-
-/// What the first line of a file says.
-const FORMAT: &str = "galatea tuning";
-/// The version of the format.
-const VERSION: u64 = 1;
-/// The most bytes of a file that is read.
-const MOST_BYTES: u64 = 1 << 26;
 
 /// What a record is about.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -108,18 +96,6 @@ pub struct Database {
     records: BTreeMap<Key, Record>,
 }
 
-/// What is wrong with a file of records.
-#[derive(Clone, Debug, thiserror::Error, PartialEq, Eq)]
-#[error("{file}{place}: {what}", place = line.map_or(String::new(), |line| format!(", line {line}")))]
-pub struct DatabaseError {
-    /// The file.
-    pub file: String,
-    /// The line, from one on.
-    pub line: Option<usize>,
-    /// What is wrong there.
-    pub what: String,
-}
-
 impl Database {
     /// Which of the candidates is known to be the fastest. Measures nothing.
     #[must_use]
@@ -167,148 +143,6 @@ impl Database {
             }
         }
     }
-
-    /// Reads a file.
-    ///
-    /// # Errors
-    /// When it cannot be read, is of another format or version, or has a broken line.
-    pub fn load(path: &Path) -> Result<Self, DatabaseError> {
-        let file = path.display().to_string();
-        let failed = |what: String| DatabaseError { file: file.clone(), line: None, what };
-        let found =
-            fs::metadata(path).map_err(|error| failed(format!("cannot be read: {error}")))?;
-        if found.len() > MOST_BYTES {
-            let text = format!("has {} bytes, the most is {MOST_BYTES}", found.len());
-            return Err(failed(text));
-        }
-        let text =
-            fs::read_to_string(path).map_err(|error| failed(format!("cannot be read: {error}")))?;
-        Self::parse(&text).map_err(|error| DatabaseError { file, ..error })
-    }
-
-    /// Reads the text of a file.
-    ///
-    /// # Errors
-    /// As [`Database::load`].
-    pub fn parse(text: &str) -> Result<Self, DatabaseError> {
-        let wrong = |line: usize, what: String| DatabaseError {
-            file: "tuning database".to_owned(),
-            line: Some(line + 1),
-            what,
-        };
-        let mut lines = text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty());
-        let json = |(at, line): (usize, &str)| {
-            let value: Result<Value, _> = serde_json::from_str(line);
-            value.map(|value| (at, value)).map_err(|error| wrong(at, format!("no JSON: {error}")))
-        };
-        let Some(head) = lines.next() else {
-            return Err(wrong(0, format!("is empty, expected {{\"format\":\"{FORMAT}\", …}}")));
-        };
-        let (at, head) = json(head)?;
-        let (format, version) = (head["format"].as_str(), head["version"].as_u64());
-        if format != Some(FORMAT) || version != Some(VERSION) {
-            let text = format!(
-                "found format {format:?}, version {version:?}; expected \
-                                \"{FORMAT}\", {VERSION}"
-            );
-            return Err(wrong(at, text));
-        }
-        let mut database = Self::default();
-        for line in lines {
-            let (at, value) = json(line)?;
-            let (key, record) = read_record(&value).map_err(|what| wrong(at, what))?;
-            database.records.insert(key, record);
-        }
-        Ok(database)
-    }
-
-    /// The text of a file: a head, and a line for each record.
-    #[must_use]
-    pub fn to_text(&self) -> String {
-        let mut text = format!("{}\n", json!({"format": FORMAT, "version": VERSION}));
-        for (key, record) in &self.records {
-            let line = json!({
-                "family": key.family,
-                "bucket": key.bucket,
-                "machine": key.machine,
-                "candidates": format!("{:016x}", key.candidates),
-                "choice": record.choice,
-                "time_ns": record.time_ns,
-                "default_ns": record.default_ns,
-                "trials": record.trials,
-                "others": record.others,
-                "refused": record.refused,
-            });
-            text.push_str(&format!("{line}\n"));
-        }
-        text
-    }
-
-    /// Writes a file, all of it or nothing.
-    ///
-    /// # Errors
-    /// When it cannot be written.
-    pub fn save(&self, path: &Path) -> Result<(), DatabaseError> {
-        let failed = |error: &std::io::Error| DatabaseError {
-            file: path.display().to_string(),
-            line: None,
-            what: format!("cannot be written: {error}"),
-        };
-        let mut name = path.file_name().unwrap_or_default().to_owned();
-        name.push(format!(".{}.part", std::process::id()));
-        let part = path.with_file_name(name);
-        let written = (|| {
-            if let Some(folder) = path.parent().filter(|folder| !folder.as_os_str().is_empty()) {
-                fs::create_dir_all(folder)?;
-            }
-            let mut to = BufWriter::new(File::create(&part)?);
-            to.write_all(self.to_text().as_bytes())?;
-            to.into_inner().map_err(std::io::IntoInnerError::into_error)?.sync_all()?;
-            fs::rename(&part, path)
-        })();
-        written.map_err(|error| {
-            fs::remove_file(&part).ok();
-            failed(&error)
-        })
-    }
-}
-
-fn read_record(value: &Value) -> Result<(Key, Record), String> {
-    let text = |name: &str| {
-        let found = value[name].as_str().map(str::to_owned);
-        found.ok_or_else(|| format!("'{name}' is {}, expected a text", value[name]))
-    };
-    let time = |name: &str| {
-        let found = value[name].as_f64().filter(|time| time.is_finite() && *time >= 0.0);
-        found.ok_or_else(|| format!("'{name}' is {}, expected nanoseconds", value[name]))
-    };
-    let candidates = text("candidates")?;
-    let candidates = u64::from_str_radix(&candidates, 16)
-        .map_err(|_| format!("'candidates' is '{candidates}', expected 16 hexadecimal digits"))?;
-    let key = Key {
-        family: text("family")?,
-        bucket: text("bucket")?,
-        machine: text("machine")?,
-        candidates,
-    };
-    let pairs = |name: &str| {
-        let all = value[name].as_array().map(Vec::as_slice).unwrap_or_default();
-        all.iter()
-            .filter_map(|pair| Some((pair[0].as_str()?.to_owned(), pair[1].clone())))
-            .collect::<Vec<(String, Value)>>()
-    };
-    let record = Record {
-        choice: text("choice")?,
-        time_ns: time("time_ns")?,
-        default_ns: time("default_ns")?,
-        trials: value["trials"].as_u64().unwrap_or(0),
-        others: pairs("others").into_iter().map(|(name, time)| (name, time.as_f64())).collect(),
-        refused: pairs("refused")
-            .into_iter()
-            .map(|(name, why)| (name, why.as_str().unwrap_or_default().to_owned()))
-            .collect(),
-    };
-    Ok((key, record))
 }
 
 #[cfg(test)]
@@ -336,20 +170,14 @@ mod tests {
     }
 
     #[test]
-    fn a_file_is_read_as_it_was_written_and_chooses_without_measuring() {
+    fn what_is_remembered_is_chosen_for_the_same_candidates_only() {
         let space = Space::new(vec![Axis::numbers("threads", &[2, 1])]);
         let mut database = Database::default();
         database.insert(key("m64", &space), record("threads=1", 4.25, 2));
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("deeper/tuning.jsonl");
-        database.save(&path).unwrap();
-        let again = Database::load(&path).unwrap();
-        assert_eq!(again, database);
-        assert_eq!(again.choose(&key("m64", &space), &space), Some(1));
-        assert_eq!(again.choose(&key("m128", &space), &space), None);
+        assert_eq!(database.choose(&key("m64", &space), &space), Some(1));
+        assert_eq!(database.choose(&key("m128", &space), &space), None);
         let other = Space::new(vec![Axis::numbers("threads", &[4, 1])]);
-        assert_eq!(again.choose(&key("m64", &other), &other), None);
-        assert_eq!(fs::read_dir(path.parent().unwrap()).unwrap().count(), 1);
+        assert_eq!(database.choose(&key("m64", &other), &other), None);
     }
 
     #[test]
@@ -366,23 +194,5 @@ mod tests {
         first.merge(made(&[("m1", 4.0, 8), ("m2", 4.0, 7), ("m4", 1.0, 1)]));
         let times: Vec<f64> = first.iter().map(|(_, record)| record.time_ns).collect();
         assert_eq!(times, [4.0, 5.0, 5.0, 1.0]);
-    }
-
-    #[test]
-    fn broken_files_are_named_with_their_line() {
-        let error = |text: &str| Database::parse(text).unwrap_err().to_string();
-        assert!(error("").contains("line 1: is empty"));
-        assert!(error("{\"format\":\"x\"}").contains("found format Some(\"x\")"));
-        assert!(error("{\"format\":\"galatea tuning\",\"version\":2}").contains("version Some(2)"));
-        let head = "{\"format\":\"galatea tuning\",\"version\":1}\n";
-        assert!(error(&format!("{head}\n{{")).contains("line 3: no JSON"));
-        let text = error(&format!("{head}{{\"family\":3,\"candidates\":\"0\"}}"));
-        assert!(text.contains("line 2: 'family' is 3, expected a text"), "{text}");
-        assert!(
-            Database::load(Path::new("/nowhere/x"))
-                .unwrap_err()
-                .to_string()
-                .contains("cannot be read")
-        );
     }
 }

@@ -206,7 +206,8 @@ impl Search<'_> {
         let differs = |(a, b): &(&f32, &f32)| {
             // Equal infinities and numbers that are none on both sides are the same result.
             let same = *a == *b || (a.is_nan() && b.is_nan());
-            !same && !((**a - **b).abs() <= limit)
+            let near = (**a - **b).abs() <= limit;
+            !same && !near
         };
         match found.iter().zip(expected).position(|pair| differs(&pair)) {
             None => Ok(()),

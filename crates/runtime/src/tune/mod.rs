@@ -14,7 +14,7 @@ mod strategy;
 #[cfg(test)]
 mod tests;
 
-pub use database::{Database, DatabaseError, Key, Record, bucket};
+pub use database::{Database, Key, Record, bucket};
 pub use measure::{Device, Ended, Limits, Outcome, Refused, Search};
 pub use space::{Axis, Space};
 pub use strategy::{Strategy, StrategyKind, Trial};
