@@ -33,6 +33,7 @@ pub mod trees;
 
 mod math;
 mod memory;
+mod tiles;
 
 pub use activation::Activation;
 pub use gemm::{Epilogue, Join, PackedB, Residual, Trans};

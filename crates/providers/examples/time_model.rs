@@ -1,7 +1,7 @@
 //! Runs an ONNX model on made-up inputs and prints its time, and which operators take how much.
 //!
 //! `time_model MODEL [--batch N] [--length N] [--threads N] [--provider NAME] [--seconds S]
-//! [--rows N] [--dump FILE]`: symbols named `batch` get the batch, all others the length; `--rows`
+//! [--precision fp32|bf16] [--rows N] [--dump FILE]`: symbols named `batch` get the batch, all others the length; `--rows`
 //! is how many single steps to list; `--dump` writes the raw bytes of the first output;
 //! `--plans N` makes N plans for growing lengths and runs nothing.
 
@@ -116,6 +116,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         // Without memory for it a run ends when it is planned.
         memory_limit_bytes: (plans > 0).then_some(0),
         threads: arguments.number("--threads", 2)?,
+        precision: arguments.text("--precision").unwrap_or("fp32").parse()?,
         providers: arguments.text("--provider").map(str::to_owned).into_iter().collect(),
         ..SessionOptions::default()
     };

@@ -24,7 +24,7 @@ pub mod tune;
 pub use binding::IoInfo;
 pub use error::RuntimeError;
 pub use explain::{Explanation, NodeExplanation};
-pub use options::{OptimiseLevel, PackedSource, PackedWeights, SessionOptions};
+pub use options::{OptimiseLevel, PackedSource, PackedWeights, Precision, SessionOptions};
 pub use provider::{
     Claim, Claims, Executable, ExecutionProvider, Fence, MemoryReport, PlanReport, ProfileRow,
     Refusal,

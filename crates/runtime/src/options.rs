@@ -1,10 +1,49 @@
 //! How a session is to be made.
 
 use std::fmt;
+use std::str::FromStr;
 use std::sync::Arc;
 
 pub use galatea_graph::rewrite::Level as OptimiseLevel;
 use galatea_tensor::Tensor;
+
+/// What products of matrices and convolutions compute in. Sums, and all other operators, are FP32
+/// in any case.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Precision {
+    /// As the model says.
+    #[default]
+    Fp32,
+    /// FP32 weights and the values that they meet are rounded to BF16.
+    Bf16,
+}
+
+impl Precision {
+    /// All of them.
+    pub const ALL: [Self; 2] = [Self::Fp32, Self::Bf16];
+}
+
+impl fmt::Display for Precision {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Fp32 => "fp32",
+            Self::Bf16 => "bf16",
+        })
+    }
+}
+
+impl FromStr for Precision {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let wanted = |one: &Self| one.to_string().eq_ignore_ascii_case(text.trim());
+        Self::ALL.into_iter().find(wanted).ok_or_else(|| {
+            let known: Vec<String> = Self::ALL.iter().map(ToString::to_string).collect();
+            format!("precision '{text}' is unknown, expected {}", known.join(" or "))
+        })
+    }
+}
 
 /// Packed forms of weights that outlive a session, such as those in a file.
 pub trait PackedWeights: fmt::Debug + Send + Sync {
@@ -50,6 +89,8 @@ pub struct SessionOptions {
     pub plan_cache: usize,
     /// Where packed weights come from and go to.
     pub packed: PackedSource,
+    /// What products and convolutions compute in, where a provider can choose.
+    pub precision: Precision,
 }
 
 impl Default for SessionOptions {
@@ -62,6 +103,7 @@ impl Default for SessionOptions {
             max_partitions: 16,
             plan_cache: 32,
             packed: PackedSource::default(),
+            precision: Precision::default(),
         }
     }
 }
@@ -74,5 +116,22 @@ impl SessionOptions {
             return self.threads;
         }
         std::thread::available_parallelism().map_or(1, usize::from)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn precisions_read_back_what_they_print() {
+        for precision in Precision::ALL {
+            assert_eq!(precision.to_string().parse(), Ok(precision));
+        }
+        assert_eq!("BF16".parse(), Ok(Precision::Bf16));
+        assert_eq!(
+            "int3".parse::<Precision>(),
+            Err("precision 'int3' is unknown, expected fp32 or bf16".into())
+        );
     }
 }

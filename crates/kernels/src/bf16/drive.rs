@@ -1,13 +1,13 @@
 //! How a BF16 product is cut into tasks, and how rows of A become blocks.
 
 use super::pack::{PANEL, Panels, STEP, STEP_BYTES};
-use super::tiles::{Pending, SUMS_BYTES, TilesTimesPanel};
 use super::vectors::{self, RowsTimesPanel};
 use super::write::Place;
 use crate::Exec;
 use crate::gemm::{A_STRIDE, Finish, K_BLOCK, RowSource};
-use crate::isa::{AMX_ROWS, Amx, Bf16, Bf16Isa, Bf16Kernel, TILE_BYTES};
+use crate::isa::{AMX_ROWS, Amx, Bf16, Bf16Isa, Bf16Kernel, TILE_BYTES, Terms};
 use crate::memory::{Shared, with_scratch};
+use crate::tiles::{Pending, SUMS_BYTES, TilesTimesPanel};
 
 /// Most rows of a chunk.
 const CHUNK_ROWS: usize = 256;
@@ -214,7 +214,9 @@ impl<A: RowSource> Fill<'_, A> {
         start: usize,
         steps: usize,
     ) {
-        const AT_ONCE: usize = K_BLOCK / STEP;
+        // What is gathered must stay in the first-level cache until it is converted.
+        const AT_ONCE: usize = 6;
+        const { assert!(AT_ONCE * STEP <= K_BLOCK) };
         let mut done = 0;
         while done < steps {
             let here = AT_ONCE.min(steps - done);
@@ -285,7 +287,7 @@ impl<A: RowSource> Part<'_, A> {
         let (job, layout) = (self.job, self.layout);
         let sums = self.scratch.wrapping_add(GATHER * size_of::<f32>());
         let own = sums.wrapping_add(layout.sums_bytes());
-        let mut pending: Option<Pending> = None;
+        let mut pending: Option<Pending<Place>> = None;
         for depth in 0..layout.depths {
             let (start, steps) = layout.depth(depth);
             let a = match self.blocks {
@@ -307,6 +309,7 @@ impl<A: RowSource> Part<'_, A> {
                     c_stride: job.c_stride,
                     columns: PANEL.min(job.n - column),
                     accumulate: depth > 0,
+                    far: job.m * job.n * size_of::<f32>() > NEAR_BYTES,
                     finish: last.then(|| job.finish.shifted(self.row, column)),
                 };
                 let (rows, tile_rows) = (layout.rows, layout.tile_rows);
@@ -315,13 +318,13 @@ impl<A: RowSource> Part<'_, A> {
                     match self.amx.filter(|_| tile_rows > 0) {
                         Some(amx) => TilesTimesPanel {
                             amx,
+                            terms: Terms::Bf16,
                             a,
                             b,
                             steps,
                             rows,
                             tile_rows,
                             sums,
-                            far: job.m * job.n * size_of::<f32>() > NEAR_BYTES,
                             place,
                         }
                         .run(d.simd(), &mut pending),

@@ -6,9 +6,9 @@
 //!
 //! Source: Intel, BFLOAT16 - Hardware Numerics Definition, 2018.
 
+mod conv;
 mod drive;
 mod pack;
-mod tiles;
 mod vectors;
 mod write;
 
@@ -17,6 +17,7 @@ use crate::gemm::{DenseRows, Epilogue, Finish, check_matrix};
 use crate::isa::Bf16Isa;
 use crate::memory::Shared;
 
+pub use conv::{ConvBf16, conv_bf16};
 pub(crate) use drive::{Job, multiply};
 pub use pack::PackedBf16;
 

@@ -146,6 +146,44 @@ fn a_short_slice_is_refused() {
     gemm_bf16(Exec::new(&pool), 3, &[0.0; 11], 4, &b, &mut [0.0; 6], 2, &Epilogue::default());
 }
 
+#[test]
+fn convolutions_equal_those_of_rounded_operands() {
+    let pool = ThreadPool::new(2);
+    for (groups, kernel, stride, pads) in [(1, [1, 1], 1, 0), (1, [3, 3], 1, 1), (2, [3, 2], 2, 1)]
+    {
+        let params = crate::conv::ConvParams {
+            stride: [1, stride, stride],
+            pads_begin: [0, pads, pads],
+            pads_end: [0, pads, pads],
+            groups,
+            ..crate::conv::ConvParams::new_2d(38, 34, kernel)
+        };
+        let (batch, size) = (2, [1, 9, 11]);
+        let x = test_values(batch * 99 * 38, 1);
+        let weights = test_values(34 * 38 / groups * kernel[0] * kernel[1], 2);
+        let bias = test_values(34, 3);
+        let round = |values: &[f32]| -> Vec<f32> {
+            values.iter().map(|&x| f32::from_bits(u32::from(nearest(x)) << 16)).collect()
+        };
+        let [_, height, width] = params.output_size(size);
+        let mut want = vec![0.0; batch * height * width * 34];
+        let epilogue = Epilogue::bias(&bias).with_activation(Activation::Relu);
+        let exec = Exec::new(&pool);
+        let exact = crate::conv::PackedConv::pack(exec.isa, params, &round(&weights));
+        crate::conv::conv(exec, &exact, &round(&x), batch, size, &mut want, &epilogue);
+        let packed = ConvBf16::pack(params, &weights);
+        for isa in Bf16Isa::available() {
+            let mut y = vec![f32::NAN; want.len()];
+            conv::conv_with(exec, isa, &packed, &x, (batch, size), &mut y, &epilogue);
+            for (i, (got, want)) in y.iter().zip(&want).enumerate() {
+                // Both round each of up to 342 sums of terms in -1..1.
+                let near = (got - want).abs() <= 2e-4;
+                assert!(near, "{} {params:?}: {i}: {got} for {want}", isa.name());
+            }
+        }
+    }
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(16))]
     #[test]

@@ -2,7 +2,8 @@
 
 use crate::activation::ActivateRows;
 use crate::gemm::Finish;
-use crate::isa::Simd;
+use crate::isa::{Amx, Simd};
+use crate::tiles::Results;
 
 /// A part of C that becomes complete, or is added to.
 #[derive(Clone, Copy)]
@@ -12,8 +13,44 @@ pub(super) struct Place {
     pub(super) columns: usize,
     /// Whether C already holds the sums of earlier blocks.
     pub(super) accumulate: bool,
+    /// Whether C is too large to be near.
+    pub(super) far: bool,
     /// On the last block: bias, residual and clamp, from this part's first row and column on.
     pub(super) finish: Option<Finish>,
+}
+
+impl<S: Simd> Results<S> for Place {
+    #[inline(always)]
+    fn below(&self, rows: usize) -> Self {
+        Self::below(self, rows)
+    }
+
+    #[inline(always)]
+    fn columns(&self) -> usize {
+        self.columns
+    }
+
+    #[inline(always)]
+    unsafe fn write(&self, s: S, rows: usize, sums: *const f32, strides: (usize, usize)) {
+        // SAFETY: the caller vouches for sums and C.
+        unsafe {
+            Self::write(self, s, rows, sums, strides);
+            self.activate(s, rows);
+        }
+    }
+
+    #[inline(always)]
+    fn fetch(&self, amx: Amx, rows: std::ops::Range<usize>) {
+        if !self.far {
+            return;
+        }
+        for row in rows {
+            let c = self.c.wrapping_add(row * self.c_stride);
+            amx.prefetch_to_write(c);
+            amx.prefetch_to_write(c.wrapping_add(self.columns.min(17) - 1));
+            amx.prefetch_to_write(c.wrapping_add(self.columns - 1));
+        }
+    }
 }
 
 impl Place {

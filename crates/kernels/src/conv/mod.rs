@@ -15,8 +15,7 @@ use crate::isa::Isa;
 use crate::memory::{Aligned, Packed, Shared};
 pub use algorithm::{Algorithm, candidates, choose};
 use galatea_tensor::Tensor;
-use rows::ImageRows;
-pub(crate) use rows::Window;
+pub(crate) use rows::{ImageRows, Window};
 
 /// The constants of a convolution. Spatial dimensions are depth, height, width; a 2-D
 /// convolution has depth 1, a 1-D one also height 1.

@@ -53,7 +53,7 @@ impl Window {
 /// The terms of a row are runs of adjacent values: where the taps of a window row are adjacent
 /// pixels and the group has all channels, a run is a whole window row, else one tap.
 #[derive(Clone, Copy)]
-pub(super) struct ImageRows {
+pub(crate) struct ImageRows {
     window: Window,
     image: *const f32,
     /// Channels of the group.
@@ -68,7 +68,7 @@ unsafe impl Send for ImageRows {}
 unsafe impl Sync for ImageRows {}
 
 impl ImageRows {
-    pub(super) fn new(window: &Window, image: *const f32) -> Self {
+    pub(crate) fn new(window: &Window, image: *const f32) -> Self {
         let p = &window.params;
         let merged = p.groups == 1 && p.dilation[2] == 1;
         Self {

@@ -2,6 +2,8 @@
 
 use super::micro::{Out, Step, block};
 use super::pack::{ColumnPointers, FLIP, Panels};
+#[cfg(target_arch = "x86_64")]
+use super::tiles;
 use crate::Exec;
 use crate::isa::{Dot, DotIsa, DotKernel, Form, Simd};
 use crate::memory::with_scratch;
@@ -257,6 +259,14 @@ pub(super) unsafe fn multiply<A: ByteRows>(exec: Exec<'_>, dot: DotIsa, job: &Jo
     // Two tasks a thread even out threads that other programs slow down. Few rows are not cut, so
     // that tiles are whole and B is read once.
     let wanted = if serial { 1 } else { threads * 2 };
+    #[cfg(target_arch = "x86_64")]
+    if let DotIsa::Amx(amx, vectors) = dot
+        && m >= tiles::LEAST_ROWS
+    {
+        // SAFETY: as this function's.
+        unsafe { tiles::multiply(exec, (amx, vectors), job, wanted) };
+        return;
+    }
     let chunks = if panels >= wanted && m <= FEW_ROWS { 1 } else { (m / CHUNK_ROWS).max(1) };
     let chunks = if chunks > wanted { chunks.min(wanted * 2) } else { chunks };
     let groups = wanted.div_ceil(chunks).min(panels);

@@ -71,24 +71,45 @@ impl<const R: usize, const V: usize> DotKernel for Tile<'_, R, V> {
                 b = b.add(D::TILE_VECTORS * vector);
             }
         }
-        for (r, acc) in acc.iter_mut().enumerate() {
-            for (v, sum) in acc.iter_mut().enumerate() {
+        for (r, acc) in acc.iter().enumerate() {
+            for (v, sum) in acc.iter().enumerate() {
                 let column = v * D::S::LANES;
                 let columns = t.columns.shifted(column);
-                // SAFETY: the columns are padded to whole panels, and row r has its sum.
-                unsafe {
-                    *sum = s.add_i(*sum, s.bits(s.load(columns.offsets.cast())));
-                    if !columns.zeros.is_null() {
-                        let zeros = s.bits(s.load(columns.zeros.cast()));
-                        let row = s.splat_i((*t.row_sums.add(r)).wrapping_neg());
-                        *sum = s.add_i(*sum, s.mul_i(zeros, row));
-                    }
-                }
                 let here = (t.width - column).min(D::S::LANES);
-                // SAFETY: the step's C covers R rows of `width`.
-                unsafe { write(d, t.out.at(r * t.c_stride + column), &columns, *sum, here) };
+                let out = t.out.at(r * t.c_stride + column);
+                let row_sum = t.row_sums.wrapping_add(r);
+                // SAFETY: the columns are padded to whole panels, row r has its sum, and the step's
+                // C covers R rows of `width`.
+                unsafe { finish(d, &columns, row_sum, out, *sum, here) };
             }
         }
+    }
+}
+
+/// Takes away what zero points add to a sum and stores `count` results.
+///
+/// # Safety
+/// `out` is valid for `count` elements, at most a vector; the columns for a vector; `row_sum` where
+/// the columns have zero points.
+#[inline(always)]
+pub(super) unsafe fn finish<D: Dot>(
+    d: D,
+    columns: &ColumnPointers,
+    row_sum: *const i32,
+    out: Out,
+    mut sum: <D::S as Simd>::I,
+    count: usize,
+) {
+    let s = d.simd();
+    // SAFETY: the caller vouches for the memory.
+    unsafe {
+        sum = s.add_i(sum, s.bits(s.load(columns.offsets.cast())));
+        if !columns.zeros.is_null() {
+            let zeros = s.bits(s.load(columns.zeros.cast()));
+            let row = s.splat_i(row_sum.read_unaligned().wrapping_neg());
+            sum = s.add_i(sum, s.mul_i(zeros, row));
+        }
+        write(d, out, columns, sum, count);
     }
 }
 

@@ -12,6 +12,8 @@ mod elementwise;
 mod micro;
 mod pack;
 mod pool;
+#[cfg(target_arch = "x86_64")]
+mod tiles;
 
 pub use conv::{ConvColumns, Int8Conv, Int8Weights, conv_int8};
 pub use elementwise::{Pair, dequantize, extremes, look_up, pair_bytes, quantize};

@@ -62,7 +62,9 @@ impl PackedInt8 {
     ) -> Self {
         let Sizes { width, terms, .. } = dot.run(Ask);
         let groups = k.div_ceil(terms);
-        let bytes = n.div_ceil(width) * width * groups * terms;
+        // Tiles take 16 groups at once: what lies behind the last panel meets zeros of A.
+        let bytes = n.div_ceil(width) * width * groups * terms
+            + (groups.next_multiple_of(16) - groups) * width * terms;
         let mut data = Aligned::zeroed(bytes.div_ceil(size_of::<f32>()));
         let flip = if signed { 0 } else { FLIP };
         let mut sums = vec![0_i32; n];

@@ -33,18 +33,35 @@ fn everywhere(body: impl Fn(Exec<'_>)) {
     }
 }
 
+/// Every set of integer instructions with pools of one and of three threads.
+fn every_dot(body: impl Fn(Exec<'_>, DotIsa)) {
+    for threads in [1, 3] {
+        let pool = ThreadPool::new(threads);
+        for dot in DotIsa::available() {
+            body(Exec::new(&pool), dot);
+        }
+    }
+}
+
 const FORMS: [(bool, bool); 4] = [(false, true), (true, true), (false, false), (true, false)];
 
 #[test]
 fn sums_are_exact_for_every_form_and_size() {
-    let sizes = [(1, 1, 1), (3, 5, 7), (13, 64, 16), (25, 130, 70), (40, 33, 300), (200, 96, 24)];
-    everywhere(|exec| {
+    let sizes = [
+        (1, 1, 1),
+        (3, 5, 7),
+        (13, 64, 16),
+        (25, 130, 70),
+        (40, 33, 300),
+        (290, 96, 24),
+        (33, 1700, 40),
+    ];
+    every_dot(|exec, dot| {
         for (m, k, n) in sizes {
             for (a_signed, b_signed) in FORMS {
                 let (a, b) = (noise(m * k, 1), noise(k * n, 2));
                 let a_zero = value(77, a_signed);
                 for zeros in [vec![0], vec![value(200, b_signed)], noise_zeros(n, b_signed)] {
-                    let dot = DotIsa::of(exec.isa);
                     let packed = PackedInt8::pack(dot, (k, n), b_signed, |i, j| b[i * n + j]);
                     let columns = Columns::new(&packed, (a_signed, a_zero), &zeros);
                     let mut found = vec![0; m * n];

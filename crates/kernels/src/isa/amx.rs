@@ -85,9 +85,19 @@ impl Extent {
 pub(crate) enum Terms {
     /// Pairs of BF16, in tiles of B that are [`TILE_BYTES`] apart with rows 64 bytes apart.
     Bf16,
-    #[allow(dead_code, reason = "products of bytes are multiplied by vectors still")]
     /// Unsigned times signed bytes, with rows of B 256 bytes apart and its tiles 64 bytes apart.
     Bytes,
+}
+
+impl Terms {
+    /// Bytes between the steps of a panel of B.
+    #[inline(always)]
+    pub(crate) fn step_bytes(self) -> usize {
+        match self {
+            Self::Bf16 => 2 * TILE_BYTES,
+            Self::Bytes => 4 * TILE_BYTES,
+        }
+    }
 }
 
 /// Products of a 2 x 2 block of tiles: `start`, a `step` for each pair of tiles of A and of B, then
@@ -95,6 +105,8 @@ pub(crate) enum Terms {
 /// this uses tiles.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct TileBlock {
+    /// Proves that there are tiles.
+    #[allow(dead_code, reason = "held, not read")]
     pub(crate) amx: Amx,
     pub(crate) terms: Terms,
     pub(crate) extent: Extent,

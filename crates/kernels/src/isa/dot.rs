@@ -4,6 +4,8 @@ use std::fmt::Debug;
 
 use super::{Isa, Portable, Simd};
 
+#[cfg(target_arch = "x86_64")]
+use super::amx::Amx;
 #[cfg(target_arch = "aarch64")]
 use super::dot_neon::NeonDot;
 #[cfg(target_arch = "x86_64")]
@@ -78,6 +80,9 @@ pub trait Dot: Copy + Send + Sync + Debug + 'static {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum DotIsa {
+    /// Tiles of AMX for many rows, VNNI for few and around them.
+    #[cfg(target_arch = "x86_64")]
+    Amx(Amx, Vnni),
     /// AVX-512 with VNNI: 64 products an instruction.
     #[cfg(target_arch = "x86_64")]
     Vnni(Vnni),
@@ -98,7 +103,11 @@ impl DotIsa {
     pub fn of(isa: Isa) -> Self {
         let found = match isa {
             #[cfg(target_arch = "x86_64")]
-            Isa::Avx512(_) => Vnni::new().map(Self::Vnni).or(Avx2Dot::new().map(Self::Avx2)),
+            Isa::Avx512(_) => match (Amx::new(), Vnni::new()) {
+                (Some(amx), Some(vectors)) => Some(Self::Amx(amx, vectors)),
+                (None, Some(vectors)) => Some(Self::Vnni(vectors)),
+                _ => Avx2Dot::new().map(Self::Avx2),
+            },
             #[cfg(target_arch = "x86_64")]
             Isa::Avx2(_) => Avx2Dot::new().map(Self::Avx2),
             #[cfg(target_arch = "aarch64")]
@@ -108,10 +117,28 @@ impl DotIsa {
         found.unwrap_or(Self::Portable(Portable))
     }
 
+    /// Every set of this processor, best first.
+    #[must_use]
+    pub fn available() -> Vec<Self> {
+        let mut found = Vec::new();
+        for isa in Isa::available() {
+            let best = Self::of(isa);
+            found.push(best);
+            #[cfg(target_arch = "x86_64")]
+            if let Self::Amx(_, vectors) = best {
+                found.push(Self::Vnni(vectors));
+            }
+        }
+        found.dedup();
+        found
+    }
+
     /// A short name for traces and bench output.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
+            #[cfg(target_arch = "x86_64")]
+            Self::Amx(..) => "amx-int8",
             #[cfg(target_arch = "x86_64")]
             Self::Vnni(_) => "avx512-vnni",
             #[cfg(target_arch = "x86_64")]
@@ -127,7 +154,7 @@ impl DotIsa {
     pub fn run<K: DotKernel>(self, kernel: K) -> K::Output {
         match self {
             #[cfg(target_arch = "x86_64")]
-            Self::Vnni(d) => d.enter(kernel),
+            Self::Amx(_, d) | Self::Vnni(d) => d.enter(kernel),
             #[cfg(target_arch = "x86_64")]
             Self::Avx2(d) => d.enter(kernel),
             #[cfg(target_arch = "aarch64")]

@@ -36,6 +36,10 @@ pub use bf16_neon::NeonBf16;
 pub use bf16_x86::Avx512Bf16;
 pub use dot::{Dot, DotIsa, DotKernel, Form};
 #[cfg(target_arch = "aarch64")]
+pub use dot_neon::NeonDot;
+#[cfg(target_arch = "x86_64")]
+pub use dot_x86::{Avx2Dot, Vnni};
+#[cfg(target_arch = "aarch64")]
 pub use neon::Neon;
 pub use portable::Portable;
 pub use simd::Simd;

@@ -2,7 +2,7 @@
 
 use galatea_graph::{Fact, Graph, Node, OpError, Operator};
 use galatea_kernels::{Exec, Isa};
-use galatea_runtime::PackedWeights;
+use galatea_runtime::{PackedWeights, Precision};
 use galatea_tensor::{DataType, Element, Tensor, TensorMut, TensorRef};
 
 /// One kernel for one operator.
@@ -39,6 +39,8 @@ pub struct NodeView<'a> {
     pub isa: Isa,
     /// Where packed weights come from and go to, if anywhere.
     pub packed: Option<&'a dyn PackedWeights>,
+    /// What products and convolutions compute in.
+    pub precision: Precision,
 }
 
 impl<'a> NodeView<'a> {
@@ -89,6 +91,17 @@ impl<'a> NodeView<'a> {
             }
         }
         Ok(())
+    }
+
+    /// Refuses a session of another precision.
+    ///
+    /// # Errors
+    /// Says which one it has.
+    pub fn wants(&self, precision: Precision) -> Result<(), String> {
+        if self.precision == precision {
+            return Ok(());
+        }
+        Err(format!("the session computes in {}", self.precision))
     }
 
     /// A constant FP32 input as its elements.

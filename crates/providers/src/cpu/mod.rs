@@ -20,7 +20,7 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 use galatea_graph::{Fact, Graph, Node, infer, rewrite};
 use galatea_kernels::{Isa, ThreadPool};
 use galatea_runtime::{
-    Claim, Claims, Executable, ExecutionProvider, OptimiseLevel, Refusal, RuntimeError,
+    Claim, Claims, Executable, ExecutionProvider, OptimiseLevel, Precision, Refusal, RuntimeError,
     SessionOptions,
 };
 
@@ -93,7 +93,8 @@ impl CpuProvider {
         let facts = infer::facts(&graph, &HashMap::new())?;
         let packed = options.packed.0.as_deref();
         let build = |node| -> executable::Built {
-            let view = NodeView { graph: &graph, node, facts: &facts, isa: self.isa, packed };
+            let (isa, precision) = (self.isa, options.precision);
+            let view = NodeView { graph: &graph, node, facts: &facts, isa, packed, precision };
             let Ok(row) = find_row(&view) else { return (None, reference::NAME) };
             match (row.build)(&view) {
                 Ok(kernel) => (Some(kernel), row.name),
@@ -163,7 +164,9 @@ impl ExecutionProvider for CpuProvider {
     fn claim(&self, graph: &Graph, facts: &[Option<Fact>]) -> Claims {
         let mut claims = Claims::default();
         for (index, node) in graph.nodes.iter().enumerate() {
-            let view = NodeView { graph, node, facts, isa: self.isa, packed: None };
+            // What a session computes in changes no claim: a node that one row takes another takes too.
+            let precision = Precision::default();
+            let view = NodeView { graph, node, facts, isa: self.isa, packed: None, precision };
             let operations = cost::operations(node, facts);
             let mut claim = |cost_ns: f64, kernel: &str| {
                 claims.claims.push(Claim { nodes: vec![index], cost_ns, kernel: kernel.into() });

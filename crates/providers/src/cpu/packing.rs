@@ -1,5 +1,6 @@
 //! Packed weights: from where they are kept, or packed here.
 
+use galatea_kernels::bf16::{ConvBf16, PackedBf16};
 use galatea_kernels::conv::{Algorithm, ConvParams, PackedConv};
 use galatea_kernels::{Isa, PackedB, Trans};
 use galatea_tensor::Tensor;
@@ -47,19 +48,49 @@ impl Matrix {
         {
             return Ok(packed);
         }
-        let mut elements = view.constant_floats(input)?;
-        let end = start.checked_add(k * n).filter(|&end| end <= elements.len());
-        let end = end.ok_or_else(|| format!("input {input} has {} elements", elements.len()))?;
-        let elements = &mut elements[start..end];
-        if factor.to_bits() != 1.0_f32.to_bits() {
-            elements.iter_mut().for_each(|weight| *weight *= factor);
-        }
+        let elements = self.elements(view)?;
         let row = if trans == Trans::Yes { k } else { n };
-        let packed = PackedB::pack(view.isa, k, n, elements, row, trans);
+        let packed = PackedB::pack(view.isa, k, n, &elements, row, trans);
         if let Some(keeper) = view.packed {
             keeper.keep(weights, &form, &[packed.data()]);
         }
         Ok(packed)
+    }
+
+    /// The matrix rounded to BF16 and packed.
+    ///
+    /// # Errors
+    /// As for [`Matrix::packed`].
+    pub(super) fn packed_bf16(&self, view: &NodeView<'_>) -> Result<PackedBf16, String> {
+        let Self { input, start, k, n, trans, factor } = *self;
+        let factor = factor.to_bits();
+        let form = format!("matrix-bf16 {LAYOUTS} {start} {k} {n} {trans:?} {factor:x}");
+        let weights =
+            view.constant(input).ok_or_else(|| format!("input {input} is no constant"))?;
+        let kept = view.packed.and_then(|packed| packed.find(weights, &form));
+        if let Some(packed) = kept.and_then(|found| PackedBf16::from_data(k, n, &found, 0)) {
+            return Ok(packed);
+        }
+        let row = if trans == Trans::Yes { k } else { n };
+        let packed = PackedBf16::pack(k, n, &self.elements(view)?, row, trans);
+        if let Some(keeper) = view.packed {
+            keeper.keep(weights, &form, &[packed.data()]);
+        }
+        Ok(packed)
+    }
+
+    /// The elements as they lie in the constant, multiplied by the factor.
+    fn elements(&self, view: &NodeView<'_>) -> Result<Vec<f32>, String> {
+        let Self { input, start, k, n, factor, .. } = *self;
+        let mut elements = view.constant_floats(input)?;
+        let end = start.checked_add(k * n).filter(|&end| end <= elements.len());
+        let end = end.ok_or_else(|| format!("input {input} has {} elements", elements.len()))?;
+        elements.truncate(end);
+        elements.drain(..start);
+        if factor.to_bits() != 1.0_f32.to_bits() {
+            elements.iter_mut().for_each(|weight| *weight *= factor);
+        }
+        Ok(elements)
     }
 }
 
@@ -94,6 +125,36 @@ pub(super) fn convolution(
         return Err(format!("{} weights for {params:?}", elements.len()));
     }
     let packed = PackedConv::pack_with(isa, params, &elements, algorithm);
+    if let Some(keeper) = view.packed {
+        keeper.keep(weights, &form, &packed.data());
+    }
+    Ok(packed)
+}
+
+/// Weights of a convolution rounded to BF16 and packed, as [`convolution`].
+///
+/// # Errors
+/// As there.
+pub(super) fn convolution_bf16(
+    view: &NodeView<'_>,
+    input: usize,
+    params: ConvParams,
+) -> Result<ConvBf16, String> {
+    let ConvParams { in_channels, out_channels, kernel, groups, .. } = params;
+    let form =
+        format!("convolution-bf16 {LAYOUTS} {in_channels} {out_channels} {kernel:?} {groups}");
+    let weights: &Tensor =
+        view.constant(input).ok_or_else(|| format!("input {input} is no constant"))?;
+    let kept = view.packed.and_then(|packed| packed.find(weights, &form));
+    if let Some(packed) = kept.and_then(|found| ConvBf16::from_data(params, &found)) {
+        return Ok(packed);
+    }
+    let elements = view.constant_floats(input)?;
+    let taps: usize = kernel.iter().product();
+    if elements.len() != out_channels * (in_channels / groups) * taps {
+        return Err(format!("{} weights for {params:?}", elements.len()));
+    }
+    let packed = ConvBf16::pack(params, &elements);
     if let Some(keeper) = view.packed {
         keeper.keep(weights, &form, &packed.data());
     }

@@ -5,7 +5,7 @@
 
 use galatea_graph::{AttributeValue, Attributes, Dim, Fact, Graph, ValueId};
 use galatea_providers::by_name;
-use galatea_runtime::{OptimiseLevel, ProfileRow, Session, SessionOptions};
+use galatea_runtime::{OptimiseLevel, Precision, ProfileRow, Session, SessionOptions};
 use galatea_tensor::{DataType, Tensor, Tolerance, compare};
 
 /// Repeatable values between -1 and 1.
@@ -33,6 +33,8 @@ pub fn ints(shape: &[usize], values: &[i64]) -> Tensor {
 pub struct Maker {
     pub graph: Graph,
     pub inputs: Vec<(String, Tensor)>,
+    /// What `cpu` computes products in.
+    pub precision: Precision,
 }
 
 impl Maker {
@@ -40,7 +42,7 @@ impl Maker {
         let mut graph = Graph::new("test");
         graph.opsets.insert(String::new(), 17);
         graph.opsets.insert("ai.galatea".into(), 1);
-        Self { graph, inputs: Vec::new() }
+        Self { graph, inputs: Vec::new(), precision: Precision::Fp32 }
     }
 
     /// An input, declared with symbols for its lengths, and its value in the test's run.
@@ -74,8 +76,12 @@ impl Maker {
     }
 
     pub fn session(&self, provider: &str) -> Session {
-        let options =
-            SessionOptions { threads: 2, optimise: OptimiseLevel::O0, ..SessionOptions::default() };
+        let options = SessionOptions {
+            threads: 2,
+            optimise: OptimiseLevel::O0,
+            precision: self.precision,
+            ..SessionOptions::default()
+        };
         Session::new(self.graph.clone(), &[by_name(provider).unwrap()], &options).unwrap()
     }
 

@@ -22,6 +22,11 @@ const CHOICES: &[Choice] = &[
     Choice { name: "seconds", value: "S", sentence: "time to measure [3]" },
     Choice { name: "profile", value: "", sentence: "show the slowest operators too" },
     Choice { name: "json", value: "", sentence: "print one line of JSON" },
+    Choice {
+        name: "precision",
+        value: "fp32|bf16",
+        sentence: "what products and convolutions compute in [fp32]",
+    },
     Choice { name: "level", value: "O0…O3", sentence: "how far the graph is rewritten [O3]" },
     model::CACHE_CHOICES[0],
     model::CACHE_CHOICES[1],

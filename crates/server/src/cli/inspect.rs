@@ -20,6 +20,11 @@ const CHOICES: &[Choice] = &[
     Choice { name: "dot", value: "", sentence: "print the rewritten graph for Graphviz" },
     Choice { name: "svg", value: "", sentence: "print a drawing of the rewritten graph" },
     Choice { name: "json", value: "", sentence: "print one line of JSON" },
+    Choice {
+        name: "precision",
+        value: "fp32|bf16",
+        sentence: "what products and convolutions compute in [fp32]",
+    },
     Choice { name: "level", value: "O0…O3", sentence: "how far the graph is rewritten [O3]" },
     Choice { name: "help", value: "", sentence: "print this" },
 ];

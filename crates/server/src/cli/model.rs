@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use galatea_formats::onnx;
-use galatea_runtime::{ExecutionProvider, OptimiseLevel, Session, SessionOptions};
+use galatea_runtime::{ExecutionProvider, OptimiseLevel, Precision, Session, SessionOptions};
 use galatea_serving::model_cache::{self, ModelCache, Source};
 
 use super::arguments::{Arguments, Choice};
@@ -121,6 +121,7 @@ fn prepare(
     let options = SessionOptions {
         threads: arguments.number("threads", 0)?,
         optimise: level(arguments)?,
+        precision: precision(arguments)?,
         ..SessionOptions::default()
     };
     let providers = providers(arguments.last("provider"))?;
@@ -133,6 +134,7 @@ fn prepare(
 /// When one names what does not exist.
 pub(super) fn check(arguments: &Arguments) -> Result<(), String> {
     level(arguments)?;
+    precision(arguments)?;
     arguments.number("threads", 0_usize)?;
     providers(arguments.last("provider")).map(drop)
 }
@@ -145,6 +147,17 @@ pub(super) fn level(arguments: &Arguments) -> Result<OptimiseLevel, String> {
     match arguments.last("level") {
         None => Ok(OptimiseLevel::default()),
         Some(text) => text.parse().map_err(|error| format!("--level: {error}")),
+    }
+}
+
+/// What `--precision` lets products and convolutions compute in.
+///
+/// # Errors
+/// When there is no such precision.
+fn precision(arguments: &Arguments) -> Result<Precision, String> {
+    match arguments.last("precision") {
+        None => Ok(Precision::default()),
+        Some(text) => text.parse().map_err(|error| format!("--precision: {error}")),
     }
 }
 

@@ -16,6 +16,11 @@ const CHOICES: &[Choice] = &[
     Choice { name: "provider", value: "NAME", sentence: "run on this provider" },
     Choice { name: "function", value: "NAME", sentence: "function of a model that has several" },
     Choice { name: "threads", value: "N", sentence: "threads inside an operator [all cores]" },
+    Choice {
+        name: "precision",
+        value: "fp32|bf16",
+        sentence: "what products and convolutions compute in [fp32]",
+    },
     Choice { name: "level", value: "O0…O3", sentence: "how far the graph is rewritten [O3]" },
     model::CACHE_CHOICES[0],
     model::CACHE_CHOICES[1],

@@ -192,6 +192,11 @@ fn session_options(
         })?,
         None => graph_level(&files.config).unwrap_or(base.optimise),
     };
+    if let Some(text) = precision(&files.config).or_else(|| parameter("precision")) {
+        options.precision = text
+            .parse()
+            .map_err(|error| Error::invalid_arg(format!("parameter 'precision': {error}")))?;
+    }
     let known: Vec<&str> = providers.iter().map(|provider| provider.name()).collect();
     let preferred = accelerators(&files.config, &known)?;
     if !preferred.is_empty() {
@@ -204,6 +209,13 @@ fn session_options(
         options.providers = preferred.into_iter().chain(rest).collect();
     }
     Ok(options)
+}
+
+/// The `precision` among the parameters of an accelerator for the processor.
+fn precision(config: &ModelConfig) -> Option<&str> {
+    let wishes = config.optimization.as_ref()?.execution_accelerators.as_ref()?;
+    let mut wishes = wishes.cpu_execution_accelerator.iter();
+    wishes.find_map(|wish| wish.parameters.get("precision")).map(String::as_str)
 }
 
 /// What `optimization { graph { level } }` asks for: below 0 the least, above 0 fusions, 0 all, as Triton's ONNX

@@ -101,7 +101,8 @@ impl Kind<'_> {
         let packings = self.providers.iter().map(|p| format!("{} {}", p.name(), p.packing()));
         let packings: Vec<String> = packings.collect();
         let (level, program) = (self.options.optimise, content::program());
-        format!("{content} of {program}, {level}, {names:?} of {packings:?}")
+        let precision = self.options.precision;
+        format!("{content} of {program}, {level}, {precision}, {names:?} of {packings:?}")
     }
 
     fn session(&self, prepared: Prepared, packed: PackedSource) -> Result<Session, String> {

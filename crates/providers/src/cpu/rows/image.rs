@@ -5,14 +5,24 @@ use galatea_graph::Dim;
 use galatea_graph::ops::convolution::{Conv, ConvGeometry, FusedConv};
 use galatea_graph::ops::pooling::{AveragePool, GlobalAveragePool, MaxPool, PoolWindow};
 use galatea_graph::{GALATEA_DOMAIN, ONNX_DOMAIN};
+use galatea_kernels::bf16::{ConvBf16, conv_bf16};
 use galatea_kernels::conv::{Algorithm, ConvParams, PackedConv, choose, conv};
 use galatea_kernels::permute::transpose;
 use galatea_kernels::pooling::{Pool, PoolParams, Rounding, pool};
 use galatea_kernels::reduce::{Reduce, reduce_last};
 use galatea_kernels::{Activation, Epilogue, Exec, Join, Residual};
+use galatea_runtime::Precision;
 
 use super::elementwise::fused;
 use crate::cpu::{Kernel, KernelRow, NodeView, Shapes, Step, WeightBytes, packing};
+
+const CONV_BF16: KernelRow = KernelRow {
+    name: "conv-bf16-packed",
+    domain: ONNX_DOMAIN,
+    ops: &["Conv"],
+    supports: supports_bf16,
+    build: |view| conv_bf16_kernel(view, view.operator::<Conv>()?, Activation::None),
+};
 
 const CONV: KernelRow = KernelRow {
     name: "conv-f32-packed",
@@ -55,6 +65,18 @@ const GLOBAL_POOL: KernelRow = KernelRow {
 
 /// The family's rows.
 pub(super) const ROWS: &[KernelRow] = &[
+    CONV_BF16,
+    KernelRow { domain: GALATEA_DOMAIN, ops: &["ConvNhwc"], ..CONV_BF16 },
+    KernelRow {
+        name: "fused_conv-bf16-packed",
+        domain: GALATEA_DOMAIN,
+        ops: &["FusedConv"],
+        supports: supports_bf16,
+        build: |view| {
+            let op = view.operator::<FusedConv>()?;
+            conv_bf16_kernel(view, &op.conv, fused(op.activation))
+        },
+    },
     CONV,
     KernelRow { domain: GALATEA_DOMAIN, ops: &["ConvNhwc"], ..CONV },
     KernelRow {
@@ -130,6 +152,72 @@ fn supports_conv(view: &NodeView<'_>) -> Result<(), String> {
     Ok(())
 }
 
+/// Fewest channels of a group whose products are worth tiles of BF16.
+const BF16_CHANNELS: usize = 16;
+
+fn supports_bf16(view: &NodeView<'_>) -> Result<(), String> {
+    view.wants(Precision::Bf16)?;
+    supports_conv(view)?;
+    let op = match view.operator::<FusedConv>() {
+        Ok(op) => &op.conv,
+        Err(_) => view.operator::<Conv>()?,
+    };
+    let channels = view.constant(1).map_or(0, |weights| weights.shape()[0] / op.group.max(1));
+    if op.group > 1 && channels < BF16_CHANNELS {
+        return Err(format!("groups of {channels} channels"));
+    }
+    Ok(())
+}
+
+fn conv_bf16_kernel(
+    view: &NodeView<'_>,
+    op: &Conv,
+    activation: Activation,
+) -> Result<Box<dyn Kernel>, String> {
+    let shape = view.constant(1).ok_or("the weights are no constant")?.shape().to_vec();
+    let none = vec![0; shape.len().saturating_sub(2)];
+    let params = conv_params(op, &shape, &none, &none)?;
+    let packed = Weights::Bf16(packing::convolution_bf16(view, 1, params)?);
+    Ok(Box::new(ConvKernel { op: op.clone(), activation, shape, packed }))
+}
+
+/// Packed weights, by what the convolution computes in.
+#[derive(Clone)]
+enum Weights {
+    Floats(PackedConv),
+    Bf16(ConvBf16),
+}
+
+impl Weights {
+    fn params(&self) -> &ConvParams {
+        match self {
+            Self::Floats(packed) => packed.params(),
+            Self::Bf16(packed) => packed.params(),
+        }
+    }
+
+    fn with_params(&self, params: ConvParams) -> Option<Self> {
+        match self {
+            Self::Floats(packed) => packed.with_params(params).map(Self::Floats),
+            Self::Bf16(packed) => packed.with_params(params).map(Self::Bf16),
+        }
+    }
+
+    fn run(
+        &self,
+        exec: Exec<'_>,
+        x: &[f32],
+        (batch, size): (usize, [usize; 3]),
+        y: &mut [f32],
+        epilogue: &Epilogue<'_>,
+    ) {
+        match self {
+            Self::Floats(packed) => conv(exec, packed, x, batch, size, y, epilogue),
+            Self::Bf16(packed) => conv_bf16(exec, packed, x, (batch, size), y, epilogue),
+        }
+    }
+}
+
 /// A convolution with constant weights.
 struct ConvKernel {
     op: Conv,
@@ -137,7 +225,7 @@ struct ConvKernel {
     /// Shape of the weights in ONNX's order.
     shape: Vec<usize>,
     /// The weights; their padding is that of no image.
-    packed: PackedConv,
+    packed: Weights,
 }
 
 fn conv_kernel(
@@ -148,7 +236,8 @@ fn conv_kernel(
     let shape = view.constant(1).ok_or("the weights are no constant")?.shape().to_vec();
     let none = vec![0; shape.len().saturating_sub(2)];
     let params = conv_params(op, &shape, &none, &none)?;
-    let packed = packing::convolution(view, 1, params, algorithm(view, op, &shape, params)?)?;
+    let algorithm = algorithm(view, op, &shape, params)?;
+    let packed = Weights::Floats(packing::convolution(view, 1, params, algorithm)?);
     Ok(Box::new(ConvKernel { op: op.clone(), activation, shape, packed }))
 }
 
@@ -205,7 +294,7 @@ fn conv_params(
 
 impl ConvKernel {
     /// The weights for images of this size, on which the padding may depend.
-    fn packed(&self, spatial: &[usize]) -> Result<PackedConv, String> {
+    fn packed(&self, spatial: &[usize]) -> Result<Weights, String> {
         let geometry: ConvGeometry =
             self.op.geometry(spatial, &self.shape[2..]).map_err(|error| error.to_string())?;
         let (begin, end) = (&geometry.pads_begin, &geometry.pads_end);
@@ -256,9 +345,9 @@ impl Kernel for ConvKernel {
             let epilogue = Epilogue { bias, residual, activation };
             let mut y = call.output::<f32>(0)?;
             if y_turned == 0 {
-                conv(call.exec, &packed, x, image.batch, size, y.slice(), &epilogue);
+                packed.run(call.exec, x, (image.batch, size), y.slice(), &epilogue);
             } else {
-                conv(call.exec, &packed, x, image.batch, size, y_own, &epilogue);
+                packed.run(call.exec, x, (image.batch, size), y_own, &epilogue);
                 image_out(call.exec, y_own, &result, y.slice());
             }
             Ok(())
@@ -267,7 +356,10 @@ impl Kernel for ConvKernel {
     }
 
     fn weight_bytes(&self) -> WeightBytes {
-        WeightBytes::new(self.packed.size_bytes(), self.packed.is_mapped())
+        match &self.packed {
+            Weights::Floats(packed) => WeightBytes::new(packed.size_bytes(), packed.is_mapped()),
+            Weights::Bf16(packed) => WeightBytes::new(packed.size_bytes(), packed.is_mapped()),
+        }
     }
 }
 

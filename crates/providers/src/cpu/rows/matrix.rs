@@ -1,10 +1,14 @@
 //! Matrix products.
 
+use std::sync::Arc;
+
 use galatea_graph::ops::fused::FusedMatMul;
 use galatea_graph::ops::matrix::Gemm;
 use galatea_graph::{GALATEA_DOMAIN, ONNX_DOMAIN};
+use galatea_kernels::bf16::{PackedBf16, gemm_bf16};
 use galatea_kernels::gemm::{Operand, gemm, matmul_batched};
-use galatea_kernels::{Activation, Epilogue, Join, PackedB, Residual, Trans};
+use galatea_kernels::{Activation, Epilogue, Exec, Join, PackedB, Residual, Trans};
+use galatea_runtime::Precision;
 
 use super::elementwise::fused;
 use crate::cpu::packing::Matrix;
@@ -12,6 +16,30 @@ use crate::cpu::{Kernel, KernelRow, NodeView, Shapes, Step, WeightBytes};
 
 /// The family's rows.
 pub(super) const ROWS: &[KernelRow] = &[
+    KernelRow {
+        name: "matmul-bf16-packed",
+        domain: ONNX_DOMAIN,
+        ops: &["MatMul"],
+        supports: supports_bf16,
+        build: |view| packed(view, (false, 1.0), Last::default()),
+    },
+    KernelRow {
+        name: "gemm-bf16-packed",
+        domain: ONNX_DOMAIN,
+        ops: &["Gemm"],
+        supports: |view| {
+            supports_gemm(view)?;
+            supports_bf16(view)
+        },
+        build: gemm_kernel,
+    },
+    KernelRow {
+        name: "fused_matmul-bf16-packed",
+        domain: GALATEA_DOMAIN,
+        ops: &["FusedMatMul"],
+        supports: supports_bf16,
+        build: fused_kernel,
+    },
     KernelRow {
         name: "matmul-f32-packed",
         domain: ONNX_DOMAIN,
@@ -30,28 +58,15 @@ pub(super) const ROWS: &[KernelRow] = &[
         name: "gemm-f32-packed",
         domain: ONNX_DOMAIN,
         ops: &["Gemm"],
-        supports: |view| {
-            let op = view.operator::<Gemm>()?;
-            let one = |factor: f32| factor.to_bits() == 1.0_f32.to_bits();
-            if op.trans_a || (view.has(2) && !one(op.beta)) {
-                return Err("the kernel takes A as it is and C unscaled".into());
-            }
-            supports_packed(view)
-        },
-        build: |view| {
-            let op = view.operator::<Gemm>()?;
-            packed(view, (op.trans_b, op.alpha), Last::default())
-        },
+        supports: supports_gemm,
+        build: gemm_kernel,
     },
     KernelRow {
         name: "fused_matmul-f32-packed",
         domain: GALATEA_DOMAIN,
         ops: &["FusedMatMul"],
         supports: supports_packed,
-        build: |view| {
-            let op = view.operator::<FusedMatMul>()?;
-            packed(view, (op.trans_b, 1.0), Last::of(op))
-        },
+        build: fused_kernel,
     },
     KernelRow {
         name: "fused_matmul-f32-batched",
@@ -64,6 +79,30 @@ pub(super) const ROWS: &[KernelRow] = &[
         },
     },
 ];
+
+fn supports_gemm(view: &NodeView<'_>) -> Result<(), String> {
+    let op = view.operator::<Gemm>()?;
+    let one = |factor: f32| factor.to_bits() == 1.0_f32.to_bits();
+    if op.trans_a || (view.has(2) && !one(op.beta)) {
+        return Err("the kernel takes A as it is and C unscaled".into());
+    }
+    supports_packed(view)
+}
+
+fn gemm_kernel(view: &NodeView<'_>) -> Result<Box<dyn Kernel>, String> {
+    let op = view.operator::<Gemm>()?;
+    packed(view, (op.trans_b, op.alpha), Last::default())
+}
+
+fn fused_kernel(view: &NodeView<'_>) -> Result<Box<dyn Kernel>, String> {
+    let op = view.operator::<FusedMatMul>()?;
+    packed(view, (op.trans_b, 1.0), Last::of(op))
+}
+
+fn supports_bf16(view: &NodeView<'_>) -> Result<(), String> {
+    view.wants(Precision::Bf16)?;
+    supports_packed(view)
+}
 
 fn supports_packed(view: &NodeView<'_>) -> Result<(), String> {
     view.floats(&[0, 1, 2, 3])?;
@@ -84,14 +123,57 @@ fn packed(
     let [.., rows, columns] = *weights.shape() else { return Err("input 1 is no matrix".into()) };
     let (k, n, trans) =
         if trans_b { (columns, rows, Trans::Yes) } else { (rows, columns, Trans::No) };
-    let b = Matrix { input: 1, start: 0, k, n, trans, factor }.packed(view)?;
-    Ok(Box::new(Packed { b: std::sync::Arc::new(b), last }))
+    let matrix = Matrix { input: 1, start: 0, k, n, trans, factor };
+    let b = match view.precision {
+        Precision::Bf16 => Weights::Bf16(matrix.packed_bf16(view)?),
+        _ => Weights::Floats(matrix.packed(view)?),
+    };
+    Ok(Box::new(Packed { b: Arc::new(b), last }))
 }
 
 /// A product with constant weights, packed once.
 struct Packed {
-    b: std::sync::Arc<PackedB>,
+    b: Arc<Weights>,
     last: Last,
+}
+
+/// Packed weights, by what the product computes in.
+enum Weights {
+    Floats(PackedB),
+    Bf16(PackedBf16),
+}
+
+impl Weights {
+    /// Rows and columns.
+    fn size(&self) -> (usize, usize) {
+        match self {
+            Self::Floats(b) => (b.k(), b.n()),
+            Self::Bf16(b) => (b.k(), b.n()),
+        }
+    }
+
+    /// `C = epilogue(A B)` of adjacent rows.
+    fn multiply(
+        &self,
+        exec: Exec<'_>,
+        m: usize,
+        a: &[f32],
+        c: &mut [f32],
+        epilogue: &Epilogue<'_>,
+    ) {
+        let (k, n) = self.size();
+        match self {
+            Self::Floats(b) => gemm(exec, m, a, k, b, c, n, epilogue),
+            Self::Bf16(b) => gemm_bf16(exec, m, a, k, b, c, n, epilogue),
+        }
+    }
+
+    fn weight_bytes(&self) -> WeightBytes {
+        match self {
+            Self::Floats(b) => WeightBytes::new(b.size_bytes(), b.is_mapped()),
+            Self::Bf16(b) => WeightBytes::new(b.size_bytes(), b.is_mapped()),
+        }
+    }
 }
 
 /// What happens to a product last.
@@ -155,7 +237,7 @@ impl Tail {
 impl Kernel for Packed {
     fn bind(&self, shapes: &Shapes) -> Result<Step, String> {
         let a = shapes.input(0)?;
-        let (k, n) = (self.b.k(), self.b.n());
+        let (k, n) = self.b.size();
         let Some((&columns, lead)) = a.split_last() else {
             return Err("input 0 is a scalar".into());
         };
@@ -165,19 +247,19 @@ impl Kernel for Packed {
         let m: usize = lead.iter().product();
         let product: Vec<usize> = lead.iter().copied().chain([n]).collect();
         let tail = Tail::bind(shapes, &product, self.last)?;
-        let b = std::sync::Arc::clone(&self.b);
+        let b = Arc::clone(&self.b);
         let step = Step::new(move |call| {
             let a = call.input::<f32>(0)?;
             let epilogue = tail.epilogue(call)?;
             let mut c = call.output::<f32>(0)?;
-            gemm(call.exec, m, a, k, &b, c.slice(), n, &epilogue);
+            b.multiply(call.exec, m, a, c.slice(), &epilogue);
             Ok(())
         });
         Ok(step.without(&[1]))
     }
 
     fn weight_bytes(&self) -> WeightBytes {
-        WeightBytes::new(self.b.size_bytes(), self.b.is_mapped())
+        self.b.weight_bytes()
     }
 }
 

@@ -1,0 +1,154 @@
+//! Convolutions over channels-last images by products of BF16.
+
+use super::{Job, PackedBf16, multiply};
+use crate::Exec;
+use crate::conv::{ConvParams, ImageRows, Window, volume};
+use crate::gemm::{DenseRows, Epilogue, Finish, Trans, check_matrix};
+use crate::isa::Bf16Isa;
+use crate::memory::Shared;
+use galatea_tensor::Tensor;
+
+/// The weights of a convolution, rounded to BF16 and packed once for all instructions: one matrix
+/// (taps x in-channels, out-channels) per group.
+#[derive(Clone, Debug)]
+pub struct ConvBf16 {
+    params: ConvParams,
+    groups: Vec<PackedBf16>,
+}
+
+impl ConvBf16 {
+    /// Packs weights in ONNX's order: out-channel, in-channel of the group, depth, height, width.
+    ///
+    /// # Panics
+    /// When `weights` has another length, or `params` contradicts itself.
+    #[must_use]
+    pub fn pack(params: ConvParams, weights: &[f32]) -> Self {
+        params.check();
+        let (taps, groups) = (params.taps(), params.groups);
+        let (cin, cout) = (params.in_channels / groups, params.out_channels / groups);
+        let count = volume(&[params.out_channels, cin, taps]);
+        assert!(weights.len() == count, "convolution: {} weights for {params:?}", weights.len());
+        let k = taps * cin;
+        // The gathered rows hold all channels of a tap together.
+        let mut rows = vec![0.0; cout * k];
+        let pack = |group: usize| {
+            let weights = &weights[group * cout * k..(group + 1) * cout * k];
+            for (row, weights) in
+                rows.chunks_exact_mut(k.max(1)).zip(weights.chunks_exact(k.max(1)))
+            {
+                for (i, &weight) in weights.iter().enumerate() {
+                    row[i % taps * cin + i / taps] = weight;
+                }
+            }
+            PackedBf16::pack(k, cout, &rows, k, Trans::Yes)
+        };
+        Self { params, groups: (0..groups).map(pack).collect() }
+    }
+
+    /// Weights that were packed before for as many channels, groups and taps: [`ConvBf16::data`] of
+    /// that time, one part after the other. `None` where they do not fit.
+    ///
+    /// # Panics
+    /// When `params` contradicts itself.
+    #[must_use]
+    pub fn from_data(params: ConvParams, all: &Tensor) -> Option<Self> {
+        params.check();
+        let (cin, cout) = (params.in_channels / params.groups, params.out_channels / params.groups);
+        let (mut at, mut groups) = (0, Vec::with_capacity(params.groups));
+        for _ in 0..params.groups {
+            let group = PackedBf16::from_data(params.taps() * cin, cout, all, at)?;
+            at += group.data().len();
+            groups.push(group);
+        }
+        (all.elements() == at).then_some(Self { params, groups })
+    }
+
+    /// The packed weights, in parts that are whole numbers of cache lines.
+    #[must_use]
+    pub fn data(&self) -> Vec<&[f32]> {
+        self.groups.iter().map(PackedBf16::data).collect()
+    }
+
+    /// Whether the packed weights lie in a mapped file.
+    #[must_use]
+    pub fn is_mapped(&self) -> bool {
+        self.groups.iter().all(PackedBf16::is_mapped)
+    }
+
+    /// The same weights with another window step, distance and padding; `None` where the others
+    /// differ.
+    #[must_use]
+    pub fn with_params(&self, params: ConvParams) -> Option<Self> {
+        params.check();
+        let form = |p: &ConvParams| (p.in_channels, p.out_channels, p.groups, p.kernel);
+        (form(&self.params) == form(&params)).then(|| Self { params, ..self.clone() })
+    }
+
+    /// The constants.
+    #[must_use]
+    pub fn params(&self) -> &ConvParams {
+        &self.params
+    }
+
+    /// Memory held, in bytes.
+    #[must_use]
+    pub fn size_bytes(&self) -> usize {
+        self.groups.iter().map(PackedBf16::size_bytes).sum()
+    }
+}
+
+/// `y = epilogue(convolution of x)` with image and weights rounded to BF16 and FP32 sums.
+///
+/// Shapes: `x` is `[batch, depth, height, width, in_channels]` with `size` = depth, height, width;
+/// `y` is `[batch, …output_size(size), out_channels]`. To the epilogue, `y` is a matrix of one row
+/// per output pixel.
+///
+/// # Panics
+/// When a slice is shorter than its shape says.
+pub fn conv_bf16(
+    exec: Exec<'_>,
+    packed: &ConvBf16,
+    x: &[f32],
+    (batch, size): (usize, [usize; 3]),
+    y: &mut [f32],
+    epilogue: &Epilogue<'_>,
+) {
+    conv_with(exec, Bf16Isa::of(exec.isa), packed, x, (batch, size), y, epilogue);
+}
+
+/// [`conv_bf16`] with the instructions named.
+pub(super) fn conv_with(
+    exec: Exec<'_>,
+    isa: Bf16Isa,
+    packed: &ConvBf16,
+    x: &[f32],
+    (batch, size): (usize, [usize; 3]),
+    y: &mut [f32],
+    epilogue: &Epilogue<'_>,
+) {
+    let p = &packed.params;
+    let out = p.output_size(size);
+    let m = volume(&[batch, out[0], out[1], out[2]]);
+    let in_pixels = volume(&[batch, size[0], size[1], size[2]]);
+    check_matrix("image", x.len(), in_pixels, p.in_channels, p.in_channels);
+    check_matrix("result", y.len(), m, p.out_channels, p.out_channels);
+    epilogue.check(m, p.out_channels);
+    let (finish, y) = (Finish::new(epilogue), Shared::new(y));
+    let window = Window { params: *p, size, out };
+    let (cin, cout) = (p.in_channels / p.groups, p.out_channels / p.groups);
+    for (group, matrix) in packed.groups.iter().enumerate() {
+        let image = x.as_ptr().wrapping_add(group * cin);
+        let (n, k, b) = (matrix.n(), matrix.k(), matrix.panels());
+        let (c, c_stride) = (y.at(group * cout), p.out_channels);
+        let finish = finish.shifted(0, group * cout);
+        if p.is_pointwise() {
+            let a = DenseRows::new(image, p.in_channels);
+            // SAFETY: the lengths are checked above, and y is borrowed exclusively.
+            unsafe { multiply(exec, isa, &Job { m, n, k, a, b, c, c_stride, finish }) };
+        } else {
+            let a = ImageRows::new(&window, image);
+            // SAFETY: the lengths are checked above, and y is borrowed exclusively.
+            unsafe { multiply(exec, isa, &Job { m, n, k, a, b, c, c_stride, finish }) };
+        }
+    }
+}

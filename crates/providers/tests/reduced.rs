@@ -1,0 +1,68 @@
+//! Sessions that compute in less than FP32, beside the reference evaluation.
+
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+mod support;
+
+use galatea_graph::AttributeValue;
+use galatea_runtime::Precision;
+use galatea_tensor::Tensor;
+use support::{Maker, assert_kernel, floats};
+
+/// Runs a node in BF16 beside FP32. Each of `terms` products of values in -1..1, a quarter of one
+/// in magnitude on average, is off by less than 2^-7 of itself, and half of that on average.
+fn check(
+    op: &str,
+    attributes: &[(&str, AttributeValue)],
+    inputs: &[Tensor],
+    constants: &[Tensor],
+    (terms, kernel): (usize, &str),
+) {
+    let mut maker = Maker::new();
+    maker.precision = Precision::Bf16;
+    let mut ids: Vec<_> = inputs
+        .iter()
+        .enumerate()
+        .map(|(at, x)| maker.input(&format!("x{at}"), x.clone()))
+        .collect();
+    ids.extend(constants.iter().map(|constant| maker.constant(constant.clone())));
+    let made = maker.node(op, attributes, &ids, 1);
+    let distance = terms as f64 * 0.25 / 256.0;
+    assert_kernel(&maker.check_within(&made, distance), kernel);
+}
+
+#[test]
+fn products_in_bf16_are_near_the_reference() {
+    for shape in [&[1, 64][..], &[7, 64], &[2, 90, 64]] {
+        let (x, w) = (floats(shape, 1), floats(&[64, 33], 2));
+        check("MatMul", &[], std::slice::from_ref(&x), &[w], (64, "matmul-bf16-packed"));
+        let (w, bias) = (floats(&[33, 64], 2), floats(&[33], 3));
+        let gelu = [
+            ("activation", AttributeValue::String("Gelu".into())),
+            ("trans_b", AttributeValue::Int(1)),
+        ];
+        let name = "fused_matmul-bf16-packed";
+        check("ai.galatea:FusedMatMul", &gelu, &[x], &[w, bias], (64, name));
+    }
+    let trans = [("transB", AttributeValue::Int(1)), ("alpha", AttributeValue::Float(0.5))];
+    let constants = [floats(&[40, 50], 2), floats(&[40], 3)];
+    check("Gemm", &trans, &[floats(&[9, 50], 1)], &constants, (50, "gemm-bf16-packed"));
+}
+
+#[test]
+fn convolutions_in_bf16_are_near_the_reference() {
+    let pads = [("pads", AttributeValue::Ints(vec![1, 1, 1, 1]))];
+    let (x, w, bias) = (floats(&[2, 12, 9, 7], 1), floats(&[20, 12, 3, 3], 2), floats(&[20], 3));
+    check("Conv", &pads, std::slice::from_ref(&x), &[w, bias], (108, "conv-bf16-packed"));
+    let w = floats(&[18, 12, 1, 1], 2);
+    check("Conv", &[], &[x], &[w], (12, "conv-bf16-packed"));
+}
+
+#[test]
+fn what_gains_nothing_stays_in_fp32() {
+    let depthwise = [("group", AttributeValue::Int(12))];
+    let (x, w) = (floats(&[2, 12, 9, 7], 1), floats(&[12, 1, 3, 3], 2));
+    check("Conv", &depthwise, &[x], &[w], (9, "conv-f32-packed"));
+    let (a, b) = (floats(&[2, 3, 5, 8], 1), floats(&[2, 1, 8, 6], 2));
+    check("MatMul", &[], &[a, b], &[], (8, "matmul-f32-batched"));
+}
