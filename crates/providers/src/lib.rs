@@ -5,11 +5,13 @@
 
 mod cost;
 pub mod cpu;
+mod machine;
 pub mod reference;
 
 use std::sync::Arc;
 
 use galatea_runtime::ExecutionProvider;
+pub use machine::machine;
 
 /// A provider and how to make it.
 #[derive(Clone, Copy)]

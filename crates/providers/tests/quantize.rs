@@ -153,7 +153,10 @@ fn a_static_model_runs_on_integers_from_its_first_layer_to_its_last() {
             let report = &done.report;
             assert_eq!((report.measure, report.layers.len()), ("cosine", 3));
             assert!(report.holds() && report.agreement.unwrap() >= 0.992, "{report:?}");
-            assert!(report.layers.iter().all(|l| l.form == "INT8"), "{method:?} {symmetric} {report:?}");
+            assert!(
+                report.layers.iter().all(|l| l.form == "INT8"),
+                "{method:?} {symmetric} {report:?}"
+            );
             assert!(report.bytes_after * 3 < report.bytes_before, "{report:?}");
             let (kernels, outputs) = ran(&stored(&done.graph), "cpu", &samples[0]);
             let count = |part: &str| kernels.iter().filter(|kernel| kernel.contains(part)).count();

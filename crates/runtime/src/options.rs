@@ -7,6 +7,8 @@ use std::sync::Arc;
 pub use galatea_graph::rewrite::Level as OptimiseLevel;
 use galatea_tensor::Tensor;
 
+use crate::tune::ChoiceSource;
+
 /// What products of matrices and convolutions compute in. Sums, and all other operators, are FP32
 /// in any case.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -91,6 +93,8 @@ pub struct SessionOptions {
     pub packed: PackedSource,
     /// What products and convolutions compute in, where a provider can choose.
     pub precision: Precision,
+    /// Who knows what is fast here; defaults are taken where nobody does.
+    pub choices: ChoiceSource,
 }
 
 impl Default for SessionOptions {
@@ -104,6 +108,7 @@ impl Default for SessionOptions {
             plan_cache: 32,
             packed: PackedSource::default(),
             precision: Precision::default(),
+            choices: ChoiceSource::default(),
         }
     }
 }

@@ -8,6 +8,7 @@ use galatea_graph::{Datum, Fact, Graph};
 
 use crate::error::RuntimeError;
 use crate::options::SessionOptions;
+use crate::tune::Problem;
 
 /// Nodes that a provider can run.
 #[derive(Clone, Debug, PartialEq)]
@@ -137,6 +138,14 @@ pub trait Executable: Send + Sync {
 
     /// Memory held now.
     fn memory(&self) -> MemoryReport;
+
+    /// What could be computed in several ways for inputs of these shapes, to be measured.
+    ///
+    /// # Errors
+    /// When the shapes are refused.
+    fn problems(&self, _inputs: &[Datum]) -> Result<Vec<Problem>, RuntimeError> {
+        Ok(Vec::new())
+    }
 
     /// How its runs are planned; nothing where the provider makes no plans.
     fn plans(&self) -> PlanReport {

@@ -17,6 +17,7 @@ use crate::provider::{
     Claims, Executable, ExecutionProvider, MemoryReport, PlanReport, ProfileRow, Refusal,
 };
 use crate::subgraph;
+use crate::tune::Problem;
 
 /// A graph split between providers, compiled, and ready to run from any number of threads.
 pub struct Session {
@@ -242,6 +243,24 @@ impl Session {
         let mut rows = Some(Vec::new());
         let outputs = self.run_or_demote(&inputs, &mut rows)?;
         Ok((self.tensors(outputs)?, rows.unwrap_or_default()))
+    }
+
+    /// What could be computed in several ways for inputs of these shapes, each family of kernels and
+    /// bucket of lengths once.
+    ///
+    /// # Errors
+    /// As [`Session::run`], which it does on the way.
+    pub fn problems(&self, inputs: &[(&str, Tensor)]) -> Result<Vec<Problem>, RuntimeError> {
+        let inputs = bind(&self.inputs, inputs)?;
+        self.run_or_demote(&inputs, &mut None)?;
+        let mut problems = Vec::new();
+        self.current().walk(&inputs, &mut |executable, given| {
+            problems.extend(executable.problems(given)?);
+            Ok(())
+        })?;
+        let mut seen = HashSet::new();
+        problems.retain(|problem| seen.insert((problem.family.clone(), problem.bucket.clone())));
+        Ok(problems)
     }
 
     /// Memory held now.
@@ -471,6 +490,31 @@ impl Compiled {
             }),
         };
         self.outputs.iter().map(take).collect()
+    }
+}
+
+/// Shown each part of a session with what it is given.
+type Visit<'v> = &'v mut dyn FnMut(&dyn Executable, &[Datum]) -> Result<(), RuntimeError>;
+
+impl Compiled {
+    /// Runs all parts and shows each, with its inputs, before it runs.
+    fn walk(&self, inputs: &[Datum], visit: Visit<'_>) -> Result<(), RuntimeError> {
+        let mut slots: Vec<Option<Datum>> = vec![None; self.slots];
+        for (slot, datum) in slots.iter_mut().zip(inputs) {
+            *slot = Some(datum.clone());
+        }
+        for part in &self.parts {
+            let given: Option<Vec<Datum>> =
+                part.inputs.iter().map(|&slot| slots[slot].clone()).collect();
+            let missing = || RuntimeError::Input("a value was not computed".into());
+            let given = given.ok_or_else(missing)?;
+            visit(&*part.executable, &given)?;
+            let outputs = part.executable.submit(given).wait()?;
+            for (&slot, datum) in part.outputs.iter().zip(outputs) {
+                slots[slot] = Some(datum);
+            }
+        }
+        Ok(())
     }
 }
 

@@ -35,3 +35,4 @@ pub mod tally;
 pub mod tensor_wire;
 pub mod tls;
 pub mod trace;
+mod tuning;

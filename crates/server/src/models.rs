@@ -12,12 +12,14 @@ use galatea_serving::model_cache::ModelCache;
 use galatea_serving::repository::ModelId;
 
 use crate::table::table;
+use crate::tuning;
 
 /// The backends of this program, with prepared models in a cache.
 #[must_use]
 pub fn backends(cache: Option<ModelCache>) -> Vec<Arc<dyn Backend>> {
     let providers = galatea_providers::all();
-    let onnx = OnnxBackend::new(providers, SessionOptions::default()).with_cache(cache);
+    let options = SessionOptions { choices: tuning::choices(), ..SessionOptions::default() };
+    let onnx = OnnxBackend::new(providers, options).with_cache(cache);
     let onnx: Arc<dyn Backend> = Arc::new(onnx);
     std::iter::once(onnx).chain(builtin::all()).collect()
 }

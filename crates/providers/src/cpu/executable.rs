@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 
 use galatea_graph::{Datum, Graph, GraphError, OpError};
 use galatea_kernels::{Exec, Isa, ThreadPool};
+use galatea_runtime::tune::Problem;
 use galatea_runtime::{
     Executable, Fence, MemoryReport, PlanReport, ProfileRow, RuntimeError, SessionOptions,
 };
@@ -12,7 +13,8 @@ use galatea_tensor::{Arena, OwnedTensor, Tensor, TensorMut, TensorRef};
 
 use super::body::CpuBody;
 use super::kernel::{Call, Kernel, WeightBytes};
-use super::schedule::{Action, PlannedStep, Schedule, Source, Target, schedule};
+use super::schedule::{Action, PlannedStep, Schedule, Source, Target, facts_of, schedule, shapes};
+use super::tune;
 
 /// A node's kernel and the name of its row.
 pub(super) type Built = (Option<Box<dyn Kernel>>, &'static str);
@@ -40,6 +42,8 @@ pub(super) struct CpuExecutable {
     bodies: Vec<Arc<CpuBody>>,
     names: Vec<&'static str>,
     pool: Arc<ThreadPool>,
+    /// Pools of fewer threads, for steps that are faster with them.
+    smaller: Mutex<Vec<Arc<ThreadPool>>>,
     isa: Isa,
     options: SessionOptions,
     plans: Mutex<Plans>,
@@ -68,9 +72,9 @@ impl CpuExecutable {
         options: &SessionOptions,
     ) -> Self {
         let (kernels, names) = built.into_iter().unzip();
-        let (plans, arenas) = (Mutex::default(), Mutex::default());
+        let (plans, arenas, smaller) = (Mutex::default(), Mutex::default(), Mutex::default());
         let options = options.clone();
-        Self { graph, kernels, bodies, names, pool, isa, options, plans, arenas }
+        Self { graph, kernels, bodies, names, pool, smaller, isa, options, plans, arenas }
     }
 
     /// The plan for inputs of these shapes, made if there is none.
@@ -101,7 +105,9 @@ impl CpuExecutable {
 
     fn new_plan(&self, inputs: &[Datum]) -> Result<Arc<Schedule>, RuntimeError> {
         let start = Instant::now();
-        let schedule = Arc::new(schedule(&self.graph, &self.kernels, inputs)?);
+        let mut schedule = schedule(&self.graph, &self.kernels, inputs)?;
+        self.choose_threads(&mut schedule, inputs)?;
+        let schedule = Arc::new(schedule);
         let key = inputs.iter().map(|input| shape(input).map(<[usize]>::to_vec)).collect();
         let mut plans = lock(&self.plans);
         plans.made += 1;
@@ -111,6 +117,38 @@ impl CpuExecutable {
         }
         plans.kept.push((key, Arc::clone(&schedule)));
         Ok(schedule)
+    }
+
+    /// Gives steps that are known to be faster with fewer threads their own.
+    fn choose_threads(
+        &self,
+        schedule: &mut Schedule,
+        inputs: &[Datum],
+    ) -> Result<(), RuntimeError> {
+        let Some(choices) = &self.options.choices.0 else { return Ok(()) };
+        let all = self.pool.threads();
+        let (facts, space) = (facts_of(&self.graph, inputs)?, tune::thread_space(all));
+        for step in &mut schedule.steps {
+            let node = &self.graph.nodes[step.node];
+            let Some(shapes) = shapes(node, &facts) else { continue };
+            let (family, bucket) =
+                tune::thread_key(self.names[step.node], self.options.precision, &shapes);
+            let chosen = choices.choose(&family, &bucket, &space);
+            let threads = chosen.and_then(|candidate| tune::threads_of(&space, candidate));
+            step.pool = threads.filter(|&threads| threads < all).map(|n| self.smaller_pool(n));
+        }
+        Ok(())
+    }
+
+    /// A pool of fewer threads than the session's.
+    fn smaller_pool(&self, threads: usize) -> Arc<ThreadPool> {
+        let mut pools = lock(&self.smaller);
+        if let Some(pool) = pools.iter().find(|pool| pool.threads() == threads) {
+            return Arc::clone(pool);
+        }
+        let pool = Arc::new(ThreadPool::new(threads));
+        pools.push(Arc::clone(&pool));
+        pool
     }
 
     /// The smallest free arena that is large enough, or a new one in place of the largest.
@@ -200,6 +238,21 @@ impl Executable for CpuExecutable {
         let mut rows = Vec::new();
         let outputs = self.run(inputs, Some(&mut rows))?;
         Ok((outputs, rows))
+    }
+
+    fn problems(&self, inputs: &[Datum]) -> Result<Vec<Problem>, RuntimeError> {
+        let inputs: Result<Vec<Datum>, OpError> =
+            inputs.iter().cloned().map(Datum::contiguous).collect();
+        let inputs = inputs.map_err(|error| RuntimeError::provider(super::NAME, error))?;
+        let part = tune::Part {
+            graph: &self.graph,
+            kernels: &self.kernels,
+            names: &self.names,
+            isa: self.isa,
+            threads: self.pool.threads(),
+            precision: self.options.precision,
+        };
+        part.problems(&inputs)
     }
 
     fn memory(&self) -> MemoryReport {
@@ -292,7 +345,8 @@ impl Running<'_> {
                     }
                 });
             }
-            run(&mut Call { exec: self.exec, inputs, outputs })?;
+            let pool = step.pool.as_deref().unwrap_or(self.exec.pool);
+            run(&mut Call { exec: Exec { pool, ..self.exec }, inputs, outputs })?;
         }
         for (slot, tensor) in owned {
             self.held[slot] = Some(Datum::Tensor(tensor.freeze()));

@@ -2,6 +2,7 @@
 
 use galatea_graph::{Fact, Graph, Node, OpError, Operator};
 use galatea_kernels::{Exec, Isa};
+use galatea_runtime::tune::{Chooser, Space, bucket};
 use galatea_runtime::{PackedWeights, Precision};
 use galatea_tensor::{DataType, Element, Tensor, TensorMut, TensorRef};
 
@@ -41,6 +42,8 @@ pub struct NodeView<'a> {
     pub packed: Option<&'a dyn PackedWeights>,
     /// What products and convolutions compute in.
     pub precision: Precision,
+    /// Who knows what is fast here, if anybody.
+    pub choices: Option<&'a dyn Chooser>,
 }
 
 impl<'a> NodeView<'a> {
@@ -54,6 +57,14 @@ impl<'a> NodeView<'a> {
     #[must_use]
     pub fn output(&self, index: usize) -> Option<&'a Fact> {
         self.node.output(index).and_then(|id| self.facts[id.index()].as_ref())
+    }
+
+    /// The candidate to take of several: the one that is known to be the fastest for such lengths,
+    /// else the first.
+    #[must_use]
+    pub fn choose(&self, family: &str, lengths: &[(&str, usize)], space: &Space) -> usize {
+        let known = self.choices.and_then(|all| all.choose(family, &bucket(lengths), space));
+        known.filter(|&candidate| candidate < space.len()).unwrap_or(0)
     }
 
     /// The value of a constant input.

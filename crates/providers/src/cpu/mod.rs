@@ -12,6 +12,7 @@ mod kernel;
 mod packing;
 mod rows;
 mod schedule;
+mod tune;
 mod view;
 
 use std::collections::HashMap;
@@ -92,9 +93,10 @@ impl CpuProvider {
             body::prepared(graph, &mut |inner| self.prepare(inner, options, pool));
         let facts = infer::facts(&graph, &HashMap::new())?;
         let packed = options.packed.0.as_deref();
+        let choices = options.choices.0.as_deref();
         let build = |node| -> executable::Built {
-            let (isa, precision) = (self.isa, options.precision);
-            let view = NodeView { graph: &graph, node, facts: &facts, isa, packed, precision };
+            let (graph, facts, isa, precision) = (&*graph, &facts[..], self.isa, options.precision);
+            let view = NodeView { graph, node, facts, isa, packed, precision, choices };
             let Ok(row) = find_row(&view) else { return (None, reference::NAME) };
             match (row.build)(&view) {
                 Ok(kernel) => (Some(kernel), row.name),
@@ -165,8 +167,8 @@ impl ExecutionProvider for CpuProvider {
         let mut claims = Claims::default();
         for (index, node) in graph.nodes.iter().enumerate() {
             // What a session computes in changes no claim: a node that one row takes another takes too.
-            let precision = Precision::default();
-            let view = NodeView { graph, node, facts, isa: self.isa, packed: None, precision };
+            let (packed, precision, choices) = (None, Precision::default(), None);
+            let view = NodeView { graph, node, facts, isa: self.isa, packed, precision, choices };
             let operations = cost::operations(node, facts);
             let mut claim = |cost_ns: f64, kernel: &str| {
                 claims.claims.push(Claim { nodes: vec![index], cost_ns, kernel: kernel.into() });

@@ -3,8 +3,10 @@
 
 use std::collections::HashMap;
 use std::ops::Range;
+use std::sync::Arc;
 
-use galatea_graph::{Datum, Fact, Graph, GraphError, OpError, ValueId, infer, limits};
+use galatea_graph::{Datum, Fact, Graph, GraphError, Node, OpError, ValueId, infer, limits};
+use galatea_kernels::ThreadPool;
 use galatea_runtime::RuntimeError;
 use galatea_runtime::plan::{MemoryPlan, PlanStep, PlanValue, plan};
 use galatea_tensor::{DataType, Tensor};
@@ -57,6 +59,8 @@ pub(super) struct PlannedStep {
     pub(super) writes: Vec<Range<usize>>,
     /// Slots whose tensors nobody needs after this step.
     pub(super) release: Vec<usize>,
+    /// The threads for this step where they are not those of the session.
+    pub(super) pool: Option<Arc<ThreadPool>>,
 }
 
 /// A run for one set of input shapes.
@@ -110,11 +114,7 @@ pub(super) fn schedule(
     kernels: &[Option<Box<dyn Kernel>>],
     inputs: &[Datum],
 ) -> Result<Schedule, RuntimeError> {
-    let fixed = |(&id, input): (&ValueId, &Datum)| {
-        input.as_tensor().map(|tensor| (id, Fact::fixed(tensor.dtype(), tensor.shape())))
-    };
-    let known: HashMap<ValueId, Fact> = graph.inputs.iter().zip(inputs).filter_map(fixed).collect();
-    let facts = infer::facts(graph, &known)?;
+    let facts = facts_of(graph, inputs)?;
     check_sizes(graph, &facts)?;
     let count = graph.values().len();
     let mut builder = Builder {
@@ -133,6 +133,35 @@ pub(super) fn schedule(
     builder.place_values(&drafts);
     builder.place_scratch(&mut drafts);
     builder.finish(drafts)
+}
+
+/// Types and shapes of a node's values, if all are tensors of known shapes.
+pub(super) fn shapes(node: &Node, facts: &[Option<Fact>]) -> Option<Shapes> {
+    let shape = |slot: &Option<ValueId>| -> Option<Option<(DataType, Vec<usize>)>> {
+        let Some(id) = slot else { return Some(None) };
+        let fact = facts[id.index()].as_ref().filter(|fact| fact.is_tensor())?;
+        Some(Some((fact.dtype, fact.known_shape()?)))
+    };
+    let value = |slot: &Option<ValueId>| {
+        slot.and_then(|id| facts[id.index()].as_ref().and_then(|fact| fact.value.clone()))
+    };
+    Some(Shapes {
+        inputs: node.inputs.iter().map(shape).collect::<Option<_>>()?,
+        outputs: node.outputs.iter().map(shape).collect::<Option<_>>()?,
+        constants: node.inputs.iter().map(value).collect(),
+    })
+}
+
+/// What is known of every value of a graph in a run with inputs of these shapes.
+///
+/// # Errors
+/// When an operator refuses them.
+pub(super) fn facts_of(graph: &Graph, inputs: &[Datum]) -> Result<Vec<Option<Fact>>, RuntimeError> {
+    let fixed = |(&id, input): (&ValueId, &Datum)| {
+        input.as_tensor().map(|tensor| (id, Fact::fixed(tensor.dtype(), tensor.shape())))
+    };
+    let known: HashMap<ValueId, Fact> = graph.inputs.iter().zip(inputs).filter_map(fixed).collect();
+    Ok(infer::facts(graph, &known)?)
 }
 
 impl Builder<'_> {
@@ -182,20 +211,7 @@ impl Builder<'_> {
     }
 
     fn bind(&self, kernel: &dyn Kernel, index: usize) -> Option<Step> {
-        let node = &self.graph.nodes[index];
-        let shape = |slot: &Option<ValueId>| -> Option<Option<(DataType, Vec<usize>)>> {
-            let Some(id) = slot else { return Some(None) };
-            let fact = self.facts[id.index()].as_ref().filter(|fact| fact.is_tensor())?;
-            Some(Some((fact.dtype, fact.known_shape()?)))
-        };
-        let value = |slot: &Option<ValueId>| {
-            slot.and_then(|id| self.facts[id.index()].as_ref().and_then(|fact| fact.value.clone()))
-        };
-        let shapes = Shapes {
-            inputs: node.inputs.iter().map(shape).collect::<Option<_>>()?,
-            outputs: node.outputs.iter().map(shape).collect::<Option<_>>()?,
-            constants: node.inputs.iter().map(value).collect(),
-        };
+        let shapes = shapes(&self.graph.nodes[index], &self.facts)?;
         kernel
             .bind(&shapes)
             .map_err(|reason| {
@@ -362,7 +378,8 @@ impl Builder<'_> {
         }
         let action = draft.action;
         let release = Vec::new();
-        Ok(PlannedStep { node: draft.node, action, inputs, outputs, reads, writes, release })
+        let (node, pool) = (draft.node, None);
+        Ok(PlannedStep { node, action, inputs, outputs, reads, writes, release, pool })
     }
 
     fn source(&self, id: ValueId) -> Result<Source, RuntimeError> {

@@ -5,6 +5,7 @@
 //! in a request. A [`Strategy`] says what to measure next, a [`Device`] runs it.
 
 mod adaptive;
+mod chooser;
 mod database;
 mod genetic;
 mod grid;
@@ -14,6 +15,7 @@ mod strategy;
 #[cfg(test)]
 mod tests;
 
+pub use chooser::{ChoiceSource, Chooser, Problem, Tuning};
 pub use database::{Database, Key, Record, bucket};
 pub use measure::{Device, Ended, Limits, Outcome, Refused, Search};
 pub use space::{Axis, Space};

@@ -68,6 +68,11 @@ impl Arguments {
         }
     }
 
+    /// The values that are no option.
+    pub(super) fn values(&self) -> &[String] {
+        &self.values
+    }
+
     /// Refuses values that are no option.
     ///
     /// # Errors

@@ -4,6 +4,7 @@ mod arguments;
 mod bench;
 mod generate;
 mod http_client;
+mod hwbench;
 mod inspect;
 mod layers;
 mod model;
@@ -13,6 +14,7 @@ mod quickstart;
 mod run;
 mod sample;
 mod serve;
+mod tune;
 
 use std::io::Write;
 use std::path::Path;
@@ -54,6 +56,16 @@ const COMMANDS: &[Command] = &[
         name: "quantize",
         sentence: "write a model with fewer bits, and what that costs",
         run: quantize::quantize,
+    },
+    Command {
+        name: "tune",
+        sentence: "measure which kernels are the fastest here for a model",
+        run: tune::tune,
+    },
+    Command {
+        name: "hwbench",
+        sentence: "time every kernel of matrix products at a shape",
+        run: hwbench::hwbench,
     },
     Command { name: "version", sentence: "print the version", run: version },
     Command { name: "help", sentence: "print this list", run: help },

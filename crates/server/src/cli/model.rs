@@ -9,7 +9,7 @@ use galatea_runtime::{ExecutionProvider, OptimiseLevel, Precision, Session, Sess
 use galatea_serving::model_cache::{self, ModelCache, Source};
 
 use super::arguments::{Arguments, Choice};
-use crate::models;
+use crate::{models, tuning};
 
 /// The model file that a path stands for: itself, or the one in a folder, or in the newest version folder.
 ///
@@ -122,6 +122,7 @@ fn prepare(
         threads: arguments.number("threads", 0)?,
         optimise: level(arguments)?,
         precision: precision(arguments)?,
+        choices: tuning::choices(),
         ..SessionOptions::default()
     };
     let providers = providers(arguments.last("provider"))?;

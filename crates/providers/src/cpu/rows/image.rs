@@ -6,12 +6,13 @@ use galatea_graph::ops::convolution::{Conv, ConvGeometry, FusedConv};
 use galatea_graph::ops::pooling::{AveragePool, GlobalAveragePool, MaxPool, PoolWindow};
 use galatea_graph::{GALATEA_DOMAIN, ONNX_DOMAIN};
 use galatea_kernels::bf16::{ConvBf16, conv_bf16};
-use galatea_kernels::conv::{Algorithm, ConvParams, PackedConv, choose, conv};
+use galatea_kernels::conv::{Algorithm, ConvParams, PackedConv, candidates, choose, conv};
 use galatea_kernels::permute::transpose;
 use galatea_kernels::pooling::{Pool, PoolParams, Rounding, pool};
 use galatea_kernels::reduce::{Reduce, reduce_last};
 use galatea_kernels::{Activation, Epilogue, Exec, Join, Residual};
 use galatea_runtime::Precision;
+use galatea_runtime::tune::{Axis, Space};
 
 use super::elementwise::fused;
 use crate::cpu::{Kernel, KernelRow, NodeView, Shapes, Step, WeightBytes, packing};
@@ -265,7 +266,25 @@ fn algorithm(
     let geometry: ConvGeometry =
         op.geometry(&spatial, &weights[2..]).map_err(|error| error.to_string())?;
     let params = conv_params(op, weights, &geometry.pads_begin, &geometry.pads_end)?;
-    Ok(choose(view.isa, &params, images, leading(&spatial, 1)?))
+    let size = leading(&spatial, 1)?;
+    let likely = choose(view.isa, &params, images, size);
+    // What loses digits beside a plain product is no choice, however fast.
+    let rest = candidates(view.isa, &params, images, size).into_iter();
+    let rest = rest.filter(|&found| found != likely && found != Algorithm::Winograd6);
+    let all: Vec<Algorithm> = std::iter::once(likely).chain(rest).collect();
+    if all.len() < 2 {
+        return Ok(likely);
+    }
+    let names: Vec<&str> = all.iter().map(|algorithm| algorithm.name()).collect();
+    let lengths = [
+        ("n", images),
+        ("pixels", size.iter().product()),
+        ("in", params.in_channels / params.groups),
+        ("out", params.out_channels),
+    ];
+    let space = Space::new(vec![Axis::names("algorithm", &names)]);
+    let family = format!("conv-f32 {:?} {:?}", params.kernel, params.stride);
+    Ok(all[view.choose(&family, &lengths, &space)])
 }
 
 /// The constants of a convolution with weights of this shape and these pads.

@@ -1,0 +1,98 @@
+//! Choices of the `cpu` provider: who is asked, what is measured, what comes of it.
+
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+mod support;
+
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use galatea_graph::{AttributeValue, Attributes, Dim, Fact, Graph};
+use galatea_providers::{by_name, machine};
+use galatea_runtime::tune::{
+    ChoiceSource, Chooser, Ended, Key, Limits, Record, Search, Space, StrategyKind, Tuning,
+};
+use galatea_runtime::{Session, SessionOptions};
+use galatea_tensor::{DataType, Tensor, Tolerance, compare};
+use support::floats;
+
+/// A convolution of images that are large enough for minimal filtering.
+fn graph() -> Graph {
+    let mut graph = Graph::new("test");
+    graph.opsets.insert(String::new(), 17);
+    let [x, w, y] = ["x", "w", "y"].map(|name| graph.value_named(name));
+    let dims = [1, 16, 14, 14].map(Dim::Known).to_vec();
+    graph.value_mut(x).declared = Some(Fact::new(DataType::Fp32, dims));
+    graph.value_mut(w).initializer = Some(floats(&[16, 16, 3, 3], 3));
+    graph.inputs.push(x);
+    graph.outputs.push(y);
+    let pads = [("pads".to_owned(), AttributeValue::Ints(vec![1; 4]))];
+    let inputs = vec![Some(x), Some(w)];
+    graph.add_node(("", "Conv"), "conv", &Attributes::from(pads), inputs, vec![Some(y)]).unwrap();
+    graph
+}
+
+fn session(choices: Option<Arc<dyn Chooser>>) -> Session {
+    let choices = ChoiceSource(choices);
+    let options = SessionOptions { threads: 2, choices, ..SessionOptions::default() };
+    Session::new(graph(), &[by_name("cpu").unwrap()], &options).unwrap()
+}
+
+fn run(session: &Session) -> Tensor {
+    session.run(&[("x", floats(&[1, 16, 14, 14], 1))]).unwrap().remove(0)
+}
+
+/// Answers with the last candidate, and notes the questions.
+#[derive(Debug, Default)]
+struct Last(Mutex<Vec<String>>);
+
+impl Chooser for Last {
+    fn choose(&self, family: &str, bucket: &str, space: &Space) -> Option<usize> {
+        let last = space.len() - 1;
+        let mut asked = self.0.lock().unwrap();
+        asked.push(format!("{family} | {bucket} | {}", space.name(last)));
+        Some(last)
+    }
+}
+
+#[test]
+fn kernels_ask_and_every_answer_computes_the_same() {
+    let last = Arc::new(Last::default());
+    let chosen = session(Some(Arc::clone(&last) as Arc<dyn Chooser>));
+    let tolerance = Tolerance::Within(1e-4);
+    compare(&run(&chosen), &run(&session(None)), tolerance).unwrap();
+    let asked = last.0.lock().unwrap();
+    let conv = asked.iter().find(|question| question.starts_with("conv-f32")).unwrap();
+    assert!(conv.contains("| n1 pixels256 in16 out16 |"), "{conv}");
+    assert!(conv.contains("algorithm="), "{conv}");
+    let threads = asked.iter().find(|question| question.starts_with("threads ")).unwrap();
+    assert!(threads.ends_with("threads=1"), "{threads}");
+}
+
+#[test]
+fn what_is_measured_is_chosen() {
+    let plain = session(None);
+    let problems = plain.problems(&[("x", floats(&[1, 16, 14, 14], 1))]).unwrap();
+    let families: Vec<&str> = problems.iter().map(|problem| problem.family.as_str()).collect();
+    assert!(families.iter().any(|family| family.starts_with("conv-f32")), "{families:?}");
+    let mut tuning = Tuning { machine: machine(), ..Tuning::default() };
+    for mut problem in problems {
+        let start = Instant::now();
+        let outcome = Search {
+            space: &problem.space,
+            device: &mut *problem.device,
+            limits: Limits { samples: 2, time: Duration::from_secs(5), ..Limits::default() },
+            clock: &mut || start.elapsed(),
+            progress: &mut |_, _| {},
+        };
+        let outcome = outcome.run(&mut *StrategyKind::Exhaustive.start(1)).unwrap();
+        assert_eq!((outcome.ended, outcome.refused.len()), (Ended::Searched, 0));
+        assert_eq!(outcome.trials.len(), problem.space.len());
+        let key = Key::new(&problem.family, problem.bucket, &tuning.machine, &problem.space);
+        let record = Record::new(&problem.space, &outcome);
+        tuning.database.insert(key.clone(), record);
+        assert_eq!(tuning.database.choose(&key, &problem.space), Some(outcome.best));
+    }
+    let tuned = session(Some(Arc::new(tuning)));
+    compare(&run(&tuned), &run(&plain), Tolerance::Within(1e-4)).unwrap();
+}

@@ -1,0 +1,369 @@
+//! `galatea hwbench`: every kernel of matrix products at one shape.
+
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use galatea_kernels::bf16::{PackedBf16, gemm_bf16};
+use galatea_kernels::int8::{Bytes, Columns, PackedInt8, Target, gemm_int8};
+use galatea_kernels::isa::{Bf16Isa, DotIsa, Kernel, Simd};
+use galatea_kernels::{Epilogue, Exec, Isa, PackedB, ThreadPool, Trans, gemm::gemm};
+use galatea_runtime::tune::{Axis, Device, Limits, Outcome, Search, Space, StrategyKind};
+use serde_json::json;
+
+use super::arguments::{Arguments, Choice, help};
+use super::say;
+use crate::table::table;
+
+const CHOICES: &[Choice] = &[
+    Choice { name: "threads", value: "N", sentence: "the most threads [all cores]" },
+    Choice { name: "samples", value: "N", sentence: "times that a kernel is run [15]" },
+    Choice { name: "seconds", value: "S", sentence: "the most time for a precision [20]" },
+    Choice { name: "json", value: "", sentence: "print one line of JSON" },
+    Choice { name: "help", value: "", sentence: "print this" },
+];
+
+/// The most multiplications of a shape: one run takes seconds beyond it.
+const MOST_STEPS: usize = 1 << 40;
+/// Elements of the largest matrix.
+const MOST_ELEMENTS: usize = 1 << 28;
+
+/// Lengths of a product.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Lengths {
+    m: usize,
+    k: usize,
+    n: usize,
+}
+
+impl Lengths {
+    fn parse(text: &str) -> Result<Self, String> {
+        let wrong = || format!("expected M,K,N, three lengths from 1 on, got '{text}'");
+        let lengths: Result<Vec<usize>, _> = text.split(',').map(str::parse).collect();
+        let lengths = lengths.map_err(|_| wrong())?;
+        let &[m, k, n] = lengths.as_slice() else { return Err(wrong()) };
+        if m == 0 || k == 0 || n == 0 {
+            return Err(wrong());
+        }
+        let largest = [(m, k), (k, n), (m, n)].map(|(a, b)| a.saturating_mul(b));
+        let steps = m.saturating_mul(k).saturating_mul(n);
+        if steps > MOST_STEPS || largest.iter().any(|&elements| elements > MOST_ELEMENTS) {
+            return Err(format!(
+                "'{text}' is too large: the limit is {MOST_ELEMENTS} elements of a \
+                                matrix and {MOST_STEPS} multiplications"
+            ));
+        }
+        Ok(Self { m, k, n })
+    }
+
+    fn operations(self) -> f64 {
+        2.0 * self.m as f64 * self.k as f64 * self.n as f64
+    }
+}
+
+/// Times every kernel.
+pub(super) fn hwbench(arguments: &[String]) -> Result<ExitCode, String> {
+    let arguments = Arguments::parse(arguments, CHOICES)?;
+    if arguments.has("help") {
+        say(&help("galatea hwbench M,K,N [--threads N] [--json]", CHOICES));
+        return Ok(ExitCode::SUCCESS);
+    }
+    let lengths = Lengths::parse(arguments.only("M,K,N")?)?;
+    let threads = match arguments.number("threads", 0)? {
+        0 => std::thread::available_parallelism().map_or(1, usize::from),
+        given => given,
+    };
+    let seconds: f64 = arguments.number("seconds", 20.0)?;
+    let time = Duration::try_from_secs_f64(seconds)
+        .map_err(|_| format!("--seconds expects a time, got '{seconds}'"))?;
+    let limits = Limits { samples: arguments.number("samples", 15)?, time, ..Limits::default() };
+    let halves = std::iter::successors(Some(threads), |&n| (n > 1).then_some(n.div_ceil(2)));
+    let counts: Vec<usize> = halves.collect();
+    let mut rows = Vec::new();
+    for precision in PRECISIONS {
+        rows.extend(precision.measure(lengths, &counts, limits)?);
+    }
+    if arguments.has("json") {
+        let rows: Vec<_> = rows.iter().map(Row::json).collect();
+        let Lengths { m, k, n } = lengths;
+        let machine = galatea_providers::machine();
+        say(&json!({"m": m, "k": k, "n": n, "machine": machine, "kernels": rows}).to_string());
+        return Ok(ExitCode::SUCCESS);
+    }
+    let head = ["Kernel", "Threads", "µs", "Operations", "Peak share", "Choice"];
+    say(&table(&head, rows.iter().map(Row::cells)));
+    say(
+        "Peak: what as many threads reach that only multiply and add FP32 in registers with the best \
+         instructions here. * is the tuner's choice among kernels of one precision.",
+    );
+    Ok(ExitCode::SUCCESS)
+}
+
+/// A figure.
+struct Row {
+    kernel: String,
+    threads: usize,
+    time_ns: f64,
+    giga: f64,
+    share: f64,
+    chosen: bool,
+    refused: Option<String>,
+}
+
+impl Row {
+    fn cells(&self) -> Vec<String> {
+        if let Some(why) = &self.refused {
+            return vec![self.kernel.clone(), self.threads.to_string(), String::new(), why.clone()];
+        }
+        vec![
+            self.kernel.clone(),
+            self.threads.to_string(),
+            format!("{:.1}", self.time_ns / 1e3),
+            format!("{:.1} G/s", self.giga),
+            format!("{:.0} %", self.share * 100.0),
+            if self.chosen { "*" } else { "" }.to_owned(),
+        ]
+    }
+
+    fn json(&self) -> serde_json::Value {
+        json!({
+            "kernel": self.kernel, "threads": self.threads, "time_ns": self.time_ns,
+            "gflops": self.giga, "peak_share": self.share, "chosen": self.chosen,
+            "refused": self.refused,
+        })
+    }
+}
+
+/// A product with its weights packed.
+type Product = Box<dyn Fn(&ThreadPool, &mut Vec<f32>)>;
+
+/// Kernels whose results are alike.
+struct Precision {
+    name: &'static str,
+    tolerance: f32,
+    kernels: fn(Lengths) -> Vec<(String, Product)>,
+}
+
+const PRECISIONS: &[Precision] = &[
+    Precision { name: "f32", tolerance: 1e-4, kernels: single },
+    Precision { name: "bf16", tolerance: 1e-2, kernels: bf16 },
+    Precision { name: "int8", tolerance: 1e-6, kernels: int8 },
+];
+
+/// Repeatable values between -1 and 1.
+fn values(count: usize) -> Vec<f32> {
+    let mut state = 7_u32;
+    let next = |_| {
+        state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+        f32::from(u16::try_from(state >> 16).unwrap_or(0)) / 32_768.0 - 1.0
+    };
+    (0..count).map(next).collect()
+}
+
+fn single(of: Lengths) -> Vec<(String, Product)> {
+    let (a, b) = (Arc::new(values(of.m * of.k)), values(of.k * of.n));
+    let product = |isa: Isa| -> (String, Product) {
+        let packed = PackedB::pack(isa, of.k, of.n, &b, of.n, Trans::No);
+        let a = Arc::clone(&a);
+        let run = move |pool: &ThreadPool, c: &mut Vec<f32>| {
+            c.resize(of.m * of.n, 0.0);
+            let none = Epilogue::default();
+            gemm(Exec { pool, isa }, of.m, &a, of.k, &packed, c, of.n, &none);
+        };
+        (isa.name().to_owned(), Box::new(run))
+    };
+    Isa::available().into_iter().map(product).collect()
+}
+
+fn bf16(of: Lengths) -> Vec<(String, Product)> {
+    let (a, b) = (Arc::new(values(of.m * of.k)), values(of.k * of.n));
+    let packed = Arc::new(PackedBf16::pack(of.k, of.n, &b, of.n, Trans::No));
+    let product = |isa: Isa| -> (String, Product) {
+        let (a, packed) = (Arc::clone(&a), Arc::clone(&packed));
+        let run = move |pool: &ThreadPool, c: &mut Vec<f32>| {
+            c.resize(of.m * of.n, 0.0);
+            let none = Epilogue::default();
+            gemm_bf16(Exec { pool, isa }, of.m, &a, of.k, &packed, c, of.n, &none);
+        };
+        (Bf16Isa::of(isa).name().to_owned(), Box::new(run))
+    };
+    let mut all: Vec<(String, Product)> = Isa::available().into_iter().map(product).collect();
+    // Two instruction sets may have the same instructions for BF16.
+    all.dedup_by(|later, earlier| later.0 == earlier.0);
+    all
+}
+
+fn int8(of: Lengths) -> Vec<(String, Product)> {
+    #[allow(clippy::cast_possible_truncation, reason = "between -127 and 127")]
+    let bytes = |count: usize| -> Vec<u8> {
+        values(count).into_iter().map(|value| ((value * 127.0) as i8).cast_unsigned()).collect()
+    };
+    let (a, b) = (Arc::new(bytes(of.m * of.k)), bytes(of.k * of.n));
+    let product = |isa: Isa| -> (String, Product) {
+        let dot = DotIsa::of(isa);
+        let at = |row: usize, column: usize| b.get(row * of.n + column).copied().unwrap_or(0);
+        let packed = PackedInt8::pack(dot, (of.k, of.n), true, at);
+        let columns = Columns::new(&packed, (true, 0), &[0]);
+        let a = Arc::clone(&a);
+        let run = move |pool: &ThreadPool, c: &mut Vec<f32>| {
+            c.resize(of.m * of.n, 0.0);
+            let a = Bytes { data: &a, signed: true };
+            let exec = Exec { pool, isa };
+            gemm_int8(exec, of.m, a, &packed, &columns, Target::Floats(c));
+        };
+        (dot.name().to_owned(), Box::new(run))
+    };
+    let mut all: Vec<(String, Product)> = Isa::available().into_iter().map(product).collect();
+    all.dedup_by(|later, earlier| later.0 == earlier.0);
+    all
+}
+
+impl Precision {
+    fn measure(
+        &self,
+        lengths: Lengths,
+        counts: &[usize],
+        limits: Limits,
+    ) -> Result<Vec<Row>, String> {
+        let kernels = (self.kernels)(lengths);
+        let names: Vec<&str> = kernels.iter().map(|(name, _)| name.as_str()).collect();
+        let axes = vec![Axis::names("kernel", &names), Axis::numbers("threads", counts)];
+        let space = Space::new(axes);
+        let mut device = Products {
+            space: space.clone(),
+            kernels,
+            pools: counts.iter().map(|&count| ThreadPool::new(count)).collect(),
+            results: Vec::new(),
+        };
+        let start = Instant::now();
+        let search = Search {
+            space: &space,
+            device: &mut device,
+            limits: Limits { tolerance: self.tolerance, ..limits },
+            clock: &mut || start.elapsed(),
+            progress: &mut |_, _| {},
+        };
+        let outcome = search.run(&mut *StrategyKind::Exhaustive.start(1))?;
+        Ok(self.rows(lengths, &device, &outcome))
+    }
+
+    fn rows(&self, lengths: Lengths, device: &Products, outcome: &Outcome) -> Vec<Row> {
+        let mut trials = outcome.trials.clone();
+        trials.sort_by_key(|trial| trial.candidate);
+        let row = |trial: &galatea_runtime::tune::Trial| {
+            let point = device.space.point(trial.candidate);
+            let kernel = point.first().and_then(|&at| device.kernels.get(at));
+            let pool = point.get(1).and_then(|&at| device.pools.get(at));
+            let threads = pool.map_or(1, ThreadPool::threads);
+            let giga = trial.time_ns.map_or(0.0, |time| lengths.operations() / time);
+            let refused = outcome.refused.iter().find(|r| r.candidate == trial.candidate);
+            Row {
+                kernel: format!("{}-{}", self.name, kernel.map_or("", |(name, _)| name.as_str())),
+                threads,
+                time_ns: trial.time_ns.unwrap_or(0.0),
+                giga,
+                share: giga / (peak(Isa::detect()) * threads as f64),
+                chosen: trial.candidate == outcome.best,
+                refused: refused.map(|refused| refused.reason.clone()),
+            }
+        };
+        trials.iter().map(row).collect()
+    }
+}
+
+/// The kernels of a precision on some numbers of threads.
+struct Products {
+    space: Space,
+    kernels: Vec<(String, Product)>,
+    pools: Vec<ThreadPool>,
+    results: Vec<f32>,
+}
+
+impl Products {
+    fn run(&mut self, candidate: usize) -> Result<Duration, String> {
+        let point = self.space.point(candidate);
+        let missing = || "there is no such kernel".to_owned();
+        let (_, product) =
+            point.first().and_then(|&at| self.kernels.get(at)).ok_or_else(missing)?;
+        let pool = point.get(1).and_then(|&at| self.pools.get(at)).ok_or_else(missing)?;
+        let start = Instant::now();
+        product(pool, &mut self.results);
+        Ok(start.elapsed())
+    }
+}
+
+impl Device for Products {
+    fn compute(&mut self, candidate: usize) -> Result<Vec<f32>, String> {
+        self.run(candidate)?;
+        Ok(self.results.clone())
+    }
+
+    fn sample(&mut self, candidate: usize) -> Result<f64, String> {
+        Ok(self.run(candidate)?.as_secs_f64() * 1e9)
+    }
+}
+
+/// Multiplies and adds in registers only.
+struct Registers(f32);
+
+/// Rounds of [`Registers`].
+const ROUNDS: usize = 100_000;
+/// Sums that do not wait for each other.
+const SUMS: usize = 12;
+
+impl Kernel for Registers {
+    type Output = f32;
+
+    #[inline(always)]
+    fn run<S: Simd>(self, s: S) -> f32 {
+        let x = s.splat(self.0);
+        let mut sums = [s.splat(0.0); SUMS];
+        for _ in 0..ROUNDS {
+            for sum in &mut sums {
+                *sum = s.fma(*sum, x, x);
+            }
+        }
+        let total = sums.into_iter().reduce(|a, b| s.add(a, b));
+        total.map_or(0.0, |total| s.reduce_add(total))
+    }
+}
+
+/// Operations in a nanosecond that one thread keeps up in registers: the fastest of some runs.
+fn peak(isa: Isa) -> f64 {
+    static FOUND: std::sync::OnceLock<f64> = std::sync::OnceLock::new();
+    *FOUND.get_or_init(|| {
+        let mut best = f64::INFINITY;
+        for _ in 0..20 {
+            let start = Instant::now();
+            std::hint::black_box(isa.run(Registers(std::hint::black_box(0.5))));
+            best = best.min(start.elapsed().as_secs_f64() * 1e9);
+        }
+        2.0 * SUMS as f64 * ROUNDS as f64 * isa.lanes() as f64 / best.max(1e-9)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lengths_are_read_and_mistakes_are_named() {
+        assert_eq!(Lengths::parse("1,2,3").unwrap(), Lengths { m: 1, k: 2, n: 3 });
+        for text in ["1,2", "1,2,3,4", "0,1,1", "a,b,c", ""] {
+            assert!(Lengths::parse(text).unwrap_err().contains("expected M,K,N"), "{text}");
+        }
+        assert!(Lengths::parse("100000,100000,1").unwrap_err().contains("too large"));
+    }
+
+    #[test]
+    fn every_kernel_of_a_precision_computes_the_same() {
+        let limits = Limits { samples: 1, ..Limits::default() };
+        let lengths = Lengths { m: 5, k: 37, n: 19 };
+        for precision in PRECISIONS {
+            let rows = precision.measure(lengths, &[2, 1], limits).unwrap();
+            assert!(rows.len() >= 2, "{}", precision.name);
+            assert!(rows.iter().all(|row| row.refused.is_none() && row.time_ns > 0.0));
+            assert_eq!(rows.iter().filter(|row| row.chosen).count(), 1);
+        }
+    }
+}

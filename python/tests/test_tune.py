@@ -1,0 +1,54 @@
+"""`galatea tune` and `galatea hwbench`: records are kept, merged and read, and every kernel is timed."""
+
+import json
+
+from conftest import SAMPLES
+from server import run_to_end
+
+DIGITS = SAMPLES / "digits" / "1" / "model.onnx"
+
+
+def test_records_are_kept_merged_and_read(program, tmp_path):
+    first, second, both = (tmp_path / name for name in ("first.jsonl", "second.jsonl", "both.jsonl"))
+    for file, strategy in [(first, "exhaustive"), (second, "genetic")]:
+        status, log = run_to_end(program, "tune", DIGITS, "--database", file, "--strategy", strategy, "--threads", "2",
+                                 "--samples", "2", "--seconds", "30", "--batch", "4", timeout=300)
+        assert status == 0, log
+        assert "records in" in log
+    head, *records = [json.loads(line) for line in first.read_text().splitlines()]
+    assert head == {"format": "galatea tuning", "version": 1}
+    assert records and all(record["choice"] and record["trials"] >= 1 for record in records)
+    assert any(record["family"].startswith("threads ") for record in records)
+    status, log = run_to_end(program, "tune", "--merge", first, second, "--output", both)
+    assert status == 0 and f"{len(records)} records" in log, log
+    status, log = run_to_end(program, "tune", "--inspect", both, "--json")
+    assert status == 0
+    shown = [json.loads(line) for line in log.splitlines() if line.startswith("{")]
+    assert [record["family"] for record in shown] == [record["family"] for record in records]
+
+
+def test_mistakes_are_named(program, tmp_path):
+    broken = tmp_path / "broken.jsonl"
+    broken.write_text('{"format":"galatea tuning","version":9}\n')
+    for arguments, text in [
+        (["--inspect", broken], "version Some(9)"),
+        (["--inspect", tmp_path / "none"], "cannot be read"),
+        (["--merge", "--output", tmp_path / "x"], "--merge needs files"),
+        (["--merge", broken], "--output FILE is missing"),
+        ([DIGITS, "--strategy", "luck"], "exhaustive, grid, adaptive, genetic"),
+        ([DIGITS, "--database", broken], "version Some(9)"),
+    ]:
+        status, log = run_to_end(program, "tune", *arguments)
+        assert status == 1 and text in log, log
+
+
+def test_every_kernel_is_timed(program):
+    status, log = run_to_end(program, "hwbench", "16,64,48", "--threads", "2", "--samples", "2", "--json", timeout=300)
+    assert status == 0, log
+    found = json.loads(next(line for line in log.splitlines() if line.startswith("{")))
+    kernels = found["kernels"]
+    assert {kernel["kernel"].split("-")[0] for kernel in kernels} == {"f32", "bf16", "int8"}
+    assert sum(kernel["chosen"] for kernel in kernels) == 3
+    assert all(kernel["time_ns"] > 0 and kernel["refused"] is None for kernel in kernels)
+    status, log = run_to_end(program, "hwbench", "16,64")
+    assert status == 1 and "expected M,K,N" in log, log
