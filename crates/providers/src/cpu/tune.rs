@@ -50,6 +50,9 @@ pub(super) fn thread_key(row: &str, precision: Precision, shapes: &Shapes) -> (S
 /// A question that a kernel asks while it is built.
 type Question = (String, String, Space);
 
+/// Builds a node's kernel, whose questions go to the recorder.
+type Build<'b> = &'b dyn Fn(&Recorder) -> Result<Box<dyn Kernel>, String>;
+
 /// Notes what is asked, and answers with one candidate.
 #[derive(Debug, Default)]
 struct Recorder {
@@ -112,7 +115,7 @@ impl Part<'_> {
         &self,
         node: &str,
         shapes: &Shapes,
-        build: &dyn Fn(&Recorder) -> Result<Box<dyn Kernel>, String>,
+        build: Build<'_>,
         seen: &mut Seen,
     ) -> Option<Problem> {
         let first = Recorder::default();

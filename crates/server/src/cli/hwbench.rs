@@ -207,7 +207,7 @@ fn int8(of: Lengths) -> Vec<(String, Product)> {
         let a = Arc::clone(&a);
         let run = move |pool: &ThreadPool, c: &mut Vec<f32>| {
             c.resize(of.m * of.n, 0.0);
-            let a = Bytes { data: &a, signed: true };
+            let a = Bytes { data: &a, signed: true, zero: 0 };
             let exec = Exec { pool, isa };
             gemm_int8(exec, of.m, a, &packed, &columns, Target::Floats(c));
         };
