@@ -8,7 +8,7 @@ use libfuzzer_sys::{fuzz_crossover, fuzz_mutator, fuzz_target};
 
 fuzz_target!(|data: &[u8]| {
     // Functions may be inlined to 2^17 nodes whatever the size of the file, and sparse constants of
-    // any file may have 2^24 elements.
+    // any file may have 64 MiB and 512 bytes for each of theirs.
     memory::within((192 << 20) + 1024 * data.len(), || drop(exercise::import(data)));
 });
 

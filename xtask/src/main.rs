@@ -11,8 +11,10 @@
 
 mod arrows;
 mod chips;
+mod debian;
 mod dependencies;
 mod macos;
+mod neon;
 mod process;
 mod python;
 mod sizes;

@@ -1,7 +1,7 @@
 //! The Python environment under `target/` and the tests that use the stock clients.
 
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use crate::process::{cargo, run};
@@ -27,6 +27,17 @@ pub(crate) fn quickstart(workspace: &Workspace) -> Result<(), String> {
 /// The built program.
 fn program(workspace: &Workspace) -> PathBuf {
     workspace.target.join("debug").join(format!("galatea{}", std::env::consts::EXE_SUFFIX))
+}
+
+/// The BLAS with 64-bit integers that NumPy brings, where it does.
+pub(crate) fn foreign_blas(python: &Path) -> Option<PathBuf> {
+    let site = python.parent()?.parent()?.join("lib");
+    let pythons = fs::read_dir(site).ok()?.flatten();
+    let libraries = pythons.map(|entry| entry.path().join("site-packages/numpy.libs"));
+    let files = libraries.filter_map(|folder| fs::read_dir(folder).ok()).flatten().flatten();
+    files
+        .map(|entry| entry.path())
+        .find(|path| path.file_name().is_some_and(|n| n.to_string_lossy().contains("openblas64")))
 }
 
 /// The environment's interpreter; makes the environment when its list of packages has changed.

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use crate::process::{cargo, run};
 use crate::workspace::Workspace;
-use crate::{arrows, chips, dependencies, macos, python, sizes};
+use crate::{arrows, chips, dependencies, macos, neon, python, sizes};
 
 /// One check that can run alone.
 pub(crate) struct Step {
@@ -41,6 +41,7 @@ pub(crate) const STEPS: &[Step] = &[
     },
     Step { name: "quickstart", what: "the README's first command, once", run: python::quickstart },
     Step { name: "python", what: "the stock Triton client against the program", run: python::test },
+    Step { name: "neon", what: "the kernels' tests as an emulated ARM program", run: neon::test },
     Step { name: "check-macos", what: "lints for aarch64-apple-darwin", run: macos::check },
 ];
 
@@ -140,9 +141,12 @@ fn onnx_cases(workspace: &Workspace) -> Result<PathBuf, String> {
 /// Every Rust test, the conformance suite on the cases of the `onnx` package among them.
 fn unit(workspace: &Workspace) -> Result<(), String> {
     let cases = onnx_cases(workspace)?;
-    run(cargo(&workspace.root)
-        .args(["test", "--workspace", "--no-fail-fast"])
-        .env("GALATEA_ONNX_NODE_DATA", &cases))
+    let mut command = cargo(&workspace.root);
+    command.args(["test", "--workspace", "--no-fail-fast"]).env("GALATEA_ONNX_NODE_DATA", &cases);
+    if let Some(library) = python::foreign_blas(&python::environment(workspace)?) {
+        command.env("GALATEA_CBLAS", library);
+    }
+    run(&mut command)
 }
 
 /// Writes the page of operators.

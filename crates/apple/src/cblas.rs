@@ -138,6 +138,9 @@ fn leading(
 }
 
 #[cfg(test)]
+mod openblas;
+
+#[cfg(test)]
 mod tests {
     use super::*;
 
