@@ -18,6 +18,8 @@ use crate::memory::Shared;
 const LANES: usize = 8;
 /// Bytes of features in a block of rows.
 const BLOCK_BYTES: usize = 64 << 10;
+/// Groups of rows that are worth reading all trees for.
+const FEW_GROUPS: usize = 8;
 /// Steps down that are worth the time to hand them to another thread.
 const GRAIN_STEPS: usize = 16_384;
 
@@ -272,9 +274,14 @@ impl Trees {
         assert!(!many || voted.len() == scores.len(), "trees: votes");
         let block = BLOCK_BYTES / size_of::<f32>() / width.max(1);
         let block = block.max(1).next_multiple_of(LANES);
-        let grain = (GRAIN_STEPS / self.steps.max(1)).max(1);
+        // Ranges are whole groups of lanes, and few where there are few rows: every range reads all
+        // trees.
+        let groups = rows.div_ceil(LANES);
+        let even = (groups / exec.pool.threads()).min(FEW_GROUPS);
+        let grain = (GRAIN_STEPS / self.steps.max(1) / LANES).max(even).max(1);
         let (scores, voted) = (Shared::new(scores), Shared::new(voted));
-        exec.pool.run_ranges(rows, grain, |range| {
+        exec.pool.run_ranges(groups, grain, |range| {
+            let range = range.start * LANES..(range.end * LANES).min(rows);
             for first in range.clone().step_by(block) {
                 let last = (first + block).min(range.end);
                 let part = first * self.targets..last * self.targets;
