@@ -14,6 +14,7 @@
 pub mod activation;
 pub mod attention;
 pub mod bf16;
+pub mod blocks;
 pub mod conv;
 pub mod convert;
 pub mod elementwise;

@@ -20,6 +20,8 @@ use crate::memory::Shared;
 pub use conv::{ConvBf16, conv_bf16};
 pub(crate) use drive::{Job, multiply};
 pub use pack::PackedBf16;
+pub(crate) use pack::Panels;
+pub(crate) use write::Place;
 
 /// `C = epilogue(A B)` with A and B rounded to BF16, B packed once.
 ///

@@ -117,6 +117,13 @@ impl PackedBf16 {
 #[derive(Clone, Copy)]
 pub(crate) struct Panels(pub(super) *const u8);
 
+impl Panels {
+    /// Panels that lie at `start`.
+    pub(crate) fn of(start: *const u8) -> Self {
+        Self(start)
+    }
+}
+
 // SAFETY: a read-only view of a packed matrix that the caller of the product holds meanwhile.
 unsafe impl Send for Panels {}
 // SAFETY: as for Send.

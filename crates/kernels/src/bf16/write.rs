@@ -7,16 +7,16 @@ use crate::tiles::Results;
 
 /// A part of C that becomes complete, or is added to.
 #[derive(Clone, Copy)]
-pub(super) struct Place {
-    pub(super) c: *mut f32,
-    pub(super) c_stride: usize,
-    pub(super) columns: usize,
+pub(crate) struct Place {
+    pub(crate) c: *mut f32,
+    pub(crate) c_stride: usize,
+    pub(crate) columns: usize,
     /// Whether C already holds the sums of earlier blocks.
-    pub(super) accumulate: bool,
+    pub(crate) accumulate: bool,
     /// Whether C is too large to be near.
-    pub(super) far: bool,
+    pub(crate) far: bool,
     /// On the last block: bias, residual and clamp, from this part's first row and column on.
-    pub(super) finish: Option<Finish>,
+    pub(crate) finish: Option<Finish>,
 }
 
 impl<S: Simd> Results<S> for Place {
@@ -56,7 +56,7 @@ impl<S: Simd> Results<S> for Place {
 impl Place {
     /// The same from a row on.
     #[inline(always)]
-    pub(super) fn below(&self, rows: usize) -> Self {
+    pub(crate) fn below(&self, rows: usize) -> Self {
         Self {
             c: self.c.wrapping_add(rows * self.c_stride),
             finish: self.finish.map(|finish| finish.shifted(rows, 0)),
@@ -70,7 +70,7 @@ impl Place {
     /// # Safety
     /// C, bias and residual cover the rows; the sums have rows of whole tiles.
     #[inline(always)]
-    pub(super) unsafe fn write<S: Simd>(
+    pub(crate) unsafe fn write<S: Simd>(
         &self,
         s: S,
         rows: usize,
@@ -146,7 +146,7 @@ impl Place {
     /// # Safety
     /// C has the rows.
     #[inline(always)]
-    pub(super) unsafe fn activate<S: Simd>(&self, s: S, rows: usize) {
+    pub(crate) unsafe fn activate<S: Simd>(&self, s: S, rows: usize) {
         if let Some(activation) = self.finish.and_then(|finish| finish.late) {
             let (data, columns, stride) = (self.c, self.columns, self.c_stride);
             let on = ActivateRows { activation, data, rows, columns, stride };

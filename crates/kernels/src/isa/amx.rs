@@ -81,6 +81,10 @@ impl Extent {
 }
 
 /// What the terms of a tile are.
+#[cfg_attr(
+    not(all(target_arch = "x86_64", target_os = "linux")),
+    allow(dead_code, reason = "there are no tiles here")
+)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Terms {
     /// Pairs of BF16, in tiles of B that are [`TILE_BYTES`] apart with rows 64 bytes apart.
@@ -103,6 +107,10 @@ impl Terms {
 /// Products of a 2 x 2 block of tiles: `start`, a `step` for each pair of tiles of A and of B, then
 /// `keep`. Sums stay in tiles in between; other code of the thread may run there, as nothing but
 /// this uses tiles.
+#[cfg_attr(
+    not(all(target_arch = "x86_64", target_os = "linux")),
+    allow(dead_code, reason = "there are no tiles here")
+)]
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct TileBlock {
     /// Proves that there are tiles.

@@ -186,6 +186,21 @@ impl Simd for Avx2 {
         unsafe { _mm256_or_si256(a, b) }
     }
     #[inline(always)]
+    fn xor_i(self, a: I, b: I) -> I {
+        // SAFETY: the token proves the instruction set.
+        unsafe { _mm256_xor_si256(a, b) }
+    }
+    #[inline(always)]
+    fn shift_right(self, a: I, bits: u32) -> I {
+        // SAFETY: the token proves the instruction set.
+        unsafe { _mm256_srl_epi32(a, _mm_cvtsi32_si128(bits.cast_signed())) }
+    }
+    #[inline(always)]
+    fn shift_left(self, a: I, bits: u32) -> I {
+        // SAFETY: the token proves the instruction set.
+        unsafe { _mm256_sll_epi32(a, _mm_cvtsi32_si128(bits.cast_signed())) }
+    }
+    #[inline(always)]
     fn shr23(self, a: I) -> I {
         // SAFETY: the token proves the instruction set.
         unsafe { _mm256_srai_epi32::<23>(a) }

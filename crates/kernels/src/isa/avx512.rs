@@ -175,6 +175,21 @@ impl Simd for Avx512 {
         unsafe { _mm512_or_si512(a, b) }
     }
     #[inline(always)]
+    fn xor_i(self, a: I, b: I) -> I {
+        // SAFETY: the token proves the instruction set.
+        unsafe { _mm512_xor_si512(a, b) }
+    }
+    #[inline(always)]
+    fn shift_right(self, a: I, bits: u32) -> I {
+        // SAFETY: the token proves the instruction set.
+        unsafe { _mm512_srl_epi32(a, _mm_cvtsi32_si128(bits.cast_signed())) }
+    }
+    #[inline(always)]
+    fn shift_left(self, a: I, bits: u32) -> I {
+        // SAFETY: the token proves the instruction set.
+        unsafe { _mm512_sll_epi32(a, _mm_cvtsi32_si128(bits.cast_signed())) }
+    }
+    #[inline(always)]
     fn shr23(self, a: I) -> I {
         // SAFETY: the token proves the instruction set.
         unsafe { _mm512_srai_epi32::<23>(a) }

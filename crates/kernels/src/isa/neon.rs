@@ -199,6 +199,24 @@ impl Simd for Neon {
         unsafe { vorrq_s32(a, b) }
     }
     #[inline(always)]
+    fn xor_i(self, a: I, b: I) -> I {
+        // SAFETY: the token proves the instruction set.
+        unsafe { veorq_s32(a, b) }
+    }
+    #[inline(always)]
+    fn shift_right(self, a: I, bits: u32) -> I {
+        // SAFETY: the token proves the instruction set.
+        unsafe {
+            let by = vdupq_n_s32(bits.cast_signed().wrapping_neg());
+            vreinterpretq_s32_u32(vshlq_u32(vreinterpretq_u32_s32(a), by))
+        }
+    }
+    #[inline(always)]
+    fn shift_left(self, a: I, bits: u32) -> I {
+        // SAFETY: the token proves the instruction set.
+        unsafe { vshlq_s32(a, vdupq_n_s32(bits.cast_signed())) }
+    }
+    #[inline(always)]
     fn shr23(self, a: I) -> I {
         // SAFETY: the token proves the instruction set.
         unsafe { vshrq_n_s32::<23>(a) }

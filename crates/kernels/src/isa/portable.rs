@@ -174,6 +174,18 @@ impl Simd for Portable {
         std::array::from_fn(|i| a[i] | b[i])
     }
     #[inline(always)]
+    fn xor_i(self, a: I, b: I) -> I {
+        std::array::from_fn(|i| a[i] ^ b[i])
+    }
+    #[inline(always)]
+    fn shift_right(self, a: I, bits: u32) -> I {
+        a.map(|x| (x.cast_unsigned() >> bits).cast_signed())
+    }
+    #[inline(always)]
+    fn shift_left(self, a: I, bits: u32) -> I {
+        a.map(|x| x << bits)
+    }
+    #[inline(always)]
     fn shr23(self, a: I) -> I {
         a.map(|x| x >> 23)
     }

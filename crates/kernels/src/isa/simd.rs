@@ -96,6 +96,12 @@ pub trait Simd: Copy + Send + Sync + Debug + 'static {
     fn and_i(self, a: Self::I, b: Self::I) -> Self::I;
     /// Bitwise or.
     fn or_i(self, a: Self::I, b: Self::I) -> Self::I;
+    /// Bitwise exclusive or.
+    fn xor_i(self, a: Self::I, b: Self::I) -> Self::I;
+    /// Logical shift right by less than 32.
+    fn shift_right(self, a: Self::I, bits: u32) -> Self::I;
+    /// Shift left by less than 32.
+    fn shift_left(self, a: Self::I, bits: u32) -> Self::I;
     /// Arithmetic shift right by 23: the exponent field of a positive `f32`.
     fn shr23(self, a: Self::I) -> Self::I;
     /// Shift left by 16.

@@ -37,6 +37,10 @@ impl Kernel for Vectors {
         put("sign", s.of_bits(s.and_i(s.bits(a), s.splat_i(i32::MIN))));
         put("exponent", s.to_float(s.shr23(s.bits(s.splat(8.0)))));
         put("shl16", s.of_bits(s.shl16(s.splat_i(0x1_3f80))));
+        let signs = s.splat_i(i32::MIN | 0x40);
+        put("xor_i", s.of_bits(s.xor_i(s.bits(a), signs)));
+        put("shift_right", s.of_bits(s.shift_right(signs, 5)));
+        put("shift_left", s.of_bits(s.shift_left(signs, 20)));
         put("or", s.of_bits(s.or_i(s.bits(a), s.splat_i(1))));
         put("add_i", s.of_bits(s.add_i(s.bits(a), s.splat_i(1))));
         let three = s.mul_i(s.splat_i(3), s.splat_i(-5));

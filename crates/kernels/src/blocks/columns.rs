@@ -1,0 +1,208 @@
+//! From packed numbers to lanes, and to columns of FP32 and BF16.
+
+use super::pack::{GROUP, LINE, PackedBlocks, SLICE, UNIT};
+use crate::isa::{Kernel, Simd};
+use crate::memory::Shared;
+
+/// The bytes of a group of a unit of `B` bits: 4 rows of each column, for the columns from `column`.
+///
+/// # Safety
+/// The unit is there; `column` starts a vector.
+#[inline(always)]
+pub(super) unsafe fn group_bytes<S: Simd, const B: u32>(
+    s: S,
+    unit: *const u8,
+    group: usize,
+    column: usize,
+) -> S::I {
+    // SAFETY: a line of the unit.
+    unsafe {
+        match B {
+            3 => joined::<S, 2, 1>(s, unit, group, column),
+            5 => joined::<S, 4, 1>(s, unit, group, column),
+            6 => joined::<S, 4, 2>(s, unit, group, column),
+            8 => plane::<S, 8>(s, unit, group, column),
+            4 => plane::<S, 4>(s, unit, group, column),
+            _ => plane::<S, 2>(s, unit, group, column),
+        }
+    }
+}
+
+/// # Safety
+/// As for [`group_bytes`].
+#[inline(always)]
+unsafe fn joined<S: Simd, const LOW: u32, const HIGH: u32>(
+    s: S,
+    unit: *const u8,
+    group: usize,
+    column: usize,
+) -> S::I {
+    // SAFETY: the caller vouches for the unit, which has one plane behind the other.
+    unsafe {
+        let low = plane::<S, LOW>(s, unit, group, column);
+        let high = plane::<S, HIGH>(s, unit.add(LOW as usize * LINE), group, column);
+        s.or_i(low, s.shift_left(high, LOW))
+    }
+}
+
+/// # Safety
+/// As for [`group_bytes`].
+#[inline(always)]
+unsafe fn plane<S: Simd, const BITS: u32>(
+    s: S,
+    lines: *const u8,
+    group: usize,
+    column: usize,
+) -> S::I {
+    let per_line = 8 / BITS as usize;
+    // SAFETY: the caller vouches for the unit.
+    let line =
+        unsafe { s.bits(s.load(lines.add(group / per_line * LINE + column * GROUP).cast())) };
+    if BITS == 8 {
+        return line;
+    }
+    #[allow(clippy::cast_possible_truncation, reason = "less than 8")]
+    let shifted = s.shift_right(line, (group % per_line) as u32 * BITS);
+    let mask = u32::from(u8::MAX >> (8 - BITS)) * 0x0101_0101;
+    s.and_i(shifted, s.splat_i(mask.cast_signed()))
+}
+
+/// The number of one of the 4 rows of a group, as floats.
+#[inline(always)]
+pub(super) fn term<S: Simd>(s: S, bytes: S::I, row: u32) -> S::F {
+    s.to_float(s.and_i(s.shift_right(bytes, 8 * row), s.splat_i(0xff)))
+}
+
+/// What columns become.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Form {
+    /// Rows of FP32, `stride` apart.
+    Floats,
+    /// Tiles as [`crate::bf16::PackedBf16`] has them.
+    Bf16,
+}
+
+/// Makes some slices whole.
+pub(super) struct Unpack<'a> {
+    pub(super) b: &'a PackedBlocks,
+    pub(super) form: Form,
+    /// The slice that becomes the first columns.
+    pub(super) first: usize,
+    /// Slices, counted from there.
+    pub(super) slices: std::ops::Range<usize>,
+    /// Columns between rows.
+    pub(super) stride: usize,
+    pub(super) to: Shared<u8>,
+}
+
+impl Kernel for Unpack<'_> {
+    type Output = ();
+    #[inline(always)]
+    fn run<S: Simd>(self, s: S) {
+        match self.b.format().bits() {
+            2 => self.bits::<S, 2>(s),
+            3 => self.bits::<S, 3>(s),
+            4 => self.bits::<S, 4>(s),
+            5 => self.bits::<S, 5>(s),
+            6 => self.bits::<S, 6>(s),
+            _ => self.bits::<S, 8>(s),
+        }
+    }
+}
+
+impl Unpack<'_> {
+    #[inline(always)]
+    fn bits<S: Simd, const B: u32>(&self, s: S) {
+        let (b, units) = (self.b, self.b.units());
+        for slice in self.slices.clone() {
+            let from = self.first + slice;
+            for unit in 0..units {
+                for column in (0..SLICE).step_by(S::LANES) {
+                    // SAFETY: whole units of the scratch, which no other task writes.
+                    unsafe {
+                        if from * SLICE >= b.n() {
+                            self.nothing(s, slice, unit, column);
+                        } else {
+                            self.unit::<S, B>(s, (slice, from), unit, column);
+                        }
+                    }
+                }
+            }
+        }
+    }
+
+    /// Where the row of a unit goes; for BF16 that of a pair of rows.
+    #[inline(always)]
+    fn place(&self, slice: usize, unit: usize, row: usize, column: usize) -> *mut f32 {
+        let at = match self.form {
+            Form::Floats => (unit * UNIT + row) * self.stride + slice * SLICE + column,
+            Form::Bf16 => {
+                let tile = (slice / 2 * self.b.units() + unit) * 2 + slice % 2;
+                (tile * UNIT + row) / 2 * SLICE + column
+            }
+        };
+        self.to.ptr().cast::<f32>().wrapping_add(at)
+    }
+
+    /// # Safety
+    /// As for [`Unpack::unit`].
+    #[inline(always)]
+    unsafe fn nothing<S: Simd>(&self, s: S, slice: usize, unit: usize, column: usize) {
+        let step = if self.form == Form::Floats { 1 } else { 2 };
+        for row in (0..UNIT).step_by(step) {
+            // SAFETY: the caller vouches for the place.
+            unsafe { s.store(self.place(slice, unit, row, column), s.splat(0.0)) };
+        }
+    }
+
+    /// # Safety
+    /// The scratch has room for the unit, and no other task writes there.
+    #[inline(always)]
+    unsafe fn unit<S: Simd, const B: u32>(
+        &self,
+        s: S,
+        (slice, from): (usize, usize),
+        unit: usize,
+        column: usize,
+    ) {
+        let b = self.b;
+        let block = unit * UNIT / b.format().block();
+        let bytes = b.slice(from).wrapping_add(unit * b.format().unit_bytes());
+        // SAFETY: scales and zero points of a slice are whole; the caller vouches for the rest.
+        unsafe {
+            let scale = s.load(b.scales(from, block).add(column));
+            let zero = match b.zeros(from, block) {
+                zeros if zeros.is_null() => s.splat(b.zero()),
+                zeros => s.load(zeros.add(column)),
+            };
+            for group in 0..UNIT / GROUP {
+                let lanes = group_bytes::<S, B>(s, bytes, group, column);
+                for row in (0..4_u32).step_by(2) {
+                    let low = s.mul(s.sub(term(s, lanes, row), zero), scale);
+                    let high = s.mul(s.sub(term(s, lanes, row + 1), zero), scale);
+                    let at = group * GROUP + row as usize;
+                    let to = self.place(slice, unit, at, column);
+                    match self.form {
+                        Form::Floats => {
+                            s.store(to, low);
+                            s.store(self.place(slice, unit, at + 1, column), high);
+                        }
+                        Form::Bf16 => s.store(to, s.of_bits(pair(s, low, high))),
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// Two numbers a lane, rounded to BF16, ties to even; the first in the lower half.
+#[inline(always)]
+fn pair<S: Simd>(s: S, low: S::F, high: S::F) -> S::I {
+    let rounded = |x: S::F| {
+        let bits = s.bits(x);
+        let odd = s.and_i(s.shift_right(bits, 16), s.splat_i(1));
+        s.add_i(bits, s.add_i(odd, s.splat_i(0x7fff)))
+    };
+    let upper = s.and_i(rounded(high), s.splat_i(-0x1_0000));
+    s.or_i(s.shift_right(rounded(low), 16), upper)
+}
