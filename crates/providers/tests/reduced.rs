@@ -7,7 +7,7 @@ mod support;
 use galatea_graph::AttributeValue;
 use galatea_runtime::Precision;
 use galatea_tensor::Tensor;
-use support::{Maker, assert_kernel, floats};
+use support::{Maker, assert_kernel, check_node, floats};
 
 /// Runs a node in BF16 beside FP32. Each of `terms` products of values in -1..1, a quarter of one
 /// in magnitude on average, is off by less than 2^-7 of itself, and half of that on average.
@@ -65,4 +65,40 @@ fn what_gains_nothing_stays_in_fp32() {
     check("Conv", &depthwise, &[x], &[w], (9, "conv-f32-packed"));
     let (a, b) = (floats(&[2, 3, 5, 8], 1), floats(&[2, 1, 8, 6], 2));
     check("MatMul", &[], &[a, b], &[], (8, "matmul-f32-batched"));
+}
+
+#[test]
+fn weights_of_few_bits_stay_packed() {
+    for (bits, block) in [(2_u32, 32_usize), (4, 32), (4, 128), (8, 64)] {
+        let (k, n) = (200_usize, 33_usize);
+        let blocks = k.div_ceil(block);
+        let count = n * blocks * block * bits as usize / 8;
+        let bytes: Vec<u8> = (0..count).map(|at| (at * 97 % 251).to_le_bytes()[0]).collect();
+        let weights = Tensor::from_vec(&[n, blocks, count / n / blocks], bytes).unwrap();
+        let points = n * (blocks * bits as usize).div_ceil(8);
+        let points: Vec<u8> = (0..points).map(|at| (at * 31 % 256).to_le_bytes()[0]).collect();
+        let points = Tensor::from_vec(&[points.len()], points).unwrap();
+        let length = |length: usize| AttributeValue::Int(length.try_into().unwrap());
+        let attributes = [
+            ("K", length(k)),
+            ("N", length(n)),
+            ("bits", AttributeValue::Int(bits.into())),
+            ("block_size", length(block)),
+        ];
+        let mut scales = support::values(n * blocks, 5);
+        scales.iter_mut().for_each(|scale| *scale /= f32::from(u8::MAX >> (8 - bits)));
+        let scales = Tensor::from_vec(&[n * blocks], scales).unwrap();
+        let op = "com.microsoft:MatMulNBits";
+        for rows in [&[1, k][..], &[2, 9, k]] {
+            let x = floats(rows, 1);
+            for constants in [
+                vec![weights.clone(), scales.clone()],
+                vec![weights.clone(), scales.clone(), points.clone()],
+            ] {
+                let x = std::slice::from_ref(&x);
+                check_node(op, &attributes, x, &constants, "matmul_n_bits-f32");
+                check(op, &attributes, x, &constants, (k, "matmul_n_bits-f32"));
+            }
+        }
+    }
 }

@@ -42,6 +42,7 @@ impl Maker {
         let mut graph = Graph::new("test");
         graph.opsets.insert(String::new(), 17);
         graph.opsets.insert("ai.galatea".into(), 1);
+        graph.opsets.insert("com.microsoft".into(), 1);
         Self { graph, inputs: Vec::new(), precision: Precision::Fp32 }
     }
 

@@ -1,6 +1,7 @@
 //! The kernel rows, one file per family of operators.
 
 mod attention;
+mod blocks;
 mod chain;
 mod elementwise;
 mod image;
@@ -21,6 +22,7 @@ use super::KernelRow;
 /// Every family's table; within an operator the first row that supports a node runs it.
 pub const FAMILIES: &[&[KernelRow]] = &[
     attention::ROWS,
+    blocks::ROWS,
     chain::ROWS,
     elementwise::ROWS,
     image::ROWS,

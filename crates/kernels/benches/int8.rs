@@ -1,0 +1,69 @@
+//! Products of bytes and of weights in blocks: GFLOP/s, and the bytes of weights read a second.
+//!
+//! `cargo bench -p galatea-kernels --bench int8 [-- THREADS]`
+
+#![allow(clippy::print_stdout, reason = "a bench prints its figures")]
+
+mod timing;
+
+use galatea_kernels::blocks::{Accuracy, BlockFormat, PackedBlocks, Zeros, gemm_blocks};
+use galatea_kernels::int8::{Bytes, Columns, PackedInt8, Target, gemm_int8};
+use galatea_kernels::isa::DotIsa;
+use galatea_kernels::{Epilogue, Exec, Isa, ThreadPool};
+
+/// Products of whole matrices with every set of integer instructions.
+fn products(exec: Exec<'_>) {
+    let shapes = [
+        (128, 768, 768),
+        (128, 768, 3072),
+        (128, 3072, 768),
+        (1024, 1024, 1024),
+        (2048, 2048, 2048),
+        (4096, 4096, 4096),
+    ];
+    for dot in DotIsa::available().into_iter().filter(|dot| dot.name() != "portable") {
+        for (m, k, n) in shapes {
+            let a = vec![3_u8; m * k];
+            let b = PackedInt8::pack(dot, (k, n), true, |row, column| ((row ^ column) & 63) as u8);
+            let columns = Columns::new(&b, (false, 128), &[0]).with_scales(|_| 0.5);
+            let mut c = vec![0.0; m * n];
+            let seconds = timing::best(|| {
+                let a = Bytes { data: &a, signed: false, zero: 128 };
+                gemm_int8(exec, m, a, &b, &columns, Target::Floats(&mut c));
+            });
+            let gops = 2.0 * (m * k * n) as f64 / seconds / 1e9;
+            let name = dot.name();
+            println!("{name:12} {m}x{k}x{n:<6} {:9.1} us {gops:8.1} GOP/s", seconds * 1e6);
+        }
+    }
+}
+
+/// One row and some rows times weights of few bits.
+fn blocks(exec: Exec<'_>) {
+    let (k, n) = (4096, 11_008);
+    for (bits, block) in [(2, 32), (3, 32), (4, 32), (4, 128), (5, 32), (6, 32), (8, 32)] {
+        let Some(format) = BlockFormat::new(bits, block) else { continue };
+        let scales = vec![0.01; n * k / block];
+        let number = |row: usize, column: usize| ((row ^ column) & 3) as u8;
+        let b = PackedBlocks::pack(format, (k, n), number, &scales, Zeros::One(1.0));
+        for accuracy in [Accuracy::Full, Accuracy::Reduced] {
+            for m in [1, 4, 128] {
+                let (a, mut c) = (timing::Floats::new(m * k, 0.5), vec![0.0; m * n]);
+                let seconds = timing::best(|| {
+                    let epilogue = Epilogue::default();
+                    gemm_blocks(exec, m, (&a, k), &b, (&mut c, n), &epilogue, accuracy);
+                });
+                let gflops = 2.0 * (m * k * n) as f64 / seconds / 1e9;
+                let name = format!("{bits} bits / {block}, {m} rows, {accuracy:?} {gflops:.0} GFLOP/s");
+                timing::report_bytes(&name, b.size_bytes() as f64, seconds);
+            }
+        }
+    }
+}
+
+fn main() {
+    let pool = ThreadPool::new(timing::threads());
+    let exec = Exec { pool: &pool, isa: Isa::detect() };
+    products(exec);
+    blocks(exec);
+}

@@ -1,0 +1,116 @@
+//! Products with weights of few bits, which stay packed.
+
+use std::sync::Arc;
+
+use galatea_graph::ops::contrib::MatMulNBits;
+use galatea_kernels::Epilogue;
+use galatea_kernels::blocks::{Accuracy, BlockFormat, PackedBlocks, Zeros, gemm_blocks};
+use galatea_runtime::Precision;
+
+use super::quantized::CONTRIB_DOMAIN;
+use crate::cpu::{Kernel, KernelRow, NodeView, Shapes, Step, WeightBytes};
+
+/// The family's rows.
+pub(super) const ROWS: &[KernelRow] = &[KernelRow {
+    name: "matmul_n_bits-f32",
+    domain: CONTRIB_DOMAIN,
+    ops: &["MatMulNBits"],
+    supports: |view| {
+        view.floats(&[0, 2, 5])?;
+        let op = view.operator::<MatMulNBits>()?;
+        format(op)?;
+        for index in (1..=3).filter(|&index| view.has(index)) {
+            view.constant(index).ok_or_else(|| format!("input {index} is no constant"))?;
+        }
+        if view.has(4) {
+            return Err("positions that name their blocks".into());
+        }
+        Ok(())
+    },
+    build: |view| Ok(Box::new(Blocks::new(view, view.operator::<MatMulNBits>()?)?)),
+}];
+
+fn format(op: &MatMulNBits) -> Result<BlockFormat, String> {
+    BlockFormat::new(op.bits, op.block_size)
+        .ok_or_else(|| format!("{} bits in blocks of {}", op.bits, op.block_size))
+}
+
+/// The numbers of a row of packed bytes.
+fn number(row: &[u8], bits: u32, at: usize) -> u8 {
+    let per_byte = 8 / bits as usize;
+    row[at / per_byte] >> (at % per_byte * bits as usize) & (u8::MAX >> (8 - bits))
+}
+
+struct Blocks {
+    packed: Arc<PackedBlocks>,
+    accuracy: Accuracy,
+}
+
+impl Blocks {
+    fn new(view: &NodeView<'_>, op: &MatMulNBits) -> Result<Self, String> {
+        let (format, bits) = (format(op)?, op.bits);
+        let blocks = op.k.div_ceil(op.block_size);
+        let row = blocks * op.block_size * bits as usize / 8;
+        let constant = |index: usize| -> Result<Vec<u8>, String> {
+            let tensor = view.constant(index).ok_or("the weights are no constant")?;
+            tensor.to_vec::<u8>().map_err(|error| error.to_string())
+        };
+        let (bytes, scales) = (constant(1)?, view.constant_floats(2)?);
+        if bytes.len() != op.n * row || scales.len() != op.n * blocks {
+            return Err(format!("{} bytes and {} scales for {op:?}", bytes.len(), scales.len()));
+        }
+        let points = match view.constant(3).filter(|_| view.has(3)) {
+            None => None,
+            Some(tensor) if tensor.dtype().is_float() => Some(view.constant_floats(3)?),
+            Some(_) => {
+                let (all, row) = (constant(3)?, (blocks * bits as usize).div_ceil(8));
+                if all.len() != op.n * row {
+                    return Err(format!("{} bytes of zero points for {op:?}", all.len()));
+                }
+                let of = |at: usize| number(&all[at / blocks * row..], bits, at % blocks).into();
+                Some((0..op.n * blocks).map(of).collect())
+            }
+        };
+        let zeros = match &points {
+            Some(all) if all.len() != scales.len() => {
+                return Err(format!("{} zero points for {op:?}", all.len()));
+            }
+            Some(all) => Zeros::Each(all),
+            None => Zeros::One((1_u32 << (bits - 1)) as f32),
+        };
+        let at = |i: usize, j: usize| number(&bytes[j * row..], bits, i);
+        let packed = PackedBlocks::pack(format, (op.k, op.n), at, &scales, zeros);
+        // Fewer bits of the rows are for those who ask for speed.
+        let reduced = view.precision != Precision::Fp32;
+        let accuracy = if reduced { Accuracy::Reduced } else { Accuracy::Full };
+        Ok(Self { packed: Arc::new(packed), accuracy })
+    }
+}
+
+impl Kernel for Blocks {
+    fn bind(&self, shapes: &Shapes) -> Result<Step, String> {
+        let (k, n) = (self.packed.k(), self.packed.n());
+        let m: usize = match shapes.input(0)?.split_last() {
+            Some((&columns, lead)) if columns == k => lead.iter().product(),
+            _ => return Err(format!("input 0 has shape {:?} for {k} rows", shapes.input(0)?)),
+        };
+        if let Some(Some((_, bias))) = shapes.inputs.get(5)
+            && *bias != [n]
+        {
+            return Err(format!("a bias of shape {bias:?}"));
+        }
+        let (packed, accuracy) = (Arc::clone(&self.packed), self.accuracy);
+        let step = Step::new(move |call| {
+            let (a, bias) = (call.input::<f32>(0)?, call.optional::<f32>(5)?);
+            let epilogue = Epilogue { bias, ..Epilogue::default() };
+            let mut c = call.output::<f32>(0)?;
+            gemm_blocks(call.exec, m, (a, k), &packed, (c.slice(), n), &epilogue, accuracy);
+            Ok(())
+        });
+        Ok(step.without(&[1, 2, 3]))
+    }
+
+    fn weight_bytes(&self) -> WeightBytes {
+        WeightBytes::new(self.packed.size_bytes(), false)
+    }
+}
