@@ -3,6 +3,7 @@
 //! `cargo bench -p galatea-kernels --bench int8 [-- THREADS]`
 
 #![allow(clippy::print_stdout, reason = "a bench prints its figures")]
+#![allow(clippy::cast_possible_truncation, reason = "numbers of few bits")]
 
 mod timing;
 
@@ -54,7 +55,8 @@ fn blocks(exec: Exec<'_>) {
                     gemm_blocks(exec, m, (&a, k), &b, (&mut c, n), &epilogue, accuracy);
                 });
                 let gflops = 2.0 * (m * k * n) as f64 / seconds / 1e9;
-                let name = format!("{bits} bits / {block}, {m} rows, {accuracy:?} {gflops:.0} GFLOP/s");
+                let name =
+                    format!("{bits} bits / {block}, {m} rows, {accuracy:?} {gflops:.0} GFLOP/s");
                 timing::report_bytes(&name, b.size_bytes() as f64, seconds);
             }
         }

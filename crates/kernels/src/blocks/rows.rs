@@ -262,8 +262,9 @@ impl<const B: u32, const R: usize> Kernel for Slice<'_, B, R> {
                         }
                     }
                 }
-                for row in 0..R {
-                    let sum = s.add(sums[0][row], sums[1][row]);
+                let [even, odd] = sums;
+                for (row, (even, odd)) in even.into_iter().zip(odd).enumerate() {
+                    let sum = s.add(even, odd);
                     // SAFETY: the block exists.
                     unsafe { self.add(s, (block, column, row), 0.0, sum) };
                 }
@@ -303,8 +304,9 @@ impl<const B: u32, const R: usize> DotKernel for Slice<'_, B, R> {
                         }
                     }
                 }
-                for row in 0..R {
-                    let sum = s.to_float(s.add_i(sums[0][row], sums[1][row]));
+                let [even, odd] = sums;
+                for (row, (even, odd)) in even.into_iter().zip(odd).enumerate() {
+                    let sum = s.to_float(s.add_i(even, odd));
                     let shift = if signed { -128.0 } else { 0.0 };
                     // SAFETY: the block exists.
                     unsafe { self.add(s, (block, column, row), shift, sum) };
