@@ -27,6 +27,7 @@ pub mod norm_channels;
 pub mod permute;
 pub mod pooling;
 pub mod reduce;
+pub mod resize;
 pub mod rotary;
 pub mod softmax;
 pub mod threads;

@@ -17,6 +17,7 @@ use crate::ops::contrib::QLinear;
 use crate::ops::convolution::{Conv, FusedConv, QLinearConv};
 use crate::ops::fused::{FusedActivation, FusedElementwise, LookUp};
 use crate::ops::pooling::{AveragePool, GlobalAveragePool, MaxPool, PoolWindow};
+use crate::ops::resize::Resize;
 use crate::ops::shape::{Concat, Split, Transpose};
 use crate::{GALATEA_DOMAIN, ONNX_DOMAIN};
 
@@ -146,6 +147,7 @@ impl Pass<'_> {
             .spatial(&node)
             .or_else(|| self.concat(&node))
             .or_else(|| self.split(&node))
+            .or_else(|| self.resize(&node))
             .or_else(|| self.elementwise(&node));
         match made {
             Some(made) => {
@@ -262,6 +264,24 @@ impl Pass<'_> {
         let inputs = std::iter::once(Some(x)).chain(node.inputs.iter().skip(1).copied()).collect();
         let operator = Arc::new(Split { axis, ..split.clone() });
         Some(Node { inputs, outputs, operator, parsed: None, ..node.clone() })
+    }
+
+    /// A change of size of what is channels-last.
+    fn resize(&mut self, node: &Node) -> Option<Node> {
+        let resize = node.operator::<Resize>()?;
+        let input = node.input(0)?;
+        let rank = self.rank(input).filter(|rank| (3..=5).contains(rank))?;
+        if !self.only_last(input) {
+            return None;
+        }
+        let all = || (0..rank).map(|axis| i64::try_from(axis).ok()).collect();
+        let axes: Vec<i64> = resize.axes.clone().or_else(all)?;
+        let axes = axes.into_iter().map(|axis| turned_axis(axis, rank)).collect::<Option<_>>()?;
+        let operator = Resize { axes: Some(axes), ..resize.clone() };
+        let x = self.channels_last(input, rank);
+        let inputs = std::iter::once(Some(x)).chain(node.inputs.iter().skip(1).copied()).collect();
+        let name = (node.domain.as_str(), node.op_type.as_str());
+        self.twin_node(node, name, Arc::new(operator), inputs)
     }
 
     /// Elementwise operators all of whose inputs are channels-last already, or one number.

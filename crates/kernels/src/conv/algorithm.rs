@@ -1,7 +1,7 @@
 //! Ways to compute a convolution, and which is the fastest for a shape.
 
 use super::winograd::{self, Side};
-use super::{ConvParams, volume};
+use super::{ConvParams, direct, volume};
 use crate::isa::Isa;
 
 /// A way to compute a convolution.
@@ -10,6 +10,8 @@ use crate::isa::Isa;
 pub enum Algorithm {
     /// One matrix product per group, whose rows are gathered from the image block by block.
     Packed,
+    /// The register tile reads the image in place: for images with few channels.
+    Direct,
     /// Channel by channel, vectors over channels.
     Depthwise,
     /// Minimal filtering with tiles of 2 x 2 outputs.
@@ -24,8 +26,9 @@ pub enum Algorithm {
 const BYTES_PER_STEP: f64 = 8.0;
 
 /// All algorithms.
-const ALL: [Algorithm; 5] = [
+const ALL: [Algorithm; 6] = [
     Algorithm::Packed,
+    Algorithm::Direct,
     Algorithm::Depthwise,
     Algorithm::Winograd2,
     Algorithm::Winograd4,
@@ -38,6 +41,7 @@ impl Algorithm {
     pub fn name(self) -> &'static str {
         match self {
             Self::Packed => "packed",
+            Self::Direct => "direct",
             Self::Depthwise => "depthwise",
             Self::Winograd2 => "winograd2",
             Self::Winograd4 => "winograd4",
@@ -56,6 +60,7 @@ impl Algorithm {
     pub fn fits(self, params: &ConvParams) -> bool {
         match self {
             Self::Packed => !params.is_depthwise(),
+            Self::Direct => direct::fits(params),
             Self::Depthwise => params.is_depthwise(),
             Self::Winograd2 | Self::Winograd4 | Self::Winograd6 => winograd::fits(params),
         }
@@ -64,7 +69,8 @@ impl Algorithm {
     /// The algorithm for images of which nothing is known.
     #[must_use]
     pub fn for_any_size(params: &ConvParams) -> Self {
-        if params.is_depthwise() { Self::Depthwise } else { Self::Packed }
+        let all = [Self::Depthwise, Self::Direct];
+        all.into_iter().find(|algorithm| algorithm.fits(params)).unwrap_or(Self::Packed)
     }
 
     pub(super) fn side(self) -> Option<Side> {
@@ -86,7 +92,10 @@ impl Algorithm {
         let bytes = float(volume(&[p.taps(), cin, cout])) * 4.0;
         let Some(side) = self.side() else {
             let pixels = images * float(height) * float(width);
-            return pixels * float(p.taps()) * float(cin) * vectors(cout) + bytes / BYTES_PER_STEP;
+            let sums = pixels * float(p.taps()) * float(cin) * vectors(cout);
+            // Rows of a product are copied, in short pieces where there are few channels.
+            let copies = if self == Self::Packed { 16.0 * float(p.taps()) * pixels } else { 0.0 };
+            return sums + copies + bytes / BYTES_PER_STEP;
         };
         let (length, points) = (side.len(), float(side.points()));
         let tiles = images * float(height.div_ceil(length)) * float(width.div_ceil(length));
@@ -97,16 +106,6 @@ impl Algorithm {
         tiles * (points * float(cin) * vectors(cout))
             + tiles * (inputs * vectors(cin) + outputs * vectors(cout))
             + bytes / 9.0 * points / BYTES_PER_STEP
-    }
-}
-
-impl From<Side> for Algorithm {
-    fn from(side: Side) -> Self {
-        match side {
-            Side::Two => Self::Winograd2,
-            Side::Four => Self::Winograd4,
-            Side::Six => Self::Winograd6,
-        }
     }
 }
 

@@ -8,9 +8,8 @@ use crate::isa::{Kernel, Simd};
 use crate::memory::Shared;
 
 /// Bytes of image rows that a block of channels may span, so that the rows of a window stay in
-/// the first-level cache while the window moves. A block has 64 channels at least: reads of fewer
-/// adjacent lines would lose more to the prefetcher than they save.
-const WINDOW_BYTES: usize = 24 * 1024;
+/// the second-level cache while the window moves.
+const WINDOW_BYTES: usize = 512 * 1024;
 
 /// Computes the whole convolution; a task is a run of output rows.
 ///
@@ -93,6 +92,15 @@ impl Rows<'_> {
     fn row<S: Simd>(&self, s: S, row: usize, range: (usize, usize), taps: &mut Vec<Tap>) {
         let w = self.window;
         let p = &w.params;
+        if p.dilation[2] == 1 && p.kernel[2] <= p.pads_begin[2] + w.size[2] {
+            match (p.kernel[2], p.stride[2]) {
+                (3, 1) => return self.line::<S, 3, 1>(s, row, range, taps),
+                (3, 2) => return self.line::<S, 3, 2>(s, row, range, taps),
+                (5, 1) => return self.line::<S, 5, 1>(s, row, range, taps),
+                (5, 2) => return self.line::<S, 5, 2>(s, row, range, taps),
+                _ => {}
+            }
+        }
         let (batch, place) = w.place(row * w.out[2]);
         // Columns whose whole window is inside the image.
         let span = (p.kernel[2] - 1) * p.dilation[2];
@@ -126,6 +134,53 @@ impl Rows<'_> {
                 2.. => 2,
                 _ => 1,
             };
+        }
+    }
+
+    /// One output row of windows `KW` wide and `SW` apart, for the channels of `range`; the last
+    /// pixels may be computed twice.
+    #[inline(always)]
+    fn line<S: Simd, const KW: usize, const SW: usize>(
+        &self,
+        s: S,
+        row: usize,
+        range: (usize, usize),
+        lines: &mut Vec<Tap>,
+    ) {
+        let w = self.window;
+        let p = &w.params;
+        let (batch, place) = w.place(row * w.out[2]);
+        lines.clear();
+        for d in 0..p.kernel[0] {
+            let Some(image_d) = w.tap(0, place[0], d) else { continue };
+            for h in inside(w, 1, place[1]) {
+                let image_h = place[1] * p.stride[1] + h * p.dilation[1] - p.pads_begin[1];
+                let image_row = (batch * w.size[0] + image_d) * w.size[1] + image_h;
+                let tap = (d * p.kernel[1] + h) * KW;
+                lines.push(Tap {
+                    x: self.x.wrapping_add(image_row * w.size[2] * p.in_channels),
+                    weight: self.weights.wrapping_add(tap * p.in_channels),
+                });
+            }
+        }
+        let (width, lines) = (w.out[2], &lines[..]);
+        let most = match width {
+            _ if width.is_multiple_of(8) => 8,
+            _ if width.is_multiple_of(7) => 7,
+            8.. => 8,
+            4.. => 4,
+            _ => 1,
+        };
+        let mut column = 0;
+        while column < width {
+            let at = column.min(width - most);
+            match most {
+                8 => s.enter(Line::<8, KW, SW> { rows: self, lines, row, column: at, range }),
+                7 => s.enter(Line::<7, KW, SW> { rows: self, lines, row, column: at, range }),
+                4 => s.enter(Line::<4, KW, SW> { rows: self, lines, row, column: at, range }),
+                _ => s.enter(Line::<1, KW, SW> { rows: self, lines, row, column: at, range }),
+            }
+            column += most;
         }
     }
 
@@ -206,7 +261,111 @@ impl<const P: usize> Pixels<'_, P> {
                 }
             }
         }
-        let finish = rows.finish.shifted(self.pixel, c);
+        // SAFETY: y and the finish have these pixels and channels.
+        unsafe { rows.store(s, acc, self.pixel, c, mask) };
+    }
+}
+
+/// `P` pixels of an output row whose windows are `KW` wide and `SW` apart: what a pixel of the image
+/// gives to all of them is added while it is in a register.
+struct Line<'a, const P: usize, const KW: usize, const SW: usize> {
+    rows: &'a Rows<'a>,
+    /// Image rows from their first column on, with the weights of their taps.
+    lines: &'a [Tap],
+    row: usize,
+    /// The first of the pixels.
+    column: usize,
+    /// First and end channel.
+    range: (usize, usize),
+}
+
+impl<const P: usize, const KW: usize, const SW: usize> Kernel for Line<'_, P, KW, SW> {
+    type Output = ();
+    #[inline(always)]
+    fn run<S: Simd>(self, s: S) {
+        let w = self.rows.window;
+        let first = (self.column * SW).wrapping_sub(w.params.pads_begin[2]);
+        let whole = first < w.size[2] && first + (P - 1) * SW + KW <= w.size[2];
+        let (mut c, end) = self.range;
+        while c + S::LANES <= end {
+            // SAFETY: whole vectors of channels.
+            unsafe {
+                if whole {
+                    self.vector::<S, false>(s, c, first, None);
+                } else {
+                    self.vector::<S, true>(s, c, first, None);
+                }
+            }
+            c += S::LANES;
+        }
+        if c < end {
+            // SAFETY: the mask chooses the channels left.
+            unsafe { self.vector::<S, true>(s, c, first, Some(s.tail(end - c))) };
+        }
+    }
+}
+
+impl<const P: usize, const KW: usize, const SW: usize> Line<'_, P, KW, SW> {
+    /// One vector of channels from `c` on, of windows that start at image column `first`.
+    ///
+    /// # Safety
+    /// The vector is whole, or `mask` chooses channels that exist; all columns of the windows are
+    /// inside the image, or with `EDGE` some.
+    #[inline(always)]
+    unsafe fn vector<S: Simd, const EDGE: bool>(
+        &self,
+        s: S,
+        c: usize,
+        first: usize,
+        mask: Option<S::M>,
+    ) {
+        let w = self.rows.window;
+        let channels = w.params.in_channels;
+        let mut acc = [s.splat(0.0); P];
+        for line in self.lines {
+            let mut weights = [s.splat(0.0); KW];
+            for (t, weight) in weights.iter_mut().enumerate() {
+                // SAFETY: the weights have all channels of the tap.
+                *weight = unsafe { load(s, line.weight.add(t * channels + c), mask) };
+            }
+            for i in 0..(P - 1) * SW + KW {
+                let column = first.wrapping_add(i);
+                if EDGE && column >= w.size[2] {
+                    continue;
+                }
+                // SAFETY: the column is inside the image.
+                let x = unsafe { load(s, line.x.add(column * channels + c), mask) };
+                for (t, &weight) in weights.iter().enumerate() {
+                    // Of the pixels, number (i - t) / SW has this column at tap t.
+                    if i >= t && (i - t) % SW == 0 && (i - t) / SW < P {
+                        let p = (i - t) / SW;
+                        acc[p] = s.fma(x, weight, acc[p]);
+                    }
+                }
+            }
+        }
+        let pixel = self.row * w.out[2] + self.column;
+        // SAFETY: y and the finish have these pixels and channels.
+        unsafe { self.rows.store(s, acc, pixel, c, mask) };
+    }
+}
+
+impl Rows<'_> {
+    /// Finishes and writes one vector of channels of `P` pixels.
+    ///
+    /// # Safety
+    /// The pixels exist, with a whole vector of channels from `c` on or those that `mask` chooses.
+    #[inline(always)]
+    unsafe fn store<S: Simd, const P: usize>(
+        &self,
+        s: S,
+        acc: [S::F; P],
+        pixel: usize,
+        c: usize,
+        mask: Option<S::M>,
+    ) {
+        let channels = self.window.params.in_channels;
+        let finish = self.finish.shifted(pixel, c);
         let (low, high) = (s.splat(finish.low), s.splat(finish.high));
         let mut bias = None;
         if let Some(at) = finish.bias_at(0) {
@@ -223,7 +382,7 @@ impl<const P: usize> Pixels<'_, P> {
                     acc = finish.joined(s, acc, load(s, residual, mask));
                 }
                 acc = s.min(high, s.max(low, acc));
-                let y = rows.y.ptr().add((self.pixel + i) * channels + c);
+                let y = self.y.ptr().add((pixel + i) * channels + c);
                 match mask {
                     Some(m) => s.store_tail(y, m, acc),
                     None => s.store(y, acc),

@@ -6,7 +6,9 @@
 
 mod algorithm;
 mod depthwise;
+mod direct;
 mod rows;
+mod transposed;
 mod winograd;
 
 use crate::Exec;
@@ -16,6 +18,7 @@ use crate::memory::{Aligned, Packed, Shared};
 pub use algorithm::{Algorithm, candidates, choose};
 use galatea_tensor::Tensor;
 pub(crate) use rows::{ImageRows, Window};
+pub use transposed::{PackedTransposed, conv_transposed};
 
 /// The constants of a convolution. Spatial dimensions are depth, height, width; a 2-D
 /// convolution has depth 1, a 1-D one also height 1.
@@ -95,6 +98,20 @@ impl ConvParams {
         volume(&self.kernel)
     }
 
+    /// In- and out-channels of a group.
+    fn group_channels(&self) -> (usize, usize) {
+        (self.in_channels / self.groups, self.out_channels / self.groups)
+    }
+
+    /// The same convolution with several groups in one, whose weights between groups are zeros, where
+    /// a group alone would leave most lanes of a vector empty.
+    fn merged(&self, isa: Isa) -> Self {
+        let (_, cout) = self.group_channels();
+        let most = (isa.lanes() / cout.max(1)).clamp(1, self.groups);
+        let together = (1..=most).rev().find(|&n| self.groups.is_multiple_of(n)).unwrap_or(1);
+        Self { groups: self.groups / together, ..*self }
+    }
+
     /// Whether an output pixel needs exactly the input pixel at its place.
     pub(crate) fn is_pointwise(&self) -> bool {
         self.taps() == 1
@@ -108,6 +125,7 @@ impl ConvParams {
 #[derive(Clone)]
 pub struct PackedConv {
     params: ConvParams,
+    algorithm: Algorithm,
     isa: Isa,
     weights: Weights,
 }
@@ -162,7 +180,7 @@ impl PackedConv {
             (None, Algorithm::Depthwise) => Weights::Depthwise(pack_depthwise(&params, weights)),
             (None, _) => Weights::Dense(pack_dense(isa, &params, weights)),
         };
-        Self { params, isa, weights }
+        Self { params, algorithm, isa, weights }
     }
 
     /// Weights that were packed before, for the same instruction set, algorithm and as many
@@ -180,7 +198,6 @@ impl PackedConv {
     ) -> Option<Self> {
         params.check();
         assert!(algorithm.fits(&params), "convolution: {} of {params:?}", algorithm.name());
-        let (cin, cout) = (params.in_channels / params.groups, params.out_channels / params.groups);
         let mut at = 0;
         let weights = match (algorithm.side(), algorithm) {
             (Some(side), _) => {
@@ -194,8 +211,10 @@ impl PackedConv {
                 Weights::Depthwise(data)
             }
             (None, _) => {
-                let mut groups = Vec::with_capacity(params.groups);
-                for _ in 0..params.groups {
+                let merged = params.merged(isa);
+                let (cin, cout) = merged.group_channels();
+                let mut groups = Vec::with_capacity(merged.groups);
+                for _ in 0..merged.groups {
                     let group = PackedB::from_data(isa, params.taps() * cin, cout, all, at)?;
                     at += group.data().len();
                     groups.push(group);
@@ -203,17 +222,13 @@ impl PackedConv {
                 Weights::Dense(groups)
             }
         };
-        (all.elements() == at).then_some(Self { params, isa, weights })
+        (all.elements() == at).then_some(Self { params, algorithm, isa, weights })
     }
 
     /// The algorithm that the weights are packed for.
     #[must_use]
     pub fn algorithm(&self) -> Algorithm {
-        match &self.weights {
-            Weights::Dense(_) => Algorithm::Packed,
-            Weights::Depthwise(_) => Algorithm::Depthwise,
-            Weights::Winograd(weights) => weights.side().into(),
-        }
+        self.algorithm
     }
 
     /// The matrices, where the weights are matrices.
@@ -280,23 +295,28 @@ fn pack_depthwise(params: &ConvParams, weights: &[f32]) -> Packed {
     Packed::own(by_tap)
 }
 
-/// One matrix per group. The gathered rows hold all channels of a tap together.
+/// One matrix per group, or per few groups. The gathered rows hold all channels of a tap together.
 fn pack_dense(isa: Isa, params: &ConvParams, weights: &[f32]) -> Vec<PackedB> {
-    let groups = params.groups;
-    let (cin, cout) = (params.in_channels / groups, params.out_channels / groups);
-    let taps = params.taps();
+    let merged = params.merged(isa);
+    let (taps, together) = (params.taps(), params.groups / merged.groups);
+    let (own, own_out) = params.group_channels();
+    let (cin, cout) = merged.group_channels();
     let k = taps * cin;
     let mut rows = vec![0.0; cout * k];
     let pack = |group: usize| {
-        let w = &weights[group * cout * k..(group + 1) * cout * k];
-        for (row, w) in rows.chunks_exact_mut(k.max(1)).zip(w.chunks_exact(k.max(1))) {
+        let w = &weights[group * cout * own * taps..(group + 1) * cout * own * taps];
+        let out_channels = rows.chunks_exact_mut(k.max(1)).zip(w.chunks_exact((own * taps).max(1)));
+        for (out, (row, w)) in out_channels.enumerate() {
+            // Where the channels of this group start among those of all that are together.
+            let first = out / own_out.max(1) * own;
+            debug_assert!(first + own <= together * own);
             for (i, &w) in w.iter().enumerate() {
-                row[i % taps * cin + i / taps] = w;
+                row[i % taps * cin + first + i / taps] = w;
             }
         }
         PackedB::pack(isa, k, cout, &rows, k, Trans::Yes)
     };
-    (0..groups).map(pack).collect()
+    (0..merged.groups).map(pack).collect()
 }
 
 /// `y = epilogue(convolution of x)`.
@@ -342,7 +362,13 @@ pub fn conv(
             winograd::run(exec, &window, x, batch, weights, y, finish);
         },
         Weights::Dense(groups) => {
-            let (cin, cout) = (p.in_channels / p.groups, p.out_channels / p.groups);
+            if let (Algorithm::Direct, [b]) = (packed.algorithm, &groups[..]) {
+                // SAFETY: as above; the algorithm fits the parameters.
+                unsafe { direct::run(exec, &window, x, batch, b, y, finish) };
+                return;
+            }
+            let window = Window { params: p.merged(exec.isa), ..window };
+            let (cin, cout) = window.params.group_channels();
             for (group, b) in groups.iter().enumerate() {
                 let image = x.as_ptr().wrapping_add(group * cin);
                 let (n, k) = (b.n(), b.k());

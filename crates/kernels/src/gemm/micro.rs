@@ -174,7 +174,7 @@ unsafe fn thin_term<S: Simd, const R: usize, const V: usize>(
 /// The step's C, bias and residual cover `R` rows of `columns`, of which the last is in vector
 /// `V - 1`.
 #[inline(always)]
-unsafe fn write_tile<S: Simd, const R: usize, const V: usize>(
+pub(crate) unsafe fn write_tile<S: Simd, const R: usize, const V: usize>(
     s: S,
     t: &Step,
     acc: &mut [[S::F; V]; R],

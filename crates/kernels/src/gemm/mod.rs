@@ -16,7 +16,7 @@ use crate::memory::Shared;
 pub(crate) use drive::{Product, depth_blocks, multiply};
 pub(crate) use epilogue::Finish;
 pub use epilogue::{Epilogue, Join, Residual};
-pub(crate) use micro::{A_STRIDE, Ahead, K_BLOCK, Step, block};
+pub(crate) use micro::{A_STRIDE, Ahead, K_BLOCK, Step, block, write_tile};
 pub(crate) use pack::{
     BSource, DenseRows, RowSource, TransposedRows, copy_rows, copy_run, pack_panel, zero_run,
 };

@@ -1,7 +1,7 @@
 //! Packed weights: from where they are kept, or packed here.
 
 use galatea_kernels::bf16::{ConvBf16, PackedBf16};
-use galatea_kernels::conv::{Algorithm, ConvParams, PackedConv};
+use galatea_kernels::conv::{Algorithm, ConvParams, PackedConv, PackedTransposed};
 use galatea_kernels::{Isa, PackedB, Trans};
 use galatea_tensor::Tensor;
 
@@ -9,7 +9,7 @@ use super::kernel::NodeView;
 
 /// The layouts that the kernels pack to. A change of one is a new number: packed weights of before
 /// are not found any more.
-pub const LAYOUTS: u32 = 1;
+pub const LAYOUTS: u32 = 2;
 
 /// A matrix of a constant input.
 #[derive(Clone, Copy, Debug)]
@@ -155,6 +155,40 @@ pub(super) fn convolution_bf16(
         return Err(format!("{} weights for {params:?}", elements.len()));
     }
     let packed = ConvBf16::pack(params, &elements);
+    if let Some(keeper) = view.packed {
+        keeper.keep(weights, &form, &packed.data());
+    }
+    Ok(packed)
+}
+
+/// Packed weights of a transposed convolution. Window step, distance and padding do not matter to the
+/// layout.
+///
+/// # Errors
+/// When the input is no FP32 constant, or of another size.
+pub(super) fn transposed(
+    view: &NodeView<'_>,
+    input: usize,
+    params: ConvParams,
+) -> Result<PackedTransposed, String> {
+    let ConvParams { in_channels, out_channels, kernel, groups, .. } = params;
+    let isa: Isa = view.isa;
+    let form = format!(
+        "transposed {LAYOUTS} {} {in_channels} {out_channels} {kernel:?} {groups}",
+        isa.name()
+    );
+    let weights: &Tensor =
+        view.constant(input).ok_or_else(|| format!("input {input} is no constant"))?;
+    let kept = view.packed.and_then(|packed| packed.find(weights, &form));
+    if let Some(packed) = kept.and_then(|found| PackedTransposed::from_data(isa, params, &found)) {
+        return Ok(packed);
+    }
+    let elements = view.constant_floats(input)?;
+    let taps: usize = kernel.iter().product();
+    if elements.len() != in_channels * (out_channels / groups) * taps {
+        return Err(format!("{} weights for {params:?}", elements.len()));
+    }
+    let packed = PackedTransposed::pack(isa, params, &elements);
     if let Some(keeper) = view.packed {
         keeper.keep(weights, &form, &packed.data());
     }

@@ -245,6 +245,38 @@ impl Resize {
         }
     }
 
+    /// What makes up every place of each axis of the result.
+    ///
+    /// # Errors
+    /// When the values of the inputs do not fit the shape.
+    pub fn samples(
+        &self,
+        shape: &[usize],
+        scales: Option<&Tensor>,
+        sizes: Option<&Tensor>,
+        roi: Option<&Tensor>,
+    ) -> Result<Vec<Vec<Sample>>, OpError> {
+        let scales = self.scales_of(scales)?;
+        let sizes = sizes.map(Tensor::to_i64_vec).transpose()?;
+        let roi = match roi {
+            Some(roi) if roi.elements() > 0 => values::floats(roi)?,
+            _ => Vec::new(),
+        };
+        let plans = self.plan(shape, scales.as_deref(), sizes.as_deref(), &roi)?;
+        let shape: Vec<usize> = plans.iter().map(|plan| plan.output).collect();
+        bounds::bounded(DataType::Fp64, &shape)?;
+        let sampling = self.sampling();
+        let whole = |plan: &AxisPlan| {
+            let still = plan.input == plan.output && plan.scale == 1.0 && plan.roi == (0.0, 1.0);
+            if still {
+                (0..plan.input).map(|at| Some(vec![(at, 1.0)])).collect()
+            } else {
+                sampling.samples(plan)
+            }
+        };
+        Ok(plans.iter().map(whole).collect())
+    }
+
     /// Nearest neighbours move elements of any type.
     fn nearest<T: Element>(
         data: &Tensor,
@@ -348,25 +380,12 @@ impl Operator for Resize {
 
     fn reference(&self, inputs: Inputs<'_, Tensor>) -> Result<Vec<Tensor>, OpError> {
         let data = inputs.required(0)?;
-        let scales = self.scales_of(optional(inputs, self.scales_input))?;
-        let sizes = optional(inputs, self.sizes_input).map(Tensor::to_i64_vec).transpose()?;
-        let roi = match optional(inputs, self.roi_input) {
-            Some(roi) if roi.elements() > 0 => values::floats(roi)?,
-            _ => Vec::new(),
-        };
-        let plans = self.plan(data.shape(), scales.as_deref(), sizes.as_deref(), &roi)?;
-        let shape: Vec<usize> = plans.iter().map(|plan| plan.output).collect();
-        bounds::bounded(DataType::Fp64, &shape)?;
-        let sampling = self.sampling();
-        let whole = |plan: &AxisPlan| {
-            let still = plan.input == plan.output && plan.scale == 1.0 && plan.roi == (0.0, 1.0);
-            if still {
-                (0..plan.input).map(|at| Some(vec![(at, 1.0)])).collect()
-            } else {
-                sampling.samples(plan)
-            }
-        };
-        let samples: Vec<Vec<Sample>> = plans.iter().map(whole).collect();
+        let samples = self.samples(
+            data.shape(),
+            optional(inputs, self.scales_input),
+            optional(inputs, self.sizes_input),
+            optional(inputs, self.roi_input),
+        )?;
         if !matches!(self.interpolation, Interpolation::Nearest(_)) {
             return Ok(vec![self.interpolate(data, &samples)?]);
         }

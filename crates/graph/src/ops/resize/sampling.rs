@@ -87,7 +87,7 @@ pub(super) struct AxisPlan {
 }
 
 /// The input elements of an output position with their weights; `None` outside the input.
-pub(super) type Sample = Option<Vec<(usize, f64)>>;
+pub type Sample = Option<Vec<(usize, f64)>>;
 
 /// What all axes share.
 #[derive(Clone, Copy, Debug)]

@@ -139,10 +139,6 @@ impl Weights {
         }
         Some((Self { side, points }, at))
     }
-
-    pub(super) fn side(&self) -> Side {
-        self.side
-    }
 }
 
 fn transformed<F: Form>(

@@ -99,6 +99,7 @@ pub(super) const ROWS: &[KernelRow] = &[
 ];
 
 /// An image of `[batch, channels, spatial…]`, whatever the order in memory.
+#[derive(Debug)]
 pub(super) struct Image {
     pub(super) batch: usize,
     pub(super) channels: usize,
@@ -121,7 +122,7 @@ impl Image {
     }
 
     /// Elements to keep a turned copy; none where both orders are the same.
-    fn turned(&self, channels_last: bool) -> usize {
+    pub(super) fn turned(&self, channels_last: bool) -> usize {
         let same = channels_last || self.channels == 1 || self.pixels() == 1;
         if same { 0 } else { self.batch * self.channels * self.pixels() }
     }
@@ -144,7 +145,7 @@ pub(super) fn ones<const N: usize>(values: &[usize]) -> Result<[usize; N], Strin
     leading(values, 1)
 }
 
-fn supports_conv(view: &NodeView<'_>) -> Result<(), String> {
+pub(super) fn supports_conv(view: &NodeView<'_>) -> Result<(), String> {
     view.floats(&[0, 1, 2, 3])?;
     let weights = view.constant(1).ok_or("the weights are no constant")?;
     if !(3..=5).contains(&weights.rank()) {
@@ -383,7 +384,12 @@ impl Kernel for ConvKernel {
 }
 
 /// The image with its channels last: as it is, or turned into `own`.
-fn image_in<'a>(exec: Exec<'_>, x: &'a [f32], image: &Image, own: &'a mut [f32]) -> &'a [f32] {
+pub(super) fn image_in<'a>(
+    exec: Exec<'_>,
+    x: &'a [f32],
+    image: &Image,
+    own: &'a mut [f32],
+) -> &'a [f32] {
     if own.is_empty() {
         return x;
     }
@@ -392,7 +398,7 @@ fn image_in<'a>(exec: Exec<'_>, x: &'a [f32], image: &Image, own: &'a mut [f32])
 }
 
 /// Turns a result whose channels are last.
-fn image_out(exec: Exec<'_>, own: &[f32], image: &Image, y: &mut [f32]) {
+pub(super) fn image_out(exec: Exec<'_>, own: &[f32], image: &Image, y: &mut [f32]) {
     transpose(exec, own, image.batch, image.pixels(), image.channels, y);
 }
 

@@ -16,6 +16,7 @@ mod recurrent;
 mod rowwise;
 mod spread;
 mod trees;
+mod upsample;
 
 use super::KernelRow;
 
@@ -36,4 +37,5 @@ pub const FAMILIES: &[&[KernelRow]] = &[
     recurrent::ROWS,
     rowwise::ROWS,
     trees::ROWS,
+    upsample::ROWS,
 ];

@@ -1,0 +1,190 @@
+//! Images of another size: every place of an axis becomes a weighted sum of some places.
+
+use crate::Exec;
+use crate::gemm::{copy_run, zero_run};
+use crate::isa::{Kernel, Simd};
+use crate::memory::Shared;
+
+/// What the places of a resized axis are made of.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Samples {
+    /// Where the terms of each place end.
+    ends: Vec<usize>,
+    /// Input places with their weights.
+    terms: Vec<(usize, f32)>,
+    /// Input places that are needed.
+    input: usize,
+}
+
+impl Samples {
+    /// Adds a place behind those that there are.
+    pub fn push(&mut self, terms: impl IntoIterator<Item = (usize, f32)>) {
+        self.terms.extend(terms);
+        let own = self.ends.last().copied().unwrap_or(0)..;
+        self.input = self.terms[own].iter().map(|term| term.0 + 1).fold(self.input, usize::max);
+        self.ends.push(self.terms.len());
+    }
+
+    /// Places of the result.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.ends.len()
+    }
+
+    /// Whether the result has no place.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.ends.is_empty()
+    }
+
+    fn of(&self, place: usize) -> &[(usize, f32)] {
+        let start = place.checked_sub(1).map_or(0, |before| self.ends[before]);
+        &self.terms[start..self.ends[place]]
+    }
+}
+
+/// Resizes the middle axis of `[outer, length, inner]` into `[outer, samples.len(), inner]`.
+///
+/// # Panics
+/// When a slice has not the length that it should, or a sample reads beyond the axis.
+pub fn resize_axis(
+    exec: Exec<'_>,
+    samples: &Samples,
+    x: &[f32],
+    [outer, length, inner]: [usize; 3],
+    y: &mut [f32],
+) {
+    let size = |length: usize| outer.checked_mul(length).and_then(|rows| rows.checked_mul(inner));
+    assert!(size(length) == Some(x.len()), "resize: {} of {outer}x{length}x{inner}", x.len());
+    assert!(size(samples.len()) == Some(y.len()), "resize: {} values into {}", x.len(), y.len());
+    assert!(samples.input <= length, "resize: place {} of {length}", samples.input);
+    if y.is_empty() {
+        return;
+    }
+    let y = Shared::new(y);
+    // Long runs are split over threads row by row, short ones by what lies around them.
+    let rows = if inner >= exec.isa.lanes() { samples.len() } else { 1 };
+    let grain = 16_384usize.div_ceil(samples.len() / rows * inner);
+    exec.pool.run_ranges(outer * rows, grain, |range| {
+        exec.isa.run(Rows { samples, x, y, length, inner, rows, range });
+    });
+}
+
+/// Some rows of the result.
+struct Rows<'a> {
+    samples: &'a Samples,
+    x: &'a [f32],
+    y: Shared<f32>,
+    length: usize,
+    inner: usize,
+    /// Rows of an outer place: all places, or 1 where a row is the whole axis.
+    rows: usize,
+    range: std::ops::Range<usize>,
+}
+
+impl Kernel for Rows<'_> {
+    type Output = ();
+    #[inline(always)]
+    fn run<S: Simd>(self, s: S) {
+        let block = self.length * self.inner;
+        for row in self.range.clone() {
+            let (outer, place) = (row / self.rows, row % self.rows);
+            let x = &self.x[outer * block..(outer + 1) * block];
+            let places = self.samples.len();
+            let at = (outer * places + place) * self.inner;
+            if self.rows > 1 || places == 1 {
+                // SAFETY: rows are disjoint parts of y.
+                let y = unsafe { self.y.range(at..at + self.inner) };
+                self.long(s, x, place, y);
+            } else {
+                // SAFETY: rows are disjoint parts of y.
+                let y = unsafe { self.y.range(at..at + places * self.inner) };
+                self.short(x, y);
+            }
+        }
+    }
+}
+
+impl Rows<'_> {
+    /// One place, vectors over what is inside.
+    #[inline(always)]
+    fn long<S: Simd>(&self, s: S, x: &[f32], place: usize, y: &mut [f32]) {
+        let n = self.inner;
+        let (x, y) = (x.as_ptr(), y.as_mut_ptr());
+        match self.samples.of(place) {
+            // SAFETY: y has a row.
+            [] => unsafe { zero_run(s, n, y) },
+            // SAFETY: the samples are inside x, and y has a row.
+            &[(from, 1.0)] => unsafe { copy_run(s, x.add(from * n), n, y) },
+            terms => {
+                let mut i = 0;
+                while i < n {
+                    let m = s.tail(n - i);
+                    let mut sum = s.splat(0.0);
+                    for &(from, weight) in terms {
+                        // SAFETY: the mask chooses values of a row of x.
+                        let x = unsafe { s.load_tail(x.add(from * n + i), m) };
+                        sum = s.fma(x, s.splat(weight), sum);
+                    }
+                    // SAFETY: the mask chooses values of the row of y.
+                    unsafe { s.store_tail(y.add(i), m, sum) };
+                    i += S::LANES;
+                }
+            }
+        }
+    }
+
+    /// All places, value by value.
+    #[inline(always)]
+    fn short(&self, x: &[f32], y: &mut [f32]) {
+        for (place, y) in y.chunks_exact_mut(self.inner).enumerate() {
+            let terms = self.samples.of(place);
+            for (i, y) in y.iter_mut().enumerate() {
+                let mut sum = 0.0;
+                for &(from, weight) in terms {
+                    sum += x[from * self.inner + i] * weight;
+                }
+                *y = sum;
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::gemm::test_values as values;
+    use crate::{Isa, ThreadPool};
+
+    #[test]
+    fn every_place_is_the_sum_of_its_terms() {
+        let pool = ThreadPool::new(2);
+        let mut samples = Samples::default();
+        let terms =
+            [vec![(0, 1.0)], vec![(1, 0.25), (2, 0.75)], vec![], vec![(4, 1.0)], vec![(3, 2.0)]];
+        terms.iter().for_each(|place| samples.push(place.iter().copied()));
+        for (outer, inner) in [(1, 1), (3, 2), (2, 7), (5, 33), (40, 700)] {
+            let x = values(outer * 5 * inner, 1);
+            for isa in Isa::available() {
+                let mut y = vec![f32::NAN; outer * 5 * inner];
+                let exec = Exec { pool: &pool, isa };
+                resize_axis(exec, &samples, &x, [outer, 5, inner], &mut y);
+                for (at, got) in y.iter().enumerate() {
+                    let (o, place, i) = (at / inner / 5, at / inner % 5, at % inner);
+                    let term = |&(from, w): &(usize, f32)| x[(o * 5 + from) * inner + i] * w;
+                    let want: f32 = terms[place].iter().map(term).sum();
+                    assert!((got - want).abs() < 1e-6, "{} {at}: {got} {want}", isa.name());
+                }
+            }
+        }
+    }
+
+    #[test]
+    #[should_panic(expected = "place 3 of 2")]
+    fn a_sample_beyond_the_axis_is_refused() {
+        let pool = ThreadPool::new(1);
+        let mut samples = Samples::default();
+        samples.push([(2, 1.0)]);
+        resize_axis(Exec::new(&pool), &samples, &[0.0; 2], [1, 2, 1], &mut [0.0]);
+    }
+}
