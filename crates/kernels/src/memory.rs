@@ -1,52 +1,116 @@
 //! Aligned buffers, per-thread scratch, and pointers that tasks may share.
 
+use std::alloc::{self, Layout};
 use std::cell::RefCell;
+use std::ptr::NonNull;
 use std::sync::Arc;
 
 use galatea_tensor::{ALIGNMENT, Tensor};
 
 /// One cache line of floats.
-#[derive(Clone, Copy)]
 #[repr(C, align(64))]
-struct Line([f32; 16]);
+struct Line(#[allow(dead_code, reason = "only its size and alignment matter")] [f32; 16]);
+
+/// Bytes of a large page. Buffers of several are aligned to them, so that the system can map
+/// them with few entries: weights that stream past once per inference otherwise miss one entry for
+/// every 4 KiB.
+const LARGE_PAGE: usize = 2 << 20;
 
 /// A buffer of `f32` that starts on a cache line.
-#[derive(Clone, Default)]
 pub(crate) struct Aligned {
-    lines: Vec<Line>,
+    lines: NonNull<Line>,
+    count: usize,
+}
+
+// SAFETY: the buffer owns its memory, as a Vec does.
+unsafe impl Send for Aligned {}
+// SAFETY: as for Send; shared access only reads.
+unsafe impl Sync for Aligned {}
+
+impl Default for Aligned {
+    fn default() -> Self {
+        Self { lines: NonNull::dangling(), count: 0 }
+    }
 }
 
 impl Aligned {
     /// A buffer of `len` zeros (rounded up to whole cache lines).
     pub(crate) fn zeroed(len: usize) -> Self {
-        Self { lines: vec![Line([0.0; 16]); len.div_ceil(16)] }
+        let count = len.div_ceil(16);
+        let Some(layout) = Self::layout(count) else { return Self::default() };
+        // SAFETY: the layout has bytes.
+        let lines = NonNull::new(unsafe { alloc::alloc(layout) }.cast::<Line>());
+        let Some(lines) = lines else { alloc::handle_alloc_error(layout) };
+        if layout.align() == LARGE_PAGE {
+            prefer_large_pages(lines.cast(), layout.size());
+        }
+        // SAFETY: the memory has as many lines; zero bytes are zero floats.
+        unsafe { lines.write_bytes(0, count) };
+        Self { lines, count }
+    }
+
+    /// The layout of some lines; `None` for no lines.
+    fn layout(count: usize) -> Option<Layout> {
+        let bytes = count.checked_mul(size_of::<Line>());
+        assert!(bytes.is_some(), "{count} cache lines");
+        let bytes = bytes.unwrap_or(0);
+        let align = if bytes >= 2 * LARGE_PAGE { LARGE_PAGE } else { align_of::<Line>() };
+        Layout::from_size_align(bytes, align).ok().filter(|layout| layout.size() > 0)
     }
 
     pub(crate) fn as_slice(&self) -> &[f32] {
         // SAFETY: a Line is exactly 16 floats, so the lines are one run of initialised floats.
-        unsafe { std::slice::from_raw_parts(self.lines.as_ptr().cast(), self.lines.len() * 16) }
+        unsafe { std::slice::from_raw_parts(self.lines.as_ptr().cast(), self.count * 16) }
     }
 
     pub(crate) fn as_mut_slice(&mut self) -> &mut [f32] {
-        let len = self.lines.len() * 16;
         // SAFETY: a Line is exactly 16 floats, so the lines are one run of initialised floats.
-        unsafe { std::slice::from_raw_parts_mut(self.lines.as_mut_ptr().cast(), len) }
+        unsafe { std::slice::from_raw_parts_mut(self.lines.as_ptr().cast(), self.count * 16) }
     }
 
     /// The memory as bytes.
     pub(crate) fn as_bytes_mut(&mut self) -> &mut [u8] {
-        let len = self.lines.len() * size_of::<Line>();
+        let len = self.count * size_of::<Line>();
         // SAFETY: a Line is plain floats without gaps, so the lines are one run of bytes.
-        unsafe { std::slice::from_raw_parts_mut(self.lines.as_mut_ptr().cast(), len) }
+        unsafe { std::slice::from_raw_parts_mut(self.lines.as_ptr().cast(), len) }
     }
 
+    /// Makes room for `len` floats; what the buffer held is gone where it grows.
     fn grow(&mut self, len: usize) {
-        let lines = len.div_ceil(16);
-        if self.lines.len() < lines {
-            self.lines.resize(lines, Line([0.0; 16]));
+        if self.count < len.div_ceil(16) {
+            *self = Self::zeroed(len);
         }
     }
 }
+
+impl Clone for Aligned {
+    fn clone(&self) -> Self {
+        let mut copy = Self::zeroed(self.count * 16);
+        copy.as_mut_slice().copy_from_slice(self.as_slice());
+        copy
+    }
+}
+
+impl Drop for Aligned {
+    fn drop(&mut self) {
+        if let Some(layout) = Self::layout(self.count) {
+            // SAFETY: the memory was allotted with this layout.
+            unsafe { alloc::dealloc(self.lines.as_ptr().cast(), layout) };
+        }
+    }
+}
+
+/// Asks the system to map a buffer with large pages. Without them it works as well.
+#[cfg(target_os = "linux")]
+fn prefer_large_pages(start: NonNull<u8>, bytes: usize) {
+    let whole = bytes / LARGE_PAGE * LARGE_PAGE;
+    // SAFETY: the range is part of a buffer that this process owns; the advice changes no contents.
+    unsafe { libc::madvise(start.as_ptr().cast(), whole, libc::MADV_HUGEPAGE) };
+}
+
+/// Nothing: macOS chooses the size of pages by itself.
+#[cfg(not(target_os = "linux"))]
+fn prefer_large_pages(_start: NonNull<u8>, _bytes: usize) {}
 
 /// Packed weights: made here, or from elsewhere, such as a file that several processes map. Clones
 /// share them.

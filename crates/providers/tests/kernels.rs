@@ -294,6 +294,64 @@ fn fused_convolutions_equal_the_reference_in_both_layouts() {
 }
 
 #[test]
+fn every_form_of_a_convolution_equals_the_reference() {
+    let padded = [("pads", list(&[1, 1, 1, 1]))];
+    let narrow = [("pads", list(&[1, 1, 1, 1])), ("strides", list(&[2, 2]))];
+    let groups = [("pads", list(&[1, 1, 1, 1])), ("group", AttributeValue::Int(6))];
+    // Minimal filtering, an image read in place, groups that share a matrix.
+    for (attributes, x, w) in [
+        (&padded[..], [1, 64, 20, 21], [48, 64, 3, 3]),
+        (&narrow, [2, 3, 33, 40], [20, 3, 3, 3]),
+        (&groups, [1, 24, 9, 8], [24, 4, 3, 3]),
+    ] {
+        let constants = [floats(&w, 2), floats(&w[..1], 3)];
+        check_node("Conv", attributes, &[floats(&x, 1)], &constants, "conv-f32-packed");
+    }
+}
+
+#[test]
+fn images_grow_as_the_reference_grows_them() {
+    let x = [floats(&[2, 3, 5, 4], 1)];
+    let scales = |scales: &[f32]| [Tensor::vector::<f32>(vec![]), Tensor::vector(scales.to_vec())];
+    for mode in ["nearest", "linear", "cubic"] {
+        let attributes = [("mode", text(mode))];
+        for factors in [[1.0, 1.0, 2.0, 2.0], [1.0, 1.0, 0.6, 2.5], [1.0, 2.0, 1.5, 1.0], [1.0; 4]]
+        {
+            check_node("Resize", &attributes, &x, &scales(&factors), "resize-f32");
+        }
+    }
+    let transposed = [
+        ("strides", list(&[2, 3])),
+        ("pads", list(&[1, 0, 0, 1])),
+        ("output_padding", list(&[1, 0])),
+    ];
+    let constants = [floats(&[3, 6, 3, 2], 2), floats(&[6], 3)];
+    check_node("ConvTranspose", &transposed, &x, &constants, "conv_transpose-f32-packed");
+    let groups = [("group", AttributeValue::Int(3))];
+    let weights = [floats(&[3, 2, 4, 4], 2)];
+    check_node("ConvTranspose", &groups, &x, &weights, "conv_transpose-f32-packed");
+    let line = [floats(&[2, 4, 11], 1)];
+    let weights = [floats(&[4, 3, 5], 2)];
+    check_node("ConvTranspose", &[], &line, &weights, "conv_transpose-f32-packed");
+}
+
+#[test]
+fn images_between_convolutions_grow_channels_last() {
+    let mut maker = support::Maker::new();
+    let x = maker.input("x", floats(&[1, 3, 6, 5], 1));
+    let [first, second] = [[8, 3, 3, 3], [4, 8, 1, 1]].map(|w| maker.constant(floats(&w, 2)));
+    let roi = maker.constant(Tensor::vector::<f32>(vec![]));
+    let scales = maker.constant(Tensor::vector(vec![1.0_f32, 1.0, 2.0, 3.0]));
+    let y = maker.node("Conv", &[], &[x, first], 1);
+    let y = maker.node("Resize", &[], &[y[0].clone(), roi, scales], 1);
+    let y = maker.node("Conv", &[], &[y[0].clone(), second], 1);
+    let (_, rows) = maker.check(&y, 16);
+    support::assert_kernel(&rows, "resize-f32");
+    // Only the input and the output of the model are turned around.
+    assert_eq!(rows.iter().filter(|row| row.op == "Transpose").count(), 2, "{rows:?}");
+}
+
+#[test]
 fn pooling_equals_the_reference_in_both_layouts() {
     let attributes = [
         ("kernel_shape", list(&[3, 2])),

@@ -235,7 +235,7 @@ impl PackedConv {
     fn matrices(&self) -> &[PackedB] {
         match &self.weights {
             Weights::Dense(matrices) => matrices,
-            Weights::Winograd(weights) => &weights.points,
+            Weights::Winograd(weights) => std::slice::from_ref(&weights.matrix),
             Weights::Depthwise(_) => &[],
         }
     }

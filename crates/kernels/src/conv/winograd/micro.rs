@@ -14,7 +14,10 @@ const AHEAD: usize = 12;
 
 /// The matrix products of some columns at some points.
 pub(super) struct Multiply<'a> {
-    pub(super) weights: &'a [PackedB],
+    /// As many columns for each point, whole panels.
+    pub(super) weights: &'a PackedB,
+    /// All points.
+    pub(super) all: usize,
     pub(super) points: std::ops::Range<usize>,
     pub(super) inputs: Inputs,
     pub(super) v: Shared<f32>,
@@ -31,12 +34,13 @@ impl Kernel for Multiply<'_> {
         let width = S::LANES * S::TILE_VECTORS;
         let (v, inputs) = (self.v.ptr(), &self.inputs);
         for point in self.points.clone() {
-            let b = &self.weights[point];
-            let (b, channels) = (b.as_source(), b.k());
+            let (b, channels) = (self.weights.as_source(), self.weights.k());
+            let first = point * (self.weights.n() / self.all);
             let mut column = self.columns.0;
             while column < self.columns.1 {
+                let at = first + column;
                 // SAFETY: a panel of this point; a packed B needs no scratch.
-                let panel = unsafe { b.panel(s, 0, channels, column, width, std::ptr::null_mut()) };
+                let panel = unsafe { b.panel(s, 0, channels, at, width, std::ptr::null_mut()) };
                 let start = point * self.products.point + column - self.columns.0;
                 let mut row = 0;
                 while row < inputs.rows {

@@ -92,35 +92,30 @@ pub(super) fn fits(p: &ConvParams) -> bool {
         && p.in_channels > 0
 }
 
-/// Transformed weights: a matrix (in-channels, out-channels) per point.
+/// Transformed weights: a matrix (in-channels, out-channels) per point, beside each other, each
+/// rounded up to whole panels.
 #[derive(Clone)]
 pub(super) struct Weights {
     side: Side,
-    pub(super) points: Vec<PackedB>,
+    pub(super) matrix: PackedB,
 }
 
 impl Weights {
     /// Transforms weights in ONNX's order, in double precision, and rounds once.
     #[allow(clippy::cast_possible_truncation, reason = "each weight is rounded once")]
     pub(super) fn pack(isa: Isa, p: &ConvParams, side: Side, weights: &[f32]) -> Self {
-        let (cin, cout) = (p.in_channels, p.out_channels);
+        let (cin, columns) = (p.in_channels, Self::columns(isa, p));
         let lines = side.len() + 2;
-        let mut points = vec![0.0; side.points() * cin * cout];
+        let mut points = vec![0.0; side.points() * columns * cin];
         for (channels, taps) in weights.chunks_exact(9).enumerate() {
             let taps = std::array::from_fn(|h| std::array::from_fn(|w| f64::from(taps[3 * h + w])));
             let all = with_form!(side, form => transformed(form, &taps));
             for point in 0..side.points() {
-                points[point * cin * cout + channels] = all[point / lines][point % lines] as f32;
+                points[point * columns * cin + channels] = all[point / lines][point % lines] as f32;
             }
         }
-        let pack = |w| PackedB::pack(isa, cin, cout, w, cin, Trans::Yes);
-        let empty = cin * cout == 0;
-        let points = if empty {
-            (0..side.points()).map(|_| pack(&[][..])).collect()
-        } else {
-            points.chunks_exact(cin * cout).map(pack).collect()
-        };
-        Self { side, points }
+        let all = side.points() * columns;
+        Self { side, matrix: PackedB::pack(isa, cin, all, &points, cin, Trans::Yes) }
     }
 
     /// Weights that were packed before; also where they end.
@@ -130,14 +125,15 @@ impl Weights {
         side: Side,
         all: &Tensor,
     ) -> Option<(Self, usize)> {
-        let mut at = 0;
-        let mut points = Vec::with_capacity(side.points());
-        for _ in 0..side.points() {
-            let point = PackedB::from_data(isa, p.in_channels, p.out_channels, all, at)?;
-            at += point.data().len();
-            points.push(point);
-        }
-        Some((Self { side, points }, at))
+        let columns = side.points() * Self::columns(isa, p);
+        let matrix = PackedB::from_data(isa, p.in_channels, columns, all, 0)?;
+        let end = matrix.data().len();
+        Some((Self { side, matrix }, end))
+    }
+
+    /// Columns of a point: whole panels.
+    fn columns(isa: Isa, p: &ConvParams) -> usize {
+        p.out_channels.next_multiple_of(isa.tile_columns())
     }
 }
 
@@ -211,7 +207,7 @@ impl Plan<'_> {
     fn block(&self, tiles: std::ops::Range<usize>) {
         let end = self.tiling.window.params.out_channels;
         let rows = tiles.len();
-        let (inputs, points) = (self.inputs(rows), self.weights.points.len());
+        let (inputs, points) = (self.inputs(rows), self.weights.side.points());
         let width = self.isa.tile_columns();
         let column = points * rows.max(1) * size_of::<f32>();
         let most = (BLOCK_BYTES / column / width * width).clamp(width, end.next_multiple_of(width));
@@ -240,7 +236,7 @@ impl Plan<'_> {
             exec.pool.run_ranges(rows, 1, |range| {
                 self.gather(own(&range), range.start, inputs, v, zeros);
             });
-            exec.pool.run(self.weights.points.len(), |point| {
+            exec.pool.run(self.weights.side.points(), |point| {
                 self.multiply(point..point + 1, inputs, v, products, m, columns);
             });
             exec.pool.run_ranges(rows, 1, |range| {
@@ -257,7 +253,7 @@ impl Plan<'_> {
         products: Products,
         body: impl FnOnce(Shared<f32>, Shared<f32>, &[f32]),
     ) {
-        let points = self.weights.points.len();
+        let points = self.weights.side.points();
         let zeros = tiles::odd_lines(self.tiling.window.params.in_channels);
         let (v, m) = (points * inputs.point, points * products.point);
         with_scratch(v + m + zeros, |scratch| {
@@ -292,8 +288,9 @@ impl Plan<'_> {
         m: Shared<f32>,
         columns: (usize, usize),
     ) {
-        let weights = &self.weights.points[..];
-        self.isa.run(Multiply { weights, points, inputs, v, products, m, columns });
+        let weights = &self.weights.matrix;
+        let all = self.weights.side.points();
+        self.isa.run(Multiply { weights, all, points, inputs, v, products, m, columns });
     }
 
     /// The pixels of some tiles and columns, whose products start at `m`.

@@ -246,8 +246,10 @@ fn conv_kernel(
 /// Images of a batch whose length is not known.
 const SOME_IMAGES: usize = 4;
 
-/// The fastest algorithm for the images that the graph announces; where it does not say their size,
-/// for any size.
+/// Length of a spatial axis that is not known.
+const SOME_LENGTH: usize = 32;
+
+/// The fastest algorithm for the images that the graph announces.
 fn algorithm(
     view: &NodeView<'_>,
     op: &Conv,
@@ -255,17 +257,17 @@ fn algorithm(
     params: ConvParams,
 ) -> Result<Algorithm, String> {
     let shape = view.input(0).and_then(|fact| fact.shape.as_deref()).unwrap_or_default();
-    let known: Vec<Option<usize>> = shape.iter().map(Dim::known).collect();
-    let spatial = match (op.channels_last, &known[..]) {
+    let spatial = match (op.channels_last, shape) {
         (false, [_, _, spatial @ ..]) | (true, [_, spatial @ .., _]) => spatial,
         _ => return Ok(Algorithm::for_any_size(&params)),
     };
-    let Some(spatial) = spatial.iter().copied().collect::<Option<Vec<_>>>() else {
+    let images = shape[0].known().unwrap_or(SOME_IMAGES);
+    let length = |dim: &Dim| dim.known().unwrap_or(SOME_LENGTH);
+    let spatial: Vec<usize> = spatial.iter().map(length).collect();
+    // What the padding of these lengths is, if they are possible at all.
+    let Ok(geometry) = op.geometry(&spatial, &weights[2..]) else {
         return Ok(Algorithm::for_any_size(&params));
     };
-    let images = known.first().copied().flatten().unwrap_or(SOME_IMAGES);
-    let geometry: ConvGeometry =
-        op.geometry(&spatial, &weights[2..]).map_err(|error| error.to_string())?;
     let params = conv_params(op, weights, &geometry.pads_begin, &geometry.pads_end)?;
     let size = leading(&spatial, 1)?;
     let likely = choose(view.isa, &params, images, size);
