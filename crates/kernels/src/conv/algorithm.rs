@@ -23,7 +23,10 @@ pub enum Algorithm {
 }
 
 /// Bytes of weights that come from memory while a vector is multiplied and added once.
-const BYTES_PER_STEP: f64 = 8.0;
+const BYTES_PER_STEP: f64 = 6.0;
+
+/// Terms of a sum that the start and the end of a register tile take as long as.
+const TILE_TERMS: usize = 16;
 
 /// All algorithms.
 const ALL: [Algorithm; 6] = [
@@ -103,7 +106,7 @@ impl Algorithm {
         let (lines, sums) = (float(length + 2), float(length * (length + 2)) / 2.0);
         let inputs = 2.0 * lines * sums + 2.0 * points;
         let outputs = (lines + float(length)) * sums + points + float(length * length);
-        tiles * (points * float(cin) * vectors(cout))
+        tiles * (points * float(cin + TILE_TERMS) * vectors(cout))
             + tiles * (inputs * vectors(cin) + outputs * vectors(cout))
             + bytes / 9.0 * points / BYTES_PER_STEP
     }
