@@ -3,7 +3,7 @@
 use std::alloc::{self, Layout};
 use std::cell::RefCell;
 use std::ptr::NonNull;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use galatea_tensor::{ALIGNMENT, Tensor};
 
@@ -16,10 +16,30 @@ struct Line(#[allow(dead_code, reason = "only its size and alignment matter")] [
 /// every 4 KiB.
 const LARGE_PAGE: usize = 2 << 20;
 
+/// Bytes of a slab.
+const SLAB: usize = 16 * LARGE_PAGE;
+
+/// The least and the most bytes of a buffer in a slab: less would hold a slab for little, and more
+/// has large pages of its own.
+const IN_SLAB: std::ops::Range<usize> = 16 * 1024..2 * LARGE_PAGE;
+
+/// The slab that buffers are taken from, with the number of lines taken already.
+static OPEN_SLAB: Mutex<Option<(Arc<Aligned>, usize)>> = Mutex::new(None);
+
 /// A buffer of `f32` that starts on a cache line.
 pub(crate) struct Aligned {
     lines: NonNull<Line>,
     count: usize,
+    home: Home,
+}
+
+/// Where the lines of a buffer are.
+enum Home {
+    Nowhere,
+    /// In a block of their own that starts here.
+    Block(NonNull<u8>),
+    /// In a buffer that others share.
+    Slab(#[allow(dead_code, reason = "it only has to live")] Arc<Aligned>),
 }
 
 // SAFETY: the buffer owns its memory, as a Vec does.
@@ -29,7 +49,7 @@ unsafe impl Sync for Aligned {}
 
 impl Default for Aligned {
     fn default() -> Self {
-        Self { lines: NonNull::dangling(), count: 0 }
+        Self { lines: NonNull::dangling(), count: 0, home: Home::Nowhere }
     }
 }
 
@@ -39,23 +59,51 @@ impl Aligned {
         let count = len.div_ceil(16);
         let Some(layout) = Self::layout(count) else { return Self::default() };
         // SAFETY: the layout has bytes.
-        let lines = NonNull::new(unsafe { alloc::alloc(layout) }.cast::<Line>());
-        let Some(lines) = lines else { alloc::handle_alloc_error(layout) };
-        if layout.align() == LARGE_PAGE {
-            prefer_large_pages(lines.cast(), layout.size());
+        let block = NonNull::new(unsafe { alloc::alloc_zeroed(layout) });
+        let Some(block) = block else { alloc::handle_alloc_error(layout) };
+        let bytes = count * size_of::<Line>();
+        let mut lines = block.cast();
+        if layout.size() > bytes {
+            let behind = block.as_ptr().align_offset(LARGE_PAGE);
+            // SAFETY: the block has a large page more than the lines need.
+            lines = unsafe { block.add(behind) }.cast();
+            prefer_large_pages(lines.cast(), bytes);
         }
-        // SAFETY: the memory has as many lines; zero bytes are zero floats.
-        unsafe { lines.write_bytes(0, count) };
-        Self { lines, count }
+        Self { lines, count, home: Home::Block(block) }
     }
 
-    /// The layout of some lines; `None` for no lines.
+    /// As [`Aligned::zeroed`], for what is kept long: small buffers share large pages with others,
+    /// and those pages are free again when all of them are.
+    pub(crate) fn lasting(len: usize) -> Self {
+        let count = len.div_ceil(16);
+        if !IN_SLAB.contains(&count.saturating_mul(size_of::<Line>())) {
+            return Self::zeroed(len);
+        }
+        let mut open = OPEN_SLAB.lock().unwrap_or_else(PoisonError::into_inner);
+        let room = |(slab, taken): &(Arc<Self>, usize)| slab.count - taken >= count;
+        let (slab, taken) = open
+            .take()
+            .filter(room)
+            .unwrap_or_else(|| (Arc::new(Self::zeroed(SLAB / size_of::<f32>())), 0));
+        // SAFETY: the lines taken and these are inside the slab.
+        let lines = unsafe { slab.lines.add(taken) };
+        *open = Some((Arc::clone(&slab), taken + count));
+        // Nobody else ever uses these lines, and the slab lives as long as the buffer.
+        Self { lines, count, home: Home::Slab(slab) }
+    }
+
+    /// The layout of the block for some lines; `None` for no lines. A large block has room to align
+    /// by hand: asked for the alignment of a large page, the allocator cannot hand out pages that
+    /// the system has cleared already, and touches them all.
     fn layout(count: usize) -> Option<Layout> {
-        let bytes = count.checked_mul(size_of::<Line>());
-        assert!(bytes.is_some(), "{count} cache lines");
-        let bytes = bytes.unwrap_or(0);
-        let align = if bytes >= 2 * LARGE_PAGE { LARGE_PAGE } else { align_of::<Line>() };
-        Layout::from_size_align(bytes, align).ok().filter(|layout| layout.size() > 0)
+        let bytes = count.saturating_mul(size_of::<Line>());
+        let layout = if bytes < IN_SLAB.end {
+            Layout::from_size_align(bytes, align_of::<Line>())
+        } else {
+            Layout::from_size_align(bytes.saturating_add(LARGE_PAGE), 16)
+        };
+        assert!(layout.is_ok(), "{count} cache lines");
+        layout.ok().filter(|layout| layout.size() > 0)
     }
 
     pub(crate) fn as_slice(&self) -> &[f32] {
@@ -93,9 +141,9 @@ impl Clone for Aligned {
 
 impl Drop for Aligned {
     fn drop(&mut self) {
-        if let Some(layout) = Self::layout(self.count) {
-            // SAFETY: the memory was allotted with this layout.
-            unsafe { alloc::dealloc(self.lines.as_ptr().cast(), layout) };
+        if let (Home::Block(block), Some(layout)) = (&self.home, Self::layout(self.count)) {
+            // SAFETY: the block was allotted with this layout.
+            unsafe { alloc::dealloc(block.as_ptr(), layout) };
         }
     }
 }
@@ -202,5 +250,33 @@ impl<T> Shared<T> {
     pub(crate) unsafe fn range<'a>(self, range: std::ops::Range<usize>) -> &'a mut [T] {
         // SAFETY: the caller vouches for the range and for exclusive use.
         unsafe { std::slice::from_raw_parts_mut(self.0.add(range.start), range.len()) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn buffers_in_a_slab_are_apart_zero_and_outlive_each_other() {
+        let lens = [1, 5_000, 16, 100_000, 70_000, 2 << 20, 300_000, 900_000];
+        let mut buffers: Vec<Aligned> = Vec::new();
+        for round in 0..40 {
+            let len = lens[round % lens.len()] + round;
+            let mut buffer = Aligned::lasting(len);
+            assert!(buffer.as_slice().len() >= len);
+            assert_eq!(buffer.as_slice().as_ptr().align_offset(64), 0);
+            assert!(buffer.as_slice().iter().all(|&x| x == 0.0), "{round}");
+            buffer.as_mut_slice().fill(round as f32);
+            if round % 3 == 2 {
+                buffers.remove(0);
+            }
+            buffers.push(buffer);
+        }
+        for buffer in &buffers {
+            let first = buffer.as_slice()[0];
+            assert!(buffer.as_slice().iter().all(|&x| x == first));
+            assert_eq!(buffer.clone().as_slice(), buffer.as_slice());
+        }
     }
 }

@@ -285,7 +285,7 @@ impl PackedConv {
 /// One value per channel, tap after tap.
 fn pack_depthwise(params: &ConvParams, weights: &[f32]) -> Packed {
     let (taps, groups) = (params.taps(), params.groups);
-    let mut by_tap = Aligned::zeroed(taps * groups);
+    let mut by_tap = Aligned::lasting(taps * groups);
     let out = by_tap.as_mut_slice();
     for (channel, w) in weights.chunks_exact(taps).enumerate() {
         for (tap, &w) in w.iter().enumerate() {

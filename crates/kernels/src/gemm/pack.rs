@@ -46,7 +46,7 @@ impl PackedB {
         let (rows, columns) = if trans == Trans::No { (k, n) } else { (n, k) };
         super::check_matrix("B", b.len(), rows, columns, ldb);
         let width = isa.tile_columns();
-        let mut data = Aligned::zeroed(Self::len(isa, k, n));
+        let mut data = Aligned::lasting(Self::len(isa, k, n));
         let out = data.as_mut_slice().as_mut_ptr();
         for (panel, start) in (0..n).step_by(width).enumerate() {
             let columns = width.min(n - start);
