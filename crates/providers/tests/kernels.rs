@@ -336,7 +336,7 @@ fn images_grow_as_the_reference_grows_them() {
 }
 
 #[test]
-fn images_between_convolutions_grow_channels_last() {
+fn images_between_convolutions_grow_as_the_reference_grows_them() {
     let mut maker = support::Maker::new();
     let x = maker.input("x", floats(&[1, 3, 6, 5], 1));
     let [first, second] = [[8, 3, 3, 3], [4, 8, 1, 1]].map(|w| maker.constant(floats(&w, 2)));
@@ -347,8 +347,6 @@ fn images_between_convolutions_grow_channels_last() {
     let y = maker.node("Conv", &[], &[y[0].clone(), second], 1);
     let (_, rows) = maker.check(&y, 16);
     support::assert_kernel(&rows, "resize-f32");
-    // Only the input and the output of the model are turned around.
-    assert_eq!(rows.iter().filter(|row| row.op == "Transpose").count(), 2, "{rows:?}");
 }
 
 #[test]

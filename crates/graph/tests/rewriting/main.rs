@@ -435,6 +435,25 @@ fn pieces_of_channels_stay_last_between_convolutions() {
 }
 
 #[test]
+fn images_between_convolutions_grow_channels_last() {
+    let mut b = Builder::new();
+    let x = b.input("x", &[Dim::symbol("batch"), Dim::Known(4), Dim::Known(6), Dim::Known(5)]);
+    let weights = b.constant(noise(&[4, 4, 1, 1], 1));
+    let conv = b.op("Conv", &[x, weights], &[]);
+    let roi = b.constant(Tensor::vector(Vec::<f32>::new()));
+    let scales = b.constant(Tensor::vector(vec![1.0_f32, 1.0, 2.0, 3.0]));
+    let larger = b.op("Resize", &[conv, roi, scales], &[]);
+    let y = b.op("Conv", &[larger, weights], &[]);
+    let graph = b.finish(y);
+    let mut rewritten = graph.clone();
+    optimise(&mut rewritten, Level::O3).unwrap();
+    channels_last(&mut rewritten).unwrap();
+    let names = ["Transpose", "FusedConv", "Resize", "FusedConv", "Transpose"];
+    assert_eq!(op_types(&rewritten), names);
+    check_equal(&graph, &rewritten, &[noise(&[2, 4, 6, 5], 3)]);
+}
+
+#[test]
 fn basic_level_only_folds_and_removes() {
     let mut b = Builder::new();
     let x = b.input("x", &known(&[2, 3]));

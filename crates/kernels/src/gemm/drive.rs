@@ -17,6 +17,9 @@ const FEW_CHUNK_ROWS: usize = 56;
 /// Most bytes that are taken to stay in the second-level cache while they are read again.
 const NEAR_BYTES: usize = 1024 * 1024;
 
+/// Rows of which a thread's part has at least so many: two register tiles of the largest size.
+const ROWS_EACH: usize = 24;
+
 /// Below this many multiply-adds a product is not worth waking threads for.
 const SERIAL_TERMS: usize = 40_000;
 
@@ -311,12 +314,21 @@ pub(crate) unsafe fn multiply<A: RowSource>(
         });
         return;
     }
-    if batch == 1 && threads > 1 && m <= CHUNK_ROWS && panels >= threads && first.b.is_packed() {
+    // With B at hand in every second-level cache, rows can be cut evenly where panels cannot, and
+    // each thread copies what it multiplies.
+    let near = n.saturating_mul(k).saturating_mul(size_of::<f32>()) <= NEAR_BYTES;
+    let by_rows = batch == 1 && near && m <= CHUNK_ROWS && m >= ROWS_EACH * threads;
+    let packed = first.b.is_packed();
+    if batch == 1 && threads > 1 && m <= CHUNK_ROWS && panels >= threads && packed && !by_rows {
         // SAFETY: as this function's.
         unsafe { multiply_shared(exec, &first, panels, width) };
         return;
     }
-    let cut = Cut::of([m, n, k], width, batch, threads);
+    let cut = if by_rows && packed && threads > 1 {
+        Cut { chunks: threads, groups: 1 }
+    } else {
+        Cut::of([m, n, k], width, batch, threads)
+    };
     let per_product = cut.chunks * cut.groups;
     run(batch * per_product, &|task| {
         let product = product(task / per_product);

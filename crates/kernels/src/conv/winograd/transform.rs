@@ -132,17 +132,17 @@ pub(super) fn output<S: Simd, F: Form>(s: S, m: [S::F; MOST]) -> [S::F; MOST] {
     for j in 0..pairs {
         let sum = s.add(m[1 + 2 * j], m[2 + 2 * j]);
         let difference = s.sub(m[1 + 2 * j], m[2 + 2 * j]);
-        for i in 0..F::OUT {
+        for (i, out) in out.iter_mut().enumerate().take(F::OUT) {
             let part = if i % 2 == 0 { sum } else { difference };
             let power = F::POWERS[j][i];
             // The first term of a sum is no sum.
             let first = j == 0 && i != 0 && i != F::OUT - 1;
-            out[i] = if first {
+            *out = if first {
                 s.mul(s.splat(power), part)
             } else if i == 0 {
-                s.add(out[i], part)
+                s.add(*out, part)
             } else {
-                s.fma(s.splat(power), part, out[i])
+                s.fma(s.splat(power), part, *out)
             };
         }
     }
