@@ -6,6 +6,13 @@ use crate::isa::{Amx, Extent, TILE_BYTES, Terms, TileBlock};
 /// Steps of a panel that stay in the first-level cache while rows of A pass.
 const NEAR_STEPS: usize = 24;
 
+/// Steps that a panel is asked for ahead.
+const AHEAD: usize = 4;
+
+/// Steps after which some rows of the block before are written: several rows share the constants of
+/// an activation.
+const AT_ONCE: usize = 4;
+
 /// Bytes of the sums of a block.
 pub(crate) const SUMS_BYTES: usize = 4 * TILE_BYTES;
 
@@ -88,6 +95,17 @@ impl<P> Pending<P> {
 }
 
 impl<P> TilesTimesPanel<P> {
+    /// Asks for a step of the panel.
+    #[inline(always)]
+    fn fetch_step(&self, step: *const u8) {
+        let (rows, stride) = self.terms.step_lines();
+        for row in 0..rows {
+            let line = step.wrapping_add(row * stride);
+            self.amx.prefetch(line);
+            self.amx.prefetch(line.wrapping_add(64));
+        }
+    }
+
     /// Multiplies, and writes the results but those of the last rows, which are left pending.
     ///
     /// # Safety
@@ -125,11 +143,17 @@ impl<P> TilesTimesPanel<P> {
                     for step in 0..steps {
                         let a = a.wrapping_add(step * 2 * TILE_BYTES);
                         block.step(a, b.wrapping_add(step * b_step));
+                        if pair == 0 {
+                            // The first rows meet a panel that may be far.
+                            self.fetch_step(b.wrapping_add((step + AHEAD) * b_step));
+                        }
                         if last {
                             place.fetch(self.amx, step * share..rows.min((step + 1) * share));
                         }
-                        if let Some(pending) = pending {
-                            pending.advance(x, share);
+                        if let Some(pending) = pending
+                            && step % AT_ONCE == 0
+                        {
+                            pending.advance(x, share * AT_ONCE);
                         }
                     }
                     // What is pending may lie where these sums go.

@@ -49,6 +49,15 @@ impl Amx {
         let _ = p;
     }
 
+    /// Asks for the cache line of `p`; any address is allowed.
+    #[inline(always)]
+    pub(crate) fn prefetch(self, p: *const u8) {
+        #[cfg(all(target_arch = "x86_64", target_os = "linux"))]
+        linux::prefetch(p);
+        #[cfg(not(all(target_arch = "x86_64", target_os = "linux")))]
+        let _ = p;
+    }
+
     /// Takes the tiles away, so that the system need not save them.
     #[inline(always)]
     pub(crate) fn end(self) {
@@ -100,6 +109,15 @@ impl Terms {
         match self {
             Self::Bf16 => 2 * TILE_BYTES,
             Self::Bytes => 4 * TILE_BYTES,
+        }
+    }
+
+    /// Pairs of cache lines of a step of B, and the bytes between them.
+    #[inline(always)]
+    pub(crate) fn step_lines(self) -> (usize, usize) {
+        match self {
+            Self::Bf16 => (16, 128),
+            Self::Bytes => (16, 256),
         }
     }
 }
@@ -211,6 +229,13 @@ mod linux {
         unsafe {
             asm!("prefetchw [{p}]", p = in(reg) p, options(nostack, preserves_flags, readonly))
         };
+    }
+
+    #[inline(always)]
+    pub(super) fn prefetch(p: *const u8) {
+        use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
+        // SAFETY: a prefetch of any address is harmless.
+        unsafe { _mm_prefetch::<_MM_HINT_T0>(p.cast()) };
     }
 
     #[repr(C, align(64))]
