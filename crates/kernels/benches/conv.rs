@@ -119,7 +119,7 @@ fn random(len: usize, most: f32) -> timing::Floats {
     let mut state = 1_u32;
     for value in values.iter_mut() {
         state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
-        *value = (f64::from(state) / f64::from(u32::MAX) * 2.0 - 1.0) as f32 * most;
+        *value = (f32::from((state >> 16) as u16) / 32_768.0 - 1.0) * most;
     }
     values
 }

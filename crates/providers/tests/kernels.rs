@@ -343,8 +343,8 @@ fn images_between_convolutions_grow_as_the_reference_grows_them() {
     let roi = maker.constant(Tensor::vector::<f32>(vec![]));
     let scales = maker.constant(Tensor::vector(vec![1.0_f32, 1.0, 2.0, 3.0]));
     let y = maker.node("Conv", &[], &[x, first], 1);
-    let y = maker.node("Resize", &[], &[y[0].clone(), roi, scales], 1);
-    let y = maker.node("Conv", &[], &[y[0].clone(), second], 1);
+    let y = maker.node("Resize", &[], &[y[0], roi, scales], 1);
+    let y = maker.node("Conv", &[], &[y[0], second], 1);
     let (_, rows) = maker.check(&y, 16);
     support::assert_kernel(&rows, "resize-f32");
 }
