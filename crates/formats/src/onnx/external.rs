@@ -46,7 +46,13 @@ pub(super) struct Window {
 impl<'a> ExternalData<'a> {
     /// Files in `folder`; without one every reference is an error.
     pub(super) fn new(folder: Option<&'a Path>) -> Self {
-        Self { folder, files: BTreeMap::new(), model_is_mapped: false, dense_bytes: 0, sparse_bytes: 0 }
+        Self {
+            folder,
+            files: BTreeMap::new(),
+            model_is_mapped: false,
+            dense_bytes: 0,
+            sparse_bytes: 0,
+        }
     }
 
     /// The same for a model whose own bytes are a mapped file.

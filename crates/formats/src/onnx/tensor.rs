@@ -248,10 +248,12 @@ pub(super) fn read_sparse(
     let size = values.dtype().size_bytes().unwrap_or(size_of::<ByteString>());
     let dense = checked_elements(&shape).ok();
     let given = values.elements().saturating_mul(size).saturating_add(indices.elements() * 8);
-    external.take_dense(given, dense.and_then(|count| count.checked_mul(size))).map_err(|text| {
-        let text = format!("the dense form of shape {shape:?} {text}");
-        OnnxError::unsupported(&place.field("dims"), text)
-    })?;
+    external.take_dense(given, dense.and_then(|count| count.checked_mul(size))).map_err(
+        |text| {
+            let text = format!("the dense form of shape {shape:?} {text}");
+            OnnxError::unsupported(&place.field("dims"), text)
+        },
+    )?;
     let dense = dense.unwrap_or(0);
     let positions = positions(&indices, &shape, &place.field("indices"))?;
     if positions.len() != values.elements() {
