@@ -104,6 +104,21 @@ def test_an_unreachable_bound_is_an_answer_of_its_own(program, tmp_path, images)
     assert status == 1 and "a bound of 1.5, expected 0 to 1" in log, log
 
 
+def test_a_model_that_misses_the_bound_is_written_only_if_asked_for(program, tmp_path, images):
+    np.savez(tmp_path / "samples.npz", IMAGE=images[:32].reshape(2, 16, 1, 8, 8))
+    out, report = tmp_path / "a.onnx", tmp_path / "report.json"
+    # Every constant becomes FP16 whatever layers are left out, so that nothing agrees to the last bit.
+    flags = ["quantize", DIGITS, "--output", out, "--calibration", tmp_path / "samples.npz", "--report", report,
+             "--mode", "fp16", "--half-arithmetic", "--agreement", "cosine", "--bound", "1"]
+    status, log = run_to_end(program, *flags, timeout=300)
+    assert status == 1 and "nothing written" in log and "not written" in log, log
+    found = json.loads(report.read_text())
+    assert not out.exists() and found["output"] is None and not found["holds"]
+    status, log = run_to_end(program, *flags, "--write-anyway", timeout=300)
+    assert status == 1 and "written all the same" in log, log
+    assert ort_run(out, IMAGE=images[:2])["PROBABILITIES"].shape == (2, 10)
+
+
 def test_mistakes_are_named(program, tmp_path, images):
     out = tmp_path / "a.onnx"
     for flags, text in [

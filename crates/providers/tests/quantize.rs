@@ -207,9 +207,52 @@ fn the_worst_layer_returns_to_single_precision_until_the_bound_holds() {
     assert!(reason.contains("worst"), "{reason}");
     let tried: Vec<usize> = report.attempts.iter().map(|attempt| attempt.left_out).collect();
     assert_eq!(tried, [0, 1], "{report:?}");
+    let effects: Vec<f64> = report.layers.iter().map(|layer| layer.effect.unwrap()).collect();
+    assert!(effects[1] > 10.0 * effects[0].max(effects[2]), "{effects:?}");
     options.bound = 0.0;
     let report = quantised(&graph, &samples, &options).unwrap().report;
     assert!(report.layers.iter().all(|layer| layer.form == "INT4"), "{report:?}");
+}
+
+/// Two paths to one sum: the first loses much and counts little, the second loses less and counts.
+fn two_paths_net() -> Graph {
+    let (mut net, x) = Net::new(vec![Dim::symbol("n"), Dim::Known(48)]);
+    // The first feature never is anything but zero: its weights matter to roundings only.
+    let mut mask = vec![1.0_f32; 48];
+    mask[0] = 0.0;
+    let mask = net.graph.add_constant("mask", Tensor::vector(mask));
+    let x = net.node("Mul", &[], &[x, mask]);
+    let mut path = |outlier: f32, scale: f32, seed: u32| {
+        let w = net.weights(&[48, 32], 0.3, seed);
+        net.change(w, |values| values[..32].fill(outlier));
+        let y = net.node("MatMul", &[], &[x, w]);
+        let scale = net.graph.add_constant("scale", Tensor::scalar(scale));
+        net.node("Mul", &[], &[y, scale])
+    };
+    let (quiet, loud) = (path(20.0, 1e-3, 21), path(5.0, 1.0, 22));
+    let sum = net.node("Add", &[], &[quiet, loud]);
+    net.graph.outputs.push(sum);
+    net.graph
+}
+
+#[test]
+fn the_layer_that_matters_to_the_whole_returns_not_the_noisiest() {
+    let (graph, samples) = (two_paths_net(), samples(&[64, 48], 4));
+    let mut options = QuantizeOptions::new(Mode::Int4);
+    (options.block, options.agreement) = (64, Agreement::Cosine);
+    options.bound = 0.0;
+    let all = quantised(&graph, &samples, &options).unwrap().report;
+    let noise = |at: usize| all.layers[at].likeness.unwrap().sqnr_db;
+    assert!(noise(0) < noise(1), "{all:?}");
+    // Between what both lose and none.
+    options.bound = f64::midpoint(all.agreement.unwrap(), 1.0);
+    let report = quantised(&graph, &samples, &options).unwrap().report;
+    let forms: Vec<&str> = report.layers.iter().map(|layer| layer.form).collect();
+    assert_eq!((report.holds(), &forms[..]), (true, &["INT4", "FP32"][..]), "{report:?}");
+    // Without probes a layer's own noise is all that is known.
+    options.probes = 0;
+    let report = quantised(&graph, &samples, &options).unwrap().report;
+    assert!(report.holds(), "{report:?}");
 }
 
 #[test]

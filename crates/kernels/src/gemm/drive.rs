@@ -248,6 +248,34 @@ impl<A: RowSource> Kernel for Fill<'_, A> {
     }
 }
 
+/// How a product is cut into tasks. Every sum is the same whatever the cut, to the last bit: what
+/// differs is what is read how often, and from where.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Blocking {
+    /// As the lengths suggest.
+    #[default]
+    Usual,
+    /// Every thread multiplies its part of the rows with the whole of B.
+    Rows,
+    /// The rows of A are copied once by all threads, then each takes panels of B. Where B is not
+    /// packed, or for a batch, this is [`Blocking::Usual`].
+    Shared,
+    /// Chunks of at most so many rows, times groups of panels.
+    Chunks(usize),
+}
+
+impl Blocking {
+    /// What there is to choose from, with names; the first is the default.
+    pub const ALL: &'static [(&'static str, Self)] = &[
+        ("usual", Self::Usual),
+        ("rows", Self::Rows),
+        ("shared", Self::Shared),
+        ("chunks-56", Self::Chunks(56)),
+        ("chunks-112", Self::Chunks(112)),
+        ("chunks-224", Self::Chunks(224)),
+    ];
+}
+
 /// How many tasks each dimension is cut into.
 struct Cut {
     chunks: usize,
@@ -255,9 +283,9 @@ struct Cut {
 }
 
 impl Cut {
-    fn of([m, n, k]: [usize; 3], width: usize, batch: usize, threads: usize) -> Self {
+    fn of([m, n, rows]: [usize; 3], width: usize, batch: usize, threads: usize) -> Self {
         let panels = n.div_ceil(width);
-        let mut chunks = m.div_ceil(chunk_rows(k)).max(1);
+        let mut chunks = m.div_ceil(rows).max(1);
         // Two tasks a thread even out threads that other programs slow down.
         let wanted = if threads == 1 { 1 } else { threads * 2 };
         if chunks > 1 && threads > 1 {
@@ -272,6 +300,12 @@ impl Cut {
         }
         Self { chunks, groups }
     }
+
+    /// A part of the rows for each thread, or several where one would be too large to stay near.
+    fn rows(m: usize, threads: usize) -> Self {
+        let parts = m.div_ceil(CHUNK_ROWS).next_multiple_of(threads);
+        Self { chunks: parts.min(m).max(1), groups: 1 }
+    }
 }
 
 /// Computes products of the same size, each written once.
@@ -282,6 +316,20 @@ impl Cut {
 pub(crate) unsafe fn multiply<A: RowSource>(
     exec: Exec<'_>,
     batch: usize,
+    product: impl Fn(usize) -> Product<A> + Sync,
+) {
+    // SAFETY: as this function's.
+    unsafe { multiply_cut(exec, batch, Blocking::Usual, product) };
+}
+
+/// As [`multiply`], cut as asked for.
+///
+/// # Safety
+/// As for [`multiply`].
+pub(crate) unsafe fn multiply_cut<A: RowSource>(
+    exec: Exec<'_>,
+    batch: usize,
+    blocking: Blocking,
     product: impl Fn(usize) -> Product<A> + Sync,
 ) {
     if batch == 0 {
@@ -319,15 +367,21 @@ pub(crate) unsafe fn multiply<A: RowSource>(
     let near = n.saturating_mul(k).saturating_mul(size_of::<f32>()) <= NEAR_BYTES;
     let by_rows = batch == 1 && near && m <= CHUNK_ROWS && m >= ROWS_EACH * threads;
     let packed = first.b.is_packed();
-    if batch == 1 && threads > 1 && m <= CHUNK_ROWS && panels >= threads && packed && !by_rows {
+    let sharing = match blocking {
+        Blocking::Usual => threads > 1 && m <= CHUNK_ROWS && panels >= threads && !by_rows,
+        Blocking::Shared => true,
+        Blocking::Rows | Blocking::Chunks(_) => false,
+    };
+    if sharing && batch == 1 && packed {
         // SAFETY: as this function's.
         unsafe { multiply_shared(exec, &first, panels, width) };
         return;
     }
-    let cut = if by_rows && packed && threads > 1 {
-        Cut { chunks: threads, groups: 1 }
-    } else {
-        Cut::of([m, n, k], width, batch, threads)
+    let cut = match blocking {
+        Blocking::Rows => Cut::rows(m, threads),
+        Blocking::Chunks(rows) => Cut::of([m, n, rows.max(1)], width, batch, threads),
+        _ if by_rows && packed && threads > 1 => Cut { chunks: threads, groups: 1 },
+        _ => Cut::of([m, n, chunk_rows(k)], width, batch, threads),
     };
     let per_product = cut.chunks * cut.groups;
     run(batch * per_product, &|task| {

@@ -13,6 +13,8 @@ mod pack;
 use crate::Exec;
 use crate::memory::Shared;
 
+pub use drive::Blocking;
+use drive::multiply_cut;
 pub(crate) use drive::{Product, depth_blocks, multiply};
 pub(crate) use epilogue::Finish;
 pub use epilogue::{Epilogue, Join, Residual};
@@ -54,6 +56,22 @@ pub fn gemm(
     ldc: usize,
     epilogue: &Epilogue<'_>,
 ) {
+    gemm_cut(exec, Blocking::Usual, m, (a, lda), b, (c, ldc), epilogue);
+}
+
+/// As [`gemm`], cut into tasks as asked for; matrices come with their leading dimensions.
+///
+/// # Panics
+/// As [`gemm`].
+pub fn gemm_cut(
+    exec: Exec<'_>,
+    blocking: Blocking,
+    m: usize,
+    (a, lda): (&[f32], usize),
+    b: &PackedB,
+    (c, ldc): (&mut [f32], usize),
+    epilogue: &Epilogue<'_>,
+) {
     let (n, k) = (b.n(), b.k());
     assert!(b.isa() == exec.isa, "B is packed for {}, not {}", b.isa().name(), exec.isa.name());
     check_matrix("A", a.len(), m, k, lda);
@@ -70,7 +88,7 @@ pub fn gemm(
         finish: Finish::new(epilogue),
     };
     // SAFETY: the lengths are checked above, and C is borrowed exclusively.
-    unsafe { multiply(exec, 1, |_| product) };
+    unsafe { multiply_cut(exec, 1, blocking, |_| product) };
 }
 
 /// One side of a batched product: matrices of the same size inside a slice.

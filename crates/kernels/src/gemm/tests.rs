@@ -115,6 +115,30 @@ fn products_equal_the_reference_for_many_shapes() {
 }
 
 #[test]
+fn every_blocking_gives_the_same_bits() {
+    for (m, k, n) in [(1, 7, 5), (9, 40, 70), (61, 1100, 130), (240, 64, 200)] {
+        let (a, b, bias) = (values(m * k, 1), values(k * n, 2), values(n, 3));
+        for isa in Isa::available() {
+            let packed = PackedB::pack(isa, k, n, &b, n, Trans::No);
+            for threads in [1, 3] {
+                let pool = ThreadPool::new(threads);
+                let product = |blocking: Blocking| {
+                    let (mut c, epilogue) = (vec![f32::NAN; m * n], Epilogue::bias(&bias));
+                    let exec = Exec { pool: &pool, isa };
+                    gemm_cut(exec, blocking, m, (&a, k), &packed, (&mut c, n), &epilogue);
+                    c
+                };
+                let usual = product(Blocking::Usual);
+                for &(name, blocking) in Blocking::ALL {
+                    let same = product(blocking) == usual;
+                    assert!(same, "{} {name} {m}x{k}x{n} on {threads}", isa.name());
+                }
+            }
+        }
+    }
+}
+
+#[test]
 fn a_product_of_depth_zero_is_its_epilogue() {
     let pool = ThreadPool::new(2);
     for isa in Isa::available() {

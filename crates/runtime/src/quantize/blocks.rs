@@ -67,6 +67,33 @@ impl Grid {
     }
 }
 
+/// The numbers of a row and the grids of its blocks.
+type Rounded = (Vec<u8>, Vec<Grid>);
+
+/// Rounds every row of a matrix, on all cores: rows do not depend on each other.
+fn each_row(
+    values: &[f32],
+    columns: usize,
+    round: &(dyn Fn(&[f32]) -> Rounded + Sync),
+) -> Vec<Rounded> {
+    let columns = columns.max(1);
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    let part = (values.len() / columns).div_ceil(cores).max(1) * columns;
+    let rows = |part: &[f32]| part.chunks(columns).map(round).collect::<Vec<_>>();
+    if part >= values.len() {
+        return rows(values);
+    }
+    std::thread::scope(|scope| {
+        let parts: Vec<_> =
+            values.chunks(part).map(|part| scope.spawn(move || rows(part))).collect();
+        let joined = parts.into_iter().flat_map(|part| match part.join() {
+            Ok(rows) => rows,
+            Err(panic) => std::panic::resume_unwind(panic),
+        });
+        joined.collect()
+    })
+}
+
 /// A matrix whose rows are rounded in blocks.
 #[derive(Clone, Debug)]
 pub(super) struct Blocks {
@@ -92,11 +119,11 @@ impl Blocks {
             grids: Vec::new(),
         };
         let factor = hessian.map(Hessian::factor);
-        for row in values.chunks(columns.max(&1).to_owned()) {
-            let (numbers, grids) = match &factor {
-                Some(factor) => factor.round(row, layout),
-                None => nearest(row, layout),
-            };
+        let round = |row: &[f32]| match &factor {
+            Some(factor) => factor.round(row, layout),
+            None => nearest(row, layout),
+        };
+        for (numbers, grids) in each_row(values, *columns, &round) {
             blocks.numbers.extend(numbers);
             blocks.grids.extend(grids);
         }

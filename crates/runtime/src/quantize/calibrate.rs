@@ -3,10 +3,11 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use galatea_graph::{Graph, ValueId};
+use galatea_graph::{AttributeValue, Graph, ONNX_DOMAIN, ValueId};
 use galatea_tensor::{DataType, Tensor};
 
 use super::Sample;
+use super::edit;
 use super::gptq::Hessian;
 use super::histogram::Histogram;
 use crate::error::RuntimeError;
@@ -106,20 +107,48 @@ impl Runner<'_> {
             let (now, later) = rest.split_at(count);
             let mut hessians: Vec<Hessian> =
                 now.iter().map(|&(_, size)| Hessian::new(size)).collect();
-            let values: Vec<ValueId> = now.iter().map(|&(id, _)| id).collect();
-            self.values(graph, &values, samples, &mut |tensors| {
+            let (graph, products) = with_products(graph, now)?;
+            self.values(&graph, &products, samples, &mut |tensors| {
                 for (hessian, tensor) in hessians.iter_mut().zip(tensors) {
                     hessian.add(&floats(&tensor)?);
                 }
                 Ok(())
             })?;
-            for (id, hessian) in values.into_iter().zip(&hessians) {
+            for (&(id, _), hessian) in now.iter().zip(&hessians) {
                 each(id, hessian);
             }
             rest = later;
         }
         Ok(())
     }
+}
+
+/// The graph with `xᵀ·x` for each of some values, whose last axis has the given length: whoever runs
+/// the model has fast products. Gives the results.
+fn with_products(
+    graph: &Graph,
+    inputs: &[(ValueId, usize)],
+) -> Result<(Graph, Vec<ValueId>), RuntimeError> {
+    let mut new = graph.clone();
+    let mut results = Vec::with_capacity(inputs.len());
+    for &(id, size) in inputs {
+        let name = format!("{}/products", new.value(id).name);
+        let shape = vec![-1, i64::try_from(size).unwrap_or(i64::MAX)];
+        let shape = edit::constant(&mut new, &format!("{name}/shape"), Tensor::vector(shape));
+        let [rows, columns, result] =
+            ["rows", "columns", "sums"].map(|part| edit::value(&mut new, &format!("{name}/{part}")));
+        let order = [("perm", AttributeValue::Ints(vec![1, 0]))];
+        let mut add = |op: &'static str, attributes: &[_], inputs: &[_], output: ValueId| {
+            let op = (ONNX_DOMAIN, op);
+            edit::node(&mut new, op, &name, attributes, (inputs, &[output]))
+        };
+        add("Reshape", &[], &[Some(id), Some(shape)], rows)?;
+        add("Transpose", &order, &[Some(rows)], columns)?;
+        add("MatMul", &[], &[Some(columns), Some(rows)], result)?;
+        results.push(result);
+    }
+    new.sort()?;
+    Ok((new, results))
 }
 
 /// The elements of a tensor of floats, in its order.

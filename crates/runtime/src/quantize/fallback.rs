@@ -1,38 +1,43 @@
-//! How many of the worst layers must return to FP32.
+//! How many of the worst layers must return to FP32, and which of them need not have.
 
 /// A number of layers that was tried.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Attempt {
-    /// How many of the worst layers stayed in FP32.
+    /// How many layers stayed in FP32.
     pub left_out: usize,
     /// How far the results agreed with FP32.
     pub agreement: f64,
 }
 
 /// Finds how few of `layers` layers, the worst first, must be left out for the agreement to reach
-/// `bound`: doubles the number until it does, then halves the step back. All attempts are given, the
-/// last one is the one to use; where no number does, that is all of them.
+/// `bound`: doubles the number until it does, then halves the step back. `none` is what is known with
+/// none left out. All attempts are given, the last one is the one to use; where no number does, that
+/// is all of them.
 ///
 /// # Errors
 /// The first of `agreement`.
 pub(super) fn search<E>(
+    none: Attempt,
     layers: usize,
     bound: f64,
     agreement: &mut dyn FnMut(usize) -> Result<f64, E>,
 ) -> Result<Vec<Attempt>, E> {
-    let mut attempts: Vec<Attempt> = Vec::new();
+    let mut attempts = vec![none];
     let mut tried = |left_out: usize, attempts: &mut Vec<Attempt>| -> Result<bool, E> {
         let agreement = agreement(left_out)?;
         attempts.push(Attempt { left_out, agreement });
         Ok(agreement >= bound)
     };
-    let (mut low, mut high) = (0, 0);
+    if none.agreement >= bound || layers == 0 {
+        return Ok(attempts);
+    }
+    let (mut low, mut high) = (0, 1);
     while !tried(high, &mut attempts)? {
         if high >= layers {
             return Ok(attempts);
         }
         low = high;
-        high = (high * 2).max(1).min(layers);
+        high = (high * 2).min(layers);
     }
     // Too few at `low`, enough at `high`.
     while high > low + 1 {
@@ -50,6 +55,39 @@ pub(super) fn search<E>(
     Ok(attempts)
 }
 
+/// What is still left out after layers were taken back.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct TakenBack {
+    /// The layers, the worst first.
+    pub(super) left: Vec<usize>,
+    /// What was tried.
+    pub(super) attempts: Vec<Attempt>,
+}
+
+/// Takes layers back as far as the agreement stays at `bound`: one after the other, the one that
+/// matters least first, with `tries` of them at most.
+///
+/// # Errors
+/// The first of `agreement`.
+pub(super) fn take_back<E>(
+    left: &[usize],
+    tries: usize,
+    bound: f64,
+    agreement: &mut dyn FnMut(&[usize]) -> Result<f64, E>,
+) -> Result<TakenBack, E> {
+    let mut found = TakenBack { left: left.to_vec(), attempts: Vec::new() };
+    // The last one is needed: without it the search would have stopped earlier.
+    for &layer in left.iter().rev().skip(1).take(tries) {
+        let without: Vec<usize> = found.left.iter().copied().filter(|&at| at != layer).collect();
+        let agreement = agreement(&without)?;
+        found.attempts.push(Attempt { left_out: without.len(), agreement });
+        if agreement >= bound {
+            found.left = without;
+        }
+    }
+    Ok(found)
+}
+
 #[cfg(test)]
 mod tests {
     use std::convert::Infallible;
@@ -60,7 +98,8 @@ mod tests {
         let mut agreement = |left_out: usize| -> Result<f64, Infallible> {
             Ok(if left_out >= needed { 1.0 } else { 0.5 })
         };
-        let attempts = search(layers, 0.992, &mut agreement).unwrap();
+        let none = Attempt { left_out: 0, agreement: agreement(0).unwrap() };
+        let attempts = search(none, layers, 0.992, &mut agreement).unwrap();
         attempts.into_iter().map(|attempt| attempt.left_out).collect()
     }
 
@@ -81,5 +120,21 @@ mod tests {
     fn nothing_is_tried_beyond_all_layers() {
         assert_eq!(tried(3, 4), [0, 1, 2, 3]);
         assert_eq!(tried(0, 1), [0]);
+    }
+
+    #[test]
+    fn layers_that_were_not_needed_are_taken_back() {
+        // Each layer costs so much; the bound allows costs of 5 in all.
+        let costs = [9, 1, 4, 1, 3];
+        let mut agreement = |left: &[usize]| -> Result<f64, Infallible> {
+            let rest = (0..costs.len()).filter(|at| !left.contains(at)).map(|at| costs[at]);
+            Ok(1.0 - f64::from(rest.sum::<i32>()) / 100.0)
+        };
+        let found = take_back(&[0, 1, 2, 4], 8, 0.949, &mut agreement).unwrap();
+        assert_eq!(found.left, [0, 1, 4]);
+        let tried: Vec<usize> = found.attempts.iter().map(|attempt| attempt.left_out).collect();
+        assert_eq!(tried, [3, 2, 2]);
+        let found = take_back(&[0, 1, 2, 4], 1, 0.949, &mut agreement).unwrap();
+        assert_eq!(found.attempts.len(), 1);
     }
 }

@@ -18,7 +18,6 @@ const TOGETHER: usize = 64;
 #[derive(Clone, Debug)]
 pub(super) struct Hessian {
     size: usize,
-    /// The lower triangle and the diagonal are in use.
     sums: Vec<f64>,
 }
 
@@ -40,32 +39,27 @@ impl Hessian {
         size.saturating_mul(size).saturating_mul(size_of::<f64>())
     }
 
-    /// Adds rows of inputs.
-    pub(super) fn add(&mut self, rows: &[f32]) {
-        for row in rows.chunks_exact(self.size.max(1)) {
-            for (at, &left) in row.iter().enumerate().filter(|(_, left)| **left != 0.0) {
-                let left = f64::from(left);
-                let sums = &mut self.sums[at * self.size..][..=at];
-                for (sum, &right) in sums.iter_mut().zip(row) {
-                    *sum += left * f64::from(right);
-                }
-            }
-        }
+    /// Adds the products of the inputs of some rows, `[size, size]`.
+    pub(super) fn add(&mut self, products: &[f32]) {
+        let pairs = self.sums.iter_mut().zip(products);
+        pairs.for_each(|(sum, &product)| *sum += f64::from(product));
     }
 
     /// The factor of its inverse.
+    ///
+    /// With rows and columns in the opposite order the matrix is `L·Lᵀ`, so in its own order it is
+    /// `R·Rᵀ` with `R` upper triangular, and `R⁻¹` is the factor.
     pub(super) fn factor(&self) -> Factor {
         let size = self.size;
         let mean = (0..size).map(|at| self.sums[at * size + at]).sum::<f64>() / size.max(1) as f64;
         let mut damping = (mean * DAMPING).max(f64::MIN_POSITIVE.sqrt());
         loop {
-            let mut lower = self.sums.clone();
+            let mut lower: Vec<f64> = self.sums.iter().rev().copied().collect();
             (0..size).for_each(|at| lower[at * size + at] += damping);
             if cholesky(&mut lower, size) {
-                let mut inverse = inverse(&lower, size);
-                if cholesky(&mut inverse, size) {
-                    return Factor { size, upper: transposed(&inverse, size) };
-                }
+                let mut upper = inverse(&lower, size);
+                upper.reverse();
+                return Factor { size, upper };
             }
             // Rounding has made it indefinite: what is added to the diagonal must be more.
             damping *= 10.0;
@@ -73,64 +67,72 @@ impl Hessian {
     }
 }
 
+/// Rows that are worked on together, so that each of the others is read once for all of them.
+const ROWS: usize = 16;
+/// Sums that do not wait for each other.
+const SUMS: usize = 8;
+
+fn dot(a: &[f64], b: &[f64]) -> f64 {
+    let (a, a_rest) = a.as_chunks::<SUMS>();
+    let (b, b_rest) = b.as_chunks::<SUMS>();
+    let mut sums = [0.0; SUMS];
+    for (a, b) in a.iter().zip(b) {
+        for at in 0..SUMS {
+            sums[at] += a[at] * b[at];
+        }
+    }
+    let rest = a_rest.iter().zip(b_rest).map(|(a, b)| a * b);
+    sums.iter().copied().chain(rest).sum()
+}
+
 /// Puts the lower triangle `L` of `L·Lᵀ` in the place of a symmetric matrix; false where there is
 /// none.
 fn cholesky(matrix: &mut [f64], size: usize) -> bool {
-    for row in 0..size {
-        let (above, rest) = matrix.split_at_mut(row * size);
-        let current = &mut rest[..size];
-        for column in 0..=row {
-            let dot = |a: &[f64], b: &[f64]| -> f64 { a.iter().zip(b).map(|(a, b)| a * b).sum() };
-            if column < row {
-                let other = &above[column * size..][..=column];
-                let sum = current[column] - dot(&current[..column], &other[..column]);
-                current[column] = sum / other[column];
-            } else {
-                let sum = current[row] - dot(&current[..row], &current[..row]);
+    for start in (0..size).step_by(ROWS) {
+        let end = (start + ROWS).min(size);
+        for column in 0..end {
+            if column >= start {
+                let current = &mut matrix[column * size..][..=column];
+                let sum = current[column] - dot(&current[..column], &current[..column]);
                 if !(sum > 0.0 && sum.is_finite()) {
                     return false;
                 }
-                current[row] = sum.sqrt();
+                current[column] = sum.sqrt();
+            }
+            let first = start.max(column + 1);
+            let (above, rest) = matrix.split_at_mut(first * size);
+            let other = &above[column * size..][..=column];
+            for current in rest[..(end - first) * size].chunks_exact_mut(size) {
+                let sum = current[column] - dot(&current[..column], &other[..column]);
+                current[column] = sum / other[column];
             }
         }
     }
     true
 }
 
-/// `(L·Lᵀ)⁻¹`, its lower triangle.
+/// The inverse of a lower triangle.
 fn inverse(lower: &[f64], size: usize) -> Vec<f64> {
-    // Row r of the inverse of L, from those above it: all rows are contiguous.
     let mut solved = vec![0.0; size * size];
-    for row in 0..size {
-        let (above, rest) = solved.split_at_mut(row * size);
-        let current = &mut rest[..size];
-        for column in 0..row {
-            let factor = lower[row * size + column];
+    for start in (0..size).step_by(ROWS) {
+        let end = (start + ROWS).min(size);
+        for column in 0..end {
+            if column >= start {
+                let diagonal = lower[column * size + column];
+                let current = &mut solved[column * size..][..=column];
+                current[..column].iter_mut().for_each(|value| *value /= diagonal);
+                current[column] = 1.0 / diagonal;
+            }
+            let first = start.max(column + 1);
+            let (above, rest) = solved.split_at_mut(first * size);
             let other = &above[column * size..][..=column];
-            current.iter_mut().zip(other).for_each(|(value, other)| *value -= factor * other);
-        }
-        let diagonal = lower[row * size + row];
-        current[..row].iter_mut().for_each(|value| *value /= diagonal);
-        current[row] = 1.0 / diagonal;
-    }
-    let mut inverse = vec![0.0; size * size];
-    for part in solved.chunks_exact(size.max(1)) {
-        for (row, &left) in part.iter().enumerate().filter(|(_, left)| **left != 0.0) {
-            let sums = &mut inverse[row * size..][..=row];
-            sums.iter_mut().zip(part).for_each(|(sum, right)| *sum += left * right);
+            for (row, current) in (first..end).zip(rest.chunks_exact_mut(size)) {
+                let factor = lower[row * size + column];
+                current.iter_mut().zip(other).for_each(|(value, other)| *value -= factor * other);
+            }
         }
     }
-    inverse
-}
-
-fn transposed(lower: &[f64], size: usize) -> Vec<f64> {
-    let mut upper = vec![0.0; size * size];
-    for row in 0..size {
-        for column in 0..=row {
-            upper[column * size + row] = lower[row * size + column];
-        }
-    }
-    upper
+    solved
 }
 
 impl Factor {
@@ -186,16 +188,30 @@ mod tests {
         (0..count).map(next).collect()
     }
 
+    fn add_rows(hessian: &mut Hessian, rows: &[f32]) {
+        for row in rows.chunks_exact(hessian.size) {
+            let products: Vec<f32> =
+                row.iter().flat_map(|left| row.iter().map(move |right| left * right)).collect();
+            hessian.add(&products);
+        }
+    }
+
     #[test]
     fn the_factor_is_one_of_the_inverse() {
-        let size = 7;
+        // Shorter and longer than what is worked on together.
+        for size in [1, 7, 16, 41] {
+            is_a_factor_of_the_inverse(size);
+        }
+    }
+
+    fn is_a_factor_of_the_inverse(size: usize) {
         let mut hessian = Hessian::new(size);
-        hessian.add(&noise(size * 40, 1));
+        add_rows(&mut hessian, &noise(size * 40, 1));
         let factor = hessian.factor();
         let diagonal: f64 = (0..size).map(|at| hessian.sums[at * size + at]).sum();
         let damping = DAMPING * diagonal / size as f64;
         let entry = |row: usize, column: usize| {
-            let sum = hessian.sums[row.max(column) * size + row.min(column)];
+            let sum = hessian.sums[row * size + column];
             if row == column { sum + damping } else { sum }
         };
         for row in 0..size {
@@ -236,7 +252,7 @@ mod tests {
             inputs[at] = 0.8 * inputs[at - 1] + 0.3 * inputs[at];
         }
         let mut hessian = Hessian::new(columns);
-        inputs.chunks(columns * 10).for_each(|part| hessian.add(part));
+        inputs.chunks(columns * 10).for_each(|part| add_rows(&mut hessian, part));
         for (block, symmetric) in [(32, false), (16, true), (128, false)] {
             let layout = Layout { block, symmetric };
             let nearest = loss(&matrix, &Blocks::new(&matrix, layout, None), &inputs);

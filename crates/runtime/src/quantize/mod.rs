@@ -21,6 +21,7 @@ mod plan;
 mod qdq;
 mod range;
 mod report;
+mod search;
 mod weights;
 
 use std::collections::{HashMap, HashSet};
@@ -45,6 +46,7 @@ pub use measure::Likeness;
 use measure::Sums;
 use plan::Plan;
 use qdq::Qdq;
+use search::Found;
 pub use range::{Affine, Method, Range};
 pub use report::{LayerReport, OutputReport, Report};
 
@@ -110,6 +112,9 @@ pub struct QuantizeOptions {
     pub agreement: Agreement,
     /// Names of layers that stay in FP32.
     pub exclude: Vec<String>,
+    /// The most layers whose effect on the whole is measured by itself where the bound does not
+    /// hold; that of others is estimated from their own noise.
+    pub probes: usize,
 }
 
 impl QuantizeOptions {
@@ -127,6 +132,7 @@ impl QuantizeOptions {
             bound: 0.992,
             agreement: Agreement::Auto,
             exclude: Vec::new(),
+            probes: 64,
         }
     }
 }
@@ -259,21 +265,16 @@ impl Work<'_> {
         }
         progress("comparing each layer with FP32");
         let own = self.likenesses(&eligible, &*form)?;
-        let order = worst_first(&own);
         let reference = self.reference(progress)?;
-        let (attempts, outputs) = self.search(&eligible, &order, &*form, &reference, progress)?;
-        let left_out = attempts.last().map_or(0, |attempt| attempt.left_out);
-        let left: HashSet<ValueId> =
-            order.iter().take(left_out).map(|&at| eligible[at].output).collect();
-        let graph = self.finished(&eligible, &left, &*form)?;
-        let agreement = attempts.last().map(|attempt| attempt.agreement);
+        let found = self.search(&eligible, &own, &*form, &reference, progress)?;
+        let graph = self.finished(&eligible, &found.left, &*form)?;
         let report = Report {
-            layers: self.layer_reports(&*form, &refusals, &own, &left),
-            outputs,
+            layers: self.layer_reports(&*form, &refusals, &own, &found),
+            outputs: found.outputs,
             measure: self.measure_name(&reference),
-            agreement,
+            agreement: found.attempts.last().map(|attempt| attempt.agreement),
             bound: self.options.bound,
-            attempts,
+            attempts: found.attempts,
             bytes_before: bytes(&self.graph),
             bytes_after: bytes(&graph),
         };
@@ -405,80 +406,6 @@ impl Work<'_> {
         Ok(all)
     }
 
-    /// Looks for the number of layers to leave out; gives all attempts and what the last one found.
-    fn search(
-        &self,
-        layers: &[&Layer],
-        order: &[usize],
-        form: &dyn Form,
-        reference: &[Vec<Tensor>],
-        progress: &mut dyn FnMut(&str),
-    ) -> Result<(Vec<Attempt>, Vec<OutputReport>), RuntimeError> {
-        if reference.is_empty() {
-            return Ok((Vec::new(), Vec::new()));
-        }
-        let mut found: HashMap<usize, Vec<OutputReport>> = HashMap::new();
-        let attempts = fallback::search(layers.len(), self.options.bound, &mut |left_out| {
-            progress(&format!("measuring with {left_out} layers left out"));
-            let left: HashSet<ValueId> =
-                order.iter().take(left_out).map(|&at| layers[at].output).collect();
-            let chosen: Vec<&Layer> =
-                layers.iter().copied().filter(|layer| !left.contains(&layer.output)).collect();
-            let graph = build(&self.graph, &chosen, &left, form, Purpose::Measuring)?;
-            let outputs = self.compare(&graph, reference)?;
-            let agreement = self.agreement(&outputs, reference);
-            found.insert(left_out, outputs);
-            Ok::<f64, RuntimeError>(agreement)
-        })?;
-        let last = attempts.last().and_then(|attempt| found.remove(&attempt.left_out));
-        Ok((attempts, last.unwrap_or_default()))
-    }
-
-    /// The outputs of a graph beside those in FP32.
-    fn compare(
-        &self,
-        graph: &Graph,
-        reference: &[Vec<Tensor>],
-    ) -> Result<Vec<OutputReport>, RuntimeError> {
-        let mut sums = vec![Sums::default(); self.graph.outputs.len()];
-        let mut wanted = reference.iter();
-        self.runner.outputs(graph, self.context.evaluation, &mut |outputs| {
-            for ((sums, first), second) in
-                sums.iter_mut().zip(wanted.next().into_iter().flatten()).zip(&outputs)
-            {
-                if comparable(first) {
-                    sums.add(first, second)?;
-                }
-            }
-            Ok(())
-        })?;
-        let report = |(id, sums): (&ValueId, &Sums)| OutputReport {
-            name: self.graph.value(*id).name.clone(),
-            likeness: sums.likeness(),
-        };
-        Ok(self.graph.outputs.iter().zip(&sums).map(report).collect())
-    }
-
-    fn by_class(&self, output: &Tensor) -> bool {
-        match self.options.agreement {
-            Agreement::Top1 => true,
-            Agreement::Cosine => false,
-            Agreement::Auto => {
-                output.dtype() != DataType::Fp32 || (output.rank() == 2 && output.shape()[1] > 1)
-            }
-        }
-    }
-
-    fn agreement(&self, outputs: &[OutputReport], reference: &[Vec<Tensor>]) -> f64 {
-        let first = reference.first().map(Vec::as_slice).unwrap_or_default();
-        let compared = outputs.iter().zip(first).filter(|(_, tensor)| comparable(tensor));
-        let each = compared.map(|(report, tensor)| {
-            let Likeness { top1, cosine, .. } = report.likeness;
-            if self.by_class(tensor) { top1 } else { cosine }
-        });
-        each.fold(1.0, |least, value| if value >= least { least } else { value })
-    }
-
     fn measure_name(&self, reference: &[Vec<Tensor>]) -> &'static str {
         let first = reference.first().into_iter().flatten();
         match first.filter(|tensor| comparable(tensor)).map(|tensor| self.by_class(tensor)).next() {
@@ -504,18 +431,20 @@ impl Work<'_> {
         form: &dyn Form,
         refusals: &[Option<String>],
         own: &[Option<Likeness>],
-        left: &HashSet<ValueId>,
+        found: &Found,
     ) -> Vec<LayerReport> {
-        let mut own = own.iter();
+        let mut own = own.iter().zip(&found.effects);
         let else_form = match self.options.mode {
             Mode::Mixed => "FP16",
             _ => "FP32",
         };
         let report = |(layer, refusal): (&Layer, &Option<String>)| {
-            let likeness = if refusal.is_none() { own.next().copied().flatten() } else { None };
-            let worst = left.contains(&layer.output).then(|| {
-                let noise = likeness.map_or(0.0, |likeness| likeness.sqnr_db);
-                format!("among the worst layers ({noise:.1} dB), left out until the bound holds")
+            let measured = if refusal.is_none() { own.next() } else { None };
+            let (likeness, effect) =
+                measured.map_or((None, None), |(likeness, effect)| (*likeness, *effect));
+            let worst = found.left.contains(&layer.output).then(|| {
+                let effect = effect.map(|effect| format!(" ({effect:.1e})")).unwrap_or_default();
+                format!("among the worst for the whole{effect}, left out until the bound holds")
             });
             let reason = refusal.clone().or(worst);
             LayerReport {
@@ -523,6 +452,7 @@ impl Work<'_> {
                 op: layer.node.operator_name(),
                 form: if reason.is_none() { form.name() } else { else_form },
                 likeness,
+                effect,
                 reason,
             }
         };
@@ -533,14 +463,6 @@ impl Work<'_> {
 /// Whether an output can be compared: floats and integers.
 fn comparable(tensor: &Tensor) -> bool {
     tensor.dtype() == DataType::Fp32 || tensor.dtype().is_integer()
-}
-
-/// Positions of layers, the one whose results change most first.
-fn worst_first(own: &[Option<Likeness>]) -> Vec<usize> {
-    let mut order: Vec<usize> = (0..own.len()).collect();
-    let noise = |at: usize| own[at].map_or(0.0, |likeness| likeness.sqnr_db);
-    order.sort_by(|&a, &b| noise(a).total_cmp(&noise(b)));
-    order
 }
 
 /// Bytes of the constants of a graph.

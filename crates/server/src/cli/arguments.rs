@@ -111,6 +111,17 @@ impl Arguments {
             }
         }
     }
+
+    /// The last value of an option, as numbers with commas between.
+    ///
+    /// # Errors
+    /// When it is no such list.
+    pub(super) fn numbers(&self, name: &str, default: usize) -> Result<Vec<usize>, String> {
+        let Some(text) = self.last(name) else { return Ok(vec![default]) };
+        let numbers: Result<Vec<usize>, _> =
+            text.split(',').map(|number| number.trim().parse()).collect();
+        numbers.map_err(|_| format!("--{name} expects a number, or N,N…, got '{text}'"))
+    }
 }
 
 /// Lines about the options for the help of a command.

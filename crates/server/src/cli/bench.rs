@@ -10,16 +10,35 @@ use galatea_tensor::Tensor;
 use indicatif::{ProgressBar, ProgressStyle};
 
 use super::arguments::{Arguments, Choice, help};
+use super::sweep::Sweep;
 use super::{generate, model, say};
 use crate::table::table;
 
-const CHOICES: &[Choice] = &[
-    Choice { name: "batch", value: "N", sentence: "length of the batch axis [1]" },
+pub(super) const CHOICES: &[Choice] = &[
+    Choice {
+        name: "batch",
+        value: "N[,N…]",
+        sentence: "length of the batch axis, or several to measure one after the other [1]",
+    },
+    Choice {
+        name: "sequence",
+        value: "N[,N…]",
+        sentence: "length of axes along a sequence that the model leaves open [128]",
+    },
     Choice { name: "shape", value: "NAME=D,D…", sentence: "shape of an input; repeatable" },
-    Choice { name: "threads", value: "N", sentence: "threads inside an operator [all cores]" },
+    Choice {
+        name: "threads",
+        value: "N[,N…]",
+        sentence: "threads inside an operator, 0 for all cores [0]",
+    },
     Choice { name: "provider", value: "NAME", sentence: "run on this provider" },
     Choice { name: "function", value: "NAME", sentence: "function of a model that has several" },
-    Choice { name: "seconds", value: "S", sentence: "time to measure [3]" },
+    Choice { name: "seconds", value: "S", sentence: "time to measure each of them [3]" },
+    Choice {
+        name: "plot",
+        value: "FILE.svg",
+        sentence: "draw the times of several batches, sequences or numbers of threads as curves",
+    },
     Choice { name: "profile", value: "", sentence: "show the slowest operators too" },
     Choice { name: "json", value: "", sentence: "print one line of JSON" },
     Choice {
@@ -48,27 +67,71 @@ pub(super) fn bench(arguments: &[String]) -> Result<ExitCode, String> {
         return Ok(ExitCode::SUCCESS);
     }
     let path = model::find(arguments.only("MODEL")?)?;
-    let batch: usize = arguments.number("batch", 1)?;
-    let seconds: f64 = arguments.number("seconds", 3.0)?;
-    let time = Duration::try_from_secs_f64(seconds)
-        .map_err(|_| format!("--seconds expects a time, got '{seconds}'"))?;
-    let started = Instant::now();
-    let (session, source) = model::cached_session(&path, &arguments)?;
-    let load = started.elapsed();
+    let sweep = Sweep::of(&arguments)?;
+    let Some((batch, sequence, threads)) = sweep.single() else {
+        return sweep.run(&path, &arguments).map(|()| ExitCode::SUCCESS);
+    };
+    if arguments.has("plot") {
+        return Err("--plot needs a list of --batch, --sequence or --threads".to_owned());
+    }
+    let time = seconds(&arguments)?;
+    let loaded = load(&path, &arguments, threads)?;
     let shapes = generate::parse_shapes(arguments.all("shape"))?;
-    let inputs = generate::inputs(&session, batch, &shapes)?;
+    let lengths = generate::Lengths { batch, sequence };
+    let inputs = generate::inputs(&loaded.session, lengths, &shapes)?.inputs;
     let quiet = arguments.has("json");
-    let times = measure(&session, &inputs, time, quiet)?;
-    let figures = Figures::of(&times);
+    let figures = figures(&loaded.session, &inputs, time, quiet)?;
+    let job = Job { path: &path, arguments: &arguments, batch, sequence, threads };
     if quiet {
-        say(&json(&path, &session, batch, &arguments, (load, source), figures)?);
+        say(&job.json(&loaded, figures));
         return Ok(ExitCode::SUCCESS);
     }
-    say(&text(&path, &session, batch, (load, source), figures));
+    say(&job.text(&loaded, figures));
     if arguments.has("profile") {
-        say(&profile(&session, &inputs)?);
+        say(&profile(&loaded.session, &inputs)?);
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// How long `--seconds` lets a measurement take.
+///
+/// # Errors
+/// When it is no time.
+pub(super) fn seconds(arguments: &Arguments) -> Result<Duration, String> {
+    let seconds: f64 = arguments.number("seconds", 3.0)?;
+    Duration::try_from_secs_f64(seconds)
+        .map_err(|_| format!("--seconds expects a time, got '{seconds}'"))
+}
+
+/// A model that is ready to run.
+#[derive(Debug)]
+pub(super) struct Loaded {
+    pub(super) session: Session,
+    source: Source,
+    took: Duration,
+}
+
+/// Loads the model for so many threads.
+///
+/// # Errors
+/// As [`model::cached_session`].
+pub(super) fn load(path: &Path, arguments: &Arguments, threads: usize) -> Result<Loaded, String> {
+    let started = Instant::now();
+    let (session, source) = model::cached_session(path, arguments, threads)?;
+    Ok(Loaded { session, source, took: started.elapsed() })
+}
+
+/// Runs the session for a time.
+///
+/// # Errors
+/// When a run fails.
+pub(super) fn figures(
+    session: &Session,
+    inputs: &[(String, Tensor)],
+    time: Duration,
+    quiet: bool,
+) -> Result<Figures, String> {
+    measure(session, inputs, time, quiet).map(|times| Figures::of(&times))
 }
 
 fn named(inputs: &[(String, Tensor)]) -> Vec<(&str, Tensor)> {
@@ -111,12 +174,12 @@ fn measure(
 
 /// Milliseconds of the runs.
 #[derive(Debug, Clone, Copy)]
-struct Figures {
-    runs: usize,
-    min: f64,
-    median: f64,
-    mean: f64,
-    p99: f64,
+pub(super) struct Figures {
+    pub(super) runs: usize,
+    pub(super) min: f64,
+    pub(super) median: f64,
+    pub(super) mean: f64,
+    pub(super) p99: f64,
 }
 
 impl Figures {
@@ -138,71 +201,84 @@ impl Figures {
     }
 }
 
-fn json(
-    path: &Path,
-    session: &Session,
-    batch: usize,
-    arguments: &Arguments,
-    (load, source): (Duration, Source),
-    figures: Figures,
-) -> Result<String, String> {
-    let threads: usize = arguments.number("threads", 0)?;
-    let all = || std::thread::available_parallelism().map_or(1, usize::from);
-    let used = model::used_providers(session);
-    let (memory, plans) = (session.memory(), session.plans());
-    Ok(serde_json::json!({
-        "model": path.display().to_string(),
-        "provider": arguments.last("provider").unwrap_or(&used),
-        "providers_used": used,
-        "batch": batch,
-        "threads": if threads == 0 { all() } else { threads },
-        "runs": figures.runs,
-        "min_ms": figures.min,
-        "median_ms": figures.median,
-        "mean_ms": figures.mean,
-        "p99_ms": figures.p99,
-        "per_second": batch as f64 * 1e3 / figures.median.max(1e-9),
-        "load_ms": load.as_secs_f64() * 1e3,
-        "loaded_from": source.to_string(),
-        "weight_bytes": memory.initializer_bytes,
-        "mapped_bytes": memory.mapped_bytes,
-        "arena_bytes": plans.arena_bytes,
-        "live_bytes": plans.live_bytes,
-        "plan_ms": plans.time.as_secs_f64() * 1e3 / plans.made.max(1) as f64,
-    })
-    .to_string())
+/// What is measured.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Job<'a> {
+    pub(super) path: &'a Path,
+    pub(super) arguments: &'a Arguments,
+    pub(super) batch: usize,
+    pub(super) sequence: Option<usize>,
+    /// 0 for all cores.
+    pub(super) threads: usize,
 }
 
-fn text(
-    path: &Path,
-    session: &Session,
-    batch: usize,
-    (load, source): (Duration, Source),
-    figures: Figures,
-) -> String {
-    let cell = |value: f64| format!("{value:.3}");
-    let row = vec![
-        model::used_providers(session),
-        batch.to_string(),
-        figures.runs.to_string(),
-        cell(figures.min),
-        cell(figures.median),
-        cell(figures.mean),
-        cell(figures.p99),
-        format!("{:.1}", batch as f64 * 1e3 / figures.median.max(1e-9)),
-    ];
-    let head =
-        ["Provider", "Batch", "Runs", "Min ms", "Median ms", "Mean ms", "P99 ms", "Per second"];
-    let plans = session.plans();
-    let kilobytes = |bytes: usize| bytes.div_ceil(1024);
-    format!(
-        "{}: loaded in {:.0} ms ({source}); intermediate values in {} KiB, of which {} KiB live at once\n{}",
-        path.display(),
-        load.as_secs_f64() * 1e3,
-        kilobytes(plans.arena_bytes),
-        kilobytes(plans.live_bytes),
-        table(&head, [row])
-    )
+impl Job<'_> {
+    /// How many threads there really are.
+    pub(super) fn threads_used(&self) -> usize {
+        match self.threads {
+            0 => std::thread::available_parallelism().map_or(1, usize::from),
+            given => given,
+        }
+    }
+
+    /// A line of JSON.
+    pub(super) fn json(&self, loaded: &Loaded, figures: Figures) -> String {
+        let session = &loaded.session;
+        let used = model::used_providers(session);
+        let (memory, plans) = (session.memory(), session.plans());
+        let mut line = serde_json::json!({
+            "model": self.path.display().to_string(),
+            "provider": self.arguments.last("provider").unwrap_or(&used),
+            "providers_used": used,
+            "batch": self.batch,
+            "threads": self.threads_used(),
+            "runs": figures.runs,
+            "min_ms": figures.min,
+            "median_ms": figures.median,
+            "mean_ms": figures.mean,
+            "p99_ms": figures.p99,
+            "per_second": self.batch as f64 * 1e3 / figures.median.max(1e-9),
+            "load_ms": loaded.took.as_secs_f64() * 1e3,
+            "loaded_from": loaded.source.to_string(),
+            "weight_bytes": memory.initializer_bytes,
+            "mapped_bytes": memory.mapped_bytes,
+            "arena_bytes": plans.arena_bytes,
+            "live_bytes": plans.live_bytes,
+            "plan_ms": plans.time.as_secs_f64() * 1e3 / plans.made.max(1) as f64,
+        });
+        if let (Some(fields), Some(sequence)) = (line.as_object_mut(), self.sequence) {
+            fields.insert("sequence".to_owned(), sequence.into());
+        }
+        line.to_string()
+    }
+
+    fn text(&self, loaded: &Loaded, figures: Figures) -> String {
+        let session = &loaded.session;
+        let cell = |value: f64| format!("{value:.3}");
+        let row = vec![
+            model::used_providers(session),
+            self.batch.to_string(),
+            figures.runs.to_string(),
+            cell(figures.min),
+            cell(figures.median),
+            cell(figures.mean),
+            cell(figures.p99),
+            format!("{:.1}", self.batch as f64 * 1e3 / figures.median.max(1e-9)),
+        ];
+        let head =
+            ["Provider", "Batch", "Runs", "Min ms", "Median ms", "Mean ms", "P99 ms", "Per second"];
+        let plans = session.plans();
+        let kilobytes = |bytes: usize| bytes.div_ceil(1024);
+        format!(
+            "{}: loaded in {:.0} ms ({}); intermediate values in {} KiB, of which {} KiB live at once\n{}",
+            self.path.display(),
+            loaded.took.as_secs_f64() * 1e3,
+            loaded.source,
+            kilobytes(plans.arena_bytes),
+            kilobytes(plans.live_bytes),
+            table(&head, [row])
+        )
+    }
 }
 
 fn profile(session: &Session, inputs: &[(String, Tensor)]) -> Result<String, String> {

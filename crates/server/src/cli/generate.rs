@@ -1,6 +1,6 @@
 //! Inputs for a model that nobody gave inputs for.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use galatea_graph::Dim;
 use galatea_runtime::{IoInfo, Session};
@@ -29,15 +29,41 @@ fn parse_shape(text: &str) -> Result<(String, Vec<usize>), String> {
     Ok((name.to_owned(), dims.map_err(|_| wrong())?))
 }
 
+/// Lengths of axes that have none of their own.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Lengths {
+    /// Of the batch axis.
+    pub(super) batch: usize,
+    /// Of axes along a sequence; a likely one if not given.
+    pub(super) sequence: Option<usize>,
+}
+
+/// Inputs that were made.
+#[derive(Debug)]
+pub(super) struct Made {
+    /// By name.
+    pub(super) inputs: Vec<(String, Tensor)>,
+    /// Whether an axis got [`Lengths::batch`].
+    pub(super) by_batch: bool,
+}
+
+/// What an axis is along.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Along {
+    Batch,
+    Sequence,
+}
+
 /// Makes an input for everything that a run must be given.
 ///
 /// # Errors
-/// When an axis has no length and nothing tells what it could be, or a shape is for no input.
+/// When an axis has no length and nothing tells what it could be, a shape is for no input, or a length
+/// of sequences was given and there is no axis for it.
 pub(super) fn inputs(
     session: &Session,
-    batch: usize,
+    lengths: Lengths,
     shapes: &BTreeMap<String, Vec<usize>>,
-) -> Result<Vec<(String, Tensor)>, String> {
+) -> Result<Made, String> {
     if let Some(name) =
         shapes.keys().find(|name| session.inputs().iter().all(|input| input.name != **name))
     {
@@ -47,15 +73,21 @@ pub(super) fn inputs(
     let mut symbols = given_symbols(session, shapes);
     let mut random = Random(0x2545_F491_4F6C_DD1D);
     let mut tensors = Vec::new();
+    let mut used = BTreeSet::new();
     for input in session.inputs() {
         let shape = match shapes.get(&input.name) {
             Some(shape) => shape.clone(),
-            None => shape_of(input, batch, &mut symbols)?,
+            None => shape_of(input, lengths, &mut symbols, &mut used)?,
         };
         let tensor = values(input, &shape, &mut random).map_err(|error| error.to_string())?;
         tensors.push((input.name.clone(), tensor));
     }
-    Ok(tensors)
+    if lengths.sequence.is_some() && !used.contains(&Along::Sequence) {
+        return Err("no input has an axis along a sequence whose length the model or --shape leaves \
+                    open"
+            .to_owned());
+    }
+    Ok(Made { inputs: tensors, by_batch: used.contains(&Along::Batch) })
 }
 
 /// Lengths of symbols that the given shapes settle.
@@ -77,14 +109,23 @@ fn given_symbols(
 
 fn shape_of(
     input: &IoInfo,
-    batch: usize,
+    lengths: Lengths,
     symbols: &mut BTreeMap<String, usize>,
+    used: &mut BTreeSet<Along>,
 ) -> Result<Vec<usize>, String> {
     let ask =
         |what: &str| format!("input '{}' has {what}; give --shape {}=D,D…", input.name, input.name);
     if !input.ranked {
         return Err(ask("any number of axes"));
     }
+    let mut length_of = |axis: usize, symbol: &str| {
+        let along = guess(input, axis, symbol)?;
+        used.insert(along);
+        Some(match along {
+            Along::Batch => lengths.batch,
+            Along::Sequence => lengths.sequence.unwrap_or(SEQUENCE),
+        })
+    };
     let mut shape = Vec::new();
     for (axis, dim) in input.dims.iter().enumerate() {
         let length = match dim {
@@ -92,13 +133,13 @@ fn shape_of(
             Dim::Symbol(name) => match dim.evaluate(&|name| symbols.get(name).copied()) {
                 Some(length) => length,
                 None => {
-                    let length = guess(input, axis, name, batch)
+                    let length = length_of(axis, name)
                         .ok_or_else(|| ask(&format!("an axis {axis} ('{name}') of no length")))?;
                     symbols.insert(name.to_string(), length);
                     length
                 }
             },
-            Dim::Unknown => guess(input, axis, "", batch)
+            Dim::Unknown => length_of(axis, "")
                 .ok_or_else(|| ask(&format!("an axis {axis} of no length")))?,
         };
         shape.push(length);
@@ -106,19 +147,19 @@ fn shape_of(
     Ok(shape)
 }
 
-/// A likely length of an axis from its name, its place and what the input holds.
-fn guess(input: &IoInfo, axis: usize, symbol: &str, batch: usize) -> Option<usize> {
+/// What an axis is likely to be along, from its name, its place and what the input holds.
+fn guess(input: &IoInfo, axis: usize, symbol: &str) -> Option<Along> {
     let symbol = symbol.to_ascii_lowercase();
     let named = |words: &[&str]| words.iter().any(|word| symbol.contains(word));
     if named(SEQUENCE_WORDS) {
-        return Some(SEQUENCE);
+        return Some(Along::Sequence);
     }
     if axis == 0 || symbol == "n" || symbol.contains(BATCH_WORD) {
-        return Some(batch);
+        return Some(Along::Batch);
     }
     // The second of two axes is a row of anything; of three, the steps of a sequence.
     let row_or_steps = axis == 1 && matches!(input.dims.len(), 2 | 3);
-    row_or_steps.then_some(SEQUENCE)
+    row_or_steps.then_some(Along::Sequence)
 }
 
 fn values(
@@ -205,10 +246,15 @@ mod tests {
         let mut symbols = BTreeMap::new();
         let dims = [Dim::Symbol("batch".into()), Dim::Symbol("sequence_length".into())];
         let ids = input("input_ids", DataType::Int64, &dims);
-        assert_eq!(shape_of(&ids, 4, &mut symbols).unwrap(), [4, 128]);
+        let (lengths, mut used) = (Lengths { batch: 4, sequence: None }, BTreeSet::new());
+        assert_eq!(shape_of(&ids, lengths, &mut symbols, &mut used).unwrap(), [4, 128]);
         assert_eq!(symbols.get("sequence_length"), Some(&128));
+        assert_eq!(used.len(), 2);
+        let longer = Lengths { batch: 2, sequence: Some(32) };
+        let shape = shape_of(&ids, longer, &mut BTreeMap::new(), &mut used).unwrap();
+        assert_eq!(shape, [2, 32]);
         let image = input("x", DataType::Fp32, &[Dim::Unknown, Dim::Known(3), Dim::Unknown]);
-        let error = shape_of(&image, 1, &mut symbols).unwrap_err();
+        let error = shape_of(&image, lengths, &mut symbols, &mut used).unwrap_err();
         assert!(error.contains("axis 2") && error.contains("--shape x="), "{error}");
     }
 

@@ -9,11 +9,13 @@ mod inspect;
 mod layers;
 mod model;
 mod picture;
+mod plot;
 mod quantize;
 mod quickstart;
 mod run;
 mod sample;
 mod serve;
+mod sweep;
 mod tune;
 
 use std::io::Write;

@@ -84,34 +84,37 @@ pub(super) const CACHE_CHOICES: [Choice; 2] = [
     Choice { name: "no-model-cache", value: "", sentence: "prepare the model anew" },
 ];
 
-/// A session as the options `--provider`, `--threads` and `--function` ask for, from the cache of
-/// prepared models unless the options forbid it.
+/// A session on so many threads (0 for all cores) as the options `--provider` and `--function` ask for,
+/// from the cache of prepared models unless the options forbid it.
 ///
 /// # Errors
 /// When the options name what does not exist, or the model cannot be prepared.
 pub(super) fn cached_session(
     path: &Path,
     arguments: &Arguments,
+    threads: usize,
 ) -> Result<(Session, Source), String> {
     let folder = arguments.last("model-cache-dir").unwrap_or("");
     let cache = match arguments.has("no-model-cache") {
         true => None,
         false => models::model_cache(folder, model_cache::DEFAULT_LIMIT_BYTES),
     };
-    prepare(path, arguments, cache.as_ref())
+    prepare(path, arguments, threads, cache.as_ref())
 }
 
-/// A session as [`cached_session`], without a cache.
+/// A session as [`cached_session`], on `--threads` threads and without a cache.
 ///
 /// # Errors
 /// As [`cached_session`].
 pub(super) fn session(path: &Path, arguments: &Arguments) -> Result<Session, String> {
-    prepare(path, arguments, None).map(|(session, _)| session)
+    let threads = arguments.number("threads", 0)?;
+    prepare(path, arguments, threads, None).map(|(session, _)| session)
 }
 
 fn prepare(
     path: &Path,
     arguments: &Arguments,
+    threads: usize,
     cache: Option<&ModelCache>,
 ) -> Result<(Session, Source), String> {
     known_format(path)?;
@@ -119,7 +122,7 @@ fn prepare(
         return Err(format!("the model has no function '{function}'; its only one is 'main'"));
     }
     let options = SessionOptions {
-        threads: arguments.number("threads", 0)?,
+        threads,
         optimise: level(arguments)?,
         precision: precision(arguments)?,
         choices: tuning::choices(),

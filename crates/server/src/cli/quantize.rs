@@ -82,6 +82,16 @@ const CHOICES: &[Choice] = &[
     },
     Choice { name: "exclude", value: "LAYER", sentence: "keep this layer in FP32; repeatable" },
     Choice {
+        name: "probes",
+        value: "N",
+        sentence: "the most layers whose effect on the whole is measured to find the worst [64]",
+    },
+    Choice {
+        name: "write-anyway",
+        value: "",
+        sentence: "write the model even where no choice of layers reaches --bound",
+    },
+    Choice {
         name: "external",
         value: "BYTES",
         sentence: "with more bytes of constants, put them into FILE.onnx.data [1073741824]",
@@ -136,21 +146,27 @@ pub(super) fn quantize(arguments: &[String]) -> Result<ExitCode, String> {
     let mut info = loaded.info;
     info.producer_name = "galatea".to_owned();
     info.producer_version = env!("CARGO_PKG_VERSION").to_owned();
-    // The model may be read from the file that is written: it stays mapped until here.
-    onnx::write_model(&done.graph, &info, &output, onnx::WriteOptions { inline_bytes })
-        .map_err(|error| error.to_string())?;
+    // A program that finds the file takes it for what was asked for.
+    let written = done.report.holds() || arguments.has("write-anyway");
+    if written {
+        // The model may be read from the file that is written: it stays mapped until here.
+        onnx::write_model(&done.graph, &info, &output, onnx::WriteOptions { inline_bytes })
+            .map_err(|error| error.to_string())?;
+    }
+    let output = written.then_some(output.as_path());
     if let Some(file) = arguments.last("report") {
-        let text = format!("{:#}\n", as_json(&done.report, &path, &output));
+        let text = format!("{:#}\n", as_json(&done.report, &path, output));
         fs::write(file, text).map_err(|error| format!("'{file}' cannot be written: {error}"))?;
     }
-    say(&as_text(&done.report, &output));
+    say(&as_text(&done.report, output));
     if done.report.holds() {
         return Ok(ExitCode::SUCCESS);
     }
     Err(format!(
-        "no choice of layers agrees with FP32 as far as --bound asks: {:.4} of {}",
+        "no choice of layers agrees with FP32 as far as --bound asks: {:.4} of {}; {}",
         done.report.agreement.unwrap_or(0.0),
-        done.report.bound
+        done.report.bound,
+        if written { "written all the same" } else { "nothing written (--write-anyway does)" }
     ))
 }
 
@@ -208,6 +224,7 @@ fn options(arguments: &Arguments) -> Result<QuantizeOptions, String> {
         [("auto", Agreement::Auto), ("top1", Agreement::Top1), ("cosine", Agreement::Cosine)];
     options.agreement = keyword(arguments, "agreement", &agreements, options.agreement)?;
     options.exclude = arguments.all("exclude").to_vec();
+    options.probes = arguments.number("probes", options.probes)?;
     Ok(options)
 }
 
@@ -296,7 +313,7 @@ fn likeness_json(likeness: &Likeness) -> Value {
     })
 }
 
-fn as_json(report: &Report, model: &Path, output: &Path) -> Value {
+fn as_json(report: &Report, model: &Path, output: Option<&Path>) -> Value {
     let layers: Vec<Value> = report
         .layers
         .iter()
@@ -306,6 +323,7 @@ fn as_json(report: &Report, model: &Path, output: &Path) -> Value {
                 "op": layer.op,
                 "form": layer.form,
                 "likeness": layer.likeness.as_ref().map(likeness_json),
+                "effect": layer.effect,
                 "reason": layer.reason,
             })
         })
@@ -320,7 +338,7 @@ fn as_json(report: &Report, model: &Path, output: &Path) -> Value {
         .collect();
     json!({
         "model": model.display().to_string(),
-        "output": output.display().to_string(),
+        "output": output.map(|output| output.display().to_string()),
         "measure": report.measure,
         "agreement": report.agreement,
         "bound": report.bound,
@@ -346,12 +364,13 @@ fn cells(likeness: Option<&Likeness>) -> [String; 4] {
     }
 }
 
-fn as_text(report: &Report, output: &Path) -> String {
-    let head = ["Layer", "Operator", "Form", "Cosine", "SQNR dB", "KL", "Top-1", "Why"];
+fn as_text(report: &Report, output: Option<&Path>) -> String {
+    let head = ["Layer", "Operator", "Form", "Cosine", "SQNR dB", "KL", "Top-1", "Effect", "Why"];
     let mut rows = Vec::new();
     for layer in report.layers.iter().take(SHOWN_LAYERS) {
         let mut row = vec![layer.name.clone(), layer.op.clone(), layer.form.to_owned()];
         row.extend(cells(layer.likeness.as_ref()));
+        row.push(layer.effect.map(|effect| format!("{effect:.1e}")).unwrap_or_default());
         row.push(layer.reason.clone().unwrap_or_default());
         rows.push(row);
     }
@@ -380,7 +399,7 @@ fn as_text(report: &Report, output: &Path) -> String {
     let megabytes = |bytes: usize| bytes as f64 / 1e6;
     text.push_str(&format!(
         "{}: {:.2} MB of constants, {:.2} MB before",
-        output.display(),
+        output.map_or_else(|| "not written".to_owned(), |output| output.display().to_string()),
         megabytes(report.bytes_after),
         megabytes(report.bytes_before)
     ));

@@ -40,7 +40,7 @@ pub(super) fn run(arguments: &[String]) -> Result<ExitCode, String> {
         return Err("--inputs IN.npz is missing".to_owned());
     }
     let prefix = arguments.last("outputs").ok_or("--outputs PREFIX is missing")?;
-    let (session, _) = model::cached_session(&path, &arguments)?;
+    let (session, _) = model::cached_session(&path, &arguments, arguments.number("threads", 0)?)?;
     for (index, file) in inputs.iter().enumerate() {
         let outputs = step(&session, Path::new(file))?;
         let target = format!("{prefix}{index}.npz");

@@ -130,9 +130,10 @@ impl Work<'_> {
             let session = self.session(&machine)?;
             let shapes = generate::parse_shapes(self.arguments.all("shape"))?;
             let batch = self.arguments.number("batch", 1)?;
-            let inputs = generate::inputs(&session, batch, &shapes)?;
+            let lengths = generate::Lengths { batch, sequence: None };
+            let made = generate::inputs(&session, lengths, &shapes)?;
             let named: Vec<(&str, Tensor)> =
-                inputs.iter().map(|(name, tensor)| (name.as_str(), tensor.clone())).collect();
+                made.inputs.iter().map(|(name, tensor)| (name.as_str(), tensor.clone())).collect();
             let problems = session.problems(&named).map_err(|error| error.to_string())?;
             let problems: Vec<Problem> =
                 problems.into_iter().filter(|problem| round.has(problem)).collect();

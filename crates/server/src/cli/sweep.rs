@@ -1,0 +1,249 @@
+//! `galatea bench` over several batches, sequences and numbers of threads.
+
+use std::fs;
+use std::path::Path;
+
+use super::arguments::Arguments;
+use super::bench::{Figures, Job};
+use super::plot::{self, Curve, Panel};
+use super::{generate, say};
+use crate::table::table;
+
+/// The most points: each takes as long as `--seconds` says.
+const MOST_POINTS: usize = 256;
+/// The most curves of a panel that can be told apart.
+const MOST_CURVES: usize = 12;
+
+/// What is measured: each combination.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Sweep {
+    pub(super) batches: Vec<usize>,
+    /// None where the model's own lengths, or likely ones, hold.
+    pub(super) sequences: Vec<Option<usize>>,
+    /// 0 for all cores.
+    pub(super) threads: Vec<usize>,
+}
+
+/// A combination, with its figures once they are known.
+#[derive(Debug, Clone, Copy)]
+struct Point {
+    batch: usize,
+    sequence: Option<usize>,
+    threads: usize,
+    figures: Figures,
+}
+
+impl Sweep {
+    /// What the options ask for.
+    ///
+    /// # Errors
+    /// When a list is none, or there are too many combinations.
+    pub(super) fn of(arguments: &Arguments) -> Result<Self, String> {
+        let sequences = match arguments.has("sequence") {
+            true => arguments.numbers("sequence", 1)?.into_iter().map(Some).collect(),
+            false => vec![None],
+        };
+        let batches = arguments.numbers("batch", 1)?;
+        let threads = arguments.numbers("threads", 0)?;
+        let sweep = Self { batches, sequences, threads };
+        let points = sweep.points();
+        if points > MOST_POINTS {
+            return Err(format!(
+                "--batch, --sequence and --threads make {points} combinations, the most is {MOST_POINTS}"
+            ));
+        }
+        Ok(sweep)
+    }
+
+    fn points(&self) -> usize {
+        let lengths = [self.batches.len(), self.sequences.len(), self.threads.len()];
+        lengths.into_iter().fold(1, usize::saturating_mul)
+    }
+
+    /// The only combination.
+    pub(super) fn single(&self) -> Option<(usize, Option<usize>, usize)> {
+        match (&self.batches[..], &self.sequences[..], &self.threads[..]) {
+            (&[batch], &[sequence], &[threads]) => Some((batch, sequence, threads)),
+            _ => None,
+        }
+    }
+
+    /// Measures every combination; a session for each number of threads.
+    pub(super) fn run(&self, path: &Path, arguments: &Arguments) -> Result<(), String> {
+        if arguments.has("profile") {
+            return Err("--profile goes with one batch, sequence and number of threads".to_owned());
+        }
+        let time = super::bench::seconds(arguments)?;
+        let shapes = generate::parse_shapes(arguments.all("shape"))?;
+        let quiet = arguments.has("json");
+        let mut points = Vec::with_capacity(self.points());
+        for &threads in &self.threads {
+            let loaded = super::bench::load(path, arguments, threads)?;
+            for &batch in &self.batches {
+                for &sequence in &self.sequences {
+                    let wanted = generate::Lengths { batch, sequence };
+                    let made = generate::inputs(&loaded.session, wanted, &shapes)?;
+                    if self.batches.len() > 1 && !made.by_batch {
+                        return Err("no input has a batch axis whose length --shape leaves open"
+                            .to_owned());
+                    }
+                    let figures = super::bench::figures(&loaded.session, &made.inputs, time, quiet)?;
+                    let job = Job { path, arguments, batch, sequence, threads };
+                    if quiet {
+                        say(&job.json(&loaded, figures));
+                    }
+                    let threads = job.threads_used();
+                    points.push(Point { batch, sequence, threads, figures });
+                }
+            }
+        }
+        if !quiet {
+            say(&text(&points));
+        }
+        match arguments.last("plot") {
+            Some(file) => draw(file, path, &points),
+            None => Ok(()),
+        }
+    }
+}
+
+fn text(points: &[Point]) -> String {
+    let cell = |value: f64| format!("{value:.3}");
+    let rows = points.iter().map(|point| {
+        let Figures { runs, min, median, mean, p99 } = point.figures;
+        let mut row = vec![point.threads.to_string(), point.batch.to_string()];
+        row.push(point.sequence.map(|length| length.to_string()).unwrap_or_default());
+        row.push(runs.to_string());
+        row.extend([min, median, mean, p99].map(cell));
+        row.push(format!("{:.1}", point.batch as f64 * 1e3 / median.max(1e-9)));
+        row
+    });
+    let head = [
+        "Threads", "Batch", "Sequence", "Runs", "Min ms", "Median ms", "Mean ms", "P99 ms",
+        "Per second",
+    ];
+    table(&head, rows)
+}
+
+fn draw(file: &str, path: &Path, points: &[Point]) -> Result<(), String> {
+    let panels = panels(&name_of(path), points);
+    if panels.is_empty() {
+        return Err("--plot needs a list of --batch, --sequence or --threads".to_owned());
+    }
+    let most = panels.iter().map(|panel| panel.curves.len()).max().unwrap_or(0);
+    if most > MOST_CURVES {
+        return Err(format!("a panel would have {most} curves, the most is {MOST_CURVES}"));
+    }
+    let text = plot::svg(&panels)?;
+    fs::write(file, text).map_err(|error| format!("'{file}' cannot be written: {error}"))
+}
+
+/// What a model is called: its file's name, or in a repository that of the folder.
+fn name_of(path: &Path) -> String {
+    let name = |path: &Path| Some(path.file_stem()?.to_string_lossy().into_owned());
+    let in_repository = |name: &String| name == "model" || name.parse::<u64>().is_ok();
+    let mut names = path.ancestors().filter_map(name);
+    let named = names.find(|name| !in_repository(name));
+    named.or_else(|| name(path)).unwrap_or_default()
+}
+
+/// An axis of a sweep: its name, and where a point lies on it.
+type Along = (&'static str, fn(&Point) -> Option<usize>);
+
+const ALONG: [Along; 3] = [
+    ("batch", |point| Some(point.batch)),
+    ("sequence", |point| point.sequence),
+    ("threads", |point| Some(point.threads)),
+];
+
+/// A panel for each axis with several lengths: a curve for each combination of the others.
+fn panels(model: &str, points: &[Point]) -> Vec<Panel> {
+    let varies = |at: fn(&Point) -> Option<usize>| {
+        points.iter().zip(points.iter().skip(1)).any(|(a, b)| at(a) != at(b))
+    };
+    let swept: Vec<Along> = ALONG.into_iter().filter(|(_, at)| varies(*at)).collect();
+    let panel = |&(name, at): &Along| {
+        let mut curves: Vec<Curve> = Vec::new();
+        for point in points {
+            let others = swept.iter().filter(|(other, _)| *other != name);
+            let others = others.map(|(other, at)| format!("{other} {}", at(point).unwrap_or(0)));
+            let legend = others.collect::<Vec<_>>().join(", ");
+            let here = (at(point).unwrap_or(0) as f64, point.figures.median);
+            match curves.iter_mut().find(|curve| curve.name == legend) {
+                Some(curve) => curve.points.push(here),
+                None => curves.push(Curve { name: legend, points: vec![here] }),
+            }
+        }
+        for curve in &mut curves {
+            curve.points.sort_by(|a, b| a.0.total_cmp(&b.0));
+            if curve.name.is_empty() {
+                "median".clone_into(&mut curve.name);
+            }
+        }
+        Panel {
+            title: format!("{model}: time of a run by {name}"),
+            axes: (name.to_owned(), "median, ms".to_owned()),
+            curves,
+        }
+    };
+    swept.iter().map(panel).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn point(batch: usize, sequence: Option<usize>, threads: usize) -> Point {
+        let median = (batch * sequence.unwrap_or(1)) as f64 / threads as f64;
+        let figures = Figures { runs: 5, min: 0.0, median, mean: median, p99: median };
+        Point { batch, sequence, threads, figures }
+    }
+
+    #[test]
+    fn each_swept_axis_has_a_panel_and_the_others_make_curves() {
+        let mut points = Vec::new();
+        for threads in [1, 2] {
+            points.extend([4, 1, 8].map(|batch| point(batch, None, threads)));
+        }
+        let panels = panels("m", &points);
+        let names: Vec<&str> = panels.iter().map(|panel| panel.axes.0.as_str()).collect();
+        assert_eq!(names, ["batch", "threads"]);
+        let curves = &panels[0].curves;
+        assert_eq!((curves[0].name.as_str(), curves[1].name.as_str()), ("threads 1", "threads 2"));
+        assert_eq!(curves[0].points, [(1.0, 1.0), (4.0, 4.0), (8.0, 8.0)]);
+        assert_eq!(panels[1].curves.len(), 3);
+        assert_eq!(panels[1].curves[0].points, [(1.0, 4.0), (2.0, 2.0)]);
+    }
+
+    #[test]
+    fn a_single_axis_has_one_curve_and_a_point_has_none() {
+        let points = [32, 64].map(|sequence| point(1, Some(sequence), 2));
+        let found = panels("m", &points);
+        assert_eq!((found.len(), found[0].curves.len()), (1, 1));
+        assert_eq!(found[0].curves[0].name, "median");
+        assert!(panels("m", &points[..1]).is_empty());
+    }
+
+    #[test]
+    fn models_of_a_repository_are_called_as_their_folders() {
+        assert_eq!(name_of(Path::new("models/digits/1/model.onnx")), "digits");
+        assert_eq!(name_of(Path::new("zoo/resnet50.onnx")), "resnet50");
+        assert_eq!(name_of(Path::new("model.onnx")), "model");
+    }
+
+    #[test]
+    fn single_values_are_no_sweep_and_lists_are_bounded() {
+        let sweep = |text: &[&str]| {
+            let arguments: Vec<String> = text.iter().map(|&text| text.to_owned()).collect();
+            Sweep::of(&Arguments::parse(&arguments, super::super::bench::CHOICES)?)
+        };
+        assert_eq!(sweep(&[]).unwrap().single(), Some((1, None, 0)));
+        assert_eq!(sweep(&["--batch", "4", "--threads=2"]).unwrap().single(), Some((4, None, 2)));
+        assert_eq!(sweep(&["--sequence=8"]).unwrap().single(), Some((1, Some(8), 0)));
+        assert_eq!(sweep(&["--batch=1,2"]).unwrap().single(), None);
+        assert!(sweep(&["--batch=1,x"]).unwrap_err().contains("--batch expects"));
+        let many = (1..=20).map(|n| n.to_string()).collect::<Vec<_>>().join(",");
+        let (batch, threads) = (format!("--batch={many}"), format!("--threads={many}"));
+        assert!(sweep(&[&batch, &threads]).unwrap_err().contains("400 combinations"));
+    }
+}
