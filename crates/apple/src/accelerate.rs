@@ -1,8 +1,6 @@
 //! Accelerate's BLAS: the only supported way to an Apple chip's matrix unit.
 
-use crate::Unavailable;
-#[cfg(target_os = "macos")]
-use crate::cblas;
+use crate::{Unavailable, cblas};
 
 /// How an operand lies in memory. Rows follow each other at `stride` elements.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -70,12 +68,70 @@ pub enum SgemmError {
     },
 }
 
-/// `C = alpha * A * B + beta * C` in row-major order, on the chip's matrix unit. `C`'s rows follow
-/// each other at `c_stride`. With `beta` 0, `C` is written without being read.
+/// A library of matrix products with CBLAS's interface.
+#[derive(Clone, Copy)]
+pub struct Blas {
+    sgemm: cblas::CblasSgemm,
+    name: &'static str,
+}
+
+impl std::fmt::Debug for Blas {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Blas").field("name", &self.name).finish_non_exhaustive()
+    }
+}
+
+impl Blas {
+    /// The system's: Accelerate, which reaches the chip's matrix unit.
+    ///
+    /// # Errors
+    /// [`Unavailable`] off macOS.
+    pub fn system() -> Result<Self, Unavailable> {
+        #[cfg(target_os = "macos")]
+        return Ok(Self { sgemm: cblas::cblas_sgemm_ilp64, name: "accelerate" });
+        #[cfg(not(target_os = "macos"))]
+        Err(Unavailable::off_macos("Accelerate"))
+    }
+
+    /// The one in a shared library, to prove calls where the system has none. The library stays
+    /// loaded.
+    ///
+    /// # Errors
+    /// [`Unavailable`] when the library cannot be loaded or has no `cblas_sgemm` with 64-bit
+    /// integers.
+    #[cfg(feature = "library")]
+    pub fn open(path: &std::path::Path) -> Result<Self, Unavailable> {
+        Ok(Self { sgemm: cblas::library::sgemm(path)?, name: "library" })
+    }
+
+    /// What it is called in records of measurements.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        self.name
+    }
+
+    /// `C = alpha * A * B + beta * C` in row-major order. `C`'s rows follow each other at
+    /// `c_stride`. With `beta` 0, `C` is written without being read.
+    ///
+    /// # Errors
+    /// [`SgemmError`] when a slice or a stride does not fit the sizes. `C` is then untouched.
+    pub fn sgemm(
+        self,
+        sizes: Sizes,
+        (alpha, beta): (f32, f32),
+        a: Operand<'_>,
+        b: Operand<'_>,
+        c: &mut [f32],
+        c_stride: usize,
+    ) -> Result<(), SgemmError> {
+        cblas::checked(self.sgemm, sizes, (alpha, beta), (a, b), c, c_stride)
+    }
+}
+
+/// As [`Blas::sgemm`] of the system's library.
 ///
 /// # Errors
-/// [`SgemmError`]: off macOS always [`SgemmError::Unavailable`], elsewhere when a slice or a stride
-/// does not fit the sizes. `C` is then untouched.
+/// As [`Blas::system`] and [`Blas::sgemm`].
 pub fn sgemm(
     sizes: Sizes,
     alpha: f32,
@@ -85,13 +141,7 @@ pub fn sgemm(
     c: &mut [f32],
     c_stride: usize,
 ) -> Result<(), SgemmError> {
-    #[cfg(target_os = "macos")]
-    return cblas::checked(cblas::cblas_sgemm_ilp64, sizes, (alpha, beta), (a, b), c, c_stride);
-    #[cfg(not(target_os = "macos"))]
-    {
-        let _ = (sizes, alpha, a, b, beta, c, c_stride);
-        Err(Unavailable::off_macos("Accelerate").into())
-    }
+    Blas::system()?.sgemm(sizes, (alpha, beta), a, b, c, c_stride)
 }
 
 #[cfg(test)]

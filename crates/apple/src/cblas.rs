@@ -5,7 +5,7 @@ use std::ffi::{c_int, c_long};
 use crate::accelerate::{Operand, Orientation, SgemmError, Sizes};
 
 /// `cblas_sgemm` with 64-bit integers.
-type CblasSgemm = unsafe extern "C" fn(
+pub(crate) type CblasSgemm = unsafe extern "C" fn(
     c_int,
     c_int,
     c_int,
@@ -137,6 +137,8 @@ fn leading(
     c_long::try_from(stride.max(1)).map_err(|_| too_large)
 }
 
+#[cfg(feature = "library")]
+pub(crate) mod library;
 #[cfg(test)]
 mod openblas;
 

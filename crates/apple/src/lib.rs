@@ -1,13 +1,14 @@
 //! Thin safe doors to macOS; each has a body off macOS that says [`Unavailable`].
 //!
 //! - [`Chip::detect`]: what chip this is and what it can do, by sysctl.
+//! - [`catalogue::find`]: what is known about it beyond that, from `data/chips`.
 //! - [`accelerate::sgemm`]: Accelerate's single-precision matrix product.
 //!
 //! The decisions around a foreign call (key names, parsing, argument order, length checks) are
 //! plain code that runs and is tested everywhere; only the call itself is bound to macOS.
 
 pub mod accelerate;
-#[cfg(any(target_os = "macos", test))]
+pub mod catalogue;
 mod cblas;
 mod chip;
 mod sysctl;

@@ -3,6 +3,7 @@
 
 #![forbid(unsafe_code)]
 
+mod capabilities;
 mod cost;
 pub mod cpu;
 mod machine;
@@ -10,6 +11,7 @@ pub mod reference;
 
 use std::sync::Arc;
 
+pub use capabilities::{Capabilities, CoreKind, Peak};
 use galatea_runtime::ExecutionProvider;
 pub use machine::machine;
 

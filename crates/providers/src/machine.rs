@@ -22,7 +22,7 @@ fn read(path: &str) -> Option<String> {
 }
 
 /// The name of the first processor in Linux' list.
-fn linux_chip() -> Option<String> {
+pub(crate) fn linux_chip() -> Option<String> {
     let text = read("/proc/cpuinfo")?;
     let named = |line: &str| {
         let (key, value) = line.split_once(':')?;

@@ -94,6 +94,8 @@ pub struct PlanReport {
     pub arena_bytes: usize,
     /// The most bytes that live at once in that plan: no arena can be smaller.
     pub live_bytes: usize,
+    /// Multiplications and additions of products and convolutions in all runs so far.
+    pub operations: u64,
 }
 
 impl PlanReport {
@@ -106,6 +108,7 @@ impl PlanReport {
             time: self.time + other.time,
             arena_bytes: self.arena_bytes + other.arena_bytes,
             live_bytes: self.live_bytes + other.live_bytes,
+            operations: self.operations.saturating_add(other.operations),
         }
     }
 }

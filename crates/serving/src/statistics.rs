@@ -166,6 +166,17 @@ pub struct ModelMetricsRow {
     pub summaries: Vec<SummarySnapshot>,
     /// Times to the first response, of decoupled models where the options ask for them.
     pub first_response: Option<HistogramSnapshot>,
+    /// Multiplications and additions, where they are counted.
+    pub arithmetic: Option<ArithmeticSnapshot>,
+}
+
+/// Multiplications and additions of a model.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct ArithmeticSnapshot {
+    /// Of all executions so far.
+    pub operations: u64,
+    /// How many there were in a nanosecond of execution since the snapshot before; 0 where nothing was executed.
+    pub per_ns: f64,
 }
 
 /// Time spent in the stages of one execution.

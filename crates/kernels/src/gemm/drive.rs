@@ -274,6 +274,80 @@ impl Blocking {
         ("chunks-112", Self::Chunks(112)),
         ("chunks-224", Self::Chunks(224)),
     ];
+
+    /// Whether products of so many rows with a packed B are cut by it: a few rows are dots of
+    /// panels, which threads share in one way.
+    #[must_use]
+    pub fn matters(rows: usize) -> bool {
+        rows > THIN_ROWS
+    }
+}
+
+/// Finishes some rows of C whose sums are there.
+struct Finishing {
+    c: *mut f32,
+    c_stride: usize,
+    rows: usize,
+    n: usize,
+    finish: Finish,
+}
+
+impl Kernel for Finishing {
+    type Output = ();
+    #[inline(always)]
+    fn run<S: Simd>(self, s: S) {
+        let width = S::LANES * S::TILE_VECTORS;
+        let mut column = 0;
+        while column < self.n {
+            let step = Step {
+                // A product of no terms, added to what is there.
+                k: 0,
+                accumulate: true,
+                a: std::ptr::null(),
+                a_stride: A_STRIDE,
+                b: std::ptr::null(),
+                b_stride: width,
+                c: self.c.wrapping_add(column),
+                c_stride: self.c_stride,
+                columns: width.min(self.n - column),
+                finish: Some(self.finish.shifted(0, column)),
+                ahead: Ahead::NOTHING,
+            };
+            // SAFETY: the rows and columns are inside C, as `finish_rows` was told; nothing of A
+            // and B is read.
+            unsafe { block(s, &step, self.rows) };
+            column += width;
+        }
+    }
+}
+
+/// Rows that are finished in one go.
+const FINISHED_ROWS: usize = 32;
+
+/// Applies an epilogue to sums that are in C.
+///
+/// # Safety
+/// C has `m` rows of `n`, `c_stride` apart, the epilogue covers C, and nothing else uses C
+/// meanwhile.
+pub(super) unsafe fn finish_rows(
+    exec: Exec<'_>,
+    (m, n): (usize, usize),
+    (c, c_stride): (Shared<f32>, usize),
+    finish: Finish,
+) {
+    let tasks = m.div_ceil(FINISHED_ROWS);
+    let part = |task: usize| {
+        let row = task * FINISHED_ROWS;
+        let rows = FINISHED_ROWS.min(m - row);
+        // The last row ends with its elements, so this address is inside C.
+        let c = c.ptr().wrapping_add(row * c_stride);
+        exec.isa.run(Finishing { c, c_stride, rows, n, finish: finish.shifted(row, 0) });
+    };
+    if m.saturating_mul(n) < SERIAL_TERMS {
+        (0..tasks).for_each(part);
+    } else {
+        exec.pool.run(tasks, &part);
+    }
 }
 
 /// How many tasks each dimension is cut into.

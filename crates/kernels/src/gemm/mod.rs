@@ -14,8 +14,8 @@ use crate::Exec;
 use crate::memory::Shared;
 
 pub use drive::Blocking;
-use drive::multiply_cut;
 pub(crate) use drive::{Product, depth_blocks, multiply};
+use drive::{finish_rows, multiply_cut};
 pub(crate) use epilogue::Finish;
 pub use epilogue::{Epilogue, Join, Residual};
 pub(crate) use micro::{A_STRIDE, Ahead, K_BLOCK, Step, block, write_tile};
@@ -89,6 +89,24 @@ pub fn gemm_cut(
     };
     // SAFETY: the lengths are checked above, and C is borrowed exclusively.
     unsafe { multiply_cut(exec, 1, blocking, |_| product) };
+}
+
+/// `C = epilogue(C)`, where C holds a product that something else has computed.
+///
+/// Shapes: C is `m` rows of `n`, `ldc` apart.
+///
+/// # Panics
+/// When a slice is shorter than its shape says, or a leading dimension is less than a row.
+pub fn finish(
+    exec: Exec<'_>,
+    (m, n): (usize, usize),
+    (c, ldc): (&mut [f32], usize),
+    epilogue: &Epilogue<'_>,
+) {
+    check_matrix("C", c.len(), m, n, ldc);
+    epilogue.check(m, n);
+    // SAFETY: the lengths are checked above, and C is borrowed exclusively.
+    unsafe { finish_rows(exec, (m, n), (Shared::new(c), ldc), Finish::new(epilogue)) };
 }
 
 /// One side of a batched product: matrices of the same size inside a slice.

@@ -1,3 +1,4 @@
+use super::finish as finish_c;
 use super::*;
 use crate::{Activation, Isa, ThreadPool};
 use proptest::prelude::*;
@@ -77,6 +78,12 @@ fn check_gemm(m: usize, k: usize, n: usize, threads: usize, trans: Trans) {
         for (epilogue, finish) in &epilogues {
             let mut c = vec![f32::NAN; m * ldc];
             gemm(exec, m, &a, lda, &packed, &mut c, ldc, epilogue);
+            // In two steps: the product, then what comes after it.
+            let mut parts = vec![f32::NAN; m * ldc];
+            gemm(exec, m, &a, lda, &packed, &mut parts, ldc, &Epilogue::default());
+            finish_c(exec, (m, n), (&mut parts, ldc), epilogue);
+            let bits = |all: &[f32]| all.iter().map(|x| x.to_bits()).collect::<Vec<_>>();
+            assert!(bits(&parts) == bits(&c), "{m}x{k}x{n} in two steps");
             let want = reference((m, k, n), at, bt, finish);
             let what = format!("{} {m}x{k}x{n} {trans:?} {epilogue:?}", isa.name());
             for i in 0..m {

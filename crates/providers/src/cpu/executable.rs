@@ -1,5 +1,6 @@
 //! A compiled partition: prepared kernels, plans by input shapes, and a pool of arenas.
 
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -12,7 +13,8 @@ use galatea_runtime::{
 use galatea_tensor::{Arena, OwnedTensor, Tensor, TensorMut, TensorRef};
 
 use super::body::CpuBody;
-use super::kernel::{Call, Kernel, WeightBytes};
+use super::kernel::{Call, Choices, Kernel, WeightBytes};
+use super::route::BlasRoute;
 use super::schedule::{Action, PlannedStep, Schedule, Source, Target, facts_of, schedule, shapes};
 use super::tune;
 
@@ -45,9 +47,13 @@ pub(super) struct CpuExecutable {
     /// Pools of fewer threads, for steps that are faster with them.
     smaller: Mutex<Vec<Arc<ThreadPool>>>,
     isa: Isa,
+    /// Who multiplies beside the kernels.
+    blas: Option<BlasRoute>,
     options: SessionOptions,
     plans: Mutex<Plans>,
     arenas: Mutex<Vec<Arena>>,
+    /// What all runs have computed so far.
+    operations: AtomicU64,
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -67,14 +73,28 @@ impl CpuExecutable {
         graph: Arc<Graph>,
         built: Vec<Built>,
         bodies: Vec<Arc<CpuBody>>,
-        isa: Isa,
+        (isa, blas): (Isa, Option<BlasRoute>),
         pool: Arc<ThreadPool>,
         options: &SessionOptions,
     ) -> Self {
         let (kernels, names) = built.into_iter().unzip();
         let (plans, arenas, smaller) = (Mutex::default(), Mutex::default(), Mutex::default());
         let options = options.clone();
-        Self { graph, kernels, bodies, names, pool, smaller, isa, options, plans, arenas }
+        let operations = AtomicU64::new(0);
+        Self {
+            graph,
+            kernels,
+            bodies,
+            names,
+            pool,
+            smaller,
+            isa,
+            blas,
+            options,
+            plans,
+            arenas,
+            operations,
+        }
     }
 
     /// The plan for inputs of these shapes, made if there is none.
@@ -105,7 +125,9 @@ impl CpuExecutable {
 
     fn new_plan(&self, inputs: &[Datum]) -> Result<Arc<Schedule>, RuntimeError> {
         let start = Instant::now();
-        let mut schedule = schedule(&self.graph, &self.kernels, inputs)?;
+        let chooser = self.options.choices.0.as_deref();
+        let choices = Choices { chooser, threads: self.pool.threads() };
+        let mut schedule = schedule(&self.graph, &self.kernels, choices, inputs)?;
         self.choose_threads(&mut schedule, inputs)?;
         let schedule = Arc::new(schedule);
         let key = inputs.iter().map(|input| shape(input).map(<[usize]>::to_vec)).collect();
@@ -184,6 +206,7 @@ impl CpuExecutable {
             exec: Exec { pool: &self.pool, isa: self.isa },
         };
         let result = self.run_steps(&mut running, rows).and_then(|()| running.outputs());
+        self.operations.fetch_add(schedule.operations, Ordering::Relaxed);
         lock(&self.arenas).push(running.arena);
         result
     }
@@ -249,8 +272,10 @@ impl Executable for CpuExecutable {
             kernels: &self.kernels,
             names: &self.names,
             isa: self.isa,
+            blas: self.blas,
             threads: self.pool.threads(),
             precision: self.options.precision,
+            choices: self.options.choices.0.as_deref(),
         };
         part.problems(&inputs)
     }
@@ -276,7 +301,8 @@ impl Executable for CpuExecutable {
         let bytes = |plan: &Plan| (plan.1.arena_bytes, plan.1.live_bytes);
         let (arena_bytes, live_bytes) = plans.kept.last().map(bytes).unwrap_or_default();
         let (made, time) = (plans.made, plans.time);
-        let own = PlanReport { plans: plans.kept.len(), made, time, arena_bytes, live_bytes };
+        let (plans_kept, operations) = (plans.kept.len(), self.operations.load(Ordering::Relaxed));
+        let own = PlanReport { plans: plans_kept, made, time, arena_bytes, live_bytes, operations };
         drop(plans);
         self.bodies.iter().fold(own, |sum, body| sum.plus(body.0.plans()))
     }

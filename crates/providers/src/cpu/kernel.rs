@@ -6,6 +6,8 @@ use galatea_runtime::tune::{Chooser, Space, bucket};
 use galatea_runtime::{PackedWeights, Precision};
 use galatea_tensor::{DataType, Element, Tensor, TensorMut, TensorRef};
 
+use super::route::BlasRoute;
+
 /// One kernel for one operator.
 #[derive(Clone, Copy)]
 pub struct KernelRow {
@@ -44,6 +46,8 @@ pub struct NodeView<'a> {
     pub precision: Precision,
     /// Who knows what is fast here, if anybody.
     pub choices: Option<&'a dyn Chooser>,
+    /// A library that may compute products, if there is one.
+    pub blas: Option<BlasRoute>,
 }
 
 impl<'a> NodeView<'a> {
@@ -63,8 +67,7 @@ impl<'a> NodeView<'a> {
     /// else the first.
     #[must_use]
     pub fn choose(&self, family: &str, lengths: &[(&str, usize)], space: &Space) -> usize {
-        let known = self.choices.and_then(|all| all.choose(family, &bucket(lengths), space));
-        known.filter(|&candidate| candidate < space.len()).unwrap_or(0)
+        Choices { chooser: self.choices, threads: 0 }.choose(family, lengths, space)
     }
 
     /// The value of a constant input.
@@ -122,6 +125,25 @@ impl<'a> NodeView<'a> {
     pub fn constant_floats(&self, index: usize) -> Result<Vec<f32>, String> {
         let tensor = self.constant(index).ok_or_else(|| format!("input {index} is no constant"))?;
         tensor.to_vec::<f32>().map_err(|error| error.to_string())
+    }
+}
+
+/// Whom a kernel can ask when the shapes of a run are known.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Choices<'a> {
+    /// Who knows what is fast here, if anybody.
+    pub chooser: Option<&'a dyn Chooser>,
+    /// Threads that a step is going to have; 0 where that is not known.
+    pub threads: usize,
+}
+
+impl Choices<'_> {
+    /// The candidate to take of several: the one that is known to be the fastest for such lengths,
+    /// else the first.
+    #[must_use]
+    pub fn choose(&self, family: &str, lengths: &[(&str, usize)], space: &Space) -> usize {
+        let known = self.chooser.and_then(|all| all.choose(family, &bucket(lengths), space));
+        known.filter(|&candidate| candidate < space.len()).unwrap_or(0)
     }
 }
 
@@ -184,6 +206,14 @@ pub trait Kernel: Send + Sync {
     /// # Errors
     /// When the kernel cannot take these shapes; the node then runs by reference.
     fn bind(&self, shapes: &Shapes) -> Result<Step, String>;
+
+    /// As [`Kernel::bind`], where the kernel can ask how it is fastest for these shapes.
+    ///
+    /// # Errors
+    /// As [`Kernel::bind`].
+    fn bind_chosen(&self, shapes: &Shapes, _: Choices<'_>) -> Result<Step, String> {
+        self.bind(shapes)
+    }
 
     /// Bytes of packed weights.
     fn weight_bytes(&self) -> WeightBytes {

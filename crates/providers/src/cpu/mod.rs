@@ -10,6 +10,7 @@ mod body;
 mod executable;
 mod kernel;
 mod packing;
+mod route;
 mod rows;
 mod schedule;
 mod tune;
@@ -26,8 +27,11 @@ use galatea_runtime::{
 };
 
 use executable::CpuExecutable;
-pub use kernel::{Call, Kernel, KernelRow, NodeView, Output, Run, Shapes, Step, WeightBytes};
+pub use kernel::{
+    Call, Choices, Kernel, KernelRow, NodeView, Output, Run, Shapes, Step, WeightBytes,
+};
 pub use packing::LAYOUTS;
+pub use route::{BlasRoute, ProductCosts};
 pub use rows::FAMILIES;
 pub use view::VIEWS;
 
@@ -51,6 +55,8 @@ pub struct CpuProvider {
     isa: Isa,
     /// Pools by number of threads, shared by the sessions that ask for the same number.
     pools: Mutex<Vec<Weak<ThreadPool>>>,
+    /// Who multiplies beside the kernels.
+    blas: Option<BlasRoute>,
 }
 
 impl Default for CpuProvider {
@@ -63,7 +69,14 @@ impl CpuProvider {
     /// The CPU with the best instruction set that it has.
     #[must_use]
     pub fn new() -> Self {
-        Self { isa: Isa::detect(), pools: Mutex::new(Vec::new()) }
+        let blas = BlasRoute::system();
+        Self { isa: Isa::detect(), pools: Mutex::new(Vec::new()), blas }
+    }
+
+    /// The same with products routed to this library, or to none.
+    #[must_use]
+    pub fn with_blas(self, blas: Option<BlasRoute>) -> Self {
+        Self { blas, ..self }
     }
 
     fn pool(&self, threads: usize) -> Arc<ThreadPool> {
@@ -96,7 +109,8 @@ impl CpuProvider {
         let choices = options.choices.0.as_deref();
         let build = |node| -> executable::Built {
             let (graph, facts, isa, precision) = (&*graph, &facts[..], self.isa, options.precision);
-            let view = NodeView { graph, node, facts, isa, packed, precision, choices };
+            let blas = self.blas;
+            let view = NodeView { graph, node, facts, isa, packed, precision, choices, blas };
             let Ok(row) = find_row(&view) else { return (None, reference::NAME) };
             match (row.build)(&view) {
                 Ok(kernel) => (Some(kernel), row.name),
@@ -108,7 +122,7 @@ impl CpuProvider {
         };
         let built = graph.nodes.iter().map(build).collect();
         let pool = Arc::clone(pool);
-        Ok(CpuExecutable::new(graph, built, bodies, self.isa, pool, options))
+        Ok(CpuExecutable::new(graph, built, bodies, (self.isa, self.blas), pool, options))
     }
 }
 
@@ -168,7 +182,8 @@ impl ExecutionProvider for CpuProvider {
         for (index, node) in graph.nodes.iter().enumerate() {
             // What a session computes in changes no claim: a node that one row takes another takes too.
             let (packed, precision, choices) = (None, Precision::default(), None);
-            let view = NodeView { graph, node, facts, isa: self.isa, packed, precision, choices };
+            let (isa, blas) = (self.isa, None);
+            let view = NodeView { graph, node, facts, isa, packed, precision, choices, blas };
             let operations = cost::operations(node, facts);
             let mut claim = |cost_ns: f64, kernel: &str| {
                 claims.claims.push(Claim { nodes: vec![index], cost_ns, kernel: kernel.into() });

@@ -11,8 +11,9 @@ use galatea_runtime::RuntimeError;
 use galatea_runtime::plan::{MemoryPlan, PlanStep, PlanValue, plan};
 use galatea_tensor::{DataType, Tensor};
 
-use super::kernel::{Kernel, Shapes, Step};
+use super::kernel::{Choices, Kernel, Shapes, Step};
 use super::view::is_view;
+use crate::cost::product_operations;
 
 /// Where a step finds an input.
 #[derive(Debug)]
@@ -75,6 +76,8 @@ pub(super) struct Schedule {
     pub(super) arena_bytes: usize,
     /// What no arena for these steps can go below.
     pub(super) live_bytes: usize,
+    /// Multiplications and additions of products and convolutions.
+    pub(super) operations: u64,
 }
 
 /// Where a value lies, once that is decided.
@@ -88,6 +91,7 @@ enum Place {
 
 struct Builder<'a> {
     graph: &'a Graph,
+    choices: Choices<'a>,
     facts: Vec<Option<Fact>>,
     /// For each value, the one whose elements it shares.
     root: Vec<usize>,
@@ -112,6 +116,7 @@ struct Draft {
 pub(super) fn schedule(
     graph: &Graph,
     kernels: &[Option<Box<dyn Kernel>>],
+    choices: Choices<'_>,
     inputs: &[Datum],
 ) -> Result<Schedule, RuntimeError> {
     let facts = facts_of(graph, inputs)?;
@@ -119,6 +124,7 @@ pub(super) fn schedule(
     let count = graph.values().len();
     let mut builder = Builder {
         graph,
+        choices,
         facts,
         root: (0..count).collect(),
         place: vec![Place::Nowhere; count],
@@ -213,7 +219,7 @@ impl Builder<'_> {
     fn bind(&self, kernel: &dyn Kernel, index: usize) -> Option<Step> {
         let shapes = shapes(&self.graph.nodes[index], &self.facts)?;
         kernel
-            .bind(&shapes)
+            .bind_chosen(&shapes, self.choices)
             .map_err(|reason| {
                 let node = self.graph.place(index);
                 tracing::debug!(%node, %reason, "runs by reference for these shapes");
@@ -292,9 +298,12 @@ impl Builder<'_> {
         let outputs: Vec<Source> =
             self.graph.outputs.iter().map(|&id| self.source(id)).collect::<Result<_, _>>()?;
         release(&mut planned, &outputs, self.slots);
-        let (constants, slots) = (self.constants, self.slots);
+        let slots = self.slots;
         let (arena_bytes, live_bytes) = (memory.len_bytes, memory.live_bytes);
-        Ok(Schedule { steps: planned, constants, slots, outputs, arena_bytes, live_bytes })
+        let nodes = planned.iter().map(|step| &self.graph.nodes[step.node]);
+        let operations = nodes.map(|node| product_operations(node, &self.facts)).sum();
+        let (steps, constants) = (planned, self.constants);
+        Ok(Schedule { steps, constants, slots, outputs, arena_bytes, live_bytes, operations })
     }
 
     fn plan_step(&self, draft: &Draft) -> PlanStep {

@@ -12,7 +12,8 @@ use galatea_runtime::{Precision, RuntimeError};
 use galatea_tensor::{DataType, OwnedTensor, Tensor};
 
 use super::find_row;
-use super::kernel::{Call, Kernel, NodeView, Shapes, Step};
+use super::kernel::{Call, Choices, Kernel, NodeView, Shapes, Step};
+use super::route::BlasRoute;
 use super::schedule::{facts_of, shapes};
 
 /// The time that a sample takes at least: shorter ones are repeated.
@@ -77,8 +78,11 @@ pub(super) struct Part<'a> {
     pub(super) kernels: &'a [Option<Box<dyn Kernel>>],
     pub(super) names: &'a [&'static str],
     pub(super) isa: Isa,
+    pub(super) blas: Option<BlasRoute>,
     pub(super) threads: usize,
     pub(super) precision: Precision,
+    /// What is known already.
+    pub(super) choices: Option<&'a dyn Chooser>,
 }
 
 impl Part<'_> {
@@ -99,6 +103,7 @@ impl Part<'_> {
                     packed: None,
                     precision: self.precision,
                     choices: Some(recorder),
+                    blas: self.blas,
                 };
                 (find_row(&view)?.build)(&view)
             };
@@ -119,13 +124,17 @@ impl Part<'_> {
         seen: &mut Seen,
     ) -> Option<Problem> {
         let first = Recorder::default();
-        build(&first).ok()?;
+        let bind = |recorder: &Recorder| {
+            let choices = Choices { chooser: Some(recorder), threads: self.threads };
+            build(recorder)?.bind_chosen(shapes, choices)
+        };
+        bind(&first).ok()?;
         let asked = first.asked.into_inner().unwrap_or_else(PoisonError::into_inner);
         let (family, bucket, space) = asked.into_iter().next().filter(|(.., s)| s.len() > 1)?;
         if !seen.insert((family.clone(), bucket.clone())) {
             return None;
         }
-        let step = |answer: usize| build(&Recorder { answer, ..Recorder::default() })?.bind(shapes);
+        let step = |answer: usize| bind(&Recorder { answer, ..Recorder::default() });
         let steps: Vec<Step> = (0..space.len()).map(step).collect::<Result<_, _>>().ok()?;
         let pools = vec![Arc::new(ThreadPool::new(self.threads))];
         let device = Box::new(StepDevice::new(steps, pools, self.isa, shapes)?);
@@ -146,7 +155,9 @@ impl Part<'_> {
         }
         let pool = |candidate| Some(Arc::new(ThreadPool::new(threads_of(&space, candidate)?)));
         let pools = (0..space.len()).map(pool).collect::<Option<Vec<_>>>()?;
-        let device = StepDevice::new(vec![kernel.bind(shapes).ok()?], pools, self.isa, shapes)?;
+        let choices = Choices { chooser: self.choices, threads: self.threads };
+        let step = kernel.bind_chosen(shapes, choices).ok()?;
+        let device = StepDevice::new(vec![step], pools, self.isa, shapes)?;
         Some(Problem { node: node.to_owned(), family, bucket, space, device: Box::new(device) })
     }
 }

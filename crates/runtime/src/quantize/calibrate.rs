@@ -135,8 +135,8 @@ fn with_products(
         let name = format!("{}/products", new.value(id).name);
         let shape = vec![-1, i64::try_from(size).unwrap_or(i64::MAX)];
         let shape = edit::constant(&mut new, &format!("{name}/shape"), Tensor::vector(shape));
-        let [rows, columns, result] =
-            ["rows", "columns", "sums"].map(|part| edit::value(&mut new, &format!("{name}/{part}")));
+        let [rows, columns, result] = ["rows", "columns", "sums"]
+            .map(|part| edit::value(&mut new, &format!("{name}/{part}")));
         let order = [("perm", AttributeValue::Ints(vec![1, 0]))];
         let mut add = |op: &'static str, attributes: &[_], inputs: &[_], output: ValueId| {
             let op = (ONNX_DOMAIN, op);

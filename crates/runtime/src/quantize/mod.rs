@@ -46,9 +46,9 @@ pub use measure::Likeness;
 use measure::Sums;
 use plan::Plan;
 use qdq::Qdq;
-use search::Found;
 pub use range::{Affine, Method, Range};
 pub use report::{LayerReport, OutputReport, Report};
+use search::Found;
 
 /// What the numbers of a model become.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -23,6 +23,12 @@ pub trait Device {
     fn roofline_ns(&self) -> Option<f64> {
         None
     }
+
+    /// The least time that the hardware allows for a candidate, in nanoseconds, where that is
+    /// known: one on half of the cores has half of their peak.
+    fn least_ns(&self, _candidate: usize) -> Option<f64> {
+        self.roofline_ns()
+    }
 }
 
 /// When to stop.
@@ -156,8 +162,14 @@ impl Search<'_> {
         deadline: Duration,
     ) -> Option<Ended> {
         let mut right = Vec::with_capacity(chosen.len());
+        let best = ranked(seen).first().map_or(f64::INFINITY, |&(_, time)| time);
         for &candidate in chosen {
-            match self.right(candidate, expected) {
+            // What cannot be faster on any day is not worth a run.
+            let least = self.device.least_ns(candidate).filter(|&least| least >= best);
+            let runs = least.map_or(Ok(()), |least| {
+                Err(format!("the hardware needs {least:.0} ns for it, the best takes {best:.0}"))
+            });
+            match runs.and_then(|()| self.right(candidate, expected)) {
                 Ok(()) => right.push(candidate),
                 Err(reason) => {
                     refused.push(Refused { candidate, reason });

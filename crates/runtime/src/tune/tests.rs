@@ -13,6 +13,8 @@ struct Dummy {
     wrong: Vec<usize>,
     failing: Vec<usize>,
     roofline: Option<f64>,
+    /// The least times by candidate, where they are known.
+    least: Vec<f64>,
     samples: usize,
     spent_ns: f64,
 }
@@ -26,6 +28,7 @@ impl Dummy {
             wrong: Vec::new(),
             failing: Vec::new(),
             roofline: None,
+            least: Vec::new(),
             samples: 0,
             spent_ns: 0.0,
         }
@@ -54,6 +57,10 @@ impl Device for Dummy {
 
     fn roofline_ns(&self) -> Option<f64> {
         self.roofline
+    }
+
+    fn least_ns(&self, candidate: usize) -> Option<f64> {
+        self.least.get(candidate).copied()
     }
 }
 
@@ -96,6 +103,24 @@ fn landscape() -> (Space, Vec<f64>) {
 
 fn limits(trials: usize) -> Limits {
     Limits { trials, time: Duration::from_secs(3600), ..Limits::default() }
+}
+
+#[test]
+fn what_the_hardware_cannot_do_faster_is_not_run() {
+    // Candidates on fewer and fewer cores; the first few are in a round of their own.
+    let times: Vec<f64> = (0..40).map(|at| 100.0 + f64::from(at)).collect();
+    let space = Space::new(vec![Axis::numbers("n", &(0..40).collect::<Vec<_>>())]);
+    let mut all = Dummy::new(times.clone());
+    search(&space, &mut all, StrategyKind::Exhaustive, limits(40)).unwrap();
+    for kind in [StrategyKind::Exhaustive, StrategyKind::Grid] {
+        let mut device = Dummy::new(times.clone());
+        device.least = times.iter().map(|time| time * 0.95).collect();
+        let outcome = search(&space, &mut device, kind, limits(40)).unwrap();
+        assert_eq!(outcome.best, 0);
+        assert!(device.samples < all.samples, "{} {}", device.samples, all.samples);
+        let reason = &outcome.refused.last().unwrap().reason;
+        assert!(reason.contains("the hardware needs"), "{reason}");
+    }
 }
 
 #[test]

@@ -83,9 +83,11 @@ pub(super) fn inputs(
         tensors.push((input.name.clone(), tensor));
     }
     if lengths.sequence.is_some() && !used.contains(&Along::Sequence) {
-        return Err("no input has an axis along a sequence whose length the model or --shape leaves \
+        return Err(
+            "no input has an axis along a sequence whose length the model or --shape leaves \
                     open"
-            .to_owned());
+                .to_owned(),
+        );
     }
     Ok(Made { inputs: tensors, by_batch: used.contains(&Along::Batch) })
 }
@@ -139,8 +141,9 @@ fn shape_of(
                     length
                 }
             },
-            Dim::Unknown => length_of(axis, "")
-                .ok_or_else(|| ask(&format!("an axis {axis} of no length")))?,
+            Dim::Unknown => {
+                length_of(axis, "").ok_or_else(|| ask(&format!("an axis {axis} of no length")))?
+            }
         };
         shape.push(length);
     }

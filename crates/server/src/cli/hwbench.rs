@@ -5,9 +5,11 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use galatea_kernels::bf16::{PackedBf16, gemm_bf16};
+use galatea_kernels::blocks::{Accuracy, BlockFormat, PackedBlocks, Zeros, gemm_blocks};
+use galatea_kernels::gemm::{Blocking, gemm_cut};
 use galatea_kernels::int8::{Bytes, Columns, PackedInt8, Target, gemm_int8};
 use galatea_kernels::isa::{Bf16Isa, DotIsa, Kernel, Simd};
-use galatea_kernels::{Epilogue, Exec, Isa, PackedB, ThreadPool, Trans, gemm::gemm};
+use galatea_kernels::{Epilogue, Exec, Isa, PackedB, ThreadPool, Trans};
 use galatea_runtime::tune::{Axis, Device, Limits, Outcome, Search, Space, StrategyKind};
 use serde_json::json;
 
@@ -141,13 +143,18 @@ type Product = Box<dyn Fn(&ThreadPool, &mut Vec<f32>)>;
 struct Precision {
     name: &'static str,
     tolerance: f32,
+    /// Whether the peak of FP32 is a bound for them.
+    bounded: bool,
     kernels: fn(Lengths) -> Vec<(String, Product)>,
 }
 
 const PRECISIONS: &[Precision] = &[
-    Precision { name: "f32", tolerance: 1e-4, kernels: single },
-    Precision { name: "bf16", tolerance: 1e-2, kernels: bf16 },
-    Precision { name: "int8", tolerance: 1e-6, kernels: int8 },
+    Precision { name: "f32", tolerance: 1e-4, bounded: true, kernels: single },
+    Precision { name: "bf16", tolerance: 1e-2, bounded: false, kernels: bf16 },
+    Precision { name: "int8", tolerance: 1e-6, bounded: false, kernels: int8 },
+    Precision { name: "f32_q8", tolerance: 1e-4, bounded: true, kernels: blocks::<8> },
+    Precision { name: "f32_q4", tolerance: 1e-4, bounded: true, kernels: blocks::<4> },
+    Precision { name: "bf16_q4", tolerance: 3e-2, bounded: false, kernels: rough_blocks },
 ];
 
 /// Repeatable values between -1 and 1.
@@ -162,13 +169,53 @@ fn values(count: usize) -> Vec<f32> {
 
 fn single(of: Lengths) -> Vec<(String, Product)> {
     let (a, b) = (Arc::new(values(of.m * of.k)), values(of.k * of.n));
+    let mut all: Vec<(String, Product)> = Vec::new();
+    for isa in Isa::available() {
+        let packed = Arc::new(PackedB::pack(isa, of.k, of.n, &b, of.n, Trans::No));
+        let cuts = if Blocking::matters(of.m) {
+            Blocking::ALL
+        } else {
+            Blocking::ALL.get(..1).unwrap_or_default()
+        };
+        for &(name, blocking) in cuts {
+            let (a, packed) = (Arc::clone(&a), Arc::clone(&packed));
+            let run = move |pool: &ThreadPool, c: &mut Vec<f32>| {
+                c.resize(of.m * of.n, 0.0);
+                let (exec, none) = (Exec { pool, isa }, Epilogue::default());
+                gemm_cut(exec, blocking, of.m, (&a, of.k), &packed, (c, of.n), &none);
+            };
+            all.push((format!("{}-{name}", isa.name()), Box::new(run)));
+        }
+    }
+    all
+}
+
+/// Products with weights of so many bits in blocks.
+fn blocks<const BITS: u32>(of: Lengths) -> Vec<(String, Product)> {
+    in_blocks(of, BITS, Accuracy::Full)
+}
+
+fn rough_blocks(of: Lengths) -> Vec<(String, Product)> {
+    in_blocks(of, 4, Accuracy::Reduced)
+}
+
+/// Weights that share a scale.
+const BLOCK: usize = 32;
+
+fn in_blocks(of: Lengths, bits: u32, accuracy: Accuracy) -> Vec<(String, Product)> {
+    let Some(format) = BlockFormat::new(bits, BLOCK) else { return Vec::new() };
+    let a = Arc::new(values(of.m * of.k));
+    let scales = vec![0.01; of.n * of.k.div_ceil(BLOCK)];
+    #[allow(clippy::cast_possible_truncation, reason = "any bits do")]
+    let number = |row: usize, column: usize| (row * 7 + column * 13 + row * column) as u8;
+    let zero = Zeros::One((1_u32 << (bits - 1)) as f32);
+    let packed = Arc::new(PackedBlocks::pack(format, (of.k, of.n), number, &scales, zero));
     let product = |isa: Isa| -> (String, Product) {
-        let packed = PackedB::pack(isa, of.k, of.n, &b, of.n, Trans::No);
-        let a = Arc::clone(&a);
+        let (a, packed) = (Arc::clone(&a), Arc::clone(&packed));
         let run = move |pool: &ThreadPool, c: &mut Vec<f32>| {
             c.resize(of.m * of.n, 0.0);
-            let none = Epilogue::default();
-            gemm(Exec { pool, isa }, of.m, &a, of.k, &packed, c, of.n, &none);
+            let (exec, none) = (Exec { pool, isa }, Epilogue::default());
+            gemm_blocks(exec, of.m, (&a, of.k), &packed, (c, of.n), &none, accuracy);
         };
         (isa.name().to_owned(), Box::new(run))
     };
@@ -234,6 +281,7 @@ impl Precision {
             kernels,
             pools: counts.iter().map(|&count| ThreadPool::new(count)).collect(),
             results: Vec::new(),
+            operations: self.bounded.then(|| lengths.operations()),
         };
         let start = Instant::now();
         let search = Search {
@@ -277,6 +325,8 @@ struct Products {
     kernels: Vec<(String, Product)>,
     pools: Vec<ThreadPool>,
     results: Vec<f32>,
+    /// What a product takes, where the peak of FP32 is a bound.
+    operations: Option<f64>,
 }
 
 impl Products {
@@ -300,6 +350,11 @@ impl Device for Products {
 
     fn sample(&mut self, candidate: usize) -> Result<f64, String> {
         Ok(self.run(candidate)?.as_secs_f64() * 1e9)
+    }
+
+    fn least_ns(&self, candidate: usize) -> Option<f64> {
+        let pool = self.pools.get(*self.space.point(candidate).get(1)?)?;
+        Some(self.operations? / (peak(Isa::detect()) * pool.threads() as f64))
     }
 }
 

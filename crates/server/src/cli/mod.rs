@@ -2,6 +2,7 @@
 
 mod arguments;
 mod bench;
+mod chip;
 mod generate;
 mod http_client;
 mod hwbench;
@@ -68,6 +69,11 @@ const COMMANDS: &[Command] = &[
         name: "hwbench",
         sentence: "time every kernel of matrix products at a shape",
         run: hwbench::hwbench,
+    },
+    Command {
+        name: "chip",
+        sentence: "what this machine can do: cores, instruction sets, peaks",
+        run: chip::chip,
     },
     Command { name: "version", sentence: "print the version", run: version },
     Command { name: "help", sentence: "print this list", run: help },

@@ -84,10 +84,12 @@ impl Sweep {
                     let wanted = generate::Lengths { batch, sequence };
                     let made = generate::inputs(&loaded.session, wanted, &shapes)?;
                     if self.batches.len() > 1 && !made.by_batch {
-                        return Err("no input has a batch axis whose length --shape leaves open"
-                            .to_owned());
+                        return Err(
+                            "no input has a batch axis whose length --shape leaves open".to_owned()
+                        );
                     }
-                    let figures = super::bench::figures(&loaded.session, &made.inputs, time, quiet)?;
+                    let figures =
+                        super::bench::figures(&loaded.session, &made.inputs, time, quiet)?;
                     let job = Job { path, arguments, batch, sequence, threads };
                     if quiet {
                         say(&job.json(&loaded, figures));
@@ -119,7 +121,14 @@ fn text(points: &[Point]) -> String {
         row
     });
     let head = [
-        "Threads", "Batch", "Sequence", "Runs", "Min ms", "Median ms", "Mean ms", "P99 ms",
+        "Threads",
+        "Batch",
+        "Sequence",
+        "Runs",
+        "Min ms",
+        "Median ms",
+        "Mean ms",
+        "P99 ms",
         "Per second",
     ];
     table(&head, rows)

@@ -1,12 +1,14 @@
 //! `galatea tune`: measures the choices that a model has on this machine, and keeps what is fastest.
 
+use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use galatea_runtime::tune::{
-    ChoiceSource, Database, Key, Limits, Outcome, Problem, Record, Search, StrategyKind, Tuning,
+    ChoiceSource, Database, Key, Limits, Outcome, Problem, Record, Search, StrategyKind, Trial,
+    Tuning,
 };
 use galatea_runtime::{Session, SessionOptions};
 use galatea_tensor::Tensor;
@@ -14,6 +16,7 @@ use indicatif::{ProgressBar, ProgressStyle};
 use serde_json::json;
 
 use super::arguments::{Arguments, Choice, help};
+use super::plot::{self, Curve, Panel};
 use super::{generate, model, say};
 use crate::table::table;
 use crate::tuning;
@@ -38,6 +41,11 @@ const CHOICES: &[Choice] = &[
     Choice { name: "merge", value: "", sentence: "put the records of FILE … into --output" },
     Choice { name: "output", value: "FILE", sentence: "where --merge writes" },
     Choice { name: "inspect", value: "FILE", sentence: "print the records of a file" },
+    Choice {
+        name: "plot",
+        value: "FILE.svg",
+        sentence: "draw the best time so far over the candidates of each choice",
+    },
     Choice { name: "json", value: "", sentence: "print one line of JSON for each record" },
     Choice { name: "help", value: "", sentence: "print this" },
 ];
@@ -77,9 +85,14 @@ pub(super) fn tune(arguments: &[String]) -> Result<ExitCode, String> {
         None => tuning::usual_file().ok_or("--database FILE is missing: there is no usual one")?,
     };
     let known = if file.exists() { tuning::load(&file)? } else { Database::default() };
-    let mut work = Work { arguments: &arguments, path: &path, strategy, limits, known };
+    let curves = Vec::new();
+    let mut work = Work { arguments: &arguments, path: &path, strategy, limits, known, curves };
     let found = work.run(time)?;
     tuning::save(&work.known, &file)?;
+    if let Some(file) = arguments.last("plot") {
+        let text = plot::svg(&[panel(work.curves)])?;
+        fs::write(file, text).map_err(|error| format!("'{file}' cannot be written: {error}"))?;
+    }
     print(&found, arguments.has("json"));
     if !arguments.has("json") {
         say(&format!("{} records in {}", work.known.len(), file.display()));
@@ -117,6 +130,33 @@ struct Work<'a> {
     limits: Limits,
     /// All records, those found included.
     known: Database,
+    /// The best time so far over the candidates, for each choice.
+    curves: Vec<Curve>,
+}
+
+/// The most curves of a picture that can be told apart.
+const MOST_CURVES: usize = 12;
+
+/// The choices that gained most.
+fn panel(mut curves: Vec<Curve>) -> Panel {
+    let gain = |curve: &Curve| curve.points.last().map_or(1.0, |&(_, share)| share);
+    curves.sort_by(|a, b| gain(a).total_cmp(&gain(b)));
+    curves.truncate(MOST_CURVES);
+    Panel {
+        title: "the best so far, as a share of the default's time".to_owned(),
+        axes: ("candidates".to_owned(), "share of the default's time".to_owned()),
+        curves,
+    }
+}
+
+/// The best time after each candidate, as a share of the default's.
+fn best_so_far(outcome: &Outcome) -> Vec<(f64, f64)> {
+    let mut best = f64::INFINITY;
+    let after = |(at, trial): (usize, &Trial)| {
+        best = best.min(trial.time_ns.unwrap_or(f64::INFINITY));
+        best.is_finite().then_some(((at + 1) as f64, best / outcome.default_ns.max(1e-9)))
+    };
+    outcome.trials.iter().enumerate().filter_map(after).collect()
 }
 
 impl Work<'_> {
@@ -148,6 +188,8 @@ impl Work<'_> {
                 }
                 let outcome = self.search(&mut problem, left)?;
                 let Problem { family, bucket, space, .. } = problem;
+                let name = format!("{family} {bucket}");
+                self.curves.push(Curve { name, points: best_so_far(&outcome) });
                 let key = Key::new(&family, bucket, &machine, &space);
                 let record = Record::new(&space, &outcome);
                 found.insert(key.clone(), record.clone());
@@ -241,4 +283,33 @@ fn print(database: &Database, as_json: bool) {
     });
     let head = ["Family", "Lengths", "Choice", "µs", "Default µs", "Gain", "Trials", "Refused"];
     say(&table(&head, rows));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn curves_fall_from_the_default_to_the_best() {
+        let trial = |candidate, time_ns| Trial { candidate, time_ns };
+        let outcome = Outcome {
+            best: 3,
+            best_ns: 50.0,
+            default_ns: 100.0,
+            trials: vec![
+                trial(0, Some(100.0)),
+                trial(1, Some(130.0)),
+                trial(2, None),
+                trial(3, Some(50.0)),
+            ],
+            refused: Vec::new(),
+            ended: galatea_runtime::tune::Ended::Searched,
+        };
+        let points = best_so_far(&outcome);
+        assert_eq!(points, [(1.0, 1.0), (2.0, 1.0), (3.0, 1.0), (4.0, 0.5)]);
+        let flat = Curve { name: "flat".to_owned(), points: vec![(1.0, 1.0)] };
+        let falling = Curve { name: "falling".to_owned(), points };
+        let found = panel(vec![flat, falling]);
+        assert_eq!(found.curves[0].name, "falling");
+    }
 }

@@ -1,5 +1,6 @@
 //! The table of families.
 
+use galatea_providers::Capabilities;
 use galatea_serving::cache::CacheUse;
 use galatea_serving::latency::Stage;
 use galatea_serving::statistics::{DurationStatistic, ModelMetricsRow};
@@ -65,11 +66,15 @@ pub(super) enum Value {
     Summary(Stage),
     /// A histogram of the times to first responses.
     FirstResponse,
+    /// Arithmetic so far, of models whose arithmetic is counted.
+    Operations,
+    /// The speed of that arithmetic.
+    OperationRate,
 }
 
 use Value::{
     Cached, CachedDuration, Counter, Duration, Failures, FirstResponse, Gauge, LoadDuration,
-    Summary,
+    OperationRate, Operations, Summary,
 };
 
 macro_rules! families {
@@ -140,4 +145,37 @@ pub(super) const FAMILIES: &[Family] = families![
     "nv_cache_miss_summary_per_model"
         "Summary of cache miss (insert+lookup) duration per model, in microseconds"
         Summary(Stage::CacheMiss);
+    "galatea_compute_operations"
+        "Multiplications and additions of products and convolutions that executions have taken"
+        Operations;
+    "galatea_compute_gflops"
+        "Giga-operations per second of compute inference time since the last look at this page"
+        OperationRate;
+];
+
+/// A gauge of what the machine can do.
+#[derive(Debug)]
+pub(super) struct CapabilityGauge {
+    pub(super) name: &'static str,
+    pub(super) help: &'static str,
+    pub(super) value: fn(&Capabilities) -> Option<f64>,
+}
+
+/// Estimates about the machine, where they are known.
+pub(super) const CAPABILITIES: &[CapabilityGauge] = &[
+    CapabilityGauge {
+        name: "galatea_peak_vector_f32_gflops",
+        help: "Estimated peak of FP32 in the vectors of the fast cores, in Gflop/s",
+        value: |found| found.peak("vector-f32"),
+    },
+    CapabilityGauge {
+        name: "galatea_peak_matrix_f32_gflops",
+        help: "Estimated peak of FP32 in the matrix units of the fast cores, in Gflop/s",
+        value: |found| found.peak("matrix-f32"),
+    },
+    CapabilityGauge {
+        name: "galatea_peak_memory_gb_per_s",
+        help: "Estimated bandwidth of memory, in 10^9 bytes a second",
+        value: |found| found.bandwidth_gb_per_s,
+    },
 ];

@@ -3,6 +3,9 @@
 mod config;
 mod families;
 
+use std::sync::OnceLock;
+
+use galatea_providers::Capabilities;
 use galatea_serving::latency::{HistogramSnapshot, Stage, SummarySnapshot};
 use galatea_serving::statistics::{DurationStatistic, ModelMetricsRow};
 use prometheus::proto::{
@@ -14,7 +17,7 @@ use prometheus::{Encoder, TextEncoder};
 use crate::app::App;
 use crate::host;
 pub use config::MetricsConfig;
-use families::{CACHE, FAMILIES, Family, Value};
+use families::{CACHE, CAPABILITIES, FAMILIES, Family, Value};
 
 /// The page of a server.
 #[must_use]
@@ -35,7 +38,8 @@ pub fn render(app: &App) -> String {
             value: (gauge.value)(held),
         })
     });
-    page.extend(pools.chain(readings).chain(cache).map(|reading| {
+    let machine = capabilities(machine());
+    page.extend(pools.chain(readings).chain(cache).chain(machine).map(|reading| {
         let metric = Metric::from_gauge(gauge(reading.value));
         family(reading.name, reading.help, MetricType::GAUGE, vec![metric])
     }));
@@ -46,13 +50,27 @@ pub fn render(app: &App) -> String {
     String::from_utf8(text).unwrap_or_default()
 }
 
+/// What this machine can do.
+fn machine() -> &'static Capabilities {
+    static FOUND: OnceLock<Capabilities> = OnceLock::new();
+    FOUND.get_or_init(Capabilities::detect)
+}
+
+/// The estimates that are known.
+fn capabilities(found: &Capabilities) -> impl Iterator<Item = host::Gauge> {
+    CAPABILITIES.iter().filter_map(|gauge| {
+        let value = (gauge.value)(found)?;
+        Some(host::Gauge { name: gauge.name, help: gauge.help, value })
+    })
+}
+
 /// The families that have anything to say about the models.
 fn models(rows: &[ModelMetricsRow], config: &MetricsConfig) -> Vec<MetricFamily> {
     let of = |wanted: &Family| {
         let metrics: Vec<Metric> =
             rows.iter().flat_map(|row| metrics(&wanted.value, row, config)).collect();
         let kind = match wanted.value {
-            Value::Gauge(_) | Value::LoadDuration => MetricType::GAUGE,
+            Value::Gauge(_) | Value::LoadDuration | Value::OperationRate => MetricType::GAUGE,
             Value::Summary(_) => MetricType::SUMMARY,
             Value::FirstResponse => MetricType::HISTOGRAM,
             _ => MetricType::COUNTER,
@@ -100,6 +118,12 @@ fn metrics(value: &Value, row: &ModelMetricsRow, config: &MetricsConfig) -> Vec<
         }
         Value::FirstResponse => {
             row.first_response.iter().map(|found| histogram_metric(row, found)).collect()
+        }
+        Value::Operations => {
+            row.arithmetic.iter().map(|found| counted(row, found.operations)).collect()
+        }
+        Value::OperationRate => {
+            row.arithmetic.iter().map(|found| measured(row, found.per_ns)).collect()
         }
         Value::Cached(_)
         | Value::CachedDuration(_)
@@ -197,7 +221,7 @@ fn labels(row: &ModelMetricsRow, reason: Option<&str>) -> Vec<LabelPair> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use galatea_serving::statistics::{FailureReason, InferStatistics};
+    use galatea_serving::statistics::{ArithmeticSnapshot, FailureReason, InferStatistics};
     use std::time::Duration;
 
     fn row() -> ModelMetricsRow {
@@ -229,6 +253,7 @@ mod tests {
                 count: 4,
                 sum: 5000.5,
             }),
+            arithmetic: None,
         }
     }
 
@@ -260,6 +285,31 @@ mod tests {
             "nv_model_load_duration_secs{_team=\"a\\\"b\",model=\"m\",version=\"1\"} 0.25",
         ];
         check(&page, &present, &["nv_cache_num_hits_per_model", "nv_cache_hit_summary"]);
+    }
+
+    #[test]
+    fn peaks_are_on_the_page_where_they_are_known() {
+        let mut found = machine().clone();
+        (found.peaks, found.bandwidth_gb_per_s) = (Vec::new(), None);
+        assert_eq!(capabilities(&found).count(), 0);
+        found.peaks.push(galatea_providers::Peak { unit: "matrix-f32", gflops: 1200.0 });
+        let all: Vec<host::Gauge> = capabilities(&found).collect();
+        assert_eq!((all[0].name, all[0].value), ("galatea_peak_matrix_f32_gflops", 1200.0));
+    }
+
+    #[test]
+    fn arithmetic_is_on_the_page_where_it_is_counted() {
+        let arithmetic = Some(ArithmeticSnapshot { operations: 9_000_000_000, per_ns: 12.5 });
+        let row = ModelMetricsRow { arithmetic, tags: Vec::new(), ..row() };
+        let present = [
+            "# TYPE galatea_compute_operations counter",
+            "galatea_compute_operations{model=\"m\",version=\"1\"} 9000000000",
+            "# TYPE galatea_compute_gflops gauge",
+            "galatea_compute_gflops{model=\"m\",version=\"1\"} 12.5",
+        ];
+        check(&page(row.clone(), &MetricsConfig::default()), &present, &[]);
+        let row = ModelMetricsRow { arithmetic: None, ..row };
+        check(&page(row, &MetricsConfig::default()), &[], &["galatea_compute"]);
     }
 
     #[test]

@@ -113,11 +113,19 @@ pub trait Backend: Send + Sync + Debug {
     fn load(&self, files: &ModelFiles) -> Result<Box<dyn Model>, Error>;
 }
 
+/// Tells how many multiplications and additions the products and convolutions of a model have taken so far.
+pub type OperationCounter = Arc<dyn Fn() -> u64 + Send + Sync>;
+
 /// A loaded version of a model.
 pub trait Model: Send + Sync {
     /// Inputs and outputs that the model has by itself, to complete and to check the configuration; `None` for models
     /// that take what the configuration says.
     fn io(&self) -> Option<&ModelIo>;
+
+    /// What counts its arithmetic; `None` where nobody does.
+    fn operations(&self) -> Option<OperationCounter> {
+        None
+    }
 
     /// Makes an instance.
     ///

@@ -9,8 +9,8 @@ use galatea_runtime::{ExecutionProvider, IoInfo, OptimiseLevel, Session, Session
 use galatea_tensor::Tensor;
 
 use super::{
-    Backend, Model, ModelFiles, ModelInstance, ModelIo, ModelTensor, Payload, Placement,
-    PlacementKind,
+    Backend, Model, ModelFiles, ModelInstance, ModelIo, ModelTensor, OperationCounter, Payload,
+    Placement, PlacementKind,
 };
 use crate::batch;
 use crate::config::ModelConfig;
@@ -269,6 +269,12 @@ struct OnnxModel {
 impl Model for OnnxModel {
     fn io(&self) -> Option<&ModelIo> {
         Some(&self.io)
+    }
+
+    fn operations(&self) -> Option<OperationCounter> {
+        // Whoever counts keeps no memory of a model that is gone.
+        let session = Arc::downgrade(&self.session);
+        Some(Arc::new(move || session.upgrade().map_or(0, |session| session.plans().operations)))
     }
 
     fn instance(&self, _placement: &Placement) -> Result<Box<dyn ModelInstance>, Error> {

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, RwLock};
 use std::time::Instant;
 
+use super::arithmetic::Arithmetic;
 use super::ensembles::Steps;
 use super::load::PolledModel;
 use super::loaded::{Executor, LoadedVersion, next_load};
@@ -125,6 +126,9 @@ impl Core {
         let checker = RequestChecker::new(&config);
         let executor = Executor::Instances(handle);
         let cache = self.cache_of(&context.config);
+        let spent = context.statistics.snapshot(&context.name, &context.version).inference_stats;
+        let counter = model.operations();
+        let arithmetic = counter.map(|all| Arithmetic::new(all, spent.compute_infer.ns));
         let load_duration = start.elapsed();
         Ok(LoadedVersion {
             id: polled.id.clone(),
@@ -136,6 +140,7 @@ impl Core {
             load_duration,
             cache,
             policy: RwLock::default(),
+            arithmetic,
         })
     }
 
@@ -189,6 +194,7 @@ impl Core {
             load_duration,
             cache,
             policy: RwLock::default(),
+            arithmetic: None,
         })
     }
 

@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::{Duration, Instant};
 
+use super::arithmetic::Arithmetic;
 use super::describe::{ModelMetadata, TensorMetadata};
 use crate::cache::ResponseCache;
 use crate::config::inference::ModelVersionPolicy;
@@ -44,6 +45,8 @@ pub(super) struct LoadedVersion {
     pub(super) cache: Option<Arc<ResponseCache>>,
     /// The policy that chose this version, where that has changed since it was loaded.
     pub(super) policy: RwLock<Option<ModelVersionPolicy>>,
+    /// What it computes, where that is counted.
+    pub(super) arithmetic: Option<Arithmetic>,
 }
 
 /// Hands a request to the version that `find` gives, and if that leaves the service meanwhile, to its successor.
@@ -218,6 +221,10 @@ impl LoadedVersion {
             response_cache: self.cache.is_some(),
             summaries: latencies.map(Latencies::summaries).unwrap_or_default(),
             first_response: latencies.and_then(Latencies::first_response),
+            arithmetic: self
+                .arithmetic
+                .as_ref()
+                .map(|found| found.read(statistics.inference_stats.compute_infer.ns)),
         }
     }
 

@@ -1,6 +1,7 @@
 //! The facade: models by name and version, and what can be asked of them.
 
 mod agents;
+mod arithmetic;
 mod build;
 mod change;
 mod control;

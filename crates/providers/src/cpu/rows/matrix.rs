@@ -2,17 +2,20 @@
 
 use std::sync::Arc;
 
+use galatea_apple::accelerate::{Blas, Operand as Factor, Orientation, Sizes};
 use galatea_graph::ops::fused::FusedMatMul;
 use galatea_graph::ops::matrix::Gemm;
 use galatea_graph::{GALATEA_DOMAIN, ONNX_DOMAIN};
 use galatea_kernels::bf16::{PackedBf16, gemm_bf16};
-use galatea_kernels::gemm::{Operand, gemm, matmul_batched};
+use galatea_kernels::gemm::{Blocking, Operand, finish, gemm_cut, matmul_batched};
 use galatea_kernels::{Activation, Epilogue, Exec, Join, PackedB, Residual, Trans};
 use galatea_runtime::Precision;
+use galatea_runtime::tune::{Axis, Space};
 
 use super::elementwise::fused;
 use crate::cpu::packing::Matrix;
-use crate::cpu::{Kernel, KernelRow, NodeView, Shapes, Step, WeightBytes};
+use crate::cpu::route::{BlasRoute, Way, ways};
+use crate::cpu::{Choices, Kernel, KernelRow, NodeView, Shapes, Step, WeightBytes};
 
 /// The family's rows.
 pub(super) const ROWS: &[KernelRow] = &[
@@ -128,13 +131,17 @@ fn packed(
         Precision::Bf16 => Weights::Bf16(matrix.packed_bf16(view)?),
         _ => Weights::Floats(matrix.packed(view)?),
     };
-    Ok(Box::new(Packed { b: Arc::new(b), last }))
+    Ok(Box::new(Packed { b: Arc::new(b), last, stored: (trans_b, factor), route: view.blas }))
 }
 
 /// A product with constant weights, packed once.
 struct Packed {
     b: Arc<Weights>,
     last: Last,
+    /// Whether the weights lie transposed in the model, and the factor on the product.
+    stored: (bool, f32),
+    /// Who else can multiply.
+    route: Option<BlasRoute>,
 }
 
 /// Packed weights, by what the product computes in.
@@ -156,6 +163,7 @@ impl Weights {
     fn multiply(
         &self,
         exec: Exec<'_>,
+        blocking: Blocking,
         m: usize,
         a: &[f32],
         c: &mut [f32],
@@ -163,7 +171,7 @@ impl Weights {
     ) {
         let (k, n) = self.size();
         match self {
-            Self::Floats(b) => gemm(exec, m, a, k, b, c, n, epilogue),
+            Self::Floats(b) => gemm_cut(exec, blocking, m, (a, k), b, (c, n), epilogue),
             Self::Bf16(b) => gemm_bf16(exec, m, a, k, b, c, n, epilogue),
         }
     }
@@ -234,8 +242,56 @@ impl Tail {
     }
 }
 
+impl Packed {
+    /// How the product of `m` rows is computed: as was measured to be the fastest, else as the cost
+    /// model says.
+    fn way(&self, m: usize, choices: Choices<'_>) -> Way {
+        let Weights::Floats(b) = &*self.b else { return Way::Kernel(Blocking::Usual) };
+        let (k, n) = (b.k(), b.n());
+        let ways = ways(self.route, [m, k, n], choices.threads);
+        let mut chosen = 0;
+        if ways.len() > 1 {
+            let names: Vec<&str> = ways.iter().map(|(name, _)| *name).collect();
+            let space = Space::new(vec![Axis::names("way", &names)]);
+            let family = format!("gemm-f32 {} threads", choices.threads);
+            chosen = choices.choose(&family, &[("m", m), ("k", k), ("n", n)], &space);
+        }
+        ways.get(chosen).map_or(Way::Kernel(Blocking::Usual), |(_, way)| *way)
+    }
+
+    /// A step in which a BLAS multiplies with the weights as they are in the model, and the kernels
+    /// do the rest.
+    fn by_blas(&self, blas: Blas, m: usize, tail: Tail) -> Step {
+        let (trans_b, factor) = self.stored;
+        let b = Arc::clone(&self.b);
+        let (k, n) = b.size();
+        let (stride, orientation) = match trans_b {
+            true => (k, Orientation::Transposed),
+            false => (n, Orientation::Plain),
+        };
+        Step::new(move |call| {
+            let (a, weights) = (call.input::<f32>(0)?, call.input::<f32>(1)?);
+            let epilogue = tail.epilogue(call)?;
+            let mut c = call.output::<f32>(0)?;
+            let rows = Factor { data: a, stride: k, orientation: Orientation::Plain };
+            let columns = Factor { data: weights, stride, orientation };
+            let sizes = Sizes { m, n, k };
+            match blas.sgemm(sizes, (factor, 0.0), rows, columns, c.slice(), n) {
+                Ok(()) => finish(call.exec, (m, n), (c.slice(), n), &epilogue),
+                // Nothing was written: the kernels compute what they would have.
+                Err(_) => b.multiply(call.exec, Blocking::Usual, m, a, c.slice(), &epilogue),
+            }
+            Ok(())
+        })
+    }
+}
+
 impl Kernel for Packed {
     fn bind(&self, shapes: &Shapes) -> Result<Step, String> {
+        self.bind_chosen(shapes, Choices::default())
+    }
+
+    fn bind_chosen(&self, shapes: &Shapes, choices: Choices<'_>) -> Result<Step, String> {
         let a = shapes.input(0)?;
         let (k, n) = self.b.size();
         let Some((&columns, lead)) = a.split_last() else {
@@ -247,12 +303,16 @@ impl Kernel for Packed {
         let m: usize = lead.iter().product();
         let product: Vec<usize> = lead.iter().copied().chain([n]).collect();
         let tail = Tail::bind(shapes, &product, self.last)?;
+        let blocking = match self.way(m, choices) {
+            Way::Kernel(blocking) => blocking,
+            Way::Blas(blas) => return Ok(self.by_blas(blas, m, tail)),
+        };
         let b = Arc::clone(&self.b);
         let step = Step::new(move |call| {
             let a = call.input::<f32>(0)?;
             let epilogue = tail.epilogue(call)?;
             let mut c = call.output::<f32>(0)?;
-            b.multiply(call.exec, m, a, c.slice(), &epilogue);
+            b.multiply(call.exec, blocking, m, a, c.slice(), &epilogue);
             Ok(())
         });
         Ok(step.without(&[1]))

@@ -1,0 +1,173 @@
+//! What this machine can do, for whoever asks: the program's command, metrics, cost models.
+
+use galatea_apple::catalogue::{self, ChipFacts, MatrixUnit};
+use galatea_apple::{Chip, Feature};
+use galatea_kernels::Isa;
+use galatea_kernels::isa::{Bf16Isa, DotIsa};
+
+use crate::machine::linux_chip;
+
+/// Cores of one kind.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CoreKind {
+    /// What the system calls it, such as `Performance`.
+    pub name: Option<String>,
+    /// How many there are.
+    pub cores: u64,
+    /// Bytes of the first-level data cache of each.
+    pub l1_data_bytes: Option<u64>,
+    /// Bytes of the second-level cache that some share.
+    pub l2_bytes: Option<u64>,
+}
+
+/// An estimate of the most that a unit computes.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Peak {
+    /// The unit and the type of its numbers, such as `vector-f32`.
+    pub unit: &'static str,
+    /// Gflop/s of all fast cores together.
+    pub gflops: f64,
+}
+
+/// What this machine can do. What nobody knows is absent.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Capabilities {
+    /// The chip.
+    pub chip: Option<String>,
+    /// The instruction sets of the kernels that run here: of FP32, of BF16, of INT8.
+    pub kernels: [&'static str; 3],
+    /// Optional features of the instruction set that the system tells of.
+    pub features: Vec<Feature>,
+    /// Kinds of core, the fastest first.
+    pub cores: Vec<CoreKind>,
+    /// Bytes of memory.
+    pub memory_bytes: Option<u64>,
+    /// The matrix unit of the processor that Accelerate uses.
+    pub matrix_unit: Option<MatrixUnit>,
+    /// Estimates of peaks.
+    pub peaks: Vec<Peak>,
+    /// An estimate of what memory gives, 10⁹ bytes a second.
+    pub bandwidth_gb_per_s: Option<f64>,
+    /// Whose figures the estimates are: the chip's own, or those of a relative.
+    pub figures_of: Option<String>,
+}
+
+impl Capabilities {
+    /// Of this machine.
+    #[must_use]
+    pub fn detect() -> Self {
+        match Chip::detect() {
+            Ok(chip) => Self::of(&chip, Isa::detect()),
+            Err(_) => {
+                let cores = std::thread::available_parallelism().map_or(1, usize::from);
+                let cores = u64::try_from(cores).unwrap_or(u64::MAX);
+                let kind = CoreKind { name: None, cores, l1_data_bytes: None, l2_bytes: None };
+                Self { chip: linux_chip(), cores: vec![kind], ..Self::unknown(Isa::detect()) }
+            }
+        }
+    }
+
+    fn unknown(isa: Isa) -> Self {
+        Self {
+            chip: None,
+            kernels: [isa.name(), Bf16Isa::of(isa).name(), DotIsa::of(isa).name()],
+            features: Vec::new(),
+            cores: Vec::new(),
+            memory_bytes: None,
+            matrix_unit: None,
+            peaks: Vec::new(),
+            bandwidth_gb_per_s: None,
+            figures_of: None,
+        }
+    }
+
+    /// Of a chip that tells of itself, with kernels of this instruction set.
+    #[must_use]
+    pub fn of(chip: &Chip, isa: Isa) -> Self {
+        let kind = |cluster: &galatea_apple::Cluster| CoreKind {
+            name: cluster.name.clone(),
+            cores: cluster.physical_cores,
+            l1_data_bytes: cluster.l1_data_bytes,
+            l2_bytes: cluster.l2_bytes,
+        };
+        let known = catalogue::find(&chip.name);
+        let figure = |of: fn(&ChipFacts) -> &[f64]| catalogue::figure(&chip.name, of);
+        // What the chip says of itself goes before what a file says of its relatives.
+        let told = chip.has(Feature::Sme).then_some(MatrixUnit::Sme);
+        let matrix_unit = told.or_else(|| known?.facts.matrix_unit);
+        #[allow(clippy::cast_precision_loss, reason = "a number of cores")]
+        let fast = chip.fastest_cores() as f64;
+        let vector = figure(|facts| &facts.vector_gflops_f32);
+        let vector = vector.map(|core| Peak { unit: "vector-f32", gflops: core * fast });
+        let matrix = figure(|facts| &facts.matrix_gflops_f32).filter(|_| matrix_unit.is_some());
+        let matrix = matrix.map(|gflops| Peak { unit: "matrix-f32", gflops });
+        Self {
+            chip: Some(chip.name.clone()),
+            features: chip.features.iter().copied().collect(),
+            cores: chip.clusters.iter().map(kind).collect(),
+            memory_bytes: Some(chip.memory_bytes),
+            matrix_unit,
+            peaks: vector.into_iter().chain(matrix).collect(),
+            bandwidth_gb_per_s: figure(|facts| &facts.bandwidth_gb_per_s),
+            figures_of: known.map(|known| known.facts.name.clone()),
+            ..Self::unknown(isa)
+        }
+    }
+
+    /// The estimate of a unit's peak, Gflop/s.
+    #[must_use]
+    pub fn peak(&self, unit: &str) -> Option<f64> {
+        self.peaks.iter().find(|peak| peak.unit == unit).map(|peak| peak.gflops)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use galatea_apple::Recorded;
+
+    use super::*;
+
+    fn chip(name: &str, more: &str) -> Chip {
+        let text = format!(
+            "machdep.cpu.brand_string: {name}\nhw.memsize: 17179869184\nhw.pagesize: 16384\n\
+             hw.nperflevels: 2\nhw.perflevel0.name: Performance\nhw.perflevel0.physicalcpu: 4\n\
+             hw.perflevel0.logicalcpu: 4\nhw.perflevel1.name: Efficiency\n\
+             hw.perflevel1.physicalcpu: 4\nhw.perflevel1.logicalcpu: 4\n{more}"
+        );
+        Chip::from_source(&Recorded::parse(&text).unwrap()).unwrap()
+    }
+
+    #[test]
+    fn a_known_chip_has_its_peaks() {
+        let found = Capabilities::of(&chip("Apple M1", ""), Isa::detect());
+        assert_eq!(
+            (found.matrix_unit, found.peak("matrix-f32")),
+            (Some(MatrixUnit::Amx), Some(1200.0))
+        );
+        assert_eq!(found.peak("vector-f32"), Some(4.0 * 102.0));
+        assert_eq!((found.bandwidth_gb_per_s, found.cores.len()), (Some(68.0), 2));
+        assert_eq!(found.figures_of.as_deref(), Some("Apple M1"));
+    }
+
+    #[test]
+    fn a_newer_chip_is_judged_by_what_it_says_and_by_its_nearest_relative() {
+        let sme = "hw.optional.arm.FEAT_SME: 1\n";
+        let found = Capabilities::of(&chip("Apple M6 Pro", sme), Isa::detect());
+        assert_eq!(found.matrix_unit, Some(MatrixUnit::Sme));
+        assert_eq!(found.figures_of.as_deref(), Some("Apple M4 Pro"));
+    }
+
+    #[test]
+    fn a_chip_of_no_family_has_no_estimates() {
+        let found = Capabilities::of(&chip("Some Other", ""), Isa::detect());
+        assert_eq!((found.matrix_unit, found.figures_of), (None, None));
+        assert!(found.peaks.is_empty() && found.bandwidth_gb_per_s.is_none());
+    }
+
+    #[test]
+    fn this_machine_has_cores_and_kernels() {
+        let found = Capabilities::detect();
+        assert!(found.cores.iter().map(|kind| kind.cores).sum::<u64>() >= 1);
+        assert!(found.kernels.iter().all(|name| !name.is_empty()));
+    }
+}

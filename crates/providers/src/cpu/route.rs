@@ -1,0 +1,145 @@
+//! Where a product is computed: by the kernels, or by a BLAS that reaches the chip's matrix unit.
+
+use galatea_apple::accelerate::Blas;
+use galatea_kernels::gemm::Blocking;
+
+use crate::capabilities::Capabilities;
+
+/// What the cost of a product is estimated from.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct ProductCosts {
+    /// Gflop/s of the kernels on one thread.
+    pub kernel_gflops: f64,
+    /// Gflop/s of the BLAS, whatever the threads.
+    pub blas_gflops: f64,
+    /// 10⁹ bytes of memory a second.
+    pub bandwidth_gb_per_s: f64,
+}
+
+/// A BLAS beside the kernels.
+#[derive(Clone, Copy, Debug)]
+pub struct BlasRoute {
+    /// Who computes.
+    pub blas: Blas,
+    /// What that is estimated to cost; where nothing is known, the kernels are the default and
+    /// measurements may say otherwise.
+    pub costs: Option<ProductCosts>,
+}
+
+/// Nanoseconds to hand a product over.
+const CALL_NS: f64 = 2_000.0;
+/// Share of a core's peak that kernels reach.
+const KERNEL_SHARE: f64 = 0.85;
+
+impl ProductCosts {
+    /// What a machine's estimates say; `None` without a matrix unit.
+    fn of(found: &Capabilities) -> Option<Self> {
+        found.matrix_unit?;
+        #[allow(clippy::cast_precision_loss, reason = "a number of cores")]
+        let fast = found.cores.first()?.cores.max(1) as f64;
+        Some(Self {
+            kernel_gflops: found.peak("vector-f32")? / fast * KERNEL_SHARE,
+            blas_gflops: found.peak("matrix-f32")?,
+            bandwidth_gb_per_s: found.bandwidth_gb_per_s?,
+        })
+    }
+
+    /// Whether the BLAS is estimated to be faster than the kernels on so many threads: a product of
+    /// few rows waits for memory, which the kernels draw from no slower, and what comes after the
+    /// sums is another pass over them.
+    #[allow(clippy::cast_precision_loss, reason = "an estimate")]
+    fn prefers_blas(&self, [m, k, n]: [usize; 3], threads: usize) -> bool {
+        let operations = 2.0 * m as f64 * k as f64 * n as f64;
+        // One operation of 10⁹ in a second is one in a nanosecond.
+        let bytes = |elements: f64| elements * size_of::<f32>() as f64 / self.bandwidth_gb_per_s;
+        let weights = bytes(k as f64 * n as f64);
+        let own = (operations / (self.kernel_gflops * threads.max(1) as f64)).max(weights);
+        let blas = (operations / self.blas_gflops).max(weights);
+        blas + CALL_NS + bytes(2.0 * m as f64 * n as f64) < own
+    }
+}
+
+/// How a product is computed.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Way {
+    /// By the kernels.
+    Kernel(Blocking),
+    /// By a BLAS.
+    Blas(Blas),
+}
+
+/// The ways of a product of these lengths, by name; the first is estimated to be the fastest.
+pub(super) fn ways(
+    route: Option<BlasRoute>,
+    lengths: [usize; 3],
+    threads: usize,
+) -> Vec<(&'static str, Way)> {
+    let few = !Blocking::matters(lengths[0]);
+    let cuts = if few { &Blocking::ALL[..1] } else { Blocking::ALL };
+    let mut ways: Vec<_> = cuts.iter().map(|&(name, cut)| (name, Way::Kernel(cut))).collect();
+    if let Some(route) = route {
+        let first = route.costs.is_some_and(|costs| costs.prefers_blas(lengths, threads));
+        let at = if first { 0 } else { ways.len() };
+        ways.insert(at, (route.blas.name(), Way::Blas(route.blas)));
+    }
+    ways
+}
+
+impl BlasRoute {
+    /// The system's BLAS, where there is one.
+    pub(super) fn system() -> Option<Self> {
+        let blas = Blas::system().ok()?;
+        Some(Self { blas, costs: ProductCosts::of(&Capabilities::detect()) })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use galatea_apple::{Chip, Recorded};
+    use galatea_kernels::Isa;
+
+    use super::*;
+
+    const COSTS: ProductCosts =
+        ProductCosts { kernel_gflops: 90.0, blas_gflops: 1300.0, bandwidth_gb_per_s: 68.0 };
+
+    #[test]
+    fn large_products_go_to_the_matrix_unit_and_few_rows_stay() {
+        assert!(COSTS.prefers_blas([512, 768, 768], 4));
+        assert!(COSTS.prefers_blas([128, 768, 3072], 1));
+        // A vector times a matrix waits for the matrix in either place.
+        assert!(!COSTS.prefers_blas([1, 4096, 4096], 4));
+        // Handing a small one over takes longer than computing it.
+        assert!(!COSTS.prefers_blas([16, 32, 32], 1));
+        // Without a gain in arithmetic there is none.
+        let slow = ProductCosts { blas_gflops: 300.0, ..COSTS };
+        assert!(!slow.prefers_blas([512, 768, 768], 4));
+    }
+
+    #[test]
+    fn costs_are_known_where_the_chip_is() {
+        let of = |name: &str| {
+            let text = format!(
+                "machdep.cpu.brand_string: {name}\nhw.memsize: 1\nhw.pagesize: 1\n\
+                 hw.nperflevels: 1\nhw.perflevel0.physicalcpu: 4\nhw.perflevel0.logicalcpu: 4\n"
+            );
+            let chip = Chip::from_source(&Recorded::parse(&text).unwrap()).unwrap();
+            ProductCosts::of(&Capabilities::of(&chip, Isa::detect()))
+        };
+        let found = of("Apple M1").unwrap();
+        assert!(found.blas_gflops > 4.0 * found.kernel_gflops, "{found:?}");
+        assert_eq!(of("Some Other"), None);
+    }
+
+    #[test]
+    fn without_a_blas_there_are_the_cuts_of_the_kernels() {
+        assert_eq!(ways(None, [64, 64, 64], 2).len(), Blocking::ALL.len());
+        assert_eq!(ways(None, [1, 64, 64], 2).len(), 1);
+    }
+
+    #[cfg(not(target_os = "macos"))]
+    #[test]
+    fn off_macos_there_is_no_route() {
+        assert!(BlasRoute::system().is_none());
+    }
+}

@@ -1,0 +1,123 @@
+//! `galatea chip`: what this machine can do.
+
+use std::process::ExitCode;
+
+use galatea_apple::Feature;
+use galatea_providers::{Capabilities, CoreKind};
+use serde_json::{Value, json};
+
+use super::arguments::{Arguments, Choice, help};
+use super::say;
+
+const CHOICES: &[Choice] = &[
+    Choice { name: "json", value: "", sentence: "print one line of JSON" },
+    Choice { name: "help", value: "", sentence: "print this" },
+];
+
+/// Prints what this machine can do, as far as it is known.
+pub(super) fn chip(arguments: &[String]) -> Result<ExitCode, String> {
+    let arguments = Arguments::parse(arguments, CHOICES)?;
+    if arguments.has("help") {
+        say(&help("galatea chip [--json]", CHOICES));
+        return Ok(ExitCode::SUCCESS);
+    }
+    arguments.none()?;
+    let found = Capabilities::detect();
+    say(&if arguments.has("json") { as_json(&found).to_string() } else { as_text(&found) });
+    Ok(ExitCode::SUCCESS)
+}
+
+/// What is not known is not there.
+fn as_json(found: &Capabilities) -> Value {
+    let [f32, bf16, int8] = found.kernels;
+    let core = |kind: &CoreKind| {
+        known(&[
+            ("name", kind.name.clone().map(Value::from)),
+            ("cores", Some(kind.cores.into())),
+            ("l1_data_bytes", kind.l1_data_bytes.map(Value::from)),
+            ("l2_bytes", kind.l2_bytes.map(Value::from)),
+        ])
+    };
+    let peaks = found.peaks.iter().map(|peak| (peak.unit, Some(peak.gflops.into())));
+    let features: Vec<String> = found.features.iter().map(feature).collect();
+    known(&[
+        ("chip", found.chip.clone().map(Value::from)),
+        ("kernels", Some(json!({"f32": f32, "bf16": bf16, "int8": int8}))),
+        ("features", Some(features.into())),
+        ("cores", Some(found.cores.iter().map(core).collect())),
+        ("memory_bytes", found.memory_bytes.map(Value::from)),
+        ("matrix_unit", found.matrix_unit.map(|unit| unit.name().into())),
+        ("peak_gflops", Some(known(&peaks.collect::<Vec<_>>()))),
+        ("bandwidth_gb_per_s", found.bandwidth_gb_per_s.map(Value::from)),
+        ("figures_of", found.figures_of.clone().map(Value::from)),
+    ])
+}
+
+fn known(fields: &[(&str, Option<Value>)]) -> Value {
+    let there = fields
+        .iter()
+        .filter_map(|(name, value)| value.clone().map(|value| ((*name).to_owned(), value)));
+    Value::Object(there.collect())
+}
+
+fn feature(feature: &Feature) -> String {
+    format!("{feature:?}")
+}
+
+fn as_text(found: &Capabilities) -> String {
+    let mut lines = Vec::new();
+    let mut line = |name: &str, value: String| lines.push(format!("{name:<18}{value}"));
+    if let Some(chip) = &found.chip {
+        line("Chip", chip.clone());
+    }
+    for kind in &found.cores {
+        let name = kind.name.as_deref().unwrap_or("");
+        let cache = |level: &str, bytes: Option<u64>| {
+            bytes.map(|bytes| format!(", {level} {} KiB", bytes / 1024)).unwrap_or_default()
+        };
+        let caches = cache("L1d", kind.l1_data_bytes) + &cache("L2", kind.l2_bytes);
+        line("Cores", format!("{} {name}{caches}", kind.cores));
+    }
+    if let Some(bytes) = found.memory_bytes {
+        line("Memory", format!("{} MiB", bytes >> 20));
+    }
+    let [f32, bf16, int8] = found.kernels;
+    line("Kernels", format!("FP32 {f32}, BF16 {bf16}, INT8 {int8}"));
+    if !found.features.is_empty() {
+        line("Features", found.features.iter().map(feature).collect::<Vec<_>>().join(" "));
+    }
+    if let Some(unit) = found.matrix_unit {
+        line("Matrix unit", unit.name().to_owned());
+    }
+    for peak in &found.peaks {
+        line("Peak, estimated", format!("{} {:.0} Gflop/s", peak.unit, peak.gflops));
+    }
+    if let Some(bandwidth) = found.bandwidth_gb_per_s {
+        line("Memory, estimated", format!("{bandwidth:.0} GB/s"));
+    }
+    if let Some(name) = found.figures_of.as_ref().filter(|name| found.chip.as_ref() != Some(name)) {
+        line("Estimates from", format!("{name}, the nearest that is known"));
+    }
+    lines.join("\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use galatea_providers::Peak;
+
+    use super::*;
+
+    #[test]
+    fn what_is_not_known_is_left_out() {
+        let mut found = Capabilities::detect();
+        (found.memory_bytes, found.figures_of) = (None, None);
+        (found.matrix_unit, found.bandwidth_gb_per_s) = (None, Some(100.0));
+        found.peaks = vec![Peak { unit: "vector-f32", gflops: 408.0 }];
+        let json = as_json(&found);
+        assert!(json.get("memory_bytes").is_none() && json.get("matrix_unit").is_none(), "{json}");
+        assert_eq!(json["peak_gflops"]["vector-f32"], 408.0);
+        let text = as_text(&found);
+        assert!(text.contains("vector-f32 408 Gflop/s") && text.contains("100 GB/s"), "{text}");
+        assert!(!text.contains("Matrix unit") && !text.contains("Estimates from"), "{text}");
+    }
+}
