@@ -47,8 +47,46 @@ def test_every_kernel_is_timed(program):
     assert status == 0, log
     found = json.loads(next(line for line in log.splitlines() if line.startswith("{")))
     kernels = found["kernels"]
-    assert {kernel["kernel"].split("-")[0] for kernel in kernels} == {"f32", "bf16", "int8"}
-    assert sum(kernel["chosen"] for kernel in kernels) == 3
-    assert all(kernel["time_ns"] > 0 and kernel["refused"] is None for kernel in kernels)
+    names = {kernel["kernel"].split("-")[0] for kernel in kernels}
+    assert names == {"f32", "bf16", "int8", "f32_q8", "f32_q4", "bf16_q4"}
+    assert sum(kernel["chosen"] for kernel in kernels) == len(names)
+    # What the peak shows to be slower than the best is not run.
+    pruned = [kernel for kernel in kernels if kernel["refused"]]
+    assert all("the hardware needs" in kernel["refused"] for kernel in pruned)
+    assert all(kernel["time_ns"] > 0 for kernel in kernels if kernel not in pruned)
     status, log = run_to_end(program, "hwbench", "16,64")
     assert status == 1 and "expected M,K,N" in log, log
+
+
+def test_curves_are_drawn(program, tmp_path):
+    picture = tmp_path / "bench.svg"
+    status, log = run_to_end(program, "bench", DIGITS, "--batch", "1,4", "--threads", "1,2", "--seconds", "0.05",
+                             "--json", "--no-model-cache", "--plot", picture, timeout=300)
+    assert status == 0, log
+    points = [json.loads(line) for line in log.splitlines() if line.startswith("{")]
+    assert [(point["threads"], point["batch"]) for point in points] == [(1, 1), (1, 4), (2, 1), (2, 4)]
+    text = picture.read_text()
+    # A panel for each list, each with every point.
+    assert text.startswith("<svg") and text.count("<circle") == 8
+    assert "digits: time of a run by batch" in text and "digits: time of a run by threads" in text
+    picture = tmp_path / "tune.svg"
+    status, log = run_to_end(program, "tune", DIGITS, "--database", tmp_path / "a.jsonl", "--threads", "2",
+                             "--samples", "1", "--seconds", "20", "--batch", "4", "--plot", picture, timeout=300)
+    assert status == 0 and picture.read_text().count("<circle") > 1, log
+    for flags, text in [
+        (["--plot", picture], "--plot needs a list"),
+        (["--batch", "1,x"], "--batch expects a number, or N,N"),
+        (["--sequence", "8"], "no input has an axis along a sequence"),
+        (["--batch", "1,2", "--profile"], "--profile goes with one batch"),
+    ]:
+        status, log = run_to_end(program, "bench", DIGITS, *flags)
+        assert status == 1 and text in log, log
+
+
+def test_the_chip_is_described_as_far_as_it_is_known(program):
+    status, log = run_to_end(program, "chip", "--json")
+    assert status == 0, log
+    found = json.loads(next(line for line in log.splitlines() if line.startswith("{")))
+    assert set(found["kernels"]) == {"f32", "bf16", "int8"}
+    assert sum(kind["cores"] for kind in found["cores"]) >= 1
+    assert None not in found.values()
