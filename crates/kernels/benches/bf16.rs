@@ -6,7 +6,9 @@
 
 mod timing;
 
-use galatea_kernels::bf16::{PackedBf16, gemm_bf16};
+use half::bf16;
+
+use galatea_kernels::bf16::{PackedBf16, gemm_bf16, gemm_reals};
 use galatea_kernels::gemm::{Epilogue, Trans};
 use galatea_kernels::isa::Bf16Isa;
 use galatea_kernels::{Exec, Isa, ThreadPool};
@@ -33,7 +35,11 @@ fn main() {
         (8, 768, 3072),
     ];
     let exec = Exec { pool: &pool, isa: Isa::detect() };
-    println!("{} x {threads}", Bf16Isa::of(exec.isa).name());
+    let isa = Bf16Isa::of(exec.isa);
+    let tiles = isa.name() == "amx-bf16";
+    let one = if tiles { timing::tiles_bf16_gflops() } else { timing::peak_gflops(exec.isa) };
+    let peak = one * threads as f64;
+    println!("{} x {threads}, peak {peak:.0} GFLOP/s", isa.name());
     for (m, k, n) in shapes {
         let a = timing::Floats::new(m * k, 0.5);
         let b = PackedBf16::pack(k, n, &timing::Floats::new(k * n, 0.25), n, Trans::No);
@@ -42,7 +48,14 @@ fn main() {
         let seconds = timing::best(|| {
             gemm_bf16(exec, m, &a, k, &b, &mut c, n, &Epilogue::bias(&bias));
         });
-        let gflops = 2.0 * (m * k * n) as f64 / seconds / 1e9;
-        println!("gemm {m}x{k}x{n:<8} {:9.1} us {gflops:8.1} GFLOP/s", seconds * 1e6);
+        let flops = 2.0 * (m * k * n) as f64;
+        timing::report(&format!("gemm {m}x{k}x{n}"), flops, seconds, peak);
+        let half: Vec<bf16> = a.iter().map(|&x| bf16::from_f32(x)).collect();
+        let mut c = vec![bf16::ZERO; m * n];
+        let seconds = timing::best(|| {
+            let (a, c) = ((half[..].into(), k), ((&mut c[..]).into(), n));
+            gemm_reals(exec, m, a, &b, c, &Epilogue::bias(&bias), None);
+        });
+        timing::report(&format!("gemm {m}x{k}x{n} of BF16"), flops, seconds, peak);
     }
 }

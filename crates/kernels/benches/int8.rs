@@ -18,23 +18,33 @@ fn products(exec: Exec<'_>) {
         (128, 768, 768),
         (128, 768, 3072),
         (128, 3072, 768),
+        (512, 512, 512),
         (1024, 1024, 1024),
         (2048, 2048, 2048),
-        (4096, 4096, 4096),
     ];
     for dot in DotIsa::available().into_iter().filter(|dot| dot.name() != "portable") {
+        let peak = timing::peak_gops(dot) * exec.pool.threads() as f64;
+        println!("{:12} peak {peak:.0} GOP/s", dot.name());
         for (m, k, n) in shapes {
-            let a = vec![3_u8; m * k];
-            let b = PackedInt8::pack(dot, (k, n), true, |row, column| ((row ^ column) & 63) as u8);
-            let columns = Columns::new(&b, (false, 128), &[0]).with_scales(|_| 0.5);
-            let mut c = vec![0.0; m * n];
-            let seconds = timing::best(|| {
-                let a = Bytes { data: &a, signed: false, zero: 128 };
-                gemm_int8(exec, m, a, &b, &columns, Target::Floats(&mut c));
-            });
-            let gops = 2.0 * (m * k * n) as f64 / seconds / 1e9;
-            let name = dot.name();
-            println!("{name:12} {m}x{k}x{n:<6} {:9.1} us {gops:8.1} GOP/s", seconds * 1e6);
+            // Unsigned, signed, and with a zero point for each column.
+            for (signed, zeros) in [(false, vec![0]), (true, vec![0]), (false, vec![1; n])] {
+                let a = vec![3_u8; m * k];
+                let b =
+                    PackedInt8::pack(dot, (k, n), true, |row, column| ((row ^ column) & 63) as u8);
+                let columns = Columns::new(&b, (signed, 128), &zeros).with_scales(|_| 0.5);
+                let mut c = vec![0.0; m * n];
+                let seconds = timing::best(|| {
+                    let a = Bytes { data: &a, signed, zero: 128 };
+                    gemm_int8(exec, m, a, &b, &columns, Target::Floats(&mut c));
+                });
+                let form = match (signed, zeros.len()) {
+                    (true, _) => "s8",
+                    (false, 1) => "u8",
+                    (false, _) => "u8 zeros",
+                };
+                let name = format!("{} {form} {m}x{k}x{n}", dot.name());
+                timing::report(&name, 2.0 * (m * k * n) as f64, seconds, peak);
+            }
         }
     }
 }

@@ -130,6 +130,7 @@ macro_rules! maps {
 
 maps!(
     Gelu = math::gelu,
+    GeluShort = math::gelu_short,
     GeluTanh = math::gelu_tanh,
     Sigmoid = math::sigmoid,
     Tanh = math::tanh,
@@ -230,6 +231,19 @@ impl ActivateRows {
     #[inline(always)]
     pub(crate) unsafe fn run<S: Simd>(&self, s: S) {
         with_map!(self.activation, f => s.enter(MapRows { f, on: self }));
+    }
+
+    /// As [`ActivateRows::run`], for results that are rounded to BF16.
+    ///
+    /// # Safety
+    /// As there.
+    #[inline(always)]
+    pub(crate) unsafe fn run_short<S: Simd>(&self, s: S) {
+        match self.activation {
+            Activation::Gelu => s.enter(MapRows { f: GeluShort, on: self }),
+            // SAFETY: as for this function.
+            _ => unsafe { self.run(s) },
+        }
     }
 }
 

@@ -191,7 +191,7 @@ pub fn attention(
 }
 
 /// Whether strides, sorted, each step over all that lies within.
-fn disjoint(a: &Attention, s: HeadStrides) -> bool {
+pub(crate) fn disjoint(a: &Attention, s: HeadStrides) -> bool {
     let mut steps = [(s.batch, a.batch), (s.head, a.heads), (s.row, a.queries)];
     steps.sort_unstable();
     let mut extent = a.value_size;

@@ -33,11 +33,13 @@ pub mod softmax;
 pub mod threads;
 pub mod trees;
 
+mod cell;
 mod math;
 mod memory;
 mod tiles;
 
 pub use activation::Activation;
+pub use cell::{Reals, RealsMut};
 pub use gemm::{Epilogue, Join, PackedB, Residual, Trans};
 pub use isa::Isa;
 pub use threads::ThreadPool;

@@ -1,8 +1,9 @@
 //! Layer and root-mean-square normalisation over the last axis.
 
 use crate::Exec;
+use crate::cell::{Cell, Reals, RealsMut, copy_cells};
 use crate::isa::{Kernel, Simd};
-use crate::memory::Shared;
+use crate::memory::{Shared, with_scratch};
 use crate::reduce::{sum, sum_squared_differences, sum_squares};
 
 /// Which normalisation, and its constants.
@@ -81,6 +82,100 @@ pub fn normalize(
     });
 }
 
+/// [`normalize`] of rows of FP32 or BF16, computed in FP32 and rounded once.
+///
+/// # Panics
+/// As there.
+pub fn normalize_reals(
+    exec: Exec<'_>,
+    norm: Norm<'_>,
+    x: Reals<'_>,
+    columns: usize,
+    y: RealsMut<'_>,
+) {
+    match (x, y) {
+        (Reals::Fp32(x), RealsMut::Fp32(y)) => {
+            normalize(exec, norm, x, columns, Skip::default(), y);
+        }
+        (Reals::Fp32(x), RealsMut::Bf16(y)) => normalize_cells(exec, norm, x, columns, y),
+        (Reals::Bf16(x), RealsMut::Fp32(y)) => normalize_cells(exec, norm, x, columns, y),
+        (Reals::Bf16(x), RealsMut::Bf16(y)) => normalize_cells(exec, norm, x, columns, y),
+    }
+}
+
+fn normalize_cells<X: Cell, Y: Cell>(
+    exec: Exec<'_>,
+    norm: Norm<'_>,
+    x: &[X],
+    columns: usize,
+    y: &mut [Y],
+) {
+    let len = x.len();
+    assert!(y.len() == len, "norm: {len} elements into {}", y.len());
+    if len == 0 {
+        return;
+    }
+    assert!(columns > 0 && len.is_multiple_of(columns), "norm: {len} in rows of {columns}");
+    for per_column in [norm.scale, norm.bias].into_iter().flatten() {
+        assert!(per_column.len() == columns, "norm: {} values a row", per_column.len());
+    }
+    let y = Shared::new(y);
+    exec.pool.run_ranges(len / columns, 8192usize.div_ceil(columns), |rows| {
+        with_scratch(columns, |wide| {
+            let range = rows.start * columns..rows.end * columns;
+            // SAFETY: ranges are disjoint.
+            let y = unsafe { y.range(range.clone()) };
+            exec.isa.run(WideRows { norm, x: &x[range], y, wide });
+        });
+    });
+}
+
+/// Rows that become FP32 one after the other.
+struct WideRows<'a, X, Y> {
+    norm: Norm<'a>,
+    x: &'a [X],
+    y: &'a mut [Y],
+    /// A row.
+    wide: &'a mut [f32],
+}
+
+impl<X: Cell, Y: Cell> Kernel for WideRows<'_, X, Y> {
+    type Output = ();
+    #[inline(always)]
+    fn run<S: Simd>(self, s: S) {
+        let n = self.wide.len();
+        for start in (0..self.x.len()).step_by(n) {
+            // SAFETY: rows of n values, as scale and bias are.
+            unsafe {
+                copy_cells(s, self.x.as_ptr().add(start), self.wide.as_mut_ptr(), n);
+                self.norm.row(s, self.wide);
+                copy_cells(s, self.wide.as_ptr(), self.y.as_mut_ptr().add(start), n);
+            }
+        }
+    }
+}
+
+impl Norm<'_> {
+    /// Normalises a row in place.
+    ///
+    /// # Safety
+    /// Scale and bias are as long as the row.
+    #[inline(always)]
+    unsafe fn row<S: Simd>(&self, s: S, y: &mut [f32]) {
+        let n = y.len();
+        let (mean, square) = match self.kind {
+            NormKind::Layer => {
+                let mean = sum(s, y) / n as f32;
+                (mean, sum_squared_differences(s, y, mean) / n as f32)
+            }
+            NormKind::RootMeanSquare => (0.0, sum_squares(s, y) / n as f32),
+        };
+        let factor = 1.0 / (square + self.epsilon).sqrt();
+        // SAFETY: the caller vouches for scale and bias.
+        unsafe { scale_row(s, y, mean, factor, self.scale, self.bias) };
+    }
+}
+
 struct Rows<'a> {
     norm: Norm<'a>,
     x: &'a [f32],
@@ -106,16 +201,8 @@ impl Kernel for Rows<'_> {
             if let Some(total) = &mut self.total {
                 total[range].copy_from_slice(y);
             }
-            let (mean, square) = match self.norm.kind {
-                NormKind::Layer => {
-                    let mean = sum(s, y) / n as f32;
-                    (mean, sum_squared_differences(s, y, mean) / n as f32)
-                }
-                NormKind::RootMeanSquare => (0.0, sum_squares(s, y) / n as f32),
-            };
-            let factor = 1.0 / (square + self.norm.epsilon).sqrt();
             // SAFETY: scale and bias have n values.
-            unsafe { scale_row(s, y, mean, factor, self.norm.scale, self.norm.bias) };
+            unsafe { self.norm.row(s, y) };
         }
     }
 }
@@ -209,6 +296,34 @@ mod tests {
     use super::*;
     use crate::gemm::test_values as values;
     use crate::{Isa, ThreadPool};
+
+    #[test]
+    fn rows_of_bf16_are_rounded_once() {
+        use half::bf16;
+        let pool = ThreadPool::new(2);
+        for isa in Isa::available() {
+            let exec = Exec { pool: &pool, isa };
+            for (rows, n) in [(1, 1), (3, 5), (5, 100), (64, 384)] {
+                let half: Vec<bf16> = values(rows * n, 1).into_iter().map(bf16::from_f32).collect();
+                let x: Vec<f32> = half.iter().map(|x| x.to_f32()).collect();
+                let (g, b) = (values(n, 3), values(n, 4));
+                for kind in [NormKind::Layer, NormKind::RootMeanSquare] {
+                    let norm = Norm { kind, scale: Some(&g), bias: Some(&b), epsilon: 1e-5 };
+                    let mut want = vec![0.0; rows * n];
+                    normalize(exec, norm, &x, n, Skip::default(), &mut want);
+                    let mut y = vec![bf16::ZERO; rows * n];
+                    let mut wide = vec![0.0; rows * n];
+                    normalize_reals(exec, norm, Reals::Bf16(&half), n, RealsMut::Bf16(&mut y));
+                    normalize_reals(exec, norm, Reals::Bf16(&half), n, RealsMut::Fp32(&mut wide));
+                    assert_eq!(wide, want, "{}", isa.name());
+                    let rounded: Vec<bf16> = want.iter().map(|&x| bf16::from_f32(x)).collect();
+                    assert_eq!(y, rounded, "{}", isa.name());
+                    normalize_reals(exec, norm, Reals::Fp32(&x), n, RealsMut::Bf16(&mut y));
+                    assert_eq!(y, rounded, "{}", isa.name());
+                }
+            }
+        }
+    }
 
     #[test]
     fn rows_equal_the_reference_on_every_isa() {

@@ -1,6 +1,9 @@
 //! Pooling over channels-last images, vectors over channels.
 
+use half::bf16;
+
 use crate::Exec;
+use crate::cell::Cell;
 use crate::gemm::check_matrix;
 use crate::isa::{Kernel, Simd};
 use crate::math;
@@ -68,6 +71,21 @@ impl PoolParams {
     }
 }
 
+/// [`pool`] of an image of BF16, computed in FP32 and rounded once.
+///
+/// # Panics
+/// As there.
+pub fn pool_bf16(
+    exec: Exec<'_>,
+    p: &PoolParams,
+    x: &[bf16],
+    (batch, size): (usize, [usize; 2]),
+    channels: usize,
+    y: &mut [bf16],
+) {
+    pool_cells(exec, p, x, (batch, size), channels, y);
+}
+
 /// Pools every channel of `[batch, height, width, channels]` into `[batch, …output_size, channels]`.
 ///
 /// # Panics
@@ -80,6 +98,17 @@ pub fn pool(
     size: [usize; 2],
     channels: usize,
     y: &mut [f32],
+) {
+    pool_cells(exec, p, x, (batch, size), channels, y);
+}
+
+fn pool_cells<T: Cell>(
+    exec: Exec<'_>,
+    p: &PoolParams,
+    x: &[T],
+    (batch, size): (usize, [usize; 2]),
+    channels: usize,
+    y: &mut [T],
 ) {
     let positive = |x: &[usize; 2]| x.iter().all(|&x| x > 0);
     assert!(positive(&p.kernel) && positive(&p.stride) && positive(&p.dilation), "pool: {p:?}");
@@ -140,17 +169,17 @@ fn taps(p: &PoolParams, d: usize, size: usize, o: usize) -> Taps {
     }
 }
 
-struct WindowOf<'a> {
-    x: &'a [f32],
+struct WindowOf<'a, T> {
+    x: &'a [T],
     width: usize,
     channels: usize,
     rows: Taps,
     columns: Taps,
     pool: Pool,
-    y: &'a mut [f32],
+    y: &'a mut [T],
 }
 
-impl Kernel for WindowOf<'_> {
+impl<T: Cell> Kernel for WindowOf<'_, T> {
     type Output = ();
     #[inline(always)]
     fn run<S: Simd>(self, s: S) {
@@ -164,14 +193,14 @@ impl Kernel for WindowOf<'_> {
         let factor = s.splat(if is_max { 1.0 } else { 1.0 / count as f32 });
         let mut c = 0;
         while c < n {
-            let m = s.tail(n - c);
+            let m = (n - c < S::LANES).then(|| s.tail(n - c));
             let mut value = start;
             for r in 0..rows.count {
                 let row = (rows.first + r * rows.step) * self.width;
                 for t in 0..columns.count {
                     let at = (row + columns.first + t * columns.step) * n + c;
                     // SAFETY: the taps are inside the image, and the mask inside its channels.
-                    let x = unsafe { s.load_tail(self.x.as_ptr().add(at), m) };
+                    let x = unsafe { T::load(s, self.x.as_ptr().add(at), m) };
                     value = if is_max {
                         math::keep_nan(s, value, s.max(value, x))
                     } else {
@@ -180,7 +209,7 @@ impl Kernel for WindowOf<'_> {
                 }
             }
             // SAFETY: the mask chooses channels that exist.
-            unsafe { s.store_tail(self.y.as_mut_ptr().add(c), m, s.mul(value, factor)) };
+            unsafe { T::store(s, self.y.as_mut_ptr().add(c), m, s.mul(value, factor)) };
             c += S::LANES;
         }
     }
@@ -271,6 +300,15 @@ mod tests {
         for isa in Isa::available() {
             let mut y = vec![f32::NAN; batch * out[0] * out[1] * channels];
             pool(Exec { pool: &pool_threads, isa }, p, &x, batch, size, channels, &mut y);
+            let half: Vec<bf16> = x.iter().map(|&x| bf16::from_f32(x)).collect();
+            let wide: Vec<f32> = half.iter().map(|x| x.to_f32()).collect();
+            let (mut from_wide, mut from_half) = (y.clone(), vec![bf16::NAN; y.len()]);
+            let exec = Exec { pool: &pool_threads, isa };
+            pool(exec, p, &wide, batch, size, channels, &mut from_wide);
+            pool_bf16(exec, p, &half, (batch, size), channels, &mut from_half);
+            for (got, want) in from_half.iter().zip(&from_wide) {
+                assert_eq!(got.to_bits(), bf16::from_f32(*want).to_bits(), "{}", isa.name());
+            }
             for (i, &got) in y.iter().enumerate() {
                 let (pixel, c) = (i / channels, i % channels);
                 let (b, h, w) =

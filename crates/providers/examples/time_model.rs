@@ -1,7 +1,7 @@
 //! Runs an ONNX model on made-up inputs and prints its time, and which operators take how much.
 //!
 //! `time_model MODEL [--batch N] [--length N] [--threads N] [--provider NAME] [--seconds S]
-//! [--precision fp32|bf16] [--rows N] [--dump FILE]`: symbols named `batch` get the batch, all others the length; `--rows`
+//! [--precision fp32|bf16|fp16] [--rows N] [--dump FILE]`: symbols named `batch` get the batch, all others the length; `--rows`
 //! is how many single steps to list; `--dump` writes the raw bytes of the first output;
 //! `--plans N` makes N plans for growing lengths and runs nothing.
 

@@ -50,6 +50,29 @@ fn products_in_bf16_are_near_the_reference() {
 }
 
 #[test]
+fn weights_in_fp16_are_near_the_reference() {
+    let run = |op: &str, attributes: &[_], x: &Tensor, constants: &[Tensor], kernel: &str| {
+        let mut maker = Maker::new();
+        maker.precision = Precision::Fp16;
+        let mut ids = vec![maker.input("x", x.clone())];
+        ids.extend(constants.iter().map(|constant| maker.constant(constant.clone())));
+        let made = maker.node(op, attributes, &ids, 1);
+        // Each of 64 weights in -1..1 is off by at most 2^-12, and half of that on average.
+        assert_kernel(&maker.check_within(&made, 64.0 / 8192.0), kernel);
+    };
+    for shape in [&[1, 64][..], &[7, 64], &[2, 90, 64]] {
+        let (x, w) = (floats(shape, 1), floats(&[64, 33], 2));
+        run("MatMul", &[], &x, &[w], "matmul-fp16-packed");
+        let gate = [("activation", AttributeValue::String("Gelu".into()))];
+        let constants = [floats(&[64, 40], 2), floats(&[40], 3)];
+        run("ai.galatea:FusedMatMul", &gate, &x, &constants, "fused_matmul-fp16-packed");
+    }
+    let trans = [("transB", AttributeValue::Int(1))];
+    let constants = [floats(&[40, 64], 2), floats(&[40], 3)];
+    run("Gemm", &trans, &floats(&[9, 64], 1), &constants, "gemm-fp16-packed");
+}
+
+#[test]
 fn convolutions_in_bf16_are_near_the_reference() {
     let pads = [("pads", AttributeValue::Ints(vec![1, 1, 1, 1]))];
     let (x, w, bias) = (floats(&[2, 12, 9, 7], 1), floats(&[20, 12, 3, 3], 2), floats(&[20], 3));

@@ -6,7 +6,7 @@ use std::hint::black_box;
 use std::time::{Duration, Instant};
 
 use galatea_kernels::Isa;
-use galatea_kernels::isa::{Kernel, Simd};
+use galatea_kernels::isa::{Dot, DotIsa, DotKernel, Kernel, Simd};
 
 /// Threads from the first argument that is a number; 1 without.
 pub(crate) fn threads() -> usize {
@@ -61,6 +61,101 @@ pub(crate) fn peak_gflops(isa: Isa) -> f64 {
     runs.sort_unstable_by(f64::total_cmp);
     let seconds = runs[runs.len() / 2];
     2.0 * 12.0 * 100_000.0 * isa.lanes() as f64 / seconds / 1e9
+}
+
+/// Integer products in registers, `ROUNDS` times [`SUMS`] instructions.
+struct DotPeak(i32);
+
+const ROUNDS: usize = 50_000;
+const SUMS: usize = 12;
+
+impl DotKernel for DotPeak {
+    type Output = (f32, usize);
+    #[inline(always)]
+    fn run<D: Dot>(self, d: D) -> (f32, usize) {
+        let s = d.simd();
+        let x = s.splat_i(self.0);
+        let mut sums = [x; SUMS];
+        for _ in 0..ROUNDS {
+            for sum in &mut sums {
+                *sum = d.dot(*sum, x, x);
+            }
+        }
+        let total = sums.into_iter().reduce(|a, b| s.add_i(a, b));
+        let total = total.map_or(0.0, |total| s.reduce_add(s.to_float(total)));
+        (total, <D::S as Simd>::LANES * D::TERMS)
+    }
+}
+
+/// GOP/s that one thread keeps up in products of integers, as [`peak_gflops`].
+pub(crate) fn peak_gops(dot: DotIsa) -> f64 {
+    if dot.name() == "amx-int8" {
+        return tiles_peak(64, true);
+    }
+    let (_, products) = dot.run(DotPeak(1));
+    let seconds = median(|| drop(black_box(dot.run(DotPeak(black_box(0x0101_0101))))));
+    2.0 * (SUMS * ROUNDS * products) as f64 / seconds / 1e9
+}
+
+/// GFLOP/s that one thread keeps up in products of BF16 by tiles.
+pub(crate) fn tiles_bf16_gflops() -> f64 {
+    tiles_peak(32, false)
+}
+
+/// Median of runs over half a second, in seconds.
+fn median(mut body: impl FnMut()) -> f64 {
+    let start = Instant::now();
+    let mut runs = Vec::new();
+    while start.elapsed() < Duration::from_millis(500) {
+        let begin = Instant::now();
+        body();
+        runs.push(begin.elapsed().as_secs_f64());
+    }
+    runs.sort_unstable_by(f64::total_cmp);
+    runs[runs.len() / 2]
+}
+
+/// What products of tiles of 16 rows of `terms` reach where nothing is loaded.
+#[cfg(all(target_arch = "x86_64", target_os = "linux"))]
+fn tiles_peak(terms: usize, bytes: bool) -> f64 {
+    use std::arch::asm;
+    let mut config = [0_u8; 64];
+    config[0] = 1;
+    for tile in 0..8 {
+        config[16 + 2 * tile] = 64;
+        config[48 + tile] = 16;
+    }
+    macro_rules! run {
+        ($dot:literal) => {
+            // SAFETY: the caller has seen that there are tiles; the configuration is of palette 1.
+            unsafe {
+                asm!(
+                    "ldtilecfg [{c}]",
+                    "tilezero tmm4", "tilezero tmm5", "tilezero tmm6", "tilezero tmm7",
+                    "2:",
+                    concat!($dot, " tmm0, tmm4, tmm6"),
+                    concat!($dot, " tmm1, tmm4, tmm7"),
+                    concat!($dot, " tmm2, tmm5, tmm6"),
+                    concat!($dot, " tmm3, tmm5, tmm7"),
+                    "dec {n}",
+                    "jnz 2b",
+                    "tilerelease",
+                    c = in(reg) config.as_ptr(),
+                    n = inout(reg) ROUNDS / 10 => _,
+                    out("tmm0") _, out("tmm1") _, out("tmm2") _, out("tmm3") _,
+                    out("tmm4") _, out("tmm5") _, out("tmm6") _, out("tmm7") _,
+                    options(nostack),
+                );
+            }
+        };
+    }
+    let seconds = median(|| if bytes { run!("tdpbusd") } else { run!("tdpbf16ps") });
+    2.0 * (ROUNDS / 10 * 4 * 16 * 16 * terms) as f64 / seconds / 1e9
+}
+
+#[cfg(not(all(target_arch = "x86_64", target_os = "linux")))]
+fn tiles_peak(_terms: usize, _bytes: bool) -> f64 {
+    f64::NAN
 }
 
 /// Floats that start on a cache line, as tensors do.

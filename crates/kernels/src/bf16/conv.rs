@@ -1,11 +1,12 @@
 //! Convolutions over channels-last images by products of BF16.
 
-use super::{Job, PackedBf16, multiply};
+use super::write::{Cells, Joined};
+use super::{Beside, Job, PackedBf16, multiply};
 use crate::Exec;
+use crate::cell::{Reals, RealsMut};
 use crate::conv::{ConvParams, ImageRows, Window, volume};
 use crate::gemm::{DenseRows, Epilogue, Finish, Trans, check_matrix};
 use crate::isa::Bf16Isa;
-use crate::memory::Shared;
 use galatea_tensor::Tensor;
 
 /// The weights of a convolution, rounded to BF16 and packed once for all instructions: one matrix
@@ -97,23 +98,26 @@ impl ConvBf16 {
     }
 }
 
-/// `y = epilogue(convolution of x)` with image and weights rounded to BF16 and FP32 sums.
+/// `y = epilogue(convolution of x)` with image and weights rounded to BF16 and FP32 sums; `beside`
+/// joins as a residual of BF16.
 ///
 /// Shapes: `x` is `[batch, depth, height, width, in_channels]` with `size` = depth, height, width;
 /// `y` is `[batch, …output_size(size), out_channels]`. To the epilogue, `y` is a matrix of one row
 /// per output pixel.
 ///
 /// # Panics
-/// When a slice is shorter than its shape says.
+/// When a slice is shorter than its shape says, or the image is BF16 and a group has an odd number of
+/// channels.
 pub fn conv_bf16(
     exec: Exec<'_>,
     packed: &ConvBf16,
-    x: &[f32],
-    (batch, size): (usize, [usize; 3]),
-    y: &mut [f32],
+    x: Reals<'_>,
+    image: (usize, [usize; 3]),
+    y: RealsMut<'_>,
     epilogue: &Epilogue<'_>,
+    beside: Option<Beside<'_>>,
 ) {
-    conv_with(exec, Bf16Isa::of(exec.isa), packed, x, (batch, size), y, epilogue);
+    conv_with(exec, Bf16Isa::of(exec.isa), packed, x, image, y, (epilogue, beside));
 }
 
 /// [`conv_bf16`] with the instructions named.
@@ -121,10 +125,10 @@ pub(super) fn conv_with(
     exec: Exec<'_>,
     isa: Bf16Isa,
     packed: &ConvBf16,
-    x: &[f32],
+    x: Reals<'_>,
     (batch, size): (usize, [usize; 3]),
-    y: &mut [f32],
-    epilogue: &Epilogue<'_>,
+    y: RealsMut<'_>,
+    (epilogue, beside): (&Epilogue<'_>, Option<Beside<'_>>),
 ) {
     let p = &packed.params;
     let out = p.output_size(size);
@@ -133,22 +137,37 @@ pub(super) fn conv_with(
     check_matrix("image", x.len(), in_pixels, p.in_channels, p.in_channels);
     check_matrix("result", y.len(), m, p.out_channels, p.out_channels);
     epilogue.check(m, p.out_channels);
-    let (finish, y) = (Finish::new(epilogue), Shared::new(y));
-    let window = Window { params: *p, size, out };
+    if let Some(beside) = &beside {
+        check_matrix("what joins", beside.data.len(), m, p.out_channels, beside.ld);
+    }
+    let (finish, y) = (Finish::new(epilogue), Cells::of(y));
+    let beside = beside.as_ref().map(Joined::of);
     let (cin, cout) = (p.in_channels / p.groups, p.out_channels / p.groups);
+    // An image of BF16 is one of half as many channels, which are pairs.
+    let (x, params, pairs) = match x {
+        Reals::Fp32(x) => (x.as_ptr(), *p, false),
+        Reals::Bf16(x) => {
+            assert!(cin % 2 == 0, "a BF16 image with groups of {cin} channels");
+            (x.as_ptr().cast(), ConvParams { in_channels: p.in_channels / 2, ..*p }, true)
+        }
+    };
+    let (window, adds) = (Window { params, size, out }, false);
     for (group, matrix) in packed.groups.iter().enumerate() {
-        let image = x.as_ptr().wrapping_add(group * cin);
+        let image = x.wrapping_add(group * (params.in_channels / p.groups));
         let (n, k, b) = (matrix.n(), matrix.k(), matrix.panels());
         let (c, c_stride) = (y.at(group * cout), p.out_channels);
         let finish = finish.shifted(0, group * cout);
+        let beside = beside.map(|beside| beside.shifted(0, group * cout));
         if p.is_pointwise() {
-            let a = DenseRows::new(image, p.in_channels);
+            let a = DenseRows::new(image, params.in_channels);
+            let job = Job { m, n, k, a, pairs, b, c, c_stride, adds, finish, beside };
             // SAFETY: the lengths are checked above, and y is borrowed exclusively.
-            unsafe { multiply(exec, isa, &Job { m, n, k, a, b, c, c_stride, finish }) };
+            unsafe { multiply(exec, isa, &job) };
         } else {
             let a = ImageRows::new(&window, image);
+            let job = Job { m, n, k, a, pairs, b, c, c_stride, adds, finish, beside };
             // SAFETY: the lengths are checked above, and y is borrowed exclusively.
-            unsafe { multiply(exec, isa, &Job { m, n, k, a, b, c, c_stride, finish }) };
+            unsafe { multiply(exec, isa, &job) };
         }
     }
 }

@@ -2,10 +2,10 @@
 
 use super::pack::{PANEL, Panels, STEP, STEP_BYTES};
 use super::vectors::{self, RowsTimesPanel};
-use super::write::Place;
+use super::write::{Cells, Joined, Place};
 use crate::Exec;
 use crate::gemm::{A_STRIDE, Finish, K_BLOCK, RowSource};
-use crate::isa::{AMX_ROWS, Amx, Bf16, Bf16Isa, Bf16Kernel, TILE_BYTES, Terms};
+use crate::isa::{AMX_ROWS, Amx, Bf16, Bf16Isa, Bf16Kernel, Simd, TILE_BYTES, Terms};
 use crate::memory::{Shared, with_scratch};
 use crate::tiles::{Pending, SUMS_BYTES, TilesTimesPanel};
 
@@ -27,11 +27,26 @@ pub(crate) struct Job<A> {
     pub(crate) m: usize,
     pub(crate) n: usize,
     pub(crate) k: usize,
+    /// Rows of FP32, or of pairs of BF16 in the places of FP32.
     pub(crate) a: A,
+    /// Whether A has pairs.
+    pub(crate) pairs: bool,
     pub(crate) b: Panels,
-    pub(crate) c: Shared<f32>,
+    pub(crate) c: Cells,
     pub(crate) c_stride: usize,
+    /// Whether the product is added to C, which is FP32 then.
+    pub(crate) adds: bool,
     pub(crate) finish: Finish,
+    /// A matrix of BF16 that joins too.
+    pub(crate) beside: Option<Joined>,
+}
+
+impl<A> Job<A> {
+    /// Places of A that a step takes, and those of a row.
+    #[inline(always)]
+    fn places(&self) -> (usize, usize) {
+        if self.pairs { (STEP / 2, self.k / 2) } else { (STEP, self.k) }
+    }
 }
 
 /// How some rows of A lie in blocks.
@@ -47,10 +62,11 @@ struct Layout {
 }
 
 impl Layout {
-    fn of(rows: usize, k: usize, tiles: bool) -> Self {
+    /// For `rows` rows; with `whole` the terms are in one block, as C cannot hold sums.
+    fn of(rows: usize, k: usize, tiles: bool, whole: bool) -> Self {
         let steps = k.div_ceil(STEP);
         let most = (NEAR_BYTES / (rows.max(1) * STEP * 2)).max(8);
-        let depths = steps.div_ceil(most).max(1);
+        let depths = if whole { 1 } else { steps.div_ceil(most).max(1) };
         // Tiles of equal height: the time of a product of tiles is that of its rows.
         let tile_rows = if tiles { rows.div_ceil(rows.div_ceil(AMX_ROWS)) } else { 0 };
         Self { rows, steps, depths, tile_rows }
@@ -129,9 +145,10 @@ impl<A: RowSource> Bf16Kernel for Fill<'_, A> {
             unsafe {
                 match self.job.a.direct() {
                     Some((a, stride)) => {
-                        let a = a.wrapping_add((self.row + row) * stride + start * STEP);
-                        let terms = self.job.k - start * STEP;
-                        self.convert(d, (a, stride), (row, rows), (0, steps, terms));
+                        let (step, row_places) = self.job.places();
+                        let a = a.wrapping_add((self.row + row) * stride + start * step);
+                        let places = row_places - start * step;
+                        self.convert(d, (a, stride), (row, rows), (0, steps, places));
                     }
                     None => self.gather(d, (row, rows), start, steps),
                 }
@@ -161,8 +178,8 @@ impl<A: RowSource> Fill<'_, A> {
         }
     }
 
-    /// Converts `rows` rows, which lie at `a`, for the steps `step..step + steps`; `terms` of their
-    /// terms exist.
+    /// Converts `rows` rows, which lie at `a`, for the steps `step..step + steps`; `places` of theirs
+    /// exist.
     ///
     /// # Safety
     /// `a` has the rows; the block has room for them.
@@ -172,32 +189,54 @@ impl<A: RowSource> Fill<'_, A> {
         d: D,
         (a, stride): (*const f32, usize),
         (row, rows): (usize, usize),
-        (step, steps, terms): (usize, usize, usize),
+        (step, steps, places): (usize, usize, usize),
     ) {
-        let whole = (terms / STEP).min(steps);
+        let (step_places, _) = self.job.places();
+        let whole = (places / step_places).min(steps);
         let target = self.target(row);
         // A few steps of all rows: they are adjacent in tiles.
         for i in (0..whole).step_by(4) {
             for r in 0..rows {
                 let (a, to) = (a.wrapping_add(r * stride), target.at(r, step));
                 for i in i..whole.min(i + 4) {
-                    let to = to.wrapping_add(i * target.step_stride).cast();
+                    let to = to.wrapping_add(i * target.step_stride);
                     // SAFETY: 32 terms of the row.
-                    unsafe { d.narrow(a.add(i * STEP), to) };
+                    unsafe { self.step(d, a.add(i * step_places), to) };
                 }
             }
         }
         if whole < steps {
+            let (s, left) = (d.simd(), places - whole * step_places);
+            let mut last = [0.0_f32; STEP];
             for r in 0..rows {
-                let a = a.wrapping_add(r * stride);
-                let mut last = [0.0_f32; STEP];
-                let left = terms - whole * STEP;
-                // SAFETY: what is left of the row, less than 32 terms.
-                unsafe {
-                    let from = a.add(whole * STEP);
-                    std::ptr::copy_nonoverlapping(from, last.as_mut_ptr(), left);
-                    d.narrow(last.as_ptr(), target.at(r, step + whole).cast());
+                let from = a.wrapping_add(r * stride + whole * step_places);
+                let to = target.at(r, step + whole);
+                let row = if self.job.pairs { to.cast() } else { last.as_mut_ptr() };
+                for at in (0..step_places).step_by(<D::S as Simd>::LANES) {
+                    let mask = s.tail(left.saturating_sub(at));
+                    // SAFETY: what is left of the row, with zeros behind; a step has room.
+                    unsafe { s.store(row.add(at), s.load_tail(from.wrapping_add(at), mask)) };
                 }
+                if !self.job.pairs {
+                    // SAFETY: a step, and room for it.
+                    unsafe { d.narrow(last.as_ptr(), to.cast()) };
+                }
+            }
+        }
+    }
+
+    /// Converts a step of a row, or copies it.
+    ///
+    /// # Safety
+    /// `from` has 32 terms, and `to` has room for them.
+    #[inline(always)]
+    unsafe fn step<D: Bf16>(&self, d: D, from: *const f32, to: *mut u8) {
+        // SAFETY: the caller vouches for both.
+        unsafe {
+            if self.job.pairs {
+                std::ptr::copy_nonoverlapping(from.cast::<u8>(), to, STEP * 2);
+            } else {
+                d.narrow(from, to.cast());
             }
         }
     }
@@ -217,16 +256,18 @@ impl<A: RowSource> Fill<'_, A> {
         // What is gathered must stay in the first-level cache until it is converted.
         const AT_ONCE: usize = 6;
         const { assert!(AT_ONCE * STEP <= K_BLOCK) };
+        let (step, row_places) = self.job.places();
+        let at_once = AT_ONCE * STEP / step;
         let mut done = 0;
         while done < steps {
-            let here = AT_ONCE.min(steps - done);
-            let first = (start + done) * STEP;
-            let terms = (here * STEP).min(self.job.k - first);
+            let here = at_once.min(steps - done);
+            let first = (start + done) * step;
+            let places = (here * step).min(row_places - first);
             // SAFETY: the caller vouches for rows and block; what is gathered has room for a group.
             unsafe {
-                self.job.a.copy(d.simd(), self.row + row, rows, first, terms, self.gather);
+                self.job.a.copy(d.simd(), self.row + row, rows, first, places, self.gather);
                 let from = (self.gather.cast_const(), A_STRIDE);
-                self.convert(d, from, (row, rows), (done, here, terms));
+                self.convert(d, from, (row, rows), (done, here, places));
             }
             done += here;
         }
@@ -305,12 +346,13 @@ impl<A: RowSource> Part<'_, A> {
                 let b = job.b.0.wrapping_add(panel * STEP_BYTES);
                 let last = depth + 1 == layout.depths;
                 let place = Place {
-                    c: job.c.ptr().wrapping_add(self.row * job.c_stride + column),
+                    c: job.c.at(self.row * job.c_stride + column),
                     c_stride: job.c_stride,
                     columns: PANEL.min(job.n - column),
-                    accumulate: depth > 0,
-                    far: job.m * job.n * size_of::<f32>() > NEAR_BYTES,
+                    accumulate: job.adds || depth > 0,
+                    far: job.m * job.n * job.c.size_bytes() > NEAR_BYTES,
                     finish: last.then(|| job.finish.shifted(self.row, column)),
+                    beside: job.beside.map(|beside| beside.shifted(self.row, column)),
                 };
                 let (rows, tile_rows) = (layout.rows, layout.tile_rows);
                 // SAFETY: the panel and the rows are inside the product.
@@ -345,11 +387,14 @@ impl<A: RowSource> Part<'_, A> {
     }
 }
 
+/// Rows of blocks that have all their terms, at least.
+const WHOLE_ROWS: usize = 2 * AMX_ROWS;
+
 /// Computes a product.
 ///
 /// # Safety
-/// A has `m` rows of `k`, B is `k` x `n`, C has `m` rows of `n`, `c_stride` apart, the epilogue
-/// covers C, and nothing else uses C meanwhile.
+/// A has `m` rows of `k`, B is `k` x `n`, C has `m` rows of `n`, `c_stride` apart, the epilogue and
+/// what joins cover C, and nothing else uses C meanwhile.
 pub(crate) unsafe fn multiply<A: RowSource>(exec: Exec<'_>, isa: Bf16Isa, job: &Job<A>) {
     let (m, n, k) = (job.m, job.n, job.k);
     if m == 0 || n == 0 {
@@ -357,35 +402,25 @@ pub(crate) unsafe fn multiply<A: RowSource>(exec: Exec<'_>, isa: Bf16Isa, job: &
     }
     let serial = m.saturating_mul(n).saturating_mul(k) < SERIAL_TERMS;
     let threads = if serial { 1 } else { exec.pool.threads() };
+    if threads == 1 {
+        // SAFETY: as for this function.
+        return unsafe { multiply_here(isa, job) };
+    }
     let panels = n.div_ceil(PANEL);
-    let amx = isa.amx().filter(|_| m > THIN_ROWS);
-    let tiles = amx.is_some();
-    let run = |tasks: usize, body: &(dyn Fn(usize) + Sync)| {
-        if threads == 1 { (0..tasks).for_each(body) } else { exec.pool.run(tasks, body) }
-    };
     let columns = |group: usize, groups: usize| {
         (panels * group / groups * PANEL, (panels * (group + 1) / groups * PANEL).min(n))
     };
-    let part = |row: usize, rows: usize, columns: (usize, usize), blocks: Option<Shared<u8>>| {
-        let layout = Layout::of(rows, k, tiles);
-        let own = if blocks.is_some() { 0 } else { layout.most_bytes() };
-        let bytes = GATHER * size_of::<f32>() + layout.sums_bytes() + own;
-        with_scratch(bytes.div_ceil(size_of::<f32>()), |scratch| {
-            let scratch = scratch.as_mut_ptr().cast();
-            let (column, column_end) = columns;
-            isa.run(Part { job, amx, layout, row, column, column_end, scratch, blocks });
-        });
-    };
-    if threads > 1 && m <= CHUNK_ROWS && panels >= 4 * threads {
+    let most = job.chunk_rows();
+    if m <= CHUNK_ROWS && panels >= 4 * threads {
         // Few rows: made into blocks once by all threads, then each thread takes panels of B, so
         // that B is read once in all.
-        let layout = Layout::of(m, k, tiles);
+        let layout = job.layout(m, job.amx(isa).is_some());
         let bytes = layout.offset(layout.depths);
         with_scratch(bytes.div_ceil(size_of::<f32>()), |blocks| {
             let blocks = Shared::<u8>::from_ptr(blocks.as_mut_ptr().cast());
             let groups = layout.groups();
             let parts = threads.min(groups);
-            run(parts, &|part| {
+            exec.pool.run(parts, |part| {
                 with_scratch(GATHER, |gather| {
                     for depth in 0..layout.depths {
                         let groups = groups * part / parts..groups * (part + 1) / parts;
@@ -396,19 +431,70 @@ pub(crate) unsafe fn multiply<A: RowSource>(exec: Exec<'_>, isa: Bf16Isa, job: &
                 });
             });
             let groups = panels.min(threads * 4);
-            run(groups, &|group| part(0, m, columns(group, groups), Some(blocks)));
+            exec.pool.run(groups, |group| {
+                job.part(isa, (0, m), columns(group, groups), Some(blocks));
+            });
         });
         return;
     }
-    let mut chunks = m.div_ceil(CHUNK_ROWS);
-    if threads > 1 {
-        // Two tasks a thread even out threads that other programs slow down.
-        chunks = chunks.next_multiple_of(2 * threads).min(m.div_ceil(AMX_ROWS));
-    }
+    // Two tasks a thread even out threads that other programs slow down.
+    let chunks = m.div_ceil(most).next_multiple_of(2 * threads).min(m.div_ceil(AMX_ROWS));
     let groups = if chunks >= threads { 1 } else { threads.div_ceil(chunks).min(panels) };
-    run(chunks * groups, &|task| {
+    exec.pool.run(chunks * groups, |task| {
         let (chunk, group) = (task / groups, task % groups);
         let (row, end) = (m * chunk / chunks, m * (chunk + 1) / chunks);
-        part(row, end - row, columns(group, groups), None);
+        job.part(isa, (row, end - row), columns(group, groups), None);
     });
+}
+
+/// [`multiply`] on the thread that calls.
+///
+/// # Safety
+/// As there.
+pub(crate) unsafe fn multiply_here<A: RowSource>(isa: Bf16Isa, job: &Job<A>) {
+    let m = job.m;
+    let chunks = m.div_ceil(job.chunk_rows());
+    for chunk in 0..chunks {
+        let (row, end) = (m * chunk / chunks, m * (chunk + 1) / chunks);
+        job.part(isa, (row, end - row), (0, job.n), None);
+    }
+}
+
+impl<A: RowSource> Job<A> {
+    /// The tiles, where they are for so many rows.
+    fn amx(&self, isa: Bf16Isa) -> Option<Amx> {
+        isa.amx().filter(|_| self.m > THIN_ROWS)
+    }
+
+    fn layout(&self, rows: usize, tiles: bool) -> Layout {
+        Layout::of(rows, self.k, tiles, self.c.is_half())
+    }
+
+    /// Most rows of a chunk.
+    fn chunk_rows(&self) -> usize {
+        let whole_bytes = self.k.div_ceil(STEP).max(1) * STEP * 2;
+        if self.c.is_half() {
+            (NEAR_BYTES / whole_bytes).clamp(WHOLE_ROWS, CHUNK_ROWS)
+        } else {
+            CHUNK_ROWS
+        }
+    }
+
+    /// Some rows of the product for some columns: the first, and how many or the end.
+    fn part(
+        &self,
+        isa: Bf16Isa,
+        (row, rows): (usize, usize),
+        (column, column_end): (usize, usize),
+        blocks: Option<Shared<u8>>,
+    ) {
+        let amx = self.amx(isa);
+        let layout = self.layout(rows, amx.is_some());
+        let own = if blocks.is_some() { 0 } else { layout.most_bytes() };
+        let bytes = GATHER * size_of::<f32>() + layout.sums_bytes() + own;
+        with_scratch(bytes.div_ceil(size_of::<f32>()), |scratch| {
+            let scratch = scratch.as_mut_ptr().cast();
+            isa.run(Part { job: self, amx, layout, row, column, column_end, scratch, blocks });
+        });
+    }
 }

@@ -6,22 +6,39 @@
 //!
 //! Source: Intel, BFLOAT16 - Hardware Numerics Definition, 2018.
 
+mod attention;
 mod conv;
 mod drive;
 mod pack;
 mod vectors;
 mod write;
 
-use crate::Exec;
-use crate::gemm::{DenseRows, Epilogue, Finish, check_matrix};
-use crate::isa::Bf16Isa;
-use crate::memory::Shared;
+use half::bf16;
 
+use crate::Exec;
+use crate::cell::{Reals, RealsMut};
+use crate::gemm::{DenseRows, Epilogue, Finish, Join, check_matrix};
+use crate::isa::Bf16Isa;
+
+pub use attention::attention_bf16;
 pub use conv::{ConvBf16, conv_bf16};
-pub(crate) use drive::{Job, multiply};
+pub(crate) use drive::{Job, multiply, multiply_here};
 pub use pack::PackedBf16;
-pub(crate) use pack::Panels;
-pub(crate) use write::Place;
+pub(crate) use pack::{PANEL, Panels, STEP, STEP_BYTES, TILE};
+use write::Joined;
+pub(crate) use write::{Cells, Place};
+
+/// A matrix of BF16 that joins a product before its activation, as a residual of an [`Epilogue`]
+/// does.
+#[derive(Clone, Copy, Debug)]
+pub struct Beside<'a> {
+    /// Rows `ld` apart, of the shape of C.
+    pub data: &'a [bf16],
+    /// Leading dimension.
+    pub ld: usize,
+    /// How it joins.
+    pub join: Join,
+}
 
 /// `C = epilogue(A B)` with A and B rounded to BF16, B packed once.
 ///
@@ -40,35 +57,71 @@ pub fn gemm_bf16(
     ldc: usize,
     epilogue: &Epilogue<'_>,
 ) {
-    gemm_with(exec, Bf16Isa::of(exec.isa), m, (a, lda), b, (c, ldc), epilogue);
+    gemm_reals(exec, m, (a.into(), lda), b, (c.into(), ldc), epilogue, None);
 }
 
-/// [`gemm_bf16`] with the instructions named.
+/// [`gemm_bf16`] with operands of FP32 or BF16, each with its leading dimension. Sums are FP32; what
+/// is BF16 afterwards is rounded once. `beside` joins as a residual of BF16.
+///
+/// # Panics
+/// As there, or when A is BF16 and its rows or their distance are odd.
+pub fn gemm_reals(
+    exec: Exec<'_>,
+    m: usize,
+    a: (Reals<'_>, usize),
+    b: &PackedBf16,
+    c: (RealsMut<'_>, usize),
+    epilogue: &Epilogue<'_>,
+    beside: Option<Beside<'_>>,
+) {
+    gemm_with(exec, Bf16Isa::of(exec.isa), m, a, b, c, (epilogue, beside));
+}
+
+/// [`gemm_reals`] with the instructions named.
 fn gemm_with(
     exec: Exec<'_>,
     isa: Bf16Isa,
     m: usize,
-    (a, lda): (&[f32], usize),
+    (a, lda): (Reals<'_>, usize),
     b: &PackedBf16,
-    (c, ldc): (&mut [f32], usize),
-    epilogue: &Epilogue<'_>,
+    (c, ldc): (RealsMut<'_>, usize),
+    (epilogue, beside): (&Epilogue<'_>, Option<Beside<'_>>),
 ) {
     let (n, k) = (b.n(), b.k());
     check_matrix("A", a.len(), m, k, lda);
     check_matrix("C", c.len(), m, n, ldc);
     epilogue.check(m, n);
+    if let Some(beside) = &beside {
+        check_matrix("what joins", beside.data.len(), m, n, beside.ld);
+    }
+    let (a, pairs) = rows_of(a, k, lda);
     let job = Job {
         m,
         n,
         k,
-        a: DenseRows::new(a.as_ptr(), lda),
+        a,
+        pairs,
         b: b.panels(),
-        c: Shared::new(c),
+        c: Cells::of(c),
         c_stride: ldc,
+        adds: false,
         finish: Finish::new(epilogue),
+        beside: beside.as_ref().map(Joined::of),
     };
     // SAFETY: the lengths are checked above, and C is borrowed exclusively.
     unsafe { multiply(exec, isa, &job) };
+}
+
+/// Rows of A for a [`Job`], and whether they are pairs.
+#[track_caller]
+fn rows_of(a: Reals<'_>, k: usize, lda: usize) -> (DenseRows, bool) {
+    match a {
+        Reals::Fp32(a) => (DenseRows::new(a.as_ptr(), lda), false),
+        Reals::Bf16(a) => {
+            assert!(k % 2 == 0 && lda % 2 == 0, "BF16 rows of {k}, {lda} apart, are not pairs");
+            (DenseRows::new(a.as_ptr().cast(), lda / 2), true)
+        }
+    }
 }
 
 #[cfg(test)]

@@ -6,13 +6,13 @@ use crate::memory::{Aligned, Packed};
 use galatea_tensor::Tensor;
 
 /// Terms of a step: what a tile of AMX holds of a row.
-pub(super) const STEP: usize = 32;
+pub(crate) const STEP: usize = 32;
 /// Columns of a panel: two tiles.
-pub(super) const PANEL: usize = 32;
+pub(crate) const PANEL: usize = 32;
 /// Columns of a tile.
-pub(super) const TILE: usize = 16;
+pub(crate) const TILE: usize = 16;
 /// Bytes of a step of a panel.
-pub(super) const STEP_BYTES: usize = STEP * PANEL * size_of::<u16>();
+pub(crate) const STEP_BYTES: usize = STEP * PANEL * size_of::<u16>();
 
 /// A matrix rounded to BF16 and cut into panels of 32 columns; the same for all instructions.
 ///
@@ -42,7 +42,7 @@ impl PackedBf16 {
     pub fn pack(k: usize, n: usize, b: &[f32], ldb: usize, trans: Trans) -> Self {
         let (rows, columns) = if trans == Trans::No { (k, n) } else { (n, k) };
         check_matrix("B", b.len(), rows, columns, ldb);
-        let mut data = Aligned::zeroed(Self::len(k, n));
+        let mut data = Aligned::lasting(Self::len(k, n));
         let steps = k.div_ceil(STEP);
         let (tiles, _) = data.as_bytes_mut().as_chunks_mut::<{ STEP * TILE * 2 }>();
         for (at, tile) in tiles.iter_mut().enumerate().take(n.div_ceil(PANEL) * steps * 2) {

@@ -1,4 +1,5 @@
 use super::*;
+use crate::attention::{Attention, HeadStrides, Heads, Mask, Sight, attention};
 use crate::gemm::{Trans, test_values};
 use crate::isa::nearest;
 use crate::{Activation, ThreadPool};
@@ -9,6 +10,157 @@ fn rounded(x: f32) -> f64 {
 }
 
 type Finisher<'a> = &'a dyn Fn(f64, usize, usize) -> f64;
+
+fn halves(x: &[f32]) -> Vec<bf16> {
+    x.iter().map(|&x| bf16::from_f32(x)).collect()
+}
+
+/// Products from BF16 to BF16 against those from FP32 to FP32 of the same values, rounded.
+fn check_halves(m: usize, k: usize, n: usize, threads: usize) {
+    let pool = ThreadPool::new(threads);
+    let (lda, ldc) = (k + 2, n + 5);
+    let a = halves(&test_values(m * lda, 1));
+    let wide: Vec<f32> = a.iter().map(|x| x.to_f32()).collect();
+    let (b, bias) = (test_values(k * n, 2), test_values(n, 3));
+    let packed = PackedBf16::pack(k, n, &b, n, Trans::No);
+    let joins = halves(&test_values(m * ldc, 4));
+    let joins_wide: Vec<f32> = joins.iter().map(|x| x.to_f32()).collect();
+    for isa in Bf16Isa::available() {
+        let exec = Exec::new(&pool);
+        for (activation, join) in [
+            (Activation::None, None),
+            (Activation::Relu, Some(Join::Add)),
+            (Activation::Gelu, None),
+            (Activation::Tanh, Some(Join::Multiply)),
+        ] {
+            let plain = Epilogue::bias(&bias).with_activation(activation);
+            let residual = join.map(|join| crate::Residual { data: &joins_wide, ld: ldc, join });
+            let epilogue = Epilogue { residual, ..plain };
+            let mut want = vec![f32::NAN; m * ldc];
+            let (from, to) = ((wide[..].into(), lda), ((&mut want[..]).into(), ldc));
+            gemm_with(exec, isa, m, from, &packed, to, (&epilogue, None));
+            let beside = join.map(|join| Beside { data: &joins, ld: ldc, join });
+            let mut c = vec![bf16::NAN; m * ldc];
+            let (from, to) = ((a[..].into(), lda), ((&mut c[..]).into(), ldc));
+            gemm_with(exec, isa, m, from, &packed, to, (&plain, beside));
+            for i in 0..m {
+                for j in 0..n {
+                    let (got, want) = (c[i * ldc + j].to_f32(), want[i * ldc + j]);
+                    // Half the distance to the next BF16, the order of k sums, and what the short
+                    // form of GELU may be off.
+                    let short = if activation == Activation::Gelu { 2e-4 } else { 0.0 };
+                    let sums = 3e-7 * (k as f32 + 4.0);
+                    let near = (got - want).abs() <= want.abs() / 256.0 + sums + short;
+                    let what = format!("{} {m}x{k}x{n} {activation:?} {join:?}", isa.name());
+                    assert!(near, "{what}: ({i}, {j}): {got} for {want}");
+                }
+                let gap = i * ldc + n..((i + 1) * ldc).min(c.len());
+                assert!(c[gap].iter().all(|x| x.is_nan()), "wrote between rows");
+            }
+        }
+    }
+}
+
+#[test]
+fn products_of_bf16_to_bf16_are_those_of_fp32_rounded() {
+    for (m, k, n) in [
+        (1, 2, 1),
+        (3, 300, 33),
+        (5, 16, 16),
+        (17, 514, 47),
+        (40, 17_000, 60),
+        (130, 64, 300),
+        (300, 96, 24),
+        (514, 1300, 40),
+    ] {
+        check_halves(m, k, n, 1);
+        check_halves(m, k, n, 2);
+    }
+}
+
+#[test]
+#[should_panic(expected = "BF16 rows of 3, 4 apart, are not pairs")]
+fn odd_rows_of_bf16_are_refused() {
+    let pool = ThreadPool::new(1);
+    let b = PackedBf16::pack(3, 2, &[0.0; 6], 2, Trans::No);
+    let (a, mut c) = ([bf16::ZERO; 8], [0.0; 4]);
+    let (a, c) = ((a[..].into(), 4), ((&mut c[..]).into(), 2));
+    gemm_reals(Exec::new(&pool), 2, a, &b, c, &Epilogue::default(), None);
+}
+
+/// Attention of operands that are BF16 already against that of FP32.
+fn check_attention(a: &Attention, masked: bool) {
+    let pool = ThreadPool::new(2);
+    let round = |x: &[f32]| -> Vec<f32> { halves(x).iter().map(|x| x.to_f32()).collect() };
+    let strides = [
+        HeadStrides::rows_first(a.heads, a.queries, a.head_size),
+        HeadStrides::heads_first(a.kv_heads, a.keys, a.head_size),
+        HeadStrides::rows_first(a.kv_heads, a.keys, a.value_size),
+    ];
+    let lens = [
+        a.heads * a.queries * a.head_size,
+        a.kv_heads * a.keys * a.head_size,
+        a.kv_heads * a.keys * a.value_size,
+    ];
+    let qkv = [0, 1, 2].map(|i| round(&test_values(a.batch * lens[i], i as u32 + 1)));
+    let half = qkv.each_ref().map(|x| halves(x));
+    let mut m = test_values(a.batch * a.keys, 4);
+    for x in m.iter_mut().step_by(5) {
+        *x = f32::NEG_INFINITY;
+    }
+    let mask = masked
+        .then_some(Mask { data: &m, strides: HeadStrides { batch: a.keys, head: 0, row: 0 } });
+    let out = HeadStrides::rows_first(a.heads, a.queries, a.value_size);
+    let mut want = vec![0.0; a.batch * a.heads * a.queries * a.value_size];
+    let heads = [0, 1, 2].map(|i| Heads { data: &qkv[i], strides: strides[i] });
+    attention(Exec::new(&pool), a, heads, mask, &mut want, out);
+    for isa in crate::Isa::available() {
+        let exec = Exec { pool: &pool, isa };
+        let mut y = vec![f32::NAN; want.len()];
+        let from = qkv.each_ref().map(|x| x[..].into());
+        attention_bf16(exec, a, from, strides, mask, (&mut y[..]).into(), out);
+        let mut y_half = vec![bf16::NAN; want.len()];
+        let mut same = vec![f32::NAN; want.len()];
+        if a.head_size % 2 == 0 {
+            let from = half.each_ref().map(|x| Reals::from(&x[..]));
+            attention_bf16(exec, a, from, strides, mask, (&mut y_half[..]).into(), out);
+            attention_bf16(exec, a, from, strides, mask, (&mut same[..]).into(), out);
+            assert_eq!(y, same, "{} {a:?}: the same values as BF16", isa.name());
+            assert_eq!(y_half, halves(&y), "{} {a:?}: rounded", isa.name());
+        }
+        for (i, (got, want)) in y.iter().zip(&want).enumerate() {
+            // Weights that sum up to 1 are each off by 2^-9 of themselves, times values below 1.
+            let near = (got - want).abs() <= 2.5e-3;
+            assert!(near, "{} {a:?} {masked}: {i}: {got} for {want}", isa.name());
+        }
+    }
+}
+
+#[test]
+fn attention_equals_that_of_fp32() {
+    let shape = |queries, keys, head_size| Attention {
+        batch: 2,
+        heads: 2,
+        kv_heads: 2,
+        queries,
+        keys,
+        head_size,
+        value_size: head_size,
+        scale: 1.0 / (head_size as f32).sqrt(),
+        sight: Sight::All,
+    };
+    for masked in [false, true] {
+        check_attention(&shape(128, 128, 64), masked);
+        check_attention(&shape(128, 128, 32), masked);
+        check_attention(&shape(3, 7, 5), masked);
+        check_attention(&shape(40, 33, 48), masked);
+        check_attention(&Attention { value_size: 37, ..shape(150, 1100, 40) }, masked);
+        let causal = Attention { heads: 4, sight: Sight::Causal, ..shape(300, 601, 32) };
+        check_attention(&causal, masked);
+        // The first queries see no key at all.
+        check_attention(&Attention { queries: 20, keys: 10, ..causal }, masked);
+    }
+}
 
 /// Products of rounded operands against a plain loop over the same rounded operands: what differs
 /// is the order of the FP32 sums.
@@ -41,7 +193,15 @@ fn check(m: usize, k: usize, n: usize, threads: usize, trans: Trans) {
         let exec = Exec::new(&pool);
         for (which, (epilogue, finish)) in epilogues.iter().enumerate() {
             let mut c = vec![f32::NAN; m * ldc];
-            gemm_with(exec, isa, m, (&a, lda), &packed, (&mut c, ldc), epilogue);
+            gemm_with(
+                exec,
+                isa,
+                m,
+                (a[..].into(), lda),
+                &packed,
+                ((&mut c[..]).into(), ldc),
+                (epilogue, None),
+            );
             let what = format!("{} {m}x{k}x{n} {trans:?} epilogue {which}", isa.name());
             // Each of k terms in -1..1 is rounded once, and so is each partial sum.
             let tolerance = 3e-7 * (k as f64 + 4.0);
@@ -95,10 +255,12 @@ fn a_product_of_depth_zero_is_its_epilogue() {
         let packed = PackedBf16::pack(0, 5, &[], 5, Trans::No);
         let bias = [1.0, -2.0, 3.0, -4.0, 5.0];
         for m in [1, 20] {
-            let mut c = vec![f32::NAN; m * 5];
+            let mut all = vec![f32::NAN; m * 5];
+            let c = &mut all[..];
             let epilogue = Epilogue::bias(&bias).with_activation(Activation::Relu);
-            gemm_with(Exec::new(&pool), isa, m, (&[], 0), &packed, (&mut c, 5), &epilogue);
-            assert_eq!(c, [1.0, 0.0, 3.0, 0.0, 5.0].repeat(m), "{}", isa.name());
+            let (a, c) = ((Reals::Fp32(&[]), 0), (RealsMut::Fp32(c), 5));
+            gemm_with(Exec::new(&pool), isa, m, a, &packed, c, (&epilogue, None));
+            assert_eq!(all, [1.0, 0.0, 3.0, 0.0, 5.0].repeat(m), "{}", isa.name());
         }
     }
 }
@@ -128,7 +290,8 @@ fn a_row_does_not_depend_on_the_rows_beside_it() {
         let run = |rows: usize| {
             let mut c = vec![0.0; rows * n];
             let plain = Epilogue::default();
-            gemm_with(Exec::new(&pool), isa, rows, (&a, k), &packed, (&mut c, n), &plain);
+            let (a, to) = ((a[..].into(), k), ((&mut c[..]).into(), n));
+            gemm_with(Exec::new(&pool), isa, rows, a, &packed, to, (&plain, None));
             c
         };
         let all = run(50);
@@ -174,10 +337,30 @@ fn convolutions_equal_those_of_rounded_operands() {
         let packed = ConvBf16::pack(params, &weights);
         for isa in Bf16Isa::available() {
             let mut y = vec![f32::NAN; want.len()];
-            conv::conv_with(exec, isa, &packed, &x, (batch, size), &mut y, &epilogue);
+            let (image, ends) = ((batch, size), (&epilogue, None));
+            conv::conv_with(exec, isa, &packed, x[..].into(), image, (&mut y[..]).into(), ends);
             for (i, (got, want)) in y.iter().zip(&want).enumerate() {
                 // Both round each of up to 342 sums of terms in -1..1.
                 let near = (got - want).abs() <= 2e-4;
+                assert!(near, "{} {params:?}: {i}: {got} for {want}", isa.name());
+            }
+            if (38 / groups) % 2 == 1 {
+                continue;
+            }
+            // From BF16 to BF16, with what joins as BF16.
+            let half = halves(&x);
+            let joins = halves(&test_values(want.len(), 5));
+            let beside = Beside { data: &joins, ld: 34, join: Join::Add };
+            let plain = Epilogue::bias(&bias);
+            let mut y = vec![bf16::NAN; want.len()];
+            let (image, ends) = ((batch, size), (&plain, Some(beside)));
+            conv::conv_with(exec, isa, &packed, half[..].into(), image, (&mut y[..]).into(), ends);
+            let mut want = vec![0.0; y.len()];
+            crate::conv::conv(exec, &exact, &round(&x), batch, size, &mut want, &plain);
+            for (i, (got, want)) in y.iter().zip(&want).enumerate() {
+                let (got, want) = (got.to_f32(), want + joins[i].to_f32());
+                // Half the distance to the next BF16, and the order of sums.
+                let near = (got - want).abs() <= want.abs() / 256.0 + 2e-4;
                 assert!(near, "{} {params:?}: {i}: {got} for {want}", isa.name());
             }
         }

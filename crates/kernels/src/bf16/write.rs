@@ -1,14 +1,103 @@
 //! From sums to results.
 
-use crate::activation::ActivateRows;
-use crate::gemm::Finish;
+use half::bf16;
+
+use super::Beside;
+use super::pack::PANEL;
+use crate::activation::{ActivateRows, Activation};
+use crate::cell::{Cell, RealsMut};
+use crate::gemm::{Finish, Join};
 use crate::isa::{Amx, Simd};
 use crate::tiles::Results;
+
+/// Rows that are activated at once before they are rounded.
+const AT_ONCE: usize = 16;
+
+/// Where results go.
+#[derive(Clone, Copy)]
+pub(crate) enum Cells {
+    Fp32(*mut f32),
+    Bf16(*mut bf16),
+}
+
+// SAFETY: only a pointer; whoever dereferences it vouches that tasks write disjoint elements.
+unsafe impl Send for Cells {}
+// SAFETY: as for Send.
+unsafe impl Sync for Cells {}
+
+impl Cells {
+    pub(crate) fn of(y: RealsMut<'_>) -> Self {
+        match y {
+            RealsMut::Fp32(y) => Self::Fp32(y.as_mut_ptr()),
+            RealsMut::Bf16(y) => Self::Bf16(y.as_mut_ptr()),
+        }
+    }
+
+    /// The elements from `offset` on.
+    #[inline(always)]
+    pub(crate) fn at(self, offset: usize) -> Self {
+        match self {
+            Self::Fp32(y) => Self::Fp32(y.wrapping_add(offset)),
+            Self::Bf16(y) => Self::Bf16(y.wrapping_add(offset)),
+        }
+    }
+
+    /// Whether they are BF16, which cannot hold sums.
+    #[inline(always)]
+    pub(crate) fn is_half(self) -> bool {
+        matches!(self, Self::Bf16(_))
+    }
+
+    /// Bytes of an element.
+    #[inline(always)]
+    pub(crate) fn size_bytes(self) -> usize {
+        if self.is_half() { size_of::<bf16>() } else { size_of::<f32>() }
+    }
+}
+
+/// A matrix of BF16 that joins a product, by its strides.
+#[derive(Clone, Copy)]
+pub(crate) struct Joined {
+    data: *const bf16,
+    ld: usize,
+    join: Join,
+}
+
+// SAFETY: a read-only view of a slice that the caller of the product holds while tasks run.
+unsafe impl Send for Joined {}
+// SAFETY: as for Send.
+unsafe impl Sync for Joined {}
+
+impl Joined {
+    pub(crate) fn of(beside: &Beside<'_>) -> Self {
+        Self { data: beside.data.as_ptr(), ld: beside.ld, join: beside.join }
+    }
+
+    /// The same for the part of C that starts at (`row`, `column`).
+    #[inline(always)]
+    pub(crate) fn shifted(&self, row: usize, column: usize) -> Self {
+        Self { data: self.data.wrapping_add(row * self.ld + column), ..*self }
+    }
+
+    /// A vector of the product with that of a row.
+    ///
+    /// # Safety
+    /// The row is there.
+    #[inline(always)]
+    unsafe fn join<S: Simd>(&self, s: S, x: S::F, row: usize, mask: Option<S::M>) -> S::F {
+        // SAFETY: the caller vouches for the row.
+        let other = unsafe { bf16::load(s, self.data.add(row * self.ld), mask) };
+        match self.join {
+            Join::Add => s.add(x, other),
+            Join::Multiply => s.mul(x, other),
+        }
+    }
+}
 
 /// A part of C that becomes complete, or is added to.
 #[derive(Clone, Copy)]
 pub(crate) struct Place {
-    pub(crate) c: *mut f32,
+    pub(crate) c: Cells,
     pub(crate) c_stride: usize,
     pub(crate) columns: usize,
     /// Whether C already holds the sums of earlier blocks.
@@ -17,6 +106,8 @@ pub(crate) struct Place {
     pub(crate) far: bool,
     /// On the last block: bias, residual and clamp, from this part's first row and column on.
     pub(crate) finish: Option<Finish>,
+    /// On the last block: a matrix of BF16 that joins, from there on.
+    pub(crate) beside: Option<Joined>,
 }
 
 impl<S: Simd> Results<S> for Place {
@@ -45,10 +136,17 @@ impl<S: Simd> Results<S> for Place {
             return;
         }
         for row in rows {
-            let c = self.c.wrapping_add(row * self.c_stride);
-            amx.prefetch_to_write(c);
-            amx.prefetch_to_write(c.wrapping_add(self.columns.min(17) - 1));
-            amx.prefetch_to_write(c.wrapping_add(self.columns - 1));
+            match self.c.at(row * self.c_stride) {
+                Cells::Fp32(c) => {
+                    amx.prefetch_to_write(c);
+                    amx.prefetch_to_write(c.wrapping_add(self.columns.min(17) - 1));
+                    amx.prefetch_to_write(c.wrapping_add(self.columns - 1));
+                }
+                Cells::Bf16(c) => {
+                    amx.prefetch_to_write(c.cast());
+                    amx.prefetch_to_write(c.wrapping_add(self.columns - 1).cast());
+                }
+            }
         }
     }
 }
@@ -58,8 +156,9 @@ impl Place {
     #[inline(always)]
     pub(crate) fn below(&self, rows: usize) -> Self {
         Self {
-            c: self.c.wrapping_add(rows * self.c_stride),
+            c: self.c.at(rows * self.c_stride),
             finish: self.finish.map(|finish| finish.shifted(rows, 0)),
+            beside: self.beside.map(|beside| beside.shifted(rows, 0)),
             ..*self
         }
     }
@@ -77,111 +176,151 @@ impl Place {
         sums: *const f32,
         (stride, next): (usize, usize),
     ) {
+        // SAFETY: the caller vouches for sums and C.
+        unsafe {
+            match (self.c, self.finish.and_then(|finish| finish.late)) {
+                (Cells::Fp32(c), _) => {
+                    self.write_to(s, rows, (sums, stride, next), (c, self.c_stride));
+                }
+                (Cells::Bf16(c), None) => {
+                    self.write_to(s, rows, (sums, stride, next), (c, self.c_stride));
+                }
+                (Cells::Bf16(c), Some(late)) => {
+                    self.write_late(s, rows, (sums, stride, next), c, late);
+                }
+            }
+        }
+    }
+
+    /// [`Place::write`] to elements of a type.
+    ///
+    /// # Safety
+    /// As there.
+    #[inline(always)]
+    unsafe fn write_to<S: Simd, C: Cell>(
+        &self,
+        s: S,
+        rows: usize,
+        (sums, stride, next): (*const f32, usize, usize),
+        (c, c_stride): (*mut C, usize),
+    ) {
         let mut column = 0;
         while column < self.columns {
             let sums = sums.wrapping_add(column / 16 * next + column % 16);
-            let c = self.c.wrapping_add(column);
+            let c = c.wrapping_add(column);
             let finish = self.finish.map(|finish| finish.shifted(0, column));
+            let beside = self.beside.map(|beside| beside.shifted(0, column));
             let left = self.columns - column;
+            let mask = (left < S::LANES).then(|| s.tail(left));
+            let ends = (finish, beside, mask);
             // SAFETY: a vector of columns, of which the last may be cut.
+            unsafe { self.write_column(s, rows, (sums, stride), (c, c_stride), ends) };
+            column += S::LANES;
+        }
+    }
+
+    /// [`Place::write`] with an activation that a clamp cannot do: on FP32, before they are rounded.
+    ///
+    /// # Safety
+    /// As there.
+    #[inline(always)]
+    unsafe fn write_late<S: Simd>(
+        &self,
+        s: S,
+        rows: usize,
+        (sums, stride, next): (*const f32, usize, usize),
+        c: *mut bf16,
+        activation: Activation,
+    ) {
+        let mut results = [0.0_f32; AT_ONCE * PANEL];
+        let data = results.as_mut_ptr();
+        let mut start = 0;
+        while start < rows {
+            let rows = AT_ONCE.min(rows - start);
+            let part = self.below(start);
+            let sums = sums.wrapping_add(start * stride);
+            let on = ActivateRows { activation, data, rows, columns: self.columns, stride: PANEL };
+            let c = c.wrapping_add(start * self.c_stride);
+            // SAFETY: some of the caller's rows; there is room for them.
             unsafe {
-                if left >= S::LANES {
-                    self.write_column(s, rows, (sums, stride), c, finish, None);
-                } else {
-                    self.write_column(s, rows, (sums, stride), c, finish, Some(s.tail(left)));
+                part.write_to(s, rows, (sums, stride, next), (data, PANEL));
+                on.run_short(s);
+                let mut column = 0;
+                while column < self.columns {
+                    let left = self.columns - column;
+                    let mask = (left < S::LANES).then(|| s.tail(left));
+                    for row in 0..rows {
+                        let x = f32::load(s, data.add(row * PANEL + column), mask);
+                        bf16::store(s, c.add(row * self.c_stride + column), mask, x);
+                    }
+                    column += S::LANES;
                 }
             }
-            column += S::LANES;
+            start += rows;
         }
     }
 
     /// [`Place::write`] for a vector of columns.
     ///
     /// # Safety
-    /// As there; `mask` covers what is left of the columns.
+    /// As there; the mask covers what is left of the columns.
     #[inline(always)]
-    unsafe fn write_column<S: Simd>(
+    unsafe fn write_column<S: Simd, C: Cell>(
         &self,
         s: S,
         rows: usize,
         (sums, stride): (*const f32, usize),
-        c: *mut f32,
-        finish: Option<Finish>,
-        mask: Option<S::M>,
+        (c, c_stride): (*mut C, usize),
+        (finish, beside, mask): (Option<Finish>, Option<Joined>, Option<S::M>),
     ) {
         // SAFETY: the caller vouches for the memory.
         unsafe {
             let bias = match finish.and_then(|finish| finish.bias_at(0)) {
-                Some(bias) => load(s, bias, mask),
+                Some(bias) => f32::load(s, bias, mask),
                 None => s.splat(0.0),
             };
-            if let (false, Some(plain)) = (self.accumulate, finish.filter(Finish::is_plain)) {
+            let plain = finish.filter(|finish| finish.is_plain() && beside.is_none());
+            if let (false, Some(plain)) = (self.accumulate, plain) {
                 let (low, high) = (s.splat(plain.low), s.splat(plain.high));
                 for row in 0..rows {
                     let x = s.add(s.load(sums.add(row * stride)), bias);
-                    store(s, c.add(row * self.c_stride), s.min(high, s.max(low, x)), mask);
+                    C::store(s, c.add(row * c_stride), mask, s.min(high, s.max(low, x)));
                 }
                 return;
             }
             for row in 0..rows {
-                let c = c.add(row * self.c_stride);
+                let c = c.add(row * c_stride);
                 let mut x = s.load(sums.add(row * stride));
                 if self.accumulate {
-                    x = s.add(x, load(s, c, mask));
+                    x = s.add(x, C::load(s, c, mask));
                 }
                 if let Some(finish) = &finish {
                     x = s.add(x, bias);
                     if let Some(residual) = finish.residual_at(row, 0) {
-                        x = finish.joined(s, x, load(s, residual, mask));
+                        x = finish.joined(s, x, f32::load(s, residual, mask));
+                    }
+                    if let Some(beside) = beside {
+                        x = beside.join(s, x, row, mask);
                     }
                     x = s.min(s.splat(finish.high), s.max(s.splat(finish.low), x));
                 }
-                store(s, c, x, mask);
+                C::store(s, c, mask, x);
             }
         }
     }
 
-    /// Applies what a clamp cannot do, once C is complete.
+    /// Applies what a clamp cannot do, once C is complete; BF16 are complete when they are written.
     ///
     /// # Safety
     /// C has the rows.
     #[inline(always)]
     pub(crate) unsafe fn activate<S: Simd>(&self, s: S, rows: usize) {
-        if let Some(activation) = self.finish.and_then(|finish| finish.late) {
-            let (data, columns, stride) = (self.c, self.columns, self.c_stride);
+        let late = self.finish.and_then(|finish| finish.late);
+        if let (Some(activation), Cells::Fp32(data)) = (late, self.c) {
+            let (columns, stride) = (self.columns, self.c_stride);
             let on = ActivateRows { activation, data, rows, columns, stride };
             // SAFETY: the caller vouches for C.
             unsafe { on.run(s) };
-        }
-    }
-}
-
-/// Loads a vector, or what a mask chooses of it.
-///
-/// # Safety
-/// `p` is valid for that.
-#[inline(always)]
-unsafe fn load<S: Simd>(s: S, p: *const f32, mask: Option<S::M>) -> S::F {
-    // SAFETY: the caller vouches for the memory.
-    unsafe {
-        match mask {
-            Some(mask) => s.load_tail(p, mask),
-            None => s.load(p),
-        }
-    }
-}
-
-/// Stores a vector, or what a mask chooses of it.
-///
-/// # Safety
-/// `p` is valid for that.
-#[inline(always)]
-unsafe fn store<S: Simd>(s: S, p: *mut f32, x: S::F, mask: Option<S::M>) {
-    // SAFETY: the caller vouches for the memory.
-    unsafe {
-        match mask {
-            Some(mask) => s.store_tail(p, mask, x),
-            None => s.store(p, x),
         }
     }
 }

@@ -88,7 +88,9 @@ pub fn gemm_blocks(
                 }
                 Form::Bf16 => {
                     let b = Panels::of(to.ptr());
-                    let job = bf16::Job { m, n: columns, k, a, b, c, c_stride: ldc, finish };
+                    let (n, c) = (columns, bf16::Cells::Fp32(c.ptr()));
+                    let (pairs, c_stride, adds, beside) = (false, ldc, false, None);
+                    let job = bf16::Job { m, n, k, a, pairs, b, c, c_stride, adds, finish, beside };
                     // SAFETY: as above.
                     unsafe { bf16::multiply(exec, Bf16Isa::of(exec.isa), &job) };
                 }

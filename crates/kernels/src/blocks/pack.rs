@@ -107,7 +107,7 @@ impl PackedBlocks {
         let (slices, units) = (n.div_ceil(SLICE), k.div_ceil(UNIT));
         assert!(scales.len() == n * blocks, "{} scales for {n} x {blocks}", scales.len());
         let unit_bytes = format.unit_bytes();
-        let mut data = Aligned::zeroed((slices * units * unit_bytes).div_ceil(4));
+        let mut data = Aligned::lasting((slices * units * unit_bytes).div_ceil(4));
         let bytes = data.as_bytes_mut();
         let mask = u8::MAX >> (8 - format.bits);
         for column in 0..n {
@@ -130,7 +130,7 @@ impl PackedBlocks {
             }
         }
         let spread = |values: &[f32]| {
-            let mut all = Aligned::zeroed(slices * blocks * SLICE);
+            let mut all = Aligned::lasting(slices * blocks * SLICE);
             let out = all.as_mut_slice();
             for (at, &value) in values.iter().enumerate() {
                 let (column, block) = (at / blocks, at % blocks);

@@ -4,7 +4,7 @@ use super::Accuracy;
 use super::columns::{group_bytes, term};
 use super::pack::{GROUP, PackedBlocks, SLICE, UNIT};
 use crate::Exec;
-use crate::bf16::Place;
+use crate::bf16::{Cells, Place};
 use crate::gemm::Finish;
 use crate::isa::{Dot, DotIsa, DotKernel, Form, Kernel, Simd};
 use crate::memory::{Shared, with_scratch};
@@ -98,12 +98,13 @@ impl FewRows<'_> {
     unsafe fn write<S: Simd>(&self, s: S, slice: usize, sums: *const f32) {
         let column = slice * SLICE;
         let place = Place {
-            c: self.c.ptr().wrapping_add(column),
+            c: Cells::Fp32(self.c.ptr().wrapping_add(column)),
             c_stride: self.ldc,
             columns: SLICE.min(self.b.n() - column),
             accumulate: false,
             far: false,
             finish: Some(self.finish.shifted(0, column)),
+            beside: None,
         };
         // SAFETY: the caller vouches for the sums; `gemm_blocks` has checked C.
         unsafe {

@@ -2,7 +2,7 @@
 
 use super::rows::Window;
 use crate::Exec;
-use crate::activation::ActivateRows;
+use crate::cell::Cell;
 use crate::gemm::Finish;
 use crate::isa::{Kernel, Simd};
 use crate::memory::Shared;
@@ -16,13 +16,13 @@ const WINDOW_BYTES: usize = 512 * 1024;
 /// # Safety
 /// `x`, `y` and the finish have the sizes of the window and `batch`; `weights` has one value per
 /// tap and channel; nothing else uses `y` meanwhile.
-pub(super) unsafe fn run(
+pub(super) unsafe fn run<T: Cell>(
     exec: Exec<'_>,
     window: &Window,
-    x: &[f32],
+    x: &[T],
     batch: usize,
     weights: &[f32],
-    y: Shared<f32>,
+    y: Shared<T>,
     finish: Finish,
 ) {
     let [od, oh, ow] = window.out;
@@ -34,23 +34,22 @@ pub(super) unsafe fn run(
 }
 
 /// Some output rows.
-struct Rows<'a> {
+struct Rows<'a, T> {
     window: &'a Window,
-    x: *const f32,
+    x: *const T,
     weights: *const f32,
     rows: std::ops::Range<usize>,
-    y: Shared<f32>,
+    y: Shared<T>,
     finish: Finish,
 }
 
 /// Where a tap reads, for channel 0 of the first of the pixels that share it.
-#[derive(Clone, Copy)]
-struct Tap {
-    x: *const f32,
+struct Tap<T> {
+    x: *const T,
     weight: *const f32,
 }
 
-impl Kernel for Rows<'_> {
+impl<T: Cell> Kernel for Rows<'_, T> {
     type Output = ();
     #[inline(always)]
     fn run<S: Simd>(self, s: S) {
@@ -68,9 +67,8 @@ impl Kernel for Rows<'_> {
         if let Some(activation) = self.finish.late {
             let columns = channels * w.out[2];
             let data = self.y.at(self.rows.start * columns).ptr();
-            let rows = self.rows.len();
             // SAFETY: this task alone writes these rows.
-            unsafe { ActivateRows { activation, data, rows, columns, stride: columns }.run(s) };
+            unsafe { T::activate(s, activation, data, self.rows.len() * columns) };
         }
     }
 }
@@ -86,10 +84,10 @@ fn inside(w: &Window, d: usize, o: usize) -> std::ops::Range<usize> {
     first.min(end)..end
 }
 
-impl Rows<'_> {
+impl<T: Cell> Rows<'_, T> {
     /// One output row, for the channels of `range`.
     #[inline(always)]
-    fn row<S: Simd>(&self, s: S, row: usize, range: (usize, usize), taps: &mut Vec<Tap>) {
+    fn row<S: Simd>(&self, s: S, row: usize, range: (usize, usize), taps: &mut Vec<Tap<T>>) {
         let w = self.window;
         let p = &w.params;
         if p.dilation[2] == 1 && p.kernel[2] <= p.pads_begin[2] + w.size[2] {
@@ -112,7 +110,7 @@ impl Rows<'_> {
         for column in (0..whole_from).chain(whole_to..w.out[2]) {
             self.taps(taps, batch, [place[0], place[1], column]);
             let pixel = row * w.out[2] + column;
-            s.enter(Pixels::<1> { rows: self, taps, skip: 0, pixel, range });
+            s.enter(Pixels::<T, 1> { rows: self, taps, skip: 0, pixel, range });
         }
         self.taps(taps, batch, [place[0], place[1], whole_from]);
         let mut column = whole_from;
@@ -121,11 +119,11 @@ impl Rows<'_> {
             let (rows, pixel) = (self, row * w.out[2] + column);
             let taps = &taps[..];
             match whole_to - column {
-                8.. => s.enter(Pixels::<8> { rows, taps, skip, pixel, range }),
-                6.. => s.enter(Pixels::<6> { rows, taps, skip, pixel, range }),
-                4.. => s.enter(Pixels::<4> { rows, taps, skip, pixel, range }),
-                2.. => s.enter(Pixels::<2> { rows, taps, skip, pixel, range }),
-                _ => s.enter(Pixels::<1> { rows, taps, skip, pixel, range }),
+                8.. => s.enter(Pixels::<T, 8> { rows, taps, skip, pixel, range }),
+                6.. => s.enter(Pixels::<T, 6> { rows, taps, skip, pixel, range }),
+                4.. => s.enter(Pixels::<T, 4> { rows, taps, skip, pixel, range }),
+                2.. => s.enter(Pixels::<T, 2> { rows, taps, skip, pixel, range }),
+                _ => s.enter(Pixels::<T, 1> { rows, taps, skip, pixel, range }),
             }
             column += match whole_to - column {
                 8.. => 8,
@@ -145,7 +143,7 @@ impl Rows<'_> {
         s: S,
         row: usize,
         range: (usize, usize),
-        lines: &mut Vec<Tap>,
+        lines: &mut Vec<Tap<T>>,
     ) {
         let w = self.window;
         let p = &w.params;
@@ -175,10 +173,10 @@ impl Rows<'_> {
         while column < width {
             let at = column.min(width - most);
             match most {
-                8 => s.enter(Line::<8, KW, SW> { rows: self, lines, row, column: at, range }),
-                7 => s.enter(Line::<7, KW, SW> { rows: self, lines, row, column: at, range }),
-                4 => s.enter(Line::<4, KW, SW> { rows: self, lines, row, column: at, range }),
-                _ => s.enter(Line::<1, KW, SW> { rows: self, lines, row, column: at, range }),
+                8 => s.enter(Line::<T, 8, KW, SW> { rows: self, lines, row, column: at, range }),
+                7 => s.enter(Line::<T, 7, KW, SW> { rows: self, lines, row, column: at, range }),
+                4 => s.enter(Line::<T, 4, KW, SW> { rows: self, lines, row, column: at, range }),
+                _ => s.enter(Line::<T, 1, KW, SW> { rows: self, lines, row, column: at, range }),
             }
             column += most;
         }
@@ -186,7 +184,7 @@ impl Rows<'_> {
 
     /// Lists the taps that the output pixel at `place` has inside the image.
     #[inline(always)]
-    fn taps(&self, taps: &mut Vec<Tap>, batch: usize, place: [usize; 3]) {
+    fn taps(&self, taps: &mut Vec<Tap<T>>, batch: usize, place: [usize; 3]) {
         let w = self.window;
         let p = &w.params;
         let channels = p.in_channels;
@@ -212,9 +210,9 @@ impl Rows<'_> {
 }
 
 /// `P` adjacent output pixels that have the same taps, `skip` elements after those listed.
-struct Pixels<'a, const P: usize> {
-    rows: &'a Rows<'a>,
-    taps: &'a [Tap],
+struct Pixels<'a, T, const P: usize> {
+    rows: &'a Rows<'a, T>,
+    taps: &'a [Tap<T>],
     skip: usize,
     /// Number of the first pixel.
     pixel: usize,
@@ -222,7 +220,7 @@ struct Pixels<'a, const P: usize> {
     range: (usize, usize),
 }
 
-impl<const P: usize> Kernel for Pixels<'_, P> {
+impl<T: Cell, const P: usize> Kernel for Pixels<'_, T, P> {
     type Output = ();
     #[inline(always)]
     fn run<S: Simd>(self, s: S) {
@@ -239,7 +237,7 @@ impl<const P: usize> Kernel for Pixels<'_, P> {
     }
 }
 
-impl<const P: usize> Pixels<'_, P> {
+impl<T: Cell, const P: usize> Pixels<'_, T, P> {
     /// One vector of channels from `c` on.
     ///
     /// # Safety
@@ -254,10 +252,10 @@ impl<const P: usize> Pixels<'_, P> {
         for tap in self.taps {
             // SAFETY: the taps are inside the image for all P pixels.
             unsafe {
-                let weight = load(s, tap.weight.add(c), mask);
+                let weight = f32::load(s, tap.weight.add(c), mask);
                 let x = tap.x.add(self.skip + c);
                 for (i, acc) in acc.iter_mut().enumerate() {
-                    *acc = s.fma(load(s, x.add(i * step), mask), weight, *acc);
+                    *acc = s.fma(T::load(s, x.add(i * step), mask), weight, *acc);
                 }
             }
         }
@@ -268,10 +266,10 @@ impl<const P: usize> Pixels<'_, P> {
 
 /// `P` pixels of an output row whose windows are `KW` wide and `SW` apart: what a pixel of the image
 /// gives to all of them is added while it is in a register.
-struct Line<'a, const P: usize, const KW: usize, const SW: usize> {
-    rows: &'a Rows<'a>,
+struct Line<'a, T, const P: usize, const KW: usize, const SW: usize> {
+    rows: &'a Rows<'a, T>,
     /// Image rows from their first column on, with the weights of their taps.
-    lines: &'a [Tap],
+    lines: &'a [Tap<T>],
     row: usize,
     /// The first of the pixels.
     column: usize,
@@ -279,7 +277,7 @@ struct Line<'a, const P: usize, const KW: usize, const SW: usize> {
     range: (usize, usize),
 }
 
-impl<const P: usize, const KW: usize, const SW: usize> Kernel for Line<'_, P, KW, SW> {
+impl<T: Cell, const P: usize, const KW: usize, const SW: usize> Kernel for Line<'_, T, P, KW, SW> {
     type Output = ();
     #[inline(always)]
     fn run<S: Simd>(self, s: S) {
@@ -305,7 +303,7 @@ impl<const P: usize, const KW: usize, const SW: usize> Kernel for Line<'_, P, KW
     }
 }
 
-impl<const P: usize, const KW: usize, const SW: usize> Line<'_, P, KW, SW> {
+impl<T: Cell, const P: usize, const KW: usize, const SW: usize> Line<'_, T, P, KW, SW> {
     /// One vector of channels from `c` on, of windows that start at image column `first`.
     ///
     /// # Safety
@@ -326,7 +324,7 @@ impl<const P: usize, const KW: usize, const SW: usize> Line<'_, P, KW, SW> {
             let mut weights = [s.splat(0.0); KW];
             for (t, weight) in weights.iter_mut().enumerate() {
                 // SAFETY: the weights have all channels of the tap.
-                *weight = unsafe { load(s, line.weight.add(t * channels + c), mask) };
+                *weight = unsafe { f32::load(s, line.weight.add(t * channels + c), mask) };
             }
             for i in 0..(P - 1) * SW + KW {
                 let column = first.wrapping_add(i);
@@ -334,7 +332,7 @@ impl<const P: usize, const KW: usize, const SW: usize> Line<'_, P, KW, SW> {
                     continue;
                 }
                 // SAFETY: the column is inside the image.
-                let x = unsafe { load(s, line.x.add(column * channels + c), mask) };
+                let x = unsafe { T::load(s, line.x.add(column * channels + c), mask) };
                 for (t, &weight) in weights.iter().enumerate() {
                     // Of the pixels, number (i - t) / SW has this column at tap t.
                     if i >= t && (i - t) % SW == 0 && (i - t) / SW < P {
@@ -350,7 +348,7 @@ impl<const P: usize, const KW: usize, const SW: usize> Line<'_, P, KW, SW> {
     }
 }
 
-impl Rows<'_> {
+impl<T: Cell> Rows<'_, T> {
     /// Finishes and writes one vector of channels of `P` pixels.
     ///
     /// # Safety
@@ -370,7 +368,7 @@ impl Rows<'_> {
         let mut bias = None;
         if let Some(at) = finish.bias_at(0) {
             // SAFETY: the bias has all channels.
-            bias = Some(unsafe { load(s, at, mask) });
+            bias = Some(unsafe { f32::load(s, at, mask) });
         }
         for (i, mut acc) in acc.into_iter().enumerate() {
             // SAFETY: residual and y cover these pixels and channels.
@@ -379,28 +377,12 @@ impl Rows<'_> {
                     acc = s.add(acc, bias);
                 }
                 if let Some(residual) = finish.residual_at(i, 0) {
-                    acc = finish.joined(s, acc, load(s, residual, mask));
+                    acc = finish.joined(s, acc, f32::load(s, residual, mask));
                 }
                 acc = s.min(high, s.max(low, acc));
                 let y = self.y.ptr().add((pixel + i) * channels + c);
-                match mask {
-                    Some(m) => s.store_tail(y, m, acc),
-                    None => s.store(y, acc),
-                }
+                T::store(s, y, mask, acc);
             }
-        }
-    }
-}
-
-/// # Safety
-/// `p` is valid for a vector, or for what `mask` chooses.
-#[inline(always)]
-unsafe fn load<S: Simd>(s: S, p: *const f32, mask: Option<S::M>) -> S::F {
-    // SAFETY: the caller vouches for the memory.
-    unsafe {
-        match mask {
-            Some(m) => s.load_tail(p, m),
-            None => s.load(p),
         }
     }
 }

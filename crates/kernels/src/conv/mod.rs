@@ -11,6 +11,8 @@ mod rows;
 mod transposed;
 mod winograd;
 
+use half::bf16;
+
 use crate::Exec;
 use crate::gemm::{DenseRows, Epilogue, Finish, PackedB, Product, Trans, check_matrix, multiply};
 use crate::isa::Isa;
@@ -389,6 +391,41 @@ pub fn conv(
             }
         }
     }
+}
+
+/// [`conv`] of an image of BF16 to one, for weights that are packed for [`Algorithm::Depthwise`]:
+/// products and sums are FP32, and results are rounded once, or twice around an activation that is
+/// no clamp.
+///
+/// # Panics
+/// As there, or when the weights are packed for another algorithm.
+pub fn conv_depthwise_bf16(
+    exec: Exec<'_>,
+    packed: &PackedConv,
+    x: &[bf16],
+    (batch, size): (usize, [usize; 3]),
+    y: &mut [bf16],
+    epilogue: &Epilogue<'_>,
+) {
+    let p = &packed.params;
+    assert!(size.iter().all(|&x| x < MOST), "convolution: an image of {size:?}");
+    assert!(packed.isa == exec.isa, "weights are packed for {}", packed.isa.name());
+    let out = p.output_size(size);
+    let pixels = volume(&[batch, out[0], out[1], out[2]]);
+    let in_pixels = volume(&[batch, size[0], size[1], size[2]]);
+    check_matrix("image", x.len(), in_pixels, p.in_channels, p.in_channels);
+    check_matrix("result", y.len(), pixels, p.out_channels, p.out_channels);
+    epilogue.check(pixels, p.out_channels);
+    let Weights::Depthwise(weights) = &packed.weights else {
+        panic!("weights are packed for {}, not depthwise", packed.algorithm.name());
+    };
+    if pixels == 0 || p.out_channels == 0 {
+        return;
+    }
+    let (finish, y) = (Finish::new(epilogue), Shared::new(y));
+    let window = Window { params: *p, size, out };
+    // SAFETY: the lengths are checked above, and y is borrowed exclusively.
+    unsafe { depthwise::run(exec, &window, x, batch, weights.as_slice(), y, finish) };
 }
 
 /// The product of sizes.

@@ -93,6 +93,9 @@ fn check_algorithm(
             let epilogue =
                 Epilogue::bias(&bias).with_residual(&residual, n).with_activation(activation);
             conv(exec, &packed, &x, batch, size, &mut y, &epilogue);
+            if algorithm == Algorithm::Depthwise {
+                check_depthwise_bf16(exec, &packed, (batch, size), &x, &epilogue);
+            }
             for (i, (&g, &w)) in y.iter().zip(&want).enumerate() {
                 let v = w + f64::from(bias[i % n]) + f64::from(residual[i]);
                 let v = match activation {
@@ -106,6 +109,29 @@ fn check_algorithm(
                 );
             }
         }
+    }
+}
+
+/// From BF16 to BF16 against FP32 of the same values.
+fn check_depthwise_bf16(
+    exec: Exec<'_>,
+    packed: &PackedConv,
+    (batch, size): (usize, [usize; 3]),
+    x: &[f32],
+    epilogue: &Epilogue<'_>,
+) {
+    let half: Vec<bf16> = x.iter().map(|&x| bf16::from_f32(x)).collect();
+    let wide: Vec<f32> = half.iter().map(|x| x.to_f32()).collect();
+    let out = packed.params().output_size(size);
+    let len = batch * out.iter().product::<usize>() * packed.params().out_channels;
+    let (mut want, mut y) = (vec![0.0; len], vec![bf16::NAN; len]);
+    conv(exec, packed, &wide, batch, size, &mut want, epilogue);
+    conv_depthwise_bf16(exec, packed, &half, (batch, size), &mut y, epilogue);
+    for (got, want) in y.iter().zip(&want) {
+        // Rounded before and after the activation, whose slope is at most 1: what goes in is below 4.
+        let late = if epilogue.activation.as_clamp().is_some() { 0.0 } else { 4.0 / 512.0 };
+        let near = (got.to_f32() - want).abs() <= want.abs() / 256.0 + late;
+        assert!(near, "{} {got} for {want}", exec.isa.name());
     }
 }
 

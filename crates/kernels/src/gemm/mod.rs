@@ -22,7 +22,7 @@ pub(crate) use micro::{A_STRIDE, Ahead, K_BLOCK, Step, block, write_tile};
 pub(crate) use pack::{
     BSource, DenseRows, RowSource, TransposedRows, copy_rows, copy_run, pack_panel, zero_run,
 };
-pub use pack::{PackedB, Trans};
+pub use pack::{PackedB, PackedFp16, Trans};
 
 /// Checks that `len` elements hold `rows` rows of `columns`, `ld` apart.
 #[track_caller]
@@ -107,6 +107,40 @@ pub fn finish(
     epilogue.check(m, n);
     // SAFETY: the lengths are checked above, and C is borrowed exclusively.
     unsafe { finish_rows(exec, (m, n), (Shared::new(c), ldc), Finish::new(epilogue)) };
+}
+
+/// [`gemm`] with weights of FP16, which are widened: what is lost is their rounding.
+///
+/// # Panics
+/// As there.
+#[allow(clippy::too_many_arguments, reason = "the arguments of a BLAS product, in its order")]
+pub fn gemm_fp16(
+    exec: Exec<'_>,
+    m: usize,
+    a: &[f32],
+    lda: usize,
+    b: &PackedFp16,
+    c: &mut [f32],
+    ldc: usize,
+    epilogue: &Epilogue<'_>,
+) {
+    let (n, k) = (b.n(), b.k());
+    assert!(b.isa() == exec.isa, "B is packed for {}, not {}", b.isa().name(), exec.isa.name());
+    check_matrix("A", a.len(), m, k, lda);
+    check_matrix("C", c.len(), m, n, ldc);
+    epilogue.check(m, n);
+    let product = Product {
+        m,
+        n,
+        k,
+        a: DenseRows::new(a.as_ptr(), lda),
+        b: b.as_source(),
+        c: Shared::new(c),
+        c_stride: ldc,
+        finish: Finish::new(epilogue),
+    };
+    // SAFETY: the lengths are checked above, and C is borrowed exclusively.
+    unsafe { multiply(exec, 1, |_| product) };
 }
 
 /// One side of a batched product: matrices of the same size inside a slice.

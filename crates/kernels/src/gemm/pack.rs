@@ -4,6 +4,7 @@ use super::micro::{A_STRIDE, Ahead, K_BLOCK};
 use crate::isa::{Isa, Kernel, Simd};
 use crate::memory::{Aligned, Packed, Shared};
 use galatea_tensor::Tensor;
+use half::f16;
 
 /// Whether a matrix is used as it lies in memory or transposed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -219,6 +220,100 @@ unsafe fn transpose_into<S: Simd>(
     }
 }
 
+/// The right-hand matrix of a product, rounded to FP16: panels as those of [`PackedB`] in half the
+/// memory. A product widens a block of a panel into the first-level cache before all rows of a chunk
+/// meet it, so operands on the left and sums are FP32, and the weights have 11 significant bits.
+///
+/// Values beyond 65504 become infinite, and those below 2^-14 lose digits.
+#[derive(Clone)]
+pub struct PackedFp16 {
+    isa: Isa,
+    k: usize,
+    n: usize,
+    data: Packed,
+}
+
+impl std::fmt::Debug for PackedFp16 {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Self { isa, k, n, .. } = self;
+        write!(f, "PackedFp16 {{ k: {k}, n: {n}, isa: {} }}", isa.name())
+    }
+}
+
+impl PackedFp16 {
+    /// Packs a `k` x `n` matrix for `isa`; arguments as for [`PackedB::pack`].
+    ///
+    /// # Panics
+    /// As there.
+    #[must_use]
+    pub fn pack(isa: Isa, k: usize, n: usize, b: &[f32], ldb: usize, trans: Trans) -> Self {
+        let (rows, columns) = if trans == Trans::No { (k, n) } else { (n, k) };
+        super::check_matrix("B", b.len(), rows, columns, ldb);
+        let width = isa.tile_columns();
+        let mut data = Aligned::lasting(Self::len(isa, k, n));
+        let (halves, _) = data.as_bytes_mut().as_chunks_mut::<{ size_of::<f16>() }>();
+        for column in 0..n {
+            let start = column / width * width * k + column % width;
+            for row in 0..k {
+                let from = if trans == Trans::No { row * ldb + column } else { column * ldb + row };
+                halves[start + row * width] = f16::from_f32(b[from]).to_ne_bytes();
+            }
+        }
+        Self { isa, k, n, data: Packed::own(data) }
+    }
+
+    /// How many floats the room of a packed `k` x `n` matrix has.
+    fn len(isa: Isa, k: usize, n: usize) -> usize {
+        PackedB::len(isa, k, n).div_ceil(2)
+    }
+
+    /// A matrix that was packed before, as [`PackedB::from_data`].
+    #[must_use]
+    pub fn from_data(isa: Isa, k: usize, n: usize, all: &Tensor, at: usize) -> Option<Self> {
+        Some(Self { isa, k, n, data: Packed::given(all, at, Self::len(isa, k, n))? })
+    }
+
+    /// The packed matrix, two FP16 in the place of an FP32: a whole number of cache lines.
+    #[must_use]
+    pub fn data(&self) -> &[f32] {
+        self.data.as_slice()
+    }
+
+    /// Whether the packed matrix lies in a mapped file.
+    #[must_use]
+    pub fn is_mapped(&self) -> bool {
+        self.data.is_mapped()
+    }
+
+    /// Rows: the length of the sums.
+    #[must_use]
+    pub fn k(&self) -> usize {
+        self.k
+    }
+
+    /// Columns of the product.
+    #[must_use]
+    pub fn n(&self) -> usize {
+        self.n
+    }
+
+    /// The instruction set that the matrix is packed for.
+    #[must_use]
+    pub fn isa(&self) -> Isa {
+        self.isa
+    }
+
+    /// Memory held, in bytes.
+    #[must_use]
+    pub fn size_bytes(&self) -> usize {
+        size_of_val(self.data.as_slice())
+    }
+
+    pub(crate) fn as_source(&self) -> BSource {
+        BSource { data: self.data.as_slice().as_ptr(), form: Form::Halves { k: self.k } }
+    }
+}
+
 /// The right-hand matrix as a task sees it.
 #[derive(Clone, Copy)]
 pub(crate) struct BSource {
@@ -230,6 +325,8 @@ pub(crate) struct BSource {
 enum Form {
     /// Panels of `k` rows.
     Packed { k: usize },
+    /// The same of FP16, widened block by block into scratch.
+    Halves { k: usize },
     /// A matrix in memory, packed block by block into scratch.
     Raw { ld: usize, trans: Trans },
 }
@@ -262,6 +359,10 @@ impl BSource {
             Form::Packed { k: depth } => {
                 Ahead::floats(self.data.wrapping_add(start * depth + k0 * width), k * width)
             }
+            Form::Halves { k: depth } => {
+                let start = (start * depth + k0 * width) / 2;
+                Ahead::floats(self.data.wrapping_add(start), k * width / 2)
+            }
             Form::Raw { .. } => Ahead::NOTHING,
         }
     }
@@ -286,6 +387,17 @@ impl BSource {
         match self.form {
             Form::Packed { k: depth } => {
                 Panel { data: self.data.wrapping_add(start * depth + k0 * width), stride: width }
+            }
+            Form::Halves { k: depth } => {
+                let from = self.data.cast::<u16>().wrapping_add(start * depth + k0 * width);
+                let mut at = 0;
+                while at < k * width {
+                    // SAFETY: the caller vouches for the block and for the scratch; rows are whole
+                    // vectors.
+                    unsafe { s.store(scratch.add(at), s.load_f16(from.add(at))) };
+                    at += S::LANES;
+                }
+                Panel { data: scratch, stride: width }
             }
             Form::Raw { ld, trans } => {
                 let offset = if trans == Trans::No { k0 * ld + start } else { start * ld + k0 };

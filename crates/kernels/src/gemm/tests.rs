@@ -46,6 +46,67 @@ fn assert_near(got: &[f32], want: &[f64], k: usize, what: &str) {
     }
 }
 
+#[test]
+fn weights_of_fp16_are_those_of_fp32_rounded() {
+    let pool = ThreadPool::new(2);
+    for (m, k, n) in [(1, 1, 1), (1, 300, 70), (5, 17, 33), (40, 513, 47), (300, 260, 64)] {
+        for trans in [Trans::No, Trans::Yes] {
+            let ldb = if trans == Trans::No { n + 2 } else { k + 2 };
+            let rows = if trans == Trans::No { k } else { n };
+            let (a, b, bias) = (values(m * k, 1), values(rows * ldb, 2), values(n, 3));
+            let rounded: Vec<f32> = b.iter().map(|&b| half::f16::from_f32(b).to_f32()).collect();
+            let at =
+                |x: usize, j: usize| if trans == Trans::No { x * ldb + j } else { j * ldb + x };
+            let want = reference(
+                (m, k, n),
+                |i, x| a[i * k + x],
+                |x, j| rounded[at(x, j)],
+                |sum, _, j| (sum + f64::from(bias[j])).max(0.0),
+            );
+            for isa in Isa::available() {
+                let exec = Exec { pool: &pool, isa };
+                let first = PackedFp16::pack(isa, k, n, &b, ldb, trans);
+                let all = galatea_tensor::Tensor::vector(first.data().to_vec());
+                let packed = PackedFp16::from_data(isa, k, n, &all, 0).unwrap();
+                assert!(
+                    packed.size_bytes() * 2
+                        <= PackedB::pack(isa, k, n, &b, ldb, trans).size_bytes() + 128
+                );
+                let mut c = vec![f32::NAN; m * n];
+                let epilogue = Epilogue::bias(&bias).with_activation(Activation::Relu);
+                gemm_fp16(exec, m, &a, k, &packed, &mut c, n, &epilogue);
+                assert_near(&c, &want, k, isa.name());
+            }
+        }
+    }
+}
+
+struct Widen<'a>(&'a [u16], &'a mut [f32]);
+
+impl crate::isa::Kernel for Widen<'_> {
+    type Output = ();
+    fn run<S: crate::isa::Simd>(self, s: S) {
+        for at in (0..self.0.len()).step_by(S::LANES) {
+            // SAFETY: the length is a whole number of vectors.
+            unsafe { s.store(self.1.as_mut_ptr().add(at), s.load_f16(self.0.as_ptr().add(at))) };
+        }
+    }
+}
+
+#[test]
+fn every_fp16_is_widened_exactly() {
+    let all: Vec<u16> = (0..=u16::MAX).collect();
+    for isa in Isa::available() {
+        let mut wide = vec![7.0_f32; all.len()];
+        isa.run(Widen(&all, &mut wide));
+        for (&bits, wide) in all.iter().zip(&wide) {
+            let want = half::f16::from_bits(bits).to_f32();
+            let same = wide.to_bits() == want.to_bits() || wide.is_nan() && want.is_nan();
+            assert!(same, "{} {bits:x}: {wide} for {want}", isa.name());
+        }
+    }
+}
+
 fn check_gemm(m: usize, k: usize, n: usize, threads: usize, trans: Trans) {
     let pool = ThreadPool::new(threads);
     let (lda, ldc) = (k + 3, n + 5);

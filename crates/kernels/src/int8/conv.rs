@@ -334,6 +334,12 @@ unsafe fn copy_bytes(from: *const u8, to: *mut u8, len: usize) {
                 at += 16;
             }
             copy_piece::<16>(from.add(len - 16), to.add(len - 16));
+        } else if len >= 8 {
+            copy_piece::<8>(from, to);
+            copy_piece::<8>(from.add(len - 8), to.add(len - 8));
+        } else if len >= 4 {
+            copy_piece::<4>(from, to);
+            copy_piece::<4>(from.add(len - 4), to.add(len - 4));
         } else {
             for at in 0..len {
                 *to.add(at) = *from.add(at);

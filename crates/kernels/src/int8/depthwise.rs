@@ -75,6 +75,17 @@ impl DotKernel for Rows<'_> {
             }
             self.taps(&mut taps, batch, [place[0], place[1], from]);
             let (rows, taps) = (&self, &taps[..]);
+            let first = row * w.out[2];
+            let done = match (p.kernel[2], p.stride[2], p.dilation[2]) {
+                (3, 1, 1) => rows.lines::<D, 3, 1>(d, taps, first, (from, to)),
+                (3, 2, 1) => rows.lines::<D, 3, 2>(d, taps, first, (from, to)),
+                (5, 1, 1) => rows.lines::<D, 5, 1>(d, taps, first, (from, to)),
+                (5, 2, 1) => rows.lines::<D, 5, 2>(d, taps, first, (from, to)),
+                _ => false,
+            };
+            if done {
+                continue;
+            }
             let mut column = from;
             while column < to {
                 let skip = (column - from) * p.stride[2] * p.in_channels;
@@ -98,7 +109,42 @@ struct Tap {
     weight: *const f32,
 }
 
+/// Pixels of a line that are computed together, where there are so many.
+const MOST: usize = 8;
+
 impl Rows<'_> {
+    /// Computes the columns `from..to` of a row that starts with pixel `first`, whose windows are `KW`
+    /// wide and `SW` apart and inside the image; `taps` are those of the first. Some pixels may be
+    /// computed twice. False where they are too few, or channels are left over.
+    #[inline(always)]
+    fn lines<D: Dot, const KW: usize, const SW: usize>(
+        &self,
+        d: D,
+        taps: &[Tap],
+        first: usize,
+        (from, to): (usize, usize),
+    ) -> bool {
+        let channels = self.window.params.in_channels;
+        let most = match to - from {
+            MOST.. => MOST,
+            TOGETHER.. => TOGETHER,
+            _ => return false,
+        };
+        if !channels.is_multiple_of(<D::S as Simd>::LANES) {
+            return false;
+        }
+        for column in (from..to).step_by(most) {
+            let at = column.min(to - most);
+            let (skip, pixel) = ((at - from) * SW * channels, first + at);
+            if most == MOST {
+                d.enter(Line::<MOST, KW, SW> { rows: self, taps, skip, pixel });
+            } else {
+                d.enter(Line::<TOGETHER, KW, SW> { rows: self, taps, skip, pixel });
+            }
+        }
+        true
+    }
+
     /// Lists the taps that the output pixel at `place` has inside the image.
     #[inline(always)]
     fn taps(&self, taps: &mut Vec<Tap>, batch: usize, place: [usize; 3]) {
@@ -118,6 +164,90 @@ impl Rows<'_> {
                         x: self.x.data.as_ptr().wrapping_add(pixel * p.in_channels),
                         weight: self.channels.weights.as_ptr().wrapping_add(tap * p.in_channels),
                     });
+                }
+            }
+        }
+    }
+}
+
+/// `P` pixels of an output row whose windows are `KW` wide and `SW` apart: what a pixel of the image
+/// gives to all of them is added while it is in a register.
+struct Line<'a, const P: usize, const KW: usize, const SW: usize> {
+    rows: &'a Rows<'a>,
+    /// Whole rows of taps, [`Line::skip`] elements before those of the first pixel.
+    taps: &'a [Tap],
+    skip: usize,
+    /// Number of the first pixel.
+    pixel: usize,
+}
+
+impl<const P: usize, const KW: usize, const SW: usize> DotKernel for Line<'_, P, KW, SW> {
+    type Output = ();
+    #[inline(always)]
+    fn run<D: Dot>(self, d: D) {
+        let (rows, s) = (self.rows, d.simd());
+        let channels = rows.window.params.in_channels;
+        let (signed, zero) = (rows.x.signed, s.splat(rows.x.zero as f32));
+        for c in (0..channels).step_by(<D::S as Simd>::LANES) {
+            let mut acc = [s.splat(0.0); P];
+            let mut total = s.splat(0.0);
+            for line in self.taps.chunks_exact(KW) {
+                let mut weights = [s.splat(0.0); KW];
+                for (t, weight) in weights.iter_mut().enumerate() {
+                    // SAFETY: the weights have all channels of the tap.
+                    *weight = unsafe { s.load(line[0].weight.add(t * channels + c)) };
+                    total = s.add(total, *weight);
+                }
+                for i in 0..(P - 1) * SW + KW {
+                    let at = self.skip + i * channels + c;
+                    // SAFETY: the windows are inside the image.
+                    let x = unsafe { d.load_bytes(line[0].x.add(at), signed) };
+                    let x = s.to_float(x);
+                    for (t, &weight) in weights.iter().enumerate() {
+                        // Of the pixels, number (i - t) / SW has this column at tap t.
+                        if i >= t && (i - t) % SW == 0 && (i - t) / SW < P {
+                            let p = (i - t) / SW;
+                            acc[p] = s.fma(x, weight, acc[p]);
+                        }
+                    }
+                }
+            }
+            for acc in &mut acc {
+                *acc = s.fnma(zero, total, *acc);
+            }
+            // SAFETY: the pixels and a vector of channels exist.
+            unsafe { rows.store(d, acc, self.pixel, c) };
+        }
+    }
+}
+
+impl Rows<'_> {
+    /// Finishes and writes a vector of channels of `P` pixels.
+    ///
+    /// # Safety
+    /// The pixels and the channels exist.
+    #[inline(always)]
+    unsafe fn store<D: Dot, const P: usize>(
+        &self,
+        d: D,
+        acc: [<D::S as Simd>::F; P],
+        pixel: usize,
+        c: usize,
+    ) {
+        let s = d.simd();
+        // SAFETY: the channels and the result cover these pixels and channels.
+        unsafe {
+            let offset = s.load(self.channels.offsets.as_ptr().add(c));
+            let scale = s.load(self.channels.scales.as_ptr().add(c));
+            for (i, acc) in acc.into_iter().enumerate() {
+                let scaled = s.mul(s.add(acc, offset), scale);
+                match self.out.at((pixel + i) * self.window.params.in_channels + c) {
+                    Out::Bytes { c, zero, low, high } => {
+                        let bytes = narrowed(s, scaled, zero, low, high);
+                        store_bytes(d, c.ptr(), bytes, <D::S as Simd>::LANES);
+                    }
+                    Out::Floats(c) => s.store(c.ptr(), scaled),
+                    Out::Sums(_) => {}
                 }
             }
         }
@@ -174,21 +304,8 @@ impl<const P: usize> Pixels<'_, P> {
                 }
             }
         }
-        // SAFETY: the channels and the result cover these pixels and channels.
-        unsafe {
-            let offset = s.load(rows.channels.offsets.as_ptr().add(c));
-            let scale = s.load(rows.channels.scales.as_ptr().add(c));
-            for (i, acc) in acc.into_iter().enumerate() {
-                let scaled = s.mul(s.add(acc, offset), scale);
-                match rows.out.at((self.pixel + i) * p.in_channels + c) {
-                    Out::Bytes { c, zero, low, high } => {
-                        store_bytes(d, c.ptr(), narrowed(s, scaled, zero, low, high), D::S::LANES);
-                    }
-                    Out::Floats(c) => s.store(c.ptr(), scaled),
-                    Out::Sums(_) => {}
-                }
-            }
-        }
+        // SAFETY: the pixels and a vector of channels exist.
+        unsafe { rows.store(d, acc, self.pixel, c) };
     }
 
     /// One channel.

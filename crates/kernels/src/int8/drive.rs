@@ -8,11 +8,16 @@ use crate::Exec;
 use crate::isa::{Dot, DotIsa, DotKernel, Form, Simd};
 use crate::memory::with_scratch;
 
-/// Bytes of A that a task works on at a time, so that they stay in the first-level cache.
+/// Bytes of A that a task works on at a time where it has one panel of B, so that they stay in the
+/// first-level cache.
 const NEAR_BYTES: usize = 24 * 1024;
 
+/// The same where it has several: A stays in the second-level cache, and so does each panel while all
+/// these rows pass, which then comes from afar once for all of them.
+const PANELS_BYTES: usize = 384 * 1024;
+
 /// Rows of A at a time: at least these, at most those.
-const ROWS_AT_ONCE: (usize, usize) = (12, 96);
+const ROWS_AT_ONCE: (usize, usize) = (12, 384);
 
 /// Rows that are not cut into chunks where there are panels enough.
 const FEW_ROWS: usize = 256;
@@ -98,9 +103,10 @@ struct Room {
 }
 
 impl Room {
-    fn of(k: usize, rows: usize) -> Self {
+    fn of(k: usize, rows: usize, several: bool) -> Self {
         let (least, most) = ROWS_AT_ONCE;
-        let rows = (NEAR_BYTES / k.max(1)).clamp(least, most).min(rows.max(1));
+        let bytes = if several { PANELS_BYTES } else { NEAR_BYTES };
+        let rows = (bytes / k.max(1)).clamp(least, most).min(rows.max(1));
         // Room to read a last vector whole; two bytes for each term where they are widened. A stride
         // of many cache lines would put all rows into the same sets.
         let spread = |bytes: usize| bytes.next_multiple_of(64) | 64;
@@ -275,7 +281,7 @@ pub(super) unsafe fn multiply<A: ByteRows>(exec: Exec<'_>, dot: DotIsa, job: &Jo
         let (row, row_end) = (m * chunk / chunks, m * (chunk + 1) / chunks);
         let column = panels * group / groups * width;
         let column_end = (panels * (group + 1) / groups * width).min(n);
-        let room = Room::of(job.k, row_end - row);
+        let room = Room::of(job.k, row_end - row, column_end - column > width);
         with_scratch(room.bytes().div_ceil(size_of::<f32>()), |scratch| {
             let scratch = scratch.as_mut_ptr().cast();
             let rows = row_end - row;

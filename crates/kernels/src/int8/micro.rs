@@ -173,9 +173,79 @@ pub(super) unsafe fn store_bytes<D: Dot>(d: D, p: *mut u8, v: <D::S as Simd>::I,
         if count == D::S::LANES {
             d.store_bytes(p, v);
         } else {
-            let mut lanes = [0_u8; 16];
-            d.store_bytes(lanes.as_mut_ptr(), v);
-            std::ptr::copy_nonoverlapping(lanes.as_ptr(), p, count);
+            d.store_some_bytes(p, v, count);
+        }
+    }
+}
+
+/// A vector of columns of some rows of sums.
+#[derive(Clone, Copy)]
+pub(super) struct Rows {
+    pub(super) columns: ColumnPointers,
+    /// Sum of each row of A; read where the columns have zero points.
+    pub(super) row_sums: *const i32,
+    pub(super) sums: *const f32,
+    /// Sums between rows.
+    pub(super) stride: usize,
+    pub(super) rows: usize,
+    pub(super) out: Out,
+    /// Elements between rows of C.
+    pub(super) c_stride: usize,
+    /// Columns, at most a vector.
+    pub(super) count: usize,
+}
+
+impl Rows {
+    /// The sums of a row without what zero points add to them.
+    ///
+    /// # Safety
+    /// As for [`finish_rows`].
+    #[inline(always)]
+    unsafe fn sum<S: Simd>(&self, s: S, offsets: S::I, row: usize) -> S::I {
+        // SAFETY: the caller vouches for the memory.
+        unsafe {
+            let sum = s.add_i(s.bits(s.load(self.sums.add(row * self.stride))), offsets);
+            if self.columns.zeros.is_null() {
+                return sum;
+            }
+            let zeros = s.bits(s.load(self.columns.zeros.cast()));
+            let times = s.splat_i(self.row_sums.add(row).read_unaligned().wrapping_neg());
+            s.add_i(sum, s.mul_i(zeros, times))
+        }
+    }
+}
+
+/// [`finish`] for several rows, which share what is known of the columns.
+///
+/// # Safety
+/// Sums and results have the rows; the columns are there for a vector.
+#[inline(always)]
+pub(super) unsafe fn finish_rows<D: Dot>(d: D, on: &Rows) {
+    let s = d.simd();
+    // SAFETY: the caller vouches for the memory.
+    unsafe {
+        let offsets = s.bits(s.load(on.columns.offsets.cast()));
+        let (scales, biases) = (s.load(on.columns.scales), s.load(on.columns.biases));
+        match on.out {
+            Out::Bytes { c, zero, low, high } => {
+                for row in 0..on.rows {
+                    let scaled = s.mul(s.to_float(on.sum(s, offsets, row)), scales);
+                    let bytes = narrowed(s, scaled, zero, low, high);
+                    store_bytes(d, c.ptr().add(row * on.c_stride), bytes, on.count);
+                }
+            }
+            Out::Floats(c) => {
+                for row in 0..on.rows {
+                    let scaled = s.fma(s.to_float(on.sum(s, offsets, row)), scales, biases);
+                    store(s, c.ptr().add(row * on.c_stride), scaled, on.count);
+                }
+            }
+            Out::Sums(c) => {
+                for row in 0..on.rows {
+                    let c = c.ptr().add(row * on.c_stride).cast();
+                    store(s, c, s.of_bits(on.sum(s, offsets, row)), on.count);
+                }
+            }
         }
     }
 }

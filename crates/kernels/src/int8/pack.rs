@@ -65,7 +65,7 @@ impl PackedInt8 {
         // Tiles take 16 groups at once: what lies behind the last panel meets zeros of A.
         let bytes = n.div_ceil(width) * width * groups * terms
             + (groups.next_multiple_of(16) - groups) * width * terms;
-        let mut data = Aligned::zeroed(bytes.div_ceil(size_of::<f32>()));
+        let mut data = Aligned::lasting(bytes.div_ceil(size_of::<f32>()));
         let flip = if signed { 0 } else { FLIP };
         let mut sums = vec![0_i32; n];
         let out = data.as_bytes_mut();

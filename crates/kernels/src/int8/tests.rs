@@ -170,6 +170,8 @@ fn convolutions_of_every_kind_are_right() {
         ConvParams { groups: 2, in_channels: 6, out_channels: 8, ..dense },
         ConvParams { groups: 19, in_channels: 19, out_channels: 19, ..dense },
         ConvParams { groups: 32, in_channels: 32, out_channels: 32, stride: [1, 2, 2], ..dense },
+        ConvParams { groups: 48, in_channels: 48, out_channels: 48, ..dense },
+        ConvParams { groups: 16, in_channels: 16, out_channels: 16, kernel: [1, 5, 5], ..dense },
         ConvParams::new_2d(12, 20, [1, 1]),
         ConvParams { stride: [1, 2, 2], ..ConvParams::new_2d(12, 20, [1, 1]) },
     ];

@@ -2,11 +2,11 @@
 //! of B whose rows lie a panel's width apart.
 
 use super::drive::{ByteRows, Job};
-use super::micro::{Out, finish};
+use super::micro::{Out, Rows, finish_rows};
 use super::pack::{ColumnPointers, FLIP};
 use crate::Exec;
 use crate::isa::{AMX_ROWS, Amx, Dot, DotKernel, Simd, TILE_BYTES, Terms, Vnni};
-use crate::memory::with_scratch;
+use crate::memory::{Shared, with_scratch};
 use crate::tiles::{COLUMNS, Pending, Results, SUMS_BYTES, TilesTimesPanel};
 
 /// Terms of a step: what a tile holds of a row.
@@ -51,20 +51,21 @@ impl<D: Dot> Results<D> for Place {
 
     #[inline(always)]
     unsafe fn write(&self, d: D, rows: usize, sums: *const f32, (stride, next): (usize, usize)) {
-        let s = d.simd();
         let mut column = 0;
         while column < self.width {
-            let columns = self.columns.shifted(column);
-            let here = (self.width - column).min(D::S::LANES);
-            for row in 0..rows {
-                let at = row * stride + column / COLUMNS * next + column % COLUMNS;
-                let out = self.out.at(row * self.c_stride + column);
-                // SAFETY: the caller vouches for the rows.
-                unsafe {
-                    let sum = s.bits(s.load(sums.add(at)));
-                    finish(d, &columns, self.row_sums.wrapping_add(row), out, sum, here);
-                }
-            }
+            let count = (self.width - column).min(D::S::LANES);
+            let rows = Rows {
+                columns: self.columns.shifted(column),
+                row_sums: self.row_sums,
+                sums: sums.wrapping_add(column / COLUMNS * next + column % COLUMNS),
+                stride,
+                rows,
+                out: self.out.at(column),
+                c_stride: self.c_stride,
+                count,
+            };
+            // SAFETY: the caller vouches for the rows.
+            unsafe { finish_rows(d, &rows) };
             column += D::S::LANES;
         }
     }
@@ -97,6 +98,8 @@ struct Part<'a, A> {
     column_end: usize,
     scratch: *mut u8,
     room: Room,
+    /// All rows in tiles and their sums, where an earlier step has made them.
+    made: Option<(Shared<u8>, Shared<i32>)>,
 }
 
 /// What a task needs besides its operands, in bytes.
@@ -127,8 +130,13 @@ impl Room {
         (self.pairs * 2 * self.tile_rows * size_of::<i32>()).next_multiple_of(64)
     }
 
+    /// Bytes of the rows of a pair of tiles as copied.
+    fn raw_pair(self) -> usize {
+        2 * self.tile_rows * self.raw
+    }
+
     fn bytes(self) -> usize {
-        self.pairs * SUMS_BYTES + self.block() + self.row_sums() + 2 * self.tile_rows * self.raw
+        self.pairs * SUMS_BYTES + self.block() + self.row_sums() + self.raw_pair()
     }
 }
 
@@ -155,27 +163,18 @@ impl<A: ByteRows> Part<'_, A> {
     #[inline(always)]
     unsafe fn block<D: Dot>(&self, d: D, row: usize, rows: usize) {
         let (job, room) = (self.job, self.room);
-        let block = self.scratch.wrapping_add(room.pairs * SUMS_BYTES);
-        let row_sums = block.wrapping_add(room.block()).cast::<i32>();
-        let raw = block.wrapping_add(room.block() + room.row_sums());
-        let pair_rows = 2 * room.tile_rows;
-        for start in (0..rows).step_by(pair_rows) {
-            let here = (rows - start).min(pair_rows);
-            // SAFETY: the rows exist; raw rows have room for a pair of tiles.
-            unsafe {
-                let (from, stride) = match job.a.direct() {
-                    Some((a, stride)) => (a.wrapping_add((row + start) * stride), stride),
-                    None => {
-                        job.a.copy(row + start, here, raw, room.raw);
-                        (raw.cast_const(), room.raw)
-                    }
-                };
-                let to = block.wrapping_add(start / pair_rows * room.steps * 2 * TILE_BYTES);
-                for r in 0..here {
-                    let at = r / room.tile_rows * TILE_BYTES + r % room.tile_rows * STEP;
-                    let sum = self.tile_row(from.wrapping_add(r * stride), to.wrapping_add(at));
-                    row_sums.add(start + r).write_unaligned(sum);
-                }
+        let own = self.scratch.wrapping_add(room.pairs * SUMS_BYTES);
+        let own_sums = own.wrapping_add(room.block()).cast::<i32>();
+        let (block, row_sums) = match self.made {
+            Some((block, row_sums)) => (block.ptr(), row_sums.ptr()),
+            None => (own, own_sums),
+        };
+        if self.made.is_none() {
+            let raw = own.wrapping_add(room.block() + room.row_sums());
+            for pair in 0..rows.div_ceil(2 * room.tile_rows) {
+                let fill = Fill { job, room, row, rows, pair, block, row_sums, raw };
+                // SAFETY: the rows exist; raw rows have room for a pair of tiles.
+                unsafe { fill.pair(d) };
             }
         }
         let mut pending: Option<Pending<Place>> = None;
@@ -214,32 +213,118 @@ impl<A: ByteRows> Part<'_, A> {
             unsafe { pending.advance(d, usize::MAX) };
         }
     }
+}
 
-    /// Copies a row to tiles, as unsigned bytes with zeros behind them, and gives its sum.
+/// Copies the rows of a pair of tiles.
+struct Fill<'a, A> {
+    job: &'a Job<A>,
+    room: Room,
+    /// The first row of the block, and how many it has.
+    row: usize,
+    rows: usize,
+    pair: usize,
+    block: *mut u8,
+    row_sums: *mut i32,
+    /// Room for the rows as copied.
+    raw: *mut u8,
+}
+
+impl<A: ByteRows> DotKernel for Fill<'_, A> {
+    type Output = ();
+    #[inline(always)]
+    fn run<D: Dot>(self, d: D) {
+        // SAFETY: whoever makes one vouches for rows and room.
+        unsafe { self.pair(d) };
+    }
+}
+
+impl<A: ByteRows> Fill<'_, A> {
+    /// # Safety
+    /// The rows exist, and there is room for them.
+    #[inline(always)]
+    unsafe fn pair<D: Dot>(&self, d: D) {
+        let (job, room) = (self.job, self.room);
+        let pair_rows = 2 * room.tile_rows;
+        let start = self.pair * pair_rows;
+        let here = (self.rows - start).min(pair_rows);
+        // SAFETY: the caller vouches for the rows and the room.
+        unsafe {
+            let (from, stride) = match job.a.direct() {
+                Some((a, stride)) => (a.wrapping_add((self.row + start) * stride), stride),
+                None => {
+                    job.a.copy(self.row + start, here, self.raw, room.raw);
+                    (self.raw.cast_const(), room.raw)
+                }
+            };
+            let to = self.block.wrapping_add(self.pair * room.steps * 2 * TILE_BYTES);
+            for r in 0..here {
+                let at = r / room.tile_rows * TILE_BYTES + r % room.tile_rows * STEP;
+                let (from, to) = (from.wrapping_add(r * stride), to.wrapping_add(at));
+                self.tile_row(d, from, to);
+                if !job.columns.zeros.is_null() {
+                    let sum = self.sum(to);
+                    self.row_sums.add(start + r).write_unaligned(sum);
+                }
+            }
+        }
+    }
+
+    /// Copies a row to tiles, as unsigned bytes with zeros behind them.
     ///
     /// # Safety
     /// The row has all terms; the tiles have room for it.
     #[inline(always)]
-    unsafe fn tile_row(&self, from: *const u8, to: *mut u8) -> i32 {
-        let flip = if self.job.signed { FLIP } else { 0 };
+    unsafe fn tile_row<D: Dot>(&self, d: D, from: *const u8, to: *mut u8) {
+        let s = d.simd();
+        const LANE: usize = size_of::<f32>();
+        let flip = if self.job.signed { u32::from(FLIP) * 0x0101_0101 } else { 0 };
+        let flip = s.splat_i(flip.cast_signed());
         let (whole, left) = (self.job.k / STEP, self.job.k % STEP);
-        let mut sum = 0_u32;
-        for step in 0..self.room.steps {
-            let mut terms = [0_u8; STEP];
-            // SAFETY: whole steps, then what is left.
-            unsafe {
-                let from = from.add(step * STEP);
-                if step < whole {
-                    terms = *from.cast::<[u8; STEP]>();
-                } else {
-                    std::ptr::copy_nonoverlapping(from, terms.as_mut_ptr(), left);
+        let lanes = <D::S as Simd>::LANES;
+        // SAFETY: the caller vouches for the row and the tiles.
+        unsafe {
+            for step in 0..whole {
+                let (from, to) = (from.add(step * STEP), to.add(step * 2 * TILE_BYTES));
+                for at in (0..STEP / LANE).step_by(lanes) {
+                    let terms = s.bits(s.load(from.cast::<f32>().add(at)));
+                    s.store(to.cast::<f32>().add(at), s.of_bits(s.xor_i(terms, flip)));
                 }
             }
-            let here = if step < whole { STEP } else { left };
-            terms[..here].iter_mut().for_each(|term| *term ^= flip);
+            if left == 0 {
+                return;
+            }
+            let (from, to) = (from.add(whole * STEP), to.add(whole * 2 * TILE_BYTES));
+            let mut last = [0_u8; STEP];
+            let source = if left.is_multiple_of(LANE) {
+                from
+            } else {
+                std::ptr::copy_nonoverlapping(from, last.as_mut_ptr(), left);
+                last.as_ptr()
+            };
+            for at in (0..STEP / LANE).step_by(lanes) {
+                let mask = s.tail(left.div_ceil(LANE).saturating_sub(at));
+                let terms = s.load_tail(source.cast::<f32>().wrapping_add(at), mask);
+                let terms = s.of_bits(s.xor_i(s.bits(terms), flip));
+                // Behind the row only zeros meet what is packed.
+                s.store(to.cast::<f32>().add(at), s.select(mask, terms, s.splat(0.0)));
+            }
+            for behind in left..left.next_multiple_of(LANE) {
+                *to.add(behind) = 0;
+            }
+        }
+    }
+
+    /// The sum of a row in tiles.
+    ///
+    /// # Safety
+    /// The row is there.
+    #[inline(always)]
+    unsafe fn sum(&self, row: *const u8) -> i32 {
+        let mut sum = 0_u32;
+        for step in 0..self.room.steps {
+            // SAFETY: the caller vouches for the tiles.
+            let terms = unsafe { &*row.add(step * 2 * TILE_BYTES).cast::<[u8; STEP]>() };
             sum += terms.iter().map(|&term| u32::from(term)).sum::<u32>();
-            // SAFETY: the tiles have room for every step.
-            unsafe { *to.add(step * 2 * TILE_BYTES).cast::<[u8; STEP]>() = terms };
         }
         sum.cast_signed()
     }
@@ -257,19 +342,58 @@ pub(super) unsafe fn multiply<A: ByteRows>(
 ) {
     let (m, n) = (job.m, job.n);
     let panels = n.div_ceil(2 * COLUMNS);
+    let columns = |group: usize, groups: usize| {
+        let width = 2 * COLUMNS;
+        (panels * group / groups * width, (panels * (group + 1) / groups * width).min(n))
+    };
+    if wanted > 1 && m <= BLOCK_ROWS && panels >= wanted {
+        // Few rows: all threads make tiles of them once, then each takes panels of B.
+        let room = Room::of(m, job.k);
+        let bytes = room.block() + room.row_sums();
+        with_scratch(bytes.div_ceil(size_of::<f32>()), |made| {
+            let block = Shared::<u8>::from_ptr(made.as_mut_ptr().cast());
+            let row_sums = Shared::<i32>::from_ptr(block.at(room.block()).ptr().cast());
+            exec.pool.run(m.div_ceil(2 * room.tile_rows), |pair| {
+                with_scratch(room.raw_pair().div_ceil(size_of::<f32>()), |raw| {
+                    let (block, row_sums) = (block.ptr(), row_sums.ptr());
+                    let raw = raw.as_mut_ptr().cast();
+                    let (row, rows) = (0, m);
+                    vectors.enter(Fill { job, room, row, rows, pair, block, row_sums, raw });
+                });
+            });
+            exec.pool.run(wanted, |group| {
+                let (column, column_end) = columns(group, wanted);
+                with_scratch((room.pairs * SUMS_BYTES).div_ceil(size_of::<f32>()), |scratch| {
+                    let scratch = scratch.as_mut_ptr().cast();
+                    let (row, rows, made) = (0, m, Some((block, row_sums)));
+                    vectors.enter(Part {
+                        job,
+                        amx,
+                        row,
+                        rows,
+                        column,
+                        column_end,
+                        scratch,
+                        room,
+                        made,
+                    });
+                });
+            });
+        });
+        return;
+    }
     // Columns first where rows are few: each task copies its rows of A.
     let groups = if m <= BLOCK_ROWS { wanted.min(panels) } else { 1 };
     let chunks = wanted.div_ceil(groups).min(m.div_ceil(TASK_ROWS)).max(1);
     let task = |task: usize| {
         let (chunk, group) = (task / groups, task % groups);
         let (row, row_end) = (m * chunk / chunks, m * (chunk + 1) / chunks);
-        let column = panels * group / groups * 2 * COLUMNS;
-        let column_end = (panels * (group + 1) / groups * 2 * COLUMNS).min(n);
-        let rows = row_end - row;
+        let (column, column_end) = columns(group, groups);
+        let (rows, made) = (row_end - row, None);
         let room = Room::of(rows, job.k);
         with_scratch(room.bytes().div_ceil(size_of::<f32>()), |scratch| {
             let scratch = scratch.as_mut_ptr().cast();
-            vectors.enter(Part { job, amx, row, rows, column, column_end, scratch, room });
+            vectors.enter(Part { job, amx, row, rows, column, column_end, scratch, room, made });
         });
     };
     let tasks = chunks * groups;

@@ -234,6 +234,19 @@ impl Simd for Avx2 {
         }
     }
     #[inline(always)]
+    unsafe fn load_bf16(self, p: *const u16) -> F {
+        // SAFETY: the token proves the instruction set; the caller vouches for the memory.
+        unsafe {
+            let wide = _mm256_cvtepu16_epi32(_mm_loadu_si128(p.cast()));
+            _mm256_castsi256_ps(_mm256_slli_epi32::<16>(wide))
+        }
+    }
+    #[inline(always)]
+    unsafe fn load_f16(self, p: *const u16) -> F {
+        // SAFETY: the token proves the instruction set; the caller vouches for the memory.
+        unsafe { _mm256_cvtph_ps(_mm_loadu_si128(p.cast())) }
+    }
+    #[inline(always)]
     fn prefetch(self, p: *const f32) {
         // SAFETY: the token proves the instruction set; a prefetch of any address is harmless.
         unsafe { _mm_prefetch::<_MM_HINT_T0>(p.cast()) }

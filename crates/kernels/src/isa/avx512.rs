@@ -215,6 +215,31 @@ impl Simd for Avx512 {
         unsafe { _mm512_reduce_max_ps(a) }
     }
     #[inline(always)]
+    unsafe fn load_bf16(self, p: *const u16) -> F {
+        // SAFETY: the token proves the instruction set; the caller vouches for the memory.
+        unsafe { widened(_mm256_loadu_si256(p.cast())) }
+    }
+    #[inline(always)]
+    unsafe fn load_f16(self, p: *const u16) -> F {
+        // SAFETY: the token proves the instruction set; the caller vouches for the memory.
+        unsafe { _mm512_cvtph_ps(_mm256_loadu_si256(p.cast())) }
+    }
+    #[inline(always)]
+    unsafe fn store_bf16(self, p: *mut u16, v: F) {
+        // SAFETY: the token proves the instruction set; the caller vouches for the memory.
+        unsafe { _mm256_storeu_si256(p.cast(), _mm512_cvtepi32_epi16(rounded(v))) }
+    }
+    #[inline(always)]
+    unsafe fn load_bf16_tail(self, p: *const u16, m: M) -> F {
+        // SAFETY: the token proves the instruction set; the caller vouches for the memory.
+        unsafe { widened(_mm256_maskz_loadu_epi16(m, p.cast())) }
+    }
+    #[inline(always)]
+    unsafe fn store_bf16_tail(self, p: *mut u16, m: M, v: F) {
+        // SAFETY: the token proves the instruction set; the caller vouches for the memory.
+        unsafe { _mm256_mask_storeu_epi16(p.cast(), m, _mm512_cvtepi32_epi16(rounded(v))) }
+    }
+    #[inline(always)]
     fn prefetch(self, p: *const f32) {
         // SAFETY: the token proves the instruction set; a prefetch of any address is harmless.
         unsafe { _mm_prefetch::<_MM_HINT_T0>(p.cast()) }
@@ -256,5 +281,32 @@ impl Simd for Avx512 {
                 _mm512_storeu_ps(dst.add((12 + c) * ds), _mm512_shuffle_f32x4::<0xdd>(d, e));
             }
         }
+    }
+}
+
+/// 16 BF16 as FP32.
+///
+/// # Safety
+/// The processor has the instruction set.
+#[inline(always)]
+unsafe fn widened(x: __m256i) -> F {
+    // SAFETY: the caller vouches for the instruction set.
+    unsafe { _mm512_castsi512_ps(_mm512_slli_epi32::<16>(_mm512_cvtepu16_epi32(x))) }
+}
+
+/// The nearest BF16 of each lane, ties to even, in its lower half.
+///
+/// # Safety
+/// The processor has the instruction set.
+#[inline(always)]
+unsafe fn rounded(x: F) -> I {
+    // SAFETY: the caller vouches for the instruction set.
+    unsafe {
+        let bits = _mm512_castps_si512(x);
+        let odd = _mm512_and_si512(_mm512_srli_epi32::<16>(bits), _mm512_set1_epi32(1));
+        let up = _mm512_add_epi32(bits, _mm512_add_epi32(odd, _mm512_set1_epi32(0x7fff)));
+        let is_nan = _mm512_cmp_ps_mask::<_CMP_UNORD_Q>(x, x);
+        let quiet = _mm512_set1_epi32(0x40_0000);
+        _mm512_srli_epi32::<16>(_mm512_mask_or_epi32(up, is_nan, bits, quiet))
     }
 }

@@ -112,6 +112,12 @@ impl Bf16Isa {
         }
     }
 
+    /// Whether the processor multiplies BF16 as they are.
+    #[must_use]
+    pub fn has_products(self) -> bool {
+        !matches!(self, Self::Widened(_))
+    }
+
     /// The tiles of AMX, where these instructions have them.
     pub(crate) fn amx(self) -> Option<Amx> {
         match self {

@@ -74,6 +74,20 @@ pub trait Dot: Copy + Send + Sync + Debug + 'static {
     /// # Safety
     /// `p` is valid for writing them.
     unsafe fn store_bytes(self, p: *mut u8, v: <Self::S as Simd>::I);
+
+    /// Stores the lowest byte of each of the first `count` lanes, fewer than a vector has.
+    ///
+    /// # Safety
+    /// `p` is valid for writing them.
+    #[inline(always)]
+    unsafe fn store_some_bytes(self, p: *mut u8, v: <Self::S as Simd>::I, count: usize) {
+        let mut lanes = [0_u8; 16];
+        // SAFETY: a vector has at most 16 lanes; the caller vouches for `count` bytes.
+        unsafe {
+            self.store_bytes(lanes.as_mut_ptr(), v);
+            std::ptr::copy_nonoverlapping(lanes.as_ptr(), p, count);
+        }
+    }
 }
 
 /// A set of integer instructions that this processor has.

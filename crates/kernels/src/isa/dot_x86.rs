@@ -61,6 +61,12 @@ impl Dot for Vnni {
         // SAFETY: the token proves the instruction set; the caller vouches for 16 bytes.
         unsafe { _mm_storeu_si128(p.cast(), _mm512_cvtepi32_epi8(v)) }
     }
+    #[inline(always)]
+    unsafe fn store_some_bytes(self, p: *mut u8, v: __m512i, count: usize) {
+        let mask = self.0.tail(count);
+        // SAFETY: the token proves the instruction set; the caller vouches for `count` bytes.
+        unsafe { _mm_mask_storeu_epi8(p.cast(), mask, _mm512_cvtepi32_epi8(v)) }
+    }
 }
 
 /// AVX2: 16-bit terms, two at a time. The instruction for bytes saturates its sums.

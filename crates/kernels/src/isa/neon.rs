@@ -242,6 +242,27 @@ impl Simd for Neon {
         unsafe { vmaxvq_f32(a) }
     }
     #[inline(always)]
+    unsafe fn load_bf16(self, p: *const u16) -> F {
+        // SAFETY: the token proves the instruction set; the caller vouches for the memory.
+        unsafe { vreinterpretq_f32_u32(vshll_n_u16::<16>(vld1_u16(p))) }
+    }
+    #[inline(always)]
+    unsafe fn load_f16(self, p: *const u16) -> F {
+        let wide: F;
+        // The intrinsic is not stable yet.
+        // SAFETY: the token proves the instruction set, which has this conversion from its start; the
+        // caller vouches for the memory.
+        unsafe {
+            std::arch::asm!(
+                "fcvtl {wide:v}.4s, {half:v}.4h",
+                wide = out(vreg) wide,
+                half = in(vreg) vld1_u16(p),
+                options(pure, nomem, nostack, preserves_flags),
+            );
+        }
+        wide
+    }
+    #[inline(always)]
     unsafe fn transpose_block(self, src: *const f32, ss: usize, dst: *mut f32, ds: usize) {
         // SAFETY: the token proves the instruction set; the caller vouches for 4 rows of 4.
         unsafe {

@@ -2,7 +2,7 @@
 
 use std::fmt::Debug;
 
-use super::Kernel;
+use super::{Kernel, nearest};
 
 /// One instruction set, as a token: holding a value proves that the processor has it.
 ///
@@ -114,6 +114,81 @@ pub trait Simd: Copy + Send + Sync + Debug + 'static {
     /// Greatest lane.
     fn reduce_max(self, a: Self::F) -> f32;
 
+    /// Loads [`Simd::LANES`] BF16.
+    ///
+    /// # Safety
+    /// `p` is valid for reading that many.
+    #[inline(always)]
+    unsafe fn load_bf16(self, p: *const u16) -> Self::F {
+        let mut wide = [0.0_f32; MOST_LANES];
+        for (i, wide) in wide.iter_mut().enumerate().take(Self::LANES) {
+            // SAFETY: i is below LANES; the caller vouches for those values.
+            *wide = f32::from_bits(u32::from(unsafe { *p.add(i) }) << 16);
+        }
+        // SAFETY: there are as many as any vector has.
+        unsafe { self.load(wide.as_ptr()) }
+    }
+
+    /// Loads [`Simd::LANES`] FP16.
+    ///
+    /// # Safety
+    /// `p` is valid for reading that many.
+    #[inline(always)]
+    unsafe fn load_f16(self, p: *const u16) -> Self::F {
+        let mut wide = [0.0_f32; MOST_LANES];
+        for (i, wide) in wide.iter_mut().enumerate().take(Self::LANES) {
+            // SAFETY: i is below LANES; the caller vouches for those values.
+            *wide = widened(unsafe { *p.add(i) });
+        }
+        // SAFETY: there are as many as any vector has.
+        unsafe { self.load(wide.as_ptr()) }
+    }
+
+    /// Stores [`Simd::LANES`] values as the nearest BF16, ties to even; a NaN stays one.
+    ///
+    /// # Safety
+    /// `p` is valid for writing that many.
+    #[inline(always)]
+    unsafe fn store_bf16(self, p: *mut u16, v: Self::F) {
+        let mut wide = [0.0_f32; MOST_LANES];
+        // SAFETY: there are as many as any vector has.
+        unsafe { self.store(wide.as_mut_ptr(), v) };
+        for (i, &wide) in wide.iter().enumerate().take(Self::LANES) {
+            // SAFETY: i is below LANES; the caller vouches for those values.
+            unsafe { *p.add(i) = nearest(wide) };
+        }
+    }
+
+    /// [`Simd::load_bf16`] of the lanes that `m` (made by [`Simd::tail`]) chooses; the others are zero.
+    ///
+    /// # Safety
+    /// `p` is valid for reading the chosen lanes.
+    #[inline(always)]
+    unsafe fn load_bf16_tail(self, p: *const u16, m: Self::M) -> Self::F {
+        let mut wide = [0.0_f32; MOST_LANES];
+        for (i, wide) in wide.iter_mut().enumerate().take(chosen(self, m)) {
+            // SAFETY: the caller vouches for the chosen lanes.
+            *wide = f32::from_bits(u32::from(unsafe { *p.add(i) }) << 16);
+        }
+        // SAFETY: there are as many as any vector has.
+        unsafe { self.load(wide.as_ptr()) }
+    }
+
+    /// [`Simd::store_bf16`] of the lanes that `m` (made by [`Simd::tail`]) chooses.
+    ///
+    /// # Safety
+    /// `p` is valid for writing the chosen lanes.
+    #[inline(always)]
+    unsafe fn store_bf16_tail(self, p: *mut u16, m: Self::M, v: Self::F) {
+        let mut wide = [0.0_f32; MOST_LANES];
+        // SAFETY: there are as many as any vector has.
+        unsafe { self.store(wide.as_mut_ptr(), v) };
+        for (i, &wide) in wide.iter().enumerate().take(chosen(self, m)) {
+            // SAFETY: the caller vouches for the chosen lanes.
+            unsafe { *p.add(i) = nearest(wide) };
+        }
+    }
+
     /// Asks for the cache line of `p`; any address is allowed.
     #[inline(always)]
     fn prefetch(self, _p: *const f32) {}
@@ -138,4 +213,28 @@ pub trait Simd: Copy + Send + Sync + Debug + 'static {
             }
         }
     }
+}
+
+/// Lanes of the widest vector.
+const MOST_LANES: usize = 16;
+
+/// An FP16 as FP32, by operations that a compiler makes vectors of: the exponent moved by a product,
+/// which also makes subnormal numbers normal.
+#[inline(always)]
+fn widened(half: u16) -> f32 {
+    let (sign, rest) = (u32::from(half & 0x8000) << 16, u32::from(half & 0x7fff));
+    // 2^112: the distance of the exponents' zeros.
+    let wide = f32::from_bits(rest << 13) * f32::from_bits(0x7780_0000);
+    // Infinities and NaN keep their greatest exponent.
+    let most = if rest >= 0x7c00 { 0x7f80_0000 } else { 0 };
+    f32::from_bits(wide.to_bits() | most | sign)
+}
+
+/// How many lanes a mask made by [`Simd::tail`] chooses.
+#[inline(always)]
+fn chosen<S: Simd>(s: S, m: S::M) -> usize {
+    let mut ones = [0.0_f32; MOST_LANES];
+    // SAFETY: there are as many as any vector has.
+    unsafe { s.store(ones.as_mut_ptr(), s.select(m, s.splat(1.0), s.splat(0.0))) };
+    ones.iter().filter(|&&one| one > 0.0).count()
 }

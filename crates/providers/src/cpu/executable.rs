@@ -127,7 +127,8 @@ impl CpuExecutable {
         let start = Instant::now();
         let chooser = self.options.choices.0.as_deref();
         let choices = Choices { chooser, threads: self.pool.threads() };
-        let mut schedule = schedule(&self.graph, &self.kernels, choices, inputs)?;
+        let mut schedule =
+            schedule(&self.graph, &self.kernels, (self.options.precision, choices), inputs)?;
         self.choose_threads(&mut schedule, inputs)?;
         let schedule = Arc::new(schedule);
         let key = inputs.iter().map(|input| shape(input).map(<[usize]>::to_vec)).collect();

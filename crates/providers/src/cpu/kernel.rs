@@ -1,10 +1,12 @@
 //! What a kernel row is: from a node to a step that runs over slices.
 
 use galatea_graph::{Fact, Graph, Node, OpError, Operator};
-use galatea_kernels::{Exec, Isa};
+use galatea_kernels::{Exec, Isa, Reals, RealsMut};
 use galatea_runtime::tune::{Chooser, Space, bucket};
 use galatea_runtime::{PackedWeights, Precision};
-use galatea_tensor::{DataType, Element, Tensor, TensorMut, TensorRef};
+use galatea_tensor::{DataType, Element, Tensor, TensorMut, TensorRef, bf16};
+
+use super::halves::Halves;
 
 use super::route::BlasRoute;
 
@@ -215,6 +217,12 @@ pub trait Kernel: Send + Sync {
         self.bind(shapes)
     }
 
+    /// Which FP32 values it takes and gives as BF16 too, where products are computed in BF16. The
+    /// types that [`Kernel::bind`] then sees say which of them are.
+    fn halves(&self, _shapes: &Shapes) -> Halves {
+        Halves::default()
+    }
+
     /// Bytes of packed weights.
     fn weight_bytes(&self) -> WeightBytes {
         WeightBytes::default()
@@ -329,6 +337,19 @@ impl<'a> Call<'a> {
         }
     }
 
+    /// The elements of an input of FP32 or BF16.
+    ///
+    /// # Errors
+    /// When it is absent or of another type.
+    pub fn reals(&self, index: usize) -> Result<Reals<'a>, OpError> {
+        match self.inputs.get(index) {
+            Some(Some(tensor)) if tensor.dtype() == DataType::Bf16 => {
+                Ok(Reals::Bf16(tensor.as_slice()?))
+            }
+            _ => self.input::<f32>(index).map(Reals::Fp32),
+        }
+    }
+
     /// The bytes of an input.
     ///
     /// # Errors
@@ -356,6 +377,19 @@ impl<'a> Call<'a> {
         Ok(Output { tensor, element: std::marker::PhantomData })
     }
 
+    /// The elements of an output of FP32 or BF16, as [`Call::output`].
+    ///
+    /// # Errors
+    /// As there.
+    pub fn output_reals(&mut self, index: usize) -> Result<RealsOutput<'a>, OpError> {
+        match self.outputs.get(index) {
+            Some(Some(tensor)) if tensor.dtype() == DataType::Bf16 => {
+                self.output(index).map(RealsOutput::Bf16)
+            }
+            _ => self.output(index).map(RealsOutput::Fp32),
+        }
+    }
+
     /// The bytes of an output, to be written, whatever its type is.
     ///
     /// # Errors
@@ -377,6 +411,25 @@ impl<'a> Call<'a> {
         }
         let last = self.outputs.len().saturating_sub(1);
         Ok(Scratch(Some(self.output::<f32>(last)?)))
+    }
+}
+
+/// An output of FP32 or BF16 that a step writes.
+#[derive(Debug)]
+pub enum RealsOutput<'a> {
+    /// Of FP32.
+    Fp32(Output<'a, f32>),
+    /// Of BF16.
+    Bf16(Output<'a, bf16>),
+}
+
+impl RealsOutput<'_> {
+    /// The elements.
+    pub fn reals(&mut self) -> RealsMut<'_> {
+        match self {
+            Self::Fp32(output) => RealsMut::Fp32(output.slice()),
+            Self::Bf16(output) => RealsMut::Bf16(output.slice()),
+        }
     }
 }
 

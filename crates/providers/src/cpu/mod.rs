@@ -8,6 +8,7 @@
 
 mod body;
 mod executable;
+mod halves;
 mod kernel;
 mod packing;
 mod route;
@@ -27,6 +28,7 @@ use galatea_runtime::{
 };
 
 use executable::CpuExecutable;
+pub use halves::Halves;
 pub use kernel::{
     Call, Choices, Kernel, KernelRow, NodeView, Output, Run, Shapes, Step, WeightBytes,
 };

@@ -2,6 +2,7 @@
 
 use galatea_kernels::bf16::{ConvBf16, PackedBf16};
 use galatea_kernels::conv::{Algorithm, ConvParams, PackedConv, PackedTransposed};
+use galatea_kernels::gemm::PackedFp16;
 use galatea_kernels::{Isa, PackedB, Trans};
 use galatea_tensor::Tensor;
 
@@ -73,6 +74,29 @@ impl Matrix {
         }
         let row = if trans == Trans::Yes { k } else { n };
         let packed = PackedBf16::pack(k, n, &self.elements(view)?, row, trans);
+        if let Some(keeper) = view.packed {
+            keeper.keep(weights, &form, &[packed.data()]);
+        }
+        Ok(packed)
+    }
+
+    /// The matrix rounded to FP16 and packed.
+    ///
+    /// # Errors
+    /// As for [`Matrix::packed`].
+    pub(super) fn packed_fp16(&self, view: &NodeView<'_>) -> Result<PackedFp16, String> {
+        let Self { input, start, k, n, trans, factor } = *self;
+        let (isa, factor) = (view.isa, factor.to_bits());
+        let name = isa.name();
+        let form = format!("matrix-fp16 {LAYOUTS} {name} {start} {k} {n} {trans:?} {factor:x}");
+        let weights =
+            view.constant(input).ok_or_else(|| format!("input {input} is no constant"))?;
+        let kept = view.packed.and_then(|packed| packed.find(weights, &form));
+        if let Some(packed) = kept.and_then(|found| PackedFp16::from_data(isa, k, n, &found, 0)) {
+            return Ok(packed);
+        }
+        let row = if trans == Trans::Yes { k } else { n };
+        let packed = PackedFp16::pack(isa, k, n, &self.elements(view)?, row, trans);
         if let Some(keeper) = view.packed {
             keeper.keep(weights, &form, &[packed.data()]);
         }

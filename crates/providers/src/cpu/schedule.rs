@@ -7,10 +7,11 @@ use std::sync::Arc;
 
 use galatea_graph::{Datum, Fact, Graph, GraphError, Node, OpError, ValueId, infer, limits};
 use galatea_kernels::ThreadPool;
-use galatea_runtime::RuntimeError;
 use galatea_runtime::plan::{MemoryPlan, PlanStep, PlanValue, plan};
+use galatea_runtime::{Precision, RuntimeError};
 use galatea_tensor::{DataType, Tensor};
 
+use super::halves::narrow;
 use super::kernel::{Choices, Kernel, Shapes, Step};
 use super::view::is_view;
 use crate::cost::product_operations;
@@ -116,26 +117,20 @@ struct Draft {
 pub(super) fn schedule(
     graph: &Graph,
     kernels: &[Option<Box<dyn Kernel>>],
-    choices: Choices<'_>,
+    (precision, choices): (Precision, Choices<'_>),
     inputs: &[Datum],
 ) -> Result<Schedule, RuntimeError> {
     let facts = facts_of(graph, inputs)?;
     check_sizes(graph, &facts)?;
-    let count = graph.values().len();
-    let mut builder = Builder {
-        graph,
-        choices,
-        facts,
-        root: (0..count).collect(),
-        place: vec![Place::Nowhere; count],
-        constants: Vec::new(),
-        slots: 0,
-        arena: Vec::new(),
-    };
-    for &input in &graph.inputs {
-        builder.hold(input.index());
-    }
+    let mut builder = Builder::new(graph, choices, facts.clone());
+    let halves =
+        precision == Precision::Bf16 && narrow(graph, &mut builder.facts, &builder.root, kernels);
     let mut drafts = builder.drafts(kernels);
+    if halves && builder.references_see_halves(&drafts) {
+        // A kernel refused its shapes after all, and what runs instead knows no other type.
+        builder = Builder::new(graph, choices, facts);
+        drafts = builder.drafts(kernels);
+    }
     builder.place_values(&drafts);
     builder.place_scratch(&mut drafts);
     builder.finish(drafts)
@@ -170,7 +165,45 @@ pub(super) fn facts_of(graph: &Graph, inputs: &[Datum]) -> Result<Vec<Option<Fac
     Ok(infer::facts(graph, &known)?)
 }
 
-impl Builder<'_> {
+impl<'a> Builder<'a> {
+    fn new(graph: &'a Graph, choices: Choices<'a>, facts: Vec<Option<Fact>>) -> Self {
+        let count = graph.values().len();
+        let mut builder = Self {
+            graph,
+            choices,
+            facts,
+            root: (0..count).collect(),
+            place: vec![Place::Nowhere; count],
+            constants: Vec::new(),
+            slots: 0,
+            arena: Vec::new(),
+        };
+        for &input in &graph.inputs {
+            builder.hold(input.index());
+        }
+        for node in &graph.nodes {
+            if let (true, Some(from), Some(to)) = (is_view(node), node.input(0), node.output(0))
+                && !builder.is_constant(to)
+                && builder.same_size(from, to)
+            {
+                builder.root[to.index()] = builder.root[from.index()];
+            }
+        }
+        builder
+    }
+
+    /// Whether a reference evaluation touches a value that lies as BF16 but is FP32.
+    fn references_see_halves(&self, drafts: &[Draft]) -> bool {
+        let is_half = |id: &ValueId| {
+            let fact = self.facts[id.index()].as_ref();
+            fact.is_some_and(|fact| fact.dtype == DataType::Bf16)
+        };
+        drafts.iter().filter(|draft| matches!(draft.action, Action::Reference)).any(|draft| {
+            let node = &self.graph.nodes[draft.node];
+            node.inputs.iter().chain(&node.outputs).flatten().any(is_half)
+        })
+    }
+
     fn hold(&mut self, value: usize) {
         if !matches!(self.place[value], Place::Held(_)) {
             self.place[value] = Place::Held(self.slots);
@@ -190,9 +223,8 @@ impl Builder<'_> {
                 continue;
             }
             if let (true, Some(from), Some(to)) = (is_view(node), node.input(0), node.output(0))
-                && self.same_size(from, to)
+                && self.root[to.index()] == self.root[from.index()]
             {
-                self.root[to.index()] = self.root[from.index()];
                 continue;
             }
             let bound =

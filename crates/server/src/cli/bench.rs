@@ -43,7 +43,7 @@ pub(super) const CHOICES: &[Choice] = &[
     Choice { name: "json", value: "", sentence: "print one line of JSON" },
     Choice {
         name: "precision",
-        value: "fp32|bf16",
+        value: "fp32|bf16|fp16",
         sentence: "what products and convolutions compute in [fp32]",
     },
     Choice { name: "level", value: "O0…O3", sentence: "how far the graph is rewritten [O3]" },

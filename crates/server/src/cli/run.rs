@@ -18,7 +18,7 @@ const CHOICES: &[Choice] = &[
     Choice { name: "threads", value: "N", sentence: "threads inside an operator [all cores]" },
     Choice {
         name: "precision",
-        value: "fp32|bf16",
+        value: "fp32|bf16|fp16",
         sentence: "what products and convolutions compute in [fp32]",
     },
     Choice { name: "level", value: "O0…O3", sentence: "how far the graph is rewritten [O3]" },

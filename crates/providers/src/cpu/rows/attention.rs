@@ -3,18 +3,40 @@
 use galatea_graph::GALATEA_DOMAIN;
 use galatea_graph::ops::fused::{Attention, Rotary};
 use galatea_kernels::attention::{Attention as Sizes, HeadStrides, Heads, Mask, Sight, attention};
+use galatea_kernels::bf16::attention_bf16;
+use galatea_kernels::isa::Bf16Isa;
 use galatea_kernels::rotary::{Rotary as RotarySizes, Table, rotary};
+use galatea_runtime::Precision;
 
-use crate::cpu::{Kernel, KernelRow, Shapes, Step};
+use crate::cpu::{Halves, Kernel, KernelRow, Shapes, Step};
 
 /// The family's rows.
 pub(super) const ROWS: &[KernelRow] = &[
+    KernelRow {
+        name: "attention-bf16-online",
+        domain: GALATEA_DOMAIN,
+        ops: &["Attention"],
+        supports: |view| {
+            view.wants(Precision::Bf16)?;
+            if !Bf16Isa::of(view.isa).has_products() {
+                return Err("the processor has no products of BF16".into());
+            }
+            view.floats(&[0, 1, 2, 3])
+        },
+        build: |view| {
+            let op = view.operator::<Attention>()?.clone();
+            Ok(Box::new(Fused { op, reduced: true }))
+        },
+    },
     KernelRow {
         name: "attention-f32-online",
         domain: GALATEA_DOMAIN,
         ops: &["Attention"],
         supports: |view| view.floats(&[0, 1, 2, 3]),
-        build: |view| Ok(Box::new(view.operator::<Attention>()?.clone())),
+        build: |view| {
+            let op = view.operator::<Attention>()?.clone();
+            Ok(Box::new(Fused { op, reduced: false }))
+        },
     },
     KernelRow {
         name: "rotary-f32",
@@ -56,12 +78,44 @@ fn spread_strides(shape: &[usize], full: [usize; 4]) -> Result<HeadStrides, Stri
     Ok(HeadStrides { batch, head, row })
 }
 
-impl Kernel for Attention {
+/// Fewest query rows for which packing keys as BF16 pays.
+const BF16_ROWS: usize = 8;
+
+struct Fused {
+    op: Attention,
+    /// Whether products are those of BF16.
+    reduced: bool,
+}
+
+impl Fused {
+    /// Whether products are those of BF16 for these shapes.
+    fn reduces(&self, shapes: &Shapes) -> bool {
+        let rows = |shape: &[usize]| {
+            let axis = self.op.q_perm.get(2).copied().unwrap_or(0);
+            shape.get(axis).is_some_and(|&rows| rows >= BF16_ROWS)
+        };
+        self.reduced && shapes.input(0).is_ok_and(rows)
+    }
+}
+
+impl Kernel for Fused {
+    fn halves(&self, shapes: &Shapes) -> Halves {
+        // Queries of BF16 are read in pairs, from memory where they are adjacent.
+        let pairs = |shape: &[usize]| shape.last().is_some_and(|len| len.is_multiple_of(2));
+        if self.reduces(shapes) && shapes.input(0).is_ok_and(pairs) {
+            Halves { inputs: &[0, 1, 2], output: true, together: true }
+        } else {
+            Halves::default()
+        }
+    }
+
     fn bind(&self, shapes: &Shapes) -> Result<Step, String> {
+        let reduces = self.reduces(shapes);
+        let this = &self.op;
         let ([batch, q_heads, queries, head_size], q_strides) =
-            heads(shapes.input(0)?, self.q_perm)?;
-        let (k, k_strides) = heads(shapes.input(1)?, self.k_perm)?;
-        let (v, v_strides) = heads(shapes.input(2)?, self.v_perm)?;
+            heads(shapes.input(0)?, this.q_perm)?;
+        let (k, k_strides) = heads(shapes.input(1)?, this.k_perm)?;
+        let (v, v_strides) = heads(shapes.input(2)?, this.v_perm)?;
         let ([_, kv_heads, keys, _], [.., value_size]) = (k, v);
         let wanted = ([batch, kv_heads, keys, head_size], [batch, kv_heads, keys, value_size]);
         if (k, v) != wanted || kv_heads == 0 || !q_heads.is_multiple_of(kv_heads) {
@@ -74,18 +128,31 @@ impl Kernel for Attention {
             _ => None,
         };
         let mut stored_at = [0; 4];
-        for (stored, &axis) in self.out_perm.iter().enumerate() {
+        for (stored, &axis) in this.out_perm.iter().enumerate() {
             stored_at[axis] = stored;
         }
         let (out, y_strides) = heads(shapes.output(0)?, stored_at)?;
         if out != [batch, q_heads, queries, value_size] {
             return Err(format!("an output of lengths {out:?}"));
         }
-        let sight = if self.causal { Sight::Causal } else { Sight::All };
-        let scale = self.scale;
+        let sight = if this.causal { Sight::Causal } else { Sight::All };
+        let scale = this.scale;
         let heads = q_heads;
         let sizes =
             Sizes { batch, heads, kv_heads, queries, keys, head_size, value_size, scale, sight };
+        if reduces {
+            let strides = [q_strides, k_strides, v_strides];
+            return Ok(Step::new(move |call| {
+                let qkv = [call.reals(0)?, call.reals(1)?, call.reals(2)?];
+                let mask = match (mask, call.optional::<f32>(3)?) {
+                    (Some(strides), Some(data)) => Some(Mask { data, strides }),
+                    _ => None,
+                };
+                let mut y = call.output_reals(0)?;
+                attention_bf16(call.exec, &sizes, qkv, strides, mask, y.reals(), y_strides);
+                Ok(())
+            }));
+        }
         Ok(Step::new(move |call| {
             let [q, k, v] =
                 [(0, q_strides), (1, k_strides), (2, v_strides)].map(|(index, strides)| {

@@ -81,7 +81,7 @@ impl Blocks {
         let at = |i: usize, j: usize| number(&bytes[j * row..], bits, i);
         let packed = PackedBlocks::pack(format, (op.k, op.n), at, &scales, zeros);
         // Fewer bits of the rows are for those who ask for speed.
-        let reduced = view.precision != Precision::Fp32;
+        let reduced = view.precision == Precision::Bf16;
         let accuracy = if reduced { Accuracy::Reduced } else { Accuracy::Full };
         Ok(Self { packed: Arc::new(packed), accuracy })
     }

@@ -4,18 +4,20 @@
 use galatea_graph::Dim;
 use galatea_graph::ops::convolution::{Conv, ConvGeometry, FusedConv};
 use galatea_graph::ops::pooling::{AveragePool, GlobalAveragePool, MaxPool, PoolWindow};
-use galatea_graph::{GALATEA_DOMAIN, ONNX_DOMAIN};
-use galatea_kernels::bf16::{ConvBf16, conv_bf16};
-use galatea_kernels::conv::{Algorithm, ConvParams, PackedConv, candidates, choose, conv};
+use galatea_graph::{GALATEA_DOMAIN, ONNX_DOMAIN, OpError};
+use galatea_kernels::bf16::{Beside, ConvBf16, conv_bf16};
+use galatea_kernels::conv::{
+    Algorithm, ConvParams, PackedConv, candidates, choose, conv, conv_depthwise_bf16,
+};
 use galatea_kernels::permute::transpose;
-use galatea_kernels::pooling::{Pool, PoolParams, Rounding, pool};
+use galatea_kernels::pooling::{Pool, PoolParams, Rounding, pool, pool_bf16};
 use galatea_kernels::reduce::{Reduce, reduce_last};
-use galatea_kernels::{Activation, Epilogue, Exec, Join, Residual};
+use galatea_kernels::{Activation, Epilogue, Exec, Join, Reals, RealsMut, Residual};
 use galatea_runtime::Precision;
 use galatea_runtime::tune::{Axis, Space};
 
 use super::elementwise::fused;
-use crate::cpu::{Kernel, KernelRow, NodeView, Shapes, Step, WeightBytes, packing};
+use crate::cpu::{Halves, Kernel, KernelRow, NodeView, Shapes, Step, WeightBytes, packing};
 
 const CONV_BF16: KernelRow = KernelRow {
     name: "conv-bf16-packed",
@@ -208,15 +210,24 @@ impl Weights {
     fn run(
         &self,
         exec: Exec<'_>,
-        x: &[f32],
+        x: Reals<'_>,
         (batch, size): (usize, [usize; 3]),
-        y: &mut [f32],
-        epilogue: &Epilogue<'_>,
-    ) {
-        match self {
-            Self::Floats(packed) => conv(exec, packed, x, batch, size, y, epilogue),
-            Self::Bf16(packed) => conv_bf16(exec, packed, x, (batch, size), y, epilogue),
+        y: RealsMut<'_>,
+        (epilogue, beside): (&Epilogue<'_>, Option<Beside<'_>>),
+    ) -> Result<(), OpError> {
+        match (self, x, y) {
+            (Self::Bf16(packed), x, y) => {
+                conv_bf16(exec, packed, x, (batch, size), y, epilogue, beside);
+            }
+            (Self::Floats(packed), Reals::Fp32(x), RealsMut::Fp32(y)) => {
+                conv(exec, packed, x, batch, size, y, epilogue);
+            }
+            (Self::Floats(packed), Reals::Bf16(x), RealsMut::Bf16(y)) => {
+                conv_depthwise_bf16(exec, packed, x, (batch, size), y, epilogue);
+            }
+            _ => return Err(OpError::new("an image of another type than the result")),
         }
+        Ok(())
     }
 }
 
@@ -354,27 +365,56 @@ impl Kernel for ConvKernel {
             let mut scratch = call.scratch_if(x_turned + y_turned + z_turned)?;
             let (x_own, rest) = scratch.split(x_turned);
             let (y_own, z_own) = rest.split_at_mut(y_turned);
-            let x = image_in(call.exec, call.input::<f32>(0)?, &image, x_own);
-            let bias = call.optional::<f32>(2)?;
-            let residual = match call.optional::<f32>(3)? {
-                Some(z) => Some(Residual {
-                    data: image_in(call.exec, z, &result, z_own),
-                    ld,
-                    join: Join::Add,
-                }),
-                None => None,
+            let x = match call.reals(0)? {
+                Reals::Fp32(x) => Reals::Fp32(image_in(call.exec, x, &image, x_own)),
+                half @ Reals::Bf16(_) => half,
             };
-            let epilogue = Epilogue { bias, residual, activation };
-            let mut y = call.output::<f32>(0)?;
-            if y_turned == 0 {
-                packed.run(call.exec, x, (image.batch, size), y.slice(), &epilogue);
-            } else {
-                packed.run(call.exec, x, (image.batch, size), y_own, &epilogue);
-                image_out(call.exec, y_own, &result, y.slice());
+            let mut epilogue = Epilogue { bias: call.optional(2)?, residual: None, activation };
+            let (mut beside, join) = (None, Join::Add);
+            match if residual { Some(call.reals(3)?) } else { None } {
+                Some(Reals::Fp32(z)) => {
+                    let data = image_in(call.exec, z, &result, z_own);
+                    epilogue.residual = Some(Residual { data, ld, join });
+                }
+                Some(Reals::Bf16(data)) => beside = Some(Beside { data, ld, join }),
+                None => {}
             }
+            let (exec, image, ends) = (call.exec, (image.batch, size), (&epilogue, beside));
+            if y_turned == 0 {
+                return packed.run(exec, x, image, call.output_reals(0)?.reals(), ends);
+            }
+            packed.run(exec, x, image, RealsMut::Fp32(y_own), ends)?;
+            image_out(exec, y_own, &result, call.output::<f32>(0)?.slice());
             Ok(())
         });
         Ok(step.with_scratch(x_turned + y_turned + z_turned).without(&[1]))
+    }
+
+    fn halves(&self, shapes: &Shapes) -> Halves {
+        if !self.op.channels_last {
+            return Halves::default();
+        }
+        match &self.packed {
+            Weights::Bf16(packed) => {
+                let p = packed.params();
+                // Channels of BF16 are read in pairs.
+                let pairs = (p.in_channels / p.groups).is_multiple_of(2);
+                let inputs: &[usize] = if pairs { &[0, 3] } else { &[3] };
+                Halves { inputs, output: true, together: false }
+            }
+            Weights::Floats(packed) => {
+                let clamps = matches!(
+                    self.activation,
+                    Activation::None | Activation::Relu | Activation::Clip { .. }
+                );
+                let alone = !matches!(shapes.inputs.get(3), Some(Some(_)));
+                if packed.algorithm() == Algorithm::Depthwise && clamps && alone {
+                    Halves { inputs: &[0], output: true, together: true }
+                } else {
+                    Halves::default()
+                }
+            }
+        }
     }
 
     fn weight_bytes(&self) -> WeightBytes {
@@ -442,9 +482,14 @@ impl Kernel for PoolKernel {
         let step = Step::new(move |call| {
             let mut scratch = call.scratch_if(x_turned + y_turned)?;
             let (x_own, y_own) = scratch.split(x_turned);
+            let (batch, channels) = (image.batch, image.channels);
+            if let Reals::Bf16(x) = call.reals(0)? {
+                let mut y = call.output(0)?;
+                pool_bf16(call.exec, &params, x, (batch, size), channels, y.slice());
+                return Ok(());
+            }
             let x = image_in(call.exec, call.input::<f32>(0)?, &image, x_own);
             let mut y = call.output::<f32>(0)?;
-            let (batch, channels) = (image.batch, image.channels);
             if y_turned == 0 {
                 pool(call.exec, &params, x, batch, size, channels, y.slice());
             } else {
@@ -454,6 +499,11 @@ impl Kernel for PoolKernel {
             Ok(())
         });
         Ok(step.with_scratch(x_turned + y_turned))
+    }
+
+    fn halves(&self, _shapes: &Shapes) -> Halves {
+        let last = self.window.channels_last;
+        Halves { inputs: if last { &[0] } else { &[] }, output: last, together: true }
     }
 }
 
@@ -483,10 +533,22 @@ impl Kernel for GlobalAveragePool {
             return Err("an image without pixels".into());
         }
         Ok(Step::new(move |call| {
+            let (batch, channels) = (image.batch, image.channels);
+            if let Reals::Bf16(x) = call.reals(0)? {
+                let mut y = call.output(0)?;
+                pool_bf16(call.exec, &params, x, (batch, size), channels, y.slice());
+                return Ok(());
+            }
             let x = call.input::<f32>(0)?;
             let mut y = call.output::<f32>(0)?;
-            pool(call.exec, &params, x, image.batch, size, image.channels, y.slice());
+            pool(call.exec, &params, x, batch, size, channels, y.slice());
             Ok(())
         }))
+    }
+
+    fn halves(&self, shapes: &Shapes) -> Halves {
+        let many = shapes.input(0).is_ok_and(|shape| shape.last().is_some_and(|&len| len > 1));
+        let last = self.channels_last && many;
+        Halves { inputs: if last { &[0] } else { &[] }, output: last, together: true }
     }
 }

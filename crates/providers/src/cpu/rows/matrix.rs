@@ -5,17 +5,19 @@ use std::sync::Arc;
 use galatea_apple::accelerate::{Blas, Operand as Factor, Orientation, Sizes};
 use galatea_graph::ops::fused::FusedMatMul;
 use galatea_graph::ops::matrix::Gemm;
-use galatea_graph::{GALATEA_DOMAIN, ONNX_DOMAIN};
-use galatea_kernels::bf16::{PackedBf16, gemm_bf16};
-use galatea_kernels::gemm::{Blocking, Operand, finish, gemm_cut, matmul_batched};
-use galatea_kernels::{Activation, Epilogue, Exec, Join, PackedB, Residual, Trans};
+use galatea_graph::{GALATEA_DOMAIN, ONNX_DOMAIN, OpError};
+use galatea_kernels::bf16::{Beside, PackedBf16, gemm_reals};
+use galatea_kernels::gemm::{
+    Blocking, Operand, PackedFp16, finish, gemm_cut, gemm_fp16, matmul_batched,
+};
+use galatea_kernels::{Activation, Epilogue, Join, PackedB, Reals, Residual, Trans};
 use galatea_runtime::Precision;
 use galatea_runtime::tune::{Axis, Space};
 
 use super::elementwise::fused;
 use crate::cpu::packing::Matrix;
 use crate::cpu::route::{BlasRoute, Way, ways};
-use crate::cpu::{Choices, Kernel, KernelRow, NodeView, Shapes, Step, WeightBytes};
+use crate::cpu::{Call, Choices, Halves, Kernel, KernelRow, NodeView, Shapes, Step, WeightBytes};
 
 /// The family's rows.
 pub(super) const ROWS: &[KernelRow] = &[
@@ -41,6 +43,30 @@ pub(super) const ROWS: &[KernelRow] = &[
         domain: GALATEA_DOMAIN,
         ops: &["FusedMatMul"],
         supports: supports_bf16,
+        build: fused_kernel,
+    },
+    KernelRow {
+        name: "matmul-fp16-packed",
+        domain: ONNX_DOMAIN,
+        ops: &["MatMul"],
+        supports: supports_fp16,
+        build: |view| packed(view, (false, 1.0), Last::default()),
+    },
+    KernelRow {
+        name: "gemm-fp16-packed",
+        domain: ONNX_DOMAIN,
+        ops: &["Gemm"],
+        supports: |view| {
+            supports_gemm(view)?;
+            supports_fp16(view)
+        },
+        build: gemm_kernel,
+    },
+    KernelRow {
+        name: "fused_matmul-fp16-packed",
+        domain: GALATEA_DOMAIN,
+        ops: &["FusedMatMul"],
+        supports: supports_fp16,
         build: fused_kernel,
     },
     KernelRow {
@@ -107,6 +133,11 @@ fn supports_bf16(view: &NodeView<'_>) -> Result<(), String> {
     supports_packed(view)
 }
 
+fn supports_fp16(view: &NodeView<'_>) -> Result<(), String> {
+    view.wants(Precision::Fp16)?;
+    supports_packed(view)
+}
+
 fn supports_packed(view: &NodeView<'_>) -> Result<(), String> {
     view.floats(&[0, 1, 2, 3])?;
     let weights = view.constant(1).ok_or("input 1 is no constant")?;
@@ -129,6 +160,7 @@ fn packed(
     let matrix = Matrix { input: 1, start: 0, k, n, trans, factor };
     let b = match view.precision {
         Precision::Bf16 => Weights::Bf16(matrix.packed_bf16(view)?),
+        Precision::Fp16 => Weights::Fp16(matrix.packed_fp16(view)?),
         _ => Weights::Floats(matrix.packed(view)?),
     };
     Ok(Box::new(Packed { b: Arc::new(b), last, stored: (trans_b, factor), route: view.blas }))
@@ -148,6 +180,7 @@ struct Packed {
 enum Weights {
     Floats(PackedB),
     Bf16(PackedBf16),
+    Fp16(PackedFp16),
 }
 
 impl Weights {
@@ -156,30 +189,42 @@ impl Weights {
         match self {
             Self::Floats(b) => (b.k(), b.n()),
             Self::Bf16(b) => (b.k(), b.n()),
+            Self::Fp16(b) => (b.k(), b.n()),
         }
     }
 
     /// `C = epilogue(A B)` of adjacent rows.
     fn multiply(
         &self,
-        exec: Exec<'_>,
+        call: &mut Call<'_>,
         blocking: Blocking,
         m: usize,
-        a: &[f32],
-        c: &mut [f32],
-        epilogue: &Epilogue<'_>,
-    ) {
-        let (k, n) = self.size();
+        tail: Tail,
+    ) -> Result<(), OpError> {
+        let ((k, n), exec) = (self.size(), call.exec);
+        let (epilogue, beside) = tail.epilogue(call)?;
         match self {
-            Self::Floats(b) => gemm_cut(exec, blocking, m, (a, k), b, (c, n), epilogue),
-            Self::Bf16(b) => gemm_bf16(exec, m, a, k, b, c, n, epilogue),
+            Self::Floats(b) => {
+                let (a, mut c) = (call.input::<f32>(0)?, call.output::<f32>(0)?);
+                gemm_cut(exec, blocking, m, (a, k), b, (c.slice(), n), &epilogue);
+            }
+            Self::Fp16(b) => {
+                let (a, mut c) = (call.input::<f32>(0)?, call.output::<f32>(0)?);
+                gemm_fp16(exec, m, a, k, b, c.slice(), n, &epilogue);
+            }
+            Self::Bf16(b) => {
+                let (a, mut c) = (call.reals(0)?, call.output_reals(0)?);
+                gemm_reals(exec, m, (a, k), b, (c.reals(), n), &epilogue, beside);
+            }
         }
+        Ok(())
     }
 
     fn weight_bytes(&self) -> WeightBytes {
         match self {
             Self::Floats(b) => WeightBytes::new(b.size_bytes(), b.is_mapped()),
             Self::Bf16(b) => WeightBytes::new(b.size_bytes(), b.is_mapped()),
+            Self::Fp16(b) => WeightBytes::new(b.size_bytes(), b.is_mapped()),
         }
     }
 }
@@ -227,18 +272,19 @@ impl Tail {
         Ok(Self { bias: present(2), residual: present(3), columns, last })
     }
 
-    fn epilogue<'a>(
-        self,
-        call: &crate::cpu::Call<'a>,
-    ) -> Result<Epilogue<'a>, galatea_graph::OpError> {
+    fn epilogue<'a>(self, call: &Call<'a>) -> Result<(Epilogue<'a>, Option<Beside<'a>>), OpError> {
         let bias = if self.bias { Some(call.input::<f32>(2)?) } else { None };
-        let residual = if self.residual {
-            let (data, join) = (call.input::<f32>(3)?, self.last.join);
-            Some(Residual { data, ld: self.columns, join })
-        } else {
-            None
-        };
-        Ok(Epilogue { bias, residual, activation: self.last.activation })
+        let epilogue = Epilogue { bias, residual: None, activation: self.last.activation };
+        if !self.residual {
+            return Ok((epilogue, None));
+        }
+        let (ld, join) = (self.columns, self.last.join);
+        Ok(match call.reals(3)? {
+            Reals::Fp32(data) => {
+                (Epilogue { residual: Some(Residual { data, ld, join }), ..epilogue }, None)
+            }
+            Reals::Bf16(data) => (epilogue, Some(Beside { data, ld, join })),
+        })
     }
 }
 
@@ -271,7 +317,7 @@ impl Packed {
         };
         Step::new(move |call| {
             let (a, weights) = (call.input::<f32>(0)?, call.input::<f32>(1)?);
-            let epilogue = tail.epilogue(call)?;
+            let (epilogue, _) = tail.epilogue(call)?;
             let mut c = call.output::<f32>(0)?;
             let rows = Factor { data: a, stride: k, orientation: Orientation::Plain };
             let columns = Factor { data: weights, stride, orientation };
@@ -279,7 +325,12 @@ impl Packed {
             match blas.sgemm(sizes, (factor, 0.0), rows, columns, c.slice(), n) {
                 Ok(()) => finish(call.exec, (m, n), (c.slice(), n), &epilogue),
                 // Nothing was written: the kernels compute what they would have.
-                Err(_) => b.multiply(call.exec, Blocking::Usual, m, a, c.slice(), &epilogue),
+                Err(_) => {
+                    if let Weights::Floats(b) = &*b {
+                        let (cut, to) = (Blocking::Usual, (c.slice(), n));
+                        gemm_cut(call.exec, cut, m, (a, k), b, to, &epilogue);
+                    }
+                }
             }
             Ok(())
         })
@@ -308,14 +359,19 @@ impl Kernel for Packed {
             Way::Blas(blas) => return Ok(self.by_blas(blas, m, tail)),
         };
         let b = Arc::clone(&self.b);
-        let step = Step::new(move |call| {
-            let a = call.input::<f32>(0)?;
-            let epilogue = tail.epilogue(call)?;
-            let mut c = call.output::<f32>(0)?;
-            b.multiply(call.exec, blocking, m, a, c.slice(), &epilogue);
-            Ok(())
-        });
+        let step = Step::new(move |call| b.multiply(call, blocking, m, tail));
         Ok(step.without(&[1]))
+    }
+
+    fn halves(&self, _shapes: &Shapes) -> Halves {
+        match &*self.b {
+            Weights::Floats(_) | Weights::Fp16(_) => Halves::default(),
+            // Rows of BF16 are read in pairs.
+            Weights::Bf16(b) if b.k().is_multiple_of(2) => {
+                Halves { inputs: &[0, 3], output: true, together: false }
+            }
+            Weights::Bf16(_) => Halves { inputs: &[3], output: true, together: false },
+        }
     }
 
     fn weight_bytes(&self) -> WeightBytes {
@@ -365,7 +421,7 @@ impl Kernel for Batched {
         let trans = if self.trans_b { Trans::Yes } else { Trans::No };
         Ok(Step::new(move |call| {
             let (a, b) = (call.input::<f32>(0)?, call.input::<f32>(1)?);
-            let epilogue = tail.epilogue(call)?;
+            let (epilogue, _) = tail.epilogue(call)?;
             let mut c = call.output::<f32>(0)?;
             let a = Operand { data: a, offsets: &a_offsets, ld: k, trans: Trans::No };
             let b = Operand { data: b, offsets: &b_offsets, ld: b_ld, trans };

@@ -5,11 +5,11 @@ use galatea_graph::ops::normalize::{
     BatchNormalization, GroupNormalization, InstanceNormalization, LayerNormalization,
     RmsNormalization,
 };
-use galatea_kernels::norm::{Norm, NormKind, Skip, normalize};
+use galatea_kernels::norm::{Norm, NormKind, normalize_reals};
 use galatea_kernels::norm_channels::{Groups, Statistics, normalize_batch, normalize_groups};
 
 use super::rowwise::resolve_axis;
-use crate::cpu::{Kernel, KernelRow, NodeView, Shapes, Step};
+use crate::cpu::{Halves, Kernel, KernelRow, NodeView, Shapes, Step};
 
 /// The family's rows.
 pub(super) const ROWS: &[KernelRow] = &[
@@ -178,12 +178,16 @@ impl Kernel for RowNorm {
         }
         let (kind, epsilon) = (self.kind, self.epsilon);
         Ok(Step::new(move |call| {
-            let x = call.input::<f32>(0)?;
+            let x = call.reals(0)?;
             let (scale, bias) = (call.optional::<f32>(1)?, call.optional::<f32>(2)?);
-            let mut y = call.output::<f32>(0)?;
+            let mut y = call.output_reals(0)?;
             let norm = Norm { kind, scale, bias, epsilon };
-            normalize(call.exec, norm, x, columns, Skip::default(), y.slice());
+            normalize_reals(call.exec, norm, x, columns, y.reals());
             Ok(())
         }))
+    }
+
+    fn halves(&self, _shapes: &Shapes) -> Halves {
+        Halves { inputs: &[0], output: true, together: false }
     }
 }
