@@ -118,7 +118,8 @@ fn rows_of(a: Reals<'_>, k: usize, lda: usize) -> (DenseRows, bool) {
     match a {
         Reals::Fp32(a) => (DenseRows::new(a.as_ptr(), lda), false),
         Reals::Bf16(a) => {
-            assert!(k % 2 == 0 && lda % 2 == 0, "BF16 rows of {k}, {lda} apart, are not pairs");
+            let pairs = k.is_multiple_of(2) && lda.is_multiple_of(2);
+            assert!(pairs, "BF16 rows of {k}, {lda} apart, are not pairs");
             (DenseRows::new(a.as_ptr().cast(), lda / 2), true)
         }
     }

@@ -346,7 +346,7 @@ pub(super) unsafe fn finish_rows(
     if m.saturating_mul(n) < SERIAL_TERMS {
         (0..tasks).for_each(part);
     } else {
-        exec.pool.run(tasks, &part);
+        exec.pool.run(tasks, part);
     }
 }
 
