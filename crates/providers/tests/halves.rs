@@ -18,8 +18,8 @@ fn ints(values: &[i64]) -> AttributeValue {
 /// Weights whose products with `terms` values are about as large as these.
 fn weights(shape: &[usize], terms: usize, seed: u32) -> Tensor {
     let mut found = values(shape.iter().product(), seed);
-    let factor = 1.7 / f64::from(u32::try_from(terms).unwrap()).sqrt();
-    found.iter_mut().for_each(|value| *value *= factor as f32);
+    let factor = 1.7 / f32::from(u16::try_from(terms).unwrap()).sqrt();
+    found.iter_mut().for_each(|value| *value *= factor);
     Tensor::from_vec(shape, found).unwrap()
 }
 
