@@ -178,7 +178,8 @@ pub(super) unsafe fn store_bytes<D: Dot>(d: D, p: *mut u8, v: <D::S as Simd>::I,
     }
 }
 
-/// A vector of columns of some rows of sums.
+/// A vector of columns of some rows of sums, which tiles leave.
+#[cfg(target_arch = "x86_64")]
 #[derive(Clone, Copy)]
 pub(super) struct Rows {
     pub(super) columns: ColumnPointers,
@@ -195,6 +196,7 @@ pub(super) struct Rows {
     pub(super) count: usize,
 }
 
+#[cfg(target_arch = "x86_64")]
 impl Rows {
     /// The sums of a row without what zero points add to them.
     ///
@@ -219,6 +221,7 @@ impl Rows {
 ///
 /// # Safety
 /// Sums and results have the rows; the columns are there for a vector.
+#[cfg(target_arch = "x86_64")]
 #[inline(always)]
 pub(super) unsafe fn finish_rows<D: Dot>(d: D, on: &Rows) {
     let s = d.simd();
