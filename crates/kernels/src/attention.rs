@@ -348,13 +348,13 @@ impl Task<'_> {
                 unsafe {
                     let b = self.k.add((first + column) * self.k_row + k0);
                     let panel = scratch.panel.as_mut_ptr();
-                    pack_panel(s, b, self.k_row, Trans::Yes, k, columns, panel);
+                    let b_stride = pack_panel(s, b, self.k_row, Trans::Yes, k, columns, panel);
                     let step = Step {
                         k,
                         a: scratch.queries.as_ptr().add(i * self.rows * A_STRIDE),
                         a_stride: A_STRIDE,
                         b: panel,
-                        b_stride: width,
+                        b_stride,
                         c: scratch.scores.as_mut_ptr().add(column),
                         c_stride: A_STRIDE,
                         columns,
@@ -425,13 +425,13 @@ impl Task<'_> {
             unsafe {
                 let b = self.v.add(first * self.v_row + column);
                 let panel = scratch.panel.as_mut_ptr();
-                pack_panel(s, b, self.v_row, Trans::No, keys, columns, panel);
+                let b_stride = pack_panel(s, b, self.v_row, Trans::No, keys, columns, panel);
                 let step = Step {
                     k: keys,
                     a: scratch.scores.as_ptr(),
                     a_stride: A_STRIDE,
                     b: panel,
-                    b_stride: width,
+                    b_stride,
                     c: self.y.add(column),
                     c_stride: self.y_row,
                     columns,

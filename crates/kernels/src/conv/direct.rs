@@ -163,7 +163,8 @@ impl Rows<'_> {
         let width = self.window.out[2];
         let lines = self.window.params.kernel[1];
         let distance = self.window.params.stride[2] * self.window.params.in_channels;
-        let rows = if width >= S::TILE_ROWS { S::TILE_ROWS } else { 1 };
+        let rows = S::tile_rows(step.columns.div_ceil(S::LANES));
+        let rows = if width >= rows { rows } else { 1 };
         let mut pixel = 0;
         while pixel < width {
             let at = pixel.min(width - rows);
@@ -228,7 +229,7 @@ macro_rules! by_distance {
 macro_rules! by_rows {
     ($s:ident, $step:ident, $rows:ident, $lines:ident, $d:ident, $v:literal: $($r:literal)*) => {
         match $rows {
-            $($r if $r == 1 || $r == S::TILE_ROWS => {
+            $($r if $r == 1 || $r == S::tile_rows($v) => {
                 by_distance!($s, $step, $lines, $d, $r, $v: 1 2 3 4 6 8);
             })*
             _ => {}
@@ -241,9 +242,9 @@ macro_rules! by_rows {
 #[inline(always)]
 unsafe fn tile<S: Simd>(s: S, step: &Step, (rows, lines, d): (usize, usize, usize)) {
     match step.columns.div_ceil(S::LANES) {
-        1 => by_rows!(s, step, rows, lines, d, 1: 1 4 6 14),
-        2 => by_rows!(s, step, rows, lines, d, 2: 1 4 6 14),
-        3 if S::TILE_VECTORS >= 3 => by_rows!(s, step, rows, lines, d, 3: 1 6),
+        1 => by_rows!(s, step, rows, lines, d, 1: 1 4 6 12 14),
+        2 => by_rows!(s, step, rows, lines, d, 2: 1 4 6 12 14),
+        3 if S::TILE_VECTORS >= 3 => by_rows!(s, step, rows, lines, d, 3: 1 6 8),
         4 if S::TILE_VECTORS >= 4 => by_rows!(s, step, rows, lines, d, 4: 1 6),
         _ => {}
     }

@@ -8,11 +8,11 @@ use crate::isa::{Kernel, Simd};
 use crate::memory::{Shared, with_scratch};
 
 /// Most rows in a chunk: more would not save much of the reading of B.
-const CHUNK_ROWS: usize = 224;
+const CHUNK_ROWS: usize = 222;
 
 /// Fewest rows in a chunk that is cut so that its whole depth stays near: fewer would read B too
 /// often.
-const FEW_CHUNK_ROWS: usize = 56;
+const FEW_CHUNK_ROWS: usize = 54;
 
 /// Most bytes that are taken to stay in the second-level cache while they are read again.
 const NEAR_BYTES: usize = 1024 * 1024;
@@ -47,8 +47,8 @@ fn near_depth(rows: usize) -> usize {
 /// Rows of a chunk whose whole depth stays near, as far as that is worth it.
 fn chunk_rows(k: usize) -> usize {
     let rows = NEAR_BYTES / (k.max(1) * size_of::<f32>());
-    // Whole tiles of the widest instruction set.
-    (rows / 14 * 14).clamp(FEW_CHUNK_ROWS, CHUNK_ROWS)
+    // Whole tiles.
+    (rows / 6 * 6).clamp(FEW_CHUNK_ROWS, CHUNK_ROWS)
 }
 
 /// Blocks of depth. A product of depth 0 has one empty
@@ -85,7 +85,7 @@ impl<A: RowSource> Kernel for Part<'_, A> {
         // With B at hand in the second-level cache, few rows at a time stay in the first-level
         // cache between their copy and their use.
         let near_b = self.blocks.is_none() && p.b.is_packed() && b_bytes <= NEAR_BYTES;
-        let at_once = if near_b { 2 * S::TILE_ROWS } else { self.rows };
+        let at_once = if near_b { 4 * S::TILE_ROWS } else { self.rows };
         let slices = self.rows.div_ceil(at_once.max(1));
         let depth = depth_blocks(p.k).count();
         for slice in 0..slices {
@@ -113,7 +113,7 @@ impl<A: RowSource> Kernel for Part<'_, A> {
                 while column < self.column_end {
                     for (i, depth) in blocks.clone().enumerate() {
                         let a = a.wrapping_add(i * between);
-                        let next = self.following((i, together, start), depth, column, width);
+                        let next = self.following::<S>((i, together, start), depth, column, width);
                         // SAFETY: a panel of this product; the blocks hold the rows.
                         unsafe { self.step(s, depth, (row, rows), column, a, next) };
                     }
@@ -129,7 +129,7 @@ impl<A: RowSource> Part<'_, A> {
     /// What the step after block `i` of `together` reads of B, where `start` is the first term of
     /// those.
     #[inline(always)]
-    fn following(
+    fn following<S: Simd>(
         &self,
         (i, together, start): (usize, usize, usize),
         (k0, k, _, last): DepthBlock,
@@ -137,11 +137,12 @@ impl<A: RowSource> Part<'_, A> {
         width: usize,
     ) -> Ahead {
         let b = &self.product.b;
+        let panel = |column: usize| width.min(self.product.n - column).next_multiple_of(S::LANES);
         // Blocks differ by one term at most, so the length of this one does for the next.
         if i + 1 < together && !last {
-            b.ahead(k0 + k, k, column, width)
+            b.ahead(k0 + k, k, column, panel(column))
         } else if column + width < self.column_end {
-            b.ahead(start, k, column + width, width)
+            b.ahead(start, k, column + width, panel(column + width))
         } else {
             Ahead::NOTHING
         }

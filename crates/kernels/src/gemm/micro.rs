@@ -79,7 +79,7 @@ impl<const R: usize, const V: usize> Kernel for Tile<'_, R, V> {
         // What the tile is added to, or written over, is needed as soon as the sums are there.
         for r in 0..R {
             for v in 0..V {
-                s.prefetch(t.c.wrapping_add(r * t.c_stride + v * S::LANES));
+                s.prefetch_to_write(t.c.wrapping_add(r * t.c_stride + v * S::LANES));
             }
         }
         let forward = t.ahead.per_term(t.k);
@@ -269,13 +269,14 @@ unsafe fn write_vectors<S: Simd, const R: usize, const V: usize>(
 macro_rules! by_rows {
     ($s:ident, $step:ident, $rows:ident, $v:literal: $($r:literal)*) => {
         match $rows {
-            $($r if $r <= S::TILE_ROWS => $s.enter(Tile::<$r, $v>($step)),)*
+            $($r if $r <= S::tile_rows($v) => $s.enter(Tile::<$r, $v>($step)),)*
             _ => {}
         }
     };
 }
 
-/// Runs one tile of `rows <= TILE_ROWS` rows from a block of A.
+/// Runs one tile from a block of A: at most as many rows as [`Simd::tile_rows`] gives for its
+/// vectors.
 ///
 /// # Safety
 /// The step's pointers are valid for `rows` rows, `k` terms and `columns` columns.
@@ -285,7 +286,7 @@ unsafe fn tile<S: Simd>(s: S, step: &Step, rows: usize) {
     match step.columns.div_ceil(S::LANES) {
         1 => by_rows!(s, step, rows, 1: 1 2 3 4 5 6 7 8 9 10 11 12 13 14),
         2 => by_rows!(s, step, rows, 2: 1 2 3 4 5 6 7 8 9 10 11 12 13 14),
-        3 if S::TILE_VECTORS >= 3 => by_rows!(s, step, rows, 3: 1 2 3 4 5 6),
+        3 if S::TILE_VECTORS >= 3 => by_rows!(s, step, rows, 3: 1 2 3 4 5 6 7 8),
         4 if S::TILE_VECTORS >= 4 => by_rows!(s, step, rows, 4: 1 2 3 4 5 6),
         _ => {}
     }
@@ -299,8 +300,26 @@ unsafe fn tile<S: Simd>(s: S, step: &Step, rows: usize) {
 /// at most the tile width.
 #[inline(always)]
 pub(crate) unsafe fn block<S: Simd>(s: S, step: &Step, rows: usize) {
+    // Rows that fit one tile of half the panel, but not one of the whole, read the panel once.
+    if rows > S::TILE_ROWS && rows <= S::tile_rows(2) && step.columns > 2 * S::LANES {
+        let half = 2 * S::LANES;
+        let right = Step {
+            b: step.b.wrapping_add(half),
+            c: step.c.wrapping_add(half),
+            columns: step.columns - half,
+            finish: step.finish.map(|f| f.shifted(0, half)),
+            ..*step
+        };
+        // SAFETY: halves of the caller's columns.
+        unsafe {
+            tile(s, &Step { columns: half, ..*step }, rows);
+            tile(s, &right, rows);
+            late(s, step, rows);
+        }
+        return;
+    }
     // Tiles of nearly equal height: a thin last tile would be slow.
-    let tiles = rows.div_ceil(S::TILE_ROWS);
+    let tiles = rows.div_ceil(S::tile_rows(step.columns.div_ceil(S::LANES)));
     let mut start = 0;
     for i in 1..=tiles {
         let end = rows * i / tiles;

@@ -19,7 +19,7 @@ pub enum Trans {
 /// The right-hand matrix of a product, cut into panels as wide as the register tile.
 ///
 /// A panel holds its `k` rows one after the other, so a product reads it as one stream. The last
-/// panel is padded with zero columns.
+/// panel is as wide as whole vectors need, padded with zero columns.
 #[derive(Clone)]
 pub struct PackedB {
     isa: Isa,
@@ -66,8 +66,7 @@ impl PackedB {
 
     /// How many floats a packed `k` x `n` matrix has.
     fn len(isa: Isa, k: usize, n: usize) -> usize {
-        let width = isa.tile_columns();
-        n.div_ceil(width).saturating_mul(width).saturating_mul(k)
+        n.div_ceil(isa.lanes()).saturating_mul(isa.lanes()).saturating_mul(k)
     }
 
     /// A matrix that was packed before, for the same `isa`: [`PackedB::data`] of that time, in a
@@ -120,7 +119,7 @@ impl PackedB {
     }
 }
 
-/// Packs `k` rows of `columns` columns into a panel of the tile width, padded with zeros.
+/// Packs `k` rows of `columns` columns into a panel, padded with zeros.
 struct PackPanel {
     b: *const f32,
     ldb: usize,
@@ -139,8 +138,10 @@ impl Kernel for PackPanel {
     }
 }
 
+/// Packs a panel as wide as the vectors that `columns` need, and gives that width.
+///
 /// # Safety
-/// `b` is valid for the `k` x `columns` part; `out` for `k` rows of the tile width.
+/// `b` is valid for the `k` x `columns` part; `out` for `k` rows of that width.
 #[inline(always)]
 pub(crate) unsafe fn pack_panel<S: Simd>(
     s: S,
@@ -150,11 +151,10 @@ pub(crate) unsafe fn pack_panel<S: Simd>(
     k: usize,
     columns: usize,
     out: *mut f32,
-) {
-    let width = S::LANES * S::TILE_VECTORS;
-    for v in 0..S::TILE_VECTORS {
-        let first = v * S::LANES;
-        let here = columns.saturating_sub(first).min(S::LANES);
+) -> usize {
+    let width = columns.next_multiple_of(S::LANES);
+    for first in (0..width).step_by(S::LANES) {
+        let here = (columns - first).min(S::LANES);
         let out = out.wrapping_add(first);
         // SAFETY: lanes first..first + here are columns of B; out has whole rows.
         unsafe {
@@ -164,10 +164,8 @@ pub(crate) unsafe fn pack_panel<S: Simd>(
                     for row in 0..k {
                         let x = if here == S::LANES {
                             s.load(b.add(row * ldb + first))
-                        } else if here > 0 {
-                            s.load_tail(b.add(row * ldb + first), m)
                         } else {
-                            s.splat(0.0)
+                            s.load_tail(b.add(row * ldb + first), m)
                         };
                         s.store(out.add(row * width), x);
                     }
@@ -178,6 +176,7 @@ pub(crate) unsafe fn pack_panel<S: Simd>(
             }
         }
     }
+    width
 }
 
 /// Writes `rows` (at most `LANES`) rows of `k` values as `k` rows of `LANES`, padded with zeros.
@@ -383,10 +382,10 @@ impl BSource {
         columns: usize,
         scratch: *mut f32,
     ) -> Panel {
-        let width = S::LANES * S::TILE_VECTORS;
         match self.form {
             Form::Packed { k: depth } => {
-                Panel { data: self.data.wrapping_add(start * depth + k0 * width), stride: width }
+                let stride = columns.next_multiple_of(S::LANES);
+                Panel { data: self.data.wrapping_add(start * depth + k0 * stride), stride }
             }
             Form::Halves { k: depth } => {
                 let from = self.data.cast::<u16>().wrapping_add(start * depth + k0 * width);
@@ -402,11 +401,11 @@ impl BSource {
             Form::Raw { ld, trans } => {
                 let offset = if trans == Trans::No { k0 * ld + start } else { start * ld + k0 };
                 // SAFETY: the caller vouches for the block and for the scratch.
-                unsafe {
+                let stride = unsafe {
                     let b = self.data.add(offset);
-                    pack_panel(s, b, ld, trans, k, columns, scratch);
-                }
-                Panel { data: scratch, stride: width }
+                    pack_panel(s, b, ld, trans, k, columns, scratch)
+                };
+                Panel { data: scratch, stride }
             }
         }
     }

@@ -1,6 +1,7 @@
 //! AVX-512: 16 lanes of `f32`, 32 registers, masks.
 
 use super::{Kernel, Simd};
+use std::arch::asm;
 use std::arch::x86_64::*;
 
 /// AVX-512 F, BW, DQ and VL with AVX2, FMA and F16C.
@@ -34,8 +35,18 @@ fn enter<K: Kernel>(s: Avx512, kernel: K) -> K::Output {
 
 impl Simd for Avx512 {
     const LANES: usize = 16;
-    const TILE_ROWS: usize = 14;
-    const TILE_VECTORS: usize = 2;
+    // Wide and low: a core that shares its caches with another thread reads few streams best.
+    const TILE_ROWS: usize = 6;
+    const TILE_VECTORS: usize = 4;
+
+    #[inline(always)]
+    fn tile_rows(vectors: usize) -> usize {
+        match vectors {
+            0..=2 => 14,
+            3 => 8,
+            _ => Self::TILE_ROWS,
+        }
+    }
     type F = F;
     type I = I;
     type M = M;
@@ -243,6 +254,14 @@ impl Simd for Avx512 {
     fn prefetch(self, p: *const f32) {
         // SAFETY: the token proves the instruction set; a prefetch of any address is harmless.
         unsafe { _mm_prefetch::<_MM_HINT_T0>(p.cast()) }
+    }
+
+    #[inline(always)]
+    fn prefetch_to_write(self, p: *const f32) {
+        // SAFETY: a prefetch of any address is harmless, and every processor with AVX-512 has it.
+        unsafe {
+            asm!("prefetchw [{p}]", p = in(reg) p, options(nostack, preserves_flags, readonly));
+        }
     }
     #[inline(always)]
     unsafe fn transpose_block(self, src: *const f32, ss: usize, dst: *mut f32, ds: usize) {

@@ -20,6 +20,12 @@ pub trait Simd: Copy + Send + Sync + Debug + 'static {
     /// Vectors in a row of the matrix-product register tile.
     const TILE_VECTORS: usize;
 
+    /// Rows of a register tile of fewer vectors, which has registers for more of them.
+    #[inline(always)]
+    fn tile_rows(_vectors: usize) -> usize {
+        Self::TILE_ROWS
+    }
+
     /// A vector of `f32`.
     type F: Copy;
     /// A vector of `i32` with as many lanes.
@@ -192,6 +198,12 @@ pub trait Simd: Copy + Send + Sync + Debug + 'static {
     /// Asks for the cache line of `p`; any address is allowed.
     #[inline(always)]
     fn prefetch(self, _p: *const f32) {}
+
+    /// As [`Simd::prefetch`], for a line that is going to be written.
+    #[inline(always)]
+    fn prefetch_to_write(self, p: *const f32) {
+        self.prefetch(p);
+    }
 
     /// Transposes a [`Simd::LANES`] x [`Simd::LANES`] block: `dst[j][i] = src[i][j]`.
     ///

@@ -10,7 +10,7 @@ use super::kernel::NodeView;
 
 /// The layouts that the kernels pack to. A change of one is a new number: packed weights of before
 /// are not found any more.
-pub const LAYOUTS: u32 = 2;
+pub const LAYOUTS: u32 = 3;
 
 /// A matrix of a constant input.
 #[derive(Clone, Copy, Debug)]

@@ -41,6 +41,8 @@ impl Kernel for Multiply<'_> {
                 let at = first + column;
                 // SAFETY: a panel of this point; a packed B needs no scratch.
                 let panel = unsafe { b.panel(s, 0, channels, at, width, std::ptr::null_mut()) };
+                // The last panel is padded: only vectors with columns are worth the work.
+                let vectors = width.min(self.columns.1 - column).div_ceil(S::LANES);
                 let start = point * self.products.point + column - self.columns.0;
                 let mut row = 0;
                 while row < inputs.rows {
@@ -50,11 +52,12 @@ impl Kernel for Multiply<'_> {
                         a: v.wrapping_add(inputs.at(point, 0, row)),
                         a_step: inputs.group * LINE,
                         b: panel.data,
+                        b_stride: panel.stride,
                         c: self.m.at(start + row * self.products.row).ptr(),
                         c_stride: self.products.row,
                     };
                     // SAFETY: the inputs and products have these rows.
-                    unsafe { tile(s, &step, rows) };
+                    unsafe { tile(s, &step, rows, vectors) };
                     row += rows;
                 }
                 column += width;
@@ -71,9 +74,10 @@ struct Step {
     a: *const f32,
     /// Distance between the lines of a row.
     a_step: usize,
-    /// `channels` rows of the tile width.
+    /// `channels` rows of a panel, `b_stride` apart.
     b: *const f32,
-    /// Whole vectors of the tile width.
+    b_stride: usize,
+    /// Whole vectors.
     c: *mut f32,
     c_stride: usize,
 }
@@ -93,9 +97,8 @@ impl<const R: usize, const V: usize> Kernel for Tile<'_, R, V> {
             for k in 0..here {
                 // SAFETY: a line has as many channels of each row as are left; B has a row each.
                 unsafe {
-                    s.prefetch(b.wrapping_add(AHEAD * V * S::LANES));
-                    if V * S::LANES > LINE {
-                        s.prefetch(b.wrapping_add(AHEAD * V * S::LANES + LINE));
+                    for line in (0..V * S::LANES).step_by(LINE) {
+                        s.prefetch(b.wrapping_add(AHEAD * t.b_stride + line));
                     }
                     let mut row = [s.splat(0.0); V];
                     for (v, x) in row.iter_mut().enumerate() {
@@ -107,7 +110,7 @@ impl<const R: usize, const V: usize> Kernel for Tile<'_, R, V> {
                             *acc = s.fma(x, y, *acc);
                         }
                     }
-                    b = b.add(V * S::LANES);
+                    b = b.add(t.b_stride);
                 }
             }
             a = a.wrapping_add(t.a_step);
@@ -131,17 +134,17 @@ macro_rules! by_rows {
     };
 }
 
-/// Runs one tile of `rows <= TILE_ROWS` rows.
+/// Runs one tile of `rows <= TILE_ROWS` rows and `vectors <= TILE_VECTORS` vectors.
 ///
 /// # Safety
-/// The step's pointers are valid for `rows` rows and the tile width.
+/// The step's pointers are valid for `rows` rows and that many vectors.
 #[inline(always)]
-unsafe fn tile<S: Simd>(s: S, step: &Step, rows: usize) {
-    match S::TILE_VECTORS {
-        1 => by_rows!(s, step, rows, 1: 1 2 3 4 5 6 7 8 9 10 11 12 13 14),
-        2 => by_rows!(s, step, rows, 2: 1 2 3 4 5 6 7 8 9 10 11 12 13 14),
-        3 => by_rows!(s, step, rows, 3: 1 2 3 4 5 6 7 8 9),
-        4 => by_rows!(s, step, rows, 4: 1 2 3 4 5 6),
+unsafe fn tile<S: Simd>(s: S, step: &Step, rows: usize, vectors: usize) {
+    match vectors {
+        1 => by_rows!(s, step, rows, 1: 1 2 3 4 5 6),
+        2 => by_rows!(s, step, rows, 2: 1 2 3 4 5 6),
+        3 if S::TILE_VECTORS >= 3 => by_rows!(s, step, rows, 3: 1 2 3 4 5 6),
+        4 if S::TILE_VECTORS >= 4 => by_rows!(s, step, rows, 4: 1 2 3 4 5 6),
         _ => {}
     }
 }
