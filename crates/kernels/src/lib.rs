@@ -22,6 +22,7 @@ pub mod gather;
 pub mod gemm;
 pub mod int8;
 pub mod isa;
+pub mod lstm;
 pub mod norm;
 pub mod norm_channels;
 pub mod permute;
@@ -36,6 +37,7 @@ pub mod trees;
 mod cell;
 mod math;
 mod memory;
+mod pieces;
 mod tiles;
 
 pub use activation::Activation;

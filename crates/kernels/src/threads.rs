@@ -1,11 +1,13 @@
 //! The intra-operator thread pool: a fixed set of threads that share one loop at a time with
 //! their callers.
 //!
-//! A loop is a number of tasks that the caller and the workers claim one by one from an atomic
-//! counter. Which thread runs a task is not fixed; what each task computes is, so results do not
-//! depend on timing. Several callers may share one pool: workers help whoever has tasks left,
+//! A loop is a number of tasks, an equal span for each thread. A thread claims the tasks of its own
+//! span one by one from the front, then those of others from the back: it meets again, in its own
+//! caches, what it worked on in the loop before, and nobody waits for a slow one. Which thread runs
+//! a task is not fixed; what each task computes is, so results do not depend on timing. Several callers may share one pool: workers help whoever has tasks left,
 //! and every caller works on its own loop, so nobody waits for a worker to become free.
 
+use crate::pieces::Pieces;
 use std::any::Any;
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
@@ -17,6 +19,9 @@ use std::time::{Duration, Instant};
 /// How long an idle worker looks for work before it sleeps. Operators of one inference follow
 /// each other within tens of microseconds; waking a sleeping thread takes about as long.
 const SPIN: Duration = Duration::from_micros(150);
+
+/// Most spans of a loop; more threads share them.
+const MOST_SPANS: usize = 16;
 
 /// A pool of threads for the loops inside operators.
 pub struct ThreadPool {
@@ -38,8 +43,10 @@ struct Shared {
 /// One call of [`ThreadPool::run`].
 struct Loop {
     body: *const (dyn Fn(usize) + Sync),
-    tasks: usize,
-    next: AtomicUsize,
+    /// Unclaimed tasks of each span, as [`join`] writes them.
+    unclaimed: [AtomicU64; MOST_SPANS],
+    /// How many spans there are.
+    spans: usize,
     finished: AtomicUsize,
     panic: Mutex<Option<Box<dyn Any + Send>>>,
 }
@@ -50,14 +57,56 @@ unsafe impl Send for Loop {}
 // SAFETY: as for Send; all other fields are Sync by themselves.
 unsafe impl Sync for Loop {}
 
+/// A range of tasks in one word, so that either end moves in one step.
+fn join(first: u64, end: u64) -> u64 {
+    first << 32 | end
+}
+
+/// The first and the end of a range of tasks.
+fn parts(word: u64) -> (u64, u64) {
+    (word >> 32, word & u64::from(u32::MAX))
+}
+
+/// A task's number.
+#[allow(clippy::cast_possible_truncation, reason = "it was a `usize` before")]
+fn index(task: u64) -> usize {
+    task as usize
+}
+
 impl Loop {
-    /// Claims and runs tasks until none is left.
-    fn work(&self) {
-        loop {
-            let task = self.next.fetch_add(1, Ordering::Relaxed);
-            if task >= self.tasks {
-                return;
-            }
+    fn new(body: *const (dyn Fn(usize) + Sync), tasks: usize, threads: usize) -> Self {
+        let spans = threads.clamp(1, MOST_SPANS);
+        let bound = |i: usize| (tasks as u64 * i.min(spans) as u64) / spans as u64;
+        Self {
+            body,
+            unclaimed: std::array::from_fn(|i| AtomicU64::new(join(bound(i), bound(i + 1)))),
+            spans,
+            finished: AtomicUsize::new(0),
+            panic: Mutex::new(None),
+        }
+    }
+
+    /// Claims a task: the first of span `own`, or the last of another.
+    fn claim(&self, own: usize) -> Option<usize> {
+        let first = |span: &AtomicU64| {
+            let next = |(first, end): (u64, u64)| (first < end).then(|| join(first + 1, end));
+            let claimed =
+                span.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |s| next(parts(s)));
+            claimed.ok().map(|was| index(parts(was).0))
+        };
+        let last = |span: &AtomicU64| {
+            let next = |(first, end): (u64, u64)| (first < end).then(|| join(first, end - 1));
+            let claimed =
+                span.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |s| next(parts(s)));
+            claimed.ok().map(|was| index(parts(was).1) - 1)
+        };
+        let others = (1..self.spans).map(|i| &self.unclaimed[(own + i) % self.spans]);
+        first(&self.unclaimed[own]).or_else(|| others.map(last).find_map(|task| task))
+    }
+
+    /// Claims and runs tasks until none is left, as the thread that `own` counts.
+    fn work(&self, own: usize) {
+        while let Some(task) = self.claim(own % self.spans) {
             // SAFETY: this task is claimed and not finished, so `run` still holds the borrow.
             let body = unsafe { &*self.body };
             if let Err(payload) = catch_unwind(AssertUnwindSafe(|| body(task))) {
@@ -69,7 +118,10 @@ impl Loop {
     }
 
     fn has_unclaimed(&self) -> bool {
-        self.next.load(Ordering::Relaxed) < self.tasks
+        self.unclaimed[..self.spans].iter().any(|span| {
+            let (first, end) = parts(span.load(Ordering::Relaxed));
+            first < end
+        })
     }
 }
 
@@ -95,7 +147,7 @@ impl ThreadPool {
                 let shared = Arc::clone(&shared);
                 std::thread::Builder::new()
                     .name(format!("kernel-{i}"))
-                    .spawn(move || shared.serve())
+                    .spawn(move || shared.serve(i))
                     .ok()
             })
             .collect();
@@ -114,7 +166,8 @@ impl ThreadPool {
     /// # Panics
     /// When a task panics: with the payload of the first, after all tasks have ended.
     pub fn run<F: Fn(usize) + Sync>(&self, tasks: usize, body: F) {
-        if tasks <= 1 || self.workers.is_empty() {
+        // More tasks than a word counts are not worth sharing.
+        if tasks <= 1 || self.workers.is_empty() || u32::try_from(tasks).is_err() {
             (0..tasks).for_each(body);
             return;
         }
@@ -127,15 +180,9 @@ impl ThreadPool {
                 *const (dyn Fn(usize) + Sync + 'static),
             >(body)
         };
-        let job = Arc::new(Loop {
-            body,
-            tasks,
-            next: AtomicUsize::new(0),
-            finished: AtomicUsize::new(0),
-            panic: Mutex::new(None),
-        });
+        let job = Arc::new(Loop::new(body, tasks, self.threads()));
         self.shared.publish(&job, tasks - 1);
-        job.work();
+        job.work(0);
         lock(&self.shared.open).retain(|other| !Arc::ptr_eq(other, &job));
         let mut rounds = 0u32;
         while job.finished.load(Ordering::Acquire) < tasks {
@@ -148,7 +195,8 @@ impl ThreadPool {
         }
     }
 
-    /// Splits `0..len` into ranges of about `grain` or more and calls `body` on each range.
+    /// Splits `0..len` into ranges of `grain` or more, an equal share for each thread, and calls
+    /// `body` on each.
     /// Ranges depend on `len`, `grain` and the number of threads only.
     ///
     /// # Panics
@@ -160,10 +208,10 @@ impl ThreadPool {
         if len == 0 {
             return;
         }
-        // More ranges than threads even out threads that other programs slow down.
-        let most = if self.threads() == 1 { 1 } else { self.threads() * 4 };
-        let tasks = (len / grain.max(1)).clamp(1, most);
-        self.run(tasks, |t| body(len * t / tasks..len * (t + 1) / tasks));
+        let threads = self.threads();
+        // The last range is an eighth of a thread's share.
+        let fewest = grain.max(len / (8 * threads)).max(1);
+        Pieces { len, threads, most: len, fewest, unit: 1 }.run(self, body);
     }
 }
 
@@ -184,12 +232,12 @@ impl Shared {
     }
 
     /// The life of a worker.
-    fn serve(&self) {
+    fn serve(&self, number: usize) {
         loop {
             let seen = self.opened.load(Ordering::Acquire);
             let job = Self::claim(&lock(&self.open));
             if let Some(job) = job {
-                job.work();
+                job.work(number);
                 continue;
             }
             if self.spin(seen) {

@@ -2,10 +2,11 @@
 
 use super::epilogue::Finish;
 use super::micro::{A_STRIDE, Ahead, K_BLOCK, Step, THIN_ROWS, block, thin};
-use super::pack::{BSource, RowSource, SharedBlock};
+use super::pack::{BSource, DenseRows, RowSource, SharedBlock};
 use crate::Exec;
-use crate::isa::{Kernel, Simd};
+use crate::isa::{Isa, Kernel, Simd};
 use crate::memory::{Shared, with_scratch};
+use crate::pieces::Pieces;
 
 /// Most rows in a chunk: more would not save much of the reading of B.
 const CHUNK_ROWS: usize = 222;
@@ -17,8 +18,8 @@ const FEW_CHUNK_ROWS: usize = 54;
 /// Most bytes that are taken to stay in the second-level cache while they are read again.
 const NEAR_BYTES: usize = 1024 * 1024;
 
-/// Rows of which a thread's part has at least so many: two register tiles of the largest size.
-const ROWS_EACH: usize = 24;
+/// Fewest rows of a part while B stays near: four register tiles.
+const FEW_NEAR_ROWS: usize = 24;
 
 /// Below this many multiply-adds a product is not worth waking threads for.
 const SERIAL_TERMS: usize = 40_000;
@@ -228,6 +229,35 @@ impl<A: RowSource> Kernel for ThinPart<'_, A> {
     }
 }
 
+/// Floats of scratch that [`multiply_panels`] needs for `m` rows of depth `k`.
+pub(crate) fn panels_scratch(isa: Isa, m: usize, k: usize) -> usize {
+    let together = near_depth(m).min(depth_blocks(k).count());
+    if m <= THIN_ROWS { 0 } else { K_BLOCK * isa.tile_columns() + m * together * A_STRIDE }
+}
+
+/// Some columns of a product with a packed B and an A in memory, on this thread.
+///
+/// # Safety
+/// As for [`multiply`]; the columns are whole panels; `scratch` has [`panels_scratch`] floats.
+#[inline(always)]
+pub(crate) unsafe fn multiply_panels<S: Simd>(
+    s: S,
+    product: &Product<DenseRows>,
+    columns: std::ops::Range<usize>,
+    scratch: *mut f32,
+) {
+    let (column, column_end) = (columns.start, columns.end);
+    match product.a.direct() {
+        Some((a, a_stride)) if product.m <= THIN_ROWS => {
+            ThinPart { product, a, a_stride, column, column_end }.run(s);
+        }
+        _ => {
+            let (row, rows) = (0, product.m);
+            Part { product, row, rows, column, column_end, scratch, blocks: None }.run(s);
+        }
+    }
+}
+
 /// Copies some rows of A into shared blocks.
 struct Fill<'a, A> {
     product: &'a Product<A>,
@@ -351,35 +381,31 @@ pub(super) unsafe fn finish_rows(
     }
 }
 
-/// How many tasks each dimension is cut into.
+/// The tasks of a product: pieces of its rows times groups of its panels.
 struct Cut {
-    chunks: usize,
+    rows: Pieces,
     groups: usize,
 }
 
 impl Cut {
-    fn of([m, n, rows]: [usize; 3], width: usize, batch: usize, threads: usize) -> Self {
-        let panels = n.div_ceil(width);
-        let mut chunks = m.div_ceil(rows).max(1);
-        // Two tasks a thread even out threads that other programs slow down.
-        let wanted = if threads == 1 { 1 } else { threads * 2 };
-        if chunks > 1 && threads > 1 {
-            chunks = chunks.next_multiple_of(threads);
-        }
-        let missing = wanted.div_ceil(batch * chunks);
-        let groups = missing.min(panels).max(1);
-        // Columns first: rows cut once more read all of B once more.
-        let missing = wanted.div_ceil(batch * chunks * groups);
-        if missing > 1 && m >= 16 * chunks {
-            chunks *= missing.min(m / (8 * chunks)).max(1);
-        }
-        Self { chunks, groups }
+    fn of([m, n, k]: [usize; 3], most: usize, width: usize, batch: usize, threads: usize) -> Self {
+        let chunks = m.div_ceil(most);
+        // Many products even out by themselves.
+        let alone = batch * chunks < 2 * threads;
+        let threads = if batch >= 4 * threads { 1 } else { threads };
+        let near = n.saturating_mul(k).saturating_mul(size_of::<f32>()) <= NEAR_BYTES;
+        let fewest = if near { FEW_NEAR_ROWS } else { FEW_CHUNK_ROWS };
+        let rows = Pieces { len: m, threads, most, fewest: fewest.min(most), unit: 6 };
+        // Few rows are not cut small enough for all threads, but columns are.
+        let tasks = batch * rows.count();
+        let groups = if alone && threads > 1 { (4 * threads).div_ceil(tasks) } else { 1 };
+        Self { rows, groups: groups.clamp(1, n.div_ceil(width)) }
     }
 
-    /// A part of the rows for each thread, or several where one would be too large to stay near.
+    /// A part of the rows for each thread, in pieces that stay near.
     fn rows(m: usize, threads: usize) -> Self {
-        let parts = m.div_ceil(CHUNK_ROWS).next_multiple_of(threads);
-        Self { chunks: parts.min(m).max(1), groups: 1 }
+        let rows = Pieces { len: m, threads, most: CHUNK_ROWS, fewest: FEW_NEAR_ROWS, unit: 6 };
+        Self { rows, groups: 1 }
     }
 }
 
@@ -437,10 +463,9 @@ pub(crate) unsafe fn multiply_cut<A: RowSource>(
         });
         return;
     }
-    // With B at hand in every second-level cache, rows can be cut evenly where panels cannot, and
-    // each thread copies what it multiplies.
+    // With B at hand in every second-level cache, each thread copies what it multiplies.
     let near = n.saturating_mul(k).saturating_mul(size_of::<f32>()) <= NEAR_BYTES;
-    let by_rows = batch == 1 && near && m <= CHUNK_ROWS && m >= ROWS_EACH * threads;
+    let by_rows = batch == 1 && near && m <= CHUNK_ROWS && m >= FEW_NEAR_ROWS * threads;
     let packed = first.b.is_packed();
     let sharing = match blocking {
         Blocking::Usual => threads > 1 && m <= CHUNK_ROWS && panels >= threads && !by_rows,
@@ -454,17 +479,20 @@ pub(crate) unsafe fn multiply_cut<A: RowSource>(
     }
     let cut = match blocking {
         Blocking::Rows => Cut::rows(m, threads),
-        Blocking::Chunks(rows) => Cut::of([m, n, rows.max(1)], width, batch, threads),
-        _ if by_rows && packed && threads > 1 => Cut { chunks: threads, groups: 1 },
-        _ => Cut::of([m, n, chunk_rows(k)], width, batch, threads),
+        Blocking::Chunks(rows) => Cut::of([m, n, k], rows.max(1), width, batch, threads),
+        _ if by_rows && packed => Cut::rows(m, threads),
+        _ => Cut::of([m, n, k], chunk_rows(k), width, batch, threads),
     };
-    let per_product = cut.chunks * cut.groups;
+    let per_product = cut.rows.count() * cut.groups;
     run(batch * per_product, &|task| {
         let product = product(task / per_product);
         let (chunk, group) = (task % per_product / cut.groups, task % cut.groups);
-        let (row, row_end) = (m * chunk / cut.chunks, m * (chunk + 1) / cut.chunks);
+        let piece = cut.rows.get(chunk);
+        let (row, rows) = (piece.start, piece.len());
+        if rows == 0 {
+            return;
+        }
         let (column, column_end) = columns(group, cut.groups);
-        let rows = row_end - row;
         let together = near_depth(rows).min(depth_blocks(k).count());
         with_scratch(K_BLOCK * width + rows * together * A_STRIDE, |scratch| {
             let scratch = scratch.as_mut_ptr();
@@ -472,14 +500,6 @@ pub(crate) unsafe fn multiply_cut<A: RowSource>(
             exec.isa.run(Part { product, row, rows, column, column_end, scratch, blocks: None });
         });
     });
-}
-
-/// Into how many groups of panels a product with shared blocks of A is cut: as many as leave all
-/// threads the same number of panels, fewer where each group reads a large A again.
-fn shared_groups(panels: usize, threads: usize, a_bytes: usize) -> usize {
-    let most = if a_bytes <= NEAR_BYTES { 4 } else { 2 };
-    let even = (1..=most).rev().map(|n| n * threads).find(|&g| panels.is_multiple_of(g));
-    even.unwrap_or(panels.min(threads * most))
 }
 
 /// A product with few rows: A is copied into blocks once, by all threads, then each thread takes
@@ -503,10 +523,9 @@ unsafe fn multiply_shared<A: RowSource>(
             let (row, end) = (m * t / parts, m * (t + 1) / parts);
             exec.isa.run(Fill { product, row, rows: end - row, blocks });
         });
-        let groups = shared_groups(panels, threads, depth * m * A_STRIDE * size_of::<f32>());
-        exec.pool.run(groups, |group| {
-            let column = panels * group / groups * width;
-            let column_end = (panels * (group + 1) / groups * width).min(n);
+        let groups = Pieces { len: panels, threads, most: panels, fewest: 1, unit: 1 };
+        groups.run(exec.pool, |group| {
+            let (column, column_end) = (group.start * width, (group.end * width).min(n));
             exec.isa.run(Part {
                 product,
                 row: 0,

@@ -104,6 +104,11 @@ impl Finish {
         }
     }
 
+    /// A matrix is added, whose rows are `ld` apart.
+    pub(crate) fn plus(matrix: *const f32, ld: usize) -> Self {
+        Self { residual: matrix, residual_ld: ld, ..Self::new(&Epilogue::default()) }
+    }
+
     /// Whether no matrix joins.
     #[inline(always)]
     pub(crate) fn is_plain(&self) -> bool {

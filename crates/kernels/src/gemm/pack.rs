@@ -16,6 +16,9 @@ pub enum Trans {
     Yes,
 }
 
+/// Floats in a cache line: packed matrices may lie behind each other, each on a line of its own.
+const LINE: usize = 16;
+
 /// The right-hand matrix of a product, cut into panels as wide as the register tile.
 ///
 /// A panel holds its `k` rows one after the other, so a product reads it as one stream. The last
@@ -66,7 +69,8 @@ impl PackedB {
 
     /// How many floats a packed `k` x `n` matrix has.
     fn len(isa: Isa, k: usize, n: usize) -> usize {
-        n.div_ceil(isa.lanes()).saturating_mul(isa.lanes()).saturating_mul(k)
+        let columns = n.div_ceil(isa.lanes()).saturating_mul(isa.lanes());
+        columns.saturating_mul(k).div_ceil(LINE).saturating_mul(LINE)
     }
 
     /// A matrix that was packed before, for the same `isa`: [`PackedB::data`] of that time, in a
@@ -252,10 +256,12 @@ impl PackedFp16 {
         let mut data = Aligned::lasting(Self::len(isa, k, n));
         let (halves, _) = data.as_bytes_mut().as_chunks_mut::<{ size_of::<f16>() }>();
         for column in 0..n {
-            let start = column / width * width * k + column % width;
+            let panel = column / width * width;
+            let stride = width.min(n - panel).next_multiple_of(isa.lanes());
+            let start = panel * k + column - panel;
             for row in 0..k {
                 let from = if trans == Trans::No { row * ldb + column } else { column * ldb + row };
-                halves[start + row * width] = f16::from_f32(b[from]).to_ne_bytes();
+                halves[start + row * stride] = f16::from_f32(b[from]).to_ne_bytes();
             }
         }
         Self { isa, k, n, data: Packed::own(data) }
@@ -263,7 +269,7 @@ impl PackedFp16 {
 
     /// How many floats the room of a packed `k` x `n` matrix has.
     fn len(isa: Isa, k: usize, n: usize) -> usize {
-        PackedB::len(isa, k, n).div_ceil(2)
+        PackedB::len(isa, k, n).div_ceil(2).next_multiple_of(LINE)
     }
 
     /// A matrix that was packed before, as [`PackedB::from_data`].
@@ -388,6 +394,7 @@ impl BSource {
                 Panel { data: self.data.wrapping_add(start * depth + k0 * stride), stride }
             }
             Form::Halves { k: depth } => {
+                let width = columns.next_multiple_of(S::LANES);
                 let from = self.data.cast::<u16>().wrapping_add(start * depth + k0 * width);
                 let mut at = 0;
                 while at < k * width {

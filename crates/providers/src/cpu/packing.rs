@@ -3,6 +3,7 @@
 use galatea_kernels::bf16::{ConvBf16, PackedBf16};
 use galatea_kernels::conv::{Algorithm, ConvParams, PackedConv, PackedTransposed};
 use galatea_kernels::gemm::PackedFp16;
+use galatea_kernels::lstm::{gate_columns, interleave_gates};
 use galatea_kernels::{Isa, PackedB, Trans};
 use galatea_tensor::Tensor;
 
@@ -116,6 +117,35 @@ impl Matrix {
         }
         Ok(elements)
     }
+}
+
+/// Packed weights of the gates of an LSTM, interleaved: `[4 * hidden, k]` from element `start` of
+/// an input on.
+///
+/// # Errors
+/// As for [`Matrix::packed`].
+pub(super) fn gates(
+    view: &NodeView<'_>,
+    input: usize,
+    start: usize,
+    k: usize,
+    hidden: usize,
+) -> Result<PackedB, String> {
+    let isa: Isa = view.isa;
+    let form = format!("gates {LAYOUTS} {} {start} {k} {hidden}", isa.name());
+    let n = gate_columns(isa, hidden);
+    let weights = view.constant(input).ok_or_else(|| format!("input {input} is no constant"))?;
+    let kept = view.packed.and_then(|packed| packed.find(weights, &form));
+    if let Some(packed) = kept.and_then(|found| PackedB::from_data(isa, k, n, &found, 0)) {
+        return Ok(packed);
+    }
+    let trans = Trans::Yes;
+    let rows = Matrix { input, start, k, n: 4 * hidden, trans, factor: 1.0 }.elements(view)?;
+    let packed = PackedB::pack(isa, k, n, &interleave_gates(isa, hidden, k, &rows), k, trans);
+    if let Some(keeper) = view.packed {
+        keeper.keep(weights, &form, &[packed.data()]);
+    }
+    Ok(packed)
 }
 
 /// Packed weights of a convolution. Window step, distance and padding do not matter to the layout.

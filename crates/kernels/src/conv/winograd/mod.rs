@@ -23,6 +23,7 @@ use crate::Trans;
 use crate::gemm::{Finish, PackedB};
 use crate::isa::Isa;
 use crate::memory::{Shared, with_scratch};
+use crate::pieces::Pieces;
 use galatea_tensor::Tensor;
 use micro::Multiply;
 use tiles::{Gather, Inputs, Products, Scatter, Tiling};
@@ -191,11 +192,9 @@ pub(super) unsafe fn run(
         }
         return;
     }
-    let mut blocks = tiles.div_ceil(most);
-    if tiles >= 2 * threads {
-        blocks = blocks.next_multiple_of(threads);
-    }
-    exec.pool.run(blocks, |i| plan.block(tiles * i / blocks..tiles * (i + 1) / blocks));
+    let blocks =
+        Pieces { len: tiles, threads, most, fewest: FEW_TILES, unit: exec.isa.tile_rows() };
+    blocks.run(exec.pool, |tiles| plan.block(tiles));
 }
 
 impl Plan<'_> {
