@@ -27,7 +27,9 @@ impl Pieces {
     /// Length of all shares but the last.
     fn share(&self) -> usize {
         let shares = self.threads.min(self.len / self.fewest.max(1)).max(1);
-        self.len.div_ceil(shares).next_multiple_of(self.unit)
+        let share = self.len.div_ceil(shares);
+        // Whole units where that leaves shares about equal.
+        if share >= 16 * self.unit { share.next_multiple_of(self.unit) } else { share }
     }
 
     /// The cut behind `start` in a share of `share`.

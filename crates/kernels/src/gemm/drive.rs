@@ -404,7 +404,8 @@ impl Cut {
 
     /// A part of the rows for each thread, in pieces that stay near.
     fn rows(m: usize, threads: usize) -> Self {
-        let rows = Pieces { len: m, threads, most: CHUNK_ROWS, fewest: FEW_NEAR_ROWS, unit: 6 };
+        let fewest = 2 * FEW_NEAR_ROWS;
+        let rows = Pieces { len: m, threads, most: CHUNK_ROWS, fewest, unit: 6 };
         Self { rows, groups: 1 }
     }
 }
@@ -465,7 +466,7 @@ pub(crate) unsafe fn multiply_cut<A: RowSource>(
     }
     // With B at hand in every second-level cache, each thread copies what it multiplies.
     let near = n.saturating_mul(k).saturating_mul(size_of::<f32>()) <= NEAR_BYTES;
-    let by_rows = batch == 1 && near && m <= CHUNK_ROWS && m >= FEW_NEAR_ROWS * threads;
+    let by_rows = batch == 1 && near && m <= CHUNK_ROWS && m >= 2 * FEW_NEAR_ROWS * threads;
     let packed = first.b.is_packed();
     let sharing = match blocking {
         Blocking::Usual => threads > 1 && m <= CHUNK_ROWS && panels >= threads && !by_rows,

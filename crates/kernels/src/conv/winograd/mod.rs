@@ -192,8 +192,9 @@ pub(super) unsafe fn run(
         }
         return;
     }
-    let blocks =
-        Pieces { len: tiles, threads, most, fewest: FEW_TILES, unit: exec.isa.tile_rows() };
+    // Every thread has a part, even where that is less than a pass over the weights is worth.
+    let fewest = FEW_TILES.min(tiles / threads).max(1);
+    let blocks = Pieces { len: tiles, threads, most, fewest, unit: 1 };
     blocks.run(exec.pool, |tiles| plan.block(tiles));
 }
 
