@@ -325,16 +325,8 @@ impl Kernel for Cells<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::gemm::test_values;
     use crate::{ThreadPool, Trans};
-
-    fn random(n: usize, seed: u32) -> Vec<f32> {
-        let mut state = seed;
-        let mut next = || {
-            state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
-            (state >> 8) as f32 / (1 << 24) as f32 - 0.5
-        };
-        (0..n).map(|_| next()).collect()
-    }
 
     /// One direction, value by value, in f64.
     fn plain(
@@ -376,15 +368,16 @@ mod tests {
     fn check(exec: Exec<'_>, sizes: [usize; 4], directions: usize, with_states: bool) {
         let [steps, batch, input, hidden] = sizes;
         let (isa, state) = (exec.isa, batch * hidden);
-        let x = random(steps * batch * input, 1);
-        let parts: Vec<[Vec<f32>; 3]> = (0..directions as u32)
+        let x = test_values(steps * batch * input, 1);
+        let parts: Vec<[Vec<f32>; 3]> = [0, 1][..directions]
+            .iter()
             .map(|d| {
                 let (w, r) = (4 * hidden * input, 4 * hidden * hidden);
-                [random(w, 7 + d), random(r, 17 + d), random(4 * hidden, 27 + d)]
+                [test_values(w, 7 + d), test_values(r, 17 + d), test_values(4 * hidden, 27 + d)]
             })
             .collect();
         let zeros = vec![0.0; directions * state];
-        let (h0, c0) = (random(directions * state, 3), random(directions * state, 4));
+        let (h0, c0) = (test_values(directions * state, 3), test_values(directions * state, 4));
         let [h0, c0] = if with_states { [&h0, &c0] } else { [&zeros, &zeros] };
         let columns = gate_columns(isa, hidden);
         let packed: Vec<_> = parts

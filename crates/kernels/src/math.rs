@@ -188,17 +188,31 @@ pub(crate) fn log<S: Simd>(s: S, x: S::F) -> S::F {
     s.select(s.lt(x, zero), s.splat(f32::NAN), r)
 }
 
-/// `1 / (1 + e^-x)`.
+/// `1 + e^-x` with one rounding of the sum: `e^-x` is `2^n + 2^n q r`, and the 1 joins the part
+/// that it is nearer to.
 #[inline(always)]
-pub(crate) fn sigmoid<S: Simd>(s: S, x: S::F) -> S::F {
+fn one_and_exp_neg<S: Simd>(s: S, x: S::F) -> S::F {
     let one = s.splat(1.0);
-    s.div(one, s.add(one, exp(s, neg(s, x))))
+    let (n, r, q) = reduced(s, clamp(s, neg(s, x), s.splat(-104.0), s.splat(89.0)));
+    let power = s.scale_pow2(one, s.min(s.splat(126.0), n));
+    let rest = s.mul(power, q);
+    let near = s.fma(rest, r, s.add(one, power));
+    let far = s.add(power, s.fma(rest, r, one));
+    let sum = s.select(s.lt(n, s.splat(12.0)), near, far);
+    // Beyond, the power alone is infinite. A NaN is not below the bound, and stays.
+    s.select(s.lt(n, s.splat(127.0)), sum, s.scale_pow2(s.fma(q, r, one), n))
 }
 
-/// `x / (1 + e^-x)`.
+/// `1 / (1 + e^-x)`, within 2 ULP.
+#[inline(always)]
+pub(crate) fn sigmoid<S: Simd>(s: S, x: S::F) -> S::F {
+    s.div(s.splat(1.0), one_and_exp_neg(s, x))
+}
+
+/// `x / (1 + e^-x)`, within 2 ULP.
 #[inline(always)]
 pub(crate) fn silu<S: Simd>(s: S, x: S::F) -> S::F {
-    s.div(x, s.add(s.splat(1.0), exp(s, neg(s, x))))
+    s.div(x, one_and_exp_neg(s, x))
 }
 
 /// `x (1 + erf(x / sqrt 2)) / 2`.

@@ -3,6 +3,7 @@
 //! they skipped.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+#![allow(clippy::print_stderr, reason = "a test that skips says so")]
 
 mod support;
 

@@ -19,7 +19,7 @@ pub enum Unary {
     Erf,
     /// `tanh x`, 2 ULP.
     Tanh,
-    /// `1 / (1 + e^-x)`, 3 ULP.
+    /// `1 / (1 + e^-x)`, 2 ULP.
     Sigmoid,
     /// Square root, exactly rounded.
     Sqrt,
