@@ -21,7 +21,7 @@ const GATES: usize = 4;
 
 /// Steps with fewer products than this run on one thread: handing a part to another takes some
 /// microseconds, in which a core does about this many.
-const SHARED_PRODUCTS: usize = 1 << 18;
+const SHARED_PRODUCTS: usize = 3 << 18;
 
 /// Columns that the gates of `hidden` cells take: a whole number of vectors for each gate.
 #[must_use]
@@ -444,7 +444,7 @@ mod tests {
             }
             let pool = ThreadPool::new(3);
             // Large enough to share steps.
-            check(Exec { pool: &pool, isa }, [2, 2, 8, 200], 1, true);
+            check(Exec { pool: &pool, isa }, [2, 5, 8, 200], 1, true);
         }
     }
 }

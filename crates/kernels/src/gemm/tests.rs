@@ -253,6 +253,26 @@ fn a_short_slice_is_refused() {
     gemm(exec, 3, &[0.0; 11], 4, &b, &mut [0.0; 6], 2, &Epilogue::default());
 }
 
+#[test]
+fn equal_columns_have_equal_sums_whatever_their_panel() {
+    let pool = ThreadPool::new(2);
+    let (k, n) = (700, 1000);
+    let column = test_values(k, 5);
+    let b: Vec<f32> = column.iter().flat_map(|&x| std::iter::repeat_n(x, n)).collect();
+    for isa in Isa::available() {
+        let exec = Exec { pool: &pool, isa };
+        let packed = PackedB::pack(isa, k, n, &b, n, Trans::No);
+        for m in [1, 2, 3, 4, 5, 17] {
+            let mut c = vec![0.0; m * n];
+            gemm(exec, m, &test_values(m * k, 6), k, &packed, &mut c, n, &Epilogue::default());
+            for row in c.chunks_exact(n) {
+                let same = row.iter().all(|x| x.to_bits() == row[0].to_bits());
+                assert!(same, "{} with {m} rows", isa.name());
+            }
+        }
+    }
+}
+
 fn check_batched(batch: usize, m: usize, k: usize, n: usize, ta: Trans, tb: Trans) {
     let pool = ThreadPool::new(2);
     let lda = if ta == Trans::No { k } else { m } + 1;

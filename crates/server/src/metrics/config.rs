@@ -15,13 +15,17 @@ pub struct MetricsConfig {
     pub counters: bool,
     /// Whether there is the time that each model took to load. Recorded Triton has no such family, newer ones do.
     pub load_durations: bool,
+    /// Whether there is the arithmetic of each model and what the machine can do. Triton has no such
+    /// families.
+    pub arithmetic: bool,
     /// Distributions that the core keeps.
     pub latencies: LatencyOptions,
 }
 
 impl Default for MetricsConfig {
     fn default() -> Self {
-        Self { counters: true, load_durations: false, latencies: LatencyOptions::default() }
+        let latencies = LatencyOptions::default();
+        Self { counters: true, load_durations: false, arithmetic: false, latencies }
     }
 }
 
@@ -42,13 +46,15 @@ impl MetricsConfig {
             match key {
                 "counter_latencies" => config.counters = truth(key, value)?,
                 "load_durations" => config.load_durations = truth(key, value)?,
+                "arithmetic" => config.arithmetic = truth(key, value)?,
                 "summary_latencies" => summaries = truth(key, value)?,
                 "histogram_latencies" => config.latencies.histograms = truth(key, value)?,
                 "summary_quantiles" => quantiles = read_quantiles(value)?,
                 _ => {
                     return Err(format!(
                         "--metrics-config has no setting '{key}'; it has counter_latencies, \
-                         load_durations, summary_latencies, histogram_latencies and summary_quantiles"
+                         load_durations, arithmetic, summary_latencies, histogram_latencies and \
+                         summary_quantiles"
                     ));
                 }
             }
@@ -109,6 +115,7 @@ mod tests {
         assert!(!config.counters && config.latencies.histograms);
         assert_eq!(config.latencies.summaries.unwrap().len(), 5);
         assert!(read(&["load_durations=true"]).unwrap().load_durations);
+        assert!(read(&["arithmetic=true"]).unwrap().arithmetic);
         let config = read(&["summary_quantiles=0.1:0.01,0.75:0.02", "summary_latencies=true"]);
         let quantiles = config.unwrap().latencies.summaries.unwrap();
         assert_eq!(quantiles.get(1), Some(&Quantile { quantile: 0.75, error: 0.02 }));

@@ -38,7 +38,7 @@ pub fn render(app: &App) -> String {
             value: (gauge.value)(held),
         })
     });
-    let machine = capabilities(machine());
+    let machine = app.metrics().arithmetic.then(|| capabilities(machine())).into_iter().flatten();
     page.extend(pools.chain(readings).chain(cache).chain(machine).map(|reading| {
         let metric = Metric::from_gauge(gauge(reading.value));
         family(reading.name, reading.help, MetricType::GAUGE, vec![metric])
@@ -119,13 +119,15 @@ fn metrics(value: &Value, row: &ModelMetricsRow, config: &MetricsConfig) -> Vec<
         Value::FirstResponse => {
             row.first_response.iter().map(|found| histogram_metric(row, found)).collect()
         }
-        Value::Operations => {
+        Value::Operations if config.arithmetic => {
             row.arithmetic.iter().map(|found| counted(row, found.operations)).collect()
         }
-        Value::OperationRate => {
+        Value::OperationRate if config.arithmetic => {
             row.arithmetic.iter().map(|found| measured(row, found.per_ns)).collect()
         }
-        Value::Cached(_)
+        Value::Operations
+        | Value::OperationRate
+        | Value::Cached(_)
         | Value::CachedDuration(_)
         | Value::Duration(_)
         | Value::LoadDuration
@@ -307,9 +309,11 @@ mod tests {
             "# TYPE galatea_compute_gflops gauge",
             "galatea_compute_gflops{model=\"m\",version=\"1\"} 12.5",
         ];
-        check(&page(row.clone(), &MetricsConfig::default()), &present, &[]);
+        let config = MetricsConfig { arithmetic: true, ..MetricsConfig::default() };
+        check(&page(row.clone(), &config), &present, &[]);
+        check(&page(row.clone(), &MetricsConfig::default()), &[], &["galatea_compute"]);
         let row = ModelMetricsRow { arithmetic: None, ..row };
-        check(&page(row, &MetricsConfig::default()), &[], &["galatea_compute"]);
+        check(&page(row, &config), &[], &["galatea_compute"]);
     }
 
     #[test]
