@@ -2,7 +2,7 @@
 
 use super::pack::{PANEL, STEP, STEP_BYTES, TILE};
 use super::write::Place;
-use crate::isa::{Bf16, Bf16Kernel, Simd};
+use crate::isa::{Bf16, Bf16Kernel, Pairs, Simd};
 
 /// Some rows of a block of A times the steps of a panel.
 #[derive(Clone, Copy)]
@@ -62,6 +62,79 @@ impl<const R: usize, const V: usize> Bf16Kernel for Tile<'_, R, V> {
     }
 }
 
+/// A register tile of `P` pairs of rows and [`PAIR_VECTORS`] vectors of columns.
+struct PairTile<'a, const P: usize> {
+    on: &'a RowsTimesPanel,
+    /// Twice as many as pairs, or one less.
+    rows: usize,
+    /// The first of its columns, of [`PAIR_VECTORS`] vectors.
+    column: usize,
+    /// Sums of the tile, [`PANEL`] columns in each row.
+    sums: *mut f32,
+}
+
+/// Vectors of columns of a tile of pairs.
+const PAIR_VECTORS: usize = 2;
+
+impl<const P: usize> Bf16Kernel for PairTile<'_, P> {
+    type Output = ();
+    #[inline(always)]
+    fn run<D: Bf16>(self, d: D) {
+        let (on, s) = (self.on, d.simd());
+        let Some(pairs) = d.pairs() else { return };
+        let mut squares = [[[s.splat(0.0); 2]; PAIR_VECTORS]; P];
+        let mut rows = [[on.a; 2]; P];
+        for (p, rows) in rows.iter_mut().enumerate() {
+            for (r, row) in rows.iter_mut().enumerate() {
+                // A last row without another is a pair with itself.
+                *row = on.a.wrapping_add((2 * p + r).min(self.rows - 1) * on.a_stride);
+            }
+        }
+        let start = self.column / TILE * (STEP_BYTES / 2) + self.column % TILE * 4;
+        // SAFETY: A and B have that many steps; a step of B is two tiles of 16 pairs of terms.
+        unsafe {
+            for at in 0..on.steps * (STEP / 4) {
+                let (step, four) = (at / (STEP / 4), at % (STEP / 4));
+                let mut left = [s.splat_i(0); P];
+                for (left, rows) in left.iter_mut().zip(rows) {
+                    *left = pairs.load_rows([rows[0].add(at * 8), rows[1].add(at * 8)]);
+                }
+                let b = on.b.add(step * STEP_BYTES + start + four * 2 * TILE * 4).cast::<f32>();
+                for v in 0..PAIR_VECTORS {
+                    // Two terms of each column, and the next two.
+                    let b = b.add(v * D::S::LANES);
+                    let (two, next) = (s.bits(s.load(b)), s.bits(s.load(b.add(TILE))));
+                    for (half, right) in pairs.side_by_side(two, next).into_iter().enumerate() {
+                        for (squares, left) in squares.iter_mut().zip(left) {
+                            let square = &mut squares[v][half];
+                            *square = pairs.multiply(*square, left, right);
+                        }
+                    }
+                }
+            }
+            for (p, squares) in squares.iter().enumerate() {
+                for (v, &squares) in squares.iter().enumerate() {
+                    for (r, row) in pairs.rows(squares).into_iter().enumerate() {
+                        let column = self.column + v * D::S::LANES;
+                        s.store(self.sums.add((2 * p + r) * PANEL + column), row);
+                    }
+                }
+            }
+        }
+    }
+}
+
+macro_rules! by_pairs {
+    ($d:ident, $on:ident, $sums:ident, $rows:ident, $column:expr, $($p:literal)*) => {
+        match $rows.div_ceil(2) {
+            $($p => $d.enter(PairTile::<$p> {
+                on: $on, rows: $rows, column: $column, sums: $sums,
+            }),)*
+            _ => {}
+        }
+    };
+}
+
 macro_rules! by_rows {
     ($d:ident, $on:ident, $sums:ident, $rows:ident, $column:expr, $v:literal: $($r:literal)*) => {
         match $rows {
@@ -78,6 +151,11 @@ macro_rules! by_rows {
 fn tile<D: Bf16>(d: D, on: &RowsTimesPanel, rows: usize, sums: *mut f32) {
     let mut column = 0;
     while column < on.place.columns {
+        if d.pairs().is_some() {
+            by_pairs!(d, on, sums, rows, column, 1 2 3 4 5 6);
+            column += PAIR_VECTORS * D::S::LANES;
+            continue;
+        }
         match D::TILE_COLUMNS / D::S::LANES {
             2 => by_rows!(d, on, sums, rows, column, 2: 1 2 3 4 5 6 7 8 9 10 11 12),
             4 => by_rows!(d, on, sums, rows, column, 4: 1 2 3 4),

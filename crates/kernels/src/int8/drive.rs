@@ -144,7 +144,7 @@ impl<A: ByteRows> DotKernel for Part<'_, A> {
             Form::Signed => job.signed,
             Form::Wide => false,
         };
-        let direct = job.a.direct().filter(|_| as_it_is && job.k.is_multiple_of(D::TERMS));
+        let direct = job.a.direct().filter(|_| as_it_is && job.k.is_multiple_of(D::GROUP));
         let slices = self.rows.div_ceil(room.rows);
         for slice in 0..slices {
             let row = self.row + self.rows * slice / slices;
@@ -167,7 +167,7 @@ impl<A: ByteRows> DotKernel for Part<'_, A> {
                     groups: job.b.groups,
                     a,
                     a_stride,
-                    b: job.b.data.wrapping_add(column * job.b.groups * D::TERMS),
+                    b: job.b.data.wrapping_add(column * job.b.groups * D::GROUP),
                     columns: job.columns.shifted(column),
                     row_sums: sums,
                     out: job.out.at(row * job.c_stride + column),
@@ -194,7 +194,7 @@ unsafe fn make_ready<D: Dot>(
     raw: *mut u8,
     ready: *mut u8,
 ) -> (*const u8, usize) {
-    let padded = job.k.next_multiple_of(D::TERMS);
+    let padded = job.k.next_multiple_of(D::GROUP);
     let flip = match (D::FORM, job.signed) {
         (Form::Unsigned, true) | (Form::Signed, false) => FLIP,
         _ => 0,

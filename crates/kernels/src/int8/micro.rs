@@ -1,7 +1,7 @@
 //! The register tile of integer products, and what becomes of its sums.
 
 use super::pack::ColumnPointers;
-use crate::isa::{Dot, DotKernel, Simd};
+use crate::isa::{Dot, DotKernel, Pairs, Simd};
 use crate::memory::Shared;
 
 /// Where results go, and how they are made.
@@ -72,15 +72,81 @@ impl<const R: usize, const V: usize> DotKernel for Tile<'_, R, V> {
             }
         }
         for (r, acc) in acc.iter().enumerate() {
-            for (v, sum) in acc.iter().enumerate() {
-                let column = v * D::S::LANES;
-                let columns = t.columns.shifted(column);
-                let here = (t.width - column).min(D::S::LANES);
-                let out = t.out.at(r * t.c_stride + column);
-                let row_sum = t.row_sums.wrapping_add(r);
-                // SAFETY: the columns are padded to whole panels, row r has its sum, and the step's
-                // C covers R rows of `width`.
-                unsafe { finish(d, &columns, row_sum, out, *sum, here) };
+            for (v, &sum) in acc.iter().enumerate() {
+                // SAFETY: row r and vector v are inside the tile.
+                unsafe { t.finish(d, r, v, sum) };
+            }
+        }
+    }
+}
+
+impl Step {
+    /// Finishes the sums of vector `v` of row `r`.
+    ///
+    /// # Safety
+    /// The step has the row and a column of the vector.
+    #[inline(always)]
+    unsafe fn finish<D: Dot>(&self, d: D, r: usize, v: usize, sum: <D::S as Simd>::I) {
+        let column = v * D::S::LANES;
+        let columns = self.columns.shifted(column);
+        let here = (self.width - column).min(D::S::LANES);
+        let out = self.out.at(r * self.c_stride + column);
+        // SAFETY: the columns are padded to whole panels, row r has its sum, and the step's C covers
+        // its rows of `width`.
+        unsafe { finish(d, &columns, self.row_sums.wrapping_add(r), out, sum, here) };
+    }
+}
+
+/// A tile of `P` pairs of rows and `V` vectors, which are pairs of columns here.
+struct PairTile<'a, const P: usize, const V: usize> {
+    step: &'a Step,
+    /// Twice as many as pairs, or one less.
+    rows: usize,
+}
+
+impl<const P: usize, const V: usize> DotKernel for PairTile<'_, P, V> {
+    type Output = ();
+    #[inline(always)]
+    fn run<D: Dot>(self, d: D) {
+        let (t, s) = (self.step, d.simd());
+        let Some(pairs) = d.pairs() else { return };
+        let mut squares = [[[s.splat_i(0); 2]; V]; P];
+        let mut rows = [[t.a; 2]; P];
+        for (p, rows) in rows.iter_mut().enumerate() {
+            for (r, row) in rows.iter_mut().enumerate() {
+                // A last row without another is a pair with itself.
+                *row = t.a.wrapping_add((2 * p + r).min(self.rows - 1) * t.a_stride);
+            }
+        }
+        let (mut b, vector) = (t.b, 2 * D::GROUP);
+        for group in 0..t.groups {
+            // SAFETY: A has that many groups in each row, B has whole panels.
+            unsafe {
+                let mut left = [s.splat_i(0); P];
+                for (left, rows) in left.iter_mut().zip(rows) {
+                    let at = group * D::GROUP;
+                    *left = pairs.load_rows([rows[0].wrapping_add(at), rows[1].wrapping_add(at)]);
+                }
+                for at in 0..2 * V {
+                    let right = d.load_terms(b.add(at * vector));
+                    for (squares, left) in squares.iter_mut().zip(left) {
+                        let square = &mut squares[at / 2][at % 2];
+                        *square = pairs.multiply(*square, left, right);
+                    }
+                }
+                b = b.add(D::TILE_VECTORS * 2 * vector);
+            }
+        }
+        for (p, squares) in squares.iter().enumerate() {
+            for (v, &squares) in squares.iter().enumerate() {
+                let [first, second] = pairs.rows(squares);
+                // SAFETY: rows and vector v are inside the tile.
+                unsafe {
+                    t.finish(d, 2 * p, v, first);
+                    if 2 * p + 1 < self.rows {
+                        t.finish(d, 2 * p + 1, v, second);
+                    }
+                }
             }
         }
     }
@@ -264,12 +330,40 @@ macro_rules! by_rows {
     };
 }
 
+macro_rules! by_pairs {
+    ($d:ident, $step:ident, $rows:ident, $v:literal: $($p:literal)*) => {
+        match $rows.div_ceil(2) {
+            $($p => $d.enter(PairTile::<$p, $v> { step: $step, rows: $rows }),)*
+            _ => {}
+        }
+    };
+}
+
+/// Runs one tile of pairs of at most as many rows as a tile of its width has.
+///
+/// # Safety
+/// The step's pointers are valid for `rows` rows.
+#[inline(always)]
+unsafe fn tile_of_pairs<D: Dot>(d: D, step: &Step, rows: usize) {
+    match step.width.div_ceil(D::S::LANES) {
+        1 => by_pairs!(d, step, rows, 1: 1 2 3 4 5 6),
+        2 => by_pairs!(d, step, rows, 2: 1 2 3 4 5 6),
+        3 => by_pairs!(d, step, rows, 3: 1 2 3),
+        4 => by_pairs!(d, step, rows, 4: 1 2 3),
+        _ => {}
+    }
+}
+
 /// Runs one tile of at most as many rows as a tile of its width has.
 ///
 /// # Safety
 /// The step's pointers are valid for `rows` rows.
 #[inline(always)]
 unsafe fn tile<D: Dot>(d: D, step: &Step, rows: usize) {
+    if d.pairs().is_some() {
+        // SAFETY: as this function's.
+        return unsafe { tile_of_pairs(d, step, rows) };
+    }
     match step.width.div_ceil(D::S::LANES) {
         1 => by_rows!(d, step, rows, 1: 1 2 3 4 5 6 7 8 9 10 11 12),
         2 => by_rows!(d, step, rows, 2: 1 2 3 4 5 6 7 8 9 10 11 12),

@@ -17,7 +17,7 @@ impl DotKernel for Ask {
     type Output = Sizes;
     #[inline(always)]
     fn run<D: Dot>(self, _: D) -> Sizes {
-        Sizes { width: D::S::LANES * D::TILE_VECTORS, terms: D::TERMS, form: D::FORM }
+        Sizes { width: D::S::LANES * D::TILE_VECTORS, terms: D::GROUP, form: D::FORM }
     }
 }
 

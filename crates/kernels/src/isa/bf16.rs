@@ -3,12 +3,14 @@
 use std::fmt::Debug;
 
 use super::amx::Amx;
-use super::{Isa, Simd};
+use super::{Isa, NoPairs, Pairs, Simd};
 
 #[cfg(target_arch = "aarch64")]
 use super::bf16_neon::NeonBf16;
 #[cfg(target_arch = "x86_64")]
 use super::bf16_x86::Avx512Bf16;
+#[cfg(target_arch = "aarch64")]
+use super::pairs_neon::Bfmmla;
 
 /// An algorithm to be compiled for each set of BF16 instructions; as [`super::Kernel`].
 pub trait Bf16Kernel {
@@ -22,13 +24,21 @@ pub trait Bf16Kernel {
 pub trait Bf16: Copy + Send + Sync + Debug + 'static {
     /// The vectors around the products.
     type S: Simd;
+    /// Products of a pair of rows by a pair of columns, where there are such instructions.
+    type Pairs: Pairs<Sum = <Self::S as Simd>::F, Terms = <Self::S as Simd>::I>;
     /// Rows of the register tile.
     const TILE_ROWS: usize;
-    /// Columns of the register tile: 16 or 32.
+    /// Columns of the register tile: 8, 16 or 32.
     const TILE_COLUMNS: usize;
 
     /// The vectors.
     fn simd(self) -> Self::S;
+
+    /// Products of pairs of rows and columns: matrix products are made of them where there are any.
+    #[inline(always)]
+    fn pairs(self) -> Option<Self::Pairs> {
+        None
+    }
 
     /// Runs `kernel` as a function of its own, compiled with these instructions.
     fn enter<K: Bf16Kernel>(self, kernel: K) -> K::Output;
@@ -58,6 +68,9 @@ pub enum Bf16Isa {
     /// AVX-512 with BF16: 32 products an instruction.
     #[cfg(target_arch = "x86_64")]
     Avx512(Avx512Bf16),
+    /// Advanced SIMD with matrix products of BF16: 16 products an instruction.
+    #[cfg(target_arch = "aarch64")]
+    Bfmmla(Bfmmla),
     /// Advanced SIMD with BF16: 8 products an instruction.
     #[cfg(target_arch = "aarch64")]
     Neon(NeonBf16),
@@ -77,7 +90,7 @@ impl Bf16Isa {
                 _ => Self::Widened(isa),
             },
             #[cfg(target_arch = "aarch64")]
-            Isa::Neon(_) => NeonBf16::new().map_or(Self::Widened(isa), Self::Neon),
+            Isa::Neon(_) => Bfmmla::new().map_or(Self::Widened(isa), Self::Bfmmla),
             _ => Self::Widened(isa),
         }
     }
@@ -91,6 +104,10 @@ impl Bf16Isa {
             #[cfg(target_arch = "x86_64")]
             if let Self::Amx(_, vectors) = best {
                 found.extend([best, Self::Avx512(vectors)]);
+            }
+            #[cfg(target_arch = "aarch64")]
+            if let Self::Bfmmla(pairs) = best {
+                found.extend([best, Self::Neon(pairs.vectors())]);
             }
             found.extend([best, Self::Widened(isa)]);
         }
@@ -106,6 +123,8 @@ impl Bf16Isa {
             Self::Amx(..) => "amx-bf16",
             #[cfg(target_arch = "x86_64")]
             Self::Avx512(_) => "avx512-bf16",
+            #[cfg(target_arch = "aarch64")]
+            Self::Bfmmla(_) => "neon-bfmmla",
             #[cfg(target_arch = "aarch64")]
             Self::Neon(_) => "neon-bf16",
             Self::Widened(isa) => isa.name(),
@@ -133,6 +152,8 @@ impl Bf16Isa {
         match self {
             #[cfg(target_arch = "x86_64")]
             Self::Amx(_, d) | Self::Avx512(d) => d.enter(kernel),
+            #[cfg(target_arch = "aarch64")]
+            Self::Bfmmla(d) => d.enter(kernel),
             #[cfg(target_arch = "aarch64")]
             Self::Neon(d) => d.enter(kernel),
             Self::Widened(isa) => isa.run(Widening(kernel)),
@@ -166,6 +187,7 @@ pub(crate) fn nearest(x: f32) -> u16 {
 
 impl<S: Simd> Bf16 for Widened<S> {
     type S = S;
+    type Pairs = NoPairs<S::F, S::I>;
     const TILE_ROWS: usize = 4;
     const TILE_COLUMNS: usize = 16;
 

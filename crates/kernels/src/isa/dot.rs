@@ -2,7 +2,7 @@
 
 use std::fmt::Debug;
 
-use super::{Isa, Portable, Simd};
+use super::{Isa, NoPairs, Pairs, Portable, Simd};
 
 #[cfg(target_arch = "x86_64")]
 use super::amx::Amx;
@@ -10,6 +10,8 @@ use super::amx::Amx;
 use super::dot_neon::NeonDot;
 #[cfg(target_arch = "x86_64")]
 use super::dot_x86::{Avx2Dot, Vnni};
+#[cfg(target_arch = "aarch64")]
+use super::pairs_neon::I8mm;
 
 /// An algorithm to be compiled for each set of integer instructions; as [`super::Kernel`].
 pub trait DotKernel {
@@ -34,8 +36,12 @@ pub enum Form {
 pub trait Dot: Copy + Send + Sync + Debug + 'static {
     /// The vectors around the products.
     type S: Simd;
+    /// Products of a pair of rows by a pair of columns, where there are such instructions.
+    type Pairs: Pairs<Sum = <Self::S as Simd>::I, Terms = <Self::S as Simd>::I>;
     /// Products that a lane adds up at once.
     const TERMS: usize;
+    /// Terms of a column that lie together in a packed panel.
+    const GROUP: usize = Self::TERMS;
     /// The left-hand terms: a lane takes [`Dot::TERMS`] of them, 32 bits.
     const FORM: Form;
     /// Vectors in a row of the register tile.
@@ -45,6 +51,12 @@ pub trait Dot: Copy + Send + Sync + Debug + 'static {
 
     /// The vectors.
     fn simd(self) -> Self::S;
+
+    /// Products of pairs of rows and columns: matrix products are made of them where there are any.
+    #[inline(always)]
+    fn pairs(self) -> Option<Self::Pairs> {
+        None
+    }
 
     /// Runs `kernel` as a function of its own, compiled with these instructions.
     fn enter<K: DotKernel>(self, kernel: K) -> K::Output;
@@ -103,6 +115,9 @@ pub enum DotIsa {
     /// AVX2: 16 products an instruction.
     #[cfg(target_arch = "x86_64")]
     Avx2(Avx2Dot),
+    /// Advanced SIMD with 8-bit matrix products: 32 products an instruction.
+    #[cfg(target_arch = "aarch64")]
+    I8mm(I8mm),
     /// Advanced SIMD with dot products: 16 products an instruction.
     #[cfg(target_arch = "aarch64")]
     Neon(NeonDot),
@@ -125,7 +140,7 @@ impl DotIsa {
             #[cfg(target_arch = "x86_64")]
             Isa::Avx2(_) => Avx2Dot::new().map(Self::Avx2),
             #[cfg(target_arch = "aarch64")]
-            Isa::Neon(_) => NeonDot::new().map(Self::Neon),
+            Isa::Neon(_) => I8mm::new().map(Self::I8mm).or_else(|| NeonDot::new().map(Self::Neon)),
             Isa::Portable(_) => None,
         };
         found.unwrap_or(Self::Portable(Portable))
@@ -141,6 +156,10 @@ impl DotIsa {
             #[cfg(target_arch = "x86_64")]
             if let Self::Amx(_, vectors) = best {
                 found.push(Self::Vnni(vectors));
+            }
+            #[cfg(target_arch = "aarch64")]
+            if matches!(best, Self::I8mm(_)) {
+                found.extend(NeonDot::new().map(Self::Neon));
             }
         }
         found.dedup();
@@ -158,6 +177,8 @@ impl DotIsa {
             #[cfg(target_arch = "x86_64")]
             Self::Avx2(_) => "avx2",
             #[cfg(target_arch = "aarch64")]
+            Self::I8mm(_) => "neon-i8mm",
+            #[cfg(target_arch = "aarch64")]
             Self::Neon(_) => "neon-dot",
             Self::Portable(_) => "portable",
         }
@@ -171,6 +192,8 @@ impl DotIsa {
             Self::Amx(_, d) | Self::Vnni(d) => d.enter(kernel),
             #[cfg(target_arch = "x86_64")]
             Self::Avx2(d) => d.enter(kernel),
+            #[cfg(target_arch = "aarch64")]
+            Self::I8mm(d) => d.enter(kernel),
             #[cfg(target_arch = "aarch64")]
             Self::Neon(d) => d.enter(kernel),
             Self::Portable(d) => Dot::enter(d, kernel),
@@ -191,6 +214,7 @@ fn halves(word: i32) -> [i32; 2] {
 
 impl Dot for Portable {
     type S = Self;
+    type Pairs = NoPairs<[i32; 4], [i32; 4]>;
     const TERMS: usize = 2;
     const FORM: Form = Form::Wide;
     const TILE_VECTORS: usize = 2;

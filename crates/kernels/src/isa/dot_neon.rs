@@ -1,6 +1,6 @@
 //! Integer products of Advanced SIMD: the dot-product extension, which every Apple chip has.
 
-use super::{Dot, DotKernel, Form, Neon};
+use super::{Dot, DotKernel, Form, Neon, NoPairs};
 use std::arch::aarch64::*;
 use std::arch::asm;
 
@@ -25,6 +25,7 @@ fn enter<K: DotKernel>(d: NeonDot, kernel: K) -> K::Output {
 
 impl Dot for NeonDot {
     type S = Neon;
+    type Pairs = NoPairs<int32x4_t, int32x4_t>;
     const TERMS: usize = 4;
     const FORM: Form = Form::Signed;
     const TILE_VECTORS: usize = 4;

@@ -1,6 +1,6 @@
 //! Integer products of x86: VNNI, and AVX2 without it.
 
-use super::{Avx2, Avx512, Dot, DotKernel, Form, Simd};
+use super::{Avx2, Avx512, Dot, DotKernel, Form, NoPairs, Simd};
 use std::arch::x86_64::*;
 
 /// AVX-512 with VNNI: unsigned by signed bytes, four at a time.
@@ -24,6 +24,7 @@ fn enter_vnni<K: DotKernel>(d: Vnni, kernel: K) -> K::Output {
 
 impl Dot for Vnni {
     type S = Avx512;
+    type Pairs = NoPairs<__m512i, __m512i>;
     const TERMS: usize = 4;
     const FORM: Form = Form::Unsigned;
     const TILE_VECTORS: usize = 4;
@@ -89,6 +90,7 @@ fn enter_avx2<K: DotKernel>(d: Avx2Dot, kernel: K) -> K::Output {
 
 impl Dot for Avx2Dot {
     type S = Avx2;
+    type Pairs = NoPairs<__m256i, __m256i>;
     const TERMS: usize = 2;
     const FORM: Form = Form::Wide;
     const TILE_VECTORS: usize = 2;

@@ -3,6 +3,7 @@
 mod amx;
 mod bf16;
 mod dot;
+mod pairs;
 mod portable;
 mod simd;
 
@@ -14,6 +15,8 @@ mod bf16_x86;
 mod dot_neon;
 #[cfg(target_arch = "x86_64")]
 mod dot_x86;
+#[cfg(target_arch = "aarch64")]
+mod pairs_neon;
 
 #[cfg(target_arch = "x86_64")]
 mod avx2;
@@ -41,6 +44,9 @@ pub use dot_neon::NeonDot;
 pub use dot_x86::{Avx2Dot, Vnni};
 #[cfg(target_arch = "aarch64")]
 pub use neon::Neon;
+pub use pairs::{NoPairs, Pairs};
+#[cfg(target_arch = "aarch64")]
+pub use pairs_neon::{Bfmmla, I8mm};
 pub use portable::Portable;
 pub use simd::Simd;
 
