@@ -116,7 +116,7 @@ impl Operand<'_> {
 
 /// Checks that a stored matrix lies within `found` elements; its leading dimension for BLAS, which
 /// wants at least 1 even of an empty matrix.
-fn leading(
+pub(crate) fn leading(
     matrix: char,
     found: usize,
     stride: usize,

@@ -3,11 +3,13 @@
 //! - [`Chip::detect`]: what chip this is and what it can do, by sysctl.
 //! - [`catalogue::find`]: what is known about it beyond that, from `data/chips`.
 //! - [`accelerate::sgemm`]: Accelerate's single-precision matrix product.
+//! - [`bnns::Bnns`]: the same with factors of 16 bits.
 //!
 //! The decisions around a foreign call (key names, parsing, argument order, length checks) are
 //! plain code that runs and is tested everywhere; only the call itself is bound to macOS.
 
 pub mod accelerate;
+pub mod bnns;
 pub mod catalogue;
 mod cblas;
 mod chip;

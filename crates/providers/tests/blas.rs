@@ -33,7 +33,7 @@ const CHEAP: ProductCosts =
     ProductCosts { kernel_gflops: 1e-3, blas_gflops: 1e3, bandwidth_gb_per_s: 1e3 };
 
 fn providers(blas: Blas, costs: Option<ProductCosts>) -> Vec<Arc<dyn ExecutionProvider>> {
-    let cpu = CpuProvider::new().with_blas(Some(BlasRoute { blas, costs }));
+    let cpu = CpuProvider::new().with_blas(Some(BlasRoute { blas: Some(blas), costs, bnns: None }));
     vec![Arc::new(cpu), by_name(reference::NAME).unwrap()]
 }
 

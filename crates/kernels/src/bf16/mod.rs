@@ -18,7 +18,7 @@ use half::bf16;
 use crate::Exec;
 use crate::cell::{Reals, RealsMut};
 use crate::gemm::{DenseRows, Epilogue, Finish, Join, check_matrix};
-use crate::isa::Bf16Isa;
+use crate::isa::{Bf16Isa, Kernel, Simd};
 
 pub use attention::attention_bf16;
 pub use conv::{ConvBf16, conv_bf16};
@@ -110,6 +110,99 @@ fn gemm_with(
     };
     // SAFETY: the lengths are checked above, and C is borrowed exclusively.
     unsafe { multiply(exec, isa, &job) };
+}
+
+/// Elements that must follow the sums of [`finish_reals`]: as many as a vector has, at most.
+pub const BEHIND_SUMS: usize = 16;
+
+/// `C = epilogue(sums)`, as [`gemm_reals`] does with sums of its own: for a product that something
+/// else has computed.
+///
+/// Shapes: the sums are `m` rows of `n`, adjacent, with [`BEHIND_SUMS`] elements of any value behind;
+/// C is `m` rows of `n`, `ldc` apart.
+///
+/// # Panics
+/// When a slice is shorter than its shape says, or a leading dimension is less than a row.
+pub fn finish_reals(
+    exec: Exec<'_>,
+    (m, n): (usize, usize),
+    sums: &[f32],
+    (c, ldc): (RealsMut<'_>, usize),
+    epilogue: &Epilogue<'_>,
+    beside: Option<Beside<'_>>,
+) {
+    check_matrix("sums", sums.len().saturating_sub(BEHIND_SUMS), m, n, n);
+    check_matrix("C", c.len(), m, n, ldc);
+    epilogue.check(m, n);
+    if let Some(beside) = &beside {
+        check_matrix("what joins", beside.data.len(), m, n, beside.ld);
+    }
+    let from = FinishSums {
+        n,
+        sums: Sums(sums.as_ptr()),
+        c: Cells::of(c),
+        ldc,
+        finish: Finish::new(epilogue),
+        beside: beside.as_ref().map(Joined::of),
+    };
+    let grain = (FINISH_GRAIN / n.max(1)).max(1);
+    exec.pool.run_ranges(m, grain, |rows| exec.isa.run(FinishRows { from: &from, rows }));
+}
+
+/// Elements that are worth another thread.
+const FINISH_GRAIN: usize = 32_768;
+
+/// A matrix of sums, and what becomes of it.
+struct FinishSums {
+    n: usize,
+    sums: Sums,
+    c: Cells,
+    ldc: usize,
+    finish: Finish,
+    beside: Option<Joined>,
+}
+
+/// A read-only view of sums that the caller holds while tasks run.
+#[derive(Clone, Copy)]
+struct Sums(*const f32);
+
+// SAFETY: nobody writes the sums meanwhile.
+unsafe impl Send for Sums {}
+// SAFETY: as for Send.
+unsafe impl Sync for Sums {}
+
+/// Some rows of them.
+struct FinishRows<'a> {
+    from: &'a FinishSums,
+    rows: std::ops::Range<usize>,
+}
+
+impl Kernel for FinishRows<'_> {
+    type Output = ();
+    #[inline(always)]
+    fn run<S: Simd>(self, s: S) {
+        let (from, row, rows) = (self.from, self.rows.start, self.rows.len());
+        let mut column = 0;
+        while column < from.n {
+            let place = Place {
+                c: from.c.at(row * from.ldc + column),
+                c_stride: from.ldc,
+                columns: PANEL.min(from.n - column),
+                accumulate: false,
+                far: false,
+                finish: Some(from.finish.shifted(row, column)),
+                beside: from.beside.map(|beside| beside.shifted(row, column)),
+            };
+            let sums = from.sums.0.wrapping_add(row * from.n + column);
+            // SAFETY: the caller has checked the lengths; ranges of rows are disjoint, and behind the
+            // last sums there is room for a vector.
+            unsafe {
+                place.write(s, rows, sums, (from.n, TILE));
+                place.activate(s, rows);
+            }
+            column += PANEL;
+        }
+    }
 }
 
 /// Rows of A for a [`Job`], and whether they are pairs.

@@ -378,3 +378,36 @@ proptest! {
         check(m, k, n, threads, trans);
     }
 }
+
+#[test]
+fn sums_of_another_product_are_finished_as_own_ones() {
+    for (m, n) in [(1, 1), (3, 33), (40, 300), (700, 70)] {
+        let pool = ThreadPool::new(2);
+        let sums = test_values(m * n + BEHIND_SUMS, 1);
+        let (bias, ldc) = (test_values(n, 2), n + 3);
+        let joins = halves(&test_values(m * ldc, 3));
+        for isa in crate::Isa::available() {
+            let exec = Exec { pool: &pool, isa };
+            let epilogue = Epilogue::bias(&bias).with_activation(Activation::Tanh);
+            let beside = Beside { data: &joins, ld: ldc, join: Join::Add };
+            let (mut wide, mut half) = (vec![f32::NAN; m * ldc], vec![bf16::NAN; m * ldc]);
+            let to = ((&mut wide[..]).into(), ldc);
+            finish_reals(exec, (m, n), &sums, to, &epilogue, Some(beside));
+            let to = ((&mut half[..]).into(), ldc);
+            finish_reals(exec, (m, n), &sums, to, &epilogue, Some(beside));
+            for i in 0..m {
+                for j in 0..ldc {
+                    let (at, wide) = (i * ldc + j, wide[i * ldc + j]);
+                    if j >= n {
+                        assert!(wide.is_nan() && half[at].is_nan(), "wrote between rows");
+                        continue;
+                    }
+                    let want = (sums[i * n + j] + bias[j] + joins[at].to_f32()).tanh();
+                    assert!((wide - want).abs() < 1e-6, "{} {wide} for {want}", isa.name());
+                    let near = (half[at].to_f32() - want).abs() <= want.abs() / 256.0 + 1e-6;
+                    assert!(near, "{} {} for {want}", isa.name(), half[at]);
+                }
+            }
+        }
+    }
+}

@@ -8,6 +8,7 @@
 
 mod body;
 mod executable;
+mod halved;
 mod halves;
 mod kernel;
 mod packing;

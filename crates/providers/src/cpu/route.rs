@@ -1,6 +1,7 @@
 //! Where a product is computed: by the kernels, or by a BLAS that reaches the chip's matrix unit.
 
 use galatea_apple::accelerate::Blas;
+use galatea_apple::bnns::Bnns;
 use galatea_kernels::gemm::Blocking;
 
 use crate::capabilities::Capabilities;
@@ -16,14 +17,16 @@ pub struct ProductCosts {
     pub bandwidth_gb_per_s: f64,
 }
 
-/// A BLAS beside the kernels.
+/// Libraries beside the kernels.
 #[derive(Clone, Copy, Debug)]
 pub struct BlasRoute {
-    /// Who computes.
-    pub blas: Blas,
+    /// Who computes in single precision, if anybody.
+    pub blas: Option<Blas>,
     /// What that is estimated to cost; where nothing is known, the kernels are the default and
     /// measurements may say otherwise.
     pub costs: Option<ProductCosts>,
+    /// Who computes where weights are FP16 or BF16, if anybody.
+    pub bnns: Option<Bnns>,
 }
 
 /// Nanoseconds to hand a product over.
@@ -48,14 +51,42 @@ impl ProductCosts {
     /// few rows waits for memory, which the kernels draw from no slower, and what comes after the
     /// sums is another pass over them.
     #[allow(clippy::cast_precision_loss, reason = "an estimate")]
-    fn prefers_blas(&self, [m, k, n]: [usize; 3], threads: usize) -> bool {
+    fn prefers_blas(&self, of: Of, [m, k, n]: [usize; 3], threads: usize) -> bool {
         let operations = 2.0 * m as f64 * k as f64 * n as f64;
         // One operation of 10⁹ in a second is one in a nanosecond.
         let bytes = |elements: f64| elements * size_of::<f32>() as f64 / self.bandwidth_gb_per_s;
-        let weights = bytes(k as f64 * n as f64);
-        let own = (operations / (self.kernel_gflops * threads.max(1) as f64)).max(weights);
+        let weights = bytes(k as f64 * n as f64) * of.weight_share();
+        let kernels = self.kernel_gflops * of.kernel_speed() * threads.max(1) as f64;
+        let own = (operations / kernels).max(weights);
         let blas = (operations / self.blas_gflops).max(weights);
         blas + CALL_NS + bytes(2.0 * m as f64 * n as f64) < own
+    }
+}
+
+/// What a product is of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Of {
+    /// Floats of single precision.
+    Fp32,
+    /// Weights of FP16, which the kernels widen.
+    Fp16,
+    /// BF16, which the kernels multiply as they are or widen.
+    Bf16 {
+        /// Whether they multiply them as they are.
+        whole: bool,
+    },
+}
+
+impl Of {
+    /// Bytes of a weight in those of single precision.
+    fn weight_share(self) -> f64 {
+        if self == Self::Fp32 { 1.0 } else { 0.5 }
+    }
+
+    /// How much faster than in single precision the kernels multiply: an instruction on squares of
+    /// BF16 has four times the products. The matrix unit is not faster.
+    fn kernel_speed(self) -> f64 {
+        if self == (Self::Bf16 { whole: true }) { 4.0 } else { 1.0 }
     }
 }
 
@@ -66,6 +97,8 @@ pub(super) enum Way {
     Kernel(Blocking),
     /// By a BLAS.
     Blas(Blas),
+    /// By BNNS.
+    Bnns(Bnns),
 }
 
 /// The ways of a product of these lengths, by name; the first is estimated to be the fastest.
@@ -77,10 +110,25 @@ pub(super) fn ways(
     let few = !Blocking::matters(lengths[0]);
     let cuts = if few { &Blocking::ALL[..1] } else { Blocking::ALL };
     let mut ways: Vec<_> = cuts.iter().map(|&(name, cut)| (name, Way::Kernel(cut))).collect();
-    if let Some(route) = route {
-        let first = route.costs.is_some_and(|costs| costs.prefers_blas(lengths, threads));
+    if let Some((route, blas)) = route.and_then(|route| Some((route, route.blas?))) {
+        let first = route.costs.is_some_and(|costs| costs.prefers_blas(Of::Fp32, lengths, threads));
         let at = if first { 0 } else { ways.len() };
-        ways.insert(at, (route.blas.name(), Way::Blas(route.blas)));
+        ways.insert(at, (blas.name(), Way::Blas(blas)));
+    }
+    ways
+}
+
+/// The same where weights are FP16 or BF16.
+pub(super) fn half_ways(
+    route: Option<BlasRoute>,
+    of: Of,
+    lengths: [usize; 3],
+    threads: usize,
+) -> Vec<(&'static str, Way)> {
+    let mut ways = vec![("kernel", Way::Kernel(Blocking::Usual))];
+    if let Some((route, bnns)) = route.and_then(|route| Some((route, route.bnns?))) {
+        let first = route.costs.is_some_and(|costs| costs.prefers_blas(of, lengths, threads));
+        ways.insert(usize::from(!first), (Bnns::NAME, Way::Bnns(bnns)));
     }
     ways
 }
@@ -89,7 +137,8 @@ impl BlasRoute {
     /// The system's BLAS, where there is one.
     pub(super) fn system() -> Option<Self> {
         let blas = Blas::system().ok()?;
-        Some(Self { blas, costs: ProductCosts::of(&Capabilities::detect()) })
+        let costs = ProductCosts::of(&Capabilities::detect());
+        Some(Self { blas: Some(blas), costs, bnns: Bnns::system().ok() })
     }
 }
 
@@ -105,15 +154,15 @@ mod tests {
 
     #[test]
     fn large_products_go_to_the_matrix_unit_and_few_rows_stay() {
-        assert!(COSTS.prefers_blas([512, 768, 768], 4));
-        assert!(COSTS.prefers_blas([128, 768, 3072], 1));
+        assert!(COSTS.prefers_blas(Of::Fp32, [512, 768, 768], 4));
+        assert!(COSTS.prefers_blas(Of::Fp32, [128, 768, 3072], 1));
         // A vector times a matrix waits for the matrix in either place.
-        assert!(!COSTS.prefers_blas([1, 4096, 4096], 4));
+        assert!(!COSTS.prefers_blas(Of::Fp32, [1, 4096, 4096], 4));
         // Handing a small one over takes longer than computing it.
-        assert!(!COSTS.prefers_blas([16, 32, 32], 1));
+        assert!(!COSTS.prefers_blas(Of::Fp32, [16, 32, 32], 1));
         // Without a gain in arithmetic there is none.
         let slow = ProductCosts { blas_gflops: 300.0, ..COSTS };
-        assert!(!slow.prefers_blas([512, 768, 768], 4));
+        assert!(!slow.prefers_blas(Of::Fp32, [512, 768, 768], 4));
     }
 
     #[test]
@@ -135,6 +184,15 @@ mod tests {
     fn without_a_blas_there_are_the_cuts_of_the_kernels() {
         assert_eq!(ways(None, [64, 64, 64], 2).len(), Blocking::ALL.len());
         assert_eq!(ways(None, [1, 64, 64], 2).len(), 1);
+        assert_eq!(half_ways(None, Of::Fp16, [64, 64, 64], 2).len(), 1);
+    }
+
+    #[test]
+    fn kernels_that_multiply_bf16_are_worth_more_threads_of_their_own() {
+        let (product, threads) = ([128, 768, 768], 4);
+        assert!(COSTS.prefers_blas(Of::Fp16, product, threads));
+        assert!(COSTS.prefers_blas(Of::Bf16 { whole: false }, product, threads));
+        assert!(!COSTS.prefers_blas(Of::Bf16 { whole: true }, product, threads));
     }
 
     #[cfg(not(target_os = "macos"))]

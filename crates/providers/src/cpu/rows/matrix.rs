@@ -3,20 +3,23 @@
 use std::sync::Arc;
 
 use galatea_apple::accelerate::{Blas, Operand as Factor, Orientation, Sizes};
+use galatea_apple::bnns::{self, Bnns};
 use galatea_graph::ops::fused::FusedMatMul;
 use galatea_graph::ops::matrix::Gemm;
 use galatea_graph::{GALATEA_DOMAIN, ONNX_DOMAIN, OpError};
-use galatea_kernels::bf16::{Beside, PackedBf16, gemm_reals};
+use galatea_kernels::bf16::{BEHIND_SUMS, Beside, PackedBf16, finish_reals, gemm_reals};
 use galatea_kernels::gemm::{
     Blocking, Operand, PackedFp16, finish, gemm_cut, gemm_fp16, matmul_batched,
 };
+use galatea_kernels::isa::Bf16Isa;
 use galatea_kernels::{Activation, Epilogue, Join, PackedB, Reals, Residual, Trans};
 use galatea_runtime::Precision;
 use galatea_runtime::tune::{Axis, Space};
 
 use super::elementwise::fused;
+use crate::cpu::halved::Halved;
 use crate::cpu::packing::Matrix;
-use crate::cpu::route::{BlasRoute, Way, ways};
+use crate::cpu::route::{BlasRoute, Of, Way, half_ways, ways};
 use crate::cpu::{Call, Choices, Halves, Kernel, KernelRow, NodeView, Shapes, Step, WeightBytes};
 
 /// The family's rows.
@@ -163,17 +166,26 @@ fn packed(
         Precision::Fp16 => Weights::Fp16(matrix.packed_fp16(view)?),
         _ => Weights::Floats(matrix.packed(view)?),
     };
-    Ok(Box::new(Packed { b: Arc::new(b), last, stored: (trans_b, factor), route: view.blas }))
+    let of = match b {
+        Weights::Floats(_) => Of::Fp32,
+        Weights::Fp16(_) => Of::Fp16,
+        Weights::Bf16(_) => Of::Bf16 { whole: Bf16Isa::of(view.isa).has_products() },
+    };
+    let (b, stored, halved) = (Arc::new(b), (trans_b, factor), Arc::default());
+    Ok(Box::new(Packed { b, of, last, stored, route: view.blas, halved }))
 }
 
 /// A product with constant weights, packed once.
 struct Packed {
     b: Arc<Weights>,
+    of: Of,
     last: Last,
     /// Whether the weights lie transposed in the model, and the factor on the product.
     stored: (bool, f32),
     /// Who else can multiply.
     route: Option<BlasRoute>,
+    /// The weights in the model's order and half their size, once somebody else has wanted them.
+    halved: Arc<Halved>,
 }
 
 /// Packed weights, by what the product computes in.
@@ -292,14 +304,17 @@ impl Packed {
     /// How the product of `m` rows is computed: as was measured to be the fastest, else as the cost
     /// model says.
     fn way(&self, m: usize, choices: Choices<'_>) -> Way {
-        let Weights::Floats(b) = &*self.b else { return Way::Kernel(Blocking::Usual) };
-        let (k, n) = (b.k(), b.n());
-        let ways = ways(self.route, [m, k, n], choices.threads);
+        let ((k, n), threads) = (self.b.size(), choices.threads);
+        let (ways, family) = match self.of {
+            Of::Fp32 => (ways(self.route, [m, k, n], threads), "gemm-f32"),
+            Of::Fp16 => (half_ways(self.route, self.of, [m, k, n], threads), "gemm-fp16"),
+            Of::Bf16 { .. } => (half_ways(self.route, self.of, [m, k, n], threads), "gemm-bf16"),
+        };
         let mut chosen = 0;
         if ways.len() > 1 {
             let names: Vec<&str> = ways.iter().map(|(name, _)| *name).collect();
             let space = Space::new(vec![Axis::names("way", &names)]);
-            let family = format!("gemm-f32 {} threads", choices.threads);
+            let family = format!("{family} {threads} threads");
             chosen = choices.choose(&family, &[("m", m), ("k", k), ("n", n)], &space);
         }
         ways.get(chosen).map_or(Way::Kernel(Blocking::Usual), |(_, way)| *way)
@@ -337,6 +352,40 @@ impl Packed {
     }
 }
 
+impl Packed {
+    /// A step in which BNNS multiplies by the model's weights in half their size, and the kernels do
+    /// the rest.
+    fn by_bnns(&self, bnns: Bnns, m: usize, tail: Tail) -> Step {
+        let ((trans_b, factor), of) = (self.stored, self.of);
+        let (b, halved) = (Arc::clone(&self.b), Arc::clone(&self.halved));
+        let (k, n) = b.size();
+        let (stride, orientation) = match trans_b {
+            true => (k, Orientation::Transposed),
+            false => (n, Orientation::Plain),
+        };
+        let step = Step::new(move |call| {
+            let (data, weights) = (Halved::elements(call.reals(0)?), call.input::<f32>(1)?);
+            let (epilogue, beside) = tail.epilogue(call)?;
+            let mut scratch = call.scratch_if(m * n + BEHIND_SUMS)?;
+            let (sums, _) = scratch.split(m * n + BEHIND_SUMS);
+            let rows = bnns::Factor { data, stride: k, orientation: Orientation::Plain };
+            let data = halved.weights(of, call.exec, weights);
+            let columns = bnns::Factor { data, stride, orientation };
+            match bnns.multiply(Sizes { m, n, k }, factor, (rows, columns), sums, n) {
+                Ok(()) => {
+                    let mut c = call.output_reals(0)?;
+                    let to = (c.reals(), n);
+                    finish_reals(call.exec, (m, n), sums, to, &epilogue, beside);
+                    Ok(())
+                }
+                // The sums are nobody's yet: the kernels compute what they would have been.
+                Err(_) => b.multiply(call, Blocking::Usual, m, tail),
+            }
+        });
+        step.with_scratch(m * n + BEHIND_SUMS)
+    }
+}
+
 impl Kernel for Packed {
     fn bind(&self, shapes: &Shapes) -> Result<Step, String> {
         self.bind_chosen(shapes, Choices::default())
@@ -357,6 +406,7 @@ impl Kernel for Packed {
         let blocking = match self.way(m, choices) {
             Way::Kernel(blocking) => blocking,
             Way::Blas(blas) => return Ok(self.by_blas(blas, m, tail)),
+            Way::Bnns(bnns) => return Ok(self.by_bnns(bnns, m, tail)),
         };
         let b = Arc::clone(&self.b);
         let step = Step::new(move |call| b.multiply(call, blocking, m, tail));
