@@ -1,5 +1,6 @@
 //! Predicted times of nodes, from sizes alone.
 
+use galatea_graph::ops::convolution::{ConvChain, FusedConv};
 use galatea_graph::ops::fused::Attention;
 use galatea_graph::{Dim, Fact, Node};
 
@@ -66,6 +67,19 @@ const PRODUCTS: &[(&[&str], Terms)] = &[
     }),
     (&["Conv", "FusedConv", "ConvNhwc", "ConvInteger"], |_, inputs, output| {
         window(inputs.get(1)?, output)
+    }),
+    (&["ConvChain"], |node, inputs, output| {
+        let convs = &node.operator::<ConvChain>()?.convs;
+        let mut image = inputs.first()?.clone()?;
+        let mut terms = 0;
+        for (index, FusedConv { conv, .. }) in convs.iter().enumerate() {
+            let weights = inputs.get(ConvChain::weights(index))?;
+            let [out, _, kernel @ ..] = weights.as_deref()? else { return None };
+            let spatial = conv.geometry(image.get(1..image.len() - 1)?, kernel).ok()?.output;
+            image = [&output[..1], &spatial[..], &[*out]].concat();
+            terms += window(weights, &image)?;
+        }
+        Some(terms)
     }),
     (&["QLinearConv"], |_, inputs, output| window(inputs.get(3)?, output)),
     (&["ConvTranspose"], |_, inputs, _| {

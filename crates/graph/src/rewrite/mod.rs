@@ -4,8 +4,9 @@
 //! A rule looks at one node and may put other nodes in its place, or it looks at the whole graph;
 //! nodes that nobody needs any more are dropped after each rule. Rules that tidy up run again until
 //! nothing changes, before the fusions and after them; they inline branches whose condition is known
-//! too. The bodies of loops and of other branches are rewritten last. [`channels_last`] is apart: a
-//! provider asks for it when its convolutions want their channels last.
+//! too. The bodies of loops and of other branches are rewritten last. [`channels_last`] and
+//! [`conv_chains`] are apart: a provider asks for them when its convolutions want their channels last,
+//! and when it computes some together.
 
 mod attention;
 mod bodies;
@@ -13,6 +14,7 @@ mod channels_last;
 mod common_subexpression;
 mod constant_folding;
 mod conv_batch_norm;
+mod conv_chain;
 mod elementwise_chain;
 mod equal_lengths;
 mod flat_mat_mul;
@@ -42,6 +44,7 @@ mod text_labels;
 use std::collections::HashMap;
 
 pub use channels_last::channels_last;
+pub use conv_chain::conv_chains;
 pub use level::Level;
 pub use match_graph::Maps;
 

@@ -7,7 +7,7 @@ mod quantized;
 mod shapes;
 mod transformer;
 
-use galatea_graph::rewrite::{Level, channels_last, optimise};
+use galatea_graph::rewrite::{Level, channels_last, conv_chains, optimise};
 use galatea_graph::{AttributeValue, Attributes, Dim, Fact, Graph, ValueId, evaluate};
 use galatea_tensor::{DataType, Tensor, Tolerance, compare};
 
@@ -390,6 +390,59 @@ fn channels_move_last_once_for_a_whole_region() {
         ["Transpose", "FusedConv", "FusedConv", "GlobalAveragePoolNhwc", "Transpose", "Flatten"];
     assert_eq!(op_types(&rewritten), expected);
     check_equal(&graph, &rewritten, &inputs);
+}
+
+/// Convolutions as MobileNet has them; gives the image behind each, one being a result of the graph.
+fn depthwise_block(result: usize) -> (Graph, Vec<Tensor>) {
+    let mut b = Builder::new();
+    let x = b.input("x", &[Dim::symbol("batch"), Dim::Known(3), Dim::Known(8), Dim::Known(7)]);
+    let pads = ("pads", ints(&[1, 1, 1, 1]));
+    let group = ("group", AttributeValue::Int(6));
+    let mut weight = |shape: &[usize], seed| b.constant(noise(shape, seed));
+    let stem = weight(&[6, 3, 3, 3], 1);
+    let filters = [weight(&[6, 1, 3, 3], 2), weight(&[6, 1, 3, 3], 3)];
+    let dense = [weight(&[6, 6, 1, 1], 4), weight(&[6, 6, 1, 1], 5)];
+    let mut images = vec![b.op("Conv", &[x, stem], std::slice::from_ref(&pads))];
+    for (filter, dense) in filters.into_iter().zip(dense) {
+        let filtered =
+            b.op("Conv", &[images[images.len() - 1], filter], &[pads.clone(), group.clone()]);
+        let active = b.op("Relu", &[filtered], &[]);
+        images.extend([active, b.op("Conv", &[active, dense], &[])]);
+    }
+    let sum = b.op("Add", &[images[2], images[4]], &[]);
+    images.push(sum);
+    if result < 5 {
+        b.graph.outputs.push(images[result]);
+    }
+    (b.finish(sum), vec![noise(&[2, 3, 8, 7], 9)])
+}
+
+#[test]
+fn depthwise_convolutions_take_the_dense_ones_around_them() {
+    // Nothing but the sum is a result; then the first image, that behind the first filter, and that
+    // behind the second.
+    let cases: [(usize, &[&str]); 4] = [
+        (5, &["Transpose", "ConvChain", "ConvChain", "Transpose"]),
+        (0, &["Transpose", "FusedConv", "ConvChain", "ConvChain", "Transpose", "Transpose"]),
+        (1, &["Transpose", "ConvChain", "FusedConv", "ConvChain", "Transpose", "Transpose"]),
+        (3, &["Transpose", "ConvChain", "FusedConv", "FusedConv", "Transpose", "Transpose"]),
+    ];
+    for (result, expected) in cases {
+        let (graph, inputs) = depthwise_block(result);
+        let mut rewritten = graph.clone();
+        optimise(&mut rewritten, Level::O3).unwrap();
+        // Channels first there is nothing that it takes.
+        assert_eq!(conv_chains(&mut rewritten).unwrap(), 0);
+        channels_last(&mut rewritten).unwrap();
+        conv_chains(&mut rewritten).unwrap();
+        let mut found = op_types(&rewritten);
+        // Where transposes of results stand does not matter.
+        found.sort_by_key(|op| usize::from(*op == "Transpose"));
+        let mut expected = expected.to_vec();
+        expected.sort_by_key(|op| usize::from(*op == "Transpose"));
+        assert_eq!(found, expected, "{result}");
+        check_equal(&graph, &rewritten, &inputs);
+    }
 }
 
 #[test]

@@ -29,18 +29,21 @@ pub(super) unsafe fn run<T: Cell>(
     let work = ow * window.params.in_channels * window.params.taps();
     exec.pool.run_ranges(batch * od * oh, 65_536usize.div_ceil(work.max(1)), |rows| {
         let (x, weights) = (x.as_ptr(), weights.as_ptr());
-        exec.isa.run(Rows { window, x, weights, rows, y, finish });
+        exec.isa.run(Rows { window, x, kept: usize::MAX, weights, rows, y, finish });
     });
 }
 
 /// Some output rows.
-struct Rows<'a, T> {
-    window: &'a Window,
-    x: *const T,
-    weights: *const f32,
-    rows: std::ops::Range<usize>,
-    y: Shared<T>,
-    finish: Finish,
+pub(super) struct Rows<'a, T> {
+    pub(super) window: &'a Window,
+    pub(super) x: *const T,
+    /// How many image rows there are at `x`: row `r` lies where row `r % kept` would.
+    pub(super) kept: usize,
+    pub(super) weights: *const f32,
+    /// Numbers of the rows, image after image.
+    pub(super) rows: std::ops::Range<usize>,
+    pub(super) y: Shared<T>,
+    pub(super) finish: Finish,
 }
 
 /// Where a tap reads, for channel 0 of the first of the pixels that share it.
@@ -85,6 +88,14 @@ fn inside(w: &Window, d: usize, o: usize) -> std::ops::Range<usize> {
 }
 
 impl<T: Cell> Rows<'_, T> {
+    /// A row of the image, from channel 0 of its first column on.
+    #[inline(always)]
+    fn image_row(&self, batch: usize, depth: usize, height: usize) -> *const T {
+        let w = self.window;
+        let row = (batch * w.size[0] + depth) * w.size[1] + height;
+        self.x.wrapping_add(row % self.kept * w.size[2] * w.params.in_channels)
+    }
+
     /// One output row, for the channels of `range`.
     #[inline(always)]
     fn row<S: Simd>(&self, s: S, row: usize, range: (usize, usize), taps: &mut Vec<Tap<T>>) {
@@ -153,10 +164,9 @@ impl<T: Cell> Rows<'_, T> {
             let Some(image_d) = w.tap(0, place[0], d) else { continue };
             for h in inside(w, 1, place[1]) {
                 let image_h = place[1] * p.stride[1] + h * p.dilation[1] - p.pads_begin[1];
-                let image_row = (batch * w.size[0] + image_d) * w.size[1] + image_h;
                 let tap = (d * p.kernel[1] + h) * KW;
                 lines.push(Tap {
-                    x: self.x.wrapping_add(image_row * w.size[2] * p.in_channels),
+                    x: self.image_row(batch, image_d, image_h),
                     weight: self.weights.wrapping_add(tap * p.in_channels),
                 });
             }
@@ -195,12 +205,12 @@ impl<T: Cell> Rows<'_, T> {
             let Some(image_d) = w.tap(0, place[0], d) else { continue };
             for h in rows.clone() {
                 let image_h = place[1] * p.stride[1] + h * p.dilation[1] - p.pads_begin[1];
-                let image_row = (batch * w.size[0] + image_d) * w.size[1] + image_h;
+                let image_row = self.image_row(batch, image_d, image_h);
                 for t in columns.clone() {
                     let image_w = place[2] * p.stride[2] + t * p.dilation[2] - p.pads_begin[2];
-                    let (pixel, tap) = (image_row * w.size[2] + image_w, (d * kh + h) * kw + t);
+                    let tap = (d * kh + h) * kw + t;
                     taps.push(Tap {
-                        x: self.x.wrapping_add(pixel * channels),
+                        x: image_row.wrapping_add(image_w * channels),
                         weight: self.weights.wrapping_add(tap * channels),
                     });
                 }
@@ -380,7 +390,7 @@ impl<T: Cell> Rows<'_, T> {
                     acc = finish.joined(s, acc, f32::load(s, residual, mask));
                 }
                 acc = s.min(high, s.max(low, acc));
-                let y = self.y.ptr().add((pixel + i) * channels + c);
+                let y = self.y.ptr().wrapping_add((pixel + i) * channels + c);
                 T::store(s, y, mask, acc);
             }
         }

@@ -41,29 +41,37 @@ pub(super) unsafe fn run(
     let work = width * p.taps() * p.in_channels * p.out_channels;
     let x = Shared::from_ptr(x.as_ptr().cast_mut());
     exec.pool.run_ranges(batch * depth * height, 65_536usize.div_ceil(work.max(1)), |range| {
-        let line = ((width - 1) * p.stride[2] + p.kernel[2]) * p.in_channels;
-        let lines = (BAND - 1) * p.stride[1] + (p.kernel[1] - 1) * p.dilation[1] + 1;
-        let band = (line, lines);
-        with_scratch(line * lines, |scratch| {
+        with_scratch(scratch_len(window), |scratch| {
             let scratch = scratch.as_mut_ptr();
             let x = x.ptr().cast_const();
-            exec.isa.run(Rows { window, x, weights, y, finish, range, band, scratch });
+            exec.isa.run(Rows { window, x, weights, y, finish, range, scratch });
         });
     });
 }
 
+/// Length and number of padded image rows.
+fn band(window: &Window) -> (usize, usize) {
+    let p = &window.params;
+    let line = ((window.out[2] - 1) * p.stride[2] + p.kernel[2]) * p.in_channels;
+    (line, (BAND - 1) * p.stride[1] + (p.kernel[1] - 1) * p.dilation[1] + 1)
+}
+
+/// Floats of scratch that [`Rows`] needs.
+pub(super) fn scratch_len(window: &Window) -> usize {
+    let (line, lines) = band(window);
+    line * lines
+}
+
 /// Some output rows.
-struct Rows<'a> {
-    window: &'a Window,
-    x: *const f32,
-    weights: &'a PackedB,
-    y: Shared<f32>,
-    finish: Finish,
+pub(super) struct Rows<'a> {
+    pub(super) window: &'a Window,
+    pub(super) x: *const f32,
+    pub(super) weights: &'a PackedB,
+    pub(super) y: Shared<f32>,
+    pub(super) finish: Finish,
     /// Numbers of the rows, image after image.
-    range: std::ops::Range<usize>,
-    /// Length and number of padded image rows.
-    band: (usize, usize),
-    scratch: *mut f32,
+    pub(super) range: std::ops::Range<usize>,
+    pub(super) scratch: *mut f32,
 }
 
 impl Kernel for Rows<'_> {
@@ -91,7 +99,7 @@ impl Rows<'_> {
     unsafe fn fill<S: Simd>(&self, s: S, row: usize, count: usize) {
         let w = self.window;
         let p = &w.params;
-        let (line, _) = self.band;
+        let (line, _) = band(w);
         let [_, height, width] = w.size;
         let (image, top) = (row / w.out[1], row % w.out[1] * p.stride[1]);
         let lines = (count - 1) * p.stride[1] + (p.kernel[1] - 1) * p.dilation[1] + 1;
@@ -121,7 +129,7 @@ impl Rows<'_> {
         let p = &w.params;
         let panel_width = S::LANES * S::TILE_VECTORS;
         let (width, channels) = (w.out[2], p.out_channels);
-        let (line, _) = self.band;
+        let (line, _) = band(w);
         let mut column = 0;
         while column < channels {
             let columns = panel_width.min(channels - column);

@@ -5,6 +5,7 @@
 //! convolution has a kernel of its own that runs over channels.
 
 mod algorithm;
+mod chain;
 mod depthwise;
 mod direct;
 mod rows;
@@ -18,6 +19,7 @@ use crate::gemm::{DenseRows, Epilogue, Finish, PackedB, Product, Trans, check_ma
 use crate::isa::Isa;
 use crate::memory::{Aligned, Packed, Shared};
 pub use algorithm::{Algorithm, candidates, choose};
+pub use chain::{ConvChain, Link, conv_chain};
 use galatea_tensor::Tensor;
 pub(crate) use rows::{ImageRows, Window};
 pub use transposed::{PackedTransposed, conv_transposed};
@@ -439,5 +441,7 @@ pub(crate) fn volume(sizes: &[usize]) -> usize {
     product.unwrap_or(usize::MAX)
 }
 
+#[cfg(test)]
+mod chain_tests;
 #[cfg(test)]
 mod tests;

@@ -5,7 +5,13 @@ use galatea_tensor::Tensor;
 use proptest::prelude::*;
 
 /// The definition, in double precision, channels last.
-fn reference(p: &ConvParams, w: &[f32], x: &[f32], batch: usize, size: [usize; 3]) -> Vec<f64> {
+pub(super) fn reference(
+    p: &ConvParams,
+    w: &[f32],
+    x: &[f32],
+    batch: usize,
+    size: [usize; 3],
+) -> Vec<f64> {
     let out = p.output_size(size);
     let (cin, cout) = (p.in_channels / p.groups, p.out_channels / p.groups);
     let mut y = Vec::new();

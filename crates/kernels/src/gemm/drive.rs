@@ -231,8 +231,7 @@ impl<A: RowSource> Kernel for ThinPart<'_, A> {
 
 /// Floats of scratch that [`multiply_panels`] needs for `m` rows of depth `k`.
 pub(crate) fn panels_scratch(isa: Isa, m: usize, k: usize) -> usize {
-    let together = near_depth(m).min(depth_blocks(k).count());
-    if m <= THIN_ROWS { 0 } else { K_BLOCK * isa.tile_columns() + m * together * A_STRIDE }
+    if m <= THIN_ROWS { 0 } else { here_scratch(isa, m, k) }
 }
 
 /// Some columns of a product with a packed B and an A in memory, on this thread.
@@ -256,6 +255,21 @@ pub(crate) unsafe fn multiply_panels<S: Simd>(
             Part { product, row, rows, column, column_end, scratch, blocks: None }.run(s);
         }
     }
+}
+
+/// Floats of scratch that [`multiply_here`] needs for `m` rows of depth `k`.
+pub(crate) fn here_scratch(isa: Isa, m: usize, k: usize) -> usize {
+    K_BLOCK * isa.tile_columns() + m * near_depth(m).min(depth_blocks(k).count()) * A_STRIDE
+}
+
+/// A product with a packed B, on this thread. A sum is the same however few rows the product has.
+///
+/// # Safety
+/// As for [`multiply`]; `scratch` has [`here_scratch`] floats.
+#[inline(always)]
+pub(crate) unsafe fn multiply_here<S: Simd>(s: S, product: &Product<DenseRows>, scratch: *mut f32) {
+    let (rows, column_end) = (product.m, product.n);
+    Part { product, row: 0, rows, column: 0, column_end, scratch, blocks: None }.run(s);
 }
 
 /// Copies some rows of A into shared blocks.

@@ -104,7 +104,7 @@ impl CpuProvider {
         pool: &Arc<ThreadPool>,
     ) -> Result<CpuExecutable, RuntimeError> {
         let graph =
-            if options.optimise >= OptimiseLevel::O3 { channels_last(graph) } else { graph };
+            if options.optimise >= OptimiseLevel::O3 { arranged(graph, options) } else { graph };
         let (graph, bodies) =
             body::prepared(graph, &mut |inner| self.prepare(inner, options, pool));
         let facts = infer::facts(&graph, &HashMap::new())?;
@@ -153,12 +153,17 @@ pub fn find_row(view: &NodeView<'_>) -> Result<&'static KernelRow, String> {
     Err(reasons.join("; "))
 }
 
-/// The graph with its convolutions working channels-last, which their kernels do without turning
-/// images around; the graph as it was where that fails.
-fn channels_last(graph: Arc<Graph>) -> Arc<Graph> {
+/// The graph with its convolutions as their kernels want them: channels last, so that no image is
+/// turned around, and those around depthwise ones in chains; the graph as it was where that fails.
+fn arranged(graph: Arc<Graph>, options: &SessionOptions) -> Arc<Graph> {
     let mut rewritten = (*graph).clone();
-    let done = rewrite::channels_last(&mut rewritten).and_then(|count| {
+    // A chain computes in FP32; in BF16 its convolutions have kernels of their own.
+    let chains = options.precision == Precision::Fp32;
+    let done = rewrite::channels_last(&mut rewritten).and_then(|mut count| {
         rewritten.sort()?;
+        if chains {
+            count += rewrite::conv_chains(&mut rewritten)?;
+        }
         Ok(count)
     });
     match done {

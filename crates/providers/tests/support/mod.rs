@@ -35,6 +35,8 @@ pub struct Maker {
     pub inputs: Vec<(String, Tensor)>,
     /// What `cpu` computes products in.
     pub precision: Precision,
+    /// How far the graph is rewritten.
+    pub level: OptimiseLevel,
 }
 
 impl Maker {
@@ -43,7 +45,8 @@ impl Maker {
         graph.opsets.insert(String::new(), 17);
         graph.opsets.insert("ai.galatea".into(), 1);
         graph.opsets.insert("com.microsoft".into(), 1);
-        Self { graph, inputs: Vec::new(), precision: Precision::Fp32 }
+        let (precision, level) = (Precision::Fp32, OptimiseLevel::O0);
+        Self { graph, inputs: Vec::new(), precision, level }
     }
 
     /// An input, declared with symbols for its lengths, and its value in the test's run.
@@ -79,7 +82,7 @@ impl Maker {
     pub fn session(&self, provider: &str) -> Session {
         let options = SessionOptions {
             threads: 2,
-            optimise: OptimiseLevel::O0,
+            optimise: self.level,
             precision: self.precision,
             ..SessionOptions::default()
         };

@@ -2,6 +2,7 @@
 
 mod col2im;
 mod conv;
+mod conv_chain;
 mod conv_integer;
 mod conv_transpose;
 mod deform_conv;
@@ -14,6 +15,7 @@ pub(crate) use window::Window;
 
 pub use col2im::Col2Im;
 pub use conv::Conv;
+pub use conv_chain::ConvChain;
 pub use conv_integer::ConvInteger;
 pub use conv_transpose::ConvTranspose;
 pub use deform_conv::DeformConv;

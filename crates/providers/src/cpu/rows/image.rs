@@ -302,7 +302,7 @@ fn algorithm(
 }
 
 /// The constants of a convolution with weights of this shape and these pads.
-fn conv_params(
+pub(super) fn conv_params(
     op: &Conv,
     shape: &[usize],
     pads_begin: &[usize],

@@ -3,6 +3,7 @@
 mod attention;
 mod blocks;
 mod chain;
+mod conv_chain;
 mod elementwise;
 mod image;
 mod index;
@@ -25,6 +26,7 @@ pub const FAMILIES: &[&[KernelRow]] = &[
     attention::ROWS,
     blocks::ROWS,
     chain::ROWS,
+    conv_chain::ROWS,
     elementwise::ROWS,
     image::ROWS,
     index::ROWS,
