@@ -4,6 +4,7 @@
 //! - [`catalogue::find`]: what is known about it beyond that, from `data/chips`.
 //! - [`accelerate::sgemm`]: Accelerate's single-precision matrix product.
 //! - [`bnns::Bnns`]: the same with factors of 16 bits.
+//! - [`qos::Qos`]: which cores a thread is for.
 //!
 //! The decisions around a foreign call (key names, parsing, argument order, length checks) are
 //! plain code that runs and is tested everywhere; only the call itself is bound to macOS.
@@ -13,6 +14,7 @@ pub mod bnns;
 pub mod catalogue;
 mod cblas;
 mod chip;
+pub mod qos;
 mod sysctl;
 mod unavailable;
 

@@ -4,11 +4,17 @@
 //! A loop is a number of tasks, an equal span for each thread. A thread claims the tasks of its own
 //! span one by one from the front, then those of others from the back: it meets again, in its own
 //! caches, what it worked on in the loop before, and nobody waits for a slow one. Which thread runs
-//! a task is not fixed; what each task computes is, so results do not depend on timing. Several callers may share one pool: workers help whoever has tasks left,
-//! and every caller works on its own loop, so nobody waits for a worker to become free.
+//! a task is not fixed; what each task computes is, so results do not depend on timing.
+//!
+//! Several callers may share one pool: every caller works on its own loop, so nobody waits for a
+//! worker to become free, and workers help whoever has tasks left. Pools may share their workers
+//! ([`ThreadPool::sharing`]): a loop has as many helpers as its pool has, but callers and workers
+//! that are busy are together no more than the threads of the largest pool, or than the callers
+//! where these are more. A worker steps aside for a caller between two tasks.
 
 use crate::pieces::Pieces;
 use std::any::Any;
+use std::cell::Cell;
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
@@ -25,8 +31,15 @@ const MOST_SPANS: usize = 16;
 
 /// A pool of threads for the loops inside operators.
 pub struct ThreadPool {
+    crew: Arc<Crew>,
+    threads: usize,
+}
+
+/// The workers of one or several pools.
+struct Crew {
     shared: Arc<Shared>,
-    workers: Vec<JoinHandle<()>>,
+    workers: Mutex<Vec<JoinHandle<()>>>,
+    on_start: fn(),
 }
 
 struct Shared {
@@ -38,6 +51,22 @@ struct Shared {
     asleep: AtomicUsize,
     wake: Condvar,
     stop: AtomicBool,
+    /// Threads of the largest pool: as many as may be busy.
+    capacity: AtomicUsize,
+    /// Callers with a [`Seat`].
+    callers: AtomicUsize,
+    /// Workers that work or look for work.
+    active: AtomicUsize,
+}
+
+/// A thread's place among those that are busy.
+#[derive(Debug)]
+#[must_use = "the place is given up when this is dropped"]
+pub struct Seat<'a>(Option<&'a ThreadPool>);
+
+thread_local! {
+    /// Whether this thread is counted among the busy ones.
+    static SEATED: Cell<bool> = const { Cell::new(false) };
 }
 
 /// One call of [`ThreadPool::run`].
@@ -47,6 +76,9 @@ struct Loop {
     unclaimed: [AtomicU64; MOST_SPANS],
     /// How many spans there are.
     spans: usize,
+    /// Workers at work on it, and how many may be.
+    helpers: AtomicUsize,
+    most_helpers: usize,
     finished: AtomicUsize,
     panic: Mutex<Option<Box<dyn Any + Send>>>,
 }
@@ -81,6 +113,8 @@ impl Loop {
             body,
             unclaimed: std::array::from_fn(|i| AtomicU64::new(join(bound(i), bound(i + 1)))),
             spans,
+            helpers: AtomicUsize::new(0),
+            most_helpers: threads.saturating_sub(1),
             finished: AtomicUsize::new(0),
             panic: Mutex::new(None),
         }
@@ -104,9 +138,14 @@ impl Loop {
         first(&self.unclaimed[own]).or_else(|| others.map(last).find_map(|task| task))
     }
 
-    /// Claims and runs tasks until none is left, as the thread that `own` counts.
-    fn work(&self, own: usize) {
-        while let Some(task) = self.claim(own % self.spans) {
+    /// Claims and runs tasks of the span `own` first, until none is left or the thread is wanted to
+    /// `leave`; whether it was.
+    fn work(&self, own: usize, leave: impl Fn() -> bool) -> bool {
+        loop {
+            if leave() {
+                return true;
+            }
+            let Some(task) = self.claim(own) else { return false };
             // SAFETY: this task is claimed and not finished, so `run` still holds the borrow.
             let body = unsafe { &*self.body };
             if let Err(payload) = catch_unwind(AssertUnwindSafe(|| body(task))) {
@@ -115,6 +154,18 @@ impl Loop {
             // Release: the caller's Acquire of the last count sees what the task wrote.
             self.finished.fetch_add(1, Ordering::Release);
         }
+    }
+
+    /// The span of the worker with this number; span 0 is the caller's.
+    fn span_of(&self, number: usize) -> usize {
+        if self.spans == 1 { 0 } else { 1 + (number - 1) % (self.spans - 1) }
+    }
+
+    /// Lets a worker help where there is something left to do and room for one more.
+    fn admit(&self) -> bool {
+        let one_more = |helpers: usize| (helpers < self.most_helpers).then_some(helpers + 1);
+        self.has_unclaimed()
+            && self.helpers.fetch_update(Ordering::Relaxed, Ordering::Relaxed, one_more).is_ok()
     }
 
     fn has_unclaimed(&self) -> bool {
@@ -130,34 +181,88 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
+impl Crew {
+    /// Has workers for pools of so many threads. Where the system refuses one, there are fewer.
+    fn grow(&self, threads: usize) {
+        let mut workers = lock(&self.workers);
+        while workers.len() + 1 < threads {
+            let (number, shared) = (workers.len() + 1, Arc::clone(&self.shared));
+            let on_start = self.on_start;
+            let work = move || {
+                on_start();
+                shared.serve(number);
+            };
+            match std::thread::Builder::new().name(format!("kernel-{number}")).spawn(work) {
+                Ok(worker) => workers.push(worker),
+                Err(_) => break,
+            }
+        }
+        self.shared.capacity.fetch_max(workers.len() + 1, Ordering::Relaxed);
+    }
+}
+
+impl Drop for Crew {
+    fn drop(&mut self) {
+        {
+            let _open = lock(&self.shared.open);
+            self.shared.stop.store(true, Ordering::Release);
+        }
+        self.shared.wake.notify_all();
+        for worker in lock(&self.workers).drain(..) {
+            // A worker catches the panics of tasks, so joining cannot fail.
+            let _ = worker.join();
+        }
+    }
+}
+
 impl ThreadPool {
     /// A pool in which `threads` threads (at least one) share each loop: the caller and
-    /// `threads - 1` workers. Where the system refuses a thread, the pool has fewer.
+    /// `threads - 1` workers. Where the system refuses a thread, fewer share the same tasks.
     #[must_use]
     pub fn new(threads: usize) -> Self {
+        Self::with_start(threads, || ())
+    }
+
+    /// The same with workers that each call `on_start` first.
+    #[must_use]
+    pub fn with_start(threads: usize, on_start: fn()) -> Self {
         let shared = Arc::new(Shared {
             open: Mutex::new(Vec::new()),
             opened: AtomicU64::new(0),
             asleep: AtomicUsize::new(0),
             wake: Condvar::new(),
             stop: AtomicBool::new(false),
+            capacity: AtomicUsize::new(1),
+            callers: AtomicUsize::new(0),
+            active: AtomicUsize::new(0),
         });
-        let workers = (1..threads)
-            .map_while(|i| {
-                let shared = Arc::clone(&shared);
-                std::thread::Builder::new()
-                    .name(format!("kernel-{i}"))
-                    .spawn(move || shared.serve(i))
-                    .ok()
-            })
-            .collect();
-        Self { shared, workers }
+        let crew = Arc::new(Crew { shared, workers: Mutex::new(Vec::new()), on_start });
+        crew.grow(threads);
+        Self { crew, threads: threads.max(1) }
+    }
+
+    /// A pool of `threads` threads (at least one) with the workers of this one, which become more
+    /// where there are too few. What is computed depends on `threads` only.
+    #[must_use]
+    pub fn sharing(&self, threads: usize) -> Self {
+        self.crew.grow(threads);
+        Self { crew: Arc::clone(&self.crew), threads: threads.max(1) }
     }
 
     /// Threads that share a loop, the caller included.
     #[must_use]
     pub fn threads(&self) -> usize {
-        self.workers.len() + 1
+        self.threads
+    }
+
+    /// Counts the calling thread among the busy ones until the seat is dropped, so that workers leave
+    /// it a processor. A loop has a seat of its own where its caller has none.
+    pub fn seat(&self) -> Seat<'_> {
+        if SEATED.replace(true) {
+            return Seat(None);
+        }
+        self.crew.shared.callers.fetch_add(1, Ordering::Relaxed);
+        Seat(Some(self))
     }
 
     /// Calls `body(0)`, …, `body(tasks - 1)`, each once, on the threads of the pool, and returns
@@ -167,10 +272,11 @@ impl ThreadPool {
     /// When a task panics: with the payload of the first, after all tasks have ended.
     pub fn run<F: Fn(usize) + Sync>(&self, tasks: usize, body: F) {
         // More tasks than a word counts are not worth sharing.
-        if tasks <= 1 || self.workers.is_empty() || u32::try_from(tasks).is_err() {
+        if tasks <= 1 || self.threads == 1 || u32::try_from(tasks).is_err() {
             (0..tasks).for_each(body);
             return;
         }
+        let (_seat, shared) = (self.seat(), &self.crew.shared);
         let body: &(dyn Fn(usize) + Sync) = &body;
         // SAFETY: only the lifetime changes. The pointer is used for claimed tasks only, and this
         // function waits for those before it returns.
@@ -180,10 +286,10 @@ impl ThreadPool {
                 *const (dyn Fn(usize) + Sync + 'static),
             >(body)
         };
-        let job = Arc::new(Loop::new(body, tasks, self.threads()));
-        self.shared.publish(&job, tasks - 1);
-        job.work(0);
-        lock(&self.shared.open).retain(|other| !Arc::ptr_eq(other, &job));
+        let job = Arc::new(Loop::new(body, tasks, self.threads));
+        shared.publish(&job, (tasks - 1).min(self.threads - 1));
+        job.work(0, || false);
+        lock(&shared.open).retain(|other| !Arc::ptr_eq(other, &job));
         let mut rounds = 0u32;
         while job.finished.load(Ordering::Acquire) < tasks {
             // The last tasks run on other threads, which may share this processor.
@@ -222,40 +328,85 @@ impl Shared {
         self.opened.fetch_add(1, Ordering::Release);
         let asleep = self.asleep.load(Ordering::Relaxed);
         drop(open);
-        for _ in 0..asleep.min(helpers) {
+        for _ in 0..asleep.min(helpers).min(self.room()) {
             self.wake.notify_one();
         }
     }
 
-    fn claim(open: &[Arc<Loop>]) -> Option<Arc<Loop>> {
-        open.iter().find(|job| job.has_unclaimed()).cloned()
+    /// How many more threads may be busy.
+    fn room(&self) -> usize {
+        let busy = self.callers.load(Ordering::Relaxed) + self.active.load(Ordering::Relaxed);
+        self.capacity.load(Ordering::Relaxed).saturating_sub(busy)
+    }
+
+    /// A loop that a worker may help with.
+    fn find(open: &[Arc<Loop>]) -> Option<Arc<Loop>> {
+        open.iter().find(|job| job.admit()).cloned()
+    }
+
+    /// Makes the calling worker an active one where there is room for it.
+    fn activate(&self) -> bool {
+        let free = |active: usize| {
+            let busy = active + self.callers.load(Ordering::Relaxed);
+            (busy < self.capacity.load(Ordering::Relaxed)).then_some(active + 1)
+        };
+        self.active.fetch_update(Ordering::Relaxed, Ordering::Relaxed, free).is_ok()
+    }
+
+    /// Makes the calling worker an inactive one where callers want its processor.
+    fn step_aside(&self) -> bool {
+        let fewer = |active: usize| {
+            let busy = active + self.callers.load(Ordering::Relaxed);
+            (busy > self.capacity.load(Ordering::Relaxed)).then(|| active - 1)
+        };
+        self.active.fetch_update(Ordering::Relaxed, Ordering::Relaxed, fewer).is_ok()
     }
 
     /// The life of a worker.
     fn serve(&self, number: usize) {
+        SEATED.set(true);
         loop {
-            let seen = self.opened.load(Ordering::Acquire);
-            let job = Self::claim(&lock(&self.open));
-            if let Some(job) = job {
-                job.work(number);
-                continue;
-            }
-            if self.spin(seen) {
-                continue;
-            }
             let mut open = lock(&self.open);
-            while Self::claim(&open).is_none() {
+            let job = loop {
                 if self.stop.load(Ordering::Acquire) {
                     return;
+                }
+                if self.activate() {
+                    if let Some(job) = Self::find(&open) {
+                        break job;
+                    }
+                    self.active.fetch_sub(1, Ordering::Relaxed);
                 }
                 self.asleep.fetch_add(1, Ordering::Relaxed);
                 open = self.wake.wait(open).unwrap_or_else(PoisonError::into_inner);
                 self.asleep.fetch_sub(1, Ordering::Relaxed);
+            };
+            drop(open);
+            self.help(job, number);
+        }
+    }
+
+    /// Helps with loop after loop while the worker is active.
+    fn help(&self, job: Arc<Loop>, number: usize) {
+        let mut next = Some(job);
+        loop {
+            if let Some(job) = next.take() {
+                let left = job.work(job.span_of(number), || self.step_aside());
+                job.helpers.fetch_sub(1, Ordering::Relaxed);
+                if left {
+                    return;
+                }
+            }
+            let seen = self.opened.load(Ordering::Acquire);
+            next = Self::find(&lock(&self.open));
+            if next.is_none() && !self.spin(seen) {
+                return;
             }
         }
     }
 
-    /// Waits a short while for a loop opened after `seen`; true when there was one.
+    /// Waits a short while for a loop opened after `seen`; true when there was one. Otherwise the
+    /// worker is no active one any more.
     fn spin(&self, seen: u64) -> bool {
         let start = Instant::now();
         loop {
@@ -265,23 +416,26 @@ impl Shared {
                 }
                 std::hint::spin_loop();
             }
+            if self.step_aside() {
+                return false;
+            }
             if self.stop.load(Ordering::Acquire) || start.elapsed() > SPIN {
+                self.active.fetch_sub(1, Ordering::Relaxed);
                 return false;
             }
         }
     }
 }
 
-impl Drop for ThreadPool {
+impl Drop for Seat<'_> {
     fn drop(&mut self) {
-        {
-            let _open = lock(&self.shared.open);
-            self.shared.stop.store(true, Ordering::Release);
-        }
-        self.shared.wake.notify_all();
-        for worker in self.workers.drain(..) {
-            // A worker catches the panics of tasks, so joining cannot fail.
-            let _ = worker.join();
+        let Some(pool) = self.0 else { return };
+        SEATED.set(false);
+        let shared = &pool.crew.shared;
+        shared.callers.fetch_sub(1, Ordering::Relaxed);
+        // A worker that found no room may have some now. It looks and falls asleep under the lock.
+        if shared.room() > 0 && lock(&shared.open).iter().any(|job| job.has_unclaimed()) {
+            shared.wake.notify_one();
         }
     }
 }
@@ -347,6 +501,109 @@ mod tests {
             }
         });
         assert_eq!(total.load(Ordering::Relaxed), 4 * 200 * 15);
+    }
+
+    #[test]
+    fn pools_that_share_workers_compute_what_they_would_alone() {
+        let first = ThreadPool::new(2);
+        let pools = [first.sharing(4), first.sharing(1), first.sharing(3), first];
+        assert_eq!(pools.each_ref().map(ThreadPool::threads), [4, 1, 3, 2]);
+        assert_eq!(lock(&pools[0].crew.workers).len(), 3);
+        std::thread::scope(|scope| {
+            for pool in &pools {
+                scope.spawn(move || {
+                    for _ in 0..200 {
+                        let ranges = |pool: &ThreadPool| {
+                            let found = Mutex::new(Vec::new());
+                            pool.run_ranges(1000, 10, |range| lock(&found).push(range));
+                            let mut found = lock(&found).clone();
+                            found.sort_by_key(|range| range.start);
+                            found
+                        };
+                        let alone = ThreadPool { threads: pool.threads, ..ThreadPool::new(1) };
+                        assert_eq!(ranges(pool), ranges(&alone));
+                    }
+                });
+            }
+        });
+    }
+
+    /// Loops of `callers` seated threads, each on a pool of three that share their workers; the names
+    /// of the threads that ran tasks, and most of the workers that did so at once.
+    fn busy(callers: usize) -> (Vec<String>, usize) {
+        let pool = ThreadPool::new(3);
+        let (names, at_once, most) =
+            (Mutex::new(Vec::new()), AtomicUsize::new(0), AtomicUsize::new(0));
+        let here = std::sync::Barrier::new(callers);
+        std::thread::scope(|scope| {
+            for _ in 0..callers {
+                let pool = pool.sharing(3);
+                let (names, at_once, most, here) = (&names, &at_once, &most, &here);
+                scope.spawn(move || {
+                    let seat = pool.seat();
+                    here.wait();
+                    for _ in 0..300 {
+                        pool.run(12, |_| {
+                            let thread = std::thread::current();
+                            let name = thread.name().unwrap_or("caller").to_owned();
+                            let worker = usize::from(name.starts_with("kernel"));
+                            most.fetch_max(
+                                at_once.fetch_add(worker, Ordering::SeqCst) + worker,
+                                Ordering::SeqCst,
+                            );
+                            std::hint::black_box((0..2000).sum::<u64>());
+                            at_once.fetch_sub(worker, Ordering::SeqCst);
+                            lock(names).push(name);
+                        });
+                    }
+                    here.wait();
+                    drop(seat);
+                });
+            }
+        });
+        let mut names = names.into_inner().unwrap();
+        names.sort();
+        names.dedup();
+        (names, most.into_inner())
+    }
+
+    #[test]
+    fn callers_and_workers_are_no_more_than_the_threads() {
+        // One caller leaves room for two workers, two for one, three for none.
+        assert!(busy(1).1 <= 2);
+        assert!(busy(2).1 <= 1);
+        for callers in [3, 5] {
+            let (names, workers) = busy(callers);
+            assert_eq!((names, workers), (vec!["caller".to_owned()], 0));
+        }
+    }
+
+    #[test]
+    fn a_worker_helps_again_once_a_caller_has_left() {
+        let pool = ThreadPool::new(2);
+        let other = pool.sharing(2);
+        let helped = AtomicBool::new(false);
+        let seats = std::sync::Barrier::new(2);
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                let seat = other.seat();
+                seats.wait();
+                drop(seat);
+            });
+            let _seat = pool.seat();
+            seats.wait();
+            let main = std::thread::current().id();
+            // The caller waits in its task for a worker, which comes when the seat is free.
+            pool.run(2, |_| {
+                if std::thread::current().id() == main {
+                    while !helped.load(Ordering::Acquire) {
+                        std::thread::yield_now();
+                    }
+                } else {
+                    helped.store(true, Ordering::Release);
+                }
+            });
+        });
     }
 
     #[test]

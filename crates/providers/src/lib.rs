@@ -4,6 +4,7 @@
 #![forbid(unsafe_code)]
 
 mod capabilities;
+mod cores;
 mod cost;
 pub mod cpu;
 mod machine;
@@ -12,6 +13,7 @@ pub mod reference;
 use std::sync::Arc;
 
 pub use capabilities::{Capabilities, CoreKind, Peak};
+pub use cores::Cores;
 use galatea_runtime::ExecutionProvider;
 pub use machine::machine;
 

@@ -78,10 +78,10 @@ impl PartialEq for PackedSource {
 
 impl Eq for PackedSource {}
 
-/// How a session is to be made. [`Default`] uses all cores, all rewrites and any amount of memory.
+/// How a session is to be made. [`Default`] uses all fast cores, all rewrites and any amount of memory.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SessionOptions {
-    /// Threads that share the work inside an operator; 0 means as many as there are cores.
+    /// Threads that share the work inside an operator; 0 means as many as there are fast cores.
     pub threads: usize,
     /// Names of the providers to use, in order of preference where predicted times are equal;
     /// empty means all that are given, in their order.
@@ -115,17 +115,6 @@ impl Default for SessionOptions {
             precision: Precision::default(),
             choices: ChoiceSource::default(),
         }
-    }
-}
-
-impl SessionOptions {
-    /// The number of threads, with 0 replaced by the number of cores.
-    #[must_use]
-    pub fn resolved_threads(&self) -> usize {
-        if self.threads > 0 {
-            return self.threads;
-        }
-        std::thread::available_parallelism().map_or(1, usize::from)
     }
 }
 

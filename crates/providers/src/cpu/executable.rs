@@ -4,6 +4,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
+use galatea_apple::qos::{Qos, Raised};
 use galatea_graph::{Datum, Graph, GraphError, OpError};
 use galatea_kernels::{Exec, Isa, ThreadPool};
 use galatea_runtime::tune::Problem;
@@ -169,7 +170,7 @@ impl CpuExecutable {
         if let Some(pool) = pools.iter().find(|pool| pool.threads() == threads) {
             return Arc::clone(pool);
         }
-        let pool = Arc::new(ThreadPool::new(threads));
+        let pool = Arc::new(self.pool.sharing(threads));
         pools.push(Arc::clone(&pool));
         pool
     }
@@ -197,6 +198,8 @@ impl CpuExecutable {
         let inputs: Result<Vec<Datum>, OpError> =
             inputs.into_iter().map(Datum::contiguous).collect();
         let inputs = inputs.map_err(|error| RuntimeError::provider(super::NAME, error))?;
+        // The thread that calls computes too: on a fast core, and counted with the pool's workers.
+        let (_class, _seat) = (Raised::to(Qos::Initiated), self.pool.seat());
         let schedule = self.plan(&inputs)?;
         let mut held: Vec<Option<Datum>> = inputs.into_iter().map(Some).collect();
         held.resize(schedule.slots, None);

@@ -38,6 +38,7 @@ pub use route::{BlasRoute, ProductCosts};
 pub use rows::FAMILIES;
 pub use view::VIEWS;
 
+use crate::cores::Cores;
 use crate::cost;
 use crate::reference;
 
@@ -56,8 +57,6 @@ const STEP_NS: f64 = 500.0;
 #[derive(Debug)]
 pub struct CpuProvider {
     isa: Isa,
-    /// Pools by number of threads, shared by the sessions that ask for the same number.
-    pools: Mutex<Vec<Weak<ThreadPool>>>,
     /// Who multiplies beside the kernels.
     blas: Option<BlasRoute>,
 }
@@ -73,7 +72,7 @@ impl CpuProvider {
     #[must_use]
     pub fn new() -> Self {
         let blas = BlasRoute::system();
-        Self { isa: Isa::detect(), pools: Mutex::new(Vec::new()), blas }
+        Self { isa: Isa::detect(), blas }
     }
 
     /// The same with products routed to this library, or to none.
@@ -81,18 +80,27 @@ impl CpuProvider {
     pub fn with_blas(self, blas: Option<BlasRoute>) -> Self {
         Self { blas, ..self }
     }
+}
 
-    fn pool(&self, threads: usize) -> Arc<ThreadPool> {
-        let mut pools = self.pools.lock().unwrap_or_else(PoisonError::into_inner);
-        pools.retain(|pool| pool.strong_count() > 0);
-        let fitting = |pool: &Arc<ThreadPool>| pool.threads() == threads;
-        if let Some(pool) = pools.iter().filter_map(Weak::upgrade).find(fitting) {
-            return pool;
-        }
-        let pool = Arc::new(ThreadPool::new(threads));
-        pools.push(Arc::downgrade(&pool));
-        pool
+/// The pools of the process: all share their workers, of which there are as many as the largest has,
+/// whoever asked for it.
+static POOLS: Mutex<Vec<Weak<ThreadPool>>> = Mutex::new(Vec::new());
+
+/// A pool of so many threads; 0 are as many as there are fast cores.
+fn pool(threads: usize) -> Arc<ThreadPool> {
+    let threads = if threads == 0 { Cores::detect().fast } else { threads };
+    let mut pools = POOLS.lock().unwrap_or_else(PoisonError::into_inner);
+    pools.retain(|pool| pool.strong_count() > 0);
+    let live: Vec<Arc<ThreadPool>> = pools.iter().filter_map(Weak::upgrade).collect();
+    if let Some(pool) = live.iter().find(|pool| pool.threads() == threads) {
+        return Arc::clone(pool);
     }
+    let pool = Arc::new(match live.first() {
+        Some(other) => other.sharing(threads),
+        None => ThreadPool::with_start(threads, Cores::prefer_fast),
+    });
+    pools.push(Arc::downgrade(&pool));
+    pool
 }
 
 impl CpuProvider {
@@ -221,7 +229,7 @@ impl ExecutionProvider for CpuProvider {
         graph: Arc<Graph>,
         options: &SessionOptions,
     ) -> Result<Box<dyn Executable>, RuntimeError> {
-        let pool = self.pool(options.resolved_threads());
+        let pool = pool(options.threads);
         Ok(Box::new(self.prepare(graph, options, &pool)?))
     }
 }

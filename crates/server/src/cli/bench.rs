@@ -29,7 +29,7 @@ pub(super) const CHOICES: &[Choice] = &[
     Choice {
         name: "threads",
         value: "N[,N…]",
-        sentence: "threads inside an operator, 0 for all cores [0]",
+        sentence: "threads inside an operator, 0 for all fast cores [0]",
     },
     Choice { name: "provider", value: "NAME", sentence: "run on this provider" },
     Choice { name: "function", value: "NAME", sentence: "function of a model that has several" },
@@ -208,7 +208,7 @@ pub(super) struct Job<'a> {
     pub(super) arguments: &'a Arguments,
     pub(super) batch: usize,
     pub(super) sequence: Option<usize>,
-    /// 0 for all cores.
+    /// 0 for all fast cores.
     pub(super) threads: usize,
 }
 
@@ -216,7 +216,7 @@ impl Job<'_> {
     /// How many threads there really are.
     pub(super) fn threads_used(&self) -> usize {
         match self.threads {
-            0 => std::thread::available_parallelism().map_or(1, usize::from),
+            0 => galatea_providers::Cores::detect().fast,
             given => given,
         }
     }

@@ -18,7 +18,7 @@ use super::say;
 use crate::table::table;
 
 const CHOICES: &[Choice] = &[
-    Choice { name: "threads", value: "N", sentence: "the most threads [all cores]" },
+    Choice { name: "threads", value: "N", sentence: "the most threads [all fast cores]" },
     Choice { name: "samples", value: "N", sentence: "times that a kernel is run [15]" },
     Choice { name: "seconds", value: "S", sentence: "the most time for a precision [20]" },
     Choice { name: "json", value: "", sentence: "print one line of JSON" },
@@ -72,7 +72,7 @@ pub(super) fn hwbench(arguments: &[String]) -> Result<ExitCode, String> {
     }
     let lengths = Lengths::parse(arguments.only("M,K,N")?)?;
     let threads = match arguments.number("threads", 0)? {
-        0 => std::thread::available_parallelism().map_or(1, usize::from),
+        0 => galatea_providers::Cores::detect().fast,
         given => given,
     };
     let seconds: f64 = arguments.number("seconds", 20.0)?;

@@ -15,7 +15,7 @@ use crate::table::table;
 
 const CHOICES: &[Choice] = &[
     Choice { name: "provider", value: "NAME", sentence: "prepare it for this provider" },
-    Choice { name: "threads", value: "N", sentence: "threads inside an operator [all cores]" },
+    Choice { name: "threads", value: "N", sentence: "threads inside an operator [all fast cores]" },
     Choice { name: "stage", value: "", sentence: "print the graph after each rewrite" },
     Choice { name: "dot", value: "", sentence: "print the rewritten graph for Graphviz" },
     Choice { name: "svg", value: "", sentence: "print a drawing of the rewritten graph" },

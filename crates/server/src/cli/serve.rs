@@ -5,6 +5,8 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
 
+use galatea_apple::qos::Qos;
+use galatea_providers::Cores;
 use galatea_serving::rate_limiter::ResourceLimit;
 use galatea_serving::repository::Naming;
 use galatea_serving::{ControlMode, Core, CoreOptions};
@@ -128,9 +130,19 @@ pub(super) fn runtime(flags: &Flags) -> Result<tokio::runtime::Runtime, String> 
     tokio::runtime::Builder::new_multi_thread()
         .worker_threads(cores.min(bound))
         .thread_name("galatea-door")
+        .on_thread_start(make_room)
         .enable_all()
         .build()
         .map_err(|error| format!("cannot start the threads of the doors: {error}"))
+}
+
+/// Leaves the fast cores to kernels, where there are others: requests are read and answered beside
+/// them. A model that is so short that it runs on this thread has a fast core meanwhile.
+fn make_room() {
+    if Cores::detect().mixed {
+        // Where the system takes no such wish the thread runs as any other.
+        let _ = Qos::Utility.set();
+    }
 }
 
 /// Closes the doors and says how it went.

@@ -1,0 +1,175 @@
+//! The class of a thread's work, by which macOS chooses cores for it: there is no pinning on Apple
+//! chips.
+//!
+//! Source: Apple, `sys/qos.h` and `pthread/qos.h`.
+
+use crate::Unavailable;
+
+/// How soon somebody waits for a thread's work, the least urgent first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Qos {
+    /// Nobody waits. Runs on efficiency cores only.
+    Background,
+    /// Takes its time; efficiency cores first.
+    Utility,
+    /// Nothing was said.
+    Default,
+    /// Somebody waits for it; performance cores first.
+    Initiated,
+    /// Somebody looks at it.
+    Interactive,
+}
+
+/// The classes and their numbers in `sys/qos.h`.
+#[cfg(any(target_os = "macos", test))]
+const CLASSES: [(Qos, u32); 5] = [
+    (Qos::Background, 0x09),
+    (Qos::Utility, 0x11),
+    (Qos::Default, 0x15),
+    (Qos::Initiated, 0x19),
+    (Qos::Interactive, 0x21),
+];
+
+impl Qos {
+    /// The class of the calling thread.
+    ///
+    /// # Errors
+    /// [`Unavailable`] off macOS.
+    pub fn current() -> Result<Self, Unavailable> {
+        #[cfg(target_os = "macos")]
+        return system::current();
+        #[cfg(not(target_os = "macos"))]
+        Err(Unavailable::off_macos("QoS"))
+    }
+
+    /// Makes this the class of the calling thread.
+    ///
+    /// # Errors
+    /// [`Unavailable`] off macOS, or when the system refuses.
+    pub fn set(self) -> Result<(), Unavailable> {
+        #[cfg(target_os = "macos")]
+        return system::set(self);
+        #[cfg(not(target_os = "macos"))]
+        Err(Unavailable::off_macos("QoS"))
+    }
+
+    #[cfg(any(target_os = "macos", test))]
+    fn number(self) -> u32 {
+        CLASSES.into_iter().find(|(class, _)| *class == self).map_or(0, |(_, number)| number)
+    }
+
+    /// The class with this number; what is not specified is the default.
+    #[cfg(any(target_os = "macos", test))]
+    fn of(number: u32) -> Self {
+        let found = CLASSES.into_iter().find(|(_, known)| *known == number);
+        found.map_or(Self::Default, |(class, _)| class)
+    }
+}
+
+/// What becomes of a thread of class `now` that is to have `wanted` at least: the class that it gets,
+/// and the one that it gets back afterwards. A thread that nothing was said of stays as it is made.
+fn raised(now: Qos, wanted: Qos) -> (Option<Qos>, Option<Qos>) {
+    let raise = now < wanted;
+    (raise.then_some(wanted), (raise && now < Qos::Default).then_some(now))
+}
+
+/// A thread's class while it does more urgent work than it is there for.
+#[derive(Debug)]
+#[must_use = "the class is given back when this is dropped"]
+pub struct Raised(Option<Qos>);
+
+impl Raised {
+    /// Gives the calling thread this class at least. One whose work is less urgent otherwise has its
+    /// own again afterwards. Nothing happens off macOS.
+    pub fn to(wanted: Qos) -> Self {
+        let Ok(now) = Qos::current() else { return Self(None) };
+        let (set, back) = raised(now, wanted);
+        let done = set.is_some_and(|class| class.set().is_ok());
+        Self(back.filter(|_| done))
+    }
+}
+
+impl Drop for Raised {
+    fn drop(&mut self) {
+        if let Some(class) = self.0 {
+            // A refusal leaves a thread that is more urgent than it needs to be.
+            let _ = class.set();
+        }
+    }
+}
+
+#[cfg(target_os = "macos")]
+mod system {
+    use super::Qos;
+    use crate::Unavailable;
+
+    pub(super) fn current() -> Result<Qos, Unavailable> {
+        let (mut class, mut relative) = (libc::qos_class_t::QOS_CLASS_UNSPECIFIED, 0);
+        // SAFETY: the thread is the calling one, and both results are there to be written.
+        let status = unsafe {
+            libc::pthread_get_qos_class_np(libc::pthread_self(), &raw mut class, &raw mut relative)
+        };
+        match status {
+            0 => Ok(Qos::of(class as u32)),
+            code => Err(Unavailable::new("QoS", format!("pthread_get_qos_class_np: {code}"))),
+        }
+    }
+
+    pub(super) fn set(class: Qos) -> Result<(), Unavailable> {
+        let native = match class {
+            Qos::Background => libc::qos_class_t::QOS_CLASS_BACKGROUND,
+            Qos::Utility => libc::qos_class_t::QOS_CLASS_UTILITY,
+            Qos::Default => libc::qos_class_t::QOS_CLASS_DEFAULT,
+            Qos::Initiated => libc::qos_class_t::QOS_CLASS_USER_INITIATED,
+            Qos::Interactive => libc::qos_class_t::QOS_CLASS_USER_INTERACTIVE,
+        };
+        debug_assert_eq!(native as u32, class.number());
+        // SAFETY: only the calling thread's class changes.
+        match unsafe { libc::pthread_set_qos_class_self_np(native, 0) } {
+            0 => Ok(()),
+            code => Err(Unavailable::new("QoS", format!("pthread_set_qos_class_self_np: {code}"))),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_read_back_as_their_classes() {
+        for (class, number) in CLASSES {
+            assert_eq!((class.number(), Qos::of(number)), (number, class));
+        }
+        assert_eq!(Qos::of(0), Qos::Default);
+        assert!(CLASSES.windows(2).all(|pair| pair[0] < pair[1]));
+    }
+
+    #[test]
+    fn only_a_less_urgent_thread_is_raised_and_only_a_modest_one_gets_its_class_back() {
+        let wanted = Qos::Initiated;
+        assert_eq!(raised(Qos::Utility, wanted), (Some(wanted), Some(Qos::Utility)));
+        assert_eq!(raised(Qos::Default, wanted), (Some(wanted), None));
+        assert_eq!(raised(Qos::Initiated, wanted), (None, None));
+        assert_eq!(raised(Qos::Interactive, wanted), (None, None));
+    }
+
+    #[cfg(not(target_os = "macos"))]
+    #[test]
+    fn off_macos_the_door_says_unavailable() {
+        assert_eq!(Qos::current().unwrap_err().door, "QoS");
+        assert_eq!(Qos::Utility.set().unwrap_err().door, "QoS");
+        drop(Raised::to(Qos::Initiated));
+    }
+
+    #[cfg(target_os = "macos")]
+    #[test]
+    fn a_modest_thread_has_its_class_again() {
+        Qos::Utility.set().unwrap();
+        {
+            let _raised = Raised::to(Qos::Initiated);
+            assert_eq!(Qos::current(), Ok(Qos::Initiated));
+        }
+        assert_eq!(Qos::current(), Ok(Qos::Utility));
+    }
+}
