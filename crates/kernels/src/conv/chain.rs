@@ -12,10 +12,8 @@ use super::direct;
 use super::rows::Window;
 use super::{Algorithm, MOST, PackedConv, Weights, volume};
 use crate::Exec;
-use crate::gemm::{
-    DenseRows, Epilogue, Finish, PackedB, Product, check_matrix, here_scratch, multiply_here,
-};
-use crate::isa::{Isa, Kernel, Simd};
+use crate::gemm::{DenseRows, Epilogue, Finish, PackedB, Product, check_matrix, multiply_here};
+use crate::isa::{Kernel, Simd};
 use crate::memory::{Shared, with_scratch};
 use crate::pieces::Pieces;
 
@@ -26,6 +24,9 @@ const STEP_PIXELS: usize = 112;
 /// Most bytes between the convolutions of a task: about half of a second-level cache, as the weights
 /// are there too.
 const BAND_BYTES: usize = 1024 * 1024;
+
+/// Bands pay where for each row of the wide image that is made twice there are so many in all.
+const LEAST_ROWS: usize = 6;
 
 /// A convolution of a chain.
 #[derive(Clone, Copy, Debug)]
@@ -77,17 +78,16 @@ impl<'a> ConvChain<'a> {
         })
     }
 
-    /// Bytes of all values between the convolutions for `batch` images of `size`; 0 where the chain
-    /// does not fit.
+    /// Whether bands are likely faster than one convolution after the other, for `batch` images of
+    /// `size`: they need no way to memory and back and wait for each other once, but threads make the
+    /// rows twice that two of them see.
     #[must_use]
-    pub fn bytes_between(&self, batch: usize, size: [usize; 3]) -> usize {
-        let Some(Geometry { first, depthwise, .. }) = self.geometry(size) else { return 0 };
-        let channels = depthwise.params.in_channels;
-        let rows = |count: usize, [_, height, width]: [usize; 3]| {
-            volume(&[count, batch, height, width, channels, size_of::<f32>()])
-        };
-        rows(usize::from(first.is_some()), depthwise.size)
-            + rows(usize::from(self.last.is_some()), depthwise.out)
+    pub fn pays(&self, threads: usize, batch: usize, size: [usize; 3]) -> bool {
+        let Some(geometry) = self.geometry(size).filter(|_| self.fits(size)) else { return false };
+        let (rows, cuts) = (batch * geometry.depthwise.size[1], pieces(&geometry, batch, threads));
+        let begin = (0..cuts.count()).map(|i| cuts.get(i)).filter(|piece| !piece.is_empty());
+        let inside = begin.filter(|piece| piece.start % geometry.depthwise.out[1] != 0).count();
+        self.first.is_none() || inside * geometry.seen_twice() * LEAST_ROWS <= rows
     }
 
     fn geometry(&self, size: [usize; 3]) -> Option<Geometry> {
@@ -184,7 +184,9 @@ pub fn conv_chain(
     assert!(geometry.is_some(), "no chain of convolutions for images of {size:?}");
     let Some(geometry) = geometry else { return };
     let (x, y) = (Shared::from_ptr(x.as_ptr().cast_mut()), Shared::new(y));
-    let scratch_len = geometry.between.iter().sum::<usize>() + chain.scratch(exec.isa, &geometry);
+    let picture = geometry.first.filter(|window| !window.params.is_pointwise());
+    let behind = picture.map_or(0, |window| direct::scratch_len(&window));
+    let scratch_len = geometry.between.iter().sum::<usize>() + behind;
     let height = geometry.depthwise.out[1];
     pieces(&geometry, batch, exec.pool.threads()).run(exec.pool, |rows| {
         with_scratch(scratch_len, |scratch| {
@@ -201,28 +203,23 @@ pub fn conv_chain(
     });
 }
 
-/// The rows of all results, cut into tasks: what two tasks see is made twice, so they are not short.
+impl Geometry {
+    /// Rows of the wide image that two neighbouring tasks see.
+    fn seen_twice(&self) -> usize {
+        let p = &self.depthwise.params;
+        ((p.kernel[1] - 1) * p.dilation[1] + 1).saturating_sub(p.stride[1])
+    }
+}
+
+/// The rows of all results, cut into tasks. What two tasks see is made twice, so they are long where
+/// there is enough for all threads.
 fn pieces(geometry: &Geometry, batch: usize, threads: usize) -> Pieces {
     let Window { params: p, out, .. } = &geometry.depthwise;
     let len = batch * out[1];
-    let twice = ((p.kernel[1] - 1) * p.dilation[1] + 1).saturating_sub(p.stride[1]);
-    let fewest = geometry.step.max(4 * twice / p.stride[1]).max(len / (8 * threads));
+    let long =
+        (16 * geometry.seen_twice() / p.stride[1]).max(geometry.step).max(len / (8 * threads));
+    let fewest = long.min(len / threads).max(1);
     Pieces { len, threads, most: len, fewest, unit: 1 }
-}
-
-impl ConvChain<'_> {
-    /// Floats that the dense convolutions need while they run.
-    fn scratch(&self, isa: Isa, geometry: &Geometry) -> usize {
-        let first = geometry.first.map_or(0, |window| match self.first {
-            Some(link) if is_product(link.packed) => {
-                here_scratch(isa, geometry.kept * window.out[2], window.params.in_channels)
-            }
-            _ => direct::scratch_len(&window),
-        });
-        let pixels = geometry.step * geometry.depthwise.out[2];
-        let channels = geometry.depthwise.params.out_channels;
-        first.max(if self.last.is_some() { here_scratch(isa, pixels, channels) } else { 0 })
-    }
 }
 
 /// Some rows of the result of one image.
@@ -234,7 +231,7 @@ struct Band<'a> {
     rows: std::ops::Range<usize>,
     x: Shared<f32>,
     y: Shared<f32>,
-    /// Rows of the wide image, rows of a step, then what products need.
+    /// Rows of the wide image, rows of a step, then what windows over a picture need.
     scratch: *mut f32,
 }
 
@@ -287,14 +284,9 @@ impl Band<'_> {
         let x = self.x.ptr().cast_const();
         // What counts its rows from those of the first image writes the first of these to `place`.
         let y = Shared::from_ptr(y.ptr().wrapping_sub(start * row));
-        let (range, scratch) = (start..start + rows.len(), self.behind());
+        let behind = self.geometry.between[0] + self.geometry.between[1];
+        let (range, scratch) = (start..start + rows.len(), self.scratch.wrapping_add(behind));
         direct::Rows { window, x, weights, y, finish, range, scratch }.run(s);
-    }
-
-    /// What products may use.
-    #[inline(always)]
-    fn behind(&self) -> *mut f32 {
-        self.scratch.wrapping_add(self.geometry.between[0] + self.geometry.between[1])
     }
 
     /// Computes a product of `m` rows.
@@ -315,9 +307,8 @@ impl Band<'_> {
         let a = DenseRows::new(a.ptr().cast_const(), k);
         let b = weights.as_source();
         let product = Product { m, n, k, a, b, c, c_stride: n, finish };
-        // SAFETY: the caller vouches for A, C and the epilogue; the scratch has been sized for as
-        // many rows.
-        unsafe { multiply_here(s, &product, self.behind()) };
+        // SAFETY: the caller vouches for A, C and the epilogue.
+        unsafe { multiply_here(s, &product) };
     }
 
     /// The first rows of a step behind the depthwise convolution.

@@ -18,6 +18,9 @@ const FEW_CHUNK_ROWS: usize = 54;
 /// Most bytes that are taken to stay in the second-level cache while they are read again.
 const NEAR_BYTES: usize = 1024 * 1024;
 
+/// Bytes of rows of A that stay in the first-level cache beside a panel of B.
+const FIRST_LEVEL_BYTES: usize = 20 * 1024;
+
 /// Fewest rows of a part while B stays near: four register tiles.
 const FEW_NEAR_ROWS: usize = 24;
 
@@ -52,6 +55,11 @@ fn chunk_rows(k: usize) -> usize {
     (rows / 6 * 6).clamp(FEW_CHUNK_ROWS, CHUNK_ROWS)
 }
 
+/// Rows of depth `k` that stay in the first-level cache where they lie.
+fn placed_rows(k: usize, tile_rows: usize) -> usize {
+    (FIRST_LEVEL_BYTES / (k * size_of::<f32>()).max(1) / tile_rows * tile_rows).max(4 * tile_rows)
+}
+
 /// Blocks of depth. A product of depth 0 has one empty
 /// block, so that its epilogue still runs.
 #[inline(always)]
@@ -73,6 +81,8 @@ struct Part<'a, A> {
     scratch: *mut f32,
     /// The whole of A in blocks, where an earlier step has made them.
     blocks: Option<SharedBlock>,
+    /// Row 0 of A and the distance between rows, where they are multiplied as they lie.
+    placed: Option<(*const f32, usize)>,
 }
 
 impl<A: RowSource> Kernel for Part<'_, A> {
@@ -86,7 +96,11 @@ impl<A: RowSource> Kernel for Part<'_, A> {
         // With B at hand in the second-level cache, few rows at a time stay in the first-level
         // cache between their copy and their use.
         let near_b = self.blocks.is_none() && p.b.is_packed() && b_bytes <= NEAR_BYTES;
-        let at_once = if near_b { 4 * S::TILE_ROWS } else { self.rows };
+        let at_once = match self.placed {
+            Some(_) => placed_rows(p.k, S::TILE_ROWS),
+            None if near_b => 4 * S::TILE_ROWS,
+            None => self.rows,
+        };
         let slices = self.rows.div_ceil(at_once.max(1));
         let depth = depth_blocks(p.k).count();
         for slice in 0..slices {
@@ -97,31 +111,55 @@ impl<A: RowSource> Kernel for Part<'_, A> {
             while first < depth {
                 let blocks = depth_blocks(p.k).skip(first).take(together);
                 let start = blocks.clone().next().map_or(0, |(k0, ..)| k0);
-                let a = match self.blocks {
-                    Some(blocks) => blocks.ptr().wrapping_add((first * p.m + row) * A_STRIDE),
-                    None => {
+                let a = match (self.placed, self.blocks) {
+                    (Some((a, stride)), _) => Rows::Placed(a.wrapping_add(row * stride), stride),
+                    (None, Some(blocks)) => {
+                        let a = blocks.ptr().wrapping_add((first * p.m + row) * A_STRIDE);
+                        Rows::Blocks(a.cast_const(), p.m * A_STRIDE)
+                    }
+                    (None, None) => {
                         for (i, (k0, k, ..)) in blocks.clone().enumerate() {
                             let out = own.wrapping_add(i * rows * A_STRIDE);
                             // SAFETY: the scratch has room for these blocks of these rows.
                             unsafe { p.a.copy(s, row, rows, k0, k, out) };
                         }
-                        own
+                        Rows::Blocks(own.cast_const(), rows * A_STRIDE)
                     }
                 };
-                let between = if self.blocks.is_some() { p.m } else { rows } * A_STRIDE;
                 // Panel after panel, so that sums stay near and B is read as one stream.
                 let mut column = self.column;
                 while column < self.column_end {
                     for (i, depth) in blocks.clone().enumerate() {
-                        let a = a.wrapping_add(i * between);
+                        let a = a.block(i, depth.0);
                         let next = self.following::<S>((i, together, start), depth, column, width);
-                        // SAFETY: a panel of this product; the blocks hold the rows.
+                        // SAFETY: a panel of this product; A has the rows.
                         unsafe { self.step(s, depth, (row, rows), column, a, next) };
                     }
                     column += width;
                 }
                 first += together;
             }
+        }
+    }
+}
+
+/// Rows of A that are multiplied.
+#[derive(Clone, Copy)]
+enum Rows {
+    /// In blocks of depth from here on, and the distance between those.
+    Blocks(*const f32, usize),
+    /// As they lie in memory from here on, and the distance between rows.
+    Placed(*const f32, usize),
+}
+
+impl Rows {
+    /// Block `i` of those at hand, which starts with term `k0` of the rows, and the distance between
+    /// its rows.
+    #[inline(always)]
+    fn block(self, i: usize, k0: usize) -> (*const f32, usize) {
+        match self {
+            Self::Blocks(a, between) => (a.wrapping_add(i * between), A_STRIDE),
+            Self::Placed(a, stride) => (a.wrapping_add(k0), stride),
         }
     }
 }
@@ -161,7 +199,7 @@ impl<A: RowSource> Part<'_, A> {
         (k0, k, first, last): DepthBlock,
         (row, rows): (usize, usize),
         column: usize,
-        a: *const f32,
+        (a, a_stride): (*const f32, usize),
         ahead: Ahead,
     ) {
         let p = self.product;
@@ -172,7 +210,7 @@ impl<A: RowSource> Part<'_, A> {
             let step = Step {
                 k,
                 a,
-                a_stride: A_STRIDE,
+                a_stride,
                 b: panel.data,
                 b_stride: panel.stride,
                 c: p.c.ptr().add(row * p.c_stride + column),
@@ -231,7 +269,8 @@ impl<A: RowSource> Kernel for ThinPart<'_, A> {
 
 /// Floats of scratch that [`multiply_panels`] needs for `m` rows of depth `k`.
 pub(crate) fn panels_scratch(isa: Isa, m: usize, k: usize) -> usize {
-    if m <= THIN_ROWS { 0 } else { here_scratch(isa, m, k) }
+    let together = near_depth(m).min(depth_blocks(k).count());
+    if m <= THIN_ROWS { 0 } else { K_BLOCK * isa.tile_columns() + m * together * A_STRIDE }
 }
 
 /// Some columns of a product with a packed B and an A in memory, on this thread.
@@ -252,24 +291,23 @@ pub(crate) unsafe fn multiply_panels<S: Simd>(
         }
         _ => {
             let (row, rows) = (0, product.m);
-            Part { product, row, rows, column, column_end, scratch, blocks: None }.run(s);
+            let (blocks, placed) = (None, None);
+            Part { product, row, rows, column, column_end, scratch, blocks, placed }.run(s);
         }
     }
 }
 
-/// Floats of scratch that [`multiply_here`] needs for `m` rows of depth `k`.
-pub(crate) fn here_scratch(isa: Isa, m: usize, k: usize) -> usize {
-    K_BLOCK * isa.tile_columns() + m * near_depth(m).min(depth_blocks(k).count()) * A_STRIDE
-}
-
-/// A product with a packed B, on this thread. A sum is the same however few rows the product has.
+/// A product with a packed B, on this thread: few columns are not worth a copy of A. A sum is the same
+/// however few rows the product has.
 ///
 /// # Safety
-/// As for [`multiply`]; `scratch` has [`here_scratch`] floats.
+/// As for [`multiply`].
 #[inline(always)]
-pub(crate) unsafe fn multiply_here<S: Simd>(s: S, product: &Product<DenseRows>, scratch: *mut f32) {
-    let (rows, column_end) = (product.m, product.n);
-    Part { product, row: 0, rows, column: 0, column_end, scratch, blocks: None }.run(s);
+pub(crate) unsafe fn multiply_here<S: Simd>(s: S, product: &Product<DenseRows>) {
+    let (rows, column_end, placed) = (product.m, product.n, product.a.direct());
+    // A packed B needs no scratch, nor does an A that is not copied.
+    let (scratch, blocks) = (std::ptr::null_mut(), None);
+    Part { product, row: 0, rows, column: 0, column_end, scratch, blocks, placed }.run(s);
 }
 
 /// Copies some rows of A into shared blocks.
@@ -512,7 +550,8 @@ pub(crate) unsafe fn multiply_cut<A: RowSource>(
         with_scratch(K_BLOCK * width + rows * together * A_STRIDE, |scratch| {
             let scratch = scratch.as_mut_ptr();
             let product = &product;
-            exec.isa.run(Part { product, row, rows, column, column_end, scratch, blocks: None });
+            let (blocks, placed) = (None, None);
+            exec.isa.run(Part { product, row, rows, column, column_end, scratch, blocks, placed });
         });
     });
 }
@@ -549,6 +588,7 @@ unsafe fn multiply_shared<A: RowSource>(
                 column_end,
                 scratch: std::ptr::null_mut(),
                 blocks: Some(blocks),
+                placed: None,
             });
         });
     });

@@ -67,14 +67,16 @@ impl Ahead {
     }
 }
 
-/// A tile of `R` rows and `V` vectors.
-struct Tile<'a, const R: usize, const V: usize>(&'a Step);
+/// A tile of `R` rows and `V` vectors; with `PLACED` the rows of A lie as far apart as the step says,
+/// else [`A_STRIDE`].
+struct Tile<'a, const R: usize, const V: usize, const PLACED: bool>(&'a Step);
 
-impl<const R: usize, const V: usize> Kernel for Tile<'_, R, V> {
+impl<const R: usize, const V: usize, const PLACED: bool> Kernel for Tile<'_, R, V, PLACED> {
     type Output = ();
     #[inline(always)]
     fn run<S: Simd>(self, s: S) {
         let t = self.0;
+        let a_stride = if PLACED { t.a_stride } else { A_STRIDE };
         let mut acc = [[s.splat(0.0); V]; R];
         // What the tile is added to, or written over, is needed as soon as the sums are there.
         for r in 0..R {
@@ -96,7 +98,7 @@ impl<const R: usize, const V: usize> Kernel for Tile<'_, R, V> {
                     *x = s.load(b.add(v * S::LANES));
                 }
                 for (r, acc) in acc.iter_mut().enumerate() {
-                    let x = s.splat(*a.add(r * A_STRIDE));
+                    let x = s.splat(*a.add(r * a_stride));
                     for (acc, y) in acc.iter_mut().zip(row) {
                         *acc = s.fma(x, y, *acc);
                     }
@@ -267,42 +269,55 @@ unsafe fn write_vectors<S: Simd, const R: usize, const V: usize>(
 }
 
 macro_rules! by_rows {
-    ($s:ident, $step:ident, $rows:ident, $v:literal: $($r:literal)*) => {
+    ($s:ident, $step:ident, $rows:ident, $v:literal, $placed:literal: $($r:literal)*) => {
         match $rows {
-            $($r if $r <= S::tile_rows($v) => $s.enter(Tile::<$r, $v>($step)),)*
+            $($r if $r <= S::tile_rows($v) => $s.enter(Tile::<$r, $v, $placed>($step)),)*
             _ => {}
         }
     };
 }
 
-/// Runs one tile from a block of A: at most as many rows as [`Simd::tile_rows`] gives for its
-/// vectors.
+/// Most rows of a tile that reads A where it lies: each needs a register for its address.
+const PLACED_ROWS: usize = 8;
+
+/// Most rows of a tile for a step.
+fn tile_rows<S: Simd>(step: &Step) -> usize {
+    let rows = S::tile_rows(step.columns.div_ceil(S::LANES));
+    if step.a_stride == A_STRIDE { rows } else { rows.min(PLACED_ROWS) }
+}
+
+/// Runs one tile: at most as many rows as [`tile_rows`] gives for it.
 ///
 /// # Safety
 /// The step's pointers are valid for `rows` rows, `k` terms and `columns` columns.
 #[inline(always)]
 unsafe fn tile<S: Simd>(s: S, step: &Step, rows: usize) {
     // Narrow panels must not pay for whole ones.
-    match step.columns.div_ceil(S::LANES) {
-        1 => by_rows!(s, step, rows, 1: 1 2 3 4 5 6 7 8 9 10 11 12 13 14),
-        2 => by_rows!(s, step, rows, 2: 1 2 3 4 5 6 7 8 9 10 11 12 13 14),
-        3 if S::TILE_VECTORS >= 3 => by_rows!(s, step, rows, 3: 1 2 3 4 5 6 7 8),
-        4 if S::TILE_VECTORS >= 4 => by_rows!(s, step, rows, 4: 1 2 3 4 5 6),
+    match (step.a_stride == A_STRIDE, step.columns.div_ceil(S::LANES)) {
+        (true, 1) => by_rows!(s, step, rows, 1, false: 1 2 3 4 5 6 7 8 9 10 11 12 13 14),
+        (true, 2) => by_rows!(s, step, rows, 2, false: 1 2 3 4 5 6 7 8 9 10 11 12 13 14),
+        (true, 3) if S::TILE_VECTORS >= 3 => by_rows!(s, step, rows, 3, false: 1 2 3 4 5 6 7 8),
+        (true, 4) if S::TILE_VECTORS >= 4 => by_rows!(s, step, rows, 4, false: 1 2 3 4 5 6),
+        (false, 1) => by_rows!(s, step, rows, 1, true: 1 2 3 4 5 6 7 8),
+        (false, 2) => by_rows!(s, step, rows, 2, true: 1 2 3 4 5 6 7 8),
+        (false, 3) if S::TILE_VECTORS >= 3 => by_rows!(s, step, rows, 3, true: 1 2 3 4 5 6 7 8),
+        (false, 4) if S::TILE_VECTORS >= 4 => by_rows!(s, step, rows, 4, true: 1 2 3 4 5 6),
         _ => {}
     }
 }
 
-/// Runs a step over `rows` rows of a block of A (row stride [`A_STRIDE`]), tile by tile, then the
-/// activation that tiles cannot do.
+/// Runs a step over `rows` rows of A, tile by tile, then the activation that tiles cannot do.
 ///
 /// # Safety
 /// The step's pointers are valid for `rows` rows, `k` terms and `columns` columns; `columns` is
 /// at most the tile width.
 #[inline(always)]
 pub(crate) unsafe fn block<S: Simd>(s: S, step: &Step, rows: usize) {
+    let most = tile_rows::<S>(step);
     // Rows that fit one tile of half the panel, but not one of the whole, read the panel once.
-    if rows > S::TILE_ROWS && rows <= S::tile_rows(2) && step.columns > 2 * S::LANES {
-        let half = 2 * S::LANES;
+    let half = 2 * S::LANES;
+    let left = Step { columns: half.min(step.columns), ..*step };
+    if rows > most && rows <= tile_rows::<S>(&left) && step.columns > half {
         let right = Step {
             b: step.b.wrapping_add(half),
             c: step.c.wrapping_add(half),
@@ -312,19 +327,19 @@ pub(crate) unsafe fn block<S: Simd>(s: S, step: &Step, rows: usize) {
         };
         // SAFETY: halves of the caller's columns.
         unsafe {
-            tile(s, &Step { columns: half, ..*step }, rows);
+            tile(s, &left, rows);
             tile(s, &right, rows);
             late(s, step, rows);
         }
         return;
     }
     // Tiles of nearly equal height: a thin last tile would be slow.
-    let tiles = rows.div_ceil(S::tile_rows(step.columns.div_ceil(S::LANES)));
+    let tiles = rows.div_ceil(most);
     let mut start = 0;
     for i in 1..=tiles {
         let end = rows * i / tiles;
         let part = Step {
-            a: step.a.wrapping_add(start * A_STRIDE),
+            a: step.a.wrapping_add(start * step.a_stride),
             c: step.c.wrapping_add(start * step.c_stride),
             finish: step.finish.map(|f| f.shifted(start, 0)),
             ahead: step.ahead.part(i - 1, tiles),

@@ -15,7 +15,7 @@ use crate::memory::Shared;
 
 pub use drive::Blocking;
 pub(crate) use drive::{
-    Product, depth_blocks, here_scratch, multiply, multiply_here, multiply_panels, panels_scratch,
+    Product, depth_blocks, multiply, multiply_here, multiply_panels, panels_scratch,
 };
 use drive::{finish_rows, multiply_cut};
 pub(crate) use epilogue::Finish;

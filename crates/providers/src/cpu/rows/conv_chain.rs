@@ -20,10 +20,6 @@ pub(super) const ROWS: &[KernelRow] = &[KernelRow {
     build: |view| Ok(Box::new(ChainKernel::new(view)?)),
 }];
 
-/// Bytes between the convolutions for each thread from which bands pay: less stays in the
-/// second-level caches by itself, and whole images are shared more evenly than bands.
-const BYTES_FOR_BANDS: usize = 512 * 1024;
-
 /// Floats in a cache line, on which the results of the convolutions start.
 const LINE: usize = 16;
 
@@ -187,8 +183,8 @@ impl Kernel for ChainKernel {
         let size = all.first().ok_or("no convolutions")?.size;
         let plain = vec![Epilogue::default(); all.len()];
         let fitting = chain(&all, &plain).filter(|chain| chain.fits(size));
-        let between = fitting.map(|chain| chain.bytes_between(batch, size));
-        if between.is_some_and(|between| in_bands(&all, batch, between, choices)) {
+        let pays = fitting.map(|chain| chain.pays(choices.threads.max(1), batch, size));
+        if pays.is_some_and(|pays| in_bands(&all, batch, pays, choices)) {
             let step = Step::new(move |call| {
                 let count = all.len();
                 let epilogue = |(at, bound): (usize, &Bound)| bound.epilogue(call, at + 1 == count);
@@ -213,9 +209,8 @@ impl Kernel for ChainKernel {
     }
 }
 
-/// Whether a chain that fits is computed in bands.
-fn in_bands(all: &[Bound], batch: usize, between: usize, choices: Choices<'_>) -> bool {
-    let pays = between / choices.threads.max(1) >= BYTES_FOR_BANDS;
+/// Whether a chain that fits is computed in bands, which likely pays or not.
+fn in_bands(all: &[Bound], batch: usize, pays: bool, choices: Choices<'_>) -> bool {
     let names = if pays { ["bands", "apart"] } else { ["apart", "bands"] };
     let depthwise = all.iter().map(|bound| bound.packed.params()).find(|params| params.groups > 1);
     let Some(depthwise) = depthwise else { return false };
