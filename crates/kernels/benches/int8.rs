@@ -8,7 +8,10 @@
 mod timing;
 
 use galatea_kernels::blocks::{Accuracy, BlockFormat, PackedBlocks, Zeros, gemm_blocks};
-use galatea_kernels::int8::{Bytes, Columns, PackedInt8, Target, gemm_int8};
+use galatea_kernels::conv::ConvParams;
+use galatea_kernels::int8::{
+    Beside, Bytes, Columns, Int8Conv, Int8Weights, PackedInt8, Target, conv_int8, gemm_int8,
+};
 use galatea_kernels::isa::DotIsa;
 use galatea_kernels::{Epilogue, Exec, Isa, ThreadPool};
 
@@ -49,6 +52,65 @@ fn products(exec: Exec<'_>) {
     }
 }
 
+/// Convolutions of images with the channels last, alone and with a sum behind them.
+fn convolutions(exec: Exec<'_>) {
+    // Channels, kernel, stride, size of the image.
+    let kinds = [
+        ((3, 64), 7, 2, 224),
+        ((64, 64), 1, 1, 56),
+        ((64, 64), 3, 1, 56),
+        ((64, 256), 1, 1, 56),
+        ((256, 64), 1, 1, 56),
+        ((128, 128), 3, 1, 28),
+        ((128, 512), 1, 1, 28),
+        ((256, 256), 3, 1, 14),
+        ((512, 512), 3, 1, 7),
+        ((16, 96), 1, 1, 112),
+        ((96, 24), 1, 1, 56),
+    ];
+    for dot in DotIsa::available().into_iter().filter(|dot| dot.name() != "portable") {
+        let peak = timing::peak_gops(dot) * exec.pool.threads() as f64;
+        for ((cin, cout), kernel, stride, size) in kinds {
+            let batch = 8;
+            let pad = (kernel - 1) / 2;
+            let p = ConvParams {
+                stride: [1, stride, stride],
+                pads_begin: [0, pad, pad],
+                pads_end: [0, pad, pad],
+                ..ConvParams::new_2d(cin, cout, [kernel, kernel])
+            };
+            let data: Vec<u8> = (0..cout * cin * kernel * kernel).map(|i| (i % 61) as u8).collect();
+            let weights = Int8Weights { data: &data, signed: true, zeros: &[0] };
+            let packed = Int8Conv::pack(dot, p, weights, true);
+            let columns = packed.columns((false, 120), &[0], None, |_| 0.001);
+            let x = vec![100_u8; batch * size * size * cin];
+            let pixels = p.output_size([1, size, size]).iter().product::<usize>() * batch;
+            let other = vec![100_u8; pixels * cout];
+            let mut y = vec![0_u8; pixels * cout];
+            let (zero, low, high) = (3, 0, 255);
+            let mut run = |sum: bool| {
+                timing::best(|| {
+                    let x = Bytes { data: &x, signed: false, zero: 120 };
+                    let other = Bytes { data: &other, signed: false, zero: 7 };
+                    let beside = Beside { other, scales: [0.3, 0.4, 0.5], result: (false, 9) };
+                    let target = match sum {
+                        true => Target::Sum { out: &mut y, zero, low, high, beside },
+                        false => Target::Bytes { out: &mut y, zero, low, high },
+                    };
+                    conv_int8(exec, &packed, x, (batch, [1, size, size]), &columns, target);
+                })
+            };
+            let work = 2.0 * (pixels * cout * cin * kernel * kernel) as f64;
+            for (sum, name) in [(false, ""), (true, " and sum")] {
+                let name =
+                    format!("{} {cin}>{cout} {kernel}x{kernel}/{stride} {size}{name}", dot.name());
+                let seconds = run(sum);
+                timing::report(&name, work, seconds, peak);
+            }
+        }
+    }
+}
+
 /// One row and some rows times weights of few bits.
 fn blocks(exec: Exec<'_>) {
     let (k, n) = (4096, 11_008);
@@ -76,6 +138,7 @@ fn blocks(exec: Exec<'_>) {
 fn main() {
     let pool = ThreadPool::new(timing::threads());
     let exec = Exec { pool: &pool, isa: Isa::detect() };
+    convolutions(exec);
     products(exec);
     blocks(exec);
 }

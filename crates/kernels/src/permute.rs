@@ -120,6 +120,10 @@ pub fn permute<T: Copy + Send + Sync>(
         }
     }
     let y = Shared::new(y);
+    if let [rows, columns @ (_, 1), outer @ ..] = &axes[..] {
+        interchange(exec, x, (*rows, columns.0), outer, y);
+        return;
+    }
     let run = axes.first().copied().unwrap_or((1, 1));
     let outer = &axes[axes.len().min(1)..];
     let runs = x.len() / run.0;
@@ -153,6 +157,77 @@ pub fn permute<T: Copy + Send + Sync>(
             }
         }
     });
+}
+
+/// Columns of a block that is turned around at once: its lines of `x` and of `y` stay in the
+/// first-level cache.
+const BLOCK: usize = 32;
+
+/// The same where the lines are so few that they are read side by side.
+const FEW_LINES: (usize, usize) = (4, 2048);
+
+/// Turns matrices around: the innermost axis of `y` has `rows.0` elements that lie `rows.1` apart in
+/// `x`, and those of the next one, `columns`, are adjacent there. `outer` are the other axes of `y`,
+/// from the last to the first.
+fn interchange<T: Copy + Send + Sync>(
+    exec: Exec<'_>,
+    x: &[T],
+    (rows, columns): ((usize, usize), usize),
+    outer: &[(usize, usize)],
+    y: Shared<T>,
+) {
+    let block = if rows.0 <= FEW_LINES.0 { FEW_LINES.1 } else { BLOCK };
+    let strips = columns.div_ceil(block);
+    let matrices: usize = outer.iter().map(|axis| axis.0).product();
+    let grain = 16_384usize.div_ceil(rows.0 * block.min(columns));
+    exec.pool.run_ranges(matrices * strips, grain, |range| {
+        for task in range {
+            let (matrix, first) = (task / strips, task % strips * block);
+            let (mut rest, mut from) = (matrix, first);
+            for &(size, stride) in outer {
+                from += rest % size * stride;
+                rest /= size;
+            }
+            let count = block.min(columns - first);
+            let start = (matrix * columns + first) * rows.0;
+            // SAFETY: strips are disjoint, and inside `y`.
+            let y = unsafe { y.range(start..start + count * rows.0) };
+            let line = |row: usize| &x[from + row * rows.1..][..count];
+            match rows.0 {
+                2 => {
+                    for (y, (&a, &b)) in
+                        y.as_chunks_mut().0.iter_mut().zip(line(0).iter().zip(line(1)))
+                    {
+                        *y = [a, b];
+                    }
+                }
+                3 => {
+                    let lines = line(0).iter().zip(line(1)).zip(line(2));
+                    for (y, ((&a, &b), &c)) in y.as_chunks_mut().0.iter_mut().zip(lines) {
+                        *y = [a, b, c];
+                    }
+                }
+                4 => {
+                    let lines = line(0).iter().zip(line(1)).zip(line(2).iter().zip(line(3)));
+                    for (y, ((&a, &b), (&c, &d))) in y.as_chunks_mut().0.iter_mut().zip(lines) {
+                        *y = [a, b, c, d];
+                    }
+                }
+                _ => turn(rows.0, line, y),
+            }
+        }
+    });
+}
+
+/// Writes the first elements of all lines, then the second ones, and so on, some lines at a time.
+fn turn<'a, T: Copy + 'a>(rows: usize, line: impl Fn(usize) -> &'a [T], y: &mut [T]) {
+    for first in (0..rows).step_by(BLOCK) {
+        for row in first..rows.min(first + BLOCK) {
+            for (y, &x) in y.chunks_exact_mut(rows).zip(line(row)) {
+                y[row] = x;
+            }
+        }
+    }
 }
 
 #[track_caller]

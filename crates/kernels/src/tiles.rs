@@ -37,23 +37,57 @@ pub(crate) trait Results<X>: Copy {
     /// C has the rows; the sums are there.
     unsafe fn write(&self, x: X, rows: usize, sums: *const f32, strides: (usize, usize));
 
-    /// Asks for the lines of some rows, where they may be far.
-    fn fetch(&self, amx: Amx, rows: std::ops::Range<usize>);
+    /// Asks for the lines of a row, where they may be far.
+    fn fetch(&self, amx: Amx, row: usize);
 }
 
-/// A block of A, tiles of which lie in pairs, times the steps of a panel of two tiles.
+/// A tile of A.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Tile {
+    /// Its first row at the first step.
+    pub(crate) a: *const u8,
+    /// The row of C that its first row makes.
+    pub(crate) row: usize,
+    /// How many rows of C it makes, adjacent ones: at most as many as tiles have.
+    pub(crate) rows: usize,
+}
+
+/// Rows of A in tiles.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Tiles<'a> {
+    /// Two after each other are multiplied together.
+    pub(crate) list: &'a [Tile],
+    /// Bytes from the first step of a tile to each step.
+    pub(crate) steps: &'a [usize],
+    /// Bytes between the rows of a tile.
+    pub(crate) stride: usize,
+}
+
+/// The tiles of a block that pairs of them lie in, step by step: `tile_rows` rows each, the last one
+/// what is left.
+pub(crate) fn tiles_of_block(
+    block: *const u8,
+    (rows, tile_rows): (usize, usize),
+    steps: usize,
+) -> (Vec<Tile>, Vec<usize>) {
+    let tile = |at: usize| Tile {
+        a: block.wrapping_add(at / 2 * steps * 2 * TILE_BYTES + at % 2 * TILE_BYTES),
+        row: at * tile_rows,
+        rows: (rows - at * tile_rows).min(tile_rows),
+    };
+    let tiles = (0..rows.div_ceil(tile_rows.max(1))).map(tile);
+    (tiles.collect(), (0..steps).map(|step| step * 2 * TILE_BYTES).collect())
+}
+
+/// Tiles of A times the steps of a panel of two tiles.
 #[derive(Clone, Copy)]
-pub(crate) struct TilesTimesPanel<P> {
+pub(crate) struct TilesTimesPanel<'a, P> {
     pub(crate) amx: Amx,
     pub(crate) terms: Terms,
-    /// Pairs of tiles: step after step, then the next rows.
-    pub(crate) a: *const u8,
+    pub(crate) a: Tiles<'a>,
     pub(crate) b: *const u8,
-    pub(crate) steps: usize,
-    /// Rows in all.
-    pub(crate) rows: usize,
-    /// Rows of a tile.
-    pub(crate) tile_rows: usize,
+    /// Whether the panel may be far, so that it is asked for ahead.
+    pub(crate) far: bool,
     /// Room for the sums of every pair of tiles, [`SUMS_BYTES`] each.
     pub(crate) sums: *mut u8,
     pub(crate) place: P,
@@ -64,8 +98,8 @@ pub(crate) struct TilesTimesPanel<P> {
 pub(crate) struct Pending<P> {
     place: P,
     sums: *const f32,
-    rows: usize,
-    tile_rows: usize,
+    /// The first row and the number of rows of each tile.
+    tiles: [(usize, usize); 2],
     done: usize,
 }
 
@@ -79,14 +113,15 @@ impl<P> Pending<P> {
     where
         P: Results<X>,
     {
-        let end = self.rows.min(self.done.saturating_add(rows));
+        let [(_, first), (_, second)] = self.tiles;
+        let end = (first + second).min(self.done.saturating_add(rows));
         while self.done < end {
-            let (tile, row, left) = match self.done.checked_sub(self.tile_rows) {
-                Some(row) => (2, row, end - self.done),
-                None => (0, self.done, end.min(self.tile_rows) - self.done),
+            let (tile, inside, left) = match self.done.checked_sub(first) {
+                Some(row) => (1, row, end - self.done),
+                None => (0, self.done, end.min(first) - self.done),
             };
-            let place = self.place.below(self.done);
-            let sums = self.sums.wrapping_add(tile * SUMS + row * COLUMNS);
+            let place = self.place.below(self.tiles[tile].0 + inside);
+            let sums = self.sums.wrapping_add(tile * 2 * SUMS + inside * COLUMNS);
             // SAFETY: rows of the caller's.
             unsafe { place.write(x, left, sums, (COLUMNS, SUMS)) };
             self.done += left;
@@ -94,7 +129,7 @@ impl<P> Pending<P> {
     }
 }
 
-impl<P> TilesTimesPanel<P> {
+impl<P> TilesTimesPanel<'_, P> {
     /// Asks for a step of the panel.
     #[inline(always)]
     fn fetch_step(&self, step: *const u8) {
@@ -106,49 +141,62 @@ impl<P> TilesTimesPanel<P> {
         }
     }
 
+    /// Asks for some rows of the results of a pair.
+    #[inline(always)]
+    fn fetch_rows<X>(&self, tiles: [(usize, usize); 2], rows: std::ops::Range<usize>)
+    where
+        P: Results<X>,
+    {
+        let [(first, count), (second, _)] = tiles;
+        for at in rows {
+            let row = if at < count { first + at } else { second + at - count };
+            self.place.fetch(self.amx, row);
+        }
+    }
+
     /// Multiplies, and writes the results but those of the last rows, which are left pending.
     ///
     /// # Safety
-    /// Between [`Amx::begin`] with as many rows and [`Amx::end`]; the pointers are valid for rows and
-    /// steps; `pending` is of an earlier panel with the same room for sums.
+    /// Between [`Amx::begin`] with at least as many rows as the tiles have and [`Amx::end`]; the
+    /// pointers are valid for rows and steps; `pending` is of an earlier panel with the same room for
+    /// sums.
     #[inline(always)]
     pub(crate) unsafe fn run<X: Copy>(&self, x: X, pending: &mut Option<Pending<P>>)
     where
         P: Results<X>,
     {
-        let pieces = self.steps.div_ceil(NEAR_STEPS).max(1);
-        let pair_rows = 2 * self.tile_rows;
-        let pairs = self.rows.div_ceil(pair_rows);
+        let all = self.a.steps.len();
+        let pieces = all.div_ceil(NEAR_STEPS).max(1);
         let b_step = self.terms.step_bytes();
+        let two_columns = self.place.columns() > COLUMNS;
         for piece in 0..pieces {
-            let start = self.steps * piece / pieces;
-            let steps = self.steps * (piece + 1) / pieces - start;
+            let (start, end) = (all * piece / pieces, all * (piece + 1) / pieces);
             let last = piece + 1 == pieces;
-            for pair in 0..pairs {
-                let rows = (self.rows - pair * pair_rows).min(pair_rows);
-                let two_columns = self.place.columns() > COLUMNS;
-                let extent = Extent::of(rows > self.tile_rows, two_columns);
+            for (pair, tiles) in self.a.list.chunks(2).enumerate() {
+                let [one, two] = [tiles[0], tiles[tiles.len() - 1]];
+                let places =
+                    [(one.row, one.rows), (two.row, if tiles.len() > 1 { two.rows } else { 0 })];
+                let rows = places[0].1 + places[1].1;
+                let extent = Extent::of(tiles.len() > 1, two_columns);
                 let block = TileBlock { amx: self.amx, terms: self.terms, extent };
-                let a = self.a.wrapping_add((pair * self.steps + start) * 2 * TILE_BYTES);
-                let b = self.b.wrapping_add(start * b_step);
                 // One piece needs the sums of one pair at a time.
                 let at = if pieces == 1 { 0 } else { pair * SUMS_BYTES };
                 let sums = self.sums.wrapping_add(at);
-                let place = self.place.below(pair * pair_rows);
                 // Rows that a step writes of the block before, and asks for of its own.
-                let share = pair_rows.div_ceil(steps.max(1));
+                let share = rows.div_ceil((end - start).max(1));
                 // SAFETY: the caller vouches for tiles and pointers.
                 unsafe {
                     block.start((piece > 0).then_some(sums.cast_const()));
-                    for step in 0..steps {
-                        let a = a.wrapping_add(step * 2 * TILE_BYTES);
-                        block.step(a, b.wrapping_add(step * b_step));
-                        if pair == 0 {
+                    for (step, &offset) in self.a.steps[start..end].iter().enumerate() {
+                        let b = self.b.wrapping_add((start + step) * b_step);
+                        let a = [one.a.wrapping_add(offset), two.a.wrapping_add(offset)];
+                        block.step(a, self.a.stride, b);
+                        if pair == 0 && self.far {
                             // The first rows meet a panel that may be far.
-                            self.fetch_step(b.wrapping_add((step + AHEAD) * b_step));
+                            self.fetch_step(b.wrapping_add(AHEAD * b_step));
                         }
                         if last {
-                            place.fetch(self.amx, step * share..rows.min((step + 1) * share));
+                            self.fetch_rows(places, step * share..rows.min((step + 1) * share));
                         }
                         if let Some(pending) = pending
                             && step % AT_ONCE == 0
@@ -163,8 +211,8 @@ impl<P> TilesTimesPanel<P> {
                     block.keep(sums);
                 }
                 if last {
-                    let (sums, tile_rows) = (sums.cast_const().cast(), self.tile_rows);
-                    *pending = Some(Pending { place, sums, rows, tile_rows, done: 0 });
+                    let (place, sums) = (self.place, sums.cast_const().cast());
+                    *pending = Some(Pending { place, sums, tiles: places, done: 0 });
                 }
             }
         }

@@ -211,6 +211,42 @@ fn convolutions_of_bytes_equal_the_reference() {
     }
 }
 
+/// Constant inputs of a convolution behind its image, of `out` channels with windows of 3 x 3.
+fn conv_constants(out: usize, channels: usize, x: DataType) -> Vec<Tensor> {
+    let bias = Tensor::vector((0..out).map(|at| at as i32 * 900).collect::<Vec<i32>>());
+    vec![
+        Tensor::scalar(0.02_f32),
+        zero(x, 100),
+        bytes(&[out, channels, 3, 3], DataType::Int8, 2),
+        scales(out),
+        Tensor::vector(vec![0_i8; out]),
+        Tensor::scalar(1.5_f32),
+        zero(DataType::Uint8, 120),
+        bias,
+    ]
+}
+
+#[test]
+fn convolutions_with_a_summand_equal_the_reference() {
+    let list = [
+        ("pads", AttributeValue::Ints(vec![1, 0, 1, 2])),
+        ("channels_last", AttributeValue::Int(1)),
+    ];
+    for x in [DataType::Uint8, DataType::Int8] {
+        for (channels, out) in [(3, 5), (64, 40)] {
+            let mut inputs = vec![(bytes(&[2, 7, 9, channels], x, 1), false)];
+            inputs.extend(conv_constants(out, channels, x).into_iter().map(|all| (all, true)));
+            inputs.push((bytes(&[2, 7, 9, out], x, 4), false));
+            inputs.push((Tensor::scalar(0.7_f32), true));
+            inputs.push((zero(x, 90), true));
+            inputs.push((Tensor::scalar(1.9_f32), true));
+            inputs.push((zero(DataType::Int8, 130), true));
+            let name = "ai.galatea:QLinearConvAdd";
+            check(name, &list, &inputs, (1, 1.0), "qlinear_conv_add-int8");
+        }
+    }
+}
+
 #[test]
 fn poolings_of_bytes_equal_the_reference() {
     for dtype in [DataType::Uint8, DataType::Int8] {
@@ -219,8 +255,10 @@ fn poolings_of_bytes_equal_the_reference() {
             ("strides", AttributeValue::Ints(vec![2, 1])),
             ("pads", AttributeValue::Ints(vec![1, 0, 1, 1])),
         ];
-        let inputs = [(bytes(&[2, 5, 7, 9], dtype, 1), false)];
-        check("MaxPool", &list, &inputs, (1, 0.0), "max_pool-int8");
-        check("ai.galatea:MaxPoolNhwc", &list, &inputs, (1, 0.0), "max_pool-int8");
+        for channels in [9, 70] {
+            let inputs = [(bytes(&[2, 5, 7, channels], dtype, 1), false)];
+            check("MaxPool", &list, &inputs, (1, 0.0), "max_pool-int8");
+            check("ai.galatea:MaxPoolNhwc", &list, &inputs, (1, 0.0), "max_pool-int8");
+        }
     }
 }

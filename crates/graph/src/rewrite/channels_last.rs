@@ -79,6 +79,7 @@ pub fn channels_last(graph: &mut Graph) -> Result<usize, GraphError> {
     super::run(graph, super::Apply::Graph(super::remove_identity::apply))?;
     super::run(graph, super::Apply::Node(super::fuse_conv::residual))?;
     super::run(graph, super::Apply::Node(super::fuse_conv::activation))?;
+    super::run(graph, super::Apply::Node(super::quantized_conv::residual))?;
     Ok(changed)
 }
 

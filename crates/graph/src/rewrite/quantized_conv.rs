@@ -1,11 +1,14 @@
-//! A convolution between quantised values becomes `QLinearConv`.
+//! A convolution between quantised values becomes `QLinearConv`, and one whose result is added to
+//! another value `QLinearConvAdd`.
 
 use super::Maps;
 use super::match_graph::make_node;
 use super::quantized::{bias_in_units, dequantized, quantized};
+use crate::GALATEA_DOMAIN;
 use crate::error::GraphError;
-use crate::graph::{Graph, Node};
-use crate::ops::convolution::{Conv, QLinearConv};
+use crate::graph::{Graph, Node, ValueId};
+use crate::ops::contrib::QLinear;
+use crate::ops::convolution::{Conv, QLinearConv, QLinearConvAdd};
 
 pub(super) fn apply(
     graph: &mut Graph,
@@ -47,4 +50,44 @@ pub(super) fn apply(
         Some(make_node(("", "QLinearConv"), &node, QLinearConv { conv }, inputs))
     })();
     Ok(found.map(|node| vec![node]))
+}
+
+/// `QLinearAdd` of a convolution's result and another value of its shape. Of two convolutions the
+/// later one takes the sum, so that the other one's result is there.
+pub(super) fn residual(
+    graph: &mut Graph,
+    maps: &Maps,
+    index: usize,
+) -> Result<Option<Vec<Node>>, GraphError> {
+    let node = &graph.nodes[index];
+    if node.op_type != "QLinearAdd" || node.operator::<QLinear>().is_none() {
+        return Ok(None);
+    }
+    let same = |a: Option<ValueId>, b: Option<ValueId>| {
+        let (a, b) = (a?, b?);
+        (a == b || graph.constant(a)? == graph.constant(b)?).then_some(())
+    };
+    let pair = |conv: usize, other: usize| {
+        let made = node.input(conv).filter(|&id| maps.read_once(graph, id))?;
+        let before = &graph.nodes[maps.producer(made)?];
+        let operator = before.operator::<QLinearConv>()?;
+        // What the sum takes the result for is what the convolution makes.
+        same(before.input(6), node.input(conv + 1))?;
+        same(before.input(7), node.input(conv + 2))?;
+        let summand = node.input(other)?;
+        let free = operator.conv.group == 1
+            && graph.constant(summand).is_none()
+            && maps.same_shape(made, summand);
+        let mut inputs = before.inputs.clone();
+        inputs.resize(9, None);
+        inputs.extend([summand].map(Some));
+        inputs.extend([other + 1, other + 2, 6, 7].map(|at| node.input(at)));
+        let whole = inputs[10..].iter().all(Option::is_some);
+        let conv = operator.conv.clone();
+        let name = (GALATEA_DOMAIN, "QLinearConvAdd");
+        (free && whole)
+            .then(|| (maps.producer(made), make_node(name, node, QLinearConvAdd { conv }, inputs)))
+    };
+    let found = [pair(0, 3), pair(3, 0)].into_iter().flatten().max_by_key(|(at, _)| *at);
+    Ok(found.map(|(_, node)| vec![node]))
 }

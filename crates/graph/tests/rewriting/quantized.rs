@@ -134,6 +134,35 @@ fn a_convolution_with_bias_and_relu_is_one_of_integers() {
 }
 
 #[test]
+fn a_sum_behind_convolutions_is_made_with_the_later_one() {
+    for (out, group) in [(SIGNED, 1), (ACT, 1), (ACT, 3)] {
+        let mut b = builder();
+        let x = b.input("x", &known(&[2, 3, 6, 5]));
+        let x = b.through(x, ACT);
+        let attributes = [("pads", ints(&[1, 1, 1, 1])), ("group", AttributeValue::Int(group))];
+        let w = b.weights(&[3, 3 / group as usize, 3, 3], Some(0), 1);
+        let first = b.op("Conv", &[x, w], &attributes);
+        let first = b.through(first, WIDE);
+        let w = b.weights(&[3, 3 / group as usize, 3, 3], None, 2);
+        let second = b.op("Conv", &[x, w], &attributes);
+        let second = b.through(second, SIGNED);
+        let y = b.op("Add", &[first, second], &[]);
+        let y = b.through(y, out);
+        let inner = ["QLinearConv", "QLinearConv", "QLinearAdd"];
+        let graph = b.finish(y);
+        let image = [noise(&[2, 3, 6, 5], 3)];
+        let mut last = check_steps(&graph, &image, &between(&inner), 0.09);
+        channels_last(&mut last).unwrap();
+        let found = op_types(&last);
+        let fused = found.iter().filter(|op| **op == "QLinearConvAdd").count();
+        // The kernel that sums takes one group.
+        assert_eq!(fused, usize::from(group == 1), "{found:?}");
+        let sums = last.nodes.iter().filter(|node| node.op_type == "QLinearConvAdd");
+        assert!(sums.into_iter().all(|node| node.attributes().is_some()));
+    }
+}
+
+#[test]
 fn products_are_products_of_integers() {
     for (input, output) in [(ACT, WIDE), (SIGNED, SIGNED), (ACT, SIGNED)] {
         for axis in [None, Some(1)] {

@@ -7,7 +7,7 @@ use crate::Exec;
 use crate::gemm::{A_STRIDE, Finish, K_BLOCK, RowSource};
 use crate::isa::{AMX_ROWS, Amx, Bf16, Bf16Isa, Bf16Kernel, Simd, TILE_BYTES, Terms};
 use crate::memory::{Shared, with_scratch};
-use crate::tiles::{Pending, SUMS_BYTES, TilesTimesPanel};
+use crate::tiles::{Pending, SUMS_BYTES, Tiles, TilesTimesPanel, tiles_of_block};
 
 /// Most rows of a chunk.
 const CHUNK_ROWS: usize = 256;
@@ -340,6 +340,10 @@ impl<A: RowSource> Part<'_, A> {
                     own
                 }
             };
+            let (tiles, offsets) = match layout.tile_rows {
+                0 => Default::default(),
+                tile_rows => tiles_of_block(a, (layout.rows, tile_rows), steps),
+            };
             let mut column = self.column;
             while column < self.column_end {
                 let panel = column / PANEL * layout.steps + start;
@@ -354,26 +358,19 @@ impl<A: RowSource> Part<'_, A> {
                     finish: last.then(|| job.finish.shifted(self.row, column)),
                     beside: job.beside.map(|beside| beside.shifted(self.row, column)),
                 };
-                let (rows, tile_rows) = (layout.rows, layout.tile_rows);
                 // SAFETY: the panel and the rows are inside the product.
                 unsafe {
-                    match self.amx.filter(|_| tile_rows > 0) {
-                        Some(amx) => TilesTimesPanel {
-                            amx,
-                            terms: Terms::Bf16,
-                            a,
-                            b,
-                            steps,
-                            rows,
-                            tile_rows,
-                            sums,
-                            place,
+                    match self.amx.filter(|_| layout.tile_rows > 0) {
+                        Some(amx) => {
+                            let a = Tiles { list: &tiles, steps: &offsets, stride: STEP * 2 };
+                            let terms = Terms::Bf16;
+                            TilesTimesPanel { amx, terms, a, b, far: true, sums, place }
+                                .run(d.simd(), &mut pending);
                         }
-                        .run(d.simd(), &mut pending),
                         None => {
                             let a_stride = Layout::stride(steps);
                             let on = RowsTimesPanel { a, a_stride, b, steps, place };
-                            vectors::panel(d, &on, rows);
+                            vectors::panel(d, &on, layout.rows);
                         }
                     }
                 }

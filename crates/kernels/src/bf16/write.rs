@@ -131,21 +131,19 @@ impl<S: Simd> Results<S> for Place {
     }
 
     #[inline(always)]
-    fn fetch(&self, amx: Amx, rows: std::ops::Range<usize>) {
+    fn fetch(&self, amx: Amx, row: usize) {
         if !self.far {
             return;
         }
-        for row in rows {
-            match self.c.at(row * self.c_stride) {
-                Cells::Fp32(c) => {
-                    amx.prefetch_to_write(c);
-                    amx.prefetch_to_write(c.wrapping_add(self.columns.min(17) - 1));
-                    amx.prefetch_to_write(c.wrapping_add(self.columns - 1));
-                }
-                Cells::Bf16(c) => {
-                    amx.prefetch_to_write(c.cast());
-                    amx.prefetch_to_write(c.wrapping_add(self.columns - 1).cast());
-                }
+        match self.c.at(row * self.c_stride) {
+            Cells::Fp32(c) => {
+                amx.prefetch_to_write(c);
+                amx.prefetch_to_write(c.wrapping_add(self.columns.min(17) - 1));
+                amx.prefetch_to_write(c.wrapping_add(self.columns - 1));
+            }
+            Cells::Bf16(c) => {
+                amx.prefetch_to_write(c.cast());
+                amx.prefetch_to_write(c.wrapping_add(self.columns - 1).cast());
             }
         }
     }

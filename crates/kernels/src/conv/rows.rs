@@ -13,6 +13,12 @@ pub(crate) struct Window {
 }
 
 impl Window {
+    /// Output pixels of a batch.
+    #[cfg(target_arch = "x86_64")]
+    pub(crate) fn pixels(&self, batch: usize) -> usize {
+        batch * self.out.iter().product::<usize>()
+    }
+
     /// Splits an output pixel's number into batch, depth, row, column.
     #[inline(always)]
     pub(crate) fn place(&self, pixel: usize) -> (usize, [usize; 3]) {
@@ -37,6 +43,15 @@ impl Window {
                 }
             }
         }
+    }
+
+    /// The taps of output coordinate `o` that are no padding.
+    pub(crate) fn taps(&self, d: usize, o: usize) -> std::ops::Range<usize> {
+        let p = &self.params;
+        let start = o * p.stride[d];
+        let before = p.pads_begin[d].saturating_sub(start).div_ceil(p.dilation[d]);
+        let end = (self.size[d] + p.pads_begin[d]).saturating_sub(start).div_ceil(p.dilation[d]);
+        before.min(p.kernel[d])..end.min(p.kernel[d])
     }
 
     /// The image coordinate that tap `tap` of output coordinate `o` sees, if it is not padding.

@@ -2,6 +2,11 @@
 
 use super::depthwise::{self, Channels};
 use super::drive::{ByteRows, DenseBytes, Job, multiply};
+#[cfg(target_arch = "x86_64")]
+use super::lines::{self, Lines, Runs};
+use super::micro::Out;
+#[cfg(target_arch = "x86_64")]
+use super::pack::FLIP;
 use super::pack::{Columns, PackedInt8};
 use super::{Bytes, Target};
 use crate::Exec;
@@ -18,6 +23,9 @@ pub struct Int8Conv {
     params: ConvParams,
     dot: DotIsa,
     weights: Weights,
+    /// How the terms lie where the image may be read by tiles.
+    #[cfg(target_arch = "x86_64")]
+    runs: Option<Runs>,
 }
 
 #[derive(Clone, Debug)]
@@ -85,16 +93,35 @@ impl Int8Conv {
             let by_tap = (0..taps).flat_map(|tap| (0..groups).map(move |c| value(tap, c)));
             Weights::Depthwise(by_tap.collect())
         } else {
+            let weight = |group: usize, column: usize, (tap, channel): (usize, usize)| {
+                weights.data[((group * cout + column) * cin + channel) * taps + tap]
+            };
+            #[cfg(target_arch = "x86_64")]
+            if let Some(runs) = runs_of(dot, &params, weights) {
+                let of = |row, column| runs.weight(row).map_or(0, |at| weight(0, column, at));
+                let packed = PackedInt8::pack(dot, (runs.terms(), cout), true, of);
+                return Self {
+                    params,
+                    dot,
+                    weights: Weights::Dense(vec![packed]),
+                    runs: Some(runs),
+                };
+            }
             // The gathered rows hold all channels of a tap together.
             let pack = |group: usize| {
                 PackedInt8::pack(dot, (taps * cin, cout), weights.signed, |row, column| {
-                    let (tap, channel) = (row / cin, row % cin);
-                    weights.data[((group * cout + column) * cin + channel) * taps + tap]
+                    weight(group, column, (row / cin, row % cin))
                 })
             };
             Weights::Dense((0..groups).map(pack).collect())
         };
-        Self { params, dot, weights }
+        Self {
+            params,
+            dot,
+            weights,
+            #[cfg(target_arch = "x86_64")]
+            runs: None,
+        }
     }
 
     /// The constants.
@@ -136,6 +163,11 @@ impl Int8Conv {
             },
             Weights::Dense(groups) => {
                 let cout = channels / self.params.groups;
+                #[cfg(target_arch = "x86_64")]
+                assert!(
+                    self.runs.is_none() || zeros.iter().all(|&zero| zero == 0),
+                    "zero points of weights that were packed without"
+                );
                 let of = |(group, packed): (usize, &PackedInt8)| {
                     let range = group * cout..(group + 1) * cout;
                     let zeros = if zeros.len() == 1 { zeros } else { &zeros[range.clone()] };
@@ -159,7 +191,7 @@ impl Int8Conv {
 ///
 /// # Panics
 /// When a slice is shorter than its shape says, the columns are prepared for other weights or
-/// another form of `x`, or sums are wanted of weights packed to be scaled.
+/// another form of `x`, or sums of any kind are wanted of depthwise weights packed to be scaled.
 pub fn conv_int8(
     exec: Exec<'_>,
     packed: &Int8Conv,
@@ -184,6 +216,8 @@ pub fn conv_int8(
             let counts = [weights.len() / p.taps(), offsets.len(), scales.len()];
             assert!(counts == [p.out_channels; 3], "{counts:?} channels for {p:?}");
             let channels = Channels { weights, offsets, scales };
+            let writes = matches!(out, Out::Bytes { .. } | Out::Floats(_));
+            assert!(writes, "a depthwise convolution that makes sums");
             // SAFETY: the lengths are checked above, and the target is borrowed exclusively.
             unsafe { depthwise::run(exec, packed.dot, &window, x, batch, channels, out) };
         }
@@ -193,33 +227,50 @@ pub fn conv_int8(
             for (group, (b, columns)) in groups.iter().zip(columns).enumerate() {
                 columns.check(b, x.signed);
                 let image = x.data.as_ptr().wrapping_add(group * cin);
-                let rows = ImageBytes { window: &window, image, channels: cin, fill: fill(x) };
-                let job = |a| Job {
+                let job = Job {
                     m: pixels,
                     n: b.n(),
-                    k: b.k(),
-                    a,
+                    k: p.taps() * cin,
+                    a: (),
                     signed: x.signed,
                     b: b.panels(),
                     columns: columns.pointers(),
                     out: out.at(group * cout),
                     c_stride: p.out_channels,
                 };
+                #[cfg(target_arch = "x86_64")]
+                if let (Some(runs), DotIsa::Amx(amx, vectors)) = (packed.runs, packed.dot) {
+                    let image = (image, in_pixels * p.in_channels);
+                    let flip = if x.signed { FLIP } else { 0 };
+                    let lines = Lines::of(&window, runs, image, batch, (flip, fill(x)));
+                    if let Some(lines) = lines {
+                        // SAFETY: the lengths are checked above, and the target is borrowed
+                        // exclusively.
+                        unsafe { lines::multiply(exec, (amx, vectors), &job.with(lines)) };
+                        continue;
+                    }
+                }
                 // SAFETY: the lengths are checked above, and the target is borrowed exclusively.
                 unsafe {
                     if p.is_pointwise() && p.groups == 1 {
-                        let Job { m, n, k, signed, b, columns, out, c_stride, .. } = job(rows);
-                        let a = DenseBytes::new(image, cin);
-                        let dense = Job { m, n, k, a, signed, b, columns, out, c_stride };
-                        multiply(exec, packed.dot, &dense);
+                        multiply(exec, packed.dot, &job.with(DenseBytes::new(image, cin)));
                     } else {
-                        multiply(exec, packed.dot, &job(rows));
+                        let fill = fill(x);
+                        let rows = ImageBytes { window: &window, image, channels: cin, fill };
+                        multiply(exec, packed.dot, &job.with(rows));
                     }
                 }
             }
         }
         _ => assert!(matches!(columns.0, Prepared::Dense(_)), "columns of another convolution"),
     }
+}
+
+/// How tiles may read an image: where there are tiles, and weights have no zero points.
+#[cfg(target_arch = "x86_64")]
+fn runs_of(dot: DotIsa, params: &ConvParams, weights: Int8Weights<'_>) -> Option<Runs> {
+    let symmetric = weights.signed && weights.zeros.iter().all(|&zero| zero == 0);
+    (symmetric && matches!(dot, DotIsa::Amx(..))).then(|| Runs::of(params)).flatten()
 }
 
 /// The byte that stands for zero in an image.

@@ -247,7 +247,7 @@ impl Rows<'_> {
                         store_bytes(d, c.ptr(), bytes, <D::S as Simd>::LANES);
                     }
                     Out::Floats(c) => s.store(c.ptr(), scaled),
-                    Out::Sums(_) => {}
+                    Out::Sum { .. } | Out::Sums(_) => {}
                 }
             }
         }
@@ -338,7 +338,7 @@ impl<const P: usize> Pixels<'_, P> {
                 }
                 // SAFETY: the result covers the pixel.
                 Out::Floats(c) => unsafe { *c.ptr() = scaled },
-                Out::Sums(_) => {}
+                Out::Sum { .. } | Out::Sums(_) => {}
             }
         }
     }

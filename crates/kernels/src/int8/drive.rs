@@ -91,6 +91,19 @@ pub(super) struct Job<A> {
     pub(super) c_stride: usize,
 }
 
+impl<A> Job<A> {
+    /// The same with other rows of A.
+    pub(super) fn with<B>(&self, a: B) -> Job<B> {
+        let Self { m, n, k, signed, b, columns, out, c_stride, .. } = *self;
+        Job { m, n, k, a, signed, b, columns, out, c_stride }
+    }
+
+    /// Whether one thread computes it.
+    pub(super) fn is_serial(&self, threads: usize) -> bool {
+        threads == 1 || self.m.saturating_mul(self.n).saturating_mul(self.k) < SERIAL_TERMS
+    }
+}
+
 /// Sizes of a task's copy of some rows.
 #[derive(Clone, Copy)]
 struct Room {
@@ -164,7 +177,7 @@ impl<A: ByteRows> DotKernel for Part<'_, A> {
             let mut column = self.column;
             while column < self.column_end {
                 let step = Step {
-                    groups: job.b.groups,
+                    groups: job.k.div_ceil(D::TERMS),
                     a,
                     a_stride,
                     b: job.b.data.wrapping_add(column * job.b.groups * D::GROUP),
@@ -261,7 +274,7 @@ pub(super) unsafe fn multiply<A: ByteRows>(exec: Exec<'_>, dot: DotIsa, job: &Jo
     let width = dot.run(Width);
     let panels = n.div_ceil(width);
     let threads = exec.pool.threads();
-    let serial = threads == 1 || m.saturating_mul(n).saturating_mul(job.k) < SERIAL_TERMS;
+    let serial = job.is_serial(threads);
     // Two tasks a thread even out threads that other programs slow down. Few rows are not cut, so
     // that tiles are whole and B is read once.
     let wanted = if serial { 1 } else { threads * 2 };

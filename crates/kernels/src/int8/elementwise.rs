@@ -1,6 +1,7 @@
 //! Between floats and bytes, element by element.
 
 use super::Bytes;
+use super::join::Divisor;
 use super::micro::{narrowed, store_bytes};
 use crate::Exec;
 use crate::isa::{Dot, DotIsa, DotKernel, Simd};
@@ -84,7 +85,12 @@ unsafe fn load<S: Simd>(s: S, p: *const f32, count: usize) -> S::F {
 /// # Safety
 /// `p` is valid for `count` bytes, at most a vector.
 #[inline(always)]
-unsafe fn load_floats<D: Dot>(d: D, p: *const u8, signed: bool, count: usize) -> <D::S as Simd>::F {
+pub(super) unsafe fn load_floats<D: Dot>(
+    d: D,
+    p: *const u8,
+    signed: bool,
+    count: usize,
+) -> <D::S as Simd>::F {
     let s = d.simd();
     // SAFETY: the caller vouches for the memory; a vector has at most 16 lanes.
     unsafe {
@@ -198,10 +204,24 @@ impl DotKernel for PairBytes<'_> {
     type Output = ();
     #[inline(always)]
     fn run<D: Dot>(self, d: D) {
+        let [scale_a, scale_b, scale_y] = self.scales;
+        let divisor = match self.pair {
+            Pair::Sum => Divisor::new(scale_y, [scale_a, scale_b]),
+            Pair::Product => Divisor::new(scale_y, [scale_a * scale_b, scale_a]),
+        };
+        match divisor.is_quick() {
+            true => self.all::<D, true>(d, divisor),
+            false => self.all::<D, false>(d, divisor),
+        }
+    }
+}
+
+impl PairBytes<'_> {
+    #[inline(always)]
+    fn all<D: Dot, const QUICK: bool>(self, d: D, divisor: Divisor) {
         let s = d.simd();
         let (a, b) = (self.a, self.b);
-        let [scale_a, scale_b, scale_y] = self.scales;
-        let (scale_a, scale_b, scale_y) = (s.splat(scale_a), s.splat(scale_b), s.splat(scale_y));
+        let (scale_a, scale_b) = (s.splat(self.scales[0]), s.splat(self.scales[1]));
         let (zero_a, zero_b) = (s.splat(a.zero as f32), s.splat(b.zero as f32));
         for_vectors!(D, self.y.len(), |at, count| {
             // SAFETY: `count` elements from `at` on are inside all slices.
@@ -214,7 +234,7 @@ impl DotKernel for PairBytes<'_> {
                     Pair::Product => s.mul(x, z),
                 };
                 let (low, high) = self.limits;
-                let v = narrowed(s, s.div(both, scale_y), self.zero, low, high);
+                let v = narrowed(s, divisor.divide::<_, QUICK>(s, both), self.zero, low, high);
                 store_bytes(d, self.y.as_mut_ptr().add(at), v, count);
             }
         });

@@ -1,5 +1,6 @@
 //! The register tile of integer products, and what becomes of its sums.
 
+use super::join::Joins;
 use super::pack::ColumnPointers;
 use crate::isa::{Dot, DotKernel, Pairs, Simd};
 use crate::memory::Shared;
@@ -7,7 +8,19 @@ use crate::memory::Shared;
 /// Where results go, and how they are made.
 #[derive(Clone, Copy)]
 pub(super) enum Out {
-    Bytes { c: Shared<u8>, zero: i32, low: i32, high: i32 },
+    Bytes {
+        c: Shared<u8>,
+        zero: i32,
+        low: i32,
+        high: i32,
+    },
+    /// Summands with their zero, least and most, which join others.
+    Sum {
+        c: Shared<u8>,
+        summand: (i32, i32, i32),
+        from: Shared<u8>,
+        joins: Joins,
+    },
     Floats(Shared<f32>),
     Sums(Shared<i32>),
 }
@@ -18,6 +31,9 @@ impl Out {
     pub(super) fn at(self, offset: usize) -> Self {
         match self {
             Self::Bytes { c, zero, low, high } => Self::Bytes { c: c.at(offset), zero, low, high },
+            Self::Sum { c, summand, from, joins } => {
+                Self::Sum { c: c.at(offset), summand, from: from.at(offset), joins }
+            }
             Self::Floats(c) => Self::Floats(c.at(offset)),
             Self::Sums(c) => Self::Sums(c.at(offset)),
         }
@@ -186,11 +202,37 @@ const MAGIC: f32 = 12_582_912.0;
 /// Scaled sums as bytes in the lanes: rounded, moved and limited.
 #[inline(always)]
 pub(super) fn narrowed<S: Simd>(s: S, scaled: S::F, zero: i32, low: i32, high: i32) -> S::I {
+    let rounded = s.bits(shifted(s, scaled, zero, low, high));
+    s.add_i(rounded, s.splat_i(zero.wrapping_sub(MAGIC.to_bits().cast_signed())))
+}
+
+/// Scaled sums limited and rounded, plus [`MAGIC`].
+#[inline(always)]
+fn shifted<S: Simd>(s: S, scaled: S::F, zero: i32, low: i32, high: i32) -> S::F {
     let (least, most) = (s.splat((low - zero) as f32), s.splat((high - zero) as f32));
     // What is no number becomes the least.
     let limited = s.min(s.max(scaled, least), most);
-    let rounded = s.bits(s.add(limited, s.splat(MAGIC)));
-    s.add_i(rounded, s.splat_i(zero.wrapping_sub(MAGIC.to_bits().cast_signed())))
+    s.add(limited, s.splat(MAGIC))
+}
+
+/// Stores `count` sums of what scaled sums stand for as bytes and what joins them. `QUICK` is what
+/// [`Joins::is_quick`] says.
+///
+/// # Safety
+/// `c` and `from` are valid for `count` bytes, at most a vector.
+#[inline(always)]
+unsafe fn store_joined<D: Dot, const QUICK: bool>(
+    d: D,
+    scaled: <D::S as Simd>::F,
+    (c, from): (*mut u8, *const u8),
+    (zero, low, high): (i32, i32, i32),
+    joins: &Joins,
+    count: usize,
+) {
+    let s = d.simd();
+    let own = s.sub(shifted(s, scaled, zero, low, high), s.splat(MAGIC));
+    // SAFETY: the caller vouches for the memory.
+    unsafe { store_bytes(d, c, joins.sum::<D, QUICK>(d, own, from, count), count) };
 }
 
 /// Stores `count` results.
@@ -212,6 +254,14 @@ unsafe fn write<D: Dot>(
             Out::Bytes { c, zero, low, high } => {
                 let scaled = s.mul(s.to_float(sum), s.load(columns.scales));
                 store_bytes(d, c.ptr(), narrowed(s, scaled, zero, low, high), count);
+            }
+            Out::Sum { c, summand, from, joins } => {
+                let scaled = s.mul(s.to_float(sum), s.load(columns.scales));
+                let places = (c.ptr(), from.ptr().cast_const());
+                match joins.is_quick() {
+                    true => store_joined::<D, true>(d, scaled, places, summand, &joins, count),
+                    false => store_joined::<D, false>(d, scaled, places, summand, &joins, count),
+                }
             }
             Out::Floats(c) => {
                 let scaled = s.fma(s.to_float(sum), s.load(columns.scales), s.load(columns.biases));
@@ -283,6 +333,36 @@ impl Rows {
     }
 }
 
+#[cfg(target_arch = "x86_64")]
+impl Rows {
+    /// Rows that join others; `WHOLE` where they have a vector of columns.
+    ///
+    /// # Safety
+    /// As for [`finish_rows`].
+    #[inline(always)]
+    unsafe fn joined<D: Dot, const WHOLE: bool, const QUICK: bool>(
+        &self,
+        d: D,
+        (c, from): (*mut u8, *const u8),
+        summand: (i32, i32, i32),
+        joins: Joins,
+    ) {
+        let s = d.simd();
+        let count = if WHOLE { D::S::LANES } else { self.count };
+        // SAFETY: the caller vouches for the memory.
+        unsafe {
+            let offsets = s.bits(s.load(self.columns.offsets.cast()));
+            let scales = s.load(self.columns.scales);
+            for row in 0..self.rows {
+                let scaled = s.mul(s.to_float(self.sum(s, offsets, row)), scales);
+                let at = row * self.c_stride;
+                let places = (c.add(at), from.add(at));
+                store_joined::<D, QUICK>(d, scaled, places, summand, &joins, count);
+            }
+        }
+    }
+}
+
 /// [`finish`] for several rows, which share what is known of the columns.
 ///
 /// # Safety
@@ -301,6 +381,15 @@ pub(super) unsafe fn finish_rows<D: Dot>(d: D, on: &Rows) {
                     let scaled = s.mul(s.to_float(on.sum(s, offsets, row)), scales);
                     let bytes = narrowed(s, scaled, zero, low, high);
                     store_bytes(d, c.ptr().add(row * on.c_stride), bytes, on.count);
+                }
+            }
+            Out::Sum { c, summand, from, joins } => {
+                let places = (c.ptr(), from.ptr().cast_const());
+                match (on.count == D::S::LANES, joins.is_quick()) {
+                    (true, true) => on.joined::<D, true, true>(d, places, summand, joins),
+                    (true, false) => on.joined::<D, true, false>(d, places, summand, joins),
+                    (false, true) => on.joined::<D, false, true>(d, places, summand, joins),
+                    (false, false) => on.joined::<D, false, false>(d, places, summand, joins),
                 }
             }
             Out::Floats(c) => {

@@ -9,6 +9,9 @@ mod conv;
 mod depthwise;
 mod drive;
 mod elementwise;
+mod join;
+#[cfg(target_arch = "x86_64")]
+mod lines;
 mod micro;
 mod pack;
 mod pool;
@@ -24,6 +27,7 @@ use crate::Exec;
 use crate::gemm::check_matrix;
 use crate::memory::Shared;
 use drive::{DenseBytes, Job, multiply};
+use join::Joins;
 use micro::Out;
 
 /// Quantised values: one byte each.
@@ -51,16 +55,41 @@ pub enum Target<'a> {
         /// The largest result.
         high: i32,
     },
+    /// As `Bytes`; what they stand for is then added to what other bytes stand for, and the sum made
+    /// bytes again.
+    Sum {
+        /// The results.
+        out: &'a mut [u8],
+        /// Added after rounding the first time.
+        zero: i32,
+        /// The smallest summand.
+        low: i32,
+        /// The largest summand.
+        high: i32,
+        /// The other summands, and how sums become bytes.
+        beside: Beside<'a>,
+    },
     /// Scaled, with the bias of each column.
     Floats(&'a mut [f32]),
     /// As they are.
     Sums(&'a mut [i32]),
 }
 
+/// Bytes that join a product's, and how sums become bytes.
+#[derive(Clone, Copy, Debug)]
+pub struct Beside<'a> {
+    /// One for each result.
+    pub other: Bytes<'a>,
+    /// Of the product's own bytes, of the others, and of the result.
+    pub scales: [f32; 3],
+    /// Whether results are signed, and what stands for zero.
+    pub result: (bool, i32),
+}
+
 impl Target<'_> {
     fn len(&self) -> usize {
         match self {
-            Self::Bytes { out, .. } => out.len(),
+            Self::Bytes { out, .. } | Self::Sum { out, .. } => out.len(),
             Self::Floats(out) => out.len(),
             Self::Sums(out) => out.len(),
         }
@@ -70,6 +99,13 @@ impl Target<'_> {
         match self {
             Self::Bytes { out, zero, low, high } => {
                 Out::Bytes { c: Shared::new(out), zero, low, high }
+            }
+            Self::Sum { out, zero, low, high, beside } => {
+                let Beside { other, scales, result } = beside;
+                assert!(other.data.len() >= out.len(), "{} summands", other.data.len());
+                let from = Shared::from_ptr(other.data.as_ptr().cast_mut());
+                let joins = Joins::new((other.signed, other.zero), scales, result);
+                Out::Sum { c: Shared::new(out), summand: (zero, low, high), from, joins }
             }
             Self::Floats(out) => Out::Floats(Shared::new(out)),
             Self::Sums(out) => Out::Sums(Shared::new(out)),

@@ -4,6 +4,7 @@ use crate::Exec;
 use crate::conv::{ConvParams, Window, volume};
 use crate::isa::{Dot, DotIsa, DotKernel};
 use crate::memory::Shared;
+use std::ops::Range;
 
 /// The largest byte under each window; `params` has the window, its channels are those of the image.
 ///
@@ -45,29 +46,64 @@ struct Pixels<'a> {
     y: &'a mut [u8],
 }
 
+/// Channels that are compared at a time.
+const CHANNELS: usize = 64;
+
 impl DotKernel for Pixels<'_> {
     type Output = ();
-    /// Signed bytes compare as unsigned ones with their highest bit turned.
     #[inline(always)]
     fn run<D: Dot>(self, _: D) {
-        let (w, flip) = (self.window, if self.signed { super::pack::FLIP } else { 0 });
+        let w = self.window;
         let p = &w.params;
         let channels = p.in_channels;
-        for (i, y) in self.y.chunks_exact_mut(channels.max(1)).enumerate() {
-            let (batch, place) = w.place(self.first + i);
-            y.fill(0);
-            for tap in 0..p.taps() {
-                let (rest, kw) = (tap / p.kernel[2], tap % p.kernel[2]);
-                let (kd, kh) = (rest / p.kernel[1], rest % p.kernel[1]);
-                let at = (w.tap(0, place[0], kd), w.tap(1, place[1], kh), w.tap(2, place[2], kw));
-                let (Some(d), Some(h), Some(x)) = at else { continue };
-                let pixel = ((batch * w.size[0] + d) * w.size[1] + h) * w.size[2] + x;
-                let x = &self.x[pixel * channels..(pixel + 1) * channels];
-                for (y, &x) in y.iter_mut().zip(x) {
-                    *y = (*y).max(x ^ flip);
+        let flip = if self.signed { super::pack::FLIP } else { 0 };
+        let (mut batch, mut place) = w.place(self.first);
+        for y in self.y.chunks_exact_mut(channels.max(1)) {
+            let taps: [Range<usize>; 3] = std::array::from_fn(|d| w.taps(d, place[d]));
+            let start = |d: usize, tap: usize| {
+                (place[d] * p.stride[d] + tap * p.dilation[d]).wrapping_sub(p.pads_begin[d])
+            };
+            let (whole, rest) = y.as_chunks_mut::<CHANNELS>();
+            let done = channels - rest.len();
+            rest.fill(0);
+            for (i, y) in whole.iter_mut().enumerate() {
+                // Of a known length, so that it stays in registers.
+                let mut most = [0_u8; CHANNELS];
+                for d in taps[0].clone() {
+                    for h in taps[1].clone() {
+                        let line = (batch * w.size[0] + start(0, d)) * w.size[1] + start(1, h);
+                        for x in taps[2].clone() {
+                            let pixel = line * w.size[2] + start(2, x);
+                            let from = &self.x[pixel * channels + i * CHANNELS..];
+                            let Some(x) = from.first_chunk::<CHANNELS>() else { continue };
+                            // A loop, as closures need not be compiled for the vectors.
+                            for (most, &x) in most.iter_mut().zip(x) {
+                                *most = (*most).max(x ^ flip);
+                            }
+                        }
+                    }
+                }
+                for (y, most) in y.iter_mut().zip(most) {
+                    *y = most ^ flip;
                 }
             }
-            y.iter_mut().for_each(|y| *y ^= flip);
+            if !rest.is_empty() {
+                for d in taps[0].clone() {
+                    for h in taps[1].clone() {
+                        let line = (batch * w.size[0] + start(0, d)) * w.size[1] + start(1, h);
+                        for x in taps[2].clone() {
+                            let pixel = line * w.size[2] + start(2, x);
+                            let from = &self.x[pixel * channels + done..(pixel + 1) * channels];
+                            for (most, &x) in rest.iter_mut().zip(from) {
+                                *most = (*most).max(x ^ flip);
+                            }
+                        }
+                    }
+                }
+                rest.iter_mut().for_each(|most| *most ^= flip);
+            }
+            place[2] += 1;
+            w.carry(&mut batch, &mut place);
         }
     }
 }

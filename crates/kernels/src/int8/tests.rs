@@ -178,37 +178,112 @@ fn convolutions_of_every_kind_are_right() {
     everywhere(|exec| {
         for p in &kinds {
             for (x_signed, w_signed) in FORMS {
-                let size = [1, 9, 11];
-                let x = noise(2 * 99 * p.in_channels, 5);
-                let zero = value(90, x_signed);
-                let count = p.out_channels * p.in_channels / p.groups * p.taps();
-                let data = noise(count, 6);
                 let zeros = noise_zeros(p.out_channels, w_signed);
-                let weights = Int8Weights { data: &data, signed: w_signed, zeros: &zeros };
-                let expected = plain_conv(p, (&x, x_signed, zero), (2, size), weights);
-                let dot = DotIsa::of(exec.isa);
-                let bytes = Bytes { data: &x, signed: x_signed, zero };
-                let packed = Int8Conv::pack(dot, *p, weights, false);
-                let columns = packed.columns((x_signed, zero), &zeros, None, |_| 1.0);
-                let mut sums = vec![0; expected.len()];
-                conv_int8(exec, &packed, bytes, (2, size), &columns, Target::Sums(&mut sums));
-                assert!(sums == expected, "{p:?} {x_signed} {w_signed} {dot:?}");
-                let packed = Int8Conv::pack(dot, *p, weights, true);
-                let bias: Vec<i32> = (0..p.out_channels as i32).map(|c| c * 1000).collect();
-                let scale = |channel: usize| 1.0 / (1000.0 + channel as f32);
-                let columns = packed.columns((x_signed, zero), &zeros, Some(&bias), scale);
-                let mut out = vec![0; expected.len()];
-                let target = Target::Bytes { out: &mut out, zero: 120, low: 0, high: 255 };
-                conv_int8(exec, &packed, bytes, (2, size), &columns, target);
-                for (at, (&found, sum)) in out.iter().zip(&expected).enumerate() {
-                    let channel = at % p.out_channels;
-                    let scaled = (sum + bias[channel]) as f32 * scale(channel);
-                    let wanted = (scaled.round_ties_even() as i32 + 120).clamp(0, 255);
-                    assert_eq!(i32::from(found), wanted, "{p:?} {dot:?}");
-                }
+                ConvCase::new(p, (2, [1, 9, 11]), (x_signed, w_signed), &zeros).check(exec);
             }
         }
     });
+}
+
+#[test]
+fn convolutions_that_read_the_image_in_place_are_right() {
+    let padded = |p: ConvParams| ConvParams { pads_begin: [0, 1, 1], pads_end: [0, 1, 2], ..p };
+    let dense = ConvParams::new_2d(64, 70, [3, 3]);
+    let stem = ConvParams::new_2d(3, 40, [7, 7]);
+    let twice = |p: ConvParams| ConvParams { stride: [1, 2, 2], ..p };
+    let kinds = [
+        (padded(dense), (2, [1, 14, 18])),
+        (dense, (1, [2, 9, 37])),
+        (twice(padded(dense)), (3, [1, 17, 29])),
+        (twice(dense), (1, [1, 15, 40])),
+        (ConvParams { dilation: [1, 2, 3], ..padded(dense) }, (1, [1, 12, 20])),
+        (
+            twice(ConvParams { pads_begin: [0, 3, 3], pads_end: [0, 3, 3], ..stem }),
+            (2, [1, 40, 44]),
+        ),
+        (stem, (1, [1, 9, 31])),
+        (padded(ConvParams::new_2d(128, 33, [3, 3])), (2, [1, 7, 7])),
+        (ConvParams::new_2d(12, 20, [1, 1]), (1, [1, 9, 11])),
+        (ConvParams::new_2d(64, 300, [1, 1]), (1, [1, 1, 3])),
+        (ConvParams::new_2d(130, 20, [1, 1]), (9, [1, 13, 15])),
+        (twice(ConvParams::new_2d(70, 20, [1, 1])), (2, [1, 13, 16])),
+        (padded(ConvParams::new_2d(65, 20, [1, 1])), (2, [1, 3, 16])),
+    ];
+    for (p, image) in &kinds {
+        for x_signed in [false, true] {
+            let case = ConvCase::new(p, *image, (x_signed, true), &[0]);
+            everywhere(|exec| case.check(exec));
+        }
+    }
+}
+
+/// A convolution and what plain loops find.
+struct ConvCase<'a> {
+    p: &'a ConvParams,
+    image: (usize, [usize; 3]),
+    signed: (bool, bool),
+    zeros: &'a [i32],
+    x: Vec<u8>,
+    weights: Vec<u8>,
+    zero: i32,
+    sums: Vec<i32>,
+}
+
+impl<'a> ConvCase<'a> {
+    fn new(
+        p: &'a ConvParams,
+        image: (usize, [usize; 3]),
+        signed: (bool, bool),
+        zeros: &'a [i32],
+    ) -> Self {
+        let x = noise(image.0 * image.1.iter().product::<usize>() * p.in_channels, 5);
+        let zero = value(90, signed.0);
+        let weights = noise(p.out_channels * p.in_channels / p.groups * p.taps(), 6);
+        let of = Int8Weights { data: &weights, signed: signed.1, zeros };
+        let sums = plain_conv(p, (&x, signed.0, zero), image, of);
+        Self { p, image, signed, zeros, x, weights, zero, sums }
+    }
+
+    /// Compares sums and bytes.
+    fn check(&self, exec: Exec<'_>) {
+        let Self { p, image, signed: (x_signed, w_signed), zeros, zero, .. } = *self;
+        let weights = Int8Weights { data: &self.weights, signed: w_signed, zeros };
+        let expected = &self.sums;
+        let dot = DotIsa::of(exec.isa);
+        let bytes = Bytes { data: &self.x, signed: x_signed, zero };
+        let packed = Int8Conv::pack(dot, *p, weights, false);
+        let columns = packed.columns((x_signed, zero), zeros, None, |_| 1.0);
+        let mut sums = vec![0; expected.len()];
+        conv_int8(exec, &packed, bytes, image, &columns, Target::Sums(&mut sums));
+        assert!(sums == *expected, "{p:?} {image:?} {x_signed} {w_signed} {dot:?}");
+        let packed = Int8Conv::pack(dot, *p, weights, true);
+        let bias: Vec<i32> = (0..p.out_channels as i32).map(|c| c * 1000).collect();
+        let scale = |channel: usize| 1.0 / (1000.0 + channel as f32);
+        let columns = packed.columns((x_signed, zero), zeros, Some(&bias), scale);
+        let mut out = vec![0; expected.len()];
+        let target = Target::Bytes { out: &mut out, zero: 120, low: 0, high: 255 };
+        conv_int8(exec, &packed, bytes, image, &columns, target);
+        for (at, (&found, sum)) in out.iter().zip(expected).enumerate() {
+            let channel = at % p.out_channels;
+            let scaled = (sum + bias[channel]) as f32 * scale(channel);
+            let wanted = (scaled.round_ties_even() as i32 + 120).clamp(0, 255);
+            assert_eq!(i32::from(found), wanted, "{p:?} {dot:?}");
+        }
+        if p.groups == 1 {
+            // Together with a sum as the two after each other.
+            let other = noise(out.len(), 8);
+            let other = Bytes { data: &other, signed: x_signed, zero: 3 };
+            let scales = [0.3, 0.7, 0.9];
+            let mut expected = vec![0; out.len()];
+            let own = Bytes { data: &out, signed: false, zero: 120 };
+            pair_bytes(exec, Pair::Sum, (own, other), scales, (true, -5), &mut expected);
+            let mut found = vec![0; out.len()];
+            let beside = Beside { other, scales, result: (true, -5) };
+            let target = Target::Sum { out: &mut found, zero: 120, low: 0, high: 255, beside };
+            conv_int8(exec, &packed, bytes, image, &columns, target);
+            assert!(found == expected, "{p:?} {image:?} {dot:?}");
+        }
+    }
 }
 
 #[test]

@@ -7,7 +7,8 @@ use super::pack::{ColumnPointers, FLIP};
 use crate::Exec;
 use crate::isa::{AMX_ROWS, Amx, Dot, DotKernel, Simd, TILE_BYTES, Terms, Vnni};
 use crate::memory::{Shared, with_scratch};
-use crate::tiles::{COLUMNS, Pending, Results, SUMS_BYTES, TilesTimesPanel};
+use crate::tiles::{COLUMNS, Pending, Results, SUMS_BYTES, Tiles, TilesTimesPanel, tiles_of_block};
+use std::ops::Range;
 
 /// Terms of a step: what a tile holds of a row.
 pub(super) const STEP: usize = 64;
@@ -19,6 +20,11 @@ const BLOCK_ROWS: usize = 256;
 const TASK_ROWS: usize = 32;
 /// Most bytes of results that are taken to be near when they are written.
 const NEAR_BYTES: usize = 1 << 20;
+
+/// Steps with which C is most of what a product moves, and most bytes of panels that are read again
+/// for each pair of tiles then.
+const FEW_STEPS: usize = 8;
+const NEAR_PANELS: usize = 512 * 1024;
 
 /// Fewest rows that are worth tiles.
 pub(super) const LEAST_ROWS: usize = 5;
@@ -71,20 +77,28 @@ impl<D: Dot> Results<D> for Place {
     }
 
     #[inline(always)]
-    fn fetch(&self, amx: Amx, rows: std::ops::Range<usize>) {
+    fn fetch(&self, amx: Amx, row: usize) {
         if !self.far {
             return;
         }
         let start: *const f32 = match self.out {
-            Out::Bytes { .. } => return,
             Out::Floats(c) => c.ptr(),
             Out::Sums(c) => c.ptr().cast(),
+            Out::Bytes { c, .. } => {
+                let line = c.ptr().wrapping_add(row * self.c_stride);
+                amx.prefetch_to_write(line.cast());
+                return;
+            }
+            Out::Sum { c, from, .. } => {
+                let at = row * self.c_stride;
+                amx.prefetch_to_write(c.ptr().wrapping_add(at).cast());
+                amx.prefetch(from.ptr().wrapping_add(at));
+                return;
+            }
         };
-        for row in rows {
-            let start = start.wrapping_add(row * self.c_stride);
-            amx.prefetch_to_write(start);
-            amx.prefetch_to_write(start.wrapping_add(self.width - 1));
-        }
+        let start = start.wrapping_add(row * self.c_stride);
+        amx.prefetch_to_write(start);
+        amx.prefetch_to_write(start.wrapping_add(self.width - 1));
     }
 }
 
@@ -177,40 +191,85 @@ impl<A: ByteRows> Part<'_, A> {
                 unsafe { fill.pair(d) };
             }
         }
+        let (list, steps) = tiles_of_block(block, (rows, room.tile_rows), room.steps);
+        let a = Tiles { list: &list, steps: &steps, stride: STEP };
+        let columns = self.column..self.column_end;
+        let on = Block { amx: self.amx, a, row, row_sums, sums: self.scratch, columns };
+        // SAFETY: the rows are inside the product.
+        unsafe { on.multiply(d, job) };
+    }
+}
+
+/// Rows of A in tiles, times some columns.
+pub(super) struct Block<'a> {
+    pub(super) amx: Amx,
+    pub(super) a: Tiles<'a>,
+    /// The row of the product that is row 0 of the tiles.
+    pub(super) row: usize,
+    /// The sum of each row; read where columns have zero points.
+    pub(super) row_sums: *const i32,
+    /// Room for the sums of all pairs of tiles.
+    pub(super) sums: *mut u8,
+    pub(super) columns: Range<usize>,
+}
+
+impl Block<'_> {
+    /// # Safety
+    /// Between [`Amx::begin`] for these tiles and [`Amx::end`]; A has the rows, B and C the columns.
+    #[inline(always)]
+    pub(super) unsafe fn multiply<D: Dot, A>(&self, d: D, job: &Job<A>) {
         let mut pending: Option<Pending<Place>> = None;
-        let results = job.m * job.n * size_of::<f32>();
-        let mut column = self.column;
-        while column < self.column_end {
-            let (panel, inside) = (column / PANEL, column % PANEL);
-            let on = TilesTimesPanel {
-                amx: self.amx,
-                terms: Terms::Bytes,
-                a: block.cast_const(),
-                b: job
-                    .b
-                    .data
-                    .cast::<u8>()
-                    .wrapping_add(panel * PANEL * job.b.groups * D::TERMS + inside * D::TERMS),
-                steps: room.steps,
-                rows,
-                tile_rows: room.tile_rows,
-                sums: self.scratch,
-                place: Place {
-                    columns: job.columns.shifted(column),
-                    row_sums,
-                    out: job.out.at(row * job.c_stride + column),
-                    c_stride: job.c_stride,
-                    width: (job.n - column).min(2 * COLUMNS),
-                    far: results > NEAR_BYTES,
-                },
-            };
-            // SAFETY: the panel and the rows are inside the product.
-            unsafe { on.run(d, &mut pending) };
-            column += 2 * COLUMNS;
+        let columns = self.columns.clone().step_by(2 * COLUMNS);
+        let steps = self.a.steps.len();
+        let panels_bytes = self.columns.len() * steps * STEP;
+        if steps <= FEW_STEPS && panels_bytes <= NEAR_PANELS {
+            // Whole rows of C after each other: with so few terms C is most of what moves.
+            for list in self.a.list.chunks(2) {
+                let a = Tiles { list, ..self.a };
+                for column in columns.clone() {
+                    // SAFETY: the panel and the rows are inside the product.
+                    unsafe { self.panel::<D, A>(job, a, column, false).run(d, &mut pending) };
+                }
+            }
+        } else {
+            for column in columns {
+                // SAFETY: as above.
+                unsafe { self.panel::<D, A>(job, self.a, column, true).run(d, &mut pending) };
+            }
         }
         if let Some(mut pending) = pending {
             // SAFETY: the last rows of the last panel.
             unsafe { pending.advance(d, usize::MAX) };
+        }
+    }
+
+    /// Some tiles times the panel from a column on.
+    #[inline(always)]
+    fn panel<'t, D: Dot, A>(
+        &self,
+        job: &Job<A>,
+        a: Tiles<'t>,
+        column: usize,
+        far: bool,
+    ) -> TilesTimesPanel<'t, Place> {
+        let (panel, inside) = (column / PANEL, column % PANEL);
+        let start = panel * PANEL * job.b.groups * D::TERMS + inside * D::TERMS;
+        let results = job.m * job.n * size_of::<f32>();
+        TilesTimesPanel {
+            amx: self.amx,
+            terms: Terms::Bytes,
+            a,
+            b: job.b.data.cast::<u8>().wrapping_add(start),
+            far,
+            sums: self.sums,
+            place: Place {
+                columns: job.columns.shifted(column),
+                row_sums: self.row_sums,
+                out: job.out.at(self.row * job.c_stride + column),
+                c_stride: job.c_stride,
+                width: (job.n - column).min(2 * COLUMNS),
+                far: results > NEAR_BYTES,
+            },
         }
     }
 }

@@ -160,18 +160,19 @@ impl TileBlock {
         }
     }
 
-    /// Adds the products of two tiles of A, [`TILE_BYTES`] apart, with two of B.
+    /// Adds the products of two tiles of A, whose rows lie `stride` bytes apart, with two of B. Where
+    /// the extent is one row, the second tile of A is not read.
     ///
     /// # Safety
     /// As for [`TileBlock::start`]; the operands are valid for the extent.
     #[inline(always)]
-    pub(crate) unsafe fn step(self, a: *const u8, b: *const u8) {
+    pub(crate) unsafe fn step(self, a: [*const u8; 2], stride: usize, b: *const u8) {
         #[cfg(all(target_arch = "x86_64", target_os = "linux"))]
         // SAFETY: the token proves the instructions; the caller vouches for the rest.
         unsafe {
             match self.terms {
-                Terms::Bf16 => linux::step_bf16(self.extent, a, b),
-                Terms::Bytes => linux::step_bytes(self.extent, a, b),
+                Terms::Bf16 => linux::step_bf16(self.extent, a, stride, b),
+                Terms::Bytes => linux::step_bytes(self.extent, a, stride, b),
             }
         }
     }
@@ -275,13 +276,12 @@ mod linux {
         }
     }
 
-    /// Instructions on tiles with rows of A and of sums 64 bytes apart.
+    /// Instructions on tiles.
     macro_rules! tiles {
         ([$($code:expr),*], $($operands:tt)*) => {
             asm!(
                 $($code,)*
                 $($operands)*
-                s = in(reg) 64_usize,
                 out("tmm0") _, out("tmm1") _, out("tmm2") _, out("tmm3") _,
                 out("tmm4") _, out("tmm5") _, out("tmm6") _, out("tmm7") _,
                 options(nostack, preserves_flags),
@@ -294,15 +294,7 @@ mod linux {
     #[inline(always)]
     pub(super) unsafe fn zero() {
         // SAFETY: the caller vouches for tiles.
-        unsafe {
-            tiles!([
-                "tilezero tmm0",
-                "tilezero tmm1",
-                "tilezero tmm2",
-                "tilezero tmm3",
-                "/* {s} */"
-            ],)
-        };
+        unsafe { tiles!(["tilezero tmm0", "tilezero tmm1", "tilezero tmm2", "tilezero tmm3"],) };
     }
 
     /// # Safety
@@ -319,15 +311,15 @@ mod linux {
                         "tileloadd tmm2, [{c} + {s} + 2048]",
                         "tileloadd tmm3, [{c} + {s} + 3072]"
                     ],
-                    c = in(reg) sums,
+                    c = in(reg) sums, s = in(reg) 64_usize,
                 ),
                 Extent::OneColumn => tiles!(
                     ["tileloadd tmm0, [{c} + {s}]", "tileloadd tmm2, [{c} + {s} + 2048]"],
-                    c = in(reg) sums,
+                    c = in(reg) sums, s = in(reg) 64_usize,
                 ),
                 Extent::OneRow => tiles!(
                     ["tileloadd tmm0, [{c} + {s}]", "tileloadd tmm1, [{c} + {s} + 1024]"],
-                    c = in(reg) sums,
+                    c = in(reg) sums, s = in(reg) 64_usize,
                 ),
             }
         }
@@ -347,15 +339,15 @@ mod linux {
                         "tilestored [{c} + {s} + 2048], tmm2",
                         "tilestored [{c} + {s} + 3072], tmm3"
                     ],
-                    c = in(reg) sums,
+                    c = in(reg) sums, s = in(reg) 64_usize,
                 ),
                 Extent::OneColumn => tiles!(
                     ["tilestored [{c} + {s}], tmm0", "tilestored [{c} + {s} + 2048], tmm2"],
-                    c = in(reg) sums,
+                    c = in(reg) sums, s = in(reg) 64_usize,
                 ),
                 Extent::OneRow => tiles!(
                     ["tilestored [{c} + {s}], tmm0", "tilestored [{c} + {s} + 1024], tmm1"],
-                    c = in(reg) sums,
+                    c = in(reg) sums, s = in(reg) 64_usize,
                 ),
             }
         }
@@ -368,42 +360,51 @@ mod linux {
             /// # Safety
             /// As for [`super::TileBlock::step`].
             #[inline(always)]
-            pub(super) unsafe fn $name(extent: Extent, a: *const u8, b: *const u8) {
+            pub(super) unsafe fn $name(
+                extent: Extent,
+                a: [*const u8; 2],
+                stride: usize,
+                b: *const u8,
+            ) {
+                let [first, second] = a;
                 // SAFETY: the caller vouches for tiles and operands.
                 unsafe {
                     match extent {
                         Extent::Whole => tiles!(
                             [
-                                "tileloadd tmm4, [{a} + {s}]",
+                                "tileloadd tmm4, [{a} + {r}]",
                                 "tileloadd tmm6, [{b} + {t}]",
                                 concat!($dot, " tmm0, tmm4, tmm6"),
                                 concat!("tileloadd tmm7, [{b} + {t} + ", $next, "]"),
                                 concat!($dot, " tmm1, tmm4, tmm7"),
-                                "tileloadd tmm5, [{a} + {s} + 1024]",
+                                "tileloadd tmm5, [{a2} + {r}]",
                                 concat!($dot, " tmm2, tmm5, tmm6"),
                                 concat!($dot, " tmm3, tmm5, tmm7")
                             ],
-                            a = in(reg) a, b = in(reg) b, t = in(reg) $stride,
+                            a = in(reg) first, a2 = in(reg) second, r = in(reg) stride,
+                            b = in(reg) b, t = in(reg) $stride,
                         ),
                         Extent::OneColumn => tiles!(
                             [
-                                "tileloadd tmm4, [{a} + {s}]",
+                                "tileloadd tmm4, [{a} + {r}]",
                                 "tileloadd tmm6, [{b} + {t}]",
                                 concat!($dot, " tmm0, tmm4, tmm6"),
-                                "tileloadd tmm5, [{a} + {s} + 1024]",
+                                "tileloadd tmm5, [{a2} + {r}]",
                                 concat!($dot, " tmm2, tmm5, tmm6")
                             ],
-                            a = in(reg) a, b = in(reg) b, t = in(reg) $stride,
+                            a = in(reg) first, a2 = in(reg) second, r = in(reg) stride,
+                            b = in(reg) b, t = in(reg) $stride,
                         ),
                         Extent::OneRow => tiles!(
                             [
-                                "tileloadd tmm4, [{a} + {s}]",
+                                "tileloadd tmm4, [{a} + {r}]",
                                 "tileloadd tmm6, [{b} + {t}]",
                                 concat!($dot, " tmm0, tmm4, tmm6"),
                                 concat!("tileloadd tmm7, [{b} + {t} + ", $next, "]"),
                                 concat!($dot, " tmm1, tmm4, tmm7")
                             ],
-                            a = in(reg) a, b = in(reg) b, t = in(reg) $stride,
+                            a = in(reg) first, r = in(reg) stride,
+                            b = in(reg) b, t = in(reg) $stride,
                         ),
                     }
                 }

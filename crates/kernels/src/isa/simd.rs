@@ -19,6 +19,8 @@ pub trait Simd: Copy + Send + Sync + Debug + 'static {
     const TILE_ROWS: usize;
     /// Vectors in a row of the matrix-product register tile.
     const TILE_VECTORS: usize;
+    /// Whether [`Simd::fma`] and [`Simd::fnma`] round once.
+    const FUSED: bool = true;
 
     /// Rows of a register tile of fewer vectors, which has registers for more of them.
     #[inline(always)]

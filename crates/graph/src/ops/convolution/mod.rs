@@ -8,6 +8,7 @@ mod conv_transpose;
 mod deform_conv;
 mod fused_conv;
 mod q_linear_conv;
+mod q_linear_conv_add;
 mod window;
 
 pub(crate) use conv::{list, to_channels_first, to_channels_last};
@@ -21,6 +22,7 @@ pub use conv_transpose::ConvTranspose;
 pub use deform_conv::DeformConv;
 pub use fused_conv::FusedConv;
 pub use q_linear_conv::QLinearConv;
+pub use q_linear_conv_add::QLinearConvAdd;
 pub use window::{ConvGeometry, Padding};
 
 use crate::GALATEA_DOMAIN;
@@ -51,5 +53,13 @@ pub const OPS: &[OpDef] = &[
         inputs: Arity::between(2, 4),
         outputs: ONE,
         parse: FusedConv::parse,
+    },
+    OpDef {
+        domain: GALATEA_DOMAIN,
+        name: "QLinearConvAdd",
+        since: 1,
+        inputs: Arity::exactly(14),
+        outputs: ONE,
+        parse: QLinearConvAdd::parse,
     },
 ];

@@ -3,12 +3,14 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use galatea_graph::ops::convolution::{Conv, ConvGeometry, ConvInteger, QLinearConv};
+use galatea_graph::ops::convolution::{
+    Conv, ConvGeometry, ConvInteger, QLinearConv, QLinearConvAdd,
+};
 use galatea_graph::ops::pooling::{MaxPool, PoolWindow};
 use galatea_graph::{GALATEA_DOMAIN, ONNX_DOMAIN, OpError};
 use galatea_kernels::conv::ConvParams;
 use galatea_kernels::int8::{
-    Bytes, ConvColumns, Int8Conv, Int8Weights, Target, conv_int8, max_pool_bytes,
+    Beside, Bytes, ConvColumns, Int8Conv, Int8Weights, Target, conv_int8, max_pool_bytes,
 };
 use galatea_kernels::isa::DotIsa;
 use galatea_kernels::permute::permute;
@@ -17,7 +19,8 @@ use galatea_tensor::Tensor;
 
 use super::image::{Image, leading, ones};
 use super::quantized::{
-    CONTRIB_DOMAIN, Made, byte_type, constant_scale, constant_zero, is_signed, zero_in, zero_points,
+    CONTRIB_DOMAIN, Made, byte_type, constant_scale, constant_zero, is_signed, limits, zero_in,
+    zero_points,
 };
 use crate::cpu::{Call, Kernel, KernelRow, NodeView, Shapes, Step, WeightBytes};
 
@@ -42,7 +45,7 @@ const QLINEAR_CONV: KernelRow = KernelRow {
             Ok(())
         }
     },
-    build: |view| qlinear_conv(view, &view.operator::<QLinearConv>()?.conv),
+    build: |view| qlinear_conv(view, &view.operator::<QLinearConv>()?.conv, None),
 };
 
 const MAX_POOL: KernelRow = KernelRow {
@@ -63,6 +66,40 @@ const MAX_POOL: KernelRow = KernelRow {
 pub(super) const ROWS: &[KernelRow] = &[
     QLINEAR_CONV,
     KernelRow { domain: CONTRIB_DOMAIN, ..QLINEAR_CONV },
+    KernelRow {
+        name: "qlinear_conv_add-int8",
+        domain: GALATEA_DOMAIN,
+        ops: &["QLinearConvAdd"],
+        supports: |view| {
+            (QLINEAR_CONV.supports)(view)?;
+            let conv = &view.operator::<QLinearConvAdd>()?.conv;
+            if !conv.channels_last || conv.group != 1 {
+                return Err("the kernel sums images with the channels last, and one group".into());
+            }
+            same_type(view, 9, 11)?;
+            byte_type(view.input(9).map(|fact| fact.dtype))?;
+            byte_type(view.output(0).map(|fact| fact.dtype))?;
+            view.floats(&[10, 12])?;
+            constant_scale(view, 10)?;
+            constant_zero(view, 11)?;
+            constant_scale(view, 12)?;
+            constant_zero(view, 13).map(drop)
+        },
+        build: |view| {
+            let signed = |index: usize| {
+                is_signed(view.input(index).ok_or("nothing is known of an input")?.dtype)
+            };
+            let summand = Summand {
+                signed: signed(9)?,
+                signed_own: signed(7)?,
+                signed_result: signed(13)?,
+                scale: constant_scale(view, 10)?,
+                zero: constant_zero(view, 11)?,
+                result: (constant_scale(view, 12)?, constant_zero(view, 13)?),
+            };
+            qlinear_conv(view, &view.operator::<QLinearConvAdd>()?.conv, Some(summand))
+        },
+    },
     KernelRow {
         name: "conv_integer-int8_int32",
         domain: ONNX_DOMAIN,
@@ -110,6 +147,19 @@ struct Scaled {
     factors: Vec<f32>,
     bias: Option<Vec<i32>>,
     result: (f32, i32),
+    /// What is added, input 9.
+    summand: Option<Summand>,
+}
+
+/// A value that is added to a convolution's result, and what becomes of the sum.
+struct Summand {
+    signed: bool,
+    scale: f32,
+    zero: i32,
+    result: (f32, i32),
+    signed_result: bool,
+    /// Whether the convolution's own result is signed.
+    signed_own: bool,
 }
 
 /// The constant operands of a convolution.
@@ -119,6 +169,14 @@ struct Weights {
     weights: Tensor,
     zeros: Vec<i32>,
     scaled: Option<Scaled>,
+}
+
+impl Weights {
+    /// What is added, and scale and zero point of the convolution's own result.
+    fn summand(&self) -> Option<(&Summand, (f32, i32))> {
+        let scaled = self.scaled.as_ref()?;
+        Some((scaled.summand.as_ref()?, scaled.result))
+    }
 }
 
 /// Weights packed for an image of some size, and what is known of the channels.
@@ -133,7 +191,11 @@ struct ConvKernel {
     packed: Mutex<Vec<Packed>>,
 }
 
-fn qlinear_conv(view: &NodeView<'_>, conv: &Conv) -> Result<Box<dyn Kernel>, String> {
+fn qlinear_conv(
+    view: &NodeView<'_>,
+    conv: &Conv,
+    summand: Option<Summand>,
+) -> Result<Box<dyn Kernel>, String> {
     let weights = view.constant(3).ok_or("the weights are no constant")?.clone();
     let channels = weights.shape().first().copied().unwrap_or(0);
     let (x_scale, y_scale) = (constant_scale(view, 1)?, constant_scale(view, 6)?);
@@ -161,6 +223,7 @@ fn qlinear_conv(view: &NodeView<'_>, conv: &Conv) -> Result<Box<dyn Kernel>, Str
         factors: (0..channels).map(factor).collect(),
         bias,
         result: (y_scale, constant_zero(view, 7)?),
+        summand,
     };
     let (conv, zeros) = (conv.clone(), zero_points(view, 5)?);
     let parts = Weights { conv, isa: view.isa, weights, zeros, scaled: Some(scaled) };
@@ -261,6 +324,9 @@ impl Kernel for ConvKernel {
             return Err(format!("an image of {} channels and size {size:?}", image.channels));
         }
         let (signed, parts) = (self.signed, Arc::clone(&self.parts));
+        if parts.summand().is_some() && shapes.input(9)? != shapes.output(0)? {
+            return Err(format!("a summand of shape {:?}", shapes.input(9)?));
+        }
         let made = Made::of(shapes, parts.scaled.as_ref().map(|scaled| scaled.result))?;
         Ok(Step::new(move |call| {
             let zero = match &parts.scaled {
@@ -285,6 +351,19 @@ impl Kernel for ConvKernel {
             };
             let x = Bytes { data, signed, zero };
             let at = (image.batch, size);
+            if let Some((summand, (own_scale, own_zero))) = parts.summand() {
+                let other = call.input_bytes(9)?;
+                let beside = Beside {
+                    other: Bytes { data: other, signed: summand.signed, zero: summand.zero },
+                    scales: [own_scale, summand.scale, summand.result.0],
+                    result: (summand.signed_result, summand.result.1),
+                };
+                let (low, high) = limits(summand.signed_own);
+                let mut y = call.output_bytes(0)?;
+                let target = Target::Sum { out: y.bytes(), zero: own_zero, low, high, beside };
+                conv_int8(call.exec, &packed, x, at, columns, target);
+                return Ok(());
+            }
             if last {
                 let run = |exec: Exec<'_>, target: Target<'_>| {
                     conv_int8(exec, &packed, x, at, columns, target);

@@ -1,0 +1,143 @@
+//! Sums and products of two quantised values, as floats in between.
+
+use super::elementwise::{limits, load_floats};
+use super::micro::narrowed;
+use crate::isa::{Dot, Simd};
+
+/// Magnitudes of scales for which quotients by a product with the reciprocal are exact: nothing in
+/// between overflows or underflows.
+const EXACT: std::ops::RangeInclusive<f32> = 1e-12..=1e12;
+
+/// Division by a constant: a product with the reciprocal and a correction, which gives the correctly
+/// rounded quotient wherever the divisor's significand is not all ones.
+///
+/// Source: Markstein, *Computation of elementary functions on the IBM RISC System/6000 processor*
+/// (1990), theorem 8.5 of Muller and others, *Handbook of Floating-Point Arithmetic*.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Divisor {
+    by: f32,
+    /// The reciprocal, where quotients are exact so.
+    reciprocal: Option<f32>,
+}
+
+impl Divisor {
+    /// For dividends made of values with these scales.
+    pub(super) fn new(by: f32, scales: [f32; 2]) -> Self {
+        const SIGNIFICAND: u32 = (1 << (f32::MANTISSA_DIGITS - 1)) - 1;
+        let all_ones = by.to_bits() & SIGNIFICAND == SIGNIFICAND;
+        let exact =
+            !all_ones && [by, scales[0], scales[1]].iter().all(|scale| EXACT.contains(scale));
+        Self { by, reciprocal: exact.then(|| 1.0 / by) }
+    }
+
+    /// Whether quotients are exact without a division.
+    pub(super) fn is_quick(&self) -> bool {
+        self.reciprocal.is_some()
+    }
+
+    /// Divides; `QUICK` is what [`Divisor::is_quick`] says.
+    #[inline(always)]
+    pub(super) fn divide<S: Simd, const QUICK: bool>(&self, s: S, x: S::F) -> S::F {
+        let by = s.splat(self.by);
+        if !QUICK || !S::FUSED {
+            return s.div(x, by);
+        }
+        let reciprocal = s.splat(self.reciprocal.unwrap_or_default());
+        let near = s.mul(x, reciprocal);
+        s.fma(s.fnma(near, by, x), reciprocal, near)
+    }
+}
+
+/// How a summand of a product's own joins bytes of another tensor.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Joins {
+    signed: bool,
+    zero: f32,
+    scales: [f32; 2],
+    divisor: Divisor,
+    /// What stands for zero, the smallest and the largest result.
+    result: (i32, i32, i32),
+}
+
+impl Joins {
+    pub(super) fn new(
+        (signed, zero): (bool, i32),
+        [own, other, result]: [f32; 3],
+        (result_signed, result_zero): (bool, i32),
+    ) -> Self {
+        let (low, high) = limits(result_signed);
+        Self {
+            signed,
+            zero: zero as f32,
+            scales: [own, other],
+            divisor: Divisor::new(result, [own, other]),
+            result: (result_zero, low, high),
+        }
+    }
+
+    /// Whether quotients are exact without a division.
+    #[inline(always)]
+    pub(super) fn is_quick(&self) -> bool {
+        self.divisor.is_quick()
+    }
+
+    /// The bytes of sums in the lanes: of summands, less what stands for zero, and `count` bytes.
+    /// `QUICK` is what [`Joins::is_quick`] says.
+    ///
+    /// # Safety
+    /// `from` is valid for `count` bytes, at most a vector.
+    #[inline(always)]
+    pub(super) unsafe fn sum<D: Dot, const QUICK: bool>(
+        &self,
+        d: D,
+        own: <D::S as Simd>::F,
+        from: *const u8,
+        count: usize,
+    ) -> <D::S as Simd>::I {
+        let s = d.simd();
+        // SAFETY: the caller vouches for the bytes.
+        let other = unsafe { load_floats(d, from, self.signed, count) };
+        let other = s.mul(s.sub(other, s.splat(self.zero)), s.splat(self.scales[1]));
+        // Rounded before the sum, as each of the two is elsewhere.
+        let sum = s.add(s.mul(own, s.splat(self.scales[0])), other);
+        let (zero, low, high) = self.result;
+        narrowed(s, self.divisor.divide::<_, QUICK>(s, sum), zero, low, high)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::isa::{DotIsa, DotKernel};
+
+    struct Divide(f32, f32);
+
+    impl DotKernel for Divide {
+        type Output = f32;
+        #[inline(always)]
+        fn run<D: Dot>(self, d: D) -> f32 {
+            let s = d.simd();
+            let (divisor, x) = (Divisor::new(self.1, [1.0; 2]), s.splat(self.0));
+            s.reduce_max(match divisor.is_quick() {
+                true => divisor.divide::<_, true>(s, x),
+                false => divisor.divide::<_, false>(s, x),
+            })
+        }
+    }
+
+    #[test]
+    fn quotients_are_those_of_a_division() {
+        let mut seed = 7_u32;
+        let mut next = || {
+            seed = seed.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+            f32::from_bits(0x3000_0000 + seed % 0x2000_0000)
+        };
+        let mut pairs: Vec<(f32, f32)> = (0..20_000).map(|_| (next(), next())).collect();
+        pairs.push((3.0, f32::from_bits(0x3fff_ffff)));
+        for dot in DotIsa::available() {
+            for &(x, by) in &pairs {
+                assert_eq!(dot.run(Divide(x, by)), x / by, "{x} / {by} {dot:?}");
+            }
+        }
+    }
+}
