@@ -131,6 +131,11 @@ impl Simd for Avx2 {
         unsafe { _mm256_castps_si256(_mm256_cmp_ps::<_CMP_LT_OQ>(a, b)) }
     }
     #[inline(always)]
+    fn any(self, m: M) -> bool {
+        // SAFETY: the token proves the instruction set.
+        unsafe { _mm256_movemask_ps(_mm256_castsi256_ps(m)) != 0 }
+    }
+    #[inline(always)]
     fn select(self, m: M, a: F, b: F) -> F {
         // SAFETY: the token proves the instruction set.
         unsafe { _mm256_blendv_ps(b, a, _mm256_castsi256_ps(m)) }

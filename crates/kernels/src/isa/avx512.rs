@@ -141,6 +141,10 @@ impl Simd for Avx512 {
         unsafe { _mm512_cmp_ps_mask::<_CMP_LT_OQ>(a, b) }
     }
     #[inline(always)]
+    fn any(self, m: M) -> bool {
+        m != 0
+    }
+    #[inline(always)]
     fn select(self, m: M, a: F, b: F) -> F {
         // SAFETY: the token proves the instruction set.
         unsafe { _mm512_mask_blend_ps(m, b, a) }

@@ -154,6 +154,11 @@ impl Simd for Neon {
         unsafe { vcltq_f32(a, b) }
     }
     #[inline(always)]
+    fn any(self, m: M) -> bool {
+        // SAFETY: the token proves the instruction set.
+        unsafe { vmaxvq_u32(m) != 0 }
+    }
+    #[inline(always)]
     fn select(self, m: M, a: F, b: F) -> F {
         // SAFETY: the token proves the instruction set.
         unsafe { vbslq_f32(m, a, b) }

@@ -134,6 +134,16 @@ impl Simd for Portable {
         std::array::from_fn(|i| a[i] < b[i])
     }
     #[inline(always)]
+    fn any(self, m: M) -> bool {
+        m.contains(&true)
+    }
+    #[inline(always)]
+    #[allow(clippy::cast_possible_truncation, reason = "the rounding that is asked for")]
+    fn fma_once(self, a: F, b: F, c: F) -> F {
+        // A product of two floats is exact in double precision.
+        std::array::from_fn(|i| (f64::from(a[i]) * f64::from(b[i]) + f64::from(c[i])) as f32)
+    }
+    #[inline(always)]
     fn select(self, m: M, a: F, b: F) -> F {
         std::array::from_fn(|i| if m[i] { a[i] } else { b[i] })
     }

@@ -73,6 +73,11 @@ pub trait Simd: Copy + Send + Sync + Debug + 'static {
     fn div(self, a: Self::F, b: Self::F) -> Self::F;
     /// `a * b + c`, fused where the processor has it.
     fn fma(self, a: Self::F, b: Self::F, c: Self::F) -> Self::F;
+    /// `a * b + c` with one rounding, also where that takes longer: what a product has lost.
+    #[inline(always)]
+    fn fma_once(self, a: Self::F, b: Self::F, c: Self::F) -> Self::F {
+        self.fma(a, b, c)
+    }
     /// `c - a * b`, fused where the processor has it.
     fn fnma(self, a: Self::F, b: Self::F, c: Self::F) -> Self::F;
     /// The greater; `b` when either is NaN.
@@ -87,6 +92,8 @@ pub trait Simd: Copy + Send + Sync + Debug + 'static {
     fn lt(self, a: Self::F, b: Self::F) -> Self::M;
     /// `a` where chosen, `b` elsewhere.
     fn select(self, m: Self::M, a: Self::F, b: Self::F) -> Self::F;
+    /// Whether any lane is chosen.
+    fn any(self, m: Self::M) -> bool;
     /// `v * 2^n` for whole `n` in -260..=254, with gradual underflow and overflow to infinity.
     fn scale_pow2(self, v: Self::F, n: Self::F) -> Self::F;
 
