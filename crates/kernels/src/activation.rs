@@ -143,7 +143,7 @@ fn hard_swish<S: Simd>(s: S, x: S::F) -> S::F {
     // The sum is exact near -3, where the result is small.
     let gate = math::clamp(s, s.add(x, s.splat(3.0)), s.splat(0.0), s.splat(6.0));
     // A sixth is a float and what that leaves of it.
-    let sixth = s.fma(gate, s.splat(1.0 / 6.0), s.mul(gate, s.splat(-4.967_053_7e-9)));
+    let sixth = s.fma(gate, s.splat(1.0 / 6.0), s.mul(gate, s.splat(-4.967_053_6e-9)));
     s.mul(x, sixth)
 }
 
