@@ -35,6 +35,8 @@ pub mod threads;
 pub mod trees;
 
 mod cell;
+#[cfg(target_arch = "x86_64")]
+mod lines;
 mod math;
 mod memory;
 mod pieces;

@@ -1,5 +1,9 @@
 //! Convolutions over channels-last images by products of BF16.
 
+#[cfg(target_arch = "x86_64")]
+use super::drive::THIN_ROWS;
+#[cfg(target_arch = "x86_64")]
+use super::lines;
 use super::write::{Cells, Joined};
 use super::{Beside, Job, PackedBf16, multiply};
 use crate::Exec;
@@ -7,7 +11,11 @@ use crate::cell::{Reals, RealsMut};
 use crate::conv::{ConvParams, ImageRows, Window, volume};
 use crate::gemm::{DenseRows, Epilogue, Finish, Trans, check_matrix};
 use crate::isa::Bf16Isa;
+#[cfg(target_arch = "x86_64")]
+use crate::lines::{Lines, Picture, Runs};
 use galatea_tensor::Tensor;
+#[cfg(target_arch = "x86_64")]
+use half::bf16;
 
 /// The weights of a convolution, rounded to BF16 and packed once for all instructions: one matrix
 /// (taps x in-channels, out-channels) per group.
@@ -98,6 +106,13 @@ impl ConvBf16 {
     }
 }
 
+/// How tiles may read an image of BF16. Only where runs are whole steps: what lies behind a run may be
+/// infinite, so that no zero takes it away.
+#[cfg(target_arch = "x86_64")]
+fn runs_of(params: &ConvParams) -> Option<Runs> {
+    Runs::of(params, size_of::<bf16>()).filter(Runs::are_whole)
+}
+
 /// `y = epilogue(convolution of x)` with image and weights rounded to BF16 and FP32 sums; `beside`
 /// joins as a residual of BF16.
 ///
@@ -143,6 +158,21 @@ pub(super) fn conv_with(
     let (finish, y) = (Finish::new(epilogue), Cells::of(y));
     let beside = beside.as_ref().map(Joined::of);
     let (cin, cout) = (p.in_channels / p.groups, p.out_channels / p.groups);
+    #[cfg(target_arch = "x86_64")]
+    if let (Reals::Bf16(x), Some(amx), Some(runs)) = (x, isa.amx(), runs_of(p)) {
+        let len = size_of_val(x);
+        let picture = Picture { data: x.as_ptr().cast(), len, flip: 0, fill: 0 };
+        let window = Window { params: *p, size, out };
+        if let Some(a) = Lines::of(&window, runs, picture, batch, THIN_ROWS + 1) {
+            let (matrix, adds, pairs) = (&packed.groups[0], false, true);
+            let (n, k, b) = (matrix.n(), matrix.k(), matrix.panels());
+            let (c, c_stride) = (y, p.out_channels);
+            let job = Job { m, n, k, a, pairs, b, c, c_stride, adds, finish, beside };
+            // SAFETY: the lengths are checked above, and y is borrowed exclusively.
+            unsafe { lines::multiply(exec, isa, amx, &job) };
+            return;
+        }
+    }
     // An image of BF16 is one of half as many channels, which are pairs.
     let (x, params, pairs) = match x {
         Reals::Fp32(x) => (x.as_ptr(), *p, false),

@@ -16,7 +16,7 @@ const CHUNK_ROWS: usize = 256;
 const NEAR_BYTES: usize = 1 << 20;
 
 /// Most rows that are multiplied by vectors where there are tiles.
-const THIN_ROWS: usize = 4;
+pub(super) const THIN_ROWS: usize = 4;
 
 /// Below this many multiply-adds a product is not worth waking threads for.
 const SERIAL_TERMS: usize = 200_000;
@@ -42,6 +42,17 @@ pub(crate) struct Job<A> {
 }
 
 impl<A> Job<A> {
+    /// Whether one thread computes it.
+    pub(super) fn is_serial(&self, threads: usize) -> bool {
+        threads == 1 || self.m.saturating_mul(self.n).saturating_mul(self.k) < SERIAL_TERMS
+    }
+
+    /// Whether C is too large to be near.
+    #[inline(always)]
+    pub(super) fn is_far(&self) -> bool {
+        self.m * self.n * self.c.size_bytes() > NEAR_BYTES
+    }
+
     /// Places of A that a step takes, and those of a row.
     #[inline(always)]
     fn places(&self) -> (usize, usize) {
@@ -354,7 +365,7 @@ impl<A: RowSource> Part<'_, A> {
                     c_stride: job.c_stride,
                     columns: PANEL.min(job.n - column),
                     accumulate: job.adds || depth > 0,
-                    far: job.m * job.n * job.c.size_bytes() > NEAR_BYTES,
+                    far: job.is_far(),
                     finish: last.then(|| job.finish.shifted(self.row, column)),
                     beside: job.beside.map(|beside| beside.shifted(self.row, column)),
                 };
@@ -393,12 +404,11 @@ const WHOLE_ROWS: usize = 2 * AMX_ROWS;
 /// A has `m` rows of `k`, B is `k` x `n`, C has `m` rows of `n`, `c_stride` apart, the epilogue and
 /// what joins cover C, and nothing else uses C meanwhile.
 pub(crate) unsafe fn multiply<A: RowSource>(exec: Exec<'_>, isa: Bf16Isa, job: &Job<A>) {
-    let (m, n, k) = (job.m, job.n, job.k);
+    let (m, n) = (job.m, job.n);
     if m == 0 || n == 0 {
         return;
     }
-    let serial = m.saturating_mul(n).saturating_mul(k) < SERIAL_TERMS;
-    let threads = if serial { 1 } else { exec.pool.threads() };
+    let threads = if job.is_serial(exec.pool.threads()) { 1 } else { exec.pool.threads() };
     if threads == 1 {
         // SAFETY: as for this function.
         return unsafe { multiply_here(isa, job) };

@@ -9,6 +9,8 @@
 mod attention;
 mod conv;
 mod drive;
+#[cfg(target_arch = "x86_64")]
+mod lines;
 mod pack;
 mod vectors;
 mod write;

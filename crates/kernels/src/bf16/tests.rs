@@ -313,18 +313,28 @@ fn a_short_slice_is_refused() {
 #[test]
 fn convolutions_equal_those_of_rounded_operands() {
     let pool = ThreadPool::new(2);
-    for (groups, kernel, stride, pads) in [(1, [1, 1], 1, 0), (1, [3, 3], 1, 1), (2, [3, 2], 2, 1)]
-    {
+    // Tiles read images of whole steps where they lie.
+    let kinds = [
+        (38, 1, [1, 1], 1, 0),
+        (38, 1, [3, 3], 1, 1),
+        (38, 2, [3, 2], 2, 1),
+        (64, 1, [1, 1], 1, 0),
+        (64, 1, [1, 1], 2, 0),
+        (32, 1, [3, 3], 1, 1),
+        (64, 1, [3, 3], 2, 1),
+        (64, 1, [2, 3], 1, 0),
+    ];
+    for (channels, groups, kernel, stride, pads) in kinds {
         let params = crate::conv::ConvParams {
             stride: [1, stride, stride],
             pads_begin: [0, pads, pads],
             pads_end: [0, pads, pads],
             groups,
-            ..crate::conv::ConvParams::new_2d(38, 34, kernel)
+            ..crate::conv::ConvParams::new_2d(channels, 34, kernel)
         };
         let (batch, size) = (2, [1, 9, 11]);
-        let x = test_values(batch * 99 * 38, 1);
-        let weights = test_values(34 * 38 / groups * kernel[0] * kernel[1], 2);
+        let x = test_values(batch * 99 * channels, 1);
+        let weights = test_values(34 * channels / groups * kernel[0] * kernel[1], 2);
         let bias = test_values(34, 3);
         let round = |values: &[f32]| -> Vec<f32> {
             values.iter().map(|&x| f32::from_bits(u32::from(nearest(x)) << 16)).collect()
@@ -341,11 +351,11 @@ fn convolutions_equal_those_of_rounded_operands() {
             let (image, ends) = ((batch, size), (&epilogue, None));
             conv::conv_with(exec, isa, &packed, x[..].into(), image, (&mut y[..]).into(), ends);
             for (i, (got, want)) in y.iter().zip(&want).enumerate() {
-                // Both round each of up to 342 sums of terms in -1..1.
-                let near = (got - want).abs() <= 2e-4;
+                // Both round each of up to 576 sums of terms in -1..1.
+                let near = (got - want).abs() <= 4e-4;
                 assert!(near, "{} {params:?}: {i}: {got} for {want}", isa.name());
             }
-            if (38 / groups) % 2 == 1 {
+            if (channels / groups) % 2 == 1 {
                 continue;
             }
             // From BF16 to BF16, with what joins as BF16.
@@ -361,7 +371,7 @@ fn convolutions_equal_those_of_rounded_operands() {
             for (i, (got, want)) in y.iter().zip(&want).enumerate() {
                 let (got, want) = (got.to_f32(), want + joins[i].to_f32());
                 // Half the distance to the next BF16, and the order of sums.
-                let near = (got - want).abs() <= want.abs() / 256.0 + 2e-4;
+                let near = (got - want).abs() <= want.abs() / 256.0 + 4e-4;
                 assert!(near, "{} {params:?}: {i}: {got} for {want}", isa.name());
             }
         }

@@ -3,16 +3,20 @@
 use super::depthwise::{self, Channels};
 use super::drive::{ByteRows, DenseBytes, Job, multiply};
 #[cfg(target_arch = "x86_64")]
-use super::lines::{self, Lines, Runs};
+use super::lines;
 use super::micro::Out;
 #[cfg(target_arch = "x86_64")]
 use super::pack::FLIP;
 use super::pack::{Columns, PackedInt8};
+#[cfg(target_arch = "x86_64")]
+use super::tiles::LEAST_ROWS;
 use super::{Bytes, Target};
 use crate::Exec;
 use crate::conv::{ConvParams, Window, volume};
 use crate::gemm::check_matrix;
 use crate::isa::DotIsa;
+#[cfg(target_arch = "x86_64")]
+use crate::lines::{Lines, Picture, Runs};
 
 /// Most taps of a depthwise window: sums of so many products of bytes are exact as `f32`.
 const MOST_TAPS: usize = 256;
@@ -240,9 +244,9 @@ pub fn conv_int8(
                 };
                 #[cfg(target_arch = "x86_64")]
                 if let (Some(runs), DotIsa::Amx(amx, vectors)) = (packed.runs, packed.dot) {
-                    let image = (image, in_pixels * p.in_channels);
-                    let flip = if x.signed { FLIP } else { 0 };
-                    let lines = Lines::of(&window, runs, image, batch, (flip, fill(x)));
+                    let (len, flip) = (in_pixels * p.in_channels, if x.signed { FLIP } else { 0 });
+                    let picture = Picture { data: image, len, flip, fill: fill(x) };
+                    let lines = Lines::of(&window, runs, picture, batch, LEAST_ROWS);
                     if let Some(lines) = lines {
                         // SAFETY: the lengths are checked above, and the target is borrowed
                         // exclusively.
@@ -270,7 +274,7 @@ pub fn conv_int8(
 #[cfg(target_arch = "x86_64")]
 fn runs_of(dot: DotIsa, params: &ConvParams, weights: Int8Weights<'_>) -> Option<Runs> {
     let symmetric = weights.signed && weights.zeros.iter().all(|&zero| zero == 0);
-    (symmetric && matches!(dot, DotIsa::Amx(..))).then(|| Runs::of(params)).flatten()
+    (symmetric && matches!(dot, DotIsa::Amx(..))).then(|| Runs::of(params, 1)).flatten()
 }
 
 /// The byte that stands for zero in an image.

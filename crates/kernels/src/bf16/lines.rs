@@ -1,0 +1,116 @@
+//! Convolutions of BF16 by tiles that are read where the image lies.
+
+use super::Job;
+use super::pack::{PANEL, STEP_BYTES};
+use super::write::Place;
+use crate::Exec;
+use crate::isa::{Amx, Bf16, Bf16Isa, Bf16Kernel, Terms};
+use crate::lines::Lines;
+use crate::memory::with_scratch;
+use crate::tiles::{Pending, SUMS_BYTES, Tiles, TilesTimesPanel};
+use std::ops::Range;
+
+/// Steps with which C is most of what a product moves, and most bytes of panels that are read again
+/// for each pair of tiles then.
+const FEW_STEPS: usize = 8;
+const NEAR_PANELS: usize = 512 * 1024;
+
+/// Some tiles times some columns.
+struct Part<'a, 'b> {
+    job: &'a Job<Lines<'b>>,
+    amx: Amx,
+    tiles: Range<usize>,
+    steps: &'a [usize],
+    columns: Range<usize>,
+    /// Room for sums and copies.
+    room: *mut u8,
+}
+
+impl Part<'_, '_> {
+    fn last_step(&self) -> usize {
+        self.steps.last().copied().unwrap_or(0)
+    }
+
+    fn sums_bytes(&self) -> usize {
+        self.tiles.len().div_ceil(2) * SUMS_BYTES
+    }
+
+    /// Runs on vectors and tiles.
+    fn start(self, isa: Bf16Isa) {
+        let bytes = self.sums_bytes() + self.job.a.copied(&self.tiles, self.last_step());
+        with_scratch(bytes.div_ceil(size_of::<f32>()), |room| {
+            isa.run(Self { room: room.as_mut_ptr().cast(), ..self });
+        });
+    }
+
+    /// Some tiles times the panel from a column on.
+    #[inline(always)]
+    fn panel<'t>(&self, a: Tiles<'t>, column: usize, far: bool) -> TilesTimesPanel<'t, Place> {
+        let job = self.job;
+        let panel = column / PANEL * self.steps.len() * STEP_BYTES;
+        TilesTimesPanel {
+            amx: self.amx,
+            terms: Terms::Bf16,
+            a,
+            b: job.b.0.wrapping_add(panel),
+            far,
+            sums: self.room,
+            place: Place {
+                c: job.c.at(column),
+                c_stride: job.c_stride,
+                columns: PANEL.min(job.n - column),
+                accumulate: false,
+                far: job.is_far(),
+                finish: Some(job.finish.shifted(0, column)),
+                beside: job.beside.map(|beside| beside.shifted(0, column)),
+            },
+        }
+    }
+}
+
+impl Bf16Kernel for Part<'_, '_> {
+    type Output = ();
+    #[inline(always)]
+    fn run<D: Bf16>(self, d: D) {
+        let (lines, s) = (&self.job.a, d.simd());
+        let copies = self.room.wrapping_add(self.sums_bytes());
+        // SAFETY: the caller of the convolution holds the image; the room is as large as asked.
+        let list = unsafe { lines.list(self.tiles.clone(), self.last_step(), copies) };
+        let a = Tiles { list: &list, steps: self.steps, stride: lines.stride() };
+        let columns = self.columns.clone().step_by(PANEL);
+        let panels_bytes = self.columns.len().div_ceil(PANEL) * self.steps.len() * STEP_BYTES;
+        let mut pending: Option<Pending<Place>> = None;
+        self.amx.begin(lines.tile_rows());
+        // SAFETY: the tiles make rows of the product, the columns are inside it.
+        unsafe {
+            if self.steps.len() <= FEW_STEPS && panels_bytes <= NEAR_PANELS {
+                // Whole rows of C after each other: with so few terms C is most of what moves.
+                for list in a.list.chunks(2) {
+                    for column in columns.clone() {
+                        self.panel(Tiles { list, ..a }, column, false).run(s, &mut pending);
+                    }
+                }
+            } else {
+                for column in columns {
+                    self.panel(a, column, true).run(s, &mut pending);
+                }
+            }
+            if let Some(mut pending) = pending {
+                pending.advance(s, usize::MAX);
+            }
+        }
+        self.amx.end();
+    }
+}
+
+/// Computes a convolution.
+///
+/// # Safety
+/// As for [`super::multiply`]; B has the terms of the runs, and the image has the size of the lines.
+pub(super) unsafe fn multiply(exec: Exec<'_>, isa: Bf16Isa, amx: Amx, job: &Job<Lines<'_>>) {
+    let steps = job.a.steps();
+    job.a.share(exec, job.is_serial(exec.pool.threads()), job.n, |tiles, columns| {
+        let room = std::ptr::null_mut();
+        Part { job, amx, tiles, steps: &steps, columns, room }.start(isa);
+    });
+}
