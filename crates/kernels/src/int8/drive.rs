@@ -177,7 +177,7 @@ impl<A: ByteRows> DotKernel for Part<'_, A> {
             let mut column = self.column;
             while column < self.column_end {
                 let step = Step {
-                    groups: job.k.div_ceil(D::TERMS),
+                    groups: job.k.div_ceil(D::GROUP),
                     a,
                     a_stride,
                     b: job.b.data.wrapping_add(column * job.b.groups * D::GROUP),
