@@ -31,6 +31,18 @@ const STEP_CYCLES: usize = 66;
 const RUN_CYCLES: usize = 16;
 const GATHERED_IN_CYCLE: usize = 8;
 
+/// Steps with which C is most of what a product moves, and most bytes of panels that are read again
+/// for each pair of tiles then.
+const FEW_STEPS: usize = 8;
+const NEAR_PANELS: usize = 512 * 1024;
+
+/// Whether each pair of tiles meets all columns before the next pair: with so few steps, and panels of
+/// so many bytes in all.
+#[inline(always)]
+pub(crate) fn whole_rows_first(steps: usize, panels_bytes: usize) -> bool {
+    steps <= FEW_STEPS && panels_bytes <= NEAR_PANELS
+}
+
 /// How the terms of a window fall into runs of adjacent bytes of an image, each padded to whole
 /// steps: a row of the window where its taps are adjacent, else a tap.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

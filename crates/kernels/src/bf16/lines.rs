@@ -5,15 +5,10 @@ use super::pack::{PANEL, STEP_BYTES};
 use super::write::Place;
 use crate::Exec;
 use crate::isa::{Amx, Bf16, Bf16Isa, Bf16Kernel, Terms};
-use crate::lines::Lines;
+use crate::lines::{Lines, whole_rows_first};
 use crate::memory::with_scratch;
 use crate::tiles::{Pending, SUMS_BYTES, Tiles, TilesTimesPanel};
 use std::ops::Range;
-
-/// Steps with which C is most of what a product moves, and most bytes of panels that are read again
-/// for each pair of tiles then.
-const FEW_STEPS: usize = 8;
-const NEAR_PANELS: usize = 512 * 1024;
 
 /// Some tiles times some columns.
 struct Part<'a, 'b> {
@@ -83,7 +78,7 @@ impl Bf16Kernel for Part<'_, '_> {
         self.amx.begin(lines.tile_rows());
         // SAFETY: the tiles make rows of the product, the columns are inside it.
         unsafe {
-            if self.steps.len() <= FEW_STEPS && panels_bytes <= NEAR_PANELS {
+            if whole_rows_first(self.steps.len(), panels_bytes) {
                 // Whole rows of C after each other: with so few terms C is most of what moves.
                 for list in a.list.chunks(2) {
                     for column in columns.clone() {

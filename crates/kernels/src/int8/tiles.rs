@@ -6,6 +6,7 @@ use super::micro::{Out, Rows, finish_rows};
 use super::pack::{ColumnPointers, FLIP};
 use crate::Exec;
 use crate::isa::{AMX_ROWS, Amx, Dot, DotKernel, Simd, TILE_BYTES, Terms, Vnni};
+use crate::lines::whole_rows_first;
 use crate::memory::{Shared, with_scratch};
 use crate::tiles::{COLUMNS, Pending, Results, SUMS_BYTES, Tiles, TilesTimesPanel, tiles_of_block};
 use std::ops::Range;
@@ -20,11 +21,6 @@ const BLOCK_ROWS: usize = 256;
 const TASK_ROWS: usize = 32;
 /// Most bytes of results that are taken to be near when they are written.
 const NEAR_BYTES: usize = 1 << 20;
-
-/// Steps with which C is most of what a product moves, and most bytes of panels that are read again
-/// for each pair of tiles then.
-const FEW_STEPS: usize = 8;
-const NEAR_PANELS: usize = 512 * 1024;
 
 /// Fewest rows that are worth tiles.
 pub(super) const LEAST_ROWS: usize = 5;
@@ -222,7 +218,7 @@ impl Block<'_> {
         let columns = self.columns.clone().step_by(2 * COLUMNS);
         let steps = self.a.steps.len();
         let panels_bytes = self.columns.len() * steps * STEP;
-        if steps <= FEW_STEPS && panels_bytes <= NEAR_PANELS {
+        if whole_rows_first(steps, panels_bytes) {
             // Whole rows of C after each other: with so few terms C is most of what moves.
             for list in self.a.list.chunks(2) {
                 let a = Tiles { list, ..self.a };
