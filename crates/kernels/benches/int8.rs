@@ -85,14 +85,13 @@ fn convolutions(exec: Exec<'_>) {
             let columns = packed.columns((false, 120), &[0], None, |_| 0.001);
             let x = vec![100_u8; batch * size * size * cin];
             let pixels = p.output_size([1, size, size]).iter().product::<usize>() * batch;
-            let other = vec![100_u8; pixels * cout];
             let mut y = vec![0_u8; pixels * cout];
             let (zero, low, high) = (3, 0, 255);
             let mut run = |sum: bool| {
                 timing::best(|| {
                     let x = Bytes { data: &x, signed: false, zero: 120 };
-                    let other = Bytes { data: &other, signed: false, zero: 7 };
-                    let beside = Beside { other, scales: [0.3, 0.4, 0.5], result: (false, 9) };
+                    let (form, scales, result) = ((false, 7), [0.3, 0.4, 0.5], (false, 9));
+                    let beside = Beside { data: None, form, scales, result };
                     let target = match sum {
                         true => Target::Sum { out: &mut y, zero, low, high, beside },
                         false => Target::Bytes { out: &mut y, zero, low, high },

@@ -152,11 +152,8 @@ pub(super) fn conv_with(
     check_matrix("image", x.len(), in_pixels, p.in_channels, p.in_channels);
     check_matrix("result", y.len(), m, p.out_channels, p.out_channels);
     epilogue.check(m, p.out_channels);
-    if let Some(beside) = &beside {
-        check_matrix("what joins", beside.data.len(), m, p.out_channels, beside.ld);
-    }
     let (finish, y) = (Finish::new(epilogue), Cells::of(y));
-    let beside = beside.as_ref().map(Joined::of);
+    let beside = beside.map(|beside| Joined::of(&beside, (m, p.out_channels), y));
     let (cin, cout) = (p.in_channels / p.groups, p.out_channels / p.groups);
     #[cfg(target_arch = "x86_64")]
     if let (Reals::Bf16(x), Some(amx), Some(runs)) = (x, isa.amx(), runs_of(p)) {

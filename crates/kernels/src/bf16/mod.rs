@@ -34,8 +34,8 @@ pub(crate) use write::{Cells, Place};
 /// does.
 #[derive(Clone, Copy, Debug)]
 pub struct Beside<'a> {
-    /// Rows `ld` apart, of the shape of C.
-    pub data: &'a [bf16],
+    /// Rows `ld` apart, of the shape of C; none: what C holds, which is then of BF16.
+    pub data: Option<&'a [bf16]>,
     /// Leading dimension.
     pub ld: usize,
     /// How it joins.
@@ -93,10 +93,8 @@ fn gemm_with(
     check_matrix("A", a.len(), m, k, lda);
     check_matrix("C", c.len(), m, n, ldc);
     epilogue.check(m, n);
-    if let Some(beside) = &beside {
-        check_matrix("what joins", beside.data.len(), m, n, beside.ld);
-    }
     let (a, pairs) = rows_of(a, k, lda);
+    let c = Cells::of(c);
     let job = Job {
         m,
         n,
@@ -104,11 +102,11 @@ fn gemm_with(
         a,
         pairs,
         b: b.panels(),
-        c: Cells::of(c),
+        c,
         c_stride: ldc,
         adds: false,
         finish: Finish::new(epilogue),
-        beside: beside.as_ref().map(Joined::of),
+        beside: beside.map(|beside| Joined::of(&beside, (m, n), c)),
     };
     // SAFETY: the lengths are checked above, and C is borrowed exclusively.
     unsafe { multiply(exec, isa, &job) };
@@ -136,16 +134,14 @@ pub fn finish_reals(
     check_matrix("sums", sums.len().saturating_sub(BEHIND_SUMS), m, n, n);
     check_matrix("C", c.len(), m, n, ldc);
     epilogue.check(m, n);
-    if let Some(beside) = &beside {
-        check_matrix("what joins", beside.data.len(), m, n, beside.ld);
-    }
+    let c = Cells::of(c);
     let from = FinishSums {
         n,
         sums: Sums(sums.as_ptr()),
-        c: Cells::of(c),
+        c,
         ldc,
         finish: Finish::new(epilogue),
-        beside: beside.as_ref().map(Joined::of),
+        beside: beside.map(|beside| Joined::of(&beside, (m, n), c)),
     };
     let grain = (FINISH_GRAIN / n.max(1)).max(1);
     exec.pool.run_ranges(m, grain, |rows| exec.isa.run(FinishRows { from: &from, rows }));

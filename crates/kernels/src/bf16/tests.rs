@@ -34,12 +34,13 @@ fn check_halves(m: usize, k: usize, n: usize, threads: usize) {
             (Activation::Tanh, Some(Join::Multiply)),
         ] {
             let plain = Epilogue::bias(&bias).with_activation(activation);
-            let residual = join.map(|join| crate::Residual { data: &joins_wide, ld: ldc, join });
+            let data = Some(&joins_wide[..]);
+            let residual = join.map(|join| crate::Residual { data, ld: ldc, join });
             let epilogue = Epilogue { residual, ..plain };
             let mut want = vec![f32::NAN; m * ldc];
             let (from, to) = ((wide[..].into(), lda), ((&mut want[..]).into(), ldc));
             gemm_with(exec, isa, m, from, &packed, to, (&epilogue, None));
-            let beside = join.map(|join| Beside { data: &joins, ld: ldc, join });
+            let beside = join.map(|join| Beside { data: Some(&joins), ld: ldc, join });
             let mut c = vec![bf16::NAN; m * ldc];
             let (from, to) = ((a[..].into(), lda), ((&mut c[..]).into(), ldc));
             gemm_with(exec, isa, m, from, &packed, to, (&plain, beside));
@@ -361,11 +362,23 @@ fn convolutions_equal_those_of_rounded_operands() {
             // From BF16 to BF16, with what joins as BF16.
             let half = halves(&x);
             let joins = halves(&test_values(want.len(), 5));
-            let beside = Beside { data: &joins, ld: 34, join: Join::Add };
+            let beside = Beside { data: Some(&joins), ld: 34, join: Join::Add };
             let plain = Epilogue::bias(&bias);
             let mut y = vec![bf16::NAN; want.len()];
             let (image, ends) = ((batch, size), (&plain, Some(beside)));
             conv::conv_with(exec, isa, &packed, half[..].into(), image, (&mut y[..]).into(), ends);
+            let mut over = joins.clone();
+            let ends = (&plain, Some(Beside { data: None, ..beside }));
+            conv::conv_with(
+                exec,
+                isa,
+                &packed,
+                half[..].into(),
+                image,
+                (&mut over[..]).into(),
+                ends,
+            );
+            assert!(over == y, "{} {params:?}", isa.name());
             let mut want = vec![0.0; y.len()];
             crate::conv::conv(exec, &exact, &round(&x), batch, size, &mut want, &plain);
             for (i, (got, want)) in y.iter().zip(&want).enumerate() {
@@ -399,7 +412,7 @@ fn sums_of_another_product_are_finished_as_own_ones() {
         for isa in crate::Isa::available() {
             let exec = Exec { pool: &pool, isa };
             let epilogue = Epilogue::bias(&bias).with_activation(Activation::Tanh);
-            let beside = Beside { data: &joins, ld: ldc, join: Join::Add };
+            let beside = Beside { data: Some(&joins), ld: ldc, join: Join::Add };
             let (mut wide, mut half) = (vec![f32::NAN; m * ldc], vec![bf16::NAN; m * ldc]);
             let to = ((&mut wide[..]).into(), ldc);
             finish_reals(exec, (m, n), &sums, to, &epilogue, Some(beside));

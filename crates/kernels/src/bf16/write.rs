@@ -6,6 +6,7 @@ use super::Beside;
 use super::pack::PANEL;
 use crate::activation::{ActivateRows, Activation};
 use crate::cell::{Cell, RealsMut};
+use crate::gemm::check_matrix;
 use crate::gemm::{Finish, Join};
 use crate::isa::{Amx, Simd};
 use crate::tiles::Results;
@@ -69,8 +70,24 @@ unsafe impl Send for Joined {}
 unsafe impl Sync for Joined {}
 
 impl Joined {
-    pub(crate) fn of(beside: &Beside<'_>) -> Self {
-        Self { data: beside.data.as_ptr(), ld: beside.ld, join: beside.join }
+    /// For an `m` x `n` product that is written to `c`.
+    ///
+    /// # Panics
+    /// When there are fewer values than the product has, or none and C is not BF16.
+    pub(crate) fn of(beside: &Beside<'_>, (m, n): (usize, usize), c: Cells) -> Self {
+        let own = match c {
+            Cells::Bf16(c) => c.cast_const(),
+            Cells::Fp32(_) => std::ptr::null(),
+        };
+        let data = match beside.data {
+            Some(data) => {
+                check_matrix("what joins", data.len(), m, n, beside.ld);
+                data.as_ptr()
+            }
+            None => own,
+        };
+        assert!(!data.is_null(), "C of FP32 holds nothing of BF16 that could join");
+        Self { data, ld: beside.ld, join: beside.join }
     }
 
     /// The same for the part of C that starts at (`row`, `column`).

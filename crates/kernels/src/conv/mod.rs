@@ -15,7 +15,9 @@ mod winograd;
 use half::bf16;
 
 use crate::Exec;
-use crate::gemm::{DenseRows, Epilogue, Finish, PackedB, Product, Trans, check_matrix, multiply};
+use crate::gemm::{
+    DenseRows, Epilogue, Finish, PackedB, Product, Trans, check_matrix, depth_blocks, multiply,
+};
 use crate::isa::Isa;
 use crate::memory::{Aligned, Packed, Shared};
 pub use algorithm::{Algorithm, candidates, choose};
@@ -235,6 +237,19 @@ impl PackedConv {
         self.algorithm
     }
 
+    /// Whether what the result holds before can be the residual: each element is written once.
+    #[must_use]
+    pub fn joins_result(&self) -> bool {
+        match self.algorithm {
+            Algorithm::Packed => {
+                self.matrices().iter().all(|matrix| depth_blocks(matrix.k()).count() == 1)
+            }
+            // Their tiles overlap at the end of a line.
+            Algorithm::Direct | Algorithm::Depthwise => false,
+            Algorithm::Winograd2 | Algorithm::Winograd4 | Algorithm::Winograd6 => true,
+        }
+    }
+
     /// The matrices, where the weights are matrices.
     fn matrices(&self) -> &[PackedB] {
         match &self.weights {
@@ -327,7 +342,8 @@ fn pack_dense(isa: Isa, params: &ConvParams, weights: &[f32]) -> Vec<PackedB> {
 ///
 /// Shapes: `x` is `[batch, depth, height, width, in_channels]` with `size` = depth, height,
 /// width; `y` is `[batch, …output_size(size), out_channels]`. To the epilogue, `y` is a matrix
-/// of one row per output pixel.
+/// of one row per output pixel; its residual may be what `y` holds where
+/// [`PackedConv::joins_result`] says so.
 ///
 /// # Panics
 /// When a slice is shorter than its shape says, or the weights are packed for another
@@ -349,12 +365,12 @@ pub fn conv(
     let in_pixels = volume(&[batch, size[0], size[1], size[2]]);
     check_matrix("image", x.len(), in_pixels, p.in_channels, p.in_channels);
     check_matrix("result", y.len(), pixels, p.out_channels, p.out_channels);
-    epilogue.check(pixels, p.out_channels);
+    epilogue.check_over(pixels, p.out_channels, packed.joins_result());
     if pixels == 0 || p.out_channels == 0 {
         return;
     }
-    let finish = Finish::new(epilogue);
     let y = Shared::new(y);
+    let finish = Finish::over(epilogue, y.ptr());
     let window = Window { params: *p, size, out };
     match &packed.weights {
         // SAFETY: the lengths are checked above, and y is borrowed exclusively.

@@ -96,11 +96,16 @@ fn check_algorithm(
         }
         let clip = Activation::Clip { min: 0.0, max: 0.5 };
         for activation in [clip, Activation::Sigmoid] {
-            let epilogue =
-                Epilogue::bias(&bias).with_residual(&residual, n).with_activation(activation);
+            let plain = Epilogue::bias(&bias).with_activation(activation);
+            let epilogue = plain.with_residual(&residual, n);
             conv(exec, &packed, &x, batch, size, &mut y, &epilogue);
             if algorithm == Algorithm::Depthwise {
                 check_depthwise_bf16(exec, &packed, (batch, size), &x, &epilogue);
+            }
+            if packed.joins_result() {
+                let mut over = residual.clone();
+                conv(exec, &packed, &x, batch, size, &mut over, &plain.with_own_residual(n));
+                assert!(over == y, "{} {algorithm:?} {p:?}", isa.name());
             }
             for (i, (&g, &w)) in y.iter().zip(&want).enumerate() {
                 let v = w + f64::from(bias[i % n]) + f64::from(residual[i]);

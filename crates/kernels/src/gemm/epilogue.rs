@@ -17,8 +17,8 @@ pub struct Epilogue<'a> {
 /// A matrix that joins a product.
 #[derive(Clone, Copy, Debug)]
 pub struct Residual<'a> {
-    /// Rows `ld` apart.
-    pub data: &'a [f32],
+    /// Rows `ld` apart; none: what C holds, for those that say that they take it.
+    pub data: Option<&'a [f32]>,
     /// Leading dimension.
     pub ld: usize,
     /// How it joins.
@@ -51,22 +51,37 @@ impl<'a> Epilogue<'a> {
     /// The same with a residual.
     #[must_use]
     pub fn with_residual(self, data: &'a [f32], ld: usize) -> Self {
-        Self { residual: Some(Residual { data, ld, join: Join::Add }), ..self }
+        Self { residual: Some(Residual { data: Some(data), ld, join: Join::Add }), ..self }
     }
 
     /// The same with a gate.
     #[must_use]
     pub fn with_gate(self, data: &'a [f32], ld: usize) -> Self {
-        Self { residual: Some(Residual { data, ld, join: Join::Multiply }), ..self }
+        Self { residual: Some(Residual { data: Some(data), ld, join: Join::Multiply }), ..self }
     }
 
-    /// Checks the lengths against an `m` x `n` product.
+    /// The same with what C, whose rows are `ld` apart, holds as the residual.
+    #[must_use]
+    pub fn with_own_residual(self, ld: usize) -> Self {
+        Self { residual: Some(Residual { data: None, ld, join: Join::Add }), ..self }
+    }
+
+    /// Checks the lengths against an `m` x `n` product that takes no residual from C.
     pub(crate) fn check(&self, m: usize, n: usize) {
+        self.check_over(m, n, false);
+    }
+
+    /// Checks the lengths against an `m` x `n` product; `takes_own`: its residual may be what C holds.
+    pub(crate) fn check_over(&self, m: usize, n: usize, takes_own: bool) {
         if let Some(bias) = self.bias {
             assert!(bias.len() >= n, "bias has {} values for {n} columns", bias.len());
         }
-        if let Some(residual) = self.residual {
-            super::check_matrix("residual", residual.data.len(), m, n, residual.ld);
+        match self.residual {
+            Some(Residual { data: Some(data), ld, .. }) => {
+                super::check_matrix("residual", data.len(), m, n, ld);
+            }
+            Some(_) => assert!(takes_own, "what C holds is no residual of this product"),
+            None => {}
         }
     }
 }
@@ -95,12 +110,24 @@ impl Finish {
         let (low, high) = clamp.unwrap_or((f32::NEG_INFINITY, f32::INFINITY));
         Self {
             bias: epilogue.bias.map_or(std::ptr::null(), <[f32]>::as_ptr),
-            residual: epilogue.residual.map_or(std::ptr::null(), |r| r.data.as_ptr()),
+            residual: epilogue
+                .residual
+                .and_then(|r| r.data)
+                .map_or(std::ptr::null(), <[f32]>::as_ptr),
             residual_ld: epilogue.residual.map_or(0, |r| r.ld),
             join: epilogue.residual.map_or(Join::Add, |r| r.join),
             low,
             high,
             late: clamp.is_none().then_some(epilogue.activation),
+        }
+    }
+
+    /// For a product that is written to `c`, where a residual may lie.
+    pub(crate) fn over(epilogue: &Epilogue<'_>, c: *const f32) -> Self {
+        let finish = Self::new(epilogue);
+        match epilogue.residual {
+            Some(Residual { data: None, .. }) => Self { residual: c, ..finish },
+            _ => finish,
         }
     }
 

@@ -1,8 +1,7 @@
 //! Sums and products of two quantised values, as floats in between.
 
-use super::elementwise::{limits, load_floats};
-use super::micro::narrowed;
-use crate::isa::{Dot, Simd};
+use super::elementwise::limits;
+use crate::isa::Simd;
 
 /// Magnitudes of scales for which quotients by a product with the reciprocal are exact: nothing in
 /// between overflows or underflows.
@@ -81,34 +80,33 @@ impl Joins {
         self.divisor.is_quick()
     }
 
-    /// The bytes of sums in the lanes: of summands, less what stands for zero, and `count` bytes.
-    /// `QUICK` is what [`Joins::is_quick`] says.
-    ///
-    /// # Safety
-    /// `from` is valid for `count` bytes, at most a vector.
+    /// Sums in units of the result: of summands less what stands for zero, and of other bytes as
+    /// floats. `QUICK` is what [`Joins::is_quick`] says.
     #[inline(always)]
-    pub(super) unsafe fn sum<D: Dot, const QUICK: bool>(
-        &self,
-        d: D,
-        own: <D::S as Simd>::F,
-        from: *const u8,
-        count: usize,
-    ) -> <D::S as Simd>::I {
-        let s = d.simd();
-        // SAFETY: the caller vouches for the bytes.
-        let other = unsafe { load_floats(d, from, self.signed, count) };
+    pub(super) fn sum<S: Simd, const QUICK: bool>(&self, s: S, own: S::F, other: S::F) -> S::F {
         let other = s.mul(s.sub(other, s.splat(self.zero)), s.splat(self.scales[1]));
         // Rounded before the sum, as each of the two is elsewhere.
         let sum = s.add(s.mul(own, s.splat(self.scales[0])), other);
-        let (zero, low, high) = self.result;
-        narrowed(s, self.divisor.divide::<_, QUICK>(s, sum), zero, low, high)
+        self.divisor.divide::<_, QUICK>(s, sum)
+    }
+
+    /// Whether the other bytes are two's complement.
+    #[inline(always)]
+    pub(super) fn is_signed(&self) -> bool {
+        self.signed
+    }
+
+    /// What stands for zero, the smallest and the largest result.
+    #[inline(always)]
+    pub(super) fn result(&self) -> (i32, i32, i32) {
+        self.result
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::isa::{DotIsa, DotKernel};
+    use crate::isa::{Dot, DotIsa, DotKernel};
 
     struct Divide(f32, f32);
 

@@ -13,6 +13,7 @@ use std::ops::Range;
 struct Part<'a, 'b> {
     job: &'a Job<Lines<'b>>,
     amx: Amx,
+    vectors: Vnni,
     tiles: Range<usize>,
     steps: &'a [usize],
     columns: Range<usize>,
@@ -30,10 +31,10 @@ impl Part<'_, '_> {
     }
 
     /// Runs on vectors and tiles.
-    fn start(self, vectors: Vnni) {
+    fn start(self) {
         let bytes = self.sums_bytes() + self.job.a.copied(&self.tiles, self.last_step());
         with_scratch(bytes.div_ceil(size_of::<f32>()), |room| {
-            vectors.enter(Self { room: room.as_mut_ptr().cast(), ..self });
+            self.vectors.enter(Self { room: room.as_mut_ptr().cast(), ..self });
         });
     }
 }
@@ -41,17 +42,18 @@ impl Part<'_, '_> {
 impl DotKernel for Part<'_, '_> {
     type Output = ();
     #[inline(always)]
-    fn run<D: Dot>(self, d: D) {
+    fn run<D: Dot>(self, _: D) {
         let (job, lines, tiles) = (self.job, &self.job.a, self.tiles.clone());
         let copies = self.room.wrapping_add(self.sums_bytes());
         // SAFETY: the caller of the convolution holds the image; the room is as large as asked.
         let list = unsafe { lines.list(tiles, self.last_step(), copies) };
         let a = Tiles { list: &list, steps: self.steps, stride: lines.stride() };
         let (row, row_sums, columns) = (0, std::ptr::null(), self.columns);
-        let block = Block { amx: self.amx, a, row, row_sums, sums: self.room, columns };
+        let (amx, vectors, sums) = (self.amx, self.vectors, self.room);
+        let block = Block { amx, vectors, a, row, row_sums, sums, columns };
         self.amx.begin(lines.tile_rows());
         // SAFETY: the tiles make rows of the product, the columns are inside it.
-        unsafe { block.multiply(d, job) };
+        unsafe { block.multiply(job) };
         self.amx.end();
     }
 }
@@ -65,6 +67,6 @@ pub(super) unsafe fn multiply(exec: Exec<'_>, (amx, vectors): (Amx, Vnni), job: 
     let steps = job.a.steps();
     job.a.share(exec, job.is_serial(exec.pool.threads()), job.n, |tiles, columns| {
         let room = std::ptr::null_mut();
-        Part { job, amx, tiles, steps: &steps, columns, room }.start(vectors);
+        Part { job, amx, vectors, tiles, steps: &steps, columns, room }.start();
     });
 }

@@ -1,5 +1,6 @@
 //! The register tile of integer products, and what becomes of its sums.
 
+use super::elementwise::load_floats;
 use super::join::Joins;
 use super::pack::ColumnPointers;
 use crate::isa::{Dot, DotKernel, Pairs, Simd};
@@ -215,6 +216,12 @@ fn shifted<S: Simd>(s: S, scaled: S::F, zero: i32, low: i32, high: i32) -> S::F 
     s.add(limited, s.splat(MAGIC))
 }
 
+/// Scaled sums limited and rounded, less what stands for zero.
+#[inline(always)]
+pub(super) fn whole<S: Simd>(s: S, scaled: S::F, zero: i32, low: i32, high: i32) -> S::F {
+    s.sub(shifted(s, scaled, zero, low, high), s.splat(MAGIC))
+}
+
 /// Stores `count` sums of what scaled sums stand for as bytes and what joins them. `QUICK` is what
 /// [`Joins::is_quick`] says.
 ///
@@ -230,9 +237,14 @@ unsafe fn store_joined<D: Dot, const QUICK: bool>(
     count: usize,
 ) {
     let s = d.simd();
-    let own = s.sub(shifted(s, scaled, zero, low, high), s.splat(MAGIC));
+    let own = whole(s, scaled, zero, low, high);
     // SAFETY: the caller vouches for the memory.
-    unsafe { store_bytes(d, c, joins.sum::<D, QUICK>(d, own, from, count), count) };
+    unsafe {
+        let other = load_floats(d, from, joins.is_signed(), count);
+        let (zero, low, high) = joins.result();
+        let bytes = narrowed(s, joins.sum::<_, QUICK>(s, own, other), zero, low, high);
+        store_bytes(d, c, bytes, count);
+    }
 }
 
 /// Stores `count` results.
@@ -275,7 +287,7 @@ unsafe fn write<D: Dot>(
 /// # Safety
 /// `p` is valid for `count` elements, at most a vector.
 #[inline(always)]
-unsafe fn store<S: Simd>(s: S, p: *mut f32, v: S::F, count: usize) {
+pub(super) unsafe fn store<S: Simd>(s: S, p: *mut f32, v: S::F, count: usize) {
     // SAFETY: the caller vouches for the memory.
     unsafe { if count == S::LANES { s.store(p, v) } else { s.store_tail(p, s.tail(count), v) } }
 }
@@ -290,120 +302,6 @@ pub(super) unsafe fn store_bytes<D: Dot>(d: D, p: *mut u8, v: <D::S as Simd>::I,
             d.store_bytes(p, v);
         } else {
             d.store_some_bytes(p, v, count);
-        }
-    }
-}
-
-/// A vector of columns of some rows of sums, which tiles leave.
-#[cfg(target_arch = "x86_64")]
-#[derive(Clone, Copy)]
-pub(super) struct Rows {
-    pub(super) columns: ColumnPointers,
-    /// Sum of each row of A; read where the columns have zero points.
-    pub(super) row_sums: *const i32,
-    pub(super) sums: *const f32,
-    /// Sums between rows.
-    pub(super) stride: usize,
-    pub(super) rows: usize,
-    pub(super) out: Out,
-    /// Elements between rows of C.
-    pub(super) c_stride: usize,
-    /// Columns, at most a vector.
-    pub(super) count: usize,
-}
-
-#[cfg(target_arch = "x86_64")]
-impl Rows {
-    /// The sums of a row without what zero points add to them.
-    ///
-    /// # Safety
-    /// As for [`finish_rows`].
-    #[inline(always)]
-    unsafe fn sum<S: Simd>(&self, s: S, offsets: S::I, row: usize) -> S::I {
-        // SAFETY: the caller vouches for the memory.
-        unsafe {
-            let sum = s.add_i(s.bits(s.load(self.sums.add(row * self.stride))), offsets);
-            if self.columns.zeros.is_null() {
-                return sum;
-            }
-            let zeros = s.bits(s.load(self.columns.zeros.cast()));
-            let times = s.splat_i(self.row_sums.add(row).read_unaligned().wrapping_neg());
-            s.add_i(sum, s.mul_i(zeros, times))
-        }
-    }
-}
-
-#[cfg(target_arch = "x86_64")]
-impl Rows {
-    /// Rows that join others; `WHOLE` where they have a vector of columns.
-    ///
-    /// # Safety
-    /// As for [`finish_rows`].
-    #[inline(always)]
-    unsafe fn joined<D: Dot, const WHOLE: bool, const QUICK: bool>(
-        &self,
-        d: D,
-        (c, from): (*mut u8, *const u8),
-        summand: (i32, i32, i32),
-        joins: Joins,
-    ) {
-        let s = d.simd();
-        let count = if WHOLE { D::S::LANES } else { self.count };
-        // SAFETY: the caller vouches for the memory.
-        unsafe {
-            let offsets = s.bits(s.load(self.columns.offsets.cast()));
-            let scales = s.load(self.columns.scales);
-            for row in 0..self.rows {
-                let scaled = s.mul(s.to_float(self.sum(s, offsets, row)), scales);
-                let at = row * self.c_stride;
-                let places = (c.add(at), from.add(at));
-                store_joined::<D, QUICK>(d, scaled, places, summand, &joins, count);
-            }
-        }
-    }
-}
-
-/// [`finish`] for several rows, which share what is known of the columns.
-///
-/// # Safety
-/// Sums and results have the rows; the columns are there for a vector.
-#[cfg(target_arch = "x86_64")]
-#[inline(always)]
-pub(super) unsafe fn finish_rows<D: Dot>(d: D, on: &Rows) {
-    let s = d.simd();
-    // SAFETY: the caller vouches for the memory.
-    unsafe {
-        let offsets = s.bits(s.load(on.columns.offsets.cast()));
-        let (scales, biases) = (s.load(on.columns.scales), s.load(on.columns.biases));
-        match on.out {
-            Out::Bytes { c, zero, low, high } => {
-                for row in 0..on.rows {
-                    let scaled = s.mul(s.to_float(on.sum(s, offsets, row)), scales);
-                    let bytes = narrowed(s, scaled, zero, low, high);
-                    store_bytes(d, c.ptr().add(row * on.c_stride), bytes, on.count);
-                }
-            }
-            Out::Sum { c, summand, from, joins } => {
-                let places = (c.ptr(), from.ptr().cast_const());
-                match (on.count == D::S::LANES, joins.is_quick()) {
-                    (true, true) => on.joined::<D, true, true>(d, places, summand, joins),
-                    (true, false) => on.joined::<D, true, false>(d, places, summand, joins),
-                    (false, true) => on.joined::<D, false, true>(d, places, summand, joins),
-                    (false, false) => on.joined::<D, false, false>(d, places, summand, joins),
-                }
-            }
-            Out::Floats(c) => {
-                for row in 0..on.rows {
-                    let scaled = s.fma(s.to_float(on.sum(s, offsets, row)), scales, biases);
-                    store(s, c.ptr().add(row * on.c_stride), scaled, on.count);
-                }
-            }
-            Out::Sums(c) => {
-                for row in 0..on.rows {
-                    let c = c.ptr().add(row * on.c_stride).cast();
-                    store(s, c, s.of_bits(on.sum(s, offsets, row)), on.count);
-                }
-            }
         }
     }
 }

@@ -16,6 +16,8 @@ mod micro;
 mod pack;
 mod pool;
 #[cfg(target_arch = "x86_64")]
+mod results;
+#[cfg(target_arch = "x86_64")]
 mod tiles;
 
 pub use conv::{ConvColumns, Int8Conv, Int8Weights, conv_int8};
@@ -78,8 +80,10 @@ pub enum Target<'a> {
 /// Bytes that join a product's, and how sums become bytes.
 #[derive(Clone, Copy, Debug)]
 pub struct Beside<'a> {
-    /// One for each result.
-    pub other: Bytes<'a>,
+    /// One for each result, as they lie; none: those that are where the results go.
+    pub data: Option<&'a [u8]>,
+    /// Whether they are two's complement, and what stands for zero.
+    pub form: (bool, i32),
     /// Of the product's own bytes, of the others, and of the result.
     pub scales: [f32; 3],
     /// Whether results are signed, and what stands for zero.
@@ -101,11 +105,13 @@ impl Target<'_> {
                 Out::Bytes { c: Shared::new(out), zero, low, high }
             }
             Self::Sum { out, zero, low, high, beside } => {
-                let Beside { other, scales, result } = beside;
-                assert!(other.data.len() >= out.len(), "{} summands", other.data.len());
-                let from = Shared::from_ptr(other.data.as_ptr().cast_mut());
-                let joins = Joins::new((other.signed, other.zero), scales, result);
-                Out::Sum { c: Shared::new(out), summand: (zero, low, high), from, joins }
+                let Beside { data, form, scales, result } = beside;
+                let len = data.map_or(out.len(), <[u8]>::len);
+                assert!(len >= out.len(), "{len} summands for {}", out.len());
+                let c = Shared::new(out);
+                let from = data.map_or(c, |data| Shared::from_ptr(data.as_ptr().cast_mut()));
+                let joins = Joins::new(form, scales, result);
+                Out::Sum { c, summand: (zero, low, high), from, joins }
             }
             Self::Floats(out) => Out::Floats(Shared::new(out)),
             Self::Sums(out) => Out::Sums(Shared::new(out)),

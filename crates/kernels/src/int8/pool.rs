@@ -1,10 +1,13 @@
 //! Pooling of bytes over channels-last images.
 
+use super::pack::FLIP;
 use crate::Exec;
 use crate::conv::{ConvParams, Window, volume};
 use crate::isa::{Dot, DotIsa, DotKernel};
-use crate::memory::Shared;
-use std::ops::Range;
+use crate::memory::{Shared, with_scratch};
+
+/// Values that one task compares at least.
+const GRAIN: usize = 1 << 15;
 
 /// The largest byte under each window; `params` has the window, its channels are those of the image.
 ///
@@ -24,86 +27,79 @@ pub fn max_pool_bytes(
 ) {
     params.check();
     let (out, channels) = (params.output_size(size), params.in_channels);
-    let pixels = volume(&[batch, out[0], out[1], out[2]]);
+    let lines = volume(&[batch, out[0], out[1]]);
+    let line = out[2] * channels;
     assert!(x.len() >= volume(&[batch, size[0], size[1], size[2], channels]), "image: {}", x.len());
-    assert!(y.len() >= pixels * channels, "result: {}", y.len());
+    assert!(y.len() >= lines * line, "result: {}", y.len());
+    if line == 0 {
+        return;
+    }
     let window = Window { params: *params, size, out };
     let (y, dot) = (Shared::new(y), DotIsa::of(exec.isa));
-    let grain = (1 << 15) / (channels * params.taps()).max(1);
-    exec.pool.run_ranges(pixels, grain.max(1), |range| {
+    exec.pool.run_ranges(lines, (GRAIN / (line * params.taps())).max(1), |range| {
+        let first = range.start;
         // SAFETY: ranges do not overlap and are inside the result.
-        let y = unsafe { y.range(range.start * channels..range.end * channels) };
-        dot.run(Pixels { window: &window, x, signed, first: range.start, y });
+        let y = unsafe { y.range(range.start * line..range.end * line) };
+        with_scratch((size[2] * channels).div_ceil(size_of::<f32>()), |room| {
+            // SAFETY: every float of the room is as many bytes.
+            let most = unsafe {
+                std::slice::from_raw_parts_mut(room.as_mut_ptr().cast(), size[2] * channels)
+            };
+            match signed {
+                true => dot.run(Lines::<FLIP> { window: &window, x, first, y, most }),
+                false => dot.run(Lines::<0> { window: &window, x, first, y, most }),
+            }
+        });
     });
 }
 
-struct Pixels<'a> {
+/// Lines of the result. Bytes are ordered as they are after a change of the bits `FLIPPED`.
+struct Lines<'a, const FLIPPED: u8> {
     window: &'a Window,
     x: &'a [u8],
-    signed: bool,
-    /// Number of the first pixel.
+    /// Number of the first line.
     first: usize,
     y: &'a mut [u8],
+    /// Room for the largest bytes of some lines of the image.
+    most: &'a mut [u8],
 }
 
-/// Channels that are compared at a time.
-const CHANNELS: usize = 64;
-
-impl DotKernel for Pixels<'_> {
+impl<const FLIPPED: u8> DotKernel for Lines<'_, FLIPPED> {
     type Output = ();
+    /// Compares whole lines first, which lie adjacent, and then what is left of each window: a line.
     #[inline(always)]
     fn run<D: Dot>(self, _: D) {
         let w = self.window;
         let p = &w.params;
         let channels = p.in_channels;
-        let flip = if self.signed { super::pack::FLIP } else { 0 };
-        let (mut batch, mut place) = w.place(self.first);
-        for y in self.y.chunks_exact_mut(channels.max(1)) {
-            let taps: [Range<usize>; 3] = std::array::from_fn(|d| w.taps(d, place[d]));
-            let start = |d: usize, tap: usize| {
-                (place[d] * p.stride[d] + tap * p.dilation[d]).wrapping_sub(p.pads_begin[d])
-            };
-            let (whole, rest) = y.as_chunks_mut::<CHANNELS>();
-            let done = channels - rest.len();
-            rest.fill(0);
-            for (i, y) in whole.iter_mut().enumerate() {
-                // Of a known length, so that it stays in registers.
-                let mut most = [0_u8; CHANNELS];
-                for d in taps[0].clone() {
-                    for h in taps[1].clone() {
-                        let line = (batch * w.size[0] + start(0, d)) * w.size[1] + start(1, h);
-                        for x in taps[2].clone() {
-                            let pixel = line * w.size[2] + start(2, x);
-                            let from = &self.x[pixel * channels + i * CHANNELS..];
-                            let Some(x) = from.first_chunk::<CHANNELS>() else { continue };
-                            // A loop, as closures need not be compiled for the vectors.
-                            for (most, &x) in most.iter_mut().zip(x) {
-                                *most = (*most).max(x ^ flip);
-                            }
-                        }
+        let start = |d: usize, o: usize, tap: usize| {
+            (o * p.stride[d] + tap * p.dilation[d]).wrapping_sub(p.pads_begin[d])
+        };
+        for (line, y) in self.y.chunks_exact_mut(w.out[2] * channels).enumerate() {
+            let (batch, [depth, row, _]) = w.place((self.first + line) * w.out[2]);
+            self.most.fill(0);
+            for d in w.taps(0, depth) {
+                for h in w.taps(1, row) {
+                    let plane = batch * w.size[0] + start(0, depth, d);
+                    let from = (plane * w.size[1] + start(1, row, h)) * self.most.len();
+                    // A loop, as closures need not be compiled for the vectors.
+                    for (most, &x) in self.most.iter_mut().zip(&self.x[from..]) {
+                        *most = (*most).max(x ^ FLIPPED);
                     }
                 }
-                for (y, most) in y.iter_mut().zip(most) {
-                    *y = most ^ flip;
-                }
             }
-            if !rest.is_empty() {
-                for d in taps[0].clone() {
-                    for h in taps[1].clone() {
-                        let line = (batch * w.size[0] + start(0, d)) * w.size[1] + start(1, h);
-                        for x in taps[2].clone() {
-                            let pixel = line * w.size[2] + start(2, x);
-                            let from = &self.x[pixel * channels + done..(pixel + 1) * channels];
-                            for (most, &x) in rest.iter_mut().zip(from) {
-                                *most = (*most).max(x ^ flip);
-                            }
-                        }
+            for (column, y) in y.chunks_exact_mut(channels).enumerate() {
+                y.fill(0);
+                for tap in w.taps(2, column) {
+                    let from = start(2, column, tap) * channels;
+                    for (y, &most) in y.iter_mut().zip(&self.most[from..]) {
+                        *y = (*y).max(most);
                     }
                 }
-                rest.iter_mut().for_each(|most| *most ^= flip);
+                for y in y {
+                    *y ^= FLIPPED;
+                }
             }
-            place[2] += 1;
-            w.carry(&mut batch, &mut place);
         }
     }
 }

@@ -279,11 +279,16 @@ impl<'a> ConvCase<'a> {
             let mut expected = vec![0; out.len()];
             let own = Bytes { data: &out, signed: false, zero: 120 };
             pair_bytes(exec, Pair::Sum, (own, other), scales, (true, -5), &mut expected);
-            let mut found = vec![0; out.len()];
-            let beside = Beside { other, scales, result: (true, -5) };
-            let target = Target::Sum { out: &mut found, zero: 120, low: 0, high: 255, beside };
-            conv_int8(exec, &packed, bytes, image, &columns, target);
-            assert!(found == expected, "{p:?} {image:?} {dot:?}");
+            // The others lie elsewhere, or where the sums go.
+            for (data, mut found) in
+                [(Some(other.data), vec![0; out.len()]), (None, other.data.to_vec())]
+            {
+                let form = (other.signed, other.zero);
+                let beside = Beside { data, form, scales, result: (true, -5) };
+                let target = Target::Sum { out: &mut found, zero: 120, low: 0, high: 255, beside };
+                conv_int8(exec, &packed, bytes, image, &columns, target);
+                assert!(found == expected, "{p:?} {image:?} {dot:?} {data:?}");
+            }
         }
     }
 }

@@ -2,13 +2,13 @@
 //! of B whose rows lie a panel's width apart.
 
 use super::drive::{ByteRows, Job};
-use super::micro::{Out, Rows, finish_rows};
-use super::pack::{ColumnPointers, FLIP};
+use super::pack::FLIP;
+use super::results::Place;
 use crate::Exec;
 use crate::isa::{AMX_ROWS, Amx, Dot, DotKernel, Simd, TILE_BYTES, Terms, Vnni};
 use crate::lines::whole_rows_first;
 use crate::memory::{Shared, with_scratch};
-use crate::tiles::{COLUMNS, Pending, Results, SUMS_BYTES, Tiles, TilesTimesPanel, tiles_of_block};
+use crate::tiles::{COLUMNS, Pending, SUMS_BYTES, Tiles, TilesTimesPanel, tiles_of_block};
 use std::ops::Range;
 
 /// Terms of a step: what a tile holds of a row.
@@ -25,87 +25,14 @@ const NEAR_BYTES: usize = 1 << 20;
 /// Fewest rows that are worth tiles.
 pub(super) const LEAST_ROWS: usize = 5;
 
-/// Where sums become results.
-#[derive(Clone, Copy)]
-struct Place {
-    columns: ColumnPointers,
-    row_sums: *const i32,
-    out: Out,
-    c_stride: usize,
-    width: usize,
-    far: bool,
-}
-
-impl<D: Dot> Results<D> for Place {
-    #[inline(always)]
-    fn below(&self, rows: usize) -> Self {
-        Self {
-            row_sums: self.row_sums.wrapping_add(rows),
-            out: self.out.at(rows * self.c_stride),
-            ..*self
-        }
-    }
-
-    #[inline(always)]
-    fn columns(&self) -> usize {
-        self.width
-    }
-
-    #[inline(always)]
-    unsafe fn write(&self, d: D, rows: usize, sums: *const f32, (stride, next): (usize, usize)) {
-        let mut column = 0;
-        while column < self.width {
-            let count = (self.width - column).min(D::S::LANES);
-            let rows = Rows {
-                columns: self.columns.shifted(column),
-                row_sums: self.row_sums,
-                sums: sums.wrapping_add(column / COLUMNS * next + column % COLUMNS),
-                stride,
-                rows,
-                out: self.out.at(column),
-                c_stride: self.c_stride,
-                count,
-            };
-            // SAFETY: the caller vouches for the rows.
-            unsafe { finish_rows(d, &rows) };
-            column += D::S::LANES;
-        }
-    }
-
-    #[inline(always)]
-    fn fetch(&self, amx: Amx, row: usize) {
-        if !self.far {
-            return;
-        }
-        let start: *const f32 = match self.out {
-            Out::Floats(c) => c.ptr(),
-            Out::Sums(c) => c.ptr().cast(),
-            Out::Bytes { c, .. } => {
-                let line = c.ptr().wrapping_add(row * self.c_stride);
-                amx.prefetch_to_write(line.cast());
-                return;
-            }
-            Out::Sum { c, from, .. } => {
-                let at = row * self.c_stride;
-                amx.prefetch_to_write(c.ptr().wrapping_add(at).cast());
-                amx.prefetch(from.ptr().wrapping_add(at));
-                return;
-            }
-        };
-        let start = start.wrapping_add(row * self.c_stride);
-        amx.prefetch_to_write(start);
-        amx.prefetch_to_write(start.wrapping_add(self.width - 1));
-    }
-}
-
-/// Rows `row..row + rows` times the panels of columns `column..column_end`.
+/// Rows `row..row + rows` times some whole panels of columns.
 struct Part<'a, A> {
     job: &'a Job<A>,
     amx: Amx,
+    vectors: Vnni,
     row: usize,
     rows: usize,
-    column: usize,
-    column_end: usize,
+    columns: Range<usize>,
     scratch: *mut u8,
     room: Room,
     /// All rows in tiles and their sums, where an earlier step has made them.
@@ -189,16 +116,18 @@ impl<A: ByteRows> Part<'_, A> {
         }
         let (list, steps) = tiles_of_block(block, (rows, room.tile_rows), room.steps);
         let a = Tiles { list: &list, steps: &steps, stride: STEP };
-        let columns = self.column..self.column_end;
-        let on = Block { amx: self.amx, a, row, row_sums, sums: self.scratch, columns };
+        let columns = self.columns.clone();
+        let (amx, vectors, sums) = (self.amx, self.vectors, self.scratch);
+        let on = Block { amx, vectors, a, row, row_sums, sums, columns };
         // SAFETY: the rows are inside the product.
-        unsafe { on.multiply(d, job) };
+        unsafe { on.multiply(job) };
     }
 }
 
 /// Rows of A in tiles, times some columns.
 pub(super) struct Block<'a> {
     pub(super) amx: Amx,
+    pub(super) vectors: Vnni,
     pub(super) a: Tiles<'a>,
     /// The row of the product that is row 0 of the tiles.
     pub(super) row: usize,
@@ -211,9 +140,11 @@ pub(super) struct Block<'a> {
 
 impl Block<'_> {
     /// # Safety
-    /// Between [`Amx::begin`] for these tiles and [`Amx::end`]; A has the rows, B and C the columns.
+    /// Between [`Amx::begin`] for these tiles and [`Amx::end`], where the vectors are entered; A has
+    /// the rows, B and C the columns.
     #[inline(always)]
-    pub(super) unsafe fn multiply<D: Dot, A>(&self, d: D, job: &Job<A>) {
+    pub(super) unsafe fn multiply<A>(&self, job: &Job<A>) {
+        let d = self.vectors;
         let mut pending: Option<Pending<Place>> = None;
         let columns = self.columns.clone().step_by(2 * COLUMNS);
         let steps = self.a.steps.len();
@@ -224,13 +155,13 @@ impl Block<'_> {
                 let a = Tiles { list, ..self.a };
                 for column in columns.clone() {
                     // SAFETY: the panel and the rows are inside the product.
-                    unsafe { self.panel::<D, A>(job, a, column, false).run(d, &mut pending) };
+                    unsafe { self.panel(job, a, column, false).run(d, &mut pending) };
                 }
             }
         } else {
             for column in columns {
                 // SAFETY: as above.
-                unsafe { self.panel::<D, A>(job, self.a, column, true).run(d, &mut pending) };
+                unsafe { self.panel(job, self.a, column, true).run(d, &mut pending) };
             }
         }
         if let Some(mut pending) = pending {
@@ -241,7 +172,7 @@ impl Block<'_> {
 
     /// Some tiles times the panel from a column on.
     #[inline(always)]
-    fn panel<'t, D: Dot, A>(
+    fn panel<'t, A>(
         &self,
         job: &Job<A>,
         a: Tiles<'t>,
@@ -249,7 +180,7 @@ impl Block<'_> {
         far: bool,
     ) -> TilesTimesPanel<'t, Place> {
         let (panel, inside) = (column / PANEL, column % PANEL);
-        let start = panel * PANEL * job.b.groups * D::TERMS + inside * D::TERMS;
+        let start = panel * PANEL * job.b.groups * Vnni::TERMS + inside * Vnni::TERMS;
         let results = job.m * job.n * size_of::<f32>();
         TilesTimesPanel {
             amx: self.amx,
@@ -399,7 +330,7 @@ pub(super) unsafe fn multiply<A: ByteRows>(
     let panels = n.div_ceil(2 * COLUMNS);
     let columns = |group: usize, groups: usize| {
         let width = 2 * COLUMNS;
-        (panels * group / groups * width, (panels * (group + 1) / groups * width).min(n))
+        panels * group / groups * width..(panels * (group + 1) / groups * width).min(n)
     };
     if wanted > 1 && m <= BLOCK_ROWS && panels >= wanted {
         // Few rows: all threads make tiles of them once, then each takes panels of B.
@@ -417,17 +348,17 @@ pub(super) unsafe fn multiply<A: ByteRows>(
                 });
             });
             exec.pool.run(wanted, |group| {
-                let (column, column_end) = columns(group, wanted);
+                let columns = columns(group, wanted);
                 with_scratch((room.pairs * SUMS_BYTES).div_ceil(size_of::<f32>()), |scratch| {
                     let scratch = scratch.as_mut_ptr().cast();
                     let (row, rows, made) = (0, m, Some((block, row_sums)));
                     vectors.enter(Part {
                         job,
                         amx,
+                        vectors,
                         row,
                         rows,
-                        column,
-                        column_end,
+                        columns,
                         scratch,
                         room,
                         made,
@@ -443,12 +374,12 @@ pub(super) unsafe fn multiply<A: ByteRows>(
     let task = |task: usize| {
         let (chunk, group) = (task / groups, task % groups);
         let (row, row_end) = (m * chunk / chunks, m * (chunk + 1) / chunks);
-        let (column, column_end) = columns(group, groups);
+        let columns = columns(group, groups);
         let (rows, made) = (row_end - row, None);
         let room = Room::of(rows, job.k);
         with_scratch(room.bytes().div_ceil(size_of::<f32>()), |scratch| {
             let scratch = scratch.as_mut_ptr().cast();
-            vectors.enter(Part { job, amx, row, rows, column, column_end, scratch, room, made });
+            vectors.enter(Part { job, amx, vectors, row, rows, columns, scratch, room, made });
         });
     };
     let tasks = chunks * groups;

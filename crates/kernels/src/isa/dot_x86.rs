@@ -16,6 +16,90 @@ impl Vnni {
     }
 }
 
+/// How floats become bytes that saturate.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Narrow {
+    most: __m512,
+    /// Numbers of 16 bits: moved by what stands for zero, and so that they are not signed.
+    zero: __m512i,
+    least: __m512i,
+    flip: __m512i,
+}
+
+impl Vnni {
+    /// Rounds to even, adds `zero` and limits to `low..=high`, of which `low` is negative for signed
+    /// bytes only.
+    #[inline(always)]
+    #[allow(clippy::cast_possible_truncation, reason = "bytes, and sums of two of them")]
+    pub(crate) fn narrow_to(self, (zero, low, high): (i32, i32, i32)) -> Narrow {
+        let half = if low < 0 { 128 } else { 0 };
+        // SAFETY: the token proves the instruction set.
+        unsafe {
+            Narrow {
+                most: _mm512_set1_ps((high - zero) as f32),
+                zero: _mm512_set1_epi16((zero + half) as i16),
+                least: _mm512_set1_epi8((low + half) as i8),
+                flip: _mm512_set1_epi8(half as i8),
+            }
+        }
+    }
+
+    /// Two vectors as numbers of 16 bits, four of each in turn.
+    #[inline(always)]
+    fn halves(self, to: Narrow, [low, high]: [__m512; 2]) -> __m512i {
+        // SAFETY: the token proves the instruction set.
+        unsafe {
+            // The least of the two, or the second where that is no number, which becomes the least of
+            // all 32-bit numbers.
+            let low = _mm512_cvtps_epi32(_mm512_min_ps(to.most, low));
+            let high = _mm512_cvtps_epi32(_mm512_min_ps(to.most, high));
+            _mm512_adds_epi16(_mm512_packs_epi32(low, high), to.zero)
+        }
+    }
+
+    /// The bytes of two rows of two vectors, row after row.
+    #[inline(always)]
+    pub(crate) fn narrow(self, to: Narrow, rows: [[__m512; 2]; 2]) -> __m512i {
+        // SAFETY: the token proves the instruction set.
+        unsafe {
+            let halves = [self.halves(to, rows[0]), self.halves(to, rows[1])];
+            let bytes = _mm512_max_epu8(_mm512_packus_epi16(halves[0], halves[1]), to.least);
+            let order = _mm512_setr_epi32(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15);
+            _mm512_permutexvar_epi32(order, _mm512_xor_si512(bytes, to.flip))
+        }
+    }
+
+    /// Stores the first `columns` bytes of each of two rows, at most 32.
+    ///
+    /// # Safety
+    /// The pointers are valid for as many bytes.
+    #[inline(always)]
+    pub(crate) unsafe fn store_rows(self, to: [*mut u8; 2], bytes: __m512i, columns: usize) {
+        let mask = u32::MAX >> (32 - columns.min(32));
+        // SAFETY: the token proves the instruction set; the caller vouches for the bytes.
+        unsafe {
+            _mm256_mask_storeu_epi8(to[0].cast(), mask, _mm512_castsi512_si256(bytes));
+            _mm256_mask_storeu_epi8(to[1].cast(), mask, _mm512_extracti64x4_epi64(bytes, 1));
+        }
+    }
+
+    /// The first `count` bytes as floats, at most a vector of them; zeros in the other lanes.
+    ///
+    /// # Safety
+    /// The pointer is valid for as many bytes.
+    #[inline(always)]
+    pub(crate) unsafe fn floats_of<const SIGNED: bool>(self, p: *const u8, count: usize) -> __m512 {
+        // SAFETY: the token proves the instruction set; the caller vouches for the bytes.
+        unsafe {
+            let bytes = _mm_maskz_loadu_epi8(self.0.tail(count), p.cast());
+            _mm512_cvtepi32_ps(match SIGNED {
+                true => _mm512_cvtepi8_epi32(bytes),
+                false => _mm512_cvtepu8_epi32(bytes),
+            })
+        }
+    }
+}
+
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vnni,avx2,fma,f16c")]
 #[inline(never)]
 fn enter_vnni<K: DotKernel>(d: Vnni, kernel: K) -> K::Output {

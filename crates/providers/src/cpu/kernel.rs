@@ -183,6 +183,17 @@ impl Shapes {
         }
     }
 
+    /// The data type of an output.
+    ///
+    /// # Errors
+    /// When nobody wants it.
+    pub fn output_dtype(&self, index: usize) -> Result<DataType, String> {
+        match self.outputs.get(index) {
+            Some(Some((dtype, _))) => Ok(*dtype),
+            _ => Err(format!("output {index} is not wanted")),
+        }
+    }
+
     /// The shape of an output.
     ///
     /// # Errors

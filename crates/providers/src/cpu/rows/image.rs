@@ -15,6 +15,7 @@ use galatea_kernels::reduce::{Reduce, reduce_last};
 use galatea_kernels::{Activation, Epilogue, Exec, Join, Reals, RealsMut, Residual};
 use galatea_runtime::Precision;
 use galatea_runtime::tune::{Axis, Space};
+use galatea_tensor::DataType;
 
 use super::elementwise::fused;
 use crate::cpu::{Halves, Kernel, KernelRow, NodeView, Shapes, Step, WeightBytes, packing};
@@ -207,6 +208,14 @@ impl Weights {
         }
     }
 
+    /// Whether what a result of this type holds before can be the residual.
+    fn joins_result(&self, result: DataType) -> bool {
+        match self {
+            Self::Floats(packed) => result == DataType::Fp32 && packed.joins_result(),
+            Self::Bf16(_) => result == DataType::Bf16,
+        }
+    }
+
     fn run(
         &self,
         exec: Exec<'_>,
@@ -361,6 +370,9 @@ impl Kernel for ConvKernel {
         let (x_turned, y_turned) = (image.turned(last), result.turned(last));
         let z_turned = if residual { y_turned } else { 0 };
         let (activation, ld) = (self.activation, params.out_channels);
+        let dtype = shapes.output_dtype(0)?;
+        let over =
+            residual && y_turned == 0 && shapes.dtype(3)? == dtype && packed.joins_result(dtype);
         let step = Step::new(move |call| {
             let mut scratch = call.scratch_if(x_turned + y_turned + z_turned)?;
             let (x_own, rest) = scratch.split(x_turned);
@@ -371,13 +383,17 @@ impl Kernel for ConvKernel {
             };
             let mut epilogue = Epilogue { bias: call.optional(2)?, residual: None, activation };
             let (mut beside, join) = (None, Join::Add);
-            match if residual { Some(call.reals(3)?) } else { None } {
-                Some(Reals::Fp32(z)) => {
-                    let data = image_in(call.exec, z, &result, z_own);
-                    epilogue.residual = Some(Residual { data, ld, join });
-                }
-                Some(Reals::Bf16(data)) => beside = Some(Beside { data, ld, join }),
-                None => {}
+            match (residual, call.is_in_place(3), dtype) {
+                (false, ..) => {}
+                (true, true, DataType::Bf16) => beside = Some(Beside { data: None, ld, join }),
+                (true, true, _) => epilogue.residual = Some(Residual { data: None, ld, join }),
+                (true, false, _) => match call.reals(3)? {
+                    Reals::Fp32(z) => {
+                        let data = Some(image_in(call.exec, z, &result, z_own));
+                        epilogue.residual = Some(Residual { data, ld, join });
+                    }
+                    Reals::Bf16(data) => beside = Some(Beside { data: Some(data), ld, join }),
+                },
             }
             let (exec, image, ends) = (call.exec, (image.batch, size), (&epilogue, beside));
             if y_turned == 0 {
@@ -387,7 +403,8 @@ impl Kernel for ConvKernel {
             image_out(exec, y_own, &result, call.output::<f32>(0)?.slice());
             Ok(())
         });
-        Ok(step.with_scratch(x_turned + y_turned + z_turned).without(&[1]))
+        let step = step.with_scratch(x_turned + y_turned + z_turned).without(&[1]);
+        Ok(if over { step.in_place(3, 0) } else { step })
     }
 
     fn halves(&self, shapes: &Shapes) -> Halves {

@@ -293,9 +293,10 @@ impl Tail {
         let (ld, join) = (self.columns, self.last.join);
         Ok(match call.reals(3)? {
             Reals::Fp32(data) => {
+                let data = Some(data);
                 (Epilogue { residual: Some(Residual { data, ld, join }), ..epilogue }, None)
             }
-            Reals::Bf16(data) => (epilogue, Some(Beside { data, ld, join })),
+            Reals::Bf16(data) => (epilogue, Some(Beside { data: Some(data), ld, join })),
         })
     }
 }

@@ -24,6 +24,9 @@ use super::quantized::{
 };
 use crate::cpu::{Call, Kernel, KernelRow, NodeView, Shapes, Step, WeightBytes};
 
+/// The input of a `QLinearConvAdd` that joins its convolution.
+const SUMMAND: usize = 9;
+
 const QLINEAR_CONV: KernelRow = KernelRow {
     name: "qlinear_conv-int8",
     domain: ONNX_DOMAIN,
@@ -76,8 +79,8 @@ pub(super) const ROWS: &[KernelRow] = &[
             if !conv.channels_last || conv.group != 1 {
                 return Err("the kernel sums images with the channels last, and one group".into());
             }
-            same_type(view, 9, 11)?;
-            byte_type(view.input(9).map(|fact| fact.dtype))?;
+            same_type(view, SUMMAND, 11)?;
+            byte_type(view.input(SUMMAND).map(|fact| fact.dtype))?;
             byte_type(view.output(0).map(|fact| fact.dtype))?;
             view.floats(&[10, 12])?;
             constant_scale(view, 10)?;
@@ -90,7 +93,7 @@ pub(super) const ROWS: &[KernelRow] = &[
                 is_signed(view.input(index).ok_or("nothing is known of an input")?.dtype)
             };
             let summand = Summand {
-                signed: signed(9)?,
+                signed: signed(SUMMAND)?,
                 signed_own: signed(7)?,
                 signed_result: signed(13)?,
                 scale: constant_scale(view, 10)?,
@@ -147,7 +150,7 @@ struct Scaled {
     factors: Vec<f32>,
     bias: Option<Vec<i32>>,
     result: (f32, i32),
-    /// What is added, input 9.
+    /// What is added, input [`SUMMAND`].
     summand: Option<Summand>,
 }
 
@@ -324,11 +327,12 @@ impl Kernel for ConvKernel {
             return Err(format!("an image of {} channels and size {size:?}", image.channels));
         }
         let (signed, parts) = (self.signed, Arc::clone(&self.parts));
-        if parts.summand().is_some() && shapes.input(9)? != shapes.output(0)? {
-            return Err(format!("a summand of shape {:?}", shapes.input(9)?));
+        let joins = parts.summand().is_some();
+        if joins && shapes.input(SUMMAND)? != shapes.output(0)? {
+            return Err(format!("a summand of shape {:?}", shapes.input(SUMMAND)?));
         }
         let made = Made::of(shapes, parts.scaled.as_ref().map(|scaled| scaled.result))?;
-        Ok(Step::new(move |call| {
+        let step = Step::new(move |call| {
             let zero = match &parts.scaled {
                 Some(scaled) => scaled.zero,
                 None => zero_in(call, 2)?,
@@ -352,9 +356,13 @@ impl Kernel for ConvKernel {
             let x = Bytes { data, signed, zero };
             let at = (image.batch, size);
             if let Some((summand, (own_scale, own_zero))) = parts.summand() {
-                let other = call.input_bytes(9)?;
+                let data = match call.is_in_place(SUMMAND) {
+                    true => None,
+                    false => Some(call.input_bytes(SUMMAND)?),
+                };
                 let beside = Beside {
-                    other: Bytes { data: other, signed: summand.signed, zero: summand.zero },
+                    data,
+                    form: (summand.signed, summand.zero),
                     scales: [own_scale, summand.scale, summand.result.0],
                     result: (summand.signed_result, summand.result.1),
                 };
@@ -373,7 +381,8 @@ impl Kernel for ConvKernel {
             into_channels_first(call, made, &result, |exec, target| {
                 conv_int8(exec, &packed, x, at, columns, target);
             })
-        }))
+        });
+        Ok(if joins { step.in_place(SUMMAND, 0) } else { step })
     }
 
     fn weight_bytes(&self) -> WeightBytes {
