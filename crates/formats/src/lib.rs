@@ -1,8 +1,11 @@
-//! Untrusted bytes to values and back: ONNX, protobuf text, NumPy archives.
+//! Untrusted bytes to values and back: ONNX, checkpoints (safetensors), protobuf text, NumPy
+//! archives.
 
 #![forbid(unsafe_code)]
 
+pub mod checkpoint;
 pub mod npy;
 pub mod onnx;
 pub mod prototext;
+pub mod safetensors;
 pub mod stored;
