@@ -1,0 +1,67 @@
+//! What can go wrong with language models, and where.
+
+use std::fmt;
+
+/// The kinds of errors.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Kind {
+    /// A file could not be read.
+    Read,
+    /// A tokenizer is malformed, or does not know what it is asked for.
+    Tokenizer,
+    /// A chat template is malformed, refuses its messages or takes too long.
+    Template,
+    /// A parameter of a request is out of its range or contradicts another one.
+    Parameter,
+    /// A grammar is malformed, impossible or too large.
+    Grammar,
+}
+
+/// An error of this crate: its kind, the place, and what was found and expected there.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Error {
+    kind: Kind,
+    place: String,
+    message: String,
+}
+
+impl Error {
+    /// An error of `kind` at `place` (a field path, a file, a token).
+    pub fn new(kind: Kind, place: impl Into<String>, message: impl Into<String>) -> Self {
+        Self { kind, place: place.into(), message: message.into() }
+    }
+
+    /// The kind.
+    pub fn kind(&self) -> Kind {
+        self.kind
+    }
+
+    /// Where it went wrong: a field path, a file, a token.
+    pub fn place(&self) -> &str {
+        &self.place
+    }
+
+    /// What was found and what was expected, without the place.
+    pub fn message(&self) -> &str {
+        &self.message
+    }
+
+    /// The same error, whose place lies inside `outer`.
+    #[must_use]
+    pub fn within(mut self, outer: impl fmt::Display) -> Self {
+        self.place = format!("{outer}: {}", self.place);
+        self
+    }
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.place, self.message)
+    }
+}
+
+impl std::error::Error for Error {}
+
+/// The result of this crate's functions.
+pub type Result<T> = std::result::Result<T, Error>;

@@ -1,0 +1,8 @@
+//! Language models: everything between text and tokens, and the engine that generates.
+
+#![forbid(unsafe_code)]
+
+pub mod error;
+pub mod tokens;
+
+pub use error::{Error, Kind};
