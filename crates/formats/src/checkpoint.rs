@@ -53,9 +53,10 @@ impl CheckpointError {
 
     /// The same error at a tensor, key or byte; what is outside comes first.
     pub(crate) fn at(mut self, place: impl fmt::Display) -> Self {
-        self.place = match self.place.is_empty() {
-            true => place.to_string(),
-            false => format!("{place}: {}", self.place),
+        self.place = if self.place.is_empty() {
+            place.to_string()
+        } else {
+            format!("{place}: {}", self.place)
         };
         self
     }

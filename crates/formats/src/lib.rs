@@ -1,9 +1,12 @@
-//! Untrusted bytes to values and back: ONNX, checkpoints (safetensors), protobuf text, NumPy
+//! Untrusted bytes to values and back: ONNX, checkpoints (safetensors, GGUF, MLX), protobuf text, NumPy
 //! archives.
 
 #![forbid(unsafe_code)]
 
+pub mod blocks;
 pub mod checkpoint;
+pub mod gguf;
+pub mod mlx;
 pub mod npy;
 pub mod onnx;
 pub mod prototext;

@@ -1,0 +1,153 @@
+//! Rows of ggml's types: which function takes a block apart.
+
+use bytes::Bytes;
+
+use super::row::numbers;
+use super::{Meaning, ggml_k, ggml_legacy, ggml_small};
+use crate::checkpoint::CheckpointError;
+use crate::gguf::GgmlType;
+
+/// The bytes of rows, one after the other.
+#[derive(Clone, Debug)]
+pub(super) struct GgmlRows {
+    pub(super) kind: GgmlType,
+    pub(super) row_bytes: usize,
+    pub(super) bytes: Bytes,
+}
+
+/// What is done with the blocks of a row. A block has `B` bytes, `L` codes and `S` scales; the
+/// function takes it apart into codes, scales and offsets, and leaves alone the offsets of a type that has
+/// none.
+trait Walk {
+    fn walk<const B: usize, const L: usize, const S: usize>(self, apart: Apart<B, L, S>);
+}
+
+/// Takes a block apart.
+type Apart<const B: usize, const L: usize, const S: usize> =
+    fn(&[u8; B], &mut [u8; L], &mut [f32; S], &mut [f32; S]);
+
+impl GgmlRows {
+    fn row(&self, row: usize) -> Result<&[u8], CheckpointError> {
+        let start = row.checked_mul(self.row_bytes);
+        let found = start.and_then(|start| self.bytes.get(start..)?.get(..self.row_bytes));
+        found.ok_or_else(|| {
+            let text = format!("row {row} of {} bytes leaves the data", self.row_bytes);
+            CheckpointError::invalid(text)
+        })
+    }
+
+    pub(super) fn unpack(
+        &self,
+        row: usize,
+        codes: &mut [u8],
+        scales: &mut [f32],
+        offsets: &mut [f32],
+    ) -> Result<(), CheckpointError> {
+        let bytes = self.row(row)?;
+        walk(self.kind, Unpack { bytes, codes, scales, offsets })
+    }
+
+    pub(super) fn dequantize(&self, row: usize, out: &mut [f32]) -> Result<(), CheckpointError> {
+        let bytes = self.row(row)?;
+        let meaning = self.kind.code_format().map_or(Meaning::Offset, |format| format.meaning());
+        walk(self.kind, Dequantize { meaning, bytes, out })
+    }
+}
+
+struct Unpack<'a> {
+    bytes: &'a [u8],
+    codes: &'a mut [u8],
+    scales: &'a mut [f32],
+    offsets: &'a mut [f32],
+}
+
+impl Walk for Unpack<'_> {
+    fn walk<const B: usize, const L: usize, const S: usize>(self, apart: Apart<B, L, S>) {
+        let (blocks, _) = self.bytes.as_chunks::<B>();
+        let (codes, _) = self.codes.as_chunks_mut::<L>();
+        let (scales, _) = self.scales.as_chunks_mut::<S>();
+        let (offsets, _) = self.offsets.as_chunks_mut::<S>();
+        let (mut offsets, mut none) = (offsets.iter_mut(), [0.0; S]);
+        for ((block, codes), scales) in blocks.iter().zip(codes).zip(scales) {
+            apart(block, codes, scales, offsets.next().unwrap_or(&mut none));
+        }
+    }
+}
+
+struct Dequantize<'a> {
+    meaning: Meaning,
+    bytes: &'a [u8],
+    out: &'a mut [f32],
+}
+
+impl Walk for Dequantize<'_> {
+    fn walk<const B: usize, const L: usize, const S: usize>(self, apart: Apart<B, L, S>) {
+        let (blocks, _) = self.bytes.as_chunks::<B>();
+        let (out, _) = self.out.as_chunks_mut::<L>();
+        let (mut codes, mut scales, mut offsets) = ([0; L], [0.0; S], [0.0; S]);
+        for (block, out) in blocks.iter().zip(out) {
+            apart(block, &mut codes, &mut scales, &mut offsets);
+            numbers(self.meaning, L / S, (&codes, &scales, &offsets), out);
+        }
+    }
+}
+
+fn walk(kind: GgmlType, walk: impl Walk) -> Result<(), CheckpointError> {
+    match kind {
+        GgmlType::Q4_0 => walk.walk(ggml_legacy::q4_0),
+        GgmlType::Q4_1 => walk.walk(ggml_legacy::q4_1),
+        GgmlType::Q5_0 => walk.walk(ggml_legacy::q5_0),
+        GgmlType::Q5_1 => walk.walk(ggml_legacy::q5_1),
+        GgmlType::Q8_0 => walk.walk(ggml_legacy::q8_0),
+        GgmlType::Q8_1 => walk.walk(ggml_legacy::q8_1),
+        GgmlType::Q2K => walk.walk(ggml_k::q2_k),
+        GgmlType::Q3K => walk.walk(ggml_k::q3_k),
+        GgmlType::Q4K => walk.walk(ggml_k::q4_k),
+        GgmlType::Q5K => walk.walk(ggml_k::q5_k),
+        GgmlType::Q6K => walk.walk(ggml_k::q6_k),
+        GgmlType::Q8K => walk.walk(ggml_k::q8_k),
+        GgmlType::Iq4Nl => walk.walk(ggml_small::iq4_nl),
+        GgmlType::Iq4Xs => walk.walk(ggml_small::iq4_xs),
+        GgmlType::Tq1_0 => walk.walk(ggml_small::tq1_0),
+        GgmlType::Tq2_0 => walk.walk(ggml_small::tq2_0),
+        GgmlType::Mxfp4 => walk.walk(ggml_small::mxfp4),
+        GgmlType::Nvfp4 => walk.walk(ggml_small::nvfp4),
+        other => {
+            let text = format!("blocks of type {other} cannot be taken apart");
+            return Err(CheckpointError::unsupported(text));
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    struct Nothing;
+
+    impl Walk for Nothing {
+        fn walk<const B: usize, const L: usize, const S: usize>(self, _: Apart<B, L, S>) {}
+    }
+
+    struct Check(GgmlType);
+
+    impl Walk for Check {
+        fn walk<const B: usize, const L: usize, const S: usize>(self, _: Apart<B, L, S>) {
+            let kind = self.0;
+            let format = kind.code_format().unwrap();
+            assert_eq!((kind.block_bytes(), kind.block()), (B, L), "{kind}");
+            assert_eq!(format.block() * S, L, "{kind}");
+        }
+    }
+
+    #[test]
+    fn every_type_with_codes_is_taken_apart_as_its_row_says() {
+        for kind in GgmlType::all() {
+            match kind.code_format() {
+                Some(_) => walk(kind, Check(kind)).unwrap(),
+                None => assert!(walk(kind, Nothing).is_err(), "{kind}"),
+            }
+        }
+    }
+}

@@ -1,0 +1,255 @@
+//! The types of tensors in GGUF files.
+
+use std::fmt;
+
+use galatea_tensor::DataType;
+
+use crate::blocks::{CodeFormat, Meaning};
+
+/// How the numbers of a tensor are stored; the names are those of ggml.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[allow(missing_docs, reason = "the variants are ggml's types; `GgmlType::name` writes them out")]
+#[non_exhaustive]
+pub enum GgmlType {
+    F32,
+    F16,
+    Q4_0,
+    Q4_1,
+    Q5_0,
+    Q5_1,
+    Q8_0,
+    Q8_1,
+    Q2K,
+    Q3K,
+    Q4K,
+    Q5K,
+    Q6K,
+    Q8K,
+    Iq2Xxs,
+    Iq2Xs,
+    Iq3Xxs,
+    Iq1S,
+    Iq4Nl,
+    Iq3S,
+    Iq2S,
+    Iq4Xs,
+    I8,
+    I16,
+    I32,
+    I64,
+    F64,
+    Iq1M,
+    Bf16,
+    Tq1_0,
+    Tq2_0,
+    Mxfp4,
+    Nvfp4,
+    Q1_0,
+}
+
+/// What a type is.
+#[derive(Clone, Copy, Debug)]
+struct Row {
+    kind: GgmlType,
+    number: u32,
+    name: &'static str,
+    /// Numbers of a block, and the bytes that they take.
+    block: (usize, usize),
+    form: Form,
+}
+
+/// What the bytes of a block are.
+#[derive(Clone, Copy, Debug)]
+enum Form {
+    /// Elements, one after the other.
+    Plain(DataType),
+    /// Codes of few bits.
+    Coded(CodeFormat),
+    /// Known by name and size only.
+    Opaque,
+}
+
+const fn plain(kind: GgmlType, number: u32, name: &'static str, dtype: DataType) -> Row {
+    let bytes = match dtype {
+        DataType::Int8 => 1,
+        DataType::Fp16 | DataType::Bf16 | DataType::Int16 => 2,
+        DataType::Fp32 | DataType::Int32 => 4,
+        _ => 8,
+    };
+    Row { kind, number, name, block: (1, bytes), form: Form::Plain(dtype) }
+}
+
+const fn coded(
+    kind: GgmlType,
+    number: u32,
+    name: &'static str,
+    block: (usize, usize),
+    (bits, part, meaning): (u32, usize, Meaning),
+) -> Row {
+    let form = Form::Coded(CodeFormat::new(bits, part, meaning));
+    Row { kind, number, name, block, form }
+}
+
+const fn opaque(kind: GgmlType, number: u32, name: &'static str, block: (usize, usize)) -> Row {
+    Row { kind, number, name, block, form: Form::Opaque }
+}
+
+/// The 16 values of IQ4. Source: `kvalues_iq4nl` of ggml.
+const IQ4: Meaning = Meaning::Table(&[
+    -127., -104., -83., -65., -49., -35., -22., -10., 1., 13., 25., 38., 53., 69., 89., 113.,
+]);
+/// Twice the values of a float of 4 bits (E2M1); scales are halves. Source: the OCP's specification
+/// of microscaling formats.
+const E2M1: Meaning =
+    Meaning::Table(&[0., 1., 2., 3., 4., 6., 8., 12., 0., -1., -2., -3., -4., -6., -8., -12.]);
+const OFFSET: Meaning = Meaning::Offset;
+
+/// Every type, with sizes as in `ggml-common.h` of ggml. A coded type has the bits of a code, how
+/// many numbers share a scale, and what a code means.
+const ROWS: &[Row] = &[
+    plain(GgmlType::F32, 0, "F32", DataType::Fp32),
+    plain(GgmlType::F16, 1, "F16", DataType::Fp16),
+    coded(GgmlType::Q4_0, 2, "Q4_0", (32, 18), (4, 32, Meaning::Zero(8.))),
+    coded(GgmlType::Q4_1, 3, "Q4_1", (32, 20), (4, 32, OFFSET)),
+    coded(GgmlType::Q5_0, 6, "Q5_0", (32, 22), (5, 32, Meaning::Zero(16.))),
+    coded(GgmlType::Q5_1, 7, "Q5_1", (32, 24), (5, 32, OFFSET)),
+    coded(GgmlType::Q8_0, 8, "Q8_0", (32, 34), (8, 32, Meaning::Zero(128.))),
+    coded(GgmlType::Q8_1, 9, "Q8_1", (32, 36), (8, 32, Meaning::Zero(128.))),
+    coded(GgmlType::Q2K, 10, "Q2_K", (256, 84), (2, 16, OFFSET)),
+    coded(GgmlType::Q3K, 11, "Q3_K", (256, 110), (3, 16, Meaning::Zero(4.))),
+    coded(GgmlType::Q4K, 12, "Q4_K", (256, 144), (4, 32, OFFSET)),
+    coded(GgmlType::Q5K, 13, "Q5_K", (256, 176), (5, 32, OFFSET)),
+    coded(GgmlType::Q6K, 14, "Q6_K", (256, 210), (6, 16, Meaning::Zero(32.))),
+    coded(GgmlType::Q8K, 15, "Q8_K", (256, 292), (8, 256, Meaning::Zero(128.))),
+    opaque(GgmlType::Iq2Xxs, 16, "IQ2_XXS", (256, 66)),
+    opaque(GgmlType::Iq2Xs, 17, "IQ2_XS", (256, 74)),
+    opaque(GgmlType::Iq3Xxs, 18, "IQ3_XXS", (256, 98)),
+    opaque(GgmlType::Iq1S, 19, "IQ1_S", (256, 50)),
+    coded(GgmlType::Iq4Nl, 20, "IQ4_NL", (32, 18), (4, 32, IQ4)),
+    opaque(GgmlType::Iq3S, 21, "IQ3_S", (256, 110)),
+    opaque(GgmlType::Iq2S, 22, "IQ2_S", (256, 82)),
+    coded(GgmlType::Iq4Xs, 23, "IQ4_XS", (256, 136), (4, 32, IQ4)),
+    plain(GgmlType::I8, 24, "I8", DataType::Int8),
+    plain(GgmlType::I16, 25, "I16", DataType::Int16),
+    plain(GgmlType::I32, 26, "I32", DataType::Int32),
+    plain(GgmlType::I64, 27, "I64", DataType::Int64),
+    plain(GgmlType::F64, 28, "F64", DataType::Fp64),
+    opaque(GgmlType::Iq1M, 29, "IQ1_M", (256, 56)),
+    plain(GgmlType::Bf16, 30, "BF16", DataType::Bf16),
+    coded(GgmlType::Tq1_0, 34, "TQ1_0", (256, 54), (2, 256, Meaning::Zero(1.))),
+    coded(GgmlType::Tq2_0, 35, "TQ2_0", (256, 66), (2, 256, Meaning::Zero(1.))),
+    coded(GgmlType::Mxfp4, 39, "MXFP4", (32, 17), (4, 32, E2M1)),
+    coded(GgmlType::Nvfp4, 40, "NVFP4", (64, 36), (4, 16, E2M1)),
+    opaque(GgmlType::Q1_0, 41, "Q1_0", (128, 18)),
+];
+
+impl GgmlType {
+    /// Every type, by number.
+    pub fn all() -> impl Iterator<Item = Self> {
+        ROWS.iter().map(|row| row.kind)
+    }
+
+    fn row(self) -> &'static Row {
+        // A test looks every type up.
+        ROWS.iter().find(|row| row.kind == self).unwrap_or(&Row {
+            kind: Self::F32,
+            number: 0,
+            name: "",
+            block: (1, 4),
+            form: Form::Opaque,
+        })
+    }
+
+    /// The type with this number in files.
+    #[must_use]
+    pub fn from_number(number: u32) -> Option<Self> {
+        ROWS.iter().find(|row| row.number == number).map(|row| row.kind)
+    }
+
+    /// The number in files.
+    #[must_use]
+    pub fn number(self) -> u32 {
+        self.row().number
+    }
+
+    /// The name that ggml gives it, such as `Q4_K`.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        self.row().name
+    }
+
+    /// How many numbers a block has.
+    #[must_use]
+    pub fn block(self) -> usize {
+        self.row().block.0
+    }
+
+    /// Bytes of a block.
+    #[must_use]
+    pub fn block_bytes(self) -> usize {
+        self.row().block.1
+    }
+
+    /// Bytes of a row of this many numbers; `None` if they are no whole blocks, or too many.
+    #[must_use]
+    pub fn row_bytes(self, numbers: usize) -> Option<usize> {
+        let (block, bytes) = self.row().block;
+        let blocks = numbers.checked_div(block).filter(|_| numbers.is_multiple_of(block));
+        blocks.and_then(|blocks| blocks.checked_mul(bytes))
+    }
+
+    /// The type of the elements, where every number has bytes of its own.
+    #[must_use]
+    pub fn data_type(self) -> Option<DataType> {
+        match self.row().form {
+            Form::Plain(dtype) => Some(dtype),
+            _ => None,
+        }
+    }
+
+    /// What the codes are, for types of few bits that can be taken apart here.
+    #[must_use]
+    pub fn code_format(self) -> Option<CodeFormat> {
+        match self.row().form {
+            Form::Coded(format) => Some(format),
+            _ => None,
+        }
+    }
+}
+
+impl fmt::Display for GgmlType {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_and_names_are_of_one_type_each() {
+        let all: Vec<GgmlType> = GgmlType::all().collect();
+        for kind in &all {
+            assert_eq!(kind.row().kind, *kind);
+            assert_eq!(GgmlType::from_number(kind.number()), Some(*kind));
+            assert_eq!(all.iter().filter(|other| other.name() == kind.name()).count(), 1);
+            if let Some(dtype) = kind.data_type() {
+                assert_eq!(dtype.size_bytes(), Some(kind.block_bytes()));
+            }
+            if let Some(format) = kind.code_format() {
+                assert!(kind.block().is_multiple_of(format.block()));
+            }
+        }
+        assert_eq!(all.len(), 34);
+        assert_eq!(GgmlType::from_number(4), None);
+    }
+
+    #[test]
+    fn rows_are_whole_blocks() {
+        assert_eq!(GgmlType::Q4K.row_bytes(512), Some(288));
+        assert_eq!(GgmlType::Q4K.row_bytes(128), None);
+        assert_eq!(GgmlType::F64.row_bytes(usize::MAX), None);
+        assert_eq!(GgmlType::Q8_0.row_bytes(0), Some(0));
+    }
+}
