@@ -3,6 +3,7 @@
 #![forbid(unsafe_code)]
 
 pub mod error;
+pub mod template;
 pub mod tokens;
 
 pub use error::{Error, Kind};

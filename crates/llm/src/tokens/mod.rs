@@ -168,6 +168,12 @@ impl Tokenizer {
         self.bytes.is_special(id)
     }
 
+    /// Whether each token stands for bytes that do not depend on the tokens around it, and no space
+    /// is put before a text: then a piece of a text is encoded as inside of it.
+    pub(crate) fn is_byte_level(&self) -> bool {
+        self.bytes.decoding() == Decoding::ByteLevel
+    }
+
     /// The special tokens by their duty.
     pub fn special_ids(&self) -> &SpecialIds {
         &self.special

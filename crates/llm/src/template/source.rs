@@ -1,0 +1,93 @@
+//! What templates need around them: blocks that Jinja2 does not know, and continued messages.
+
+use serde_json::{Value, json};
+
+use crate::error::{Error, Kind, Result};
+
+/// Marks where a final message ends that is to be continued.
+const TAG: &str = "\u{E000}CONTINUE-FINAL-MESSAGE\u{E001} ";
+
+/// Makes `{% generation %}` blocks, which mark answers for training, blocks that always render.
+pub(super) fn prepare(source: &str) -> String {
+    let mut out = String::with_capacity(source.len());
+    let mut rest = source;
+    while let Some(at) = rest.find("{%") {
+        let (before, block) = rest.split_at(at);
+        out.push_str(before);
+        let Some(end) = block.find("%}") else {
+            rest = block;
+            break;
+        };
+        let (block, after) = block.split_at(end + 2);
+        let inner = block.trim_start_matches("{%").trim_end_matches("%}");
+        let open = inner.chars().next().filter(|c| matches!(c, '-' | '+'));
+        let close = inner.chars().next_back().filter(|c| matches!(c, '-' | '+'));
+        let replaced = match inner.trim_matches(['-', '+']).trim() {
+            "generation" => Some("if true"),
+            "endgeneration" => Some("endif"),
+            _ => None,
+        };
+        match replaced {
+            Some(statement) => {
+                out.push_str("{%");
+                out.extend(open);
+                out.push_str(&format!(" {statement} "));
+                out.extend(close);
+                out.push_str("%}");
+            }
+            None => out.push_str(block),
+        }
+        rest = after;
+    }
+    out.push_str(rest);
+    out
+}
+
+/// Puts the tag behind the text of the last message, and gives that text.
+pub(super) fn tag_final_message(messages: &mut [Value]) -> Result<String> {
+    let refused = |message: &str| Error::new(Kind::Template, "continue_final_message", message);
+    let last = messages.last_mut().ok_or_else(|| refused("there is no message to continue"))?;
+    let content = match last.get_mut("content") {
+        Some(Value::Array(parts)) => {
+            let text = parts.iter_mut().rev().find_map(|part| part.get_mut("text"));
+            text.ok_or_else(|| refused("the final message has no text to continue"))?
+        }
+        Some(content) => content,
+        None => return Err(refused("the final message has no content to continue")),
+    };
+    let Some(text) = content.as_str().map(str::to_owned) else {
+        return Err(refused("the content of the final message is no text"));
+    };
+    *content = json!(format!("{text}{TAG}"));
+    Ok(text)
+}
+
+/// Ends the text where the final message ends.
+pub(super) fn cut_at_tag(mut text: String, message: &str) -> Result<String> {
+    let bare = TAG.trim_end();
+    let Some(at) = text.rfind(bare).filter(|_| text.contains(message.trim())) else {
+        let message = "the template does not write the final message as it is";
+        return Err(Error::new(Kind::Template, "continue_final_message", message));
+    };
+    // A template that trims messages has trimmed the tag's space, and would have trimmed theirs.
+    let kept = text.get(at..).is_some_and(|end| end.starts_with(TAG));
+    text.truncate(at);
+    if !kept {
+        text.truncate(text.trim_end().len());
+    }
+    Ok(text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::prepare;
+
+    #[test]
+    fn generation_blocks_keep_their_whitespace_control() {
+        assert_eq!(
+            prepare("a{%- generation -%}{{ x }}{% endgeneration %}{% if y %}b{% endif %}"),
+            "a{%- if true -%}{{ x }}{% endif %}{% if y %}b{% endif %}"
+        );
+        assert_eq!(prepare("{% generation"), "{% generation");
+    }
+}
