@@ -3,6 +3,8 @@
 #![forbid(unsafe_code)]
 
 pub mod error;
+pub mod sampling;
+pub mod stop;
 pub mod template;
 pub mod tokens;
 

@@ -1,0 +1,14 @@
+//! From one row of logits to one token.
+//!
+//! [`SamplingParameters`] say how, checked against their ranges; a [`Sampler`] keeps what a request
+//! needs to remember between its tokens; [`Scratch`] is the memory that all requests of an engine
+//! share, so that a step allocates nothing.
+
+mod logprobs;
+mod parameters;
+pub mod row;
+mod sampler;
+
+pub use logprobs::{TokenLogprobs, logprobs};
+pub use parameters::SamplingParameters;
+pub use sampler::{Sampler, Scratch};
