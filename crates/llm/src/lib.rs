@@ -3,6 +3,7 @@
 #![forbid(unsafe_code)]
 
 pub mod error;
+pub mod grammar;
 pub mod sampling;
 pub mod stop;
 pub mod template;
