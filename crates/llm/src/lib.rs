@@ -4,9 +4,11 @@
 
 pub mod error;
 pub mod grammar;
+pub mod reasoning;
 pub mod sampling;
 pub mod stop;
 pub mod template;
 pub mod tokens;
+pub mod tools;
 
 pub use error::{Error, Kind};
