@@ -20,6 +20,8 @@ HALVES = {
     Type.Q2_K: [80, 82], Type.Q3_K: [108], Type.Q4_K: [0, 2], Type.Q5_K: [0, 2],
     Type.Q6_K: [208], Type.IQ4_NL: [0], Type.IQ4_XS: [0], Type.TQ1_0: [52], Type.TQ2_0: [64],
     Type.MXFP4: [], Type.NVFP4: [],
+    Type.IQ1_S: [0], Type.IQ1_M: [], Type.IQ2_XXS: [0], Type.IQ2_XS: [0], Type.IQ2_S: [0],
+    Type.IQ3_XXS: [0], Type.IQ3_S: [0],
 }
 
 
@@ -41,6 +43,9 @@ def blocks_with_floats(rng):
         if kind == Type.MXFP4:
             blocks[:, 0] = rng.integers(0, 200, count)
             blocks[:3, 0] = [0, 1, 2]
+        if kind == Type.IQ1_M:
+            # The upper bits of the exponent of its scale, whose 16 bits lie in four places.
+            blocks[:, 55] &= 0xBF
         tensors[f"{kind.name}.blocks"] = blocks
         tensors[f"{kind.name}.floats"] = dequantize(blocks, kind).reshape(count, length)
     # The package does not know these two, which occur between operators only: a scale of 16 or 32

@@ -3,7 +3,7 @@
 use bytes::Bytes;
 
 use super::row::numbers;
-use super::{Meaning, ggml_k, ggml_legacy, ggml_small};
+use super::{Meaning, ggml_grids, ggml_k, ggml_legacy, ggml_small};
 use crate::checkpoint::CheckpointError;
 use crate::gguf::GgmlType;
 
@@ -80,13 +80,23 @@ struct Dequantize<'a> {
     out: &'a mut [f32],
 }
 
+/// Codes that become floats at a time: those of the largest blocks, and of several small ones.
+const STEP: usize = 256;
+/// Scales of as many codes.
+const SCALES: usize = STEP / 16;
+
 impl Walk for Dequantize<'_> {
     fn walk<const B: usize, const L: usize, const S: usize>(self, apart: Apart<B, L, S>) {
         let (blocks, _) = self.bytes.as_chunks::<B>();
-        let (out, _) = self.out.as_chunks_mut::<L>();
-        let (mut codes, mut scales, mut offsets) = ([0; L], [0.0; S], [0.0; S]);
-        for (block, out) in blocks.iter().zip(out) {
-            apart(block, &mut codes, &mut scales, &mut offsets);
+        let (mut codes, mut scales, mut offsets) = ([0; STEP], [0.0; SCALES], [0.0; SCALES]);
+        for (blocks, out) in blocks.chunks(STEP / L).zip(self.out.chunks_mut(STEP)) {
+            let codes_of = codes.as_chunks_mut::<L>().0.iter_mut();
+            let scales_of = scales.as_chunks_mut::<S>().0.iter_mut();
+            let offsets_of = offsets.as_chunks_mut::<S>().0.iter_mut();
+            let parts = codes_of.zip(scales_of).zip(offsets_of);
+            for (block, ((codes, scales), offsets)) in blocks.iter().zip(parts) {
+                apart(block, codes, scales, offsets);
+            }
             numbers(self.meaning, L / S, (&codes, &scales, &offsets), out);
         }
     }
@@ -106,6 +116,13 @@ fn walk(kind: GgmlType, walk: impl Walk) -> Result<(), CheckpointError> {
         GgmlType::Q5K => walk.walk(ggml_k::q5_k),
         GgmlType::Q6K => walk.walk(ggml_k::q6_k),
         GgmlType::Q8K => walk.walk(ggml_k::q8_k),
+        GgmlType::Iq1S => walk.walk(ggml_grids::iq1_s),
+        GgmlType::Iq1M => walk.walk(ggml_grids::iq1_m),
+        GgmlType::Iq2Xxs => walk.walk(ggml_grids::iq2_xxs),
+        GgmlType::Iq2Xs => walk.walk(ggml_grids::iq2_xs),
+        GgmlType::Iq2S => walk.walk(ggml_grids::iq2_s),
+        GgmlType::Iq3Xxs => walk.walk(ggml_grids::iq3_xxs),
+        GgmlType::Iq3S => walk.walk(ggml_grids::iq3_s),
         GgmlType::Iq4Nl => walk.walk(ggml_small::iq4_nl),
         GgmlType::Iq4Xs => walk.walk(ggml_small::iq4_xs),
         GgmlType::Tq1_0 => walk.walk(ggml_small::tq1_0),
@@ -138,6 +155,7 @@ mod tests {
             let format = kind.code_format().unwrap();
             assert_eq!((kind.block_bytes(), kind.block()), (B, L), "{kind}");
             assert_eq!(format.block() * S, L, "{kind}");
+            assert!(STEP.is_multiple_of(L) && STEP / L * S <= SCALES, "{kind}");
         }
     }
 

@@ -9,6 +9,7 @@
 
 mod bit_stream;
 mod ggml;
+mod ggml_grids;
 mod ggml_k;
 mod ggml_legacy;
 mod ggml_small;

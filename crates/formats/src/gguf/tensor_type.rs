@@ -102,6 +102,18 @@ const IQ4: Meaning = Meaning::Table(&[
 /// of microscaling formats.
 const E2M1: Meaning =
     Meaning::Table(&[0., 1., 2., 3., 4., 6., 8., 12., 0., -1., -2., -3., -4., -6., -8., -12.]);
+/// The numbers of the grids of IQ2 and IQ3, then the same below zero. Source: the grids of ggml.
+const IQ2: Meaning =
+    Meaning::Table(&[8., 25., 43., 0., 0., 0., 0., 0., -8., -25., -43., 0., 0., 0., 0., 0.]);
+const IQ3_XXS: Meaning = Meaning::Table(&[
+    4., 12., 20., 28., 36., 44., 52., 62., -4., -12., -20., -28., -36., -44., -52., -62.,
+]);
+const IQ3_S: Meaning =
+    Meaning::Table(&[1., 3., 5., 7., 9., 11., 13., 15., -1., -3., -5., -7., -9., -11., -13., -15.]);
+/// -1, 0 and 1 an eighth higher, then an eighth lower.
+const IQ1: Meaning = Meaning::Table(&[
+    -0.875, 0.125, 1.125, 0., 0., 0., 0., 0., -1.125, -0.125, 0.875, 0., 0., 0., 0., 0.,
+]);
 const OFFSET: Meaning = Meaning::Offset;
 
 /// Every type, with sizes as in `ggml-common.h` of ggml. A coded type has the bits of a code, how
@@ -121,20 +133,20 @@ const ROWS: &[Row] = &[
     coded(GgmlType::Q5K, 13, "Q5_K", (256, 176), (5, 32, OFFSET)),
     coded(GgmlType::Q6K, 14, "Q6_K", (256, 210), (6, 16, Meaning::Zero(32.))),
     coded(GgmlType::Q8K, 15, "Q8_K", (256, 292), (8, 256, Meaning::Zero(128.))),
-    opaque(GgmlType::Iq2Xxs, 16, "IQ2_XXS", (256, 66)),
-    opaque(GgmlType::Iq2Xs, 17, "IQ2_XS", (256, 74)),
-    opaque(GgmlType::Iq3Xxs, 18, "IQ3_XXS", (256, 98)),
-    opaque(GgmlType::Iq1S, 19, "IQ1_S", (256, 50)),
+    coded(GgmlType::Iq2Xxs, 16, "IQ2_XXS", (256, 66), (4, 32, IQ2)),
+    coded(GgmlType::Iq2Xs, 17, "IQ2_XS", (256, 74), (4, 16, IQ2)),
+    coded(GgmlType::Iq3Xxs, 18, "IQ3_XXS", (256, 98), (4, 32, IQ3_XXS)),
+    coded(GgmlType::Iq1S, 19, "IQ1_S", (256, 50), (4, 32, IQ1)),
     coded(GgmlType::Iq4Nl, 20, "IQ4_NL", (32, 18), (4, 32, IQ4)),
-    opaque(GgmlType::Iq3S, 21, "IQ3_S", (256, 110)),
-    opaque(GgmlType::Iq2S, 22, "IQ2_S", (256, 82)),
+    coded(GgmlType::Iq3S, 21, "IQ3_S", (256, 110), (4, 32, IQ3_S)),
+    coded(GgmlType::Iq2S, 22, "IQ2_S", (256, 82), (4, 16, IQ2)),
     coded(GgmlType::Iq4Xs, 23, "IQ4_XS", (256, 136), (4, 32, IQ4)),
     plain(GgmlType::I8, 24, "I8", DataType::Int8),
     plain(GgmlType::I16, 25, "I16", DataType::Int16),
     plain(GgmlType::I32, 26, "I32", DataType::Int32),
     plain(GgmlType::I64, 27, "I64", DataType::Int64),
     plain(GgmlType::F64, 28, "F64", DataType::Fp64),
-    opaque(GgmlType::Iq1M, 29, "IQ1_M", (256, 56)),
+    coded(GgmlType::Iq1M, 29, "IQ1_M", (256, 56), (4, 16, IQ1)),
     plain(GgmlType::Bf16, 30, "BF16", DataType::Bf16),
     coded(GgmlType::Tq1_0, 34, "TQ1_0", (256, 54), (2, 256, Meaning::Zero(1.))),
     coded(GgmlType::Tq2_0, 35, "TQ2_0", (256, 66), (2, 256, Meaning::Zero(1.))),
