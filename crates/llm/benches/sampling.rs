@@ -3,6 +3,7 @@
 //! `cargo bench -p galatea-llm --bench sampling`
 
 #![allow(clippy::print_stdout, reason = "a benchmark reports on its terminal")]
+#![allow(clippy::cast_possible_truncation, reason = "logits are made from noise")]
 
 use std::hint::black_box;
 use std::time::Instant;

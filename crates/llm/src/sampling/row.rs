@@ -69,7 +69,7 @@ fn power_of_two(x: f32) -> f32 {
     let rounded = x + ROUND;
     let f = x - (rounded - ROUND);
     let square = f * f;
-    let low = 1.0 + f * 0.693_147_2;
+    let low = 1.0 + f * std::f32::consts::LN_2;
     let middle = 0.240_226_5 + f * 0.055_504_11;
     let high = 0.009_618_129 + f * 0.001_333_355_8;
     let power = low + square * (middle + square * high);

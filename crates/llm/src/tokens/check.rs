@@ -92,7 +92,9 @@ impl Parts {
 }
 
 fn check_part(part: &Map<String, Value>, place: &str) -> Result<()> {
-    if let Some(map) = part.get("precompiled_charsmap") {
+    let precompiled = part.get("type").and_then(Value::as_str) == Some("Precompiled");
+    let map = part.get("precompiled_charsmap");
+    if let Some(map) = map.or(precompiled.then_some(&Value::Null)) {
         check_charsmap(map, &format!("{place}.precompiled_charsmap"))?;
     }
     let number = |key: &str| part.get(key).and_then(Value::as_u64);
@@ -131,7 +133,7 @@ fn decode_base64(text: &str) -> Option<Vec<u8>> {
         _ => None,
     };
     let digits = text.trim_end_matches('=');
-    if text.len() % 4 != 0 || text.len() - digits.len() > 2 {
+    if !text.len().is_multiple_of(4) || text.len() - digits.len() > 2 {
         return None;
     }
     let mut bytes = Vec::with_capacity(text.len() / 4 * 3);
