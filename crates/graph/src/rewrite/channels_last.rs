@@ -17,8 +17,9 @@ use crate::ops::contrib::QLinear;
 use crate::ops::convolution::{Conv, FusedConv, QLinearConv};
 use crate::ops::fused::{FusedActivation, FusedElementwise, LookUp};
 use crate::ops::pooling::{AveragePool, GlobalAveragePool, MaxPool, PoolWindow};
+use crate::ops::reduce::Reduce;
 use crate::ops::resize::Resize;
-use crate::ops::shape::{Concat, Split, Transpose};
+use crate::ops::shape::{Concat, Flatten, Split, Transpose};
 use crate::{GALATEA_DOMAIN, ONNX_DOMAIN};
 
 /// Operators that work element by element, so that the order of axes does not matter to them.
@@ -146,6 +147,7 @@ impl Pass<'_> {
     fn place(&mut self, node: Node) {
         let made = self
             .spatial(&node)
+            .or_else(|| self.mean(&node))
             .or_else(|| self.concat(&node))
             .or_else(|| self.split(&node))
             .or_else(|| self.resize(&node))
@@ -221,6 +223,47 @@ impl Pass<'_> {
         let (name, operator) = pool_channels_last(node)?;
         let x = self.channels_last(input, rank);
         self.twin_node(node, (GALATEA_DOMAIN, name), operator, vec![Some(x)])
+    }
+
+    /// The mean over all pixels of what is channels-last: a global pooling.
+    fn mean(&mut self, node: &Node) -> Option<Node> {
+        let reduce = node.operator::<Reduce>().filter(|_| node.op_type == "ReduceMean")?;
+        let input = node.input(0)?;
+        let rank = self.rank(input).filter(|rank| (3..=5).contains(rank))?;
+        let given = match node.input(1) {
+            Some(axes) => self.maps.constant(self.graph, axes)?.to_i64_vec().ok()?,
+            None => reduce.axes.clone()?,
+        };
+        let count = i64::try_from(rank).ok()?;
+        let mut axes: Vec<i64> =
+            given.iter().map(|&axis| if axis < 0 { axis + count } else { axis }).collect();
+        axes.sort_unstable();
+        if !self.maps.is_fp32(input) || !self.only_last(input) || !axes.into_iter().eq(2..count) {
+            return None;
+        }
+        let inputs = vec![Some(self.channels_last(input, rank))];
+        let (name, operator) = pooled();
+        if reduce.keepdims {
+            return self.twin_node(node, (GALATEA_DOMAIN, name), operator, inputs);
+        }
+        let kept = self.graph.fresh_value(&format!("{}.pooled", self.name(node.output(0)?)));
+        self.made.push(Node {
+            name: format!("{}.pooled", node.name),
+            domain: GALATEA_DOMAIN.to_owned(),
+            op_type: name.to_owned(),
+            inputs,
+            outputs: vec![Some(kept)],
+            operator,
+            parsed: None,
+        });
+        Some(Node {
+            domain: ONNX_DOMAIN.to_owned(),
+            op_type: "Flatten".to_owned(),
+            inputs: vec![Some(kept)],
+            operator: Arc::new(Flatten { axis: 1 }),
+            parsed: None,
+            ..node.clone()
+        })
     }
 
     /// Whether a value is at hand in channels-last order only.
@@ -359,7 +402,10 @@ fn pool_channels_last(node: &Node) -> Option<(&'static str, Arc<dyn crate::Opera
         let operator = AveragePool { window: turned(&pool.window)?, ..pool.clone() };
         return Some(("AveragePoolNhwc", Arc::new(operator)));
     }
-    let pool = node.operator::<GlobalAveragePool>()?;
-    let operator = GlobalAveragePool { channels_last: true };
-    (!pool.channels_last).then(|| ("GlobalAveragePoolNhwc", Arc::new(operator) as _))
+    node.operator::<GlobalAveragePool>().filter(|pool| !pool.channels_last).map(|_| pooled())
+}
+
+/// The channels-last mean over all pixels, and its name.
+fn pooled() -> (&'static str, Arc<dyn crate::Operator>) {
+    ("GlobalAveragePoolNhwc", Arc::new(GlobalAveragePool { channels_last: true }))
 }

@@ -507,6 +507,30 @@ fn images_between_convolutions_grow_channels_last() {
 }
 
 #[test]
+fn means_over_all_pixels_are_poolings_where_channels_are_last() {
+    let cases: [(&[i64], bool, &[&str]); 4] = [
+        (&[2, 3], true, &["Transpose", "FusedConv", "GlobalAveragePoolNhwc", "Transpose"]),
+        (&[-1, -2], false, &["Transpose", "FusedConv", "GlobalAveragePoolNhwc", "Flatten"]),
+        (&[2], true, &["Transpose", "FusedConv", "Transpose", "ReduceMean"]),
+        (&[1, 2, 3], false, &["Transpose", "FusedConv", "Transpose", "ReduceMean"]),
+    ];
+    for (axes, keepdims, names) in cases {
+        let mut b = Builder::new();
+        let x = b.input("x", &[Dim::symbol("batch"), Dim::Known(4), Dim::Known(6), Dim::Known(5)]);
+        let weights = b.constant(noise(&[4, 4, 1, 1], 1));
+        let conv = b.op("Conv", &[x, weights], &[]);
+        let kept = ("keepdims", AttributeValue::Int(i64::from(keepdims)));
+        let y = b.op("ReduceMean", &[conv], &[("axes", ints(axes)), kept]);
+        let graph = b.finish(y);
+        let mut rewritten = graph.clone();
+        optimise(&mut rewritten, Level::O3).unwrap();
+        channels_last(&mut rewritten).unwrap();
+        assert_eq!(op_types(&rewritten), names, "{axes:?}");
+        check_equal(&graph, &rewritten, &[noise(&[2, 4, 6, 5], 3)]);
+    }
+}
+
+#[test]
 fn basic_level_only_folds_and_removes() {
     let mut b = Builder::new();
     let x = b.input("x", &known(&[2, 3]));
