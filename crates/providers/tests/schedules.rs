@@ -110,6 +110,34 @@ fn shapes_that_depend_on_data_run_by_reference_and_beyond() {
 }
 
 #[test]
+fn a_result_lies_over_an_input_that_nobody_else_knows() {
+    let mut maker = Maker::new();
+    let x = maker.input("x", floats(&[2, 3], 1));
+    let y = maker.input("y", floats(&[2, 3], 2));
+    let sum = maker.node("Add", &[], &[x, y], 1);
+    let gated = maker.node("Relu", &[], &[y], 1);
+    maker.graph.outputs = vec![sum[0].unwrap(), gated[0].unwrap()];
+    let session = maker.session("cpu");
+    let at = |tensor: &Tensor| tensor.as_bytes().unwrap().as_ptr();
+    let (x, y) = (floats(&[2, 3], 1), floats(&[2, 3], 2));
+    let expected = session.run(&[("x", x.clone()), ("y", y.clone())]).unwrap();
+    let (x_at, y_at) = (at(&x), at(&y));
+    // The caller keeps the first, and the second is read once more after the sum.
+    let found = session.run_owned(vec![x.clone(), y]).unwrap();
+    assert!(at(&found[0]) != x_at && at(&found[0]) != y_at && at(&found[1]) == y_at);
+    for (found, expected) in found.iter().zip(&expected) {
+        compare(found, expected, Tolerance::Exact).unwrap();
+    }
+    let found = session.run_owned(vec![x, floats(&[2, 3], 2)]).unwrap();
+    assert_eq!(at(&found[0]), x_at);
+    compare(&found[0], &expected[0], Tolerance::Exact).unwrap();
+    let error = session.run_owned(vec![floats(&[2, 3], 1)]).unwrap_err();
+    assert!(error.to_string().contains("1 inputs, the model takes 2"), "{error}");
+    let error = session.run_owned(vec![floats(&[2, 3], 1), ints(&[2], &[1, 2])]).unwrap_err();
+    assert!(error.to_string().contains("'y'"), "{error}");
+}
+
+#[test]
 fn a_shape_beyond_memory_is_an_error() {
     let mut maker = Maker::new();
     let x = maker.input("x", floats(&[1], 1));

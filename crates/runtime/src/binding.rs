@@ -82,6 +82,22 @@ pub(crate) fn bind<T: Clone + Into<Datum>>(
     Ok(ordered)
 }
 
+/// Checks types and shapes of tensors that are in the order of `inputs`.
+pub(crate) fn check_ordered(inputs: &[IoInfo], given: &[Tensor]) -> Result<(), RuntimeError> {
+    if inputs.len() != given.len() {
+        let (found, expected) = (given.len(), inputs.len());
+        return Err(RuntimeError::Input(format!("{found} inputs, the model takes {expected}")));
+    }
+    let mut symbols = HashMap::new();
+    for (info, tensor) in inputs.iter().zip(given) {
+        if info.kind != ValueKind::Tensor {
+            check_kind(info, &Datum::Tensor(tensor.clone()))?;
+        }
+        check_tensor(info, tensor, &mut symbols)?;
+    }
+    Ok(())
+}
+
 fn check_names<T>(inputs: &[IoInfo], given: &[(&str, T)]) -> Result<(), RuntimeError> {
     for (index, (name, _)) in given.iter().enumerate() {
         if given[..index].iter().any(|(earlier, _)| earlier == name) {

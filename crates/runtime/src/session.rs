@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 use galatea_graph::{Datum, Dim, Fact, Graph, GraphError, Node, ValueId, infer, rewrite};
 use galatea_tensor::Tensor;
 
-use crate::binding::{IoInfo, bind};
+use crate::binding::{IoInfo, bind, check_ordered};
 use crate::error::RuntimeError;
 use crate::explain::{Explanation, NodeExplanation, reasons};
 use crate::options::{OptimiseLevel, SessionOptions};
@@ -74,6 +74,8 @@ struct Compiled {
     parts: Vec<Part>,
     /// Values that cross partitions, each with a slot; the model's inputs come first.
     slots: usize,
+    /// The last partition that takes each of them; none for what the model gives.
+    last_use: Vec<usize>,
     /// Outputs of the model: a slot, or a constant.
     outputs: Vec<Output>,
 }
@@ -142,6 +144,7 @@ impl Session {
             compiled: RwLock::new(Arc::new(Compiled {
                 parts: Vec::new(),
                 slots: 0,
+                last_use: Vec::new(),
                 outputs: Vec::new(),
             })),
         };
@@ -209,6 +212,19 @@ impl Session {
     pub fn run(&self, inputs: &[(&str, Tensor)]) -> Result<Vec<Tensor>, RuntimeError> {
         let inputs = bind(&self.inputs, inputs)?;
         let outputs = self.run_or_demote(&inputs, &mut None)?;
+        self.tensors(outputs)
+    }
+
+    /// As [`Session::run`], with the inputs in the order of [`Session::inputs`]. What nobody else shares
+    /// may be written over: a cache that a step takes and gives stays where it is. A failed run
+    /// takes such inputs with it.
+    ///
+    /// # Errors
+    /// As [`Session::run`].
+    pub fn run_owned(&self, inputs: Vec<Tensor>) -> Result<Vec<Tensor>, RuntimeError> {
+        check_ordered(&self.inputs, &inputs)?;
+        let inputs = inputs.into_iter().map(Datum::Tensor).collect();
+        let outputs = self.current().run(inputs, &mut None).map_err(|failure| failure.error)?;
         self.tensors(outputs)
     }
 
@@ -336,8 +352,9 @@ impl Session {
                     Some(tensor) => Output::Constant(tensor.clone()),
                     None => Output::Slot(slots.of(id)),
                 });
-                let outputs = outputs.collect();
-                return Ok(Compiled { parts, slots: slots.count(), outputs });
+                let outputs: Vec<Output> = outputs.collect();
+                let last_use = last_use(&parts, &outputs, slots.count());
+                return Ok(Compiled { parts, slots: slots.count(), last_use, outputs });
             };
             self.withdraw(offers, chosen.provider, chosen.nodes, &error.to_string());
         }
@@ -408,7 +425,7 @@ impl Session {
         rows: &mut Option<Vec<ProfileRow>>,
     ) -> Result<Vec<Datum>, RuntimeError> {
         let mut compiled = self.current();
-        let failure = match compiled.run(inputs, rows) {
+        let failure = match compiled.run(inputs.to_vec(), rows) {
             Ok(outputs) => return Ok(outputs),
             Err(failure) => failure,
         };
@@ -430,7 +447,7 @@ impl Session {
             if let Some(rows) = rows {
                 rows.clear();
             }
-            match compiled.run(inputs, rows) {
+            match compiled.run(inputs.to_vec(), rows) {
                 Ok(outputs) => {
                     *lock(&self.offers) = offers;
                     *self.compiled.write().unwrap_or_else(PoisonError::into_inner) = compiled;
@@ -455,18 +472,22 @@ impl std::fmt::Debug for Session {
 impl Compiled {
     fn run(
         &self,
-        inputs: &[Datum],
+        inputs: Vec<Datum>,
         rows: &mut Option<Vec<ProfileRow>>,
     ) -> Result<Vec<Datum>, Failure> {
-        let mut slots: Vec<Option<Datum>> = vec![None; self.slots];
-        for (slot, datum) in slots.iter_mut().zip(inputs) {
-            *slot = Some(datum.clone());
-        }
+        let mut slots: Vec<Option<Datum>> = inputs.into_iter().map(Some).collect();
+        slots.resize(self.slots, None);
         for (index, part) in self.parts.iter().enumerate() {
             let failed = |error| Failure { part: index, error };
             let missing = || failed(RuntimeError::Input("a value was not computed".into()));
-            let given: Option<Vec<Datum>> =
-                part.inputs.iter().map(|&slot| slots[slot].clone()).collect();
+            let given: Option<Vec<Datum>> = part
+                .inputs
+                .iter()
+                .map(|&slot| match self.last_use[slot] == index {
+                    true => slots[slot].take(),
+                    false => slots[slot].clone(),
+                })
+                .collect();
             let given = given.ok_or_else(missing)?;
             let outputs = match rows {
                 None => part.executable.submit(given).wait().map_err(failed)?,
@@ -491,6 +512,22 @@ impl Compiled {
         };
         self.outputs.iter().map(take).collect()
     }
+}
+
+/// The last part that takes the value of each slot, where the model does not give it.
+fn last_use(parts: &[Part], outputs: &[Output], slots: usize) -> Vec<usize> {
+    let mut last_use = vec![usize::MAX; slots];
+    for (index, part) in parts.iter().enumerate() {
+        for &slot in &part.inputs {
+            last_use[slot] = index;
+        }
+    }
+    for output in outputs {
+        if let Output::Slot(slot) = output {
+            last_use[*slot] = usize::MAX;
+        }
+    }
+    last_use
 }
 
 /// Shown each part of a session with what it is given.

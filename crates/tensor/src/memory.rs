@@ -43,6 +43,10 @@ pub unsafe trait Allocation: Send + Sync + fmt::Debug {
     fn as_unaligned_ptr(&self) -> *const u8 {
         self.as_ptr()
     }
+    /// The same as memory of a single owner, for whoever is the only one to know it.
+    fn as_host_mut(&mut self) -> Option<&mut HostBuffer> {
+        None
+    }
     /// Whether the bytes are those of a mapped file: the system reads them when they are needed,
     /// shares them between processes and drops them when it needs the memory.
     fn is_mapped(&self) -> bool {
@@ -81,7 +85,8 @@ impl HostBuffer {
         Some(Self { block, start, len })
     }
 
-    fn empty() -> Self {
+    /// No bytes.
+    pub(crate) fn empty() -> Self {
         let start = NonNull::<AlignedByte>::dangling().cast();
         Self { block: start, start, len: 0 }
     }
@@ -178,6 +183,9 @@ unsafe impl Allocation for HostBuffer {
     }
     fn len_bytes(&self) -> usize {
         self.len
+    }
+    fn as_host_mut(&mut self) -> Option<&mut HostBuffer> {
+        Some(self)
     }
 }
 

@@ -519,6 +519,29 @@ impl PartialEq for Tensor {
     }
 }
 
+impl Tensor {
+    /// The same elements to be written again, without copying.
+    ///
+    /// # Errors
+    /// The tensor itself where somebody else shares its memory, or where it is not the whole of host
+    /// memory in row-major order.
+    pub fn into_owned(mut self) -> Result<OwnedTensor, Self> {
+        let whole = self.offset == 0
+            && self.layout.is_contiguous()
+            && size_bytes(self.dtype, self.shape()).is_ok_and(|len| len == self.size_bytes());
+        let len = self.size_bytes();
+        if let (true, Storage::Memory(memory)) = (whole, &mut self.storage)
+            && let Some(memory) = Arc::get_mut(memory)
+            && let Some(buffer) = memory.as_host_mut()
+            && buffer.as_bytes().len() == len
+        {
+            let buffer = std::mem::replace(buffer, HostBuffer::empty());
+            return Ok(OwnedTensor { dtype: self.dtype, shape: self.shape().to_vec(), buffer });
+        }
+        Err(self)
+    }
+}
+
 /// A numeric tensor with one owner, who writes it and then freezes it into a [`Tensor`].
 #[derive(Debug)]
 pub struct OwnedTensor {
@@ -558,6 +581,18 @@ impl OwnedTensor {
         // SAFETY: `cast_slice` has checked alignment, length and validity of these same bytes, and
         // `&mut self` makes the access exclusive.
         Ok(unsafe { slice::from_raw_parts_mut(start.cast(), len) })
+    }
+
+    /// The element type.
+    #[must_use]
+    pub fn dtype(&self) -> DataType {
+        self.dtype
+    }
+
+    /// The shape.
+    #[must_use]
+    pub fn shape(&self) -> &[usize] {
+        &self.shape
     }
 
     /// Ends writing and shares the elements, without copying.

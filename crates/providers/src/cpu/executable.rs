@@ -11,7 +11,7 @@ use galatea_runtime::tune::Problem;
 use galatea_runtime::{
     Executable, Fence, MemoryReport, PlanReport, ProfileRow, RuntimeError, SessionOptions,
 };
-use galatea_tensor::{Arena, OwnedTensor, Tensor, TensorMut, TensorRef};
+use galatea_tensor::{Arena, DataType, OwnedTensor, Tensor, TensorMut, TensorRef};
 
 use super::body::CpuBody;
 use super::kernel::{Call, Choices, Kernel, WeightBytes};
@@ -329,9 +329,18 @@ impl Running<'_> {
 
     fn run_kernel(&mut self, step: &PlannedStep, run: &super::kernel::Run) -> Result<(), OpError> {
         let mut owned: Vec<(usize, OwnedTensor)> = Vec::new();
-        for target in &step.outputs {
+        let mut taken: Vec<usize> = Vec::new();
+        for (at, target) in step.outputs.iter().enumerate() {
             if let Target::Held { slot, dtype, shape } = target {
-                owned.push((*slot, OwnedTensor::zeroed(*dtype, shape)?));
+                let over = step.over.iter().find(|(_, output)| *output == at);
+                let tensor = match over.and_then(|&(input, _)| self.take(step, input, *dtype)) {
+                    Some((input, tensor)) => {
+                        taken.push(input);
+                        tensor
+                    }
+                    None => OwnedTensor::zeroed(*dtype, shape)?,
+                };
+                owned.push((*slot, tensor));
             }
         }
         {
@@ -342,9 +351,10 @@ impl Running<'_> {
             let (mut reads, mut writes) = (reads.into_iter(), writes.into_iter());
             let mut fresh = owned.iter_mut();
             let mut inputs = Vec::with_capacity(step.inputs.len());
-            for source in &step.inputs {
+            for (at, source) in step.inputs.iter().enumerate() {
                 inputs.push(match source {
                     Source::Absent => None,
+                    Source::Held { .. } if taken.contains(&at) => None,
                     Source::Constant(at) => Some(self.schedule.constants[*at].as_view()?),
                     Source::Arena { dtype, shape } => {
                         let bytes = reads.next().unwrap_or_default();
@@ -382,6 +392,25 @@ impl Running<'_> {
             self.held[slot] = Some(Datum::Tensor(tensor.freeze()));
         }
         Ok(())
+    }
+
+    /// An input that the run holds and nobody else knows, to be written.
+    fn take(
+        &mut self,
+        step: &PlannedStep,
+        input: usize,
+        dtype: DataType,
+    ) -> Option<(usize, OwnedTensor)> {
+        let Some(Source::Held { slot, .. }) = step.inputs.get(input) else { return None };
+        let held = self.held.get_mut(*slot)?;
+        match held.take() {
+            Some(Datum::Tensor(tensor)) if tensor.dtype() == dtype => match tensor.into_owned() {
+                Ok(owned) => return Some((input, owned)),
+                Err(shared) => *held = Some(Datum::Tensor(shared)),
+            },
+            other => *held = other,
+        }
+        None
     }
 
     fn run_reference(

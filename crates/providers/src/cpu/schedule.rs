@@ -59,6 +59,9 @@ pub(super) struct PlannedStep {
     pub(super) outputs: Vec<Target>,
     pub(super) reads: Vec<Range<usize>>,
     pub(super) writes: Vec<Range<usize>>,
+    /// `(input, output)` positions: an output that the run holds may be written over an input that it
+    /// holds, where nobody else knows that.
+    pub(super) over: Vec<(usize, usize)>,
     /// Slots whose tensors nobody needs after this step.
     pub(super) release: Vec<usize>,
     /// The threads for this step where they are not those of the session.
@@ -419,8 +422,8 @@ impl<'a> Builder<'a> {
         }
         let action = draft.action;
         let release = Vec::new();
-        let (node, pool) = (draft.node, None);
-        Ok(PlannedStep { node, action, inputs, outputs, reads, writes, release, pool })
+        let (node, pool, over) = (draft.node, None, Vec::new());
+        Ok(PlannedStep { node, action, inputs, outputs, reads, writes, over, release, pool })
     }
 
     fn source(&self, id: ValueId) -> Result<Source, RuntimeError> {
@@ -504,5 +507,30 @@ fn release(steps: &mut [PlannedStep], outputs: &[Source], slots: usize) {
             }
         }
         step.release = freed;
+        step.over = over(step);
     }
+}
+
+/// Which outputs of a kernel may lie over inputs that nobody needs after the step.
+fn over(step: &PlannedStep) -> Vec<(usize, usize)> {
+    let Action::Kernel(kernel) = &step.action else { return Vec::new() };
+    let reads = |slot: usize| {
+        let same = |source: &&Source| matches!(source, Source::Held { slot: s, .. } if *s == slot);
+        step.inputs.iter().filter(same).count()
+    };
+    let fits = |&&(input, output): &&(usize, usize)| {
+        let (Some(Source::Held { slot, shape: Some(from) }), Some(Target::Held { shape, .. })) =
+            (step.inputs.get(input), step.outputs.get(output))
+        else {
+            return false;
+        };
+        from == shape && step.release.contains(slot) && reads(*slot) == 1
+    };
+    let mut pairs: Vec<(usize, usize)> = Vec::new();
+    for &pair in kernel.in_place.iter().filter(fits) {
+        if !pairs.iter().any(|&(_, output)| output == pair.1) {
+            pairs.push(pair);
+        }
+    }
+    pairs
 }
