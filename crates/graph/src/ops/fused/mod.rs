@@ -5,6 +5,7 @@ mod attention;
 mod elementwise;
 mod fused_mat_mul;
 mod look_up;
+mod paged_attention;
 mod rotary;
 
 pub use activation::FusedActivation;
@@ -12,6 +13,7 @@ pub use attention::Attention;
 pub use elementwise::{ElementFunction, ElementStep, FusedElementwise, Operand};
 pub use fused_mat_mul::FusedMatMul;
 pub use look_up::LookUp;
+pub use paged_attention::{PagedAttention, PagedSteps};
 pub use rotary::Rotary;
 
 use crate::GALATEA_DOMAIN;
@@ -50,6 +52,14 @@ pub const OPS: &[OpDef] = &[
         inputs: Arity::exactly(1),
         outputs: Arity::exactly(1),
         parse: LookUp::parse,
+    },
+    OpDef {
+        domain: GALATEA_DOMAIN,
+        name: "PagedAttention",
+        since: 1,
+        inputs: Arity::between(8, 10),
+        outputs: Arity::between(1, 5),
+        parse: PagedAttention::parse,
     },
     OpDef {
         domain: GALATEA_DOMAIN,
