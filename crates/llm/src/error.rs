@@ -8,6 +8,10 @@ use std::fmt;
 pub enum Kind {
     /// A file could not be read.
     Read,
+    /// A `config.json` is malformed, lacks something or contradicts itself.
+    Config,
+    /// Tensors of a checkpoint are missing, have another shape or are not known.
+    Weights,
     /// A tokenizer is malformed, or does not know what it is asked for.
     Tokenizer,
     /// A chat template is malformed, refuses its messages or takes too long.

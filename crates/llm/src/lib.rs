@@ -2,6 +2,8 @@
 
 #![forbid(unsafe_code)]
 
+pub mod arch;
+pub mod config;
 pub mod error;
 pub mod grammar;
 pub mod reasoning;
@@ -10,5 +12,6 @@ pub mod stop;
 pub mod template;
 pub mod tokens;
 pub mod tools;
+mod weights;
 
 pub use error::{Error, Kind};

@@ -1,0 +1,291 @@
+//! The decoder that the LLaMA family shares: rows normalised before attention and before a gated
+//! network, positions as rotations.
+
+use galatea_graph::{AttributeValue, Dim, Graph, ValueId};
+use galatea_tensor::{DataType, Tensor};
+
+use super::net::Net;
+use super::rope::Rope;
+use super::{ModelShape, Weights, contradiction};
+use crate::config::Config;
+use crate::error::Result;
+
+/// What differs between the family's members.
+#[derive(Clone, Debug)]
+pub(super) struct Decoder {
+    pub(super) shape: ModelShape,
+    pub(super) hidden: usize,
+    pub(super) heads: usize,
+    /// Length of the gated network's inside.
+    pub(super) inner: usize,
+    pub(super) epsilon: f64,
+    pub(super) rope: Rope,
+    /// Whether the logits' weights are those of the tokens.
+    pub(super) tied: bool,
+    /// Whether the projections to queries, keys and values have biases, and the one behind attention.
+    pub(super) biases: [bool; 2],
+    /// Whether the gated network has biases.
+    pub(super) inner_bias: bool,
+    /// Whether queries and keys are normalised head by head.
+    pub(super) normalised_heads: bool,
+    /// How many positions each layer sees; 0 is all.
+    pub(super) windows: Vec<usize>,
+}
+
+impl Decoder {
+    /// What the members' configurations have in common.
+    ///
+    /// # Errors
+    /// When something is missing or does not fit.
+    pub(super) fn new(config: &Config) -> Result<Self> {
+        let shape = shape(config)?;
+        let hidden = config.length("hidden_size")?;
+        let heads = config.length("num_attention_heads")?;
+        match config.text("hidden_act")? {
+            None | Some("silu" | "swish") => {}
+            Some(_) => return Err(config.unknown("hidden_act", &["silu"])),
+        }
+        let rope = Rope::new(config, shape.head_size, shape.positions)?;
+        Ok(Self {
+            hidden,
+            heads,
+            inner: config.length("intermediate_size")?,
+            epsilon: config.positive_or("rms_norm_eps", 1e-6)?,
+            rope,
+            tied: config.flag("tie_word_embeddings", false)?,
+            biases: [false; 2],
+            inner_bias: false,
+            normalised_heads: false,
+            windows: vec![0; shape.layers],
+            shape,
+        })
+    }
+
+    /// Builds the graph.
+    ///
+    /// # Errors
+    /// When weights are missing, have another shape or are not known.
+    pub(super) fn graph(&self, name: &str, weights: &dyn Weights) -> Result<Graph> {
+        let mut net = Net::new(name, weights);
+        let step = Step::inputs(&mut net, &self.shape);
+        let tables = self.rope.tables(self.shape.positions)?;
+        let tables = tables.map(|table| net.constant("rope", table));
+        let shape = [self.shape.vocabulary, self.hidden];
+        let words = net.floats("model.embed_tokens.weight", &shape)?;
+        let mut x = net.one("Gather", &[], &[words, step.tokens])?;
+        let mut caches = Vec::new();
+        for layer in 0..self.shape.layers {
+            let at = format!("model.layers.{layer}");
+            let normal = self.normalised(&mut net, x, &format!("{at}.input_layernorm"))?;
+            let (attended, kept) = self.attention(&mut net, normal, &step, tables, layer)?;
+            caches.extend(kept);
+            x = net.one("Add", &[], &[x, attended])?;
+            let behind = format!("{at}.post_attention_layernorm");
+            let normal = self.normalised(&mut net, x, &behind)?;
+            let inner = self.gated(&mut net, normal, &format!("{at}.mlp"))?;
+            x = net.one("Add", &[], &[x, inner])?;
+        }
+        let wanted = net.one("Gather", &[], &[x, step.wanted])?;
+        let last = self.normalised(&mut net, wanted, "model.norm")?;
+        let words = if self.tied { words } else { net.floats("lm_head.weight", &shape)? };
+        let logits = net.one("Gemm", &[("transB", AttributeValue::Int(1))], &[last, words])?;
+        step.outputs(&mut net, logits, caches)?;
+        // Some checkpoints keep tables, and tied weights a second time.
+        net.finish(|name| {
+            name.ends_with("rotary_emb.inv_freq") || self.tied && name == "lm_head.weight"
+        })
+    }
+
+    fn normalised(&self, net: &mut Net<'_>, x: ValueId, name: &str) -> Result<ValueId> {
+        let scale = net.floats(&format!("{name}.weight"), &[self.hidden])?;
+        rms(net, x, scale, self.epsilon)
+    }
+
+    fn attention(
+        &self,
+        net: &mut Net<'_>,
+        x: ValueId,
+        step: &Step,
+        tables: [ValueId; 2],
+        layer: usize,
+    ) -> Result<(ValueId, [ValueId; 2])> {
+        let at = format!("model.layers.{layer}.self_attn");
+        let ModelShape { kv_heads, head_size, .. } = self.shape;
+        let [bias, last_bias] = self.biases;
+        let columns = [self.heads, kv_heads, kv_heads].map(|heads| heads * head_size);
+        let part = |net: &mut Net<'_>, name: &str, columns: usize| {
+            net.linear(x, &format!("{at}.{name}"), [self.hidden, columns], bias)
+        };
+        let mut query = part(net, "q_proj", columns[0])?;
+        let mut key = part(net, "k_proj", columns[1])?;
+        let value = part(net, "v_proj", columns[2])?;
+        if self.normalised_heads {
+            query = self.heads_normalised(net, query, &format!("{at}.q_norm"), columns[0])?;
+            key = self.heads_normalised(net, key, &format!("{at}.k_norm"), columns[1])?;
+        }
+        query = step.turned(net, query, tables, self.heads)?;
+        key = step.turned(net, key, tables, kv_heads)?;
+        let window = self.windows.get(layer).copied().unwrap_or(0);
+        let (attended, caches) =
+            step.attended(net, [query, key, value], (self.heads, kv_heads, window), layer)?;
+        let sizes = [columns[0], self.hidden];
+        Ok((net.linear(attended, &format!("{at}.o_proj"), sizes, last_bias)?, caches))
+    }
+
+    /// Every head of every row by itself.
+    fn heads_normalised(
+        &self,
+        net: &mut Net<'_>,
+        x: ValueId,
+        name: &str,
+        columns: usize,
+    ) -> Result<ValueId> {
+        let width = self.shape.head_size;
+        let scale = net.floats(&format!("{name}.weight"), &[width])?;
+        let heads = net.constant("heads", Tensor::vector(vec![-1_i64, int(width)]));
+        let rows = net.constant("rows", Tensor::vector(vec![-1_i64, int(columns)]));
+        let vectors = net.one("Reshape", &[], &[x, heads])?;
+        let normal = rms(net, vectors, scale, self.epsilon)?;
+        net.one("Reshape", &[], &[normal, rows])
+    }
+
+    /// `down(silu(gate(x)) · up(x))`.
+    fn gated(&self, net: &mut Net<'_>, x: ValueId, at: &str) -> Result<ValueId> {
+        let (inward, outward) = ([self.hidden, self.inner], [self.inner, self.hidden]);
+        let gate = net.linear(x, &format!("{at}.gate_proj"), inward, self.inner_bias)?;
+        let up = net.linear(x, &format!("{at}.up_proj"), inward, self.inner_bias)?;
+        let sigmoid = net.one("Sigmoid", &[], &[gate])?;
+        let active = net.one("Mul", &[], &[gate, sigmoid])?;
+        let inner = net.one("Mul", &[], &[active, up])?;
+        net.linear(inner, &format!("{at}.down_proj"), outward, self.inner_bias)
+    }
+}
+
+/// The family's sizes.
+///
+/// # Errors
+/// When something is missing or does not fit.
+pub(super) fn shape(config: &Config) -> Result<ModelShape> {
+    let heads = config.length("num_attention_heads")?;
+    let kv_heads = config.optional_length("num_key_value_heads")?.unwrap_or(heads);
+    let hidden = config.length("hidden_size")?;
+    let head_size = match config.optional_length("head_dim")? {
+        Some(size) => size,
+        None if hidden.is_multiple_of(heads) => hidden / heads,
+        None => {
+            return Err(contradiction(format!("hidden_size {hidden} for {heads} heads")));
+        }
+    };
+    if !heads.is_multiple_of(kv_heads) || !head_size.is_multiple_of(2) {
+        let text = format!("{heads} heads of {head_size} share {kv_heads} heads of keys");
+        return Err(contradiction(text));
+    }
+    Ok(ModelShape {
+        layers: config.length("num_hidden_layers")?,
+        kv_heads,
+        head_size,
+        vocabulary: config.length("vocab_size")?,
+        positions: config.length("max_position_embeddings")?,
+    })
+}
+
+/// A length as ONNX writes it.
+pub(super) fn int(length: usize) -> i64 {
+    i64::try_from(length).unwrap_or(i64::MAX)
+}
+
+/// Rows divided by the root of their mean square.
+fn rms(net: &mut Net<'_>, x: ValueId, scale: ValueId, epsilon: f64) -> Result<ValueId> {
+    #[allow(clippy::cast_possible_truncation, reason = "an attribute of FP32")]
+    let epsilon = ("epsilon", AttributeValue::Float(epsilon as f32));
+    net.one("RMSNormalization", &[epsilon], &[x, scale])
+}
+
+/// The inputs of a step.
+pub(super) struct Step {
+    pub(super) tokens: ValueId,
+    pub(super) positions: ValueId,
+    sequences: [ValueId; 3],
+    pub(super) wanted: ValueId,
+    caches: Vec<[ValueId; 2]>,
+}
+
+impl Step {
+    pub(super) fn inputs(net: &mut Net<'_>, shape: &ModelShape) -> Self {
+        let mut list = |name: &str, dims: &[&str]| {
+            let dims: Vec<Dim> = dims.iter().map(|name| Dim::symbol(name)).collect();
+            net.input(name, DataType::Int64, &dims)
+        };
+        let (tokens, positions) = (list("tokens", &["rows"]), list("positions", &["rows"]));
+        let sequences = [
+            list("starts", &["borders"]),
+            list("lengths", &["sequences"]),
+            list("blocks", &["sequences", "most_blocks"]),
+        ];
+        let wanted = list("wanted", &["wanted"]);
+        let dims = [
+            Dim::symbol("cache_blocks"),
+            Dim::Known(shape.kv_heads),
+            Dim::symbol("block_size"),
+            Dim::Known(shape.head_size),
+        ];
+        let mut cache =
+            |kind: &str, layer: usize| net.input(&format!("{kind}.{layer}"), DataType::Fp32, &dims);
+        let caches =
+            (0..shape.layers).map(|layer| [cache("key", layer), cache("value", layer)]).collect();
+        Self { tokens, positions, sequences, wanted, caches }
+    }
+
+    /// Rows of heads turned by their positions.
+    fn turned(
+        &self,
+        net: &mut Net<'_>,
+        x: ValueId,
+        [cos, sin]: [ValueId; 2],
+        heads: usize,
+    ) -> Result<ValueId> {
+        let first = net.constant("batch", Tensor::vector(vec![0_i64]));
+        let batch = net.one("Unsqueeze", &[], &[x, first])?;
+        let positions = net.one("Unsqueeze", &[], &[self.positions, first])?;
+        let heads = ("num_heads", AttributeValue::Int(int(heads)));
+        let turned = net.one("RotaryEmbedding", &[heads], &[batch, cos, sin, positions])?;
+        net.one("Squeeze", &[], &[turned, first])
+    }
+
+    /// Attention of a layer, and its caches after the step.
+    pub(super) fn attended(
+        &self,
+        net: &mut Net<'_>,
+        [query, key, value]: [ValueId; 3],
+        (heads, kv_heads, window): (usize, usize, usize),
+        layer: usize,
+    ) -> Result<(ValueId, [ValueId; 2])> {
+        let [keys, values] = self.caches.get(layer).copied().unwrap_or([query; 2]);
+        let [starts, lengths, blocks] = self.sequences;
+        let inputs = [query, key, value, keys, values, starts, lengths, blocks];
+        let number = |name, value| (name, AttributeValue::Int(int(value)));
+        let attributes = [
+            number("num_heads", heads),
+            number("kv_num_heads", kv_heads),
+            number("window", window),
+        ];
+        let [attended, keys, values] =
+            net.several("ai.galatea:PagedAttention", &attributes, &inputs)?;
+        Ok((attended, [keys, values]))
+    }
+
+    /// Names the results of the step.
+    pub(super) fn outputs(
+        &self,
+        net: &mut Net<'_>,
+        logits: ValueId,
+        caches: Vec<ValueId>,
+    ) -> Result<()> {
+        net.output("logits", logits)?;
+        for (at, cache) in caches.into_iter().enumerate() {
+            let kind = if at.is_multiple_of(2) { "key" } else { "value" };
+            net.output(&format!("{kind}.{}.after", at / 2), cache)?;
+        }
+        Ok(())
+    }
+}

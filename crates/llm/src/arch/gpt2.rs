@@ -1,0 +1,107 @@
+//! GPT-2: learned positions, layer normalisation, weights `[inputs, outputs]`.
+
+use galatea_graph::{AttributeValue, Graph, ValueId};
+use galatea_tensor::Tensor;
+
+use super::decoder::{Step, int};
+use super::net::Net;
+use super::{Architecture, ModelShape, Weights, contradiction};
+use crate::config::Config;
+use crate::error::Result;
+
+/// GPT-2.
+pub(super) const GPT2: Architecture = Architecture { model_types: &["gpt2"], shape, build };
+
+fn shape(config: &Config) -> Result<ModelShape> {
+    let (hidden, heads) = (config.length("n_embd")?, config.length("n_head")?);
+    if !hidden.is_multiple_of(heads) {
+        return Err(contradiction(format!("n_embd {hidden} for {heads} heads")));
+    }
+    Ok(ModelShape {
+        layers: config.length("n_layer")?,
+        kv_heads: heads,
+        head_size: hidden / heads,
+        vocabulary: config.length("vocab_size")?,
+        positions: config.length("n_positions")?,
+    })
+}
+
+/// A checkpoint's sizes and how it names its weights.
+struct Gpt2<'w> {
+    net: Net<'w>,
+    prefix: &'static str,
+    hidden: usize,
+    epsilon: f32,
+}
+
+fn build(config: &Config, weights: &dyn Weights) -> Result<Graph> {
+    let shape = shape(config)?;
+    let hidden = config.length("n_embd")?;
+    let inner = config.optional_length("n_inner")?.unwrap_or(4 * hidden);
+    match config.text("activation_function")? {
+        None | Some("gelu_new" | "gelu_pytorch_tanh") => {}
+        Some(_) => return Err(config.unknown("activation_function", &["gelu_new"])),
+    }
+    let mut net = Net::new("gpt2", weights);
+    let step = Step::inputs(&mut net, &shape);
+    // The bare model's checkpoints name their weights without a prefix.
+    let prefix = if net.has("transformer.wte.weight") { "transformer." } else { "" };
+    #[allow(clippy::cast_possible_truncation, reason = "an attribute of FP32")]
+    let epsilon = config.positive_or("layer_norm_epsilon", 1e-5)? as f32;
+    let mut model = Gpt2 { net, prefix, hidden, epsilon };
+    let words = model.floats("wte.weight", &[shape.vocabulary, hidden])?;
+    let places = model.floats("wpe.weight", &[shape.positions, hidden])?;
+    let net = &mut model.net;
+    let word = net.one("Gather", &[], &[words, step.tokens])?;
+    let place = net.one("Gather", &[], &[places, step.positions])?;
+    let mut x = net.one("Add", &[], &[word, place])?;
+    let mut caches = Vec::new();
+    for layer in 0..shape.layers {
+        let at = format!("h.{layer}");
+        let normal = model.normalised(x, &format!("{at}.ln_1"))?;
+        let joined = model.linear(normal, &format!("{at}.attn.c_attn"), [hidden, 3 * hidden])?;
+        let lengths = model.net.constant("lengths", Tensor::vector(vec![int(hidden); 3]));
+        let axis = [("axis", AttributeValue::Int(1))];
+        let parts: [ValueId; 3] = model.net.several("Split", &axis, &[joined, lengths])?;
+        let heads = (shape.kv_heads, shape.kv_heads, 0);
+        let (attended, kept) = step.attended(&mut model.net, parts, heads, layer)?;
+        caches.extend(kept);
+        let attended = model.linear(attended, &format!("{at}.attn.c_proj"), [hidden; 2])?;
+        x = model.net.one("Add", &[], &[x, attended])?;
+        let normal = model.normalised(x, &format!("{at}.ln_2"))?;
+        let inside = model.linear(normal, &format!("{at}.mlp.c_fc"), [hidden, inner])?;
+        let tanh = [("approximate", AttributeValue::String("tanh".into()))];
+        let active = model.net.one("Gelu", &tanh, &[inside])?;
+        let outside = model.linear(active, &format!("{at}.mlp.c_proj"), [inner, hidden])?;
+        x = model.net.one("Add", &[], &[x, outside])?;
+    }
+    let wanted = model.net.one("Gather", &[], &[x, step.wanted])?;
+    let last = model.normalised(wanted, "ln_f")?;
+    let logits = model.net.one("Gemm", &[("transB", AttributeValue::Int(1))], &[last, words])?;
+    step.outputs(&mut model.net, logits, caches)?;
+    // Old checkpoints keep the masks of their attention.
+    model.net.finish(|name| {
+        name == "lm_head.weight"
+            || name.ends_with(".attn.bias")
+            || name.ends_with(".attn.masked_bias")
+    })
+}
+
+impl Gpt2<'_> {
+    fn floats(&mut self, name: &str, shape: &[usize]) -> Result<ValueId> {
+        self.net.floats(&format!("{}{name}", self.prefix), shape)
+    }
+
+    fn normalised(&mut self, x: ValueId, name: &str) -> Result<ValueId> {
+        let scale = self.floats(&format!("{name}.weight"), &[self.hidden])?;
+        let bias = self.floats(&format!("{name}.bias"), &[self.hidden])?;
+        let epsilon = ("epsilon", AttributeValue::Float(self.epsilon));
+        self.net.one("LayerNormalization", &[epsilon], &[x, scale, bias])
+    }
+
+    fn linear(&mut self, x: ValueId, name: &str, [inputs, outputs]: [usize; 2]) -> Result<ValueId> {
+        let weight = self.floats(&format!("{name}.weight"), &[inputs, outputs])?;
+        let bias = self.floats(&format!("{name}.bias"), &[outputs])?;
+        self.net.one("Gemm", &[], &[x, weight, bias])
+    }
+}

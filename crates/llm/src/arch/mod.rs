@@ -1,0 +1,99 @@
+//! Architectures: from `config.json` and named weights to a graph.
+//!
+//! A decoder's graph computes one step for rows of several sequences that follow each other. Its
+//! inputs are `tokens` `[rows]` and `positions` `[rows]`, then `starts` `[sequences + 1]`, `lengths`
+//! `[sequences]` and `blocks` `[sequences, blocks]` as `PagedAttention` takes them, `wanted` `[wanted]`,
+//! the rows whose logits are asked for, and for each layer the caches `key.N` and `value.N`. Its outputs
+//! are `logits` `[wanted, vocabulary]` and the caches after the step, in the order of the inputs.
+
+mod decoder;
+mod gpt2;
+mod llama;
+mod net;
+mod qwen;
+mod rope;
+
+use galatea_graph::Graph;
+use galatea_tensor::Tensor;
+
+use crate::config::Config;
+use crate::error::{Error, Kind, Result};
+
+/// The tensors of a checkpoint by their names.
+pub trait Weights {
+    /// The tensor of this name.
+    ///
+    /// # Errors
+    /// When there is none.
+    fn tensor(&self, name: &str) -> Result<Tensor>;
+
+    /// All names.
+    fn names(&self) -> Vec<String>;
+}
+
+/// A way from a checkpoint to a graph.
+#[derive(Debug)]
+pub struct Architecture {
+    /// Values of `model_type` that name it.
+    pub model_types: &'static [&'static str],
+    /// What a checkpoint of it needs to know of its caches.
+    shape: fn(&Config) -> Result<ModelShape>,
+    build: fn(&Config, &dyn Weights) -> Result<Graph>,
+}
+
+/// The sizes that an engine needs to know of a decoder.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ModelShape {
+    /// Layers, each with two caches.
+    pub layers: usize,
+    /// Heads of keys and values.
+    pub kv_heads: usize,
+    /// Length of a key and of a value.
+    pub head_size: usize,
+    /// Tokens that exist.
+    pub vocabulary: usize,
+    /// Most positions of a sequence.
+    pub positions: usize,
+}
+
+/// All architectures.
+pub const ARCHITECTURES: &[Architecture] = &[llama::LLAMA, qwen::QWEN2, qwen::QWEN3, gpt2::GPT2];
+
+/// The architecture that a checkpoint's `config.json` names.
+///
+/// # Errors
+/// When there is none of that name.
+pub fn architecture(config: &Config) -> Result<&'static Architecture> {
+    let name = config.text("model_type")?;
+    let found =
+        ARCHITECTURES.iter().find(|row| name.is_some_and(|name| row.model_types.contains(&name)));
+    found.ok_or_else(|| {
+        let known: Vec<&str> =
+            ARCHITECTURES.iter().flat_map(|row| row.model_types).copied().collect();
+        config.unknown("model_type", &known)
+    })
+}
+
+impl Architecture {
+    /// The sizes of a checkpoint.
+    ///
+    /// # Errors
+    /// When the configuration lacks something or contradicts itself.
+    pub fn shape(&self, config: &Config) -> Result<ModelShape> {
+        (self.shape)(config)
+    }
+
+    /// The graph of a checkpoint.
+    ///
+    /// # Errors
+    /// When the configuration contradicts itself, or weights are missing, have another shape or are
+    /// not known.
+    pub fn graph(&self, config: &Config, weights: &dyn Weights) -> Result<Graph> {
+        (self.build)(config, weights)
+    }
+}
+
+/// The error of sizes that do not fit each other.
+fn contradiction(text: String) -> Error {
+    Error::new(Kind::Config, "config.json", text)
+}

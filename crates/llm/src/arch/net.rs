@@ -1,0 +1,153 @@
+//! A graph that grows: nodes by their inputs, weights by their names.
+
+use std::collections::HashSet;
+
+use galatea_graph::{
+    AttributeValue, Attributes, Dim, Fact, GALATEA_DOMAIN, Graph, ONNX_DOMAIN, ValueId,
+};
+use galatea_tensor::{DataType, Tensor};
+
+use super::Weights;
+use crate::error::{Error, Kind, Result};
+
+/// The version of ONNX that graphs are written in.
+const OPSET: i64 = 23;
+
+/// A graph and the weights that it has not used yet.
+pub(super) struct Net<'w> {
+    graph: Graph,
+    weights: &'w dyn Weights,
+    used: HashSet<String>,
+}
+
+impl<'w> Net<'w> {
+    pub(super) fn new(name: &str, weights: &'w dyn Weights) -> Self {
+        let mut graph = Graph::new(name);
+        graph.opsets.insert(ONNX_DOMAIN.to_owned(), OPSET);
+        graph.opsets.insert(GALATEA_DOMAIN.to_owned(), 1);
+        Self { graph, weights, used: HashSet::new() }
+    }
+
+    /// An input of the graph.
+    pub(super) fn input(&mut self, name: &str, dtype: DataType, dims: &[Dim]) -> ValueId {
+        let id = self.graph.value_named(name);
+        self.graph.value_mut(id).declared = Some(Fact::new(dtype, dims.to_vec()));
+        self.graph.inputs.push(id);
+        id
+    }
+
+    /// Makes a value an output of the graph.
+    pub(super) fn output(&mut self, name: &str, id: ValueId) -> Result<()> {
+        let named = self.graph.value_named(name);
+        self.add("Identity", &[], &[Some(id)], vec![Some(named)])?;
+        self.graph.outputs.push(named);
+        Ok(())
+    }
+
+    /// A weight as it lies in the checkpoint.
+    pub(super) fn weight(&mut self, name: &str, shape: &[usize]) -> Result<Tensor> {
+        let tensor = self.weights.tensor(name)?;
+        self.used.insert(name.to_owned());
+        if tensor.shape() == shape {
+            return Ok(tensor);
+        }
+        let text = format!("shape {:?}, expected {shape:?}", tensor.shape());
+        Err(Error::new(Kind::Weights, format!("tensor '{name}'"), text))
+    }
+
+    /// Whether the checkpoint has a weight of this name.
+    pub(super) fn has(&self, name: &str) -> bool {
+        self.weights.names().iter().any(|other| other == name)
+    }
+
+    /// A weight as FP32 values.
+    pub(super) fn floats(&mut self, name: &str, shape: &[usize]) -> Result<ValueId> {
+        let tensor = self.weight(name, shape)?;
+        let dtype = tensor.dtype();
+        let stored = self.graph.add_constant(name, tensor);
+        if dtype == DataType::Fp32 {
+            return Ok(stored);
+        }
+        self.one("Cast", &[("to", AttributeValue::Int(1))], &[stored])
+    }
+
+    /// A constant of the architecture.
+    pub(super) fn constant(&mut self, name: &str, tensor: Tensor) -> ValueId {
+        self.graph.add_constant(name, tensor)
+    }
+
+    /// A node with one output; `domain:op` names another domain than ONNX's.
+    pub(super) fn one(
+        &mut self,
+        op: &str,
+        attributes: &[(&str, AttributeValue)],
+        inputs: &[ValueId],
+    ) -> Result<ValueId> {
+        let inputs: Vec<Option<ValueId>> = inputs.iter().copied().map(Some).collect();
+        let output = self.graph.fresh_value(op);
+        self.add(op, attributes, &inputs, vec![Some(output)])?;
+        Ok(output)
+    }
+
+    /// A node with several outputs.
+    pub(super) fn several<const N: usize>(
+        &mut self,
+        op: &str,
+        attributes: &[(&str, AttributeValue)],
+        inputs: &[ValueId],
+    ) -> Result<[ValueId; N]> {
+        let inputs: Vec<Option<ValueId>> = inputs.iter().copied().map(Some).collect();
+        let outputs: [ValueId; N] = std::array::from_fn(|_| self.graph.fresh_value(op));
+        self.add(op, attributes, &inputs, outputs.into_iter().map(Some).collect())?;
+        Ok(outputs)
+    }
+
+    fn add(
+        &mut self,
+        op: &str,
+        attributes: &[(&str, AttributeValue)],
+        inputs: &[Option<ValueId>],
+        outputs: Vec<Option<ValueId>>,
+    ) -> Result<()> {
+        let (domain, op) = op.split_once(':').unwrap_or((ONNX_DOMAIN, op));
+        let attributes: Attributes =
+            attributes.iter().map(|(name, value)| ((*name).to_owned(), value.clone())).collect();
+        self.graph
+            .add_node((domain, op), "", &attributes, inputs.to_vec(), outputs)
+            .map_err(|error| Error::new(Kind::Weights, op, error.to_string()))
+    }
+
+    /// A projection `x Wᵀ + b` of rows, with `W` `[outputs, inputs]` and a bias if the checkpoint
+    /// should have one.
+    pub(super) fn linear(
+        &mut self,
+        x: ValueId,
+        name: &str,
+        [inputs, outputs]: [usize; 2],
+        bias: bool,
+    ) -> Result<ValueId> {
+        let mut operands = vec![x, self.floats(&format!("{name}.weight"), &[outputs, inputs])?];
+        if bias {
+            operands.push(self.floats(&format!("{name}.bias"), &[outputs])?);
+        }
+        self.one("Gemm", &[("transB", AttributeValue::Int(1))], &operands)
+    }
+
+    /// The graph, if every weight was used that is not told to be left over.
+    ///
+    /// # Errors
+    /// When the checkpoint has a weight that the architecture does not know.
+    pub(super) fn finish(mut self, left_over: impl Fn(&str) -> bool) -> Result<Graph> {
+        for name in self.weights.names() {
+            if !self.used.contains(&name) && !left_over(&name) {
+                let text = "the architecture has no such weight";
+                return Err(Error::new(Kind::Weights, format!("tensor '{name}'"), text));
+            }
+        }
+        let failed = |error: galatea_graph::GraphError| {
+            Error::new(Kind::Weights, "the graph", error.to_string())
+        };
+        self.graph.sort().map_err(failed)?;
+        Ok(self.graph)
+    }
+}
