@@ -3,6 +3,7 @@
 #![forbid(unsafe_code)]
 
 pub mod arch;
+pub mod cache;
 pub mod config;
 pub mod error;
 pub mod grammar;
