@@ -141,17 +141,6 @@ impl Config {
         all.map(Some).ok_or_else(|| self.wrong(key, format!("{value}, expected texts")))
     }
 
-    /// Numbers.
-    ///
-    /// # Errors
-    /// When it is something else.
-    pub fn numbers(&self, key: &str) -> Result<Option<Vec<f64>>> {
-        let Some(value) = self.get(key) else { return Ok(None) };
-        let all: Option<Vec<f64>> =
-            value.as_array().and_then(|all| all.iter().map(Value::as_f64).collect());
-        all.map(Some).ok_or_else(|| self.wrong(key, format!("{value}, expected numbers")))
-    }
-
     /// The object that a key holds.
     ///
     /// # Errors
@@ -194,8 +183,8 @@ mod tests {
         assert_eq!(error, "config.json: c: -1, expected a number from 1 on");
         assert_eq!(config.length("d").unwrap_err().to_string(), "config.json: d: missing");
         let inner = config.object("e").unwrap().unwrap();
-        let error = inner.numbers("f").unwrap_err().to_string();
-        assert_eq!(error, "config.json: e: f: [1,\"y\"], expected numbers");
+        let error = inner.texts("f").unwrap_err().to_string();
+        assert_eq!(error, "config.json: e: f: [1,\"y\"], expected texts");
         assert!(config.object("a").unwrap_err().to_string().contains("a number"));
         assert!(config.unknown("b", &["y"]).to_string().contains("\"x\", expected one of [\"y\"]"));
         assert!(config.positive_or("c", 1.0).is_err() && config.flag("a", true).is_err());

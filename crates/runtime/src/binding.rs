@@ -90,10 +90,10 @@ pub(crate) fn check_ordered(inputs: &[IoInfo], given: &[Tensor]) -> Result<(), R
     }
     let mut symbols = HashMap::new();
     for (info, tensor) in inputs.iter().zip(given) {
-        if info.kind != ValueKind::Tensor {
-            check_kind(info, &Datum::Tensor(tensor.clone()))?;
+        match info.kind {
+            ValueKind::Tensor => check_tensor(info, tensor, &mut symbols)?,
+            _ => check_kind(info, &Datum::Tensor(tensor.clone()))?,
         }
-        check_tensor(info, tensor, &mut symbols)?;
     }
     Ok(())
 }

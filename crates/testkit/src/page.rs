@@ -76,7 +76,7 @@ pub fn operators_page(root: &Path, kernels: &[KernelName]) -> Result<String, Str
         (ONNX_DOMAIN, "ONNX"),
         (ML_DOMAIN, "ai.onnx.ml"),
         (MICROSOFT_DOMAIN, "com.microsoft"),
-        (GALATEA_DOMAIN, "ai.galatea: made by rewriting"),
+        (GALATEA_DOMAIN, "ai.galatea: made by rewriting and for language models"),
     ];
     page.push_str(
         "## Operators\n\nThe `reference` evaluation computes all of them. Where `cpu` has no kernel \

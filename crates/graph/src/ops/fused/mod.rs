@@ -1,4 +1,5 @@
-//! Operators of domain `ai.galatea` that rewrites produce: several ONNX operators in one.
+//! Operators of domain `ai.galatea`: several ONNX operators in one, which rewrites produce, and what
+//! language models need beside them.
 
 mod activation;
 mod attention;

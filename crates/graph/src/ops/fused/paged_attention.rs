@@ -41,7 +41,7 @@ pub struct PagedAttention {
     pub softcap: f32,
 }
 
-/// Where the caches' inputs begin, and those of their scales; the first output that is a cache.
+/// Where the caches' inputs begin, and those of their scales.
 const CACHES: usize = 3;
 const SCALES: usize = 8;
 
