@@ -20,6 +20,12 @@ pub enum Kind {
     Parameter,
     /// A grammar is malformed, impossible or too large.
     Grammar,
+    /// As many requests wait as may wait.
+    Overloaded,
+    /// The engine stops.
+    Unavailable,
+    /// A step of the model failed.
+    Model,
 }
 
 /// An error of this crate: its kind, the place, and what was found and expected there.

@@ -5,10 +5,12 @@
 pub mod arch;
 pub mod cache;
 pub mod config;
+pub mod engine;
 pub mod error;
 pub mod grammar;
 pub mod reasoning;
 pub mod sampling;
+pub mod schedule;
 pub mod stop;
 pub mod template;
 pub mod tokens;

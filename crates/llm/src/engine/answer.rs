@@ -1,0 +1,155 @@
+//! One answer: from rows of logits to text.
+
+use crate::error::Result;
+use crate::grammar::Constraint;
+use crate::sampling::{Sampler, SamplingParameters, Scratch, TokenLogprobs, logprobs};
+use crate::stop::{FinishReason, StopStrings, finish_reason};
+use crate::tokens::{Beginning, SpecialText, TextStream, Tokenizer};
+
+use super::request::Delta;
+
+/// The memory that the answers of an engine share.
+#[derive(Debug)]
+pub(super) struct Memory {
+    scratch: Scratch,
+    /// A row as the model gave it.
+    raw: Vec<f32>,
+}
+
+impl Memory {
+    pub(super) fn new(vocabulary: usize) -> Self {
+        Self { scratch: Scratch::new(vocabulary), raw: Vec::with_capacity(vocabulary) }
+    }
+}
+
+/// An answer that goes on.
+#[derive(Debug)]
+pub(super) struct Answer {
+    index: usize,
+    sampler: Sampler,
+    constraint: Option<Constraint>,
+    stream: TextStream,
+    stops: StopStrings,
+    /// Tokens so far, and the most that the context has room for.
+    count: u32,
+    room: u32,
+}
+
+impl Answer {
+    pub(super) fn new(
+        index: usize,
+        sampler: Sampler,
+        constraint: Option<Constraint>,
+        room: u32,
+    ) -> Self {
+        let parameters = sampler.parameters();
+        let special = match parameters.skip_special_tokens {
+            true => SpecialText::Skip,
+            false => SpecialText::Keep,
+        };
+        Self {
+            index,
+            stream: TextStream::new(Beginning::AfterPrompt, special),
+            stops: StopStrings::new(parameters),
+            sampler,
+            constraint,
+            count: 0,
+            room,
+        }
+    }
+
+    /// The most tokens that the context has room for.
+    pub(super) fn room(&self) -> u32 {
+        self.room
+    }
+
+    fn parameters(&self) -> &SamplingParameters {
+        self.sampler.parameters()
+    }
+
+    /// Chooses the next token from a row of logits, which it changes, and takes it.
+    ///
+    /// # Errors
+    /// When no token is possible.
+    pub(super) fn next(
+        &mut self,
+        row: &mut [f32],
+        memory: &mut Memory,
+        tokenizer: &Tokenizer,
+    ) -> Result<Delta> {
+        let top = self.parameters().logprobs;
+        if top.is_some() {
+            memory.raw.clear();
+            memory.raw.extend_from_slice(row);
+        }
+        if let Some(constraint) = &mut self.constraint {
+            constraint.mask(row)?;
+        }
+        let token = self.sampler.sample(row, &mut memory.scratch)?;
+        let told = top.and_then(|top| logprobs(&memory.raw, token, top as usize));
+        self.take(token, told, tokenizer)
+    }
+
+    /// Takes a token.
+    fn take(
+        &mut self,
+        token: u32,
+        told: Option<TokenLogprobs>,
+        tokenizer: &Tokenizer,
+    ) -> Result<Delta> {
+        self.sampler.observe(token);
+        self.count += 1;
+        if let Some(constraint) = &mut self.constraint {
+            constraint.accept(token)?;
+        }
+        let mut finish = finish_reason(self.parameters(), tokenizer.eos(), token, self.count);
+        let mut text = String::new();
+        let ended = matches!(finish, Some(FinishReason::EndOfText | FinishReason::StopToken(_)));
+        if !ended || self.parameters().include_stop_str_in_output {
+            finish = self.show(token, tokenizer, &mut text).or(finish);
+        }
+        if finish.is_none() && self.constraint.as_ref().is_some_and(Constraint::is_finished) {
+            // Only an end token could follow.
+            finish = Some(FinishReason::EndOfText);
+        }
+        if finish.is_none() && self.count >= self.room {
+            finish = Some(FinishReason::Length);
+        }
+        if finish.is_some() && !matches!(finish, Some(FinishReason::StopString(_))) {
+            self.flush(&mut text);
+        }
+        let logprobs = told.into_iter().collect();
+        Ok(Delta { index: self.index, text, tokens: vec![token], logprobs, finish })
+    }
+
+    /// Appends the text that a token completes to `text`, and says whether a stop string ends it.
+    fn show(
+        &mut self,
+        token: u32,
+        tokenizer: &Tokenizer,
+        text: &mut String,
+    ) -> Option<FinishReason> {
+        if self.count <= self.parameters().min_tokens || self.parameters().stop.is_empty() {
+            self.stream.push(tokenizer, token, text);
+            return None;
+        }
+        let mut piece = String::new();
+        self.stream.push(tokenizer, token, &mut piece);
+        self.stops.push(&piece, text)
+    }
+
+    /// Appends what was held back.
+    fn flush(&mut self, text: &mut String) {
+        self.stops.finish(text);
+        self.stream.finish(text);
+    }
+
+    /// The last piece of an answer that is taken back.
+    pub(super) fn cancel(mut self) -> Delta {
+        let mut text = String::new();
+        self.flush(&mut text);
+        let (tokens, logprobs) = (Vec::new(), Vec::new());
+        let finish = Some(FinishReason::Cancelled);
+        Delta { index: self.index, text, tokens, logprobs, finish }
+    }
+}

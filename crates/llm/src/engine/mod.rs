@@ -1,0 +1,290 @@
+//! Generation: many requests at once, step by step, on a thread of the engine's own.
+//!
+//! [`Engine::submit`] checks a request and hands it to the thread, which asks the scheduler for a plan,
+//! lets the [`StepModel`] compute it, chooses tokens, and tells each request's [`EventSink`] what
+//! happened. Between two steps it takes new requests and those that are taken back.
+
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::mpsc::{self, Sender};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread::JoinHandle;
+use std::time::Instant;
+
+use crate::cache::BlockCache;
+use crate::error::{Error, Kind, Result};
+use crate::sampling::Sampler;
+use crate::schedule::{Arrival, Limits, Scheduler, SequenceId};
+use crate::tokens::Tokenizer;
+
+mod answer;
+mod model;
+mod request;
+mod statistics;
+mod worker;
+
+pub use model::{Logits, StepBatch, StepModel};
+pub use request::{Delta, EventSink, GenerationEvent, GenerationRequest, Usage};
+pub use statistics::{EngineStatistics, Histogram};
+
+use answer::Answer;
+use request::Reply;
+use worker::{Command, Submission, Worker};
+
+/// What an engine may use.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct EngineOptions {
+    /// The most sequences that run together.
+    pub max_sequences: usize,
+    /// The most rows of a step; at least as many as sequences.
+    pub max_batched_tokens: usize,
+    /// The most requests that wait until their prompt begins to be computed.
+    pub max_waiting: usize,
+    /// The most tokens of a prompt and an answer together; less than the model's own context, or
+    /// nothing.
+    pub context: Option<usize>,
+    /// Whether requests share what they begin with.
+    pub prefix_caching: bool,
+}
+
+impl Default for EngineOptions {
+    fn default() -> Self {
+        Self {
+            max_sequences: 64,
+            max_batched_tokens: 512,
+            max_waiting: 1024,
+            context: None,
+            prefix_caching: true,
+        }
+    }
+}
+
+impl EngineOptions {
+    fn validate(&self) -> Result<()> {
+        let refused = |field: &str, message: String| Error::new(Kind::Parameter, field, message);
+        if self.max_sequences == 0 || self.max_batched_tokens < self.max_sequences {
+            let text = format!(
+                "{} found, expected at least max_sequences, {}, and 1",
+                self.max_batched_tokens, self.max_sequences
+            );
+            return Err(refused("max_batched_tokens", text));
+        }
+        if self.max_waiting == 0 {
+            return Err(refused("max_waiting", "0 found, expected at least 1".to_owned()));
+        }
+        Ok(())
+    }
+}
+
+/// What the engine's thread and its users share.
+#[derive(Debug)]
+struct Shared {
+    /// Requests that wait until their prompt begins to be computed.
+    waiting: AtomicUsize,
+    stopping: AtomicBool,
+    statistics: Mutex<EngineStatistics>,
+}
+
+impl Shared {
+    fn statistics(&self) -> MutexGuard<'_, EngineStatistics> {
+        self.statistics.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// An engine that generates. Dropping it fails all requests and ends its thread.
+#[derive(Debug)]
+pub struct Engine {
+    commands: Sender<Command>,
+    shared: Arc<Shared>,
+    tokenizer: Arc<Tokenizer>,
+    options: EngineOptions,
+    vocabulary: usize,
+    context: usize,
+    next: AtomicU64,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Engine {
+    /// Starts the engine's thread.
+    ///
+    /// # Errors
+    /// Options that contradict each other, a model without blocks, and a thread that does not start.
+    pub fn start(
+        model: Box<dyn StepModel>,
+        tokenizer: Arc<Tokenizer>,
+        options: EngineOptions,
+    ) -> Result<Self> {
+        options.validate()?;
+        let (size, blocks) = (model.block_size(), model.block_count());
+        let vocabulary = model.shape().vocabulary;
+        let own = model.shape().positions.min(size.get().saturating_mul(blocks));
+        let context = options.context.unwrap_or(own);
+        if context > own || context < 2 {
+            let text =
+                format!("{context} tokens found, expected 2 to {own}, for which there is room");
+            return Err(Error::new(Kind::Parameter, "context", text));
+        }
+        let shared = Arc::new(Shared {
+            waiting: AtomicUsize::new(0),
+            stopping: AtomicBool::new(false),
+            statistics: Mutex::new(EngineStatistics::new(blocks, size.get())),
+        });
+        let limits = Limits {
+            max_sequences: options.max_sequences,
+            max_batched_tokens: options.max_batched_tokens,
+            prefix_caching: options.prefix_caching,
+        };
+        let scheduler = Scheduler::new(limits, BlockCache::new(blocks, size));
+        let (commands, receiver) = mpsc::channel();
+        let worker =
+            Worker::new(model, Arc::clone(&tokenizer), scheduler, receiver, Arc::clone(&shared));
+        let thread = std::thread::Builder::new().name("llm-engine".to_owned());
+        let thread = thread.spawn(move || worker.run()).map_err(|error| {
+            Error::new(Kind::Unavailable, "engine", format!("its thread does not start: {error}"))
+        })?;
+        Ok(Self {
+            commands,
+            shared,
+            tokenizer,
+            options,
+            vocabulary,
+            context,
+            next: AtomicU64::new(0),
+            thread: Some(thread),
+        })
+    }
+
+    /// The most tokens of a prompt and an answer together.
+    #[must_use]
+    pub fn context(&self) -> usize {
+        self.context
+    }
+
+    /// The tokenizer.
+    #[must_use]
+    pub fn tokenizer(&self) -> &Arc<Tokenizer> {
+        &self.tokenizer
+    }
+
+    /// Takes a request. Its events go to `sink`, the first one maybe before this returns.
+    ///
+    /// # Errors
+    /// [`Kind::Parameter`] for what cannot be generated, [`Kind::Overloaded`] where too many requests
+    /// wait, [`Kind::Unavailable`] where the engine stops. The sink is told nothing then.
+    pub fn submit(&self, request: GenerationRequest, sink: EventSink) -> Result<Ticket> {
+        let unavailable = || Error::new(Kind::Unavailable, "engine", "it stops");
+        if self.shared.stopping.load(Ordering::Acquire) {
+            return Err(unavailable());
+        }
+        let answer = self.check(&request)?;
+        self.enter_queue()?;
+        let n = u64::from(request.sampling.n);
+        let id = self.next.fetch_add(n, Ordering::Relaxed);
+        let GenerationRequest { prompt, sampling, constraint, priority, client, salt } = request;
+        let every_row = sampling.prompt_logprobs.is_some();
+        let submission = Submission {
+            arrival: Arrival { id, tokens: prompt, client, priority, salt, every_row },
+            answer,
+            // The first answer has its own.
+            constraint: constraint.filter(|_| n > 1),
+            sampling,
+            reply: Reply::new(sink),
+            submitted: Instant::now(),
+        };
+        if let Err(lost) = self.commands.send(Command::Submit(Box::new(submission))) {
+            self.shared.waiting.fetch_sub(1, Ordering::AcqRel);
+            if let Command::Submit(submission) = lost.0 {
+                submission.reply.forget();
+            }
+            return Err(unavailable());
+        }
+        Ok(Ticket { id, commands: Some(self.commands.clone()) })
+    }
+
+    /// Compares a request with what can be generated, and makes its first answer.
+    fn check(&self, request: &GenerationRequest) -> Result<Answer> {
+        let (found, most) = (request.prompt.len(), self.context - 1);
+        let refused = |message: String| Err(Error::new(Kind::Parameter, "prompt", message));
+        if found == 0 {
+            return refused("0 tokens found, expected at least 1".to_owned());
+        }
+        if found > most {
+            return refused(format!(
+                "{found} tokens found, expected at most {most}: the context has {} and the answer \
+                 needs one",
+                self.context
+            ));
+        }
+        let known = |token: &u32| (*token as usize) < self.vocabulary;
+        if let Some(token) = request.prompt.iter().find(|token| !known(token)) {
+            return refused(format!("token {token} found, expected less than {}", self.vocabulary));
+        }
+        let sampler = Sampler::new(
+            &request.sampling,
+            self.vocabulary,
+            &request.prompt,
+            self.tokenizer.eos(),
+            0,
+        )?;
+        let room = u32::try_from(self.context - found).unwrap_or(u32::MAX);
+        Ok(Answer::new(0, sampler, request.constraint.clone(), room))
+    }
+
+    /// Takes a place among those who wait.
+    fn enter_queue(&self) -> Result<()> {
+        let most = self.options.max_waiting;
+        let enter = |waiting: usize| (waiting < most).then_some(waiting + 1);
+        match self.shared.waiting.fetch_update(Ordering::AcqRel, Ordering::Acquire, enter) {
+            Ok(_) => Ok(()),
+            Err(waiting) => {
+                self.shared.statistics().refused += 1;
+                let text = format!("{waiting} requests wait, at most {most} may");
+                Err(Error::new(Kind::Overloaded, "queue", text))
+            }
+        }
+    }
+
+    /// What has happened so far.
+    #[must_use]
+    pub fn statistics(&self) -> EngineStatistics {
+        self.shared.statistics().clone()
+    }
+
+    /// Takes no more requests. Those that are there go on.
+    pub fn refuse_requests(&self) {
+        self.shared.stopping.store(true, Ordering::Release);
+    }
+}
+
+impl Drop for Engine {
+    fn drop(&mut self) {
+        self.refuse_requests();
+        // An error says that the thread has ended already.
+        let _ = self.commands.send(Command::Stop);
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
+}
+
+/// A request that was taken. Dropping it takes the request back, where it has not ended.
+#[derive(Debug)]
+pub struct Ticket {
+    id: SequenceId,
+    commands: Option<Sender<Command>>,
+}
+
+impl Ticket {
+    /// Lets the request run to its end.
+    pub fn detach(mut self) {
+        self.commands = None;
+    }
+}
+
+impl Drop for Ticket {
+    fn drop(&mut self) {
+        if let Some(commands) = &self.commands {
+            // An error says that the engine has stopped, and with it the request.
+            let _ = commands.send(Command::Cancel(self.id));
+        }
+    }
+}

@@ -1,0 +1,171 @@
+//! What computes the steps of an engine.
+
+use std::num::NonZeroUsize;
+
+use galatea_tensor::{OwnedTensor, Tensor};
+
+use crate::arch::ModelShape;
+use crate::cache::BlockCopy;
+use crate::error::{Error, Kind, Result};
+
+/// A model that computes steps over blocks of keys and values. It is used by one thread.
+pub trait StepModel: Send {
+    /// The model's sizes.
+    fn shape(&self) -> &ModelShape;
+
+    /// Positions of a block.
+    fn block_size(&self) -> NonZeroUsize;
+
+    /// How many blocks there are.
+    fn block_count(&self) -> usize;
+
+    /// Copies whole blocks, in this order.
+    ///
+    /// # Errors
+    /// When it fails. Then nothing that any block holds is used again.
+    fn copy(&mut self, copies: &[BlockCopy]) -> Result<()>;
+
+    /// Computes rows and gives the logits of those that are wanted.
+    ///
+    /// # Errors
+    /// When it fails. Then nothing that any block holds is used again.
+    fn step(&mut self, batch: &StepBatch) -> Result<Logits>;
+}
+
+/// The rows of a step, sequence by sequence, as `arch` says that graphs take them.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct StepBatch {
+    /// The token of each row.
+    pub tokens: Vec<i64>,
+    /// Its position.
+    pub positions: Vec<i64>,
+    /// The first row of each sequence, and the number of all rows.
+    pub starts: Vec<i64>,
+    /// Positions of each sequence, the new ones included.
+    pub lengths: Vec<i64>,
+    /// Blocks of each sequence, `most_blocks` each; unused ones are 0.
+    pub blocks: Vec<i64>,
+    /// The most blocks that a sequence has.
+    pub most_blocks: usize,
+    /// The rows whose logits are asked for.
+    pub wanted: Vec<i64>,
+}
+
+impl StepBatch {
+    /// The number of sequences.
+    #[must_use]
+    pub fn sequences(&self) -> usize {
+        self.lengths.len()
+    }
+
+    /// Forgets all rows, and keeps the memory.
+    pub(super) fn clear(&mut self, most_blocks: usize) {
+        let Self { tokens, positions, starts, lengths, blocks, wanted, .. } = self;
+        for list in [tokens, positions, starts, lengths, blocks, wanted] {
+            list.clear();
+        }
+        self.starts.push(0);
+        self.most_blocks = most_blocks;
+    }
+
+    /// Appends rows of a sequence: `tokens` from position `from` on, of which the last `wanted` have
+    /// logits that are asked for.
+    pub(super) fn push(
+        &mut self,
+        tokens: impl Iterator<Item = u32>,
+        from: usize,
+        wanted: usize,
+        blocks: &[usize],
+    ) {
+        self.tokens.extend(tokens.map(i64::from));
+        let rows = self.tokens.len();
+        let count = rows - self.positions.len();
+        self.positions.extend((from..from + count).map(int));
+        self.wanted.extend((rows - wanted.min(count)..rows).map(int));
+        self.starts.push(int(rows));
+        self.lengths.push(int(from + count));
+        self.blocks.extend(blocks.iter().copied().map(int));
+        let padded = self.lengths.len() * self.most_blocks;
+        self.blocks.resize(padded, 0);
+    }
+}
+
+fn int(value: usize) -> i64 {
+    i64::try_from(value).unwrap_or(i64::MAX)
+}
+
+/// Rows of logits, which sampling writes over.
+#[derive(Debug)]
+pub struct Logits {
+    values: Values,
+    width: usize,
+}
+
+#[derive(Debug)]
+enum Values {
+    List(Vec<f32>),
+    Tensor(OwnedTensor),
+}
+
+impl Logits {
+    /// Rows of `width` logits each, one behind the other.
+    ///
+    /// # Errors
+    /// When the last row is not whole.
+    pub fn new(values: Vec<f32>, width: usize) -> Result<Self> {
+        if width == 0 || !values.len().is_multiple_of(width) {
+            let found = format!("{} values found, expected rows of {width}", values.len());
+            return Err(Error::new(Kind::Model, "logits", found));
+        }
+        Ok(Self { values: Values::List(values), width })
+    }
+
+    /// Takes a matrix of FP32, without a copy where nobody else has it.
+    ///
+    /// # Errors
+    /// When it is something else.
+    pub fn from_tensor(tensor: Tensor) -> Result<Self> {
+        let &[_, width] = tensor.shape() else {
+            let found = format!("shape {:?} found, expected two axes", tensor.shape());
+            return Err(Error::new(Kind::Model, "logits", found));
+        };
+        let failed = |error: galatea_tensor::TensorError| {
+            Error::new(Kind::Model, "logits", error.to_string())
+        };
+        match tensor.into_owned() {
+            Ok(mut tensor) => {
+                tensor.as_mut_slice::<f32>().map_err(failed)?;
+                Ok(Self { values: Values::Tensor(tensor), width })
+            }
+            Err(tensor) => Self::new(tensor.to_vec::<f32>().map_err(failed)?, width),
+        }
+    }
+
+    /// Length of a row.
+    #[must_use]
+    pub fn width(&self) -> usize {
+        self.width
+    }
+
+    /// How many rows there are.
+    #[must_use]
+    pub fn rows(&mut self) -> usize {
+        let width = self.width.max(1);
+        self.values().len() / width
+    }
+
+    /// A row.
+    pub fn row(&mut self, row: usize) -> Option<&mut [f32]> {
+        let width = self.width;
+        let start = row.checked_mul(width)?;
+        self.values().get_mut(start..start.checked_add(width)?)
+    }
+
+    fn values(&mut self) -> &mut [f32] {
+        match &mut self.values {
+            Values::List(values) => values,
+            // The type was compared when it was taken.
+            Values::Tensor(tensor) => tensor.as_mut_slice().unwrap_or_default(),
+        }
+    }
+}

@@ -1,0 +1,118 @@
+//! What an engine is asked, and what it answers.
+
+use crate::error::{Error, Kind};
+use crate::grammar::Constraint;
+use crate::sampling::{SamplingParameters, TokenLogprobs};
+use crate::stop::FinishReason;
+
+/// A prompt, and how it is to go on.
+#[derive(Clone, Debug)]
+pub struct GenerationRequest {
+    /// The tokens of the prompt; at least one.
+    pub prompt: Vec<u32>,
+    /// How tokens are chosen, how many answers there are, and when they end.
+    pub sampling: SamplingParameters,
+    /// What each answer has to follow.
+    pub constraint: Option<Constraint>,
+    /// Lower ones run first.
+    pub priority: i32,
+    /// Steps are shared fairly between clients.
+    pub client: u64,
+    /// Requests of different salts share no cache.
+    pub salt: u64,
+}
+
+/// What happens to a request, in this order: [`Started`](Self::Started), any number of
+/// [`Delta`](Self::Delta)s, and [`Finished`](Self::Finished); or [`Failed`](Self::Failed) at any time.
+/// Exactly one of the last two comes, and nothing behind it.
+#[derive(Debug)]
+pub enum GenerationEvent {
+    /// The prompt is computed.
+    Started {
+        /// Tokens of the prompt that were found in the cache.
+        cached_tokens: usize,
+        /// For each token of the prompt what its probability was, if that was asked for; nothing is
+        /// known of the first one.
+        prompt_logprobs: Option<Vec<Option<TokenLogprobs>>>,
+    },
+    /// An answer goes on.
+    Delta(Delta),
+    /// All answers have ended.
+    Finished(Usage),
+    /// The request failed.
+    Failed(Error),
+}
+
+/// The next piece of an answer.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Delta {
+    /// Which answer, from 0 up to `n`.
+    pub index: usize,
+    /// The text that is certain by now: characters that are not whole and what may become a stop
+    /// string are held back.
+    pub text: String,
+    /// The new tokens, an end token included, which leaves no text.
+    pub tokens: Vec<u32>,
+    /// Of each new token, where `logprobs` is set.
+    pub logprobs: Vec<TokenLogprobs>,
+    /// Why the answer ends with this piece.
+    pub finish: Option<FinishReason>,
+}
+
+/// What a request took.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Usage {
+    /// Tokens of the prompt.
+    pub prompt_tokens: usize,
+    /// Those of them that were found in the cache.
+    pub cached_tokens: usize,
+    /// Tokens of all answers.
+    pub completion_tokens: usize,
+    /// From submission until the prompt began to be computed.
+    pub queue_ns: u64,
+    /// From submission until the first token; 0 without one.
+    pub first_token_ns: u64,
+    /// From submission until the end.
+    pub total_ns: u64,
+}
+
+/// Takes the events of a request, on the engine's thread: it must not block.
+pub type EventSink = Box<dyn FnMut(GenerationEvent) + Send>;
+
+/// Where the events of a request go. Exactly one last event comes, whatever happens to the request.
+pub(super) struct Reply(Option<EventSink>);
+
+impl Reply {
+    pub(super) fn new(sink: EventSink) -> Self {
+        Self(Some(sink))
+    }
+
+    /// Nobody is told anything.
+    pub(super) fn forget(mut self) {
+        self.0 = None;
+    }
+
+    /// Tells what happened. `false` where nobody listens any more, as the last event is told or the
+    /// listener panicked.
+    pub(super) fn tell(&mut self, event: GenerationEvent) -> bool {
+        let last = matches!(event, GenerationEvent::Finished(_) | GenerationEvent::Failed(_));
+        let Some(mut sink) = self.0.take() else { return false };
+        let told = std::panic::catch_unwind(std::panic::AssertUnwindSafe(move || {
+            sink(event);
+            sink
+        }));
+        if let Ok(sink) = told
+            && !last
+        {
+            self.0 = Some(sink);
+        }
+        self.0.is_some()
+    }
+}
+
+impl Drop for Reply {
+    fn drop(&mut self) {
+        let stopped = Error::new(Kind::Unavailable, "engine", "it stops");
+        self.tell(GenerationEvent::Failed(stopped));
+    }
+}

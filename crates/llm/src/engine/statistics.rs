@@ -1,0 +1,189 @@
+//! What an engine has done, as numbers that only grow, and what it does now.
+
+use std::collections::BTreeMap;
+
+/// Bounds of times until the first token, in seconds, as vLLM has them.
+const FIRST_TOKEN: &[f64] = &[
+    0.001, 0.005, 0.01, 0.02, 0.04, 0.06, 0.08, 0.1, 0.25, 0.5, 0.75, 1.0, 2.5, 5.0, 7.5, 10.0,
+    20.0, 40.0, 80.0, 160.0, 640.0, 2560.0,
+];
+/// Bounds of times between tokens.
+const BETWEEN_TOKENS: &[f64] = &[
+    0.01, 0.025, 0.05, 0.075, 0.1, 0.15, 0.2, 0.3, 0.4, 0.5, 0.75, 1.0, 2.5, 5.0, 7.5, 10.0, 20.0,
+    40.0, 80.0,
+];
+/// Bounds of times of whole requests and their phases.
+const REQUEST: &[f64] = &[
+    0.3, 0.5, 0.8, 1.0, 1.5, 2.0, 2.5, 5.0, 10.0, 15.0, 20.0, 30.0, 40.0, 50.0, 60.0, 120.0, 240.0,
+    480.0, 960.0, 1920.0, 7680.0,
+];
+/// Bounds of numbers of tokens.
+const TOKENS: &[f64] =
+    &[1.0, 2.0, 5.0, 10.0, 20.0, 50.0, 100.0, 200.0, 500.0, 1e3, 2e3, 5e3, 1e4, 2e4, 5e4, 1e5, 2e5];
+/// Bounds of rows of a step.
+const ROWS: &[f64] =
+    &[1.0, 8.0, 16.0, 32.0, 64.0, 128.0, 256.0, 512.0, 1024.0, 2048.0, 4096.0, 8192.0, 16384.0];
+/// Bounds of numbers of answers.
+const ANSWERS: &[f64] = &[1.0, 2.0, 5.0, 10.0, 20.0];
+
+/// How often values lay where.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Histogram {
+    bounds: &'static [f64],
+    counts: Vec<u64>,
+    sum: f64,
+}
+
+impl Histogram {
+    fn new(bounds: &'static [f64]) -> Self {
+        Self { bounds, counts: vec![0; bounds.len() + 1], sum: 0.0 }
+    }
+
+    /// Counts a value.
+    pub(super) fn observe(&mut self, value: f64) {
+        let at = self.bounds.partition_point(|bound| *bound < value);
+        if let Some(count) = self.counts.get_mut(at) {
+            *count += 1;
+        }
+        self.sum += value;
+    }
+
+    /// The greatest value of each part but the last one, which has no bound.
+    #[must_use]
+    pub fn bounds(&self) -> &'static [f64] {
+        self.bounds
+    }
+
+    /// How many values lie in each part.
+    #[must_use]
+    pub fn counts(&self) -> &[u64] {
+        &self.counts
+    }
+
+    /// The sum of all values.
+    #[must_use]
+    pub fn sum(&self) -> f64 {
+        self.sum
+    }
+
+    /// How many values there were.
+    #[must_use]
+    pub fn count(&self) -> u64 {
+        self.counts.iter().sum()
+    }
+}
+
+/// The numbers of an engine. Times are in seconds.
+#[derive(Clone, Debug, PartialEq)]
+pub struct EngineStatistics {
+    /// Sequences that run now.
+    pub running: usize,
+    /// Requests and preempted sequences that wait now.
+    pub waiting: usize,
+    /// Blocks that there are.
+    pub blocks: usize,
+    /// Blocks that sequences have now.
+    pub active_blocks: usize,
+    /// Blocks that nobody has, whose contents may be used again.
+    pub cached_blocks: usize,
+    /// Positions of a block.
+    pub block_size: usize,
+    /// Steps that were computed.
+    pub steps: u64,
+    /// Sequences that had to give their blocks back.
+    pub preemptions: u64,
+    /// Tokens of prompts that were looked up in the cache.
+    pub prefix_queries: u64,
+    /// Those that were found.
+    pub prefix_hits: u64,
+    /// Tokens of prompts that were computed or found.
+    pub prompt_tokens: u64,
+    /// Tokens that were generated.
+    pub generation_tokens: u64,
+    /// Requests that came.
+    pub requests: u64,
+    /// Requests that were refused because too many waited.
+    pub refused: u64,
+    /// Requests that failed.
+    pub failed: u64,
+    /// Answers that ended, by the word of their reason.
+    pub finished: BTreeMap<&'static str, u64>,
+    /// Tokens that were proposed by speculation.
+    pub draft_tokens: u64,
+    /// Those that were the model's own.
+    pub accepted_tokens: u64,
+    /// From submission until the first token.
+    pub time_to_first_token: Histogram,
+    /// Between tokens of an answer.
+    pub inter_token_latency: Histogram,
+    /// From submission until the end.
+    pub request_latency: Histogram,
+    /// From submission until the prompt began to be computed.
+    pub queue_time: Histogram,
+    /// From then until the first token.
+    pub prefill_time: Histogram,
+    /// From the first token until the end.
+    pub decode_time: Histogram,
+    /// Tokens of the prompt of a request.
+    pub request_prompt_tokens: Histogram,
+    /// Tokens of the answers of a request.
+    pub request_generation_tokens: Histogram,
+    /// The most tokens that a request's answers may have.
+    pub request_max_tokens: Histogram,
+    /// Answers of a request.
+    pub request_answers: Histogram,
+    /// Rows of a step.
+    pub step_tokens: Histogram,
+}
+
+impl EngineStatistics {
+    /// Nothing has happened yet.
+    pub(super) fn new(blocks: usize, block_size: usize) -> Self {
+        Self {
+            running: 0,
+            waiting: 0,
+            blocks,
+            active_blocks: 0,
+            cached_blocks: 0,
+            block_size,
+            steps: 0,
+            preemptions: 0,
+            prefix_queries: 0,
+            prefix_hits: 0,
+            prompt_tokens: 0,
+            generation_tokens: 0,
+            requests: 0,
+            refused: 0,
+            failed: 0,
+            finished: BTreeMap::new(),
+            draft_tokens: 0,
+            accepted_tokens: 0,
+            time_to_first_token: Histogram::new(FIRST_TOKEN),
+            inter_token_latency: Histogram::new(BETWEEN_TOKENS),
+            request_latency: Histogram::new(REQUEST),
+            queue_time: Histogram::new(REQUEST),
+            prefill_time: Histogram::new(REQUEST),
+            decode_time: Histogram::new(REQUEST),
+            request_prompt_tokens: Histogram::new(TOKENS),
+            request_generation_tokens: Histogram::new(TOKENS),
+            request_max_tokens: Histogram::new(TOKENS),
+            request_answers: Histogram::new(ANSWERS),
+            step_tokens: Histogram::new(ROWS),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_value_at_a_bound_belongs_to_the_part_below() {
+        let mut histogram = Histogram::new(ANSWERS);
+        for value in [1.0, 1.5, 2.0, 100.0] {
+            histogram.observe(value);
+        }
+        assert_eq!(histogram.counts(), [1, 2, 0, 0, 0, 1]);
+        assert_eq!((histogram.count(), histogram.sum()), (4, 104.5));
+    }
+}

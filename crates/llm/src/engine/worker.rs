@@ -1,0 +1,519 @@
+//! The engine's thread: one step after the other.
+
+use std::collections::HashMap;
+use std::ops::ControlFlow;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::sync::mpsc::Receiver;
+use std::time::{Duration, Instant};
+
+use crate::cache::BlockCopy;
+use crate::error::{Error, Kind, Result};
+use crate::grammar::Constraint;
+use crate::sampling::{Sampler, SamplingParameters, TokenLogprobs, logprobs};
+use crate::schedule::{Arrival, Forked, Plan, PlannedRows, Scheduler, SequenceId};
+use crate::stop::FinishReason;
+use crate::tokens::Tokenizer;
+
+use super::Shared;
+use super::answer::{Answer, Memory};
+use super::model::{Logits, StepBatch, StepModel};
+use super::request::{Delta, GenerationEvent, Reply, Usage};
+
+/// What the thread is told.
+pub(super) enum Command {
+    Submit(Box<Submission>),
+    Cancel(SequenceId),
+    Stop,
+}
+
+impl std::fmt::Debug for Command {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Submit(submission) => f.debug_tuple("Submit").field(&submission.arrival).finish(),
+            Self::Cancel(id) => f.debug_tuple("Cancel").field(id).finish(),
+            Self::Stop => f.write_str("Stop"),
+        }
+    }
+}
+
+/// A request that was checked.
+pub(super) struct Submission {
+    pub(super) arrival: Arrival,
+    pub(super) answer: Answer,
+    /// For answers behind the first one.
+    pub(super) constraint: Option<Constraint>,
+    pub(super) sampling: SamplingParameters,
+    pub(super) reply: Reply,
+    pub(super) submitted: Instant,
+}
+
+/// A request that goes on. Its answers are sequences whose numbers follow its own.
+struct Request {
+    reply: Reply,
+    sampling: SamplingParameters,
+    constraint: Option<Constraint>,
+    prompt: usize,
+    /// Answers that have not ended.
+    open: Vec<Open>,
+    /// What is known of the tokens of the prompt, where that is asked for.
+    prompt_logprobs: Option<Vec<Option<TokenLogprobs>>>,
+    usage: Usage,
+    times: Times,
+}
+
+/// An answer that has not ended.
+struct Open {
+    sequence: SequenceId,
+    answer: Answer,
+    last_token: Option<Instant>,
+}
+
+impl Open {
+    fn new(sequence: SequenceId, answer: Answer) -> Self {
+        Self { sequence, answer, last_token: None }
+    }
+}
+
+/// When what happened to a request.
+struct Times {
+    submitted: Instant,
+    admitted: Option<Instant>,
+    first_token: Option<Instant>,
+}
+
+fn ns(time: Duration) -> u64 {
+    u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
+}
+
+/// The state of the thread.
+pub(super) struct Worker {
+    model: Box<dyn StepModel>,
+    tokenizer: Arc<Tokenizer>,
+    scheduler: Scheduler,
+    commands: Receiver<Command>,
+    shared: Arc<Shared>,
+    requests: HashMap<SequenceId, Request>,
+    /// The request of each sequence.
+    owners: HashMap<SequenceId, SequenceId>,
+    batch: StepBatch,
+    memory: Memory,
+    /// A row that several answers begin with.
+    row: Vec<f32>,
+}
+
+impl Worker {
+    pub(super) fn new(
+        model: Box<dyn StepModel>,
+        tokenizer: Arc<Tokenizer>,
+        scheduler: Scheduler,
+        commands: Receiver<Command>,
+        shared: Arc<Shared>,
+    ) -> Self {
+        let memory = Memory::new(model.shape().vocabulary);
+        Self {
+            model,
+            tokenizer,
+            scheduler,
+            commands,
+            shared,
+            requests: HashMap::new(),
+            owners: HashMap::new(),
+            batch: StepBatch::default(),
+            memory,
+            row: Vec::new(),
+        }
+    }
+
+    /// Works until it is told to stop.
+    pub(super) fn run(mut self) {
+        loop {
+            match catch_unwind(AssertUnwindSafe(|| self.turn())) {
+                Ok(ControlFlow::Continue(())) => {}
+                Ok(ControlFlow::Break(())) => break,
+                Err(panic) => {
+                    let error = Error::new(Kind::Model, "engine", panicked(&*panic));
+                    tracing::error!(%error, "all requests fail");
+                    self.scheduler.forget_computed();
+                    self.fail_all(&error);
+                }
+            }
+        }
+        self.fail_all(&Error::new(Kind::Unavailable, "engine", "it stops"));
+    }
+
+    /// Takes what has arrived, waiting where there is nothing to do, and computes a step.
+    fn turn(&mut self) -> ControlFlow<()> {
+        if self.requests.is_empty() {
+            self.publish();
+            let Ok(command) = self.commands.recv() else { return ControlFlow::Break(()) };
+            self.obey(command)?;
+        }
+        while let Ok(command) = self.commands.try_recv() {
+            self.obey(command)?;
+        }
+        if !self.requests.is_empty() {
+            self.step();
+        }
+        ControlFlow::Continue(())
+    }
+
+    fn obey(&mut self, command: Command) -> ControlFlow<()> {
+        match command {
+            Command::Submit(submission) => self.accept(*submission),
+            Command::Cancel(id) => self.cancel(id),
+            Command::Stop => return ControlFlow::Break(()),
+        }
+        ControlFlow::Continue(())
+    }
+
+    fn accept(&mut self, submission: Submission) {
+        let Submission { arrival, answer, constraint, sampling, reply, submitted } = submission;
+        let (id, prompt) = (arrival.id, arrival.tokens.len());
+        let most = sampling.max_tokens.map_or(f64::INFINITY, f64::from);
+        let mut statistics = self.shared.statistics();
+        statistics.requests += 1;
+        statistics.request_answers.observe(f64::from(sampling.n));
+        statistics.request_prompt_tokens.observe(prompt as f64);
+        if most.is_finite() {
+            statistics.request_max_tokens.observe(most);
+        }
+        drop(statistics);
+        let request = Request {
+            reply,
+            constraint,
+            prompt,
+            open: vec![Open::new(id, answer)],
+            prompt_logprobs: sampling.prompt_logprobs.map(|_| vec![None]),
+            sampling,
+            usage: Usage { prompt_tokens: prompt, ..Usage::default() },
+            times: Times { submitted, admitted: None, first_token: None },
+        };
+        self.owners.insert(id, id);
+        self.requests.insert(id, request);
+        self.scheduler.add(arrival);
+    }
+
+    /// Ends a request, and tells nobody yet.
+    fn take_out(&mut self, id: SequenceId) -> Option<Request> {
+        let request = self.requests.remove(&id)?;
+        for open in &request.open {
+            self.owners.remove(&open.sequence);
+            self.scheduler.remove(open.sequence);
+        }
+        if request.times.admitted.is_none() {
+            self.shared.waiting.fetch_sub(1, Ordering::AcqRel);
+        }
+        Some(request)
+    }
+
+    fn cancel(&mut self, id: SequenceId) {
+        let Some(mut request) = self.take_out(id) else { return };
+        for open in std::mem::take(&mut request.open) {
+            self.count_finished(FinishReason::Cancelled.as_str());
+            request.reply.tell(GenerationEvent::Delta(open.answer.cancel()));
+        }
+        self.finish(request);
+    }
+
+    fn fail(&mut self, id: SequenceId, error: Error) {
+        let Some(mut request) = self.take_out(id) else { return };
+        self.count_finished(FinishReason::Failed.as_str());
+        self.shared.statistics().failed += 1;
+        request.reply.tell(GenerationEvent::Failed(error));
+    }
+
+    fn fail_all(&mut self, error: &Error) {
+        let ids: Vec<SequenceId> = self.requests.keys().copied().collect();
+        for id in ids {
+            self.fail(id, error.clone());
+        }
+    }
+
+    fn count_finished(&self, reason: &'static str) {
+        *self.shared.statistics().finished.entry(reason).or_default() += 1;
+    }
+
+    /// Tells that all answers have ended.
+    fn finish(&self, mut request: Request) {
+        let now = Instant::now();
+        let Times { submitted, admitted, first_token, .. } = request.times;
+        let since = |from: Instant| now.saturating_duration_since(from);
+        request.usage.total_ns = ns(since(submitted));
+        let mut statistics = self.shared.statistics();
+        statistics.request_latency.observe(since(submitted).as_secs_f64());
+        statistics.request_generation_tokens.observe(request.usage.completion_tokens as f64);
+        if let (Some(admitted), Some(first)) = (admitted, first_token) {
+            let prefill = first.saturating_duration_since(admitted);
+            statistics.prefill_time.observe(prefill.as_secs_f64());
+            statistics.decode_time.observe(since(first).as_secs_f64());
+        }
+        drop(statistics);
+        self.publish();
+        request.reply.tell(GenerationEvent::Finished(request.usage));
+    }
+
+    fn step(&mut self) {
+        let plan = self.scheduler.plan();
+        self.note(&plan);
+        self.fill(&plan);
+        let (model, batch) = (&mut self.model, &self.batch);
+        let vocabulary = model.shape().vocabulary;
+        let step = guarded(|| model.step(batch)).and_then(|mut logits| {
+            let (found, wanted) = ((logits.rows(), logits.width()), batch.wanted.len());
+            if found == (wanted, vocabulary) || wanted == 0 {
+                return Ok(logits);
+            }
+            let text = format!("{found:?} rows and values found, expected {wanted}, {vocabulary}");
+            Err(Error::new(Kind::Model, "logits", text))
+        });
+        match step {
+            Ok(logits) => self.take_results(&plan, logits),
+            Err(error) => self.fail_step(&plan, &error),
+        }
+        self.publish();
+    }
+
+    /// Requests whose step failed fail; others compute anew what they had.
+    fn fail_step(&mut self, plan: &Plan, error: &Error) {
+        tracing::error!(%error, "the requests of a step fail");
+        self.scheduler.forget_computed();
+        for rows in &plan.rows {
+            if let Some(&request) = self.owners.get(&rows.id) {
+                self.fail(request, error.clone());
+            }
+        }
+    }
+
+    /// Notes who begins.
+    fn note(&mut self, plan: &Plan) {
+        let now = Instant::now();
+        let mut statistics = self.shared.statistics();
+        statistics.steps += 1;
+        statistics.step_tokens.observe(plan.tokens() as f64);
+        statistics.preemptions += plan.preempted.len() as u64;
+        for admitted in &plan.admitted {
+            let owner = self.owners.get(&admitted.id);
+            let Some(request) = owner.and_then(|owner| self.requests.get_mut(owner)) else {
+                continue;
+            };
+            if request.times.admitted.is_some() {
+                continue;
+            }
+            request.times.admitted = Some(now);
+            request.usage.cached_tokens = admitted.cached;
+            let queue = now.saturating_duration_since(request.times.submitted);
+            request.usage.queue_ns = ns(queue);
+            statistics.queue_time.observe(queue.as_secs_f64());
+            statistics.prefix_queries += request.prompt as u64;
+            statistics.prefix_hits += admitted.cached as u64;
+            self.shared.waiting.fetch_sub(1, Ordering::AcqRel);
+        }
+    }
+
+    /// The rows of a plan as the model takes them.
+    fn fill(&mut self, plan: &Plan) {
+        let blocks = |rows: &PlannedRows| self.scheduler.blocks(rows.id).len();
+        self.batch.clear(plan.rows.iter().map(blocks).max().unwrap_or(0));
+        for rows in &plan.rows {
+            let tokens = self.scheduler.tokens(rows.id).iter();
+            let tokens = tokens.chain(self.scheduler.drafts(rows.id)).copied();
+            let new = tokens.skip(rows.from).take(rows.count);
+            self.batch.push(new, rows.from, rows.wanted, self.scheduler.blocks(rows.id));
+        }
+    }
+
+    fn take_results(&mut self, plan: &Plan, mut logits: Logits) {
+        for rows in &plan.rows {
+            self.scheduler.advance(rows.id, rows.count);
+        }
+        let mut first = 0;
+        for rows in &plan.rows {
+            let wanted = first..first + rows.wanted;
+            first = wanted.end;
+            let Some(&owner) = self.owners.get(&rows.id) else { continue };
+            if rows.wanted == 0 {
+                continue;
+            }
+            self.note_prompt(owner, rows, &mut logits, wanted.start);
+            if rows.from + rows.count < self.scheduler.tokens(rows.id).len() {
+                continue;
+            }
+            let Some(row) = logits.row(wanted.end - 1) else { continue };
+            if let Err(error) = self.generate(owner, rows.id, row) {
+                self.fail(owner, error);
+            }
+        }
+    }
+
+    /// Takes the log-probabilities of tokens of a prompt from the logits of rows.
+    fn note_prompt(
+        &mut self,
+        owner: SequenceId,
+        rows: &PlannedRows,
+        logits: &mut Logits,
+        first: usize,
+    ) {
+        let Some(request) = self.requests.get_mut(&owner) else { return };
+        let (Some(known), Some(top)) =
+            (&mut request.prompt_logprobs, request.sampling.prompt_logprobs)
+        else {
+            return;
+        };
+        let tokens = self.scheduler.tokens(rows.id);
+        for row in 0..rows.wanted {
+            // The row of a position tells of the next one.
+            let position = rows.from + rows.count - rows.wanted + row + 1;
+            if position != known.len() || position >= request.prompt {
+                continue;
+            }
+            let told = logits.row(first + row);
+            known.push(told.and_then(|row| logprobs(row, tokens[position], top as usize)));
+        }
+        if known.len() >= request.prompt {
+            self.scheduler.want_last_row(rows.id);
+        }
+    }
+
+    /// Chooses the token behind all tokens of a sequence, and of those that begin with it.
+    fn generate(&mut self, owner: SequenceId, id: SequenceId, row: &mut [f32]) -> Result<()> {
+        let Some(request) = self.requests.get_mut(&owner) else { return Ok(()) };
+        if request.times.first_token.is_none() {
+            let (cached_tokens, prompt_logprobs) =
+                (request.usage.cached_tokens, request.prompt_logprobs.take());
+            let told = GenerationEvent::Started { cached_tokens, prompt_logprobs };
+            if !request.reply.tell(told) {
+                self.cancel(owner);
+                return Ok(());
+            }
+            self.shared.statistics().prompt_tokens += request.prompt as u64;
+            if request.sampling.n > 1 {
+                return self.generate_all(owner, row);
+            }
+        }
+        self.generate_one(owner, id, row)
+    }
+
+    /// Begins all answers of a request with the first token of each.
+    fn generate_all(&mut self, owner: SequenceId, row: &mut [f32]) -> Result<()> {
+        let Some(request) = self.requests.get_mut(&owner) else { return Ok(()) };
+        let prompt = self.scheduler.tokens(owner).to_vec();
+        let room = request.open.first().map_or(0, |open| open.answer.room());
+        let vocabulary = self.model.shape().vocabulary;
+        let mut copies: Vec<BlockCopy> = Vec::new();
+        let mut ready = vec![owner];
+        for index in 1..request.sampling.n {
+            let eos = self.tokenizer.eos();
+            let sampler = Sampler::new(&request.sampling, vocabulary, &prompt, eos, index)?;
+            let answer = Answer::new(index as usize, sampler, request.constraint.clone(), room);
+            let id = owner + u64::from(index);
+            self.owners.insert(id, owner);
+            request.open.push(Open::new(id, answer));
+            if let Forked::Running(copy) = self.scheduler.fork(owner, id) {
+                copies.extend(copy);
+                ready.push(id);
+            }
+        }
+        if !copies.is_empty() {
+            let model = &mut self.model;
+            if let Err(error) = guarded(|| model.copy(&copies)) {
+                self.scheduler.forget_computed();
+                return Err(error);
+            }
+        }
+        let mut first = std::mem::take(&mut self.row);
+        for id in ready {
+            first.clear();
+            first.extend_from_slice(row);
+            self.generate_one(owner, id, &mut first)?;
+        }
+        self.row = first;
+        Ok(())
+    }
+
+    /// Chooses the next token of a sequence.
+    fn generate_one(&mut self, owner: SequenceId, id: SequenceId, row: &mut [f32]) -> Result<()> {
+        let Some(request) = self.requests.get_mut(&owner) else { return Ok(()) };
+        let Some(at) = request.open.iter().position(|open| open.sequence == id) else {
+            return Ok(());
+        };
+        let delta = request.open[at].answer.next(row, &mut self.memory, &self.tokenizer)?;
+        let Delta { tokens, finish, .. } = &delta;
+        for token in tokens {
+            self.scheduler.push(id, *token);
+        }
+        let before = request.open[at].last_token.replace(Instant::now());
+        self.time_tokens(owner, tokens.len(), before);
+        let finish = finish.as_ref().map(FinishReason::as_str);
+        self.tell(owner, id, delta, finish);
+        Ok(())
+    }
+
+    /// Counts new tokens of a request and the time that they took.
+    fn time_tokens(&mut self, owner: SequenceId, tokens: usize, before: Option<Instant>) {
+        let Some(request) = self.requests.get_mut(&owner) else { return };
+        request.usage.completion_tokens += tokens;
+        let now = Instant::now();
+        let times = &mut request.times;
+        let mut statistics = self.shared.statistics();
+        statistics.generation_tokens += tokens as u64;
+        if times.first_token.is_none() {
+            times.first_token = Some(now);
+            let time = now.saturating_duration_since(times.submitted);
+            request.usage.first_token_ns = ns(time);
+            statistics.time_to_first_token.observe(time.as_secs_f64());
+        }
+        if let Some(before) = before {
+            let time = now.saturating_duration_since(before).as_secs_f64();
+            statistics.inter_token_latency.observe(time);
+        }
+    }
+
+    /// Tells how an answer goes on, and ends it where it does.
+    fn tell(
+        &mut self,
+        owner: SequenceId,
+        id: SequenceId,
+        delta: Delta,
+        finish: Option<&'static str>,
+    ) {
+        let Some(request) = self.requests.get_mut(&owner) else { return };
+        if !request.reply.tell(GenerationEvent::Delta(delta)) {
+            self.cancel(owner);
+            return;
+        }
+        let Some(reason) = finish else { return };
+        request.open.retain(|open| open.sequence != id);
+        let ended = request.open.is_empty();
+        self.owners.remove(&id);
+        self.scheduler.remove(id);
+        self.count_finished(reason);
+        if ended && let Some(request) = self.take_out(owner) {
+            self.finish(request);
+        }
+    }
+
+    /// Tells what goes on now.
+    fn publish(&self) {
+        let cache = self.scheduler.cache().statistics();
+        let mut statistics = self.shared.statistics();
+        statistics.running = self.scheduler.running();
+        statistics.waiting = self.scheduler.waiting();
+        statistics.active_blocks = cache.active;
+        statistics.cached_blocks = cache.cached;
+    }
+}
+
+/// What a model's work gives; a panic is an error.
+fn guarded<T>(work: impl FnOnce() -> Result<T>) -> Result<T> {
+    catch_unwind(AssertUnwindSafe(work))
+        .unwrap_or_else(|panic| Err(Error::new(Kind::Model, "model", panicked(&*panic))))
+}
+
+/// The text of a panic.
+fn panicked(panic: &(dyn std::any::Any + Send)) -> String {
+    let text = panic.downcast_ref::<&str>().copied();
+    let text = text.or_else(|| panic.downcast_ref::<String>().map(String::as_str));
+    format!("it panicked: {}", text.unwrap_or("nothing is said about why"))
+}
