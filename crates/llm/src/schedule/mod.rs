@@ -182,7 +182,8 @@ impl Scheduler {
         }
     }
 
-    /// The next step. It is empty only if there is no sequence.
+    /// The next step. It is empty only if there is no sequence. Sequences whose tokens are all computed
+    /// must have got a token or be removed.
     pub fn plan(&mut self) -> Plan {
         let mut plan = Plan::default();
         let mut budget = self.limits.max_batched_tokens;
@@ -358,6 +359,25 @@ impl Scheduler {
         }
     }
 
+    /// Proposes tokens that may follow a sequence that lacks one token only. The next plan computes as
+    /// many of them as it has room for; those that [`Self::push`] confirms count as computed by
+    /// [`Self::advance`].
+    pub fn propose(&mut self, id: SequenceId, drafts: &[u32]) {
+        if let Some(sequence) = self.sequences.get_mut(&id).filter(|sequence| sequence.running) {
+            sequence.drafts.clear();
+            sequence.drafts.extend_from_slice(drafts);
+        }
+    }
+
+    /// Forgets the drafts of a sequence, and gives the blocks back that only they needed.
+    pub fn settle(&mut self, id: SequenceId) {
+        if let Some(sequence) = self.sequences.get_mut(&id).filter(|sequence| sequence.running) {
+            sequence.drafts.clear();
+            let computed = sequence.table.computed();
+            self.cache.truncate(&mut sequence.table, computed);
+        }
+    }
+
     /// From now on only the logits behind the last token of a sequence are wanted.
     pub fn want_last_row(&mut self, id: SequenceId) {
         if let Some(sequence) = self.sequences.get_mut(&id) {
@@ -365,7 +385,8 @@ impl Scheduler {
         }
     }
 
-    /// A second sequence with the tokens of a first one.
+    /// A second sequence with the tokens of a first one, which are all computed. Both lack a token
+    /// ([`Self::push`]) before the next plan, the second one where it runs.
     pub fn fork(&mut self, id: SequenceId, second: SequenceId) -> Forked {
         let Some(first) = self.sequences.get(&id) else { return Forked::Waiting };
         let arrival = Arrival {

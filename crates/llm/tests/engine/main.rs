@@ -10,5 +10,6 @@
     reason = "tests fail by panicking"
 )]
 
+mod answers;
 mod fake;
 mod life;
