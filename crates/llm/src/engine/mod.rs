@@ -19,11 +19,13 @@ use crate::tokens::Tokenizer;
 mod answer;
 mod model;
 mod request;
+mod session_model;
 mod statistics;
 mod worker;
 
 pub use model::{Logits, StepBatch, StepModel};
 pub use request::{Delta, EventSink, GenerationEvent, GenerationRequest, Usage};
+pub use session_model::SessionModel;
 pub use statistics::{EngineStatistics, Histogram};
 
 use answer::Answer;

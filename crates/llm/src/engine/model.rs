@@ -45,7 +45,7 @@ pub struct StepBatch {
     pub lengths: Vec<i64>,
     /// Blocks of each sequence, `most_blocks` each; unused ones are 0.
     pub blocks: Vec<i64>,
-    /// The most blocks that a sequence has.
+    /// At least the most blocks that a sequence has.
     pub most_blocks: usize,
     /// The rows whose logits are asked for.
     pub wanted: Vec<i64>,
@@ -58,14 +58,15 @@ impl StepBatch {
         self.lengths.len()
     }
 
-    /// Forgets all rows, and keeps the memory.
+    /// Forgets all rows, and keeps the memory. What follows has at most so many blocks; there is room for
+    /// up to twice as many, so that sessions see few different shapes.
     pub(super) fn clear(&mut self, most_blocks: usize) {
         let Self { tokens, positions, starts, lengths, blocks, wanted, .. } = self;
         for list in [tokens, positions, starts, lengths, blocks, wanted] {
             list.clear();
         }
         self.starts.push(0);
-        self.most_blocks = most_blocks;
+        self.most_blocks = most_blocks.next_power_of_two();
     }
 
     /// Appends rows of a sequence: `tokens` from position `from` on, of which the last `wanted` have

@@ -1,0 +1,173 @@
+//! Steps that a session computes.
+
+use std::collections::HashMap;
+use std::num::NonZeroUsize;
+
+use galatea_graph::Dim;
+use galatea_runtime::{IoInfo, Session};
+use galatea_tensor::{OwnedTensor, Tensor};
+
+use crate::arch::ModelShape;
+use crate::cache::BlockCopy;
+use crate::error::{Error, Kind, Result};
+
+use super::model::{Logits, StepBatch, StepModel};
+
+/// The inputs of a step in front of its caches.
+const STEP_INPUTS: [&str; 6] = ["tokens", "positions", "starts", "lengths", "blocks", "wanted"];
+
+/// A decoder's graph as `arch` describes it, and its caches, which each step writes where they are.
+#[derive(Debug)]
+pub struct SessionModel {
+    session: Session,
+    shape: ModelShape,
+    block_size: NonZeroUsize,
+    block_count: usize,
+    /// In the order of the inputs; none when a step that failed has lost them.
+    caches: Vec<Tensor>,
+}
+
+impl SessionModel {
+    /// A model with caches of `block_count` blocks of `block_size` positions, all of them zero.
+    ///
+    /// # Errors
+    /// When the session takes something else than a step, or there is no memory for the caches.
+    pub fn new(
+        session: Session,
+        shape: ModelShape,
+        block_size: NonZeroUsize,
+        block_count: usize,
+    ) -> Result<Self> {
+        let names: Vec<&str> = session.inputs().iter().map(|input| input.name.as_str()).collect();
+        let caches = names.len().saturating_sub(STEP_INPUTS.len());
+        if !names.starts_with(&STEP_INPUTS) || session.outputs().len() != caches + 1 {
+            let text = format!(
+                "inputs {names:?} and {} outputs found, expected {STEP_INPUTS:?} and caches, and \
+                 logits and the same caches",
+                session.outputs().len()
+            );
+            return Err(Error::new(Kind::Model, "session", text));
+        }
+        let mut model = Self { session, shape, block_size, block_count, caches: Vec::new() };
+        model.caches = model.zeros()?;
+        Ok(model)
+    }
+
+    /// The session.
+    #[must_use]
+    pub fn session(&self) -> &Session {
+        &self.session
+    }
+
+    /// Bytes of all caches.
+    #[must_use]
+    pub fn cache_bytes(&self) -> usize {
+        self.caches.iter().map(Tensor::size_bytes).sum()
+    }
+
+    /// Caches that hold nothing.
+    fn zeros(&self) -> Result<Vec<Tensor>> {
+        let known = HashMap::from([
+            ("cache_blocks", self.block_count),
+            ("block_size", self.block_size.get()),
+        ]);
+        let length = |info: &IoInfo, dim: &Dim| {
+            let named = || known.get(dim.to_string().as_str()).copied();
+            dim.known().or_else(named).ok_or_else(|| {
+                let text = format!("axis '{dim}' found, expected cache_blocks or block_size");
+                Error::new(Kind::Model, &info.name, text)
+            })
+        };
+        let zeros = |info: &IoInfo| {
+            let dims: Vec<usize> =
+                info.dims.iter().map(|dim| length(info, dim)).collect::<Result<_>>()?;
+            if dims.first() != Some(&self.block_count) {
+                let text = format!("shape {dims:?} found, expected the blocks first");
+                return Err(Error::new(Kind::Model, &info.name, text));
+            }
+            // One by one: what two share is not written where it is.
+            Tensor::zeros(info.dtype, &dims)
+                .map_err(|error| Error::new(Kind::Model, &info.name, error.to_string()))
+        };
+        self.session.inputs().iter().skip(STEP_INPUTS.len()).map(zeros).collect()
+    }
+
+    fn run(&mut self, batch: &StepBatch) -> Result<Tensor> {
+        let failed =
+            |error: &dyn std::fmt::Display| Error::new(Kind::Model, "step", error.to_string());
+        if self.caches.is_empty() {
+            self.caches = self.zeros()?;
+        }
+        let list = |values: &Vec<i64>| Tensor::vector(values.clone());
+        let shape = [batch.sequences(), batch.most_blocks];
+        let blocks =
+            Tensor::from_vec(&shape, batch.blocks.clone()).map_err(|error| failed(&error))?;
+        // Kernels are spared the case of no row at all.
+        let last = i64::try_from(batch.tokens.len()).unwrap_or(i64::MAX) - 1;
+        let wanted = if batch.wanted.is_empty() { vec![last] } else { batch.wanted.clone() };
+        let mut inputs = vec![
+            list(&batch.tokens),
+            list(&batch.positions),
+            list(&batch.starts),
+            list(&batch.lengths),
+            blocks,
+            Tensor::vector(wanted),
+        ];
+        inputs.append(&mut self.caches);
+        let outputs = self.session.run_owned(inputs).map_err(|error| failed(&error))?;
+        let mut outputs = outputs.into_iter();
+        let logits = outputs.next().ok_or_else(|| failed(&"it gave nothing"))?;
+        self.caches = outputs.collect();
+        Ok(logits)
+    }
+}
+
+impl StepModel for SessionModel {
+    fn shape(&self) -> &ModelShape {
+        &self.shape
+    }
+
+    fn block_size(&self) -> NonZeroUsize {
+        self.block_size
+    }
+
+    fn block_count(&self) -> usize {
+        self.block_count
+    }
+
+    fn copy(&mut self, copies: &[BlockCopy]) -> Result<()> {
+        for cache in std::mem::take(&mut self.caches) {
+            self.caches.push(copied(cache, copies, self.block_count)?);
+        }
+        Ok(())
+    }
+
+    fn step(&mut self, batch: &StepBatch) -> Result<Logits> {
+        Logits::from_tensor(self.run(batch)?)
+    }
+}
+
+/// A cache with some blocks copied onto others.
+fn copied(cache: Tensor, copies: &[BlockCopy], blocks: usize) -> Result<Tensor> {
+    let failed = |text: String| Error::new(Kind::Model, "copy", text);
+    let tensor = |error: galatea_tensor::TensorError| failed(error.to_string());
+    let mut cache = match cache.into_owned() {
+        Ok(cache) => cache,
+        Err(shared) => {
+            let mut own = OwnedTensor::zeroed(shared.dtype(), shared.shape()).map_err(tensor)?;
+            let view = shared.as_view().map_err(tensor)?;
+            own.as_view_mut().and_then(|mut own| own.copy_from(&view)).map_err(tensor)?;
+            own
+        }
+    };
+    let mut view = cache.as_view_mut().map_err(tensor)?;
+    let bytes = view.bytes_mut().ok_or_else(|| failed("a cache has no bytes".to_owned()))?;
+    let each = bytes.len() / blocks.max(1);
+    for &BlockCopy { from, to } in copies {
+        if from >= blocks || to >= blocks {
+            return Err(failed(format!("block {from} to {to}, there are {blocks}")));
+        }
+        bytes.copy_within(from * each..(from + 1) * each, to * each);
+    }
+    Ok(cache.freeze())
+}

@@ -1,0 +1,232 @@
+//! Trained checkpoints in the engine, beside what the reference library generated.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::print_stderr,
+    reason = "a test fails by panicking, and a skipped one says so"
+)]
+
+use std::num::NonZeroUsize;
+use std::path::PathBuf;
+use std::sync::mpsc::{self, Receiver};
+use std::sync::{Arc, OnceLock};
+
+use galatea_formats::safetensors;
+use galatea_graph::{Datum, Fact, Graph, evaluate};
+use galatea_llm::arch::{self, ModelShape};
+use galatea_llm::config::Config;
+use galatea_llm::engine::{
+    Engine, EngineOptions, EngineStatistics, GenerationEvent, GenerationRequest, SessionModel,
+};
+use galatea_llm::sampling::SamplingParameters;
+use galatea_llm::tokens::{SpecialText, Tokenizer};
+use galatea_runtime::{
+    Claim, Claims, Executable, ExecutionProvider, Fence, MemoryReport, RuntimeError, Session,
+    SessionOptions,
+};
+use serde_json::Value;
+
+/// The reference evaluation.
+#[derive(Debug)]
+struct Reference;
+
+impl ExecutionProvider for Reference {
+    fn name(&self) -> &'static str {
+        "reference"
+    }
+
+    fn claim(&self, graph: &Graph, _facts: &[Option<Fact>]) -> Claims {
+        let nodes = (0..graph.nodes.len()).collect();
+        let claim = Claim { nodes, cost_ns: 1.0, kernel: "reference".into() };
+        Claims { claims: vec![claim], ..Claims::default() }
+    }
+
+    fn compile(
+        &self,
+        graph: Arc<Graph>,
+        _options: &SessionOptions,
+    ) -> Result<Box<dyn Executable>, RuntimeError> {
+        Ok(Box::new(Evaluation(graph)))
+    }
+}
+
+struct Evaluation(Arc<Graph>);
+
+impl Executable for Evaluation {
+    fn submit(&self, inputs: Vec<Datum>) -> Fence {
+        Fence::ready(evaluate::run_values(&self.0, inputs).map_err(RuntimeError::from))
+    }
+
+    fn memory(&self) -> MemoryReport {
+        MemoryReport::default()
+    }
+}
+
+/// A checkpoint and the recorded results of it.
+struct Checkpoint {
+    graph: Graph,
+    shape: ModelShape,
+    tokenizer: Arc<Tokenizer>,
+    cases: Vec<Case>,
+}
+
+struct Case {
+    prompt: Vec<u32>,
+    greedy: Vec<u32>,
+}
+
+const NAME: &str = "books-qwen2-draft-2m";
+
+fn checkpoint() -> Option<&'static Checkpoint> {
+    static CHECKPOINT: OnceLock<Option<Checkpoint>> = OnceLock::new();
+    CHECKPOINT.get_or_init(load).as_ref()
+}
+
+fn load() -> Option<Checkpoint> {
+    let Some(shared) = std::env::var_os("GALATEA_SHARED") else {
+        eprintln!("skipped: GALATEA_SHARED does not say where the recorded checkpoints are");
+        return None;
+    };
+    let models = PathBuf::from(shared).join("models");
+    let golden = std::fs::read(models.join("golden.json")).unwrap();
+    let golden: Value = serde_json::from_slice(&golden).unwrap();
+    let folder = models.join(NAME);
+    let config = Config::read(&folder.join("config.json")).unwrap();
+    let weights = safetensors::open(&folder).unwrap();
+    let row = arch::architecture(&config).unwrap();
+    let ids = |case: &Value, key: &str| -> Vec<u32> {
+        let ids = case[key].as_array().unwrap().iter();
+        ids.map(|id| u32::try_from(id.as_u64().unwrap()).unwrap()).collect()
+    };
+    let case = |case: &Value| {
+        let prompt = ids(case, "ids");
+        let greedy = ids(case, "greedy_ids").split_off(prompt.len());
+        Case { prompt, greedy }
+    };
+    Some(Checkpoint {
+        graph: row.graph(&config, &weights).unwrap(),
+        shape: row.shape(&config).unwrap(),
+        tokenizer: Arc::new(Tokenizer::from_folder(&folder).unwrap()),
+        cases: golden[NAME]["cases"].as_array().unwrap().iter().map(case).collect(),
+    })
+}
+
+fn options(max_sequences: usize, max_batched_tokens: usize) -> EngineOptions {
+    EngineOptions { max_sequences, max_batched_tokens, ..EngineOptions::default() }
+}
+
+impl Checkpoint {
+    fn model(&self, blocks: usize) -> SessionModel {
+        let providers: [Arc<dyn ExecutionProvider>; 1] = [Arc::new(Reference)];
+        let session =
+            Session::new(self.graph.clone(), &providers, &SessionOptions::default()).unwrap();
+        let size = NonZeroUsize::new(4).unwrap();
+        SessionModel::new(session, self.shape.clone(), size, blocks).unwrap()
+    }
+
+    fn engine(&self, blocks: usize, options: EngineOptions) -> Engine {
+        Engine::start(Box::new(self.model(blocks)), Arc::clone(&self.tokenizer), options).unwrap()
+    }
+}
+
+fn greedy(tokens: u32) -> SamplingParameters {
+    SamplingParameters {
+        temperature: 0.0,
+        max_tokens: Some(tokens),
+        ..SamplingParameters::default()
+    }
+}
+
+fn submit(
+    engine: &Engine,
+    prompt: &[u32],
+    sampling: SamplingParameters,
+) -> Receiver<GenerationEvent> {
+    let (sender, events) = mpsc::channel();
+    let sink = Box::new(move |event| {
+        let _ = sender.send(event);
+    });
+    let prompt = prompt.to_vec();
+    let request =
+        GenerationRequest { prompt, sampling, constraint: None, priority: 0, client: 0, salt: 0 };
+    engine.submit(request, sink).unwrap().detach();
+    events
+}
+
+/// The tokens and text of each answer, and how many tokens were in the cache.
+fn answers(events: &Receiver<GenerationEvent>, n: usize) -> (Vec<(Vec<u32>, String)>, usize) {
+    let mut answers = vec![(Vec::new(), String::new()); n];
+    for event in events {
+        match event {
+            GenerationEvent::Started { .. } => {}
+            GenerationEvent::Delta(delta) => {
+                answers[delta.index].0.extend(delta.tokens);
+                answers[delta.index].1.push_str(&delta.text);
+            }
+            GenerationEvent::Finished(usage) => return (answers, usage.cached_tokens),
+            GenerationEvent::Failed(error) => panic!("{error}"),
+        }
+    }
+    panic!("no last event came");
+}
+
+/// Generates what was recorded, all at once, and compares.
+fn check(checkpoint: &Checkpoint, engine: &Engine, tokens: u32) -> EngineStatistics {
+    let asked: Vec<_> =
+        checkpoint.cases.iter().map(|case| submit(engine, &case.prompt, greedy(tokens))).collect();
+    for (case, events) in checkpoint.cases.iter().zip(asked) {
+        let (answers, _) = answers(&events, 1);
+        let expected = &case.greedy[..tokens as usize];
+        assert_eq!(answers[0].0, expected);
+        assert_eq!(answers[0].1, checkpoint.tokenizer.decode(expected, SpecialText::Skip));
+    }
+    engine.statistics()
+}
+
+#[test]
+fn several_at_once_get_the_recorded_tokens() {
+    let Some(checkpoint) = checkpoint() else { return };
+    let statistics = check(checkpoint, &checkpoint.engine(64, options(8, 64)), 12);
+    assert_eq!((statistics.steps, statistics.preemptions), (12, 0));
+}
+
+#[test]
+fn pieces_of_prompts_and_few_blocks_change_nothing() {
+    let Some(checkpoint) = checkpoint() else { return };
+    let statistics = check(checkpoint, &checkpoint.engine(12, options(4, 4)), 10);
+    assert!(statistics.preemptions > 0, "{statistics:?}");
+    assert_eq!(statistics.active_blocks, 0);
+}
+
+#[test]
+fn what_is_in_the_cache_changes_nothing() {
+    let Some(checkpoint) = checkpoint() else { return };
+    let engine = checkpoint.engine(64, options(4, 64));
+    let case = &checkpoint.cases[3];
+    for cached in [0, 8] {
+        let (answers, found) = answers(&submit(&engine, &case.prompt, greedy(6)), 1);
+        assert_eq!((&answers[0].0[..], found), (&case.greedy[..6], cached));
+    }
+}
+
+#[test]
+fn several_answers_go_on_from_one_prompt() {
+    let Some(checkpoint) = checkpoint() else { return };
+    let sampling = |n| SamplingParameters {
+        temperature: 1.0,
+        seed: Some(5),
+        n,
+        max_tokens: Some(6),
+        ..SamplingParameters::default()
+    };
+    let prompt = &checkpoint.cases[0].prompt;
+    let engine = checkpoint.engine(64, options(4, 64));
+    let (three, _) = answers(&submit(&engine, prompt, sampling(3)), 3);
+    let (one, _) = answers(&submit(&engine, prompt, sampling(1)), 1);
+    assert_eq!(three[0], one[0]);
+    assert!(three[1] != three[0] && three[2] != three[1], "{three:?}");
+    // The prompt's last block is not whole, so it was copied.
+    assert!(!prompt.len().is_multiple_of(4));
+}
