@@ -19,6 +19,7 @@ use galatea_llm::arch::{self, ModelShape};
 use galatea_llm::config::Config;
 use galatea_llm::engine::{
     Engine, EngineOptions, EngineStatistics, GenerationEvent, GenerationRequest, SessionModel,
+    Speculation,
 };
 use galatea_llm::sampling::SamplingParameters;
 use galatea_llm::tokens::{SpecialText, Tokenizer};
@@ -209,6 +210,21 @@ fn what_is_in_the_cache_changes_nothing() {
         let (answers, found) = answers(&submit(&engine, &case.prompt, greedy(6)), 1);
         assert_eq!((&answers[0].0[..], found), (&case.greedy[..6], cached));
     }
+}
+
+#[test]
+fn guessed_tokens_change_nothing() {
+    let Some(checkpoint) = checkpoint() else { return };
+    let speculative = Some(Speculation::PromptLookup { max_tokens: 4, ngram: 2 });
+    let looking_up = EngineOptions { speculative, ..options(4, 32) };
+    check(checkpoint, &checkpoint.engine(32, looking_up), 10);
+    // The model itself guesses, so it is right but for rounding.
+    let (model, draft) = (checkpoint.model(32), checkpoint.model(32));
+    let (tokenizer, options) = (Arc::clone(&checkpoint.tokenizer), options(4, 32));
+    let engine =
+        Engine::start_with_draft(Box::new(model), Box::new(draft), 3, tokenizer, options).unwrap();
+    let statistics = check(checkpoint, &engine, 5);
+    assert!(statistics.accepted_tokens > 10, "{statistics:?}");
 }
 
 #[test]

@@ -63,6 +63,20 @@ impl Answer {
         self.room
     }
 
+    /// The most tokens that may still come.
+    pub(super) fn left(&self) -> usize {
+        let most = self.parameters().max_tokens.unwrap_or(u32::MAX).min(self.room);
+        most.saturating_sub(self.count) as usize
+    }
+
+    /// Drops the drafts that the grammar does not allow.
+    pub(super) fn allow(&mut self, drafts: &mut Vec<u32>) {
+        if let Some(constraint) = &mut self.constraint {
+            // What cannot be said now is said when the token is chosen.
+            drafts.truncate(constraint.allowed_prefix(drafts).unwrap_or(0));
+        }
+    }
+
     fn parameters(&self) -> &SamplingParameters {
         self.sampler.parameters()
     }

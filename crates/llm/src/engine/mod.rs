@@ -20,16 +20,19 @@ mod answer;
 mod model;
 mod request;
 mod session_model;
+mod speculate;
 mod statistics;
 mod worker;
 
 pub use model::{Logits, StepBatch, StepModel};
 pub use request::{Delta, EventSink, GenerationEvent, GenerationRequest, Usage};
 pub use session_model::SessionModel;
+pub use speculate::Speculation;
 pub use statistics::{EngineStatistics, Histogram};
 
 use answer::Answer;
 use request::Reply;
+use speculate::{DraftModel, Proposer};
 use worker::{Command, Submission, Worker};
 
 /// What an engine may use.
@@ -46,6 +49,8 @@ pub struct EngineOptions {
     pub context: Option<usize>,
     /// Whether requests share what they begin with.
     pub prefix_caching: bool,
+    /// How tokens are guessed that one step then confirms.
+    pub speculative: Option<Speculation>,
 }
 
 impl Default for EngineOptions {
@@ -56,6 +61,7 @@ impl Default for EngineOptions {
             max_waiting: 1024,
             context: None,
             prefix_caching: true,
+            speculative: None,
         }
     }
 }
@@ -73,7 +79,7 @@ impl EngineOptions {
         if self.max_waiting == 0 {
             return Err(refused("max_waiting", "0 found, expected at least 1".to_owned()));
         }
-        Ok(())
+        self.speculative.as_ref().map_or(Ok(()), Speculation::validate)
     }
 }
 
@@ -115,6 +121,45 @@ impl Engine {
         tokenizer: Arc<Tokenizer>,
         options: EngineOptions,
     ) -> Result<Self> {
+        let proposer = match options.speculative {
+            None => None,
+            Some(Speculation::PromptLookup { ngram, .. }) => Some(Proposer::Lookup { ngram }),
+            Some(Speculation::Draft { .. }) => {
+                let text = "Draft found, expected a draft model with it".to_owned();
+                return Err(Error::new(Kind::Parameter, "speculative", text));
+            }
+        };
+        Self::start_with(model, tokenizer, options, proposer)
+    }
+
+    /// As [`Engine::start`], with a smaller model that guesses `max_tokens` tokens at a time.
+    ///
+    /// # Errors
+    /// As [`Engine::start`], and where the draft model does not know all tokens.
+    pub fn start_with_draft(
+        model: Box<dyn StepModel>,
+        draft: Box<dyn StepModel>,
+        max_tokens: usize,
+        tokenizer: Arc<Tokenizer>,
+        mut options: EngineOptions,
+    ) -> Result<Self> {
+        let (known, wanted) = (draft.shape().vocabulary, tokenizer.vocabulary_size());
+        if known < wanted {
+            let text = format!("{known} tokens found, expected the {wanted} of the tokenizer");
+            return Err(Error::new(Kind::Parameter, "draft model", text));
+        }
+        options.speculative = Some(Speculation::Draft { max_tokens });
+        let draft = DraftModel::new(draft, options.max_batched_tokens);
+        let proposer = Some(Proposer::Draft(Box::new(draft)));
+        Self::start_with(model, tokenizer, options, proposer)
+    }
+
+    fn start_with(
+        model: Box<dyn StepModel>,
+        tokenizer: Arc<Tokenizer>,
+        options: EngineOptions,
+        proposer: Option<Proposer>,
+    ) -> Result<Self> {
         options.validate()?;
         let (size, blocks) = (model.block_size(), model.block_count());
         let vocabulary = model.shape().vocabulary;
@@ -137,8 +182,11 @@ impl Engine {
         };
         let scheduler = Scheduler::new(limits, BlockCache::new(blocks, size));
         let (commands, receiver) = mpsc::channel();
-        let worker =
+        let mut worker =
             Worker::new(model, Arc::clone(&tokenizer), scheduler, receiver, Arc::clone(&shared));
+        if let (Some(proposer), Some(speculation)) = (proposer, options.speculative) {
+            worker.speculate(proposer, speculation.max_tokens());
+        }
         let thread = std::thread::Builder::new().name("llm-engine".to_owned());
         let thread = thread.spawn(move || worker.run()).map_err(|error| {
             Error::new(Kind::Unavailable, "engine", format!("its thread does not start: {error}"))

@@ -197,7 +197,8 @@ impl Scheduler {
     fn plan_decodes(&mut self, plan: &mut Plan, budget: &mut usize) {
         let mut ranks: Vec<Rank> = self.ranks(|sequence| sequence.lacking() == 1);
         ranks.sort_unstable();
-        let mut spare = budget.saturating_sub(ranks.len());
+        // Drafts leave half of the rows to prompts.
+        let mut spare = budget.saturating_sub(ranks.len()) / 2;
         for (_, id) in ranks {
             let Some((positions, drafts)) = self.grow(id, spare, plan) else { continue };
             spare -= drafts;
@@ -422,6 +423,18 @@ impl Scheduler {
     #[must_use]
     pub fn drafts(&self, id: SequenceId) -> &[u32] {
         self.sequences.get(&id).map_or(&[], |sequence| &sequence.drafts)
+    }
+
+    /// What a sequence shares blocks under.
+    #[must_use]
+    pub fn salt(&self, id: SequenceId) -> u64 {
+        self.sequences.get(&id).map_or(0, |sequence| sequence.salt)
+    }
+
+    /// Whether a sequence runs and lacks one token only, so that drafts may be proposed.
+    #[must_use]
+    pub fn may_propose(&self, id: SequenceId) -> bool {
+        self.sequences.get(&id).is_some_and(|sequence| sequence.running && sequence.lacking() == 1)
     }
 
     /// The blocks of a sequence.

@@ -17,7 +17,7 @@ fn signed(tokens: &[u32]) -> Vec<i64> {
 }
 
 /// What sampling by itself makes of a prompt.
-fn sampled(parameters: &SamplingParameters, prompt: &[u32], index: u32) -> Vec<u32> {
+pub(crate) fn sampled(parameters: &SamplingParameters, prompt: &[u32], index: u32) -> Vec<u32> {
     let mut sampler = Sampler::new(parameters, VOCABULARY, prompt, &[0], index).unwrap();
     let mut scratch = Scratch::new(VOCABULARY);
     let mut tokens = prompt.to_vec();

@@ -28,6 +28,8 @@ pub(crate) struct FakeModel {
     /// The position and token at each place of the blocks.
     places: Vec<Option<(usize, i64)>>,
     trouble: Trouble,
+    /// Each so many-th row, as chance has it, favours another token.
+    slips: Option<u64>,
     steps: u64,
 }
 
@@ -44,8 +46,15 @@ impl FakeModel {
             size: NonZeroUsize::new(size).unwrap(),
             places: vec![None; blocks * size],
             trouble: Box::new(|_, _| Ok(())),
+            slips: None,
             steps: 0,
         }
+    }
+
+    /// A model that often says the same, but not always.
+    pub(crate) fn with_slips(mut self, each: u64) -> Self {
+        self.slips = Some(each);
+        self
     }
 
     pub(crate) fn with_trouble(mut self, trouble: Trouble) -> Self {
@@ -142,7 +151,12 @@ impl StepModel for FakeModel {
                     token
                 })
                 .collect();
-            values.extend(logits_behind(&tokens));
+            let mut row = logits_behind(&tokens);
+            let sum: i64 = tokens.iter().sum();
+            if self.slips.is_some_and(|each| sum.unsigned_abs().is_multiple_of(each)) {
+                row[5] += 50.0;
+            }
+            values.extend(row);
         }
         Logits::new(values, VOCABULARY)
     }

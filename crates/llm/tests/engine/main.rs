@@ -13,3 +13,4 @@
 mod answers;
 mod fake;
 mod life;
+mod speculation;

@@ -8,18 +8,20 @@ use std::sync::atomic::Ordering;
 use std::sync::mpsc::Receiver;
 use std::time::{Duration, Instant};
 
-use crate::cache::BlockCopy;
 use crate::error::{Error, Kind, Result};
 use crate::grammar::Constraint;
-use crate::sampling::{Sampler, SamplingParameters, TokenLogprobs, logprobs};
-use crate::schedule::{Arrival, Forked, Plan, PlannedRows, Scheduler, SequenceId};
+use crate::sampling::{SamplingParameters, TokenLogprobs};
+use crate::schedule::{Arrival, Plan, PlannedRows, Scheduler, SequenceId};
 use crate::stop::FinishReason;
 use crate::tokens::Tokenizer;
 
+mod results;
+
 use super::Shared;
 use super::answer::{Answer, Memory};
-use super::model::{Logits, StepBatch, StepModel};
-use super::request::{Delta, GenerationEvent, Reply, Usage};
+use super::model::{StepBatch, StepModel};
+use super::request::{GenerationEvent, Reply, Usage};
+use super::speculate::Proposer;
 
 /// What the thread is told.
 pub(super) enum Command {
@@ -68,11 +70,13 @@ struct Open {
     sequence: SequenceId,
     answer: Answer,
     last_token: Option<Instant>,
+    /// How many tokens are guessed next: as many as were right last time, and one more.
+    drafts: usize,
 }
 
 impl Open {
     fn new(sequence: SequenceId, answer: Answer) -> Self {
-        Self { sequence, answer, last_token: None }
+        Self { sequence, answer, last_token: None, drafts: usize::MAX }
     }
 }
 
@@ -101,6 +105,8 @@ pub(super) struct Worker {
     memory: Memory,
     /// A row that several answers begin with.
     row: Vec<f32>,
+    /// Who guesses tokens, and the most of them.
+    proposer: Option<(Proposer, usize)>,
 }
 
 impl Worker {
@@ -123,7 +129,13 @@ impl Worker {
             batch: StepBatch::default(),
             memory,
             row: Vec::new(),
+            proposer: None,
         }
+    }
+
+    /// Lets tokens be guessed.
+    pub(super) fn speculate(&mut self, proposer: Proposer, most: usize) {
+        self.proposer = Some((proposer, most));
     }
 
     /// Works until it is told to stop.
@@ -255,6 +267,7 @@ impl Worker {
     }
 
     fn step(&mut self) {
+        self.propose();
         let plan = self.scheduler.plan();
         self.note(&plan);
         self.fill(&plan);
@@ -324,173 +337,41 @@ impl Worker {
         }
     }
 
-    fn take_results(&mut self, plan: &Plan, mut logits: Logits) {
-        for rows in &plan.rows {
-            self.scheduler.advance(rows.id, rows.count);
-        }
-        let mut first = 0;
-        for rows in &plan.rows {
-            let wanted = first..first + rows.wanted;
-            first = wanted.end;
-            let Some(&owner) = self.owners.get(&rows.id) else { continue };
-            if rows.wanted == 0 {
-                continue;
-            }
-            self.note_prompt(owner, rows, &mut logits, wanted.start);
-            if rows.from + rows.count < self.scheduler.tokens(rows.id).len() {
-                continue;
-            }
-            let Some(row) = logits.row(wanted.end - 1) else { continue };
-            if let Err(error) = self.generate(owner, rows.id, row) {
-                self.fail(owner, error);
+    /// Guesses tokens for the sequences that go on.
+    fn propose(&mut self) {
+        let Some((proposer, most)) = &mut self.proposer else { return };
+        let mut wishes = Vec::new();
+        for request in self.requests.values().filter(|request| request.times.first_token.is_some())
+        {
+            for open in &request.open {
+                // The last token needs no guess.
+                let left = open.answer.left().saturating_sub(1).min(*most).min(open.drafts);
+                if left > 0 && self.scheduler.may_propose(open.sequence) {
+                    wishes.push((open.sequence, left));
+                }
             }
         }
-    }
-
-    /// Takes the log-probabilities of tokens of a prompt from the logits of rows.
-    fn note_prompt(
-        &mut self,
-        owner: SequenceId,
-        rows: &PlannedRows,
-        logits: &mut Logits,
-        first: usize,
-    ) {
-        let Some(request) = self.requests.get_mut(&owner) else { return };
-        let (Some(known), Some(top)) =
-            (&mut request.prompt_logprobs, request.sampling.prompt_logprobs)
-        else {
-            return;
-        };
-        let tokens = self.scheduler.tokens(rows.id);
-        for row in 0..rows.wanted {
-            // The row of a position tells of the next one.
-            let position = rows.from + rows.count - rows.wanted + row + 1;
-            if position != known.len() || position >= request.prompt {
-                continue;
-            }
-            let told = logits.row(first + row);
-            known.push(told.and_then(|row| logprobs(row, tokens[position], top as usize)));
-        }
-        if known.len() >= request.prompt {
-            self.scheduler.want_last_row(rows.id);
-        }
-    }
-
-    /// Chooses the token behind all tokens of a sequence, and of those that begin with it.
-    fn generate(&mut self, owner: SequenceId, id: SequenceId, row: &mut [f32]) -> Result<()> {
-        let Some(request) = self.requests.get_mut(&owner) else { return Ok(()) };
-        if request.times.first_token.is_none() {
-            let (cached_tokens, prompt_logprobs) =
-                (request.usage.cached_tokens, request.prompt_logprobs.take());
-            let told = GenerationEvent::Started { cached_tokens, prompt_logprobs };
-            if !request.reply.tell(told) {
-                self.cancel(owner);
-                return Ok(());
-            }
-            self.shared.statistics().prompt_tokens += request.prompt as u64;
-            if request.sampling.n > 1 {
-                return self.generate_all(owner, row);
-            }
-        }
-        self.generate_one(owner, id, row)
-    }
-
-    /// Begins all answers of a request with the first token of each.
-    fn generate_all(&mut self, owner: SequenceId, row: &mut [f32]) -> Result<()> {
-        let Some(request) = self.requests.get_mut(&owner) else { return Ok(()) };
-        let prompt = self.scheduler.tokens(owner).to_vec();
-        let room = request.open.first().map_or(0, |open| open.answer.room());
+        let scheduler = &self.scheduler;
         let vocabulary = self.model.shape().vocabulary;
-        let mut copies: Vec<BlockCopy> = Vec::new();
-        let mut ready = vec![owner];
-        for index in 1..request.sampling.n {
-            let eos = self.tokenizer.eos();
-            let sampler = Sampler::new(&request.sampling, vocabulary, &prompt, eos, index)?;
-            let answer = Answer::new(index as usize, sampler, request.constraint.clone(), room);
-            let id = owner + u64::from(index);
-            self.owners.insert(id, owner);
-            request.open.push(Open::new(id, answer));
-            if let Forked::Running(copy) = self.scheduler.fork(owner, id) {
-                copies.extend(copy);
-                ready.push(id);
+        match guarded(|| proposer.propose(scheduler, &wishes)) {
+            Ok(guesses) => {
+                for (id, mut guess) in guesses {
+                    // A draft model may have more tokens.
+                    let known = guess.iter().take_while(|token| (**token as usize) < vocabulary);
+                    guess.truncate(known.count());
+                    let owner = self.owners.get(&id).and_then(|owner| self.requests.get_mut(owner));
+                    let open = owner.map(|request| &mut request.open);
+                    let open = open.and_then(|open| open.iter_mut().find(|o| o.sequence == id));
+                    if let Some(open) = open.filter(|_| !guess.is_empty()) {
+                        open.answer.allow(&mut guess);
+                        self.scheduler.propose(id, &guess);
+                    }
+                }
             }
-        }
-        if !copies.is_empty() {
-            let model = &mut self.model;
-            if let Err(error) = guarded(|| model.copy(&copies)) {
-                self.scheduler.forget_computed();
-                return Err(error);
+            Err(error) => {
+                tracing::error!(%error, "tokens are not guessed any more");
+                self.proposer = None;
             }
-        }
-        let mut first = std::mem::take(&mut self.row);
-        for id in ready {
-            first.clear();
-            first.extend_from_slice(row);
-            self.generate_one(owner, id, &mut first)?;
-        }
-        self.row = first;
-        Ok(())
-    }
-
-    /// Chooses the next token of a sequence.
-    fn generate_one(&mut self, owner: SequenceId, id: SequenceId, row: &mut [f32]) -> Result<()> {
-        let Some(request) = self.requests.get_mut(&owner) else { return Ok(()) };
-        let Some(at) = request.open.iter().position(|open| open.sequence == id) else {
-            return Ok(());
-        };
-        let delta = request.open[at].answer.next(row, &mut self.memory, &self.tokenizer)?;
-        let Delta { tokens, finish, .. } = &delta;
-        for token in tokens {
-            self.scheduler.push(id, *token);
-        }
-        let before = request.open[at].last_token.replace(Instant::now());
-        self.time_tokens(owner, tokens.len(), before);
-        let finish = finish.as_ref().map(FinishReason::as_str);
-        self.tell(owner, id, delta, finish);
-        Ok(())
-    }
-
-    /// Counts new tokens of a request and the time that they took.
-    fn time_tokens(&mut self, owner: SequenceId, tokens: usize, before: Option<Instant>) {
-        let Some(request) = self.requests.get_mut(&owner) else { return };
-        request.usage.completion_tokens += tokens;
-        let now = Instant::now();
-        let times = &mut request.times;
-        let mut statistics = self.shared.statistics();
-        statistics.generation_tokens += tokens as u64;
-        if times.first_token.is_none() {
-            times.first_token = Some(now);
-            let time = now.saturating_duration_since(times.submitted);
-            request.usage.first_token_ns = ns(time);
-            statistics.time_to_first_token.observe(time.as_secs_f64());
-        }
-        if let Some(before) = before {
-            let time = now.saturating_duration_since(before).as_secs_f64();
-            statistics.inter_token_latency.observe(time);
-        }
-    }
-
-    /// Tells how an answer goes on, and ends it where it does.
-    fn tell(
-        &mut self,
-        owner: SequenceId,
-        id: SequenceId,
-        delta: Delta,
-        finish: Option<&'static str>,
-    ) {
-        let Some(request) = self.requests.get_mut(&owner) else { return };
-        if !request.reply.tell(GenerationEvent::Delta(delta)) {
-            self.cancel(owner);
-            return;
-        }
-        let Some(reason) = finish else { return };
-        request.open.retain(|open| open.sequence != id);
-        let ended = request.open.is_empty();
-        self.owners.remove(&id);
-        self.scheduler.remove(id);
-        self.count_finished(reason);
-        if ended && let Some(request) = self.take_out(owner) {
-            self.finish(request);
         }
     }
 

@@ -1,0 +1,229 @@
+//! What becomes of a step's logits: tokens, and what requests are told.
+
+use std::time::Instant;
+
+use crate::cache::BlockCopy;
+use crate::error::Result;
+use crate::sampling::{Sampler, logprobs};
+use crate::schedule::{Forked, Plan, PlannedRows, SequenceId};
+use crate::stop::FinishReason;
+
+use super::{Open, Worker, guarded, ns};
+use crate::engine::answer::Answer;
+use crate::engine::model::Logits;
+use crate::engine::request::{Delta, GenerationEvent};
+
+impl Worker {
+    /// Takes what a step gave.
+    pub(super) fn take_results(&mut self, plan: &Plan, mut logits: Logits) {
+        for rows in &plan.rows {
+            let drafts = self.scheduler.drafts(rows.id).len();
+            self.scheduler.advance(rows.id, rows.count - drafts);
+        }
+        let mut first = 0;
+        for rows in &plan.rows {
+            let wanted = first..first + rows.wanted;
+            first = wanted.end;
+            let Some(&owner) = self.owners.get(&rows.id) else { continue };
+            if rows.wanted == 0 {
+                continue;
+            }
+            self.note_prompt(owner, rows, &mut logits, wanted.start);
+            if rows.from + rows.count < self.scheduler.tokens(rows.id).len() {
+                continue;
+            }
+            if let Err(error) = self.generate(owner, rows.id, &mut logits, wanted.end) {
+                self.fail(owner, error);
+            }
+        }
+    }
+
+    /// Takes the log-probabilities of tokens of a prompt from the logits of rows.
+    fn note_prompt(
+        &mut self,
+        owner: SequenceId,
+        rows: &PlannedRows,
+        logits: &mut Logits,
+        first: usize,
+    ) {
+        let Some(request) = self.requests.get_mut(&owner) else { return };
+        let (Some(known), Some(top)) =
+            (&mut request.prompt_logprobs, request.sampling.prompt_logprobs)
+        else {
+            return;
+        };
+        let tokens = self.scheduler.tokens(rows.id);
+        for row in 0..rows.wanted {
+            // The row of a position tells of the next one.
+            let position = rows.from + rows.count - rows.wanted + row + 1;
+            if position != known.len() || position >= request.prompt {
+                continue;
+            }
+            let told = logits.row(first + row);
+            known.push(told.and_then(|row| logprobs(row, tokens[position], top as usize)));
+        }
+        if known.len() >= request.prompt {
+            self.scheduler.want_last_row(rows.id);
+        }
+    }
+
+    /// Chooses the token behind all tokens of a sequence, and of those that begin with it; where drafts
+    /// are right, those behind them too. The rows for that end before `end`.
+    fn generate(
+        &mut self,
+        owner: SequenceId,
+        id: SequenceId,
+        logits: &mut Logits,
+        end: usize,
+    ) -> Result<()> {
+        let drafts = self.scheduler.drafts(id).to_vec();
+        let first = end - 1 - drafts.len();
+        let Some(row) = logits.row(first) else { return Ok(()) };
+        let Some(request) = self.requests.get_mut(&owner) else { return Ok(()) };
+        if request.times.first_token.is_none() {
+            let (cached_tokens, prompt_logprobs) =
+                (request.usage.cached_tokens, request.prompt_logprobs.take());
+            let told = GenerationEvent::Started { cached_tokens, prompt_logprobs };
+            if !request.reply.tell(told) {
+                self.cancel(owner);
+                return Ok(());
+            }
+            self.shared.statistics().prompt_tokens += request.prompt as u64;
+            if request.sampling.n > 1 {
+                return self.generate_all(owner, row);
+            }
+        }
+        let mut right = 0;
+        while let Some(row) = logits.row(first + right) {
+            let token = self.generate_one(owner, id, row)?;
+            if token.is_none() || token != drafts.get(right).copied() {
+                break;
+            }
+            self.scheduler.advance(id, 1);
+            right += 1;
+        }
+        if !drafts.is_empty() {
+            self.scheduler.settle(id);
+            self.learn(owner, id, drafts.len(), right);
+        }
+        Ok(())
+    }
+
+    /// Begins all answers of a request with the first token of each.
+    fn generate_all(&mut self, owner: SequenceId, row: &mut [f32]) -> Result<()> {
+        let Some(request) = self.requests.get_mut(&owner) else { return Ok(()) };
+        let prompt = self.scheduler.tokens(owner).to_vec();
+        let room = request.open.first().map_or(0, |open| open.answer.room());
+        let vocabulary = self.model.shape().vocabulary;
+        let mut copies: Vec<BlockCopy> = Vec::new();
+        let mut ready = vec![owner];
+        for index in 1..request.sampling.n {
+            let eos = self.tokenizer.eos();
+            let sampler = Sampler::new(&request.sampling, vocabulary, &prompt, eos, index)?;
+            let answer = Answer::new(index as usize, sampler, request.constraint.clone(), room);
+            let id = owner + u64::from(index);
+            self.owners.insert(id, owner);
+            request.open.push(Open::new(id, answer));
+            if let Forked::Running(copy) = self.scheduler.fork(owner, id) {
+                copies.extend(copy);
+                ready.push(id);
+            }
+        }
+        if !copies.is_empty() {
+            let model = &mut self.model;
+            if let Err(error) = guarded(|| model.copy(&copies)) {
+                self.scheduler.forget_computed();
+                return Err(error);
+            }
+        }
+        let mut first = std::mem::take(&mut self.row);
+        for id in ready {
+            first.clear();
+            first.extend_from_slice(row);
+            self.generate_one(owner, id, &mut first)?;
+        }
+        self.row = first;
+        Ok(())
+    }
+
+    /// Chooses the next token of a sequence. `None` where none comes or the answer ends with it.
+    fn generate_one(
+        &mut self,
+        owner: SequenceId,
+        id: SequenceId,
+        row: &mut [f32],
+    ) -> Result<Option<u32>> {
+        let Some(request) = self.requests.get_mut(&owner) else { return Ok(None) };
+        let Some(at) = request.open.iter().position(|open| open.sequence == id) else {
+            return Ok(None);
+        };
+        let delta = request.open[at].answer.next(row, &mut self.memory, &self.tokenizer)?;
+        let Delta { tokens, finish, .. } = &delta;
+        for token in tokens {
+            self.scheduler.push(id, *token);
+        }
+        let before = request.open[at].last_token.replace(Instant::now());
+        self.time_tokens(owner, tokens.len(), before);
+        let finish = finish.as_ref().map(FinishReason::as_str);
+        let token = tokens.last().copied();
+        self.tell(owner, id, delta, finish);
+        Ok(token.filter(|_| self.owners.contains_key(&id)))
+    }
+
+    /// Notes how many drafts were right.
+    fn learn(&mut self, owner: SequenceId, id: SequenceId, drafts: usize, right: usize) {
+        let mut statistics = self.shared.statistics();
+        statistics.draft_tokens += drafts as u64;
+        statistics.accepted_tokens += right as u64;
+        drop(statistics);
+        let request = self.requests.get_mut(&owner);
+        let open = request.and_then(|request| request.open.iter_mut().find(|o| o.sequence == id));
+        if let Some(open) = open {
+            open.drafts = if right == drafts { drafts.saturating_mul(2) } else { right + 1 };
+        }
+    }
+
+    /// Counts new tokens of a request and the time that they took.
+    fn time_tokens(&mut self, owner: SequenceId, tokens: usize, before: Option<Instant>) {
+        let Some(request) = self.requests.get_mut(&owner) else { return };
+        request.usage.completion_tokens += tokens;
+        let now = Instant::now();
+        let times = &mut request.times;
+        let mut statistics = self.shared.statistics();
+        statistics.generation_tokens += tokens as u64;
+        if times.first_token.is_none() {
+            times.first_token = Some(now);
+            let time = now.saturating_duration_since(times.submitted);
+            request.usage.first_token_ns = ns(time);
+            statistics.time_to_first_token.observe(time.as_secs_f64());
+        }
+        if let Some(before) = before {
+            let time = now.saturating_duration_since(before).as_secs_f64();
+            statistics.inter_token_latency.observe(time);
+        }
+    }
+
+    /// Tells how an answer goes on, and ends it where it does.
+    fn tell(
+        &mut self,
+        owner: SequenceId,
+        id: SequenceId,
+        delta: Delta,
+        finish: Option<&'static str>,
+    ) {
+        let Some(request) = self.requests.get_mut(&owner) else { return };
+        if !request.reply.tell(GenerationEvent::Delta(delta)) {
+            self.cancel(owner);
+            return;
+        }
+        let Some(reason) = finish else { return };
+        request.open.retain(|open| open.sequence != id);
+        let ended = request.open.is_empty();
+        self.owners.remove(&id);
+        self.scheduler.remove(id);
+        self.count_finished(reason);
+        if ended && let Some(request) = self.take_out(owner) {
+            self.finish(request);
+        }
+    }
+}
