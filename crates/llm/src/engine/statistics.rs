@@ -108,7 +108,9 @@ pub struct EngineStatistics {
     pub failed: u64,
     /// Answers that ended, by the word of their reason.
     pub finished: BTreeMap<&'static str, u64>,
-    /// Tokens that were proposed by speculation.
+    /// Guesses of speculation.
+    pub drafts: u64,
+    /// Tokens of these.
     pub draft_tokens: u64,
     /// Those that were the model's own.
     pub accepted_tokens: u64,
@@ -120,7 +122,9 @@ pub struct EngineStatistics {
     pub request_latency: Histogram,
     /// From submission until the prompt began to be computed.
     pub queue_time: Histogram,
-    /// From then until the first token.
+    /// From then until the end.
+    pub inference_time: Histogram,
+    /// From when the prompt began to be computed until the first token.
     pub prefill_time: Histogram,
     /// From the first token until the end.
     pub decode_time: Histogram,
@@ -156,12 +160,14 @@ impl EngineStatistics {
             refused: 0,
             failed: 0,
             finished: BTreeMap::new(),
+            drafts: 0,
             draft_tokens: 0,
             accepted_tokens: 0,
             time_to_first_token: Histogram::new(FIRST_TOKEN),
             inter_token_latency: Histogram::new(BETWEEN_TOKENS),
             request_latency: Histogram::new(REQUEST),
             queue_time: Histogram::new(REQUEST),
+            inference_time: Histogram::new(REQUEST),
             prefill_time: Histogram::new(REQUEST),
             decode_time: Histogram::new(REQUEST),
             request_prompt_tokens: Histogram::new(TOKENS),

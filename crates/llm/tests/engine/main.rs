@@ -13,4 +13,5 @@
 mod answers;
 mod fake;
 mod life;
+mod soak;
 mod speculation;

@@ -258,6 +258,7 @@ impl Worker {
         statistics.request_generation_tokens.observe(request.usage.completion_tokens as f64);
         if let (Some(admitted), Some(first)) = (admitted, first_token) {
             let prefill = first.saturating_duration_since(admitted);
+            statistics.inference_time.observe(since(admitted).as_secs_f64());
             statistics.prefill_time.observe(prefill.as_secs_f64());
             statistics.decode_time.observe(since(first).as_secs_f64());
         }

@@ -173,6 +173,7 @@ impl Worker {
     /// Notes how many drafts were right.
     fn learn(&mut self, owner: SequenceId, id: SequenceId, drafts: usize, right: usize) {
         let mut statistics = self.shared.statistics();
+        statistics.drafts += 1;
         statistics.draft_tokens += drafts as u64;
         statistics.accepted_tokens += right as u64;
         drop(statistics);
