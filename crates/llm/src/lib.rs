@@ -8,6 +8,7 @@ pub mod config;
 pub mod engine;
 pub mod error;
 pub mod grammar;
+pub mod model;
 pub mod reasoning;
 pub mod sampling;
 pub mod schedule;

@@ -7,6 +7,7 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use std::path::{Component, Path, PathBuf};
 use std::time::SystemTime;
 
+use crate::backend::llm::{is_checkpoint, model_name};
 use crate::config::ModelConfig;
 use crate::config::inference::model_version_policy::PolicyChoice;
 use crate::error::Error;
@@ -81,7 +82,19 @@ impl Repository {
         };
         let plain =
             !folder.is_empty() && !folder.starts_with('.') && !folder.contains(['/', '\\', '\0']);
-        Some(self.path.join(folder)).filter(|folder| plain && folder.is_dir())
+        if !plain {
+            return None;
+        }
+        if let Some(own) = own_name(&self.path) {
+            return (own == folder).then(|| self.path.clone());
+        }
+        let whole = self.path.join(folder);
+        if whole.is_dir() {
+            return Some(whole);
+        }
+        // A model that is one file, or several of which the first one counts.
+        let files = fs::read_dir(&self.path).into_iter().flatten().flatten();
+        files.map(|entry| entry.path()).find(|file| model_name(file) == Some(folder))
     }
 }
 
@@ -102,8 +115,8 @@ pub struct FoundModel {
     pub ambiguous: bool,
 }
 
-/// The model folders of all repositories, by namespace and name. Files, and folders whose names begin with a dot, are
-/// none.
+/// The model folders of all repositories, by namespace and name. Folders whose names begin with a dot are none. A GGUF
+/// file is a model, and so is a repository that is the folder of a checkpoint; other files are none.
 ///
 /// # Errors
 /// When a repository cannot be read.
@@ -116,23 +129,39 @@ pub fn scan(repositories: &[Repository], naming: Naming) -> Result<Vec<FoundMode
                 path.display()
             ))
         };
+        if let Some(name) = own_name(path) {
+            let id = naming.id(path, names.get(name).map_or(name, String::as_str));
+            add(&mut found, id, path.clone());
+            continue;
+        }
         for entry in fs::read_dir(path).map_err(|error| unreadable(&error))? {
             let dir = entry.map_err(|error| unreadable(&error))?.path();
             let Some(name) = dir.file_name().and_then(|name| name.to_str()) else {
                 tracing::warn!(folder = %dir.display(), "ignored: the name is not UTF-8");
                 continue;
             };
-            if !dir.is_dir() || name.starts_with('.') {
-                continue;
-            }
+            let name = if dir.is_dir() { Some(name) } else { model_name(&dir) };
+            let Some(name) = name.filter(|name| !name.starts_with('.')) else { continue };
             let id = naming.id(path, names.get(name).map_or(name, String::as_str));
-            found
-                .entry(id.clone())
-                .and_modify(|model| model.ambiguous = true)
-                .or_insert(FoundModel { id, dir, ambiguous: false });
+            add(&mut found, id, dir);
         }
     }
     Ok(found.into_values().collect())
+}
+
+fn add(found: &mut BTreeMap<ModelId, FoundModel>, id: ModelId, dir: PathBuf) {
+    found.entry(id.clone()).and_modify(|model| model.ambiguous = true).or_insert(FoundModel {
+        id,
+        dir,
+        ambiguous: false,
+    });
+}
+
+/// The name of the one model that a repository is which is the folder of a checkpoint itself.
+fn own_name(repository: &Path) -> Option<&str> {
+    // Without its configuration, a folder of models in single files is a repository of these.
+    let whole = repository.join("config.json").is_file() && is_checkpoint(repository);
+    repository.file_name().and_then(|name| name.to_str()).filter(|_| whole)
 }
 
 /// The path of a file that a configuration names in a folder of its model.
@@ -216,8 +245,12 @@ impl Stamps {
             Error::internal(format!("failed to read model folder '{dir}': {error}"))
         };
         let mut entries: Vec<PathBuf> = Vec::new();
-        for entry in fs::read_dir(model_dir).map_err(unreadable)? {
-            entries.push(entry.map_err(unreadable)?.path());
+        if model_dir.is_file() {
+            entries.push(model_dir.to_owned());
+        } else {
+            for entry in fs::read_dir(model_dir).map_err(unreadable)? {
+                entries.push(entry.map_err(unreadable)?.path());
+            }
         }
         entries.sort();
         for path in entries {
@@ -270,7 +303,8 @@ impl Digest {
     }
 }
 
-/// The versions of a model folder, ascending: folders whose names are digits, not 0 and without a leading zero.
+/// The versions of a model folder, ascending: folders whose names are digits, not 0 and without a leading zero. A
+/// checkpoint that lies in the model's folder itself, or is a file, is version 1.
 ///
 /// # Errors
 /// When the folder cannot be read.
@@ -279,6 +313,9 @@ pub fn versions(model_dir: &Path) -> Result<Vec<i64>, Error> {
         Error::internal(format!("failed to read model folder '{}': {error}", model_dir.display()))
     };
     let mut versions = Vec::new();
+    if model_dir.is_file() {
+        return Ok(vec![1]);
+    }
     for entry in fs::read_dir(model_dir).map_err(unreadable)? {
         let path = entry.map_err(unreadable)?.path();
         let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
@@ -286,6 +323,9 @@ pub fn versions(model_dir: &Path) -> Result<Vec<i64>, Error> {
         if let (true, true, Ok(version)) = (plain, path.is_dir(), name.parse::<i64>()) {
             versions.push(version);
         }
+    }
+    if versions.is_empty() && is_checkpoint(model_dir) {
+        versions.push(1);
     }
     versions.sort_unstable();
     Ok(versions)

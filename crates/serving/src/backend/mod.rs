@@ -4,13 +4,15 @@
 //! own, which execute [`Payload`]s.
 
 pub mod builtin;
+pub mod llm;
 pub mod onnx;
 
 use std::collections::BTreeMap;
 use std::fmt::Debug;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use galatea_llm::model::LanguageModel;
 use galatea_tensor::DataType;
 
 use crate::config::ModelConfig;
@@ -106,6 +108,12 @@ pub trait Backend: Send + Sync + Debug {
         1
     }
 
+    /// Whether the files of a model, of which none is called as
+    /// [`default_model_filename`](Self::default_model_filename) says, are for this backend all the same.
+    fn recognises(&self, _model_dir: &Path, _version_dir: Option<&Path>) -> bool {
+        false
+    }
+
     /// Loads a version.
     ///
     /// # Errors
@@ -121,6 +129,17 @@ pub trait Model: Send + Sync {
     /// Inputs and outputs that the model has by itself, to complete and to check the configuration; `None` for models
     /// that take what the configuration says.
     fn io(&self) -> Option<&ModelIo>;
+
+    /// Whether a request has any number of answers, so that the model is decoupled where its configuration says
+    /// nothing of it.
+    fn answers_freely(&self) -> bool {
+        false
+    }
+
+    /// The language model that this is, for front ends that speak of prompts and tokens.
+    fn language_model(&self) -> Option<Arc<LanguageModel>> {
+        None
+    }
 
     /// What counts its arithmetic; `None` where nobody does.
     fn operations(&self) -> Option<OperationCounter> {

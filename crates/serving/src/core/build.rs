@@ -90,6 +90,9 @@ impl Core {
         if let Some(io) = model.io() {
             config::complete(&mut config, io, self.options.auto_complete, default_max_batch_size)?;
         }
+        if self.options.auto_complete && model.answers_freely() {
+            decouple(&mut config);
+        }
         config::normalise(&mut config);
         config::validate_tensors(&config)?;
         let defaults = InstanceDefaults {
@@ -123,7 +126,6 @@ impl Core {
         let scheduler = schedule::for_config(&config, seats.len(), hold);
         let ordered = schedule::preserves_ordering(&config);
         let handle = self.driver.add(&context, scheduler, ordered, sequences, seats)?;
-        let checker = RequestChecker::new(&config);
         let executor = Executor::Instances(handle);
         let cache = self.cache_of(&context.config);
         let spent = context.statistics.snapshot(&context.name, &context.version).inference_stats;
@@ -135,12 +137,13 @@ impl Core {
             load: next_load(),
             context,
             executor,
-            checker,
+            checker: RequestChecker::new(&config),
             labels,
             load_duration,
             cache,
             policy: RwLock::default(),
             arithmetic,
+            language: model.language_model(),
         })
     }
 
@@ -195,6 +198,7 @@ impl Core {
             cache,
             policy: RwLock::default(),
             arithmetic: None,
+            language: None,
         })
     }
 
@@ -212,6 +216,12 @@ impl Core {
             })
             .collect()
     }
+}
+
+/// Lets a request have any number of answers, unless the configuration says how many.
+fn decouple(config: &mut ModelConfig) {
+    let freely = ModelTransactionPolicy { decoupled: true };
+    config.model_transaction_policy.get_or_insert(freely);
 }
 
 fn max_batch_size(settings: &BTreeMap<String, String>) -> Result<i32, Error> {

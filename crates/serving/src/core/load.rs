@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fs;
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, PoisonError};
@@ -309,8 +310,10 @@ impl Core {
             |error: &dyn std::fmt::Display| format!("failed to read {}: {error}", path.display());
         let size = match fs::metadata(&path) {
             Ok(metadata) => metadata.len(),
+            // A model that is one file has no folder for a configuration.
             Err(error)
-                if error.kind() == std::io::ErrorKind::NotFound && self.options.auto_complete =>
+                if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory)
+                    && self.options.auto_complete =>
             {
                 return Ok(ModelConfig::default());
             }
@@ -347,7 +350,10 @@ impl Core {
             let has_file = !backend.default_model_filename().is_empty();
             has_file && mine && newest.as_ref().is_some_and(|folder| folder.join(file).exists())
         };
-        let Some(backend) = self.backends.iter().find(fits) else {
+        let recognised = |backend: &&Arc<dyn Backend>| backend.recognises(dir, newest.as_deref());
+        let mut backends = self.backends.iter();
+        let found = backends.clone().find(fits).or_else(|| backends.find(recognised));
+        let Some(backend) = found else {
             return Err(Error::invalid_arg(format!(
                 "Invalid model name: Could not determine backend for model '{}' with no backend in model \
                  configuration. Expected model name of the form 'model.<backend_name>'.",

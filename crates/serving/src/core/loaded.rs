@@ -5,6 +5,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::{Duration, Instant};
 
+use galatea_llm::model::LanguageModel;
+
 use super::arithmetic::Arithmetic;
 use super::describe::{ModelMetadata, TensorMetadata};
 use crate::cache::ResponseCache;
@@ -47,6 +49,8 @@ pub(super) struct LoadedVersion {
     pub(super) policy: RwLock<Option<ModelVersionPolicy>>,
     /// What it computes, where that is counted.
     pub(super) arithmetic: Option<Arithmetic>,
+    /// What front ends ask that speak of prompts and tokens.
+    pub(super) language: Option<Arc<LanguageModel>>,
 }
 
 /// Hands a request to the version that `find` gives, and if that leaves the service meanwhile, to its successor.

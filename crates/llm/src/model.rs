@@ -1,0 +1,75 @@
+//! A language model with all that front ends need of it.
+
+use std::sync::{Arc, OnceLock};
+
+use crate::engine::Engine;
+use crate::error::Result;
+use crate::grammar::GrammarCompiler;
+use crate::sampling::SamplingParameters;
+use crate::template::ChatTemplate;
+use crate::tokens::Tokenizer;
+use crate::tools::ToolFormat;
+
+/// An engine, and what lies between it and texts. It has no name.
+#[derive(Debug)]
+pub struct LanguageModel {
+    tokenizer: Arc<Tokenizer>,
+    template: Option<ChatTemplate>,
+    tool_format: ToolFormat,
+    defaults: SamplingParameters,
+    engine: Engine,
+    grammars: OnceLock<Result<GrammarCompiler>>,
+}
+
+impl LanguageModel {
+    /// Puts the parts together.
+    pub fn new(
+        tokenizer: Arc<Tokenizer>,
+        template: Option<ChatTemplate>,
+        tool_format: ToolFormat,
+        defaults: SamplingParameters,
+        engine: Engine,
+    ) -> Self {
+        Self { tokenizer, template, tool_format, defaults, engine, grammars: OnceLock::new() }
+    }
+
+    /// Text to tokens and back.
+    pub fn tokenizer(&self) -> &Arc<Tokenizer> {
+        &self.tokenizer
+    }
+
+    /// Messages to text; nothing where the model does not chat.
+    pub fn template(&self) -> Option<&ChatTemplate> {
+        self.template.as_ref()
+    }
+
+    /// How the model writes calls of tools.
+    pub fn tool_format(&self) -> ToolFormat {
+        self.tool_format.clone()
+    }
+
+    /// What makes constraints of grammars. It is made when it is first asked for, which takes a
+    /// while.
+    ///
+    /// # Errors
+    /// A tokenizer for which there is none, each time.
+    pub fn grammars(&self) -> Result<&GrammarCompiler> {
+        let make = || GrammarCompiler::new(Arc::clone(&self.tokenizer));
+        self.grammars.get_or_init(make).as_ref().map_err(Clone::clone)
+    }
+
+    /// How tokens are chosen where a request does not say so.
+    pub fn defaults(&self) -> &SamplingParameters {
+        &self.defaults
+    }
+
+    /// The most tokens of a prompt and its answer together.
+    pub fn context(&self) -> usize {
+        self.engine.context()
+    }
+
+    /// The engine.
+    pub fn engine(&self) -> &Engine {
+        &self.engine
+    }
+}

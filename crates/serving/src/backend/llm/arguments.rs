@@ -1,0 +1,197 @@
+//! What a configuration asks of an engine, under vLLM's names.
+
+use std::fs;
+use std::path::Path;
+
+use serde_json::{Map, Value};
+
+use crate::backend::ModelFiles;
+use crate::error::Error;
+
+/// Most bytes of a `model.json`.
+const MAX_BYTES: u64 = 1 << 20;
+
+/// Arguments of vLLM that mean nothing here: whatever their value, answers are the same.
+const WITHOUT_EFFECT: &[&str] = &[
+    "gpu_memory_utilization",
+    "enforce_eager",
+    "disable_log_requests",
+    "disable_log_stats",
+    "tensor_parallel_size",
+    "pipeline_parallel_size",
+    "trust_remote_code",
+    "distributed_executor_backend",
+    "swap_space",
+    "max_parallel_loading_workers",
+    "enable_chunked_prefill",
+    "device",
+    "load_format",
+    "download_dir",
+    "seed",
+];
+
+/// How an engine is made; what is `None` is the engine's own choice.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct EngineArguments {
+    /// The most tokens of a prompt and its answer.
+    pub max_model_len: Option<usize>,
+    /// The most sequences that run together.
+    pub max_num_seqs: Option<usize>,
+    /// The most tokens of a step.
+    pub max_num_batched_tokens: Option<usize>,
+    /// The most requests that wait.
+    pub max_waiting: Option<usize>,
+    /// Positions of a block of the cache.
+    pub block_size: Option<usize>,
+    /// Blocks of the cache.
+    pub num_gpu_blocks_override: Option<usize>,
+    /// Whether requests share what they begin with.
+    pub enable_prefix_caching: Option<bool>,
+    /// The type that the model computes in.
+    pub dtype: Option<String>,
+    /// How weights are made smaller when they are loaded.
+    pub quantization: Option<String>,
+    /// Where the tokenizer lies, if not in the checkpoint.
+    pub tokenizer: Option<String>,
+}
+
+/// What a value must be, and where it goes.
+enum Field<'a> {
+    Count(&'a mut Option<usize>),
+    Flag(&'a mut Option<bool>),
+    Text(&'a mut Option<String>),
+}
+
+impl EngineArguments {
+    fn field(&mut self, name: &str) -> Option<Field<'_>> {
+        Some(match name {
+            "max_model_len" => Field::Count(&mut self.max_model_len),
+            "max_num_seqs" => Field::Count(&mut self.max_num_seqs),
+            "max_num_batched_tokens" => Field::Count(&mut self.max_num_batched_tokens),
+            "max_waiting" => Field::Count(&mut self.max_waiting),
+            "block_size" => Field::Count(&mut self.block_size),
+            "num_gpu_blocks_override" => Field::Count(&mut self.num_gpu_blocks_override),
+            "enable_prefix_caching" => Field::Flag(&mut self.enable_prefix_caching),
+            "dtype" => Field::Text(&mut self.dtype),
+            "quantization" => Field::Text(&mut self.quantization),
+            "tokenizer" => Field::Text(&mut self.tokenizer),
+            _ => return None,
+        })
+    }
+
+    /// Takes an argument; `false` where there is none of this name.
+    fn set(&mut self, name: &str, value: &Value) -> Result<bool, String> {
+        let Some(field) = self.field(name) else { return Ok(false) };
+        // Parameters of a configuration are texts.
+        let parsed = value.as_str().and_then(|text| serde_json::from_str(text).ok());
+        let number = parsed.as_ref().unwrap_or(value);
+        let wrong = |expected: &str| format!("'{name}' is {value}, expected {expected}");
+        match field {
+            Field::Count(slot) => {
+                let count = number.as_u64().and_then(|count| usize::try_from(count).ok());
+                let count = count.filter(|count| *count > 0);
+                *slot = Some(count.ok_or_else(|| wrong("a whole number from 1 on"))?);
+            }
+            Field::Flag(slot) => {
+                *slot = Some(number.as_bool().ok_or_else(|| wrong("true or false"))?);
+            }
+            Field::Text(slot) => {
+                *slot = Some(value.as_str().ok_or_else(|| wrong("a text"))?.to_owned());
+            }
+        }
+        Ok(true)
+    }
+
+    /// Takes the parameters of a configuration, and the server's settings for the backend where these are silent.
+    ///
+    /// # Errors
+    /// A value of a wrong form.
+    pub(super) fn take_parameters(&mut self, files: &ModelFiles) -> Result<(), Error> {
+        let given = files.config.parameters.iter();
+        let given = given.map(|(name, parameter)| (name, &parameter.string_value));
+        let silent = |name: &str| !files.config.parameters.contains_key(name);
+        let settings = files.settings.iter().filter(|(name, _)| silent(name));
+        for (name, text) in settings.chain(given) {
+            self.set(name, &Value::from(text.as_str())).map_err(|text| {
+                Error::invalid_arg(format!("model '{}': parameter {text}", files.name))
+            })?;
+        }
+        Ok(())
+    }
+}
+
+/// Reads a `model.json` of the vLLM backend: the checkpoint that it names, and the arguments of the engine.
+///
+/// # Errors
+/// A file that cannot be read or is no JSON object, and arguments of a wrong form. Unknown ones are logged.
+pub(super) fn read(path: &Path, model: &str) -> Result<(String, EngineArguments), Error> {
+    let failed = |why: &dyn std::fmt::Display| {
+        Error::invalid_arg(format!("model '{model}': '{}': {why}", path.display()))
+    };
+    let size = fs::metadata(path).map_err(|error| failed(&error))?.len();
+    if size > MAX_BYTES {
+        return Err(failed(&format!("{size} bytes, expected at most {MAX_BYTES}")));
+    }
+    let text = fs::read(path).map_err(|error| failed(&error))?;
+    let all: Map<String, Value> = serde_json::from_slice(&text).map_err(|error| failed(&error))?;
+    let mut arguments = EngineArguments::default();
+    for (name, value) in all.iter().filter(|(name, value)| *name != "model" && !value.is_null()) {
+        let known = arguments.set(name, value).map_err(|text| failed(&text))?;
+        if WITHOUT_EFFECT.contains(&name.as_str()) {
+            tracing::info!(
+                model,
+                argument = name,
+                "this argument of the engine has no effect here"
+            );
+        } else if !known {
+            tracing::warn!(model, argument = name, %value, "this argument of the engine is not known here");
+        }
+    }
+    match all.get("model").and_then(Value::as_str) {
+        Some(named) => Ok((named.to_owned(), arguments)),
+        None => Err(failed(&"\"model\" must be the path of a checkpoint")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parse(text: &str) -> Result<(String, EngineArguments), String> {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        fs::write(file.path(), text).unwrap();
+        read(file.path(), "m").map_err(|error| error.message)
+    }
+
+    #[test]
+    fn arguments_of_vllm_are_understood_or_left_alone() {
+        let (model, arguments) = parse(
+            r#"{"model": "../w", "max_model_len": 512, "enable_prefix_caching": false, "dtype": "float16",
+                "gpu_memory_utilization": 0.5, "new_in_vllm": [1], "max_num_seqs": null}"#,
+        )
+        .unwrap();
+        assert_eq!(model, "../w");
+        let wanted = EngineArguments {
+            max_model_len: Some(512),
+            enable_prefix_caching: Some(false),
+            dtype: Some("float16".to_owned()),
+            ..EngineArguments::default()
+        };
+        assert_eq!(arguments, wanted);
+    }
+
+    #[test]
+    fn wrong_arguments_are_named() {
+        for (text, why) in [
+            ("[]", "invalid type"),
+            ("{}", "\"model\" must be the path"),
+            (r#"{"model": "x", "max_model_len": -1}"#, "'max_model_len' is -1, expected a whole"),
+            (r#"{"model": "x", "max_num_seqs": 0}"#, "'max_num_seqs' is 0"),
+            (r#"{"model": "x", "enable_prefix_caching": 1}"#, "expected true or false"),
+            (r#"{"model": "x", "dtype": 16}"#, "'dtype' is 16, expected a text"),
+        ] {
+            let error = parse(text).unwrap_err();
+            assert!(error.contains(why), "{error}");
+        }
+    }
+}

@@ -1,0 +1,144 @@
+//! Where checkpoints lie in a repository.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use crate::backend::ModelFiles;
+use crate::error::Error;
+
+/// Most entries of a folder that are looked at.
+const MAX_ENTRIES: usize = 10_000;
+
+/// Whether a path is a checkpoint: a folder with `config.json` and safetensors, a folder with GGUF files, or a GGUF
+/// file.
+#[must_use]
+pub fn is_checkpoint(path: &Path) -> bool {
+    if path.is_file() {
+        return is_gguf(path);
+    }
+    let config = path.join("config.json").is_file();
+    files(path).iter().any(|file| is_gguf(file) || config && has_extension(file, "safetensors"))
+}
+
+fn has_extension(path: &Path, wanted: &str) -> bool {
+    path.extension().is_some_and(|extension| extension.eq_ignore_ascii_case(wanted))
+}
+
+fn is_gguf(path: &Path) -> bool {
+    has_extension(path, "gguf")
+}
+
+/// The files of a folder in the order of their names; none where it cannot be read.
+fn files(folder: &Path) -> Vec<PathBuf> {
+    let entries = fs::read_dir(folder).into_iter().flatten().flatten().take(MAX_ENTRIES);
+    let mut files: Vec<PathBuf> =
+        entries.map(|entry| entry.path()).filter(|path| path.is_file()).collect();
+    files.sort();
+    files
+}
+
+/// The name of the model that a GGUF file is, where it is one: the file's without its extension, and of a model in
+/// several files, which are called `NAME-00001-of-00003.gguf` and so on, without the number.
+#[must_use]
+pub fn model_name(path: &Path) -> Option<&str> {
+    let stem = path.file_stem()?.to_str().filter(|_| is_gguf(path) && path.is_file())?;
+    match split_number(stem) {
+        None => Some(stem),
+        Some((name, 1)) => Some(name),
+        Some(_) => None,
+    }
+}
+
+/// Takes `-00001-of-00003` off a name.
+fn split_number(stem: &str) -> Option<(&str, u32)> {
+    let (rest, count) = stem.rsplit_once("-of-")?;
+    let (name, number) = rest.rsplit_once('-')?;
+    let digits = |text: &str| text.len() == 5 && text.bytes().all(|byte| byte.is_ascii_digit());
+    let fits = digits(count) && digits(number) && !name.is_empty();
+    fits.then(|| number.parse().ok()).flatten().map(|number| (name, number))
+}
+
+/// The checkpoint of a version: its folder, that of the model, or the one GGUF file in either.
+///
+/// # Errors
+/// When there is none, or more than one.
+pub(super) fn find(files: &ModelFiles) -> Result<PathBuf, Error> {
+    let places = [&files.version_dir, &files.model_dir];
+    let Some(place) = places.into_iter().find(|place| is_checkpoint(place)) else {
+        return Err(Error::unavailable(format!(
+            "unable to find a checkpoint for model '{}': neither '{}' nor '{}' has config.json with safetensors, or \
+             a GGUF file",
+            files.name,
+            files.version_dir.display(),
+            files.model_dir.display()
+        )));
+    };
+    one(place).map_err(|text| {
+        Error::invalid_arg(format!("model '{}': '{}' {text}", files.name, place.display()))
+    })
+}
+
+/// The path that a checkpoint is loaded from: a folder of safetensors, or a GGUF file.
+fn one(place: &Path) -> Result<PathBuf, String> {
+    if place.is_file() || place.join("config.json").is_file() {
+        return Ok(place.to_owned());
+    }
+    let mut models: Vec<PathBuf> =
+        files(place).into_iter().filter(|file| model_name(file).is_some()).collect();
+    match (models.pop(), models.len()) {
+        (Some(only), 0) => Ok(only),
+        (_, more) => Err(format!("has {} models in GGUF files, expected one", more + 1)),
+    }
+}
+
+/// The checkpoint that `model.json` names: a path, absolute or from the version's folder on.
+///
+/// # Errors
+/// When there is none. Nothing is downloaded.
+pub(super) fn named(files: &ModelFiles, model: &str) -> Result<PathBuf, Error> {
+    let place = files.version_dir.join(model);
+    if !is_checkpoint(&place) {
+        return Err(Error::unavailable(format!(
+            "model '{}': \"model\": \"{model}\" must be the path of a checkpoint (config.json with safetensors, or a \
+             GGUF file); nothing is downloaded",
+            files.name
+        )));
+    }
+    one(&place).map_err(|text| {
+        Error::invalid_arg(format!("model '{}': '{}' {text}", files.name, place.display()))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_model_in_several_files_has_one_name() {
+        let folder = tempfile::tempdir().unwrap();
+        for (file, name) in [
+            ("a.gguf", Some("a")),
+            ("b-00001-of-00002.gguf", Some("b")),
+            ("b-00002-of-00002.gguf", None),
+            ("c-1-of-2.gguf", Some("c-1-of-2")),
+            ("d.onnx", None),
+        ] {
+            let path = folder.path().join(file);
+            fs::write(&path, "").unwrap();
+            assert_eq!(model_name(&path), name, "{file}");
+        }
+        assert_eq!(model_name(&folder.path().join("absent.gguf")), None);
+        assert!(is_checkpoint(folder.path()));
+        assert!(one(folder.path()).unwrap_err().contains("3 models"));
+    }
+
+    #[test]
+    fn safetensors_alone_are_no_checkpoint() {
+        let folder = tempfile::tempdir().unwrap();
+        fs::write(folder.path().join("model.safetensors"), "").unwrap();
+        assert!(!is_checkpoint(folder.path()));
+        fs::write(folder.path().join("config.json"), "{}").unwrap();
+        assert!(is_checkpoint(folder.path()));
+        assert_eq!(one(folder.path()).unwrap(), folder.path());
+    }
+}

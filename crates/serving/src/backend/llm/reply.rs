@@ -1,0 +1,193 @@
+//! Answers under the names of Triton's vLLM backend.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use galatea_llm::engine::{Delta, GenerationEvent, Usage};
+use galatea_llm::model::LanguageModel;
+use galatea_llm::sampling::TokenLogprobs;
+use galatea_llm::stop::FinishReason;
+use galatea_tensor::{ByteString, DataType, Tensor};
+use serde_json::{Map, Value, json};
+
+use super::of_model;
+use super::request::Asked;
+use crate::backend::ActiveRequest;
+use crate::error::Error;
+use crate::request::OutputTensor;
+
+/// All outputs, with their one dimension.
+pub(super) const OUTPUTS: &[(&str, DataType, i64)] = &[
+    ("text_output", DataType::Bytes, -1),
+    ("finish_reason", DataType::Bytes, -1),
+    ("cumulative_logprob", DataType::Fp32, -1),
+    ("logprobs", DataType::Bytes, -1),
+    ("num_input_tokens", DataType::Uint32, 1),
+    ("num_output_tokens", DataType::Uint32, -1),
+];
+
+/// A request that waits for its answer, unless it has it.
+#[derive(Clone)]
+pub(super) struct Waiting(Arc<Mutex<Option<ActiveRequest>>>);
+
+impl Waiting {
+    fn take(&self) -> Option<ActiveRequest> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).take()
+    }
+
+    /// Answers a request that the engine did not take.
+    pub(super) fn refuse(self, error: Error) {
+        if let Some(request) = self.take() {
+            request.finish_with(Err(error));
+        }
+    }
+}
+
+/// One of the answers so far, or since the last response.
+#[derive(Clone, Default)]
+struct Answer {
+    text: String,
+    tokens: usize,
+    logprobs: Vec<TokenLogprobs>,
+    finish: Option<FinishReason>,
+}
+
+/// Makes responses of the engine's events.
+pub(super) struct Reply {
+    request: Waiting,
+    asked: Asked,
+    model: Arc<LanguageModel>,
+    answers: Vec<Answer>,
+    /// Of each answer, the logarithm of its probability so far.
+    cumulative: Vec<f32>,
+    prompt_tokens: usize,
+}
+
+impl Reply {
+    pub(super) fn new(
+        request: ActiveRequest,
+        asked: Asked,
+        prompt_tokens: usize,
+        model: Arc<LanguageModel>,
+    ) -> Self {
+        let n = usize::try_from(asked.sampling.n).unwrap_or(1);
+        let mut answers = vec![Answer::default(); n];
+        if asked.prepend {
+            answers.iter_mut().for_each(|answer| answer.text.clone_from(&asked.text));
+        }
+        let request = Waiting(Arc::new(Mutex::new(Some(request))));
+        Self { request, asked, model, answers, cumulative: vec![0.0; n], prompt_tokens }
+    }
+
+    /// The request, for whoever may have to answer it in the engine's place.
+    pub(super) fn handle(&self) -> Waiting {
+        self.request.clone()
+    }
+
+    /// Takes an event of the engine.
+    pub(super) fn take(&mut self, event: GenerationEvent) {
+        match event {
+            GenerationEvent::Started { .. } => {}
+            GenerationEvent::Delta(delta) => self.step(delta),
+            GenerationEvent::Finished(usage) => self.end(usage),
+            GenerationEvent::Failed(error) => self.handle().refuse(of_model(&error)),
+        }
+    }
+
+    fn step(&mut self, delta: Delta) {
+        let Delta { index, text, tokens, logprobs, finish } = delta;
+        if let Some(sum) = self.cumulative.get_mut(index) {
+            *sum += logprobs.iter().map(|of| of.logprob).sum::<f32>();
+        }
+        let Some(answer) = self.answers.get_mut(index) else { return };
+        answer.text.push_str(&text);
+        answer.tokens += tokens.len();
+        answer.logprobs.extend(logprobs);
+        answer.finish = finish.or(answer.finish.take());
+        // Text that is held back comes with a later token.
+        let silent = text.is_empty() && answer.finish.is_none();
+        if !self.asked.stream || silent {
+            return;
+        }
+        let outputs = self.outputs();
+        self.answers.iter_mut().for_each(|answer| {
+            *answer = Answer { finish: answer.finish.take(), ..Answer::default() };
+        });
+        let mut waiting = self.request.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(request) = waiting.as_mut() {
+            let response = wanted(request, outputs);
+            request.respond(response);
+        }
+    }
+
+    fn end(&self, _usage: Usage) {
+        let Some(request) = self.request.take() else { return };
+        if self.asked.stream {
+            return request.finish();
+        }
+        let response = wanted(&request, self.outputs());
+        request.finish_with(response);
+    }
+
+    /// The outputs that the request asks for.
+    fn outputs(&self) -> Result<Vec<(String, Tensor)>, Error> {
+        let asked = &self.asked;
+        let n = self.answers.len();
+        let mut outputs = Vec::new();
+        let mut add = |name: &str, tensor: Tensor| outputs.push((name.to_owned(), tensor));
+        let texts = |of: &dyn Fn(&Answer) -> String| {
+            let texts: Vec<ByteString> =
+                self.answers.iter().map(|answer| ByteString::from(of(answer))).collect();
+            Tensor::from_vec(&[n], texts)
+        };
+        add("text_output", texts(&|answer| answer.text.clone())?);
+        if asked.finish_reason {
+            let reason =
+                |answer: &Answer| answer.finish.as_ref().map_or("None", FinishReason::as_str);
+            add("finish_reason", texts(&|answer| reason(answer).to_owned())?);
+        }
+        if asked.cumulative_logprob {
+            add("cumulative_logprob", Tensor::from_vec(&[n], self.cumulative.clone())?);
+        }
+        if asked.logprobs {
+            add("logprobs", texts(&|answer| self.logprobs(answer).to_string())?);
+        }
+        let count = |tokens: usize| u32::try_from(tokens).unwrap_or(u32::MAX);
+        if asked.input_tokens {
+            add("num_input_tokens", Tensor::from_vec(&[1], vec![count(self.prompt_tokens)])?);
+        }
+        if asked.output_tokens {
+            let counts = self.answers.iter().map(|answer| count(answer.tokens)).collect();
+            add("num_output_tokens", Tensor::from_vec(&[n], counts)?);
+        }
+        Ok(outputs)
+    }
+
+    /// For each token an object from token numbers to probabilities.
+    fn logprobs(&self, answer: &Answer) -> Value {
+        if self.asked.sampling.logprobs.is_none() {
+            return Value::Null;
+        }
+        let text = |token: u32| {
+            let bytes = self.model.tokenizer().token_bytes(token).unwrap_or_default();
+            String::from_utf8_lossy(bytes).into_owned()
+        };
+        let entry = |token: u32, logprob: f32, rank: usize| json!({"logprob": logprob, "rank": rank, "decoded_token": text(token)});
+        let one = |of: &TokenLogprobs| {
+            let rank = usize::try_from(of.rank).unwrap_or(usize::MAX);
+            let mut found = Map::new();
+            found.insert(of.token.to_string(), entry(of.token, of.logprob, rank));
+            for (at, &(token, logprob)) in of.top.iter().enumerate() {
+                found.entry(token.to_string()).or_insert_with(|| entry(token, logprob, at + 1));
+            }
+            Value::Object(found)
+        };
+        answer.logprobs.iter().map(one).collect()
+    }
+}
+
+fn wanted(
+    request: &ActiveRequest,
+    outputs: Result<Vec<(String, Tensor)>, Error>,
+) -> Result<Vec<OutputTensor>, Error> {
+    request.wanted(outputs?)
+}
