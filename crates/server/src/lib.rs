@@ -24,6 +24,7 @@ pub mod listen;
 pub mod logging;
 pub mod metrics;
 pub mod models;
+mod openai;
 pub mod pending;
 pub mod restricted;
 pub mod server;

@@ -10,7 +10,7 @@ use tokio::task::JoinSet;
 use tokio_rustls::TlsAcceptor;
 
 use crate::app::{App, DoorRules, Limits};
-use crate::flags::{CLOUD_ADDRESS, Flags};
+use crate::flags::{CLOUD_ADDRESS, Flags, OPENAI_ADDRESS};
 use crate::forward::Forward;
 use crate::http::sagemaker::{self, SageMaker};
 use crate::http::vertex_ai::{self, VertexAi};
@@ -31,6 +31,8 @@ pub struct Addresses {
     pub http: Option<SocketAddr>,
     /// gRPC.
     pub grpc: Option<SocketAddr>,
+    /// OpenAI's endpoints alone.
+    pub openai: Option<SocketAddr>,
     /// Metrics.
     pub metrics: Option<SocketAddr>,
     /// SageMaker.
@@ -76,6 +78,11 @@ impl Server {
             let listener = listen(flags, &HTTP)?;
             addresses.http = listener.address();
             doors.spawn(http::serve(Arc::clone(&app), listener));
+        }
+        if flags.is_set("openai-port") {
+            let listener = listen(flags, &OPENAI)?;
+            addresses.openai = listener.address();
+            doors.spawn(http::openai::serve(Arc::clone(&app), listener));
         }
         if flags.bool("allow-metrics") {
             let listener = listen(flags, &METRICS)?;
@@ -205,6 +212,15 @@ const HTTP: Door = Door {
     address: "http-address",
     port: "http-port",
     reuse: Some("reuse-http-port"),
+    tls: Some(&tls::HTTP),
+    application: Application::Http,
+};
+const OPENAI: Door = Door {
+    title: "OpenAI",
+    service: "OpenAI HTTPService",
+    address: OPENAI_ADDRESS,
+    port: "openai-port",
+    reuse: None,
     tls: Some(&tls::HTTP),
     application: Application::Http,
 };

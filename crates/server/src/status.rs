@@ -46,6 +46,7 @@ pub fn reason(status: u16) -> &'static str {
         405 => "Not Allowed",
         409 => "Conflict",
         413 => "Request Entity Too Large",
+        429 => "Too Many Requests",
         500 => "Internal Server Error",
         501 => "Not Implemented",
         503 => "Service Unavailable",

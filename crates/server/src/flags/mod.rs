@@ -16,6 +16,9 @@ pub use table::{FLAGS, Flag, Kind, Support};
 /// What stands for the address of the doors for clouds, beside the names of flags.
 pub const CLOUD_ADDRESS: &str = "cloud address";
 
+/// What stands for the address of the door for OpenAI's endpoints, beside the names of flags.
+pub const OPENAI_ADDRESS: &str = "openai address";
+
 /// Values by flag, in the order given.
 #[derive(Debug, Clone, Default)]
 pub struct Flags {
@@ -112,14 +115,16 @@ impl Flags {
             // Clouds ask from outside, and have no flag for the address.
             CLOUD_ADDRESS if self.bind_all => "0.0.0.0",
             // A socket in the file system is that of one door.
-            "metrics-address" | CLOUD_ADDRESS if self.text("http-address").starts_with("unix:") => {
+            "metrics-address" | CLOUD_ADDRESS | OPENAI_ADDRESS
+                if self.text("http-address").starts_with("unix:") =>
+            {
                 if self.bind_all {
                     "0.0.0.0"
                 } else {
                     "127.0.0.1"
                 }
             }
-            "metrics-address" | CLOUD_ADDRESS => self.text("http-address"),
+            "metrics-address" | CLOUD_ADDRESS | OPENAI_ADDRESS => self.text("http-address"),
             "http-address" | "grpc-address" if self.bind_all => "0.0.0.0",
             _ => FLAGS.iter().find(|flag| flag.name == name).map_or("", |flag| flag.default),
         }

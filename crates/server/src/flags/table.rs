@@ -130,6 +130,7 @@ pub const FLAGS: &[Flag] = flags![
     "http-address" Text, "127.0.0.1",
         "Address of the HTTP door, or unix:PATH; tritonserver binds 0.0.0.0.", Yes;
     "http-port" Port, "8000", "Port of the HTTP door; 0 for any free one.", Yes;
+    "openai-port" Port, "", "Port of a door for OpenAI's endpoints alone; 0 for any free one.", Yes;
     "reuse-http-port" Bool, "false", "Let several processes serve the port.", Yes;
     "http-thread-count" Range(1, 1024), "8",
         "Threads that serve connections of all doors, at most one for each processor.", Yes;

@@ -1,7 +1,7 @@
 //! Rules over several flags.
 
 use super::clouds::SAGEMAKER;
-use super::{CLOUD_ADDRESS, Flags};
+use super::{CLOUD_ADDRESS, Flags, OPENAI_ADDRESS};
 use crate::listen::Place;
 
 /// A flag that does something only where another has a value.
@@ -52,9 +52,13 @@ const DEPENDS: &[Depends] = depends![
     "vertex-ai-default-model" "allow-vertex-ai" "true";
 ];
 
+/// The flag of a door that is open where it is given.
+const OPENAI: &str = "openai-port";
+
 /// The doors and their flags.
-const DOORS: [(&str, &str, &str, &str); 5] = [
+const DOORS: [(&str, &str, &str, &str); 6] = [
     ("HTTP", "allow-http", "http-address", "http-port"),
+    ("OpenAI", OPENAI, OPENAI_ADDRESS, OPENAI),
     ("GRPC", "allow-grpc", "grpc-address", "grpc-port"),
     ("metrics", "allow-metrics", "metrics-address", "metrics-port"),
     (SAGEMAKER, "allow-sagemaker", CLOUD_ADDRESS, "sagemaker-port"),
@@ -78,7 +82,7 @@ impl Flags {
     fn check_doors(&self) -> Result<(), String> {
         let open: Vec<(&str, Place)> = DOORS
             .into_iter()
-            .filter(|(_, allow, ..)| self.bool(allow))
+            .filter(|(_, allow, ..)| self.bool(allow) || *allow == OPENAI && self.is_set(OPENAI))
             .map(|(title, _, address, port)| {
                 let port = u16::try_from(self.number(port)).unwrap_or(0);
                 (title, Place::new(self.text(address), port))

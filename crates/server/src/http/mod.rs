@@ -13,6 +13,7 @@ mod handlers;
 mod infer;
 mod message;
 mod metrics_door;
+pub mod openai;
 mod repository;
 pub mod rows;
 pub mod sagemaker;

@@ -12,7 +12,7 @@ use galatea_serving::trace::Trace;
 
 pub use super::dialect::Dialect;
 use super::message::{ContentType, Head, Method, Response};
-use super::{generate, handlers, infer, repository, sagemaker, settings, shm};
+use super::{generate, handlers, infer, openai, repository, sagemaker, settings, shm};
 use crate::app::App;
 pub use crate::restricted::Category;
 use crate::trace;
@@ -130,7 +130,7 @@ macro_rules! rows {
     };
 }
 
-/// Every endpoint. The first row whose pattern fits the path has the request.
+/// Triton's endpoints. The first row whose pattern fits the path has the request.
 pub const ROWS: &[Row] = rows![
     "/v2/health/live" Health Get Text handlers::live;
     "/v2/health/ready" Health Get Text handlers::ready;
@@ -173,6 +173,20 @@ pub const ROWS: &[Row] = rows![
     "/v2/cudasharedmemory/region/{model}/unregister" SharedMemory Post Json shm::cuda_unregister;
 ];
 
+/// OpenAI's endpoints, and vLLM's beside them. The HTTP door has them behind its own; they may have a door alone.
+pub const OPENAI: &[Row] = rows![
+    "/v1/chat/completions" Inference Post Json openai::chat;
+    "/v1/completions" Inference Post Json openai::completions;
+    "/v1/models" Metadata Get Json openai::models;
+    "/v1/models/{model}" Metadata Get Json openai::model;
+    "/tokenize" Inference Post Json openai::tokenize;
+    "/detokenize" Inference Post Json openai::detokenize;
+    "/v1/tokenize" Inference Post Json openai::tokenize;
+    "/v1/detokenize" Inference Post Json openai::detokenize;
+    "/health" Health Get Text handlers::ready;
+    "/health/ready" Health Get Text handlers::ready;
+];
+
 /// Every endpoint of the door for SageMaker.
 pub const SAGEMAKER: &[Row] = rows![
     "/ping" Health Get Text sagemaker::ping;
@@ -199,7 +213,7 @@ pub struct Found<'a> {
 /// Finds the row of a path. Paths are compared as received: a trailing slash or an encoded letter is another path.
 #[must_use]
 pub fn find(path: &str) -> Option<Found<'_>> {
-    find_in(ROWS, path)
+    find_in(ROWS, path).or_else(|| find_in(OPENAI, path))
 }
 
 /// Finds the row of a path in the table of a door.

@@ -1,7 +1,8 @@
-//! The metrics page: Triton's families in Prometheus' text format.
+//! The metrics page: Triton's families, and vLLM's of language models, in Prometheus' text format.
 
 mod config;
 mod families;
+mod llm;
 
 use std::sync::OnceLock;
 
@@ -23,6 +24,9 @@ use families::{CACHE, CAPABILITIES, FAMILIES, Family, Value};
 #[must_use]
 pub fn render(app: &App) -> String {
     let mut page = models(&app.core().metrics_snapshot(), app.metrics());
+    let language = app.core().language_models();
+    let language = language.into_iter().map(|(name, model)| (name, model.engine().statistics()));
+    page.extend(llm::page(&language.collect::<Vec<_>>()));
     let readings = app.host().map(host::Host::gauges).unwrap_or_default();
     let pools = [
         ("nv_pinned_memory_pool_total_bytes", "Pinned memory pool total memory size, in bytes"),

@@ -7,6 +7,8 @@ mod calls;
 mod clouds;
 mod draining;
 mod forwarding;
+mod openai;
+mod speller;
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};

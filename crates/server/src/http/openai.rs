@@ -1,0 +1,304 @@
+//! OpenAI's endpoints, and vLLM's beside them.
+//!
+//! A body is read and a prompt made of it on a thread that may wait; the engine's events become the answer or its
+//! pieces. A client that leaves takes its requests back.
+
+use std::sync::{Arc, OnceLock};
+use std::time::SystemTime;
+
+use bytes::Bytes;
+use galatea_llm::engine::GenerationRequest;
+use galatea_llm::model::LanguageModel;
+use galatea_llm::sampling::SamplingParameters;
+use serde_json::{Value, json};
+use tokio::sync::{mpsc::channel, oneshot};
+use tokio::task::spawn_blocking;
+
+use super::message::{ContentType, Head, Response};
+use super::rows::{Arrival, Call, Dialect, OPENAI, Reply, find_in};
+use super::serve::{accept, answer, restricted, wrong_method};
+use crate::app::App;
+use crate::listen::Listener;
+use crate::openai::chat::Chat;
+use crate::openai::completion::Completion;
+use crate::openai::error::ApiError;
+use crate::openai::fields::Fields;
+use crate::openai::request::{self, ChatRequest, CompletionRequest};
+use crate::openai::run::{Client, Running};
+use crate::openai::tokenize;
+
+/// Pieces that are written and wait for the connection.
+const MAX_PIECES: usize = 16;
+
+/// Serves OpenAI's endpoints alone until the server stops.
+pub async fn serve(app: Arc<App>, listener: Listener) {
+    let route = |app: &Arc<App>, head: &Head, body: Bytes, arrival: Option<Arrival>| {
+        let Some(found) = find_in(OPENAI, head.path()) else {
+            let text = format!("{} is no endpoint of this door", head.path());
+            return Reply::Now(refusal(&ApiError::not_found(text)));
+        };
+        match restricted(app, head, &found).or_else(|| wrong_method(head, &found)) {
+            Some(refusal) => Reply::Now(refusal),
+            None => answer(app, head, body, arrival, &found, Dialect::Kserve),
+        }
+    };
+    accept(app, listener, Arc::new(route)).await;
+}
+
+/// The answer that says what is wrong.
+fn refusal(error: &ApiError) -> Response {
+    let body = error.to_json().to_string();
+    let response =
+        Response { status: error.status(), ..Response::ok(ContentType::Json, body.into_bytes()) };
+    match error.retry_after() {
+        Some(seconds) => response.with_header("Retry-After", seconds.to_string()),
+        None => response,
+    }
+}
+
+fn reply(result: Result<Vec<u8>, ApiError>) -> Response {
+    match result {
+        Ok(body) => Response::ok(ContentType::Json, body),
+        Err(error) => refusal(&error),
+    }
+}
+
+/// What a handler needs of its call when that is gone.
+struct Request {
+    app: Arc<App>,
+    body: Bytes,
+    /// What tells clients apart: the key that they show, if any.
+    caller: String,
+}
+
+impl Request {
+    fn of(call: &Call<'_>) -> Result<Self, ApiError> {
+        let encoding = call.head.header("content-encoding").unwrap_or("");
+        if !["", "identity"].contains(&encoding) {
+            let text = format!("content-encoding: {encoding} found, only identity is supported");
+            return Err(ApiError::invalid(text));
+        }
+        let limit = call.app.limits().max_input_bytes;
+        if call.body.len() > limit {
+            return Err(ApiError::invalid(format!(
+                "request of {} bytes exceeds the maximum of {limit} bytes; use --http-max-input-size to increase it",
+                call.body.len()
+            )));
+        }
+        let caller = call.head.header("authorization").unwrap_or_default().to_owned();
+        Ok(Self { app: Arc::clone(call.app), body: call.body.clone(), caller })
+    }
+
+    /// Reads the body, finds the model that it names, and works on both.
+    fn read<T>(
+        &self,
+        work: impl FnOnce(Arc<LanguageModel>, &str, &Fields<'_>) -> Result<T, ApiError>,
+    ) -> Result<T, ApiError> {
+        let body: Value = serde_json::from_slice(&self.body)
+            .map_err(|error| ApiError::invalid(format!("the body is no JSON: {error}")))?;
+        let fields = Fields::of_request(&body)?;
+        let (name, model) = self.model(request::model(&fields)?)?;
+        work(model, &name, &fields)
+    }
+
+    /// The model of a name, or the only one where a request names none.
+    fn model(&self, name: Option<&str>) -> Result<(String, Arc<LanguageModel>), ApiError> {
+        let core = self.app.core();
+        let Some(name) = name else {
+            let mut all = core.language_models();
+            return match (all.pop(), all.is_empty()) {
+                (Some(only), true) => Ok(only),
+                _ => Err(ApiError::field("model", "missing")),
+            };
+        };
+        if !core.is_live() {
+            return Err(ApiError::unavailable("the server stops"));
+        }
+        match core.language_model(name, "") {
+            Ok(Some(model)) => Ok((name.to_owned(), model)),
+            Ok(None) => {
+                let text = format!("'{name}' is not a language model");
+                Err(ApiError::field("model", text))
+            }
+            Err(_) => Err(ApiError::no_model(name)),
+        }
+    }
+}
+
+/// Works on a request on a thread that may wait.
+async fn aside<T: Send + 'static>(
+    work: impl FnOnce() -> Result<T, ApiError> + Send + 'static,
+) -> Result<T, ApiError> {
+    let gone = |_| Err(ApiError::internal("the work on this request ended without a result"));
+    spawn_blocking(work).await.unwrap_or_else(gone)
+}
+
+/// Both sorts of requests, ready for the engine.
+enum Job {
+    Chat(Box<Chat>),
+    Completion(Box<Completion>),
+}
+
+impl Job {
+    fn is_streamed(&self) -> bool {
+        match self {
+            Self::Chat(chat) => chat.is_streamed(),
+            Self::Completion(completion) => completion.is_streamed(),
+        }
+    }
+
+    async fn whole(&self, running: Running) -> Result<Vec<u8>, ApiError> {
+        match self {
+            Self::Chat(chat) => chat.whole(running).await,
+            Self::Completion(completion) => completion.whole(running).await,
+        }
+    }
+
+    async fn stream(&self, running: Running, to: &Client) -> Result<(), ApiError> {
+        match self {
+            Self::Chat(chat) => chat.stream(running, to).await,
+            Self::Completion(completion) => completion.stream(running, to).await,
+        }
+    }
+}
+
+/// What decodes a request and makes its prompts.
+type Prepare = fn(
+    Arc<LanguageModel>,
+    &str,
+    &Fields<'_>,
+    &str,
+) -> Result<(Job, Vec<GenerationRequest>), ApiError>;
+
+fn prepare_chat(
+    model: Arc<LanguageModel>,
+    name: &str,
+    fields: &Fields<'_>,
+    caller: &str,
+) -> Result<(Job, Vec<GenerationRequest>), ApiError> {
+    let request = ChatRequest::decode(fields, defaults(&model), caller)?;
+    let (chat, job) = Chat::prepare(model, name, request)?;
+    Ok((Job::Chat(Box::new(chat)), vec![job]))
+}
+
+fn prepare_completion(
+    model: Arc<LanguageModel>,
+    name: &str,
+    fields: &Fields<'_>,
+    caller: &str,
+) -> Result<(Job, Vec<GenerationRequest>), ApiError> {
+    let request = CompletionRequest::decode(fields, defaults(&model), caller)?;
+    let (completion, jobs) = Completion::prepare(model, name, request)?;
+    Ok((Job::Completion(Box::new(completion)), jobs))
+}
+
+fn defaults(model: &LanguageModel) -> &SamplingParameters {
+    model.defaults()
+}
+
+/// `/v1/chat/completions`
+pub(super) fn chat(call: &Call<'_>) -> Reply {
+    generation(call, prepare_chat)
+}
+
+/// `/v1/completions`
+pub(super) fn completions(call: &Call<'_>) -> Reply {
+    generation(call, prepare_completion)
+}
+
+fn generation(call: &Call<'_>, prepare: Prepare) -> Reply {
+    let request = match Request::of(call) {
+        Ok(request) => request,
+        Err(error) => return Reply::Now(refusal(&error)),
+    };
+    Reply::Later(Box::pin(async move {
+        let started = aside(move || {
+            request.read(|model, name, fields| {
+                let (job, requests) = prepare(Arc::clone(&model), name, fields, &request.caller)?;
+                Ok((job, Running::start(&model, requests)?))
+            })
+        });
+        match started.await {
+            Ok((job, running)) if job.is_streamed() => streamed(job, running).await,
+            Ok((job, running)) => reply(job.whole(running).await),
+            Err(error) => refusal(&error),
+        }
+    }))
+}
+
+/// The answer in pieces; what fails before the first one still has its status.
+async fn streamed(job: Job, running: Running) -> Response {
+    let (to, pieces) = channel(MAX_PIECES);
+    let (begin, failed) = oneshot::channel();
+    tokio::spawn(forward(job, running, Client::new(to, begin)));
+    match failed.await {
+        Ok(error) => refusal(&error),
+        Err(_) => Response::streamed(ContentType::EventStream, pieces),
+    }
+}
+
+/// Writes pieces as fast as the client takes them. Whatever ends first, what is left of the requests is dropped with
+/// it, and so taken back.
+async fn forward(job: Job, running: Running, to: Client) {
+    let overflow = running.overflow();
+    let result = tokio::select! {
+        result = job.stream(running, &to) => result,
+        () = to.left() => return,
+        error = overflow => Err(error),
+    };
+    if let Err(error) = result {
+        to.fail(error).await;
+    }
+}
+
+/// `/v1/models`
+pub(super) fn models(call: &Call<'_>) -> Reply {
+    let all = call.app.core().language_models();
+    let data: Vec<Value> = all.iter().map(|(name, model)| described(name, model)).collect();
+    Reply::Now(reply(Ok(json!({"object": "list", "data": data}).to_string().into_bytes())))
+}
+
+/// `/v1/models/{model}`
+pub(super) fn model(call: &Call<'_>) -> Reply {
+    let found = Request::of(call).and_then(|request| request.model(Some(call.model)));
+    Reply::Now(reply(found.map(|(name, model)| described(&name, &model).to_string().into_bytes())))
+}
+
+fn described(name: &str, model: &LanguageModel) -> Value {
+    json!({
+        "id": name, "object": "model", "created": started(), "owned_by": "galatea",
+        "root": name, "parent": null, "max_model_len": model.context(),
+    })
+}
+
+/// When the program first told about its models, in seconds; models have no other time of making here.
+fn started() -> u64 {
+    static STARTED: OnceLock<u64> = OnceLock::new();
+    let now =
+        || SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).map_or(0, |d| d.as_secs());
+    *STARTED.get_or_init(now)
+}
+
+/// `/tokenize`
+pub(super) fn tokenize(call: &Call<'_>) -> Reply {
+    text(call, tokenize::tokenize)
+}
+
+/// `/detokenize`
+pub(super) fn detokenize(call: &Call<'_>) -> Reply {
+    text(call, tokenize::detokenize)
+}
+
+fn text(
+    call: &Call<'_>,
+    work: fn(&LanguageModel, &Fields<'_>) -> Result<Value, ApiError>,
+) -> Reply {
+    let request = match Request::of(call) {
+        Ok(request) => request,
+        Err(error) => return Reply::Now(refusal(&error)),
+    };
+    Reply::Later(Box::pin(async move {
+        let done = aside(move || request.read(|model, _, fields| work(&model, fields)));
+        reply(done.await.map(|answer| answer.to_string().into_bytes()))
+    }))
+}

@@ -1,0 +1,228 @@
+//! From the text that a model writes to the message that a client gets: reasoning, content, calls.
+
+use std::hash::{BuildHasher, Hasher, RandomState};
+
+use galatea_llm::reasoning::{Opening, ReasoningParser};
+use galatea_llm::stop::FinishReason;
+use galatea_llm::tools::{self, ToolCall, ToolDelta, ToolFormat, ToolParser};
+
+/// How the text of an answer is read.
+#[derive(Debug, Clone)]
+pub(crate) struct Reading {
+    /// Whether the prompt has opened the reasoning already.
+    pub(crate) opening: Opening,
+    /// How calls are written, where the answer may have any.
+    pub(crate) calls: Option<ToolFormat>,
+    /// Calls behind the first one are left out.
+    pub(crate) single: bool,
+    /// Reasoning is told.
+    pub(crate) reasoning: bool,
+}
+
+/// What a piece of text adds to an answer.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Piece {
+    /// Reasoning goes on.
+    Reasoning(String),
+    /// The content goes on.
+    Content(String),
+    /// A call begins.
+    Call {
+        /// Its number, from 0.
+        index: usize,
+        /// The function.
+        name: String,
+    },
+    /// The arguments of a call go on.
+    Arguments {
+        /// The number of the call.
+        index: usize,
+        /// The next piece of their text.
+        text: String,
+    },
+}
+
+/// A whole answer.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Message {
+    /// Reasoning in front of the answer.
+    pub(crate) reasoning: String,
+    /// The answer.
+    pub(crate) content: String,
+    /// What it calls.
+    pub(crate) calls: Vec<ToolCall>,
+}
+
+impl Reading {
+    /// Reads a whole answer. Where a call is malformed, all is content.
+    pub(crate) fn whole(&self, text: &str) -> Message {
+        let parts = ReasoningParser::new(self.opening).parse(text);
+        let reasoning = if self.reasoning { parts.reasoning } else { String::new() };
+        let Some(format) = &self.calls else {
+            return Message { reasoning, content: parts.content, calls: Vec::new() };
+        };
+        let (content, mut calls) = tools::parse(format, &parts.content);
+        if self.single {
+            calls.truncate(1);
+        }
+        Message { reasoning, content, calls }
+    }
+
+    /// The word for why an answer ended. One that makes calls ends with them, but where the request
+    /// names the function: that ends as any other answer, as OpenAI has it.
+    pub(crate) fn finish(&self, reason: &FinishReason, calls: usize) -> &'static str {
+        let named = matches!(self.calls, Some(ToolFormat::Arguments(_)));
+        match reason.as_str() {
+            "stop" if calls > 0 && !named => FinishReason::ToolCalls.as_str(),
+            word => word,
+        }
+    }
+}
+
+/// Reads the text of one answer as it comes.
+#[derive(Debug, Clone)]
+pub(crate) struct AnswerReader {
+    reading: Reading,
+    reasoning: ReasoningParser,
+    tools: Option<ToolParser>,
+    calls: usize,
+}
+
+impl AnswerReader {
+    /// A reader in front of an answer.
+    pub(crate) fn new(reading: Reading) -> Self {
+        let reasoning = ReasoningParser::new(reading.opening);
+        let tools = reading.calls.clone().map(ToolParser::new);
+        Self { reading, reasoning, tools, calls: 0 }
+    }
+
+    /// How many calls have begun.
+    pub(crate) fn calls(&self) -> usize {
+        self.calls
+    }
+
+    /// Takes the next piece of text and tells what is certain.
+    pub(crate) fn push(&mut self, text: &str) -> Vec<Piece> {
+        let parts = self.reasoning.push(text);
+        let mut pieces = self.reasoned(parts.reasoning);
+        self.content(&parts.content, &mut pieces);
+        pieces
+    }
+
+    /// Tells what was held back, as the answer has ended.
+    pub(crate) fn finish(&mut self) -> Vec<Piece> {
+        let parts = self.reasoning.finish();
+        let mut pieces = self.reasoned(parts.reasoning);
+        self.content(&parts.content, &mut pieces);
+        let rest = self.tools.as_mut().map(ToolParser::finish).unwrap_or_default();
+        self.deltas(rest, &mut pieces);
+        pieces
+    }
+
+    fn reasoned(&self, text: String) -> Vec<Piece> {
+        let told = self.reading.reasoning && !text.is_empty();
+        told.then_some(Piece::Reasoning(text)).into_iter().collect()
+    }
+
+    fn content(&mut self, text: &str, pieces: &mut Vec<Piece>) {
+        match &mut self.tools {
+            None if text.is_empty() => {}
+            None => pieces.push(Piece::Content(text.to_owned())),
+            Some(parser) => {
+                let deltas = parser.push(text);
+                self.deltas(deltas, pieces);
+            }
+        }
+    }
+
+    fn deltas(&mut self, deltas: Vec<ToolDelta>, pieces: &mut Vec<Piece>) {
+        let single = self.reading.single;
+        for delta in deltas {
+            match delta {
+                ToolDelta::Begin { index, .. } | ToolDelta::Arguments { index, .. }
+                    if single && index > 0 => {}
+                ToolDelta::Text(text) => pieces.push(Piece::Content(text)),
+                ToolDelta::Begin { index, name } => {
+                    self.calls = self.calls.max(index + 1);
+                    pieces.push(Piece::Call { index, name });
+                }
+                ToolDelta::Arguments { index, text } => {
+                    pieces.push(Piece::Arguments { index, text });
+                }
+            }
+        }
+    }
+}
+
+/// A name that no other answer and no other call has.
+pub(crate) fn unique(prefix: &str) -> String {
+    // The keys of the hasher are random, and differ each time.
+    let word = || RandomState::new().build_hasher().finish();
+    format!("{prefix}{:016x}{:016x}", word(), word())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn reading(calls: Option<ToolFormat>) -> Reading {
+        Reading { opening: Opening::ByAnswer, calls, single: false, reasoning: true }
+    }
+
+    /// What the pieces of an answer add up to, letter by letter.
+    fn streamed(reading: &Reading, text: &str) -> Message {
+        let mut reader = AnswerReader::new(reading.clone());
+        let letters = text.chars().flat_map(|letter| reader.push(&letter.to_string()));
+        let mut pieces: Vec<Piece> = letters.collect();
+        pieces.extend(reader.finish());
+        let mut message = Message::default();
+        for piece in pieces {
+            match piece {
+                Piece::Reasoning(text) => message.reasoning.push_str(&text),
+                Piece::Content(text) => message.content.push_str(&text),
+                Piece::Call { index, name } => {
+                    assert_eq!(index, message.calls.len());
+                    message.calls.push(ToolCall { name, arguments: String::new() });
+                }
+                Piece::Arguments { index, text } => {
+                    message.calls.get_mut(index).unwrap().arguments.push_str(&text);
+                }
+            }
+        }
+        assert_eq!(message.calls.len(), reader.calls());
+        message
+    }
+
+    #[test]
+    fn a_streamed_answer_adds_up_to_the_whole_one() {
+        let call = r#"<tool_call>{"name": "f", "arguments": {"a": 1}}</tool_call>"#;
+        for text in [
+            "Good day.".to_owned(),
+            "<think>\nhm\n</think>\n\nGood day.".to_owned(),
+            format!("<think>hm</think>Let me see. {call}"),
+            format!("{call}{call}"),
+        ] {
+            let hermes = reading(Some(ToolFormat::Hermes));
+            let whole = hermes.whole(&text);
+            assert_eq!(streamed(&hermes, &text), whole, "{text}");
+            assert_eq!(whole.calls.len(), text.matches("<tool_call>").count());
+            let single = Reading { single: true, ..hermes };
+            assert!(streamed(&single, &text).calls.len() <= 1);
+            assert_eq!(streamed(&single, &text).calls, single.whole(&text).calls);
+            let silent = Reading { reasoning: false, ..reading(None) };
+            assert_eq!(streamed(&silent, &text).reasoning, "");
+        }
+    }
+
+    #[test]
+    fn an_answer_with_calls_ends_with_them_but_where_the_function_was_named() {
+        let free = reading(Some(ToolFormat::Hermes));
+        let named = reading(Some(ToolFormat::Arguments("f".to_owned())));
+        assert_eq!(free.finish(&FinishReason::EndOfText, 1), "tool_calls");
+        assert_eq!(free.finish(&FinishReason::EndOfText, 0), "stop");
+        assert_eq!(free.finish(&FinishReason::Length, 1), "length");
+        assert_eq!(named.finish(&FinishReason::EndOfText, 1), "stop");
+        assert_eq!(named.whole("{\"a\": 1}").calls.first().unwrap().arguments, "{\"a\": 1}");
+        assert_ne!(unique("call_"), unique("call_"));
+    }
+}

@@ -1,0 +1,309 @@
+//! Chats: messages to a prompt, and answers back, whole or in pieces.
+
+use std::sync::Arc;
+
+use galatea_llm::engine::{Delta as Step, GenerationEvent, GenerationRequest};
+use galatea_llm::model::LanguageModel;
+use galatea_llm::reasoning::Opening;
+use galatea_llm::sampling::TokenLogprobs;
+use galatea_llm::stop::FinishReason;
+use galatea_llm::tools::{ToolChoice, ToolFormat};
+use serde_json::Value;
+
+use super::answer::{AnswerReader, Piece, Reading};
+use super::error::ApiError;
+use super::logprobs::{self, ChatLogprobs, Names};
+use super::request::ChatRequest;
+use super::run::{Client, Running, generation, surround};
+use super::wire::{
+    self, Answer, ChatChoice, ChatPiece, DONE, Delta, Envelope, Usage, WireCall, to_bytes,
+};
+
+/// What reasoning in front of an answer begins with.
+const THINK: &str = "<think>";
+
+/// A chat that is ready for the engine.
+#[derive(Debug)]
+pub(crate) struct Chat {
+    model: Arc<LanguageModel>,
+    name: String,
+    request: ChatRequest,
+    prompt: Vec<u32>,
+    reading: Reading,
+}
+
+impl Chat {
+    /// Makes the prompt of a request to the model called `name`, and the request for the engine.
+    ///
+    /// # Errors
+    /// What the template refuses, a prompt that is too long, and a grammar that cannot be followed.
+    pub(crate) fn prepare(
+        model: Arc<LanguageModel>,
+        name: &str,
+        mut request: ChatRequest,
+    ) -> Result<(Self, GenerationRequest), ApiError> {
+        let Some(template) = model.template() else {
+            let message = format!("the model '{name}' has no chat template; it completes only");
+            return Err(ApiError::field("messages", message));
+        };
+        let text = template.render(&request.conversation)?;
+        let calls = match &request.choice {
+            ToolChoice::None => None,
+            ToolChoice::Auto => (!request.tools.is_empty()).then(|| model.tool_format()),
+            ToolChoice::Required => Some(ToolFormat::List),
+            ToolChoice::Named(tool) => Some(ToolFormat::Arguments(tool.clone())),
+        };
+        if calls == Some(ToolFormat::Mistral) {
+            // The mark in front of calls is a special token.
+            request.common.sampling.skip_special_tokens = false;
+        }
+        // An answer that follows a grammar has no reasoning in front of it.
+        let opened = text.trim_end().ends_with(THINK) && request.common.grammar.is_none();
+        let opening = if opened { Opening::ByPrompt } else { Opening::ByAnswer };
+        let reading =
+            Reading { opening, calls, single: !request.parallel, reasoning: request.reasoning };
+        let prompt = model.tokenizer().encode(&text, surround(request.add_special_tokens))?;
+        let job = generation(&model, &request.common, prompt.clone(), "messages")?;
+        Ok((Self { model, name: name.to_owned(), request, prompt, reading }, job))
+    }
+
+    /// Whether the answer comes in pieces.
+    pub(crate) fn is_streamed(&self) -> bool {
+        self.request.common.stream.is_some()
+    }
+
+    fn names(&self) -> Names<'_> {
+        Names { tokenizer: self.model.tokenizer(), as_ids: self.request.common.names_as_ids }
+    }
+
+    fn envelope(&self, object: &'static str) -> Envelope {
+        Envelope::new("chatcmpl-", object, self.request.common.id.as_deref(), &self.name)
+    }
+
+    fn answers(&self) -> usize {
+        usize::try_from(self.request.common.sampling.n).unwrap_or(1)
+    }
+
+    fn logprobs(&self, tokens: &[TokenLogprobs]) -> Option<ChatLogprobs> {
+        let wanted = self.request.common.sampling.logprobs.is_some();
+        wanted.then(|| ChatLogprobs::of(tokens, self.names()))
+    }
+
+    /// The whole answer.
+    ///
+    /// # Errors
+    /// A request that failed.
+    pub(crate) async fn whole(&self, mut running: Running) -> Result<Vec<u8>, ApiError> {
+        let mut found: Vec<Whole> = Vec::new();
+        found.resize_with(self.answers(), Whole::default);
+        let mut usage = Usage::default();
+        let mut of_prompt = None;
+        while let Some((_, event)) = running.next().await? {
+            match event {
+                GenerationEvent::Started { prompt_logprobs, .. } => of_prompt = prompt_logprobs,
+                GenerationEvent::Delta(step) => {
+                    if let Some(whole) = found.get_mut(step.index) {
+                        whole.add(step);
+                    }
+                }
+                GenerationEvent::Finished(of) => {
+                    usage = Usage::new(of.prompt_tokens, of.cached_tokens, of.completion_tokens);
+                }
+                GenerationEvent::Failed(error) => return Err(error.into()),
+            }
+        }
+        let choices =
+            found.into_iter().enumerate().map(|(index, whole)| self.choice(index, whole)).collect();
+        let envelope = self.envelope("chat.completion");
+        let mut answer = Answer::new(&envelope, choices);
+        answer.usage = Some(Some(usage));
+        answer.prompt_logprobs = of_prompt.map(|all| logprobs::prompt(&all, self.names()));
+        answer.prompt_token_ids = self.request.common.token_ids.then_some(&*self.prompt);
+        Ok(to_bytes(&answer))
+    }
+
+    fn choice(&self, index: usize, whole: Whole) -> ChatChoice {
+        let mut message = self.reading.whole(&whole.text);
+        if let Some(echo) = &self.request.echo {
+            message.content.insert_str(0, echo);
+        }
+        let calls = message.calls.len();
+        ChatChoice {
+            index,
+            message: message.into(),
+            logprobs: self.logprobs(&whole.logprobs),
+            finish_reason: whole.finish.as_ref().map(|why| self.reading.finish(why, calls)),
+            stop_reason: whole.finish.as_ref().and_then(stop_reason),
+            token_ids: self.request.common.token_ids.then_some(whole.tokens),
+        }
+    }
+
+    /// The answer in pieces, as fast as the client takes them.
+    ///
+    /// # Errors
+    /// A request that failed; nobody may wait for the pieces any more, which is no error.
+    pub(crate) async fn stream(&self, mut running: Running, to: &Client) -> Result<(), ApiError> {
+        let mut stream = Stream::new(self);
+        while let Some((_, event)) = running.next().await? {
+            for piece in stream.take(event) {
+                if !to.send(piece).await {
+                    return Ok(());
+                }
+            }
+        }
+        to.send(DONE.to_vec()).await;
+        Ok(())
+    }
+}
+
+/// Why an answer ended early, as vLLM tells it: the stop string or token.
+pub(crate) fn stop_reason(reason: &FinishReason) -> Option<Value> {
+    match reason {
+        FinishReason::StopString(text) => Some(Value::from(text.as_str())),
+        FinishReason::StopToken(token) => Some(Value::from(*token)),
+        _ => None,
+    }
+}
+
+/// All of an answer so far.
+#[derive(Debug, Default)]
+pub(crate) struct Whole {
+    pub(crate) text: String,
+    pub(crate) tokens: Vec<u32>,
+    pub(crate) logprobs: Vec<TokenLogprobs>,
+    pub(crate) finish: Option<FinishReason>,
+}
+
+impl Whole {
+    /// Adds the next piece.
+    pub(crate) fn add(&mut self, step: Step) {
+        self.text.push_str(&step.text);
+        self.tokens.extend(step.tokens);
+        self.logprobs.extend(step.logprobs);
+        self.finish = step.finish.or(self.finish.take());
+    }
+}
+
+/// A chat's answers on their way.
+struct Stream<'a> {
+    chat: &'a Chat,
+    envelope: Envelope,
+    readers: Vec<AnswerReader>,
+    cached: usize,
+    /// Tokens of all answers so far.
+    told: usize,
+}
+
+impl<'a> Stream<'a> {
+    fn new(chat: &'a Chat) -> Self {
+        let mut readers = Vec::new();
+        readers.resize_with(chat.answers(), || AnswerReader::new(chat.reading.clone()));
+        let envelope = chat.envelope("chat.completion.chunk");
+        Self { chat, envelope, readers, cached: 0, told: 0 }
+    }
+
+    /// The pieces that an event makes.
+    fn take(&mut self, event: GenerationEvent) -> Vec<Vec<u8>> {
+        match event {
+            GenerationEvent::Started { cached_tokens, prompt_logprobs } => {
+                self.cached = cached_tokens;
+                self.begin(prompt_logprobs.as_deref())
+            }
+            GenerationEvent::Delta(step) => self.step(step).into_iter().collect(),
+            GenerationEvent::Finished(of) => {
+                let wanted = self.chat.request.common.stream.is_some_and(|options| options.usage);
+                let usage = Usage::new(of.prompt_tokens, of.cached_tokens, of.completion_tokens);
+                let mut answer = Answer::new(&self.envelope, Vec::<ChatPiece>::new());
+                answer.usage = Some(Some(usage));
+                wanted.then(|| wire::event(&answer)).into_iter().collect()
+            }
+            GenerationEvent::Failed(_) => Vec::new(),
+        }
+    }
+
+    fn usage(&self) -> Option<Option<Usage>> {
+        let options = self.chat.request.common.stream?;
+        let now = Usage::new(self.chat.prompt.len(), self.cached, self.told);
+        match (options.continuous, options.usage) {
+            (true, _) => Some(Some(now)),
+            (false, true) => Some(None),
+            (false, false) => None,
+        }
+    }
+
+    /// The first piece of each answer: who speaks.
+    fn begin(&self, of_prompt: Option<&[Option<TokenLogprobs>]>) -> Vec<Vec<u8>> {
+        let first = |index: usize| {
+            let content = self.chat.request.echo.clone().unwrap_or_default();
+            let delta =
+                Delta { role: Some("assistant"), content: Some(content), ..Delta::default() };
+            let mut answer = Answer::new(&self.envelope, vec![piece(index, delta)]);
+            answer.usage = self.usage();
+            if index == 0 {
+                let ids = self.chat.request.common.token_ids;
+                answer.prompt_token_ids = ids.then_some(&*self.chat.prompt);
+                let names = self.chat.names();
+                answer.prompt_logprobs = of_prompt.map(|all| logprobs::prompt(all, names));
+            }
+            wire::event(&answer)
+        };
+        (0..self.readers.len()).map(first).collect()
+    }
+
+    fn step(&mut self, step: Step) -> Option<Vec<u8>> {
+        self.told += step.tokens.len();
+        let reader = self.readers.get_mut(step.index)?;
+        let mut pieces = reader.push(&step.text);
+        if step.finish.is_some() {
+            pieces.extend(reader.finish());
+        }
+        let calls = reader.calls();
+        let common = &self.chat.request.common;
+        let silent = pieces.is_empty() && step.finish.is_none();
+        if silent && step.logprobs.is_empty() && !common.token_ids {
+            return None;
+        }
+        let mut found = piece(step.index, delta(pieces));
+        found.logprobs = self.chat.logprobs(&step.logprobs).filter(|_| !step.tokens.is_empty());
+        found.token_ids = common.token_ids.then_some(step.tokens);
+        if let Some(why) = &step.finish {
+            found.finish_reason = Some(self.chat.reading.finish(why, calls));
+            found.stop_reason = stop_reason(why);
+        }
+        let mut answer = Answer::new(&self.envelope, vec![found]);
+        answer.usage = self.usage();
+        Some(wire::event(&answer))
+    }
+}
+
+fn piece(index: usize, delta: Delta) -> ChatPiece {
+    ChatPiece {
+        index,
+        delta,
+        logprobs: None,
+        finish_reason: None,
+        stop_reason: None,
+        token_ids: None,
+    }
+}
+
+/// What some pieces add to a message together.
+fn delta(pieces: Vec<Piece>) -> Delta {
+    let mut delta = Delta::default();
+    for piece in pieces {
+        match piece {
+            Piece::Reasoning(text) => {
+                delta.reasoning_content.get_or_insert_default().push_str(&text);
+            }
+            Piece::Content(text) => delta.content.get_or_insert_default().push_str(&text),
+            Piece::Call { index, name } => delta.tool_calls.push(WireCall::begin(index, name)),
+            Piece::Arguments { index, text } => {
+                let grown = delta.tool_calls.last_mut().is_some_and(|last| last.grow(index, &text));
+                if !grown {
+                    delta.tool_calls.push(WireCall::arguments(index, text));
+                }
+            }
+        }
+    }
+    delta
+}

@@ -1,0 +1,313 @@
+//! Requests for chats and completions, decoded.
+
+use std::hash::{DefaultHasher, Hash, Hasher};
+
+use galatea_llm::grammar::Grammar;
+use galatea_llm::sampling::SamplingParameters;
+use galatea_llm::template::{Conversation, Ending};
+use galatea_llm::tools::{ToolChoice, ToolDefinition};
+use serde_json::Value;
+
+use super::error::ApiError;
+use super::fields::{Fields, sampling, tokens, wrong};
+use super::message::messages;
+use super::structured;
+
+/// The most alternatives of a token in a chat, as OpenAI has it.
+const MAX_TOP_LOGPROBS: u32 = 20;
+/// The most prompts of one request.
+const MAX_PROMPTS: usize = 2048;
+/// The most tokens of a completion whose request names no number.
+const COMPLETION_TOKENS: u32 = 16;
+
+/// What a stream tells beside the answer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct StreamOptions {
+    /// The counts of tokens, at the end.
+    pub(crate) usage: bool,
+    /// The counts of tokens, with each piece.
+    pub(crate) continuous: bool,
+}
+
+/// What requests for chats and for completions have in common.
+#[derive(Debug, Clone)]
+pub(crate) struct Common {
+    /// How tokens are chosen.
+    pub(crate) sampling: SamplingParameters,
+    /// What the answer follows.
+    pub(crate) grammar: Option<Grammar>,
+    /// The answer comes in pieces.
+    pub(crate) stream: Option<StreamOptions>,
+    /// Lower ones run first.
+    pub(crate) priority: i32,
+    /// Who asks, so that steps are shared fairly.
+    pub(crate) client: u64,
+    /// Requests of different salts share no cache.
+    pub(crate) salt: u64,
+    /// Answers hold their tokens.
+    pub(crate) token_ids: bool,
+    /// Log-probabilities name tokens by their numbers.
+    pub(crate) names_as_ids: bool,
+    /// The client's own name of the request.
+    pub(crate) id: Option<String>,
+}
+
+/// A request for a chat.
+#[derive(Debug, Clone)]
+pub(crate) struct ChatRequest {
+    /// What both sorts have.
+    pub(crate) common: Common,
+    /// What the template makes a prompt of.
+    pub(crate) conversation: Conversation,
+    /// The tokens around the prompt are added although the template has its own.
+    pub(crate) add_special_tokens: bool,
+    /// Tools.
+    pub(crate) tools: Vec<ToolDefinition>,
+    /// Which of them are to be called.
+    pub(crate) choice: ToolChoice,
+    /// Several calls in one answer are fine.
+    pub(crate) parallel: bool,
+    /// Answers hold the reasoning in front of them.
+    pub(crate) reasoning: bool,
+    /// Answers begin with the last message, where that is continued.
+    pub(crate) echo: Option<String>,
+}
+
+/// What a completion continues.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Prompt {
+    /// Text.
+    Text(String),
+    /// Tokens.
+    Tokens(Vec<u32>),
+}
+
+/// A request for completions.
+#[derive(Debug, Clone)]
+pub(crate) struct CompletionRequest {
+    /// What both sorts have.
+    pub(crate) common: Common,
+    /// Each prompt has its own answers.
+    pub(crate) prompts: Vec<Prompt>,
+    /// Answers begin with their prompt.
+    pub(crate) echo: bool,
+    /// Only the prompt is wanted back, with its log-probabilities.
+    pub(crate) nothing_new: bool,
+    /// The tokens around a text are added.
+    pub(crate) add_special_tokens: bool,
+}
+
+/// The model that a request names.
+pub(crate) fn model<'a>(fields: &Fields<'a>) -> Result<Option<&'a str>, ApiError> {
+    fields.text("model")
+}
+
+/// A number for a text, the same each time.
+pub(crate) fn number_of(text: impl Hash) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    text.hash(&mut hasher);
+    hasher.finish()
+}
+
+fn common(
+    fields: &Fields<'_>,
+    defaults: &SamplingParameters,
+    caller: &str,
+) -> Result<Common, ApiError> {
+    let options = fields.object("stream_options")?;
+    let stream = fields.flag_or("stream", false)?;
+    let stream = match (stream, options) {
+        (false, None) => None,
+        (false, Some(_)) => {
+            let message = "only a request with \"stream\": true has it";
+            return Err(ApiError::field("stream_options", message));
+        }
+        (true, None) => Some(StreamOptions { usage: false, continuous: false }),
+        (true, Some(options)) => Some(StreamOptions {
+            usage: options.flag_or("include_usage", false)?,
+            continuous: options.flag_or("continuous_usage_stats", false)?,
+        }),
+    };
+    let priority = fields.integer("priority")?.unwrap_or(0);
+    let Ok(priority) = i32::try_from(priority) else {
+        return Err(fields.wrong("priority", "a whole number of 32 bits"));
+    };
+    let user = fields.text("safety_identifier")?.or(fields.text("user")?);
+    if fields.get("prompt_embeds").is_some() {
+        return Err(ApiError::field("prompt_embeds", "prompts must be text or tokens"));
+    }
+    Ok(Common {
+        sampling: sampling(fields, defaults)?,
+        grammar: structured::grammar(fields)?,
+        stream,
+        priority,
+        client: number_of((caller, user)),
+        salt: fields.text("cache_salt")?.map_or(0, number_of),
+        token_ids: fields.flag_or("return_token_ids", false)?,
+        names_as_ids: fields.flag_or("return_tokens_as_token_ids", false)?,
+        id: fields.text("request_id")?.map(str::to_owned),
+    })
+}
+
+/// How the prompt of a conversation ends.
+fn ending(fields: &Fields<'_>) -> Result<Ending, ApiError> {
+    let continues = fields.flag_or("continue_final_message", false)?;
+    match (continues, fields.flag("add_generation_prompt")?) {
+        (true, Some(true)) => {
+            let message = "an answer cannot begin anew and continue the last message";
+            Err(ApiError::field("continue_final_message", message))
+        }
+        (true, _) => Ok(Ending::ContinueFinalMessage),
+        (false, Some(false)) => Ok(Ending::Complete),
+        (false, _) => Ok(Ending::GenerationPrompt),
+    }
+}
+
+/// Reads a conversation with what its template may know beside the messages.
+pub(crate) fn conversation(
+    fields: &Fields<'_>,
+    tools: &[ToolDefinition],
+) -> Result<Conversation, ApiError> {
+    if fields.get("chat_template").is_some() {
+        let message = "the template is the model's own, and none is taken from requests";
+        return Err(ApiError::field("chat_template", message));
+    }
+    let mut variables = fields.map("chat_template_kwargs")?.cloned().unwrap_or_default();
+    if let Some(effort) = fields.text("reasoning_effort")? {
+        variables.entry("reasoning_effort").or_insert_with(|| Value::from(effort));
+    }
+    Ok(Conversation {
+        messages: messages(fields)?,
+        tools: (!tools.is_empty()).then(|| tools.iter().map(ToolDefinition::to_json).collect()),
+        documents: fields.list("documents")?.cloned(),
+        ending: ending(fields)?,
+        variables,
+        ..Conversation::default()
+    })
+}
+
+impl ChatRequest {
+    /// Decodes a request of `caller`.
+    ///
+    /// # Errors
+    /// The first field that is wrong.
+    pub(crate) fn decode(
+        fields: &Fields<'_>,
+        defaults: &SamplingParameters,
+        caller: &str,
+    ) -> Result<Self, ApiError> {
+        let mut common = common(fields, defaults, caller)?;
+        let most = fields.count("max_completion_tokens")?.or(fields.count("max_tokens")?);
+        common.sampling.max_tokens = most;
+        let top = fields.count("top_logprobs")?;
+        if let Some(top) = top.filter(|top| *top > MAX_TOP_LOGPROBS) {
+            let message = format!("{top} found, expected 0 to {MAX_TOP_LOGPROBS}");
+            return Err(ApiError::field("top_logprobs", message));
+        }
+        let logprobs = fields.flag_or("logprobs", false)?;
+        if top.is_some_and(|top| top > 0) && !logprobs {
+            let message = "only a request with \"logprobs\": true has it";
+            return Err(ApiError::field("top_logprobs", message));
+        }
+        common.sampling.logprobs = logprobs.then(|| top.unwrap_or(0));
+        let tools = ToolDefinition::from_request(fields.get("tools").unwrap_or(&Value::Null))?;
+        let choice = fields.get("tool_choice").unwrap_or(&Value::Null);
+        let choice = ToolChoice::from_request(choice, &tools)?;
+        let parallel = fields.flag_or("parallel_tool_calls", true)?;
+        let known = if choice == ToolChoice::None { &[] } else { tools.as_slice() };
+        let conversation = conversation(fields, known)?;
+        if let Some(grammar) = choice.grammar(&tools) {
+            common.grammar = Some(if parallel { grammar } else { one_call(grammar) });
+        }
+        let echo =
+            fields.flag_or("echo", false)? && conversation.ending == Ending::ContinueFinalMessage;
+        let last = conversation.messages.last().and_then(|last| last.get("content"));
+        let echo = last.and_then(Value::as_str).filter(|_| echo).map(str::to_owned);
+        Ok(Self {
+            common,
+            conversation,
+            add_special_tokens: fields.flag_or("add_special_tokens", false)?,
+            tools,
+            choice,
+            parallel,
+            reasoning: fields.flag_or("include_reasoning", true)?,
+            echo,
+        })
+    }
+}
+
+/// The grammar of a required choice, for one call only.
+fn one_call(grammar: Grammar) -> Grammar {
+    match grammar {
+        Grammar::JsonSchema(Value::Object(mut schema)) => {
+            if schema.get("type").and_then(Value::as_str) == Some("array") {
+                schema.insert("maxItems".to_owned(), Value::from(1));
+            }
+            Grammar::JsonSchema(Value::Object(schema))
+        }
+        other => other,
+    }
+}
+
+impl CompletionRequest {
+    /// Decodes a request of `caller`.
+    ///
+    /// # Errors
+    /// The first field that is wrong.
+    pub(crate) fn decode(
+        fields: &Fields<'_>,
+        defaults: &SamplingParameters,
+        caller: &str,
+    ) -> Result<Self, ApiError> {
+        let mut common = common(fields, defaults, caller)?;
+        if fields.text("suffix")?.is_some_and(|suffix| !suffix.is_empty()) {
+            return Err(ApiError::field("suffix", "models continue a prompt and fill no gap"));
+        }
+        let echo = fields.flag_or("echo", false)?;
+        common.sampling.logprobs = fields.count("logprobs")?;
+        if echo && common.sampling.prompt_logprobs.is_none() {
+            common.sampling.prompt_logprobs = common.sampling.logprobs;
+        }
+        let most = fields.count("max_tokens")?.unwrap_or(COMPLETION_TOKENS);
+        let nothing_new = echo && most == 0;
+        // The prompt's log-probabilities come with the first token, which is not shown then.
+        common.sampling.max_tokens = Some(if nothing_new { 1 } else { most });
+        Ok(Self {
+            common,
+            prompts: prompts(fields)?,
+            echo,
+            nothing_new,
+            add_special_tokens: fields.flag_or("add_special_tokens", true)?,
+        })
+    }
+}
+
+fn prompts(fields: &Fields<'_>) -> Result<Vec<Prompt>, ApiError> {
+    let expected = "a text, a list of texts, a list of tokens, or a list of lists of tokens";
+    let found = match fields.get("prompt") {
+        None => return Err(fields.missing("prompt")),
+        Some(Value::String(text)) => vec![Prompt::Text(text.clone())],
+        Some(value @ Value::Array(all)) => match all.first() {
+            None => return Err(wrong("prompt", value, expected)),
+            Some(Value::Number(_)) => {
+                vec![Prompt::Tokens(tokens(value).ok_or_else(|| wrong("prompt", value, expected))?)]
+            }
+            Some(_) => all
+                .iter()
+                .enumerate()
+                .map(|(i, prompt)| match prompt {
+                    Value::String(text) => Ok(Prompt::Text(text.clone())),
+                    other => tokens(other).map(Prompt::Tokens).ok_or_else(|| {
+                        wrong(&format!("prompt[{i}]"), other, "a text or a list of tokens")
+                    }),
+                })
+                .collect::<Result<_, _>>()?,
+        },
+        Some(value) => return Err(wrong("prompt", value, expected)),
+    };
+    if found.len() > MAX_PROMPTS {
+        let message = format!("{} prompts found, expected at most {MAX_PROMPTS}", found.len());
+        return Err(ApiError::field("prompt", message));
+    }
+    Ok(found)
+}

@@ -1,0 +1,226 @@
+//! Requests on the engine: what they are made of, and their events as they come.
+
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use bytes::Bytes;
+use galatea_llm::engine::{GenerationEvent, GenerationRequest, Ticket};
+use galatea_llm::model::LanguageModel;
+use galatea_llm::sampling::TokenLogprobs;
+use galatea_llm::tokens::Surround;
+use tokio::sync::mpsc::{Sender, UnboundedReceiver, unbounded_channel};
+use tokio::sync::{Notify, oneshot};
+
+use super::error::ApiError;
+use super::request::Common;
+use super::wire::{DONE, event};
+
+/// Events that a client has not taken, in bytes; with more the request is taken back.
+const MAX_WAITING_BYTES: usize = 64 << 20;
+/// What an event counts beside what it holds, in bytes.
+const EVENT_BYTES: usize = 256;
+
+/// The request for the engine that a prompt and its fields make.
+///
+/// # Errors
+/// A prompt and an answer that are longer than the context, and a grammar that cannot be followed.
+pub(crate) fn generation(
+    model: &LanguageModel,
+    common: &Common,
+    prompt: Vec<u32>,
+    field: &str,
+) -> Result<GenerationRequest, ApiError> {
+    let (context, length) = (model.context(), prompt.len());
+    let most = common.sampling.max_tokens.map(|most| usize::try_from(most).unwrap_or(usize::MAX));
+    if length == 0 {
+        return Err(ApiError::field(field, "no tokens found, expected at least one"));
+    }
+    if length >= context || most.is_some_and(|most| length.saturating_add(most) > context) {
+        let answer = most.map_or_else(
+            || "and an answer needs at least one".to_owned(),
+            |most| format!("and {most} are asked for"),
+        );
+        return Err(ApiError::too_long(
+            field,
+            format!(
+                "This model's maximum context length is {context} tokens. The {field} \
+                 {} {length} tokens, {answer}.",
+                if field == "messages" { "have" } else { "has" }
+            ),
+        ));
+    }
+    let constraint = match &common.grammar {
+        Some(grammar) => Some(model.grammars()?.compile(grammar)?),
+        None => None,
+    };
+    Ok(GenerationRequest {
+        prompt,
+        sampling: common.sampling.clone(),
+        constraint,
+        priority: common.priority,
+        client: common.client,
+        salt: common.salt,
+    })
+}
+
+/// Whether the tokens around a text are added.
+pub(crate) fn surround(add: bool) -> Surround {
+    if add { Surround::Add } else { Surround::Omit }
+}
+
+/// Who takes the pieces of an answer.
+#[derive(Debug)]
+pub(crate) struct Client {
+    to: Sender<Bytes>,
+    /// Tells that the answer begins, or why it does not.
+    begin: Mutex<Option<oneshot::Sender<ApiError>>>,
+}
+
+impl Client {
+    /// A client that has no piece yet. `begin` is dropped when there is one.
+    pub(crate) fn new(to: Sender<Bytes>, begin: oneshot::Sender<ApiError>) -> Self {
+        Self { to, begin: Mutex::new(Some(begin)) }
+    }
+
+    fn begin(&self) -> Option<oneshot::Sender<ApiError>> {
+        self.begin.lock().unwrap_or_else(PoisonError::into_inner).take()
+    }
+
+    /// Gives a piece when there is room for it; `false` where the client has left.
+    pub(crate) async fn send(&self, piece: Vec<u8>) -> bool {
+        drop(self.begin());
+        self.to.send(piece.into()).await.is_ok()
+    }
+
+    /// Tells what went wrong: in the place of the answer, or in the stream where that has begun.
+    pub(crate) async fn fail(&self, error: ApiError) {
+        match self.begin() {
+            // The client may have left meanwhile.
+            Some(begin) => drop(begin.send(error)),
+            None => {
+                self.send(event(&error.to_json())).await;
+                self.send(DONE.to_vec()).await;
+            }
+        }
+    }
+
+    /// Ends when the client has left.
+    pub(crate) async fn left(&self) {
+        self.to.closed().await;
+    }
+}
+
+/// The events that nobody has looked at, as far as they may grow.
+#[derive(Debug)]
+struct Backlog {
+    bytes: AtomicUsize,
+    limit: usize,
+    full: AtomicBool,
+    overflow: Notify,
+}
+
+impl Backlog {
+    /// Whether there is room for an event, which then counts. Once there was none, there is none.
+    fn admits(&self, event: &GenerationEvent) -> bool {
+        let waiting = self.bytes.fetch_add(size(event), Ordering::AcqRel);
+        if waiting > self.limit && !self.full.swap(true, Ordering::AcqRel) {
+            self.overflow.notify_one();
+        }
+        !self.full.load(Ordering::Acquire)
+    }
+}
+
+/// Memory that an event holds, roughly.
+fn size(event: &GenerationEvent) -> usize {
+    let of = |token: &TokenLogprobs| size_of_val(token) + size_of_val(token.top.as_slice());
+    EVENT_BYTES
+        + match event {
+            GenerationEvent::Started { prompt_logprobs: Some(all), .. } => {
+                all.iter().flatten().map(of).sum()
+            }
+            GenerationEvent::Delta(delta) => {
+                delta.text.len()
+                    + size_of_val(delta.tokens.as_slice())
+                    + delta.logprobs.iter().map(of).sum::<usize>()
+            }
+            _ => 0,
+        }
+}
+
+/// Requests that the engine has taken. Dropping them takes them back.
+#[derive(Debug)]
+pub(crate) struct Running {
+    events: UnboundedReceiver<(usize, GenerationEvent)>,
+    backlog: Arc<Backlog>,
+    open: usize,
+    _tickets: Vec<Ticket>,
+    /// An engine lives as long as its model.
+    _model: Arc<LanguageModel>,
+}
+
+impl Running {
+    /// Hands requests to the engine, all or none.
+    ///
+    /// # Errors
+    /// What the engine refuses.
+    pub(crate) fn start(
+        model: &Arc<LanguageModel>,
+        requests: Vec<GenerationRequest>,
+    ) -> Result<Self, ApiError> {
+        Self::bounded(model, requests, MAX_WAITING_BYTES)
+    }
+
+    fn bounded(
+        model: &Arc<LanguageModel>,
+        requests: Vec<GenerationRequest>,
+        limit: usize,
+    ) -> Result<Self, ApiError> {
+        let (to, events) = unbounded_channel();
+        let (bytes, full) = (AtomicUsize::new(0), AtomicBool::new(false));
+        let backlog = Arc::new(Backlog { bytes, limit, full, overflow: Notify::new() });
+        let open = requests.len();
+        let mut tickets = Vec::new();
+        for (i, request) in requests.into_iter().enumerate() {
+            let (to, counting) = (to.clone(), Arc::clone(&backlog));
+            let sink = move |event| {
+                if counting.admits(&event) {
+                    // Nobody waits any more when the client went away.
+                    drop(to.send((i, event)));
+                }
+            };
+            tickets.push(model.engine().submit(request, Box::new(sink))?);
+        }
+        Ok(Self { events, backlog, open, _tickets: tickets, _model: Arc::clone(model) })
+    }
+
+    /// The next event with the number of its request; `None` when all have ended.
+    ///
+    /// # Errors
+    /// A request that failed.
+    pub(crate) async fn next(&mut self) -> Result<Option<(usize, GenerationEvent)>, ApiError> {
+        if self.open == 0 {
+            return Ok(None);
+        }
+        let Some((i, event)) = self.events.recv().await else {
+            return Err(ApiError::internal("the engine gave no answer"));
+        };
+        self.backlog.bytes.fetch_sub(size(&event), Ordering::AcqRel);
+        match event {
+            GenerationEvent::Failed(error) => return Err(error.into()),
+            GenerationEvent::Finished(_) => self.open -= 1,
+            _ => {}
+        }
+        Ok(Some((i, event)))
+    }
+
+    /// Ends when the client leaves too much waiting; gives the error that says so.
+    pub(crate) fn overflow(&self) -> impl Future<Output = ApiError> + use<> {
+        let backlog = Arc::clone(&self.backlog);
+        async move {
+            backlog.overflow.notified().await;
+            let limit = backlog.limit;
+            let text = format!("the client leaves more than {limit} bytes of its answer waiting");
+            ApiError::unavailable(text)
+        }
+    }
+}

@@ -1,0 +1,56 @@
+//! Text to tokens and back, as vLLM's endpoints have it.
+
+use galatea_llm::model::LanguageModel;
+use galatea_llm::tokens::SpecialText;
+use galatea_llm::tools::ToolDefinition;
+use serde_json::{Value, json};
+
+use super::error::ApiError;
+use super::fields::Fields;
+use super::request::conversation;
+use super::run::surround;
+
+/// The tokens of a text or of a conversation.
+///
+/// # Errors
+/// Fields of a wrong form, and what the chat template refuses.
+pub(crate) fn tokenize(model: &LanguageModel, fields: &Fields<'_>) -> Result<Value, ApiError> {
+    let tokenizer = model.tokenizer();
+    let tokens = if let Some(prompt) = fields.text("prompt")? {
+        tokenizer.encode(prompt, surround(fields.flag_or("add_special_tokens", true)?))?
+    } else if fields.get("messages").is_some() {
+        let tools = ToolDefinition::from_request(fields.get("tools").unwrap_or(&Value::Null))?;
+        let conversation = conversation(fields, &tools)?;
+        let Some(template) = model.template() else {
+            return Err(ApiError::field("messages", "the model has no chat template"));
+        };
+        let text = template.render(&conversation)?;
+        tokenizer.encode(&text, surround(fields.flag_or("add_special_tokens", false)?))?
+    } else {
+        return Err(ApiError::field("prompt", "missing, and so is messages"));
+    };
+    let name = |id: &u32| tokenizer.id_to_token(*id);
+    let names = fields
+        .flag_or("return_token_strs", false)?
+        .then(|| tokens.iter().map(name).collect::<Vec<_>>());
+    Ok(json!({
+        "count": tokens.len(), "max_model_len": model.context(),
+        "tokens": tokens, "token_strs": names,
+    }))
+}
+
+/// The text of tokens.
+///
+/// # Errors
+/// No list of tokens, and tokens that the model does not have.
+pub(crate) fn detokenize(model: &LanguageModel, fields: &Fields<'_>) -> Result<Value, ApiError> {
+    let Some(tokens) = fields.tokens("tokens")? else { return Err(fields.missing("tokens")) };
+    let tokenizer = model.tokenizer();
+    let known = |id: &u32| usize::try_from(*id).is_ok_and(|id| id < tokenizer.vocabulary_size());
+    if let Some(unknown) = tokens.iter().find(|id| !known(id)) {
+        let message =
+            format!("{unknown} found, expected less than {}", tokenizer.vocabulary_size());
+        return Err(ApiError::field("tokens", message));
+    }
+    Ok(json!({"prompt": tokenizer.decode(&tokens, SpecialText::Keep)}))
+}
