@@ -10,6 +10,7 @@
 
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{self, Receiver};
 use std::sync::{Arc, OnceLock};
 
@@ -29,9 +30,11 @@ use galatea_runtime::{
 };
 use serde_json::Value;
 
-/// The reference evaluation.
+/// The reference evaluation, of which one run may fail.
 #[derive(Debug)]
-struct Reference;
+struct Reference {
+    failing: Option<usize>,
+}
 
 impl ExecutionProvider for Reference {
     fn name(&self) -> &'static str {
@@ -49,15 +52,22 @@ impl ExecutionProvider for Reference {
         graph: Arc<Graph>,
         _options: &SessionOptions,
     ) -> Result<Box<dyn Executable>, RuntimeError> {
-        Ok(Box::new(Evaluation(graph)))
+        Ok(Box::new(Evaluation { graph, failing: self.failing, runs: AtomicUsize::new(0) }))
     }
 }
 
-struct Evaluation(Arc<Graph>);
+struct Evaluation {
+    graph: Arc<Graph>,
+    failing: Option<usize>,
+    runs: AtomicUsize,
+}
 
 impl Executable for Evaluation {
     fn submit(&self, inputs: Vec<Datum>) -> Fence {
-        Fence::ready(evaluate::run_values(&self.0, inputs).map_err(RuntimeError::from))
+        if Some(self.runs.fetch_add(1, Ordering::Relaxed)) == self.failing {
+            return Fence::ready(Err(RuntimeError::provider("reference", "it is on fire")));
+        }
+        Fence::ready(evaluate::run_values(&self.graph, inputs).map_err(RuntimeError::from))
     }
 
     fn memory(&self) -> MemoryReport {
@@ -120,7 +130,11 @@ fn options(max_sequences: usize, max_batched_tokens: usize) -> EngineOptions {
 
 impl Checkpoint {
     fn model(&self, blocks: usize) -> SessionModel {
-        let providers: [Arc<dyn ExecutionProvider>; 1] = [Arc::new(Reference)];
+        self.failing_model(blocks, None)
+    }
+
+    fn failing_model(&self, blocks: usize, failing: Option<usize>) -> SessionModel {
+        let providers: [Arc<dyn ExecutionProvider>; 1] = [Arc::new(Reference { failing })];
         let session =
             Session::new(self.graph.clone(), &providers, &SessionOptions::default()).unwrap();
         let size = NonZeroUsize::new(4).unwrap();
@@ -210,6 +224,21 @@ fn what_is_in_the_cache_changes_nothing() {
         let (answers, found) = answers(&submit(&engine, &case.prompt, greedy(6)), 1);
         assert_eq!((&answers[0].0[..], found), (&case.greedy[..6], cached));
     }
+}
+
+#[test]
+fn a_run_that_fails_takes_its_request_and_leaves_the_next_ones_right() {
+    let Some(checkpoint) = checkpoint() else { return };
+    let model = Box::new(checkpoint.failing_model(64, Some(2)));
+    let tokenizer = Arc::clone(&checkpoint.tokenizer);
+    let engine = Engine::start(model, tokenizer, options(4, 64)).unwrap();
+    let case = &checkpoint.cases[3];
+    let last = submit(&engine, &case.prompt, greedy(6)).iter().last();
+    let Some(GenerationEvent::Failed(error)) = last else { panic!("{last:?}") };
+    assert_eq!(error.to_string(), "step: execution provider 'reference': it is on fire");
+    // The caches went with the run, and are not looked into.
+    let (answers, found) = answers(&submit(&engine, &case.prompt, greedy(6)), 1);
+    assert_eq!((&answers[0].0[..], found), (&case.greedy[..6], 0));
 }
 
 #[test]

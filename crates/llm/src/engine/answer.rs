@@ -8,6 +8,9 @@ use crate::tokens::{Beginning, SpecialText, TextStream, Tokenizer};
 
 use super::request::Delta;
 
+/// The most tokens that are taken from a grammar at once.
+const MOST_FORCED: usize = 32;
+
 /// The memory that the answers of an engine share.
 #[derive(Debug)]
 pub(super) struct Memory {
@@ -75,6 +78,19 @@ impl Answer {
             // What cannot be said now is said when the token is chosen.
             drafts.truncate(constraint.allowed_prefix(drafts).unwrap_or(0));
         }
+    }
+
+    /// Whether the answer follows a grammar.
+    pub(super) fn is_constrained(&self) -> bool {
+        self.constraint.is_some()
+    }
+
+    /// The tokens that must come next, at most `most` of them: where the grammar leaves one text only,
+    /// they are how the tokenizer writes it.
+    pub(super) fn forced(&mut self, most: usize) -> Vec<u32> {
+        let mut forced = self.constraint.as_mut().map_or_else(Vec::new, Constraint::forced);
+        forced.truncate(most.min(MOST_FORCED));
+        forced
     }
 
     fn parameters(&self) -> &SamplingParameters {

@@ -136,9 +136,10 @@ impl StepModel for SessionModel {
     }
 
     fn copy(&mut self, copies: &[BlockCopy]) -> Result<()> {
-        for cache in std::mem::take(&mut self.caches) {
-            self.caches.push(copied(cache, copies, self.block_count)?);
-        }
+        // Where one fails, all are lost, and made anew with the next step.
+        let caches = std::mem::take(&mut self.caches).into_iter();
+        let copied = caches.map(|cache| copied(cache, copies, self.block_count));
+        self.caches = copied.collect::<Result<_>>()?;
         Ok(())
     }
 

@@ -4,6 +4,7 @@
 //! if there were no drafts; while it equals the draft, the next row is the one that a step by itself
 //! would have given. So answers are the same with and without drafts, greedy or not: this is the
 //! rejection sampling of Leviathan et al. 2023 (arXiv 2211.17192) for a guess that is certain of itself.
+//! Text that a grammar leaves no choice about is guessed always.
 
 use std::collections::HashMap;
 

@@ -122,6 +122,22 @@ fn guesses_follow_grammars_and_stop_where_answers_do() {
 }
 
 #[test]
+fn text_that_a_grammar_leaves_no_choice_about_takes_one_step() {
+    let engine = start(FakeModel::new(64, 4), options(8, 64));
+    let compiler = GrammarCompiler::new(tokenizer()).unwrap();
+    let grammar = Grammar::Regex("[ab]the_same_for_all[cd]!".to_owned());
+    let constraint = Some(compiler.compile(&grammar).unwrap());
+    let asked = GenerationRequest { constraint, ..request(&[5, 6, 7], greedy(50)) };
+    let answer = ask(&engine, asked).outcome().answers.remove(0);
+    let (first, rest) = answer.text.split_at(1);
+    assert!("ab".contains(first) && rest.starts_with("the_same_for_all"), "{}", answer.text);
+    assert_eq!(answer.tokens.len(), 19);
+    let statistics = engine.statistics();
+    // The prompt and the first letter, the text and the choice behind it, and the end.
+    assert_eq!((statistics.steps, statistics.accepted_tokens), (3, 16));
+}
+
+#[test]
 fn what_cannot_be_guessed_is_refused_at_the_start() {
     let none = EngineOptions {
         speculative: Some(Speculation::Draft { max_tokens: 3 }),

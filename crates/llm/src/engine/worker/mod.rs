@@ -21,7 +21,7 @@ use super::Shared;
 use super::answer::{Answer, Memory};
 use super::model::{StepBatch, StepModel};
 use super::request::{GenerationEvent, Reply, Usage};
-use super::speculate::Proposer;
+use super::speculate::{Proposer, Wish};
 
 /// What the thread is told.
 pub(super) enum Command {
@@ -338,40 +338,57 @@ impl Worker {
         }
     }
 
-    /// Guesses tokens for the sequences that go on.
+    /// Guesses tokens for the sequences that go on: those that a grammar leaves no choice about, and
+    /// what the proposer says for the others.
     fn propose(&mut self) {
-        let Some((proposer, most)) = &mut self.proposer else { return };
-        let mut wishes = Vec::new();
-        for request in self.requests.values().filter(|request| request.times.first_token.is_some())
-        {
-            for open in &request.open {
+        let most = self.proposer.as_ref().map_or(0, |(_, most)| *most);
+        let mut wishes: Vec<Wish> = Vec::new();
+        let begun = |request: &&mut Request| request.times.first_token.is_some();
+        for request in self.requests.values_mut().filter(begun) {
+            if most == 0 && request.open.iter().all(|open| !open.answer.is_constrained()) {
+                continue;
+            }
+            for open in &mut request.open {
                 // The last token needs no guess.
-                let left = open.answer.left().saturating_sub(1).min(*most).min(open.drafts);
-                if left > 0 && self.scheduler.may_propose(open.sequence) {
-                    wishes.push((open.sequence, left));
+                let left = open.answer.left().saturating_sub(1);
+                if left == 0 || !self.scheduler.may_propose(open.sequence) {
+                    continue;
+                }
+                let forced = open.answer.forced(left);
+                if !forced.is_empty() {
+                    self.scheduler.propose(open.sequence, &forced);
+                } else if most > 0 {
+                    wishes.push((open.sequence, left.min(most).min(open.drafts)));
                 }
             }
         }
+        if !wishes.is_empty() {
+            self.propose_guesses(&wishes);
+        }
+    }
+
+    /// Asks the proposer for guesses.
+    fn propose_guesses(&mut self, wishes: &[Wish]) {
+        let Some((proposer, _)) = &mut self.proposer else { return };
         let scheduler = &self.scheduler;
-        let vocabulary = self.model.shape().vocabulary;
-        match guarded(|| proposer.propose(scheduler, &wishes)) {
-            Ok(guesses) => {
-                for (id, mut guess) in guesses {
-                    // A draft model may have more tokens.
-                    let known = guess.iter().take_while(|token| (**token as usize) < vocabulary);
-                    guess.truncate(known.count());
-                    let owner = self.owners.get(&id).and_then(|owner| self.requests.get_mut(owner));
-                    let open = owner.map(|request| &mut request.open);
-                    let open = open.and_then(|open| open.iter_mut().find(|o| o.sequence == id));
-                    if let Some(open) = open.filter(|_| !guess.is_empty()) {
-                        open.answer.allow(&mut guess);
-                        self.scheduler.propose(id, &guess);
-                    }
-                }
-            }
+        let guesses = match guarded(|| proposer.propose(scheduler, wishes)) {
+            Ok(guesses) => guesses,
             Err(error) => {
                 tracing::error!(%error, "tokens are not guessed any more");
                 self.proposer = None;
+                return;
+            }
+        };
+        let vocabulary = self.model.shape().vocabulary;
+        for (id, mut guess) in guesses {
+            // A draft model may have more tokens.
+            let known = guess.iter().take_while(|token| (**token as usize) < vocabulary);
+            guess.truncate(known.count());
+            let owner = self.owners.get(&id).and_then(|owner| self.requests.get_mut(owner));
+            let open = owner.and_then(|request| request.open.iter_mut().find(|o| o.sequence == id));
+            if let Some(open) = open.filter(|_| !guess.is_empty()) {
+                open.answer.allow(&mut guess);
+                self.scheduler.propose(id, &guess);
             }
         }
     }
