@@ -3,7 +3,7 @@
 
 use std::num::NonZeroUsize;
 use std::sync::Arc;
-use std::sync::mpsc::{self, Receiver};
+use std::sync::mpsc::{self, Receiver, Sender};
 use std::time::Duration;
 
 use galatea_llm::arch::ModelShape;
@@ -60,6 +60,18 @@ impl FakeModel {
     pub(crate) fn with_trouble(mut self, trouble: Trouble) -> Self {
         self.trouble = trouble;
         self
+    }
+
+    /// A model whose first step waits until something comes, so that all requests come before the second.
+    pub(crate) fn held(self) -> (Self, Sender<()>) {
+        let (go, going) = mpsc::channel();
+        let wait = move |step, _: &StepBatch| {
+            if step == 0 {
+                going.recv().unwrap();
+            }
+            Ok(())
+        };
+        (self.with_trouble(Box::new(wait)), go)
     }
 
     fn place(&self, batch: &StepBatch, sequence: usize, position: usize) -> usize {

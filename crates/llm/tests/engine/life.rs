@@ -40,10 +40,12 @@ fn a_prompt_in_pieces_goes_on_as_the_model_says() {
 #[test]
 fn many_requests_at_once_get_what_each_alone_gets() {
     // Too few blocks for all of them, so that some are preempted.
-    let engine = start(FakeModel::new(20, 4), options(8, 16));
+    let (model, go) = FakeModel::new(20, 4).held();
+    let engine = start(model, options(8, 16));
     let prompts: Vec<Vec<u32>> = (0..24).map(|seed| prompt(seed % 16, 3 + seed % 11)).collect();
     let asked: Vec<_> =
         prompts.iter().map(|prompt| ask(&engine, request(prompt, greedy(20)))).collect();
+    go.send(()).unwrap();
     for (prompt, asked) in prompts.iter().zip(asked) {
         assert_eq!(asked.outcome().tokens(), expected(prompt, 20));
     }

@@ -363,6 +363,8 @@ impl Worker {
             }
         }
         if !wishes.is_empty() {
+            // Where there is not enough room for all guesses, those that came first have it.
+            wishes.sort_unstable();
             self.propose_guesses(&wishes);
         }
     }

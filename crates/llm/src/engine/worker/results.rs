@@ -81,6 +81,7 @@ impl Worker {
         let Some(row) = logits.row(first) else { return Ok(()) };
         let Some(request) = self.requests.get_mut(&owner) else { return Ok(()) };
         if request.times.first_token.is_none() {
+            self.shared.statistics().prompt_tokens += request.prompt as u64;
             let (cached_tokens, prompt_logprobs) =
                 (request.usage.cached_tokens, request.prompt_logprobs.take());
             let told = GenerationEvent::Started { cached_tokens, prompt_logprobs };
@@ -88,24 +89,28 @@ impl Worker {
                 self.cancel(owner);
                 return Ok(());
             }
-            self.shared.statistics().prompt_tokens += request.prompt as u64;
             if request.sampling.n > 1 {
                 return self.generate_all(owner, row);
             }
         }
+        if drafts.is_empty() {
+            return self.generate_one(owner, id, row, None).map(|_| ());
+        }
+        let mut statistics = self.shared.statistics();
+        statistics.drafts += 1;
+        statistics.draft_tokens += drafts.len() as u64;
+        drop(statistics);
         let mut right = 0;
         while let Some(row) = logits.row(first + right) {
-            let token = self.generate_one(owner, id, row)?;
-            if token.is_none() || token != drafts.get(right).copied() {
+            let draft = drafts.get(right).copied();
+            if !self.generate_one(owner, id, row, draft)? {
                 break;
             }
             self.scheduler.advance(id, 1);
             right += 1;
         }
-        if !drafts.is_empty() {
-            self.scheduler.settle(id);
-            self.learn(owner, id, drafts.len(), right);
-        }
+        self.scheduler.settle(id);
+        self.learn(owner, id, drafts.len(), right);
         Ok(())
     }
 
@@ -140,22 +145,23 @@ impl Worker {
         for id in ready {
             first.clear();
             first.extend_from_slice(row);
-            self.generate_one(owner, id, &mut first)?;
+            self.generate_one(owner, id, &mut first, None)?;
         }
         self.row = first;
         Ok(())
     }
 
-    /// Chooses the next token of a sequence. `None` where none comes or the answer ends with it.
+    /// Chooses the next token of a sequence. Gives whether it is the draft, and the answer goes on.
     fn generate_one(
         &mut self,
         owner: SequenceId,
         id: SequenceId,
         row: &mut [f32],
-    ) -> Result<Option<u32>> {
-        let Some(request) = self.requests.get_mut(&owner) else { return Ok(None) };
+        draft: Option<u32>,
+    ) -> Result<bool> {
+        let Some(request) = self.requests.get_mut(&owner) else { return Ok(false) };
         let Some(at) = request.open.iter().position(|open| open.sequence == id) else {
-            return Ok(None);
+            return Ok(false);
         };
         let delta = request.open[at].answer.next(row, &mut self.memory, &self.tokenizer)?;
         let Delta { tokens, finish, .. } = &delta;
@@ -165,18 +171,15 @@ impl Worker {
         let before = request.open[at].last_token.replace(Instant::now());
         self.time_tokens(owner, tokens.len(), before);
         let finish = finish.as_ref().map(FinishReason::as_str);
-        let token = tokens.last().copied();
+        let right = draft.is_some() && tokens.last().copied() == draft;
+        // Before anybody is told, who might look.
+        self.shared.statistics().accepted_tokens += u64::from(right);
         self.tell(owner, id, delta, finish);
-        Ok(token.filter(|_| self.owners.contains_key(&id)))
+        Ok(right && self.owners.contains_key(&id))
     }
 
     /// Notes how many drafts were right.
     fn learn(&mut self, owner: SequenceId, id: SequenceId, drafts: usize, right: usize) {
-        let mut statistics = self.shared.statistics();
-        statistics.drafts += 1;
-        statistics.draft_tokens += drafts as u64;
-        statistics.accepted_tokens += right as u64;
-        drop(statistics);
         let request = self.requests.get_mut(&owner);
         let open = request.and_then(|request| request.open.iter_mut().find(|o| o.sequence == id));
         if let Some(open) = open {
