@@ -3,10 +3,13 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use galatea_llm::model::{LanguageModel, LoadOptions};
+use galatea_llm::{Error, Kind};
 use galatea_runtime::SessionOptions;
 use galatea_serving::Core;
 use galatea_serving::backend::Backend;
 use galatea_serving::backend::builtin;
+use galatea_serving::backend::llm::{EngineArguments, LlmBackend, LoadModel};
 use galatea_serving::backend::onnx::OnnxBackend;
 use galatea_serving::model_cache::ModelCache;
 use galatea_serving::repository::ModelId;
@@ -21,7 +24,52 @@ pub fn backends(cache: Option<ModelCache>) -> Vec<Arc<dyn Backend>> {
     let options = SessionOptions { choices: tuning::choices(), ..SessionOptions::default() };
     let onnx = OnnxBackend::new(providers, options).with_cache(cache);
     let onnx: Arc<dyn Backend> = Arc::new(onnx);
-    std::iter::once(onnx).chain(builtin::all()).collect()
+    let llm = LlmBackend::all(&language_models());
+    std::iter::once(onnx).chain(llm).chain(builtin::all()).collect()
+}
+
+/// What loads checkpoints of language models.
+#[must_use]
+pub fn language_models() -> LoadModel {
+    Arc::new(|path, arguments| LanguageModel::load(path, &load_options(arguments)?))
+}
+
+/// How a checkpoint is loaded for an engine of these arguments.
+///
+/// # Errors
+/// An argument that asks for what is not there.
+pub fn load_options(arguments: &EngineArguments) -> Result<LoadOptions, galatea_llm::Error> {
+    let refused = |field: &str, text: String| Error::new(Kind::Parameter, field, text);
+    let mut options = LoadOptions::new(galatea_providers::all());
+    options.session.choices = tuning::choices();
+    let engine = &mut options.engine;
+    engine.context = arguments.max_model_len;
+    engine.max_sequences = arguments.max_num_seqs.unwrap_or(engine.max_sequences);
+    let rows = engine.max_batched_tokens.max(engine.max_sequences);
+    engine.max_batched_tokens = arguments.max_num_batched_tokens.unwrap_or(rows);
+    engine.max_waiting = arguments.max_waiting.unwrap_or(engine.max_waiting);
+    engine.prefix_caching = arguments.enable_prefix_caching.unwrap_or(engine.prefix_caching);
+    options.block_size = arguments.block_size.unwrap_or(options.block_size);
+    options.blocks = arguments.num_gpu_blocks_override;
+    options.cache_bytes = arguments.kv_cache_memory_bytes.unwrap_or(options.cache_bytes);
+    options.tokenizer = arguments.tokenizer.as_ref().map(PathBuf::from);
+    let precision = match arguments.dtype.as_deref() {
+        None | Some("auto" | "float" | "float32") => "fp32",
+        Some("bfloat16") => "bf16",
+        Some("half" | "float16") => "fp16",
+        Some(other) => {
+            let text = format!("{other:?} found, expected auto, float32, bfloat16 or float16");
+            return Err(refused("dtype", text));
+        }
+    };
+    options.session.precision = precision.parse().map_err(|error| refused("dtype", error))?;
+    match &arguments.quantization {
+        None => Ok(options),
+        Some(method) => {
+            let text = format!("{method:?} found, but weights are taken as they are stored");
+            Err(refused("quantization", text))
+        }
+    }
 }
 
 /// The cache of prepared models in a folder, or in the system's own where it is empty; none of 0

@@ -198,7 +198,7 @@ impl ChatRequest {
     ) -> Result<Self, ApiError> {
         let mut common = common(fields, defaults, caller)?;
         let most = fields.count("max_completion_tokens")?.or(fields.count("max_tokens")?);
-        common.sampling.max_tokens = most;
+        common.sampling.max_tokens = most.or(defaults.max_tokens);
         let top = fields.count("top_logprobs")?;
         if let Some(top) = top.filter(|top| *top > MAX_TOP_LOGPROBS) {
             let message = format!("{top} found, expected 0 to {MAX_TOP_LOGPROBS}");

@@ -13,7 +13,12 @@ use super::request::{ChatRequest, CompletionRequest, Prompt, StreamOptions};
 use super::wire::{self, Answer, ChatChoice, ChatPiece, Delta, Envelope, Usage, WireCall};
 
 fn chat(body: &Value) -> Result<ChatRequest, ApiError> {
-    let defaults = SamplingParameters { temperature: 0.7, top_k: 20, ..Default::default() };
+    let defaults = SamplingParameters {
+        temperature: 0.7,
+        top_k: 20,
+        max_tokens: None,
+        ..SamplingParameters::default()
+    };
     ChatRequest::decode(&Fields::of_request(body)?, &defaults, "")
 }
 

@@ -6,7 +6,9 @@ use std::net::SocketAddr;
 use std::path::Path;
 use std::time::Duration;
 
+use galatea::models;
 use galatea::server::Server;
+use galatea_serving::{Core, CoreOptions};
 use serde_json::{Value, json};
 use tokio::runtime::Runtime;
 
@@ -404,6 +406,41 @@ fn the_metrics_page_has_vllms_names() {
     ] {
         assert!(page.contains(&format!("{line}\n")), "{line} is not in\n{page}");
     }
+    assert!(fixture.stop());
+}
+
+#[test]
+fn a_trained_checkpoint_gives_the_recorded_tokens() {
+    let Some(shared) = std::env::var_os("GALATEA_SHARED") else {
+        eprintln!("skipped: GALATEA_SHARED does not say where the recorded checkpoints are");
+        return;
+    };
+    let checkpoints = Path::new(&shared).join("models");
+    let name = "books-qwen2-draft-2m";
+    let golden: Value =
+        serde_json::from_slice(&fs::read(checkpoints.join("golden.json")).unwrap()).unwrap();
+    let case = &golden[name]["cases"][0];
+    let ids = |key: &str| case[key].as_array().unwrap().clone();
+    let (prompt, greedy) = (ids("ids"), ids("greedy_ids"));
+    let folder = tempfile::tempdir().unwrap();
+    let arguments = json!({"model": checkpoints.join(name), "max_model_len": 128, "num_gpu_blocks_override": 8});
+    fs::create_dir_all(folder.path().join("m/1")).unwrap();
+    fs::write(folder.path().join("m/1/model.json"), arguments.to_string()).unwrap();
+    let options =
+        CoreOptions { repositories: vec![folder.path().to_owned()], ..CoreOptions::default() };
+    let core = Core::start(options, models::backends(None)).unwrap();
+    let runtime = Runtime::new().unwrap();
+    let server = {
+        let _inside = runtime.enter();
+        Server::start(core, &flags(&[])).unwrap()
+    };
+    let fixture = Fixture { server, runtime };
+    let body =
+        json!({"prompt": prompt, "max_tokens": 6, "temperature": 0, "return_token_ids": true});
+    let (status, _, body) = post(fixture.http(), COMPLETIONS, &body);
+    assert_eq!(status, 200, "{body}");
+    let found = json_of(&body).pointer("/choices/0/token_ids").cloned().unwrap();
+    assert_eq!(found.as_array().unwrap()[..], greedy[prompt.len()..prompt.len() + 6]);
     assert!(fixture.stop());
 }
 

@@ -99,7 +99,8 @@ fn load(_: &Path, arguments: &EngineArguments) -> Result<LanguageModel> {
     };
     let model = Box::new(Speller::new(&tokenizer));
     let engine = Engine::start(model, Arc::clone(&tokenizer), options)?;
-    let defaults = SamplingParameters { temperature: 0.0, ..SamplingParameters::default() };
+    let defaults =
+        SamplingParameters { temperature: 0.0, max_tokens: None, ..SamplingParameters::default() };
     let template = Some(ChatTemplate::chatml()?);
     Ok(LanguageModel::new(tokenizer, template, ToolFormat::Hermes, defaults, engine))
 }

@@ -45,6 +45,8 @@ pub struct EngineArguments {
     pub block_size: Option<usize>,
     /// Blocks of the cache.
     pub num_gpu_blocks_override: Option<usize>,
+    /// The most memory of the cache, in bytes.
+    pub kv_cache_memory_bytes: Option<usize>,
     /// Whether requests share what they begin with.
     pub enable_prefix_caching: Option<bool>,
     /// The type that the model computes in.
@@ -71,6 +73,7 @@ impl EngineArguments {
             "max_waiting" => Field::Count(&mut self.max_waiting),
             "block_size" => Field::Count(&mut self.block_size),
             "num_gpu_blocks_override" => Field::Count(&mut self.num_gpu_blocks_override),
+            "kv_cache_memory_bytes" => Field::Count(&mut self.kv_cache_memory_bytes),
             "enable_prefix_caching" => Field::Flag(&mut self.enable_prefix_caching),
             "dtype" => Field::Text(&mut self.dtype),
             "quantization" => Field::Text(&mut self.quantization),

@@ -1,6 +1,10 @@
 //! A language model with all that front ends need of it.
 
+mod load;
+
 use std::sync::{Arc, OnceLock};
+
+pub use load::LoadOptions;
 
 use crate::engine::Engine;
 use crate::error::Result;
@@ -22,7 +26,8 @@ pub struct LanguageModel {
 }
 
 impl LanguageModel {
-    /// Puts the parts together.
+    /// Puts the parts together. Of the defaults, an answer without a most number of tokens goes on as
+    /// far as the context.
     pub fn new(
         tokenizer: Arc<Tokenizer>,
         template: Option<ChatTemplate>,

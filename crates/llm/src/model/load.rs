@@ -1,0 +1,219 @@
+//! From the files of a checkpoint to a model that generates.
+
+use std::num::NonZeroUsize;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use galatea_formats::safetensors;
+use galatea_runtime::{ExecutionProvider, Session, SessionOptions};
+use serde_json::Value;
+
+use super::LanguageModel;
+use crate::arch::{self, ModelShape};
+use crate::config::Config;
+use crate::engine::{Engine, EngineOptions, SessionModel};
+use crate::error::{Error, Kind, Result};
+use crate::sampling::SamplingParameters;
+use crate::template::ChatTemplate;
+use crate::tokens::Tokenizer;
+use crate::tools::ToolFormat;
+
+/// How a checkpoint is loaded.
+#[derive(Clone)]
+pub struct LoadOptions {
+    /// Who computes, preferred ones first.
+    pub providers: Vec<Arc<dyn ExecutionProvider>>,
+    /// How.
+    pub session: SessionOptions,
+    /// What the engine may use.
+    pub engine: EngineOptions,
+    /// Positions of a block of the cache.
+    pub block_size: usize,
+    /// Blocks of the cache; as many as `cache_bytes` has room for where it is `None`.
+    pub blocks: Option<usize>,
+    /// The most memory of the cache.
+    pub cache_bytes: usize,
+    /// The folder of the tokenizer, where that is not the checkpoint's.
+    pub tokenizer: Option<PathBuf>,
+}
+
+impl LoadOptions {
+    /// The usual options: blocks of 16 positions in at most 1 GiB.
+    pub fn new(providers: Vec<Arc<dyn ExecutionProvider>>) -> Self {
+        Self {
+            providers,
+            session: SessionOptions::default(),
+            engine: EngineOptions::default(),
+            block_size: 16,
+            blocks: None,
+            cache_bytes: 1 << 30,
+            tokenizer: None,
+        }
+    }
+
+    /// How the cache is cut into blocks.
+    fn blocks(&self, shape: &ModelShape) -> Result<(NonZeroUsize, usize)> {
+        let refused = |field: &str, message: String| Error::new(Kind::Parameter, field, message);
+        let Some(size) = NonZeroUsize::new(self.block_size) else {
+            return Err(refused("block_size", "0 found, expected at least 1".to_owned()));
+        };
+        if let Some(blocks) = self.blocks {
+            return Ok((size, blocks));
+        }
+        let position = 2 * shape.layers * shape.kv_heads * shape.head_size * size_of::<f32>();
+        let each = position.saturating_mul(size.get()).max(1);
+        // No more than all sequences can have.
+        let context = self.engine.context.unwrap_or(shape.positions);
+        let most = context.div_ceil(size.get()).saturating_mul(self.engine.max_sequences);
+        match (self.cache_bytes / each).min(most) {
+            0 => Err(refused(
+                "cache_bytes",
+                format!("{} found, expected at least {each} for one block", self.cache_bytes),
+            )),
+            blocks => Ok((size, blocks)),
+        }
+    }
+}
+
+impl std::fmt::Debug for LoadOptions {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("LoadOptions")
+            .field("engine", &self.engine)
+            .field("block_size", &self.block_size)
+            .field("blocks", &self.blocks)
+            .field("cache_bytes", &self.cache_bytes)
+            .finish_non_exhaustive()
+    }
+}
+
+impl LanguageModel {
+    /// Loads a folder of `config.json`, safetensors and `tokenizer.json`, and starts its engine.
+    ///
+    /// # Errors
+    /// An architecture that is not known, weights that do not fit it, files that are missing or
+    /// malformed, and options that contradict each other or the checkpoint.
+    pub fn load(folder: &Path, options: &LoadOptions) -> Result<Self> {
+        if !folder.is_dir() {
+            let text = "expected a folder with config.json, safetensors and tokenizer.json";
+            return Err(Error::new(Kind::Read, folder.display().to_string(), text));
+        }
+        let config = Config::read(&folder.join("config.json"))?;
+        let architecture = arch::architecture(&config)?;
+        let shape = architecture.shape(&config)?;
+        // What can be wrong with small files is found before large ones are read.
+        let place = options.tokenizer.as_deref().unwrap_or(folder);
+        let tokenizer = Arc::new(Tokenizer::from_folder(place)?);
+        let template = ChatTemplate::from_folder(place)?;
+        let tool_format = tool_format(place)?;
+        let defaults = defaults(folder)?;
+        let (size, blocks) = options.blocks(&shape)?;
+        let model = {
+            let weights = safetensors::open(folder).map_err(|error| {
+                Error::new(Kind::Weights, folder.display().to_string(), error.to_string())
+            })?;
+            let graph = architecture.graph(&config, &weights)?;
+            let session = Session::new(graph, &options.providers, &options.session);
+            let session = session.map_err(|error| {
+                Error::new(Kind::Model, folder.display().to_string(), error.to_string())
+            })?;
+            SessionModel::new(session, shape, size, blocks)?
+        };
+        let engine =
+            Engine::start(Box::new(model), Arc::clone(&tokenizer), options.engine.clone())?;
+        Ok(Self::new(tokenizer, Some(template), tool_format, defaults, engine))
+    }
+}
+
+/// How the model writes calls, as its chat template has it; as Hermes does where that says nothing.
+fn tool_format(folder: &Path) -> Result<ToolFormat> {
+    let mut source = String::new();
+    let jinja = folder.join("chat_template.jinja");
+    let config = folder.join("tokenizer_config.json");
+    if let Ok(text) = std::fs::read_to_string(jinja) {
+        source = text;
+    } else if config.exists() {
+        let bytes = std::fs::read(&config).map_err(|error| {
+            Error::new(Kind::Read, config.display().to_string(), error.to_string())
+        })?;
+        // Whatever is wrong with it, the template was read before.
+        let all: Value = serde_json::from_slice(&bytes).unwrap_or_default();
+        match all.get("chat_template") {
+            Some(Value::String(text)) => source.clone_from(text),
+            Some(named @ Value::Array(_)) => source = named.to_string(),
+            _ => {}
+        }
+    }
+    Ok(ToolFormat::of_template(&source).unwrap_or(ToolFormat::Hermes))
+}
+
+/// What `generation_config.json` says of sampling, as vLLM reads it.
+fn defaults(folder: &Path) -> Result<SamplingParameters> {
+    let plain = SamplingParameters { max_tokens: None, ..SamplingParameters::default() };
+    let path = folder.join("generation_config.json");
+    if !path.exists() {
+        return Ok(plain);
+    }
+    let config = Config::read(&path)?;
+    let number = |key: &str, default: f32| -> Result<f32> {
+        #[expect(clippy::cast_possible_truncation, reason = "settings have few digits")]
+        Ok(config.number(key)?.map_or(default, |number| number as f32))
+    };
+    let count = |key: &str| -> Result<Option<u32>> {
+        let length = config.optional_length(key)?;
+        Ok(length.and_then(|length| u32::try_from(length).ok()))
+    };
+    // 0 keeps all tokens, as no number does.
+    let top_k = config.number("top_k")?.filter(|k| *k >= 1.0);
+    #[expect(clippy::cast_possible_truncation, reason = "a number of tokens")]
+    let top_k = top_k.map_or(plain.top_k, |k| k as i64);
+    Ok(SamplingParameters {
+        temperature: number("temperature", plain.temperature)?,
+        top_k,
+        top_p: number("top_p", plain.top_p)?,
+        min_p: number("min_p", plain.min_p)?,
+        repetition_penalty: number("repetition_penalty", plain.repetition_penalty)?,
+        max_tokens: count("max_new_tokens")?,
+        ..plain
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn defaults_are_those_of_the_file_where_there_is_one() {
+        let folder = tempfile::tempdir().unwrap();
+        let none = defaults(folder.path()).unwrap();
+        assert_eq!((none.temperature, none.max_tokens), (1.0, None));
+        let text = r#"{"temperature": 0.7, "top_k": 20, "top_p": 0.8, "max_new_tokens": 512,
+                       "do_sample": true, "eos_token_id": [1, 2], "min_p": null}"#;
+        std::fs::write(folder.path().join("generation_config.json"), text).unwrap();
+        let found = defaults(folder.path()).unwrap();
+        assert_eq!((found.temperature, found.top_k, found.top_p), (0.7, 20, 0.8));
+        assert_eq!((found.min_p, found.max_tokens), (0.0, Some(512)));
+        std::fs::write(folder.path().join("generation_config.json"), r#"{"top_p": "x"}"#).unwrap();
+        let error = defaults(folder.path()).unwrap_err().to_string();
+        assert!(
+            error.ends_with("generation_config.json: top_p: \"x\", expected a number"),
+            "{error}"
+        );
+    }
+
+    #[test]
+    fn blocks_fill_the_memory_but_no_more_than_sequences_can_have() {
+        let shape =
+            ModelShape { layers: 2, kv_heads: 1, head_size: 4, vocabulary: 9, positions: 64 };
+        let mut options = LoadOptions::new(Vec::new());
+        // A block takes 16 positions of 2 layers with keys and values of 4 numbers.
+        options.cache_bytes = 10 * 16 * 2 * 2 * 4 * 4;
+        assert_eq!(options.blocks(&shape).unwrap().1, 10);
+        options.engine.max_sequences = 2;
+        assert_eq!(options.blocks(&shape).unwrap().1, 8);
+        options.blocks = Some(3);
+        assert_eq!(options.blocks(&shape).unwrap().1, 3);
+        options.blocks = None;
+        options.cache_bytes = 100;
+        assert!(options.blocks(&shape).unwrap_err().to_string().contains("at least 1024"));
+    }
+}
