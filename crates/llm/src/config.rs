@@ -45,6 +45,15 @@ impl Config {
         }
     }
 
+    /// The same with a value for a key that says nothing.
+    #[must_use]
+    pub(crate) fn or(mut self, key: &str, value: impl Into<Value>) -> Self {
+        if self.get(key).is_none() {
+            self.all.insert(key.to_owned(), value.into());
+        }
+        self
+    }
+
     fn wrong(&self, key: &str, text: impl Into<String>) -> Error {
         Error::new(Kind::Config, format!("{}: {key}", self.place), text)
     }

@@ -126,8 +126,8 @@ impl Decoder {
         query = step.turned(net, query, tables, self.heads)?;
         key = step.turned(net, key, tables, kv_heads)?;
         let window = self.windows.get(layer).copied().unwrap_or(0);
-        let (attended, caches) =
-            step.attended(net, [query, key, value], (self.heads, kv_heads, window), layer)?;
+        let heads = Heads { window, ..Heads::new(self.heads, kv_heads) };
+        let (attended, caches) = step.attended(net, [query, key, value], &heads, layer)?;
         let sizes = [columns[0], self.hidden];
         Ok((net.linear(attended, &format!("{at}.o_proj"), sizes, last_bias)?, caches))
     }
@@ -195,10 +195,30 @@ pub(super) fn int(length: usize) -> i64 {
 }
 
 /// Rows divided by the root of their mean square.
-fn rms(net: &mut Net<'_>, x: ValueId, scale: ValueId, epsilon: f64) -> Result<ValueId> {
+pub(super) fn rms(net: &mut Net<'_>, x: ValueId, scale: ValueId, epsilon: f64) -> Result<ValueId> {
     #[allow(clippy::cast_possible_truncation, reason = "an attribute of FP32")]
     let epsilon = ("epsilon", AttributeValue::Float(epsilon as f32));
     net.one("RMSNormalization", &[epsilon], &[x, scale])
+}
+
+/// How the heads of a layer attend.
+pub(super) struct Heads {
+    /// Heads of queries.
+    pub(super) heads: usize,
+    /// Heads of keys and values.
+    pub(super) kv_heads: usize,
+    /// How many positions a row sees; 0 is all.
+    pub(super) window: usize,
+    /// Factor on scores; `None` is one divided by the root of a key's length.
+    pub(super) scale: Option<f32>,
+    /// Where scores are kept inside; 0 is nowhere.
+    pub(super) softcap: f32,
+}
+
+impl Heads {
+    pub(super) fn new(heads: usize, kv_heads: usize) -> Self {
+        Self { heads, kv_heads, window: 0, scale: None, softcap: 0.0 }
+    }
 }
 
 /// The inputs of a step.
@@ -237,7 +257,7 @@ impl Step {
     }
 
     /// Rows of heads turned by their positions.
-    fn turned(
+    pub(super) fn turned(
         &self,
         net: &mut Net<'_>,
         x: ValueId,
@@ -257,18 +277,20 @@ impl Step {
         &self,
         net: &mut Net<'_>,
         [query, key, value]: [ValueId; 3],
-        (heads, kv_heads, window): (usize, usize, usize),
+        heads: &Heads,
         layer: usize,
     ) -> Result<(ValueId, [ValueId; 2])> {
         let [keys, values] = self.caches.get(layer).copied().unwrap_or([query; 2]);
         let [starts, lengths, blocks] = self.sequences;
         let inputs = [query, key, value, keys, values, starts, lengths, blocks];
         let number = |name, value| (name, AttributeValue::Int(int(value)));
-        let attributes = [
-            number("num_heads", heads),
-            number("kv_num_heads", kv_heads),
-            number("window", window),
+        let mut attributes = vec![
+            number("num_heads", heads.heads),
+            number("kv_num_heads", heads.kv_heads),
+            number("window", heads.window),
+            ("softcap", AttributeValue::Float(heads.softcap)),
         ];
+        attributes.extend(heads.scale.map(|scale| ("scale", AttributeValue::Float(scale))));
         let [attended, keys, values] =
             net.several("ai.galatea:PagedAttention", &attributes, &inputs)?;
         Ok((attended, [keys, values]))

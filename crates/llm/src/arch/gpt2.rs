@@ -3,7 +3,7 @@
 use galatea_graph::{AttributeValue, Graph, ValueId};
 use galatea_tensor::Tensor;
 
-use super::decoder::{Step, int};
+use super::decoder::{Heads, Step, int};
 use super::net::Net;
 use super::{Architecture, ModelShape, Weights, contradiction};
 use crate::config::Config;
@@ -63,8 +63,8 @@ fn build(config: &Config, weights: &dyn Weights) -> Result<Graph> {
         let lengths = model.net.constant("lengths", Tensor::vector(vec![int(hidden); 3]));
         let axis = [("axis", AttributeValue::Int(1))];
         let parts: [ValueId; 3] = model.net.several("Split", &axis, &[joined, lengths])?;
-        let heads = (shape.kv_heads, shape.kv_heads, 0);
-        let (attended, kept) = step.attended(&mut model.net, parts, heads, layer)?;
+        let heads = Heads::new(shape.kv_heads, shape.kv_heads);
+        let (attended, kept) = step.attended(&mut model.net, parts, &heads, layer)?;
         caches.extend(kept);
         let attended = model.linear(attended, &format!("{at}.attn.c_proj"), [hidden; 2])?;
         x = model.net.one("Add", &[], &[x, attended])?;

@@ -7,6 +7,7 @@
 //! are `logits` `[wanted, vocabulary]` and the caches after the step, in the order of the inputs.
 
 mod decoder;
+mod gemma;
 mod gpt2;
 mod llama;
 mod net;
@@ -57,7 +58,8 @@ pub struct ModelShape {
 }
 
 /// All architectures.
-pub const ARCHITECTURES: &[Architecture] = &[llama::LLAMA, qwen::QWEN2, qwen::QWEN3, gpt2::GPT2];
+pub const ARCHITECTURES: &[Architecture] =
+    &[llama::LLAMA, qwen::QWEN2, qwen::QWEN3, gpt2::GPT2, gemma::GEMMA3];
 
 /// The architecture that a checkpoint's `config.json` names.
 ///

@@ -39,7 +39,22 @@ impl Rope {
             None => None,
         };
         let base = own.map_or_else(|| config.positive_or("rope_theta", 10_000.0), Ok)?;
-        let Some(parameters) = parameters else { return Ok(Self::plain(base, width)) };
+        match parameters {
+            Some(parameters) => Self::variant(config, &parameters, base, (width, positions)),
+            None => Ok(Self::plain(base, width)),
+        }
+    }
+
+    /// The variant that `parameters` name, of a base.
+    ///
+    /// # Errors
+    /// As [`Self::new`].
+    pub(super) fn variant(
+        config: &Config,
+        parameters: &Config,
+        base: f64,
+        (width, positions): (usize, usize),
+    ) -> Result<Self> {
         let kind = match parameters.text("rope_type")? {
             Some(kind) => kind,
             None => parameters.text("type")?.unwrap_or("default"),
@@ -51,15 +66,15 @@ impl Rope {
                 let factor = parameters.positive_or("factor", 1.0)?;
                 Ok(plain.map(|_, frequency| frequency / factor))
             }
-            "dynamic" => Ok(Self::dynamic(config, &parameters, base, (width, positions))?),
-            "yarn" => plain.yarn(config, &parameters, base, width),
-            "llama3" => plain.llama3(&parameters),
+            "dynamic" => Ok(Self::dynamic(config, parameters, base, (width, positions))?),
+            "yarn" => plain.yarn(config, parameters, base, width),
+            "llama3" => plain.llama3(parameters),
             _ => Err(parameters.unknown("rope_type", VARIANTS)),
         }
     }
 
     #[allow(clippy::cast_precision_loss, reason = "lengths of vectors")]
-    fn plain(base: f64, width: usize) -> Self {
+    pub(super) fn plain(base: f64, width: usize) -> Self {
         let frequency = |pair: usize| base.powf(-2.0 * pair as f64 / width as f64);
         Self { frequencies: (0..width / 2).map(frequency).collect(), factor: 1.0 }
     }

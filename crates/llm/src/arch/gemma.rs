@@ -1,0 +1,240 @@
+//! Gemma 3 (text): local and global layers in turn, norms before and behind each part.
+
+use galatea_graph::{AttributeValue, Graph, ValueId};
+use galatea_tensor::Tensor;
+
+use super::decoder::{self, Heads, Step, int, rms};
+use super::net::Net;
+use super::rope::Rope;
+use super::{Architecture, ModelShape, Weights, contradiction};
+use crate::config::Config;
+use crate::error::Result;
+
+/// Gemma 3, also the text part of checkpoints that read pictures.
+pub(super) const GEMMA3: Architecture = Architecture {
+    model_types: &["gemma3_text", "gemma3"],
+    shape: |config| decoder::shape(&text(config)?),
+    build: |config, weights| Gemma::new(&text(config)?)?.graph(weights),
+};
+
+/// What a configuration says of the text part, with what it need not say.
+fn text(config: &Config) -> Result<Config> {
+    let inner = config.object("text_config")?.unwrap_or_else(|| config.clone());
+    Ok(inner
+        .or("num_attention_heads", 8)
+        .or("num_key_value_heads", 4)
+        .or("head_dim", 256)
+        .or("hidden_size", 2304)
+        .or("intermediate_size", 9216)
+        .or("num_hidden_layers", 26)
+        .or("max_position_embeddings", 131_072)
+        .or("query_pre_attn_scalar", 256)
+        .or("sliding_window", 4096)
+        .or("vocab_size", 262_208))
+}
+
+/// Where the weights of the text part are, in checkpoints of it alone and in older and newer ones
+/// that read pictures.
+const PREFIXES: &[&str] = &["model.", "language_model.model.", "model.language_model."];
+
+struct Gemma {
+    shape: ModelShape,
+    hidden: usize,
+    inner: usize,
+    heads: usize,
+    epsilon: f64,
+    scale: f32,
+    /// Where the scores and the logits are kept inside; 0 is nowhere.
+    softcaps: [f32; 2],
+    /// How many positions each layer sees; 0 is all.
+    windows: Vec<usize>,
+    /// Rotations of layers with a window, and of the others.
+    ropes: [Rope; 2],
+    tied: bool,
+    bias: bool,
+}
+
+impl Gemma {
+    fn new(config: &Config) -> Result<Self> {
+        let shape = decoder::shape(config)?;
+        // Old configurations name another activation than the one that was trained.
+        match config.text("hidden_activation")? {
+            None | Some("gelu_pytorch_tanh") => {}
+            Some(_) => return Err(config.unknown("hidden_activation", &["gelu_pytorch_tanh"])),
+        }
+        #[allow(clippy::cast_possible_truncation, reason = "attributes of FP32")]
+        let softcap = |key: &str| -> Result<f32> {
+            Ok(config.number(key)?.map_or(0.0, |softcap| softcap.max(0.0) as f32))
+        };
+        #[allow(clippy::cast_possible_truncation, reason = "an attribute of FP32")]
+        let scale = config.positive_or("query_pre_attn_scalar", 256.0)?.powf(-0.5) as f32;
+        Ok(Self {
+            hidden: config.length("hidden_size")?,
+            inner: config.length("intermediate_size")?,
+            heads: config.length("num_attention_heads")?,
+            epsilon: config.positive_or("rms_norm_eps", 1e-6)?,
+            scale,
+            softcaps: [softcap("attn_logit_softcapping")?, softcap("final_logit_softcapping")?],
+            windows: windows(config, shape.layers)?,
+            ropes: ropes(config, (shape.head_size, shape.positions))?,
+            tied: config.flag("tie_word_embeddings", true)?,
+            bias: config.flag("attention_bias", false)?,
+            shape,
+        })
+    }
+
+    fn graph(&self, weights: &dyn Weights) -> Result<Graph> {
+        let mut net = Net::new("gemma3", weights);
+        let has = |prefix: &&&str| net.has(&format!("{prefix}embed_tokens.weight"));
+        let prefix = PREFIXES.iter().find(has).copied().unwrap_or("model.");
+        let step = Step::inputs(&mut net, &self.shape);
+        let mut tables = Vec::new();
+        for rope in &self.ropes {
+            let both = rope.tables(self.shape.positions)?;
+            tables.push(both.map(|table| net.constant("rope", table)));
+        }
+        let shape = [self.shape.vocabulary, self.hidden];
+        let words = net.floats(&format!("{prefix}embed_tokens.weight"), &shape)?;
+        let x = net.one("Gather", &[], &[words, step.tokens])?;
+        #[allow(clippy::cast_precision_loss, clippy::cast_possible_truncation, reason = "a length")]
+        let root = net.constant("root", Tensor::scalar((self.hidden as f64).sqrt() as f32));
+        let mut x = net.one("Mul", &[], &[x, root])?;
+        let mut caches = Vec::new();
+        for (layer, &window) in self.windows.iter().enumerate() {
+            let at = format!("{prefix}layers.{layer}");
+            let table = tables.get(usize::from(window == 0)).copied().unwrap_or([x; 2]);
+            let normal = self.normalised(&mut net, x, &format!("{at}.input_layernorm"))?;
+            let rows = self.rows(&mut net, normal, &format!("{at}.self_attn"), (&step, table))?;
+            let heads = Heads {
+                window,
+                scale: Some(self.scale),
+                softcap: self.softcaps[0],
+                ..Heads::new(self.heads, self.shape.kv_heads)
+            };
+            let (attended, kept) = step.attended(&mut net, rows, &heads, layer)?;
+            caches.extend(kept);
+            let sizes = [self.heads * self.shape.head_size, self.hidden];
+            let out = net.linear(attended, &format!("{at}.self_attn.o_proj"), sizes, self.bias)?;
+            let out = self.normalised(&mut net, out, &format!("{at}.post_attention_layernorm"))?;
+            x = net.one("Add", &[], &[x, out])?;
+            let before = format!("{at}.pre_feedforward_layernorm");
+            let normal = self.normalised(&mut net, x, &before)?;
+            let inner = self.gated(&mut net, normal, &format!("{at}.mlp"))?;
+            let behind = format!("{at}.post_feedforward_layernorm");
+            let inner = self.normalised(&mut net, inner, &behind)?;
+            x = net.one("Add", &[], &[x, inner])?;
+        }
+        let wanted = net.one("Gather", &[], &[x, step.wanted])?;
+        let last = self.normalised(&mut net, wanted, &format!("{prefix}norm"))?;
+        let head = format!("{}lm_head.weight", prefix.strip_suffix("model.").unwrap_or_default());
+        let words = if self.tied { words } else { net.floats(&head, &shape)? };
+        let logits = net.one("Gemm", &[("transB", AttributeValue::Int(1))], &[last, words])?;
+        let logits = self.capped(&mut net, logits)?;
+        step.outputs(&mut net, logits, caches)?;
+        net.finish(|name| {
+            let pictures = ["vision_tower.", "multi_modal_projector."];
+            let own = name.strip_prefix("model.").unwrap_or(name);
+            pictures.iter().any(|part| own.starts_with(part)) || self.tied && name == head
+        })
+    }
+
+    /// Rows of a mean square of 1, times one more than the weights.
+    fn normalised(&self, net: &mut Net<'_>, x: ValueId, name: &str) -> Result<ValueId> {
+        let scale = one_more(net, name, self.hidden)?;
+        rms(net, x, scale, self.epsilon)
+    }
+
+    /// Queries, keys and values of a layer.
+    fn rows(
+        &self,
+        net: &mut Net<'_>,
+        x: ValueId,
+        at: &str,
+        (step, tables): (&Step, [ValueId; 2]),
+    ) -> Result<[ValueId; 3]> {
+        let ModelShape { kv_heads, head_size, .. } = self.shape;
+        let mut part = |name: &str, heads: usize| -> Result<ValueId> {
+            let (columns, normal) = (heads * head_size, format!("{at}.{name}_norm"));
+            let sizes = [self.hidden, columns];
+            let rows = net.linear(x, &format!("{at}.{name}_proj"), sizes, self.bias)?;
+            if name == "v" {
+                return Ok(rows);
+            }
+            let each = net.constant("heads", Tensor::vector(vec![-1_i64, int(head_size)]));
+            let vectors = net.one("Reshape", &[], &[rows, each])?;
+            let scale = one_more(net, &normal, head_size)?;
+            let vectors = rms(net, vectors, scale, self.epsilon)?;
+            let whole = net.constant("rows", Tensor::vector(vec![-1_i64, int(columns)]));
+            let rows = net.one("Reshape", &[], &[vectors, whole])?;
+            step.turned(net, rows, tables, heads)
+        };
+        Ok([part("q", self.heads)?, part("k", kv_heads)?, part("v", kv_heads)?])
+    }
+
+    /// `down(gelu(gate(x)) · up(x))`.
+    fn gated(&self, net: &mut Net<'_>, x: ValueId, at: &str) -> Result<ValueId> {
+        let (inward, outward) = ([self.hidden, self.inner], [self.inner, self.hidden]);
+        let gate = net.linear(x, &format!("{at}.gate_proj"), inward, false)?;
+        let up = net.linear(x, &format!("{at}.up_proj"), inward, false)?;
+        let tanh = [("approximate", AttributeValue::String("tanh".into()))];
+        let active = net.one("Gelu", &tanh, &[gate])?;
+        let inner = net.one("Mul", &[], &[active, up])?;
+        net.linear(inner, &format!("{at}.down_proj"), outward, false)
+    }
+
+    /// Logits kept inside their bounds.
+    fn capped(&self, net: &mut Net<'_>, logits: ValueId) -> Result<ValueId> {
+        let [_, most] = self.softcaps;
+        if most == 0.0 {
+            return Ok(logits);
+        }
+        let most = net.constant("softcap", Tensor::scalar(most));
+        let part = net.one("Div", &[], &[logits, most])?;
+        let part = net.one("Tanh", &[], &[part])?;
+        net.one("Mul", &[], &[part, most])
+    }
+}
+
+fn one_more(net: &mut Net<'_>, name: &str, length: usize) -> Result<ValueId> {
+    let weight = net.floats(&format!("{name}.weight"), &[length])?;
+    let one = net.constant("one", Tensor::scalar(1.0_f32));
+    net.one("Add", &[], &[weight, one])
+}
+
+/// The window of each layer: `layer_types` names those that have one, or all but every `n`th do.
+fn windows(config: &Config, layers: usize) -> Result<Vec<usize>> {
+    let window = config.length("sliding_window")?;
+    let types = config.texts("layer_types")?;
+    if let Some(types) = &types
+        && types.len() != layers
+    {
+        return Err(contradiction(format!("layer_types of {} for {layers} layers", types.len())));
+    }
+    let pattern = match config.optional_length("sliding_window_pattern")? {
+        Some(pattern) => pattern,
+        None => config.optional_length("_sliding_window_pattern")?.unwrap_or(6),
+    };
+    let slides = |layer: usize| match &types {
+        Some(types) => types.get(layer) == Some(&"sliding_attention"),
+        None => !(layer + 1).is_multiple_of(pattern),
+    };
+    Ok((0..layers).map(|layer| if slides(layer) { window } else { 0 }).collect())
+}
+
+/// Rotations of layers with a window, and of the others.
+fn ropes(config: &Config, sizes: (usize, usize)) -> Result<[Rope; 2]> {
+    let newer = config.object("rope_parameters")?;
+    let rope = |layers: &str, key: &str, base: f64, older: Option<Config>| -> Result<Rope> {
+        let own = match &newer {
+            Some(newer) => newer.object(layers)?,
+            None => older,
+        };
+        let base = config.positive_or(key, base)?;
+        let Some(own) = own else { return Ok(Rope::plain(base, sizes.0)) };
+        let base = own.positive_or("rope_theta", base)?;
+        Rope::variant(config, &own, base, sizes)
+    };
+    let local = rope("sliding_attention", "rope_local_base_freq", 10_000.0, None)?;
+    let older = config.object("rope_scaling")?;
+    Ok([local, rope("full_attention", "rope_theta", 1_000_000.0, older)?])
+}

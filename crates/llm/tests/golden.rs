@@ -1,0 +1,150 @@
+//! Tiny random checkpoints of every architecture beside what the reference libraries gave for them.
+
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+use std::path::PathBuf;
+
+use galatea_formats::safetensors;
+use galatea_graph::{Graph, evaluate};
+use galatea_llm::arch::{self, ModelShape};
+use galatea_llm::config::Config;
+use galatea_tensor::{DataType, Tensor};
+use serde_json::Value;
+
+/// Positions of a block, so that sequences lie in several.
+const BLOCK: usize = 4;
+/// Blocks of each sequence.
+const BLOCKS: usize = 10;
+
+fn folder(name: &str) -> PathBuf {
+    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../golden/llm").join(name)
+}
+
+fn golden(name: &str) -> Value {
+    serde_json::from_slice(&std::fs::read(folder(name).join("golden.json")).unwrap()).unwrap()
+}
+
+fn integers(value: &Value) -> Vec<i64> {
+    value.as_array().unwrap().iter().map(|id| id.as_i64().unwrap()).collect()
+}
+
+/// That numbers are those recorded, which have six digits.
+fn assert_near(found: &[f32], expected: &Value, what: &str) {
+    let expected = expected.as_array().unwrap();
+    assert_eq!(found.len(), expected.len(), "{what}");
+    for (at, (found, expected)) in found.iter().zip(expected).enumerate() {
+        let expected = expected.as_f64().unwrap();
+        let distance = (f64::from(*found) - expected).abs();
+        // Sums of 40 terms in FP32 on both sides.
+        assert!(distance < 1e-4 * expected.abs().max(1.0), "{what} {at}: {found}, not {expected}");
+    }
+}
+
+/// A decoder and its caches.
+struct Decoder {
+    graph: Graph,
+    shape: ModelShape,
+    caches: Vec<Tensor>,
+}
+
+/// New tokens of a sequence, and how many it has before them.
+struct Piece {
+    sequence: usize,
+    before: usize,
+    tokens: Vec<i64>,
+}
+
+impl Decoder {
+    fn open(name: &str, sequences: usize) -> Self {
+        let config = Config::read(&folder(name).join("config.json")).unwrap();
+        let weights = safetensors::open(&folder(name)).unwrap();
+        let row = arch::architecture(&config).unwrap();
+        let (graph, shape) = (row.graph(&config, &weights).unwrap(), row.shape(&config).unwrap());
+        let dims = [sequences * BLOCKS, shape.kv_heads, BLOCK, shape.head_size];
+        let caches = vec![Tensor::zeros(DataType::Fp32, &dims).unwrap(); 2 * shape.layers];
+        Self { graph, shape, caches }
+    }
+
+    /// Logits of all rows of a step.
+    fn step(&mut self, pieces: &[Piece]) -> Vec<Vec<f32>> {
+        let (mut tokens, mut positions) = (Vec::new(), Vec::new());
+        let (mut starts, mut lengths, mut blocks) = (vec![0], Vec::new(), Vec::new());
+        for piece in pieces {
+            let end = piece.before + piece.tokens.len();
+            tokens.extend(&piece.tokens);
+            positions.extend((piece.before..end).map(|at| at as i64));
+            starts.push(tokens.len() as i64);
+            lengths.push(end as i64);
+            // In an order of their own.
+            blocks.extend((0..BLOCKS).rev().map(|at| (piece.sequence * BLOCKS + at) as i64));
+        }
+        let wanted = (0..tokens.len() as i64).collect();
+        let mut inputs: Vec<Tensor> =
+            [tokens, positions, starts, lengths].into_iter().map(Tensor::vector).collect();
+        inputs.push(Tensor::from_vec(&[pieces.len(), BLOCKS], blocks).unwrap());
+        inputs.push(Tensor::vector::<i64>(wanted));
+        inputs.append(&mut self.caches);
+        let mut outputs = evaluate::run(&self.graph, &inputs).unwrap();
+        self.caches = outputs.split_off(1);
+        let logits = outputs[0].to_vec::<f32>().unwrap();
+        logits.chunks(self.shape.vocabulary).map(<[f32]>::to_vec).collect()
+    }
+}
+
+/// The last rows of every sequence as recorded: alone and at once, token by token, and all sequences
+/// in one batch.
+fn check_decoder(name: &str) {
+    let golden = golden(name);
+    let cases = golden["cases"].as_array().unwrap();
+    let mut batch = Vec::new();
+    let mut alone = Vec::new();
+    for (sequence, case) in cases.iter().enumerate() {
+        let tokens = integers(&case["ids"]);
+        let mut decoder = Decoder::open(name, 1);
+        let rows = decoder.step(&[Piece { sequence: 0, before: 0, tokens: tokens.clone() }]);
+        let recorded = case["logits"].as_array().unwrap();
+        for (row, expected) in rows.iter().rev().zip(recorded.iter().rev()) {
+            assert_near(row, expected, &format!("{name}, {} tokens, logit", tokens.len()));
+        }
+        let mut slow = Decoder::open(name, 1);
+        for (before, (&token, row)) in tokens.iter().zip(&rows).enumerate() {
+            let found = slow.step(&[Piece { sequence: 0, before, tokens: vec![token] }]);
+            let same = found[0].iter().zip(row).all(|(a, b)| (a - b).abs() < 1e-5);
+            assert!(same, "{name}: token {before} by itself");
+        }
+        batch.push(Piece { sequence, before: 0, tokens });
+        alone.extend(rows);
+    }
+    let together = Decoder::open(name, cases.len()).step(&batch);
+    assert_eq!(together, alone, "{name}: a row in a batch");
+}
+
+#[test]
+fn llama_gives_the_recorded_logits_with_every_kind_of_rope() {
+    for name in ["llama", "llama-biases", "llama-linear", "llama-dynamic", "llama-yarn"] {
+        check_decoder(name);
+    }
+    check_decoder("llama-llama3");
+}
+
+#[test]
+fn mistral_gives_the_recorded_logits_beyond_its_window() {
+    check_decoder("mistral-window");
+}
+
+#[test]
+fn qwen_gives_the_recorded_logits() {
+    for name in ["qwen2", "qwen2-window", "qwen3"] {
+        check_decoder(name);
+    }
+}
+
+#[test]
+fn gemma_gives_the_recorded_logits_with_local_and_global_layers() {
+    check_decoder("gemma3");
+}
+
+#[test]
+fn gpt2_gives_the_recorded_logits() {
+    check_decoder("gpt2");
+}
