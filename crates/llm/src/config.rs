@@ -150,6 +150,12 @@ impl Config {
         all.map(Some).ok_or_else(|| self.wrong(key, format!("{value}, expected texts")))
     }
 
+    /// All keys, in the order of the file.
+    #[must_use]
+    pub fn keys(&self) -> Vec<String> {
+        self.all.keys().cloned().collect()
+    }
+
     /// The object that a key holds.
     ///
     /// # Errors

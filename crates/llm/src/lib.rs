@@ -5,6 +5,7 @@
 pub mod arch;
 pub mod cache;
 pub mod config;
+pub mod embed;
 pub mod engine;
 pub mod error;
 pub mod grammar;

@@ -8,14 +8,15 @@
     reason = "a test fails by panicking, and a skipped one says so"
 )]
 
+mod reference;
+
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{self, Receiver, Sender};
 use std::sync::{Arc, OnceLock};
 
 use galatea_formats::safetensors;
-use galatea_graph::{Datum, Fact, Graph, evaluate};
+use galatea_graph::Graph;
 use galatea_llm::arch::{self, ModelShape};
 use galatea_llm::cache::BlockCopy;
 use galatea_llm::config::Config;
@@ -25,56 +26,9 @@ use galatea_llm::engine::{
 };
 use galatea_llm::sampling::SamplingParameters;
 use galatea_llm::tokens::{SpecialText, Tokenizer};
-use galatea_runtime::{
-    Claim, Claims, Executable, ExecutionProvider, Fence, MemoryReport, RuntimeError, Session,
-    SessionOptions,
-};
+use galatea_runtime::{ExecutionProvider, Session, SessionOptions};
+use reference::Reference;
 use serde_json::Value;
-
-/// The reference evaluation, of which one run may fail.
-#[derive(Debug)]
-struct Reference {
-    failing: Option<usize>,
-}
-
-impl ExecutionProvider for Reference {
-    fn name(&self) -> &'static str {
-        "reference"
-    }
-
-    fn claim(&self, graph: &Graph, _facts: &[Option<Fact>]) -> Claims {
-        let nodes = (0..graph.nodes.len()).collect();
-        let claim = Claim { nodes, cost_ns: 1.0, kernel: "reference".into() };
-        Claims { claims: vec![claim], ..Claims::default() }
-    }
-
-    fn compile(
-        &self,
-        graph: Arc<Graph>,
-        _options: &SessionOptions,
-    ) -> Result<Box<dyn Executable>, RuntimeError> {
-        Ok(Box::new(Evaluation { graph, failing: self.failing, runs: AtomicUsize::new(0) }))
-    }
-}
-
-struct Evaluation {
-    graph: Arc<Graph>,
-    failing: Option<usize>,
-    runs: AtomicUsize,
-}
-
-impl Executable for Evaluation {
-    fn submit(&self, inputs: Vec<Datum>) -> Fence {
-        if Some(self.runs.fetch_add(1, Ordering::Relaxed)) == self.failing {
-            return Fence::ready(Err(RuntimeError::provider("reference", "it is on fire")));
-        }
-        Fence::ready(evaluate::run_values(&self.graph, inputs).map_err(RuntimeError::from))
-    }
-
-    fn memory(&self) -> MemoryReport {
-        MemoryReport::default()
-    }
-}
 
 /// A model whose first step waits until something comes, so that all requests come before the second.
 struct Held(SessionModel, Option<Receiver<()>>);

@@ -2,13 +2,19 @@
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+mod reference;
+
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use galatea_formats::safetensors;
 use galatea_graph::{Graph, evaluate};
 use galatea_llm::arch::{self, ModelShape};
 use galatea_llm::config::Config;
+use galatea_llm::embed::{Encoder, EncoderSettings, Pooling};
+use galatea_runtime::{ExecutionProvider, Session, SessionOptions};
 use galatea_tensor::{DataType, Tensor};
+use reference::Reference;
 use serde_json::Value;
 
 /// Positions of a block, so that sequences lie in several.
@@ -147,4 +153,100 @@ fn gemma_gives_the_recorded_logits_with_local_and_global_layers() {
 #[test]
 fn gpt2_gives_the_recorded_logits() {
     check_decoder("gpt2");
+}
+
+/// An encoder with settings that are changed.
+fn encoder(name: &str, change: impl Fn(&mut EncoderSettings)) -> Encoder {
+    let config = Config::read(&folder(name).join("config.json")).unwrap();
+    let weights = safetensors::open(&folder(name)).unwrap();
+    let row = arch::encoder(&config).unwrap().unwrap();
+    let graph = row.graph(&config, &weights).unwrap();
+    let providers: [Arc<dyn ExecutionProvider>; 1] = [Arc::new(Reference { failing: None })];
+    let session = Session::new(graph, &providers, &SessionOptions::default()).unwrap();
+    let mut settings = EncoderSettings::read(&folder(name), &config).unwrap();
+    change(&mut settings);
+    Encoder::new(session, row.shape(&config, &weights).unwrap(), settings)
+}
+
+fn ids(value: &Value) -> Vec<u32> {
+    integers(value).into_iter().map(|id| u32::try_from(id).unwrap()).collect()
+}
+
+/// Vectors of all texts in one batch, whole and each text alone.
+fn check_encoder(name: &str) {
+    let golden = golden(name);
+    let cases = golden["cases"].as_array().unwrap();
+    let texts: Vec<Vec<u32>> = cases.iter().map(|case| ids(&case["ids"])).collect();
+    let check = |encoder: &Encoder, key: &str| {
+        let together = encoder.embed(&texts).unwrap();
+        for ((case, text), vector) in cases.iter().zip(&texts).zip(&together) {
+            assert_near(vector, &case[key], &format!("{name}, {} tokens, {key}", text.len()));
+            let alone = encoder.embed(std::slice::from_ref(text)).unwrap();
+            let same = alone[0].iter().zip(vector).all(|(a, b)| (a - b).abs() < 1e-5);
+            assert!(same, "{name}: {} tokens alone", text.len());
+        }
+    };
+    let encoder_as_told = encoder(name, |_| ());
+    assert!(encoder_as_told.settings().normalise);
+    check(&encoder_as_told, "normalised");
+    check(&encoder(name, |settings| settings.normalise = false), "embedding");
+    let last = |settings: &mut EncoderSettings| {
+        settings.normalise = false;
+        settings.pooling = vec![Pooling::LastToken];
+    };
+    check(&encoder(name, last), "last_row");
+}
+
+/// Scores and logits of all pairs in one batch.
+fn check_ranks(name: &str) {
+    let golden = golden(name);
+    let cases = golden["cases"].as_array().unwrap();
+    let pairs: Vec<(Vec<u32>, Vec<u32>)> =
+        cases.iter().map(|case| (ids(&case["ids"]), ids(&case["types"]))).collect();
+    for (key, sigmoid) in [("score", true), ("logit", false)] {
+        let encoder = encoder(name, |settings| settings.sigmoid = sigmoid);
+        let scores = encoder.score(&pairs).unwrap();
+        for (case, score) in cases.iter().zip(scores) {
+            assert_near(&[score], &case[key], &format!("{name}, {key}"));
+        }
+        assert!(encoder.embed(&[vec![3]]).is_err());
+    }
+}
+
+#[test]
+fn bert_gives_the_recorded_vectors_alone_and_in_a_batch() {
+    check_encoder("bert-mean");
+    check_encoder("bert-cls");
+}
+
+#[test]
+fn roberta_gives_the_recorded_vectors_alone_and_in_a_batch() {
+    check_encoder("roberta-max");
+}
+
+#[test]
+fn distilbert_gives_the_recorded_vectors_alone_and_in_a_batch() {
+    check_encoder("distilbert-mean");
+}
+
+#[test]
+fn cross_encoders_give_the_recorded_scores() {
+    for name in ["bert-rank", "xlm-roberta-rank", "distilbert-rank"] {
+        check_ranks(name);
+    }
+}
+
+#[test]
+fn texts_that_an_encoder_cannot_take_are_named() {
+    let encoder = encoder("roberta-max", |_| ());
+    assert_eq!((encoder.context(), encoder.dimensions()), (62, Some(32)));
+    for (text, expected) in [
+        (vec![], "input 1: 0 tokens found, expected from 1 to 62"),
+        (vec![5; 63], "input 1: 63 tokens found, expected from 1 to 62"),
+        (vec![64], "input 1: token 64 found, expected tokens below 64"),
+    ] {
+        let error = encoder.embed(&[vec![3; 62], text]).unwrap_err();
+        assert_eq!(error.to_string(), expected);
+    }
+    assert!(encoder.score(&[(vec![3], vec![0])]).unwrap_err().to_string().contains("vectors"));
 }

@@ -6,7 +6,9 @@
 //! the rows whose logits are asked for, and for each layer the caches `key.N` and `value.N`. Its outputs
 //! are `logits` `[wanted, vocabulary]` and the caches after the step, in the order of the inputs.
 
+mod bert;
 mod decoder;
+mod encoder;
 mod gemma;
 mod gpt2;
 mod llama;
@@ -14,6 +16,7 @@ mod net;
 mod qwen;
 mod rope;
 
+pub use encoder::{ENCODERS, EncoderArchitecture, EncoderShape, encoder};
 use galatea_graph::Graph;
 use galatea_tensor::Tensor;
 

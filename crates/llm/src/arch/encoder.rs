@@ -1,0 +1,141 @@
+//! Encoders: from tokens of several texts to vectors or scores.
+//!
+//! An encoder's graph takes `tokens` `[batch, length]`, `positions` of the same shape and, where the model
+//! has types of tokens, `types`; then `mask` of FP32, 0 where a token is and −∞ where a text has ended.
+//! It gives `rows` `[batch, length, hidden]`, or of a classifier `scores` `[batch, labels]`.
+
+use galatea_graph::{AttributeValue, Dim, Graph, ValueId};
+use galatea_tensor::{DataType, Tensor};
+
+use super::bert;
+use super::decoder::int;
+use super::net::Net;
+use super::{Weights, contradiction};
+use crate::config::Config;
+use crate::error::Result;
+
+/// A way from a checkpoint to an encoder's graph.
+#[derive(Debug)]
+pub struct EncoderArchitecture {
+    /// Values of `model_type` that name it.
+    pub model_types: &'static [&'static str],
+    pub(super) shape: fn(&Config, &dyn Weights) -> Result<EncoderShape>,
+    pub(super) build: fn(&Config, &dyn Weights) -> Result<Graph>,
+}
+
+/// What those who run an encoder need to know of it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct EncoderShape {
+    /// Length of a row.
+    pub hidden: usize,
+    /// Tokens that exist.
+    pub vocabulary: usize,
+    /// Most tokens of a text.
+    pub positions: usize,
+    /// The position of the first token.
+    pub first_position: usize,
+    /// How many types of tokens there are; 0 where the graph does not take them.
+    pub types: usize,
+    /// How many scores a text gets; `None` where the graph gives rows.
+    pub labels: Option<usize>,
+}
+
+/// All encoders.
+pub const ENCODERS: &[EncoderArchitecture] = &[bert::BERT, bert::ROBERTA, bert::DISTILBERT];
+
+/// The encoder that a checkpoint's `config.json` names, if it names one.
+///
+/// # Errors
+/// When the name is no text.
+pub fn encoder(config: &Config) -> Result<Option<&'static EncoderArchitecture>> {
+    let Some(name) = config.text("model_type")? else { return Ok(None) };
+    Ok(ENCODERS.iter().find(|row| row.model_types.contains(&name)))
+}
+
+impl EncoderArchitecture {
+    /// The sizes of a checkpoint.
+    ///
+    /// # Errors
+    /// When the configuration lacks something or contradicts itself.
+    pub fn shape(&self, config: &Config, weights: &dyn Weights) -> Result<EncoderShape> {
+        (self.shape)(config, weights)
+    }
+
+    /// The graph of a checkpoint.
+    ///
+    /// # Errors
+    /// When the configuration contradicts itself, or weights are missing, have another shape or are
+    /// not known.
+    pub fn graph(&self, config: &Config, weights: &dyn Weights) -> Result<Graph> {
+        (self.build)(config, weights)
+    }
+}
+
+/// A matrix of numbers for each token of a batch.
+pub(super) fn per_token(net: &mut Net<'_>, name: &str, dtype: DataType) -> ValueId {
+    net.input(name, dtype, &[Dim::symbol("batch"), Dim::symbol("length")])
+}
+
+/// The mask of keys `[batch, length]` as attention adds it.
+pub(super) fn key_mask(net: &mut Net<'_>, mask: ValueId) -> Result<ValueId> {
+    let axes = net.constant("axes", Tensor::vector(vec![1_i64, 2]));
+    net.one("Unsqueeze", &[], &[mask, axes])
+}
+
+/// A projection of the last axis, with `W` `[outputs, inputs]`.
+pub(super) fn product(
+    net: &mut Net<'_>,
+    x: ValueId,
+    name: &str,
+    [inputs, outputs]: [usize; 2],
+    bias: bool,
+) -> Result<ValueId> {
+    let weight = net.floats(&format!("{name}.weight"), &[outputs, inputs])?;
+    let turned = [("perm", AttributeValue::Ints(vec![1, 0]))];
+    let weight = net.one("Transpose", &turned, &[weight])?;
+    let result = net.one("MatMul", &[], &[x, weight])?;
+    if !bias {
+        return Ok(result);
+    }
+    let bias = net.floats(&format!("{name}.bias"), &[outputs])?;
+    net.one("Add", &[], &[result, bias])
+}
+
+/// `[batch, length, heads · width]` as `[batch, length, heads, width]`.
+pub(super) fn heads_apart(
+    net: &mut Net<'_>,
+    x: ValueId,
+    [heads, width]: [usize; 2],
+) -> Result<ValueId> {
+    let shape = net.constant("heads", Tensor::vector(vec![0, 0, int(heads), int(width)]));
+    net.one("Reshape", &[], &[x, shape])
+}
+
+/// Attention of rows `[batch, length, heads · width]` with what is added to the scores.
+pub(super) fn attention(
+    net: &mut Net<'_>,
+    rows: [ValueId; 3],
+    added: ValueId,
+    [heads, width]: [usize; 2],
+    scale: f32,
+) -> Result<ValueId> {
+    let mut apart = rows;
+    for value in &mut apart {
+        *value = heads_apart(net, *value, [heads, width])?;
+    }
+    let order = || AttributeValue::Ints(vec![0, 2, 1, 3]);
+    let mut attributes = vec![("scale", AttributeValue::Float(scale))];
+    attributes.extend(["q_perm", "k_perm", "v_perm", "out_perm"].map(|name| (name, order())));
+    let [query, key, value] = apart;
+    let found = net.one("ai.galatea:Attention", &attributes, &[query, key, value, added])?;
+    let shape = net.constant("rows", Tensor::vector(vec![0, 0, int(heads * width)]));
+    net.one("Reshape", &[], &[found, shape])
+}
+
+/// Width of a head.
+pub(super) fn head_width(hidden: usize, heads: usize) -> Result<usize> {
+    if hidden.is_multiple_of(heads) {
+        return Ok(hidden / heads);
+    }
+    Err(contradiction(format!("rows of {hidden} for {heads} heads")))
+}
