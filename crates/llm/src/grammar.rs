@@ -20,6 +20,12 @@ pub const MAX_GRAMMAR_BYTES: usize = 1 << 20;
 /// The most alternatives of [`Grammar::Choice`].
 pub const MAX_CHOICES: usize = 4096;
 
+/// The member of a schema that tells the library how to read it.
+const GUIDANCE: &str = "x-guidance";
+
+/// What may lie between two words of JSON: a line break with the spaces in front of a deep line.
+const SPACES: &str = r"[\x20\x0A\x0D\x09]{1,24}";
+
 /// Longer tokens are never allowed: the walk over the vocabulary keeps a bounded stack.
 const MAX_TOKEN_BYTES: usize = 250;
 
@@ -50,13 +56,15 @@ impl Grammar {
             )))
         };
         Ok(match self {
-            Self::JsonObject => TopLevelGrammar::from_json_schema(json!({"type": "object"})),
+            Self::JsonObject => {
+                TopLevelGrammar::from_json_schema(spaced(json!({"type": "object"})))
+            }
             Self::JsonSchema(schema) => {
                 if !schema.is_object() && !schema.is_boolean() {
                     return Err(refused("the schema is no JSON object".to_owned()));
                 }
                 bounded(&schema.to_string())?;
-                TopLevelGrammar::from_json_schema(schema.clone())
+                TopLevelGrammar::from_json_schema(spaced(schema.clone()))
             }
             Self::Regex(pattern) => {
                 bounded(pattern)?;
@@ -78,6 +86,16 @@ impl Grammar {
             }
         })
     }
+}
+
+/// A schema whose JSON has a bounded number of spaces between its words: a model that has lost its way
+/// would write nothing else.
+fn spaced(mut schema: Value) -> Value {
+    if let Some(members) = schema.as_object_mut() {
+        let pattern = || json!({"whitespace_pattern": SPACES});
+        members.entry(GUIDANCE).or_insert_with(pattern);
+    }
+    schema
 }
 
 /// A regular expression that matches `text` only.

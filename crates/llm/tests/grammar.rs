@@ -14,7 +14,7 @@ use std::sync::Arc;
 
 use galatea_llm::grammar::{Constraint, Grammar, GrammarCompiler};
 use galatea_llm::sampling::{Sampler, SamplingParameters, Scratch};
-use galatea_llm::tokens::{GgufVocabulary, SpecialText, Tokenizer};
+use galatea_llm::tokens::{GgufVocabulary, SpecialText, Surround, Tokenizer};
 use serde_json::{Value, json};
 
 /// A byte-level vocabulary (`gpt2`) or one of SentencePiece (`llama`): an end token, all bytes, and
@@ -174,4 +174,18 @@ fn bad_grammars_are_refused_before_any_work() {
     }
     let row = &mut [0.0; 3];
     assert!(compiler.compile(&Grammar::JsonObject).unwrap().mask(row).is_err());
+}
+
+#[test]
+fn json_cannot_be_spaces_for_ever() {
+    let tokenizer = tokenizer("gpt2");
+    let compiler = GrammarCompiler::new(Arc::clone(&tokenizer)).unwrap();
+    let mut constraint = compiler.compile(&Grammar::JsonObject).unwrap();
+    let mut accept = |text: &str| {
+        let tokens = tokenizer.encode(text, Surround::Omit).unwrap();
+        tokens.into_iter().all(|token| constraint.accept(token).is_ok())
+    };
+    assert!(accept("{\n        \"a\":"));
+    let spaces = (0..100).take_while(|_| accept(" ")).count();
+    assert!((1..=24).contains(&spaces), "{spaces}");
 }

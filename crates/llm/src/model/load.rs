@@ -9,7 +9,7 @@ use galatea_runtime::{ExecutionProvider, Session, SessionOptions};
 use serde_json::Value;
 
 use super::LanguageModel;
-use crate::arch::{self, ModelShape};
+use crate::arch::{self, ModelShape, Weights};
 use crate::config::Config;
 use crate::engine::{Engine, EngineOptions, SessionModel};
 use crate::error::{Error, Kind, Result};
@@ -93,34 +93,62 @@ impl LanguageModel {
     /// An architecture that is not known, weights that do not fit it, files that are missing or
     /// malformed, and options that contradict each other or the checkpoint.
     pub fn load(folder: &Path, options: &LoadOptions) -> Result<Self> {
-        if !folder.is_dir() {
-            let text = "expected a folder with config.json, safetensors and tokenizer.json";
-            return Err(Error::new(Kind::Read, folder.display().to_string(), text));
-        }
-        let config = Config::read(&folder.join("config.json"))?;
+        let parts = Parts::of_folder(folder, options)?;
+        let Parts { config, tokenizer, template, tool_format, defaults, weights } = parts;
         let architecture = arch::architecture(&config)?;
         let shape = architecture.shape(&config)?;
-        // What can be wrong with small files is found before large ones are read.
-        let place = options.tokenizer.as_deref().unwrap_or(folder);
-        let tokenizer = Arc::new(Tokenizer::from_folder(place)?);
-        let template = ChatTemplate::from_folder(place)?;
-        let tool_format = tool_format(place)?;
-        let defaults = defaults(folder)?;
         let (size, blocks) = options.blocks(&shape)?;
         let model = {
-            let weights = safetensors::open(folder).map_err(|error| {
-                Error::new(Kind::Weights, folder.display().to_string(), error.to_string())
-            })?;
-            let graph = architecture.graph(&config, &weights)?;
+            let graph = architecture.graph(&config, weights()?.as_ref())?;
             let session = Session::new(graph, &options.providers, &options.session);
             let session = session.map_err(|error| {
                 Error::new(Kind::Model, folder.display().to_string(), error.to_string())
             })?;
             SessionModel::new(session, shape, size, blocks)?
         };
+        let tokenizer = Arc::new(tokenizer);
         let engine =
             Engine::start(Box::new(model), Arc::clone(&tokenizer), options.engine.clone())?;
         Ok(Self::new(tokenizer, Some(template), tool_format, defaults, engine))
+    }
+}
+
+/// Opens the weights of a checkpoint.
+type OpenWeights = Box<dyn FnOnce() -> Result<Box<dyn Weights>>>;
+
+/// What every sort of checkpoint has.
+struct Parts {
+    config: Config,
+    tokenizer: Tokenizer,
+    template: ChatTemplate,
+    tool_format: ToolFormat,
+    defaults: SamplingParameters,
+    /// What can be wrong with the rest is found before the weights are read.
+    weights: OpenWeights,
+}
+
+impl Parts {
+    fn of_folder(folder: &Path, options: &LoadOptions) -> Result<Self> {
+        if !folder.is_dir() {
+            let text = "expected a folder with config.json, safetensors and tokenizer.json";
+            return Err(Error::new(Kind::Read, folder.display().to_string(), text));
+        }
+        let place = options.tokenizer.as_deref().unwrap_or(folder);
+        let folder = folder.to_owned();
+        Ok(Self {
+            config: Config::read(&folder.join("config.json"))?,
+            tokenizer: Tokenizer::from_folder(place)?,
+            template: ChatTemplate::from_folder(place)?,
+            tool_format: tool_format(place)?,
+            defaults: defaults(&folder)?,
+            weights: Box::new(move || match safetensors::open(&folder) {
+                Ok(weights) => Ok(Box::new(weights)),
+                Err(error) => {
+                    let place = folder.display().to_string();
+                    Err(Error::new(Kind::Weights, place, error.to_string()))
+                }
+            }),
+        })
     }
 }
 
