@@ -2,6 +2,7 @@
 
 mod arguments;
 mod bench;
+mod chat;
 mod chip;
 mod generate;
 mod http_client;
@@ -48,6 +49,11 @@ const COMMANDS: &[Command] = &[
         name: "inspect",
         sentence: "describe a model: inputs, outputs, operators, memory",
         run: inspect::inspect,
+    },
+    Command {
+        name: "chat",
+        sentence: "talk with a language model in the terminal",
+        run: chat::chat,
     },
     Command { name: "run", sentence: "run a model on inputs from NumPy archives", run: run::run },
     Command {

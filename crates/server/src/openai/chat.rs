@@ -72,6 +72,11 @@ impl Chat {
         self.request.common.stream.is_some()
     }
 
+    /// What reads an answer as it comes.
+    pub(crate) fn reader(&self) -> AnswerReader {
+        AnswerReader::new(self.reading.clone())
+    }
+
     fn names(&self) -> Names<'_> {
         Names { tokenizer: self.model.tokenizer(), as_ids: self.request.common.names_as_ids }
     }
@@ -197,7 +202,7 @@ struct Stream<'a> {
 impl<'a> Stream<'a> {
     fn new(chat: &'a Chat) -> Self {
         let mut readers = Vec::new();
-        readers.resize_with(chat.answers(), || AnswerReader::new(chat.reading.clone()));
+        readers.resize_with(chat.answers(), || chat.reader());
         let envelope = chat.envelope("chat.completion.chunk");
         Self { chat, envelope, readers, cached: 0, told: 0 }
     }

@@ -86,7 +86,6 @@ impl ApiError {
     }
 
     /// The words of the error.
-    #[cfg(test)]
     pub(crate) fn message(&self) -> &str {
         &self.message
     }

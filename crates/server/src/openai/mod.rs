@@ -4,7 +4,7 @@
 //! [`answer`] reads what a model writes as reasoning, content and calls, and [`wire`] writes that as JSON, whole or in
 //! pieces.
 
-mod answer;
+pub(crate) mod answer;
 pub(crate) mod chat;
 pub(crate) mod completion;
 pub(crate) mod error;
