@@ -25,6 +25,7 @@ pub mod isa;
 pub mod lstm;
 pub mod norm;
 pub mod norm_channels;
+pub mod paged_attention;
 pub mod permute;
 pub mod pooling;
 pub mod reduce;

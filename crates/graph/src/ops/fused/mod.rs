@@ -14,7 +14,7 @@ pub use attention::Attention;
 pub use elementwise::{ElementFunction, ElementStep, FusedElementwise, Operand};
 pub use fused_mat_mul::FusedMatMul;
 pub use look_up::LookUp;
-pub use paged_attention::{PagedAttention, PagedSteps};
+pub use paged_attention::{PagedAttention, PagedShapes, PagedSteps};
 pub use rotary::Rotary;
 
 use crate::GALATEA_DOMAIN;

@@ -76,44 +76,18 @@ impl PagedAttention {
     /// When inputs contradict each other or name what does not exist.
     pub fn steps(&self, inputs: Inputs<'_, Tensor>) -> Result<PagedSteps, OpError> {
         let (keys, values) = (inputs.required(CACHES)?, inputs.required(CACHES + 1)?);
-        let (&[count, heads, block, width], &[n, h, s, value_width]) =
-            (keys.shape(), values.shape())
-        else {
-            return Err(OpError::new(format!(
-                "caches of shapes {:?} and {:?}, expected four axes",
-                keys.shape(),
-                values.shape()
-            )));
-        };
-        let alike = [n, h, s] == [count, heads, block] && keys.dtype() == values.dtype();
-        if !alike || heads != self.kv_num_heads || block == 0 {
-            return Err(OpError::new(format!(
-                "caches {}{:?} and {}{:?} for {} heads",
-                keys.dtype(),
-                keys.shape(),
-                values.dtype(),
-                values.shape(),
-                self.kv_num_heads
-            )));
+        if keys.dtype() != values.dtype() {
+            let (keys, values) = (keys.dtype(), values.dtype());
+            return Err(OpError::new(format!("caches of {keys} and {values}")));
         }
-        let steps = PagedSteps {
-            starts: positions(inputs, 5, "starts")?,
-            lengths: positions(inputs, 6, "lengths")?,
-            blocks: inputs.required(7)?.to_i64_vec()?,
-            block,
-            widths: [width, value_width],
+        let shape = |at: usize| inputs.required(at).map(Tensor::shape);
+        let shapes = PagedShapes {
+            rows: [shape(0)?, shape(1)?, shape(2)?],
+            caches: [keys.shape(), values.shape()],
+            blocks: shape(7)?,
         };
-        let rows = steps.starts.last().copied().unwrap_or(0);
-        let columns = [self.num_heads * width, heads * width, heads * value_width];
-        for (at, (name, columns)) in ["Q", "K", "V"].into_iter().zip(columns).enumerate() {
-            let found = inputs.required(at)?.shape();
-            if found != [rows, columns] {
-                return Err(OpError::new(format!(
-                    "{name} is {found:?}, expected [{rows}, {columns}]"
-                )));
-            }
-        }
-        steps.check(inputs.required(7)?.shape(), count)?;
+        let numbers = |at: usize| Ok::<_, OpError>(inputs.required(at)?.to_i64_vec()?);
+        let steps = self.steps_of(&shapes, &numbers(5)?, &numbers(6)?, numbers(7)?)?;
         for at in [SCALES, SCALES + 1] {
             let wanted =
                 if keys.dtype() == DataType::Int8 { Some(&keys.shape()[..3]) } else { None };
@@ -124,11 +98,60 @@ impl PagedAttention {
         }
         Ok(steps)
     }
+
+    /// As [`PagedAttention::steps`], from shapes and numbers.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn steps_of(
+        &self,
+        shapes: &PagedShapes<'_>,
+        starts: &[i64],
+        lengths: &[i64],
+        blocks: Vec<i64>,
+    ) -> Result<PagedSteps, OpError> {
+        let [keys, values] = shapes.caches;
+        let (&[count, heads, block, width], &[n, h, s, value_width]) = (keys, values) else {
+            return Err(OpError::new(format!(
+                "caches of shapes {keys:?} and {values:?}, expected four axes"
+            )));
+        };
+        if [n, h, s] != [count, heads, block] || heads != self.kv_num_heads || block == 0 {
+            return Err(OpError::new(format!(
+                "caches {keys:?} and {values:?} for {} heads",
+                self.kv_num_heads
+            )));
+        }
+        let steps = PagedSteps {
+            starts: bounds::lengths(starts, "starts")?,
+            lengths: bounds::lengths(lengths, "lengths")?,
+            blocks,
+            block,
+            widths: [width, value_width],
+        };
+        let rows = steps.starts.last().copied().unwrap_or(0);
+        let columns = [self.num_heads * width, heads * width, heads * value_width];
+        for ((name, columns), found) in ["Q", "K", "V"].into_iter().zip(columns).zip(shapes.rows) {
+            if found != [rows, columns] {
+                return Err(OpError::new(format!(
+                    "{name} is {found:?}, expected [{rows}, {columns}]"
+                )));
+            }
+        }
+        steps.check(shapes.blocks, count)?;
+        Ok(steps)
+    }
 }
 
-/// Numbers of positions or rows.
-fn positions(inputs: Inputs<'_, Tensor>, at: usize, what: &str) -> Result<Vec<usize>, OpError> {
-    bounds::lengths(&inputs.required(at)?.to_i64_vec()?, what)
+/// Shapes of what a step takes.
+#[derive(Clone, Copy, Debug)]
+pub struct PagedShapes<'a> {
+    /// Of Q, K and V.
+    pub rows: [&'a [usize]; 3],
+    /// Of the caches of keys and of values.
+    pub caches: [&'a [usize]; 2],
+    /// Of the blocks.
+    pub blocks: &'a [usize],
 }
 
 /// The sequences of a step: rows, positions and blocks, which fit each other.
@@ -178,6 +201,12 @@ impl PagedSteps {
             }
         }
         Ok(())
+    }
+
+    /// Blocks of all sequences, as many for each; those behind a sequence's last position mean nothing.
+    #[must_use]
+    pub fn blocks(&self) -> &[i64] {
+        &self.blocks
     }
 
     /// The block of a position, and the place in it.

@@ -11,6 +11,7 @@ mod masks;
 mod matrix;
 mod movement;
 mod normalize;
+mod paged_attention;
 mod quantized;
 mod quantized_image;
 mod recurrent;
@@ -34,6 +35,7 @@ pub const FAMILIES: &[&[KernelRow]] = &[
     matrix::ROWS,
     movement::ROWS,
     normalize::ROWS,
+    paged_attention::ROWS,
     quantized::ROWS,
     quantized_image::ROWS,
     recurrent::ROWS,
