@@ -6,6 +6,7 @@ pub mod arch;
 pub mod cache;
 pub mod config;
 pub mod embed;
+pub mod encoder_decoder;
 pub mod engine;
 pub mod error;
 pub mod grammar;

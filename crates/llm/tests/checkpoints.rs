@@ -3,13 +3,19 @@
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 #![allow(clippy::print_stderr, reason = "a skipped test says so")]
 
+mod reference;
+
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use galatea_formats::safetensors;
 use galatea_graph::{Graph, evaluate};
 use galatea_llm::arch::{self, ModelShape};
 use galatea_llm::config::Config;
+use galatea_llm::encoder_decoder::EncoderDecoder;
+use galatea_runtime::{ExecutionProvider, SessionOptions};
 use galatea_tensor::{DataType, Tensor};
+use reference::Reference;
 use serde_json::Value;
 
 /// Positions of a block, so that prompts lie in several.
@@ -23,7 +29,8 @@ struct Model {
     golden: Value,
 }
 
-fn model(name: &str) -> Option<Model> {
+/// The folder of a checkpoint, and its recorded results.
+fn recorded(name: &str) -> Option<(PathBuf, Value)> {
     let Some(shared) = std::env::var_os("GALATEA_SHARED") else {
         eprintln!("skipped: GALATEA_SHARED does not say where the recorded checkpoints are");
         return None;
@@ -31,11 +38,16 @@ fn model(name: &str) -> Option<Model> {
     let folder = PathBuf::from(shared).join("models");
     let golden = std::fs::read(folder.join("golden.json")).unwrap();
     let golden: Value = serde_json::from_slice(&golden).unwrap();
-    let config = Config::read(&folder.join(name).join("config.json")).unwrap();
-    let weights = safetensors::open(&folder.join(name)).unwrap();
+    Some((folder.join(name), golden[name].clone()))
+}
+
+fn model(name: &str) -> Option<Model> {
+    let (folder, golden) = recorded(name)?;
+    let config = Config::read(&folder.join("config.json")).unwrap();
+    let weights = safetensors::open(&folder).unwrap();
     let row = arch::architecture(&config).unwrap();
     let (graph, shape) = (row.graph(&config, &weights).unwrap(), row.shape(&config).unwrap());
-    Some(Model { graph, shape, golden: golden[name].clone() })
+    Some(Model { graph, shape, golden })
 }
 
 fn list(values: &[i64]) -> Tensor {
@@ -119,5 +131,30 @@ fn qwen2_gives_the_recorded_logits_and_tokens() {
 fn gpt2_gives_the_recorded_logits_and_tokens() {
     if let Some(model) = model("books-gpt2-5m") {
         model.check(2, 4);
+    }
+}
+
+#[test]
+fn t5_gives_the_recorded_logits_and_tokens() {
+    let Some((folder, golden)) = recorded("books-t5-7m") else { return };
+    let providers: [Arc<dyn ExecutionProvider>; 1] = [Arc::new(Reference { failing: None })];
+    let model = EncoderDecoder::load(&folder, &providers, &SessionOptions::default()).unwrap();
+    let tokens = |case: &Value, key: &str| -> Vec<u32> {
+        Model::ids(case, key).into_iter().map(|id| u32::try_from(id).unwrap()).collect()
+    };
+    let cases: Vec<&Value> = golden["cases"].as_array().unwrap().iter().take(2).collect();
+    let texts: Vec<Vec<u32>> = cases.iter().map(|case| tokens(case, "ids")).collect();
+    for (case, text) in cases.iter().zip(&texts) {
+        let mut writing = model.read(std::slice::from_ref(text)).unwrap();
+        let logits = writing.write(&[model.shape().start]).unwrap().remove(0);
+        for (found, expected) in logits.iter().zip(case["first_logits_first16"].as_array().unwrap())
+        {
+            let distance = (f64::from(*found) - expected.as_f64().unwrap()).abs();
+            assert!(distance < 2e-3, "{found}, expected {expected}");
+        }
+    }
+    let answers = model.generate(&texts, 8, &[0]).unwrap();
+    for (case, answer) in cases.iter().zip(answers) {
+        assert_eq!(answer, tokens(case, "greedy_ids")[1..=answer.len()]);
     }
 }

@@ -12,6 +12,7 @@ use galatea_graph::{Graph, evaluate};
 use galatea_llm::arch::{self, ModelShape};
 use galatea_llm::config::Config;
 use galatea_llm::embed::{Encoder, EncoderSettings, Pooling};
+use galatea_llm::encoder_decoder::EncoderDecoder;
 use galatea_runtime::{ExecutionProvider, Session, SessionOptions};
 use galatea_tensor::{DataType, Tensor};
 use reference::Reference;
@@ -249,4 +250,45 @@ fn texts_that_an_encoder_cannot_take_are_named() {
         assert_eq!(error.to_string(), expected);
     }
     assert!(encoder.score(&[(vec![3], vec![0])]).unwrap_err().to_string().contains("vectors"));
+}
+
+/// Logits of the last rows, of all texts that begin together and of each alone.
+fn check_encoder_decoder(name: &str) {
+    let providers: [Arc<dyn ExecutionProvider>; 1] = [Arc::new(Reference { failing: None })];
+    let options = SessionOptions::default();
+    let model = EncoderDecoder::load(&folder(name), &providers, &options).unwrap();
+    let golden = golden(name);
+    let cases = golden["cases"].as_array().unwrap();
+    let texts: Vec<Vec<u32>> = cases.iter().map(|case| ids(&case["ids"])).collect();
+    let answers: Vec<Vec<u32>> = cases.iter().map(|case| ids(&case["after"])).collect();
+    let mut alone = Vec::new();
+    for ((case, text), answer) in cases.iter().zip(&texts).zip(&answers) {
+        let mut writing = model.read(std::slice::from_ref(text)).unwrap();
+        let rows: Vec<Vec<f32>> =
+            answer.iter().map(|token| writing.write(&[*token]).unwrap().remove(0)).collect();
+        let recorded = case["logits"].as_array().unwrap();
+        for (row, expected) in rows.iter().rev().zip(recorded.iter().rev()) {
+            assert_near(row, expected, &format!("{name}, {} tokens, logit", answer.len()));
+        }
+        alone.push(rows);
+    }
+    // Texts that end before the longest one go on with a token that does not matter.
+    let mut writing = model.read(&texts).unwrap();
+    for at in 0..answers.iter().map(Vec::len).max().unwrap() {
+        let next: Vec<u32> = answers.iter().map(|ids| ids.get(at).copied().unwrap_or(3)).collect();
+        for (found, alone) in writing.write(&next).unwrap().iter().zip(&alone) {
+            let Some(alone) = alone.get(at) else { continue };
+            let same = found.iter().zip(alone).all(|(a, b)| (a - b).abs() < 1e-5);
+            assert!(same, "{name}: row {at} in a batch");
+        }
+    }
+    assert!(model.read(&[]).is_err() && model.read(&[vec![]]).is_err());
+    assert!(model.read(&[vec![64]]).unwrap_err().to_string().contains("token 64 found"));
+    assert!(writing.write(&[3]).unwrap_err().to_string().contains("1 tokens for 4 texts"));
+}
+
+#[test]
+fn t5_gives_the_recorded_logits_alone_and_in_a_batch() {
+    check_encoder_decoder("t5");
+    check_encoder_decoder("flan-t5");
 }

@@ -123,12 +123,22 @@ pub(super) fn attention(
     for value in &mut apart {
         *value = heads_apart(net, *value, [heads, width])?;
     }
+    attention_of(net, apart, added, heads * width, scale)
+}
+
+/// The same of vectors `[batch, length, heads, width]`, whose results have so many columns together.
+pub(super) fn attention_of(
+    net: &mut Net<'_>,
+    [query, key, value]: [ValueId; 3],
+    added: ValueId,
+    columns: usize,
+    scale: f32,
+) -> Result<ValueId> {
     let order = || AttributeValue::Ints(vec![0, 2, 1, 3]);
     let mut attributes = vec![("scale", AttributeValue::Float(scale))];
     attributes.extend(["q_perm", "k_perm", "v_perm", "out_perm"].map(|name| (name, order())));
-    let [query, key, value] = apart;
     let found = net.one("ai.galatea:Attention", &attributes, &[query, key, value, added])?;
-    let shape = net.constant("rows", Tensor::vector(vec![0, 0, int(heads * width)]));
+    let shape = net.constant("rows", Tensor::vector(vec![0, 0, int(columns)]));
     net.one("Reshape", &[], &[found, shape])
 }
 

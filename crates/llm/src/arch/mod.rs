@@ -15,10 +15,12 @@ mod llama;
 mod net;
 mod qwen;
 mod rope;
+mod t5;
 
 pub use encoder::{ENCODERS, EncoderArchitecture, EncoderShape, encoder};
 use galatea_graph::Graph;
 use galatea_tensor::Tensor;
+pub use t5::{EncoderDecoderShape, T5, T5_TYPES};
 
 use crate::config::Config;
 use crate::error::{Error, Kind, Result};
