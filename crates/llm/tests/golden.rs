@@ -292,3 +292,24 @@ fn t5_gives_the_recorded_logits_alone_and_in_a_batch() {
     check_encoder_decoder("t5");
     check_encoder_decoder("flan-t5");
 }
+
+#[test]
+fn configurations_that_ask_for_too_much_are_refused_before_any_work() {
+    for (name, key) in [
+        ("llama", "num_hidden_layers"),
+        ("gemma3", "num_hidden_layers"),
+        ("gpt2", "n_layer"),
+        ("llama", "max_position_embeddings"),
+        ("gemma3", "max_position_embeddings"),
+        ("llama-biases", "head_dim"),
+    ] {
+        let read = std::fs::read(folder(name).join("config.json")).unwrap();
+        let mut config: Value = serde_json::from_slice(&read).unwrap();
+        config[key] = (1_u64 << 31).into();
+        let config = Config::parse("config.json", config.to_string().as_bytes()).unwrap();
+        let weights = safetensors::open(&folder(name)).unwrap();
+        let row = arch::architecture(&config).unwrap();
+        let error = row.graph(&config, &weights).unwrap_err().to_string();
+        assert!(error.contains("2147483648"), "{name}, {key}: {error}");
+    }
+}

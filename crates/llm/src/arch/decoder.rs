@@ -6,7 +6,7 @@ use galatea_tensor::{DataType, Tensor};
 
 use super::net::Net;
 use super::rope::Rope;
-use super::{ModelShape, Weights, contradiction};
+use super::{ModelShape, Weights, contradiction, layers};
 use crate::config::Config;
 use crate::error::Result;
 
@@ -161,6 +161,9 @@ impl Decoder {
     }
 }
 
+/// The longest head; no model comes near it.
+const MOST_HEAD_SIZE: usize = 1 << 16;
+
 /// The family's sizes.
 ///
 /// # Errors
@@ -176,12 +179,13 @@ pub(super) fn shape(config: &Config) -> Result<ModelShape> {
             return Err(contradiction(format!("hidden_size {hidden} for {heads} heads")));
         }
     };
-    if !heads.is_multiple_of(kv_heads) || !head_size.is_multiple_of(2) {
+    let sound = head_size.is_multiple_of(2) && head_size <= MOST_HEAD_SIZE;
+    if !heads.is_multiple_of(kv_heads) || !sound {
         let text = format!("{heads} heads of {head_size} share {kv_heads} heads of keys");
         return Err(contradiction(text));
     }
     Ok(ModelShape {
-        layers: config.length("num_hidden_layers")?,
+        layers: layers(config, "num_hidden_layers")?,
         kv_heads,
         head_size,
         vocabulary: config.length("vocab_size")?,

@@ -5,7 +5,7 @@ use galatea_tensor::Tensor;
 
 use super::decoder::{Heads, Step, int};
 use super::net::Net;
-use super::{Architecture, ModelShape, Weights, contradiction};
+use super::{Architecture, ModelShape, Weights, contradiction, layers};
 use crate::config::Config;
 use crate::error::Result;
 
@@ -18,7 +18,7 @@ fn shape(config: &Config) -> Result<ModelShape> {
         return Err(contradiction(format!("n_embd {hidden} for {heads} heads")));
     }
     Ok(ModelShape {
-        layers: config.length("n_layer")?,
+        layers: layers(config, "n_layer")?,
         kv_heads: heads,
         head_size: hidden / heads,
         vocabulary: config.length("vocab_size")?,

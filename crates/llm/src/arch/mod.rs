@@ -104,3 +104,14 @@ impl Architecture {
 fn contradiction(text: String) -> Error {
     Error::new(Kind::Config, "config.json", text)
 }
+
+/// Most layers of a model, more than any has: a graph has inputs for each before any weight is read.
+const MOST_LAYERS: usize = 4096;
+
+/// The number of layers under a key.
+fn layers(config: &Config, key: &str) -> Result<usize> {
+    match config.length(key)? {
+        layers if layers <= MOST_LAYERS => Ok(layers),
+        layers => Err(contradiction(format!("{key} {layers}, expected at most {MOST_LAYERS}"))),
+    }
+}

@@ -20,6 +20,9 @@ pub(super) struct Rope {
     factor: f64,
 }
 
+/// Most numbers of a table: a gigabyte of them.
+const MOST_ANGLES: usize = 1 << 28;
+
 /// The variants that a configuration names.
 const VARIANTS: &[&str] = &["default", "linear", "dynamic", "yarn", "llama3"];
 
@@ -161,6 +164,12 @@ impl Rope {
     /// When they are beyond memory.
     pub(super) fn tables(&self, positions: usize) -> Result<[Tensor; 2]> {
         let shape = [positions, self.frequencies.len()];
+        if positions.saturating_mul(self.frequencies.len()) > MOST_ANGLES {
+            return Err(contradiction(format!(
+                "{positions} positions of {} angles, expected at most {MOST_ANGLES} together",
+                self.frequencies.len()
+            )));
+        }
         let table = |of: fn(f64) -> f64| {
             let mut all = Vec::with_capacity(positions.saturating_mul(self.frequencies.len()));
             for position in 0..positions {
@@ -220,6 +229,12 @@ mod tests {
         assert_eq!(found.frequencies[0], plain.frequencies[0]);
         assert_eq!(found.frequencies[31], plain.frequencies[31] / 4.0);
         assert!((found.factor - (0.1 * 4.0_f64.ln() + 1.0)).abs() < 1e-12);
+    }
+
+    #[test]
+    fn tables_beyond_memory_are_refused() {
+        let text = rope("{}", 128).unwrap().tables(1 << 31).unwrap_err().to_string();
+        assert!(text.contains("2147483648 positions of 64 angles"), "{text}");
     }
 
     #[test]

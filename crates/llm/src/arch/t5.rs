@@ -80,7 +80,11 @@ impl T5 {
         let &(_, activation, gated) =
             network.ok_or_else(|| config.unknown("feed_forward_proj", &kinds))?;
         let model = config.length("d_model")?;
-        let layers = config.length("num_layers")?;
+        let layers = super::layers(config, "num_layers")?;
+        let written = match config.optional_length("num_decoder_layers")? {
+            Some(_) => super::layers(config, "num_decoder_layers")?,
+            None => layers,
+        };
         let start = config.number("decoder_start_token_id")?.unwrap_or(0.0);
         let vocabulary = config.length("vocab_size")?;
         #[allow(clippy::cast_precision_loss, reason = "compared with a token")]
@@ -105,7 +109,7 @@ impl T5 {
         let start = start as u32;
         Ok(Self {
             shape: EncoderDecoderShape {
-                layers: config.optional_length("num_decoder_layers")?.unwrap_or(layers),
+                layers: written,
                 heads: config.length("num_heads")?,
                 head_size: config.length("d_kv")?,
                 vocabulary,
