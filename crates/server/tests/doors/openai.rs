@@ -4,6 +4,7 @@ use std::fs;
 use std::io::{Read, Write};
 use std::net::SocketAddr;
 use std::path::Path;
+use std::sync::Arc;
 use std::time::Duration;
 
 use galatea::models;
@@ -445,13 +446,42 @@ fn a_trained_checkpoint_gives_the_recorded_tokens() {
 }
 
 #[test]
+fn a_model_that_is_unloaded_ends_its_answers_and_then_its_engine() {
+    let (fixture, _folder) = start();
+    let address = fixture.http();
+    let model = fixture.server.app().core().language_model("speller", "").unwrap().unwrap();
+    let members = json!({"max_tokens": 20_000, "ignore_eos": true, "temperature": 0.0});
+    let mut generate = members.clone();
+    generate.as_object_mut().unwrap().insert("text_input".to_owned(), json!("x"));
+    let asked = [("/v2/models/speller/generate", generate), (CHAT, chat(&members))];
+    let answers = asked.map(|(path, body)| std::thread::spawn(move || post(address, path, &body)));
+    while model.engine().statistics().requests < 2 {
+        std::thread::yield_now();
+    }
+    let engine = Arc::downgrade(&model);
+    drop(model);
+    let (status, _, body) = post(address, "/v2/repository/models/speller/unload", &json!({}));
+    assert_eq!(status, 200, "{body}");
+    for answer in answers {
+        let (status, _, body) = answer.join().unwrap();
+        assert!(status == 200 && body.contains("wxyz"), "{status}");
+    }
+    while engine.strong_count() > 0 {
+        std::thread::yield_now();
+    }
+    assert_eq!(post(address, CHAT, &chat(&json!({}))).0, 404);
+    assert!(fixture.stop());
+}
+
+#[test]
 fn a_server_that_stops_lets_answers_end() {
     let (fixture, _folder) = start();
     let address = fixture.http();
     let late = std::thread::spawn(move || {
-        post(address, CHAT, &chat(&json!({"max_tokens": 900, "ignore_eos": true})))
+        post(address, CHAT, &chat(&json!({"max_tokens": 20_000, "ignore_eos": true})))
     });
-    while fixture.server.app().open_requests() == 0 {
+    // A fast machine may have answered already.
+    while fixture.server.app().open_requests() == 0 && !late.is_finished() {
         std::thread::yield_now();
     }
     let whole = fixture.runtime.block_on(fixture.server.stop(Duration::from_secs(20)));

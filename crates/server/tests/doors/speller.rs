@@ -17,7 +17,7 @@ use galatea_llm::tokens::{GgufVocabulary, Tokenizer};
 use galatea_llm::tools::ToolFormat;
 use galatea_serving::backend::Backend;
 use galatea_serving::backend::llm::{EngineArguments, LlmBackend, LoadModel};
-use galatea_serving::{Core, CoreOptions};
+use galatea_serving::{ControlMode, Core, CoreOptions};
 
 const BLOCK: usize = 16;
 const BLOCKS: usize = 4096;
@@ -122,7 +122,8 @@ pub(crate) fn write_checkpoint(folder: &Path) {
 /// A core on the folders and files of a repository.
 pub(crate) fn core(repository: &Path) -> Arc<Core> {
     let repositories = vec![repository.to_owned()];
-    let options = CoreOptions { repositories, ..CoreOptions::default() };
+    let control_mode = ControlMode::Explicit { load: vec!["*".to_owned()] };
+    let options = CoreOptions { repositories, control_mode, ..CoreOptions::default() };
     let backends = galatea::models::backends(None).into_iter();
     // These are found first.
     Core::start(options, self::backends().into_iter().chain(backends).collect()).unwrap()

@@ -164,7 +164,7 @@ impl LlmInstance {
         };
         let cancel = request.request.cancel.clone();
         let tokens = generation.prompt.len();
-        let mut reply = Reply::new(request, asked, tokens, Arc::clone(&self.model));
+        let mut reply = Reply::new(request, asked, tokens, Arc::clone(self.model.tokenizer()));
         let (engine, waiting) = (self.model.engine(), reply.handle());
         match engine.submit(generation, Box::new(move |event| reply.take(event))) {
             // The token lives as long as the request, and holds the ticket no longer.

@@ -3,9 +3,9 @@
 use std::sync::{Arc, Mutex, PoisonError};
 
 use galatea_llm::engine::{Delta, GenerationEvent, Usage};
-use galatea_llm::model::LanguageModel;
 use galatea_llm::sampling::TokenLogprobs;
 use galatea_llm::stop::FinishReason;
+use galatea_llm::tokens::Tokenizer;
 use galatea_tensor::{ByteString, DataType, Tensor};
 use serde_json::{Map, Value, json};
 
@@ -55,7 +55,8 @@ struct Answer {
 pub(super) struct Reply {
     request: Waiting,
     asked: Asked,
-    model: Arc<LanguageModel>,
+    /// Not the model: its engine, on whose thread this lives, would wait for itself at its end.
+    tokenizer: Arc<Tokenizer>,
     answers: Vec<Answer>,
     /// Of each answer, the logarithm of its probability so far.
     cumulative: Vec<f32>,
@@ -67,7 +68,7 @@ impl Reply {
         request: ActiveRequest,
         asked: Asked,
         prompt_tokens: usize,
-        model: Arc<LanguageModel>,
+        tokenizer: Arc<Tokenizer>,
     ) -> Self {
         let n = usize::try_from(asked.sampling.n).unwrap_or(1);
         let mut answers = vec![Answer::default(); n];
@@ -75,7 +76,7 @@ impl Reply {
             answers.iter_mut().for_each(|answer| answer.text.clone_from(&asked.text));
         }
         let request = Waiting(Arc::new(Mutex::new(Some(request))));
-        Self { request, asked, model, answers, cumulative: vec![0.0; n], prompt_tokens }
+        Self { request, asked, tokenizer, answers, cumulative: vec![0.0; n], prompt_tokens }
     }
 
     /// The request, for whoever may have to answer it in the engine's place.
@@ -168,7 +169,7 @@ impl Reply {
             return Value::Null;
         }
         let text = |token: u32| {
-            let bytes = self.model.tokenizer().token_bytes(token).unwrap_or_default();
+            let bytes = self.tokenizer.token_bytes(token).unwrap_or_default();
             String::from_utf8_lossy(bytes).into_owned()
         };
         let entry = |token: u32, logprob: f32, rank: usize| json!({"logprob": logprob, "rank": rank, "decoded_token": text(token)});
