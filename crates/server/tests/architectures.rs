@@ -1,0 +1,126 @@
+//! The tiny checkpoints of `golden/llm` as the CPU's kernels compute them.
+
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+#![allow(
+    clippy::as_conversions,
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    clippy::cast_possible_wrap,
+    reason = "tokens are small numbers"
+)]
+
+use std::path::PathBuf;
+
+use galatea_formats::safetensors;
+use galatea_llm::arch;
+use galatea_llm::config::Config;
+use galatea_llm::embed::{Encoder, EncoderSettings};
+use galatea_llm::encoder_decoder::EncoderDecoder;
+use galatea_runtime::{Session, SessionOptions};
+use galatea_tensor::{DataType, Tensor};
+use serde_json::Value;
+
+fn folder(name: &str) -> PathBuf {
+    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../golden/llm").join(name)
+}
+
+fn cases(name: &str) -> Vec<Value> {
+    let bytes = std::fs::read(folder(name).join("golden.json")).unwrap();
+    let golden: Value = serde_json::from_slice(&bytes).unwrap();
+    golden.get("cases").and_then(Value::as_array).unwrap().clone()
+}
+
+fn numbers(value: &Value, key: &str) -> Vec<f64> {
+    let list = value.get(key).unwrap_or(value).as_array().unwrap();
+    list.iter().map(|number| number.as_f64().unwrap()).collect()
+}
+
+fn ids(case: &Value, key: &str) -> Vec<u32> {
+    numbers(case, key).into_iter().map(|id| id as u32).collect()
+}
+
+fn assert_near(found: &[f32], expected: &[f64], what: &str) {
+    assert_eq!(found.len(), expected.len(), "{what}");
+    for (found, expected) in found.iter().zip(expected) {
+        let distance = (f64::from(*found) - expected).abs();
+        assert!(distance < 2e-4 * expected.abs().max(1.0), "{what}: {found}, not {expected}");
+    }
+}
+
+#[test]
+fn encoders_give_the_recorded_vectors_and_scores_in_a_batch() {
+    let names = ["bert-mean", "bert-cls", "roberta-max", "distilbert-mean"];
+    for name in names.into_iter().chain(["bert-rank", "xlm-roberta-rank", "distilbert-rank"]) {
+        let config = Config::read(&folder(name).join("config.json")).unwrap();
+        let weights = safetensors::open(&folder(name)).unwrap();
+        let row = arch::encoder(&config).unwrap().unwrap();
+        let graph = row.graph(&config, &weights).unwrap();
+        let shape = row.shape(&config, &weights).unwrap();
+        let providers = galatea_providers::all();
+        let session = Session::new(graph, &providers, &SessionOptions::default()).unwrap();
+        let settings = EncoderSettings::read(&folder(name), &config).unwrap();
+        let encoder = Encoder::new(session, shape, settings);
+        let (cases, key) =
+            (cases(name), if name.ends_with("rank") { "score" } else { "normalised" });
+        let found: Vec<Vec<f32>> = if key == "score" {
+            let pair = |case: &Value| (ids(case, "ids"), ids(case, "types"));
+            let pairs: Vec<_> = cases.iter().map(pair).collect();
+            encoder.score(&pairs).unwrap().into_iter().map(|score| vec![score]).collect()
+        } else {
+            let texts: Vec<_> = cases.iter().map(|case| ids(case, "ids")).collect();
+            encoder.embed(&texts).unwrap()
+        };
+        for (case, found) in cases.iter().zip(found) {
+            assert_near(&found, &numbers(case, key), name);
+        }
+    }
+}
+
+#[test]
+fn decoders_give_the_recorded_logits() {
+    for name in ["llama", "llama-biases", "mistral-window", "qwen2", "qwen3", "gemma3", "gpt2"] {
+        let config = Config::read(&folder(name).join("config.json")).unwrap();
+        let weights = safetensors::open(&folder(name)).unwrap();
+        let row = arch::architecture(&config).unwrap();
+        let graph = row.graph(&config, &weights).unwrap();
+        let shape = row.shape(&config).unwrap();
+        let providers = galatea_providers::all();
+        let session = Session::new(graph, &providers, &SessionOptions::default()).unwrap();
+        for case in cases(name) {
+            let tokens: Vec<i64> = ids(&case, "ids").into_iter().map(i64::from).collect();
+            let rows = tokens.len() as i64;
+            let mut inputs = vec![
+                Tensor::vector(tokens),
+                Tensor::vector((0..rows).collect::<Vec<i64>>()),
+                Tensor::vector(vec![0, rows]),
+                Tensor::vector(vec![rows]),
+                Tensor::from_vec(&[1, 3], vec![2_i64, 0, 1]).unwrap(),
+                Tensor::vector(vec![rows - 1]),
+            ];
+            let dims = [3, shape.kv_heads, 16, shape.head_size];
+            let cache = |_| Tensor::zeros(DataType::Fp32, &dims).unwrap();
+            inputs.extend((0..2 * shape.layers).map(cache));
+            let outputs = session.run_owned(inputs).unwrap();
+            let found = outputs.first().unwrap().to_vec::<f32>().unwrap();
+            let expected = case.get("logits").and_then(Value::as_array).unwrap();
+            assert_near(&found, &numbers(expected.last().unwrap(), ""), name);
+        }
+    }
+}
+
+#[test]
+fn t5_gives_the_recorded_logits() {
+    for name in ["t5", "flan-t5"] {
+        let (providers, options) = (galatea_providers::all(), SessionOptions::default());
+        let model = EncoderDecoder::load(&folder(name), &providers, &options).unwrap();
+        for case in cases(name) {
+            let mut writing = model.read(&[ids(&case, "ids")]).unwrap();
+            let step = |token| writing.write(&[token]).unwrap().remove(0);
+            let rows: Vec<Vec<f32>> = ids(&case, "after").into_iter().map(step).collect();
+            let recorded = case.get("logits").and_then(Value::as_array).unwrap();
+            for (row, expected) in rows.iter().rev().zip(recorded.iter().rev()) {
+                assert_near(row, &numbers(expected, ""), name);
+            }
+        }
+    }
+}
