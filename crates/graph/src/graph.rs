@@ -268,6 +268,25 @@ impl Graph {
         Ok(())
     }
 
+    /// Adds a node whose operator no attributes describe: one that holds weights.
+    pub fn add_operator(
+        &mut self,
+        (domain, op_type): (&str, &str),
+        operator: Arc<dyn Operator>,
+        inputs: Vec<Option<ValueId>>,
+        outputs: Vec<Option<ValueId>>,
+    ) {
+        self.nodes.push(Node {
+            name: String::new(),
+            domain: domain.to_owned(),
+            op_type: op_type.to_owned(),
+            inputs,
+            outputs,
+            operator,
+            parsed: None,
+        });
+    }
+
     /// Where a node stands, for messages.
     #[must_use]
     pub fn place(&self, index: usize) -> NodePlace {

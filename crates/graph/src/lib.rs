@@ -11,6 +11,7 @@
 #![forbid(unsafe_code)]
 
 mod attribute;
+pub mod blocks;
 mod body;
 mod datum;
 mod error;

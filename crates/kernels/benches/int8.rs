@@ -117,7 +117,7 @@ fn blocks(exec: Exec<'_>) {
         let Some(format) = BlockFormat::new(bits, block) else { continue };
         let scales = vec![0.01; n * k / block];
         let number = |row: usize, column: usize| ((row ^ column) & 3) as u8;
-        let b = PackedBlocks::pack(format, (k, n), number, &scales, Zeros::One(1.0));
+        let b = PackedBlocks::pack(exec.pool, format, (k, n), number, (&scales, Zeros::One(1.0)));
         for accuracy in [Accuracy::Full, Accuracy::Reduced] {
             for m in [1, 4, 128] {
                 let (a, mut c) = (timing::Floats::new(m * k, 0.5), vec![0.0; m * n]);

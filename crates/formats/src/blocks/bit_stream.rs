@@ -39,6 +39,12 @@ impl GroupRows {
         self.words.size_bytes() + self.scales.size_bytes() + self.offsets.size_bytes()
     }
 
+    /// The type that holds scales and offsets.
+    pub(super) fn factors(&self) -> DataType {
+        let (scales, offsets) = (self.scales.dtype(), self.offsets.dtype());
+        if scales == offsets { scales } else { DataType::Fp32 }
+    }
+
     /// The bytes of a row of one of the tensors.
     fn row<'a>(&self, tensor: &'a Tensor, row: usize) -> Result<&'a [u8], CheckpointError> {
         let wrong = |text: String| CheckpointError::invalid(text);

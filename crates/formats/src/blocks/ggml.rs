@@ -54,6 +54,32 @@ impl GgmlRows {
     }
 }
 
+impl GgmlRows {
+    /// What the scales of each block are multiples of, and the offsets.
+    pub(super) fn super_scales(
+        &self,
+        row: usize,
+        scales: &mut [f32],
+        offsets: &mut [f32],
+    ) -> Result<(), CheckpointError> {
+        let Some(places) = self.kind.super_scales() else {
+            let text = format!("scales of type {} are no multiples of others", self.kind);
+            return Err(CheckpointError::unsupported(text));
+        };
+        let bytes = self.row(row)?;
+        let read = |at: Option<usize>, out: &mut [f32]| {
+            let blocks = bytes.chunks_exact(self.kind.block_bytes());
+            for (out, block) in out.iter_mut().zip(blocks) {
+                let half = at.and_then(|at| block.get(at..)?.first_chunk::<2>());
+                *out = half.map_or(0.0, |&[low, high]| ggml_legacy::half(low, high));
+            }
+        };
+        read(Some(places.scale), scales);
+        read(places.minimum, offsets);
+        Ok(())
+    }
+}
+
 struct Unpack<'a> {
     bytes: &'a [u8],
     codes: &'a mut [u8],

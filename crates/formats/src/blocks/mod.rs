@@ -16,7 +16,10 @@ mod ggml_small;
 mod row;
 
 use bytes::Bytes;
-use galatea_tensor::{Tensor, checked_elements};
+use galatea_graph::blocks::{BlockRow, BlockWeights, SuperScales};
+pub use galatea_graph::blocks::{CodeFormat, Meaning};
+use galatea_graph::OpError;
+use galatea_tensor::{DataType, Tensor, checked_elements};
 
 pub(crate) use bit_stream::GroupRows;
 use ggml::GgmlRows;
@@ -24,75 +27,6 @@ use row::check_lengths;
 
 use crate::checkpoint::CheckpointError;
 use crate::gguf::GgmlType;
-
-/// What a code stands for.
-#[derive(Clone, Copy, Debug, PartialEq)]
-#[non_exhaustive]
-pub enum Meaning {
-    /// `scale * (code - zero)`, with one zero for all.
-    Zero(f32),
-    /// `scale * code + offset`, with an offset for each block.
-    Offset,
-    /// `scale * table[code]`.
-    Table(&'static [f32; 16]),
-}
-
-/// The bits of a code, how many numbers of a row share a scale, and what a code means.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct CodeFormat {
-    bits: u32,
-    block: usize,
-    meaning: Meaning,
-}
-
-impl CodeFormat {
-    pub(crate) const fn new(bits: u32, block: usize, meaning: Meaning) -> Self {
-        Self { bits, block, meaning }
-    }
-
-    /// Bits of a code.
-    #[must_use]
-    pub fn bits(self) -> u32 {
-        self.bits
-    }
-
-    /// How many adjacent numbers of a row share a scale.
-    #[must_use]
-    pub fn block(self) -> usize {
-        self.block
-    }
-
-    /// What a code stands for.
-    #[must_use]
-    pub fn meaning(self) -> Meaning {
-        self.meaning
-    }
-
-    /// Offsets of a row for each of its blocks, or none where the format has no offsets.
-    fn offsets(self, columns: usize) -> usize {
-        match self.meaning {
-            Meaning::Offset => columns.checked_div(self.block).unwrap_or(0),
-            _ => 0,
-        }
-    }
-
-    /// Turns offsets into zero points, for kernels that compute `scale * (code - zero)`: afterwards
-    /// `offsets` holds the zeros. The zero `-offset / scale` is rounded. Blocks with a scale of 0, whose
-    /// numbers all equal their offset, get codes of 0, the zero 1 and the scale `-offset`, which is exact.
-    ///
-    /// Shapes: as for [`BlockMatrix::unpack_row`].
-    pub fn zero_points(self, codes: &mut [u8], scales: &mut [f32], offsets: &mut [f32]) {
-        let blocks = codes.chunks_exact_mut(self.block.max(1));
-        for ((codes, scale), offset) in blocks.zip(scales).zip(offsets) {
-            if *scale == 0.0 {
-                codes.fill(0);
-                (*scale, *offset) = (-*offset, 1.0);
-            } else {
-                *offset = -*offset / *scale;
-            }
-        }
-    }
-}
 
 /// A matrix of weights of few bits, in the bytes of a checkpoint.
 #[derive(Clone, Debug)]
@@ -176,7 +110,7 @@ impl BlockMatrix {
     /// Scales of a row.
     #[must_use]
     pub fn blocks(&self) -> usize {
-        self.columns.checked_div(self.format.block).unwrap_or(0)
+        self.format.blocks(self.columns)
     }
 
     /// Bytes that the matrix takes in the checkpoint.
@@ -254,4 +188,56 @@ impl BlockMatrix {
             self.rows
         )))
     }
+}
+
+impl BlockWeights for BlockMatrix {
+    fn rows(&self) -> usize {
+        self.rows
+    }
+
+    fn columns(&self) -> usize {
+        self.columns
+    }
+
+    fn format(&self) -> CodeFormat {
+        self.format
+    }
+
+    fn size_bytes(&self) -> usize {
+        Self::size_bytes(self)
+    }
+
+    fn factors(&self) -> DataType {
+        match &self.codes {
+            Codes::Ggml(rows) if rows.kind.has_half_scales() => DataType::Fp16,
+            Codes::Ggml(_) => DataType::Fp32,
+            Codes::Groups(rows) => rows.factors(),
+        }
+    }
+
+    fn unpack_row(&self, row: usize, to: BlockRow<'_>) -> Result<(), OpError> {
+        Self::unpack_row(self, row, to.codes, to.scales, to.offsets).map_err(failed)
+    }
+
+    fn superblock(&self) -> Option<usize> {
+        match &self.codes {
+            Codes::Ggml(rows) => rows.kind.super_scales().map(|_| rows.kind.block()),
+            Codes::Groups(_) => None,
+        }
+    }
+
+    fn super_scales(&self, row: usize, to: SuperScales<'_>) -> Result<(), OpError> {
+        match &self.codes {
+            Codes::Ggml(rows) => rows.super_scales(row, to.scales, to.offsets).map_err(failed),
+            Codes::Groups(_) => Err(OpError::new("groups of MLX have no superblocks")),
+        }
+    }
+
+    fn dequantize_row(&self, row: usize, out: &mut [f32]) -> Result<(), OpError> {
+        Self::dequantize_row(self, row, out).map_err(failed)
+    }
+}
+
+fn failed(error: CheckpointError) -> OpError {
+    OpError::new(error.to_string())
 }

@@ -229,6 +229,34 @@ impl GgmlType {
     }
 }
 
+/// Where a block has the FP16 values that its scales and offsets are whole multiples of, in bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct SuperScalePlaces {
+    pub(crate) scale: usize,
+    pub(crate) minimum: Option<usize>,
+}
+
+impl GgmlType {
+    /// Whether scales and offsets are FP16 in the file, and nothing else makes them.
+    pub(crate) fn has_half_scales(self) -> bool {
+        use GgmlType as Of;
+        matches!(self, Of::Q4_0 | Of::Q4_1 | Of::Q5_0 | Of::Q5_1 | Of::Q8_0 | Of::Q8_1 | Of::Iq4Nl)
+    }
+
+    /// For types whose blocks have scales of few bits. Source: `ggml-common.h` of ggml.
+    pub(crate) fn super_scales(self) -> Option<SuperScalePlaces> {
+        let (scale, minimum) = match self {
+            Self::Q2K => (80, Some(82)),
+            Self::Q3K => (108, None),
+            Self::Q4K | Self::Q5K => (0, Some(2)),
+            Self::Q6K => (208, None),
+            Self::Iq4Xs => (0, None),
+            _ => return None,
+        };
+        Some(SuperScalePlaces { scale, minimum })
+    }
+}
+
 impl fmt::Display for GgmlType {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.name())

@@ -1,16 +1,31 @@
 //! From packed numbers to lanes, and to columns of FP32 and BF16.
 
-use super::pack::{GROUP, LINE, PackedBlocks, SLICE, UNIT};
+use super::pack::{BlockFormat, GROUP, HALF, LINE, PackedBlocks, SLICE, Shifts, UNIT};
 use crate::isa::{Kernel, Simd};
 use crate::memory::Shared;
 
-/// The bytes of a group of a unit of `B` bits: 4 rows of each column, for the columns from `column`.
+/// Numbers of `B` bits; 16 stands for 4 bits that name entries of a table.
+pub(super) struct Bits<S: Simd, const B: u32> {
+    table: [u8; 16],
+    of: std::marker::PhantomData<S>,
+}
+
+impl<S: Simd, const B: u32> Bits<S, B> {
+    #[inline(always)]
+    pub(super) fn new(_: S, format: BlockFormat) -> Self {
+        let table = format.table().copied().unwrap_or_default();
+        Self { table, of: std::marker::PhantomData }
+    }
+}
+
+/// The bytes of a group of a unit: 4 rows of each column, for the columns from `column`.
 ///
 /// # Safety
 /// The unit is there; `column` starts a vector.
 #[inline(always)]
 pub(super) unsafe fn group_bytes<S: Simd, const B: u32>(
     s: S,
+    bits: &Bits<S, B>,
     unit: *const u8,
     group: usize,
     column: usize,
@@ -23,6 +38,7 @@ pub(super) unsafe fn group_bytes<S: Simd, const B: u32>(
             6 => joined::<S, 4, 2>(s, unit, group, column),
             8 => plane::<S, 8>(s, unit, group, column),
             4 => plane::<S, 4>(s, unit, group, column),
+            16 => s.look_up(&bits.table, plane::<S, 4>(s, unit, group, column)),
             _ => plane::<S, 2>(s, unit, group, column),
         }
     }
@@ -99,12 +115,13 @@ impl Kernel for Unpack<'_> {
     type Output = ();
     #[inline(always)]
     fn run<S: Simd>(self, s: S) {
-        match self.b.format().bits() {
+        match self.b.format().kind() {
             2 => self.bits::<S, 2>(s),
             3 => self.bits::<S, 3>(s),
             4 => self.bits::<S, 4>(s),
             5 => self.bits::<S, 5>(s),
             6 => self.bits::<S, 6>(s),
+            16 => self.bits::<S, 16>(s),
             _ => self.bits::<S, 8>(s),
         }
     }
@@ -166,20 +183,20 @@ impl Unpack<'_> {
         column: usize,
     ) {
         let b = self.b;
-        let block = unit * UNIT / b.format().block();
+        let bits = Bits::<S, B>::new(s, b.format());
         let bytes = b.slice(from).wrapping_add(unit * b.format().unit_bytes());
-        // SAFETY: scales and zero points of a slice are whole; the caller vouches for the rest.
+        // SAFETY: scales and shifts of a slice are whole; the caller vouches for the rest.
         unsafe {
-            let scale = s.load(b.scales(from, block).add(column));
-            let zero = match b.zeros(from, block) {
-                zeros if zeros.is_null() => s.splat(b.zero()),
-                zeros => s.load(zeros.add(column)),
-            };
+            let mut factors = self.factors(s, (from, unit * UNIT, column));
             for group in 0..UNIT / GROUP {
-                let lanes = group_bytes::<S, B>(s, bytes, group, column);
+                if group * GROUP == HALF && b.format().block() == HALF {
+                    factors = self.factors(s, (from, unit * UNIT + HALF, column));
+                }
+                let (scale, offset) = factors;
+                let lanes = group_bytes(s, &bits, bytes, group, column);
                 for row in (0..4_u32).step_by(2) {
-                    let low = s.mul(s.sub(term(s, lanes, row), zero), scale);
-                    let high = s.mul(s.sub(term(s, lanes, row + 1), zero), scale);
+                    let low = s.fma(term(s, lanes, row), scale, offset);
+                    let high = s.fma(term(s, lanes, row + 1), scale, offset);
                     let at = group * GROUP + row as usize;
                     let to = self.place(slice, unit, at, column);
                     match self.form {
@@ -191,6 +208,35 @@ impl Unpack<'_> {
                     }
                 }
             }
+        }
+    }
+}
+
+impl Unpack<'_> {
+    /// What the numbers of a row are multiplied by, and what is added.
+    ///
+    /// # Safety
+    /// The row exists; `column` starts a vector.
+    #[inline(always)]
+    unsafe fn factors<S: Simd>(
+        &self,
+        s: S,
+        (slice, row, column): (usize, usize, usize),
+    ) -> (S::F, S::F) {
+        let b = self.b;
+        let at = (slice, row / b.format().block(), column);
+        // SAFETY: scales and shifts of a slice are whole.
+        unsafe {
+            let scale = b.scales.load(s, at);
+            let zero = s.splat(b.table_zero());
+            let offset = match &b.shifts {
+                Shifts::Zero(own) => s.fnma(s.add(s.splat(*own), zero), scale, s.splat(0.0)),
+                Shifts::Zeros(all) => {
+                    s.fnma(s.add(all.load(s, at), zero), scale, s.splat(0.0))
+                }
+                Shifts::Offsets(all) => s.fnma(zero, scale, all.load(s, at)),
+            };
+            (scale, offset)
         }
     }
 }

@@ -5,19 +5,24 @@
 //! numbers only; for many rows some columns at a time become a matrix that tiles are for.
 
 mod columns;
+mod factors;
 mod pack;
 mod rows;
 
-pub use pack::{BlockFormat, PackedBlocks, Zeros};
+pub use factors::FactorForm;
+pub use pack::{BlockColumn, BlockFormat, BlockStorage, PackedBlocks, Shift, Zeros};
 
-use crate::Exec;
+use crate::activation::Activation;
 use crate::bf16::{self, Panels};
-use crate::gemm::{BSource, DenseRows, Epilogue, Finish, Product, Trans, check_matrix, multiply};
+use crate::gemm::{
+    BSource, DenseRows, Epilogue, Finish, Product as Dense, Trans, check_matrix, multiply,
+};
 use crate::isa::Bf16Isa;
 use crate::memory::{Shared, with_scratch};
+use crate::Exec;
 use columns::{Form, Unpack};
 use pack::{SLICE, UNIT};
-use rows::FewRows;
+use rows::{FewRows, most_rows};
 
 /// How exact a product must be.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -30,11 +35,42 @@ pub enum Accuracy {
     Reduced,
 }
 
-/// Most rows that numbers are taken apart for in registers.
-const FEW_ROWS: usize = 4;
-
 /// Most bytes of weights that are made whole at a time.
-const WHOLE_BYTES: usize = 1 << 20;
+const WHOLE_BYTES: usize = 8 << 20;
+
+/// A product with one of several matrices.
+#[derive(Debug)]
+pub struct BlockProduct<'a> {
+    /// The matrix.
+    pub b: &'a PackedBlocks,
+    /// Rows of the result, `ldc` apart.
+    pub c: &'a mut [f32],
+    /// Leading dimension of `c`.
+    pub ldc: usize,
+    /// What happens to the product before it is stored.
+    pub epilogue: Epilogue<'a>,
+}
+
+/// A product whose sizes are checked.
+#[derive(Clone, Copy)]
+struct Product<'a> {
+    b: &'a PackedBlocks,
+    c: Shared<f32>,
+    ldc: usize,
+    finish: Finish,
+}
+
+impl<'a> Product<'a> {
+    /// # Panics
+    /// When a slice is shorter than its shape says.
+    fn checked(product: &'a mut BlockProduct<'_>, m: usize, k: usize) -> Self {
+        let BlockProduct { b, c, ldc, epilogue } = product;
+        assert!(b.k() == k, "B has {} rows for {k} columns of A", b.k());
+        check_matrix("C", c.len(), m, b.n(), *ldc);
+        epilogue.check(m, b.n());
+        Self { b, c: Shared::new(c), ldc: *ldc, finish: Finish::new(epilogue) }
+    }
+}
 
 /// `C = epilogue(A B)` with B in blocks.
 ///
@@ -45,24 +81,91 @@ const WHOLE_BYTES: usize = 1 << 20;
 pub fn gemm_blocks(
     exec: Exec<'_>,
     m: usize,
-    (a, lda): (&[f32], usize),
+    a: (&[f32], usize),
     b: &PackedBlocks,
     (c, ldc): (&mut [f32], usize),
     epilogue: &Epilogue<'_>,
     accuracy: Accuracy,
 ) {
-    let (n, k) = (b.n(), b.k());
+    let product = BlockProduct { b, c, ldc, epilogue: *epilogue };
+    gemm_blocks_each(exec, m, a, &mut [product], accuracy);
+}
+
+/// [`gemm_blocks`] of one A with each of several matrices, which all have as many rows.
+///
+/// # Panics
+/// As [`gemm_blocks`].
+pub fn gemm_blocks_each(
+    exec: Exec<'_>,
+    m: usize,
+    (a, lda): (&[f32], usize),
+    products: &mut [BlockProduct<'_>],
+    accuracy: Accuracy,
+) {
+    let Some(k) = products.first().map(|product| product.b.k()) else { return };
     check_matrix("A", a.len(), m, k, lda);
-    check_matrix("C", c.len(), m, n, ldc);
-    epilogue.check(m, n);
+    let products: Vec<Product<'_>> =
+        products.iter_mut().map(|product| Product::checked(product, m, k)).collect();
+    if m == 0 {
+        return;
+    }
+    if m <= most_rows(exec, accuracy) {
+        FewRows { m, a, lda, products: &products, gated: false }.run(exec, accuracy);
+        return;
+    }
+    for product in &products {
+        many_rows(exec, m, (a, lda), product, accuracy);
+    }
+}
+
+/// `C = activation(A G) * (A B)`, element by element: the inside of a gated network.
+///
+/// Shapes: `gate` and `b` have the same; C is `m` rows of `b.n()`, `ldc` apart.
+///
+/// # Panics
+/// As [`gemm_blocks`].
+pub fn gemm_blocks_gated(
+    exec: Exec<'_>,
+    m: usize,
+    (a, lda): (&[f32], usize),
+    (gate, activation): (&PackedBlocks, Activation),
+    b: &PackedBlocks,
+    (c, ldc): (&mut [f32], usize),
+    accuracy: Accuracy,
+) {
+    let (n, k) = (b.n(), b.k());
+    assert!(gate.n() == n, "a gate of {} columns for {n}", gate.n());
+    check_matrix("A", a.len(), m, k, lda);
     if m == 0 || n == 0 {
         return;
     }
-    let (c, finish) = (Shared::new(c), Finish::new(epilogue));
-    if m <= FEW_ROWS {
-        FewRows { m, a, lda, b, c, ldc, finish }.run(exec, accuracy);
+    let epilogue = Epilogue::default().with_activation(activation);
+    if m <= most_rows(exec, accuracy) {
+        // The gate stays with the thread that has its columns: C stands for it.
+        let mut own = [0.0; 0];
+        let first = Product { b: gate, c: Shared::new(&mut own), ldc: 0, finish: Finish::new(&epilogue) };
+        assert!(gate.k() == k, "a gate of {} rows for {k}", gate.k());
+        let mut second = BlockProduct { b, c, ldc, epilogue: Epilogue::default() };
+        let products = [first, Product::checked(&mut second, m, k)];
+        FewRows { m, a, lda, products: &products, gated: true }.run(exec, accuracy);
         return;
     }
+    let mut gates = vec![0.0; m * n];
+    gemm_blocks(exec, m, (a, lda), gate, (&mut gates, n), &epilogue, accuracy);
+    let epilogue = Epilogue::default().with_gate(&gates, n);
+    gemm_blocks(exec, m, (a, lda), b, (c, ldc), &epilogue, accuracy);
+}
+
+/// A product of rows for which it pays to make numbers whole.
+fn many_rows(
+    exec: Exec<'_>,
+    m: usize,
+    (a, lda): (&[f32], usize),
+    product: &Product<'_>,
+    accuracy: Accuracy,
+) {
+    let Product { b, c, ldc, finish } = *product;
+    let (n, k) = (b.n(), b.k());
     let form = if accuracy == Accuracy::Full { Form::Floats } else { Form::Bf16 };
     let width = if form == Form::Floats { size_of::<f32>() } else { size_of::<u16>() };
     let padded = k.next_multiple_of(UNIT).max(UNIT);
@@ -81,7 +184,7 @@ pub fn gemm_blocks(
             match form {
                 Form::Floats => {
                     let b = BSource::raw(to.ptr().cast(), room, Trans::No);
-                    let product = Product { m, n: columns, k, a, b, c, c_stride: ldc, finish };
+                    let product = Dense { m, n: columns, k, a, b, c, c_stride: ldc, finish };
                     // SAFETY: the lengths are checked above, B is in the scratch, and C is
                     // borrowed exclusively.
                     unsafe { multiply(exec, 1, |_| product) };

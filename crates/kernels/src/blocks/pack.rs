@@ -1,29 +1,49 @@
 //! Weights of few bits, packed once.
 
-use crate::memory::Aligned;
+use std::sync::{Mutex, PoisonError};
+
+use super::factors::{FactorForm, FactorWriter, Factors};
+use crate::ThreadPool;
+use crate::memory::{Aligned, Shared};
 
 /// Columns of a slice.
 pub(super) const SLICE: usize = 16;
 /// Rows of a unit: the terms that planes hold together.
 pub(super) const UNIT: usize = 32;
+/// The least block: half a unit.
+pub(super) const HALF: usize = UNIT / 2;
 /// Terms of a group: what a lane of 32 bits holds as bytes.
 pub(super) const GROUP: usize = 4;
+/// Groups of a unit.
+const GROUPS: usize = UNIT / GROUP;
 /// Bytes of a line: a group of every column of a slice.
 pub(super) const LINE: usize = SLICE * GROUP;
+/// What numbers of a table have too much, so that they are no less than 0.
+const TABLE_ZERO: u8 = 128;
 
-/// How many bits a number has, and how many numbers of a column share a scale.
+/// How many bits a number has, how many numbers of a column share a scale, and whether numbers name
+/// entries of a table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BlockFormat {
     bits: u32,
     block: usize,
+    table: Option<[u8; 16]>,
 }
 
 impl BlockFormat {
-    /// A format; `None` unless `bits` is 2, 3, 4, 5, 6 or 8 and `block` a multiple of 32.
+    /// A format; `None` unless `bits` is 2, 3, 4, 5, 6 or 8 and `block` is 16 or a multiple of 32.
     #[must_use]
     pub fn new(bits: u32, block: usize) -> Option<Self> {
-        let known = matches!(bits, 2..=6 | 8) && block >= UNIT && block.is_multiple_of(UNIT);
-        known.then_some(Self { bits, block })
+        let blocks = block == HALF || block >= UNIT && block.is_multiple_of(UNIT);
+        let known = matches!(bits, 2..=6 | 8) && blocks;
+        known.then_some(Self { bits, block, table: None })
+    }
+
+    /// Numbers of 4 bits that name entries of a table; as for [`BlockFormat::new`].
+    #[must_use]
+    pub fn with_table(table: [i8; 16], block: usize) -> Option<Self> {
+        let table = table.map(|entry| entry.cast_unsigned().wrapping_add(TABLE_ZERO));
+        Some(Self { table: Some(table), ..Self::new(4, block)? })
     }
 
     /// Bits of a number.
@@ -36,6 +56,17 @@ impl BlockFormat {
     #[must_use]
     pub fn block(self) -> usize {
         self.block
+    }
+
+    /// The bits of a number; 16 where these name entries of a table.
+    pub(super) fn kind(self) -> u32 {
+        if self.table.is_some() { 16 } else { self.bits }
+    }
+
+    /// The table, whose entries are 128 more than they stand for.
+    #[inline(always)]
+    pub(super) fn table(&self) -> Option<&[u8; 16]> {
+        self.table.as_ref()
     }
 
     /// The widths of the planes that a number is cut into, lowest bits first.
@@ -54,6 +85,17 @@ impl BlockFormat {
     }
 }
 
+/// What is taken from or added to numbers.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Shift {
+    /// `(number - zero) * scale`, with one zero for all.
+    Zero(f32),
+    /// `(number - zero) * scale`, with a zero for each block.
+    Zeros,
+    /// `number * scale + offset`, with an offset for each block, stored as scales are.
+    Offsets,
+}
+
 /// The numbers that stand for zero.
 #[derive(Clone, Copy, Debug)]
 pub enum Zeros<'a> {
@@ -63,22 +105,51 @@ pub enum Zeros<'a> {
     Each(&'a [f32]),
 }
 
+/// How weights are packed.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct BlockStorage {
+    /// The numbers.
+    pub format: BlockFormat,
+    /// The scales.
+    pub factors: FactorForm,
+    /// What else makes a number.
+    pub shift: Shift,
+}
+
+/// A column that is to be filled: its numbers and what they are multiplied by. All are zeros before.
+#[derive(Debug)]
+pub struct BlockColumn<'a> {
+    /// A number for each row.
+    pub numbers: &'a mut [u8],
+    /// A scale for each block.
+    pub scales: &'a mut [f32],
+    /// A zero or an offset for each block, where these differ.
+    pub shifts: &'a mut [f32],
+    /// For [`FactorForm::Nested`] what the scales of each superblock are multiples of.
+    pub super_scales: &'a mut [f32],
+    /// The same for offsets.
+    pub super_shifts: &'a mut [f32],
+}
+
+/// What is taken from or added to numbers, with the values.
+pub(super) enum Shifts {
+    Zero(f32),
+    Zeros(Factors),
+    Offsets(Factors),
+}
+
 /// A matrix in blocks, cut into slices of 16 columns.
 ///
 /// A slice is a stream of units of 32 rows. A unit has a plane or two, which hold 8, 4, 2 or 1 bits
 /// of each number; a byte of a line holds bits of rows that are 4 apart, so that a shift and a mask
 /// of a line leave 4 adjacent rows of each column as bytes. Missing rows and columns are zeros.
-#[derive(Clone)]
 pub struct PackedBlocks {
     format: BlockFormat,
     k: usize,
     n: usize,
     data: Aligned,
-    /// For each slice and block the scales of its columns.
-    scales: Aligned,
-    /// As the scales; empty where one is for all.
-    zeros: Aligned,
-    zero: f32,
+    pub(super) scales: Factors,
+    pub(super) shifts: Shifts,
 }
 
 impl std::fmt::Debug for PackedBlocks {
@@ -97,55 +168,85 @@ impl PackedBlocks {
     /// column.
     #[must_use]
     pub fn pack(
+        pool: &ThreadPool,
         format: BlockFormat,
         (k, n): (usize, usize),
-        number: impl Fn(usize, usize) -> u8,
-        scales: &[f32],
-        zeros: Zeros<'_>,
+        number: impl Fn(usize, usize) -> u8 + Sync,
+        (scales, zeros): (&[f32], Zeros<'_>),
     ) -> Self {
         let blocks = k.div_ceil(format.block);
-        let (slices, units) = (n.div_ceil(SLICE), k.div_ceil(UNIT));
         assert!(scales.len() == n * blocks, "{} scales for {n} x {blocks}", scales.len());
-        let unit_bytes = format.unit_bytes();
-        let mut data = Aligned::lasting((slices * units * unit_bytes).div_ceil(4));
-        let bytes = data.as_bytes_mut();
-        let mask = u8::MAX >> (8 - format.bits);
-        for column in 0..n {
-            let start = column / SLICE * units * unit_bytes;
-            for row in 0..k {
-                let unit = &mut bytes[start + row / UNIT * unit_bytes..][..unit_bytes];
-                let (group, term) = (row % UNIT / GROUP, row % GROUP);
-                let (mut number, mut line) = (number(row, column) & mask, 0);
-                for plane in format.planes() {
-                    if plane == 0 {
-                        continue;
-                    }
-                    let per_line = 8 / plane as usize;
-                    let at = (line + group / per_line) * LINE + column % SLICE * GROUP + term;
-                    let bits = number & (u8::MAX >> (8 - plane));
-                    unit[at] |= bits << (group % per_line * plane as usize);
-                    number = number.checked_shr(plane).unwrap_or(0);
-                    line += plane as usize;
-                }
-            }
-        }
-        let spread = |values: &[f32]| {
-            let mut all = Aligned::lasting(slices * blocks * SLICE);
-            let out = all.as_mut_slice();
-            for (at, &value) in values.iter().enumerate() {
-                let (column, block) = (at / blocks, at % blocks);
-                out[(column / SLICE * blocks + block) * SLICE + column % SLICE] = value;
-            }
-            all
-        };
-        let (zeros, zero) = match zeros {
-            Zeros::One(zero) => (Aligned::default(), zero),
+        let shift = match zeros {
+            Zeros::One(zero) => Shift::Zero(zero),
             Zeros::Each(all) => {
                 assert!(all.len() == scales.len(), "{} zero points", all.len());
-                (spread(all), 0.0)
+                Shift::Zeros
             }
         };
-        Self { format, k, n, data, scales: spread(scales), zeros, zero }
+        let storage = BlockStorage { format, factors: FactorForm::Fp32, shift };
+        let packed: Result<Self, std::convert::Infallible> =
+            Self::pack_columns(pool, storage, (k, n), |column, to| {
+                let at = column * blocks..(column + 1) * blocks;
+                to.scales.copy_from_slice(&scales[at.clone()]);
+                if let Zeros::Each(all) = zeros {
+                    to.shifts.copy_from_slice(&all[at]);
+                }
+                for (row, to) in to.numbers.iter_mut().enumerate() {
+                    *to = number(row, column);
+                }
+                Ok(())
+            });
+        match packed {
+            Ok(packed) => packed,
+            Err(never) => match never {},
+        }
+    }
+
+    /// Packs a `k` x `n` matrix whose columns `fill` writes, some at a time by several threads.
+    ///
+    /// # Errors
+    /// What `fill` says; the first of several columns that fail.
+    pub fn pack_columns<E: Send>(
+        pool: &ThreadPool,
+        storage: BlockStorage,
+        (k, n): (usize, usize),
+        fill: impl Fn(usize, BlockColumn<'_>) -> Result<(), E> + Sync,
+    ) -> Result<Self, E> {
+        let BlockStorage { format, factors, shift } = storage;
+        let blocks = k.div_ceil(format.block);
+        let (slices, units) = (n.div_ceil(SLICE), k.div_ceil(UNIT));
+        let mut data = Aligned::lasting((slices * units * format.unit_bytes()).div_ceil(4));
+        let mut scales = Factors::new(factors, slices, blocks, format.block);
+        let mut shifts = match shift {
+            Shift::Zero(zero) => Shifts::Zero(zero),
+            Shift::Zeros => {
+                Shifts::Zeros(Factors::new(FactorForm::Fp32, slices, blocks, format.block))
+            }
+            Shift::Offsets => Shifts::Offsets(Factors::new(factors, slices, blocks, format.block)),
+        };
+        let task = Packing {
+            format,
+            sizes: (k, n),
+            supers: scales.supers(),
+            data: Shared::from_ptr(data.as_bytes_mut().as_mut_ptr()),
+            scales: scales.writer(),
+            shifts: match &mut shifts {
+                Shifts::Zero(_) => None,
+                Shifts::Zeros(all) | Shifts::Offsets(all) => Some(all.writer()),
+            },
+        };
+        let failure = Mutex::new(None);
+        pool.run_ranges(slices, 1, |range| {
+            if let Err(failed) = task.run(range, &fill) {
+                let mut first = failure.lock().unwrap_or_else(PoisonError::into_inner);
+                let earlier = first.as_ref().is_some_and(|(at, _)| *at <= failed.0);
+                *first = if earlier { first.take() } else { Some(failed) };
+            }
+        });
+        match failure.into_inner().unwrap_or_else(PoisonError::into_inner) {
+            Some((_, error)) => Err(error),
+            None => Ok(Self { format, k, n, data, scales, shifts }),
+        }
     }
 
     /// Rows: the length of the sums.
@@ -169,10 +270,11 @@ impl PackedBlocks {
     /// Memory held, in bytes.
     #[must_use]
     pub fn size_bytes(&self) -> usize {
-        [&self.data, &self.scales, &self.zeros]
-            .map(|part| size_of_val(part.as_slice()))
-            .iter()
-            .sum()
+        let shifts = match &self.shifts {
+            Shifts::Zero(_) => 0,
+            Shifts::Zeros(all) | Shifts::Offsets(all) => all.size_bytes(),
+        };
+        size_of_val(self.data.as_slice()) + self.scales.size_bytes() + shifts
     }
 
     pub(super) fn blocks(&self) -> usize {
@@ -183,6 +285,10 @@ impl PackedBlocks {
         self.k.div_ceil(UNIT)
     }
 
+    pub(super) fn slices(&self) -> usize {
+        self.n.div_ceil(SLICE)
+    }
+
     /// The first unit of a slice.
     #[inline(always)]
     pub(super) fn slice(&self, slice: usize) -> *const u8 {
@@ -190,23 +296,105 @@ impl PackedBlocks {
         self.data.as_slice().as_ptr().cast::<u8>().wrapping_add(start)
     }
 
-    /// Scales of the columns of a slice in a block.
-    #[inline(always)]
-    pub(super) fn scales(&self, slice: usize, block: usize) -> *const f32 {
-        self.scales.as_slice().as_ptr().wrapping_add((slice * self.blocks() + block) * SLICE)
+    /// What table entries have too much; nothing for other formats.
+    pub(super) fn table_zero(&self) -> f32 {
+        if self.format.table.is_some() { TABLE_ZERO.into() } else { 0.0 }
     }
 
-    /// Zero points likewise; null where one is for all.
-    #[inline(always)]
-    pub(super) fn zeros(&self, slice: usize, block: usize) -> *const f32 {
-        if self.zeros.as_slice().is_empty() {
-            return std::ptr::null();
+    /// What every number has too much, where `signed` takes 128 from those of a whole byte.
+    pub(super) fn zero(&self, signed: bool) -> f32 {
+        let own = if let Shifts::Zero(zero) = self.shifts { zero } else { 0.0 };
+        let whole = self.format.kind() >= 8;
+        own + self.table_zero() - if signed && whole { f32::from(TABLE_ZERO) } else { 0.0 }
+    }
+}
+
+/// Slices that are packed.
+struct Packing {
+    format: BlockFormat,
+    sizes: (usize, usize),
+    supers: usize,
+    data: Shared<u8>,
+    scales: FactorWriter,
+    shifts: Option<FactorWriter>,
+}
+
+impl Packing {
+    /// Packs some slices; a failure comes with its column.
+    fn run<E>(
+        &self,
+        slices: std::ops::Range<usize>,
+        fill: &impl Fn(usize, BlockColumn<'_>) -> Result<(), E>,
+    ) -> Result<(), (usize, E)> {
+        let (k, n) = self.sizes;
+        let (units, blocks) = (k.div_ceil(UNIT), k.div_ceil(self.format.block));
+        let row = units * UNIT;
+        let mut numbers = vec![0; SLICE * row];
+        let (mut scales, mut shifts) = (vec![0.0; blocks], vec![0.0; blocks]);
+        let (mut super_scales, mut super_shifts) = (vec![0.0; self.supers], vec![0.0; self.supers]);
+        let shifted = if self.shifts.is_some() { blocks } else { 0 };
+        for slice in slices {
+            numbers.fill(0);
+            for (column, numbers) in numbers.chunks_exact_mut(row.max(1)).enumerate() {
+                let at = slice * SLICE + column;
+                if at >= n {
+                    break;
+                }
+                let to = BlockColumn {
+                    numbers: &mut numbers[..k],
+                    scales: &mut scales,
+                    shifts: &mut shifts[..shifted],
+                    super_scales: &mut super_scales,
+                    super_shifts: &mut super_shifts,
+                };
+                fill(at, to).map_err(|error| (at, error))?;
+                // SAFETY: this task alone has the slice.
+                unsafe {
+                    self.scales.column((slice, column), &scales, &super_scales);
+                    if let Some(writer) = self.shifts {
+                        writer.column((slice, column), &shifts, &super_shifts);
+                    }
+                }
+            }
+            let size = units * self.format.unit_bytes();
+            // SAFETY: this task alone has the slice, which lies in the data.
+            let out = unsafe { self.data.range(slice * size..(slice + 1) * size) };
+            self.lines(&numbers, row, out);
         }
-        self.zeros.as_slice().as_ptr().wrapping_add((slice * self.blocks() + block) * SLICE)
+        Ok(())
     }
 
-    /// The zero point of all, where one is.
-    pub(super) fn zero(&self) -> f32 {
-        self.zero
+    /// Numbers of 16 columns, `row` apart, to the planes of their units.
+    fn lines(&self, numbers: &[u8], row: usize, out: &mut [u8]) {
+        let units = out.chunks_exact_mut(self.format.unit_bytes());
+        let mut words = [[0_u32; SLICE]; GROUPS];
+        for (unit, out) in units.enumerate() {
+            for column in 0..SLICE {
+                let from = &numbers[column * row + unit * UNIT..][..UNIT];
+                for (words, four) in words.iter_mut().zip(from.as_chunks().0) {
+                    words[column] = u32::from_le_bytes(*four);
+                }
+            }
+            let (mut taken, mut rest) = (0, out);
+            for plane in self.format.planes().into_iter().filter(|&plane| plane > 0) {
+                let (lines, behind) = rest.split_at_mut(plane as usize * LINE);
+                rest = behind;
+                let mask = u32::from(u8::MAX >> (8 - plane)) * 0x0101_0101;
+                let per_line = 8 / plane as usize;
+                for (words, line) in words.chunks(per_line).zip(lines.chunks_exact_mut(LINE)) {
+                    let mut joined = [0_u32; SLICE];
+                    for (at, words) in words.iter().enumerate() {
+                        let shift = plane * at as u32;
+                        for (joined, word) in joined.iter_mut().zip(words) {
+                            *joined |= (word >> taken & mask) << shift;
+                        }
+                    }
+                    for (to, word) in line.as_chunks_mut().0.iter_mut().zip(joined) {
+                        *to = word.to_le_bytes();
+                    }
+                }
+                taken += plane;
+            }
+        }
     }
 }

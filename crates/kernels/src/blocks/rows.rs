@@ -1,34 +1,59 @@
 //! A few rows times packed numbers, which are taken apart in registers.
 
-use super::Accuracy;
-use super::columns::{group_bytes, term};
-use super::pack::{GROUP, PackedBlocks, SLICE, UNIT};
+use super::columns::{Bits, group_bytes, term};
+use super::pack::{GROUP, HALF, PackedBlocks, SLICE, Shifts, UNIT};
+use super::{Accuracy, Product};
 use crate::Exec;
 use crate::bf16::{Cells, Place};
 use crate::gemm::Finish;
-use crate::isa::{Dot, DotIsa, DotKernel, Form, Kernel, Simd};
+use crate::isa::{Bf16Isa, Dot, DotIsa, DotKernel, Form, Kernel, Simd};
 use crate::memory::{Shared, with_scratch};
 
-/// A product of at most 4 rows.
+/// Most rows of a product of floats.
+pub(super) const MOST_FLOATS: usize = 4;
+
+/// Rows of bytes that pass by a slice while it is near.
+const BATCH: usize = 64;
+
+/// Rows of a product of bytes: for more it pays to make numbers whole where there are tiles.
+const FEWER_THAN_TILES: usize = 32;
+
+/// Most rows at once.
+const MOST_AT_ONCE: usize = 8;
+
+/// Terms that are worth a task of making them.
+const PREPARED: usize = 16 * 1024;
+
+/// Numbers of a share of the work that is worth its start.
+const SHARE: usize = 128 * 1024;
+
+/// Products of a few rows with several matrices, each of which has `a`'s columns as its rows.
 pub(super) struct FewRows<'a> {
     pub(super) m: usize,
     pub(super) a: &'a [f32],
     pub(super) lda: usize,
-    pub(super) b: &'a PackedBlocks,
-    pub(super) c: Shared<f32>,
-    pub(super) ldc: usize,
-    pub(super) finish: Finish,
+    pub(super) products: &'a [Product<'a>],
+    /// Whether the first product multiplies the second, and only that is stored.
+    pub(super) gated: bool,
 }
 
-/// Rows as the kernels read them: `units` units of terms each, then a value for each block.
+/// Rows as the kernels read them: whole units of terms each, then values for each block.
 #[derive(Clone, Copy)]
 struct Ready {
+    /// Numbers of a block.
+    block: usize,
+    /// What every number has too much.
+    zero: f32,
     /// Terms: FP32, or signed bytes.
     terms: *const f32,
     /// What a sum of a block is multiplied by; for bytes only.
     scales: *const f32,
     /// The sum of the terms of each block.
     sums: *const f32,
+    /// The same with its scale; for bytes only.
+    scaled: *const f32,
+    /// What a sum of bytes begins with, `-zero` times the sum of its terms.
+    first: *const i32,
 }
 
 // SAFETY: a read-only view of scratch that the caller holds while tasks run.
@@ -36,74 +61,112 @@ unsafe impl Send for Ready {}
 // SAFETY: as for Send.
 unsafe impl Sync for Ready {}
 
+/// Values of each block beside its terms.
+const VALUES: usize = 4;
+
+/// Rows that are computed at once of those that are left: a missing one is zeros.
+fn at_once(left: usize) -> usize {
+    left.next_power_of_two().min(MOST_AT_ONCE)
+}
+
+/// Most rows for which numbers are taken apart in registers.
+pub(super) fn most_rows(exec: Exec<'_>, accuracy: Accuracy) -> usize {
+    let dot = DotIsa::of(exec.isa);
+    match accuracy {
+        Accuracy::Reduced if dot.run(Bytewise) => {
+            if Bf16Isa::of(exec.isa).amx().is_some() { FEWER_THAN_TILES } else { usize::MAX }
+        }
+        _ => MOST_FLOATS,
+    }
+}
+
 impl FewRows<'_> {
     pub(super) fn run(&self, exec: Exec<'_>, accuracy: Accuracy) {
-        let dot = DotIsa::of(exec.isa);
-        let bytes = accuracy == Accuracy::Reduced && dot.run(Bytewise);
-        let (terms, blocks) = (self.b.units() * UNIT, self.b.blocks());
-        with_scratch(self.m * (terms + 2 * blocks), |scratch| {
-            let (all_terms, rest) = scratch.split_at_mut(self.m * terms);
-            let (scales, sums) = rest.split_at_mut(self.m * blocks);
-            for row in 0..self.m {
-                let a = &self.a[row * self.lda..row * self.lda + self.b.k()];
-                let to = &mut all_terms[row * terms..(row + 1) * terms];
-                to[..a.len()].copy_from_slice(a);
-                to[a.len()..].fill(0.0);
-                let at = row * blocks..(row + 1) * blocks;
-                self.prepare(to, (&mut scales[at.clone()], &mut sums[at]), bytes);
+        if self.m <= BATCH {
+            return self.batch(exec, accuracy);
+        }
+        for row in (0..self.m).step_by(BATCH) {
+            let mut products = self.products.to_vec();
+            for product in &mut products {
+                product.c = product.c.at(row * product.ldc);
+                product.finish = product.finish.shifted(row, 0);
             }
-            let ready =
-                Ready { terms: all_terms.as_ptr(), scales: scales.as_ptr(), sums: sums.as_ptr() };
-            // A slice is worth a task where its numbers are some tens of kilobytes.
-            let slices = self.b.n().div_ceil(SLICE);
-            let grain = (64 * 1024 / (terms * SLICE / 2).max(1)).max(1);
-            exec.pool.run_ranges(slices, grain, |slices| {
-                if bytes {
-                    dot.run(Part { on: self, ready, slices });
-                } else {
-                    exec.isa.run(Part { on: self, ready, slices });
-                }
-            });
+            let (m, a) = (BATCH.min(self.m - row), &self.a[row * self.lda..]);
+            FewRows { m, a, products: &products, ..*self }.batch(exec, accuracy);
+        }
+    }
+
+    fn batch(&self, exec: Exec<'_>, accuracy: Accuracy) {
+        let dot = DotIsa::of(exec.isa);
+        let whole = |product: &Product<'_>| product.b.zero(false).fract() == 0.0;
+        let bytes =
+            accuracy == Accuracy::Reduced && dot.run(Bytewise) && self.products.iter().all(whole);
+        let signed = bytes && dot.run(Signed);
+        let k = self.products.first().map_or(0, |product| product.b.k());
+        let terms = k.next_multiple_of(UNIT);
+        let rows = self.m.next_multiple_of(at_once(self.m));
+        let mut kinds: Vec<(usize, f32)> = Vec::with_capacity(self.products.len());
+        for product in self.products {
+            let kind = (product.b.format().block(), product.b.zero(signed));
+            if !kinds.contains(&kind) {
+                kinds.push(kind);
+            }
+        }
+        let room = |block: usize| rows * (terms + VALUES * k.div_ceil(block)).next_multiple_of(16);
+        with_scratch(kinds.iter().map(|&(block, _)| room(block)).sum(), |mut scratch| {
+            let mut ready: Vec<Ready> = Vec::with_capacity(kinds.len());
+            for &(block, zero) in &kinds {
+                let (own, rest) = std::mem::take(&mut scratch).split_at_mut(room(block));
+                scratch = rest;
+                let task = Prepare { on: self, block, zero, k, terms, rows, to: Shared::new(own) };
+                let fewest = (PREPARED / terms.max(1)).max(1);
+                exec.pool.run_ranges(rows, fewest, |rows| match bytes {
+                    true => dot.run(Rows { all: &task, rows }),
+                    false => exec.isa.run(Rows { all: &task, rows }),
+                });
+                ready.push(task.ready());
+            }
+            self.multiply(exec, &ready, bytes.then_some(dot));
         });
     }
 
-    /// Makes the sums of blocks and, where the terms become bytes, these in place of the floats.
-    fn prepare(&self, terms: &mut [f32], (scales, sums): (&mut [f32], &mut [f32]), bytes: bool) {
-        let block = self.b.format().block();
-        for (at, (scale, sum)) in scales.iter_mut().zip(sums.iter_mut()).enumerate() {
-            let range = at * block..((at + 1) * block).min(terms.len());
-            let most = terms[range.clone()].iter().fold(0.0_f32, |most, x| most.max(x.abs()));
-            *scale = if bytes && most > 0.0 { most / 127.0 } else { 1.0 };
-            if bytes {
-                let factor = 1.0 / *scale;
-                terms[range.clone()].iter_mut().for_each(|x| *x = (*x * factor).round_ties_even());
+    /// All slices of all products, as bytes where there are instructions for them.
+    fn multiply(&self, exec: Exec<'_>, ready: &[Ready], dot: Option<DotIsa>) {
+        let slices = |product: &Product<'_>| product.b.slices();
+        let total: usize = match self.gated {
+            true => self.products.first().map_or(0, slices),
+            false => self.products.iter().map(slices).sum(),
+        };
+        let k = self.products.first().map_or(1, |product| product.b.k());
+        let grain = (SHARE / (k.max(1) * SLICE)).max(1);
+        exec.pool.run_ranges(total, grain, |slices| {
+            let part = Part { on: self, ready, slices };
+            match dot {
+                Some(dot) => dot.run(part),
+                None => exec.isa.run(part),
             }
-            *sum = terms[range].iter().sum();
-        }
-        if bytes {
-            // Four bytes take the place of a float: what is written was read before.
-            for at in 0..terms.len() / GROUP {
-                #[allow(clippy::cast_possible_truncation, reason = "between -127 and 127")]
-                let four: [u8; GROUP] = std::array::from_fn(|inside| {
-                    (terms[at * GROUP + inside] as i8).cast_unsigned()
-                });
-                terms[at] = f32::from_bits(u32::from_ne_bytes(four));
-            }
-        }
+        });
     }
 
     /// # Safety
     /// `sums` has 16 columns for each row; the slice exists.
     #[inline(always)]
-    unsafe fn write<S: Simd>(&self, s: S, slice: usize, sums: *const f32) {
+    unsafe fn write<S: Simd>(
+        &self,
+        s: S,
+        product: &Product<'_>,
+        slice: usize,
+        sums: *const f32,
+        finish: Finish,
+    ) {
         let column = slice * SLICE;
         let place = Place {
-            c: Cells::Fp32(self.c.ptr().wrapping_add(column)),
-            c_stride: self.ldc,
-            columns: SLICE.min(self.b.n() - column),
+            c: Cells::Fp32(product.c.ptr().wrapping_add(column)),
+            c_stride: product.ldc,
+            columns: SLICE.min(product.b.n() - column),
             accumulate: false,
             far: false,
-            finish: Some(self.finish.shifted(0, column)),
+            finish: Some(finish),
             beside: None,
         };
         // SAFETY: the caller vouches for the sums; `gemm_blocks` has checked C.
@@ -124,50 +187,282 @@ impl DotKernel for Bytewise {
     }
 }
 
+/// Whether numbers of a whole byte become signed ones first.
+struct Signed;
+
+impl DotKernel for Signed {
+    type Output = bool;
+    fn run<D: Dot>(self, _: D) -> bool {
+        D::FORM == Form::Signed
+    }
+}
+
+/// Makes the terms of rows, and their sums by block.
+struct Prepare<'a> {
+    on: &'a FewRows<'a>,
+    block: usize,
+    zero: f32,
+    k: usize,
+    /// Terms of a row, missing ones included.
+    terms: usize,
+    /// Rows, missing ones included.
+    rows: usize,
+    to: Shared<f32>,
+}
+
+/// Some of the rows.
+struct Rows<'a> {
+    all: &'a Prepare<'a>,
+    rows: std::ops::Range<usize>,
+}
+
+impl Prepare<'_> {
+    /// Where everything lies.
+    fn ready(&self) -> Ready {
+        let base = self.to.ptr().cast_const();
+        let values =
+            |at: usize| base.wrapping_add(self.rows * (self.terms + at * self.blocks()));
+        let (block, zero) = (self.block, self.zero);
+        let [scales, sums, scaled] = [values(0), values(1), values(2)];
+        Ready { block, zero, terms: base, scales, sums, scaled, first: values(3).cast() }
+    }
+
+    #[inline(always)]
+    fn blocks(&self) -> usize {
+        self.k.div_ceil(self.block)
+    }
+
+    /// Copies a row, a missing one as zeros.
+    ///
+    /// # Safety
+    /// Nobody else writes the row or reads it.
+    #[inline(always)]
+    unsafe fn copy(&self, row: usize) -> *mut f32 {
+        // SAFETY: the rows are in the scratch; the caller vouches for this one.
+        let to = unsafe { self.to.range(row * self.terms..(row + 1) * self.terms) };
+        if row >= self.on.m {
+            to.fill(0.0);
+        } else {
+            let a = &self.on.a[row * self.on.lda..row * self.on.lda + self.k];
+            to[..a.len()].copy_from_slice(a);
+            to[a.len()..].fill(0.0);
+        }
+        to.as_mut_ptr()
+    }
+
+    /// The blocks of a row: the number, where its terms start, and how many there are.
+    #[inline(always)]
+    fn spans(&self) -> impl Iterator<Item = (usize, usize, usize)> + use<> {
+        let (block, terms) = (self.block, self.terms);
+        (0..self.blocks()).map(move |at| (at, at * block, block.min(terms - at * block)))
+    }
+
+    /// Writes the values of a block of a row.
+    ///
+    /// # Safety
+    /// As [`Self::copy`].
+    #[inline(always)]
+    #[allow(clippy::cast_possible_truncation, reason = "sums of some hundred bytes")]
+    unsafe fn values(&self, (row, block): (usize, usize), scale: f32, sum: f32) {
+        let count = self.rows * self.blocks();
+        let at = self.rows * self.terms + row * self.blocks() + block;
+        let values = self.to.ptr().wrapping_add(at);
+        // SAFETY: there are four values for each block of each row.
+        unsafe {
+            values.write(scale);
+            values.add(count).write(sum);
+            values.add(2 * count).write(scale * sum);
+            values.add(3 * count).cast::<i32>().write((-self.zero * sum) as i32);
+        }
+    }
+}
+
+impl Kernel for Rows<'_> {
+    type Output = ();
+    #[inline(always)]
+    fn run<S: Simd>(self, s: S) {
+        for row in self.rows.clone() {
+            // SAFETY: this task alone has the row.
+            let terms = unsafe { self.all.copy(row) };
+            for (at, start, len) in self.all.spans() {
+                let mut sum = s.splat(0.0);
+                for i in (0..len).step_by(S::LANES) {
+                    // SAFETY: blocks are whole vectors inside the terms.
+                    sum = s.add(sum, unsafe { s.load(terms.add(start + i)) });
+                }
+                let sum = s.reduce_add(sum);
+                // SAFETY: this task alone has the row.
+                unsafe { self.all.values((row, at), 1.0, sum) };
+            }
+        }
+    }
+}
+
+impl DotKernel for Rows<'_> {
+    type Output = ();
+    #[inline(always)]
+    fn run<D: Dot>(self, d: D) {
+        let s = d.simd();
+        // Added to a small number, its lowest byte is that number, rounded.
+        let magic = s.splat(12_582_912.0);
+        let no_sign = s.splat_i(i32::MAX);
+        for row in self.rows.clone() {
+            // SAFETY: this task alone has the row.
+            let terms = unsafe { self.all.copy(row) };
+            // The bytes take the first quarter of the terms' place: what is written was read before.
+            let bytes = terms.cast::<u8>();
+            for (at, start, len) in self.all.spans() {
+                let mut most = s.splat(0.0);
+                for i in (0..len).step_by(D::S::LANES) {
+                    // SAFETY: blocks are whole vectors inside the terms.
+                    let x = unsafe { s.load(terms.add(start + i)) };
+                    most = s.max(s.of_bits(s.and_i(s.bits(x), no_sign)), most);
+                }
+                let most = s.reduce_max(most);
+                let (scale, factor) =
+                    if most > 0.0 { (most / 127.0, 127.0 / most) } else { (1.0, 0.0) };
+                let (factor, mut sum) = (s.splat(factor), s.splat(0.0));
+                for i in (0..len).step_by(D::S::LANES) {
+                    // SAFETY: as above, and bytes lie before the terms that are still to be read.
+                    unsafe {
+                        let x = s.add(s.mul(s.load(terms.add(start + i)), factor), magic);
+                        sum = s.add(sum, s.sub(x, magic));
+                        d.store_bytes(bytes.add(start + i), s.bits(x));
+                    }
+                }
+                let sum = s.reduce_add(sum);
+                // SAFETY: this task alone has the row.
+                unsafe { self.all.values((row, at), scale, sum) };
+            }
+        }
+    }
+}
+
 /// The rows times some slices.
 struct Part<'a> {
     on: &'a FewRows<'a>,
-    ready: Ready,
+    ready: &'a [Ready],
     slices: std::ops::Range<usize>,
 }
 
-/// A slice: `R` rows times numbers of `B` bits.
+/// A slice: `R` rows from `row` on times numbers of `B` bits.
 struct Slice<'a, const B: u32, const R: usize> {
-    on: &'a FewRows<'a>,
+    b: &'a PackedBlocks,
     ready: Ready,
     slice: usize,
+    row: usize,
     /// 16 for each row.
     out: *mut f32,
 }
 
 macro_rules! by_format {
-    ($x:ident, $part:ident, $slice:ident, $out:ident: $($bits:literal)*) => {
-        match ($part.on.b.format().bits(), $part.on.m) {
-            $(
-                ($bits, 1) => $x.enter(by_format!(@ $part, $slice, $out, $bits, 1)),
-                ($bits, 2) => $x.enter(by_format!(@ $part, $slice, $out, $bits, 2)),
-                ($bits, 3) => $x.enter(by_format!(@ $part, $slice, $out, $bits, 3)),
-                ($bits, _) => $x.enter(by_format!(@ $part, $slice, $out, $bits, 4)),
-            )*
-            _ => {}
+    ($x:ident, $slice:ident, $m:ident: $($bits:literal)*) => {{
+        let mut row = 0;
+        while row < $m {
+            let rows = at_once($m - row);
+            match ($slice.b.format().kind(), rows) {
+                $(
+                    ($bits, 1) => $x.enter(by_format!(@ $slice, row, $bits, 1)),
+                    ($bits, 2) => $x.enter(by_format!(@ $slice, row, $bits, 2)),
+                    ($bits, 4) => $x.enter(by_format!(@ $slice, row, $bits, 4)),
+                    ($bits, _) => $x.enter(by_format!(@ $slice, row, $bits, 8)),
+                )*
+                _ => {}
+            }
+            row += rows;
+        }
+    }};
+    (@ $slice:ident, $row:ident, $bits:literal, $rows:literal) => {
+        Slice::<$bits, $rows> {
+            b: $slice.b,
+            ready: $slice.ready,
+            slice: $slice.slice,
+            row: $row,
+            out: $slice.out.wrapping_add($row * SLICE),
         }
     };
-    (@ $part:ident, $slice:ident, $out:ident, $bits:literal, $rows:literal) => {
-        Slice::<$bits, $rows> { on: $part.on, ready: $part.ready, slice: $slice, out: $out }
-    };
+}
+
+/// A slice whose format and rows are to be looked at.
+struct AnySlice<'a> {
+    b: &'a PackedBlocks,
+    ready: Ready,
+    slice: usize,
+    out: *mut f32,
+}
+
+impl<'a> Part<'a> {
+    /// The slices of the part, each with its product.
+    #[inline(always)]
+    fn slices(&self) -> impl Iterator<Item = (&'a Product<'a>, usize)> {
+        let products = self.on.products;
+        let (mut product, mut first) = (0, 0);
+        self.slices.clone().filter_map(move |at| {
+            while at >= first + products.get(product)?.b.slices() {
+                first += products.get(product)?.b.slices();
+                product += 1;
+            }
+            Some((products.get(product)?, at - first))
+        })
+    }
+
+    #[inline(always)]
+    fn any(&self, signed: bool, b: &'a PackedBlocks, slice: usize, out: *mut f32) -> AnySlice<'a> {
+        let (block, zero) = (b.format().block(), b.zero(signed));
+        let found = self.ready.iter().find(|ready| ready.block == block && ready.zero == zero);
+        let null = std::ptr::null();
+        let none = Ready {
+            block,
+            zero,
+            terms: null,
+            scales: null,
+            sums: null,
+            scaled: null,
+            first: null.cast(),
+        };
+        AnySlice { b, ready: found.copied().unwrap_or(none), slice, out }
+    }
+
+    /// Runs the part, where `one` computes the sums of a slice.
+    #[inline(always)]
+    fn walk<S: Simd>(&self, s: S, signed: bool, one: impl Fn(AnySlice<'a>)) {
+        let mut sums = [0.0_f32; BATCH * SLICE];
+        if let (true, [first, second]) = (self.on.gated, self.on.products) {
+            let mut gate = [0.0_f32; BATCH * SLICE];
+            for slice in self.slices.clone() {
+                one(self.any(signed, first.b, slice, sums.as_mut_ptr()));
+                let place = Product { c: Shared::new(&mut gate), ldc: SLICE, ..*first };
+                let column = slice * SLICE;
+                // SAFETY: the sums of a slice; the gate has 16 columns for each row.
+                unsafe {
+                    let place = Product {
+                        c: Shared::from_ptr(place.c.ptr().wrapping_sub(column)),
+                        ..place
+                    };
+                    self.on.write(s, &place, slice, sums.as_ptr(), first.finish.shifted(0, column));
+                }
+                one(self.any(signed, second.b, slice, sums.as_mut_ptr()));
+                let finish = second.finish.shifted(0, column).times(gate.as_ptr(), SLICE);
+                // SAFETY: as above.
+                unsafe { self.on.write(s, second, slice, sums.as_ptr(), finish) };
+            }
+            return;
+        }
+        for (product, slice) in self.slices() {
+            one(self.any(signed, product.b, slice, sums.as_mut_ptr()));
+            let finish = product.finish.shifted(0, slice * SLICE);
+            // SAFETY: the sums of a slice.
+            unsafe { self.on.write(s, product, slice, sums.as_ptr(), finish) };
+        }
+    }
 }
 
 impl Kernel for Part<'_> {
     type Output = ();
     #[inline(always)]
     fn run<S: Simd>(self, s: S) {
-        let mut sums = [0.0_f32; 4 * SLICE];
-        for slice in self.slices.clone() {
-            let out = sums.as_mut_ptr();
-            by_format!(s, self, slice, out: 2 3 4 5 6 8);
-            // SAFETY: the sums of a slice.
-            unsafe { self.on.write(s, slice, sums.as_ptr()) };
-        }
+        let m = self.on.m;
+        self.walk(s, false, |slice| by_format!(s, slice, m: 2 3 4 5 6 8 16));
     }
 }
 
@@ -175,65 +470,43 @@ impl DotKernel for Part<'_> {
     type Output = ();
     #[inline(always)]
     fn run<D: Dot>(self, d: D) {
-        let mut sums = [0.0_f32; 4 * SLICE];
-        for slice in self.slices.clone() {
-            let out = sums.as_mut_ptr();
-            by_format!(d, self, slice, out: 2 3 4 5 6 8);
-            // SAFETY: the sums of a slice.
-            unsafe { self.on.write(d.simd(), slice, sums.as_ptr()) };
-        }
+        let m = self.on.m;
+        let signed = D::FORM == Form::Signed;
+        self.walk(d.simd(), signed, |slice| by_format!(d, slice, m: 2 3 4 5 6 8 16));
     }
 }
 
 impl<const B: u32, const R: usize> Slice<'_, B, R> {
-    /// Units of a block, and the first.
-    #[inline(always)]
-    fn units(&self, block: usize) -> std::ops::Range<usize> {
-        let per_block = self.on.b.format().block() / UNIT;
-        block * per_block..((block + 1) * per_block).min(self.on.b.units())
-    }
-
     #[inline(always)]
     fn unit(&self, unit: usize) -> *const u8 {
-        let b = self.on.b;
-        b.slice(self.slice).wrapping_add(unit * b.format().unit_bytes())
+        self.b.slice(self.slice).wrapping_add(unit * self.b.format().unit_bytes())
     }
 
-    /// Adds the sum of a block to that of a row: `(sum - zero * terms) * scale`.
-    ///
-    /// # Safety
-    /// The block exists; `column` starts a vector.
+    /// The place of a value of a block of one of the rows.
     #[inline(always)]
-    unsafe fn add<S: Simd>(
-        &self,
-        s: S,
-        (block, column, row): (usize, usize, usize),
-        zero_shift: f32,
-        sum: S::F,
-    ) {
-        let (b, at) = (self.on.b, row * self.on.b.blocks() + block);
-        // SAFETY: scales and zero points of a slice are whole, as are the rows' of a block.
-        unsafe {
-            let zero = match b.zeros(self.slice, block) {
-                zeros if zeros.is_null() => s.splat(b.zero() + zero_shift),
-                zeros => s.add(s.load(zeros.add(column)), s.splat(zero_shift)),
-            };
-            let scale = s.load(b.scales(self.slice, block).add(column));
-            let scale = s.mul(scale, s.splat(*self.ready.scales.add(at)));
-            let terms = s.splat(*self.ready.sums.add(at));
-            let out = self.out.add(row * SLICE + column);
-            let sum = s.fnma(zero, terms, sum);
-            let before = if block == 0 { s.splat(0.0) } else { s.load(out) };
-            s.store(out, s.fma(sum, scale, before));
+    fn value(&self, row: usize, block: usize) -> usize {
+        (self.row + row) * self.b.blocks() + block
+    }
+
+    /// The block that ends with a half of a unit, if one does.
+    #[inline(always)]
+    fn ended(&self, unit: usize, half: usize) -> Option<usize> {
+        let block = self.b.format().block();
+        if block == HALF {
+            return Some(2 * unit + half);
         }
+        let per_block = block / UNIT;
+        let last = (unit + 1) % per_block == 0 || unit + 1 == self.b.units();
+        (half == 1 && last).then_some(unit / per_block)
     }
 
-    /// Without terms there are no blocks.
+    /// # Safety
+    /// `out` has 16 columns for each row.
     #[inline(always)]
-    fn clear(&self) {
-        for at in 0..R * SLICE {
-            // SAFETY: 16 sums for each row.
-            unsafe { self.out.add(at).write(0.0) };
+    unsafe fn store<S: Simd>(&self, s: S, column: usize, totals: &[S::F; R]) {
+        for (row, &total) in totals.iter().enumerate() {
+            // SAFETY: the caller vouches for the place.
+            unsafe { s.store(self.out.add(row * SLICE + column), total) };
         }
     }
 }
@@ -242,34 +515,51 @@ impl<const B: u32, const R: usize> Kernel for Slice<'_, B, R> {
     type Output = ();
     #[inline(always)]
     fn run<S: Simd>(self, s: S) {
-        self.clear();
-        let terms = self.on.b.units() * UNIT;
-        for block in 0..self.on.b.blocks() {
-            for column in (0..SLICE).step_by(S::LANES) {
-                let mut sums = [[s.splat(0.0); R]; 2];
-                for unit in self.units(block) {
-                    for group in 0..UNIT / GROUP {
+        let terms = self.b.units() * UNIT;
+        let bits = Bits::<S, B>::new(s, self.b.format());
+        let zero = s.splat(self.b.zero(false));
+        for column in (0..SLICE).step_by(S::LANES) {
+            let (mut totals, mut sums) = ([s.splat(0.0); R], [[s.splat(0.0); R]; 2]);
+            for unit in 0..self.b.units() {
+                for half in 0..2 {
+                    for group in half * 4..half * 4 + 4 {
                         // SAFETY: the unit and the rows' terms exist.
                         unsafe {
-                            let bytes = group_bytes::<S, B>(s, self.unit(unit), group, column);
+                            let bytes = group_bytes(s, &bits, self.unit(unit), group, column);
                             for i in 0..4_u32 {
                                 let number = term(s, bytes, i);
                                 let at = unit * UNIT + group * GROUP + i as usize;
                                 for (row, sum) in sums[i as usize % 2].iter_mut().enumerate() {
-                                    let x = s.splat(*self.ready.terms.add(row * terms + at));
+                                    let at = (self.row + row) * terms + at;
+                                    let x = s.splat(*self.ready.terms.add(at));
                                     *sum = s.fma(number, x, *sum);
                                 }
                             }
                         }
                     }
-                }
-                let [even, odd] = sums;
-                for (row, (even, odd)) in even.into_iter().zip(odd).enumerate() {
-                    let sum = s.add(even, odd);
+                    let Some(block) = self.ended(unit, half) else { continue };
+                    let at = (self.slice, block, column);
                     // SAFETY: the block exists.
-                    unsafe { self.add(s, (block, column, row), 0.0, sum) };
+                    unsafe {
+                        let scale = self.b.scales.load(s, at);
+                        // What is added to a sum for each of its terms, before the scale and after.
+                        let (zero, offset) = match &self.b.shifts {
+                            Shifts::Zero(_) => (zero, s.splat(0.0)),
+                            Shifts::Zeros(all) => (s.add(all.load(s, at), zero), s.splat(0.0)),
+                            Shifts::Offsets(all) => (zero, all.load(s, at)),
+                        };
+                        for (row, total) in totals.iter_mut().enumerate() {
+                            let terms = s.splat(*self.ready.sums.add(self.value(row, block)));
+                            let sum = s.add(sums[0][row], sums[1][row]);
+                            *total = s.fma(s.fnma(zero, terms, sum), scale, *total);
+                            *total = s.fma(offset, terms, *total);
+                        }
+                    }
+                    sums = [[s.splat(0.0); R]; 2];
                 }
             }
+            // SAFETY: 16 sums for each row.
+            unsafe { self.store(s, column, &totals) };
         }
     }
 }
@@ -279,38 +569,96 @@ impl<const B: u32, const R: usize> DotKernel for Slice<'_, B, R> {
     #[inline(always)]
     fn run<D: Dot>(self, d: D) {
         let s = d.simd();
-        self.clear();
         // Bytes of a row lie where its floats were.
-        let terms = self.on.b.units() * UNIT;
+        let terms = self.b.units() * UNIT;
+        let bits = Bits::<D::S, B>::new(s, self.b.format());
         // Numbers of 8 bits are signed bytes only after 128 is taken away.
-        let signed = D::FORM == Form::Signed && B == 8;
-        for block in 0..self.on.b.blocks() {
-            for column in (0..SLICE).step_by(D::S::LANES) {
-                let mut sums = [[s.splat_i(0); R]; 2];
-                for unit in self.units(block) {
-                    for group in 0..UNIT / GROUP {
+        let signed = D::FORM == Form::Signed && (B == 8 || B == 16);
+        for column in (0..SLICE).step_by(D::S::LANES) {
+            let (mut totals, mut sums) = ([s.splat(0.0); R], [s.splat_i(0); R]);
+            let mut begins = true;
+            let mut next = 0;
+            for unit in 0..self.b.units() {
+                for half in 0..2 {
+                    if begins {
+                        for (row, sum) in sums.iter_mut().enumerate() {
+                            // SAFETY: there is a value for each block of each row.
+                            *sum =
+                                s.splat_i(unsafe { *self.ready.first.add(self.value(row, next)) });
+                        }
+                        begins = false;
+                    }
+                    for group in half * 4..half * 4 + 4 {
                         // SAFETY: the unit and the rows' terms exist.
                         unsafe {
                             let unit_bytes = self.unit(unit);
-                            let mut bytes = group_bytes::<D::S, B>(s, unit_bytes, group, column);
+                            let mut bytes = group_bytes(s, &bits, unit_bytes, group, column);
                             if signed {
                                 bytes = s.xor_i(bytes, s.splat_i(0x8080_8080_u32.cast_signed()));
                             }
                             let at = unit * UNIT / GROUP + group;
-                            for (row, sum) in sums[group % 2].iter_mut().enumerate() {
-                                let four = *self.ready.terms.add(row * terms + at);
+                            for (row, sum) in sums.iter_mut().enumerate() {
+                                let four = *self.ready.terms.add((self.row + row) * terms + at);
                                 let four = s.splat_i(four.to_bits().cast_signed());
                                 *sum = d.dot(*sum, bytes, four);
                             }
                         }
                     }
-                }
-                let [even, odd] = sums;
-                for (row, (even, odd)) in even.into_iter().zip(odd).enumerate() {
-                    let sum = s.to_float(s.add_i(even, odd));
-                    let shift = if signed { -128.0 } else { 0.0 };
+                    let Some(block) = self.ended(unit, half) else { continue };
+                    (begins, next) = (true, block + 1);
                     // SAFETY: the block exists.
-                    unsafe { self.add(s, (block, column, row), shift, sum) };
+                    unsafe { self.add(s, (block, column), &sums, &mut totals) };
+                }
+            }
+            // SAFETY: 16 sums for each row.
+            unsafe { self.store(s, column, &totals) };
+        }
+    }
+}
+
+impl<const B: u32, const R: usize> Slice<'_, B, R> {
+    /// Adds sums of bytes of a block to the totals.
+    ///
+    /// # Safety
+    /// The block exists; `column` starts a vector.
+    #[inline(always)]
+    unsafe fn add<S: Simd>(
+        &self,
+        s: S,
+        (block, column): (usize, usize),
+        sums: &[S::I; R],
+        totals: &mut [S::F; R],
+    ) {
+        let at = (self.slice, block, column);
+        // SAFETY: scales and shifts of a slice are whole, as are the rows' of a block.
+        unsafe {
+            let scale = self.b.scales.load(s, at);
+            match &self.b.shifts {
+                Shifts::Zero(_) => {
+                    for (row, total) in totals.iter_mut().enumerate() {
+                        let own = s.splat(*self.ready.scales.add(self.value(row, block)));
+                        *total = s.fma(s.to_float(sums[row]), s.mul(scale, own), *total);
+                    }
+                }
+                Shifts::Zeros(all) => {
+                    let zero = all.load(s, at);
+                    for (row, total) in totals.iter_mut().enumerate() {
+                        let value = self.value(row, block);
+                        let own = s.splat(*self.ready.scales.add(value));
+                        let terms = s.splat(*self.ready.sums.add(value));
+                        let sum = s.fnma(zero, terms, s.to_float(sums[row]));
+                        *total = s.fma(sum, s.mul(scale, own), *total);
+                    }
+                }
+                Shifts::Offsets(all) => {
+                    let offset = all.load(s, at);
+                    for (row, total) in totals.iter_mut().enumerate() {
+                        let value = self.value(row, block);
+                        let own = s.splat(*self.ready.scales.add(value));
+                        *total = s.fma(s.to_float(sums[row]), s.mul(scale, own), *total);
+                        let terms = s.splat(*self.ready.scaled.add(value));
+                        *total = s.fma(offset, terms, *total);
+                    }
                 }
             }
         }

@@ -26,7 +26,9 @@ fn check(bits: u32, block: usize, (k, n): (usize, usize), own_zeros: bool) {
         test_values(n * blocks, 8).iter().map(|x| (x + 1.0) * range / 2.0).collect();
     let zero = (range + 1.0) / 2.0;
     let zeros = if own_zeros { Zeros::Each(&points) } else { Zeros::One(zero) };
-    let packed = PackedBlocks::pack(format, (k, n), |i, j| all[j * k + i], &scales, zeros);
+    let number = |i, j| all[j * k + i];
+    let pool = ThreadPool::new(2);
+    let packed = PackedBlocks::pack(&pool, format, (k, n), number, (&scales, zeros));
     let weight = |i: usize, j: usize| {
         let at = j * blocks + i / block;
         let zero = if own_zeros { points[at] } else { zero };
@@ -87,7 +89,145 @@ fn blocks_of_every_length_are_right() {
 
 #[test]
 fn formats_without_a_layout_are_none() {
-    for (bits, block) in [(1, 32), (7, 32), (9, 32), (4, 16), (4, 0), (4, 48)] {
+    for (bits, block) in [(1, 32), (7, 32), (9, 32), (4, 8), (4, 0), (4, 48)] {
         assert_eq!(BlockFormat::new(bits, block), None);
     }
+}
+
+/// Weights as [`BlockStorage`] says, and what they stand for.
+struct Stored {
+    packed: PackedBlocks,
+    weights: Vec<f64>,
+}
+
+fn stored(storage: BlockStorage, (k, n): (usize, usize), seed: u32) -> Stored {
+    let (format, pool) = (storage.format, ThreadPool::new(2));
+    let (block, blocks) = (format.block(), k.div_ceil(format.block()));
+    let all = numbers(k, n, format.bits());
+    let range = f32::from(u8::MAX >> (8 - format.bits()));
+    let whole = |at: usize| half::f16::from_f32(0.001 + (at as u32 + seed) as f32 % 7.0 * 2e-4).to_f32();
+    let per = match storage.factors {
+        FactorForm::Nested(superblock) => superblock / block,
+        _ => 1,
+    };
+    let factor = |column: usize, at: usize, from: f32| {
+        let times = ((column * 31 + at * 17) % 63) as f32 - from;
+        match storage.factors {
+            FactorForm::Nested(_) => times * whole(column + at / per),
+            FactorForm::Fp16 => half::f16::from_f32((times + 40.5) / range / 80.0).to_f32(),
+            FactorForm::Bf16 => half::bf16::from_f32((times + 40.5) / range / 80.0).to_f32(),
+            FactorForm::Fp32 => (times + 40.3) / range / 80.0,
+        }
+    };
+    let shift = |column: usize, at: usize| match storage.shift {
+        Shift::Zero(zero) => zero,
+        Shift::Zeros => ((column + at) % 5) as f32,
+        Shift::Offsets => -factor(column + 1, at, 0.0),
+    };
+    let packed: Result<PackedBlocks, ()> =
+        PackedBlocks::pack_columns(&pool, storage, (k, n), |column, to| {
+            to.numbers.copy_from_slice(&all[column * k..(column + 1) * k]);
+            for at in 0..blocks {
+                to.scales[at] = factor(column, at, 31.0);
+            }
+            for (at, to) in to.shifts.iter_mut().enumerate() {
+                *to = shift(column, at);
+            }
+            for at in 0..to.super_scales.len() {
+                to.super_scales[at] = whole(column + at);
+                to.super_shifts[at] = whole(column + 1 + at);
+            }
+            Ok(())
+        });
+    let weight = |column: usize, row: usize| {
+        let (number, at) = (all[column * k + row], row / block);
+        let number = match format.table() {
+            Some(table) => f64::from(table[usize::from(number)]) - 128.0,
+            None => number.into(),
+        };
+        let (scale, shift) = (f64::from(factor(column, at, 31.0)), f64::from(shift(column, at)));
+        match storage.shift {
+            Shift::Offsets => number * scale + shift,
+            _ => (number - shift) * scale,
+        }
+    };
+    let weights = (0..n).flat_map(|column| (0..k).map(move |row| (column, row)));
+    let weights = weights.map(|(column, row)| weight(column, row)).collect();
+    Stored { packed: packed.unwrap(), weights }
+}
+
+/// The sum of a row of `a` with a column, and what its terms amount to.
+fn sum(a: &[f32], column: &[f64]) -> (f64, f64) {
+    let terms = a.iter().zip(column).map(|(&a, w)| f64::from(a) * w);
+    terms.fold((0.0, 0.0), |(sum, size), term| (sum + term, size + term * term))
+}
+
+#[test]
+fn scales_and_offsets_of_every_form_are_right() {
+    let plain = |bits, block| BlockFormat::new(bits, block).unwrap();
+    let table = [-127, -104, -83, -65, -49, -35, -22, -10, 1, 13, 25, 38, 53, 69, 89, 113];
+    let table = BlockFormat::with_table(table, 32).unwrap();
+    let (k, n) = (512, 40);
+    for (format, factors, shift) in [
+        (plain(4, 32), FactorForm::Fp16, Shift::Zero(8.0)),
+        (plain(4, 32), FactorForm::Nested(256), Shift::Offsets),
+        (plain(6, 16), FactorForm::Nested(256), Shift::Zero(32.0)),
+        (plain(2, 16), FactorForm::Nested(256), Shift::Offsets),
+        (plain(3, 16), FactorForm::Nested(256), Shift::Zero(4.0)),
+        (plain(5, 32), FactorForm::Fp16, Shift::Offsets),
+        (plain(8, 32), FactorForm::Fp16, Shift::Zero(128.0)),
+        (plain(8, 64), FactorForm::Bf16, Shift::Offsets),
+        (plain(4, 64), FactorForm::Fp32, Shift::Zeros),
+        (table, FactorForm::Nested(256), Shift::Zero(0.0)),
+        (table, FactorForm::Fp16, Shift::Zero(0.0)),
+    ] {
+        let storage = BlockStorage { format, factors, shift };
+        let [one, two] = [1, 5].map(|seed| stored(storage, (k, n), seed));
+        for m in [1, 3, 7, 70] {
+            let a = test_values(m * k, 1);
+            for isa in Isa::available() {
+                for accuracy in [Accuracy::Full, Accuracy::Reduced] {
+                    let pool = ThreadPool::new(2);
+                    let exec = Exec { pool: &pool, isa };
+                    let what = format!("{storage:?} {} {accuracy:?} {m}", isa.name());
+                    let mut results = [vec![f32::NAN; m * n], vec![f32::NAN; m * n]];
+                    let [c, d] = &mut results;
+                    let epilogue = Epilogue::default();
+                    let mut both = [
+                        BlockProduct { b: &one.packed, c, ldc: n, epilogue },
+                        BlockProduct { b: &two.packed, c: d, ldc: n, epilogue },
+                    ];
+                    gemm_blocks_each(exec, m, (&a, k), &mut both, accuracy);
+                    let mut gated = vec![f32::NAN; m * n];
+                    let gate = (&one.packed, Activation::Relu);
+                    let to = (&mut gated[..], n);
+                    gemm_blocks_gated(exec, m, (&a, k), gate, &two.packed, to, accuracy);
+                    let own = if accuracy == Accuracy::Full { 1e-5 } else { 0.03 };
+                    for at in 0..m * n {
+                        let row = &a[at / n * k..][..k];
+                        let column = |of: &Stored| sum(row, &of.weights[at % n * k..][..k]);
+                        let ((x, x_size), (y, y_size)) = (column(&one), column(&two));
+                        let near = |found: f32, expected: f64, size: f64| {
+                            let distance = (f64::from(found) - expected).abs();
+                            assert!(distance <= own * size, "{what}: {found} for {expected}");
+                        };
+                        near(results[0][at], x, x_size.sqrt());
+                        near(results[1][at], y, y_size.sqrt());
+                        let size = x_size.sqrt() * y.abs() + y_size.sqrt() * x.abs();
+                        near(gated[at], x.max(0.0) * y, size + own * (x_size * y_size).sqrt());
+                    }
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn a_column_that_fails_is_told() {
+    let format = BlockFormat::new(4, 32).unwrap();
+    let storage = BlockStorage { format, factors: FactorForm::Fp32, shift: Shift::Zero(0.0) };
+    let packed = PackedBlocks::pack_columns(&ThreadPool::new(2), storage, (64, 100), |column, _| {
+        if column % 40 == 39 { Err(column) } else { Ok(()) }
+    });
+    assert_eq!(packed.unwrap_err(), 39);
 }

@@ -136,6 +136,11 @@ impl Finish {
         Self { residual: matrix, residual_ld: ld, ..Self::new(&Epilogue::default()) }
     }
 
+    /// The same where a matrix, whose rows are `ld` apart, multiplies.
+    pub(crate) fn times(self, matrix: *const f32, ld: usize) -> Self {
+        Self { residual: matrix, residual_ld: ld, join: Join::Multiply, ..self }
+    }
+
     /// Whether no matrix joins.
     #[inline(always)]
     pub(crate) fn is_plain(&self) -> bool {

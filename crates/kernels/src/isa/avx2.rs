@@ -247,6 +247,19 @@ impl Simd for Avx2 {
         }
     }
     #[inline(always)]
+    unsafe fn load_i8(self, p: *const i8) -> F {
+        // SAFETY: the token proves the instruction set; the caller vouches for the memory.
+        unsafe { _mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(_mm_loadl_epi64(p.cast()))) }
+    }
+    #[inline(always)]
+    fn look_up(self, table: &[u8; 16], indices: I) -> I {
+        // SAFETY: the token proves the instruction set.
+        unsafe {
+            let table = _mm256_broadcastsi128_si256(_mm_loadu_si128(table.as_ptr().cast()));
+            _mm256_shuffle_epi8(table, indices)
+        }
+    }
+    #[inline(always)]
     unsafe fn load_f16(self, p: *const u16) -> F {
         // SAFETY: the token proves the instruction set; the caller vouches for the memory.
         unsafe { _mm256_cvtph_ps(_mm_loadu_si128(p.cast())) }

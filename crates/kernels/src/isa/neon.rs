@@ -261,6 +261,16 @@ impl Simd for Neon {
         unsafe { vreinterpretq_f32_u32(vshll_n_u16::<16>(vld1_u16(p))) }
     }
     #[inline(always)]
+    fn look_up(self, table: &[u8; 16], indices: I) -> I {
+        // SAFETY: the token proves the instruction set; the table has 16 bytes.
+        unsafe {
+            vreinterpretq_s32_u8(vqtbl1q_u8(
+                vld1q_u8(table.as_ptr()),
+                vreinterpretq_u8_s32(indices),
+            ))
+        }
+    }
+    #[inline(always)]
     unsafe fn load_f16(self, p: *const u16) -> F {
         let wide: F;
         // The intrinsic is not stable yet.

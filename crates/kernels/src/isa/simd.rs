@@ -159,6 +159,38 @@ pub trait Simd: Copy + Send + Sync + Debug + 'static {
         unsafe { self.load(wide.as_ptr()) }
     }
 
+    /// Loads [`Simd::LANES`] signed bytes as numbers.
+    ///
+    /// # Safety
+    /// `p` is valid for reading that many.
+    #[inline(always)]
+    unsafe fn load_i8(self, p: *const i8) -> Self::F {
+        let mut wide = [0.0_f32; MOST_LANES];
+        for (i, wide) in wide.iter_mut().enumerate().take(Self::LANES) {
+            // SAFETY: i is below LANES; the caller vouches for those values.
+            *wide = f32::from(unsafe { *p.add(i) });
+        }
+        // SAFETY: there are as many as any vector has.
+        unsafe { self.load(wide.as_ptr()) }
+    }
+
+    /// Every byte of a vector, which is below 16, replaced by the one that a table has for it.
+    #[inline(always)]
+    fn look_up(self, table: &[u8; 16], indices: Self::I) -> Self::I {
+        let mut lanes = [0.0_f32; MOST_LANES];
+        // SAFETY: there are as many as any vector has.
+        unsafe { self.store(lanes.as_mut_ptr(), self.of_bits(indices)) };
+        for lane in lanes.iter_mut().take(Self::LANES) {
+            let mut bytes = lane.to_bits().to_ne_bytes();
+            for byte in &mut bytes {
+                *byte = table[usize::from(*byte & 15)];
+            }
+            *lane = f32::from_bits(u32::from_ne_bytes(bytes));
+        }
+        // SAFETY: there are as many as any vector has.
+        self.bits(unsafe { self.load(lanes.as_ptr()) })
+    }
+
     /// Stores [`Simd::LANES`] values as the nearest BF16, ties to even; a NaN stays one.
     ///
     /// # Safety

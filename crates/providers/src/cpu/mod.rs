@@ -87,7 +87,7 @@ impl CpuProvider {
 static POOLS: Mutex<Vec<Weak<ThreadPool>>> = Mutex::new(Vec::new());
 
 /// A pool of so many threads; 0 are as many as there are fast cores.
-fn pool(threads: usize) -> Arc<ThreadPool> {
+pub(crate) fn pool(threads: usize) -> Arc<ThreadPool> {
     let threads = if threads == 0 { Cores::detect().fast } else { threads };
     let mut pools = POOLS.lock().unwrap_or_else(PoisonError::into_inner);
     pools.retain(|pool| pool.strong_count() > 0);

@@ -3,6 +3,7 @@
 
 mod activation;
 mod attention;
+mod block_mat_mul;
 mod elementwise;
 mod fused_mat_mul;
 mod look_up;
@@ -11,6 +12,7 @@ mod rotary;
 
 pub use activation::FusedActivation;
 pub use attention::Attention;
+pub use block_mat_mul::{BlockGather, BlockMatMul};
 pub use elementwise::{ElementFunction, ElementStep, FusedElementwise, Operand};
 pub use fused_mat_mul::FusedMatMul;
 pub use look_up::LookUp;
@@ -37,6 +39,22 @@ pub const OPS: &[OpDef] = &[
         inputs: Arity::between(3, 4),
         outputs: Arity::exactly(1),
         parse: Attention::parse,
+    },
+    OpDef {
+        domain: GALATEA_DOMAIN,
+        name: "BlockMatMul",
+        since: 1,
+        inputs: Arity::at_least(1),
+        outputs: Arity::at_least(1),
+        parse: BlockMatMul::parse,
+    },
+    OpDef {
+        domain: GALATEA_DOMAIN,
+        name: "BlockGather",
+        since: 1,
+        inputs: Arity::exactly(1),
+        outputs: Arity::exactly(1),
+        parse: BlockGather::parse,
     },
     OpDef {
         domain: GALATEA_DOMAIN,

@@ -8,7 +8,7 @@ use galatea_kernels::blocks::{Accuracy, BlockFormat, PackedBlocks, Zeros, gemm_b
 use galatea_runtime::Precision;
 
 use super::quantized::CONTRIB_DOMAIN;
-use crate::cpu::{Kernel, KernelRow, NodeView, Shapes, Step, WeightBytes};
+use crate::cpu::{Kernel, KernelRow, NodeView, Shapes, Step, WeightBytes, pool};
 
 /// The family's rows.
 pub(super) const ROWS: &[KernelRow] = &[KernelRow {
@@ -79,7 +79,7 @@ impl Blocks {
             None => Zeros::One((1_u32 << (bits - 1)) as f32),
         };
         let at = |i: usize, j: usize| number(&bytes[j * row..], bits, i);
-        let packed = PackedBlocks::pack(format, (op.k, op.n), at, &scales, zeros);
+        let packed = PackedBlocks::pack(&pool(0), format, (op.k, op.n), at, (&scales, zeros));
         // Fewer bits of the rows are for those who ask for speed.
         let reduced = view.precision == Precision::Bf16;
         let accuracy = if reduced { Accuracy::Reduced } else { Accuracy::Full };

@@ -1,6 +1,7 @@
 //! The kernel rows, one file per family of operators.
 
 mod attention;
+mod block_mat_mul;
 mod blocks;
 mod chain;
 mod conv_chain;
@@ -25,6 +26,7 @@ use super::KernelRow;
 /// Every family's table; within an operator the first row that supports a node runs it.
 pub const FAMILIES: &[&[KernelRow]] = &[
     attention::ROWS,
+    block_mat_mul::ROWS,
     blocks::ROWS,
     chain::ROWS,
     conv_chain::ROWS,

@@ -1,0 +1,135 @@
+//! Weights of few bits, as operators hold them: codes in blocks that share a scale.
+//!
+//! What a code stands for is a [`CodeFormat`]; where the codes come from, a [`BlockWeights`] hides, so that
+//! the bytes of a checkpoint stay where they are until somebody asks for a row.
+
+use std::fmt;
+
+use galatea_tensor::DataType;
+
+use crate::error::OpError;
+
+/// What a code stands for.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Meaning {
+    /// `scale * (code - zero)`, with one zero for all.
+    Zero(f32),
+    /// `scale * code + offset`, with an offset for each block.
+    Offset,
+    /// `scale * table[code]`.
+    Table(&'static [f32; 16]),
+}
+
+/// The bits of a code, how many numbers of a row share a scale, and what a code means.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct CodeFormat {
+    bits: u32,
+    block: usize,
+    meaning: Meaning,
+}
+
+impl CodeFormat {
+    /// Codes of so many bits, `block` of which share a scale.
+    #[must_use]
+    pub const fn new(bits: u32, block: usize, meaning: Meaning) -> Self {
+        Self { bits, block, meaning }
+    }
+
+    /// Bits of a code.
+    #[must_use]
+    pub fn bits(self) -> u32 {
+        self.bits
+    }
+
+    /// How many adjacent numbers of a row share a scale.
+    #[must_use]
+    pub fn block(self) -> usize {
+        self.block
+    }
+
+    /// What a code stands for.
+    #[must_use]
+    pub fn meaning(self) -> Meaning {
+        self.meaning
+    }
+
+    /// Scales of a row of so many numbers.
+    #[must_use]
+    pub fn blocks(self, columns: usize) -> usize {
+        columns.checked_div(self.block).unwrap_or(0)
+    }
+
+    /// Offsets of a row: one for each of its blocks, or none where the format has no offsets.
+    #[must_use]
+    pub fn offsets(self, columns: usize) -> usize {
+        match self.meaning {
+            Meaning::Offset => self.blocks(columns),
+            _ => 0,
+        }
+    }
+}
+
+/// A row taken apart: what its numbers are made of.
+#[derive(Debug)]
+pub struct BlockRow<'a> {
+    /// A code for each number.
+    pub codes: &'a mut [u8],
+    /// A scale for each block.
+    pub scales: &'a mut [f32],
+    /// An offset for each block where the meaning is [`Meaning::Offset`], else empty.
+    pub offsets: &'a mut [f32],
+}
+
+/// What several scales of a row are multiples of.
+#[derive(Debug)]
+pub struct SuperScales<'a> {
+    /// A value for each superblock; its blocks' scales are whole multiples of it from -128 to 127.
+    pub scales: &'a mut [f32],
+    /// The same for offsets.
+    pub offsets: &'a mut [f32],
+}
+
+/// A matrix of weights of few bits, `rows` outputs by `columns` inputs.
+pub trait BlockWeights: fmt::Debug + Send + Sync {
+    /// Rows.
+    fn rows(&self) -> usize;
+
+    /// Numbers of a row.
+    fn columns(&self) -> usize;
+
+    /// What the codes are.
+    fn format(&self) -> CodeFormat;
+
+    /// Bytes that the matrix takes where it comes from.
+    fn size_bytes(&self) -> usize;
+
+    /// The type that holds scales and offsets exactly.
+    fn factors(&self) -> DataType {
+        DataType::Fp32
+    }
+
+    /// Takes a row apart.
+    ///
+    /// # Errors
+    /// When there is no such row, or a slice has another length than [`CodeFormat`] says.
+    fn unpack_row(&self, row: usize, to: BlockRow<'_>) -> Result<(), OpError>;
+
+    /// How many numbers have scales that are small multiples of one value, where the format is made so.
+    fn superblock(&self) -> Option<usize> {
+        None
+    }
+
+    /// Those values of a row, one for each superblock.
+    ///
+    /// # Errors
+    /// When there is no such row, a slice has another length, or the format has no such values.
+    fn super_scales(&self, _row: usize, _to: SuperScales<'_>) -> Result<(), OpError> {
+        Err(OpError::new("the format has no superblocks"))
+    }
+
+    /// The numbers of a row.
+    ///
+    /// # Errors
+    /// When there is no such row, or the slice has another length.
+    fn dequantize_row(&self, row: usize, out: &mut [f32]) -> Result<(), OpError>;
+}

@@ -1,0 +1,84 @@
+//! One row of a language model's step: weights of few bits stream past once.
+//!
+//! `cargo bench --bench decode -- 2`; an argument is the number of threads.
+
+use galatea_kernels::bf16::{PackedBf16, gemm_bf16};
+use galatea_kernels::blocks::{
+    Accuracy, BlockFormat, BlockStorage, FactorForm, PackedBlocks, Shift, gemm_blocks,
+};
+use galatea_kernels::gemm::Trans;
+use galatea_kernels::isa::Isa;
+use galatea_kernels::{Epilogue, Exec, ThreadPool};
+
+mod timing;
+
+/// What one of ggml's types is when packed.
+const TYPES: &[(&str, u32, usize, FactorForm, Shift)] = &[
+    ("Q4_0", 4, 32, FactorForm::Fp16, Shift::Zero(8.0)),
+    ("Q8_0", 8, 32, FactorForm::Fp16, Shift::Zero(128.0)),
+    ("Q4_K", 4, 32, FactorForm::Nested(256), Shift::Offsets),
+
+    ("Q6_K", 6, 16, FactorForm::Nested(256), Shift::Zero(32.0)),
+
+
+];
+
+fn main() {
+    let pool = ThreadPool::new(timing::threads());
+    let exec = Exec { pool: &pool, isa: Isa::detect() };
+    // As large as the inside of a model of 7 billion weights: no cache holds it.
+    let (k, n) = (3584, 18_944 * 2);
+    let data = vec![1_u8; 512 << 20];
+    let seconds = timing::best(|| {
+        let total = std::sync::atomic::AtomicU64::new(0);
+        pool.run_ranges(data.len() / 4096, 64, |pages| {
+            let bytes = &data[pages.start * 4096..pages.end * 4096];
+            let mut sums = [0_u64; 64];
+            for words in bytes.as_chunks::<512>().0 {
+                for (sum, word) in sums.iter_mut().zip(words.as_chunks::<8>().0) {
+                    *sum = sum.wrapping_add(u64::from_le_bytes(*word));
+                }
+            }
+            let sum = sums.iter().fold(0, |all: u64, sum| all.wrapping_add(*sum));
+            total.fetch_add(sum, std::sync::atomic::Ordering::Relaxed);
+        });
+    });
+    timing::report_bytes("reading", data.len() as f64, seconds);
+    let whole = PackedBf16::pack(k, n, &timing::Floats::new(k * n, 0.01), n, Trans::No);
+    for m in [1, 16, 64, 512] {
+        let (a, mut c) = (timing::Floats::new(m * k, 0.5), vec![0.0; m * n]);
+        let seconds = timing::best(|| {
+            gemm_bf16(exec, m, &a, k, &whole, &mut c, n, &Epilogue::default());
+        });
+        let gflops = 2.0 * (m * k * n) as f64 / seconds / 1e9;
+        let name = format!("BF16, {m} rows, {gflops:.0} GFLOP/s");
+        timing::report_bytes(&name, (2 * k * n) as f64, seconds);
+    }
+    for &(name, bits, block, factors, shift) in TYPES {
+        let Some(format) = BlockFormat::new(bits, block) else { continue };
+        let storage = BlockStorage { format, factors, shift };
+        let start = std::time::Instant::now();
+        let packed: Result<PackedBlocks, ()> =
+            PackedBlocks::pack_columns(&pool, storage, (k, n), |column, to| {
+                let mask = u8::MAX >> (8 - bits);
+                for (row, to) in to.numbers.iter_mut().enumerate() {
+                    *to = (row ^ column) as u8 & mask;
+                }
+                to.scales.fill(0.01);
+                to.super_scales.fill(0.01);
+                Ok(())
+            });
+        let Ok(b) = packed else { continue };
+        println!("packing {:.2} GB/s", b.size_bytes() as f64 / 1e9 / start.elapsed().as_secs_f64());
+        for m in [1, 8, 16, 64, 512] {
+            let (a, mut c) = (timing::Floats::new(m * k, 0.5), vec![0.0; m * n]);
+            let seconds = timing::best(|| {
+                let (epilogue, to) = (Epilogue::default(), (&mut c[..], n));
+                gemm_blocks(exec, m, (&a, k), &b, to, &epilogue, Accuracy::Reduced);
+            });
+            let gflops = 2.0 * (m * k * n) as f64 / seconds / 1e9;
+            let name = format!("{name}, {m} rows, {gflops:.0} GFLOP/s");
+            timing::report_bytes(&name, b.size_bytes() as f64, seconds);
+        }
+    }
+}
