@@ -17,10 +17,7 @@ const TYPES: &[(&str, u32, usize, FactorForm, Shift)] = &[
     ("Q4_0", 4, 32, FactorForm::Fp16, Shift::Zero(8.0)),
     ("Q8_0", 8, 32, FactorForm::Fp16, Shift::Zero(128.0)),
     ("Q4_K", 4, 32, FactorForm::Nested(256), Shift::Offsets),
-
     ("Q6_K", 6, 16, FactorForm::Nested(256), Shift::Zero(32.0)),
-
-
 ];
 
 fn main() {

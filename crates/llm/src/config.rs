@@ -54,6 +54,22 @@ impl Config {
         self
     }
 
+    /// Keys that something else than a `config.json` says.
+    pub(crate) fn of(place: String, all: Map<String, Value>) -> Self {
+        Self { place, all }
+    }
+
+    /// Numbers.
+    ///
+    /// # Errors
+    /// When it is something else.
+    pub fn numbers(&self, key: &str) -> Result<Option<Vec<f64>>> {
+        let Some(value) = self.get(key) else { return Ok(None) };
+        let all: Option<Vec<f64>> =
+            value.as_array().and_then(|all| all.iter().map(Value::as_f64).collect());
+        all.map(Some).ok_or_else(|| self.wrong(key, format!("{value}, expected numbers")))
+    }
+
     fn wrong(&self, key: &str, text: impl Into<String>) -> Error {
         Error::new(Kind::Config, format!("{}: {key}", self.place), text)
     }

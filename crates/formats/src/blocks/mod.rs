@@ -16,9 +16,9 @@ mod ggml_small;
 mod row;
 
 use bytes::Bytes;
+use galatea_graph::OpError;
 use galatea_graph::blocks::{BlockRow, BlockWeights, SuperScales};
 pub use galatea_graph::blocks::{CodeFormat, Meaning};
-use galatea_graph::OpError;
 use galatea_tensor::{DataType, Tensor, checked_elements};
 
 pub(crate) use bit_stream::GroupRows;

@@ -231,9 +231,7 @@ impl Unpack<'_> {
             let zero = s.splat(b.table_zero());
             let offset = match &b.shifts {
                 Shifts::Zero(own) => s.fnma(s.add(s.splat(*own), zero), scale, s.splat(0.0)),
-                Shifts::Zeros(all) => {
-                    s.fnma(s.add(all.load(s, at), zero), scale, s.splat(0.0))
-                }
+                Shifts::Zeros(all) => s.fnma(s.add(all.load(s, at), zero), scale, s.splat(0.0)),
                 Shifts::Offsets(all) => s.fnma(zero, scale, all.load(s, at)),
             };
             (scale, offset)

@@ -12,6 +12,7 @@ mod rows;
 pub use factors::FactorForm;
 pub use pack::{BlockColumn, BlockFormat, BlockStorage, PackedBlocks, Shift, Zeros};
 
+use crate::Exec;
 use crate::activation::Activation;
 use crate::bf16::{self, Panels};
 use crate::gemm::{
@@ -19,7 +20,6 @@ use crate::gemm::{
 };
 use crate::isa::Bf16Isa;
 use crate::memory::{Shared, with_scratch};
-use crate::Exec;
 use columns::{Form, Unpack};
 use pack::{SLICE, UNIT};
 use rows::{FewRows, most_rows};
@@ -143,7 +143,8 @@ pub fn gemm_blocks_gated(
     if m <= most_rows(exec, accuracy) {
         // The gate stays with the thread that has its columns: C stands for it.
         let mut own = [0.0; 0];
-        let first = Product { b: gate, c: Shared::new(&mut own), ldc: 0, finish: Finish::new(&epilogue) };
+        let first =
+            Product { b: gate, c: Shared::new(&mut own), ldc: 0, finish: Finish::new(&epilogue) };
         assert!(gate.k() == k, "a gate of {} rows for {k}", gate.k());
         let mut second = BlockProduct { b, c, ldc, epilogue: Epilogue::default() };
         let products = [first, Product::checked(&mut second, m, k)];

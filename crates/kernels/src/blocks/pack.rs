@@ -383,8 +383,7 @@ impl Packing {
                 let per_line = 8 / plane as usize;
                 for (words, line) in words.chunks(per_line).zip(lines.chunks_exact_mut(LINE)) {
                     let mut joined = [0_u32; SLICE];
-                    for (at, words) in words.iter().enumerate() {
-                        let shift = plane * at as u32;
+                    for (shift, words) in (0..8).step_by(plane as usize).zip(words) {
                         for (joined, word) in joined.iter_mut().zip(words) {
                             *joined |= (word >> taken & mask) << shift;
                         }

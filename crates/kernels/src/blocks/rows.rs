@@ -74,7 +74,11 @@ pub(super) fn most_rows(exec: Exec<'_>, accuracy: Accuracy) -> usize {
     let dot = DotIsa::of(exec.isa);
     match accuracy {
         Accuracy::Reduced if dot.run(Bytewise) => {
-            if Bf16Isa::of(exec.isa).amx().is_some() { FEWER_THAN_TILES } else { usize::MAX }
+            if Bf16Isa::of(exec.isa).amx().is_some() {
+                FEWER_THAN_TILES
+            } else {
+                usize::MAX
+            }
         }
         _ => MOST_FLOATS,
     }
@@ -220,8 +224,7 @@ impl Prepare<'_> {
     /// Where everything lies.
     fn ready(&self) -> Ready {
         let base = self.to.ptr().cast_const();
-        let values =
-            |at: usize| base.wrapping_add(self.rows * (self.terms + at * self.blocks()));
+        let values = |at: usize| base.wrapping_add(self.rows * (self.terms + at * self.blocks()));
         let (block, zero) = (self.block, self.zero);
         let [scales, sums, scaled] = [values(0), values(1), values(2)];
         Ready { block, zero, terms: base, scales, sums, scaled, first: values(3).cast() }
@@ -496,7 +499,7 @@ impl<const B: u32, const R: usize> Slice<'_, B, R> {
             return Some(2 * unit + half);
         }
         let per_block = block / UNIT;
-        let last = (unit + 1) % per_block == 0 || unit + 1 == self.b.units();
+        let last = (unit + 1).is_multiple_of(per_block) || unit + 1 == self.b.units();
         (half == 1 && last).then_some(unit / per_block)
     }
 

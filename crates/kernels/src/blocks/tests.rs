@@ -105,7 +105,8 @@ fn stored(storage: BlockStorage, (k, n): (usize, usize), seed: u32) -> Stored {
     let (block, blocks) = (format.block(), k.div_ceil(format.block()));
     let all = numbers(k, n, format.bits());
     let range = f32::from(u8::MAX >> (8 - format.bits()));
-    let whole = |at: usize| half::f16::from_f32(0.001 + (at as u32 + seed) as f32 % 7.0 * 2e-4).to_f32();
+    let whole =
+        |at: usize| half::f16::from_f32(0.001 + (at as u32 + seed) as f32 % 7.0 * 2e-4).to_f32();
     let per = match storage.factors {
         FactorForm::Nested(superblock) => superblock / block,
         _ => 1,
@@ -226,8 +227,9 @@ fn scales_and_offsets_of_every_form_are_right() {
 fn a_column_that_fails_is_told() {
     let format = BlockFormat::new(4, 32).unwrap();
     let storage = BlockStorage { format, factors: FactorForm::Fp32, shift: Shift::Zero(0.0) };
-    let packed = PackedBlocks::pack_columns(&ThreadPool::new(2), storage, (64, 100), |column, _| {
-        if column % 40 == 39 { Err(column) } else { Ok(()) }
-    });
+    let packed =
+        PackedBlocks::pack_columns(&ThreadPool::new(2), storage, (64, 100), |column, _| {
+            if column % 40 == 39 { Err(column) } else { Ok(()) }
+        });
     assert_eq!(packed.unwrap_err(), 39);
 }

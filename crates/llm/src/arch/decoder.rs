@@ -1,6 +1,7 @@
 //! The decoder that the LLaMA family shares: rows normalised before attention and before a gated
 //! network, positions as rotations.
 
+use galatea_graph::ops::fused::FusedActivation;
 use galatea_graph::{AttributeValue, Dim, Graph, ValueId};
 use galatea_tensor::{DataType, Tensor};
 
@@ -71,8 +72,7 @@ impl Decoder {
         let tables = self.rope.tables(self.shape.positions)?;
         let tables = tables.map(|table| net.constant("rope", table));
         let shape = [self.shape.vocabulary, self.hidden];
-        let words = net.floats("model.embed_tokens.weight", &shape)?;
-        let mut x = net.one("Gather", &[], &[words, step.tokens])?;
+        let mut x = net.rows_of("model.embed_tokens.weight", shape, step.tokens)?;
         let mut caches = Vec::new();
         for layer in 0..self.shape.layers {
             let at = format!("model.layers.{layer}");
@@ -87,8 +87,9 @@ impl Decoder {
         }
         let wanted = net.one("Gather", &[], &[x, step.wanted])?;
         let last = self.normalised(&mut net, wanted, "model.norm")?;
-        let words = if self.tied { words } else { net.floats("lm_head.weight", &shape)? };
-        let logits = net.one("Gemm", &[("transB", AttributeValue::Int(1))], &[last, words])?;
+        let words = if self.tied { "model.embed_tokens" } else { "lm_head" };
+        let sizes = [self.hidden, self.shape.vocabulary];
+        let logits = net.linear(last, words, sizes, false)?;
         step.outputs(&mut net, logits, caches)?;
         // Some checkpoints keep tables, and tied weights a second time.
         net.finish(|name| {
@@ -113,12 +114,9 @@ impl Decoder {
         let ModelShape { kv_heads, head_size, .. } = self.shape;
         let [bias, last_bias] = self.biases;
         let columns = [self.heads, kv_heads, kv_heads].map(|heads| heads * head_size);
-        let part = |net: &mut Net<'_>, name: &str, columns: usize| {
-            net.linear(x, &format!("{at}.{name}"), [self.hidden, columns], bias)
-        };
-        let mut query = part(net, "q_proj", columns[0])?;
-        let mut key = part(net, "k_proj", columns[1])?;
-        let value = part(net, "v_proj", columns[2])?;
+        let names = ["q_proj", "k_proj", "v_proj"].map(|name| format!("{at}.{name}"));
+        let names = [names[0].as_str(), names[1].as_str(), names[2].as_str()];
+        let [mut query, mut key, value] = net.linears(x, names, (self.hidden, columns), bias)?;
         if self.normalised_heads {
             query = self.heads_normalised(net, query, &format!("{at}.q_norm"), columns[0])?;
             key = self.heads_normalised(net, key, &format!("{at}.k_norm"), columns[1])?;
@@ -152,8 +150,15 @@ impl Decoder {
     /// `down(silu(gate(x)) · up(x))`.
     fn gated(&self, net: &mut Net<'_>, x: ValueId, at: &str) -> Result<ValueId> {
         let (inward, outward) = ([self.hidden, self.inner], [self.inner, self.hidden]);
-        let gate = net.linear(x, &format!("{at}.gate_proj"), inward, self.inner_bias)?;
-        let up = net.linear(x, &format!("{at}.up_proj"), inward, self.inner_bias)?;
+        let names = [format!("{at}.gate_proj"), format!("{at}.up_proj")];
+        let [gate, up] = [names[0].as_str(), names[1].as_str()];
+        if !self.inner_bias
+            && let Some(inner) = net.gated(x, [gate, up], inward, FusedActivation::Silu)?
+        {
+            return net.linear(inner, &format!("{at}.down_proj"), outward, false);
+        }
+        let gate = net.linear(x, gate, inward, self.inner_bias)?;
+        let up = net.linear(x, up, inward, self.inner_bias)?;
         let sigmoid = net.one("Sigmoid", &[], &[gate])?;
         let active = net.one("Mul", &[], &[gate, sigmoid])?;
         let inner = net.one("Mul", &[], &[active, up])?;

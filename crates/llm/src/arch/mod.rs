@@ -17,10 +17,14 @@ mod qwen;
 mod rope;
 mod t5;
 
-pub use encoder::{ENCODERS, EncoderArchitecture, EncoderShape, encoder};
+use std::sync::Arc;
+
 use galatea_graph::Graph;
+use galatea_graph::blocks::BlockWeights;
 use galatea_tensor::Tensor;
 pub use t5::{EncoderDecoderShape, T5, T5_TYPES};
+
+pub use encoder::{ENCODERS, EncoderArchitecture, EncoderShape, encoder};
 
 use crate::config::Config;
 use crate::error::{Error, Kind, Result};
@@ -32,6 +36,14 @@ pub trait Weights {
     /// # Errors
     /// When there is none.
     fn tensor(&self, name: &str) -> Result<Tensor>;
+
+    /// The matrix of this name where its numbers are of few bits.
+    ///
+    /// # Errors
+    /// When there is no tensor of this name, or it is damaged.
+    fn blocks(&self, _name: &str) -> Result<Option<Arc<dyn BlockWeights>>> {
+        Ok(None)
+    }
 
     /// All names.
     fn names(&self) -> Vec<String>;

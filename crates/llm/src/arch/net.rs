@@ -1,9 +1,13 @@
 //! A graph that grows: nodes by their inputs, weights by their names.
 
 use std::collections::HashSet;
+use std::sync::Arc;
 
+use galatea_graph::blocks::BlockWeights;
+use galatea_graph::ops::fused::{BlockGather, BlockMatMul, FusedActivation};
 use galatea_graph::{
-    AttributeValue, Attributes, Dim, Fact, GALATEA_DOMAIN, Graph, ONNX_DOMAIN, ValueId,
+    AttributeValue, Attributes, Dim, Fact, GALATEA_DOMAIN, Graph, ONNX_DOMAIN, OpError, Operator,
+    ValueId,
 };
 use galatea_tensor::{DataType, Tensor};
 
@@ -12,6 +16,10 @@ use crate::error::{Error, Kind, Result};
 
 /// The version of ONNX that graphs are written in.
 const OPSET: i64 = 23;
+
+fn held(error: &OpError) -> Error {
+    Error::new(Kind::Weights, "the graph", error.to_string())
+}
 
 /// A graph and the weights that it has not used yet.
 pub(super) struct Net<'w> {
@@ -126,11 +134,111 @@ impl<'w> Net<'w> {
         [inputs, outputs]: [usize; 2],
         bias: bool,
     ) -> Result<ValueId> {
-        let mut operands = vec![x, self.floats(&format!("{name}.weight"), &[outputs, inputs])?];
+        let weight = format!("{name}.weight");
+        if let Some(blocks) = self.blocks(&weight, [outputs, inputs])? {
+            let product = BlockMatMul::new(vec![blocks]).map_err(|error| held(&error))?;
+            let bias =
+                bias.then(|| self.floats(&format!("{name}.bias"), &[outputs])).transpose()?;
+            let product = Arc::new(product.with_rounded_rows(true));
+            let [result] = self.hold("BlockMatMul", product, &[Some(x), bias]);
+            return Ok(result);
+        }
+        let mut operands = vec![x, self.floats(&weight, &[outputs, inputs])?];
         if bias {
             operands.push(self.floats(&format!("{name}.bias"), &[outputs])?);
         }
         self.one("Gemm", &[("transB", AttributeValue::Int(1))], &operands)
+    }
+
+    /// The matrix `[rows, columns]` of this name where its numbers are of few bits.
+    fn blocks(
+        &mut self,
+        name: &str,
+        [rows, columns]: [usize; 2],
+    ) -> Result<Option<Arc<dyn BlockWeights>>> {
+        // What is missing is told where its numbers are asked for.
+        let Some(blocks) = self.weights.blocks(name).ok().flatten() else { return Ok(None) };
+        self.used.insert(name.to_owned());
+        if [blocks.rows(), blocks.columns()] == [rows, columns] {
+            return Ok(Some(blocks));
+        }
+        let found = [blocks.rows(), blocks.columns()];
+        let text = format!("shape {found:?}, expected {:?}", [rows, columns]);
+        Err(Error::new(Kind::Weights, format!("tensor '{name}'"), text))
+    }
+
+    /// Rows of a matrix by their numbers.
+    pub(super) fn rows_of(
+        &mut self,
+        name: &str,
+        shape: [usize; 2],
+        indices: ValueId,
+    ) -> Result<ValueId> {
+        let Some(blocks) = self.blocks(name, shape)? else {
+            let words = self.floats(name, &shape)?;
+            return self.one("Gather", &[], &[words, indices]);
+        };
+        let [rows] = self.hold("BlockGather", Arc::new(BlockGather::new(blocks)), &[Some(indices)]);
+        Ok(rows)
+    }
+
+    /// Projections of the same rows, each as [`Net::linear`] makes it.
+    pub(super) fn linears<const N: usize>(
+        &mut self,
+        x: ValueId,
+        names: [&str; N],
+        (inputs, outputs): (usize, [usize; N]),
+        bias: bool,
+    ) -> Result<[ValueId; N]> {
+        let mut all = Vec::with_capacity(N);
+        for (name, outputs) in names.iter().zip(outputs) {
+            all.extend(self.blocks(&format!("{name}.weight"), [outputs, inputs])?);
+        }
+        let mut results = [x; N];
+        if all.len() < N {
+            for ((result, name), outputs) in results.iter_mut().zip(names).zip(outputs) {
+                *result = self.linear(x, name, [inputs, outputs], bias)?;
+            }
+            return Ok(results);
+        }
+        let mut operands = vec![Some(x)];
+        for (name, outputs) in names.iter().zip(outputs) {
+            let bias = bias.then(|| self.floats(&format!("{name}.bias"), &[outputs]));
+            operands.push(bias.transpose()?);
+        }
+        let product = BlockMatMul::new(all).map_err(|error| held(&error))?.with_rounded_rows(true);
+        Ok(self.hold("BlockMatMul", Arc::new(product), &operands))
+    }
+
+    /// `activation(gate(x)) · up(x)` in one node, where both matrices have numbers of few bits.
+    pub(super) fn gated(
+        &mut self,
+        x: ValueId,
+        [gate, up]: [&str; 2],
+        [inputs, outputs]: [usize; 2],
+        activation: FusedActivation,
+    ) -> Result<Option<ValueId>> {
+        let shape = [outputs, inputs];
+        let gate = self.blocks(&format!("{gate}.weight"), shape)?;
+        let up = self.blocks(&format!("{up}.weight"), shape)?;
+        let (Some(gate), Some(up)) = (gate, up) else { return Ok(None) };
+        let product = BlockMatMul::gated([gate, up], activation).map_err(|error| held(&error))?;
+        let product = Arc::new(product.with_rounded_rows(true));
+        let [inner] = self.hold("BlockMatMul", product, &[Some(x)]);
+        Ok(Some(inner))
+    }
+
+    /// A node whose operator holds weights.
+    fn hold<const N: usize>(
+        &mut self,
+        op: &str,
+        operator: Arc<dyn Operator>,
+        inputs: &[Option<ValueId>],
+    ) -> [ValueId; N] {
+        let outputs: [ValueId; N] = std::array::from_fn(|_| self.graph.fresh_value(op));
+        let all = outputs.iter().copied().map(Some).collect();
+        self.graph.add_operator((GALATEA_DOMAIN, op), operator, inputs.to_vec(), all);
+        outputs
     }
 
     /// The graph, if every weight was used that is not told to be left over.

@@ -72,6 +72,7 @@ impl Rope {
             "dynamic" => Ok(Self::dynamic(config, parameters, base, (width, positions))?),
             "yarn" => plain.yarn(config, parameters, base, width),
             "llama3" => plain.llama3(parameters),
+            "factors" => plain.divided(parameters),
             _ => Err(parameters.unknown("rope_type", VARIANTS)),
         }
     }
@@ -156,6 +157,20 @@ impl Rope {
             let kept = ((turns - low) / (high - low)).clamp(0.0, 1.0);
             frequency / factor * (1.0 - kept) + frequency * kept
         }))
+    }
+
+    /// Every frequency divided by a factor of its own, as GGUF files state it.
+    fn divided(self, parameters: &Config) -> Result<Self> {
+        let factors = parameters.numbers("factors")?.unwrap_or_default();
+        let right = |&factor: &f64| factor.is_finite() && factor > 0.0;
+        if factors.len() != self.frequencies.len() || !factors.iter().all(right) {
+            return Err(contradiction(format!(
+                "{} factors for {} frequencies",
+                factors.len(),
+                self.frequencies.len()
+            )));
+        }
+        Ok(self.map(|pair, frequency| frequency / factors.get(pair).unwrap_or(&1.0)))
     }
 
     /// Cosines and sines, `[positions, width / 2]` of FP32 each.

@@ -209,7 +209,8 @@ fn in_blocks(of: Lengths, bits: u32, accuracy: Accuracy) -> Vec<(String, Product
     #[allow(clippy::cast_possible_truncation, reason = "any bits do")]
     let number = |row: usize, column: usize| (row * 7 + column * 13 + row * column) as u8;
     let zero = Zeros::One((1_u32 << (bits - 1)) as f32);
-    let packed = PackedBlocks::pack(&ThreadPool::new(1), format, (of.k, of.n), number, (&scales, zero));
+    let packed =
+        PackedBlocks::pack(&ThreadPool::new(1), format, (of.k, of.n), number, (&scales, zero));
     let packed = Arc::new(packed);
     let product = |isa: Isa| -> (String, Product) {
         let (a, packed) = (Arc::clone(&a), Arc::clone(&packed));

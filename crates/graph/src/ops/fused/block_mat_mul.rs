@@ -225,9 +225,10 @@ impl Operator for BlockGather {
     fn infer(&self, inputs: Inputs<'_, Fact>) -> Result<Vec<Fact>, OpError> {
         let indices = inputs.required(0)?;
         expect_type("the indices", indices.dtype, |dtype| dtype == DataType::Int64, "INT64")?;
-        let dims = indices.shape.as_ref().map(|dims| {
-            dims.iter().cloned().chain([Dim::Known(self.weights.columns())]).collect()
-        });
+        let dims = indices
+            .shape
+            .as_ref()
+            .map(|dims| dims.iter().cloned().chain([Dim::Known(self.weights.columns())]).collect());
         Ok(vec![Fact::shaped(DataType::Fp32, dims)])
     }
 

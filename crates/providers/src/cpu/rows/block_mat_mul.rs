@@ -6,8 +6,8 @@ use galatea_graph::GALATEA_DOMAIN;
 use galatea_graph::blocks::{BlockRow, BlockWeights, Meaning, SuperScales};
 use galatea_graph::ops::fused::{BlockGather, BlockMatMul};
 use galatea_kernels::blocks::{
-    Accuracy, BlockColumn, BlockFormat, BlockProduct, BlockStorage, FactorForm, PackedBlocks, Shift,
-    gemm_blocks_each, gemm_blocks_gated,
+    Accuracy, BlockColumn, BlockFormat, BlockProduct, BlockStorage, FactorForm, PackedBlocks,
+    Shift, gemm_blocks_each, gemm_blocks_gated,
 };
 use galatea_kernels::{Activation, Epilogue};
 use galatea_tensor::DataType;
