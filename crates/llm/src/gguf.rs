@@ -109,9 +109,7 @@ impl GgufCheckpoint {
     /// When it is malformed.
     pub fn template(&self) -> Result<Option<ChatTemplate>> {
         let metadata = self.file.metadata();
-        let Some(source) = find::<&str>(metadata, "tokenizer.chat_template")? else {
-            return Ok(None);
-        };
+        let Some(source) = self.template_source()? else { return Ok(None) };
         let tokens = find::<&gguf::Array>(metadata, "tokenizer.ggml.tokens")?;
         let named = |key: &str| -> Result<Option<String>> {
             let id = find::<u32>(metadata, &format!("tokenizer.ggml.{key}_token_id"))?;
@@ -120,6 +118,14 @@ impl GgufCheckpoint {
         };
         let names = json!({ "bos_token": named("bos")?, "eos_token": named("eos")? });
         Ok(Some(ChatTemplate::new(source)?.with_tokens(&names)))
+    }
+
+    /// The text of that template.
+    ///
+    /// # Errors
+    /// When the key holds something else.
+    pub fn template_source(&self) -> Result<Option<&str>> {
+        find::<&str>(self.file.metadata(), "tokenizer.chat_template")
     }
 
     fn entry(&self, name: &str) -> Result<&gguf::TensorEntry> {
@@ -158,6 +164,10 @@ impl Weights for GgufCheckpoint {
             Some(&heads) => Arc::new(Unpaired { order: unpaired(matrix.rows(), heads), matrix }),
             None => matrix,
         }))
+    }
+
+    fn release(&self) {
+        self.file.files().iter().for_each(|file| file.memory.release());
     }
 
     fn names(&self) -> Vec<String> {

@@ -222,6 +222,19 @@ impl MappedFile {
         Ok(Self { map, metadata })
     }
 
+    /// Gives the memory that holds parts of the file back to the system; whoever reads them again, reads
+    /// the file. Where the system does not do that, nothing happens.
+    pub fn release(&self) {
+        #[cfg(unix)]
+        {
+            // SAFETY: the map is read-only and shared with nobody's writes, so what is read after the
+            // advice is what the file has, as before.
+            let advised = unsafe { self.map.unchecked_advise(memmap2::UncheckedAdvice::DontNeed) };
+            // Without it the memory is only held longer.
+            drop(advised);
+        }
+    }
+
     /// What the system said of the file when it was mapped.
     #[must_use]
     pub fn metadata(&self) -> &Metadata {

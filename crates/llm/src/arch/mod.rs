@@ -45,6 +45,10 @@ pub trait Weights {
         Ok(None)
     }
 
+    /// Says that weights were taken as they are needed: memory that can be read from files again may be
+    /// given back.
+    fn release(&self) {}
+
     /// All names.
     fn names(&self) -> Vec<String>;
 }

@@ -13,6 +13,7 @@ use crate::arch::{self, ModelShape, Weights};
 use crate::config::Config;
 use crate::engine::{Engine, EngineOptions, SessionModel};
 use crate::error::{Error, Kind, Result};
+use crate::gguf::GgufCheckpoint;
 use crate::sampling::SamplingParameters;
 use crate::template::ChatTemplate;
 use crate::tokens::Tokenizer;
@@ -86,69 +87,98 @@ impl std::fmt::Debug for LoadOptions {
     }
 }
 
+/// A checkpoint whose files are found, with all that is small.
+struct Checkpoint {
+    config: Config,
+    tokenizer: Arc<Tokenizer>,
+    template: Option<ChatTemplate>,
+    tool_format: ToolFormat,
+    defaults: SamplingParameters,
+    weights: Box<dyn Weights>,
+}
+
+impl Checkpoint {
+    /// Opens a folder of `config.json`, safetensors and `tokenizer.json`, or a GGUF file.
+    fn open(path: &Path, options: &LoadOptions) -> Result<Self> {
+        if path.is_dir() {
+            return Self::of_folder(path, options);
+        }
+        if !path.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("gguf")) {
+            let text = "expected a folder with config.json, safetensors and tokenizer.json, or a \
+                        .gguf file";
+            return Err(Error::new(Kind::Read, path.display().to_string(), text));
+        }
+        let file = GgufCheckpoint::open(path)?;
+        let tokenizer = match &options.tokenizer {
+            Some(folder) => Tokenizer::from_folder(folder)?,
+            None => file.tokenizer().map_err(|error| error.within(path.display()))?,
+        };
+        let source = file.template_source()?.unwrap_or_default();
+        Ok(Self {
+            config: file.config().clone(),
+            tokenizer: Arc::new(tokenizer),
+            template: file.template().map_err(|error| error.within(path.display()))?,
+            tool_format: ToolFormat::of_template(source).unwrap_or(ToolFormat::Hermes),
+            defaults: SamplingParameters { max_tokens: None, ..SamplingParameters::default() },
+            weights: Box::new(file),
+        })
+    }
+
+    fn of_folder(folder: &Path, options: &LoadOptions) -> Result<Self> {
+        let config = Config::read(&folder.join("config.json"))?;
+        // What can be wrong with small files is found before large ones are read.
+        arch::architecture(&config)?.shape(&config)?;
+        let place = options.tokenizer.as_deref().unwrap_or(folder);
+        let tokenizer = Arc::new(Tokenizer::from_folder(place)?);
+        let template = Some(ChatTemplate::from_folder(place)?);
+        let (tool_format, defaults) = (tool_format(place)?, defaults(folder)?);
+        let weights = safetensors::open(folder).map_err(|error| {
+            Error::new(Kind::Weights, folder.display().to_string(), error.to_string())
+        })?;
+        let weights = Box::new(weights);
+        Ok(Self { config, tokenizer, template, tool_format, defaults, weights })
+    }
+
+    /// What computes its steps.
+    fn step_model(&self, path: &Path, options: &LoadOptions) -> Result<SessionModel> {
+        let architecture = arch::architecture(&self.config)?;
+        let shape = architecture.shape(&self.config)?;
+        let (size, blocks) = options.blocks(&shape)?;
+        let graph = architecture.graph(&self.config, &*self.weights)?;
+        let session = Session::new(graph, &options.providers, &options.session);
+        let session = session.map_err(|error| {
+            Error::new(Kind::Model, path.display().to_string(), error.to_string())
+        })?;
+        self.weights.release();
+        SessionModel::new(session, shape, size, blocks)
+    }
+}
+
+/// What computes the steps of a checkpoint, without an engine: for measurements.
+///
+/// # Errors
+/// As [`LanguageModel::load`].
+pub fn load_step_model(path: &Path, options: &LoadOptions) -> Result<SessionModel> {
+    Checkpoint::open(path, options)?.step_model(path, options)
+}
+
 impl LanguageModel {
-    /// Loads a folder of `config.json`, safetensors and `tokenizer.json`, and starts its engine.
+    /// Loads a folder of `config.json`, safetensors and `tokenizer.json`, or a GGUF file (of several the
+    /// first), and starts its engine.
     ///
     /// # Errors
     /// An architecture that is not known, weights that do not fit it, files that are missing or
     /// malformed, and options that contradict each other or the checkpoint.
-    pub fn load(folder: &Path, options: &LoadOptions) -> Result<Self> {
-        let parts = Parts::of_folder(folder, options)?;
-        let Parts { config, tokenizer, template, tool_format, defaults, weights } = parts;
-        let architecture = arch::architecture(&config)?;
-        let shape = architecture.shape(&config)?;
-        let (size, blocks) = options.blocks(&shape)?;
-        let model = {
-            let graph = architecture.graph(&config, weights()?.as_ref())?;
-            let session = Session::new(graph, &options.providers, &options.session);
-            let session = session.map_err(|error| {
-                Error::new(Kind::Model, folder.display().to_string(), error.to_string())
-            })?;
-            SessionModel::new(session, shape, size, blocks)?
-        };
-        let tokenizer = Arc::new(tokenizer);
+    pub fn load(path: &Path, options: &LoadOptions) -> Result<Self> {
+        let checkpoint = Checkpoint::open(path, options)?;
+        let model = checkpoint.step_model(path, options)?;
+        let Checkpoint { tokenizer, template, tool_format, defaults, .. } = checkpoint;
+        let memory = model.session().memory();
+        let weight_bytes = memory.initializer_bytes + memory.mapped_bytes;
         let engine =
             Engine::start(Box::new(model), Arc::clone(&tokenizer), options.engine.clone())?;
-        Ok(Self::new(tokenizer, Some(template), tool_format, defaults, engine))
-    }
-}
-
-/// Opens the weights of a checkpoint.
-type OpenWeights = Box<dyn FnOnce() -> Result<Box<dyn Weights>>>;
-
-/// What every sort of checkpoint has.
-struct Parts {
-    config: Config,
-    tokenizer: Tokenizer,
-    template: ChatTemplate,
-    tool_format: ToolFormat,
-    defaults: SamplingParameters,
-    /// What can be wrong with the rest is found before the weights are read.
-    weights: OpenWeights,
-}
-
-impl Parts {
-    fn of_folder(folder: &Path, options: &LoadOptions) -> Result<Self> {
-        if !folder.is_dir() {
-            let text = "expected a folder with config.json, safetensors and tokenizer.json";
-            return Err(Error::new(Kind::Read, folder.display().to_string(), text));
-        }
-        let place = options.tokenizer.as_deref().unwrap_or(folder);
-        let folder = folder.to_owned();
-        Ok(Self {
-            config: Config::read(&folder.join("config.json"))?,
-            tokenizer: Tokenizer::from_folder(place)?,
-            template: ChatTemplate::from_folder(place)?,
-            tool_format: tool_format(place)?,
-            defaults: defaults(&folder)?,
-            weights: Box::new(move || match safetensors::open(&folder) {
-                Ok(weights) => Ok(Box::new(weights)),
-                Err(error) => {
-                    let place = folder.display().to_string();
-                    Err(Error::new(Kind::Weights, place, error.to_string()))
-                }
-            }),
-        })
+        let model = Self::new(tokenizer, template, tool_format, defaults, engine);
+        Ok(Self { weight_bytes, ..model })
     }
 }
 

@@ -4,7 +4,7 @@ mod load;
 
 use std::sync::{Arc, OnceLock};
 
-pub use load::LoadOptions;
+pub use load::{LoadOptions, load_step_model};
 
 use crate::engine::Engine;
 use crate::error::Result;
@@ -22,6 +22,7 @@ pub struct LanguageModel {
     tool_format: ToolFormat,
     defaults: SamplingParameters,
     engine: Engine,
+    weight_bytes: usize,
     grammars: OnceLock<Result<GrammarCompiler>>,
 }
 
@@ -35,7 +36,8 @@ impl LanguageModel {
         defaults: SamplingParameters,
         engine: Engine,
     ) -> Self {
-        Self { tokenizer, template, tool_format, defaults, engine, grammars: OnceLock::new() }
+        let grammars = OnceLock::new();
+        Self { tokenizer, template, tool_format, defaults, engine, weight_bytes: 0, grammars }
     }
 
     /// Text to tokens and back.
@@ -71,6 +73,11 @@ impl LanguageModel {
     /// The most tokens of a prompt and its answer together.
     pub fn context(&self) -> usize {
         self.engine.context()
+    }
+
+    /// Memory of the weights, in bytes; 0 where nobody knows it.
+    pub fn weight_bytes(&self) -> usize {
+        self.weight_bytes
     }
 
     /// The engine.

@@ -11,7 +11,7 @@ use indicatif::{ProgressBar, ProgressStyle};
 
 use super::arguments::{Arguments, Choice, help};
 use super::sweep::Sweep;
-use super::{generate, model, say};
+use super::{bench_language, generate, model, say};
 use crate::table::table;
 
 pub(super) const CHOICES: &[Choice] = &[
@@ -47,6 +47,13 @@ pub(super) const CHOICES: &[Choice] = &[
         sentence: "what products and convolutions compute in [fp32]",
     },
     Choice { name: "level", value: "O0…O3", sentence: "how far the graph is rewritten [O3]" },
+    Choice {
+        name: "prompt-tokens",
+        value: "N",
+        sentence: "tokens of the prompt of a language model [512]",
+    },
+    Choice { name: "decode-tokens", value: "N", sentence: "tokens of its answers [64]" },
+    Choice { name: "concurrency", value: "N", sentence: "its answers at once, too [1]" },
     model::CACHE_CHOICES[0],
     model::CACHE_CHOICES[1],
     Choice { name: "help", value: "", sentence: "print this" },
@@ -65,6 +72,10 @@ pub(super) fn bench(arguments: &[String]) -> Result<ExitCode, String> {
     if arguments.has("help") {
         say(&help("galatea bench MODEL [--batch N] [--json] …", CHOICES));
         return Ok(ExitCode::SUCCESS);
+    }
+    let given = Path::new(arguments.only("MODEL")?);
+    if bench_language::is_checkpoint(given) {
+        return bench_language::bench(given, &arguments);
     }
     let path = model::find(arguments.only("MODEL")?)?;
     let sweep = Sweep::of(&arguments)?;

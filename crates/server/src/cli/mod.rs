@@ -2,6 +2,7 @@
 
 mod arguments;
 mod bench;
+mod bench_language;
 mod chat;
 mod chip;
 mod generate;

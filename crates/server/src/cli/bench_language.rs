@@ -1,0 +1,272 @@
+//! `galatea bench` of a checkpoint: how fast a language model reads prompts and writes answers.
+
+use std::path::Path;
+use std::process::ExitCode;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::mpsc;
+use std::time::{Duration, Instant};
+
+use galatea_kernels::ThreadPool;
+use galatea_llm::engine::{GenerationEvent, GenerationRequest};
+use galatea_llm::model::LanguageModel;
+use galatea_llm::sampling::SamplingParameters;
+use galatea_serving::backend::llm::EngineArguments;
+
+use super::arguments::Arguments;
+use super::say;
+use crate::models;
+use crate::table::table;
+
+/// Tokens of a prompt, where nothing else is said.
+const PROMPT: usize = 512;
+/// Tokens of an answer likewise.
+const ANSWER: usize = 64;
+/// Tokens of a prompt whose answer is measured.
+const SHORT_PROMPT: usize = 8;
+/// Times that everything is measured; the median counts.
+const ROUNDS: usize = 3;
+/// Bytes that are read to see how fast memory is: more than caches hold.
+const READ_BYTES: usize = 256 << 20;
+
+/// Whether a path is a checkpoint's: a GGUF file, or a folder with `config.json`.
+pub(super) fn is_checkpoint(path: &Path) -> bool {
+    let gguf = path.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("gguf"));
+    gguf || path.join("config.json").is_file()
+}
+
+/// A request's times.
+struct Times {
+    /// From submission until the first token.
+    first: Duration,
+    /// From the first token until the last.
+    rest: Duration,
+    /// Tokens of the answer.
+    tokens: usize,
+}
+
+/// Measures a checkpoint.
+///
+/// # Errors
+/// When it cannot be loaded, or a request fails.
+pub(super) fn bench(path: &Path, arguments: &Arguments) -> Result<ExitCode, String> {
+    let threads: usize = arguments.number("threads", 0)?;
+    let prompt: usize = arguments.number("prompt-tokens", PROMPT)?.max(1);
+    let answer: usize = arguments.number("decode-tokens", ANSWER)?.max(2);
+    let concurrency: usize = arguments.number("concurrency", 1)?.max(1);
+    let engine = EngineArguments {
+        max_num_seqs: Some(concurrency.max(4)),
+        enable_prefix_caching: Some(false),
+        max_model_len: Some(prompt.max(SHORT_PROMPT) + answer + 1),
+        ..EngineArguments::default()
+    };
+    let mut options = models::load_options(&engine).map_err(|error| error.to_string())?;
+    options.session.threads = threads;
+    let started = Instant::now();
+    let model = LanguageModel::load(path, &options).map_err(|error| error.to_string())?;
+    let load = started.elapsed();
+    let bench = Bench { model: &model, answer };
+    // The first runs plan memory.
+    bench.alone(prompt, 2)?;
+    let mut figures = Vec::new();
+    for _ in 0..ROUNDS {
+        let read = bench.alone(prompt, 1)?;
+        let written = bench.alone(SHORT_PROMPT, answer)?;
+        let together = if concurrency > 1 { Some(bench.together(concurrency)?) } else { None };
+        figures.push(Figures {
+            prefill: prompt as f64 / read.first.as_secs_f64(),
+            ttft: read.first.as_secs_f64() * 1e3,
+            decode: (written.tokens - 1) as f64 / written.rest.as_secs_f64().max(1e-9),
+            together,
+            bandwidth: read_bandwidth(threads),
+        });
+    }
+    let report = Report { figures, load, model: &model, concurrency, prompt };
+    say(&if arguments.has("json") { report.json(path) } else { report.text(path) });
+    Ok(ExitCode::SUCCESS)
+}
+
+/// What a round of measurements gave.
+struct Figures {
+    prefill: f64,
+    ttft: f64,
+    decode: f64,
+    together: Option<f64>,
+    /// Bytes a second.
+    bandwidth: f64,
+}
+
+struct Bench<'a> {
+    model: &'a LanguageModel,
+    answer: usize,
+}
+
+impl Bench<'_> {
+    /// A request for so many tokens behind a prompt of others' length.
+    fn request(&self, prompt: usize, tokens: usize, seed: usize) -> GenerationRequest {
+        let vocabulary = self.model.tokenizer().vocabulary_size().max(2);
+        let token = |at: usize| (at * 7919 + seed * 104_729 + 1) % vocabulary;
+        let prompt = (0..prompt).map(|at| u32::try_from(token(at)).unwrap_or(0)).collect();
+        let sampling = SamplingParameters {
+            temperature: 0.0,
+            max_tokens: u32::try_from(tokens).ok(),
+            ignore_eos: true,
+            ..SamplingParameters::default()
+        };
+        GenerationRequest {
+            prompt,
+            sampling,
+            constraint: None,
+            priority: 0,
+            client: seed as u64,
+            salt: 0,
+        }
+    }
+
+    /// Submits requests, and gives the times of each.
+    fn all(&self, requests: Vec<GenerationRequest>) -> Result<Vec<Times>, String> {
+        let (sender, receiver) = mpsc::channel();
+        let count = requests.len();
+        let start = Instant::now();
+        let mut tickets = Vec::new();
+        for (at, request) in requests.into_iter().enumerate() {
+            let sender = sender.clone();
+            let sink = move |event| drop(sender.send((at, Instant::now(), event)));
+            let ticket = self.model.engine().submit(request, Box::new(sink));
+            tickets.push(ticket.map_err(|error| error.to_string())?);
+        }
+        drop(sender);
+        let mut marks: Vec<(Option<Instant>, Instant, usize)> = vec![(None, start, 0); count];
+        let mut ended = 0;
+        while ended < count {
+            let (at, now, event) = receiver.recv().map_err(|_| "the engine went away")?;
+            let Some(mark) = marks.get_mut(at) else { continue };
+            match event {
+                GenerationEvent::Started { .. } => {}
+                GenerationEvent::Delta(delta) => {
+                    mark.0 = mark.0.or(Some(now));
+                    mark.1 = now;
+                    mark.2 += delta.tokens.len();
+                }
+                GenerationEvent::Finished(_) => ended += 1,
+                GenerationEvent::Failed(error) => return Err(error.to_string()),
+            }
+        }
+        let times = |(first, last, tokens): (Option<Instant>, Instant, usize)| {
+            let first = first.unwrap_or(last);
+            Times { first: first.duration_since(start), rest: last.duration_since(first), tokens }
+        };
+        Ok(marks.into_iter().map(times).collect())
+    }
+
+    /// The times of one request.
+    fn alone(&self, prompt: usize, tokens: usize) -> Result<Times, String> {
+        let mut all = self.all(vec![self.request(prompt, tokens, 0)])?;
+        all.pop().ok_or_else(|| "no times".to_owned())
+    }
+
+    /// Tokens a second of so many requests at once, from the first token of the last one on.
+    fn together(&self, concurrency: usize) -> Result<f64, String> {
+        let requests = (0..concurrency).map(|at| self.request(SHORT_PROMPT, self.answer, at + 1));
+        let times = self.all(requests.collect())?;
+        let tokens: usize = times.iter().map(|times| times.tokens - 1).sum();
+        let first = times.iter().map(|times| times.first).min().unwrap_or_default();
+        let last = times.iter().map(|times| times.first + times.rest).max().unwrap_or_default();
+        Ok(tokens as f64 / (last - first).as_secs_f64().max(1e-9))
+    }
+}
+
+/// How many bytes a second threads read from memory, at best.
+fn read_bandwidth(threads: usize) -> f64 {
+    let threads = if threads == 0 { galatea_providers::Cores::detect().fast } else { threads };
+    let pool = ThreadPool::new(threads);
+    let data = vec![1_u64; READ_BYTES / size_of::<u64>()];
+    let mut best = 0.0_f64;
+    for _ in 0..ROUNDS {
+        let (start, total) = (Instant::now(), AtomicU64::new(0));
+        pool.run_ranges(data.len() / 512, 64, |pages| {
+            let words = data.get(pages.start * 512..pages.end * 512).unwrap_or_default();
+            let mut sums = [0_u64; 64];
+            for words in words.as_chunks::<64>().0 {
+                for (sum, word) in sums.iter_mut().zip(words) {
+                    *sum = sum.wrapping_add(*word);
+                }
+            }
+            let sum = sums.iter().fold(0_u64, |all, sum| all.wrapping_add(*sum));
+            total.fetch_add(sum, Ordering::Relaxed);
+        });
+        std::hint::black_box(total);
+        best = best.max(READ_BYTES as f64 / start.elapsed().as_secs_f64());
+    }
+    best
+}
+
+struct Report<'a> {
+    figures: Vec<Figures>,
+    load: Duration,
+    model: &'a LanguageModel,
+    concurrency: usize,
+    prompt: usize,
+}
+
+impl Report<'_> {
+    fn median(&self, of: impl Fn(&Figures) -> f64) -> f64 {
+        let mut all: Vec<f64> = self.figures.iter().map(of).collect();
+        all.sort_by(f64::total_cmp);
+        all.get(all.len() / 2).copied().unwrap_or(0.0)
+    }
+
+    /// The share of memory's bandwidth that decoding takes: bytes of weights for each token.
+    fn share(&self) -> f64 {
+        let bytes = self.model.weight_bytes() as f64;
+        self.median(|of| of.decode * bytes / of.bandwidth.max(1.0))
+    }
+
+    fn json(&self, path: &Path) -> String {
+        let mut line = serde_json::json!({
+            "model": path.display().to_string(),
+            "prompt_tokens": self.prompt,
+            "prefill_tokens_s": self.median(|of| of.prefill),
+            "decode_tokens_s": self.median(|of| of.decode),
+            "ttft_ms": self.median(|of| of.ttft),
+            "share_of_bandwidth": self.share(),
+            "read_gb_s": self.median(|of| of.bandwidth) / 1e9,
+            "weight_bytes": self.model.weight_bytes(),
+            "load_ms": self.load.as_secs_f64() * 1e3,
+        });
+        if let (Some(fields), true) = (line.as_object_mut(), self.concurrency > 1) {
+            let together = self.median(|of| of.together.unwrap_or(0.0));
+            fields.insert("concurrency".to_owned(), self.concurrency.into());
+            fields.insert("aggregate_tokens_s".to_owned(), together.into());
+        }
+        line.to_string()
+    }
+
+    fn text(&self, path: &Path) -> String {
+        let mut rows = vec![
+            vec![
+                format!("prompt of {} tokens", self.prompt),
+                format!("{:.1} tokens/s", self.median(|of| of.prefill)),
+                format!("{:.1} ms to the first token", self.median(|of| of.ttft)),
+            ],
+            vec![
+                "answer".to_owned(),
+                format!("{:.1} tokens/s", self.median(|of| of.decode)),
+                format!("{:.0} % of memory's bandwidth", self.share() * 100.0),
+            ],
+        ];
+        if self.concurrency > 1 {
+            let together = self.median(|of| of.together.unwrap_or(0.0));
+            rows.push(vec![
+                format!("{} answers at once", self.concurrency),
+                format!("{together:.1} tokens/s"),
+                String::new(),
+            ]);
+        }
+        let (megabytes, load) = (self.model.weight_bytes() >> 20, self.load.as_secs_f64() * 1e3);
+        format!(
+            "{}: {megabytes} MiB of weights, loaded in {load:.0} ms\n{}",
+            path.display(),
+            table(&["", "Speed", ""], rows)
+        )
+    }
+}
