@@ -201,10 +201,15 @@ fn apart(
 }
 
 /// A matrix whose rows lie in another order.
-#[derive(Debug)]
 struct Unpaired {
     matrix: Arc<dyn BlockWeights>,
     order: Vec<usize>,
+}
+
+impl std::fmt::Debug for Unpaired {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Unpaired {{ {:?}, {} rows }}", self.matrix, self.order.len())
+    }
 }
 
 impl Unpaired {

@@ -92,7 +92,8 @@ fn a_byte_level_vocabulary_of_gguf_encodes_as_its_tokenizer_json() {
         pre: "gpt-2".to_owned(),
         tokens,
         token_types,
-        merges: merges.collect(),
+        // Such a merge never takes place.
+        merges: merges.chain(["nonesuch t".to_owned()]).collect(),
         bos: Some(0),
         eos: Some(0),
         ..GgufVocabulary::default()

@@ -8,7 +8,7 @@ use super::row::numbers;
 use crate::checkpoint::CheckpointError;
 
 /// Codes, scales and offsets in tensors of their own, row by row.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub(crate) struct GroupRows {
     bits: u32,
     group: usize,
@@ -37,6 +37,11 @@ impl GroupRows {
 
     pub(super) fn size_bytes(&self) -> usize {
         self.words.size_bytes() + self.scales.size_bytes() + self.offsets.size_bytes()
+    }
+
+    /// Where the codes are.
+    pub(super) fn place(&self) -> *const u8 {
+        self.words.unaligned_bytes().map_or(std::ptr::null(), <[u8]>::as_ptr)
     }
 
     /// The type that holds scales and offsets.

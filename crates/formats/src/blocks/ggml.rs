@@ -8,7 +8,7 @@ use crate::checkpoint::CheckpointError;
 use crate::gguf::GgmlType;
 
 /// The bytes of rows, one after the other.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub(super) struct GgmlRows {
     pub(super) kind: GgmlType,
     pub(super) row_bytes: usize,

@@ -15,6 +15,8 @@ mod ggml_legacy;
 mod ggml_small;
 mod row;
 
+use std::fmt;
+
 use bytes::Bytes;
 use galatea_graph::OpError;
 use galatea_graph::blocks::{BlockRow, BlockWeights, SuperScales};
@@ -29,7 +31,7 @@ use crate::checkpoint::CheckpointError;
 use crate::gguf::GgmlType;
 
 /// A matrix of weights of few bits, in the bytes of a checkpoint.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct BlockMatrix {
     shape: Vec<usize>,
     rows: usize,
@@ -38,10 +40,27 @@ pub struct BlockMatrix {
     codes: Codes,
 }
 
-#[derive(Clone, Debug)]
+impl fmt::Debug for BlockMatrix {
+    /// Where the matrix is instead of what it holds: no other one is there.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { shape, format, codes, .. } = self;
+        write!(f, "BlockMatrix {{ shape: {shape:?}, {format:?}, at: {:?} }}", codes.place())
+    }
+}
+
+#[derive(Clone)]
 enum Codes {
     Ggml(GgmlRows),
     Groups(Box<GroupRows>),
+}
+
+impl Codes {
+    fn place(&self) -> *const u8 {
+        match self {
+            Self::Ggml(rows) => rows.bytes.as_ptr(),
+            Self::Groups(rows) => rows.place(),
+        }
+    }
 }
 
 impl BlockMatrix {

@@ -2,7 +2,7 @@
 //!
 //! The vocabulary becomes a `tokenizer.json`, so that checks and behaviour are those of one path.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use serde_json::{Map, Value, json};
 
@@ -214,7 +214,7 @@ impl GgufVocabulary {
             "pre_tokenizer": row.to_json(),
             "decoder": {"type": "ByteLevel", "add_prefix_space": false, "trim_offsets": true,
                         "use_regex": false},
-            "model": {"type": "BPE", "vocab": self.vocabulary(), "merges": self.merges,
+            "model": {"type": "BPE", "vocab": self.vocabulary(), "merges": self.known_merges(),
                       "ignore_merges": row.whole_words},
         }))
     }
@@ -241,6 +241,18 @@ impl GgufVocabulary {
             "model": {"type": "BPE", "vocab": self.vocabulary(), "merges": self.scored_merges(),
                       "unk_token": self.name(self.unk), "fuse_unk": true, "byte_fallback": true},
         })
+    }
+
+    /// The merges of tokens that exist, into one that exists: others never take place, and files that are
+    /// made by hand have some.
+    fn known_merges(&self) -> Vec<&str> {
+        let all: HashSet<&str> = self.tokens.iter().map(String::as_str).collect();
+        let takes_place = |merge: &&str| {
+            merge.split_once(' ').is_none_or(|(a, b)| {
+                all.contains(a) && all.contains(b) && all.contains(format!("{a}{b}").as_str())
+            })
+        };
+        self.merges.iter().map(String::as_str).filter(takes_place).collect()
     }
 
     /// SentencePiece joins the neighbours whose joined token has the highest score. As merges in an
