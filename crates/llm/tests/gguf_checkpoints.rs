@@ -65,7 +65,9 @@ fn metadata(writer: &mut Writer<'_>, config: &Config) {
     }
     let epsilon = config.number("rms_norm_eps").unwrap().unwrap();
     let key = format!("{kind}.attention.layer_norm_rms_epsilon");
-    writer.set(&key, Value::F32(epsilon as f32)).unwrap();
+    #[allow(clippy::cast_possible_truncation, reason = "GGUF has FP32")]
+    let epsilon = epsilon as f32;
+    writer.set(&key, Value::F32(epsilon)).unwrap();
     writer.set(&format!("{kind}.rope.freq_base"), Value::F32(10_000.0)).unwrap();
 }
 
