@@ -2,6 +2,8 @@
 //!
 //! `cargo bench --bench decode -- 2`; an argument is the number of threads.
 
+#![allow(clippy::print_stdout, reason = "figures are what a bench is for")]
+
 use galatea_kernels::bf16::{PackedBf16, gemm_bf16};
 use galatea_kernels::blocks::{
     Accuracy, BlockFormat, BlockStorage, FactorForm, PackedBlocks, Shift, gemm_blocks,
@@ -17,7 +19,10 @@ const TYPES: &[(&str, u32, usize, FactorForm, Shift)] = &[
     ("Q4_0", 4, 32, FactorForm::Fp16, Shift::Zero(8.0)),
     ("Q8_0", 8, 32, FactorForm::Fp16, Shift::Zero(128.0)),
     ("Q4_K", 4, 32, FactorForm::Nested(256), Shift::Offsets),
+    ("Q5_K", 5, 32, FactorForm::Nested(256), Shift::Offsets),
     ("Q6_K", 6, 16, FactorForm::Nested(256), Shift::Zero(32.0)),
+    ("Q3_K", 3, 16, FactorForm::Nested(256), Shift::Zero(4.0)),
+    ("Q2_K", 2, 16, FactorForm::Nested(256), Shift::Offsets),
 ];
 
 fn main() {
@@ -57,9 +62,9 @@ fn main() {
         let start = std::time::Instant::now();
         let packed: Result<PackedBlocks, ()> =
             PackedBlocks::pack_columns(&pool, storage, (k, n), |column, to| {
-                let mask = u8::MAX >> (8 - bits);
+                let mask = usize::from(u8::MAX >> (8 - bits));
                 for (row, to) in to.numbers.iter_mut().enumerate() {
-                    *to = (row ^ column) as u8 & mask;
+                    *to = u8::try_from((row ^ column) & mask).unwrap_or(0);
                 }
                 to.scales.fill(0.01);
                 to.super_scales.fill(0.01);

@@ -96,8 +96,9 @@ fn products_with_every_type_are_those_of_its_floats() {
                 check(&what, &of, &inputs, share);
                 let gated = BlockMatMul::gated(two.clone(), FusedActivation::Silu).unwrap();
                 let gated = Arc::new(gated.with_rounded_rows(rounded));
-                let of = graph("BlockMatMul", gated, &[x.clone()], 1);
-                check(&format!("{what}, gated"), &of, &[x], 2.0 * share);
+                let of = graph("BlockMatMul", gated, std::slice::from_ref(&x), 1);
+                // Both factors are off, by more of themselves where their terms cancel.
+                check(&format!("{what}, gated"), &of, &[x], 5.0 * share);
             }
         }
         let gather = Arc::new(BlockGather::new(Arc::clone(&two[0])));

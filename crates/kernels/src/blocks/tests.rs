@@ -100,13 +100,12 @@ struct Stored {
     weights: Vec<f64>,
 }
 
-fn stored(storage: BlockStorage, (k, n): (usize, usize), seed: u32) -> Stored {
+fn stored(storage: BlockStorage, (k, n): (usize, usize), seed: usize) -> Stored {
     let (format, pool) = (storage.format, ThreadPool::new(2));
     let (block, blocks) = (format.block(), k.div_ceil(format.block()));
     let all = numbers(k, n, format.bits());
     let range = f32::from(u8::MAX >> (8 - format.bits()));
-    let whole =
-        |at: usize| half::f16::from_f32(0.001 + (at as u32 + seed) as f32 % 7.0 * 2e-4).to_f32();
+    let whole = |at: usize| half::f16::from_f32(0.001 + ((at + seed) % 7) as f32 * 2e-4).to_f32();
     let per = match storage.factors {
         FactorForm::Nested(superblock) => superblock / block,
         _ => 1,
