@@ -70,7 +70,8 @@ fn check(what: &str, graph: &Graph, inputs: &[Tensor], share: f32) {
         let (found, expected) = (found.to_vec::<f32>().unwrap(), expected.to_vec::<f32>().unwrap());
         let most = expected.iter().fold(0.0_f32, |most, x| most.max(x.abs()));
         for (found, expected) in found.iter().zip(&expected) {
-            let near = (found - expected).abs() <= share * most;
+            // Some recorded blocks have scales whose products are beyond FP32.
+            let near = found == expected || (found - expected).abs() <= share * most;
             assert!(near, "{what}: {found} for {expected}, largest {most}");
         }
     }
