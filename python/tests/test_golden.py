@@ -30,6 +30,7 @@ VERSION = "names Triton's version"
 PIPELINE = "the recorded server leaves a second request of a connection unanswered here; this one answers"
 OTHERS = "depends on models, requests or loads that need the Python backend"
 NEWER_CALL = "the recorded server has no reflection; this one describes its services as newer tools expect"
+OPENAI = "OpenAI's protocol is spoken on this port too"
 ORDER = "an answer and a rejection leave at the same time"
 
 # Least share of cases of a profile that are answered alike, leaving aside where the version is named.
@@ -47,6 +48,7 @@ KNOWN = {
         "http_stats.cached_stats": OTHERS,
         "http_features.optional_only": "the server sees that a required input is missing, not the model",
         **dict.fromkeys(["grpc_queue.timeout_rejects", "http_queue.timeout_rejects", "http_sequence.backlog"], ORDER),
+        **dict.fromkeys(["http_health.kserve_v1", "http_server_meta.openai_models", "http_server_meta.openai_chat"], OPENAI),
         "grpc_health.reflection": NEWER_CALL,
         "http_health.live_http10_keepalive": "HTTP/1.0 with keep-alive: the answer carries its length",
         "http_health.version_09": "an HTTP/0.9 request is closed instead of waited on",

@@ -115,7 +115,8 @@ def test_every_flag_of_the_guide_is_one(program):
     status, text = run_to_end(program, "serve", "--help")
     assert status == 0
     known = set(re.findall(r"--([a-z0-9-]+) <", text))
-    known |= set(re.findall(r"--([a-z0-9-]+)", run_to_end(program, "bench", "--help")[1]))
+    for command in ("bench", "chat"):
+        known |= set(re.findall(r"--([a-z0-9-]+)", run_to_end(program, command, "--help")[1]))
     named = set(re.findall(r"--([a-z][a-z0-9-]+)", GUIDE)) - {"help"}
     assert named <= known, named - known
 
