@@ -36,7 +36,7 @@ pub enum Accuracy {
 }
 
 /// Most bytes of weights that are made whole at a time.
-const WHOLE_BYTES: usize = 8 << 20;
+const WHOLE_BYTES: usize = 1 << 20;
 
 /// A product with one of several matrices.
 #[derive(Debug)]

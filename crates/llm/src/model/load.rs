@@ -154,14 +154,6 @@ impl Checkpoint {
     }
 }
 
-/// What computes the steps of a checkpoint, without an engine: for measurements.
-///
-/// # Errors
-/// As [`LanguageModel::load`].
-pub fn load_step_model(path: &Path, options: &LoadOptions) -> Result<SessionModel> {
-    Checkpoint::open(path, options)?.step_model(path, options)
-}
-
 impl LanguageModel {
     /// Loads a folder of `config.json`, safetensors and `tokenizer.json`, or a GGUF file (of several the
     /// first), and starts its engine.

@@ -4,7 +4,7 @@ mod load;
 
 use std::sync::{Arc, OnceLock};
 
-pub use load::{LoadOptions, load_step_model};
+pub use load::LoadOptions;
 
 use crate::engine::Engine;
 use crate::error::Result;
