@@ -106,6 +106,7 @@ impl Aligned {
         layout.ok().filter(|layout| layout.size() > 0)
     }
 
+    #[inline]
     pub(crate) fn as_slice(&self) -> &[f32] {
         // SAFETY: a Line is exactly 16 floats, so the lines are one run of initialised floats.
         unsafe { std::slice::from_raw_parts(self.lines.as_ptr().cast(), self.count * 16) }
@@ -181,6 +182,7 @@ impl Packed {
         (all.rank() == 1 && aligned).then_some(Self::Given(part))
     }
 
+    #[inline]
     pub(crate) fn as_slice(&self) -> &[f32] {
         match self {
             Self::Own(data) => data.as_slice(),

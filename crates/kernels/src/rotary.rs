@@ -1,4 +1,4 @@
-//! Rotary position embeddings: halves of heads turned by tabled angles.
+//! Rotary position embeddings: heads turned by tabled angles.
 
 use crate::Exec;
 use crate::attention::{HeadStrides, Heads};
@@ -89,6 +89,92 @@ impl Kernel for Task<'_> {
     }
 }
 
+/// Heads whose pairs of elements turn by rows of tables.
+#[derive(Clone, Copy, Debug)]
+pub struct Turn<'a> {
+    /// The vectors.
+    pub sizes: Rotary,
+    /// How many pairs of a vector turn; the elements behind them stay.
+    pub pairs: usize,
+    /// Whether the elements of a pair are neighbours; otherwise they are `pairs` apart.
+    pub interleaved: bool,
+    /// The row of the tables for each batch and row.
+    pub rows: &'a [usize],
+    /// Cosines and sines, `pairs` in each row.
+    pub tables: [&'a [f32]; 2],
+    /// Where results lie.
+    pub y: HeadStrides,
+}
+
+/// Turns every vector of X as `t` says.
+///
+/// # Panics
+/// When a slice is shorter than shapes and strides say, or a row is not in the tables.
+pub fn turn_rows(exec: Exec<'_>, t: &Turn<'_>, x: Heads<'_>, y: &mut [f32]) {
+    let Rotary { batch, heads, rows, width } = t.sizes;
+    assert!(2 * t.pairs <= width, "rotary: {} pairs of vectors of {width}", t.pairs);
+    assert!(t.rows.len() == batch * rows, "rotary: {} rows of {batch} x {rows}", t.rows.len());
+    let greatest = t.rows.iter().max().map_or(0, |row| (row + 1) * t.pairs);
+    let least = t.tables[0].len().min(t.tables[1].len());
+    assert!(greatest <= least, "rotary: tables of {least} elements, {greatest} are named");
+    x.strides.check("X", x.data.len(), [batch, heads, rows, width]);
+    t.y.check("Y", y.len(), [batch, heads, rows, width]);
+    let y = Shared::new(y);
+    exec.pool.run_ranges(batch * rows, GRAIN.div_ceil(heads.max(1)), |range| {
+        exec.isa.run(TurnTask { t, x, y, range });
+    });
+}
+
+struct TurnTask<'a> {
+    t: &'a Turn<'a>,
+    x: Heads<'a>,
+    y: Shared<f32>,
+    range: std::ops::Range<usize>,
+}
+
+impl Kernel for TurnTask<'_> {
+    type Output = ();
+    #[inline(always)]
+    fn run<S: Simd>(self, s: S) {
+        let Turn { sizes, pairs, interleaved, .. } = *self.t;
+        let turned = 2 * pairs;
+        for at in self.range.clone() {
+            let (batch, row) = (at / sizes.rows, at % sizes.rows);
+            let table = self.t.tables.map(|t| t.as_ptr().wrapping_add(self.t.rows[at] * pairs));
+            for head in 0..sizes.heads {
+                let place = |s: HeadStrides| batch * s.batch + head * s.head + row * s.row;
+                let x = self.x.data.as_ptr().wrapping_add(place(self.x.strides));
+                let y = self.y.at(place(self.t.y)).ptr();
+                // SAFETY: the caller has checked X, the tables' rows and Y for every vector;
+                // vectors of Y are disjoint.
+                unsafe {
+                    if interleaved {
+                        turn_neighbours(x, table, y, pairs);
+                    } else {
+                        turn(s, x, [table[0]; 2], [table[1]; 2], y, pairs);
+                    }
+                    y.add(turned).copy_from_nonoverlapping(x.add(turned), sizes.width - turned);
+                }
+            }
+        }
+    }
+}
+
+/// # Safety
+/// `x` and `y` are valid for `2 pairs` values and do not overlap; each table for `pairs`.
+#[inline(always)]
+unsafe fn turn_neighbours(x: *const f32, [cos, sin]: [*const f32; 2], y: *mut f32, pairs: usize) {
+    for pair in 0..pairs {
+        // SAFETY: the caller vouches for every pair.
+        unsafe {
+            let (a, b) = (*x.add(2 * pair), *x.add(2 * pair + 1));
+            let (cos, sin) = (*cos.add(pair), *sin.add(pair));
+            *y.add(2 * pair) = a * cos - b * sin;
+            *y.add(2 * pair + 1) = a * sin + b * cos;
+        }
+    }
+}
+
 /// # Safety
 /// `x` and `y` are valid for `2 half` values and do not overlap; each table for `half`.
 #[inline(always)]
@@ -164,6 +250,72 @@ mod tests {
             }
         }
         check(Rotary { batch: 1, heads: 4, rows: 150, width: 64 }, true, true);
+    }
+
+    /// Vectors turned by the formula, from a layout to another.
+    fn check_rows(sizes: Rotary, pairs: usize, interleaved: bool) {
+        let pool = ThreadPool::new(2);
+        let Rotary { batch, heads, rows, width } = sizes;
+        let len = batch * heads * rows * width;
+        let x = values(len, 1);
+        let (from, to) = (
+            HeadStrides::rows_first(heads, rows, width),
+            HeadStrides::heads_first(heads, rows, width),
+        );
+        let (cos, sin) = (values(7 * pairs, 2), values(7 * pairs, 3));
+        let named: Vec<usize> = (0..batch * rows).map(|at| at * 5 % 7).collect();
+        let tables = [cos.as_slice(), sin.as_slice()];
+        let t = Turn { sizes, pairs, interleaved, rows: &named, tables, y: to };
+        for isa in Isa::available() {
+            let mut y = vec![f32::NAN; len];
+            turn_rows(Exec { pool: &pool, isa }, &t, Heads { data: &x, strides: from }, &mut y);
+            for (at, &got) in y.iter().enumerate() {
+                let (column, row) = (at % width, at / width % rows);
+                let (head, batch) = (at / width / rows % heads, at / width / rows / heads);
+                let x = |column: usize| x[((batch * rows + row) * heads + head) * width + column];
+                let (pair, second) = if interleaved {
+                    (column / 2, column % 2 == 1)
+                } else {
+                    (column % pairs, column >= pairs)
+                };
+                let want = if column >= 2 * pairs {
+                    x(column)
+                } else {
+                    let entry = named[batch * rows + row] * pairs + pair;
+                    let other = match (interleaved, second) {
+                        (true, false) => column + 1,
+                        (true, true) => column - 1,
+                        (false, false) => column + pairs,
+                        (false, true) => column - pairs,
+                    };
+                    let sign = if second { 1.0 } else { -1.0 };
+                    x(column) * cos[entry] + sign * x(other) * sin[entry]
+                };
+                assert!((got - want).abs() < 1e-6, "{} {sizes:?} {at}: {got} {want}", isa.name());
+            }
+        }
+    }
+
+    #[test]
+    fn rows_of_tables_turn_pairs_of_either_kind() {
+        for (width, pairs) in [(2, 1), (6, 2), (64, 32), (80, 40), (130, 33)] {
+            for interleaved in [false, true] {
+                check_rows(Rotary { batch: 2, heads: 3, rows: 5, width }, pairs, interleaved);
+            }
+        }
+        check_rows(Rotary { batch: 1, heads: 2, rows: 150, width: 64 }, 32, false);
+    }
+
+    #[test]
+    #[should_panic(expected = "are named")]
+    fn rows_beyond_the_tables_are_refused() {
+        let pool = ThreadPool::new(1);
+        let sizes = Rotary { batch: 1, heads: 1, rows: 1, width: 2 };
+        let strides = HeadStrides::heads_first(1, 1, 2);
+        let data = [0.0; 2];
+        let tables = [&data[..]; 2];
+        let t = Turn { sizes, pairs: 1, interleaved: false, rows: &[2], tables, y: strides };
+        turn_rows(Exec::new(&pool), &t, Heads { data: &data, strides }, &mut [0.0; 2]);
     }
 
     #[test]

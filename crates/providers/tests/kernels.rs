@@ -6,7 +6,7 @@ mod support;
 
 use galatea_graph::AttributeValue;
 use galatea_tensor::Tensor;
-use support::{check_node, check_outputs, floats, ints};
+use support::{Maker, check_node, check_outputs, floats, ints};
 
 fn text(value: &str) -> AttributeValue {
     AttributeValue::String(value.into())
@@ -127,6 +127,39 @@ fn heads_turn_as_the_reference_turns_them() {
             let perm = [("perm", AttributeValue::Ints(perm.to_vec()))];
             let inputs = [floats(&x, 1), floats(table, 2), floats(table, 3)];
             check_node("ai.galatea:Rotary", &perm, &inputs, &[], "rotary-f32");
+        }
+    }
+}
+
+#[test]
+fn rows_of_tables_turn_heads_as_the_reference_turns_them() {
+    let check = |op: &str, attributes: &[(&str, AttributeValue)], inputs: &[Tensor]| {
+        let mut maker = Maker::new();
+        maker.graph.opsets.insert(String::new(), 23);
+        let named = inputs.iter().enumerate();
+        let ids: Vec<_> = named.map(|(at, x)| maker.input(&format!("x{at}"), x.clone())).collect();
+        let made = maker.node(op, attributes, &ids, 1);
+        let (_, rows) = maker.check(&made, 4);
+        assert_eq!(rows[0].kernel, "rotary_embedding-f32");
+    };
+    let (cos, sin) = (floats(&[9, 3], 2), floats(&[9, 3], 3));
+    let positions = ints(&[2, 4], &[0, 8, 3, 3, 1, 2, 7, 5]);
+    for interleaved in [0, 1] {
+        let number = |name, value| (name, AttributeValue::Int(value));
+        let own = [
+            number("interleaved", interleaved),
+            number("num_heads", 5),
+            number("rotary_embedding_dim", 6),
+        ];
+        for x in [floats(&[2, 4, 5 * 8], 1), floats(&[2, 5, 4, 8], 1)] {
+            let named = [x.clone(), cos.clone(), sin.clone(), positions.clone()];
+            check("RotaryEmbedding", &own, &named);
+            let in_turn = [x.clone(), floats(&[1, 4, 3], 2), floats(&[1, 4, 3], 3)];
+            check("RotaryEmbedding", &own, &in_turn);
+            for positions in [positions.clone(), ints(&[1], &[4])] {
+                let inputs = [x.clone(), positions, cos.clone(), sin.clone()];
+                check("com.microsoft:RotaryEmbedding", &own, &inputs);
+            }
         }
     }
 }

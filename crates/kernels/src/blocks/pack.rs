@@ -48,17 +48,20 @@ impl BlockFormat {
 
     /// Bits of a number.
     #[must_use]
+    #[inline]
     pub fn bits(self) -> u32 {
         self.bits
     }
 
     /// Numbers of a block.
     #[must_use]
+    #[inline]
     pub fn block(self) -> usize {
         self.block
     }
 
     /// The bits of a number; 16 where these name entries of a table.
+    #[inline]
     pub(super) fn kind(self) -> u32 {
         if self.table.is_some() { 16 } else { self.bits }
     }
@@ -70,6 +73,7 @@ impl BlockFormat {
     }
 
     /// The widths of the planes that a number is cut into, lowest bits first.
+    #[inline]
     pub(super) fn planes(self) -> [u32; 2] {
         match self.bits {
             3 => [2, 1],
@@ -80,6 +84,7 @@ impl BlockFormat {
     }
 
     /// Bytes of a unit of a slice.
+    #[inline]
     pub(super) fn unit_bytes(self) -> usize {
         self.bits as usize * LINE
     }
@@ -251,18 +256,21 @@ impl PackedBlocks {
 
     /// Rows: the length of the sums.
     #[must_use]
+    #[inline]
     pub fn k(&self) -> usize {
         self.k
     }
 
     /// Columns of the product.
     #[must_use]
+    #[inline]
     pub fn n(&self) -> usize {
         self.n
     }
 
     /// The format.
     #[must_use]
+    #[inline]
     pub fn format(&self) -> BlockFormat {
         self.format
     }
@@ -277,14 +285,17 @@ impl PackedBlocks {
         size_of_val(self.data.as_slice()) + self.scales.size_bytes() + shifts
     }
 
+    #[inline]
     pub(super) fn blocks(&self) -> usize {
         self.k.div_ceil(self.format.block)
     }
 
+    #[inline]
     pub(super) fn units(&self) -> usize {
         self.k.div_ceil(UNIT)
     }
 
+    #[inline]
     pub(super) fn slices(&self) -> usize {
         self.n.div_ceil(SLICE)
     }
@@ -297,11 +308,13 @@ impl PackedBlocks {
     }
 
     /// What table entries have too much; nothing for other formats.
+    #[inline]
     pub(super) fn table_zero(&self) -> f32 {
         if self.format.table.is_some() { TABLE_ZERO.into() } else { 0.0 }
     }
 
     /// What every number has too much, where `signed` takes 128 from those of a whole byte.
+    #[inline]
     pub(super) fn zero(&self, signed: bool) -> f32 {
         let own = if let Shifts::Zero(zero) = self.shifts { zero } else { 0.0 };
         let whole = self.format.kind() >= 8;

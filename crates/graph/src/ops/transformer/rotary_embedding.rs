@@ -64,7 +64,10 @@ impl RotaryEmbedding {
     }
 
     /// How many pairs of a vector turn.
-    pub(crate) fn pairs(&self, width: usize) -> Result<usize, OpError> {
+    ///
+    /// # Errors
+    /// When the vector is shorter, or has an odd number of elements to turn.
+    pub fn pairs(&self, width: usize) -> Result<usize, OpError> {
         let turned = if self.rotary_dim == 0 { width } else { self.rotary_dim };
         if turned > width || !turned.is_multiple_of(2) {
             return Err(OpError::new(format!(

@@ -16,6 +16,7 @@ mod paged_attention;
 mod quantized;
 mod quantized_image;
 mod recurrent;
+mod rotary;
 mod rowwise;
 mod spread;
 mod trees;
@@ -41,6 +42,7 @@ pub const FAMILIES: &[&[KernelRow]] = &[
     quantized::ROWS,
     quantized_image::ROWS,
     recurrent::ROWS,
+    rotary::ROWS,
     rowwise::ROWS,
     trees::ROWS,
     upsample::ROWS,
