@@ -1,8 +1,11 @@
 """Language models through OpenAI's own client: sync, async, streams, tools and structured output."""
 
+import asyncio
 import json
+import math
 import os
 import pathlib
+import shutil
 import subprocess
 
 import openai
@@ -14,12 +17,13 @@ SHARED = pathlib.Path(os.environ.get("GALATEA_SHARED", "/nowhere"))
 CHECKPOINT = SHARED / "models" / "books-qwen2-draft-2m"
 MESSAGES = [{"role": "user", "content": "It was a dark night."}]
 
-pytestmark = pytest.mark.skipif(not CHECKPOINT.is_dir(), reason="GALATEA_SHARED names no trained checkpoint")
-
+GOLDEN = pathlib.Path(__file__).parents[2] / "golden" / "llm"
 
 @pytest.fixture(scope="module")
 def llm(program, tmp_path_factory):
     """A server with a small checkpoint, written as for Triton's vLLM backend."""
+    if not CHECKPOINT.is_dir():
+        pytest.skip("GALATEA_SHARED names no trained checkpoint")
     repository = tmp_path_factory.mktemp("models")
     version = repository / "books" / "1"
     version.mkdir(parents=True)
@@ -122,6 +126,73 @@ def test_errors_are_openais(client):
         client.completions.create(model="papers", prompt="x")
 
 
+def write_encoder(name, folder):
+    """A copy of a tiny encoder, with a tokenizer of the words a4 to a63."""
+    shutil.copytree(GOLDEN / name, folder)
+    special = ["[UNK]", "[PAD]", "[CLS]", "[SEP]"]
+    words = {word: at for at, word in enumerate(special)} | {f"a{at}": at for at in range(4, 64)}
+    added = [{"id": at, "content": word, "special": True, "single_word": False, "lstrip": False, "rstrip": False,
+              "normalized": False} for at, word in enumerate(special)]
+    tokenizer = {"version": "1.0", "truncation": None, "padding": None, "added_tokens": added, "normalizer": None,
+                 "pre_tokenizer": {"type": "Whitespace"}, "decoder": None,
+                 "post_processor": {"type": "BertProcessing", "sep": ["[SEP]", 3], "cls": ["[CLS]", 2]},
+                 "model": {"type": "WordLevel", "vocab": words, "unk_token": "[UNK]"}}
+    (folder / "tokenizer.json").write_text(json.dumps(tokenizer))
+
+
+@pytest.fixture(scope="module")
+def encoders(program, tmp_path_factory):
+    """A server with a model of vectors and a cross-encoder."""
+    repository = tmp_path_factory.mktemp("encoders")
+    write_encoder("bert-mean", repository / "mean")
+    write_encoder("bert-rank", repository / "rank")
+    with Server(program, "--model-repository", repository) as running:
+        yield running
+
+
+def recorded(name):
+    return json.loads((GOLDEN / name / "golden.json").read_text())["cases"]
+
+
+def test_embeddings_are_those_of_the_reference_library(encoders):
+    client = openai.OpenAI(base_url=f"http://{encoders.http}/v1", api_key="none", max_retries=0)
+    cases = recorded("bert-mean")
+    # The client asks for base64, and reads that.
+    answer = client.embeddings.create(model="mean", input=[case["ids"] for case in cases])
+    for found, case in zip(answer.data, cases, strict=True):
+        assert found.embedding == pytest.approx(case["normalised"], abs=2e-4)
+    assert answer.usage.prompt_tokens == sum(len(case["ids"]) for case in cases)
+    plain = client.embeddings.create(model="mean", input="a5 a6", encoding_format="float")
+    short = client.embeddings.create(model="mean", input="a5 a6", dimensions=8, user="someone")
+    part = plain.data[0].embedding[:8]
+    length = math.sqrt(sum(number * number for number in part))
+    assert short.data[0].embedding == pytest.approx([number / length for number in part], abs=1e-5)
+    assert sorted(model.id for model in client.models.list()) == ["mean", "rank"]
+    with pytest.raises(openai.BadRequestError) as error:
+        client.embeddings.create(model="mean", input="a5 " * 100)
+    assert error.value.code == "context_length_exceeded"
+    with pytest.raises(openai.BadRequestError, match="is an encoder"):
+        client.chat.completions.create(model="mean", messages=MESSAGES)
+
+
+async def test_many_embeddings_at_once_are_as_each_alone(encoders):
+    cases = recorded("bert-mean")
+    async with openai.AsyncOpenAI(base_url=f"http://{encoders.http}/v1", api_key="none") as client:
+        asked = [client.embeddings.create(model="mean", input=case["ids"]) for case in cases * 8]
+        for answer, case in zip(await asyncio.gather(*asked), cases * 8, strict=True):
+            assert answer.data[0].embedding == pytest.approx(case["normalised"], abs=2e-4)
+
+
+def test_ranks_come_in_their_order(encoders):
+    client = openai.OpenAI(base_url=f"http://{encoders.http}/v1", api_key="none", max_retries=0)
+    body = {"model": "rank", "query": "a5 a6", "documents": ["a7", "a8 a9", "a10"], "top_n": 2}
+    answer = client.post("/rerank", body=body, cast_to=object)
+    scores = [result["relevance_score"] for result in answer["results"]]
+    assert len(scores) == 2 and scores == sorted(scores, reverse=True)
+    assert answer["results"][0]["document"]["text"] == body["documents"][answer["results"][0]["index"]]
+
+
+@pytest.mark.skipif(not CHECKPOINT.is_dir(), reason="GALATEA_SHARED names no trained checkpoint")
 def test_a_terminal_talks(program):
     command = [str(program), "chat", str(CHECKPOINT), "--context", "256", "--temperature", "0", "--max-tokens", "5"]
     done = subprocess.run(command, input="Good day.\n/dance\n/bye\n", capture_output=True, text=True, timeout=120,

@@ -11,6 +11,7 @@ pub mod engine;
 pub mod error;
 pub mod gguf;
 pub mod grammar;
+mod guarded;
 pub mod model;
 pub mod reasoning;
 pub mod sampling;

@@ -1,13 +1,15 @@
 //! Texts through a tokenizer and an encoder.
 
-#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
 
 mod reference;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::mpsc::Receiver;
 
-use galatea_llm::embed::TextEncoder;
+use galatea_llm::embed::{Encoded, EncoderEngine, EncoderTicket, TextEncoder, TextTokens};
+use galatea_llm::tokens::Surround;
 use galatea_runtime::{ExecutionProvider, SessionOptions};
 use reference::Reference;
 use serde_json::{Map, Value, json};
@@ -118,4 +120,91 @@ fn checkpoints_of_other_models_and_with_wrong_weights_are_refused() {
     assert!(error.contains("hidden_act") && error.contains("gelu_new"), "{error}");
     let error = refused("num_attention_heads", json!(5));
     assert!(error.contains("rows of 32 for 5 heads"), "{error}");
+}
+
+/// An engine on a small model, with as many waiting requests as a test wants.
+fn engine(name: &str, max_waiting: usize) -> EncoderEngine {
+    EncoderEngine::start(load(checkpoint(name).path()).unwrap(), max_waiting).unwrap()
+}
+
+fn text(tokens: &[u32]) -> TextTokens {
+    TextTokens { tokens: tokens.to_vec(), types: Vec::new() }
+}
+
+/// Submits texts, and gives where the results come.
+fn ask(engine: &EncoderEngine, texts: Vec<TextTokens>) -> (EncoderTicket, Receiver<Outcome>) {
+    let (to, results) = std::sync::mpsc::channel();
+    let ticket = engine.submit(texts, Box::new(move |result| to.send(result).unwrap_or_default()));
+    (ticket.unwrap(), results)
+}
+
+type Outcome = galatea_llm::error::Result<Encoded>;
+
+#[test]
+fn texts_of_many_requests_give_what_each_gives_alone() {
+    let engine = engine("bert-mean", 100);
+    let texts: Vec<Vec<u32>> = (0..40_u32)
+        .map(|n| (0..1 + n * 7 % 60).map(|at| 4 + (at * 5 + n) % 60).collect())
+        .collect();
+    let asked: Vec<_> = texts
+        .chunks(3)
+        .map(|part| ask(&engine, part.iter().map(|tokens| text(tokens)).collect()))
+        .collect();
+    let together: Vec<Vec<f32>> =
+        asked.iter().flat_map(|(_, results)| results.recv().unwrap().unwrap().results).collect();
+    let encoder = engine.model().encoder();
+    for (tokens, found) in texts.iter().zip(&together) {
+        let alone = encoder.embed(std::slice::from_ref(tokens)).unwrap().remove(0);
+        let far = alone.iter().zip(found).any(|(a, b)| (a - b).abs() > 1e-5);
+        assert!(!far, "{tokens:?}");
+    }
+    let told = engine.statistics();
+    let tokens: usize = texts.iter().map(Vec::len).sum();
+    assert_eq!((told.requests, told.finished, told.tokens), (14, 14, tokens as u64));
+    assert_eq!((told.waiting, told.request_latency.count()), (0, 14));
+    assert_eq!(ask(&engine, Vec::new()).1.recv().unwrap().unwrap().results, Vec::<Vec<f32>>::new());
+}
+
+#[test]
+fn wrong_texts_and_too_many_requests_are_refused_and_those_taken_back_end() {
+    let engine = engine("bert-mean", 1);
+    let refused = |engine: &EncoderEngine, texts| {
+        let told = engine.submit(texts, Box::new(|_| panic!("a refused request is answered")));
+        told.unwrap_err().to_string()
+    };
+    let error = refused(&engine, vec![text(&[5]), text(&[5; 70])]);
+    assert!(error.starts_with("input 1: 70 tokens found, expected from 1 to 64"), "{error}");
+    assert!(refused(&engine, vec![text(&[64])]).contains("expected tokens below 64"));
+    // The first result keeps the thread until this test has asked for more.
+    let (go, going) = std::sync::mpsc::channel::<()>();
+    let hold = engine.submit(vec![text(&[5])], Box::new(move |_| going.recv().unwrap_or(())));
+    while engine.statistics().waiting > 0 {
+        std::thread::yield_now();
+    }
+    let (ticket, results) = ask(&engine, vec![text(&[6])]);
+    assert!(refused(&engine, vec![text(&[7])]).contains("1 requests wait, at most 1 may"));
+    drop(ticket);
+    go.send(()).unwrap();
+    assert!(results.recv().unwrap().is_err());
+    drop(hold);
+    let told = engine.statistics();
+    assert_eq!((told.refused, told.cancelled, told.finished), (1, 1, 1));
+    let (_ticket, results) = ask(&engine, vec![text(&[6])]);
+    drop(engine);
+    let last = results.recv().unwrap();
+    assert!(last.is_ok() || last.unwrap_err().to_string().contains("it stops"));
+}
+
+#[test]
+fn texts_that_are_too_long_are_cut_at_their_end() {
+    let model = load(checkpoint("bert-mean").path()).unwrap();
+    let cut = |most| model.text("a5 a6 a7", None, Surround::Add, Some(most));
+    assert_eq!(cut(4).unwrap().tokens, [2, 5, 6, 3]);
+    assert_eq!(cut(9).unwrap().tokens, [2, 5, 6, 7, 3]);
+    assert!(cut(2).unwrap_err().to_string().contains("truncate_prompt_tokens: 2 tokens found"));
+    let ranker = load(checkpoint("bert-rank").path()).unwrap();
+    let pair = ranker.pair("a5 a6", "a6 a7 a8", Some(6)).unwrap();
+    assert_eq!(pair.tokens.len(), pair.types.len());
+    assert_eq!(pair.tokens, [2, 5, 6, 3, 6, 3]);
+    assert!(ranker.pair("a5 a6", "a6 a7 a8", Some(5)).is_err());
 }

@@ -1,16 +1,17 @@
 //! What the server makes of the other crates: backends from providers, and tables about models.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use galatea_llm::embed::{EncoderEngine, TextEncoder};
 use galatea_llm::model::{LanguageModel, LoadOptions};
 use galatea_llm::{Error, Kind};
 use galatea_runtime::SessionOptions;
 use galatea_serving::Core;
-use galatea_serving::backend::Backend;
 use galatea_serving::backend::builtin;
 use galatea_serving::backend::llm::{EngineArguments, LlmBackend, LoadModel};
 use galatea_serving::backend::onnx::OnnxBackend;
+use galatea_serving::backend::{Backend, Checkpoint};
 use galatea_serving::model_cache::ModelCache;
 use galatea_serving::repository::ModelId;
 
@@ -24,14 +25,36 @@ pub fn backends(cache: Option<ModelCache>) -> Vec<Arc<dyn Backend>> {
     let options = SessionOptions { choices: tuning::choices(), ..SessionOptions::default() };
     let onnx = OnnxBackend::new(providers, options).with_cache(cache);
     let onnx: Arc<dyn Backend> = Arc::new(onnx);
-    let llm = LlmBackend::all(&language_models());
+    let llm = LlmBackend::all(&checkpoints());
     std::iter::once(onnx).chain(llm).chain(builtin::all()).collect()
 }
 
-/// What loads checkpoints of language models.
+/// What loads checkpoints of language models and encoders.
 #[must_use]
-pub fn language_models() -> LoadModel {
-    Arc::new(|path, arguments| LanguageModel::load(path, &load_options(arguments)?))
+pub fn checkpoints() -> LoadModel {
+    Arc::new(|path, arguments| {
+        // What is wrong with the file is said by whoever reads it next.
+        if path.is_dir() && TextEncoder::recognises(path).unwrap_or(false) {
+            let engine = encoder(path, arguments)?;
+            return Ok(Checkpoint::Encoder(Arc::new(engine)));
+        }
+        let model = LanguageModel::load(path, &load_options(arguments)?)?;
+        Ok(Checkpoint::Language(Arc::new(model)))
+    })
+}
+
+/// Loads an encoder's checkpoint.
+fn encoder(path: &Path, arguments: &EngineArguments) -> Result<EncoderEngine, Error> {
+    if let Some(tokenizer) = &arguments.tokenizer {
+        let text = format!("{tokenizer:?} found, but an encoder has its tokenizer beside it");
+        return Err(Error::new(Kind::Parameter, "tokenizer", text));
+    }
+    let options = load_options(arguments)?;
+    let mut model = TextEncoder::load(path, &options.providers, &options.session)?;
+    if let Some(most) = arguments.max_model_len {
+        model = model.with_context(most)?;
+    }
+    EncoderEngine::start(model, options.engine.max_waiting)
 }
 
 /// How a checkpoint is loaded for an engine of these arguments.

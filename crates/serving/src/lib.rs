@@ -39,7 +39,9 @@ pub mod validate;
 
 pub use crate::cancel::CancelToken;
 pub use crate::config::ModelConfig;
-pub use crate::core::{ControlMode, Core, CoreOptions, ShutdownReport};
+pub use crate::core::{
+    ControlMode, Core, CoreOptions, OpenRequest, ServedCheckpoint, ShutdownReport,
+};
 pub use crate::error::{Code, Error};
 pub use crate::request::{
     Answer, CorrelationId, InferenceRequest, InferenceResponse, InputData, InputTensor,

@@ -71,11 +71,11 @@ impl ExecutionContext {
         self.unanswered.load(Ordering::SeqCst)
     }
 
-    fn took(&self) {
+    pub(crate) fn took(&self) {
         self.unanswered.fetch_add(1, Ordering::SeqCst);
     }
 
-    fn answered(&self) {
+    pub(crate) fn answered(&self) {
         // Whoever waits says so before it looks, so one of the two sees the other.
         if self.unanswered.fetch_sub(1, Ordering::SeqCst) == 1
             && self.awaited.load(Ordering::SeqCst)

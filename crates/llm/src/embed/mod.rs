@@ -1,22 +1,23 @@
 //! Encoders: texts to vectors, and scores of documents for a query.
+//!
+//! An [`Encoder`] computes tokens, a [`TextEncoder`] has the tokenizer and the prompts too, and an
+//! [`EncoderEngine`] puts the texts of many requests together.
 
+mod engine;
 mod pooling;
 mod settings;
+mod text;
 
-use std::path::Path;
-use std::sync::Arc;
-
-use galatea_formats::safetensors;
-use galatea_runtime::{ExecutionProvider, Session, SessionOptions};
+use galatea_runtime::Session;
 use galatea_tensor::Tensor;
 
-pub use pooling::Pooling;
+pub use engine::{Encoded, EncoderEngine, EncoderStatistics, EncoderTicket, ResultSink};
+pub use pooling::{Pooling, normalise};
 pub use settings::EncoderSettings;
+pub use text::{TextEncoder, cosine};
 
-use crate::arch::{self, EncoderShape};
-use crate::config::Config;
+use crate::arch::EncoderShape;
 use crate::error::{Error, Kind, Result};
-use crate::tokens::{Surround, Tokenizer};
 
 /// Most texts of one run.
 const MOST_TEXTS: usize = 32;
@@ -35,7 +36,16 @@ pub struct Encoder {
     settings: EncoderSettings,
 }
 
-/// A text as tokens, of which those from `second` on belong to a second text.
+/// A text as an encoder takes it, or two texts that are joined.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct TextTokens {
+    /// Its tokens.
+    pub tokens: Vec<u32>,
+    /// The type of each token; where there are fewer types than tokens, the others have type 0.
+    pub types: Vec<u32>,
+}
+
+/// Tokens of a text with their types.
 struct Row<'t> {
     tokens: &'t [u32],
     types: &'t [u32],
@@ -84,17 +94,36 @@ impl Encoder {
             return Err(Error::new(Kind::Parameter, "input", text));
         }
         let rows: Vec<Row<'_>> = texts.iter().map(|tokens| Row { tokens, types: &[] }).collect();
-        self.run(&rows, |row, values| {
-            let width = self.shape.hidden;
-            let own = values.get(..row.tokens.len() * width).unwrap_or(values);
-            let mut vector = Vec::new();
-            for way in &self.settings.pooling {
-                way.pool(own, width, &mut vector);
-            }
-            if self.settings.normalise {
-                pooling::normalise(&mut vector);
-            }
-            vector
+        self.run(&rows, |row, values| self.pooled(row, values))
+    }
+
+    /// The vector of a text's rows.
+    fn pooled(&self, row: &Row<'_>, values: &[f32]) -> Vec<f32> {
+        let width = self.shape.hidden;
+        let own = values.get(..row.tokens.len() * width).unwrap_or(values);
+        let mut vector = Vec::new();
+        for way in &self.settings.pooling {
+            way.pool(own, width, &mut vector);
+        }
+        if self.settings.normalise {
+            pooling::normalise(&mut vector);
+        }
+        vector
+    }
+
+    /// What a text's logit says.
+    fn told(&self, values: &[f32]) -> f32 {
+        let logit = values.first().copied().unwrap_or(f32::NAN);
+        if self.settings.sigmoid { 1.0 / (1.0 + (-logit).exp()) } else { logit }
+    }
+
+    /// The vector of each text, or of a classifier its one score.
+    fn results(&self, texts: &[&TextTokens]) -> Result<Vec<Vec<f32>>> {
+        let rows: Vec<Row<'_>> =
+            texts.iter().map(|text| Row { tokens: &text.tokens, types: &text.types }).collect();
+        self.run(&rows, |row, values| match self.shape.labels {
+            Some(_) => vec![self.told(values)],
+            None => self.pooled(row, values),
         })
     }
 
@@ -103,19 +132,25 @@ impl Encoder {
     /// # Errors
     /// As for [`Self::embed`], and a model that has not exactly one label.
     pub fn score(&self, pairs: &[(Vec<u32>, Vec<u32>)]) -> Result<Vec<f32>> {
-        if self.shape.labels != Some(1) {
-            let text = match self.shape.labels {
-                Some(labels) => format!("the model has {labels} labels, scores need one"),
-                None => "the model makes vectors, it does not score pairs".to_owned(),
-            };
+        if self.shape.labels.is_none() {
+            let text = "the model makes vectors, it does not score pairs";
             return Err(Error::new(Kind::Parameter, "model", text));
         }
+        self.check_labels()?;
         let rows: Vec<Row<'_>> =
             pairs.iter().map(|(tokens, types)| Row { tokens, types }).collect();
-        self.run(&rows, |_, values| {
-            let logit = values.first().copied().unwrap_or(f32::NAN);
-            if self.settings.sigmoid { 1.0 / (1.0 + (-logit).exp()) } else { logit }
-        })
+        self.run(&rows, |_, values| self.told(values))
+    }
+
+    /// Refuses a classifier whose labels are no score.
+    fn check_labels(&self) -> Result<()> {
+        match self.shape.labels {
+            None | Some(1) => Ok(()),
+            Some(labels) => {
+                let text = format!("the model has {labels} labels, scores need one");
+                Err(Error::new(Kind::Parameter, "model", text))
+            }
+        }
     }
 
     /// Runs texts of about one length together, and gives what `each` makes of their parts of the
@@ -130,13 +165,24 @@ impl Encoder {
         let mut results = Vec::with_capacity(rows.len());
         let mut rest = order.as_slice();
         while let Some((_, first)) = rest.first() {
+            let length_of = |row: &Row<'_>| {
+                row.tokens.len().next_multiple_of(LENGTH_STEP).min(self.shape.positions)
+            };
             let padded = |count: usize| -> usize {
                 let longest = rest.get(..count).and_then(<[_]>::last).map_or(first, |(_, row)| row);
-                let length = longest.tokens.len().next_multiple_of(LENGTH_STEP);
-                length.min(self.shape.positions)
+                length_of(longest)
             };
-            let fits = |&count: &usize| count * padded(count) <= MOST_TOKENS;
-            let count = (2..=rest.len().min(MOST_TEXTS)).take_while(fits).last().unwrap_or(1);
+            let mut own = length_of(first);
+            let mut count = 1;
+            for (_, row) in rest.iter().take(MOST_TEXTS).skip(1) {
+                let own_too = own + length_of(row);
+                let all = (count + 1) * padded(count + 1);
+                // Texts of very different lengths are cheaper apart.
+                if all > MOST_TOKENS || all > 2 * own_too {
+                    break;
+                }
+                (own, count) = (own_too, count + 1);
+            }
             let (batch, others) = rest.split_at(count);
             let length = padded(count);
             rest = others;
@@ -148,6 +194,12 @@ impl Encoder {
         }
         results.sort_by_key(|(at, _)| *at);
         Ok(results.into_iter().map(|(_, result)| result).collect())
+    }
+
+    /// Refuses a text that cannot be computed, by its number.
+    fn check_text(&self, at: usize, text: &TextTokens) -> Result<()> {
+        let row = Row { tokens: &text.tokens, types: &text.types };
+        self.check(&row).map_err(|text| Error::new(Kind::Parameter, format!("input {at}"), text))
     }
 
     fn check(&self, row: &Row<'_>) -> std::result::Result<(), String> {
@@ -205,113 +257,5 @@ impl Encoder {
             return Err(failed(text));
         }
         found.to_vec::<f32>().map_err(|error| failed(error.to_string()))
-    }
-}
-
-/// An encoder with its tokenizer: what front ends need for embeddings and for ranks.
-#[derive(Debug)]
-pub struct TextEncoder {
-    tokenizer: Arc<Tokenizer>,
-    encoder: Encoder,
-}
-
-impl TextEncoder {
-    /// Puts the parts together.
-    pub fn new(tokenizer: Arc<Tokenizer>, encoder: Encoder) -> Self {
-        Self { tokenizer, encoder }
-    }
-
-    /// Whether a folder's `config.json` names an encoder.
-    ///
-    /// # Errors
-    /// When there is no such file, or it is malformed.
-    pub fn recognises(folder: &Path) -> Result<bool> {
-        Ok(arch::encoder(&Config::read(&folder.join("config.json"))?)?.is_some())
-    }
-
-    /// Loads a folder of `config.json`, safetensors and `tokenizer.json`, and what
-    /// sentence-transformers keeps beside them.
-    ///
-    /// # Errors
-    /// An architecture that is no encoder, weights that do not fit it, and files that are missing or
-    /// malformed.
-    pub fn load(
-        folder: &Path,
-        providers: &[Arc<dyn ExecutionProvider>],
-        options: &SessionOptions,
-    ) -> Result<Self> {
-        let place = || folder.display().to_string();
-        let config = Config::read(&folder.join("config.json"))?;
-        let Some(architecture) = arch::encoder(&config)? else {
-            let known: Vec<&str> =
-                arch::ENCODERS.iter().flat_map(|row| row.model_types).copied().collect();
-            return Err(config.unknown("model_type", &known));
-        };
-        let settings = EncoderSettings::read(folder, &config)?;
-        let tokenizer = Arc::new(Tokenizer::from_folder(folder)?);
-        let weights = safetensors::open(folder)
-            .map_err(|error| Error::new(Kind::Weights, place(), error.to_string()))?;
-        let shape = architecture.shape(&config, &weights)?;
-        let graph = architecture.graph(&config, &weights)?;
-        let session = Session::new(graph, providers, options)
-            .map_err(|error| Error::new(Kind::Model, place(), error.to_string()))?;
-        Ok(Self::new(tokenizer, Encoder::new(session, shape, settings)))
-    }
-
-    /// Text to tokens and back.
-    #[must_use]
-    pub fn tokenizer(&self) -> &Arc<Tokenizer> {
-        &self.tokenizer
-    }
-
-    /// What computes tokens.
-    #[must_use]
-    pub fn encoder(&self) -> &Encoder {
-        &self.encoder
-    }
-
-    /// The tokens of a text with the prompt of this name, or the default one, in front.
-    ///
-    /// # Errors
-    /// An unknown name, and what the tokenizer cannot express.
-    pub fn tokens(&self, text: &str, prompt: Option<&str>) -> Result<Vec<u32>> {
-        let prompt = self.encoder.settings.prompt(prompt)?;
-        if prompt.is_empty() {
-            return self.tokenizer.encode(text, Surround::Add);
-        }
-        self.tokenizer.encode(&format!("{prompt}{text}"), Surround::Add)
-    }
-
-    /// How well each document answers the query, and the number of all tokens: the scores of a
-    /// cross-encoder, or of a model of vectors the cosine of the angle between them.
-    ///
-    /// # Errors
-    /// A text with too many tokens, by the document's number, and as for [`Encoder::embed`].
-    pub fn rank(&self, query: &str, documents: &[&str]) -> Result<(Vec<f32>, usize)> {
-        if self.encoder.shape.labels.is_some() {
-            let pairs: Result<Vec<(Vec<u32>, Vec<u32>)>> = documents
-                .iter()
-                .map(|document| self.tokenizer.encode_pair(query, document))
-                .collect();
-            let pairs = pairs?;
-            let count = pairs.iter().map(|(tokens, _)| tokens.len()).sum();
-            return Ok((self.encoder.score(&pairs)?, count));
-        }
-        let named = |name: &str| {
-            let known = self.encoder.settings.prompts.iter().any(|(own, _)| own == name);
-            known.then(|| name.to_owned())
-        };
-        let mut texts = Vec::with_capacity(documents.len() + 1);
-        let passage = named("document").or_else(|| named("passage"));
-        for document in documents {
-            texts.push(self.tokens(document, passage.as_deref())?);
-        }
-        texts.push(self.tokens(query, named("query").as_deref())?);
-        let count = texts.iter().map(Vec::len).sum();
-        let mut vectors = self.encoder.embed(&texts)?;
-        vectors.iter_mut().for_each(|vector| pooling::normalise(vector));
-        let query = vectors.pop().unwrap_or_default();
-        let cosine = |vector: &Vec<f32>| vector.iter().zip(&query).map(|(a, b)| a * b).sum();
-        Ok((vectors.iter().map(cosine).collect(), count))
     }
 }

@@ -103,7 +103,7 @@ impl Pooling {
 }
 
 /// Gives a vector a length of 1; one that is 0 stays.
-pub(super) fn normalise(vector: &mut [f32]) {
+pub fn normalise(vector: &mut [f32]) {
     let square: f64 = vector.iter().map(|x| f64::from(*x).powi(2)).sum();
     let length = square.sqrt().max(1e-12);
     #[allow(clippy::cast_possible_truncation, reason = "rounded once")]

@@ -39,8 +39,23 @@ impl Histogram {
         Self { bounds, counts: vec![0; bounds.len() + 1], sum: 0.0 }
     }
 
+    /// For times of whole requests and their phases.
+    pub(crate) fn of_requests() -> Self {
+        Self::new(REQUEST)
+    }
+
+    /// For numbers of tokens.
+    pub(crate) fn of_tokens() -> Self {
+        Self::new(TOKENS)
+    }
+
+    /// For rows of steps.
+    pub(crate) fn of_steps() -> Self {
+        Self::new(ROWS)
+    }
+
     /// Counts a value.
-    pub(super) fn observe(&mut self, value: f64) {
+    pub(crate) fn observe(&mut self, value: f64) {
         let at = self.bounds.partition_point(|bound| *bound < value);
         if let Some(count) = self.counts.get_mut(at) {
             *count += 1;
@@ -165,16 +180,16 @@ impl EngineStatistics {
             accepted_tokens: 0,
             time_to_first_token: Histogram::new(FIRST_TOKEN),
             inter_token_latency: Histogram::new(BETWEEN_TOKENS),
-            request_latency: Histogram::new(REQUEST),
-            queue_time: Histogram::new(REQUEST),
-            inference_time: Histogram::new(REQUEST),
-            prefill_time: Histogram::new(REQUEST),
-            decode_time: Histogram::new(REQUEST),
-            request_prompt_tokens: Histogram::new(TOKENS),
-            request_generation_tokens: Histogram::new(TOKENS),
-            request_max_tokens: Histogram::new(TOKENS),
+            request_latency: Histogram::of_requests(),
+            queue_time: Histogram::of_requests(),
+            inference_time: Histogram::of_requests(),
+            prefill_time: Histogram::of_requests(),
+            decode_time: Histogram::of_requests(),
+            request_prompt_tokens: Histogram::of_tokens(),
+            request_generation_tokens: Histogram::of_tokens(),
+            request_max_tokens: Histogram::of_tokens(),
             request_answers: Histogram::new(ANSWERS),
-            step_tokens: Histogram::new(ROWS),
+            step_tokens: Histogram::of_steps(),
         }
     }
 }

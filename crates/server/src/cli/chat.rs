@@ -73,8 +73,9 @@ pub(super) fn chat(arguments: &[String]) -> Result<ExitCode, String> {
         dtype: arguments.last("dtype").map(str::to_owned),
         ..EngineArguments::default()
     };
-    let load = models::language_models();
-    let model = Arc::new(load(path, &engine).map_err(|error| error.to_string())?);
+    let options = models::load_options(&engine).map_err(|error| error.to_string())?;
+    let model = LanguageModel::load(path, &options).map_err(|error| error.to_string())?;
+    let model = Arc::new(model);
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let runtime = runtime.map_err(|error| format!("the runtime does not start: {error}"))?;
     let result = match arguments.last("prompt") {

@@ -8,6 +8,7 @@ mod compression;
 mod decode;
 mod dialect;
 mod encode;
+mod encoders;
 mod generate;
 mod handlers;
 mod infer;

@@ -4,12 +4,13 @@
 //! pieces. A client that leaves takes its requests back.
 
 use std::sync::{Arc, OnceLock};
-use std::time::SystemTime;
 
 use bytes::Bytes;
 use galatea_llm::engine::GenerationRequest;
 use galatea_llm::model::LanguageModel;
 use galatea_llm::sampling::SamplingParameters;
+use galatea_serving::ServedCheckpoint;
+use galatea_serving::backend::Checkpoint;
 use serde_json::{Value, json};
 use tokio::sync::{mpsc::channel, oneshot};
 use tokio::task::spawn_blocking;
@@ -25,7 +26,8 @@ use crate::openai::error::ApiError;
 use crate::openai::fields::Fields;
 use crate::openai::request::{self, ChatRequest, CompletionRequest};
 use crate::openai::run::{Client, Running};
-use crate::openai::tokenize;
+use crate::openai::tokenize::{self, Words};
+use crate::openai::wire::now;
 
 /// Pieces that are written and wait for the connection.
 const MAX_PIECES: usize = 16;
@@ -46,7 +48,7 @@ pub async fn serve(app: Arc<App>, listener: Listener) {
 }
 
 /// The answer that says what is wrong.
-fn refusal(error: &ApiError) -> Response {
+pub(super) fn refusal(error: &ApiError) -> Response {
     let body = error.to_json().to_string();
     let response =
         Response { status: error.status(), ..Response::ok(ContentType::Json, body.into_bytes()) };
@@ -56,7 +58,7 @@ fn refusal(error: &ApiError) -> Response {
     }
 }
 
-fn reply(result: Result<Vec<u8>, ApiError>) -> Response {
+pub(super) fn reply(result: Result<Vec<u8>, ApiError>) -> Response {
     match result {
         Ok(body) => Response::ok(ContentType::Json, body),
         Err(error) => refusal(&error),
@@ -64,7 +66,7 @@ fn reply(result: Result<Vec<u8>, ApiError>) -> Response {
 }
 
 /// What a handler needs of its call when that is gone.
-struct Request {
+pub(super) struct Request {
     app: Arc<App>,
     body: Bytes,
     /// What tells clients apart: the key that they show, if any.
@@ -72,7 +74,7 @@ struct Request {
 }
 
 impl Request {
-    fn of(call: &Call<'_>) -> Result<Self, ApiError> {
+    pub(super) fn of(call: &Call<'_>) -> Result<Self, ApiError> {
         let encoding = call.head.header("content-encoding").unwrap_or("");
         if !["", "identity"].contains(&encoding) {
             let text = format!("content-encoding: {encoding} found, only identity is supported");
@@ -89,23 +91,24 @@ impl Request {
         Ok(Self { app: Arc::clone(call.app), body: call.body.clone(), caller })
     }
 
-    /// Reads the body, finds the model that it names, and works on both.
-    fn read<T>(
+    /// Reads the body, finds the model that it names, which is one for such requests, and works on both.
+    pub(super) fn read<T>(
         &self,
-        work: impl FnOnce(Arc<LanguageModel>, &str, &Fields<'_>) -> Result<T, ApiError>,
+        wanted: Wanted,
+        work: impl FnOnce(ServedCheckpoint, &Fields<'_>) -> Result<T, ApiError>,
     ) -> Result<T, ApiError> {
         let body: Value = serde_json::from_slice(&self.body)
             .map_err(|error| ApiError::invalid(format!("the body is no JSON: {error}")))?;
         let fields = Fields::of_request(&body)?;
-        let (name, model) = self.model(request::model(&fields)?)?;
-        work(model, &name, &fields)
+        work(self.model(request::model(&fields)?, wanted)?, &fields)
     }
 
-    /// The model of a name, or the only one where a request names none.
-    fn model(&self, name: Option<&str>) -> Result<(String, Arc<LanguageModel>), ApiError> {
+    /// The model of a name, or the only one for such requests where a request names none.
+    fn model(&self, name: Option<&str>, wanted: Wanted) -> Result<ServedCheckpoint, ApiError> {
         let core = self.app.core();
         let Some(name) = name else {
-            let mut all = core.language_models();
+            let mut all = core.checkpoints();
+            all.retain(|served| wanted.fits(&served.checkpoint));
             return match (all.pop(), all.is_empty()) {
                 (Some(only), true) => Ok(only),
                 _ => Err(ApiError::field("model", "missing")),
@@ -114,8 +117,9 @@ impl Request {
         if !core.is_live() {
             return Err(ApiError::unavailable("the server stops"));
         }
-        match core.language_model(name, "") {
-            Ok(Some(model)) => Ok((name.to_owned(), model)),
+        match core.checkpoint(name, "") {
+            Ok(Some(served)) if wanted.fits(&served.checkpoint) => Ok(served),
+            Ok(Some(_)) => Err(ApiError::field("model", format!("'{name}' {}", wanted.other()))),
             Ok(None) => {
                 let text = format!("'{name}' is not a language model");
                 Err(ApiError::field("model", text))
@@ -125,8 +129,38 @@ impl Request {
     }
 }
 
+/// The sort of checkpoints that an endpoint is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Wanted {
+    /// Those that write.
+    Language,
+    /// Those that make vectors or scores.
+    Encoder,
+    /// All.
+    Any,
+}
+
+impl Wanted {
+    fn fits(self, checkpoint: &Checkpoint) -> bool {
+        match checkpoint {
+            Checkpoint::Language(_) => self != Self::Encoder,
+            Checkpoint::Encoder(_) => self != Self::Language,
+        }
+    }
+
+    /// What a checkpoint is that does not fit.
+    pub(super) fn other(self) -> &'static str {
+        match self {
+            Self::Encoder => "writes texts; vectors and scores are those of encoders",
+            Self::Language | Self::Any => {
+                "is an encoder, which writes no texts; ask it at /v1/embeddings or /v1/rerank"
+            }
+        }
+    }
+}
+
 /// Works on a request on a thread that may wait.
-async fn aside<T: Send + 'static>(
+pub(super) async fn aside<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, ApiError> + Send + 'static,
 ) -> Result<T, ApiError> {
     let gone = |_| Err(ApiError::internal("the work on this request ended without a result"));
@@ -213,9 +247,13 @@ fn generation(call: &Call<'_>, prepare: Prepare) -> Reply {
     };
     Reply::Later(Box::pin(async move {
         let started = aside(move || {
-            request.read(|model, name, fields| {
-                let (job, requests) = prepare(Arc::clone(&model), name, fields, &request.caller)?;
-                Ok((job, Running::start(&model, requests)?))
+            request.read(Wanted::Language, |served, fields| {
+                let Checkpoint::Language(model) = &served.checkpoint else {
+                    return Err(ApiError::field("model", Wanted::Language.other()));
+                };
+                let caller = &request.caller;
+                let (job, requests) = prepare(Arc::clone(model), &served.name, fields, caller)?;
+                Ok((job, begin(&served, model, requests)?))
             })
         });
         match started.await {
@@ -224,6 +262,22 @@ fn generation(call: &Call<'_>, prepare: Prepare) -> Reply {
             Err(error) => refusal(&error),
         }
     }))
+}
+
+/// Hands requests to the engine, and lets them count.
+fn begin(
+    served: &ServedCheckpoint,
+    model: &Arc<LanguageModel>,
+    requests: Vec<GenerationRequest>,
+) -> Result<Running, ApiError> {
+    let counted = served.begin(requests.len() as u64);
+    match Running::start(model, requests) {
+        Ok(running) => Ok(running.count(counted)),
+        Err(error) => {
+            counted.fail(error.failure());
+            Err(error)
+        }
+    }
 }
 
 /// The answer in pieces; what fails before the first one still has its status.
@@ -253,29 +307,30 @@ async fn forward(job: Job, running: Running, to: Client) {
 
 /// `/v1/models`
 pub(super) fn models(call: &Call<'_>) -> Reply {
-    let all = call.app.core().language_models();
-    let data: Vec<Value> = all.iter().map(|(name, model)| described(name, model)).collect();
+    let data: Vec<Value> = call.app.core().checkpoints().iter().map(described).collect();
     Reply::Now(reply(Ok(json!({"object": "list", "data": data}).to_string().into_bytes())))
 }
 
 /// `/v1/models/{model}`
 pub(super) fn model(call: &Call<'_>) -> Reply {
-    let found = Request::of(call).and_then(|request| request.model(Some(call.model)));
-    Reply::Now(reply(found.map(|(name, model)| described(&name, &model).to_string().into_bytes())))
+    let found = Request::of(call).and_then(|request| request.model(Some(call.model), Wanted::Any));
+    Reply::Now(reply(found.map(|served| described(&served).to_string().into_bytes())))
 }
 
-fn described(name: &str, model: &LanguageModel) -> Value {
+fn described(served: &ServedCheckpoint) -> Value {
+    let context = match &served.checkpoint {
+        Checkpoint::Language(model) => model.context(),
+        Checkpoint::Encoder(engine) => engine.model().encoder().context(),
+    };
     json!({
-        "id": name, "object": "model", "created": started(), "owned_by": "galatea",
-        "root": name, "parent": null, "max_model_len": model.context(),
+        "id": served.name, "object": "model", "created": started(), "owned_by": "galatea",
+        "root": served.name, "parent": null, "max_model_len": context,
     })
 }
 
 /// When the program first told about its models, in seconds; models have no other time of making here.
 fn started() -> u64 {
     static STARTED: OnceLock<u64> = OnceLock::new();
-    let now =
-        || SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).map_or(0, |d| d.as_secs());
     *STARTED.get_or_init(now)
 }
 
@@ -289,16 +344,16 @@ pub(super) fn detokenize(call: &Call<'_>) -> Reply {
     text(call, tokenize::detokenize)
 }
 
-fn text(
-    call: &Call<'_>,
-    work: fn(&LanguageModel, &Fields<'_>) -> Result<Value, ApiError>,
-) -> Reply {
+fn text(call: &Call<'_>, work: fn(&Words, &Fields<'_>) -> Result<Value, ApiError>) -> Reply {
     let request = match Request::of(call) {
         Ok(request) => request,
         Err(error) => return Reply::Now(refusal(&error)),
     };
     Reply::Later(Box::pin(async move {
-        let done = aside(move || request.read(|model, _, fields| work(&model, fields)));
+        let done = aside(move || {
+            request
+                .read(Wanted::Any, |served, fields| work(&Words::from(&served.checkpoint), fields))
+        });
         reply(done.await.map(|answer| answer.to_string().into_bytes()))
     }))
 }

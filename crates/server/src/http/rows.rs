@@ -12,7 +12,7 @@ use galatea_serving::trace::Trace;
 
 pub use super::dialect::Dialect;
 use super::message::{ContentType, Head, Method, Response};
-use super::{generate, handlers, infer, openai, repository, sagemaker, settings, shm};
+use super::{encoders, generate, handlers, infer, openai, repository, sagemaker, settings, shm};
 use crate::app::App;
 pub use crate::restricted::Category;
 use crate::trace;
@@ -177,6 +177,12 @@ pub const ROWS: &[Row] = rows![
 pub const OPENAI: &[Row] = rows![
     "/v1/chat/completions" Inference Post Json openai::chat;
     "/v1/completions" Inference Post Json openai::completions;
+    "/v1/embeddings" Inference Post Json encoders::embeddings;
+    "/v1/rerank" Inference Post Json encoders::rerank;
+    "/v2/rerank" Inference Post Json encoders::rerank;
+    "/rerank" Inference Post Json encoders::rerank;
+    "/v1/score" Inference Post Json encoders::score;
+    "/score" Inference Post Json encoders::score;
     "/v1/models" Metadata Get Json openai::models;
     "/v1/models/{model}" Metadata Get Json openai::model;
     "/tokenize" Inference Post Json openai::tokenize;

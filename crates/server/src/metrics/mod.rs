@@ -7,6 +7,7 @@ mod llm;
 use std::sync::OnceLock;
 
 use galatea_providers::Capabilities;
+use galatea_serving::backend::Checkpoint;
 use galatea_serving::latency::{HistogramSnapshot, Stage, SummarySnapshot};
 use galatea_serving::statistics::{DurationStatistic, ModelMetricsRow};
 use prometheus::proto::{
@@ -23,10 +24,15 @@ use families::{CACHE, CAPABILITIES, FAMILIES, Family, Value};
 /// The page of a server.
 #[must_use]
 pub fn render(app: &App) -> String {
-    let mut page = models(&app.core().metrics_snapshot(), app.metrics());
-    let language = app.core().language_models();
-    let language = language.into_iter().map(|(name, model)| (name, model.engine().statistics()));
-    page.extend(llm::page(&language.collect::<Vec<_>>()));
+    let mut page = self::models(&app.core().metrics_snapshot(), app.metrics());
+    let (mut models, mut encoders) = (Vec::new(), Vec::new());
+    for served in app.core().checkpoints() {
+        match served.checkpoint {
+            Checkpoint::Language(model) => models.push((served.name, model.engine().statistics())),
+            Checkpoint::Encoder(engine) => encoders.push((served.name, engine.statistics())),
+        }
+    }
+    page.extend(llm::page(&models, &encoders));
     let readings = app.host().map(host::Host::gauges).unwrap_or_default();
     let pools = [
         ("nv_pinned_memory_pool_total_bytes", "Pinned memory pool total memory size, in bytes"),

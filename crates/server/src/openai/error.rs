@@ -2,6 +2,7 @@
 
 use galatea_llm::{Error as ModelError, Kind};
 use galatea_serving::Error as CoreError;
+use galatea_serving::statistics::FailureReason;
 use serde_json::{Value, json};
 
 use crate::status;
@@ -78,6 +79,14 @@ impl ApiError {
     /// The HTTP status.
     pub(crate) fn status(&self) -> u16 {
         self.status
+    }
+
+    /// How a request that has this answer instead of running is counted.
+    pub(crate) fn failure(&self) -> FailureReason {
+        match self.status {
+            429 | 503 => FailureReason::Rejected,
+            _ => FailureReason::Other,
+        }
     }
 
     /// Seconds until another attempt makes sense, where that is known.

@@ -7,10 +7,12 @@
 pub(crate) mod answer;
 pub(crate) mod chat;
 pub(crate) mod completion;
+pub(crate) mod encoding;
 pub(crate) mod error;
 pub(crate) mod fields;
 mod logprobs;
 mod message;
+pub(crate) mod ranking;
 pub(crate) mod request;
 pub(crate) mod run;
 mod structured;

@@ -274,7 +274,7 @@ impl CompletionRequest {
         common.sampling.max_tokens = Some(if nothing_new { 1 } else { most });
         Ok(Self {
             common,
-            prompts: prompts(fields)?,
+            prompts: prompts(fields, "prompt")?,
             echo,
             nothing_new,
             add_special_tokens: fields.flag_or("add_special_tokens", true)?,
@@ -282,15 +282,16 @@ impl CompletionRequest {
     }
 }
 
-fn prompts(fields: &Fields<'_>) -> Result<Vec<Prompt>, ApiError> {
+/// Texts or lists of tokens, one or several.
+pub(crate) fn prompts(fields: &Fields<'_>, key: &str) -> Result<Vec<Prompt>, ApiError> {
     let expected = "a text, a list of texts, a list of tokens, or a list of lists of tokens";
-    let found = match fields.get("prompt") {
-        None => return Err(fields.missing("prompt")),
+    let found = match fields.get(key) {
+        None => return Err(fields.missing(key)),
         Some(Value::String(text)) => vec![Prompt::Text(text.clone())],
         Some(value @ Value::Array(all)) => match all.first() {
-            None => return Err(wrong("prompt", value, expected)),
+            None => return Err(wrong(key, value, expected)),
             Some(Value::Number(_)) => {
-                vec![Prompt::Tokens(tokens(value).ok_or_else(|| wrong("prompt", value, expected))?)]
+                vec![Prompt::Tokens(tokens(value).ok_or_else(|| wrong(key, value, expected))?)]
             }
             Some(_) => all
                 .iter()
@@ -298,16 +299,16 @@ fn prompts(fields: &Fields<'_>) -> Result<Vec<Prompt>, ApiError> {
                 .map(|(i, prompt)| match prompt {
                     Value::String(text) => Ok(Prompt::Text(text.clone())),
                     other => tokens(other).map(Prompt::Tokens).ok_or_else(|| {
-                        wrong(&format!("prompt[{i}]"), other, "a text or a list of tokens")
+                        wrong(&format!("{key}[{i}]"), other, "a text or a list of tokens")
                     }),
                 })
                 .collect::<Result<_, _>>()?,
         },
-        Some(value) => return Err(wrong("prompt", value, expected)),
+        Some(value) => return Err(wrong(key, value, expected)),
     };
     if found.len() > MAX_PROMPTS {
-        let message = format!("{} prompts found, expected at most {MAX_PROMPTS}", found.len());
-        return Err(ApiError::field("prompt", message));
+        let message = format!("{} texts found, expected at most {MAX_PROMPTS}", found.len());
+        return Err(ApiError::field(key, message));
     }
     Ok(found)
 }

@@ -2,12 +2,15 @@
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use bytes::Bytes;
 use galatea_llm::engine::{GenerationEvent, GenerationRequest, Ticket};
 use galatea_llm::model::LanguageModel;
 use galatea_llm::sampling::TokenLogprobs;
 use galatea_llm::tokens::Surround;
+use galatea_serving::OpenRequest;
+use galatea_serving::statistics::FailureReason;
 use tokio::sync::mpsc::{Sender, UnboundedReceiver, unbounded_channel};
 use tokio::sync::{Notify, oneshot};
 
@@ -153,6 +156,10 @@ pub(crate) struct Running {
     events: UnboundedReceiver<(usize, GenerationEvent)>,
     backlog: Arc<Backlog>,
     open: usize,
+    /// The longest wait of a request before it ran.
+    queue: Duration,
+    /// What counts all of them as one, where somebody does.
+    counted: Option<OpenRequest>,
     _tickets: Vec<Ticket>,
     /// An engine lives as long as its model.
     _model: Arc<LanguageModel>,
@@ -190,7 +197,15 @@ impl Running {
             };
             tickets.push(model.engine().submit(request, Box::new(sink))?);
         }
-        Ok(Self { events, backlog, open, _tickets: tickets, _model: Arc::clone(model) })
+        let _model = Arc::clone(model);
+        let (queue, counted) = (Duration::ZERO, None);
+        Ok(Self { events, backlog, open, queue, counted, _tickets: tickets, _model })
+    }
+
+    /// Lets the requests count as one of the model's.
+    pub(crate) fn count(mut self, request: OpenRequest) -> Self {
+        self.counted = Some(request);
+        self
     }
 
     /// The next event with the number of its request; `None` when all have ended.
@@ -206,8 +221,19 @@ impl Running {
         };
         self.backlog.bytes.fetch_sub(size(&event), Ordering::AcqRel);
         match event {
-            GenerationEvent::Failed(error) => return Err(error.into()),
-            GenerationEvent::Finished(_) => self.open -= 1,
+            GenerationEvent::Failed(error) => {
+                if let Some(request) = self.counted.take() {
+                    request.fail(FailureReason::Backend);
+                }
+                return Err(error.into());
+            }
+            GenerationEvent::Finished(usage) => {
+                self.open -= 1;
+                self.queue = self.queue.max(Duration::from_nanos(usage.queue_ns));
+                if let Some(request) = self.counted.take_if(|_| self.open == 0) {
+                    request.finish(self.queue);
+                }
+            }
             _ => {}
         }
         Ok(Some((i, event)))

@@ -1,8 +1,11 @@
 //! Text to tokens and back, as vLLM's endpoints have it.
 
+use std::sync::Arc;
+
 use galatea_llm::model::LanguageModel;
-use galatea_llm::tokens::SpecialText;
+use galatea_llm::tokens::{SpecialText, Tokenizer};
 use galatea_llm::tools::ToolDefinition;
+use galatea_serving::backend::Checkpoint;
 use serde_json::{Value, json};
 
 use super::error::ApiError;
@@ -10,18 +13,45 @@ use super::fields::Fields;
 use super::request::conversation;
 use super::run::surround;
 
+/// What of a model lies between texts and tokens.
+#[derive(Debug)]
+pub(crate) struct Words {
+    tokenizer: Arc<Tokenizer>,
+    /// Of one that may chat.
+    language: Option<Arc<LanguageModel>>,
+    context: usize,
+}
+
+impl From<&Checkpoint> for Words {
+    fn from(checkpoint: &Checkpoint) -> Self {
+        match checkpoint {
+            Checkpoint::Language(model) => Self {
+                tokenizer: Arc::clone(model.tokenizer()),
+                language: Some(Arc::clone(model)),
+                context: model.context(),
+            },
+            Checkpoint::Encoder(engine) => Self {
+                tokenizer: Arc::clone(engine.model().tokenizer()),
+                language: None,
+                context: engine.model().encoder().context(),
+            },
+        }
+    }
+}
+
 /// The tokens of a text or of a conversation.
 ///
 /// # Errors
 /// Fields of a wrong form, and what the chat template refuses.
-pub(crate) fn tokenize(model: &LanguageModel, fields: &Fields<'_>) -> Result<Value, ApiError> {
-    let tokenizer = model.tokenizer();
+pub(crate) fn tokenize(model: &Words, fields: &Fields<'_>) -> Result<Value, ApiError> {
+    let tokenizer = &model.tokenizer;
     let tokens = if let Some(prompt) = fields.text("prompt")? {
         tokenizer.encode(prompt, surround(fields.flag_or("add_special_tokens", true)?))?
     } else if fields.get("messages").is_some() {
         let tools = ToolDefinition::from_request(fields.get("tools").unwrap_or(&Value::Null))?;
         let conversation = conversation(fields, &tools)?;
-        let Some(template) = model.template() else {
+        let template = model.language.as_ref().and_then(|model| model.template());
+        let Some(template) = template else {
             return Err(ApiError::field("messages", "the model has no chat template"));
         };
         let text = template.render(&conversation)?;
@@ -34,7 +64,7 @@ pub(crate) fn tokenize(model: &LanguageModel, fields: &Fields<'_>) -> Result<Val
         .flag_or("return_token_strs", false)?
         .then(|| tokens.iter().map(name).collect::<Vec<_>>());
     Ok(json!({
-        "count": tokens.len(), "max_model_len": model.context(),
+        "count": tokens.len(), "max_model_len": model.context,
         "tokens": tokens, "token_strs": names,
     }))
 }
@@ -43,9 +73,9 @@ pub(crate) fn tokenize(model: &LanguageModel, fields: &Fields<'_>) -> Result<Val
 ///
 /// # Errors
 /// No list of tokens, and tokens that the model does not have.
-pub(crate) fn detokenize(model: &LanguageModel, fields: &Fields<'_>) -> Result<Value, ApiError> {
+pub(crate) fn detokenize(model: &Words, fields: &Fields<'_>) -> Result<Value, ApiError> {
     let Some(tokens) = fields.tokens("tokens")? else { return Err(fields.missing("tokens")) };
-    let tokenizer = model.tokenizer();
+    let tokenizer = &model.tokenizer;
     let known = |id: &u32| usize::try_from(*id).is_ok_and(|id| id < tokenizer.vocabulary_size());
     if let Some(unknown) = tokens.iter().find(|id| !known(id)) {
         let message =

@@ -64,12 +64,11 @@ impl Envelope {
         given: Option<&str>,
         model: &str,
     ) -> Self {
-        let since = std::time::SystemTime::now().duration_since(std::time::SystemTime::UNIX_EPOCH);
         let id = given.map_or_else(|| unique(prefix), |given| format!("{prefix}{given}"));
         Self {
             id,
             object,
-            created: since.map_or(0, |since| since.as_secs()),
+            created: now(),
             model: model.to_owned(),
             system_fingerprint: concat!("galatea-", env!("CARGO_PKG_VERSION")).to_owned(),
         }
@@ -226,6 +225,12 @@ pub(crate) struct CompletionChoice {
     pub(crate) prompt_logprobs: Option<Value>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) token_ids: Option<Vec<u32>>,
+}
+
+/// Seconds since 1970.
+pub(crate) fn now() -> u64 {
+    let since = std::time::SystemTime::now().duration_since(std::time::SystemTime::UNIX_EPOCH);
+    since.map_or(0, |since| since.as_secs())
 }
 
 /// The JSON of an answer.

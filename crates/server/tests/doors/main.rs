@@ -7,6 +7,7 @@ mod access;
 mod calls;
 mod clouds;
 mod draining;
+mod encoders;
 mod forwarding;
 mod openai;
 mod speller;

@@ -33,7 +33,7 @@ fn start_on(repository: &Path) -> Fixture {
 }
 
 /// The status, the head and the body of an answer.
-fn post(address: SocketAddr, path: &str, body: &Value) -> (u16, String, String) {
+pub(crate) fn post(address: SocketAddr, path: &str, body: &Value) -> (u16, String, String) {
     parts(&exchange(address, &request("POST", path, &body.to_string())))
 }
 
@@ -54,7 +54,7 @@ fn unchunked(mut body: &str) -> String {
     whole
 }
 
-fn json_of(body: &str) -> Value {
+pub(crate) fn json_of(body: &str) -> Value {
     serde_json::from_str(body).unwrap_or_else(|error| panic!("{error}: {body}"))
 }
 

@@ -15,8 +15,8 @@ use galatea_llm::sampling::SamplingParameters;
 use galatea_llm::template::ChatTemplate;
 use galatea_llm::tokens::{GgufVocabulary, Tokenizer};
 use galatea_llm::tools::ToolFormat;
-use galatea_serving::backend::Backend;
 use galatea_serving::backend::llm::{EngineArguments, LlmBackend, LoadModel};
+use galatea_serving::backend::{Backend, Checkpoint};
 use galatea_serving::{ControlMode, Core, CoreOptions};
 
 const BLOCK: usize = 16;
@@ -90,7 +90,7 @@ fn tokenizer() -> Tokenizer {
     Tokenizer::from_gguf(&vocabulary).unwrap()
 }
 
-fn load(_: &Path, arguments: &EngineArguments) -> Result<LanguageModel> {
+fn load(_: &Path, arguments: &EngineArguments) -> Result<Checkpoint> {
     let tokenizer = Arc::new(tokenizer());
     let options = EngineOptions {
         context: arguments.max_model_len,
@@ -102,7 +102,8 @@ fn load(_: &Path, arguments: &EngineArguments) -> Result<LanguageModel> {
     let defaults =
         SamplingParameters { temperature: 0.0, max_tokens: None, ..SamplingParameters::default() };
     let template = Some(ChatTemplate::chatml()?);
-    Ok(LanguageModel::new(tokenizer, template, ToolFormat::Hermes, defaults, engine))
+    let model = LanguageModel::new(tokenizer, template, ToolFormat::Hermes, defaults, engine);
+    Ok(Checkpoint::Language(Arc::new(model)))
 }
 
 /// The backends of language models, all of which spell.

@@ -12,6 +12,7 @@ use std::fmt::Debug;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use galatea_llm::embed::EncoderEngine;
 use galatea_llm::model::LanguageModel;
 use galatea_tensor::DataType;
 
@@ -121,6 +122,15 @@ pub trait Backend: Send + Sync + Debug {
     fn load(&self, files: &ModelFiles) -> Result<Box<dyn Model>, Error>;
 }
 
+/// A checkpoint that is loaded: what front ends ask that speak of texts and tokens.
+#[derive(Clone, Debug)]
+pub enum Checkpoint {
+    /// It continues texts.
+    Language(Arc<LanguageModel>),
+    /// It makes vectors or scores of texts.
+    Encoder(Arc<EncoderEngine>),
+}
+
 /// Tells how many multiplications and additions the products and convolutions of a model have taken so far.
 pub type OperationCounter = Arc<dyn Fn() -> u64 + Send + Sync>;
 
@@ -136,8 +146,8 @@ pub trait Model: Send + Sync {
         false
     }
 
-    /// The language model that this is, for front ends that speak of prompts and tokens.
-    fn language_model(&self) -> Option<Arc<LanguageModel>> {
+    /// The checkpoint that this is, for front ends that speak of prompts and tokens.
+    fn checkpoint(&self) -> Option<Checkpoint> {
         None
     }
 

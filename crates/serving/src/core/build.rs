@@ -143,7 +143,7 @@ impl Core {
             cache,
             policy: RwLock::default(),
             arithmetic,
-            language: model.language_model(),
+            checkpoint: model.checkpoint(),
         })
     }
 
@@ -198,7 +198,7 @@ impl Core {
             cache,
             policy: RwLock::default(),
             arithmetic: None,
-            language: None,
+            checkpoint: None,
         })
     }
 

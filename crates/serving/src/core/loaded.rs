@@ -5,10 +5,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::{Duration, Instant};
 
-use galatea_llm::model::LanguageModel;
-
 use super::arithmetic::Arithmetic;
 use super::describe::{ModelMetadata, TensorMetadata};
+use crate::backend::Checkpoint;
 use crate::cache::ResponseCache;
 use crate::config::inference::ModelVersionPolicy;
 use crate::config::{self, ModelConfig, datatype};
@@ -50,7 +49,7 @@ pub(super) struct LoadedVersion {
     /// What it computes, where that is counted.
     pub(super) arithmetic: Option<Arithmetic>,
     /// What front ends ask that speak of prompts and tokens.
-    pub(super) language: Option<Arc<LanguageModel>>,
+    pub(super) checkpoint: Option<Checkpoint>,
 }
 
 /// Hands a request to the version that `find` gives, and if that leaves the service meanwhile, to its successor.

@@ -14,22 +14,21 @@ mod options;
 mod overrides;
 mod poll;
 mod registered;
+mod served;
 mod turns;
 mod warmup;
 
-use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::{Duration, Instant};
-
-use galatea_llm::model::LanguageModel;
 
 pub use describe::{
     EXTENSIONS, LoadFailure, ModelIndexEntry, ModelMetadata, ModelState, ServerMetadata,
     TensorMetadata,
 };
 pub use options::{ControlMode, CoreOptions, Dependents, LoadOverrides, ShutdownReport};
+pub use served::{OpenRequest, ServedCheckpoint};
 
 use crate::backend::Backend;
 use crate::cache::{CacheUse, ResponseCache};
@@ -265,31 +264,6 @@ impl Core {
             .model_transaction_policy
             .as_ref()
             .is_some_and(|policy| policy.decoupled))
-    }
-
-    /// The language model that a version is; nothing where it is another model.
-    ///
-    /// # Errors
-    /// When the version is unknown or not ready.
-    pub fn language_model(
-        &self,
-        name: &str,
-        version: &str,
-    ) -> Result<Option<Arc<LanguageModel>>, Error> {
-        Ok(self.find(name, version)?.language.clone())
-    }
-
-    /// The language models that serve, of each the latest version, by name.
-    #[must_use]
-    pub fn language_models(&self) -> Vec<(String, Arc<LanguageModel>)> {
-        let mut found = BTreeMap::new();
-        // Versions come in their order.
-        for loaded in self.models().all_ready() {
-            if let Some(language) = &loaded.language {
-                found.insert(loaded.id.to_string(), Arc::clone(language));
-            }
-        }
-        found.into_iter().collect()
     }
 
     /// Counters of every ready version.

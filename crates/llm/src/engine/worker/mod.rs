@@ -8,8 +8,9 @@ use std::sync::atomic::Ordering;
 use std::sync::mpsc::Receiver;
 use std::time::{Duration, Instant};
 
-use crate::error::{Error, Kind, Result};
+use crate::error::{Error, Kind};
 use crate::grammar::Constraint;
+use crate::guarded::{guarded, panicked};
 use crate::sampling::{SamplingParameters, TokenLogprobs};
 use crate::schedule::{Arrival, Plan, PlannedRows, Scheduler, SequenceId};
 use crate::stop::FinishReason;
@@ -404,17 +405,4 @@ impl Worker {
         statistics.active_blocks = cache.active;
         statistics.cached_blocks = cache.cached;
     }
-}
-
-/// What a model's work gives; a panic is an error.
-fn guarded<T>(work: impl FnOnce() -> Result<T>) -> Result<T> {
-    catch_unwind(AssertUnwindSafe(work))
-        .unwrap_or_else(|panic| Err(Error::new(Kind::Model, "model", panicked(&*panic))))
-}
-
-/// The text of a panic.
-fn panicked(panic: &(dyn std::any::Any + Send)) -> String {
-    let text = panic.downcast_ref::<&str>().copied();
-    let text = text.or_else(|| panic.downcast_ref::<String>().map(String::as_str));
-    format!("it panicked: {}", text.unwrap_or("nothing is said about why"))
 }

@@ -4,11 +4,12 @@ use std::time::Instant;
 
 use crate::cache::BlockCopy;
 use crate::error::Result;
+use crate::guarded::guarded;
 use crate::sampling::{Sampler, logprobs};
 use crate::schedule::{Forked, Plan, PlannedRows, SequenceId};
 use crate::stop::FinishReason;
 
-use super::{Open, Worker, guarded, ns};
+use super::{Open, Worker, ns};
 use crate::engine::answer::Answer;
 use crate::engine::model::Logits;
 use crate::engine::request::{Delta, GenerationEvent};

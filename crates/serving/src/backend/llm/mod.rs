@@ -1,11 +1,12 @@
 //! Backends for language models: `llm` (also called `galatea_llm`) and `vllm`, whose models Triton's users have.
 //!
 //! A model is decoupled. Inputs and outputs are those of Triton's vLLM backend ([`request`] and [`reply`] read and
-//! write them). The front ends that speak OpenAI's protocol do not come this way: they take the
-//! [`LanguageModel`] itself from [`crate::Core::language_model`].
+//! write them). A checkpoint may also be an encoder, whose tensors [`encoder`] has. The front ends that speak OpenAI's
+//! protocol do not come this way: they take the [`Checkpoint`] itself from [`crate::Core::checkpoint`].
 
 mod arguments;
 mod checkpoint;
+mod encoder;
 mod reply;
 mod request;
 
@@ -17,17 +18,18 @@ use galatea_llm::{Error as ModelError, Kind};
 use galatea_tensor::DataType;
 
 use super::{
-    ActiveRequest, Backend, Model, ModelFiles, ModelInstance, ModelIo, ModelTensor, Payload,
-    Placement,
+    ActiveRequest, Backend, Checkpoint, Model, ModelFiles, ModelInstance, ModelIo, ModelTensor,
+    Payload, Placement,
 };
 use crate::error::{Code, Error};
 pub use arguments::EngineArguments;
 pub use checkpoint::{is_checkpoint, model_name};
+use encoder::EncoderModel;
 use reply::Reply;
 
-/// Loads the checkpoint of a folder or file.
+/// Loads the checkpoint of a folder or file: a language model or an encoder.
 pub type LoadModel =
-    Arc<dyn Fn(&Path, &EngineArguments) -> Result<LanguageModel, ModelError> + Send + Sync>;
+    Arc<dyn Fn(&Path, &EngineArguments) -> Result<Checkpoint, ModelError> + Send + Sync>;
 
 /// Where a backend finds the checkpoint of a version.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -96,8 +98,10 @@ impl Backend for LlmBackend {
             }
         };
         arguments.take_parameters(files)?;
-        let model = (self.load)(&path, &arguments).map_err(|error| failed(&error))?;
-        Ok(Box::new(LlmModel { model: Arc::new(model), io: io() }))
+        match (self.load)(&path, &arguments).map_err(|error| failed(&error))? {
+            Checkpoint::Language(model) => Ok(Box::new(LlmModel { model, io: io() })),
+            Checkpoint::Encoder(engine) => Ok(Box::new(EncoderModel::new(engine))),
+        }
     }
 }
 
@@ -133,8 +137,8 @@ impl Model for LlmModel {
         true
     }
 
-    fn language_model(&self) -> Option<Arc<LanguageModel>> {
-        Some(Arc::clone(&self.model))
+    fn checkpoint(&self) -> Option<Checkpoint> {
+        Some(Checkpoint::Language(Arc::clone(&self.model)))
     }
 
     fn instance(&self, _placement: &Placement) -> Result<Box<dyn ModelInstance>, Error> {

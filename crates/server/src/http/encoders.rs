@@ -1,0 +1,104 @@
+//! Endpoints of encoders: OpenAI's embeddings, and the ranks and scores that vLLM, Cohere and Jina have.
+
+use std::sync::Arc;
+
+use galatea_llm::embed::{Encoded, EncoderEngine, EncoderTicket};
+use galatea_serving::OpenRequest;
+use galatea_serving::backend::Checkpoint;
+use galatea_serving::statistics::FailureReason;
+use tokio::sync::oneshot::{self, Receiver};
+
+use super::openai::{Request, Wanted, aside, refusal, reply};
+use super::rows::{Call, Reply};
+use crate::openai::encoding::{self, Prepared};
+use crate::openai::error::ApiError;
+use crate::openai::fields::Fields;
+use crate::openai::ranking;
+
+/// `/v1/embeddings`
+pub(super) fn embeddings(call: &Call<'_>) -> Reply {
+    encoded(call, encoding::prepare)
+}
+
+/// `/v1/rerank`, `/v2/rerank` and `/rerank`
+pub(super) fn rerank(call: &Call<'_>) -> Reply {
+    encoded(call, ranking::rerank)
+}
+
+/// `/v1/score` and `/score`
+pub(super) fn score(call: &Call<'_>) -> Reply {
+    encoded(call, ranking::score)
+}
+
+/// What decodes a request and makes tokens of its texts.
+type Prepare = fn(&EncoderEngine, &str, &Fields<'_>) -> Result<Prepared, ApiError>;
+
+/// A request that the engine has taken. Dropping it takes the request back.
+struct Running {
+    answer: encoding::Answer,
+    results: Receiver<galatea_llm::error::Result<Encoded>>,
+    counted: OpenRequest,
+    _ticket: EncoderTicket,
+    /// An engine lives as long as its model.
+    _engine: Arc<EncoderEngine>,
+}
+
+impl Running {
+    /// Waits for the results, and makes the answer of them.
+    async fn answer(self) -> Result<Vec<u8>, ApiError> {
+        let Self { answer, results, counted, _ticket, _engine } = self;
+        let gone = |_| Err(ApiError::internal("the engine gave no answer"));
+        let encoded = match results.await.map_or_else(gone, |result| result.map_err(Into::into)) {
+            Ok(encoded) => encoded,
+            Err(error) => {
+                counted.fail(FailureReason::Backend);
+                return Err(error);
+            }
+        };
+        if !encoded.results.iter().flatten().all(|number| number.is_finite()) {
+            counted.fail(FailureReason::Backend);
+            return Err(ApiError::internal("the model gave numbers that are not finite"));
+        }
+        counted.finish(encoded.queue);
+        // Lists of many numbers take a while to write.
+        aside(move || answer(encoded.results)).await
+    }
+}
+
+fn encoded(call: &Call<'_>, prepare: Prepare) -> Reply {
+    let request = match Request::of(call) {
+        Ok(request) => request,
+        Err(error) => return Reply::Now(refusal(&error)),
+    };
+    Reply::Later(Box::pin(async move {
+        match aside(move || start(&request, prepare)).await {
+            Ok(running) => reply(running.answer().await),
+            Err(error) => refusal(&error),
+        }
+    }))
+}
+
+/// Decodes a request and hands its texts to the engine.
+fn start(request: &Request, prepare: Prepare) -> Result<Running, ApiError> {
+    request.read(Wanted::Encoder, |served, fields| {
+        let Checkpoint::Encoder(engine) = &served.checkpoint else {
+            return Err(ApiError::field("model", Wanted::Encoder.other()));
+        };
+        let Prepared { texts, answer } = prepare(engine, &served.name, fields)?;
+        let counted = served.begin(texts.len() as u64);
+        let (to, results) = oneshot::channel();
+        // Nobody waits any more when the client went away.
+        let sink = Box::new(move |encoded| drop(to.send(encoded)));
+        match engine.submit(texts, sink) {
+            Ok(ticket) => {
+                let engine = Arc::clone(engine);
+                Ok(Running { answer, results, counted, _ticket: ticket, _engine: engine })
+            }
+            Err(error) => {
+                let error = ApiError::from(error);
+                counted.fail(error.failure());
+                Err(error)
+            }
+        }
+    })
+}

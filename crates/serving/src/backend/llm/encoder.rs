@@ -1,0 +1,203 @@
+//! Encoders under names of tensors: `text_input` to `embedding`, or of a cross-encoder `query` and `documents` to
+//! `scores`.
+
+use std::sync::Arc;
+
+use galatea_llm::embed::{Encoded, EncoderEngine, TextTokens};
+use galatea_llm::tokens::Surround;
+use galatea_tensor::{ByteString, DataType, Tensor};
+
+use super::of_model;
+use super::request::TEXT;
+use crate::backend::{
+    ActiveRequest, Checkpoint, Model, ModelInstance, ModelIo, ModelTensor, Payload, Placement,
+};
+use crate::batch;
+use crate::error::Error;
+use crate::request::{OutputTensor, ParameterValue};
+
+/// Vectors of texts.
+const EMBEDDING: &str = "embedding";
+/// What documents are ranked for.
+const QUERY: &str = "query";
+/// Texts that are ranked.
+const DOCUMENTS: &str = "documents";
+/// How well they answer the query.
+const SCORES: &str = "scores";
+
+/// An encoder as a model of the core.
+pub(super) struct EncoderModel {
+    engine: Arc<EncoderEngine>,
+    io: ModelIo,
+}
+
+impl EncoderModel {
+    pub(super) fn new(engine: Arc<EncoderEngine>) -> Self {
+        let io = match engine.model().encoder().dimensions() {
+            Some(length) => ModelIo {
+                // Any shape of texts fits; batches are the engine's.
+                inputs: vec![ModelTensor { ranked: false, ..texts(TEXT, -1) }],
+                outputs: vec![numbers(
+                    EMBEDDING,
+                    vec![-1, i64::try_from(length).unwrap_or(i64::MAX)],
+                )],
+            },
+            None => ModelIo {
+                inputs: vec![texts(QUERY, 1), texts(DOCUMENTS, -1)],
+                outputs: vec![numbers(SCORES, vec![-1])],
+            },
+        };
+        Self { engine, io }
+    }
+}
+
+fn texts(name: &str, dim: i64) -> ModelTensor {
+    ModelTensor { datatype: DataType::Bytes, ..numbers(name, vec![dim]) }
+}
+
+fn numbers(name: &str, dims: Vec<i64>) -> ModelTensor {
+    ModelTensor {
+        name: name.to_owned(),
+        datatype: DataType::Fp32,
+        dims,
+        ranked: true,
+        optional: false,
+    }
+}
+
+impl Model for EncoderModel {
+    fn io(&self) -> Option<&ModelIo> {
+        Some(&self.io)
+    }
+
+    fn checkpoint(&self) -> Option<Checkpoint> {
+        Some(Checkpoint::Encoder(Arc::clone(&self.engine)))
+    }
+
+    fn instance(&self, _placement: &Placement) -> Result<Box<dyn ModelInstance>, Error> {
+        Ok(Box::new(EncoderInstance { engine: Arc::clone(&self.engine) }))
+    }
+}
+
+struct EncoderInstance {
+    engine: Arc<EncoderEngine>,
+}
+
+impl ModelInstance for EncoderInstance {
+    fn execute(&mut self, payload: Payload) {
+        for request in payload.detach() {
+            self.start(request);
+        }
+    }
+}
+
+impl EncoderInstance {
+    /// Hands the texts of a request to the engine, whose thread answers it.
+    fn start(&self, request: ActiveRequest) {
+        let texts = match self.read(&request) {
+            Ok(texts) => texts,
+            Err(error) => return request.finish_with(Err(error)),
+        };
+        let cancel = request.request.cancel.clone();
+        // Whoever comes first answers: the engine, or this thread where the engine takes nothing.
+        let waiting = Arc::new(std::sync::Mutex::new(Some(request)));
+        let taken = Arc::clone(&waiting);
+        let take = |waiting: &std::sync::Mutex<Option<ActiveRequest>>| {
+            waiting.lock().unwrap_or_else(std::sync::PoisonError::into_inner).take()
+        };
+        // Not the engine, on whose thread this lives.
+        let model = Arc::clone(self.engine.model());
+        let count = texts.len();
+        let sink = move |encoded: Result<Encoded, galatea_llm::Error>| {
+            let Some(request) = take(&taken) else { return };
+            let answer = encoded.map_err(|error| of_model(&error)).and_then(|encoded| {
+                let results = encoded.results;
+                match model.encoder().dimensions() {
+                    Some(length) => vectors(&request, results, [count, length]),
+                    None => scores(&request, model.scores(results)),
+                }
+            });
+            request.finish_with(answer);
+        };
+        match self.engine.submit(texts, Box::new(sink)) {
+            Ok(ticket) => cancel.on_cancel(move || drop(ticket)),
+            Err(error) => {
+                if let Some(request) = take(&waiting) {
+                    request.finish_with(Err(of_model(&error)));
+                }
+            }
+        }
+    }
+
+    /// The texts of a request as tokens.
+    fn read(&self, request: &ActiveRequest) -> Result<Vec<TextTokens>, Error> {
+        let inputs = batch::gather(request.config(), std::slice::from_ref(request))?;
+        let named = |name: &str| -> Result<Vec<String>, Error> {
+            let found = inputs.iter().find(|(input, _)| input == name);
+            let Some((_, tensor)) = found else {
+                return Err(Error::invalid_arg(format!("input '{name}' is missing")));
+            };
+            let text = |text: &ByteString| match std::str::from_utf8(text.as_bytes()) {
+                Ok(text) => Ok(text.to_owned()),
+                Err(error) => {
+                    Err(Error::invalid_arg(format!("input '{name}' is no UTF-8: {error}")))
+                }
+            };
+            tensor.contiguous()?.to_vec::<ByteString>()?.iter().map(text).collect()
+        };
+        let model = self.engine.model();
+        let most = most_tokens(request, model.encoder().context())?;
+        let tokens = if model.encoder().dimensions().is_some() {
+            let prompt = match parameter(request, "prompt_name") {
+                Some(ParameterValue::String(name)) => Some(name.as_str()),
+                _ => None,
+            };
+            let text = |text: &String| model.text(text, prompt, Surround::Add, most);
+            named(TEXT)?.iter().map(text).collect()
+        } else {
+            let queries = named(QUERY)?;
+            let documents = named(DOCUMENTS)?;
+            let Some(query) = queries.first() else {
+                return Err(Error::invalid_arg(format!("input '{QUERY}' has no element")));
+            };
+            let documents: Vec<&str> = documents.iter().map(String::as_str).collect();
+            model.ranked(query, &documents, most)
+        };
+        tokens.map_err(|error: galatea_llm::Error| of_model(&error))
+    }
+}
+
+fn parameter<'a>(request: &'a ActiveRequest, wanted: &str) -> Option<&'a ParameterValue> {
+    let mut all = request.request.parameters.iter();
+    all.find(|(name, _)| name == wanted).map(|(_, value)| value)
+}
+
+/// The most tokens of a text, where the request lets longer ones be cut; -1 stands for as many as the model takes.
+fn most_tokens(request: &ActiveRequest, context: usize) -> Result<Option<usize>, Error> {
+    let name = "truncate_prompt_tokens";
+    let most = match parameter(request, name) {
+        None => return Ok(None),
+        Some(ParameterValue::Int(-1)) => Some(context),
+        Some(ParameterValue::Int(most)) => usize::try_from(*most).ok(),
+        Some(ParameterValue::Uint(most)) => usize::try_from(*most).ok(),
+        Some(_) => None,
+    };
+    match most.filter(|most| (1..=context).contains(most)) {
+        Some(most) => Ok(Some(most)),
+        None => Err(Error::invalid_arg(format!(
+            "parameter '{name}' must be a whole number from 1 to {context}, or -1"
+        ))),
+    }
+}
+
+fn vectors(
+    request: &ActiveRequest,
+    results: Vec<Vec<f32>>,
+    shape: [usize; 2],
+) -> Result<Vec<OutputTensor>, Error> {
+    request.wanted(vec![(EMBEDDING.to_owned(), Tensor::from_vec(&shape, results.concat())?)])
+}
+
+fn scores(request: &ActiveRequest, found: Vec<f32>) -> Result<Vec<OutputTensor>, Error> {
+    request.wanted(vec![(SCORES.to_owned(), Tensor::vector(found))])
+}

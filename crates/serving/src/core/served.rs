@@ -1,0 +1,133 @@
+//! Checkpoints that serve, for front ends that ask them without a lane between.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use galatea_llm::model::LanguageModel;
+
+use super::Core;
+use super::loaded::LoadedVersion;
+use crate::backend::Checkpoint;
+use crate::error::Error;
+use crate::payload::{ExecutionContext, now_ms};
+use crate::statistics::{ComputeTimes, FailureReason, RequestOutcome};
+
+/// A version whose checkpoint front ends ask themselves.
+#[derive(Clone, Debug)]
+pub struct ServedCheckpoint {
+    /// Its name, with the namespace before it where repositories are namespaces.
+    pub name: String,
+    /// What it is.
+    pub checkpoint: Checkpoint,
+    context: Arc<ExecutionContext>,
+}
+
+impl ServedCheckpoint {
+    fn of(loaded: &LoadedVersion) -> Option<Self> {
+        let checkpoint = loaded.checkpoint.clone()?;
+        let context = Arc::clone(&loaded.context);
+        Some(Self { name: loaded.id.to_string(), checkpoint, context })
+    }
+
+    /// A request of so many items begins. An unload waits for its end, and the statistics of the version count it.
+    #[must_use]
+    pub fn begin(&self, items: u64) -> OpenRequest {
+        self.context.took();
+        let context = Arc::clone(&self.context);
+        OpenRequest { context, items: items.max(1), arrived: Instant::now(), ended: false }
+    }
+}
+
+/// A request of a front end that has not ended. Dropping it says that the client has left.
+#[derive(Debug)]
+pub struct OpenRequest {
+    context: Arc<ExecutionContext>,
+    items: u64,
+    arrived: Instant,
+    ended: bool,
+}
+
+impl OpenRequest {
+    /// It was answered, and waited so long before it ran.
+    pub fn finish(mut self, queue: Duration) {
+        self.end(queue, None);
+    }
+
+    /// It was answered with an error.
+    pub fn fail(mut self, reason: FailureReason) {
+        self.end(Duration::ZERO, Some(reason));
+    }
+
+    fn end(&mut self, queue: Duration, failure: Option<FailureReason>) {
+        if std::mem::replace(&mut self.ended, true) {
+            return;
+        }
+        let total = self.arrived.elapsed();
+        let queue = queue.min(total);
+        let outcome =
+            RequestOutcome { filler: false, failure, batch_size: self.items, queue, total };
+        let times = ComputeTimes { infer: total.saturating_sub(queue), ..ComputeTimes::default() };
+        match failure {
+            // What was refused has not run.
+            Some(reason @ (FailureReason::Rejected | FailureReason::Other)) => {
+                self.context.statistics.failure(reason, total);
+            }
+            _ => self.context.statistics.execution(times, &[outcome], now_ms()),
+        }
+        self.context.answered();
+    }
+}
+
+impl Drop for OpenRequest {
+    fn drop(&mut self) {
+        self.end(Duration::ZERO, Some(FailureReason::Canceled));
+    }
+}
+
+impl Core {
+    /// The checkpoint that a version is; nothing where it is another model.
+    ///
+    /// # Errors
+    /// When the version is unknown or not ready.
+    pub fn checkpoint(&self, name: &str, version: &str) -> Result<Option<ServedCheckpoint>, Error> {
+        let loaded = self.find(name, version)?;
+        Ok(ServedCheckpoint::of(&loaded))
+    }
+
+    /// The checkpoints that serve, of each the latest version, by name.
+    #[must_use]
+    pub fn checkpoints(&self) -> Vec<ServedCheckpoint> {
+        let mut found = BTreeMap::new();
+        // Versions come in their order.
+        for served in self.models().all_ready().filter_map(|loaded| ServedCheckpoint::of(loaded)) {
+            found.insert(served.name.clone(), served);
+        }
+        found.into_values().collect()
+    }
+
+    /// The language model that a version is; nothing where it is another model.
+    ///
+    /// # Errors
+    /// When the version is unknown or not ready.
+    pub fn language_model(
+        &self,
+        name: &str,
+        version: &str,
+    ) -> Result<Option<Arc<LanguageModel>>, Error> {
+        Ok(self.checkpoint(name, version)?.and_then(|served| match served.checkpoint {
+            Checkpoint::Language(model) => Some(model),
+            Checkpoint::Encoder(_) => None,
+        }))
+    }
+
+    /// The language models that serve, of each the latest version, by name.
+    #[must_use]
+    pub fn language_models(&self) -> Vec<(String, Arc<LanguageModel>)> {
+        let language = |served: ServedCheckpoint| match served.checkpoint {
+            Checkpoint::Language(model) => Some((served.name, model)),
+            Checkpoint::Encoder(_) => None,
+        };
+        self.checkpoints().into_iter().filter_map(language).collect()
+    }
+}
