@@ -1,4 +1,5 @@
-//! Weights of few bits, as operators hold them: codes in blocks that share a scale.
+//! Weights of few bits, as operators hold them: codes in blocks that share a scale, or floats that are
+//! smaller than FP32.
 //!
 //! What a code stands for is a [`CodeFormat`]; where the codes come from, a [`BlockWeights`] hides, so that
 //! the bytes of a checkpoint stay where they are until somebody asks for a row.
@@ -18,6 +19,8 @@ pub enum Meaning {
     Offset,
     /// `scale * table[code]`.
     Table(&'static [f32; 16]),
+    /// The number itself: the bytes of a code are a float of this type, the lower ones first.
+    Float(DataType),
 }
 
 /// The bits of a code, how many numbers of a row share a scale, and what a code means.
@@ -35,13 +38,30 @@ impl CodeFormat {
         Self { bits, block, meaning }
     }
 
+    /// Floats of a type, which have no scales: their block is 0.
+    #[must_use]
+    pub fn floats(dtype: DataType) -> Self {
+        let bytes = dtype.size_bytes().unwrap_or(1);
+        let bits = u32::try_from(8 * bytes).unwrap_or(u32::MAX);
+        Self { bits, block: 0, meaning: Meaning::Float(dtype) }
+    }
+
+    /// Bytes of a code where a row is taken apart.
+    #[must_use]
+    pub fn code_bytes(self) -> usize {
+        match self.meaning {
+            Meaning::Float(dtype) => dtype.size_bytes().unwrap_or(1),
+            _ => 1,
+        }
+    }
+
     /// Bits of a code.
     #[must_use]
     pub fn bits(self) -> u32 {
         self.bits
     }
 
-    /// How many adjacent numbers of a row share a scale.
+    /// How many adjacent numbers of a row share a scale; 0 where there are no scales.
     #[must_use]
     pub fn block(self) -> usize {
         self.block
@@ -72,7 +92,7 @@ impl CodeFormat {
 /// A row taken apart: what its numbers are made of.
 #[derive(Debug)]
 pub struct BlockRow<'a> {
-    /// A code for each number.
+    /// A code for each number, of [`CodeFormat::code_bytes`].
     pub codes: &'a mut [u8],
     /// A scale for each block.
     pub scales: &'a mut [f32],
@@ -89,7 +109,7 @@ pub struct SuperScales<'a> {
     pub offsets: &'a mut [f32],
 }
 
-/// A matrix of weights of few bits, `rows` outputs by `columns` inputs.
+/// A matrix of weights of few bits or of floats, `rows` outputs by `columns` inputs.
 pub trait BlockWeights: fmt::Debug + Send + Sync {
     /// Rows.
     fn rows(&self) -> usize;

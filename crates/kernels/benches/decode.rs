@@ -6,7 +6,7 @@
 
 use galatea_kernels::bf16::{PackedBf16, gemm_bf16};
 use galatea_kernels::blocks::{
-    Accuracy, BlockFormat, BlockStorage, FactorForm, PackedBlocks, Shift, gemm_blocks,
+    Accuracy, BlockFormat, BlockStorage, FactorForm, Half, PackedBlocks, Shift, gemm_blocks,
 };
 use galatea_kernels::gemm::Trans;
 use galatea_kernels::isa::Isa;
@@ -56,6 +56,30 @@ fn main() {
         let name = format!("BF16, {m} rows, {gflops:.0} GFLOP/s");
         timing::report_bytes(&name, (2 * k * n) as f64, seconds);
     }
+    let storage = BlockStorage {
+        format: BlockFormat::halves(Half::Bf16),
+        factors: FactorForm::Fp32,
+        shift: Shift::Zero(0.0),
+    };
+    let packed: Result<PackedBlocks, ()> =
+        PackedBlocks::pack_columns(&pool, storage, (k, n), |_, to| {
+            to.numbers.fill(0x3c);
+            Ok(())
+        });
+    for m in [1, 4, 8, 16, 64, 512] {
+        let (Ok(b), (a, mut c)) = (&packed, (timing::Floats::new(m * k, 0.5), vec![0.0; m * n]))
+        else {
+            break;
+        };
+        let seconds = timing::best(|| {
+            let (epilogue, to) = (Epilogue::default(), (&mut c[..], n));
+            gemm_blocks(exec, m, (&a, k), b, to, &epilogue, Accuracy::Full);
+        });
+        let gflops = 2.0 * (m * k * n) as f64 / seconds / 1e9;
+        let name = format!("exact BF16, {m} rows, {gflops:.0} GFLOP/s");
+        timing::report_bytes(&name, b.size_bytes() as f64, seconds);
+    }
+    drop(packed);
     for &(name, bits, block, factors, shift) in TYPES {
         let Some(format) = BlockFormat::new(bits, block) else { continue };
         let storage = BlockStorage { format, factors, shift };

@@ -44,6 +44,8 @@ pub(super) fn numbers(
                 out.iter_mut().for_each(|number| *number *= scale);
             }
         }
+        // No matrix of blocks has floats as its codes.
+        Meaning::Float(_) => out.fill(f32::NAN),
     }
 }
 

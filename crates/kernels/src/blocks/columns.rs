@@ -1,6 +1,6 @@
 //! From packed numbers to lanes, and to columns of FP32 and BF16.
 
-use super::pack::{BlockFormat, GROUP, HALF, LINE, PackedBlocks, SLICE, Shifts, UNIT};
+use super::pack::{BF16, BlockFormat, FP16, GROUP, HALF, LINE, PackedBlocks, SLICE, Shifts, UNIT};
 use crate::isa::{Kernel, Simd};
 use crate::memory::Shared;
 
@@ -89,6 +89,24 @@ pub(super) fn term<S: Simd>(s: S, bytes: S::I, row: u32) -> S::F {
     s.to_float(s.and_i(s.shift_right(bytes, 8 * row), s.splat_i(0xff)))
 }
 
+/// Floats of a row of a unit, for the columns from `column`.
+///
+/// # Safety
+/// The slice and the unit exist, and hold floats of the kind `B`; `column` starts a vector.
+#[inline(always)]
+pub(super) unsafe fn float_row<S: Simd, const B: u32>(
+    s: S,
+    b: &PackedBlocks,
+    (slice, unit): (usize, usize),
+    row: usize,
+    column: usize,
+) -> S::F {
+    let at = (unit * UNIT + row) * SLICE + column;
+    let from = b.slice(slice).cast::<u16>().wrapping_add(at);
+    // SAFETY: the caller vouches for the row, which has 16 columns.
+    unsafe { if B == BF16 { s.load_bf16(from) } else { s.load_f16(from) } }
+}
+
 /// What columns become.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Form {
@@ -122,6 +140,8 @@ impl Kernel for Unpack<'_> {
             5 => self.bits::<S, 5>(s),
             6 => self.bits::<S, 6>(s),
             16 => self.bits::<S, 16>(s),
+            FP16 => self.bits::<S, FP16>(s),
+            BF16 => self.bits::<S, BF16>(s),
             _ => self.bits::<S, 8>(s),
         }
     }
@@ -139,6 +159,8 @@ impl Unpack<'_> {
                     unsafe {
                         if from * SLICE >= b.n() {
                             self.nothing(s, slice, unit, column);
+                        } else if B >= FP16 {
+                            self.floats::<S, B>(s, (slice, from), unit, column);
                         } else {
                             self.unit::<S, B>(s, (slice, from), unit, column);
                         }
@@ -169,6 +191,35 @@ impl Unpack<'_> {
         for row in (0..UNIT).step_by(step) {
             // SAFETY: the caller vouches for the place.
             unsafe { s.store(self.place(slice, unit, row, column), s.splat(0.0)) };
+        }
+    }
+
+    /// A unit of floats.
+    ///
+    /// # Safety
+    /// As for [`Unpack::unit`].
+    #[inline(always)]
+    unsafe fn floats<S: Simd, const B: u32>(
+        &self,
+        s: S,
+        (slice, from): (usize, usize),
+        unit: usize,
+        column: usize,
+    ) {
+        for row in (0..UNIT).step_by(2) {
+            // SAFETY: rows of the unit; the caller vouches for the places.
+            unsafe {
+                let [low, high] = [row, row + 1]
+                    .map(|row| float_row::<S, B>(s, self.b, (from, unit), row, column));
+                let to = self.place(slice, unit, row, column);
+                match self.form {
+                    Form::Floats => {
+                        s.store(to, low);
+                        s.store(self.place(slice, unit, row + 1, column), high);
+                    }
+                    Form::Bf16 => s.store(to, s.of_bits(pair(s, low, high))),
+                }
+            }
         }
     }
 

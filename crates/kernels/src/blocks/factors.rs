@@ -38,7 +38,7 @@ impl Factors {
         let (width, per) = match form {
             FactorForm::Fp32 => (4, 1),
             FactorForm::Fp16 | FactorForm::Bf16 => (2, 1),
-            FactorForm::Nested(numbers) => (1, (numbers / block).max(1)),
+            FactorForm::Nested(numbers) => (1, (numbers / block.max(1)).max(1)),
         };
         let supers = if matches!(form, FactorForm::Nested(_)) { blocks.div_ceil(per) } else { 0 };
         let data = Aligned::lasting((slices * blocks * SLICE * width).div_ceil(4));

@@ -1,5 +1,5 @@
 //! Products with weights of few bits, each block of which has a scale and a zero point: a number
-//! `q` stands for `(q - zero) * scale`.
+//! `q` stands for `(q - zero) * scale`. Floats of 16 bits lie in the same way, and have no scales.
 //!
 //! Few rows are multiplied while numbers are taken apart in registers, so that memory brings packed
 //! numbers only; for many rows some columns at a time become a matrix that tiles are for.
@@ -10,7 +10,7 @@ mod pack;
 mod rows;
 
 pub use factors::FactorForm;
-pub use pack::{BlockColumn, BlockFormat, BlockStorage, PackedBlocks, Shift, Zeros};
+pub use pack::{BlockColumn, BlockFormat, BlockStorage, Half, PackedBlocks, Shift, Zeros};
 
 use crate::Exec;
 use crate::activation::Activation;
@@ -109,7 +109,8 @@ pub fn gemm_blocks_each(
     if m == 0 {
         return;
     }
-    if m <= most_rows(exec, accuracy) {
+    let most = products.iter().map(|product| most_rows(exec, accuracy, product.b)).min();
+    if most.is_some_and(|most| m <= most) {
         FewRows { m, a, lda, products: &products, gated: false }.run(exec, accuracy);
         return;
     }
@@ -140,7 +141,7 @@ pub fn gemm_blocks_gated(
         return;
     }
     let epilogue = Epilogue::default().with_activation(activation);
-    if m <= most_rows(exec, accuracy) {
+    if m <= most_rows(exec, accuracy, gate).min(most_rows(exec, accuracy, b)) {
         // The gate stays with the thread that has its columns: C stands for it.
         let mut own = [0.0; 0];
         let first =

@@ -18,16 +18,20 @@ pub(super) const GROUP: usize = 4;
 const GROUPS: usize = UNIT / GROUP;
 /// Bytes of a line: a group of every column of a slice.
 pub(super) const LINE: usize = SLICE * GROUP;
+/// The kinds of floats.
+pub(super) const FP16: u32 = 17;
+pub(super) const BF16: u32 = 18;
 /// What numbers of a table have too much, so that they are no less than 0.
 const TABLE_ZERO: u8 = 128;
 
 /// How many bits a number has, how many numbers of a column share a scale, and whether numbers name
-/// entries of a table.
+/// entries of a table or are floats.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BlockFormat {
     bits: u32,
     block: usize,
     table: Option<[u8; 16]>,
+    half: Option<Half>,
 }
 
 impl BlockFormat {
@@ -36,7 +40,32 @@ impl BlockFormat {
     pub fn new(bits: u32, block: usize) -> Option<Self> {
         let blocks = block == HALF || block >= UNIT && block.is_multiple_of(UNIT);
         let known = matches!(bits, 2..=6 | 8) && blocks;
-        known.then_some(Self { bits, block, table: None })
+        known.then_some(Self { bits, block, table: None, half: None })
+    }
+
+    /// Floats of 16 bits, which have no scales: their block is 0.
+    #[must_use]
+    pub fn halves(half: Half) -> Self {
+        Self { bits: 16, block: 0, table: None, half: Some(half) }
+    }
+
+    /// The floats that numbers are, where they are floats.
+    #[must_use]
+    #[inline]
+    pub fn half(self) -> Option<Half> {
+        self.half
+    }
+
+    /// Bytes of a number while a column is filled.
+    #[must_use]
+    pub fn number_bytes(self) -> usize {
+        if self.half.is_some() { 2 } else { 1 }
+    }
+
+    /// Blocks of a column of `k` numbers.
+    #[inline(always)]
+    pub(super) fn blocks(self, k: usize) -> usize {
+        if self.block == 0 { 0 } else { k.div_ceil(self.block) }
     }
 
     /// Numbers of 4 bits that name entries of a table; as for [`BlockFormat::new`].
@@ -53,17 +82,22 @@ impl BlockFormat {
         self.bits
     }
 
-    /// Numbers of a block.
+    /// Numbers of a block; 0 where there are no scales.
     #[must_use]
     #[inline]
     pub fn block(self) -> usize {
         self.block
     }
 
-    /// The bits of a number; 16 where these name entries of a table.
+    /// The bits of a number; 16 where these name entries of a table, [`FP16`] or [`BF16`] for floats.
     #[inline]
     pub(super) fn kind(self) -> u32 {
-        if self.table.is_some() { 16 } else { self.bits }
+        match self.half {
+            Some(Half::Fp16) => FP16,
+            Some(Half::Bf16) => BF16,
+            None if self.table.is_some() => 16,
+            None => self.bits,
+        }
     }
 
     /// The table, whose entries are 128 more than they stand for.
@@ -110,6 +144,15 @@ pub enum Zeros<'a> {
     Each(&'a [f32]),
 }
 
+/// Floats of 16 bits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Half {
+    /// FP16.
+    Fp16,
+    /// BF16.
+    Bf16,
+}
+
 /// How weights are packed.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct BlockStorage {
@@ -124,7 +167,7 @@ pub struct BlockStorage {
 /// A column that is to be filled: its numbers and what they are multiplied by. All are zeros before.
 #[derive(Debug)]
 pub struct BlockColumn<'a> {
-    /// A number for each row.
+    /// A number for each row; of floats two bytes, the lower one first.
     pub numbers: &'a mut [u8],
     /// A scale for each block.
     pub scales: &'a mut [f32],
@@ -147,7 +190,8 @@ pub(super) enum Shifts {
 ///
 /// A slice is a stream of units of 32 rows. A unit has a plane or two, which hold 8, 4, 2 or 1 bits
 /// of each number; a byte of a line holds bits of rows that are 4 apart, so that a shift and a mask
-/// of a line leave 4 adjacent rows of each column as bytes. Missing rows and columns are zeros.
+/// of a line leave 4 adjacent rows of each column as bytes. A unit of floats has its rows one after
+/// the other. Missing rows and columns are zeros.
 pub struct PackedBlocks {
     format: BlockFormat,
     k: usize,
@@ -179,7 +223,7 @@ impl PackedBlocks {
         number: impl Fn(usize, usize) -> u8 + Sync,
         (scales, zeros): (&[f32], Zeros<'_>),
     ) -> Self {
-        let blocks = k.div_ceil(format.block);
+        let blocks = format.blocks(k);
         assert!(scales.len() == n * blocks, "{} scales for {n} x {blocks}", scales.len());
         let shift = match zeros {
             Zeros::One(zero) => Shift::Zero(zero),
@@ -218,7 +262,7 @@ impl PackedBlocks {
         fill: impl Fn(usize, BlockColumn<'_>) -> Result<(), E> + Sync,
     ) -> Result<Self, E> {
         let BlockStorage { format, factors, shift } = storage;
-        let blocks = k.div_ceil(format.block);
+        let blocks = format.blocks(k);
         let (slices, units) = (n.div_ceil(SLICE), k.div_ceil(UNIT));
         let mut data = Aligned::lasting((slices * units * format.unit_bytes()).div_ceil(4));
         let mut scales = Factors::new(factors, slices, blocks, format.block);
@@ -287,7 +331,7 @@ impl PackedBlocks {
 
     #[inline]
     pub(super) fn blocks(&self) -> usize {
-        self.k.div_ceil(self.format.block)
+        self.format.blocks(self.k)
     }
 
     #[inline]
@@ -340,8 +384,9 @@ impl Packing {
         fill: &impl Fn(usize, BlockColumn<'_>) -> Result<(), E>,
     ) -> Result<(), (usize, E)> {
         let (k, n) = self.sizes;
-        let (units, blocks) = (k.div_ceil(UNIT), k.div_ceil(self.format.block));
-        let row = units * UNIT;
+        let (units, blocks) = (k.div_ceil(UNIT), self.format.blocks(k));
+        let width = self.format.number_bytes();
+        let row = units * UNIT * width;
         let mut numbers = vec![0; SLICE * row];
         let (mut scales, mut shifts) = (vec![0.0; blocks], vec![0.0; blocks]);
         let (mut super_scales, mut super_shifts) = (vec![0.0; self.supers], vec![0.0; self.supers]);
@@ -354,7 +399,7 @@ impl Packing {
                     break;
                 }
                 let to = BlockColumn {
-                    numbers: &mut numbers[..k],
+                    numbers: &mut numbers[..k * width],
                     scales: &mut scales,
                     shifts: &mut shifts[..shifted],
                     super_scales: &mut super_scales,
@@ -372,9 +417,21 @@ impl Packing {
             let size = units * self.format.unit_bytes();
             // SAFETY: this task alone has the slice, which lies in the data.
             let out = unsafe { self.data.range(slice * size..(slice + 1) * size) };
-            self.lines(&numbers, row, out);
+            match self.format.half {
+                Some(_) => Self::float_rows(&numbers, row, out),
+                None => self.lines(&numbers, row, out),
+            }
         }
         Ok(())
+    }
+
+    /// Floats of 16 columns, `row` bytes apart, to rows of 16.
+    fn float_rows(numbers: &[u8], row: usize, out: &mut [u8]) {
+        for (at, out) in out.chunks_exact_mut(2 * SLICE).enumerate() {
+            for (column, to) in out.as_chunks_mut::<2>().0.iter_mut().enumerate() {
+                to.copy_from_slice(&numbers[column * row + 2 * at..][..2]);
+            }
+        }
     }
 
     /// Numbers of 16 columns, `row` apart, to the planes of their units.

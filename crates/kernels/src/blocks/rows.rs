@@ -1,7 +1,7 @@
 //! A few rows times packed numbers, which are taken apart in registers.
 
-use super::columns::{Bits, group_bytes, term};
-use super::pack::{GROUP, HALF, PackedBlocks, SLICE, Shifts, UNIT};
+use super::columns::{Bits, float_row, group_bytes, term};
+use super::pack::{FP16, GROUP, HALF, PackedBlocks, SLICE, Shifts, UNIT};
 use super::{Accuracy, Product};
 use crate::Exec;
 use crate::bf16::{Cells, Place};
@@ -11,6 +11,9 @@ use crate::memory::{Shared, with_scratch};
 
 /// Most rows of a product of floats.
 pub(super) const MOST_FLOATS: usize = 4;
+
+/// Most rows of a product with floats of 16 bits, for which nothing is taken apart.
+const MOST_HALVES: usize = 16;
 
 /// Rows of bytes that pass by a slice while it is near.
 const BATCH: usize = 64;
@@ -64,13 +67,22 @@ unsafe impl Sync for Ready {}
 /// Values of each block beside its terms.
 const VALUES: usize = 4;
 
+/// Blocks of a row; none where there are no scales.
+#[inline(always)]
+fn blocks_of(k: usize, block: usize) -> usize {
+    if block == 0 { 0 } else { k.div_ceil(block) }
+}
+
 /// Rows that are computed at once of those that are left: a missing one is zeros.
 fn at_once(left: usize) -> usize {
     left.next_power_of_two().min(MOST_AT_ONCE)
 }
 
 /// Most rows for which numbers are taken apart in registers.
-pub(super) fn most_rows(exec: Exec<'_>, accuracy: Accuracy) -> usize {
+pub(super) fn most_rows(exec: Exec<'_>, accuracy: Accuracy, b: &PackedBlocks) -> usize {
+    if b.format().half().is_some() {
+        return MOST_HALVES;
+    }
     let dot = DotIsa::of(exec.isa);
     match accuracy {
         Accuracy::Reduced if dot.run(Bytewise) => {
@@ -102,7 +114,9 @@ impl FewRows<'_> {
 
     fn batch(&self, exec: Exec<'_>, accuracy: Accuracy) {
         let dot = DotIsa::of(exec.isa);
-        let whole = |product: &Product<'_>| product.b.zero(false).fract() == 0.0;
+        let whole = |product: &Product<'_>| {
+            product.b.format().half().is_none() && product.b.zero(false).fract() == 0.0
+        };
         let bytes =
             accuracy == Accuracy::Reduced && dot.run(Bytewise) && self.products.iter().all(whole);
         let signed = bytes && dot.run(Signed);
@@ -116,7 +130,7 @@ impl FewRows<'_> {
                 kinds.push(kind);
             }
         }
-        let room = |block: usize| rows * (terms + VALUES * k.div_ceil(block)).next_multiple_of(16);
+        let room = |block| rows * (terms + VALUES * blocks_of(k, block)).next_multiple_of(16);
         with_scratch(kinds.iter().map(|&(block, _)| room(block)).sum(), |mut scratch| {
             let mut ready: Vec<Ready> = Vec::with_capacity(kinds.len());
             for &(block, zero) in &kinds {
@@ -232,7 +246,7 @@ impl Prepare<'_> {
 
     #[inline(always)]
     fn blocks(&self) -> usize {
-        self.k.div_ceil(self.block)
+        blocks_of(self.k, self.block)
     }
 
     /// Copies a row, a missing one as zeros.
@@ -465,7 +479,7 @@ impl Kernel for Part<'_> {
     #[inline(always)]
     fn run<S: Simd>(self, s: S) {
         let m = self.on.m;
-        self.walk(s, false, |slice| by_format!(s, slice, m: 2 3 4 5 6 8 16));
+        self.walk(s, false, |slice| by_format!(s, slice, m: 2 3 4 5 6 8 16 17 18));
     }
 }
 
@@ -514,10 +528,41 @@ impl<const B: u32, const R: usize> Slice<'_, B, R> {
     }
 }
 
+impl<const B: u32, const R: usize> Slice<'_, B, R> {
+    /// The sums of floats, in two parts whatever the number of rows.
+    #[inline(always)]
+    fn halves<S: Simd>(&self, s: S) {
+        let terms = self.b.units() * UNIT;
+        for column in (0..SLICE).step_by(S::LANES) {
+            let mut sums = [[s.splat(0.0); R]; 2];
+            for unit in 0..self.b.units() {
+                for row in 0..UNIT {
+                    // SAFETY: the unit and the rows' terms exist.
+                    unsafe {
+                        let at = (self.slice, unit);
+                        let number = float_row::<S, B>(s, self.b, at, row, column);
+                        for (own, sum) in sums[row % 2].iter_mut().enumerate() {
+                            let at = (self.row + own) * terms + unit * UNIT + row;
+                            *sum = s.fma(number, s.splat(*self.ready.terms.add(at)), *sum);
+                        }
+                    }
+                }
+            }
+            let [even, odd] = sums;
+            let totals = std::array::from_fn(|row| s.add(even[row], odd[row]));
+            // SAFETY: 16 sums for each row.
+            unsafe { self.store(s, column, &totals) };
+        }
+    }
+}
+
 impl<const B: u32, const R: usize> Kernel for Slice<'_, B, R> {
     type Output = ();
     #[inline(always)]
     fn run<S: Simd>(self, s: S) {
+        if B >= FP16 {
+            return self.halves(s);
+        }
         let terms = self.b.units() * UNIT;
         let bits = Bits::<S, B>::new(s, self.b.format());
         let zero = s.splat(self.b.zero(false));

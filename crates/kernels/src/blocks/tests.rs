@@ -232,3 +232,60 @@ fn a_column_that_fails_is_told() {
         });
     assert_eq!(packed.unwrap_err(), 39);
 }
+
+/// Products whose every sum is exact in FP32, so that only the right numbers give them.
+fn check_halves(half: Half, (k, n): (usize, usize)) {
+    let weight = |row: usize, column: usize| ((row * 7 + column * 3) % 33) as f32 / 8.0 - 2.0;
+    let storage = BlockStorage {
+        format: BlockFormat::halves(half),
+        factors: FactorForm::Fp32,
+        shift: Shift::Zero(0.0),
+    };
+    let pool = ThreadPool::new(2);
+    let packed: Result<PackedBlocks, ()> =
+        PackedBlocks::pack_columns(&pool, storage, (k, n), |column, to| {
+            assert!(to.scales.is_empty() && to.shifts.is_empty());
+            for (row, to) in to.numbers.chunks_exact_mut(2).enumerate() {
+                let number = weight(row, column);
+                to.copy_from_slice(&match half {
+                    Half::Fp16 => half::f16::from_f32(number).to_le_bytes(),
+                    Half::Bf16 => half::bf16::from_f32(number).to_le_bytes(),
+                });
+            }
+            Ok(())
+        });
+    let packed = packed.unwrap();
+    let columns = n.next_multiple_of(16) * k.next_multiple_of(32);
+    assert!(packed.size_bytes() <= 2 * columns + 64, "{} bytes", packed.size_bytes());
+    for m in [1, 2, 3, 5, 16, 17, 70] {
+        let a: Vec<f32> = (0..m * k).map(|at| (at % 13) as f32 - 6.0).collect();
+        let want = |row: usize, column: usize| -> f32 {
+            (0..k).map(|at| a[row * k + at] * weight(at, column)).sum()
+        };
+        for isa in Isa::available() {
+            for accuracy in [Accuracy::Full, Accuracy::Reduced] {
+                let exec = Exec { pool: &pool, isa };
+                let what = format!("{} {half:?} {accuracy:?} {m}x{k}x{n}", isa.name());
+                let mut c = vec![f32::NAN; m * n];
+                let epilogue = Epilogue::default();
+                gemm_blocks(exec, m, (&a, k), &packed, (&mut c, n), &epilogue, accuracy);
+                let mut gated = vec![f32::NAN; m * n];
+                let gate = (&packed, Activation::Relu);
+                gemm_blocks_gated(exec, m, (&a, k), gate, &packed, (&mut gated, n), accuracy);
+                for at in 0..m * n {
+                    let want = want(at / n, at % n);
+                    assert_eq!(c[at], want, "{what}: {at}");
+                    assert_eq!(gated[at], want.max(0.0) * want, "{what}: gated {at}");
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn floats_of_16_bits_are_exact_and_stay_as_small_as_they_are() {
+    for half in [Half::Fp16, Half::Bf16] {
+        check_halves(half, (96, 40));
+        check_halves(half, (45, 300));
+    }
+}

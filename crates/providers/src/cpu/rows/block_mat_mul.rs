@@ -6,10 +6,11 @@ use galatea_graph::GALATEA_DOMAIN;
 use galatea_graph::blocks::{BlockRow, BlockWeights, Meaning, SuperScales};
 use galatea_graph::ops::fused::{BlockGather, BlockMatMul};
 use galatea_kernels::blocks::{
-    Accuracy, BlockColumn, BlockFormat, BlockProduct, BlockStorage, FactorForm, PackedBlocks,
+    Accuracy, BlockColumn, BlockFormat, BlockProduct, BlockStorage, FactorForm, Half, PackedBlocks,
     Shift, gemm_blocks_each, gemm_blocks_gated,
 };
 use galatea_kernels::{Activation, Epilogue};
+use galatea_runtime::Precision;
 use galatea_tensor::DataType;
 
 use super::elementwise::fused;
@@ -28,7 +29,7 @@ pub(super) const ROWS: &[KernelRow] = &[
             op.weights().iter().try_for_each(|weights| storage(&**weights).map(|_| ()))?;
             Ok(())
         },
-        build: |view| Ok(Box::new(Packed::new(view.operator::<BlockMatMul>()?)?)),
+        build: |view| Ok(Box::new(Packed::new(view.operator::<BlockMatMul>()?, view.precision)?)),
     },
     KernelRow {
         name: "block_gather-f32",
@@ -49,6 +50,9 @@ fn storage(weights: &dyn BlockWeights) -> Result<BlockStorage, String> {
             let whole = table_of(table).ok_or("a table whose entries are no bytes")?;
             (BlockFormat::with_table(whole.entries, of.block()), Shift::Zero(0.0))
         }
+        Meaning::Float(DataType::Fp16) => (Some(BlockFormat::halves(Half::Fp16)), Shift::Zero(0.0)),
+        Meaning::Float(DataType::Bf16) => (Some(BlockFormat::halves(Half::Bf16)), Shift::Zero(0.0)),
+        Meaning::Float(other) => return Err(format!("floats of {other}")),
     };
     let format = format.ok_or_else(|| format!("{} bits in blocks of {}", of.bits(), of.block()))?;
     let factors = match (weights.superblock(), weights.factors()) {
@@ -105,10 +109,12 @@ struct Packed {
 }
 
 impl Packed {
-    fn new(op: &BlockMatMul) -> Result<Self, String> {
+    fn new(op: &BlockMatMul, precision: Precision) -> Result<Self, String> {
         let all = op.weights().iter().map(|weights| pack(&**weights)).collect::<Result<_, _>>()?;
         let gate = op.gate().map(fused);
-        let accuracy = if op.rounds_rows() { Accuracy::Reduced } else { Accuracy::Full };
+        // Fewer bits of the rows are also for those who ask for speed.
+        let reduced = op.rounds_rows() || precision == Precision::Bf16;
+        let accuracy = if reduced { Accuracy::Reduced } else { Accuracy::Full };
         Ok(Self { all: Arc::new(all), gate, accuracy })
     }
 }
