@@ -54,6 +54,17 @@ impl Config {
         self
     }
 
+    /// What says all this, such as the path of a file.
+    #[must_use]
+    pub fn place(&self) -> &str {
+        &self.place
+    }
+
+    /// All of it.
+    pub(crate) fn value(&self) -> Value {
+        Value::Object(self.all.clone())
+    }
+
     /// Keys that something else than a `config.json` says.
     pub(crate) fn of(place: String, all: Map<String, Value>) -> Self {
         Self { place, all }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use galatea_formats::gguf::{self, Gguf, Metadata};
 use galatea_graph::OpError;
-use galatea_graph::blocks::{BlockRow, BlockWeights, CodeFormat, SuperScales};
+use galatea_graph::blocks::{BlockRow, BlockWeights, CodeFormat, Meaning, SuperScales};
 use galatea_tensor::{DataType, Tensor};
 use serde_json::{Map, Value, json};
 
@@ -15,6 +15,7 @@ use crate::config::Config;
 use crate::error::{Error, Kind, Result};
 use crate::template::ChatTemplate;
 use crate::tokens::{GgufVocabulary, Tokenizer};
+use crate::weights::FloatMatrix;
 
 /// Names of tensors outside of layers: in the file, and as architectures call them.
 const OUTSIDE: &[(&str, &str)] =
@@ -128,6 +129,24 @@ impl GgufCheckpoint {
         find::<&str>(self.file.metadata(), "tokenizer.chat_template")
     }
 
+    /// A tensor of two axes where it lies, of whatever numbers.
+    fn matrix(&self, name: &str) -> Result<Option<Arc<dyn BlockWeights>>> {
+        let entry = self.entry(name)?;
+        let wrong = |error: &dyn std::fmt::Display| failed(entry.name(), error);
+        if entry.shape().len() != 2 {
+            return Ok(None);
+        }
+        let matrix = match entry.ggml_type().data_type() {
+            None => Some(Arc::new(entry.blocks().map_err(|error| wrong(&error))?) as _),
+            Some(_) => FloatMatrix::of(&entry.tensor().map_err(|error| wrong(&error))?),
+        };
+        let Some(matrix): Option<Arc<dyn BlockWeights>> = matrix else { return Ok(None) };
+        Ok(Some(match self.paired.get(name) {
+            Some(&heads) => Arc::new(Unpaired { order: unpaired(matrix.rows(), heads), matrix }),
+            None => matrix,
+        }))
+    }
+
     fn entry(&self, name: &str) -> Result<&gguf::TensorEntry> {
         let own = self.names.get(name).map_or(name, String::as_str);
         self.file.tensor(own).map_err(|error| failed(own, &error))
@@ -154,16 +173,12 @@ impl Weights for GgufCheckpoint {
     }
 
     fn blocks(&self, name: &str) -> Result<Option<Arc<dyn BlockWeights>>> {
-        let entry = self.entry(name)?;
-        if entry.ggml_type().data_type().is_some() || entry.shape().len() != 2 {
-            return Ok(None);
-        }
-        let matrix = entry.blocks().map_err(|error| failed(entry.name(), &error))?;
-        let matrix: Arc<dyn BlockWeights> = Arc::new(matrix);
-        Ok(Some(match self.paired.get(name) {
-            Some(&heads) => Arc::new(Unpaired { order: unpaired(matrix.rows(), heads), matrix }),
-            None => matrix,
-        }))
+        let blocks = self.matrix(name)?;
+        Ok(blocks.filter(|matrix| matrix.format().meaning() != Meaning::Float(DataType::Fp32)))
+    }
+
+    fn table(&self, name: &str) -> Result<Option<Arc<dyn BlockWeights>>> {
+        self.matrix(name)
     }
 
     fn release(&self) {

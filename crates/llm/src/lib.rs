@@ -20,6 +20,6 @@ pub mod stop;
 pub mod template;
 pub mod tokens;
 pub mod tools;
-mod weights;
+pub mod weights;
 
 pub use error::{Error, Kind};

@@ -86,13 +86,8 @@ pub fn load_options(arguments: &EngineArguments) -> Result<LoadOptions, galatea_
         }
     };
     options.session.precision = precision.parse().map_err(|error| refused("dtype", error))?;
-    match &arguments.quantization {
-        None => Ok(options),
-        Some(method) => {
-            let text = format!("{method:?} found, but weights are taken as they are stored");
-            Err(refused("quantization", text))
-        }
-    }
+    options.quantization = arguments.quantization.as_deref().map(str::parse).transpose()?;
+    Ok(options)
 }
 
 /// The cache of prepared models in a folder, or in the system's own where it is empty; none of 0

@@ -9,15 +9,16 @@
     reason = "tokens are small numbers"
 )]
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-use galatea_formats::safetensors;
-use galatea_llm::arch;
+use galatea_formats::safetensors::{self, SafeTensors};
+use galatea_llm::arch::{self, Weights};
 use galatea_llm::config::Config;
 use galatea_llm::embed::{Encoder, EncoderSettings};
 use galatea_llm::encoder_decoder::EncoderDecoder;
 use galatea_runtime::{Session, SessionOptions};
-use galatea_tensor::{DataType, Tensor};
+use galatea_tensor::{DataType, Tensor, bf16, f16};
 use serde_json::Value;
 
 fn folder(name: &str) -> PathBuf {
@@ -76,34 +77,95 @@ fn encoders_give_the_recorded_vectors_and_scores_in_a_batch() {
     }
 }
 
+/// The decoders of `golden/llm`, one of each kind.
+const DECODERS: &[&str] =
+    &["llama", "llama-biases", "mistral-window", "qwen2", "qwen3", "gemma3", "gpt2"];
+
+/// The logits behind the last of some tokens.
+fn logits(name: &str, weights: &dyn Weights, tokens: &[u32]) -> Vec<f32> {
+    let config = Config::read(&folder(name).join("config.json")).unwrap();
+    let row = arch::architecture(&config).unwrap();
+    let graph = row.graph(&config, weights).unwrap();
+    let shape = row.shape(&config).unwrap();
+    let providers = galatea_providers::all();
+    let session = Session::new(graph, &providers, &SessionOptions::default()).unwrap();
+    let rows = tokens.len() as i64;
+    let mut inputs = vec![
+        Tensor::vector(tokens.iter().copied().map(i64::from).collect::<Vec<_>>()),
+        Tensor::vector((0..rows).collect::<Vec<i64>>()),
+        Tensor::vector(vec![0, rows]),
+        Tensor::vector(vec![rows]),
+        Tensor::from_vec(&[1, 3], vec![2_i64, 0, 1]).unwrap(),
+        Tensor::vector(vec![rows - 1]),
+    ];
+    let dims = [3, shape.kv_heads, 16, shape.head_size];
+    let cache = |_| Tensor::zeros(DataType::Fp32, &dims).unwrap();
+    inputs.extend((0..2 * shape.layers).map(cache));
+    let outputs = session.run_owned(inputs).unwrap();
+    outputs.first().unwrap().to_vec::<f32>().unwrap()
+}
+
 #[test]
 fn decoders_give_the_recorded_logits() {
-    for name in ["llama", "llama-biases", "mistral-window", "qwen2", "qwen3", "gemma3", "gpt2"] {
-        let config = Config::read(&folder(name).join("config.json")).unwrap();
+    for &name in DECODERS {
         let weights = safetensors::open(&folder(name)).unwrap();
-        let row = arch::architecture(&config).unwrap();
-        let graph = row.graph(&config, &weights).unwrap();
-        let shape = row.shape(&config).unwrap();
-        let providers = galatea_providers::all();
-        let session = Session::new(graph, &providers, &SessionOptions::default()).unwrap();
         for case in cases(name) {
-            let tokens: Vec<i64> = ids(&case, "ids").into_iter().map(i64::from).collect();
-            let rows = tokens.len() as i64;
-            let mut inputs = vec![
-                Tensor::vector(tokens),
-                Tensor::vector((0..rows).collect::<Vec<i64>>()),
-                Tensor::vector(vec![0, rows]),
-                Tensor::vector(vec![rows]),
-                Tensor::from_vec(&[1, 3], vec![2_i64, 0, 1]).unwrap(),
-                Tensor::vector(vec![rows - 1]),
-            ];
-            let dims = [3, shape.kv_heads, 16, shape.head_size];
-            let cache = |_| Tensor::zeros(DataType::Fp32, &dims).unwrap();
-            inputs.extend((0..2 * shape.layers).map(cache));
-            let outputs = session.run_owned(inputs).unwrap();
-            let found = outputs.first().unwrap().to_vec::<f32>().unwrap();
+            let found = logits(name, &weights, &ids(&case, "ids"));
             let expected = case.get("logits").and_then(Value::as_array).unwrap();
             assert_near(&found, &numbers(expected.last().unwrap(), ""), name);
+        }
+    }
+}
+
+/// The weights of a checkpoint, changed.
+struct Changed(BTreeMap<String, Tensor>);
+
+impl Changed {
+    fn new(name: &str, change: impl Fn(&Tensor) -> Tensor) -> Self {
+        let weights = safetensors::open(&folder(name)).unwrap();
+        let changed = |(name, tensor): (&String, &Tensor)| (name.clone(), change(tensor));
+        Self(weights.tensors().iter().map(changed).collect())
+    }
+
+    fn safetensors(&self) -> SafeTensors {
+        let tensors = self.0.iter().map(|(name, tensor)| (name.as_str(), tensor));
+        let mut bytes = Vec::new();
+        safetensors::write(tensors, &BTreeMap::new(), &mut bytes).unwrap();
+        safetensors::parse(bytes.into()).unwrap()
+    }
+}
+
+/// A tensor with every number as one of 16 bits.
+fn halved(tensor: &Tensor, dtype: DataType) -> Tensor {
+    let all = widened(tensor).to_vec::<f32>().unwrap().into_iter();
+    match dtype {
+        DataType::Fp16 => Tensor::from_vec(tensor.shape(), all.map(f16::from_f32).collect()),
+        _ => Tensor::from_vec(tensor.shape(), all.map(bf16::from_f32).collect()),
+    }
+    .unwrap()
+}
+
+/// The numbers of a tensor of halves as FP32.
+fn widened(tensor: &Tensor) -> Tensor {
+    let all: Vec<f32> = match tensor.dtype() {
+        DataType::Fp16 => tensor.to_vec::<f16>().unwrap().into_iter().map(f16::to_f32).collect(),
+        _ => tensor.to_vec::<bf16>().unwrap().into_iter().map(bf16::to_f32).collect(),
+    };
+    Tensor::from_vec(tensor.shape(), all).unwrap()
+}
+
+#[test]
+fn weights_of_16_bits_give_what_their_numbers_give_in_fp32() {
+    for &name in DECODERS {
+        for dtype in [DataType::Fp16, DataType::Bf16] {
+            let halves = Changed::new(name, |tensor| halved(tensor, dtype)).safetensors();
+            let floats = Changed::new(name, |tensor| widened(&halved(tensor, dtype))).safetensors();
+            for case in cases(name) {
+                let tokens = ids(&case, "ids");
+                let expected: Vec<f64> =
+                    logits(name, &floats, &tokens).into_iter().map(f64::from).collect();
+                assert_near(&logits(name, &halves, &tokens), &expected, &format!("{name} {dtype}"));
+            }
         }
     }
 }

@@ -185,8 +185,7 @@ impl Bert {
         let mut sum = None;
         for (kind, rows, indices) in tables {
             let table = format!("{prefix}embeddings.{kind}_embeddings.weight");
-            let table = net.floats(&table, &[rows, hidden])?;
-            let part = net.one("Gather", &[], &[table, indices])?;
+            let part = net.rows_of(&table, [rows, hidden], indices)?;
             sum = Some(match sum {
                 Some(sum) => net.one("Add", &[], &[sum, part])?,
                 None => part,

@@ -7,7 +7,7 @@ use galatea_tensor::{DataType, Tensor};
 
 use super::net::Net;
 use super::rope::Rope;
-use super::{ModelShape, Weights, contradiction, layers};
+use super::{ModelShape, StepOptions, Weights, contradiction, layers};
 use crate::config::Config;
 use crate::error::Result;
 
@@ -66,10 +66,15 @@ impl Decoder {
     ///
     /// # Errors
     /// When weights are missing, have another shape or are not known.
-    pub(super) fn graph(&self, name: &str, weights: &dyn Weights) -> Result<Graph> {
+    pub(super) fn graph(
+        &self,
+        name: &str,
+        weights: &dyn Weights,
+        options: &StepOptions,
+    ) -> Result<Graph> {
         let mut net = Net::new(name, weights);
-        let step = Step::inputs(&mut net, &self.shape);
-        let tables = self.rope.tables(self.shape.positions)?;
+        let step = Step::inputs(&mut net, &self.shape, options);
+        let tables = self.rope.tables(options.positions(&self.shape))?;
         let tables = tables.map(|table| net.constant("rope", table));
         let shape = [self.shape.vocabulary, self.hidden];
         let mut x = net.rows_of("model.embed_tokens.weight", shape, step.tokens)?;
@@ -109,7 +114,7 @@ impl Decoder {
         step: &Step,
         tables: [ValueId; 2],
         layer: usize,
-    ) -> Result<(ValueId, [ValueId; 2])> {
+    ) -> Result<(ValueId, Vec<ValueId>)> {
         let at = format!("model.layers.{layer}.self_attn");
         let ModelShape { kv_heads, head_size, .. } = self.shape;
         let [bias, last_bias] = self.biases;
@@ -236,11 +241,15 @@ pub(super) struct Step {
     pub(super) positions: ValueId,
     sequences: [ValueId; 3],
     pub(super) wanted: ValueId,
-    caches: Vec<[ValueId; 2]>,
+    /// Of each layer keys and values, and of bytes their scales.
+    caches: Vec<Vec<ValueId>>,
 }
 
+/// What a layer keeps, and what belongs to that where it is bytes.
+const CACHES: [&str; 4] = ["key", "value", "key_scales", "value_scales"];
+
 impl Step {
-    pub(super) fn inputs(net: &mut Net<'_>, shape: &ModelShape) -> Self {
+    pub(super) fn inputs(net: &mut Net<'_>, shape: &ModelShape, options: &StepOptions) -> Self {
         let mut list = |name: &str, dims: &[&str]| {
             let dims: Vec<Dim> = dims.iter().map(|name| Dim::symbol(name)).collect();
             net.input(name, DataType::Int64, &dims)
@@ -258,10 +267,17 @@ impl Step {
             Dim::symbol("block_size"),
             Dim::Known(shape.head_size),
         ];
-        let mut cache =
-            |kind: &str, layer: usize| net.input(&format!("{kind}.{layer}"), DataType::Fp32, &dims);
-        let caches =
-            (0..shape.layers).map(|layer| [cache("key", layer), cache("value", layer)]).collect();
+        let vectors = dims.iter().take(3).cloned().collect::<Vec<_>>();
+        let mut cache = |(at, kind): (usize, &str), layer: usize| {
+            let (dtype, dims) =
+                if at < 2 { (options.cache, &dims[..]) } else { (DataType::Fp32, &vectors[..]) };
+            net.input(&format!("{kind}.{layer}"), dtype, dims)
+        };
+        let count = if options.cache == DataType::Int8 { CACHES.len() } else { 2 };
+        let mut of = |layer| {
+            CACHES.into_iter().take(count).enumerate().map(|kind| cache(kind, layer)).collect()
+        };
+        let caches = (0..shape.layers).map(&mut of).collect();
         Self { tokens, positions, sequences, wanted, caches }
     }
 
@@ -288,10 +304,12 @@ impl Step {
         [query, key, value]: [ValueId; 3],
         heads: &Heads,
         layer: usize,
-    ) -> Result<(ValueId, [ValueId; 2])> {
-        let [keys, values] = self.caches.get(layer).copied().unwrap_or([query; 2]);
+    ) -> Result<(ValueId, Vec<ValueId>)> {
+        let caches = self.caches.get(layer).map_or(&[][..], Vec::as_slice);
+        let (caches, scales) = caches.split_at_checked(2).unwrap_or((caches, &[]));
         let [starts, lengths, blocks] = self.sequences;
-        let inputs = [query, key, value, keys, values, starts, lengths, blocks];
+        let mut inputs = vec![query, key, value];
+        inputs.extend(caches.iter().chain(&[starts, lengths, blocks]).chain(scales));
         let number = |name, value| (name, AttributeValue::Int(int(value)));
         let mut attributes = vec![
             number("num_heads", heads.heads),
@@ -300,9 +318,13 @@ impl Step {
             ("softcap", AttributeValue::Float(heads.softcap)),
         ];
         attributes.extend(heads.scale.map(|scale| ("scale", AttributeValue::Float(scale))));
-        let [attended, keys, values] =
-            net.several("ai.galatea:PagedAttention", &attributes, &inputs)?;
-        Ok((attended, [keys, values]))
+        let op = "ai.galatea:PagedAttention";
+        if scales.is_empty() {
+            let [attended, kept @ ..] = net.several::<3>(op, &attributes, &inputs)?;
+            return Ok((attended, kept.to_vec()));
+        }
+        let [attended, kept @ ..] = net.several::<5>(op, &attributes, &inputs)?;
+        Ok((attended, kept.to_vec()))
     }
 
     /// Names the results of the step.
@@ -313,9 +335,10 @@ impl Step {
         caches: Vec<ValueId>,
     ) -> Result<()> {
         net.output("logits", logits)?;
+        let each = self.caches.first().map_or(1, Vec::len);
         for (at, cache) in caches.into_iter().enumerate() {
-            let kind = if at.is_multiple_of(2) { "key" } else { "value" };
-            net.output(&format!("{kind}.{}.after", at / 2), cache)?;
+            let kind = CACHES.get(at % each).copied().unwrap_or_default();
+            net.output(&format!("{kind}.{}.after", at / each), cache)?;
         }
         Ok(())
     }

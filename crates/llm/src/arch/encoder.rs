@@ -90,6 +90,9 @@ pub(super) fn product(
     [inputs, outputs]: [usize; 2],
     bias: bool,
 ) -> Result<ValueId> {
+    if let Some(result) = net.held_linear(x, name, [inputs, outputs], bias)? {
+        return Ok(result);
+    }
     let weight = net.floats(&format!("{name}.weight"), &[outputs, inputs])?;
     let turned = [("perm", AttributeValue::Ints(vec![1, 0]))];
     let weight = net.one("Transpose", &turned, &[weight])?;

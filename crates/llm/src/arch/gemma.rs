@@ -1,12 +1,13 @@
 //! Gemma 3 (text): local and global layers in turn, norms before and behind each part.
 
+use galatea_graph::ops::fused::FusedActivation;
 use galatea_graph::{AttributeValue, Graph, ValueId};
 use galatea_tensor::Tensor;
 
 use super::decoder::{self, Heads, Step, int, rms};
 use super::net::Net;
 use super::rope::Rope;
-use super::{Architecture, ModelShape, Weights, contradiction};
+use super::{Architecture, ModelShape, StepOptions, Weights, contradiction};
 use crate::config::Config;
 use crate::error::Result;
 
@@ -14,7 +15,7 @@ use crate::error::Result;
 pub(super) const GEMMA3: Architecture = Architecture {
     model_types: &["gemma3_text", "gemma3"],
     shape: |config| decoder::shape(&text(config)?),
-    build: |config, weights| Gemma::new(&text(config)?)?.graph(weights),
+    build: |config, weights, options| Gemma::new(&text(config)?)?.graph(weights, options),
 };
 
 /// What a configuration says of the text part, with what it need not say.
@@ -83,19 +84,18 @@ impl Gemma {
         })
     }
 
-    fn graph(&self, weights: &dyn Weights) -> Result<Graph> {
+    fn graph(&self, weights: &dyn Weights, options: &StepOptions) -> Result<Graph> {
         let mut net = Net::new("gemma3", weights);
         let has = |prefix: &&&str| net.has(&format!("{prefix}embed_tokens.weight"));
         let prefix = PREFIXES.iter().find(has).copied().unwrap_or("model.");
-        let step = Step::inputs(&mut net, &self.shape);
+        let step = Step::inputs(&mut net, &self.shape, options);
         let mut tables = Vec::new();
         for rope in &self.ropes {
-            let both = rope.tables(self.shape.positions)?;
+            let both = rope.tables(options.positions(&self.shape))?;
             tables.push(both.map(|table| net.constant("rope", table)));
         }
         let shape = [self.shape.vocabulary, self.hidden];
-        let words = net.floats(&format!("{prefix}embed_tokens.weight"), &shape)?;
-        let x = net.one("Gather", &[], &[words, step.tokens])?;
+        let x = net.rows_of(&format!("{prefix}embed_tokens.weight"), shape, step.tokens)?;
         #[allow(clippy::cast_precision_loss, clippy::cast_possible_truncation, reason = "a length")]
         let root = net.constant("root", Tensor::scalar((self.hidden as f64).sqrt() as f32));
         let mut x = net.one("Mul", &[], &[x, root])?;
@@ -126,15 +126,17 @@ impl Gemma {
         }
         let wanted = net.one("Gather", &[], &[x, step.wanted])?;
         let last = self.normalised(&mut net, wanted, &format!("{prefix}norm"))?;
-        let head = format!("{}lm_head.weight", prefix.strip_suffix("model.").unwrap_or_default());
-        let words = if self.tied { words } else { net.floats(&head, &shape)? };
-        let logits = net.one("Gemm", &[("transB", AttributeValue::Int(1))], &[last, words])?;
+        let head = format!("{}lm_head", prefix.strip_suffix("model.").unwrap_or_default());
+        let words = if self.tied { format!("{prefix}embed_tokens") } else { head.clone() };
+        let sizes = [self.hidden, self.shape.vocabulary];
+        let logits = net.linear(last, &words, sizes, false)?;
         let logits = self.capped(&mut net, logits)?;
         step.outputs(&mut net, logits, caches)?;
         net.finish(|name| {
             let pictures = ["vision_tower.", "multi_modal_projector."];
             let own = name.strip_prefix("model.").unwrap_or(name);
-            pictures.iter().any(|part| own.starts_with(part)) || self.tied && name == head
+            pictures.iter().any(|part| own.starts_with(part))
+                || self.tied && name.strip_suffix(".weight") == Some(&head)
         })
     }
 
@@ -153,29 +155,33 @@ impl Gemma {
         (step, tables): (&Step, [ValueId; 2]),
     ) -> Result<[ValueId; 3]> {
         let ModelShape { kv_heads, head_size, .. } = self.shape;
-        let mut part = |name: &str, heads: usize| -> Result<ValueId> {
-            let (columns, normal) = (heads * head_size, format!("{at}.{name}_norm"));
-            let sizes = [self.hidden, columns];
-            let rows = net.linear(x, &format!("{at}.{name}_proj"), sizes, self.bias)?;
-            if name == "v" {
-                return Ok(rows);
-            }
+        let columns = [self.heads, kv_heads, kv_heads].map(|heads| heads * head_size);
+        let names = ["q_proj", "k_proj", "v_proj"].map(|name| format!("{at}.{name}"));
+        let names = [names[0].as_str(), names[1].as_str(), names[2].as_str()];
+        let [query, key, value] = net.linears(x, names, (self.hidden, columns), self.bias)?;
+        let mut turned = |rows: ValueId, name: &str, heads: usize| -> Result<ValueId> {
             let each = net.constant("heads", Tensor::vector(vec![-1_i64, int(head_size)]));
             let vectors = net.one("Reshape", &[], &[rows, each])?;
-            let scale = one_more(net, &normal, head_size)?;
+            let scale = one_more(net, &format!("{at}.{name}_norm"), head_size)?;
             let vectors = rms(net, vectors, scale, self.epsilon)?;
-            let whole = net.constant("rows", Tensor::vector(vec![-1_i64, int(columns)]));
+            let columns = int(heads * head_size);
+            let whole = net.constant("rows", Tensor::vector(vec![-1_i64, columns]));
             let rows = net.one("Reshape", &[], &[vectors, whole])?;
             step.turned(net, rows, tables, heads)
         };
-        Ok([part("q", self.heads)?, part("k", kv_heads)?, part("v", kv_heads)?])
+        Ok([turned(query, "q", self.heads)?, turned(key, "k", kv_heads)?, value])
     }
 
     /// `down(gelu(gate(x)) · up(x))`.
     fn gated(&self, net: &mut Net<'_>, x: ValueId, at: &str) -> Result<ValueId> {
         let (inward, outward) = ([self.hidden, self.inner], [self.inner, self.hidden]);
-        let gate = net.linear(x, &format!("{at}.gate_proj"), inward, false)?;
-        let up = net.linear(x, &format!("{at}.up_proj"), inward, false)?;
+        let names = [format!("{at}.gate_proj"), format!("{at}.up_proj")];
+        let [gate, up] = [names[0].as_str(), names[1].as_str()];
+        if let Some(inner) = net.gated(x, [gate, up], inward, FusedActivation::GeluTanh)? {
+            return net.linear(inner, &format!("{at}.down_proj"), outward, false);
+        }
+        let gate = net.linear(x, gate, inward, false)?;
+        let up = net.linear(x, up, inward, false)?;
         let tanh = [("approximate", AttributeValue::String("tanh".into()))];
         let active = net.one("Gelu", &tanh, &[gate])?;
         let inner = net.one("Mul", &[], &[active, up])?;

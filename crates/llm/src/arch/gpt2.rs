@@ -5,7 +5,7 @@ use galatea_tensor::Tensor;
 
 use super::decoder::{Heads, Step, int};
 use super::net::Net;
-use super::{Architecture, ModelShape, Weights, contradiction, layers};
+use super::{Architecture, ModelShape, StepOptions, Weights, contradiction, layers};
 use crate::config::Config;
 use crate::error::Result;
 
@@ -34,7 +34,7 @@ struct Gpt2<'w> {
     epsilon: f32,
 }
 
-fn build(config: &Config, weights: &dyn Weights) -> Result<Graph> {
+fn build(config: &Config, weights: &dyn Weights, options: &StepOptions) -> Result<Graph> {
     let shape = shape(config)?;
     let hidden = config.length("n_embd")?;
     let inner = config.optional_length("n_inner")?.unwrap_or(4 * hidden);
@@ -43,17 +43,17 @@ fn build(config: &Config, weights: &dyn Weights) -> Result<Graph> {
         Some(_) => return Err(config.unknown("activation_function", &["gelu_new"])),
     }
     let mut net = Net::new("gpt2", weights);
-    let step = Step::inputs(&mut net, &shape);
+    let step = Step::inputs(&mut net, &shape, options);
     // The bare model's checkpoints name their weights without a prefix.
     let prefix = if net.has("transformer.wte.weight") { "transformer." } else { "" };
     #[allow(clippy::cast_possible_truncation, reason = "an attribute of FP32")]
     let epsilon = config.positive_or("layer_norm_epsilon", 1e-5)? as f32;
     let mut model = Gpt2 { net, prefix, hidden, epsilon };
-    let words = model.floats("wte.weight", &[shape.vocabulary, hidden])?;
-    let places = model.floats("wpe.weight", &[shape.positions, hidden])?;
     let net = &mut model.net;
-    let word = net.one("Gather", &[], &[words, step.tokens])?;
-    let place = net.one("Gather", &[], &[places, step.positions])?;
+    let words = [shape.vocabulary, hidden];
+    let word = net.rows_of(&format!("{prefix}wte.weight"), words, step.tokens)?;
+    let places = [shape.positions, hidden];
+    let place = net.rows_of(&format!("{prefix}wpe.weight"), places, step.positions)?;
     let mut x = net.one("Add", &[], &[word, place])?;
     let mut caches = Vec::new();
     for layer in 0..shape.layers {
@@ -77,7 +77,8 @@ fn build(config: &Config, weights: &dyn Weights) -> Result<Graph> {
     }
     let wanted = model.net.one("Gather", &[], &[x, step.wanted])?;
     let last = model.normalised(wanted, "ln_f")?;
-    let logits = model.net.one("Gemm", &[("transB", AttributeValue::Int(1))], &[last, words])?;
+    let sizes = [hidden, shape.vocabulary];
+    let logits = model.net.linear(last, &format!("{prefix}wte"), sizes, false)?;
     step.outputs(&mut model.net, logits, caches)?;
     // Old checkpoints keep the masks of their attention.
     model.net.finish(|name| {
@@ -99,9 +100,7 @@ impl Gpt2<'_> {
         self.net.one("LayerNormalization", &[epsilon], &[x, scale, bias])
     }
 
-    fn linear(&mut self, x: ValueId, name: &str, [inputs, outputs]: [usize; 2]) -> Result<ValueId> {
-        let weight = self.floats(&format!("{name}.weight"), &[inputs, outputs])?;
-        let bias = self.floats(&format!("{name}.bias"), &[outputs])?;
-        self.net.one("Gemm", &[], &[x, weight, bias])
+    fn linear(&mut self, x: ValueId, name: &str, sizes: [usize; 2]) -> Result<ValueId> {
+        self.net.turned_linear(x, &format!("{}{name}", self.prefix), sizes)
     }
 }

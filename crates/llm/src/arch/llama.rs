@@ -9,7 +9,7 @@ use crate::error::Result;
 pub(super) const LLAMA: Architecture = Architecture {
     model_types: &["llama", "mistral"],
     shape: decoder::shape,
-    build: |config, weights| decoder(config)?.graph("llama", weights),
+    build: |config, weights, options| decoder(config)?.graph("llama", weights, options),
 };
 
 fn decoder(config: &Config) -> Result<Decoder> {

@@ -5,6 +5,7 @@
 //! `[sequences]` and `blocks` `[sequences, blocks]` as `PagedAttention` takes them, `wanted` `[wanted]`,
 //! the rows whose logits are asked for, and for each layer the caches `key.N` and `value.N`. Its outputs
 //! are `logits` `[wanted, vocabulary]` and the caches after the step, in the order of the inputs.
+//! [`StepOptions`] says which type the caches have.
 
 mod bert;
 mod decoder;
@@ -21,13 +22,14 @@ use std::sync::Arc;
 
 use galatea_graph::Graph;
 use galatea_graph::blocks::BlockWeights;
-use galatea_tensor::Tensor;
+use galatea_tensor::{DataType, Tensor};
 pub use t5::{EncoderDecoderShape, T5, T5_TYPES};
 
 pub use encoder::{ENCODERS, EncoderArchitecture, EncoderShape, encoder};
 
 use crate::config::Config;
 use crate::error::{Error, Kind, Result};
+use crate::weights::{FloatMatrix, is_half};
 
 /// The tensors of a checkpoint by their names.
 pub trait Weights {
@@ -37,12 +39,32 @@ pub trait Weights {
     /// When there is none.
     fn tensor(&self, name: &str) -> Result<Tensor>;
 
-    /// The matrix of this name where its numbers are of few bits.
+    /// The matrix of this name where its numbers are of few bits, or floats smaller than FP32.
     ///
     /// # Errors
     /// When there is no tensor of this name, or it is damaged.
     fn blocks(&self, _name: &str) -> Result<Option<Arc<dyn BlockWeights>>> {
         Ok(None)
+    }
+
+    /// The same of a matrix that lies turned: its rows are the columns of the tensor.
+    ///
+    /// # Errors
+    /// As [`Weights::blocks`].
+    fn turned_blocks(&self, name: &str) -> Result<Option<Arc<dyn BlockWeights>>> {
+        let matrix = FloatMatrix::turned(&self.tensor(name)?);
+        Ok(matrix.filter(|matrix| is_half(&**matrix)))
+    }
+
+    /// A matrix whose rows are asked for by their numbers, which then stay where they are.
+    ///
+    /// # Errors
+    /// As [`Weights::blocks`].
+    fn table(&self, name: &str) -> Result<Option<Arc<dyn BlockWeights>>> {
+        match self.blocks(name)? {
+            Some(blocks) => Ok(Some(blocks)),
+            None => Ok(FloatMatrix::of(&self.tensor(name)?)),
+        }
     }
 
     /// Says that weights were taken as they are needed: memory that can be read from files again may be
@@ -53,6 +75,32 @@ pub trait Weights {
     fn names(&self) -> Vec<String>;
 }
 
+impl<W: Weights + ?Sized> Weights for Box<W> {
+    fn tensor(&self, name: &str) -> Result<Tensor> {
+        (**self).tensor(name)
+    }
+
+    fn blocks(&self, name: &str) -> Result<Option<Arc<dyn BlockWeights>>> {
+        (**self).blocks(name)
+    }
+
+    fn turned_blocks(&self, name: &str) -> Result<Option<Arc<dyn BlockWeights>>> {
+        (**self).turned_blocks(name)
+    }
+
+    fn table(&self, name: &str) -> Result<Option<Arc<dyn BlockWeights>>> {
+        (**self).table(name)
+    }
+
+    fn release(&self) {
+        (**self).release();
+    }
+
+    fn names(&self) -> Vec<String> {
+        (**self).names()
+    }
+}
+
 /// A way from a checkpoint to a graph.
 #[derive(Debug)]
 pub struct Architecture {
@@ -60,7 +108,30 @@ pub struct Architecture {
     pub model_types: &'static [&'static str],
     /// What a checkpoint of it needs to know of its caches.
     shape: fn(&Config) -> Result<ModelShape>,
-    build: fn(&Config, &dyn Weights) -> Result<Graph>,
+    build: fn(&Config, &dyn Weights, &StepOptions) -> Result<Graph>,
+}
+
+/// What a decoder's graph is made for, beside its checkpoint.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct StepOptions {
+    /// The type of keys and values in the caches: FP32, FP16, BF16 or INT8.
+    pub cache: DataType,
+    /// Most positions of a sequence, where these are fewer than the model's.
+    pub positions: Option<usize>,
+}
+
+impl Default for StepOptions {
+    /// Caches of FP32, and all positions of the model.
+    fn default() -> Self {
+        Self { cache: DataType::Fp32, positions: None }
+    }
+}
+
+impl StepOptions {
+    /// Positions that tables need.
+    fn positions(&self, shape: &ModelShape) -> usize {
+        self.positions.map_or(shape.positions, |positions| positions.min(shape.positions))
+    }
 }
 
 /// The sizes that an engine needs to know of a decoder.
@@ -106,13 +177,27 @@ impl Architecture {
         (self.shape)(config)
     }
 
-    /// The graph of a checkpoint.
+    /// The graph of a checkpoint, with the usual options.
+    ///
+    /// # Errors
+    /// As [`Architecture::graph_for`].
+    pub fn graph(&self, config: &Config, weights: &dyn Weights) -> Result<Graph> {
+        self.graph_for(config, weights, &StepOptions::default())
+    }
+
+    /// The graph of a checkpoint. Caches of INT8 have their scales behind each layer's keys and values:
+    /// `key_scales.N` and `value_scales.N`.
     ///
     /// # Errors
     /// When the configuration contradicts itself, or weights are missing, have another shape or are
     /// not known.
-    pub fn graph(&self, config: &Config, weights: &dyn Weights) -> Result<Graph> {
-        (self.build)(config, weights)
+    pub fn graph_for(
+        &self,
+        config: &Config,
+        weights: &dyn Weights,
+        options: &StepOptions,
+    ) -> Result<Graph> {
+        (self.build)(config, weights, options)
     }
 }
 

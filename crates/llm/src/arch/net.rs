@@ -13,12 +13,18 @@ use galatea_tensor::{DataType, Tensor};
 
 use super::Weights;
 use crate::error::{Error, Kind, Result};
+use crate::weights::is_half;
 
 /// The version of ONNX that graphs are written in.
 const OPSET: i64 = 23;
 
 fn held(error: &OpError) -> Error {
     Error::new(Kind::Weights, "the graph", error.to_string())
+}
+
+/// Whether rows may be rounded: beside weights of few bits that takes nothing away, beside floats it would.
+fn rounds(all: &[Arc<dyn BlockWeights>]) -> bool {
+    !all.iter().any(|matrix| is_half(&**matrix))
 }
 
 /// A graph and the weights that it has not used yet.
@@ -134,30 +140,66 @@ impl<'w> Net<'w> {
         [inputs, outputs]: [usize; 2],
         bias: bool,
     ) -> Result<ValueId> {
-        let weight = format!("{name}.weight");
-        if let Some(blocks) = self.blocks(&weight, [outputs, inputs])? {
-            let product = BlockMatMul::new(vec![blocks]).map_err(|error| held(&error))?;
-            let bias =
-                bias.then(|| self.floats(&format!("{name}.bias"), &[outputs])).transpose()?;
-            let product = Arc::new(product.with_rounded_rows(true));
-            let [result] = self.hold("BlockMatMul", product, &[Some(x), bias]);
+        if let Some(result) = self.held_linear(x, name, [inputs, outputs], bias)? {
             return Ok(result);
         }
-        let mut operands = vec![x, self.floats(&weight, &[outputs, inputs])?];
+        let mut operands = vec![x, self.floats(&format!("{name}.weight"), &[outputs, inputs])?];
         if bias {
             operands.push(self.floats(&format!("{name}.bias"), &[outputs])?);
         }
         self.one("Gemm", &[("transB", AttributeValue::Int(1))], &operands)
     }
 
-    /// The matrix `[rows, columns]` of this name where its numbers are of few bits.
-    fn blocks(
+    /// The same of rows of any shape, where the numbers of `W` stay as small as the checkpoint has them.
+    pub(super) fn held_linear(
         &mut self,
+        x: ValueId,
+        name: &str,
+        [inputs, outputs]: [usize; 2],
+        bias: bool,
+    ) -> Result<Option<ValueId>> {
+        let blocks = self.blocks(&format!("{name}.weight"), [outputs, inputs])?;
+        let Some(blocks) = blocks else { return Ok(None) };
+        let bias = bias.then(|| self.floats(&format!("{name}.bias"), &[outputs])).transpose()?;
+        let [result] = self.products(vec![blocks], &[Some(x), bias])?;
+        Ok(Some(result))
+    }
+
+    /// [`Net::linear`] with a bias, where the checkpoint has `W` as `[inputs, outputs]`.
+    pub(super) fn turned_linear(
+        &mut self,
+        x: ValueId,
+        name: &str,
+        [inputs, outputs]: [usize; 2],
+    ) -> Result<ValueId> {
+        let weight = format!("{name}.weight");
+        self.weight(&weight, &[inputs, outputs])?;
+        let blocks = self.weights.turned_blocks(&weight)?;
+        let bias = format!("{name}.bias");
+        if let Some(blocks) = self.fitting(blocks, &weight, [outputs, inputs])? {
+            let bias = self.floats(&bias, &[outputs])?;
+            let [result] = self.products(vec![blocks], &[Some(x), Some(bias)])?;
+            return Ok(result);
+        }
+        let operands =
+            [x, self.floats(&weight, &[inputs, outputs])?, self.floats(&bias, &[outputs])?];
+        self.one("Gemm", &[], &operands)
+    }
+
+    /// The matrix `[rows, columns]` of this name where its numbers are of few bits.
+    fn blocks(&mut self, name: &str, sizes: [usize; 2]) -> Result<Option<Arc<dyn BlockWeights>>> {
+        let blocks = self.weights.blocks(name)?;
+        self.fitting(blocks, name, sizes)
+    }
+
+    /// A matrix, if it is `[rows, columns]`.
+    fn fitting(
+        &mut self,
+        blocks: Option<Arc<dyn BlockWeights>>,
         name: &str,
         [rows, columns]: [usize; 2],
     ) -> Result<Option<Arc<dyn BlockWeights>>> {
-        // What is missing is told where its numbers are asked for.
-        let Some(blocks) = self.weights.blocks(name).ok().flatten() else { return Ok(None) };
+        let Some(blocks) = blocks else { return Ok(None) };
         self.used.insert(name.to_owned());
         if [blocks.rows(), blocks.columns()] == [rows, columns] {
             return Ok(Some(blocks));
@@ -174,7 +216,8 @@ impl<'w> Net<'w> {
         shape: [usize; 2],
         indices: ValueId,
     ) -> Result<ValueId> {
-        let Some(blocks) = self.blocks(name, shape)? else {
+        let table = self.weights.table(name)?;
+        let Some(blocks) = self.fitting(table, name, shape)? else {
             let words = self.floats(name, &shape)?;
             return self.one("Gather", &[], &[words, indices]);
         };
@@ -206,8 +249,19 @@ impl<'w> Net<'w> {
             let bias = bias.then(|| self.floats(&format!("{name}.bias"), &[outputs]));
             operands.push(bias.transpose()?);
         }
-        let product = BlockMatMul::new(all).map_err(|error| held(&error))?.with_rounded_rows(true);
-        Ok(self.hold("BlockMatMul", Arc::new(product), &operands))
+        self.products(all, &operands)
+    }
+
+    /// Products of the same rows with each of some matrices.
+    fn products<const N: usize>(
+        &mut self,
+        all: Vec<Arc<dyn BlockWeights>>,
+        operands: &[Option<ValueId>],
+    ) -> Result<[ValueId; N]> {
+        let rounded = rounds(&all);
+        let product = BlockMatMul::new(all).map_err(|error| held(&error))?;
+        let product = Arc::new(product.with_rounded_rows(rounded));
+        Ok(self.hold("BlockMatMul", product, operands))
     }
 
     /// `activation(gate(x)) · up(x)` in one node, where both matrices have numbers of few bits.
@@ -222,8 +276,9 @@ impl<'w> Net<'w> {
         let gate = self.blocks(&format!("{gate}.weight"), shape)?;
         let up = self.blocks(&format!("{up}.weight"), shape)?;
         let (Some(gate), Some(up)) = (gate, up) else { return Ok(None) };
+        let rounded = rounds(&[Arc::clone(&gate), Arc::clone(&up)]);
         let product = BlockMatMul::gated([gate, up], activation).map_err(|error| held(&error))?;
-        let product = Arc::new(product.with_rounded_rows(true));
+        let product = Arc::new(product.with_rounded_rows(rounded));
         let [inner] = self.hold("BlockMatMul", product, &[Some(x)]);
         Ok(Some(inner))
     }

@@ -244,8 +244,7 @@ impl T5 {
     }
 
     fn embedded(&self, net: &mut Net<'_>, tokens: ValueId) -> Result<ValueId> {
-        let words = net.floats("shared.weight", &[self.shape.vocabulary, self.model])?;
-        net.one("Gather", &[], &[words, tokens])
+        net.rows_of("shared.weight", [self.shape.vocabulary, self.model], tokens)
     }
 
     fn normalised(&self, net: &mut Net<'_>, x: ValueId, name: &str) -> Result<ValueId> {

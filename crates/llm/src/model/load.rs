@@ -4,12 +4,13 @@ use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use galatea_formats::safetensors;
 use galatea_runtime::{ExecutionProvider, Session, SessionOptions};
+use galatea_tensor::DataType;
 use serde_json::Value;
 
 use super::LanguageModel;
-use crate::arch::{self, ModelShape, Weights};
+use super::cache_type::{CacheType, position_bytes};
+use crate::arch::{self, ModelShape, StepOptions, Weights};
 use crate::config::Config;
 use crate::engine::{Engine, EngineOptions, SessionModel};
 use crate::error::{Error, Kind, Result};
@@ -18,6 +19,7 @@ use crate::sampling::SamplingParameters;
 use crate::template::ChatTemplate;
 use crate::tokens::Tokenizer;
 use crate::tools::ToolFormat;
+use crate::weights::{FolderWeights, Quantization, Quantized};
 
 /// How a checkpoint is loaded.
 #[derive(Clone)]
@@ -36,6 +38,10 @@ pub struct LoadOptions {
     pub cache_bytes: usize,
     /// The folder of the tokenizer, where that is not the checkpoint's.
     pub tokenizer: Option<PathBuf>,
+    /// How matrices of floats are rounded while they are loaded.
+    pub quantization: Option<Quantization>,
+    /// What keys and values are stored as.
+    pub cache_type: CacheType,
 }
 
 impl LoadOptions {
@@ -49,11 +55,13 @@ impl LoadOptions {
             blocks: None,
             cache_bytes: 1 << 30,
             tokenizer: None,
+            quantization: None,
+            cache_type: CacheType::default(),
         }
     }
 
     /// How the cache is cut into blocks.
-    fn blocks(&self, shape: &ModelShape) -> Result<(NonZeroUsize, usize)> {
+    fn blocks(&self, shape: &ModelShape, cache: DataType) -> Result<(NonZeroUsize, usize)> {
         let refused = |field: &str, message: String| Error::new(Kind::Parameter, field, message);
         let Some(size) = NonZeroUsize::new(self.block_size) else {
             return Err(refused("block_size", "0 found, expected at least 1".to_owned()));
@@ -61,8 +69,7 @@ impl LoadOptions {
         if let Some(blocks) = self.blocks {
             return Ok((size, blocks));
         }
-        let position = 2 * shape.layers * shape.kv_heads * shape.head_size * size_of::<f32>();
-        let each = position.saturating_mul(size.get()).max(1);
+        let each = position_bytes(shape, cache).saturating_mul(size.get()).max(1);
         // No more than all sequences can have.
         let context = self.engine.context.unwrap_or(shape.positions);
         let most = context.div_ceil(size.get()).saturating_mul(self.engine.max_sequences);
@@ -132,10 +139,7 @@ impl Checkpoint {
         let tokenizer = Arc::new(Tokenizer::from_folder(place)?);
         let template = Some(ChatTemplate::from_folder(place)?);
         let (tool_format, defaults) = (tool_format(place)?, defaults(folder)?);
-        let weights = safetensors::open(folder).map_err(|error| {
-            Error::new(Kind::Weights, folder.display().to_string(), error.to_string())
-        })?;
-        let weights = Box::new(weights);
+        let weights = Box::new(FolderWeights::open(folder, &config)?);
         Ok(Self { config, tokenizer, template, tool_format, defaults, weights })
     }
 
@@ -143,8 +147,10 @@ impl Checkpoint {
     fn step_model(&self, path: &Path, options: &LoadOptions) -> Result<SessionModel> {
         let architecture = arch::architecture(&self.config)?;
         let shape = architecture.shape(&self.config)?;
-        let (size, blocks) = options.blocks(&shape)?;
-        let graph = architecture.graph(&self.config, &*self.weights)?;
+        let cache = options.cache_type.of(&*self.weights, options.session.precision);
+        let (size, blocks) = options.blocks(&shape, cache)?;
+        let step = StepOptions { cache, positions: options.engine.context };
+        let graph = architecture.graph_for(&self.config, &*self.weights, &step)?;
         let session = Session::new(graph, &options.providers, &options.session);
         let session = session.map_err(|error| {
             Error::new(Kind::Model, path.display().to_string(), error.to_string())
@@ -162,7 +168,10 @@ impl LanguageModel {
     /// An architecture that is not known, weights that do not fit it, files that are missing or
     /// malformed, and options that contradict each other or the checkpoint.
     pub fn load(path: &Path, options: &LoadOptions) -> Result<Self> {
-        let checkpoint = Checkpoint::open(path, options)?;
+        let mut checkpoint = Checkpoint::open(path, options)?;
+        if let Some(to) = options.quantization {
+            checkpoint.weights = Box::new(Quantized::new(checkpoint.weights, to));
+        }
         let model = checkpoint.step_model(path, options)?;
         let Checkpoint { tokenizer, template, tool_format, defaults, .. } = checkpoint;
         let memory = model.session().memory();
@@ -257,13 +266,19 @@ mod tests {
         let mut options = LoadOptions::new(Vec::new());
         // A block takes 16 positions of 2 layers with keys and values of 4 numbers.
         options.cache_bytes = 10 * 16 * 2 * 2 * 4 * 4;
-        assert_eq!(options.blocks(&shape).unwrap().1, 10);
+        assert_eq!(options.blocks(&shape, DataType::Fp32).unwrap().1, 10);
         options.engine.max_sequences = 2;
-        assert_eq!(options.blocks(&shape).unwrap().1, 8);
+        assert_eq!(options.blocks(&shape, DataType::Fp32).unwrap().1, 8);
         options.blocks = Some(3);
-        assert_eq!(options.blocks(&shape).unwrap().1, 3);
+        assert_eq!(options.blocks(&shape, DataType::Fp32).unwrap().1, 3);
         options.blocks = None;
         options.cache_bytes = 100;
-        assert!(options.blocks(&shape).unwrap_err().to_string().contains("at least 1024"));
+        assert!(
+            options
+                .blocks(&shape, DataType::Fp32)
+                .unwrap_err()
+                .to_string()
+                .contains("at least 1024")
+        );
     }
 }

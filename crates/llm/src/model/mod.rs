@@ -1,9 +1,11 @@
 //! A language model with all that front ends need of it.
 
+mod cache_type;
 mod load;
 
 use std::sync::{Arc, OnceLock};
 
+pub use cache_type::CacheType;
 pub use load::LoadOptions;
 
 use crate::engine::Engine;

@@ -36,6 +36,16 @@ const CHOICES: &[Choice] = &[
         sentence: "longest conversation in tokens [the model's]",
     },
     Choice { name: "dtype", value: "NAME", sentence: "float32, bfloat16 or float16 [float32]" },
+    Choice {
+        name: "quantization",
+        value: "NAME",
+        sentence: "round weights to q8_0, q6_k, q5_k, q5_1, q5_0, q4_k, q4_1 or q4_0",
+    },
+    Choice {
+        name: "kv-cache-dtype",
+        value: "NAME",
+        sentence: "auto, float32, float16, bfloat16 or int8 [auto]",
+    },
     Choice { name: "stats", value: "", sentence: "tell how fast each answer was" },
     Choice { name: "help", value: "", sentence: "print this" },
 ];
@@ -71,6 +81,8 @@ pub(super) fn chat(arguments: &[String]) -> Result<ExitCode, String> {
         max_num_seqs: Some(1),
         max_model_len: (context > 0).then_some(context),
         dtype: arguments.last("dtype").map(str::to_owned),
+        quantization: arguments.last("quantization").map(str::to_owned),
+        kv_cache_dtype: arguments.last("kv-cache-dtype").map(str::to_owned),
         ..EngineArguments::default()
     };
     let options = models::load_options(&engine).map_err(|error| error.to_string())?;

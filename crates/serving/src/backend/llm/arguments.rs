@@ -53,6 +53,8 @@ pub struct EngineArguments {
     pub dtype: Option<String>,
     /// How weights are made smaller when they are loaded.
     pub quantization: Option<String>,
+    /// What keys and values are stored as.
+    pub kv_cache_dtype: Option<String>,
     /// Where the tokenizer lies, if not in the checkpoint.
     pub tokenizer: Option<String>,
 }
@@ -76,6 +78,7 @@ impl EngineArguments {
             "kv_cache_memory_bytes" => Field::Count(&mut self.kv_cache_memory_bytes),
             "enable_prefix_caching" => Field::Flag(&mut self.enable_prefix_caching),
             "dtype" => Field::Text(&mut self.dtype),
+            "kv_cache_dtype" => Field::Text(&mut self.kv_cache_dtype),
             "quantization" => Field::Text(&mut self.quantization),
             "tokenizer" => Field::Text(&mut self.tokenizer),
             _ => return None,

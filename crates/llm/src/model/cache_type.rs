@@ -1,0 +1,98 @@
+//! What keys and values are stored as.
+
+use std::str::FromStr;
+
+use galatea_runtime::Precision;
+use galatea_tensor::DataType;
+
+use crate::arch::{ModelShape, Weights};
+use crate::error::{Error, Kind};
+
+/// The type of the cache: one that is told, or as exact as the weights are.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct CacheType(Option<DataType>);
+
+/// The names that vLLM has for them, and others' for the same.
+const NAMES: &[(&str, CacheType)] = &[
+    ("auto", CacheType(None)),
+    ("float32", CacheType(Some(DataType::Fp32))),
+    ("float16", CacheType(Some(DataType::Fp16))),
+    ("bfloat16", CacheType(Some(DataType::Bf16))),
+    ("int8", CacheType(Some(DataType::Int8))),
+    ("fp32", CacheType(Some(DataType::Fp32))),
+    ("half", CacheType(Some(DataType::Fp16))),
+    ("fp16", CacheType(Some(DataType::Fp16))),
+    ("bf16", CacheType(Some(DataType::Bf16))),
+];
+
+impl FromStr for CacheType {
+    type Err = Error;
+
+    fn from_str(name: &str) -> Result<Self, Error> {
+        if let Some((_, found)) = NAMES.iter().find(|(own, _)| *own == name) {
+            return Ok(*found);
+        }
+        let known = "auto, float32, float16, bfloat16 or int8";
+        let text = if name.starts_with("fp8") {
+            format!(
+                "{name:?} found, which no processor here multiplies; int8 takes as little memory, \
+                 expected {known}"
+            )
+        } else {
+            format!("{name:?} found, expected {known}")
+        };
+        Err(Error::new(Kind::Parameter, "kv_cache_dtype", text))
+    }
+}
+
+impl CacheType {
+    /// The type for a checkpoint: where none is told, FP16 beside weights of few bits, which are further off
+    /// than that; the type of a session that computes in fewer bits; else FP32, which takes nothing away.
+    pub(super) fn of(self, weights: &dyn Weights, precision: Precision) -> DataType {
+        let few_bits = |name: &String| {
+            let blocks = weights.blocks(name).ok().flatten();
+            blocks.is_some_and(|blocks| blocks.format().bits() < 16)
+        };
+        match (self.0, precision) {
+            (Some(told), _) => told,
+            (None, Precision::Fp16) => DataType::Fp16,
+            (None, Precision::Bf16) => DataType::Bf16,
+            _ if weights.names().iter().any(few_bits) => DataType::Fp16,
+            _ => DataType::Fp32,
+        }
+    }
+}
+
+/// Bytes of all keys and values of a position.
+pub(super) fn position_bytes(shape: &ModelShape, cache: DataType) -> usize {
+    let vector = shape.head_size.saturating_mul(cache.size_bytes().unwrap_or(4));
+    let scale = if cache == DataType::Int8 { size_of::<f32>() } else { 0 };
+    (2 * shape.layers * shape.kv_heads).saturating_mul(vector.saturating_add(scale))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_those_of_vllm_and_others_are_told() {
+        assert_eq!("auto".parse(), Ok(CacheType::default()));
+        assert_eq!("half".parse::<CacheType>(), "float16".parse());
+        let error = "int4".parse::<CacheType>().unwrap_err().to_string();
+        assert_eq!(
+            error,
+            "kv_cache_dtype: \"int4\" found, expected auto, float32, float16, bfloat16 or int8"
+        );
+        let error = "fp8_e5m2".parse::<CacheType>().unwrap_err().to_string();
+        assert!(error.contains("int8 takes as little memory"), "{error}");
+    }
+
+    #[test]
+    fn positions_take_what_their_type_takes() {
+        let shape =
+            ModelShape { layers: 2, kv_heads: 3, head_size: 8, vocabulary: 9, positions: 64 };
+        assert_eq!(position_bytes(&shape, DataType::Fp32), 2 * 2 * 3 * 8 * 4);
+        assert_eq!(position_bytes(&shape, DataType::Bf16), 2 * 2 * 3 * 8 * 2);
+        assert_eq!(position_bytes(&shape, DataType::Int8), 2 * 2 * 3 * (8 + 4));
+    }
+}
