@@ -56,8 +56,9 @@ fn list(values: &[i64]) -> Tensor {
 
 impl Model {
     fn caches(&self) -> Vec<Tensor> {
-        let shape = [BLOCKS, self.shape.kv_heads, BLOCK, self.shape.head_size];
-        vec![Tensor::zeros(DataType::Fp32, &shape).unwrap(); 2 * self.shape.layers]
+        let layer = self.shape.caches(BLOCKS, BLOCK);
+        let layer = layer.map(|shape| Tensor::zeros(DataType::Fp32, &shape).unwrap());
+        layer.iter().cycle().take(2 * self.shape.layers).cloned().collect()
     }
 
     /// The logits behind the last of some tokens, which follow those that the caches hold.

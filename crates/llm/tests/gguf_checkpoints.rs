@@ -122,9 +122,8 @@ fn logits(graph: &Graph, shape: &ModelShape, tokens: &[i64]) -> Vec<f32> {
         Tensor::from_vec(&[1, 4], vec![2_i64, 0, 3, 1]).unwrap(),
         list((0..rows).collect()),
     ];
-    let dims = [4, shape.kv_heads, 4, shape.head_size];
-    for _ in 0..2 * shape.layers {
-        inputs.push(Tensor::zeros(DataType::Fp32, &dims).unwrap());
+    for dims in shape.caches(4, 4).iter().cycle().take(2 * shape.layers) {
+        inputs.push(Tensor::zeros(DataType::Fp32, dims).unwrap());
     }
     evaluate::run(graph, &inputs).unwrap()[0].to_vec::<f32>().unwrap()
 }

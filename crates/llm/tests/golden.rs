@@ -67,8 +67,9 @@ impl Decoder {
         let weights = safetensors::open(&folder(name)).unwrap();
         let row = arch::architecture(&config).unwrap();
         let (graph, shape) = (row.graph(&config, &weights).unwrap(), row.shape(&config).unwrap());
-        let dims = [sequences * BLOCKS, shape.kv_heads, BLOCK, shape.head_size];
-        let caches = vec![Tensor::zeros(DataType::Fp32, &dims).unwrap(); 2 * shape.layers];
+        let layer = shape.caches(sequences * BLOCKS, BLOCK);
+        let layer = layer.map(|dims| Tensor::zeros(DataType::Fp32, &dims).unwrap());
+        let caches = layer.iter().cycle().take(2 * shape.layers).cloned().collect();
         Self { graph, shape, caches }
     }
 

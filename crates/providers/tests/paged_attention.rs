@@ -42,18 +42,20 @@ fn decoding(rows: usize) -> [Tensor; 3] {
 #[allow(clippy::cast_possible_truncation, reason = "values are between -1 and 1")]
 fn caches(dtype: DataType, seed: u32) -> [Vec<Tensor>; 2] {
     let shape = [BLOCKS, KV_HEADS, BLOCK, WIDTH];
-    let [keys, values] = [seed, seed + 1].map(|seed| floats(&shape, seed));
+    let keys = floats(&[BLOCKS, KV_HEADS, WIDTH, BLOCK], seed);
+    let values = floats(&shape, seed + 1);
     let halves = |x: &Tensor| -> Tensor {
+        let shape = x.shape();
         let all = x.to_vec::<f32>().unwrap();
         match dtype {
             DataType::Fp16 => {
-                Tensor::from_vec(&shape, all.iter().map(|&x| f16::from_f32(x)).collect::<Vec<_>>())
+                Tensor::from_vec(shape, all.iter().map(|&x| f16::from_f32(x)).collect::<Vec<_>>())
             }
             DataType::Bf16 => {
-                Tensor::from_vec(&shape, all.iter().map(|&x| bf16::from_f32(x)).collect::<Vec<_>>())
+                Tensor::from_vec(shape, all.iter().map(|&x| bf16::from_f32(x)).collect::<Vec<_>>())
             }
             DataType::Int8 => {
-                Tensor::from_vec(&shape, all.iter().map(|x| (x * 127.0) as i8).collect::<Vec<_>>())
+                Tensor::from_vec(shape, all.iter().map(|x| (x * 127.0) as i8).collect::<Vec<_>>())
             }
             _ => Ok(x.clone()),
         }

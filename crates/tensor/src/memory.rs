@@ -67,6 +67,9 @@ unsafe impl Send for HostBuffer {}
 // SAFETY: shared access is read-only.
 unsafe impl Sync for HostBuffer {}
 
+/// From this many bytes on a buffer of zeros has large pages.
+const LARGE: usize = 8 << 20;
+
 /// The alignment that every system's allocator gives by itself.
 const BLOCK_ALIGNMENT: usize = 16;
 
@@ -103,8 +106,32 @@ impl HostBuffer {
         }
         // SAFETY: the size is not zero.
         let block = unsafe { alloc_zeroed(layout) };
-        Self::in_block(block, len).ok_or_else(too_large)
+        let buffer = Self::in_block(block, len).ok_or_else(too_large)?;
+        if len >= LARGE {
+            buffer.prefer_large_pages();
+        }
+        Ok(buffer)
     }
+
+    /// Asks the system to map the buffer with large pages: what is read here and there, such as a
+    /// cache of keys, would wait for the place of a small page each time. Without them it works as
+    /// well.
+    #[cfg(target_os = "linux")]
+    fn prefer_large_pages(&self) {
+        let page = rustix::param::page_size();
+        let behind = self.start.as_ptr().align_offset(page);
+        let whole = self.len.saturating_sub(behind) / page * page;
+        let from = self.start.as_ptr().wrapping_add(behind);
+        // SAFETY: the pages are part of this buffer; the advice changes no contents. A system that
+        // has no large pages says so.
+        let _ =
+            unsafe { rustix::mm::madvise(from.cast(), whole, rustix::mm::Advice::LinuxHugepage) };
+    }
+
+    /// Nothing: other systems choose the size of pages by themselves.
+    #[cfg(not(target_os = "linux"))]
+    #[allow(clippy::unused_self, reason = "as on Linux")]
+    fn prefer_large_pages(&self) {}
 
     /// Memory that holds a copy of these bytes.
     ///

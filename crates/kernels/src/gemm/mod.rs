@@ -20,7 +20,7 @@ pub(crate) use drive::{
 use drive::{finish_rows, multiply_cut};
 pub(crate) use epilogue::Finish;
 pub use epilogue::{Epilogue, Join, Residual};
-pub(crate) use micro::{A_STRIDE, Ahead, K_BLOCK, Step, block, write_tile};
+pub(crate) use micro::{A_STRIDE, Ahead, K_BLOCK, Step, THIN_ROWS, block, thin, write_tile};
 pub(crate) use pack::{
     BSource, DenseRows, RowSource, TransposedRows, copy_rows, copy_run, pack_panel, zero_run,
 };

@@ -137,9 +137,13 @@ impl PagedAttention<'_> {
                 for cut in 0..cuts {
                     let (from, to) = (count * cut / cuts, count * (cut + 1) / cuts);
                     let position = length - count + from;
+                    // Whole blocks are read: what is before the window has no weight.
                     let first = match self.window {
                         0 => 0,
-                        window => (position + 1).saturating_sub(window),
+                        window => {
+                            let first = (position + 1).saturating_sub(window);
+                            first / self.block_size * self.block_size
+                        }
                     };
                     let (row, rows) = (start + from, to - from);
                     let seen = first..position + rows;
@@ -166,9 +170,13 @@ impl PagedAttention<'_> {
             }
             let (queries, len) = (tile.rows * self.group(), tile.seen.len());
             let each = queries * (self.value_size + 2);
+            // Cut between blocks.
+            let border = |cut: usize| match len * cut / cuts {
+                whole if cut == cuts => tile.seen.start + whole,
+                part => tile.seen.start + part / self.block_size * self.block_size,
+            };
             for cut in 0..cuts {
-                let seen =
-                    tile.seen.start + len * cut / cuts..tile.seen.start + len * (cut + 1) / cuts;
+                let seen = border(cut)..border(cut + 1);
                 parts.push(Tile { seen, part: Some(room + cut * each), ..tile.clone() });
             }
             joins.push(Join { first: room, cuts, tile });
@@ -232,7 +240,7 @@ pub fn paged_attention(
     y: &mut [f32],
 ) {
     a.check([q, k, v], &caches, y);
-    let [keys, values] = caches.shared([a.head_size, a.value_size]);
+    let [keys, values] = caches.shared([a.head_size, a.value_size], a.block_size);
     write(exec, a, (keys, k), (values, v));
     let tiles = a.tiles();
     let queries: usize = tiles.iter().map(|t| t.rows * a.group() * t.seen.len()).sum();

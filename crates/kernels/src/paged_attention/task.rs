@@ -4,7 +4,8 @@ use super::cache::Cache;
 use super::{PagedAttention, Places, Tile};
 use crate::Isa;
 use crate::gemm::{
-    A_STRIDE, Ahead, DenseRows, K_BLOCK, RowSource, Step, Trans, block, depth_blocks, pack_panel,
+    A_STRIDE, Ahead, DenseRows, RowSource, Step, THIN_ROWS, Trans, block, depth_blocks, pack_panel,
+    thin,
 };
 use crate::isa::{Kernel, Simd};
 use crate::math;
@@ -16,25 +17,35 @@ const SPAN: usize = 256;
 /// Distance between the scores of two queries, which do not fall into the same cache sets.
 const STRIDE: usize = SPAN + 16;
 
-/// Positions whose vectors are widened at once where they are read one by one.
-const RUN: usize = 32;
+/// Positions whose values are widened at once for few queries: they stay in the first-level cache.
+const NEAR: usize = 64;
 
-/// Up to this many queries, keys are multiplied where they lie instead of packed.
-const FEW_FOR_KEYS: usize = 2;
+/// Blocks that vectors are asked for ahead of their use.
+const AHEAD: usize = 2;
 
-/// Up to this many queries, values are added where they lie instead of by a product of matrices.
-const FEW_FOR_VALUES: usize = 8;
+/// Up to this many queries, vectors of single precision are multiplied where they lie.
+const FEW: usize = 16;
 
 /// Floats that a task of so many queries needs.
 pub(super) fn scratch_len(isa: Isa, a: &PagedAttention<'_>, queries: usize) -> usize {
     let width = isa.tile_columns();
     let depth = depth_blocks(a.head_size).count();
     let sums = queries * (a.value_size + 2);
-    depth * queries * A_STRIDE + queries * STRIDE + K_BLOCK * width + near_len(a, width) + sums
+    depth * queries * A_STRIDE
+        + queries * STRIDE
+        + panel_len(a, width)
+        + near_len(a, queries)
+        + sums
 }
 
-fn near_len(a: &PagedAttention<'_>, width: usize) -> usize {
-    (width.max(RUN) * a.head_size).max(SPAN * a.value_size)
+/// Floats of a panel of keys, and of one of values.
+fn panel_len(a: &PagedAttention<'_>, width: usize) -> usize {
+    width * a.head_size.max(SPAN)
+}
+
+/// Floats of values side by side.
+fn near_len(a: &PagedAttention<'_>, queries: usize) -> usize {
+    a.value_size * if queries <= FEW { NEAR } else { SPAN }
 }
 
 pub(super) struct Task<'a> {
@@ -49,9 +60,9 @@ struct Scratch<'a> {
     blocks: &'a mut [f32],
     /// Scores of a span, rows [`STRIDE`] apart.
     scores: &'a mut [f32],
-    /// One packed block of a panel.
+    /// Keys as the columns of a panel, or some columns of values.
     panel: &'a mut [f32],
-    /// Vectors of a cache, side by side as FP32.
+    /// Values side by side as FP32.
     near: &'a mut [f32],
     /// For each query the weighted sum of values so far.
     sums: &'a mut [f32],
@@ -79,8 +90,8 @@ impl Kernel for Task<'_> {
         let depth = depth_blocks(a.head_size).count();
         let (blocks, rest) = scratch.split_at_mut(depth * queries * A_STRIDE);
         let (scores, rest) = rest.split_at_mut(queries * STRIDE);
-        let (panel, rest) = rest.split_at_mut(K_BLOCK * width);
-        let (near, rest) = rest.split_at_mut(near_len(a, width));
+        let (panel, rest) = rest.split_at_mut(panel_len(a, width));
+        let (near, rest) = rest.split_at_mut(near_len(a, queries));
         let (sums, rest) = rest.split_at_mut(queries * a.value_size);
         let (highest, rest) = rest.split_at_mut(queries);
         let total = &mut rest[..queries];
@@ -88,25 +99,15 @@ impl Kernel for Task<'_> {
         scratch.sums.fill(0.0);
         scratch.highest.fill(f32::NEG_INFINITY);
         scratch.total.fill(0.0);
-        if queries > FEW_FOR_KEYS {
-            self.copy_queries(s, scratch.blocks);
-        }
+        self.copy_queries(s, scratch.blocks);
         let mut first = self.tile.seen.start;
         while first < self.tile.seen.end {
             let span = Span { first, count: SPAN.min(self.tile.seen.end - first) };
-            if queries > FEW_FOR_KEYS {
-                self.scores(s, span, &mut scratch);
-            } else {
-                self.few_scores(s, span, &mut scratch);
-            }
+            self.scores(s, span, &mut scratch);
             for query in 0..queries {
                 self.weigh(s, query, span, &mut scratch);
             }
-            if queries > FEW_FOR_VALUES {
-                self.values(s, span, &mut scratch);
-            } else {
-                self.few_values(s, span, &mut scratch);
-            }
+            self.values(s, span, &mut scratch);
             first += span.count;
         }
         self.finish(s, &mut scratch);
@@ -135,6 +136,18 @@ impl Task<'_> {
         (vector, side.min(count))
     }
 
+    /// Asks for the vectors of a later block: blocks lie anywhere, so that the processor does not
+    /// foresee them.
+    #[inline(always)]
+    fn foresee<S: Simd>(&self, s: S, cache: Cache, position: usize) {
+        let block = self.places.a.block_size;
+        let position = position / block * block + AHEAD * block;
+        if position < self.tile.seen.end {
+            let (vector, _) = self.run_at(position, 1);
+            cache.prefetch(s, vector, block);
+        }
+    }
+
     /// Copies the queries into blocks of depth, scaled.
     #[inline(always)]
     fn copy_queries<S: Simd>(&self, s: S, blocks: &mut [f32]) {
@@ -154,94 +167,75 @@ impl Task<'_> {
         }
     }
 
-    /// The vectors of a span side by side as FP32: where they lie if they can, else in `near`,
-    /// followed by zeros up to `padded` vectors.
-    #[inline(always)]
-    fn gather<S: Simd>(
-        &self,
-        s: S,
-        cache: Cache,
-        span: Span,
-        padded: usize,
-        near: &mut [f32],
-    ) -> *const f32 {
-        let (vector, side) = self.run_at(span.first, span.count);
-        let size = cache.size;
-        assert!(near.len() >= padded.max(span.count) * size, "no room for a span");
-        if side == span.count && padded <= span.count && cache.is_plain() {
-            // SAFETY: the cache has the vectors of these positions; nothing is copied.
-            return unsafe { cache.rows(s, vector, side, near.as_mut_ptr()) };
-        }
-        let mut done = 0;
-        while done < span.count {
-            let (vector, side) = self.run_at(span.first + done, span.count - done);
-            // SAFETY: the cache has the vectors, and `near` has room for those of the span.
-            unsafe { cache.widen(s, vector, side, near.as_mut_ptr().add(done * size)) };
-            done += side;
-        }
-        if padded > span.count {
-            near[span.count * size..padded * size].fill(0.0);
-        }
-        near.as_ptr()
-    }
-
-    /// Scores of a span, by products with packed keys.
+    /// Scores of a span: queries times keys, which are the columns of panels.
     #[inline(always)]
     fn scores<S: Simd>(&self, s: S, span: Span, scratch: &mut Scratch<'_>) {
+        let a = self.places.a;
+        let in_place = self.queries() <= FEW && a.block_size.is_multiple_of(S::LANES);
         let width = S::LANES * S::TILE_VECTORS;
-        let (queries, size) = (self.queries(), self.places.a.head_size);
         let mut column = 0;
         while column < span.count {
-            let columns = width.min(span.count - column);
-            let here = Span { first: span.first + column, count: columns };
-            // Whole vectors are packed faster than single keys.
-            let padded = columns.next_multiple_of(S::LANES);
-            let keys = self.gather(s, self.places.keys, here, padded, scratch.near);
-            for (i, (k0, k, is_first, _)) in depth_blocks(size).enumerate() {
-                // SAFETY: there are `padded` keys; the scratch holds a block of a panel and the
-                // task's rows of scores.
-                unsafe {
-                    let panel = scratch.panel.as_mut_ptr();
-                    let b_stride = pack_panel(s, keys.add(k0), size, Trans::Yes, k, padded, panel);
-                    let step = Step {
-                        k,
-                        a: scratch.blocks.as_ptr().add(i * queries * A_STRIDE),
-                        a_stride: A_STRIDE,
-                        b: panel,
-                        b_stride,
-                        c: scratch.scores.as_mut_ptr().add(column),
-                        c_stride: STRIDE,
-                        columns,
-                        accumulate: !is_first,
-                        finish: None,
-                        ahead: Ahead::NOTHING,
-                    };
-                    block(s, &step, queries);
-                }
+            let (vector, side) = self.run_at(span.first + column, span.count - column);
+            self.foresee(s, self.places.keys, span.first + column);
+            if let Some(keys) = self.places.keys.plain(vector)
+                && in_place
+            {
+                let columns = side.min(width);
+                // SAFETY: the cache has the block, whose positions are whole vectors.
+                unsafe { self.multiply_keys(s, (keys, a.block_size), (column, columns), scratch) };
+                column += columns;
+                continue;
             }
+            let columns = width.min(span.count - column);
+            // Whole vectors are multiplied; what lies behind the last column is not looked at.
+            let stride = columns.next_multiple_of(S::LANES);
+            let panel = scratch.panel.as_mut_ptr();
+            let mut done = 0;
+            while done < columns {
+                let (vector, side) = self.run_at(span.first + column + done, columns - done);
+                self.foresee(s, self.places.keys, span.first + column + done);
+                // SAFETY: the cache has the vectors, and the panel has room for them.
+                unsafe {
+                    self.places.keys.columns(s, vector, side, (panel.add(done), stride));
+                }
+                done += side;
+            }
+            // SAFETY: the panel holds these columns.
+            unsafe { self.multiply_keys(s, (panel, stride), (column, columns), scratch) };
             column += columns;
         }
     }
 
-    /// As [`Task::scores`], key by key from where they lie.
+    /// Some columns of the scores.
+    ///
+    /// # Safety
+    /// `keys` has a row for each element of a key, whole vectors of columns each, which are `stride`
+    /// apart; the scores have these columns.
     #[inline(always)]
-    fn few_scores<S: Simd>(&self, s: S, span: Span, scratch: &mut Scratch<'_>) {
-        let a = self.places.a;
-        let mut done = 0;
-        while done < span.count {
-            let (vector, side) = self.run_at(span.first + done, (span.count - done).min(RUN));
-            // SAFETY: the cache has the vectors, and `near` has room for a run of them.
-            let keys = unsafe { self.places.keys.rows(s, vector, side, scratch.near.as_mut_ptr()) };
-            for head in 0..a.group() {
-                for row in 0..self.tile.rows {
-                    let at = (head * self.tile.rows + row) * STRIDE + done;
-                    let out = &mut scratch.scores[at..at + side];
-                    // SAFETY: Q has the query, and there are as many keys as scores.
-                    unsafe { dots(s, self.query(row, head), keys, a.head_size, out) };
-                    scale(s, out, a.scale);
-                }
-            }
-            done += side;
+    unsafe fn multiply_keys<S: Simd>(
+        &self,
+        s: S,
+        (keys, stride): (*const f32, usize),
+        (column, columns): (usize, usize),
+        scratch: &mut Scratch<'_>,
+    ) {
+        let queries = self.queries();
+        for (i, (k0, k, is_first, _)) in depth_blocks(self.places.a.head_size).enumerate() {
+            let step = Step {
+                k,
+                a: scratch.blocks.as_ptr().wrapping_add(i * queries * A_STRIDE),
+                a_stride: A_STRIDE,
+                b: keys.wrapping_add(k0 * stride),
+                b_stride: stride,
+                c: scratch.scores.as_mut_ptr().wrapping_add(column),
+                c_stride: STRIDE,
+                columns,
+                accumulate: !is_first,
+                finish: None,
+                ahead: Ahead::NOTHING,
+            };
+            // SAFETY: as the caller says; the scratch holds the queries' blocks.
+            unsafe { product(s, &step, queries) };
         }
     }
 
@@ -279,29 +273,69 @@ impl Task<'_> {
         scale(s, &mut scratch.sums[query * a.value_size..][..a.value_size], factor);
     }
 
-    /// Adds the weighted values of a span, by products of matrices.
+    /// Adds the weighted values of a span.
     #[inline(always)]
     fn values<S: Simd>(&self, s: S, span: Span, scratch: &mut Scratch<'_>) {
+        let (few, size) = (self.queries() <= FEW, self.places.a.value_size);
+        let mut done = 0;
+        while done < span.count {
+            let (vector, side) = self.run_at(span.first + done, span.count - done);
+            self.foresee(s, self.places.values, span.first + done);
+            let plain = self.places.values.plain(vector).filter(|_| few || side == span.count);
+            if let Some(values) = plain {
+                // SAFETY: the cache has these values.
+                unsafe { self.multiply_values(s, values, (done, side), scratch) };
+                done += side;
+                continue;
+            }
+            let count = if few { NEAR } else { SPAN }.min(span.count - done);
+            let near = scratch.near.as_mut_ptr();
+            let mut copied = 0;
+            while copied < count {
+                let (vector, side) = self.run_at(span.first + done + copied, count - copied);
+                self.foresee(s, self.places.values, span.first + done + copied);
+                // SAFETY: the cache has the vectors, and `near` has room for them.
+                unsafe { self.places.values.rows(s, vector, side, near.add(copied * size)) };
+                copied += side;
+            }
+            // SAFETY: these values were copied.
+            unsafe { self.multiply_values(s, near, (done, count), scratch) };
+            done += count;
+        }
+    }
+
+    /// Adds some weighted values.
+    ///
+    /// # Safety
+    /// `values` has `count` vectors side by side, and the scores have weights of as many positions
+    /// from `first` on.
+    #[inline(always)]
+    unsafe fn multiply_values<S: Simd>(
+        &self,
+        s: S,
+        values: *const f32,
+        (first, count): (usize, usize),
+        scratch: &mut Scratch<'_>,
+    ) {
         let width = S::LANES * S::TILE_VECTORS;
         let (queries, size) = (self.queries(), self.places.a.value_size);
-        let values = self.gather(s, self.places.values, span, 0, scratch.near);
         let mut column = 0;
         while column < size {
             let columns = width.min(size - column);
-            // SAFETY: there are as many values as the span has positions; the scratch holds a
-            // block of a panel and the sums.
+            // SAFETY: the caller vouches for values and weights; the scratch holds a panel and the
+            // sums.
             unsafe {
                 let values = values.add(column);
                 let (b, b_stride) = if columns.is_multiple_of(S::LANES) {
                     (values, size)
                 } else {
                     let panel = scratch.panel.as_mut_ptr();
-                    let stride = pack_panel(s, values, size, Trans::No, span.count, columns, panel);
+                    let stride = pack_panel(s, values, size, Trans::No, count, columns, panel);
                     (panel.cast_const(), stride)
                 };
                 let step = Step {
-                    k: span.count,
-                    a: scratch.scores.as_ptr(),
+                    k: count,
+                    a: scratch.scores.as_ptr().add(first),
                     a_stride: STRIDE,
                     b,
                     b_stride,
@@ -312,27 +346,9 @@ impl Task<'_> {
                     finish: None,
                     ahead: Ahead::NOTHING,
                 };
-                block(s, &step, queries);
+                product(s, &step, queries);
             }
             column += columns;
-        }
-    }
-
-    /// As [`Task::values`], from where they lie.
-    #[inline(always)]
-    fn few_values<S: Simd>(&self, s: S, span: Span, scratch: &mut Scratch<'_>) {
-        let (queries, size) = (self.queries(), self.places.a.value_size);
-        let mut done = 0;
-        while done < span.count {
-            let (vector, side) = self.run_at(span.first + done, (span.count - done).min(RUN));
-            // SAFETY: the cache has the vectors, `near` has room for a run of them, and there are
-            // scores of these positions and sums for every query.
-            unsafe {
-                let values = self.places.values.rows(s, vector, side, scratch.near.as_mut_ptr());
-                let weights = scratch.scores.as_ptr().add(done);
-                add_values(s, weights, queries, (values, side), size, scratch.sums.as_mut_ptr());
-            }
-            done += side;
         }
     }
 
@@ -364,6 +380,22 @@ impl Task<'_> {
     }
 }
 
+/// A step of a product over so many rows.
+///
+/// # Safety
+/// As [`block`].
+#[inline(always)]
+unsafe fn product<S: Simd>(s: S, step: &Step, rows: usize) {
+    // SAFETY: as the caller says.
+    unsafe {
+        if rows <= THIN_ROWS {
+            thin(s, step, rows);
+        } else {
+            block(s, step, rows);
+        }
+    }
+}
+
 /// `x = limit · tanh(x / limit)`.
 #[inline(always)]
 fn cap<S: Simd>(s: S, x: &mut [f32], limit: f32) {
@@ -378,101 +410,5 @@ fn cap<S: Simd>(s: S, x: &mut [f32], limit: f32) {
             s.store_tail(p.add(i), m, s.mul(limit, math::tanh(s, x)));
         }
         i += S::LANES;
-    }
-}
-
-/// Products of a query with as many keys, side by side, as `out` has room for.
-///
-/// # Safety
-/// `q` is valid for `n` values, and `keys` for that many times the length of `out`.
-#[inline(always)]
-unsafe fn dots<S: Simd>(s: S, q: *const f32, keys: *const f32, n: usize, out: &mut [f32]) {
-    let mut quads = out.chunks_exact_mut(4);
-    let mut key = keys;
-    for quad in &mut quads {
-        let mut sums = [s.splat(0.0); 4];
-        let mut i = 0;
-        // SAFETY: every access is below n of a query or a key.
-        unsafe {
-            while i + S::LANES <= n {
-                let x = s.load(q.add(i));
-                for (k, sum) in sums.iter_mut().enumerate() {
-                    *sum = s.fma(x, s.load(key.add(k * n + i)), *sum);
-                }
-                i += S::LANES;
-            }
-            if i < n {
-                let m = s.tail(n - i);
-                let x = s.load_tail(q.add(i), m);
-                for (k, sum) in sums.iter_mut().enumerate() {
-                    *sum = s.fma(x, s.load_tail(key.add(k * n + i), m), *sum);
-                }
-            }
-        }
-        for (out, sum) in quad.iter_mut().zip(sums) {
-            *out = s.reduce_add(sum);
-        }
-        key = key.wrapping_add(4 * n);
-    }
-    for out in quads.into_remainder() {
-        let mut sum = s.splat(0.0);
-        let mut i = 0;
-        while i < n {
-            let m = s.tail(n - i);
-            // SAFETY: the mask limits every access to the n values of a query and a key.
-            unsafe { sum = s.fma(s.load_tail(q.add(i), m), s.load_tail(key.add(i), m), sum) };
-            i += S::LANES;
-        }
-        *out = s.reduce_add(sum);
-        key = key.wrapping_add(n);
-    }
-}
-
-/// Adds `count` weighted values of length `n`, side by side, to the sums of each query.
-///
-/// # Safety
-/// `weights` is valid for `count` values for each query, [`STRIDE`] apart; `values` for `count`
-/// times `n`, and `sums` for `n` for each query.
-#[inline(always)]
-unsafe fn add_values<S: Simd>(
-    s: S,
-    weights: *const f32,
-    queries: usize,
-    (values, count): (*const f32, usize),
-    n: usize,
-    sums: *mut f32,
-) {
-    let mut done = 0;
-    while done < count {
-        let here = (count - done).min(4);
-        let mut i = 0;
-        // SAFETY: the mask limits every access to n values of vectors that there are.
-        unsafe {
-            let first = values.add(done * n);
-            while i < n {
-                let m = s.tail(n - i);
-                let mut x = [s.splat(0.0); 4];
-                for (k, x) in x.iter_mut().enumerate().take(here) {
-                    *x = s.load_tail(first.add(k * n + i), m);
-                }
-                for query in 0..queries {
-                    let weights = weights.add(query * STRIDE + done);
-                    let at = sums.add(query * n + i);
-                    let mut sum = s.load_tail(at, m);
-                    if here == 4 {
-                        for (k, x) in x.iter().enumerate() {
-                            sum = s.fma(s.splat(*weights.add(k)), *x, sum);
-                        }
-                    } else {
-                        for (k, x) in x.iter().enumerate().take(here) {
-                            sum = s.fma(s.splat(*weights.add(k)), *x, sum);
-                        }
-                    }
-                    s.store_tail(at, m, sum);
-                }
-                i += S::LANES;
-            }
-        }
-        done += here;
     }
 }

@@ -50,9 +50,9 @@ impl Caches {
         }
     }
 
-    /// An element of the keys (0) or values (1).
-    fn at(&self, part: usize, vector: usize, size: usize, i: usize) -> f64 {
-        let at = vector * size + i;
+    /// An element of the keys (0) or values (1), in blocks of so many positions.
+    fn at(&self, part: usize, vector: usize, (size, block): (usize, usize), i: usize) -> f64 {
+        let at = place(part, vector, (size, block), i);
         match self {
             Self::Fp32(all) => f64::from(all[part][at]),
             Self::Fp16(all) => all[part][at].to_f64(),
@@ -60,6 +60,11 @@ impl Caches {
             Self::Int8(all, scales) => f64::from(all[part][at]) * f64::from(scales[part][vector]),
         }
     }
+}
+
+/// Where an element of the keys (0) or values (1) lies.
+fn place(part: usize, vector: usize, (size, block): (usize, usize), i: usize) -> usize {
+    if part == 0 { (vector / block * size + i) * block + vector % block } else { vector * size + i }
 }
 
 /// A step over sequences that have some new rows and some positions.
@@ -178,7 +183,10 @@ impl Case {
                         (first..=position).map(|p| self.vector(sequence, kv, p)).collect();
                     let score = |&vector: &usize| {
                         let dot: f64 = (0..size)
-                            .map(|i| f64::from(q[at + i]) * caches.at(0, vector, size, i))
+                            .map(|i| {
+                                f64::from(q[at + i])
+                                    * caches.at(0, vector, (size, self.block_size), i)
+                            })
                             .sum();
                         let (scaled, cap) = (dot * f64::from(0.4_f32), f64::from(self.softcap));
                         if cap > 0.0 { cap * (scaled / cap).tanh() } else { scaled }
@@ -191,7 +199,9 @@ impl Case {
                         let sum: f64 = vectors
                             .iter()
                             .zip(&weights)
-                            .map(|(&vector, w)| w * caches.at(1, vector, value_size, i))
+                            .map(|(&vector, w)| {
+                                w * caches.at(1, vector, (value_size, self.block_size), i)
+                            })
                             .sum();
                         y.push(sum / total);
                     }
@@ -218,7 +228,7 @@ impl Case {
                     let at = ((starts[sequence] + row) * self.kv_heads + head) * size;
                     for i in 0..size {
                         let wrote = f64::from(inputs[part + 1][at + i]);
-                        let found = caches.at(part, vector, size, i);
+                        let found = caches.at(part, vector, (size, self.block_size), i);
                         assert!((wrote - found).abs() <= limit, "{self:?} {wrote} {found}");
                     }
                 }
@@ -344,14 +354,15 @@ fn what_lies_behind_a_sequence_is_not_looked_at() {
         let expected = case.run(exec, &inputs, &mut case.caches());
         let mut caches = case.caches();
         let Caches::Fp32(all) = &mut caches else { unreachable!() };
-        let mut own = vec![false; all[0].len()];
-        for (sequence, &(_, length)) in case.sequences.iter().enumerate() {
-            for (position, head) in (0..length).flat_map(|p| [(p, 0), (p, 1)]) {
-                own[case.vector(sequence, head, position) * 16..][..16].fill(true);
+        for (part, all) in all.iter_mut().enumerate() {
+            let mut own = vec![false; all.len()];
+            for (sequence, &(_, length)) in case.sequences.iter().enumerate() {
+                for (position, head) in (0..length).flat_map(|p| [(p, 0), (p, 1)]) {
+                    let vector = case.vector(sequence, head, position);
+                    (0..16).for_each(|i| own[place(part, vector, (16, 16), i)] = true);
+                }
             }
-        }
-        for part in all {
-            for (x, own) in part.iter_mut().zip(&own) {
+            for (x, own) in all.iter_mut().zip(&own) {
                 *x = if *own { *x } else { f32::NAN };
             }
         }

@@ -261,17 +261,17 @@ impl Step {
             list("blocks", &["sequences", "most_blocks"]),
         ];
         let wanted = list("wanted", &["wanted"]);
-        let dims = [
-            Dim::symbol("cache_blocks"),
-            Dim::Known(shape.kv_heads),
-            Dim::symbol("block_size"),
-            Dim::Known(shape.head_size),
-        ];
-        let vectors = dims.iter().take(3).cloned().collect::<Vec<_>>();
+        let heads = [Dim::symbol("cache_blocks"), Dim::Known(shape.kv_heads)];
+        let (block, size) = (Dim::symbol("block_size"), Dim::Known(shape.head_size));
         let mut cache = |(at, kind): (usize, &str), layer: usize| {
-            let (dtype, dims) =
-                if at < 2 { (options.cache, &dims[..]) } else { (DataType::Fp32, &vectors[..]) };
-            net.input(&format!("{kind}.{layer}"), dtype, dims)
+            let (dtype, last) = match at {
+                // A key's elements are as far apart as a block has positions.
+                0 => (options.cache, vec![size.clone(), block.clone()]),
+                1 => (options.cache, vec![block.clone(), size.clone()]),
+                _ => (DataType::Fp32, vec![block.clone()]),
+            };
+            let dims: Vec<Dim> = heads.iter().cloned().chain(last).collect();
+            net.input(&format!("{kind}.{layer}"), dtype, &dims)
         };
         let count = if options.cache == DataType::Int8 { CACHES.len() } else { 2 };
         let mut of = |layer| {

@@ -149,6 +149,16 @@ pub struct ModelShape {
     pub positions: usize,
 }
 
+impl ModelShape {
+    /// The shapes of a layer's caches of keys and of values, of so many blocks of so many positions:
+    /// an element of the keys of a block is a vector of its positions.
+    #[must_use]
+    pub fn caches(&self, blocks: usize, positions: usize) -> [[usize; 4]; 2] {
+        let (heads, size) = (self.kv_heads, self.head_size);
+        [[blocks, heads, size, positions], [blocks, heads, positions, size]]
+    }
+}
+
 /// All architectures.
 pub const ARCHITECTURES: &[Architecture] =
     &[llama::LLAMA, qwen::QWEN2, qwen::QWEN3, gpt2::GPT2, gemma::GEMMA3];

@@ -19,8 +19,9 @@ use crate::ops::values::{expect_float, expect_type, floats, from_floats, from_in
 /// one may read or write.
 ///
 /// Inputs: `Q` `[T, num_heads · D]`, `K` `[T, kv_num_heads · D]`, `V` `[T, kv_num_heads · E]`, the
-/// caches of keys `[N, kv_num_heads, S, D]` and of values `[N, kv_num_heads, S, E]`, `starts`
-/// `[B + 1]`, `lengths` `[B]` and `blocks` `[B, M]` of INT64; of caches of INT8 also their scales,
+/// caches of keys `[N, kv_num_heads, D, S]`, where an element of neighbouring positions is a vector,
+/// and of values `[N, kv_num_heads, S, E]`, `starts` `[B + 1]`, `lengths` `[B]` and `blocks` `[B, M]`
+/// of INT64; of caches of INT8 also their scales,
 /// `[N, kv_num_heads, S]` of FP32: a vector is its bytes times its scale, which is the 127th part of
 /// its greatest magnitude. Outputs: `[T, num_heads · E]`, the caches, and the scales if there are any.
 /// Types: rows of FP32, FP16 or BF16; caches of these or of INT8.
@@ -89,8 +90,8 @@ impl PagedAttention {
         let numbers = |at: usize| Ok::<_, OpError>(inputs.required(at)?.to_i64_vec()?);
         let steps = self.steps_of(&shapes, &numbers(5)?, &numbers(6)?, numbers(7)?)?;
         for at in [SCALES, SCALES + 1] {
-            let wanted =
-                if keys.dtype() == DataType::Int8 { Some(&keys.shape()[..3]) } else { None };
+            let bytes = keys.dtype() == DataType::Int8;
+            let wanted = bytes.then(|| &values.shape()[..3]);
             let found = inputs.optional(at).map(Tensor::shape);
             if found != wanted {
                 return Err(OpError::new(format!("scales {found:?}, expected {wanted:?}")));
@@ -111,7 +112,7 @@ impl PagedAttention {
         blocks: Vec<i64>,
     ) -> Result<PagedSteps, OpError> {
         let [keys, values] = shapes.caches;
-        let (&[count, heads, block, width], &[n, h, s, value_width]) = (keys, values) else {
+        let (&[count, heads, width, block], &[n, h, s, value_width]) = (keys, values) else {
             return Err(OpError::new(format!(
                 "caches of shapes {keys:?} and {values:?}, expected four axes"
             )));
@@ -234,58 +235,76 @@ struct Cache {
     values: Vec<f64>,
     /// Of each vector, where the cache is of bytes.
     scales: Option<Vec<f64>>,
+    /// Whether vectors of a block lie element by element.
+    across: bool,
 }
 
 impl Cache {
-    fn read(cache: &Tensor, scales: Option<&Tensor>) -> Result<Self, OpError> {
+    fn read(cache: &Tensor, scales: Option<&Tensor>, across: bool) -> Result<Self, OpError> {
         let (dtype, shape) = (cache.dtype(), cache.shape().to_vec());
         let values = match dtype {
             DataType::Int8 => cache.to_vec::<i8>()?.into_iter().map(f64::from).collect(),
             _ => floats(cache)?,
         };
-        Ok(Self { dtype, shape, values, scales: scales.map(floats).transpose()? })
+        Ok(Self { dtype, shape, values, scales: scales.map(floats).transpose()?, across })
+    }
+
+    /// Positions of a block, and elements of a vector.
+    fn sizes(&self) -> (usize, usize) {
+        if self.across { (self.shape[3], self.shape[2]) } else { (self.shape[2], self.shape[3]) }
     }
 
     /// The number of the vector at a place.
     fn vector(&self, head: usize, (block, at): (usize, usize)) -> usize {
-        (block * self.shape[1] + head) * self.shape[2] + at
+        (block * self.shape[1] + head) * self.sizes().0 + at
+    }
+
+    /// Where the elements of a vector are.
+    fn places(&self, vector: usize) -> impl Iterator<Item = usize> + use<> {
+        let ((block, width), across) = (self.sizes(), self.across);
+        (0..width).map(move |i| match across {
+            true => (vector / block * width + i) * block + vector % block,
+            false => vector * width + i,
+        })
     }
 
     fn write(&mut self, vector: usize, row: &[f64]) -> Result<(), OpError> {
-        let width = self.shape[3];
-        let to = &mut self.values[vector * width..][..width];
-        let Some(scales) = &mut self.scales else {
-            // What is read back is rounded to the cache's type.
-            let rounded = from_floats(self.dtype, &[width], row.to_vec())?;
-            to.copy_from_slice(&floats(&rounded)?);
-            return Ok(());
+        // What is read back is rounded to the cache's type.
+        let rounded = match &mut self.scales {
+            None => floats(&from_floats(self.dtype, &[row.len()], row.to_vec())?)?,
+            Some(scales) => {
+                let greatest = row.iter().fold(0.0_f64, |most, x| most.max(x.abs()));
+                #[allow(clippy::cast_possible_truncation, reason = "scales are FP32")]
+                let scale = f64::from((greatest / MOST) as f32);
+                scales[vector] = scale;
+                let whole = |x: f64| if scale > 0.0 { (x / scale).round_ties_even() } else { 0.0 };
+                row.iter().map(|&x| whole(x).clamp(-MOST, MOST)).collect()
+            }
         };
-        let greatest = row.iter().fold(0.0_f64, |most, x| most.max(x.abs()));
-        #[allow(clippy::cast_possible_truncation, reason = "scales are FP32")]
-        let scale = f64::from((greatest / MOST) as f32);
-        scales[vector] = scale;
-        for (to, x) in to.iter_mut().zip(row) {
-            let whole = if scale > 0.0 { (x / scale).round_ties_even() } else { 0.0 };
-            *to = whole.clamp(-MOST, MOST);
+        for (place, x) in self.places(vector).zip(rounded) {
+            self.values[place] = x;
         }
         Ok(())
     }
 
     fn row(&self, vector: usize) -> impl Iterator<Item = f64> + '_ {
-        let width = self.shape[3];
         let scale = self.scales.as_ref().map_or(1.0, |scales| scales[vector]);
-        self.values[vector * width..][..width].iter().map(move |x| x * scale)
+        self.places(vector).map(move |place| self.values[place] * scale)
     }
 
     /// The cache, and its scales if it has some.
     fn finish(self) -> Result<(Tensor, Option<Tensor>), OpError> {
+        let block = self.sizes().0;
         let Some(scales) = self.scales else {
             return Ok((from_floats(self.dtype, &self.shape, self.values)?, None));
         };
         #[allow(clippy::cast_possible_truncation, reason = "limited to bytes when written")]
         let bytes: Vec<i128> = self.values.into_iter().map(|x| x as i128).collect();
         let cache = from_integers(self.dtype, &self.shape, &bytes)?;
-        Ok((cache, Some(from_floats(DataType::Fp32, &self.shape[..3], scales)?)))
+        Ok((
+            cache,
+            Some(from_floats(DataType::Fp32, &[self.shape[0], self.shape[1], block], scales)?),
+        ))
     }
 }
 
@@ -323,8 +342,9 @@ impl Operator for PagedAttention {
 
     fn reference(&self, inputs: Inputs<'_, Tensor>) -> Result<Vec<Tensor>, OpError> {
         let steps = self.steps(inputs)?;
-        let mut keys = Cache::read(inputs.required(CACHES)?, inputs.optional(SCALES))?;
-        let mut values = Cache::read(inputs.required(CACHES + 1)?, inputs.optional(SCALES + 1))?;
+        let mut keys = Cache::read(inputs.required(CACHES)?, inputs.optional(SCALES), true)?;
+        let scales = inputs.optional(SCALES + 1);
+        let mut values = Cache::read(inputs.required(CACHES + 1)?, scales, false)?;
         let dtype = inputs.required(0)?.dtype();
         let rows_of = |at: usize| floats(inputs.required(at)?);
         let (q, k, v) = (rows_of(0)?, rows_of(1)?, rows_of(2)?);

@@ -57,7 +57,7 @@ impl Kernel for PagedAttention {
         if shapes.dtype(4)? != bound.dtype || bound.caches.iter().any(|axes| axes.contains(&0)) {
             return Err(format!("caches of shapes {:?}", bound.caches));
         }
-        let vectors = bound.caches[0].get(..3);
+        let vectors = bound.caches[1].get(..3);
         for (input, _) in SCALES {
             let found = shapes.inputs.get(input).and_then(|input| input.as_ref());
             let wanted = vectors.filter(|_| bound.dtype == DataType::Int8);
