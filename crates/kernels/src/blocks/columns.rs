@@ -240,8 +240,10 @@ impl Unpack<'_> {
         unsafe {
             let mut factors = self.factors(s, (from, unit * UNIT, column));
             for group in 0..UNIT / GROUP {
-                if group * GROUP == HALF && b.format().block() == HALF {
-                    factors = self.factors(s, (from, unit * UNIT + HALF, column));
+                let row = unit * UNIT + group * GROUP;
+                // The last unit may have one block only.
+                if group * GROUP == HALF && b.format().block() == HALF && row < b.k() {
+                    factors = self.factors(s, (from, row, column));
                 }
                 let (scale, offset) = factors;
                 let lanes = group_bytes(s, &bits, bytes, group, column);

@@ -510,7 +510,8 @@ impl<const B: u32, const R: usize> Slice<'_, B, R> {
     fn ended(&self, unit: usize, half: usize) -> Option<usize> {
         let block = self.b.format().block();
         if block == HALF {
-            return Some(2 * unit + half);
+            // The last unit may have one block only.
+            return Some(2 * unit + half).filter(|&block| block < self.b.blocks());
         }
         let per_block = block / UNIT;
         let last = (unit + 1).is_multiple_of(per_block) || unit + 1 == self.b.units();
@@ -629,6 +630,9 @@ impl<const B: u32, const R: usize> DotKernel for Slice<'_, B, R> {
             for unit in 0..self.b.units() {
                 for half in 0..2 {
                     if begins {
+                        if next == self.b.blocks() {
+                            continue;
+                        }
                         for (row, sum) in sums.iter_mut().enumerate() {
                             // SAFETY: there is a value for each block of each row.
                             *sum =

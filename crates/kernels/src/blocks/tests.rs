@@ -85,6 +85,11 @@ fn blocks_of_every_length_are_right() {
         check(4, block, (300, 300), true);
     }
     check(8, 256, (512, 16), false);
+    // Two blocks make a unit, and the last unit has one.
+    for (bits, k) in [(2, 210), (4, 40), (4, 200), (6, 16), (8, 80)] {
+        check(bits, 16, (k, 21), true);
+        check(bits, 16, (k, 21), false);
+    }
 }
 
 #[test]
