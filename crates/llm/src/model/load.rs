@@ -12,7 +12,7 @@ use super::LanguageModel;
 use super::cache_type::{CacheType, position_bytes};
 use crate::arch::{self, ModelShape, StepOptions, Weights};
 use crate::config::Config;
-use crate::engine::{Engine, EngineOptions, SessionModel};
+use crate::engine::{Engine, EngineOptions, SessionModel, StepModel};
 use crate::error::{Error, Kind, Result};
 use crate::gguf::GgufCheckpoint;
 use crate::sampling::SamplingParameters;
@@ -176,10 +176,12 @@ impl LanguageModel {
         let Checkpoint { tokenizer, template, tool_format, defaults, .. } = checkpoint;
         let memory = model.session().memory();
         let weight_bytes = memory.initializer_bytes + memory.mapped_bytes;
+        let positions = model.block_count().saturating_mul(model.block_size().get());
+        let position_bytes = model.cache_bytes() / positions.max(1);
         let engine =
             Engine::start(Box::new(model), Arc::clone(&tokenizer), options.engine.clone())?;
         let model = Self::new(tokenizer, template, tool_format, defaults, engine);
-        Ok(Self { weight_bytes, ..model })
+        Ok(Self { weight_bytes, position_bytes, ..model })
     }
 }
 

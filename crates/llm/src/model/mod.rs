@@ -25,6 +25,8 @@ pub struct LanguageModel {
     defaults: SamplingParameters,
     engine: Engine,
     weight_bytes: usize,
+    /// Of keys and values of a position.
+    position_bytes: usize,
     grammars: OnceLock<Result<GrammarCompiler>>,
 }
 
@@ -39,7 +41,16 @@ impl LanguageModel {
         engine: Engine,
     ) -> Self {
         let grammars = OnceLock::new();
-        Self { tokenizer, template, tool_format, defaults, engine, weight_bytes: 0, grammars }
+        Self {
+            tokenizer,
+            template,
+            tool_format,
+            defaults,
+            engine,
+            weight_bytes: 0,
+            position_bytes: 0,
+            grammars,
+        }
     }
 
     /// Text to tokens and back.
@@ -80,6 +91,11 @@ impl LanguageModel {
     /// Memory of the weights, in bytes; 0 where nobody knows it.
     pub fn weight_bytes(&self) -> usize {
         self.weight_bytes
+    }
+
+    /// Memory of the keys and values of a position, in bytes; 0 where nobody knows it.
+    pub fn position_bytes(&self) -> usize {
+        self.position_bytes
     }
 
     /// The engine.

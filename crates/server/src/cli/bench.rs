@@ -52,6 +52,7 @@ pub(super) const CHOICES: &[Choice] = &[
         value: "N",
         sentence: "tokens of the prompt of a language model [512]",
     },
+    Choice { name: "context", value: "N", sentence: "tokens before that answer [8]" },
     Choice { name: "decode-tokens", value: "N", sentence: "tokens of its answers [64]" },
     Choice { name: "concurrency", value: "N", sentence: "its answers at once, too [1]" },
     model::CACHE_CHOICES[0],

@@ -21,7 +21,7 @@ use crate::table::table;
 const PROMPT: usize = 512;
 /// Tokens of an answer likewise.
 const ANSWER: usize = 64;
-/// Tokens of a prompt whose answer is measured.
+/// Tokens before an answer that is measured, where nothing else is said.
 const SHORT_PROMPT: usize = 8;
 /// Times that everything is measured; the median counts.
 const ROUNDS: usize = 3;
@@ -52,11 +52,12 @@ pub(super) fn bench(path: &Path, arguments: &Arguments) -> Result<ExitCode, Stri
     let threads: usize = arguments.number("threads", 0)?;
     let prompt: usize = arguments.number("prompt-tokens", PROMPT)?.max(1);
     let answer: usize = arguments.number("decode-tokens", ANSWER)?.max(2);
+    let context: usize = arguments.number("context", SHORT_PROMPT)?.max(1);
     let concurrency: usize = arguments.number("concurrency", 1)?.max(1);
     let engine = EngineArguments {
         max_num_seqs: Some(concurrency.max(4)),
         enable_prefix_caching: Some(false),
-        max_model_len: Some(prompt.max(SHORT_PROMPT) + answer + 1),
+        max_model_len: Some(prompt.max(context) + answer + 1),
         ..EngineArguments::default()
     };
     let mut options = models::load_options(&engine).map_err(|error| error.to_string())?;
@@ -64,13 +65,13 @@ pub(super) fn bench(path: &Path, arguments: &Arguments) -> Result<ExitCode, Stri
     let started = Instant::now();
     let model = LanguageModel::load(path, &options).map_err(|error| error.to_string())?;
     let load = started.elapsed();
-    let bench = Bench { model: &model, answer };
+    let bench = Bench { model: &model, context, answer };
     // The first runs plan memory.
     bench.alone(prompt, 2)?;
     let mut figures = Vec::new();
     for _ in 0..ROUNDS {
         let read = bench.alone(prompt, 1)?;
-        let written = bench.alone(SHORT_PROMPT, answer)?;
+        let written = bench.alone(context, answer)?;
         let together = if concurrency > 1 { Some(bench.together(concurrency)?) } else { None };
         figures.push(Figures {
             prefill: prompt as f64 / read.first.as_secs_f64(),
@@ -80,7 +81,8 @@ pub(super) fn bench(path: &Path, arguments: &Arguments) -> Result<ExitCode, Stri
             bandwidth: read_bandwidth(threads),
         });
     }
-    let report = Report { figures, load, model: &model, concurrency, prompt };
+    let touched = model.weight_bytes() + model.position_bytes() * (context + answer / 2);
+    let report = Report { figures, load, model: &model, concurrency, prompt, touched };
     say(&if arguments.has("json") { report.json(path) } else { report.text(path) });
     Ok(ExitCode::SUCCESS)
 }
@@ -97,6 +99,8 @@ struct Figures {
 
 struct Bench<'a> {
     model: &'a LanguageModel,
+    /// Tokens before an answer whose speed is measured.
+    context: usize,
     answer: usize,
 }
 
@@ -166,7 +170,7 @@ impl Bench<'_> {
 
     /// Tokens a second of so many requests at once, from the first token of the last one on.
     fn together(&self, concurrency: usize) -> Result<f64, String> {
-        let requests = (0..concurrency).map(|at| self.request(SHORT_PROMPT, self.answer, at + 1));
+        let requests = (0..concurrency).map(|at| self.request(self.context, self.answer, at + 1));
         let times = self.all(requests.collect())?;
         let tokens: usize = times.iter().map(|times| times.tokens - 1).sum();
         let first = times.iter().map(|times| times.first).min().unwrap_or_default();
@@ -206,6 +210,8 @@ struct Report<'a> {
     model: &'a LanguageModel,
     concurrency: usize,
     prompt: usize,
+    /// Bytes that a token of the answer reads: weights, and keys and values of what is before it.
+    touched: usize,
 }
 
 impl Report<'_> {
@@ -215,9 +221,9 @@ impl Report<'_> {
         all.get(all.len() / 2).copied().unwrap_or(0.0)
     }
 
-    /// The share of memory's bandwidth that decoding takes: bytes of weights for each token.
+    /// The share of memory's bandwidth that decoding takes.
     fn share(&self) -> f64 {
-        let bytes = self.model.weight_bytes() as f64;
+        let bytes = self.touched as f64;
         self.median(|of| of.decode * bytes / of.bandwidth.max(1.0))
     }
 
@@ -231,6 +237,7 @@ impl Report<'_> {
             "share_of_bandwidth": self.share(),
             "read_gb_s": self.median(|of| of.bandwidth) / 1e9,
             "weight_bytes": self.model.weight_bytes(),
+            "token_bytes": self.touched,
             "load_ms": self.load.as_secs_f64() * 1e3,
         });
         if let (Some(fields), true) = (line.as_object_mut(), self.concurrency > 1) {
