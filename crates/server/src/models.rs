@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use galatea_llm::embed::{EncoderEngine, TextEncoder};
+use galatea_llm::engine::Speculation;
 use galatea_llm::model::{LanguageModel, LoadOptions};
 use galatea_llm::{Error, Kind};
 use galatea_runtime::SessionOptions;
@@ -17,6 +18,10 @@ use galatea_serving::repository::ModelId;
 
 use crate::table::table;
 use crate::tuning;
+
+/// Tokens of a guess, and last tokens that are looked up, where nothing is said.
+const GUESSED: usize = 5;
+const LOOKED_UP: usize = 4;
 
 /// The backends of this program, with prepared models in a cache.
 #[must_use]
@@ -76,6 +81,15 @@ pub fn load_options(arguments: &EngineArguments) -> Result<LoadOptions, galatea_
     options.blocks = arguments.num_gpu_blocks_override;
     options.cache_bytes = arguments.kv_cache_memory_bytes.unwrap_or(options.cache_bytes);
     options.tokenizer = arguments.tokenizer.as_ref().map(PathBuf::from);
+    let max_tokens = arguments.num_speculative_tokens.unwrap_or(GUESSED);
+    match arguments.speculative_model.as_deref() {
+        None => {}
+        Some("[ngram]" | "ngram") => {
+            let ngram = arguments.ngram_prompt_lookup_max.unwrap_or(LOOKED_UP);
+            options.engine.speculative = Some(Speculation::PromptLookup { max_tokens, ngram });
+        }
+        Some(path) => options.draft = Some((PathBuf::from(path), max_tokens)),
+    }
     let precision = match arguments.dtype.as_deref() {
         None | Some("auto" | "float" | "float32") => "fp32",
         Some("bfloat16") => "bf16",

@@ -42,6 +42,8 @@ pub struct LoadOptions {
     pub quantization: Option<Quantization>,
     /// What keys and values are stored as.
     pub cache_type: CacheType,
+    /// A smaller checkpoint of the same tokens that guesses, and the most tokens of a guess.
+    pub draft: Option<(PathBuf, usize)>,
 }
 
 impl LoadOptions {
@@ -57,6 +59,7 @@ impl LoadOptions {
             tokenizer: None,
             quantization: None,
             cache_type: CacheType::default(),
+            draft: None,
         }
     }
 
@@ -178,8 +181,15 @@ impl LanguageModel {
         let weight_bytes = memory.initializer_bytes + memory.mapped_bytes;
         let positions = model.block_count().saturating_mul(model.block_size().get());
         let position_bytes = model.cache_bytes() / positions.max(1);
-        let engine =
-            Engine::start(Box::new(model), Arc::clone(&tokenizer), options.engine.clone())?;
+        let (model, own) = (Box::new(model), options.engine.clone());
+        let engine = match &options.draft {
+            None => Engine::start(model, Arc::clone(&tokenizer), own)?,
+            Some((path, max_tokens)) => {
+                let draft = Checkpoint::open(path, options)?.step_model(path, options)?;
+                let (draft, tokenizer) = (Box::new(draft), Arc::clone(&tokenizer));
+                Engine::start_with_draft(model, draft, *max_tokens, tokenizer, own)?
+            }
+        };
         let model = Self::new(tokenizer, template, tool_format, defaults, engine);
         Ok(Self { weight_bytes, position_bytes, ..model })
     }

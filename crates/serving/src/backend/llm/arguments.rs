@@ -57,7 +57,17 @@ pub struct EngineArguments {
     pub kv_cache_dtype: Option<String>,
     /// Where the tokenizer lies, if not in the checkpoint.
     pub tokenizer: Option<String>,
+    /// Who guesses tokens that one step then confirms: `[ngram]` for what followed the last tokens
+    /// earlier in the text, or the path of a smaller checkpoint.
+    pub speculative_model: Option<String>,
+    /// The most tokens of a guess.
+    pub num_speculative_tokens: Option<usize>,
+    /// The most last tokens that are looked up.
+    pub ngram_prompt_lookup_max: Option<usize>,
 }
+
+/// The argument of newer versions that has what is about guesses, under names of its own there.
+const SPECULATIVE: &str = "speculative_config";
 
 /// What a value must be, and where it goes.
 enum Field<'a> {
@@ -81,12 +91,18 @@ impl EngineArguments {
             "kv_cache_dtype" => Field::Text(&mut self.kv_cache_dtype),
             "quantization" => Field::Text(&mut self.quantization),
             "tokenizer" => Field::Text(&mut self.tokenizer),
+            "speculative_model" => Field::Text(&mut self.speculative_model),
+            "num_speculative_tokens" => Field::Count(&mut self.num_speculative_tokens),
+            "ngram_prompt_lookup_max" => Field::Count(&mut self.ngram_prompt_lookup_max),
             _ => return None,
         })
     }
 
     /// Takes an argument; `false` where there is none of this name.
     fn set(&mut self, name: &str, value: &Value) -> Result<bool, String> {
+        if name == SPECULATIVE {
+            return self.set_speculative(value).map(|()| true);
+        }
         let Some(field) = self.field(name) else { return Ok(false) };
         // Parameters of a configuration are texts.
         let parsed = value.as_str().and_then(|text| serde_json::from_str(text).ok());
@@ -106,6 +122,45 @@ impl EngineArguments {
             }
         }
         Ok(true)
+    }
+
+    /// Takes what is about guesses: `{"method": "ngram", "num_speculative_tokens": 5,
+    /// "prompt_lookup_max": 4}`, or `{"model": PATH, "num_speculative_tokens": 5}`.
+    fn set_speculative(&mut self, value: &Value) -> Result<(), String> {
+        let parsed = value.as_str().and_then(|text| serde_json::from_str(text).ok());
+        let given = parsed.as_ref().unwrap_or(value);
+        let Some(fields) = given.as_object() else {
+            return Err(format!("'{SPECULATIVE}' is {value}, expected an object"));
+        };
+        let within = |text: String| format!("{SPECULATIVE}: {text}");
+        for (name, value) in fields.iter().filter(|(_, value)| !value.is_null()) {
+            let own = match (name.as_str(), value.as_str()) {
+                ("method", Some("ngram")) => {
+                    self.speculative_model = Some("[ngram]".to_owned());
+                    continue;
+                }
+                ("method", Some("draft_model")) => continue,
+                ("method", _) => {
+                    let text =
+                        format!("'method' is {value}, expected \"ngram\" or \"draft_model\"");
+                    return Err(within(text));
+                }
+                // Shorter ends are looked up where the longest is nowhere.
+                ("prompt_lookup_min", _) => continue,
+                ("prompt_lookup_max", _) => "ngram_prompt_lookup_max",
+                ("model", _) => "speculative_model",
+                ("num_speculative_tokens", _) => "num_speculative_tokens",
+                _ => {
+                    let text = format!(
+                        "'{name}' found, expected method, model, num_speculative_tokens, \
+                         prompt_lookup_max or prompt_lookup_min"
+                    );
+                    return Err(within(text));
+                }
+            };
+            self.set(own, value).map_err(within)?;
+        }
+        Ok(())
     }
 
     /// Takes the parameters of a configuration, and the server's settings for the backend where these are silent.
@@ -187,6 +242,23 @@ mod tests {
     }
 
     #[test]
+    fn guesses_are_asked_for_in_the_older_way_and_in_the_newer() {
+        let older = r#"{"model": "x", "speculative_model": "[ngram]", "num_speculative_tokens": 5,
+            "ngram_prompt_lookup_max": 4}"#;
+        let newer = r#"{"model": "x", "speculative_config": {"method": "ngram",
+            "num_speculative_tokens": 5, "prompt_lookup_max": 4, "prompt_lookup_min": 2}}"#;
+        let (older, newer) = (parse(older).unwrap().1, parse(newer).unwrap().1);
+        assert_eq!(older, newer);
+        assert_eq!(newer.speculative_model.as_deref(), Some("[ngram]"));
+        assert_eq!(
+            (newer.num_speculative_tokens, newer.ngram_prompt_lookup_max),
+            (Some(5), Some(4))
+        );
+        let draft = r#"{"model": "x", "speculative_config": {"model": "../small"}}"#;
+        assert_eq!(parse(draft).unwrap().1.speculative_model.as_deref(), Some("../small"));
+    }
+
+    #[test]
     fn wrong_arguments_are_named() {
         for (text, why) in [
             ("[]", "invalid type"),
@@ -195,6 +267,15 @@ mod tests {
             (r#"{"model": "x", "max_num_seqs": 0}"#, "'max_num_seqs' is 0"),
             (r#"{"model": "x", "enable_prefix_caching": 1}"#, "expected true or false"),
             (r#"{"model": "x", "dtype": 16}"#, "'dtype' is 16, expected a text"),
+            (r#"{"model": "x", "speculative_config": 5}"#, "is 5, expected an object"),
+            (
+                r#"{"model": "x", "speculative_config": {"method": "medusa"}}"#,
+                "'method' is \"medusa\", expected \"ngram\"",
+            ),
+            (
+                r#"{"model": "x", "speculative_config": {"num_speculative_tokens": 0}}"#,
+                "speculative_config: 'num_speculative_tokens' is 0",
+            ),
         ] {
             let error = parse(text).unwrap_err();
             assert!(error.contains(why), "{error}");
