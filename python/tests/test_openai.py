@@ -8,6 +8,7 @@ import pathlib
 import shutil
 import subprocess
 
+import numpy as np
 import openai
 import pytest
 
@@ -190,6 +191,71 @@ def test_ranks_come_in_their_order(encoders):
     scores = [result["relevance_score"] for result in answer["results"]]
     assert len(scores) == 2 and scores == sorted(scores, reverse=True)
     assert answer["results"][0]["document"]["text"] == body["documents"][answer["results"][0]["index"]]
+
+
+def test_a_checkpoint_runs_on_tokens_as_the_reference_library(program, tmp_path):
+    """Padding stands on the left in one row and on the right in another."""
+    for name in ("llama", "gpt2", "qwen2"):
+        cases = [case for case in recorded(name) if len(case["ids"]) > 1]
+        longest = max(len(case["ids"]) for case in cases)
+        ids, mask = np.zeros((2, len(cases), longest), np.int64)
+        spans = []
+        for row, case in enumerate(cases):
+            length = len(case["ids"])
+            start = longest - length if row % 2 else 0
+            ids[row, start:start + length] = case["ids"]
+            mask[row, start:start + length] = 1
+            spans.append(start + length)
+        np.savez(tmp_path / "in.npz", input_ids=ids, attention_mask=mask)
+        command = [str(program), "run", str(GOLDEN / name), "--inputs", str(tmp_path / "in.npz"), "--outputs",
+                   str(tmp_path / "out")]
+        subprocess.run(command, check=True, capture_output=True, timeout=120)
+        logits = np.load(tmp_path / "out0.npz")["logits"]
+        for row, (case, end) in enumerate(zip(cases, spans)):
+            wanted = np.array(case["logits"], np.float32)
+            assert np.abs(logits[row, end - len(wanted):end] - wanted).max() < 1e-3
+
+
+def test_an_encoder_and_t5_run_on_tokens(program, tmp_path):
+    case = recorded("bert-mean")[2]
+    np.savez(tmp_path / "in.npz", input_ids=np.array([case["ids"]]))
+    run = [str(program), "run"]
+    inputs = ["--inputs", str(tmp_path / "in.npz"), "--outputs", str(tmp_path / "out")]
+    subprocess.run([*run, str(GOLDEN / "bert-mean"), *inputs], check=True, capture_output=True, timeout=120)
+    found = np.load(tmp_path / "out0.npz")
+    assert np.abs(found["last_hidden_state"][0, -1] - np.array(case["last_row"])).max() < 1e-3
+    assert np.abs(found["embeddings"][0] - np.array(case["normalised"])).max() < 1e-3
+    case = recorded("t5")[1]
+    np.savez(tmp_path / "in.npz", input_ids=np.array([case["ids"]]), decoder_input_ids=np.array([case["after"]]))
+    subprocess.run([*run, str(GOLDEN / "t5"), *inputs], check=True, capture_output=True, timeout=120)
+    wanted = np.array(case["logits"], np.float32)
+    found = np.load(tmp_path / "out0.npz")["logits"]
+    assert np.abs(found[0, -len(wanted):] - wanted).max() < 1e-3
+    wrong = subprocess.run([*run, str(GOLDEN / "llama"), *inputs], capture_output=True, text=True, timeout=120,
+                           check=False)
+    assert wrong.returncode == 1 and "input 'decoder_input_ids' found, expected input_ids" in wrong.stderr
+
+
+@pytest.mark.skipif(not CHECKPOINT.is_dir(), reason="GALATEA_SHARED names no trained checkpoint")
+def test_prompts_go_on_as_recorded(program, tmp_path):
+    golden = json.loads((SHARED / "models" / "golden.json").read_text())
+    for name in ("books-qwen2-draft-2m", "books-gpt2-5m"):
+        case = golden[name]["cases"][0]
+        command = [str(program), "run", str(SHARED / "models" / name), "--prompt", case["prompt"], "--max-tokens", "6"]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=240, check=True)
+        text = done.stdout.rstrip("\n")
+        assert text and case["greedy_text"].startswith(case["prompt"] + text)
+    # T5 writes another text.
+    repository = tmp_path / "models"
+    (repository / "t5" / "1").mkdir(parents=True)
+    (repository / "t5" / "1" / "model.json").write_text(json.dumps({"model": str(SHARED / "models" / "books-t5-7m")}))
+    (repository / "t5" / "config.pbtxt").write_text('backend: "vllm"\n')
+    case = golden["books-t5-7m"]["cases"][0]
+    with Server(program, "--model-repository", repository) as running:
+        client = openai.OpenAI(base_url=f"http://{running.http}/v1", api_key="none", max_retries=0)
+        answer = client.completions.create(model="t5", prompt=case["ids"], max_tokens=12, temperature=0,
+                                           extra_body={"return_token_ids": True})
+        assert answer.choices[0].model_extra["token_ids"] == case["greedy_ids"][1:13]
 
 
 @pytest.mark.skipif(not CHECKPOINT.is_dir(), reason="GALATEA_SHARED names no trained checkpoint")

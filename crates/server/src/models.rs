@@ -55,6 +55,10 @@ fn encoder(path: &Path, arguments: &EngineArguments) -> Result<EncoderEngine, Er
         return Err(Error::new(Kind::Parameter, "tokenizer", text));
     }
     let options = load_options(arguments)?;
+    if let Some(method) = &arguments.quantization {
+        let text = format!("{method:?} found, but an encoder's weights are taken as stored");
+        return Err(Error::new(Kind::Parameter, "quantization", text));
+    }
     let mut model = TextEncoder::load(path, &options.providers, &options.session)?;
     if let Some(most) = arguments.max_model_len {
         model = model.with_context(most)?;

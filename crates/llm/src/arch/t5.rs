@@ -4,10 +4,11 @@
 //! The encoder's graph takes `tokens` `[batch, length]`, their `positions` `[length]` and `mask` `[batch,
 //! length]` of FP32, 0 where a token is and −∞ where a text has ended. It gives `rows` `[batch, length,
 //! model]`, and for each layer of the decoder `cross_key.N` and `cross_value.N` `[batch, length, heads,
-//! width]`. The decoder's takes `tokens` `[batch, new]`, their `positions` `[new]`, `keys` `[total]`, the
-//! positions of all tokens so far, the encoder's `mask`, and for each layer `cross_key.N`,
-//! `cross_value.N`, and `key.N` and `value.N` `[batch, past, heads, width]`. It gives `logits` `[batch,
-//! new, vocabulary]`, and keys and values with the new ones, in the order of the inputs.
+//! width]`. The decoder's takes `tokens` `[batch, new]`, their `positions` `[batch, new]`, `keys` `[batch,
+//! total]`, the positions of all tokens so far (places that hold nothing have one behind all others), the
+//! encoder's `mask`, and for each layer `cross_key.N`, `cross_value.N`, and `key.N` and `value.N` `[batch,
+//! past, heads, width]`. It gives `logits` `[batch, new, vocabulary]`, and the new keys and values
+//! `[batch, new, heads, width]`, in the order of the inputs.
 //!
 //! Source: Raffel et al. 2020, "Exploring the Limits of Transfer Learning", arXiv 1910.10683; gates:
 //! Shazeer 2020, arXiv 2002.05202.
@@ -176,8 +177,8 @@ impl T5 {
         let mut net = Net::new("t5-decoder", weights);
         let [batch, new, source] = ["batch", "new", "source"].map(Dim::symbol);
         let tokens = net.input("tokens", DataType::Int64, &[batch.clone(), new.clone()]);
-        let positions = net.input("positions", DataType::Int64, &[new]);
-        let keys = net.input("keys", DataType::Int64, &[Dim::symbol("total")]);
+        let positions = net.input("positions", DataType::Int64, &[batch.clone(), new]);
+        let keys = net.input("keys", DataType::Int64, &[batch.clone(), Dim::symbol("total")]);
         let mask = net.input("mask", DataType::Fp32, &[batch, source]);
         let mut caches = Vec::new();
         for layer in 0..self.shape.layers {
@@ -193,13 +194,14 @@ impl T5 {
             let at = format!("decoder.block.{layer}.layer");
             let normal = self.normalised(&mut net, x, &format!("{at}.0.layer_norm"))?;
             let own = format!("{at}.0.SelfAttention");
-            let [query, key, value] =
-                ["q", "k", "v"].map(|part| self.heads(&mut net, normal, &own, part));
+            let query = self.heads(&mut net, normal, &own, "q")?;
+            let new_key = self.heads(&mut net, normal, &own, "k")?;
+            let new_value = self.heads(&mut net, normal, &own, "v")?;
+            after.extend([("key", layer, new_key), ("value", layer, new_value)]);
             let axis = [("axis", AttributeValue::Int(1))];
-            let key = net.one("Concat", &axis, &[past_key, key?])?;
-            let value = net.one("Concat", &axis, &[past_value, value?])?;
-            after.extend([("key", layer, key), ("value", layer, value)]);
-            let out = self.attended(&mut net, [query?, key, value], bias, &own)?;
+            let key = net.one("Concat", &axis, &[past_key, new_key])?;
+            let value = net.one("Concat", &axis, &[past_value, new_value])?;
+            let out = self.attended(&mut net, [query, key, value], bias, &own)?;
             x = net.one("Add", &[], &[x, out])?;
             let normal = self.normalised(&mut net, x, &format!("{at}.1.layer_norm"))?;
             let cross = format!("{at}.1.EncDecAttention");
@@ -215,7 +217,7 @@ impl T5 {
         let logits = product(&mut net, last, words, [self.model, self.shape.vocabulary], false)?;
         net.output("logits", logits)?;
         for (kind, layer, value) in after {
-            net.output(&format!("{kind}.{layer}.after"), value)?;
+            net.output(&format!("{kind}.{layer}.new"), value)?;
         }
         net.finish(|name| {
             let cross = name.contains(".EncDecAttention.");
@@ -291,8 +293,8 @@ impl T5 {
         net.one("Add", &[], &[x, out])
     }
 
-    /// What is added to scores: `[heads, queries, keys]`, −∞ where a decoder's query would see a
-    /// later key.
+    /// What is added to scores: `[heads, queries, keys]`, of a decoder `[batch, heads, queries, keys]`
+    /// with −∞ where a query would see a later key.
     fn bias(
         &self,
         net: &mut Net<'_>,
@@ -315,8 +317,10 @@ impl T5 {
             let hidden = net.constant("later", hidden);
             table = net.one("Add", &[], &[table, hidden])?;
         }
+        // Behind the batch, where there is one.
+        let before = i64::from(!both);
         let [first, second] =
-            [0_i64, 1].map(|axis| net.constant("axis", Tensor::vector(vec![axis])));
+            [before, before + 1].map(|axis| net.constant("axis", Tensor::vector(vec![axis])));
         let keys = net.one("Unsqueeze", &[], &[keys, first])?;
         let queries = net.one("Unsqueeze", &[], &[queries, second])?;
         let distance = net.one("Sub", &[], &[keys, queries])?;
@@ -324,7 +328,8 @@ impl T5 {
         let distance = net.one("Clip", &[], &[distance, least, most])?;
         let row = net.one("Add", &[], &[distance, most])?;
         let bias = net.one("Gather", &[], &[table, row])?;
-        net.one("Transpose", &[("perm", AttributeValue::Ints(vec![2, 0, 1]))], &[bias])
+        let order = if both { vec![2, 0, 1] } else { vec![0, 3, 1, 2] };
+        net.one("Transpose", &[("perm", AttributeValue::Ints(order))], &[bias])
     }
 
     /// The bucket of a distance: small ones have their own, larger ones share more and more.

@@ -8,7 +8,11 @@ mod pooling;
 mod settings;
 mod text;
 
-use galatea_runtime::Session;
+use std::path::Path;
+use std::sync::Arc;
+
+use galatea_formats::safetensors;
+use galatea_runtime::{ExecutionProvider, Session, SessionOptions};
 use galatea_tensor::Tensor;
 
 pub use engine::{Encoded, EncoderEngine, EncoderStatistics, EncoderTicket, ResultSink};
@@ -16,7 +20,8 @@ pub use pooling::{Pooling, normalise};
 pub use settings::EncoderSettings;
 pub use text::{TextEncoder, cosine};
 
-use crate::arch::EncoderShape;
+use crate::arch::{self, EncoderShape};
+use crate::config::Config;
 use crate::error::{Error, Kind, Result};
 
 /// Most texts of one run.
@@ -55,6 +60,34 @@ impl Encoder {
     /// An encoder of a session whose graph `arch` describes.
     pub fn new(session: Session, shape: EncoderShape, settings: EncoderSettings) -> Self {
         Self { session, shape, settings }
+    }
+
+    /// Loads a folder of `config.json` and safetensors, and what sentence-transformers keeps beside
+    /// them.
+    ///
+    /// # Errors
+    /// An architecture that is no encoder, weights that do not fit it, and files that are missing or
+    /// malformed.
+    pub fn load(
+        folder: &Path,
+        providers: &[Arc<dyn ExecutionProvider>],
+        options: &SessionOptions,
+    ) -> Result<Self> {
+        let place = || folder.display().to_string();
+        let config = Config::read(&folder.join("config.json"))?;
+        let Some(architecture) = arch::encoder(&config)? else {
+            let known: Vec<&str> =
+                arch::ENCODERS.iter().flat_map(|row| row.model_types).copied().collect();
+            return Err(config.unknown("model_type", &known));
+        };
+        let settings = EncoderSettings::read(folder, &config)?;
+        let weights = safetensors::open(folder)
+            .map_err(|error| Error::new(Kind::Weights, place(), error.to_string()))?;
+        let shape = architecture.shape(&config, &weights)?;
+        let graph = architecture.graph(&config, &weights)?;
+        let session = Session::new(graph, providers, options)
+            .map_err(|error| Error::new(Kind::Model, place(), error.to_string()))?;
+        Ok(Self::new(session, shape, settings))
     }
 
     /// The sizes.
@@ -115,6 +148,19 @@ impl Encoder {
     fn told(&self, values: &[f32]) -> f32 {
         let logit = values.first().copied().unwrap_or(f32::NAN);
         if self.settings.sigmoid { 1.0 / (1.0 + (-logit).exp()) } else { logit }
+    }
+
+    /// What the graph gives of each text: a row for each token, or of a classifier its logits.
+    ///
+    /// # Errors
+    /// As for [`Self::embed`].
+    pub fn raw(&self, texts: &[TextTokens]) -> Result<Vec<Vec<f32>>> {
+        let rows: Vec<Row<'_>> =
+            texts.iter().map(|text| Row { tokens: &text.tokens, types: &text.types }).collect();
+        self.run(&rows, |row, values| {
+            let own = self.shape.labels.unwrap_or(row.tokens.len() * self.shape.hidden);
+            values.get(..own).unwrap_or(values).to_vec()
+        })
     }
 
     /// The vector of each text, or of a classifier its one score.

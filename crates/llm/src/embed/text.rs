@@ -3,10 +3,9 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use galatea_formats::safetensors;
-use galatea_runtime::{ExecutionProvider, Session, SessionOptions};
+use galatea_runtime::{ExecutionProvider, SessionOptions};
 
-use super::{Encoder, EncoderSettings, TextTokens, pooling};
+use super::{Encoder, TextTokens, pooling};
 use crate::arch;
 use crate::config::Config;
 use crate::error::{Error, Kind, Result};
@@ -44,22 +43,12 @@ impl TextEncoder {
         providers: &[Arc<dyn ExecutionProvider>],
         options: &SessionOptions,
     ) -> Result<Self> {
-        let place = || folder.display().to_string();
-        let config = Config::read(&folder.join("config.json"))?;
-        let Some(architecture) = arch::encoder(&config)? else {
-            let known: Vec<&str> =
-                arch::ENCODERS.iter().flat_map(|row| row.model_types).copied().collect();
-            return Err(config.unknown("model_type", &known));
-        };
-        let settings = EncoderSettings::read(folder, &config)?;
+        if !Self::recognises(folder)? {
+            // Its error says which there are.
+            Encoder::load(folder, providers, options)?;
+        }
         let tokenizer = Arc::new(Tokenizer::from_folder(folder)?);
-        let weights = safetensors::open(folder)
-            .map_err(|error| Error::new(Kind::Weights, place(), error.to_string()))?;
-        let shape = architecture.shape(&config, &weights)?;
-        let graph = architecture.graph(&config, &weights)?;
-        let session = Session::new(graph, providers, options)
-            .map_err(|error| Error::new(Kind::Model, place(), error.to_string()))?;
-        Ok(Self::new(tokenizer, Encoder::new(session, shape, settings)))
+        Ok(Self::new(tokenizer, Encoder::load(folder, providers, options)?))
     }
 
     /// The same encoder for texts of at most so many tokens.

@@ -23,6 +23,7 @@ mod session_model;
 mod speculate;
 mod statistics;
 mod worker;
+mod writer;
 
 pub use model::{Logits, StepBatch, StepModel};
 pub use request::{Delta, EventSink, GenerationEvent, GenerationRequest, Usage};
@@ -107,6 +108,8 @@ pub struct Engine {
     options: EngineOptions,
     vocabulary: usize,
     context: usize,
+    /// Whether prompts are read whole, and answers begin without them.
+    reads: bool,
     next: AtomicU64,
     thread: Option<JoinHandle<()>>,
 }
@@ -198,6 +201,7 @@ impl Engine {
             options,
             vocabulary,
             context,
+            reads: false,
             next: AtomicU64::new(0),
             thread: Some(thread),
         })
@@ -268,13 +272,12 @@ impl Engine {
         if let Some(token) = request.prompt.iter().find(|token| !known(token)) {
             return refused(format!("token {token} found, expected less than {}", self.vocabulary));
         }
-        let sampler = Sampler::new(
-            &request.sampling,
-            self.vocabulary,
-            &request.prompt,
-            self.tokenizer.eos(),
-            0,
-        )?;
+        if self.reads {
+            self.check_read(request)?;
+        }
+        let before = if self.reads { &[] } else { request.prompt.as_slice() };
+        let sampler =
+            Sampler::new(&request.sampling, self.vocabulary, before, self.tokenizer.eos(), 0)?;
         let room = u32::try_from(self.context - found).unwrap_or(u32::MAX);
         Ok(Answer::new(0, sampler, request.constraint.clone(), room))
     }

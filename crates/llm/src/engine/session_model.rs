@@ -16,6 +16,9 @@ use super::model::{Logits, StepBatch, StepModel};
 /// The inputs of a step in front of its caches.
 const STEP_INPUTS: [&str; 6] = ["tokens", "positions", "starts", "lengths", "blocks", "wanted"];
 
+/// The most rows of a step whose logits are all asked for.
+const ROWS: usize = 256;
+
 /// A decoder's graph as `arch` describes it, and its caches, which each step writes where they are.
 #[derive(Debug)]
 pub struct SessionModel {
@@ -63,6 +66,37 @@ impl SessionModel {
     #[must_use]
     pub fn cache_bytes(&self) -> usize {
         self.caches.iter().map(Tensor::size_bytes).sum()
+    }
+
+    /// The logits behind each token of a text, one row after the other. What the caches held is written
+    /// over.
+    ///
+    /// # Errors
+    /// A text without tokens, with more than there are positions and blocks for or with unknown ones, and
+    /// a step that fails.
+    pub fn logits(&mut self, tokens: &[u32]) -> Result<Vec<f32>> {
+        let room = self.shape.positions.min(self.block_size.get() * self.block_count);
+        let refused = |text: String| Err(Error::new(Kind::Parameter, "tokens", text));
+        if tokens.is_empty() || tokens.len() > room {
+            return refused(format!("{} found, expected 1 to {room}", tokens.len()));
+        }
+        let vocabulary = self.shape.vocabulary;
+        let known = |token: &u32| usize::try_from(*token).is_ok_and(|token| token < vocabulary);
+        if let Some(token) = tokens.iter().find(|token| !known(token)) {
+            return refused(format!("token {token} found, expected tokens below {vocabulary}"));
+        }
+        let blocks: Vec<usize> = (0..tokens.len().div_ceil(self.block_size.get())).collect();
+        let mut found = Vec::with_capacity(tokens.len() * vocabulary);
+        for (at, part) in tokens.chunks(ROWS).enumerate() {
+            let mut batch = StepBatch::default();
+            batch.clear(blocks.len());
+            batch.push(part.iter().copied(), at * ROWS, part.len(), &blocks);
+            let mut logits = self.step(&batch)?;
+            for row in 0..part.len() {
+                found.extend_from_slice(logits.row(row).unwrap_or_default());
+            }
+        }
+        Ok(found)
     }
 
     /// Caches that hold nothing.

@@ -1,6 +1,9 @@
 //! What an engine has done, as numbers that only grow, and what it does now.
 
 use std::collections::BTreeMap;
+use std::time::Instant;
+
+use crate::sampling::SamplingParameters;
 
 /// Bounds of times until the first token, in seconds, as vLLM has them.
 const FIRST_TOKEN: &[f64] = &[
@@ -190,6 +193,33 @@ impl EngineStatistics {
             request_max_tokens: Histogram::of_tokens(),
             request_answers: Histogram::new(ANSWERS),
             step_tokens: Histogram::of_steps(),
+        }
+    }
+
+    /// Counts a request that was taken, with so many tokens of its prompt.
+    pub(super) fn take_in(&mut self, sampling: &SamplingParameters, prompt: usize) {
+        self.requests += 1;
+        self.request_answers.observe(f64::from(sampling.n));
+        self.request_prompt_tokens.observe(prompt as f64);
+        if let Some(most) = sampling.max_tokens {
+            self.request_max_tokens.observe(f64::from(most));
+        }
+    }
+
+    /// Counts the end of a request with so many tokens of its answers. The times are those of its
+    /// submission, of when its prompt began to be computed, and of its first token.
+    pub(super) fn end(&mut self, now: Instant, times: [Option<Instant>; 3], tokens: usize) {
+        let since = |from: Instant| now.saturating_duration_since(from).as_secs_f64();
+        let [submitted, admitted, first] = times;
+        if let Some(submitted) = submitted {
+            self.request_latency.observe(since(submitted));
+        }
+        self.request_generation_tokens.observe(tokens as f64);
+        if let (Some(admitted), Some(first)) = (admitted, first) {
+            let prefill = first.saturating_duration_since(admitted);
+            self.inference_time.observe(since(admitted));
+            self.prefill_time.observe(prefill.as_secs_f64());
+            self.decode_time.observe(since(first));
         }
     }
 }

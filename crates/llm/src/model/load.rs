@@ -12,6 +12,7 @@ use super::LanguageModel;
 use super::cache_type::{CacheType, position_bytes};
 use crate::arch::{self, ModelShape, StepOptions, Weights};
 use crate::config::Config;
+use crate::encoder_decoder::EncoderDecoder;
 use crate::engine::{Engine, EngineOptions, SessionModel, StepModel};
 use crate::error::{Error, Kind, Result};
 use crate::gguf::GgufCheckpoint;
@@ -145,21 +146,42 @@ impl Checkpoint {
         let weights = Box::new(FolderWeights::open(folder, &config)?);
         Ok(Self { config, tokenizer, template, tool_format, defaults, weights })
     }
+}
 
-    /// What computes its steps.
-    fn step_model(&self, path: &Path, options: &LoadOptions) -> Result<SessionModel> {
-        let architecture = arch::architecture(&self.config)?;
-        let shape = architecture.shape(&self.config)?;
-        let cache = options.cache_type.of(&*self.weights, options.session.precision);
-        let (size, blocks) = options.blocks(&shape, cache)?;
-        let step = StepOptions { cache, positions: options.engine.context };
-        let graph = architecture.graph_for(&self.config, &*self.weights, &step)?;
-        let session = Session::new(graph, &options.providers, &options.session);
-        let session = session.map_err(|error| {
-            Error::new(Kind::Model, path.display().to_string(), error.to_string())
-        })?;
-        self.weights.release();
-        SessionModel::new(session, shape, size, blocks)
+/// What computes the steps of a checkpoint.
+fn step_model(
+    config: &Config,
+    weights: &dyn Weights,
+    path: &Path,
+    options: &LoadOptions,
+) -> Result<SessionModel> {
+    let architecture = arch::architecture(config)?;
+    let shape = architecture.shape(config)?;
+    let cache = options.cache_type.of(weights, options.session.precision);
+    let (size, blocks) = options.blocks(&shape, cache)?;
+    let step = StepOptions { cache, positions: options.engine.context };
+    let graph = architecture.graph_for(config, weights, &step)?;
+    let session = Session::new(graph, &options.providers, &options.session);
+    let session = session
+        .map_err(|error| Error::new(Kind::Model, path.display().to_string(), error.to_string()))?;
+    weights.release();
+    SessionModel::new(session, shape, size, blocks)
+}
+
+impl SessionModel {
+    /// Loads a folder of `config.json` and safetensors, or a GGUF file, without a tokenizer.
+    ///
+    /// # Errors
+    /// As for [`LanguageModel::load`].
+    pub fn load(path: &Path, options: &LoadOptions) -> Result<Self> {
+        if path.is_dir() {
+            let config = Config::read(&path.join("config.json"))?;
+            arch::architecture(&config)?.shape(&config)?;
+            let weights = FolderWeights::open(path, &config)?;
+            return step_model(&config, &weights, path, options);
+        }
+        let file = GgufCheckpoint::open(path)?;
+        step_model(file.config(), &file, path, options)
     }
 }
 
@@ -171,11 +193,14 @@ impl LanguageModel {
     /// An architecture that is not known, weights that do not fit it, files that are missing or
     /// malformed, and options that contradict each other or the checkpoint.
     pub fn load(path: &Path, options: &LoadOptions) -> Result<Self> {
+        if path.is_dir() && EncoderDecoder::recognises(path)? {
+            return Self::load_encoder_decoder(path, options);
+        }
         let mut checkpoint = Checkpoint::open(path, options)?;
         if let Some(to) = options.quantization {
             checkpoint.weights = Box::new(Quantized::new(checkpoint.weights, to));
         }
-        let model = checkpoint.step_model(path, options)?;
+        let model = step_model(&checkpoint.config, &*checkpoint.weights, path, options)?;
         let Checkpoint { tokenizer, template, tool_format, defaults, .. } = checkpoint;
         let memory = model.session().memory();
         let weight_bytes = memory.initializer_bytes + memory.mapped_bytes;
@@ -185,13 +210,32 @@ impl LanguageModel {
         let engine = match &options.draft {
             None => Engine::start(model, Arc::clone(&tokenizer), own)?,
             Some((path, max_tokens)) => {
-                let draft = Checkpoint::open(path, options)?.step_model(path, options)?;
+                let draft = Checkpoint::open(path, options)?;
+                let draft = step_model(&draft.config, &*draft.weights, path, options)?;
                 let (draft, tokenizer) = (Box::new(draft), Arc::clone(&tokenizer));
                 Engine::start_with_draft(model, draft, *max_tokens, tokenizer, own)?
             }
         };
         let model = Self::new(tokenizer, template, tool_format, defaults, engine);
         Ok(Self { weight_bytes, position_bytes, ..model })
+    }
+
+    /// Loads a folder whose model reads a text whole and writes another one. It has no chats.
+    fn load_encoder_decoder(folder: &Path, options: &LoadOptions) -> Result<Self> {
+        if options.quantization.is_some() {
+            let text =
+                "the weights of a model that reads a text whole are taken as they are stored";
+            return Err(Error::new(Kind::Parameter, "quantization", text));
+        }
+        let place = options.tokenizer.as_deref().unwrap_or(folder);
+        let tokenizer = Arc::new(Tokenizer::from_folder(place)?);
+        let defaults = defaults(folder)?;
+        let model = EncoderDecoder::load(folder, &options.providers, &options.session)?;
+        let weight_bytes = model.weight_bytes();
+        let engine =
+            Engine::start_encoder_decoder(model, Arc::clone(&tokenizer), options.engine.clone())?;
+        let model = Self::new(tokenizer, None, ToolFormat::Hermes, defaults, engine);
+        Ok(Self { weight_bytes, ..model })
     }
 }
 

@@ -13,5 +13,8 @@
 mod answers;
 mod fake;
 mod life;
+#[path = "../reference/mod.rs"]
+mod reference;
 mod soak;
 mod speculation;
+mod writer;

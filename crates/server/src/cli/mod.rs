@@ -16,6 +16,7 @@ mod plot;
 mod quantize;
 mod quickstart;
 mod run;
+mod run_checkpoint;
 mod sample;
 mod serve;
 mod sweep;

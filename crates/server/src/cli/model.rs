@@ -158,7 +158,7 @@ pub(super) fn level(arguments: &Arguments) -> Result<OptimiseLevel, String> {
 ///
 /// # Errors
 /// When there is no such precision.
-fn precision(arguments: &Arguments) -> Result<Precision, String> {
+pub(super) fn precision(arguments: &Arguments) -> Result<Precision, String> {
     match arguments.last("precision") {
         None => Ok(Precision::default()),
         Some(text) => text.parse().map_err(|error| format!("--precision: {error}")),

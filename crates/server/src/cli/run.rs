@@ -1,4 +1,4 @@
-//! `galatea run`: a model on inputs from NumPy archives.
+//! `galatea run`: a model on inputs from NumPy archives. Checkpoints have [`run_checkpoint`].
 
 use std::path::Path;
 use std::process::ExitCode;
@@ -8,7 +8,7 @@ use galatea_runtime::Session;
 use galatea_tensor::Tensor;
 
 use super::arguments::{Arguments, Choice, help};
-use super::{model, say};
+use super::{model, run_checkpoint, say};
 
 const CHOICES: &[Choice] = &[
     Choice { name: "inputs", value: "IN.npz", sentence: "named inputs of one run; repeatable" },
@@ -22,6 +22,8 @@ const CHOICES: &[Choice] = &[
         sentence: "what products and convolutions compute in [fp32]",
     },
     Choice { name: "level", value: "O0…O3", sentence: "how far the graph is rewritten [O3]" },
+    Choice { name: "prompt", value: "TEXT", sentence: "print what a checkpoint writes behind it" },
+    Choice { name: "max-tokens", value: "N", sentence: "longest text that it writes [64]" },
     model::CACHE_CHOICES[0],
     model::CACHE_CHOICES[1],
     Choice { name: "help", value: "", sentence: "print this" },
@@ -33,6 +35,13 @@ pub(super) fn run(arguments: &[String]) -> Result<ExitCode, String> {
     if arguments.has("help") {
         say(&help("galatea run MODEL --inputs IN.npz … --outputs PREFIX", CHOICES));
         return Ok(ExitCode::SUCCESS);
+    }
+    let given = arguments.only("MODEL")?;
+    if run_checkpoint::is_one(given) {
+        return run_checkpoint::run(Path::new(given), &arguments);
+    }
+    if arguments.has("prompt") {
+        return Err("--prompt is for checkpoints of language models".to_owned());
     }
     let path = model::find(arguments.only("MODEL")?)?;
     let inputs = arguments.all("inputs");

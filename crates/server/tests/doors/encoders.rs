@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use galatea::models;
 use galatea::server::Server;
+use galatea_llm::encoder_decoder::EncoderDecoder;
 use galatea_serving::{Core, CoreOptions};
 use serde_json::{Map, Value, json};
 use tokio::runtime::Runtime;
@@ -306,5 +307,64 @@ fn tensors_statistics_and_metrics_know_encoders_too() {
     }
     // What an encoder does not have is not told.
     assert!(!page.contains("vllm:kv_cache_usage_perc"), "{page}");
+    assert!(fixture.stop());
+}
+
+#[test]
+fn a_model_that_reads_texts_whole_writes_others() {
+    let folder = tempfile::tempdir().unwrap();
+    write_encoder("t5", &folder.path().join("writer"));
+    let repositories = vec![folder.path().to_owned()];
+    let options = CoreOptions { repositories, ..CoreOptions::default() };
+    let core = Core::start(options, models::backends(None)).unwrap();
+    let runtime = Runtime::new().unwrap();
+    let server = {
+        let _inside = runtime.enter();
+        Server::start(core, &flags(&[])).unwrap()
+    };
+    let fixture = Fixture { server, runtime };
+    let address = fixture.http();
+    let model = EncoderDecoder::load(
+        &golden("t5"),
+        &galatea_providers::all(),
+        &galatea_runtime::SessionOptions::default(),
+    );
+    let model = model.unwrap();
+    let prompts: Vec<Vec<u32>> = cases("t5")
+        .iter()
+        .map(|case| serde_json::from_value(case["ids"].clone()).unwrap())
+        .collect();
+    let body = json!({"prompt": prompts, "max_tokens": 9, "temperature": 0,
+                      "ignore_eos": true, "return_token_ids": true});
+    let (status, _, answer) = post(address, "/v1/completions", &body);
+    assert_eq!(status, 200, "{answer}");
+    let whole = json_of(&answer);
+    for (at, expected) in model.generate(&prompts, 9, &[]).unwrap().into_iter().enumerate() {
+        assert_eq!(whole["choices"][at]["token_ids"], json!(expected), "{whole}");
+        assert_eq!(whole["choices"][at]["finish_reason"], "length");
+    }
+    let stream = json!({"prompt": prompts[0], "max_tokens": 9, "temperature": 0,
+                        "ignore_eos": true, "stream": true});
+    let (_, _, answer) = post(address, "/v1/completions", &stream);
+    let events = answer.strip_suffix("data: [DONE]\n\n").unwrap().split_terminator("\n\n");
+    let text: String = events
+        .map(|event| json_of(event.strip_prefix("data: ").unwrap()))
+        .map(|piece| piece["choices"][0]["text"].as_str().unwrap().to_owned())
+        .collect();
+    assert_eq!(whole["choices"][0]["text"], text);
+    let generate = json!({"text_input": "a5 a6", "temperature": 0.7, "max_tokens": 4, "seed": 3,
+                          "ignore_eos": true, "exclude_input_in_output": true});
+    let (status, _, first) = post(address, "/v2/models/writer/generate", &generate);
+    let again = post(address, "/v2/models/writer/generate", &generate).2;
+    assert_eq!(
+        (status, json_of(&first)["text_output"].clone()),
+        (200, json_of(&again)["text_output"].clone())
+    );
+    let chat = json!({"messages": [{"role": "user", "content": "a5"}]});
+    let (status, _, answer) = post(address, "/v1/chat/completions", &chat);
+    assert!(status == 400 && answer.contains("no chat template"), "{answer}");
+    let scored = json!({"prompt": "a5", "prompt_logprobs": 1});
+    let (status, _, answer) = post(address, "/v1/completions", &scored);
+    assert!(status == 400 && answer.contains("prompt_logprobs: this model reads"), "{answer}");
     assert!(fixture.stop());
 }

@@ -1,20 +1,26 @@
 //! Models that read a text whole and write another one, such as T5.
 
-use galatea_runtime::{ExecutionProvider, Session, SessionOptions};
-use galatea_tensor::{DataType, Tensor};
+mod rows;
 
 use std::path::Path;
 use std::sync::Arc;
 
 use galatea_formats::safetensors;
+use galatea_runtime::{ExecutionProvider, Session, SessionOptions};
+use galatea_tensor::Tensor;
 
-use crate::arch::{EncoderDecoderShape, T5};
+pub(crate) use rows::{RowId, Rows, Source};
+
+use crate::arch::{EncoderDecoderShape, T5, T5_TYPES};
 use crate::config::Config;
 use crate::error::{Error, Kind, Result};
 
 /// Most tokens of a text that is read, and of one that is written. Such models know distances only, so
 /// this bounds memory: what is added to scores grows with the square.
-const MOST_TOKENS: usize = 4096;
+pub(crate) const MOST_TOKENS: usize = 4096;
+
+/// Lengths of texts that are read are multiples of this, so that a session sees few different shapes.
+const LENGTH_STEP: usize = 16;
 
 /// The sessions of an encoder and of its decoder. They may be used by several threads.
 #[derive(Debug)]
@@ -28,11 +34,7 @@ pub struct EncoderDecoder {
 #[derive(Debug)]
 pub struct Writing<'m> {
     model: &'m EncoderDecoder,
-    mask: Tensor,
-    /// Keys and values of the texts that were read.
-    cross: Vec<Tensor>,
-    /// Keys and values of what was written.
-    caches: Vec<Tensor>,
+    rows: Rows,
     texts: usize,
     length: usize,
 }
@@ -45,6 +47,15 @@ impl EncoderDecoder {
     /// Puts sessions of graphs together that `arch::T5` made.
     pub fn new(encoder: Session, decoder: Session, shape: EncoderDecoderShape) -> Self {
         Self { encoder, decoder, shape }
+    }
+
+    /// Whether a folder's `config.json` names a model that reads a text whole and writes another one.
+    ///
+    /// # Errors
+    /// When there is no such file, or it is malformed.
+    pub fn recognises(folder: &Path) -> Result<bool> {
+        let config = Config::read(&folder.join("config.json"))?;
+        Ok(config.text("model_type")?.is_some_and(|name| T5_TYPES.contains(&name)))
     }
 
     /// Loads a folder of `config.json` and safetensors.
@@ -76,49 +87,64 @@ impl EncoderDecoder {
         &self.shape
     }
 
+    /// Memory of the weights, in bytes.
+    #[must_use]
+    pub fn weight_bytes(&self) -> usize {
+        let held = |session: &Session| {
+            let memory = session.memory();
+            memory.initializer_bytes + memory.mapped_bytes
+        };
+        held(&self.encoder) + held(&self.decoder)
+    }
+
     /// Reads texts, for each of which another one will be written.
     ///
     /// # Errors
     /// No text, one without tokens, with too many or with unknown ones, and a run that fails.
     pub fn read(&self, texts: &[Vec<u32>]) -> Result<Writing<'_>> {
-        let longest = texts.iter().map(Vec::len).max().unwrap_or(0);
-        for (at, text) in texts.iter().enumerate() {
-            if text.is_empty() || text.len() > MOST_TOKENS {
-                let found = format!("{} tokens found, expected 1 to {MOST_TOKENS}", text.len());
-                return Err(Error::new(Kind::Parameter, format!("input {at}"), found));
-            }
-            self.check(text)?;
-        }
         if texts.is_empty() {
             let text = "no text found, expected at least one";
             return Err(Error::new(Kind::Parameter, "input", text));
         }
-        let mut tokens = Vec::with_capacity(texts.len() * longest);
-        let mut mask = Vec::with_capacity(texts.len() * longest);
-        for text in texts {
-            let rest = longest - text.len();
-            tokens.extend(text.iter().map(|token| i64::from(*token)));
-            tokens.extend(std::iter::repeat_n(0, rest));
-            mask.extend(std::iter::repeat_n(0.0_f32, text.len()));
-            mask.extend(std::iter::repeat_n(f32::NEG_INFINITY, rest));
+        let mut rows = Rows::default();
+        for (id, text) in (0..).zip(texts) {
+            let source = self.source(text).map_err(|error| match error.kind() {
+                Kind::Parameter => error.within(format!("input {id}")),
+                _ => error,
+            })?;
+            rows.add(self, id, &source)?;
         }
-        let shape = [texts.len(), longest];
-        let mask = Tensor::from_vec(&shape, mask).map_err(failed)?;
+        Ok(Writing { model: self, rows, texts: texts.len(), length: 0 })
+    }
+
+    /// Reads a text.
+    ///
+    /// # Errors
+    /// One without tokens, with too many or with unknown ones, and a run that fails.
+    pub(crate) fn source(&self, text: &[u32]) -> Result<Source> {
+        if text.is_empty() || text.len() > MOST_TOKENS {
+            let found = format!("{} tokens found, expected 1 to {MOST_TOKENS}", text.len());
+            return Err(Error::new(Kind::Parameter, "tokens", found));
+        }
+        self.check(text)?;
+        let length = text.len().next_multiple_of(LENGTH_STEP);
+        let mut tokens: Vec<i64> = text.iter().map(|token| i64::from(*token)).collect();
+        tokens.resize(length, 0);
+        let mut mask = vec![0.0_f32; text.len()];
+        mask.resize(length, f32::NEG_INFINITY);
         let inputs = vec![
-            Tensor::from_vec(&shape, tokens).map_err(failed)?,
-            Tensor::vector(places(0, longest)),
-            mask.clone(),
+            Tensor::from_vec(&[1, length], tokens).map_err(failed)?,
+            Tensor::vector(places(0, length)),
+            Tensor::from_vec(&[1, length], mask).map_err(failed)?,
         ];
         let mut found = self.encoder.run_owned(inputs).map_err(failed)?;
         if found.len() != 1 + 2 * self.shape.layers {
             return Err(failed(format!("the encoder gave {} results", found.len())));
         }
         let cross = found.split_off(1);
-        let EncoderDecoderShape { layers, heads, head_size, .. } = self.shape;
-        let none = [texts.len(), 0, heads, head_size];
-        let empty = || Tensor::zeros(DataType::Fp32, &none).map_err(failed);
-        let caches = (0..2 * layers).map(|_| empty()).collect::<Result<_>>()?;
-        Ok(Writing { model: self, mask, cross, caches, texts: texts.len(), length: 0 })
+        let whole = |tensor: Tensor| tensor.contiguous().map_err(failed);
+        let cross = cross.into_iter().map(whole).collect::<Result<_>>()?;
+        Ok(Source { cross, length: text.len() })
     }
 
     /// The likeliest tokens, one after the other, of an answer to each text: until a token of `ends`,
@@ -177,32 +203,9 @@ impl Writing<'_> {
             return Err(Error::new(Kind::Parameter, "tokens", text));
         }
         self.model.check(tokens)?;
-        let layers = self.model.shape.layers;
-        if self.caches.len() != 2 * layers {
-            return Err(failed("a step before has failed"));
-        }
-        let all = self.length + 1;
-        let own = tokens.iter().map(|token| i64::from(*token)).collect();
-        let mut inputs = vec![
-            Tensor::from_vec(&[self.texts, 1], own).map_err(failed)?,
-            Tensor::vector(places(self.length, all)),
-            Tensor::vector(places(0, all)),
-            self.mask.clone(),
-        ];
-        let mut caches = std::mem::take(&mut self.caches).into_iter();
-        for pair in self.cross.chunks(2) {
-            inputs.extend(pair.iter().cloned());
-            inputs.extend(caches.by_ref().take(2));
-        }
-        let mut found = self.model.decoder.run_owned(inputs).map_err(failed)?;
-        if found.len() != 1 + 2 * layers {
-            return Err(failed(format!("the decoder gave {} results", found.len())));
-        }
-        self.caches = found.split_off(1);
-        self.length = all;
-        let logits = found.first().map(Tensor::to_vec::<f32>).transpose().map_err(failed)?;
-        let width = self.model.shape.vocabulary.max(1);
-        Ok(logits.unwrap_or_default().chunks(width).map(<[f32]>::to_vec).collect())
+        let tokens: Vec<(RowId, u32)> = (0..).zip(tokens.iter().copied()).collect();
+        self.length += 1;
+        self.rows.step(self.model, &tokens)
     }
 }
 
