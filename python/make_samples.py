@@ -1,8 +1,9 @@
 """Make the sample model repository.
 
-usage: make_samples.py [--out DIR] [FAMILY ...]    (families: arithmetic ensemble identity digits sentence lstm)
+usage: make_samples.py [--out DIR] [FAMILY ...]    (families: arithmetic ensemble identity digits sentence lstm
+chat)
 
-Every model gets config.pbtxt, 1/model.onnx (ensembles have none), sample_input.json (a KServe v2
+Every model but chat gets config.pbtxt, 1/model.onnx (ensembles have none), sample_input.json (a KServe v2
 infer request) and sample_output.json (ONNX Runtime's answer to it). Needs requirements-samples.txt.
 """
 
@@ -11,7 +12,7 @@ import importlib
 import json
 import pathlib
 
-FAMILIES = ["arithmetic", "ensemble", "identity", "digits", "sentence", "lstm"]
+FAMILIES = ["arithmetic", "ensemble", "identity", "digits", "sentence", "lstm", "chat"]
 DEFAULT = pathlib.Path(__file__).parent.parent / "examples" / "models"
 
 

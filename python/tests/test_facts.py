@@ -8,7 +8,7 @@ import pytest
 import tritonclient.grpc
 import tritonclient.http
 
-from conftest import connect, sample_names
+from conftest import connect, model_names, sample_names
 from tensors import check_simple, simple_inputs
 
 
@@ -53,7 +53,7 @@ def test_model_configuration(protocol, client):
 def test_repository_index(protocol, client):
     found = plain(protocol, client, "get_model_repository_index")
     models = found.get("models", []) if isinstance(found, dict) else found
-    assert sorted(model["name"] for model in models) == sample_names()
+    assert sorted(model["name"] for model in models) == model_names()
     assert all(model["state"] == "READY" for model in models)
 
 

@@ -18,6 +18,7 @@ mod quickstart;
 mod run;
 mod run_checkpoint;
 mod sample;
+mod sample_chat;
 mod serve;
 mod sweep;
 mod tune;
@@ -44,7 +45,7 @@ const COMMANDS: &[Command] = &[
     },
     Command {
         name: "quickstart",
-        sentence: "serve the sample models and send them their samples",
+        sentence: "serve the sample models, send them their samples and chat",
         run: quickstart::quickstart,
     },
     Command {

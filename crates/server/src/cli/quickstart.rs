@@ -1,4 +1,5 @@
-//! `galatea quickstart`: serves the sample models and sends their samples through the doors.
+//! `galatea quickstart`: serves the sample models, sends their samples through the doors and talks with the language
+//! models among them.
 
 use std::collections::HashMap;
 use std::net::SocketAddr;
@@ -13,6 +14,7 @@ use serde_json::{Value, json};
 use super::arguments::{Arguments, Choice, help};
 use super::http_client::Client;
 use super::sample::{Sample, SampleTensor, answered, difference, from_wire, samples};
+use super::sample_chat::{SampleChats, sample_chats};
 use super::{say, serve};
 use crate::flags::{Flags, Parsed};
 use crate::grpc::client::{Connection, connect};
@@ -44,6 +46,7 @@ pub(super) fn quickstart(arguments: &[String]) -> Result<ExitCode, String> {
     }
     let repository = repository(arguments.last("model-repository"))?;
     let samples = samples(&repository)?;
+    let chats = sample_chats(&repository)?;
     say(&format!("Loading the models in {} …", repository.display()));
     let flags = flags(&repository, false)?;
     logging::start(&flags).map_err(|error| error.to_string())?;
@@ -55,8 +58,16 @@ pub(super) fn quickstart(arguments: &[String]) -> Result<ExitCode, String> {
         let (Some(http), Some(grpc)) = (addresses.http, addresses.grpc) else {
             return Err("the doors are not open".to_owned());
         };
-        let failures = tour(&core, http, grpc, &samples).await?;
-        say(&lines(&addresses, samples.first()));
+        let failures = if samples.is_empty() && !chats.is_empty() {
+            0
+        } else {
+            tour(&core, http, grpc, &samples).await?
+        };
+        let question = chats
+            .first()
+            .and_then(|chats| Some((chats.model.clone(), chats.question()?.to_owned())));
+        let failures = failures + talk(http, chats).await?;
+        say(&lines(&addresses, samples.first(), question));
         if !arguments.has("once") {
             say("Serving until Ctrl-C.");
             interrupts.next().await;
@@ -133,6 +144,23 @@ async fn tour(
     if count == 0 {
         return Err("no model of the repository has a sample_input.json".to_owned());
     }
+    Ok(failures)
+}
+
+/// Has the sample conversations again, prints them and answers the number of answers that are not as recorded.
+async fn talk(http: SocketAddr, chats: Vec<SampleChats>) -> Result<usize, String> {
+    if chats.is_empty() {
+        return Ok(0);
+    }
+    let asked = tokio::task::spawn_blocking(move || {
+        let rows: Result<Vec<_>, String> = chats.iter().map(|chats| chats.ask(http)).collect();
+        rows.map(|rows| rows.concat())
+    });
+    let rows = asked.await.map_err(|error| error.to_string())??;
+    let wrong = |row: &&Vec<String>| row.last().is_some_and(|check| check != "ok");
+    let (count, failures) = (rows.len(), rows.iter().filter(wrong).count());
+    say(&table(&["Model", "You", "Answer", "ms", "Check"], rows));
+    say(&format!("{} of {count} chats answered as expected.", count - failures));
     Ok(failures)
 }
 
@@ -308,8 +336,12 @@ fn row(sample: &Sample, http: Result<Timed, String>, grpc: Result<Timed, String>
     vec![sample.model.clone(), answer, http_ms, grpc_ms, check]
 }
 
-/// Lines to copy.
-fn lines(addresses: &Addresses, sample: Option<&Sample>) -> String {
+/// Lines to copy. `question`: a language model and what to say to it.
+fn lines(
+    addresses: &Addresses,
+    sample: Option<&Sample>,
+    question: Option<(String, String)>,
+) -> String {
     let at = |address: Option<SocketAddr>| {
         address.map_or_else(|| "-".to_owned(), |address| address.to_string())
     };
@@ -326,6 +358,11 @@ fn lines(addresses: &Addresses, sample: Option<&Sample>) -> String {
             sample.file.display(),
             model = sample.model
         ));
+    }
+    if let Some((model, question)) = question {
+        let body = json!({"model": model, "messages": [{"role": "user", "content": question}]});
+        let body = body.to_string().replace('\'', "'\\''");
+        text.push_str(&format!("  curl -s http://{http}/v1/chat/completions -d '{body}'\n"));
     }
     text.push_str(&format!("  curl -s http://{}/metrics\n", at(addresses.metrics)));
     text

@@ -5,6 +5,7 @@
 
 mod access;
 mod calls;
+mod chat;
 mod clouds;
 mod draining;
 mod encoders;
