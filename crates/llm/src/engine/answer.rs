@@ -25,6 +25,13 @@ impl Memory {
     }
 }
 
+/// A token that was chosen, and its log-probability where that is asked for.
+#[derive(Debug)]
+pub(super) struct Choice {
+    token: u32,
+    told: Option<TokenLogprobs>,
+}
+
 /// An answer that goes on.
 #[derive(Debug)]
 pub(super) struct Answer {
@@ -97,18 +104,14 @@ impl Answer {
         self.sampler.parameters()
     }
 
-    /// Chooses the next token from a row of logits, which it changes, and takes it.
+    /// Chooses the next token from a row of logits, which it may change.
     ///
     /// # Errors
     /// When no token is possible.
-    pub(super) fn next(
-        &mut self,
-        row: &mut [f32],
-        memory: &mut Memory,
-        tokenizer: &Tokenizer,
-    ) -> Result<Delta> {
+    pub(super) fn choose(&mut self, row: &mut [f32], memory: &mut Memory) -> Result<Choice> {
         let top = self.parameters().logprobs;
-        if top.is_some() {
+        let changed = self.constraint.is_some() || self.sampler.changes_logits();
+        if top.is_some() && changed {
             memory.raw.clear();
             memory.raw.extend_from_slice(row);
         }
@@ -116,17 +119,17 @@ impl Answer {
             constraint.mask(row)?;
         }
         let token = self.sampler.sample(row, &mut memory.scratch)?;
-        let told = top.and_then(|top| logprobs(&memory.raw, token, top as usize));
-        self.take(token, told, tokenizer)
+        let raw = if changed { &memory.raw } else { &*row };
+        let told = top.and_then(|top| logprobs(raw, token, top as usize));
+        Ok(Choice { token, told })
     }
 
     /// Takes a token.
-    fn take(
-        &mut self,
-        token: u32,
-        told: Option<TokenLogprobs>,
-        tokenizer: &Tokenizer,
-    ) -> Result<Delta> {
+    ///
+    /// # Errors
+    /// A token that the grammar does not allow.
+    pub(super) fn take(&mut self, choice: Choice, tokenizer: &Tokenizer) -> Result<Delta> {
+        let Choice { token, told } = choice;
         self.sampler.observe(token);
         self.count += 1;
         if let Some(constraint) = &mut self.constraint {

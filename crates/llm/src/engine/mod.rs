@@ -4,6 +4,7 @@
 //! lets the [`StepModel`] compute it, chooses tokens, and tells each request's [`EventSink`] what
 //! happened. Between two steps it takes new requests and those that are taken back.
 
+use std::num::NonZeroUsize;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::mpsc::{self, Sender};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -52,6 +53,8 @@ pub struct EngineOptions {
     pub prefix_caching: bool,
     /// How tokens are guessed that one step then confirms.
     pub speculative: Option<Speculation>,
+    /// The most threads that choose the tokens of a step together.
+    pub threads: usize,
 }
 
 impl Default for EngineOptions {
@@ -63,6 +66,7 @@ impl Default for EngineOptions {
             context: None,
             prefix_caching: true,
             speculative: None,
+            threads: std::thread::available_parallelism().map_or(1, NonZeroUsize::get),
         }
     }
 }
@@ -185,8 +189,14 @@ impl Engine {
         };
         let scheduler = Scheduler::new(limits, BlockCache::new(blocks, size));
         let (commands, receiver) = mpsc::channel();
-        let mut worker =
-            Worker::new(model, Arc::clone(&tokenizer), scheduler, receiver, Arc::clone(&shared));
+        let mut worker = Worker::new(
+            model,
+            Arc::clone(&tokenizer),
+            scheduler,
+            receiver,
+            Arc::clone(&shared),
+            options.threads,
+        );
         if let (Some(proposer), Some(speculation)) = (proposer, options.speculative) {
             worker.speculate(proposer, speculation.max_tokens());
         }

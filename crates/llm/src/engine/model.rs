@@ -162,6 +162,12 @@ impl Logits {
         self.values().get_mut(start..start.checked_add(width)?)
     }
 
+    /// All rows, the first one first.
+    pub(super) fn each_row(&mut self) -> impl Iterator<Item = &mut [f32]> {
+        let width = self.width.max(1);
+        self.values().chunks_exact_mut(width)
+    }
+
     fn values(&mut self) -> &mut [f32] {
         match &mut self.values {
             Values::List(values) => values,

@@ -323,7 +323,8 @@ impl Writer {
     fn go_on(&mut self, request: &mut Request, rows: Vec<Vec<f32>>) -> Result<bool> {
         let mut ended = Vec::new();
         for (open, mut row) in request.open.iter_mut().zip(rows) {
-            let delta = open.answer.next(&mut row, &mut self.memory, &self.tokenizer)?;
+            let choice = open.answer.choose(&mut row, &mut self.memory)?;
+            let delta = open.answer.take(choice, &self.tokenizer)?;
             open.last = delta.tokens.last().copied().unwrap_or(open.last);
             let now = Instant::now();
             request.usage.completion_tokens += delta.tokens.len();

@@ -3,6 +3,9 @@
 /// Values of a block.
 const LANES: usize = 16;
 
+/// Values whose largest one is looked for together: what is read again lies in the nearest cache.
+const PEAK: usize = LANES * 64;
+
 /// The largest value, NaN aside; -∞ for an empty row.
 pub fn largest(row: &[f32]) -> f32 {
     let mut lanes = [f32::NEG_INFINITY; LANES];
@@ -16,19 +19,18 @@ pub fn largest(row: &[f32]) -> f32 {
     rest.iter().chain(&lanes).fold(f32::NEG_INFINITY, larger)
 }
 
-/// The first index of the largest value; `None` where no value is above -∞.
+/// The first index of the largest value; `None` where no value is above -∞. The row is read once.
 pub fn argmax(row: &[f32]) -> Option<usize> {
-    let largest = largest(row);
-    if largest == f32::NEG_INFINITY {
-        return None;
+    let mut best = (f32::NEG_INFINITY, 0);
+    for (p, part) in row.chunks(PEAK).enumerate() {
+        let peak = largest(part);
+        if peak > best.0 {
+            best = (peak, p * PEAK);
+        }
     }
-    let (blocks, rest) = row.as_chunks::<LANES>();
-    let block = blocks
-        .iter()
-        .position(|block| block.iter().fold(false, |found, value| found | (*value == largest)));
-    let start = block.unwrap_or(blocks.len()) * LANES;
-    let tail = if block.is_some() { row.get(start..)? } else { rest };
-    Some(start + tail.iter().position(|value| *value == largest)?)
+    let (peak, start) = best;
+    let at = row.get(start..)?.iter().position(|value| *value == peak)?;
+    (peak > f32::NEG_INFINITY).then_some(start + at)
 }
 
 /// Calls `visit` with the index and value of each value of at least `least`.

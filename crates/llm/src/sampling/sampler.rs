@@ -170,6 +170,10 @@ impl Sampler {
         let Some(top) = self.parameters.logprobs else {
             return Ok((self.sample(logits, scratch)?, None));
         };
+        if !self.changes_logits() {
+            let token = self.sample(logits, scratch)?;
+            return Ok((token, logprobs(logits, token, top as usize)));
+        }
         let mut raw = std::mem::take(&mut scratch.raw);
         raw.clear();
         raw.extend_from_slice(logits);
@@ -177,6 +181,13 @@ impl Sampler {
         let told = token.as_ref().ok().and_then(|token| logprobs(&raw, *token, top as usize));
         scratch.raw = raw;
         Ok((token?, told))
+    }
+
+    /// Whether [`Self::sample`] changes the next row.
+    pub fn changes_logits(&self) -> bool {
+        !self.occurring.is_empty()
+            || !self.parameters.logit_bias.is_empty()
+            || self.observed < self.parameters.min_tokens
     }
 
     /// What changes logits one by one: penalties, biases, and ends that come too early.

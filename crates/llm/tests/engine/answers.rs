@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use galatea_llm::engine::GenerationRequest;
+use galatea_llm::engine::{EngineOptions, GenerationRequest};
 use galatea_llm::grammar::{Grammar, GrammarCompiler};
 use galatea_llm::sampling::{Sampler, SamplingParameters, Scratch, logprobs};
 use galatea_llm::stop::FinishReason;
@@ -172,4 +172,37 @@ fn what_prompts_begin_with_is_computed_once_for_each_salt() {
     assert_eq!(ask_with(0, &turn), 24);
     let statistics = engine.statistics();
     assert_eq!((statistics.prefix_queries, statistics.prefix_hits), (96, 44));
+}
+
+#[test]
+fn tokens_of_long_rows_are_the_same_with_any_number_of_threads() {
+    let answers = |threads: usize| {
+        // So long that several threads are worth it.
+        let (model, go) = FakeModel::new(256, 4).with_width(200_000).held();
+        let engine = start(model, EngineOptions { threads, ..options(12, 200) });
+        let compiler = GrammarCompiler::new(tokenizer()).unwrap();
+        let asked: Vec<_> = (0..12)
+            .map(|at: u32| {
+                let sampling = SamplingParameters {
+                    seed: Some(at.into()),
+                    temperature: if at % 4 == 0 { 0.0 } else { 1.4 },
+                    repetition_penalty: if at % 3 == 0 { 1.3 } else { 1.0 },
+                    logprobs: (at % 2 == 0).then_some(2),
+                    n: if at == 5 { 2 } else { 1 },
+                    max_tokens: Some(6),
+                    ..SamplingParameters::default()
+                };
+                let mut request = request(&[at + 1, 2, 3], sampling);
+                let digits = Grammar::Regex("[0-9]{4}".to_owned());
+                request.constraint = (at == 7).then(|| compiler.compile(&digits).unwrap());
+                ask(&engine, request)
+            })
+            .collect();
+        go.send(()).unwrap();
+        asked.into_iter().map(|asked| asked.outcome().answers).collect::<Vec<_>>()
+    };
+    let alone = answers(1);
+    assert_eq!(alone[7][0].text.len(), 4);
+    assert_eq!(alone[2][0].logprobs.len(), 6);
+    assert_eq!(answers(3), alone);
 }

@@ -57,6 +57,12 @@ impl FakeModel {
         self
     }
 
+    /// A model with so many logits, of which those behind the tokens are impossible.
+    pub(crate) fn with_width(mut self, width: usize) -> Self {
+        self.shape.vocabulary = width;
+        self
+    }
+
     pub(crate) fn with_trouble(mut self, trouble: Trouble) -> Self {
         self.trouble = trouble;
         self
@@ -168,9 +174,10 @@ impl StepModel for FakeModel {
             if self.slips.is_some_and(|each| sum.unsigned_abs().is_multiple_of(each)) {
                 row[5] += 50.0;
             }
+            row.resize(self.shape.vocabulary, f32::NEG_INFINITY);
             values.extend(row);
         }
-        Logits::new(values, VOCABULARY)
+        Logits::new(values, self.shape.vocabulary)
     }
 }
 

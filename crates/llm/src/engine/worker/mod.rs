@@ -16,6 +16,7 @@ use crate::schedule::{Arrival, Plan, PlannedRows, Scheduler, SequenceId};
 use crate::stop::FinishReason;
 use crate::tokens::Tokenizer;
 
+mod choose;
 mod results;
 
 use super::Shared;
@@ -104,6 +105,8 @@ pub(super) struct Worker {
     owners: HashMap<SequenceId, SequenceId>,
     batch: StepBatch,
     memory: Memory,
+    /// The memory of threads that choose tokens beside this one.
+    helpers: Vec<Memory>,
     /// A row that several answers begin with.
     row: Vec<f32>,
     /// Who guesses tokens, and the most of them.
@@ -117,8 +120,11 @@ impl Worker {
         scheduler: Scheduler,
         commands: Receiver<Command>,
         shared: Arc<Shared>,
+        threads: usize,
     ) -> Self {
-        let memory = Memory::new(model.shape().vocabulary);
+        let vocabulary = model.shape().vocabulary;
+        let memory = Memory::new(vocabulary);
+        let helpers = (1..threads).map(|_| Memory::new(vocabulary)).collect();
         Self {
             model,
             tokenizer,
@@ -129,6 +135,7 @@ impl Worker {
             owners: HashMap::new(),
             batch: StepBatch::default(),
             memory,
+            helpers,
             row: Vec::new(),
             proposer: None,
         }

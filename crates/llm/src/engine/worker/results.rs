@@ -10,7 +10,7 @@ use crate::schedule::{Forked, Plan, PlannedRows, SequenceId};
 use crate::stop::FinishReason;
 
 use super::{Open, Worker, ns};
-use crate::engine::answer::Answer;
+use crate::engine::answer::{Answer, Choice};
 use crate::engine::model::Logits;
 use crate::engine::request::{Delta, GenerationEvent};
 
@@ -21,6 +21,7 @@ impl Worker {
             let drafts = self.scheduler.drafts(rows.id).len();
             self.scheduler.advance(rows.id, rows.count - drafts);
         }
+        let mut choices = self.choose_together(plan, &mut logits);
         let mut first = 0;
         for rows in &plan.rows {
             let wanted = first..first + rows.wanted;
@@ -33,7 +34,8 @@ impl Worker {
             if rows.from + rows.count < self.scheduler.tokens(rows.id).len() {
                 continue;
             }
-            if let Err(error) = self.generate(owner, rows.id, &mut logits, wanted.end) {
+            let chosen = choices.remove(&rows.id);
+            if let Err(error) = self.generate(owner, rows.id, &mut logits, wanted.end, chosen) {
                 self.fail(owner, error);
             }
         }
@@ -76,6 +78,7 @@ impl Worker {
         id: SequenceId,
         logits: &mut Logits,
         end: usize,
+        chosen: Option<Result<Choice>>,
     ) -> Result<()> {
         let drafts = self.scheduler.drafts(id).to_vec();
         let first = end - 1 - drafts.len();
@@ -95,7 +98,14 @@ impl Worker {
             }
         }
         if drafts.is_empty() {
-            return self.generate_one(owner, id, row, None).map(|_| ());
+            let choice = match chosen {
+                Some(choice) => choice?,
+                None => match self.choose(owner, id, row)? {
+                    Some(choice) => choice,
+                    None => return Ok(()),
+                },
+            };
+            return self.generate_one(owner, id, choice, None).map(|_| ());
         }
         let mut statistics = self.shared.statistics();
         statistics.drafts += 1;
@@ -104,7 +114,8 @@ impl Worker {
         let mut right = 0;
         while let Some(row) = logits.row(first + right) {
             let draft = drafts.get(right).copied();
-            if !self.generate_one(owner, id, row, draft)? {
+            let Some(choice) = self.choose(owner, id, row)? else { break };
+            if !self.generate_one(owner, id, choice, draft)? {
                 break;
             }
             self.scheduler.advance(id, 1);
@@ -146,25 +157,39 @@ impl Worker {
         for id in ready {
             first.clear();
             first.extend_from_slice(row);
-            self.generate_one(owner, id, &mut first, None)?;
+            if let Some(choice) = self.choose(owner, id, &mut first)? {
+                self.generate_one(owner, id, choice, None)?;
+            }
         }
         self.row = first;
         Ok(())
     }
 
-    /// Chooses the next token of a sequence. Gives whether it is the draft, and the answer goes on.
-    fn generate_one(
+    /// Chooses the next token of a sequence; `None` where it has ended.
+    fn choose(
         &mut self,
         owner: SequenceId,
         id: SequenceId,
         row: &mut [f32],
+    ) -> Result<Option<Choice>> {
+        let Some(request) = self.requests.get_mut(&owner) else { return Ok(None) };
+        let open = request.open.iter_mut().find(|open| open.sequence == id);
+        open.map(|open| open.answer.choose(row, &mut self.memory)).transpose()
+    }
+
+    /// Takes the next token of a sequence. Gives whether it is the draft, and the answer goes on.
+    fn generate_one(
+        &mut self,
+        owner: SequenceId,
+        id: SequenceId,
+        choice: Choice,
         draft: Option<u32>,
     ) -> Result<bool> {
         let Some(request) = self.requests.get_mut(&owner) else { return Ok(false) };
         let Some(at) = request.open.iter().position(|open| open.sequence == id) else {
             return Ok(false);
         };
-        let delta = request.open[at].answer.next(row, &mut self.memory, &self.tokenizer)?;
+        let delta = request.open[at].answer.take(choice, &self.tokenizer)?;
         let Delta { tokens, finish, .. } = &delta;
         for token in tokens {
             self.scheduler.push(id, *token);
