@@ -3,6 +3,8 @@
 //! The grammars are those of `llguidance`; this module builds its view of a [`Tokenizer`] and bounds
 //! what a grammar may cost.
 
+mod gbnf;
+
 use std::sync::Arc;
 
 use llguidance::api::{ParserLimits, TopLevelGrammar};
@@ -40,11 +42,18 @@ pub enum Grammar {
     Regex(String),
     /// A context-free grammar in Lark's syntax.
     Lark(String),
+    /// A context-free grammar in llama.cpp's syntax, GBNF.
+    Gbnf(String),
     /// One of some texts.
     Choice(Vec<String>),
 }
 
 impl Grammar {
+    /// A context-free grammar in the syntax that its text shows: GBNF's or Lark's.
+    pub fn from_text(text: String) -> Self {
+        if gbnf::is_gbnf(&text) { Self::Gbnf(text) } else { Self::Lark(text) }
+    }
+
     fn compile(&self) -> Result<TopLevelGrammar> {
         let bounded = |text: &str| {
             if text.len() <= MAX_GRAMMAR_BYTES {
@@ -73,6 +82,12 @@ impl Grammar {
             Self::Lark(text) => {
                 bounded(text)?;
                 TopLevelGrammar::from_lark(text.clone())
+            }
+            Self::Gbnf(text) => {
+                bounded(text)?;
+                let lark = gbnf::to_lark(text)?;
+                bounded(&lark)?;
+                TopLevelGrammar::from_lark(lark)
             }
             Self::Choice(texts) => {
                 if texts.is_empty() || texts.len() > MAX_CHOICES {

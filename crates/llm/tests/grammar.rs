@@ -131,6 +131,44 @@ fn expressions_choices_and_grammars() {
     }
 }
 
+/// What llama.cpp ships for JSON, with less text so that random answers end.
+const JSON: &str = r#"
+root   ::= object
+value  ::= object | array | string | number | ("true" | "false" | "null") ws  # a comment
+object ::=
+  "{" ws (
+            string ":" ws value
+    ("," ws string ":" ws value){0,2}
+  )? "}" ws
+array  ::= "[" ws ( value ("," ws value){0,2} )? "]" ws
+string ::= "\"" ( [^"\\\x7F\x00-\x1F] | "\\" (["\\bfnrt] | "u" [0-9a-fA-F]{4}) ){0,3} "\"" ws
+number ::= ("-"? ([0-9] | [1-9] [0-9]{0,15})) ("." [0-9]+)? ([eE] [-+]? [1-9] [0-9]?)? ws
+ws     ::= | " " | "\n" [ \t]{0,3}
+"#;
+
+#[test]
+fn grammars_of_llama_cpp_are_understood() {
+    for text in answers(&Grammar::from_text(JSON.to_owned())) {
+        let value: Value = serde_json::from_str(&text).expect(&text);
+        assert!(value.is_object(), "{text}");
+    }
+    // A rule that repeats itself at its end, and text behind it that it could have taken.
+    let tail = "root ::= word \"b!\"\nword ::= [a-c] word | [a-c]\n".to_owned();
+    for text in answers(&Grammar::from_text(tail)) {
+        let word = text.strip_suffix("b!").expect(&text);
+        assert!(!word.is_empty() && word.bytes().all(|b| b"abc".contains(&b)), "{text}");
+    }
+    let sums = r#"root ::= sum
+sum ::= term (" + " term)?
+term ::= [0-9]{1,2} | "(" sum ")" | "é\u0021"
+"#;
+    for text in answers(&Grammar::from_text(sums.to_owned())) {
+        let open = text.matches('(').count();
+        assert_eq!(open, text.matches(')').count(), "{text}");
+        assert!(text.chars().all(|c| "0123456789 +()é!".contains(c)), "{text}");
+    }
+}
+
 #[test]
 fn what_must_come_is_told() {
     let tokenizer = tokenizer("gpt2");
@@ -159,6 +197,9 @@ fn bad_grammars_are_refused_before_any_work() {
         Grammar::Lark("start: missing".to_owned()),
         Grammar::Lark("nonsense".to_owned()),
         Grammar::Lark(String::new()),
+        Grammar::Gbnf("root ::= a\na ::= \"(\" a \")\"".to_owned()),
+        Grammar::Gbnf("root ::= none".to_owned()),
+        Grammar::Gbnf("root ::= [^\\x00-\\U0010FFFF]".to_owned()),
         Grammar::Lark("x".repeat(2 << 20)),
         Grammar::Choice(vec![]),
         Grammar::Choice(vec!["x".to_owned(); 5000]),

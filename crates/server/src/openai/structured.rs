@@ -78,7 +78,7 @@ fn collect(
         add("choice", Grammar::Choice(choices));
     }
     if let Some(grammar) = fields.text(&key("grammar"))? {
-        add("grammar", Grammar::Lark(grammar.to_owned()));
+        add("grammar", Grammar::from_text(grammar.to_owned()));
     }
     if fields.flag_or(&key("json_object"), false)? {
         add("json_object", Grammar::JsonObject);

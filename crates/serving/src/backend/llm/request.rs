@@ -208,7 +208,7 @@ fn one_grammar(name: &str, wish: Value) -> Result<Option<Grammar>, &'static str>
         }
         ("json", schema) => Grammar::JsonSchema(schema),
         ("regex", Value::String(pattern)) => Grammar::Regex(pattern),
-        ("grammar", Value::String(text)) => Grammar::Lark(text),
+        ("grammar", Value::String(text)) => Grammar::from_text(text),
         ("choice", Value::Array(all)) => {
             let texts = all.into_iter().map(|text| match text {
                 Value::String(text) => Some(text),
