@@ -17,6 +17,7 @@ SAMPLES = ROOT / "examples" / "models"
 
 def pytest_addoption(parser):
     parser.addoption("--soak-seconds", type=float, default=10.0, help="how long the soak test runs")
+    parser.addoption("--llm-soak-seconds", type=float, default=20.0, help="how long the soak of the language model runs")
     parser.addoption("--load-seconds", type=float, default=5.0, help="how long the load test runs")
 
 
