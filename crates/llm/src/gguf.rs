@@ -36,8 +36,26 @@ const INSIDE: &[(&str, &str)] = &[
     ("ffn_down", "mlp.down_proj"),
 ];
 
-/// Architectures by their names in files.
-const ARCHITECTURES: &[&str] = &["llama", "qwen2", "qwen3"];
+/// What Gemma's layers have besides, or call otherwise.
+const INSIDE_GEMMA: &[(&str, &str)] = &[
+    ("post_attention_norm", "post_attention_layernorm"),
+    ("ffn_norm", "pre_feedforward_layernorm"),
+    ("post_ffw_norm", "post_feedforward_layernorm"),
+];
+
+/// Architectures: their names in files, what `config.json` calls them, and names of tensors of their own.
+const ARCHITECTURES: &[(&str, &str, &[(&str, &str)])] = &[
+    ("llama", "llama", &[]),
+    ("qwen2", "qwen2", &[]),
+    ("qwen3", "qwen3", &[]),
+    ("gemma3", GEMMA, INSIDE_GEMMA),
+];
+
+/// The architecture whose files have one more than the weights of its norms.
+const GEMMA: &str = "gemma3_text";
+
+/// Layers of the one Gemma 3 whose scores have a factor of another length than that of its keys.
+const LARGEST_GEMMA: u64 = 62;
 
 /// The tensor of factors of rotations, which LLaMA 3.1 and newer have.
 const ROPE_FACTORS: &str = "rope_freqs.weight";
@@ -51,6 +69,8 @@ pub struct GgufCheckpoint {
     names: BTreeMap<String, String>,
     /// Tensors whose rows lie in another order, with their heads.
     paired: BTreeMap<String, usize>,
+    /// Whether weights of norms are one more than the architecture takes them.
+    one_more: bool,
 }
 
 impl GgufCheckpoint {
@@ -65,9 +85,12 @@ impl GgufCheckpoint {
         let config = configuration(&file).map_err(|error| error.within(&place))?;
         let config = Config::of(place, config);
         let heads = paired_heads(&config)?;
+        let model_type = config.text("model_type")?.unwrap_or_default().to_owned();
+        let own = ARCHITECTURES.iter().find(|(_, known, _)| *known == model_type);
+        let own = own.map_or(&[][..], |(.., own)| own);
         let mut names = BTreeMap::new();
         for tensor in file.tensors() {
-            let known = known_name(tensor.name()).unwrap_or_else(|| tensor.name().to_owned());
+            let known = known_name(own, tensor.name()).unwrap_or_else(|| tensor.name().to_owned());
             names.insert(known, tensor.name().to_owned());
         }
         let mut paired = BTreeMap::new();
@@ -81,7 +104,7 @@ impl GgufCheckpoint {
                 }
             }
         }
-        Ok(Self { file, config, names, paired })
+        Ok(Self { file, config, names, paired, one_more: model_type == GEMMA })
     }
 
     /// The configuration, with the keys of `config.json`.
@@ -168,6 +191,9 @@ impl Weights for GgufCheckpoint {
                 blocks.dequantize().map_err(|error| wrong(&error))?
             }
         };
+        if self.one_more && name.ends_with("norm.weight") {
+            return one_less(&tensor).map_err(|error| wrong(&error));
+        }
         let Some(&heads) = self.paired.get(name) else { return Ok(tensor) };
         apart(&tensor, heads).map_err(|error| wrong(&error))
     }
@@ -188,6 +214,12 @@ impl Weights for GgufCheckpoint {
     fn names(&self) -> Vec<String> {
         self.names.keys().filter(|name| *name != ROPE_FACTORS).cloned().collect()
     }
+}
+
+/// A tensor of FP32 whose numbers are one less.
+fn one_less(tensor: &Tensor) -> std::result::Result<Tensor, galatea_tensor::TensorError> {
+    let numbers = tensor.to_vec::<f32>()?.into_iter().map(|number| number - 1.0);
+    Tensor::from_vec(tensor.shape(), numbers.collect())
 }
 
 /// Where the rows of heads are whose halves lie in pairs.
@@ -273,13 +305,13 @@ impl BlockWeights for Unpaired {
 }
 
 /// What an architecture calls a tensor of a file.
-fn known_name(name: &str) -> Option<String> {
+fn known_name(inside: &[(&str, &str)], name: &str) -> Option<String> {
     let (stem, kind) = name.rsplit_once('.')?;
     if let Some((_, known)) = OUTSIDE.iter().find(|(own, _)| *own == stem) {
         return Some(format!("{known}.{kind}"));
     }
     let (layer, part) = stem.strip_prefix("blk.")?.split_once('.')?;
-    let (_, known) = INSIDE.iter().find(|(own, _)| *own == part)?;
+    let (_, known) = inside.iter().chain(INSIDE).find(|(own, _)| *own == part)?;
     Some(format!("model.layers.{layer}.{known}.{kind}"))
 }
 
@@ -292,12 +324,13 @@ fn find<'a, T: gguf::FromValue<'a>>(metadata: &'a Metadata, key: &str) -> Result
 fn configuration(file: &Gguf) -> Result<Map<String, Value>> {
     let metadata = file.metadata();
     let name = find::<&str>(metadata, "general.architecture")?.unwrap_or_default();
-    if !ARCHITECTURES.contains(&name) {
-        let text = format!("'{name}', expected one of {ARCHITECTURES:?}");
+    let Some((_, model_type, _)) = ARCHITECTURES.iter().find(|(own, ..)| *own == name) else {
+        let known: Vec<&str> = ARCHITECTURES.iter().map(|(own, ..)| *own).collect();
+        let text = format!("'{name}', expected one of {known:?}");
         return Err(Error::new(Kind::Config, "general.architecture", text));
-    }
+    };
     let mut all = Map::new();
-    all.insert("model_type".to_owned(), name.into());
+    all.insert("model_type".to_owned(), (*model_type).into());
     let length = |key: &str| find::<u64>(metadata, &format!("{name}.{key}"));
     for (key, to) in [
         ("embedding_length", "hidden_size"),
@@ -312,6 +345,16 @@ fn configuration(file: &Gguf) -> Result<Map<String, Value>> {
         if let Some(value) = length(key)? {
             all.insert(to.to_owned(), value.into());
         }
+    }
+    if *model_type == GEMMA {
+        // Files do not say it: llama.cpp knows the model by its layers.
+        let [layers, heads, width] = ["block_count", "attention.head_count", "embedding_length"];
+        let largest = length(layers)? == Some(LARGEST_GEMMA);
+        let key = match (length(width)?, length(heads)?) {
+            (Some(width), Some(heads)) if largest && heads > 0 => Some(width / heads),
+            _ => length("attention.key_length")?,
+        };
+        all.extend(key.map(|key| ("query_pre_attn_scalar".to_owned(), key.into())));
     }
     let number = |key: &str| find::<f32>(metadata, &format!("{name}.{key}"));
     for (key, to) in

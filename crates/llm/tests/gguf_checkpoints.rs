@@ -14,16 +14,22 @@ use galatea_llm::arch::{self, ModelShape, Weights};
 use galatea_llm::config::Config;
 use galatea_llm::error::Result;
 use galatea_llm::gguf::GgufCheckpoint;
-use galatea_tensor::{DataType, Tensor};
+use galatea_tensor::{DataType, Tensor, bf16};
 
 fn folder(name: &str) -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../golden/llm").join(name)
 }
 
 /// The names of a decoder's tensors in GGUF.
-fn gguf_name(name: &str) -> String {
+fn gguf_name(kind: &str, name: &str) -> String {
     let mut name = name.replace("model.layers.", "blk.");
-    for (from, to) in [
+    let gemma = [
+        ("post_attention_layernorm", "post_attention_norm"),
+        ("pre_feedforward_layernorm", "ffn_norm"),
+        ("post_feedforward_layernorm", "post_ffw_norm"),
+    ];
+    let own = if kind == "gemma3" { &gemma[..] } else { &[] };
+    for &(from, to) in own.iter().chain(&[
         ("model.embed_tokens", "token_embd"),
         ("model.norm", "output_norm"),
         ("lm_head", "output"),
@@ -38,7 +44,7 @@ fn gguf_name(name: &str) -> String {
         ("mlp.gate_proj", "ffn_gate"),
         ("mlp.up_proj", "ffn_up"),
         ("mlp.down_proj", "ffn_down"),
-    ] {
+    ]) {
         name = name.replace(from, to);
     }
     name
@@ -46,7 +52,8 @@ fn gguf_name(name: &str) -> String {
 
 /// Sizes of a checkpoint, as `config.json` has them.
 fn metadata(writer: &mut Writer<'_>, config: &Config) {
-    let kind = config.text("model_type").unwrap().unwrap().to_owned();
+    let kind = config.text("model_type").unwrap().unwrap();
+    let kind = kind.strip_suffix("_text").unwrap_or(kind).to_owned();
     writer.set("general.architecture", Value::String(kind.clone().into_bytes().into())).unwrap();
     for (key, from) in [
         ("embedding_length", "hidden_size"),
@@ -68,7 +75,12 @@ fn metadata(writer: &mut Writer<'_>, config: &Config) {
     #[allow(clippy::cast_possible_truncation, reason = "GGUF has FP32")]
     let epsilon = epsilon as f32;
     writer.set(&key, Value::F32(epsilon)).unwrap();
-    writer.set(&format!("{kind}.rope.freq_base"), Value::F32(10_000.0)).unwrap();
+    let base = if kind == "gemma3" { 1_000_000.0 } else { 10_000.0 };
+    writer.set(&format!("{kind}.rope.freq_base"), Value::F32(base)).unwrap();
+    if let Some(window) = config.optional_length("sliding_window").unwrap() {
+        let window = Value::U32(u32::try_from(window).unwrap());
+        writer.set(&format!("{kind}.attention.sliding_window"), window).unwrap();
+    }
 }
 
 /// The rows of heads, their halves in pairs as LLaMA's converter writes them.
@@ -87,6 +99,7 @@ fn converted(name: &str) -> (tempfile::TempDir, PathBuf) {
     let mut writer = Writer::new();
     metadata(&mut writer, &config);
     let llama = config.text("model_type").unwrap() == Some("llama");
+    let kind = if name == "gemma3" { name } else { "" };
     for (name, tensor) in weights.tensors() {
         let heads = match name.as_str() {
             name if !llama => (name, None),
@@ -96,9 +109,13 @@ fn converted(name: &str) -> (tempfile::TempDir, PathBuf) {
         };
         let tensor = match heads.1 {
             Some(key) => in_pairs(tensor, config.length(key).unwrap()),
+            None if kind == "gemma3" && name.ends_with("norm.weight") => {
+                let numbers = tensor.to_vec::<bf16>().unwrap().into_iter();
+                Tensor::vector(numbers.map(|number| number.to_f32() + 1.0).collect())
+            }
             None => tensor.clone(),
         };
-        writer.plain(&gguf_name(name), &tensor).unwrap();
+        writer.plain(&gguf_name(kind, name), &tensor).unwrap();
     }
     write(writer)
 }
@@ -152,6 +169,36 @@ fn a_checkpoint_of_floats_is_that_of_its_safetensors() {
         let (own, own_shape) = built(&config, &safetensors::open(&folder(name)).unwrap());
         assert_eq!(shape, own_shape, "{name}");
         assert_eq!(logits(&graph, &shape, &TOKENS), logits(&own, &own_shape, &TOKENS), "{name}");
+    }
+}
+
+#[test]
+fn gemma_is_that_of_its_safetensors_without_what_converters_add_to_norms() {
+    let (_place, path) = converted("gemma3");
+    let checkpoint = GgufCheckpoint::open(&path).unwrap();
+    let config = Config::read(&folder("gemma3").join("config.json")).unwrap();
+    // The tiny checkpoint's pattern of windows is its own; files have that of the released ones.
+    let (graph, shape) = built(checkpoint.config(), &checkpoint);
+    let read = std::fs::read_to_string(folder("gemma3").join("config.json")).unwrap();
+    let mut own: serde_json::Value = serde_json::from_str(&read).unwrap();
+    let own = own.as_object_mut().unwrap();
+    for key in ["layer_types", "sliding_window_pattern", "_sliding_window_pattern"] {
+        own.remove(key);
+    }
+    // What files do not say.
+    for key in ["rope_parameters", "attn_logit_softcapping", "final_logit_softcapping"] {
+        own.remove(key);
+    }
+    own.insert("query_pre_attn_scalar".to_owned(), config.length("head_dim").unwrap().into());
+    let text = serde_json::to_string(own).unwrap();
+    let config = Config::parse("config.json", text.as_bytes()).unwrap();
+    let (plain, plain_shape) = built(&config, &safetensors::open(&folder("gemma3")).unwrap());
+    assert_eq!(shape, plain_shape);
+    let (found, expected) =
+        (logits(&graph, &shape, &TOKENS), logits(&plain, &plain_shape, &TOKENS));
+    for (found, expected) in found.iter().zip(&expected) {
+        // One more and one less again rounds the weights of norms.
+        assert!((found - expected).abs() <= 1e-4 * expected.abs().max(1.0), "{found}, {expected}");
     }
 }
 

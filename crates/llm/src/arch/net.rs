@@ -22,6 +22,9 @@ fn held(error: &OpError) -> Error {
     Error::new(Kind::Weights, "the graph", error.to_string())
 }
 
+/// What weights may be, where they are not of few bits.
+const FLOATS: &[DataType] = &[DataType::Fp32, DataType::Fp16, DataType::Bf16, DataType::Fp64];
+
 /// Whether rows may be rounded: beside weights of few bits that takes nothing away, beside floats it would.
 fn rounds(all: &[Arc<dyn BlockWeights>]) -> bool {
     !all.iter().any(|matrix| is_half(&**matrix))
@@ -78,6 +81,10 @@ impl<'w> Net<'w> {
     pub(super) fn floats(&mut self, name: &str, shape: &[usize]) -> Result<ValueId> {
         let tensor = self.weight(name, shape)?;
         let dtype = tensor.dtype();
+        if !FLOATS.contains(&dtype) {
+            let text = format!("{dtype} of shape {shape:?}, expected one of {FLOATS:?}");
+            return Err(Error::new(Kind::Weights, format!("tensor '{name}'"), text));
+        }
         let stored = self.graph.add_constant(name, tensor);
         if dtype == DataType::Fp32 {
             return Ok(stored);

@@ -99,9 +99,9 @@ impl std::fmt::Debug for LoadOptions {
 }
 
 /// A checkpoint whose files are found, with all that is small.
-struct Checkpoint {
+pub(super) struct Checkpoint {
     config: Config,
-    tokenizer: Arc<Tokenizer>,
+    pub(super) tokenizer: Arc<Tokenizer>,
     template: Option<ChatTemplate>,
     tool_format: ToolFormat,
     defaults: SamplingParameters,
@@ -110,7 +110,15 @@ struct Checkpoint {
 
 impl Checkpoint {
     /// Opens a folder of `config.json`, safetensors and `tokenizer.json`, or a GGUF file.
-    fn open(path: &Path, options: &LoadOptions) -> Result<Self> {
+    pub(super) fn open(path: &Path, options: &LoadOptions) -> Result<Self> {
+        let mut found = Self::found(path, options)?;
+        if let Some(to) = options.quantization {
+            found.weights = Box::new(Quantized::new(found.weights, to));
+        }
+        Ok(found)
+    }
+
+    fn found(path: &Path, options: &LoadOptions) -> Result<Self> {
         if path.is_dir() {
             return Self::of_folder(path, options);
         }
@@ -145,6 +153,16 @@ impl Checkpoint {
         let (tool_format, defaults) = (tool_format(place)?, defaults(folder)?);
         let weights = Box::new(FolderWeights::open(folder, &config)?);
         Ok(Self { config, tokenizer, template, tool_format, defaults, weights })
+    }
+
+    /// Its sizes.
+    pub(super) fn shape(&self) -> Result<ModelShape> {
+        arch::architecture(&self.config)?.shape(&self.config)
+    }
+
+    /// What computes its steps.
+    pub(super) fn step_model(&self, path: &Path, options: &LoadOptions) -> Result<SessionModel> {
+        step_model(&self.config, &*self.weights, path, options)
     }
 }
 
@@ -196,11 +214,8 @@ impl LanguageModel {
         if path.is_dir() && EncoderDecoder::recognises(path)? {
             return Self::load_encoder_decoder(path, options);
         }
-        let mut checkpoint = Checkpoint::open(path, options)?;
-        if let Some(to) = options.quantization {
-            checkpoint.weights = Box::new(Quantized::new(checkpoint.weights, to));
-        }
-        let model = step_model(&checkpoint.config, &*checkpoint.weights, path, options)?;
+        let checkpoint = Checkpoint::open(path, options)?;
+        let model = checkpoint.step_model(path, options)?;
         let Checkpoint { tokenizer, template, tool_format, defaults, .. } = checkpoint;
         let memory = model.session().memory();
         let weight_bytes = memory.initializer_bytes + memory.mapped_bytes;

@@ -2,11 +2,13 @@
 
 mod cache_type;
 mod load;
+mod perplexity;
 
 use std::sync::{Arc, OnceLock};
 
 pub use cache_type::CacheType;
 pub use load::LoadOptions;
+pub use perplexity::{Perplexity, PerplexityScore};
 
 use crate::engine::Engine;
 use crate::error::Result;

@@ -55,6 +55,21 @@ pub(super) const CHOICES: &[Choice] = &[
     Choice { name: "context", value: "N", sentence: "tokens before that answer [8]" },
     Choice { name: "decode-tokens", value: "N", sentence: "tokens of its answers [64]" },
     Choice { name: "concurrency", value: "N", sentence: "its answers at once, too [1]" },
+    Choice {
+        name: "perplexity",
+        value: "FILE",
+        sentence: "instead: how well it foresees a text, in pieces of the prompt's length",
+    },
+    Choice {
+        name: "quantization",
+        value: "NAME",
+        sentence: "round its weights to q8_0, q6_k, q5_k, q5_1, q5_0, q4_k, q4_1 or q4_0",
+    },
+    Choice {
+        name: "kv-cache-dtype",
+        value: "NAME",
+        sentence: "its cache: auto, float32, float16, bfloat16 or int8 [auto]",
+    },
     model::CACHE_CHOICES[0],
     model::CACHE_CHOICES[1],
     Choice { name: "help", value: "", sentence: "print this" },

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use galatea_kernels::ThreadPool;
 use galatea_llm::engine::{GenerationEvent, GenerationRequest};
-use galatea_llm::model::LanguageModel;
+use galatea_llm::model::{LanguageModel, Perplexity, PerplexityScore};
 use galatea_llm::sampling::SamplingParameters;
 use galatea_serving::backend::llm::EngineArguments;
 
@@ -49,6 +49,9 @@ struct Times {
 /// # Errors
 /// When it cannot be loaded, or a request fails.
 pub(super) fn bench(path: &Path, arguments: &Arguments) -> Result<ExitCode, String> {
+    if let Some(file) = arguments.last("perplexity") {
+        return perplexity(path, Path::new(file), arguments);
+    }
     let threads: usize = arguments.number("threads", 0)?;
     let prompt: usize = arguments.number("prompt-tokens", PROMPT)?.max(1);
     let answer: usize = arguments.number("decode-tokens", ANSWER)?.max(2);
@@ -58,7 +61,7 @@ pub(super) fn bench(path: &Path, arguments: &Arguments) -> Result<ExitCode, Stri
         max_num_seqs: Some(concurrency.max(4)),
         enable_prefix_caching: Some(false),
         max_model_len: Some(prompt.max(context) + answer + 1),
-        ..EngineArguments::default()
+        ..weights_of(arguments)
     };
     let mut options = models::load_options(&engine).map_err(|error| error.to_string())?;
     options.session.threads = threads;
@@ -84,6 +87,45 @@ pub(super) fn bench(path: &Path, arguments: &Arguments) -> Result<ExitCode, Stri
     let touched = model.weight_bytes() + model.position_bytes() * (context + answer / 2);
     let report = Report { figures, load, model: &model, concurrency, prompt, touched };
     say(&if arguments.has("json") { report.json(path) } else { report.text(path) });
+    Ok(ExitCode::SUCCESS)
+}
+
+/// How the weights and the cache are stored.
+fn weights_of(arguments: &Arguments) -> EngineArguments {
+    EngineArguments {
+        quantization: arguments.last("quantization").map(str::to_owned),
+        kv_cache_dtype: arguments.last("kv-cache-dtype").map(str::to_owned),
+        ..EngineArguments::default()
+    }
+}
+
+/// Scores a text.
+fn perplexity(path: &Path, file: &Path, arguments: &Arguments) -> Result<ExitCode, String> {
+    let text = std::fs::read_to_string(file)
+        .map_err(|error| format!("'{}' cannot be read as a text: {error}", file.display()))?;
+    let mut options =
+        models::load_options(&weights_of(arguments)).map_err(|error| error.to_string())?;
+    options.session.threads = arguments.number("threads", 0)?;
+    let chunk = arguments.number("prompt-tokens", PROMPT)?;
+    let scored = Perplexity::load(path, &options, chunk)
+        .and_then(|mut model| Ok((model.score(&text)?, model)));
+    let (score, model) = scored.map_err(|error| error.to_string())?;
+    let report = serde_json::json!({
+        "perplexity": score.perplexity,
+        "tokens": score.tokens,
+        "chunks": score.chunks,
+        "chunk_tokens": model.chunk(),
+        "weight_bytes": model.weight_bytes(),
+    });
+    if arguments.has("json") {
+        say(&report.to_string());
+    } else {
+        let PerplexityScore { perplexity, tokens, chunks } = score;
+        let chunk = model.chunk();
+        say(&format!(
+            "perplexity {perplexity:.4} of {tokens} tokens in {chunks} pieces of {chunk}"
+        ));
+    }
     Ok(ExitCode::SUCCESS)
 }
 

@@ -1,0 +1,218 @@
+//! Weights that MLX has quantized, that are rounded when they are loaded, and caches of every type, beside what
+//! the same checkpoint gives in FP32.
+
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use galatea_formats::safetensors::{self, SafeTensors};
+use galatea_graph::evaluate;
+use galatea_llm::arch::{self, StepOptions, Weights};
+use galatea_llm::config::Config;
+use galatea_llm::error::Result;
+use galatea_llm::weights::{FolderWeights, Quantization, Quantized};
+use galatea_tensor::{DataType, Tensor, bf16};
+use serde_json::{Value, json};
+
+const TOKENS: [i64; 7] = [3, 17, 5, 60, 2, 33, 8];
+
+fn folder(name: &str) -> PathBuf {
+    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../golden/llm").join(name)
+}
+
+fn config(folder: &Path) -> Config {
+    Config::read(&folder.join("config.json")).unwrap()
+}
+
+/// The logits of all of some tokens.
+fn logits(config: &Config, weights: &dyn Weights, cache: DataType) -> Vec<f32> {
+    let row = arch::architecture(config).unwrap();
+    let options = StepOptions { cache, positions: Some(16) };
+    let graph = row.graph_for(config, weights, &options).unwrap();
+    let rows = TOKENS.len() as i64;
+    let mut inputs = vec![
+        Tensor::vector(TOKENS.to_vec()),
+        Tensor::vector((0..rows).collect::<Vec<i64>>()),
+        Tensor::vector(vec![0, rows]),
+        Tensor::vector(vec![rows]),
+        Tensor::from_vec(&[1, 4], vec![2_i64, 0, 3, 1]).unwrap(),
+        Tensor::vector((0..rows).collect::<Vec<i64>>()),
+    ];
+    for &id in graph.inputs.iter().skip(inputs.len()) {
+        let fact = graph.value(id).declared.clone().unwrap();
+        // Four blocks of four positions, wherever these axes are.
+        let dims =
+            fact.shape.unwrap().iter().map(|dim| dim.known().unwrap_or(4)).collect::<Vec<_>>();
+        inputs.push(Tensor::zeros(fact.dtype, &dims).unwrap());
+    }
+    evaluate::run(&graph, &inputs).unwrap()[0].to_vec::<f32>().unwrap()
+}
+
+/// The root of the mean square of what differs, as a share of that of the numbers.
+fn missed(found: &[f32], expected: &[f32]) -> f32 {
+    assert_eq!(found.len(), expected.len());
+    let square = |x: f32| x * x;
+    let distance: f32 = found.iter().zip(expected).map(|(a, b)| square(a - b)).sum();
+    (distance / expected.iter().copied().map(square).sum::<f32>()).sqrt()
+}
+
+/// A layer in MLX's form: 8 codes of 4 bits or 4 of 8 in a word, groups of 32.
+fn coded(tensor: &Tensor, bits: u32) -> [Tensor; 3] {
+    let (rows, columns) = (tensor.shape()[0], tensor.shape()[1]);
+    let numbers: Vec<f32> =
+        tensor.to_vec::<bf16>().unwrap().into_iter().map(bf16::to_f32).collect();
+    let most = f32::from(u8::MAX >> (8 - bits));
+    let (mut words, mut scales, mut biases) = (Vec::new(), Vec::new(), Vec::new());
+    for group in numbers.chunks(32) {
+        let least = group.iter().copied().fold(f32::INFINITY, f32::min);
+        let greatest = group.iter().copied().fold(f32::NEG_INFINITY, f32::max);
+        let scale = bf16::from_f32(((greatest - least) / most).max(1e-4));
+        let bias = bf16::from_f32(least);
+        let code = |x: &f32| ((x - bias.to_f32()) / scale.to_f32()).round().clamp(0.0, most);
+        for word in group.chunks(32 / bits as usize) {
+            let parts = word.iter().enumerate();
+            words.push(
+                parts.fold(0_u32, |all, (at, x)| all | (code(x) as u32) << (at as u32 * bits)),
+            );
+        }
+        scales.push(scale);
+        biases.push(bias);
+    }
+    let words = Tensor::from_vec(&[rows, columns * bits as usize / 32], words).unwrap();
+    let part = |all| Tensor::from_vec(&[rows, columns / 32], all).unwrap();
+    [words, part(scales), part(biases)]
+}
+
+fn write(folder: &Path, config: &Value, tensors: &BTreeMap<String, Tensor>) {
+    std::fs::write(folder.join("config.json"), config.to_string()).unwrap();
+    let file = std::fs::File::create(folder.join("model.safetensors")).unwrap();
+    let all = tensors.iter().map(|(name, tensor)| (name.as_str(), tensor));
+    safetensors::write(all, &BTreeMap::new(), file).unwrap();
+}
+
+/// Weights of which nothing is of few bits.
+struct Widened<'a>(&'a dyn Weights);
+
+impl Weights for Widened<'_> {
+    fn tensor(&self, name: &str) -> Result<Tensor> {
+        self.0.tensor(name)
+    }
+
+    fn names(&self) -> Vec<String> {
+        self.0.names()
+    }
+}
+
+#[test]
+fn layers_that_mlx_has_quantized_give_what_their_numbers_give() {
+    let place = tempfile::tempdir().unwrap();
+    let source = safetensors::open(&folder("qwen3")).unwrap();
+    let read = std::fs::read_to_string(folder("qwen3").join("config.json")).unwrap();
+    let mut all: Value = serde_json::from_str(&read).unwrap();
+    // One layer has more bits than the others, and one none at all.
+    let (finer, plain) = ("model.layers.0.mlp.gate_proj", "model.layers.1.self_attn.v_proj");
+    all["quantization"] = json!({ "group_size": 32, "bits": 4, plain: false,
+        finer: { "group_size": 32, "bits": 8 } });
+    let mut tensors = BTreeMap::new();
+    for (name, tensor) in source.tensors() {
+        let layer = name.strip_suffix(".weight").unwrap_or(name);
+        let whole = tensor.shape().len() == 2 && tensor.shape()[1].is_multiple_of(32);
+        if !whole || layer == plain {
+            tensors.insert(name.clone(), tensor.clone());
+            continue;
+        }
+        let bits = if layer == finer { 8 } else { 4 };
+        let parts = ["weight", "scales", "biases"].into_iter().zip(coded(tensor, bits));
+        tensors.extend(parts.map(|(part, tensor)| (format!("{layer}.{part}"), tensor)));
+    }
+    write(place.path(), &all, &tensors);
+    let config = config(place.path());
+    let weights = FolderWeights::open(place.path(), &config).unwrap();
+    let matrix = weights.blocks(&format!("{finer}.weight")).unwrap().unwrap();
+    assert_eq!((matrix.format().bits(), matrix.format().block()), (8, 32));
+    let found = logits(&config, &weights, DataType::Fp32);
+    let expected = logits(&config, &Widened(&weights), DataType::Fp32);
+    assert!(missed(&found, &expected) < 1e-5, "{}", missed(&found, &expected));
+    let original = logits(&config, &source, DataType::Fp32);
+    assert!((0.001..0.5).contains(&missed(&found, &original)), "{}", missed(&found, &original));
+}
+
+#[test]
+fn codes_of_other_programs_are_named() {
+    let place = tempfile::tempdir().unwrap();
+    for (entry, expected) in [
+        (json!({"quantization_config": {"quant_method": "awq"}}), "quant_method 'awq', expected"),
+        (json!({"quantization": {"bits": 7, "group_size": 64}}), "'bits' is 7, expected one of"),
+        (json!({"quantization": {"bits": 4, "group_size": 48}}), "'group_size' is 48"),
+    ] {
+        write(place.path(), &entry, &BTreeMap::new());
+        let error = FolderWeights::open(place.path(), &config(place.path())).unwrap_err();
+        assert!(error.to_string().contains(expected), "{error}");
+        assert!(error.to_string().contains("config.json"), "{error}");
+    }
+}
+
+#[test]
+fn rounded_weights_are_near_the_floats_and_the_nearer_the_more_bits_they_have() {
+    for name in ["llama", "gemma3", "gpt2"] {
+        let (config, source) = (config(&folder(name)), safetensors::open(&folder(name)).unwrap());
+        let expected = logits(&config, &source, DataType::Fp32);
+        let mut before = 0.0;
+        for (to, most) in [("q8_0", 0.03), ("q5_1", 0.25), ("q4_0", 0.6)] {
+            let to: Quantization = to.parse().unwrap();
+            let weights = Quantized::new(source.clone(), to);
+            let missed = missed(&logits(&config, &weights, DataType::Fp32), &expected);
+            assert!(missed > before && missed < most, "{name} {to}: {missed} after {before}");
+            before = missed;
+        }
+    }
+}
+
+#[test]
+fn caches_of_every_type_give_almost_the_recorded_logits() {
+    for name in ["llama", "qwen3", "gemma3", "gpt2", "mistral-window"] {
+        let (config, source) = (config(&folder(name)), safetensors::open(&folder(name)).unwrap());
+        let expected = logits(&config, &source, DataType::Fp32);
+        // Keys and values keep 11, 8 and 7 bits; what comes of them is off by some of the last one.
+        for (cache, most) in
+            [(DataType::Fp16, 1e-3), (DataType::Bf16, 1e-2), (DataType::Int8, 2e-2)]
+        {
+            let missed = missed(&logits(&config, &source, cache), &expected);
+            assert!(missed > 0.0 && missed < most, "{name} {cache}: {missed}");
+        }
+    }
+}
+
+/// The error of building a checkpoint whose weights are changed.
+fn error(change: impl Fn(&mut BTreeMap<String, Tensor>)) -> String {
+    let mut tensors = safetensors::open(&folder("llama")).unwrap().tensors().clone();
+    change(&mut tensors);
+    let place = tempfile::tempdir().unwrap();
+    write(place.path(), &json!({}), &tensors);
+    let weights: SafeTensors = safetensors::open(place.path()).unwrap();
+    let config = config(&folder("llama"));
+    arch::architecture(&config).unwrap().graph(&config, &weights).unwrap_err().to_string()
+}
+
+#[test]
+fn missing_misshapen_and_unknown_weights_are_named_with_what_was_found_and_expected() {
+    let name = "model.layers.1.mlp.up_proj.weight";
+    let missing = error(|all| drop(all.remove(name)));
+    assert!(missing.contains(name) && missing.contains("model.safetensors"), "{missing}");
+    assert!(missing.contains("not among the"), "{missing}");
+    let other = Tensor::from_vec(&[3, 2], vec![bf16::ONE; 6]).unwrap();
+    let misshapen = error(|all| drop(all.insert(name.to_owned(), other.clone())));
+    assert!(
+        misshapen.contains(&format!("'{name}': shape [3, 2], expected [40, 32]")),
+        "{misshapen}"
+    );
+    let flat = Tensor::vector(vec![bf16::ONE; 6]);
+    let flat = error(|all| drop(all.insert(name.to_owned(), flat.clone())));
+    assert!(flat.contains(&format!("'{name}': shape [6], expected [40, 32]")), "{flat}");
+    let extra = error(|all| drop(all.insert("model.layers.9.x".to_owned(), other.clone())));
+    assert!(extra.contains("'model.layers.9.x': the architecture has no such weight"), "{extra}");
+    let words = Tensor::from_vec(&[40, 32], vec![1_i64; 40 * 32]).unwrap();
+    let typed = error(|all| drop(all.insert(name.to_owned(), words.clone())));
+    assert!(typed.contains(name) && typed.contains("INT64"), "{typed}");
+}
