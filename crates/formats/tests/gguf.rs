@@ -37,6 +37,7 @@ fn by_codes(matrix: &BlockMatrix, row: usize) -> Vec<f32> {
             Meaning::Zero(zero) => scales[block] * (code - zero),
             Meaning::Offset => scales[block] * code + offsets[block],
             Meaning::Table(table) => scales[block] * table[usize::from(codes[at])],
+            Meaning::Float(dtype) => unreachable!("codes of {dtype}"),
         }
     };
     codes.iter().enumerate().map(number).collect()

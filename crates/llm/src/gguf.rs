@@ -17,12 +17,15 @@ use crate::template::ChatTemplate;
 use crate::tokens::{GgufVocabulary, Tokenizer};
 use crate::weights::FloatMatrix;
 
-/// Names of tensors outside of layers: in the file, and as architectures call them.
-const OUTSIDE: &[(&str, &str)] =
+/// Names of tensors: in the file, and as architectures call them.
+type Names = &'static [(&'static str, &'static str)];
+
+/// Tensors outside of layers.
+const OUTSIDE: Names =
     &[("token_embd", "model.embed_tokens"), ("output_norm", "model.norm"), ("output", "lm_head")];
 
-/// The same inside of a layer.
-const INSIDE: &[(&str, &str)] = &[
+/// Tensors of a layer.
+const INSIDE: Names = &[
     ("attn_norm", "input_layernorm"),
     ("ffn_norm", "post_attention_layernorm"),
     ("attn_q", "self_attn.q_proj"),
@@ -37,14 +40,14 @@ const INSIDE: &[(&str, &str)] = &[
 ];
 
 /// What Gemma's layers have besides, or call otherwise.
-const INSIDE_GEMMA: &[(&str, &str)] = &[
+const INSIDE_GEMMA: Names = &[
     ("post_attention_norm", "post_attention_layernorm"),
     ("ffn_norm", "pre_feedforward_layernorm"),
     ("post_ffw_norm", "post_feedforward_layernorm"),
 ];
 
 /// Architectures: their names in files, what `config.json` calls them, and names of tensors of their own.
-const ARCHITECTURES: &[(&str, &str, &[(&str, &str)])] = &[
+const ARCHITECTURES: &[(&str, &str, Names)] = &[
     ("llama", "llama", &[]),
     ("qwen2", "qwen2", &[]),
     ("qwen3", "qwen3", &[]),

@@ -58,6 +58,7 @@ fn missed(found: &[f32], expected: &[f32]) -> f32 {
 }
 
 /// A layer in MLX's form: 8 codes of 4 bits or 4 of 8 in a word, groups of 32.
+#[allow(clippy::cast_possible_truncation, reason = "codes have few bits")]
 fn coded(tensor: &Tensor, bits: u32) -> [Tensor; 3] {
     let (rows, columns) = (tensor.shape()[0], tensor.shape()[1]);
     let numbers: Vec<f32> =

@@ -185,9 +185,9 @@ fn tokens_of_long_rows_are_the_same_with_any_number_of_threads() {
             .map(|at: u32| {
                 let sampling = SamplingParameters {
                     seed: Some(at.into()),
-                    temperature: if at % 4 == 0 { 0.0 } else { 1.4 },
-                    repetition_penalty: if at % 3 == 0 { 1.3 } else { 1.0 },
-                    logprobs: (at % 2 == 0).then_some(2),
+                    temperature: if at.is_multiple_of(4) { 0.0 } else { 1.4 },
+                    repetition_penalty: if at.is_multiple_of(3) { 1.3 } else { 1.0 },
+                    logprobs: at.is_multiple_of(2).then_some(2),
                     n: if at == 5 { 2 } else { 1 },
                     max_tokens: Some(6),
                     ..SamplingParameters::default()
