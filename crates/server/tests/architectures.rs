@@ -98,9 +98,8 @@ fn logits(name: &str, weights: &dyn Weights, tokens: &[u32]) -> Vec<f32> {
         Tensor::from_vec(&[1, 3], vec![2_i64, 0, 1]).unwrap(),
         Tensor::vector(vec![rows - 1]),
     ];
-    let dims = [3, shape.kv_heads, 16, shape.head_size];
-    let cache = |_| Tensor::zeros(DataType::Fp32, &dims).unwrap();
-    inputs.extend((0..2 * shape.layers).map(cache));
+    let layer = shape.caches(3, 16).map(|dims| Tensor::zeros(DataType::Fp32, &dims).unwrap());
+    inputs.extend(layer.iter().cycle().take(2 * shape.layers).cloned());
     let outputs = session.run_owned(inputs).unwrap();
     outputs.first().unwrap().to_vec::<f32>().unwrap()
 }

@@ -197,6 +197,6 @@ mod tests {
         // As Python's base64.b64encode(struct.pack("<f", …)) has them.
         assert_eq!(base64_of(&[1.0]), "AACAPw==");
         assert_eq!(base64_of(&[1.0, -2.5]), "AACAPwAAIMA=");
-        assert_eq!(base64_of(&[1.0, -2.5, 3.0e7]), "AACAPwAAIMAA4eRL");
+        assert_eq!(base64_of(&[1.0, -2.5, 3.0e7]), "AACAPwAAIMDA4eRL");
     }
 }
