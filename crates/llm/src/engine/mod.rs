@@ -103,6 +103,17 @@ impl Shared {
     }
 }
 
+/// Starts the thread of an engine.
+///
+/// # Errors
+/// When the system has none.
+fn start_thread(run: impl FnOnce() + Send + 'static) -> Result<JoinHandle<()>> {
+    let thread = std::thread::Builder::new().name("llm-engine".to_owned());
+    thread.spawn(run).map_err(|error| {
+        Error::new(Kind::Unavailable, "engine", format!("its thread does not start: {error}"))
+    })
+}
+
 /// An engine that generates. Dropping it fails all requests and ends its thread.
 #[derive(Debug)]
 pub struct Engine {
@@ -200,10 +211,7 @@ impl Engine {
         if let (Some(proposer), Some(speculation)) = (proposer, options.speculative) {
             worker.speculate(proposer, speculation.max_tokens());
         }
-        let thread = std::thread::Builder::new().name("llm-engine".to_owned());
-        let thread = thread.spawn(move || worker.run()).map_err(|error| {
-            Error::new(Kind::Unavailable, "engine", format!("its thread does not start: {error}"))
-        })?;
+        let thread = start_thread(move || worker.run())?;
         Ok(Self {
             commands,
             shared,

@@ -14,7 +14,7 @@ use std::time::Instant;
 use super::answer::{Answer, Memory};
 use super::request::{GenerationEvent, GenerationRequest, Reply, Usage};
 use super::worker::{Command, Submission, ns};
-use super::{Engine, EngineOptions, EngineStatistics, Shared};
+use super::{Engine, EngineOptions, EngineStatistics, Shared, start_thread};
 use crate::encoder_decoder::{EncoderDecoder, MOST_TOKENS, RowId, Rows};
 use crate::error::{Error, Kind, Result};
 use crate::grammar::Constraint;
@@ -59,10 +59,7 @@ impl Engine {
         let most = [options.max_sequences, MOST_BYTES];
         let writer =
             Writer::new(model, Arc::clone(&tokenizer), receiver, Arc::clone(&shared), most);
-        let thread = std::thread::Builder::new().name("llm-engine".to_owned());
-        let thread = thread.spawn(move || writer.run()).map_err(|error| {
-            Error::new(Kind::Unavailable, "engine", format!("its thread does not start: {error}"))
-        })?;
+        let thread = start_thread(move || writer.run())?;
         Ok(Self {
             commands,
             shared,
