@@ -56,9 +56,38 @@ unsafe fn joined<S: Simd, const LOW: u32, const HIGH: u32>(
     // SAFETY: the caller vouches for the unit, which has one plane behind the other.
     unsafe {
         let low = plane::<S, LOW>(s, unit, group, column);
-        let high = plane::<S, HIGH>(s, unit.add(LOW as usize * LINE), group, column);
-        s.or_i(low, s.shift_left(high, LOW))
+        let (line, at) = line::<S, HIGH>(s, unit.add(LOW as usize * LINE), group, column);
+        // One shift to where the bits belong.
+        let high =
+            if at < LOW { s.shift_left(line, LOW - at) } else { s.shift_right(line, at - LOW) };
+        s.or_i(low, s.and_i(high, s.splat_i(bits_of_bytes(HIGH, LOW))))
     }
+}
+
+/// Some bits of every byte: so many, above so many lower ones.
+#[inline(always)]
+fn bits_of_bytes(count: u32, above: u32) -> i32 {
+    ((u32::from(u8::MAX >> (8 - count)) << above) * 0x0101_0101).cast_signed()
+}
+
+/// The line with a group's bits, and the first of them.
+///
+/// # Safety
+/// As for [`group_bytes`].
+#[inline(always)]
+unsafe fn line<S: Simd, const BITS: u32>(
+    s: S,
+    lines: *const u8,
+    group: usize,
+    column: usize,
+) -> (S::I, u32) {
+    let per_line = 8 / BITS as usize;
+    // SAFETY: the caller vouches for the unit.
+    let line =
+        unsafe { s.bits(s.load(lines.add(group / per_line * LINE + column * GROUP).cast())) };
+    #[allow(clippy::cast_possible_truncation, reason = "less than 8")]
+    let first = (group % per_line) as u32 * BITS;
+    (line, first)
 }
 
 /// # Safety
@@ -70,17 +99,12 @@ unsafe fn plane<S: Simd, const BITS: u32>(
     group: usize,
     column: usize,
 ) -> S::I {
-    let per_line = 8 / BITS as usize;
     // SAFETY: the caller vouches for the unit.
-    let line =
-        unsafe { s.bits(s.load(lines.add(group / per_line * LINE + column * GROUP).cast())) };
+    let (line, first) = unsafe { line::<S, BITS>(s, lines, group, column) };
     if BITS == 8 {
         return line;
     }
-    #[allow(clippy::cast_possible_truncation, reason = "less than 8")]
-    let shifted = s.shift_right(line, (group % per_line) as u32 * BITS);
-    let mask = u32::from(u8::MAX >> (8 - BITS)) * 0x0101_0101;
-    s.and_i(shifted, s.splat_i(mask.cast_signed()))
+    s.and_i(s.shift_right(line, first), s.splat_i(bits_of_bytes(BITS, 0)))
 }
 
 /// The number of one of the 4 rows of a group, as floats.

@@ -90,6 +90,76 @@ impl Factors {
             }
         }
     }
+
+    /// Reads the factors of a slice, of its columns from `column` on.
+    #[inline(always)]
+    pub(super) fn reader<S: Simd>(&self, s: S, (slice, column): (usize, usize)) -> FactorReader<S> {
+        let data = self.data.as_slice().as_ptr().cast::<u8>();
+        let wholes = self.wholes.as_slice().as_ptr().cast::<u16>();
+        let width = match self.form {
+            FactorForm::Fp32 => 4,
+            FactorForm::Fp16 | FactorForm::Bf16 => 2,
+            FactorForm::Nested(_) => 1,
+        };
+        FactorReader {
+            form: self.form,
+            data: data.wrapping_add((slice * self.blocks * SLICE + column) * width),
+            wholes: wholes.wrapping_add(slice * self.supers * SLICE + column),
+            whole: s.splat(1.0),
+            left: 0,
+            per: self.per,
+        }
+    }
+}
+
+/// Reads the factors of the blocks of a slice one after the other.
+pub(super) struct FactorReader<S: Simd> {
+    form: FactorForm,
+    data: *const u8,
+    /// What those of the next superblock multiply, and those of this one.
+    wholes: *const u16,
+    whole: S::F,
+    /// Blocks of this superblock that are left.
+    left: usize,
+    per: usize,
+}
+
+impl<S: Simd> FactorReader<S> {
+    /// The factors of the next block.
+    ///
+    /// # Safety
+    /// There is one.
+    #[inline(always)]
+    pub(super) unsafe fn next(&mut self, s: S) -> S::F {
+        let data = self.data;
+        // SAFETY: the caller vouches for the block, of which there are 16 columns.
+        unsafe {
+            match self.form {
+                FactorForm::Fp32 => {
+                    self.data = data.wrapping_add(4 * SLICE);
+                    s.load(data.cast())
+                }
+                FactorForm::Fp16 => {
+                    self.data = data.wrapping_add(2 * SLICE);
+                    s.load_f16(data.cast())
+                }
+                FactorForm::Bf16 => {
+                    self.data = data.wrapping_add(2 * SLICE);
+                    s.load_bf16(data.cast())
+                }
+                FactorForm::Nested(_) => {
+                    if self.left == 0 {
+                        self.whole = s.load_f16(self.wholes);
+                        self.wholes = self.wholes.wrapping_add(SLICE);
+                        self.left = self.per;
+                    }
+                    self.left -= 1;
+                    self.data = data.wrapping_add(SLICE);
+                    s.mul(s.load_i8(data.cast()), self.whole)
+                }
+            }
+        }
+    }
 }
 
 /// Writes factors of slices, each of which is written by one thread.

@@ -1,0 +1,279 @@
+//! A few rows times packed numbers, which are taken apart in registers.
+
+mod ready;
+mod slice;
+
+use super::pack::{GROUP, PackedBlocks, SLICE};
+use super::{Accuracy, Product};
+use crate::Exec;
+use crate::bf16::{Cells, Place};
+use crate::gemm::Finish;
+use crate::isa::{Bf16Isa, Dot, DotIsa, DotKernel, Form, Kernel, Simd};
+use crate::memory::{Shared, with_scratch};
+use ready::{Prepare, Ready, at_once};
+use slice::Slice;
+
+/// Most rows of a product of floats.
+pub(super) const MOST_FLOATS: usize = 4;
+
+/// Most rows of a product with floats of 16 bits, for which nothing is taken apart.
+const MOST_HALVES: usize = 16;
+
+/// Rows of bytes that pass by a slice while it is near.
+const BATCH: usize = 64;
+
+/// Rows of a product of bytes: for more it pays to make numbers whole where there are tiles.
+const FEWER_THAN_TILES: usize = 32;
+
+/// Numbers of a share of the work that is worth its start.
+const SHARE: usize = 128 * 1024;
+
+/// Products of a few rows with several matrices, each of which has `a`'s columns as its rows.
+pub(super) struct FewRows<'a> {
+    pub(super) m: usize,
+    pub(super) a: &'a [f32],
+    pub(super) lda: usize,
+    pub(super) products: &'a [Product<'a>],
+    /// Whether the first product multiplies the second, and only that is stored.
+    pub(super) gated: bool,
+}
+
+/// Most rows for which numbers are taken apart in registers.
+pub(super) fn most_rows(exec: Exec<'_>, accuracy: Accuracy, b: &PackedBlocks) -> usize {
+    if b.format().half().is_some() {
+        return MOST_HALVES;
+    }
+    let dot = DotIsa::of(exec.isa);
+    match accuracy {
+        Accuracy::Reduced if dot.run(Bytewise) => {
+            if Bf16Isa::of(exec.isa).amx().is_some() {
+                FEWER_THAN_TILES
+            } else {
+                usize::MAX
+            }
+        }
+        _ => MOST_FLOATS,
+    }
+}
+
+impl FewRows<'_> {
+    pub(super) fn run(&self, exec: Exec<'_>, accuracy: Accuracy) {
+        if self.m <= BATCH {
+            return self.batch(exec, accuracy);
+        }
+        for row in (0..self.m).step_by(BATCH) {
+            let mut products = self.products.to_vec();
+            for product in &mut products {
+                product.c = product.c.at(row * product.ldc);
+                product.finish = product.finish.shifted(row, 0);
+            }
+            let (m, a) = (BATCH.min(self.m - row), &self.a[row * self.lda..]);
+            FewRows { m, a, products: &products, ..*self }.batch(exec, accuracy);
+        }
+    }
+
+    fn batch(&self, exec: Exec<'_>, accuracy: Accuracy) {
+        let dot = DotIsa::of(exec.isa);
+        let whole = |product: &Product<'_>| {
+            product.b.format().half().is_none() && product.b.zero(false).fract() == 0.0
+        };
+        let bytes =
+            accuracy == Accuracy::Reduced && dot.run(Bytewise) && self.products.iter().all(whole);
+        let signed = bytes && dot.run(Signed);
+        let k = self.products.first().map_or(0, |product| product.b.k());
+        let kind = |product: &Product<'_>| (product.b.format().block(), product.b.zero(signed));
+        let mut kinds: Vec<(usize, f32)> = Vec::with_capacity(self.products.len());
+        for kind in self.products.iter().map(kind) {
+            if !kinds.contains(&kind) {
+                kinds.push(kind);
+            }
+        }
+        let room = |block| Ready::room(self.m, k, block);
+        with_scratch(kinds.iter().map(|&(block, _)| room(block)).sum(), |mut scratch| {
+            let mut made: Vec<Ready> = Vec::with_capacity(kinds.len());
+            for &kind in &kinds {
+                let (own, rest) = std::mem::take(&mut scratch).split_at_mut(room(kind.0));
+                scratch = rest;
+                made.push(Prepare::new(self, k, kind, own).run(exec, bytes.then_some(dot)));
+            }
+            let of = |product| made.iter().find(|made| (made.block, made.zero) == kind(product));
+            let ready: Vec<Ready> = self.products.iter().filter_map(of).copied().collect();
+            self.multiply(exec, &ready, bytes.then_some(dot));
+        });
+    }
+
+    /// All slices of all products, as bytes where there are instructions for them.
+    fn multiply(&self, exec: Exec<'_>, ready: &[Ready], dot: Option<DotIsa>) {
+        let slices = |product: &Product<'_>| product.b.slices();
+        let total: usize = match self.gated {
+            true => self.products.first().map_or(0, slices),
+            false => self.products.iter().map(slices).sum(),
+        };
+        let k = self.products.first().map_or(1, |product| product.b.k());
+        let grain = (SHARE / (k.max(1) * SLICE)).max(1);
+        exec.pool.run_ranges(total, grain, |slices| {
+            let part = Part { on: self, ready, slices };
+            match dot {
+                Some(dot) => dot.run(part),
+                None => exec.isa.run(part),
+            }
+        });
+    }
+
+    /// # Safety
+    /// `sums` has 16 columns for each row; the slice exists.
+    #[inline(always)]
+    unsafe fn write<S: Simd>(
+        &self,
+        s: S,
+        product: &Product<'_>,
+        slice: usize,
+        sums: *const f32,
+        finish: Finish,
+    ) {
+        let column = slice * SLICE;
+        let place = Place {
+            c: Cells::Fp32(product.c.ptr().wrapping_add(column)),
+            c_stride: product.ldc,
+            columns: SLICE.min(product.b.n() - column),
+            accumulate: false,
+            far: false,
+            finish: Some(finish),
+            beside: None,
+        };
+        // SAFETY: the caller vouches for the sums; `gemm_blocks` has checked C.
+        unsafe {
+            place.write(s, self.m, sums, (SLICE, SLICE));
+            place.activate(s, self.m);
+        }
+    }
+}
+
+/// Whether the instructions take bytes as they are.
+struct Bytewise;
+
+impl DotKernel for Bytewise {
+    type Output = bool;
+    fn run<D: Dot>(self, _: D) -> bool {
+        D::FORM != Form::Wide && D::TERMS == GROUP
+    }
+}
+
+/// Whether numbers of a whole byte become signed ones first.
+struct Signed;
+
+impl DotKernel for Signed {
+    type Output = bool;
+    fn run<D: Dot>(self, _: D) -> bool {
+        D::FORM == Form::Signed
+    }
+}
+
+/// The rows times some slices.
+struct Part<'a> {
+    on: &'a FewRows<'a>,
+    /// The rows for each product.
+    ready: &'a [Ready],
+    slices: std::ops::Range<usize>,
+}
+
+macro_rules! by_format {
+    ($x:ident, $slice:ident, $m:ident: $($bits:literal)*) => {{
+        let mut row = 0;
+        while row < $m {
+            let rows = at_once($m - row);
+            match ($slice.b.format().kind(), rows) {
+                $(
+                    ($bits, 1) => $x.enter(by_format!(@ $slice, row, $bits, 1)),
+                    ($bits, 2) => $x.enter(by_format!(@ $slice, row, $bits, 2)),
+                    ($bits, 4) => $x.enter(by_format!(@ $slice, row, $bits, 4)),
+                    ($bits, _) => $x.enter(by_format!(@ $slice, row, $bits, 8)),
+                )*
+                _ => {}
+            }
+            row += rows;
+        }
+    }};
+    (@ $slice:ident, $row:ident, $bits:literal, $rows:literal) => {
+        {
+            let (terms, values) = $slice.ready.tile($row, $rows);
+            let out = $slice.out.wrapping_add($row * SLICE);
+            Slice::<$bits, $rows> { b: $slice.b, slice: $slice.slice, terms, values, out }
+        }
+    };
+}
+
+/// A slice whose format and rows are to be looked at.
+struct AnySlice<'a> {
+    b: &'a PackedBlocks,
+    ready: Ready,
+    slice: usize,
+    out: *mut f32,
+}
+
+impl<'a> Part<'a> {
+    /// The slices of the part, each with its product and the product's number.
+    #[inline(always)]
+    fn slices(&self) -> impl Iterator<Item = (usize, &'a Product<'a>, usize)> {
+        let products = self.on.products;
+        let (mut product, mut first) = (0, 0);
+        self.slices.clone().filter_map(move |at| {
+            while at >= first + products.get(product)?.b.slices() {
+                first += products.get(product)?.b.slices();
+                product += 1;
+            }
+            Some((product, products.get(product)?, at - first))
+        })
+    }
+
+    /// Runs the part, where `one` computes the sums of a slice.
+    #[inline(always)]
+    fn walk<S: Simd>(&self, s: S, one: impl Fn(AnySlice<'a>)) {
+        let mut sums = [0.0_f32; BATCH * SLICE];
+        let out = sums.as_mut_ptr();
+        if let (true, [first, second], &[gates, ready]) =
+            (self.on.gated, self.on.products, self.ready)
+        {
+            let mut gate = [0.0_f32; BATCH * SLICE];
+            for slice in self.slices.clone() {
+                one(AnySlice { b: first.b, ready: gates, slice, out });
+                let column = slice * SLICE;
+                let c = Shared::from_ptr(gate.as_mut_ptr().wrapping_sub(column));
+                let place = Product { c, ldc: SLICE, ..*first };
+                // SAFETY: the sums of a slice; the gate has 16 columns for each row.
+                unsafe {
+                    self.on.write(s, &place, slice, sums.as_ptr(), first.finish.shifted(0, column));
+                }
+                one(AnySlice { b: second.b, ready, slice, out });
+                let finish = second.finish.shifted(0, column).times(gate.as_ptr(), SLICE);
+                // SAFETY: as above.
+                unsafe { self.on.write(s, second, slice, sums.as_ptr(), finish) };
+            }
+            return;
+        }
+        for (at, product, slice) in self.slices() {
+            one(AnySlice { b: product.b, ready: self.ready[at], slice, out });
+            let finish = product.finish.shifted(0, slice * SLICE);
+            // SAFETY: the sums of a slice.
+            unsafe { self.on.write(s, product, slice, sums.as_ptr(), finish) };
+        }
+    }
+}
+
+impl Kernel for Part<'_> {
+    type Output = ();
+    #[inline(always)]
+    fn run<S: Simd>(self, s: S) {
+        let m = self.on.m;
+        self.walk(s, |slice| by_format!(s, slice, m: 2 3 4 5 6 8 16 17 18));
+    }
+}
+
+impl DotKernel for Part<'_> {
+    type Output = ();
+    #[inline(always)]
+    fn run<D: Dot>(self, d: D) {
+        let m = self.on.m;
+        self.walk(d.simd(), |slice| by_format!(d, slice, m: 2 3 4 5 6 8 16));
+    }
+}
