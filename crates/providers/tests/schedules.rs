@@ -138,6 +138,39 @@ fn a_result_lies_over_an_input_that_nobody_else_knows() {
 }
 
 #[test]
+fn an_output_that_is_given_back_is_written_again() {
+    let mut maker = Maker::new();
+    let x = maker.input("x", floats(&[4, 3], 1));
+    let product = maker.node("Mul", &[], &[x, x], 1);
+    let sum = maker.node("Add", &[], &[product[0], x], 1);
+    maker.graph.outputs = vec![product[0].unwrap(), sum[0].unwrap()];
+    let session = maker.session("cpu");
+    let at = |tensor: &Tensor| tensor.as_bytes().unwrap().as_ptr();
+    let run = |rows: usize, seed: u32| session.run(&[("x", floats(&[rows, 3], seed))]).unwrap();
+    let [first, kept]: [Tensor; 2] = run(4, 1).try_into().unwrap();
+    let place = at(&first);
+    session.recycle(0, first);
+    // Fewer rows have room, more than there ever were have not; what others read stays theirs.
+    session.recycle(1, kept.clone());
+    let mut last = kept.clone();
+    for (rows, same) in [(2, true), (4, true), (1, true), (5, false)] {
+        let seed = u32::try_from(rows).unwrap();
+        let found = run(rows, seed);
+        let expected = maker.session("reference").run(&[("x", floats(&[rows, 3], seed))]).unwrap();
+        for (found, expected) in found.iter().zip(&expected) {
+            compare(found, expected, Tolerance::Exact).unwrap();
+        }
+        assert_eq!(at(&found[0]) == place, same, "{rows} rows");
+        assert!(at(&found[1]) != at(&kept));
+        last = found[0].clone();
+        drop(found);
+        session.recycle(0, std::mem::replace(&mut last, kept.clone()));
+    }
+    // Nothing happens for an output that there is not.
+    session.recycle(2, last);
+}
+
+#[test]
 fn a_shape_beyond_memory_is_an_error() {
     let mut maker = Maker::new();
     let x = maker.input("x", floats(&[1], 1));

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use galatea_graph::{Datum, Fact, Graph};
+use galatea_tensor::Tensor;
 
 use crate::error::RuntimeError;
 use crate::options::SessionOptions;
@@ -138,6 +139,10 @@ pub trait Executable: Send + Sync {
     fn profile(&self, inputs: Vec<Datum>) -> Result<(Vec<Datum>, Vec<ProfileRow>), RuntimeError> {
         Ok((self.submit(inputs).wait()?, Vec::new()))
     }
+
+    /// Takes an output back that nobody reads any more, so that a later run may write that output into
+    /// its memory. `output` is its place among those of the partition's graph.
+    fn recycle(&self, _output: usize, _tensor: Tensor) {}
 
     /// Memory held now.
     fn memory(&self) -> MemoryReport;

@@ -228,6 +228,20 @@ impl Session {
         self.tensors(outputs)
     }
 
+    /// Takes an output back that nobody reads any more: a later run may write the same output into its
+    /// memory, which large outputs are spared to ask the system for. `output` is its place in
+    /// [`Session::outputs`].
+    pub fn recycle(&self, output: usize, tensor: Tensor) {
+        let compiled = self.current();
+        let Some(Output::Slot(slot)) = compiled.outputs.get(output) else { return };
+        for part in &compiled.parts {
+            if let Some(at) = part.outputs.iter().position(|own| own == slot) {
+                part.executable.recycle(at, tensor);
+                return;
+            }
+        }
+    }
+
     /// As [`Session::run`], for models whose inputs or outputs are sequences or optional values.
     ///
     /// # Errors

@@ -60,6 +60,8 @@ pub struct HostBuffer {
     block: NonNull<u8>,
     start: NonNull<u8>,
     len: usize,
+    /// How many bytes there are; all of them are initialised.
+    capacity: usize,
 }
 
 // SAFETY: the buffer owns its bytes; they are plain data.
@@ -85,13 +87,13 @@ impl HostBuffer {
         let behind = block.as_ptr().align_offset(ALIGNMENT);
         // SAFETY: the block has `ALIGNMENT` bytes more than `len`, and `behind` is less than that.
         let start = unsafe { block.add(behind) };
-        Some(Self { block, start, len })
+        Some(Self { block, start, len, capacity: len })
     }
 
     /// No bytes.
     pub(crate) fn empty() -> Self {
         let start = NonNull::<AlignedByte>::dangling().cast();
-        Self { block: start, start, len: 0 }
+        Self { block: start, start, len: 0, capacity: 0 }
     }
 
     /// Memory of `len` zero bytes.
@@ -165,10 +167,20 @@ impl HostBuffer {
         })
     }
 
+    /// Makes the buffer shorter or longer where it has the memory, and says whether it has. What the bytes hold is
+    /// whatever was written there.
+    pub(crate) fn resize(&mut self, len: usize) -> bool {
+        let fits = len <= self.capacity;
+        if fits {
+            self.len = len;
+        }
+        fits
+    }
+
     /// The bytes.
     #[must_use]
     pub fn as_bytes(&self) -> &[u8] {
-        // SAFETY: `start` is valid for `len` initialised bytes owned by `self`.
+        // SAFETY: `start` is valid for `capacity` initialised bytes owned by `self`, of which there are `len`.
         unsafe { slice::from_raw_parts(self.start.as_ptr(), self.len) }
     }
 
@@ -185,8 +197,8 @@ struct AlignedByte;
 
 impl Drop for HostBuffer {
     fn drop(&mut self) {
-        if self.len != 0
-            && let Some(layout) = Self::layout(self.len)
+        if self.capacity != 0
+            && let Some(layout) = Self::layout(self.capacity)
         {
             // SAFETY: `block` came from the allocator with this same layout.
             unsafe { dealloc(self.block.as_ptr(), layout) }

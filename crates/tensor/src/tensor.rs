@@ -583,6 +583,17 @@ impl OwnedTensor {
         Ok(unsafe { slice::from_raw_parts_mut(start.cast(), len) })
     }
 
+    /// The same memory under another shape, to be written anew: what the elements are is not known.
+    ///
+    /// # Errors
+    /// The tensor itself where its memory is too small for the shape.
+    pub fn reused(mut self, shape: &[usize]) -> Result<Self, Self> {
+        match size_bytes(self.dtype, shape) {
+            Ok(len) if self.buffer.resize(len) => Ok(Self { shape: shape.to_vec(), ..self }),
+            _ => Err(self),
+        }
+    }
+
     /// The element type.
     #[must_use]
     pub fn dtype(&self) -> DataType {

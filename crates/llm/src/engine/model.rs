@@ -30,6 +30,10 @@ pub trait StepModel: Send {
     /// # Errors
     /// When it fails. Then nothing that any block holds is used again.
     fn step(&mut self, batch: &StepBatch) -> Result<Logits>;
+
+    /// Takes the logits of a step back once they are read, so that the next one may write into their
+    /// memory: where a vocabulary is large, to ask the system for it costs more than to choose tokens.
+    fn take_back(&mut self, _logits: Logits) {}
 }
 
 /// The rows of a step, sequence by sequence, as `arch` says that graphs take them.
@@ -139,6 +143,17 @@ impl Logits {
                 Ok(Self { values: Values::Tensor(tensor), width })
             }
             Err(tensor) => Self::new(tensor.to_vec::<f32>().map_err(failed)?, width),
+        }
+    }
+
+    /// The memory of the values.
+    ///
+    /// # Errors
+    /// The tensor where they lie in one.
+    pub fn into_values(self) -> std::result::Result<Vec<f32>, Tensor> {
+        match self.values {
+            Values::List(values) => Ok(values),
+            Values::Tensor(tensor) => Err(tensor.freeze()),
         }
     }
 

@@ -16,6 +16,9 @@ use super::model::{Logits, StepBatch, StepModel};
 /// The inputs of a step in front of its caches.
 const STEP_INPUTS: [&str; 6] = ["tokens", "positions", "starts", "lengths", "blocks", "wanted"];
 
+/// The output in front of the caches.
+const LOGITS: usize = 0;
+
 /// The most rows of a step whose logits are all asked for.
 const ROWS: usize = 256;
 
@@ -95,6 +98,7 @@ impl SessionModel {
             for row in 0..part.len() {
                 found.extend_from_slice(logits.row(row).unwrap_or_default());
             }
+            self.take_back(logits);
         }
         Ok(found)
     }
@@ -179,6 +183,12 @@ impl StepModel for SessionModel {
 
     fn step(&mut self, batch: &StepBatch) -> Result<Logits> {
         Logits::from_tensor(self.run(batch)?)
+    }
+
+    fn take_back(&mut self, logits: Logits) {
+        if let Err(tensor) = logits.into_values() {
+            self.session.recycle(LOGITS, tensor);
+        }
     }
 }
 

@@ -252,6 +252,7 @@ impl DraftModel {
                 guess.feed.push(token);
             }
         }
+        self.model.take_back(logits);
         Ok(())
     }
 }

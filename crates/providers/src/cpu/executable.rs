@@ -53,6 +53,8 @@ pub(super) struct CpuExecutable {
     options: SessionOptions,
     plans: Mutex<Plans>,
     arenas: Mutex<Vec<Arena>>,
+    /// The memory of outputs, by their places, that later runs may write them into.
+    spare: Mutex<Vec<(usize, OwnedTensor)>>,
     /// What all runs have computed so far.
     operations: AtomicU64,
 }
@@ -67,6 +69,8 @@ struct Running<'a> {
     held: Vec<Option<Datum>>,
     arena: Arena,
     exec: Exec<'a>,
+    /// Memory for what some slots will hold.
+    spare: Vec<(usize, OwnedTensor)>,
 }
 
 impl CpuExecutable {
@@ -81,7 +85,7 @@ impl CpuExecutable {
         let (kernels, names) = built.into_iter().unzip();
         let (plans, arenas, smaller) = (Mutex::default(), Mutex::default(), Mutex::default());
         let options = options.clone();
-        let operations = AtomicU64::new(0);
+        let (operations, spare) = (AtomicU64::new(0), Mutex::default());
         Self {
             graph,
             kernels,
@@ -94,6 +98,7 @@ impl CpuExecutable {
             options,
             plans,
             arenas,
+            spare,
             operations,
         }
     }
@@ -190,6 +195,16 @@ impl CpuExecutable {
         Ok(Arena::with_len(bytes)?)
     }
 
+    /// The memory that was given back, by the slots of the outputs that it is for.
+    fn take_spare(&self, schedule: &Schedule) -> Vec<(usize, OwnedTensor)> {
+        let spare = std::mem::take(&mut *lock(&self.spare));
+        let of_slot = |(output, tensor)| match schedule.outputs.get(output) {
+            Some(Source::Held { slot, .. }) => Some((*slot, tensor)),
+            _ => None,
+        };
+        spare.into_iter().filter_map(of_slot).collect()
+    }
+
     pub(super) fn run(
         &self,
         inputs: Vec<Datum>,
@@ -208,6 +223,7 @@ impl CpuExecutable {
             held,
             arena: self.take_arena(schedule.arena_bytes)?,
             exec: Exec { pool: &self.pool, isa: self.isa },
+            spare: self.take_spare(&schedule),
         };
         let result = self.run_steps(&mut running, rows).and_then(|()| running.outputs());
         self.operations.fetch_add(schedule.operations, Ordering::Relaxed);
@@ -284,6 +300,14 @@ impl Executable for CpuExecutable {
         part.problems(&inputs)
     }
 
+    fn recycle(&self, output: usize, tensor: Tensor) {
+        // What somebody else still reads is theirs.
+        let Ok(tensor) = tensor.into_owned() else { return };
+        let mut spare = lock(&self.spare);
+        spare.retain(|(other, _)| *other != output);
+        spare.push((output, tensor));
+    }
+
     fn memory(&self) -> MemoryReport {
         let weights = self.graph.values().iter().filter_map(|value| value.initializer.as_ref());
         let plain = weights.map(|tensor| WeightBytes::new(tensor.size_bytes(), tensor.is_mapped()));
@@ -338,7 +362,7 @@ impl Running<'_> {
                         taken.push(input);
                         tensor
                     }
-                    None => OwnedTensor::zeroed(*dtype, shape)?,
+                    None => self.fresh(*slot, *dtype, shape)?,
                 };
                 owned.push((*slot, tensor));
             }
@@ -392,6 +416,21 @@ impl Running<'_> {
             self.held[slot] = Some(Datum::Tensor(tensor.freeze()));
         }
         Ok(())
+    }
+
+    /// Memory for a tensor that the run will hold: what was given back where that fits.
+    fn fresh(
+        &mut self,
+        slot: usize,
+        dtype: DataType,
+        shape: &[usize],
+    ) -> Result<OwnedTensor, OpError> {
+        let fits = |(own, spare): &(usize, OwnedTensor)| *own == slot && spare.dtype() == dtype;
+        let found = self.spare.iter().position(fits).map(|at| self.spare.swap_remove(at).1);
+        match found.and_then(|spare| spare.reused(shape).ok()) {
+            Some(spare) => Ok(spare),
+            None => Ok(OwnedTensor::zeroed(dtype, shape)?),
+        }
     }
 
     /// An input that the run holds and nobody else knows, to be written.

@@ -291,7 +291,10 @@ impl Worker {
             Err(Error::new(Kind::Model, "logits", text))
         });
         match step {
-            Ok(logits) => self.take_results(&plan, logits),
+            Ok(mut logits) => {
+                self.take_results(&plan, &mut logits);
+                self.model.take_back(logits);
+            }
             Err(error) => self.fail_step(&plan, &error),
         }
         self.publish();

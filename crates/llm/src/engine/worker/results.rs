@@ -16,12 +16,12 @@ use crate::engine::request::{Delta, GenerationEvent};
 
 impl Worker {
     /// Takes what a step gave.
-    pub(super) fn take_results(&mut self, plan: &Plan, mut logits: Logits) {
+    pub(super) fn take_results(&mut self, plan: &Plan, logits: &mut Logits) {
         for rows in &plan.rows {
             let drafts = self.scheduler.drafts(rows.id).len();
             self.scheduler.advance(rows.id, rows.count - drafts);
         }
-        let mut choices = self.choose_together(plan, &mut logits);
+        let mut choices = self.choose_together(plan, logits);
         let mut first = 0;
         for rows in &plan.rows {
             let wanted = first..first + rows.wanted;
@@ -30,12 +30,12 @@ impl Worker {
             if rows.wanted == 0 {
                 continue;
             }
-            self.note_prompt(owner, rows, &mut logits, wanted.start);
+            self.note_prompt(owner, rows, logits, wanted.start);
             if rows.from + rows.count < self.scheduler.tokens(rows.id).len() {
                 continue;
             }
             let chosen = choices.remove(&rows.id);
-            if let Err(error) = self.generate(owner, rows.id, &mut logits, wanted.end, chosen) {
+            if let Err(error) = self.generate(owner, rows.id, logits, wanted.end, chosen) {
                 self.fail(owner, error);
             }
         }
