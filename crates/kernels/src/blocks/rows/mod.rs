@@ -10,6 +10,7 @@ use crate::bf16::{Cells, Place};
 use crate::gemm::Finish;
 use crate::isa::{Bf16Isa, Dot, DotIsa, DotKernel, Form, Kernel, Simd};
 use crate::memory::{Shared, with_scratch};
+use crate::pieces::Pieces;
 use ready::{Prepare, Ready, at_once};
 use slice::Slice;
 
@@ -27,6 +28,12 @@ const FEWER_THAN_TILES: usize = 32;
 
 /// Numbers of a share of the work that is worth its start.
 const SHARE: usize = 128 * 1024;
+
+/// Numbers of a piece of a share: small beside it, as a thread may have to wait for the last one.
+const PIECE: usize = 32 * 1024;
+
+/// A piece is no less than this part of a share.
+const PIECES: usize = 32;
 
 /// Products of a few rows with several matrices, each of which has `a`'s columns as its rows.
 pub(super) struct FewRows<'a> {
@@ -110,8 +117,10 @@ impl FewRows<'_> {
             false => self.products.iter().map(slices).sum(),
         };
         let k = self.products.first().map_or(1, |product| product.b.k());
-        let grain = (SHARE / (k.max(1) * SLICE)).max(1);
-        exec.pool.run_ranges(total, grain, |slices| {
+        let slice = k.max(1) * SLICE;
+        let threads = (total * slice / SHARE).clamp(1, exec.pool.threads());
+        let fewest = (PIECE / slice).max(total / (PIECES * threads)).max(1);
+        Pieces { len: total, threads, most: total, fewest, unit: 1 }.run(exec.pool, |slices| {
             let part = Part { on: self, ready, slices };
             match dot {
                 Some(dot) => dot.run(part),
