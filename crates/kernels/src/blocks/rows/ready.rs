@@ -8,7 +8,7 @@ use crate::isa::{Dot, DotIsa, DotKernel, Kernel, Simd};
 use crate::{Exec, isa::Isa};
 
 /// Terms that are worth a task of making them.
-const PREPARED: usize = 16 * 1024;
+const PREPARED: usize = 4 * 1024;
 
 /// Most rows at once: a tile.
 pub(super) const MOST_AT_ONCE: usize = 8;
