@@ -18,7 +18,7 @@ use std::sync::{Arc, OnceLock};
 use galatea_formats::safetensors;
 use galatea_graph::Graph;
 use galatea_llm::arch::{self, ModelShape};
-use galatea_llm::cache::BlockCopy;
+use galatea_llm::cache::{BlockCopy, Swap};
 use galatea_llm::config::Config;
 use galatea_llm::engine::{
     Engine, EngineOptions, EngineStatistics, GenerationEvent, GenerationRequest, Logits,
@@ -48,6 +48,18 @@ impl StepModel for Held {
 
     fn copy(&mut self, copies: &[BlockCopy]) -> galatea_llm::error::Result<()> {
         self.0.copy(copies)
+    }
+
+    fn swap_blocks(&self) -> usize {
+        self.0.swap_blocks()
+    }
+
+    fn swap(&mut self, swaps: &[Swap]) -> galatea_llm::error::Result<()> {
+        self.0.swap(swaps)
+    }
+
+    fn take_back(&mut self, logits: Logits) {
+        self.0.take_back(logits);
     }
 
     fn step(&mut self, batch: &StepBatch) -> galatea_llm::error::Result<Logits> {
@@ -209,6 +221,33 @@ fn pieces_of_prompts_and_few_blocks_change_nothing() {
     let statistics = check(checkpoint, checkpoint.held(12, options(4, 4)), 10);
     assert!(statistics.preemptions > 0, "{statistics:?}");
     assert_eq!(statistics.active_blocks, 0);
+}
+
+#[test]
+fn requests_that_are_preempted_say_what_they_say_alone() {
+    let Some(checkpoint) = checkpoint() else { return };
+    let text: Vec<u32> = checkpoint.cases.iter().flat_map(|case| case.prompt.clone()).collect();
+    let prompts = [0, 1, 2]
+        .map(|at| -> Vec<u32> { text.iter().cycle().skip(at).take(40).copied().collect() });
+    let run = |blocks: usize, swap_bytes: usize| {
+        let (go, going) = mpsc::channel();
+        let model = checkpoint.model(blocks).with_swap_space(swap_bytes);
+        let options = EngineOptions { prefix_caching: false, ..options(3, 128) };
+        let model = Box::new(Held(model, Some(going)));
+        let engine = Engine::start(model, Arc::clone(&checkpoint.tokenizer), options).unwrap();
+        let asked = prompts.each_ref().map(|prompt| submit(&engine, prompt, greedy(10)));
+        go.send(()).unwrap();
+        let said = asked.map(|events| answers(&events, 1).0.remove(0).0);
+        (said, engine.statistics())
+    };
+    let (alone, calm) = run(64, 0);
+    assert_eq!(calm.preemptions, 0);
+    for (swap_bytes, kept) in [(0, false), (1 << 30, true)] {
+        let (said, statistics) = run(24, swap_bytes);
+        assert_eq!(said, alone);
+        assert!(statistics.preemptions > 0, "{statistics:?}");
+        assert_eq!(statistics.swapped_in > 0, kept, "{statistics:?}");
+    }
 }
 
 #[test]

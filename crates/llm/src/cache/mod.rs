@@ -96,6 +96,25 @@ pub struct BlockCopy {
     pub to: BlockId,
 }
 
+/// A copy between a block and a place outside the caches.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Swap {
+    /// What the block holds is kept.
+    Out {
+        /// The block that is read.
+        block: BlockId,
+        /// The place that is written.
+        slot: usize,
+    },
+    /// What was kept goes into a block.
+    In {
+        /// The place that is read.
+        slot: usize,
+        /// The block that is written.
+        block: BlockId,
+    },
+}
+
 impl BlockCache {
     /// So many blocks of `size` positions each.
     #[must_use]

@@ -14,7 +14,7 @@ use std::time::Instant;
 use crate::cache::BlockCache;
 use crate::error::{Error, Kind, Result};
 use crate::sampling::Sampler;
-use crate::schedule::{Arrival, Limits, Scheduler, SequenceId};
+use crate::schedule::{Arrival, Limits, Scheduler, SequenceId, SwapLimits};
 use crate::tokens::Tokenizer;
 
 mod answer;
@@ -23,6 +23,7 @@ mod request;
 mod session_model;
 mod speculate;
 mod statistics;
+mod swap_store;
 mod worker;
 mod writer;
 
@@ -36,6 +37,9 @@ use answer::Answer;
 use request::Reply;
 use speculate::{DraftModel, Proposer};
 use worker::{Command, Submission, Worker};
+
+/// A preempted sequence with fewer positions is computed anew.
+const LEAST_SWAPPED: usize = 32;
 
 /// What an engine may use.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -191,12 +195,16 @@ impl Engine {
         let shared = Arc::new(Shared {
             waiting: AtomicUsize::new(0),
             stopping: AtomicBool::new(false),
-            statistics: Mutex::new(EngineStatistics::new(blocks, size.get())),
+            statistics: Mutex::new(EngineStatistics {
+                swap_blocks: model.swap_blocks(),
+                ..EngineStatistics::new(blocks, size.get())
+            }),
         });
         let limits = Limits {
             max_sequences: options.max_sequences,
             max_batched_tokens: options.max_batched_tokens,
             prefix_caching: options.prefix_caching,
+            swap: SwapLimits { blocks: model.swap_blocks(), least_positions: LEAST_SWAPPED },
         };
         let scheduler = Scheduler::new(limits, BlockCache::new(blocks, size));
         let (commands, receiver) = mpsc::channel();

@@ -5,7 +5,7 @@ use std::num::NonZeroUsize;
 use galatea_tensor::{OwnedTensor, Tensor};
 
 use crate::arch::ModelShape;
-use crate::cache::BlockCopy;
+use crate::cache::{BlockCopy, Swap};
 use crate::error::{Error, Kind, Result};
 
 /// A model that computes steps over blocks of keys and values. It is used by one thread.
@@ -24,6 +24,21 @@ pub trait StepModel: Send {
     /// # Errors
     /// When it fails. Then nothing that any block holds is used again.
     fn copy(&mut self, copies: &[BlockCopy]) -> Result<()>;
+
+    /// How many blocks there is room for outside the caches.
+    fn swap_blocks(&self) -> usize {
+        0
+    }
+
+    /// Copies whole blocks out of the caches and back, in this order.
+    ///
+    /// # Errors
+    /// When it fails, or there is no room outside the caches. Then nothing that any block holds is used
+    /// again, nor what was kept.
+    fn swap(&mut self, _swaps: &[Swap]) -> Result<()> {
+        let text = "there is no room outside the caches, and something is to be kept there";
+        Err(Error::new(Kind::Model, "swap", text))
+    }
 
     /// Computes rows and gives the logits of those that are wanted.
     ///

@@ -5,13 +5,14 @@ use std::num::NonZeroUsize;
 
 use galatea_graph::Dim;
 use galatea_runtime::{IoInfo, Session};
-use galatea_tensor::{OwnedTensor, Tensor};
+use galatea_tensor::{OwnedTensor, Tensor, TensorError};
 
 use crate::arch::ModelShape;
-use crate::cache::BlockCopy;
+use crate::cache::{BlockCopy, Swap};
 use crate::error::{Error, Kind, Result};
 
 use super::model::{Logits, StepBatch, StepModel};
+use super::swap_store::SwapStore;
 
 /// The inputs of a step in front of its caches.
 const STEP_INPUTS: [&str; 6] = ["tokens", "positions", "starts", "lengths", "blocks", "wanted"];
@@ -31,6 +32,7 @@ pub struct SessionModel {
     block_count: usize,
     /// In the order of the inputs; none when a step that failed has lost them.
     caches: Vec<Tensor>,
+    store: SwapStore,
 }
 
 impl SessionModel {
@@ -54,9 +56,25 @@ impl SessionModel {
             );
             return Err(Error::new(Kind::Model, "session", text));
         }
-        let mut model = Self { session, shape, block_size, block_count, caches: Vec::new() };
+        let mut model = Self {
+            session,
+            shape,
+            block_size,
+            block_count,
+            caches: Vec::new(),
+            store: SwapStore::default(),
+        };
         model.caches = model.zeros()?;
         Ok(model)
+    }
+
+    /// Gives preempted sequences room for their blocks outside the caches, of at most so many bytes. The
+    /// system is asked for them when they are needed.
+    #[must_use]
+    pub fn with_swap_space(mut self, bytes: usize) -> Self {
+        let block = self.cache_bytes() / self.block_count.max(1);
+        self.store = SwapStore::new(bytes.checked_div(block).unwrap_or(0));
+        self
     }
 
     /// The session.
@@ -130,6 +148,31 @@ impl SessionModel {
         self.session.inputs().iter().skip(STEP_INPUTS.len()).map(zeros).collect()
     }
 
+    /// Writes into the bytes of every cache, which `change` is given with the cache's number. Where it fails,
+    /// all are lost, and made anew with the next step.
+    fn change_caches(
+        &mut self,
+        place: &str,
+        mut change: impl FnMut(usize, &mut [u8]) -> std::result::Result<(), String>,
+    ) -> Result<()> {
+        let failed = |text: String| Error::new(Kind::Model, place, text);
+        let tensor = |error: TensorError| failed(error.to_string());
+        if self.caches.is_empty() {
+            self.caches = self.zeros()?;
+        }
+        let mut changed = Vec::with_capacity(self.caches.len());
+        for (at, cache) in std::mem::take(&mut self.caches).into_iter().enumerate() {
+            let mut cache = owned(cache).map_err(tensor)?;
+            let mut view = cache.as_view_mut().map_err(tensor)?;
+            let bytes =
+                view.bytes_mut().ok_or_else(|| failed("a cache has no bytes".to_owned()))?;
+            change(at, bytes).map_err(failed)?;
+            changed.push(cache.freeze());
+        }
+        self.caches = changed;
+        Ok(())
+    }
+
     fn run(&mut self, batch: &StepBatch) -> Result<Tensor> {
         let failed =
             |error: &dyn std::fmt::Display| Error::new(Kind::Model, "step", error.to_string());
@@ -174,11 +217,31 @@ impl StepModel for SessionModel {
     }
 
     fn copy(&mut self, copies: &[BlockCopy]) -> Result<()> {
-        // Where one fails, all are lost, and made anew with the next step.
-        let caches = std::mem::take(&mut self.caches).into_iter();
-        let copied = caches.map(|cache| copied(cache, copies, self.block_count));
-        self.caches = copied.collect::<Result<_>>()?;
-        Ok(())
+        let blocks = self.block_count;
+        self.change_caches("copy", |_, bytes| {
+            let each = bytes.len() / blocks.max(1);
+            for &BlockCopy { from, to } in copies {
+                if from >= blocks || to >= blocks {
+                    return Err(format!("block {from} to {to}, there are {blocks}"));
+                }
+                bytes.copy_within(from * each..(from + 1) * each, to * each);
+            }
+            Ok(())
+        })
+    }
+
+    fn swap_blocks(&self) -> usize {
+        self.store.slots()
+    }
+
+    fn swap(&mut self, swaps: &[Swap]) -> Result<()> {
+        let mut store = std::mem::take(&mut self.store);
+        let blocks = self.block_count;
+        let swapped = self.change_caches("swap", |cache, bytes| {
+            swaps.iter().try_for_each(|swap| store.swap(*swap, cache, bytes, blocks))
+        });
+        self.store = store;
+        swapped
     }
 
     fn step(&mut self, batch: &StepBatch) -> Result<Logits> {
@@ -192,27 +255,15 @@ impl StepModel for SessionModel {
     }
 }
 
-/// A cache with some blocks copied onto others.
-fn copied(cache: Tensor, copies: &[BlockCopy], blocks: usize) -> Result<Tensor> {
-    let failed = |text: String| Error::new(Kind::Model, "copy", text);
-    let tensor = |error: galatea_tensor::TensorError| failed(error.to_string());
-    let mut cache = match cache.into_owned() {
-        Ok(cache) => cache,
+/// A cache that nobody else has, to be written.
+fn owned(cache: Tensor) -> std::result::Result<OwnedTensor, TensorError> {
+    match cache.into_owned() {
+        Ok(cache) => Ok(cache),
         Err(shared) => {
-            let mut own = OwnedTensor::zeroed(shared.dtype(), shared.shape()).map_err(tensor)?;
-            let view = shared.as_view().map_err(tensor)?;
-            own.as_view_mut().and_then(|mut own| own.copy_from(&view)).map_err(tensor)?;
-            own
+            let mut own = OwnedTensor::zeroed(shared.dtype(), shared.shape())?;
+            let view = shared.as_view()?;
+            own.as_view_mut().and_then(|mut own| own.copy_from(&view))?;
+            Ok(own)
         }
-    };
-    let mut view = cache.as_view_mut().map_err(tensor)?;
-    let bytes = view.bytes_mut().ok_or_else(|| failed("a cache has no bytes".to_owned()))?;
-    let each = bytes.len() / blocks.max(1);
-    for &BlockCopy { from, to } in copies {
-        if from >= blocks || to >= blocks {
-            return Err(failed(format!("block {from} to {to}, there are {blocks}")));
-        }
-        bytes.copy_within(from * each..(from + 1) * each, to * each);
     }
-    Ok(cache.freeze())
 }

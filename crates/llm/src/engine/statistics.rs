@@ -98,18 +98,28 @@ pub struct EngineStatistics {
     pub running: usize,
     /// Requests and preempted sequences that wait now.
     pub waiting: usize,
+    /// Those of them whose blocks are kept outside the caches.
+    pub swapped: usize,
     /// Blocks that there are.
     pub blocks: usize,
     /// Blocks that sequences have now.
     pub active_blocks: usize,
     /// Blocks that nobody has, whose contents may be used again.
     pub cached_blocks: usize,
+    /// Blocks that there is room for outside the caches.
+    pub swap_blocks: usize,
+    /// Blocks that are kept there now.
+    pub swapped_blocks: usize,
     /// Positions of a block.
     pub block_size: usize,
     /// Steps that were computed.
     pub steps: u64,
     /// Sequences that had to give their blocks back.
     pub preemptions: u64,
+    /// Blocks that were copied out of the caches.
+    pub swapped_out: u64,
+    /// Blocks that were brought back.
+    pub swapped_in: u64,
     /// Tokens of prompts that were looked up in the cache.
     pub prefix_queries: u64,
     /// Those that were found.
@@ -164,12 +174,17 @@ impl EngineStatistics {
         Self {
             running: 0,
             waiting: 0,
+            swapped: 0,
             blocks,
             active_blocks: 0,
             cached_blocks: 0,
+            swap_blocks: 0,
+            swapped_blocks: 0,
             block_size,
             steps: 0,
             preemptions: 0,
+            swapped_out: 0,
+            swapped_in: 0,
             prefix_queries: 0,
             prefix_hits: 0,
             prompt_tokens: 0,

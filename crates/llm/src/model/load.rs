@@ -43,6 +43,9 @@ pub struct LoadOptions {
     pub quantization: Option<Quantization>,
     /// What keys and values are stored as.
     pub cache_type: CacheType,
+    /// The most memory outside the cache for the blocks of preempted sequences; without it these are
+    /// computed anew.
+    pub swap_bytes: usize,
     /// A smaller checkpoint of the same tokens that guesses, and the most tokens of a guess.
     pub draft: Option<(PathBuf, usize)>,
 }
@@ -60,6 +63,7 @@ impl LoadOptions {
             tokenizer: None,
             quantization: None,
             cache_type: CacheType::default(),
+            swap_bytes: 0,
             draft: None,
         }
     }
@@ -215,7 +219,7 @@ impl LanguageModel {
             return Self::load_encoder_decoder(path, options);
         }
         let checkpoint = Checkpoint::open(path, options)?;
-        let model = checkpoint.step_model(path, options)?;
+        let model = checkpoint.step_model(path, options)?.with_swap_space(options.swap_bytes);
         let Checkpoint { tokenizer, template, tool_format, defaults, .. } = checkpoint;
         let memory = model.session().memory();
         let weight_bytes = memory.initializer_bytes + memory.mapped_bytes;

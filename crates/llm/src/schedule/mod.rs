@@ -3,18 +3,22 @@
 //! A sequence wants all its tokens computed, and the logits behind the last one. A [`Plan`] gives each
 //! running sequence rows of the step: one to those that lack one token only, and what is left of the
 //! step's tokens to prompts, in pieces. Sequences wait until there are blocks for all their tokens.
-//! Where blocks run out, the sequence of the lowest rank gives its own back and waits again; what it
-//! had computed mostly stays in the cache.
+//! Where blocks run out, the sequence of the lowest rank gives its own back and waits again. What it had
+//! computed is kept outside the caches where there is room for it ([`SwapLimits`]), and is brought back
+//! when it goes on; else it is computed anew, as far as it does not stay in the cache.
 
 use std::collections::HashMap;
 
-use crate::cache::{BlockCache, BlockCopy, Table};
+use crate::cache::{BlockCache, BlockCopy, Swap, Table};
 
 mod clients;
+mod swap;
 #[cfg(test)]
 mod tests;
 
 use clients::{Clients, Rank};
+pub use swap::SwapLimits;
+use swap::{Kept, SwapStore};
 
 /// The number of a sequence; the one that came first has the lowest.
 pub type SequenceId = u64;
@@ -34,6 +38,8 @@ pub struct Limits {
     pub max_batched_tokens: usize,
     /// Whether sequences share the blocks of what they begin with.
     pub prefix_caching: bool,
+    /// What is kept of preempted sequences.
+    pub swap: SwapLimits,
 }
 
 /// A sequence that arrives.
@@ -84,6 +90,8 @@ pub struct Plan {
     pub admitted: Vec<Admitted>,
     /// Sequences that had to give their blocks back.
     pub preempted: Vec<SequenceId>,
+    /// Copies to be made before the step, in this order.
+    pub swaps: Vec<Swap>,
 }
 
 impl Plan {
@@ -110,6 +118,8 @@ struct Sequence {
     /// Tokens that may follow, to be computed with the last one.
     drafts: Vec<u32>,
     table: Table,
+    /// What is kept of it while it waits.
+    kept: Kept,
     running: bool,
     client: u64,
     priority: i32,
@@ -134,6 +144,7 @@ pub struct Scheduler {
     sequences: HashMap<SequenceId, Sequence>,
     running: Vec<SequenceId>,
     clients: Clients,
+    swap: SwapStore,
     /// The sequence for which blocks were missing last, and how many there were.
     refused: Option<(SequenceId, usize)>,
 }
@@ -149,6 +160,7 @@ impl Scheduler {
             sequences: HashMap::new(),
             running: Vec::new(),
             clients: Clients::default(),
+            swap: SwapStore::new(limits.swap),
             refused: None,
         }
     }
@@ -160,6 +172,7 @@ impl Scheduler {
             tokens,
             drafts: Vec::new(),
             table: Table::default(),
+            kept: Kept::default(),
             running: false,
             client,
             priority,
@@ -179,6 +192,7 @@ impl Scheduler {
             self.cache.close(sequence.table);
         } else {
             self.clients.stop_waiting(sequence.client, (sequence.priority, id));
+            self.swap.forget(sequence.kept);
         }
     }
 
@@ -263,7 +277,7 @@ impl Scheduler {
         while *budget > 0 {
             let Some((priority, id)) = self.clients.next() else { return };
             let room = self.running.len() < self.limits.max_sequences;
-            match if room { self.admit(id) } else { None } {
+            match if room { self.admit(id, plan) } else { None } {
                 Some(cached) => {
                     plan.admitted.push(Admitted { id, cached });
                     self.plan_piece(id, plan, budget);
@@ -281,7 +295,7 @@ impl Scheduler {
 
     /// Gives a waiting sequence blocks for all its tokens, and says how many tokens are computed
     /// already. `None` where there are not enough blocks.
-    fn admit(&mut self, id: SequenceId) -> Option<usize> {
+    fn admit(&mut self, id: SequenceId, plan: &mut Plan) -> Option<usize> {
         let available = self.cache.available();
         let alone = self.running.is_empty();
         if !alone && self.refused.is_some_and(|(refused, had)| refused == id && available <= had) {
@@ -299,6 +313,13 @@ impl Scheduler {
             self.refused = Some((id, available));
             return None;
         }
+        let kept = std::mem::take(&mut sequence.kept);
+        let (found, size) = (table.computed(), self.cache.block_size());
+        if kept.positions > found {
+            self.cache.computed(&mut table, &sequence.tokens[..kept.positions]);
+        }
+        let lacking = found / size..kept.positions.div_ceil(size);
+        self.swap.bring_back(kept, table.blocks(), lacking, &mut plan.swaps);
         let cached = table.computed();
         sequence.table = table;
         sequence.running = true;
@@ -310,6 +331,11 @@ impl Scheduler {
 
     /// Takes a running sequence's blocks, and its rows of the plan, whose number it gives.
     fn preempt(&mut self, id: SequenceId, plan: &mut Plan) -> usize {
+        if let Some(sequence) = self.sequences.get_mut(&id).filter(|sequence| sequence.running) {
+            let positions = sequence.table.computed();
+            let blocks = &sequence.table.blocks()[..positions.div_ceil(self.cache.block_size())];
+            sequence.kept = self.swap.keep(blocks, positions, &mut plan.swaps);
+        }
         self.suspend(id);
         plan.preempted.push(id);
         plan.admitted.retain(|admitted| admitted.id != id);
@@ -336,6 +362,9 @@ impl Scheduler {
             self.suspend(id);
         }
         self.cache.clear();
+        for sequence in self.sequences.values_mut() {
+            self.swap.forget(std::mem::take(&mut sequence.kept));
+        }
         self.refused = None;
     }
 
@@ -459,6 +488,18 @@ impl Scheduler {
     #[must_use]
     pub fn waiting(&self) -> usize {
         self.clients.waiting()
+    }
+
+    /// How many of the waiting sequences have what they had computed kept for them.
+    #[must_use]
+    pub fn swapped(&self) -> usize {
+        self.sequences.values().filter(|sequence| sequence.kept.positions > 0).count()
+    }
+
+    /// How many blocks are kept outside the caches.
+    #[must_use]
+    pub fn swapped_blocks(&self) -> usize {
+        self.swap.used()
     }
 
     /// The ranks of the running sequences that `which` names.

@@ -6,7 +6,18 @@ use proptest::prelude::*;
 use super::*;
 
 fn scheduler(blocks: usize, size: usize, max_sequences: usize, tokens: usize) -> Scheduler {
-    let limits = Limits { max_sequences, max_batched_tokens: tokens, prefix_caching: true };
+    swapping(blocks, size, max_sequences, tokens, SwapLimits::default())
+}
+
+/// A scheduler that keeps blocks of preempted sequences.
+fn swapping(
+    blocks: usize,
+    size: usize,
+    max_sequences: usize,
+    max_batched_tokens: usize,
+    swap: SwapLimits,
+) -> Scheduler {
+    let limits = Limits { max_sequences, max_batched_tokens, prefix_caching: true, swap };
     Scheduler::new(limits, BlockCache::new(blocks, NonZeroUsize::new(size).unwrap()))
 }
 
@@ -62,6 +73,8 @@ struct Driver {
     scheduler: Scheduler,
     size: usize,
     places: Vec<Place>,
+    /// What lies outside the caches.
+    store: Vec<Place>,
     guests: BTreeMap<SequenceId, Guest>,
     visits: Vec<Visit>,
     next: SequenceId,
@@ -93,6 +106,18 @@ impl Driver {
         }
     }
 
+    fn swap(&mut self, swap: Swap) {
+        let range = |at: usize| at * self.size..(at + 1) * self.size;
+        match swap {
+            Swap::Out { block, slot } => {
+                self.store[range(slot)].copy_from_slice(&self.places[range(block)]);
+            }
+            Swap::In { slot, block } => {
+                self.places[range(block)].copy_from_slice(&self.store[range(slot)]);
+            }
+        }
+    }
+
     fn arrive(&mut self, at: usize) {
         let visit = &self.visits[at];
         let id = self.next;
@@ -119,6 +144,9 @@ impl Driver {
         assert_eq!(planned.len(), plan.rows.len(), "a sequence has rows once: {plan:?}");
         let ones = self.scheduler.ranks(|sequence| sequence.lacking() == 1);
         assert!(ones.iter().all(|(_, id)| planned.contains(id)), "all that go on go on");
+        for &swap in &plan.swaps {
+            self.swap(swap);
+        }
         // All are written before any is read.
         for rows in &plan.rows {
             let salt = self.visits[self.guests[&rows.id].visit].salt;
@@ -220,6 +248,7 @@ impl Driver {
             }
             if failure == Some(step) {
                 self.places.fill(None);
+                self.store.fill(None);
                 self.scheduler.forget_computed();
             }
             self.step();
@@ -240,12 +269,15 @@ proptest! {
         (sequences, tokens) in (1..6_usize, 0..12_usize),
         drafts in prop::collection::vec(0..2_u32, 0..4),
         failure in prop::option::weighted(0.2, 0..60_usize),
+        (kept, least_positions) in (0..24_usize, 0..12_usize),
     ) {
         let blocks = 35_usize.div_ceil(size) + more;
+        let swap = SwapLimits { blocks: kept, least_positions };
         let mut driver = Driver {
-            scheduler: scheduler(blocks, size, sequences, sequences + tokens),
+            scheduler: swapping(blocks, size, sequences, sequences + tokens, swap),
             size,
             places: vec![None; blocks * size],
+            store: vec![None; kept * size],
             guests: BTreeMap::new(),
             visits,
             next: 0,
@@ -256,6 +288,7 @@ proptest! {
         prop_assert_eq!(statistics.active, 0);
         prop_assert_eq!(statistics.cached + statistics.free, blocks);
         prop_assert_eq!(driver.scheduler.waiting(), 0);
+        prop_assert_eq!(driver.scheduler.swapped_blocks(), 0);
         let once: HashSet<SequenceId> = driver.finished.iter().copied().collect();
         prop_assert_eq!(once.len(), driver.finished.len());
         let stayed = driver.visits.iter().filter(|visit| visit.leaves.is_none());
@@ -384,4 +417,68 @@ fn a_preempted_sequence_finds_what_it_had_computed() {
     }
     // All but the block that was taken from it.
     assert_eq!(found, [(0, 0), (1, 0), (1, 12)]);
+}
+
+/// Two sequences of 12 tokens in 8 blocks of 4 positions: the second one is preempted when the first one
+/// has grown for long enough. Gives what is copied, and how many rows the second one has afterwards.
+fn preempted(swap: SwapLimits) -> (Scheduler, Vec<Swap>, usize) {
+    let mut scheduler = swapping(8, 4, 2, 64, swap);
+    scheduler.limits.prefix_caching = false;
+    scheduler.add(arrival(0, 12, 0, 0));
+    scheduler.add(arrival(1, 12, 0, 0));
+    let (mut swaps, mut rows_behind) = (Vec::new(), 0);
+    for _ in 0..8 {
+        let plan = scheduler.plan();
+        swaps.extend(plan.swaps);
+        for rows in plan.rows {
+            if rows.id == 1 && !plan.admitted.is_empty() {
+                rows_behind = rows.count;
+            }
+            scheduler.advance(rows.id, rows.count);
+            scheduler.push(rows.id, 7);
+        }
+        if scheduler.running() == 1 && scheduler.tokens(0).len() > 18 {
+            scheduler.remove(0);
+        }
+    }
+    (scheduler, swaps, rows_behind)
+}
+
+#[test]
+fn what_a_preempted_sequence_had_computed_is_kept_and_brought_back() {
+    let (mut scheduler, swaps, rows) = preempted(SwapLimits { blocks: 8, least_positions: 8 });
+    let outs = swaps.iter().filter(|swap| matches!(swap, Swap::Out { .. })).count();
+    // Of 16 positions; one token was not computed.
+    assert_eq!((outs, swaps.len(), rows), (4, 8, 1), "{swaps:?}");
+    assert_eq!((scheduler.swapped(), scheduler.swapped_blocks()), (0, 0));
+    scheduler.remove(1);
+    assert_eq!(scheduler.cache().statistics().active, 0);
+}
+
+#[test]
+fn short_sequences_and_those_without_room_are_computed_anew() {
+    for swap in [
+        SwapLimits { blocks: 8, least_positions: 17 },
+        SwapLimits { blocks: 3, least_positions: 0 },
+        SwapLimits::default(),
+    ] {
+        let (scheduler, swaps, rows) = preempted(swap);
+        assert_eq!((swaps.len(), rows, scheduler.swapped_blocks()), (0, 17, 0), "{swap:?}");
+    }
+}
+
+#[test]
+fn one_that_goes_away_while_it_waits_leaves_its_places_to_others() {
+    let mut scheduler = swapping(8, 4, 2, 64, SwapLimits { blocks: 4, least_positions: 1 });
+    scheduler.add(arrival(0, 12, 0, 0));
+    scheduler.add(arrival(1, 12, 0, 0));
+    while scheduler.swapped() == 0 {
+        for rows in scheduler.plan().rows {
+            scheduler.advance(rows.id, rows.count);
+            scheduler.push(rows.id, 7);
+        }
+    }
+    assert_eq!(scheduler.swapped_blocks(), 4);
+    scheduler.remove(1);
+    assert_eq!((scheduler.swapped(), scheduler.swapped_blocks()), (0, 0));
 }

@@ -7,7 +7,7 @@ use std::sync::mpsc::{self, Receiver, Sender};
 use std::time::Duration;
 
 use galatea_llm::arch::ModelShape;
-use galatea_llm::cache::BlockCopy;
+use galatea_llm::cache::{BlockCopy, Swap};
 use galatea_llm::engine::{
     Delta, Engine, EngineOptions, GenerationEvent, GenerationRequest, Logits, StepBatch, StepModel,
     Ticket, Usage,
@@ -27,6 +27,8 @@ pub(crate) struct FakeModel {
     size: NonZeroUsize,
     /// The position and token at each place of the blocks.
     places: Vec<Option<(usize, i64)>>,
+    /// The same outside the caches.
+    store: Vec<Option<(usize, i64)>>,
     trouble: Trouble,
     /// Each so many-th row, as chance has it, favours another token.
     slips: Option<u64>,
@@ -45,6 +47,7 @@ impl FakeModel {
             },
             size: NonZeroUsize::new(size).unwrap(),
             places: vec![None; blocks * size],
+            store: Vec::new(),
             trouble: Box::new(|_, _| Ok(())),
             slips: None,
             steps: 0,
@@ -60,6 +63,12 @@ impl FakeModel {
     /// A model with so many logits, of which those behind the tokens are impossible.
     pub(crate) fn with_width(mut self, width: usize) -> Self {
         self.shape.vocabulary = width;
+        self
+    }
+
+    /// A model with room for so many blocks outside its caches.
+    pub(crate) fn with_swap(mut self, blocks: usize) -> Self {
+        self.store = vec![None; blocks * self.size.get()];
         self
     }
 
@@ -132,6 +141,25 @@ impl StepModel for FakeModel {
         let size = self.size.get();
         for copy in copies {
             self.places.copy_within(copy.from * size..(copy.from + 1) * size, copy.to * size);
+        }
+        Ok(())
+    }
+
+    fn swap_blocks(&self) -> usize {
+        self.store.len() / self.size
+    }
+
+    fn swap(&mut self, swaps: &[Swap]) -> Result<()> {
+        let range = |at: usize| at * self.size.get()..(at + 1) * self.size.get();
+        for swap in swaps {
+            match *swap {
+                Swap::Out { block, slot } => {
+                    self.store[range(slot)].copy_from_slice(&self.places[range(block)]);
+                }
+                Swap::In { slot, block } => {
+                    self.places[range(block)].copy_from_slice(&self.store[range(slot)]);
+                }
+            }
         }
         Ok(())
     }

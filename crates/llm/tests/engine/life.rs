@@ -54,6 +54,27 @@ fn many_requests_at_once_get_what_each_alone_gets() {
 }
 
 #[test]
+fn preempted_requests_go_on_with_what_was_kept_of_them() {
+    for (room, prefix_caching) in [(40, true), (40, false), (11, false), (0, false)] {
+        let (model, go) = FakeModel::new(40, 4).with_swap(room).held();
+        let engine = start(model, EngineOptions { prefix_caching, ..options(8, 64) });
+        let prompts: Vec<Vec<u32>> = (0..12).map(|seed| prompt(seed, 33 + seed % 7)).collect();
+        let asked: Vec<_> =
+            prompts.iter().map(|prompt| ask(&engine, request(prompt, greedy(40)))).collect();
+        go.send(()).unwrap();
+        for (prompt, asked) in prompts.iter().zip(asked) {
+            assert_eq!(asked.outcome().tokens(), expected(prompt, 40));
+        }
+        let statistics = engine.statistics();
+        assert!(statistics.preemptions > 0, "{statistics:?}");
+        assert_eq!(statistics.swapped_out > 0, room > 0, "{statistics:?}");
+        assert!(statistics.swapped_in <= statistics.swapped_out, "{statistics:?}");
+        assert_eq!((statistics.swapped, statistics.swapped_blocks), (0, 0));
+        assert_eq!(statistics.swap_blocks, room);
+    }
+}
+
+#[test]
 fn what_cannot_be_generated_is_refused_with_both_numbers() {
     let engine = start(FakeModel::new(8, 4), EngineOptions { max_waiting: 2, ..options(2, 8) });
     assert_eq!(engine.context(), 32);

@@ -54,8 +54,11 @@ const FAMILIES: &[Family] = families![
     "vllm:num_requests_waiting" "Number of requests waiting to be processed"
         Gauge(|of| of.waiting as f64),
         Gauge(|of| of.waiting as f64);
+    "vllm:num_requests_swapped" "Number of requests swapped to CPU" Gauge(|of| of.swapped as f64);
     "vllm:kv_cache_usage_perc" "KV-cache usage. 1 means 100 percent usage" Gauge(used);
     "vllm:gpu_cache_usage_perc" "The older name of vllm:kv_cache_usage_perc" Gauge(used);
+    "vllm:cpu_cache_usage_perc" "Usage of the swap space. 1 means 100 percent usage"
+        Gauge(|of| of.swapped_blocks as f64 / of.swap_blocks.max(1) as f64);
     "vllm:prefix_cache_queries_total" "Prefix cache queries, in terms of number of queried tokens"
         Count(|of| of.prefix_queries);
     "vllm:prefix_cache_hits_total" "Prefix cache hits, in terms of number of cached tokens"

@@ -8,6 +8,7 @@ use std::sync::atomic::Ordering;
 use std::sync::mpsc::Receiver;
 use std::time::{Duration, Instant};
 
+use crate::cache::Swap;
 use crate::error::{Error, Kind};
 use crate::grammar::Constraint;
 use crate::guarded::{guarded, panicked};
@@ -282,7 +283,11 @@ impl Worker {
         self.fill(&plan);
         let (model, batch) = (&mut self.model, &self.batch);
         let vocabulary = model.shape().vocabulary;
-        let step = guarded(|| model.step(batch)).and_then(|mut logits| {
+        let swapped = match plan.swaps.as_slice() {
+            [] => Ok(()),
+            swaps => guarded(|| model.swap(swaps)),
+        };
+        let step = swapped.and_then(|()| guarded(|| model.step(batch))).and_then(|mut logits| {
             let (found, wanted) = ((logits.rows(), logits.width()), batch.wanted.len());
             if found == (wanted, vocabulary) || wanted == 0 {
                 return Ok(logits);
@@ -318,6 +323,9 @@ impl Worker {
         statistics.steps += 1;
         statistics.step_tokens.observe(plan.tokens() as f64);
         statistics.preemptions += plan.preempted.len() as u64;
+        let out = plan.swaps.iter().filter(|swap| matches!(swap, Swap::Out { .. })).count();
+        statistics.swapped_out += out as u64;
+        statistics.swapped_in += (plan.swaps.len() - out) as u64;
         for admitted in &plan.admitted {
             let owner = self.owners.get(&admitted.id);
             let Some(request) = owner.and_then(|owner| self.requests.get_mut(owner)) else {
@@ -412,6 +420,8 @@ impl Worker {
         let mut statistics = self.shared.statistics();
         statistics.running = self.scheduler.running();
         statistics.waiting = self.scheduler.waiting();
+        statistics.swapped = self.scheduler.swapped();
+        statistics.swapped_blocks = self.scheduler.swapped_blocks();
         statistics.active_blocks = cache.active;
         statistics.cached_blocks = cache.cached;
     }

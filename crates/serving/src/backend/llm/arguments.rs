@@ -21,7 +21,6 @@ const WITHOUT_EFFECT: &[&str] = &[
     "pipeline_parallel_size",
     "trust_remote_code",
     "distributed_executor_backend",
-    "swap_space",
     "max_parallel_loading_workers",
     "enable_chunked_prefill",
     "device",
@@ -47,6 +46,8 @@ pub struct EngineArguments {
     pub num_gpu_blocks_override: Option<usize>,
     /// The most memory of the cache, in bytes.
     pub kv_cache_memory_bytes: Option<usize>,
+    /// The most memory outside the cache for the blocks of preempted requests, in bytes.
+    pub swap_space: Option<usize>,
     /// Whether requests share what they begin with.
     pub enable_prefix_caching: Option<bool>,
     /// The type that the model computes in.
@@ -72,6 +73,8 @@ const SPECULATIVE: &str = "speculative_config";
 /// What a value must be, and where it goes.
 enum Field<'a> {
     Count(&'a mut Option<usize>),
+    /// Bytes, in GiB.
+    Gibibytes(&'a mut Option<usize>),
     Flag(&'a mut Option<bool>),
     Text(&'a mut Option<String>),
 }
@@ -86,6 +89,7 @@ impl EngineArguments {
             "block_size" => Field::Count(&mut self.block_size),
             "num_gpu_blocks_override" => Field::Count(&mut self.num_gpu_blocks_override),
             "kv_cache_memory_bytes" => Field::Count(&mut self.kv_cache_memory_bytes),
+            "swap_space" => Field::Gibibytes(&mut self.swap_space),
             "enable_prefix_caching" => Field::Flag(&mut self.enable_prefix_caching),
             "dtype" => Field::Text(&mut self.dtype),
             "kv_cache_dtype" => Field::Text(&mut self.kv_cache_dtype),
@@ -113,6 +117,10 @@ impl EngineArguments {
                 let count = number.as_u64().and_then(|count| usize::try_from(count).ok());
                 let count = count.filter(|count| *count > 0);
                 *slot = Some(count.ok_or_else(|| wrong("a whole number from 1 on"))?);
+            }
+            Field::Gibibytes(slot) => {
+                let bytes = number.as_f64().and_then(gibibytes);
+                *slot = Some(bytes.ok_or_else(|| wrong("a number of GiB from 0 on"))?);
             }
             Field::Flag(slot) => {
                 *slot = Some(number.as_bool().ok_or_else(|| wrong("true or false"))?);
@@ -181,6 +189,14 @@ impl EngineArguments {
     }
 }
 
+/// Bytes of so many GiB; nothing for what is no size of memory.
+fn gibibytes(count: f64) -> Option<usize> {
+    let bytes = count * 1024.0 * 1024.0 * 1024.0;
+    // Whole bytes below 2^53 are exact.
+    let text = (0.0..9.0e15).contains(&bytes).then(|| format!("{:.0}", bytes.floor()))?;
+    text.parse().ok()
+}
+
 /// Reads a `model.json` of the vLLM backend: the checkpoint that it names, and the arguments of the engine.
 ///
 /// # Errors
@@ -228,12 +244,13 @@ mod tests {
     fn arguments_of_vllm_are_understood_or_left_alone() {
         let (model, arguments) = parse(
             r#"{"model": "../w", "max_model_len": 512, "enable_prefix_caching": false, "dtype": "float16",
-                "gpu_memory_utilization": 0.5, "new_in_vllm": [1], "max_num_seqs": null}"#,
+                "swap_space": 0.5, "gpu_memory_utilization": 0.5, "new_in_vllm": [1], "max_num_seqs": null}"#,
         )
         .unwrap();
         assert_eq!(model, "../w");
         let wanted = EngineArguments {
             max_model_len: Some(512),
+            swap_space: Some(1 << 29),
             enable_prefix_caching: Some(false),
             dtype: Some("float16".to_owned()),
             ..EngineArguments::default()
@@ -265,6 +282,7 @@ mod tests {
             ("{}", "\"model\" must be the path"),
             (r#"{"model": "x", "max_model_len": -1}"#, "'max_model_len' is -1, expected a whole"),
             (r#"{"model": "x", "max_num_seqs": 0}"#, "'max_num_seqs' is 0"),
+            (r#"{"model": "x", "swap_space": -4}"#, "'swap_space' is -4, expected a number of GiB"),
             (r#"{"model": "x", "enable_prefix_caching": 1}"#, "expected true or false"),
             (r#"{"model": "x", "dtype": 16}"#, "'dtype' is 16, expected a text"),
             (r#"{"model": "x", "speculative_config": 5}"#, "is 5, expected an object"),
