@@ -236,7 +236,8 @@ struct Counters {
     stats: InferStatistics,
     batches: BTreeMap<u64, BatchStatistics>,
     failures: BTreeMap<FailureReason, u64>,
-    responses: BTreeMap<String, ResponseStatistics>,
+    /// By index.
+    responses: Vec<ResponseStatistics>,
 }
 
 impl Counters {
@@ -339,7 +340,10 @@ impl StatisticsRecorder {
     /// Counts a response of a decoupled model by its index.
     pub fn response(&self, index: usize, kind: ResponseKind, infer: Duration, output: Duration) {
         let mut counters = self.lock();
-        let response = counters.responses.entry(index.to_string()).or_default();
+        if counters.responses.len() <= index {
+            counters.responses.resize_with(index + 1, ResponseStatistics::default);
+        }
+        let Some(response) = counters.responses.get_mut(index) else { return };
         let total = infer + output;
         match kind {
             ResponseKind::Success => {
@@ -396,7 +400,7 @@ impl StatisticsRecorder {
             inference_count: counters.inference_count,
             execution_count: counters.execution_count,
             inference_stats: counters.stats,
-            response_stats: counters.responses.clone(),
+            response_stats: by_index(&counters.responses),
             batch_stats: counters.batches.values().copied().collect(),
             memory_usage: Vec::new(),
         }
@@ -413,6 +417,12 @@ impl StatisticsRecorder {
     fn lock(&self) -> std::sync::MutexGuard<'_, Counters> {
         self.counters.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// Those indices that a response had.
+fn by_index(responses: &[ResponseStatistics]) -> BTreeMap<String, ResponseStatistics> {
+    let counted = responses.iter().enumerate().filter(|(_, of)| **of != Default::default());
+    counted.map(|(index, of)| (index.to_string(), *of)).collect()
 }
 
 #[cfg(test)]

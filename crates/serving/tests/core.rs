@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use galatea_serving::backend::{
     Backend, Model, ModelFiles, ModelInstance, ModelIo, ModelTensor, Payload, Placement,
@@ -614,7 +614,15 @@ fn many_clients_lose_nothing_and_the_statistics_add_up() {
     assert!(statistics.batch_stats.iter().all(|b| b.batch_size <= 8));
 }
 
-/// Tells which thread executed, and sleeps where the value says so.
+/// Keeps the thread busy for so long.
+fn compute_for(time: Duration) {
+    let begun = Instant::now();
+    while begun.elapsed() < time {
+        std::hint::spin_loop();
+    }
+}
+
+/// Tells which thread executed, and takes as many milliseconds as the value says.
 #[derive(Debug)]
 struct Whereabouts;
 
@@ -644,7 +652,7 @@ impl ModelInstance for Whereabouts {
         let here = std::thread::current().name().unwrap_or("").to_owned();
         batch::execute(payload, |inputs| {
             let value = inputs[0].1.to_vec::<i32>().unwrap()[0];
-            std::thread::sleep(Duration::from_millis(u64::try_from(value).unwrap()));
+            compute_for(Duration::from_millis(u64::try_from(value).unwrap()));
             let elsewhere = i32::from(here.starts_with("m_"));
             Ok(vec![("OUT".to_owned(), Tensor::from_vec(&[1, 1], vec![elsewhere]).unwrap())])
         });
@@ -723,7 +731,7 @@ impl ModelInstance for Crowd {
         let now = self.now.fetch_add(1, Ordering::SeqCst) + 1;
         self.most.fetch_max(now, Ordering::SeqCst);
         self.order.lock().unwrap().push(payload.context().name.clone());
-        std::thread::sleep(Duration::from_micros(300));
+        compute_for(Duration::from_micros(300));
         self.now.fetch_sub(1, Ordering::SeqCst);
         batch::execute(payload, |inputs| Ok(vec![("OUT".to_owned(), inputs[0].1.clone())]));
     }

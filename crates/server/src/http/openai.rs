@@ -25,7 +25,7 @@ use crate::openai::completion::Completion;
 use crate::openai::error::ApiError;
 use crate::openai::fields::Fields;
 use crate::openai::request::{self, ChatRequest, CompletionRequest};
-use crate::openai::run::{Client, Running};
+use crate::openai::run::{Client, Form, Running};
 use crate::openai::tokenize::{self, Words};
 use crate::openai::wire::now;
 
@@ -174,11 +174,12 @@ enum Job {
 }
 
 impl Job {
-    fn is_streamed(&self) -> bool {
-        match self {
+    fn form(&self) -> Form {
+        let streamed = match self {
             Self::Chat(chat) => chat.is_streamed(),
             Self::Completion(completion) => completion.is_streamed(),
-        }
+        };
+        if streamed { Form::Pieces } else { Form::Whole }
     }
 
     async fn whole(&self, running: Running) -> Result<Vec<u8>, ApiError> {
@@ -253,11 +254,12 @@ fn generation(call: &Call<'_>, prepare: Prepare) -> Reply {
                 };
                 let caller = &request.caller;
                 let (job, requests) = prepare(Arc::clone(model), &served.name, fields, caller)?;
-                Ok((job, begin(&served, model, requests)?))
+                let running = begin(&served, model, requests, job.form())?;
+                Ok((job, running))
             })
         });
         match started.await {
-            Ok((job, running)) if job.is_streamed() => streamed(job, running).await,
+            Ok((job, running)) if job.form() == Form::Pieces => streamed(job, running).await,
             Ok((job, running)) => reply(job.whole(running).await),
             Err(error) => refusal(&error),
         }
@@ -269,10 +271,11 @@ fn begin(
     served: &ServedCheckpoint,
     model: &Arc<LanguageModel>,
     requests: Vec<GenerationRequest>,
+    form: Form,
 ) -> Result<Running, ApiError> {
     let counted = served.begin(requests.len() as u64);
     match Running::start(model, requests) {
-        Ok(running) => Ok(running.count(counted)),
+        Ok(running) => Ok(running.count(counted, form)),
         Err(error) => {
             counted.fail(error.failure());
             Err(error)

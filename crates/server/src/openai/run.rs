@@ -113,6 +113,15 @@ impl Client {
     }
 }
 
+/// How an answer leaves.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Form {
+    /// When all of it is there.
+    Whole,
+    /// Piece by piece, as events.
+    Pieces,
+}
+
 /// The events that nobody has looked at, as far as they may grow.
 #[derive(Debug)]
 struct Backlog {
@@ -160,6 +169,7 @@ pub(crate) struct Running {
     queue: Duration,
     /// What counts all of them as one, where somebody does.
     counted: Option<OpenRequest>,
+    form: Form,
     _tickets: Vec<Ticket>,
     /// An engine lives as long as its model.
     _model: Arc<LanguageModel>,
@@ -198,14 +208,30 @@ impl Running {
             tickets.push(model.engine().submit(request, Box::new(sink))?);
         }
         let _model = Arc::clone(model);
-        let (queue, counted) = (Duration::ZERO, None);
-        Ok(Self { events, backlog, open, queue, counted, _tickets: tickets, _model })
+        let (queue, counted, form) = (Duration::ZERO, None, Form::Whole);
+        Ok(Self { events, backlog, open, queue, counted, form, _tickets: tickets, _model })
     }
 
-    /// Lets the requests count as one of the model's.
-    pub(crate) fn count(mut self, request: OpenRequest) -> Self {
+    /// Lets the requests count as one of the model's, whose answer leaves in this form.
+    pub(crate) fn count(mut self, request: OpenRequest, form: Form) -> Self {
         self.counted = Some(request);
+        self.form = form;
         self
+    }
+
+    /// Counts what leaves with an event.
+    fn count_response(&mut self, event: &GenerationEvent) {
+        let leaves = match (self.form, event) {
+            // Text that is held back comes with a later token.
+            (Form::Pieces, GenerationEvent::Delta(step)) => {
+                !step.text.is_empty() || step.finish.is_some()
+            }
+            (Form::Whole, GenerationEvent::Finished(_)) => self.open == 1,
+            _ => false,
+        };
+        if let Some(request) = self.counted.as_mut().filter(|_| leaves) {
+            request.respond();
+        }
     }
 
     /// The next event with the number of its request; `None` when all have ended.
@@ -220,6 +246,7 @@ impl Running {
             return Err(ApiError::internal("the engine gave no answer"));
         };
         self.backlog.bytes.fetch_sub(size(&event), Ordering::AcqRel);
+        self.count_response(&event);
         match event {
             GenerationEvent::Failed(error) => {
                 if let Some(request) = self.counted.take() {

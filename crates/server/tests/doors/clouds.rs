@@ -13,12 +13,7 @@ use super::{Fixture, SIMPLE, core, exchange, request};
 
 /// A server whose other doors stay closed.
 fn start(door: &str, arguments: &[&str], variables: &[(&str, &str)]) -> Fixture {
-    let runtime = Runtime::new().unwrap();
-    let server = {
-        let _inside = runtime.enter();
-        Server::start(core(), &flags(door, arguments, variables)).unwrap()
-    };
-    Fixture { server, runtime }
+    Fixture::on(core(), &flags(door, arguments, variables))
 }
 
 fn flags(door: &str, arguments: &[&str], variables: &[(&str, &str)]) -> Flags {

@@ -3,15 +3,11 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use galatea::models;
-use galatea::server::Server;
 use galatea_llm::encoder_decoder::EncoderDecoder;
-use galatea_serving::{Core, CoreOptions};
 use serde_json::{Map, Value, json};
-use tokio::runtime::Runtime;
 
-use crate::openai::{json_of, post};
-use crate::{Fixture, exchange, flags, request, speller};
+use crate::client::{events, exchange, get, json_of, post, request};
+use crate::{Fixture, flags, repository, speller};
 
 fn golden(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../golden/llm").join(name)
@@ -49,15 +45,7 @@ fn start() -> (Fixture, tempfile::TempDir) {
     let file = folder.path().join("mean/config_sentence_transformers.json");
     fs::write(file, prompts.to_string()).unwrap();
     write_encoder("bert-rank", &folder.path().join("rank/1"));
-    let repositories = vec![folder.path().to_owned()];
-    let options = CoreOptions { repositories, ..CoreOptions::default() };
-    let core = Core::start(options, models::backends(None)).unwrap();
-    let runtime = Runtime::new().unwrap();
-    let server = {
-        let _inside = runtime.enter();
-        Server::start(core, &flags(&[])).unwrap()
-    };
-    (Fixture { server, runtime }, folder)
+    (Fixture::on(repository(folder.path()), &flags(&[])), folder)
 }
 
 fn numbers(list: &Value) -> Vec<f64> {
@@ -241,12 +229,7 @@ fn wrong_requests_are_named_with_the_field() {
     // A model that writes makes no vectors.
     let root = folder.path().join("writers");
     speller::write_checkpoint(&root.join("speller"));
-    let runtime = Runtime::new().unwrap();
-    let server = {
-        let _inside = runtime.enter();
-        Server::start(speller::core(&root), &flags(&[])).unwrap()
-    };
-    let fixture = Fixture { server, runtime };
+    let fixture = Fixture::on(speller::core(&root), &flags(&[]));
     let (status, _, body) =
         post(fixture.http(), EMBEDDINGS, &json!({"model": "speller", "input": "x"}));
     assert!(status == 400 && body.contains("vectors and scores are those of encoders"), "{body}");
@@ -257,9 +240,6 @@ fn wrong_requests_are_named_with_the_field() {
 fn tensors_statistics_and_metrics_know_encoders_too() {
     let (fixture, _folder) = start();
     let address = fixture.http();
-    let get = |path: &str| {
-        json_of(exchange(address, &request("GET", path, "")).split_once("\r\n\r\n").unwrap().1)
-    };
     let body = json!({"model": "mean", "input": ["a5 a6", "a7"]});
     let expected = json_of(&post(address, EMBEDDINGS, &body).2);
     let expected: Vec<f64> =
@@ -281,12 +261,12 @@ fn tensors_statistics_and_metrics_know_encoders_too() {
                                   "data": ["a7 ".repeat(70)]}]});
     let (status, _, body) = post(address, "/v2/models/mean/infer", &long);
     assert!(status == 400 && body.contains("72 tokens found, expected from 1 to 64"), "{body}");
-    let metadata = get("/v2/models/mean");
+    let metadata = get(address, "/v2/models/mean");
     assert_eq!(metadata["outputs"][0]["shape"], json!([-1, 32]));
-    let statistics = get("/v2/models/mean/stats");
+    let statistics = get(address, "/v2/models/mean/stats");
     let counted = statistics.pointer("/model_stats/0/inference_stats/success/count").unwrap();
     assert_eq!(counted, 2, "{statistics}");
-    let ids: Vec<Value> = get("/v1/models")["data"]
+    let ids: Vec<Value> = get(address, "/v1/models")["data"]
         .as_array()
         .unwrap()
         .iter()
@@ -314,15 +294,7 @@ fn tensors_statistics_and_metrics_know_encoders_too() {
 fn a_model_that_reads_texts_whole_writes_others() {
     let folder = tempfile::tempdir().unwrap();
     write_encoder("t5", &folder.path().join("writer"));
-    let repositories = vec![folder.path().to_owned()];
-    let options = CoreOptions { repositories, ..CoreOptions::default() };
-    let core = Core::start(options, models::backends(None)).unwrap();
-    let runtime = Runtime::new().unwrap();
-    let server = {
-        let _inside = runtime.enter();
-        Server::start(core, &flags(&[])).unwrap()
-    };
-    let fixture = Fixture { server, runtime };
+    let fixture = Fixture::on(repository(folder.path()), &flags(&[]));
     let address = fixture.http();
     let model = EncoderDecoder::load(
         &golden("t5"),
@@ -346,11 +318,8 @@ fn a_model_that_reads_texts_whole_writes_others() {
     let stream = json!({"prompt": prompts[0], "max_tokens": 9, "temperature": 0,
                         "ignore_eos": true, "stream": true});
     let (_, _, answer) = post(address, "/v1/completions", &stream);
-    let events = answer.strip_suffix("data: [DONE]\n\n").unwrap().split_terminator("\n\n");
-    let text: String = events
-        .map(|event| json_of(event.strip_prefix("data: ").unwrap()))
-        .map(|piece| piece["choices"][0]["text"].as_str().unwrap().to_owned())
-        .collect();
+    let text: String =
+        events(&answer).iter().map(|piece| piece["choices"][0]["text"].as_str().unwrap()).collect();
     assert_eq!(whole["choices"][0]["text"], text);
     let generate = json!({"text_input": "a5 a6", "temperature": 0.7, "max_tokens": 4, "seed": 3,
                           "ignore_eos": true, "exclude_input_in_output": true});

@@ -6,13 +6,11 @@ use std::sync::{Arc, Mutex};
 use galatea::grpc::client::connect;
 use galatea::grpc::proto::inference::ModelInferRequest;
 use galatea::grpc::proto::inference::model_infer_request::InferInputTensor;
-use galatea::server::Server;
 use galatea_serving::backend::{
     Backend, Model, ModelFiles, ModelInstance, ModelIo, Payload, Placement,
 };
 use galatea_serving::request::ParameterValue;
 use galatea_serving::{Core, CoreOptions, Error};
-use tokio::runtime::Runtime;
 use tonic::metadata::MetadataValue;
 
 use super::{Fixture, exchange, flags};
@@ -67,14 +65,8 @@ fn start(seen: &Seen) -> Fixture {
     std::fs::write(model.join("config.pbtxt"), CONFIG).unwrap();
     let options = CoreOptions { repositories: vec![repository], ..CoreOptions::default() };
     let core = Core::start(options, vec![Arc::new(Witness(Arc::clone(seen)))]).unwrap();
-    let runtime = Runtime::new().unwrap();
     let pattern = "-header-forward-pattern=(my_header.*|timeout_x)";
-    let server = {
-        let _inside = runtime.enter();
-        let flags = flags(&[&format!("--http{pattern}"), &format!("--grpc{pattern}")]);
-        Server::start(core, &flags).unwrap()
-    };
-    Fixture { server, runtime }
+    Fixture::on(core, &flags(&[&format!("--http{pattern}"), &format!("--grpc{pattern}")]))
 }
 
 fn texts(pairs: &[(&str, &str)]) -> Vec<(String, ParameterValue)> {

@@ -6,10 +6,12 @@
 mod access;
 mod calls;
 mod chat;
+mod client;
 mod clouds;
 mod draining;
 mod encoders;
 mod forwarding;
+mod generation;
 mod openai;
 mod speller;
 
@@ -30,6 +32,8 @@ use galatea::server::Server;
 use galatea_serving::{ControlMode, Core, CoreOptions};
 use tokio::runtime::Runtime;
 
+use client::{exchange, request, socket};
+
 /// A server with its runtime; dropped in this order.
 struct Fixture {
     server: Server,
@@ -46,8 +50,13 @@ fn flags(arguments: &[&str]) -> Flags {
 }
 
 fn core() -> Arc<Core> {
+    samples(&["simple", "simple_string", "identity_fp32", "digits"])
+}
+
+/// Some models of the samples.
+fn samples(names: &[&str]) -> Arc<Core> {
     let models = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/models");
-    let load = ["simple", "simple_string", "identity_fp32", "digits"].map(str::to_owned).to_vec();
+    let load = names.iter().map(|&name| name.to_owned()).collect();
     let options = CoreOptions {
         repositories: vec![models],
         control_mode: ControlMode::Explicit { load },
@@ -56,16 +65,27 @@ fn core() -> Arc<Core> {
     Core::start(options, models::backends(None)).unwrap()
 }
 
+/// All models of a repository.
+fn repository(folder: &Path) -> Arc<Core> {
+    let options = CoreOptions { repositories: vec![folder.to_owned()], ..CoreOptions::default() };
+    Core::start(options, models::backends(None)).unwrap()
+}
+
 fn start(arguments: &[&str]) -> Fixture {
-    let runtime = Runtime::new().unwrap();
-    let server = {
-        let _inside = runtime.enter();
-        Server::start(core(), &flags(arguments)).unwrap()
-    };
-    Fixture { server, runtime }
+    Fixture::on(core(), &flags(arguments))
 }
 
 impl Fixture {
+    /// A server on the models of a core.
+    fn on(core: Arc<Core>, flags: &Flags) -> Self {
+        let runtime = Runtime::new().unwrap();
+        let server = {
+            let _inside = runtime.enter();
+            Server::start(core, flags).unwrap()
+        };
+        Self { server, runtime }
+    }
+
     fn http(&self) -> SocketAddr {
         self.server.addresses().http.unwrap()
     }
@@ -73,30 +93,6 @@ impl Fixture {
     fn stop(self) -> bool {
         self.runtime.block_on(self.server.stop(Duration::from_secs(10))).complete
     }
-}
-
-fn socket(address: SocketAddr) -> TcpStream {
-    let stream = TcpStream::connect(address).unwrap();
-    stream.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
-    stream
-}
-
-/// Sends bytes and reads until the server closes.
-fn exchange(address: SocketAddr, bytes: &[u8]) -> String {
-    let mut stream = socket(address);
-    stream.write_all(bytes).unwrap();
-    let mut answer = Vec::new();
-    // A reset counts as closed: the server need not read what it refuses.
-    stream.read_to_end(&mut answer).ok();
-    String::from_utf8_lossy(&answer).into_owned()
-}
-
-fn request(method: &str, path: &str, body: &str) -> Vec<u8> {
-    format!(
-        "{method} {path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Length: {}\r\n\r\n{body}",
-        body.len()
-    )
-    .into_bytes()
 }
 
 fn infer(address: SocketAddr, body: &str) -> String {

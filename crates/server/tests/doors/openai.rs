@@ -2,19 +2,15 @@
 
 use std::fs;
 use std::io::{Read, Write};
-use std::net::SocketAddr;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use galatea::models;
-use galatea::server::Server;
-use galatea_serving::{Core, CoreOptions};
 use serde_json::{Value, json};
-use tokio::runtime::Runtime;
 
+use crate::client::{events, exchange, json_of, parts, post, request, socket};
 use crate::speller::{self, CONTEXT, write_checkpoint};
-use crate::{Fixture, exchange, flags, request, socket};
+use crate::{Fixture, flags, repository};
 
 /// A server on a repository with a speller.
 fn start() -> (Fixture, tempfile::TempDir) {
@@ -24,46 +20,7 @@ fn start() -> (Fixture, tempfile::TempDir) {
 }
 
 fn start_on(repository: &Path) -> Fixture {
-    let runtime = Runtime::new().unwrap();
-    let server = {
-        let _inside = runtime.enter();
-        Server::start(speller::core(repository), &flags(&["--openai-port=0"])).unwrap()
-    };
-    Fixture { server, runtime }
-}
-
-/// The status, the head and the body of an answer.
-pub(crate) fn post(address: SocketAddr, path: &str, body: &Value) -> (u16, String, String) {
-    parts(&exchange(address, &request("POST", path, &body.to_string())))
-}
-
-fn parts(answer: &str) -> (u16, String, String) {
-    let (head, body) = answer.split_once("\r\n\r\n").unwrap();
-    let status = head.split(' ').nth(1).unwrap().parse().unwrap();
-    let body = if head.contains("chunked") { unchunked(body) } else { body.to_owned() };
-    (status, head.to_owned(), body)
-}
-
-fn unchunked(mut body: &str) -> String {
-    let mut whole = String::new();
-    while let Some((size, rest)) = body.split_once("\r\n") {
-        let size = usize::from_str_radix(size, 16).unwrap();
-        whole.push_str(&rest[..size]);
-        body = &rest[size + 2..];
-    }
-    whole
-}
-
-pub(crate) fn json_of(body: &str) -> Value {
-    serde_json::from_str(body).unwrap_or_else(|error| panic!("{error}: {body}"))
-}
-
-/// The events of a stream, without the last one.
-fn events(body: &str) -> Vec<Value> {
-    let rest = body.strip_suffix("data: [DONE]\n\n").unwrap_or_else(|| panic!("{body}"));
-    rest.split_terminator("\n\n")
-        .map(|event| json_of(event.strip_prefix("data: ").unwrap()))
-        .collect()
+    Fixture::on(speller::core(repository), &flags(&["--openai-port=0"]))
 }
 
 fn chat(members: &Value) -> Value {
@@ -388,7 +345,7 @@ fn generate_knows_the_names_of_tritons_vllm_backend() {
     let wrong = json!({"text_input": "u", "stream": true, "exclude_input_in_output": false});
     let (_, _, answer) = post(address, path, &wrong);
     assert!(answer.contains("is not allowed"), "{answer}");
-    assert!(fixture.runtime.block_on(async { true }) && fixture.stop());
+    assert!(fixture.stop());
 }
 
 #[test]
@@ -427,15 +384,7 @@ fn a_trained_checkpoint_gives_the_recorded_tokens() {
     let arguments = json!({"model": checkpoints.join(name), "max_model_len": 128, "num_gpu_blocks_override": 8});
     fs::create_dir_all(folder.path().join("m/1")).unwrap();
     fs::write(folder.path().join("m/1/model.json"), arguments.to_string()).unwrap();
-    let options =
-        CoreOptions { repositories: vec![folder.path().to_owned()], ..CoreOptions::default() };
-    let core = Core::start(options, models::backends(None)).unwrap();
-    let runtime = Runtime::new().unwrap();
-    let server = {
-        let _inside = runtime.enter();
-        Server::start(core, &flags(&[])).unwrap()
-    };
-    let fixture = Fixture { server, runtime };
+    let fixture = Fixture::on(repository(folder.path()), &flags(&[]));
     let body =
         json!({"prompt": prompt, "max_tokens": 6, "temperature": 0, "return_token_ids": true});
     let (status, _, body) = post(fixture.http(), COMPLETIONS, &body);

@@ -11,7 +11,7 @@ use super::loaded::LoadedVersion;
 use crate::backend::Checkpoint;
 use crate::error::Error;
 use crate::payload::{ExecutionContext, now_ms};
-use crate::statistics::{ComputeTimes, FailureReason, RequestOutcome};
+use crate::statistics::{ComputeTimes, FailureReason, RequestOutcome, ResponseKind};
 
 /// A version whose checkpoint front ends ask themselves.
 #[derive(Clone, Debug)]
@@ -35,7 +35,18 @@ impl ServedCheckpoint {
     pub fn begin(&self, items: u64) -> OpenRequest {
         self.context.took();
         let context = Arc::clone(&self.context);
-        OpenRequest { context, items: items.max(1), arrived: Instant::now(), ended: false }
+        let policy = context.config.model_transaction_policy.as_ref();
+        let decoupled = policy.is_some_and(|policy| policy.decoupled);
+        let (items, now) = (items.max(1), Instant::now());
+        OpenRequest {
+            context,
+            items,
+            decoupled,
+            responses: 0,
+            from: now,
+            arrived: now,
+            ended: false,
+        }
     }
 }
 
@@ -44,11 +55,31 @@ impl ServedCheckpoint {
 pub struct OpenRequest {
     context: Arc<ExecutionContext>,
     items: u64,
+    /// Whether the statistics have the responses of the model by their index.
+    decoupled: bool,
+    /// Responses so far.
+    responses: usize,
+    /// When the last response left, or the request arrived.
+    from: Instant,
     arrived: Instant,
     ended: bool,
 }
 
 impl OpenRequest {
+    /// A response leaves: a piece of the answer or the whole.
+    pub fn respond(&mut self) {
+        self.count_response(ResponseKind::Success);
+        self.responses += 1;
+        self.from = Instant::now();
+    }
+
+    fn count_response(&self, kind: ResponseKind) {
+        if self.decoupled {
+            let infer = self.from.elapsed();
+            self.context.statistics.response(self.responses, kind, infer, Duration::ZERO);
+        }
+    }
+
     /// It was answered, and waited so long before it ran.
     pub fn finish(mut self, queue: Duration) {
         self.end(queue, None);
@@ -62,6 +93,11 @@ impl OpenRequest {
     fn end(&mut self, queue: Duration, failure: Option<FailureReason>) {
         if std::mem::replace(&mut self.ended, true) {
             return;
+        }
+        match failure {
+            None => {}
+            Some(FailureReason::Canceled) => self.count_response(ResponseKind::Cancel),
+            Some(_) => self.count_response(ResponseKind::Fail),
         }
         let total = self.arrived.elapsed();
         let queue = queue.min(total);

@@ -79,7 +79,10 @@ pub(super) fn find(files: &ModelFiles) -> Result<PathBuf, Error> {
 }
 
 /// The path that a checkpoint is loaded from: a folder of safetensors, or a GGUF file.
-fn one(place: &Path) -> Result<PathBuf, String> {
+///
+/// # Errors
+/// A folder with more than one model in GGUF files, or with none; the text goes on behind its name.
+pub fn one(place: &Path) -> Result<PathBuf, String> {
     if place.is_file() || place.join("config.json").is_file() {
         return Ok(place.to_owned());
     }

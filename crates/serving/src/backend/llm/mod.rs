@@ -23,7 +23,7 @@ use super::{
 };
 use crate::error::{Code, Error};
 pub use arguments::EngineArguments;
-pub use checkpoint::{is_checkpoint, model_name};
+pub use checkpoint::{is_checkpoint, model_name, one as one_checkpoint};
 use encoder::EncoderModel;
 use reply::Reply;
 

@@ -1,6 +1,7 @@
 //! Answers under the names of Triton's vLLM backend.
 
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Instant;
 
 use galatea_llm::engine::{Delta, GenerationEvent, Usage};
 use galatea_llm::sampling::TokenLogprobs;
@@ -14,6 +15,7 @@ use super::request::Asked;
 use crate::backend::ActiveRequest;
 use crate::error::Error;
 use crate::request::OutputTensor;
+use crate::statistics::ResponseKind;
 
 /// All outputs, with their one dimension.
 pub(super) const OUTPUTS: &[(&str, DataType, i64)] = &[
@@ -36,7 +38,13 @@ impl Waiting {
 
     /// Answers a request that the engine did not take.
     pub(super) fn refuse(self, error: Error) {
+        self.fail(ResponseKind::Fail, Instant::now(), error);
+    }
+
+    /// Answers with an error what was under way from a time on.
+    fn fail(self, kind: ResponseKind, from: Instant, error: Error) {
         if let Some(request) = self.take() {
+            request.count_response(kind, from, Instant::now());
             request.finish_with(Err(error));
         }
     }
@@ -61,6 +69,8 @@ pub(super) struct Reply {
     /// Of each answer, the logarithm of its probability so far.
     cumulative: Vec<f32>,
     prompt_tokens: usize,
+    /// When the last response left, or all began.
+    from: Instant,
 }
 
 impl Reply {
@@ -76,7 +86,8 @@ impl Reply {
             answers.iter_mut().for_each(|answer| answer.text.clone_from(&asked.text));
         }
         let request = Waiting(Arc::new(Mutex::new(Some(request))));
-        Self { request, asked, tokenizer, answers, cumulative: vec![0.0; n], prompt_tokens }
+        let (cumulative, from) = (vec![0.0; n], Instant::now());
+        Self { request, asked, tokenizer, answers, cumulative, prompt_tokens, from }
     }
 
     /// The request, for whoever may have to answer it in the engine's place.
@@ -90,7 +101,9 @@ impl Reply {
             GenerationEvent::Started { .. } => {}
             GenerationEvent::Delta(delta) => self.step(delta),
             GenerationEvent::Finished(usage) => self.end(usage),
-            GenerationEvent::Failed(error) => self.handle().refuse(of_model(&error)),
+            GenerationEvent::Failed(error) => {
+                self.handle().fail(ResponseKind::Fail, self.from, of_model(&error));
+            }
         }
     }
 
@@ -106,9 +119,12 @@ impl Reply {
         answer.finish = finish.or(answer.finish.take());
         // Text that is held back comes with a later token.
         let silent = text.is_empty() && answer.finish.is_none();
-        if !self.asked.stream || silent {
+        // The last piece ends the request: clients wait for a response that says so.
+        let ended = self.answers.iter().all(|answer| answer.finish.is_some());
+        if !self.asked.stream || silent || ended {
             return;
         }
+        let made = Instant::now();
         let outputs = self.outputs();
         self.answers.iter_mut().for_each(|answer| {
             *answer = Answer { finish: answer.finish.take(), ..Answer::default() };
@@ -116,16 +132,25 @@ impl Reply {
         let mut waiting = self.request.0.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(request) = waiting.as_mut() {
             let response = wanted(request, outputs);
+            request.count_response(kind(&response), self.from, made);
             request.respond(response);
+            self.from = Instant::now();
         }
     }
 
     fn end(&self, _usage: Usage) {
-        let Some(request) = self.request.take() else { return };
-        if self.asked.stream {
-            return request.finish();
+        // Who was taken back while it waited has no answers that ended.
+        let cancelled = |answer: &Answer| {
+            answer.finish.as_ref().is_none_or(|why| *why == FinishReason::Cancelled)
+        };
+        if self.answers.iter().any(cancelled) {
+            let error = Error::cancelled("Request was cancelled");
+            return self.handle().fail(ResponseKind::Cancel, self.from, error);
         }
+        let Some(request) = self.request.take() else { return };
+        let made = Instant::now();
         let response = wanted(&request, self.outputs());
+        request.count_response(kind(&response), self.from, made);
         request.finish_with(response);
     }
 
@@ -191,4 +216,8 @@ fn wanted(
     outputs: Result<Vec<(String, Tensor)>, Error>,
 ) -> Result<Vec<OutputTensor>, Error> {
     request.wanted(outputs?)
+}
+
+fn kind(response: &Result<Vec<OutputTensor>, Error>) -> ResponseKind {
+    if response.is_ok() { ResponseKind::Success } else { ResponseKind::Fail }
 }
