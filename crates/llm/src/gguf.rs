@@ -15,7 +15,7 @@ use crate::config::Config;
 use crate::error::{Error, Kind, Result};
 use crate::template::ChatTemplate;
 use crate::tokens::{GgufVocabulary, Tokenizer};
-use crate::weights::FloatMatrix;
+use crate::weights::{FloatMatrix, Stored};
 
 /// Names of tensors: in the file, and as architectures call them.
 type Names = &'static [(&'static str, &'static str)];
@@ -120,6 +120,16 @@ impl GgufCheckpoint {
     #[must_use]
     pub fn size_bytes(&self) -> usize {
         self.file.size_bytes()
+    }
+
+    /// How each tensor is stored.
+    pub(crate) fn stored(&self) -> Vec<Stored> {
+        let of = |entry: &gguf::TensorEntry| Stored {
+            kind: entry.ggml_type().name().to_owned(),
+            numbers: entry.shape().iter().product(),
+            bytes: entry.bytes().len(),
+        };
+        self.file.tensors().iter().map(of).collect()
     }
 
     /// The tokenizer that the metadata holds.

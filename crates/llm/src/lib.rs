@@ -9,6 +9,7 @@ pub mod embed;
 pub mod encoder_decoder;
 pub mod engine;
 pub mod error;
+pub mod facts;
 pub mod gguf;
 pub mod grammar;
 mod guarded;

@@ -3,16 +3,23 @@
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+mod reference;
+
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use galatea_formats::safetensors::{self, SafeTensors};
 use galatea_graph::evaluate;
 use galatea_llm::arch::{self, StepOptions, Weights};
 use galatea_llm::config::Config;
+use galatea_llm::embed::Encoder;
+use galatea_llm::encoder_decoder::EncoderDecoder;
 use galatea_llm::error::Result;
 use galatea_llm::weights::{FolderWeights, Quantization, Quantized};
+use galatea_runtime::{ExecutionProvider, SessionOptions};
 use galatea_tensor::{DataType, Tensor, bf16};
+use reference::Reference;
 use serde_json::{Value, json};
 
 const TOKENS: [i64; 7] = [3, 17, 5, 60, 2, 33, 8];
@@ -92,6 +99,41 @@ fn write(folder: &Path, config: &Value, tensors: &BTreeMap<String, Tensor>) {
     safetensors::write(all, &BTreeMap::new(), file).unwrap();
 }
 
+/// Writes a checkpoint with its layers in MLX's form, but for `plain`; `finer` has 8 bits and the others 4.
+fn write_coded(name: &str, place: &Path, finer: &str, plain: &str) {
+    let source = safetensors::open(&folder(name)).unwrap();
+    let read = std::fs::read_to_string(folder(name).join("config.json")).unwrap();
+    let mut all: Value = serde_json::from_str(&read).unwrap();
+    all["quantization"] = json!({ "group_size": 32, "bits": 4, plain: false,
+        finer: { "group_size": 32, "bits": 8 } });
+    let mut tensors = BTreeMap::new();
+    for (name, tensor) in source.tensors() {
+        let layer = name.strip_suffix(".weight").unwrap_or(name);
+        let whole = tensor.shape().len() == 2 && tensor.shape()[1].is_multiple_of(32);
+        if !whole || layer == plain {
+            tensors.insert(name.clone(), tensor.clone());
+            continue;
+        }
+        let bits = if layer == finer { 8 } else { 4 };
+        let parts = ["weight", "scales", "biases"].into_iter().zip(coded(tensor, bits));
+        tensors.extend(parts.map(|(part, tensor)| (format!("{layer}.{part}"), tensor)));
+    }
+    write(place, &all, &tensors);
+}
+
+/// Writes what the numbers of a folder's codes are.
+fn write_decoded(from: &Path, to: &Path) {
+    let weights = FolderWeights::open(from, &config(from)).unwrap();
+    let mut all: Value =
+        serde_json::from_slice(&std::fs::read(from.join("config.json")).unwrap()).unwrap();
+    all.as_object_mut().unwrap().remove("quantization");
+    let tensor = |name: String| {
+        let tensor = weights.tensor(&name).unwrap();
+        (name, tensor)
+    };
+    write(to, &all, &weights.names().into_iter().map(tensor).collect());
+}
+
 /// Weights of which nothing is of few bits.
 struct Widened<'a>(&'a dyn Weights);
 
@@ -108,26 +150,9 @@ impl Weights for Widened<'_> {
 #[test]
 fn layers_that_mlx_has_quantized_give_what_their_numbers_give() {
     let place = tempfile::tempdir().unwrap();
-    let source = safetensors::open(&folder("qwen3")).unwrap();
-    let read = std::fs::read_to_string(folder("qwen3").join("config.json")).unwrap();
-    let mut all: Value = serde_json::from_str(&read).unwrap();
     // One layer has more bits than the others, and one none at all.
     let (finer, plain) = ("model.layers.0.mlp.gate_proj", "model.layers.1.self_attn.v_proj");
-    all["quantization"] = json!({ "group_size": 32, "bits": 4, plain: false,
-        finer: { "group_size": 32, "bits": 8 } });
-    let mut tensors = BTreeMap::new();
-    for (name, tensor) in source.tensors() {
-        let layer = name.strip_suffix(".weight").unwrap_or(name);
-        let whole = tensor.shape().len() == 2 && tensor.shape()[1].is_multiple_of(32);
-        if !whole || layer == plain {
-            tensors.insert(name.clone(), tensor.clone());
-            continue;
-        }
-        let bits = if layer == finer { 8 } else { 4 };
-        let parts = ["weight", "scales", "biases"].into_iter().zip(coded(tensor, bits));
-        tensors.extend(parts.map(|(part, tensor)| (format!("{layer}.{part}"), tensor)));
-    }
-    write(place.path(), &all, &tensors);
+    write_coded("qwen3", place.path(), finer, plain);
     let config = config(place.path());
     let weights = FolderWeights::open(place.path(), &config).unwrap();
     let matrix = weights.blocks(&format!("{finer}.weight")).unwrap().unwrap();
@@ -135,8 +160,72 @@ fn layers_that_mlx_has_quantized_give_what_their_numbers_give() {
     let found = logits(&config, &weights, DataType::Fp32);
     let expected = logits(&config, &Widened(&weights), DataType::Fp32);
     assert!(missed(&found, &expected) < 1e-5, "{}", missed(&found, &expected));
+    let source = safetensors::open(&folder("qwen3")).unwrap();
     let original = logits(&config, &source, DataType::Fp32);
     assert!((0.001..0.5).contains(&missed(&found, &original)), "{}", missed(&found, &original));
+}
+
+const TEXTS: [&[u32]; 2] = [&[2, 17, 5, 60, 3], &[2, 33, 3]];
+
+/// The rows that an encoder of a folder makes of some texts.
+fn rows(folder: &Path, to: Option<&str>) -> Vec<f32> {
+    let providers: [Arc<dyn ExecutionProvider>; 1] = [Arc::new(Reference { failing: None })];
+    let options = SessionOptions::default();
+    let to = to.map(|name| name.parse().unwrap());
+    let encoder = Encoder::load_as(folder, &providers, &options, to).unwrap();
+    encoder.embed(&TEXTS.map(<[u32]>::to_vec)).unwrap().concat()
+}
+
+/// The logits that a T5 of a folder gives behind some texts and the beginning of an answer.
+fn written(folder: &Path, to: Option<&str>) -> Vec<f32> {
+    let providers: [Arc<dyn ExecutionProvider>; 1] = [Arc::new(Reference { failing: None })];
+    let options = SessionOptions::default();
+    let to = to.map(|name| name.parse().unwrap());
+    let model = EncoderDecoder::load_as(folder, &providers, &options, to).unwrap();
+    let mut writing = model.read(&TEXTS.map(<[u32]>::to_vec)).unwrap();
+    [0, 9, 4].into_iter().flat_map(|token| writing.write(&[token; 2]).unwrap().concat()).collect()
+}
+
+/// A checkpoint, what it computes, and layers of it.
+type Sort = (&'static str, fn(&Path, Option<&str>) -> Vec<f32>, [&'static str; 2]);
+
+/// The other models than decoders.
+const OTHERS: [Sort; 4] = [
+    ("bert-mean", rows, ["encoder.layer.0.intermediate.dense", "embeddings.word_embeddings"]),
+    ("roberta-max", rows, ["encoder.layer.1.attention.self.key", "encoder.layer.0.output.dense"]),
+    ("t5", written, ["encoder.block.0.layer.0.SelfAttention.q", "shared"]),
+    ("flan-t5", written, ["decoder.block.1.layer.1.EncDecAttention.v", "lm_head"]),
+];
+
+#[test]
+fn encoders_and_t5_that_mlx_has_quantized_give_what_their_numbers_give() {
+    for (name, compute, [finer, plain]) in OTHERS {
+        let (coded, decoded) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        write_coded(name, coded.path(), finer, plain);
+        write_decoded(coded.path(), decoded.path());
+        let (found, expected) = (compute(coded.path(), None), compute(decoded.path(), None));
+        assert!(missed(&found, &expected) < 1e-5, "{name}: {}", missed(&found, &expected));
+        // A folder without what sentence-transformers says of vectors, as the others are.
+        let plain = tempfile::tempdir().unwrap();
+        let config = std::fs::read(folder(name).join("config.json")).unwrap();
+        let source = safetensors::open(&folder(name)).unwrap();
+        write(plain.path(), &serde_json::from_slice(&config).unwrap(), source.tensors());
+        let lost = missed(&found, &compute(plain.path(), None));
+        assert!((0.001..0.9).contains(&lost), "{name}: {lost}");
+    }
+}
+
+#[test]
+fn encoders_and_t5_are_rounded_while_they_are_loaded() {
+    for (name, compute, _) in OTHERS {
+        let expected = compute(&folder(name), None);
+        let mut before = 0.0;
+        for (to, most) in [("q8_0", 0.05), ("q5_1", 0.3), ("q4_0", 0.7)] {
+            let missed = missed(&compute(&folder(name), Some(to)), &expected);
+            assert!(missed > before && missed < most, "{name} {to}: {missed} after {before}");
+            before = missed;
+        }
+    }
 }
 
 #[test]

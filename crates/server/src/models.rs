@@ -5,7 +5,8 @@ use std::sync::Arc;
 
 use galatea_llm::embed::{EncoderEngine, TextEncoder};
 use galatea_llm::engine::Speculation;
-use galatea_llm::model::{LanguageModel, LoadOptions};
+use galatea_llm::model::{CacheType, LanguageModel, LoadOptions};
+use galatea_llm::weights::Quantization;
 use galatea_llm::{Error, Kind};
 use galatea_runtime::SessionOptions;
 use galatea_serving::Core;
@@ -16,6 +17,7 @@ use galatea_serving::backend::{Backend, Checkpoint};
 use galatea_serving::model_cache::ModelCache;
 use galatea_serving::repository::ModelId;
 
+use crate::flags::Flags;
 use crate::table::table;
 use crate::tuning;
 
@@ -23,21 +25,69 @@ use crate::tuning;
 const GUESSED: usize = 5;
 const LOOKED_UP: usize = 4;
 
+/// The value of `quantization` that leaves weights as they are stored.
+const AS_STORED: &str = "none";
+
+/// How checkpoints are loaded whose own configuration says nothing.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct CheckpointDefaults {
+    quantization: Option<String>,
+    kv_cache_dtype: Option<String>,
+}
+
+impl CheckpointDefaults {
+    /// What the flags of the server say.
+    ///
+    /// # Errors
+    /// A name that is none.
+    pub fn of(flags: &Flags) -> Result<Self, String> {
+        let given = |name: &str| Some(flags.text(name)).filter(|text| !text.is_empty());
+        let defaults = Self {
+            quantization: given("quantization").map(str::to_owned),
+            kv_cache_dtype: given("kv-cache-dtype").map(str::to_owned),
+        };
+        let arguments = defaults.complete(&EngineArguments::default());
+        quantization(&arguments).map_err(|error| format!("--{error}"))?;
+        cache_type(&arguments)
+            .map_err(|error| format!("--{}", error.to_string().replace('_', "-")))?;
+        Ok(defaults)
+    }
+
+    /// The arguments of a model, with these where they are silent.
+    fn complete(&self, arguments: &EngineArguments) -> EngineArguments {
+        let own = arguments.clone();
+        EngineArguments {
+            quantization: own.quantization.or_else(|| self.quantization.clone()),
+            kv_cache_dtype: own.kv_cache_dtype.or_else(|| self.kv_cache_dtype.clone()),
+            ..own
+        }
+    }
+}
+
 /// The backends of this program, with prepared models in a cache.
 #[must_use]
 pub fn backends(cache: Option<ModelCache>) -> Vec<Arc<dyn Backend>> {
+    backends_with(cache, CheckpointDefaults::default())
+}
+
+/// The backends, with what the server says of checkpoints.
+#[must_use]
+pub fn backends_with(
+    cache: Option<ModelCache>,
+    defaults: CheckpointDefaults,
+) -> Vec<Arc<dyn Backend>> {
     let providers = galatea_providers::all();
     let options = SessionOptions { choices: tuning::choices(), ..SessionOptions::default() };
     let onnx = OnnxBackend::new(providers, options).with_cache(cache);
     let onnx: Arc<dyn Backend> = Arc::new(onnx);
-    let llm = LlmBackend::all(&checkpoints());
+    let llm = LlmBackend::all(&checkpoints(defaults));
     std::iter::once(onnx).chain(llm).chain(builtin::all()).collect()
 }
 
 /// What loads checkpoints of language models and encoders.
-#[must_use]
-pub fn checkpoints() -> LoadModel {
-    Arc::new(|path, arguments| {
+fn checkpoints(defaults: CheckpointDefaults) -> LoadModel {
+    Arc::new(move |path, arguments| {
+        let arguments = &defaults.complete(arguments);
         // What is wrong with the file is said by whoever reads it next.
         if path.is_dir() && TextEncoder::recognises(path).unwrap_or(false) {
             let engine = encoder(path, arguments)?;
@@ -55,11 +105,8 @@ fn encoder(path: &Path, arguments: &EngineArguments) -> Result<EncoderEngine, Er
         return Err(Error::new(Kind::Parameter, "tokenizer", text));
     }
     let options = load_options(arguments)?;
-    if let Some(method) = &arguments.quantization {
-        let text = format!("{method:?} found, but an encoder's weights are taken as stored");
-        return Err(Error::new(Kind::Parameter, "quantization", text));
-    }
-    let mut model = TextEncoder::load(path, &options.providers, &options.session)?;
+    let (providers, session) = (&options.providers, &options.session);
+    let mut model = TextEncoder::load_as(path, providers, session, options.quantization)?;
     if let Some(most) = arguments.max_model_len {
         model = model.with_context(most)?;
     }
@@ -108,8 +155,18 @@ pub fn load_options(arguments: &EngineArguments) -> Result<LoadOptions, galatea_
         }
     };
     options.session.precision = precision.parse().map_err(|error| refused("dtype", error))?;
-    options.quantization = arguments.quantization.as_deref().map(str::parse).transpose()?;
+    options.quantization = quantization(arguments)?;
+    options.cache_type = cache_type(arguments)?;
     Ok(options)
+}
+
+fn quantization(arguments: &EngineArguments) -> Result<Option<Quantization>, Error> {
+    let told = arguments.quantization.as_deref().filter(|name| *name != AS_STORED);
+    told.map(str::parse).transpose()
+}
+
+fn cache_type(arguments: &EngineArguments) -> Result<CacheType, Error> {
+    arguments.kv_cache_dtype.as_deref().map_or(Ok(CacheType::default()), str::parse)
 }
 
 /// The cache of prepared models in a folder, or in the system's own where it is empty; none of 0
@@ -158,4 +215,62 @@ pub fn summary(core: &Core) -> String {
     let mut rows: Vec<Vec<String>> = rows.chain(unlisted).collect();
     rows.sort_by(|a, b| a.first().cmp(&b.first()));
     format!("\n{}", table(&["Model", "Version", "Status"], rows))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::flags::Parsed;
+
+    fn defaults(arguments: &[&str]) -> Result<CheckpointDefaults, String> {
+        let arguments: Vec<String> = arguments.iter().map(|&text| text.to_owned()).collect();
+        match Flags::parse(&arguments, false)? {
+            Parsed::Serve(flags) => CheckpointDefaults::of(&flags),
+            Parsed::Help => Err("help".to_owned()),
+        }
+    }
+
+    #[test]
+    fn flags_speak_where_a_model_is_silent() {
+        let flags = ["--quantization=q8_0", "--kv-cache-dtype=int8"];
+        let defaults = defaults(&flags).unwrap();
+        let loaded = |own: &EngineArguments| load_options(&defaults.complete(own)).unwrap();
+        let silent = loaded(&EngineArguments::default());
+        assert_eq!(silent.quantization, Some("q8_0".parse().unwrap()));
+        assert_eq!(silent.cache_type, "int8".parse().unwrap());
+        let own = EngineArguments {
+            quantization: Some("none".to_owned()),
+            kv_cache_dtype: Some("auto".to_owned()),
+            ..EngineArguments::default()
+        };
+        let told = loaded(&own);
+        assert_eq!((told.quantization, told.cache_type), (None, CacheType::default()));
+    }
+
+    #[test]
+    fn flags_without_a_meaning_are_refused_by_name() {
+        assert_eq!(defaults(&[]).unwrap(), CheckpointDefaults::default());
+        let error = defaults(&["--quantization=int3"]).unwrap_err();
+        assert!(error.starts_with("--quantization: \"int3\" found, expected one of"), "{error}");
+        let error = defaults(&["--kv-cache-dtype=fp8"]).unwrap_err();
+        assert!(error.starts_with("--kv-cache-dtype: \"fp8\" found, which"), "{error}");
+    }
+
+    #[test]
+    fn caches_have_the_type_that_is_asked_for() {
+        let checkpoint = concat!(env!("CARGO_MANIFEST_DIR"), "/../../golden/llm/qwen3");
+        let bytes = |name: &str| {
+            let arguments = EngineArguments {
+                kv_cache_dtype: Some(name.to_owned()),
+                max_num_seqs: Some(1),
+                ..EngineArguments::default()
+            };
+            let options = load_options(&arguments).unwrap();
+            let model = galatea_llm::engine::SessionModel::load(Path::new(checkpoint), &options);
+            model.unwrap().cache_bytes()
+        };
+        let whole = bytes("float32");
+        assert_eq!(bytes("float16") * 2, whole);
+        assert!(bytes("int8") < bytes("float16"));
+    }
 }

@@ -1,6 +1,6 @@
-//! The tiny checkpoints of `golden/llm` as the CPU's kernels compute them.
+//! The tiny checkpoints of `golden/llm`, and the trained ones beside the repository, as the CPU's kernels compute them.
 
-#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
 #![allow(
     clippy::as_conversions,
     clippy::cast_possible_truncation,
@@ -8,15 +8,21 @@
     clippy::cast_possible_wrap,
     reason = "tokens are small numbers"
 )]
+#![allow(clippy::print_stderr, reason = "a skipped test says so")]
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+use std::sync::mpsc::{self, Receiver};
 
 use galatea_formats::safetensors::{self, SafeTensors};
 use galatea_llm::arch::{self, Weights};
 use galatea_llm::config::Config;
 use galatea_llm::embed::{Encoder, EncoderSettings};
 use galatea_llm::encoder_decoder::EncoderDecoder;
+use galatea_llm::engine::{GenerationEvent, GenerationRequest, Ticket};
+use galatea_llm::model::{LanguageModel, LoadOptions};
+use galatea_llm::sampling::SamplingParameters;
+use galatea_llm::tokens::SpecialText;
 use galatea_runtime::{Session, SessionOptions};
 use galatea_tensor::{DataType, Tensor, bf16, f16};
 use serde_json::Value;
@@ -181,6 +187,129 @@ fn t5_gives_the_recorded_logits() {
             let recorded = case.get("logits").and_then(Value::as_array).unwrap();
             for (row, expected) in rows.iter().rev().zip(recorded.iter().rev()) {
                 assert_near(row, &numbers(expected, ""), name);
+            }
+        }
+    }
+}
+
+/// The checkpoint of this name among those that were trained on books, and its recorded cases.
+fn trained(name: &str) -> Option<(PathBuf, Vec<Value>)> {
+    let Some(shared) = std::env::var_os("GALATEA_SHARED") else {
+        eprintln!("skipped: GALATEA_SHARED does not say where the recorded checkpoints are");
+        return None;
+    };
+    let models = Path::new(&shared).join("models");
+    let golden = std::fs::read(models.join("golden.json")).unwrap();
+    let golden: Value = serde_json::from_slice(&golden).unwrap();
+    let cases = golden.pointer(&format!("/{name}/cases")).and_then(Value::as_array).unwrap();
+    Some((models.join(name), cases.clone()))
+}
+
+/// An answer that is under way.
+type Asked = (Ticket, Receiver<GenerationEvent>);
+
+/// Asks for so many of the likeliest tokens behind a prompt.
+fn ask(model: &LanguageModel, prompt: Vec<u32>, tokens: usize) -> Asked {
+    let sampling = SamplingParameters {
+        temperature: 0.0,
+        max_tokens: Some(tokens as u32),
+        ignore_eos: true,
+        ..SamplingParameters::default()
+    };
+    let (priority, client, salt, constraint) = (0, 0, 0, None);
+    let request = GenerationRequest { prompt, sampling, constraint, priority, client, salt };
+    let (to, events) = mpsc::channel();
+    let sink = Box::new(move |event| drop(to.send(event)));
+    (model.engine().submit(request, sink).unwrap(), events)
+}
+
+/// The tokens and the text of an answer.
+fn answer((_ticket, events): Asked) -> (Vec<u32>, String) {
+    let (mut tokens, mut text) = (Vec::new(), String::new());
+    loop {
+        match events.recv().unwrap() {
+            GenerationEvent::Started { .. } => {}
+            GenerationEvent::Delta(delta) => {
+                tokens.extend(delta.tokens);
+                text.push_str(&delta.text);
+            }
+            GenerationEvent::Finished(_) => return (tokens, text),
+            GenerationEvent::Failed(error) => panic!("{error}"),
+        }
+    }
+}
+
+/// That answers are those that the reference library gave, token for token: one alone, and all at once.
+fn check_text(name: &str) {
+    let Some((folder, cases)) = trained(name) else { return };
+    let model = LanguageModel::load(&folder, &LoadOptions::new(galatea_providers::all())).unwrap();
+    let expected = |case: &Value| {
+        let (prompt, mut greedy) = (ids(case, "ids"), ids(case, "greedy_ids"));
+        // Answers of T5 begin with a token of their own, others with their prompt.
+        let before = if greedy.starts_with(&prompt) { prompt.len() } else { 1 };
+        let answer = greedy.split_off(before);
+        (prompt, answer)
+    };
+    let begun = |case: &Value| {
+        let (prompt, tokens) = expected(case);
+        ask(&model, prompt, tokens.len())
+    };
+    let check = |case: &Value, found: (Vec<u32>, String)| {
+        let (_, tokens) = expected(case);
+        assert_eq!(found.0, tokens, "{name}: {}", found.1);
+        let whole = model.tokenizer().decode(&ids(case, "greedy_ids"), SpecialText::Skip);
+        assert_eq!(whole, case.get("greedy_text").unwrap().as_str().unwrap(), "{name}");
+        assert!(whole.ends_with(found.1.trim_end_matches(char::REPLACEMENT_CHARACTER)), "{name}");
+    };
+    let alone = cases.first().unwrap();
+    check(alone, answer(begun(alone)));
+    let all: Vec<Asked> = cases.iter().map(begun).collect();
+    for (case, asked) in cases.iter().zip(all) {
+        check(case, answer(asked));
+    }
+}
+
+#[test]
+fn trained_decoders_write_the_recorded_texts() {
+    for name in ["books-qwen2-draft-2m", "books-qwen2-13m", "books-gpt2-5m"] {
+        check_text(name);
+    }
+}
+
+#[test]
+fn a_trained_t5_writes_the_recorded_texts() {
+    check_text("books-t5-7m");
+}
+
+#[test]
+fn encoders_and_t5_are_near_the_recorded_results_with_rounded_weights() {
+    let (providers, options) = (galatea_providers::all(), SessionOptions::default());
+    let to = "q8_0".parse().unwrap();
+    for name in ["bert-mean", "roberta-max", "distilbert-mean"] {
+        let encoder = Encoder::load_as(&folder(name), &providers, &options, Some(to)).unwrap();
+        for case in cases(name) {
+            let found = encoder.embed(&[ids(&case, "ids")]).unwrap().remove(0);
+            let expected = numbers(&case, "normalised");
+            let cosine: f64 = found.iter().zip(expected).map(|(a, b)| f64::from(*a) * b).sum();
+            assert!(cosine > 0.999, "{name}: {cosine}");
+        }
+    }
+    for name in ["t5", "flan-t5"] {
+        let model = EncoderDecoder::load_as(&folder(name), &providers, &options, Some(to)).unwrap();
+        let whole = EncoderDecoder::load(&folder(name), &providers, &options).unwrap();
+        assert!(model.weight_bytes() < whole.weight_bytes(), "{name}");
+        for case in cases(name) {
+            let mut writing = model.read(&[ids(&case, "ids")]).unwrap();
+            let step = |token| writing.write(&[token]).unwrap().remove(0);
+            let rows: Vec<Vec<f32>> = ids(&case, "after").into_iter().map(step).collect();
+            let recorded = case.get("logits").and_then(Value::as_array).unwrap();
+            for (row, expected) in rows.iter().rev().zip(recorded.iter().rev()) {
+                let pairs = row.iter().zip(numbers(expected, ""));
+                let (missed, size) = pairs.fold((0.0, 0.0), |(missed, size), (a, b)| {
+                    (missed + (f64::from(*a) - b).powi(2), size + b * b)
+                });
+                // Rows are rounded to 8 bits too, and scores of T5 are not made smaller.
+                assert!((missed / size).sqrt() < 0.25, "{name}: {}", (missed / size).sqrt());
             }
         }
     }

@@ -11,7 +11,6 @@ mod text;
 use std::path::Path;
 use std::sync::Arc;
 
-use galatea_formats::safetensors;
 use galatea_runtime::{ExecutionProvider, Session, SessionOptions};
 use galatea_tensor::Tensor;
 
@@ -23,6 +22,7 @@ pub use text::{TextEncoder, cosine};
 use crate::arch::{self, EncoderShape};
 use crate::config::Config;
 use crate::error::{Error, Kind, Result};
+use crate::weights::{self, Quantization};
 
 /// Most texts of one run.
 const MOST_TEXTS: usize = 32;
@@ -73,6 +73,19 @@ impl Encoder {
         providers: &[Arc<dyn ExecutionProvider>],
         options: &SessionOptions,
     ) -> Result<Self> {
+        Self::load_as(folder, providers, options, None)
+    }
+
+    /// Loads a folder, with its matrices rounded if that is asked for.
+    ///
+    /// # Errors
+    /// As for [`Self::load`].
+    pub fn load_as(
+        folder: &Path,
+        providers: &[Arc<dyn ExecutionProvider>],
+        options: &SessionOptions,
+        to: Option<Quantization>,
+    ) -> Result<Self> {
         let place = || folder.display().to_string();
         let config = Config::read(&folder.join("config.json"))?;
         let Some(architecture) = arch::encoder(&config)? else {
@@ -81,12 +94,12 @@ impl Encoder {
             return Err(config.unknown("model_type", &known));
         };
         let settings = EncoderSettings::read(folder, &config)?;
-        let weights = safetensors::open(folder)
-            .map_err(|error| Error::new(Kind::Weights, place(), error.to_string()))?;
-        let shape = architecture.shape(&config, &weights)?;
-        let graph = architecture.graph(&config, &weights)?;
+        let weights = weights::of_folder(folder, &config, to)?;
+        let shape = architecture.shape(&config, &*weights)?;
+        let graph = architecture.graph(&config, &*weights)?;
         let session = Session::new(graph, providers, options)
             .map_err(|error| Error::new(Kind::Model, place(), error.to_string()))?;
+        weights.release();
         Ok(Self::new(session, shape, settings))
     }
 
@@ -94,6 +107,13 @@ impl Encoder {
     #[must_use]
     pub fn shape(&self) -> &EncoderShape {
         &self.shape
+    }
+
+    /// Memory of the weights, in bytes.
+    #[must_use]
+    pub fn weight_bytes(&self) -> usize {
+        let memory = self.session.memory();
+        memory.initializer_bytes + memory.mapped_bytes
     }
 
     /// How vectors are made and scores told.

@@ -10,6 +10,7 @@ use crate::arch;
 use crate::config::Config;
 use crate::error::{Error, Kind, Result};
 use crate::tokens::{Surround, Tokenizer};
+use crate::weights::Quantization;
 
 /// An encoder with its tokenizer: what front ends need for embeddings and for ranks.
 #[derive(Debug)]
@@ -43,12 +44,25 @@ impl TextEncoder {
         providers: &[Arc<dyn ExecutionProvider>],
         options: &SessionOptions,
     ) -> Result<Self> {
+        Self::load_as(folder, providers, options, None)
+    }
+
+    /// Loads a folder, with its matrices rounded if that is asked for.
+    ///
+    /// # Errors
+    /// As for [`Self::load`].
+    pub fn load_as(
+        folder: &Path,
+        providers: &[Arc<dyn ExecutionProvider>],
+        options: &SessionOptions,
+        to: Option<Quantization>,
+    ) -> Result<Self> {
         if !Self::recognises(folder)? {
             // Its error says which there are.
             Encoder::load(folder, providers, options)?;
         }
         let tokenizer = Arc::new(Tokenizer::from_folder(folder)?);
-        Ok(Self::new(tokenizer, Encoder::load(folder, providers, options)?))
+        Ok(Self::new(tokenizer, Encoder::load_as(folder, providers, options, to)?))
     }
 
     /// The same encoder for texts of at most so many tokens.

@@ -5,7 +5,6 @@ mod rows;
 use std::path::Path;
 use std::sync::Arc;
 
-use galatea_formats::safetensors;
 use galatea_runtime::{ExecutionProvider, Session, SessionOptions};
 use galatea_tensor::Tensor;
 
@@ -14,6 +13,7 @@ pub(crate) use rows::{RowId, Rows, Source};
 use crate::arch::{EncoderDecoderShape, T5, T5_TYPES};
 use crate::config::Config;
 use crate::error::{Error, Kind, Result};
+use crate::weights::{self, Quantization};
 
 /// Most tokens of a text that is read, and of one that is written. Such models know distances only, so
 /// this bounds memory: what is added to scores grows with the square.
@@ -68,16 +68,31 @@ impl EncoderDecoder {
         providers: &[Arc<dyn ExecutionProvider>],
         options: &SessionOptions,
     ) -> Result<Self> {
-        let model = T5::new(&Config::read(&folder.join("config.json"))?)?;
+        Self::load_as(folder, providers, options, None)
+    }
+
+    /// Loads a folder, with its matrices rounded if that is asked for.
+    ///
+    /// # Errors
+    /// As for [`Self::load`].
+    pub fn load_as(
+        folder: &Path,
+        providers: &[Arc<dyn ExecutionProvider>],
+        options: &SessionOptions,
+        to: Option<Quantization>,
+    ) -> Result<Self> {
+        let config = Config::read(&folder.join("config.json"))?;
+        let model = T5::new(&config)?;
         let place = || folder.display().to_string();
-        let weights = safetensors::open(folder)
-            .map_err(|error| Error::new(Kind::Weights, place(), error.to_string()))?;
+        let weights = weights::of_folder(folder, &config, to)?;
         let session = |graph| {
-            Session::new(graph, providers, options)
-                .map_err(|error| Error::new(Kind::Model, place(), error.to_string()))
+            let session = Session::new(graph, providers, options)
+                .map_err(|error| Error::new(Kind::Model, place(), error.to_string()));
+            weights.release();
+            session
         };
-        let encoder = session(model.encoder(&weights)?)?;
-        let decoder = session(model.decoder(&weights)?)?;
+        let encoder = session(model.encoder(&*weights)?)?;
+        let decoder = session(model.decoder(&*weights)?)?;
         Ok(Self::new(encoder, decoder, model.shape().clone()))
     }
 

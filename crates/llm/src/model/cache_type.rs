@@ -64,7 +64,7 @@ impl CacheType {
 }
 
 /// Bytes of all keys and values of a position.
-pub(super) fn position_bytes(shape: &ModelShape, cache: DataType) -> usize {
+pub(crate) fn position_bytes(shape: &ModelShape, cache: DataType) -> usize {
     let vector = shape.head_size.saturating_mul(cache.size_bytes().unwrap_or(4));
     let scale = if cache == DataType::Int8 { size_of::<f32>() } else { 0 };
     (2 * shape.layers * shape.kv_heads).saturating_mul(vector.saturating_add(scale))

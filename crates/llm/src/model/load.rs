@@ -241,15 +241,11 @@ impl LanguageModel {
 
     /// Loads a folder whose model reads a text whole and writes another one. It has no chats.
     fn load_encoder_decoder(folder: &Path, options: &LoadOptions) -> Result<Self> {
-        if options.quantization.is_some() {
-            let text =
-                "the weights of a model that reads a text whole are taken as they are stored";
-            return Err(Error::new(Kind::Parameter, "quantization", text));
-        }
         let place = options.tokenizer.as_deref().unwrap_or(folder);
         let tokenizer = Arc::new(Tokenizer::from_folder(place)?);
         let defaults = defaults(folder)?;
-        let model = EncoderDecoder::load(folder, &options.providers, &options.session)?;
+        let (providers, session) = (&options.providers, &options.session);
+        let model = EncoderDecoder::load_as(folder, providers, session, options.quantization)?;
         let weight_bytes = model.weight_bytes();
         let engine =
             Engine::start_encoder_decoder(model, Arc::clone(&tokenizer), options.engine.clone())?;

@@ -7,6 +7,7 @@ mod perplexity;
 use std::sync::{Arc, OnceLock};
 
 pub use cache_type::CacheType;
+pub(crate) use cache_type::position_bytes;
 pub use load::LoadOptions;
 pub use perplexity::{Perplexity, PerplexityScore};
 

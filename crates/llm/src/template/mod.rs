@@ -137,6 +137,21 @@ impl ChatTemplate {
         Self::from_config(&config, file.as_deref())
     }
 
+    /// Whether a folder has a template of its own, which [`Self::from_folder`] then takes.
+    ///
+    /// # Errors
+    /// As for [`Self::from_folder`].
+    pub fn is_in(folder: &Path) -> Result<bool> {
+        Self::from_folder(folder)?;
+        if folder.join("chat_template.jinja").exists() {
+            return Ok(true);
+        }
+        let config = read(&folder.join("tokenizer_config.json"))?;
+        let config: Value =
+            config.and_then(|text| serde_json::from_str(&text).ok()).unwrap_or_default();
+        Ok(config.get("chat_template").is_some_and(|template| !template.is_null()))
+    }
+
     /// As [`Self::from_folder`] from the parsed `tokenizer_config.json` and the text of
     /// `chat_template.jinja`, which has precedence.
     ///

@@ -15,6 +15,7 @@ mod stream;
 use std::path::Path;
 
 use serde_json::Value;
+use tokenizers::models::ModelWrapper;
 
 pub use gguf::GgufVocabulary;
 pub use special::SpecialIds;
@@ -141,6 +142,16 @@ impl Tokenizer {
         }
         stream.finish(&mut text);
         text
+    }
+
+    /// The sort of its model: BPE, Unigram, WordPiece or WordLevel.
+    pub fn kind(&self) -> &'static str {
+        match self.inner.get_model() {
+            ModelWrapper::BPE(_) => "BPE",
+            ModelWrapper::Unigram(_) => "Unigram",
+            ModelWrapper::WordPiece(_) => "WordPiece",
+            ModelWrapper::WordLevel(_) => "WordLevel",
+        }
     }
 
     /// One more than the largest id.

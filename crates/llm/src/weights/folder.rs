@@ -9,6 +9,7 @@ use galatea_formats::safetensors::{self, SafeTensors};
 use galatea_graph::blocks::BlockWeights;
 use galatea_tensor::Tensor;
 
+use super::Stored;
 use crate::arch::Weights;
 use crate::config::Config;
 use crate::error::{Error, Kind, Result};
@@ -46,6 +47,34 @@ impl FolderWeights {
         }
         let tensors = safetensors::open(path).map_err(|error| failed(error.to_string()))?;
         Ok(Self { tensors, codes })
+    }
+
+    /// Whether the configuration says that layers are codes.
+    pub(crate) fn is_coded(&self) -> bool {
+        self.codes.is_some()
+    }
+
+    /// How each tensor is stored.
+    ///
+    /// # Errors
+    /// Codes that are damaged.
+    pub(crate) fn stored(&self) -> Result<Vec<Stored>> {
+        let of = |name: String| match self.matrix(&name)? {
+            Some(codes) => Ok(Stored {
+                kind: format!("MLX {} bits", codes.format().bits()),
+                numbers: codes.shape().iter().product(),
+                bytes: codes.size_bytes(),
+            }),
+            None => {
+                let tensor = Weights::tensor(&self.tensors, &name)?;
+                Ok(Stored {
+                    kind: tensor.dtype().to_string(),
+                    numbers: tensor.elements(),
+                    bytes: tensor.size_bytes(),
+                })
+            }
+        };
+        self.names().into_iter().map(of).collect()
     }
 
     /// The codes of a weight, where it has codes.

@@ -5,6 +5,7 @@ mod folder;
 mod quantize;
 mod rounding;
 
+use std::path::Path;
 use std::sync::Arc;
 
 use galatea_formats::safetensors::SafeTensors;
@@ -16,7 +17,31 @@ pub use folder::FolderWeights;
 pub use quantize::{Quantization, Quantized};
 
 use crate::arch::Weights;
+use crate::config::Config;
 use crate::error::{Error, Kind, Result};
+
+/// A tensor as it lies in a checkpoint.
+pub(crate) struct Stored {
+    /// The type of its numbers.
+    pub(crate) kind: String,
+    /// How many there are.
+    pub(crate) numbers: usize,
+    /// Its bytes, scales and offsets included.
+    pub(crate) bytes: usize,
+}
+
+/// The weights of a folder, as they are stored or rounded.
+pub(crate) fn of_folder(
+    folder: &Path,
+    config: &Config,
+    to: Option<Quantization>,
+) -> Result<Box<dyn Weights>> {
+    let stored = FolderWeights::open(folder, config)?;
+    Ok(match to {
+        Some(to) => Box::new(Quantized::new(stored, to)),
+        None => Box::new(stored),
+    })
+}
 
 impl Weights for SafeTensors {
     fn tensor(&self, name: &str) -> Result<Tensor> {

@@ -89,9 +89,8 @@ pub(super) fn bench(arguments: &[String]) -> Result<ExitCode, String> {
         say(&help("galatea bench MODEL [--batch N] [--json] …", CHOICES));
         return Ok(ExitCode::SUCCESS);
     }
-    let given = Path::new(arguments.only("MODEL")?);
-    if bench_language::is_checkpoint(given) {
-        return bench_language::bench(given, &arguments);
+    if let Some(checkpoint) = model::checkpoint(arguments.only("MODEL")?)? {
+        return bench_language::bench(&checkpoint, &arguments);
     }
     let path = model::find(arguments.only("MODEL")?)?;
     let sweep = Sweep::of(&arguments)?;

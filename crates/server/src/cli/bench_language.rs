@@ -28,12 +28,6 @@ const ROUNDS: usize = 3;
 /// Bytes that are read to see how fast memory is: more than caches hold.
 const READ_BYTES: usize = 256 << 20;
 
-/// Whether a path is a checkpoint's: a GGUF file, or a folder with `config.json`.
-pub(super) fn is_checkpoint(path: &Path) -> bool {
-    let gguf = path.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("gguf"));
-    gguf || path.join("config.json").is_file()
-}
-
 /// A request's times.
 struct Times {
     /// From submission until the first token.

@@ -1,7 +1,7 @@
 //! `galatea chat`: talks with a language model in the terminal.
 
 use std::io::{BufRead, IsTerminal, Write, stdin, stdout};
-use std::path::Path;
+use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use serde_json::{Map, Value, json};
 use tokio::sync::mpsc::{Receiver, channel};
 
 use super::arguments::{Arguments, Choice, help};
-use super::{complain, say};
+use super::{complain, model, say};
 use crate::models;
 use crate::openai::answer::{AnswerReader, Piece};
 use crate::openai::chat::Chat;
@@ -74,7 +74,8 @@ pub(super) fn chat(arguments: &[String]) -> Result<ExitCode, String> {
         say(&format!("\n{COMMANDS}"));
         return Ok(ExitCode::SUCCESS);
     }
-    let path = Path::new(arguments.only("MODEL")?);
+    let given = arguments.only("MODEL")?;
+    let path = model::checkpoint(given)?.unwrap_or_else(|| PathBuf::from(given));
     let mut talk = Talk::new(&arguments)?;
     let context: usize = arguments.number("context", 0)?;
     let engine = EngineArguments {
@@ -86,7 +87,7 @@ pub(super) fn chat(arguments: &[String]) -> Result<ExitCode, String> {
         ..EngineArguments::default()
     };
     let options = models::load_options(&engine).map_err(|error| error.to_string())?;
-    let model = LanguageModel::load(path, &options).map_err(|error| error.to_string())?;
+    let model = LanguageModel::load(&path, &options).map_err(|error| error.to_string())?;
     let model = Arc::new(model);
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let runtime = runtime.map_err(|error| format!("the runtime does not start: {error}"))?;

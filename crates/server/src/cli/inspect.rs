@@ -10,7 +10,7 @@ use galatea_runtime::{OptimiseLevel, Session};
 use serde_json::{Value, json};
 
 use super::arguments::{Arguments, Choice, help};
-use super::{model, picture, say};
+use super::{inspect_checkpoint, model, picture, say};
 use crate::table::table;
 
 const CHOICES: &[Choice] = &[
@@ -63,9 +63,14 @@ pub(super) fn inspect(arguments: &[String]) -> Result<ExitCode, String> {
     let arguments = Arguments::parse(arguments, CHOICES)?;
     if arguments.has("help") {
         say(&help("galatea inspect MODEL [--json | --stage | --dot | --svg]", CHOICES));
+        say("\nA checkpoint of a language model or an encoder has --json only.");
         return Ok(ExitCode::SUCCESS);
     }
-    let path = model::find(arguments.only("MODEL")?)?;
+    let given = arguments.only("MODEL")?;
+    if let Some(checkpoint) = model::checkpoint(given)? {
+        return inspect_checkpoint::inspect(&checkpoint, &arguments);
+    }
+    let path = model::find(given)?;
     if let Some(drawing) = picture::drawing(&arguments)? {
         let graph = model::load(&path)?.graph;
         say(&drawing.of(graph, model::level(&arguments)?)?);

@@ -9,6 +9,7 @@ mod generate;
 mod http_client;
 mod hwbench;
 mod inspect;
+mod inspect_checkpoint;
 mod layers;
 mod model;
 mod picture;
@@ -50,7 +51,7 @@ const COMMANDS: &[Command] = &[
     },
     Command {
         name: "inspect",
-        sentence: "describe a model: inputs, outputs, operators, memory",
+        sentence: "describe a model or a checkpoint: what it is, and its memory",
         run: inspect::inspect,
     },
     Command {

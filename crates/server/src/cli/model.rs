@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use galatea_formats::onnx;
 use galatea_runtime::{ExecutionProvider, OptimiseLevel, Precision, Session, SessionOptions};
+use galatea_serving::backend::llm::{is_checkpoint, one_checkpoint};
 use galatea_serving::model_cache::{self, ModelCache, Source};
 
 use super::arguments::{Arguments, Choice};
@@ -45,15 +46,40 @@ pub(super) fn find(path: &str) -> Result<PathBuf, String> {
         }
         _ => {}
     }
-    let version = |entry: &PathBuf| -> Option<u64> { entry.file_name()?.to_str()?.parse().ok() };
-    let newest = entries
-        .iter()
-        .filter(|entry| entry.is_dir())
-        .filter_map(|entry| version(entry).map(|version| (version, entry)))
-        .max();
-    match newest.and_then(|(_, folder)| folder.to_str()) {
+    match newest_version(path).as_deref().and_then(Path::to_str) {
         Some(folder) => find(folder),
         None => Err(format!("'{}' has neither an ONNX file nor a version folder", path.display())),
+    }
+}
+
+/// The version folder of the greatest number, if a folder has any.
+fn newest_version(folder: &Path) -> Option<PathBuf> {
+    let version = |entry: &PathBuf| -> Option<u64> { entry.file_name()?.to_str()?.parse().ok() };
+    let entries = fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path());
+    let versions = entries.filter(|entry| entry.is_dir());
+    versions.filter_map(|entry| Some((version(&entry)?, entry))).max().map(|(_, entry)| entry)
+}
+
+/// The checkpoint that a path stands for: a GGUF file, a folder of weights, or what the newest version folder has of
+/// these. Nothing where no checkpoint is meant.
+///
+/// # Errors
+/// A folder with more than one model in GGUF files.
+pub(super) fn checkpoint(path: &str) -> Result<Option<PathBuf>, String> {
+    let given = Path::new(path);
+    if given.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("gguf")) {
+        return Ok(Some(given.to_owned()));
+    }
+    if !given.is_dir() || find(path).is_ok() {
+        return Ok(None);
+    }
+    // Of a folder without weights it is said later that they are missing.
+    let holds = |folder: &PathBuf| is_checkpoint(folder) || folder.join("config.json").is_file();
+    let places = [Some(given.to_owned()), newest_version(given)];
+    let Some(place) = places.into_iter().flatten().find(holds) else { return Ok(None) };
+    match one_checkpoint(&place) {
+        Ok(found) => Ok(Some(found)),
+        Err(text) => Err(format!("'{}' {text}", place.display())),
     }
 }
 
@@ -71,7 +97,7 @@ fn known_format(path: &Path) -> Result<(), String> {
     match path.extension().and_then(|extension| extension.to_str()) {
         Some("onnx") => Ok(()),
         other => Err(format!(
-            "'{}' is of no known format ({}); models are .onnx files",
+            "'{}' is of no known format ({}); models are .onnx and .gguf files, and folders of safetensors",
             path.display(),
             other.unwrap_or("it has no extension")
         )),

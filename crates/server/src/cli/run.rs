@@ -37,8 +37,8 @@ pub(super) fn run(arguments: &[String]) -> Result<ExitCode, String> {
         return Ok(ExitCode::SUCCESS);
     }
     let given = arguments.only("MODEL")?;
-    if run_checkpoint::is_one(given) {
-        return run_checkpoint::run(Path::new(given), &arguments);
+    if let Some(checkpoint) = model::checkpoint(given)? {
+        return run_checkpoint::run(&checkpoint, &arguments);
     }
     if arguments.has("prompt") {
         return Err("--prompt is for checkpoints of language models".to_owned());

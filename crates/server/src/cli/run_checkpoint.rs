@@ -11,7 +11,7 @@ use galatea_llm::engine::{GenerationEvent, GenerationRequest, SessionModel};
 use galatea_llm::model::{LanguageModel, LoadOptions};
 use galatea_llm::sampling::SamplingParameters;
 use galatea_llm::tokens::Surround;
-use galatea_serving::backend::llm::{EngineArguments, is_checkpoint};
+use galatea_serving::backend::llm::EngineArguments;
 use galatea_tensor::{DataType, Tensor};
 
 use super::arguments::Arguments;
@@ -20,12 +20,6 @@ use crate::models;
 
 /// Tokens of a continuation, where nothing else is said.
 const MOST_TOKENS: u32 = 64;
-
-/// Whether a path is a checkpoint and no ONNX model.
-pub(super) fn is_one(path: &str) -> bool {
-    let file = Path::new(path);
-    is_checkpoint(file) && (file.is_file() || model::find(path).is_err())
-}
 
 /// Runs a checkpoint once for each file of inputs, or continues a prompt.
 ///
@@ -119,13 +113,14 @@ type Outputs = Vec<(&'static str, Tensor)>;
 
 impl Loaded {
     fn load(path: &Path, options: LoadOptions) -> Result<Self, String> {
-        let LoadOptions { providers, session, .. } = &options;
+        let LoadOptions { providers, session, quantization, .. } = &options;
+        let to = *quantization;
         if path.is_dir() && TextEncoder::recognises(path).map_err(text_of)? {
-            let encoder = Encoder::load(path, providers, session).map_err(text_of)?;
+            let encoder = Encoder::load_as(path, providers, session, to).map_err(text_of)?;
             return Ok(Self::Encoder(Box::new(encoder)));
         }
         if path.is_dir() && EncoderDecoder::recognises(path).map_err(text_of)? {
-            let model = EncoderDecoder::load(path, providers, session).map_err(text_of)?;
+            let model = EncoderDecoder::load_as(path, providers, session, to).map_err(text_of)?;
             return Ok(Self::Both(Box::new(model)));
         }
         let model = SessionModel::load(path, &options).map_err(text_of)?;

@@ -16,7 +16,7 @@ use crate::flags::{self, Flags, Parsed};
 use crate::listen;
 use crate::logging;
 use crate::metrics::MetricsConfig;
-use crate::models;
+use crate::models::{self, CheckpointDefaults};
 use crate::server::{self, Server};
 use crate::startup;
 
@@ -102,7 +102,7 @@ pub(super) fn start_core(flags: &Flags) -> Result<Arc<Core>, String> {
     }
     let bytes = flags.number("model-cache-byte-size");
     let cache = models::model_cache(flags.text("model-cache-dir"), bytes);
-    let backends = models::backends(cache);
+    let backends = models::backends_with(cache, CheckpointDefaults::of(flags)?);
     let core = Core::start(options, backends.clone()).map_err(|error| {
         tracing::error!("creating server: {}", error.nested());
         format!("creating server: {}", error.nested())

@@ -201,6 +201,11 @@ pub const FLAGS: &[Flag] = flags![
         "Folder that keeps models rewritten and packed, so that the next load takes no time; empty for the system's own.", Yes;
     "model-cache-byte-size" Number, "8589934592",
         "Most bytes of that folder; what was not used for the longest time goes first. 0 turns it off.", Yes;
+    ["Checkpoints"]
+    "quantization" Text, "",
+        "Round weights when they are loaded, to q8_0, q6_k, q5_k, q5_1, q5_0, q4_k, q4_1 or q4_0, where a model's own configuration says nothing.", Yes;
+    "kv-cache-dtype" Text, "",
+        "What keys and values are stored as: auto, float32, float16, bfloat16 or int8, where a model's own configuration says nothing.", Yes;
     ["Memory and devices"]
     "pinned-memory-pool-byte-size" Number, "268435456", "Size of the pinned memory pool.", NO_CUDA;
     "cuda-memory-pool-byte-size" Texts, "", "Size of the CUDA memory pool.", NO_CUDA;
