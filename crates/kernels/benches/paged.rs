@@ -9,7 +9,7 @@ mod timing;
 
 use galatea_kernels::paged_attention::{PagedAttention, PagedCaches, paged_attention};
 use galatea_kernels::{Exec, Isa, ThreadPool};
-use galatea_tensor::{bf16, f16};
+use galatea_tensor::{Element, OwnedTensor, bf16, f16};
 
 /// Positions of a block.
 const BLOCK: usize = 16;
@@ -25,15 +25,25 @@ fn main() {
     let peak = timing::peak_gflops(isa) * threads as f64;
     println!("{} x {threads}: multiply-add peak {peak:.0} GFLOP/s", isa.name());
     for shape in [(14, 2, 64), (28, 4, 128), (16, 16, 64)] {
-        for sequences in [1, 16] {
+        for sizes in [(1, 8192), (16, 8192), (16, 128)] {
             for kind in ["fp32", "fp16", "bf16", "int8"] {
-                decode(exec, shape, (sequences, 8192), kind);
+                decode(exec, shape, sizes, kind);
             }
         }
         for (rows, before) in [(512, 0), (2048, 0), (32, 4096), (5, 4096)] {
             prompt(exec, shape, (rows, before), peak);
         }
     }
+}
+
+/// A cache as a model has it.
+fn filled<T: Element>(elements: usize, value: T) -> OwnedTensor {
+    let tensor = OwnedTensor::zeroed(T::DTYPE, &[elements]);
+    let Ok(mut tensor) = tensor else { unreachable!("the sizes are small") };
+    if let Ok(all) = tensor.as_mut_slice::<T>() {
+        all.fill(value);
+    }
+    tensor
 }
 
 /// Runs a step of sequences that each have `rows` new rows and so many positions; gives seconds.
@@ -69,9 +79,12 @@ fn run(
     let n = vectors * size;
     macro_rules! time {
         ($kind:ident, $one:expr) => {{
-            let (mut keys, mut values) = (vec![$one; n], vec![$one; n]);
+            let (mut keys, mut values) = (filled(n, $one), filled(n, $one));
+            let (Ok(keys), Ok(values)) = (keys.as_mut_slice(), values.as_mut_slice()) else {
+                unreachable!("they were filled with such elements");
+            };
             timing::best(|| {
-                let caches = PagedCaches::$kind([&mut keys, &mut values]);
+                let caches = PagedCaches::$kind([&mut *keys, &mut *values]);
                 paged_attention(exec, &a, [&q, &k, &k], caches, &mut y);
             })
         }};
@@ -81,11 +94,13 @@ fn run(
         "fp16" => time!(Fp16, f16::from_f32(0.1)),
         "bf16" => time!(Bf16, bf16::from_f32(0.1)),
         _ => {
-            let (mut keys, mut values) = (vec![9_i8; n], vec![9_i8; n]);
+            let (mut keys, mut values) = (filled(n, 9_i8), filled(n, 9_i8));
+            let (Ok(keys), Ok(values)) = (keys.as_mut_slice(), values.as_mut_slice()) else {
+                unreachable!("they were filled with such elements");
+            };
             let (mut first, mut second) = (vec![0.01_f32; vectors], vec![0.01_f32; vectors]);
             timing::best(|| {
-                let (caches, scales) =
-                    ([&mut keys[..], &mut values], [&mut first[..], &mut second]);
+                let (caches, scales) = ([&mut *keys, &mut *values], [&mut first[..], &mut second]);
                 let caches = PagedCaches::Int8 { caches, scales };
                 paged_attention(exec, &a, [&q, &k, &k], caches, &mut y);
             })
