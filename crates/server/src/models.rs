@@ -132,9 +132,6 @@ pub fn load_options(arguments: &EngineArguments) -> Result<LoadOptions, galatea_
     options.blocks = arguments.num_gpu_blocks_override;
     options.cache_bytes = arguments.kv_cache_memory_bytes.unwrap_or(options.cache_bytes);
     options.swap_bytes = arguments.swap_space.unwrap_or(options.swap_bytes);
-    if let Some(stored) = arguments.kv_cache_dtype.as_deref() {
-        options.cache_type = stored.parse()?;
-    }
     options.tokenizer = arguments.tokenizer.as_ref().map(PathBuf::from);
     let max_tokens = arguments.num_speculative_tokens.unwrap_or(GUESSED);
     match arguments.speculative_model.as_deref() {
