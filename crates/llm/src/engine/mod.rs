@@ -18,6 +18,7 @@ use crate::schedule::{Arrival, Limits, Scheduler, SequenceId, SwapLimits};
 use crate::tokens::Tokenizer;
 
 mod answer;
+mod intake;
 mod model;
 mod request;
 mod session_model;
@@ -34,9 +35,10 @@ pub use speculate::Speculation;
 pub use statistics::{EngineStatistics, Histogram};
 
 use answer::Answer;
+use intake::{Command, Submission};
 use request::Reply;
 use speculate::{DraftModel, Proposer};
-use worker::{Command, Submission, Worker};
+use worker::Worker;
 
 /// A preempted sequence with fewer positions is computed anew.
 const LEAST_SWAPPED: usize = 32;
@@ -212,14 +214,13 @@ impl Engine {
             model,
             Arc::clone(&tokenizer),
             scheduler,
-            receiver,
             Arc::clone(&shared),
             options.threads,
         );
         if let (Some(proposer), Some(speculation)) = (proposer, options.speculative) {
             worker.speculate(proposer, speculation.max_tokens());
         }
-        let thread = start_thread(move || worker.run())?;
+        let thread = start_thread(move || intake::run(worker, &receiver))?;
         Ok(Self {
             commands,
             shared,

@@ -4,21 +4,20 @@
 //! these begin and end at any turn. There are no blocks: each answer has a row of the model's tensors.
 
 use std::collections::VecDeque;
-use std::ops::ControlFlow;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
-use std::sync::mpsc::{self, Receiver};
+use std::sync::mpsc;
 use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
 use super::answer::{Answer, Memory};
+use super::intake::{self, Submission, Work};
 use super::request::{GenerationEvent, GenerationRequest, Reply, Usage};
-use super::worker::{Command, Submission, ns};
+use super::worker::ns;
 use super::{Engine, EngineOptions, EngineStatistics, Shared, start_thread};
 use crate::encoder_decoder::{EncoderDecoder, MOST_TOKENS, RowId, Rows};
 use crate::error::{Error, Kind, Result};
 use crate::grammar::Constraint;
-use crate::guarded::{guarded, panicked};
+use crate::guarded::guarded;
 use crate::sampling::{Sampler, SamplingParameters};
 use crate::schedule::SequenceId;
 use crate::stop::FinishReason;
@@ -57,9 +56,8 @@ impl Engine {
         let (commands, receiver) = mpsc::channel();
         let vocabulary = model.shape().vocabulary;
         let most = [options.max_sequences, MOST_BYTES];
-        let writer =
-            Writer::new(model, Arc::clone(&tokenizer), receiver, Arc::clone(&shared), most);
-        let thread = start_thread(move || writer.run())?;
+        let writer = Writer::new(model, Arc::clone(&tokenizer), Arc::clone(&shared), most);
+        let thread = start_thread(move || intake::run(writer, &receiver))?;
         Ok(Self {
             commands,
             shared,
@@ -129,7 +127,6 @@ struct Open {
 struct Writer {
     model: EncoderDecoder,
     tokenizer: Arc<Tokenizer>,
-    commands: Receiver<Command>,
     shared: Arc<Shared>,
     memory: Memory,
     /// The most rows.
@@ -145,7 +142,6 @@ impl Writer {
     fn new(
         model: EncoderDecoder,
         tokenizer: Arc<Tokenizer>,
-        commands: Receiver<Command>,
         shared: Arc<Shared>,
         [max_rows, max_bytes]: [usize; 2],
     ) -> Self {
@@ -153,7 +149,6 @@ impl Writer {
         Self {
             model,
             tokenizer,
-            commands,
             shared,
             memory,
             max_rows,
@@ -162,73 +157,6 @@ impl Writer {
             waiting: VecDeque::new(),
             running: Vec::new(),
         }
-    }
-
-    /// Works until it is told to stop.
-    fn run(mut self) {
-        loop {
-            match catch_unwind(AssertUnwindSafe(|| self.turn())) {
-                Ok(ControlFlow::Continue(())) => {}
-                Ok(ControlFlow::Break(())) => break,
-                Err(panic) => {
-                    let error = Error::new(Kind::Model, "engine", panicked(&*panic));
-                    self.fail_running(&error);
-                }
-            }
-        }
-        let error = Error::new(Kind::Unavailable, "engine", "it stops");
-        self.running.extend(self.waiting.drain(..));
-        self.fail_running(&error);
-    }
-
-    /// Takes what has arrived, waiting where there is nothing to do, and works.
-    fn turn(&mut self) -> ControlFlow<()> {
-        if self.running.is_empty() && self.waiting.is_empty() {
-            self.publish();
-            let Ok(command) = self.commands.recv() else { return ControlFlow::Break(()) };
-            self.obey(command)?;
-        }
-        while let Ok(command) = self.commands.try_recv() {
-            self.obey(command)?;
-        }
-        self.admit();
-        if !self.running.is_empty() {
-            self.step();
-        }
-        self.publish();
-        ControlFlow::Continue(())
-    }
-
-    fn obey(&mut self, command: Command) -> ControlFlow<()> {
-        match command {
-            Command::Submit(submission) => self.accept(*submission),
-            Command::Cancel(id) => self.cancel(id),
-            Command::Stop => return ControlFlow::Break(()),
-        }
-        ControlFlow::Continue(())
-    }
-
-    fn accept(&mut self, submission: Submission) {
-        let Submission { arrival, answer, constraint, sampling, reply, submitted } = submission;
-        self.shared.statistics().take_in(&sampling, arrival.tokens.len());
-        let (id, last) = (arrival.id, self.model.shape().start);
-        let usage = Usage { prompt_tokens: arrival.tokens.len(), ..Usage::default() };
-        let request = Request {
-            id,
-            priority: arrival.priority,
-            reply,
-            sampling,
-            constraint,
-            prompt: arrival.tokens,
-            open: vec![Open { row: id, answer, last, told: None }],
-            usage,
-            submitted,
-            admitted: None,
-            first_token: None,
-        };
-        // Lower ones run first, and of the same those that came first.
-        let at = self.waiting.partition_point(|other| other.priority <= request.priority);
-        self.waiting.insert(at, request);
     }
 
     /// Whether there is room for a request beside those that run.
@@ -266,7 +194,7 @@ impl Writer {
         let heard = request.reply.tell(begun);
         self.running.push(request);
         if !heard {
-            self.cancel(id);
+            self.take_back(id);
         }
     }
 
@@ -380,7 +308,7 @@ impl Writer {
         request.reply.tell(GenerationEvent::Finished(request.usage));
     }
 
-    fn cancel(&mut self, id: SequenceId) {
+    fn take_back(&mut self, id: SequenceId) {
         let mut request = if let Some(at) = self.waiting.iter().position(|one| one.id == id) {
             self.shared.waiting.fetch_sub(1, Ordering::AcqRel);
             let Some(request) = self.waiting.remove(at) else { return };
@@ -421,8 +349,57 @@ impl Writer {
             self.fail(request, error);
         }
     }
+}
 
-    /// Tells what goes on now.
+impl Work for Writer {
+    fn is_idle(&self) -> bool {
+        self.running.is_empty() && self.waiting.is_empty()
+    }
+
+    fn work(&mut self) {
+        self.admit();
+        if !self.running.is_empty() {
+            self.step();
+        }
+        self.publish();
+    }
+
+    fn accept(&mut self, submission: Submission) {
+        let Submission { arrival, answer, constraint, sampling, reply, submitted } = submission;
+        self.shared.statistics().take_in(&sampling, arrival.tokens.len());
+        let (id, last) = (arrival.id, self.model.shape().start);
+        let usage = Usage { prompt_tokens: arrival.tokens.len(), ..Usage::default() };
+        let request = Request {
+            id,
+            priority: arrival.priority,
+            reply,
+            sampling,
+            constraint,
+            prompt: arrival.tokens,
+            open: vec![Open { row: id, answer, last, told: None }],
+            usage,
+            submitted,
+            admitted: None,
+            first_token: None,
+        };
+        // Lower ones run first, and of the same those that came first.
+        let at = self.waiting.partition_point(|other| other.priority <= request.priority);
+        self.waiting.insert(at, request);
+    }
+
+    fn cancel(&mut self, id: SequenceId) {
+        self.take_back(id);
+    }
+
+    fn recover(&mut self, error: &Error) {
+        self.fail_running(error);
+    }
+
+    fn give_up(&mut self, error: &Error) {
+        self.running.extend(self.waiting.drain(..));
+        self.fail_running(error);
+    }
+
     fn publish(&self) {
         let mut statistics = self.shared.statistics();
         statistics.running = self.rows.len();

@@ -1,19 +1,16 @@
 //! The engine's thread: one step after the other.
 
 use std::collections::HashMap;
-use std::ops::ControlFlow;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::sync::mpsc::Receiver;
 use std::time::{Duration, Instant};
 
 use crate::cache::Swap;
 use crate::error::{Error, Kind};
 use crate::grammar::Constraint;
-use crate::guarded::{guarded, panicked};
+use crate::guarded::guarded;
 use crate::sampling::{SamplingParameters, TokenLogprobs};
-use crate::schedule::{Arrival, Plan, PlannedRows, Scheduler, SequenceId};
+use crate::schedule::{Plan, PlannedRows, Scheduler, SequenceId};
 use crate::stop::FinishReason;
 use crate::tokens::Tokenizer;
 
@@ -22,37 +19,10 @@ mod results;
 
 use super::Shared;
 use super::answer::{Answer, Memory};
+use super::intake::{Submission, Work};
 use super::model::{StepBatch, StepModel};
 use super::request::{GenerationEvent, Reply, Usage};
 use super::speculate::{Proposer, Wish};
-
-/// What the thread is told.
-pub(super) enum Command {
-    Submit(Box<Submission>),
-    Cancel(SequenceId),
-    Stop,
-}
-
-impl std::fmt::Debug for Command {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self {
-            Self::Submit(submission) => f.debug_tuple("Submit").field(&submission.arrival).finish(),
-            Self::Cancel(id) => f.debug_tuple("Cancel").field(id).finish(),
-            Self::Stop => f.write_str("Stop"),
-        }
-    }
-}
-
-/// A request that was checked.
-pub(super) struct Submission {
-    pub(super) arrival: Arrival,
-    pub(super) answer: Answer,
-    /// For answers behind the first one.
-    pub(super) constraint: Option<Constraint>,
-    pub(super) sampling: SamplingParameters,
-    pub(super) reply: Reply,
-    pub(super) submitted: Instant,
-}
 
 /// A request that goes on. Its answers are sequences whose numbers follow its own.
 struct Request {
@@ -99,7 +69,6 @@ pub(super) struct Worker {
     model: Box<dyn StepModel>,
     tokenizer: Arc<Tokenizer>,
     scheduler: Scheduler,
-    commands: Receiver<Command>,
     shared: Arc<Shared>,
     requests: HashMap<SequenceId, Request>,
     /// The request of each sequence.
@@ -119,7 +88,6 @@ impl Worker {
         model: Box<dyn StepModel>,
         tokenizer: Arc<Tokenizer>,
         scheduler: Scheduler,
-        commands: Receiver<Command>,
         shared: Arc<Shared>,
         threads: usize,
     ) -> Self {
@@ -130,7 +98,6 @@ impl Worker {
             model,
             tokenizer,
             scheduler,
-            commands,
             shared,
             requests: HashMap::new(),
             owners: HashMap::new(),
@@ -147,75 +114,6 @@ impl Worker {
         self.proposer = Some((proposer, most));
     }
 
-    /// Works until it is told to stop.
-    pub(super) fn run(mut self) {
-        loop {
-            match catch_unwind(AssertUnwindSafe(|| self.turn())) {
-                Ok(ControlFlow::Continue(())) => {}
-                Ok(ControlFlow::Break(())) => break,
-                Err(panic) => {
-                    let error = Error::new(Kind::Model, "engine", panicked(&*panic));
-                    tracing::error!(%error, "all requests fail");
-                    self.scheduler.forget_computed();
-                    self.fail_all(&error);
-                }
-            }
-        }
-        self.fail_all(&Error::new(Kind::Unavailable, "engine", "it stops"));
-    }
-
-    /// Takes what has arrived, waiting where there is nothing to do, and computes a step.
-    fn turn(&mut self) -> ControlFlow<()> {
-        if self.requests.is_empty() {
-            self.publish();
-            let Ok(command) = self.commands.recv() else { return ControlFlow::Break(()) };
-            self.obey(command)?;
-        }
-        while let Ok(command) = self.commands.try_recv() {
-            self.obey(command)?;
-        }
-        if !self.requests.is_empty() {
-            self.step();
-        }
-        ControlFlow::Continue(())
-    }
-
-    fn obey(&mut self, command: Command) -> ControlFlow<()> {
-        match command {
-            Command::Submit(submission) => self.accept(*submission),
-            Command::Cancel(id) => self.cancel(id),
-            Command::Stop => return ControlFlow::Break(()),
-        }
-        ControlFlow::Continue(())
-    }
-
-    fn accept(&mut self, submission: Submission) {
-        let Submission { arrival, answer, constraint, sampling, reply, submitted } = submission;
-        let (id, prompt) = (arrival.id, arrival.tokens.len());
-        let most = sampling.max_tokens.map_or(f64::INFINITY, f64::from);
-        let mut statistics = self.shared.statistics();
-        statistics.requests += 1;
-        statistics.request_answers.observe(f64::from(sampling.n));
-        statistics.request_prompt_tokens.observe(prompt as f64);
-        if most.is_finite() {
-            statistics.request_max_tokens.observe(most);
-        }
-        drop(statistics);
-        let request = Request {
-            reply,
-            constraint,
-            prompt,
-            open: vec![Open::new(id, answer)],
-            prompt_logprobs: sampling.prompt_logprobs.map(|_| vec![None]),
-            sampling,
-            usage: Usage { prompt_tokens: prompt, ..Usage::default() },
-            times: Times { submitted, admitted: None, first_token: None },
-        };
-        self.owners.insert(id, id);
-        self.requests.insert(id, request);
-        self.scheduler.add(arrival);
-    }
-
     /// Ends a request, and tells nobody yet.
     fn take_out(&mut self, id: SequenceId) -> Option<Request> {
         let request = self.requests.remove(&id)?;
@@ -229,7 +127,7 @@ impl Worker {
         Some(request)
     }
 
-    fn cancel(&mut self, id: SequenceId) {
+    fn take_back(&mut self, id: SequenceId) {
         let Some(mut request) = self.take_out(id) else { return };
         for open in std::mem::take(&mut request.open) {
             self.count_finished(FinishReason::Cancelled.as_str());
@@ -259,19 +157,10 @@ impl Worker {
     /// Tells that all answers have ended.
     fn finish(&self, mut request: Request) {
         let now = Instant::now();
-        let Times { submitted, admitted, first_token, .. } = request.times;
-        let since = |from: Instant| now.saturating_duration_since(from);
-        request.usage.total_ns = ns(since(submitted));
-        let mut statistics = self.shared.statistics();
-        statistics.request_latency.observe(since(submitted).as_secs_f64());
-        statistics.request_generation_tokens.observe(request.usage.completion_tokens as f64);
-        if let (Some(admitted), Some(first)) = (admitted, first_token) {
-            let prefill = first.saturating_duration_since(admitted);
-            statistics.inference_time.observe(since(admitted).as_secs_f64());
-            statistics.prefill_time.observe(prefill.as_secs_f64());
-            statistics.decode_time.observe(since(first).as_secs_f64());
-        }
-        drop(statistics);
+        let Times { submitted, admitted, first_token } = request.times;
+        request.usage.total_ns = ns(now.saturating_duration_since(submitted));
+        let times = [Some(submitted), admitted, first_token];
+        self.shared.statistics().end(now, times, request.usage.completion_tokens);
         self.publish();
         request.reply.tell(GenerationEvent::Finished(request.usage));
     }
@@ -413,8 +302,50 @@ impl Worker {
             }
         }
     }
+}
 
-    /// Tells what goes on now.
+impl Work for Worker {
+    fn is_idle(&self) -> bool {
+        self.requests.is_empty()
+    }
+
+    fn work(&mut self) {
+        self.step();
+    }
+
+    fn accept(&mut self, submission: Submission) {
+        let Submission { arrival, answer, constraint, sampling, reply, submitted } = submission;
+        let (id, prompt) = (arrival.id, arrival.tokens.len());
+        self.shared.statistics().take_in(&sampling, prompt);
+        let request = Request {
+            reply,
+            constraint,
+            prompt,
+            open: vec![Open::new(id, answer)],
+            prompt_logprobs: sampling.prompt_logprobs.map(|_| vec![None]),
+            sampling,
+            usage: Usage { prompt_tokens: prompt, ..Usage::default() },
+            times: Times { submitted, admitted: None, first_token: None },
+        };
+        self.owners.insert(id, id);
+        self.requests.insert(id, request);
+        self.scheduler.add(arrival);
+    }
+
+    fn cancel(&mut self, id: SequenceId) {
+        self.take_back(id);
+    }
+
+    fn recover(&mut self, error: &Error) {
+        tracing::error!(%error, "all requests fail");
+        self.scheduler.forget_computed();
+        self.fail_all(error);
+    }
+
+    fn give_up(&mut self, error: &Error) {
+        self.fail_all(error);
+    }
+
     fn publish(&self) {
         let cache = self.scheduler.cache().statistics();
         let mut statistics = self.shared.statistics();

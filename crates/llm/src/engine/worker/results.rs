@@ -90,7 +90,7 @@ impl Worker {
                 (request.usage.cached_tokens, request.prompt_logprobs.take());
             let told = GenerationEvent::Started { cached_tokens, prompt_logprobs };
             if !request.reply.tell(told) {
-                self.cancel(owner);
+                self.take_back(owner);
                 return Ok(());
             }
             if request.sampling.n > 1 {
@@ -243,7 +243,7 @@ impl Worker {
     ) {
         let Some(request) = self.requests.get_mut(&owner) else { return };
         if !request.reply.tell(GenerationEvent::Delta(delta)) {
-            self.cancel(owner);
+            self.take_back(owner);
             return;
         }
         let Some(reason) = finish else { return };
