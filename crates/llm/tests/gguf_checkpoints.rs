@@ -13,6 +13,7 @@ use galatea_graph::{Graph, evaluate};
 use galatea_llm::arch::{self, ModelShape, Weights};
 use galatea_llm::config::Config;
 use galatea_llm::error::Result;
+use galatea_llm::facts::CheckpointFacts;
 use galatea_llm::gguf::GgufCheckpoint;
 use galatea_tensor::{DataType, Tensor, bf16};
 
@@ -305,4 +306,19 @@ fn what_a_file_lacks_is_named() {
     let (_place, path) = write(writer);
     let error = GgufCheckpoint::open(&path).unwrap_err().to_string();
     assert!(error.contains("token_embd.weight"), "{error}");
+}
+
+#[test]
+fn files_tell_what_is_in_them() {
+    let (_place, path) = converted("qwen3");
+    let facts = CheckpointFacts::read(&path).unwrap();
+    let source = CheckpointFacts::read(&folder("qwen3")).unwrap();
+    assert_eq!(
+        (facts.format, &*facts.architecture, facts.problem.clone()),
+        ("GGUF", "qwen3", None)
+    );
+    assert_eq!(facts.parameters(), source.parameters());
+    let sizes = |of: &CheckpointFacts| (of.layers, of.hidden, of.heads, of.kv_heads, of.vocabulary);
+    assert_eq!(sizes(&facts), sizes(&source));
+    assert_eq!((facts.cache, facts.context), (source.cache, source.context));
 }

@@ -16,6 +16,7 @@ use galatea_llm::config::Config;
 use galatea_llm::embed::Encoder;
 use galatea_llm::encoder_decoder::EncoderDecoder;
 use galatea_llm::error::Result;
+use galatea_llm::facts::{CheckpointFacts, Duty};
 use galatea_llm::weights::{FolderWeights, Quantization, Quantized};
 use galatea_runtime::{ExecutionProvider, SessionOptions};
 use galatea_tensor::{DataType, Tensor, bf16};
@@ -225,6 +226,42 @@ fn encoders_and_t5_are_rounded_while_they_are_loaded() {
             assert!(missed > before && missed < most, "{name} {to}: {missed} after {before}");
             before = missed;
         }
+    }
+}
+
+#[test]
+fn a_checkpoint_tells_how_its_weights_are_stored_and_what_is_wrong() {
+    let place = tempfile::tempdir().unwrap();
+    let (finer, plain) = ("model.layers.0.mlp.gate_proj", "model.layers.1.self_attn.v_proj");
+    write_coded("qwen3", place.path(), finer, plain);
+    let facts = CheckpointFacts::read(place.path()).unwrap();
+    assert_eq!((facts.format, facts.duty, facts.problem.clone()), ("MLX", Duty::Decoder, None));
+    let source = safetensors::open(&folder("qwen3")).unwrap();
+    let numbers: usize = source.tensors().values().map(Tensor::elements).sum();
+    assert_eq!(facts.parameters(), numbers);
+    let bytes = std::fs::metadata(place.path().join("model.safetensors")).unwrap().len();
+    assert!(facts.weight_bytes() < usize::try_from(bytes).unwrap());
+    let of = |name: &str| facts.weights.iter().find(|kind| kind.name == name).unwrap().clone();
+    assert_eq!(of("MLX 8 bits").tensors, 1);
+    assert!(of("MLX 4 bits").tensors > 5 && of("BF16").tensors > 1);
+    // Codes of 4 bits, and for each 32 of them a scale and a bias of 16.
+    assert_eq!(of("MLX 4 bits").bytes * 8, of("MLX 4 bits").numbers * 5);
+    let shape = config(&folder("qwen3"));
+    let [layers, heads, width] = ["num_hidden_layers", "num_key_value_heads", "head_dim"]
+        .map(|key| shape.length(key).unwrap());
+    assert_eq!(facts.cache[0].bytes, 2 * layers * heads * width * 4);
+    assert!(facts.tokenizer.is_err());
+
+    let mut tensors = source.tensors().clone();
+    tensors.remove("model.norm.weight");
+    let all = std::fs::read(folder("qwen3").join("config.json")).unwrap();
+    write(place.path(), &serde_json::from_slice(&all).unwrap(), &tensors);
+    let problem = CheckpointFacts::read(place.path()).unwrap().problem.unwrap().to_string();
+    assert!(problem.contains("model.norm.weight"), "{problem}");
+    write(place.path(), &json!({"model_type": "rwkv"}), &tensors);
+    let error = CheckpointFacts::read(place.path()).unwrap_err().to_string();
+    for known in ["rwkv", "llama", "bert", "t5"] {
+        assert!(error.contains(known), "{error}");
     }
 }
 
