@@ -88,8 +88,14 @@ fn gauges(last: Option<Ticks>, now: Option<Ticks>) -> Vec<Gauge> {
     clippy::cast_sign_loss,
     reason = "whole kilobytes, far below 2^53 bytes"
 )]
-pub(crate) fn total_memory_bytes() -> Option<u64> {
+fn total_memory_bytes() -> Option<u64> {
     read("/proc/meminfo").as_deref().and_then(memory_bytes).map(|(total, _)| total as u64)
+}
+
+/// The machine's memory, where it is known.
+pub(crate) fn machine_memory_bytes() -> Option<u64> {
+    let chip = galatea_apple::Chip::detect().map(|chip| chip.memory_bytes);
+    chip.ok().or_else(total_memory_bytes)
 }
 
 /// A file of Linux' process file system; other systems have none.

@@ -11,7 +11,7 @@ use galatea_llm::{Error, Kind};
 use galatea_runtime::SessionOptions;
 use galatea_serving::Core;
 use galatea_serving::backend::builtin;
-use galatea_serving::backend::llm::{EngineArguments, LlmBackend, LoadModel};
+use galatea_serving::backend::llm::{EngineArguments, LlmBackend, LoadModel, Residency};
 use galatea_serving::backend::onnx::OnnxBackend;
 use galatea_serving::backend::{Backend, Checkpoint};
 use galatea_serving::model_cache::ModelCache;
@@ -67,20 +67,22 @@ impl CheckpointDefaults {
 /// The backends of this program, with prepared models in a cache.
 #[must_use]
 pub fn backends(cache: Option<ModelCache>) -> Vec<Arc<dyn Backend>> {
-    backends_with(cache, CheckpointDefaults::default())
+    backends_with(cache, CheckpointDefaults::default(), None)
 }
 
-/// The backends, with what the server says of checkpoints.
+/// The backends, with what the server says of checkpoints, and so many bytes of memory for all of
+/// them.
 #[must_use]
 pub fn backends_with(
     cache: Option<ModelCache>,
     defaults: CheckpointDefaults,
+    limit: Option<u64>,
 ) -> Vec<Arc<dyn Backend>> {
     let providers = galatea_providers::all();
     let options = SessionOptions { choices: tuning::choices(), ..SessionOptions::default() };
     let onnx = OnnxBackend::new(providers, options).with_cache(cache);
     let onnx: Arc<dyn Backend> = Arc::new(onnx);
-    let llm = LlmBackend::all(&checkpoints(defaults));
+    let llm = LlmBackend::within(&checkpoints(defaults), &Residency::new(limit));
     std::iter::once(onnx).chain(llm).chain(builtin::all()).collect()
 }
 

@@ -40,7 +40,7 @@ pub mod validate;
 pub use crate::cancel::CancelToken;
 pub use crate::config::ModelConfig;
 pub use crate::core::{
-    ControlMode, Core, CoreOptions, OpenRequest, ServedCheckpoint, ShutdownReport,
+    ControlMode, Core, CoreOptions, ListedCheckpoint, OpenRequest, ServedCheckpoint, ShutdownReport,
 };
 pub use crate::error::{Code, Error};
 pub use crate::request::{

@@ -101,6 +101,13 @@ impl LanguageModel {
         self.position_bytes
     }
 
+    /// Memory of the weights, of the cache and of what is kept outside it, in bytes, as far as it is known.
+    pub fn memory_bytes(&self) -> usize {
+        let has = self.engine.statistics();
+        let positions = (has.blocks + has.swap_blocks).saturating_mul(has.block_size);
+        self.weight_bytes.saturating_add(positions.saturating_mul(self.position_bytes))
+    }
+
     /// The engine.
     pub fn engine(&self) -> &Engine {
         &self.engine

@@ -11,6 +11,7 @@ mod hwbench;
 mod inspect;
 mod inspect_checkpoint;
 mod layers;
+mod memory_limit;
 mod model;
 mod picture;
 mod plot;
@@ -121,8 +122,7 @@ pub fn main(arguments: Vec<String>) -> ExitCode {
 
 /// No value of a model may take more memory than the machine has.
 fn limit_values() {
-    let chip = galatea_apple::Chip::detect().map(|chip| chip.memory_bytes);
-    let memory = chip.ok().or_else(crate::host::total_memory_bytes);
+    let memory = crate::host::machine_memory_bytes();
     let memory = memory.and_then(|bytes| usize::try_from(bytes).ok()).unwrap_or(usize::MAX);
     let usual = Limits::default();
     // Set already where a program calls this twice.

@@ -11,8 +11,9 @@ use galatea_serving::rate_limiter::ResourceLimit;
 use galatea_serving::repository::Naming;
 use galatea_serving::{ControlMode, Core, CoreOptions};
 
-use super::say;
+use super::{memory_limit, say};
 use crate::flags::{self, Flags, Parsed};
+use crate::host;
 use crate::listen;
 use crate::logging;
 use crate::metrics::MetricsConfig;
@@ -102,7 +103,9 @@ pub(super) fn start_core(flags: &Flags) -> Result<Arc<Core>, String> {
     }
     let bytes = flags.number("model-cache-byte-size");
     let cache = models::model_cache(flags.text("model-cache-dir"), bytes);
-    let backends = models::backends_with(cache, CheckpointDefaults::of(flags)?);
+    let memory =
+        memory_limit::bytes(flags.text("model-memory-limit"), host::machine_memory_bytes())?;
+    let backends = models::backends_with(cache, CheckpointDefaults::of(flags)?, memory);
     let core = Core::start(options, backends.clone()).map_err(|error| {
         tracing::error!("creating server: {}", error.nested());
         format!("creating server: {}", error.nested())

@@ -124,6 +124,8 @@ pub const FLAGS: &[Flag] = flags![
     "model-config-name" Text, "", "Prefer configs/NAME.pbtxt of a model to its config.pbtxt.", Yes;
     "model-load-thread-count" Number, "4", "Models loaded at the same time.", Yes;
     "model-load-retry-count" Number, "0", "Further attempts after a failed load.", Yes;
+    "model-memory-limit" Text, "",
+        "Memory of all language models together: BYTES, NGiB or N% of the machine's; idle ones make room.", Yes;
     "model-namespacing" Bool, "false", "Let repositories have models of the same name.", Yes;
     ["HTTP"]
     "allow-http" Bool, "true", "Serve HTTP.", Yes;

@@ -9,8 +9,9 @@ use bytes::Bytes;
 use galatea_llm::engine::GenerationRequest;
 use galatea_llm::model::LanguageModel;
 use galatea_llm::sampling::SamplingParameters;
-use galatea_serving::ServedCheckpoint;
 use galatea_serving::backend::Checkpoint;
+use galatea_serving::backend::llm::CheckpointTraits;
+use galatea_serving::{Code, ListedCheckpoint, ServedCheckpoint};
 use serde_json::{Value, json};
 use tokio::sync::{mpsc::channel, oneshot};
 use tokio::task::spawn_blocking;
@@ -108,22 +109,29 @@ impl Request {
         let core = self.app.core();
         let Some(name) = name else {
             let mut all = core.checkpoints();
-            all.retain(|served| wanted.fits(&served.checkpoint));
+            all.retain(|listed| wanted.fits(listed.traits));
             return match (all.pop(), all.is_empty()) {
-                (Some(only), true) => Ok(only),
+                (Some(only), true) => self.model(Some(&only.name), wanted),
                 _ => Err(ApiError::field("model", "missing")),
             };
         };
         if !core.is_live() {
             return Err(ApiError::unavailable("the server stops"));
         }
+        // Nothing is brought into memory for what it cannot do.
+        if core.listed_checkpoint(name).is_some_and(|listed| !wanted.fits(listed.traits)) {
+            return Err(ApiError::field("model", format!("'{name}' {}", wanted.other())));
+        }
         match core.checkpoint(name, "") {
-            Ok(Some(served)) if wanted.fits(&served.checkpoint) => Ok(served),
-            Ok(Some(_)) => Err(ApiError::field("model", format!("'{name}' {}", wanted.other()))),
+            Ok(Some(served)) => Ok(served),
             Ok(None) => {
                 let text = format!("'{name}' is not a language model");
                 Err(ApiError::field("model", text))
             }
+            Err(error) if error.code == Code::Unavailable => {
+                Err(ApiError::unavailable(error.message))
+            }
+            Err(error) if error.code == Code::Internal => Err(ApiError::internal(error.message)),
             Err(_) => Err(ApiError::no_model(name)),
         }
     }
@@ -141,10 +149,10 @@ pub(super) enum Wanted {
 }
 
 impl Wanted {
-    fn fits(self, checkpoint: &Checkpoint) -> bool {
-        match checkpoint {
-            Checkpoint::Language(_) => self != Self::Encoder,
-            Checkpoint::Encoder(_) => self != Self::Language,
+    fn fits(self, checkpoint: CheckpointTraits) -> bool {
+        match checkpoint.writes {
+            true => self != Self::Encoder,
+            false => self != Self::Language,
         }
     }
 
@@ -316,18 +324,23 @@ pub(super) fn models(call: &Call<'_>) -> Reply {
 
 /// `/v1/models/{model}`
 pub(super) fn model(call: &Call<'_>) -> Reply {
-    let found = Request::of(call).and_then(|request| request.model(Some(call.model), Wanted::Any));
-    Reply::Now(reply(found.map(|served| described(&served).to_string().into_bytes())))
+    let core = call.app.core();
+    let found = match core.listed_checkpoint(call.model) {
+        _ if !core.is_live() => Err(ApiError::unavailable("the server stops")),
+        Some(listed) => Ok(described(&listed).to_string().into_bytes()),
+        None if core.model_ready(call.model, "").is_ok_and(|ready| ready) => {
+            let text = format!("'{}' is not a language model", call.model);
+            Err(ApiError::field("model", text))
+        }
+        None => Err(ApiError::no_model(call.model)),
+    };
+    Reply::Now(reply(found))
 }
 
-fn described(served: &ServedCheckpoint) -> Value {
-    let context = match &served.checkpoint {
-        Checkpoint::Language(model) => model.context(),
-        Checkpoint::Encoder(engine) => engine.model().encoder().context(),
-    };
+fn described(listed: &ListedCheckpoint) -> Value {
     json!({
-        "id": served.name, "object": "model", "created": started(), "owned_by": "galatea",
-        "root": served.name, "parent": null, "max_model_len": context,
+        "id": listed.name, "object": "model", "created": started(), "owned_by": "galatea",
+        "root": listed.name, "parent": null, "max_model_len": listed.traits.context,
     })
 }
 

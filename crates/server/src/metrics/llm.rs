@@ -2,6 +2,7 @@
 
 use galatea_llm::embed::EncoderStatistics;
 use galatea_llm::engine::{EngineStatistics, Histogram as Distribution};
+use galatea_serving::ListedCheckpoint;
 use prometheus::proto::{Bucket, Counter, Histogram, LabelPair, Metric, MetricFamily, MetricType};
 
 use super::{family, gauge};
@@ -121,6 +122,19 @@ pub(super) fn page(
         family(wanted.name, wanted.help, kind, language.chain(encoder).collect())
     };
     FAMILIES.iter().map(of).filter(|family| !family.get_metric().is_empty()).collect()
+}
+
+/// What models take of the memory that is limited; nothing where it is not.
+pub(super) fn residency(models: &[ListedCheckpoint]) -> Option<MetricFamily> {
+    let of = |model: &ListedCheckpoint| {
+        let mut metric = Metric::from_gauge(gauge(model.memory_bytes? as f64));
+        metric.set_label(vec![label("model_name", &model.name)]);
+        Some(metric)
+    };
+    let metrics: Vec<Metric> = models.iter().filter_map(of).collect();
+    let help = "Memory of a language model under --model-memory-limit; 0 while it is unloaded";
+    let name = "galatea_model_memory_bytes";
+    (!metrics.is_empty()).then(|| family(name, help, MetricType::GAUGE, metrics))
 }
 
 fn metrics<S>(value: &Value<S>, model: &str, of: &S) -> Vec<Metric> {

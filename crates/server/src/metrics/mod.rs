@@ -7,6 +7,7 @@ mod llm;
 use std::sync::OnceLock;
 
 use galatea_providers::Capabilities;
+use galatea_serving::ListedCheckpoint;
 use galatea_serving::backend::Checkpoint;
 use galatea_serving::latency::{HistogramSnapshot, Stage, SummarySnapshot};
 use galatea_serving::statistics::{DurationStatistic, ModelMetricsRow};
@@ -26,10 +27,13 @@ use families::{CACHE, CAPABILITIES, FAMILIES, Family, Value};
 pub fn render(app: &App) -> String {
     let mut page = self::models(&app.core().metrics_snapshot(), app.metrics());
     let (mut models, mut encoders) = (Vec::new(), Vec::new());
-    for served in app.core().checkpoints() {
-        match served.checkpoint {
-            Checkpoint::Language(model) => models.push((served.name, model.engine().statistics())),
-            Checkpoint::Encoder(engine) => encoders.push((served.name, engine.statistics())),
+    let listed = app.core().checkpoints();
+    page.extend(llm::residency(&listed));
+    for ListedCheckpoint { name, loaded, .. } in listed {
+        match loaded {
+            Some(Checkpoint::Language(model)) => models.push((name, model.engine().statistics())),
+            Some(Checkpoint::Encoder(engine)) => encoders.push((name, engine.statistics())),
+            None => {}
         }
     }
     page.extend(llm::page(&models, &encoders));

@@ -13,6 +13,7 @@ mod encoders;
 mod forwarding;
 mod generation;
 mod openai;
+mod residency;
 mod speller;
 
 use std::io::{Read, Write};

@@ -5,6 +5,7 @@ use std::fs;
 use std::num::NonZeroUsize;
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use galatea_llm::arch::ModelShape;
 use galatea_llm::cache::BlockCopy;
@@ -15,7 +16,7 @@ use galatea_llm::sampling::SamplingParameters;
 use galatea_llm::template::ChatTemplate;
 use galatea_llm::tokens::{GgufVocabulary, Tokenizer};
 use galatea_llm::tools::ToolFormat;
-use galatea_serving::backend::llm::{EngineArguments, LlmBackend, LoadModel};
+use galatea_serving::backend::llm::{EngineArguments, LlmBackend, LoadModel, Residency};
 use galatea_serving::backend::{Backend, Checkpoint};
 use galatea_serving::{ControlMode, Core, CoreOptions};
 
@@ -110,6 +111,23 @@ fn load(_: &Path, arguments: &EngineArguments) -> Result<Checkpoint> {
 pub(crate) fn backends() -> Vec<Arc<dyn Backend>> {
     let load: LoadModel = Arc::new(load);
     LlmBackend::all(&load)
+}
+
+/// A core whose spellers share so many bytes of memory, and how often one was loaded.
+pub(crate) fn core_within(repository: &Path, limit: u64) -> (Arc<Core>, Arc<AtomicUsize>) {
+    let loads = Arc::new(AtomicUsize::new(0));
+    let counted = Arc::clone(&loads);
+    let load: LoadModel = Arc::new(move |path, arguments| {
+        counted.fetch_add(1, Ordering::SeqCst);
+        load(path, arguments)
+    });
+    let options = CoreOptions {
+        repositories: vec![repository.to_owned()],
+        exit_on_error: false,
+        ..CoreOptions::default()
+    };
+    let backends = LlmBackend::within(&load, &Residency::new(Some(limit)));
+    (Core::start(options, backends).unwrap(), loads)
 }
 
 /// Makes a folder that looks like a checkpoint.

@@ -16,6 +16,7 @@ use galatea_llm::embed::EncoderEngine;
 use galatea_llm::model::LanguageModel;
 use galatea_tensor::DataType;
 
+use self::llm::Resident;
 use crate::config::ModelConfig;
 use crate::error::Error;
 pub use crate::payload::{ActiveRequest, ExecutionContext, Payload};
@@ -147,7 +148,7 @@ pub trait Model: Send + Sync {
     }
 
     /// The checkpoint that this is, for front ends that speak of prompts and tokens.
-    fn checkpoint(&self) -> Option<Checkpoint> {
+    fn checkpoint(&self) -> Option<Arc<Resident>> {
         None
     }
 

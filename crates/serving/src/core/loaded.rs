@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use super::arithmetic::Arithmetic;
 use super::describe::{ModelMetadata, TensorMetadata};
-use crate::backend::Checkpoint;
+use crate::backend::llm::Resident;
 use crate::cache::ResponseCache;
 use crate::config::inference::ModelVersionPolicy;
 use crate::config::{self, ModelConfig, datatype};
@@ -49,7 +49,7 @@ pub(super) struct LoadedVersion {
     /// What it computes, where that is counted.
     pub(super) arithmetic: Option<Arithmetic>,
     /// What front ends ask that speak of prompts and tokens.
-    pub(super) checkpoint: Option<Checkpoint>,
+    pub(super) checkpoint: Option<Arc<Resident>>,
 }
 
 /// Hands a request to the version that `find` gives, and if that leaves the service meanwhile, to its successor.
@@ -111,6 +111,12 @@ impl LoadedVersion {
         if let Executor::Ensemble(ensemble) = &self.executor {
             ensemble.loads(into);
         }
+    }
+
+    /// Says that a version is not in memory, which serves all the same.
+    pub(super) fn out_of_memory(&self) -> Option<String> {
+        let resident = self.checkpoint.as_ref()?;
+        resident.loaded().is_none().then(|| "not in memory; the next request loads it".to_owned())
     }
 
     /// Checks a request and takes it.

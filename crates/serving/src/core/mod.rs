@@ -28,7 +28,7 @@ pub use describe::{
     TensorMetadata,
 };
 pub use options::{ControlMode, CoreOptions, Dependents, LoadOverrides, ShutdownReport};
-pub use served::{OpenRequest, ServedCheckpoint};
+pub use served::{ListedCheckpoint, OpenRequest, ServedCheckpoint};
 
 use crate::backend::Backend;
 use crate::cache::{CacheUse, ResponseCache};

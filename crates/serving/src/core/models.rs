@@ -468,7 +468,7 @@ impl VersionEntry {
 
     fn described(&self) -> (ModelState, Option<String>) {
         match self {
-            Self::Ready(_) => (ModelState::Ready, None),
+            Self::Ready(loaded) => (ModelState::Ready, loaded.out_of_memory()),
             Self::Unavailable(reason) => (ModelState::Unavailable, Some(reason.clone())),
             Self::Loading => (ModelState::Loading, None),
             Self::Unloading(_) => (ModelState::Unloading, None),

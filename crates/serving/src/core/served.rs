@@ -9,6 +9,7 @@ use galatea_llm::model::LanguageModel;
 use super::Core;
 use super::loaded::LoadedVersion;
 use crate::backend::Checkpoint;
+use crate::backend::llm::{CheckpointTraits, InUse};
 use crate::error::Error;
 use crate::payload::{ExecutionContext, now_ms};
 use crate::statistics::{ComputeTimes, FailureReason, RequestOutcome, ResponseKind};
@@ -21,13 +22,15 @@ pub struct ServedCheckpoint {
     /// What it is.
     pub checkpoint: Checkpoint,
     context: Arc<ExecutionContext>,
+    in_use: Arc<InUse>,
 }
 
 impl ServedCheckpoint {
-    fn of(loaded: &LoadedVersion) -> Option<Self> {
-        let checkpoint = loaded.checkpoint.clone()?;
-        let context = Arc::clone(&loaded.context);
-        Some(Self { name: loaded.id.to_string(), checkpoint, context })
+    fn of(loaded: &LoadedVersion) -> Result<Option<Self>, Error> {
+        let Some(resident) = &loaded.checkpoint else { return Ok(None) };
+        let (checkpoint, in_use) = resident.ask()?;
+        let (context, in_use) = (Arc::clone(&loaded.context), Arc::new(in_use));
+        Ok(Some(Self { name: loaded.id.to_string(), checkpoint, context, in_use }))
     }
 
     /// A request of so many items begins. An unload waits for its end, and the statistics of the version count it.
@@ -35,6 +38,7 @@ impl ServedCheckpoint {
     pub fn begin(&self, items: u64) -> OpenRequest {
         self.context.took();
         let context = Arc::clone(&self.context);
+        let _in_use = Arc::clone(&self.in_use);
         let policy = context.config.model_transaction_policy.as_ref();
         let decoupled = policy.is_some_and(|policy| policy.decoupled);
         let (items, now) = (items.max(1), Instant::now());
@@ -46,7 +50,33 @@ impl ServedCheckpoint {
             from: now,
             arrived: now,
             ended: false,
+            _in_use,
         }
+    }
+}
+
+/// A checkpoint as it is told of, in memory or not.
+#[derive(Clone, Debug)]
+pub struct ListedCheckpoint {
+    /// Its name, with the namespace before it where repositories are namespaces.
+    pub name: String,
+    /// What it is.
+    pub traits: CheckpointTraits,
+    /// It, where it is in memory. It may leave that at any time.
+    pub loaded: Option<Checkpoint>,
+    /// Bytes that it takes there, where memory is limited.
+    pub memory_bytes: Option<u64>,
+}
+
+impl ListedCheckpoint {
+    fn of(loaded: &LoadedVersion) -> Option<Self> {
+        let resident = loaded.checkpoint.as_ref()?;
+        Some(Self {
+            name: loaded.id.to_string(),
+            traits: resident.traits()?,
+            loaded: resident.loaded(),
+            memory_bytes: resident.is_limited().then(|| resident.memory_bytes()),
+        })
     }
 }
 
@@ -63,6 +93,7 @@ pub struct OpenRequest {
     from: Instant,
     arrived: Instant,
     ended: bool,
+    _in_use: Arc<InUse>,
 }
 
 impl OpenRequest {
@@ -122,24 +153,29 @@ impl Drop for OpenRequest {
 }
 
 impl Core {
-    /// The checkpoint that a version is; nothing where it is another model.
+    /// The checkpoint that a version is; nothing where it is another model. This waits where it is not in memory.
     ///
     /// # Errors
-    /// When the version is unknown or not ready.
+    /// When the version is unknown or not ready; UNAVAILABLE or INTERNAL where it cannot be brought into memory.
     pub fn checkpoint(&self, name: &str, version: &str) -> Result<Option<ServedCheckpoint>, Error> {
-        let loaded = self.find(name, version)?;
-        Ok(ServedCheckpoint::of(&loaded))
+        ServedCheckpoint::of(&*self.find(name, version)?)
     }
 
     /// The checkpoints that serve, of each the latest version, by name.
     #[must_use]
-    pub fn checkpoints(&self) -> Vec<ServedCheckpoint> {
+    pub fn checkpoints(&self) -> Vec<ListedCheckpoint> {
         let mut found = BTreeMap::new();
         // Versions come in their order.
-        for served in self.models().all_ready().filter_map(|loaded| ServedCheckpoint::of(loaded)) {
-            found.insert(served.name.clone(), served);
+        for listed in self.models().all_ready().filter_map(|loaded| ListedCheckpoint::of(loaded)) {
+            found.insert(listed.name.clone(), listed);
         }
         found.into_values().collect()
+    }
+
+    /// What is known of the checkpoint that a model is; nothing where it is none that serves.
+    #[must_use]
+    pub fn listed_checkpoint(&self, name: &str) -> Option<ListedCheckpoint> {
+        ListedCheckpoint::of(&*self.find(name, "").ok()?)
     }
 
     /// The language model that a version is; nothing where it is another model.
@@ -157,12 +193,12 @@ impl Core {
         }))
     }
 
-    /// The language models that serve, of each the latest version, by name.
+    /// The language models that serve and are in memory, of each the latest version, by name.
     #[must_use]
     pub fn language_models(&self) -> Vec<(String, Arc<LanguageModel>)> {
-        let language = |served: ServedCheckpoint| match served.checkpoint {
-            Checkpoint::Language(model) => Some((served.name, model)),
-            Checkpoint::Encoder(_) => None,
+        let language = |listed: ListedCheckpoint| match listed.loaded {
+            Some(Checkpoint::Language(model)) => Some((listed.name, model)),
+            Some(Checkpoint::Encoder(_)) | None => None,
         };
         self.checkpoints().into_iter().filter_map(language).collect()
     }

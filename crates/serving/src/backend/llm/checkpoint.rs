@@ -94,6 +94,17 @@ pub fn one(place: &Path) -> Result<PathBuf, String> {
     }
 }
 
+/// Bytes of the weights' files of a checkpoint: those of its folder, or of a GGUF file.
+pub(super) fn file_bytes(path: &Path) -> u64 {
+    let size = |file: &Path| fs::metadata(file).map_or(0, |metadata| metadata.len());
+    if path.is_file() {
+        return size(path);
+    }
+    let files = files(path).into_iter();
+    let weights = files.filter(|file| is_gguf(file) || has_extension(file, "safetensors"));
+    weights.fold(0, |sum, file| sum.saturating_add(size(&file)))
+}
+
 /// The checkpoint that `model.json` names: a path, absolute or from the version's folder on.
 ///
 /// # Errors

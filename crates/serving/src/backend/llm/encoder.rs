@@ -9,9 +9,8 @@ use galatea_tensor::{ByteString, DataType, Tensor};
 
 use super::of_model;
 use super::request::TEXT;
-use crate::backend::{
-    ActiveRequest, Checkpoint, Model, ModelInstance, ModelIo, ModelTensor, Payload, Placement,
-};
+use super::residency::InUse;
+use crate::backend::{ActiveRequest, ModelIo, ModelTensor};
 use crate::batch;
 use crate::error::Error;
 use crate::request::{OutputTensor, ParameterValue};
@@ -25,29 +24,18 @@ const DOCUMENTS: &str = "documents";
 /// How well they answer the query.
 const SCORES: &str = "scores";
 
-/// An encoder as a model of the core.
-pub(super) struct EncoderModel {
-    engine: Arc<EncoderEngine>,
-    io: ModelIo,
-}
-
-impl EncoderModel {
-    pub(super) fn new(engine: Arc<EncoderEngine>) -> Self {
-        let io = match engine.model().encoder().dimensions() {
-            Some(length) => ModelIo {
-                // Any shape of texts fits; batches are the engine's.
-                inputs: vec![ModelTensor { ranked: false, ..texts(TEXT, -1) }],
-                outputs: vec![numbers(
-                    EMBEDDING,
-                    vec![-1, i64::try_from(length).unwrap_or(i64::MAX)],
-                )],
-            },
-            None => ModelIo {
-                inputs: vec![texts(QUERY, 1), texts(DOCUMENTS, -1)],
-                outputs: vec![numbers(SCORES, vec![-1])],
-            },
-        };
-        Self { engine, io }
+/// Inputs and outputs of an encoder.
+pub(super) fn io(engine: &EncoderEngine) -> ModelIo {
+    match engine.model().encoder().dimensions() {
+        Some(length) => ModelIo {
+            // Any shape of texts fits; batches are the engine's.
+            inputs: vec![ModelTensor { ranked: false, ..texts(TEXT, -1) }],
+            outputs: vec![numbers(EMBEDDING, vec![-1, i64::try_from(length).unwrap_or(i64::MAX)])],
+        },
+        None => ModelIo {
+            inputs: vec![texts(QUERY, 1), texts(DOCUMENTS, -1)],
+            outputs: vec![numbers(SCORES, vec![-1])],
+        },
     }
 }
 
@@ -65,108 +53,79 @@ fn numbers(name: &str, dims: Vec<i64>) -> ModelTensor {
     }
 }
 
-impl Model for EncoderModel {
-    fn io(&self) -> Option<&ModelIo> {
-        Some(&self.io)
-    }
-
-    fn checkpoint(&self) -> Option<Checkpoint> {
-        Some(Checkpoint::Encoder(Arc::clone(&self.engine)))
-    }
-
-    fn instance(&self, _placement: &Placement) -> Result<Box<dyn ModelInstance>, Error> {
-        Ok(Box::new(EncoderInstance { engine: Arc::clone(&self.engine) }))
-    }
-}
-
-struct EncoderInstance {
-    engine: Arc<EncoderEngine>,
-}
-
-impl ModelInstance for EncoderInstance {
-    fn execute(&mut self, payload: Payload) {
-        for request in payload.detach() {
-            self.start(request);
-        }
-    }
-}
-
-impl EncoderInstance {
-    /// Hands the texts of a request to the engine, whose thread answers it.
-    fn start(&self, request: ActiveRequest) {
-        let texts = match self.read(&request) {
-            Ok(texts) => texts,
-            Err(error) => return request.finish_with(Err(error)),
-        };
-        let cancel = request.request.cancel.clone();
-        // Whoever comes first answers: the engine, or this thread where the engine takes nothing.
-        let waiting = Arc::new(std::sync::Mutex::new(Some(request)));
-        let taken = Arc::clone(&waiting);
-        let take = |waiting: &std::sync::Mutex<Option<ActiveRequest>>| {
-            waiting.lock().unwrap_or_else(std::sync::PoisonError::into_inner).take()
-        };
-        // Not the engine, on whose thread this lives.
-        let model = Arc::clone(self.engine.model());
-        let count = texts.len();
-        let sink = move |encoded: Result<Encoded, galatea_llm::Error>| {
-            let Some(request) = take(&taken) else { return };
-            let answer = encoded.map_err(|error| of_model(&error)).and_then(|encoded| {
-                let results = encoded.results;
-                match model.encoder().dimensions() {
-                    Some(length) => vectors(&request, results, [count, length]),
-                    None => scores(&request, model.scores(results)),
-                }
-            });
-            request.finish_with(answer);
-        };
-        match self.engine.submit(texts, Box::new(sink)) {
-            Ok(ticket) => cancel.on_cancel(move || drop(ticket)),
-            Err(error) => {
-                if let Some(request) = take(&waiting) {
-                    request.finish_with(Err(of_model(&error)));
-                }
+/// Hands the texts of a request to the engine, whose thread answers it.
+pub(super) fn start(engine: &Arc<EncoderEngine>, in_use: InUse, request: ActiveRequest) {
+    let texts = match read(engine, &request) {
+        Ok(texts) => texts,
+        Err(error) => return request.finish_with(Err(error)),
+    };
+    let cancel = request.request.cancel.clone();
+    // Whoever comes first answers: the engine, or this thread where the engine takes nothing.
+    let waiting = Arc::new(std::sync::Mutex::new(Some(request)));
+    let taken = Arc::clone(&waiting);
+    let take = |waiting: &std::sync::Mutex<Option<ActiveRequest>>| {
+        waiting.lock().unwrap_or_else(std::sync::PoisonError::into_inner).take()
+    };
+    // Not the engine, on whose thread this lives.
+    let model = Arc::clone(engine.model());
+    let count = texts.len();
+    let sink = move |encoded: Result<Encoded, galatea_llm::Error>| {
+        // The model stays in memory as long as somebody may be told.
+        let _ = &in_use;
+        let Some(request) = take(&taken) else { return };
+        let answer = encoded.map_err(|error| of_model(&error)).and_then(|encoded| {
+            let results = encoded.results;
+            match model.encoder().dimensions() {
+                Some(length) => vectors(&request, results, [count, length]),
+                None => scores(&request, model.scores(results)),
+            }
+        });
+        request.finish_with(answer);
+    };
+    match engine.submit(texts, Box::new(sink)) {
+        Ok(ticket) => cancel.on_cancel(move || drop(ticket)),
+        Err(error) => {
+            if let Some(request) = take(&waiting) {
+                request.finish_with(Err(of_model(&error)));
             }
         }
     }
-
-    /// The texts of a request as tokens.
-    fn read(&self, request: &ActiveRequest) -> Result<Vec<TextTokens>, Error> {
-        let inputs = batch::gather(request.config(), std::slice::from_ref(request))?;
-        let named = |name: &str| -> Result<Vec<String>, Error> {
-            let found = inputs.iter().find(|(input, _)| input == name);
-            let Some((_, tensor)) = found else {
-                return Err(Error::invalid_arg(format!("input '{name}' is missing")));
-            };
-            let text = |text: &ByteString| match std::str::from_utf8(text.as_bytes()) {
-                Ok(text) => Ok(text.to_owned()),
-                Err(error) => {
-                    Err(Error::invalid_arg(format!("input '{name}' is no UTF-8: {error}")))
-                }
-            };
-            tensor.contiguous()?.to_vec::<ByteString>()?.iter().map(text).collect()
-        };
-        let model = self.engine.model();
-        let most = most_tokens(request, model.encoder().context())?;
-        let tokens = if model.encoder().dimensions().is_some() {
-            let prompt = match parameter(request, "prompt_name") {
-                Some(ParameterValue::String(name)) => Some(name.as_str()),
-                _ => None,
-            };
-            let text = |text: &String| model.text(text, prompt, Surround::Add, most);
-            named(TEXT)?.iter().map(text).collect()
-        } else {
-            let queries = named(QUERY)?;
-            let documents = named(DOCUMENTS)?;
-            let Some(query) = queries.first() else {
-                return Err(Error::invalid_arg(format!("input '{QUERY}' has no element")));
-            };
-            let documents: Vec<&str> = documents.iter().map(String::as_str).collect();
-            model.ranked(query, &documents, most)
-        };
-        tokens.map_err(|error: galatea_llm::Error| of_model(&error))
-    }
 }
 
+/// The texts of a request as tokens.
+fn read(engine: &EncoderEngine, request: &ActiveRequest) -> Result<Vec<TextTokens>, Error> {
+    let inputs = batch::gather(request.config(), std::slice::from_ref(request))?;
+    let named = |name: &str| -> Result<Vec<String>, Error> {
+        let found = inputs.iter().find(|(input, _)| input == name);
+        let Some((_, tensor)) = found else {
+            return Err(Error::invalid_arg(format!("input '{name}' is missing")));
+        };
+        let text = |text: &ByteString| match std::str::from_utf8(text.as_bytes()) {
+            Ok(text) => Ok(text.to_owned()),
+            Err(error) => Err(Error::invalid_arg(format!("input '{name}' is no UTF-8: {error}"))),
+        };
+        tensor.contiguous()?.to_vec::<ByteString>()?.iter().map(text).collect()
+    };
+    let model = engine.model();
+    let most = most_tokens(request, model.encoder().context())?;
+    let tokens = if model.encoder().dimensions().is_some() {
+        let prompt = match parameter(request, "prompt_name") {
+            Some(ParameterValue::String(name)) => Some(name.as_str()),
+            _ => None,
+        };
+        let text = |text: &String| model.text(text, prompt, Surround::Add, most);
+        named(TEXT)?.iter().map(text).collect()
+    } else {
+        let queries = named(QUERY)?;
+        let documents = named(DOCUMENTS)?;
+        let Some(query) = queries.first() else {
+            return Err(Error::invalid_arg(format!("input '{QUERY}' has no element")));
+        };
+        let documents: Vec<&str> = documents.iter().map(String::as_str).collect();
+        model.ranked(query, &documents, most)
+    };
+    tokens.map_err(|error: galatea_llm::Error| of_model(&error))
+}
 fn parameter<'a>(request: &'a ActiveRequest, wanted: &str) -> Option<&'a ParameterValue> {
     let mut all = request.request.parameters.iter();
     all.find(|(name, _)| name == wanted).map(|(_, value)| value)

@@ -1,31 +1,27 @@
 //! Backends for language models: `llm` (also called `galatea_llm`) and `vllm`, whose models Triton's users have.
 //!
-//! A model is decoupled. Inputs and outputs are those of Triton's vLLM backend ([`request`] and [`reply`] read and
-//! write them). A checkpoint may also be an encoder, whose tensors [`encoder`] has. The front ends that speak OpenAI's
-//! protocol do not come this way: they take the [`Checkpoint`] itself from [`crate::Core::checkpoint`].
+//! A model is decoupled. Inputs and outputs are those of Triton's vLLM backend ([`language`]). A checkpoint may also be
+//! an encoder, whose tensors [`encoder`] has. The front ends that speak OpenAI's protocol do not come this way: they take
+//! the [`Checkpoint`] itself from [`crate::Core::checkpoint`]. Which checkpoints are in memory is up to [`Residency`].
 
 mod arguments;
 mod checkpoint;
 mod encoder;
+mod language;
 mod reply;
 mod request;
+mod residency;
 
 use std::path::Path;
 use std::sync::Arc;
 
-use galatea_llm::model::LanguageModel;
 use galatea_llm::{Error as ModelError, Kind};
-use galatea_tensor::DataType;
 
-use super::{
-    ActiveRequest, Backend, Checkpoint, Model, ModelFiles, ModelInstance, ModelIo, ModelTensor,
-    Payload, Placement,
-};
+use super::{Backend, Checkpoint, Model, ModelFiles, ModelInstance, ModelIo, Payload, Placement};
 use crate::error::{Code, Error};
 pub use arguments::EngineArguments;
 pub use checkpoint::{is_checkpoint, model_name, one as one_checkpoint};
-use encoder::EncoderModel;
-use reply::Reply;
+pub use residency::{CheckpointTraits, InUse, Residency, Resident};
 
 /// Loads the checkpoint of a folder or file: a language model or an encoder.
 pub type LoadModel =
@@ -46,15 +42,23 @@ pub struct LlmBackend {
     name: &'static str,
     found: Found,
     load: LoadModel,
+    residency: Arc<Residency>,
 }
 
 impl LlmBackend {
-    /// The backends, under all their names, on one way to load checkpoints.
+    /// The backends, under all their names, on one way to load checkpoints and with all the memory that there is.
     #[must_use]
     pub fn all(load: &LoadModel) -> Vec<Arc<dyn Backend>> {
+        Self::within(load, &Residency::new(None))
+    }
+
+    /// As [`LlmBackend::all`], with the memory that the models share.
+    #[must_use]
+    pub fn within(load: &LoadModel, residency: &Arc<Residency>) -> Vec<Arc<dyn Backend>> {
         [("llm", Found::Here), ("galatea_llm", Found::Here), ("vllm", Found::Named)]
             .map(|(name, found)| -> Arc<dyn Backend> {
-                Arc::new(Self { name, found, load: Arc::clone(load) })
+                let (load, residency) = (Arc::clone(load), Arc::clone(residency));
+                Arc::new(Self { name, found, load, residency })
             })
             .into()
     }
@@ -84,8 +88,9 @@ impl Backend for LlmBackend {
     }
 
     fn load(&self, files: &ModelFiles) -> Result<Box<dyn Model>, Error> {
-        let failed = |error: &dyn std::fmt::Display| {
-            Error::internal(format!("failed to load model '{}': {error}", files.name))
+        let name = files.name.clone();
+        let failed = move |error: &dyn std::fmt::Display| {
+            Error::internal(format!("failed to load model '{name}': {error}"))
         };
         let mut arguments = EngineArguments::default();
         let path = match self.found {
@@ -98,82 +103,60 @@ impl Backend for LlmBackend {
             }
         };
         arguments.take_parameters(files)?;
-        match (self.load)(&path, &arguments).map_err(|error| failed(&error))? {
-            Checkpoint::Language(model) => Ok(Box::new(LlmModel { model, io: io() })),
-            Checkpoint::Encoder(engine) => Ok(Box::new(EncoderModel::new(engine))),
-        }
+        let bytes = checkpoint::file_bytes(&path);
+        let load = Arc::clone(&self.load);
+        let load = Box::new(move || load(&path, &arguments).map_err(|error| failed(&error)));
+        let (resident, loaded) = Resident::load(&self.residency, &files.name, bytes, load)?;
+        let io = match loaded {
+            Checkpoint::Language(_) => language::io(),
+            Checkpoint::Encoder(engine) => encoder::io(&engine),
+        };
+        Ok(Box::new(CheckpointModel { resident, io }))
     }
 }
 
-/// Inputs and outputs of Triton's vLLM backend.
-fn io() -> ModelIo {
-    let tensor = |&(name, datatype, dim): &(&str, DataType, i64), optional| ModelTensor {
-        name: name.to_owned(),
-        datatype,
-        dims: vec![dim],
-        ranked: true,
-        optional,
-    };
-    ModelIo {
-        inputs: request::INPUTS
-            .iter()
-            .map(|input| tensor(&(input.0, input.1, 1), input.0 != request::TEXT))
-            .collect(),
-        outputs: reply::OUTPUTS.iter().map(|output| tensor(output, false)).collect(),
-    }
-}
-
-struct LlmModel {
-    model: Arc<LanguageModel>,
+/// A checkpoint as a model of the core.
+struct CheckpointModel {
+    resident: Arc<Resident>,
     io: ModelIo,
 }
 
-impl Model for LlmModel {
+impl Model for CheckpointModel {
     fn io(&self) -> Option<&ModelIo> {
         Some(&self.io)
     }
 
     fn answers_freely(&self) -> bool {
-        true
+        self.resident.traits().is_some_and(|traits| traits.writes)
     }
 
-    fn checkpoint(&self) -> Option<Checkpoint> {
-        Some(Checkpoint::Language(Arc::clone(&self.model)))
+    fn checkpoint(&self) -> Option<Arc<Resident>> {
+        Some(Arc::clone(&self.resident))
     }
 
     fn instance(&self, _placement: &Placement) -> Result<Box<dyn ModelInstance>, Error> {
-        Ok(Box::new(LlmInstance { model: Arc::clone(&self.model) }))
+        Ok(Box::new(CheckpointInstance { resident: Arc::clone(&self.resident) }))
     }
 }
 
-struct LlmInstance {
-    model: Arc<LanguageModel>,
+/// Hands requests to an engine. Where the checkpoint is not in memory the thread waits for that, and what comes
+/// meanwhile waits for the thread.
+struct CheckpointInstance {
+    resident: Arc<Resident>,
 }
 
-impl ModelInstance for LlmInstance {
+impl ModelInstance for CheckpointInstance {
     fn execute(&mut self, payload: Payload) {
         for request in payload.detach() {
-            self.start(request);
-        }
-    }
-}
-
-impl LlmInstance {
-    /// Hands a request to the engine, whose thread answers it.
-    fn start(&self, request: ActiveRequest) {
-        let prepared = request::read(&request).and_then(|asked| asked.prepare(&self.model));
-        let (asked, generation) = match prepared {
-            Ok(prepared) => prepared,
-            Err(error) => return request.finish_with(Err(error)),
-        };
-        let cancel = request.request.cancel.clone();
-        let tokens = generation.prompt.len();
-        let mut reply = Reply::new(request, asked, tokens, Arc::clone(self.model.tokenizer()));
-        let (engine, waiting) = (self.model.engine(), reply.handle());
-        match engine.submit(generation, Box::new(move |event| reply.take(event))) {
-            // The token lives as long as the request, and holds the ticket no longer.
-            Ok(ticket) => cancel.on_cancel(move || drop(ticket)),
-            Err(error) => waiting.refuse(of_model(&error)),
+            match self.resident.ask() {
+                Ok((Checkpoint::Language(model), in_use)) => {
+                    language::start(&model, in_use, request);
+                }
+                Ok((Checkpoint::Encoder(engine), in_use)) => {
+                    encoder::start(&engine, in_use, request);
+                }
+                Err(error) => request.finish_with(Err(error)),
+            }
         }
     }
 }

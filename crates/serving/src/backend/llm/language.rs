@@ -1,0 +1,52 @@
+//! Language models under names of tensors: those of Triton's vLLM backend, as [`super::request`] reads and
+//! [`super::reply`] writes them.
+
+use std::sync::Arc;
+
+use galatea_llm::model::LanguageModel;
+use galatea_tensor::DataType;
+
+use super::residency::InUse;
+use super::{of_model, reply, reply::Reply, request};
+use crate::backend::{ActiveRequest, ModelIo, ModelTensor};
+
+/// Inputs and outputs of Triton's vLLM backend.
+pub(super) fn io() -> ModelIo {
+    let tensor = |&(name, datatype, dim): &(&str, DataType, i64), optional| ModelTensor {
+        name: name.to_owned(),
+        datatype,
+        dims: vec![dim],
+        ranked: true,
+        optional,
+    };
+    ModelIo {
+        inputs: request::INPUTS
+            .iter()
+            .map(|input| tensor(&(input.0, input.1, 1), input.0 != request::TEXT))
+            .collect(),
+        outputs: reply::OUTPUTS.iter().map(|output| tensor(output, false)).collect(),
+    }
+}
+
+/// Hands a request to the engine, whose thread answers it.
+pub(super) fn start(model: &Arc<LanguageModel>, in_use: InUse, request: ActiveRequest) {
+    let prepared = request::read(&request).and_then(|asked| asked.prepare(model));
+    let (asked, generation) = match prepared {
+        Ok(prepared) => prepared,
+        Err(error) => return request.finish_with(Err(error)),
+    };
+    let cancel = request.request.cancel.clone();
+    let tokens = generation.prompt.len();
+    let mut reply = Reply::new(request, asked, tokens, Arc::clone(model.tokenizer()));
+    let waiting = reply.handle();
+    let sink = move |event| {
+        // The model stays in memory as long as somebody may be told.
+        let _ = &in_use;
+        reply.take(event);
+    };
+    match model.engine().submit(generation, Box::new(sink)) {
+        // The token lives as long as the request, and holds the ticket no longer.
+        Ok(ticket) => cancel.on_cancel(move || drop(ticket)),
+        Err(error) => waiting.refuse(of_model(&error)),
+    }
+}
