@@ -183,11 +183,10 @@ enum Job {
 
 impl Job {
     fn form(&self) -> Form {
-        let streamed = match self {
-            Self::Chat(chat) => chat.is_streamed(),
-            Self::Completion(completion) => completion.is_streamed(),
-        };
-        if streamed { Form::Pieces } else { Form::Whole }
+        match self {
+            Self::Chat(chat) => chat.form(),
+            Self::Completion(completion) => completion.form(),
+        }
     }
 
     async fn whole(&self, running: Running) -> Result<Vec<u8>, ApiError> {

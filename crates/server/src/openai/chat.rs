@@ -14,7 +14,7 @@ use super::answer::{AnswerReader, Piece, Reading};
 use super::error::ApiError;
 use super::logprobs::{self, ChatLogprobs, Names};
 use super::request::ChatRequest;
-use super::run::{Client, Running, generation, surround};
+use super::run::{Client, Form, Running, generation, surround};
 use super::wire::{
     self, Answer, ChatChoice, ChatPiece, DONE, Delta, Envelope, Usage, WireCall, to_bytes,
 };
@@ -67,9 +67,9 @@ impl Chat {
         Ok((Self { model, name: name.to_owned(), request, prompt, reading }, job))
     }
 
-    /// Whether the answer comes in pieces.
-    pub(crate) fn is_streamed(&self) -> bool {
-        self.request.common.stream.is_some()
+    /// How the answer leaves.
+    pub(crate) fn form(&self) -> Form {
+        self.request.common.form()
     }
 
     /// What reads an answer as it comes.
@@ -78,15 +78,11 @@ impl Chat {
     }
 
     fn names(&self) -> Names<'_> {
-        Names { tokenizer: self.model.tokenizer(), as_ids: self.request.common.names_as_ids }
+        self.request.common.names(&self.model)
     }
 
     fn envelope(&self, object: &'static str) -> Envelope {
-        Envelope::new("chatcmpl-", object, self.request.common.id.as_deref(), &self.name)
-    }
-
-    fn answers(&self) -> usize {
-        usize::try_from(self.request.common.sampling.n).unwrap_or(1)
+        self.request.common.envelope("chatcmpl-", object, &self.name)
     }
 
     fn logprobs(&self, tokens: &[TokenLogprobs]) -> Option<ChatLogprobs> {
@@ -100,7 +96,7 @@ impl Chat {
     /// A request that failed.
     pub(crate) async fn whole(&self, mut running: Running) -> Result<Vec<u8>, ApiError> {
         let mut found: Vec<Whole> = Vec::new();
-        found.resize_with(self.answers(), Whole::default);
+        found.resize_with(self.request.common.answers(), Whole::default);
         let mut usage = Usage::default();
         let mut of_prompt = None;
         while let Some((_, event)) = running.next().await? {
@@ -202,7 +198,7 @@ struct Stream<'a> {
 impl<'a> Stream<'a> {
     fn new(chat: &'a Chat) -> Self {
         let mut readers = Vec::new();
-        readers.resize_with(chat.answers(), || chat.reader());
+        readers.resize_with(chat.request.common.answers(), || chat.reader());
         let envelope = chat.envelope("chat.completion.chunk");
         Self { chat, envelope, readers, cached: 0, told: 0 }
     }
@@ -216,7 +212,7 @@ impl<'a> Stream<'a> {
             }
             GenerationEvent::Delta(step) => self.step(step).into_iter().collect(),
             GenerationEvent::Finished(of) => {
-                let wanted = self.chat.request.common.stream.is_some_and(|options| options.usage);
+                let wanted = self.chat.request.common.ends_with_usage();
                 let usage = Usage::new(of.prompt_tokens, of.cached_tokens, of.completion_tokens);
                 let mut answer = Answer::new(&self.envelope, Vec::<ChatPiece>::new());
                 answer.usage = Some(Some(usage));
@@ -227,13 +223,8 @@ impl<'a> Stream<'a> {
     }
 
     fn usage(&self) -> Option<Option<Usage>> {
-        let options = self.chat.request.common.stream?;
         let now = Usage::new(self.chat.prompt.len(), self.cached, self.told);
-        match (options.continuous, options.usage) {
-            (true, _) => Some(Some(now)),
-            (false, true) => Some(None),
-            (false, false) => None,
-        }
+        self.chat.request.common.usage_of_piece(now)
     }
 
     /// The first piece of each answer: who speaks.

@@ -12,7 +12,7 @@ use super::chat::{Whole, stop_reason};
 use super::error::ApiError;
 use super::logprobs::{self, CompletionLogprobs, Names};
 use super::request::{CompletionRequest, Prompt};
-use super::run::{Client, Running, generation, surround};
+use super::run::{Client, Form, Running, generation, surround};
 use super::wire::{self, Answer, CompletionChoice, DONE, Envelope, Usage, to_bytes};
 
 /// One prompt as the engine has it.
@@ -65,23 +65,22 @@ impl Completion {
         Ok((Self { model, name: name.to_owned(), request, prompts }, jobs))
     }
 
-    /// Whether the answers come in pieces.
-    pub(crate) fn is_streamed(&self) -> bool {
-        self.request.common.stream.is_some()
+    /// How the answers leave.
+    pub(crate) fn form(&self) -> Form {
+        self.request.common.form()
     }
 
     fn names(&self) -> Names<'_> {
-        Names { tokenizer: self.model.tokenizer(), as_ids: self.request.common.names_as_ids }
+        self.request.common.names(&self.model)
     }
 
     fn envelope(&self) -> Envelope {
-        let id = self.request.common.id.as_deref();
-        Envelope::new("cmpl-", "text_completion", id, &self.name)
+        self.request.common.envelope("cmpl-", "text_completion", &self.name)
     }
 
     /// How many answers a prompt has.
     fn answers(&self) -> usize {
-        usize::try_from(self.request.common.sampling.n).unwrap_or(1)
+        self.request.common.answers()
     }
 
     /// The counts of one prompt, without tokens that are not shown.
@@ -189,7 +188,7 @@ impl Completion {
                 }
             }
         }
-        if self.request.common.stream.is_some_and(|options| options.usage) {
+        if self.request.common.ends_with_usage() {
             let mut answer = Answer::new(&stream.envelope, Vec::<CompletionChoice>::new());
             answer.usage = Some(Some(stream.usage));
             to.send(wire::event(&answer)).await;
@@ -242,11 +241,7 @@ impl<'a> Stream<'a> {
         answer.prompt_token_ids = prompt.filter(|_| first && self.of.request.common.token_ids);
         let (cached, told) = self.told.get(at).copied().unwrap_or_default();
         let now = Usage::new(prompt.map_or(0, <[u32]>::len), cached, told);
-        answer.usage = match self.of.request.common.stream {
-            Some(options) if options.continuous => Some(Some(now)),
-            Some(options) if options.usage => Some(None),
-            _ => None,
-        };
+        answer.usage = self.of.request.common.usage_of_piece(now);
         wire::event(&answer)
     }
 

@@ -3,6 +3,7 @@
 use std::hash::{DefaultHasher, Hash, Hasher};
 
 use galatea_llm::grammar::Grammar;
+use galatea_llm::model::LanguageModel;
 use galatea_llm::sampling::SamplingParameters;
 use galatea_llm::template::{Conversation, Ending};
 use galatea_llm::tools::{ToolChoice, ToolDefinition};
@@ -10,8 +11,11 @@ use serde_json::Value;
 
 use super::error::ApiError;
 use super::fields::{Fields, sampling, tokens, wrong};
+use super::logprobs::Names;
 use super::message::messages;
+use super::run::Form;
 use super::structured;
+use super::wire::{Envelope, Usage};
 
 /// The most alternatives of a token in a chat, as OpenAI has it.
 const MAX_TOP_LOGPROBS: u32 = 20;
@@ -50,6 +54,42 @@ pub(crate) struct Common {
     pub(crate) names_as_ids: bool,
     /// The client's own name of the request.
     pub(crate) id: Option<String>,
+}
+
+impl Common {
+    /// How many answers a prompt has.
+    pub(crate) fn answers(&self) -> usize {
+        usize::try_from(self.sampling.n).unwrap_or(1)
+    }
+
+    /// How the answers leave.
+    pub(crate) fn form(&self) -> Form {
+        if self.stream.is_some() { Form::Pieces } else { Form::Whole }
+    }
+
+    /// Whether a stream ends with its counts of tokens.
+    pub(crate) fn ends_with_usage(&self) -> bool {
+        self.stream.is_some_and(|options| options.usage)
+    }
+
+    /// What a piece of a stream tells of the counts of tokens that are `now`.
+    pub(crate) fn usage_of_piece(&self, now: Usage) -> Option<Option<Usage>> {
+        match self.stream? {
+            StreamOptions { continuous: true, .. } => Some(Some(now)),
+            StreamOptions { usage: true, .. } => Some(None),
+            StreamOptions { .. } => None,
+        }
+    }
+
+    /// How log-probabilities name the tokens of a model.
+    pub(crate) fn names<'m>(&self, model: &'m LanguageModel) -> Names<'m> {
+        Names { tokenizer: model.tokenizer(), as_ids: self.names_as_ids }
+    }
+
+    /// What an answer is wrapped in.
+    pub(crate) fn envelope(&self, prefix: &str, object: &'static str, model: &str) -> Envelope {
+        Envelope::new(prefix, object, self.id.as_deref(), model)
+    }
 }
 
 /// A request for a chat.
