@@ -314,3 +314,13 @@ fn encoders_and_t5_are_near_the_recorded_results_with_rounded_weights() {
         }
     }
 }
+
+#[test]
+fn a_draft_model_counts_in_the_memory_of_its_model() {
+    let sample = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/models/chat/1");
+    let options = LoadOptions::new(galatea_providers::all());
+    let alone = LanguageModel::load(&sample, &options).unwrap();
+    let with_draft = LoadOptions { draft: Some((sample.clone(), 3)), ..options };
+    let both = LanguageModel::load(&sample, &with_draft).unwrap();
+    assert!(both.memory_bytes() > alone.memory_bytes() + alone.weight_bytes());
+}

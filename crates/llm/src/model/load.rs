@@ -226,17 +226,20 @@ impl LanguageModel {
         let positions = model.block_count().saturating_mul(model.block_size().get());
         let position_bytes = model.cache_bytes() / positions.max(1);
         let (model, own) = (Box::new(model), options.engine.clone());
+        let mut draft_bytes = 0;
         let engine = match &options.draft {
             None => Engine::start(model, Arc::clone(&tokenizer), own)?,
             Some((path, max_tokens)) => {
                 let draft = Checkpoint::open(path, options)?;
                 let draft = step_model(&draft.config, &*draft.weights, path, options)?;
+                let memory = draft.session().memory();
+                draft_bytes = memory.initializer_bytes + memory.mapped_bytes + draft.cache_bytes();
                 let (draft, tokenizer) = (Box::new(draft), Arc::clone(&tokenizer));
                 Engine::start_with_draft(model, draft, *max_tokens, tokenizer, own)?
             }
         };
         let model = Self::new(tokenizer, template, tool_format, defaults, engine);
-        Ok(Self { weight_bytes, position_bytes, ..model })
+        Ok(Self { weight_bytes, position_bytes, draft_bytes, ..model })
     }
 
     /// Loads a folder whose model reads a text whole and writes another one. It has no chats.

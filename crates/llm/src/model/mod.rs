@@ -30,6 +30,8 @@ pub struct LanguageModel {
     weight_bytes: usize,
     /// Of keys and values of a position.
     position_bytes: usize,
+    /// Of a draft model's weights and cache.
+    draft_bytes: usize,
     grammars: OnceLock<Result<GrammarCompiler>>,
 }
 
@@ -52,6 +54,7 @@ impl LanguageModel {
             engine,
             weight_bytes: 0,
             position_bytes: 0,
+            draft_bytes: 0,
             grammars,
         }
     }
@@ -101,11 +104,13 @@ impl LanguageModel {
         self.position_bytes
     }
 
-    /// Memory of the weights, of the cache and of what is kept outside it, in bytes, as far as it is known.
+    /// Memory of the weights, of the cache and of what is kept outside it, and of a draft model, in bytes,
+    /// as far as it is known.
     pub fn memory_bytes(&self) -> usize {
         let has = self.engine.statistics();
         let positions = (has.blocks + has.swap_blocks).saturating_mul(has.block_size);
-        self.weight_bytes.saturating_add(positions.saturating_mul(self.position_bytes))
+        let cache = positions.saturating_mul(self.position_bytes);
+        self.weight_bytes.saturating_add(cache).saturating_add(self.draft_bytes)
     }
 
     /// The engine.
