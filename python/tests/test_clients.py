@@ -1,7 +1,6 @@
 """Inference with each of the stock client's kinds: blocking, with futures, with callbacks, in streams and in coroutines."""
 
 import asyncio
-import queue
 import urllib.request
 
 import numpy as np
@@ -13,12 +12,10 @@ import tritonclient.http.aio
 from tritonclient.utils import InferenceServerException, triton_to_np_dtype
 
 import client_models
+from answers import LONG, Answers
 from conftest import connect, until
 from server import Server
 from tensors import check_simple, simple_inputs
-
-# Far longer than anything takes.
-LONG = 60
 
 INT32_PARAMETERS = {"a_text": "x", "a_number": 5, "a_truth": True}
 
@@ -148,22 +145,6 @@ def test_http_futures(server):
             assert (request_id(result), echoed(result)) == (str(number), [[number]])
         with pytest.raises(InferenceServerException, match="unknown model"):
             client.async_infer("absent", echo_inputs(tritonclient.http, [1])).get_result(timeout=LONG)
-
-
-class Answers:
-    """Collects what a callback is called with."""
-
-    def __init__(self):
-        self.all = queue.Queue()
-
-    def __call__(self, result, error):
-        self.all.put((result, error))
-
-    def next(self):
-        result, error = self.all.get(timeout=LONG)
-        if error is not None:
-            raise error
-        return result
 
 
 def metric(server, *start):

@@ -1,7 +1,6 @@
 """A language model over gRPC, as clients of Triton's vLLM backend ask it."""
 
 import json
-import queue
 import urllib.request
 
 import numpy as np
@@ -9,11 +8,9 @@ import pytest
 import tritonclient.grpc
 from tritonclient.utils import InferenceServerException
 
+from answers import Answers
 from conftest import SAMPLES, connect, until
 from server import Server
-
-# Far longer than anything takes.
-LONG = 60
 
 # Every token leaves text, so that every step has a response.
 GREEDY = {"temperature": "0", "max_tokens": "16", "ignore_eos": True, "skip_special_tokens": False}
@@ -23,22 +20,6 @@ GREEDY = {"temperature": "0", "max_tokens": "16", "ignore_eos": True, "skip_spec
 def llm(program):
     with Server(program, "--model-repository", SAMPLES, "--model-control-mode=explicit", "--load-model=chat") as running:
         yield running
-
-
-class Answers:
-    """A callback that keeps what comes."""
-
-    def __init__(self):
-        self.all = queue.Queue()
-
-    def __call__(self, result, error):
-        self.all.put((result, error))
-
-    def next(self):
-        result, error = self.all.get(timeout=LONG)
-        if error is not None:
-            raise error
-        return result
 
 
 @pytest.fixture

@@ -32,7 +32,7 @@ const SHARE: usize = 128 * 1024;
 /// Numbers of a piece of a share: small beside it, as a thread may have to wait for the last one.
 const PIECE: usize = 32 * 1024;
 
-/// A piece is no less than this part of a share.
+/// Most pieces that a share would be if all were as short as the last one.
 const PIECES: usize = 32;
 
 /// Products of a few rows with several matrices, each of which has `a`'s columns as its rows.
