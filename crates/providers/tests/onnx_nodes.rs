@@ -56,7 +56,8 @@ fn run_session(graph: &Graph, inputs: Vec<Datum>) -> Result<Vec<Datum>, String> 
 }
 
 fn main() {
-    let provider = Provider { name: cpu::NAME, expectations: CPU, run: Box::new(run_session) };
+    let provider =
+        Provider { name: cpu::NAME, expectations: CPU, run: Box::new(run_session), claims: None };
     run_with(vec![provider], |root| {
         let root = root.to_owned();
         vec![Trial::test("docs/operators.md", move || page(&root).map_err(Into::into))]

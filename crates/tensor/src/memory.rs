@@ -1,6 +1,7 @@
 //! Allocations: bytes with a known place, alignment and set of readers.
 
 use std::alloc::{Layout as AllocLayout, alloc, alloc_zeroed, dealloc, handle_alloc_error};
+use std::any::Any;
 use std::fmt;
 use std::fs::{File, Metadata};
 use std::path::Path;
@@ -24,6 +25,8 @@ pub enum MemoryKind {
     Unified,
     /// CPU, GPU and Neural Engine.
     Surface,
+    /// The GPU only; whoever asks for the address gets a copy in host memory.
+    Device,
 }
 
 /// Shared, immutable bytes.
@@ -51,6 +54,10 @@ pub unsafe trait Allocation: Send + Sync + fmt::Debug {
     /// shares them between processes and drops them when it needs the memory.
     fn is_mapped(&self) -> bool {
         false
+    }
+    /// The allocation itself, for the provider that made it and knows more of it.
+    fn as_any(&self) -> Option<&dyn Any> {
+        None
     }
 }
 

@@ -166,6 +166,40 @@ impl Tensor {
         Ok(Self { dtype, layout: Layout::contiguous(shape), storage, offset: 0 })
     }
 
+    /// A tensor over memory that is not read before somebody asks for elements, such as a GPU's.
+    ///
+    /// # Errors
+    /// When the memory is too short for the shape, or the type is `BYTES`. Types with patterns of bits
+    /// that are no value, `BOOL` and the small ones, are looked at as in [`Tensor::from_allocation`].
+    pub fn from_remote(
+        dtype: DataType,
+        shape: &[usize],
+        memory: Arc<dyn Allocation>,
+    ) -> Result<Self, TensorError> {
+        let expected = size_bytes(dtype, shape)?;
+        let found = memory.len_bytes();
+        if found < expected {
+            let shape = shape.to_vec();
+            return Err(TensorErrorKind::WrongSize { shape, expected, found, unit: "bytes" }.into());
+        }
+        if matches!(dtype, DataType::Bool | DataType::Small(_)) {
+            return Self::from_allocation(dtype, shape, memory, 0);
+        }
+        let layout = Layout::contiguous(shape);
+        Ok(Self { dtype, layout, storage: Storage::Memory(memory), offset: 0 })
+    }
+
+    /// The memory of a tensor that is the whole of it in row-major order, and whether nobody else has
+    /// that memory.
+    #[must_use]
+    pub fn whole_allocation(&self) -> Option<(&dyn Allocation, bool)> {
+        let Storage::Memory(memory) = &self.storage else { return None };
+        let whole = self.offset == 0
+            && self.layout.is_contiguous()
+            && memory.len_bytes() == self.size_bytes();
+        whole.then(|| (&**memory, Arc::strong_count(memory) == 1))
+    }
+
     /// A numeric tensor of a copy of raw little-endian bytes.
     ///
     /// # Errors

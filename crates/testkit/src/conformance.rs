@@ -35,7 +35,12 @@ pub struct Provider {
     pub expectations: &'static str,
     /// How it runs a graph.
     pub run: Box<Run>,
+    /// Whether it takes a graph, for a provider that leaves some to others: those cases are not run.
+    pub claims: Option<Box<Claims>>,
 }
+
+/// Whether a provider takes a graph as a whole.
+pub type Claims = dyn Fn(&Graph) -> bool + Send + Sync;
 
 impl std::fmt::Debug for Provider {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -96,13 +101,14 @@ pub fn run_with(providers: Vec<Provider>, more: impl FnOnce(&Path) -> Vec<Trial>
         let expectations = Expectations::parse(provider.expectations)
             .unwrap_or_else(|error| panic!("expectations of {}: {error}", provider.name));
         let shared = Arc::new((provider, expectations));
+        let taken = |case: &&Arc<Case>| takes(&shared.0, case);
         for case in cases.iter().filter(|case| shared.0.name == REFERENCE && case.nodes == 1) {
             let (shared, case) = (Arc::clone(&shared), Arc::clone(case));
             trials.push(Trial::test(format!("mutated::{}", case.name), move || {
                 survives(&case, &shared.0.run).map_err(Into::into)
             }));
         }
-        for case in &cases {
+        for case in cases.iter().filter(taken) {
             let (shared, case) = (Arc::clone(&shared), Arc::clone(case));
             let name = format!("{}::{}", shared.0.name, case.name);
             trials.push(Trial::test(name, move || {
@@ -114,6 +120,12 @@ pub fn run_with(providers: Vec<Provider>, more: impl FnOnce(&Path) -> Vec<Trial>
         }
     }
     libtest_mimic::run(&arguments, trials)
+}
+
+/// Whether a case is the provider's to run. A model that cannot be read is: its test says why.
+fn takes(provider: &Provider, case: &Case) -> bool {
+    let Some(claims) = &provider.claims else { return true };
+    onnx::load(&case.folder.join("model.onnx")).map_or(true, |graph| claims(&graph))
 }
 
 /// Cases whose operators are all known, and the unknown operators with the cases that need them.

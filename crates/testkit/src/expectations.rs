@@ -13,6 +13,8 @@ pub const REFERENCE: &str = include_str!("../expectations/reference.txt");
 pub const OPERATORS: &str = include_str!("../expectations/operators.txt");
 /// What the CPU provider is known to fail.
 pub const CPU: &str = include_str!("../expectations/cpu.txt");
+/// What the GPU provider is known to fail of what it claims.
+pub const GPU: &str = include_str!("../expectations/gpu.txt");
 
 /// How the results of a case are compared with the expected ones.
 #[derive(Clone, Copy, Debug, PartialEq)]

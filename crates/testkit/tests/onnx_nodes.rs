@@ -11,6 +11,7 @@ fn main() {
         run: Box::new(|graph, inputs| {
             evaluate::run_values(graph, inputs).map_err(|error| error.to_string())
         }),
+        claims: None,
     };
     run(vec![reference]).exit();
 }

@@ -1,0 +1,100 @@
+//! Compiled kernels by their source.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use wgpu::{ErrorFilter, ShaderSource};
+
+use crate::error::GpuError;
+
+/// The text of a kernel, ready to be compiled.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Shader {
+    /// The kernel's name: `{op}-{dtypes}-{variant}`.
+    pub name: Arc<str>,
+    /// WGSL with one entry point, `main`.
+    pub source: Arc<str>,
+    /// Whether every index is proved to be in bounds, so that the compiler adds no checks.
+    pub proved: bool,
+}
+
+impl Shader {
+    /// A kernel whose indices the compiler checks.
+    #[must_use]
+    pub fn new(name: impl Into<Arc<str>>, source: impl Into<Arc<str>>) -> Self {
+        Self { name: name.into(), source: source.into(), proved: false }
+    }
+
+    /// The same without checks of bounds and divisors. Only for kernels that guard their indices
+    /// themselves.
+    #[must_use]
+    pub fn proved(mut self) -> Self {
+        self.proved = true;
+        self
+    }
+}
+
+/// A compiled kernel.
+#[derive(Debug)]
+pub struct Pipeline {
+    pub(crate) pipeline: wgpu::ComputePipeline,
+    pub(crate) layout: wgpu::BindGroupLayout,
+}
+
+#[derive(Debug, Default)]
+pub(super) struct Pipelines(Mutex<HashMap<Shader, Arc<Pipeline>>>);
+
+impl Pipelines {
+    pub(super) fn get(
+        &self,
+        device: &wgpu::Device,
+        shader: &Shader,
+    ) -> Result<Arc<Pipeline>, GpuError> {
+        let known = || self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(found) = known().get(shader) {
+            return Ok(Arc::clone(found));
+        }
+        let made = Arc::new(compile(device, shader)?);
+        known().insert(shader.clone(), Arc::clone(&made));
+        Ok(made)
+    }
+}
+
+fn compile(device: &wgpu::Device, shader: &Shader) -> Result<Pipeline, GpuError> {
+    let label = Some(&*shader.name);
+    let scope = device.push_error_scope(ErrorFilter::Validation);
+    let internal = device.push_error_scope(ErrorFilter::Internal);
+    let descriptor = wgpu::ShaderModuleDescriptor {
+        label,
+        source: ShaderSource::Wgsl((&*shader.source).into()),
+    };
+    let module = if shader.proved {
+        let mut checks = wgpu::ShaderRuntimeChecks::unchecked();
+        // Loops are bounded by parameters, which a caller gets wrong before a kernel does.
+        checks.force_loop_bounding = false;
+        // SAFETY: whoever made the shader proved its indices and divisors.
+        unsafe { device.create_shader_module_trusted(descriptor, checks) }
+    } else {
+        device.create_shader_module(descriptor)
+    };
+    let pipeline = device.create_compute_pipeline(&wgpu::ComputePipelineDescriptor {
+        label,
+        layout: None,
+        module: &module,
+        entry_point: Some("main"),
+        compilation_options: wgpu::PipelineCompilationOptions {
+            constants: &[],
+            // Kernels write what they read.
+            zero_initialize_workgroup_memory: false,
+        },
+        cache: None,
+    });
+    let layout = pipeline.get_bind_group_layout(0);
+    let errors = [pollster::block_on(internal.pop()), pollster::block_on(scope.pop())];
+    match errors.into_iter().flatten().next() {
+        Some(error) => {
+            Err(GpuError::Shader { kernel: shader.name.to_string(), reason: error.to_string() })
+        }
+        None => Ok(Pipeline { pipeline, layout }),
+    }
+}

@@ -1,0 +1,8 @@
+//! Functions of elements.
+
+mod unary;
+
+use crate::kernel::KernelRow;
+
+/// This family's kernels.
+pub(crate) const ROWS: &[KernelRow] = &[unary::ROW];

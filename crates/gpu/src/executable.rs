@@ -1,0 +1,349 @@
+//! A compiled partition: prepared kernels, plans by input shapes, and arenas for runs.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use galatea_graph::{Datum, Graph, ValueId};
+use galatea_runtime::{
+    Executable, Fence, MemoryReport, PlanReport, Precision, ProfileRow, RuntimeError,
+    SessionOptions,
+};
+use galatea_tensor::{DataType, HostBuffer, Tensor};
+
+use crate::device::{Counters, Device};
+use crate::error::GpuError;
+use crate::kernel::Kernel;
+use crate::memory::{Block, DeviceMemory, resident};
+use crate::plan::{
+    Action, Given, InputPlace, OutputPlace, Plan, Recording, Stamps, Target, build, facts_of,
+    record,
+};
+
+/// A node's kernel and the name of its row.
+pub(crate) type Built = (Option<Box<dyn Kernel>>, &'static str);
+
+/// Shapes of all inputs, and whether they lie on the device.
+type Key = Vec<(Vec<usize>, bool)>;
+
+/// A plan with what recordings of it are free.
+struct Planned {
+    plan: Plan,
+    recordings: Mutex<Vec<Recording>>,
+}
+
+#[derive(Default)]
+struct Plans {
+    /// The latest used last.
+    kept: Vec<(Key, Arc<Planned>)>,
+    made: usize,
+    time: Duration,
+}
+
+/// A partition on a device.
+pub(crate) struct GpuExecutable {
+    shared: Arc<Shared>,
+}
+
+struct Shared {
+    device: Arc<Device>,
+    graph: Arc<Graph>,
+    kernels: Vec<Option<Box<dyn Kernel>>>,
+    names: Vec<&'static str>,
+    options: SessionOptions,
+    halves: bool,
+    plans: Mutex<Plans>,
+    constants: Mutex<HashMap<(ValueId, DataType), Arc<Block>>>,
+    arenas: Mutex<Vec<Arc<Block>>>,
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn failed(text: impl std::fmt::Display) -> RuntimeError {
+    RuntimeError::provider(crate::NAME, text)
+}
+
+/// A run that was handed over.
+struct Running {
+    planned: Arc<Planned>,
+    recording: Recording,
+    arena: Arc<Block>,
+    slots: Vec<Arc<Block>>,
+    submission: wgpu::SubmissionIndex,
+    stamps: Option<Stamps>,
+    /// What must live until the device is done.
+    inputs: Vec<Datum>,
+}
+
+impl GpuExecutable {
+    pub(crate) fn new(
+        device: &Arc<Device>,
+        graph: Arc<Graph>,
+        built: Vec<Built>,
+        options: &SessionOptions,
+    ) -> Self {
+        let (kernels, names) = built.into_iter().unzip();
+        let halves = options.precision == Precision::Fp16 && device.capabilities().f16;
+        let shared = Shared {
+            device: Arc::clone(device),
+            graph,
+            kernels,
+            names,
+            options: options.clone(),
+            halves,
+            plans: Mutex::default(),
+            constants: Mutex::default(),
+            arenas: Mutex::default(),
+        };
+        Self { shared: Arc::new(shared) }
+    }
+}
+
+impl Shared {
+    /// The plan for such inputs, made if there is none.
+    fn plan(&self, inputs: &[Datum]) -> Result<Arc<Planned>, RuntimeError> {
+        let key = inputs.iter().map(|input| {
+            let tensor = input.as_tensor();
+            let tensor = tensor.ok_or_else(|| failed("an input is no tensor"))?;
+            Ok((tensor.shape().to_vec(), resident(&self.device, tensor).is_some()))
+        });
+        let key: Key = key.collect::<Result<_, RuntimeError>>()?;
+        let mut plans = lock(&self.plans);
+        if let Some(found) = plans.kept.iter().rposition(|(known, _)| *known == key) {
+            plans.kept[found..].rotate_left(1);
+            return plans
+                .kept
+                .last()
+                .map(|(_, plan)| Arc::clone(plan))
+                .ok_or_else(|| failed("lost"));
+        }
+        drop(plans);
+        let start = Instant::now();
+        let residency: Vec<bool> = key.iter().map(|(_, resident)| *resident).collect();
+        let plan = build(
+            Given {
+                graph: &self.graph,
+                kernels: &self.kernels,
+                facts: facts_of(&self.graph, inputs)?,
+                resident: &residency,
+                halves: self.halves,
+            },
+            Target { device: &self.device, constants: &mut lock(&self.constants) },
+        )?;
+        self.check_limit(&plan)?;
+        let planned = Arc::new(Planned { plan, recordings: Mutex::default() });
+        let mut plans = lock(&self.plans);
+        plans.made += 1;
+        plans.time += start.elapsed();
+        if plans.kept.len() >= self.options.plan_cache.max(1) {
+            plans.kept.remove(0);
+        }
+        plans.kept.push((key, Arc::clone(&planned)));
+        Ok(planned)
+    }
+
+    fn check_limit(&self, plan: &Plan) -> Result<(), RuntimeError> {
+        let needed_bytes = usize::try_from(plan.arena_bytes).unwrap_or(usize::MAX);
+        match self.options.memory_limit_bytes {
+            Some(limit_bytes) if needed_bytes > limit_bytes => {
+                Err(RuntimeError::MemoryLimit { needed_bytes, limit_bytes })
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// The smallest free arena that is large enough, or a new one in place of the largest.
+    fn take_arena(&self, bytes: u64) -> Result<Arc<Block>, GpuError> {
+        let mut arenas = lock(&self.arenas);
+        let fitting = (0..arenas.len()).filter(|&i| arenas[i].bytes() >= bytes);
+        if let Some(found) = fitting.min_by_key(|&i| arenas[i].bytes()) {
+            return Ok(arenas.swap_remove(found));
+        }
+        let largest = (0..arenas.len()).max_by_key(|&i| arenas[i].bytes());
+        let small = largest.map(|index| arenas.swap_remove(index));
+        drop(arenas);
+        drop(small);
+        Ok(Arc::new(Block::new(&self.device, bytes)?))
+    }
+
+    /// The blocks of the slots: those of inputs that lie on the device, new ones for the others and for
+    /// what somebody else still reads while the run changes it.
+    fn take_slots(
+        &self,
+        plan: &Plan,
+        inputs: &mut [Datum],
+    ) -> Result<Vec<Arc<Block>>, RuntimeError> {
+        let mut slots: Vec<Option<Arc<Block>>> = vec![None; plan.slots];
+        for (input, place) in inputs.iter_mut().zip(&plan.inputs) {
+            let InputPlace::Slot { slot, changed } = place else { continue };
+            let Some(tensor) = input.as_tensor() else { continue };
+            slots[*slot] = Some(match resident(&self.device, tensor) {
+                Some((block, alone)) if alone || !changed => block,
+                Some((block, _)) => self.copied(&block)?,
+                None => {
+                    let tensor = tensor.contiguous().map_err(failed)?;
+                    Block::with(&self.device, tensor.as_bytes().map_err(failed)?)?
+                }
+            });
+        }
+        slots.into_iter().map(|slot| slot.ok_or_else(|| failed("a slot is empty"))).collect()
+    }
+
+    fn copied(&self, block: &Block) -> Result<Arc<Block>, GpuError> {
+        let copy = Block::new(&self.device, block.bytes())?;
+        let mut encoder = self.device.device.create_command_encoder(&Default::default());
+        encoder.copy_buffer_to_buffer(&block.buffer, 0, &copy.buffer, 0, block.bytes());
+        Counters::add(&self.device.counters.copies, 1);
+        self.device.submit(encoder.finish());
+        Ok(Arc::new(copy))
+    }
+
+    /// Hands a run over.
+    fn start(&self, mut inputs: Vec<Datum>, timed: bool) -> Result<Running, RuntimeError> {
+        self.device.alive()?;
+        let planned = self.plan(&inputs)?;
+        let plan = &planned.plan;
+        let slots = self.take_slots(plan, &mut inputs)?;
+        let arena = self.take_arena(plan.arena_bytes)?;
+        for (input, place) in inputs.iter().zip(&plan.inputs) {
+            if let (InputPlace::Arena { offset }, Some(tensor)) = (place, input.as_tensor()) {
+                let tensor = tensor.contiguous().map_err(failed)?;
+                arena.write(&self.device, *offset, tensor.as_bytes().map_err(failed)?);
+            }
+        }
+        let mut recordings = lock(&planned.recordings);
+        let found = recordings.iter().position(|recording| recording.is_of(&arena, &slots));
+        let found = found.map(|index| recordings.swap_remove(index));
+        if found.is_none() {
+            // Those of other buffers would keep these alive.
+            recordings.clear();
+        }
+        drop(recordings);
+        let recording = match found {
+            Some(recording) => recording,
+            None => record(&self.device, plan, Arc::clone(&arena), slots.clone())?,
+        };
+        let stamps = if timed { Stamps::new(&self.device, plan) } else { None };
+        let submission = recording.submit(&self.device, plan, stamps.as_ref());
+        Ok(Running { planned, recording, arena, slots, submission, stamps, inputs })
+    }
+
+    /// Waits for a run and takes its outputs.
+    fn finish(
+        &self,
+        running: Running,
+        rows: Option<&mut Vec<ProfileRow>>,
+    ) -> Result<Vec<Datum>, RuntimeError> {
+        let Running { planned, recording, arena, slots, submission, stamps, inputs } = running;
+        self.device.wait(submission)?;
+        let read = recording.outputs(&self.device)?;
+        if let Some(rows) = rows {
+            self.profile_rows(&planned.plan, stamps.as_ref(), rows)?;
+        }
+        lock(&self.arenas).push(arena);
+        lock(&planned.recordings).push(recording);
+        drop(inputs);
+        let outputs = planned.plan.outputs.iter().zip(read);
+        outputs.map(|(output, bytes)| self.output(output, bytes, &slots)).collect()
+    }
+
+    fn output(
+        &self,
+        output: &OutputPlace,
+        bytes: Option<HostBuffer>,
+        slots: &[Arc<Block>],
+    ) -> Result<Datum, RuntimeError> {
+        let tensor = match output {
+            OutputPlace::Constant(tensor) => Ok(tensor.clone()),
+            OutputPlace::Read { dtype, shape, .. } => {
+                let bytes = bytes.unwrap_or_else(|| HostBuffer::zeroed(0));
+                Tensor::from_allocation(*dtype, shape, Arc::new(bytes), 0)
+            }
+            OutputPlace::Stays { slot, dtype, shape } => {
+                let len = shape.iter().product::<usize>() * dtype.size_bytes().unwrap_or(0);
+                let memory = DeviceMemory::new(&self.device, Arc::clone(&slots[*slot]), len);
+                Tensor::from_remote(*dtype, shape, Arc::new(memory))
+            }
+        };
+        Ok(Datum::Tensor(tensor.map_err(failed)?))
+    }
+
+    fn profile_rows(
+        &self,
+        plan: &Plan,
+        stamps: Option<&Stamps>,
+        rows: &mut Vec<ProfileRow>,
+    ) -> Result<(), RuntimeError> {
+        let Some(stamps) = stamps else { return Ok(()) };
+        let mut times = stamps.nanoseconds(&self.device)?.into_iter();
+        for action in &plan.actions {
+            let Action::Dispatch { node, name, .. } = action else { continue };
+            let node = &self.graph.nodes[*node];
+            let output = node.outputs.iter().flatten().next();
+            let label = match output {
+                Some(&id) if node.name.is_empty() => self.graph.value(id).name.clone(),
+                _ => node.name.clone(),
+            };
+            let nanoseconds = times.next().unwrap_or(0.0);
+            let time = Duration::from_secs_f64(nanoseconds / 1e9);
+            let (op, kernel) = (node.operator_name(), name.to_string());
+            rows.push(ProfileRow { node: label, op, kernel, time });
+        }
+        Ok(())
+    }
+}
+
+impl Executable for GpuExecutable {
+    fn submit(&self, inputs: Vec<Datum>) -> Fence {
+        match self.shared.start(inputs, false) {
+            Err(error) => Fence::ready(Err(error)),
+            Ok(running) => {
+                let shared = Arc::clone(&self.shared);
+                Fence::pending(move || shared.finish(running, None))
+            }
+        }
+    }
+
+    fn profile(&self, inputs: Vec<Datum>) -> Result<(Vec<Datum>, Vec<ProfileRow>), RuntimeError> {
+        let mut rows = Vec::new();
+        let running = self.shared.start(inputs, true)?;
+        let outputs = self.shared.finish(running, Some(&mut rows))?;
+        Ok((outputs, rows))
+    }
+
+    fn memory(&self) -> MemoryReport {
+        let narrow = |bytes: u64| usize::try_from(bytes).unwrap_or(usize::MAX);
+        let packed: u64 = self.shared.kernels.iter().flatten().map(|k| k.weight_bytes()).sum();
+        let plain: u64 = lock(&self.shared.constants).values().map(|block| block.bytes()).sum();
+        let arenas: u64 = lock(&self.shared.arenas).iter().map(|block| block.bytes()).sum();
+        MemoryReport {
+            initializer_bytes: narrow(packed + plain),
+            mapped_bytes: 0,
+            arena_bytes: narrow(arenas),
+        }
+    }
+
+    fn plans(&self) -> PlanReport {
+        let plans = lock(&self.shared.plans);
+        let last = plans.kept.last().map(|(_, planned)| &planned.plan);
+        let narrow = |bytes: u64| usize::try_from(bytes).unwrap_or(usize::MAX);
+        PlanReport {
+            plans: plans.kept.len(),
+            made: plans.made,
+            time: plans.time,
+            arena_bytes: last.map_or(0, |plan| narrow(plan.arena_bytes)),
+            live_bytes: last.map_or(0, |plan| narrow(plan.live_bytes)),
+            operations: 0,
+        }
+    }
+}
+
+impl std::fmt::Debug for GpuExecutable {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("GpuExecutable")
+            .field("names", &self.shared.names.len())
+            .finish_non_exhaustive()
+    }
+}

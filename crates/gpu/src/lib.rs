@@ -1,0 +1,28 @@
+//! The GPU provider on wgpu: WGSL kernels, memory on the device, plans that are replayed (Metal on macOS,
+//! Vulkan elsewhere).
+//!
+//! A kernel is a row of a table ([`FAMILIES`]), a host file that says which dispatches compute a node,
+//! and a `.wgsl` template beside it. A plan for a set of input shapes lays values out in one arena and binds
+//! every dispatch once; a run replays it with one submit.
+
+mod device;
+mod elementwise;
+mod error;
+mod executable;
+pub mod kernel;
+mod memory;
+mod plan;
+mod provider;
+pub mod template;
+
+pub use device::{Capabilities, CooperativeMatrix, Counters, Device, Shader, devices};
+pub use error::GpuError;
+pub use kernel::{Binding, Dispatch, Kernel, KernelRow, NodeView, Shapes, Step};
+pub use memory::Block;
+pub use provider::{GpuProvider, find_row, rows};
+
+/// The provider's name.
+pub const NAME: &str = "gpu";
+
+/// Every family's table; within an operator the first row that supports a node runs it.
+pub const FAMILIES: &[&[KernelRow]] = &[elementwise::ROWS];

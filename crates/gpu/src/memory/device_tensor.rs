@@ -1,0 +1,68 @@
+//! Tensors whose bytes are on the device.
+
+use std::any::Any;
+use std::sync::{Arc, OnceLock};
+
+use galatea_tensor::{Allocation, HostBuffer, MemoryKind, Tensor};
+
+use super::Block;
+use crate::device::Device;
+
+/// Bytes on the device, which are copied to the host when somebody asks for their address.
+#[derive(Debug)]
+pub(crate) struct DeviceMemory {
+    device: Arc<Device>,
+    block: Arc<Block>,
+    len: usize,
+    host: OnceLock<HostBuffer>,
+}
+
+impl DeviceMemory {
+    /// The first `len` bytes of a block.
+    pub(crate) fn new(device: &Arc<Device>, block: Arc<Block>, len: usize) -> Self {
+        Self { device: Arc::clone(device), block, len, host: OnceLock::new() }
+    }
+
+    pub(crate) fn block(&self) -> &Arc<Block> {
+        &self.block
+    }
+
+    fn is_on(&self, device: &Arc<Device>) -> bool {
+        Arc::ptr_eq(&self.device, device)
+    }
+
+    fn copied(&self) -> &HostBuffer {
+        self.host.get_or_init(|| {
+            let mut copy = HostBuffer::zeroed(self.len);
+            if let Err(error) = self.block.read(&self.device, copy.as_bytes_mut()) {
+                // Whatever runs on the device next fails with the same error.
+                tracing::error!(%error, "a tensor on the GPU cannot be read, its copy is zero");
+            }
+            copy
+        })
+    }
+}
+
+// SAFETY: the copy is made once, never moves and is never written again; the block is written by a step
+// only while the step owns this value alone.
+unsafe impl Allocation for DeviceMemory {
+    fn kind(&self) -> MemoryKind {
+        MemoryKind::Device
+    }
+    fn as_ptr(&self) -> *const u8 {
+        self.copied().as_ptr()
+    }
+    fn len_bytes(&self) -> usize {
+        self.len
+    }
+    fn as_any(&self) -> Option<&dyn Any> {
+        Some(self)
+    }
+}
+
+/// The block of a tensor that lies on this device as a whole, and whether nobody else has it.
+pub(crate) fn resident(device: &Arc<Device>, tensor: &Tensor) -> Option<(Arc<Block>, bool)> {
+    let (allocation, alone) = tensor.whole_allocation()?;
+    let memory = allocation.as_any()?.downcast_ref::<DeviceMemory>()?;
+    memory.is_on(device).then(|| (Arc::clone(memory.block()), alone))
+}

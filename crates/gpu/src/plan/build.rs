@@ -1,0 +1,477 @@
+//! Making a plan.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use galatea_graph::{Fact, Graph, GraphError, OpError, ValueId};
+use galatea_runtime::RuntimeError;
+use galatea_runtime::plan::{MemoryPlan, PlanStep, PlanValue, plan};
+use galatea_tensor::{DataType, Tensor, f16};
+
+use super::{Action, InputPlace, OutputPlace, Place, Plan};
+use crate::device::Device;
+use crate::kernel::{Binding, Kernel, Shapes, Step};
+use crate::memory::{Block, STEP};
+use crate::provider::is_view;
+
+/// What a plan is made of.
+pub(crate) struct Given<'a> {
+    pub(crate) graph: &'a Graph,
+    pub(crate) kernels: &'a [Option<Box<dyn Kernel>>],
+    pub(crate) facts: Vec<Option<Fact>>,
+    /// For each input, whether it lies on the device.
+    pub(crate) resident: &'a [bool],
+    /// Whether values between kernels lie as FP16.
+    pub(crate) halves: bool,
+}
+
+/// What a plan is made for.
+pub(crate) struct Target<'a> {
+    pub(crate) device: &'a Arc<Device>,
+    /// The constants of the graph that were brought to the device before.
+    pub(crate) constants: &'a mut HashMap<(ValueId, DataType), Arc<Block>>,
+}
+
+/// Where a value lies, once that is decided.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Home {
+    Nowhere,
+    Constant,
+    Slot(usize),
+    Arena(usize),
+}
+
+/// A node with its dispatches.
+struct Draft {
+    node: usize,
+    step: Step,
+    /// Arena values that are its own memory.
+    scratch: Vec<usize>,
+    /// Copies that come first: of an input to an output that is to lie over it.
+    copies: Vec<(ValueId, ValueId)>,
+}
+
+struct Builder<'a, 'b> {
+    graph: &'a Graph,
+    facts: Vec<Option<Fact>>,
+    root: Vec<usize>,
+    home: Vec<Home>,
+    arena: Vec<PlanValue>,
+    slots: usize,
+    /// Inputs whose slot a step changes.
+    changed: Vec<bool>,
+    target: Target<'b>,
+}
+
+fn failed(text: impl std::fmt::Display) -> RuntimeError {
+    RuntimeError::provider(crate::NAME, text)
+}
+
+/// Plans a run.
+///
+/// # Errors
+/// When a kernel refuses the shapes, a shader does not compile, or the device has no memory.
+pub(crate) fn build(given: Given<'_>, target: Target<'_>) -> Result<Plan, RuntimeError> {
+    let Given { graph, kernels, mut facts, resident, halves } = given;
+    if halves {
+        narrow(graph, &mut facts);
+    }
+    let mut builder = Builder::new(graph, facts, target);
+    let mut drafts = builder.drafts(kernels)?;
+    builder.place(&mut drafts, resident);
+    builder.finish(drafts)
+}
+
+/// Values that are neither inputs nor outputs of the partition lie as FP16.
+fn narrow(graph: &Graph, facts: &mut [Option<Fact>]) {
+    let mut edge = vec![false; facts.len()];
+    for id in graph.inputs.iter().chain(&graph.outputs) {
+        edge[id.index()] = true;
+    }
+    // Bytes that a view shares with an edge are the edge's.
+    for node in graph.nodes.iter().filter(|node| is_view(node)) {
+        if let (Some(from), Some(to)) = (node.input(0), node.output(0)) {
+            edge[to.index()] |= edge[from.index()];
+        }
+    }
+    for node in graph.nodes.iter().rev().filter(|node| is_view(node)) {
+        if let (Some(from), Some(to)) = (node.input(0), node.output(0)) {
+            edge[from.index()] |= edge[to.index()];
+        }
+    }
+    for (fact, edge) in facts.iter_mut().zip(edge) {
+        if let Some(fact) = fact
+            && fact.dtype == DataType::Fp32
+            && !edge
+        {
+            fact.dtype = DataType::Fp16;
+        }
+    }
+}
+
+/// Bytes of a value.
+fn size_bytes(fact: &Fact) -> usize {
+    let element = fact.dtype.size_bytes().unwrap_or(0);
+    let shape = fact.known_shape().unwrap_or_default();
+    shape.iter().fold(element, |bytes, &len| bytes.saturating_mul(len))
+}
+
+/// Bytes that a value takes in the arena.
+fn padded(bytes: usize) -> usize {
+    bytes.max(1).next_multiple_of(usize::try_from(STEP).unwrap_or(256))
+}
+
+fn wide(bytes: usize) -> u64 {
+    bytes as u64
+}
+
+impl<'a, 'b> Builder<'a, 'b> {
+    fn new(graph: &'a Graph, facts: Vec<Option<Fact>>, target: Target<'b>) -> Self {
+        let count = graph.values().len();
+        let mut root: Vec<usize> = (0..count).collect();
+        for node in graph.nodes.iter().filter(|node| is_view(node)) {
+            if let (Some(from), Some(to)) = (node.input(0), node.output(0)) {
+                root[to.index()] = root[from.index()];
+            }
+        }
+        let home = vec![Home::Nowhere; count];
+        let changed = vec![false; graph.inputs.len()];
+        Self { graph, facts, root, home, arena: Vec::new(), slots: 0, changed, target }
+    }
+
+    fn is_constant(&self, id: ValueId) -> bool {
+        self.facts[id.index()].as_ref().is_some_and(|fact| fact.value.is_some())
+    }
+
+    /// Asks every kernel for its dispatches.
+    fn drafts(&self, kernels: &[Option<Box<dyn Kernel>>]) -> Result<Vec<Draft>, RuntimeError> {
+        let mut drafts = Vec::new();
+        for (index, node) in self.graph.nodes.iter().enumerate() {
+            if is_view(node) || node.outputs.iter().flatten().all(|&id| self.is_constant(id)) {
+                continue;
+            }
+            let refused = |reason: String| {
+                RuntimeError::from(GraphError::at(self.graph.place(index), OpError::new(reason)))
+            };
+            let kernel = kernels.get(index).and_then(Option::as_ref);
+            let kernel = kernel.ok_or_else(|| refused("no kernel takes this node".into()))?;
+            let shapes = self.shapes(index).ok_or_else(|| {
+                refused("a length of it is known only when the run has come so far".into())
+            })?;
+            let mut step = Step::default();
+            kernel.bind(&shapes, &mut step).map_err(refused)?;
+            drafts.push(Draft { node: index, step, scratch: Vec::new(), copies: Vec::new() });
+        }
+        Ok(drafts)
+    }
+
+    fn shapes(&self, index: usize) -> Option<Shapes> {
+        let node = &self.graph.nodes[index];
+        let shape = |slot: &Option<ValueId>| -> Option<Option<(DataType, Vec<usize>)>> {
+            let Some(id) = slot else { return Some(None) };
+            let fact = self.facts[id.index()].as_ref().filter(|fact| fact.is_tensor())?;
+            Some(Some((fact.dtype, fact.known_shape()?)))
+        };
+        let value = |slot: &Option<ValueId>| {
+            slot.and_then(|id| self.facts[id.index()].as_ref().and_then(|fact| fact.value.clone()))
+        };
+        Some(Shapes {
+            inputs: node.inputs.iter().map(shape).collect::<Option<_>>()?,
+            outputs: node.outputs.iter().map(shape).collect::<Option<_>>()?,
+            constants: node.inputs.iter().map(value).collect(),
+        })
+    }
+
+    /// Decides where each value lies.
+    fn place(&mut self, drafts: &mut [Draft], resident: &[bool]) {
+        for (index, fact) in self.facts.iter().enumerate() {
+            if fact.as_ref().is_some_and(|fact| fact.value.is_some()) {
+                self.home[index] = Home::Constant;
+            }
+        }
+        self.place_caches(drafts, resident);
+        for &input in &self.graph.inputs {
+            if self.home[input.index()] == Home::Nowhere {
+                self.in_arena(input.index());
+            }
+        }
+        for draft in drafts.iter_mut() {
+            self.place_over(draft);
+            for &id in self.graph.nodes[draft.node].outputs.iter().flatten() {
+                if self.root[id.index()] == id.index() && self.home[id.index()] == Home::Nowhere {
+                    self.in_arena(id.index());
+                }
+            }
+            for &bytes in &draft.step.scratch {
+                draft.scratch.push(self.arena.len());
+                let bytes = padded(usize::try_from(bytes).unwrap_or(usize::MAX / 2));
+                self.arena.push(PlanValue { bytes, view_of: None });
+            }
+        }
+    }
+
+    /// Inputs that lie on the device have slots, and so have those that a step changes into an output of
+    /// the graph: they stay on the device from then on.
+    fn place_caches(&mut self, drafts: &[Draft], resident: &[bool]) {
+        for (at, &input) in self.graph.inputs.iter().enumerate() {
+            let changing = |draft: &Draft| {
+                let node = &self.graph.nodes[draft.node];
+                draft.step.over.iter().any(|&(read, written)| {
+                    node.input(read) == Some(input)
+                        && node.output(written).is_some_and(|id| self.graph.outputs.contains(&id))
+                })
+            };
+            let changed = drafts.iter().any(changing);
+            let listed_once = self.graph.inputs.iter().filter(|&&id| id == input).count() == 1;
+            if listed_once && (changed || resident.get(at).copied().unwrap_or(false)) {
+                self.home[input.index()] = Home::Slot(self.slots);
+                self.changed[at] = changed;
+                self.slots += 1;
+            }
+        }
+    }
+
+    /// Lets outputs that are to lie over inputs do so, or copies the inputs to them.
+    fn place_over(&mut self, draft: &mut Draft) {
+        let node = &self.graph.nodes[draft.node];
+        for &(read, written) in &draft.step.over {
+            let (Some(from), Some(to)) = (node.input(read), node.output(written)) else { continue };
+            let own = |&&id: &&ValueId| id == from;
+            let slot = self.graph.inputs.iter().position(|id| id == &from);
+            let readers = self.graph.nodes.iter().flat_map(|n| n.inputs.iter().flatten());
+            let alone = readers.filter(own).count() == 1 && !self.graph.outputs.contains(&from);
+            match (slot, self.home[from.index()]) {
+                (Some(at), Home::Slot(_)) if self.changed[at] && alone => {
+                    self.root[to.index()] = from.index();
+                }
+                _ => draft.copies.push((from, to)),
+            }
+        }
+    }
+
+    fn in_arena(&mut self, index: usize) {
+        self.home[index] = Home::Arena(self.arena.len());
+        let bytes = padded(self.facts[index].as_ref().map_or(0, size_bytes));
+        self.arena.push(PlanValue { bytes, view_of: None });
+    }
+
+    fn home_of(&self, id: ValueId) -> Home {
+        match self.home[id.index()] {
+            Home::Constant => Home::Constant,
+            _ => self.home[self.root[id.index()]],
+        }
+    }
+
+    fn arena_of(&self, id: ValueId) -> Option<usize> {
+        match self.home_of(id) {
+            Home::Arena(value) => Some(value),
+            _ => None,
+        }
+    }
+
+    fn finish(mut self, drafts: Vec<Draft>) -> Result<Plan, RuntimeError> {
+        let memory = self.memory(&drafts);
+        let (mut actions, mut params) = (Vec::new(), Vec::new());
+        for draft in &drafts {
+            for &(from, to) in &draft.copies {
+                let bytes = self.facts[from.index()].as_ref().map_or(0, size_bytes);
+                let bytes = wide(bytes).next_multiple_of(4);
+                let (from, to) = (self.bound(from, &memory)?, self.bound(to, &memory)?);
+                actions.push(Action::Copy { from, to, bytes });
+            }
+            self.dispatches(draft, &memory, &mut actions, &mut params)?;
+        }
+        let inputs = self.inputs(&memory);
+        let graph = self.graph;
+        let outputs: Result<Vec<OutputPlace>, RuntimeError> =
+            graph.outputs.iter().map(|&id| self.output(id, &memory)).collect();
+        let params = match params.is_empty() {
+            true => None,
+            false => Some(self.uploaded(&params)?),
+        };
+        Ok(Plan {
+            actions,
+            inputs,
+            outputs: outputs?,
+            slots: self.slots,
+            arena_bytes: wide(memory.len_bytes),
+            live_bytes: wide(memory.live_bytes),
+            params,
+        })
+    }
+
+    fn uploaded(&self, params: &[u8]) -> Result<Block, RuntimeError> {
+        let block = Block::params(self.target.device, params);
+        block.map_err(RuntimeError::from)
+    }
+
+    /// Lays the arena out: inputs are written before the first step, outputs read after the last one.
+    fn memory(&self, drafts: &[Draft]) -> MemoryPlan {
+        let all = |ids: &mut dyn Iterator<Item = ValueId>| -> Vec<usize> {
+            ids.filter_map(|id| self.arena_of(id)).collect()
+        };
+        let mut steps = vec![PlanStep {
+            writes: all(&mut self.graph.inputs.iter().copied()),
+            ..PlanStep::default()
+        }];
+        for draft in drafts {
+            let node = &self.graph.nodes[draft.node];
+            let pair = |&(input, output): &(usize, usize)| {
+                Some((self.arena_of(node.input(input)?)?, self.arena_of(node.output(output)?)?))
+            };
+            let mut writes = all(&mut node.outputs.iter().flatten().copied());
+            writes.extend(&draft.scratch);
+            steps.push(PlanStep {
+                reads: all(&mut node.inputs.iter().flatten().copied()),
+                writes,
+                reuse: draft.step.in_place.iter().filter_map(pair).collect(),
+            });
+        }
+        steps.push(PlanStep {
+            reads: all(&mut self.graph.outputs.iter().copied()),
+            ..PlanStep::default()
+        });
+        plan(&self.arena, &steps)
+    }
+
+    fn window(&self, value: usize, memory: &MemoryPlan) -> Place {
+        let (offset, bytes) = (wide(memory.offsets[value]), wide(self.arena[value].bytes));
+        Place::Arena { offset, bytes }
+    }
+
+    /// Where a value is bound.
+    fn bound(&mut self, id: ValueId, memory: &MemoryPlan) -> Result<Place, RuntimeError> {
+        let bytes = self.facts[id.index()].as_ref().map_or(0, size_bytes);
+        // Shaders may see a value as vectors of 16 bytes.
+        let bytes = wide(bytes).max(16).next_multiple_of(16);
+        let limit = self.target.device.capabilities().binding_bytes;
+        if bytes > limit {
+            let name = &self.graph.value(id).name;
+            return Err(failed(format!(
+                "'{name}' has {bytes} bytes, this device shows a kernel at most {limit} of a value"
+            )));
+        }
+        match self.home_of(id) {
+            Home::Arena(value) => match self.window(value, memory) {
+                Place::Arena { offset, .. } => Ok(Place::Arena { offset, bytes }),
+                other => Ok(other),
+            },
+            Home::Slot(slot) => Ok(Place::Slot { slot, bytes }),
+            Home::Constant => {
+                let block = self.constant(id)?;
+                Ok(Place::Fixed { block, offset: 0, bytes })
+            }
+            Home::Nowhere => {
+                let name = &self.graph.value(id).name;
+                Err(GraphError::structure(format!("nothing computes '{name}'")).into())
+            }
+        }
+    }
+
+    /// The block of a value that is known beforehand, as kernels read it.
+    fn constant(&mut self, id: ValueId) -> Result<Arc<Block>, RuntimeError> {
+        let fact = self.facts[id.index()].as_ref();
+        let Some((tensor, dtype)) = fact.and_then(|f| Some((f.value.clone()?, f.dtype))) else {
+            return Err(failed("a constant has no value"));
+        };
+        // What only this plan knows is not kept for others.
+        let shared = self.graph.constant(id).is_some();
+        if let Some(found) = self.target.constants.get(&(id, dtype)).filter(|_| shared) {
+            return Ok(Arc::clone(found));
+        }
+        let tensor = tensor.contiguous().map_err(failed)?;
+        let tensor = if tensor.dtype() == dtype { tensor } else { halved(&tensor)? };
+        let bytes = tensor.as_bytes().map_err(failed)?;
+        let block = Block::with(self.target.device, bytes)?;
+        if shared {
+            self.target.constants.insert((id, dtype), Arc::clone(&block));
+        }
+        Ok(block)
+    }
+
+    fn dispatches(
+        &mut self,
+        draft: &Draft,
+        memory: &MemoryPlan,
+        actions: &mut Vec<Action>,
+        params: &mut Vec<u8>,
+    ) -> Result<(), RuntimeError> {
+        let node = &self.graph.nodes[draft.node];
+        let missing = |what: &str, index: usize| failed(format!("{what} {index} is not there"));
+        for dispatch in &draft.step.dispatches {
+            let mut bindings = Vec::with_capacity(dispatch.bindings.len());
+            for binding in &dispatch.bindings {
+                bindings.push(match binding {
+                    Binding::Input(index) => {
+                        let id = node.input(*index).ok_or_else(|| missing("input", *index))?;
+                        self.bound(id, memory)?
+                    }
+                    Binding::Output(index) => {
+                        let id = node.output(*index).ok_or_else(|| missing("output", *index))?;
+                        self.bound(id, memory)?
+                    }
+                    Binding::Scratch(index) => {
+                        let value = draft.scratch.get(*index);
+                        self.window(*value.ok_or_else(|| missing("scratch", *index))?, memory)
+                    }
+                    Binding::Weights(block) => {
+                        Place::Fixed { block: Arc::clone(block), offset: 0, bytes: block.bytes() }
+                    }
+                    Binding::Part(block, offset, bytes) => {
+                        let (offset, bytes) = (*offset, *bytes);
+                        Place::Fixed { block: Arc::clone(block), offset, bytes }
+                    }
+                });
+            }
+            let start = wide(params.len());
+            params.extend(dispatch.params.iter().flat_map(|word| word.to_le_bytes()));
+            // A uniform takes whole vectors.
+            let length = (wide(params.len()) - start).next_multiple_of(16);
+            params.resize(params.len().next_multiple_of(256), 0);
+            actions.push(Action::Dispatch {
+                node: draft.node,
+                name: Arc::clone(&dispatch.shader.name),
+                pipeline: self.target.device.pipeline(&dispatch.shader)?,
+                bindings,
+                params: (length > 0).then_some((start, length)),
+                groups: dispatch.groups,
+            });
+        }
+        Ok(())
+    }
+
+    fn inputs(&self, memory: &MemoryPlan) -> Vec<InputPlace> {
+        let place = |(at, &id): (usize, &ValueId)| match self.home_of(id) {
+            Home::Slot(slot) => InputPlace::Slot { slot, changed: self.changed[at] },
+            Home::Arena(value) => InputPlace::Arena { offset: wide(memory.offsets[value]) },
+            Home::Constant | Home::Nowhere => InputPlace::Unread,
+        };
+        self.graph.inputs.iter().enumerate().map(place).collect()
+    }
+
+    fn output(&mut self, id: ValueId, memory: &MemoryPlan) -> Result<OutputPlace, RuntimeError> {
+        let fact = self.facts[id.index()].clone();
+        let fact = fact.ok_or_else(|| failed("nothing is known of an output"))?;
+        if let Some(value) = fact.value {
+            return Ok(OutputPlace::Constant(value));
+        }
+        let shape = fact.known_shape().ok_or_else(|| failed("an output has no shape"))?;
+        let dtype = fact.dtype;
+        if let Home::Slot(slot) = self.home_of(id) {
+            let changes = |(at, input): (usize, &ValueId)| {
+                self.changed[at] && self.home[input.index()] == Home::Slot(slot)
+            };
+            if self.graph.inputs.iter().enumerate().any(changes) {
+                return Ok(OutputPlace::Stays { slot, dtype, shape });
+            }
+        }
+        Ok(OutputPlace::Read { from: self.bound(id, memory)?, dtype, shape })
+    }
+}
+
+/// A constant as FP16.
+fn halved(tensor: &Tensor) -> Result<Tensor, RuntimeError> {
+    let values = tensor.to_vec::<f32>().map_err(failed)?;
+    let halves: Vec<f16> = values.into_iter().map(f16::from_f32).collect();
+    Tensor::from_vec(tensor.shape(), halves).map_err(failed)
+}

@@ -1,0 +1,105 @@
+//! The plan of a run for one set of input shapes: which dispatches compute it, and where values lie.
+//!
+//! Values between dispatches share one arena, laid out by [`galatea_runtime::plan`]. Inputs that come
+//! from the host are written to the arena first; inputs that lie on the device, such as caches, are
+//! bound where they are. What the plan knows beforehand lies in blocks of its own.
+
+mod build;
+mod record;
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+pub(crate) use build::{Given, Target, build};
+use galatea_graph::{Datum, Fact, Graph, ValueId, infer};
+use galatea_runtime::RuntimeError;
+use galatea_tensor::{DataType, Tensor};
+pub(crate) use record::{Recording, Stamps, record};
+
+use crate::device::Pipeline;
+use crate::memory::Block;
+
+/// Where the bytes of a binding are.
+#[derive(Clone, Debug)]
+pub(crate) enum Place {
+    /// In the arena of the run.
+    Arena { offset: u64, bytes: u64 },
+    /// In the block that the run holds in this slot.
+    Slot { slot: usize, bytes: u64 },
+    /// In a block of the model or of the plan.
+    Fixed { block: Arc<Block>, offset: u64, bytes: u64 },
+}
+
+/// One thing that the device does.
+#[derive(Debug)]
+pub(crate) enum Action {
+    /// Starts a shader.
+    Dispatch {
+        /// The node, by its position in the graph.
+        node: usize,
+        /// The shader's name.
+        name: Arc<str>,
+        pipeline: Arc<Pipeline>,
+        bindings: Vec<Place>,
+        /// Where its parameters start among those of the plan, and how many bytes they are.
+        params: Option<(u64, u64)>,
+        groups: [u32; 3],
+    },
+    /// Copies bytes.
+    Copy { from: Place, to: Place, bytes: u64 },
+}
+
+/// How an input reaches the device.
+#[derive(Clone, Debug)]
+pub(crate) enum InputPlace {
+    /// Nothing reads it.
+    Unread,
+    /// Written to the arena.
+    Arena { offset: u64 },
+    /// Held in a slot: bound where it lies, or brought to a block of its own.
+    Slot { slot: usize, changed: bool },
+}
+
+/// How an output leaves.
+#[derive(Clone, Debug)]
+pub(crate) enum OutputPlace {
+    /// Known beforehand.
+    Constant(Tensor),
+    /// Read back.
+    Read { from: Place, dtype: DataType, shape: Vec<usize> },
+    /// It stays on the device: the block in this slot.
+    Stays { slot: usize, dtype: DataType, shape: Vec<usize> },
+}
+
+/// A run for one set of input shapes.
+#[derive(Debug)]
+pub(crate) struct Plan {
+    pub(crate) actions: Vec<Action>,
+    pub(crate) inputs: Vec<InputPlace>,
+    pub(crate) outputs: Vec<OutputPlace>,
+    pub(crate) slots: usize,
+    pub(crate) arena_bytes: u64,
+    pub(crate) live_bytes: u64,
+    /// The parameters of all dispatches.
+    pub(crate) params: Option<Block>,
+}
+
+impl Plan {
+    /// How many shaders are started.
+    pub(crate) fn dispatches(&self) -> usize {
+        let dispatch = |action: &&Action| matches!(action, Action::Dispatch { .. });
+        self.actions.iter().filter(dispatch).count()
+    }
+}
+
+/// What is known of every value of a graph in a run with inputs of these shapes.
+///
+/// # Errors
+/// When an operator refuses them.
+pub(crate) fn facts_of(graph: &Graph, inputs: &[Datum]) -> Result<Vec<Option<Fact>>, RuntimeError> {
+    let fixed = |(&id, input): (&ValueId, &Datum)| {
+        input.as_tensor().map(|tensor| (id, Fact::fixed(tensor.dtype(), tensor.shape())))
+    };
+    let known: HashMap<ValueId, Fact> = graph.inputs.iter().zip(inputs).filter_map(fixed).collect();
+    Ok(infer::facts(graph, &known)?)
+}

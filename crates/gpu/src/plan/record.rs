@@ -1,0 +1,242 @@
+//! A plan with the buffers of one run, ready to be replayed.
+
+use std::sync::Arc;
+
+use galatea_tensor::HostBuffer;
+use wgpu::BufferUsages;
+
+use super::{Action, OutputPlace, Place, Plan};
+use crate::device::{Counters, Device};
+use crate::error::GpuError;
+use crate::memory::Block;
+
+/// The buffers and bindings that runs of a plan use, one run at a time.
+#[derive(Debug)]
+pub(crate) struct Recording {
+    arena: Arc<Block>,
+    slots: Vec<Arc<Block>>,
+    /// For each dispatch.
+    groups: Vec<wgpu::BindGroup>,
+    /// What outputs are read back through, and where each starts in it.
+    staging: Option<wgpu::Buffer>,
+    reads: Vec<Option<(u64, usize)>>,
+}
+
+/// Binds a plan to its buffers.
+///
+/// # Errors
+/// When the device refuses a binding.
+pub(crate) fn record(
+    device: &Arc<Device>,
+    plan: &Plan,
+    arena: Arc<Block>,
+    slots: Vec<Arc<Block>>,
+) -> Result<Recording, GpuError> {
+    let mut staged = 0;
+    let mut read = |output: &OutputPlace| match output {
+        OutputPlace::Read { dtype, shape, .. } => {
+            let bytes = shape.iter().product::<usize>() * dtype.size_bytes().unwrap_or(0);
+            let start = staged;
+            staged += (bytes as u64).next_multiple_of(256);
+            Some((start, bytes))
+        }
+        OutputPlace::Constant(_) | OutputPlace::Stays { .. } => None,
+    };
+    let reads: Vec<Option<(u64, usize)>> = plan.outputs.iter().map(&mut read).collect();
+    device.checked(|| {
+        let staging = (staged > 0).then(|| {
+            device.device.create_buffer(&wgpu::BufferDescriptor {
+                label: Some("read back"),
+                size: staged,
+                usage: BufferUsages::MAP_READ | BufferUsages::COPY_DST,
+                mapped_at_creation: false,
+            })
+        });
+        let places = Places { arena: &arena, slots: &slots };
+        let groups = plan.actions.iter().filter_map(|action| places.group(device, plan, action));
+        let groups = groups.collect();
+        Recording { groups, staging, reads, arena: Arc::clone(&arena), slots: slots.clone() }
+    })
+}
+
+/// The buffers behind places.
+struct Places<'a> {
+    arena: &'a Block,
+    slots: &'a [Arc<Block>],
+}
+
+impl Places<'_> {
+    fn find<'a>(&'a self, place: &'a Place) -> (&'a wgpu::Buffer, u64, u64) {
+        match place {
+            Place::Arena { offset, bytes } => (&self.arena.buffer, *offset, *bytes),
+            Place::Slot { slot, bytes } => (&self.slots[*slot].buffer, 0, *bytes),
+            Place::Fixed { block, offset, bytes } => (&block.buffer, *offset, *bytes),
+        }
+    }
+
+    fn group(&self, device: &Device, plan: &Plan, action: &Action) -> Option<wgpu::BindGroup> {
+        let Action::Dispatch { pipeline, bindings, params, name, .. } = action else { return None };
+        let own = params.as_ref().zip(plan.params.as_ref());
+        let own = own.map(|((offset, bytes), block)| (&block.buffer, *offset, *bytes));
+        let all = bindings.iter().map(|place| self.find(place)).chain(own);
+        let entries: Vec<wgpu::BindGroupEntry<'_>> = all
+            .enumerate()
+            .map(|(binding, (buffer, offset, bytes))| wgpu::BindGroupEntry {
+                binding: u32::try_from(binding).unwrap_or(u32::MAX),
+                resource: wgpu::BindingResource::Buffer(wgpu::BufferBinding {
+                    buffer,
+                    offset,
+                    size: std::num::NonZeroU64::new(bytes),
+                }),
+            })
+            .collect();
+        Some(device.device.create_bind_group(&wgpu::BindGroupDescriptor {
+            label: Some(&**name),
+            layout: &pipeline.layout,
+            entries: &entries,
+        }))
+    }
+}
+
+/// Times of the dispatches of a run.
+pub(crate) struct Stamps {
+    set: wgpu::QuerySet,
+    resolved: wgpu::Buffer,
+    read: wgpu::Buffer,
+    count: u32,
+}
+
+impl Stamps {
+    /// Room for the start and the end of each dispatch of a plan, where the device can tell them.
+    pub(crate) fn new(device: &Device, plan: &Plan) -> Option<Self> {
+        let count = u32::try_from(plan.dispatches() * 2).ok()?;
+        if !device.capabilities().timestamps || count == 0 || count > wgpu::QUERY_SET_MAX_QUERIES {
+            return None;
+        }
+        let buffer = |usage| {
+            device.device.create_buffer(&wgpu::BufferDescriptor {
+                label: Some("timestamps"),
+                size: u64::from(count) * 8,
+                usage,
+                mapped_at_creation: false,
+            })
+        };
+        let set = device.device.create_query_set(&wgpu::QuerySetDescriptor {
+            label: None,
+            ty: wgpu::QueryType::Timestamp,
+            count,
+        });
+        let resolved = buffer(BufferUsages::QUERY_RESOLVE | BufferUsages::COPY_SRC);
+        let read = buffer(BufferUsages::COPY_DST | BufferUsages::MAP_READ);
+        Some(Self { set, resolved, read, count })
+    }
+
+    /// Nanoseconds of each dispatch, once the run is over.
+    pub(crate) fn nanoseconds(&self, device: &Device) -> Result<Vec<f64>, GpuError> {
+        let view = self.read.slice(..).get_mapped_range();
+        let view = view.map_err(|error| GpuError::Refusal(error.to_string()))?;
+        let mut ticks = view
+            .chunks_exact(8)
+            .map(|bytes| bytes.iter().rev().fold(0_u64, |all, &byte| all << 8 | u64::from(byte)));
+        let period = f64::from(device.queue.get_timestamp_period());
+        let mut times = Vec::new();
+        while let (Some(start), Some(end)) = (ticks.next(), ticks.next()) {
+            #[allow(clippy::cast_precision_loss, reason = "a difference of short times")]
+            times.push(end.saturating_sub(start) as f64 * period);
+        }
+        Ok(times)
+    }
+}
+
+impl Recording {
+    /// Whether the recording is of these buffers.
+    pub(crate) fn is_of(&self, arena: &Arc<Block>, slots: &[Arc<Block>]) -> bool {
+        Arc::ptr_eq(&self.arena, arena)
+            && self.slots.len() == slots.len()
+            && self.slots.iter().zip(slots).all(|(own, other)| Arc::ptr_eq(own, other))
+    }
+
+    /// Hands the commands of the plan over, those that read outputs back included.
+    pub(crate) fn submit(
+        &self,
+        device: &Device,
+        plan: &Plan,
+        stamps: Option<&Stamps>,
+    ) -> wgpu::SubmissionIndex {
+        let mut encoder = device.device.create_command_encoder(&Default::default());
+        let places = Places { arena: &self.arena, slots: &self.slots };
+        let mut groups = self.groups.iter();
+        let mut actions = plan.actions.iter().peekable();
+        let mut stamp = 0;
+        while let Some(action) = actions.peek() {
+            if let Action::Copy { from, to, bytes } = action {
+                let ((from, at, _), (to, onto, _)) = (places.find(from), places.find(to));
+                encoder.copy_buffer_to_buffer(from, at, to, onto, *bytes);
+                actions.next();
+                continue;
+            }
+            let mut pass = encoder.begin_compute_pass(&Default::default());
+            while let Some(Action::Dispatch { pipeline, groups: [x, y, z], .. }) = actions.peek() {
+                pass.set_pipeline(&pipeline.pipeline);
+                pass.set_bind_group(0, groups.next(), &[]);
+                if let Some(stamps) = stamps {
+                    pass.write_timestamp(&stamps.set, stamp);
+                }
+                pass.dispatch_workgroups(*x, *y, *z);
+                if let Some(stamps) = stamps {
+                    pass.write_timestamp(&stamps.set, stamp + 1);
+                }
+                stamp += 2;
+                actions.next();
+            }
+        }
+        self.read_back(&mut encoder, plan, &places);
+        if let Some(stamps) = stamps {
+            encoder.resolve_query_set(&stamps.set, 0..stamps.count, &stamps.resolved, 0);
+            let bytes = stamps.read.size();
+            encoder.copy_buffer_to_buffer(&stamps.resolved, 0, &stamps.read, 0, bytes);
+        }
+        Counters::add(&device.counters.dispatches, self.groups.len() as u64);
+        let submission = device.submit(encoder.finish());
+        let mapped = stamps.map(|stamps| &stamps.read).into_iter().chain(&self.staging);
+        for buffer in mapped {
+            buffer.map_async(wgpu::MapMode::Read, .., |_| ());
+        }
+        submission
+    }
+
+    fn read_back(&self, encoder: &mut wgpu::CommandEncoder, plan: &Plan, places: &Places<'_>) {
+        let Some(staging) = &self.staging else { return };
+        for (output, read) in plan.outputs.iter().zip(&self.reads) {
+            if let (OutputPlace::Read { from, .. }, Some((start, bytes))) = (output, read)
+                && *bytes > 0
+            {
+                let (buffer, offset, _) = places.find(from);
+                let size = (*bytes as u64).next_multiple_of(4);
+                encoder.copy_buffer_to_buffer(buffer, offset, staging, *start, size);
+            }
+        }
+    }
+
+    /// The bytes of each output that was read back, once the run is over.
+    pub(crate) fn outputs(&self, device: &Device) -> Result<Vec<Option<HostBuffer>>, GpuError> {
+        let Some(staging) = &self.staging else {
+            return Ok(self.reads.iter().map(|_| None).collect());
+        };
+        let view = staging.slice(..).get_mapped_range();
+        let view = view.map_err(|error| GpuError::Refusal(error.to_string()))?;
+        let copied = |read: &Option<(u64, usize)>| {
+            let Some((start, bytes)) = read else { return Ok(None) };
+            let start = usize::try_from(*start).unwrap_or(usize::MAX);
+            let copy = HostBuffer::try_copy(&view[start..start + bytes])
+                .map_err(|error| GpuError::Refusal(format!("an output cannot be kept: {error}")))?;
+            Counters::add(&device.counters.download_bytes, *bytes as u64);
+            Counters::add(&device.counters.copies, 1);
+            Ok(Some(copy))
+        };
+        let all = self.reads.iter().map(copied).collect();
+        drop(view);
+        staging.unmap();
+        all
+    }
+}

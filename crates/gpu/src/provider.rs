@@ -1,0 +1,181 @@
+//! The provider: which nodes a device takes, and how they are compiled.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use galatea_graph::{Dim, Fact, Graph, Node, infer};
+use galatea_runtime::{
+    Claim, Claims, Executable, ExecutionProvider, Precision, Refusal, RuntimeError, SessionOptions,
+};
+
+use crate::device::Device;
+use crate::error::GpuError;
+use crate::executable::{Built, GpuExecutable};
+use crate::kernel::{KernelRow, NodeView};
+
+/// Nanoseconds of a dispatch, at least.
+const DISPATCH_NS: f64 = 4_000.0;
+/// Nanoseconds to hand a partition over and wait for it.
+const LAUNCH_NS: f64 = 60_000.0;
+/// Nanoseconds of a byte that crosses a bus.
+const TRANSFER_NS: f64 = 0.05;
+/// Nanoseconds of an element of a result on a real device, and on a processor that plays one.
+const ELEMENT_NS: (f64, f64) = (0.001, 10.0);
+
+/// Operators that never move elements.
+const VIEWS: &[&str] = &["Reshape", "Squeeze", "Unsqueeze", "Flatten", "Identity"];
+
+/// Whether the node's output has the elements of its first input under another shape.
+pub(crate) fn is_view(node: &Node) -> bool {
+    node.domain.is_empty() && VIEWS.contains(&node.op_type.as_str())
+}
+
+/// A GPU as a provider.
+#[derive(Debug)]
+pub struct GpuProvider {
+    device: Arc<Device>,
+}
+
+impl GpuProvider {
+    /// The provider on the device with this number among [`crate::devices`].
+    ///
+    /// # Errors
+    /// As [`Device::open`].
+    pub fn open(index: usize) -> Result<Self, GpuError> {
+        Ok(Self { device: Device::open(index)? })
+    }
+
+    /// The provider on a device that is open.
+    #[must_use]
+    pub fn on(device: Arc<Device>) -> Self {
+        Self { device }
+    }
+
+    /// The device.
+    #[must_use]
+    pub fn device(&self) -> &Arc<Device> {
+        &self.device
+    }
+
+    fn view<'a>(
+        &'a self,
+        graph: &'a Graph,
+        node: &'a Node,
+        facts: &'a [Option<Fact>],
+        precision: Precision,
+    ) -> NodeView<'a> {
+        NodeView { graph, node, facts, device: &self.device, precision }
+    }
+
+    fn cost_ns(&self, node: &Node, facts: &[Option<Fact>]) -> f64 {
+        let (real, software) = ELEMENT_NS;
+        let each = if self.device.capabilities().software { software } else { real };
+        let elements = |fact: &Fact| {
+            let lengths = fact.shape.iter().flatten().map(|dim| Dim::known(dim).unwrap_or(1));
+            #[allow(clippy::cast_precision_loss, reason = "an estimate")]
+            lengths.map(|len| len as f64).product::<f64>()
+        };
+        let outputs = node.outputs.iter().flatten().filter_map(|id| facts[id.index()].as_ref());
+        DISPATCH_NS + outputs.map(elements).sum::<f64>() * each
+    }
+}
+
+/// All kernel rows, in the order in which they are tried.
+pub fn rows() -> impl Iterator<Item = &'static KernelRow> {
+    crate::FAMILIES.iter().flat_map(|family| family.iter())
+}
+
+/// The first row that takes the node.
+///
+/// # Errors
+/// What the rows for this operator said, or that there is none.
+pub fn find_row(view: &NodeView<'_>) -> Result<&'static KernelRow, String> {
+    let Node { domain, op_type, .. } = view.node;
+    let mut reasons = Vec::new();
+    for row in rows().filter(|r| r.domain == domain && r.ops.contains(&op_type.as_str())) {
+        match (row.supports)(view) {
+            Ok(()) => return Ok(row),
+            Err(reason) => reasons.push(format!("{}: {reason}", row.name)),
+        }
+    }
+    if reasons.is_empty() {
+        reasons.push("there is no kernel for this operator".into());
+    }
+    Err(reasons.join("; "))
+}
+
+/// What must hold of every node: all its values are tensors whose number of axes is known, and whose
+/// lengths depend on those of the inputs alone.
+fn shaped(view: &NodeView<'_>) -> Result<(), String> {
+    let values = view.node.inputs.iter().chain(&view.node.outputs).flatten();
+    for id in values {
+        let name = &view.graph.value(*id).name;
+        let fact = view.facts[id.index()].as_ref();
+        let fact = fact.ok_or_else(|| format!("nothing is known of '{name}'"))?;
+        if !fact.is_tensor() {
+            return Err(format!("'{name}' is no tensor"));
+        }
+        if fact.dtype.size_bytes().is_none() {
+            return Err(format!("'{name}' is {}", fact.dtype));
+        }
+        match &fact.shape {
+            Some(dims) if !dims.contains(&Dim::Unknown) => {}
+            _ => return Err(format!("the shape of '{name}' is known only in a run")),
+        }
+    }
+    Ok(())
+}
+
+impl ExecutionProvider for GpuProvider {
+    fn name(&self) -> &'static str {
+        crate::NAME
+    }
+
+    fn claim(&self, graph: &Graph, facts: &[Option<Fact>]) -> Claims {
+        let unified = self.device.capabilities().unified;
+        let transfer_ns_per_byte = if unified { 0.0 } else { TRANSFER_NS };
+        let mut claims = Claims { launch_ns: LAUNCH_NS, transfer_ns_per_byte, ..Claims::default() };
+        for (index, node) in graph.nodes.iter().enumerate() {
+            let view = self.view(graph, node, facts, Precision::default());
+            let mut claim = |cost_ns: f64, kernel: &str| {
+                claims.claims.push(Claim { nodes: vec![index], cost_ns, kernel: kernel.into() });
+            };
+            match shaped(&view) {
+                Ok(()) if is_view(node) && view.is_known(1) => claim(0.0, "view"),
+                Ok(()) if is_view(node) => {
+                    let reason = "its shape is known only in a run".to_owned();
+                    claims.refusals.push(Refusal { node: index, reason });
+                }
+                Ok(()) => match find_row(&view) {
+                    Ok(row) => claim(self.cost_ns(node, facts), row.name),
+                    Err(reason) => claims.refusals.push(Refusal { node: index, reason }),
+                },
+                Err(reason) => claims.refusals.push(Refusal { node: index, reason }),
+            }
+        }
+        claims
+    }
+
+    fn compile(
+        &self,
+        graph: Arc<Graph>,
+        options: &SessionOptions,
+    ) -> Result<Box<dyn Executable>, RuntimeError> {
+        self.device.alive()?;
+        let facts = infer::facts(&graph, &HashMap::new())?;
+        let build = |node: &Node| -> Result<Built, RuntimeError> {
+            if is_view(node) {
+                return Ok((None, "view"));
+            }
+            let view = self.view(&graph, node, &facts, options.precision);
+            let refused = |reason: String| {
+                RuntimeError::provider(crate::NAME, format!("{}: {reason}", node.operator_name()))
+            };
+            let row = find_row(&view).map_err(refused)?;
+            let kernel = (row.build)(&view).map_err(refused)?;
+            Ok((Some(kernel), row.name))
+        };
+        let built: Vec<Built> = graph.nodes.iter().map(build).collect::<Result<_, _>>()?;
+        Ok(Box::new(GpuExecutable::new(&self.device, Arc::clone(&graph), built, options)))
+    }
+}

@@ -1,0 +1,53 @@
+//! What the tests of this crate share.
+
+#![allow(
+    dead_code,
+    clippy::unwrap_used,
+    clippy::print_stderr,
+    reason = "each test uses some of it"
+)]
+
+use std::sync::{Arc, OnceLock};
+
+use galatea_gpu::{Device, GpuProvider, devices};
+use std::collections::{HashMap, HashSet};
+
+use galatea_graph::{Graph, infer};
+use galatea_runtime::{ExecutionProvider, Prepared, Session, SessionOptions};
+
+/// With this variable set to a number, tests run on that device; without it on the first one.
+const DEVICE: &str = "GALATEA_GPU_DEVICE";
+
+/// The device under test; none where the host has none, which is said.
+pub(crate) fn device() -> Option<Arc<Device>> {
+    static DEVICES: OnceLock<Option<Arc<Device>>> = OnceLock::new();
+    let open = || {
+        if devices().is_empty() {
+            eprintln!("skipped: this host has no GPU and no software one");
+            return None;
+        }
+        let index = std::env::var(DEVICE).ok().and_then(|text| text.parse().ok()).unwrap_or(0);
+        Some(Device::open(index).unwrap())
+    };
+    DEVICES.get_or_init(open).clone()
+}
+
+/// A session on the GPU alone: what it does not take is an error.
+pub(crate) fn session(
+    device: &Arc<Device>,
+    graph: &Graph,
+    options: &SessionOptions,
+) -> Result<Session, String> {
+    let provider: Arc<dyn ExecutionProvider> = Arc::new(GpuProvider::on(Arc::clone(device)));
+    Session::new(graph.clone(), &[provider], options).map_err(|error| error.to_string())
+}
+
+/// Whether the GPU claims every node of a graph, rewritten as a session rewrites it.
+pub(crate) fn claims(device: &Arc<Device>, graph: &Graph, options: &SessionOptions) -> bool {
+    let provider = GpuProvider::on(Arc::clone(device));
+    let Ok(prepared) = Prepared::new(graph.clone(), options.optimise) else { return false };
+    let Ok(facts) = infer::facts(&prepared.graph, &HashMap::new()) else { return false };
+    let claims = provider.claim(&prepared.graph, &facts).claims;
+    let taken: HashSet<usize> = claims.into_iter().flat_map(|claim| claim.nodes).collect();
+    taken.len() == prepared.graph.nodes.len() && !taken.is_empty()
+}
