@@ -13,6 +13,7 @@ mod arrows;
 mod chips;
 mod debian;
 mod dependencies;
+mod gpu;
 mod macos;
 mod neon;
 mod process;

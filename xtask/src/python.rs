@@ -12,7 +12,7 @@ const REQUIREMENTS: &str = "python/requirements-test.txt";
 /// Runs the client tests against the program built in the test profile.
 pub(crate) fn test(workspace: &Workspace) -> Result<(), String> {
     let python = environment(workspace)?;
-    run(cargo(&workspace.root).args(["build", "--package", "galatea"]))?;
+    run(cargo(&workspace.root).args(["build", "--package", "galatea", "--features", "gpu"]))?;
     let mut command = Command::new(python);
     command.current_dir(&workspace.root).args(["-m", "pytest", "-q", "python/tests"]);
     command.env("GALATEA", program(workspace));
@@ -21,7 +21,16 @@ pub(crate) fn test(workspace: &Workspace) -> Result<(), String> {
 
 /// Serves the sample repository, sends each model its sample and exits.
 pub(crate) fn quickstart(workspace: &Workspace) -> Result<(), String> {
-    run(cargo(&workspace.root).args(["run", "--package", "galatea", "--", "quickstart", "--once"]))
+    run(cargo(&workspace.root).args([
+        "run",
+        "--package",
+        "galatea",
+        "--features",
+        "gpu",
+        "--",
+        "quickstart",
+        "--once",
+    ]))
 }
 
 /// The built program.

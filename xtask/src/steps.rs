@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use crate::process::{cargo, run};
 use crate::workspace::Workspace;
-use crate::{arrows, chips, dependencies, macos, neon, python, sizes};
+use crate::{arrows, chips, dependencies, gpu, macos, neon, python, sizes};
 
 /// One check that can run alone.
 pub(crate) struct Step {
@@ -39,11 +39,15 @@ pub(crate) const STEPS: &[Step] = &[
         what: "cargo test of the workspace, ONNX's own cases included",
         run: unit,
     },
+    Step { name: "gpu", what: "the GPU provider's tests on a Vulkan device", run: gpu::test },
     Step { name: "quickstart", what: "the README's first command, once", run: python::quickstart },
     Step { name: "python", what: "the stock Triton client against the program", run: python::test },
     Step { name: "neon", what: "the kernels' tests as an emulated ARM program", run: neon::test },
     Step { name: "check-macos", what: "lints for aarch64-apple-darwin", run: macos::check },
 ];
+
+/// The feature that builds the program with GPUs on every system.
+pub(crate) const GPU: &str = "galatea/gpu";
 
 /// What a run of `test` was asked for.
 #[derive(Debug, Default, PartialEq)]
@@ -119,12 +123,14 @@ fn fmt(workspace: &Workspace) -> Result<(), String> {
 }
 
 fn clippy(workspace: &Workspace) -> Result<(), String> {
-    let arguments = ["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"];
-    run(cargo(&workspace.root).args(arguments))
+    let gpu = ["clippy", "--workspace", "--all-targets", "--features", GPU, "--", "-D", "warnings"];
+    run(cargo(&workspace.root).args(gpu))?;
+    let without = ["clippy", "--package", "galatea", "--", "-D", "warnings"];
+    run(cargo(&workspace.root).args(without))
 }
 
 /// The folder of the cases of the `onnx` package, which is filled where it is not.
-fn onnx_cases(workspace: &Workspace) -> Result<PathBuf, String> {
+pub(crate) fn onnx_cases(workspace: &Workspace) -> Result<PathBuf, String> {
     let python = python::environment(workspace)?;
     let cases = workspace.target.join("onnx-node");
     // The second script ends with this file.
@@ -138,11 +144,12 @@ fn onnx_cases(workspace: &Workspace) -> Result<PathBuf, String> {
     Ok(cases)
 }
 
-/// Every Rust test, the conformance suite on the cases of the `onnx` package among them.
+/// Every Rust test but the GPU provider's, the conformance suite on the cases of the `onnx` package among them.
 fn unit(workspace: &Workspace) -> Result<(), String> {
     let cases = onnx_cases(workspace)?;
     let mut command = cargo(&workspace.root);
-    command.args(["test", "--workspace", "--no-fail-fast"]).env("GALATEA_ONNX_NODE_DATA", &cases);
+    command.args(["test", "--workspace", "--exclude", "galatea-gpu", "--no-fail-fast"]);
+    command.args(["--features", GPU]).env("GALATEA_ONNX_NODE_DATA", &cases);
     if let Some(library) = python::foreign_blas(&python::environment(workspace)?) {
         command.env("GALATEA_CBLAS", library);
     }

@@ -37,3 +37,4 @@ pub mod tensor_wire;
 pub mod tls;
 pub mod trace;
 mod tuning;
+pub mod units;

@@ -20,6 +20,7 @@ use galatea_serving::repository::ModelId;
 use crate::flags::Flags;
 use crate::table::table;
 use crate::tuning;
+use crate::units;
 
 /// Tokens of a guess, and last tokens that are looked up, where nothing is said.
 const GUESSED: usize = 5;
@@ -64,23 +65,23 @@ impl CheckpointDefaults {
     }
 }
 
-/// The backends of this program, with prepared models in a cache.
+/// The backends of this program on the processor, with prepared models in a cache.
 #[must_use]
 pub fn backends(cache: Option<ModelCache>) -> Vec<Arc<dyn Backend>> {
-    backends_with(cache, CheckpointDefaults::default(), None)
+    backends_with(cache, CheckpointDefaults::default(), None, Vec::new())
 }
 
-/// The backends, with what the server says of checkpoints, and so many bytes of memory for all of
-/// them.
+/// The backends, with what the server says of checkpoints, so many bytes of memory for all of them,
+/// and GPUs that instances of ONNX models may be placed on.
 #[must_use]
 pub fn backends_with(
     cache: Option<ModelCache>,
     defaults: CheckpointDefaults,
     limit: Option<u64>,
+    gpus: units::Providers,
 ) -> Vec<Arc<dyn Backend>> {
-    let providers = galatea_providers::all();
     let options = SessionOptions { choices: tuning::choices(), ..SessionOptions::default() };
-    let onnx = OnnxBackend::new(providers, options).with_cache(cache);
+    let onnx = OnnxBackend::new(units::processor(), options).with_gpus(gpus).with_cache(cache);
     let onnx: Arc<dyn Backend> = Arc::new(onnx);
     let llm = LlmBackend::within(&checkpoints(defaults), &Residency::new(limit));
     std::iter::once(onnx).chain(llm).chain(builtin::all()).collect()
@@ -121,7 +122,7 @@ fn encoder(path: &Path, arguments: &EngineArguments) -> Result<EncoderEngine, Er
 /// An argument that asks for what is not there.
 pub fn load_options(arguments: &EngineArguments) -> Result<LoadOptions, galatea_llm::Error> {
     let refused = |field: &str, text: String| Error::new(Kind::Parameter, field, text);
-    let mut options = LoadOptions::new(galatea_providers::all());
+    let mut options = LoadOptions::new(providers(arguments)?);
     options.session.choices = tuning::choices();
     let engine = &mut options.engine;
     engine.context = arguments.max_model_len;
@@ -157,6 +158,17 @@ pub fn load_options(arguments: &EngineArguments) -> Result<LoadOptions, galatea_
     options.quantization = quantization(arguments)?;
     options.cache_type = cache_type(arguments)?;
     Ok(options)
+}
+
+/// The units of an engine, by vLLM's names for them.
+fn providers(arguments: &EngineArguments) -> Result<units::Providers, Error> {
+    let device = arguments.device.as_deref();
+    let name = match device {
+        None | Some("auto") => None,
+        Some("cuda" | "mps" | "metal") => Some("gpu"),
+        given => given,
+    };
+    units::named(name).map_err(|error| Error::new(Kind::Parameter, "device", error))
 }
 
 fn quantization(arguments: &EngineArguments) -> Result<Option<Quantization>, Error> {

@@ -87,6 +87,7 @@ pub(super) fn bench(path: &Path, arguments: &Arguments) -> Result<ExitCode, Stri
 /// How the weights and the cache are stored.
 fn weights_of(arguments: &Arguments) -> EngineArguments {
     EngineArguments {
+        device: arguments.last("provider").map(str::to_owned),
         quantization: arguments.last("quantization").map(str::to_owned),
         kv_cache_dtype: arguments.last("kv-cache-dtype").map(str::to_owned),
         ..EngineArguments::default()

@@ -2,15 +2,14 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 
 use galatea_formats::onnx;
-use galatea_runtime::{ExecutionProvider, OptimiseLevel, Precision, Session, SessionOptions};
+use galatea_runtime::{OptimiseLevel, Precision, Session, SessionOptions};
 use galatea_serving::backend::llm::{is_checkpoint, one_checkpoint};
 use galatea_serving::model_cache::{self, ModelCache, Source};
 
 use super::arguments::{Arguments, Choice};
-use crate::{models, tuning};
+use crate::{models, tuning, units};
 
 /// The model file that a path stands for: itself, or the one in a folder, or in the newest version folder.
 ///
@@ -154,7 +153,7 @@ fn prepare(
         choices: tuning::choices(),
         ..SessionOptions::default()
     };
-    let providers = providers(arguments.last("provider"))?;
+    let providers = units::named(arguments.last("provider"))?;
     model_cache::session(cache, path, &providers, &options)
 }
 
@@ -166,7 +165,7 @@ pub(super) fn check(arguments: &Arguments) -> Result<(), String> {
     level(arguments)?;
     precision(arguments)?;
     arguments.number("threads", 0_usize)?;
-    providers(arguments.last("provider")).map(drop)
+    units::named(arguments.last("provider")).map(drop)
 }
 
 /// How far `--level` lets the graph be rewritten.
@@ -189,24 +188,6 @@ pub(super) fn precision(arguments: &Arguments) -> Result<Precision, String> {
         None => Ok(Precision::default()),
         Some(text) => text.parse().map_err(|error| format!("--precision: {error}")),
     }
-}
-
-/// The provider of that name, with the reference behind it for what it cannot run; all of them without a name.
-///
-/// # Errors
-/// When there is none of that name.
-pub(super) fn providers(name: Option<&str>) -> Result<Vec<Arc<dyn ExecutionProvider>>, String> {
-    let Some(name) = name else { return Ok(galatea_providers::all()) };
-    let chosen = galatea_providers::by_name(name).ok_or_else(|| {
-        let names: Vec<&str> = galatea_providers::PROVIDERS.iter().map(|row| row.name).collect();
-        format!("there is no provider '{name}'; there are {}", names.join(", "))
-    })?;
-    let reference = galatea_providers::reference::NAME;
-    let mut providers = vec![chosen];
-    if name != reference {
-        providers.extend(galatea_providers::by_name(reference));
-    }
-    Ok(providers)
 }
 
 /// The providers that really run the model, such as `cpu` or `cpu+reference`.

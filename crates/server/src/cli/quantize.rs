@@ -19,6 +19,7 @@ use serde_json::{Value, json};
 use super::arguments::{Arguments, Choice, help};
 use super::{model, say};
 use crate::table::table;
+use crate::units;
 
 const CHOICES: &[Choice] = &[
     Choice { name: "output", value: "FILE.onnx", sentence: "the model to write" },
@@ -129,7 +130,7 @@ pub(super) fn quantize(arguments: &[String]) -> Result<ExitCode, String> {
     };
     let session =
         SessionOptions { threads: arguments.number("threads", 0)?, ..SessionOptions::default() };
-    let providers = model::providers(arguments.last("provider"))?;
+    let providers = units::named(arguments.last("provider"))?;
     let context = QuantizeContext {
         providers: &providers,
         session: &session,

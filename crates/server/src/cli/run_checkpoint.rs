@@ -16,7 +16,7 @@ use galatea_tensor::{DataType, Tensor};
 
 use super::arguments::Arguments;
 use super::{model, say};
-use crate::models;
+use crate::{models, units};
 
 /// Tokens of a continuation, where nothing else is said.
 const MOST_TOKENS: u32 = 64;
@@ -54,7 +54,7 @@ pub(super) fn run(path: &Path, arguments: &Arguments) -> Result<ExitCode, String
 
 fn options(arguments: &Arguments) -> Result<LoadOptions, String> {
     let mut options = models::load_options(&EngineArguments::default()).map_err(text_of)?;
-    options.providers = model::providers(arguments.last("provider"))?;
+    options.providers = units::named(arguments.last("provider"))?;
     options.session.threads = arguments.number("threads", 0)?;
     options.session.optimise = model::level(arguments)?;
     options.session.precision = model::precision(arguments)?;

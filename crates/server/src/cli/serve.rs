@@ -20,6 +20,7 @@ use crate::metrics::MetricsConfig;
 use crate::models::{self, CheckpointDefaults};
 use crate::server::{self, Server};
 use crate::startup;
+use crate::units::{self, Software};
 
 /// Serves on the loopback.
 pub(super) fn serve(arguments: &[String]) -> Result<ExitCode, String> {
@@ -97,7 +98,13 @@ async fn load_and_serve(flags: Flags) -> Result<ExitCode, String> {
 /// # Errors
 /// When the repositories cannot be read, or a model cannot be loaded and the flags say to end then.
 pub(super) fn start_core(flags: &Flags) -> Result<Arc<Core>, String> {
-    let options = core_options(flags)?;
+    let software = match flags.bool("allow-software-gpu") {
+        true => Software::Counted,
+        false => Software::Ignored,
+    };
+    let gpus = units::gpus(software);
+    let mut options = core_options(flags)?;
+    options.gpus = u32::try_from(gpus.len()).unwrap_or(u32::MAX);
     if options.repositories.is_empty() {
         return Err("--model-repository must be specified".to_owned());
     }
@@ -105,7 +112,7 @@ pub(super) fn start_core(flags: &Flags) -> Result<Arc<Core>, String> {
     let cache = models::model_cache(flags.text("model-cache-dir"), bytes);
     let memory =
         memory_limit::bytes(flags.text("model-memory-limit"), host::machine_memory_bytes())?;
-    let backends = models::backends_with(cache, CheckpointDefaults::of(flags)?, memory);
+    let backends = models::backends_with(cache, CheckpointDefaults::of(flags)?, memory, gpus);
     let core = Core::start(options, backends.clone()).map_err(|error| {
         tracing::error!("creating server: {}", error.nested());
         format!("creating server: {}", error.nested())

@@ -20,6 +20,7 @@ use super::plot::{self, Curve, Panel};
 use super::{generate, model, say};
 use crate::table::table;
 use crate::tuning;
+use crate::units;
 
 const CHOICES: &[Choice] = &[
     Choice { name: "batch", value: "N", sentence: "length of the batch axis [1]" },
@@ -208,7 +209,7 @@ impl Work<'_> {
             ..SessionOptions::default()
         };
         let graph = model::load(self.path)?.graph;
-        let session = Session::new(graph, &galatea_providers::all(), &options);
+        let session = Session::new(graph, &units::all(), &options);
         session.map_err(|error| error.to_string())
     }
 

@@ -139,8 +139,11 @@ fn two_checkpoints_take_turns_in_the_memory_of_one() {
     let start = |limit| {
         let options =
             CoreOptions { repositories: vec![folder.path().to_owned()], ..CoreOptions::default() };
-        Core::start(options, models::backends_with(None, CheckpointDefaults::default(), limit))
-            .unwrap()
+        Core::start(
+            options,
+            models::backends_with(None, CheckpointDefaults::default(), limit, Vec::new()),
+        )
+        .unwrap()
     };
     let core = start(Some(u64::MAX / 2));
     let one = core.checkpoints()[0].memory_bytes.unwrap();

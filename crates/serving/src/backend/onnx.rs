@@ -1,7 +1,7 @@
 //! The `onnxruntime` backend: ONNX files, run by sessions on the execution providers that the server hands over.
 
-use std::path::Path;
-use std::sync::Arc;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use galatea_formats::onnx;
 use galatea_graph::{Fact, Graph, ValueKind};
@@ -14,6 +14,7 @@ use super::{
 };
 use crate::batch;
 use crate::config::ModelConfig;
+use crate::config::inference::model_instance_group::Kind as GroupKind;
 use crate::error::{Code, Error};
 use crate::model_cache::{self, ModelCache};
 
@@ -31,16 +32,27 @@ const WITHOUT_EFFECT: &[&str] = &[
 /// as with Triton; they share the model's weights.
 #[derive(Clone)]
 pub struct OnnxBackend {
-    providers: Vec<Arc<dyn ExecutionProvider>>,
+    providers: Providers,
+    /// One provider for each GPU.
+    gpus: Providers,
     options: SessionOptions,
     cache: Option<Arc<ModelCache>>,
 }
 
+type Providers = Vec<Arc<dyn ExecutionProvider>>;
+
 impl OnnxBackend {
     /// A backend on these providers, preferred ones first. `options` hold where a configuration says nothing else.
     #[must_use]
-    pub fn new(providers: Vec<Arc<dyn ExecutionProvider>>, options: SessionOptions) -> Self {
-        Self { providers, options, cache: None }
+    pub fn new(providers: Providers, options: SessionOptions) -> Self {
+        Self { providers, gpus: Vec::new(), options, cache: None }
+    }
+
+    /// The same with a provider for each GPU, in the order of their numbers. An instance on a GPU has that one before
+    /// the other providers, which take what it does not.
+    #[must_use]
+    pub fn with_gpus(self, gpus: Providers) -> Self {
+        Self { gpus, ..self }
     }
 
     /// The same, with prepared models in a cache.
@@ -49,9 +61,35 @@ impl OnnxBackend {
         Self { cache: cache.map(Arc::new), ..self }
     }
 
-    /// The session of a model, and the values of inputs that may be left out.
+    /// The providers of instances at a place.
+    fn providers_at(&self, place: PlacementKind) -> Providers {
+        let gpu = match place {
+            PlacementKind::Gpu(number) => {
+                usize::try_from(number).ok().and_then(|number| self.gpus.get(number))
+            }
+            PlacementKind::Cpu | PlacementKind::Model => None,
+        };
+        gpu.into_iter().chain(&self.providers).cloned().collect()
+    }
+
+    /// The session of a model for instances at a place, and the values of inputs that may be left out.
     fn session(
         &self,
+        path: &Path,
+        files: &ModelFiles,
+        place: PlacementKind,
+    ) -> Result<(Session, Vec<(String, Tensor)>), Error> {
+        let providers = self.providers_at(place);
+        let options = &session_options(&self.options, &providers, files)?;
+        let made = self.session_on(&providers, path, files, options);
+        made.map_err(|error| {
+            Error::internal(format!("failed to load model '{}': {error}", files.name))
+        })
+    }
+
+    fn session_on(
+        &self,
+        providers: &[Arc<dyn ExecutionProvider>],
         path: &Path,
         files: &ModelFiles,
         options: &SessionOptions,
@@ -60,11 +98,11 @@ impl OnnxBackend {
         if files.config.input.iter().any(|input| input.optional) {
             let mut graph = onnx::load(path).map_err(|error| error.to_string())?;
             let defaults = defaults(&mut graph, &files.config);
-            let session = Session::new(graph, &self.providers, options);
+            let session = Session::new(graph, providers, options);
             return Ok((session.map_err(|error| error.to_string())?, defaults));
         }
         let cache = self.cache.as_deref();
-        let (session, source) = model_cache::session(cache, path, &self.providers, options)?;
+        let (session, source) = model_cache::session(cache, path, providers, options)?;
         tracing::debug!(model = %files.name, %source, "prepared the model");
         Ok((session, Vec::new()))
     }
@@ -104,12 +142,11 @@ impl Backend for OnnxBackend {
             let text = format!("unable to find '{}' for model '{}'", path.display(), files.name);
             return Err(Error::unavailable(text));
         }
-        let options = session_options(&self.options, &self.providers, files)?;
         let failed = |error: &dyn std::fmt::Display| {
             Error::internal(format!("failed to load model '{}': {error}", files.name))
         };
-        let (session, defaults) =
-            self.session(&path, files, &options).map_err(|error| failed(&error))?;
+        let place = first_place(config, self.gpus.len());
+        let (session, defaults) = self.session(&path, files, place)?;
         for io in session.inputs().iter().chain(session.outputs()) {
             let (name, kind) = (&io.name, io.kind);
             if kind != ValueKind::Tensor {
@@ -130,7 +167,9 @@ impl Backend for OnnxBackend {
         for input in &mut io.inputs {
             input.optional = defaults.iter().any(|(name, _)| *name == input.name);
         }
-        Ok(Box::new(OnnxModel { session: Arc::new(session), io, defaults: defaults.into() }))
+        let made = Made { backend: self.clone(), path, files: files.clone() };
+        let sessions = Mutex::new(vec![(place, Arc::new(session))]);
+        Ok(Box::new(OnnxModel { sessions, made, io, defaults: defaults.into() }))
     }
 }
 
@@ -259,8 +298,30 @@ fn accelerators(config: &ModelConfig, known: &[&str]) -> Result<Vec<String>, Err
     Ok(preferred)
 }
 
+/// Where the first instance of a model is going to be: its session says what the model takes.
+fn first_place(config: &ModelConfig, gpus: usize) -> PlacementKind {
+    let Some(group) = config.instance_group.first() else {
+        return if gpus > 0 { PlacementKind::Gpu(0) } else { PlacementKind::Cpu };
+    };
+    let first = group.gpus.first().and_then(|&number| u32::try_from(number).ok());
+    match group.kind() {
+        GroupKind::Gpu => PlacementKind::Gpu(first.unwrap_or(0)),
+        GroupKind::Auto if gpus > 0 => PlacementKind::Gpu(first.unwrap_or(0)),
+        GroupKind::Auto | GroupKind::Cpu | GroupKind::Model => PlacementKind::Cpu,
+    }
+}
+
+/// What further sessions of a model are made from.
+struct Made {
+    backend: OnnxBackend,
+    path: PathBuf,
+    files: ModelFiles,
+}
+
 struct OnnxModel {
-    session: Arc<Session>,
+    /// One for each place that an instance has: those at the same place share weights.
+    sessions: Mutex<Vec<(PlacementKind, Arc<Session>)>>,
+    made: Made,
     io: ModelIo,
     /// Inputs that a request may leave out, with what they are then.
     defaults: Arc<[(String, Tensor)]>,
@@ -273,14 +334,33 @@ impl Model for OnnxModel {
 
     fn operations(&self) -> Option<OperationCounter> {
         // Whoever counts keeps no memory of a model that is gone.
-        let session = Arc::downgrade(&self.session);
+        let sessions = self.sessions.lock().unwrap_or_else(PoisonError::into_inner);
+        let session = sessions.first().map(|(_, session)| Arc::downgrade(session))?;
         Some(Arc::new(move || session.upgrade().map_or(0, |session| session.plans().operations)))
     }
 
-    fn instance(&self, _placement: &Placement) -> Result<Box<dyn ModelInstance>, Error> {
-        let session = Arc::clone(&self.session);
+    fn instance(&self, placement: &Placement) -> Result<Box<dyn ModelInstance>, Error> {
+        let place = match placement.kind {
+            PlacementKind::Model => PlacementKind::Cpu,
+            place => place,
+        };
+        let session = self.session(place)?;
         let defaults = Arc::clone(&self.defaults);
         Ok(Box::new(OnnxInstance { movable: session.time_follows_shapes(), session, defaults }))
+    }
+}
+
+impl OnnxModel {
+    /// The session of a place, made when its first instance is.
+    fn session(&self, place: PlacementKind) -> Result<Arc<Session>, Error> {
+        let mut sessions = self.sessions.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((_, session)) = sessions.iter().find(|(known, _)| *known == place) {
+            return Ok(Arc::clone(session));
+        }
+        let Made { backend, path, files } = &self.made;
+        let session = Arc::new(backend.session(path, files, place)?.0);
+        sessions.push((place, Arc::clone(&session)));
+        Ok(session)
     }
 }
 

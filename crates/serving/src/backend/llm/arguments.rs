@@ -23,7 +23,6 @@ const WITHOUT_EFFECT: &[&str] = &[
     "distributed_executor_backend",
     "max_parallel_loading_workers",
     "enable_chunked_prefill",
-    "device",
     "load_format",
     "download_dir",
     "seed",
@@ -50,6 +49,8 @@ pub struct EngineArguments {
     pub swap_space: Option<usize>,
     /// Whether requests share what they begin with.
     pub enable_prefix_caching: Option<bool>,
+    /// The unit that computes: `auto`, `cpu`, `gpu` or `gpu:N`.
+    pub device: Option<String>,
     /// The type that the model computes in.
     pub dtype: Option<String>,
     /// How weights are made smaller when they are loaded.
@@ -91,6 +92,7 @@ impl EngineArguments {
             "kv_cache_memory_bytes" => Field::Count(&mut self.kv_cache_memory_bytes),
             "swap_space" => Field::Gibibytes(&mut self.swap_space),
             "enable_prefix_caching" => Field::Flag(&mut self.enable_prefix_caching),
+            "device" => Field::Text(&mut self.device),
             "dtype" => Field::Text(&mut self.dtype),
             "kv_cache_dtype" => Field::Text(&mut self.kv_cache_dtype),
             "quantization" => Field::Text(&mut self.quantization),
