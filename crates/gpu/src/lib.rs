@@ -5,6 +5,7 @@
 //! and a `.wgsl` template beside it. A plan for a set of input shapes lays values out in one arena and binds
 //! every dispatch once; a run replays it with one submit.
 
+pub mod attention;
 mod device;
 mod elementwise;
 mod error;
@@ -13,6 +14,7 @@ pub mod kernel;
 mod memory;
 mod plan;
 mod provider;
+mod rotary;
 pub mod template;
 
 pub use device::{Capabilities, CooperativeMatrix, Counters, Device, Shader, devices};
@@ -25,4 +27,4 @@ pub use provider::{GpuProvider, find_row, rows};
 pub const NAME: &str = "gpu";
 
 /// Every family's table; within an operator the first row that supports a node runs it.
-pub const FAMILIES: &[&[KernelRow]] = &[elementwise::ROWS];
+pub const FAMILIES: &[&[KernelRow]] = &[attention::ROWS, elementwise::ROWS, rotary::ROWS];

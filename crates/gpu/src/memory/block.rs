@@ -113,8 +113,8 @@ impl Block {
             });
             let mut encoder = device.device.create_command_encoder(&Default::default());
             encoder.copy_buffer_to_buffer(&self.buffer, (piece * PIECE) as u64, &staging, 0, size);
-            staging.map_async(wgpu::MapMode::Read, .., |_| ());
             let submission = device.submit(encoder.finish());
+            staging.map_async(wgpu::MapMode::Read, .., |_| ());
             device.wait(submission)?;
             let view = staging.slice(..).get_mapped_range();
             let view = view.map_err(|error| GpuError::Refusal(error.to_string()))?;

@@ -1,0 +1,400 @@
+//! `PagedAttention`: new keys and values go to the blocks of their sequences, then rows attend over them.
+
+use galatea_graph::Dim;
+use galatea_graph::ops::fused::PagedAttention;
+use galatea_tensor::DataType;
+use minijinja::context;
+
+use crate::device::{Capabilities, Shader};
+use crate::kernel::{Binding, Kernel, KernelRow, NodeView, Shapes, Step, fold, param, wgsl_float};
+use crate::template::render;
+
+pub(super) const ROW: KernelRow = KernelRow {
+    name: "paged_attention",
+    domain: galatea_graph::GALATEA_DOMAIN,
+    ops: &["PagedAttention"],
+    supports,
+    build,
+};
+
+/// Positions of the inputs.
+const KEYS: usize = 3;
+const VALUES: usize = 4;
+const STARTS: usize = 5;
+const LENGTHS: usize = 6;
+const BLOCKS: usize = 7;
+const KEY_SCALES: usize = 8;
+const VALUE_SCALES: usize = 9;
+
+/// How single rows are computed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PagedConfig {
+    /// Threads of a workgroup.
+    pub threads: usize,
+    /// Positions whose scores are computed at a time; at most as many as threads.
+    pub chunk: usize,
+    /// The most query heads that share loads of keys; others have workgroups of their own.
+    pub heads: usize,
+    /// Vectors of values that a thread loads at a time.
+    pub unrolled: usize,
+    /// Workgroups of a step among which positions are divided.
+    pub workgroups: usize,
+}
+
+/// What a tuner may choose; the first is the default.
+pub const CONFIGS: &[PagedConfig] = &[
+    PagedConfig { threads: 128, chunk: 128, heads: 8, unrolled: 4, workgroups: 1024 },
+    PagedConfig { threads: 256, chunk: 256, heads: 4, unrolled: 4, workgroups: 1024 },
+    PagedConfig { threads: 256, chunk: 128, heads: 4, unrolled: 4, workgroups: 1024 },
+    PagedConfig { threads: 128, chunk: 64, heads: 8, unrolled: 4, workgroups: 1024 },
+    PagedConfig { threads: 64, chunk: 64, heads: 8, unrolled: 4, workgroups: 2048 },
+    PagedConfig { threads: 128, chunk: 128, heads: 8, unrolled: 8, workgroups: 2048 },
+    PagedConfig { threads: 128, chunk: 128, heads: 8, unrolled: 2, workgroups: 512 },
+];
+
+/// Threads that reduce the scores of one head.
+const PER_HEAD: usize = 16;
+
+/// Parts of positions, at most.
+const MOST_SPLITS: usize = 256;
+
+/// Keys longer than this have no kernel.
+const MOST_WIDTH: usize = 512;
+
+impl PagedConfig {
+    /// Whether a device can run it for query heads in groups and keys of a length.
+    #[must_use]
+    pub fn fits(&self, capabilities: &Capabilities, sizes: &PagedSizes) -> bool {
+        let heads = self.heads_of(sizes.shared_heads);
+        let threads = u32::try_from(self.threads).unwrap_or(u32::MAX);
+        let columns = sizes.value_width.div_ceil(step_of(sizes.value_width));
+        let floats = heads * padded(sizes.key_width)
+            + self.threads * heads * 4
+            + heads * self.chunk
+            + 2 * PER_HEAD * heads
+            + self.chunk
+            + 3 * heads
+            + 64;
+        threads <= capabilities.workgroup_threads
+            && self.chunk <= self.threads
+            && heads * PER_HEAD <= self.threads
+            && columns <= self.threads
+            && floats * 4
+                <= usize::try_from(capabilities.workgroup_bytes).unwrap_or(0).min(32 << 10)
+    }
+
+    /// The heads of a workgroup: parts of equal size, as far as that goes.
+    fn heads_of(&self, shared_heads: usize) -> usize {
+        shared_heads.div_ceil(shared_heads.div_ceil(self.heads.max(1)))
+    }
+}
+
+/// Lengths that every run has.
+#[derive(Clone, Copy, Debug)]
+pub struct PagedSizes {
+    /// Query heads of a key head.
+    pub shared_heads: usize,
+    /// Elements of a key.
+    pub key_width: usize,
+    /// Elements of a value.
+    pub value_width: usize,
+}
+
+/// The best of the configurations that fit.
+///
+/// # Errors
+/// When none fits.
+fn choose(capabilities: &Capabilities, sizes: &PagedSizes) -> Result<PagedConfig, String> {
+    let fitting = CONFIGS.iter().find(|config| config.fits(capabilities, sizes));
+    // Fewer heads take less of what threads share.
+    let fewer = || {
+        let halves = [4, 2, 1].map(|heads| PagedConfig { heads, ..CONFIGS[0] });
+        let wide = PagedConfig { threads: 256, heads: 1, ..CONFIGS[0] };
+        halves.into_iter().chain([wide]).find(|config| config.fits(capabilities, sizes))
+    };
+    fitting.copied().or_else(fewer).ok_or_else(|| format!("{sizes:?} are beyond the kernel"))
+}
+
+/// Elements that are loaded at once of vectors of a length.
+fn step_of(length: usize) -> usize {
+    if length.is_multiple_of(4) { 4 } else { 1 }
+}
+
+/// The room for a query.
+fn padded(width: usize) -> usize {
+    width.next_multiple_of(64)
+}
+
+/// What a cache is, by its type.
+struct Stored {
+    name: &'static str,
+    /// Elements of a word, their bits and a mask of these.
+    per_word: u32,
+    bits: u32,
+    mask: u32,
+    /// What four elements and one are read as.
+    words: [&'static str; 2],
+}
+
+fn stored(dtype: DataType) -> Result<Stored, String> {
+    let (name, per_word, words) = match dtype {
+        DataType::Fp32 => ("f32", 1, ["vec4<f32>", "f32"]),
+        DataType::Fp16 => ("f16", 2, ["vec2<u32>", "u32"]),
+        DataType::Bf16 => ("bf16", 2, ["vec2<u32>", "u32"]),
+        DataType::Int8 => ("i8", 4, ["u32", "u32"]),
+        other => return Err(format!("a cache of {other}")),
+    };
+    let bits = 32 / per_word;
+    let mask = if bits == 32 { u32::MAX } else { (1 << bits) - 1 };
+    Ok(Stored { name, per_word, bits, mask, words })
+}
+
+struct Paged {
+    op: PagedAttention,
+    config: PagedConfig,
+    f16: bool,
+}
+
+/// The last two lengths of a cache.
+fn lengths<'a>(view: &NodeView<'a>, input: usize) -> Option<[&'a Dim; 2]> {
+    let shape = view.input(input)?.shape.as_ref()?;
+    match shape.as_slice() {
+        [_, _, one, two] => Some([one, two]),
+        _ => None,
+    }
+}
+
+fn sizes(view: &NodeView<'_>, op: &PagedAttention) -> Result<PagedSizes, String> {
+    let width = |input: usize, axis: usize| {
+        let dim = lengths(view, input).and_then(|dims| dims[axis].known());
+        dim.ok_or_else(|| "the length of keys or values is not known".to_owned())
+    };
+    let shared_heads = op.num_heads / op.kv_num_heads;
+    Ok(PagedSizes { shared_heads, key_width: width(KEYS, 0)?, value_width: width(VALUES, 1)? })
+}
+
+fn supports(view: &NodeView<'_>) -> Result<(), String> {
+    let op: &PagedAttention = view.operator()?;
+    view.floats(&[0, 1, 2])?;
+    let cache = view.input(KEYS).ok_or("nothing is known of the caches")?.dtype;
+    stored(cache)?;
+    let bytes = cache == DataType::Int8;
+    let last = if bytes { 4 } else { 2 };
+    if (1..=last).any(|output| view.node.output(output).is_none()) {
+        return Err("an output of the caches is not wanted".into());
+    }
+    if bytes && !(view.has(KEY_SCALES) && view.has(VALUE_SCALES)) {
+        return Err("caches of bytes need scales".into());
+    }
+    let sizes = sizes(view, op)?;
+    if sizes.key_width == 0 || sizes.value_width == 0 || sizes.key_width > MOST_WIDTH {
+        return Err(format!("keys of {} elements", sizes.key_width));
+    }
+    choose(view.device.capabilities(), &sizes).map(|_| ())
+}
+
+fn build(view: &NodeView<'_>) -> Result<Box<dyn Kernel>, String> {
+    let op: &PagedAttention = view.operator()?;
+    let config = choose(view.device.capabilities(), &sizes(view, op)?)?;
+    Ok(Box::new(Paged { op: *op, config, f16: view.device.capabilities().f16 }))
+}
+
+/// The lengths of a run.
+struct Run {
+    rows: usize,
+    sequences: usize,
+    most: usize,
+    count: usize,
+    block: usize,
+    sizes: PagedSizes,
+}
+
+impl Run {
+    fn new(op: &PagedAttention, shapes: &Shapes) -> Result<Self, String> {
+        let (keys, values) = (shapes.input(KEYS)?, shapes.input(VALUES)?);
+        let (&[count, heads, key_width, block], &[n, h, s, value_width]) = (keys, values) else {
+            return Err(format!("caches of shapes {keys:?} and {values:?}"));
+        };
+        if [n, h, s] != [count, heads, block] || heads != op.kv_num_heads || block == 0 {
+            return Err(format!("caches {keys:?} and {values:?} for {} heads", op.kv_num_heads));
+        }
+        let &[rows, columns] = shapes.input(0)? else { return Err("Q has two axes".into()) };
+        let own = [[rows, heads * key_width], [rows, heads * value_width]];
+        if columns != op.num_heads * key_width || [shapes.input(1)?, shapes.input(2)?] != own {
+            return Err("Q, K and V do not fit the caches".into());
+        }
+        let &[sequences, most] = shapes.input(BLOCKS)? else {
+            return Err("blocks have two axes".into());
+        };
+        let borders = shapes.input(STARTS)? == [sequences + 1];
+        if !borders || shapes.input(LENGTHS)? != [sequences] {
+            return Err(format!("starts and lengths for {sequences} sequences"));
+        }
+        if shapes.dtype(KEYS)? == DataType::Int8 {
+            let scales = [count, heads, block];
+            if shapes.input(KEY_SCALES)? != scales || shapes.input(VALUE_SCALES)? != scales {
+                return Err(format!("scales of another shape than {scales:?}"));
+            }
+        }
+        let shared_heads = op.num_heads / op.kv_num_heads;
+        let sizes = PagedSizes { shared_heads, key_width, value_width };
+        Ok(Self { rows, sequences, most, count, block, sizes })
+    }
+}
+
+impl Paged {
+    /// Writes the rows' keys and values.
+    fn write(&self, shapes: &Shapes, run: &Run, step: &mut Step) -> Result<(), String> {
+        let cache = stored(shapes.dtype(KEYS)?)?;
+        let native = cache.name == "f16" && self.f16;
+        let stored = match cache.name {
+            "f32" => "f32",
+            _ if native => "f16",
+            _ => "atomic<u32>",
+        };
+        let source = render(
+            include_str!("paged_write.wgsl"),
+            context!(
+                k => wgsl_float(shapes.dtype(1)?)?,
+                v => wgsl_float(shapes.dtype(2)?)?,
+                cache => cache.name,
+                per_word => cache.per_word,
+                bits => cache.bits,
+                mask => cache.mask,
+                native,
+                stored,
+            ),
+        )?;
+        let mut bindings: Vec<Binding> = [1, 2, STARTS, LENGTHS, BLOCKS].map(Binding::Input).into();
+        bindings.extend([Binding::Output(1), Binding::Output(2)]);
+        if cache.name == "i8" {
+            bindings.extend([Binding::Output(3), Binding::Output(4)]);
+        }
+        let heads = self.op.kv_num_heads;
+        let PagedSizes { key_width, value_width, .. } = run.sizes;
+        let lengths = [
+            run.rows,
+            run.sequences,
+            run.most,
+            heads,
+            key_width,
+            value_width,
+            run.block,
+            run.count,
+        ];
+        let params = lengths.into_iter().map(param).collect::<Result<_, _>>()?;
+        let shader = Shader::new(format!("paged_attention-{}-write", cache.name), source);
+        step.dispatch(shader, bindings, params, fold(run.rows * heads)?);
+        Ok(())
+    }
+
+    /// Positions of a part, and how many parts there are.
+    fn split(&self, run: &Run, parts: usize) -> (usize, usize) {
+        let chunk = self.config.chunk;
+        let mut positions = run.most * run.block;
+        if self.op.window > 0 {
+            positions = positions.min(self.op.window + chunk);
+        }
+        let own = (run.rows * self.op.kv_num_heads * parts).max(1);
+        let wanted = self.config.workgroups.div_ceil(own).clamp(1, MOST_SPLITS);
+        let span = positions.div_ceil(wanted).max(1).next_multiple_of(chunk);
+        (span, positions.div_ceil(span).max(1))
+    }
+
+    /// Every row by itself.
+    fn rows(&self, shapes: &Shapes, run: &Run, step: &mut Step) -> Result<(), String> {
+        let cache = stored(shapes.dtype(KEYS)?)?;
+        let PagedSizes { shared_heads, key_width, value_width } = run.sizes;
+        let config = self.config;
+        let heads = config.heads_of(shared_heads);
+        let parts = shared_heads.div_ceil(heads);
+        let (span, splits) = self.split(run, parts);
+        let direct = splits == 1;
+        let (key_step, value_step) = (step_of(run.block), step_of(value_width));
+        let vector = |step: usize, of: &str| {
+            if step == 4 { format!("vec4<{of}>") } else { of.to_owned() }
+        };
+        let groups = config.chunk / key_step;
+        let y = vector(value_step, wgsl_float(shapes.output_dtype(0)?)?);
+        let column = vector(value_step, "f32");
+        let source = render(
+            include_str!("paged_rows.wgsl"),
+            context!(
+                q => wgsl_float(shapes.dtype(0)?)?,
+                y,
+                column,
+                cache => cache.name,
+                key_word => cache.words[usize::from(key_step == 1)],
+                value_word => cache.words[usize::from(value_step == 1)],
+                score => vector(key_step, "f32"),
+                key_quads => key_step == 4,
+                value_quads => value_step == 4,
+                key_step,
+                value_step,
+                direct,
+                threads => config.threads,
+                chunk => config.chunk,
+                heads,
+                groups,
+                slices => config.threads / groups,
+                width => padded(key_width),
+                unrolled => config.unrolled,
+            ),
+        )?;
+        let mut bindings = vec![Binding::Input(0), Binding::Output(1), Binding::Output(2)];
+        bindings.extend([STARTS, LENGTHS, BLOCKS].map(Binding::Input));
+        let vectors = run.rows * self.op.num_heads;
+        let bytes = |floats: usize| (vectors * splits * floats * 4) as u64;
+        let scratch = (!direct).then(|| [step.scratch(bytes(value_width)), step.scratch(bytes(2))]);
+        match scratch {
+            None => bindings.push(Binding::Output(0)),
+            Some(scratch) => bindings.extend(scratch.map(Binding::Scratch)),
+        }
+        if cache.name == "i8" {
+            bindings.extend([Binding::Output(3), Binding::Output(4)]);
+        }
+        let kv_heads = self.op.kv_num_heads;
+        let lengths = [run.rows, run.sequences, run.most, kv_heads, key_width, value_width];
+        let more = [run.block, run.count, splits, span, self.op.window, shared_heads, parts];
+        let all = lengths.into_iter().chain(more).map(param);
+        let mut params: Vec<u32> = all.collect::<Result<_, _>>()?;
+        params.extend([self.scale(key_width).to_bits(), self.op.softcap.to_bits()]);
+        let shader = Shader::new(format!("paged_attention-{}-rows", cache.name), source);
+        step.dispatch(shader, bindings, params, fold(splits * parts * kv_heads * run.rows)?);
+        if let Some([sums, weights]) = scratch {
+            let columns = value_width / value_step;
+            let y = vector(value_step, wgsl_float(shapes.output_dtype(0)?)?);
+            let context = context!(column => vector(value_step, "f32"), y);
+            let shader =
+                Shader::new("paged_attention-merge", render(include_str!("merge.wgsl"), context)?);
+            let bindings =
+                vec![Binding::Scratch(sums), Binding::Scratch(weights), Binding::Output(0)];
+            let count = vectors * columns;
+            let params = vec![param(count)?, param(columns)?, param(splits)?];
+            step.dispatch(shader, bindings, params, fold(count.div_ceil(64))?);
+        }
+        Ok(())
+    }
+
+    #[allow(clippy::cast_precision_loss, reason = "the length of a key is small")]
+    fn scale(&self, key_width: usize) -> f32 {
+        self.op.scale.unwrap_or_else(|| 1.0 / (key_width as f32).sqrt())
+    }
+}
+
+impl Kernel for Paged {
+    fn bind(&self, shapes: &Shapes, step: &mut Step) -> Result<(), String> {
+        let run = Run::new(&self.op, shapes)?;
+        step.over(KEYS, 1);
+        step.over(VALUES, 2);
+        if shapes.dtype(KEYS)? == DataType::Int8 {
+            step.over(KEY_SCALES, 3);
+            step.over(VALUE_SCALES, 4);
+        }
+        if run.count == 0 || run.most == 0 {
+            return Ok(());
+        }
+        self.write(shapes, &run, step)?;
+        self.rows(shapes, &run, step)
+    }
+}
