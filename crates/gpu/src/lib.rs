@@ -7,6 +7,7 @@
 
 pub mod attention;
 mod device;
+mod element;
 mod elementwise;
 mod error;
 mod executable;

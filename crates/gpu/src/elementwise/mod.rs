@@ -1,8 +1,137 @@
 //! Functions of elements.
+//!
+//! One generator makes the kernels of all of them: a [`program::Program`] says what is computed at a
+//! position, [`broadcast::Broadcast`] how operands are read there, and [`generate`] writes the text.
 
-mod unary;
+pub(crate) mod broadcast;
+pub(crate) mod functions;
+mod generate;
+mod program;
 
-use crate::kernel::KernelRow;
+use galatea_tensor::DataType;
+
+use self::broadcast::{Broadcast, Walk};
+use self::program::{Program, program};
+use crate::kernel::{Kernel, KernelRow, NodeView, Shapes, Step};
 
 /// This family's kernels.
-pub(crate) const ROWS: &[KernelRow] = &[unary::ROW];
+pub(crate) const ROWS: &[KernelRow] = &[
+    row("elementwise", "", ONNX),
+    row("elementwise", "ai.galatea", &["FusedElementwise"]),
+    row("elementwise", "com.microsoft", &["BiasGelu", "FastGelu", "Gelu", "QuickGelu"]),
+];
+
+const fn row(name: &'static str, domain: &'static str, ops: &'static [&'static str]) -> KernelRow {
+    KernelRow { name, domain, ops, supports, build }
+}
+
+const ONNX: &[&str] = &[
+    "Abs",
+    "Acos",
+    "Acosh",
+    "Add",
+    "And",
+    "Asin",
+    "Asinh",
+    "Atan",
+    "Atanh",
+    "BitShift",
+    "BitwiseAnd",
+    "BitwiseNot",
+    "BitwiseOr",
+    "BitwiseXor",
+    "Cast",
+    "CastLike",
+    "Ceil",
+    "Celu",
+    "Clip",
+    "Cos",
+    "Cosh",
+    "Div",
+    "Elu",
+    "Equal",
+    "Erf",
+    "Exp",
+    "Floor",
+    "Gelu",
+    "Greater",
+    "GreaterOrEqual",
+    "HardSigmoid",
+    "HardSwish",
+    "IsInf",
+    "IsNaN",
+    "LeakyRelu",
+    "Less",
+    "LessOrEqual",
+    "Log",
+    "Max",
+    "Mean",
+    "Min",
+    "Mish",
+    "Mod",
+    "Mul",
+    "Neg",
+    "Not",
+    "Or",
+    "PRelu",
+    "Pow",
+    "Reciprocal",
+    "Relu",
+    "Round",
+    "Selu",
+    "Shrink",
+    "Sigmoid",
+    "Sign",
+    "Sin",
+    "Sinh",
+    "Softplus",
+    "Softsign",
+    "Sqrt",
+    "Sub",
+    "Sum",
+    "SwiGLU",
+    "Swish",
+    "Tan",
+    "Tanh",
+    "ThresholdedRelu",
+    "Where",
+    "Xor",
+];
+
+fn supports(view: &NodeView<'_>) -> Result<(), String> {
+    program(view).map(|_| ())
+}
+
+fn build(view: &NodeView<'_>) -> Result<Box<dyn Kernel>, String> {
+    Ok(Box::new(Elementwise { program: program(view)? }))
+}
+
+struct Elementwise {
+    program: Program,
+}
+
+impl Kernel for Elementwise {
+    fn bind(&self, shapes: &Shapes, step: &mut Step) -> Result<(), String> {
+        let result = shapes.output(0)?;
+        let inputs = &self.program.inputs;
+        let lengths: Result<Vec<&[usize]>, String> =
+            inputs.iter().map(|&index| shapes.input(index)).collect();
+        let types: Result<Vec<DataType>, String> =
+            inputs.iter().map(|&index| shapes.dtype(index)).collect();
+        let (types, output) = (types?, shapes.output_dtype(0)?);
+        let broadcast = Broadcast::new(&lengths?, result)?;
+        for ((&index, dtype), walk) in inputs.iter().zip(&types).zip(&broadcast.walks) {
+            // A thread reads its quad of such an operand before it writes the same bytes.
+            if *walk == Walk::Same && dtype.size_bytes() == output.size_bytes() {
+                step.in_place(index, 0);
+            }
+        }
+        let operands = generate::Operands {
+            types: &types,
+            output,
+            broadcast: &broadcast,
+            elements: result.iter().product(),
+        };
+        generate::dispatch(&self.program, &operands, step)
+    }
+}

@@ -7,6 +7,8 @@
     reason = "each test uses some of it"
 )]
 
+pub(crate) mod node;
+
 use std::sync::{Arc, OnceLock};
 
 use galatea_gpu::{Device, GpuProvider, devices};

@@ -1,0 +1,317 @@
+//! What a node computes of the elements at one position.
+
+use galatea_graph::Node;
+use galatea_graph::ops::activation::{Activation, ActivationKind, PRelu, SwiGlu};
+use galatea_graph::ops::cast::{Cast, CastLike};
+use galatea_graph::ops::contrib::BiasActivation;
+use galatea_graph::ops::fused::{FusedElementwise, Operand};
+use galatea_graph::ops::logic::{
+    Compare, CompareKind, IsInf, IsNaN, Logical, LogicalKind, Not, Where,
+};
+use galatea_graph::ops::math::{Binary, BinaryKind, Clip, Pow, Unary, Variadic, VariadicKind};
+use galatea_tensor::DataType;
+
+use super::functions;
+use crate::element::Kind;
+use crate::kernel::NodeView;
+
+/// The most inputs: every one is a binding.
+const MOST_INPUTS: usize = 12;
+
+/// Steps that compute one element of the output from those of the inputs at the same position.
+///
+/// Operands are the names `a0`, `a1`… in the order of `inputs`, each four elements.
+#[derive(Clone, Debug)]
+pub(super) struct Program {
+    /// The inputs of the node that are read.
+    pub(super) inputs: Vec<usize>,
+    /// Statements in front of the result.
+    pub(super) lines: Vec<String>,
+    /// The result, of the output's kind.
+    pub(super) result: String,
+}
+
+impl Program {
+    fn of(inputs: Vec<usize>, result: String) -> Self {
+        Self { inputs, lines: Vec::new(), result }
+    }
+}
+
+/// The kind of an input's elements.
+fn kind(view: &NodeView<'_>, index: usize) -> Result<Kind, String> {
+    let fact = view.input(index).ok_or_else(|| format!("input {index} is missing"))?;
+    Kind::of(view, fact.dtype)
+}
+
+/// The program of a node.
+///
+/// # Errors
+/// When there is none for its operator and types.
+pub(super) fn program(view: &NodeView<'_>) -> Result<Program, String> {
+    let output = view.output(0).ok_or("the output is not wanted")?;
+    Kind::of(view, output.dtype)?;
+    let node = view.node;
+    let found = arithmetic(view, node)
+        .or_else(|| activation(view, node))
+        .or_else(|| truth(view, node))
+        .unwrap_or_else(|| Err("the operator is of another version".into()))?;
+    for &index in &found.inputs {
+        kind(view, index)?;
+    }
+    if found.inputs.len() > MOST_INPUTS {
+        return Err(format!("{} inputs, the kernel binds {MOST_INPUTS}", found.inputs.len()));
+    }
+    // Parameters that are no numbers have no literals.
+    let strange = |text: &String| text.contains("inff") || text.contains("NaNf");
+    if found.lines.iter().any(strange) || strange(&found.result) {
+        return Err("a parameter is infinite".into());
+    }
+    Ok(found)
+}
+
+type Found = Option<Result<Program, String>>;
+
+fn no_function(kind: impl std::fmt::Debug) -> String {
+    format!("shaders have no {kind:?} of this type")
+}
+
+fn arithmetic(view: &NodeView<'_>, node: &Node) -> Found {
+    if let Some(op) = node.operator::<Unary>() {
+        return Some(unary(view, op));
+    }
+    if let Some(op) = node.operator::<Binary>() {
+        return Some(binary(view, op));
+    }
+    if let Some(op) = node.operator::<Variadic>() {
+        return Some(variadic(view, op));
+    }
+    if let Some(op) = node.operator::<Clip>() {
+        return Some(clip(view, op));
+    }
+    if node.operator::<Pow>().is_some() {
+        return Some(pow(view));
+    }
+    if let Some(op) = node.operator::<FusedElementwise>() {
+        return Some(chain(view, op));
+    }
+    let to = node.operator::<Cast>().map(|op| op.to);
+    let like = node.operator::<CastLike>();
+    let to = to.or_else(|| like.and_then(|_| view.output(0)).map(|fact| fact.dtype))?;
+    Some(cast(view, to))
+}
+
+fn unary(view: &NodeView<'_>, op: &Unary) -> Result<Program, String> {
+    let text = match kind(view, 0)? {
+        Kind::Float => functions::unary(op.kind, "a0"),
+        kind => functions::integer_unary(op.kind, kind, "a0"),
+    };
+    Ok(Program::of(vec![0], text.ok_or_else(|| no_function(op.kind))?))
+}
+
+fn binary(view: &NodeView<'_>, op: &Binary) -> Result<Program, String> {
+    let text = match kind(view, 0)? {
+        Kind::Float => functions::binary(op.kind, "a0", "a1"),
+        kind => {
+            divides(view, op.kind)?;
+            functions::integer_binary(op.kind, kind, "a0", "a1")
+        }
+    };
+    Ok(Program::of(vec![0, 1], text.ok_or_else(|| no_function(op.kind))?))
+}
+
+/// An integer divided by zero is an error, which a shader cannot give.
+fn divides(view: &NodeView<'_>, kind: BinaryKind) -> Result<(), String> {
+    if !matches!(kind, BinaryKind::Div | BinaryKind::Mod { .. }) {
+        return Ok(());
+    }
+    let divisors = view.constant(1).and_then(|tensor| tensor.to_i64_vec().ok());
+    match divisors {
+        Some(all) if !all.contains(&0) => Ok(()),
+        _ => Err("an integer divisor is known only in a run, where it could be 0".into()),
+    }
+}
+
+fn variadic(view: &NodeView<'_>, op: &Variadic) -> Result<Program, String> {
+    let of = kind(view, 0)?;
+    let count = view.node.inputs.len();
+    let mut text = "a0".to_owned();
+    let mut lines = Vec::new();
+    for index in 1..count {
+        let (so_far, next) = (format!("s{index}"), format!("a{index}"));
+        lines.push(format!("let {so_far} = {text};"));
+        text = match of {
+            Kind::Float => functions::variadic(op.kind, &so_far, &next),
+            _ => functions::integer_variadic(op.kind, &so_far, &next)
+                .ok_or_else(|| no_function(op.kind))?,
+        };
+    }
+    if op.kind == VariadicKind::Mean {
+        if of != Kind::Float {
+            return Err(no_function(op.kind));
+        }
+        text = format!("({text}) * (1.0 / {count}.0)");
+    }
+    Ok(Program { inputs: (0..count).collect(), lines, result: text })
+}
+
+/// A bound that is there is an operand of its own, a scalar.
+fn clip(view: &NodeView<'_>, op: &Clip) -> Result<Program, String> {
+    let of = kind(view, 0)?;
+    if op.min.is_some() || op.max.is_some() {
+        if of != Kind::Float {
+            return Err("bounds are floats".into());
+        }
+        let (min, max) = (op.min.unwrap_or(f32::NEG_INFINITY), op.max.unwrap_or(f32::INFINITY));
+        return Ok(Program::of(vec![0], functions::clip("a0", min, max)));
+    }
+    let (mut inputs, mut lines, mut last) = (vec![0], Vec::new(), "a0".to_owned());
+    for (index, sign) in [(1, "<"), (2, ">")] {
+        if view.has(index) {
+            let bound = format!("a{}", inputs.len());
+            inputs.push(index);
+            let name = format!("s{index}");
+            lines.push(format!("let {name} = select({last}, {bound}, {last} {sign} {bound});"));
+            last = name;
+        }
+    }
+    Ok(Program { inputs, lines, result: last })
+}
+
+fn pow(view: &NodeView<'_>) -> Result<Program, String> {
+    let text = match (kind(view, 0)?, kind(view, 1)?) {
+        (Kind::Float, Kind::Float) => match constant_scalar(view, 1) {
+            Some(2.0) => return Ok(Program::of(vec![0], "a0 * a0".into())),
+            Some(3.0) => return Ok(Program::of(vec![0], "a0 * a0 * a0".into())),
+            Some(0.5) => return Ok(Program::of(vec![0], "sqrt(a0)".into())),
+            _ => "power4(a0, a1)".to_owned(),
+        },
+        (Kind::Float, Kind::Signed | Kind::Wide) => "power4(a0, vec4<f32>(a1))".into(),
+        (Kind::Signed, Kind::Signed) => "whole_power4(a0, a1)".into(),
+        (a, b) => return Err(format!("shaders have no power of {a:?} and {b:?}")),
+    };
+    Ok(Program::of(vec![0, 1], text))
+}
+
+/// The value of a constant input of one element.
+fn constant_scalar(view: &NodeView<'_>, index: usize) -> Option<f32> {
+    let tensor = view.constant(index).filter(|tensor| tensor.elements() == 1)?;
+    // An exponent of more axes than the base shapes the result.
+    let rank = view.rank(0).ok()?;
+    if tensor.rank() > rank {
+        return None;
+    }
+    match tensor.dtype() {
+        DataType::Fp32 => tensor.item::<f32>().ok(),
+        _ => None,
+    }
+}
+
+fn chain(view: &NodeView<'_>, op: &FusedElementwise) -> Result<Program, String> {
+    let count = view.node.inputs.len();
+    for index in 0..count {
+        if kind(view, index)? != Kind::Float {
+            return Err("a chain is of floats".into());
+        }
+    }
+    let mut lines = Vec::new();
+    for (at, step) in op.steps.iter().enumerate() {
+        let name = |slot: usize| match step.operands.get(slot) {
+            Some(Operand::Input(index)) => format!("a{index}"),
+            Some(Operand::Step(index)) => format!("s{index}"),
+            None => String::new(),
+        };
+        let text = functions::element(step.function, &name(0), &name(1));
+        let text = text.ok_or_else(|| no_function(step.function))?;
+        lines.push(format!("let s{at} = {text};"));
+    }
+    let result = format!("s{}", op.steps.len().saturating_sub(1));
+    Ok(Program { inputs: (0..count).collect(), lines, result })
+}
+
+fn cast(view: &NodeView<'_>, to: DataType) -> Result<Program, String> {
+    let (from, into) = (kind(view, 0)?, Kind::of(view, to)?);
+    if from == Kind::Float && to == DataType::Uint32 {
+        return Err("shaders do not wrap floats to UINT32".into());
+    }
+    Ok(Program::of(vec![0], functions::converted(from, into, "a0")))
+}
+
+fn activation(view: &NodeView<'_>, node: &Node) -> Found {
+    if let Some(op) = node.operator::<Activation>() {
+        return Some(match (kind(view, 0), op.kind) {
+            (Ok(Kind::Float), kind) => Ok(Program::of(vec![0], functions::activation(kind, "a0"))),
+            (Ok(of @ (Kind::Signed | Kind::Wide)), ActivationKind::Relu) => {
+                Ok(Program::of(vec![0], format!("select(a0, {0}, a0 < {0})", of.splat("0"))))
+            }
+            (Ok(_), kind) => Err(no_function(kind)),
+            (Err(reason), _) => Err(reason),
+        });
+    }
+    if let Some(op) = node.operator::<BiasActivation>() {
+        let all = (0..node.inputs.len()).filter(|&index| view.has(index));
+        let inputs: Vec<usize> = all.collect();
+        let sum = if inputs.len() > 1 { "let s = a0 + a1;" } else { "let s = a0;" };
+        let result = functions::activation(op.kind, "s");
+        return Some(Ok(Program { inputs, lines: vec![sum.into()], result }));
+    }
+    if node.operator::<PRelu>().is_some() {
+        return Some(match kind(view, 0) {
+            Ok(Kind::Float) => {
+                Ok(Program::of(vec![0, 1], "select(a0, a0 * a1, a0 < vec4<f32>(0.0))".into()))
+            }
+            Ok(kind) => Err(no_function(kind)),
+            Err(reason) => Err(reason),
+        });
+    }
+    let op = node.operator::<SwiGlu>()?;
+    let kind = ActivationKind::Swish { alpha: op.alpha };
+    let gate = format!("({}) * a1", functions::activation(kind, "a0"));
+    Some(Ok(Program::of(vec![0, 1], gate)))
+}
+
+fn truth(view: &NodeView<'_>, node: &Node) -> Found {
+    let two = |text: &str| Some(Ok(Program::of(vec![0, 1], text.into())));
+    if let Some(op) = node.operator::<Logical>() {
+        return match op.kind {
+            LogicalKind::And => two("a0 & a1"),
+            LogicalKind::Or => two("a0 | a1"),
+            LogicalKind::Xor => two("a0 != a1"),
+        };
+    }
+    if node.operator::<Not>().is_some() {
+        return Some(Ok(Program::of(vec![0], "!a0".into())));
+    }
+    if let Some(op) = node.operator::<Compare>() {
+        return two(match op.kind {
+            CompareKind::Equal => "a0 == a1",
+            CompareKind::Greater => "a0 > a1",
+            CompareKind::GreaterOrEqual => "a0 >= a1",
+            CompareKind::Less => "a0 < a1",
+            CompareKind::LessOrEqual => "a0 <= a1",
+        });
+    }
+    if node.operator::<IsNaN>().is_some() {
+        return Some(floats_only(view, "is_nan(a0)".into()));
+    }
+    if let Some(op) = node.operator::<IsInf>() {
+        let looked = |wanted: bool, bits: &str| match wanted {
+            true => format!("is_infinity(a0, {bits})"),
+            false => "vec4<bool>(false)".into(),
+        };
+        let (up, down) =
+            (looked(op.detect_positive, "0x7f800000u"), looked(op.detect_negative, "0xff800000u"));
+        return Some(floats_only(view, format!("{up} | {down}")));
+    }
+    node.operator::<Where>()?;
+    Some(match kind(view, 1) {
+        Ok(_) => Ok(Program::of(vec![0, 1, 2], "select(a2, a1, a0)".into())),
+        Err(reason) => Err(reason),
+    })
+}
+
+fn floats_only(view: &NodeView<'_>, text: String) -> Result<Program, String> {
+    match kind(view, 0)? {
+        Kind::Float => Ok(Program::of(vec![0], text)),
+        other => Err(no_function(other)),
+    }
+}
