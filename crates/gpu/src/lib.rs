@@ -12,20 +12,24 @@ mod elementwise;
 mod error;
 mod executable;
 pub mod kernel;
+pub mod matmul;
 mod memory;
 mod plan;
 mod provider;
 mod rotary;
 pub mod template;
+mod trial;
 
 pub use device::{Capabilities, CooperativeMatrix, Counters, Device, Shader, devices};
 pub use error::GpuError;
 pub use kernel::{Binding, Dispatch, Kernel, KernelRow, NodeView, Shapes, Step};
 pub use memory::Block;
 pub use provider::{GpuProvider, find_row, rows};
+pub use trial::Trial;
 
 /// The provider's name.
 pub const NAME: &str = "gpu";
 
 /// Every family's table; within an operator the first row that supports a node runs it.
-pub const FAMILIES: &[&[KernelRow]] = &[attention::ROWS, elementwise::ROWS, rotary::ROWS];
+pub const FAMILIES: &[&[KernelRow]] =
+    &[attention::ROWS, elementwise::ROWS, matmul::ROWS, rotary::ROWS];

@@ -14,7 +14,13 @@ const EXTENSIONS: &[(&str, &str)] =
     &[("f16", "f16"), ("coop_mat", "wgpu_cooperative_matrix"), ("subgroup", "subgroups")];
 
 /// Parts that several kernels include: `{% include "NAME" %}`.
-const PARTS: &[(&str, &str)] = &[];
+const PARTS: &[(&str, &str)] = &[
+    ("matmul/activation", include_str!("matmul/activation.wgsl")),
+    ("matmul/bindings", include_str!("matmul/bindings.wgsl")),
+    ("matmul/operands", include_str!("matmul/operands.wgsl")),
+    ("matmul/result", include_str!("matmul/result.wgsl")),
+    ("matmul/work", include_str!("matmul/work.wgsl")),
+];
 
 fn environment() -> &'static Environment<'static> {
     static ENVIRONMENT: OnceLock<Environment<'static>> = OnceLock::new();

@@ -1,0 +1,66 @@
+{% if activation in ["tanh", "gelu_tanh"] %}
+// Beyond 15 it is 1 in FP32, and some compilers overflow there.
+fn tangent(v: vec4<f32>) -> vec4<f32> {
+    return tanh(clamp(v, vec4<f32>(-15.0), vec4<f32>(15.0)));
+}
+{% endif %}
+{% if activation in ["elu"] %}
+// e^v - 1 without the loss of digits near 0.
+fn exp_minus_one(v: vec4<f32>) -> vec4<f32> {
+    let near = v * (1.0 + v * (0.5 + v * (0.16666667 + v * (0.041666668 + v * 0.008333334))));
+    return select(exp(v) - 1.0, near, abs(v) < vec4<f32>(0.25));
+}
+{% endif %}
+{% if activation == "gelu" %}
+// 1 - erf(z) for z >= 0, of which every digit counts where it is small: t * e^(P(t) - z * z), where P is the
+// polynomial through Chebyshev's points; within 6e-8 of the value.
+fn erf_complement(z: vec4<f32>) -> vec4<f32> {
+    let t = 1.0 / (1.0 + 0.5 * z);
+    var p = vec4<f32>(0.152171283);
+    p = p * t - 0.720157549;
+    p = p * t + 1.248985032;
+    p = p * t - 0.818536592;
+    p = p * t + 0.020350492;
+    p = p * t - 0.051861518;
+    p = p * t + 0.052532700;
+    p = p * t + 0.382924554;
+    p = p * t + 0.999060409;
+    p = p * t - 1.265468758;
+    return t * exp(p - z * z);
+}
+{% endif %}
+
+fn activate(v: vec4<f32>) -> vec4<f32> {
+    {% if activation == "none" %}
+    return v;
+    {% elif activation == "relu" %}
+    return max(v, vec4<f32>(0.0));
+    {% elif activation == "clip" %}
+    return min(max(v, vec4<f32>(params.p)), vec4<f32>(params.q));
+    {% elif activation == "leaky" %}
+    return select(v, v * params.p, v < vec4<f32>(0.0));
+    {% elif activation == "elu" %}
+    return params.q * select(v, params.p * exp_minus_one(min(v, vec4<f32>(0.0))), v < vec4<f32>(0.0));
+    {% elif activation == "sigmoid" %}
+    return 1.0 / (1.0 + exp(-v));
+    {% elif activation == "hard_sigmoid" %}
+    return clamp(v * params.p + params.q, vec4<f32>(0.0), vec4<f32>(1.0));
+    {% elif activation == "tanh" %}
+    return tangent(v);
+    {% elif activation == "hard_swish" %}
+    return v * clamp(v / 6.0 + 0.5, vec4<f32>(0.0), vec4<f32>(1.0));
+    {% elif activation == "silu" %}
+    return v / (1.0 + exp(-v));
+    {% elif activation == "softplus" %}
+    return max(v, vec4<f32>(0.0)) + log(1.0 + exp(-abs(v)));
+    {% elif activation == "softsign" %}
+    return v / (1.0 + abs(v));
+    {% elif activation == "threshold" %}
+    return select(vec4<f32>(0.0), v, v > vec4<f32>(params.p));
+    {% elif activation == "gelu" %}
+    let half_complement = 0.5 * erf_complement(abs(v) * 0.70710678);
+    return v * select(half_complement, 1.0 - half_complement, v >= vec4<f32>(0.0));
+    {% elif activation == "gelu_tanh" %}
+    return 0.5 * v * (1.0 + tangent(0.79788456 * (v + 0.044715 * v * v * v)));
+    {% endif %}
+}

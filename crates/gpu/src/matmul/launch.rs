@@ -1,0 +1,232 @@
+//! From a product and a tile to dispatches.
+
+use minijinja::value::merge_maps;
+use minijinja::{Value, context};
+
+use super::problem::{Operand, Problem};
+use crate::device::Shader;
+use crate::kernel::{Binding, Step, fold, param, wgsl_float};
+use crate::template::render;
+
+/// Rows of tiles in a band.
+const BAND: usize = 8;
+/// Axes of the stack that a shader knows.
+const AXES: usize = 3;
+
+/// How a product is cut among workgroups, and the shader that computes a tile.
+pub(crate) struct Launch<'a> {
+    pub(crate) name: &'static str,
+    pub(crate) template: &'static str,
+    /// Rows and columns of a tile, and elements of k that are read at a time.
+    pub(crate) tile: [usize; 3],
+    /// Workgroups that share a tile, each with a part of k.
+    pub(crate) shares: usize,
+    /// What else the template asks for.
+    pub(crate) context: Value,
+    pub(crate) problem: &'a Problem,
+}
+
+/// How a shader sees an operand.
+fn operand(operand: &Operand, k: usize) -> Result<Value, String> {
+    let inner = operand.inner == 1 || operand.outer != 1;
+    let elem = wgsl_float(operand.dtype)?;
+    Ok(context!(inner, elem, wide => operand.quads(inner, k)))
+}
+
+/// Whether rows of the result are seen as vectors of four.
+fn wide_rows(problem: &Problem) -> bool {
+    problem.n.is_multiple_of(4)
+        && problem.bias.is_none_or(|(_, step)| step == 1)
+        && problem.more.as_ref().is_none_or(|more| more.quads(true, problem.n))
+}
+
+impl Launch<'_> {
+    /// Adds the dispatches.
+    ///
+    /// # Errors
+    /// When lengths are beyond the device.
+    pub(crate) fn run(self, step: &mut Step) -> Result<(), String> {
+        let problem = self.problem;
+        if problem.elements() == 0 {
+            return Ok(());
+        }
+        let lead = problem.batch.len().saturating_sub(AXES);
+        let (outer, _) = problem.batch.split_at(lead);
+        let shares = if lead == 0 { self.share_count() } else { 1 };
+        if let Some(more) = problem.under {
+            step.in_place(more, 0);
+        }
+        if shares > 1 {
+            let bytes = problem.elements().checked_mul(4 * shares).ok_or("sums are too many")?;
+            let sums = step.scratch(bytes as u64);
+            self.tiles(step, &[], shares, Some(sums))?;
+            return self.reduce(step, shares, sums);
+        }
+        for number in 0..outer.iter().product::<usize>() {
+            let mut rest = number;
+            let mut index = vec![0; lead];
+            for (at, &len) in index.iter_mut().zip(outer).rev() {
+                (*at, rest) = (rest % len, rest / len);
+            }
+            self.tiles(step, &index, 1, None)?;
+        }
+        Ok(())
+    }
+
+    /// Workgroups that share a tile, of which none is without work.
+    fn share_count(&self) -> usize {
+        let steps = self.problem.k.div_ceil(self.tile[2]);
+        let each = steps.div_ceil(self.shares.max(1)).max(1);
+        steps.div_ceil(each).max(1)
+    }
+
+    /// Computes the tiles of all products that these indices of the outer axes lead to.
+    fn tiles(
+        &self,
+        step: &mut Step,
+        index: &[usize],
+        shares: usize,
+        sums: Option<usize>,
+    ) -> Result<(), String> {
+        let problem = self.problem;
+        let wide = wide_rows(problem);
+        let partial = sums.is_some();
+        let mut bindings = vec![Binding::Input(0), Binding::Input(1)];
+        let out = if partial { "f32" } else { wgsl_float(problem.out)? };
+        let result = Epilogue::new(problem, partial, &mut bindings)?;
+        bindings.push(sums.map_or(Binding::Output(0), Binding::Scratch));
+        let [bm, bn, bk] = self.tile;
+        let context = context!(
+            a => operand(&problem.a, problem.k)?,
+            b => operand(&problem.b, problem.k)?,
+            edge => !problem.k.is_multiple_of(bk),
+            out => context!(elem => out, wide),
+            at => result.numbers(&bindings),
+            partial, bm, bn, bk,
+            band => BAND,
+            ..merge_maps([result.context(problem), self.context.clone()])
+        );
+        let shader = Shader::new(self.name, render(self.template, context)?).proved();
+        let total = problem
+            .m
+            .div_ceil(bm)
+            .checked_mul(problem.n.div_ceil(bn))
+            .and_then(|tiles| tiles.checked_mul(shares * self.products()))
+            .ok_or("tiles are too many")?;
+        let groups = fold(total)?;
+        step.dispatch(shader, bindings, self.params(index, shares, total)?, groups);
+        Ok(())
+    }
+
+    /// Products of one dispatch.
+    fn products(&self) -> usize {
+        self.problem.batch.iter().rev().take(AXES).product()
+    }
+
+    fn reduce(&self, step: &mut Step, shares: usize, sums: usize) -> Result<(), String> {
+        let problem = self.problem;
+        let wide = wide_rows(problem);
+        let mut bindings = vec![Binding::Scratch(sums)];
+        let result = Epilogue::new(problem, false, &mut bindings)?;
+        bindings.push(Binding::Output(0));
+        let context = context!(
+            reduce => true,
+            partial => false,
+            out => context!(elem => wgsl_float(problem.out)?, wide),
+            at => result.numbers(&bindings),
+            ..result.context(problem)
+        );
+        let source = render(include_str!("reduce.wgsl"), context)?;
+        let shader = Shader::new("matmul-f32-reduce", source).proved();
+        let rows = problem.products() * problem.m;
+        let groups = fold((rows * problem.n.div_ceil(4)).div_ceil(64))?;
+        step.dispatch(shader, bindings, self.params(&[], shares, 0)?, groups);
+        Ok(())
+    }
+
+    /// The parameters in the order of `bindings.wgsl`.
+    fn params(&self, index: &[usize], shares: usize, total: usize) -> Result<Vec<u32>, String> {
+        let problem = self.problem;
+        let [bm, bn, bk] = self.tile;
+        let share = problem.k.div_ceil(bk).div_ceil(shares).max(1) * bk;
+        let lens = inner_axes(&problem.batch, 1);
+        let mut words = vec![problem.m, problem.n, problem.k, share, shares];
+        words.extend([problem.m.div_ceil(bm), problem.n.div_ceil(bn), total, self.products()]);
+        words.extend([lens[1], lens[2]]);
+        let start = |operand: &Operand| -> usize {
+            index.iter().zip(&operand.batch).map(|(at, step)| at * step).sum()
+        };
+        for operand in [Some(&problem.a), Some(&problem.b), problem.more.as_ref()] {
+            let Some(operand) = operand else {
+                words.extend([0; 6]);
+                continue;
+            };
+            words.push(start(operand));
+            words.extend(inner_axes(&operand.batch, 0));
+            words.extend([operand.outer, operand.inner]);
+        }
+        words.push(problem.bias.map_or(0, |(_, step)| step));
+        let number = index.iter().zip(&problem.batch).fold(0, |all, (at, len)| all * len + at);
+        words.push(number * self.products() * problem.m * problem.n);
+        let mut words: Vec<u32> = words.into_iter().map(param).collect::<Result<_, _>>()?;
+        // Indices of elements are beyond 32 bits where these are.
+        for count in [problem.elements(), problem.m * problem.k, problem.n * problem.k] {
+            param(count)?;
+        }
+        let spec = &problem.spec;
+        let floats = [spec.alpha, spec.beta, spec.activation.p, spec.activation.q];
+        words.extend(floats.map(f32::to_bits));
+        Ok(words)
+    }
+}
+
+/// The last axes, with `fill` before them where there are fewer.
+fn inner_axes(all: &[usize], fill: usize) -> [usize; AXES] {
+    let mut last = [fill; AXES];
+    for (to, from) in last.iter_mut().rev().zip(all.iter().rev()) {
+        *to = *from;
+    }
+    last
+}
+
+/// What is added to a product, as a shader sees it.
+struct Epilogue {
+    bias: &'static str,
+    more: &'static str,
+    bias_at: usize,
+    more_at: usize,
+}
+
+impl Epilogue {
+    /// Binds what is added to a result that is not `partial`.
+    fn new(problem: &Problem, partial: bool, bindings: &mut Vec<Binding>) -> Result<Self, String> {
+        let mut all = Self { bias: "", more: "", bias_at: 0, more_at: 0 };
+        if partial {
+            return Ok(all);
+        }
+        if let (Some(index), Some((dtype, _))) = (problem.spec.bias, problem.bias) {
+            (all.bias, all.bias_at) = (wgsl_float(dtype)?, bindings.len());
+            bindings.push(Binding::Input(index));
+        }
+        if let (Some(index), Some(more)) = (problem.spec.more, &problem.more) {
+            (all.more, all.more_at) = (wgsl_float(more.dtype)?, bindings.len());
+            bindings.push(Binding::Input(index));
+        }
+        Ok(all)
+    }
+
+    /// Numbers of the bindings, of which the output is the last.
+    fn numbers(&self, bindings: &[Binding]) -> Value {
+        let out = bindings.len() - 1;
+        context!(bias => self.bias_at, more => self.more_at, out, params => out + 1)
+    }
+
+    fn context(&self, problem: &Problem) -> Value {
+        context!(
+            bias => self.bias,
+            more => self.more,
+            gated => problem.spec.gated,
+            activation => problem.spec.activation.name
+        )
+    }
+}

@@ -1,0 +1,216 @@
+//! A product of known lengths, in the form that all kernels share.
+
+use galatea_tensor::DataType;
+
+use super::spec::Spec;
+use crate::kernel::Shapes;
+
+/// An operand as it lies: elements from one of its rows, columns or matrices to the next.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Operand {
+    pub(crate) dtype: DataType,
+    /// Along the outer axis of the product: rows of `A` and of the result, columns of `B`.
+    pub(crate) outer: usize,
+    /// Along the inner axis, `k`; for what is added to the result, along its columns.
+    pub(crate) inner: usize,
+    /// Along each axis of the stack; 0 where it is repeated.
+    pub(crate) batch: Vec<usize>,
+}
+
+/// `batch` products of `m × k` and `k × n`. The result is contiguous.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Problem {
+    pub(crate) spec: Spec,
+    pub(crate) m: usize,
+    pub(crate) n: usize,
+    pub(crate) k: usize,
+    /// Lengths of the axes of the stack that are left when neighbours are joined.
+    pub(crate) batch: Vec<usize>,
+    pub(crate) a: Operand,
+    pub(crate) b: Operand,
+    /// Type and step of the row that is added.
+    pub(crate) bias: Option<(DataType, usize)>,
+    /// What is added to the whole or multiplies it.
+    pub(crate) more: Option<Operand>,
+    pub(crate) out: DataType,
+    /// The input that the result may lie over.
+    pub(crate) under: Option<usize>,
+}
+
+/// Lengths and steps of a contiguous tensor.
+fn contiguous(shape: &[usize]) -> Vec<(usize, usize)> {
+    let mut step = 1;
+    let mut axes: Vec<(usize, usize)> = shape
+        .iter()
+        .rev()
+        .map(|&len| {
+            let axis = (len, step);
+            step *= len;
+            axis
+        })
+        .collect();
+    axes.reverse();
+    axes
+}
+
+/// Steps of a tensor's axes along the axes of the whole, which has as many or more.
+fn spread(axes: &[(usize, usize)], whole: &[usize]) -> Result<Vec<usize>, String> {
+    let lead = whole.len().checked_sub(axes.len()).ok_or("an operand has too many axes")?;
+    let mut steps = vec![0; lead];
+    for (&(len, step), &to) in axes.iter().zip(&whole[lead..]) {
+        match len {
+            1 => steps.push(0),
+            len if len == to => steps.push(step),
+            len => return Err(format!("a length of {len} does not spread over {to}")),
+        }
+    }
+    Ok(steps)
+}
+
+/// Axes of the operands with the matrix last, as the product reads them.
+fn turned(shape: &[usize], turn: galatea_graph::ops::contrib::Turn) -> Vec<(usize, usize)> {
+    let mut axes = contiguous(shape);
+    let rank = axes.len();
+    if turn.batch && rank > 2 {
+        axes[..rank - 1].rotate_left(1);
+    }
+    if turn.matrix && rank > 1 {
+        axes.swap(rank - 2, rank - 1);
+    }
+    axes
+}
+
+impl Problem {
+    /// The product of a node in a run.
+    ///
+    /// # Errors
+    /// When lengths do not meet.
+    pub(crate) fn new(spec: Spec, shapes: &Shapes) -> Result<Self, String> {
+        let (mut a, mut b) = (turned(shapes.input(0)?, spec.a), turned(shapes.input(1)?, spec.b));
+        let mut whole = shapes.output(0)?.to_vec();
+        let (row, column) = (a.len() == 1, b.len() == 1);
+        if column {
+            b.push((1, 0));
+            whole.push(1);
+        }
+        if row {
+            a.insert(0, (1, 0));
+            whole.insert(whole.len().saturating_sub(1), 1);
+        }
+        let (&[.., (_, a_outer), (k, a_inner)], &[.., (k_b, b_inner), (_, b_outer)]) =
+            (a.as_slice(), b.as_slice())
+        else {
+            return Err("an operand is a scalar".into());
+        };
+        let &[.., m, n] = whole.as_slice() else { return Err("the product is a scalar".into()) };
+        if k != k_b {
+            return Err(format!("A has {k} columns, B has {k_b} rows"));
+        }
+        let stack = whole.len() - 2;
+        let matrix = |axes: &[(usize, usize)], at: usize| axes[axes.len() - 2 + at].0 == 1;
+        let operand = |axes: &[(usize, usize)], input: usize, outer, inner| {
+            let batch = spread(&axes[..axes.len() - 2], &whole[..stack])?;
+            Ok::<_, String>(Operand { dtype: shapes.dtype(input)?, outer, inner, batch })
+        };
+        let a_outer = if matrix(&a, 0) { 0 } else { a_outer };
+        let b_outer = if matrix(&b, 1) { 0 } else { b_outer };
+        let a = operand(&a, 0, a_outer, a_inner)?;
+        let b = operand(&b, 1, b_outer, b_inner)?;
+        let bias = match spec.bias {
+            Some(index) => {
+                let len = shapes.input(index)?.last().copied().unwrap_or(1);
+                Some((shapes.dtype(index)?, usize::from(len > 1)))
+            }
+            None => None,
+        };
+        let more = match spec.more {
+            Some(index) => {
+                let mut axes = contiguous(shapes.input(index)?);
+                if row && !axes.is_empty() {
+                    axes.insert(axes.len() - 1, (1, 0));
+                }
+                let steps = spread(&axes, &whole)?;
+                let (batch, matrix) = steps.split_at(stack);
+                let dtype = shapes.dtype(index)?;
+                Some(Operand { dtype, outer: matrix[0], inner: matrix[1], batch: batch.to_vec() })
+            }
+            None => None,
+        };
+        let batch = whole[..stack].to_vec();
+        let out = shapes.output_dtype(0)?;
+        let same =
+            |&index: &usize| spec.over_more && shapes.inputs.get(index) == shapes.outputs.first();
+        let under = spec.more.filter(same);
+        let mut problem = Self { spec, m, n, k, batch, a, b, bias, more, out, under };
+        problem.join();
+        Ok(problem)
+    }
+
+    /// Joins axes of the stack that lie behind one another in all operands, and the innermost one with the
+    /// rows where all its products have the same `B`.
+    fn join(&mut self) {
+        let mut axes: Vec<(usize, [usize; 3])> = Vec::new();
+        let more = |at: usize| self.more.as_ref().map_or(0, |more| more.batch[at]);
+        for (at, &len) in self.batch.iter().enumerate() {
+            let steps = [self.a.batch[at], self.b.batch[at], more(at)];
+            match axes.last_mut() {
+                _ if len == 1 => {}
+                Some((outer_len, outer))
+                    if (0..3).all(|operand| outer[operand] == steps[operand] * len) =>
+                {
+                    *outer_len *= len;
+                    *outer = steps;
+                }
+                _ => axes.push((len, steps)),
+            }
+        }
+        let more_outer = self.more.as_ref().map_or(0, |more| more.outer);
+        while let Some(&(len, [a, b, more])) = axes.last() {
+            let behind = |step: usize, outer: usize| step == outer * self.m;
+            // A single row has no step of its own.
+            let single = self.m == 1 && self.a.outer == 0 && more_outer == 0;
+            if b == 0 && single {
+                self.a.outer = a;
+                if let Some(operand) = &mut self.more {
+                    operand.outer = more;
+                }
+            } else if b != 0 || !behind(a, self.a.outer) || !behind(more, more_outer) {
+                break;
+            }
+            self.m *= len;
+            axes.pop();
+            if single {
+                break;
+            }
+        }
+        self.batch = axes.iter().map(|(len, _)| *len).collect();
+        self.a.batch = axes.iter().map(|(_, steps)| steps[0]).collect();
+        self.b.batch = axes.iter().map(|(_, steps)| steps[1]).collect();
+        if let Some(operand) = &mut self.more {
+            operand.batch = axes.iter().map(|(_, steps)| steps[2]).collect();
+        }
+    }
+
+    /// Products of the stack.
+    pub(crate) fn products(&self) -> usize {
+        self.batch.iter().product()
+    }
+
+    /// Elements of the result.
+    pub(crate) fn elements(&self) -> usize {
+        self.products() * self.m * self.n
+    }
+}
+
+impl Operand {
+    /// Whether vectors of four along `inner` (or `outer`) start at multiples of four, for this many.
+    pub(crate) fn quads(&self, inner: bool, k: usize) -> bool {
+        let whole = |step: &usize| step.is_multiple_of(4);
+        let (along, across) =
+            if inner { (self.inner, self.outer) } else { (self.outer, self.inner) };
+        along == 1
+            && whole(&across)
+            && self.batch.iter().all(whole)
+            && (!inner || k.is_multiple_of(4))
+    }
+}

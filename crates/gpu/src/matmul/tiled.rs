@@ -1,0 +1,134 @@
+//! Products by tiles in workgroup memory: the portable way.
+
+use minijinja::context;
+
+use super::launch::Launch;
+use super::problem::Problem;
+use crate::device::Capabilities;
+use crate::kernel::Step;
+
+/// Sizes of a tile.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct TiledConfig {
+    /// Rows of the result that a workgroup computes.
+    pub rows: usize,
+    /// Columns of it.
+    pub columns: usize,
+    /// Elements of k that lie in workgroup memory at a time.
+    pub deep: usize,
+    /// Threads along rows and along columns.
+    pub threads: [usize; 2],
+    /// Threads along rows and along columns of a patch whose threads follow one another.
+    pub patch: [usize; 2],
+    /// 2 where the next part of k is written while this one is read.
+    pub stages: usize,
+    /// Steps of k that are written out.
+    pub unroll: usize,
+}
+
+impl TiledConfig {
+    const fn new(tile: [usize; 3], threads: [usize; 2], patch: [usize; 2], stages: usize) -> Self {
+        let [rows, columns, deep] = tile;
+        Self { rows, columns, deep, threads, patch, stages, unroll: 8 }
+    }
+
+    /// All that are tried, the usual one first.
+    pub const ALL: &'static [Self] = &[
+        Self::new([64, 64, 16], [8, 8], [4, 8], 2),
+        Self::new([128, 128, 8], [16, 16], [4, 8], 2),
+        Self::new([128, 128, 16], [16, 16], [4, 8], 1),
+        Self::new([128, 128, 8], [16, 16], [8, 4], 2),
+        Self::new([128, 64, 16], [16, 8], [4, 8], 2),
+        Self::new([64, 128, 16], [8, 16], [4, 8], 2),
+        Self::new([128, 256, 8], [16, 16], [4, 8], 2),
+        Self::new([256, 128, 8], [16, 16], [8, 4], 2),
+        Self::new([128, 128, 8], [16, 8], [4, 8], 2),
+        Self::new([64, 64, 16], [16, 16], [4, 8], 2),
+        Self::new([32, 64, 16], [8, 8], [4, 8], 2),
+        Self::new([32, 32, 32], [8, 8], [4, 8], 1),
+        Self::new([16, 64, 32], [4, 16], [4, 8], 1),
+    ];
+
+    fn count(&self) -> usize {
+        self.threads[0] * self.threads[1]
+    }
+
+    /// Bytes of workgroup memory.
+    fn bytes(&self) -> usize {
+        self.stages * self.deep * (self.rows + self.columns + 8) * 4
+    }
+
+    /// Whether a device can run it.
+    #[must_use]
+    pub fn fits(&self, capabilities: &Capabilities) -> bool {
+        let within = |value: usize, limit: u32| u32::try_from(value).is_ok_and(|v| v <= limit);
+        within(self.bytes(), capabilities.workgroup_bytes)
+            && within(self.count(), capabilities.workgroup_threads)
+            && self.is_sound()
+    }
+
+    /// Whether the sizes divide as the shader takes for granted.
+    fn is_sound(&self) -> bool {
+        let [ty, tx] = self.threads;
+        let [wy, wx] = self.patch;
+        let count = self.count();
+        // Few threads with workgroup memory are compiled wrongly by some drivers.
+        let enough = (64..=1024).contains(&count);
+        let loads = |len: usize| {
+            (len * self.deep).is_multiple_of(4 * count)
+                && count.is_multiple_of(len / 4)
+                && count.is_multiple_of(self.deep / 4)
+        };
+        enough
+            && self.rows.is_multiple_of(4 * ty)
+            && self.columns.is_multiple_of(4 * tx)
+            && ty.is_multiple_of(wy)
+            && tx.is_multiple_of(wx)
+            && loads(self.rows)
+            && loads(self.columns)
+            && self.deep.is_multiple_of(self.unroll)
+            && (1..=2).contains(&self.stages)
+    }
+
+    /// Adds the dispatches of a product whose tiles are shared by so many workgroups.
+    pub(crate) fn run(
+        &self,
+        problem: &Problem,
+        shares: usize,
+        step: &mut Step,
+    ) -> Result<(), String> {
+        let [ty, tx] = self.threads;
+        let [wy, wx] = self.patch;
+        let threads = self.count();
+        let context = context!(
+            ty, tx, wy, wx, threads,
+            rm => self.rows / (4 * ty),
+            rn => self.columns / (4 * tx),
+            a_loads => self.rows * self.deep / (4 * threads),
+            b_loads => self.columns * self.deep / (4 * threads),
+            stages => self.stages,
+            unroll => self.unroll
+        );
+        let launch = Launch {
+            name: "matmul-f32-tiled",
+            template: include_str!("tiled.wgsl"),
+            tile: [self.rows, self.columns, self.deep],
+            shares,
+            context,
+            problem,
+        };
+        launch.run(step)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn all_sizes_divide_and_fit_into_32_kilobytes() {
+        for config in TiledConfig::ALL {
+            assert!(config.is_sound() && config.bytes() <= 32 << 10, "{config:?}");
+        }
+    }
+}

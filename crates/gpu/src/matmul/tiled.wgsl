@@ -1,0 +1,118 @@
+// A product by tiles in workgroup memory: each thread keeps {{ 4 * rm }} × {{ 4 * rn }} sums in registers. A tile
+// of A lies with its rows along vectors, one of B with its columns.
+{% include "matmul/bindings" %}
+{% include "matmul/operands" %}
+{% include "matmul/result" %}
+{% include "matmul/work" %}
+
+{% set a_step = bm // 4 + 1 %}
+{% set b_step = bn // 4 + 1 %}
+var<workgroup> tile_a: array<vec4<f32>, {{ stages * bk * a_step }}>;
+var<workgroup> tile_b: array<vec4<f32>, {{ stages * bk * b_step }}>;
+
+@compute @workgroup_size({{ threads }})
+fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups: vec3<u32>, @builtin(local_invocation_index) thread: u32) {
+    let id = group.x + group.y * groups.x;
+    if id >= params.total {
+        return;
+    }
+    let job = work(id);
+    let base = starts(job.product);
+    // Threads that run together own a patch of {{ wy }} × {{ wx }}.
+    let crew = thread / {{ wy * wx }}u;
+    let lane = thread % {{ wy * wx }}u;
+    let ty = crew / {{ tx // wx }}u * {{ wy }}u + lane / {{ wx }}u;
+    let tx = crew % {{ tx // wx }}u * {{ wx }}u + lane % {{ wx }}u;
+
+    {% for x, o, len, count in [("a", a, bm, a_loads), ("b", b, bn, b_loads)] %}
+    {% set along = (bk if o.inner else len) // 4 %}
+    let {{ x }}_along = thread % {{ along }}u * 4u;
+    let {{ x }}_across = thread / {{ along }}u;
+    {% for i in range(count) %}
+    var next_{{ x }}{{ i }} = vec4<f32>();
+    {% endfor %}
+    {% endfor %}
+    {% for i in range(4 * rm) %}
+    {% for j in range(rn) %}
+    var sum_{{ i }}_{{ j }} = vec4<f32>();
+    {% endfor %}
+    {% endfor %}
+
+    {% macro fetch(indent) %}
+    {% for x, o, len, count, first in [("a", a, bm, a_loads, "job.row"), ("b", b, bn, b_loads, "job.column")] %}
+    {% set along = (bk if o.inner else len) // 4 %}
+    {% for i in range(count) %}
+    {% set across = x ~ "_across + " ~ (i * (threads // along)) ~ "u" %}
+    {% if o.inner %}
+    {{ indent }}next_{{ x }}{{ i }} = load_{{ x }}(base.{{ x }}, {{ first }} + {{ across }}, k + {{ x }}_along);
+    {% else %}
+    {{ indent }}next_{{ x }}{{ i }} = load_{{ x }}(base.{{ x }}, {{ first }} + {{ x }}_along, k + {{ across }});
+    {% endif %}
+    {% endfor %}
+    {% endfor %}
+    {% endmacro %}
+    var k = job.k;
+    var stage = 0u;
+    if k < job.k_end {
+    {{ fetch("    ") }}
+    }
+    loop {
+        if k >= job.k_end {
+            break;
+        }
+        {% for x, o, len, count, step in [("a", a, bm, a_loads, a_step), ("b", b, bn, b_loads, b_step)] %}
+        {% set along = (bk if o.inner else len) // 4 %}
+        {% for i in range(count) %}
+        {
+            let across = {{ x }}_across + {{ i * (threads // along) }}u;
+            {% if o.inner %}
+            let at = stage * {{ bk * step }}u + {{ x }}_along * {{ step }}u + (across >> 2u);
+            {% for c in range(4) %}
+            tile_{{ x }}[at + {{ c * step }}u][across & 3u] = next_{{ x }}{{ i }}[{{ c }}];
+            {% endfor %}
+            {% else %}
+            tile_{{ x }}[stage * {{ bk * step }}u + across * {{ step }}u + ({{ x }}_along >> 2u)] = next_{{ x }}{{ i }};
+            {% endif %}
+        }
+        {% endfor %}
+        {% endfor %}
+        workgroupBarrier();
+        k += {{ bk }}u;
+        if k < job.k_end {
+        {{ fetch("        ") }}
+        }
+        for (var deep = 0u; deep < {{ bk }}u; deep += {{ unroll }}u) {
+            let a_at = stage * {{ bk * a_step }}u + deep * {{ a_step }}u + ty;
+            let b_at = stage * {{ bk * b_step }}u + deep * {{ b_step }}u + tx;
+            {% for d in range(unroll) %}
+            {
+                {% for i in range(rm) %}
+                let a{{ i }} = tile_a[a_at + {{ d * a_step + i * ty }}u];
+                {% endfor %}
+                {% for j in range(rn) %}
+                let b{{ j }} = tile_b[b_at + {{ d * b_step + j * tx }}u];
+                {% endfor %}
+                {% for i in range(rm) %}
+                {% for c in range(4) %}
+                {% for j in range(rn) %}
+                sum_{{ 4 * i + c }}_{{ j }} = fma(vec4<f32>(a{{ i }}[{{ c }}]), b{{ j }}, sum_{{ 4 * i + c }}_{{ j }});
+                {% endfor %}
+                {% endfor %}
+                {% endfor %}
+            }
+            {% endfor %}
+        }
+        {% if stages == 2 %}
+        stage = 1u - stage;
+        {% else %}
+        workgroupBarrier();
+        {% endif %}
+    }
+    {% for i in range(rm) %}
+    {% for c in range(4) %}
+    {% for j in range(rn) %}
+    put(job.part, base, job.row + {{ 4 * i * ty + c }}u + ty * 4u, job.column + {{ 4 * j * tx }}u + tx * 4u, sum_{{ 4 * i + c }}_{{ j }});
+    {% endfor %}
+    {% endfor %}
+    {% endfor %}
+}

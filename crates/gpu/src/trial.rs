@@ -1,0 +1,195 @@
+//! Running the dispatches of one node outside of a plan: to time them, and to compare variants.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use crate::device::{Device, Pipeline};
+use crate::error::GpuError;
+use crate::kernel::{Binding, Step};
+use crate::memory::Block;
+
+/// A step with buffers of its own.
+#[derive(Debug)]
+pub struct Trial {
+    device: Arc<Device>,
+    outputs: Vec<Arc<Block>>,
+    /// The dispatches with each copy of the inputs.
+    copies: Vec<Vec<Bound>>,
+}
+
+#[derive(Debug)]
+struct Bound {
+    pipeline: Arc<Pipeline>,
+    group: wgpu::BindGroup,
+    groups: [u32; 3],
+}
+
+/// What the bindings of a trial name.
+struct Buffers<'a> {
+    inputs: &'a [Option<Arc<Block>>],
+    outputs: &'a [Arc<Block>],
+    scratch: &'a [Arc<Block>],
+}
+
+impl Buffers<'_> {
+    fn find(&self, binding: &Binding) -> Result<(Arc<Block>, u64, u64), GpuError> {
+        let missing = || GpuError::Refusal(format!("a trial lacks {binding:?}"));
+        let whole = |block: &Arc<Block>| (Arc::clone(block), 0, block.bytes());
+        match binding {
+            Binding::Input(at) => {
+                self.inputs.get(*at).and_then(Option::as_ref).map(whole).ok_or_else(missing)
+            }
+            Binding::Output(at) => self.outputs.get(*at).map(whole).ok_or_else(missing),
+            Binding::Scratch(at) => self.scratch.get(*at).map(whole).ok_or_else(missing),
+            Binding::Weights(block) => Ok(whole(block)),
+            Binding::Part(block, start, bytes) => Ok((Arc::clone(block), *start, *bytes)),
+        }
+    }
+}
+
+impl Trial {
+    /// Gives a step the bytes of its inputs, in so many copies that a repetition does not find them in a
+    /// cache, and outputs of these sizes.
+    ///
+    /// # Errors
+    /// When a shader does not compile or the device has no memory.
+    pub fn new(
+        device: &Arc<Device>,
+        step: &Step,
+        inputs: &[Option<&[u8]>],
+        output_bytes: &[u64],
+        copies: usize,
+    ) -> Result<Self, GpuError> {
+        let blocks = |sizes: &[u64]| -> Result<Vec<Arc<Block>>, GpuError> {
+            sizes.iter().map(|&bytes| Ok(Arc::new(Block::new(device, bytes)?))).collect()
+        };
+        let (outputs, scratch) = (blocks(output_bytes)?, blocks(&step.scratch)?);
+        let mut trial = Self { device: Arc::clone(device), outputs, copies: Vec::new() };
+        for _ in 0..copies.max(1) {
+            let inputs = inputs.iter().map(|bytes| bytes.map(|b| Block::with(device, b)));
+            let inputs = inputs.map(Option::transpose).collect::<Result<Vec<_>, _>>()?;
+            let buffers = Buffers { inputs: &inputs, outputs: &trial.outputs, scratch: &scratch };
+            let bound = trial.bind(step, &buffers)?;
+            trial.copies.push(bound);
+        }
+        Ok(trial)
+    }
+
+    fn bind(&self, step: &Step, buffers: &Buffers<'_>) -> Result<Vec<Bound>, GpuError> {
+        let device = &self.device;
+        let mut all = Vec::new();
+        for dispatch in &step.dispatches {
+            let pipeline = device.pipeline(&dispatch.shader)?;
+            let found = dispatch.bindings.iter().map(|binding| buffers.find(binding));
+            let mut found = found.collect::<Result<Vec<_>, _>>()?;
+            if !dispatch.params.is_empty() {
+                let mut bytes: Vec<u8> =
+                    dispatch.params.iter().flat_map(|word| word.to_le_bytes()).collect();
+                bytes.resize(bytes.len().next_multiple_of(16), 0);
+                let block = Arc::new(Block::params(device, &bytes)?);
+                found.push((block, 0, bytes.len() as u64));
+            }
+            let entries: Vec<wgpu::BindGroupEntry<'_>> = (0_u32..)
+                .zip(&found)
+                .map(|(binding, (block, offset, bytes))| wgpu::BindGroupEntry {
+                    binding,
+                    resource: wgpu::BindingResource::Buffer(wgpu::BufferBinding {
+                        buffer: &block.buffer,
+                        offset: *offset,
+                        size: std::num::NonZeroU64::new(*bytes),
+                    }),
+                })
+                .collect();
+            let group = device.checked(|| {
+                device.device.create_bind_group(&wgpu::BindGroupDescriptor {
+                    label: Some(&*dispatch.shader.name),
+                    layout: &pipeline.layout,
+                    entries: &entries,
+                })
+            })?;
+            all.push(Bound { pipeline, group, groups: dispatch.groups });
+        }
+        Ok(all)
+    }
+
+    /// Runs the step so many times with one submit and waits. Gives nanoseconds of one time: by the device's
+    /// clock where it has one, otherwise with what submitting costs.
+    ///
+    /// # Errors
+    /// When the device is lost or hangs.
+    pub fn run(&self, times: usize) -> Result<f64, GpuError> {
+        let device = &self.device.device;
+        let stamped = self.device.capabilities().timestamps;
+        let stamps = stamped.then(|| {
+            let set = device.create_query_set(&wgpu::QuerySetDescriptor {
+                label: None,
+                ty: wgpu::QueryType::Timestamp,
+                count: 2,
+            });
+            let buffer = |usage| {
+                let size = 256;
+                let mapped_at_creation = false;
+                device.create_buffer(&wgpu::BufferDescriptor {
+                    label: None,
+                    size,
+                    usage,
+                    mapped_at_creation,
+                })
+            };
+            let resolved = buffer(wgpu::BufferUsages::QUERY_RESOLVE | wgpu::BufferUsages::COPY_SRC);
+            (set, resolved, buffer(wgpu::BufferUsages::COPY_DST | wgpu::BufferUsages::MAP_READ))
+        });
+        let mut encoder = device.create_command_encoder(&Default::default());
+        let mut pass = encoder.begin_compute_pass(&Default::default());
+        if let Some((set, ..)) = &stamps {
+            pass.write_timestamp(set, 0);
+        }
+        for bound in self.copies.iter().cycle().take(times).flatten() {
+            pass.set_pipeline(&bound.pipeline.pipeline);
+            pass.set_bind_group(0, &bound.group, &[]);
+            let [x, y, z] = bound.groups;
+            pass.dispatch_workgroups(x, y, z);
+        }
+        if let Some((set, ..)) = &stamps {
+            pass.write_timestamp(set, 1);
+        }
+        drop(pass);
+        if let Some((set, resolved, read)) = &stamps {
+            encoder.resolve_query_set(set, 0..2, resolved, 0);
+            encoder.copy_buffer_to_buffer(resolved, 0, read, 0, 256);
+        }
+        let start = Instant::now();
+        let submission = self.device.submit(encoder.finish());
+        if let Some((_, _, read)) = &stamps {
+            read.map_async(wgpu::MapMode::Read, .., |_| ());
+        }
+        self.device.wait(submission)?;
+        let mut nanoseconds = start.elapsed().as_secs_f64() * 1e9;
+        if let Some((_, _, read)) = &stamps {
+            let view = read.slice(..).get_mapped_range();
+            let view = view.map_err(|error| GpuError::Refusal(error.to_string()))?;
+            let tick = |at: usize| {
+                view[at..at + 8].iter().rev().fold(0_u64, |all, &byte| all << 8 | u64::from(byte))
+            };
+            let period = f64::from(self.device.queue.get_timestamp_period());
+            #[allow(clippy::cast_precision_loss, reason = "a difference of short times")]
+            let ticks = tick(8).saturating_sub(tick(0)) as f64;
+            nanoseconds = ticks * period;
+        }
+        #[allow(clippy::cast_precision_loss, reason = "a small count")]
+        let times = times.max(1) as f64;
+        Ok(nanoseconds / times)
+    }
+
+    /// The bytes of an output.
+    ///
+    /// # Errors
+    /// When the device is lost, or there is no such output.
+    pub fn output(&self, index: usize, bytes: usize) -> Result<Vec<u8>, GpuError> {
+        let block = self.outputs.get(index);
+        let block = block.ok_or_else(|| GpuError::Refusal(format!("no output {index}")))?;
+        let mut out = vec![0; bytes];
+        block.read(&self.device, &mut out)?;
+        Ok(out)
+    }
+}

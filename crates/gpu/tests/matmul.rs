@@ -1,0 +1,354 @@
+//! Products of dense matrices: every variant on awkward lengths, and the operators in sessions.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::print_stderr,
+    clippy::panic,
+    reason = "a test fails by panicking"
+)]
+#![allow(clippy::cast_possible_truncation, reason = "values are rounded to FP32")]
+
+mod support;
+
+use galatea_gpu::matmul::{Turns, Variant};
+use galatea_gpu::{Shapes, Trial};
+use galatea_graph::{AttributeValue, Attributes, Dim, Fact, Graph, evaluate};
+use galatea_runtime::{OptimiseLevel, Precision, SessionOptions};
+use galatea_tensor::{DataType, Tensor, Tolerance, compare, f16};
+
+/// Repeatable values between -1 and 1.
+fn values(count: usize, seed: u32) -> Vec<f32> {
+    let mut state = seed.wrapping_mul(2_654_435_761).wrapping_add(12_345);
+    (0..count)
+        .map(|_| {
+            state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+            f32::from(u16::try_from(state >> 16).unwrap()) / 32_768.0 - 1.0
+        })
+        .collect()
+}
+
+fn floats(shape: &[usize], dtype: DataType, seed: u32) -> Tensor {
+    let all = values(shape.iter().product(), seed);
+    match dtype {
+        DataType::Fp16 => {
+            let halves: Vec<f16> = all.into_iter().map(f16::from_f32).collect();
+            Tensor::from_vec(shape, halves).unwrap()
+        }
+        _ => Tensor::from_vec(shape, all).unwrap(),
+    }
+}
+
+fn bytes(tensor: &Tensor) -> &[u8] {
+    tensor.as_bytes().unwrap()
+}
+
+/// What lies behind an operand: a product that reads it by mistake is no number.
+fn poisoned(tensor: &Tensor) -> Vec<u8> {
+    let mut all = bytes(tensor).to_vec();
+    let end = all.len().next_multiple_of(256);
+    all.resize(end, 0xff);
+    all
+}
+
+fn wide(tensor: &Tensor) -> Vec<f64> {
+    match tensor.dtype() {
+        DataType::Fp16 => {
+            tensor.to_vec::<f16>().unwrap().into_iter().map(|x| f64::from(x.to_f32())).collect()
+        }
+        _ => tensor.to_vec::<f32>().unwrap().into_iter().map(f64::from).collect(),
+    }
+}
+
+/// `a · b`, rows times columns, in f64.
+fn product(a: &Tensor, b: &Tensor, [m, n, k]: [usize; 3], turns: Turns) -> Vec<f32> {
+    let (a, b) = (wide(a), wide(b));
+    let at_a = |row: usize, deep: usize| if turns.a { deep * m + row } else { row * k + deep };
+    let at_b = |deep: usize, col: usize| if turns.b { col * k + deep } else { deep * n + col };
+    let mut all = Vec::with_capacity(m * n);
+    for row in 0..m {
+        for col in 0..n {
+            let sum: f64 = (0..k).map(|deep| a[at_a(row, deep)] * b[at_b(deep, col)]).sum();
+            all.push(sum as f32);
+        }
+    }
+    all
+}
+
+/// Runs a variant on one product and compares it.
+fn check(variant: Variant, lens: [usize; 3], turns: Turns, types: [DataType; 3]) {
+    let Some(device) = support::device() else { return };
+    let [m, n, k] = lens;
+    let shape = |rows: usize, columns: usize, turned: bool| match turned {
+        true => [columns, rows],
+        false => [rows, columns],
+    };
+    let a = floats(&shape(m, k, turns.a), types[0], 1);
+    let b = floats(&shape(k, n, turns.b), types[1], 2);
+    let shapes = Shapes {
+        inputs: vec![Some((types[0], a.shape().to_vec())), Some((types[1], b.shape().to_vec()))],
+        outputs: vec![Some((types[2], vec![m, n]))],
+        constants: vec![None, None],
+    };
+    let step = variant.step(&shapes, turns).unwrap();
+    let size = m * n * types[2].size_bytes().unwrap();
+    let (a_bytes, b_bytes) = (poisoned(&a), poisoned(&b));
+    let inputs = [Some(a_bytes.as_slice()), Some(b_bytes.as_slice())];
+    let trial = Trial::new(&device, &step, &inputs, &[size as u64], 1).unwrap();
+    trial.run(1).unwrap();
+    let found = trial.output(0, size).unwrap();
+    let found: Vec<f32> = match types[2] {
+        DataType::Fp16 => {
+            found.chunks_exact(2).map(|two| f16::from_le_bytes([two[0], two[1]]).to_f32()).collect()
+        }
+        _ => {
+            found.chunks_exact(4).map(|four| f32::from_le_bytes(four.try_into().unwrap())).collect()
+        }
+    };
+    let expected = product(&a, &b, lens, turns);
+    // Sums of k products below 1 in FP32: a few units of the last place of their size. Operands that are
+    // rounded to FP16 are off by 2^-11 each, at random.
+    let rounded = turns.halves && types[..2] != [DataType::Fp16; 2];
+    let size = (k as f32).sqrt();
+    let near = if rounded { 4.0 * size * 2.0_f32.powi(-11) } else { 8.0 * size * f32::EPSILON };
+    for (at, (found, expected)) in found.iter().zip(&expected).enumerate() {
+        let last = if types[2] == DataType::Fp16 { expected.abs() * 1e-3 + 1e-6 } else { 0.0 };
+        assert!(
+            (found - expected).abs() <= near + last,
+            "{variant:?} {lens:?} {turns:?} {types:?}: element {at} is {found}, not {expected}"
+        );
+    }
+}
+
+const F32: [DataType; 3] = [DataType::Fp32; 3];
+
+fn variants() -> Vec<Variant> {
+    match support::device() {
+        Some(device) => Variant::all(device.capabilities()),
+        None => Vec::new(),
+    }
+}
+
+fn orders() -> impl Iterator<Item = Turns> {
+    [(false, false), (false, true), (true, false), (true, true)].into_iter().map(|(a, b)| Turns {
+        a,
+        b,
+        halves: false,
+    })
+}
+
+#[test]
+fn every_variant_computes_aligned_and_ragged_products() {
+    for variant in variants() {
+        check(variant, [36, 96, 64], Turns::default(), F32);
+        check(variant, [37, 75, 35], Turns { a: true, b: true, halves: false }, F32);
+    }
+}
+
+#[test]
+fn a_usual_variant_computes_every_mix_of_lengths() {
+    let Some(variant) = variants().into_iter().next() else { return };
+    for turns in orders() {
+        for lens in [[1, 1, 1], [1, 64, 8], [65, 1, 3], [2, 130, 4], [3, 8, 36], [129, 66, 12]] {
+            check(variant, lens, turns, F32);
+        }
+    }
+    check(variant, [4, 8, 0], Turns::default(), F32);
+}
+
+#[test]
+fn types_of_operands_and_result_mix() {
+    let Some(device) = support::device() else { return };
+    if !device.capabilities().f16 {
+        eprintln!("skipped: the device has no FP16");
+        return;
+    }
+    let Some(variant) = variants().into_iter().next() else { return };
+    let (half, full) = (DataType::Fp16, DataType::Fp32);
+    for types in [[half; 3], [half, full, half], [full, half, full], [half, half, full]] {
+        check(variant, [20, 36, 24], Turns::default(), types);
+        check(variant, [19, 35, 23], Turns { b: true, ..Turns::default() }, types);
+    }
+}
+
+#[test]
+fn workgroups_share_the_sums_of_a_tile() {
+    if let Some(&Variant::Tiled(config, _)) = variants().first() {
+        for shares in [2, 3, 7] {
+            check(Variant::Tiled(config, shares), [33, 40, 200], Turns::default(), F32);
+            check(Variant::Tiled(config, shares), [7, 9, 65], Turns::default(), F32);
+        }
+    }
+}
+
+/// A graph of one node over inputs whose lengths have names.
+fn graph(domain: &str, op: &str, attributes: &Attributes, inputs: &[Option<Tensor>]) -> Graph {
+    let mut graph = Graph::new("test");
+    graph.opsets.insert(String::new(), 17);
+    graph.opsets.insert("ai.galatea".into(), 1);
+    graph.opsets.insert("com.microsoft".into(), 1);
+    let ids: Vec<_> = inputs
+        .iter()
+        .enumerate()
+        .map(|(at, value)| {
+            let value = value.as_ref()?;
+            let id = graph.value_named(&format!("x{at}"));
+            let dims = value.shape().iter().map(|&len| Dim::Known(len)).collect();
+            graph.value_mut(id).declared = Some(Fact::new(value.dtype(), dims));
+            graph.inputs.push(id);
+            Some(id)
+        })
+        .collect();
+    let y = graph.value_named("y");
+    graph.outputs.push(y);
+    graph.add_node((domain, op), "node", attributes, ids, vec![Some(y)]).unwrap();
+    graph
+}
+
+/// Runs a node on the GPU and by reference.
+fn node(domain: &str, op: &str, attributes: &[(&str, AttributeValue)], inputs: &[Option<Tensor>]) {
+    let Some(device) = support::device() else { return };
+    let attributes: Attributes =
+        attributes.iter().map(|(name, value)| ((*name).to_owned(), value.clone())).collect();
+    let graph = graph(domain, op, &attributes, inputs);
+    let given: Vec<Tensor> = inputs.iter().flatten().cloned().collect();
+    let expected = evaluate::run(&graph, &given).unwrap();
+    for precision in [Precision::Fp32, Precision::Fp16] {
+        let options =
+            SessionOptions { precision, optimise: OptimiseLevel::O0, ..SessionOptions::default() };
+        let session = support::session(&device, &graph, &options).unwrap();
+        let found = session.run_owned(given.clone()).unwrap();
+        let terms = given[0].shape().last().copied().unwrap_or(1);
+        let accumulator = match (precision, given[0].dtype()) {
+            (Precision::Fp32, DataType::Fp32) => DataType::Fp32,
+            _ => DataType::Fp16,
+        };
+        let tolerance = Tolerance::Accumulated { terms, accumulator };
+        assert_eq!(found[0].shape(), expected[0].shape(), "{op} {attributes:?}");
+        if let Err(error) = compare(&found[0], &expected[0], tolerance) {
+            let shapes: Vec<_> = given.iter().map(|t| t.shape().to_vec()).collect();
+            panic!("{op} {attributes:?} {shapes:?} {precision}: {error}");
+        }
+    }
+}
+
+fn f32s(shape: &[usize], seed: u32) -> Option<Tensor> {
+    Some(floats(shape, DataType::Fp32, seed))
+}
+
+#[test]
+fn stacks_broadcast_and_vectors_lend_an_axis() {
+    let cases: &[(&[usize], &[usize])] = &[
+        (&[5], &[5]),
+        (&[5], &[5, 3]),
+        (&[4, 5], &[5]),
+        (&[2, 3, 4, 5], &[5]),
+        (&[5], &[2, 5, 3]),
+        (&[2, 3, 4, 5], &[5, 6]),
+        (&[3, 1, 4, 5], &[2, 5, 6]),
+        (&[2, 1, 2, 1, 2, 3, 4], &[1, 3, 1, 2, 1, 4, 5]),
+        (&[4, 5], &[2, 3, 5, 6]),
+        (&[7, 1, 5], &[5, 6]),
+        (&[2, 0, 5], &[5, 6]),
+        (&[2, 3, 0], &[0, 6]),
+    ];
+    for (a, b) in cases {
+        node("", "MatMul", &[], &[f32s(a, 1), f32s(b, 2)]);
+    }
+}
+
+#[test]
+fn gemm_has_factors_and_a_third_matrix_that_spreads() {
+    let flag = AttributeValue::Int;
+    let float = AttributeValue::Float;
+    for c in [None, f32s(&[], 3), f32s(&[6], 3), f32s(&[5, 1], 3), f32s(&[5, 6], 3)] {
+        let attributes = [("alpha", float(0.5)), ("beta", float(2.0))];
+        node("", "Gemm", &attributes, &[f32s(&[5, 7], 1), f32s(&[7, 6], 2), c.clone()]);
+        let turned = [("transA", flag(1)), ("transB", flag(1)), ("beta", float(-1.0))];
+        node("", "Gemm", &turned, &[f32s(&[7, 5], 1), f32s(&[6, 7], 2), c]);
+    }
+    let c = f32s(&[8], 3);
+    node("", "Gemm", &[], &[f32s(&[12, 8], 1), f32s(&[8, 8], 2), c]);
+}
+
+#[test]
+fn what_follows_a_product_is_computed_with_it() {
+    let text = |text: &str| AttributeValue::String(text.into());
+    let (a, b, bias) = (f32s(&[2, 5, 8], 1), f32s(&[8, 12], 2), f32s(&[12], 3));
+    for name in [
+        "",
+        "Relu",
+        "Sigmoid",
+        "Tanh",
+        "HardSwish",
+        "Silu",
+        "Gelu",
+        "GeluTanh",
+        "Clip",
+        "LeakyRelu",
+    ] {
+        let mut attributes = vec![("activation", text(name))];
+        match name {
+            "Clip" => {
+                attributes.push(("activation_params", AttributeValue::Floats(vec![-0.5, 0.75])));
+            }
+            "LeakyRelu" => {
+                attributes.push(("activation_params", AttributeValue::Floats(vec![0.125])));
+            }
+            _ => {}
+        }
+        let inputs = [a.clone(), b.clone(), bias.clone()];
+        node("ai.galatea", "FusedMatMul", &attributes, &inputs);
+    }
+    let turned = [("trans_b", AttributeValue::Int(1))];
+    for more in [&[2, 5, 12][..], &[5, 12], &[12], &[2, 1, 12], &[5, 1], &[1], &[3, 2, 5, 12]] {
+        let inputs = [a.clone(), f32s(&[12, 8], 2), bias.clone(), f32s(more, 4)];
+        node("ai.galatea", "FusedMatMul", &turned, &inputs);
+        let inputs = [a.clone(), b.clone(), None, f32s(more, 4)];
+        node("ai.galatea", "FusedMatMul", &[("gated", AttributeValue::Int(1))], &inputs);
+    }
+    // The product spreads over what is added.
+    node(
+        "ai.galatea",
+        "FusedMatMul",
+        &[],
+        &[f32s(&[1, 8], 1), f32s(&[8, 1], 2), None, f32s(&[3, 5], 3)],
+    );
+    node(
+        "ai.galatea",
+        "FusedMatMul",
+        &[],
+        &[f32s(&[8], 1), f32s(&[8, 5], 2), None, f32s(&[3, 5], 3)],
+    );
+}
+
+#[test]
+fn contributed_products_turn_and_scale() {
+    let flag = || AttributeValue::Int(1);
+    let half = ("alpha", AttributeValue::Float(0.5));
+    let both = [("transA", flag()), ("transB", flag()), half.clone()];
+    node("com.microsoft", "FusedMatMul", &both, &[f32s(&[2, 6, 5], 1), f32s(&[2, 7, 6], 2)]);
+    let batch = [("transBatchA", flag()), ("transBatchB", flag()), half];
+    node("com.microsoft", "FusedMatMul", &batch, &[f32s(&[5, 3, 6], 1), f32s(&[6, 3, 7], 2)]);
+    node(
+        "com.microsoft",
+        "TransposeMatMul",
+        &[("transB", flag())],
+        &[f32s(&[5, 6], 1), f32s(&[7, 6], 2)],
+    );
+    for name in [
+        "Relu",
+        "Sigmoid",
+        "Tanh",
+        "Softplus",
+        "Softsign",
+        "HardSwish",
+        "Elu",
+        "Selu",
+        "ThresholdedRelu",
+        "HardSigmoid",
+    ] {
+        let activation = [("activation", AttributeValue::String(name.into()))];
+        let inputs = [f32s(&[5, 6], 1), f32s(&[6, 7], 2), f32s(&[7], 3)];
+        node("com.microsoft", "FusedGemm", &activation, &inputs);
+    }
+}
