@@ -155,6 +155,17 @@ impl Words {
         format!("params.v[{}].{}", at / 4, ["x", "y", "z", "w"][at % 4])
     }
 
+    /// Adds a difference of positions and gives the expression that reads it: added to a position, it
+    /// goes round where it is negative.
+    ///
+    /// # Errors
+    /// When it is beyond 32 bits.
+    pub(crate) fn step(&mut self, step: isize) -> Result<String, String> {
+        let step =
+            i32::try_from(step).map_err(|_| format!("a step of {step} is beyond 32 bits"))?;
+        Ok(self.word(step.cast_unsigned()))
+    }
+
     /// The declaration of the parameters.
     pub(crate) fn declare(&self, binding: usize) -> String {
         let count = self.0.len().div_ceil(4).max(1);

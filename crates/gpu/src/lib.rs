@@ -6,6 +6,7 @@
 //! every dispatch once; a run replays it with one submit.
 
 pub mod attention;
+mod cell;
 mod device;
 mod element;
 mod elementwise;
@@ -14,6 +15,7 @@ mod executable;
 pub mod kernel;
 pub mod matmul;
 mod memory;
+mod movement;
 mod plan;
 mod provider;
 mod rotary;
@@ -32,4 +34,4 @@ pub const NAME: &str = "gpu";
 
 /// Every family's table; within an operator the first row that supports a node runs it.
 pub const FAMILIES: &[&[KernelRow]] =
-    &[attention::ROWS, elementwise::ROWS, matmul::ROWS, rotary::ROWS];
+    &[attention::ROWS, elementwise::ROWS, matmul::ROWS, movement::ROWS, rotary::ROWS];

@@ -7,7 +7,7 @@ mod support;
 
 use galatea_graph::{AttributeValue, Attributes};
 use galatea_tensor::{Tensor, Tolerance};
-use support::node::{Node, floats};
+use support::node::{Node, bytes, floats, wide};
 
 const SHAPES: &[&[usize]] = &[&[], &[1], &[3], &[4], &[5, 7], &[2, 3, 8], &[0, 4], &[257, 5]];
 
@@ -50,15 +50,6 @@ fn the_same_value_may_be_both_operands() {
 
 #[test]
 fn integers_and_truth_values_agree() {
-    let bytes = |shape: &[usize]| {
-        let count: usize = shape.iter().product();
-        let all: Vec<u8> = (0..count).map(|at| u8::try_from(at * 37 % 251).unwrap()).collect();
-        Tensor::from_vec(shape, all).unwrap()
-    };
-    let wide = |shape: &[usize]| {
-        let count: i64 = shape.iter().map(|&len| i64::try_from(len).unwrap()).product();
-        Tensor::from_vec(shape, (0..count).map(|at| (at - 9) << 33).collect::<Vec<_>>()).unwrap()
-    };
     for (a, b) in [(&[3, 5][..], &[5][..]), (&[7], &[1]), (&[2, 4], &[2, 1])] {
         for op in ["Add", "Mul", "Sub", "Max"] {
             Node::new("", op).input(bytes(a)).input(bytes(b)).exact();

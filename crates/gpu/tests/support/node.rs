@@ -173,3 +173,24 @@ fn halved(graph: &mut Graph, id: galatea_graph::ValueId, factor: f32) -> galatea
     graph.add_node(("", "Mul"), "", &Attributes::new(), inputs, vec![Some(result)]).unwrap();
     result
 }
+
+/// Bytes that differ.
+pub(crate) fn bytes(shape: &[usize]) -> Tensor {
+    let count: usize = shape.iter().product();
+    let all: Vec<u8> = (0..count).map(|at| u8::try_from(at * 37 % 251).unwrap()).collect();
+    Tensor::from_vec(shape, all).unwrap()
+}
+
+/// Integers of 64 bits, beyond 32.
+pub(crate) fn wide(shape: &[usize]) -> Tensor {
+    let count = i64::try_from(shape.iter().product::<usize>()).unwrap();
+    Tensor::from_vec(shape, (0..count).map(|at| (at - 9) << 33).collect::<Vec<_>>()).unwrap()
+}
+
+/// Floats of 16 bits.
+pub(crate) fn halves(shape: &[usize]) -> Tensor {
+    let wide = floats(shape, 2.0).to_vec::<f32>().unwrap();
+    let all: Vec<galatea_tensor::f16> =
+        wide.into_iter().map(galatea_tensor::f16::from_f32).collect();
+    Tensor::from_vec(shape, all).unwrap()
+}

@@ -1,0 +1,148 @@
+//! Values one behind the other along an axis.
+
+use galatea_graph::ops::shape::Concat;
+use galatea_tensor::DataType;
+
+use super::strided::{head, start};
+use crate::cell::Cell;
+use crate::element::{Words, entry};
+use crate::kernel::{Binding, Kernel, KernelRow, NodeView, Shapes, Step, param};
+
+pub(super) const ROW: KernelRow =
+    KernelRow { name: "concat", domain: "", ops: &["Concat"], supports, build };
+
+fn supports(view: &NodeView<'_>) -> Result<(), String> {
+    let op = view.operator::<Concat>()?;
+    let data = view.input(0).ok_or("the input is missing")?;
+    super::position(op.axis, view.rank(0)?)?;
+    Cell::supports(view, data.dtype)
+}
+
+fn build(view: &NodeView<'_>) -> Result<Box<dyn Kernel>, String> {
+    Ok(Box::new(Joined { axis: view.operator::<Concat>()?.axis }))
+}
+
+struct Joined {
+    axis: i64,
+}
+
+/// Where an input lies in the result: rows of `width` elements, `pitch` apart, from `offset` on.
+struct Window {
+    rows: usize,
+    width: usize,
+    pitch: usize,
+    offset: usize,
+}
+
+impl Kernel for Joined {
+    fn bind(&self, shapes: &Shapes, step: &mut Step) -> Result<(), String> {
+        let result = shapes.output(0)?;
+        param(result.iter().product())?;
+        let axis = super::position(self.axis, result.len())?;
+        let rows = result[..axis].iter().product();
+        let inner: usize = result[axis + 1..].iter().product();
+        let (pitch, mut offset) = (result[axis] * inner, 0);
+        for index in 0..shapes.inputs.len() {
+            let width = shapes.input(index)?[axis] * inner;
+            let window = Window { rows, width, pitch, offset };
+            offset += width;
+            if rows * width == 0 {
+                continue;
+            }
+            let (from, to) = (shapes.dtype(index)?, shapes.output_dtype(0)?);
+            let halves = from == DataType::Fp16 && to == from;
+            // Shaders that have halves write one without its neighbour.
+            let cells = if halves { (Cell::Half, Cell::Half) } else { Cell::both(from, to)? };
+            let bindings = vec![Binding::Input(index), Binding::Output(0)];
+            window.put(cells, bindings, step)?;
+        }
+        Ok(())
+    }
+}
+
+impl Window {
+    fn put(
+        &self,
+        cells: (Cell, Cell),
+        bindings: Vec<Binding>,
+        step: &mut Step,
+    ) -> Result<(), String> {
+        let quads = [self.width, self.pitch, self.offset].iter().all(|length| length % 4 == 0);
+        if quads {
+            return self.put_quads(cells, bindings, step);
+        }
+        if cells.1.is_whole() {
+            return self.put_each(cells, bindings, step);
+        }
+        self.put_words(cells, bindings, step)
+    }
+
+    fn put_quads(
+        &self,
+        cells: (Cell, Cell),
+        bindings: Vec<Binding>,
+        step: &mut Step,
+    ) -> Result<(), String> {
+        let units = self.rows * self.width / 4;
+        let mut words = Words::default();
+        let count = words.length(units)?;
+        let (width, pitch) = (words.length(self.width / 4)?, words.length(self.pitch / 4)?);
+        let offset = words.length(self.offset / 4)?;
+        let mut body = entry(&count);
+        body.push_str(&format!("let to = (at / {width}) * {pitch} + at % {width} + {offset};\n"));
+        body.push_str(&Cell::copy_quad(cells, ("x", "at"), ("y", "to")));
+        body.push_str("}\n");
+        let text = format!("{}{body}", head(cells, &words));
+        start("concat-quads", &text, bindings, words, (units, true), step)
+    }
+
+    fn put_each(
+        &self,
+        cells: (Cell, Cell),
+        bindings: Vec<Binding>,
+        step: &mut Step,
+    ) -> Result<(), String> {
+        let units = self.rows * self.width;
+        let mut words = Words::default();
+        let count = words.length(units)?;
+        let (width, pitch) = (words.length(self.width)?, words.length(self.pitch)?);
+        let offset = words.length(self.offset)?;
+        let mut body = entry(&count);
+        body.push_str(&format!("let to = (at / {width}) * {pitch} + at % {width} + {offset};\n"));
+        body.push_str(&cells.1.store("y", "to", &cells.0.load("x", "at")));
+        body.push_str("}\n");
+        let text = format!("{}{body}", head(cells, &words));
+        start("concat", &text, bindings, words, (units, true), step)
+    }
+
+    /// A thread for each quad of the result, which keeps what is not of this input.
+    fn put_words(
+        &self,
+        cells: (Cell, Cell),
+        bindings: Vec<Binding>,
+        step: &mut Step,
+    ) -> Result<(), String> {
+        let units = (self.rows * self.pitch).div_ceil(4);
+        let mut words = Words::default();
+        let count = words.length(units)?;
+        let all = words.length(self.rows * self.pitch)?;
+        let (width, pitch) = (words.length(self.width)?, words.length(self.pitch)?);
+        let offset = words.length(self.offset)?;
+        let mut body = entry(&count);
+        for lane in 0..4 {
+            let kept = cells.1.load("y", "to");
+            let own = cells.0.load("x", "from_at");
+            body.push_str(&format!(
+                "var v{lane} = 0u;\n{{ let to = min(at * 4u + {lane}u, {all} - 1u);\n\
+                 let column = to % {pitch};\n\
+                 if column >= {offset} && column < {offset} + {width} {{\n\
+                 let from_at = (to / {pitch}) * {width} + column - {offset};\nv{lane} = {own};\n\
+                 }} else {{ v{lane} = {kept}; }} }}\n"
+            ));
+        }
+        body.push_str(&cells.1.store_quad("y", "at", &all));
+        body.push_str("}\n");
+        let text = format!("{}{body}", head(cells, &words));
+        start("concat-words", &text, bindings, words, (units, true), step)
+    }
+}

@@ -1,0 +1,100 @@
+//! Elements at other places, compared with the reference for elements of every size, in both precisions.
+
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+mod support;
+
+use galatea_graph::{AttributeValue, Attributes};
+use galatea_tensor::Tensor;
+use support::node::{Node, bytes, floats, halves, wide};
+
+fn with<const N: usize>(all: [(&str, AttributeValue); N]) -> Attributes {
+    all.into_iter().map(|(name, value)| (name.to_owned(), value)).collect()
+}
+
+fn ints(all: &[i64]) -> AttributeValue {
+    AttributeValue::Ints(all.to_vec())
+}
+
+/// The node with data of every size of elements.
+fn every(make: impl Fn(Tensor) -> Node, shape: &[usize]) {
+    make(floats(shape, 2.0)).near(0.0, 2e-3);
+    make(halves(shape)).exact();
+    make(bytes(shape)).exact();
+    make(wide(shape)).exact();
+}
+
+#[test]
+fn axes_are_transposed_in_any_order() {
+    let cases: &[(&[usize], &[i64])] = &[
+        (&[5, 7], &[1, 0]),
+        (&[40, 33], &[1, 0]),
+        (&[2, 3, 8], &[1, 0, 2]),
+        (&[2, 9, 3, 10], &[0, 2, 3, 1]),
+        (&[2, 9, 3, 10], &[3, 1, 0, 2]),
+        (&[1, 64, 12, 8], &[0, 2, 1, 3]),
+        (&[0, 3], &[1, 0]),
+        (&[1, 1, 1], &[2, 1, 0]),
+    ];
+    for (shape, order) in cases {
+        let perm = with([("perm", ints(order))]);
+        every(|data| Node::new("", "Transpose").with(perm.clone()).input(data), shape);
+    }
+}
+
+#[test]
+fn slices_go_forwards_and_backwards() {
+    let vector = |all: &[i64]| Tensor::vector(all.to_vec());
+    let cases: &[(&[usize], i64, i64, i64, i64)] = &[
+        (&[4, 9], 1, 8, 1, 1),
+        (&[4, 9], -1, -100, 1, -2),
+        (&[9, 4], 3, 7, 0, 1),
+        (&[9, 4], 5, 5, 0, 1),
+        (&[3, 16], 4, 12, 1, 1),
+    ];
+    for &(shape, start, end, axis, step) in cases {
+        let make = |data| {
+            let node = Node::new("", "Slice").input(data).constant(vector(&[start]));
+            node.constant(vector(&[end])).constant(vector(&[axis])).constant(vector(&[step]))
+        };
+        every(make, shape);
+    }
+}
+
+#[test]
+fn pieces_are_cut_and_joined() {
+    for (shape, axis, lengths) in [
+        (&[4, 9][..], 1, &[2_i64, 3, 4][..]),
+        (&[9, 4], 0, &[4, 4, 1]),
+        (&[2, 24, 5], 1, &[8, 12, 4]),
+    ] {
+        let make = |data| {
+            let node = Node::new("", "Split").with(with([("axis", AttributeValue::Int(axis))]));
+            node.input(data).constant(Tensor::vector(lengths.to_vec())).outputs(3)
+        };
+        every(make, shape);
+    }
+    let axis = |axis: i64| with([("axis", AttributeValue::Int(axis))]);
+    for (at, shapes) in [
+        (1, [[3, 5], [3, 1], [3, 7]]),
+        (0, [[1, 3], [4, 3], [0, 3]]),
+        (1, [[2, 4], [2, 8], [2, 4]]),
+    ] {
+        let join = |make: &dyn Fn(&[usize]) -> Tensor| {
+            let node = Node::new("", "Concat").with(axis(at));
+            shapes.iter().fold(node, |node, shape| node.input(make(shape)))
+        };
+        join(&|shape| floats(shape, 2.0)).near(0.0, 2e-3);
+        join(&halves).exact();
+        join(&bytes).exact();
+        join(&wide).exact();
+    }
+}
+
+#[test]
+fn elements_are_repeated() {
+    let vector = |all: &[i64]| Tensor::vector(all.to_vec());
+    every(|data| Node::new("", "Expand").input(data).constant(vector(&[2, 3, 5])), &[3, 1]);
+    every(|data| Node::new("", "Tile").input(data).constant(vector(&[2, 3])), &[3, 5]);
+    every(|data| Node::new("", "Tile").input(data).constant(vector(&[1, 2])), &[3, 4]);
+}
