@@ -6,6 +6,7 @@
 //! every dispatch once; a run replays it with one submit.
 
 pub mod attention;
+pub mod blocks;
 mod cell;
 mod device;
 mod element;
@@ -14,6 +15,7 @@ mod error;
 mod executable;
 pub mod kernel;
 pub mod matmul;
+pub mod measure;
 mod memory;
 mod movement;
 mod plan;
@@ -34,4 +36,4 @@ pub const NAME: &str = "gpu";
 
 /// Every family's table; within an operator the first row that supports a node runs it.
 pub const FAMILIES: &[&[KernelRow]] =
-    &[attention::ROWS, elementwise::ROWS, matmul::ROWS, movement::ROWS, rotary::ROWS];
+    &[attention::ROWS, blocks::ROWS, elementwise::ROWS, matmul::ROWS, movement::ROWS, rotary::ROWS];

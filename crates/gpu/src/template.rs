@@ -10,11 +10,13 @@ use minijinja::syntax::SyntaxConfig;
 use minijinja::{Environment, UndefinedBehavior, Value};
 
 /// What WGSL asks a shader to say first, by a word that such a shader contains.
-const EXTENSIONS: &[(&str, &str)] =
-    &[("f16", "f16"), ("coop_mat", "wgpu_cooperative_matrix"), ("subgroup", "subgroups")];
+const EXTENSIONS: &[(&str, &str)] = &[("f16", "f16"), ("coop_mat", "wgpu_cooperative_matrix")];
 
 /// Parts that several kernels include: `{% include "NAME" %}`.
 const PARTS: &[(&str, &str)] = &[
+    ("blocks/codes", include_str!("blocks/codes.wgsl")),
+    ("blocks/gate", include_str!("blocks/gate_part.wgsl")),
+    ("blocks/store", include_str!("blocks/store.wgsl")),
     ("matmul/activation", include_str!("matmul/activation.wgsl")),
     ("matmul/bindings", include_str!("matmul/bindings.wgsl")),
     ("matmul/operands", include_str!("matmul/operands.wgsl")),

@@ -1,0 +1,207 @@
+//! `BlockMatMul`: products with each of some matrices of few bits.
+
+use std::sync::Arc;
+
+use galatea_graph::GALATEA_DOMAIN;
+use galatea_graph::blocks::BlockWeights;
+use galatea_graph::ops::fused::{BlockMatMul, FusedActivation};
+use galatea_tensor::DataType;
+use minijinja::context;
+
+use super::layout::Layout;
+use super::pack::{Plan, pack};
+use super::product::{Call, OUTPUTS, Operand, Product, Segment, activation};
+use super::{Choice, dispatch};
+use crate::device::{Device, Shader};
+use crate::kernel::{Binding, Kernel, KernelRow, NodeView, Shapes, Step, fold, param, wgsl_float};
+use crate::template::render;
+
+pub(super) const ROW: KernelRow = KernelRow {
+    name: "block_mat_mul",
+    domain: GALATEA_DOMAIN,
+    ops: &["BlockMatMul"],
+    supports: |view| {
+        let op = view.operator::<BlockMatMul>()?;
+        let inputs: Vec<usize> = (0..=op.weights().len()).collect();
+        view.floats(&inputs)?;
+        supports(view.device, op)?;
+        if op.gate().is_some() && inputs.iter().skip(1).any(|&index| view.has(index)) {
+            return Err("a gate with biases".into());
+        }
+        Ok(())
+    },
+    build: |view: &NodeView<'_>| {
+        let made = kernel(view.device, view.operator::<BlockMatMul>()?, Choice::default())?;
+        Ok(Box::new(made))
+    },
+};
+
+fn supports(device: &Device, op: &BlockMatMul) -> Result<(), String> {
+    for weights in op.weights() {
+        let layout = Layout::of(&**weights)?;
+        let row = layout.units(weights.columns()) * 16;
+        if row as u64 > device.capabilities().binding_bytes.min(1 << 30) / 2 {
+            return Err("a row is larger than a binding".into());
+        }
+    }
+    Ok(())
+}
+
+/// The kernel of a node, with kernels for few and many rows as chosen.
+///
+/// # Errors
+/// When there is no kernel for one of the matrices, or the device has no memory for it.
+pub fn kernel(
+    device: &Arc<Device>,
+    op: &BlockMatMul,
+    choice: Choice,
+) -> Result<BlockProducts, String> {
+    supports(device, op)?;
+    let (weights, gate) = (op.weights(), op.gate());
+    let layouts: Vec<Layout> =
+        weights.iter().map(|matrix| Layout::of(&**matrix)).collect::<Result<_, _>>()?;
+    let mut products = Vec::new();
+    let mut rest = None;
+    match (gate, weights, &layouts[..]) {
+        (Some(_), [first, second], [own, other]) if own == other => {
+            let segments = vec![Segment { first: 0, rows: 2 * first.rows(), matrix: 0 }];
+            let both = [first, second];
+            let packed = packed(device, *own, 2, segments, |row| (both[row % 2], row / 2))?;
+            products.push(Product { gate, ..packed });
+        }
+        _ => {
+            rest = gate;
+            let mut at = 0;
+            while at < weights.len() {
+                let same = layouts[at..].iter().take_while(|layout| **layout == layouts[at]);
+                let count = same.count().min(OUTPUTS);
+                products.push(joined(device, layouts[at], at, &weights[at..at + count])?);
+                at += count;
+            }
+        }
+    }
+    Ok(BlockProducts { device: Arc::clone(device), products, rest, choice })
+}
+
+/// Several matrices of one layout, one below the other.
+fn joined(
+    device: &Device,
+    layout: Layout,
+    matrix: usize,
+    weights: &[Arc<dyn BlockWeights>],
+) -> Result<Product, String> {
+    let mut segments: Vec<Segment> = Vec::new();
+    for (at, own) in weights.iter().enumerate() {
+        let first = segments.last().map_or(0, |last| last.first + last.rows);
+        segments.push(Segment { first, rows: own.rows(), matrix: matrix + at });
+    }
+    let known = segments.clone();
+    packed(device, layout, 1, segments, |row| {
+        let at = known.iter().rposition(|segment| segment.first <= row).unwrap_or(0);
+        (&weights[at], row - known[at].first)
+    })
+}
+
+fn packed<'a>(
+    device: &Device,
+    layout: Layout,
+    together: usize,
+    segments: Vec<Segment>,
+    of: impl Fn(usize) -> (&'a Arc<dyn BlockWeights>, usize),
+) -> Result<Product, String> {
+    let rows = segments.last().map_or(0, |last| last.first + last.rows);
+    let columns = if rows == 0 { 0 } else { of(0).0.columns() };
+    let binding_bytes = device.capabilities().binding_bytes;
+    let plan = Plan { layout, rows, columns, binding_bytes, together };
+    let packed = pack(device, &plan, |row, to| {
+        let (weights, row) = of(row);
+        layout.fill(&**weights, row, to)
+    })?;
+    Ok(Product { packed: Arc::new(packed), segments, gate: None })
+}
+
+/// A node's matrices on the device.
+#[derive(Debug)]
+pub struct BlockProducts {
+    device: Arc<Device>,
+    products: Vec<Product>,
+    /// A gate that its product does not apply: the matrices have different layouts.
+    rest: Option<FusedActivation>,
+    choice: Choice,
+}
+
+impl Kernel for BlockProducts {
+    fn bind(&self, shapes: &Shapes, step: &mut Step) -> Result<(), String> {
+        self.bind_as(shapes, step, self.choice)
+    }
+
+    fn weight_bytes(&self) -> u64 {
+        self.products.iter().map(|product| product.packed.size_bytes()).sum()
+    }
+}
+
+impl BlockProducts {
+    /// Binds as [`Kernel::bind`] does, with kernels chosen anew.
+    ///
+    /// # Errors
+    /// When the shapes are beyond the device.
+    pub fn bind_as(&self, shapes: &Shapes, step: &mut Step, choice: Choice) -> Result<(), String> {
+        let (x, found) = (shapes.input(0)?, shapes.dtype(0)?);
+        let (_, lead) = x.split_last().ok_or("X has no axes")?;
+        let m: usize = lead.iter().product();
+        let x = Operand { binding: Binding::Input(0), dtype: found };
+        let matrices: usize = self.products.iter().map(|product| product.segments.len()).sum();
+        let bias = |at: usize| -> Result<Option<Operand>, String> {
+            if !shapes.has(at + 1) {
+                return Ok(None);
+            }
+            Ok(Some(Operand { binding: Binding::Input(at + 1), dtype: shapes.dtype(at + 1)? }))
+        };
+        let biases = (0..matrices).map(bias).collect::<Result<_, _>>()?;
+        let outputs = match self.rest {
+            None => (0..matrices)
+                .map(|at| {
+                    // Nobody may want some of several products.
+                    let wanted = shapes.wants(at);
+                    let binding = if wanted {
+                        Binding::Output(at)
+                    } else {
+                        let rows = self.rows_of(at);
+                        Binding::Scratch(step.scratch((m * rows * 4) as u64))
+                    };
+                    let dtype = if wanted { shapes.output_dtype(at)? } else { DataType::Fp32 };
+                    Ok(Operand { binding, dtype })
+                })
+                .collect::<Result<Vec<_>, String>>()?,
+            Some(_) => (0..2)
+                .map(|at| {
+                    let scratch = step.scratch((m * self.rows_of(at) * 4) as u64);
+                    Operand { binding: Binding::Scratch(scratch), dtype: DataType::Fp32 }
+                })
+                .collect(),
+        };
+        let call = Call { m, x, biases, outputs };
+        for product in &self.products {
+            dispatch(&self.device, product, &call, choice, step)?;
+        }
+        if let (Some(gate), [first, second]) = (self.rest, &call.outputs[..]) {
+            let elements = m * self.rows_of(0);
+            let dtype = shapes.output_dtype(0)?;
+            let source = render(
+                include_str!("gate.wgsl"),
+                context!(y => wgsl_float(dtype)?, gated => activation(gate)),
+            )?;
+            let shader = Shader::new("block_mat_mul-gate", source).proved();
+            let bindings = vec![first.binding.clone(), second.binding.clone(), Binding::Output(0)];
+            let quads = elements.div_ceil(4);
+            step.dispatch(shader, bindings, vec![param(quads)?], fold(quads.div_ceil(256))?);
+        }
+        Ok(())
+    }
+
+    /// Columns of a matrix's product.
+    fn rows_of(&self, matrix: usize) -> usize {
+        let mut all = self.products.iter().flat_map(|product| &product.segments);
+        all.find(|segment| segment.matrix == matrix).map_or(0, |segment| segment.rows)
+    }
+}

@@ -1,0 +1,298 @@
+//! Packing a matrix of few bits and bringing it to the device.
+
+use std::sync::Arc;
+
+use galatea_tensor::{DataType, bf16, f16};
+
+use super::layout::{Factors, Layout, Shift};
+use crate::device::Device;
+use crate::memory::Block;
+
+/// Bytes that are packed before they are uploaded.
+const CHUNK_BYTES: usize = 8 << 20;
+
+/// A row taken apart.
+#[derive(Debug)]
+pub(crate) struct Row<'a> {
+    /// A code for each number: a byte, or the bytes of a float.
+    pub(crate) codes: &'a mut [u8],
+    /// A scale for each block.
+    pub(crate) scales: &'a mut [f32],
+    /// A zero or offset for each block, where the layout has them.
+    pub(crate) shifts: &'a mut [f32],
+    /// What scales of each superblock are multiples of.
+    pub(crate) super_scales: &'a mut [f32],
+    /// The same for offsets.
+    pub(crate) super_shifts: &'a mut [f32],
+}
+
+/// Some rows of a packed matrix, in a block of their own.
+#[derive(Clone, Debug)]
+pub(crate) struct Piece {
+    /// The first row and how many there are.
+    pub(crate) first: usize,
+    pub(crate) rows: usize,
+    pub(crate) block: Arc<Block>,
+    /// Where each plane and the factors start, and how many bytes they are.
+    pub(crate) regions: [(u64, u64); 3],
+}
+
+/// A matrix on the device.
+#[derive(Clone, Debug)]
+pub(crate) struct Packed {
+    pub(crate) layout: Layout,
+    pub(crate) rows: usize,
+    pub(crate) columns: usize,
+    pub(crate) pieces: Vec<Piece>,
+}
+
+impl Packed {
+    /// Bytes on the device.
+    pub(crate) fn size_bytes(&self) -> u64 {
+        self.pieces.iter().map(|piece| piece.block.bytes()).sum()
+    }
+}
+
+/// What a matrix is packed for: its layout, its sizes, and the most bytes of a binding.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Plan {
+    pub(crate) layout: Layout,
+    pub(crate) rows: usize,
+    pub(crate) columns: usize,
+    /// The most bytes of a binding.
+    pub(crate) binding_bytes: u64,
+    /// Rows that must stay together.
+    pub(crate) together: usize,
+}
+
+impl Plan {
+    /// Bytes of a row in each region.
+    fn row_bytes(&self) -> [usize; 3] {
+        let units = self.layout.units(self.columns);
+        let [low, high] = self.layout.words();
+        let factors: usize = self.layout.factor_words(self.columns).iter().sum();
+        [low * units * 4, high * units * 4, factors * 4]
+    }
+}
+
+/// Packs a matrix whose rows `fill` takes apart, and uploads it piece by piece.
+///
+/// # Errors
+/// When a row cannot be taken apart, or the device has no memory.
+pub(crate) fn pack(
+    device: &Device,
+    plan: &Plan,
+    mut fill: impl FnMut(usize, Row<'_>) -> Result<(), String>,
+) -> Result<Packed, String> {
+    let Plan { layout, rows, columns, .. } = *plan;
+    let each = plan.row_bytes();
+    let all: usize = each.iter().sum();
+    let fits = |limit: u64, bytes: usize| {
+        let rows = usize::try_from(limit).unwrap_or(usize::MAX) / bytes.max(1);
+        rows / plan.together * plan.together
+    };
+    let capabilities = device.capabilities();
+    // Regions start at multiples of 256.
+    let buffer = fits(capabilities.buffer_bytes.saturating_sub(1024), all);
+    let most = each.iter().map(|&bytes| fits(plan.binding_bytes, bytes)).min().unwrap_or(0);
+    let most = most.min(buffer);
+    if most == 0 {
+        return Err(format!("a row of {columns} numbers is larger than a binding"));
+    }
+    let mut pieces = Vec::new();
+    let mut scratch = Scratch::new(&layout, columns);
+    for first in (0..rows).step_by(most) {
+        let rows = most.min(rows - first);
+        let mut start = 0;
+        let regions = each.map(|bytes| {
+            let region = (start, ((bytes * rows) as u64).max(16));
+            start += region.1.next_multiple_of(256);
+            region
+        });
+        let block = Block::new(device, start).map_err(|error| error.to_string())?;
+        let step = (CHUNK_BYTES / all.max(1)).max(1);
+        for row in (0..rows).step_by(step) {
+            let count = step.min(rows - row);
+            let mut chunk = each.map(|bytes| vec![0_u8; bytes * count]);
+            for at in 0..count {
+                scratch.clear();
+                fill(first + row + at, scratch.row())?;
+                scratch.write(&layout, {
+                    let mut parts = chunk.iter_mut().zip(each);
+                    std::array::from_fn(|_| match parts.next() {
+                        Some((all, bytes)) => &mut all[at * bytes..(at + 1) * bytes],
+                        None => &mut [][..],
+                    })
+                });
+            }
+            for ((bytes, each), (start, _)) in chunk.iter().zip(each).zip(regions) {
+                if !bytes.is_empty() {
+                    block.write(device, start + (row * each) as u64, bytes);
+                }
+            }
+        }
+        pieces.push(Piece { first, rows, block: Arc::new(block), regions });
+    }
+    Ok(Packed { layout, rows, columns, pieces })
+}
+
+/// Room for a row that is taken apart.
+struct Scratch {
+    codes: Vec<u8>,
+    /// Bytes of codes that belong to numbers of the row.
+    own: usize,
+    scales: Vec<f32>,
+    shifts: Vec<f32>,
+    super_scales: Vec<f32>,
+    super_shifts: Vec<f32>,
+    /// Scales of the row itself, and superblocks.
+    blocks: usize,
+    supers: usize,
+}
+
+impl Scratch {
+    fn new(layout: &Layout, columns: usize) -> Self {
+        let width = if layout.is_float() { layout.bits as usize / 8 } else { 1 };
+        let padded = layout.units(columns) * layout.unit();
+        let (room, blocks) = (layout.blocks(columns), columns.div_ceil(layout.block.max(1)));
+        let blocks = if layout.block == 0 { 0 } else { blocks };
+        let (super_room, supers) = match layout.factors {
+            Factors::Nested(numbers) => {
+                ((room * layout.block).div_ceil(numbers), columns.div_ceil(numbers))
+            }
+            _ => (0, 0),
+        };
+        let pairs = if layout.pairs() { 1 } else { 0 };
+        Self {
+            codes: vec![0; padded * width],
+            own: columns * width,
+            scales: vec![0.0; room],
+            shifts: vec![0.0; room * pairs],
+            super_scales: vec![0.0; super_room],
+            super_shifts: vec![0.0; super_room * pairs],
+            blocks,
+            supers,
+        }
+    }
+
+    fn clear(&mut self) {
+        self.codes[self.own..].fill(0);
+        for all in [&mut self.scales, &mut self.shifts] {
+            all.fill(0.0);
+        }
+    }
+
+    fn row(&mut self) -> Row<'_> {
+        let pairs = !self.shifts.is_empty();
+        let (shifts, super_shifts) = if pairs { (self.blocks, self.supers) } else { (0, 0) };
+        Row {
+            codes: &mut self.codes[..self.own],
+            scales: &mut self.scales[..self.blocks],
+            shifts: &mut self.shifts[..shifts],
+            super_scales: &mut self.super_scales[..self.supers],
+            super_shifts: &mut self.super_shifts[..super_shifts],
+        }
+    }
+
+    fn write(&self, layout: &Layout, [low, high, factors]: [&mut [u8]; 3]) {
+        if layout.is_float() {
+            low.copy_from_slice(&self.codes);
+        } else {
+            let [below, above] = layout.planes();
+            plane(&self.codes, layout, (0, below), low);
+            if above > 0 {
+                plane(&self.codes, layout, (below, above), high);
+            }
+        }
+        self.factors(layout, factors);
+    }
+
+    fn factors(&self, layout: &Layout, to: &mut [u8]) {
+        let each = |first: &[f32], second: &[f32], put: &mut dyn FnMut(f32)| {
+            for (at, &value) in first.iter().enumerate() {
+                put(value);
+                if let Some(&value) = second.get(at) {
+                    put(value);
+                }
+            }
+        };
+        let mut at = 0;
+        let mut bytes = |from: &[u8]| {
+            if let Some(to) = to.get_mut(at..at + from.len()) {
+                to.copy_from_slice(from);
+            }
+            at += from.len();
+        };
+        let (scales, shifts) = (&self.scales, &self.shifts);
+        match layout.factors {
+            Factors::Nothing => {}
+            Factors::Floats(DataType::Fp16) => {
+                each(scales, shifts, &mut |v| bytes(&f16::from_f32(v).to_le_bytes()));
+            }
+            Factors::Floats(DataType::Bf16) => {
+                each(scales, shifts, &mut |v| bytes(&bf16::from_f32(v).to_le_bytes()));
+            }
+            Factors::Floats(_) => each(scales, shifts, &mut |v| bytes(&v.to_le_bytes())),
+            Factors::Nested(numbers) => {
+                let per = numbers / layout.block.max(1);
+                let multiples = |values: &[f32], wholes: &[f32]| -> Vec<f32> {
+                    let times = |(at, &value): (usize, &f32)| {
+                        let whole = wholes.get(at / per).copied().unwrap_or(0.0);
+                        if whole == 0.0 { 0.0 } else { (value / whole).round_ties_even() }
+                    };
+                    values.iter().enumerate().map(times).collect()
+                };
+                let first = multiples(scales, &self.super_scales);
+                let second = multiples(shifts, &self.super_shifts);
+                #[allow(
+                    clippy::cast_possible_truncation,
+                    reason = "multiples are from -128 to 127"
+                )]
+                each(&first, &second, &mut |v| bytes(&(v as i8).to_le_bytes()));
+                // Superblocks start at a word.
+                let count = first.len() + second.len();
+                (count..count.next_multiple_of(4)).for_each(|_| bytes(&[0]));
+                each(&self.super_scales, &self.super_shifts, &mut |v| {
+                    bytes(&f16::from_f32(v).to_le_bytes());
+                });
+            }
+        }
+    }
+}
+
+/// Writes some bits of each code: those of group `g` and its number `j` lie in the byte `j` of a word.
+fn plane(codes: &[u8], layout: &Layout, (from, bits): (u32, u32), to: &mut [u8]) {
+    let (unit, per_word) = (layout.unit(), 8 / bits as usize);
+    let bytes = unit * bits as usize / 8;
+    let mask = u8::MAX >> (8 - bits);
+    for (codes, to) in codes.chunks_exact(unit).zip(to.chunks_exact_mut(bytes)) {
+        for (group, codes) in codes.chunks_exact(4).enumerate() {
+            let up = group % per_word * bits as usize;
+            let word = &mut to[group / per_word * 4..][..4];
+            for (to, code) in word.iter_mut().zip(codes) {
+                *to |= (code >> from & mask) << up;
+            }
+        }
+    }
+}
+
+impl Layout {
+    /// Takes rows of a checkpoint's matrix apart.
+    pub(crate) fn fill(
+        &self,
+        weights: &dyn galatea_graph::blocks::BlockWeights,
+        row: usize,
+        to: Row<'_>,
+    ) -> Result<(), String> {
+        use galatea_graph::blocks::{BlockRow, SuperScales};
+        let Row { codes, scales, shifts, super_scales, super_shifts } = to;
+        let offsets = if self.shift == Shift::Offsets { shifts } else { &mut [] };
+        let found = weights.unpack_row(row, BlockRow { codes, scales, offsets });
+        found.map_err(|error| error.to_string())?;
+        if super_scales.is_empty() {
+            return Ok(());
+        }
+        let all = SuperScales { scales: super_scales, offsets: super_shifts };
+        weights.super_scales(row, all).map_err(|error| error.to_string())
+    }
+}

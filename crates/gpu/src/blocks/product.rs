@@ -1,0 +1,186 @@
+//! One packed matrix times rows, whichever kernel computes it.
+
+use std::sync::Arc;
+
+use galatea_graph::ops::fused::FusedActivation;
+use galatea_tensor::DataType;
+
+use super::codes::plane_type;
+use super::pack::{Packed, Piece};
+use crate::kernel::{Binding, param};
+
+/// The most outputs of a dispatch.
+pub(super) const OUTPUTS: usize = 4;
+
+/// Some packed rows that become an output's columns.
+#[derive(Clone, Debug)]
+pub(super) struct Segment {
+    /// The first packed row and how many there are.
+    pub(super) first: usize,
+    pub(super) rows: usize,
+    /// Which of the node's matrices they are.
+    pub(super) matrix: usize,
+}
+
+/// A packed matrix and what its rows are. Where it is gated, rows of the gate and of what it multiplies follow
+/// each other in turn.
+#[derive(Clone, Debug)]
+pub(super) struct Product {
+    pub(super) packed: Arc<Packed>,
+    pub(super) segments: Vec<Segment>,
+    pub(super) gate: Option<FusedActivation>,
+}
+
+/// An operand or a result of a product.
+#[derive(Clone, Debug)]
+pub(super) struct Operand {
+    pub(super) binding: Binding,
+    pub(super) dtype: DataType,
+}
+
+/// What a product is bound to.
+#[derive(Clone, Debug)]
+pub(super) struct Call {
+    /// Rows of X.
+    pub(super) m: usize,
+    pub(super) x: Operand,
+    /// For each of the node's matrices.
+    pub(super) biases: Vec<Option<Operand>>,
+    pub(super) outputs: Vec<Operand>,
+}
+
+/// A binding and how a shader declares it.
+pub(super) struct Declared {
+    pub(super) binding: Binding,
+    pub(super) name: String,
+    pub(super) access: &'static str,
+    pub(super) of: String,
+}
+
+/// What is computed of a piece: its rows by output.
+pub(super) struct Share {
+    pub(super) matrix: usize,
+    /// The first packed row of the piece, how many, and the column of the output that it becomes.
+    pub(super) row: usize,
+    pub(super) rows: usize,
+    pub(super) column: usize,
+    /// Columns of the output.
+    pub(super) width: usize,
+}
+
+impl Product {
+    fn per_column(&self) -> usize {
+        if self.gate.is_some() { 2 } else { 1 }
+    }
+
+    /// The rows of a piece.
+    pub(super) fn shares(&self, piece: &Piece) -> Vec<Share> {
+        let end = piece.first + piece.rows;
+        let share = |segment: &Segment| {
+            let from = segment.first.max(piece.first);
+            let to = (segment.first + segment.rows).min(end);
+            (from < to).then(|| Share {
+                matrix: segment.matrix,
+                row: from - piece.first,
+                rows: to - from,
+                column: (from - segment.first) / self.per_column(),
+                width: segment.rows / self.per_column(),
+            })
+        };
+        self.segments.iter().filter_map(share).collect()
+    }
+
+    /// What a shader for a piece sees: X, the planes and factors, biases and outputs.
+    pub(super) fn declared(
+        &self,
+        (piece, shares): (&Piece, &[Share]),
+        call: &Call,
+        x: String,
+    ) -> Result<Vec<Declared>, String> {
+        let bound = |operand: &Operand, name: String, of: String| Declared {
+            binding: operand.binding.clone(),
+            name,
+            access: "read_write",
+            of,
+        };
+        let mut all = vec![bound(&call.x, "x".into(), x)];
+        let layout = &self.packed.layout;
+        let [low, high] = layout.words().map(plane_type);
+        let factors = (!layout.is_float()).then_some("u32");
+        let parts = [("low", low), ("high", high), ("factors", factors)];
+        for ((name, of), (start, bytes)) in parts.into_iter().zip(piece.regions) {
+            let Some(of) = of else { continue };
+            let binding = Binding::Part(Arc::clone(&piece.block), start, bytes);
+            all.push(Declared { binding, name: name.into(), access: "read", of: of.into() });
+        }
+        for (at, share) in shares.iter().enumerate() {
+            let output = call.outputs.get(share.matrix).ok_or("an output is missing")?;
+            let of = crate::kernel::wgsl_float(output.dtype)?.to_owned();
+            all.push(bound(output, format!("y{at}"), of));
+            if let Some(Some(bias)) = call.biases.get(share.matrix) {
+                let of = crate::kernel::wgsl_float(bias.dtype)?.to_owned();
+                all.push(bound(bias, format!("bias{at}"), of));
+            }
+        }
+        Ok(all)
+    }
+
+    /// The types of outputs, and which have a bias.
+    pub(super) fn stores(
+        shares: &[Share],
+        call: &Call,
+    ) -> Result<(Vec<&'static str>, Vec<bool>), String> {
+        let mut types = Vec::with_capacity(shares.len());
+        for share in shares {
+            let output = call.outputs.get(share.matrix).ok_or("an output is missing")?;
+            types.push(crate::kernel::wgsl_float(output.dtype)?);
+        }
+        let bias = |share: &Share| matches!(call.biases.get(share.matrix), Some(Some(_)));
+        Ok((types, shares.iter().map(bias).collect()))
+    }
+
+    /// The parameters of a dispatch in which `per_group` packed rows are a workgroup's, and how many
+    /// workgroups that makes.
+    pub(super) fn params(
+        &self,
+        shares: &[Share],
+        m: usize,
+        per_group: usize,
+    ) -> Result<(Vec<u32>, usize), String> {
+        let (layout, columns) = (&self.packed.layout, self.packed.columns);
+        let [own, wholes] = layout.factor_words(columns);
+        let mut groups = 0;
+        let mut widths = [0; OUTPUTS];
+        let mut outputs = [[0; 4]; OUTPUTS];
+        for (at, share) in shares.iter().enumerate() {
+            widths[at] = param(share.width)?;
+            let [first, rows] = [param(groups)?, param(share.rows)?];
+            outputs[at] = [first, rows, param(share.row)?, param(share.column)?];
+            groups += share.rows.div_ceil(per_group);
+        }
+        let units = layout.units(columns);
+        let mut params = vec![param(units)?, param(columns)?, param(m)?];
+        params.extend([param(own + wholes)?, param(own)?, param(groups)?, 0, 0]);
+        params.extend(widths);
+        params.extend(outputs.into_iter().flatten());
+        Ok((params, groups))
+    }
+}
+
+/// The WGSL of an activation of `v`.
+pub(super) fn activation(of: FusedActivation) -> String {
+    use FusedActivation as Of;
+    let sigmoid = "1.0 / (1.0 + exp(-v))";
+    match of {
+        Of::None => "v".into(),
+        Of::Relu => "max(v, 0.0)".into(),
+        Of::Clip { min, max } => format!("min(max(v, f32({min:?})), f32({max:?}))"),
+        Of::LeakyRelu { alpha } => format!("select(v, v * f32({alpha:?}), v < 0.0)"),
+        Of::Sigmoid => sigmoid.into(),
+        Of::Tanh => "1.0 - 2.0 / (exp(2.0 * clamp(v, -20.0, 20.0)) + 1.0)".into(),
+        Of::HardSwish => "v * clamp(v / 6.0 + 0.5, 0.0, 1.0)".into(),
+        Of::Silu => format!("v * ({sigmoid})"),
+        Of::Gelu => "gelu(v)".into(),
+        Of::GeluTanh => "v / (1.0 + exp(-1.5957691216057308 * (v + 0.044715 * v * v * v)))".into(),
+    }
+}
