@@ -8,6 +8,7 @@
 pub mod attention;
 pub mod blocks;
 mod cell;
+mod conv;
 mod device;
 mod element;
 mod elementwise;
@@ -35,5 +36,12 @@ pub use trial::Trial;
 pub const NAME: &str = "gpu";
 
 /// Every family's table; within an operator the first row that supports a node runs it.
-pub const FAMILIES: &[&[KernelRow]] =
-    &[attention::ROWS, blocks::ROWS, elementwise::ROWS, matmul::ROWS, movement::ROWS, rotary::ROWS];
+pub const FAMILIES: &[&[KernelRow]] = &[
+    attention::ROWS,
+    blocks::ROWS,
+    conv::ROWS,
+    elementwise::ROWS,
+    matmul::ROWS,
+    movement::ROWS,
+    rotary::ROWS,
+];

@@ -11,6 +11,7 @@ mod spec;
 mod tiled;
 mod variant;
 
+pub(crate) use activation::Activation;
 pub use tiled::TiledConfig;
 pub use variant::{Turns, Variant};
 

@@ -1,0 +1,170 @@
+//! From a node to the kernel that fits it.
+
+use std::sync::Arc;
+
+use galatea_graph::ops::convolution::{Conv, ConvTranspose, FusedConv};
+use galatea_tensor::DataType;
+
+use super::direct::Direct;
+use super::gemm::{Gemm, Weights};
+use super::geometry::{Lengths, resolved, spatial};
+use crate::kernel::{Kernel, NodeView, Shapes};
+use crate::matmul::Activation;
+
+/// What a node says, whatever operator it is.
+#[derive(Clone, Debug)]
+pub(super) struct Convolution {
+    way: Way,
+    group: usize,
+    pub(super) activation: Activation,
+    channels_last: bool,
+}
+
+#[derive(Clone, Debug)]
+enum Way {
+    Forward(Arc<Conv>),
+    Back(Arc<ConvTranspose>),
+}
+
+impl Convolution {
+    fn of(view: &NodeView<'_>) -> Result<Self, String> {
+        let forward = |conv: &Conv, activation| Self {
+            group: conv.group,
+            channels_last: conv.channels_last,
+            way: Way::Forward(Arc::new(conv.clone())),
+            activation,
+        };
+        if let Ok(conv) = view.operator::<Conv>() {
+            return Ok(forward(conv, Activation::NONE));
+        }
+        if let Ok(fused) = view.operator::<FusedConv>() {
+            return Ok(forward(&fused.conv, Activation::fused(fused.activation)));
+        }
+        let back = view.operator::<ConvTranspose>()?;
+        Ok(Self {
+            group: back.group,
+            channels_last: false,
+            way: Way::Back(Arc::new(back.clone())),
+            activation: Activation::NONE,
+        })
+    }
+
+    /// Whether images grow: the window is laid on the result.
+    pub(super) fn is_transposed(&self) -> bool {
+        matches!(self.way, Way::Back(_))
+    }
+
+    /// The lengths of a run.
+    ///
+    /// # Errors
+    /// When an image has more than three spatial axes, or the shapes do not fit each other.
+    pub(super) fn lengths(&self, shapes: &Shapes) -> Result<Lengths, String> {
+        let (x, w) = (shapes.input(0)?, shapes.input(1)?);
+        let [images, rest @ ..] = x else { return Err(format!("an image of shape {x:?}")) };
+        let (all, image) = match (self.channels_last, rest) {
+            (true, [image @ .., all]) | (false, [all, image @ ..]) => (*all, image),
+            _ => return Err(format!("an image of shape {x:?}")),
+        };
+        let (Some(&first), Some(&second)) = (w.first(), w.get(1)) else {
+            return Err(format!("weights of shape {w:?}"));
+        };
+        let window = w.get(2..).unwrap_or_default();
+        let (strides, dilations, geometry, m) = match &self.way {
+            Way::Forward(conv) => {
+                let geometry = conv.geometry(image, window);
+                (&conv.strides, &conv.dilations, geometry, first / self.group)
+            }
+            Way::Back(back) => {
+                (&back.strides, &back.dilations, back.geometry(image, window), second)
+            }
+        };
+        let geometry = geometry.map_err(|error| error.to_string())?;
+        let (pads, output) = resolved(&geometry)?;
+        Ok(Lengths {
+            images: *images,
+            groups: self.group,
+            channels: all / self.group,
+            m,
+            input: spatial(image, 1)?,
+            output,
+            window: spatial(window, 1)?,
+            strides: spatial(strides, 1)?,
+            dilations: spatial(dilations, 1)?,
+            pads,
+            channels_last: self.channels_last,
+        })
+    }
+}
+
+/// Refuses what no kernel here takes.
+pub(super) fn supports(view: &NodeView<'_>) -> Result<(), String> {
+    view.floats(&[0, 1, 2, 3])?;
+    Convolution::of(view)?;
+    let rank = view.rank(0)?;
+    if !(3..=5).contains(&rank) {
+        return Err(format!("an image of {rank} axes, expected 3 to 5"));
+    }
+    window_of(view).map(drop)
+}
+
+/// The lengths of the window, and the channels that weights say: all must be known beforehand, as they
+/// are part of the kernel's text.
+fn window_of(view: &NodeView<'_>) -> Result<Vec<usize>, String> {
+    let shape = view.input(1).and_then(|fact| fact.known_shape());
+    shape.ok_or_else(|| "the shape of the weights is known only in a run".to_owned())
+}
+
+/// Groups of so few channels that a product would compute mostly zeros.
+pub(super) fn few_channels(view: &NodeView<'_>) -> Result<(), String> {
+    supports(view)?;
+    is_direct(view)?.then_some(()).ok_or_else(|| "its groups are wide".to_owned())
+}
+
+fn is_direct(view: &NodeView<'_>) -> Result<bool, String> {
+    let convolution = Convolution::of(view)?;
+    let shape = window_of(view)?;
+    let channels = shape.get(1).copied().unwrap_or(0);
+    let m = shape.first().copied().unwrap_or(0) / convolution.group.max(1);
+    Ok(!convolution.is_transposed() && convolution.group > 1 && m * channels <= 64)
+}
+
+/// The kernel of a node.
+pub(super) fn conv(view: &NodeView<'_>) -> Result<Box<dyn Kernel>, String> {
+    let convolution = Convolution::of(view)?;
+    if is_direct(view)? {
+        return Ok(Box::new(Direct { convolution }));
+    }
+    let weights = match view.constant(1) {
+        None => None,
+        Some(tensor) => {
+            let shape = window_of(view)?;
+            let shapes = Shapes {
+                inputs: vec![None, Some((tensor.dtype(), shape))],
+                outputs: Vec::new(),
+                constants: Vec::new(),
+            };
+            let halves =
+                view.precision == galatea_runtime::Precision::Fp16 && view.is_float(DataType::Fp16);
+            Some(Weights::pack(view.device, tensor, &convolution, &shapes, halves)?)
+        }
+    };
+    Ok(Box::new(Gemm { convolution, weights }))
+}
+
+impl Convolution {
+    /// Channels of the result in a group, terms of a sum, and places of the window, from the weights.
+    pub(super) fn product(&self, w: &[usize]) -> Result<(usize, usize, usize), String> {
+        let [first, second, window @ ..] = w else { return Err(format!("weights of shape {w:?}")) };
+        let places: usize = window.iter().product();
+        let group = self.group.max(1);
+        Ok(match self.way {
+            Way::Forward(_) => (first / group, second * places, places),
+            Way::Back(_) => (*second, first / group * places, places),
+        })
+    }
+
+    /// How many groups there are.
+    pub(super) fn groups(&self) -> usize {
+        self.group
+    }
+}

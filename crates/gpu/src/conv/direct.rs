@@ -1,0 +1,71 @@
+//! Convolutions of narrow groups, a window a thread.
+
+use galatea_tensor::DataType;
+use minijinja::context;
+
+use super::build::Convolution;
+use crate::device::Shader;
+use crate::kernel::{Binding, Kernel, Shapes, Step, fold, param, wgsl_float};
+use crate::template::render;
+
+pub(super) struct Direct {
+    pub(super) convolution: Convolution,
+}
+
+/// The bindings of bias and residual behind image, weights and result, and their types.
+pub(super) struct More {
+    pub(super) bindings: Vec<Binding>,
+    pub(super) bias: Option<&'static str>,
+    pub(super) residual: Option<&'static str>,
+}
+
+/// Operands that are added, where a node has them.
+pub(super) fn more(shapes: &Shapes) -> Result<More, String> {
+    let mut bindings = Vec::new();
+    let mut added = |input: usize| -> Result<Option<&'static str>, String> {
+        if !shapes.has(input) {
+            return Ok(None);
+        }
+        bindings.push(Binding::Input(input));
+        wgsl_float(shapes.dtype(input)?).map(Some)
+    };
+    let (bias, residual) = (added(2)?, added(3)?);
+    Ok(More { bindings, bias, residual })
+}
+
+impl Kernel for Direct {
+    fn bind(&self, shapes: &Shapes, step: &mut Step) -> Result<(), String> {
+        let lengths = self.convolution.lengths(shapes)?;
+        let [kz, ky, kx] = lengths.window;
+        let More { bindings, bias, residual } = more(shapes)?;
+        let activation = self.convolution.activation;
+        let (x, w, y) = (shapes.dtype(0)?, shapes.dtype(1)?, shapes.output_dtype(0)?);
+        let name = |dtype: DataType| wgsl_float(dtype);
+        let added = u32::from(bias.is_some());
+        let at = context!(bias => 3, residual => 3 + added, params => 3 + bindings.len());
+        let source = render(
+            include_str!("direct.wgsl"),
+            context! {
+                x => name(x)?, w => name(w)?, y => name(y)?, bias, residual, at, kz, ky, kx,
+                activation => activation.name,
+            },
+        )?;
+        let all = lengths.groups * lengths.m;
+        let total = lengths.images * all * lengths.pixels();
+        let mut params = vec![
+            param(total)?,
+            param(all)?,
+            param(lengths.m)?,
+            param(lengths.channels)?,
+            param(lengths.pixels())?,
+        ];
+        params.extend(lengths.params()?);
+        params.push(u32::from(lengths.channels_last));
+        params.extend([activation.p.to_bits(), activation.q.to_bits()]);
+        let own = vec![Binding::Input(0), Binding::Input(1), Binding::Output(0)];
+        let bindings = own.into_iter().chain(bindings).collect();
+        let shader = Shader::new("conv-f32-direct", source).proved();
+        step.dispatch(shader, bindings, params, fold(total.div_ceil(256))?);
+        Ok(())
+    }
+}

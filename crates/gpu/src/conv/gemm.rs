@@ -1,0 +1,225 @@
+//! Convolutions as products of weights and windows.
+
+use std::sync::Arc;
+
+use galatea_tensor::{DataType, Tensor, f16};
+use minijinja::context;
+
+use super::build::Convolution;
+use super::direct::{More, more};
+use super::geometry::Lengths;
+use crate::device::{Device, Shader};
+use crate::kernel::{Binding, Kernel, Shapes, Step, fold, param, wgsl_float};
+use crate::memory::Block;
+use crate::template::render;
+
+/// Sizes of a tile.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Config {
+    /// Channels of the result that a workgroup computes.
+    bm: usize,
+    /// Pixels that it computes.
+    bn: usize,
+    /// Terms that it holds at a time.
+    bk: usize,
+    /// Channels that a thread computes.
+    tm: usize,
+}
+
+/// Pixels that a thread computes.
+const TN: usize = 4;
+
+/// The tiles to choose from: wide ones, and one for few channels.
+const CONFIGS: &[Config] = &[
+    Config { bm: 64, bn: 64, bk: 16, tm: 4 },
+    Config { bm: 128, bn: 64, bk: 16, tm: 8 },
+    Config { bm: 32, bn: 64, bk: 16, tm: 4 },
+];
+
+/// Terms are filled up to a multiple of this, and channels to the tile's.
+const K_STEP: usize = 16;
+
+impl Config {
+    /// The tile for so many channels in a group. Weights are laid out for it.
+    fn for_channels(m: usize) -> Self {
+        match m {
+            ..=32 => CONFIGS[2],
+            m if m.is_multiple_of(128) => CONFIGS[1],
+            _ => CONFIGS[0],
+        }
+    }
+}
+
+/// How weights lie on the device.
+#[derive(Clone, Copy, Debug)]
+struct Packing {
+    config: Config,
+    m: usize,
+    m_padded: usize,
+    k: usize,
+    k_padded: usize,
+    places: usize,
+    groups: usize,
+}
+
+impl Packing {
+    fn of(convolution: &Convolution, weights: &[usize]) -> Result<Self, String> {
+        let (m, k, places) = convolution.product(weights)?;
+        let config = Config::for_channels(m);
+        let (m_padded, k_padded) = (m.next_multiple_of(config.bm), k.next_multiple_of(K_STEP));
+        Ok(Self { config, m, m_padded, k, k_padded, places, groups: convolution.groups() })
+    }
+
+    fn elements(&self) -> usize {
+        self.groups * self.k_padded * self.m_padded
+    }
+
+    /// The place in the tensor of each element, and none for those that fill up.
+    fn sources(self, transposed: bool) -> impl Iterator<Item = Option<usize>> {
+        let channels = self.k / self.places.max(1);
+        (0..self.elements()).map(move |at| {
+            let m = at % self.m_padded;
+            let k = at / self.m_padded % self.k_padded;
+            let part = at / (self.m_padded * self.k_padded);
+            let inside = m < self.m && k < self.k;
+            inside.then(|| match transposed {
+                true => {
+                    let channel = part * channels + k / self.places;
+                    (channel * self.m + m) * self.places + k % self.places
+                }
+                false => (part * self.m + m) * self.k + k,
+            })
+        })
+    }
+}
+
+/// Weights that were packed beforehand.
+#[derive(Debug)]
+pub(super) struct Weights {
+    block: Arc<Block>,
+    dtype: DataType,
+}
+
+impl Weights {
+    /// Packs constant weights, as FP16 where that is asked for.
+    pub(super) fn pack(
+        device: &Arc<Device>,
+        tensor: &Tensor,
+        convolution: &Convolution,
+        shapes: &Shapes,
+        halves: bool,
+    ) -> Result<Self, String> {
+        let packing = Packing::of(convolution, shapes.input(1)?)?;
+        let failed = |error: &dyn std::fmt::Display| error.to_string();
+        let sources = packing.sources(convolution.is_transposed());
+        let half = halves || tensor.dtype() == DataType::Fp16;
+        let bytes: Vec<u8> = if tensor.dtype() == DataType::Fp16 {
+            let values = tensor.to_vec::<f16>().map_err(|error| failed(&error))?;
+            let value = |at: Option<usize>| at.map_or(f16::ZERO, |at| values[at]);
+            sources.flat_map(|at| value(at).to_le_bytes()).collect()
+        } else {
+            let values = tensor.to_vec::<f32>().map_err(|error| failed(&error))?;
+            let value = |at: Option<usize>| at.map_or(0.0, |at| values[at]);
+            match half {
+                true => sources.flat_map(|at| f16::from_f32(value(at)).to_le_bytes()).collect(),
+                false => sources.flat_map(|at| value(at).to_le_bytes()).collect(),
+            }
+        };
+        let block = Block::with(device, &bytes).map_err(|error| failed(&error))?;
+        Ok(Self { block, dtype: if half { DataType::Fp16 } else { DataType::Fp32 } })
+    }
+}
+
+pub(super) struct Gemm {
+    pub(super) convolution: Convolution,
+    pub(super) weights: Option<Weights>,
+}
+
+impl Gemm {
+    /// Packs weights that a run computes.
+    fn pack(&self, packing: &Packing, dtype: DataType, step: &mut Step) -> Result<Binding, String> {
+        let transposed = self.convolution.is_transposed();
+        let w = wgsl_float(dtype)?;
+        let source = render(include_str!("pack.wgsl"), context!(w, transposed))?;
+        let total = packing.elements();
+        let scratch = step.scratch((total * dtype.size_bytes().unwrap_or(4)) as u64);
+        let Packing { m, m_padded, k, k_padded, places, groups, .. } = *packing;
+        let params = [total, m, m_padded, k, k_padded, places, groups].map(param);
+        let params = params.into_iter().collect::<Result<_, _>>()?;
+        let bindings = vec![Binding::Input(1), Binding::Scratch(scratch)];
+        let shader = Shader::new("conv-f32-pack", source).proved();
+        step.dispatch(shader, bindings, params, fold(total.div_ceil(256))?);
+        Ok(Binding::Scratch(scratch))
+    }
+
+    fn source(
+        &self,
+        shapes: &Shapes,
+        lengths: &Lengths,
+        (config, weights): (Config, DataType),
+        (added, packed): (&More, bool),
+    ) -> Result<String, String> {
+        let Config { bm, bn, bk, tm } = config;
+        let [kz, ky, kx] = lengths.window;
+        let at = context! {
+            bias => 3,
+            residual => 3 + u32::from(added.bias.is_some()),
+            params => 3 + added.bindings.len(),
+        };
+        let context = context! {
+            x => wgsl_float(shapes.dtype(0)?)?,
+            w => wgsl_float(weights)?,
+            y => wgsl_float(shapes.output_dtype(0)?)?,
+            bias => added.bias, residual => added.residual, at, packed,
+            bm, bn, bk, tm, tn => TN, kz, ky, kx,
+            transposed => self.convolution.is_transposed(),
+            activation => self.convolution.activation.name,
+        };
+        render(include_str!("gemm.wgsl"), context)
+    }
+}
+
+impl Kernel for Gemm {
+    fn bind(&self, shapes: &Shapes, step: &mut Step) -> Result<(), String> {
+        let lengths = self.convolution.lengths(shapes)?;
+        let packing = Packing::of(&self.convolution, shapes.input(1)?)?;
+        let config = packing.config;
+        let (weights, dtype) = match &self.weights {
+            Some(weights) => (Binding::Weights(Arc::clone(&weights.block)), weights.dtype),
+            None => {
+                let dtype = shapes.dtype(1)?;
+                (self.pack(&packing, dtype, step)?, dtype)
+            }
+        };
+        let added = more(shapes)?;
+        let packed = self.weights.is_some();
+        let source = self.source(shapes, &lengths, (config, dtype), (&added, packed))?;
+        let tiles_n = lengths.pixels().div_ceil(config.bn);
+        let tiles_m = packing.m_padded / config.bm;
+        let total = tiles_n * tiles_m * lengths.groups * lengths.images;
+        let own = [
+            total,
+            tiles_n,
+            tiles_m,
+            lengths.groups,
+            lengths.channels,
+            packing.m,
+            packing.m_padded,
+            packing.k,
+            packing.k_padded,
+            lengths.pixels(),
+        ];
+        let mut params: Vec<u32> = own.into_iter().map(param).collect::<Result<_, _>>()?;
+        params.extend(lengths.params()?);
+        let activation = self.convolution.activation;
+        params.extend([activation.p.to_bits(), activation.q.to_bits()]);
+        let bindings = [Binding::Input(0), weights, Binding::Output(0)];
+        let bindings = bindings.into_iter().chain(added.bindings).collect();
+        step.dispatch(Shader::new("conv-f32-gemm", source), bindings, params, fold(total)?);
+        Ok(())
+    }
+
+    fn weight_bytes(&self) -> u64 {
+        self.weights.as_ref().map_or(0, |weights| weights.block.bytes())
+    }
+}

@@ -1,0 +1,40 @@
+//! Convolutions, and those that go the other way, of one to three spatial axes.
+
+mod build;
+mod direct;
+mod gemm;
+mod geometry;
+
+use crate::kernel::KernelRow;
+
+/// This family's kernels.
+pub(crate) const ROWS: &[KernelRow] = &[
+    KernelRow {
+        name: "conv-f32-direct",
+        domain: "",
+        ops: &["Conv"],
+        supports: build::few_channels,
+        build: build::conv,
+    },
+    KernelRow {
+        name: "conv-f32-gemm",
+        domain: "",
+        ops: &["Conv", "ConvTranspose"],
+        supports: build::supports,
+        build: build::conv,
+    },
+    KernelRow {
+        name: "conv-f32-fused",
+        domain: galatea_graph::GALATEA_DOMAIN,
+        ops: &["FusedConv", "ConvNhwc"],
+        supports: build::supports,
+        build: build::conv,
+    },
+    KernelRow {
+        name: "conv-f32-fused",
+        domain: "com.microsoft",
+        ops: &["FusedConv", "NhwcFusedConv", "NhwcConv"],
+        supports: build::supports,
+        build: build::conv,
+    },
+];
