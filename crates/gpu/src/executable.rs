@@ -313,6 +313,21 @@ impl Executable for GpuExecutable {
         Ok((outputs, rows))
     }
 
+    fn place(
+        &self,
+        _input: usize,
+        dtype: DataType,
+        shape: &[usize],
+    ) -> Result<Option<Tensor>, RuntimeError> {
+        self.shared.device.alive()?;
+        let element = dtype.size_bytes().ok_or_else(|| failed(format!("an input of {dtype}")))?;
+        let bytes = shape.iter().try_fold(element, |bytes, &len| bytes.checked_mul(len));
+        let bytes = bytes.ok_or_else(|| failed("an input larger than any memory"))?;
+        let block = Block::new(&self.shared.device, bytes as u64)?;
+        let memory = DeviceMemory::new(&self.shared.device, Arc::new(block), bytes);
+        Ok(Some(Tensor::from_remote(dtype, shape, Arc::new(memory)).map_err(failed)?))
+    }
+
     fn memory(&self) -> MemoryReport {
         let narrow = |bytes: u64| usize::try_from(bytes).unwrap_or(usize::MAX);
         let packed: u64 = self.shared.kernels.iter().flatten().map(|k| k.weight_bytes()).sum();

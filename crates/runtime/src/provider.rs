@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use galatea_graph::{Datum, Fact, Graph};
-use galatea_tensor::Tensor;
+use galatea_tensor::{DataType, Tensor};
 
 use crate::error::RuntimeError;
 use crate::options::SessionOptions;
@@ -143,6 +143,21 @@ pub trait Executable: Send + Sync {
     /// Takes an output back that nobody reads any more, so that a later run may write that output into
     /// its memory. `output` is its place among those of the partition's graph.
     fn recycle(&self, _output: usize, _tensor: Tensor) {}
+
+    /// A tensor of zeros in memory where runs find and keep this input without a copy, such as a
+    /// device's; `None` where that is the host's memory. `input` is its place among those of the
+    /// partition's graph.
+    ///
+    /// # Errors
+    /// When there is no memory for it.
+    fn place(
+        &self,
+        _input: usize,
+        _dtype: DataType,
+        _shape: &[usize],
+    ) -> Result<Option<Tensor>, RuntimeError> {
+        Ok(None)
+    }
 
     /// Memory held now.
     fn memory(&self) -> MemoryReport;

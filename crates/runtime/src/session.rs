@@ -242,6 +242,24 @@ impl Session {
         }
     }
 
+    /// A tensor of zeros for an input that runs take and give back, in memory where its one user keeps it
+    /// without a copy; `None` where that is the host's memory. `input` is its place in
+    /// [`Session::inputs`].
+    ///
+    /// # Errors
+    /// When there is no memory for it.
+    pub fn place(&self, input: usize, shape: &[usize]) -> Result<Option<Tensor>, RuntimeError> {
+        let Some(info) = self.inputs.get(input) else { return Ok(None) };
+        let compiled = self.current();
+        // The first slots are those of the inputs.
+        let own = |part: &Part| part.inputs.iter().position(|&slot| slot == input);
+        let mut users = compiled.parts.iter().filter_map(|part| Some((part, own(part)?)));
+        match (users.next(), users.next()) {
+            (Some((part, at)), None) => part.executable.place(at, info.dtype, shape),
+            _ => Ok(None),
+        }
+    }
+
     /// As [`Session::run`], for models whose inputs or outputs are sequences or optional values.
     ///
     /// # Errors

@@ -10,6 +10,7 @@ use std::slice;
 use std::sync::{Arc, OnceLock};
 
 use crate::error::{TensorError, TensorErrorKind};
+use crate::parts::Parts;
 
 /// Every allocation made here starts at a multiple of this many bytes: a cache line, and the width
 /// of the widest vector register.
@@ -48,6 +49,10 @@ pub unsafe trait Allocation: Send + Sync + fmt::Debug {
     }
     /// The same as memory of a single owner, for whoever is the only one to know it.
     fn as_host_mut(&mut self) -> Option<&mut HostBuffer> {
+        None
+    }
+    /// The same as memory whose parts are read and written, wherever it lies.
+    fn as_parts_mut(&mut self) -> Option<&mut dyn Parts> {
         None
     }
     /// Whether the bytes are those of a mapped file: the system reads them when they are needed,
@@ -231,6 +236,9 @@ unsafe impl Allocation for HostBuffer {
         self.len
     }
     fn as_host_mut(&mut self) -> Option<&mut HostBuffer> {
+        Some(self)
+    }
+    fn as_parts_mut(&mut self) -> Option<&mut dyn Parts> {
         Some(self)
     }
 }

@@ -8,6 +8,7 @@ use crate::element::{ByteString, Element};
 use crate::error::{TensorError, TensorErrorKind};
 use crate::layout::{Layout, checked_elements};
 use crate::memory::{Allocation, HostBuffer, Realigned};
+use crate::parts::Parts;
 use crate::view::{TensorMut, TensorRef, cast_slice, has_odd_bytes, size_bytes};
 
 /// A typed, shared, immutable window on memory. Clones and views share the elements.
@@ -554,6 +555,16 @@ impl PartialEq for Tensor {
 }
 
 impl Tensor {
+    /// The bytes in row-major order, to be changed part by part where they lie. `None` where somebody
+    /// else shares them, or the tensor is not the whole of its memory.
+    pub fn parts_mut(&mut self) -> Option<&mut dyn Parts> {
+        let whole = self.whole_allocation().is_some_and(|(_, alone)| alone);
+        match &mut self.storage {
+            Storage::Memory(memory) if whole => Arc::get_mut(memory)?.as_parts_mut(),
+            _ => None,
+        }
+    }
+
     /// The same elements to be written again, without copying.
     ///
     /// # Errors

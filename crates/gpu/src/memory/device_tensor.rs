@@ -3,7 +3,7 @@
 use std::any::Any;
 use std::sync::{Arc, OnceLock};
 
-use galatea_tensor::{Allocation, HostBuffer, MemoryKind, Tensor};
+use galatea_tensor::{Allocation, HostBuffer, MemoryKind, Parts, Tensor};
 
 use super::Block;
 use crate::device::Device;
@@ -27,6 +27,19 @@ impl DeviceMemory {
         &self.block
     }
 
+    pub(super) fn device(&self) -> &Arc<Device> {
+        &self.device
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.len
+    }
+
+    /// Forgets the copy on the host, which the block is no longer like.
+    pub(super) fn changed(&mut self) {
+        self.host.take();
+    }
+
     fn is_on(&self, device: &Arc<Device>) -> bool {
         Arc::ptr_eq(&self.device, device)
     }
@@ -43,7 +56,8 @@ impl DeviceMemory {
     }
 }
 
-// SAFETY: the copy is made once, never moves and is never written again; the block is written by a step
+// SAFETY: the copy is made once, never moves, is never written again and is dropped only by `changed`,
+// whose caller is the only one to have the value; the block is written by a step
 // only while the step owns this value alone.
 unsafe impl Allocation for DeviceMemory {
     fn kind(&self) -> MemoryKind {
@@ -56,6 +70,9 @@ unsafe impl Allocation for DeviceMemory {
         self.len
     }
     fn as_any(&self) -> Option<&dyn Any> {
+        Some(self)
+    }
+    fn as_parts_mut(&mut self) -> Option<&mut dyn Parts> {
         Some(self)
     }
 }

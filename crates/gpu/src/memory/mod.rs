@@ -2,6 +2,7 @@
 
 mod block;
 mod device_tensor;
+mod parts;
 
 pub use block::Block;
 pub(crate) use block::STEP;

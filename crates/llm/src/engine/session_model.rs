@@ -5,7 +5,7 @@ use std::num::NonZeroUsize;
 
 use galatea_graph::Dim;
 use galatea_runtime::{IoInfo, Session};
-use galatea_tensor::{OwnedTensor, Tensor, TensorError};
+use galatea_tensor::{OwnedTensor, Parts, Tensor, TensorError};
 
 use crate::arch::ModelShape;
 use crate::cache::{BlockCopy, Swap};
@@ -134,26 +134,31 @@ impl SessionModel {
                 Error::new(Kind::Model, &info.name, text)
             })
         };
-        let zeros = |info: &IoInfo| {
+        let zeros = |(at, info): (usize, &IoInfo)| {
             let dims: Vec<usize> =
                 info.dims.iter().map(|dim| length(info, dim)).collect::<Result<_>>()?;
             if dims.first() != Some(&self.block_count) {
                 let text = format!("shape {dims:?} found, expected the blocks first");
                 return Err(Error::new(Kind::Model, &info.name, text));
             }
+            let failed = |error: &dyn std::fmt::Display| {
+                Error::new(Kind::Model, &info.name, error.to_string())
+            };
             // One by one: what two share is not written where it is.
-            Tensor::zeros(info.dtype, &dims)
-                .map_err(|error| Error::new(Kind::Model, &info.name, error.to_string()))
+            match self.session.place(at, &dims).map_err(|error| failed(&error))? {
+                Some(placed) => Ok(placed),
+                None => Tensor::zeros(info.dtype, &dims).map_err(|error| failed(&error)),
+            }
         };
-        self.session.inputs().iter().skip(STEP_INPUTS.len()).map(zeros).collect()
+        self.session.inputs().iter().enumerate().skip(STEP_INPUTS.len()).map(zeros).collect()
     }
 
-    /// Writes into the bytes of every cache, which `change` is given with the cache's number. Where it fails,
-    /// all are lost, and made anew with the next step.
+    /// Writes into every cache, of which `change` is given the number, the parts and the bytes of a block.
+    /// Where it fails, all are lost, and made anew with the next step.
     fn change_caches(
         &mut self,
         place: &str,
-        mut change: impl FnMut(usize, &mut [u8]) -> std::result::Result<(), String>,
+        mut change: impl FnMut(usize, &mut dyn Parts, usize) -> std::result::Result<(), String>,
     ) -> Result<()> {
         let failed = |text: String| Error::new(Kind::Model, place, text);
         let tensor = |error: TensorError| failed(error.to_string());
@@ -162,12 +167,12 @@ impl SessionModel {
         }
         let mut changed = Vec::with_capacity(self.caches.len());
         for (at, cache) in std::mem::take(&mut self.caches).into_iter().enumerate() {
-            let mut cache = owned(cache).map_err(tensor)?;
-            let mut view = cache.as_view_mut().map_err(tensor)?;
-            let bytes =
-                view.bytes_mut().ok_or_else(|| failed("a cache has no bytes".to_owned()))?;
-            change(at, bytes).map_err(failed)?;
-            changed.push(cache.freeze());
+            let mut cache = own(cache).map_err(tensor)?;
+            let each = cache.size_bytes() / self.block_count.max(1);
+            let parts = cache.parts_mut();
+            let parts = parts.ok_or_else(|| failed("a cache cannot be changed".to_owned()))?;
+            change(at, parts, each).map_err(failed)?;
+            changed.push(cache);
         }
         self.caches = changed;
         Ok(())
@@ -218,15 +223,15 @@ impl StepModel for SessionModel {
 
     fn copy(&mut self, copies: &[BlockCopy]) -> Result<()> {
         let blocks = self.block_count;
-        self.change_caches("copy", |_, bytes| {
-            let each = bytes.len() / blocks.max(1);
-            for &BlockCopy { from, to } in copies {
-                if from >= blocks || to >= blocks {
-                    return Err(format!("block {from} to {to}, there are {blocks}"));
-                }
-                bytes.copy_within(from * each..(from + 1) * each, to * each);
+        let beyond = |copy: &&BlockCopy| copy.from >= blocks || copy.to >= blocks;
+        let beyond = copies.iter().find(beyond);
+        self.change_caches("copy", |_, parts, each| {
+            if let Some(BlockCopy { from, to }) = beyond {
+                return Err(format!("block {from} to {to}, there are {blocks}"));
             }
-            Ok(())
+            let places = |copy: &BlockCopy| (copy.from * each, copy.to * each);
+            let places: Vec<(usize, usize)> = copies.iter().map(places).collect();
+            parts.copy_parts(&places, each).map_err(|error| error.to_string())
         })
     }
 
@@ -237,8 +242,8 @@ impl StepModel for SessionModel {
     fn swap(&mut self, swaps: &[Swap]) -> Result<()> {
         let mut store = std::mem::take(&mut self.store);
         let blocks = self.block_count;
-        let swapped = self.change_caches("swap", |cache, bytes| {
-            swaps.iter().try_for_each(|swap| store.swap(*swap, cache, bytes, blocks))
+        let swapped = self.change_caches("swap", |cache, parts, each| {
+            store.swap(swaps, cache, parts, (blocks, each))
         });
         self.store = store;
         swapped
@@ -256,14 +261,12 @@ impl StepModel for SessionModel {
 }
 
 /// A cache that nobody else has, to be written.
-fn owned(cache: Tensor) -> std::result::Result<OwnedTensor, TensorError> {
-    match cache.into_owned() {
-        Ok(cache) => Ok(cache),
-        Err(shared) => {
-            let mut own = OwnedTensor::zeroed(shared.dtype(), shared.shape())?;
-            let view = shared.as_view()?;
-            own.as_view_mut().and_then(|mut own| own.copy_from(&view))?;
-            Ok(own)
-        }
+fn own(mut cache: Tensor) -> std::result::Result<Tensor, TensorError> {
+    if cache.parts_mut().is_some() {
+        return Ok(cache);
     }
+    let mut own = OwnedTensor::zeroed(cache.dtype(), cache.shape())?;
+    let view = cache.as_view()?;
+    own.as_view_mut().and_then(|mut own| own.copy_from(&view))?;
+    Ok(own.freeze())
 }

@@ -1,5 +1,7 @@
 //! Memory outside the caches for blocks of preempted sequences.
 
+use galatea_tensor::Parts;
+
 use crate::cache::Swap;
 
 /// Places for blocks. Each holds the bytes that a block has in every cache, one behind the other, and takes
@@ -21,25 +23,52 @@ impl SwapStore {
         self.slots
     }
 
-    /// Copies a block of the numbered cache of so many `blocks`, out of its bytes or into them.
+    /// Copies blocks of the numbered cache, of so many `blocks` of `each` bytes, out of it or into it, in
+    /// this order.
     ///
     /// # Errors
     /// A block or a place that there is not, a place that holds nothing, and memory that the system has not.
     pub(super) fn swap(
         &mut self,
-        swap: Swap,
+        swaps: &[Swap],
         cache: usize,
-        bytes: &mut [u8],
-        blocks: usize,
+        parts: &mut dyn Parts,
+        (blocks, each): (usize, usize),
     ) -> Result<(), String> {
-        let (Swap::Out { block, slot } | Swap::In { slot, block }) = swap;
-        let absent = || {
-            let slots = self.slots;
-            format!("block {block} and place {slot}, there are {blocks} and {slots}")
-        };
-        if slot >= self.slots || block >= blocks {
-            return Err(absent());
+        let out = |swap: &Swap| matches!(swap, Swap::Out { .. });
+        // Those of one direction at once: a device is waited for each time.
+        for swaps in swaps.chunk_by(|one, next| out(one) == out(next)) {
+            let mut starts = Vec::with_capacity(swaps.len());
+            for swap in swaps {
+                let (Swap::Out { block, slot } | Swap::In { slot, block }) = *swap;
+                let slots = self.slots;
+                if slot >= slots || block >= blocks {
+                    return Err(format!(
+                        "block {block} and place {slot}, there are {blocks} and {slots}"
+                    ));
+                }
+                starts.push(block * each);
+            }
+            if swaps.first().is_some_and(out) {
+                let bytes = parts.read_parts(&starts, each).map_err(|error| error.to_string())?;
+                for (at, swap) in swaps.iter().enumerate() {
+                    self.keep(*swap, cache, &bytes[at * each..(at + 1) * each])?;
+                }
+            } else {
+                let mut bytes = Vec::with_capacity(swaps.len() * each);
+                for swap in swaps {
+                    bytes.extend_from_slice(self.kept(*swap, cache, each)?);
+                }
+                let written = parts.write_parts(&starts, each, &bytes);
+                written.map_err(|error| error.to_string())?;
+            }
         }
+        Ok(())
+    }
+
+    /// Keeps the bytes of a block.
+    fn keep(&mut self, swap: Swap, cache: usize, bytes: &[u8]) -> Result<(), String> {
+        let (Swap::Out { slot, .. } | Swap::In { slot, .. }) = swap;
         if self.caches.len() <= cache {
             self.caches.resize_with(cache + 1, Vec::new);
         }
@@ -47,43 +76,53 @@ impl SwapStore {
         if places.len() <= slot {
             places.resize_with(slot + 1, Vec::new);
         }
-        let each = bytes.len() / blocks;
-        let (place, block) = (&mut places[slot], &mut bytes[block * each..(block + 1) * each]);
-        match swap {
-            Swap::Out { .. } => {
-                place.clear();
-                let none = |_| format!("the system has no {each} bytes to keep a block in");
-                place.try_reserve_exact(each).map_err(none)?;
-                place.extend_from_slice(block);
-            }
-            Swap::In { .. } if place.len() == each => block.copy_from_slice(place),
-            Swap::In { .. } => return Err(format!("place {slot} holds nothing")),
-        }
+        let place = &mut places[slot];
+        place.clear();
+        let none = |_| format!("the system has no {} bytes to keep a block in", bytes.len());
+        place.try_reserve_exact(bytes.len()).map_err(none)?;
+        place.extend_from_slice(bytes);
         Ok(())
+    }
+
+    /// The bytes of a block that was kept.
+    fn kept(&self, swap: Swap, cache: usize, each: usize) -> Result<&[u8], String> {
+        let (Swap::Out { slot, .. } | Swap::In { slot, .. }) = swap;
+        let place = self.caches.get(cache).and_then(|places| places.get(slot));
+        let place = place.filter(|place| place.len() == each);
+        place.map(Vec::as_slice).ok_or_else(|| format!("place {slot} holds nothing"))
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use galatea_tensor::HostBuffer;
+
     use super::*;
 
     #[test]
     fn blocks_of_each_cache_come_back_as_they_were() {
         let mut store = SwapStore::new(2);
-        let (mut first, mut second) = ([1_u8, 2, 3, 4, 5, 6], [7_u8, 8, 9]);
-        for (at, cache) in [&mut first[..], &mut second[..]].into_iter().enumerate() {
-            store.swap(Swap::Out { block: 2, slot: 1 }, at, cache, 3).unwrap();
-            cache.fill(0);
-            store.swap(Swap::In { slot: 1, block: 0 }, at, cache, 3).unwrap();
+        let mut first = HostBuffer::try_copy(&[1, 2, 3, 4, 5, 6]).unwrap();
+        let mut second = HostBuffer::try_copy(&[7, 8, 9]).unwrap();
+        let back = [Swap::In { slot: 1, block: 0 }, Swap::In { slot: 0, block: 1 }];
+        for (at, cache) in [&mut first, &mut second].into_iter().enumerate() {
+            let sizes = (3, cache.as_bytes().len() / 3);
+            let out = [Swap::Out { block: 2, slot: 1 }, Swap::Out { block: 0, slot: 0 }];
+            store.swap(&out, at, cache, sizes).unwrap();
+            cache.as_bytes_mut().fill(0);
+            store.swap(&back, at, cache, sizes).unwrap();
         }
-        assert_eq!((first, second), ([5, 6, 0, 0, 0, 0], [9, 0, 0]));
+        assert_eq!(
+            (first.as_bytes(), second.as_bytes()),
+            (&[5, 6, 1, 2, 0, 0][..], &[9, 7, 0][..])
+        );
     }
 
     #[test]
     fn what_there_is_not_is_told() {
         let mut store = SwapStore::new(2);
-        let mut cache = [0_u8; 4];
-        let mut swap = |swap| store.swap(swap, 0, &mut cache, 4).unwrap_err();
+        let mut cache = HostBuffer::zeroed(4);
+        let mut swap = |swap| store.swap(&[swap], 0, &mut cache, (4, 1)).unwrap_err();
         let error = swap(Swap::Out { block: 4, slot: 0 });
         assert_eq!(error, "block 4 and place 0, there are 4 and 2");
         let error = swap(Swap::Out { block: 0, slot: 2 });

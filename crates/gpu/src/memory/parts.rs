@@ -1,0 +1,130 @@
+//! Parts of device memory, copied without the rest.
+
+use galatea_tensor::{Parts, TensorError, TensorErrorKind, check_part};
+
+use super::device_tensor::DeviceMemory;
+use super::{Block, STEP};
+use crate::error::GpuError;
+
+fn failed(error: impl Into<GpuError>) -> TensorError {
+    TensorErrorKind::File(error.into().to_string()).into()
+}
+
+/// A device copies whole words.
+const WORD: usize = 4;
+
+/// The words around bytes: where they start, how many bytes they have, and how many lie before `start`.
+fn words(start: usize, each: usize) -> (usize, usize, usize) {
+    let from = start / WORD * WORD;
+    (from, (start + each).next_multiple_of(WORD) - from, start - from)
+}
+
+fn wide(bytes: usize) -> u64 {
+    bytes as u64
+}
+
+impl DeviceMemory {
+    /// Runs copies between the block and a buffer beside it.
+    fn beside(
+        &self,
+        bytes: usize,
+        record: impl FnOnce(&mut wgpu::CommandEncoder, &Block),
+    ) -> Result<Block, TensorError> {
+        let device = self.device();
+        device.alive().map_err(failed)?;
+        let beside = Block::new(device, wide(bytes).max(STEP)).map_err(failed)?;
+        device
+            .checked(|| {
+                let mut encoder = device.device.create_command_encoder(&Default::default());
+                record(&mut encoder, &beside);
+                device.submit(encoder.finish())
+            })
+            .map_err(failed)?;
+        Ok(beside)
+    }
+}
+
+impl Parts for DeviceMemory {
+    fn copy_parts(&mut self, copies: &[(usize, usize)], each: usize) -> Result<(), TensorError> {
+        for &(from, to) in copies {
+            check_part(from.max(to), each, self.len())?;
+        }
+        let aligned = |&(from, to): &(usize, usize)| from % WORD == 0 && to % WORD == 0;
+        if each % WORD != 0 || !copies.iter().all(aligned) {
+            for &(from, to) in copies {
+                let bytes = self.read_parts(&[from], each)?;
+                self.write_parts(&[to], each, &bytes)?;
+            }
+            return Ok(());
+        }
+        if each == 0 || copies.is_empty() {
+            return Ok(());
+        }
+        self.changed();
+        let own = &self.block().buffer;
+        // No copy has its source and its target in one buffer.
+        self.beside(each, |encoder, beside| {
+            for &(from, to) in copies {
+                let size = wide(each);
+                encoder.copy_buffer_to_buffer(own, wide(from), &beside.buffer, 0, size);
+                encoder.copy_buffer_to_buffer(&beside.buffer, 0, own, wide(to), size);
+            }
+        })?;
+        Ok(())
+    }
+
+    fn read_parts(&mut self, starts: &[usize], each: usize) -> Result<Vec<u8>, TensorError> {
+        let mut size = 0;
+        for &start in starts {
+            check_part(start, each, self.len())?;
+            size += words(start, each).1;
+        }
+        if size == 0 {
+            return Ok(Vec::new());
+        }
+        let own = &self.block().buffer;
+        let beside = self.beside(size, |encoder, beside| {
+            let mut at = 0;
+            for &start in starts {
+                let (from, size, _) = words(start, each);
+                let (from, size) = (wide(from), wide(size));
+                encoder.copy_buffer_to_buffer(own, from, &beside.buffer, at, size);
+                at += size;
+            }
+        })?;
+        let mut read = vec![0; size];
+        beside.read(self.device(), &mut read).map_err(failed)?;
+        let (mut all, mut at) = (Vec::with_capacity(starts.len() * each), 0);
+        for &start in starts {
+            let (_, size, before) = words(start, each);
+            all.extend_from_slice(&read[at + before..at + before + each]);
+            at += size;
+        }
+        Ok(all)
+    }
+
+    fn write_parts(
+        &mut self,
+        starts: &[usize],
+        each: usize,
+        bytes: &[u8],
+    ) -> Result<(), TensorError> {
+        check_part(0, starts.len().saturating_mul(each), bytes.len())?;
+        for (at, &start) in starts.iter().enumerate() {
+            check_part(start, each, self.len())?;
+            let (from, size, before) = words(start, each);
+            let part = &bytes[at * each..(at + 1) * each];
+            if before == 0 && size == each {
+                self.block().write(self.device(), wide(from), part);
+                continue;
+            }
+            // What lies around the part in its words stays.
+            let whole = size.min(self.len() - from);
+            let mut around = self.read_parts(&[from], whole)?;
+            around[before..before + each].copy_from_slice(part);
+            self.block().write(self.device(), wide(from), &around);
+        }
+        self.changed();
+        Ok(())
+    }
+}
