@@ -16,11 +16,11 @@ mod matrices;
 
 use std::sync::Arc;
 
-use galatea_gpu::blocks::{self, BlockProducts, Choice, GEMV_CONFIGS};
-use galatea_gpu::measure::{Job, times};
-use galatea_gpu::{Block, Device, Kernel, Shapes, Step};
+use galatea_gpu::blocks::{self, BlockProducts, Choice, GEMV_CONFIGS, TILED_CONFIGS};
+use galatea_gpu::{Device, Kernel, Shapes, Step, Trial};
 use galatea_graph::blocks::BlockWeights;
 use galatea_graph::ops::fused::{BlockMatMul, FusedActivation};
+use galatea_runtime::Precision;
 use galatea_tensor::DataType;
 use matrices::{Made, formats};
 
@@ -34,7 +34,7 @@ fn kernels(
     copies: usize,
     choice: Choice,
 ) -> Vec<BlockProducts> {
-    let one = |_| blocks::kernel(device, op, choice);
+    let one = |_| blocks::kernel(device, op, Precision::Fp16, choice);
     (0..copies).map(one).collect::<Result<_, String>>().expect("a kernel")
 }
 
@@ -62,8 +62,7 @@ fn main() {
     let copies = ALL_BYTES.div_ceil(usize::try_from(bytes).unwrap()).clamp(2, 64);
     // Kernels of all configurations have the same weights: only the choice differs.
     let all = kernels(&device, &op, copies, Choice::default());
-    let x = Arc::new(Block::new(&device, (m * k * 4) as u64).unwrap());
-    let y = Arc::new(Block::new(&device, (m * n * 4) as u64).unwrap());
+    let x = vec![0_u8; m * k * 4];
     let shapes = Shapes {
         inputs: vec![Some((DataType::Fp32, vec![m, k]))],
         outputs: vec![Some((DataType::Fp32, vec![m, n]))],
@@ -71,30 +70,33 @@ fn main() {
     };
     let mut choices = vec![Choice::default()];
     let valid = GEMV_CONFIGS.iter().filter(|config| config.is_valid(capabilities));
-    choices.extend(valid.map(|&config| Choice { gemv: Some(config) }));
+    choices.extend(valid.map(|&config| Choice {
+        gemv: Some(config),
+        many: Some(usize::MAX),
+        tiled: None,
+    }));
+    let valid = TILED_CONFIGS.iter().filter(|config| m > 4 && config.is_valid(capabilities));
+    choices.extend(valid.map(|&config| Choice { tiled: Some(config), many: Some(0), gemv: None }));
     for choice in choices {
-        let jobs: Vec<Job> = all
-            .iter()
-            .map(|kernel| {
-                let mut step = Step::default();
-                kernel.bind_as(&shapes, &mut step, choice).unwrap();
-                Job { step, inputs: vec![Arc::clone(&x)], outputs: vec![Arc::clone(&y)] }
-            })
-            .collect();
-        let found = times(&device, &jobs, RUNS).map(|mut all| {
-            all.sort_by(|a, b| {
-                a.device_ns.unwrap_or(a.wall_ns).total_cmp(&b.device_ns.unwrap_or(b.wall_ns))
-            });
-            all[RUNS / 2]
+        let bound = all.iter().map(|kernel| {
+            let mut step = Step::default();
+            kernel.bind_as(&shapes, &mut step, choice).map(|()| step)
+        });
+        let steps = bound.collect::<Result<Vec<Step>, String>>().expect("bound kernels");
+        let steps: Vec<&Step> = steps.iter().collect();
+        let trial = Trial::of_steps(&device, &steps, &[Some(&x)], &[(m * n * 4) as u64]);
+        let found = trial.and_then(|trial| {
+            let runs = (0..RUNS).map(|_| trial.run(copies));
+            let mut times = runs.collect::<Result<Vec<f64>, _>>()?;
+            times.sort_by(f64::total_cmp);
+            Ok(times[RUNS / 2])
         });
         let config = format!("{choice:?}");
         match found {
-            Ok(found) => {
-                let ns = found.device_ns.unwrap_or(found.wall_ns) / copies as f64;
+            Ok(ns) => {
                 println!(
-                    "{{\"format\":\"{wanted}\",\"n\":{n},\"k\":{k},\"m\":{m},\"gated\":{gated},\"copies\":{copies},\"bytes\":{bytes},\"us\":{:.2},\"wall_us\":{:.2},\"gb_s\":{:.0},\"gflops\":{:.0},\"config\":\"{config}\"}}",
+                    "{{\"format\":\"{wanted}\",\"n\":{n},\"k\":{k},\"m\":{m},\"gated\":{gated},\"copies\":{copies},\"bytes\":{bytes},\"us\":{:.2},\"gb_s\":{:.0},\"gflops\":{:.0},\"config\":\"{config}\"}}",
                     ns / 1e3,
-                    found.wall_ns / 1e3 / copies as f64,
                     bytes as f64 / ns,
                     2.0 * (m * n * k) as f64 * if gated { 2.0 } else { 1.0 } / ns,
                 );

@@ -16,7 +16,6 @@ mod error;
 mod executable;
 pub mod kernel;
 pub mod matmul;
-pub mod measure;
 mod memory;
 mod movement;
 mod plan;

@@ -16,6 +16,8 @@ const EXTENSIONS: &[(&str, &str)] = &[("f16", "f16"), ("coop_mat", "wgpu_coopera
 const PARTS: &[(&str, &str)] = &[
     ("blocks/codes", include_str!("blocks/codes.wgsl")),
     ("blocks/gate", include_str!("blocks/gate_part.wgsl")),
+    ("blocks/params", include_str!("blocks/params.wgsl")),
+    ("blocks/quad", include_str!("blocks/quad.wgsl")),
     ("blocks/store", include_str!("blocks/store.wgsl")),
     ("matmul/activation", include_str!("matmul/activation.wgsl")),
     ("matmul/bindings", include_str!("matmul/bindings.wgsl")),

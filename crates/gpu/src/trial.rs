@@ -60,12 +60,28 @@ impl Trial {
         output_bytes: &[u64],
         copies: usize,
     ) -> Result<Self, GpuError> {
+        let steps = vec![step; copies.max(1)];
+        Self::of_steps(device, &steps, inputs, output_bytes)
+    }
+
+    /// Gives each of several steps the same bytes of inputs in a copy of its own, and all the same outputs:
+    /// a repetition runs the next step.
+    ///
+    /// # Errors
+    /// As [`Trial::new`].
+    pub fn of_steps(
+        device: &Arc<Device>,
+        steps: &[&Step],
+        inputs: &[Option<&[u8]>],
+        output_bytes: &[u64],
+    ) -> Result<Self, GpuError> {
         let blocks = |sizes: &[u64]| -> Result<Vec<Arc<Block>>, GpuError> {
             sizes.iter().map(|&bytes| Ok(Arc::new(Block::new(device, bytes)?))).collect()
         };
-        let (outputs, scratch) = (blocks(output_bytes)?, blocks(&step.scratch)?);
+        let outputs = blocks(output_bytes)?;
         let mut trial = Self { device: Arc::clone(device), outputs, copies: Vec::new() };
-        for _ in 0..copies.max(1) {
+        for step in steps {
+            let scratch = blocks(&step.scratch)?;
             let inputs = inputs.iter().map(|bytes| bytes.map(|b| Block::with(device, b)));
             let inputs = inputs.map(Option::transpose).collect::<Result<Vec<_>, _>>()?;
             let buffers = Buffers { inputs: &inputs, outputs: &trial.outputs, scratch: &scratch };

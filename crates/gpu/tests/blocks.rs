@@ -8,12 +8,13 @@ mod support;
 
 use std::sync::Arc;
 
-use galatea_gpu::Device;
+use galatea_gpu::blocks::{self, Choice, GEMV_CONFIGS, TILED_CONFIGS};
+use galatea_gpu::{Device, Shapes, Step, Trial};
 use galatea_graph::blocks::{BlockWeights, CodeFormat};
-use galatea_graph::ops::fused::BlockMatMul;
+use galatea_graph::ops::fused::{BlockGather, BlockMatMul, FusedActivation};
 use galatea_graph::{Dim, Fact, Graph, Operator, evaluate};
-use galatea_runtime::SessionOptions;
-use galatea_tensor::Tensor;
+use galatea_runtime::{Precision, SessionOptions};
+use galatea_tensor::{DataType, Tensor, f16};
 use matrices::{Made, Random, Scales, formats};
 
 /// A graph of one node.
@@ -93,5 +94,175 @@ fn products_with_every_format_are_those_of_its_numbers() {
                 compare(&format!("{name}, {m} rows"), found, expected, &slack(&x, &**weights));
             }
         }
+    }
+}
+
+/// The first output of an operator with chosen kernels, X and the output being of given types.
+fn chosen(
+    device: &Arc<Device>,
+    op: &BlockMatMul,
+    x: &Tensor,
+    halves: [bool; 2],
+    choice: Choice,
+) -> Tensor {
+    let kernel = blocks::kernel(device, op, Precision::Fp16, choice).unwrap();
+    let dtype = |half: bool| if half { DataType::Fp16 } else { DataType::Fp32 };
+    let shape = [x.shape()[0], op.weights()[0].rows()];
+    let shapes = Shapes {
+        inputs: vec![Some((dtype(halves[0]), x.shape().to_vec()))],
+        outputs: vec![Some((dtype(halves[1]), shape.to_vec()))],
+        constants: vec![None],
+    };
+    let mut step = Step::default();
+    kernel.bind_as(&shapes, &mut step, choice).unwrap();
+    let values = x.to_vec::<f32>().unwrap();
+    let bytes: Vec<u8> = match halves[0] {
+        true => values.iter().flat_map(|x| f16::from_f32(*x).to_le_bytes()).collect(),
+        false => values.iter().flat_map(|x| x.to_le_bytes()).collect(),
+    };
+    let count = shape[0] * shape[1];
+    let width = if halves[1] { 2 } else { 4 };
+    let trial = Trial::new(device, &step, &[Some(&bytes)], &[count as u64 * 4], 1).unwrap();
+    trial.run(1).unwrap();
+    let found = trial.output(0, count * width).unwrap();
+    let values: Vec<f32> = match halves[1] {
+        true => found.chunks_exact(2).map(|b| f16::from_le_bytes([b[0], b[1]]).to_f32()).collect(),
+        false => {
+            found.chunks_exact(4).map(|b| f32::from_le_bytes([b[0], b[1], b[2], b[3]])).collect()
+        }
+    };
+    Tensor::from_vec(&shape, values).unwrap()
+}
+
+/// Slack where operands were rounded to FP16: half a thousandth each.
+fn rounded(slack: Vec<f32>) -> Vec<f32> {
+    slack.into_iter().map(|slack| slack / 3e-6 * 1e-3).collect()
+}
+
+fn reference(op: &BlockMatMul, x: &Tensor) -> Tensor {
+    let of = graph("BlockMatMul", Arc::new(op.clone()), std::slice::from_ref(x), 1);
+    evaluate::run(&of, std::slice::from_ref(x)).unwrap().remove(0)
+}
+
+fn named(name: &str) -> (CodeFormat, Scales) {
+    let all = formats();
+    let found = all.into_iter().find(|(own, ..)| *own == name).unwrap();
+    (found.1, found.2)
+}
+
+#[test]
+fn every_way_to_multiply_few_rows_is_right() {
+    let Some(device) = support::device() else { return };
+    for (at, config) in GEMV_CONFIGS.iter().enumerate() {
+        if !config.is_valid(device.capabilities()) {
+            continue;
+        }
+        let name = ["q4_0", "q6_k", "mlx8", "f16"][at % 4];
+        let columns = if name == "f16" { 1027 } else { 1280 };
+        let weights: Arc<dyn BlockWeights> = Arc::new(made(21, columns, named(name), 11));
+        let op = BlockMatMul::new(vec![Arc::clone(&weights)]).unwrap();
+        let x = random(&[3, columns], 12);
+        let choice = Choice { gemv: Some(*config), many: Some(usize::MAX), tiled: None };
+        let found = chosen(&device, &op, &x, [false, false], choice);
+        let what = format!("{name}, {config:?}");
+        compare(&what, &found, &reference(&op, &x), &slack(&x, &*weights));
+    }
+}
+
+#[test]
+fn every_way_to_multiply_many_rows_is_right() {
+    let Some(device) = support::device() else { return };
+    for (at, config) in TILED_CONFIGS.iter().enumerate() {
+        // Large tiles take the software device's compiler long, and are the same text.
+        let large = device.capabilities().software && config.tile[0] > 64;
+        if !config.is_valid(device.capabilities()) || large {
+            eprintln!("skipped: {config:?}");
+            continue;
+        }
+        let name = ["q4_0", "q5_k", "q8_0", "bf16", "q3_k"][at % 5];
+        let columns = if name == "bf16" { 275 } else { 512 };
+        let weights: Arc<dyn BlockWeights> = Arc::new(made(70, columns, named(name), 21));
+        let x = random(&[37, columns], 22);
+        let choice = Choice { tiled: Some(*config), many: Some(0), gemv: None };
+        let op = BlockMatMul::new(vec![Arc::clone(&weights)]).unwrap();
+        let found = chosen(&device, &op, &x, [false, false], choice);
+        let slack = slack(&x, &*weights);
+        let slack = if config.cooperative { rounded(slack) } else { slack };
+        compare(&format!("{name}, {config:?}"), &found, &reference(&op, &x), &slack);
+    }
+}
+
+#[test]
+fn rows_of_every_format_are_its_numbers() {
+    let Some(device) = support::device() else { return };
+    for (name, format, scales) in formats() {
+        let columns = if name.ends_with("16") { 37 } else { 256 };
+        let weights: Arc<dyn BlockWeights> = Arc::new(made(19, columns, (format, scales), 31));
+        let indices = Tensor::from_vec(&[2, 3], vec![3_i64, 0, 18, 3, 7, 1]).unwrap();
+        let of = graph("BlockGather", Arc::new(BlockGather::new(weights)), &[indices.clone()], 1);
+        let found = on_gpu(&device, &of, &[indices.clone()]).remove(0);
+        let expected = evaluate::run(&of, &[indices]).unwrap().remove(0);
+        // A scale and an offset may be rounded once more.
+        compare(name, &found, &expected, &[1e-6]);
+    }
+}
+
+#[test]
+fn gates_multiply_whatever_their_formats() {
+    let Some(device) = support::device() else { return };
+    let pairs = [("q4_0", "q4_0"), ("q4_k", "q6_k"), ("f16", "f16")];
+    for (first, second) in pairs {
+        for m in [1, 5, 20] {
+            let both = [(first, 41), (second, 42)].map(|(name, seed)| {
+                Arc::new(made(33, 256, named(name), seed)) as Arc<dyn BlockWeights>
+            });
+            let x = random(&[m, 256], 43);
+            let op = BlockMatMul::gated(both.clone(), FusedActivation::Silu).unwrap();
+            let of = graph("BlockMatMul", Arc::new(op.clone()), std::slice::from_ref(&x), 1);
+            let found = on_gpu(&device, &of, std::slice::from_ref(&x)).remove(0);
+            let products = both.map(|weights| {
+                let slack = slack(&x, &*weights);
+                let op = BlockMatMul::new(vec![weights]).unwrap();
+                (reference(&op, &x).to_vec::<f32>().unwrap(), slack)
+            });
+            let [(a, a_off), (b, b_off)] = products;
+            let off = |i: usize| {
+                2.0 * (a_off[i] * b[i].abs() + b_off[i] * a[i].abs() + a_off[i] * b_off[i]) + 1e-5
+            };
+            let slack: Vec<f32> = (0..a.len()).map(off).collect();
+            compare(&format!("{first}, {second}, {m}"), &found, &reference(&op, &x), &slack);
+        }
+    }
+}
+
+#[test]
+fn halves_come_and_go_with_every_kernel() {
+    let Some(device) = support::device() else { return };
+    if !device.capabilities().f16 {
+        eprintln!("skipped: no FP16");
+        return;
+    }
+    let weights: Arc<dyn BlockWeights> = Arc::new(made(21, 320, named("q4_0"), 51));
+    let op = BlockMatMul::new(vec![Arc::clone(&weights)]).unwrap();
+    for m in [1, 24] {
+        let x = random(&[m, 320], 52);
+        let slack = rounded(slack(&x, &*weights));
+        for halves in [[false, true], [true, false], [true, true]] {
+            let found = chosen(&device, &op, &x, halves, Choice::default());
+            compare(&format!("{m}, {halves:?}"), &found, &reference(&op, &x), &slack);
+        }
+    }
+}
+
+#[test]
+fn no_rows_and_no_columns_are_no_work() {
+    let Some(device) = support::device() else { return };
+    for (m, n, k) in [(0, 4, 64), (2, 0, 64)] {
+        let weights: Arc<dyn BlockWeights> = Arc::new(made(n, k, named("q4_0"), 61));
+        let op = BlockMatMul::new(vec![weights]).unwrap();
+        let x = random(&[m, k], 62);
+        let of = graph("BlockMatMul", Arc::new(op), std::slice::from_ref(&x), 1);
+        let found = on_gpu(&device, &of, &[x]).remove(0);
+        assert_eq!(found.shape(), [m, n]);
     }
 }

@@ -81,6 +81,7 @@ pub(super) fn codes(layout: &Layout, convert: bool) -> Value {
         low, high, convert, factors, per_super, table, float,
         bits => layout.bits,
         groups => layout.groups(),
+        unit => layout.unit(),
         masks => masks.collect::<Vec<_>>(),
         zeros => zeros.collect::<Vec<_>>(),
         pairs => layout.pairs(),

@@ -4,23 +4,7 @@
 @group(0) @binding({{ loop.index0 }}) var<storage, {{ d.access }}> {{ d.name }}: array<{{ d.of }}>;
 {% endfor %}
 
-struct Params {
-    // Units of a row of the matrix.
-    units: u32,
-    // Numbers of a row of X.
-    columns: u32,
-    // Rows of X.
-    m: u32,
-    // Words of a row's factors, and where those of superblocks start.
-    factor_words: u32,
-    wholes: u32,
-    // The workgroup after the last.
-    end: u32,
-    // Numbers of a row of each output.
-    widths: vec4<u32>,
-    // For each output: its first workgroup, the packed rows, the first of them, its first column.
-    outputs: array<vec4<u32>, 4>,
-}
+{% include "blocks/params" %}
 @group(0) @binding({{ bindings | length }}) var<uniform> params: Params;
 
 {% include "blocks/codes" %}
@@ -32,26 +16,7 @@ var<workgroup> xs: array<vec4<f32>, {{ m * codes.groups * stride }}>;
 var<workgroup> sums: array<f32, {{ rows * slots }}>;
 {% endif %}
 
-fn quad(row: u32, at: u32) -> vec4<f32> {
-    if row >= params.m {
-        return vec4<f32>(0.0);
-    }
-{% if aligned %}
-    if 4u * at >= params.columns {
-        return vec4<f32>(0.0);
-    }
-    return vec4<f32>(x[row * (params.columns >> 2u) + at]);
-{% else %}
-    var all = vec4<f32>(0.0);
-    for (var j = 0u; j < 4u; j++) {
-        if 4u * at + j < params.columns {
-            all[j] = f32(x[row * params.columns + 4u * at + j]);
-        }
-    }
-    return all;
-{% endif %}
-}
-
+{% include "blocks/quad" %}
 {% include "blocks/store" %}
 
 @compute @workgroup_size({{ threads }})

@@ -98,6 +98,11 @@ impl Layout {
         matches!(self.shift, Shift::Float(_))
     }
 
+    /// Whether FP16 has the range of the numbers.
+    pub(crate) fn fits_halves(&self) -> bool {
+        !matches!(self.shift, Shift::Float(DataType::Fp32 | DataType::Bf16))
+    }
+
     /// Whether a block has a second factor.
     pub(crate) fn pairs(&self) -> bool {
         matches!(self.shift, Shift::Zeros | Shift::Offsets)

@@ -5,11 +5,12 @@ use std::sync::Arc;
 use galatea_graph::GALATEA_DOMAIN;
 use galatea_graph::blocks::BlockWeights;
 use galatea_graph::ops::fused::{BlockMatMul, FusedActivation};
+use galatea_runtime::Precision;
 use galatea_tensor::DataType;
 use minijinja::context;
 
 use super::layout::Layout;
-use super::pack::{Plan, pack};
+use super::pack::{Packed, Plan, pack};
 use super::product::{Call, OUTPUTS, Operand, Product, Segment, activation};
 use super::{Choice, dispatch};
 use crate::device::{Device, Shader};
@@ -31,20 +32,33 @@ pub(super) const ROW: KernelRow = KernelRow {
         Ok(())
     },
     build: |view: &NodeView<'_>| {
-        let made = kernel(view.device, view.operator::<BlockMatMul>()?, Choice::default())?;
+        let op = view.operator::<BlockMatMul>()?;
+        let made = kernel(view.device, op, view.precision, Choice::default())?;
         Ok(Box::new(made))
     },
 };
 
 fn supports(device: &Device, op: &BlockMatMul) -> Result<(), String> {
-    for weights in op.weights() {
-        let layout = Layout::of(&**weights)?;
-        let row = layout.units(weights.columns()) * 16;
-        if row as u64 > device.capabilities().binding_bytes.min(1 << 30) / 2 {
-            return Err("a row is larger than a binding".into());
-        }
+    op.weights().iter().try_for_each(|weights| row_fits(device, &**weights))
+}
+
+/// Refuses matrices that kernels do not know, or a row of which is larger than a binding.
+pub(super) fn row_fits(device: &Device, weights: &dyn BlockWeights) -> Result<(), String> {
+    let layout = Layout::of(weights)?;
+    let row = layout.units(weights.columns()) * 16;
+    if row as u64 > device.capabilities().binding_bytes.min(1 << 30) / 4 {
+        return Err("a row is larger than a binding".into());
     }
     Ok(())
+}
+
+/// A matrix on its own.
+pub(super) fn whole(
+    device: &Device,
+    weights: &Arc<dyn BlockWeights>,
+) -> Result<Arc<Packed>, String> {
+    let all = std::slice::from_ref(weights);
+    Ok(joined(device, Layout::of(&**weights)?, 0, all)?.packed)
 }
 
 /// The kernel of a node, with kernels for few and many rows as chosen.
@@ -54,6 +68,7 @@ fn supports(device: &Device, op: &BlockMatMul) -> Result<(), String> {
 pub fn kernel(
     device: &Arc<Device>,
     op: &BlockMatMul,
+    precision: Precision,
     choice: Choice,
 ) -> Result<BlockProducts, String> {
     supports(device, op)?;
@@ -79,6 +94,11 @@ pub fn kernel(
                 at += count;
             }
         }
+    }
+    for product in &mut products {
+        // What rounds rows to bytes elsewhere may round them to FP16 here; BF16 and FP32 have a wider range.
+        let narrow = product.packed.layout.fits_halves();
+        product.halves = precision == Precision::Fp16 || op.rounds_rows() && narrow;
     }
     Ok(BlockProducts { device: Arc::clone(device), products, rest, choice })
 }
@@ -117,7 +137,7 @@ fn packed<'a>(
         let (weights, row) = of(row);
         layout.fill(&**weights, row, to)
     })?;
-    Ok(Product { packed: Arc::new(packed), segments, gate: None })
+    Ok(Product { packed: Arc::new(packed), segments, gate: None, halves: false })
 }
 
 /// A node's matrices on the device.

@@ -1,31 +1,43 @@
 //! Products with weights of few bits, and rows of them.
 //!
 //! Numbers stay packed on the device; [`layout`] says how. A few rows are multiplied by `gemv`, which reads
-//! every number once.
+//! every number once; for many rows, `tiled` makes tiles of numbers whole.
 
 mod codes;
+mod gather;
 mod gemv;
 mod layout;
 mod mat_mul;
 mod pack;
 mod product;
+mod tiled;
 
 pub use gemv::{GEMV_CONFIGS, GemvConfig};
 pub use mat_mul::{BlockProducts, kernel};
+pub use tiled::{TILED_CONFIGS, TiledConfig};
+
+use galatea_tensor::DataType;
 
 use crate::device::Device;
 use crate::kernel::{KernelRow, Step};
 use product::{Call, Product};
 
 /// This family's kernels.
-pub(crate) const ROWS: &[KernelRow] = &[mat_mul::ROW];
+pub(crate) const ROWS: &[KernelRow] = &[mat_mul::ROW, gather::ROW];
 
 /// What kernels are forced to be; by default they are chosen by sizes and device.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Choice {
     /// Of products of few rows.
     pub gemv: Option<GemvConfig>,
+    /// Of products of many rows.
+    pub tiled: Option<TiledConfig>,
+    /// From how many rows on they are many.
+    pub many: Option<usize>,
 }
+
+/// Rows that still are few where nothing else is chosen: with and without products of matrices.
+const FEW: (usize, usize) = (8, 16);
 
 fn dispatch(
     device: &Device,
@@ -37,5 +49,17 @@ fn dispatch(
     if call.m == 0 || product.packed.rows == 0 {
         return Ok(());
     }
-    gemv::dispatch(device.capabilities(), product, call, choice.gemv, step)
+    let capabilities = device.capabilities();
+    let halves = call.x.dtype == DataType::Fp16 || product.halves;
+    let tiled = TiledConfig::choose(capabilities, call.m, product.packed.rows, halves);
+    let tiled = choice.tiled.or(tiled);
+    let few = match tiled {
+        Some(config) if config.cooperative => FEW.0,
+        _ => FEW.1,
+    };
+    let many = choice.many.unwrap_or(few + 1);
+    match tiled.filter(|_| call.m >= many) {
+        Some(config) => tiled::dispatch(capabilities, product, call, config, step),
+        None => gemv::dispatch(capabilities, product, call, choice.gemv, step),
+    }
 }

@@ -29,6 +29,8 @@ pub(super) struct Product {
     pub(super) packed: Arc<Packed>,
     pub(super) segments: Vec<Segment>,
     pub(super) gate: Option<FusedActivation>,
+    /// Whether operands may be rounded to FP16.
+    pub(super) halves: bool,
 }
 
 /// An operand or a result of a product.

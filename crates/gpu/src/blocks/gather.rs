@@ -1,0 +1,81 @@
+//! `BlockGather`: rows of a matrix of few bits.
+
+use std::sync::Arc;
+
+use galatea_graph::GALATEA_DOMAIN;
+use galatea_graph::ops::fused::BlockGather;
+use galatea_tensor::DataType;
+use minijinja::context;
+
+use super::codes::{codes, plane_type, unscale};
+use super::mat_mul::{row_fits, whole};
+use super::pack::Packed;
+use crate::device::Shader;
+use crate::kernel::{Binding, Kernel, KernelRow, NodeView, Shapes, Step, fold, param, wgsl_float};
+use crate::template::render;
+
+pub(super) const ROW: KernelRow = KernelRow {
+    name: "block_gather",
+    domain: GALATEA_DOMAIN,
+    ops: &["BlockGather"],
+    supports: |view| {
+        let op = view.operator::<BlockGather>()?;
+        row_fits(view.device, &**op.weights())?;
+        view.floats(&[])?;
+        match view.input(0).map(|fact| fact.dtype) {
+            Some(DataType::Int64) => Ok(()),
+            other => Err(format!("indices of type {other:?}")),
+        }
+    },
+    build: |view: &NodeView<'_>| {
+        let op = view.operator::<BlockGather>()?;
+        Ok(Box::new(Gather { packed: whole(view.device, op.weights())? }))
+    },
+};
+
+struct Gather {
+    packed: Arc<Packed>,
+}
+
+impl Kernel for Gather {
+    fn bind(&self, shapes: &Shapes, step: &mut Step) -> Result<(), String> {
+        let (layout, columns) = (&self.packed.layout, self.packed.columns);
+        let count: usize = shapes.input(0)?.iter().product();
+        let units = layout.units(columns);
+        let aligned = columns.is_multiple_of(4);
+        let y = wgsl_float(shapes.output_dtype(0)?)?;
+        let [own, wholes] = layout.factor_words(columns);
+        let per_block = (layout.block / layout.unit()).max(1).ilog2();
+        let [low, high] = layout.words().map(plane_type);
+        let factors = (!layout.is_float()).then_some("u32");
+        for piece in &self.packed.pieces {
+            let mut bindings = vec![Binding::Input(0), Binding::Output(0)];
+            let mut declared = Vec::new();
+            let parts = [("low", low), ("high", high), ("factors", factors)];
+            for ((name, of), (start, bytes)) in parts.into_iter().zip(piece.regions) {
+                let Some(of) = of else { continue };
+                bindings.push(Binding::Part(Arc::clone(&piece.block), start, bytes));
+                declared.push(context!(name, of));
+            }
+            let context = context!(
+                bindings => declared,
+                codes => codes(layout, false),
+                unscale => unscale(layout),
+                parts => layout.parts(),
+                y, aligned, per_block,
+            );
+            let source = render(include_str!("gather.wgsl"), context)?;
+            let shader = Shader::new(format!("block_gather-{}", layout.name()), source);
+            let sizes = [units, columns, count, own + wholes, own];
+            let rows = [piece.first, piece.rows, self.packed.rows];
+            let params = sizes.into_iter().chain(rows).map(param).collect::<Result<_, _>>()?;
+            let groups = fold((count * units).div_ceil(64))?;
+            step.dispatch(shader.proved(), bindings, params, groups);
+        }
+        Ok(())
+    }
+
+    fn weight_bytes(&self) -> u64 {
+        self.packed.size_bytes()
+    }
+}
