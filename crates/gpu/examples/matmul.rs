@@ -64,7 +64,7 @@ fn main() {
             continue;
         }
         let measured = || -> Result<(f64, f64), String> {
-            let step = variant.step(&shapes, turns)?;
+            let step = variant.step(&shapes, turns, device.capabilities())?;
             let start = std::time::Instant::now();
             let trial = Trial::new(&device, &step, &inputs, &[output_bytes], copies);
             let trial = trial.map_err(|error| error.to_string())?;

@@ -89,7 +89,7 @@ fn check(variant: Variant, lens: [usize; 3], turns: Turns, types: [DataType; 3])
         outputs: vec![Some((types[2], vec![m, n]))],
         constants: vec![None, None],
     };
-    let step = variant.step(&shapes, turns).unwrap();
+    let step = variant.step(&shapes, turns, device.capabilities()).unwrap();
     let size = m * n * types[2].size_bytes().unwrap();
     let (a_bytes, b_bytes) = (poisoned(&a), poisoned(&b));
     let inputs = [Some(a_bytes.as_slice()), Some(b_bytes.as_slice())];
@@ -107,7 +107,7 @@ fn check(variant: Variant, lens: [usize; 3], turns: Turns, types: [DataType; 3])
     let expected = product(&a, &b, lens, turns);
     // Sums of k products below 1 in FP32: a few units of the last place of their size. Operands that are
     // rounded to FP16 are off by 2^-11 each, at random.
-    let rounded = turns.halves && types[..2] != [DataType::Fp16; 2];
+    let rounded = variant.rounds() && types[..2] != [DataType::Fp16; 2];
     let size = (k as f32).sqrt();
     let near = if rounded { 4.0 * size * 2.0_f32.powi(-11) } else { 8.0 * size * f32::EPSILON };
     for (at, (found, expected)) in found.iter().zip(&expected).enumerate() {

@@ -5,6 +5,7 @@
 //! axes of stacks and what follows the product are the same in all of them.
 
 mod activation;
+mod cooperative;
 mod launch;
 mod problem;
 mod spec;
@@ -12,6 +13,7 @@ mod tiled;
 mod variant;
 
 pub(crate) use activation::Activation;
+pub use cooperative::CooperativeConfig;
 pub use tiled::TiledConfig;
 pub use variant::{Turns, Variant};
 
@@ -51,6 +53,6 @@ fn build(view: &NodeView<'_>) -> Result<Box<dyn Kernel>, String> {
 impl Kernel for Product {
     fn bind(&self, shapes: &Shapes, step: &mut Step) -> Result<(), String> {
         let problem = Problem::new(self.spec, shapes)?;
-        Variant::choose(&problem, &self.capabilities).run(&problem, step)
+        Variant::choose(&problem, &self.capabilities).run(&problem, &self.capabilities, step)
     }
 }

@@ -1,33 +1,33 @@
-// Reading four elements of an operand: along k where they lie so, along rows of A or columns of B otherwise.
+// Reading four elements of an operand as {{ cell }}: along k where they lie so, along rows of A or columns of B otherwise.
 // Indices beyond the last row or column read that one, and what is beyond k counts as 0.
 {% for x, o, len in [("a", a, "m"), ("b", b, "n")] %}
-fn load_{{ x }}(start: u32, outer: u32, k: u32) -> vec4<f32> {
+fn load_{{ x }}(start: u32, outer: u32, k: u32) -> vec4<{{ cell }}> {
     {% if edge and (o.wide or not o.inner) %}
     if k >= params.k {
-        return vec4<f32>(0.0);
+        return vec4<{{ cell }}>(0.0);
     }
     {% endif %}
     {% if o.wide and o.inner %}
     let row = min(outer, params.{{ len }} - 1u);
-    return vec4<f32>({{ x }}[(start + row * params.{{ x }}_outer + k) >> 2u]);
+    return vec4<{{ cell }}>({{ x }}[(start + row * params.{{ x }}_outer + k) >> 2u]);
     {% elif o.wide %}
     let columns = min(outer, (params.{{ len }} - 1u) & 0xfffffffcu);
-    return vec4<f32>({{ x }}[(start + k * params.{{ x }}_inner + columns) >> 2u]);
+    return vec4<{{ cell }}>({{ x }}[(start + k * params.{{ x }}_inner + columns) >> 2u]);
     {% elif o.inner %}
     let row = start + min(outer, params.{{ len }} - 1u) * params.{{ x }}_outer;
     {% if edge %}
     let ks = vec4<u32>(k) + vec4<u32>(0u, 1u, 2u, 3u);
     let at = row + min(ks, vec4<u32>(params.k - 1u)) * params.{{ x }}_inner;
-    let v = vec4<f32>(f32({{ x }}[at.x]), f32({{ x }}[at.y]), f32({{ x }}[at.z]), f32({{ x }}[at.w]));
-    return select(vec4<f32>(0.0), v, ks < vec4<u32>(params.k));
+    let v = vec4<{{ cell }}>({{ cell }}({{ x }}[at.x]), {{ cell }}({{ x }}[at.y]), {{ cell }}({{ x }}[at.z]), {{ cell }}({{ x }}[at.w]));
+    return select(vec4<{{ cell }}>(0.0), v, ks < vec4<u32>(params.k));
     {% else %}
     let at = row + (vec4<u32>(k) + vec4<u32>(0u, 1u, 2u, 3u)) * params.{{ x }}_inner;
-    return vec4<f32>(f32({{ x }}[at.x]), f32({{ x }}[at.y]), f32({{ x }}[at.z]), f32({{ x }}[at.w]));
+    return vec4<{{ cell }}>({{ cell }}({{ x }}[at.x]), {{ cell }}({{ x }}[at.y]), {{ cell }}({{ x }}[at.z]), {{ cell }}({{ x }}[at.w]));
     {% endif %}
     {% else %}
     let columns = min(vec4<u32>(outer) + vec4<u32>(0u, 1u, 2u, 3u), vec4<u32>(params.{{ len }} - 1u));
     let at = start + k * params.{{ x }}_inner + columns * params.{{ x }}_outer;
-    return vec4<f32>(f32({{ x }}[at.x]), f32({{ x }}[at.y]), f32({{ x }}[at.z]), f32({{ x }}[at.w]));
+    return vec4<{{ cell }}>({{ cell }}({{ x }}[at.x]), {{ cell }}({{ x }}[at.y]), {{ cell }}({{ x }}[at.z]), {{ cell }}({{ x }}[at.w]));
     {% endif %}
 }
 {% endfor %}

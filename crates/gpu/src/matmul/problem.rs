@@ -196,6 +196,11 @@ impl Problem {
         self.batch.iter().product()
     }
 
+    /// Whether operands may be multiplied in FP16.
+    pub(crate) fn in_halves(&self) -> bool {
+        self.spec.halves || self.a.dtype == DataType::Fp16 && self.b.dtype == DataType::Fp16
+    }
+
     /// Elements of the result.
     pub(crate) fn elements(&self) -> usize {
         self.products() * self.m * self.n

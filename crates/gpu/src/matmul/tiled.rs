@@ -101,6 +101,7 @@ impl TiledConfig {
         let [wy, wx] = self.patch;
         let threads = self.count();
         let context = context!(
+            cell => "f32",
             ty, tx, wy, wx, threads,
             rm => self.rows / (4 * ty),
             rn => self.columns / (4 * tx),

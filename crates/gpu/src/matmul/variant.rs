@@ -1,5 +1,6 @@
 //! The ways to compute a product, and which one is taken.
 
+use super::cooperative::CooperativeConfig;
 use super::problem::Problem;
 use super::spec::Spec;
 use super::tiled::TiledConfig;
@@ -30,6 +31,8 @@ impl Turns {
 pub enum Variant {
     /// By tiles in workgroup memory; so many workgroups share a tile.
     Tiled(TiledConfig, usize),
+    /// The same by cooperative matrices of FP16.
+    Cooperative(CooperativeConfig, usize),
 }
 
 /// Workgroups that keep a device busy.
@@ -42,40 +45,51 @@ impl Variant {
     #[must_use]
     pub fn all(capabilities: &Capabilities) -> Vec<Self> {
         let tiled = TiledConfig::ALL.iter().filter(|config| config.fits(capabilities));
-        tiled.map(|&config| Self::Tiled(config, 1)).collect()
+        let tiled = tiled.map(|&config| Self::Tiled(config, 1));
+        let cooperative = CooperativeConfig::ALL.iter().filter(|config| config.fits(capabilities));
+        tiled.chain(cooperative.map(|&config| Self::Cooperative(config, 1))).collect()
+    }
+
+    /// Whether operands are rounded to FP16 where they are multiplied, if they are not FP16.
+    #[must_use]
+    pub fn rounds(&self) -> bool {
+        matches!(self, Self::Cooperative(..))
     }
 
     /// The way for a product.
     pub(crate) fn choose(problem: &Problem, capabilities: &Capabilities) -> Self {
-        let tiles = |config: &TiledConfig| {
-            let rows = problem.m.div_ceil(config.rows);
-            rows * problem.n.div_ceil(config.columns) * problem.products()
-        };
-        let by_size = |rows: usize, columns: usize| {
-            let mut all = TiledConfig::ALL.iter().filter(|config| config.fits(capabilities));
-            all.find(|config| (config.rows, config.columns) == (rows, columns))
-        };
-        let low = problem.m <= 16;
-        let order: &[(usize, usize)] =
-            if low { &[(16, 64)] } else { &[(128, 128), (64, 64), (32, 64), (32, 32)] };
-        let fitting = order.iter().filter_map(|&(rows, columns)| by_size(rows, columns));
-        let mut found = TiledConfig::ALL[0];
-        for config in fitting {
-            found = *config;
-            if tiles(config) >= BUSY {
-                break;
+        if problem.in_halves() && problem.m > 8 && problem.n > 8 {
+            let order = [(128, 128), (64, 128), (64, 64), (32, 64), (32, 32)];
+            let all: Vec<_> =
+                CooperativeConfig::ALL.iter().filter(|one| one.fits(capabilities)).collect();
+            let tile = |config: &&CooperativeConfig| (config.tile[0], config.tile[1]);
+            let sized = order.iter().filter_map(|&size| all.iter().find(|one| tile(one) == size));
+            if let Some((config, shares)) = fill(problem, sized.map(|&&one| (one, tile(&&one)))) {
+                return Self::Cooperative(config, shares);
             }
         }
-        let shares = match tiles(&found) {
-            0 => 1,
-            tiles => (BUSY / tiles).min(problem.k / SHARE).max(1),
+        let order: &[(usize, usize)] = match problem.m {
+            0..=16 => &[(16, 64)],
+            _ => &[(128, 128), (64, 64), (32, 64), (32, 32)],
         };
-        Self::Tiled(found, shares)
+        let all: Vec<_> = TiledConfig::ALL.iter().filter(|one| one.fits(capabilities)).collect();
+        let tile = |config: &&TiledConfig| (config.rows, config.columns);
+        let sized = order.iter().filter_map(|&size| all.iter().find(|one| tile(one) == size));
+        match fill(problem, sized.map(|&&one| (one, tile(&&one)))) {
+            Some((config, shares)) => Self::Tiled(config, shares),
+            None => Self::Tiled(TiledConfig::ALL[0], 1),
+        }
     }
 
-    pub(crate) fn run(&self, problem: &Problem, step: &mut Step) -> Result<(), String> {
+    pub(crate) fn run(
+        &self,
+        problem: &Problem,
+        capabilities: &Capabilities,
+        step: &mut Step,
+    ) -> Result<(), String> {
         match self {
             Self::Tiled(config, shares) => config.run(problem, *shares, step),
+            Self::Cooperative(config, shares) => config.run(problem, *shares, capabilities, step),
         }
     }
 
@@ -95,9 +109,32 @@ impl Variant {
     ///
     /// # Errors
     /// When lengths do not meet or are beyond the device.
-    pub fn step(&self, shapes: &Shapes, turns: Turns) -> Result<Step, String> {
+    pub fn step(
+        &self,
+        shapes: &Shapes,
+        turns: Turns,
+        capabilities: &Capabilities,
+    ) -> Result<Step, String> {
         let mut step = Step::default();
-        self.run(&turns.problem(shapes)?, &mut step)?;
+        self.run(&turns.problem(shapes)?, capabilities, &mut step)?;
         Ok(step)
     }
+}
+
+/// The first of these tiles, the largest first, with which a product keeps a device busy, and how many
+/// workgroups share each.
+fn fill<T>(
+    problem: &Problem,
+    sized: impl Iterator<Item = (T, (usize, usize))>,
+) -> Option<(T, usize)> {
+    let mut found = None;
+    for (config, (rows, columns)) in sized {
+        let tiles = problem.m.div_ceil(rows) * problem.n.div_ceil(columns) * problem.products();
+        let shares = (BUSY / tiles.max(1)).min(problem.k / SHARE).max(1);
+        found = Some((config, shares));
+        if tiles >= BUSY {
+            break;
+        }
+    }
+    found
 }

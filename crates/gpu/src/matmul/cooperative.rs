@@ -1,0 +1,163 @@
+//! Products by cooperative matrices: operands of FP16, sums in FP32.
+
+use minijinja::context;
+
+use super::launch::Launch;
+use super::problem::Problem;
+use crate::device::Capabilities;
+use crate::kernel::Step;
+
+/// Sizes of a tile.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct CooperativeConfig {
+    /// Rows, columns and depth of the tile of a workgroup.
+    pub tile: [usize; 3],
+    /// Rows and columns of a subgroup's part of it.
+    pub part: [usize; 2],
+    /// 2 where the next part of k is written while this one is read.
+    pub stages: usize,
+    /// Matrices beside one another that leave through workgroup memory at a time.
+    pub strip: usize,
+}
+
+/// Matrices of sums that a subgroup can keep, and those that a processor which plays the GPU compiles in less
+/// than a minute.
+const MOST_SUMS: (usize, usize) = (16, 4);
+
+impl CooperativeConfig {
+    const fn new(tile: [usize; 3], part: [usize; 2], stages: usize, strip: usize) -> Self {
+        Self { tile, part, stages, strip }
+    }
+
+    /// All that are tried.
+    pub const ALL: &'static [Self] = &[
+        Self::new([128, 128, 32], [64, 64], 2, 1),
+        Self::new([128, 128, 32], [64, 64], 1, 1),
+        Self::new([128, 128, 16], [64, 64], 2, 1),
+        Self::new([128, 128, 64], [64, 64], 1, 1),
+        Self::new([128, 256, 32], [64, 64], 1, 1),
+        Self::new([128, 256, 16], [64, 64], 2, 1),
+        Self::new([256, 128, 32], [64, 64], 1, 1),
+        Self::new([256, 128, 16], [64, 64], 2, 1),
+        Self::new([128, 128, 32], [32, 64], 2, 1),
+        Self::new([128, 128, 32], [64, 32], 2, 1),
+        Self::new([64, 128, 32], [32, 64], 2, 2),
+        Self::new([64, 64, 32], [32, 32], 2, 2),
+        Self::new([64, 64, 32], [32, 32], 1, 2),
+        Self::new([64, 64, 64], [32, 32], 1, 2),
+        Self::new([32, 64, 32], [16, 32], 2, 1),
+        Self::new([32, 32, 32], [16, 16], 2, 1),
+        Self::new([16, 64, 64], [16, 16], 2, 1),
+    ];
+
+    /// Subgroups of a workgroup.
+    fn subgroups(&self) -> usize {
+        let [rows, columns, _] = self.tile;
+        rows / self.part[0] * (columns / self.part[1])
+    }
+
+    /// Bytes of workgroup memory at most, whatever way the operands lie.
+    fn bytes(&self, size: usize) -> usize {
+        let [rows, columns, deep] = self.tile;
+        let tile = |len: usize| ((len + 8) * deep).max(len * (deep + 8)) * 2;
+        let results = self.subgroups() * size * self.strip * size * 4;
+        self.stages * (tile(rows) + tile(columns)) + results
+    }
+
+    /// Whether a device can run it.
+    #[must_use]
+    pub fn fits(&self, capabilities: &Capabilities) -> bool {
+        let Some(shape) = Shape::of(capabilities) else { return false };
+        let within = |value: usize, limit: u32| u32::try_from(value).is_ok_and(|v| v <= limit);
+        let threads = self.subgroups() * shape.lanes;
+        let sums = self.part[0] / shape.size * (self.part[1] / shape.size);
+        let (real, software) = MOST_SUMS;
+        sums <= if capabilities.software { software } else { real }
+            && within(self.bytes(shape.size), capabilities.workgroup_bytes)
+            && within(threads, capabilities.workgroup_threads)
+            && self.is_sound(shape)
+    }
+
+    /// Whether the sizes divide as the shader takes for granted.
+    fn is_sound(&self, Shape { size, lanes }: Shape) -> bool {
+        let [rows, columns, deep] = self.tile;
+        let [part_rows, part_columns] = self.part;
+        let threads = self.subgroups() * lanes;
+        let loads = |len: usize| {
+            (len * deep).is_multiple_of(4 * threads)
+                && threads.is_multiple_of(len / 4)
+                && threads.is_multiple_of(deep / 4)
+        };
+        rows.is_multiple_of(part_rows)
+            && columns.is_multiple_of(part_columns)
+            && part_rows.is_multiple_of(size)
+            && part_columns.is_multiple_of(size * self.strip)
+            && deep.is_multiple_of(size)
+            // Few threads with workgroup memory are compiled wrongly by some drivers.
+            && self.subgroups() >= 2
+            && loads(rows)
+            && loads(columns)
+    }
+
+    /// Adds the dispatches of a product whose tiles are shared by so many workgroups.
+    ///
+    /// # Errors
+    /// When the device has no such matrices.
+    pub(crate) fn run(
+        &self,
+        problem: &Problem,
+        shares: usize,
+        capabilities: &Capabilities,
+        step: &mut Step,
+    ) -> Result<(), String> {
+        let shape = Shape::of(capabilities).filter(|_| self.fits(capabilities));
+        let Shape { size, lanes } =
+            shape.ok_or("the device has no cooperative matrices for this")?;
+        let [rows, columns, deep] = self.tile;
+        let subgroups = self.subgroups();
+        let threads = subgroups * lanes;
+        let context = context!(
+            cell => "f16",
+            size, subgroups, threads,
+            sm => self.part[0],
+            sn => self.part[1],
+            a_loads => rows * deep / (4 * threads),
+            b_loads => columns * deep / (4 * threads),
+            stages => self.stages,
+            strip => self.strip,
+            // On Metal, where they are of 8, they are read from single elements only.
+            wide => size > 8
+        );
+        let launch = Launch {
+            name: "matmul-f16-cooperative",
+            template: include_str!("cooperative.wgsl"),
+            tile: self.tile,
+            shares,
+            context,
+            problem,
+        };
+        launch.run(step)
+    }
+}
+
+/// What a device's matrices are like.
+#[derive(Clone, Copy, Debug)]
+struct Shape {
+    /// Rows and columns.
+    size: usize,
+    /// Threads of a subgroup.
+    lanes: usize,
+}
+
+impl Shape {
+    fn of(capabilities: &Capabilities) -> Option<Self> {
+        let size = usize::try_from(capabilities.wide_cooperative()?.size).ok()?;
+        // A device that lists a range and has matrices has subgroups of 32.
+        let lanes = match capabilities.subgroup? {
+            (least, most) if least == most => usize::try_from(least).ok()?,
+            (least, most) if (least..=most).contains(&32) => 32,
+            _ => return None,
+        };
+        (capabilities.f16 && matches!(size, 8 | 16)).then_some(Self { size, lanes })
+    }
+}
