@@ -5,6 +5,8 @@
 
 use galatea_tensor::DataType;
 
+use crate::device::Shader;
+use crate::elementwise::functions::with_functions;
 use crate::kernel::{NodeView, param};
 
 /// What shaders compute with, in vectors of four.
@@ -155,6 +157,11 @@ impl Words {
         format!("params.v[{}].{}", at / 4, ["x", "y", "z", "w"][at % 4])
     }
 
+    /// Adds a float and gives the expression that reads it.
+    pub(crate) fn float(&mut self, value: f32) -> String {
+        format!("bitcast<f32>({})", self.word(value.to_bits()))
+    }
+
     /// Adds a difference of positions and gives the expression that reads it: added to a position, it
     /// goes round where it is negative.
     ///
@@ -180,6 +187,13 @@ impl Words {
         self.0.resize(self.0.len().next_multiple_of(4).max(4), 0);
         self.0
     }
+}
+
+/// A kernel of this text, with the functions that it calls and the extension that it needs.
+pub(crate) fn shader(name: &str, text: &str) -> Shader {
+    let text = with_functions(text);
+    let extension = if text.contains("f16") { "enable f16;\n" } else { "" };
+    Shader::new(name, format!("{extension}{text}"))
 }
 
 /// Threads of a workgroup of kernels whose threads do not work together.

@@ -18,9 +18,13 @@ pub mod kernel;
 pub mod matmul;
 mod memory;
 mod movement;
+mod normalize;
 mod plan;
 mod provider;
+mod reduce;
 mod rotary;
+mod rows;
+mod softmax;
 pub mod template;
 mod trial;
 
@@ -42,5 +46,8 @@ pub const FAMILIES: &[&[KernelRow]] = &[
     elementwise::ROWS,
     matmul::ROWS,
     movement::ROWS,
+    normalize::ROWS,
+    reduce::ROWS,
     rotary::ROWS,
+    softmax::ROWS,
 ];

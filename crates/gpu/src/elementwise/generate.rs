@@ -3,10 +3,8 @@
 use galatea_tensor::DataType;
 
 use super::broadcast::{Broadcast, Walk};
-use super::functions::with_functions;
 use super::program::Program;
-use crate::device::Shader;
-use crate::element::{THREADS, Words, declare, entry, load, load_quad, store_quad};
+use crate::element::{THREADS, Words, declare, entry, load, load_quad, shader, store_quad};
 use crate::kernel::{Binding, Step, fold};
 
 /// What a kernel reads and writes.
@@ -43,9 +41,7 @@ pub(super) fn dispatch(
     text.push_str(&entry(&quad_count));
     text.push_str(&body);
     text.push_str("}\n");
-    let text = with_functions(&text);
-    let extension = if text.contains("f16") { "enable f16;\n" } else { "" };
-    let shader = Shader::new("elementwise", format!("{extension}{text}"));
+    let shader = shader("elementwise", &text);
     // Integers of 64 bits are not padded to a quad, so the compiler guards them.
     let padded = types.iter().chain([&operands.output]).all(|dtype| *dtype != DataType::Int64);
     let shader = if padded { shader.proved() } else { shader };

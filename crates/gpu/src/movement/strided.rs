@@ -3,10 +3,8 @@
 use galatea_tensor::DataType;
 
 use crate::cell::Cell;
-use crate::device::Shader;
-use crate::element::{THREADS, Words, entry};
+use crate::element::{THREADS, Words, entry, shader};
 use crate::elementwise::broadcast::{contiguous, merge};
-use crate::elementwise::functions::with_functions;
 use crate::kernel::{Binding, Step, fold, param};
 
 /// The elements of a result in order, as places of a source.
@@ -121,9 +119,7 @@ pub(super) fn start(
     (units, proved): (usize, bool),
     step: &mut Step,
 ) -> Result<(), String> {
-    let text = with_functions(text);
-    let extension = if text.contains("f16") { "enable f16;\n" } else { "" };
-    let shader = Shader::new(name, format!("{extension}{text}"));
+    let shader = shader(name, text);
     let shader = if proved { shader.proved() } else { shader };
     step.dispatch(shader, bindings, words.into_params(), fold(units.div_ceil(THREADS))?);
     Ok(())
@@ -240,8 +236,11 @@ fn turn(
          if i + row < {row_count} && j < {column_count} {{ {store} }} }}\n}}\n",
         head((from, to), &words)
     );
-    let extension = if text.contains("f16") { "enable f16;\n" } else { "" };
-    let shader = Shader::new("move-turned", format!("{extension}{text}")).proved();
-    step.dispatch(shader, bindings, words.into_params(), fold(squares)?);
+    step.dispatch(
+        shader("move-turned", &text).proved(),
+        bindings,
+        words.into_params(),
+        fold(squares)?,
+    );
     Ok(())
 }

@@ -78,6 +78,12 @@ impl Node {
         self
     }
 
+    /// In this version of ONNX's operators.
+    pub(crate) fn opset(mut self, opset: i64) -> Self {
+        self.opset = opset;
+        self
+    }
+
     /// As a graph; `around` puts an identity product in front of and behind it, so that its own values
     /// are inside the partition.
     fn graph(&self, around: bool) -> (Graph, Vec<(String, Tensor)>) {

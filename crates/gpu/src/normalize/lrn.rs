@@ -1,0 +1,58 @@
+//! Local response normalisation: a thread for each quad of the result.
+
+use galatea_graph::ops::normalize::Lrn;
+
+use crate::element::{THREADS, Words, declare, entry, load, shader, store_quad};
+use crate::kernel::{Binding, Kernel, KernelRow, NodeView, Shapes, Step, fold, param};
+
+pub(super) const ROW: KernelRow =
+    KernelRow { name: "lrn", domain: "", ops: &["LRN"], supports, build };
+
+fn supports(view: &NodeView<'_>) -> Result<(), String> {
+    view.operator::<Lrn>()?;
+    view.floats(&[0])
+}
+
+fn build(view: &NodeView<'_>) -> Result<Box<dyn Kernel>, String> {
+    Ok(Box::new(Response(*view.operator::<Lrn>()?)))
+}
+
+struct Response(Lrn);
+
+impl Kernel for Response {
+    fn bind(&self, shapes: &Shapes, step: &mut Step) -> Result<(), String> {
+        let Lrn { alpha, beta, bias, size } = self.0;
+        let shape = shapes.input(0)?;
+        let (elements, channels) = (shape.iter().product::<usize>(), shape[1]);
+        param(elements)?;
+        let (from, to) = (shapes.dtype(0)?, shapes.output_dtype(0)?);
+        let mut words = Words::default();
+        let (count, quads) = (words.length(elements)?, words.length(elements.div_ceil(4))?);
+        let inner = words.length(shape[2..].iter().product())?;
+        let channels = words.length(channels)?;
+        let (before, after) = (words.length((size - 1) / 2)?, words.length(size / 2)?);
+        #[allow(clippy::cast_precision_loss, reason = "the size is a small count")]
+        let weight = words.float(alpha / size as f32);
+        let (beta, bias) = (words.float(beta), words.float(bias));
+        let neighbour =
+            load("x", from, "(number + k * INNER - own * INNER)").replace("INNER", &inner);
+        let text = format!(
+            "{}{}{}fn response(number: u32) -> f32 {{\nlet own = (number / {inner}) % {channels};\n\
+             let first = own - min(own, {before});\nlet last = min(own + {after}, {channels} - 1u);\n\
+             var s = 0.0;\nfor (var k = first; k <= last; k++) {{ let v = {neighbour};\ns += v * v; }}\n\
+             return {} * pow({bias} + {weight} * s, -{beta});\n}}\n{}\
+             var v = vec4<f32>();\n\
+             for (var k = 0u; k < 4u; k++) {{ v[k] = response(min(at * 4u + k, {count} - 1u)); }}\n{}}}\n",
+            declare(0, "x", from)?,
+            declare(1, "y", to)?,
+            words.declare(2),
+            load("x", from, "number"),
+            entry(&quads),
+            store_quad("y", to, "at", "v", &count),
+        );
+        let groups = fold(elements.div_ceil(4).div_ceil(THREADS))?;
+        let bindings = vec![Binding::Input(0), Binding::Output(0)];
+        step.dispatch(shader("lrn", &text).proved(), bindings, words.into_params(), groups);
+        Ok(())
+    }
+}

@@ -1,0 +1,233 @@
+//! All elements along some axes become one: the kernel behind reductions and positions of extremes.
+
+use galatea_tensor::DataType;
+
+use crate::device::Capabilities;
+use crate::element::{Words, declare, load, shader, store_quad};
+use crate::elementwise::broadcast::contiguous;
+use crate::kernel::{Binding, Step, param};
+use crate::rows::{GROUP, Team, place};
+
+/// What is made of the elements.
+#[derive(Clone, Debug)]
+pub(crate) struct Fold {
+    /// The type of what is carried along.
+    pub(crate) carried: &'static str,
+    /// Its value for no elements.
+    pub(crate) start: String,
+    /// What one element `x` at position `j` of its row is.
+    pub(crate) map: String,
+    /// The body of `join(a, b)`.
+    pub(crate) join: String,
+    /// The result, of what is carried as `a` and `count` elements.
+    pub(crate) finish: String,
+    /// How what is carried lies in two words: from `a` to words, and from words `w` back. None where
+    /// it does not fit.
+    pub(crate) words: Option<(&'static str, &'static str)>,
+    /// Functions that the above call.
+    pub(crate) functions: &'static str,
+}
+
+/// Axes of a source, those that are reduced and those that stay.
+#[derive(Clone, Debug)]
+pub(crate) struct Axes {
+    kept: Vec<(usize, usize)>,
+    reduced: Vec<(usize, usize)>,
+}
+
+impl Axes {
+    /// Of a source of this shape.
+    pub(crate) fn new(shape: &[usize], is_reduced: impl Fn(usize) -> bool) -> Self {
+        let steps = contiguous(shape);
+        let mut axes = Self { kept: Vec::new(), reduced: Vec::new() };
+        let mut last = None;
+        for (axis, (&len, &step)) in shape.iter().zip(&steps).enumerate() {
+            if len == 1 {
+                continue;
+            }
+            let reduced = is_reduced(axis);
+            let list = if reduced { &mut axes.reduced } else { &mut axes.kept };
+            match list.last_mut() {
+                Some((own, by)) if last == Some(reduced) => (*own, *by) = (*own * len, step),
+                _ => list.push((len, step)),
+            }
+            last = Some(reduced);
+        }
+        axes
+    }
+
+    fn rows(&self) -> usize {
+        self.kept.iter().map(|(len, _)| len).product()
+    }
+
+    fn count(&self) -> usize {
+        self.reduced.iter().map(|(len, _)| len).product()
+    }
+
+    /// Whether neighbouring results come from neighbouring elements.
+    fn side_by_side(&self) -> bool {
+        self.kept.last().is_some_and(|&(_, step)| step == 1) && self.count() > 1
+    }
+}
+
+/// Where elements come from and where results go.
+#[derive(Clone, Debug)]
+pub(crate) struct Ends {
+    /// The source.
+    pub(crate) from: (Binding, DataType),
+    /// The result.
+    pub(crate) to: (Binding, DataType),
+}
+
+/// Rows longer than this are cut where there are few.
+const LONG: usize = 8192;
+
+/// Writes what `fold` makes of the elements of each row.
+///
+/// # Errors
+/// When a shader cannot count them.
+pub(crate) fn fold(
+    fold: &Fold,
+    axes: &Axes,
+    ends: &Ends,
+    capabilities: &Capabilities,
+    step: &mut Step,
+) -> Result<(), String> {
+    let (rows, count) = (axes.rows(), axes.count());
+    param(rows.saturating_mul(count))?;
+    if rows == 0 {
+        return Ok(());
+    }
+    let team = match axes.side_by_side() {
+        true => Team::side_by_side(count, rows),
+        false => Team::of(count, rows, capabilities),
+    };
+    let byte = ends.to.1.size_bytes() == Some(1);
+    let cut = count >= LONG && rows * team.threads < 64 * GROUP && !byte;
+    let Some((pack, unpack)) = fold.words.filter(|_| cut) else {
+        let team = if byte { Team { threads: 1, ..team } } else { team };
+        let kernel = Kernel { fold, axes, team, pieces: 1, pack: None, unpack: None };
+        return kernel.add(ends, count, step);
+    };
+    let pieces = (count / (LONG / 4)).min(GROUP);
+    let scratch = Binding::Scratch(step.scratch((rows * pieces * 8) as u64));
+    let first = Ends { from: ends.from.clone(), to: (scratch.clone(), DataType::Int64) };
+    let kernel = Kernel { fold, axes, team, pieces, pack: Some(pack), unpack: None };
+    kernel.add(&first, count, step)?;
+    let second = Ends { from: (scratch, DataType::Int64), to: ends.to.clone() };
+    let axes = Axes { kept: vec![(rows, pieces)], reduced: vec![(pieces, 1)] };
+    let team = Team::of(pieces, rows, capabilities);
+    let kernel = Kernel { fold, axes: &axes, team, pieces: 1, pack: None, unpack: Some(unpack) };
+    kernel.add(&second, count, step)
+}
+
+struct Kernel<'a> {
+    fold: &'a Fold,
+    axes: &'a Axes,
+    team: Team,
+    /// How many results each row gives, each of a piece of it.
+    pieces: usize,
+    /// Results are words.
+    pack: Option<&'static str>,
+    /// Elements are words.
+    unpack: Option<&'static str>,
+}
+
+impl Kernel<'_> {
+    fn add(&self, ends: &Ends, all: usize, step: &mut Step) -> Result<(), String> {
+        let Self { fold, axes, team, pieces, .. } = *self;
+        let mut words = Words::default();
+        let rows = axes.rows() * pieces;
+        let (row_count, count) = (words.length(rows)?, words.length(axes.count())?);
+        let piece = words.length(axes.count().div_ceil(pieces))?;
+        let (pieces, all) = (words.length(pieces)?, words.length(all)?);
+        let mut text = match self.unpack {
+            Some(_) => pairs(0, "source"),
+            None => declare(0, "source", ends.from.1)?,
+        };
+        text.push_str(&match (self.pack, ends.to.1) {
+            (Some(_), _) | (None, DataType::Int64) if fold.carried != "i64" => pairs(1, "y"),
+            _ => declare(1, "y", ends.to.1)?,
+        });
+        let places =
+            place("base", &axes.kept, &mut words)? + &place("along", &axes.reduced, &mut words)?;
+        let carried = fold.carried;
+        let element = match self.unpack {
+            Some(unpack) => format!("let w = source[b + along(j)];\nlet e = {unpack};\n"),
+            None => {
+                let x = load("source", ends.from.1, "place");
+                format!("let place = b + along(j);\nlet x = {x};\nlet e = {};\n", fold.map)
+            }
+        };
+        let functions = format!(
+            "{}{}{places}fn join(a: {carried}, b: {carried}) -> {carried} {{\n{}}}\n\
+             fn folded(row: u32, t: u32) -> {carried} {{\n\
+             let b = base(row / {pieces});\nlet first = (row % {pieces}) * {piece};\n\
+             let end = min(first + {piece}, {count});\nvar a = {};\n\
+             for (var j = first + t; j < end; j += {}u) {{\n{element}a = join(a, e);\n}}\nreturn a;\n}}\n",
+            fold.functions,
+            team.shared(carried),
+            fold.join,
+            fold.start,
+            team.threads,
+        );
+        let body = self.body(ends.to.1, (&row_count, &all));
+        text = format!("{text}{}{functions}{body}", words.declare(2));
+        let bindings = vec![ends.from.0.clone(), ends.to.0.clone()];
+        let units = if self.is_byte(ends.to.1) { rows.div_ceil(4) } else { rows };
+        let groups = team.groups(units)?;
+        step.dispatch(shader("reduce", &text), bindings, words.into_params(), groups);
+        Ok(())
+    }
+
+    fn is_byte(&self, dtype: DataType) -> bool {
+        self.pack.is_none() && dtype.size_bytes() == Some(1)
+    }
+
+    fn body(&self, dtype: DataType, (rows, all): (&str, &str)) -> String {
+        let Self { fold, team, .. } = *self;
+        let finish = |a: &str| {
+            let text = self.pack.unwrap_or(&fold.finish);
+            format!("{{ let a = {a}; let count = {all}; result = {text}; }}\n")
+        };
+        if self.is_byte(dtype) {
+            // A thread writes a whole word: four results.
+            let kind = match dtype {
+                DataType::Int8 => "i32",
+                _ => "u32",
+            };
+            let stored = if dtype == DataType::Bool { DataType::Uint8 } else { dtype };
+            let lanes = (0..4).map(|lane| {
+                let a = format!("folded(min(own * 4u + {lane}u, {rows} - 1u), 0u)");
+                format!("{{ var result = {kind}(); {} v[{lane}] = result; }}\n", finish(&a))
+            });
+            let lanes: String = lanes.collect();
+            let store = store_quad("y", stored, "own", "v", rows);
+            let entry = team.entry(&format!("(({rows} + 3u) / 4u)"));
+            return format!("{entry}var v = vec4<{kind}>();\n{lanes}if inside {{ {store} }}\n}}\n");
+        }
+        let kind = match (self.pack, dtype) {
+            (Some(_), _) => "vec2<u32>",
+            (None, DataType::Int64) if fold.carried != "i64" => "vec2<u32>",
+            (None, DataType::Fp32 | DataType::Fp16) => "f32",
+            (None, DataType::Int32) => "i32",
+            (None, DataType::Uint32) => "u32",
+            (None, _) => "i64",
+        };
+        let store = match (kind, dtype) {
+            ("vec2<u32>" | "i64", _) => "y[row] = result;".to_owned(),
+            (_, DataType::Fp16) => "y[row / 4u][row % 4u] = f16(result);".to_owned(),
+            _ => "y[row / 4u][row % 4u] = result;".to_owned(),
+        };
+        format!(
+            "{}var a = folded(row, t);\n{}var result = {kind}();\n{}if inside && t == 0u {{ {store} }}\n}}\n",
+            team.entry(rows),
+            team.meet("a", "join", None),
+            finish("a"),
+        )
+    }
+}
+
+fn pairs(binding: usize, name: &str) -> String {
+    format!("@group(0) @binding({binding}) var<storage, read_write> {name}: array<vec2<u32>>;\n")
+}
