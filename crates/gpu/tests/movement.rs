@@ -98,3 +98,33 @@ fn elements_are_repeated() {
     every(|data| Node::new("", "Tile").input(data).constant(vector(&[2, 3])), &[3, 5]);
     every(|data| Node::new("", "Tile").input(data).constant(vector(&[1, 2])), &[3, 4]);
 }
+
+#[test]
+fn elements_are_picked_by_positions_of_the_run() {
+    let picks = |shape: &[usize], most: i64| {
+        let count = i64::try_from(shape.iter().product::<usize>()).unwrap();
+        let all: Vec<i64> = (0..count).map(|at| (at * 7 + 3) % (2 * most) - most).collect();
+        Tensor::from_vec(shape, all).unwrap()
+    };
+    let axis = |axis: i64| with([("axis", AttributeValue::Int(axis))]);
+    for (shape, at, wanted) in
+        [(&[9, 8][..], 0, &[2, 3][..]), (&[4, 5, 3], 1, &[4]), (&[7], 0, &[]), (&[6, 2], -1, &[0])]
+    {
+        let len = shape[usize::try_from(at).unwrap_or(shape.len() - 1)];
+        let most = i64::try_from(len).unwrap();
+        let make =
+            |data| Node::new("", "Gather").with(axis(at)).input(data).input(picks(wanted, most));
+        every(make, shape);
+    }
+    let make = |data| {
+        Node::new("", "GatherElements").with(axis(1)).input(data).input(picks(&[3, 4, 2], 5))
+    };
+    every(make, &[3, 5, 2]);
+    let make = |data| Node::new("", "GatherND").input(data).input(picks(&[3, 2], 3));
+    every(make, &[3, 4, 8]);
+    let batch = with([("batch_dims", AttributeValue::Int(1))]);
+    let make = |data| {
+        Node::new("", "GatherND").with(batch.clone()).input(data).input(picks(&[3, 2, 1], 4))
+    };
+    every(make, &[3, 4, 3]);
+}

@@ -1,13 +1,15 @@
 //! Elements at other places.
 
 mod concat;
+mod gather;
+mod index;
 pub(crate) mod strided;
 mod views;
 
 use crate::kernel::KernelRow;
 
 /// This family's kernels.
-pub(crate) const ROWS: &[KernelRow] = &[views::ROW, concat::ROW];
+pub(crate) const ROWS: &[KernelRow] = &[views::ROW, concat::ROW, gather::ROW];
 
 /// An axis that may count from the end.
 ///

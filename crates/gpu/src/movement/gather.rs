@@ -1,0 +1,188 @@
+//! Elements at positions that are values of the run.
+
+use galatea_graph::ops::index::{Gather, GatherElements, GatherND};
+use galatea_tensor::DataType;
+
+use super::strided::start;
+use super::{index, position};
+use crate::cell::Cell;
+use crate::element::{Words, entry};
+use crate::elementwise::broadcast::contiguous;
+use crate::kernel::{Binding, Kernel, KernelRow, NodeView, Shapes, Step, param};
+
+pub(super) const ROW: KernelRow = KernelRow {
+    name: "gather",
+    domain: "",
+    ops: &["Gather", "GatherElements", "GatherND"],
+    supports,
+    build,
+};
+
+enum Form {
+    /// Whole slices behind an axis.
+    Slices(i64),
+    /// Single elements.
+    Elements(i64),
+    /// Slices behind tuples of positions; so many leading axes are shared.
+    Tuples(usize),
+}
+
+fn form(view: &NodeView<'_>) -> Result<Form, String> {
+    if let Some(op) = view.node.operator::<Gather>() {
+        return Ok(Form::Slices(op.axis));
+    }
+    if let Some(op) = view.node.operator::<GatherElements>() {
+        return Ok(Form::Elements(op.axis));
+    }
+    Ok(Form::Tuples(view.operator::<GatherND>()?.batch_dims))
+}
+
+fn supports(view: &NodeView<'_>) -> Result<(), String> {
+    let data = view.input(0).ok_or("the input is missing")?;
+    Cell::supports(view, data.dtype)?;
+    index::supports(view, 1)?;
+    match form(view)? {
+        Form::Slices(axis) | Form::Elements(axis) => position(axis, view.rank(0)?).map(|_| ()),
+        // The length of the tuples says which axes they are for: lengths of the run do.
+        Form::Tuples(_) => Ok(()),
+    }
+}
+
+fn build(view: &NodeView<'_>) -> Result<Box<dyn Kernel>, String> {
+    Ok(Box::new(Picked(form(view)?)))
+}
+
+struct Picked(Form);
+
+/// What all forms share.
+struct Parts {
+    cells: (Cell, Cell),
+    positions: DataType,
+    elements: usize,
+    words: Words,
+}
+
+impl Parts {
+    /// Adds the dispatch of a kernel whose function `source(number)` finds the place of an element;
+    /// `quads` says that those of a quad follow each other there.
+    fn dispatch(mut self, source: &str, quads: bool, step: &mut Step) -> Result<(), String> {
+        let (from, to) = self.cells;
+        let units = self.elements.div_ceil(4);
+        let (count, unit_count) = (self.words.length(self.elements)?, self.words.length(units)?);
+        let mut text = from.declare(0, "x");
+        text.push_str(&index::declare(1, "positions", self.positions));
+        text.push_str(&to.declare(2, "y"));
+        text.push_str(&self.words.declare(3));
+        text.push_str(&index::reader("positions", self.positions));
+        text.push_str(&format!(
+            "fn source(number: u32) -> u32 {{\n{source}}}\n{}",
+            entry(&unit_count)
+        ));
+        if quads {
+            text.push_str("let place = source(at * 4u) / 4u;\n");
+            text.push_str(&Cell::copy_quad(self.cells, ("x", "place"), ("y", "at")));
+        } else {
+            for lane in 0..4 {
+                text.push_str(&format!(
+                    "let p{lane} = source(min(at * 4u + {lane}u, {count} - 1u));\nlet v{lane} = {};\n",
+                    from.load("x", &format!("p{lane}"))
+                ));
+            }
+            text.push_str(&to.store_quad("y", "at", &count));
+        }
+        text.push_str("}\n");
+        let bindings = vec![Binding::Input(0), Binding::Input(1), Binding::Output(0)];
+        start("gather", &text, bindings, self.words, (units, true), step)
+    }
+}
+
+impl Kernel for Picked {
+    fn bind(&self, shapes: &Shapes, step: &mut Step) -> Result<(), String> {
+        let (data, picks, result) = (shapes.input(0)?, shapes.input(1)?, shapes.output(0)?);
+        let elements: usize = result.iter().product();
+        param(elements)?;
+        param(data.iter().product())?;
+        if elements == 0 {
+            return Ok(());
+        }
+        if data.contains(&0) {
+            return Err(format!("there is nothing to pick in shape {data:?}"));
+        }
+        let cells = Cell::both(shapes.dtype(0)?, shapes.output_dtype(0)?)?;
+        let parts = Parts { cells, positions: shapes.dtype(1)?, elements, words: Words::default() };
+        match self.0 {
+            Form::Slices(axis) => slices(parts, position(axis, data.len())?, (data, picks), step),
+            Form::Elements(axis) => single(parts, position(axis, data.len())?, (data, picks), step),
+            Form::Tuples(shared) => tuples(parts, shared, (data, picks), step),
+        }
+    }
+}
+
+fn slices(
+    mut parts: Parts,
+    axis: usize,
+    (data, picks): (&[usize], &[usize]),
+    step: &mut Step,
+) -> Result<(), String> {
+    let inner: usize = data[axis + 1..].iter().product();
+    let words = &mut parts.words;
+    let (wide, len) = (words.length(inner)?, words.length(data[axis])?);
+    let picks = words.length(picks.iter().product())?;
+    let source = format!(
+        "let row = number / {wide};\nlet p = positions_at(row % {picks}, {len});\n\
+         return ((row / {picks}) * {len} + p) * {wide} + number % {wide};\n"
+    );
+    parts.dispatch(&source, inner.is_multiple_of(4), step)
+}
+
+fn single(
+    mut parts: Parts,
+    axis: usize,
+    (data, picks): (&[usize], &[usize]),
+    step: &mut Step,
+) -> Result<(), String> {
+    let steps = contiguous(data);
+    let words = &mut parts.words;
+    let len = words.length(data[axis])?;
+    let mut source = format!("var r = number;\nvar at = positions_at(number, {len}) * ");
+    source.push_str(&format!("{};\n", words.length(steps[axis])?));
+    for other in (0..data.len()).rev() {
+        let own = words.length(picks[other])?;
+        if other != axis {
+            let by = words.length(steps[other])?;
+            source.push_str(&format!("at += (r % {own}) * {by};\n"));
+        }
+        source.push_str(&format!("r = r / {own};\n"));
+    }
+    source.push_str("return at;\n");
+    parts.dispatch(&source, false, step)
+}
+
+fn tuples(
+    mut parts: Parts,
+    shared: usize,
+    (data, picks): (&[usize], &[usize]),
+    step: &mut Step,
+) -> Result<(), String> {
+    let (&tuple, rows) = picks.split_last().ok_or("the positions are a scalar")?;
+    let depth = shared + tuple;
+    if depth > data.len() || shared > rows.len() {
+        return Err(format!("tuples of {tuple} positions in shape {data:?}"));
+    }
+    let inner: usize = data[depth..].iter().product();
+    let steps = contiguous(data);
+    let words = &mut parts.words;
+    let wide = words.length(inner)?;
+    let each = words.length(rows[shared..].iter().product())?;
+    let batch = words.length(data[shared..].iter().product())?;
+    let width = words.length(tuple)?;
+    let mut source = format!(
+        "let row = number / {wide};\nvar at = (row / {each}) * {batch} + number % {wide};\n"
+    );
+    for place in 0..tuple {
+        let (len, by) = (words.length(data[shared + place])?, words.length(steps[shared + place])?);
+        source.push_str(&format!("at += positions_at(row * {width} + {place}u, {len}) * {by};\n"));
+    }
+    source.push_str("return at;\n");
+    parts.dispatch(&source, inner.is_multiple_of(4), step)
+}
