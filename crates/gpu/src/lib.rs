@@ -20,6 +20,7 @@ mod memory;
 mod movement;
 mod normalize;
 mod plan;
+mod pooling;
 mod provider;
 mod reduce;
 mod rotary;
@@ -47,6 +48,7 @@ pub const FAMILIES: &[&[KernelRow]] = &[
     matmul::ROWS,
     movement::ROWS,
     normalize::ROWS,
+    pooling::ROWS,
     reduce::ROWS,
     rotary::ROWS,
     softmax::ROWS,

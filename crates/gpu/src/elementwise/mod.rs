@@ -35,6 +35,7 @@ const ONNX: &[&str] = &[
     "Asinh",
     "Atan",
     "Atanh",
+    "BatchNormalization",
     "BitShift",
     "BitwiseAnd",
     "BitwiseNot",
@@ -114,12 +115,19 @@ impl Kernel for Elementwise {
     fn bind(&self, shapes: &Shapes, step: &mut Step) -> Result<(), String> {
         let result = shapes.output(0)?;
         let inputs = &self.program.inputs;
-        let lengths: Result<Vec<&[usize]>, String> =
-            inputs.iter().map(|&index| shapes.input(index)).collect();
+        let lengths = |&index: &usize| -> Result<Vec<usize>, String> {
+            let mut lengths = shapes.input(index)?.to_vec();
+            if self.program.by_channel && index > 0 {
+                lengths.resize(result.len() - 1, 1);
+            }
+            Ok(lengths)
+        };
+        let lengths: Vec<Vec<usize>> = inputs.iter().map(lengths).collect::<Result<_, _>>()?;
+        let lengths: Vec<&[usize]> = lengths.iter().map(Vec::as_slice).collect();
         let types: Result<Vec<DataType>, String> =
             inputs.iter().map(|&index| shapes.dtype(index)).collect();
         let (types, output) = (types?, shapes.output_dtype(0)?);
-        let broadcast = Broadcast::new(&lengths?, result)?;
+        let broadcast = Broadcast::new(&lengths, result)?;
         for ((&index, dtype), walk) in inputs.iter().zip(&types).zip(&broadcast.walks) {
             // A thread reads its quad of such an operand before it writes the same bytes.
             if *walk == Walk::Same && dtype.size_bytes() == output.size_bytes() {

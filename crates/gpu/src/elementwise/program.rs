@@ -9,6 +9,7 @@ use galatea_graph::ops::logic::{
     Compare, CompareKind, IsInf, IsNaN, Logical, LogicalKind, Not, Where,
 };
 use galatea_graph::ops::math::{Binary, BinaryKind, Clip, Pow, Unary, Variadic, VariadicKind};
+use galatea_graph::ops::normalize::BatchNormalization;
 use galatea_tensor::DataType;
 
 use super::functions;
@@ -29,11 +30,13 @@ pub(super) struct Program {
     pub(super) lines: Vec<String>,
     /// The result, of the output's kind.
     pub(super) result: String,
+    /// Whether all inputs but the first have one element for each channel, the second axis.
+    pub(super) by_channel: bool,
 }
 
 impl Program {
     fn of(inputs: Vec<usize>, result: String) -> Self {
-        Self { inputs, lines: Vec::new(), result }
+        Self { inputs, lines: Vec::new(), result, by_channel: false }
     }
 }
 
@@ -151,7 +154,7 @@ fn variadic(view: &NodeView<'_>, op: &Variadic) -> Result<Program, String> {
         }
         text = format!("({text}) * (1.0 / {count}.0)");
     }
-    Ok(Program { inputs: (0..count).collect(), lines, result: text })
+    Ok(Program { inputs: (0..count).collect(), lines, result: text, by_channel: false })
 }
 
 /// A bound that is there is an operand of its own, a scalar.
@@ -174,7 +177,7 @@ fn clip(view: &NodeView<'_>, op: &Clip) -> Result<Program, String> {
             last = name;
         }
     }
-    Ok(Program { inputs, lines, result: last })
+    Ok(Program { inputs, lines, result: last, by_channel: false })
 }
 
 fn pow(view: &NodeView<'_>) -> Result<Program, String> {
@@ -225,7 +228,7 @@ fn chain(view: &NodeView<'_>, op: &FusedElementwise) -> Result<Program, String> 
         lines.push(format!("let s{at} = {text};"));
     }
     let result = format!("s{}", op.steps.len().saturating_sub(1));
-    Ok(Program { inputs: (0..count).collect(), lines, result })
+    Ok(Program { inputs: (0..count).collect(), lines, result, by_channel: false })
 }
 
 fn cast(view: &NodeView<'_>, to: DataType) -> Result<Program, String> {
@@ -247,12 +250,15 @@ fn activation(view: &NodeView<'_>, node: &Node) -> Found {
             (Err(reason), _) => Err(reason),
         });
     }
+    if let Some(op) = node.operator::<BatchNormalization>() {
+        return Some(batch_normalization(view, op));
+    }
     if let Some(op) = node.operator::<BiasActivation>() {
         let all = (0..node.inputs.len()).filter(|&index| view.has(index));
         let inputs: Vec<usize> = all.collect();
         let sum = if inputs.len() > 1 { "let s = a0 + a1;" } else { "let s = a0;" };
         let result = functions::activation(op.kind, "s");
-        return Some(Ok(Program { inputs, lines: vec![sum.into()], result }));
+        return Some(Ok(Program { inputs, lines: vec![sum.into()], result, by_channel: false }));
     }
     if node.operator::<PRelu>().is_some() {
         return Some(match kind(view, 0) {
@@ -267,6 +273,17 @@ fn activation(view: &NodeView<'_>, node: &Node) -> Found {
     let kind = ActivationKind::Swish { alpha: op.alpha };
     let gate = format!("({}) * a1", functions::activation(kind, "a0"));
     Some(Ok(Program::of(vec![0, 1], gate)))
+}
+
+fn batch_normalization(view: &NodeView<'_>, op: &BatchNormalization) -> Result<Program, String> {
+    if op.training > 0 || op.each_element || view.rank(0)? < 2 {
+        return Err("statistics are not those of channels".into());
+    }
+    if kind(view, 0)? != Kind::Float {
+        return Err("the input is of floats".into());
+    }
+    let result = format!("(a0 - a3) / sqrt(a4 + {:?}f) * a1 + a2", op.epsilon);
+    Ok(Program { by_channel: true, ..Program::of((0..5).collect(), result) })
 }
 
 fn truth(view: &NodeView<'_>, node: &Node) -> Found {

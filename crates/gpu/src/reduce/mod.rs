@@ -4,6 +4,7 @@ mod arg;
 mod fold;
 mod reduction;
 
+pub(crate) use self::reduction::range;
 use crate::kernel::KernelRow;
 
 /// This family's kernels.

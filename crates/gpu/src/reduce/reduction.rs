@@ -82,7 +82,7 @@ fn parts(view: &NodeView<'_>) -> Result<(Reduced, Fold), String> {
 }
 
 /// The least and the greatest value of a type, as literals.
-fn range(dtype: DataType) -> Option<(&'static str, &'static str)> {
+pub(crate) fn range(dtype: DataType) -> Option<(&'static str, &'static str)> {
     Some(match dtype {
         DataType::Fp32 | DataType::Fp16 => {
             ("bitcast<f32>(0xff800000u)", "bitcast<f32>(0x7f800000u)")
