@@ -1,7 +1,7 @@
 //! Times every variant of a matrix product on a device: one JSON line each.
 //!
-//! `matmul M N K [f32|f16] [nn|nt|tn|tt] [FILTER] [STACK]`, on the device that `GALATEA_GPU_DEVICE` numbers.
-//! Variants are named as they print themselves; FILTER is a part of such a name.
+//! `matmul M N K [f32|f16] [nn|nt|tn|tt] [FILTER] [STACK] [SHARES]`, on the device that `GALATEA_GPU_DEVICE` numbers.
+//! Variants are named as they print themselves; FILTER is a part of such a name. SHARES workgroups share a tile.
 
 #![allow(clippy::unwrap_used, clippy::print_stdout, reason = "a program for measurements")]
 #![allow(clippy::cast_precision_loss, clippy::cast_possible_truncation, reason = "rates")]
@@ -57,7 +57,9 @@ fn main() {
     let copies = (ROTATED / (a.len() + b.len())).clamp(1, 8);
     let chosen = Variant::chosen(&shapes, turns, device.capabilities()).unwrap();
     let mut variants = vec![chosen];
-    variants.extend(Variant::all(device.capabilities()));
+    variants.extend(Variant::few(&shapes, turns, device.capabilities()).unwrap());
+    let all = Variant::all(device.capabilities());
+    variants.extend(all.into_iter().map(|variant| variant.shared(number(7, 1))));
     for (at, variant) in variants.into_iter().enumerate() {
         let name = format!("{variant:?}");
         if !name.contains(filter) {

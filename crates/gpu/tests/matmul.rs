@@ -145,6 +145,35 @@ fn every_variant_computes_aligned_and_ragged_products() {
 }
 
 #[test]
+fn few_rows_or_columns_are_computed_by_every_variant_for_them() {
+    let Some(device) = support::device() else { return };
+    let at = |turns: Turns, [m, n, k]: [usize; 3]| {
+        let shape =
+            |rows, columns, turned| if turned { vec![columns, rows] } else { vec![rows, columns] };
+        let of = |shape| Some((DataType::Fp32, shape));
+        let shapes = Shapes {
+            inputs: vec![of(shape(m, k, turns.a)), of(shape(k, n, turns.b))],
+            outputs: vec![of(vec![m, n])],
+            constants: vec![None, None],
+        };
+        let all = Variant::few(&shapes, turns, device.capabilities()).unwrap();
+        for (number, variant) in all.into_iter().enumerate() {
+            // Those that differ in their shares only differ in lengths, not in their shaders.
+            if number < 7 || number % 5 == 0 {
+                check(variant, [m, n, k], turns, F32);
+            }
+        }
+    };
+    at(Turns::default(), [1, 140, 200]);
+    at(Turns { b: true, ..Turns::default() }, [3, 37, 130]);
+    at(Turns { b: true, ..Turns::default() }, [8, 40, 256]);
+    at(Turns { a: true, ..Turns::default() }, [5, 18, 65]);
+    at(Turns::default(), [50, 1, 131]);
+    at(Turns { b: true, ..Turns::default() }, [41, 6, 128]);
+    at(Turns::default(), [1, 1, 1]);
+}
+
+#[test]
 fn a_usual_variant_computes_every_mix_of_lengths() {
     let Some(variant) = variants().into_iter().next() else { return };
     for turns in orders() {

@@ -133,6 +133,7 @@ impl CooperativeConfig {
             template: include_str!("cooperative.wgsl"),
             tile: self.tile,
             shares,
+            inner: [false; 2],
             context,
             problem,
         };

@@ -21,14 +21,16 @@ pub(crate) struct Launch<'a> {
     pub(crate) tile: [usize; 3],
     /// Workgroups that share a tile, each with a part of k.
     pub(crate) shares: usize,
+    /// Whether `A` and `B` must be read along k, however they lie.
+    pub(crate) inner: [bool; 2],
     /// What else the template asks for.
     pub(crate) context: Value,
     pub(crate) problem: &'a Problem,
 }
 
-/// How a shader sees an operand.
-fn operand(operand: &Operand, k: usize) -> Result<Value, String> {
-    let inner = operand.inner == 1 || operand.outer != 1;
+/// How a shader sees an operand; `inner` where it must be read along k.
+fn operand(operand: &Operand, k: usize, inner: bool) -> Result<Value, String> {
+    let inner = inner || operand.inner == 1 || operand.outer != 1;
     let elem = wgsl_float(operand.dtype)?;
     Ok(context!(inner, elem, wide => operand.quads(inner, k)))
 }
@@ -97,8 +99,8 @@ impl Launch<'_> {
         bindings.push(sums.map_or(Binding::Output(0), Binding::Scratch));
         let [bm, bn, bk] = self.tile;
         let context = context!(
-            a => operand(&problem.a, problem.k)?,
-            b => operand(&problem.b, problem.k)?,
+            a => operand(&problem.a, problem.k, self.inner[0])?,
+            b => operand(&problem.b, problem.k, self.inner[1])?,
             edge => !problem.k.is_multiple_of(bk),
             out => context!(elem => out, wide),
             at => result.numbers(&bindings),

@@ -11,11 +11,13 @@ mod problem;
 mod spec;
 mod tiled;
 mod variant;
+mod vector;
 
 pub(crate) use activation::Activation;
 pub use cooperative::CooperativeConfig;
 pub use tiled::TiledConfig;
 pub use variant::{Turns, Variant};
+pub use vector::VectorConfig;
 
 use self::problem::Problem;
 use self::spec::Spec;

@@ -27,29 +27,46 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups
     {% for x, o, len, count in [("a", a, bm, a_loads), ("b", b, bn, b_loads)] %}
     {% set along = (bk if o.inner else len) // 4 %}
     let {{ x }}_along = thread % {{ along }}u * 4u;
-    let {{ x }}_across = thread / {{ along }}u;
+    let {{ x }}_across = thread % {{ loaders }}u / {{ along }}u{{ " * 4u" if o.inner and count % 4 == 0 else "" }};
+    {% if not split %}
     {% for i in range(count) %}
     var next_{{ x }}{{ i }} = vec4<f32>();
     {% endfor %}
+    {% endif %}
     {% endfor %}
+    {% if split %}
+    // Half of the threads read A, the others B.
+    {% for i in range([a_loads, b_loads] | max) %}
+    var next{{ i }} = vec4<f32>();
+    {% endfor %}
+    {% endif %}
     {% for i in range(4 * rm) %}
     {% for j in range(rn) %}
     var sum_{{ i }}_{{ j }} = vec4<f32>();
     {% endfor %}
     {% endfor %}
 
+    {# Four rows of a thread follow one another where they are turned into vectors. #}
+    {% macro row_of(o, count, along, i) %}{{ (i // 4 * (loaders // along) * 4 + i % 4) if o.inner and count % 4 == 0 else i * (loaders // along) }}u{% endmacro %}
     {% macro fetch(indent) %}
     {% for x, o, len, count, first in [("a", a, bm, a_loads, "job.row"), ("b", b, bn, b_loads, "job.column")] %}
     {% set along = (bk if o.inner else len) // 4 %}
+    {% if split %}
+    {{ indent }}{{ "if thread < " ~ loaders ~ "u {" if x == "a" else "} else {" }}
+    {% endif %}
     {% for i in range(count) %}
-    {% set across = x ~ "_across + " ~ (i * (threads // along)) ~ "u" %}
+    {% set across = x ~ "_across + " ~ row_of(o, count, along, i) %}
+    {% set next = "next" ~ ("" if split else "_" ~ x) ~ i %}
     {% if o.inner %}
-    {{ indent }}next_{{ x }}{{ i }} = load_{{ x }}(base.{{ x }}, {{ first }} + {{ across }}, k + {{ x }}_along);
+    {{ indent }}{{ next }} = load_{{ x }}(base.{{ x }}, {{ first }} + {{ across }}, k + {{ x }}_along);
     {% else %}
-    {{ indent }}next_{{ x }}{{ i }} = load_{{ x }}(base.{{ x }}, {{ first }} + {{ x }}_along, k + {{ across }});
+    {{ indent }}{{ next }} = load_{{ x }}(base.{{ x }}, {{ first }} + {{ x }}_along, k + {{ across }});
     {% endif %}
     {% endfor %}
     {% endfor %}
+    {% if split %}
+    {{ indent }}}
+    {% endif %}
     {% endmacro %}
     var k = job.k;
     var stage = 0u;
@@ -62,20 +79,37 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups
         }
         {% for x, o, len, count, step in [("a", a, bm, a_loads, a_step), ("b", b, bn, b_loads, b_step)] %}
         {% set along = (bk if o.inner else len) // 4 %}
+        {% set name = "next" if split else "next_" ~ x %}
+        {% if split %}
+        {{ "if thread < " ~ loaders ~ "u {" if x == "a" else "} else {" }}
+        {% endif %}
         {% for i in range(count) %}
+        {% if not (o.inner and count % 4 == 0) %}
         {
-            let across = {{ x }}_across + {{ i * (threads // along) }}u;
+            let across = {{ x }}_across + {{ row_of(o, count, along, i) }};
             {% if o.inner %}
             let at = stage * {{ bk * step }}u + {{ x }}_along * {{ step }}u + (across >> 2u);
             {% for c in range(4) %}
-            tile_{{ x }}[at + {{ c * step }}u][across & 3u] = next_{{ x }}{{ i }}[{{ c }}];
+            tile_{{ x }}[at + {{ c * step }}u][across & 3u] = {{ name }}{{ i }}[{{ c }}];
             {% endfor %}
             {% else %}
-            tile_{{ x }}[stage * {{ bk * step }}u + across * {{ step }}u + ({{ x }}_along >> 2u)] = next_{{ x }}{{ i }};
+            tile_{{ x }}[stage * {{ bk * step }}u + across * {{ step }}u + ({{ x }}_along >> 2u)] = {{ name }}{{ i }};
             {% endif %}
         }
+        {% elif i % 4 == 0 %}
+        {
+            let across = {{ x }}_across + {{ row_of(o, count, along, i) }};
+            let at = stage * {{ bk * step }}u + {{ x }}_along * {{ step }}u + (across >> 2u);
+            {% for c in range(4) %}
+            tile_{{ x }}[at + {{ c * step }}u] = vec4<f32>({{ name }}{{ i }}[{{ c }}], {{ name }}{{ i + 1 }}[{{ c }}], {{ name }}{{ i + 2 }}[{{ c }}], {{ name }}{{ i + 3 }}[{{ c }}]);
+            {% endfor %}
+        }
+        {% endif %}
         {% endfor %}
         {% endfor %}
+        {% if split %}
+        }
+        {% endif %}
         workgroupBarrier();
         k += {{ bk }}u;
         if k < job.k_end {

@@ -4,6 +4,7 @@ use super::cooperative::CooperativeConfig;
 use super::problem::Problem;
 use super::spec::Spec;
 use super::tiled::TiledConfig;
+use super::vector::VectorConfig;
 use crate::device::Capabilities;
 use crate::kernel::{Shapes, Step};
 
@@ -33,12 +34,14 @@ pub enum Variant {
     Tiled(TiledConfig, usize),
     /// The same by cooperative matrices of FP16.
     Cooperative(CooperativeConfig, usize),
+    /// Few rows or columns at a time; so many workgroups share k.
+    Vector(VectorConfig, usize),
 }
 
 /// Workgroups that keep a device busy.
 const BUSY: usize = 128;
 /// The least elements of k for which a workgroup is worth its sums' way through memory.
-const SHARE: usize = 256;
+const SHARE: usize = 192;
 
 impl Variant {
     /// All ways that a device has, without shares.
@@ -50,6 +53,35 @@ impl Variant {
         tiled.chain(cooperative.map(|&config| Self::Cooperative(config, 1))).collect()
     }
 
+    /// The ways that are for few rows or columns, where a plain product has these.
+    ///
+    /// # Errors
+    /// When lengths do not meet.
+    pub fn few(
+        shapes: &Shapes,
+        turns: Turns,
+        capabilities: &Capabilities,
+    ) -> Result<Vec<Self>, String> {
+        if !VectorConfig::takes(&turns.problem(shapes)?) {
+            return Ok(Vec::new());
+        }
+        let fitting = VectorConfig::ALL.iter().filter(|config| config.fits(capabilities));
+        Ok([1, 4, 16]
+            .into_iter()
+            .flat_map(|shares| fitting.clone().map(move |&one| Self::Vector(one, shares)))
+            .collect())
+    }
+
+    /// The same with so many workgroups that share a tile.
+    #[must_use]
+    pub fn shared(self, shares: usize) -> Self {
+        match self {
+            Self::Tiled(config, _) => Self::Tiled(config, shares),
+            Self::Cooperative(config, _) => Self::Cooperative(config, shares),
+            Self::Vector(config, _) => Self::Vector(config, shares),
+        }
+    }
+
     /// Whether operands are rounded to FP16 where they are multiplied, if they are not FP16.
     #[must_use]
     pub fn rounds(&self) -> bool {
@@ -58,6 +90,13 @@ impl Variant {
 
     /// The way for a product.
     pub(crate) fn choose(problem: &Problem, capabilities: &Capabilities) -> Self {
+        if VectorConfig::takes(problem)
+            && let Some(config) = VectorConfig::ALL.iter().find(|one| one.fits(capabilities))
+        {
+            let groups = config.workgroups(problem).max(1);
+            let shares = (BUSY * 4 / groups).min(problem.k / SHARE).max(1);
+            return Self::Vector(*config, shares);
+        }
         if problem.in_halves() && problem.m > 8 && problem.n > 8 {
             let order = [(128, 128), (64, 128), (64, 64), (32, 64), (32, 32)];
             let all: Vec<_> =
@@ -89,6 +128,7 @@ impl Variant {
     ) -> Result<(), String> {
         match self {
             Self::Tiled(config, shares) => config.run(problem, *shares, step),
+            Self::Vector(config, shares) => config.run(problem, *shares, capabilities, step),
             Self::Cooperative(config, shares) => config.run(problem, *shares, capabilities, step),
         }
     }
@@ -130,11 +170,11 @@ fn fill<T>(
     let mut found = None;
     for (config, (rows, columns)) in sized {
         let tiles = problem.m.div_ceil(rows) * problem.n.div_ceil(columns) * problem.products();
-        let shares = (BUSY / tiles.max(1)).min(problem.k / SHARE).max(1);
-        found = Some((config, shares));
         if tiles >= BUSY {
-            break;
+            return Some((config, 1));
         }
+        let shares = (2 * BUSY / tiles.max(1)).min(problem.k / SHARE).max(1);
+        found = Some((config, shares));
     }
     found
 }

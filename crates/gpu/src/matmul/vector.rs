@@ -1,0 +1,106 @@
+//! Products with few rows or few columns: the other operand is read once, and that takes the time.
+
+use minijinja::context;
+
+use super::launch::Launch;
+use super::problem::Problem;
+use crate::device::Capabilities;
+use crate::kernel::Step;
+
+/// The most rows or columns that are few.
+pub(super) const FEW: usize = 8;
+
+/// How threads share the operand that has many rows or columns.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct VectorConfig {
+    /// Threads of a workgroup.
+    pub threads: usize,
+    /// Threads that compute the same rows, where these lie along k.
+    pub team: usize,
+    /// Rows that a team computes.
+    pub rows: usize,
+    /// Threads beside one another, where columns lie side by side; the others take slices of k.
+    pub across: usize,
+    /// Whether sums are exchanged within subgroups.
+    pub subgroups: bool,
+}
+
+impl VectorConfig {
+    const fn new(threads: usize, team: usize, rows: usize, across: usize, subgroups: bool) -> Self {
+        Self { threads, team, rows, across, subgroups }
+    }
+
+    /// All that are tried, the usual one first.
+    pub const ALL: &'static [Self] = &[
+        Self::new(256, 32, 4, 32, true),
+        Self::new(256, 32, 4, 32, false),
+        Self::new(128, 32, 4, 16, true),
+        Self::new(128, 64, 4, 32, true),
+        Self::new(256, 64, 4, 64, true),
+        Self::new(256, 64, 4, 16, false),
+        Self::new(256, 16, 4, 8, true),
+    ];
+
+    /// Whether a device can run it.
+    #[must_use]
+    pub fn fits(&self, capabilities: &Capabilities) -> bool {
+        let within = u32::try_from(self.threads).is_ok_and(|t| t <= capabilities.workgroup_threads);
+        let small = |least: u32| usize::try_from(least).is_ok_and(|l| l <= self.team);
+        within && (!self.subgroups || capabilities.subgroup.is_some_and(|(least, _)| small(least)))
+    }
+
+    /// Whether a product has few rows or columns, and the other operand lies as a shader reads it.
+    pub(crate) fn takes(problem: &Problem) -> bool {
+        problem.m <= FEW || problem.n <= FEW && problem.a.inner == 1
+    }
+
+    /// Rows or columns of the other operand for a workgroup, and elements of k for a turn of its threads.
+    fn tile(&self, along: bool) -> (usize, usize) {
+        match along {
+            true => (self.threads / self.team * self.rows, self.team * 4),
+            false => (self.across * 4, self.threads / self.across * 4),
+        }
+    }
+
+    /// Whether the operand with many rows lies along k.
+    fn along(problem: &Problem) -> bool {
+        problem.m > FEW || problem.b.inner == 1 || problem.b.outer != 1
+    }
+
+    /// Workgroups that compute different parts of a product.
+    pub(crate) fn workgroups(&self, problem: &Problem) -> usize {
+        let many = if problem.m <= FEW { problem.n } else { problem.m };
+        many.div_ceil(self.tile(Self::along(problem)).0) * problem.products()
+    }
+
+    /// Adds the dispatches of a product whose parts are shared by so many workgroups.
+    pub(crate) fn run(
+        &self,
+        problem: &Problem,
+        shares: usize,
+        capabilities: &Capabilities,
+        step: &mut Step,
+    ) -> Result<(), String> {
+        let by_row = problem.m <= FEW;
+        let along = Self::along(problem);
+        let few = if by_row { problem.m } else { problem.n }.clamp(1, FEW).next_power_of_two();
+        let (many, deep) = self.tile(along);
+        let tile = if by_row { [few, many, deep] } else { [many, few, deep] };
+        let (w, x) = if by_row { ("b", "a") } else { ("a", "b") };
+        let least = capabilities.subgroup.map_or(1, |(least, _)| least.max(1));
+        let context = context!(
+            cell => "f32",
+            few, w, x, along, least,
+            threads => self.threads,
+            team => self.team,
+            rows => self.rows,
+            across => self.across,
+            slices => self.threads / self.across,
+            subgroups => self.subgroups
+        );
+        let name = if along { "matmul-f32-rows" } else { "matmul-f32-columns" };
+        let template = include_str!("vector.wgsl");
+        let inner = [by_row, !by_row];
+        Launch { name, template, tile, shares, inner, context, problem }.run(step)
+    }
+}
