@@ -56,6 +56,7 @@ fn main() {
     } else {
         BlockMatMul::new(vec![made]).unwrap()
     };
+    let op = op.with_rounded_rows(true);
     let capabilities = device.capabilities();
     let first = kernels(&device, &op, 1, Choice::default());
     let bytes = first[0].weight_bytes();

@@ -15,6 +15,7 @@ const EXTENSIONS: &[(&str, &str)] = &[("f16", "f16"), ("coop_mat", "wgpu_coopera
 /// Parts that several kernels include: `{% include "NAME" %}`.
 const PARTS: &[(&str, &str)] = &[
     ("blocks/codes", include_str!("blocks/codes.wgsl")),
+    ("blocks/entries", include_str!("blocks/entries.wgsl")),
     ("blocks/gate", include_str!("blocks/gate_part.wgsl")),
     ("blocks/params", include_str!("blocks/params.wgsl")),
     ("blocks/quad", include_str!("blocks/quad.wgsl")),

@@ -10,12 +10,13 @@ use std::sync::Arc;
 
 use galatea_gpu::blocks::{self, Choice, GEMV_CONFIGS, TILED_CONFIGS};
 use galatea_gpu::{Device, Shapes, Step, Trial};
-use galatea_graph::blocks::{BlockWeights, CodeFormat};
+use galatea_graph::blocks::{BlockWeights, CodeFormat, Meaning};
 use galatea_graph::ops::fused::{BlockGather, BlockMatMul, FusedActivation};
-use galatea_graph::{Dim, Fact, Graph, Operator, evaluate};
+use galatea_graph::{AttributeValue, Attributes, Dim, Fact, Graph, Operator, evaluate};
 use galatea_runtime::{Precision, SessionOptions};
 use galatea_tensor::{DataType, Tensor, f16};
 use matrices::{Made, Random, Scales, formats};
+use support::node::{self, Node};
 
 /// A graph of one node.
 fn graph(op: &str, operator: Arc<dyn Operator>, inputs: &[Tensor], outputs: usize) -> Graph {
@@ -199,8 +200,13 @@ fn rows_of_every_format_are_its_numbers() {
         let columns = if name.ends_with("16") { 37 } else { 256 };
         let weights: Arc<dyn BlockWeights> = Arc::new(made(19, columns, (format, scales), 31));
         let indices = Tensor::from_vec(&[2, 3], vec![3_i64, 0, 18, 3, 7, 1]).unwrap();
-        let of = graph("BlockGather", Arc::new(BlockGather::new(weights)), &[indices.clone()], 1);
-        let found = on_gpu(&device, &of, &[indices.clone()]).remove(0);
+        let of = graph(
+            "BlockGather",
+            Arc::new(BlockGather::new(weights)),
+            std::slice::from_ref(&indices),
+            1,
+        );
+        let found = on_gpu(&device, &of, std::slice::from_ref(&indices)).remove(0);
         let expected = evaluate::run(&of, &[indices]).unwrap().remove(0);
         // A scale and an offset may be rounded once more.
         compare(name, &found, &expected, &[1e-6]);
@@ -264,5 +270,91 @@ fn no_rows_and_no_columns_are_no_work() {
         let of = graph("BlockMatMul", Arc::new(op), std::slice::from_ref(&x), 1);
         let found = on_gpu(&device, &of, &[x]).remove(0);
         assert_eq!(found.shape(), [m, n]);
+    }
+}
+
+/// What three steps of X make in each product at most.
+fn flips(weights: &dyn BlockWeights) -> Vec<f32> {
+    let mut row = vec![0.0; weights.columns()];
+    let most = |at: usize| {
+        weights.dequantize_row(at, &mut row).unwrap();
+        3.0 * row.iter().fold(0.0_f32, |most, x| most.max(x.abs()))
+    };
+    (0..weights.rows()).map(most).collect()
+}
+
+/// X as bytes with a scale for each 32 numbers, as numbers again; and the largest step.
+fn in_bytes(x: &Tensor) -> (Tensor, f32) {
+    let mut values = x.to_vec::<f32>().unwrap();
+    let columns = x.shape()[1];
+    let mut largest = 0.0_f32;
+    for block in values.chunks_mut(columns).flat_map(|row| row.chunks_mut(32)) {
+        let most = block.iter().fold(0.0_f32, |most, x| most.max(x.abs()));
+        let step = most / 127.0;
+        largest = largest.max(step);
+        block.iter_mut().for_each(|x| *x = (*x * (127.0 / most)).round_ties_even() * step);
+    }
+    (Tensor::from_vec(x.shape(), values).unwrap(), largest)
+}
+
+#[test]
+fn rows_may_be_rounded_to_bytes() {
+    let Some(device) = support::device() else { return };
+    for (at, (name, format, scales)) in formats().into_iter().enumerate() {
+        let integers = !matches!(format.meaning(), Meaning::Table(_) | Meaning::Float(_));
+        if !integers || !device.capabilities().packed_dot {
+            continue;
+        }
+        // 512 numbers are less than a tile, 2304 more than one of several rows.
+        let (m, columns) = if at % 2 == 0 { (1, 512) } else { (3, 2304) };
+        let weights: Arc<dyn BlockWeights> = Arc::new(made(9, columns, (format, scales), 71));
+        let op = BlockMatMul::new(vec![Arc::clone(&weights)]).unwrap().with_rounded_rows(true);
+        let x = random(&[m, columns], 72);
+        let found = chosen(&device, &op, &x, [false, false], Choice::default());
+        let (near, step) = in_bytes(&x);
+        // Two or three numbers may lie between two bytes and be rounded to the other one.
+        let (slack, flips) = (slack(&x, &*weights), flips(&*weights));
+        let slack: Vec<f32> =
+            slack.iter().enumerate().map(|(i, s)| s + flips[i % flips.len()] * step).collect();
+        compare(name, &found, &reference(&op, &near), &slack);
+    }
+}
+
+#[test]
+fn weights_of_few_bits_in_constants_are_multiplied() {
+    for (bits, block, halves) in
+        [(2_u32, 32_usize, false), (4, 32, true), (4, 128, false), (8, 64, true)]
+    {
+        let (k, n) = (200_usize, 33_usize);
+        let blocks = k.div_ceil(block);
+        let count = blocks * block * bits as usize / 8;
+        let weights = node::bytes(&[n, blocks, count / blocks]);
+        let points = node::bytes(&[n * (blocks * bits as usize).div_ceil(8)]);
+        let length = |length: usize| AttributeValue::Int(length.try_into().unwrap());
+        let attributes = Attributes::from([
+            ("K".into(), length(k)),
+            ("N".into(), length(n)),
+            ("bits".into(), AttributeValue::Int(bits.into())),
+            ("block_size".into(), length(block)),
+        ]);
+        let mut random = Random(81);
+        let mut scale = || random.unit() / f32::from(u8::MAX >> (8 - bits));
+        let scales: Vec<f32> = (0..n * blocks).map(|_| scale()).collect();
+        let scales = match halves {
+            true => {
+                let scales = scales.into_iter().map(f16::from_f32).collect::<Vec<_>>();
+                Tensor::from_vec(&[n * blocks], scales).unwrap()
+            }
+            false => Tensor::from_vec(&[n * blocks], scales).unwrap(),
+        };
+        for (rows, zeros) in [(vec![1, k], false), (vec![2, 9, k], true)] {
+            let x = node::floats(&rows, 1.0);
+            let of = Node::new("com.microsoft", "MatMulNBits").with(attributes.clone()).input(x);
+            let of = of.constant(weights.clone()).constant(scales.clone());
+            let of = if zeros { of.constant(points.clone()) } else { of.absent() };
+            let of = of.absent().constant(node::floats(&[n], 1.0));
+            // 200 terms of at most 1, rounded to FP32 a few times each, or operands to FP16.
+            of.near(1e-4, 0.1);
+        }
     }
 }

@@ -49,8 +49,8 @@ pub(super) fn unscale(layout: &Layout) -> Vec<String> {
     (0..layout.groups()).map(of).collect()
 }
 
-/// What the part `codes` is told. With `convert`, codes become floats by conversion.
-pub(super) fn codes(layout: &Layout, convert: bool) -> Value {
+/// What the part `codes` is told.
+pub(super) fn codes(layout: &Layout) -> Value {
     let [low, high] = layout.words().map(plane_type);
     let zero = match layout.shift {
         Shift::Zero(zero) => zero,
@@ -62,8 +62,9 @@ pub(super) fn codes(layout: &Layout, convert: bool) -> Value {
         .clone()
         .map(|group| shifts(layout, group).map(|up| format!("{}u", mask << up)).join(", "));
     #[allow(clippy::cast_precision_loss, reason = "powers of two")]
-    let zeros =
-        groups.map(|group| four(shifts(layout, group).map(|up| zero * (1_u32 << up) as f32)));
+    let zeros = groups.map(|group| {
+        four(shifts(layout, group).map(|up| 8_388_608.0 + zero * (1_u32 << up) as f32))
+    });
     let (factors, per_super) = match layout.factors {
         Factors::Nothing => (None, 0),
         Factors::Floats(dtype) => (Some(float_name(dtype)), 0),
@@ -78,7 +79,7 @@ pub(super) fn codes(layout: &Layout, convert: bool) -> Value {
         _ => None,
     };
     context!(
-        low, high, convert, factors, per_super, table, float,
+        low, high, factors, per_super, table, float,
         bits => layout.bits,
         groups => layout.groups(),
         unit => layout.unit(),

@@ -59,7 +59,7 @@ impl Kernel for Gather {
             }
             let context = context!(
                 bindings => declared,
-                codes => codes(layout, false),
+                codes => codes(layout),
                 unscale => unscale(layout),
                 parts => layout.parts(),
                 y, aligned, per_block,

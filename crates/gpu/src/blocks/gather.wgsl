@@ -1,3 +1,4 @@
+{% from "blocks/codes" import numbers, stored, factor %}
 // Rows of a matrix of few bits by their numbers. A unit a thread. What names no row of the matrix becomes 0.
 @group(0) @binding(0) var<storage, read_write> indices: array<vec2<u32>>;
 @group(0) @binding(1) var<storage, read_write> y: array<{{ y if not aligned else "vec4<" ~ y ~ ">" }}>;
@@ -18,7 +19,7 @@ struct Params {
 }
 @group(0) @binding({{ bindings | length + 2 }}) var<uniform> params: Params;
 
-{% include "blocks/codes" %}
+{% include "blocks/entries" %}
 
 fn put(at: u32, k: u32, numbers: vec4<f32>) {
 {% if aligned %}
@@ -67,14 +68,16 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups
     let start = row * params.factor_words;
 {% for p in range(parts) %}
 {% if parts > 1 %}
-    let f{{ p }} = factor(start, start + params.wholes, unit * {{ parts }}u + {{ p }}u);
+    let block{{ p }} = unit * {{ parts }}u + {{ p }}u;
 {% else %}
-    let f{{ p }} = factor(start, start + params.wholes, unit >> {{ per_block }}u);
+    let block{{ p }} = unit >> {{ per_block }}u;
 {% endif %}
+    let words{{ p }} = {{ stored(codes, "start", "start + params.wholes", "block" ~ p) }};
+    let f{{ p }} = {{ factor(codes, "words" ~ p, "block" ~ p) }};
 {% endfor %}
 {% endif %}
 {% for g in range(codes.groups) %}
-{% set whole = "numbers" ~ g ~ "(q" ~ (", h" if codes.high else "") ~ ")" %}
+{% set whole = numbers(codes, g, "q", "h") %}
 {% set f = "f" ~ (g * parts // codes.groups) %}
     put(at, unit * {{ codes.unit }}u + {{ 4 * g }}u, {{ whole }}{% if codes.factors %} * vec4<f32>({{ unscale[g] }}) * {{ f }}.x{% if codes.pairs %} + vec4<f32>({{ f }}.y){% endif %}{% endif %});
 {% endfor %}

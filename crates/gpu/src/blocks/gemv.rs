@@ -21,20 +21,24 @@ pub struct GemvConfig {
     pub lanes: usize,
     /// Packed rows of a thread: an even number.
     pub rows: usize,
-    /// Whether codes become floats by conversion and not by putting their bits into one.
-    pub convert: bool,
+    /// Whether X may be rounded to bytes, where the node allows it and the device has products of bytes.
+    pub bytes: bool,
     /// Whether lanes add up by operations of subgroups, where the device has them.
     pub subgroups: bool,
 }
 
 const fn config(threads: usize, lanes: usize, rows: usize) -> GemvConfig {
-    GemvConfig { threads, lanes, rows, convert: false, subgroups: true }
+    GemvConfig { threads, lanes, rows, bytes: true, subgroups: true }
 }
 
 /// What a tuner may choose; the first is the default.
 pub const GEMV_CONFIGS: &[GemvConfig] = &[
     config(128, 32, 4),
     config(64, 32, 2),
+    config(64, 32, 8),
+    config(64, 64, 2),
+    config(128, 128, 2),
+    config(256, 256, 4),
     config(64, 32, 4),
     config(64, 64, 4),
     config(128, 32, 2),
@@ -47,7 +51,10 @@ pub const GEMV_CONFIGS: &[GemvConfig] = &[
     config(256, 64, 4),
     config(64, 16, 4),
     config(64, 8, 4),
-    GemvConfig { convert: true, ..config(128, 32, 4) },
+    GemvConfig { bytes: false, ..config(128, 32, 4) },
+    GemvConfig { bytes: false, ..config(256, 32, 4) },
+    GemvConfig { bytes: false, ..config(128, 128, 4) },
+    GemvConfig { bytes: false, ..config(64, 32, 2) },
     GemvConfig { subgroups: false, ..config(128, 32, 4) },
 ];
 
@@ -81,11 +88,13 @@ impl GemvConfig {
     }
 
     /// Units of X in workgroup memory.
-    fn tile(&self, layout: &Layout, m: usize, device: &Capabilities) -> usize {
+    fn tile(&self, layout: &Layout, m: usize, bytes: bool, device: &Capabilities) -> usize {
         let limit = TILE_BYTES.min(device.workgroup_bytes as usize / 2);
-        let most = limit / (layout.unit() * 4 * m);
+        // Bytes have scales and sums beside them.
+        let (width, most) = if bytes { (2, 512) } else { (4, 256) };
+        let tile = limit / (layout.unit() * width * m);
         // A power of two, so that lanes divide it.
-        (1 << most.max(1).ilog2()).min(256)
+        (1 << tile.max(1).ilog2()).min(most)
     }
 }
 
@@ -104,7 +113,12 @@ pub(super) fn dispatch(
     let units = layout.units(columns);
     let mut own = forced.unwrap_or_else(|| GemvConfig::choose(device, units));
     let m = GemvConfig::chunk(call.m);
-    let tile = own.tile(layout, m, device).min(units.max(1).next_power_of_two());
+    let shuffles = device.subgroup.is_some_and(|(least, _)| least >= 8) && own.subgroups;
+    let bytes = own.bytes && product.rounds && device.packed_dot && shuffles && layout.has_bytes();
+    // A whole block of 32 numbers of X.
+    let least = 32 / layout.unit().min(32);
+    let tile = own.tile(layout, m, bytes, device);
+    let tile = tile.min(units.next_power_of_two()).max(least);
     own.lanes = own.lanes.min(tile);
     for piece in &product.packed.pieces {
         let shares = product.shares(piece);
@@ -126,7 +140,7 @@ pub(super) fn dispatch(
             include_str!("gemv.wgsl"),
             context!(
                 bindings => bindings.collect::<Vec<_>>(),
-                codes => codes(layout, own.convert),
+                codes => codes(layout),
                 unscale => unscale(layout),
                 restore => restore(layout),
                 scaled => is_scaled(layout),
@@ -138,10 +152,12 @@ pub(super) fn dispatch(
                 gated => product.gate.map(activation),
                 y => types,
                 subgroups => subgroup.is_some(),
-                m, tile, aligned, biases, fast, steps, per_block,
+                zero => format!("{:?}", layout.byte_zero()),
+                m, tile, aligned, biases, fast, steps, per_block, bytes,
             ),
         )?;
-        let shader = Shader::new(format!("block_mat_mul-{}-gemv{m}", layout.name()), source);
+        let way = if bytes { "gemv_i8x" } else { "gemv" };
+        let shader = Shader::new(format!("block_mat_mul-{}-{way}{m}", layout.name()), source);
         let [columns, lines, _] = fold(groups)?;
         let bindings = declared.into_iter().map(|d| d.binding).collect();
         let chunks = param(call.m.div_ceil(m))?;

@@ -1,5 +1,7 @@
-// Products of a few rows with a matrix of few bits. `{{ lanes }}` lanes share the units of {{ rows }} packed rows and add
-// up what each of them has; X lies in workgroup memory, transposed so that lanes read neighbouring vectors.
+// Products of a few rows with a matrix of few bits. {{ lanes }} lanes share the units of {{ rows }} packed rows and add up what
+// each of them has. X lies in workgroup memory, so that lanes read neighbouring vectors{% if bytes %}: rounded to bytes, 32 of
+// which share a scale{% endif %}.
+{% from "blocks/codes" import word, numbers, stored, factor %}
 {% for d in bindings %}
 @group(0) @binding({{ loop.index0 }}) var<storage, {{ d.access }}> {{ d.name }}: array<{{ d.of }}>;
 {% endfor %}
@@ -7,17 +9,25 @@
 {% include "blocks/params" %}
 @group(0) @binding({{ bindings | length }}) var<uniform> params: Params;
 
-{% include "blocks/codes" %}
+{% include "blocks/entries" %}
+{% include "blocks/quad" %}
+{% include "blocks/store" %}
 
+{% set quads = codes.groups * tile %}
+{% if bytes %}
+{% set vectors = codes.groups // 4 %}
+var<workgroup> xs: array<vec4<u32>, {{ m * vectors * tile }}>;
+// The scale of each 32 numbers, and the sum of each 16 as bytes.
+var<workgroup> x_scales: array<f32, {{ m * [quads // 8, 1] | max }}>;
+var<workgroup> x_sums: array<f32, {{ m * [quads // 4, 1] | max }}>;
+{% else %}
 {% set stride = tile + 1 %}
 var<workgroup> xs: array<vec4<f32>, {{ m * codes.groups * stride }}>;
+{% endif %}
 {% set slots = threads // fast %}
 {% if fast < lanes %}
 var<workgroup> sums: array<f32, {{ rows * slots }}>;
 {% endif %}
-
-{% include "blocks/quad" %}
-{% include "blocks/store" %}
 
 @compute @workgroup_size({{ threads }})
 fn main(
@@ -47,70 +57,162 @@ fn main(
     let row{{ r }} = own.z + min(first + {{ r }}u, last);
     let at{{ r }} = row{{ r }} * params.units;
     let factors{{ r }} = row{{ r }} * params.factor_words;
+    var q{{ r }} = {{ codes.low }}();
+{% if codes.high %}
+    var h{{ r }} = {{ codes.high }}();
+{% endif %}
+{% for p in range(parts if codes.factors else 0) %}
+    var s{{ r }}_{{ p }} = vec2<u32>();
+{% endfor %}
 {% for i in range(m) %}
     var sum{{ r }}_{{ i }} = 0.0;
 {% endfor %}
 {% endfor %}
+{% macro fetch(u) %}
+        {
+            let unit = min(base + {{ u }}, params.units - 1u);
+{% for r in range(rows) %}
+            q{{ r }} = low[at{{ r }} + unit];
+{% if codes.high %}
+            h{{ r }} = high[at{{ r }} + unit];
+{% endif %}
+{% for p in range(parts if codes.factors else 0) %}
+{% set block = "(unit * " ~ parts ~ "u + " ~ p ~ "u)" if parts > 1 else "(unit >> " ~ per_block ~ "u)" %}
+            s{{ r }}_{{ p }} = {{ stored(codes, "factors" ~ r, "factors" ~ r ~ " + params.wholes", block) }};
+{% endfor %}
+{% endfor %}
+        }
+{% endmacro %}
 {% if codes.table %}
     fill_entries(local);
 {% endif %}
     for (var base = 0u; base < params.units; base += {{ tile }}u) {
-        for (var v = local; v < {{ m * codes.groups * tile }}u; v += {{ threads }}u) {
-            let i = v / {{ codes.groups * tile }}u;
-            let w = v % {{ codes.groups * tile }}u;
+        // The first numbers are on their way while X is brought.
+        {{ fetch("lane") }}
+{% set loads = (m * quads + threads - 1) // threads %}
+{% for batch in range(0, loads, 8) %}
+{% for j in range(batch, [batch + 8, loads] | min) %}
+        let v{{ j }} = local + {{ j * threads }}u;
+        let x{{ j }} = quad(m0 + v{{ j }} / {{ quads }}u, base * {{ codes.groups }}u + v{{ j }} % {{ quads }}u);
+{% endfor %}
+{% for j in range(batch, [batch + 8, loads] | min) %}
+        {
+            let i = v{{ j }} / {{ quads }}u;
+            let w = v{{ j }} % {{ quads }}u;
+{% if bytes %}
+            let size = abs(x{{ j }});
+            var most = max(max(size.x, size.y), max(size.z, size.w));
+            most = max(most, subgroupShuffleXor(most, 1u));
+            most = max(most, subgroupShuffleXor(most, 2u));
+            most = max(most, subgroupShuffleXor(most, 4u));
+            let times = select(0.0, 127.0 / most, most > 0.0);
+            let packed = pack4xI8(vec4<i32>(round(x{{ j }} * times)));
+            var sum = dot4I8Packed(packed, 0x01010101u);
+            sum += subgroupShuffleXor(sum, 1u);
+            sum += subgroupShuffleXor(sum, 2u);
+            if v{{ j }} < {{ m * quads }}u {
+                let u = w / {{ codes.groups }}u;
+                let g = w % {{ codes.groups }}u;
+                xs[(i * {{ vectors }}u + (g >> 2u)) * {{ tile }}u + u][g & 3u] = packed;
+                if (w & 7u) == 0u {
+                    x_scales[i * {{ [quads // 8, 1] | max }}u + (w >> 3u)] = most / 127.0;
+                }
+                if (w & 3u) == 0u {
+                    x_sums[i * {{ [quads // 4, 1] | max }}u + (w >> 2u)] = f32(sum);
+                }
+            }
+{% else %}
             let g = w % {{ codes.groups }}u;
-            let all = quad(m0 + i, base * {{ codes.groups }}u + w);
-{% if scaled %}
-{% if codes.bits == 4 %}
-            let scale = select(vec4<f32>({{ unscale[0] }}), vec4<f32>({{ unscale[1] }}), (g & 1u) == 1u);
-{% else %}
-            let scale = vec4<f32>({{ unscale[0] }});
+            if v{{ j }} < {{ m * quads }}u {
+{% if scaled and codes.bits == 4 %}
+                let scale = select(vec4<f32>({{ unscale[0] }}), vec4<f32>({{ unscale[1] }}), (g & 1u) == 1u);
+{% elif scaled %}
+                let scale = vec4<f32>({{ unscale[0] }});
 {% endif %}
-            xs[(i * {{ codes.groups }}u + g) * {{ stride }}u + w / {{ codes.groups }}u] = all * scale;
-{% else %}
-            xs[(i * {{ codes.groups }}u + g) * {{ stride }}u + w / {{ codes.groups }}u] = all;
+                xs[(i * {{ codes.groups }}u + g) * {{ stride }}u + w / {{ codes.groups }}u] = x{{ j }}{{ " * scale" if scaled else "" }};
+            }
 {% endif %}
         }
+{% endfor %}
+{% endfor %}
         workgroupBarrier();
         let count = min({{ tile }}u, params.units - base);
         for (var u = lane; u < count; u += {{ lanes }}u) {
             let unit = base + u;
 {% for r in range(rows) %}
-            let q{{ r }} = low[at{{ r }} + unit];
+            let c{{ r }} = q{{ r }};
 {% if codes.high %}
-            let h{{ r }} = high[at{{ r }} + unit];
+            let d{{ r }} = h{{ r }};
 {% endif %}
-{% endfor %}
-{% if codes.factors %}
-{% for r in range(rows) %}
-{% for p in range(parts) %}
-{% if parts > 1 %}
-            let f{{ r }}_{{ p }} = factor(factors{{ r }}, factors{{ r }} + params.wholes, unit * {{ parts }}u + {{ p }}u);
-{% else %}
-            let f{{ r }}_{{ p }} = factor(factors{{ r }}, factors{{ r }} + params.wholes, unit >> {{ per_block }}u);
-{% endif %}
+{% for p in range(parts if codes.factors else 0) %}
+            let t{{ r }}_{{ p }} = s{{ r }}_{{ p }};
 {% endfor %}
 {% endfor %}
-{% endif %}
+            {{ fetch("u + " ~ lanes ~ "u") }}
 {% for p in range(parts) %}
             {
+{% if codes.factors %}
+                let block = {{ "unit * " ~ parts ~ "u + " ~ p ~ "u" if parts > 1 else "unit >> " ~ per_block ~ "u" }};
+{% for r in range(rows) %}
+                let f{{ r }} = {{ factor(codes, "t" ~ r ~ "_" ~ p, "block") }};
+{% endfor %}
+{% endif %}
+{% set from = p * codes.groups // parts %}
+{% set to = (p + 1) * codes.groups // parts %}
+{% if bytes %}
+{% for i in range(m) %}
+{% for r in range(rows) %}
+                var part{{ r }}_{{ i }} = 0;
+{% endfor %}
+{% for v in range(from // 4, (to + 3) // 4) %}
+                let x{{ i }}_{{ v }} = xs[{{ (i * vectors + v) * tile }}u + u];
+{% endfor %}
+{% endfor %}
+{% for g in range(from, to) %}
+                {
+{% for r in range(rows) %}
+                    let w{{ r }} = {{ word(codes, g, "c" ~ r, "d" ~ r) }}{{ " ^ 0x80808080u" if codes.bits == 8 else "" }};
+{% for i in range(m) %}
+                    part{{ r }}_{{ i }} += dot4I8Packed(w{{ r }}, x{{ i }}_{{ g // 4 }}[{{ g % 4 }}]);
+{% endfor %}
+{% endfor %}
+                }
+{% endfor %}
+{% for i in range(m) %}
+                let size{{ i }} = x_scales[{{ i * ([quads // 8, 1] | max) }}u + {{ "u" if codes.groups == 8 else "(u >> 1u)" }}];
+{% set sums_at = i * ([quads // 4, 1] | max) %}
+{% if codes.groups == 4 %}
+                let plain{{ i }} = x_sums[{{ sums_at }}u + u];
+{% elif parts == 2 %}
+                let plain{{ i }} = x_sums[{{ sums_at + p }}u + 2u * u];
+{% else %}
+                let plain{{ i }} = x_sums[{{ sums_at }}u + 2u * u] + x_sums[{{ sums_at + 1 }}u + 2u * u];
+{% endif %}
+{% for r in range(rows) %}
+                sum{{ r }}_{{ i }} = fma(size{{ i }} * f{{ r }}.x, f32(part{{ r }}_{{ i }}) - {{ zero }} * plain{{ i }}, sum{{ r }}_{{ i }});
+{% if codes.pairs %}
+                sum{{ r }}_{{ i }} = fma(size{{ i }} * f{{ r }}.y, plain{{ i }}, sum{{ r }}_{{ i }});
+{% endif %}
+{% endfor %}
+{% endfor %}
+{% else %}
 {% for i in range(m) %}
 {% for r in range(rows) %}
                 var part{{ r }}_{{ i }} = 0.0;
 {% endfor %}
 {% if codes.pairs %}
-                var plain{{ i }} = 0.0;
+                var plain{{ i }} = vec4<f32>();
 {% endif %}
 {% endfor %}
-{% for g in range(p * codes.groups // parts, (p + 1) * codes.groups // parts) %}
+{% for g in range(from, to) %}
                 {
 {% for r in range(rows) %}
-                    let w{{ r }} = numbers{{ g }}(q{{ r }}{% if codes.high %}, h{{ r }}{% endif %});
+                    let w{{ r }} = {{ numbers(codes, g, "c" ~ r, "d" ~ r) }};
 {% endfor %}
 {% for i in range(m) %}
                     let x{{ i }} = xs[{{ (i * codes.groups + g) * stride }}u + u];
 {% if codes.pairs %}
-                    plain{{ i }} += dot(x{{ i }}, vec4<f32>({{ restore[g] }}));
+                    plain{{ i }} = fma(x{{ i }}, vec4<f32>({{ restore[g] }}), plain{{ i }});
 {% endif %}
 {% for r in range(rows) %}
                     part{{ r }}_{{ i }} = fma(w{{ r }}.x, x{{ i }}.x, part{{ r }}_{{ i }});
@@ -121,18 +223,22 @@ fn main(
 {% endfor %}
                 }
 {% endfor %}
-{% for r in range(rows) %}
 {% for i in range(m) %}
-{% if codes.factors %}
-                sum{{ r }}_{{ i }} = fma(f{{ r }}_{{ p }}.x, part{{ r }}_{{ i }}, sum{{ r }}_{{ i }});
 {% if codes.pairs %}
-                sum{{ r }}_{{ i }} = fma(f{{ r }}_{{ p }}.y, plain{{ i }}, sum{{ r }}_{{ i }});
+                let all{{ i }} = plain{{ i }}.x + plain{{ i }}.y + plain{{ i }}.z + plain{{ i }}.w;
+{% endif %}
+{% for r in range(rows) %}
+{% if codes.factors %}
+                sum{{ r }}_{{ i }} = fma(f{{ r }}.x, part{{ r }}_{{ i }}, sum{{ r }}_{{ i }});
+{% if codes.pairs %}
+                sum{{ r }}_{{ i }} = fma(f{{ r }}.y, all{{ i }}, sum{{ r }}_{{ i }});
 {% endif %}
 {% else %}
                 sum{{ r }}_{{ i }} += part{{ r }}_{{ i }};
 {% endif %}
 {% endfor %}
 {% endfor %}
+{% endif %}
             }
 {% endfor %}
         }

@@ -103,6 +103,17 @@ impl Layout {
         !matches!(self.shift, Shift::Float(DataType::Fp32 | DataType::Bf16))
     }
 
+    /// Whether codes are integers that fit signed bytes, eight bits after 128 is taken away.
+    pub(crate) fn has_bytes(&self) -> bool {
+        !self.is_float() && !matches!(self.shift, Shift::Table(_))
+    }
+
+    /// What is taken from such bytes before they are scaled.
+    pub(crate) fn byte_zero(&self) -> f32 {
+        let zero = if let Shift::Zero(zero) = self.shift { zero } else { 0.0 };
+        if self.bits == 8 { zero - 128.0 } else { zero }
+    }
+
     /// Whether a block has a second factor.
     pub(crate) fn pairs(&self) -> bool {
         matches!(self.shift, Shift::Zeros | Shift::Offsets)

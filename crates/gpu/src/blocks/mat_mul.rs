@@ -99,6 +99,7 @@ pub fn kernel(
         // What rounds rows to bytes elsewhere may round them to FP16 here; BF16 and FP32 have a wider range.
         let narrow = product.packed.layout.fits_halves();
         product.halves = precision == Precision::Fp16 || op.rounds_rows() && narrow;
+        product.rounds = op.rounds_rows();
     }
     Ok(BlockProducts { device: Arc::clone(device), products, rest, choice })
 }
@@ -137,7 +138,7 @@ fn packed<'a>(
         let (weights, row) = of(row);
         layout.fill(&**weights, row, to)
     })?;
-    Ok(Product { packed: Arc::new(packed), segments, gate: None, halves: false })
+    Ok(Product { packed: Arc::new(packed), segments, gate: None, halves: false, rounds: false })
 }
 
 /// A node's matrices on the device.

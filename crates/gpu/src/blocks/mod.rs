@@ -8,6 +8,7 @@ mod gather;
 mod gemv;
 mod layout;
 mod mat_mul;
+mod n_bits;
 mod pack;
 mod product;
 mod tiled;
@@ -23,7 +24,7 @@ use crate::kernel::{KernelRow, Step};
 use product::{Call, Product};
 
 /// This family's kernels.
-pub(crate) const ROWS: &[KernelRow] = &[mat_mul::ROW, gather::ROW];
+pub(crate) const ROWS: &[KernelRow] = &[mat_mul::ROW, gather::ROW, n_bits::ROW];
 
 /// What kernels are forced to be; by default they are chosen by sizes and device.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

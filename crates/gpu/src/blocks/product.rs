@@ -31,6 +31,8 @@ pub(super) struct Product {
     pub(super) gate: Option<FusedActivation>,
     /// Whether operands may be rounded to FP16.
     pub(super) halves: bool,
+    /// Whether rows of X may be rounded to bytes.
+    pub(super) rounds: bool,
 }
 
 /// An operand or a result of a product.

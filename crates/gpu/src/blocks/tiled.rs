@@ -137,7 +137,7 @@ pub(super) fn dispatch(
             include_str!("tiled.wgsl"),
             context!(
                 bindings => bindings.collect::<Vec<_>>(),
-                codes => codes(layout, false),
+                codes => codes(layout),
                 unscale => unscale(layout),
                 parts => layout.parts(),
                 outputs => shares.len(),

@@ -1,3 +1,4 @@
+{% from "blocks/codes" import numbers, stored, factor %}
 // Products of many rows with a matrix of few bits, by tiles of {{ bm }} rows of X and {{ bn }} packed rows of the matrix,
 // whose numbers become whole in workgroup memory.
 {% for d in bindings %}
@@ -7,7 +8,7 @@
 {% include "blocks/params" %}
 @group(0) @binding({{ bindings | length }}) var<uniform> params: Params;
 
-{% include "blocks/codes" %}
+{% include "blocks/entries" %}
 {% include "blocks/quad" %}
 {% include "blocks/store" %}
 
@@ -118,7 +119,7 @@ fn main(
 {% endif %}
 {% if codes.factors %}
 {% for p in range(parts) %}
-    var f{{ i }}_{{ p }} = vec2<f32>();
+    var s{{ i }}_{{ p }} = vec2<u32>();
 {% endfor %}
 {% endif %}
 {% endfor %}
@@ -141,11 +142,8 @@ fn main(
 {% if codes.factors %}
         let start = w_row{{ i }} * params.factor_words;
 {% for p in range(parts) %}
-{% if parts > 1 %}
-        f{{ i }}_{{ p }} = select(vec2<f32>(), factor(start, start + params.wholes, min(unit, params.units - 1u) * {{ parts }}u + {{ p }}u), inside);
-{% else %}
-        f{{ i }}_{{ p }} = select(vec2<f32>(), factor(start, start + params.wholes, min(unit, params.units - 1u) >> {{ per_block }}u), inside);
-{% endif %}
+{% set block = "(min(unit, params.units - 1u) * " ~ parts ~ "u + " ~ p ~ "u)" if parts > 1 else "(min(unit, params.units - 1u) >> " ~ per_block ~ "u)" %}
+        s{{ i }}_{{ p }} = {{ stored(codes, "start", "start + params.wholes", block) }};
 {% endfor %}
 {% endif %}
     }
@@ -200,9 +198,16 @@ fn main(
 {% endif %}
             let to = w_at{{ i }} % {{ bn }}u;
             let k = w_at{{ i }} / {{ bn }}u * {{ codes.unit }}u;
+{% if codes.factors %}
+            let unit = base + w_at{{ i }} / {{ bn }}u;
+{% for p in range(parts) %}
+            let block{{ p }} = {{ "unit * " ~ parts ~ "u + " ~ p ~ "u" if parts > 1 else "unit >> " ~ per_block ~ "u" }};
+            let f{{ i }}_{{ p }} = select(vec2<f32>(), {{ factor(codes, "s" ~ i ~ "_" ~ p, "block" ~ p) }}, unit < params.units);
+{% endfor %}
+{% endif %}
 {% for g in range(codes.groups) %}
 {% set f = "f" ~ i ~ "_" ~ (g * parts // codes.groups) %}
-{% set whole = "numbers" ~ g ~ "(q" ~ i ~ ((", h" ~ i) if codes.high else "") ~ ")" %}
+{% set whole = numbers(codes, g, "q" ~ i, "h" ~ i) %}
 {% if codes.pairs %}
             put_w(to, k + {{ 4 * g }}u, fma({{ whole }}, vec4<f32>({{ unscale[g] }}) * {{ f }}.x, vec4<f32>({{ f }}.y)));
 {% elif codes.factors %}

@@ -32,6 +32,8 @@ pub struct Capabilities {
     pub subgroup: Option<(u32, u32)>,
     /// Products of cooperative matrices of FP16.
     pub cooperative: Vec<CooperativeMatrix>,
+    /// Whether products of four bytes at a time are instructions of the device.
+    pub packed_dot: bool,
     /// Whether dispatches can be timed one by one.
     pub timestamps: bool,
     /// The most bytes of one binding.
@@ -84,6 +86,8 @@ impl Capabilities {
             int64: has(Features::SHADER_INT64),
             subgroup: has(Features::SUBGROUP).then_some(subgroup),
             cooperative,
+            // Metal has no such instruction; on Vulkan all devices of these years do.
+            packed_dot: info.backend == wgpu::Backend::Vulkan,
             timestamps: has(Features::TIMESTAMP_QUERY)
                 && has(Features::TIMESTAMP_QUERY_INSIDE_PASSES),
             binding_bytes: limits.max_storage_buffer_binding_size,
