@@ -23,6 +23,7 @@ mod plan;
 mod pooling;
 mod provider;
 mod reduce;
+mod resize;
 mod rotary;
 mod rows;
 mod softmax;
@@ -50,6 +51,7 @@ pub const FAMILIES: &[&[KernelRow]] = &[
     normalize::ROWS,
     pooling::ROWS,
     reduce::ROWS,
+    resize::ROWS,
     rotary::ROWS,
     softmax::ROWS,
 ];

@@ -62,3 +62,22 @@ fn statistics_of_channels_scale_them() {
     let node = node.constant(row(1.0)).constant(row(2.0)).constant(row(0.5));
     node.constant(positive).near(1e-5, 1e-2);
 }
+
+#[test]
+fn images_get_another_size() {
+    let keyword = |text: &str| AttributeValue::String(text.into());
+    for (shape, sizes) in [(&[1, 2, 5, 7][..], [1, 2, 9, 4]), (&[2, 4, 4, 3], [2, 8, 2, 3])] {
+        let sizes =
+            || Tensor::vector(sizes.iter().map(|&len| i64::from(len)).collect::<Vec<i64>>());
+        for mode in ["nearest", "linear", "cubic"] {
+            for place in ["half_pixel", "align_corners", "asymmetric"] {
+                let attributes = with([
+                    ("mode", keyword(mode)),
+                    ("coordinate_transformation_mode", keyword(place)),
+                ]);
+                let node = Node::new("", "Resize").with(attributes).input(floats(shape, 2.0));
+                node.absent().absent().constant(sizes()).near(1e-5, 1e-2);
+            }
+        }
+    }
+}

@@ -128,3 +128,37 @@ fn elements_are_picked_by_positions_of_the_run() {
     };
     every(make, &[3, 4, 3]);
 }
+
+#[test]
+fn frames_of_every_mode_are_drawn() {
+    for mode in ["constant", "reflect", "edge", "wrap"] {
+        let mode = with([("mode", AttributeValue::String(mode.into()))]);
+        let pads = || Tensor::vector(vec![1_i64, 2, 0, 3, -1, 1]);
+        let node = |data| Node::new("", "Pad").with(mode.clone()).input(data).constant(pads());
+        every(node, &[3, 5, 4]);
+    }
+    let node = Node::new("", "Pad").input(floats(&[3, 5], 2.0));
+    let node = node.constant(Tensor::vector(vec![2_i64, -1]));
+    let node = node.constant(Tensor::scalar(1.5_f32)).constant(Tensor::vector(vec![1_i64]));
+    node.near(0.0, 2e-3);
+}
+
+#[test]
+fn triangles_and_single_ones_are_set() {
+    for (upper, diagonal) in [(1, 0), (0, 0), (1, -1), (0, 2)] {
+        let upper = with([("upper", AttributeValue::Int(upper))]);
+        let diagonal = Tensor::scalar(i64::from(diagonal));
+        let node = |data| {
+            Node::new("", "Trilu").with(upper.clone()).input(data).constant(diagonal.clone())
+        };
+        every(node, &[2, 5, 7]);
+    }
+    let positions = Tensor::from_vec(&[2, 3], vec![0_i64, -1, 9, 3, 2, -7]).unwrap();
+    let node = Node::new("", "OneHot").input(positions).constant(Tensor::scalar(5_i64));
+    node.constant(Tensor::vector(vec![0.0_f32, 1.0])).exact();
+}
+
+#[test]
+fn what_lengths_decide_is_made() {
+    Node::new("", "EyeLike").input(floats(&[4, 7], 1.0)).exact();
+}

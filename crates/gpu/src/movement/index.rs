@@ -22,6 +22,12 @@ pub(super) fn declare(binding: usize, name: &str, dtype: DataType) -> String {
     format!("@group(0) @binding({binding}) var<storage, read_write> {name}: array<{array}>;\n")
 }
 
+/// The function `NAME_raw(i)`, which gives the number `i` of positions as it is.
+pub(super) fn raw(name: &str, dtype: DataType) -> String {
+    let word = if dtype == DataType::Int64 { ".x" } else { "" };
+    format!("fn {name}_raw(i: u32) -> i32 {{ return bitcast<i32>({name}[i]{word}); }}\n")
+}
+
 /// The function `NAME_at(i, len)`, which gives the position with number `i` on an axis of length `len`;
 /// one that counts from the end is turned round. What lies outside is an error of the model, which a
 /// shader cannot tell: it reads the last element.

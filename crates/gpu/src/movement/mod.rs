@@ -3,13 +3,26 @@
 mod concat;
 mod gather;
 mod index;
+mod known;
+mod masked;
+mod pad;
+pub(crate) mod sampled;
 pub(crate) mod strided;
 mod views;
 
 use crate::kernel::KernelRow;
 
 /// This family's kernels.
-pub(crate) const ROWS: &[KernelRow] = &[views::ROW, concat::ROW, gather::ROW];
+pub(crate) const ROWS: &[KernelRow] = &[
+    views::ROW,
+    concat::ROW,
+    gather::ROW,
+    known::ROW,
+    masked::TRIANGLE,
+    masked::CONTRIB_TRIANGLE,
+    masked::ONE_HOT,
+    pad::ROW,
+];
 
 /// An axis that may count from the end.
 ///

@@ -1,0 +1,198 @@
+//! Results whose elements are made of a few of the source, which tables name for each axis.
+
+use std::sync::Arc;
+
+use galatea_tensor::DataType;
+
+use crate::cell::Cell;
+use crate::device::Device;
+use crate::element::{Words, entry};
+use crate::kernel::{Binding, Step, param};
+use crate::memory::Block;
+
+use super::strided::{Bound, Places, copy, start};
+use crate::elementwise::broadcast::contiguous;
+
+/// What makes up one place of an axis: positions of the source and their weights; nothing where the place
+/// lies outside.
+pub(crate) type Place = Vec<(usize, f32)>;
+
+/// What an element outside is.
+#[derive(Clone, Debug)]
+pub(crate) enum Fill {
+    /// A float.
+    Float(f32),
+    /// Bits that are all zero.
+    Zero,
+    /// The bits of a half.
+    Bits(u32),
+    /// The element of a value.
+    Value(Bound),
+}
+
+/// How elements come about.
+#[derive(Clone, Debug)]
+pub(crate) struct Sampled {
+    /// The places of each axis of the result.
+    pub(crate) axes: Vec<Vec<Place>>,
+    /// What lies outside.
+    pub(crate) fill: Fill,
+    /// Whether places are weighed, as floats are; otherwise the first counts.
+    pub(crate) weighed: bool,
+}
+
+/// The mark of a place outside.
+const OUTSIDE: u32 = u32::MAX;
+
+struct Axis {
+    len: usize,
+    /// Entries of a place; none where each place is the same one of the source.
+    taps: usize,
+    first: usize,
+    step: usize,
+}
+
+impl Sampled {
+    fn tables(&self, shape: &[usize]) -> Result<(Vec<Axis>, Vec<u8>), String> {
+        let (mut axes, mut bytes): (Vec<Axis>, Vec<u8>) = (Vec::new(), Vec::new());
+        for ((places, step), &len) in self.axes.iter().zip(contiguous(shape)).zip(shape) {
+            #[allow(clippy::float_cmp, reason = "a weight of exactly 1")]
+            let still =
+                |(at, place): (usize, &Place)| matches!(place[..], [(from, 1.0)] if from == at);
+            if places.len() == len && places.iter().enumerate().all(still) {
+                match axes.last_mut() {
+                    Some(Axis { len: own, taps: 0, step: by, .. }) => {
+                        (*own, *by) = (*own * len, step)
+                    }
+                    _ => axes.push(Axis { len, taps: 0, first: 0, step }),
+                }
+                continue;
+            }
+            let most =
+                if self.weighed { places.iter().map(Vec::len).max().unwrap_or(1) } else { 1 };
+            let taps = most.max(1);
+            axes.push(Axis { len: places.len(), taps, first: bytes.len() / 8, step });
+            for place in places {
+                for tap in 0..taps {
+                    let (from, weight) = match (place.get(tap), place.is_empty()) {
+                        (Some(&(from, weight)), _) => (param(from)?, weight),
+                        (None, true) => (OUTSIDE, 0.0),
+                        // No weight: any place will do.
+                        (None, false) => (0, 0.0),
+                    };
+                    bytes.extend(from.to_le_bytes());
+                    bytes.extend(weight.to_bits().to_le_bytes());
+                }
+            }
+        }
+        Ok((axes, bytes))
+    }
+
+    /// Writes the result of a source of this shape.
+    ///
+    /// # Errors
+    /// When shaders cannot move or count the elements, or the device has no memory for the tables.
+    pub(crate) fn write(
+        &self,
+        shape: &[usize],
+        (from, to): (Bound, Bound),
+        device: &Arc<Device>,
+        step: &mut Step,
+    ) -> Result<(), String> {
+        let elements: usize = self.axes.iter().map(Vec::len).product();
+        param(elements)?;
+        param(shape.iter().product())?;
+        if elements == 0 {
+            return Ok(());
+        }
+        let half = |dtype| if dtype == DataType::Fp16 { Cell::Half } else { Cell::Float };
+        let cells = match self.weighed {
+            true => (half(from.1), half(to.1)),
+            false => Cell::both(from.1, to.1)?,
+        };
+        let (axes, bytes) = self.tables(shape)?;
+        if bytes.is_empty() {
+            return copy(&Places::all(shape), from, to, step);
+        }
+        let block = Block::with(device, &bytes).map_err(|error| error.to_string())?;
+        let mut words = Words::default();
+        let units = elements.div_ceil(4);
+        let (count, unit_count) = (words.length(elements)?, words.length(units)?);
+        let mut text = cells.0.declare(0, "x");
+        text.push_str(&cells.1.declare(1, "y"));
+        text.push_str("@group(0) @binding(2) var<storage, read> tables: array<vec2<u32>>;\n");
+        let mut bindings = vec![from.0, to.0, Binding::Weights(block)];
+        let fill = match &self.fill {
+            Fill::Zero => format!("{}()", cells.0.value()),
+            Fill::Bits(bits) => words.word(*bits),
+            Fill::Float(value) => words.float(*value),
+            Fill::Value((binding, dtype)) => {
+                // It travels as the elements do.
+                let float = cells.0.value() == "f32";
+                let cell = if float { half(*dtype) } else { cells.0 };
+                text.push_str(&cell.declare(3, "filling"));
+                bindings.push(binding.clone());
+                cell.load("filling", "0u")
+            }
+        };
+        let element = self.element(&axes, cells.0, &fill, &mut words)?;
+        text.push_str(&words.declare(bindings.len()));
+        text.push_str(&element);
+        text.push_str(&entry(&unit_count));
+        for lane in 0..4 {
+            let number = format!("min(at * 4u + {lane}u, {count} - 1u)");
+            text.push_str(&format!("let v{lane} = element({number});\n"));
+        }
+        text.push_str(&cells.1.store_quad("y", "at", &count));
+        text.push_str("}\n");
+        start("sample", &text, bindings, words, (units, true), step)
+    }
+
+    /// The function `element(number)`.
+    fn element(
+        &self,
+        axes: &[Axis],
+        cell: Cell,
+        fill: &str,
+        words: &mut Words,
+    ) -> Result<String, String> {
+        let mut text = format!(
+            "fn element(number: u32) -> {} {{\nvar r = number;\nvar base = 0u;\n",
+            cell.value()
+        );
+        let mut loops = Vec::new();
+        for (at, axis) in axes.iter().enumerate().rev() {
+            let (len, step) = (words.length(axis.len)?, words.length(axis.step)?);
+            text.push_str(&format!("let c{at} = r % {len};\nr = r / {len};\n"));
+            if axis.taps == 0 {
+                text.push_str(&format!("base += c{at} * {step};\n"));
+                continue;
+            }
+            let (first, taps) = (words.length(axis.first)?, words.length(axis.taps)?);
+            text.push_str(&format!(
+                "let f{at} = {first} + c{at} * {taps};\nif tables[f{at}].x == {OUTSIDE}u {{ return {fill}; }}\n"
+            ));
+            match self.weighed {
+                true => loops.push((at, taps, step)),
+                false => text.push_str(&format!("base += tables[f{at}].x * {step};\n")),
+            }
+        }
+        if !self.weighed {
+            text.push_str(&format!("return {};\n}}\n", cell.load("x", "base")));
+            return Ok(text);
+        }
+        text.push_str("var total = 0.0;\n");
+        let (mut place, mut weight) = ("base".to_owned(), "1.0".to_owned());
+        for (at, taps, step) in &loops {
+            text.push_str(&format!(
+                "for (var k{at} = 0u; k{at} < {taps}; k{at}++) {{\nlet e{at} = tables[f{at} + k{at}];\n\
+                 let p{at} = {place} + e{at}.x * {step};\nlet w{at} = {weight} * bitcast<f32>(e{at}.y);\n"
+            ));
+            (place, weight) = (format!("p{at}"), format!("w{at}"));
+        }
+        text.push_str(&format!("total += {weight} * {};\n", cell.load("x", &place)));
+        text.push_str(&"}\n".repeat(loops.len()));
+        text.push_str("return total;\n}\n");
+        Ok(text)
+    }
+}
