@@ -381,3 +381,48 @@ fn contributed_products_turn_and_scale() {
         node("com.microsoft", "FusedGemm", &activation, &inputs);
     }
 }
+
+/// Repeatable bytes.
+fn bytes_of(shape: &[usize], signed: bool, seed: u32) -> Option<Tensor> {
+    let all = values(shape.iter().product(), seed);
+    Some(if signed {
+        let all: Vec<i8> = all.into_iter().map(|x| (x * 127.0) as i8).collect();
+        Tensor::from_vec(shape, all).unwrap()
+    } else {
+        let all: Vec<u8> = all.into_iter().map(|x| (x * 127.0 + 128.0) as u8).collect();
+        Tensor::from_vec(shape, all).unwrap()
+    })
+}
+
+#[test]
+fn products_of_bytes_are_exact() {
+    let Some(device) = support::device() else { return };
+    let check = |inputs: &[Option<Tensor>]| {
+        let graph = graph("", "MatMulInteger", &Attributes::new(), inputs);
+        let given: Vec<Tensor> = inputs.iter().flatten().cloned().collect();
+        let expected = evaluate::run(&graph, &given).unwrap();
+        let session = support::session(&device, &graph, &SessionOptions::default()).unwrap();
+        let found = session.run_owned(given).unwrap();
+        assert_eq!(found[0], expected[0]);
+    };
+    for (signed_a, signed_b) in [(true, true), (false, true), (true, false), (false, false)] {
+        let a = |shape: &[usize]| bytes_of(shape, signed_a, 1);
+        let b = |shape: &[usize]| bytes_of(shape, signed_b, 2);
+        check(&[a(&[5, 7]), b(&[7, 6])]);
+        check(&[
+            a(&[70, 68]),
+            b(&[68, 72]),
+            bytes_of(&[], signed_a, 3),
+            bytes_of(&[], signed_b, 4),
+        ]);
+        check(&[
+            a(&[9, 130]),
+            b(&[130, 67]),
+            bytes_of(&[9], signed_a, 3),
+            bytes_of(&[67], signed_b, 4),
+        ]);
+        check(&[a(&[3, 4, 8]), b(&[8, 12]), bytes_of(&[4], signed_a, 3), None]);
+        check(&[a(&[2, 1, 5, 6]), b(&[3, 6, 4]), None, bytes_of(&[1], signed_b, 4)]);
+        check(&[a(&[6]), b(&[6]), bytes_of(&[], signed_a, 3), None]);
+    }
+}

@@ -54,6 +54,12 @@ struct Params {
     // Of the activation.
     p: f32,
     q: f32,
+    {% if integers is defined %}
+    // Steps of the zero points, and how many rows have their own.
+    za_step: u32,
+    za_rows: u32,
+    zb_step: u32,
+    {% endif %}
 }
 @group(0) @binding({{ at.params }}) var<uniform> params: Params;
 

@@ -147,7 +147,12 @@ impl Launch<'_> {
     }
 
     /// The parameters in the order of `bindings.wgsl`.
-    fn params(&self, index: &[usize], shares: usize, total: usize) -> Result<Vec<u32>, String> {
+    pub(super) fn params(
+        &self,
+        index: &[usize],
+        shares: usize,
+        total: usize,
+    ) -> Result<Vec<u32>, String> {
         let problem = self.problem;
         let [bm, bn, bk] = self.tile;
         let share = problem.k.div_ceil(bk).div_ceil(shares).max(1) * bk;

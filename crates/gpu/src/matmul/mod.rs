@@ -6,6 +6,7 @@
 
 mod activation;
 mod cooperative;
+mod integer;
 mod launch;
 mod problem;
 mod spec;
@@ -33,6 +34,7 @@ pub(crate) const ROWS: &[KernelRow] = &[
     row("matmul-f32", "", &["MatMul", "Gemm"]),
     row("matmul-f32-fused", "ai.galatea", &["FusedMatMul"]),
     row("matmul-f32-turned", "com.microsoft", &["FusedMatMul", "TransposeMatMul", "FusedGemm"]),
+    integer::ROW,
 ];
 
 fn supports(view: &NodeView<'_>) -> Result<(), String> {
