@@ -14,6 +14,7 @@ const EXTENSIONS: &[(&str, &str)] = &[("f16", "f16"), ("coop_mat", "wgpu_coopera
 
 /// Parts that several kernels include: `{% include "NAME" %}`.
 const PARTS: &[(&str, &str)] = &[
+    ("attention/loads", include_str!("attention/loads.wgsl")),
     ("blocks/codes", include_str!("blocks/codes.wgsl")),
     ("blocks/entries", include_str!("blocks/entries.wgsl")),
     ("blocks/gate", include_str!("blocks/gate_part.wgsl")),

@@ -46,7 +46,7 @@ fn graph(
     open: &dyn Fn(usize, usize) -> bool,
 ) -> Graph {
     let mut graph = Graph::new("one");
-    let version = if domain.is_empty() { 24 } else { 1 };
+    let version = if domain.is_empty() { 25 } else { 1 };
     graph.opsets.insert(domain.to_owned(), version);
     let mut ids = Vec::new();
     for (at, tensor) in inputs.iter().enumerate() {
@@ -365,6 +365,129 @@ fn embeddings_turn_by_position() {
             for positions in [positions.clone(), Tensor::vector(vec![6_i64])] {
                 let contrib = [vec![x.clone(), Some(positions)], tables.to_vec()].concat();
                 check(node, &attributes, &contrib, &[1e-5], &open, &what);
+            }
+        }
+    }
+}
+
+#[test]
+fn tiles_of_rows_over_blocks_are_those_of_the_reference() {
+    for (widths, block) in [([64, 64], 16), ([6, 3], 4), ([5, 70], 3), ([24, 130], 8)] {
+        let sequences = [(70, 0), (1, 40), (33, 91), (0, 5), (17, 0)];
+        Paged::plain(widths, block, &sequences).check(&format!("{widths:?} in blocks of {block}"));
+    }
+    for cache in [DataType::Fp16, DataType::Bf16, DataType::Int8] {
+        for block in [16, 5] {
+            let plain = Paged::plain([40, 24], block, &[(40, 30), (21, 0)]);
+            Paged { cache, ..plain }.check(&format!("{cache} in blocks of {block}"));
+        }
+    }
+    for (heads, kv_heads, window) in [(7, 1, 0), (3, 3, 20), (4, 2, 1), (1, 1, 70)] {
+        let plain = Paged::plain([16, 16], 16, &[(50, 100), (20, 0)]);
+        Paged { heads, kv_heads, window, ..plain }.check(&format!("{heads} heads, {window}"));
+    }
+    Paged { softcap: 0.2, ..Paged::plain([16, 260], 4, &[(50, 3)]) }.check("cap");
+}
+
+/// A node's queries, keys and values.
+fn operands(dtype: DataType, q: &[usize], k: &[usize], v: &[usize]) -> Vec<Option<Tensor>> {
+    [(q, 1), (k, 2), (v, 3)].map(|(shape, seed)| Some(random(dtype, shape, seed))).into()
+}
+
+#[test]
+fn whole_attention_is_that_of_the_reference_in_any_order_of_axes() {
+    let Some(device) = support::device() else { return };
+    let node = ("ai.galatea", "Attention");
+    let open = |_: usize, axis: usize| axis == 0;
+    let order = |axes: &[i64]| AttributeValue::Ints(axes.to_vec());
+    for (b, h, kv, s, t, d, e) in [
+        (2, 4, 2, 5, 7, 6, 3),
+        (1, 2, 2, 1, 1, 1, 1),
+        (1, 3, 1, 70, 65, 33, 64),
+        (1, 1, 1, 130, 129, 64, 80),
+        (2, 1, 1, 1, 200, 128, 128),
+        (1, 2, 1, 17, 30, 20, 260),
+        (1, 2, 1, 0, 3, 4, 4),
+        (1, 2, 1, 3, 0, 4, 4),
+    ] {
+        for causal in [0, 1] {
+            if causal == 1 && t < s {
+                continue;
+            }
+            let inputs = operands(DataType::Fp32, &[b, s, h, d], &[b, kv, d, t], &[b, t, kv, e]);
+            let attributes = named(&[
+                ("scale", AttributeValue::Float(0.4)),
+                ("q_perm", order(&[0, 2, 1, 3])),
+                ("k_perm", order(&[0, 1, 3, 2])),
+                ("v_perm", order(&[0, 2, 1, 3])),
+                ("out_perm", order(&[0, 2, 1, 3])),
+                ("causal", int(causal)),
+            ]);
+            let what = format!("{b} {h} {kv} {s} {t} {d} {e} causal {causal}");
+            check(node, &attributes, &inputs, &[2e-5], &open, &what);
+        }
+    }
+    if device.capabilities().f16 {
+        let inputs = operands(DataType::Fp16, &[1, 2, 40, 32], &[1, 2, 70, 32], &[1, 2, 70, 24]);
+        check(node, &named(&[]), &inputs, &[2e-3], &open, "FP16");
+    }
+}
+
+#[test]
+fn masks_hide_keys_and_queries_without_keys_are_told() {
+    let node = ("ai.galatea", "Attention");
+    let open = |_: usize, axis: usize| axis == 0;
+    let (b, h, s, t) = (2, 3, 20, 70);
+    for shape in [vec![b, h, s, t], vec![b, 1, 1, t], vec![s, t], vec![t], vec![1, h, s, 1]] {
+        for lowest in [f32::NEG_INFINITY, f32::MIN, -10_000.0] {
+            let count = shape.iter().product();
+            let values = noise(count, 9).into_iter().map(|x| if x < -0.6 { lowest } else { x });
+            let mut inputs = operands(DataType::Fp32, &[b, h, s, 8], &[b, h, t, 8], &[b, h, t, 8]);
+            inputs.push(Some(Tensor::from_vec(&shape, values.collect()).unwrap()));
+            // Ten thousand has three digits behind the point in FP32, the reference has more.
+            let most = if lowest == -10_000.0 { 2e-3 } else { 2e-5 };
+            check(node, &named(&[]), &inputs, &[most], &open, &format!("{shape:?} {lowest}"));
+        }
+    }
+    for (zero, lowest) in [(0, f32::NEG_INFINITY), (1, f32::NEG_INFINITY), (1, f32::MIN)] {
+        let mut inputs = operands(DataType::Fp32, &[1, 1, 3, 8], &[1, 1, 5, 8], &[1, 1, 5, 8]);
+        let mut mask = vec![0.0; 15];
+        mask[5..10].fill(lowest);
+        inputs.push(Some(Tensor::from_vec(&[3, 5], mask).unwrap()));
+        let attributes = named(&[("masked_to_zero", int(zero))]);
+        check(node, &attributes, &inputs, &[2e-5], &open, &format!("{zero} {lowest}"));
+    }
+}
+
+#[test]
+fn the_attention_of_onnx_is_that_of_the_reference() {
+    let open = |at: usize, axis: usize| axis == 0 && at < 3;
+    let node = ("", "Attention");
+    let packed = operands(DataType::Fp32, &[2, 20, 24], &[2, 70, 12], &[2, 70, 10]);
+    let split = operands(DataType::Fp32, &[2, 4, 20, 6], &[2, 2, 70, 6], &[2, 2, 70, 5]);
+    let bools: Vec<bool> = noise(20 * 66, 5).into_iter().map(|x| x > -0.3).collect();
+    let masks = [
+        None,
+        Some(random(DataType::Fp32, &[2, 1, 20, 70], 6)),
+        Some(Tensor::from_vec(&[20, 66], bools).unwrap()),
+    ];
+    for operands in [packed, split] {
+        for mask in &masks {
+            for (causal, cap, left, right) in
+                [(0, 0.0, -1, -1), (1, 0.0, -1, -1), (0, 0.5, 4, 9), (1, 0.0, 3, 2)]
+            {
+                let window = |name, length| (name, AttributeValue::Int(length));
+                let attributes = named(&[
+                    ("is_causal", int(causal)),
+                    ("softcap", AttributeValue::Float(cap)),
+                    ("q_num_heads", int(4)),
+                    ("kv_num_heads", int(2)),
+                    window("left_window_size", left),
+                    window("right_window_size", right),
+                ]);
+                let inputs = [operands.clone(), vec![mask.clone()]].concat();
+                let what = format!("causal {causal}, cap {cap}, window {left} {right}");
+                check(node, &attributes, &inputs, &[2e-5], &open, &what);
             }
         }
     }

@@ -1,9 +1,12 @@
 //! Attention: over blocks of cached keys and values, and over whole tensors.
 
+mod dense;
 mod paged;
+mod tiles;
 
 use crate::kernel::KernelRow;
 pub use paged::{CONFIGS as PAGED_CONFIGS, PagedConfig, PagedSizes};
+pub use tiles::{CONFIGS as TILES_CONFIGS, TilesConfig};
 
 /// This family's kernels.
-pub(crate) const ROWS: &[KernelRow] = &[paged::ROW];
+pub(crate) const ROWS: &[KernelRow] = &[dense::FUSED, dense::ONNX, paged::ROW];

@@ -5,6 +5,7 @@ use galatea_graph::ops::fused::PagedAttention;
 use galatea_tensor::DataType;
 use minijinja::context;
 
+use super::tiles::{self, TilesConfig};
 use crate::device::{Capabilities, Shader};
 use crate::kernel::{Binding, Kernel, KernelRow, NodeView, Shapes, Step, fold, param, wgsl_float};
 use crate::template::render;
@@ -51,6 +52,9 @@ pub const CONFIGS: &[PagedConfig] = &[
     PagedConfig { threads: 128, chunk: 128, heads: 8, unrolled: 8, workgroups: 2048 },
     PagedConfig { threads: 128, chunk: 128, heads: 8, unrolled: 2, workgroups: 512 },
 ];
+
+/// Queries of a sequence, on average, from which on tiles of them are faster than rows by themselves.
+const ROWS_FOR_TILES: usize = 16;
 
 /// Threads that reduce the scores of one head.
 const PER_HEAD: usize = 16;
@@ -376,6 +380,45 @@ impl Paged {
         Ok(())
     }
 
+    /// Tiles of the rows of each sequence.
+    fn tiles(&self, shapes: &Shapes, run: &Run, step: &mut Step) -> Result<(), String> {
+        let cache = stored(shapes.dtype(KEYS)?)?;
+        let PagedSizes { shared_heads, key_width, value_width } = run.sizes;
+        let queries = run.rows * shared_heads;
+        let config = TilesConfig::choose(queries / run.sequences.max(1));
+        let (quads, parts) = tiles::columns(value_width);
+        let (key_step, value_step) = (step_of(run.block), step_of(value_width));
+        let own = context! {
+            paged => true,
+            mask => "",
+            q => wgsl_float(shapes.dtype(0)?)?,
+            y => wgsl_float(shapes.output_dtype(0)?)?,
+            cache => cache.name,
+            key_word => cache.words[usize::from(key_step == 1)],
+            value_word => cache.words[usize::from(value_step == 1)],
+            key_quads => key_step == 4,
+            value_quads => value_step == 4,
+        };
+        let mut bindings = vec![Binding::Input(0), Binding::Output(1), Binding::Output(2)];
+        bindings.extend([STARTS, LENGTHS, BLOCKS].map(Binding::Input));
+        bindings.push(Binding::Output(0));
+        if cache.name == "i8" {
+            bindings.extend([Binding::Output(3), Binding::Output(4)]);
+        }
+        let kv_heads = self.op.kv_num_heads;
+        // The last tile of each sequence may be short.
+        let most_tiles = queries.div_ceil(config.rows()) + run.sequences;
+        let lengths = [run.rows, run.sequences, run.most, kv_heads, key_width, value_width];
+        let more = [run.block, run.count, self.op.window, shared_heads, most_tiles, parts];
+        let all = lengths.into_iter().chain(more).map(param);
+        let mut params: Vec<u32> = all.collect::<Result<_, _>>()?;
+        params.extend([self.scale(key_width).to_bits(), self.op.softcap.to_bits()]);
+        let name = format!("paged_attention-{}-tiles", cache.name);
+        let shader = tiles::shader(name, config, quads, own)?;
+        step.dispatch(shader, bindings, params, fold(most_tiles * parts * kv_heads)?);
+        Ok(())
+    }
+
     #[allow(clippy::cast_precision_loss, reason = "the length of a key is small")]
     fn scale(&self, key_width: usize) -> f32 {
         self.op.scale.unwrap_or_else(|| 1.0 / (key_width as f32).sqrt())
@@ -395,6 +438,12 @@ impl Kernel for Paged {
             return Ok(());
         }
         self.write(shapes, &run, step)?;
-        self.rows(shapes, &run, step)
+        // Tiles share loads of keys between the rows of a sequence.
+        let queries = run.rows * run.sizes.shared_heads;
+        if queries >= run.sequences * ROWS_FOR_TILES {
+            self.tiles(shapes, &run, step)
+        } else {
+            self.rows(shapes, &run, step)
+        }
     }
 }

@@ -49,8 +49,9 @@ impl Parts for DeviceMemory {
         for &(from, to) in copies {
             check_part(from.max(to), each, self.len())?;
         }
-        let aligned = |&(from, to): &(usize, usize)| from % WORD == 0 && to % WORD == 0;
-        if each % WORD != 0 || !copies.iter().all(aligned) {
+        let aligned =
+            |&(from, to): &(usize, usize)| from.is_multiple_of(WORD) && to.is_multiple_of(WORD);
+        if !each.is_multiple_of(WORD) || !copies.iter().all(aligned) {
             for &(from, to) in copies {
                 let bytes = self.read_parts(&[from], each)?;
                 self.write_parts(&[to], each, &bytes)?;

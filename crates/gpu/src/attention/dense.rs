@@ -1,0 +1,252 @@
+//! `Attention` over whole tensors: that of `ai.galatea`, and ONNX's where nothing of the past is given.
+
+use galatea_graph::ops::{fused, transformer};
+use galatea_tensor::DataType;
+use minijinja::context;
+
+use super::tiles::{self, TilesConfig};
+use crate::kernel::{Binding, Kernel, KernelRow, NodeView, Shapes, Step, fold, param, wgsl_float};
+
+/// The fused one, over any storage order.
+pub(super) const FUSED: KernelRow = KernelRow {
+    name: "attention-tiles",
+    domain: galatea_graph::GALATEA_DOMAIN,
+    ops: &["Attention"],
+    supports: |view| {
+        view.operator::<fused::Attention>()?;
+        if (view.rank(0)?, view.rank(1)?, view.rank(2)?) != (4, 4, 4) {
+            return Err("Q, K and V need four axes".into());
+        }
+        if view.has(3) && view.rank(3)? > 4 {
+            return Err("a mask of more than four axes".into());
+        }
+        view.floats(&[0, 1, 2, 3])
+    },
+    build: |view| Ok(Box::new(view.operator::<fused::Attention>()?.clone())),
+};
+
+/// ONNX's.
+pub(super) const ONNX: KernelRow = KernelRow {
+    name: "onnx_attention-tiles",
+    domain: "",
+    ops: &["Attention"],
+    supports: onnx,
+    build: |view| Ok(Box::new(view.operator::<transformer::Attention>()?.clone())),
+};
+
+fn onnx(view: &NodeView<'_>) -> Result<(), String> {
+    let op: &transformer::Attention = view.operator()?;
+    if (4..=6).any(|input| view.has(input)) {
+        return Err("keys of the past, or a number of valid keys".into());
+    }
+    if (1..=3).any(|output| view.node.output(output).is_some()) {
+        return Err("keys, values or scores are wanted".into());
+    }
+    for (input, heads) in [(0, op.q_num_heads), (1, op.kv_num_heads), (2, op.kv_num_heads)] {
+        match (view.rank(input)?, heads) {
+            (4, _) | (3, Some(1..)) => {}
+            (rank, _) => return Err(format!("input {input} of rank {rank}")),
+        }
+    }
+    if let Some(mask) = view.input(3) {
+        if view.rank(3)? > 4 {
+            return Err("a mask of more than four axes".into());
+        }
+        if mask.dtype != DataType::Bool && !view.is_float(mask.dtype) {
+            return Err(format!("a mask of {}", mask.dtype));
+        }
+    }
+    view.floats(&[0, 1, 2])
+}
+
+/// A value `[batch, heads, positions, elements]`: its lengths, and how far neighbours along each axis
+/// are apart.
+#[derive(Clone, Copy)]
+struct Axes {
+    lengths: [usize; 4],
+    steps: [usize; 4],
+}
+
+impl Axes {
+    fn plain(lengths: [usize; 4]) -> Self {
+        let [_, h, s, d] = lengths;
+        Self { lengths, steps: [h * s * d, s * d, d, 1] }
+    }
+
+    /// Stored in another order: axis `i` is the stored axis `perm[i]`.
+    fn stored(shape: &[usize], perm: [usize; 4]) -> Result<Self, String> {
+        let shape: [usize; 4] = shape.try_into().map_err(|_| format!("{shape:?} for four axes"))?;
+        let Self { lengths, steps } = Self::plain(shape);
+        Ok(Self { lengths: perm.map(|axis| lengths[axis]), steps: perm.map(|axis| steps[axis]) })
+    }
+
+    /// `[B, H, S, D]` or `[B, S, H · D]`.
+    fn heads(shape: &[usize], heads: Option<usize>) -> Result<Self, String> {
+        match (shape, heads) {
+            (&[b, h, s, d], _) => Ok(Self::plain([b, h, s, d])),
+            (&[b, s, hidden], Some(h)) if h > 0 && hidden % h == 0 => {
+                let d = hidden / h;
+                Ok(Self { lengths: [b, h, s, d], steps: [s * hidden, d, hidden, 1] })
+            }
+            _ => Err(format!("{shape:?} for {heads:?} heads")),
+        }
+    }
+}
+
+/// What attention computes.
+struct Dense {
+    q: Axes,
+    k: Axes,
+    v: Axes,
+    /// Steps of the result.
+    y: [usize; 4],
+    scale: f32,
+    softcap: f32,
+    /// The position of the first query among those of keys.
+    offset: i64,
+    left: Option<usize>,
+    right: Option<usize>,
+    /// What a query gives that sees no key.
+    empty: f32,
+    /// Whether a mask may have fewer keys, and those behind it are hidden.
+    short_mask: bool,
+}
+
+/// A distance as a parameter; none is −1.
+fn reach(length: Option<usize>) -> Result<u32, String> {
+    let reach = length.map_or(Ok(-1), |length| i32::try_from(length.min(1 << 30)));
+    Ok(reach.map_err(|_| "a window is too long".to_owned())?.cast_unsigned())
+}
+
+impl Dense {
+    /// The mask's steps, and how many keys it has.
+    fn mask(&self, shapes: &Shapes) -> Result<([usize; 4], usize), String> {
+        let ([b, h, s, _], keys) = (self.q.lengths, self.k.lengths[2]);
+        if !shapes.has(3) {
+            return Ok(([0; 4], keys));
+        }
+        let shape = shapes.input(3)?;
+        let wrong = || format!("a mask of shape {shape:?} for scores {:?}", [b, h, s, keys]);
+        let mut full = [1; 4];
+        full[4_usize.checked_sub(shape.len()).ok_or_else(wrong)?..].copy_from_slice(shape);
+        let mut steps = Axes::plain(full).steps;
+        for (axis, wanted) in [b, h, s, keys].into_iter().enumerate() {
+            if full[axis] == 1 && (axis < 3 || !self.short_mask) {
+                steps[axis] = 0;
+            } else if full[axis] != wanted && !(axis == 3 && self.short_mask && full[3] <= keys) {
+                return Err(wrong());
+            }
+        }
+        Ok((steps, if self.short_mask { full[3] } else { keys }))
+    }
+
+    fn dispatch(&self, shapes: &Shapes, step: &mut Step) -> Result<(), String> {
+        let ([b, h, s, d], [kb, kv_heads, t, kd]) = (self.q.lengths, self.k.lengths);
+        let [vb, v_heads, vt, e] = self.v.lengths;
+        let fits = kb == b && vb == b && kd == d && vt == t && v_heads == kv_heads;
+        if !fits || kv_heads == 0 || h % kv_heads != 0 {
+            return Err(format!(
+                "Q {:?}, K {:?} and V {:?} do not fit each other",
+                self.q.lengths, self.k.lengths, self.v.lengths
+            ));
+        }
+        let (mask_steps, seen) = self.mask(shapes)?;
+        let mask = match shapes.has(3) {
+            false => "",
+            true if shapes.dtype(3)? == DataType::Bool => "u32",
+            true => wgsl_float(shapes.dtype(3)?)?,
+        };
+        let config = TilesConfig::choose(s);
+        let (quads, parts) = tiles::columns(e);
+        let row_tiles = s.div_ceil(config.rows());
+        let own = context! {
+            paged => false,
+            q => wgsl_float(shapes.dtype(0)?)?,
+            k => wgsl_float(shapes.dtype(1)?)?,
+            v => wgsl_float(shapes.dtype(2)?)?,
+            y => wgsl_float(shapes.output_dtype(0)?)?,
+            mask,
+        };
+        let mut bindings: Vec<Binding> = [0, 1, 2].map(Binding::Input).into();
+        bindings.push(Binding::Output(0));
+        if shapes.has(3) {
+            bindings.push(Binding::Input(3));
+        }
+        let steps = [self.q.steps, self.k.steps, self.v.steps, self.y, mask_steps];
+        let lengths = [h, h / kv_heads, s, t.min(seen), d, e, row_tiles, parts];
+        let all = steps.into_iter().flatten().chain(lengths).map(param);
+        let mut params: Vec<u32> = all.collect::<Result<_, _>>()?;
+        let offset = i32::try_from(self.offset).map_err(|_| "positions beyond 32 bits")?;
+        params.extend([offset.cast_unsigned(), reach(self.left)?, reach(self.right)?]);
+        let empty = if t == 0 { 0.0 } else { self.empty };
+        params.extend([self.scale, self.softcap, empty].map(f32::to_bits));
+        params.push(param(b)?);
+        let shader = tiles::shader("attention-tiles".to_owned(), config, quads, own)?;
+        if e > 0 {
+            step.dispatch(shader, bindings, params, fold(row_tiles * parts * h * b)?);
+        }
+        Ok(())
+    }
+}
+
+fn position(length: usize) -> i64 {
+    i64::try_from(length).unwrap_or(i64::MAX)
+}
+
+impl Kernel for fused::Attention {
+    fn bind(&self, shapes: &Shapes, step: &mut Step) -> Result<(), String> {
+        let q = Axes::stored(shapes.input(0)?, self.q_perm)?;
+        let k = Axes::stored(shapes.input(1)?, self.k_perm)?;
+        let v = Axes::stored(shapes.input(2)?, self.v_perm)?;
+        let [b, h, s, _] = q.lengths;
+        let result = [b, h, s, v.lengths[3]];
+        let plain = Axes::plain(self.out_perm.map(|axis| result[axis])).steps;
+        let mut y = [0; 4];
+        for (at, axis) in self.out_perm.into_iter().enumerate() {
+            y[axis] = plain[at];
+        }
+        let dense = Dense {
+            q,
+            k,
+            v,
+            y,
+            scale: self.scale,
+            softcap: 0.0,
+            offset: position(k.lengths[2]) - position(s),
+            left: None,
+            right: self.causal.then_some(0),
+            empty: if self.masked_to_zero { 0.0 } else { f32::NAN },
+            short_mask: false,
+        };
+        dense.dispatch(shapes, step)
+    }
+}
+
+impl Kernel for transformer::Attention {
+    fn bind(&self, shapes: &Shapes, step: &mut Step) -> Result<(), String> {
+        let q = Axes::heads(shapes.input(0)?, self.q_num_heads)?;
+        let k = Axes::heads(shapes.input(1)?, self.kv_num_heads)?;
+        let v = Axes::heads(shapes.input(2)?, self.kv_num_heads)?;
+        let [b, h, s, d] = q.lengths;
+        let e = v.lengths[3];
+        let packed = shapes.input(0)?.len() == 3;
+        let y = if packed { [s * h * e, e, h * e, 1] } else { Axes::plain([b, h, s, e]).steps };
+        #[allow(clippy::cast_precision_loss, reason = "the width of a head is small")]
+        let scale = self.scale.unwrap_or_else(|| 1.0 / (d as f32).sqrt());
+        let causal = self.is_causal.then_some(0);
+        let dense = Dense {
+            q,
+            k,
+            v,
+            y,
+            scale,
+            softcap: self.softcap,
+            offset: 0,
+            left: self.left_window,
+            right: causal.or(self.right_window),
+            empty: 0.0,
+            short_mask: true,
+        };
+        dense.dispatch(shapes, step)
+    }
+}
