@@ -77,7 +77,11 @@ fn main() {
         tiled: None,
     }));
     let valid = TILED_CONFIGS.iter().filter(|config| m > 4 && config.is_valid(capabilities));
-    choices.extend(valid.map(|&config| Choice { tiled: Some(config), many: Some(0), gemv: None }));
+    choices.extend(valid.map(|&config| Choice {
+        tiled: Some(config),
+        many: Some(0),
+        ..Choice::default()
+    }));
     for choice in choices {
         let bound = all.iter().map(|kernel| {
             let mut step = Step::default();

@@ -163,7 +163,7 @@ fn every_way_to_multiply_few_rows_is_right() {
         let weights: Arc<dyn BlockWeights> = Arc::new(made(21, columns, named(name), 11));
         let op = BlockMatMul::new(vec![Arc::clone(&weights)]).unwrap();
         let x = random(&[3, columns], 12);
-        let choice = Choice { gemv: Some(*config), many: Some(usize::MAX), tiled: None };
+        let choice = Choice { gemv: Some(*config), many: Some(usize::MAX), ..Choice::default() };
         let found = chosen(&device, &op, &x, [false, false], choice);
         let what = format!("{name}, {config:?}");
         compare(&what, &found, &reference(&op, &x), &slack(&x, &*weights));
@@ -184,7 +184,7 @@ fn every_way_to_multiply_many_rows_is_right() {
         let columns = if name == "bf16" { 275 } else { 512 };
         let weights: Arc<dyn BlockWeights> = Arc::new(made(70, columns, named(name), 21));
         let x = random(&[37, columns], 22);
-        let choice = Choice { tiled: Some(*config), many: Some(0), gemv: None };
+        let choice = Choice { tiled: Some(*config), many: Some(0), ..Choice::default() };
         let op = BlockMatMul::new(vec![Arc::clone(&weights)]).unwrap();
         let found = chosen(&device, &op, &x, [false, false], choice);
         let slack = slack(&x, &*weights);
@@ -355,6 +355,27 @@ fn weights_of_few_bits_in_constants_are_multiplied() {
             let of = of.absent().constant(node::floats(&[n], 1.0));
             // 200 terms of at most 1, rounded to FP32 a few times each, or operands to FP16.
             of.near(1e-4, 0.1);
+        }
+    }
+}
+
+#[test]
+fn matrices_larger_than_a_binding_lie_in_pieces() {
+    let Some(device) = support::device() else { return };
+    let both = [(37, 91), (18, 92)].map(|(rows, seed)| {
+        Arc::new(made(rows, 512, named("q5_k"), seed)) as Arc<dyn BlockWeights>
+    });
+    let gates =
+        [93, 94].map(|seed| Arc::new(made(37, 512, named("q5_k"), seed)) as Arc<dyn BlockWeights>);
+    let gated = BlockMatMul::gated(gates, FusedActivation::GeluTanh).unwrap();
+    for op in [BlockMatMul::new(both.to_vec()).unwrap(), gated] {
+        for m in [1, 20] {
+            let x = random(&[m, 512], 95);
+            let whole = chosen(&device, &op, &x, [false, false], Choice::default());
+            // Eleven rows of 16 units of 16 bytes, or ten where they come in pairs.
+            let choice = Choice { binding_bytes: Some(11 * 16 * 16), ..Choice::default() };
+            let found = chosen(&device, &op, &x, [false, false], choice);
+            assert_eq!(found.to_vec::<f32>().unwrap(), whole.to_vec::<f32>().unwrap());
         }
     }
 }

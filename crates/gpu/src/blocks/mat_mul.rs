@@ -58,7 +58,8 @@ pub(super) fn whole(
     weights: &Arc<dyn BlockWeights>,
 ) -> Result<Arc<Packed>, String> {
     let all = std::slice::from_ref(weights);
-    Ok(joined(device, Layout::of(&**weights)?, 0, all)?.packed)
+    let limit = device.capabilities().binding_bytes;
+    Ok(joined(device, Layout::of(&**weights)?, 0, all, limit)?.packed)
 }
 
 /// The kernel of a node, with kernels for few and many rows as chosen.
@@ -75,13 +76,16 @@ pub fn kernel(
     let (weights, gate) = (op.weights(), op.gate());
     let layouts: Vec<Layout> =
         weights.iter().map(|matrix| Layout::of(&**matrix)).collect::<Result<_, _>>()?;
+    let limit = device.capabilities().binding_bytes;
+    let limit = choice.binding_bytes.map_or(limit, |bytes| bytes.min(limit));
     let mut products = Vec::new();
     let mut rest = None;
     match (gate, weights, &layouts[..]) {
         (Some(_), [first, second], [own, other]) if own == other => {
             let segments = vec![Segment { first: 0, rows: 2 * first.rows(), matrix: 0 }];
             let both = [first, second];
-            let packed = packed(device, *own, 2, segments, |row| (both[row % 2], row / 2))?;
+            let packed =
+                packed(device, (*own, 2), limit, segments, |row| (both[row % 2], row / 2))?;
             products.push(Product { gate, ..packed });
         }
         _ => {
@@ -90,7 +94,7 @@ pub fn kernel(
             while at < weights.len() {
                 let same = layouts[at..].iter().take_while(|layout| **layout == layouts[at]);
                 let count = same.count().min(OUTPUTS);
-                products.push(joined(device, layouts[at], at, &weights[at..at + count])?);
+                products.push(joined(device, layouts[at], at, &weights[at..at + count], limit)?);
                 at += count;
             }
         }
@@ -110,6 +114,7 @@ fn joined(
     layout: Layout,
     matrix: usize,
     weights: &[Arc<dyn BlockWeights>],
+    limit: u64,
 ) -> Result<Product, String> {
     let mut segments: Vec<Segment> = Vec::new();
     for (at, own) in weights.iter().enumerate() {
@@ -117,7 +122,7 @@ fn joined(
         segments.push(Segment { first, rows: own.rows(), matrix: matrix + at });
     }
     let known = segments.clone();
-    packed(device, layout, 1, segments, |row| {
+    packed(device, (layout, 1), limit, segments, |row| {
         let at = known.iter().rposition(|segment| segment.first <= row).unwrap_or(0);
         (&weights[at], row - known[at].first)
     })
@@ -125,16 +130,15 @@ fn joined(
 
 fn packed<'a>(
     device: &Device,
-    layout: Layout,
-    together: usize,
+    (layout, together): (Layout, usize),
+    binding_bytes: u64,
     segments: Vec<Segment>,
-    of: impl Fn(usize) -> (&'a Arc<dyn BlockWeights>, usize),
+    of: impl Fn(usize) -> (&'a Arc<dyn BlockWeights>, usize) + Sync,
 ) -> Result<Product, String> {
     let rows = segments.last().map_or(0, |last| last.first + last.rows);
     let columns = if rows == 0 { 0 } else { of(0).0.columns() };
-    let binding_bytes = device.capabilities().binding_bytes;
     let plan = Plan { layout, rows, columns, binding_bytes, together };
-    let packed = pack(device, &plan, |row, to| {
+    let packed = pack(device, &plan, &|row, to| {
         let (weights, row) = of(row);
         layout.fill(&**weights, row, to)
     })?;

@@ -35,6 +35,8 @@ pub struct Choice {
     pub tiled: Option<TiledConfig>,
     /// From how many rows on they are many.
     pub many: Option<usize>,
+    /// The most bytes of a binding, where that is less than the device has.
+    pub binding_bytes: Option<u64>,
 }
 
 /// Rows that still are few where nothing else is chosen: with and without products of matrices.

@@ -135,7 +135,7 @@ impl Constants {
         let point_bytes = (blocks * op.bits as usize).div_ceil(8);
         let binding_bytes = view.device.capabilities().binding_bytes;
         let plan = Plan { layout, rows: op.n, columns: op.k, binding_bytes, together: 1 };
-        let packed = pack(view.device, &plan, |row, to| {
+        let packed = pack(view.device, &plan, &|row, to| {
             let Row { codes, scales: own, shifts, .. } = to;
             let from = &bytes[row * row_bytes..][..row_bytes];
             for (at, code) in codes.iter_mut().enumerate() {

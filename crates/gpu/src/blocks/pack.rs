@@ -1,5 +1,6 @@
 //! Packing a matrix of few bits and bringing it to the device.
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use galatea_tensor::{DataType, bf16, f16};
@@ -8,8 +9,10 @@ use super::layout::{Factors, Layout, Shift};
 use crate::device::Device;
 use crate::memory::Block;
 
-/// Bytes that are packed before they are uploaded.
-const CHUNK_BYTES: usize = 8 << 20;
+/// Bytes that a thread packs before they are uploaded.
+const CHUNK_BYTES: usize = 2 << 20;
+/// Threads that pack.
+const MOST_THREADS: usize = 16;
 
 /// A row taken apart.
 #[derive(Debug)]
@@ -79,28 +82,11 @@ impl Plan {
 ///
 /// # Errors
 /// When a row cannot be taken apart, or the device has no memory.
-pub(crate) fn pack(
-    device: &Device,
-    plan: &Plan,
-    mut fill: impl FnMut(usize, Row<'_>) -> Result<(), String>,
-) -> Result<Packed, String> {
+pub(crate) fn pack(device: &Device, plan: &Plan, fill: Fill<'_>) -> Result<Packed, String> {
     let Plan { layout, rows, columns, .. } = *plan;
     let each = plan.row_bytes();
-    let all: usize = each.iter().sum();
-    let fits = |limit: u64, bytes: usize| {
-        let rows = usize::try_from(limit).unwrap_or(usize::MAX) / bytes.max(1);
-        rows / plan.together * plan.together
-    };
-    let capabilities = device.capabilities();
-    // Regions start at multiples of 256.
-    let buffer = fits(capabilities.buffer_bytes.saturating_sub(1024), all);
-    let most = each.iter().map(|&bytes| fits(plan.binding_bytes, bytes)).min().unwrap_or(0);
-    let most = most.min(buffer);
-    if most == 0 {
-        return Err(format!("a row of {columns} numbers is larger than a binding"));
-    }
+    let most = plan.most_rows(device)?;
     let mut pieces = Vec::new();
-    let mut scratch = Scratch::new(&layout, columns);
     for first in (0..rows).step_by(most) {
         let rows = most.min(rows - first);
         let mut start = 0;
@@ -110,30 +96,92 @@ pub(crate) fn pack(
             region
         });
         let block = Block::new(device, start).map_err(|error| error.to_string())?;
-        let step = (CHUNK_BYTES / all.max(1)).max(1);
-        for row in (0..rows).step_by(step) {
-            let count = step.min(rows - row);
-            let mut chunk = each.map(|bytes| vec![0_u8; bytes * count]);
-            for at in 0..count {
-                scratch.clear();
-                fill(first + row + at, scratch.row())?;
-                scratch.write(&layout, {
-                    let mut parts = chunk.iter_mut().zip(each);
-                    std::array::from_fn(|_| match parts.next() {
-                        Some((all, bytes)) => &mut all[at * bytes..(at + 1) * bytes],
-                        None => &mut [][..],
-                    })
-                });
-            }
-            for ((bytes, each), (start, _)) in chunk.iter().zip(each).zip(regions) {
-                if !bytes.is_empty() {
-                    block.write(device, start + (row * each) as u64, bytes);
-                }
-            }
-        }
+        upload(device, plan, first..first + rows, (&block, regions), fill)?;
         pieces.push(Piece { first, rows, block: Arc::new(block), regions });
     }
     Ok(Packed { layout, rows, columns, pieces })
+}
+
+/// Takes the row with a number apart.
+pub(crate) type Fill<'a> = &'a (dyn Fn(usize, Row<'_>) -> Result<(), String> + Sync);
+
+impl Plan {
+    /// Rows of a piece at most.
+    fn most_rows(&self, device: &Device) -> Result<usize, String> {
+        let each = self.row_bytes();
+        let fits = |limit: u64, bytes: usize| {
+            let rows = usize::try_from(limit).unwrap_or(usize::MAX) / bytes.max(1);
+            rows / self.together * self.together
+        };
+        // Regions start at multiples of 256.
+        let limit = device.capabilities().buffer_bytes.saturating_sub(1024);
+        let buffer = fits(limit, each.iter().sum());
+        let bindings = each.iter().map(|&bytes| fits(self.binding_bytes, bytes)).min();
+        match buffer.min(bindings.unwrap_or(0)) {
+            0 => Err(format!("a row of {} numbers is larger than a binding", self.columns)),
+            most => Ok(most),
+        }
+    }
+}
+
+/// Packs the rows of a piece, some at a time on each thread, and writes them to it.
+fn upload(
+    device: &Device,
+    plan: &Plan,
+    rows: Range<usize>,
+    (block, regions): (&Block, [(u64, u64); 3]),
+    fill: Fill<'_>,
+) -> Result<(), String> {
+    let each = plan.row_bytes();
+    let all: usize = each.iter().sum();
+    let share = (CHUNK_BYTES / all.max(1)).max(1);
+    let threads = std::thread::available_parallelism().map_or(1, usize::from).min(MOST_THREADS);
+    let first = rows.start;
+    for start in rows.clone().step_by(share * threads) {
+        let shares = (start..rows.end.min(start + share * threads)).step_by(share);
+        let shares: Vec<Range<usize>> = shares.map(|at| at..rows.end.min(at + share)).collect();
+        let packed = match &shares[..] {
+            [one] => vec![packed_rows(plan, one.clone(), fill)],
+            _ => std::thread::scope(|scope| {
+                // All are started before the first one is waited for.
+                let start = |own: &Range<usize>| {
+                    let own = own.clone();
+                    scope.spawn(move || packed_rows(plan, own, fill))
+                };
+                let running: Vec<_> = shares.iter().map(start).collect();
+                let joined = running.into_iter().map(|thread| {
+                    thread.join().unwrap_or_else(|_| Err("a thread that packs failed".into()))
+                });
+                joined.collect()
+            }),
+        };
+        for (own, packed) in shares.iter().zip(packed) {
+            for ((bytes, each), (region, _)) in packed?.iter().zip(each).zip(regions) {
+                if !bytes.is_empty() {
+                    block.write(device, region + ((own.start - first) * each) as u64, bytes);
+                }
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Some rows as they lie in each region.
+fn packed_rows(plan: &Plan, rows: Range<usize>, fill: Fill<'_>) -> Result<[Vec<u8>; 3], String> {
+    let each = plan.row_bytes();
+    let mut scratch = Scratch::new(&plan.layout, plan.columns);
+    let mut chunk = each.map(|bytes| vec![0_u8; bytes * rows.len()]);
+    for (at, row) in rows.enumerate() {
+        scratch.clear();
+        fill(row, scratch.row())?;
+        let mut parts = chunk.iter_mut().zip(each);
+        let parts = std::array::from_fn(|_| match parts.next() {
+            Some((all, bytes)) => &mut all[at * bytes..(at + 1) * bytes],
+            None => &mut [][..],
+        });
+        scratch.write(&plan.layout, parts);
+    }
+    Ok(chunk)
 }
 
 /// Room for a row that is taken apart.
