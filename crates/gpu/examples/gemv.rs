@@ -74,7 +74,7 @@ fn main() {
     choices.extend(valid.map(|&config| Choice {
         gemv: Some(config),
         many: Some(usize::MAX),
-        tiled: None,
+        ..Choice::default()
     }));
     let valid = TILED_CONFIGS.iter().filter(|config| m > 4 && config.is_valid(capabilities));
     choices.extend(valid.map(|&config| Choice {
