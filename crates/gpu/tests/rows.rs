@@ -115,3 +115,33 @@ fn rows_are_normalised() {
     let node = Node::new("", "GroupNormalization").with(groups).input(x());
     node.constant(floats(&[6], 1.0)).constant(floats(&[6], 1.0)).near(2e-5, 2e-2);
 }
+
+#[test]
+fn sums_run_along_an_axis() {
+    for (shape, axis) in [(&[5, 7][..], 1_i64), (&[3, 9, 4], 1), (&[1, 1000], 1), (&[0, 3], 1)] {
+        for (exclusive, reverse) in [(0, 0), (1, 0), (0, 1), (1, 1)] {
+            let attributes = || with([("exclusive", int(exclusive)), ("reverse", int(reverse))]);
+            let axis = || Tensor::scalar(axis);
+            let node = Node::new("", "CumSum").with(attributes());
+            node.input(floats(shape, 1.0)).constant(axis()).near(1e-4, 5e-1);
+            let node = Node::new("", "CumSum").with(attributes());
+            node.input(wide(shape)).constant(axis()).exact();
+        }
+    }
+}
+
+#[test]
+fn the_largest_of_long_and_short_rows_are_found() {
+    for (shape, axis, k) in
+        [(&[3, 10][..], 1, 4_i64), (&[2, 9000], 1, 50), (&[5, 3, 2], 0, 5), (&[1, 40_000], 1, 1000)]
+    {
+        for largest in [0, 1] {
+            let attributes = with([("axis", int(axis)), ("largest", int(largest))]);
+            let node = Node::new("", "TopK").with(attributes).input(floats(shape, 9.0));
+            node.constant(Tensor::vector(vec![k])).outputs(2).exact();
+        }
+    }
+    let equal = Tensor::from_vec(&[1, 7], vec![2_i32, 5, 5, 2, 5, 1, 2]).unwrap();
+    let node = Node::new("", "TopK").input(equal).constant(Tensor::vector(vec![6_i64]));
+    node.outputs(2).exact();
+}

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use galatea_graph::ops::generate::EyeLike;
+use galatea_graph::ops::shape::{Shape, Size};
 use galatea_graph::{Inputs, Operator};
 use galatea_tensor::Tensor;
 
@@ -15,7 +16,7 @@ use crate::memory::Block;
 pub(super) const ROW: KernelRow = KernelRow {
     name: "known",
     domain: "",
-    ops: &["ConstantOfShape", "EyeLike", "Range"],
+    ops: &["ConstantOfShape", "EyeLike", "Range", "Shape", "Size"],
     supports,
     build,
 };
@@ -23,7 +24,10 @@ pub(super) const ROW: KernelRow = KernelRow {
 fn supports(view: &NodeView<'_>) -> Result<(), String> {
     let dtype = view.output(0).ok_or("the output is not wanted")?.dtype;
     Cell::supports(view, dtype)?;
-    let by_shape = view.node.operator::<EyeLike>().is_some();
+    let node = view.node;
+    let by_shape = node.operator::<EyeLike>().is_some()
+        || node.operator::<Shape>().is_some()
+        || node.operator::<Size>().is_some();
     if !by_shape && !(0..view.node.inputs.len()).all(|index| view.is_known(index)) {
         return Err("what it is made of is known only in a run".into());
     }

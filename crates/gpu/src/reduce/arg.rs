@@ -14,7 +14,7 @@ pub(super) const ROW: KernelRow =
 
 /// An element becomes a number whose order is that of the elements: a NaN above all numbers, then
 /// those that are looked for first.
-fn order(of: Kind, largest: bool) -> Result<&'static str, String> {
+pub(super) fn order(of: Kind, largest: bool) -> Result<&'static str, String> {
     Ok(match (of, largest) {
         (Kind::Float, true) => "ordered(x)",
         (Kind::Float, false) => "ordered(-x)",
@@ -26,7 +26,8 @@ fn order(of: Kind, largest: bool) -> Result<&'static str, String> {
     })
 }
 
-const ORDERED: &str = "fn ordered(v: f32) -> u32 {\n\
+/// The number of a float.
+pub(super) const ORDERED: &str = "fn ordered(v: f32) -> u32 {\n\
     let bits = bitcast<u32>(select(v, 0.0, v == 0.0));\n\
     if (bits & 0x7fffffffu) > 0x7f800000u { return 0xffffffffu; }\n\
     return select(bits | 0x80000000u, ~bits, bits >= 0x80000000u);\n}\n";

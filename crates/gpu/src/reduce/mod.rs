@@ -3,9 +3,12 @@
 mod arg;
 mod fold;
 mod reduction;
+mod scan;
+mod top_k;
 
 pub(crate) use self::reduction::range;
 use crate::kernel::KernelRow;
 
 /// This family's kernels.
-pub(crate) const ROWS: &[KernelRow] = &[reduction::ROW, reduction::LAST, arg::ROW];
+pub(crate) const ROWS: &[KernelRow] =
+    &[reduction::ROW, reduction::LAST, arg::ROW, scan::ROW, top_k::ROW];
