@@ -73,3 +73,12 @@ vec2<u32>(factors[{{ at }} + ({{ block }} >> 1u)], 0u)
 {{ both }}
 {%- endif %}
 {%- endmacro %}
+
+{# Four numbers of a row of X, of which a row has `x_quads`; those that are not there are 0. #}
+{% macro quad(aligned, row, at) -%}
+{% if aligned -%}
+select(vec4<f32>(), vec4<f32>(x[min({{ row }}, params.m - 1u) * x_quads + min({{ at }}, x_quads - 1u)]), {{ row }} < params.m && {{ at }} < x_quads)
+{%- else -%}
+quad_of({{ row }}, {{ at }})
+{%- endif %}
+{%- endmacro %}

@@ -1,7 +1,7 @@
 // Products of a few rows with a matrix of few bits. {{ lanes }} lanes share the units of {{ rows }} packed rows and add up what
 // each of them has. X lies in workgroup memory, so that lanes read neighbouring vectors{% if bytes %}: rounded to bytes, 32 of
 // which share a scale{% endif %}.
-{% from "blocks/codes" import word, numbers, stored, factor %}
+{% from "blocks/codes" import word, numbers, stored, factor, quad %}
 {% for d in bindings %}
 @group(0) @binding({{ loop.index0 }}) var<storage, {{ d.access }}> {{ d.name }}: array<{{ d.of }}>;
 {% endfor %}
@@ -53,6 +53,9 @@ fn main(
     let first = ((number - own.x) * {{ threads // lanes }}u + local / {{ lanes }}u) * {{ rows }}u;
     let last = own.y - 1u;
     let m0 = group.z * {{ m }}u;
+{% if aligned %}
+    let x_quads = params.columns >> 2u;
+{% endif %}
 {% for r in range(rows) %}
     let row{{ r }} = own.z + min(first + {{ r }}u, last);
     let at{{ r }} = row{{ r }} * params.units;
@@ -93,7 +96,7 @@ fn main(
 {% for batch in range(0, loads, 8) %}
 {% for j in range(batch, [batch + 8, loads] | min) %}
         let v{{ j }} = local + {{ j * threads }}u;
-        let x{{ j }} = quad(m0 + v{{ j }} / {{ quads }}u, base * {{ codes.groups }}u + v{{ j }} % {{ quads }}u);
+        let x{{ j }} = {{ quad(aligned, "(m0 + v" ~ j ~ " / " ~ quads ~ "u)", "(base * " ~ codes.groups ~ "u + v" ~ j ~ " % " ~ quads ~ "u)") }};
 {% endfor %}
 {% for j in range(batch, [batch + 8, loads] | min) %}
         {

@@ -1,10 +1,6 @@
-{# Four numbers of a row of X; those that are not there are 0. #}
-fn quad(row: u32, at: u32) -> vec4<f32> {
-{% if aligned %}
-    let quads = params.columns >> 2u;
-    let found = vec4<f32>(x[min(row, params.m - 1u) * quads + min(at, quads - 1u)]);
-    return select(vec4<f32>(), found, row < params.m && at < quads);
-{% else %}
+{# Four numbers of a row of X where rows are no whole vectors; those that are not there are 0. #}
+{% if not aligned %}
+fn quad_of(row: u32, at: u32) -> vec4<f32> {
     var all = vec4<f32>();
     if row < params.m {
         for (var j = 0u; j < 4u; j++) {
@@ -14,5 +10,5 @@ fn quad(row: u32, at: u32) -> vec4<f32> {
         }
     }
     return all;
-{% endif %}
 }
+{% endif %}

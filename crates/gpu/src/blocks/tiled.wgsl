@@ -1,4 +1,4 @@
-{% from "blocks/codes" import numbers, stored, factor %}
+{% from "blocks/codes" import numbers, stored, factor, quad %}
 // Products of many rows with a matrix of few bits, by tiles of {{ bm }} rows of X and {{ bn }} packed rows of the matrix,
 // whose numbers become whole in workgroup memory.
 {% for d in bindings %}
@@ -98,6 +98,9 @@ fn main(
     let first = (number - own.x) * {{ bn }}u;
     let last = own.y - 1u;
     let m0 = group.z * {{ bm }}u;
+{% if aligned %}
+    let x_quads = params.columns >> 2u;
+{% endif %}
 {% if codes.table %}
     fill_entries(local);
     workgroupBarrier();
@@ -127,7 +130,7 @@ fn main(
 {% for i in range(x_loads) %}
     {
         let at = local + {{ i * threads }}u;
-        x{{ i }} = quad(m0 + at / {{ bk // 4 }}u, (base * {{ codes.unit }}u >> 2u) + at % {{ bk // 4 }}u);
+        x{{ i }} = {{ quad(aligned, "(m0 + at / " ~ (bk // 4) ~ "u)", "((base * " ~ codes.unit ~ "u >> 2u) + at % " ~ (bk // 4) ~ "u)") }};
     }
 {% endfor %}
 {% for i in range(w_loads) %}
