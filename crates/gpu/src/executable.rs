@@ -164,8 +164,19 @@ impl Shared {
         let largest = (0..arenas.len()).max_by_key(|&i| arenas[i].bytes());
         let small = largest.map(|index| arenas.swap_remove(index));
         drop(arenas);
-        drop(small);
+        if let Some(small) = small {
+            self.forget(&small);
+        }
         Ok(Arc::new(Block::new(&self.device, bytes)?))
+    }
+
+    /// Drops what is bound to a block, which would keep it alive.
+    fn forget(&self, arena: &Arc<Block>) {
+        let plans: Vec<Arc<Planned>> =
+            lock(&self.plans).kept.iter().map(|(_, planned)| Arc::clone(planned)).collect();
+        for planned in plans {
+            lock(&planned.recordings).retain(|recording| !recording.uses(arena));
+        }
     }
 
     /// The blocks of the slots: those of inputs that lie on the device, new ones for the others and for
@@ -323,7 +334,7 @@ impl Executable for GpuExecutable {
         let element = dtype.size_bytes().ok_or_else(|| failed(format!("an input of {dtype}")))?;
         let bytes = shape.iter().try_fold(element, |bytes, &len| bytes.checked_mul(len));
         let bytes = bytes.ok_or_else(|| failed("an input larger than any memory"))?;
-        let block = Block::new(&self.shared.device, bytes as u64)?;
+        let block = Block::lasting(&self.shared.device, bytes as u64)?;
         let memory = DeviceMemory::new(&self.shared.device, Arc::new(block), bytes);
         Ok(Some(Tensor::from_remote(dtype, shape, Arc::new(memory)).map_err(failed)?))
     }

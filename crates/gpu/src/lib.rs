@@ -33,7 +33,7 @@ mod trial;
 pub use device::{Capabilities, CooperativeMatrix, Counters, Device, Shader, devices};
 pub use error::GpuError;
 pub use kernel::{Binding, Dispatch, Kernel, KernelRow, NodeView, Shapes, Step};
-pub use memory::Block;
+pub use memory::{Block, MemoryStatistics, PoolClass, PoolConfig};
 pub use provider::{GpuProvider, find_row, rows};
 pub use trial::Trial;
 

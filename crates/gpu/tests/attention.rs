@@ -289,7 +289,7 @@ fn windows_and_caps_are_those_of_the_reference() {
 
 #[test]
 fn caches_stay_on_the_device_from_step_to_step() {
-    let Some(device) = support::device() else { return };
+    let Some(device) = support::own_device() else { return };
     let paged = Paged::plain([16, 16], 4, &[(3, 5), (1, 2)]);
     let inputs = paged.inputs();
     let node = ("ai.galatea", "PagedAttention");

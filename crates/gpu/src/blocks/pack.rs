@@ -95,7 +95,7 @@ pub(crate) fn pack(device: &Device, plan: &Plan, fill: Fill<'_>) -> Result<Packe
             start += region.1.next_multiple_of(256);
             region
         });
-        let block = Block::new(device, start).map_err(|error| error.to_string())?;
+        let block = Block::lasting(device, start).map_err(|error| error.to_string())?;
         upload(device, plan, first..first + rows, (&block, regions), fill)?;
         pieces.push(Piece { first, rows, block: Arc::new(block), regions });
     }

@@ -1,5 +1,6 @@
 //! A GPU that is open: its queue, its compiled kernels and what it can do.
 
+mod budget;
 mod capabilities;
 mod pipelines;
 
@@ -13,6 +14,7 @@ pub use pipelines::Shader;
 use wgpu::{Backends, DeviceType, ErrorFilter, Features, PollType, SubmissionIndex};
 
 use crate::error::GpuError;
+use crate::memory::{Block, MemoryStatistics, Pool, PoolConfig};
 
 /// How long work may take before the device counts as hung. Software devices are slow, and the work of
 /// one step is not.
@@ -57,6 +59,7 @@ pub struct Device {
     pub(crate) queue: wgpu::Queue,
     capabilities: Capabilities,
     pipelines: pipelines::Pipelines,
+    pub(crate) pool: Arc<Pool<wgpu::Buffer>>,
     /// Why the device is gone, once it is.
     lost: Arc<OnceLock<String>>,
     /// The latest error that no scope caught.
@@ -104,6 +107,14 @@ impl Device {
     /// # Errors
     /// When there is none, or the system refuses it.
     pub fn open(index: usize) -> Result<Arc<Self>, GpuError> {
+        Self::open_with(index, &PoolConfig::default())
+    }
+
+    /// As [`Device::open`], with memory kept as a configuration says.
+    ///
+    /// # Errors
+    /// As there, and when there is no memory for what is to be made from the start.
+    pub fn open_with(index: usize, pool: &PoolConfig) -> Result<Arc<Self>, GpuError> {
         let instance = instance();
         let mut all = adapters(&instance);
         if index >= all.len() {
@@ -133,13 +144,29 @@ impl Device {
         watch(&device, &lost, &uncaught);
         let pipelines = pipelines::Pipelines::default();
         let counters = Counters::default();
-        Ok(Arc::new(Self { device, queue, capabilities, pipelines, lost, uncaught, counters }))
+        let budget = pool.budget_bytes().or_else(|| budget::recommended(&device));
+        let pool = Arc::new(Pool::new(pool, budget));
+        let opened =
+            Self { device, queue, capabilities, pipelines, pool, lost, uncaught, counters };
+        Block::fill(&opened)?;
+        Ok(Arc::new(opened))
     }
 
     /// What the device can do.
     #[must_use]
     pub fn capabilities(&self) -> &Capabilities {
         &self.capabilities
+    }
+
+    /// Memory in use and kept.
+    #[must_use]
+    pub fn memory(&self) -> MemoryStatistics {
+        self.pool.statistics()
+    }
+
+    /// Gives memory back that is only kept for reuse, and says how many bytes that were.
+    pub fn trim(&self) -> u64 {
+        self.pool.trim()
     }
 
     /// The compiled form of a shader, made the first time.

@@ -4,6 +4,8 @@ use std::sync::Arc;
 
 use wgpu::BufferUsages;
 
+use super::Pool;
+use super::pool::{Place, Taken};
 use crate::device::{Counters, Device};
 use crate::error::GpuError;
 
@@ -14,23 +16,51 @@ const PIECE: usize = 32 << 20;
 const USAGES: BufferUsages =
     BufferUsages::STORAGE.union(BufferUsages::COPY_DST).union(BufferUsages::COPY_SRC);
 
-/// Memory on a device.
+/// Memory on a device, which goes back to its pool when nobody has it any more.
 #[derive(Debug)]
 pub struct Block {
     pub(crate) buffer: wgpu::Buffer,
-    bytes: u64,
+    place: Place,
+    pool: Arc<Pool<wgpu::Buffer>>,
+}
+
+impl Drop for Block {
+    fn drop(&mut self) {
+        self.pool.give_back(self.buffer.clone(), self.place);
+    }
 }
 
 /// Lengths of blocks are multiples of this.
 pub(crate) const STEP: u64 = 256;
 
 impl Block {
-    /// Memory of at least so many bytes, which are zero.
+    /// Memory of at least so many bytes, which may hold anything: for what is written before it is read.
     ///
     /// # Errors
     /// When the device has none left or no buffer can be that large.
     pub fn new(device: &Device, bytes: u64) -> Result<Self, GpuError> {
-        Self::of_usage(device, bytes, USAGES)
+        let bytes = Self::size(device, bytes)?;
+        let taken = device.pool.take(bytes, |bytes| Self::buffer(device, bytes, USAGES))?;
+        Ok(Self::taken(device, taken))
+    }
+
+    /// Memory of so many bytes, which are zero, for long: no more than they take is held.
+    ///
+    /// # Errors
+    /// As [`Block::new`].
+    pub fn lasting(device: &Device, bytes: u64) -> Result<Self, GpuError> {
+        Self::exact(device, bytes, USAGES)
+    }
+
+    fn taken(device: &Device, taken: Taken<wgpu::Buffer>) -> Self {
+        let Taken { buffer, place } = taken;
+        Self { buffer, place, pool: Arc::clone(&device.pool) }
+    }
+
+    fn exact(device: &Device, bytes: u64, usage: BufferUsages) -> Result<Self, GpuError> {
+        let bytes = Self::size(device, bytes)?;
+        let taken = device.pool.take_exact(bytes, |bytes| Self::buffer(device, bytes, usage))?;
+        Ok(Self::taken(device, taken))
     }
 
     /// Parameters of dispatches.
@@ -39,26 +69,34 @@ impl Block {
     /// As [`Block::new`].
     pub(crate) fn params(device: &Device, bytes: &[u8]) -> Result<Self, GpuError> {
         let usage = BufferUsages::UNIFORM | BufferUsages::COPY_DST;
-        let block = Self::of_usage(device, u64::try_from(bytes.len()).unwrap_or(u64::MAX), usage)?;
+        let block = Self::exact(device, bytes.len() as u64, usage)?;
         block.write(device, 0, bytes);
         Ok(block)
     }
 
-    fn of_usage(device: &Device, bytes: u64, usage: BufferUsages) -> Result<Self, GpuError> {
-        let size = bytes.max(1).next_multiple_of(STEP);
+    /// The length of a buffer for so many bytes.
+    fn size(device: &Device, bytes: u64) -> Result<u64, GpuError> {
+        let size = bytes.max(1).checked_next_multiple_of(STEP).unwrap_or(u64::MAX);
         let limit = device.capabilities().buffer_bytes;
         if size > limit {
             let reason = format!("a buffer of this device has at most {limit}");
             return Err(GpuError::Memory { bytes, reason });
         }
+        Ok(size)
+    }
+
+    fn buffer(device: &Device, size: u64, usage: BufferUsages) -> Result<wgpu::Buffer, GpuError> {
         let descriptor =
             wgpu::BufferDescriptor { label: None, size, usage, mapped_at_creation: false };
-        let buffer = device.checked(|| device.device.create_buffer(&descriptor));
-        match buffer {
-            Ok(buffer) => Ok(Self { buffer, bytes: size }),
-            Err(GpuError::Memory { reason, .. }) => Err(GpuError::Memory { bytes, reason }),
-            Err(error) => Err(error),
-        }
+        device.checked(|| device.device.create_buffer(&descriptor)).map_err(|error| match error {
+            GpuError::Memory { reason, .. } => GpuError::Memory { bytes: size, reason },
+            error => error,
+        })
+    }
+
+    /// Makes the buffers that the device's pool has from the start.
+    pub(crate) fn fill(device: &Device) -> Result<(), GpuError> {
+        device.pool.fill(|bytes| Self::buffer(device, bytes, USAGES))
     }
 
     /// Memory that holds these bytes.
@@ -66,7 +104,7 @@ impl Block {
     /// # Errors
     /// As [`Block::new`].
     pub fn with(device: &Device, bytes: &[u8]) -> Result<Arc<Self>, GpuError> {
-        let block = Self::new(device, u64::try_from(bytes.len()).unwrap_or(u64::MAX))?;
+        let block = Self::lasting(device, bytes.len() as u64)?;
         block.write(device, 0, bytes);
         Ok(Arc::new(block))
     }
@@ -74,7 +112,7 @@ impl Block {
     /// How many bytes there are.
     #[must_use]
     pub fn bytes(&self) -> u64 {
-        self.bytes
+        self.place.bytes
     }
 
     /// Writes bytes from `offset` on, a multiple of 4, before whatever is submitted next. The bytes behind

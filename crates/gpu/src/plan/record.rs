@@ -156,6 +156,11 @@ impl Recording {
             && self.slots.iter().zip(slots).all(|(own, other)| Arc::ptr_eq(own, other))
     }
 
+    /// Whether values of the recording lie in this block.
+    pub(crate) fn uses(&self, arena: &Arc<Block>) -> bool {
+        Arc::ptr_eq(&self.arena, arena)
+    }
+
     /// Hands the commands of the plan over, those that read outputs back included.
     pub(crate) fn submit(
         &self,

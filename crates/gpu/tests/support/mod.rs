@@ -20,6 +20,16 @@ use galatea_runtime::{ExecutionProvider, Prepared, Session, SessionOptions};
 /// With this variable set to a number, tests run on that device; without it on the first one.
 const DEVICE: &str = "GALATEA_GPU_DEVICE";
 
+/// The number of the device under test.
+pub(crate) fn index() -> usize {
+    std::env::var(DEVICE).ok().and_then(|text| text.parse().ok()).unwrap_or(0)
+}
+
+/// The device under test opened once more, for a test that counts what is done on it.
+pub(crate) fn own_device() -> Option<Arc<Device>> {
+    device().map(|_| Device::open(index()).unwrap())
+}
+
 /// The device under test; none where the host has none, which is said.
 pub(crate) fn device() -> Option<Arc<Device>> {
     static DEVICES: OnceLock<Option<Arc<Device>>> = OnceLock::new();
@@ -28,8 +38,7 @@ pub(crate) fn device() -> Option<Arc<Device>> {
             eprintln!("skipped: this host has no GPU and no software one");
             return None;
         }
-        let index = std::env::var(DEVICE).ok().and_then(|text| text.parse().ok()).unwrap_or(0);
-        Some(Device::open(index).unwrap())
+        Some(Device::open(index()).unwrap())
     };
     DEVICES.get_or_init(open).clone()
 }
