@@ -426,3 +426,44 @@ fn products_of_bytes_are_exact() {
         check(&[a(&[6]), b(&[6]), bytes_of(&[], signed_a, 3), None]);
     }
 }
+
+#[test]
+fn quantised_products_are_quantised_again() {
+    let Some(device) = support::device() else { return };
+    let scale = |all: &[f32]| Some(Tensor::vector(all.to_vec()));
+    let one = |value: f32| Some(Tensor::scalar(value));
+    for signed in [true, false] {
+        let of = |shape: &[usize], seed: u32| bytes_of(shape, signed, seed);
+        let cases = [
+            [
+                of(&[5, 9], 1),
+                one(0.5),
+                of(&[], 2),
+                of(&[9, 7], 3),
+                one(0.25),
+                of(&[], 4),
+                one(16.0),
+                of(&[], 5),
+            ],
+            [
+                of(&[2, 3, 40], 1),
+                scale(&[0.5, 0.25, 0.125]),
+                of(&[3], 2),
+                of(&[40, 2], 3),
+                scale(&[0.5, 0.75]),
+                of(&[2], 4),
+                one(64.0),
+                of(&[1], 5),
+            ],
+        ];
+        for inputs in cases {
+            let graph = graph("", "QLinearMatMul", &Attributes::new(), &inputs);
+            let given: Vec<Tensor> = inputs.iter().flatten().cloned().collect();
+            let expected = evaluate::run(&graph, &given).unwrap();
+            let session = support::session(&device, &graph, &SessionOptions::default()).unwrap();
+            let found = session.run_owned(given).unwrap();
+            // These scales and sums are exact in FP32; others may round to the byte beside.
+            assert_eq!(found[0], expected[0]);
+        }
+    }
+}
