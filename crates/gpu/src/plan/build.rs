@@ -217,8 +217,11 @@ impl<'a, 'b> Builder<'a, 'b> {
             let changing = |draft: &Draft| {
                 let node = &self.graph.nodes[draft.node];
                 draft.step.over.iter().any(|&(read, written)| {
-                    node.input(read) == Some(input)
-                        && node.output(written).is_some_and(|id| self.graph.outputs.contains(&id))
+                    let leaves = |id: ValueId| {
+                        let same = |out: &ValueId| self.root[out.index()] == self.root[id.index()];
+                        self.graph.outputs.iter().any(same)
+                    };
+                    node.input(read) == Some(input) && node.output(written).is_some_and(leaves)
                 })
             };
             let changed = drafts.iter().any(changing);
@@ -242,7 +245,10 @@ impl<'a, 'b> Builder<'a, 'b> {
             let alone = readers.filter(own).count() == 1 && !self.graph.outputs.contains(&from);
             match (slot, self.home[from.index()]) {
                 (Some(at), Home::Slot(_)) if self.changed[at] && alone => {
-                    self.root[to.index()] = from.index();
+                    // Views of the output too.
+                    for root in self.root.iter_mut().filter(|root| **root == to.index()) {
+                        *root = from.index();
+                    }
                 }
                 _ => draft.copies.push((from, to)),
             }
@@ -277,6 +283,14 @@ impl<'a, 'b> Builder<'a, 'b> {
                 let bytes = self.facts[from.index()].as_ref().map_or(0, size_bytes);
                 let bytes = wide(bytes).next_multiple_of(4);
                 let (from, to) = (self.bound(from, &memory)?, self.bound(to, &memory)?);
+                if let (Place::Arena { .. }, Place::Arena { .. }) = (&from, &to) {
+                    // No copy has its source and its target in one buffer.
+                    let block = Arc::new(Block::new(self.target.device, bytes)?);
+                    let beside = Place::Fixed { block, offset: 0, bytes };
+                    actions.push(Action::Copy { from, to: beside.clone(), bytes });
+                    actions.push(Action::Copy { from: beside, to, bytes });
+                    continue;
+                }
                 actions.push(Action::Copy { from, to, bytes });
             }
             self.dispatches(draft, &memory, &mut actions, &mut params)?;
