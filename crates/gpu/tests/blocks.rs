@@ -155,7 +155,9 @@ fn named(name: &str) -> (CodeFormat, Scales) {
 fn every_way_to_multiply_few_rows_is_right() {
     let Some(device) = support::device() else { return };
     for (at, config) in GEMV_CONFIGS.iter().enumerate() {
-        if !config.is_valid(device.capabilities()) {
+        // The software device's compiler takes long, and rows of bytes have a test of their own.
+        let enough = device.capabilities().software && (config.ahead || at % 2 == 1);
+        if !config.is_valid(device.capabilities()) || enough {
             continue;
         }
         let name = ["q4_0", "q6_k", "mlx8", "f16"][at % 4];
@@ -310,13 +312,17 @@ fn rows_may_be_rounded_to_bytes() {
         let weights: Arc<dyn BlockWeights> = Arc::new(made(9, columns, (format, scales), 71));
         let op = BlockMatMul::new(vec![Arc::clone(&weights)]).unwrap().with_rounded_rows(true);
         let x = random(&[m, columns], 72);
-        let found = chosen(&device, &op, &x, [false, false], Choice::default());
+        let ahead = GEMV_CONFIGS.iter().find(|config| config.ahead).copied();
+        let choices = [Choice::default(), Choice { gemv: ahead, ..Choice::default() }];
+        let found = choices.map(|choice| chosen(&device, &op, &x, [false, false], choice));
         let (near, step) = in_bytes(&x);
         // Two or three numbers may lie between two bytes and be rounded to the other one.
         let (slack, flips) = (slack(&x, &*weights), flips(&*weights));
         let slack: Vec<f32> =
             slack.iter().enumerate().map(|(i, s)| s + flips[i % flips.len()] * step).collect();
-        compare(name, &found, &reference(&op, &near), &slack);
+        for found in &found {
+            compare(name, found, &reference(&op, &near), &slack);
+        }
     }
 }
 

@@ -1,6 +1,9 @@
 // Products of a few rows with a matrix of few bits. {{ lanes }} lanes share the units of {{ rows }} packed rows and add up what
-// each of them has. X lies in workgroup memory, so that lanes read neighbouring vectors{% if bytes %}: rounded to bytes, 32 of
+// each of them has. {% if ahead %}X was rounded to bytes beforehand, 32 of which share a scale.
+{%- else %}X lies in workgroup memory, so that lanes read neighbouring vectors{% if bytes %}: rounded to bytes, 32 of
 // which share a scale{% endif %}.
+{%- endif %}
+
 {% from "blocks/codes" import word, numbers, stored, factor, quad %}
 {% for d in bindings %}
 @group(0) @binding({{ loop.index0 }}) var<storage, {{ d.access }}> {{ d.name }}: array<{{ d.of }}>;
@@ -10,12 +13,15 @@
 @group(0) @binding({{ bindings | length }}) var<uniform> params: Params;
 
 {% include "blocks/entries" %}
+{% if not ahead %}
 {% include "blocks/quad" %}
+{% endif %}
 {% include "blocks/store" %}
 
 {% set quads = codes.groups * tile %}
-{% if bytes %}
-{% set vectors = codes.groups // 4 %}
+{% set vectors = [codes.groups // 4, 1] | max %}
+{% if ahead %}
+{% elif bytes %}
 var<workgroup> xs: array<vec4<u32>, {{ m * vectors * tile }}>;
 // The scale of each 32 numbers, and the sum of each 16 as bytes.
 var<workgroup> x_scales: array<f32, {{ m * [quads // 8, 1] | max }}>;
@@ -53,7 +59,12 @@ fn main(
     let first = ((number - own.x) * {{ threads // lanes }}u + local / {{ lanes }}u) * {{ rows }}u;
     let last = own.y - 1u;
     let m0 = group.z * {{ m }}u;
-{% if aligned %}
+{% if ahead %}
+    let x_blocks = (params.units * {{ codes.groups }}u + 7u) >> 3u;
+{% for i in range(m) %}
+    let x_row{{ i }} = min(m0 + {{ i }}u, params.m - 1u) * x_blocks;
+{% endfor %}
+{% elif aligned %}
     let x_quads = params.columns >> 2u;
 {% endif %}
 {% for r in range(rows) %}
@@ -89,6 +100,12 @@ fn main(
 {% if codes.table %}
     fill_entries(local);
 {% endif %}
+{% if ahead %}
+    let base = 0u;
+    if params.units > 0u {
+        {{ fetch("lane") }}
+        let count = params.units;
+{% else %}
     for (var base = 0u; base < params.units; base += {{ tile }}u) {
         // The first numbers are on their way while X is brought.
         {{ fetch("lane") }}
@@ -140,6 +157,7 @@ fn main(
 {% endfor %}
         workgroupBarrier();
         let count = min({{ tile }}u, params.units - base);
+{% endif %}
         for (var u = lane; u < count; u += {{ lanes }}u) {
             let unit = base + u;
 {% for r in range(rows) %}
@@ -168,7 +186,11 @@ fn main(
                 var part{{ r }}_{{ i }} = 0;
 {% endfor %}
 {% for v in range(from // 4, (to + 3) // 4) %}
+{% if ahead %}
+                let x{{ i }}_{{ v }} = x[(x_row{{ i }} << 1u) + u * {{ vectors }}u + {{ v }}u];
+{% else %}
                 let x{{ i }}_{{ v }} = xs[{{ (i * vectors + v) * tile }}u + u];
+{% endif %}
 {% endfor %}
 {% endfor %}
 {% for g in range(from, to) %}
@@ -182,6 +204,17 @@ fn main(
                 }
 {% endfor %}
 {% for i in range(m) %}
+{% if ahead %}
+                let steps{{ i }} = steps[x_row{{ i }} + {{ "u" if codes.groups == 8 else "(u >> 1u)" }}];
+                let size{{ i }} = steps{{ i }}.x;
+{% if codes.groups == 4 %}
+                let plain{{ i }} = select(steps{{ i }}.y, steps{{ i }}.z, (u & 1u) == 1u);
+{% elif parts == 2 %}
+                let plain{{ i }} = steps{{ i }}[{{ p + 1 }}];
+{% else %}
+                let plain{{ i }} = steps{{ i }}.y + steps{{ i }}.z;
+{% endif %}
+{% else %}
                 let size{{ i }} = x_scales[{{ i * ([quads // 8, 1] | max) }}u + {{ "u" if codes.groups == 8 else "(u >> 1u)" }}];
 {% set sums_at = i * ([quads // 4, 1] | max) %}
 {% if codes.groups == 4 %}
@@ -190,6 +223,7 @@ fn main(
                 let plain{{ i }} = x_sums[{{ sums_at + p }}u + 2u * u];
 {% else %}
                 let plain{{ i }} = x_sums[{{ sums_at }}u + 2u * u] + x_sums[{{ sums_at + 1 }}u + 2u * u];
+{% endif %}
 {% endif %}
 {% for r in range(rows) %}
                 sum{{ r }}_{{ i }} = fma(size{{ i }} * f{{ r }}.x, f32(part{{ r }}_{{ i }}) - {{ zero }} * plain{{ i }}, sum{{ r }}_{{ i }});
@@ -245,7 +279,9 @@ fn main(
             }
 {% endfor %}
         }
+{% if not ahead %}
         workgroupBarrier();
+{% endif %}
     }
 {% if subgroups %}
     // Lanes that follow one another are lanes of a subgroup.

@@ -4,10 +4,11 @@ use std::sync::Arc;
 
 use galatea_graph::ops::fused::FusedActivation;
 use galatea_tensor::DataType;
+use minijinja::{Value, context};
 
 use super::codes::plane_type;
 use super::pack::{Packed, Piece};
-use crate::kernel::{Binding, param};
+use crate::kernel::{Binding, param, wgsl_float};
 
 /// The most outputs of a dispatch.
 pub(super) const OUTPUTS: usize = 4;
@@ -59,6 +60,19 @@ pub(super) struct Declared {
     pub(super) name: String,
     pub(super) access: &'static str,
     pub(super) of: String,
+}
+
+impl Declared {
+    /// What a template is told of it.
+    pub(super) fn shown(&self) -> Value {
+        context!(name => self.name.clone(), access => self.access, of => self.of.clone())
+    }
+}
+
+/// How a shader declares X: by vectors where rows are whole ones.
+pub(super) fn x_type(columns: usize, call: &Call) -> Result<String, String> {
+    let x = wgsl_float(call.x.dtype)?;
+    Ok(if columns.is_multiple_of(4) { format!("vec4<{x}>") } else { x.to_owned() })
 }
 
 /// What is computed of a piece: its rows by output.
@@ -119,10 +133,10 @@ impl Product {
         }
         for (at, share) in shares.iter().enumerate() {
             let output = call.outputs.get(share.matrix).ok_or("an output is missing")?;
-            let of = crate::kernel::wgsl_float(output.dtype)?.to_owned();
+            let of = wgsl_float(output.dtype)?.to_owned();
             all.push(bound(output, format!("y{at}"), of));
             if let Some(Some(bias)) = call.biases.get(share.matrix) {
-                let of = crate::kernel::wgsl_float(bias.dtype)?.to_owned();
+                let of = wgsl_float(bias.dtype)?.to_owned();
                 all.push(bound(bias, format!("bias{at}"), of));
             }
         }
@@ -137,7 +151,7 @@ impl Product {
         let mut types = Vec::with_capacity(shares.len());
         for share in shares {
             let output = call.outputs.get(share.matrix).ok_or("an output is missing")?;
-            types.push(crate::kernel::wgsl_float(output.dtype)?);
+            types.push(wgsl_float(output.dtype)?);
         }
         let bias = |share: &Share| matches!(call.biases.get(share.matrix), Some(Some(_)));
         Ok((types, shares.iter().map(bias).collect()))

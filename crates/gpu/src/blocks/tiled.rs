@@ -4,9 +4,9 @@ use minijinja::context;
 
 use super::codes::{codes, unscale};
 use super::layout::Layout;
-use super::product::{Call, Product, activation};
+use super::product::{Call, Declared, Product, activation, x_type};
 use crate::device::{Capabilities, Shader};
-use crate::kernel::{Step, fold, param, wgsl_float};
+use crate::kernel::{Step, fold, param};
 use crate::template::render;
 
 /// How many rows are multiplied.
@@ -125,18 +125,13 @@ pub(super) fn dispatch(
         let shares = product.shares(piece);
         let (params, groups) = product.params(&shares, call.m, bn)?;
         let aligned = columns.is_multiple_of(4);
-        let x = wgsl_float(call.x.dtype)?;
-        let x = if aligned { format!("vec4<{x}>") } else { x.to_owned() };
-        let declared = product.declared((piece, &shares), call, x)?;
+        let declared = product.declared((piece, &shares), call, x_type(columns, call)?)?;
         let (types, biases) = Product::stores(&shares, call)?;
-        let bindings = declared
-            .iter()
-            .map(|d| context!(name => d.name.clone(), access => d.access, of => d.of.clone()));
         let per_block = (layout.block / layout.unit()).max(1).ilog2();
         let source = render(
             include_str!("tiled.wgsl"),
             context!(
-                bindings => bindings.collect::<Vec<_>>(),
+                bindings => declared.iter().map(Declared::shown).collect::<Vec<_>>(),
                 codes => codes(layout),
                 unscale => unscale(layout),
                 parts => layout.parts(),
