@@ -12,7 +12,7 @@ pub struct CooperativeMatrix {
 }
 
 /// What kernels ask of a device.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Capabilities {
     /// The name that the driver gives.
     pub name: String,

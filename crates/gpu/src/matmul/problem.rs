@@ -219,3 +219,50 @@ impl Operand {
             && (!inner || k.is_multiple_of(4))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn problem(a: &[usize], b: &[usize], out: &[usize]) -> Problem {
+        let of = |shape: &[usize]| Some((DataType::Fp32, shape.to_vec()));
+        let shapes = Shapes {
+            inputs: vec![of(a), of(b)],
+            outputs: vec![of(out)],
+            constants: vec![None, None],
+        };
+        Problem::new(Spec::PLAIN, &shapes).unwrap()
+    }
+
+    #[test]
+    fn stacks_with_one_right_side_become_rows() {
+        let found = problem(&[2, 3, 4, 5], &[5, 6], &[2, 3, 4, 6]);
+        assert_eq!((found.m, found.n, found.k, found.products()), (24, 6, 5, 1));
+        let found = problem(&[2, 1, 5], &[5, 6], &[2, 1, 6]);
+        assert_eq!((found.m, found.a.outer, found.products()), (2, 5, 1));
+    }
+
+    #[test]
+    fn axes_that_lie_behind_one_another_are_joined() {
+        let found = problem(&[2, 3, 4, 5], &[2, 3, 5, 6], &[2, 3, 4, 6]);
+        assert_eq!((found.batch.as_slice(), found.m), ([6].as_slice(), 4));
+        assert_eq!(
+            (found.a.batch.as_slice(), found.b.batch.as_slice()),
+            ([20].as_slice(), [30].as_slice())
+        );
+        let found = problem(&[3, 1, 4, 5], &[2, 5, 6], &[3, 2, 4, 6]);
+        assert_eq!(found.batch, [3, 2]);
+        assert_eq!(
+            (found.a.batch.as_slice(), found.b.batch.as_slice()),
+            ([20, 0].as_slice(), [0, 30].as_slice())
+        );
+    }
+
+    #[test]
+    fn vectors_of_four_need_steps_of_four() {
+        let found = problem(&[4, 8], &[8, 12], &[4, 12]);
+        assert!(found.a.quads(true, 8) && found.b.quads(false, 8));
+        let found = problem(&[4, 6], &[6, 9], &[4, 9]);
+        assert!(!found.a.quads(true, 6) && !found.b.quads(false, 6));
+    }
+}

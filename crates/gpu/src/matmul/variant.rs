@@ -178,3 +178,72 @@ fn fill<T>(
     }
     found
 }
+
+#[cfg(test)]
+mod tests {
+    use galatea_tensor::DataType;
+
+    use super::*;
+    use crate::device::CooperativeMatrix;
+
+    /// A large GPU, with matrices of this size.
+    fn device(size: u32) -> Capabilities {
+        Capabilities {
+            software: false,
+            f16: true,
+            subgroup: Some((32, 32)),
+            cooperative: vec![CooperativeMatrix { size, wide_sums: true }],
+            workgroup_bytes: 32 << 10,
+            workgroup_threads: 1024,
+            ..Capabilities::default()
+        }
+    }
+
+    fn chosen(dtype: DataType, [m, n, k]: [usize; 3], halves: bool) -> Variant {
+        let of = |shape: [usize; 2]| Some((dtype, shape.to_vec()));
+        let (inputs, outputs) = (vec![of([m, k]), of([k, n])], vec![of([m, n])]);
+        let shapes = Shapes { inputs, outputs, constants: vec![None, None] };
+        let turns = Turns { halves, ..Turns::default() };
+        Variant::chosen(&shapes, turns, &device(16)).unwrap()
+    }
+
+    #[test]
+    fn operands_of_fp32_are_rounded_only_where_the_session_is_of_fp16() {
+        for lens in [[128, 768, 768], [4096, 4096, 4096], [17, 9, 33], [1, 4096, 4096]] {
+            assert!(!chosen(DataType::Fp32, lens, false).rounds(), "{lens:?}");
+        }
+        assert!(chosen(DataType::Fp32, [128, 768, 768], true).rounds());
+        assert!(chosen(DataType::Fp16, [128, 768, 768], false).rounds());
+    }
+
+    #[test]
+    fn small_products_are_shared_and_large_ones_are_not() {
+        let shares = |lens: [usize; 3]| match chosen(DataType::Fp32, lens, false) {
+            Variant::Tiled(_, shares)
+            | Variant::Cooperative(_, shares)
+            | Variant::Vector(_, shares) => shares,
+        };
+        assert_eq!(shares([4096, 4096, 4096]), 1);
+        assert!(shares([128, 768, 3072]) > 1);
+        assert_eq!(shares([128, 768, 64]), 1);
+    }
+
+    #[test]
+    fn few_rows_or_columns_have_kernels_of_their_own() {
+        for lens in [[1, 4096, 4096], [8, 512, 512], [4096, 1, 512]] {
+            let found = chosen(DataType::Fp32, lens, false);
+            assert!(matches!(found, Variant::Vector(..)), "{lens:?}: {found:?}");
+        }
+        let many = chosen(DataType::Fp32, [9, 512, 512], false);
+        assert!(matches!(many, Variant::Tiled(..)), "{many:?}");
+    }
+
+    #[test]
+    fn matrices_of_eight_and_of_sixteen_have_tiles() {
+        for size in [8, 16] {
+            let all = Variant::all(&device(size));
+            let cooperative = |one: &&Variant| matches!(one, Variant::Cooperative(..));
+            assert!(all.iter().filter(cooperative).count() >= 4, "{size}");
+        }
+    }
+}
