@@ -35,6 +35,7 @@ const fn config(threads: usize, lanes: usize, rows: usize) -> GemvConfig {
 
 /// What a tuner may choose; the first is the default.
 pub const GEMV_CONFIGS: &[GemvConfig] = &[
+    config(256, 32, 4),
     config(128, 32, 4),
     config(64, 32, 2),
     config(64, 32, 8),
@@ -48,7 +49,6 @@ pub const GEMV_CONFIGS: &[GemvConfig] = &[
     config(128, 128, 4),
     config(128, 128, 8),
     config(128, 32, 8),
-    config(256, 32, 4),
     config(256, 32, 2),
     config(256, 64, 4),
     config(64, 16, 4),
@@ -78,9 +78,16 @@ impl GemvConfig {
         whole && known && rows >= 2 && rows.is_multiple_of(2) && rows * threads <= 2048
     }
 
-    /// The default for a matrix of so many units a row.
-    pub(super) fn choose(device: &Capabilities, units: usize) -> Self {
+    /// The default for a matrix of so many packed rows and units a row, and so many rows of X. Every
+    /// workgroup brings X for itself, so that large ones are better, as long as there are enough of them.
+    pub(super) fn choose(device: &Capabilities, [rows, units]: [usize; 2], m: usize) -> Self {
         let mut own = GEMV_CONFIGS[0];
+        if m > 2 {
+            // Sums of more rows need the registers of more threads.
+            own.threads = 128;
+        } else if rows < 8192 {
+            own.rows = 2;
+        }
         while own.lanes > 8 && own.lanes / 2 >= units {
             own.lanes /= 2;
         }
@@ -187,7 +194,9 @@ pub(super) fn dispatch(
     step: &mut Step,
 ) -> Result<(), String> {
     let (layout, columns) = (&product.packed.layout, product.packed.columns);
-    let own = forced.unwrap_or_else(|| GemvConfig::choose(device, layout.units(columns)));
+    let own = forced.unwrap_or_else(|| {
+        GemvConfig::choose(device, [product.packed.rows, layout.units(columns)], call.m)
+    });
     let way = Way::new(own, device, product, call.m);
     let rounded = if way.ahead { Some(round(columns, call, step)?) } else { None };
     for piece in &product.packed.pieces {
