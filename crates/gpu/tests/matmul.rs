@@ -467,3 +467,32 @@ fn quantised_products_are_quantised_again() {
         }
     }
 }
+
+#[test]
+fn a_result_never_lies_over_what_is_read_as_a_matrix_too() {
+    let Some(device) = support::device() else { return };
+    let mut graph = Graph::new("test");
+    graph.opsets.insert(String::new(), 17);
+    graph.opsets.insert("ai.galatea".into(), 1);
+    let shape = [96, 96];
+    let given = [floats(&shape, DataType::Fp32, 1), floats(&shape, DataType::Fp32, 2)];
+    let ids: Vec<_> = ["x", "w"].map(|name| graph.value_named(name)).to_vec();
+    for &id in &ids {
+        let dims = shape.iter().map(|&len| Dim::Known(len)).collect();
+        graph.value_mut(id).declared = Some(Fact::new(DataType::Fp32, dims));
+        graph.inputs.push(id);
+    }
+    let none = Attributes::new();
+    let [h, seen, y] = ["h", "seen", "y"].map(|name| graph.value_named(name));
+    graph.add_node(("", "Relu"), "relu", &none, vec![Some(ids[0])], vec![Some(h)]).unwrap();
+    graph.add_node(("", "Identity"), "view", &none, vec![Some(h)], vec![Some(seen)]).unwrap();
+    let inputs = vec![Some(seen), Some(ids[1]), None, Some(h)];
+    graph.add_node(("ai.galatea", "FusedMatMul"), "product", &none, inputs, vec![Some(y)]).unwrap();
+    graph.outputs.push(y);
+    let expected = evaluate::run(&graph, &given).unwrap();
+    let options = SessionOptions { optimise: OptimiseLevel::O0, ..SessionOptions::default() };
+    let session = support::session(&device, &graph, &options).unwrap();
+    let found = session.run_owned(given.to_vec()).unwrap();
+    let tolerance = Tolerance::Accumulated { terms: 96, accumulator: DataType::Fp32 };
+    compare(&found[0], &expected[0], tolerance).unwrap();
+}
