@@ -22,13 +22,13 @@ fn window(kernel: &[i64], strides: &[i64], pads: &[i64]) -> Attributes {
 
 #[test]
 fn windows_of_any_size_are_pooled() {
-    let cases: &[(&[usize], &[i64], &[i64], &[i64])] = &[
-        (&[2, 3, 7, 9], &[3, 3], &[2, 2], &[1, 1, 1, 1]),
-        (&[1, 5, 8, 8], &[2, 2], &[2, 2], &[0, 0, 0, 0]),
-        (&[1, 2, 11], &[4], &[3], &[0, 2]),
-        (&[1, 2, 5, 6, 4], &[2, 3, 1], &[1, 2, 1], &[0, 1, 0, 1, 0, 0]),
+    let cases: &[(&[usize], [&[i64]; 3])] = &[
+        (&[2, 3, 7, 9], [&[3, 3], &[2, 2], &[1, 1, 1, 1]]),
+        (&[1, 5, 8, 8], [&[2, 2], &[2, 2], &[0, 0, 0, 0]]),
+        (&[1, 2, 11], [&[4], &[3], &[0, 2]]),
+        (&[1, 2, 5, 6, 4], [&[2, 3, 1], &[1, 2, 1], &[0, 1, 0, 1, 0, 0]]),
     ];
-    for (shape, kernel, strides, pads) in cases {
+    for (shape, [kernel, strides, pads]) in cases {
         let attributes = || window(kernel, strides, pads);
         let node = |op| Node::new("", op).with(attributes()).input(floats(shape, 2.0));
         node("MaxPool").outputs(2).near(1e-6, 2e-3);

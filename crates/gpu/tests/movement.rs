@@ -162,3 +162,28 @@ fn triangles_and_single_ones_are_set() {
 fn what_lengths_decide_is_made() {
     Node::new("", "EyeLike").input(floats(&[4, 7], 1.0)).exact();
 }
+
+#[test]
+fn elements_are_written_to_positions_of_the_run() {
+    let text = |text: &str| AttributeValue::String(text.into());
+    for reduction in ["none", "add", "mul", "max", "min"] {
+        let attributes =
+            || with([("axis", AttributeValue::Int(1)), ("reduction", text(reduction))]);
+        // Without a reduction no element is written twice.
+        let positions = match reduction {
+            "none" => vec![1_i64, -1, 0, 3, 4, 2],
+            _ => vec![1_i64, 1, -4, 3, 4, 4],
+        };
+        let positions = Tensor::from_vec(&[2, 3], positions).unwrap();
+        let node = Node::new("", "ScatterElements").with(attributes());
+        let node = node.input(floats(&[3, 5], 2.0)).input(positions);
+        node.input(floats(&[2, 3], 3.0)).near(1e-6, 2e-2);
+        let positions = Tensor::from_vec(&[3, 1], vec![2_i64, 0, -1]).unwrap();
+        let node = Node::new("", "ScatterND").with(with([("reduction", text(reduction))]));
+        let node = node.input(floats(&[4, 7], 2.0)).input(positions);
+        node.input(floats(&[3, 7], 3.0)).near(1e-6, 2e-2);
+    }
+    let positions = Tensor::from_vec(&[2, 2], vec![2_i64, 0, 1, 3]).unwrap();
+    let node = Node::new("", "ScatterND").input(wide(&[3, 4])).input(positions);
+    node.input(wide(&[2])).exact();
+}

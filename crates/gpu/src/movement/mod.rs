@@ -7,6 +7,7 @@ mod known;
 mod masked;
 mod pad;
 pub(crate) mod sampled;
+mod scatter;
 pub(crate) mod strided;
 mod views;
 
@@ -22,6 +23,7 @@ pub(crate) const ROWS: &[KernelRow] = &[
     masked::CONTRIB_TRIANGLE,
     masked::ONE_HOT,
     pad::ROW,
+    scatter::ROW,
 ];
 
 /// An axis that may count from the end.

@@ -1,0 +1,162 @@
+//! Elements written to positions that are values of the run.
+//!
+//! The data is copied first. Updates that may meet at one element are the work of one thread, which makes
+//! them in order.
+
+use galatea_graph::ops::index::{Reduction, ScatterElements, ScatterND};
+use galatea_tensor::DataType;
+
+use super::strided::{Places, copy, start};
+use super::{index, position};
+use crate::cell::Cell;
+use crate::element::{Words, entry};
+use crate::elementwise::broadcast::contiguous;
+use crate::kernel::{Binding, Kernel, KernelRow, NodeView, Shapes, Step, param};
+
+pub(super) const ROW: KernelRow = KernelRow {
+    name: "scatter",
+    domain: "",
+    ops: &["Scatter", "ScatterElements", "ScatterND"],
+    supports,
+    build,
+};
+
+fn supports(view: &NodeView<'_>) -> Result<(), String> {
+    let (_, reduction) = form(view)?;
+    let dtype = view.input(0).ok_or("the input is missing")?.dtype;
+    Cell::supports(view, dtype)?;
+    index::supports(view, 1)?;
+    let words = matches!(dtype.size_bytes(), Some(4 | 8)) || dtype == DataType::Fp16;
+    match (reduction, dtype) {
+        _ if !words => Err(format!("shaders do not write single elements of {dtype}")),
+        (Reduction::None, _) | (_, DataType::Fp32 | DataType::Fp16) => Ok(()),
+        (_, other) => Err(format!("shaders do not combine {other} here")),
+    }
+}
+
+/// The axis of single elements, if it is they that are written.
+fn form(view: &NodeView<'_>) -> Result<(Option<i64>, Reduction), String> {
+    if let Some(op) = view.node.operator::<ScatterElements>() {
+        return Ok((Some(op.axis), op.reduction));
+    }
+    Ok((None, view.operator::<ScatterND>()?.reduction))
+}
+
+fn build(view: &NodeView<'_>) -> Result<Box<dyn Kernel>, String> {
+    let (axis, reduction) = form(view)?;
+    Ok(Box::new(Scattered { axis, reduction }))
+}
+
+struct Scattered {
+    axis: Option<i64>,
+    reduction: Reduction,
+}
+
+/// How elements lie whose bits need not be understood, one by one.
+fn single(dtype: DataType) -> Result<Cell, String> {
+    match dtype {
+        DataType::Fp16 => Ok(Cell::Half),
+        other => Cell::of(other, other),
+    }
+}
+
+impl Kernel for Scattered {
+    fn bind(&self, shapes: &Shapes, step: &mut Step) -> Result<(), String> {
+        let (data, picks) = (shapes.input(0)?, shapes.input(1)?);
+        let updates: usize = shapes.input(2)?.iter().product();
+        param(data.iter().product())?;
+        let (from, to) = (shapes.dtype(0)?, shapes.output_dtype(0)?);
+        copy(&Places::all(data), (Binding::Input(0), from), (Binding::Output(0), to), step)?;
+        if updates == 0 || data.contains(&0) {
+            return Ok(());
+        }
+        let mut words = Words::default();
+        let (body, threads) = match self.axis {
+            Some(axis) => lanes(position(axis, data.len())?, (data, picks), &mut words)?,
+            None => self.tuples((data, picks), &mut words)?,
+        };
+        let (new, old) = (single(shapes.dtype(2)?)?, single(to)?);
+        let count = words.length(threads)?;
+        let value = new.load("updates", "update");
+        let held = old.load("y", "place");
+        let value = match self.reduction {
+            Reduction::None => value,
+            Reduction::Add => format!("{held} + {value}"),
+            Reduction::Mul => format!("{held} * {value}"),
+            Reduction::Max => format!("max4(vec4<f32>({held}), vec4<f32>({value})).x"),
+            Reduction::Min => format!("min4(vec4<f32>({held}), vec4<f32>({value})).x"),
+        };
+        let positions = shapes.dtype(1)?;
+        let text = format!(
+            "{}{}{}{}{}{}{}}}\n",
+            index::declare(0, "positions", positions),
+            new.declare(1, "updates"),
+            old.declare(2, "y"),
+            words.declare(3),
+            index::reader("positions", positions),
+            entry(&count),
+            body.replace("WRITE", &old.store("y", "place", &value)),
+        );
+        let bindings = vec![Binding::Input(1), Binding::Input(2), Binding::Output(0)];
+        start("scatter", &text, bindings, words, (threads, true), step)
+    }
+}
+
+/// A thread for each lane of updates along the axis: those of other lanes are at other elements.
+fn lanes(
+    axis: usize,
+    (data, picks): (&[usize], &[usize]),
+    words: &mut Words,
+) -> Result<(String, usize), String> {
+    let (steps, own) = (contiguous(data), contiguous(picks));
+    let mut text = "var r = at;\nvar first = 0u;\nvar base = 0u;\n".to_owned();
+    for other in (0..data.len()).rev().filter(|&other| other != axis) {
+        let len = words.length(picks[other])?;
+        let (by, to) = (words.length(own[other])?, words.length(steps[other])?);
+        text.push_str(&format!(
+            "first += (r % {len}) * {by};\nbase += (r % {len}) * {to};\nr = r / {len};\n"
+        ));
+    }
+    let (count, by) = (words.length(picks[axis])?, words.length(own[axis])?);
+    let (len, to) = (words.length(data[axis])?, words.length(steps[axis])?);
+    text.push_str(&format!(
+        "for (var j = 0u; j < {count}; j++) {{\nlet update = first + j * {by};\n\
+         let place = base + positions_at(update, {len}) * {to};\nWRITE}}\n"
+    ));
+    let threads = picks.iter().enumerate().filter(|(other, _)| *other != axis);
+    Ok((text, threads.map(|(_, len)| len).product()))
+}
+
+impl Scattered {
+    /// A thread for each element behind a tuple; where updates combine, one for all tuples.
+    fn tuples(
+        &self,
+        (data, picks): (&[usize], &[usize]),
+        words: &mut Words,
+    ) -> Result<(String, usize), String> {
+        let (&tuple, rows) = picks.split_last().ok_or("the positions are a scalar")?;
+        if tuple > data.len() {
+            return Err(format!("tuples of {tuple} positions in shape {data:?}"));
+        }
+        let (rows, inner) =
+            (rows.iter().product::<usize>(), data[tuple..].iter().product::<usize>());
+        let steps = contiguous(data);
+        let (row_count, wide) = (words.length(rows)?, words.length(inner)?);
+        let width = words.length(tuple)?;
+        let mut write =
+            format!("let update = row * {wide} + at % {wide};\nvar place = at % {wide};\n");
+        for axis in 0..tuple {
+            let (len, by) = (words.length(data[axis])?, words.length(steps[axis])?);
+            write.push_str(&format!(
+                "place += positions_at(row * {width} + {axis}u, {len}) * {by};\n"
+            ));
+        }
+        Ok(match self.reduction {
+            Reduction::None => (format!("let row = at / {wide};\n{write}WRITE"), rows * inner),
+            _ => (
+                format!("for (var row = 0u; row < {row_count}; row++) {{\n{write}WRITE}}\n"),
+                inner,
+            ),
+        })
+    }
+}
