@@ -27,8 +27,6 @@ pub(crate) struct Spec {
     pub(crate) activation: Activation,
     /// Whether operands may be rounded to FP16 where they are multiplied.
     pub(crate) halves: bool,
-    /// Whether the output may lie over `more`: nothing else reads it in this node.
-    pub(crate) over_more: bool,
 }
 
 impl Spec {
@@ -43,7 +41,6 @@ impl Spec {
         gated: false,
         activation: Activation::NONE,
         halves: false,
-        over_more: false,
     };
 
     /// What a node computes.
@@ -74,11 +71,6 @@ impl Spec {
             }
             _ => return Err("it is no product".into()),
         }
-        let id = |index: usize| view.node.input(index);
-        spec.over_more = spec.more.is_some_and(|more| {
-            let others = (0..view.node.inputs.len()).filter(|&other| other != more);
-            others.into_iter().all(|other| id(other) != id(more))
-        });
         Ok(spec)
     }
 
