@@ -115,8 +115,17 @@ pub(crate) fn fold(
     let kernel = Kernel { fold, axes, team, pieces, pack: Some(pack), unpack: None };
     kernel.add(&first, count, step)?;
     let second = Ends { from: (scratch, DataType::Int64), to: ends.to.clone() };
-    let axes = Axes { kept: vec![(rows, pieces)], reduced: vec![(pieces, 1)] };
-    let team = Team::of(pieces, rows, capabilities);
+    // Neighbouring rows stay neighbours.
+    let (axes, team) = match team.side_by_side {
+        true => (
+            Axes { kept: vec![(rows, 1)], reduced: vec![(pieces, rows)] },
+            Team::side_by_side(pieces, rows),
+        ),
+        false => (
+            Axes { kept: vec![(rows, pieces)], reduced: vec![(pieces, 1)] },
+            Team::of(pieces, rows, capabilities),
+        ),
+    };
     let kernel = Kernel { fold, axes: &axes, team, pieces: 1, pack: None, unpack: Some(unpack) };
     kernel.add(&second, count, step)
 }
@@ -151,6 +160,13 @@ impl Kernel<'_> {
         });
         let places =
             place("base", &axes.kept, &mut words)? + &place("along", &axes.reduced, &mut words)?;
+        let (own, which) = match team.side_by_side {
+            true => (
+                format!("row % ({row_count} / {pieces})"),
+                format!("row / ({row_count} / {pieces})"),
+            ),
+            false => (format!("row / {pieces}"), format!("row % {pieces}")),
+        };
         let carried = fold.carried;
         let element = match self.unpack {
             Some(unpack) => format!("let w = source[b + along(j)];\nlet e = {unpack};\n"),
@@ -162,7 +178,7 @@ impl Kernel<'_> {
         let functions = format!(
             "{}{}{places}fn join(a: {carried}, b: {carried}) -> {carried} {{\n{}}}\n\
              fn folded(row: u32, t: u32) -> {carried} {{\n\
-             let b = base(row / {pieces});\nlet first = (row % {pieces}) * {piece};\n\
+             let b = base({own});\nlet first = ({which}) * {piece};\n\
              let end = min(first + {piece}, {count});\nvar a = {};\n\
              for (var j = first + t; j < end; j += {}u) {{\n{element}a = join(a, e);\n}}\nreturn a;\n}}\n",
             fold.functions,
