@@ -25,16 +25,17 @@ use galatea_tensor::DataType;
 use matrices::{Made, formats};
 
 /// Bytes that no cache holds.
-const ALL_BYTES: usize = 384 << 20;
+const ALL_BYTES: u64 = 384 << 20;
 const RUNS: usize = 12;
 
 fn kernels(
     device: &Arc<Device>,
-    op: &BlockMatMul,
-    copies: usize,
+    op: &dyn Fn(u64) -> BlockMatMul,
+    copies: u64,
     choice: Choice,
 ) -> Vec<BlockProducts> {
-    let one = |_| blocks::kernel(device, op, Precision::Fp16, choice);
+    // Kernels share a matrix that is the same.
+    let one = |seed| blocks::kernel(device, &op(seed), Precision::Fp16, choice);
     (0..copies).map(one).collect::<Result<_, String>>().expect("a kernel")
 }
 
@@ -49,18 +50,20 @@ fn main() {
     let gated = arguments.iter().any(|text| text == "gated");
     let found = formats().into_iter().find(|(name, ..)| *name == wanted);
     let (_, format, scales) = found.expect("a known format");
-    let made: Arc<dyn BlockWeights> =
-        Arc::new(Made { rows: n, columns: k, format, scales, seed: 7 });
-    let op = if gated {
-        BlockMatMul::gated([Arc::clone(&made), made], FusedActivation::Silu).unwrap()
-    } else {
-        BlockMatMul::new(vec![made]).unwrap()
+    let op = |seed: u64| {
+        let made = |seed| -> Arc<dyn BlockWeights> {
+            Arc::new(Made { rows: n, columns: k, format, scales, seed })
+        };
+        let op = match gated {
+            true => BlockMatMul::gated([made(seed), made(seed)], FusedActivation::Silu).unwrap(),
+            false => BlockMatMul::new(vec![made(seed)]).unwrap(),
+        };
+        op.with_rounded_rows(true)
     };
-    let op = op.with_rounded_rows(true);
     let capabilities = device.capabilities();
     let first = kernels(&device, &op, 1, Choice::default());
     let bytes = first[0].weight_bytes();
-    let copies = ALL_BYTES.div_ceil(usize::try_from(bytes).unwrap()).clamp(2, 64);
+    let copies = ALL_BYTES.div_ceil(bytes).clamp(2, 64);
     // Kernels of all configurations have the same weights: only the choice differs.
     let all = kernels(&device, &op, copies, Choice::default());
     let x = vec![0_u8; m * k * 4];
@@ -91,7 +94,7 @@ fn main() {
         let steps: Vec<&Step> = steps.iter().collect();
         let trial = Trial::of_steps(&device, &steps, &[Some(&x)], &[(m * n * 4) as u64]);
         let found = trial.and_then(|trial| {
-            let runs = (0..RUNS).map(|_| trial.run(copies));
+            let runs = (0..RUNS).map(|_| trial.run(all.len()));
             let mut times = runs.collect::<Result<Vec<f64>, _>>()?;
             times.sort_by(f64::total_cmp);
             Ok(times[RUNS / 2])

@@ -386,3 +386,26 @@ fn matrices_larger_than_a_binding_lie_in_pieces() {
         }
     }
 }
+
+#[test]
+fn a_table_and_the_matrix_of_logits_are_the_same_memory() {
+    let Some(device) = support::device() else { return };
+    let weights: Arc<dyn BlockWeights> = Arc::new(made(64, 512, named("q4_0"), 101));
+    let again: Arc<dyn BlockWeights> = Arc::new(made(64, 512, named("q4_0"), 101));
+    let other: Arc<dyn BlockWeights> = Arc::new(made(64, 512, named("q4_0"), 102));
+    let uploaded = || device.counters.upload_bytes.load(std::sync::atomic::Ordering::Relaxed);
+    let kernel = |weights: &Arc<dyn BlockWeights>| {
+        let op = BlockMatMul::new(vec![Arc::clone(weights)]).unwrap();
+        blocks::kernel(&device, &op, Precision::Fp32, Choice::default()).unwrap()
+    };
+    // Tests that run beside this one upload too: only what must differ is compared.
+    let first = kernel(&weights);
+    let second = kernel(&again);
+    assert!(first.shares(&second));
+    assert!(!first.shares(&kernel(&other)));
+    drop((first, second));
+    let before = uploaded();
+    let third = kernel(&weights);
+    assert!(uploaded() > before);
+    assert!(third.shares(&third));
+}

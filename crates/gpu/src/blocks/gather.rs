@@ -29,17 +29,17 @@ pub(super) const ROW: KernelRow = KernelRow {
     },
     build: |view: &NodeView<'_>| {
         let op = view.operator::<BlockGather>()?;
-        Ok(Box::new(Gather { packed: whole(view.device, op.weights())? }))
+        Ok(Box::new(Gather { matrix: whole(view.device, op.weights())? }))
     },
 };
 
 struct Gather {
-    packed: Arc<Packed>,
+    matrix: Arc<Packed>,
 }
 
 impl Kernel for Gather {
     fn bind(&self, shapes: &Shapes, step: &mut Step) -> Result<(), String> {
-        let (layout, columns) = (&self.packed.layout, self.packed.columns);
+        let (layout, columns) = (&self.matrix.layout, self.matrix.columns);
         let count: usize = shapes.input(0)?.iter().product();
         let units = layout.units(columns);
         let aligned = columns.is_multiple_of(4);
@@ -48,7 +48,7 @@ impl Kernel for Gather {
         let per_block = (layout.block / layout.unit()).max(1).ilog2();
         let [low, high] = layout.words().map(plane_type);
         let factors = (!layout.is_float()).then_some("u32");
-        for piece in &self.packed.pieces {
+        for piece in &self.matrix.pieces {
             let mut bindings = vec![Binding::Input(0), Binding::Output(0)];
             let mut declared = Vec::new();
             let parts = [("low", low), ("high", high), ("factors", factors)];
@@ -67,7 +67,7 @@ impl Kernel for Gather {
             let source = render(include_str!("gather.wgsl"), context)?;
             let shader = Shader::new(format!("block_gather-{}", layout.name()), source);
             let sizes = [units, columns, count, own + wholes, own];
-            let rows = [piece.first, piece.rows, self.packed.rows];
+            let rows = [piece.first, piece.rows, self.matrix.rows];
             let params = sizes.into_iter().chain(rows).map(param).collect::<Result<_, _>>()?;
             let groups = fold((count * units).div_ceil(64))?;
             step.dispatch(shader.proved(), bindings, params, groups);
@@ -76,6 +76,6 @@ impl Kernel for Gather {
     }
 
     fn weight_bytes(&self) -> u64 {
-        self.packed.size_bytes()
+        self.matrix.size_bytes()
     }
 }

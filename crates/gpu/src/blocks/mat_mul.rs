@@ -12,6 +12,7 @@ use minijinja::context;
 use super::layout::Layout;
 use super::pack::{Packed, Plan, pack};
 use super::product::{Call, OUTPUTS, Operand, Product, Segment, activation};
+use super::shared::shared;
 use super::{Choice, dispatch};
 use crate::device::{Device, Shader};
 use crate::kernel::{Binding, Kernel, KernelRow, NodeView, Shapes, Step, fold, param, wgsl_float};
@@ -52,14 +53,16 @@ pub(super) fn row_fits(device: &Device, weights: &dyn BlockWeights) -> Result<()
     Ok(())
 }
 
-/// A matrix on its own.
+/// A matrix on its own, which nodes of the device share.
 pub(super) fn whole(
-    device: &Device,
+    device: &Arc<Device>,
     weights: &Arc<dyn BlockWeights>,
 ) -> Result<Arc<Packed>, String> {
-    let all = std::slice::from_ref(weights);
+    let layout = Layout::of(&**weights)?;
     let limit = device.capabilities().binding_bytes;
-    Ok(joined(device, Layout::of(&**weights)?, 0, all, limit)?.packed)
+    shared(device, weights, || {
+        packed(device, (layout, 1), limit, weights.rows(), |row| (weights, row))
+    })
 }
 
 /// The kernel of a node, with kernels for few and many rows as chosen.
@@ -85,8 +88,8 @@ pub fn kernel(
             let segments = vec![Segment { first: 0, rows: 2 * first.rows(), matrix: 0 }];
             let both = [first, second];
             let packed =
-                packed(device, (*own, 2), limit, segments, |row| (both[row % 2], row / 2))?;
-            products.push(Product { gate, ..packed });
+                packed(device, (*own, 2), limit, 2 * first.rows(), |row| (both[row % 2], row / 2))?;
+            products.push(Product { gate, ..Product::plain(Arc::new(packed), segments) });
         }
         _ => {
             rest = gate;
@@ -110,7 +113,7 @@ pub fn kernel(
 
 /// Several matrices of one layout, one below the other.
 fn joined(
-    device: &Device,
+    device: &Arc<Device>,
     layout: Layout,
     matrix: usize,
     weights: &[Arc<dyn BlockWeights>],
@@ -121,28 +124,33 @@ fn joined(
         let first = segments.last().map_or(0, |last| last.first + last.rows);
         segments.push(Segment { first, rows: own.rows(), matrix: matrix + at });
     }
-    let known = segments.clone();
-    packed(device, (layout, 1), limit, segments, |row| {
-        let at = known.iter().rposition(|segment| segment.first <= row).unwrap_or(0);
-        (&weights[at], row - known[at].first)
-    })
+    if let [own] = weights
+        && limit == device.capabilities().binding_bytes
+    {
+        let packed = whole(device, own)?;
+        return Ok(Product::plain(packed, segments));
+    }
+    let rows = segments.last().map_or(0, |last| last.first + last.rows);
+    let packed = packed(device, (layout, 1), limit, rows, |row| {
+        let at = segments.iter().rposition(|segment| segment.first <= row).unwrap_or(0);
+        (&weights[at], row - segments[at].first)
+    })?;
+    Ok(Product::plain(Arc::new(packed), segments))
 }
 
 fn packed<'a>(
     device: &Device,
     (layout, together): (Layout, usize),
     binding_bytes: u64,
-    segments: Vec<Segment>,
+    rows: usize,
     of: impl Fn(usize) -> (&'a Arc<dyn BlockWeights>, usize) + Sync,
-) -> Result<Product, String> {
-    let rows = segments.last().map_or(0, |last| last.first + last.rows);
+) -> Result<Packed, String> {
     let columns = if rows == 0 { 0 } else { of(0).0.columns() };
     let plan = Plan { layout, rows, columns, binding_bytes, together };
-    let packed = pack(device, &plan, &|row, to| {
+    pack(device, &plan, &|row, to| {
         let (weights, row) = of(row);
         layout.fill(&**weights, row, to)
-    })?;
-    Ok(Product { packed: Arc::new(packed), segments, gate: None, halves: false, rounds: false })
+    })
 }
 
 /// A node's matrices on the device.
@@ -222,6 +230,14 @@ impl BlockProducts {
             step.dispatch(shader, bindings, vec![param(quads)?], fold(quads.div_ceil(256))?);
         }
         Ok(())
+    }
+
+    /// Whether both have the same memory.
+    #[must_use]
+    pub fn shares(&self, other: &Self) -> bool {
+        let both = self.products.iter().zip(&other.products);
+        self.products.len() == other.products.len()
+            && both.into_iter().all(|(own, other)| Arc::ptr_eq(&own.packed, &other.packed))
     }
 
     /// Columns of a matrix's product.

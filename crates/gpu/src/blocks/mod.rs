@@ -11,6 +11,7 @@ mod mat_mul;
 mod n_bits;
 mod pack;
 mod product;
+mod shared;
 mod tiled;
 
 pub use gemv::{GEMV_CONFIGS, GemvConfig};

@@ -3,6 +3,7 @@
 use std::ops::Range;
 use std::sync::Arc;
 
+use galatea_graph::blocks::BlockWeights;
 use galatea_tensor::{DataType, bf16, f16};
 
 use super::layout::{Factors, Layout, Shift};
@@ -47,9 +48,16 @@ pub(crate) struct Packed {
     pub(crate) rows: usize,
     pub(crate) columns: usize,
     pub(crate) pieces: Vec<Piece>,
+    /// What must live as long, so that nothing else comes to lie at its place.
+    _source: Option<Arc<dyn BlockWeights>>,
 }
 
 impl Packed {
+    /// The matrix, which keeps what it came from.
+    pub(crate) fn with_source(self, source: &Arc<dyn BlockWeights>) -> Self {
+        Self { _source: Some(Arc::clone(source)), ..self }
+    }
+
     /// Bytes on the device.
     pub(crate) fn size_bytes(&self) -> u64 {
         self.pieces.iter().map(|piece| piece.block.bytes()).sum()
@@ -99,7 +107,7 @@ pub(crate) fn pack(device: &Device, plan: &Plan, fill: Fill<'_>) -> Result<Packe
         upload(device, plan, first..first + rows, (&block, regions), fill)?;
         pieces.push(Piece { first, rows, block: Arc::new(block), regions });
     }
-    Ok(Packed { layout, rows, columns, pieces })
+    Ok(Packed { layout, rows, columns, pieces, _source: None })
 }
 
 /// Takes the row with a number apart.
@@ -328,7 +336,7 @@ impl Layout {
     /// Takes rows of a checkpoint's matrix apart.
     pub(crate) fn fill(
         &self,
-        weights: &dyn galatea_graph::blocks::BlockWeights,
+        weights: &dyn BlockWeights,
         row: usize,
         to: Row<'_>,
     ) -> Result<(), String> {

@@ -87,6 +87,11 @@ pub(super) struct Share {
 }
 
 impl Product {
+    /// A product without a gate, whose operands are rounded to nothing less.
+    pub(super) fn plain(packed: Arc<Packed>, segments: Vec<Segment>) -> Self {
+        Self { packed, segments, gate: None, halves: false, rounds: false }
+    }
+
     fn per_column(&self) -> usize {
         if self.gate.is_some() { 2 } else { 1 }
     }
