@@ -5,7 +5,7 @@ mod paged;
 mod tiles;
 
 use crate::kernel::KernelRow;
-pub use paged::{CONFIGS as PAGED_CONFIGS, PagedConfig, PagedSizes};
+pub use paged::{CONFIGS as PAGED_CONFIGS, PagedConfig, PagedSizes, paged};
 pub use tiles::{CONFIGS as TILES_CONFIGS, TilesConfig};
 
 /// This family's kernels.

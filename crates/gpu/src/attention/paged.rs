@@ -6,7 +6,7 @@ use galatea_tensor::DataType;
 use minijinja::context;
 
 use super::tiles::{self, TilesConfig};
-use crate::device::{Capabilities, Shader};
+use crate::device::{Capabilities, Device, Shader};
 use crate::kernel::{Binding, Kernel, KernelRow, NodeView, Shapes, Step, fold, param, wgsl_float};
 use crate::template::render;
 
@@ -201,6 +201,12 @@ fn build(view: &NodeView<'_>) -> Result<Box<dyn Kernel>, String> {
     let op: &PagedAttention = view.operator()?;
     let config = choose(view.device.capabilities(), &sizes(view, op)?)?;
     Ok(Box::new(Paged { op: *op, config, f16: view.device.capabilities().f16 }))
+}
+
+/// A kernel with a configuration of the caller's, for those who measure. The configuration must fit.
+#[must_use]
+pub fn paged(device: &Device, op: PagedAttention, config: PagedConfig) -> Box<dyn Kernel> {
+    Box::new(Paged { op, config, f16: device.capabilities().f16 })
 }
 
 /// The lengths of a run.

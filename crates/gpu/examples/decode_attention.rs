@@ -1,0 +1,89 @@
+//! How fast a GPU attends over long caches: a line of JSON for each configuration.
+//!
+//! `decode_attention SEQUENCES CONTEXT [HEADS KV_HEADS WIDTH] [DEVICE]`: one row of each sequence, caches of
+//! FP16 in blocks of 16 positions. Take so many that the caches are larger than those of the device.
+
+#![allow(
+    clippy::print_stdout,
+    clippy::expect_used,
+    clippy::cast_precision_loss,
+    reason = "a program for people who measure"
+)]
+
+use galatea_gpu::attention::{PAGED_CONFIGS, PagedSizes, paged};
+use galatea_gpu::{Device, Shapes, Step, Trial};
+use galatea_graph::ops::fused::PagedAttention;
+use galatea_tensor::DataType::{Fp16, Fp32, Int64};
+
+const BLOCK: usize = 16;
+const RUNS: usize = 12;
+
+fn numbers(all: impl Iterator<Item = usize>) -> Vec<u8> {
+    all.flat_map(|number| (number as u64).to_le_bytes()).collect()
+}
+
+fn main() {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let number = |at: usize, default: usize| {
+        arguments.get(at).and_then(|text| text.parse().ok()).unwrap_or(default)
+    };
+    let (sequences, context) = (number(0, 16), number(1, 8192));
+    let (heads, kv_heads, width) = (number(2, 32), number(3, 8), number(4, 128));
+    let device = Device::open(number(5, 0)).expect("a device");
+    let most = context.div_ceil(BLOCK);
+    let count = sequences * most;
+    let op = PagedAttention {
+        num_heads: heads,
+        kv_num_heads: kv_heads,
+        scale: None,
+        window: 0,
+        softcap: 0.0,
+    };
+    let (q, kv) = (vec![sequences, heads * width], vec![sequences, kv_heads * width]);
+    let keys = vec![count, kv_heads, width, BLOCK];
+    let values = vec![count, kv_heads, BLOCK, width];
+    let shapes = Shapes {
+        inputs: vec![
+            Some((Fp32, q.clone())),
+            Some((Fp32, kv.clone())),
+            Some((Fp32, kv)),
+            Some((Fp16, keys.clone())),
+            Some((Fp16, values.clone())),
+            Some((Int64, vec![sequences + 1])),
+            Some((Int64, vec![sequences])),
+            Some((Int64, vec![sequences, most])),
+        ],
+        outputs: vec![Some((Fp32, q)), Some((Fp16, keys)), Some((Fp16, values))],
+        constants: vec![None; 8],
+    };
+    let (rows, new) =
+        (vec![0; sequences * heads * width * 4], vec![0; sequences * kv_heads * width * 4]);
+    let starts = numbers(0..=sequences);
+    let lengths = numbers((0..sequences).map(|_| context));
+    // Neighbours in a sequence are no neighbours in memory.
+    let blocks = numbers((0..count).map(|at| at % most * sequences + at / most));
+    let inputs = [&rows, &new, &new, &new, &new, &starts, &lengths, &blocks];
+    let inputs: Vec<Option<&[u8]>> = inputs.into_iter().map(|bytes| Some(&bytes[..])).collect();
+    let cache_bytes = (count * kv_heads * width * BLOCK * 2) as u64;
+    let outputs = [(sequences * heads * width * 4) as u64, cache_bytes, cache_bytes];
+    let sizes = PagedSizes { shared_heads: heads / kv_heads, key_width: width, value_width: width };
+    for config in PAGED_CONFIGS.iter().filter(|c| c.fits(device.capabilities(), &sizes)) {
+        let mut step = Step::default();
+        paged(&device, op, *config).bind(&shapes, &mut step).expect("a bound kernel");
+        let trial = Trial::new(&device, &step, &inputs, &outputs, 1);
+        let found = trial.and_then(|trial| {
+            let runs = (0..RUNS).map(|_| trial.run(4));
+            let mut times = runs.collect::<Result<Vec<f64>, _>>()?;
+            times.sort_by(f64::total_cmp);
+            Ok(times[RUNS / 2])
+        });
+        match found {
+            Ok(ns) => println!(
+                "{{\"sequences\":{sequences},\"context\":{context},\"us\":{:.1},\"gb_s\":{:.0},\"config\":\"{config:?}\"}}",
+                ns / 1e3,
+                (2 * cache_bytes) as f64 / ns
+            ),
+            Err(error) => println!("{{\"config\":\"{config:?}\",\"error\":\"{error}\"}}"),
+        }
+    }
+}
