@@ -4,6 +4,9 @@
 
 mod support;
 
+use galatea_gpu::attention::{self, PAGED_CONFIGS, PagedSizes};
+use galatea_gpu::{Shapes, Step, Trial};
+use galatea_graph::ops::fused::PagedAttention;
 use galatea_graph::{AttributeValue, Attributes, Dim, Fact, Graph, evaluate};
 use galatea_runtime::{OptimiseLevel, SessionOptions};
 use galatea_tensor::{DataType, Tensor, bf16, f16};
@@ -490,5 +493,40 @@ fn the_attention_of_onnx_is_that_of_the_reference() {
                 check(node, &attributes, &inputs, &[2e-5], &open, &what);
             }
         }
+    }
+}
+
+#[test]
+fn every_configuration_of_rows_gives_the_same() {
+    let Some(device) = support::device() else { return };
+    let paged = Paged { heads: 8, ..Paged::plain([32, 64], 16, &[(1, 700), (2, 250), (1, 0)]) };
+    let inputs: Vec<Tensor> = paged.inputs().into_iter().flatten().collect();
+    let typed = |tensor: &Tensor| Some((tensor.dtype(), tensor.shape().to_vec()));
+    let shapes = Shapes {
+        inputs: inputs.iter().map(typed).collect(),
+        outputs: vec![
+            Some((DataType::Fp32, vec![4, 8 * 64])),
+            typed(&inputs[3]),
+            typed(&inputs[4]),
+        ],
+        constants: vec![None; inputs.len()],
+    };
+    let sizes = PagedSizes { shared_heads: 4, key_width: 32, value_width: 64 };
+    let op = PagedAttention { num_heads: 8, kv_num_heads: 2, scale: None, window: 0, softcap: 0.0 };
+    let bytes: Vec<Option<&[u8]>> = inputs.iter().map(|x| Some(x.as_bytes().unwrap())).collect();
+    let caches = [3, 4].map(|at| inputs[at].size_bytes() as u64);
+    let mut first: Option<Vec<u8>> = None;
+    for config in PAGED_CONFIGS.iter().filter(|c| c.fits(device.capabilities(), &sizes)) {
+        let mut step = Step::default();
+        attention::paged(&device, op, *config).bind(&shapes, &mut step).unwrap();
+        // Caches begin as zeros: what is old weighs by its number alone.
+        let sizes = [4 * 8 * 64 * 4, caches[0], caches[1]];
+        let trial = Trial::new(&device, &step, &bytes, &sizes, 1).unwrap();
+        trial.run(1).unwrap();
+        let found = trial.output(0, 4 * 8 * 64 * 4).unwrap();
+        let tensor = |bytes: &[u8]| Tensor::from_bytes(DataType::Fp32, &[4, 512], bytes).unwrap();
+        let expected = first.get_or_insert_with(|| found.clone());
+        near(&tensor(&found), &tensor(expected), 1e-5, &format!("{config:?}"));
+        assert!(found.iter().any(|&byte| byte != 0));
     }
 }
