@@ -52,7 +52,7 @@ fn main() {
     let (_, format, scales) = found.expect("a known format");
     let op = |seed: u64| {
         let made = |seed| -> Arc<dyn BlockWeights> {
-            Arc::new(Made { rows: n, columns: k, format, scales, seed })
+            Arc::new(Made { rows: n, columns: k, format, scales, seed, at: None })
         };
         let op = match gated {
             true => BlockMatMul::gated([made(seed), made(seed)], FusedActivation::Silu).unwrap(),
@@ -73,7 +73,10 @@ fn main() {
         constants: vec![None],
     };
     let mut choices = vec![Choice::default()];
-    let valid = GEMV_CONFIGS.iter().filter(|config| config.is_valid(capabilities));
+    // Few rows never need workgroups that take more, and many take long.
+    let valid = GEMV_CONFIGS
+        .iter()
+        .filter(|config| m <= 64 && (config.most == 8 || m >= 4) && config.is_valid(capabilities));
     choices.extend(valid.map(|&config| Choice {
         gemv: Some(config),
         many: Some(usize::MAX),

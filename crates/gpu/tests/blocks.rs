@@ -8,7 +8,7 @@ mod support;
 
 use std::sync::Arc;
 
-use galatea_gpu::blocks::{self, Choice, GEMV_CONFIGS, TILED_CONFIGS};
+use galatea_gpu::blocks::{self, Choice, GEMV_CONFIGS, GemvConfig, TILED_CONFIGS};
 use galatea_gpu::{Device, Shapes, Step, Trial};
 use galatea_graph::blocks::{BlockWeights, CodeFormat, Meaning};
 use galatea_graph::ops::fused::{BlockGather, BlockMatMul, FusedActivation};
@@ -43,7 +43,7 @@ fn random(shape: &[usize], seed: u64) -> Tensor {
 }
 
 fn made(rows: usize, columns: usize, (format, scales): (CodeFormat, Scales), seed: u64) -> Made {
-    Made { rows, columns, format, scales, seed }
+    Made { rows, columns, format, scales, seed, at: None }
 }
 
 /// How far each product may be off: rounding to FP32 of terms as large as the largest number of a row.
@@ -155,9 +155,9 @@ fn named(name: &str) -> (CodeFormat, Scales) {
 fn every_way_to_multiply_few_rows_is_right() {
     let Some(device) = support::device() else { return };
     for (at, config) in GEMV_CONFIGS.iter().enumerate() {
-        // The software device's compiler takes long, and rows of bytes have a test of their own.
-        let enough =
-            device.capabilities().software && (config.ahead || at % 2 == 1 && config.subgroups);
+        // The software device's compiler takes long, and rows of bytes and parts have tests of their own.
+        let other = config.ahead || config.split > 1 || config.most != 8;
+        let enough = device.capabilities().software && (other || at % 2 == 1 && config.subgroups);
         if !config.is_valid(device.capabilities()) || enough {
             continue;
         }
@@ -327,6 +327,101 @@ fn rows_may_be_rounded_to_bytes() {
     }
 }
 
+/// Configurations of a row of X and of more than a workgroup takes, whose sums lie in several parts.
+fn split_rows() -> [(&'static str, usize, GemvConfig); 5] {
+    let of = |wanted: &dyn Fn(&GemvConfig) -> bool| {
+        let mut all = GEMV_CONFIGS.iter().copied();
+        all.find(|config| config.split > 1 && wanted(config)).unwrap()
+    };
+    let few = of(&|config| config.threads == 256 && config.split == 4 && !config.ahead);
+    let ahead = of(&|config| config.ahead && config.split == 4);
+    let plain = of(&|config| !config.subgroups);
+    [
+        ("q4_0", 1, GemvConfig { threads: 64, ..few }),
+        ("q8_0", 3, GemvConfig { threads: 64, most: 2, ..ahead }),
+        ("q6_k", 1, GemvConfig { lanes: 64, rows: 2, threads: 64, ..ahead }),
+        ("q4_k", 5, GemvConfig { bytes: false, most: 4, ..few }),
+        ("mlx4", 2, GemvConfig { threads: 64, ..plain }),
+    ]
+}
+
+#[test]
+fn parts_of_long_rows_add_up() {
+    let Some(device) = support::device() else { return };
+    for (name, m, config) in split_rows() {
+        let of =
+            |rows, seed| -> Arc<dyn BlockWeights> { Arc::new(made(rows, 2304, named(name), seed)) };
+        let x = random(&[m, 2304], 111);
+        let bytes = config.bytes && config.subgroups && device.capabilities().packed_dot;
+        let (near, step) = if bytes { in_bytes(&x) } else { (x.clone(), 0.0) };
+        let off = |weights: &dyn BlockWeights| -> Vec<f32> {
+            let (slack, flips) = (slack(&near, weights), flips(weights));
+            let all = slack.iter().enumerate();
+            all.map(|(i, slack)| slack + flips[i % flips.len()] * step).collect()
+        };
+        let choice = Choice { gemv: Some(config), many: Some(usize::MAX), ..Choice::default() };
+        let both = [of(21, 112), of(21, 113)];
+        let products = both.clone().map(|weights| {
+            let op = BlockMatMul::new(vec![Arc::clone(&weights)]).unwrap().with_rounded_rows(true);
+            let expected = reference(&op, &near);
+            let found = chosen(&device, &op, &x, [false, false], choice);
+            compare(&format!("{name}, {config:?}"), &found, &expected, &off(&*weights));
+            (expected.to_vec::<f32>().unwrap(), off(&*weights))
+        });
+        let [(a, a_off), (b, b_off)] = products;
+        let slack = (0..a.len()).map(|i| {
+            2.0 * (a_off[i] * b[i].abs() + b_off[i] * a[i].abs() + a_off[i] * b_off[i]) + 1e-5
+        });
+        let slack: Vec<f32> = slack.collect();
+        let gated = BlockMatMul::gated(both, FusedActivation::Silu).unwrap();
+        let gated = gated.with_rounded_rows(true);
+        let found = chosen(&device, &gated, &x, [false, false], choice);
+        compare(&format!("{name} gated, {config:?}"), &found, &reference(&gated, &near), &slack);
+    }
+}
+
+#[test]
+fn parts_of_several_matrices_add_up_with_their_biases() {
+    let Some(device) = support::device() else { return };
+    let two: Vec<Arc<dyn BlockWeights>> = [(37, 121), (18, 122)]
+        .map(|(rows, seed)| Arc::new(made(rows, 2304, named("q4_0"), seed)) as _)
+        .to_vec();
+    let (x, bias) = (random(&[2, 2304], 123), random(&[18], 124));
+    let op = BlockMatMul::new(two.clone()).unwrap();
+    let mut of = graph("BlockMatMul", Arc::new(op.clone()), &[x.clone(), bias.clone()], 2);
+    of.nodes[0].inputs.insert(1, None);
+    let expected = evaluate::run(&of, &[x.clone(), bias.clone()]).unwrap();
+    let (_, _, config) = split_rows()[0];
+    let choice = Choice { gemv: Some(config), many: Some(usize::MAX), ..Choice::default() };
+    // Pieces cut the first matrix, and the second one with the rest of it.
+    for binding_bytes in [None, Some(20 * 72 * 16)] {
+        let choice = Choice { binding_bytes, ..choice };
+        let kernel = blocks::kernel(&device, &op, Precision::Fp32, choice).unwrap();
+        let fact = |shape: &[usize]| Some((DataType::Fp32, shape.to_vec()));
+        let shapes = Shapes {
+            inputs: vec![fact(&[2, 2304]), None, fact(&[18])],
+            outputs: vec![fact(&[2, 37]), fact(&[2, 18])],
+            constants: vec![None, None, None],
+        };
+        let mut step = Step::default();
+        kernel.bind_as(&shapes, &mut step, choice).unwrap();
+        let bytes = |of: &Tensor| -> Vec<u8> {
+            of.to_vec::<f32>().unwrap().iter().flat_map(|x| x.to_le_bytes()).collect()
+        };
+        let (x_bytes, bias_bytes) = (bytes(&x), bytes(&bias));
+        let inputs = [Some(&x_bytes[..]), None, Some(&bias_bytes[..])];
+        let trial = Trial::new(&device, &step, &inputs, &[2 * 37 * 4, 2 * 18 * 4], 1).unwrap();
+        trial.run(1).unwrap();
+        for (at, (expected, weights)) in expected.iter().zip(&two).enumerate() {
+            let found = trial.output(at, 2 * weights.rows() * 4).unwrap();
+            let found = found.chunks_exact(4);
+            let found = found.map(|b| f32::from_le_bytes([b[0], b[1], b[2], b[3]])).collect();
+            let found = Tensor::from_vec(expected.shape(), found).unwrap();
+            compare(&format!("output {at}"), &found, expected, &slack(&x, &**weights));
+        }
+    }
+}
+
 #[test]
 fn weights_of_few_bits_in_constants_are_multiplied() {
     for (bits, block, halves) in
@@ -390,9 +485,12 @@ fn matrices_larger_than_a_binding_lie_in_pieces() {
 #[test]
 fn a_table_and_the_matrix_of_logits_are_the_same_memory() {
     let Some(device) = support::device() else { return };
-    let weights: Arc<dyn BlockWeights> = Arc::new(made(64, 512, named("q4_0"), 101));
-    let again: Arc<dyn BlockWeights> = Arc::new(made(64, 512, named("q4_0"), 101));
-    let other: Arc<dyn BlockWeights> = Arc::new(made(64, 512, named("q4_0"), 102));
+    let at = |at, format| Made { at, ..made(64, 512, named(format), 101) };
+    let of = |matrix: Made| -> Arc<dyn BlockWeights> { Arc::new(matrix) };
+    let (here, there) = (Some((4096, 18432)), Some((40960, 18432)));
+    let weights = of(at(here, "q4_0"));
+    let again = of(at(here, "q4_0"));
+    let others = [of(at(there, "q4_0")), of(at(here, "mlx4")), of(at(None, "q4_0"))];
     let uploaded = || device.counters.upload_bytes.load(std::sync::atomic::Ordering::Relaxed);
     let kernel = |weights: &Arc<dyn BlockWeights>| {
         let op = BlockMatMul::new(vec![Arc::clone(weights)]).unwrap();
@@ -402,7 +500,13 @@ fn a_table_and_the_matrix_of_logits_are_the_same_memory() {
     let first = kernel(&weights);
     let second = kernel(&again);
     assert!(first.shares(&second));
-    assert!(!first.shares(&kernel(&other)));
+    for other in &others {
+        assert!(!first.shares(&kernel(other)));
+    }
+    // What does not say where it lies is only itself.
+    let nowhere = kernel(&others[2]);
+    assert!(nowhere.shares(&kernel(&others[2])));
+    assert!(!nowhere.shares(&kernel(&of(at(None, "q4_0")))));
     drop((first, second));
     let before = uploaded();
     let third = kernel(&weights);

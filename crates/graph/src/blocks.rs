@@ -123,6 +123,13 @@ pub trait BlockWeights: fmt::Debug + Send + Sync {
     /// Bytes that the matrix takes where it comes from.
     fn size_bytes(&self) -> usize;
 
+    /// The address and the length of the bytes that the matrix shows, row by row as its format says. Of two
+    /// matrices alive at once that say the same, and have the same sizes and format, either stands for both.
+    /// `None` where the bytes do not say all, as of rows in another order: such a matrix is like no other.
+    fn source(&self) -> Option<(usize, usize)> {
+        None
+    }
+
     /// The type that holds scales and offsets exactly.
     fn factors(&self) -> DataType {
         DataType::Fp32

@@ -226,6 +226,11 @@ impl BlockWeights for BlockMatrix {
         Self::size_bytes(self)
     }
 
+    fn source(&self) -> Option<(usize, usize)> {
+        let at = self.codes.place();
+        (!at.is_null()).then(|| (at.addr(), Self::size_bytes(self)))
+    }
+
     fn factors(&self) -> DataType {
         match &self.codes {
             Codes::Ggml(rows) if rows.kind.has_half_scales() => DataType::Fp16,

@@ -4,6 +4,7 @@ use minijinja::context;
 
 use super::codes::{codes, is_scaled, restore, unscale};
 use super::layout::Layout;
+use super::pack::Packed;
 use super::product::{Call, Declared, Product, Share, activation, x_type};
 use crate::device::{Capabilities, Shader};
 use crate::kernel::{Binding, Step, fold, param};
@@ -27,15 +28,31 @@ pub struct GemvConfig {
     pub ahead: bool,
     /// Whether lanes add up by operations of subgroups, where the device has them.
     pub subgroups: bool,
+    /// Workgroups that share a packed row at most: each has a part of it, and a dispatch of its own adds up.
+    pub split: usize,
+    /// The most rows of X that a workgroup takes: a power of two.
+    pub most: usize,
 }
 
 const fn config(threads: usize, lanes: usize, rows: usize) -> GemvConfig {
-    GemvConfig { threads, lanes, rows, bytes: true, ahead: false, subgroups: true }
+    let (bytes, ahead, subgroups) = (true, false, true);
+    GemvConfig { threads, lanes, rows, bytes, ahead, subgroups, split: 1, most: 8 }
 }
+
+const fn ahead(own: GemvConfig) -> GemvConfig {
+    GemvConfig { ahead: true, ..own }
+}
+
+const fn split(own: GemvConfig, split: usize) -> GemvConfig {
+    GemvConfig { split, ..own }
+}
+
+/// Threads that keep a large device's memory busy.
+const ENOUGH: usize = 128 << 10;
 
 /// What a tuner may choose; the first is the default.
 pub const GEMV_CONFIGS: &[GemvConfig] = &[
-    config(256, 32, 4),
+    config(256, 32, 2),
     config(128, 32, 4),
     config(64, 32, 2),
     config(64, 32, 8),
@@ -49,44 +66,76 @@ pub const GEMV_CONFIGS: &[GemvConfig] = &[
     config(128, 128, 4),
     config(128, 128, 8),
     config(128, 32, 8),
-    config(256, 32, 2),
+    config(256, 32, 4),
     config(256, 64, 4),
     config(64, 16, 4),
     config(64, 8, 4),
-    GemvConfig { ahead: true, ..config(128, 32, 4) },
-    GemvConfig { ahead: true, ..config(256, 32, 4) },
-    GemvConfig { ahead: true, ..config(64, 32, 4) },
-    GemvConfig { ahead: true, ..config(64, 32, 2) },
-    GemvConfig { ahead: true, ..config(128, 64, 4) },
-    GemvConfig { ahead: true, ..config(128, 128, 4) },
-    GemvConfig { ahead: true, ..config(128, 32, 8) },
+    ahead(config(128, 32, 4)),
+    ahead(config(256, 32, 2)),
+    ahead(config(256, 32, 4)),
+    ahead(config(64, 32, 4)),
+    ahead(config(64, 32, 2)),
+    ahead(config(128, 64, 2)),
+    ahead(config(128, 64, 4)),
+    ahead(config(128, 128, 2)),
+    ahead(config(128, 128, 4)),
+    ahead(config(256, 256, 2)),
+    ahead(config(128, 32, 8)),
+    split(config(256, 32, 4), 2),
+    split(config(256, 32, 4), 4),
+    split(config(256, 32, 4), 8),
+    split(config(256, 32, 2), 2),
+    split(config(256, 32, 2), 4),
+    split(config(128, 32, 4), 4),
+    split(ahead(config(256, 32, 4)), 4),
+    split(ahead(config(128, 32, 4)), 4),
+    split(ahead(config(128, 32, 2)), 2),
+    GemvConfig { most: 4, ..ahead(config(128, 32, 4)) },
+    GemvConfig { most: 4, ..ahead(config(128, 32, 8)) },
+    GemvConfig { most: 16, ..ahead(config(128, 32, 2)) },
+    GemvConfig { most: 16, ..ahead(config(128, 32, 4)) },
     GemvConfig { bytes: false, ..config(128, 32, 4) },
     GemvConfig { bytes: false, ..config(256, 32, 4) },
     GemvConfig { bytes: false, ..config(128, 128, 4) },
     GemvConfig { bytes: false, ..config(64, 32, 2) },
+    GemvConfig { bytes: false, ..split(config(256, 32, 4), 4) },
     GemvConfig { subgroups: false, ..config(128, 32, 4) },
+    GemvConfig { subgroups: false, ..split(config(128, 32, 4), 3) },
 ];
 
 impl GemvConfig {
     /// Whether a device can run it.
     #[must_use]
     pub fn is_valid(&self, device: &Capabilities) -> bool {
-        let Self { threads, lanes, rows, .. } = *self;
+        let Self { threads, lanes, rows, split, most, .. } = *self;
         let whole = lanes.is_power_of_two() && threads.is_multiple_of(lanes.max(1));
         // Apple's compiler breaks barriers of workgroups of one subgroup.
         let known = threads >= 64 && threads <= device.workgroup_threads as usize;
-        whole && known && rows >= 2 && rows.is_multiple_of(2) && rows * threads <= 2048
+        let rows = rows >= 2 && rows.is_multiple_of(2) && rows * threads <= 2048;
+        whole && known && rows && (1..=64).contains(&split) && most.is_power_of_two() && most <= 16
     }
 
-    /// The default for a matrix of so many packed rows and units a row, and so many rows of X. Every
+    /// The default for a product with so many rows of X, all of which may be rounded to bytes or not. Every
     /// workgroup brings X for itself, so that large ones are better, as long as there are enough of them.
-    pub(super) fn choose(device: &Capabilities, [rows, units]: [usize; 2], m: usize) -> Self {
+    pub(super) fn choose(device: &Capabilities, packed: &Packed, m: usize, bytes: bool) -> Self {
+        let (rows, columns) = (packed.rows, packed.columns);
+        let units = packed.layout.units(columns);
         let mut own = GEMV_CONFIGS[0];
-        if m > 2 {
-            // Sums of more rows need the registers of more threads.
-            own.threads = 128;
-        } else if rows < 8192 {
-            own.rows = 2;
+        if m > 1 {
+            // Sums of more rows need the registers of more threads, and rounding more rows takes each
+            // workgroup as long as its products.
+            (own.threads, own.rows, own.ahead) = (128, 4, bytes);
+        } else if !bytes && rows >= 8192 {
+            own.rows = 4;
+        } else if bytes && (2048..8192).contains(&rows) && units >= 64 {
+            (own.lanes, own.rows) = (64, 4);
+        }
+        let long = columns >= 8192 || rows < 2048 && columns >= 4096;
+        if long && !device.software {
+            // Few long rows: there are more threads where several workgroups share them.
+            (own.lanes, own.rows) = (32, 4);
+            let threads = rows.div_ceil(own.rows).max(1) * own.lanes * m.div_ceil(own.most);
+            own.split = (ENOUGH / threads).clamp(1, 16);
         }
         while own.lanes > 8 && own.lanes / 2 >= units {
             own.lanes /= 2;
@@ -98,9 +147,9 @@ impl GemvConfig {
         own
     }
 
-    /// The most rows of X that a dispatch takes at once, for so many.
-    fn chunk(m: usize) -> usize {
-        m.next_power_of_two().clamp(1, 8)
+    /// The most rows of X that a workgroup takes, for so many.
+    fn chunk(&self, m: usize) -> usize {
+        m.next_power_of_two().clamp(1, self.most)
     }
 
     /// Units of X in workgroup memory.
@@ -114,34 +163,49 @@ impl GemvConfig {
     }
 }
 
+/// Whether a device can multiply the rounded rows of a product.
+pub(super) fn rounds(device: &Capabilities, product: &Product) -> bool {
+    let shuffles = device.subgroup.is_some_and(|(least, _)| least >= 8);
+    shuffles && product.rounds && device.packed_dot && product.packed.layout.has_bytes()
+}
+
 /// What a configuration comes to for a product.
 struct Way {
     own: GemvConfig,
-    /// Rows of X that a dispatch takes at once.
+    /// Rows of X that a workgroup takes.
     m: usize,
     /// Units of X in workgroup memory.
     tile: usize,
     bytes: bool,
     ahead: bool,
+    /// Units of a part of a row, and how many parts there are.
+    part: usize,
+    parts: usize,
 }
 
 impl Way {
     fn new(mut own: GemvConfig, device: &Capabilities, product: &Product, m: usize) -> Self {
         let layout = &product.packed.layout;
         let units = layout.units(product.packed.columns);
-        let m = GemvConfig::chunk(m);
-        let shuffles = device.subgroup.is_some_and(|(least, _)| least >= 8) && own.subgroups;
-        let bytes = own.bytes && product.rounds && device.packed_dot && layout.has_bytes();
-        let bytes = bytes && shuffles;
+        let m = own.chunk(m);
+        let bytes = own.bytes && own.subgroups && rounds(device, product);
         // A whole block of 32 numbers of X.
         let least = 32 / layout.unit().min(32);
+        let part = units.div_ceil(own.split.max(1)).max(1);
+        let part = part.next_multiple_of(own.lanes.max(least));
+        let parts = units.div_ceil(part).max(1);
         let tile = own.tile(layout, m, bytes, device);
-        let tile = tile.min(units.next_power_of_two()).max(least);
+        let tile = tile.min(units.min(part).next_power_of_two()).max(least);
         let ahead = bytes && own.ahead;
         if !ahead {
             own.lanes = own.lanes.min(tile);
         }
-        Self { own, m, tile, bytes, ahead }
+        Self { own, m, tile, bytes, ahead, part, parts }
+    }
+
+    /// Packed rows of a workgroup.
+    fn per_group(&self) -> usize {
+        self.own.threads / self.own.lanes * self.own.rows
     }
 
     fn source(
@@ -151,7 +215,7 @@ impl Way {
         (shares, call): (&[Share], &Call),
         bindings: &[Declared],
     ) -> Result<String, String> {
-        let Self { own, m, tile, bytes, ahead } = *self;
+        let Self { own, m, tile, bytes, ahead, .. } = *self;
         let layout = &product.packed.layout;
         let (types, biases) = Product::stores(shares, call)?;
         let subgroup = device.subgroup.filter(|_| own.subgroups);
@@ -176,13 +240,15 @@ impl Way {
                 subgroups => subgroup.is_some(),
                 zero => format!("{:?}", layout.byte_zero()),
                 aligned => product.packed.columns.is_multiple_of(4),
+                split => self.parts > 1,
+                per_group => self.per_group(),
                 m, tile, biases, fast, steps, per_block, bytes, ahead,
             ),
         )
     }
 }
 
-/// Adds the dispatches of a product of few rows.
+/// Adds the dispatches of a product of few rows: those that round X, multiply and add up.
 ///
 /// # Errors
 /// When sizes are beyond the device.
@@ -193,36 +259,79 @@ pub(super) fn dispatch(
     forced: Option<GemvConfig>,
     step: &mut Step,
 ) -> Result<(), String> {
-    let (layout, columns) = (&product.packed.layout, product.packed.columns);
-    let own = forced.unwrap_or_else(|| {
-        GemvConfig::choose(device, [product.packed.rows, layout.units(columns)], call.m)
-    });
-    let way = Way::new(own, device, product, call.m);
+    let columns = product.packed.columns;
+    let chosen = || GemvConfig::choose(device, &product.packed, call.m, rounds(device, product));
+    let way = Way::new(forced.unwrap_or_else(chosen), device, product, call.m);
     let rounded = if way.ahead { Some(round(columns, call, step)?) } else { None };
     for piece in &product.packed.pieces {
         let shares = product.shares(piece);
-        let per_group = way.own.threads / way.own.lanes * way.own.rows;
-        let (params, groups) = product.params(&shares, call.m, per_group)?;
-        let mut declared = product.declared((piece, &shares), call, x_type(columns, call)?)?;
+        let (mut params, groups) = product.params(&shares, call.m, way.per_group())?;
+        let cuts = call.m.div_ceil(way.m);
+        params[CUTS..][..2].copy_from_slice(&[param(cuts)?, param(way.part)?]);
+        let mut declared = product.operands(piece, call, x_type(columns, call)?);
+        let sums = (way.parts * call.m * groups * way.per_group() * 4) as u64;
+        let partial = (way.parts > 1).then(|| step.scratch(sums));
+        match partial {
+            Some(partial) => declared.push(left(partial)),
+            None => declared.extend(Product::results(&shares, call)?),
+        }
         if let (Some([codes, steps]), Some(first)) = (rounded, declared.first_mut()) {
             first.binding = Binding::Scratch(codes);
             first.of = "vec4<u32>".into();
-            declared.push(Declared {
-                binding: Binding::Scratch(steps),
-                name: "steps".into(),
-                access: "read_write",
-                of: "vec4<f32>".into(),
-            });
+            let steps = Binding::Scratch(steps);
+            declared.push(Declared::written(steps, "steps".into(), "vec4<f32>".into()));
         }
         let source = way.source(device, product, (&shares, call), &declared)?;
-        let (name, m) = (layout.name(), way.m);
+        let (name, m) = (product.packed.layout.name(), way.m);
         let kind = if way.bytes { "gemv_i8x" } else { "gemv" };
         let shader = Shader::new(format!("block_mat_mul-{name}-{kind}{m}"), source);
-        let [columns, lines, _] = fold(groups)?;
+        let [across, lines, _] = fold(groups * cuts)?;
         let bindings = declared.into_iter().map(|d| d.binding).collect();
-        let chunks = param(call.m.div_ceil(m))?;
-        step.dispatch(shader.proved(), bindings, params, [columns, lines, chunks]);
+        let parts = param(way.parts)?;
+        step.dispatch(shader.proved(), bindings, params.clone(), [across, lines, parts]);
+        if let Some(partial) = partial {
+            params[CUTS] = parts;
+            merge(&way, product, (&shares, call), (partial, groups), params, step)?;
+        }
     }
+    Ok(())
+}
+
+/// Where parameters say how often something is cut.
+const CUTS: usize = 6;
+
+/// Sums of parts, as a shader declares them.
+fn left(partial: usize) -> Declared {
+    Declared::written(Binding::Scratch(partial), "partial".into(), "f32".into())
+}
+
+/// Adds up sums that so many workgroups left for each part.
+fn merge(
+    way: &Way,
+    product: &Product,
+    (shares, call): (&[Share], &Call),
+    (partial, groups): (usize, usize),
+    params: Vec<u32>,
+    step: &mut Step,
+) -> Result<(), String> {
+    let (types, biases) = Product::stores(shares, call)?;
+    let mut declared = vec![left(partial)];
+    declared.extend(Product::results(shares, call)?);
+    let source = render(
+        include_str!("merge.wgsl"),
+        context!(
+            bindings => declared.iter().map(Declared::shown).collect::<Vec<_>>(),
+            outputs => shares.len(),
+            gated => product.gate.map(activation),
+            per_group => way.per_group(),
+            y => types,
+            biases,
+        ),
+    )?;
+    let shader = Shader::new("block_mat_mul-merge", source).proved();
+    let bindings = declared.into_iter().map(|d| d.binding).collect();
+    let elements = call.m * groups * way.per_group() / product.per_column();
+    step.dispatch(shader, bindings, params, fold(elements.div_ceil(64))?);
     Ok(())
 }
 

@@ -1,5 +1,6 @@
 // Products of a few rows with a matrix of few bits. {{ lanes }} lanes share the units of {{ rows }} packed rows and add up what
-// each of them has. {% if ahead %}X was rounded to bytes beforehand, 32 of which share a scale.
+// each of them has. {% if split %}A workgroup has a part of the units only, and leaves sums for others to add.
+// {% endif %}{% if ahead %}X was rounded to bytes beforehand, 32 of which share a scale.
 {%- else %}X lies in workgroup memory, so that lanes read neighbouring vectors{% if bytes %}: rounded to bytes, 32 of
 // which share a scale{% endif %}.
 {%- endif %}
@@ -16,7 +17,13 @@
 {% if not ahead %}
 {% include "blocks/quad" %}
 {% endif %}
+{% if split %}
+fn leave(part: u32, row: u32, line: u32, value: f32) {
+    partial[(part * params.m + row) * (params.end * {{ per_group }}u) + line] = value;
+}
+{% else %}
 {% include "blocks/store" %}
+{% endif %}
 
 {% set quads = codes.groups * tile %}
 {% set vectors = [codes.groups // 4, 1] | max %}
@@ -44,7 +51,9 @@ fn main(
     @builtin(subgroup_size) subgroup: u32,
 {% endif %}
 ) {
-    let number = group.x + group.y * groups.x;
+    // Workgroups that follow one another have the same numbers of the matrix and other rows of X.
+    let index = group.x + group.y * groups.x;
+    let number = index / params.cuts;
     if number >= params.end {
         return;
     }
@@ -58,7 +67,13 @@ fn main(
     let lane = local % {{ lanes }}u;
     let first = ((number - own.x) * {{ threads // lanes }}u + local / {{ lanes }}u) * {{ rows }}u;
     let last = own.y - 1u;
-    let m0 = group.z * {{ m }}u;
+    let m0 = index % params.cuts * {{ m }}u;
+{% if split %}
+    let part_from = group.z * params.part;
+    let part_to = min(part_from + params.part, params.units);
+{% endif %}
+{% set from_unit = "part_from" if split else "0u" %}
+{% set to_unit = "part_to" if split else "params.units" %}
 {% if ahead %}
     let x_blocks = (params.units * {{ codes.groups }}u + 7u) >> 3u;
 {% for i in range(m) %}
@@ -103,10 +118,10 @@ fn main(
 {% if ahead %}
     let base = 0u;
     if params.units > 0u {
-        {{ fetch("lane") }}
-        let count = params.units;
+        {{ fetch(from_unit ~ " + lane") }}
+        let count = {{ to_unit }};
 {% else %}
-    for (var base = 0u; base < params.units; base += {{ tile }}u) {
+    for (var base = {{ from_unit }}; base < {{ to_unit }}; base += {{ tile }}u) {
         // The first numbers are on their way while X is brought.
         {{ fetch("lane") }}
 {% set loads = (m * quads + threads - 1) // threads %}
@@ -156,9 +171,9 @@ fn main(
 {% endfor %}
 {% endfor %}
         workgroupBarrier();
-        let count = min({{ tile }}u, params.units - base);
+        let count = min({{ tile }}u, {{ to_unit }} - base);
 {% endif %}
-        for (var u = lane; u < count; u += {{ lanes }}u) {
+        for (var u = {{ from_unit ~ " + lane" if ahead else "lane" }}; u < count; u += {{ lanes }}u) {
             let unit = base + u;
 {% for r in range(rows) %}
             let c{{ r }} = q{{ r }};
@@ -305,7 +320,13 @@ fn main(
 {% if fast == lanes %}
     if lane == 0u {
 {% for i in range(m) %}
-{% if gated %}
+{% if split %}
+{% for r in range(rows) %}
+        if first + {{ r }}u < own.y && m0 + {{ i }}u < params.m {
+            leave(group.z, m0 + {{ i }}u, own.x * {{ per_group }}u + first + {{ r }}u, sum{{ r }}_{{ i }});
+        }
+{% endfor %}
+{% elif gated %}
 {% for r in range(0, rows, 2) %}
         if first + {{ r }}u < own.y && m0 + {{ i }}u < params.m {
             store(which, m0 + {{ i }}u, own.w + (first + {{ r }}u) / 2u, gate(sum{{ r }}_{{ i }}) * sum{{ r + 1 }}_{{ i }});
@@ -330,15 +351,16 @@ fn main(
 {% endfor %}
     }
     workgroupBarrier();
-{% set results = rows * (threads // lanes) // (2 if gated else 1) %}
+{% set pairs = gated and not split %}
+{% set results = rows * (threads // lanes) // (2 if pairs else 1) %}
     for (var at = local; at < {{ results }}u; at += {{ threads }}u) {
         let part = at % {{ threads // lanes }}u;
-        let r = at / {{ threads // lanes }}u{% if gated %} * 2u{% endif %};
+        let r = at / {{ threads // lanes }}u{% if pairs %} * 2u{% endif %};
         var total = 0.0;
         for (var j = 0u; j < each; j++) {
             total += sums[r * {{ slots }}u + part * each + j];
         }
-{% if gated %}
+{% if pairs %}
         var second = 0.0;
         for (var j = 0u; j < each; j++) {
             second += sums[(r + 1u) * {{ slots }}u + part * each + j];
@@ -347,7 +369,11 @@ fn main(
 {% endif %}
         let row = ((number - own.x) * {{ threads // lanes }}u + part) * {{ rows }}u + r;
         if row < own.y && m0 + {{ i }}u < params.m {
+{% if split %}
+            leave(group.z, m0 + {{ i }}u, own.x * {{ per_group }}u + row, total);
+{% else %}
             store(which, m0 + {{ i }}u, own.w + row{% if gated %} / 2u{% endif %}, total);
+{% endif %}
         }
     }
     workgroupBarrier();

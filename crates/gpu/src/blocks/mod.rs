@@ -40,8 +40,11 @@ pub struct Choice {
     pub binding_bytes: Option<u64>,
 }
 
-/// Rows that still are few where nothing else is chosen: with and without products of matrices.
+/// Rows that still are few where nothing else is chosen and the device has products of matrices: of floats, and
+/// of bytes.
 const FEW: (usize, usize) = (8, 16);
+/// The same without products of matrices.
+const FEW_PLAIN: usize = 16;
 
 fn dispatch(
     device: &Device,
@@ -58,8 +61,9 @@ fn dispatch(
     let tiled = TiledConfig::choose(capabilities, call.m, product.packed.rows, halves);
     let tiled = choice.tiled.or(tiled);
     let few = match tiled {
+        Some(config) if config.cooperative && gemv::rounds(capabilities, product) => FEW.1,
         Some(config) if config.cooperative => FEW.0,
-        _ => FEW.1,
+        _ => FEW_PLAIN,
     };
     let many = choice.many.unwrap_or(few + 1);
     match tiled.filter(|_| call.m >= many) {

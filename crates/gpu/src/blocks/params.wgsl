@@ -11,6 +11,10 @@ struct Params {
     wholes: u32,
     // The workgroup after the last.
     end: u32,
+    // How often rows of X are cut; for those who add up, how often units are.
+    cuts: u32,
+    // Units of a part of a row, where units are cut.
+    part: u32,
     // Numbers of a row of each output.
     widths: vec4<u32>,
     // For each output: its first workgroup, the packed rows, the first of them, its first column.

@@ -63,6 +63,11 @@ pub(super) struct Declared {
 }
 
 impl Declared {
+    /// One that lies among values of a run.
+    pub(super) fn written(binding: Binding, name: String, of: String) -> Self {
+        Self { binding, name, access: "read_write", of }
+    }
+
     /// What a template is told of it.
     pub(super) fn shown(&self) -> Value {
         context!(name => self.name.clone(), access => self.access, of => self.of.clone())
@@ -92,7 +97,8 @@ impl Product {
         Self { packed, segments, gate: None, halves: false, rounds: false }
     }
 
-    fn per_column(&self) -> usize {
+    /// Packed rows of a column of an output.
+    pub(super) fn per_column(&self) -> usize {
         if self.gate.is_some() { 2 } else { 1 }
     }
 
@@ -120,13 +126,14 @@ impl Product {
         call: &Call,
         x: String,
     ) -> Result<Vec<Declared>, String> {
-        let bound = |operand: &Operand, name: String, of: String| Declared {
-            binding: operand.binding.clone(),
-            name,
-            access: "read_write",
-            of,
-        };
-        let mut all = vec![bound(&call.x, "x".into(), x)];
+        let mut all = self.operands(piece, call, x);
+        all.extend(Self::results(shares, call)?);
+        Ok(all)
+    }
+
+    /// X, the planes and factors.
+    pub(super) fn operands(&self, piece: &Piece, call: &Call, x: String) -> Vec<Declared> {
+        let mut all = vec![Declared::written(call.x.binding.clone(), "x".into(), x)];
         let layout = &self.packed.layout;
         let [low, high] = layout.words().map(plane_type);
         let factors = (!layout.is_float()).then_some("u32");
@@ -136,6 +143,15 @@ impl Product {
             let binding = Binding::Part(Arc::clone(&piece.block), start, bytes);
             all.push(Declared { binding, name: name.into(), access: "read", of: of.into() });
         }
+        all
+    }
+
+    /// Biases and outputs.
+    pub(super) fn results(shares: &[Share], call: &Call) -> Result<Vec<Declared>, String> {
+        let bound = |operand: &Operand, name: String, of: String| {
+            Declared::written(operand.binding.clone(), name, of)
+        };
+        let mut all = Vec::with_capacity(2 * shares.len());
         for (at, share) in shares.iter().enumerate() {
             let output = call.outputs.get(share.matrix).ok_or("an output is missing")?;
             let of = wgsl_float(output.dtype)?.to_owned();
@@ -183,7 +199,7 @@ impl Product {
         }
         let units = layout.units(columns);
         let mut params = vec![param(units)?, param(columns)?, param(m)?];
-        params.extend([param(own + wholes)?, param(own)?, param(groups)?, 0, 0]);
+        params.extend([param(own + wholes)?, param(own)?, param(groups)?, 1, 0]);
         params.extend(widths);
         params.extend(outputs.into_iter().flatten());
         Ok((params, groups))

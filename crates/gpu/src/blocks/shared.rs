@@ -2,16 +2,40 @@
 
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
-use galatea_graph::blocks::BlockWeights;
+use galatea_graph::blocks::{BlockWeights, CodeFormat};
+use galatea_tensor::DataType;
 
 use super::pack::Packed;
 use crate::device::Device;
 
-/// A matrix that somebody has on a device.
+/// Where a matrix comes from.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Place {
+    /// Bytes of a checkpoint, and what is made of them.
+    Bytes { at: (usize, usize), sizes: [usize; 2], of: CodeFormat, factors: DataType },
+    /// Something that lies nowhere else.
+    Own(usize),
+}
+
+impl Place {
+    fn of(source: &Arc<dyn BlockWeights>) -> Self {
+        match source.source() {
+            Some(at) => Self::Bytes {
+                at,
+                sizes: [source.rows(), source.columns()],
+                of: source.format(),
+                factors: source.factors(),
+            },
+            None => Self::Own(Arc::as_ptr(source).cast::<()>().addr()),
+        }
+    }
+}
+
+/// A matrix that somebody has on a device. While it lives, so does its source, and nothing else is in its
+/// place.
 struct Known {
     device: Weak<Device>,
-    /// The text of the source, which says where it lies and how; no other source that lives has it.
-    text: String,
+    place: Place,
     matrix: Weak<Packed>,
 }
 
@@ -26,17 +50,17 @@ pub(super) fn shared(
     source: &Arc<dyn BlockWeights>,
     pack: impl FnOnce() -> Result<Packed, String>,
 ) -> Result<Arc<Packed>, String> {
-    let text = format!("{source:?}");
+    let place = Place::of(source);
     let known = || KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
     let mut all = known();
     all.retain(|one| one.matrix.strong_count() > 0);
-    let own = |one: &&Known| one.text == text && one.device.as_ptr() == Arc::as_ptr(device);
+    let own = |one: &&Known| one.place == place && one.device.as_ptr() == Arc::as_ptr(device);
     if let Some(found) = all.iter().find(own).and_then(|one| one.matrix.upgrade()) {
         return Ok(found);
     }
     drop(all);
     let matrix = Arc::new(pack()?.with_source(source));
     let (device, of) = (Arc::downgrade(device), Arc::downgrade(&matrix));
-    known().push(Known { device, text, matrix: of });
+    known().push(Known { device, place, matrix: of });
     Ok(matrix)
 }

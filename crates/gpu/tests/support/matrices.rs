@@ -21,6 +21,8 @@ pub(crate) struct Made {
     pub(crate) format: CodeFormat,
     pub(crate) scales: Scales,
     pub(crate) seed: u64,
+    /// Where it says that it lies.
+    pub(crate) at: Option<(usize, usize)>,
 }
 
 static IQ4: [f32; 16] =
@@ -120,6 +122,10 @@ impl BlockWeights for Made {
 
     fn size_bytes(&self) -> usize {
         self.rows * self.columns * self.format.bits() as usize / 8
+    }
+
+    fn source(&self) -> Option<(usize, usize)> {
+        self.at
     }
 
     fn factors(&self) -> DataType {

@@ -92,6 +92,12 @@ impl BlockWeights for FloatMatrix {
         self.tensor.size_bytes()
     }
 
+    fn source(&self) -> Option<(usize, usize)> {
+        // Turned bytes are other rows.
+        let bytes = self.tensor.unaligned_bytes().ok().filter(|_| !self.turned)?;
+        Some((bytes.as_ptr().addr(), bytes.len()))
+    }
+
     fn unpack_row(&self, row: usize, to: BlockRow<'_>) -> Result<(), OpError> {
         let size = self.format().code_bytes();
         room(to.codes.len(), self.columns * size)?;
