@@ -15,6 +15,7 @@ const EXTENSIONS: &[(&str, &str)] = &[("f16", "f16"), ("coop_mat", "wgpu_coopera
 /// Parts that several kernels include: `{% include "NAME" %}`.
 const PARTS: &[(&str, &str)] = &[
     ("attention/loads", include_str!("attention/loads.wgsl")),
+    ("attention/params", include_str!("attention/params.wgsl")),
     ("blocks/codes", include_str!("blocks/codes.wgsl")),
     ("blocks/entries", include_str!("blocks/entries.wgsl")),
     ("blocks/gate", include_str!("blocks/gate_part.wgsl")),

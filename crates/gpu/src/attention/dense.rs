@@ -1,10 +1,13 @@
 //! `Attention` over whole tensors: that of `ai.galatea`, and ONNX's where nothing of the past is given.
 
 use galatea_graph::ops::{fused, transformer};
+use galatea_runtime::Precision;
 use galatea_tensor::DataType;
-use minijinja::context;
+use minijinja::{Value, context};
 
+use super::flash::FlashConfig;
 use super::tiles::{self, TilesConfig};
+use crate::device::{Capabilities, Device};
 use crate::kernel::{Binding, Kernel, KernelRow, NodeView, Shapes, Step, fold, param, wgsl_float};
 
 /// The fused one, over any storage order.
@@ -22,7 +25,7 @@ pub(super) const FUSED: KernelRow = KernelRow {
         }
         view.floats(&[0, 1, 2, 3])
     },
-    build: |view| Ok(Box::new(view.operator::<fused::Attention>()?.clone())),
+    build: |view| Ok(Box::new(Whole::of(view.operator::<fused::Attention>()?.clone(), view))),
 };
 
 /// ONNX's.
@@ -31,8 +34,62 @@ pub(super) const ONNX: KernelRow = KernelRow {
     domain: "",
     ops: &["Attention"],
     supports: onnx,
-    build: |view| Ok(Box::new(view.operator::<transformer::Attention>()?.clone())),
+    build: |view| Ok(Box::new(Whole::of(view.operator::<transformer::Attention>()?.clone(), view))),
 };
+
+/// A way to compute attention.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Way {
+    /// By FP32, on any device.
+    Tiles(TilesConfig),
+    /// By cooperative matrices of FP16.
+    Flash(FlashConfig),
+}
+
+/// A kernel that computes in the caller's way, for those who measure. The configuration must fit.
+#[must_use]
+pub fn whole(device: &Device, op: fused::Attention, way: Way) -> Box<dyn Kernel> {
+    let capabilities = device.capabilities().clone();
+    Box::new(Whole { op, capabilities, halves: true, way: Some(way) })
+}
+
+/// An operator and how it is computed.
+struct Whole<O> {
+    op: O,
+    capabilities: Capabilities,
+    /// Whether operands may be rounded to FP16.
+    halves: bool,
+    /// The caller's; chosen by shapes otherwise.
+    way: Option<Way>,
+}
+
+impl<O> Whole<O> {
+    fn of(op: O, view: &NodeView<'_>) -> Self {
+        let halves = view.precision == Precision::Fp16;
+        Self { op, capabilities: view.device.capabilities().clone(), halves, way: None }
+    }
+
+    fn way(&self, dense: &Dense, shapes: &Shapes) -> Result<Way, String> {
+        if let Some(way) = self.way {
+            return Ok(way);
+        }
+        let ([b, h, s, d], e) = (dense.q.lengths, dense.v.lengths[3]);
+        let stored = [0, 1, 2].map(|input| shapes.dtype(input));
+        let halves = self.halves || stored.iter().all(|dtype| *dtype == Ok(DataType::Fp16));
+        if halves
+            && s >= FEW
+            && let Some(config) = FlashConfig::choose(&self.capabilities, [d, e], s, b * h)
+        {
+            return Ok(Way::Flash(config));
+        }
+        Ok(Way::Tiles(TilesConfig::choose(s)))
+    }
+
+    fn dispatch(&self, dense: &Dense, shapes: &Shapes, step: &mut Step) -> Result<(), String> {
+        let way = self.way(dense, shapes)?;
+        dense.dispatch(way, &self.capabilities, shapes, step)
+    }
+}
 
 fn onnx(view: &NodeView<'_>) -> Result<(), String> {
     let op: &transformer::Attention = view.operator()?;
@@ -58,6 +115,9 @@ fn onnx(view: &NodeView<'_>) -> Result<(), String> {
     }
     view.floats(&[0, 1, 2])
 }
+
+/// Fewer queries than these leave matrices empty.
+const FEW: usize = 9;
 
 /// A value `[batch, heads, positions, elements]`: its lengths, and how far neighbours along each axis
 /// are apart.
@@ -140,33 +200,51 @@ impl Dense {
         Ok((steps, if self.short_mask { full[3] } else { keys }))
     }
 
-    fn dispatch(&self, shapes: &Shapes, step: &mut Step) -> Result<(), String> {
-        let ([b, h, s, d], [kb, kv_heads, t, kd]) = (self.q.lengths, self.k.lengths);
-        let [vb, v_heads, vt, e] = self.v.lengths;
+    /// Whether the lengths of keys, values and heads meet.
+    fn meets(&self) -> Result<(), String> {
+        let ([b, h, _, d], [kb, kv_heads, t, kd]) = (self.q.lengths, self.k.lengths);
+        let [vb, v_heads, vt, _] = self.v.lengths;
         let fits = kb == b && vb == b && kd == d && vt == t && v_heads == kv_heads;
-        if !fits || kv_heads == 0 || h % kv_heads != 0 {
-            return Err(format!(
-                "Q {:?}, K {:?} and V {:?} do not fit each other",
-                self.q.lengths, self.k.lengths, self.v.lengths
-            ));
+        if fits && kv_heads != 0 && h % kv_heads == 0 {
+            return Ok(());
         }
+        Err(format!(
+            "Q {:?}, K {:?} and V {:?} do not fit each other",
+            self.q.lengths, self.k.lengths, self.v.lengths
+        ))
+    }
+
+    fn dispatch(
+        &self,
+        way: Way,
+        capabilities: &Capabilities,
+        shapes: &Shapes,
+        step: &mut Step,
+    ) -> Result<(), String> {
+        self.meets()?;
+        let ([b, h, s, d], [_, kv_heads, t, _]) = (self.q.lengths, self.k.lengths);
+        let e = self.v.lengths[3];
         let (mask_steps, seen) = self.mask(shapes)?;
         let mask = match shapes.has(3) {
             false => "",
             true if shapes.dtype(3)? == DataType::Bool => "u32",
             true => wgsl_float(shapes.dtype(3)?)?,
         };
-        let config = TilesConfig::choose(s);
-        let (quads, parts) = tiles::columns(e);
-        let row_tiles = s.div_ceil(config.rows());
-        let own = context! {
-            paged => false,
-            q => wgsl_float(shapes.dtype(0)?)?,
-            k => wgsl_float(shapes.dtype(1)?)?,
-            v => wgsl_float(shapes.dtype(2)?)?,
-            y => wgsl_float(shapes.output_dtype(0)?)?,
-            mask,
+        let stored = [shapes.dtype(0), shapes.dtype(1), shapes.dtype(2), shapes.output_dtype(0)];
+        let (rows, parts, shader) = match way {
+            Way::Tiles(config) => {
+                let [q, k, v, y] = stored.map(|dtype| wgsl_float(dtype?));
+                let own = context! { paged => false, q => q?, k => k?, v => v?, y => y?, mask };
+                let (quads, parts) = tiles::columns(e);
+                let shader = tiles::shader("attention-tiles".to_owned(), config, quads, own)?;
+                (config.rows(), parts, shader)
+            }
+            Way::Flash(config) => {
+                let own = self.quads(stored, mask)?;
+                (config.rows, 1, config.shader(capabilities, [d, e], own)?)
+            }
         };
+        let row_tiles = s.div_ceil(rows);
         let mut bindings: Vec<Binding> = [0, 1, 2].map(Binding::Input).into();
         bindings.push(Binding::Output(0));
         if shapes.has(3) {
@@ -181,11 +259,24 @@ impl Dense {
         let empty = if t == 0 { 0.0 } else { self.empty };
         params.extend([self.scale, self.softcap, empty].map(f32::to_bits));
         params.push(param(b)?);
-        let shader = tiles::shader("attention-tiles".to_owned(), config, quads, own)?;
         if e > 0 {
             step.dispatch(shader, bindings, params, fold(row_tiles * parts * h * b)?);
         }
         Ok(())
+    }
+
+    /// What matrices are told of the operands: whether four elements of a row lie together.
+    fn quads(&self, stored: [Result<DataType, String>; 4], mask: &str) -> Result<Value, String> {
+        let steps = [self.q.steps, self.k.steps, self.v.steps, self.y];
+        let quads = steps.map(|steps| steps[3] == 1 && steps[..3].iter().all(|step| step % 4 == 0));
+        let mut words = Vec::new();
+        for (dtype, quads) in stored.into_iter().zip(quads) {
+            let name = wgsl_float(dtype?)?;
+            words.push(if quads { format!("vec4<{name}>") } else { name.to_owned() });
+        }
+        let [q, k, v, y] = &words[..] else { return Err("four operands".into()) };
+        let [q_quads, k_quads, v_quads, y_quads] = quads;
+        Ok(context! { q, k, v, y, mask, q_quads, k_quads, v_quads, y_quads })
     }
 }
 
@@ -193,16 +284,17 @@ fn position(length: usize) -> i64 {
     i64::try_from(length).unwrap_or(i64::MAX)
 }
 
-impl Kernel for fused::Attention {
+impl Kernel for Whole<fused::Attention> {
     fn bind(&self, shapes: &Shapes, step: &mut Step) -> Result<(), String> {
-        let q = Axes::stored(shapes.input(0)?, self.q_perm)?;
-        let k = Axes::stored(shapes.input(1)?, self.k_perm)?;
-        let v = Axes::stored(shapes.input(2)?, self.v_perm)?;
+        let op = &self.op;
+        let q = Axes::stored(shapes.input(0)?, op.q_perm)?;
+        let k = Axes::stored(shapes.input(1)?, op.k_perm)?;
+        let v = Axes::stored(shapes.input(2)?, op.v_perm)?;
         let [b, h, s, _] = q.lengths;
         let result = [b, h, s, v.lengths[3]];
-        let plain = Axes::plain(self.out_perm.map(|axis| result[axis])).steps;
+        let plain = Axes::plain(op.out_perm.map(|axis| result[axis])).steps;
         let mut y = [0; 4];
-        for (at, axis) in self.out_perm.into_iter().enumerate() {
+        for (at, axis) in op.out_perm.into_iter().enumerate() {
             y[axis] = plain[at];
         }
         let dense = Dense {
@@ -210,43 +302,44 @@ impl Kernel for fused::Attention {
             k,
             v,
             y,
-            scale: self.scale,
+            scale: op.scale,
             softcap: 0.0,
             offset: position(k.lengths[2]) - position(s),
             left: None,
-            right: self.causal.then_some(0),
-            empty: if self.masked_to_zero { 0.0 } else { f32::NAN },
+            right: op.causal.then_some(0),
+            empty: if op.masked_to_zero { 0.0 } else { f32::NAN },
             short_mask: false,
         };
-        dense.dispatch(shapes, step)
+        self.dispatch(&dense, shapes, step)
     }
 }
 
-impl Kernel for transformer::Attention {
+impl Kernel for Whole<transformer::Attention> {
     fn bind(&self, shapes: &Shapes, step: &mut Step) -> Result<(), String> {
-        let q = Axes::heads(shapes.input(0)?, self.q_num_heads)?;
-        let k = Axes::heads(shapes.input(1)?, self.kv_num_heads)?;
-        let v = Axes::heads(shapes.input(2)?, self.kv_num_heads)?;
+        let op = &self.op;
+        let q = Axes::heads(shapes.input(0)?, op.q_num_heads)?;
+        let k = Axes::heads(shapes.input(1)?, op.kv_num_heads)?;
+        let v = Axes::heads(shapes.input(2)?, op.kv_num_heads)?;
         let [b, h, s, d] = q.lengths;
         let e = v.lengths[3];
         let packed = shapes.input(0)?.len() == 3;
         let y = if packed { [s * h * e, e, h * e, 1] } else { Axes::plain([b, h, s, e]).steps };
         #[allow(clippy::cast_precision_loss, reason = "the width of a head is small")]
-        let scale = self.scale.unwrap_or_else(|| 1.0 / (d as f32).sqrt());
-        let causal = self.is_causal.then_some(0);
+        let scale = op.scale.unwrap_or_else(|| 1.0 / (d as f32).sqrt());
+        let causal = op.is_causal.then_some(0);
         let dense = Dense {
             q,
             k,
             v,
             y,
             scale,
-            softcap: self.softcap,
+            softcap: op.softcap,
             offset: 0,
-            left: self.left_window,
-            right: causal.or(self.right_window),
+            left: op.left_window,
+            right: causal.or(op.right_window),
             empty: 0.0,
             short_mask: true,
         };
-        dense.dispatch(shapes, step)
+        self.dispatch(&dense, shapes, step)
     }
 }

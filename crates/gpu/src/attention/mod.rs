@@ -1,10 +1,13 @@
 //! Attention: over blocks of cached keys and values, and over whole tensors.
 
 mod dense;
+mod flash;
 mod paged;
 mod tiles;
 
 use crate::kernel::KernelRow;
+pub use dense::{Way, whole};
+pub use flash::{CONFIGS as FLASH_CONFIGS, FlashConfig};
 pub use paged::{CONFIGS as PAGED_CONFIGS, PagedConfig, PagedSizes, paged};
 pub use tiles::{CONFIGS as TILES_CONFIGS, TilesConfig};
 

@@ -145,15 +145,16 @@ impl CooperativeConfig {
 
 /// What a device's matrices are like.
 #[derive(Clone, Copy, Debug)]
-struct Shape {
+pub(crate) struct Shape {
     /// Rows and columns.
-    size: usize,
+    pub(crate) size: usize,
     /// Threads of a subgroup.
-    lanes: usize,
+    pub(crate) lanes: usize,
 }
 
 impl Shape {
-    fn of(capabilities: &Capabilities) -> Option<Self> {
+    /// Those of FP16 with sums in FP32, if the device has any.
+    pub(crate) fn of(capabilities: &Capabilities) -> Option<Self> {
         let size = usize::try_from(capabilities.wide_cooperative()?.size).ok()?;
         // A device that lists a range and has matrices has subgroups of 32.
         let lanes = match capabilities.subgroup? {

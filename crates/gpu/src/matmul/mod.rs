@@ -16,6 +16,7 @@ mod vector;
 
 pub(crate) use activation::Activation;
 pub use cooperative::CooperativeConfig;
+pub(crate) use cooperative::Shape;
 pub use tiled::TiledConfig;
 pub use variant::{Turns, Variant};
 pub use vector::VectorConfig;

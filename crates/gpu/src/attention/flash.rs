@@ -1,0 +1,156 @@
+//! The kernel for tiles of queries by cooperative matrices.
+
+use minijinja::{Value, context};
+
+use crate::device::{Capabilities, Shader};
+use crate::matmul::Shape;
+use crate::template::render;
+
+/// How tiles are cut.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FlashConfig {
+    /// Queries of a workgroup.
+    pub rows: usize,
+    /// Keys and values that are there at a time.
+    pub keys: usize,
+    /// Subgroups that share the queries.
+    pub down: usize,
+    /// Subgroups that share keys, then columns of values, of the same queries.
+    pub across: usize,
+}
+
+/// What a tuner may choose; the first that fits is the default for many queries.
+pub const CONFIGS: &[FlashConfig] = &[
+    FlashConfig::new(64, 64, [4, 1]),
+    FlashConfig::new(64, 64, [4, 2]),
+    FlashConfig::new(64, 64, [2, 2]),
+    FlashConfig::new(64, 32, [4, 1]),
+    FlashConfig::new(64, 32, [4, 2]),
+    FlashConfig::new(128, 32, [8, 1]),
+    FlashConfig::new(128, 64, [8, 1]),
+    FlashConfig::new(32, 128, [2, 2]),
+    FlashConfig::new(32, 64, [2, 2]),
+    FlashConfig::new(32, 64, [2, 1]),
+    FlashConfig::new(32, 32, [4, 1]),
+    FlashConfig::new(32, 32, [2, 2]),
+    FlashConfig::new(16, 64, [1, 4]),
+    FlashConfig::new(16, 32, [2, 1]),
+    FlashConfig::new(16, 32, [2, 2]),
+    FlashConfig::new(16, 16, [2, 1]),
+    FlashConfig::new(16, 16, [1, 2]),
+];
+
+/// Matrices of sums and of queries that a subgroup can keep, and those that a processor which plays the GPU
+/// compiles in little time; and fours of scores that a thread looks at.
+const MOST: ([usize; 3], [usize; 3]) = ([16, 32, 32], [4, 4, 4]);
+
+/// Workgroups that keep a device busy.
+const BUSY: usize = 256;
+
+impl FlashConfig {
+    const fn new(rows: usize, keys: usize, [down, across]: [usize; 2]) -> Self {
+        Self { rows, keys, down, across }
+    }
+
+    /// The one for heads of these widths, with `count` of them in all; none where matrices do not fit.
+    pub(super) fn choose(
+        capabilities: &Capabilities,
+        widths: [usize; 2],
+        queries: usize,
+        count: usize,
+    ) -> Option<Self> {
+        let mut fitting = CONFIGS.iter().filter(|config| config.fits(capabilities, widths));
+        let busy = |config: &&&Self| queries.div_ceil(config.rows) * count >= BUSY;
+        let mut best = *fitting.next()?;
+        if busy(&&&best) {
+            return Some(best);
+        }
+        for config in fitting {
+            if config.rows < best.rows && config.rows >= 32 {
+                best = *config;
+            }
+        }
+        Some(best)
+    }
+
+    fn threads(&self, lanes: usize) -> usize {
+        self.down * self.across * lanes
+    }
+
+    /// Elements from one row of scores to the next: rows that threads of a subgroup read together lie in
+    /// different banks.
+    fn score_pitch(&self, lanes: usize) -> usize {
+        self.keys + 4 * (self.threads(lanes) / self.rows).clamp(1, 4)
+    }
+
+    /// Halves of the stage.
+    fn stage(&self, [width, value_width]: [usize; 2]) -> usize {
+        let keys = self.rows.max(self.keys) * (width + 8);
+        keys.max(self.keys * (value_width + 8))
+    }
+
+    fn bytes(&self, widths: [usize; 2], lanes: usize) -> usize {
+        let halves = self.stage(widths) + self.rows * (self.keys + 8);
+        let floats = self.rows * (self.score_pitch(lanes) + 1) + self.threads(lanes) + 4;
+        2 * halves + 4 * floats
+    }
+
+    /// Whether a device can run it for heads whose keys and values have these widths.
+    #[must_use]
+    pub fn fits(&self, capabilities: &Capabilities, widths: [usize; 2]) -> bool {
+        let Some(Shape { size, lanes }) = Shape::of(capabilities) else { return false };
+        let within = |value: usize, limit: u32| u32::try_from(value).is_ok_and(|v| v <= limit);
+        let [width, value_width] = widths;
+        let threads = self.threads(lanes);
+        let unit = size * self.across;
+        let sound = width.is_multiple_of(size)
+            && value_width.is_multiple_of(unit)
+            && self.keys.is_multiple_of(unit)
+            && self.rows.is_multiple_of(size * self.down)
+            && threads.is_multiple_of(self.rows)
+            && self.keys.is_multiple_of(4 * (threads / self.rows).max(1));
+        if !sound || width == 0 || value_width == 0 || self.down * self.across < 2 {
+            return false;
+        }
+        let bands = self.rows / self.down / size;
+        let looks = self.keys * self.rows / (4 * threads);
+        let [sums, queries, most_looks] = if capabilities.software { MOST.1 } else { MOST.0 };
+        bands * value_width / unit <= sums
+            && bands * width / size <= queries
+            && looks <= most_looks
+            && within(self.bytes(widths, lanes), capabilities.workgroup_bytes)
+            && within(threads, capabilities.workgroup_threads)
+    }
+
+    /// The shader for heads of these widths; `own` says how operands are stored.
+    ///
+    /// # Errors
+    /// When the device has no such matrices.
+    pub(super) fn shader(
+        &self,
+        capabilities: &Capabilities,
+        widths: [usize; 2],
+        own: Value,
+    ) -> Result<Shader, String> {
+        let shape = Shape::of(capabilities).filter(|_| self.fits(capabilities, widths));
+        let Shape { size, lanes } =
+            shape.ok_or("the device has no cooperative matrices for this attention")?;
+        let sizes = context! {
+            size,
+            rows => self.rows,
+            keys => self.keys,
+            down => self.down,
+            across => self.across,
+            bands => self.rows / self.down / size,
+            threads => self.threads(lanes),
+            d => widths[0],
+            e => widths[1],
+            stage => self.stage(widths),
+            score_pitch => self.score_pitch(lanes),
+            // On Metal, where they are of 8, they are read from single elements only.
+            wide => size > 8,
+        };
+        let source = render(include_str!("flash.wgsl"), context!(..sizes, ..own))?;
+        Ok(Shader::new("attention-f16-cooperative", source).proved())
+    }
+}
