@@ -75,6 +75,8 @@ struct Running {
     stamps: Option<Stamps>,
     /// What must live until the device is done.
     inputs: Vec<Datum>,
+    /// How long it took the host to encode the commands and to hand them over.
+    handing: Duration,
 }
 
 impl GpuExecutable {
@@ -237,8 +239,10 @@ impl Shared {
             None => record(&self.device, plan, Arc::clone(&arena), slots.clone())?,
         };
         let stamps = if timed { Stamps::new(&self.device, plan) } else { None };
+        let handing = Instant::now();
         let submission = recording.submit(&self.device, plan, stamps.as_ref());
-        Ok(Running { planned, recording, arena, slots, submission, stamps, inputs })
+        let handing = handing.elapsed();
+        Ok(Running { planned, recording, arena, slots, submission, stamps, inputs, handing })
     }
 
     /// Waits for a run and takes its outputs.
@@ -247,7 +251,7 @@ impl Shared {
         running: Running,
         rows: Option<&mut Vec<ProfileRow>>,
     ) -> Result<Vec<Datum>, RuntimeError> {
-        let Running { planned, recording, arena, slots, submission, stamps, inputs } = running;
+        let Running { planned, recording, arena, slots, submission, stamps, inputs, .. } = running;
         self.device.wait(submission)?;
         let read = recording.outputs(&self.device)?;
         if let Some(rows) = rows {
@@ -306,6 +310,12 @@ impl Shared {
     }
 }
 
+/// What the host does around the dispatches.
+fn host_row(what: &str, time: Duration) -> ProfileRow {
+    let (op, kernel) = ("host".to_owned(), what.to_owned());
+    ProfileRow { node: String::new(), op, kernel, time }
+}
+
 impl Executable for GpuExecutable {
     fn submit(&self, inputs: Vec<Datum>) -> Fence {
         match self.shared.start(inputs, false) {
@@ -318,7 +328,11 @@ impl Executable for GpuExecutable {
     }
 
     fn profile(&self, inputs: Vec<Datum>) -> Result<(Vec<Datum>, Vec<ProfileRow>), RuntimeError> {
-        let mut rows = Vec::new();
+        // Timestamps cost the host time too: its own is that of a run without them.
+        let running = self.shared.start(inputs.clone(), false)?;
+        let (handing, waiting) = (running.handing, Instant::now());
+        self.shared.finish(running, None)?;
+        let mut rows = vec![host_row("submit", handing), host_row("wait", waiting.elapsed())];
         let running = self.shared.start(inputs, true)?;
         let outputs = self.shared.finish(running, Some(&mut rows))?;
         Ok((outputs, rows))

@@ -38,10 +38,10 @@ pub enum Variant {
     Vector(VectorConfig, usize),
 }
 
-/// Workgroups that keep a device busy.
-const BUSY: usize = 128;
+/// Workgroups that keep a device busy: on one with 132 processors, larger tiles are faster from here on.
+const BUSY: usize = 96;
 /// The least elements of k for which a workgroup is worth its sums' way through memory.
-const SHARE: usize = 192;
+const SHARE: usize = 512;
 
 impl Variant {
     /// All ways that a device has, without shares.
@@ -98,7 +98,7 @@ impl Variant {
             return Self::Vector(*config, shares);
         }
         if problem.in_halves() && problem.m > 8 && problem.n > 8 {
-            let order = [(128, 128), (64, 128), (64, 64), (32, 64), (32, 32)];
+            let order = [(128, 256), (128, 128), (64, 128), (64, 64), (32, 64), (16, 64), (32, 32)];
             let all: Vec<_> =
                 CooperativeConfig::ALL.iter().filter(|one| one.fits(capabilities)).collect();
             let tile = |config: &&CooperativeConfig| (config.tile[0], config.tile[1]);
@@ -168,9 +168,12 @@ fn fill<T>(
     sized: impl Iterator<Item = (T, (usize, usize))>,
 ) -> Option<(T, usize)> {
     let mut found = None;
-    for (config, (rows, columns)) in sized {
+    let mut sized = sized.peekable();
+    while let Some((config, (rows, columns))) = sized.next() {
         let tiles = problem.m.div_ceil(rows) * problem.n.div_ceil(columns) * problem.products();
-        if tiles >= BUSY {
+        // Below the smallest tile there is only sharing.
+        let enough = if sized.peek().is_some() { BUSY } else { 2 * BUSY };
+        if tiles >= enough {
             return Some((config, 1));
         }
         let shares = (2 * BUSY / tiles.max(1)).min(problem.k / SHARE).max(1);

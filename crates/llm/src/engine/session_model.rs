@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::num::NonZeroUsize;
 
 use galatea_graph::Dim;
-use galatea_runtime::{IoInfo, Session};
+use galatea_runtime::{IoInfo, ProfileRow, Session};
 use galatea_tensor::{OwnedTensor, Parts, Tensor, TensorError};
 
 use crate::arch::ModelShape;
@@ -121,6 +121,23 @@ impl SessionModel {
         Ok(found)
     }
 
+    /// Computes a step and says what took how long. What it would write to the caches is not kept.
+    ///
+    /// # Errors
+    /// As [`StepModel::step`].
+    pub fn profile(&mut self, batch: &StepBatch) -> Result<Vec<ProfileRow>> {
+        if self.caches.is_empty() {
+            self.caches = self.zeros()?;
+        }
+        let inputs = Self::rows_of(batch)?.into_iter().chain(self.caches.iter().cloned());
+        let names = self.session.inputs().iter().map(|info| info.name.as_str());
+        let named: Vec<(&str, Tensor)> = names.zip(inputs).collect();
+        let profiled = self.session.profile(&named);
+        let (_, rows) =
+            profiled.map_err(|error| Error::new(Kind::Model, "step", error.to_string()))?;
+        Ok(rows)
+    }
+
     /// Caches that hold nothing.
     fn zeros(&self) -> Result<Vec<Tensor>> {
         let known = HashMap::from([
@@ -178,27 +195,32 @@ impl SessionModel {
         Ok(())
     }
 
-    fn run(&mut self, batch: &StepBatch) -> Result<Tensor> {
-        let failed =
-            |error: &dyn std::fmt::Display| Error::new(Kind::Model, "step", error.to_string());
-        if self.caches.is_empty() {
-            self.caches = self.zeros()?;
-        }
+    /// What a step is given in front of the caches.
+    fn rows_of(batch: &StepBatch) -> Result<Vec<Tensor>> {
         let list = |values: &Vec<i64>| Tensor::vector(values.clone());
         let shape = [batch.sequences(), batch.most_blocks];
-        let blocks =
-            Tensor::from_vec(&shape, batch.blocks.clone()).map_err(|error| failed(&error))?;
+        let blocks = Tensor::from_vec(&shape, batch.blocks.clone())
+            .map_err(|error| Error::new(Kind::Model, "step", error.to_string()))?;
         // Kernels are spared the case of no row at all.
         let last = i64::try_from(batch.tokens.len()).unwrap_or(i64::MAX) - 1;
         let wanted = if batch.wanted.is_empty() { vec![last] } else { batch.wanted.clone() };
-        let mut inputs = vec![
+        Ok(vec![
             list(&batch.tokens),
             list(&batch.positions),
             list(&batch.starts),
             list(&batch.lengths),
             blocks,
             Tensor::vector(wanted),
-        ];
+        ])
+    }
+
+    fn run(&mut self, batch: &StepBatch) -> Result<Tensor> {
+        let failed =
+            |error: &dyn std::fmt::Display| Error::new(Kind::Model, "step", error.to_string());
+        if self.caches.is_empty() {
+            self.caches = self.zeros()?;
+        }
+        let mut inputs = Self::rows_of(batch)?;
         inputs.append(&mut self.caches);
         let outputs = self.session.run_owned(inputs).map_err(|error| failed(&error))?;
         let mut outputs = outputs.into_iter();

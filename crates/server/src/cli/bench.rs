@@ -11,7 +11,7 @@ use indicatif::{ProgressBar, ProgressStyle};
 
 use super::arguments::{Arguments, Choice, help};
 use super::sweep::Sweep;
-use super::{bench_language, generate, model, say};
+use super::{bench_language, generate, model, say, step_profile};
 use crate::table::table;
 
 pub(super) const CHOICES: &[Choice] = &[
@@ -309,9 +309,10 @@ impl Job<'_> {
 
 fn profile(session: &Session, inputs: &[(String, Tensor)]) -> Result<String, String> {
     let (_, mut rows) = session.profile(&named(inputs)).map_err(|error| error.to_string())?;
+    let sums = step_profile::kernels(&rows);
     rows.sort_by_key(|row| std::cmp::Reverse(row.time));
     let cells = rows.into_iter().take(PROFILE_ROWS).map(|row| {
         vec![format!("{:.3}", row.time.as_secs_f64() * 1e3), row.op, row.kernel, row.node]
     });
-    Ok(table(&["ms", "Operator", "Kernel", "Node"], cells))
+    Ok(format!("{}\n{sums}", table(&["ms", "Operator", "Kernel", "Node"], cells)))
 }

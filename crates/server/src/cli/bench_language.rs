@@ -13,7 +13,7 @@ use galatea_llm::sampling::SamplingParameters;
 use galatea_serving::backend::llm::EngineArguments;
 
 use super::arguments::Arguments;
-use super::say;
+use super::{say, step_profile};
 use crate::models;
 use crate::table::table;
 
@@ -81,6 +81,11 @@ pub(super) fn bench(path: &Path, arguments: &Arguments) -> Result<ExitCode, Stri
     let touched = model.weight_bytes() + model.position_bytes() * (context + answer / 2);
     let report = Report { figures, load, model: &model, concurrency, prompt, touched };
     say(&if arguments.has("json") { report.json(path) } else { report.text(path) });
+    if arguments.has("profile") {
+        drop(report);
+        drop(model);
+        say(&step_profile::tables(path, &options, &[(context, 1), (0, prompt)])?);
+    }
     Ok(ExitCode::SUCCESS)
 }
 

@@ -22,6 +22,7 @@ mod run_checkpoint;
 mod sample;
 mod sample_chat;
 mod serve;
+mod step_profile;
 mod sweep;
 mod tune;
 
