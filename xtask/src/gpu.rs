@@ -24,7 +24,17 @@ pub(crate) fn test(workspace: &Workspace) -> Result<(), String> {
     }
     for arguments in [
         &["test", "--package", "galatea-gpu", "--no-fail-fast"][..],
-        &["test", "--package", "galatea", "--features", "gpu", "--test", "gpu_models"][..],
+        &[
+            "test",
+            "--package",
+            "galatea",
+            "--features",
+            "gpu",
+            "--test",
+            "gpu_models",
+            "--test",
+            "gpu_decoders",
+        ][..],
     ] {
         let mut command = cargo(&workspace.root);
         command.args(arguments).env("GALATEA_ONNX_NODE_DATA", &cases);
