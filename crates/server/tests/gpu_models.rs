@@ -49,7 +49,7 @@ fn made_up(info: &IoInfo, batch: usize) -> Option<Tensor> {
 #[test]
 fn sample_models_give_on_the_gpu_what_they_give_on_the_processor() {
     let Some(gpu) = with_gpu() else { return };
-    let mut tried = 0;
+    let (mut tried, mut on_it) = (0, 0);
     for entry in std::fs::read_dir(samples()).unwrap() {
         let path = entry.unwrap().path().join("1/model.onnx");
         if !path.exists() {
@@ -59,6 +59,7 @@ fn sample_models_give_on_the_gpu_what_they_give_on_the_processor() {
         let options = SessionOptions { threads: 2, ..SessionOptions::default() };
         let on_gpu = Session::new(graph.clone(), &gpu, &options).unwrap();
         let processor = Session::new(graph, &units::processor(), &options).unwrap();
+        on_it += usize::from(on_gpu.partition_providers().contains(&"gpu"));
         for batch in [1, 3] {
             let made = processor.inputs().iter().map(|info| made_up(info, batch));
             let Some(inputs) = made.collect::<Option<Vec<Tensor>>>() else { continue };
@@ -72,5 +73,5 @@ fn sample_models_give_on_the_gpu_what_they_give_on_the_processor() {
             tried += 1;
         }
     }
-    assert!(tried > 0);
+    assert!(tried > 0 && on_it > 0, "{tried} runs, {on_it} models on the GPU");
 }
