@@ -255,7 +255,7 @@ impl Shared {
         self.device.wait(submission)?;
         let read = recording.outputs(&self.device)?;
         if let Some(rows) = rows {
-            self.profile_rows(&planned.plan, stamps.as_ref(), rows)?;
+            self.profile_rows((&planned.plan, &inputs), stamps.as_ref(), rows)?;
         }
         lock(&self.arenas).push(arena);
         lock(&planned.recordings).push(recording);
@@ -287,24 +287,27 @@ impl Shared {
 
     fn profile_rows(
         &self,
-        plan: &Plan,
+        (plan, inputs): (&Plan, &[Datum]),
         stamps: Option<&Stamps>,
         rows: &mut Vec<ProfileRow>,
     ) -> Result<(), RuntimeError> {
         let Some(stamps) = stamps else { return Ok(()) };
-        let mut times = stamps.nanoseconds(&self.device)?.into_iter();
+        let times = stamps.nanoseconds(&self.device)?;
+        let works = plan.work.of_run(&self.graph, &plan.actions, inputs);
+        let mut measured = times.into_iter().zip(works);
         for action in &plan.actions {
-            let Action::Dispatch { node, name, .. } = action else { continue };
+            let Action::Dispatch { node, name, share, .. } = action else { continue };
             let node = &self.graph.nodes[*node];
             let output = node.outputs.iter().flatten().next();
             let label = match output {
                 Some(&id) if node.name.is_empty() => self.graph.value(id).name.clone(),
                 _ => node.name.clone(),
             };
-            let nanoseconds = times.next().unwrap_or(0.0);
+            let (nanoseconds, work) = measured.next().unwrap_or_default();
             let time = Duration::from_secs_f64(nanoseconds / 1e9);
             let (op, kernel) = (node.operator_name(), name.to_string());
-            rows.push(ProfileRow { node: label, op, kernel, time });
+            let (provider, unit) = (crate::NAME, share.unit);
+            rows.push(ProfileRow { node: label, op, kernel, provider, time, work, unit });
         }
         Ok(())
     }
@@ -313,7 +316,7 @@ impl Shared {
 /// What the host does around the dispatches.
 fn host_row(what: &str, time: Duration) -> ProfileRow {
     let (op, kernel) = ("host".to_owned(), what.to_owned());
-    ProfileRow { node: String::new(), op, kernel, time }
+    ProfileRow { op, kernel, provider: crate::NAME, time, ..ProfileRow::default() }
 }
 
 impl Executable for GpuExecutable {

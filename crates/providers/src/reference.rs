@@ -67,7 +67,9 @@ impl Executable for ReferenceExecutable {
                 node: node.name.clone(),
                 op: node.operator_name(),
                 kernel: NAME.into(),
+                provider: NAME,
                 time: start.elapsed(),
+                ..ProfileRow::default()
             });
         }
         Ok((adjacent(run.outputs()?)?, rows))

@@ -18,9 +18,11 @@ pub mod plan;
 pub mod prefetch;
 mod provider;
 pub mod quantize;
+mod roofline;
 mod session;
 mod subgraph;
 pub mod tune;
+mod work;
 
 pub use binding::IoInfo;
 pub use error::RuntimeError;
@@ -30,4 +32,6 @@ pub use provider::{
     Claim, Claims, Executable, ExecutionProvider, Fence, MemoryReport, PlanReport, ProfileRow,
     Refusal,
 };
+pub use roofline::{Bound, Peaks, Unit};
 pub use session::{Prepared, Session};
+pub use work::{Known, NodeWork, Work, product_operations};

@@ -9,7 +9,9 @@ use galatea_tensor::{DataType, Tensor};
 
 use crate::error::RuntimeError;
 use crate::options::SessionOptions;
+use crate::roofline::Unit;
 use crate::tune::Problem;
+use crate::work::Work;
 
 /// Nodes that a provider can run.
 #[derive(Clone, Debug, PartialEq)]
@@ -115,7 +117,7 @@ impl PlanReport {
 }
 
 /// Time of one step of a run.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ProfileRow {
     /// The node's name, or that of its first output where it has none.
     pub node: String,
@@ -123,8 +125,14 @@ pub struct ProfileRow {
     pub op: String,
     /// What ran it, such as the kernel's name.
     pub kernel: String,
+    /// The provider.
+    pub provider: &'static str,
     /// The time.
     pub time: Duration,
+    /// What it had to do at least.
+    pub work: Work,
+    /// What multiplied and added.
+    pub unit: Unit,
 }
 
 /// A compiled partition. Several threads may submit at the same time.

@@ -8,7 +8,7 @@ use galatea_runtime::RuntimeError;
 use galatea_runtime::plan::{MemoryPlan, PlanStep, PlanValue, plan};
 use galatea_tensor::{DataType, Tensor, f16};
 
-use super::{Action, InputPlace, OutputPlace, Place, Plan};
+use super::{Action, InputPlace, OutputPlace, Place, Plan, PlanWork, Share};
 use crate::device::Device;
 use crate::kernel::{Binding, Kernel, Shapes, Step};
 use crate::memory::{Block, STEP};
@@ -297,6 +297,7 @@ impl<'a, 'b> Builder<'a, 'b> {
         }
         let inputs = self.inputs(&memory);
         let graph = self.graph;
+        let work = PlanWork::new(graph, &self.facts, &actions);
         let outputs: Result<Vec<OutputPlace>, RuntimeError> =
             graph.outputs.iter().map(|&id| self.output(id, &memory)).collect();
         let params = match params.is_empty() {
@@ -311,6 +312,7 @@ impl<'a, 'b> Builder<'a, 'b> {
             arena_bytes: wide(memory.len_bytes),
             live_bytes: wide(memory.live_bytes),
             params,
+            work,
         })
     }
 
@@ -412,7 +414,8 @@ impl<'a, 'b> Builder<'a, 'b> {
     ) -> Result<(), RuntimeError> {
         let node = &self.graph.nodes[draft.node];
         let missing = |what: &str, index: usize| failed(format!("{what} {index} is not there"));
-        for dispatch in &draft.step.dispatches {
+        let shares = Share::of(&draft.step);
+        for (dispatch, share) in draft.step.dispatches.iter().zip(shares) {
             let mut bindings = Vec::with_capacity(dispatch.bindings.len());
             for binding in &dispatch.bindings {
                 bindings.push(match binding {
@@ -449,6 +452,7 @@ impl<'a, 'b> Builder<'a, 'b> {
                 bindings,
                 params: (length > 0).then_some((start, length)),
                 groups: dispatch.groups,
+                share,
             });
         }
         Ok(())

@@ -6,6 +6,7 @@
 
 mod build;
 mod record;
+mod work;
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -15,6 +16,7 @@ use galatea_graph::{Datum, Fact, Graph, ValueId, infer};
 use galatea_runtime::RuntimeError;
 use galatea_tensor::{DataType, Tensor};
 pub(crate) use record::{Recording, Stamps, record};
+pub(crate) use work::{PlanWork, Share};
 
 use crate::device::Pipeline;
 use crate::memory::Block;
@@ -44,6 +46,8 @@ pub(crate) enum Action {
         /// Where its parameters start among those of the plan, and how many bytes they are.
         params: Option<(u64, u64)>,
         groups: [u32; 3],
+        /// What it has of its node's work.
+        share: Share,
     },
     /// Copies bytes.
     Copy { from: Place, to: Place, bytes: u64 },
@@ -82,6 +86,8 @@ pub(crate) struct Plan {
     pub(crate) live_bytes: u64,
     /// The parameters of all dispatches.
     pub(crate) params: Option<Block>,
+    /// What its dispatches have to do.
+    pub(crate) work: PlanWork,
 }
 
 impl Plan {

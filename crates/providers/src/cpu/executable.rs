@@ -268,7 +268,8 @@ impl CpuExecutable {
             Action::Reference => crate::reference::NAME,
         };
         let (op, time) = (node.operator_name(), start.elapsed());
-        ProfileRow { node: name, op, kernel: kernel.into(), time }
+        let (kernel, provider, work) = (kernel.into(), super::NAME, step.work);
+        ProfileRow { node: name, op, kernel, provider, time, work, ..ProfileRow::default() }
     }
 }
 

@@ -8,13 +8,12 @@ use std::sync::Arc;
 use galatea_graph::{Datum, Fact, Graph, GraphError, Node, OpError, ValueId, infer, limits};
 use galatea_kernels::ThreadPool;
 use galatea_runtime::plan::{MemoryPlan, PlanStep, PlanValue, plan};
-use galatea_runtime::{Precision, RuntimeError};
+use galatea_runtime::{NodeWork, Precision, RuntimeError, Work, product_operations};
 use galatea_tensor::{DataType, Tensor};
 
 use super::halves::narrow;
 use super::kernel::{Choices, Kernel, Shapes, Step};
 use super::view::is_view;
-use crate::cost::product_operations;
 
 /// Where a step finds an input.
 #[derive(Debug)]
@@ -66,6 +65,8 @@ pub(super) struct PlannedStep {
     pub(super) release: Vec<usize>,
     /// The threads for this step where they are not those of the session.
     pub(super) pool: Option<Arc<ThreadPool>>,
+    /// What it has to do at least.
+    pub(super) work: Work,
 }
 
 /// A run for one set of input shapes.
@@ -422,8 +423,10 @@ impl<'a> Builder<'a> {
         }
         let action = draft.action;
         let release = Vec::new();
+        let known = |id: ValueId| self.facts[id.index()].as_ref();
+        let work = NodeWork::of(node, &known).total();
         let (node, pool, over) = (draft.node, None, Vec::new());
-        Ok(PlannedStep { node, action, inputs, outputs, reads, writes, over, release, pool })
+        Ok(PlannedStep { node, action, inputs, outputs, reads, writes, over, release, pool, work })
     }
 
     fn source(&self, id: ValueId) -> Result<Source, RuntimeError> {
