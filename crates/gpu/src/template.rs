@@ -14,6 +14,8 @@ const EXTENSIONS: &[(&str, &str)] = &[("f16", "f16"), ("coop_mat", "wgpu_coopera
 
 /// Parts that several kernels include: `{% include "NAME" %}`.
 const PARTS: &[(&str, &str)] = &[
+    ("attention/blocks_params", include_str!("attention/blocks_params.wgsl")),
+    ("attention/blocks_tile", include_str!("attention/blocks_tile.wgsl")),
     ("attention/loads", include_str!("attention/loads.wgsl")),
     ("attention/params", include_str!("attention/params.wgsl")),
     ("blocks/codes", include_str!("blocks/codes.wgsl")),

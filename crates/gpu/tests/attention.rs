@@ -392,6 +392,43 @@ fn tiles_of_rows_over_blocks_are_those_of_the_reference() {
     Paged { softcap: 0.2, ..Paged::plain([16, 260], 4, &[(50, 3)]) }.check("cap");
 }
 
+#[test]
+fn prompts_go_through_matrices_where_all_is_narrow() {
+    let rows = DataType::Fp16;
+    let sequences = [(70, 0), (20, 140), (0, 5), (17, 0)];
+    for (cache, widths, block) in [
+        (DataType::Fp16, [16, 16], 4),
+        (DataType::Fp16, [32, 16], 16),
+        (DataType::Int8, [8, 32], 8),
+    ] {
+        let plain = Paged::plain(widths, block, &sequences);
+        Paged { cache, rows, ..plain }.check(&format!("{cache} {widths:?} in blocks of {block}"));
+    }
+    for (heads, kv_heads, window, softcap) in [(7, 1, 0, 0.0), (4, 4, 20, 0.0), (4, 2, 70, 0.3)] {
+        let plain = Paged::plain([16, 16], 4, &[(50, 100), (20, 0)]);
+        let cache = DataType::Fp16;
+        let paged = Paged { heads, kv_heads, window, softcap, rows, cache, ..plain };
+        paged.check(&format!("{heads} heads, window {window}, {cache}"));
+    }
+}
+
+#[test]
+fn single_rows_and_prompts_share_a_step() {
+    let sequences = [(1, 300), (40, 3), (1, 0), (0, 9), (3, 70), (1, 17)];
+    let (narrow, wide) = (DataType::Fp16, DataType::Fp32);
+    for (heads, kv_heads, value_width, window, rows, cache) in [
+        (4, 2, 16, 0, wide, wide),
+        (8, 1, 7, 50, wide, DataType::Int8),
+        (2, 2, 16, 50, narrow, narrow),
+    ] {
+        let plain = Paged::plain([16, value_width], 16, &sequences);
+        let paged = Paged { heads, kv_heads, window, rows, cache, ..plain };
+        paged.check(&format!("{heads} heads of {kv_heads}, {rows} and {cache}"));
+    }
+    // So short that positions are not divided.
+    Paged::plain([16, 16], 4, &[(1, 2), (30, 0)]).check("short");
+}
+
 /// A node's queries, keys and values.
 fn operands(dtype: DataType, q: &[usize], k: &[usize], v: &[usize]) -> Vec<Option<Tensor>> {
     [(q, 1), (k, 2), (v, 3)].map(|(shape, seed)| Some(random(dtype, shape, seed))).into()

@@ -5,7 +5,7 @@ use galatea_runtime::Precision;
 use galatea_tensor::DataType;
 use minijinja::{Value, context};
 
-use super::flash::FlashConfig;
+use super::flash::{FlashConfig, Keys};
 use super::tiles::{self, TilesConfig};
 use crate::device::{Capabilities, Device};
 use crate::kernel::{Binding, Kernel, KernelRow, NodeView, Shapes, Step, fold, param, wgsl_float};
@@ -241,7 +241,7 @@ impl Dense {
             }
             Way::Flash(config) => {
                 let own = self.quads(stored, mask)?;
-                (config.rows, 1, config.shader(capabilities, [d, e], own)?)
+                (config.rows, 1, config.shader(capabilities, [d, e], Keys::Rows, own)?)
             }
         };
         let row_tiles = s.div_ceil(rows);

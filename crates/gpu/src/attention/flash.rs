@@ -47,6 +47,15 @@ const MOST: ([usize; 3], [usize; 3]) = ([16, 32, 32], [4, 4, 4]);
 /// Workgroups that keep a device busy.
 const BUSY: usize = 256;
 
+/// How keys lie.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Keys {
+    /// As rows of their elements.
+    Rows,
+    /// In blocks, where elements are rows of keys.
+    Blocks,
+}
+
 impl FlashConfig {
     const fn new(rows: usize, keys: usize, [down, across]: [usize; 2]) -> Self {
         Self { rows, keys, down, across }
@@ -59,7 +68,21 @@ impl FlashConfig {
         queries: usize,
         count: usize,
     ) -> Option<Self> {
-        let mut fitting = CONFIGS.iter().filter(|config| config.fits(capabilities, widths));
+        Self::best(|config| config.fits(capabilities, widths), queries, count)
+    }
+
+    /// The one for keys and values in blocks, where `queries` of a sequence share a head.
+    pub(super) fn choose_blocks(
+        capabilities: &Capabilities,
+        widths: [usize; 2],
+        queries: usize,
+        count: usize,
+    ) -> Option<Self> {
+        Self::best(|config| config.fits_blocks(capabilities, widths), queries, count)
+    }
+
+    fn best(fits: impl Fn(&Self) -> bool, queries: usize, count: usize) -> Option<Self> {
+        let mut fitting = CONFIGS.iter().filter(|config| fits(config));
         let busy = |config: &&&Self| queries.div_ceil(config.rows) * count >= BUSY;
         let mut best = *fitting.next()?;
         if busy(&&&best) {
@@ -83,21 +106,37 @@ impl FlashConfig {
         self.keys + 4 * (self.threads(lanes) / self.rows).clamp(1, 4)
     }
 
-    /// Halves of the stage.
-    fn stage(&self, [width, value_width]: [usize; 2]) -> usize {
-        let keys = self.rows.max(self.keys) * (width + 8);
-        keys.max(self.keys * (value_width + 8))
+    /// Halves of the stage: queries, then keys and values as they lie.
+    fn stage(&self, [width, value_width]: [usize; 2], keys: Keys) -> usize {
+        let keys = match keys {
+            Keys::Rows => self.keys * (width + 8),
+            Keys::Blocks => width * (self.keys + 8),
+        };
+        keys.max(self.rows * (width + 8)).max(self.keys * (value_width + 8))
     }
 
-    fn bytes(&self, widths: [usize; 2], lanes: usize) -> usize {
-        let halves = self.stage(widths) + self.rows * (self.keys + 8);
-        let floats = self.rows * (self.score_pitch(lanes) + 1) + self.threads(lanes) + 4;
+    fn bytes(&self, widths: [usize; 2], lanes: usize, keys: Keys) -> usize {
+        let halves = self.stage(widths, keys) + self.rows * (self.keys + 8);
+        let vectors = if keys == Keys::Blocks { self.keys + 8 } else { 0 };
+        let floats = self.rows * (self.score_pitch(lanes) + 1) + self.threads(lanes) + vectors + 4;
         2 * halves + 4 * floats
     }
 
     /// Whether a device can run it for heads whose keys and values have these widths.
     #[must_use]
     pub fn fits(&self, capabilities: &Capabilities, widths: [usize; 2]) -> bool {
+        self.fits_as(capabilities, widths, Keys::Rows)
+    }
+
+    /// The same for keys and values in blocks.
+    #[must_use]
+    pub fn fits_blocks(&self, capabilities: &Capabilities, widths: [usize; 2]) -> bool {
+        let lanes = Shape::of(capabilities).map_or(0, |shape| shape.lanes);
+        self.fits_as(capabilities, widths, Keys::Blocks)
+            && self.threads(lanes).is_multiple_of(self.keys / 4)
+    }
+
+    fn fits_as(&self, capabilities: &Capabilities, widths: [usize; 2], keys: Keys) -> bool {
         let Some(Shape { size, lanes }) = Shape::of(capabilities) else { return false };
         let within = |value: usize, limit: u32| u32::try_from(value).is_ok_and(|v| v <= limit);
         let [width, value_width] = widths;
@@ -118,7 +157,7 @@ impl FlashConfig {
         bands * value_width / unit <= sums
             && bands * width / size <= queries
             && looks <= most_looks
-            && within(self.bytes(widths, lanes), capabilities.workgroup_bytes)
+            && within(self.bytes(widths, lanes, keys), capabilities.workgroup_bytes)
             && within(threads, capabilities.workgroup_threads)
     }
 
@@ -130,9 +169,14 @@ impl FlashConfig {
         &self,
         capabilities: &Capabilities,
         widths: [usize; 2],
+        keys: Keys,
         own: Value,
     ) -> Result<Shader, String> {
-        let shape = Shape::of(capabilities).filter(|_| self.fits(capabilities, widths));
+        let fits = match keys {
+            Keys::Rows => self.fits(capabilities, widths),
+            Keys::Blocks => self.fits_blocks(capabilities, widths),
+        };
+        let shape = Shape::of(capabilities).filter(|_| fits);
         let Shape { size, lanes } =
             shape.ok_or("the device has no cooperative matrices for this attention")?;
         let sizes = context! {
@@ -145,7 +189,8 @@ impl FlashConfig {
             threads => self.threads(lanes),
             d => widths[0],
             e => widths[1],
-            stage => self.stage(widths),
+            stage => self.stage(widths, keys),
+            paged => keys == Keys::Blocks,
             score_pitch => self.score_pitch(lanes),
             // On Metal, where they are of 8, they are read from single elements only.
             wide => size > 8,

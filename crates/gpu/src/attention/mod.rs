@@ -3,6 +3,7 @@
 mod dense;
 mod flash;
 mod paged;
+mod paged_tiles;
 mod tiles;
 
 use crate::kernel::KernelRow;

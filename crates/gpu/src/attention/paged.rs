@@ -2,10 +2,11 @@
 
 use galatea_graph::Dim;
 use galatea_graph::ops::fused::PagedAttention;
+use galatea_runtime::Precision;
 use galatea_tensor::DataType;
 use minijinja::context;
 
-use super::tiles::{self, TilesConfig};
+use super::paged_tiles::tiles;
 use crate::device::{Capabilities, Device, Shader};
 use crate::kernel::{Binding, Kernel, KernelRow, NodeView, Shapes, Step, fold, param, wgsl_float};
 use crate::template::render;
@@ -19,13 +20,13 @@ pub(super) const ROW: KernelRow = KernelRow {
 };
 
 /// Positions of the inputs.
-const KEYS: usize = 3;
-const VALUES: usize = 4;
-const STARTS: usize = 5;
-const LENGTHS: usize = 6;
-const BLOCKS: usize = 7;
-const KEY_SCALES: usize = 8;
-const VALUE_SCALES: usize = 9;
+pub(super) const KEYS: usize = 3;
+pub(super) const VALUES: usize = 4;
+pub(super) const STARTS: usize = 5;
+pub(super) const LENGTHS: usize = 6;
+pub(super) const BLOCKS: usize = 7;
+pub(super) const KEY_SCALES: usize = 8;
+pub(super) const VALUE_SCALES: usize = 9;
 
 /// How single rows are computed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -53,7 +54,7 @@ pub const CONFIGS: &[PagedConfig] = &[
     PagedConfig { threads: 128, chunk: 128, heads: 8, unrolled: 2, workgroups: 512 },
 ];
 
-/// Queries of a sequence, on average, from which on tiles of them are faster than rows by themselves.
+/// Queries of a sequence from which on tiles of them are faster than rows by themselves.
 const ROWS_FOR_TILES: usize = 16;
 
 /// Threads that reduce the scores of one head.
@@ -120,7 +121,7 @@ fn choose(capabilities: &Capabilities, sizes: &PagedSizes) -> Result<PagedConfig
 }
 
 /// Elements that are loaded at once of vectors of a length.
-fn step_of(length: usize) -> usize {
+pub(super) fn step_of(length: usize) -> usize {
     if length.is_multiple_of(4) { 4 } else { 1 }
 }
 
@@ -130,17 +131,17 @@ fn padded(width: usize) -> usize {
 }
 
 /// What a cache is, by its type.
-struct Stored {
-    name: &'static str,
+pub(super) struct Stored {
+    pub(super) name: &'static str,
     /// Elements of a word, their bits and a mask of these.
     per_word: u32,
     bits: u32,
     mask: u32,
     /// What four elements and one are read as.
-    words: [&'static str; 2],
+    pub(super) words: [&'static str; 2],
 }
 
-fn stored(dtype: DataType) -> Result<Stored, String> {
+pub(super) fn stored(dtype: DataType) -> Result<Stored, String> {
     let (name, per_word, words) = match dtype {
         DataType::Fp32 => ("f32", 1, ["vec4<f32>", "f32"]),
         DataType::Fp16 => ("f16", 2, ["vec2<u32>", "u32"]),
@@ -153,10 +154,13 @@ fn stored(dtype: DataType) -> Result<Stored, String> {
     Ok(Stored { name, per_word, bits, mask, words })
 }
 
-struct Paged {
-    op: PagedAttention,
+/// The operator and how it is computed.
+pub(super) struct Paged {
+    pub(super) op: PagedAttention,
     config: PagedConfig,
-    f16: bool,
+    pub(super) capabilities: Capabilities,
+    /// Whether operands may be rounded to FP16.
+    pub(super) halves: bool,
 }
 
 /// The last two lengths of a cache.
@@ -200,23 +204,36 @@ fn supports(view: &NodeView<'_>) -> Result<(), String> {
 fn build(view: &NodeView<'_>) -> Result<Box<dyn Kernel>, String> {
     let op: &PagedAttention = view.operator()?;
     let config = choose(view.device.capabilities(), &sizes(view, op)?)?;
-    Ok(Box::new(Paged { op: *op, config, f16: view.device.capabilities().f16 }))
+    let halves = view.precision == Precision::Fp16;
+    Ok(Box::new(Paged {
+        op: *op,
+        config,
+        capabilities: view.device.capabilities().clone(),
+        halves,
+    }))
 }
 
 /// A kernel with a configuration of the caller's, for those who measure. The configuration must fit.
 #[must_use]
 pub fn paged(device: &Device, op: PagedAttention, config: PagedConfig) -> Box<dyn Kernel> {
-    Box::new(Paged { op, config, f16: device.capabilities().f16 })
+    Box::new(Paged { op, config, capabilities: device.capabilities().clone(), halves: false })
 }
 
 /// The lengths of a run.
-struct Run {
-    rows: usize,
-    sequences: usize,
-    most: usize,
-    count: usize,
-    block: usize,
-    sizes: PagedSizes,
+pub(super) struct Run {
+    pub(super) rows: usize,
+    pub(super) sequences: usize,
+    pub(super) most: usize,
+    pub(super) count: usize,
+    pub(super) block: usize,
+    pub(super) sizes: PagedSizes,
+}
+
+impl Run {
+    /// The most rows of a sequence that are computed by themselves; with more, tiles share loads of keys.
+    fn few(&self) -> usize {
+        ((ROWS_FOR_TILES - 1) / self.sizes.shared_heads).max(1)
+    }
 }
 
 impl Run {
@@ -256,7 +273,7 @@ impl Paged {
     /// Writes the rows' keys and values.
     fn write(&self, shapes: &Shapes, run: &Run, step: &mut Step) -> Result<(), String> {
         let cache = stored(shapes.dtype(KEYS)?)?;
-        let native = cache.name == "f16" && self.f16;
+        let native = cache.name == "f16" && self.capabilities.f16;
         let stored = match cache.name {
             "f32" => "f32",
             _ if native => "f16",
@@ -299,26 +316,37 @@ impl Paged {
     }
 
     /// Positions of a part, and how many parts there are.
-    fn split(&self, run: &Run, parts: usize) -> (usize, usize) {
+    fn split(&self, run: &Run, groups: usize) -> (usize, usize) {
         let chunk = self.config.chunk;
         let mut positions = run.most * run.block;
         if self.op.window > 0 {
             positions = positions.min(self.op.window + chunk);
         }
-        let own = (run.rows * self.op.kv_num_heads * parts).max(1);
+        let own = (self.op.kv_num_heads * groups).max(1);
         let wanted = self.config.workgroups.div_ceil(own).clamp(1, MOST_SPLITS);
         let span = positions.div_ceil(wanted).max(1).next_multiple_of(chunk);
         (span, positions.div_ceil(span).max(1))
     }
 
-    /// Every row by itself.
-    fn rows(&self, shapes: &Shapes, run: &Run, step: &mut Step) -> Result<(), String> {
+    /// Every row by itself; of sequences with more rows than `few` none, where that is given.
+    fn rows(
+        &self,
+        shapes: &Shapes,
+        run: &Run,
+        few: Option<usize>,
+        step: &mut Step,
+    ) -> Result<(), String> {
         let cache = stored(shapes.dtype(KEYS)?)?;
         let PagedSizes { shared_heads, key_width, value_width } = run.sizes;
         let config = self.config;
         let heads = config.heads_of(shared_heads);
         let parts = shared_heads.div_ceil(heads);
-        let (span, splits) = self.split(run, parts);
+        // Places for rows: each has one, or each sequence has some, which may stay empty.
+        let (places, busy) = match few {
+            None => (run.rows, run.rows),
+            Some(few) => (run.sequences * few, run.sequences),
+        };
+        let (span, splits) = self.split(run, busy * parts);
         let direct = splits == 1;
         let (key_step, value_step) = (step_of(run.block), step_of(value_width));
         let vector = |step: usize, of: &str| {
@@ -342,6 +370,7 @@ impl Paged {
                 key_step,
                 value_step,
                 direct,
+                mixed => few.is_some(),
                 threads => config.threads,
                 chunk => config.chunk,
                 heads,
@@ -353,7 +382,7 @@ impl Paged {
         )?;
         let mut bindings = vec![Binding::Input(0), Binding::Output(1), Binding::Output(2)];
         bindings.extend([STARTS, LENGTHS, BLOCKS].map(Binding::Input));
-        let vectors = run.rows * self.op.num_heads;
+        let vectors = places * self.op.num_heads;
         let bytes = |floats: usize| (vectors * splits * floats * 4) as u64;
         let scratch = (!direct).then(|| [step.scratch(bytes(value_width)), step.scratch(bytes(2))]);
         match scratch {
@@ -365,68 +394,57 @@ impl Paged {
         }
         let kv_heads = self.op.kv_num_heads;
         let lengths = [run.rows, run.sequences, run.most, kv_heads, key_width, value_width];
-        let more = [run.block, run.count, splits, span, self.op.window, shared_heads, parts];
+        let more = [
+            run.block,
+            run.count,
+            splits,
+            span,
+            self.op.window,
+            shared_heads,
+            parts,
+            few.unwrap_or(0),
+        ];
         let all = lengths.into_iter().chain(more).map(param);
         let mut params: Vec<u32> = all.collect::<Result<_, _>>()?;
         params.extend([self.scale(key_width).to_bits(), self.op.softcap.to_bits()]);
         let shader = Shader::new(format!("paged_attention-{}-rows", cache.name), source);
-        step.dispatch(shader, bindings, params, fold(splits * parts * kv_heads * run.rows)?);
-        if let Some([sums, weights]) = scratch {
-            let columns = value_width / value_step;
-            let y = vector(value_step, wgsl_float(shapes.output_dtype(0)?)?);
-            let context = context!(column => vector(value_step, "f32"), y);
-            let shader =
-                Shader::new("paged_attention-merge", render(include_str!("merge.wgsl"), context)?);
-            let bindings =
-                vec![Binding::Scratch(sums), Binding::Scratch(weights), Binding::Output(0)];
-            let count = vectors * columns;
-            let params = vec![param(count)?, param(columns)?, param(splits)?];
-            step.dispatch(shader, bindings, params, fold(count.div_ceil(64))?);
+        step.dispatch(shader, bindings, params, fold(splits * parts * kv_heads * places)?);
+        if let Some(scratch) = scratch {
+            self.merge(shapes, run, (scratch, splits, places, few), step)?;
         }
         Ok(())
     }
 
-    /// Tiles of the rows of each sequence.
-    fn tiles(&self, shapes: &Shapes, run: &Run, step: &mut Step) -> Result<(), String> {
-        let cache = stored(shapes.dtype(KEYS)?)?;
-        let PagedSizes { shared_heads, key_width, value_width } = run.sizes;
-        let queries = run.rows * shared_heads;
-        let config = TilesConfig::choose(queries / run.sequences.max(1));
-        let (quads, parts) = tiles::columns(value_width);
-        let (key_step, value_step) = (step_of(run.block), step_of(value_width));
-        let own = context! {
-            paged => true,
-            mask => "",
-            q => wgsl_float(shapes.dtype(0)?)?,
-            y => wgsl_float(shapes.output_dtype(0)?)?,
-            cache => cache.name,
-            key_word => cache.words[usize::from(key_step == 1)],
-            value_word => cache.words[usize::from(value_step == 1)],
-            key_quads => key_step == 4,
-            value_quads => value_step == 4,
-        };
-        let mut bindings = vec![Binding::Input(0), Binding::Output(1), Binding::Output(2)];
-        bindings.extend([STARTS, LENGTHS, BLOCKS].map(Binding::Input));
-        bindings.push(Binding::Output(0));
-        if cache.name == "i8" {
-            bindings.extend([Binding::Output(3), Binding::Output(4)]);
+    /// Puts the parts of positions together.
+    fn merge(
+        &self,
+        shapes: &Shapes,
+        run: &Run,
+        (scratch, splits, places, few): ([usize; 2], usize, usize, Option<usize>),
+        step: &mut Step,
+    ) -> Result<(), String> {
+        let value_width = run.sizes.value_width;
+        let value_step = step_of(value_width);
+        let vector = |of: &str| if value_step == 4 { format!("vec4<{of}>") } else { of.to_owned() };
+        let y = vector(wgsl_float(shapes.output_dtype(0)?)?);
+        let context = context!(column => vector("f32"), y, mixed => few.is_some());
+        let shader =
+            Shader::new("paged_attention-merge", render(include_str!("merge.wgsl"), context)?);
+        let [sums, weights] = scratch.map(Binding::Scratch);
+        let mut bindings = vec![sums, weights, Binding::Output(0)];
+        let columns = value_width / value_step;
+        let count = places * self.op.num_heads * columns;
+        let mut params = vec![param(count)?, param(columns)?, param(splits)?];
+        if let Some(few) = few {
+            bindings.push(Binding::Input(STARTS));
+            params.extend([param(few)?, param(self.op.num_heads)?]);
         }
-        let kv_heads = self.op.kv_num_heads;
-        // The last tile of each sequence may be short.
-        let most_tiles = queries.div_ceil(config.rows()) + run.sequences;
-        let lengths = [run.rows, run.sequences, run.most, kv_heads, key_width, value_width];
-        let more = [run.block, run.count, self.op.window, shared_heads, most_tiles, parts];
-        let all = lengths.into_iter().chain(more).map(param);
-        let mut params: Vec<u32> = all.collect::<Result<_, _>>()?;
-        params.extend([self.scale(key_width).to_bits(), self.op.softcap.to_bits()]);
-        let name = format!("paged_attention-{}-tiles", cache.name);
-        let shader = tiles::shader(name, config, quads, own)?;
-        step.dispatch(shader, bindings, params, fold(most_tiles * parts * kv_heads)?);
+        step.dispatch(shader, bindings, params, fold(count.div_ceil(64))?);
         Ok(())
     }
 
     #[allow(clippy::cast_precision_loss, reason = "the length of a key is small")]
-    fn scale(&self, key_width: usize) -> f32 {
+    pub(super) fn scale(&self, key_width: usize) -> f32 {
         self.op.scale.unwrap_or_else(|| 1.0 / (key_width as f32).sqrt())
     }
 }
@@ -444,12 +462,15 @@ impl Kernel for Paged {
             return Ok(());
         }
         self.write(shapes, &run, step)?;
-        // Tiles share loads of keys between the rows of a sequence.
-        let queries = run.rows * run.sizes.shared_heads;
-        if queries >= run.sequences * ROWS_FOR_TILES {
-            self.tiles(shapes, &run, step)
+        // Of several sequences some may have one row and others many, which only the run tells.
+        let longest = (run.rows + 1).saturating_sub(run.sequences.max(1));
+        if longest <= run.few() {
+            self.rows(shapes, &run, None, step)
+        } else if run.sequences == 1 {
+            tiles(self, shapes, &run, 0, step)
         } else {
-            self.rows(shapes, &run, step)
+            self.rows(shapes, &run, Some(run.few()), step)?;
+            tiles(self, shapes, &run, run.few(), step)
         }
     }
 }

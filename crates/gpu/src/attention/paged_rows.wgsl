@@ -34,6 +34,8 @@ struct Params {
     // Query heads of a key head, and how many workgroups share them.
     shared_heads: u32,
     parts: u32,
+    // Places of a sequence where rows are those of sequences of at most so many.
+    few: u32,
     scale: f32,
     softcap: f32,
 }
@@ -58,20 +60,32 @@ var<workgroup> vectors: array<u32, CHUNK>;
 var<workgroup> most: array<f32, HEADS>;
 var<workgroup> total: array<f32, HEADS>;
 var<workgroup> shrink: array<f32, HEADS>;
+{% if not mixed %}
 var<workgroup> sequence: u32;
+{% endif %}
 
 {% include "attention/loads" %}
 
 @compute @workgroup_size(THREADS)
 fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups: vec3<u32>, @builtin(local_invocation_index) lane: u32) {
     let number = group.x + group.y * groups.x;
-    if number >= params.splits * params.parts * params.kv_heads * params.rows {
+    let places = {{ "params.sequences * params.few" if mixed else "params.rows" }};
+    if number >= params.splits * params.parts * params.kv_heads * places {
         return;
     }
     let split = number % params.splits;
     let part = number / params.splits % params.parts;
     let head = number / (params.splits * params.parts) % params.kv_heads;
-    let row = number / (params.splits * params.parts * params.kv_heads);
+    let place = number / (params.splits * params.parts * params.kv_heads);
+{% if mixed %}
+    var b = place / params.few;
+    let row = starts[b].x + place % params.few;
+    let own_rows = starts[b + 1u].x - starts[b].x;
+    if own_rows > params.few || place % params.few >= own_rows {
+        b = params.sequences;
+    }
+{% else %}
+    let row = place;
     if lane == 0u {
         sequence = params.sequences;
     }
@@ -82,10 +96,13 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups
         }
     }
     let b = workgroupUniformLoad(&sequence);
+{% endif %}
     // The first of this workgroup's query heads within a row, and how many there are.
     let first_head = head * params.shared_heads + part * HEADS;
     let heads = min(HEADS, params.shared_heads - part * HEADS);
     let result = row * params.kv_heads * params.shared_heads + first_head;
+    // Where parts of its result are.
+    let kept = place * params.kv_heads * params.shared_heads + first_head;
     var position = 0u;
     var first = 0u;
     var from_position = 1u;
@@ -99,7 +116,7 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups
     if from_position > position {
 {% if not direct %}
         if lane < heads {
-            weights[(result + lane) * params.splits + split] = vec2<f32>(LOWEST, 0.0);
+            weights[(kept + lane) * params.splits + split] = vec2<f32>(LOWEST, 0.0);
         }
 {% endif %}
         return;
@@ -261,12 +278,12 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups
 {% if direct %}
         y[(result + own) * columns + i % columns] = {{ y }}(x{% if not value_quads %}.x{% endif %} / total[own]);
 {% else %}
-        sums[((result + own) * params.splits + split) * columns + i % columns] = x{% if not value_quads %}.x{% endif %};
+        sums[((kept + own) * params.splits + split) * columns + i % columns] = x{% if not value_quads %}.x{% endif %};
 {% endif %}
     }
 {% if not direct %}
     if lane < heads {
-        weights[(result + lane) * params.splits + split] = vec2<f32>(most[lane], total[lane]);
+        weights[(kept + lane) * params.splits + split] = vec2<f32>(most[lane], total[lane]);
     }
 {% endif %}
 }

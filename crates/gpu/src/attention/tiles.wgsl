@@ -1,41 +1,13 @@
 // Attention of a tile of queries: keys and values pass by in tiles, and the softmax is corrected as its scores
 // come. Each thread has {{ per }} of the rows with four keys, then with columns of the values.
 {% set many = per == 4 %}
-@group(0) @binding(0) var<storage, read_write> q: array<{{ q }}>;
 {% if paged %}
-@group(0) @binding(1) var<storage, read_write> keys: array<{{ key_word }}>;
-@group(0) @binding(2) var<storage, read_write> values: array<{{ value_word }}>;
-@group(0) @binding(3) var<storage, read_write> starts: array<vec2<u32>>;
-@group(0) @binding(4) var<storage, read_write> lengths: array<vec2<u32>>;
-@group(0) @binding(5) var<storage, read_write> blocks: array<vec2<u32>>;
-@group(0) @binding(6) var<storage, read_write> y: array<{{ y }}>;
-{% if cache == "i8" %}
-@group(0) @binding(7) var<storage, read_write> key_scales: array<{{ "vec4<f32>" if key_quads else "f32" }}>;
-@group(0) @binding(8) var<storage, read_write> value_scales: array<f32>;
-{% endif %}
-
-struct Params {
-    rows: u32,
-    sequences: u32,
-    most: u32,
-    kv_heads: u32,
-    key_width: u32,
-    value_width: u32,
-    block: u32,
-    count: u32,
-    window: u32,
-    shared_heads: u32,
-    // Tiles at most, and parts of the columns of values.
-    tiles: u32,
-    parts: u32,
-    scale: f32,
-    softcap: f32,
-}
-@group(0) @binding({{ 9 if cache == "i8" else 7 }}) var<uniform> params: Params;
+{% include "attention/blocks_params" %}
 
 {% include "attention/loads" %}
 
 {% else %}
+@group(0) @binding(0) var<storage, read_write> q: array<{{ q }}>;
 @group(0) @binding(1) var<storage, read_write> k: array<{{ k }}>;
 @group(0) @binding(2) var<storage, read_write> v: array<{{ v }}>;
 @group(0) @binding(3) var<storage, read_write> y: array<{{ y }}>;
@@ -71,6 +43,10 @@ var<workgroup> queries: array<Rows, DEPTH * PITCH>;
 var<workgroup> stage: array<vec4<f32>, 512>;
 var<workgroup> weights: array<Rows, KEYS * 16u>;
 
+{% if paged %}
+{% include "attention/blocks_tile" %}
+
+{% endif %}
 @compute @workgroup_size(256)
 fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups: vec3<u32>, @builtin(local_invocation_index) lane: u32) {
     let number = group.x + group.y * groups.x;
@@ -80,27 +56,15 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups
     let across = lane % 16u;
     let down = lane / 16u;
 {% if paged %}
-    if head >= params.kv_heads {
+    let found = find_tile(tile_number);
+    if head >= params.kv_heads || found.count == 0u {
         return;
     }
-    // The sequence of the tile: each has tiles of its own.
-    var b = 0u;
-    var tile = tile_number;
-    var count = 0u;
-    for (; b < params.sequences; b++) {
-        count = (starts[b + 1u].x - starts[b].x) * params.shared_heads;
-        let own = (count + ROWS - 1u) / ROWS;
-        if tile < own {
-            break;
-        }
-        tile -= own;
-    }
-    if b >= params.sequences {
-        return;
-    }
-    let first_row = starts[b].x;
-    let before = lengths[b].x - (starts[b + 1u].x - first_row);
-    let table = b * params.most;
+    let count = found.count;
+    let first_row = found.first_row;
+    let before = found.before;
+    let table = found.table;
+    let tile = found.number;
 {% else %}
     let b = head / params.heads;
     if b >= params.batch {
@@ -135,7 +99,7 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups
 {% if paged %}
         let position = before + i / params.shared_heads;
         let from_key = select(0u, max(position + 1u, params.window) - params.window, params.window > 0u);
-        let to_key = position + 1u;
+        let to_key = min(position + 1u, found.positions);
 {% else %}
         let position = params.offset + i32(i);
         let from_key = select(0u, u32(max(position - params.left, 0)), params.left >= 0);
@@ -177,10 +141,10 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups
         // A thread loads the positions `across`, elements `down`.
 {% if key_quads %}
         let p = min(start + across * 4u, (tile_high - 1u) / 4u * 4u);
-        let found = min(blocks[table + p / params.block].x, params.count - 1u);
-        let from_key = (found * params.kv_heads + head) * params.key_width * params.block + p % params.block;
+        let own_block = min(blocks[table + p / params.block].x, params.count - 1u);
+        let from_key = (own_block * params.kv_heads + head) * params.key_width * params.block + p % params.block;
 {% if cache == "i8" %}
-        let key_scale = key_scales[((found * params.kv_heads + head) * params.block + p % params.block) / 4u];
+        let key_scale = key_scales[((own_block * params.kv_heads + head) * params.block + p % params.block) / 4u];
 {% endif %}
 {% else %}
 {% for j in range(4) %}
@@ -301,8 +265,8 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups
                 let column = (part * COLUMNS + i % COLUMNS) * 4u;
                 var loaded = vec4<f32>(0.0);
 {% if paged %}
-                let found = min(blocks[table + at / params.block].x, params.count - 1u);
-                let vector = (found * params.kv_heads + head) * params.block + at % params.block;
+                let own_block = min(blocks[table + at / params.block].x, params.count - 1u);
+                let vector = (own_block * params.kv_heads + head) * params.block + at % params.block;
                 let from_value = vector * params.value_width + column;
 {% if value_quads %}
                 if column < params.value_width {

@@ -1,0 +1,110 @@
+//! Prompts in `PagedAttention`: tiles of the rows of each sequence, which share loads of its keys.
+
+use galatea_tensor::DataType;
+use minijinja::{Value, context};
+
+use super::flash::{FlashConfig, Keys};
+use super::paged::{
+    BLOCKS, KEYS, LENGTHS, Paged, PagedSizes, Run, STARTS, Stored, VALUES, step_of, stored,
+};
+use super::tiles::{self, TilesConfig};
+use crate::device::Shader;
+use crate::kernel::{Binding, Shapes, Step, fold, param, wgsl_float};
+
+/// Computes the rows of sequences that have more than `few`.
+///
+/// # Errors
+/// When lengths are beyond the device.
+pub(super) fn tiles(
+    paged: &Paged,
+    shapes: &Shapes,
+    run: &Run,
+    few: usize,
+    step: &mut Step,
+) -> Result<(), String> {
+    let cache = stored(shapes.dtype(KEYS)?)?;
+    let PagedSizes { shared_heads, key_width, value_width } = run.sizes;
+    let queries = run.rows * shared_heads;
+    let kv_heads = paged.op.kv_num_heads;
+    let (rows, parts, shader) = match flash(paged, shapes, run)? {
+        Some(config) => {
+            let own = own(shapes, run, &cache, Keys::Blocks)?;
+            let widths = [key_width, value_width];
+            let shader = config.shader(&paged.capabilities, widths, Keys::Blocks, own)?;
+            (config.rows, 1, shader)
+        }
+        None => plain(shapes, run, &cache, queries)?,
+    };
+    let mut bindings = vec![Binding::Input(0), Binding::Output(1), Binding::Output(2)];
+    bindings.extend([STARTS, LENGTHS, BLOCKS].map(Binding::Input));
+    bindings.push(Binding::Output(0));
+    if cache.name == "i8" {
+        bindings.extend([Binding::Output(3), Binding::Output(4)]);
+    }
+    // The last tile of each sequence may be short.
+    let most_tiles = queries.div_ceil(rows) + run.sequences;
+    let lengths = [run.rows, run.sequences, run.most, kv_heads, key_width, value_width];
+    let more = [run.block, run.count, paged.op.window, shared_heads, most_tiles, parts, few];
+    let all = lengths.into_iter().chain(more).map(param);
+    let mut params: Vec<u32> = all.collect::<Result<_, _>>()?;
+    params.extend([paged.scale(key_width).to_bits(), paged.op.softcap.to_bits()]);
+    step.dispatch(shader, bindings, params, fold(most_tiles * parts * kv_heads)?);
+    Ok(())
+}
+
+/// How cooperative matrices compute the step, where operands may be FP16 and four of them lie together.
+fn flash(paged: &Paged, shapes: &Shapes, run: &Run) -> Result<Option<FlashConfig>, String> {
+    let PagedSizes { shared_heads, key_width, value_width } = run.sizes;
+    let narrow = |dtype| matches!(dtype, DataType::Fp16 | DataType::Int8);
+    let stored = [shapes.dtype(0)?, shapes.dtype(KEYS)?, shapes.dtype(VALUES)?];
+    let halves = paged.halves || stored.into_iter().all(narrow);
+    if !halves || [run.block, key_width, value_width].iter().any(|len| len % 4 != 0) {
+        return Ok(None);
+    }
+    let queries = run.rows * shared_heads;
+    let widths = [key_width, value_width];
+    let heads = paged.op.kv_num_heads;
+    Ok(FlashConfig::choose_blocks(&paged.capabilities, widths, queries, heads))
+}
+
+/// By FP32, on any device: queries of a tile, parts of the columns, and the shader.
+fn plain(
+    shapes: &Shapes,
+    run: &Run,
+    cache: &Stored,
+    queries: usize,
+) -> Result<(usize, usize, Shader), String> {
+    let config = TilesConfig::choose(queries / run.sequences.max(1));
+    let (quads, parts) = tiles::columns(run.sizes.value_width);
+    let name = format!("paged_attention-{}-tiles", cache.name);
+    let shader = tiles::shader(name, config, quads, own(shapes, run, cache, Keys::Rows)?)?;
+    Ok((config.rows(), parts, shader))
+}
+
+/// What a shader is told of the operands; those for matrices read four queries at a time, and halves as such.
+fn own(shapes: &Shapes, run: &Run, cache: &Stored, matrices: Keys) -> Result<Value, String> {
+    let matrices = matrices == Keys::Blocks;
+    let (key_step, value_step) = (step_of(run.block), step_of(run.sizes.value_width));
+    let (mut q, mut y) =
+        (wgsl_float(shapes.dtype(0)?)?.to_owned(), wgsl_float(shapes.output_dtype(0)?)?.to_owned());
+    let mut words =
+        [cache.words[usize::from(key_step == 1)], cache.words[usize::from(value_step == 1)]];
+    if matrices {
+        (q, y) = (format!("vec4<{q}>"), format!("vec4<{y}>"));
+        if cache.name == "f16" {
+            words = ["vec4<f16>"; 2];
+        }
+    }
+    let [key_word, value_word] = words;
+    Ok(context! {
+        paged => true,
+        mask => "",
+        q,
+        y,
+        cache => cache.name,
+        key_word,
+        value_word,
+        key_quads => key_step == 4,
+        value_quads => value_step == 4,
+    })
+}
