@@ -234,7 +234,7 @@ impl Shared {
             recordings.clear();
         }
         drop(recordings);
-        let recording = match found {
+        let mut recording = match found {
             Some(recording) => recording,
             None => record(&self.device, plan, Arc::clone(&arena), slots.clone())?,
         };
@@ -251,7 +251,9 @@ impl Shared {
         running: Running,
         rows: Option<&mut Vec<ProfileRow>>,
     ) -> Result<Vec<Datum>, RuntimeError> {
-        let Running { planned, recording, arena, slots, submission, stamps, inputs, .. } = running;
+        let Running { planned, mut recording, arena, slots, submission, stamps, inputs, .. } =
+            running;
+        recording.encode_ahead(&self.device, &planned.plan);
         self.device.wait(submission)?;
         let read = recording.outputs(&self.device)?;
         if let Some(rows) = rows {

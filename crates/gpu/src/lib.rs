@@ -14,6 +14,7 @@ mod element;
 mod elementwise;
 mod error;
 mod executable;
+mod fuse;
 pub mod kernel;
 pub mod matmul;
 mod memory;

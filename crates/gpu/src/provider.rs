@@ -11,6 +11,7 @@ use galatea_runtime::{
 use crate::device::Device;
 use crate::error::GpuError;
 use crate::executable::{Built, GpuExecutable};
+use crate::fuse::fused;
 use crate::kernel::{KernelRow, NodeView};
 
 /// Nanoseconds of a dispatch among others, which follow each other without the host.
@@ -159,6 +160,7 @@ impl ExecutionProvider for GpuProvider {
     ) -> Result<Box<dyn Executable>, RuntimeError> {
         self.device.alive()?;
         let facts = infer::facts(&graph, &HashMap::new())?;
+        let graph = fused(&graph, &facts)?;
         let build = |node: &Node| -> Result<Built, RuntimeError> {
             if is_view(node) {
                 return Ok((None, "view"));

@@ -45,8 +45,8 @@ pub struct PagedConfig {
 
 /// What a tuner may choose; the first is the default.
 pub const CONFIGS: &[PagedConfig] = &[
-    PagedConfig { threads: 128, chunk: 128, heads: 8, unrolled: 4, workgroups: 1024 },
     PagedConfig { threads: 256, chunk: 256, heads: 4, unrolled: 4, workgroups: 1024 },
+    PagedConfig { threads: 128, chunk: 128, heads: 8, unrolled: 4, workgroups: 1024 },
     PagedConfig { threads: 256, chunk: 128, heads: 4, unrolled: 4, workgroups: 1024 },
     PagedConfig { threads: 128, chunk: 64, heads: 8, unrolled: 4, workgroups: 1024 },
     PagedConfig { threads: 64, chunk: 64, heads: 8, unrolled: 4, workgroups: 2048 },

@@ -130,8 +130,10 @@ impl GemvConfig {
         } else if bytes && (2048..8192).contains(&rows) && units >= 64 {
             (own.lanes, own.rows) = (64, 4);
         }
-        let long = columns >= 8192 || rows < 2048 && columns >= 4096;
-        if long && !device.software {
+        if rows < 2048 && (4096..8192).contains(&columns) {
+            // To add up what several workgroups leave would take as long as this.
+            (own.lanes, own.rows) = (64, 2);
+        } else if columns >= 8192 && !device.software {
             // Few long rows: there are more threads where several workgroups share them.
             (own.lanes, own.rows) = (32, 4);
             let threads = rows.div_ceil(own.rows).max(1) * own.lanes * m.div_ceil(own.most);
@@ -236,6 +238,7 @@ impl Way {
                 parts => layout.parts(),
                 outputs => shares.len(),
                 gated => product.gate.map(activation),
+                more => call.more.is_some(),
                 y => types,
                 subgroups => subgroup.is_some(),
                 zero => format!("{:?}", layout.byte_zero()),
@@ -323,6 +326,7 @@ fn merge(
             bindings => declared.iter().map(Declared::shown).collect::<Vec<_>>(),
             outputs => shares.len(),
             gated => product.gate.map(activation),
+            more => call.more.is_some(),
             per_group => way.per_group(),
             y => types,
             biases,

@@ -24,7 +24,7 @@ pub(super) const ROW: KernelRow = KernelRow {
     ops: &["BlockMatMul"],
     supports: |view| {
         let op = view.operator::<BlockMatMul>()?;
-        let inputs: Vec<usize> = (0..=op.weights().len()).collect();
+        let inputs: Vec<usize> = (0..=op.weights().len() + 1).collect();
         view.floats(&inputs)?;
         supports(view.device, op)?;
         if op.gate().is_some() && inputs.iter().skip(1).any(|&index| view.has(index)) {
@@ -213,7 +213,23 @@ impl BlockProducts {
                 })
                 .collect(),
         };
-        let call = Call { m, x, biases, outputs };
+        let more = match shapes.has(matrices + 1) {
+            false => None,
+            true if matrices > 1
+                || self.rest.is_some()
+                || shapes.input(matrices + 1)? != shapes.output(0)? =>
+            {
+                return Err("what is added has another shape than the product".into());
+            }
+            true => {
+                let (input, dtype) = (matrices + 1, shapes.dtype(matrices + 1)?);
+                if dtype == shapes.output_dtype(0)? {
+                    step.in_place(input, 0);
+                }
+                Some(Operand { binding: Binding::Input(input), dtype })
+            }
+        };
+        let call = Call { m, x, biases, more, outputs };
         for product in &self.products {
             dispatch(&self.device, product, &call, choice, step)?;
         }

@@ -176,7 +176,7 @@ impl Kernel for Constants {
         };
         let x = Operand { binding: Binding::Input(0), dtype: shapes.dtype(0)? };
         let y = Operand { binding: Binding::Output(0), dtype: shapes.output_dtype(0)? };
-        let call = Call { m, x, biases: vec![bias], outputs: vec![y] };
+        let call = Call { m, x, biases: vec![bias], more: None, outputs: vec![y] };
         dispatch(&self.device, &self.product, &call, Choice::default(), step)
     }
 

@@ -51,6 +51,8 @@ pub(super) struct Call {
     pub(super) x: Operand,
     /// For each of the node's matrices.
     pub(super) biases: Vec<Option<Operand>>,
+    /// What is added to the product, where there is one product.
+    pub(super) more: Option<Operand>,
     pub(super) outputs: Vec<Operand>,
 }
 
@@ -146,7 +148,7 @@ impl Product {
         all
     }
 
-    /// Biases and outputs.
+    /// Biases, outputs and what is added.
     pub(super) fn results(shares: &[Share], call: &Call) -> Result<Vec<Declared>, String> {
         let bound = |operand: &Operand, name: String, of: String| {
             Declared::written(operand.binding.clone(), name, of)
@@ -160,6 +162,9 @@ impl Product {
                 let of = wgsl_float(bias.dtype)?.to_owned();
                 all.push(bound(bias, format!("bias{at}"), of));
             }
+        }
+        if let Some(more) = &call.more {
+            all.push(bound(more, "more".into(), wgsl_float(more.dtype)?.to_owned()));
         }
         Ok(all)
     }

@@ -137,6 +137,7 @@ pub(super) fn dispatch(
                 parts => layout.parts(),
                 outputs => shares.len(),
                 gated => product.gate.map(activation),
+                more => call.more.is_some(),
                 y => types,
                 cooperative => own.cooperative,
                 subgroups => (bm / pm) * (bn / pn),

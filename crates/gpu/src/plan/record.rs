@@ -20,6 +20,10 @@ pub(crate) struct Recording {
     /// What outputs are read back through, and where each starts in it.
     staging: Option<wgpu::Buffer>,
     reads: Vec<Option<(u64, usize)>>,
+    /// Whether it has run before, and so may run again.
+    replayed: bool,
+    /// The commands of the next run.
+    ahead: Option<wgpu::CommandBuffer>,
 }
 
 /// Binds a plan to its buffers.
@@ -55,7 +59,8 @@ pub(crate) fn record(
         let places = Places { arena: &arena, slots: &slots };
         let groups = plan.actions.iter().filter_map(|action| places.group(device, plan, action));
         let groups = groups.collect();
-        Recording { groups, staging, reads, arena: Arc::clone(&arena), slots: slots.clone() }
+        let (arena, slots) = (Arc::clone(&arena), slots.clone());
+        Recording { groups, staging, reads, arena, slots, replayed: false, ahead: None }
     })
 }
 
@@ -163,11 +168,32 @@ impl Recording {
 
     /// Hands the commands of the plan over, those that read outputs back included.
     pub(crate) fn submit(
-        &self,
+        &mut self,
         device: &Device,
         plan: &Plan,
         stamps: Option<&Stamps>,
     ) -> wgpu::SubmissionIndex {
+        let ahead = if stamps.is_none() { self.ahead.take() } else { None };
+        let commands = ahead.unwrap_or_else(|| self.encode(device, plan, stamps));
+        Counters::add(&device.counters.dispatches, self.groups.len() as u64);
+        let submission = device.submit(commands);
+        let mapped = stamps.map(|stamps| &stamps.read).into_iter().chain(&self.staging);
+        for buffer in mapped {
+            buffer.map_async(wgpu::MapMode::Read, .., |_| ());
+        }
+        submission
+    }
+
+    /// Encodes the next run while the device is at work on this one: for steps that follow one another, where
+    /// encoding takes as long as computing. What runs for the first time may be the only one of its shapes.
+    pub(crate) fn encode_ahead(&mut self, device: &Device, plan: &Plan) {
+        if self.replayed && self.ahead.is_none() {
+            self.ahead = Some(self.encode(device, plan, None));
+        }
+        self.replayed = true;
+    }
+
+    fn encode(&self, device: &Device, plan: &Plan, stamps: Option<&Stamps>) -> wgpu::CommandBuffer {
         let mut encoder = device.device.create_command_encoder(&Default::default());
         let places = Places { arena: &self.arena, slots: &self.slots };
         let mut groups = self.groups.iter();
@@ -201,13 +227,7 @@ impl Recording {
             let bytes = stamps.read.size();
             encoder.copy_buffer_to_buffer(&stamps.resolved, 0, &stamps.read, 0, bytes);
         }
-        Counters::add(&device.counters.dispatches, self.groups.len() as u64);
-        let submission = device.submit(encoder.finish());
-        let mapped = stamps.map(|stamps| &stamps.read).into_iter().chain(&self.staging);
-        for buffer in mapped {
-            buffer.map_async(wgpu::MapMode::Read, .., |_| ());
-        }
-        submission
+        encoder.finish()
     }
 
     fn read_back(&self, encoder: &mut wgpu::CommandEncoder, plan: &Plan, places: &Places<'_>) {

@@ -5,4 +5,4 @@ mod turn;
 use crate::kernel::KernelRow;
 
 /// This family's kernels.
-pub(crate) const ROWS: &[KernelRow] = &[turn::ROTARY, turn::EMBEDDING, turn::CONTRIB];
+pub(crate) const ROWS: &[KernelRow] = &[turn::ROTARY, turn::EMBEDDING, turn::PAIR, turn::CONTRIB];

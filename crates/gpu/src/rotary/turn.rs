@@ -1,7 +1,7 @@
 //! `Rotary` and `RotaryEmbedding`.
 
 use galatea_graph::ops::contrib::ContribRotaryEmbedding;
-use galatea_graph::ops::fused::Rotary;
+use galatea_graph::ops::fused::{Rotary, RotaryPair};
 use galatea_graph::ops::transformer::RotaryEmbedding;
 use galatea_tensor::DataType;
 use minijinja::context;
@@ -44,6 +44,23 @@ pub(super) const EMBEDDING: KernelRow = KernelRow {
         view.floats(&[0, 1, 2])
     },
     build: |view| Ok(Box::new(view.operator::<RotaryEmbedding>()?.clone())),
+};
+
+/// Queries and keys at once.
+pub(super) const PAIR: KernelRow = KernelRow {
+    name: "rotary_pair",
+    domain: galatea_graph::GALATEA_DOMAIN,
+    ops: &["RotaryPair"],
+    supports: |view| {
+        let op: &RotaryPair = view.operator()?;
+        packed(view, op.first.num_heads.is_some() && op.second.num_heads.is_some())?;
+        integers(view, 3)?;
+        if !view.has(3) || (view.rank(0)?, view.rank(4)?) != (3, 3) {
+            return Err("a pair without positions or heads side by side".into());
+        }
+        view.floats(&[0, 1, 2, 4])
+    },
+    build: |view| Ok(Box::new(view.operator::<RotaryPair>()?.clone())),
 };
 
 /// That of `com.microsoft`.
@@ -100,13 +117,16 @@ struct Turn {
     interleaved: bool,
     /// The input of positions, whether it is the first one only, and the rows of the tables.
     positions: Option<(usize, bool, usize)>,
+    /// What is turned by the same angles: its input, its heads and its steps. Its output is the second one.
+    other: Option<(usize, usize, [usize; 4])>,
 }
 
 impl Turn {
     fn dispatch(&self, shapes: &Shapes, step: &mut Step) -> Result<(), String> {
         let [batch, heads, sequence, width] = self.shape;
         let units = width.checked_sub(self.pairs).ok_or("more pairs than elements")?;
-        let count = batch * heads * sequence * units;
+        let (other, other_heads, other_steps) = self.other.unwrap_or_default();
+        let count = batch * (heads + other_heads) * sequence * units;
         let [(cos_input, cos), (sin_input, sin)] = self.tables;
         let positions = self.positions.map_or("", |(_, one, _)| if one { "first" } else { "each" });
         let source = render(
@@ -117,6 +137,11 @@ impl Turn {
                 sin => wgsl_float(shapes.dtype(sin_input)?)?,
                 y => wgsl_float(shapes.output_dtype(0)?)?,
                 positions,
+                other => if other_heads > 0 {
+                    vec![wgsl_float(shapes.dtype(other)?)?, wgsl_float(shapes.output_dtype(1)?)?]
+                } else {
+                    Vec::new()
+                },
             ),
         )?;
         let mut bindings = vec![Binding::Input(0), Binding::Input(cos_input)];
@@ -126,14 +151,20 @@ impl Turn {
             bindings.push(Binding::Input(input));
             rows = all;
         }
+        if other_heads > 0 {
+            bindings.extend([Binding::Input(other), Binding::Output(1)]);
+            if shapes.dtype(other)? == shapes.output_dtype(1)? {
+                step.in_place(other, 1);
+            }
+        }
         // Each thread reads what it writes over.
         if self.x_steps == self.y_steps && shapes.dtype(0)? == shapes.output_dtype(0)? {
             step.in_place(0, 0);
         }
         let (apart, along) = if self.interleaved { (1, 2) } else { (self.pairs, 1) };
-        let lengths = [batch, heads, sequence, units];
-        let steps = [lengths, self.x_steps, self.y_steps, cos.steps, sin.steps];
-        let rest = [self.pairs, apart, along, cos.apart, sin.apart, rows, count];
+        let lengths = [batch, heads + other_heads, sequence, units];
+        let steps = [lengths, self.x_steps, self.y_steps, cos.steps, sin.steps, other_steps];
+        let rest = [self.pairs, apart, along, cos.apart, sin.apart, rows, count, heads];
         let params = steps.into_iter().flatten().chain(rest).map(param);
         let params = params.collect::<Result<_, _>>()?;
         let shader = Shader::new("rotary", source);
@@ -180,6 +211,7 @@ impl Kernel for Rotary {
             pairs: half,
             interleaved: false,
             positions: None,
+            other: None,
         };
         turn.dispatch(shapes, step)
     }
@@ -227,9 +259,35 @@ impl Kernel for RotaryEmbedding {
         };
         let tables = [table(1)?, table(2)?];
         let y_steps = x_steps;
-        let interleaved = self.interleaved;
-        Turn { shape, x_steps, y_steps, tables, pairs, interleaved, positions }
+        let (interleaved, other) = (self.interleaved, None);
+        Turn { shape, x_steps, y_steps, tables, pairs, interleaved, positions, other }
             .dispatch(shapes, step)
+    }
+}
+
+impl Kernel for RotaryPair {
+    fn bind(&self, shapes: &Shapes, step: &mut Step) -> Result<(), String> {
+        let (shape, x_steps) = heads(shapes.input(0)?, self.first.num_heads)?;
+        let ([batch, count, sequence, width], steps) =
+            heads(shapes.input(4)?, self.second.num_heads)?;
+        let pairs = self.first.pairs(shape[3]).map_err(|error| error.to_string())?;
+        if [batch, sequence, width] != [shape[0], shape[2], shape[3]] {
+            return Err(format!("{:?} beside {:?}", shapes.input(4)?, shapes.input(0)?));
+        }
+        if *shapes.input(3)? != [batch, sequence] {
+            return Err("positions of another shape".into());
+        }
+        Turn {
+            shape,
+            x_steps,
+            y_steps: x_steps,
+            tables: [by_position(shapes, 1, pairs)?, by_position(shapes, 2, pairs)?],
+            pairs,
+            interleaved: self.first.interleaved,
+            positions: Some((3, false, shapes.input(1)?.first().copied().unwrap_or(0))),
+            other: Some((4, count, steps)),
+        }
+        .dispatch(shapes, step)
     }
 }
 
@@ -249,8 +307,8 @@ impl Kernel for ContribRotaryEmbedding {
         }
         let tables = [by_position(shapes, 2, pairs)?, by_position(shapes, 3, pairs)?];
         let positions = Some((1, first, rows));
-        let (interleaved, y_steps) = (self.rotary.interleaved, x_steps);
-        Turn { shape, x_steps, y_steps, tables, pairs, interleaved, positions }
+        let (interleaved, y_steps, other) = (self.rotary.interleaved, x_steps, None);
+        Turn { shape, x_steps, y_steps, tables, pairs, interleaved, positions, other }
             .dispatch(shapes, step)
     }
 }

@@ -14,8 +14,8 @@ use crate::ops::values::expect_type;
 
 /// `Yᵢ = X Wᵢᵀ + bᵢ` for several matrices of as many columns, or `activation(Y₀) ⊙ Y₁` where it is gated.
 ///
-/// Inputs: `X` `[…, K]`; then optionally a bias `[Nᵢ]` for each matrix. Outputs: `[…, Nᵢ]` for each matrix,
-/// or one where it is gated. Types: FP32. The matrices are no inputs: they stay as the checkpoint stores them.
+/// Inputs: `X` `[…, K]`; then optionally a bias `[Nᵢ]` for each matrix; then, where there is one matrix and no gate,
+/// optionally what is added to the product, of its shape. Outputs: `[…, Nᵢ]` for each matrix, or one where it is gated. Types: FP32. The matrices are no inputs: they stay as the checkpoint stores them.
 #[derive(Clone, Debug)]
 pub struct BlockMatMul {
     /// The matrices, `[Nᵢ, K]`.
@@ -78,6 +78,23 @@ impl BlockMatMul {
         self.gate
     }
 
+    /// The input that is added to the product, for a node that has one.
+    ///
+    /// # Errors
+    /// When several products, or a gate, are to have one.
+    pub fn addend(&self, inputs: usize) -> Result<Option<usize>, OpError> {
+        let index = self.weights.len() + 1;
+        match inputs.saturating_sub(index) {
+            0 => Ok(None),
+            1 if self.gate.is_none() && self.weights.len() == 1 => Ok(Some(index)),
+            _ => Err(OpError::new(format!(
+                "{inputs} inputs for {} matrices{}",
+                self.weights.len(),
+                if self.gate.is_some() { " with a gate" } else { "" }
+            ))),
+        }
+    }
+
     /// Numbers of a row of `X`.
     #[must_use]
     pub fn columns(&self) -> usize {
@@ -116,6 +133,16 @@ impl Operator for BlockMatMul {
             }
         }
         let shape = |rows| lead.iter().cloned().chain([Dim::Known(rows)]).collect::<Vec<_>>();
+        if let Some(index) = self.addend(inputs.len())? {
+            let found = inputs.required(index)?.known_shape();
+            let expected = self
+                .results()
+                .next()
+                .and_then(|rows| Fact::new(x.dtype, shape(rows)).known_shape());
+            if found.is_some() && expected.is_some() && found != expected {
+                return Err(OpError::new(format!("{found:?} is added to {expected:?}")));
+            }
+        }
         Ok(self.results().map(|rows| Fact::new(x.dtype, shape(rows))).collect())
     }
 
@@ -133,6 +160,13 @@ impl Operator for BlockMatMul {
             product(&terms, &**matrix, bias.as_deref())
         });
         let products = products.collect::<Result<Vec<_>, OpError>>()?;
+        let mut products = products;
+        if let Some(index) = self.addend(inputs.len())? {
+            let added = inputs.required(index)?.to_vec::<f32>()?;
+            for (sum, value) in products.iter_mut().flatten().zip(added) {
+                *sum += f64::from(value);
+            }
+        }
         let joined = match (self.gate, products.as_slice()) {
             (Some(gate), [first, second]) => {
                 let pairs = first.iter().zip(second);

@@ -9,6 +9,7 @@ mod fused_mat_mul;
 mod look_up;
 mod paged_attention;
 mod rotary;
+mod rotary_pair;
 
 pub use activation::FusedActivation;
 pub use attention::Attention;
@@ -18,6 +19,7 @@ pub use fused_mat_mul::FusedMatMul;
 pub use look_up::LookUp;
 pub use paged_attention::{PagedAttention, PagedShapes, PagedSteps};
 pub use rotary::Rotary;
+pub use rotary_pair::RotaryPair;
 
 use crate::GALATEA_DOMAIN;
 use crate::operator::{Arity, OpDef};
@@ -87,5 +89,13 @@ pub const OPS: &[OpDef] = &[
         inputs: Arity::exactly(3),
         outputs: Arity::exactly(1),
         parse: Rotary::parse,
+    },
+    OpDef {
+        domain: GALATEA_DOMAIN,
+        name: "RotaryPair",
+        since: 1,
+        inputs: Arity::exactly(5),
+        outputs: Arity::exactly(2),
+        parse: RotaryPair::parse,
     },
 ];
