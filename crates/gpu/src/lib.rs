@@ -8,7 +8,7 @@
 pub mod attention;
 pub mod blocks;
 mod cell;
-mod conv;
+pub mod conv;
 mod device;
 mod element;
 mod elementwise;

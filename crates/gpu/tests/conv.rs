@@ -91,3 +91,35 @@ fn bias_residual_and_activation_are_added_in_both_layouts() {
         }
     }
 }
+
+/// Large tiles lose a digit in FP32: factors of their transforms are up to 8.
+#[test]
+fn windows_of_three_by_three_go_through_short_products() {
+    let cases: &[(&[usize], &[usize], [i64; 4])] = &[
+        (&[1, 32, 9, 13], &[32, 32, 3, 3], [1, 1, 1, 1]),
+        (&[3, 37, 4, 5], &[41, 37, 3, 3], [1, 0, 2, 1]),
+        (&[2, 33, 3, 3], &[64, 33, 3, 3], [0, 0, 0, 0]),
+        (&[1, 64, 1, 1], &[32, 64, 3, 3], [1, 1, 1, 1]),
+    ];
+    for (x, w, pads) in cases {
+        let with = attributes([("pads", ints(pads))]);
+        let node = Node::new("", "Conv").with(with).input(floats(x, 2.0));
+        node.constant(floats(w, 0.2)).constant(floats(&w[..1], 1.0)).near(1e-4, 3e-2);
+    }
+    for (last, image, result) in
+        [(0, [2, 40, 6, 7], [2, 36, 6, 7]), (1, [2, 6, 7, 40], [2, 6, 7, 36])]
+    {
+        let attributes = attributes([
+            ("channels_last", AttributeValue::Int(last)),
+            ("pads", ints(&[1, 1, 1, 1])),
+            ("activation", AttributeValue::String("Relu".into())),
+        ]);
+        Node::new(GALATEA_DOMAIN, "FusedConv")
+            .with(attributes)
+            .input(floats(&image, 2.0))
+            .constant(floats(&[36, 40, 3, 3], 0.2))
+            .constant(floats(&[36], 1.0))
+            .input(floats(&result, 3.0))
+            .near(1e-4, 3e-2);
+    }
+}

@@ -8,6 +8,7 @@ use galatea_tensor::DataType;
 use super::direct::Direct;
 use super::gemm::{Gemm, Weights};
 use super::geometry::{Lengths, resolved, spatial};
+use super::winograd::{self, Winograd};
 use crate::kernel::{Kernel, NodeView, Shapes};
 use crate::matmul::Activation;
 
@@ -47,6 +48,13 @@ impl Convolution {
             way: Way::Back(Arc::new(back.clone())),
             activation: Activation::NONE,
         })
+    }
+
+    /// Whether the window moves by single pixels over all channels, and its places are neighbours.
+    pub(super) fn is_plain(&self) -> bool {
+        let ones = |steps: &[usize]| steps.iter().all(|&step| step == 1);
+        let Way::Forward(conv) = &self.way else { return false };
+        self.group == 1 && ones(&conv.strides) && ones(&conv.dilations)
     }
 
     /// Whether images grow: the window is laid on the result.
@@ -139,12 +147,16 @@ pub(super) fn conv(view: &NodeView<'_>) -> Result<Box<dyn Kernel>, String> {
         Some(tensor) => {
             let shape = window_of(view)?;
             let shapes = Shapes {
-                inputs: vec![None, Some((tensor.dtype(), shape))],
+                inputs: vec![None, Some((tensor.dtype(), shape.clone()))],
                 outputs: Vec::new(),
                 constants: Vec::new(),
             };
             let halves =
                 view.precision == galatea_runtime::Precision::Fp16 && view.is_float(DataType::Fp16);
+            if winograd::fits(&convolution, &shape) {
+                let kernel = Winograd::new(view.device, convolution, tensor, halves)?;
+                return Ok(Box::new(kernel));
+            }
             Some(Weights::pack(view.device, tensor, &convolution, &shapes, halves)?)
         }
     };

@@ -4,8 +4,11 @@ mod build;
 mod direct;
 mod gemm;
 mod geometry;
+mod winograd;
 
 use crate::kernel::KernelRow;
+
+pub use winograd::{CONFIGS as WINOGRAD_CONFIGS, WinogradConfig};
 
 /// This family's kernels.
 pub(crate) const ROWS: &[KernelRow] = &[

@@ -1,0 +1,377 @@
+//! Convolutions of 3 × 3 windows by Winograd's short products: tiles of the image are transformed, multiplied by
+//! transformed weights element by element (a stack of matrix products over channels), and transformed back.
+//!
+//! A tile of `n × n` pixels takes `(n + 2)²` products where windows take `9 n²`: 16 for 36, or 36 for 144.
+
+use std::sync::Arc;
+
+use galatea_tensor::{DataType, Tensor, f16};
+use minijinja::context;
+
+use super::build::Convolution;
+use super::direct::{More, more};
+use super::geometry::Lengths;
+use crate::device::{Capabilities, Device, Shader};
+use crate::kernel::{Binding, Kernel, Shapes, Step, fold, param, wgsl_float};
+use crate::matmul::Stack;
+use crate::memory::Block;
+use crate::template::render;
+
+/// How images are cut.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct WinogradConfig {
+    /// Pixels of the result along a side of a tile: 2 or 4.
+    pub tile: usize,
+}
+
+/// What a tuner may choose: the first for FP32, where sums keep enough digits for large tiles, the second where
+/// tiles are stored as FP16.
+pub const CONFIGS: &[WinogradConfig] = &[WinogradConfig { tile: 4 }, WinogradConfig { tile: 2 }];
+
+/// Fewer channels than these, of the image or of the result, are not worth the transforms.
+const CHANNELS: usize = 32;
+
+/// Bytes of transformed tiles at a time; images beyond them come later.
+const MOST_BYTES: usize = 64 << 20;
+
+/// A row of a transform.
+type Row = &'static [f32];
+
+impl WinogradConfig {
+    /// The one for operands of FP16 or of FP32.
+    pub(super) fn choose(dtype: DataType) -> Self {
+        if dtype == DataType::Fp16 { CONFIGS[1] } else { CONFIGS[0] }
+    }
+
+    /// Elements along a side of a transformed tile.
+    fn side(self) -> usize {
+        self.tile + 2
+    }
+
+    fn cells(self) -> usize {
+        self.side() * self.side()
+    }
+
+    /// From a part of an image to its transform.
+    fn image(self) -> &'static [Row] {
+        match self.tile {
+            2 => &[&[1., 0., -1., 0.], &[0., 1., 1., 0.], &[0., -1., 1., 0.], &[0., 1., 0., -1.]],
+            _ => &[
+                &[4., 0., -5., 0., 1., 0.],
+                &[0., -4., -4., 1., 1., 0.],
+                &[0., 4., -4., -1., 1., 0.],
+                &[0., -2., -1., 2., 1., 0.],
+                &[0., 2., -1., -2., 1., 0.],
+                &[0., 4., 0., -5., 0., 1.],
+            ],
+        }
+    }
+
+    /// From weights to their transform.
+    fn weights(self) -> &'static [[f32; 3]] {
+        match self.tile {
+            2 => &[[1., 0., 0.], [0.5, 0.5, 0.5], [0.5, -0.5, 0.5], [0., 0., 1.]],
+            _ => &[
+                [1. / 4., 0., 0.],
+                [-1. / 6., -1. / 6., -1. / 6.],
+                [-1. / 6., 1. / 6., -1. / 6.],
+                [1. / 24., 1. / 12., 1. / 6.],
+                [1. / 24., -1. / 12., 1. / 6.],
+                [0., 0., 1.],
+            ],
+        }
+    }
+
+    /// From a product to pixels.
+    fn result(self) -> &'static [Row] {
+        match self.tile {
+            2 => &[&[1., 1., 1., 0.], &[0., 1., -1., -1.]],
+            _ => &[
+                &[1., 1., 1., 1., 1., 0.],
+                &[0., 1., -1., 2., -2., 0.],
+                &[0., 1., 1., 4., 4., 0.],
+                &[0., 1., -1., 8., -8., 1.],
+            ],
+        }
+    }
+}
+
+/// A sum of named values in WGSL.
+fn sum(row: Row, name: impl Fn(usize) -> String) -> String {
+    let terms = row.iter().enumerate().filter(|(_, factor)| **factor != 0.0);
+    let mut text = String::new();
+    for (at, &factor) in terms {
+        let sign = if factor < 0.0 { "-" } else { "+" };
+        let size = factor.abs();
+        let value = name(at);
+        let term = if size == 1.0 { value } else { format!("{size:?} * {value}") };
+        match (text.is_empty(), sign) {
+            (true, "+") => text = term,
+            (true, _) => text = format!("-{term}"),
+            (false, _) => text.push_str(&format!(" {sign} {term}")),
+        }
+    }
+    text
+}
+
+/// Lines that transform `d`, a square, along both axes: `rows · d · rowsᵀ`, into `into` followed by a row and a
+/// column.
+fn transform(rows: &[Row], into: &str) -> Vec<String> {
+    let side = rows[0].len();
+    let mut lines = Vec::new();
+    for (i, row) in rows.iter().enumerate() {
+        for j in 0..side {
+            lines.push(format!("let t{i}_{j} = {};", sum(row, |k| format!("d{k}_{j}"))));
+        }
+    }
+    for i in 0..rows.len() {
+        for (j, row) in rows.iter().enumerate() {
+            lines.push(format!("let {into}{i}_{j} = {};", sum(row, |k| format!("t{i}_{k}"))));
+        }
+    }
+    lines
+}
+
+/// Whether the short products fit: windows of 3 × 3 without steps, over all of enough channels.
+pub(super) fn fits(convolution: &Convolution, window: &[usize]) -> bool {
+    matches!(window, [m, c, 3, 3] if *m >= CHANNELS && *c >= CHANNELS) && convolution.is_plain()
+}
+
+/// A convolution with transformed weights.
+pub(super) struct Winograd {
+    convolution: Convolution,
+    config: WinogradConfig,
+    capabilities: Capabilities,
+    weights: Arc<Block>,
+    dtype: DataType,
+}
+
+impl Winograd {
+    /// Transforms constant weights; with `halves` they and the tiles become FP16.
+    ///
+    /// # Errors
+    /// When the weights are no floats, or the device has no room.
+    pub(super) fn new(
+        device: &Arc<Device>,
+        convolution: Convolution,
+        tensor: &Tensor,
+        halves: bool,
+    ) -> Result<Self, String> {
+        let failed = |error: &dyn std::fmt::Display| error.to_string();
+        let half = halves || tensor.dtype() == DataType::Fp16;
+        let dtype = if half { DataType::Fp16 } else { DataType::Fp32 };
+        let config = WinogradConfig::choose(dtype);
+        let values: Vec<f32> = if tensor.dtype() == DataType::Fp16 {
+            let all = tensor.to_vec::<f16>().map_err(|error| failed(&error))?;
+            all.into_iter().map(f16::to_f32).collect()
+        } else {
+            tensor.to_vec::<f32>().map_err(|error| failed(&error))?
+        };
+        let turned = config.turned(&values);
+        let bytes: Vec<u8> = match half {
+            true => turned.iter().flat_map(|&x| f16::from_f32(x).to_le_bytes()).collect(),
+            false => turned.iter().flat_map(|x| x.to_le_bytes()).collect(),
+        };
+        let weights = Block::with(device, &bytes).map_err(|error| failed(&error))?;
+        let capabilities = device.capabilities().clone();
+        Ok(Self { convolution, config, capabilities, weights, dtype })
+    }
+}
+
+impl WinogradConfig {
+    /// Weights `[M, C, 3, 3]` as `[cells, M, C]`.
+    fn turned(self, values: &[f32]) -> Vec<f32> {
+        let (rows, windows, side) = (self.weights(), values.len() / 9, self.side());
+        let mut all = vec![0.0; self.cells() * windows];
+        for (at, window) in values.chunks_exact(9).enumerate() {
+            for (i, down) in rows.iter().enumerate() {
+                for (j, across) in rows.iter().enumerate() {
+                    let places = (0..9).map(|place| {
+                        let factor = f64::from(down[place / 3]) * f64::from(across[place % 3]);
+                        factor * f64::from(window[place])
+                    });
+                    #[allow(clippy::cast_possible_truncation, reason = "rounded to FP32")]
+                    let sum = places.sum::<f64>() as f32;
+                    all[(i * side + j) * windows + at] = sum;
+                }
+            }
+        }
+        all
+    }
+}
+
+/// Some images of a run.
+struct Part {
+    first: usize,
+    images: usize,
+    /// Tiles along an image's axes; all of the part, filled up to fours.
+    tiles: [usize; 2],
+    columns: usize,
+}
+
+impl Part {
+    fn params(&self, lengths: &Lengths, more: &[f32]) -> Result<Vec<u32>, String> {
+        let [down, across] = self.tiles;
+        let own = [
+            self.images * down * across,
+            self.columns,
+            self.first,
+            down,
+            across,
+            lengths.channels,
+            lengths.m,
+        ];
+        let mut params: Vec<u32> = own.into_iter().map(param).collect::<Result<_, _>>()?;
+        params.extend(lengths.params()?);
+        params.extend(more.iter().map(|x| x.to_bits()));
+        Ok(params)
+    }
+}
+
+impl Winograd {
+    fn before(
+        &self,
+        shapes: &Shapes,
+        (lengths, part): (&Lengths, &Part),
+        tiles: usize,
+        step: &mut Step,
+    ) -> Result<(), String> {
+        let source = render(
+            include_str!("winograd_image.wgsl"),
+            context! {
+                x => wgsl_float(shapes.dtype(0)?)?,
+                v => wgsl_float(self.dtype)?,
+                side => self.config.side(),
+                tile => self.config.tile,
+                lines => transform(self.config.image(), "v"),
+            },
+        )?;
+        let bindings = vec![Binding::Input(0), Binding::Scratch(tiles)];
+        let params = part.params(lengths, &[])?;
+        let count = part.columns * lengths.channels;
+        let shader = Shader::new("conv-winograd-image", source).proved();
+        step.dispatch(shader, bindings, params, fold(count.div_ceil(64))?);
+        Ok(())
+    }
+
+    fn after(
+        &self,
+        shapes: &Shapes,
+        (lengths, part): (&Lengths, &Part),
+        products: usize,
+        step: &mut Step,
+    ) -> Result<(), String> {
+        let More { bindings, bias, residual } = more(shapes)?;
+        let activation = self.convolution.activation;
+        let added = u32::from(bias.is_some());
+        let source = render(
+            include_str!("winograd_result.wgsl"),
+            context! {
+                y => wgsl_float(shapes.output_dtype(0)?)?,
+                bias,
+                residual,
+                at => context!(bias => 2, residual => 2 + added, params => 2 + bindings.len()),
+                side => self.config.side(),
+                tile => self.config.tile,
+                lines => transform(self.config.result(), "y"),
+                activation => activation.name,
+            },
+        )?;
+        let all = vec![Binding::Scratch(products), Binding::Output(0)];
+        let bindings = all.into_iter().chain(bindings).collect();
+        let params = part.params(lengths, &[activation.p, activation.q])?;
+        let count = part.images * part.tiles[0] * part.tiles[1] * lengths.m;
+        let shader = Shader::new("conv-winograd-result", source).proved();
+        step.dispatch(shader, bindings, params, fold(count.div_ceil(64))?);
+        Ok(())
+    }
+}
+
+impl Kernel for Winograd {
+    fn bind(&self, shapes: &Shapes, step: &mut Step) -> Result<(), String> {
+        let lengths = self.convolution.lengths(shapes)?;
+        let [_, height, width] = lengths.output;
+        let tiles = [height, width].map(|len| len.div_ceil(self.config.tile));
+        let per_image = tiles[0] * tiles[1];
+        if per_image == 0 || lengths.images == 0 {
+            return Ok(());
+        }
+        let cells = self.config.cells();
+        let most = MOST_BYTES / (cells * per_image * lengths.channels.max(lengths.m) * 4);
+        let at_a_time = most.clamp(1, lengths.images);
+        let columns = |images: usize| (images * per_image).next_multiple_of(4);
+        let size =
+            |channels: usize, bytes: usize| (cells * channels * columns(at_a_time) * bytes) as u64;
+        let narrow = self.dtype.size_bytes().unwrap_or(4);
+        let before = step.scratch(size(lengths.channels, narrow));
+        let products = step.scratch(size(lengths.m, 4));
+        for first in (0..lengths.images).step_by(at_a_time) {
+            let images = at_a_time.min(lengths.images - first);
+            let part = Part { first, images, tiles, columns: columns(images) };
+            self.before(shapes, (&lengths, &part), before, step)?;
+            let stack = Stack {
+                operands: [
+                    (Binding::Weights(Arc::clone(&self.weights)), self.dtype),
+                    (Binding::Scratch(before), self.dtype),
+                    (Binding::Scratch(products), DataType::Fp32),
+                ],
+                batch: cells,
+                m: lengths.m,
+                n: part.columns,
+                k: lengths.channels,
+            };
+            stack.run(&self.capabilities, step)?;
+            self.after(shapes, (&lengths, &part), products, step)?;
+        }
+        Ok(())
+    }
+
+    fn weight_bytes(&self) -> u64 {
+        self.weights.bytes()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// `rows · d · rowsᵀ` of a square.
+    fn both(rows: &[Row], d: &[f32]) -> Vec<f32> {
+        let side = rows[0].len();
+        let cell = |i: usize, j: usize| {
+            let places = (0..side * side).map(|at| rows[i][at / side] * rows[j][at % side] * d[at]);
+            places.sum()
+        };
+        (0..rows.len() * rows.len()).map(|at| cell(at / rows.len(), at % rows.len())).collect()
+    }
+
+    #[test]
+    fn short_products_are_those_of_windows() {
+        for config in CONFIGS {
+            let side = config.side();
+            let small = |at: usize| f32::from(u8::try_from(at * 37 % 23).unwrap_or(0)) - 11.0;
+            let d: Vec<f32> = (0..side * side).map(small).collect();
+            let g: Vec<f32> = (0..9).map(|at| small(at + 5)).collect();
+            let products: Vec<f32> = both(config.image(), &d)
+                .iter()
+                .zip(config.turned(&g))
+                .map(|(a, b)| a * b)
+                .collect();
+            for (at, found) in both(config.result(), &products).into_iter().enumerate() {
+                let (y, x) = (at / config.tile, at % config.tile);
+                let seen = |place: usize| d[(y + place / 3) * side + x + place % 3];
+                let expected: f32 = (0..9).map(|place| g[place] * seen(place)).sum();
+                assert!(
+                    (found - expected).abs() < 1e-2,
+                    "{config:?} {at}: {found}, not {expected}"
+                );
+            }
+        }
+    }
+
+    #[test]
+    fn sums_leave_out_what_counts_nothing() {
+        let name = |at| format!("d{at}");
+        assert_eq!(sum(&[-1.0, 0.0, 1.0, -2.5], name), "-d0 + d2 - 2.5 * d3");
+    }
+}

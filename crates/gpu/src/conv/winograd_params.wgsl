@@ -1,0 +1,35 @@
+struct Params {
+    // Tiles, and the room for them; the first image, tiles along its axes, and channels.
+    count: u32,
+    columns: u32,
+    first: u32,
+    down: u32,
+    across: u32,
+    channels: u32,
+    m: u32,
+    in_z: u32,
+    in_y: u32,
+    in_x: u32,
+    out_y: u32,
+    out_x: u32,
+    stride_z: u32,
+    stride_y: u32,
+    stride_x: u32,
+    pad_z: u32,
+    pad_y: u32,
+    pad_x: u32,
+    step_z: u32,
+    step_y: u32,
+    step_x: u32,
+    x_image: u32,
+    x_channel: u32,
+    x_pixel: u32,
+    y_image: u32,
+    y_channel: u32,
+    y_pixel: u32,
+{% if functions %}
+    p: f32,
+    q: f32,
+{% endif %}
+}
+@group(0) @binding({{ binding }}) var<uniform> params: Params;

@@ -1,0 +1,64 @@
+// From products [cells, channels, tiles] to {{ tile }} × {{ tile }} pixels. A tile of a channel a thread.
+@group(0) @binding(0) var<storage, read_write> products: array<f32>;
+@group(0) @binding(1) var<storage, read_write> y: array<{{ y }}>;
+{% if bias %}
+@group(0) @binding({{ at.bias }}) var<storage, read_write> bias: array<{{ bias }}>;
+{% endif %}
+{% if residual %}
+@group(0) @binding({{ at.residual }}) var<storage, read_write> residual: array<{{ residual }}>;
+{% endif %}
+
+{% set binding = at.params %}
+{% set functions = true %}
+{% include "conv/winograd_params" %}
+
+{% include "matmul/activation" %}
+
+@compute @workgroup_size(64)
+fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups: vec3<u32>, @builtin(local_invocation_index) lane: u32) {
+    let at = (group.x + group.y * groups.x) * 64u + lane;
+    if at >= params.count * params.m {
+        return;
+    }
+    let tile = at % params.count;
+    let channel = at / params.count;
+    let image = params.first + tile / (params.down * params.across);
+    let top = tile / params.across % params.down * {{ tile }}u;
+    let left = tile % params.across * {{ tile }}u;
+    let from_cell = channel * params.columns + tile;
+    let cell = params.columns * params.m;
+{% for i in range(side) %}
+{% for j in range(side) %}
+    let d{{ i }}_{{ j }} = products[from_cell + {{ i * side + j }}u * cell];
+{% endfor %}
+{% endfor %}
+{% for line in lines %}
+    {{ line }}
+{% endfor %}
+    let start = image * params.y_image + channel * params.y_channel;
+{% if bias %}
+    let shift = f32(bias[channel]);
+{% endif %}
+{% for i in range(tile) %}
+    if top + {{ i }}u < params.out_y {
+        let row = start + ((top + {{ i }}u) * params.out_x + left) * params.y_pixel;
+        var v = vec4<f32>({% for j in range(4) %}{{ "y" ~ i ~ "_" ~ j if j < tile else "0.0" }}{{ ", " if not loop.last }}{% endfor %});
+{% if bias %}
+        v += shift;
+{% endif %}
+{% if residual %}
+{% for j in range(tile) %}
+        if left + {{ j }}u < params.out_x {
+            v[{{ j }}] += f32(residual[row + {{ j }}u * params.y_pixel]);
+        }
+{% endfor %}
+{% endif %}
+        v = activate(v);
+{% for j in range(tile) %}
+        if left + {{ j }}u < params.out_x {
+            y[row + {{ j }}u * params.y_pixel] = {{ y }}(v[{{ j }}]);
+        }
+{% endfor %}
+    }
+{% endfor %}
+}
