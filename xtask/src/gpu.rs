@@ -45,3 +45,9 @@ pub(crate) fn test(workspace: &Workspace) -> Result<(), String> {
     }
     Ok(())
 }
+
+/// Writes the Metal texts of kernels.
+pub(crate) fn write_metal(workspace: &Workspace) -> Result<(), String> {
+    let test = ["test", "--package", "galatea-gpu", "--test", "metal"];
+    run(cargo(&workspace.root).args(test).env("GALATEA_WRITE_METAL", "1"))
+}

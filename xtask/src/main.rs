@@ -45,6 +45,7 @@ fn run(arguments: &[String]) -> Result<(), String> {
     match command.as_str() {
         "test" => steps::test(&Workspace::find()?, rest),
         "operators" if rest.is_empty() => steps::operators(&Workspace::find()?),
+        "metal" if rest.is_empty() => gpu::write_metal(&Workspace::find()?),
         "help" | "--help" | "-h" => {
             print!("{}", usage());
             Ok(())
@@ -61,7 +62,8 @@ fn usage() -> String {
     let mut text = String::from(
         "usage: cargo xtask test [--skip STEP]... [--keep-going] [STEP...]   every step, or those named\n       \
          cargo xtask STEP                                             one step\n       \
-         cargo xtask operators                                        write docs/operators.md\n\nsteps:\n",
+         cargo xtask operators                                        write docs/operators.md\n       \
+         cargo xtask metal                                            write golden/metal\n\nsteps:\n",
     );
     for step in steps::STEPS {
         text.push_str(&format!("  {:<12} {}\n", step.name, step.what));

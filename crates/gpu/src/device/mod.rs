@@ -2,6 +2,7 @@
 
 mod budget;
 mod capabilities;
+mod imagined;
 mod pipelines;
 
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -140,12 +141,20 @@ impl Device {
             name: capabilities.name.clone(),
             reason: error.to_string(),
         })?;
+        let budget = pool.budget_bytes().or_else(|| budget::recommended(&device));
+        Self::of((device, queue), capabilities, Pool::new(pool, budget))
+    }
+
+    fn of(
+        (device, queue): (wgpu::Device, wgpu::Queue),
+        capabilities: Capabilities,
+        pool: Pool<wgpu::Buffer>,
+    ) -> Result<Arc<Self>, GpuError> {
         let (lost, uncaught) = (Arc::new(OnceLock::new()), Arc::new(Mutex::new(None)));
         watch(&device, &lost, &uncaught);
         let pipelines = pipelines::Pipelines::default();
         let counters = Counters::default();
-        let budget = pool.budget_bytes().or_else(|| budget::recommended(&device));
-        let pool = Arc::new(Pool::new(pool, budget));
+        let pool = Arc::new(pool);
         let opened =
             Self { device, queue, capabilities, pipelines, pool, lost, uncaught, counters };
         Block::fill(&opened)?;
@@ -176,6 +185,12 @@ impl Device {
     pub fn pipeline(&self, shader: &Shader) -> Result<Arc<Pipeline>, GpuError> {
         self.alive()?;
         self.pipelines.get(&self.device, shader)
+    }
+
+    /// The shaders that were compiled so far, in the order in which they were asked for.
+    #[must_use]
+    pub fn shaders(&self) -> Vec<Shader> {
+        self.pipelines.shaders()
     }
 
     /// Refuses work for a device that is gone.

@@ -41,8 +41,9 @@ pub struct Pipeline {
     pub(crate) layout: wgpu::BindGroupLayout,
 }
 
+/// Each with its place in the order in which they were asked for.
 #[derive(Debug, Default)]
-pub(super) struct Pipelines(Mutex<HashMap<Shader, Arc<Pipeline>>>);
+pub(super) struct Pipelines(Mutex<HashMap<Shader, (usize, Arc<Pipeline>)>>);
 
 impl Pipelines {
     pub(super) fn get(
@@ -51,12 +52,23 @@ impl Pipelines {
         shader: &Shader,
     ) -> Result<Arc<Pipeline>, GpuError> {
         let known = || self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(found) = known().get(shader) {
+        if let Some((_, found)) = known().get(shader) {
             return Ok(Arc::clone(found));
         }
         let made = Arc::new(compile(device, shader)?);
-        known().insert(shader.clone(), Arc::clone(&made));
+        let mut known = known();
+        let place = known.len();
+        known.entry(shader.clone()).or_insert((place, Arc::clone(&made)));
         Ok(made)
+    }
+
+    /// All shaders, in the order in which they were asked for.
+    pub(super) fn shaders(&self) -> Vec<Shader> {
+        let known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut all: Vec<(usize, Shader)> =
+            known.iter().map(|(shader, (place, _))| (*place, shader.clone())).collect();
+        all.sort_by_key(|(place, _)| *place);
+        all.into_iter().map(|(_, shader)| shader).collect()
     }
 }
 
@@ -68,15 +80,16 @@ fn compile(device: &wgpu::Device, shader: &Shader) -> Result<Pipeline, GpuError>
         label,
         source: ShaderSource::Wgsl((&*shader.source).into()),
     };
-    let module = if shader.proved {
-        let mut checks = wgpu::ShaderRuntimeChecks::unchecked();
-        // Loops are bounded by parameters, which a caller gets wrong before a kernel does.
-        checks.force_loop_bounding = false;
-        // SAFETY: whoever made the shader proved its indices and divisors.
-        unsafe { device.create_shader_module_trusted(descriptor, checks) }
-    } else {
-        device.create_shader_module(descriptor)
+    let mut checks = match shader.proved {
+        true => wgpu::ShaderRuntimeChecks::unchecked(),
+        false => wgpu::ShaderRuntimeChecks::checked(),
     };
+    // What would end loops by force is a counter of 64 bits beside each loop's own.
+    checks.force_loop_bounding = false;
+    // SAFETY: every loop of a kernel counts to a length that is known before it, halves an interval, or
+    // repeats an exchange that another thread forestalled. Where there are no checks, whoever made the shader
+    // proved its indices and divisors.
+    let module = unsafe { device.create_shader_module_trusted(descriptor, checks) };
     let pipeline = device.create_compute_pipeline(&wgpu::ComputePipelineDescriptor {
         label,
         layout: None,

@@ -25,6 +25,7 @@ pub(crate) fn floats(shape: &[usize], size: f32) -> Tensor {
 
 /// A node under test. Its inputs are of the run, with lengths that the session does not know, or
 /// constants.
+#[derive(Clone)]
 pub(crate) struct Node {
     name: (&'static str, &'static str),
     attributes: Attributes,
@@ -84,9 +85,24 @@ impl Node {
         self
     }
 
+    /// The same of FP16 where it is of FP32.
+    pub(crate) fn narrowed(&self) -> Self {
+        let narrow = |tensor: &Tensor| match tensor.dtype() {
+            DataType::Fp32 => {
+                let all = tensor.to_vec::<f32>().unwrap().into_iter();
+                let all = all.map(galatea_tensor::f16::from_f32).collect();
+                Tensor::from_vec(tensor.shape(), all).unwrap()
+            }
+            _ => tensor.clone(),
+        };
+        let inputs = self.inputs.iter();
+        let inputs = inputs.map(|(tensor, fixed)| (tensor.as_ref().map(narrow), *fixed)).collect();
+        Self { inputs, ..self.clone() }
+    }
+
     /// As a graph; `around` puts an identity product in front of and behind it, so that its own values
     /// are inside the partition.
-    fn graph(&self, around: bool) -> (Graph, Vec<(String, Tensor)>) {
+    pub(crate) fn graph(&self, around: bool) -> (Graph, Vec<(String, Tensor)>) {
         let mut graph = Graph::new("node");
         graph.opsets = BTreeMap::from([
             (String::new(), self.opset),

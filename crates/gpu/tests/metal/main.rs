@@ -1,0 +1,180 @@
+//! The Metal text of every kernel, as wgpu gives it to an Apple GPU: that each is accepted by naga, keeps to the
+//! limits of Apple's GPUs, and is the one that was looked at last.
+//!
+//! `golden/metal` has the texts, and digests of those that are like another one. `cargo xtask metal` writes it.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::print_stderr,
+    reason = "a test fails by panicking"
+)]
+
+mod golden;
+#[path = "../support/matrices.rs"]
+mod matrices;
+mod specimens;
+#[path = "../support/mod.rs"]
+mod support;
+mod translate;
+mod variants;
+
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
+
+use galatea_gpu::{
+    Capabilities, CooperativeMatrix, Device, NodeView, PoolConfig, Shader, find_row, rows,
+};
+use galatea_graph::{Graph, infer};
+use galatea_runtime::{OptimiseLevel, Precision, SessionOptions};
+use galatea_tensor::Tensor;
+
+/// What wgpu lists of an Apple GPU.
+fn apple() -> Capabilities {
+    let matrix = |wide_sums| CooperativeMatrix { size: 8, wide_sums };
+    Capabilities {
+        name: "apple".into(),
+        mappable: true,
+        f16: true,
+        int64: true,
+        subgroup: Some((32, 32)),
+        cooperative: vec![matrix(false), matrix(true)],
+        timestamps: true,
+        ..plain()
+    }
+}
+
+/// A Metal device that has nothing which kernels can do without.
+fn plain() -> Capabilities {
+    Capabilities {
+        name: "plain".into(),
+        unified: true,
+        binding_bytes: 4 << 30,
+        buffer_bytes: 4 << 30,
+        workgroup_bytes: 32 << 10,
+        workgroup_threads: 1024,
+        workgroups: 65_535,
+        alignment: 256,
+        ..Capabilities::default()
+    }
+}
+
+/// A row: its name, its domain and its operators.
+type RowKey = (&'static str, &'static str, &'static [&'static str]);
+
+/// A device, and what was seen of kernels on it.
+struct Subject<'a> {
+    device: &'a Arc<Device>,
+    seen: usize,
+    shaders: Vec<(&'static str, Shader)>,
+    rows: HashSet<RowKey>,
+    ops: HashSet<(String, String)>,
+}
+
+impl Subject<'_> {
+    /// Runs a graph of one node, and notes which row takes it.
+    fn run(
+        &mut self,
+        graph: &Graph,
+        given: Vec<Tensor>,
+        precision: Precision,
+    ) -> Result<(), String> {
+        let options =
+            SessionOptions { precision, optimise: OptimiseLevel::O0, ..SessionOptions::default() };
+        let session = support::session(self.device, graph, &options)?;
+        session.run_owned(given).map_err(|error| error.to_string())?;
+        let facts = infer::facts(graph, &HashMap::new()).map_err(|error| error.to_string())?;
+        let node = &graph.nodes[0];
+        let view = NodeView { graph, node, facts: &facts, device: self.device, precision };
+        let row = find_row(&view)?;
+        self.rows.insert((row.name, row.domain, row.ops));
+        self.ops.insert((node.domain.clone(), node.op_type.clone()));
+        Ok(())
+    }
+
+    /// Counts what was compiled since the last call to a family.
+    fn take(&mut self, family: &'static str) {
+        let all = self.device.shaders();
+        self.shaders.extend(all[self.seen..].iter().map(|shader| (family, shader.clone())));
+        self.seen = all.len();
+    }
+
+    fn specimens(&mut self) {
+        for specimens::Specimen { family, node } in specimens::all() {
+            let whole = |node: &support::node::Node| {
+                let (graph, fed) = node.graph(false);
+                (graph, fed.into_iter().map(|(_, tensor)| tensor).collect::<Vec<_>>())
+            };
+            let (graph, given) = whole(&node);
+            let found = self.run(&graph, given.clone(), Precision::Fp32);
+            if self.device.capabilities().f16 {
+                found.unwrap();
+                self.run(&graph, given, Precision::Fp16).unwrap();
+                let (graph, given) = whole(&node.narrowed());
+                self.run(&graph, given, Precision::Fp16).unwrap();
+            } else if let Err(reason) = found {
+                // Types that only some devices have.
+                assert!(reason.contains("of this device do not"), "{reason}");
+            }
+            self.take(family);
+        }
+    }
+
+    fn variants(&mut self) {
+        variants::products(self.device);
+        self.take("matmul");
+        variants::few_bits(self);
+        self.take("blocks");
+        variants::attention(self);
+        self.take("attention");
+    }
+}
+
+/// Everything that kernels become on a device that can do this.
+fn check(capabilities: Capabilities, more: impl Fn(&Subject<'_>)) {
+    let name = capabilities.name.clone();
+    let device = Device::imagined(capabilities, &PoolConfig::default()).unwrap();
+    let mut subject = Subject {
+        device: &device,
+        seen: 0,
+        shaders: Vec::new(),
+        rows: HashSet::new(),
+        ops: HashSet::new(),
+    };
+    subject.specimens();
+    subject.variants();
+    more(&subject);
+    let mut texts = Vec::new();
+    for (family, shader) in &subject.shaders {
+        let checked = translate::check(shader).unwrap_or_else(|e| panic!("{}: {e}", shader.name));
+        translate::limits(shader, &checked);
+        let text = translate::metal(shader, &checked).unwrap();
+        texts.push(golden::Text { family, name: shader.name.to_string(), text });
+    }
+    golden::compare(&name, &texts);
+}
+
+/// Operators whose kernels only copy what was computed beforehand, and those of old versions of ONNX.
+const SAME: &[&str] = &["ConstantOfShape", "Range", "Scatter", "Shape", "Size", "Upsample"];
+
+#[test]
+fn every_kernel_is_metal_of_an_apple_gpu() {
+    check(apple(), |subject| {
+        let mut missing = Vec::new();
+        for row in rows() {
+            if !subject.rows.contains(&(row.name, row.domain, row.ops)) {
+                missing.push(format!("{} of '{}' {:?}", row.name, row.domain, row.ops));
+            }
+            let own = row.ops.iter().filter(|op| !SAME.contains(op));
+            let seen =
+                |op: &&&str| subject.ops.contains(&(row.domain.to_owned(), (**op).to_owned()));
+            missing.extend(own.filter(|op| !seen(op)).map(|op| format!("{} {op}", row.domain)));
+        }
+        assert!(missing.is_empty(), "no specimen of {missing:?}");
+    });
+}
+
+#[test]
+fn every_kernel_is_metal_of_a_plain_gpu() {
+    check(plain(), |_| ());
+}

@@ -1,0 +1,286 @@
+// language: metal3.2
+#include <metal_stdlib>
+#include <simd/simd.h>
+
+using metal::uint;
+
+struct _mslBufferSizes {
+    uint size0;
+    uint size1;
+    uint size2;
+};
+
+typedef metal::float4 type_2[1];
+struct Params {
+    uint m;
+    uint n;
+    uint k;
+    uint share;
+    uint shares;
+    uint tiles_m;
+    uint tiles_n;
+    uint total;
+    uint products;
+    uint middle;
+    uint inner;
+    uint a_at;
+    uint a_0_;
+    uint a_1_;
+    uint a_2_;
+    uint a_outer;
+    uint a_inner;
+    uint b_at;
+    uint b_0_;
+    uint b_1_;
+    uint b_2_;
+    uint b_outer;
+    uint b_inner;
+    uint more_at;
+    uint more_0_;
+    uint more_1_;
+    uint more_2_;
+    uint more_outer;
+    uint more_inner;
+    uint bias_step;
+    uint out_at;
+    float alpha;
+    float beta;
+    float p;
+    float q;
+};
+struct Starts {
+    uint a;
+    uint b;
+    uint more;
+    uint out;
+};
+struct Work {
+    uint row;
+    uint column;
+    uint k;
+    uint k_end;
+    uint product;
+    uint part;
+};
+struct type_5 {
+    metal::float4 inner[256];
+};
+
+Starts starts(
+    uint product,
+    constant Params& params
+) {
+    uint _e3 = params.inner;
+    uint i2_ = product % _e3;
+    uint _e7 = params.inner;
+    uint rest = product / _e7;
+    uint _e11 = params.middle;
+    uint i1_ = rest % _e11;
+    uint _e15 = params.middle;
+    uint i0_ = rest / _e15;
+    uint _e19 = params.a_at;
+    uint _e22 = params.a_0_;
+    uint _e27 = params.a_1_;
+    uint _e32 = params.a_2_;
+    uint _e37 = params.b_at;
+    uint _e40 = params.b_0_;
+    uint _e45 = params.b_1_;
+    uint _e50 = params.b_2_;
+    uint _e55 = params.more_at;
+    uint _e58 = params.more_0_;
+    uint _e63 = params.more_1_;
+    uint _e68 = params.more_2_;
+    uint _e73 = params.out_at;
+    uint _e76 = params.m;
+    uint _e80 = params.n;
+    return Starts {((_e19 + (i0_ * _e22)) + (i1_ * _e27)) + (i2_ * _e32), ((_e37 + (i0_ * _e40)) + (i1_ * _e45)) + (i2_ * _e50), ((_e55 + (i0_ * _e58)) + (i1_ * _e63)) + (i2_ * _e68), _e73 + ((product * _e76) * _e80)};
+}
+
+metal::float4 load_a(
+    uint start,
+    uint outer,
+    uint k_1,
+    device type_2 const& a,
+    constant Params& params,
+    constant _mslBufferSizes& _buffer_sizes
+) {
+    uint _e5 = params.m;
+    uint row_1 = metal::min(outer, _e5 - 1u);
+    uint _e12 = params.a_outer;
+    metal::float4 _e19 = a[((start + (row_1 * _e12)) + k_1) >> 2u];
+    return static_cast<metal::float4>(_e19);
+}
+
+metal::float4 load_b(
+    uint start_1,
+    uint outer_1,
+    uint k_2,
+    device type_2 const& b,
+    constant Params& params,
+    constant _mslBufferSizes& _buffer_sizes
+) {
+    uint _e5 = params.n;
+    uint columns = metal::min(outer_1, (_e5 - 1u) & 4294967292u);
+    uint _e14 = params.b_inner;
+    metal::float4 _e21 = b[((start_1 + (k_2 * _e14)) + columns) >> 2u];
+    return static_cast<metal::float4>(_e21);
+}
+
+metal::float4 activate(
+    metal::float4 v
+) {
+    return v;
+}
+
+void put(
+    uint part,
+    Starts base,
+    uint row,
+    uint column,
+    metal::float4 sums,
+    device type_2& out,
+    constant Params& params,
+    constant _mslBufferSizes& _buffer_sizes
+) {
+    bool local = {};
+    metal::float4 v_1 = {};
+    uint _e7 = params.m;
+    if (!((row >= _e7))) {
+        uint _e14 = params.n;
+        local = column >= _e14;
+    } else {
+        local = true;
+    }
+    bool _e17 = local;
+    if (_e17) {
+        return;
+    }
+    float _e20 = params.alpha;
+    v_1 = sums * _e20;
+    uint _e26 = params.n;
+    uint at = (base.out + (row * _e26)) + column;
+    metal::float4 _e34 = v_1;
+    metal::float4 _e35 = activate(_e34);
+    out[at >> 2u] = static_cast<metal::float4>(_e35);
+    return;
+}
+
+Work work(
+    uint id,
+    constant Params& params
+) {
+    uint _e3 = params.tiles_m;
+    uint _e6 = params.tiles_n;
+    uint tiles = _e3 * _e6;
+    uint tile = id % tiles;
+    uint rest_1 = id / tiles;
+    uint _e12 = params.shares;
+    uint share = rest_1 % _e12;
+    uint _e16 = params.shares;
+    uint product_1 = rest_1 / _e16;
+    uint _e21 = params.tiles_n;
+    uint in_band = 8u * _e21;
+    uint first = (tile / in_band) * 8u;
+    uint _e29 = params.tiles_m;
+    uint rows = metal::min(8u, _e29 - first);
+    uint at_1 = tile % in_band;
+    uint _e35 = params.share;
+    uint k_3 = share * _e35;
+    uint _e46 = params.share;
+    uint _e50 = params.k;
+    uint _e54 = params.products;
+    return Work {(first + (at_1 % rows)) * 1u, (at_1 / rows) * 128u, k_3, metal::min(k_3 + _e46, _e50), product_1, (share * _e54) + product_1};
+}
+
+struct main_Input {
+};
+[[max_total_threads_per_threadgroup(256)]] kernel void main_(
+  metal::uint3 group [[threadgroup_position_in_grid]]
+, metal::uint3 groups [[threadgroups_per_grid]]
+, uint index [[thread_index_in_threadgroup]]
+, device type_2 const& a [[buffer(0)]]
+, device type_2 const& b [[buffer(1)]]
+, device type_2& out [[buffer(2)]]
+, constant Params& params [[buffer(3)]]
+, threadgroup type_5& parts
+, constant _mslBufferSizes& _buffer_sizes [[buffer(4)]]
+) {
+    metal::float4 sum0_ = metal::float4 {};
+    uint k = {};
+    metal::float4 sum = {};
+    uint id_1 = group.x + (group.y * groups.x);
+    uint _e10 = params.total;
+    if (id_1 >= _e10) {
+        return;
+    }
+    Work _e12 = work(id_1, params);
+    Starts _e14 = starts(_e12.product, params);
+    uint column_1 = _e12.column + ((index % 32u) * 4u);
+    uint slice = index / 32u;
+    k = _e12.k + (slice * 4u);
+    bool loop_init = true;
+    while(true) {
+        if (!loop_init) {
+            uint _e75 = k;
+            k = _e75 + 32u;
+        }
+        loop_init = false;
+        uint _e30 = k;
+        if (_e30 < _e12.k_end) {
+        } else {
+            break;
+        }
+        {
+            uint _e34 = k;
+            metal::float4 _e37 = load_b(_e14.b, column_1, _e34 + 0u, b, params, _buffer_sizes);
+            uint _e39 = k;
+            metal::float4 _e42 = load_b(_e14.b, column_1, _e39 + 1u, b, params, _buffer_sizes);
+            uint _e44 = k;
+            metal::float4 _e47 = load_b(_e14.b, column_1, _e44 + 2u, b, params, _buffer_sizes);
+            uint _e49 = k;
+            metal::float4 _e52 = load_b(_e14.b, column_1, _e49 + 3u, b, params, _buffer_sizes);
+            uint _e57 = k;
+            metal::float4 _e58 = load_a(_e14.a, _e12.row + 0u, _e57, a, params, _buffer_sizes);
+            metal::float4 _e61 = sum0_;
+            sum0_ = metal::fma(metal::float4(_e58.x), _e37, _e61);
+            metal::float4 _e65 = sum0_;
+            sum0_ = metal::fma(metal::float4(_e58.y), _e42, _e65);
+            metal::float4 _e69 = sum0_;
+            sum0_ = metal::fma(metal::float4(_e58.z), _e47, _e69);
+            metal::float4 _e73 = sum0_;
+            sum0_ = metal::fma(metal::float4(_e58.w), _e52, _e73);
+        }
+    }
+    metal::float4 _e80 = sum0_;
+    parts.inner[index] = _e80;
+    metal::threadgroup_barrier(metal::mem_flags::mem_threadgroup);
+    if (slice == 0u) {
+        metal::float4 _e83 = sum0_;
+        sum = _e83;
+        metal::float4 _e85 = sum;
+        metal::float4 _e90 = parts.inner[index + 32u];
+        sum = _e85 + _e90;
+        metal::float4 _e92 = sum;
+        metal::float4 _e97 = parts.inner[index + 64u];
+        sum = _e92 + _e97;
+        metal::float4 _e99 = sum;
+        metal::float4 _e104 = parts.inner[index + 96u];
+        sum = _e99 + _e104;
+        metal::float4 _e106 = sum;
+        metal::float4 _e111 = parts.inner[index + 128u];
+        sum = _e106 + _e111;
+        metal::float4 _e113 = sum;
+        metal::float4 _e118 = parts.inner[index + 160u];
+        sum = _e113 + _e118;
+        metal::float4 _e120 = sum;
+        metal::float4 _e125 = parts.inner[index + 192u];
+        sum = _e120 + _e125;
+        metal::float4 _e127 = sum;
+        metal::float4 _e132 = parts.inner[index + 224u];
+        sum = _e127 + _e132;
+        metal::float4 _e138 = sum;
+        put(_e12.part, _e14, _e12.row + 0u, column_1, _e138, out, params, _buffer_sizes);
+    }
+    metal::threadgroup_barrier(metal::mem_flags::mem_threadgroup);
+    return;
+}
