@@ -1,13 +1,13 @@
 //! A compiled partition: prepared kernels, plans by input shapes, and arenas for runs.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
 use galatea_graph::{Datum, Graph, ValueId};
 use galatea_runtime::{
     Executable, Fence, MemoryReport, PlanReport, Precision, ProfileRow, RuntimeError,
-    SessionOptions,
+    SessionOptions, Work,
 };
 use galatea_tensor::{DataType, HostBuffer, Tensor};
 
@@ -16,9 +16,10 @@ use crate::error::GpuError;
 use crate::kernel::Kernel;
 use crate::memory::{Block, DeviceMemory, resident};
 use crate::plan::{
-    Action, Given, InputPlace, OutputPlace, Plan, Recording, Stamps, Target, build, facts_of,
-    record,
+    Action, Given, Handed, InputPlace, OutputPlace, Plan, Recording, Target, build, facts_of,
+    lying, record,
 };
+use crate::timing::{Both, HostTimes, KernelLabel, KernelRun, RunRecord, Stamps, Watch};
 
 /// A node's kernel and the name of its row.
 pub(crate) type Built = (Option<Box<dyn Kernel>>, &'static str);
@@ -30,6 +31,8 @@ type Key = Vec<(Vec<usize>, bool)>;
 struct Planned {
     plan: Plan,
     recordings: Mutex<Vec<Recording>>,
+    /// What its dispatches are, for who is told of runs.
+    labels: OnceLock<Arc<Vec<KernelLabel>>>,
 }
 
 #[derive(Default)]
@@ -71,12 +74,17 @@ struct Running {
     recording: Recording,
     arena: Arc<Block>,
     slots: Vec<Arc<Block>>,
-    submission: wgpu::SubmissionIndex,
-    stamps: Option<Stamps>,
     /// What must live until the device is done.
     inputs: Vec<Datum>,
+    begin: Instant,
+    handed: Handed,
+}
+
+impl Running {
     /// How long it took the host to encode the commands and to hand them over.
-    handing: Duration,
+    fn handing(&self) -> Duration {
+        self.handed.submitted - self.handed.encode
+    }
 }
 
 impl GpuExecutable {
@@ -135,7 +143,8 @@ impl Shared {
             Target { device: &self.device, constants: &mut lock(&self.constants) },
         )?;
         self.check_limit(&plan)?;
-        let planned = Arc::new(Planned { plan, recordings: Mutex::default() });
+        let planned =
+            Arc::new(Planned { plan, recordings: Mutex::default(), labels: OnceLock::new() });
         let mut plans = lock(&self.plans);
         plans.made += 1;
         plans.time += start.elapsed();
@@ -214,7 +223,8 @@ impl Shared {
     }
 
     /// Hands a run over.
-    fn start(&self, mut inputs: Vec<Datum>, timed: bool) -> Result<Running, RuntimeError> {
+    fn start(&self, mut inputs: Vec<Datum>, watch: Watch) -> Result<Running, RuntimeError> {
+        let begin = Instant::now();
         self.device.alive()?;
         let planned = self.plan(&inputs)?;
         let plan = &planned.plan;
@@ -238,11 +248,17 @@ impl Shared {
             Some(recording) => recording,
             None => record(&self.device, plan, Arc::clone(&arena), slots.clone())?,
         };
-        let stamps = if timed { Stamps::new(&self.device, plan) } else { None };
-        let handing = Instant::now();
-        let submission = recording.submit(&self.device, plan, stamps.as_ref());
-        let handing = handing.elapsed();
-        Ok(Running { planned, recording, arena, slots, submission, stamps, inputs, handing })
+        let handed = recording.submit(&self.device, plan, watch);
+        Ok(Running { planned, recording, arena, slots, inputs, begin, handed })
+    }
+
+    /// What is noted of every run.
+    fn watch(&self) -> Watch {
+        match (self.device.observers.get(), self.device.meter.is_on()) {
+            (Some(_), _) => Watch::Kernels,
+            (None, true) => Watch::Whole,
+            (None, false) => Watch::Off,
+        }
     }
 
     /// Waits for a run and takes its outputs.
@@ -251,13 +267,17 @@ impl Shared {
         running: Running,
         rows: Option<&mut Vec<ProfileRow>>,
     ) -> Result<Vec<Datum>, RuntimeError> {
-        let Running { planned, mut recording, arena, slots, submission, stamps, inputs, .. } =
-            running;
-        recording.encode_ahead(&self.device, &planned.plan);
-        self.device.wait(submission)?;
+        let Running { planned, mut recording, arena, slots, inputs, begin, handed } = running;
+        recording.encode_ahead(&self.device, &planned.plan, self.watch());
+        let wait = Instant::now();
+        self.device.wait(handed.submission)?;
+        let done = Instant::now();
         let read = recording.outputs(&self.device)?;
-        if let Some(rows) = rows {
-            self.profile_rows((&planned.plan, &inputs), stamps.as_ref(), rows)?;
+        if let Some(stamps) = handed.stamps {
+            let Handed { encode, submit, submitted, .. } = handed;
+            let end = Instant::now();
+            let host = HostTimes { begin, encode, submit, submitted, wait, done, end };
+            self.note(&planned, &inputs, stamps, host, rows)?;
         }
         lock(&self.arenas).push(arena);
         lock(&planned.recordings).push(recording);
@@ -287,31 +307,94 @@ impl Shared {
         Ok(Datum::Tensor(tensor.map_err(failed)?))
     }
 
-    fn profile_rows(
+    /// Reads the stamps of a run, and tells everybody who wants to know.
+    fn note(
         &self,
-        (plan, inputs): (&Plan, &[Datum]),
-        stamps: Option<&Stamps>,
-        rows: &mut Vec<ProfileRow>,
+        planned: &Planned,
+        inputs: &[Datum],
+        stamps: Stamps,
+        host: HostTimes,
+        rows: Option<&mut Vec<ProfileRow>>,
     ) -> Result<(), RuntimeError> {
-        let Some(stamps) = stamps else { return Ok(()) };
-        let times = stamps.nanoseconds(&self.device)?;
+        let (device, plan, of) = (&self.device, &planned.plan, stamps.of);
+        let ticks = stamps.ticks(device)?;
+        let times: Vec<(u64, u64)> = ticks
+            .into_iter()
+            .map(|(begin, end)| (device.nanoseconds(begin), device.nanoseconds(end)))
+            .collect();
+        let first = times.iter().map(|(begin, _)| *begin).min().unwrap_or(0);
+        let last = times.iter().map(|(_, end)| *end).max().unwrap_or(first);
+        if of == Watch::Whole {
+            device.meter.add(last - first, plan.work.total(&self.graph, &plan.actions, inputs));
+            return Ok(());
+        }
         let works = plan.work.of_run(&self.graph, &plan.actions, inputs);
-        let mut measured = times.into_iter().zip(works);
-        for action in &plan.actions {
-            let Action::Dispatch { node, name, share, .. } = action else { continue };
-            let node = &self.graph.nodes[*node];
-            let output = node.outputs.iter().flatten().next();
-            let label = match output {
-                Some(&id) if node.name.is_empty() => self.graph.value(id).name.clone(),
-                _ => node.name.clone(),
-            };
-            let (nanoseconds, work) = measured.next().unwrap_or_default();
-            let time = Duration::from_secs_f64(nanoseconds / 1e9);
-            let (op, kernel) = (node.operator_name(), name.to_string());
-            let (provider, unit) = (crate::NAME, share.unit);
-            rows.push(ProfileRow { node: label, op, kernel, provider, time, work, unit });
+        device.meter.add(last - first, works.iter().copied().fold(Work::default(), Work::plus));
+        if rows.is_none() && device.observers.get().is_none() {
+            return Ok(());
+        }
+        let labels = planned.labels.get_or_init(|| Arc::new(self.labels(plan, inputs)));
+        if let Some(rows) = rows {
+            let measured = labels.iter().zip(&times).zip(&works);
+            rows.extend(measured.map(|((label, &(begin, end)), &work)| ProfileRow {
+                node: label.node.clone(),
+                op: label.op.clone(),
+                kernel: label.kernel.to_string(),
+                provider: crate::NAME,
+                time: Duration::from_nanos(end - begin),
+                work,
+                unit: label.unit,
+            }));
+        }
+        if let Some(observer) = device.observers.get() {
+            let both = Both { handed: host.submit, over: host.done, device: (first, last) };
+            let ahead = device.clock.ahead(&both);
+            let kernels = times.iter().zip(works).map(|(&(begin, end), work)| KernelRun {
+                begin: device.clock.moment(begin, ahead),
+                time: Duration::from_nanos(end - begin),
+                work,
+            });
+            observer.ran(RunRecord {
+                device: device.index,
+                model: self.graph.name.clone(),
+                host,
+                begin: device.clock.moment(first, ahead),
+                time: Duration::from_nanos(last - first),
+                labels: Arc::clone(labels),
+                kernels: kernels.collect(),
+            });
         }
         Ok(())
+    }
+
+    /// What the dispatches of a plan are, for people.
+    fn labels(&self, plan: &Plan, inputs: &[Datum]) -> Vec<KernelLabel> {
+        let facts =
+            lying(&self.graph, facts_of(&self.graph, inputs).unwrap_or_default(), self.halves);
+        let operands = |ids: &[Option<ValueId>]| {
+            let text = |id: &ValueId| {
+                let fact = facts.get(id.index()).and_then(Option::as_ref)?;
+                let shape: Vec<String> = fact.known_shape()?.iter().map(usize::to_string).collect();
+                Some(format!("{}[{}]", fact.dtype, shape.join(",")))
+            };
+            ids.iter().flatten().filter_map(text).collect::<Vec<_>>().join(" ")
+        };
+        let label = |action: &Action| {
+            let Action::Dispatch { node, name, share, .. } = action else { return None };
+            let node = &self.graph.nodes[*node];
+            let output = node.outputs.iter().flatten().next();
+            Some(KernelLabel {
+                kernel: Arc::clone(name),
+                node: match output {
+                    Some(&id) if node.name.is_empty() => self.graph.value(id).name.clone(),
+                    _ => node.name.clone(),
+                },
+                op: node.operator_name(),
+                shapes: format!("{} → {}", operands(&node.inputs), operands(&node.outputs)),
+                unit: share.unit,
+            })
+        };
+        plan.actions.iter().filter_map(label).collect()
     }
 }
 
@@ -323,7 +406,7 @@ fn host_row(what: &str, time: Duration) -> ProfileRow {
 
 impl Executable for GpuExecutable {
     fn submit(&self, inputs: Vec<Datum>) -> Fence {
-        match self.shared.start(inputs, false) {
+        match self.shared.start(inputs, self.shared.watch()) {
             Err(error) => Fence::ready(Err(error)),
             Ok(running) => {
                 let shared = Arc::clone(&self.shared);
@@ -334,11 +417,11 @@ impl Executable for GpuExecutable {
 
     fn profile(&self, inputs: Vec<Datum>) -> Result<(Vec<Datum>, Vec<ProfileRow>), RuntimeError> {
         // Timestamps cost the host time too: its own is that of a run without them.
-        let running = self.shared.start(inputs.clone(), false)?;
-        let (handing, waiting) = (running.handing, Instant::now());
+        let running = self.shared.start(inputs.clone(), Watch::Off)?;
+        let (handing, waiting) = (running.handing(), Instant::now());
         self.shared.finish(running, None)?;
         let mut rows = vec![host_row("submit", handing), host_row("wait", waiting.elapsed())];
-        let running = self.shared.start(inputs, true)?;
+        let running = self.shared.start(inputs, Watch::Kernels)?;
         let outputs = self.shared.finish(running, Some(&mut rows))?;
         Ok((outputs, rows))
     }

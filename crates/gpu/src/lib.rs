@@ -29,6 +29,7 @@ mod rotary;
 mod rows;
 mod softmax;
 pub mod template;
+mod timing;
 mod trial;
 
 pub use device::{Capabilities, CooperativeMatrix, Counters, Device, Shader, devices};
@@ -36,6 +37,7 @@ pub use error::GpuError;
 pub use kernel::{Binding, Dispatch, Kernel, KernelRow, NodeView, Shapes, Step};
 pub use memory::{Block, MemoryStatistics, PoolClass, PoolConfig};
 pub use provider::{GpuProvider, find_row, rows};
+pub use timing::{HostTimes, KernelLabel, KernelRun, Observer, RunRecord, Usage};
 pub use trial::Trial;
 
 /// The provider's name.

@@ -1,7 +1,7 @@
 //! Running the dispatches of one node outside of a plan: to time them, and to compare variants.
 
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use crate::device::{Device, Pipeline};
 use crate::error::GpuError;
@@ -135,7 +135,7 @@ impl Trial {
     /// When the device is lost or hangs.
     pub fn run(&self, times: usize) -> Result<f64, GpuError> {
         let device = &self.device.device;
-        let stamped = self.device.capabilities().timestamps;
+        let stamped = self.device.capabilities().pass_timestamps;
         let stamps = stamped.then(|| {
             let set = device.create_query_set(&wgpu::QuerySetDescriptor {
                 label: None,
@@ -156,18 +156,18 @@ impl Trial {
             (set, resolved, buffer(wgpu::BufferUsages::COPY_DST | wgpu::BufferUsages::MAP_READ))
         });
         let mut encoder = device.create_command_encoder(&Default::default());
-        let mut pass = encoder.begin_compute_pass(&Default::default());
-        if let Some((set, ..)) = &stamps {
-            pass.write_timestamp(set, 0);
-        }
+        let timestamp_writes = stamps.as_ref().map(|(set, ..)| wgpu::ComputePassTimestampWrites {
+            query_set: set,
+            beginning_of_pass_write_index: Some(0),
+            end_of_pass_write_index: Some(1),
+        });
+        let descriptor = wgpu::ComputePassDescriptor { label: None, timestamp_writes };
+        let mut pass = encoder.begin_compute_pass(&descriptor);
         for bound in self.copies.iter().cycle().take(times).flatten() {
             pass.set_pipeline(&bound.pipeline.pipeline);
             pass.set_bind_group(0, &bound.group, &[]);
             let [x, y, z] = bound.groups;
             pass.dispatch_workgroups(x, y, z);
-        }
-        if let Some((set, ..)) = &stamps {
-            pass.write_timestamp(set, 1);
         }
         drop(pass);
         if let Some((set, resolved, read)) = &stamps {
@@ -195,6 +195,26 @@ impl Trial {
         #[allow(clippy::cast_precision_loss, reason = "a small count")]
         let times = times.max(1) as f64;
         Ok(nanoseconds / times)
+    }
+
+    /// Hands the first dispatches over without stamps and waits: what that takes on the host's clock.
+    ///
+    /// # Errors
+    /// When the device is lost or hangs.
+    pub fn alone(&self) -> Result<Duration, GpuError> {
+        let start = Instant::now();
+        let mut encoder = self.device.device.create_command_encoder(&Default::default());
+        let mut pass = encoder.begin_compute_pass(&Default::default());
+        for bound in self.copies.iter().take(1).flatten() {
+            pass.set_pipeline(&bound.pipeline.pipeline);
+            pass.set_bind_group(0, &bound.group, &[]);
+            let [x, y, z] = bound.groups;
+            pass.dispatch_workgroups(x, y, z);
+        }
+        drop(pass);
+        let submission = self.device.submit(encoder.finish());
+        self.device.wait(submission)?;
+        Ok(start.elapsed())
     }
 
     /// The bytes of an output.

@@ -36,6 +36,8 @@ pub struct Capabilities {
     pub packed_dot: bool,
     /// Whether dispatches can be timed one by one.
     pub timestamps: bool,
+    /// Whether passes can be timed: where dispatches cannot, each is timed in a pass of its own.
+    pub pass_timestamps: bool,
     /// The most bytes of one binding.
     pub binding_bytes: u64,
     /// The most bytes of one buffer.
@@ -90,6 +92,7 @@ impl Capabilities {
             packed_dot: info.backend == wgpu::Backend::Vulkan,
             timestamps: has(Features::TIMESTAMP_QUERY)
                 && has(Features::TIMESTAMP_QUERY_INSIDE_PASSES),
+            pass_timestamps: has(Features::TIMESTAMP_QUERY),
             binding_bytes: limits.max_storage_buffer_binding_size,
             buffer_bytes: limits.max_buffer_size,
             workgroup_bytes: limits.max_compute_workgroup_storage_size,

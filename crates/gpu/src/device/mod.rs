@@ -7,19 +7,25 @@ mod pipelines;
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 pub use capabilities::{Capabilities, CooperativeMatrix};
 pub(crate) use pipelines::Pipeline;
 pub use pipelines::Shader;
 use wgpu::{Backends, DeviceType, ErrorFilter, Features, PollType, SubmissionIndex};
 
+use galatea_runtime::Peaks;
+
 use crate::error::GpuError;
 use crate::memory::{Block, MemoryStatistics, Pool, PoolConfig};
+use crate::timing::{Both, Clock, Meter, Observer, Observers, StampPool, Stamps, Usage, Watch};
 
 /// How long work may take before the device counts as hung. Software devices are slow, and the work of
 /// one step is not.
 const WATCHDOG: Duration = Duration::from_secs(120);
+
+/// Times that the device's clock is read to set it beside the host's.
+const ROUNDS: usize = 8;
 
 /// What kernels can make use of.
 const WANTED: Features = Features::SHADER_F16
@@ -67,6 +73,13 @@ pub struct Device {
     uncaught: Arc<Mutex<Option<String>>>,
     /// What was done.
     pub counters: Counters,
+    /// The device's number.
+    pub(crate) index: usize,
+    pub(crate) stamps: StampPool,
+    pub(crate) meter: Meter,
+    pub(crate) observers: Observers,
+    pub(crate) clock: Clock,
+    pub(crate) peaks: OnceLock<Peaks>,
 }
 
 impl std::fmt::Debug for Device {
@@ -142,10 +155,11 @@ impl Device {
             reason: error.to_string(),
         })?;
         let budget = pool.budget_bytes().or_else(|| budget::recommended(&device));
-        Self::of((device, queue), capabilities, Pool::new(pool, budget))
+        Self::of(index, (device, queue), capabilities, Pool::new(pool, budget))
     }
 
     fn of(
+        index: usize,
         (device, queue): (wgpu::Device, wgpu::Queue),
         capabilities: Capabilities,
         pool: Pool<wgpu::Buffer>,
@@ -155,10 +169,31 @@ impl Device {
         let pipelines = pipelines::Pipelines::default();
         let counters = Counters::default();
         let pool = Arc::new(pool);
-        let opened =
-            Self { device, queue, capabilities, pipelines, pool, lost, uncaught, counters };
+        let opened = Self {
+            device,
+            queue,
+            capabilities,
+            pipelines,
+            pool,
+            lost,
+            uncaught,
+            counters,
+            index,
+            stamps: StampPool::default(),
+            meter: Meter::default(),
+            observers: Observers::default(),
+            clock: Clock::default(),
+            peaks: OnceLock::new(),
+        };
         Block::fill(&opened)?;
         Ok(Arc::new(opened))
+    }
+
+    /// The same device as one that tells the time between passes only, as Apple's do.
+    #[cfg(test)]
+    pub(crate) fn timed_between_passes(mut self: Arc<Self>) -> Option<Arc<Self>> {
+        Arc::get_mut(&mut self)?.capabilities.timestamps = false;
+        Some(self)
     }
 
     /// What the device can do.
@@ -176,6 +211,70 @@ impl Device {
     /// Gives memory back that is only kept for reuse, and says how many bytes that were.
     pub fn trim(&self) -> u64 {
         self.pool.trim()
+    }
+
+    /// Measures how busy the device is from now on. A run has two stamps of the device's clock then.
+    /// Nothing happens on a device that has no such clock.
+    pub fn measure_use(&self) {
+        if self.capabilities.pass_timestamps {
+            self.meter.start();
+        }
+    }
+
+    /// How busy the device was since [`Device::measure_use`]; nothing where that is not measured.
+    #[must_use]
+    pub fn usage(&self) -> Option<Usage> {
+        self.meter.usage()
+    }
+
+    /// Tells somebody of every run from now on, with the times of all dispatches. The first observer stays.
+    ///
+    /// # Errors
+    /// When the device cannot tell the time, or is lost.
+    pub fn observe(&self, observer: Arc<dyn Observer>) -> Result<(), GpuError> {
+        if !self.capabilities.pass_timestamps {
+            let name = &self.capabilities.name;
+            return Err(GpuError::Refusal(format!("'{name}' does not tell when kernels ran")));
+        }
+        let rounds = (0..ROUNDS).map(|_| self.round()).collect::<Result<Vec<_>, _>>()?;
+        self.clock.set(&rounds);
+        self.observers.set(observer);
+        Ok(())
+    }
+
+    /// Has the device look at its clock.
+    fn round(&self) -> Result<Both, GpuError> {
+        let refused = || GpuError::Refusal("the device has no room for timestamps".to_owned());
+        let stamps = Stamps::new(self, 1, Watch::Whole).ok_or_else(refused)?;
+        let mut encoder = self.device.create_command_encoder(&Default::default());
+        let timestamp_writes = stamps.writes(0);
+        let descriptor = wgpu::ComputePassDescriptor { label: None, timestamp_writes };
+        drop(encoder.begin_compute_pass(&descriptor));
+        stamps.resolve(&mut encoder);
+        let handed = Instant::now();
+        let submission = self.submit(encoder.finish());
+        stamps.map();
+        self.wait(submission)?;
+        let over = Instant::now();
+        let ticks = stamps.ticks(self)?;
+        let (begin, end) = ticks.first().copied().unwrap_or_default();
+        Ok(Both { handed, over, device: (self.nanoseconds(begin), self.nanoseconds(end)) })
+    }
+
+    /// Ticks of the device's clock in nanoseconds.
+    pub(crate) fn nanoseconds(&self, ticks: u64) -> u64 {
+        let period = f64::from(self.queue.get_timestamp_period());
+        if period == 1.0 {
+            return ticks;
+        }
+        #[allow(
+            clippy::cast_precision_loss,
+            clippy::cast_possible_truncation,
+            clippy::cast_sign_loss,
+            reason = "clocks count months, not millennia"
+        )]
+        let nanoseconds = (ticks as f64 * period) as u64;
+        nanoseconds
     }
 
     /// The compiled form of a shader, made the first time.

@@ -72,14 +72,24 @@ fn failed(text: impl std::fmt::Display) -> RuntimeError {
 /// # Errors
 /// When a kernel refuses the shapes, a shader does not compile, or the device has no memory.
 pub(crate) fn build(given: Given<'_>, target: Target<'_>) -> Result<Plan, RuntimeError> {
-    let Given { graph, kernels, mut facts, resident, halves } = given;
-    if halves {
-        narrow(graph, &mut facts);
-    }
+    let Given { graph, kernels, facts, resident, halves } = given;
+    let facts = lying(graph, facts, halves);
     let mut builder = Builder::new(graph, facts, target);
     let mut drafts = builder.drafts(kernels)?;
     builder.place(&mut drafts, resident);
     builder.finish(drafts)
+}
+
+/// What is known of values as they lie on the device.
+pub(crate) fn lying(
+    graph: &Graph,
+    mut facts: Vec<Option<Fact>>,
+    halves: bool,
+) -> Vec<Option<Fact>> {
+    if halves && facts.len() == graph.values().len() {
+        narrow(graph, &mut facts);
+    }
+    facts
 }
 
 /// Values that are neither inputs nor outputs of the partition lie as FP16.

@@ -11,11 +11,11 @@ mod work;
 use std::collections::HashMap;
 use std::sync::Arc;
 
-pub(crate) use build::{Given, Target, build};
+pub(crate) use build::{Given, Target, build, lying};
 use galatea_graph::{Datum, Fact, Graph, ValueId, infer};
 use galatea_runtime::RuntimeError;
 use galatea_tensor::{DataType, Tensor};
-pub(crate) use record::{Recording, Stamps, record};
+pub(crate) use record::{Handed, Recording, record};
 pub(crate) use work::{PlanWork, Share};
 
 use crate::device::Pipeline;
@@ -95,6 +95,14 @@ impl Plan {
     pub(crate) fn dispatches(&self) -> usize {
         let dispatch = |action: &&Action| matches!(action, Action::Dispatch { .. });
         self.actions.iter().filter(dispatch).count()
+    }
+
+    /// How many passes they lie in: copies part them.
+    pub(crate) fn passes(&self) -> usize {
+        let begins =
+            |pair: &[Action]| matches!(pair, [Action::Copy { .. }, Action::Dispatch { .. }]);
+        let first = matches!(self.actions.first(), Some(Action::Dispatch { .. }));
+        usize::from(first) + self.actions.windows(2).filter(|pair| begins(pair)).count()
     }
 }
 

@@ -1,6 +1,7 @@
 //! A plan with the buffers of one run, ready to be replayed.
 
 use std::sync::Arc;
+use std::time::Instant;
 
 use galatea_tensor::HostBuffer;
 use wgpu::BufferUsages;
@@ -9,6 +10,7 @@ use super::{Action, OutputPlace, Place, Plan};
 use crate::device::{Counters, Device};
 use crate::error::GpuError;
 use crate::memory::Block;
+use crate::timing::{Stamps, Watch};
 
 /// The buffers and bindings that runs of a plan use, one run at a time.
 #[derive(Debug)]
@@ -23,7 +25,7 @@ pub(crate) struct Recording {
     /// Whether it has run before, and so may run again.
     replayed: bool,
     /// The commands of the next run.
-    ahead: Option<wgpu::CommandBuffer>,
+    ahead: Option<Encoded>,
 }
 
 /// Binds a plan to its buffers.
@@ -103,53 +105,55 @@ impl Places<'_> {
     }
 }
 
-/// Times of the dispatches of a run.
-pub(crate) struct Stamps {
-    set: wgpu::QuerySet,
-    resolved: wgpu::Buffer,
-    read: wgpu::Buffer,
-    count: u32,
+/// The commands of a run.
+#[derive(Debug)]
+struct Encoded {
+    commands: wgpu::CommandBuffer,
+    stamps: Option<Stamps>,
+    watch: Watch,
 }
 
-impl Stamps {
-    /// Room for the start and the end of each dispatch of a plan, where the device can tell them.
-    pub(crate) fn new(device: &Device, plan: &Plan) -> Option<Self> {
-        let count = u32::try_from(plan.dispatches() * 2).ok()?;
-        if !device.capabilities().timestamps || count == 0 || count > wgpu::QUERY_SET_MAX_QUERIES {
-            return None;
-        }
-        let buffer = |usage| {
-            device.device.create_buffer(&wgpu::BufferDescriptor {
-                label: Some("timestamps"),
-                size: u64::from(count) * 8,
-                usage,
-                mapped_at_creation: false,
-            })
-        };
-        let set = device.device.create_query_set(&wgpu::QuerySetDescriptor {
-            label: None,
-            ty: wgpu::QueryType::Timestamp,
-            count,
-        });
-        let resolved = buffer(BufferUsages::QUERY_RESOLVE | BufferUsages::COPY_SRC);
-        let read = buffer(BufferUsages::COPY_DST | BufferUsages::MAP_READ);
-        Some(Self { set, resolved, read, count })
+/// A run that was handed over, and when.
+#[derive(Debug)]
+pub(crate) struct Handed {
+    pub(crate) submission: wgpu::SubmissionIndex,
+    pub(crate) stamps: Option<Stamps>,
+    /// Commands began to be written.
+    pub(crate) encode: Instant,
+    /// They began to be handed over.
+    pub(crate) submit: Instant,
+    /// They were.
+    pub(crate) submitted: Instant,
+}
+
+/// Writes stamps down where they belong.
+struct Marks<'a> {
+    stamps: Option<&'a Stamps>,
+    dispatch: u32,
+    pass: u32,
+}
+
+impl Marks<'_> {
+    /// Whether each dispatch has a pass of its own.
+    fn apart(&self) -> bool {
+        self.stamps.is_some_and(|stamps| stamps.apart && stamps.of == Watch::Kernels)
     }
 
-    /// Nanoseconds of each dispatch, once the run is over.
-    pub(crate) fn nanoseconds(&self, device: &Device) -> Result<Vec<f64>, GpuError> {
-        let view = self.read.slice(..).get_mapped_range();
-        let view = view.map_err(|error| GpuError::Refusal(error.to_string()))?;
-        let mut ticks = view
-            .chunks_exact(8)
-            .map(|bytes| bytes.iter().rev().fold(0_u64, |all, &byte| all << 8 | u64::from(byte)));
-        let period = f64::from(device.queue.get_timestamp_period());
-        let mut times = Vec::new();
-        while let (Some(start), Some(end)) = (ticks.next(), ticks.next()) {
-            #[allow(clippy::cast_precision_loss, reason = "a difference of short times")]
-            times.push(end.saturating_sub(start) as f64 * period);
+    fn pass<'a>(&mut self, encoder: &'a mut wgpu::CommandEncoder) -> wgpu::ComputePass<'a> {
+        let thing = if self.apart() { self.dispatch } else { self.pass };
+        let whole = |stamps: &&Stamps| stamps.apart || stamps.of == Watch::Whole;
+        let timestamp_writes = self.stamps.filter(whole).and_then(|stamps| stamps.writes(thing));
+        self.pass += 1;
+        encoder.begin_compute_pass(&wgpu::ComputePassDescriptor { label: None, timestamp_writes })
+    }
+
+    /// A stamp before or behind a dispatch, where the device writes them there.
+    fn stamp(&self, pass: &mut wgpu::ComputePass<'_>, behind: u32) {
+        let inside = |stamps: &&Stamps| !stamps.apart && stamps.of == Watch::Kernels;
+        let place = self.stamps.filter(inside);
+        if let Some((set, at)) = place.and_then(|stamps| stamps.place(self.dispatch * 2 + behind)) {
+            pass.write_timestamp(set, at);
         }
-        Ok(times)
     }
 }
 
@@ -167,38 +171,44 @@ impl Recording {
     }
 
     /// Hands the commands of the plan over, those that read outputs back included.
-    pub(crate) fn submit(
-        &mut self,
-        device: &Device,
-        plan: &Plan,
-        stamps: Option<&Stamps>,
-    ) -> wgpu::SubmissionIndex {
-        let ahead = if stamps.is_none() { self.ahead.take() } else { None };
-        let commands = ahead.unwrap_or_else(|| self.encode(device, plan, stamps));
+    pub(crate) fn submit(&mut self, device: &Device, plan: &Plan, watch: Watch) -> Handed {
+        let encode = Instant::now();
+        let ahead = self.ahead.take().filter(|ahead| ahead.watch == watch);
+        let ahead = ahead.unwrap_or_else(|| self.encode(device, plan, watch));
+        let Encoded { commands, stamps, .. } = ahead;
         Counters::add(&device.counters.dispatches, self.groups.len() as u64);
+        let submit = Instant::now();
         let submission = device.submit(commands);
-        let mapped = stamps.map(|stamps| &stamps.read).into_iter().chain(&self.staging);
-        for buffer in mapped {
-            buffer.map_async(wgpu::MapMode::Read, .., |_| ());
+        let submitted = Instant::now();
+        if let Some(stamps) = &stamps {
+            stamps.map();
         }
-        submission
+        if let Some(staging) = &self.staging {
+            staging.map_async(wgpu::MapMode::Read, .., |_| ());
+        }
+        Handed { submission, stamps, encode, submit, submitted }
     }
 
     /// Encodes the next run while the device is at work on this one: for steps that follow one another, where
     /// encoding takes as long as computing. What runs for the first time may be the only one of its shapes.
-    pub(crate) fn encode_ahead(&mut self, device: &Device, plan: &Plan) {
+    pub(crate) fn encode_ahead(&mut self, device: &Device, plan: &Plan, watch: Watch) {
         if self.replayed && self.ahead.is_none() {
-            self.ahead = Some(self.encode(device, plan, None));
+            self.ahead = Some(self.encode(device, plan, watch));
         }
         self.replayed = true;
     }
 
-    fn encode(&self, device: &Device, plan: &Plan, stamps: Option<&Stamps>) -> wgpu::CommandBuffer {
+    fn encode(&self, device: &Device, plan: &Plan, watch: Watch) -> Encoded {
+        let stamps = match watch {
+            Watch::Off => None,
+            Watch::Whole => Stamps::new(device, plan.passes(), watch),
+            Watch::Kernels => Stamps::new(device, plan.dispatches(), watch),
+        };
         let mut encoder = device.device.create_command_encoder(&Default::default());
         let places = Places { arena: &self.arena, slots: &self.slots };
         let mut groups = self.groups.iter();
         let mut actions = plan.actions.iter().peekable();
-        let mut stamp = 0;
+        let mut marks = Marks { stamps: stamps.as_ref(), dispatch: 0, pass: 0 };
         while let Some(action) = actions.peek() {
             if let Action::Copy { from, to, bytes } = action {
                 let ((from, at, _), (to, onto, _)) = (places.find(from), places.find(to));
@@ -206,28 +216,25 @@ impl Recording {
                 actions.next();
                 continue;
             }
-            let mut pass = encoder.begin_compute_pass(&Default::default());
+            let mut pass = marks.pass(&mut encoder);
             while let Some(Action::Dispatch { pipeline, groups: [x, y, z], .. }) = actions.peek() {
                 pass.set_pipeline(&pipeline.pipeline);
                 pass.set_bind_group(0, groups.next(), &[]);
-                if let Some(stamps) = stamps {
-                    pass.write_timestamp(&stamps.set, stamp);
-                }
+                marks.stamp(&mut pass, 0);
                 pass.dispatch_workgroups(*x, *y, *z);
-                if let Some(stamps) = stamps {
-                    pass.write_timestamp(&stamps.set, stamp + 1);
-                }
-                stamp += 2;
+                marks.stamp(&mut pass, 1);
+                marks.dispatch += 1;
                 actions.next();
+                if marks.apart() {
+                    break;
+                }
             }
         }
         self.read_back(&mut encoder, plan, &places);
-        if let Some(stamps) = stamps {
-            encoder.resolve_query_set(&stamps.set, 0..stamps.count, &stamps.resolved, 0);
-            let bytes = stamps.read.size();
-            encoder.copy_buffer_to_buffer(&stamps.resolved, 0, &stamps.read, 0, bytes);
+        if let Some(stamps) = &stamps {
+            stamps.resolve(&mut encoder);
         }
-        encoder.finish()
+        Encoded { commands: encoder.finish(), stamps, watch }
     }
 
     fn read_back(&self, encoder: &mut wgpu::CommandEncoder, plan: &Plan, places: &Places<'_>) {

@@ -119,6 +119,11 @@ impl PlanWork {
         plan
     }
 
+    /// The work of all dispatches of a run with these inputs.
+    pub(crate) fn total(&self, graph: &Graph, actions: &[Action], inputs: &[Datum]) -> Work {
+        self.of_run(graph, actions, inputs).into_iter().fold(Work::default(), Work::plus)
+    }
+
     /// The work of each dispatch of a run with these inputs.
     pub(crate) fn of_run(&self, graph: &Graph, actions: &[Action], inputs: &[Datum]) -> Vec<Work> {
         let mut all = self.fixed.clone();

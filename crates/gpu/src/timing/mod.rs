@@ -1,0 +1,66 @@
+//! How long the device takes: stamps of its own clock, how busy it is, what runs when, and its peaks.
+
+mod clock;
+mod meter;
+mod observer;
+mod peaks;
+mod stamps;
+
+pub(crate) use clock::{Both, Clock};
+pub(crate) use meter::Meter;
+pub use meter::Usage;
+pub(crate) use observer::Observers;
+pub use observer::{HostTimes, KernelLabel, KernelRun, Observer, RunRecord};
+pub(crate) use stamps::{StampPool, Stamps};
+
+/// What is noted of a run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Watch {
+    /// Nothing.
+    Off,
+    /// When the device begins and ends.
+    Whole,
+    /// The same of every dispatch.
+    Kernels,
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use galatea_graph::{Attributes, Fact, Graph};
+    use galatea_runtime::{Session, SessionOptions};
+    use galatea_tensor::{DataType, Tensor};
+
+    use crate::device::{Device, devices};
+    use crate::provider::GpuProvider;
+
+    #[test]
+    #[allow(clippy::print_stderr, reason = "a test says that it does nothing")]
+    fn a_device_that_tells_the_time_between_passes_times_every_kernel() {
+        if devices().is_empty() {
+            eprintln!("skipped: this host has no GPU and no software one");
+            return;
+        }
+        let device = Device::open(0).unwrap().timed_between_passes().unwrap();
+        let mut graph = Graph::new("two");
+        graph.opsets = [(String::new(), 21)].into_iter().collect();
+        let [x, y, z] = ["x", "y", "z"].map(|name| graph.value_named(name));
+        graph.value_mut(x).declared = Some(Fact::fixed(DataType::Fp32, &[3, 40]));
+        let none = Attributes::new();
+        for (from, to) in [(x, y), (y, z)] {
+            graph.add_node(("", "Softmax"), "", &none, vec![Some(from)], vec![Some(to)]).unwrap();
+        }
+        (graph.inputs, graph.outputs) = (vec![x], vec![z]);
+        let provider = Arc::new(GpuProvider::on(Arc::clone(&device)));
+        let session = Session::new(graph, &[provider], &SessionOptions::default()).unwrap();
+        let input = Tensor::from_vec(&[3, 40], vec![0.5_f32; 120]).unwrap();
+        device.measure_use();
+        let before = session.run(&[("x", input.clone())]).unwrap();
+        let (after, rows) = session.profile(&[("x", input)]).unwrap();
+        assert_eq!(before[0].to_vec::<f32>().unwrap(), after[0].to_vec::<f32>().unwrap());
+        let timed = rows.iter().filter(|row| row.op == "Softmax" && !row.time.is_zero());
+        assert_eq!(timed.count(), 2, "{rows:?}");
+        assert!(device.usage().is_some_and(|usage| usage.runs >= 1 && !usage.busy.is_zero()));
+    }
+}

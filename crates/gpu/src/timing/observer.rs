@@ -1,0 +1,97 @@
+//! Who is told of every run.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
+use std::time::{Duration, Instant};
+
+use galatea_runtime::{Unit, Work};
+
+/// What is said of a dispatch of a plan.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct KernelLabel {
+    /// The kernel's name.
+    pub kernel: Arc<str>,
+    /// The node's name, or that of its first output where it has none.
+    pub node: String,
+    /// The operator.
+    pub op: String,
+    /// Types and shapes of the operands: `FP32[1,8] → FP32[1,4]`.
+    pub shapes: String,
+    /// What multiplies and adds.
+    pub unit: Unit,
+}
+
+/// A dispatch that was run.
+#[derive(Clone, Debug)]
+pub struct KernelRun {
+    /// When it began, by the host's clock.
+    pub begin: Instant,
+    /// How long it took, by the device's clock.
+    pub time: Duration,
+    /// What it had to do at least.
+    pub work: Work,
+}
+
+/// What the host did around a run: moments in their order.
+#[derive(Clone, Copy, Debug)]
+pub struct HostTimes {
+    /// It began: inputs are brought to the device, and where the plan is new it is made.
+    pub begin: Instant,
+    /// Commands are written down.
+    pub encode: Instant,
+    /// Commands are handed over.
+    pub submit: Instant,
+    /// They are handed over.
+    pub submitted: Instant,
+    /// The host waits for the device.
+    pub wait: Instant,
+    /// The device is done; outputs are read.
+    pub done: Instant,
+    /// It is over.
+    pub end: Instant,
+}
+
+/// A run of a partition.
+#[derive(Clone, Debug)]
+pub struct RunRecord {
+    /// The device's number.
+    pub device: usize,
+    /// The model's name.
+    pub model: String,
+    /// What the host did.
+    pub host: HostTimes,
+    /// When the device began and ended, by the host's clock.
+    pub begin: Instant,
+    /// How long it took, by the device's clock, what lies between the dispatches included.
+    pub time: Duration,
+    /// What the dispatches are, in their order.
+    pub labels: Arc<Vec<KernelLabel>>,
+    /// The dispatches themselves.
+    pub kernels: Vec<KernelRun>,
+}
+
+/// Takes what was run. It is called on the thread that waits for the run, and must not block.
+pub trait Observer: Send + Sync {
+    /// A run is over.
+    fn ran(&self, run: RunRecord);
+}
+
+/// The observer of a device: one look at a flag where there is none.
+#[derive(Default)]
+pub(crate) struct Observers {
+    on: AtomicBool,
+    observer: OnceLock<Arc<dyn Observer>>,
+}
+
+impl Observers {
+    /// Sets the observer; the first one stays.
+    pub(crate) fn set(&self, observer: Arc<dyn Observer>) {
+        if self.observer.set(observer).is_ok() {
+            self.on.store(true, Ordering::Release);
+        }
+    }
+
+    pub(crate) fn get(&self) -> Option<&Arc<dyn Observer>> {
+        self.on.load(Ordering::Acquire).then(|| self.observer.get()).flatten()
+    }
+}

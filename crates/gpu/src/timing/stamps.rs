@@ -1,0 +1,153 @@
+//! Stamps of the device's clock around dispatches.
+
+use std::sync::{Mutex, PoisonError};
+
+use wgpu::BufferUsages;
+
+use super::Watch;
+use crate::device::Device;
+use crate::error::GpuError;
+
+/// Stamps of one set; a pair never lies in two.
+const OF_A_SET: u32 = wgpu::QUERY_SET_MAX_QUERIES / 2 * 2;
+/// The fewest stamps that are made room for: plans of about as many dispatches share them.
+const LEAST: u32 = 64;
+/// How many are kept for the next runs.
+const KEPT: usize = 8;
+
+/// Room for stamps, kept from run to run.
+#[derive(Debug)]
+struct Room {
+    sets: Vec<wgpu::QuerySet>,
+    resolved: wgpu::Buffer,
+    read: wgpu::Buffer,
+    count: u32,
+}
+
+/// Room that no run uses now.
+#[derive(Debug, Default)]
+pub(crate) struct StampPool(Mutex<Vec<Room>>);
+
+impl StampPool {
+    fn lock(&self) -> std::sync::MutexGuard<'_, Vec<Room>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The stamps of a run: two for each thing that is timed.
+#[derive(Debug)]
+pub(crate) struct Stamps {
+    room: Room,
+    used: u32,
+    /// Whether each thing needs a pass of its own: the device tells the time between passes only.
+    pub(crate) apart: bool,
+    /// What is timed: each dispatch, or each pass.
+    pub(crate) of: Watch,
+}
+
+impl Stamps {
+    /// Stamps for so many things, where the device can tell.
+    pub(crate) fn new(device: &Device, things: usize, of: Watch) -> Option<Self> {
+        let capabilities = device.capabilities();
+        let used = u32::try_from(things).ok()?.checked_mul(2)?;
+        if !capabilities.pass_timestamps || used == 0 || of == Watch::Off {
+            return None;
+        }
+        let apart = !capabilities.timestamps;
+        let mut kept = device.stamps.lock();
+        let fitting = (0..kept.len()).filter(|&at| kept[at].count >= used);
+        let found = fitting.min_by_key(|&at| kept[at].count).map(|at| kept.swap_remove(at));
+        drop(kept);
+        let room = match found {
+            Some(room) => room,
+            None => Room::new(device, used.checked_next_power_of_two()?.max(LEAST)).ok()?,
+        };
+        Some(Self { room, used, apart, of })
+    }
+
+    /// The set of a stamp and its number there.
+    pub(crate) fn place(&self, stamp: u32) -> Option<(&wgpu::QuerySet, u32)> {
+        let set = usize::try_from(stamp / OF_A_SET).ok()?;
+        Some((self.room.sets.get(set)?, stamp % OF_A_SET))
+    }
+
+    /// Where a pass notes its begin and its end: the stamps of a thing.
+    pub(crate) fn writes(&self, thing: u32) -> Option<wgpu::ComputePassTimestampWrites<'_>> {
+        let (query_set, begin) = self.place(thing * 2)?;
+        Some(wgpu::ComputePassTimestampWrites {
+            query_set,
+            beginning_of_pass_write_index: Some(begin),
+            end_of_pass_write_index: Some(begin + 1),
+        })
+    }
+
+    fn bytes(&self) -> u64 {
+        u64::from(self.used) * 8
+    }
+
+    /// Brings the stamps to where the host reads them, behind all that they are of.
+    pub(crate) fn resolve(&self, encoder: &mut wgpu::CommandEncoder) {
+        let mut from = 0;
+        for set in &self.room.sets {
+            let count = (self.used - from).min(OF_A_SET);
+            encoder.resolve_query_set(set, 0..count, &self.room.resolved, u64::from(from) * 8);
+            from += count;
+            if from == self.used {
+                break;
+            }
+        }
+        let (resolved, read) = (&self.room.resolved, &self.room.read);
+        encoder.copy_buffer_to_buffer(resolved, 0, read, 0, self.bytes());
+    }
+
+    /// Asks for the stamps, once the commands are handed over.
+    pub(crate) fn map(&self) {
+        self.room.read.map_async(wgpu::MapMode::Read, ..self.bytes(), |_| ());
+    }
+
+    /// The stamps in ticks of the device's clock, once the run is over.
+    pub(crate) fn ticks(self, device: &Device) -> Result<Vec<(u64, u64)>, GpuError> {
+        let view = self.room.read.slice(..self.bytes()).get_mapped_range();
+        let view = view.map_err(|error| GpuError::Refusal(error.to_string()))?;
+        let number =
+            |bytes: &[u8]| bytes.iter().rev().fold(0_u64, |all, &byte| all << 8 | u64::from(byte));
+        let pair = |bytes: &[u8]| {
+            let begin = number(&bytes[..8]);
+            (begin, number(&bytes[8..]).max(begin))
+        };
+        let all = view.chunks_exact(16).map(pair).collect();
+        drop(view);
+        self.room.read.unmap();
+        let mut kept = device.stamps.lock();
+        if kept.len() < KEPT {
+            kept.push(self.room);
+        }
+        Ok(all)
+    }
+}
+
+impl Room {
+    fn new(device: &Device, count: u32) -> Result<Self, GpuError> {
+        let buffer = |usage| {
+            device.device.create_buffer(&wgpu::BufferDescriptor {
+                label: Some("timestamps"),
+                size: u64::from(count) * 8,
+                usage,
+                mapped_at_creation: false,
+            })
+        };
+        let set = |from: u32| {
+            device.device.create_query_set(&wgpu::QuerySetDescriptor {
+                label: None,
+                ty: wgpu::QueryType::Timestamp,
+                count: (count - from * OF_A_SET).min(OF_A_SET),
+            })
+        };
+        device.checked(|| Self {
+            sets: (0..count.div_ceil(OF_A_SET)).map(set).collect(),
+            resolved: buffer(BufferUsages::QUERY_RESOLVE | BufferUsages::COPY_SRC),
+            read: buffer(BufferUsages::COPY_DST | BufferUsages::MAP_READ),
+            count,
+        })
+    }
+}
