@@ -32,6 +32,8 @@ pub struct Capabilities {
     pub subgroup: Option<(u32, u32)>,
     /// Products of cooperative matrices of FP16.
     pub cooperative: Vec<CooperativeMatrix>,
+    /// Whether cooperative matrices may lie in memory that is seen as vectors; Metal reads and writes single elements.
+    pub wide_matrices: bool,
     /// Whether products of four bytes at a time are instructions of the device.
     pub packed_dot: bool,
     /// Whether dispatches can be timed one by one.
@@ -88,6 +90,7 @@ impl Capabilities {
             int64: has(Features::SHADER_INT64),
             subgroup: has(Features::SUBGROUP).then_some(subgroup),
             cooperative,
+            wide_matrices: info.backend == wgpu::Backend::Vulkan,
             // Metal has no such instruction; on Vulkan all devices of these years do.
             packed_dot: info.backend == wgpu::Backend::Vulkan,
             timestamps: has(Features::TIMESTAMP_QUERY)

@@ -2,8 +2,8 @@
 
 use minijinja::context;
 
-use super::launch::Launch;
-use super::problem::Problem;
+use super::launch::{Launch, along_k};
+use super::problem::{Operand, Problem};
 use crate::device::Capabilities;
 use crate::kernel::Step;
 
@@ -81,16 +81,20 @@ impl CooperativeConfig {
             && self.is_sound(shape)
     }
 
+    /// Whether threads load whole vectors of so many elements, all as many.
+    fn loads(&self, vector: usize, threads: usize) -> bool {
+        let [rows, columns, deep] = self.tile;
+        [rows, columns].iter().all(|len| {
+            (len * deep).is_multiple_of(vector * threads)
+                && threads.is_multiple_of(len / vector)
+                && threads.is_multiple_of(deep / vector)
+        })
+    }
+
     /// Whether the sizes divide as the shader takes for granted.
     fn is_sound(&self, Shape { size, lanes }: Shape) -> bool {
         let [rows, columns, deep] = self.tile;
         let [part_rows, part_columns] = self.part;
-        let threads = self.subgroups() * lanes;
-        let loads = |len: usize| {
-            (len * deep).is_multiple_of(4 * threads)
-                && threads.is_multiple_of(len / 4)
-                && threads.is_multiple_of(deep / 4)
-        };
         rows.is_multiple_of(part_rows)
             && columns.is_multiple_of(part_columns)
             && part_rows.is_multiple_of(size)
@@ -98,8 +102,7 @@ impl CooperativeConfig {
             && deep.is_multiple_of(size)
             // Few threads with workgroup memory are compiled wrongly by some drivers.
             && self.subgroups() >= 2
-            && loads(rows)
-            && loads(columns)
+            && self.loads(4, self.subgroups() * lanes)
     }
 
     /// Adds the dispatches of a product whose tiles are shared by so many workgroups.
@@ -119,17 +122,20 @@ impl CooperativeConfig {
         let [rows, columns, deep] = self.tile;
         let subgroups = self.subgroups();
         let threads = subgroups * lanes;
+        let wide = capabilities.wide_matrices;
+        let eight = |operand| Operand::octets(operand, along_k(operand, false), problem.k);
+        let octets = wide && eight(&problem.a) && eight(&problem.b) && self.loads(8, threads);
+        let vector = if octets { 8 } else { 4 };
         let context = context!(
             cell => "f16",
-            size, subgroups, threads,
+            size, subgroups, threads, vector, wide,
+            unit => if wide { vector } else { 1 },
             sm => self.part[0],
             sn => self.part[1],
-            a_loads => rows * deep / (4 * threads),
-            b_loads => columns * deep / (4 * threads),
+            a_loads => rows * deep / (vector * threads),
+            b_loads => columns * deep / (vector * threads),
             stages => self.stages,
-            strip => self.strip,
-            // On Metal, where they are of 8, they are read from single elements only.
-            wide => size > 8
+            strip => self.strip
         );
         let launch = Launch {
             name: "matmul-f16-cooperative",
@@ -137,6 +143,7 @@ impl CooperativeConfig {
             tile: self.tile,
             shares,
             inner: [false; 2],
+            octets,
             context,
             problem,
         };

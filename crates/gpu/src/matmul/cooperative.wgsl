@@ -2,16 +2,20 @@
 // sums in FP32. A subgroup computes {{ sm }} × {{ sn }} of the tile of {{ bm }} × {{ bn }}. Tiles lie as the operands
 // do: rows are padded so that the rows of a matrix lie in different banks.
 {% include "matmul/bindings" %}
+{% if vector == 8 %}
+{% include "matmul/octets" %}
+{% else %}
 {% include "matmul/operands" %}
+{% endif %}
 {% include "matmul/result" %}
 {% include "matmul/work" %}
 
-{% set unit = 4 if wide else 1 %}
 {% set a_step = ((bk if a.inner else bm) + 8) // unit %}
 {% set b_step = ((bk if b.inner else bn) + 8) // unit %}
 {% set a_rows = bm if a.inner else bk %}
 {% set b_rows = bn if b.inner else bk %}
-{% set cell_type = "vec4<f16>" if wide else "f16" %}
+{% set loaded = "vec4<u32>" if vector == 8 else "vec4<f16>" %}
+{% set cell_type = loaded if wide else "f16" %}
 {% set across = strip * size %}
 var<workgroup> tile_a: array<{{ cell_type }}, {{ stages * a_rows * a_step }}>;
 var<workgroup> tile_b: array<{{ cell_type }}, {{ stages * b_rows * b_step }}>;
@@ -31,11 +35,11 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups
     let team_column = team % {{ bn // sn }}u * {{ sn }}u;
 
     {% for x, o, len, count in [("a", a, bm, a_loads), ("b", b, bn, b_loads)] %}
-    {% set along = (bk if o.inner else len) // 4 %}
-    let {{ x }}_along = thread % {{ along }}u * 4u;
+    {% set along = (bk if o.inner else len) // vector %}
+    let {{ x }}_along = thread % {{ along }}u * {{ vector }}u;
     let {{ x }}_across = thread / {{ along }}u;
     {% for i in range(count) %}
-    var next_{{ x }}{{ i }} = vec4<f16>();
+    var next_{{ x }}{{ i }} = {{ loaded }}();
     {% endfor %}
     {% endfor %}
     {% for i in range(sm // size) %}
@@ -46,7 +50,7 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups
 
     {% macro fetch(indent) %}
     {% for x, o, len, count, first in [("a", a, bm, a_loads, "job.row"), ("b", b, bn, b_loads, "job.column")] %}
-    {% set along = (bk if o.inner else len) // 4 %}
+    {% set along = (bk if o.inner else len) // vector %}
     {% for i in range(count) %}
     {% set across = x ~ "_across + " ~ (i * (threads // along)) ~ "u" %}
     {% if o.inner %}
@@ -69,10 +73,10 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups
         let a_start = stage * {{ a_rows * a_step }}u;
         let b_start = stage * {{ b_rows * b_step }}u;
         {% for x, o, len, count, step in [("a", a, bm, a_loads, a_step), ("b", b, bn, b_loads, b_step)] %}
-        {% set along = (bk if o.inner else len) // 4 %}
+        {% set along = (bk if o.inner else len) // vector %}
         {% for i in range(count) %}
         {
-            let at = {{ x }}_start + ({{ x }}_across + {{ i * (threads // along) }}u) * {{ step }}u + {{ x }}_along{{ " / 4u" if wide else "" }};
+            let at = {{ x }}_start + ({{ x }}_across + {{ i * (threads // along) }}u) * {{ step }}u + {{ x }}_along / {{ unit }}u;
             {% if wide %}
             tile_{{ x }}[at] = next_{{ x }}{{ i }};
             {% else %}

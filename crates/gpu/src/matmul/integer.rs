@@ -176,6 +176,7 @@ fn launch(problem: &Problem) -> Launch<'_> {
         tile: TILE,
         shares: 1,
         inner: [false; 2],
+        octets: false,
         context,
         problem,
     }

@@ -131,6 +131,7 @@ impl TiledConfig {
             tile: [self.rows, self.columns, self.deep],
             shares,
             inner: [false; 2],
+            octets: false,
             context,
             problem,
         };

@@ -101,6 +101,7 @@ impl VectorConfig {
         let name = if along { "matmul-f32-rows" } else { "matmul-f32-columns" };
         let template = include_str!("vector.wgsl");
         let inner = [by_row, !by_row];
-        Launch { name, template, tile, shares, inner, context, problem }.run(step)
+        let octets = false;
+        Launch { name, template, tile, shares, inner, octets, context, problem }.run(step)
     }
 }
