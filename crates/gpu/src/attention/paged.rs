@@ -33,8 +33,11 @@ pub(super) const VALUE_SCALES: usize = 9;
 pub struct PagedConfig {
     /// Threads of a workgroup.
     pub threads: usize,
-    /// Positions whose scores are computed at a time; at most as many as threads.
+    /// Positions whose scores are computed at a time; at most as many as threads, where these do not shuffle.
     pub chunk: usize,
+    /// Threads beside each other that share the elements of a key and add up by shuffles, where the device has them;
+    /// 0 where threads add up in workgroup memory.
+    pub shuffled: usize,
     /// The most query heads that share loads of keys; others have workgroups of their own.
     pub heads: usize,
     /// Vectors of values that a thread loads at a time.
@@ -43,15 +46,33 @@ pub struct PagedConfig {
     pub workgroups: usize,
 }
 
-/// What a tuner may choose; the first is the default.
+const fn config(
+    [threads, chunk, shuffled]: [usize; 3],
+    heads: usize,
+    unrolled: usize,
+    workgroups: usize,
+) -> PagedConfig {
+    PagedConfig { threads, chunk, shuffled, heads, unrolled, workgroups }
+}
+
+/// What a tuner may choose; the first that fits is the default.
 pub const CONFIGS: &[PagedConfig] = &[
-    PagedConfig { threads: 256, chunk: 256, heads: 4, unrolled: 4, workgroups: 1024 },
-    PagedConfig { threads: 128, chunk: 128, heads: 8, unrolled: 4, workgroups: 1024 },
-    PagedConfig { threads: 256, chunk: 128, heads: 4, unrolled: 4, workgroups: 1024 },
-    PagedConfig { threads: 128, chunk: 64, heads: 8, unrolled: 4, workgroups: 1024 },
-    PagedConfig { threads: 64, chunk: 64, heads: 8, unrolled: 4, workgroups: 2048 },
-    PagedConfig { threads: 128, chunk: 128, heads: 8, unrolled: 8, workgroups: 2048 },
-    PagedConfig { threads: 128, chunk: 128, heads: 8, unrolled: 2, workgroups: 512 },
+    config([256, 512, 4], 4, 4, 1024),
+    config([256, 256, 0], 4, 4, 1024),
+    config([128, 128, 0], 8, 4, 1024),
+    config([256, 1024, 4], 4, 8, 1024),
+    config([256, 256, 4], 4, 4, 1024),
+    config([256, 512, 8], 4, 8, 1024),
+    config([256, 512, 4], 4, 8, 2048),
+    config([256, 512, 4], 8, 4, 1024),
+    config([256, 1024, 8], 4, 4, 512),
+    config([128, 512, 4], 4, 8, 2048),
+    config([128, 256, 8], 8, 8, 2048),
+    config([256, 128, 0], 4, 4, 1024),
+    config([128, 64, 0], 8, 4, 1024),
+    config([64, 64, 0], 8, 4, 2048),
+    config([128, 128, 0], 8, 8, 2048),
+    config([128, 128, 0], 8, 2, 512),
 ];
 
 /// Queries of a sequence from which on tiles of them are faster than rows by themselves.
@@ -59,6 +80,9 @@ const ROWS_FOR_TILES: usize = 16;
 
 /// Threads that reduce the scores of one head.
 const PER_HEAD: usize = 16;
+
+/// The same where chunks are long.
+const PER_LONG_HEAD: usize = 32;
 
 /// Parts of positions, at most.
 const MOST_SPLITS: usize = 256;
@@ -73,19 +97,29 @@ impl PagedConfig {
         let heads = self.heads_of(sizes.shared_heads);
         let threads = u32::try_from(self.threads).unwrap_or(u32::MAX);
         let columns = sizes.value_width.div_ceil(step_of(sizes.value_width));
+        let partial = if self.shuffled > 0 { 1 } else { heads };
         let floats = heads * padded(sizes.key_width)
-            + self.threads * heads * 4
+            + self.threads * partial * 4
             + heads * self.chunk
-            + 2 * PER_HEAD * heads
+            + 2 * self.per_head() * heads
             + self.chunk
             + 3 * heads
             + 64;
+        let least = capabilities.subgroup.map_or(0, |(least, _)| least);
+        let scores = match self.shuffled {
+            0 => self.chunk <= self.threads,
+            lanes => lanes.is_power_of_two() && u32::try_from(lanes).is_ok_and(|n| n <= least),
+        };
         threads <= capabilities.workgroup_threads
-            && self.chunk <= self.threads
-            && heads * PER_HEAD <= self.threads
+            && scores
+            && heads * self.per_head() <= self.threads
             && columns <= self.threads
             && floats * 4
                 <= usize::try_from(capabilities.workgroup_bytes).unwrap_or(0).min(32 << 10)
+    }
+
+    fn per_head(&self) -> usize {
+        if self.shuffled > 0 { PER_LONG_HEAD } else { PER_HEAD }
     }
 
     /// The heads of a workgroup: parts of equal size, as far as that goes.
@@ -113,8 +147,9 @@ fn choose(capabilities: &Capabilities, sizes: &PagedSizes) -> Result<PagedConfig
     let fitting = CONFIGS.iter().find(|config| config.fits(capabilities, sizes));
     // Fewer heads take less of what threads share.
     let fewer = || {
-        let halves = [4, 2, 1].map(|heads| PagedConfig { heads, ..CONFIGS[0] });
-        let wide = PagedConfig { threads: 256, heads: 1, ..CONFIGS[0] };
+        let plain = config([128, 128, 0], 8, 4, 1024);
+        let halves = [4, 2, 1].map(|heads| PagedConfig { heads, ..plain });
+        let wide = PagedConfig { threads: 256, heads: 1, ..plain };
         halves.into_iter().chain([wide]).find(|config| config.fits(capabilities, sizes))
     };
     fitting.copied().or_else(fewer).ok_or_else(|| format!("{sizes:?} are beyond the kernel"))
@@ -352,7 +387,10 @@ impl Paged {
         let vector = |step: usize, of: &str| {
             if step == 4 { format!("vec4<{of}>") } else { of.to_owned() }
         };
-        let groups = config.chunk / key_step;
+        let shuffled = config.shuffled > 0;
+        let slices =
+            if shuffled { config.shuffled } else { config.threads / (config.chunk / key_step) };
+        let groups = config.threads / slices;
         let y = vector(value_step, wgsl_float(shapes.output_dtype(0)?)?);
         let column = vector(value_step, "f32");
         let source = render(
@@ -375,7 +413,9 @@ impl Paged {
                 chunk => config.chunk,
                 heads,
                 groups,
-                slices => config.threads / groups,
+                slices,
+                shuffled,
+                per_head => config.per_head(),
                 width => padded(key_width),
                 unrolled => config.unrolled,
             ),

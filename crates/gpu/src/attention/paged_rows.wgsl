@@ -44,16 +44,16 @@ struct Params {
 const THREADS = {{ threads }}u;
 const CHUNK = {{ chunk }}u;
 const HEADS = {{ heads }}u;
-// Threads beside each other along positions, and along the elements of keys.
+// Threads {{ "along positions, and beside each other" if shuffled else "beside each other along positions, and" }} along the elements of keys.
 const GROUPS = {{ groups }}u;
 const SLICES = {{ slices }}u;
 // Threads that reduce the scores of a head.
-const PER_HEAD = 16u;
+const PER_HEAD = {{ per_head }}u;
 const WIDTH4 = {{ width }}u / 4u;
 const LOWEST = -3.0e38;
 
 var<workgroup> queries: array<vec4<f32>, HEADS * WIDTH4>;
-var<workgroup> partial: array<vec4<f32>, THREADS * HEADS>;
+var<workgroup> partial: array<vec4<f32>, THREADS{% if not shuffled %} * HEADS{% endif %}>;
 var<workgroup> scores: array<f32, HEADS * CHUNK>;
 var<workgroup> reduced: array<vec2<f32>, PER_HEAD * HEADS>;
 var<workgroup> vectors: array<u32, CHUNK>;
@@ -124,12 +124,20 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups
     let end = min(from_position + params.span, position + 1u);
 
     for (var i = lane; i < HEADS * WIDTH4; i += THREADS) {
+{% if not shuffled %}
         let at = i % WIDTH4 * 4u;
+{% endif %}
         let from_query = (result + min(i / WIDTH4, heads - 1u)) * params.key_width;
         var x = vec4<f32>(0.0);
         for (var c = 0u; c < 4u; c++) {
-            if at + c < params.key_width {
-                x[c] = f32(q[from_query + at + c]);
+{% if shuffled %}
+            // Four elements that a thread takes are as far apart as there are threads for a key.
+            let d = (i % WIDTH4 / SLICES * 4u + c) * SLICES + i % SLICES;
+{% else %}
+            let d = at + c;
+{% endif %}
+            if d < params.key_width {
+                x[c] = f32(q[from_query + d]);
             }
         }
         queries[i] = x * params.scale;
@@ -150,11 +158,58 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups
     for (var start = from_position; start < end; start += CHUNK) {
         let stop = min(start + CHUNK, end);
         // Where the vectors of each position are.
-        if lane < CHUNK {
-            let p = min(start + lane, end - 1u);
+        for (var i = lane; i < CHUNK; i += THREADS) {
+            let p = min(start + i, end - 1u);
             let block = min(blocks[b * params.most + p / params.block].x, params.count - 1u);
-            vectors[lane] = (block * params.kv_heads + head) * params.block + p % params.block;
+            vectors[i] = (block * params.kv_heads + head) * params.block + p % params.block;
         }
+{% if shuffled %}
+        workgroupBarrier();
+        let slice = lane % SLICES;
+        for (var quad = lane / SLICES; quad < CHUNK / {{ key_step }}u; quad += GROUPS) {
+            let at = start + quad * {{ key_step }}u;
+{% for g in range(heads) %}
+            var score{{ g }} = {{ score }}(0.0);
+{% endfor %}
+            if at < end {
+                let vector = vectors[quad * {{ key_step }}u];
+                let within = vector % params.block;
+                let from_key = (vector - within) * params.key_width + within;
+                let last = params.key_width - 1u;
+                for (var d = slice; d - slice < (params.key_width + 3u) / 4u; d += SLICES) {
+{% for c in range(4) %}
+                    let key{{ c }} = keys_at(from_key + min((d - slice) * 4u + {{ c }}u * SLICES + slice, last) * params.block);
+{% endfor %}
+{% for g in range(heads) %}
+                    let query{{ g }} = queries[{{ g }}u * WIDTH4 + d];
+                    score{{ g }} += query{{ g }}.x * key0 + query{{ g }}.y * key1 + query{{ g }}.z * key2 + query{{ g }}.w * key3;
+{% endfor %}
+                }
+{% if cache == "i8" %}
+                let key_scale = key_scales[vector / {{ key_step }}u];
+{% for g in range(heads) %}
+                score{{ g }} *= key_scale;
+{% endfor %}
+{% endif %}
+            }
+            for (var apart = 1u; apart < SLICES; apart *= 2u) {
+{% for g in range(heads) %}
+                score{{ g }} += subgroupShuffleXor(score{{ g }}, apart);
+{% endfor %}
+            }
+{% for g in range(heads) %}
+            if slice == {{ g }}u % SLICES {
+                if params.softcap > 0.0 {
+                    score{{ g }} = params.softcap * tanh(clamp(score{{ g }} / params.softcap, {{ score }}(-20.0), {{ score }}(20.0)));
+                }
+{% for c in range(key_step) %}
+                scores[{{ g }}u * CHUNK + quad * {{ key_step }}u + {{ c }}u] = select(LOWEST, score{{ g }}{% if key_step > 1 %}[{{ c }}]{% endif %}, at + {{ c }}u >= first && at + {{ c }}u < end);
+{% endfor %}
+            }
+{% endfor %}
+        }
+        workgroupBarrier();
+{% else %}
         let p = start + lane % GROUPS * {{ key_step }}u;
 {% for g in range(heads) %}
         var score{{ g }} = {{ score }}(0.0);
@@ -199,7 +254,8 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups
 {% endfor %}
         }
         workgroupBarrier();
-        // The softmax so far, sixteen threads a head.
+{% endif %}
+        // The softmax so far, some threads a head.
         let own = lane / PER_HEAD;
         if own < HEADS {
             var x = LOWEST;
@@ -263,6 +319,26 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups
     }
 
     // The sums of all slices.
+{% if shuffled %}
+{% for g in range(heads) %}
+    if value_slice < slice_count {
+        partial[value_slice * columns + column] = {% if value_quads %}sum{{ g }}{% else %}vec4<f32>(sum{{ g }}){% endif %};
+    }
+    workgroupBarrier();
+    if {{ g }}u < heads && lane < columns {
+        var x = partial[lane];
+        for (var s = 1u; s < slice_count; s++) {
+            x += partial[s * columns + lane];
+        }
+{% if direct %}
+        y[(result + {{ g }}u) * columns + lane] = {{ y }}(x{% if not value_quads %}.x{% endif %} / total[{{ g }}]);
+{% else %}
+        sums[((kept + {{ g }}u) * params.splits + split) * columns + lane] = x{% if not value_quads %}.x{% endif %};
+{% endif %}
+    }
+    workgroupBarrier();
+{% endfor %}
+{% else %}
     if value_slice < slice_count {
 {% for g in range(heads) %}
         partial[(value_slice * HEADS + {{ g }}u) * columns + column] = {% if value_quads %}sum{{ g }}{% else %}vec4<f32>(sum{{ g }}){% endif %};
@@ -281,6 +357,7 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups
         sums[((kept + own) * params.splits + split) * columns + i % columns] = x{% if not value_quads %}.x{% endif %};
 {% endif %}
     }
+{% endif %}
 {% if not direct %}
     if lane < heads {
         weights[(kept + lane) * params.splits + split] = vec2<f32>(most[lane], total[lane]);
