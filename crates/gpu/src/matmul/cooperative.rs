@@ -129,7 +129,7 @@ impl CooperativeConfig {
         let context = context!(
             cell => "f16",
             size, subgroups, threads, vector, wide,
-            unit => if wide { vector } else { 1 },
+            unit => if wide { 4 } else { 1 },
             sm => self.part[0],
             sn => self.part[1],
             a_loads => rows * deep / (vector * threads),

@@ -15,7 +15,7 @@
 {% set a_rows = bm if a.inner else bk %}
 {% set b_rows = bn if b.inner else bk %}
 {% set loaded = "vec4<u32>" if vector == 8 else "vec4<f16>" %}
-{% set cell_type = loaded if wide else "f16" %}
+{% set cell_type = "vec4<f16>" if wide else "f16" %}
 {% set across = strip * size %}
 var<workgroup> tile_a: array<{{ cell_type }}, {{ stages * a_rows * a_step }}>;
 var<workgroup> tile_b: array<{{ cell_type }}, {{ stages * b_rows * b_step }}>;
@@ -77,7 +77,11 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups
         {% for i in range(count) %}
         {
             let at = {{ x }}_start + ({{ x }}_across + {{ i * (threads // along) }}u) * {{ step }}u + {{ x }}_along / {{ unit }}u;
-            {% if wide %}
+            {% if vector == 8 %}
+            // Some compilers refuse matrices of halves in memory of other words.
+            tile_{{ x }}[at] = bitcast<vec4<f16>>(next_{{ x }}{{ i }}.xy);
+            tile_{{ x }}[at + 1u] = bitcast<vec4<f16>>(next_{{ x }}{{ i }}.zw);
+            {% elif wide %}
             tile_{{ x }}[at] = next_{{ x }}{{ i }};
             {% else %}
             {% for c in range(4) %}
