@@ -42,23 +42,23 @@ struct type_8 {
     metal::float4 inner[256];
 };
 struct type_9 {
-    float inner[256];
+    float inner[1024];
 };
 struct type_11 {
-    metal::float2 inner[32];
+    metal::float2 inner[64];
 };
 struct type_12 {
-    uint inner[128];
+    uint inner[512];
 };
 struct type_13 {
     float inner[2];
 };
-constant uint THREADS = 128u;
-constant uint CHUNK = 128u;
+constant uint THREADS = 256u;
+constant uint CHUNK = 512u;
 constant uint HEADS = 2u;
-constant uint GROUPS = 32u;
+constant uint GROUPS = 64u;
 constant uint SLICES = 4u;
-constant uint PER_HEAD = 16u;
+constant uint PER_HEAD = 32u;
 constant uint WIDTH4_ = 16u;
 
 uint naga_div(uint lhs, uint rhs) {
@@ -89,7 +89,7 @@ uint naga_mod(uint lhs, uint rhs) {
 
 struct main_Input {
 };
-[[max_total_threads_per_threadgroup(128)]] kernel void main_(
+[[max_total_threads_per_threadgroup(256)]] kernel void main_(
   metal::uint3 group [[threadgroup_position_in_grid]]
 , metal::uint3 groups [[threadgroups_per_grid]]
 , uint lane [[thread_index_in_threadgroup]]
@@ -123,29 +123,36 @@ struct main_Input {
     metal::float4 sum0_ = metal::float4(0.0);
     metal::float4 sum1_ = metal::float4(0.0);
     uint start = {};
+    uint i_1 = {};
+    uint quad_ = {};
     metal::float4 score0_ = {};
     metal::float4 score1_ = {};
     uint d = {};
-    uint i_1 = {};
-    metal::float4 x_1 = {};
-    uint s = {};
+    uint apart = {};
     bool local_1 = {};
     bool local_2 = {};
     bool local_3 = {};
     bool local_4 = {};
-    float x_2 = {};
+    bool local_5 = {};
+    bool local_6 = {};
+    bool local_7 = {};
+    bool local_8 = {};
+    float x_1 = {};
     uint i_2 = {};
     float highest = {};
     uint i_3 = {};
     float sum = {};
     uint i_4 = {};
-    bool local_5 = {};
+    bool local_9 = {};
     float sum_1 = {};
     uint i_5 = {};
     uint p = {};
-    uint i_6 = {};
+    bool local_10 = {};
+    metal::float4 x_2 = {};
+    uint s = 1u;
+    bool local_11 = {};
     metal::float4 x_3 = {};
-    uint s_1 = {};
+    uint s_1 = 1u;
     uint number = group.x + (group.y * groups.x);
     uint places = params.rows;
     uint _e13 = params.splits;
@@ -246,8 +253,8 @@ struct main_Input {
     bool loop_init_1 = true;
     while(true) {
         if (!loop_init_1) {
-            uint _e244 = i;
-            i = _e244 + THREADS;
+            uint _e250 = i;
+            i = _e250 + THREADS;
         }
         loop_init_1 = false;
         uint _e191 = i;
@@ -257,441 +264,501 @@ struct main_Input {
         }
         {
             uint _e194 = i;
-            uint at_2 = naga_mod(_e194, WIDTH4_) * 4u;
-            uint _e199 = i;
-            uint _e208 = params.key_width;
-            uint from_query = (result + metal::min(naga_div(_e199, WIDTH4_), heads - 1u)) * _e208;
+            uint _e203 = params.key_width;
+            uint from_query = (result + metal::min(naga_div(_e194, WIDTH4_), heads - 1u)) * _e203;
             x = metal::float4(0.0);
             c = 0u;
             bool loop_init_2 = true;
             while(true) {
                 if (!loop_init_2) {
-                    uint _e234 = c;
-                    c = _e234 + 1u;
+                    uint _e240 = c;
+                    c = _e240 + 1u;
                 }
                 loop_init_2 = false;
-                uint _e215 = c;
-                if (_e215 < 4u) {
+                uint _e210 = c;
+                if (_e210 < 4u) {
                 } else {
                     break;
                 }
                 {
-                    uint _e218 = c;
-                    uint _e222 = params.key_width;
-                    if ((at_2 + _e218) < _e222) {
-                        uint _e224 = c;
-                        uint _e228 = c;
-                        float _e231 = q[metal::min(unsigned((from_query + at_2) + _e228), (_buffer_sizes.size0 - 0 - 4) / 4)];
-                        x[metal::min(unsigned(_e224), 3u)] = static_cast<float>(_e231);
+                    uint _e213 = i;
+                    uint _e220 = c;
+                    uint _e224 = i;
+                    uint d_1 = (((naga_div(naga_mod(_e213, WIDTH4_), SLICES) * 4u) + _e220) * SLICES) + naga_mod(_e224, SLICES);
+                    uint _e230 = params.key_width;
+                    if (d_1 < _e230) {
+                        uint _e232 = c;
+                        float _e237 = q[metal::min(unsigned(from_query + d_1), (_buffer_sizes.size0 - 0 - 4) / 4)];
+                        x[metal::min(unsigned(_e232), 3u)] = static_cast<float>(_e237);
                     }
                 }
             }
-            uint _e237 = i;
-            metal::float4 _e239 = x;
-            float _e242 = params.scale;
-            queries.inner[metal::min(unsigned(_e237), 31u)] = _e239 * _e242;
+            uint _e243 = i;
+            metal::float4 _e245 = x;
+            float _e248 = params.scale;
+            queries.inner[metal::min(unsigned(_e243), 31u)] = _e245 * _e248;
         }
     }
     if (lane < HEADS) {
         most.inner[metal::min(unsigned(lane), 1u)] = -300000000000000000000000000000000000000.0;
         total.inner[metal::min(unsigned(lane), 1u)] = 0.0;
     }
-    uint _e257 = params.value_width;
-    uint columns = naga_div(_e257 + 3u, 4u);
+    uint _e263 = params.value_width;
+    uint columns = naga_div(_e263 + 3u, 4u);
     uint column = naga_mod(lane, columns);
     uint slice_count = naga_div(THREADS, columns);
     uint value_slice = naga_div(lane, columns);
     metal::threadgroup_barrier(metal::mem_flags::mem_threadgroup);
-    uint _e272 = from_position;
-    start = _e272;
+    uint _e278 = from_position;
+    start = _e278;
     bool loop_init_3 = true;
     while(true) {
         if (!loop_init_3) {
-            uint _e1004 = start;
-            start = _e1004 + CHUNK;
+            uint _e1096 = start;
+            start = _e1096 + CHUNK;
         }
         loop_init_3 = false;
-        uint _e274 = start;
-        if (_e274 < end) {
+        uint _e280 = start;
+        if (_e280 < end) {
         } else {
             break;
         }
         {
-            uint _e276 = start;
-            uint stop = metal::min(_e276 + CHUNK, end);
-            if (lane < CHUNK) {
-                uint _e282 = start;
-                uint p_1 = metal::min(_e282 + lane, end - 1u);
-                uint _e290 = params.most;
-                uint _e294 = params.block;
-                uint _e299 = blocks[metal::min(unsigned((unnamed * _e290) + naga_div(p_1, _e294)), (_buffer_sizes.size5 - 0 - 8) / 8)].x;
-                uint _e302 = params.count;
-                uint block = metal::min(_e299, _e302 - 1u);
-                uint _e310 = params.kv_heads;
-                uint _e315 = params.block;
-                uint _e319 = params.block;
-                vectors.inner[metal::min(unsigned(lane), 127u)] = (((block * _e310) + head) * _e315) + naga_mod(p_1, _e319);
-            }
-            uint _e322 = start;
-            uint p_2 = _e322 + (naga_mod(lane, GROUPS) * 4u);
-            score0_ = metal::float4(0.0);
-            score1_ = metal::float4(0.0);
-            if (p_2 < end) {
-                uint _e338 = params.most;
-                uint _e342 = params.block;
-                uint _e347 = blocks[metal::min(unsigned((unnamed * _e338) + naga_div(p_2, _e342)), (_buffer_sizes.size5 - 0 - 8) / 8)].x;
-                uint _e350 = params.count;
-                uint block_1 = metal::min(_e347, _e350 - 1u);
-                uint _e356 = params.kv_heads;
-                uint tile = (block_1 * _e356) + head;
-                uint _e361 = params.key_width;
-                uint _e365 = params.block;
-                uint _e369 = params.block;
-                uint from_key = ((tile * _e361) * _e365) + naga_mod(p_2, _e369);
-                uint _e374 = params.key_width;
-                uint last = _e374 - 1u;
-                d = naga_div(lane, GROUPS);
-                bool loop_init_4 = true;
-                while(true) {
-                    if (!loop_init_4) {
-                        uint _e473 = d;
-                        d = _e473 + SLICES;
-                    }
-                    loop_init_4 = false;
-                    uint _e380 = d;
-                    uint _e385 = params.key_width;
-                    if ((_e380 * 4u) < _e385) {
-                    } else {
-                        break;
-                    }
-                    {
-                        uint _e387 = d;
-                        uint _e395 = params.block;
-                        metal::float4 _e398 = keys_at(from_key + (metal::min((_e387 * 4u) + 0u, last) * _e395), keys, _buffer_sizes);
-                        uint _e399 = d;
-                        uint _e407 = params.block;
-                        metal::float4 _e410 = keys_at(from_key + (metal::min((_e399 * 4u) + 1u, last) * _e407), keys, _buffer_sizes);
-                        uint _e411 = d;
-                        uint _e419 = params.block;
-                        metal::float4 _e422 = keys_at(from_key + (metal::min((_e411 * 4u) + 2u, last) * _e419), keys, _buffer_sizes);
-                        uint _e423 = d;
-                        uint _e431 = params.block;
-                        metal::float4 _e434 = keys_at(from_key + (metal::min((_e423 * 4u) + 3u, last) * _e431), keys, _buffer_sizes);
-                        uint _e437 = d;
-                        metal::float4 query0_ = queries.inner[metal::min(unsigned(0u + _e437), 31u)];
-                        metal::float4 _e441 = score0_;
-                        score0_ = _e441 + ((((query0_.x * _e398) + (query0_.y * _e410)) + (query0_.z * _e422)) + (query0_.w * _e434));
-                        uint _e456 = d;
-                        metal::float4 query1_ = queries.inner[metal::min(unsigned(16u + _e456), 31u)];
-                        metal::float4 _e460 = score1_;
-                        score1_ = _e460 + ((((query1_.x * _e398) + (query1_.y * _e410)) + (query1_.z * _e422)) + (query1_.w * _e434));
-                    }
-                }
-            }
-            metal::float4 _e489 = score0_;
-            partial.inner[metal::min(unsigned((((naga_div(lane, GROUPS) * HEADS) + 0u) * GROUPS) + naga_mod(lane, GROUPS)), 255u)] = _e489;
-            metal::float4 _e503 = score1_;
-            partial.inner[metal::min(unsigned((((naga_div(lane, GROUPS) * HEADS) + 1u) * GROUPS) + naga_mod(lane, GROUPS)), 255u)] = _e503;
-            metal::threadgroup_barrier(metal::mem_flags::mem_threadgroup);
+            uint _e282 = start;
+            uint stop = metal::min(_e282 + CHUNK, end);
             i_1 = lane;
-            bool loop_init_5 = true;
+            bool loop_init_4 = true;
             while(true) {
-                if (!loop_init_5) {
-                    uint _e648 = i_1;
-                    i_1 = _e648 + THREADS;
+                if (!loop_init_4) {
+                    uint _e332 = i_1;
+                    i_1 = _e332 + THREADS;
                 }
-                loop_init_5 = false;
-                uint _e505 = i_1;
-                if (_e505 < 64u) {
+                loop_init_4 = false;
+                uint _e287 = i_1;
+                if (_e287 < CHUNK) {
                 } else {
                     break;
                 }
                 {
-                    uint _e509 = i_1;
-                    metal::float4 _e511 = partial.inner[metal::min(unsigned(_e509), 255u)];
-                    x_1 = _e511;
-                    s = 1u;
-                    bool loop_init_6 = true;
-                    while(true) {
-                        if (!loop_init_6) {
-                            uint _e531 = s;
-                            s = _e531 + 1u;
+                    uint _e290 = start;
+                    uint _e291 = i_1;
+                    uint p_1 = metal::min(_e290 + _e291, end - 1u);
+                    uint _e299 = params.most;
+                    uint _e303 = params.block;
+                    uint _e308 = blocks[metal::min(unsigned((unnamed * _e299) + naga_div(p_1, _e303)), (_buffer_sizes.size5 - 0 - 8) / 8)].x;
+                    uint _e311 = params.count;
+                    uint block = metal::min(_e308, _e311 - 1u);
+                    uint _e316 = i_1;
+                    uint _e320 = params.kv_heads;
+                    uint _e325 = params.block;
+                    uint _e329 = params.block;
+                    vectors.inner[metal::min(unsigned(_e316), 511u)] = (((block * _e320) + head) * _e325) + naga_mod(p_1, _e329);
+                }
+            }
+            metal::threadgroup_barrier(metal::mem_flags::mem_threadgroup);
+            uint slice = naga_mod(lane, SLICES);
+            quad_ = naga_div(lane, SLICES);
+            bool loop_init_5 = true;
+            while(true) {
+                if (!loop_init_5) {
+                    uint _e740 = quad_;
+                    quad_ = _e740 + GROUPS;
+                }
+                loop_init_5 = false;
+                uint _e340 = quad_;
+                if (_e340 < 128u) {
+                } else {
+                    break;
+                }
+                {
+                    uint _e343 = start;
+                    uint _e344 = quad_;
+                    uint at_2 = _e343 + (_e344 * 4u);
+                    score0_ = metal::float4(0.0);
+                    score1_ = metal::float4(0.0);
+                    if (at_2 < end) {
+                        uint _e356 = quad_;
+                        uint vector = vectors.inner[metal::min(unsigned(_e356 * 4u), 511u)];
+                        uint _e363 = params.block;
+                        uint within = naga_mod(vector, _e363);
+                        uint _e368 = params.key_width;
+                        uint from_key = ((vector - within) * _e368) + within;
+                        uint _e373 = params.key_width;
+                        uint last = _e373 - 1u;
+                        d = slice;
+                        bool loop_init_6 = true;
+                        while(true) {
+                            if (!loop_init_6) {
+                                uint _e481 = d;
+                                d = _e481 + SLICES;
+                            }
+                            loop_init_6 = false;
+                            uint _e377 = d;
+                            uint _e381 = params.key_width;
+                            if ((_e377 - slice) < naga_div(_e381 + 3u, 4u)) {
+                            } else {
+                                break;
+                            }
+                            {
+                                uint _e387 = d;
+                                uint _e397 = params.block;
+                                metal::float4 _e400 = keys_at(from_key + (metal::min((((_e387 - slice) * 4u) + 0u) + slice, last) * _e397), keys, _buffer_sizes);
+                                uint _e401 = d;
+                                uint _e411 = params.block;
+                                metal::float4 _e414 = keys_at(from_key + (metal::min((((_e401 - slice) * 4u) + 4u) + slice, last) * _e411), keys, _buffer_sizes);
+                                uint _e415 = d;
+                                uint _e425 = params.block;
+                                metal::float4 _e428 = keys_at(from_key + (metal::min((((_e415 - slice) * 4u) + 8u) + slice, last) * _e425), keys, _buffer_sizes);
+                                uint _e429 = d;
+                                uint _e439 = params.block;
+                                metal::float4 _e442 = keys_at(from_key + (metal::min((((_e429 - slice) * 4u) + 12u) + slice, last) * _e439), keys, _buffer_sizes);
+                                uint _e445 = d;
+                                metal::float4 query0_ = queries.inner[metal::min(unsigned(0u + _e445), 31u)];
+                                metal::float4 _e449 = score0_;
+                                score0_ = _e449 + ((((query0_.x * _e400) + (query0_.y * _e414)) + (query0_.z * _e428)) + (query0_.w * _e442));
+                                uint _e464 = d;
+                                metal::float4 query1_ = queries.inner[metal::min(unsigned(16u + _e464), 31u)];
+                                metal::float4 _e468 = score1_;
+                                score1_ = _e468 + ((((query1_.x * _e400) + (query1_.y * _e414)) + (query1_.z * _e428)) + (query1_.w * _e442));
+                            }
                         }
-                        loop_init_6 = false;
-                        uint _e515 = s;
-                        if (_e515 < SLICES) {
+                    }
+                    apart = 1u;
+                    bool loop_init_7 = true;
+                    while(true) {
+                        if (!loop_init_7) {
+                            uint _e499 = apart;
+                            apart = _e499 * 2u;
+                        }
+                        loop_init_7 = false;
+                        uint _e486 = apart;
+                        if (_e486 < SLICES) {
                         } else {
                             break;
                         }
                         {
-                            metal::float4 _e518 = x_1;
-                            uint _e520 = s;
-                            uint _e525 = i_1;
-                            metal::float4 _e528 = partial.inner[metal::min(unsigned(((_e520 * HEADS) * GROUPS) + _e525), 255u)];
-                            x_1 = _e518 + _e528;
+                            metal::float4 _e489 = score0_;
+                            metal::float4 _e490 = score0_;
+                            uint _e491 = apart;
+                            metal::float4 unnamed_1 = metal::simd_shuffle_xor(_e490, _e491);
+                            score0_ = _e489 + unnamed_1;
+                            metal::float4 _e494 = score1_;
+                            metal::float4 _e495 = score1_;
+                            uint _e496 = apart;
+                            metal::float4 unnamed_2 = metal::simd_shuffle_xor(_e495, _e496);
+                            score1_ = _e494 + unnamed_2;
                         }
                     }
-                    float _e535 = params.softcap;
-                    if (_e535 > 0.0) {
-                        float _e540 = params.softcap;
-                        metal::float4 _e541 = x_1;
-                        float _e544 = params.softcap;
-                        x_1 = _e540 * metal::tanh(metal::clamp(_e541 / metal::float4(_e544), metal::float4(-20.0), metal::float4(20.0)));
+                    if (slice == 0u) {
+                        float _e506 = params.softcap;
+                        if (_e506 > 0.0) {
+                            float _e511 = params.softcap;
+                            metal::float4 _e512 = score0_;
+                            float _e515 = params.softcap;
+                            score0_ = _e511 * metal::tanh(metal::clamp(_e512 / metal::float4(_e515), metal::float4(-20.0), metal::float4(20.0)));
+                        }
+                        uint _e527 = quad_;
+                        float _e535 = score0_.x;
+                        uint _e538 = first;
+                        if ((at_2 + 0u) >= _e538) {
+                            local_1 = (at_2 + 0u) < end;
+                        } else {
+                            local_1 = false;
+                        }
+                        bool _e546 = local_1;
+                        scores.inner[metal::min(unsigned((0u + (_e527 * 4u)) + 0u), 1023u)] = _e546 ? _e535 : -300000000000000000000000000000000000000.0;
+                        uint _e551 = quad_;
+                        float _e559 = score0_.y;
+                        uint _e562 = first;
+                        if ((at_2 + 1u) >= _e562) {
+                            local_2 = (at_2 + 1u) < end;
+                        } else {
+                            local_2 = false;
+                        }
+                        bool _e570 = local_2;
+                        scores.inner[metal::min(unsigned((0u + (_e551 * 4u)) + 1u), 1023u)] = _e570 ? _e559 : -300000000000000000000000000000000000000.0;
+                        uint _e575 = quad_;
+                        float _e583 = score0_.z;
+                        uint _e586 = first;
+                        if ((at_2 + 2u) >= _e586) {
+                            local_3 = (at_2 + 2u) < end;
+                        } else {
+                            local_3 = false;
+                        }
+                        bool _e594 = local_3;
+                        scores.inner[metal::min(unsigned((0u + (_e575 * 4u)) + 2u), 1023u)] = _e594 ? _e583 : -300000000000000000000000000000000000000.0;
+                        uint _e599 = quad_;
+                        float _e607 = score0_.w;
+                        uint _e610 = first;
+                        if ((at_2 + 3u) >= _e610) {
+                            local_4 = (at_2 + 3u) < end;
+                        } else {
+                            local_4 = false;
+                        }
+                        bool _e618 = local_4;
+                        scores.inner[metal::min(unsigned((0u + (_e599 * 4u)) + 3u), 1023u)] = _e618 ? _e607 : -300000000000000000000000000000000000000.0;
                     }
-                    uint _e554 = start;
-                    uint _e555 = i_1;
-                    uint at_3 = _e554 + (naga_mod(_e555, GROUPS) * 4u);
-                    uint _e561 = i_1;
-                    uint _e566 = i_1;
-                    uint to = (naga_div(_e561, GROUPS) * CHUNK) + (naga_mod(_e566, GROUPS) * 4u);
-                    float _e577 = x_1.x;
-                    uint _e580 = first;
-                    if ((at_3 + 0u) >= _e580) {
-                        local_1 = (at_3 + 0u) < end;
-                    } else {
-                        local_1 = false;
+                    if (slice == 1u) {
+                        float _e625 = params.softcap;
+                        if (_e625 > 0.0) {
+                            float _e630 = params.softcap;
+                            metal::float4 _e631 = score1_;
+                            float _e634 = params.softcap;
+                            score1_ = _e630 * metal::tanh(metal::clamp(_e631 / metal::float4(_e634), metal::float4(-20.0), metal::float4(20.0)));
+                        }
+                        uint _e646 = quad_;
+                        float _e654 = score1_.x;
+                        uint _e657 = first;
+                        if ((at_2 + 0u) >= _e657) {
+                            local_5 = (at_2 + 0u) < end;
+                        } else {
+                            local_5 = false;
+                        }
+                        bool _e665 = local_5;
+                        scores.inner[metal::min(unsigned((512u + (_e646 * 4u)) + 0u), 1023u)] = _e665 ? _e654 : -300000000000000000000000000000000000000.0;
+                        uint _e670 = quad_;
+                        float _e678 = score1_.y;
+                        uint _e681 = first;
+                        if ((at_2 + 1u) >= _e681) {
+                            local_6 = (at_2 + 1u) < end;
+                        } else {
+                            local_6 = false;
+                        }
+                        bool _e689 = local_6;
+                        scores.inner[metal::min(unsigned((512u + (_e670 * 4u)) + 1u), 1023u)] = _e689 ? _e678 : -300000000000000000000000000000000000000.0;
+                        uint _e694 = quad_;
+                        float _e702 = score1_.z;
+                        uint _e705 = first;
+                        if ((at_2 + 2u) >= _e705) {
+                            local_7 = (at_2 + 2u) < end;
+                        } else {
+                            local_7 = false;
+                        }
+                        bool _e713 = local_7;
+                        scores.inner[metal::min(unsigned((512u + (_e694 * 4u)) + 2u), 1023u)] = _e713 ? _e702 : -300000000000000000000000000000000000000.0;
+                        uint _e718 = quad_;
+                        float _e726 = score1_.w;
+                        uint _e729 = first;
+                        if ((at_2 + 3u) >= _e729) {
+                            local_8 = (at_2 + 3u) < end;
+                        } else {
+                            local_8 = false;
+                        }
+                        bool _e737 = local_8;
+                        scores.inner[metal::min(unsigned((512u + (_e718 * 4u)) + 3u), 1023u)] = _e737 ? _e726 : -300000000000000000000000000000000000000.0;
                     }
-                    bool _e588 = local_1;
-                    scores.inner[metal::min(unsigned(to + 0u), 255u)] = _e588 ? _e577 : -300000000000000000000000000000000000000.0;
-                    float _e596 = x_1.y;
-                    uint _e599 = first;
-                    if ((at_3 + 1u) >= _e599) {
-                        local_2 = (at_3 + 1u) < end;
-                    } else {
-                        local_2 = false;
-                    }
-                    bool _e607 = local_2;
-                    scores.inner[metal::min(unsigned(to + 1u), 255u)] = _e607 ? _e596 : -300000000000000000000000000000000000000.0;
-                    float _e615 = x_1.z;
-                    uint _e618 = first;
-                    if ((at_3 + 2u) >= _e618) {
-                        local_3 = (at_3 + 2u) < end;
-                    } else {
-                        local_3 = false;
-                    }
-                    bool _e626 = local_3;
-                    scores.inner[metal::min(unsigned(to + 2u), 255u)] = _e626 ? _e615 : -300000000000000000000000000000000000000.0;
-                    float _e634 = x_1.w;
-                    uint _e637 = first;
-                    if ((at_3 + 3u) >= _e637) {
-                        local_4 = (at_3 + 3u) < end;
-                    } else {
-                        local_4 = false;
-                    }
-                    bool _e645 = local_4;
-                    scores.inner[metal::min(unsigned(to + 3u), 255u)] = _e645 ? _e634 : -300000000000000000000000000000000000000.0;
                 }
             }
             metal::threadgroup_barrier(metal::mem_flags::mem_threadgroup);
             uint own = naga_div(lane, PER_HEAD);
             if (own < HEADS) {
-                x_2 = -300000000000000000000000000000000000000.0;
+                x_1 = -300000000000000000000000000000000000000.0;
                 i_2 = naga_mod(lane, PER_HEAD);
-                bool loop_init_7 = true;
+                bool loop_init_8 = true;
                 while(true) {
-                    if (!loop_init_7) {
-                        uint _e672 = i_2;
-                        i_2 = _e672 + PER_HEAD;
+                    if (!loop_init_8) {
+                        uint _e764 = i_2;
+                        i_2 = _e764 + PER_HEAD;
                     }
-                    loop_init_7 = false;
-                    uint _e660 = i_2;
-                    if (_e660 < CHUNK) {
+                    loop_init_8 = false;
+                    uint _e752 = i_2;
+                    if (_e752 < CHUNK) {
                     } else {
                         break;
                     }
                     {
-                        float _e663 = x_2;
-                        uint _e667 = i_2;
-                        float _e670 = scores.inner[metal::min(unsigned((own * CHUNK) + _e667), 255u)];
-                        x_2 = metal::max(_e663, _e670);
+                        float _e755 = x_1;
+                        uint _e759 = i_2;
+                        float _e762 = scores.inner[metal::min(unsigned((own * CHUNK) + _e759), 1023u)];
+                        x_1 = metal::max(_e755, _e762);
                     }
                 }
-                float _e678 = x_2;
-                reduced.inner[metal::min(unsigned(lane), 31u)].x = _e678;
+                float _e770 = x_1;
+                reduced.inner[metal::min(unsigned(lane), 63u)].x = _e770;
             }
             metal::threadgroup_barrier(metal::mem_flags::mem_threadgroup);
             highest = -300000000000000000000000000000000000000.0;
             if (own < HEADS) {
-                float _e685 = most.inner[metal::min(unsigned(own), 1u)];
-                highest = _e685;
+                float _e777 = most.inner[metal::min(unsigned(own), 1u)];
+                highest = _e777;
                 i_3 = 0u;
-                bool loop_init_8 = true;
+                bool loop_init_9 = true;
                 while(true) {
-                    if (!loop_init_8) {
-                        uint _e702 = i_3;
-                        i_3 = _e702 + 1u;
+                    if (!loop_init_9) {
+                        uint _e794 = i_3;
+                        i_3 = _e794 + 1u;
                     }
-                    loop_init_8 = false;
-                    uint _e688 = i_3;
-                    if (_e688 < PER_HEAD) {
+                    loop_init_9 = false;
+                    uint _e780 = i_3;
+                    if (_e780 < PER_HEAD) {
                     } else {
                         break;
                     }
                     {
-                        float _e691 = highest;
-                        uint _e695 = i_3;
-                        float _e699 = reduced.inner[metal::min(unsigned((own * PER_HEAD) + _e695), 31u)].x;
-                        highest = metal::max(_e691, _e699);
+                        float _e783 = highest;
+                        uint _e787 = i_3;
+                        float _e791 = reduced.inner[metal::min(unsigned((own * PER_HEAD) + _e787), 63u)].x;
+                        highest = metal::max(_e783, _e791);
                     }
                 }
                 sum = 0.0;
                 i_4 = naga_mod(lane, PER_HEAD);
-                bool loop_init_9 = true;
+                bool loop_init_10 = true;
                 while(true) {
-                    if (!loop_init_9) {
-                        uint _e730 = i_4;
-                        i_4 = _e730 + PER_HEAD;
+                    if (!loop_init_10) {
+                        uint _e822 = i_4;
+                        i_4 = _e822 + PER_HEAD;
                     }
-                    loop_init_9 = false;
-                    uint _e709 = i_4;
-                    if (_e709 < CHUNK) {
+                    loop_init_10 = false;
+                    uint _e801 = i_4;
+                    if (_e801 < CHUNK) {
                     } else {
                         break;
                     }
                     {
-                        uint _e715 = i_4;
-                        float _e718 = scores.inner[metal::min(unsigned((own * CHUNK) + _e715), 255u)];
-                        float _e719 = highest;
-                        float weight = metal::exp(_e718 - _e719);
-                        uint _e725 = i_4;
-                        scores.inner[metal::min(unsigned((own * CHUNK) + _e725), 255u)] = weight;
-                        float _e728 = sum;
-                        sum = _e728 + weight;
+                        uint _e807 = i_4;
+                        float _e810 = scores.inner[metal::min(unsigned((own * CHUNK) + _e807), 1023u)];
+                        float _e811 = highest;
+                        float weight = metal::exp(_e810 - _e811);
+                        uint _e817 = i_4;
+                        scores.inner[metal::min(unsigned((own * CHUNK) + _e817), 1023u)] = weight;
+                        float _e820 = sum;
+                        sum = _e820 + weight;
                     }
                 }
-                float _e736 = sum;
-                reduced.inner[metal::min(unsigned(lane), 31u)].y = _e736;
+                float _e828 = sum;
+                reduced.inner[metal::min(unsigned(lane), 63u)].y = _e828;
                 if (naga_mod(lane, PER_HEAD) == 0u) {
-                    float _e745 = most.inner[metal::min(unsigned(own), 1u)];
-                    float _e746 = highest;
-                    shrink.inner[metal::min(unsigned(own), 1u)] = metal::exp(_e745 - _e746);
+                    float _e837 = most.inner[metal::min(unsigned(own), 1u)];
+                    float _e838 = highest;
+                    shrink.inner[metal::min(unsigned(own), 1u)] = metal::exp(_e837 - _e838);
                 }
             }
             metal::threadgroup_barrier(metal::mem_flags::mem_threadgroup);
             if (own < HEADS) {
-                local_5 = naga_mod(lane, PER_HEAD) == 0u;
+                local_9 = naga_mod(lane, PER_HEAD) == 0u;
             } else {
-                local_5 = false;
+                local_9 = false;
             }
-            bool _e758 = local_5;
-            if (_e758) {
-                float _e761 = total.inner[metal::min(unsigned(own), 1u)];
-                float _e764 = shrink.inner[metal::min(unsigned(own), 1u)];
-                sum_1 = _e761 * _e764;
+            bool _e850 = local_9;
+            if (_e850) {
+                float _e853 = total.inner[metal::min(unsigned(own), 1u)];
+                float _e856 = shrink.inner[metal::min(unsigned(own), 1u)];
+                sum_1 = _e853 * _e856;
                 i_5 = 0u;
-                bool loop_init_10 = true;
-                while(true) {
-                    if (!loop_init_10) {
-                        uint _e783 = i_5;
-                        i_5 = _e783 + 1u;
-                    }
-                    loop_init_10 = false;
-                    uint _e769 = i_5;
-                    if (_e769 < PER_HEAD) {
-                    } else {
-                        break;
-                    }
-                    {
-                        float _e772 = sum_1;
-                        uint _e776 = i_5;
-                        float _e780 = reduced.inner[metal::min(unsigned((own * PER_HEAD) + _e776), 31u)].y;
-                        sum_1 = _e772 + _e780;
-                    }
-                }
-                float _e787 = sum_1;
-                total.inner[metal::min(unsigned(own), 1u)] = _e787;
-                float _e790 = highest;
-                most.inner[metal::min(unsigned(own), 1u)] = _e790;
-            }
-            metal::float4 _e791 = sum0_;
-            float _e794 = shrink.inner[0];
-            sum0_ = _e791 * _e794;
-            metal::float4 _e796 = sum1_;
-            float _e799 = shrink.inner[1];
-            sum1_ = _e796 * _e799;
-            if (value_slice < slice_count) {
-                uint _e802 = start;
-                uint _e803 = first;
-                uint _e805 = start;
-                p = (metal::max(_e802, _e803) - _e805) + value_slice;
-                uint _e809 = start;
-                uint length = stop - _e809;
                 bool loop_init_11 = true;
                 while(true) {
                     if (!loop_init_11) {
-                        uint _e966 = p;
-                        p = _e966 + (4u * slice_count);
+                        uint _e875 = i_5;
+                        i_5 = _e875 + 1u;
                     }
                     loop_init_11 = false;
-                    uint _e811 = p;
-                    if ((_e811 + (3u * slice_count)) < length) {
+                    uint _e861 = i_5;
+                    if (_e861 < PER_HEAD) {
                     } else {
                         break;
                     }
                     {
-                        uint _e817 = p;
-                        uint vector0_ = vectors.inner[metal::min(unsigned(_e817 + (0u * slice_count)), 127u)];
-                        uint _e825 = params.value_width;
-                        metal::float4 _e830 = values_at((vector0_ * _e825) + (column * 4u), values, _buffer_sizes);
-                        uint _e832 = p;
-                        uint vector1_ = vectors.inner[metal::min(unsigned(_e832 + (1u * slice_count)), 127u)];
-                        uint _e840 = params.value_width;
-                        metal::float4 _e845 = values_at((vector1_ * _e840) + (column * 4u), values, _buffer_sizes);
-                        uint _e847 = p;
-                        uint vector2_ = vectors.inner[metal::min(unsigned(_e847 + (2u * slice_count)), 127u)];
-                        uint _e855 = params.value_width;
-                        metal::float4 _e860 = values_at((vector2_ * _e855) + (column * 4u), values, _buffer_sizes);
-                        uint _e862 = p;
-                        uint vector3_ = vectors.inner[metal::min(unsigned(_e862 + (3u * slice_count)), 127u)];
-                        uint _e870 = params.value_width;
-                        metal::float4 _e875 = values_at((vector3_ * _e870) + (column * 4u), values, _buffer_sizes);
-                        metal::float4 _e876 = sum0_;
-                        uint _e879 = p;
-                        float _e885 = scores.inner[metal::min(unsigned((0u + _e879) + (0u * slice_count)), 255u)];
-                        uint _e889 = p;
-                        float _e895 = scores.inner[metal::min(unsigned((0u + _e889) + (1u * slice_count)), 255u)];
-                        uint _e900 = p;
-                        float _e906 = scores.inner[metal::min(unsigned((0u + _e900) + (2u * slice_count)), 255u)];
-                        uint _e911 = p;
-                        float _e917 = scores.inner[metal::min(unsigned((0u + _e911) + (3u * slice_count)), 255u)];
-                        sum0_ = _e876 + ((((_e885 * _e830) + (_e895 * _e845)) + (_e906 * _e860)) + (_e917 * _e875));
-                        metal::float4 _e921 = sum1_;
-                        uint _e924 = p;
-                        float _e930 = scores.inner[metal::min(unsigned((128u + _e924) + (0u * slice_count)), 255u)];
-                        uint _e934 = p;
-                        float _e940 = scores.inner[metal::min(unsigned((128u + _e934) + (1u * slice_count)), 255u)];
-                        uint _e945 = p;
-                        float _e951 = scores.inner[metal::min(unsigned((128u + _e945) + (2u * slice_count)), 255u)];
-                        uint _e956 = p;
-                        float _e962 = scores.inner[metal::min(unsigned((128u + _e956) + (3u * slice_count)), 255u)];
-                        sum1_ = _e921 + ((((_e930 * _e830) + (_e940 * _e845)) + (_e951 * _e860)) + (_e962 * _e875));
+                        float _e864 = sum_1;
+                        uint _e868 = i_5;
+                        float _e872 = reduced.inner[metal::min(unsigned((own * PER_HEAD) + _e868), 63u)].y;
+                        sum_1 = _e864 + _e872;
                     }
                 }
+                float _e879 = sum_1;
+                total.inner[metal::min(unsigned(own), 1u)] = _e879;
+                float _e882 = highest;
+                most.inner[metal::min(unsigned(own), 1u)] = _e882;
+            }
+            metal::float4 _e883 = sum0_;
+            float _e886 = shrink.inner[0];
+            sum0_ = _e883 * _e886;
+            metal::float4 _e888 = sum1_;
+            float _e891 = shrink.inner[1];
+            sum1_ = _e888 * _e891;
+            if (value_slice < slice_count) {
+                uint _e894 = start;
+                uint _e895 = first;
+                uint _e897 = start;
+                p = (metal::max(_e894, _e895) - _e897) + value_slice;
+                uint _e901 = start;
+                uint length = stop - _e901;
                 bool loop_init_12 = true;
                 while(true) {
                     if (!loop_init_12) {
-                        uint _e1002 = p;
-                        p = _e1002 + slice_count;
+                        uint _e1058 = p;
+                        p = _e1058 + (4u * slice_count);
                     }
                     loop_init_12 = false;
-                    uint _e970 = p;
-                    if (_e970 < length) {
+                    uint _e903 = p;
+                    if ((_e903 + (3u * slice_count)) < length) {
                     } else {
                         break;
                     }
                     {
-                        uint _e973 = p;
-                        uint vector = vectors.inner[metal::min(unsigned(_e973), 127u)];
-                        uint _e978 = params.value_width;
-                        metal::float4 _e983 = values_at((vector * _e978) + (column * 4u), values, _buffer_sizes);
-                        metal::float4 _e984 = sum0_;
-                        uint _e987 = p;
-                        float _e990 = scores.inner[metal::min(unsigned(0u + _e987), 255u)];
-                        sum0_ = _e984 + (_e990 * _e983);
-                        metal::float4 _e993 = sum1_;
-                        uint _e996 = p;
-                        float _e999 = scores.inner[metal::min(unsigned(128u + _e996), 255u)];
-                        sum1_ = _e993 + (_e999 * _e983);
+                        uint _e909 = p;
+                        uint vector0_ = vectors.inner[metal::min(unsigned(_e909 + (0u * slice_count)), 511u)];
+                        uint _e917 = params.value_width;
+                        metal::float4 _e922 = values_at((vector0_ * _e917) + (column * 4u), values, _buffer_sizes);
+                        uint _e924 = p;
+                        uint vector1_ = vectors.inner[metal::min(unsigned(_e924 + (1u * slice_count)), 511u)];
+                        uint _e932 = params.value_width;
+                        metal::float4 _e937 = values_at((vector1_ * _e932) + (column * 4u), values, _buffer_sizes);
+                        uint _e939 = p;
+                        uint vector2_ = vectors.inner[metal::min(unsigned(_e939 + (2u * slice_count)), 511u)];
+                        uint _e947 = params.value_width;
+                        metal::float4 _e952 = values_at((vector2_ * _e947) + (column * 4u), values, _buffer_sizes);
+                        uint _e954 = p;
+                        uint vector3_ = vectors.inner[metal::min(unsigned(_e954 + (3u * slice_count)), 511u)];
+                        uint _e962 = params.value_width;
+                        metal::float4 _e967 = values_at((vector3_ * _e962) + (column * 4u), values, _buffer_sizes);
+                        metal::float4 _e968 = sum0_;
+                        uint _e971 = p;
+                        float _e977 = scores.inner[metal::min(unsigned((0u + _e971) + (0u * slice_count)), 1023u)];
+                        uint _e981 = p;
+                        float _e987 = scores.inner[metal::min(unsigned((0u + _e981) + (1u * slice_count)), 1023u)];
+                        uint _e992 = p;
+                        float _e998 = scores.inner[metal::min(unsigned((0u + _e992) + (2u * slice_count)), 1023u)];
+                        uint _e1003 = p;
+                        float _e1009 = scores.inner[metal::min(unsigned((0u + _e1003) + (3u * slice_count)), 1023u)];
+                        sum0_ = _e968 + ((((_e977 * _e922) + (_e987 * _e937)) + (_e998 * _e952)) + (_e1009 * _e967));
+                        metal::float4 _e1013 = sum1_;
+                        uint _e1016 = p;
+                        float _e1022 = scores.inner[metal::min(unsigned((512u + _e1016) + (0u * slice_count)), 1023u)];
+                        uint _e1026 = p;
+                        float _e1032 = scores.inner[metal::min(unsigned((512u + _e1026) + (1u * slice_count)), 1023u)];
+                        uint _e1037 = p;
+                        float _e1043 = scores.inner[metal::min(unsigned((512u + _e1037) + (2u * slice_count)), 1023u)];
+                        uint _e1048 = p;
+                        float _e1054 = scores.inner[metal::min(unsigned((512u + _e1048) + (3u * slice_count)), 1023u)];
+                        sum1_ = _e1013 + ((((_e1022 * _e922) + (_e1032 * _e937)) + (_e1043 * _e952)) + (_e1054 * _e967));
+                    }
+                }
+                bool loop_init_13 = true;
+                while(true) {
+                    if (!loop_init_13) {
+                        uint _e1094 = p;
+                        p = _e1094 + slice_count;
+                    }
+                    loop_init_13 = false;
+                    uint _e1062 = p;
+                    if (_e1062 < length) {
+                    } else {
+                        break;
+                    }
+                    {
+                        uint _e1065 = p;
+                        uint vector_1 = vectors.inner[metal::min(unsigned(_e1065), 511u)];
+                        uint _e1070 = params.value_width;
+                        metal::float4 _e1075 = values_at((vector_1 * _e1070) + (column * 4u), values, _buffer_sizes);
+                        metal::float4 _e1076 = sum0_;
+                        uint _e1079 = p;
+                        float _e1082 = scores.inner[metal::min(unsigned(0u + _e1079), 1023u)];
+                        sum0_ = _e1076 + (_e1082 * _e1075);
+                        metal::float4 _e1085 = sum1_;
+                        uint _e1088 = p;
+                        float _e1091 = scores.inner[metal::min(unsigned(512u + _e1088), 1023u)];
+                        sum1_ = _e1085 + (_e1091 * _e1075);
                     }
                 }
             }
@@ -699,57 +766,80 @@ struct main_Input {
         }
     }
     if (value_slice < slice_count) {
-        metal::float4 _e1016 = sum0_;
-        partial.inner[metal::min(unsigned((((value_slice * HEADS) + 0u) * columns) + column), 255u)] = _e1016;
-        metal::float4 _e1025 = sum1_;
-        partial.inner[metal::min(unsigned((((value_slice * HEADS) + 1u) * columns) + column), 255u)] = _e1025;
+        metal::float4 _e1104 = sum0_;
+        partial.inner[metal::min(unsigned((value_slice * columns) + column), 255u)] = _e1104;
     }
     metal::threadgroup_barrier(metal::mem_flags::mem_threadgroup);
-    i_6 = lane;
-    bool loop_init_13 = true;
-    while(true) {
-        if (!loop_init_13) {
-            uint _e1069 = i_6;
-            i_6 = _e1069 + THREADS;
-        }
-        loop_init_13 = false;
-        uint _e1027 = i_6;
-        if (_e1027 < (heads * columns)) {
-        } else {
-            break;
-        }
-        {
-            uint _e1031 = i_6;
-            metal::float4 _e1033 = partial.inner[metal::min(unsigned(_e1031), 255u)];
-            x_3 = _e1033;
-            s_1 = 1u;
-            bool loop_init_14 = true;
-            while(true) {
-                if (!loop_init_14) {
-                    uint _e1051 = s_1;
-                    s_1 = _e1051 + 1u;
-                }
-                loop_init_14 = false;
-                uint _e1037 = s_1;
-                if (_e1037 < slice_count) {
-                } else {
-                    break;
-                }
-                {
-                    metal::float4 _e1039 = x_3;
-                    uint _e1041 = s_1;
-                    uint _e1045 = i_6;
-                    metal::float4 _e1048 = partial.inner[metal::min(unsigned(((_e1041 * HEADS) * columns) + _e1045), 255u)];
-                    x_3 = _e1039 + _e1048;
-                }
-            }
-            uint _e1053 = i_6;
-            uint own_1 = naga_div(_e1053, columns);
-            uint _e1058 = i_6;
-            metal::float4 _e1062 = x_3;
-            float _e1065 = total.inner[metal::min(unsigned(own_1), 1u)];
-            y[metal::min(unsigned(((result + own_1) * columns) + naga_mod(_e1058, columns)), (_buffer_sizes.size6 - 0 - 16) / 16)] = static_cast<metal::float4>(_e1062 / metal::float4(_e1065));
-        }
+    if (0u < heads) {
+        local_10 = lane < columns;
+    } else {
+        local_10 = false;
     }
+    bool _e1111 = local_10;
+    if (_e1111) {
+        metal::float4 _e1114 = partial.inner[metal::min(unsigned(lane), 255u)];
+        x_2 = _e1114;
+        bool loop_init_14 = true;
+        while(true) {
+            if (!loop_init_14) {
+                uint _e1129 = s;
+                s = _e1129 + 1u;
+            }
+            loop_init_14 = false;
+            uint _e1118 = s;
+            if (_e1118 < slice_count) {
+            } else {
+                break;
+            }
+            {
+                metal::float4 _e1120 = x_2;
+                uint _e1122 = s;
+                metal::float4 _e1126 = partial.inner[metal::min(unsigned((_e1122 * columns) + lane), 255u)];
+                x_2 = _e1120 + _e1126;
+            }
+        }
+        metal::float4 _e1137 = x_2;
+        float _e1140 = total.inner[0];
+        y[metal::min(unsigned(((result + 0u) * columns) + lane), (_buffer_sizes.size6 - 0 - 16) / 16)] = static_cast<metal::float4>(_e1137 / metal::float4(_e1140));
+    }
+    metal::threadgroup_barrier(metal::mem_flags::mem_threadgroup);
+    if (value_slice < slice_count) {
+        metal::float4 _e1149 = sum1_;
+        partial.inner[metal::min(unsigned((value_slice * columns) + column), 255u)] = _e1149;
+    }
+    metal::threadgroup_barrier(metal::mem_flags::mem_threadgroup);
+    if (1u < heads) {
+        local_11 = lane < columns;
+    } else {
+        local_11 = false;
+    }
+    bool _e1156 = local_11;
+    if (_e1156) {
+        metal::float4 _e1159 = partial.inner[metal::min(unsigned(lane), 255u)];
+        x_3 = _e1159;
+        bool loop_init_15 = true;
+        while(true) {
+            if (!loop_init_15) {
+                uint _e1174 = s_1;
+                s_1 = _e1174 + 1u;
+            }
+            loop_init_15 = false;
+            uint _e1163 = s_1;
+            if (_e1163 < slice_count) {
+            } else {
+                break;
+            }
+            {
+                metal::float4 _e1165 = x_3;
+                uint _e1167 = s_1;
+                metal::float4 _e1171 = partial.inner[metal::min(unsigned((_e1167 * columns) + lane), 255u)];
+                x_3 = _e1165 + _e1171;
+            }
+        }
+        metal::float4 _e1182 = x_3;
+        float _e1185 = total.inner[1];
+        y[metal::min(unsigned(((result + 1u) * columns) + lane), (_buffer_sizes.size6 - 0 - 16) / 16)] = static_cast<metal::float4>(_e1182 / metal::float4(_e1185));
+    }
+    metal::threadgroup_barrier(metal::mem_flags::mem_threadgroup);
     return;
 }

@@ -280,66 +280,66 @@ struct main_Input {
         uint _e97 = stage;
         uint b_start = _e97 * 1280u;
         {
-            uint at_2 = (a_start + ((a_across + 0u) * 40u)) + a_along;
-            half _e111 = next_a0_.x;
-            tile_a.inner[at_2 + 0u] = _e111;
-            half _e117 = next_a0_.y;
-            tile_a.inner[at_2 + 1u] = _e117;
-            half _e123 = next_a0_.z;
-            tile_a.inner[at_2 + 2u] = _e123;
-            half _e129 = next_a0_.w;
-            tile_a.inner[at_2 + 3u] = _e129;
+            uint at_2 = (a_start + ((a_across + 0u) * 40u)) + (a_along / 1u);
+            half _e113 = next_a0_.x;
+            tile_a.inner[at_2 + 0u] = _e113;
+            half _e119 = next_a0_.y;
+            tile_a.inner[at_2 + 1u] = _e119;
+            half _e125 = next_a0_.z;
+            tile_a.inner[at_2 + 2u] = _e125;
+            half _e131 = next_a0_.w;
+            tile_a.inner[at_2 + 3u] = _e131;
         }
         {
-            uint at_3 = (a_start + ((a_across + 16u) * 40u)) + a_along;
-            half _e141 = next_a1_.x;
-            tile_a.inner[at_3 + 0u] = _e141;
-            half _e147 = next_a1_.y;
-            tile_a.inner[at_3 + 1u] = _e147;
-            half _e153 = next_a1_.z;
-            tile_a.inner[at_3 + 2u] = _e153;
-            half _e159 = next_a1_.w;
-            tile_a.inner[at_3 + 3u] = _e159;
+            uint at_3 = (a_start + ((a_across + 16u) * 40u)) + (a_along / 1u);
+            half _e145 = next_a1_.x;
+            tile_a.inner[at_3 + 0u] = _e145;
+            half _e151 = next_a1_.y;
+            tile_a.inner[at_3 + 1u] = _e151;
+            half _e157 = next_a1_.z;
+            tile_a.inner[at_3 + 2u] = _e157;
+            half _e163 = next_a1_.w;
+            tile_a.inner[at_3 + 3u] = _e163;
         }
         {
-            uint at_4 = (b_start + ((b_across + 0u) * 40u)) + b_along;
-            half _e171 = next_b0_.x;
-            tile_b.inner[at_4 + 0u] = _e171;
-            half _e177 = next_b0_.y;
-            tile_b.inner[at_4 + 1u] = _e177;
-            half _e183 = next_b0_.z;
-            tile_b.inner[at_4 + 2u] = _e183;
-            half _e189 = next_b0_.w;
-            tile_b.inner[at_4 + 3u] = _e189;
+            uint at_4 = (b_start + ((b_across + 0u) * 40u)) + (b_along / 1u);
+            half _e177 = next_b0_.x;
+            tile_b.inner[at_4 + 0u] = _e177;
+            half _e183 = next_b0_.y;
+            tile_b.inner[at_4 + 1u] = _e183;
+            half _e189 = next_b0_.z;
+            tile_b.inner[at_4 + 2u] = _e189;
+            half _e195 = next_b0_.w;
+            tile_b.inner[at_4 + 3u] = _e195;
         }
         {
-            uint at_5 = (b_start + ((b_across + 16u) * 40u)) + b_along;
-            half _e201 = next_b1_.x;
-            tile_b.inner[at_5 + 0u] = _e201;
-            half _e207 = next_b1_.y;
-            tile_b.inner[at_5 + 1u] = _e207;
-            half _e213 = next_b1_.z;
-            tile_b.inner[at_5 + 2u] = _e213;
-            half _e219 = next_b1_.w;
-            tile_b.inner[at_5 + 3u] = _e219;
+            uint at_5 = (b_start + ((b_across + 16u) * 40u)) + (b_along / 1u);
+            half _e209 = next_b1_.x;
+            tile_b.inner[at_5 + 0u] = _e209;
+            half _e215 = next_b1_.y;
+            tile_b.inner[at_5 + 1u] = _e215;
+            half _e221 = next_b1_.z;
+            tile_b.inner[at_5 + 2u] = _e221;
+            half _e227 = next_b1_.w;
+            tile_b.inner[at_5 + 3u] = _e227;
         }
         metal::threadgroup_barrier(metal::mem_flags::mem_threadgroup);
-        uint _e220 = k;
-        k = _e220 + 32u;
-        uint _e223 = k;
-        if (_e223 < _e15.k_end) {
-            uint _e231 = k;
-            metal::half4 _e233 = load_a(_e17.a, (_e15.row + a_across) + 0u, _e231 + a_along, a, params, _buffer_sizes);
-            next_a0_ = _e233;
+        uint _e228 = k;
+        k = _e228 + 32u;
+        uint _e231 = k;
+        if (_e231 < _e15.k_end) {
             uint _e239 = k;
-            metal::half4 _e241 = load_a(_e17.a, (_e15.row + a_across) + 16u, _e239 + a_along, a, params, _buffer_sizes);
-            next_a1_ = _e241;
-            uint _e245 = k;
-            metal::half4 _e249 = load_b(_e17.b, _e15.column + b_along, (_e245 + b_across) + 0u, b, params, _buffer_sizes);
-            next_b0_ = _e249;
+            metal::half4 _e241 = load_a(_e17.a, (_e15.row + a_across) + 0u, _e239 + a_along, a, params, _buffer_sizes);
+            next_a0_ = _e241;
+            uint _e247 = k;
+            metal::half4 _e249 = load_a(_e17.a, (_e15.row + a_across) + 16u, _e247 + a_along, a, params, _buffer_sizes);
+            next_a1_ = _e249;
             uint _e253 = k;
-            metal::half4 _e257 = load_b(_e17.b, _e15.column + b_along, (_e253 + b_across) + 16u, b, params, _buffer_sizes);
-            next_b1_ = _e257;
+            metal::half4 _e257 = load_b(_e17.b, _e15.column + b_along, (_e253 + b_across) + 0u, b, params, _buffer_sizes);
+            next_b0_ = _e257;
+            uint _e261 = k;
+            metal::half4 _e265 = load_b(_e17.b, _e15.column + b_along, (_e261 + b_across) + 16u, b, params, _buffer_sizes);
+            next_b1_ = _e265;
         }
         {
             uint at_a0_ = (a_start + ((team_row + 0u) * 40u)) + 0u;
@@ -348,16 +348,16 @@ struct main_Input {
             metal::simdgroup_half8x8 a1_ = NagaCooperativeLoad(&tile_a.inner[at_a1_], 40u, false);
             uint at_b0_ = (b_start + 0u) + (team_column / 1u);
             metal::simdgroup_half8x8 b0_ = NagaCooperativeLoad(&tile_b.inner[at_b0_], 40u, false);
-            metal::simdgroup_float8x8 _e289 = sum_0_0_;
-            sum_0_0_ = NagaCooperativeMultiplyAdd(a0_, b0_, _e289);
-            metal::simdgroup_float8x8 _e291 = sum_1_0_;
-            sum_1_0_ = NagaCooperativeMultiplyAdd(a1_, b0_, _e291);
+            metal::simdgroup_float8x8 _e297 = sum_0_0_;
+            sum_0_0_ = NagaCooperativeMultiplyAdd(a0_, b0_, _e297);
+            metal::simdgroup_float8x8 _e299 = sum_1_0_;
+            sum_1_0_ = NagaCooperativeMultiplyAdd(a1_, b0_, _e299);
             uint at_b1_ = (b_start + 8u) + (team_column / 1u);
             metal::simdgroup_half8x8 b1_ = NagaCooperativeLoad(&tile_b.inner[at_b1_], 40u, false);
-            metal::simdgroup_float8x8 _e302 = sum_0_1_;
-            sum_0_1_ = NagaCooperativeMultiplyAdd(a0_, b1_, _e302);
-            metal::simdgroup_float8x8 _e304 = sum_1_1_;
-            sum_1_1_ = NagaCooperativeMultiplyAdd(a1_, b1_, _e304);
+            metal::simdgroup_float8x8 _e310 = sum_0_1_;
+            sum_0_1_ = NagaCooperativeMultiplyAdd(a0_, b1_, _e310);
+            metal::simdgroup_float8x8 _e312 = sum_1_1_;
+            sum_1_1_ = NagaCooperativeMultiplyAdd(a1_, b1_, _e312);
         }
         {
             uint at_a0_1 = (a_start + ((team_row + 0u) * 40u)) + 8u;
@@ -366,16 +366,16 @@ struct main_Input {
             metal::simdgroup_half8x8 a1_1 = NagaCooperativeLoad(&tile_a.inner[at_a1_1], 40u, false);
             uint at_b0_1 = (b_start + 320u) + (team_column / 1u);
             metal::simdgroup_half8x8 b0_1 = NagaCooperativeLoad(&tile_b.inner[at_b0_1], 40u, false);
-            metal::simdgroup_float8x8 _e337 = sum_0_0_;
-            sum_0_0_ = NagaCooperativeMultiplyAdd(a0_1, b0_1, _e337);
-            metal::simdgroup_float8x8 _e339 = sum_1_0_;
-            sum_1_0_ = NagaCooperativeMultiplyAdd(a1_1, b0_1, _e339);
+            metal::simdgroup_float8x8 _e345 = sum_0_0_;
+            sum_0_0_ = NagaCooperativeMultiplyAdd(a0_1, b0_1, _e345);
+            metal::simdgroup_float8x8 _e347 = sum_1_0_;
+            sum_1_0_ = NagaCooperativeMultiplyAdd(a1_1, b0_1, _e347);
             uint at_b1_1 = (b_start + 328u) + (team_column / 1u);
             metal::simdgroup_half8x8 b1_1 = NagaCooperativeLoad(&tile_b.inner[at_b1_1], 40u, false);
-            metal::simdgroup_float8x8 _e350 = sum_0_1_;
-            sum_0_1_ = NagaCooperativeMultiplyAdd(a0_1, b1_1, _e350);
-            metal::simdgroup_float8x8 _e352 = sum_1_1_;
-            sum_1_1_ = NagaCooperativeMultiplyAdd(a1_1, b1_1, _e352);
+            metal::simdgroup_float8x8 _e358 = sum_0_1_;
+            sum_0_1_ = NagaCooperativeMultiplyAdd(a0_1, b1_1, _e358);
+            metal::simdgroup_float8x8 _e360 = sum_1_1_;
+            sum_1_1_ = NagaCooperativeMultiplyAdd(a1_1, b1_1, _e360);
         }
         {
             uint at_a0_2 = (a_start + ((team_row + 0u) * 40u)) + 16u;
@@ -384,16 +384,16 @@ struct main_Input {
             metal::simdgroup_half8x8 a1_2 = NagaCooperativeLoad(&tile_a.inner[at_a1_2], 40u, false);
             uint at_b0_2 = (b_start + 640u) + (team_column / 1u);
             metal::simdgroup_half8x8 b0_2 = NagaCooperativeLoad(&tile_b.inner[at_b0_2], 40u, false);
-            metal::simdgroup_float8x8 _e385 = sum_0_0_;
-            sum_0_0_ = NagaCooperativeMultiplyAdd(a0_2, b0_2, _e385);
-            metal::simdgroup_float8x8 _e387 = sum_1_0_;
-            sum_1_0_ = NagaCooperativeMultiplyAdd(a1_2, b0_2, _e387);
+            metal::simdgroup_float8x8 _e393 = sum_0_0_;
+            sum_0_0_ = NagaCooperativeMultiplyAdd(a0_2, b0_2, _e393);
+            metal::simdgroup_float8x8 _e395 = sum_1_0_;
+            sum_1_0_ = NagaCooperativeMultiplyAdd(a1_2, b0_2, _e395);
             uint at_b1_2 = (b_start + 648u) + (team_column / 1u);
             metal::simdgroup_half8x8 b1_2 = NagaCooperativeLoad(&tile_b.inner[at_b1_2], 40u, false);
-            metal::simdgroup_float8x8 _e398 = sum_0_1_;
-            sum_0_1_ = NagaCooperativeMultiplyAdd(a0_2, b1_2, _e398);
-            metal::simdgroup_float8x8 _e400 = sum_1_1_;
-            sum_1_1_ = NagaCooperativeMultiplyAdd(a1_2, b1_2, _e400);
+            metal::simdgroup_float8x8 _e406 = sum_0_1_;
+            sum_0_1_ = NagaCooperativeMultiplyAdd(a0_2, b1_2, _e406);
+            metal::simdgroup_float8x8 _e408 = sum_1_1_;
+            sum_1_1_ = NagaCooperativeMultiplyAdd(a1_2, b1_2, _e408);
         }
         {
             uint at_a0_3 = (a_start + ((team_row + 0u) * 40u)) + 24u;
@@ -402,146 +402,146 @@ struct main_Input {
             metal::simdgroup_half8x8 a1_3 = NagaCooperativeLoad(&tile_a.inner[at_a1_3], 40u, false);
             uint at_b0_3 = (b_start + 960u) + (team_column / 1u);
             metal::simdgroup_half8x8 b0_3 = NagaCooperativeLoad(&tile_b.inner[at_b0_3], 40u, false);
-            metal::simdgroup_float8x8 _e433 = sum_0_0_;
-            sum_0_0_ = NagaCooperativeMultiplyAdd(a0_3, b0_3, _e433);
-            metal::simdgroup_float8x8 _e435 = sum_1_0_;
-            sum_1_0_ = NagaCooperativeMultiplyAdd(a1_3, b0_3, _e435);
+            metal::simdgroup_float8x8 _e441 = sum_0_0_;
+            sum_0_0_ = NagaCooperativeMultiplyAdd(a0_3, b0_3, _e441);
+            metal::simdgroup_float8x8 _e443 = sum_1_0_;
+            sum_1_0_ = NagaCooperativeMultiplyAdd(a1_3, b0_3, _e443);
             uint at_b1_3 = (b_start + 968u) + (team_column / 1u);
             metal::simdgroup_half8x8 b1_3 = NagaCooperativeLoad(&tile_b.inner[at_b1_3], 40u, false);
-            metal::simdgroup_float8x8 _e446 = sum_0_1_;
-            sum_0_1_ = NagaCooperativeMultiplyAdd(a0_3, b1_3, _e446);
-            metal::simdgroup_float8x8 _e448 = sum_1_1_;
-            sum_1_1_ = NagaCooperativeMultiplyAdd(a1_3, b1_3, _e448);
+            metal::simdgroup_float8x8 _e454 = sum_0_1_;
+            sum_0_1_ = NagaCooperativeMultiplyAdd(a0_3, b1_3, _e454);
+            metal::simdgroup_float8x8 _e456 = sum_1_1_;
+            sum_1_1_ = NagaCooperativeMultiplyAdd(a1_3, b1_3, _e456);
         }
-        uint _e451 = stage;
-        stage = 1u - _e451;
+        uint _e459 = stage;
+        stage = 1u - _e459;
     }
     uint own = team * 64u;
     uint to_0_0_ = own + 0u;
-    metal::simdgroup_float8x8 _e457 = sum_0_0_;
-    simdgroup_store(_e457, &results.inner[to_0_0_], 8u);
+    metal::simdgroup_float8x8 _e465 = sum_0_0_;
+    simdgroup_store(_e465, &results.inner[to_0_0_], 8u);
     metal::threadgroup_barrier(metal::mem_flags::mem_threadgroup);
     quad_ = lane;
     bool loop_init = true;
     while(true) {
         if (!loop_init) {
-            uint _e507 = quad_;
-            quad_ = _e507 + lanes;
+            uint _e515 = quad_;
+            quad_ = _e515 + lanes;
         }
         loop_init = false;
-        uint _e462 = quad_;
-        if (_e462 < 16u) {
+        uint _e470 = quad_;
+        if (_e470 < 16u) {
         } else {
             break;
         }
         {
-            uint _e465 = quad_;
-            uint at_6 = own + (_e465 * 4u);
             uint _e473 = quad_;
-            uint row_2 = ((_e15.row + team_row) + 0u) + (_e473 / 2u);
+            uint at_6 = own + (_e473 * 4u);
             uint _e481 = quad_;
-            uint column_1 = ((_e15.column + team_column) + 0u) + ((_e481 % 2u) * 4u);
-            float _e490 = results.inner[at_6];
-            float _e495 = results.inner[at_6 + 1u];
-            float _e500 = results.inner[at_6 + 2u];
-            float _e505 = results.inner[at_6 + 3u];
-            put(_e15.part, _e17, row_2, column_1, metal::float4(_e490, _e495, _e500, _e505), out, params, _buffer_sizes);
+            uint row_2 = ((_e15.row + team_row) + 0u) + (_e481 / 2u);
+            uint _e489 = quad_;
+            uint column_1 = ((_e15.column + team_column) + 0u) + ((_e489 % 2u) * 4u);
+            float _e498 = results.inner[at_6];
+            float _e503 = results.inner[at_6 + 1u];
+            float _e508 = results.inner[at_6 + 2u];
+            float _e513 = results.inner[at_6 + 3u];
+            put(_e15.part, _e17, row_2, column_1, metal::float4(_e498, _e503, _e508, _e513), out, params, _buffer_sizes);
         }
     }
     metal::threadgroup_barrier(metal::mem_flags::mem_threadgroup);
     uint to_0_1_ = own + 0u;
-    metal::simdgroup_float8x8 _e511 = sum_0_1_;
-    simdgroup_store(_e511, &results.inner[to_0_1_], 8u);
+    metal::simdgroup_float8x8 _e519 = sum_0_1_;
+    simdgroup_store(_e519, &results.inner[to_0_1_], 8u);
     metal::threadgroup_barrier(metal::mem_flags::mem_threadgroup);
     quad_1 = lane;
     bool loop_init_1 = true;
     while(true) {
         if (!loop_init_1) {
-            uint _e561 = quad_1;
-            quad_1 = _e561 + lanes;
+            uint _e569 = quad_1;
+            quad_1 = _e569 + lanes;
         }
         loop_init_1 = false;
-        uint _e516 = quad_1;
-        if (_e516 < 16u) {
+        uint _e524 = quad_1;
+        if (_e524 < 16u) {
         } else {
             break;
         }
         {
-            uint _e519 = quad_1;
-            uint at_7 = own + (_e519 * 4u);
             uint _e527 = quad_1;
-            uint row_3 = ((_e15.row + team_row) + 0u) + (_e527 / 2u);
+            uint at_7 = own + (_e527 * 4u);
             uint _e535 = quad_1;
-            uint column_2 = ((_e15.column + team_column) + 8u) + ((_e535 % 2u) * 4u);
-            float _e544 = results.inner[at_7];
-            float _e549 = results.inner[at_7 + 1u];
-            float _e554 = results.inner[at_7 + 2u];
-            float _e559 = results.inner[at_7 + 3u];
-            put(_e15.part, _e17, row_3, column_2, metal::float4(_e544, _e549, _e554, _e559), out, params, _buffer_sizes);
+            uint row_3 = ((_e15.row + team_row) + 0u) + (_e535 / 2u);
+            uint _e543 = quad_1;
+            uint column_2 = ((_e15.column + team_column) + 8u) + ((_e543 % 2u) * 4u);
+            float _e552 = results.inner[at_7];
+            float _e557 = results.inner[at_7 + 1u];
+            float _e562 = results.inner[at_7 + 2u];
+            float _e567 = results.inner[at_7 + 3u];
+            put(_e15.part, _e17, row_3, column_2, metal::float4(_e552, _e557, _e562, _e567), out, params, _buffer_sizes);
         }
     }
     metal::threadgroup_barrier(metal::mem_flags::mem_threadgroup);
     uint to_1_0_ = own + 0u;
-    metal::simdgroup_float8x8 _e565 = sum_1_0_;
-    simdgroup_store(_e565, &results.inner[to_1_0_], 8u);
+    metal::simdgroup_float8x8 _e573 = sum_1_0_;
+    simdgroup_store(_e573, &results.inner[to_1_0_], 8u);
     metal::threadgroup_barrier(metal::mem_flags::mem_threadgroup);
     quad_2 = lane;
     bool loop_init_2 = true;
     while(true) {
         if (!loop_init_2) {
-            uint _e615 = quad_2;
-            quad_2 = _e615 + lanes;
+            uint _e623 = quad_2;
+            quad_2 = _e623 + lanes;
         }
         loop_init_2 = false;
-        uint _e570 = quad_2;
-        if (_e570 < 16u) {
+        uint _e578 = quad_2;
+        if (_e578 < 16u) {
         } else {
             break;
         }
         {
-            uint _e573 = quad_2;
-            uint at_8 = own + (_e573 * 4u);
             uint _e581 = quad_2;
-            uint row_4 = ((_e15.row + team_row) + 8u) + (_e581 / 2u);
+            uint at_8 = own + (_e581 * 4u);
             uint _e589 = quad_2;
-            uint column_3 = ((_e15.column + team_column) + 0u) + ((_e589 % 2u) * 4u);
-            float _e598 = results.inner[at_8];
-            float _e603 = results.inner[at_8 + 1u];
-            float _e608 = results.inner[at_8 + 2u];
-            float _e613 = results.inner[at_8 + 3u];
-            put(_e15.part, _e17, row_4, column_3, metal::float4(_e598, _e603, _e608, _e613), out, params, _buffer_sizes);
+            uint row_4 = ((_e15.row + team_row) + 8u) + (_e589 / 2u);
+            uint _e597 = quad_2;
+            uint column_3 = ((_e15.column + team_column) + 0u) + ((_e597 % 2u) * 4u);
+            float _e606 = results.inner[at_8];
+            float _e611 = results.inner[at_8 + 1u];
+            float _e616 = results.inner[at_8 + 2u];
+            float _e621 = results.inner[at_8 + 3u];
+            put(_e15.part, _e17, row_4, column_3, metal::float4(_e606, _e611, _e616, _e621), out, params, _buffer_sizes);
         }
     }
     metal::threadgroup_barrier(metal::mem_flags::mem_threadgroup);
     uint to_1_1_ = own + 0u;
-    metal::simdgroup_float8x8 _e619 = sum_1_1_;
-    simdgroup_store(_e619, &results.inner[to_1_1_], 8u);
+    metal::simdgroup_float8x8 _e627 = sum_1_1_;
+    simdgroup_store(_e627, &results.inner[to_1_1_], 8u);
     metal::threadgroup_barrier(metal::mem_flags::mem_threadgroup);
     quad_3 = lane;
     bool loop_init_3 = true;
     while(true) {
         if (!loop_init_3) {
-            uint _e669 = quad_3;
-            quad_3 = _e669 + lanes;
+            uint _e677 = quad_3;
+            quad_3 = _e677 + lanes;
         }
         loop_init_3 = false;
-        uint _e624 = quad_3;
-        if (_e624 < 16u) {
+        uint _e632 = quad_3;
+        if (_e632 < 16u) {
         } else {
             break;
         }
         {
-            uint _e627 = quad_3;
-            uint at_9 = own + (_e627 * 4u);
             uint _e635 = quad_3;
-            uint row_5 = ((_e15.row + team_row) + 8u) + (_e635 / 2u);
+            uint at_9 = own + (_e635 * 4u);
             uint _e643 = quad_3;
-            uint column_4 = ((_e15.column + team_column) + 8u) + ((_e643 % 2u) * 4u);
-            float _e652 = results.inner[at_9];
-            float _e657 = results.inner[at_9 + 1u];
-            float _e662 = results.inner[at_9 + 2u];
-            float _e667 = results.inner[at_9 + 3u];
-            put(_e15.part, _e17, row_5, column_4, metal::float4(_e652, _e657, _e662, _e667), out, params, _buffer_sizes);
+            uint row_5 = ((_e15.row + team_row) + 8u) + (_e643 / 2u);
+            uint _e651 = quad_3;
+            uint column_4 = ((_e15.column + team_column) + 8u) + ((_e651 % 2u) * 4u);
+            float _e660 = results.inner[at_9];
+            float _e665 = results.inner[at_9 + 1u];
+            float _e670 = results.inner[at_9 + 2u];
+            float _e675 = results.inner[at_9 + 3u];
+            put(_e15.part, _e17, row_5, column_4, metal::float4(_e660, _e665, _e670, _e675), out, params, _buffer_sizes);
         }
     }
     metal::threadgroup_barrier(metal::mem_flags::mem_threadgroup);

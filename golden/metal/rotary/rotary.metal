@@ -18,6 +18,7 @@ struct Params {
     metal::uint4 y_steps;
     metal::uint4 cos_steps;
     metal::uint4 sin_steps;
+    metal::uint4 other_steps;
     uint pairs;
     uint apart;
     uint along;
@@ -25,8 +26,27 @@ struct Params {
     uint sin_apart;
     uint rows;
     uint count;
-    char _pad12[4];
+    uint heads;
 };
+
+float read(
+    uint at,
+    device type_1 const& x,
+    constant _mslBufferSizes& _buffer_sizes
+) {
+    float _e3 = x[metal::min(unsigned(at), (_buffer_sizes.size0 - 0 - 4) / 4)];
+    return static_cast<float>(_e3);
+}
+
+void write(
+    uint at_1,
+    float value,
+    device type_1& y,
+    constant _mslBufferSizes& _buffer_sizes
+) {
+    y[metal::min(unsigned(at_1), (_buffer_sizes.size3 - 0 - 4) / 4)] = static_cast<float>(value);
+    return;
+}
 uint naga_mod(uint lhs, uint rhs) {
     return lhs % metal::select(rhs, 1u, rhs == 0u);
 }
@@ -62,58 +82,46 @@ struct main_Input {
     uint _e33 = params.lengths.w;
     uint _e37 = params.lengths.z;
     uint _e43 = params.lengths.y;
-    uint h = naga_mod(naga_div(number, _e33 * _e37), _e43);
+    uint own = naga_mod(naga_div(number, _e33 * _e37), _e43);
     uint _e48 = params.lengths.w;
     uint _e52 = params.lengths.z;
     uint _e57 = params.lengths.y;
     uint b = naga_div(number, (_e48 * _e52) * _e57);
-    uint _e63 = params.x_steps.x;
-    uint _e68 = params.x_steps.y;
-    uint _e74 = params.x_steps.z;
-    uint from_vector = ((b * _e63) + (h * _e68)) + (row * _e74);
-    uint _e80 = params.y_steps.x;
-    uint _e85 = params.y_steps.y;
-    uint _e91 = params.y_steps.z;
-    uint to_vector = ((b * _e80) + (h * _e85)) + (row * _e91);
-    uint _e96 = params.pairs;
-    if (unit >= _e96) {
-        uint _e100 = params.pairs;
-        uint i = unit + _e100;
-        uint _e106 = params.y_steps.w;
-        uint _e114 = params.x_steps.w;
-        float _e118 = x[metal::min(unsigned(from_vector + (i * _e114)), (_buffer_sizes.size0 - 0 - 4) / 4)];
-        y[metal::min(unsigned(to_vector + (i * _e106)), (_buffer_sizes.size3 - 0 - 4) / 4)] = static_cast<float>(_e118);
+    metal::uint4 x_steps = params.x_steps;
+    metal::uint4 y_steps = params.y_steps;
+    uint from_vector = ((b * x_steps.x) + (own * x_steps.y)) + (row * x_steps.z);
+    uint to_vector = ((b * y_steps.x) + (own * y_steps.y)) + (row * y_steps.z);
+    uint _e84 = params.pairs;
+    if (unit >= _e84) {
+        uint _e88 = params.pairs;
+        uint i = unit + _e88;
+        float _e93 = read(from_vector + (i * x_steps.w), x, _buffer_sizes);
+        write(to_vector + (i * y_steps.w), _e93, y, _buffer_sizes);
         return;
     }
-    uint _e123 = params.cos_steps.x;
-    uint _e128 = params.cos_steps.y;
-    uint _e134 = params.cos_steps.z;
-    uint _e140 = params.cos_steps.w;
-    uint at_cos = (((b * _e123) + (h * _e128)) + (row * _e134)) + (unit * _e140);
-    uint _e146 = params.sin_steps.x;
-    uint _e151 = params.sin_steps.y;
-    uint _e157 = params.sin_steps.z;
-    uint _e163 = params.sin_steps.w;
-    uint at_sin = (((b * _e146) + (h * _e151)) + (row * _e157)) + (unit * _e163);
-    uint _e168 = params.along;
-    uint first = unit * _e168;
-    uint _e172 = params.apart;
-    uint second = first + _e172;
-    uint _e178 = params.x_steps.w;
-    float _e182 = x[metal::min(unsigned(from_vector + (first * _e178)), (_buffer_sizes.size0 - 0 - 4) / 4)];
-    float a = static_cast<float>(_e182);
-    uint _e188 = params.x_steps.w;
-    float _e192 = x[metal::min(unsigned(from_vector + (second * _e188)), (_buffer_sizes.size0 - 0 - 4) / 4)];
-    float c = static_cast<float>(_e192);
-    uint _e198 = params.y_steps.w;
-    float _e204 = cosines[metal::min(unsigned(at_cos), (_buffer_sizes.size1 - 0 - 4) / 4)];
-    float _e209 = sines[metal::min(unsigned(at_sin), (_buffer_sizes.size2 - 0 - 4) / 4)];
-    y[metal::min(unsigned(to_vector + (first * _e198)), (_buffer_sizes.size3 - 0 - 4) / 4)] = static_cast<float>((a * static_cast<float>(_e204)) - (c * static_cast<float>(_e209)));
-    uint _e218 = params.y_steps.w;
-    uint _e225 = params.cos_apart;
-    float _e228 = cosines[metal::min(unsigned(at_cos + _e225), (_buffer_sizes.size1 - 0 - 4) / 4)];
-    uint _e234 = params.sin_apart;
-    float _e237 = sines[metal::min(unsigned(at_sin + _e234), (_buffer_sizes.size2 - 0 - 4) / 4)];
-    y[metal::min(unsigned(to_vector + (second * _e218)), (_buffer_sizes.size3 - 0 - 4) / 4)] = static_cast<float>((c * static_cast<float>(_e228)) + (a * static_cast<float>(_e237)));
+    uint _e100 = params.cos_steps.x;
+    uint _e105 = params.cos_steps.y;
+    uint _e111 = params.cos_steps.z;
+    uint _e117 = params.cos_steps.w;
+    uint at_cos = (((b * _e100) + (own * _e105)) + (row * _e111)) + (unit * _e117);
+    uint _e123 = params.sin_steps.x;
+    uint _e128 = params.sin_steps.y;
+    uint _e134 = params.sin_steps.z;
+    uint _e140 = params.sin_steps.w;
+    uint at_sin = (((b * _e123) + (own * _e128)) + (row * _e134)) + (unit * _e140);
+    uint _e145 = params.along;
+    uint first = unit * _e145;
+    uint _e149 = params.apart;
+    uint second = first + _e149;
+    float _e154 = read(from_vector + (first * x_steps.w), x, _buffer_sizes);
+    float _e158 = read(from_vector + (second * x_steps.w), x, _buffer_sizes);
+    float _e164 = cosines[metal::min(unsigned(at_cos), (_buffer_sizes.size1 - 0 - 4) / 4)];
+    float _e169 = sines[metal::min(unsigned(at_sin), (_buffer_sizes.size2 - 0 - 4) / 4)];
+    write(to_vector + (first * y_steps.w), (_e154 * static_cast<float>(_e164)) - (_e158 * static_cast<float>(_e169)), y, _buffer_sizes);
+    uint _e179 = params.cos_apart;
+    float _e182 = cosines[metal::min(unsigned(at_cos + _e179), (_buffer_sizes.size1 - 0 - 4) / 4)];
+    uint _e188 = params.sin_apart;
+    float _e191 = sines[metal::min(unsigned(at_sin + _e188), (_buffer_sizes.size2 - 0 - 4) / 4)];
+    write(to_vector + (second * y_steps.w), (_e158 * static_cast<float>(_e182)) + (_e154 * static_cast<float>(_e191)), y, _buffer_sizes);
     return;
 }

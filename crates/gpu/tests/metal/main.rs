@@ -125,6 +125,8 @@ impl Subject<'_> {
         self.take("matmul");
         variants::few_bits(self);
         self.take("blocks");
+        variants::rotations(self);
+        self.take("rotary");
         variants::attention(self);
         self.take("attention");
     }

@@ -11,8 +11,9 @@ use galatea_gpu::matmul::{Turns, Variant};
 use galatea_gpu::{Device, Kernel, Shapes, Step, Trial};
 use galatea_graph::blocks::BlockWeights;
 use galatea_graph::ops::fused::{
-    Attention, BlockGather, BlockMatMul, FusedActivation, PagedAttention,
+    Attention, BlockGather, BlockMatMul, FusedActivation, PagedAttention, RotaryPair,
 };
+use galatea_graph::ops::transformer::RotaryEmbedding;
 use galatea_graph::{Dim, Fact, GALATEA_DOMAIN, Graph, Operator};
 use galatea_runtime::Precision;
 use galatea_tensor::{DataType, Tensor};
@@ -117,7 +118,11 @@ pub(crate) fn few_bits(subject: &mut Subject<'_>) {
             if at == number("q4_0") {
                 let two = [Arc::clone(&weights), made(72, 512, at)];
                 let gated = BlockMatMul::gated(two, FusedActivation::Silu).unwrap();
-                run(subject, "BlockMatMul", Arc::new(gated), &[x], 1);
+                run(subject, "BlockMatMul", Arc::new(gated), std::slice::from_ref(&x), 1);
+                let zeros = |shape: &[usize]| Tensor::zeros(DataType::Fp32, shape).unwrap();
+                let more = BlockMatMul::new(vec![Arc::clone(&weights)]).unwrap();
+                let inputs = [x, zeros(&[72]), zeros(&[rows, 72])];
+                run(subject, "BlockMatMul", Arc::new(more), &inputs, 1);
             }
         }
         let gather = BlockGather::new(weights);
@@ -148,6 +153,22 @@ fn choices(device: &Device) -> Vec<(usize, usize, Choice)> {
         }
     }
     all
+}
+
+/// Queries and keys that turn at once.
+pub(crate) fn rotations(subject: &mut Subject<'_>) {
+    let turn = |heads: usize| RotaryEmbedding {
+        interleaved: false,
+        rotary_dim: 0,
+        num_heads: Some(heads),
+    };
+    let zeros = |shape: &[usize]| Tensor::zeros(DataType::Fp32, shape).unwrap();
+    let op = Arc::new(RotaryPair { first: turn(5), second: turn(2) });
+    let positions = Tensor::zeros(DataType::Int64, &[1, 3]).unwrap();
+    let tables = [zeros(&[10, 4]), zeros(&[10, 4])];
+    let [cosines, sines] = tables;
+    let inputs = [zeros(&[1, 3, 40]), cosines, sines, positions, zeros(&[1, 3, 16])];
+    run(subject, "RotaryPair", op, &inputs, 2);
 }
 
 /// Attention of every configuration, and over caches of every type.
