@@ -38,6 +38,9 @@ pub enum GpuError {
         /// Why not.
         reason: String,
     },
+    /// Weights that lie outside the device cannot be written or read.
+    #[error("weights outside the GPU: {0}")]
+    Shelf(String),
     /// The device went away; nothing runs on it any more.
     #[error("the GPU was lost: {0}")]
     Lost(String),

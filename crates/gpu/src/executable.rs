@@ -19,6 +19,7 @@ use crate::plan::{
     Action, Given, Handed, InputPlace, OutputPlace, Plan, Recording, Target, build, facts_of,
     lying, record,
 };
+use crate::stream::Streamer;
 use crate::timing::{Both, HostTimes, KernelLabel, KernelRun, RunRecord, Stamps, Watch};
 
 /// A node's kernel and the name of its row.
@@ -58,6 +59,9 @@ struct Shared {
     plans: Mutex<Plans>,
     constants: Mutex<HashMap<(ValueId, DataType), Arc<Block>>>,
     arenas: Mutex<Vec<Arc<Block>>>,
+    stream: Arc<Streamer>,
+    /// Whether the model's weights are more than the device had room for.
+    beyond: bool,
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -106,6 +110,8 @@ impl GpuExecutable {
             plans: Mutex::default(),
             constants: Mutex::default(),
             arenas: Mutex::default(),
+            stream: Streamer::new(device),
+            beyond: device.shelves.is_beyond(),
         };
         Self { shared: Arc::new(shared) }
     }
@@ -131,6 +137,7 @@ impl Shared {
         }
         drop(plans);
         let start = Instant::now();
+        let _beyond = self.beyond.then(|| self.device.shelves.begin());
         let residency: Vec<bool> = key.iter().map(|(_, resident)| *resident).collect();
         let plan = build(
             Given {
@@ -178,7 +185,31 @@ impl Shared {
         if let Some(small) = small {
             self.forget(&small);
         }
-        Ok(Arc::new(Block::new(&self.device, bytes)?))
+        match Block::new(&self.device, bytes) {
+            // Slots for weights may be in the way.
+            Err(GpuError::Memory { .. }) if self.stream.clear() => {
+                Ok(Arc::new(Block::new(&self.device, bytes)?))
+            }
+            made => Ok(Arc::new(made?)),
+        }
+    }
+
+    /// Hands the commands of a recording over.
+    fn hand_over(
+        &self,
+        recording: &mut Recording,
+        plan: &Plan,
+        watch: Watch,
+    ) -> Result<Handed, GpuError> {
+        if plan.streamed.is_empty() {
+            return recording.submit(&self.device, plan, watch, None);
+        }
+        let running = self.stream.ready(&plan.streamed)?;
+        let submitted = recording.submit(&self.device, plan, watch, running.slots());
+        if submitted.is_err() {
+            running.abandon();
+        }
+        submitted
     }
 
     /// Drops what is bound to a block, which would keep it alive.
@@ -248,7 +279,7 @@ impl Shared {
             Some(recording) => recording,
             None => record(&self.device, plan, Arc::clone(&arena), slots.clone())?,
         };
-        let handed = recording.submit(&self.device, plan, watch);
+        let handed = self.hand_over(&mut recording, plan, watch)?;
         Ok(Running { planned, recording, arena, slots, inputs, begin, handed })
     }
 
@@ -446,9 +477,11 @@ impl Executable for GpuExecutable {
         let packed: u64 = self.shared.kernels.iter().flatten().map(|k| k.weight_bytes()).sum();
         let plain: u64 = lock(&self.shared.constants).values().map(|block| block.bytes()).sum();
         let arenas: u64 = lock(&self.shared.arenas).iter().map(|block| block.bytes()).sum();
+        let stream = self.shared.stream.statistics();
+        let own = (packed + plain).saturating_sub(stream.streamed_bytes) + stream.slot_bytes;
         MemoryReport {
-            initializer_bytes: narrow(packed + plain),
-            mapped_bytes: 0,
+            initializer_bytes: narrow(own),
+            mapped_bytes: narrow(stream.streamed_bytes),
             arena_bytes: narrow(arenas),
         }
     }

@@ -28,6 +28,7 @@ mod resize;
 mod rotary;
 mod rows;
 mod softmax;
+mod stream;
 pub mod template;
 mod timing;
 mod trial;
@@ -37,6 +38,7 @@ pub use error::GpuError;
 pub use kernel::{Binding, Dispatch, Kernel, KernelRow, NodeView, Shapes, Step};
 pub use memory::{Block, MemoryStatistics, PoolClass, PoolConfig};
 pub use provider::{GpuProvider, find_row, rows};
+pub use stream::StreamStatistics;
 pub use timing::{HostTimes, KernelLabel, KernelRun, Observer, RunRecord, Usage};
 pub use trial::Trial;
 

@@ -1,12 +1,16 @@
 //! The provider: which nodes a device takes, and how they are compiled.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
+use galatea_graph::blocks::BlockWeights;
+use galatea_graph::ops::fused::{BlockGather, BlockMatMul};
 use galatea_graph::{Dim, Fact, Graph, Node, infer};
 use galatea_runtime::{
     Claim, Claims, Executable, ExecutionProvider, Precision, Refusal, RuntimeError, SessionOptions,
 };
+
+use galatea_tensor::DataType;
 
 use crate::device::Device;
 use crate::error::GpuError;
@@ -67,6 +71,13 @@ impl GpuProvider {
         NodeView { graph, node, facts, device: &self.device, precision }
     }
 
+    /// Whether weights of so many bytes leave too little of the device's memory for runs.
+    fn is_beyond(&self, bytes: u64) -> bool {
+        let memory = self.device.memory();
+        let left = memory.budget_bytes.map(|budget| budget.saturating_sub(memory.used_bytes));
+        left.is_some_and(|left| bytes > left - left / 8)
+    }
+
     fn cost_ns(&self, node: &Node, facts: &[Option<Fact>]) -> f64 {
         let elements = |fact: &Fact| {
             let lengths = fact.shape.iter().flatten().map(|dim| Dim::known(dim).unwrap_or(1));
@@ -76,6 +87,27 @@ impl GpuProvider {
         let outputs = node.outputs.iter().flatten().filter_map(|id| facts[id.index()].as_ref());
         DISPATCH_NS + outputs.map(elements).sum::<f64>() * ELEMENT_NS
     }
+}
+
+/// About how many bytes of a graph's weights lie on a device.
+fn weight_bytes(graph: &Graph, halves: bool) -> u64 {
+    let constants = graph.values().iter().filter_map(|value| value.initializer.as_ref());
+    let constants = constants.map(|tensor| {
+        let narrow = halves && tensor.dtype() == DataType::Fp32;
+        let element = if narrow { 2 } else { tensor.dtype().size_bytes().unwrap_or(0) };
+        (tensor.elements() * element) as u64
+    });
+    let mut seen = HashSet::new();
+    let blocks = graph.nodes.iter().flat_map(|node| {
+        let product = node.operator::<BlockMatMul>().map(BlockMatMul::weights);
+        let table = node.operator::<BlockGather>().map(|op| std::slice::from_ref(op.weights()));
+        product.or(table).unwrap_or_default()
+    });
+    let new = |weights: &&Arc<dyn BlockWeights>| {
+        weights.source().is_none_or(|source| seen.insert(source))
+    };
+    let blocks = blocks.filter(new).map(|weights| weights.size_bytes() as u64).sum::<u64>();
+    constants.sum::<u64>() + blocks
 }
 
 /// All kernel rows, in the order in which they are tried.
@@ -161,6 +193,9 @@ impl ExecutionProvider for GpuProvider {
         self.device.alive()?;
         let facts = infer::facts(&graph, &HashMap::new())?;
         let graph = fused(&graph, &facts)?;
+        let halves = options.precision == Precision::Fp16 && self.device.capabilities().f16;
+        let beyond = self.is_beyond(weight_bytes(&graph, halves));
+        let _beyond = beyond.then(|| self.device.shelves.begin());
         let build = |node: &Node| -> Result<Built, RuntimeError> {
             if is_view(node) {
                 return Ok((None, "view"));

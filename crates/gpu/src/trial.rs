@@ -41,6 +41,9 @@ impl Buffers<'_> {
             }
             Binding::Output(at) => self.outputs.get(*at).map(whole).ok_or_else(missing),
             Binding::Scratch(at) => self.scratch.get(*at).map(whole).ok_or_else(missing),
+            Binding::Weights(block) | Binding::Part(block, ..) if block.is_outside() => {
+                Err(GpuError::Refusal("weights outside the GPU cannot be tried".into()))
+            }
             Binding::Weights(block) => Ok(whole(block)),
             Binding::Part(block, start, bytes) => Ok((Arc::clone(block), *start, *bytes)),
         }

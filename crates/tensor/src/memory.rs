@@ -324,6 +324,21 @@ unsafe impl Allocation for MappedFile {
     }
 }
 
+/// Tells the system that bytes of a mapped file are read soon.
+pub(crate) fn will_need(bytes: &[u8]) {
+    #[cfg(unix)]
+    {
+        let page = rustix::param::page_size();
+        let before = bytes.as_ptr().addr() % page;
+        let from = bytes.as_ptr().wrapping_sub(before).cast_mut().cast();
+        // SAFETY: the pages are those around bytes that can be read; the advice changes no contents.
+        // Without the advice the bytes are only read later.
+        let _ = unsafe {
+            rustix::mm::madvise(from, bytes.len() + before, rustix::mm::Advice::WillNeed)
+        };
+    }
+}
+
 /// Reference-counted bytes from elsewhere (a network buffer, a decoded message), not copied.
 #[derive(Debug)]
 pub struct SharedBytes {

@@ -304,6 +304,14 @@ impl Tensor {
         matches!(&self.storage, Storage::Memory(memory) if memory.is_mapped())
     }
 
+    /// Tells the system that a file's part with these elements is read soon, so that it reads ahead what is
+    /// not in memory. Elements elsewhere are near already, and nothing happens.
+    pub fn will_need(&self) {
+        if let (true, Ok(bytes)) = (self.is_mapped(), self.unaligned_bytes()) {
+            crate::memory::will_need(bytes);
+        }
+    }
+
     /// The elements in row-major order, without copying.
     ///
     /// # Errors

@@ -103,7 +103,7 @@ pub(crate) fn pack(device: &Device, plan: &Plan, fill: Fill<'_>) -> Result<Packe
             start += region.1.next_multiple_of(256);
             region
         });
-        let block = Block::lasting(device, start).map_err(|error| error.to_string())?;
+        let block = Block::for_weights(device, start).map_err(|error| error.to_string())?;
         upload(device, plan, first..first + rows, (&block, regions), fill)?;
         pieces.push(Piece { first, rows, block: Arc::new(block), regions });
     }
@@ -123,7 +123,9 @@ impl Plan {
         };
         // Regions start at multiples of 256.
         let limit = device.capabilities().buffer_bytes.saturating_sub(1024);
-        let buffer = fits(limit, each.iter().sum());
+        let all: usize = each.iter().sum();
+        let least = (all * self.together) as u64;
+        let buffer = fits(limit.min(device.shelves.piece_bytes().max(least)), all);
         let bindings = each.iter().map(|&bytes| fits(self.binding_bytes, bytes)).min();
         match buffer.min(bindings.unwrap_or(0)) {
             0 => Err(format!("a row of {} numbers is larger than a binding", self.columns)),
@@ -166,7 +168,8 @@ fn upload(
         for (own, packed) in shares.iter().zip(packed) {
             for ((bytes, each), (region, _)) in packed?.iter().zip(each).zip(regions) {
                 if !bytes.is_empty() {
-                    block.write(device, region + ((own.start - first) * each) as u64, bytes);
+                    let at = region + ((own.start - first) * each) as u64;
+                    block.keep(device, at, bytes).map_err(|error| error.to_string())?;
                 }
             }
         }

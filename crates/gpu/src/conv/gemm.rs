@@ -125,7 +125,7 @@ impl Weights {
                 false => sources.flat_map(|at| value(at).to_le_bytes()).collect(),
             }
         };
-        let block = Block::with(device, &bytes).map_err(|error| failed(&error))?;
+        let block = Block::weights(device, &bytes).map_err(|error| failed(&error))?;
         Ok(Self { block, dtype: if half { DataType::Fp16 } else { DataType::Fp32 } })
     }
 }

@@ -63,6 +63,6 @@ impl Device {
         let opened = pollster::block_on(adapter.request_device(&descriptor));
         let opened = opened.map_err(|error| refused(error.to_string()))?;
         let budget = pool.budget_bytes();
-        Self::of(0, opened, capabilities, Pool::new(pool, budget))
+        Self::of(0, opened, capabilities, (Pool::new(pool, budget), pool.shelves(budget)))
     }
 }

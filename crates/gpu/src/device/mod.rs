@@ -6,7 +6,7 @@ mod imagined;
 mod pipelines;
 
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
 pub use capabilities::{Capabilities, CooperativeMatrix};
@@ -17,7 +17,8 @@ use wgpu::{Backends, DeviceType, ErrorFilter, Features, PollType, SubmissionInde
 use galatea_runtime::Peaks;
 
 use crate::error::GpuError;
-use crate::memory::{Block, MemoryStatistics, Pool, PoolConfig};
+use crate::memory::{Block, MemoryStatistics, Pool, PoolConfig, Shelves};
+use crate::stream::StreamStatistics;
 use crate::timing::{Both, Clock, Meter, Observer, Observers, StampPool, Stamps, Usage, Watch};
 
 /// How long work may take before the device counts as hung. Software devices are slow, and the work of
@@ -67,6 +68,7 @@ pub struct Device {
     capabilities: Capabilities,
     pipelines: pipelines::Pipelines,
     pub(crate) pool: Arc<Pool<wgpu::Buffer>>,
+    pub(crate) shelves: Shelves,
     /// Why the device is gone, once it is.
     lost: Arc<OnceLock<String>>,
     /// The latest error that no scope caught.
@@ -155,14 +157,15 @@ impl Device {
             reason: error.to_string(),
         })?;
         let budget = pool.budget_bytes().or_else(|| budget::recommended(&device));
-        Self::of(index, (device, queue), capabilities, Pool::new(pool, budget))
+        let pools = (Pool::new(pool, budget), pool.shelves(budget));
+        Self::of(index, (device, queue), capabilities, pools)
     }
 
     fn of(
         index: usize,
         (device, queue): (wgpu::Device, wgpu::Queue),
         capabilities: Capabilities,
-        pool: Pool<wgpu::Buffer>,
+        (pool, shelves): (Pool<wgpu::Buffer>, Shelves),
     ) -> Result<Arc<Self>, GpuError> {
         let (lost, uncaught) = (Arc::new(OnceLock::new()), Arc::new(Mutex::new(None)));
         watch(&device, &lost, &uncaught);
@@ -175,6 +178,7 @@ impl Device {
             capabilities,
             pipelines,
             pool,
+            shelves,
             lost,
             uncaught,
             counters,
@@ -206,6 +210,14 @@ impl Device {
     #[must_use]
     pub fn memory(&self) -> MemoryStatistics {
         self.pool.statistics()
+    }
+
+    /// What is streamed to the device because it has no room for it.
+    #[must_use]
+    pub fn streams(&self) -> StreamStatistics {
+        let all = self.shelves.streams.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let each = all.iter().filter_map(Weak::upgrade).map(|stream| stream.statistics());
+        each.fold(StreamStatistics::default(), StreamStatistics::plus)
     }
 
     /// Gives memory back that is only kept for reuse, and says how many bytes that were.

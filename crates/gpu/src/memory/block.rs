@@ -4,8 +4,10 @@ use std::sync::Arc;
 
 use wgpu::BufferUsages;
 
-use super::Pool;
+use galatea_tensor::Tensor;
+
 use super::pool::{Place, Taken};
+use super::{Pool, Shelf};
 use crate::device::{Counters, Device};
 use crate::error::GpuError;
 
@@ -22,6 +24,8 @@ pub struct Block {
     pub(crate) buffer: wgpu::Buffer,
     place: Place,
     pool: Arc<Pool<wgpu::Buffer>>,
+    /// Where the bytes lie that the device has no room for; the buffer is empty then.
+    shelf: Option<Shelf>,
 }
 
 impl Drop for Block {
@@ -54,7 +58,7 @@ impl Block {
 
     fn taken(device: &Device, taken: Taken<wgpu::Buffer>) -> Self {
         let Taken { buffer, place } = taken;
-        Self { buffer, place, pool: Arc::clone(&device.pool) }
+        Self { buffer, place, pool: Arc::clone(&device.pool), shelf: None }
     }
 
     fn exact(device: &Device, bytes: u64, usage: BufferUsages) -> Result<Self, GpuError> {
@@ -109,10 +113,96 @@ impl Block {
         Ok(Arc::new(block))
     }
 
+    /// Room for weights of so many bytes, which are zero: on the device, or outside where it has no room for
+    /// the whole model.
+    ///
+    /// # Errors
+    /// As [`Block::new`], and when there is no room outside either.
+    pub(crate) fn for_weights(device: &Device, bytes: u64) -> Result<Self, GpuError> {
+        let shelves = &device.shelves;
+        if !shelves.is_beyond() || !shelves.takes(bytes) {
+            match Self::lasting(device, bytes) {
+                Err(GpuError::Memory { .. }) if shelves.takes(bytes) => {}
+                made => return made,
+            }
+        }
+        Self::outside(device, shelves.spilled(bytes.next_multiple_of(STEP))?)
+    }
+
+    /// Weights that hold these bytes.
+    ///
+    /// # Errors
+    /// As [`Block::for_weights`].
+    pub(crate) fn weights(device: &Device, bytes: &[u8]) -> Result<Arc<Self>, GpuError> {
+        let block = Self::for_weights(device, bytes.len() as u64)?;
+        block.keep(device, 0, bytes)?;
+        Ok(Arc::new(block))
+    }
+
+    /// The bytes of a tensor of the model, as they are.
+    ///
+    /// # Errors
+    /// As [`Block::for_weights`].
+    pub(crate) fn of_tensor(device: &Device, tensor: &Tensor) -> Result<Arc<Self>, GpuError> {
+        let bytes = tensor.unaligned_bytes();
+        let bytes = bytes.map_err(|error| GpuError::Shelf(error.to_string()))?;
+        let takes = device.shelves.takes(bytes.len() as u64);
+        if !device.shelves.is_beyond() || !takes {
+            match Self::with(device, bytes) {
+                Err(GpuError::Memory { .. }) if takes => {}
+                made => return made,
+            }
+        }
+        Ok(Arc::new(Self::outside(device, Shelf::Tensor(tensor.clone()))?))
+    }
+
+    fn outside(device: &Device, shelf: Shelf) -> Result<Self, GpuError> {
+        let mut block = Self::lasting(device, STEP)?;
+        block.shelf = Some(shelf);
+        Ok(block)
+    }
+
+    /// Whether the bytes lie outside the device.
+    pub(crate) fn is_outside(&self) -> bool {
+        self.shelf.is_some()
+    }
+
+    /// Hands the bytes over that lie outside, piece by piece with the place of each.
+    ///
+    /// # Errors
+    /// When they cannot be read.
+    pub(crate) fn shelved(&self, put: impl FnMut(usize, &[u8])) -> Result<(), GpuError> {
+        self.shelf.as_ref().map_or(Ok(()), |shelf| shelf.read(put))
+    }
+
+    /// A copy on the device of bytes that lie outside.
+    ///
+    /// # Errors
+    /// As [`Block::new`], and when they cannot be read.
+    pub(crate) fn brought(&self, device: &Device) -> Result<Self, GpuError> {
+        let block = Self::lasting(device, self.bytes())?;
+        self.shelved(|at, bytes| block.write(device, at as u64, bytes))?;
+        Ok(block)
+    }
+
+    /// Writes bytes of weights, wherever they lie.
+    ///
+    /// # Errors
+    /// When bytes outside cannot be written.
+    pub(crate) fn keep(&self, device: &Device, offset: u64, bytes: &[u8]) -> Result<(), GpuError> {
+        match &self.shelf {
+            Some(shelf) => shelf.write(offset, bytes),
+            None => {
+                self.write(device, offset, bytes);
+                Ok(())
+            }
+        }
+    }
+
     /// How many bytes there are.
     #[must_use]
     pub fn bytes(&self) -> u64 {
-        self.place.bytes
+        self.shelf.as_ref().map_or(self.place.bytes, Shelf::bytes)
     }
 
     /// Writes bytes from `offset` on, a multiple of 4, before whatever is submitted next. The bytes behind

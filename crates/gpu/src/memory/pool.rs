@@ -1,7 +1,9 @@
 //! Buffers by size, kept for reuse, within a budget.
 
+use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use super::Shelves;
 use super::block::STEP;
 use crate::error::GpuError;
 
@@ -21,13 +23,20 @@ pub struct PoolClass {
 pub struct PoolConfig {
     classes: Vec<PoolClass>,
     budget_bytes: Option<u64>,
+    spill_folder: Option<PathBuf>,
+    ahead: Option<usize>,
 }
 
 impl Default for PoolConfig {
     /// Powers of two from 64 KiB to 1 GiB, none made beforehand, within what the device recommends.
     fn default() -> Self {
         let class = |power: u32| PoolClass { bytes: 1 << power, initial: 0, most: 8 };
-        Self { classes: (16..=30).map(class).collect(), budget_bytes: None }
+        Self {
+            classes: (16..=30).map(class).collect(),
+            budget_bytes: None,
+            spill_folder: None,
+            ahead: None,
+        }
     }
 }
 
@@ -64,13 +73,32 @@ impl PoolConfig {
             }
             classes.push(class);
         }
-        Ok(Self { classes, budget_bytes: None })
+        Ok(Self { classes, ..Self::default() })
     }
 
     /// The same with a budget of its own in place of what the device recommends.
     #[must_use]
     pub fn within(self, budget_bytes: u64) -> Self {
         Self { budget_bytes: Some(budget_bytes), ..self }
+    }
+
+    /// The same with packed weights that do not fit in a file in this folder, in place of the system's for such
+    /// files.
+    #[must_use]
+    pub fn spilling_to(self, folder: &Path) -> Self {
+        Self { spill_folder: Some(folder.to_path_buf()), ..self }
+    }
+
+    /// The same with weights that do not fit brought so many touches ahead at most; 0 brings them when
+    /// they are needed.
+    #[must_use]
+    pub fn reading_ahead(self, most: usize) -> Self {
+        Self { ahead: Some(most), ..self }
+    }
+
+    /// What is done with weights, within so many bytes.
+    pub(crate) fn shelves(&self, budget_bytes: Option<u64>) -> Shelves {
+        Shelves::new(self.spill_folder.clone(), self.ahead, budget_bytes)
     }
 
     pub(crate) fn budget_bytes(&self) -> Option<u64> {

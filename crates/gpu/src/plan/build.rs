@@ -1,6 +1,6 @@
 //! Making a plan.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use galatea_graph::{Fact, Graph, GraphError, OpError, ValueId};
@@ -314,7 +314,11 @@ impl<'a, 'b> Builder<'a, 'b> {
             true => None,
             false => Some(self.uploaded(&params)?),
         };
+        let mut seen = HashSet::new();
+        let new = |block: &&Arc<Block>| seen.insert(Arc::as_ptr(block));
+        let streamed = actions.iter().flat_map(Action::streamed).filter(new).cloned().collect();
         Ok(Plan {
+            streamed,
             actions,
             inputs,
             outputs: outputs?,
@@ -385,7 +389,7 @@ impl<'a, 'b> Builder<'a, 'b> {
             Home::Slot(slot) => Ok(Place::Slot { slot, bytes }),
             Home::Constant => {
                 let block = self.constant(id)?;
-                Ok(Place::Fixed { block, offset: 0, bytes })
+                Ok(Place::in_block(block, 0, bytes))
             }
             Home::Nowhere => {
                 let name = &self.graph.value(id).name;
@@ -405,13 +409,19 @@ impl<'a, 'b> Builder<'a, 'b> {
         if let Some(found) = self.target.constants.get(&(id, dtype)).filter(|_| shared) {
             return Ok(Arc::clone(found));
         }
+        let device = self.target.device;
         let tensor = tensor.contiguous().map_err(failed)?;
-        let tensor = if tensor.dtype() == dtype { tensor } else { halved(&tensor)? };
-        let bytes = tensor.as_bytes().map_err(failed)?;
-        let block = Block::with(self.target.device, bytes)?;
-        if shared {
-            self.target.constants.insert((id, dtype), Arc::clone(&block));
+        let same = tensor.dtype() == dtype;
+        let tensor = if same { tensor } else { halved(&tensor)? };
+        let bytes = tensor.unaligned_bytes().map_err(failed)?;
+        if !shared {
+            return Ok(Block::with(device, bytes)?);
         }
+        let block = match same {
+            true => Block::of_tensor(device, &tensor)?,
+            false => Block::weights(device, bytes)?,
+        };
+        self.target.constants.insert((id, dtype), Arc::clone(&block));
         Ok(block)
     }
 
@@ -441,12 +451,9 @@ impl<'a, 'b> Builder<'a, 'b> {
                         let value = draft.scratch.get(*index);
                         self.window(*value.ok_or_else(|| missing("scratch", *index))?, memory)
                     }
-                    Binding::Weights(block) => {
-                        Place::Fixed { block: Arc::clone(block), offset: 0, bytes: block.bytes() }
-                    }
+                    Binding::Weights(block) => Place::in_block(Arc::clone(block), 0, block.bytes()),
                     Binding::Part(block, offset, bytes) => {
-                        let (offset, bytes) = (*offset, *bytes);
-                        Place::Fixed { block: Arc::clone(block), offset, bytes }
+                        Place::in_block(Arc::clone(block), *offset, *bytes)
                     }
                 });
             }

@@ -30,6 +30,32 @@ pub(crate) enum Place {
     Slot { slot: usize, bytes: u64 },
     /// In a block of the model or of the plan.
     Fixed { block: Arc<Block>, offset: u64, bytes: u64 },
+    /// In a block of the model that is brought to the device when it is needed.
+    Streamed { block: Arc<Block>, offset: u64, bytes: u64 },
+}
+
+impl Place {
+    /// In a block, wherever that lies.
+    fn in_block(block: Arc<Block>, offset: u64, bytes: u64) -> Self {
+        match block.is_outside() {
+            true => Self::Streamed { block, offset, bytes },
+            false => Self::Fixed { block, offset, bytes },
+        }
+    }
+}
+
+impl Action {
+    /// The blocks that must be brought for it.
+    pub(crate) fn streamed(&self) -> impl Iterator<Item = &Arc<Block>> {
+        let (bindings, copied) = match self {
+            Self::Dispatch { bindings, .. } => (&bindings[..], None),
+            Self::Copy { from, .. } => (&[][..], Some(from)),
+        };
+        bindings.iter().chain(copied).filter_map(|place| match place {
+            Place::Streamed { block, .. } => Some(block),
+            _ => None,
+        })
+    }
 }
 
 /// One thing that the device does.
@@ -86,6 +112,8 @@ pub(crate) struct Plan {
     pub(crate) live_bytes: u64,
     /// The parameters of all dispatches.
     pub(crate) params: Option<Block>,
+    /// Blocks that are brought to the device during a run, in the order in which it needs them.
+    pub(crate) streamed: Vec<Arc<Block>>,
     /// What its dispatches have to do.
     pub(crate) work: PlanWork,
 }

@@ -10,6 +10,7 @@ use super::{Action, OutputPlace, Place, Plan};
 use crate::device::{Counters, Device};
 use crate::error::GpuError;
 use crate::memory::Block;
+use crate::stream::{Held, Slots};
 use crate::timing::{Stamps, Watch};
 
 /// The buffers and bindings that runs of a plan use, one run at a time.
@@ -17,8 +18,8 @@ use crate::timing::{Stamps, Watch};
 pub(crate) struct Recording {
     arena: Arc<Block>,
     slots: Vec<Arc<Block>>,
-    /// For each dispatch.
-    groups: Vec<wgpu::BindGroup>,
+    /// For each dispatch; none where it reads weights that are now here, now there.
+    groups: Vec<Option<wgpu::BindGroup>>,
     /// What outputs are read back through, and where each starts in it.
     staging: Option<wgpu::Buffer>,
     reads: Vec<Option<(u64, usize)>>,
@@ -58,35 +59,71 @@ pub(crate) fn record(
                 mapped_at_creation: false,
             })
         });
-        let places = Places { arena: &arena, slots: &slots };
-        let groups = plan.actions.iter().filter_map(|action| places.group(device, plan, action));
-        let groups = groups.collect();
+        let places = Places { arena: &arena, slots: &slots, stream: None, held: None };
+        let dispatch = |action: &&Action| matches!(action, Action::Dispatch { .. });
+        let group = |action: &Action| match action.streamed().next() {
+            Some(_) => Ok(None),
+            None => places.group(device, plan, action),
+        };
+        let groups = plan.actions.iter().filter(dispatch).map(group).collect::<Result<_, _>>()?;
         let (arena, slots) = (Arc::clone(&arena), slots.clone());
-        Recording { groups, staging, reads, arena, slots, replayed: false, ahead: None }
-    })
+        Ok(Recording { groups, staging, reads, arena, slots, replayed: false, ahead: None })
+    })?
+}
+
+/// What is left to encode.
+struct Rest<'a> {
+    actions: std::iter::Peekable<std::slice::Iter<'a, Action>>,
+    groups: std::slice::Iter<'a, Option<wgpu::BindGroup>>,
+    marks: Marks<'a>,
 }
 
 /// The buffers behind places.
-struct Places<'a> {
+struct Places<'a, 's> {
     arena: &'a Block,
     slots: &'a [Arc<Block>],
+    stream: Option<&'s Slots>,
+    held: Option<Held<'s>>,
 }
 
-impl Places<'_> {
-    fn find<'a>(&'a self, place: &'a Place) -> (&'a wgpu::Buffer, u64, u64) {
-        match place {
+impl Places<'_, '_> {
+    fn find<'a>(&'a self, place: &'a Place) -> Result<(&'a wgpu::Buffer, u64, u64), GpuError> {
+        Ok(match place {
             Place::Arena { offset, bytes } => (&self.arena.buffer, *offset, *bytes),
             Place::Slot { slot, bytes } => (&self.slots[*slot].buffer, 0, *bytes),
             Place::Fixed { block, offset, bytes } => (&block.buffer, *offset, *bytes),
-        }
+            Place::Streamed { block, offset, bytes } => {
+                let lost = || GpuError::Shelf("a weight was not brought to the GPU".into());
+                let (buffer, start) = self.brought(block).ok_or_else(lost)?;
+                (buffer, start + offset, *bytes)
+            }
+        })
     }
 
-    fn group(&self, device: &Device, plan: &Plan, action: &Action) -> Option<wgpu::BindGroup> {
-        let Action::Dispatch { pipeline, bindings, params, name, .. } = action else { return None };
+    fn brought(&self, block: &Arc<Block>) -> Option<(&wgpu::Buffer, u64)> {
+        self.stream?.find(block, self.held.as_ref())
+    }
+
+    /// Whether all weights of an action are where it can read them.
+    fn have(&self, action: &Action) -> bool {
+        action.streamed().all(|block| self.brought(block).is_some())
+    }
+
+    fn group(
+        &self,
+        device: &Device,
+        plan: &Plan,
+        action: &Action,
+    ) -> Result<Option<wgpu::BindGroup>, GpuError> {
+        let Action::Dispatch { pipeline, bindings, params, name, .. } = action else {
+            return Ok(None);
+        };
         let own = params.as_ref().zip(plan.params.as_ref());
         let own = own.map(|((offset, bytes), block)| (&block.buffer, *offset, *bytes));
-        let all = bindings.iter().map(|place| self.find(place)).chain(own);
+        let all = bindings.iter().map(|place| self.find(place)).collect::<Result<Vec<_>, _>>()?;
         let entries: Vec<wgpu::BindGroupEntry<'_>> = all
+            .into_iter()
+            .chain(own)
             .enumerate()
             .map(|(binding, (buffer, offset, bytes))| wgpu::BindGroupEntry {
                 binding: u32::try_from(binding).unwrap_or(u32::MAX),
@@ -97,11 +134,11 @@ impl Places<'_> {
                 }),
             })
             .collect();
-        Some(device.device.create_bind_group(&wgpu::BindGroupDescriptor {
+        Ok(Some(device.device.create_bind_group(&wgpu::BindGroupDescriptor {
             label: Some(&**name),
             layout: &pipeline.layout,
             entries: &entries,
-        }))
+        })))
     }
 }
 
@@ -170,15 +207,29 @@ impl Recording {
         Arc::ptr_eq(&self.arena, arena)
     }
 
-    /// Hands the commands of the plan over, those that read outputs back included.
-    pub(crate) fn submit(&mut self, device: &Device, plan: &Plan, watch: Watch) -> Handed {
+    /// Hands the commands of the plan over, those that read outputs back included; weights that are not on
+    /// the device come to `stream`.
+    ///
+    /// # Errors
+    /// When weights cannot be brought to the device.
+    pub(crate) fn submit(
+        &mut self,
+        device: &Device,
+        plan: &Plan,
+        watch: Watch,
+        stream: Option<&Slots>,
+    ) -> Result<Handed, GpuError> {
         let encode = Instant::now();
         let ahead = self.ahead.take().filter(|ahead| ahead.watch == watch);
-        let ahead = ahead.unwrap_or_else(|| self.encode(device, plan, watch));
-        let Encoded { commands, stamps, .. } = ahead;
+        let (encoded, held) = match ahead {
+            Some(ahead) => (ahead, None),
+            None => self.encode(device, plan, watch, stream)?,
+        };
+        let Encoded { commands, stamps, .. } = encoded;
         Counters::add(&device.counters.dispatches, self.groups.len() as u64);
         let submit = Instant::now();
         let submission = device.submit(commands);
+        drop(held);
         let submitted = Instant::now();
         if let Some(stamps) = &stamps {
             stamps.map();
@@ -186,68 +237,116 @@ impl Recording {
         if let Some(staging) = &self.staging {
             staging.map_async(wgpu::MapMode::Read, .., |_| ());
         }
-        Handed { submission, stamps, encode, submit, submitted }
+        Ok(Handed { submission, stamps, encode, submit, submitted })
     }
 
     /// Encodes the next run while the device is at work on this one: for steps that follow one another, where
     /// encoding takes as long as computing. What runs for the first time may be the only one of its shapes.
     pub(crate) fn encode_ahead(&mut self, device: &Device, plan: &Plan, watch: Watch) {
-        if self.replayed && self.ahead.is_none() {
-            self.ahead = Some(self.encode(device, plan, watch));
+        if self.replayed && self.ahead.is_none() && plan.streamed.is_empty() {
+            // Only weights that are not on the device fail, and runs without them encode anew.
+            self.ahead = self.encode(device, plan, watch, None).ok().map(|(encoded, _)| encoded);
         }
         self.replayed = true;
     }
 
-    fn encode(&self, device: &Device, plan: &Plan, watch: Watch) -> Encoded {
+    /// The commands of a run, or the last ones of it where it has weights that are brought to the device, with
+    /// what these need until they are handed over.
+    fn encode<'s>(
+        &self,
+        device: &Device,
+        plan: &Plan,
+        watch: Watch,
+        stream: Option<&'s Slots>,
+    ) -> Result<(Encoded, Option<Held<'s>>), GpuError> {
         let stamps = match watch {
             Watch::Off => None,
-            Watch::Whole => Stamps::new(device, plan.passes(), watch),
-            Watch::Kernels => Stamps::new(device, plan.dispatches(), watch),
+            Watch::Whole if plan.streamed.is_empty() => Stamps::new(device, plan.passes(), watch),
+            // How many passes there are shows only when weights have come.
+            Watch::Whole | Watch::Kernels => Stamps::new(device, plan.dispatches(), Watch::Kernels),
         };
-        let mut encoder = device.device.create_command_encoder(&Default::default());
-        let places = Places { arena: &self.arena, slots: &self.slots };
-        let mut groups = self.groups.iter();
-        let mut actions = plan.actions.iter().peekable();
-        let mut marks = Marks { stamps: stamps.as_ref(), dispatch: 0, pass: 0 };
-        while let Some(action) = actions.peek() {
-            if let Action::Copy { from, to, bytes } = action {
-                let ((from, at, _), (to, onto, _)) = (places.find(from), places.find(to));
-                encoder.copy_buffer_to_buffer(from, at, to, onto, *bytes);
-                actions.next();
-                continue;
-            }
-            let mut pass = marks.pass(&mut encoder);
-            while let Some(Action::Dispatch { pipeline, groups: [x, y, z], .. }) = actions.peek() {
-                pass.set_pipeline(&pipeline.pipeline);
-                pass.set_bind_group(0, groups.next(), &[]);
-                marks.stamp(&mut pass, 0);
-                pass.dispatch_workgroups(*x, *y, *z);
-                marks.stamp(&mut pass, 1);
-                marks.dispatch += 1;
-                actions.next();
-                if marks.apart() {
-                    break;
+        let begin = || device.device.create_command_encoder(&Default::default());
+        let mut encoder = begin();
+        let mut places = Places { arena: &self.arena, slots: &self.slots, stream, held: None };
+        let actions = plan.actions.iter().peekable();
+        let marks = Marks { stamps: stamps.as_ref(), dispatch: 0, pass: 0 };
+        let mut rest = Rest { actions, groups: self.groups.iter(), marks };
+        while let Some(action) = rest.actions.peek() {
+            if let (Some(stream), false) = (stream, places.have(action)) {
+                if let Some(held) = places.held.take() {
+                    // What reads the regions that are held comes before whatever takes their place.
+                    device.submit(std::mem::replace(&mut encoder, begin()).finish());
+                    drop(held);
                 }
+                places.held = Some(stream.hold(&stream.layout.regions_of(action.streamed()))?);
             }
+            if !places.have(action) {
+                return Err(GpuError::Shelf("a step has no way to its weights".into()));
+            }
+            Self::encode_next(device, plan, &mut encoder, &places, &mut rest)?;
         }
-        self.read_back(&mut encoder, plan, &places);
+        self.read_back(&mut encoder, plan, &places)?;
         if let Some(stamps) = &stamps {
             stamps.resolve(&mut encoder);
         }
-        Encoded { commands: encoder.finish(), stamps, watch }
+        Ok((Encoded { commands: encoder.finish(), stamps, watch }, places.held))
     }
 
-    fn read_back(&self, encoder: &mut wgpu::CommandEncoder, plan: &Plan, places: &Places<'_>) {
-        let Some(staging) = &self.staging else { return };
+    /// Encodes the next copy, or the dispatches up to the next copy or to one that needs other weights.
+    fn encode_next(
+        device: &Device,
+        plan: &Plan,
+        encoder: &mut wgpu::CommandEncoder,
+        places: &Places<'_, '_>,
+        rest: &mut Rest<'_>,
+    ) -> Result<(), GpuError> {
+        let Rest { actions, groups, marks } = rest;
+        if let Some(Action::Copy { from, to, bytes }) = actions.peek() {
+            let ((from, at, _), (to, onto, _)) = (places.find(from)?, places.find(to)?);
+            encoder.copy_buffer_to_buffer(from, at, to, onto, *bytes);
+            actions.next();
+            return Ok(());
+        }
+        let mut pass = marks.pass(encoder);
+        while let Some(action) = actions.peek() {
+            let Action::Dispatch { pipeline, groups: [x, y, z], .. } = action else { break };
+            if !places.have(action) {
+                break;
+            }
+            pass.set_pipeline(&pipeline.pipeline);
+            match groups.next().and_then(Option::as_ref) {
+                Some(group) => pass.set_bind_group(0, group, &[]),
+                None => pass.set_bind_group(0, places.group(device, plan, action)?.as_ref(), &[]),
+            }
+            marks.stamp(&mut pass, 0);
+            pass.dispatch_workgroups(*x, *y, *z);
+            marks.stamp(&mut pass, 1);
+            marks.dispatch += 1;
+            actions.next();
+            if marks.apart() {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    fn read_back(
+        &self,
+        encoder: &mut wgpu::CommandEncoder,
+        plan: &Plan,
+        places: &Places<'_, '_>,
+    ) -> Result<(), GpuError> {
+        let Some(staging) = &self.staging else { return Ok(()) };
         for (output, read) in plan.outputs.iter().zip(&self.reads) {
             if let (OutputPlace::Read { from, .. }, Some((start, bytes))) = (output, read)
                 && *bytes > 0
             {
-                let (buffer, offset, _) = places.find(from);
+                let (buffer, offset, _) = places.find(from)?;
                 let size = (*bytes as u64).next_multiple_of(4);
                 encoder.copy_buffer_to_buffer(buffer, offset, staging, *start, size);
             }
         }
+        Ok(())
     }
 
     /// The bytes of each output that was read back, once the run is over.

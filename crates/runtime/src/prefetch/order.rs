@@ -28,8 +28,8 @@ impl Order {
         Self { regions, ..Self::default() }
     }
 
-    /// Takes note of a touch.
-    pub fn touch(&mut self, region: usize) {
+    /// Takes note of a touch, and says whether it was foreseen.
+    pub fn touch(&mut self, region: usize) -> bool {
         let next = self.upcoming().next();
         if let Some(next) = next {
             self.guessed += 1;
@@ -49,6 +49,7 @@ impl Order {
         if let Some(pair) = before {
             self.double.insert(pair, now);
         }
+        next == Some(region)
     }
 
     /// Keeps the later half.

@@ -21,7 +21,7 @@ pub struct Limits {
 pub enum Touch {
     /// The region is near.
     Hit,
-    /// It is on its way.
+    /// It was foreseen and is on its way, or had no room yet.
     Late,
     /// Nobody had thought of it.
     Miss,
@@ -41,7 +41,7 @@ pub struct Load {
 pub struct Statistics {
     /// Touches that found the region near.
     pub hits: u64,
-    /// Touches that found it on its way.
+    /// Touches that were foreseen and found it not there yet.
     pub late: u64,
     /// Touches that nobody had thought of.
     pub misses: u64,
@@ -71,6 +71,24 @@ impl Statistics {
         #[allow(clippy::cast_precision_loss, reason = "a share")]
         let share = || self.hits as f64 / all as f64;
         (all > 0).then(share)
+    }
+
+    /// Both together; the distance is that of the later ones.
+    #[must_use]
+    pub fn plus(self, later: Self) -> Self {
+        Self {
+            hits: self.hits + later.hits,
+            late: self.late + later.late,
+            misses: self.misses + later.misses,
+            loads: self.loads + later.loads,
+            loaded_bytes: self.loaded_bytes + later.loaded_bytes,
+            load_ns: self.load_ns + later.load_ns,
+            evictions: self.evictions + later.evictions,
+            wasted: self.wasted + later.wasted,
+            stall_ns: self.stall_ns + later.stall_ns,
+            distance: later.distance,
+            guesses: (self.guesses.0 + later.guesses.0, self.guesses.1 + later.guesses.1),
+        }
     }
 }
 
@@ -140,7 +158,7 @@ impl Prefetcher {
         self.touches += 1;
         own.users += 1;
         own.last_touch = self.touches;
-        self.order.touch(region);
+        let foreseen = self.order.touch(region) && self.limits.most_ahead > 0;
         let found = match &mut own.state {
             State::Near { touched } => {
                 *touched = true;
@@ -152,11 +170,19 @@ impl Prefetcher {
                 Touch::Late
             }
             State::Far => {
-                self.statistics.misses += 1;
                 if !self.wanted.contains(&region) {
                     self.wanted.push_back(region);
                 }
-                Touch::Miss
+                match foreseen {
+                    true => {
+                        self.statistics.late += 1;
+                        Touch::Late
+                    }
+                    false => {
+                        self.statistics.misses += 1;
+                        Touch::Miss
+                    }
+                }
             }
         };
         if found != Touch::Hit {

@@ -152,7 +152,8 @@ fn nothing_is_loaded_ahead_where_that_is_not_wanted() {
 #[test]
 fn a_failed_load_may_be_tried_again() {
     let mut policy = Prefetcher::new(&[10, 10], room(1));
-    assert_eq!(policy.touch(0, 0), Touch::Miss);
+    // That the first region is the first one to be touched is a guess like others.
+    assert_eq!(policy.touch(0, 0), Touch::Late);
     assert_eq!(policy.next_load(0), Some(Load { region: 0, evicted: Vec::new() }));
     policy.failed(0);
     assert_eq!(policy.touch(0, 0), Touch::Miss);

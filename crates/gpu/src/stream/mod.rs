@@ -1,0 +1,141 @@
+//! Models whose weights are more than the device has room for.
+//!
+//! Weights that lie on a [`Shelf`](crate::memory::Shelf) are brought to slots of device memory before the
+//! dispatches that read them: [`layout`] makes regions of them, the policy of
+//! [`galatea_runtime::prefetch`] says which comes next and what goes for it, and threads of
+//! [`slots`] fill staging buffers and hand copies over. The queue keeps the order: a copy to a slot comes
+//! behind whatever was handed over before and reads the slot.
+
+mod layout;
+mod slots;
+mod staging;
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use galatea_runtime::prefetch::Statistics;
+
+use self::layout::Layout;
+pub(crate) use self::slots::{Held, Slots};
+use crate::device::Device;
+use crate::error::GpuError;
+use crate::memory::Block;
+
+/// What is streamed on a device.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct StreamStatistics {
+    /// Bytes of weights that have no place of their own on the device.
+    pub streamed_bytes: u64,
+    /// Bytes of the memory that they take turns in.
+    pub slot_bytes: u64,
+    /// What the policy did.
+    pub prefetch: Statistics,
+}
+
+impl StreamStatistics {
+    pub(crate) fn plus(self, other: Self) -> Self {
+        Self {
+            streamed_bytes: self.streamed_bytes + other.streamed_bytes,
+            slot_bytes: self.slot_bytes + other.slot_bytes,
+            prefetch: self.prefetch.plus(other.prefetch),
+        }
+    }
+}
+
+/// What streams the weights of one partition; one run at a time hands its commands over.
+#[derive(Debug)]
+pub(crate) struct Streamer {
+    device: Arc<Device>,
+    active: Mutex<Option<Slots>>,
+    /// Of slots that are gone.
+    past: Mutex<Statistics>,
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Streamer {
+    pub(crate) fn new(device: &Arc<Device>) -> Arc<Self> {
+        let (active, past) = Default::default();
+        let made = Arc::new(Self { device: Arc::clone(device), active, past });
+        let mut all = lock(&device.shelves.streams);
+        all.retain(|one| one.strong_count() > 0);
+        all.push(Arc::downgrade(&made));
+        drop(all);
+        made
+    }
+
+    /// The slots for a run that needs these blocks, in this order; no other run has them meanwhile.
+    ///
+    /// # Errors
+    /// When there is no room even for the largest.
+    pub(crate) fn ready(&self, blocks: &[Arc<Block>]) -> Result<Running<'_>, GpuError> {
+        let mut active = lock(&self.active);
+        if !active.as_ref().is_some_and(|slots| slots.layout.has(blocks)) {
+            let known = active.as_ref().map(|slots| slots.layout.blocks()).unwrap_or_default();
+            self.end(&mut active);
+            let mut all: Vec<Arc<Block>> = known;
+            for block in blocks {
+                if !all.iter().any(|known| Arc::ptr_eq(known, block)) {
+                    all.push(Arc::clone(block));
+                }
+            }
+            let layout = Layout::new(all, room(&self.device), &self.device)?;
+            *active = Some(Slots::start(&self.device, layout)?);
+        }
+        Ok(Running { streamer: self, active })
+    }
+
+    fn end(&self, active: &mut Option<Slots>) -> bool {
+        let Some(slots) = active.take() else { return false };
+        let mut past = lock(&self.past);
+        *past = past.plus(slots.statistics());
+        true
+    }
+
+    /// Gives the slots back until the next run, and says whether there were any.
+    pub(crate) fn clear(&self) -> bool {
+        self.end(&mut lock(&self.active))
+    }
+
+    pub(crate) fn statistics(&self) -> StreamStatistics {
+        let active = lock(&self.active);
+        let past = *lock(&self.past);
+        match &*active {
+            Some(slots) => StreamStatistics {
+                streamed_bytes: slots.layout.streamed_bytes(),
+                slot_bytes: slots.bytes(),
+                prefetch: past.plus(slots.statistics()),
+            },
+            None => StreamStatistics { prefetch: past, ..StreamStatistics::default() },
+        }
+    }
+}
+
+/// Bytes that slots may take: what runs have not taken yet, less some for longer ones.
+fn room(device: &Device) -> u64 {
+    let memory = device.memory();
+    match memory.budget_bytes {
+        Some(budget) => budget.saturating_sub(memory.used_bytes).saturating_sub(budget / 16),
+        // A device that does not say what it has was full when as much was in use.
+        None => memory.peak_bytes / 4,
+    }
+}
+
+/// The slots of one run.
+pub(crate) struct Running<'a> {
+    streamer: &'a Streamer,
+    active: MutexGuard<'a, Option<Slots>>,
+}
+
+impl Running<'_> {
+    /// The slots.
+    pub(crate) fn slots(&self) -> Option<&Slots> {
+        self.active.as_ref()
+    }
+
+    /// Ends the slots after something failed: nobody knows what they hold.
+    pub(crate) fn abandon(mut self) {
+        self.streamer.end(&mut self.active);
+    }
+}
