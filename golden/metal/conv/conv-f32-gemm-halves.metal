@@ -10,7 +10,7 @@ struct _mslBufferSizes {
     uint size2;
 };
 
-typedef float type_1[1];
+typedef half type_1[1];
 typedef metal::half4 type_3[1];
 struct Params {
     uint total;
@@ -46,7 +46,7 @@ struct Params {
     float p;
     float q;
 };
-struct type_6 {
+struct type_7 {
     metal::float4 inner[256];
 };
 
@@ -134,7 +134,7 @@ float window(
     uint pixel_1 = (((seen.x * _e68) + seen.y) * _e74) + seen.z;
     uint _e81 = params.x_channel;
     uint _e86 = params.x_pixel;
-    float _e90 = x[metal::min(unsigned((start + (channel * _e81)) + (pixel_1 * _e86)), (_buffer_sizes.size0 - 0 - 4) / 4)];
+    half _e90 = x[metal::min(unsigned((start + (channel * _e81)) + (pixel_1 * _e86)), (_buffer_sizes.size0 - 0 - 2) / 2)];
     return static_cast<float>(_e90);
 }
 
@@ -148,8 +148,8 @@ struct main_Input {
 , device type_3 const& w [[buffer(1)]]
 , device type_1& y [[buffer(2)]]
 , constant Params& params [[buffer(3)]]
-, threadgroup type_6& w_tile
-, threadgroup type_6& x_tile
+, threadgroup type_7& w_tile
+, threadgroup type_7& x_tile
 , constant _mslBufferSizes& _buffer_sizes [[buffer(4)]]
 ) {
     metal::float4 sums_0_ = metal::float4(0.0);
@@ -315,25 +315,25 @@ struct main_Input {
             if ((first_pixel + 0u) < _e276) {
                 uint _e283 = params.y_pixel;
                 float _e288 = v.x;
-                y[metal::min(unsigned(start_1 + ((first_pixel + 0u) * _e283)), (_buffer_sizes.size2 - 0 - 4) / 4)] = static_cast<float>(_e288);
+                y[metal::min(unsigned(start_1 + ((first_pixel + 0u) * _e283)), (_buffer_sizes.size2 - 0 - 2) / 2)] = static_cast<half>(_e288);
             }
             uint _e294 = params.pixels;
             if ((first_pixel + 1u) < _e294) {
                 uint _e301 = params.y_pixel;
                 float _e306 = v.y;
-                y[metal::min(unsigned(start_1 + ((first_pixel + 1u) * _e301)), (_buffer_sizes.size2 - 0 - 4) / 4)] = static_cast<float>(_e306);
+                y[metal::min(unsigned(start_1 + ((first_pixel + 1u) * _e301)), (_buffer_sizes.size2 - 0 - 2) / 2)] = static_cast<half>(_e306);
             }
             uint _e312 = params.pixels;
             if ((first_pixel + 2u) < _e312) {
                 uint _e319 = params.y_pixel;
                 float _e324 = v.z;
-                y[metal::min(unsigned(start_1 + ((first_pixel + 2u) * _e319)), (_buffer_sizes.size2 - 0 - 4) / 4)] = static_cast<float>(_e324);
+                y[metal::min(unsigned(start_1 + ((first_pixel + 2u) * _e319)), (_buffer_sizes.size2 - 0 - 2) / 2)] = static_cast<half>(_e324);
             }
             uint _e330 = params.pixels;
             if ((first_pixel + 3u) < _e330) {
                 uint _e337 = params.y_pixel;
                 float _e342 = v.w;
-                y[metal::min(unsigned(start_1 + ((first_pixel + 3u) * _e337)), (_buffer_sizes.size2 - 0 - 4) / 4)] = static_cast<float>(_e342);
+                y[metal::min(unsigned(start_1 + ((first_pixel + 3u) * _e337)), (_buffer_sizes.size2 - 0 - 2) / 2)] = static_cast<half>(_e342);
             }
         }
     }
@@ -355,25 +355,25 @@ struct main_Input {
             if ((first_pixel + 0u) < _e377) {
                 uint _e384 = params.y_pixel;
                 float _e389 = v_1.x;
-                y[metal::min(unsigned(start_2 + ((first_pixel + 0u) * _e384)), (_buffer_sizes.size2 - 0 - 4) / 4)] = static_cast<float>(_e389);
+                y[metal::min(unsigned(start_2 + ((first_pixel + 0u) * _e384)), (_buffer_sizes.size2 - 0 - 2) / 2)] = static_cast<half>(_e389);
             }
             uint _e395 = params.pixels;
             if ((first_pixel + 1u) < _e395) {
                 uint _e402 = params.y_pixel;
                 float _e407 = v_1.y;
-                y[metal::min(unsigned(start_2 + ((first_pixel + 1u) * _e402)), (_buffer_sizes.size2 - 0 - 4) / 4)] = static_cast<float>(_e407);
+                y[metal::min(unsigned(start_2 + ((first_pixel + 1u) * _e402)), (_buffer_sizes.size2 - 0 - 2) / 2)] = static_cast<half>(_e407);
             }
             uint _e413 = params.pixels;
             if ((first_pixel + 2u) < _e413) {
                 uint _e420 = params.y_pixel;
                 float _e425 = v_1.z;
-                y[metal::min(unsigned(start_2 + ((first_pixel + 2u) * _e420)), (_buffer_sizes.size2 - 0 - 4) / 4)] = static_cast<float>(_e425);
+                y[metal::min(unsigned(start_2 + ((first_pixel + 2u) * _e420)), (_buffer_sizes.size2 - 0 - 2) / 2)] = static_cast<half>(_e425);
             }
             uint _e431 = params.pixels;
             if ((first_pixel + 3u) < _e431) {
                 uint _e438 = params.y_pixel;
                 float _e443 = v_1.w;
-                y[metal::min(unsigned(start_2 + ((first_pixel + 3u) * _e438)), (_buffer_sizes.size2 - 0 - 4) / 4)] = static_cast<float>(_e443);
+                y[metal::min(unsigned(start_2 + ((first_pixel + 3u) * _e438)), (_buffer_sizes.size2 - 0 - 2) / 2)] = static_cast<half>(_e443);
             }
         }
     }
@@ -395,25 +395,25 @@ struct main_Input {
             if ((first_pixel + 0u) < _e478) {
                 uint _e485 = params.y_pixel;
                 float _e490 = v_2.x;
-                y[metal::min(unsigned(start_3 + ((first_pixel + 0u) * _e485)), (_buffer_sizes.size2 - 0 - 4) / 4)] = static_cast<float>(_e490);
+                y[metal::min(unsigned(start_3 + ((first_pixel + 0u) * _e485)), (_buffer_sizes.size2 - 0 - 2) / 2)] = static_cast<half>(_e490);
             }
             uint _e496 = params.pixels;
             if ((first_pixel + 1u) < _e496) {
                 uint _e503 = params.y_pixel;
                 float _e508 = v_2.y;
-                y[metal::min(unsigned(start_3 + ((first_pixel + 1u) * _e503)), (_buffer_sizes.size2 - 0 - 4) / 4)] = static_cast<float>(_e508);
+                y[metal::min(unsigned(start_3 + ((first_pixel + 1u) * _e503)), (_buffer_sizes.size2 - 0 - 2) / 2)] = static_cast<half>(_e508);
             }
             uint _e514 = params.pixels;
             if ((first_pixel + 2u) < _e514) {
                 uint _e521 = params.y_pixel;
                 float _e526 = v_2.z;
-                y[metal::min(unsigned(start_3 + ((first_pixel + 2u) * _e521)), (_buffer_sizes.size2 - 0 - 4) / 4)] = static_cast<float>(_e526);
+                y[metal::min(unsigned(start_3 + ((first_pixel + 2u) * _e521)), (_buffer_sizes.size2 - 0 - 2) / 2)] = static_cast<half>(_e526);
             }
             uint _e532 = params.pixels;
             if ((first_pixel + 3u) < _e532) {
                 uint _e539 = params.y_pixel;
                 float _e544 = v_2.w;
-                y[metal::min(unsigned(start_3 + ((first_pixel + 3u) * _e539)), (_buffer_sizes.size2 - 0 - 4) / 4)] = static_cast<float>(_e544);
+                y[metal::min(unsigned(start_3 + ((first_pixel + 3u) * _e539)), (_buffer_sizes.size2 - 0 - 2) / 2)] = static_cast<half>(_e544);
             }
         }
     }
@@ -435,25 +435,25 @@ struct main_Input {
             if ((first_pixel + 0u) < _e579) {
                 uint _e586 = params.y_pixel;
                 float _e591 = v_3.x;
-                y[metal::min(unsigned(start_4 + ((first_pixel + 0u) * _e586)), (_buffer_sizes.size2 - 0 - 4) / 4)] = static_cast<float>(_e591);
+                y[metal::min(unsigned(start_4 + ((first_pixel + 0u) * _e586)), (_buffer_sizes.size2 - 0 - 2) / 2)] = static_cast<half>(_e591);
             }
             uint _e597 = params.pixels;
             if ((first_pixel + 1u) < _e597) {
                 uint _e604 = params.y_pixel;
                 float _e609 = v_3.y;
-                y[metal::min(unsigned(start_4 + ((first_pixel + 1u) * _e604)), (_buffer_sizes.size2 - 0 - 4) / 4)] = static_cast<float>(_e609);
+                y[metal::min(unsigned(start_4 + ((first_pixel + 1u) * _e604)), (_buffer_sizes.size2 - 0 - 2) / 2)] = static_cast<half>(_e609);
             }
             uint _e615 = params.pixels;
             if ((first_pixel + 2u) < _e615) {
                 uint _e622 = params.y_pixel;
                 float _e627 = v_3.z;
-                y[metal::min(unsigned(start_4 + ((first_pixel + 2u) * _e622)), (_buffer_sizes.size2 - 0 - 4) / 4)] = static_cast<float>(_e627);
+                y[metal::min(unsigned(start_4 + ((first_pixel + 2u) * _e622)), (_buffer_sizes.size2 - 0 - 2) / 2)] = static_cast<half>(_e627);
             }
             uint _e633 = params.pixels;
             if ((first_pixel + 3u) < _e633) {
                 uint _e640 = params.y_pixel;
                 float _e645 = v_3.w;
-                y[metal::min(unsigned(start_4 + ((first_pixel + 3u) * _e640)), (_buffer_sizes.size2 - 0 - 4) / 4)] = static_cast<float>(_e645);
+                y[metal::min(unsigned(start_4 + ((first_pixel + 3u) * _e640)), (_buffer_sizes.size2 - 0 - 2) / 2)] = static_cast<half>(_e645);
                 return;
             } else {
                 return;

@@ -3,8 +3,10 @@
 use std::sync::Arc;
 
 use galatea_graph::ops::convolution::{Conv, ConvTranspose, FusedConv};
+use galatea_runtime::Precision;
 use galatea_tensor::DataType;
 
+use super::cooperative::CONFIGS as CONV_CONFIGS;
 use super::direct::Direct;
 use super::gemm::{Gemm, Weights};
 use super::geometry::{Lengths, resolved, spatial};
@@ -142,25 +144,30 @@ pub(super) fn conv(view: &NodeView<'_>) -> Result<Box<dyn Kernel>, String> {
     if is_direct(view)? {
         return Ok(Box::new(Direct { convolution }));
     }
+    let narrow = view.precision == Precision::Fp16 && view.is_float(DataType::Fp16);
+    let stored = |input: usize| view.input(input).map(|fact| fact.dtype);
+    // Matrices of FP16 where nothing that is wider is asked for.
+    let halves = narrow || [0, 1].iter().all(|&input| stored(input) == Some(DataType::Fp16));
+    let capabilities = view.device.capabilities();
+    let matrices = halves && CONV_CONFIGS.iter().any(|config| config.fits(capabilities));
     let weights = match view.constant(1) {
         None => None,
         Some(tensor) => {
             let shape = window_of(view)?;
+            if !matrices && winograd::fits(&convolution, &shape) {
+                let kernel = Winograd::new(view.device, convolution, tensor, narrow)?;
+                return Ok(Box::new(kernel));
+            }
             let shapes = Shapes {
-                inputs: vec![None, Some((tensor.dtype(), shape.clone()))],
+                inputs: vec![None, Some((tensor.dtype(), shape))],
                 outputs: Vec::new(),
                 constants: Vec::new(),
             };
-            let halves =
-                view.precision == galatea_runtime::Precision::Fp16 && view.is_float(DataType::Fp16);
-            if winograd::fits(&convolution, &shape) {
-                let kernel = Winograd::new(view.device, convolution, tensor, halves)?;
-                return Ok(Box::new(kernel));
-            }
-            Some(Weights::pack(view.device, tensor, &convolution, &shapes, halves)?)
+            Some(Weights::pack(view.device, tensor, &convolution, &shapes, narrow)?)
         }
     };
-    Ok(Box::new(Gemm { convolution, weights }))
+    let capabilities = matrices.then(|| capabilities.clone());
+    Ok(Box::new(Gemm { convolution, weights, matrices: capabilities }))
 }
 
 impl Convolution {

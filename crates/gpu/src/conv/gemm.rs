@@ -6,9 +6,10 @@ use galatea_tensor::{DataType, Tensor, f16};
 use minijinja::context;
 
 use super::build::Convolution;
+use super::cooperative::ConvConfig;
 use super::direct::{More, more};
 use super::geometry::Lengths;
-use crate::device::{Device, Shader};
+use crate::device::{Capabilities, Device, Shader};
 use crate::kernel::{Binding, Kernel, Shapes, Step, fold, param, wgsl_float};
 use crate::memory::Block;
 use crate::template::render;
@@ -37,7 +38,10 @@ const CONFIGS: &[Config] = &[
 ];
 
 /// Terms are filled up to a multiple of this, and channels to the tile's.
-const K_STEP: usize = 16;
+const K_STEP: usize = 32;
+
+/// Elements of the result of an image from which on matrices are worth their tiles.
+const LEAST: usize = 4096;
 
 impl Config {
     /// The tile for so many channels in a group. Weights are laid out for it.
@@ -133,6 +137,8 @@ impl Weights {
 pub(super) struct Gemm {
     pub(super) convolution: Convolution,
     pub(super) weights: Option<Weights>,
+    /// The device, where operands may be FP16 and it has matrices for them.
+    pub(super) matrices: Option<Capabilities>,
 }
 
 impl Gemm {
@@ -152,30 +158,51 @@ impl Gemm {
         Ok(Binding::Scratch(scratch))
     }
 
-    fn source(
+    /// The cooperative matrices that compute the product, where they do.
+    fn cooperative(&self, lengths: &Lengths, packing: &Packing) -> Option<ConvConfig> {
+        let flat = lengths.window[0] == 1 && lengths.input[0] == 1 && lengths.pads[0] == 0;
+        let (m, pixels) = (lengths.m, lengths.pixels());
+        let enough = m >= 16 && pixels >= 16 && m * pixels >= LEAST;
+        if !flat || !enough || self.convolution.is_transposed() {
+            return None;
+        }
+        let products = lengths.images * lengths.groups;
+        let capabilities = self.matrices.as_ref()?;
+        ConvConfig::choose(capabilities, packing.m_padded, pixels, products)
+    }
+
+    /// The shader, and the channels and pixels of its tiles.
+    fn shader(
         &self,
         shapes: &Shapes,
         lengths: &Lengths,
-        (config, weights): (Config, DataType),
+        (packing, weights): (&Packing, DataType),
         (added, packed): (&More, bool),
-    ) -> Result<String, String> {
-        let Config { bm, bn, bk, tm } = config;
+    ) -> Result<(Shader, usize, usize), String> {
+        let Config { bm, bn, bk, tm } = packing.config;
         let [kz, ky, kx] = lengths.window;
         let at = context! {
             bias => 3,
             residual => 3 + u32::from(added.bias.is_some()),
             params => 3 + added.bindings.len(),
         };
-        let context = context! {
+        let own = context! {
             x => wgsl_float(shapes.dtype(0)?)?,
             w => wgsl_float(weights)?,
             y => wgsl_float(shapes.output_dtype(0)?)?,
-            bias => added.bias, residual => added.residual, at, packed,
-            bm, bn, bk, tm, tn => TN, kz, ky, kx,
+            bias => added.bias, residual => added.residual, at, packed, kz, ky, kx,
             transposed => self.convolution.is_transposed(),
             activation => self.convolution.activation.name,
         };
-        render(include_str!("gemm.wgsl"), context)
+        if let (Some(config), Some(capabilities)) =
+            (self.cooperative(lengths, packing), &self.matrices)
+        {
+            let [bm, bn, _] = config.tile;
+            return Ok((config.shader(capabilities, own)?, bm, bn));
+        }
+        let sizes = context!(bm, bn, bk, tm, tn => TN);
+        let source = render(include_str!("gemm.wgsl"), context!(..sizes, ..own))?;
+        Ok((Shader::new("conv-f32-gemm", source), bm, bn))
     }
 }
 
@@ -183,7 +210,6 @@ impl Kernel for Gemm {
     fn bind(&self, shapes: &Shapes, step: &mut Step) -> Result<(), String> {
         let lengths = self.convolution.lengths(shapes)?;
         let packing = Packing::of(&self.convolution, shapes.input(1)?)?;
-        let config = packing.config;
         let (weights, dtype) = match &self.weights {
             Some(weights) => (Binding::Weights(Arc::clone(&weights.block)), weights.dtype),
             None => {
@@ -193,9 +219,10 @@ impl Kernel for Gemm {
         };
         let added = more(shapes)?;
         let packed = self.weights.is_some();
-        let source = self.source(shapes, &lengths, (config, dtype), (&added, packed))?;
-        let tiles_n = lengths.pixels().div_ceil(config.bn);
-        let tiles_m = packing.m_padded / config.bm;
+        let (shader, bm, bn) =
+            self.shader(shapes, &lengths, (&packing, dtype), (&added, packed))?;
+        let tiles_n = lengths.pixels().div_ceil(bn);
+        let tiles_m = packing.m_padded / bm;
         let total = tiles_n * tiles_m * lengths.groups * lengths.images;
         let own = [
             total,
@@ -215,7 +242,7 @@ impl Kernel for Gemm {
         params.extend([activation.p.to_bits(), activation.q.to_bits()]);
         let bindings = [Binding::Input(0), weights, Binding::Output(0)];
         let bindings = bindings.into_iter().chain(added.bindings).collect();
-        step.dispatch(Shader::new("conv-f32-gemm", source), bindings, params, fold(total)?);
+        step.dispatch(shader, bindings, params, fold(total)?);
         Ok(())
     }
 

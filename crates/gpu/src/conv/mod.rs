@@ -1,6 +1,7 @@
 //! Convolutions, and those that go the other way, of one to three spatial axes.
 
 mod build;
+mod cooperative;
 mod direct;
 mod gemm;
 mod geometry;
@@ -8,6 +9,7 @@ mod winograd;
 
 use crate::kernel::KernelRow;
 
+pub use cooperative::{CONFIGS as CONV_CONFIGS, ConvConfig};
 pub use winograd::{CONFIGS as WINOGRAD_CONFIGS, WinogradConfig};
 
 /// This family's kernels.

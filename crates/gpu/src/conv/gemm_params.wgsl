@@ -1,0 +1,50 @@
+// What a convolution as a product is given.
+@group(0) @binding(0) var<storage, read_write> x: array<{{ x }}>;
+@group(0) @binding(1) var<storage, {{ "read" if packed else "read_write" }}> w: array<vec4<{{ w }}>>;
+@group(0) @binding(2) var<storage, read_write> y: array<{{ y }}>;
+{% if bias %}
+@group(0) @binding({{ at.bias }}) var<storage, read_write> bias: array<{{ bias }}>;
+{% endif %}
+{% if residual %}
+@group(0) @binding({{ at.residual }}) var<storage, read_write> residual: array<{{ residual }}>;
+{% endif %}
+
+struct Params {
+    // Workgroups, those along the pixels, and along the channels of a group.
+    total: u32,
+    tiles_n: u32,
+    tiles_m: u32,
+    groups: u32,
+    // Channels of a group: of the image and of the result; the latter in memory, and the length of K there.
+    channels: u32,
+    m: u32,
+    m_padded: u32,
+    k: u32,
+    k_padded: u32,
+    pixels: u32,
+    // Lengths of the image, of the result, and how the window moves.
+    in_z: u32,
+    in_y: u32,
+    in_x: u32,
+    out_y: u32,
+    out_x: u32,
+    stride_z: u32,
+    stride_y: u32,
+    stride_x: u32,
+    pad_z: u32,
+    pad_y: u32,
+    pad_x: u32,
+    step_z: u32,
+    step_y: u32,
+    step_x: u32,
+    // From one image, channel or pixel to the next.
+    x_image: u32,
+    x_channel: u32,
+    x_pixel: u32,
+    y_image: u32,
+    y_channel: u32,
+    y_pixel: u32,
+    p: f32,
+    q: f32,
+}
+@group(0) @binding({{ at.params }}) var<uniform> params: Params;
