@@ -200,6 +200,23 @@ fn types_of_operands_and_result_mix() {
 }
 
 #[test]
+fn operands_of_halves_are_loaded_by_eight_by_four_and_by_one() {
+    let cooperative = |one: &Variant| matches!(one, Variant::Cooperative(..));
+    let half = [DataType::Fp16; 3];
+    for (at, variant) in variants().into_iter().filter(cooperative).enumerate() {
+        let turns = orders().nth(at % 4).unwrap_or_default();
+        check(variant, [72, 136, 200], turns, half);
+        check(variant, [36, 76, 44], turns, half);
+        if at == 0 {
+            for turns in orders() {
+                check(variant, [24, 40, 72], turns, half);
+                check(variant, [23, 37, 35], turns, half);
+            }
+        }
+    }
+}
+
+#[test]
 fn workgroups_share_the_sums_of_a_tile() {
     if let Some(&Variant::Tiled(config, _)) = variants().first() {
         for shares in [2, 3, 7] {

@@ -192,8 +192,7 @@ impl FlashConfig {
             stage => self.stage(widths, keys),
             paged => keys == Keys::Blocks,
             score_pitch => self.score_pitch(lanes),
-            // On Metal, where they are of 8, they are read from single elements only.
-            wide => size > 8,
+            wide => capabilities.wide_matrices,
         };
         let source = render(include_str!("flash.wgsl"), context!(..sizes, ..own))?;
         Ok(Shader::new("attention-f16-cooperative", source).proved())

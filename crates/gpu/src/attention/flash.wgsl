@@ -1,6 +1,6 @@
 // Attention of a tile of {{ rows }} queries by cooperative matrices of {{ size }} × {{ size }}: operands of FP16, sums
 // in FP32. Keys and values pass by in tiles of {{ keys }}. Nobody sees the elements of a matrix, so scores go through
-// workgroup memory, where threads make weights of them; sums of values stay in matrices, and go the same way only
+// workgroup memory, as single floats (some drivers store no sums to vectors), where threads make weights of them; sums of values stay in matrices, and go the same way only
 // where a row's greatest score grows by much.
 {% set unit = 4 if wide else 1 %}
 {% set team = threads // rows %}
@@ -10,7 +10,7 @@
 {% set k_pitch = (keys + 8) // unit if paged else q_pitch %}
 {% set v_pitch = (e + 8) // unit %}
 {% set w_pitch = (keys + 8) // unit %}
-{% set s_pitch = score_pitch // unit %}
+{% set s_pitch = score_pitch %}
 {% set band = bands * size %}
 {% set key_share = keys // across %}
 {% set share = e // across %}
@@ -54,7 +54,7 @@ const SLACK = 8.0;
 
 // Queries, then keys and values in turn.
 var<workgroup> stage: array<{{ half }}, {{ stage // unit }}>;
-var<workgroup> scores: array<{{ "vec4<f32>" if wide else "f32" }}, {{ rows * s_pitch }}>;
+var<workgroup> scores: array<f32, {{ rows * s_pitch }}>;
 var<workgroup> weights: array<{{ half }}, {{ rows * w_pitch }}>;
 var<workgroup> shared_rows: array<f32, {{ threads }}>;
 var<workgroup> factors: array<f32, {{ rows }}>;
@@ -128,7 +128,7 @@ for (var block = 0u; block < {{ all }}u; block += {{ threads * most }}u) {
 }
 {% endmacro %}
 // Where a matrix of sums lies among the scores.
-{% macro place(b, j) %}(band_row + {{ b * size }}u) * {{ s_pitch }}u + (side * {{ key_share }}u + {{ j % (key_share // size) * size }}u) / {{ unit }}u{% endmacro %}
+{% macro place(b, j) %}(band_row + {{ b * size }}u) * {{ s_pitch }}u + side * {{ key_share }}u + {{ j % (key_share // size) * size }}u{% endmacro %}
 
 @compute @workgroup_size({{ threads }})
 fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups: vec3<u32>, @builtin(local_invocation_index) thread: u32, @builtin(subgroup_id) subgroup: u32) {
@@ -250,7 +250,7 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups
 {% endfor %}
 {% endfor %}
 {% for b in range(bands) %}
-            let to_{{ b }} = (band_row + {{ b * size }}u) * {{ s_pitch }}u + j * {{ size // unit }}u;
+            let to_{{ b }} = (band_row + {{ b * size }}u) * {{ s_pitch }}u + j * {{ size }}u;
             coopStoreT(score{{ b }}_{{ d // size - 1 }}, &scores[to_{{ b }}], {{ s_pitch }}u);
 {% endfor %}
         }
@@ -269,13 +269,8 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups
         var score{{ n }} = vec4<f32>(HIDDEN);
         {
             let key = vec4<u32>(start + ({{ quad }}) * 4u) + EACH;
-{% if wide %}
-            let at = row * {{ s_pitch }}u + {{ quad }};
-            var score = scores[at] * params.scale;
-{% else %}
             let at = row * {{ s_pitch }}u + ({{ quad }}) * 4u;
             var score = vec4<f32>(scores[at], scores[at + 1u], scores[at + 2u], scores[at + 3u]) * params.scale;
-{% endif %}
             if params.softcap > 0.0 {
                 score = params.softcap * tanh(clamp(score / params.softcap, vec4<f32>(-20.0), vec4<f32>(20.0)));
             }
@@ -332,9 +327,9 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups
 {% endfor %}
 {% endfor %}
             workgroupBarrier();
-            for (var i = thread; i < {{ rows * (keys // unit) }}u; i += THREADS) {
-                let line = i / {{ keys // unit }}u;
-                scores[line * {{ s_pitch }}u + i % {{ keys // unit }}u] *= factors[line];
+            for (var i = thread; i < {{ rows * keys }}u; i += THREADS) {
+                let line = i / {{ keys }}u;
+                scores[line * {{ s_pitch }}u + i % {{ keys }}u] *= factors[line];
             }
             workgroupBarrier();
 {% for b in range(bands) %}
@@ -386,12 +381,8 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups
         let x = i % {{ keys // 4 }}u * 4u;
         let inside = x % {{ key_share }}u + {{ strip * key_share }}u;
         if first + line {{ "<= last" if paged else "< params.queries" }} && inside < {{ share }}u {
-{% if wide %}
-            let sum = scores[line * {{ s_pitch }}u + x / 4u];
-{% else %}
             let at = line * {{ s_pitch }}u + x;
             let sum = vec4<f32>(scores[at], scores[at + 1u], scores[at + 2u], scores[at + 3u]);
-{% endif %}
             let own = factors[line];
 {% if paged %}
             y[(row_of(first + line, first_row, head, {{ e }}u) + x / {{ key_share }}u * {{ share }}u + inside) / 4u] = {{ y }}(sum / own);

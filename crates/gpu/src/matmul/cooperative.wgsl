@@ -14,7 +14,7 @@
 {% set b_step = ((bk if b.inner else bn) + 8) // unit %}
 {% set a_rows = bm if a.inner else bk %}
 {% set b_rows = bn if b.inner else bk %}
-{% set loaded = "vec4<u32>" if vector == 8 else "vec4<f16>" %}
+{% set loaded = "Octet" if vector == 8 else "vec4<f16>" %}
 {% set cell_type = "vec4<f16>" if wide else "f16" %}
 {% set across = strip * size %}
 var<workgroup> tile_a: array<{{ cell_type }}, {{ stages * a_rows * a_step }}>;
@@ -78,9 +78,8 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups
         {
             let at = {{ x }}_start + ({{ x }}_across + {{ i * (threads // along) }}u) * {{ step }}u + {{ x }}_along / {{ unit }}u;
             {% if vector == 8 %}
-            // Some compilers refuse matrices of halves in memory of other words.
-            tile_{{ x }}[at] = bitcast<vec4<f16>>(next_{{ x }}{{ i }}.xy);
-            tile_{{ x }}[at + 1u] = bitcast<vec4<f16>>(next_{{ x }}{{ i }}.zw);
+            tile_{{ x }}[at] = next_{{ x }}{{ i }}.low;
+            tile_{{ x }}[at + 1u] = next_{{ x }}{{ i }}.high;
             {% elif wide %}
             tile_{{ x }}[at] = next_{{ x }}{{ i }};
             {% else %}

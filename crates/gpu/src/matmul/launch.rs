@@ -39,8 +39,8 @@ pub(super) fn along_k(operand: &Operand, must: bool) -> bool {
 /// eight halves.
 fn operand(operand: &Operand, k: usize, inner: bool, octets: bool) -> Result<Value, String> {
     let inner = along_k(operand, inner);
-    let elem = if octets { "u32" } else { wgsl_float(operand.dtype)? };
-    Ok(context!(inner, elem, wide => octets || operand.quads(inner, k)))
+    let elem = if octets { "Octet" } else { wgsl_float(operand.dtype)? };
+    Ok(context!(inner, elem, wide => !octets && operand.quads(inner, k)))
 }
 
 /// Whether rows of the result are seen as vectors of four.

@@ -1,10 +1,10 @@
 // Reading eight halves of an operand, as they lie: along k, or along rows of A or columns of B. Indices beyond the last
 // row or column read the last ones, and what is beyond k counts as 0.
 {% for x, o, len in [("a", a, "m"), ("b", b, "n")] %}
-fn load_{{ x }}(start: u32, outer: u32, k: u32) -> vec4<u32> {
+fn load_{{ x }}(start: u32, outer: u32, k: u32) -> Octet {
     {% if edge %}
     if k >= params.k {
-        return vec4<u32>(0u);
+        return Octet();
     }
     {% endif %}
     {% if o.inner %}
