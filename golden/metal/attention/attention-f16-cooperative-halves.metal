@@ -309,8 +309,8 @@ struct main_Input {
     bool loop_init_1 = true;
     while(true) {
         if (!loop_init_1) {
-            uint _e1571 = start;
-            start = _e1571 + KEYS;
+            uint _e1555 = start;
+            start = _e1555 + KEYS;
         }
         loop_init_1 = false;
         uint _e582 = start;
@@ -596,39 +596,39 @@ struct main_Input {
             uint unnamed = grown;
             metal::threadgroup_barrier(metal::mem_flags::mem_threadgroup);
             if (unnamed != 0u) {
-                uint to_0_0_ = ((band_row + 0u) * 48u) + (((side * 16u) + 0u) / 1u);
-                metal::simdgroup_float8x8 _e1287 = sum0_0_;
-                simdgroup_store(_e1287, &scores.inner[to_0_0_], 48u);
-                uint to_0_1_ = ((band_row + 0u) * 48u) + (((side * 16u) + 8u) / 1u);
-                metal::simdgroup_float8x8 _e1302 = sum0_1_;
-                simdgroup_store(_e1302, &scores.inner[to_0_1_], 48u);
-                uint to_1_0_ = ((band_row + 8u) * 48u) + (((side * 16u) + 0u) / 1u);
-                metal::simdgroup_float8x8 _e1317 = sum1_0_;
-                simdgroup_store(_e1317, &scores.inner[to_1_0_], 48u);
-                uint to_1_1_ = ((band_row + 8u) * 48u) + (((side * 16u) + 8u) / 1u);
-                metal::simdgroup_float8x8 _e1332 = sum1_1_;
-                simdgroup_store(_e1332, &scores.inner[to_1_1_], 48u);
+                uint to_0_0_ = (((band_row + 0u) * 48u) + (side * 16u)) + 0u;
+                metal::simdgroup_float8x8 _e1285 = sum0_0_;
+                simdgroup_store(_e1285, &scores.inner[to_0_0_], 48u);
+                uint to_0_1_ = (((band_row + 0u) * 48u) + (side * 16u)) + 8u;
+                metal::simdgroup_float8x8 _e1298 = sum0_1_;
+                simdgroup_store(_e1298, &scores.inner[to_0_1_], 48u);
+                uint to_1_0_ = (((band_row + 8u) * 48u) + (side * 16u)) + 0u;
+                metal::simdgroup_float8x8 _e1311 = sum1_0_;
+                simdgroup_store(_e1311, &scores.inner[to_1_0_], 48u);
+                uint to_1_1_ = (((band_row + 8u) * 48u) + (side * 16u)) + 8u;
+                metal::simdgroup_float8x8 _e1324 = sum1_1_;
+                simdgroup_store(_e1324, &scores.inner[to_1_1_], 48u);
                 metal::threadgroup_barrier(metal::mem_flags::mem_threadgroup);
                 i = thread_;
                 bool loop_init_5 = true;
                 while(true) {
                     if (!loop_init_5) {
-                        uint _e1356 = i;
-                        i = _e1356 + THREADS;
+                        uint _e1348 = i;
+                        i = _e1348 + THREADS;
                     }
                     loop_init_5 = false;
-                    uint _e1337 = i;
-                    if (_e1337 < 2048u) {
+                    uint _e1329 = i;
+                    if (_e1329 < 2048u) {
                     } else {
                         break;
                     }
                     {
-                        uint _e1340 = i;
-                        uint line = _e1340 / 32u;
-                        uint _e1346 = i;
-                        float _e1351 = scores.inner[(line * 48u) + (_e1346 % 32u)];
-                        float _e1354 = factors.inner[line];
-                        scores.inner[(line * 48u) + (_e1346 % 32u)] = _e1351 * _e1354;
+                        uint _e1332 = i;
+                        uint line = _e1332 / 32u;
+                        uint _e1338 = i;
+                        float _e1343 = scores.inner[(line * 48u) + (_e1338 % 32u)];
+                        float _e1346 = factors.inner[line];
+                        scores.inner[(line * 48u) + (_e1338 % 32u)] = _e1343 * _e1346;
                     }
                 }
                 metal::threadgroup_barrier(metal::mem_flags::mem_threadgroup);
@@ -637,39 +637,39 @@ struct main_Input {
                 sum1_0_ = NagaCooperativeLoad(&scores.inner[to_1_0_], 48u, false);
                 sum1_1_ = NagaCooperativeLoad(&scores.inner[to_1_1_], 48u, false);
                 metal::threadgroup_barrier(metal::mem_flags::mem_threadgroup);
-                uint to_0_2_ = ((band_row + 0u) * 48u) + (((side * 16u) + 0u) / 1u);
-                metal::simdgroup_float8x8 _e1386 = sum0_2_;
-                simdgroup_store(_e1386, &scores.inner[to_0_2_], 48u);
-                uint to_0_3_ = ((band_row + 0u) * 48u) + (((side * 16u) + 8u) / 1u);
-                metal::simdgroup_float8x8 _e1401 = sum0_3_;
-                simdgroup_store(_e1401, &scores.inner[to_0_3_], 48u);
-                uint to_1_2_ = ((band_row + 8u) * 48u) + (((side * 16u) + 0u) / 1u);
-                metal::simdgroup_float8x8 _e1416 = sum1_2_;
-                simdgroup_store(_e1416, &scores.inner[to_1_2_], 48u);
-                uint to_1_3_ = ((band_row + 8u) * 48u) + (((side * 16u) + 8u) / 1u);
-                metal::simdgroup_float8x8 _e1431 = sum1_3_;
-                simdgroup_store(_e1431, &scores.inner[to_1_3_], 48u);
+                uint to_0_2_ = (((band_row + 0u) * 48u) + (side * 16u)) + 0u;
+                metal::simdgroup_float8x8 _e1376 = sum0_2_;
+                simdgroup_store(_e1376, &scores.inner[to_0_2_], 48u);
+                uint to_0_3_ = (((band_row + 0u) * 48u) + (side * 16u)) + 8u;
+                metal::simdgroup_float8x8 _e1389 = sum0_3_;
+                simdgroup_store(_e1389, &scores.inner[to_0_3_], 48u);
+                uint to_1_2_ = (((band_row + 8u) * 48u) + (side * 16u)) + 0u;
+                metal::simdgroup_float8x8 _e1402 = sum1_2_;
+                simdgroup_store(_e1402, &scores.inner[to_1_2_], 48u);
+                uint to_1_3_ = (((band_row + 8u) * 48u) + (side * 16u)) + 8u;
+                metal::simdgroup_float8x8 _e1415 = sum1_3_;
+                simdgroup_store(_e1415, &scores.inner[to_1_3_], 48u);
                 metal::threadgroup_barrier(metal::mem_flags::mem_threadgroup);
                 i_1 = thread_;
                 bool loop_init_6 = true;
                 while(true) {
                     if (!loop_init_6) {
-                        uint _e1455 = i_1;
-                        i_1 = _e1455 + THREADS;
+                        uint _e1439 = i_1;
+                        i_1 = _e1439 + THREADS;
                     }
                     loop_init_6 = false;
-                    uint _e1436 = i_1;
-                    if (_e1436 < 2048u) {
+                    uint _e1420 = i_1;
+                    if (_e1420 < 2048u) {
                     } else {
                         break;
                     }
                     {
-                        uint _e1439 = i_1;
-                        uint line_1 = _e1439 / 32u;
-                        uint _e1445 = i_1;
-                        float _e1450 = scores.inner[(line_1 * 48u) + (_e1445 % 32u)];
-                        float _e1453 = factors.inner[line_1];
-                        scores.inner[(line_1 * 48u) + (_e1445 % 32u)] = _e1450 * _e1453;
+                        uint _e1423 = i_1;
+                        uint line_1 = _e1423 / 32u;
+                        uint _e1429 = i_1;
+                        float _e1434 = scores.inner[(line_1 * 48u) + (_e1429 % 32u)];
+                        float _e1437 = factors.inner[line_1];
+                        scores.inner[(line_1 * 48u) + (_e1429 % 32u)] = _e1434 * _e1437;
                     }
                 }
                 metal::threadgroup_barrier(metal::mem_flags::mem_threadgroup);
@@ -683,178 +683,178 @@ struct main_Input {
             bool loop_init_7 = true;
             while(true) {
                 if (!loop_init_7) {
-                    uint _e1569 = i_2;
-                    i_2 = _e1569 + 1u;
+                    uint _e1553 = i_2;
+                    i_2 = _e1553 + 1u;
                 }
                 loop_init_7 = false;
-                uint _e1476 = i_2;
-                if ((_e1476 * 8u) < stop) {
+                uint _e1460 = i_2;
+                if ((_e1460 * 8u) < stop) {
                 } else {
                     break;
                 }
                 {
-                    uint _e1484 = i_2;
-                    uint at_w0_ = ((band_row + 0u) * 40u) + (_e1484 * 8u);
+                    uint _e1468 = i_2;
+                    uint at_w0_ = ((band_row + 0u) * 40u) + (_e1468 * 8u);
                     metal::simdgroup_half8x8 w0_ = NagaCooperativeLoad(&weights.inner[at_w0_], 40u, false);
-                    uint _e1496 = i_2;
-                    uint at_w1_ = ((band_row + 8u) * 40u) + (_e1496 * 8u);
+                    uint _e1480 = i_2;
+                    uint at_w1_ = ((band_row + 8u) * 40u) + (_e1480 * 8u);
                     metal::simdgroup_half8x8 w1_ = NagaCooperativeLoad(&weights.inner[at_w1_], 40u, false);
-                    uint _e1504 = i_2;
-                    uint at_v0_ = ((_e1504 * 576u) + (side * 32u)) + 0u;
+                    uint _e1488 = i_2;
+                    uint at_v0_ = ((_e1488 * 576u) + (side * 32u)) + 0u;
                     metal::simdgroup_half8x8 v0_ = NagaCooperativeLoad(&stage.inner[at_v0_], 72u, false);
-                    metal::simdgroup_float8x8 _e1516 = sum0_0_;
-                    sum0_0_ = NagaCooperativeMultiplyAdd(w0_, v0_, _e1516);
-                    metal::simdgroup_float8x8 _e1518 = sum1_0_;
-                    sum1_0_ = NagaCooperativeMultiplyAdd(w1_, v0_, _e1518);
-                    uint _e1520 = i_2;
-                    uint at_v1_ = ((_e1520 * 576u) + (side * 32u)) + 8u;
+                    metal::simdgroup_float8x8 _e1500 = sum0_0_;
+                    sum0_0_ = NagaCooperativeMultiplyAdd(w0_, v0_, _e1500);
+                    metal::simdgroup_float8x8 _e1502 = sum1_0_;
+                    sum1_0_ = NagaCooperativeMultiplyAdd(w1_, v0_, _e1502);
+                    uint _e1504 = i_2;
+                    uint at_v1_ = ((_e1504 * 576u) + (side * 32u)) + 8u;
                     metal::simdgroup_half8x8 v1_ = NagaCooperativeLoad(&stage.inner[at_v1_], 72u, false);
-                    metal::simdgroup_float8x8 _e1532 = sum0_1_;
-                    sum0_1_ = NagaCooperativeMultiplyAdd(w0_, v1_, _e1532);
-                    metal::simdgroup_float8x8 _e1534 = sum1_1_;
-                    sum1_1_ = NagaCooperativeMultiplyAdd(w1_, v1_, _e1534);
-                    uint _e1536 = i_2;
-                    uint at_v2_ = ((_e1536 * 576u) + (side * 32u)) + 16u;
+                    metal::simdgroup_float8x8 _e1516 = sum0_1_;
+                    sum0_1_ = NagaCooperativeMultiplyAdd(w0_, v1_, _e1516);
+                    metal::simdgroup_float8x8 _e1518 = sum1_1_;
+                    sum1_1_ = NagaCooperativeMultiplyAdd(w1_, v1_, _e1518);
+                    uint _e1520 = i_2;
+                    uint at_v2_ = ((_e1520 * 576u) + (side * 32u)) + 16u;
                     metal::simdgroup_half8x8 v2_ = NagaCooperativeLoad(&stage.inner[at_v2_], 72u, false);
-                    metal::simdgroup_float8x8 _e1548 = sum0_2_;
-                    sum0_2_ = NagaCooperativeMultiplyAdd(w0_, v2_, _e1548);
-                    metal::simdgroup_float8x8 _e1550 = sum1_2_;
-                    sum1_2_ = NagaCooperativeMultiplyAdd(w1_, v2_, _e1550);
-                    uint _e1552 = i_2;
-                    uint at_v3_ = ((_e1552 * 576u) + (side * 32u)) + 24u;
+                    metal::simdgroup_float8x8 _e1532 = sum0_2_;
+                    sum0_2_ = NagaCooperativeMultiplyAdd(w0_, v2_, _e1532);
+                    metal::simdgroup_float8x8 _e1534 = sum1_2_;
+                    sum1_2_ = NagaCooperativeMultiplyAdd(w1_, v2_, _e1534);
+                    uint _e1536 = i_2;
+                    uint at_v3_ = ((_e1536 * 576u) + (side * 32u)) + 24u;
                     metal::simdgroup_half8x8 v3_ = NagaCooperativeLoad(&stage.inner[at_v3_], 72u, false);
-                    metal::simdgroup_float8x8 _e1564 = sum0_3_;
-                    sum0_3_ = NagaCooperativeMultiplyAdd(w0_, v3_, _e1564);
-                    metal::simdgroup_float8x8 _e1566 = sum1_3_;
-                    sum1_3_ = NagaCooperativeMultiplyAdd(w1_, v3_, _e1566);
+                    metal::simdgroup_float8x8 _e1548 = sum0_3_;
+                    sum0_3_ = NagaCooperativeMultiplyAdd(w0_, v3_, _e1548);
+                    metal::simdgroup_float8x8 _e1550 = sum1_3_;
+                    sum1_3_ = NagaCooperativeMultiplyAdd(w1_, v3_, _e1550);
                 }
             }
             metal::threadgroup_barrier(metal::mem_flags::mem_threadgroup);
         }
     }
-    float _e1576 = total;
-    shared_rows.inner[thread_] = _e1576;
+    float _e1560 = total;
+    shared_rows.inner[thread_] = _e1560;
     metal::threadgroup_barrier(metal::mem_flags::mem_threadgroup);
     if (part == 0u) {
-        float _e1579 = total;
-        float _e1584 = shared_rows.inner[thread_ + 1u];
-        total = _e1579 + _e1584;
+        float _e1563 = total;
+        float _e1568 = shared_rows.inner[thread_ + 1u];
+        total = _e1563 + _e1568;
+        float _e1570 = total;
+        float _e1575 = shared_rows.inner[thread_ + 2u];
+        total = _e1570 + _e1575;
+        float _e1577 = total;
+        float _e1582 = shared_rows.inner[thread_ + 3u];
+        total = _e1577 + _e1582;
         float _e1586 = total;
-        float _e1591 = shared_rows.inner[thread_ + 2u];
-        total = _e1586 + _e1591;
-        float _e1593 = total;
-        float _e1598 = shared_rows.inner[thread_ + 3u];
-        total = _e1593 + _e1598;
-        float _e1602 = total;
-        factors.inner[row] = _e1602;
+        factors.inner[row] = _e1586;
     }
-    uint out_0_0_ = ((band_row + 0u) * 48u) + (((side * 16u) + 0u) / 1u);
-    metal::simdgroup_float8x8 _e1614 = sum0_0_;
-    simdgroup_store(_e1614, &scores.inner[out_0_0_], 48u);
-    uint out_0_1_ = ((band_row + 0u) * 48u) + (((side * 16u) + 8u) / 1u);
-    metal::simdgroup_float8x8 _e1629 = sum0_1_;
-    simdgroup_store(_e1629, &scores.inner[out_0_1_], 48u);
-    uint out_1_0_ = ((band_row + 8u) * 48u) + (((side * 16u) + 0u) / 1u);
-    metal::simdgroup_float8x8 _e1644 = sum1_0_;
-    simdgroup_store(_e1644, &scores.inner[out_1_0_], 48u);
-    uint out_1_1_ = ((band_row + 8u) * 48u) + (((side * 16u) + 8u) / 1u);
-    metal::simdgroup_float8x8 _e1659 = sum1_1_;
-    simdgroup_store(_e1659, &scores.inner[out_1_1_], 48u);
+    uint out_0_0_ = (((band_row + 0u) * 48u) + (side * 16u)) + 0u;
+    metal::simdgroup_float8x8 _e1596 = sum0_0_;
+    simdgroup_store(_e1596, &scores.inner[out_0_0_], 48u);
+    uint out_0_1_ = (((band_row + 0u) * 48u) + (side * 16u)) + 8u;
+    metal::simdgroup_float8x8 _e1609 = sum0_1_;
+    simdgroup_store(_e1609, &scores.inner[out_0_1_], 48u);
+    uint out_1_0_ = (((band_row + 8u) * 48u) + (side * 16u)) + 0u;
+    metal::simdgroup_float8x8 _e1622 = sum1_0_;
+    simdgroup_store(_e1622, &scores.inner[out_1_0_], 48u);
+    uint out_1_1_ = (((band_row + 8u) * 48u) + (side * 16u)) + 8u;
+    metal::simdgroup_float8x8 _e1635 = sum1_1_;
+    simdgroup_store(_e1635, &scores.inner[out_1_1_], 48u);
     metal::threadgroup_barrier(metal::mem_flags::mem_threadgroup);
     i_3 = thread_;
     bool loop_init_8 = true;
     while(true) {
         if (!loop_init_8) {
-            uint _e1745 = i_3;
-            i_3 = _e1745 + THREADS;
+            uint _e1721 = i_3;
+            i_3 = _e1721 + THREADS;
         }
         loop_init_8 = false;
-        uint _e1664 = i_3;
-        if (_e1664 < 512u) {
+        uint _e1640 = i_3;
+        if (_e1640 < 512u) {
         } else {
             break;
         }
         {
-            uint _e1667 = i_3;
-            uint line_2 = _e1667 / 8u;
-            uint _e1670 = i_3;
-            uint x = (_e1670 % 8u) * 4u;
+            uint _e1643 = i_3;
+            uint line_2 = _e1643 / 8u;
+            uint _e1646 = i_3;
+            uint x = (_e1646 % 8u) * 4u;
             uint inside = (x % 16u) + 0u;
-            uint _e1682 = params.queries;
-            if ((first + line_2) < _e1682) {
+            uint _e1658 = params.queries;
+            if ((first + line_2) < _e1658) {
                 local = inside < 32u;
             } else {
                 local = false;
             }
-            bool _e1689 = local;
-            if (_e1689) {
+            bool _e1665 = local;
+            if (_e1665) {
                 uint at_12 = (line_2 * 48u) + x;
-                float _e1695 = scores.inner[at_12];
-                float _e1700 = scores.inner[at_12 + 1u];
-                float _e1705 = scores.inner[at_12 + 2u];
-                float _e1710 = scores.inner[at_12 + 3u];
-                metal::float4 sum = metal::float4(_e1695, _e1700, _e1705, _e1710);
+                float _e1671 = scores.inner[at_12];
+                float _e1676 = scores.inner[at_12 + 1u];
+                float _e1681 = scores.inner[at_12 + 2u];
+                float _e1686 = scores.inner[at_12 + 3u];
+                metal::float4 sum = metal::float4(_e1671, _e1676, _e1681, _e1686);
                 float own = factors.inner[line_2];
-                float _e1719 = params.empty;
-                metal::float4 result = metal::select(sum / metal::float4(own), metal::float4(_e1719), metal::bool4(own == 0.0));
-                uint _e1729 = params.y_steps.z;
-                uint to = (y_base + ((first + line_2) * _e1729)) + ((((x / 16u) * 32u) + inside) * 1u);
+                float _e1695 = params.empty;
+                metal::float4 result = metal::select(sum / metal::float4(own), metal::float4(_e1695), metal::bool4(own == 0.0));
+                uint _e1705 = params.y_steps.z;
+                uint to = (y_base + ((first + line_2) * _e1705)) + ((((x / 16u) * 32u) + inside) * 1u);
                 y[to / 4u] = static_cast<metal::half4>(result);
             }
         }
     }
     metal::threadgroup_barrier(metal::mem_flags::mem_threadgroup);
-    uint out_0_2_ = ((band_row + 0u) * 48u) + (((side * 16u) + 0u) / 1u);
-    metal::simdgroup_float8x8 _e1759 = sum0_2_;
-    simdgroup_store(_e1759, &scores.inner[out_0_2_], 48u);
-    uint out_0_3_ = ((band_row + 0u) * 48u) + (((side * 16u) + 8u) / 1u);
-    metal::simdgroup_float8x8 _e1774 = sum0_3_;
-    simdgroup_store(_e1774, &scores.inner[out_0_3_], 48u);
-    uint out_1_2_ = ((band_row + 8u) * 48u) + (((side * 16u) + 0u) / 1u);
-    metal::simdgroup_float8x8 _e1789 = sum1_2_;
-    simdgroup_store(_e1789, &scores.inner[out_1_2_], 48u);
-    uint out_1_3_ = ((band_row + 8u) * 48u) + (((side * 16u) + 8u) / 1u);
-    metal::simdgroup_float8x8 _e1804 = sum1_3_;
-    simdgroup_store(_e1804, &scores.inner[out_1_3_], 48u);
+    uint out_0_2_ = (((band_row + 0u) * 48u) + (side * 16u)) + 0u;
+    metal::simdgroup_float8x8 _e1733 = sum0_2_;
+    simdgroup_store(_e1733, &scores.inner[out_0_2_], 48u);
+    uint out_0_3_ = (((band_row + 0u) * 48u) + (side * 16u)) + 8u;
+    metal::simdgroup_float8x8 _e1746 = sum0_3_;
+    simdgroup_store(_e1746, &scores.inner[out_0_3_], 48u);
+    uint out_1_2_ = (((band_row + 8u) * 48u) + (side * 16u)) + 0u;
+    metal::simdgroup_float8x8 _e1759 = sum1_2_;
+    simdgroup_store(_e1759, &scores.inner[out_1_2_], 48u);
+    uint out_1_3_ = (((band_row + 8u) * 48u) + (side * 16u)) + 8u;
+    metal::simdgroup_float8x8 _e1772 = sum1_3_;
+    simdgroup_store(_e1772, &scores.inner[out_1_3_], 48u);
     metal::threadgroup_barrier(metal::mem_flags::mem_threadgroup);
     i_4 = thread_;
     bool loop_init_9 = true;
     while(true) {
         if (!loop_init_9) {
-            uint _e1890 = i_4;
-            i_4 = _e1890 + THREADS;
+            uint _e1858 = i_4;
+            i_4 = _e1858 + THREADS;
         }
         loop_init_9 = false;
-        uint _e1809 = i_4;
-        if (_e1809 < 512u) {
+        uint _e1777 = i_4;
+        if (_e1777 < 512u) {
         } else {
             break;
         }
         {
-            uint _e1812 = i_4;
-            uint line_3 = _e1812 / 8u;
-            uint _e1815 = i_4;
-            uint x_1 = (_e1815 % 8u) * 4u;
+            uint _e1780 = i_4;
+            uint line_3 = _e1780 / 8u;
+            uint _e1783 = i_4;
+            uint x_1 = (_e1783 % 8u) * 4u;
             uint inside_1 = (x_1 % 16u) + 16u;
-            uint _e1827 = params.queries;
-            if ((first + line_3) < _e1827) {
+            uint _e1795 = params.queries;
+            if ((first + line_3) < _e1795) {
                 local_1 = inside_1 < 32u;
             } else {
                 local_1 = false;
             }
-            bool _e1834 = local_1;
-            if (_e1834) {
+            bool _e1802 = local_1;
+            if (_e1802) {
                 uint at_13 = (line_3 * 48u) + x_1;
-                float _e1840 = scores.inner[at_13];
-                float _e1845 = scores.inner[at_13 + 1u];
-                float _e1850 = scores.inner[at_13 + 2u];
-                float _e1855 = scores.inner[at_13 + 3u];
-                metal::float4 sum_1 = metal::float4(_e1840, _e1845, _e1850, _e1855);
+                float _e1808 = scores.inner[at_13];
+                float _e1813 = scores.inner[at_13 + 1u];
+                float _e1818 = scores.inner[at_13 + 2u];
+                float _e1823 = scores.inner[at_13 + 3u];
+                metal::float4 sum_1 = metal::float4(_e1808, _e1813, _e1818, _e1823);
                 float own_1 = factors.inner[line_3];
-                float _e1864 = params.empty;
-                metal::float4 result_1 = metal::select(sum_1 / metal::float4(own_1), metal::float4(_e1864), metal::bool4(own_1 == 0.0));
-                uint _e1874 = params.y_steps.z;
-                uint to_1 = (y_base + ((first + line_3) * _e1874)) + ((((x_1 / 16u) * 32u) + inside_1) * 1u);
+                float _e1832 = params.empty;
+                metal::float4 result_1 = metal::select(sum_1 / metal::float4(own_1), metal::float4(_e1832), metal::bool4(own_1 == 0.0));
+                uint _e1842 = params.y_steps.z;
+                uint to_1 = (y_base + ((first + line_3) * _e1842)) + ((((x_1 / 16u) * 32u) + inside_1) * 1u);
                 y[to_1 / 4u] = static_cast<metal::half4>(result_1);
             }
         }

@@ -118,6 +118,14 @@ impl PagedConfig {
                 <= usize::try_from(capabilities.workgroup_bytes).unwrap_or(0).min(32 << 10)
     }
 
+    /// Threads that share the elements of a key, where each loads so many positions.
+    fn slices(&self, positions: usize) -> usize {
+        match self.shuffled {
+            0 => self.threads / (self.chunk / positions),
+            lanes => lanes,
+        }
+    }
+
     fn per_head(&self) -> usize {
         if self.shuffled > 0 { PER_LONG_HEAD } else { PER_HEAD }
     }
@@ -387,9 +395,7 @@ impl Paged {
         let vector = |step: usize, of: &str| {
             if step == 4 { format!("vec4<{of}>") } else { of.to_owned() }
         };
-        let shuffled = config.shuffled > 0;
-        let slices =
-            if shuffled { config.shuffled } else { config.threads / (config.chunk / key_step) };
+        let slices = config.slices(key_step);
         let groups = config.threads / slices;
         let y = vector(value_step, wgsl_float(shapes.output_dtype(0)?)?);
         let column = vector(value_step, "f32");
@@ -414,7 +420,7 @@ impl Paged {
                 heads,
                 groups,
                 slices,
-                shuffled,
+                shuffled => config.shuffled > 0,
                 per_head => config.per_head(),
                 width => padded(key_width),
                 unrolled => config.unrolled,
