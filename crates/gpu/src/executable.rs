@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
 use galatea_graph::{Datum, Graph, ValueId};
+use galatea_runtime::tune::Problem;
 use galatea_runtime::{
     Executable, Fence, MemoryReport, PlanReport, Precision, ProfileRow, RuntimeError,
     SessionOptions, Work,
@@ -21,6 +22,7 @@ use crate::plan::{
 };
 use crate::stream::Streamer;
 use crate::timing::{Both, HostTimes, KernelLabel, KernelRun, RunRecord, Stamps, Watch};
+use crate::tune::{Choices, Part};
 
 /// A node's kernel and the name of its row.
 pub(crate) type Built = (Option<Box<dyn Kernel>>, &'static str);
@@ -55,6 +57,7 @@ struct Shared {
     kernels: Vec<Option<Box<dyn Kernel>>>,
     names: Vec<&'static str>,
     options: SessionOptions,
+    choices: Choices,
     halves: bool,
     plans: Mutex<Plans>,
     constants: Mutex<HashMap<(ValueId, DataType), Arc<Block>>>,
@@ -106,6 +109,7 @@ impl GpuExecutable {
             kernels,
             names,
             options: options.clone(),
+            choices: Choices::known(&options.choices, device.capabilities()),
             halves,
             plans: Mutex::default(),
             constants: Mutex::default(),
@@ -146,6 +150,7 @@ impl Shared {
                 facts: facts_of(&self.graph, inputs)?,
                 resident: &residency,
                 halves: self.halves,
+                choices: &self.choices,
             },
             Target { device: &self.device, constants: &mut lock(&self.constants) },
         )?;
@@ -484,6 +489,25 @@ impl Executable for GpuExecutable {
             mapped_bytes: narrow(stream.streamed_bytes),
             arena_bytes: narrow(arenas),
         }
+    }
+
+    fn problems(&self, inputs: &[Datum]) -> Result<Vec<Problem>, RuntimeError> {
+        let shared = &self.shared;
+        shared.device.alive()?;
+        let facts = lying(&shared.graph, facts_of(&shared.graph, inputs)?, shared.halves);
+        let own = Arc::clone(shared);
+        let part = Part {
+            device: &shared.device,
+            graph: &shared.graph,
+            kernels: &shared.kernels,
+            facts: &facts,
+            choices: &shared.choices,
+            bind: Arc::new(move |index, shapes, step| {
+                let kernel = own.kernels.get(index).and_then(Option::as_ref);
+                kernel.ok_or("there is no kernel")?.bind(shapes, step)
+            }),
+        };
+        Ok(part.problems())
     }
 
     fn plans(&self) -> PlanReport {

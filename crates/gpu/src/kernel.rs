@@ -8,6 +8,7 @@ use galatea_tensor::{DataType, Tensor};
 
 use crate::device::{Device, Shader};
 use crate::memory::Block;
+use crate::tune::{Asked, Choices, Family, Question};
 
 /// One kernel for some operators.
 #[derive(Clone, Copy)]
@@ -129,7 +130,7 @@ impl<'a> NodeView<'a> {
 
 /// Types and shapes of one node in a run, as values lie on the device. Absent inputs and unwanted
 /// outputs are `None`.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Shapes {
     /// Of the inputs.
     pub inputs: Vec<Option<(DataType, Vec<usize>)>>,
@@ -212,6 +213,11 @@ pub trait Kernel: Send + Sync {
     /// When the shapes are beyond the device.
     fn bind(&self, shapes: &Shapes, step: &mut Step) -> Result<(), String>;
 
+    /// What an input of integers holds in a run like others, for those who measure; floats need nothing.
+    fn typical(&self, _input: usize, _shapes: &Shapes) -> Option<Tensor> {
+        None
+    }
+
     /// Bytes of packed weights on the device.
     fn weight_bytes(&self) -> u64 {
         0
@@ -258,9 +264,26 @@ pub struct Step {
     pub(crate) scratch: Vec<u64>,
     pub(crate) in_place: Vec<(usize, usize)>,
     pub(crate) over: Vec<(usize, usize)>,
+    choices: Choices,
 }
 
 impl Step {
+    /// A step whose kernel asks these which way to take.
+    pub(crate) fn asking(choices: Choices) -> Self {
+        Self { choices, ..Self::default() }
+    }
+
+    /// The candidate that a kernel is to take: number 0, what it takes unasked, where nothing is known.
+    /// Measures nothing.
+    pub(crate) fn choose(&mut self, family: &Family, question: impl FnOnce() -> Question) -> usize {
+        self.choices.choose(family, question)
+    }
+
+    /// What the kernel asked, where that was to be noted.
+    pub(crate) fn asked(&mut self) -> Vec<Asked> {
+        self.choices.take_asked()
+    }
+
     /// Adds a dispatch. One without workgroups does nothing.
     pub fn dispatch(
         &mut self,

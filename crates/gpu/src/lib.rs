@@ -32,6 +32,7 @@ mod stream;
 pub mod template;
 mod timing;
 mod trial;
+mod tune;
 
 pub use device::{Capabilities, CooperativeMatrix, Counters, Device, Shader, devices};
 pub use error::GpuError;

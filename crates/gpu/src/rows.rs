@@ -1,8 +1,14 @@
 //! Threads that work on a row together: how many, which ones, and how they bring their shares together.
 
+use galatea_runtime::tune::Space;
+
 use crate::device::Capabilities;
 use crate::element::Words;
-use crate::kernel::fold;
+use crate::kernel::{Step, fold};
+use crate::tune::{Family, Question, near, ways};
+
+/// This file, for versions of kernels that it writes parts of.
+pub(crate) const TEXT: &str = include_str!("rows.rs");
 
 /// Threads of a workgroup.
 pub(crate) const GROUP: usize = 256;
@@ -46,6 +52,30 @@ impl Team {
     pub(crate) fn with(threads: usize, capabilities: &Capabilities) -> Self {
         let subgroups = threads == GROUP && capabilities.subgroup.is_some();
         Self { threads, side_by_side: false, subgroups }
+    }
+
+    /// The team that was measured the fastest for such rows, or this one.
+    pub(crate) fn tuned(
+        self,
+        (family, variant): (&Family, String),
+        (rows, len): (usize, usize),
+        capabilities: &Capabilities,
+        step: &mut Step,
+    ) -> Self {
+        let found = step.choose(family, || {
+            let beside = if self.side_by_side { " side by side" } else { "" };
+            Question {
+                variant: format!("{variant}{beside}"),
+                lengths: vec![("rows", rows), ("len", len)],
+                space: Space::new(vec![ways("threads", CONFIGS.iter().map(usize::to_string))]),
+                tolerance: near::HALVES,
+            }
+        });
+        match found.checked_sub(1).and_then(|at| CONFIGS.get(at)) {
+            Some(&threads) if self.side_by_side => Self { threads, ..self },
+            Some(&threads) => Self::with(threads, capabilities),
+            None => self,
+        }
     }
 
     /// Rows of a workgroup.

@@ -1,5 +1,6 @@
 //! Running the dispatches of one node outside of a plan: to time them, and to compare variants.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -17,21 +18,28 @@ pub struct Trial {
     copies: Vec<Vec<Bound>>,
 }
 
+/// A dispatch that is ready to be started.
 #[derive(Debug)]
-struct Bound {
+pub(crate) struct Bound {
     pipeline: Arc<Pipeline>,
     group: wgpu::BindGroup,
     groups: [u32; 3],
 }
 
 /// What the bindings of a trial name.
-struct Buffers<'a> {
-    inputs: &'a [Option<Arc<Block>>],
-    outputs: &'a [Arc<Block>],
-    scratch: &'a [Arc<Block>],
+pub(crate) struct Buffers<'a> {
+    pub(crate) inputs: &'a [Option<Arc<Block>>],
+    pub(crate) outputs: &'a [Arc<Block>],
+    pub(crate) scratch: &'a [Arc<Block>],
+    /// Copies of what a kernel keeps, by the address of the original: it is bound itself where it has none.
+    pub(crate) weights: &'a HashMap<usize, Arc<Block>>,
 }
 
 impl Buffers<'_> {
+    fn weight<'b>(&'b self, block: &'b Arc<Block>) -> &'b Arc<Block> {
+        self.weights.get(&Arc::as_ptr(block).addr()).unwrap_or(block)
+    }
+
     fn find(&self, binding: &Binding) -> Result<(Arc<Block>, u64, u64), GpuError> {
         let missing = || GpuError::Refusal(format!("a trial lacks {binding:?}"));
         let whole = |block: &Arc<Block>| (Arc::clone(block), 0, block.bytes());
@@ -44,10 +52,56 @@ impl Buffers<'_> {
             Binding::Weights(block) | Binding::Part(block, ..) if block.is_outside() => {
                 Err(GpuError::Refusal("weights outside the GPU cannot be tried".into()))
             }
-            Binding::Weights(block) => Ok(whole(block)),
-            Binding::Part(block, start, bytes) => Ok((Arc::clone(block), *start, *bytes)),
+            Binding::Weights(block) => Ok(whole(self.weight(block))),
+            Binding::Part(block, start, bytes) => {
+                Ok((Arc::clone(self.weight(block)), *start, *bytes))
+            }
         }
     }
+}
+
+/// Gives the dispatches of a step their buffers.
+///
+/// # Errors
+/// When a shader does not compile, or something is bound that is not there.
+pub(crate) fn bound(
+    device: &Device,
+    step: &Step,
+    buffers: &Buffers<'_>,
+) -> Result<Vec<Bound>, GpuError> {
+    let mut all = Vec::new();
+    for dispatch in &step.dispatches {
+        let pipeline = device.pipeline(&dispatch.shader)?;
+        let found = dispatch.bindings.iter().map(|binding| buffers.find(binding));
+        let mut found = found.collect::<Result<Vec<_>, _>>()?;
+        if !dispatch.params.is_empty() {
+            let mut bytes: Vec<u8> =
+                dispatch.params.iter().flat_map(|word| word.to_le_bytes()).collect();
+            bytes.resize(bytes.len().next_multiple_of(16), 0);
+            let block = Arc::new(Block::params(device, &bytes)?);
+            found.push((block, 0, bytes.len() as u64));
+        }
+        let entries: Vec<wgpu::BindGroupEntry<'_>> = (0_u32..)
+            .zip(&found)
+            .map(|(binding, (block, offset, bytes))| wgpu::BindGroupEntry {
+                binding,
+                resource: wgpu::BindingResource::Buffer(wgpu::BufferBinding {
+                    buffer: &block.buffer,
+                    offset: *offset,
+                    size: std::num::NonZeroU64::new(*bytes),
+                }),
+            })
+            .collect();
+        let group = device.checked(|| {
+            device.device.create_bind_group(&wgpu::BindGroupDescriptor {
+                label: Some(&*dispatch.shader.name),
+                layout: &pipeline.layout,
+                entries: &entries,
+            })
+        })?;
+        all.push(Bound { pipeline, group, groups: dispatch.groups });
+    }
+    Ok(all)
 }
 
 impl Trial {
@@ -87,48 +141,17 @@ impl Trial {
             let scratch = blocks(&step.scratch)?;
             let inputs = inputs.iter().map(|bytes| bytes.map(|b| Block::with(device, b)));
             let inputs = inputs.map(Option::transpose).collect::<Result<Vec<_>, _>>()?;
-            let buffers = Buffers { inputs: &inputs, outputs: &trial.outputs, scratch: &scratch };
-            let bound = trial.bind(step, &buffers)?;
+            let (outputs, scratch, weights) = (&trial.outputs[..], &scratch[..], &HashMap::new());
+            let buffers = Buffers { inputs: &inputs, outputs, scratch, weights };
+            let bound = bound(device, step, &buffers)?;
             trial.copies.push(bound);
         }
         Ok(trial)
     }
 
-    fn bind(&self, step: &Step, buffers: &Buffers<'_>) -> Result<Vec<Bound>, GpuError> {
-        let device = &self.device;
-        let mut all = Vec::new();
-        for dispatch in &step.dispatches {
-            let pipeline = device.pipeline(&dispatch.shader)?;
-            let found = dispatch.bindings.iter().map(|binding| buffers.find(binding));
-            let mut found = found.collect::<Result<Vec<_>, _>>()?;
-            if !dispatch.params.is_empty() {
-                let mut bytes: Vec<u8> =
-                    dispatch.params.iter().flat_map(|word| word.to_le_bytes()).collect();
-                bytes.resize(bytes.len().next_multiple_of(16), 0);
-                let block = Arc::new(Block::params(device, &bytes)?);
-                found.push((block, 0, bytes.len() as u64));
-            }
-            let entries: Vec<wgpu::BindGroupEntry<'_>> = (0_u32..)
-                .zip(&found)
-                .map(|(binding, (block, offset, bytes))| wgpu::BindGroupEntry {
-                    binding,
-                    resource: wgpu::BindingResource::Buffer(wgpu::BufferBinding {
-                        buffer: &block.buffer,
-                        offset: *offset,
-                        size: std::num::NonZeroU64::new(*bytes),
-                    }),
-                })
-                .collect();
-            let group = device.checked(|| {
-                device.device.create_bind_group(&wgpu::BindGroupDescriptor {
-                    label: Some(&*dispatch.shader.name),
-                    layout: &pipeline.layout,
-                    entries: &entries,
-                })
-            })?;
-            all.push(Bound { pipeline, group, groups: dispatch.groups });
-        }
-        Ok(all)
+    /// A trial of dispatches that were bound before: for each copy of the inputs.
+    pub(crate) fn of_bound(device: &Arc<Device>, copies: Vec<Vec<Bound>>) -> Self {
+        Self { device: Arc::clone(device), outputs: Vec::new(), copies }
     }
 
     /// Runs the step so many times with one submit and waits. Gives nanoseconds of one time: by the device's
@@ -137,6 +160,14 @@ impl Trial {
     /// # Errors
     /// When the device is lost or hangs.
     pub fn run(&self, times: usize) -> Result<f64, GpuError> {
+        self.run_from(0, times)
+    }
+
+    /// The same, beginning with the copy of this number.
+    ///
+    /// # Errors
+    /// As [`Trial::run`].
+    pub(crate) fn run_from(&self, first: usize, times: usize) -> Result<f64, GpuError> {
         let device = &self.device.device;
         let stamped = self.device.capabilities().pass_timestamps;
         let stamps = stamped.then(|| {
@@ -166,7 +197,8 @@ impl Trial {
         });
         let descriptor = wgpu::ComputePassDescriptor { label: None, timestamp_writes };
         let mut pass = encoder.begin_compute_pass(&descriptor);
-        for bound in self.copies.iter().cycle().take(times).flatten() {
+        let first = first % self.copies.len().max(1);
+        for bound in self.copies.iter().cycle().skip(first).take(times).flatten() {
             pass.set_pipeline(&bound.pipeline.pipeline);
             pass.set_bind_group(0, &bound.group, &[]);
             let [x, y, z] = bound.groups;

@@ -2,13 +2,15 @@
 
 use galatea_graph::ops::{fused, transformer};
 use galatea_runtime::Precision;
+use galatea_runtime::tune::Space;
 use galatea_tensor::DataType;
 use minijinja::{Value, context};
 
-use super::flash::{FlashConfig, Keys};
-use super::tiles::{self, TilesConfig};
+use super::flash::{CONFIGS as FLASH_CONFIGS, FlashConfig, Keys};
+use super::tiles::{self, CONFIGS as TILES_CONFIGS, TilesConfig};
 use crate::device::{Capabilities, Device};
 use crate::kernel::{Binding, Kernel, KernelRow, NodeView, Shapes, Step, fold, param, wgsl_float};
+use crate::tune::{Family, Question, label, near, ways};
 
 /// The fused one, over any storage order.
 pub(super) const FUSED: KernelRow = KernelRow {
@@ -46,6 +48,26 @@ pub enum Way {
     Flash(FlashConfig),
 }
 
+/// Attention over whole tensors, as records of measurements name it.
+const FAMILY: Family = Family::new(
+    "attention",
+    &[
+        include_str!("flash.wgsl"),
+        include_str!("loads.wgsl"),
+        include_str!("params.wgsl"),
+        include_str!("tiles.wgsl"),
+    ],
+);
+
+impl Way {
+    fn label(&self) -> String {
+        match self {
+            Self::Tiles(own) => format!("tiles({})", label(own)),
+            Self::Flash(own) => format!("flash({})", label(own)),
+        }
+    }
+}
+
 /// A kernel that computes in the caller's way, for those who measure. The configuration must fit.
 #[must_use]
 pub fn whole(device: &Device, op: fused::Attention, way: Way) -> Box<dyn Kernel> {
@@ -69,13 +91,35 @@ impl<O> Whole<O> {
         Self { op, capabilities: view.device.capabilities().clone(), halves, way: None }
     }
 
-    fn way(&self, dense: &Dense, shapes: &Shapes) -> Result<Way, String> {
+    fn way(&self, dense: &Dense, shapes: &Shapes, step: &mut Step) -> Result<Way, String> {
         if let Some(way) = self.way {
             return Ok(way);
         }
         let ([b, h, s, d], e) = (dense.q.lengths, dense.v.lengths[3]);
-        let stored = [0, 1, 2].map(|input| shapes.dtype(input));
-        let halves = self.halves || stored.iter().all(|dtype| *dtype == Ok(DataType::Fp16));
+        let stored = [shapes.dtype(0)?, shapes.dtype(1)?, shapes.dtype(2)?];
+        let halves = self.halves || stored.iter().all(|dtype| *dtype == DataType::Fp16);
+        let others = || -> Vec<Way> {
+            let flash = FLASH_CONFIGS.iter().filter(|own| {
+                halves && own.rows <= 2 * s.max(8) && own.fits(&self.capabilities, [d, e])
+            });
+            let tiles = TILES_CONFIGS.iter().map(|own| Way::Tiles(*own));
+            tiles.chain(flash.map(|own| Way::Flash(*own))).collect()
+        };
+        let found = step.choose(&FAMILY, || {
+            let [q, k, v] = stored;
+            let mask = shapes.dtype(3).map_or(String::new(), |dtype| format!(" mask {dtype}"));
+            let seen = if dense.right.is_some() { " causal" } else { "" };
+            let half = if halves { " halves" } else { "" };
+            Question {
+                variant: format!("{q}·{k}·{v} {d}·{e}{mask}{seen}{half}"),
+                lengths: vec![("n", b * h), ("queries", s), ("keys", dense.k.lengths[2])],
+                space: Space::new(vec![ways("way", others().iter().map(Way::label))]),
+                tolerance: if halves { near::HALVES } else { near::SUMS },
+            }
+        });
+        if let Some(other) = found.checked_sub(1).and_then(|at| others().get(at).copied()) {
+            return Ok(other);
+        }
         if halves
             && s >= FEW
             && let Some(config) = FlashConfig::choose(&self.capabilities, [d, e], s, b * h)
@@ -86,7 +130,7 @@ impl<O> Whole<O> {
     }
 
     fn dispatch(&self, dense: &Dense, shapes: &Shapes, step: &mut Step) -> Result<(), String> {
-        let way = self.way(dense, shapes)?;
+        let way = self.way(dense, shapes, step)?;
         dense.dispatch(way, &self.capabilities, shapes, step)
     }
 }

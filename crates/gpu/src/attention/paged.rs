@@ -3,13 +3,15 @@
 use galatea_graph::Dim;
 use galatea_graph::ops::fused::PagedAttention;
 use galatea_runtime::Precision;
-use galatea_tensor::DataType;
+use galatea_runtime::tune::Space;
+use galatea_tensor::{DataType, Tensor};
 use minijinja::context;
 
-use super::paged_tiles::tiles;
+use super::paged_tiles::{Tile, sensible, tiles};
 use crate::device::{Capabilities, Device, Shader};
 use crate::kernel::{Binding, Kernel, KernelRow, NodeView, Shapes, Step, fold, param, wgsl_float};
 use crate::template::render;
+use crate::tune::{Family, Question, label, near, ways};
 
 pub(super) const ROW: KernelRow = KernelRow {
     name: "paged_attention",
@@ -173,6 +175,37 @@ fn padded(width: usize) -> usize {
     width.next_multiple_of(64)
 }
 
+/// Attention over caches, as records of measurements name it.
+const FAMILY: Family = Family::new(
+    "paged_attention",
+    &[
+        include_str!("flash.wgsl"),
+        include_str!("loads.wgsl"),
+        include_str!("merge.wgsl"),
+        include_str!("paged_rows.wgsl"),
+        include_str!("params.wgsl"),
+        include_str!("tiles.wgsl"),
+    ],
+);
+
+/// A way to compute rows over caches.
+#[derive(Clone, Copy, Debug)]
+enum Way {
+    /// Every row by itself.
+    Rows(PagedConfig),
+    /// Tiles of the rows of each sequence; of several sequences those with few rows by themselves.
+    Tiles(Tile),
+}
+
+impl Way {
+    fn label(&self) -> String {
+        match self {
+            Self::Rows(own) => format!("rows({})", label(own)),
+            Self::Tiles(own) => own.label(),
+        }
+    }
+}
+
 /// What a cache is, by its type.
 pub(super) struct Stored {
     pub(super) name: &'static str,
@@ -277,6 +310,11 @@ impl Run {
     fn few(&self) -> usize {
         ((ROWS_FOR_TILES - 1) / self.sizes.shared_heads).max(1)
     }
+
+    /// The most rows that a sequence may have.
+    pub(super) fn longest(&self) -> usize {
+        (self.rows + 1).saturating_sub(self.sequences.max(1))
+    }
 }
 
 impl Run {
@@ -358,15 +396,46 @@ impl Paged {
         Ok(())
     }
 
+    /// The way that was measured the fastest for such a run, where there is a record.
+    fn way(&self, shapes: &Shapes, run: &Run, step: &mut Step) -> Result<Option<Way>, String> {
+        let longest = run.longest();
+        let (q, cache) = (shapes.dtype(0)?, shapes.dtype(KEYS)?);
+        let tiles =
+            if longest * 8 >= run.few() { sensible(self, shapes, run)? } else { Vec::new() };
+        let rows = CONFIGS
+            .iter()
+            .filter(|own| longest <= run.few() * 8 && own.fits(&self.capabilities, &run.sizes));
+        let others: Vec<Way> =
+            rows.map(|own| Way::Rows(*own)).chain(tiles.into_iter().map(Way::Tiles)).collect();
+        let found = step.choose(&FAMILY, || {
+            let PagedSizes { shared_heads, key_width, value_width } = run.sizes;
+            let window = if self.op.window > 0 { " window" } else { "" };
+            let halves = if self.halves { " halves" } else { "" };
+            Question {
+                variant: format!("{q} {cache} {key_width}·{value_width}{window}{halves}"),
+                lengths: vec![
+                    ("rows", run.rows),
+                    ("sequences", run.sequences),
+                    ("positions", run.most * run.block),
+                    ("kv", self.op.kv_num_heads),
+                    ("shared", shared_heads),
+                ],
+                space: Space::new(vec![ways("way", others.iter().map(Way::label))]),
+                tolerance: near::HALVES,
+            }
+        });
+        Ok(found.checked_sub(1).and_then(|at| others.get(at).copied()))
+    }
+
     /// Positions of a part, and how many parts there are.
-    fn split(&self, run: &Run, groups: usize) -> (usize, usize) {
-        let chunk = self.config.chunk;
+    fn split(&self, config: PagedConfig, run: &Run, groups: usize) -> (usize, usize) {
+        let chunk = config.chunk;
         let mut positions = run.most * run.block;
         if self.op.window > 0 {
             positions = positions.min(self.op.window + chunk);
         }
         let own = (self.op.kv_num_heads * groups).max(1);
-        let wanted = self.config.workgroups.div_ceil(own).clamp(1, MOST_SPLITS);
+        let wanted = config.workgroups.div_ceil(own).clamp(1, MOST_SPLITS);
         let span = positions.div_ceil(wanted).max(1).next_multiple_of(chunk);
         (span, positions.div_ceil(span).max(1))
     }
@@ -374,14 +443,13 @@ impl Paged {
     /// Every row by itself; of sequences with more rows than `few` none, where that is given.
     fn rows(
         &self,
-        shapes: &Shapes,
-        run: &Run,
+        (shapes, run): (&Shapes, &Run),
+        config: PagedConfig,
         few: Option<usize>,
         step: &mut Step,
     ) -> Result<(), String> {
         let cache = stored(shapes.dtype(KEYS)?)?;
         let PagedSizes { shared_heads, key_width, value_width } = run.sizes;
-        let config = self.config;
         let heads = config.heads_of(shared_heads);
         let parts = shared_heads.div_ceil(heads);
         // Places for rows: each has one, or each sequence has some, which may stay empty.
@@ -389,7 +457,7 @@ impl Paged {
             None => (run.rows, run.rows),
             Some(few) => (run.sequences * few, run.sequences),
         };
-        let (span, splits) = self.split(run, busy * parts);
+        let (span, splits) = self.split(config, run, busy * parts);
         let direct = splits == 1;
         let (key_step, value_step) = (step_of(run.block), step_of(value_width));
         let vector = |step: usize, of: &str| {
@@ -508,15 +576,38 @@ impl Kernel for Paged {
             return Ok(());
         }
         self.write(shapes, &run, step)?;
-        // Of several sequences some may have one row and others many, which only the run tells.
-        let longest = (run.rows + 1).saturating_sub(run.sequences.max(1));
-        if longest <= run.few() {
-            self.rows(shapes, &run, None, step)
-        } else if run.sequences == 1 {
-            tiles(self, shapes, &run, 0, step)
-        } else {
-            self.rows(shapes, &run, Some(run.few()), step)?;
-            tiles(self, shapes, &run, run.few(), step)
+        let given = (shapes, &run);
+        let (usual, all) = (self.config, run.few());
+        match self.way(shapes, &run, step)? {
+            Some(Way::Rows(config)) => self.rows(given, config, None, step),
+            Some(Way::Tiles(tile)) if run.sequences == 1 || run.longest() <= all => {
+                tiles(self, given, (0, Some(tile)), step)
+            }
+            _ if run.longest() <= all => self.rows(given, usual, None, step),
+            _ if run.sequences == 1 => tiles(self, given, (0, None), step),
+            // Of several sequences some may have one row and others many, which only the run tells.
+            way => {
+                self.rows(given, usual, Some(all), step)?;
+                let tile = if let Some(Way::Tiles(tile)) = way { Some(tile) } else { None };
+                tiles(self, given, (all, tile), step)
+            }
         }
+    }
+
+    fn typical(&self, input: usize, shapes: &Shapes) -> Option<Tensor> {
+        let run = Run::new(&self.op, shapes).ok()?;
+        let (sequences, rows) = (run.sequences, run.rows);
+        let int = |value: usize| i64::try_from(value).unwrap_or(i64::MAX);
+        // Sequences have blocks of their own, neighbours of which are no neighbours in memory.
+        let own = run.most.min(run.count / sequences.max(1));
+        let number = |at: usize| match input {
+            STARTS => int(at * rows / sequences.max(1)),
+            LENGTHS => int((own * run.block).max(rows.div_ceil(sequences.max(1)))),
+            _ => int(at % run.most.max(1) % own.max(1) * sequences + at / run.most.max(1)),
+        };
+        let (dtype, shape) = shapes.inputs.get(input)?.as_ref()?;
+        let count = shape.iter().product::<usize>();
+        let wanted = matches!(input, STARTS | LENGTHS | BLOCKS) && *dtype == DataType::Int64;
+        wanted.then(|| Tensor::from_vec(shape, (0..count).map(number).collect::<Vec<i64>>()))?.ok()
     }
 }

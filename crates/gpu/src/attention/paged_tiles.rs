@@ -3,13 +3,14 @@
 use galatea_tensor::DataType;
 use minijinja::{Value, context};
 
-use super::flash::{FlashConfig, Keys};
+use super::flash::{CONFIGS as FLASH_CONFIGS, FlashConfig, Keys};
 use super::paged::{
     BLOCKS, KEYS, LENGTHS, Paged, PagedSizes, Run, STARTS, Stored, VALUES, step_of, stored,
 };
-use super::tiles::{self, TilesConfig};
+use super::tiles::{self, CONFIGS as TILES_CONFIGS, TilesConfig};
 use crate::device::Shader;
 use crate::kernel::{Binding, Shapes, Step, fold, param, wgsl_float};
+use crate::tune::label;
 
 /// Computes the rows of sequences that have more than `few`.
 ///
@@ -17,23 +18,29 @@ use crate::kernel::{Binding, Shapes, Step, fold, param, wgsl_float};
 /// When lengths are beyond the device.
 pub(super) fn tiles(
     paged: &Paged,
-    shapes: &Shapes,
-    run: &Run,
-    few: usize,
+    (shapes, run): (&Shapes, &Run),
+    (few, tile): (usize, Option<Tile>),
     step: &mut Step,
 ) -> Result<(), String> {
     let cache = stored(shapes.dtype(KEYS)?)?;
     let PagedSizes { shared_heads, key_width, value_width } = run.sizes;
     let queries = run.rows * shared_heads;
     let kv_heads = paged.op.kv_num_heads;
-    let (rows, parts, shader) = match flash(paged, shapes, run)? {
-        Some(config) => {
+    let tile = match tile {
+        Some(tile) => tile,
+        None => match flash(paged, shapes, run)? {
+            Some(config) => Tile::Flash(config),
+            None => Tile::Plain(TilesConfig::choose(queries / run.sequences.max(1))),
+        },
+    };
+    let (rows, parts, shader) = match tile {
+        Tile::Flash(config) => {
             let own = own(shapes, run, &cache, Keys::Blocks)?;
             let widths = [key_width, value_width];
             let shader = config.shader(&paged.capabilities, widths, Keys::Blocks, own)?;
             (config.rows, 1, shader)
         }
-        None => plain(shapes, run, &cache, queries)?,
+        Tile::Plain(config) => plain(shapes, run, &cache, config)?,
     };
     let mut bindings = vec![Binding::Input(0), Binding::Output(1), Binding::Output(2)];
     bindings.extend([STARTS, LENGTHS, BLOCKS].map(Binding::Input));
@@ -52,15 +59,56 @@ pub(super) fn tiles(
     Ok(())
 }
 
-/// How cooperative matrices compute the step, where operands may be FP16 and four of them lie together.
-fn flash(paged: &Paged, shapes: &Shapes, run: &Run) -> Result<Option<FlashConfig>, String> {
+/// A way to compute tiles.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Tile {
+    /// By FP32, on any device.
+    Plain(TilesConfig),
+    /// By cooperative matrices of FP16.
+    Flash(FlashConfig),
+}
+
+impl Tile {
+    pub(super) fn label(&self) -> String {
+        match self {
+            Self::Plain(own) => format!("tiles({})", label(own)),
+            Self::Flash(own) => format!("flash({})", label(own)),
+        }
+    }
+}
+
+/// The tiles that are worth measuring for a run.
+///
+/// # Errors
+/// When an operand is missing.
+pub(super) fn sensible(paged: &Paged, shapes: &Shapes, run: &Run) -> Result<Vec<Tile>, String> {
     let PagedSizes { shared_heads, key_width, value_width } = run.sizes;
+    let matrices = takes_matrices(paged, shapes, run)?;
+    let queries = run.longest() * shared_heads;
+    let flash = FLASH_CONFIGS.iter().filter(|own| {
+        let widths = [key_width, value_width];
+        let filled = own.rows <= 2 * queries.max(8);
+        matrices && filled && own.fits_blocks(&paged.capabilities, widths)
+    });
+    let plain = TILES_CONFIGS.iter().map(|own| Tile::Plain(*own));
+    Ok(plain.chain(flash.map(|own| Tile::Flash(*own))).collect())
+}
+
+/// Whether operands may be FP16 and four of them lie together.
+fn takes_matrices(paged: &Paged, shapes: &Shapes, run: &Run) -> Result<bool, String> {
+    let PagedSizes { key_width, value_width, .. } = run.sizes;
     let narrow = |dtype| matches!(dtype, DataType::Fp16 | DataType::Int8);
     let stored = [shapes.dtype(0)?, shapes.dtype(KEYS)?, shapes.dtype(VALUES)?];
     let halves = paged.halves || stored.into_iter().all(narrow);
-    if !halves || [run.block, key_width, value_width].iter().any(|len| len % 4 != 0) {
+    Ok(halves && [run.block, key_width, value_width].iter().all(|len| len % 4 == 0))
+}
+
+/// How cooperative matrices compute the step, where they can.
+fn flash(paged: &Paged, shapes: &Shapes, run: &Run) -> Result<Option<FlashConfig>, String> {
+    if !takes_matrices(paged, shapes, run)? {
         return Ok(None);
     }
+    let PagedSizes { shared_heads, key_width, value_width } = run.sizes;
     let queries = run.rows * shared_heads;
     let widths = [key_width, value_width];
     let heads = paged.op.kv_num_heads;
@@ -72,9 +120,8 @@ fn plain(
     shapes: &Shapes,
     run: &Run,
     cache: &Stored,
-    queries: usize,
+    config: TilesConfig,
 ) -> Result<(usize, usize, Shader), String> {
-    let config = TilesConfig::choose(queries / run.sequences.max(1));
     let (quads, parts) = tiles::columns(run.sizes.value_width);
     let name = format!("paged_attention-{}-tiles", cache.name);
     let shader = tiles::shader(name, config, quads, own(shapes, run, cache, Keys::Rows)?)?;

@@ -18,10 +18,12 @@ pub use gemv::{GEMV_CONFIGS, GemvConfig};
 pub use mat_mul::{BlockProducts, kernel};
 pub use tiled::{TILED_CONFIGS, TiledConfig};
 
+use galatea_runtime::tune::Space;
 use galatea_tensor::DataType;
 
-use crate::device::Device;
+use crate::device::{Capabilities, Device};
 use crate::kernel::{KernelRow, Step};
+use crate::tune::{Family, label, ways};
 use product::{Call, Product};
 
 /// This family's kernels.
@@ -38,6 +40,78 @@ pub struct Choice {
     pub many: Option<usize>,
     /// The most bytes of a binding, where that is less than the device has.
     pub binding_bytes: Option<u64>,
+}
+
+/// Products, as records of measurements name them.
+const FAMILY: Family = Family::new(
+    "blocks",
+    &[
+        include_str!("codes.wgsl"),
+        include_str!("entries.wgsl"),
+        include_str!("gate_part.wgsl"),
+        include_str!("gemv.wgsl"),
+        include_str!("merge.wgsl"),
+        include_str!("params.wgsl"),
+        include_str!("quad.wgsl"),
+        include_str!("round.wgsl"),
+        include_str!("store.wgsl"),
+        include_str!("tiled.wgsl"),
+    ],
+);
+
+/// More rows than these are never measured as few, and fewer never as many.
+const MEASURED: (usize, usize) = (64, 4);
+
+impl Choice {
+    fn of_gemv(own: GemvConfig) -> Self {
+        Self { gemv: Some(own), many: Some(usize::MAX), ..Self::default() }
+    }
+
+    fn of_tiled(own: TiledConfig) -> Self {
+        Self { tiled: Some(own), many: Some(0), ..Self::default() }
+    }
+
+    /// What is worth measuring for a product.
+    fn sensible(device: &Capabilities, product: &Product, call: &Call) -> Vec<Self> {
+        let m = call.m;
+        let few = GEMV_CONFIGS.iter().filter(|own| {
+            let rows = own.most == 8 || m >= 4;
+            m <= MEASURED.0 && rows && own.is_valid(device)
+        });
+        let halves = call.x.dtype == DataType::Fp16 || product.halves;
+        let many = TILED_CONFIGS.iter().filter(|own| {
+            let filled = own.tile[0] <= 2 * m.next_power_of_two().max(16);
+            m > MEASURED.1 && filled && (halves || !own.cooperative) && own.is_valid(device)
+        });
+        few.map(|own| Self::of_gemv(*own)).chain(many.map(|own| Self::of_tiled(*own))).collect()
+    }
+
+    fn label(&self) -> String {
+        match (self.gemv, self.tiled) {
+            (Some(own), _) => format!("gemv({})", label(&own)),
+            (_, Some(own)) => format!("tiled({})", label(&own)),
+            _ => String::new(),
+        }
+    }
+
+    /// What was measured the fastest, where the caller forces nothing.
+    fn or_measured(
+        self,
+        device: &Capabilities,
+        product: &Product,
+        call: &Call,
+        step: &mut Step,
+    ) -> Self {
+        if self.gemv.is_some() || self.tiled.is_some() || self.many.is_some() {
+            return self;
+        }
+        let all = || Self::sensible(device, product, call);
+        let found = step.choose(&FAMILY, || {
+            let space = Space::new(vec![ways("way", all().iter().map(Self::label))]);
+            product.question(call, space, gemv::rounds(device, product))
+        });
+        found.checked_sub(1).and_then(|at| all().get(at).copied()).unwrap_or(self)
+    }
 }
 
 /// Rows that still are few where nothing else is chosen and the device has products of matrices: of floats, and
@@ -57,6 +131,7 @@ fn dispatch(
         return Ok(());
     }
     let capabilities = device.capabilities();
+    let choice = choice.or_measured(capabilities, product, call, step);
     let halves = call.x.dtype == DataType::Fp16 || product.halves;
     let tiled = TiledConfig::choose(capabilities, call.m, product.packed.rows, halves);
     let tiled = choice.tiled.or(tiled);

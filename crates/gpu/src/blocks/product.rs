@@ -3,12 +3,14 @@
 use std::sync::Arc;
 
 use galatea_graph::ops::fused::FusedActivation;
+use galatea_runtime::tune::Space;
 use galatea_tensor::DataType;
 use minijinja::{Value, context};
 
 use super::codes::plane_type;
 use super::pack::{Packed, Piece};
 use crate::kernel::{Binding, param, wgsl_float};
+use crate::tune::{Question, near};
 
 /// The most outputs of a dispatch.
 pub(super) const OUTPUTS: usize = 4;
@@ -97,6 +99,31 @@ impl Product {
     /// A product without a gate, whose operands are rounded to nothing less.
     pub(super) fn plain(packed: Arc<Packed>, segments: Vec<Segment>) -> Self {
         Self { packed, segments, gate: None, halves: false, rounds: false }
+    }
+
+    /// What is to be known of such a product to choose a kernel for it; `rounds` says whether rows of X may
+    /// become bytes.
+    pub(super) fn question(&self, call: &Call, space: Space, rounds: bool) -> Question {
+        let mut variant = format!("{} {}", self.packed.layout.name(), call.x.dtype);
+        let outputs = self.segments.len();
+        let named = [
+            (self.gate.is_some(), " gated".to_owned()),
+            (rounds, " rounded".to_owned()),
+            (self.halves, " halves".to_owned()),
+            (outputs > 1, format!(" to {outputs}")),
+        ];
+        for (_, name) in named.into_iter().filter(|(is, _)| *is) {
+            variant.push_str(&name);
+        }
+        let lengths = vec![("m", call.m), ("n", self.packed.rows), ("k", self.packed.columns)];
+        let stored = call.outputs.iter().map(|output| output.dtype).chain([call.x.dtype]);
+        let halves = self.halves || stored.into_iter().any(|dtype| dtype == DataType::Fp16);
+        let tolerance = match (rounds, halves) {
+            (true, _) => near::BYTES,
+            (false, true) => near::HALVES,
+            (false, false) => near::SUMS,
+        };
+        Question { variant, lengths, space, tolerance }
     }
 
     /// Packed rows of a column of an output.

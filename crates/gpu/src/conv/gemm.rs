@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use galatea_runtime::tune::Space;
 use galatea_tensor::{DataType, Tensor, f16};
 use minijinja::context;
 
@@ -13,6 +14,7 @@ use crate::device::{Capabilities, Device, Shader};
 use crate::kernel::{Binding, Kernel, Shapes, Step, fold, param, wgsl_float};
 use crate::memory::Block;
 use crate::template::render;
+use crate::tune::{Family, Question, label, near, ways};
 
 /// Sizes of a tile.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -36,6 +38,9 @@ const CONFIGS: &[Config] = &[
     Config { bm: 128, bn: 64, bk: 16, tm: 8 },
     Config { bm: 32, bn: 64, bk: 16, tm: 4 },
 ];
+
+/// Convolutions, as records of measurements name them.
+const FAMILY: Family = Family::new("conv", &[include_str!("gemm.wgsl")]);
 
 /// Terms are filled up to a multiple of this, and channels to the tile's.
 const K_STEP: usize = 32;
@@ -72,6 +77,30 @@ impl Packing {
         let config = Config::for_channels(m);
         let (m_padded, k_padded) = (m.next_multiple_of(config.bm), k.next_multiple_of(K_STEP));
         Ok(Self { config, m, m_padded, k, k_padded, places, groups: convolution.groups() })
+    }
+
+    /// The tiles that weights laid out like this can be read by.
+    fn readers(self) -> impl Iterator<Item = &'static Config> {
+        CONFIGS.iter().filter(move |config| {
+            self.m_padded.is_multiple_of(config.bm) && self.k_padded.is_multiple_of(config.bk)
+        })
+    }
+
+    /// The tile that was measured the fastest, or the one that weights are laid out for.
+    fn tuned(&self, variant: String, lengths: &Lengths, tolerance: f32, step: &mut Step) -> Config {
+        let found = step.choose(&FAMILY, || Question {
+            variant,
+            lengths: vec![
+                ("n", lengths.images * lengths.groups),
+                ("pixels", lengths.pixels()),
+                ("m", self.m),
+                ("k", self.k),
+            ],
+            space: Space::new(vec![ways("tile", self.readers().map(label))]),
+            tolerance,
+        });
+        let other = found.checked_sub(1).and_then(|at| self.readers().nth(at));
+        other.copied().unwrap_or(self.config)
     }
 
     fn elements(&self) -> usize {
@@ -217,6 +246,14 @@ impl Kernel for Gemm {
                 (self.pack(&packing, dtype, step)?, dtype)
             }
         };
+        let stored = [shapes.dtype(0)?, dtype, shapes.output_dtype(0)?];
+        let [x, w, y] = stored;
+        let halves = stored.contains(&DataType::Fp16);
+        let tolerance = if halves { near::HALVES } else { near::SUMS };
+        let back = if self.convolution.is_transposed() { " transposed" } else { "" };
+        let places = packing.places;
+        let variant = format!("{x}·{w}→{y}{back} window {places} {:?}", lengths.strides);
+        let config = packing.tuned(variant, &lengths, tolerance, step);
         let added = more(shapes)?;
         let packed = self.weights.is_some();
         let (shader, bm, bn) =

@@ -18,6 +18,8 @@ pub struct Capabilities {
     pub name: String,
     /// Driver and version.
     pub driver: String,
+    /// The interface that the driver is reached by, such as Vulkan or Metal.
+    pub backend: String,
     /// Whether the processor plays the GPU.
     pub software: bool,
     /// Whether the processor and the GPU share memory.
@@ -83,6 +85,7 @@ impl Capabilities {
         Self {
             name: info.name,
             driver: format!("{} {}", info.driver, info.driver_info).trim().to_owned(),
+            backend: info.backend.to_string(),
             software,
             unified,
             mappable: has(Features::MAPPABLE_PRIMARY_BUFFERS),

@@ -60,6 +60,6 @@ fn build(view: &NodeView<'_>) -> Result<Box<dyn Kernel>, String> {
 impl Kernel for Product {
     fn bind(&self, shapes: &Shapes, step: &mut Step) -> Result<(), String> {
         let problem = Problem::new(self.spec, shapes)?;
-        Variant::choose(&problem, &self.capabilities).run(&problem, &self.capabilities, step)
+        Variant::tuned(&problem, &self.capabilities, step).run(&problem, &self.capabilities, step)
     }
 }

@@ -1,9 +1,11 @@
 //! A product of known lengths, in the form that all kernels share.
 
+use galatea_runtime::tune::Space;
 use galatea_tensor::DataType;
 
 use super::spec::Spec;
 use crate::kernel::Shapes;
+use crate::tune::{Question, near};
 
 /// An operand as it lies: elements from one of its rows, columns or matrices to the next.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -199,6 +201,29 @@ impl Problem {
     /// Whether operands may be multiplied in FP16.
     pub(crate) fn in_halves(&self) -> bool {
         self.spec.halves || self.a.dtype == DataType::Fp16 && self.b.dtype == DataType::Fp16
+    }
+
+    /// What is to be known of such a product to choose a way for it.
+    pub(crate) fn question(&self, space: Space) -> Question {
+        let (a, b) = (&self.a, &self.b);
+        let order =
+            [a.inner == 1, b.inner != 1].map(|plain| if plain { "n" } else { "t" }).concat();
+        let mut variant = format!("{}·{}→{} {order}", a.dtype, b.dtype, self.out);
+        if self.spec.halves {
+            variant.push_str(" halves");
+        }
+        for (given, name) in [(self.bias.is_some(), " bias"), (self.more.is_some(), " more")] {
+            if given {
+                variant.push_str(name);
+            }
+        }
+        if !self.spec.activation.name.is_empty() {
+            variant.push_str(&format!(" {}", self.spec.activation.name));
+        }
+        let lengths = vec![("m", self.m), ("n", self.n), ("k", self.k), ("stack", self.products())];
+        let exact = self.out == DataType::Fp32 && !self.in_halves();
+        let tolerance = if exact { near::SUMS } else { near::HALVES };
+        Question { variant, lengths, space, tolerance }
     }
 
     /// Elements of the result.

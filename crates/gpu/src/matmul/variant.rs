@@ -1,5 +1,7 @@
 //! The ways to compute a product, and which one is taken.
 
+use galatea_runtime::tune::{Axis, Space};
+
 use super::cooperative::CooperativeConfig;
 use super::problem::Problem;
 use super::spec::Spec;
@@ -7,6 +9,7 @@ use super::tiled::TiledConfig;
 use super::vector::VectorConfig;
 use crate::device::Capabilities;
 use crate::kernel::{Shapes, Step};
+use crate::tune::{Family, label, ways};
 
 /// How the operands of a plain product are stored.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -42,6 +45,35 @@ pub enum Variant {
 const BUSY: usize = 96;
 /// The least elements of k for which a workgroup is worth its sums' way through memory.
 const SHARE: usize = 512;
+
+/// Workgroups that may share a tile where that is measured, and the least elements of k for each.
+const SHARES: &[usize] = &[1, 2, 4, 8, 16];
+const SHARED: usize = 128;
+
+/// Products, as records of measurements name them.
+const FAMILY: Family = Family::new(
+    "matmul",
+    &[
+        include_str!("activation.wgsl"),
+        include_str!("bindings.wgsl"),
+        include_str!("cooperative.wgsl"),
+        include_str!("octets.wgsl"),
+        include_str!("operands.wgsl"),
+        include_str!("reduce.wgsl"),
+        include_str!("result.wgsl"),
+        include_str!("tiled.wgsl"),
+        include_str!("vector.wgsl"),
+        include_str!("work.wgsl"),
+    ],
+);
+
+impl VectorConfig {
+    /// Workgroups that share k.
+    fn shares(&self, problem: &Problem) -> usize {
+        let groups = self.workgroups(problem).max(1);
+        (BUSY * 4 / groups).min(problem.k / SHARE).max(1)
+    }
+}
 
 impl Variant {
     /// All ways that a device has, without shares.
@@ -93,9 +125,7 @@ impl Variant {
         if VectorConfig::takes(problem)
             && let Some(config) = VectorConfig::ALL.iter().find(|one| one.fits(capabilities))
         {
-            let groups = config.workgroups(problem).max(1);
-            let shares = (BUSY * 4 / groups).min(problem.k / SHARE).max(1);
-            return Self::Vector(*config, shares);
+            return Self::Vector(*config, config.shares(problem));
         }
         if problem.in_halves() && problem.m > 8 && problem.n > 8 {
             let order = [(128, 256), (128, 128), (64, 128), (64, 64), (32, 64), (16, 64), (32, 32)];
@@ -117,6 +147,75 @@ impl Variant {
         match fill(problem, sized.map(|&&one| (one, tile(&&one)))) {
             Some((config, shares)) => Self::Tiled(config, shares),
             None => Self::Tiled(TiledConfig::ALL[0], 1),
+        }
+    }
+
+    /// The way that was measured the fastest for such a product, or the one that sizes and device suggest.
+    pub(crate) fn tuned(problem: &Problem, capabilities: &Capabilities, step: &mut Step) -> Self {
+        let usual = Self::choose(problem, capabilities);
+        let others = || Self::sensible(problem, capabilities);
+        let shares = |count: &usize| *count == 1 || problem.k >= SHARED * count;
+        let shares = || SHARES.iter().copied().filter(shares);
+        let found = step.choose(&FAMILY, || {
+            let auto = std::iter::once("auto".to_owned());
+            let space = Space::new(vec![
+                ways("way", others().iter().map(Self::label)),
+                Axis {
+                    name: "shares".to_owned(),
+                    labels: auto.chain(shares().map(|count| count.to_string())).collect(),
+                    ordered: true,
+                },
+            ]);
+            problem.question(space)
+        });
+        let per_way = shares().count() + 1;
+        let (way, share) = (found / per_way, found % per_way);
+        let chosen = match way.checked_sub(1).and_then(|way| others().get(way).copied()) {
+            Some(other) => other.filled(problem),
+            None => usual,
+        };
+        let share = share.checked_sub(1).and_then(|share| shares().nth(share));
+        share.map_or(chosen, |share| chosen.shared(share))
+    }
+
+    /// Ways whose tiles are not mostly empty.
+    fn sensible(problem: &Problem, capabilities: &Capabilities) -> Vec<Self> {
+        let (m, n) = (problem.m, problem.n);
+        let small = |rows: usize, columns: usize| {
+            rows <= 2 * m.next_power_of_two().max(16)
+                && columns <= 2 * n.next_power_of_two().max(32)
+        };
+        let halves = problem.in_halves();
+        let mut all = Self::all(capabilities);
+        all.retain(|way| match way {
+            Self::Tiled(config, _) => small(config.rows, config.columns),
+            Self::Cooperative(config, _) => halves && small(config.tile[0], config.tile[1]),
+            Self::Vector(..) => false,
+        });
+        if VectorConfig::takes(problem) {
+            let fitting = VectorConfig::ALL.iter().filter(|config| config.fits(capabilities));
+            all.extend(fitting.map(|&config| Self::Vector(config, 1)));
+        }
+        all
+    }
+
+    /// The same with as many workgroups for a tile as keep a device busy.
+    fn filled(self, problem: &Problem) -> Self {
+        let shares = match self {
+            Self::Tiled(one, _) => fill(problem, std::iter::once(((), (one.rows, one.columns)))),
+            Self::Cooperative(one, _) => {
+                fill(problem, std::iter::once(((), (one.tile[0], one.tile[1]))))
+            }
+            Self::Vector(config, _) => Some(((), config.shares(problem))),
+        };
+        self.shared(shares.map_or(1, |(_, shares)| shares))
+    }
+
+    fn label(&self) -> String {
+        match self {
+            Self::Tiled(config, _) => format!("tiled({})", label(config)),
+            Self::Cooperative(config, _) => format!("cooperative({})", label(config)),
+            Self::Vector(config, _) => format!("vector({})", label(config)),
         }
     }
 

@@ -5,7 +5,8 @@ use galatea_tensor::DataType;
 use crate::device::Capabilities;
 use crate::element::{Words, declare, load, load_quad, shader, store_quad};
 use crate::kernel::{Binding, Step, param};
-use crate::rows::{Team, place};
+use crate::rows::{TEXT as ROWS_TEXT, Team, place};
+use crate::tune::Family;
 
 /// The most quads of a row that a thread keeps.
 const KEPT: usize = 16;
@@ -56,6 +57,17 @@ pub(super) struct Rows {
     pub(super) sum: Option<(usize, DataType)>,
 }
 
+/// These kernels, as records of measurements name them.
+const FAMILY: Family = Family::new("normalize", &[include_str!("generate.rs"), ROWS_TEXT]);
+
+impl Rows {
+    fn variant(&self) -> String {
+        let skip = if self.skip.is_some() { " skip" } else { "" };
+        let centred = if self.centred { " centred" } else { "" };
+        format!("{}→{}{skip}{centred}", self.dtype, self.output)
+    }
+}
+
 /// A kernel as it is written.
 struct Text<'a> {
     rows: &'a Rows,
@@ -80,8 +92,11 @@ pub(super) fn dispatch(
     }
     let quads = rows.len / 4;
     let team = Team::of(quads, rows.rows, capabilities);
-    let kept = rows.len.is_multiple_of(4) && quads <= team.threads * KEPT;
-    let team = if kept { team } else { Team::of(rows.len, rows.rows, capabilities) };
+    let can_keep = |team: Team| rows.len.is_multiple_of(4) && quads <= team.threads * KEPT;
+    let usual = if can_keep(team) { team } else { Team::of(rows.len, rows.rows, capabilities) };
+    let variant = rows.variant();
+    let team = usual.tuned((&FAMILY, variant), (rows.rows, rows.len), capabilities, step);
+    let kept = can_keep(team);
     let (words, declared) = (Words::default(), String::new());
     let mut text = Text { rows, team, words, declared, bindings: Vec::new() };
     let body = text.body(kept)?;

@@ -13,6 +13,7 @@ use crate::device::Device;
 use crate::kernel::{Binding, Kernel, Shapes, Step};
 use crate::memory::{Block, STEP};
 use crate::provider::is_view;
+use crate::tune::Choices;
 
 /// What a plan is made of.
 pub(crate) struct Given<'a> {
@@ -23,6 +24,8 @@ pub(crate) struct Given<'a> {
     pub(crate) resident: &'a [bool],
     /// Whether values between kernels lie as FP16.
     pub(crate) halves: bool,
+    /// Whom kernels ask which way to take.
+    pub(crate) choices: &'a Choices,
 }
 
 /// What a plan is made for.
@@ -72,10 +75,10 @@ fn failed(text: impl std::fmt::Display) -> RuntimeError {
 /// # Errors
 /// When a kernel refuses the shapes, a shader does not compile, or the device has no memory.
 pub(crate) fn build(given: Given<'_>, target: Target<'_>) -> Result<Plan, RuntimeError> {
-    let Given { graph, kernels, facts, resident, halves } = given;
+    let Given { graph, kernels, facts, resident, halves, choices } = given;
     let facts = lying(graph, facts, halves);
     let mut builder = Builder::new(graph, facts, target);
-    let mut drafts = builder.drafts(kernels)?;
+    let mut drafts = builder.drafts(kernels, choices)?;
     builder.place(&mut drafts, resident);
     builder.finish(drafts)
 }
@@ -135,6 +138,24 @@ fn wide(bytes: usize) -> u64 {
     bytes as u64
 }
 
+/// Types and lengths of a node's values.
+pub(crate) fn shapes(graph: &Graph, facts: &[Option<Fact>], index: usize) -> Option<Shapes> {
+    let node = &graph.nodes[index];
+    let shape = |slot: &Option<ValueId>| -> Option<Option<(DataType, Vec<usize>)>> {
+        let Some(id) = slot else { return Some(None) };
+        let fact = facts[id.index()].as_ref().filter(|fact| fact.is_tensor())?;
+        Some(Some((fact.dtype, fact.known_shape()?)))
+    };
+    let value = |slot: &Option<ValueId>| {
+        slot.and_then(|id| facts[id.index()].as_ref().and_then(|fact| fact.value.clone()))
+    };
+    Some(Shapes {
+        inputs: node.inputs.iter().map(shape).collect::<Option<_>>()?,
+        outputs: node.outputs.iter().map(shape).collect::<Option<_>>()?,
+        constants: node.inputs.iter().map(value).collect(),
+    })
+}
+
 impl<'a, 'b> Builder<'a, 'b> {
     fn new(graph: &'a Graph, facts: Vec<Option<Fact>>, target: Target<'b>) -> Self {
         let count = graph.values().len();
@@ -154,7 +175,11 @@ impl<'a, 'b> Builder<'a, 'b> {
     }
 
     /// Asks every kernel for its dispatches.
-    fn drafts(&self, kernels: &[Option<Box<dyn Kernel>>]) -> Result<Vec<Draft>, RuntimeError> {
+    fn drafts(
+        &self,
+        kernels: &[Option<Box<dyn Kernel>>],
+        choices: &Choices,
+    ) -> Result<Vec<Draft>, RuntimeError> {
         let mut drafts = Vec::new();
         for (index, node) in self.graph.nodes.iter().enumerate() {
             if is_view(node) || node.outputs.iter().flatten().all(|&id| self.is_constant(id)) {
@@ -165,31 +190,14 @@ impl<'a, 'b> Builder<'a, 'b> {
             };
             let kernel = kernels.get(index).and_then(Option::as_ref);
             let kernel = kernel.ok_or_else(|| refused("no kernel takes this node".into()))?;
-            let shapes = self.shapes(index).ok_or_else(|| {
+            let shapes = shapes(self.graph, &self.facts, index).ok_or_else(|| {
                 refused("a length of it is known only when the run has come so far".into())
             })?;
-            let mut step = Step::default();
+            let mut step = Step::asking(choices.clone());
             kernel.bind(&shapes, &mut step).map_err(refused)?;
             drafts.push(Draft { node: index, step, scratch: Vec::new(), copies: Vec::new() });
         }
         Ok(drafts)
-    }
-
-    fn shapes(&self, index: usize) -> Option<Shapes> {
-        let node = &self.graph.nodes[index];
-        let shape = |slot: &Option<ValueId>| -> Option<Option<(DataType, Vec<usize>)>> {
-            let Some(id) = slot else { return Some(None) };
-            let fact = self.facts[id.index()].as_ref().filter(|fact| fact.is_tensor())?;
-            Some(Some((fact.dtype, fact.known_shape()?)))
-        };
-        let value = |slot: &Option<ValueId>| {
-            slot.and_then(|id| self.facts[id.index()].as_ref().and_then(|fact| fact.value.clone()))
-        };
-        Some(Shapes {
-            inputs: node.inputs.iter().map(shape).collect::<Option<_>>()?,
-            outputs: node.outputs.iter().map(shape).collect::<Option<_>>()?,
-            constants: node.inputs.iter().map(value).collect(),
-        })
     }
 
     /// Decides where each value lies.
@@ -505,7 +513,7 @@ impl<'a, 'b> Builder<'a, 'b> {
 }
 
 /// A constant as FP16.
-fn halved(tensor: &Tensor) -> Result<Tensor, RuntimeError> {
+pub(crate) fn halved(tensor: &Tensor) -> Result<Tensor, RuntimeError> {
     let values = tensor.to_vec::<f32>().map_err(failed)?;
     let halves: Vec<f16> = values.into_iter().map(f16::from_f32).collect();
     Tensor::from_vec(tensor.shape(), halves).map_err(failed)

@@ -11,7 +11,7 @@ mod work;
 use std::collections::HashMap;
 use std::sync::Arc;
 
-pub(crate) use build::{Given, Target, build, lying};
+pub(crate) use build::{Given, Target, build, halved, lying, shapes};
 use galatea_graph::{Datum, Fact, Graph, ValueId, infer};
 use galatea_runtime::RuntimeError;
 use galatea_tensor::{DataType, Tensor};

@@ -6,7 +6,8 @@ use crate::device::Capabilities;
 use crate::element::{Words, declare, load, shader, store_quad};
 use crate::elementwise::broadcast::contiguous;
 use crate::kernel::{Binding, Step, param};
-use crate::rows::{GROUP, Team, place};
+use crate::rows::{GROUP, TEXT as ROWS_TEXT, Team, place};
+use crate::tune::Family;
 
 /// What is made of the elements.
 #[derive(Clone, Debug)]
@@ -79,6 +80,9 @@ pub(crate) struct Ends {
     pub(crate) to: (Binding, DataType),
 }
 
+/// These kernels, as records of measurements name them.
+const FAMILY: Family = Family::new("reduce", &[include_str!("fold.rs"), ROWS_TEXT]);
+
 /// Rows longer than this are cut where there are few.
 const LONG: usize = 8192;
 
@@ -103,6 +107,12 @@ pub(crate) fn fold(
         false => Team::of(count, rows, capabilities),
     };
     let byte = ends.to.1.size_bytes() == Some(1);
+    let team = if byte {
+        team
+    } else {
+        let variant = format!("{}→{} {}", ends.from.1, ends.to.1, fold.carried);
+        team.tuned((&FAMILY, variant), (rows, count), capabilities, step)
+    };
     let cut = count >= LONG && rows * team.threads < 64 * GROUP && !byte;
     let Some((pack, unpack)) = fold.words.filter(|_| cut) else {
         let team = if byte { Team { threads: 1, ..team } } else { team };

@@ -9,11 +9,15 @@ use crate::device::Device;
 use crate::element::{Words, declare, load, load_quad, shader, store_quad};
 use crate::kernel::{Binding, Kernel, KernelRow, NodeView, Shapes, Step, param};
 use crate::movement::position;
-use crate::rows::Team;
+use crate::rows::{TEXT as ROWS_TEXT, Team};
+use crate::tune::Family;
 
 /// This family's kernels.
 pub(crate) const ROWS: &[KernelRow] =
     &[KernelRow { name: "softmax", domain: "", ops: &["LogSoftmax", "Softmax"], supports, build }];
+
+/// These kernels, as records of measurements name them.
+const FAMILY: Family = Family::new("softmax", &[include_str!("mod.rs"), ROWS_TEXT]);
 
 /// The most quads of a row that a thread keeps.
 const KEPT: usize = 16;
@@ -73,14 +77,20 @@ impl Kernel for Rows {
         }
         let capabilities = self.device.capabilities();
         let quads = len / 4;
-        let team = Team::of(quads, rows, capabilities);
-        if inner == 1 && len.is_multiple_of(4) && quads <= team.threads * KEPT {
-            return self.kept(team, (rows, quads), types, step);
-        }
-        let team = match inner {
+        let can_keep =
+            |team: Team| inner == 1 && len.is_multiple_of(4) && quads <= team.threads * KEPT;
+        let usual = match inner {
+            1 if can_keep(Team::of(quads, rows, capabilities)) => {
+                Team::of(quads, rows, capabilities)
+            }
             1 => Team::of(len, rows, capabilities),
             _ => Team::side_by_side(len, rows),
         };
+        let variant = format!("{}→{}", types.0, types.1);
+        let team = usual.tuned((&FAMILY, variant), (rows, len), capabilities, step);
+        if can_keep(team) {
+            return self.kept(team, (rows, quads), types, step);
+        }
         self.walked(team, (rows, len, inner), types, step)
     }
 }

@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::num::NonZeroUsize;
 
 use galatea_graph::Dim;
+use galatea_runtime::tune::Problem;
 use galatea_runtime::{IoInfo, ProfileRow, Session};
 use galatea_tensor::{OwnedTensor, Parts, Tensor, TensorError};
 
@@ -136,6 +137,21 @@ impl SessionModel {
         let (_, rows) =
             profiled.map_err(|error| Error::new(Kind::Model, "step", error.to_string()))?;
         Ok(rows)
+    }
+
+    /// What could be computed in several ways in such a step. What it would write to the caches is not kept.
+    ///
+    /// # Errors
+    /// As [`StepModel::step`].
+    pub fn problems(&mut self, batch: &StepBatch) -> Result<Vec<Problem>> {
+        if self.caches.is_empty() {
+            self.caches = self.zeros()?;
+        }
+        let inputs = Self::rows_of(batch)?.into_iter().chain(self.caches.iter().cloned());
+        let names = self.session.inputs().iter().map(|info| info.name.as_str());
+        let named: Vec<(&str, Tensor)> = names.zip(inputs).collect();
+        let found = self.session.problems(&named);
+        found.map_err(|error| Error::new(Kind::Model, "step", error.to_string()))
     }
 
     /// Caches that hold nothing.

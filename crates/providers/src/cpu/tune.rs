@@ -138,7 +138,7 @@ impl Part<'_> {
         let steps: Vec<Step> = (0..space.len()).map(step).collect::<Result<_, _>>().ok()?;
         let pools = vec![Arc::new(ThreadPool::new(self.threads))];
         let device = Box::new(StepDevice::new(steps, pools, self.isa, shapes)?);
-        Some(Problem { node: node.to_owned(), family, bucket, space, device })
+        Some(Problem { node: node.to_owned(), unit: None, family, bucket, space, device })
     }
 
     fn thread_counts(
@@ -158,7 +158,8 @@ impl Part<'_> {
         let choices = Choices { chooser: self.choices, threads: self.threads };
         let step = kernel.bind_chosen(shapes, choices).ok()?;
         let device = StepDevice::new(vec![step], pools, self.isa, shapes)?;
-        Some(Problem { node: node.to_owned(), family, bucket, space, device: Box::new(device) })
+        let device = Box::new(device);
+        Some(Problem { node: node.to_owned(), unit: None, family, bucket, space, device })
     }
 }
 

@@ -11,6 +11,11 @@ use super::space::Space;
 pub trait Chooser: fmt::Debug + Send + Sync {
     /// The candidate to take, where one is known to be the fastest. Measures nothing.
     fn choose(&self, family: &str, bucket: &str, space: &Space) -> Option<usize>;
+
+    /// The same for a unit of the machine that is not its processor, such as a GPU with its driver.
+    fn choose_on(&self, _unit: &str, family: &str, bucket: &str, space: &Space) -> Option<usize> {
+        self.choose(family, bucket, space)
+    }
 }
 
 /// What was measured, asked on one machine.
@@ -22,10 +27,23 @@ pub struct Tuning {
     pub machine: String,
 }
 
+impl Tuning {
+    /// The machine of a key: this one, or a unit of it that is not its processor.
+    #[must_use]
+    pub fn machine_of(machine: &str, unit: Option<&str>) -> String {
+        unit.map_or_else(|| machine.to_owned(), |unit| format!("{machine}; {unit}"))
+    }
+}
+
 impl Chooser for Tuning {
     fn choose(&self, family: &str, bucket: &str, space: &Space) -> Option<usize> {
         let key = Key::new(family, bucket.to_owned(), &self.machine, space);
         self.database.choose(&key, space)
+    }
+
+    fn choose_on(&self, unit: &str, family: &str, bucket: &str, space: &Space) -> Option<usize> {
+        let machine = Self::machine_of(&self.machine, Some(unit));
+        self.database.choose(&Key::new(family, bucket.to_owned(), &machine, space), space)
     }
 }
 
@@ -49,6 +67,8 @@ impl Eq for ChoiceSource {}
 pub struct Problem {
     /// The node that has it, for people.
     pub node: String,
+    /// What runs it, where that is not the machine's processor.
+    pub unit: Option<String>,
     /// As in [`Key`].
     pub family: String,
     /// As in [`Key`].
@@ -57,6 +77,15 @@ pub struct Problem {
     pub space: Space,
     /// Who runs them.
     pub device: Box<dyn Device>,
+}
+
+impl Problem {
+    /// The key of its record on a machine.
+    #[must_use]
+    pub fn key(&self, machine: &str) -> Key {
+        let machine = Tuning::machine_of(machine, self.unit.as_deref());
+        Key::new(&self.family, self.bucket.clone(), &machine, &self.space)
+    }
 }
 
 impl fmt::Debug for Problem {

@@ -6,6 +6,7 @@
 
 mod adaptive;
 mod chooser;
+mod compare;
 mod database;
 mod genetic;
 mod grid;
@@ -16,6 +17,7 @@ mod strategy;
 mod tests;
 
 pub use chooser::{ChoiceSource, Chooser, Problem, Tuning};
+pub use compare::{Agreement, Comparison, Pair, Verdict};
 pub use database::{Database, Key, Record, bucket};
 pub use measure::{Device, Ended, Limits, Outcome, Refused, Search};
 pub use space::{Axis, Space};

@@ -15,6 +15,8 @@ struct Dummy {
     roofline: Option<f64>,
     /// The least times by candidate, where they are known.
     least: Vec<f64>,
+    /// What is right, where that is known, and how far from it is right too.
+    expected: Option<(Vec<f32>, f32)>,
     samples: usize,
     spent_ns: f64,
 }
@@ -29,6 +31,7 @@ impl Dummy {
             failing: Vec::new(),
             roofline: None,
             least: Vec::new(),
+            expected: None,
             samples: 0,
             spent_ns: 0.0,
         }
@@ -53,6 +56,14 @@ impl Device for Dummy {
         let time = self.times[candidate] * (1.0 + share as f64 / 100.0);
         self.spent_ns += time;
         Ok(time)
+    }
+
+    fn expected(&mut self) -> Result<Option<Vec<f32>>, String> {
+        Ok(self.expected.as_ref().map(|(right, _)| right.clone()))
+    }
+
+    fn tolerance(&self) -> Option<f32> {
+        self.expected.as_ref().map(|(_, tolerance)| *tolerance)
     }
 
     fn roofline_ns(&self) -> Option<f64> {
@@ -185,7 +196,7 @@ fn a_fast_wrong_candidate_is_dropped_and_reported() {
         let mut refused = outcome.refused;
         refused.sort_by_key(|refused| refused.candidate);
         let reasons: Vec<&str> = refused.iter().map(|refused| refused.reason.as_str()).collect();
-        assert_eq!(reasons, ["result 1 is 2.5, the default's is 2", "does not run"]);
+        assert_eq!(reasons, ["result 1 is 2.5, expected 2", "does not run"]);
     }
 }
 
@@ -229,4 +240,17 @@ fn the_default_stays_where_nothing_is_clearly_faster() {
     let lone = Space::new(vec![Axis::numbers("x", &[1])]);
     let error = search(&lone, &mut device, StrategyKind::Grid, limits(9)).unwrap_err();
     assert_eq!(error, "does not run");
+}
+
+#[test]
+fn a_wrong_default_is_replaced_where_it_is_known_what_is_right() {
+    let space = Space::new(vec![Axis::numbers("x", &[1, 2, 3])]);
+    let mut device = Dummy::new(vec![1.0, 7.0, 8.0]);
+    (device.wrong, device.expected) = (vec![0], Some((vec![1.0, 2.0], 1e-3)));
+    let outcome = search(&space, &mut device, StrategyKind::Exhaustive, limits(9)).unwrap();
+    assert_eq!((outcome.best, outcome.best_ns, outcome.default_ns), (1, 7.0, 7.0));
+    assert_eq!(outcome.refused[0].candidate, 0);
+    device.expected = Some((vec![1.0, 2.0], 0.3));
+    let outcome = search(&space, &mut device, StrategyKind::Exhaustive, limits(9)).unwrap();
+    assert_eq!((outcome.best, outcome.refused.len()), (0, 0));
 }

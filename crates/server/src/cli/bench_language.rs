@@ -90,7 +90,7 @@ pub(super) fn bench(path: &Path, arguments: &Arguments) -> Result<ExitCode, Stri
 }
 
 /// How the weights and the cache are stored.
-fn weights_of(arguments: &Arguments) -> EngineArguments {
+pub(super) fn weights_of(arguments: &Arguments) -> EngineArguments {
     EngineArguments {
         device: arguments.last("provider").map(str::to_owned),
         quantization: arguments.last("quantization").map(str::to_owned),

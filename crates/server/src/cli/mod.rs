@@ -25,6 +25,8 @@ mod serve;
 mod step_profile;
 mod sweep;
 mod tune;
+mod tune_compare;
+mod tune_subject;
 
 use std::io::Write;
 use std::path::Path;

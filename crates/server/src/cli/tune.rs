@@ -7,29 +7,24 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use galatea_runtime::tune::{
-    ChoiceSource, Database, Key, Limits, Outcome, Problem, Record, Search, StrategyKind, Trial,
-    Tuning,
+    ChoiceSource, Database, Limits, Outcome, Problem, Record, Search, StrategyKind, Trial, Tuning,
 };
-use galatea_runtime::{Session, SessionOptions};
-use galatea_tensor::Tensor;
 use indicatif::{ProgressBar, ProgressStyle};
 use serde_json::json;
 
 use super::arguments::{Arguments, Choice, help};
 use super::plot::{self, Curve, Panel};
-use super::{generate, model, say};
+use super::tune_subject::{self, Subject};
+use super::{say, tune_compare};
 use crate::table::table;
 use crate::tuning;
-use crate::units;
 
-const CHOICES: &[Choice] = &[
-    Choice { name: "batch", value: "N", sentence: "length of the batch axis [1]" },
-    Choice { name: "shape", value: "NAME=D,D…", sentence: "shape of an input; repeatable" },
-    Choice { name: "threads", value: "N", sentence: "threads inside an operator [all cores]" },
+/// The options besides those of [`tune_subject::CHOICES`].
+const OWN: &[Choice] = &[
     Choice {
         name: "strategy",
         value: "NAME",
-        sentence: "exhaustive, grid, adaptive or genetic [exhaustive up to 16 candidates, else adaptive]",
+        sentence: "exhaustive, grid, adaptive or genetic [exhaustive up to 16 candidates and for lists, else adaptive]",
     },
     Choice { name: "trials", value: "N", sentence: "the most candidates of a choice [64]" },
     Choice { name: "samples", value: "N", sentence: "times that a candidate is run [9]" },
@@ -38,6 +33,17 @@ const CHOICES: &[Choice] = &[
         name: "database",
         value: "FILE",
         sentence: "add the records to this file [the one that sessions look at]",
+    },
+    Choice {
+        name: "family",
+        value: "TEXT",
+        sentence: "only choices whose family has this in its name; repeatable",
+    },
+    Choice { name: "list", value: "", sentence: "print the choices and their candidates" },
+    Choice {
+        name: "compare",
+        value: "A/B",
+        sentence: "compare two candidates, by number or name, wherever a choice has both",
     },
     Choice { name: "merge", value: "", sentence: "put the records of FILE … into --output" },
     Choice { name: "output", value: "FILE", sentence: "where --merge writes" },
@@ -51,15 +57,19 @@ const CHOICES: &[Choice] = &[
     Choice { name: "help", value: "", sentence: "print this" },
 ];
 
+/// Samples of each of two candidates that are compared.
+const COMPARED: usize = 30;
+
 /// Candidates up to which every one is measured.
 const FEW: usize = 16;
 
 /// Tunes a model, or looks at records.
 pub(super) fn tune(arguments: &[String]) -> Result<ExitCode, String> {
-    let arguments = Arguments::parse(arguments, CHOICES)?;
+    let choices = [&tune_subject::CHOICES, OWN].concat();
+    let arguments = Arguments::parse(arguments, &choices)?;
     if arguments.has("help") {
-        let usage = "galatea tune MODEL [--database FILE] … | --merge FILE … --output FILE | --inspect FILE";
-        say(&help(usage, CHOICES));
+        let usage = "galatea tune MODEL [--database FILE] … | MODEL --list | MODEL --compare A/B | --merge FILE … --output FILE | --inspect FILE";
+        say(&help(usage, &choices));
         return Ok(ExitCode::SUCCESS);
     }
     if arguments.has("merge") {
@@ -80,16 +90,28 @@ pub(super) fn tune(arguments: &[String]) -> Result<ExitCode, String> {
     let seconds: f64 = arguments.number("seconds", 60.0)?;
     let time = Duration::try_from_secs_f64(seconds)
         .map_err(|_| format!("--seconds expects a time, got '{seconds}'"))?;
-    let path = model::find(arguments.only("MODEL")?)?;
+    let subject = Subject::find(arguments.only("MODEL")?)?;
     let file = match arguments.last("database") {
         Some(file) => PathBuf::from(file),
         None => tuning::usual_file().ok_or("--database FILE is missing: there is no usual one")?,
     };
     let known = if file.exists() { tuning::load(&file)? } else { Database::default() };
-    let curves = Vec::new();
-    let mut work = Work { arguments: &arguments, path: &path, strategy, limits, known, curves };
+    let (arguments, file) = (&arguments, file.as_path());
+    let mut work = Work { arguments, subject, strategy, limits, known, file, curves: Vec::new() };
+    if arguments.has("list") || arguments.last("compare").is_some() {
+        let mut problems = work.problems(&galatea_providers::machine())?;
+        match arguments.last("compare") {
+            None => tune_compare::list(&problems, arguments.has("json")),
+            Some(names) => {
+                let samples = arguments.number("samples", COMPARED)?;
+                let how = (time, arguments.has("json"));
+                tune_compare::compare(&mut problems, names, samples, how)?;
+            }
+        }
+        return Ok(ExitCode::SUCCESS);
+    }
     let found = work.run(time)?;
-    tuning::save(&work.known, &file)?;
+    tuning::save(&work.known, file)?;
     if let Some(file) = arguments.last("plot") {
         let text = plot::svg(&[panel(work.curves)])?;
         fs::write(file, text).map_err(|error| format!("'{file}' cannot be written: {error}"))?;
@@ -126,11 +148,13 @@ fn merge(arguments: &Arguments) -> Result<ExitCode, String> {
 
 struct Work<'a> {
     arguments: &'a Arguments,
-    path: &'a Path,
+    subject: Subject,
     strategy: Option<StrategyKind>,
     limits: Limits,
     /// All records, those found included.
     known: Database,
+    /// Where they are kept.
+    file: &'a Path,
     /// The best time so far over the candidates, for each choice.
     curves: Vec<Curve>,
 }
@@ -162,59 +186,87 @@ fn best_so_far(outcome: &Outcome) -> Vec<(f64, f64)> {
 
 impl Work<'_> {
     /// Measures all choices of the model in two rounds: how kernels compute is settled before on how
-    /// many threads they do. Gives the new records.
+    /// many threads they do. Gives the new records, which are kept as they come.
     fn run(&mut self, time: Duration) -> Result<Database, String> {
         let start = Instant::now();
         let machine = galatea_providers::machine();
         let mut found = Database::default();
         for (round, share) in [(Round::Algorithms, 0.5), (Round::Threads, 1.0)] {
-            let session = self.session(&machine)?;
-            let shapes = generate::parse_shapes(self.arguments.all("shape"))?;
-            let batch = self.arguments.number("batch", 1)?;
-            let lengths = generate::Lengths { batch, sequence: None };
-            let made = generate::inputs(&session, lengths, &shapes)?;
-            let named: Vec<(&str, Tensor)> =
-                made.inputs.iter().map(|(name, tensor)| (name.as_str(), tensor.clone())).collect();
-            let problems = session.problems(&named).map_err(|error| error.to_string())?;
-            let problems: Vec<Problem> =
-                problems.into_iter().filter(|problem| round.has(problem)).collect();
-            let deadline = time.mul_f64(share);
-            let bar = bar(problems.len(), self.arguments.has("json"));
-            for (index, mut problem) in problems.into_iter().enumerate() {
-                bar.set_position(u64::try_from(index).unwrap_or(u64::MAX));
-                bar.set_message(format!("{} {}", problem.family, problem.bucket));
-                let left = deadline.saturating_sub(start.elapsed());
-                if left.is_zero() {
-                    break;
-                }
-                let outcome = self.search(&mut problem, left)?;
-                let Problem { family, bucket, space, .. } = problem;
-                let name = format!("{family} {bucket}");
-                self.curves.push(Curve { name, points: best_so_far(&outcome) });
-                let key = Key::new(&family, bucket, &machine, &space);
-                let record = Record::new(&space, &outcome);
-                found.insert(key.clone(), record.clone());
-                self.known.insert(key, record);
+            let mut problems = self.problems(&machine)?;
+            // Where nothing is left for the second round, the first has all the time.
+            let last = round == Round::Threads || problems.iter().all(|one| round.has(one));
+            let deadline = time.mul_f64(if last { 1.0 } else { share });
+            problems.retain(|problem| round.has(problem));
+            self.measure(problems, &machine, &mut found, &mut || {
+                deadline.saturating_sub(start.elapsed())
+            })?;
+            if last {
+                break;
             }
-            bar.finish_and_clear();
         }
         Ok(found)
     }
 
-    fn session(&self, machine: &str) -> Result<Session, String> {
+    /// Measures some choices, for as long as there is time.
+    fn measure(
+        &mut self,
+        problems: Vec<Problem>,
+        machine: &str,
+        found: &mut Database,
+        left: &mut dyn FnMut() -> Duration,
+    ) -> Result<(), String> {
+        let bar = bar(problems.len(), self.arguments.has("json"));
+        let count = problems.len();
+        for (index, mut problem) in problems.into_iter().enumerate() {
+            bar.set_position(u64::try_from(index).unwrap_or(u64::MAX));
+            bar.set_message(format!("{} {}", problem.family, problem.bucket));
+            let left = left();
+            if left.is_zero() {
+                break;
+            }
+            // Twice its share at most: what is large must not take the time of all others.
+            let share = left.div_f64((count - index) as f64 / 2.0).min(left);
+            let outcome = match self.search(&mut problem, share) {
+                Ok(outcome) => outcome,
+                // A driver may refuse what another one compiles: the other choices do not suffer.
+                Err(error) if problem.unit.is_some() => {
+                    tracing::warn!("{} {} is left out: {error}", problem.family, problem.bucket);
+                    continue;
+                }
+                Err(error) => return Err(error),
+            };
+            let name = format!("{} {}", problem.family, problem.bucket);
+            self.curves.push(Curve { name, points: best_so_far(&outcome) });
+            let key = problem.key(machine);
+            let record = Record::new(&problem.space, &outcome);
+            found.insert(key.clone(), record.clone());
+            self.known.insert(key, record);
+            if problem.unit.is_some() {
+                tuning::save(&self.known, self.file)?;
+            }
+        }
+        bar.finish_and_clear();
+        Ok(())
+    }
+
+    /// The choices that `--family` lets through.
+    fn problems(&self, machine: &str) -> Result<Vec<Problem>, String> {
         let tuning = Tuning { database: self.known.clone(), machine: machine.to_owned() };
-        let options = SessionOptions {
-            threads: self.arguments.number("threads", 0)?,
-            choices: ChoiceSource(Some(Arc::new(tuning))),
-            ..SessionOptions::default()
+        let choices = ChoiceSource(Some(Arc::new(tuning)));
+        let mut problems = self.subject.problems(self.arguments, choices)?;
+        let families = self.arguments.all("family");
+        let wanted = |problem: &Problem| {
+            families.is_empty() || families.iter().any(|text| problem.family.contains(text))
         };
-        let graph = model::load(self.path)?.graph;
-        let session = Session::new(graph, &units::all(), &options);
-        session.map_err(|error| error.to_string())
+        problems.retain(wanted);
+        Ok(problems)
     }
 
     fn search(&self, problem: &mut Problem, left: Duration) -> Result<Outcome, String> {
-        let few = problem.space.len() <= FEW;
+        // A list of names has no neighbours that a model could learn from.
+        let list =
+            problem.space.axes().len() == 1 && problem.space.axes().iter().all(|a| !a.ordered);
+        let few = problem.space.len() <= FEW || list;
         let usual = if few { StrategyKind::Exhaustive } else { StrategyKind::Adaptive };
         let start = Instant::now();
         let search = Search {

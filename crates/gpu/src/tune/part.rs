@@ -1,0 +1,99 @@
+//! The choices of a compiled partition that can be measured.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+
+use galatea_graph::ops::fused::BlockMatMul;
+use galatea_graph::{Fact, Graph, Node};
+use galatea_runtime::tune::Problem;
+use galatea_tensor::Tensor;
+
+use super::bench::{Bench, Case, can_make};
+use super::{Asked, Choices};
+use crate::device::Device;
+use crate::kernel::{Kernel, Shapes, Step};
+use crate::plan::shapes;
+
+/// Binds a node, by its position in the graph.
+pub(crate) type Bind = Arc<dyn Fn(usize, &Shapes, &mut Step) -> Result<(), String>>;
+
+/// A partition whose choices are to be measured.
+pub(crate) struct Part<'a> {
+    pub(crate) device: &'a Arc<Device>,
+    pub(crate) graph: &'a Graph,
+    pub(crate) kernels: &'a [Option<Box<dyn Kernel>>],
+    /// What is known of all values in a run.
+    pub(crate) facts: &'a [Option<Fact>],
+    /// What is known already.
+    pub(crate) choices: &'a Choices,
+    /// Binds the kernels above, for as long as somebody measures.
+    pub(crate) bind: Bind,
+}
+
+impl Part<'_> {
+    /// All choices, each family and bucket once.
+    pub(crate) fn problems(&self) -> Vec<Problem> {
+        let (mut problems, mut seen) = (Vec::new(), HashSet::new());
+        for (index, node) in self.graph.nodes.iter().enumerate() {
+            let Some(kernel) = self.kernels.get(index).and_then(Option::as_ref) else { continue };
+            let Some(shapes) = shapes(self.graph, self.facts, index) else { continue };
+            let mut step = Step::asking(self.choices.noting());
+            if kernel.bind(&shapes, &mut step).is_err() {
+                continue;
+            }
+            for asked in step.asked() {
+                let new = seen.insert((asked.family.clone(), asked.bucket.clone()));
+                if !new || asked.space.len() < 2 {
+                    continue;
+                }
+                let Some(typical) = typical(&**kernel, &shapes) else { continue };
+                problems.push(self.problem((index, node), &shapes, typical, asked));
+            }
+        }
+        problems
+    }
+
+    fn problem(
+        &self,
+        (index, node): (usize, &Node),
+        shapes: &Shapes,
+        typical: Vec<Option<Tensor>>,
+        asked: Asked,
+    ) -> Problem {
+        let matrices = node.operator::<BlockMatMul>().map_or(&[][..], BlockMatMul::weights);
+        let case = Case {
+            operator: Arc::clone(&node.operator),
+            shapes: shapes.clone(),
+            typical,
+            weights: matrices.iter().map(|matrix| matrix.rows() * matrix.columns()).sum(),
+            tolerance: asked.tolerance,
+        };
+        let (bind, choices, shapes) =
+            (Arc::clone(&self.bind), self.choices.clone(), shapes.clone());
+        let own = asked.clone();
+        let bind = move |candidate: usize| {
+            let mut step = Step::asking(choices.forcing(&own, candidate));
+            bind(index, &shapes, &mut step).map(|()| step)
+        };
+        let bench = Bench::new(self.device, case, Box::new(bind));
+        let Asked { family, bucket, space, .. } = asked;
+        let unit = Some(self.choices.unit.to_string());
+        let node = self.graph.place(index).to_string();
+        Problem { node, unit, family, bucket, space, device: Box::new(bench) }
+    }
+}
+
+/// What inputs hold that are not made up; nothing where one must be known and is not.
+fn typical(kernel: &dyn Kernel, shapes: &Shapes) -> Option<Vec<Option<Tensor>>> {
+    let one = |(at, slot): (usize, &Option<_>)| {
+        let constant = shapes.constants.get(at).is_some_and(Option::is_some);
+        match slot {
+            Some((dtype, _)) if !constant => {
+                let typical = kernel.typical(at, shapes);
+                (typical.is_some() || can_make(*dtype)).then_some(typical)
+            }
+            _ => Some(None),
+        }
+    };
+    shapes.inputs.iter().enumerate().map(one).collect()
+}
