@@ -45,10 +45,10 @@ pub enum GpuError {
     #[error("the GPU was lost: {0}")]
     Lost(String),
     /// Work was not done in the time that it may take.
-    #[error("the GPU did not finish within {seconds} s")]
+    #[error("the GPU did not finish within {limit:?}")]
     Hung {
         /// The limit.
-        seconds: u64,
+        limit: std::time::Duration,
     },
     /// The device refused work.
     #[error("the GPU refused work: {0}")]
@@ -57,6 +57,11 @@ pub enum GpuError {
 
 impl From<GpuError> for RuntimeError {
     fn from(error: GpuError) -> Self {
+        let hung = matches!(error, GpuError::Hung { .. });
+        if hung || matches!(error, GpuError::Lost(_)) {
+            let (provider, message) = (crate::NAME.to_owned(), error.to_string());
+            return RuntimeError::Lost { provider, message, hung };
+        }
         RuntimeError::provider(crate::NAME, error)
     }
 }

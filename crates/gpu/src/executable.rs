@@ -15,7 +15,7 @@ use galatea_tensor::{DataType, HostBuffer, Tensor};
 use crate::device::{Counters, Device};
 use crate::error::GpuError;
 use crate::kernel::Kernel;
-use crate::memory::{Block, DeviceMemory, resident};
+use crate::memory::{Block, DeviceMemory, not_stranded, resident};
 use crate::plan::{
     Action, Given, Handed, InputPlace, OutputPlace, Plan, Recording, Target, build, facts_of,
     lying, record,
@@ -258,10 +258,19 @@ impl Shared {
         Ok(Arc::new(copy))
     }
 
+    /// Why something failed: whatever fails on a device that is gone fails for that reason.
+    fn cause(&self, error: RuntimeError) -> RuntimeError {
+        match (self.device.alive(), error) {
+            (Ok(()), error) | (Err(_), error @ RuntimeError::Lost { .. }) => error,
+            (Err(lost), _) => lost.into(),
+        }
+    }
+
     /// Hands a run over.
     fn start(&self, mut inputs: Vec<Datum>, watch: Watch) -> Result<Running, RuntimeError> {
         let begin = Instant::now();
         self.device.alive()?;
+        inputs.iter().filter_map(Datum::as_tensor).try_for_each(not_stranded)?;
         let planned = self.plan(&inputs)?;
         let plan = &planned.plan;
         let slots = self.take_slots(plan, &mut inputs)?;
@@ -443,10 +452,12 @@ fn host_row(what: &str, time: Duration) -> ProfileRow {
 impl Executable for GpuExecutable {
     fn submit(&self, inputs: Vec<Datum>) -> Fence {
         match self.shared.start(inputs, self.shared.watch()) {
-            Err(error) => Fence::ready(Err(error)),
+            Err(error) => Fence::ready(Err(self.shared.cause(error))),
             Ok(running) => {
                 let shared = Arc::clone(&self.shared);
-                Fence::pending(move || shared.finish(running, None))
+                Fence::pending(move || {
+                    shared.finish(running, None).map_err(|error| shared.cause(error))
+                })
             }
         }
     }

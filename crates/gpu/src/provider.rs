@@ -55,7 +55,8 @@ impl GpuProvider {
         Self { device }
     }
 
-    /// The device.
+    /// The device that it was given. Where that one is lost, partitions are compiled on the one that is opened in
+    /// its place.
     #[must_use]
     pub fn device(&self) -> &Arc<Device> {
         &self.device
@@ -71,13 +72,6 @@ impl GpuProvider {
         NodeView { graph, node, facts, device: &self.device, precision }
     }
 
-    /// Whether weights of so many bytes leave too little of the device's memory for runs.
-    fn is_beyond(&self, bytes: u64) -> bool {
-        let memory = self.device.memory();
-        let left = memory.budget_bytes.map(|budget| budget.saturating_sub(memory.used_bytes));
-        left.is_some_and(|left| bytes > left - left / 8)
-    }
-
     fn cost_ns(&self, node: &Node, facts: &[Option<Fact>]) -> f64 {
         let elements = |fact: &Fact| {
             let lengths = fact.shape.iter().flatten().map(|dim| Dim::known(dim).unwrap_or(1));
@@ -87,6 +81,13 @@ impl GpuProvider {
         let outputs = node.outputs.iter().flatten().filter_map(|id| facts[id.index()].as_ref());
         DISPATCH_NS + outputs.map(elements).sum::<f64>() * ELEMENT_NS
     }
+}
+
+/// Whether weights of so many bytes leave too little of a device's memory for runs.
+fn is_beyond(device: &Device, bytes: u64) -> bool {
+    let memory = device.memory();
+    let left = memory.budget_bytes.map(|budget| budget.saturating_sub(memory.used_bytes));
+    left.is_some_and(|left| bytes > left - left / 8)
 }
 
 /// About how many bytes of a graph's weights lie on a device.
@@ -190,25 +191,37 @@ impl ExecutionProvider for GpuProvider {
         graph: Arc<Graph>,
         options: &SessionOptions,
     ) -> Result<Box<dyn Executable>, RuntimeError> {
-        self.device.alive()?;
-        let facts = infer::facts(&graph, &HashMap::new())?;
-        let graph = fused(&graph, &facts)?;
-        let halves = options.precision == Precision::Fp16 && self.device.capabilities().f16;
-        let beyond = self.is_beyond(weight_bytes(&graph, halves));
-        let _beyond = beyond.then(|| self.device.shelves.begin());
-        let build = |node: &Node| -> Result<Built, RuntimeError> {
-            if is_view(node) {
-                return Ok((None, "view"));
-            }
-            let view = self.view(&graph, node, &facts, options.precision);
-            let refused = |reason: String| {
-                RuntimeError::provider(crate::NAME, format!("{}: {reason}", node.operator_name()))
-            };
-            let row = find_row(&view).map_err(refused)?;
-            let kernel = (row.build)(&view).map_err(refused)?;
-            Ok((Some(kernel), row.name))
-        };
-        let built: Vec<Built> = graph.nodes.iter().map(build).collect::<Result<_, _>>()?;
-        Ok(Box::new(GpuExecutable::new(&self.device, Arc::clone(&graph), built, options)))
+        let device = self.device.living()?;
+        let made = compiled(&device, graph, options);
+        // Whatever fails on a device that goes away fails for that reason.
+        let made = made.map_err(|error| device.alive().map_or_else(Into::into, |()| error));
+        Ok(Box::new(made?))
     }
+}
+
+fn compiled(
+    device: &Arc<Device>,
+    graph: Arc<Graph>,
+    options: &SessionOptions,
+) -> Result<GpuExecutable, RuntimeError> {
+    let facts = infer::facts(&graph, &HashMap::new())?;
+    let graph = fused(&graph, &facts)?;
+    let halves = options.precision == Precision::Fp16 && device.capabilities().f16;
+    let beyond = is_beyond(device, weight_bytes(&graph, halves));
+    let _beyond = beyond.then(|| device.shelves.begin());
+    let (facts, precision) = (&facts, options.precision);
+    let build = |node: &Node| -> Result<Built, RuntimeError> {
+        if is_view(node) {
+            return Ok((None, "view"));
+        }
+        let view = NodeView { graph: &graph, node, facts, device, precision };
+        let refused = |reason: String| {
+            RuntimeError::provider(crate::NAME, format!("{}: {reason}", node.operator_name()))
+        };
+        let row = find_row(&view).map_err(refused)?;
+        let kernel = (row.build)(&view).map_err(refused)?;
+        Ok((Some(kernel), row.name))
+    };
+    let built: Vec<Built> = graph.nodes.iter().map(build).collect::<Result<_, _>>()?;
+    Ok(GpuExecutable::new(device, Arc::clone(&graph), built, options))
 }

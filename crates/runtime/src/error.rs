@@ -29,6 +29,16 @@ pub enum RuntimeError {
         /// What happened.
         message: String,
     },
+    /// A provider's device is gone, and what was compiled for it with it. Compiled anew it may run again.
+    #[error("execution provider '{provider}': {message}")]
+    Lost {
+        /// Its name.
+        provider: String,
+        /// What happened.
+        message: String,
+        /// Whether it was this run that did not end: it is not tried there again.
+        hung: bool,
+    },
     /// A run needs more memory than the options allow.
     #[error("a run needs {needed_bytes} bytes for intermediate values, {limit_bytes} are allowed")]
     MemoryLimit {

@@ -1,5 +1,7 @@
 //! A model that is ready to run.
 
+mod recover;
+
 use std::collections::{HashMap, HashSet};
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -31,6 +33,8 @@ pub struct Session {
     /// What the providers offer, less what failed.
     offers: Mutex<Offers>,
     compiled: RwLock<Arc<Compiled>>,
+    /// Held by who compiles anew what was lost with a device.
+    mending: Mutex<()>,
 }
 
 #[derive(Clone)]
@@ -147,6 +151,7 @@ impl Session {
                 last_use: Vec::new(),
                 outputs: Vec::new(),
             })),
+            mending: Mutex::new(()),
         };
         let mut offers = lock(&session.offers).clone();
         let compiled = session.compile(&mut offers)?;
@@ -223,8 +228,20 @@ impl Session {
     /// As [`Session::run`].
     pub fn run_owned(&self, inputs: Vec<Tensor>) -> Result<Vec<Tensor>, RuntimeError> {
         check_ordered(&self.inputs, &inputs)?;
-        let inputs = inputs.into_iter().map(Datum::Tensor).collect();
-        let outputs = self.current().run(inputs, &mut None).map_err(|failure| failure.error)?;
+        let inputs: Vec<Datum> = inputs.into_iter().map(Datum::Tensor).collect();
+        let compiled = self.current();
+        let kept = self.may_demote(&compiled) && inputs.iter().all(recover::is_light);
+        let kept = kept.then(|| inputs.clone());
+        let outputs = match (compiled.run(inputs, &mut None), kept) {
+            (Ok(outputs), _) => outputs,
+            (Err(failure), Some(inputs)) => {
+                self.run_elsewhere(compiled, failure, &inputs, &mut None)?
+            }
+            (Err(failure), None) => {
+                self.leave(&compiled, &failure);
+                return Err(failure.error);
+            }
+        };
         self.tensors(outputs)
     }
 
@@ -250,13 +267,26 @@ impl Session {
     /// When there is no memory for it.
     pub fn place(&self, input: usize, shape: &[usize]) -> Result<Option<Tensor>, RuntimeError> {
         let Some(info) = self.inputs.get(input) else { return Ok(None) };
-        let compiled = self.current();
         // The first slots are those of the inputs.
         let own = |part: &Part| part.inputs.iter().position(|&slot| slot == input);
-        let mut users = compiled.parts.iter().filter_map(|part| Some((part, own(part)?)));
-        match (users.next(), users.next()) {
-            (Some((part, at)), None) => part.executable.place(at, info.dtype, shape),
-            _ => Ok(None),
+        let place = |compiled: &Compiled| {
+            let users = compiled.parts.iter().enumerate();
+            let mut users = users.filter_map(|(index, part)| Some((index, part, own(part)?)));
+            match (users.next(), users.next()) {
+                (Some((index, part, at)), None) => part
+                    .executable
+                    .place(at, info.dtype, shape)
+                    .map_err(|error| Failure { part: index, error }),
+                _ => Ok(None),
+            }
+        };
+        let compiled = self.current();
+        match place(&compiled) {
+            Ok(placed) => Ok(placed),
+            Err(failure) => match self.mend(&compiled, &failure) {
+                Some(mended) => place(&mended).map_err(|failure| failure.error),
+                None => Err(failure.error),
+            },
         }
     }
 
@@ -456,37 +486,10 @@ impl Session {
         inputs: &[Datum],
         rows: &mut Option<Vec<ProfileRow>>,
     ) -> Result<Vec<Datum>, RuntimeError> {
-        let mut compiled = self.current();
-        let failure = match compiled.run(inputs.to_vec(), rows) {
-            Ok(outputs) => return Ok(outputs),
-            Err(failure) => failure,
-        };
-        let first = failure.error.clone();
-        let mut offers = lock(&self.offers).clone();
-        let mut failure = failure;
-        loop {
-            let part = &compiled.parts[failure.part];
-            // Limits hold for every provider.
-            let limited = matches!(failure.error, RuntimeError::MemoryLimit { .. });
-            let proven = part.proven.load(Ordering::Relaxed);
-            if proven || limited || self.providers.len() == 1 {
-                return Err(first);
-            }
-            let text = failure.error.to_string();
-            self.withdraw(&mut offers, part.provider, part.nodes.clone(), &text);
-            let Ok(next) = self.compile(&mut offers) else { return Err(first) };
-            compiled = Arc::new(next);
-            if let Some(rows) = rows {
-                rows.clear();
-            }
-            match compiled.run(inputs.to_vec(), rows) {
-                Ok(outputs) => {
-                    *lock(&self.offers) = offers;
-                    *self.compiled.write().unwrap_or_else(PoisonError::into_inner) = compiled;
-                    return Ok(outputs);
-                }
-                Err(next) => failure = next,
-            }
+        let compiled = self.current();
+        match compiled.run(inputs.to_vec(), rows) {
+            Ok(outputs) => Ok(outputs),
+            Err(failure) => self.run_elsewhere(compiled, failure, inputs, rows),
         }
     }
 }

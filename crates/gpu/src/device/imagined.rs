@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use wgpu::{Backends, Features, NoopBackendOptions};
 
+use super::life::Origin;
 use super::{Capabilities, Device};
 use crate::error::GpuError;
 use crate::memory::{Pool, PoolConfig};
@@ -63,6 +64,7 @@ impl Device {
         let opened = pollster::block_on(adapter.request_device(&descriptor));
         let opened = opened.map_err(|error| refused(error.to_string()))?;
         let budget = pool.budget_bytes();
-        Self::of(0, opened, capabilities, (Pool::new(pool, budget), pool.shelves(budget)))
+        let pools = (Pool::new(pool, budget), pool.shelves(budget));
+        Self::of(0, opened, capabilities, pools, Origin::Imagined(pool.clone()))
     }
 }

@@ -3,16 +3,17 @@
 mod budget;
 mod capabilities;
 mod imagined;
+mod life;
 mod pipelines;
 
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
-use std::time::{Duration, Instant};
+use std::sync::{Arc, OnceLock, PoisonError, Weak};
+use std::time::Instant;
 
 pub use capabilities::{Capabilities, CooperativeMatrix};
 pub(crate) use pipelines::Pipeline;
 pub use pipelines::Shader;
-use wgpu::{Backends, DeviceType, ErrorFilter, Features, PollType, SubmissionIndex};
+use wgpu::{Backends, DeviceType, ErrorFilter, Features, SubmissionIndex};
 
 use galatea_runtime::Peaks;
 
@@ -20,10 +21,6 @@ use crate::error::GpuError;
 use crate::memory::{Block, MemoryStatistics, Pool, PoolConfig, Shelves};
 use crate::stream::StreamStatistics;
 use crate::timing::{Both, Clock, Meter, Observer, Observers, StampPool, Stamps, Usage, Watch};
-
-/// How long work may take before the device counts as hung. Software devices are slow, and the work of
-/// one step is not.
-const WATCHDOG: Duration = Duration::from_secs(120);
 
 /// Times that the device's clock is read to set it beside the host's.
 const ROUNDS: usize = 8;
@@ -69,10 +66,7 @@ pub struct Device {
     pipelines: pipelines::Pipelines,
     pub(crate) pool: Arc<Pool<wgpu::Buffer>>,
     pub(crate) shelves: Shelves,
-    /// Why the device is gone, once it is.
-    lost: Arc<OnceLock<String>>,
-    /// The latest error that no scope caught.
-    uncaught: Arc<Mutex<Option<String>>>,
+    life: life::Life,
     /// What was done.
     pub counters: Counters,
     /// The device's number.
@@ -158,7 +152,8 @@ impl Device {
         })?;
         let budget = pool.budget_bytes().or_else(|| budget::recommended(&device));
         let pools = (Pool::new(pool, budget), pool.shelves(budget));
-        Self::of(index, (device, queue), capabilities, pools)
+        let origin = life::Origin::Number(index, pool.clone());
+        Self::of(index, (device, queue), capabilities, pools, origin)
     }
 
     fn of(
@@ -166,9 +161,9 @@ impl Device {
         (device, queue): (wgpu::Device, wgpu::Queue),
         capabilities: Capabilities,
         (pool, shelves): (Pool<wgpu::Buffer>, Shelves),
+        origin: life::Origin,
     ) -> Result<Arc<Self>, GpuError> {
-        let (lost, uncaught) = (Arc::new(OnceLock::new()), Arc::new(Mutex::new(None)));
-        watch(&device, &lost, &uncaught);
+        let life = life::Life::of(&device, origin);
         let pipelines = pipelines::Pipelines::default();
         let counters = Counters::default();
         let pool = Arc::new(pool);
@@ -179,8 +174,7 @@ impl Device {
             pipelines,
             pool,
             shelves,
-            lost,
-            uncaught,
+            life,
             counters,
             index,
             stamps: StampPool::default(),
@@ -304,17 +298,6 @@ impl Device {
         self.pipelines.shaders()
     }
 
-    /// Refuses work for a device that is gone.
-    ///
-    /// # Errors
-    /// Why it is.
-    pub fn alive(&self) -> Result<(), GpuError> {
-        match self.lost.get() {
-            Some(reason) => Err(GpuError::Lost(reason.clone())),
-            None => Ok(()),
-        }
-    }
-
     /// Does something and gives what the device refused of it.
     pub(crate) fn checked<T>(&self, work: impl FnOnce() -> T) -> Result<T, GpuError> {
         let memory = self.device.push_error_scope(ErrorFilter::OutOfMemory);
@@ -334,47 +317,4 @@ impl Device {
         Counters::add(&self.counters.submits, 1);
         self.queue.submit([commands])
     }
-
-    /// Waits until the work is done and callbacks have run.
-    ///
-    /// # Errors
-    /// When the device was lost, hangs, or refused something on the way.
-    pub(crate) fn wait(&self, submission: SubmissionIndex) -> Result<(), GpuError> {
-        let wait = PollType::Wait { submission_index: Some(submission), timeout: Some(WATCHDOG) };
-        let polled = self.device.poll(wait);
-        self.alive()?;
-        if let Some(error) = self.uncaught.lock().unwrap_or_else(PoisonError::into_inner).take() {
-            return Err(GpuError::Refusal(error));
-        }
-        match polled {
-            Ok(_) => Ok(()),
-            Err(wgpu::PollError::Timeout) => {
-                let reason = format!("it did not finish within {} s", WATCHDOG.as_secs());
-                // What hangs once is not asked again: the queue is stuck behind it.
-                drop(self.lost.set(reason));
-                Err(GpuError::Hung { seconds: WATCHDOG.as_secs() })
-            }
-            Err(error) => Err(GpuError::Refusal(error.to_string())),
-        }
-    }
-}
-
-/// Notes when the device goes away, and errors that nobody waits for.
-fn watch(
-    device: &wgpu::Device,
-    lost: &Arc<OnceLock<String>>,
-    uncaught: &Arc<Mutex<Option<String>>>,
-) {
-    let note = Arc::clone(lost);
-    device.set_device_lost_callback(move |reason, message| {
-        if reason != wgpu::DeviceLostReason::Destroyed {
-            tracing::error!(?reason, message, "the GPU was lost");
-        }
-        drop(note.set(format!("{reason:?}: {message}")));
-    });
-    let note = Arc::clone(uncaught);
-    device.on_uncaptured_error(Arc::new(move |error: wgpu::Error| {
-        tracing::error!(%error, "the GPU refused work");
-        *note.lock().unwrap_or_else(PoisonError::into_inner) = Some(error.to_string());
-    }));
 }

@@ -3,6 +3,7 @@
 use std::any::Any;
 use std::sync::{Arc, OnceLock};
 
+use galatea_runtime::RuntimeError;
 use galatea_tensor::{Allocation, HostBuffer, MemoryKind, Parts, Tensor};
 
 use super::Block;
@@ -74,6 +75,17 @@ unsafe impl Allocation for DeviceMemory {
     }
     fn as_parts_mut(&mut self) -> Option<&mut dyn Parts> {
         Some(self)
+    }
+}
+
+/// Refuses a tensor that lies on a device that is gone, whose bytes nobody has any more.
+pub(crate) fn not_stranded(tensor: &Tensor) -> Result<(), RuntimeError> {
+    let memory = tensor.whole_allocation().and_then(|(allocation, _)| allocation.as_any());
+    match memory.and_then(|memory| memory.downcast_ref::<DeviceMemory>()) {
+        Some(memory) if memory.host.get().is_none() => memory.device.alive().map_err(|lost| {
+            RuntimeError::provider(crate::NAME, format!("an input lies where {lost}"))
+        }),
+        _ => Ok(()),
     }
 }
 

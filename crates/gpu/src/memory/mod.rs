@@ -8,7 +8,7 @@ mod shelf;
 
 pub use block::Block;
 pub(crate) use block::STEP;
-pub(crate) use device_tensor::{DeviceMemory, resident};
+pub(crate) use device_tensor::{DeviceMemory, not_stranded, resident};
 pub(crate) use pool::Pool;
 pub use pool::{MemoryStatistics, PoolClass, PoolConfig};
 pub(crate) use shelf::{Shelf, Shelves};

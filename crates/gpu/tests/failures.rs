@@ -1,0 +1,199 @@
+//! What goes wrong on a device: it is lost, it hangs, it has no memory, a shader does not compile. The
+//! run falls back or fails with the reason, and everything else goes on.
+
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+mod support;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use galatea_gpu::{Device, GpuError, GpuProvider, PoolConfig, Shader};
+use galatea_graph::{Attributes, Datum, Dim, Fact, Graph, evaluate};
+use galatea_runtime::{
+    Claim, Claims, Executable, ExecutionProvider, Fence, MemoryReport, RuntimeError, Session,
+    SessionOptions,
+};
+use galatea_tensor::{DataType, Tensor};
+use support::node::floats;
+
+/// Runs everything on the host, at a higher price than a GPU.
+#[derive(Debug)]
+struct Host;
+
+struct Evaluated(Arc<Graph>);
+
+impl ExecutionProvider for Host {
+    fn name(&self) -> &'static str {
+        "host"
+    }
+
+    fn claim(&self, graph: &Graph, _facts: &[Option<Fact>]) -> Claims {
+        let claim = |node| Claim { nodes: vec![node], cost_ns: 1e12, kernel: "host".into() };
+        Claims { claims: (0..graph.nodes.len()).map(claim).collect(), ..Claims::default() }
+    }
+
+    fn compile(
+        &self,
+        graph: Arc<Graph>,
+        _options: &SessionOptions,
+    ) -> Result<Box<dyn Executable>, RuntimeError> {
+        Ok(Box::new(Evaluated(graph)))
+    }
+}
+
+impl Executable for Evaluated {
+    fn submit(&self, inputs: Vec<Datum>) -> Fence {
+        let inputs: Vec<Tensor> =
+            inputs.into_iter().map(|input| input.into_tensor().unwrap()).collect();
+        let outputs = evaluate::run(&self.0, &inputs).unwrap();
+        Fence::ready(Ok(outputs.into_iter().map(Datum::Tensor).collect()))
+    }
+
+    fn memory(&self) -> MemoryReport {
+        MemoryReport::default()
+    }
+}
+
+/// The product of rows of any number and a square matrix of this width.
+fn product(width: usize) -> Graph {
+    let mut graph = Graph::new("product");
+    graph.opsets.insert(String::new(), 17);
+    let (x, y) = (graph.value_named("x"), graph.value_named("y"));
+    let dims = vec![Dim::symbol("n"), Dim::Known(width)];
+    graph.value_mut(x).declared = Some(Fact::new(DataType::Fp32, dims));
+    graph.inputs.push(x);
+    let w = graph.add_constant("w", floats(&[width, width], 1.0));
+    let none = Attributes::new();
+    graph.add_node(("", "MatMul"), "", &none, vec![Some(x), Some(w)], vec![Some(y)]).unwrap();
+    graph.outputs.push(y);
+    graph
+}
+
+/// A session on the device, with the host behind it where that is wanted.
+fn session(device: &Arc<Device>, width: usize, behind: bool) -> Result<Session, String> {
+    let gpu: Arc<dyn ExecutionProvider> = Arc::new(GpuProvider::on(Arc::clone(device)));
+    let mut providers = vec![gpu];
+    if behind {
+        providers.push(Arc::new(Host));
+    }
+    let options = SessionOptions::default();
+    Session::new(product(width), &providers, &options).map_err(|error| error.to_string())
+}
+
+/// Runs a session on so many rows, and checks what it gives.
+fn run(session: &Session, rows: usize, width: usize) -> Result<(), String> {
+    let x = floats(&[rows, width], 1.0);
+    let found = session.run(&[("x", x.clone())]).map_err(|error| error.to_string())?;
+    let expected = evaluate::run(&product(width), &[x]).unwrap();
+    let near = galatea_tensor::Tolerance::Within(1e-3);
+    galatea_tensor::compare(&found[0], &expected[0], near).map_err(|error| error.to_string())
+}
+
+#[test]
+fn what_was_on_a_lost_device_runs_on_the_one_opened_in_its_place() {
+    let Some(device) = support::own_device() else { return };
+    let (one, other) = (session(&device, 20, false).unwrap(), session(&device, 24, false).unwrap());
+    run(&one, 3, 20).unwrap();
+    run(&other, 3, 24).unwrap();
+    let placed = one.place(0, &[2, 20]).unwrap().unwrap();
+    device.give_up("pulled out");
+    assert!(device.alive().unwrap_err().to_string().contains("pulled out"));
+    run(&one, 3, 20).unwrap();
+    let second = device.living().unwrap();
+    assert!(!Arc::ptr_eq(&device, &second));
+    run(&other, 5, 24).unwrap();
+    assert!(Arc::ptr_eq(&second, &device.living().unwrap()), "it is opened once");
+    run(&session(&device, 20, false).unwrap(), 1, 20).unwrap();
+    // What lay on the lost one is not taken for zeros.
+    let error = one.run_owned(vec![placed]).unwrap_err().to_string();
+    assert!(error.contains("an input lies where the GPU was lost: pulled out"), "{error}");
+    // A run that gave its inputs away fails with the device, and the next one succeeds.
+    second.give_up("pulled out again");
+    let error = one.run_owned(vec![floats(&[3, 20], 1.0)]).unwrap_err().to_string();
+    assert!(error.contains("pulled out again"), "{error}");
+    one.run_owned(vec![floats(&[3, 20], 1.0)]).unwrap();
+    // Memory of runs is placed anew too.
+    device.living().unwrap().give_up("pulled out for good");
+    assert!(one.place(0, &[2, 20]).unwrap().is_some());
+}
+
+#[test]
+fn a_device_that_is_lost_again_and_again_is_left_alone() {
+    let Some(device) = support::own_device() else { return };
+    for _ in 0..9 {
+        device.living().unwrap().give_up("a loose contact");
+    }
+    let error = session(&device, 20, false).unwrap_err();
+    assert!(error.contains("9 times") && error.contains("a loose contact"), "{error}");
+    run(&session(&device, 20, true).unwrap(), 3, 20).unwrap();
+}
+
+#[test]
+fn what_hangs_is_left_to_others_and_not_tried_again() {
+    let Some(device) = support::own_device() else { return };
+    let (hanging, alone) =
+        (session(&device, 512, true).unwrap(), session(&device, 20, false).unwrap());
+    run(&alone, 3, 20).unwrap();
+    device.set_watchdog(Duration::from_micros(1));
+    run(&hanging, 256, 512).unwrap();
+    assert_eq!(hanging.partition_providers(), ["host"]);
+    let notes = hanging.explain().notes.join("\n");
+    assert!(notes.contains("did not finish within"), "{notes}");
+    device.living().unwrap().set_watchdog(Duration::from_secs(120));
+    run(&alone, 3, 20).unwrap();
+    assert_eq!(alone.partition_providers(), ["gpu"]);
+    // With nobody behind, the reason is given, the second time at once.
+    let second = device.living().unwrap();
+    let hanging = session(&second, 512, false).unwrap();
+    second.set_watchdog(Duration::from_micros(1));
+    let error = run(&hanging, 256, 512).unwrap_err();
+    assert!(error.contains("did not finish within"), "{error}");
+    second.living().unwrap().set_watchdog(Duration::from_secs(120));
+    let error = run(&hanging, 256, 512).unwrap_err();
+    assert!(error.contains("did not finish within"), "{error}");
+    run(&alone, 3, 20).unwrap();
+}
+
+#[test]
+fn a_model_without_room_goes_to_the_host_or_is_refused_with_the_numbers() {
+    if support::device().is_none() {
+        return;
+    }
+    let budget = PoolConfig::default().within(100_000);
+    let device = Device::open_with(support::index(), &budget).unwrap();
+    let error = session(&device, 200, false).and_then(|one| run(&one, 3, 200)).unwrap_err();
+    assert!(error.contains("160000") && error.contains("100000"), "{error}");
+    let behind = session(&device, 200, true).unwrap();
+    run(&behind, 3, 200).unwrap();
+    assert_eq!(behind.partition_providers(), ["host"]);
+    // What a run cannot have, its inputs given away or not, the host has too.
+    for owned in [false, true] {
+        let small = session(&device, 20, true).unwrap();
+        let x = floats(&[10_000, 20], 1.0);
+        let found = match owned {
+            true => small.run_owned(vec![x]),
+            false => small.run(&[("x", x)]),
+        };
+        assert_eq!(found.unwrap()[0].shape(), [10_000, 20]);
+        assert_eq!(small.partition_providers(), ["host"]);
+    }
+    // A partition that has run keeps its place when a later run asks for too much.
+    let small = session(&device, 20, true).unwrap();
+    run(&small, 3, 20).unwrap();
+    let error = run(&small, 10_000, 20).unwrap_err();
+    assert!(error.contains("100000"), "{error}");
+    run(&small, 3, 20).unwrap();
+    assert_eq!(small.partition_providers(), ["gpu"]);
+}
+
+#[test]
+fn a_shader_that_does_not_compile_is_named_and_harms_no_other() {
+    let Some(device) = support::own_device() else { return };
+    let texts = ["nonsense", "@compute @workgroup_size(4096) fn main() {}", "fn other() {}"];
+    for text in texts {
+        let found = device.pipeline(&Shader::new("wrong", text)).unwrap_err();
+        assert!(matches!(&found, GpuError::Shader { kernel, .. } if kernel == "wrong"), "{found}");
+    }
+    run(&session(&device, 20, false).unwrap(), 3, 20).unwrap();
+}
