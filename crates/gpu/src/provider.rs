@@ -17,6 +17,7 @@ use crate::error::GpuError;
 use crate::executable::{Built, GpuExecutable};
 use crate::fuse::fused;
 use crate::kernel::{KernelRow, NodeView};
+use crate::stream::Pages;
 
 /// Nanoseconds of a dispatch among others, which follow each other without the host.
 const DISPATCH_NS: f64 = 400.0;
@@ -149,6 +150,13 @@ fn shaped(view: &NodeView<'_>) -> Result<(), String> {
         if fact.dtype.size_bytes().is_none() {
             return Err(format!("'{name}' is {}", fact.dtype));
         }
+        let limit = view.device.capabilities().binding_bytes;
+        let bytes = fact.value.as_ref().map_or(0, |value| {
+            value.elements() as u64 * fact.dtype.size_bytes().unwrap_or(0) as u64
+        });
+        if bytes > limit {
+            return Err(format!("'{name}' has {bytes} bytes, a kernel sees at most {limit}"));
+        }
         match &fact.shape {
             Some(dims) if !dims.contains(&Dim::Unknown) => {}
             _ => return Err(format!("the shape of '{name}' is known only in a run")),
@@ -210,7 +218,9 @@ fn compiled(
     let beyond = is_beyond(device, weight_bytes(&graph, halves));
     let _beyond = beyond.then(|| device.shelves.begin());
     let (facts, precision) = (&facts, options.precision);
-    let build = |node: &Node| -> Result<Built, RuntimeError> {
+    let mut pages = Pages::new(&graph, device);
+    let build = |(number, node): (usize, &Node)| -> Result<Built, RuntimeError> {
+        pages.reach(number);
         if is_view(node) {
             return Ok((None, "view"));
         }
@@ -222,6 +232,6 @@ fn compiled(
         let kernel = (row.build)(&view).map_err(refused)?;
         Ok((Some(kernel), row.name))
     };
-    let built: Vec<Built> = graph.nodes.iter().map(build).collect::<Result<_, _>>()?;
+    let built: Vec<Built> = graph.nodes.iter().enumerate().map(build).collect::<Result<_, _>>()?;
     Ok(GpuExecutable::new(device, Arc::clone(&graph), built, options))
 }

@@ -173,7 +173,7 @@ impl Winograd {
             true => turned.iter().flat_map(|&x| f16::from_f32(x).to_le_bytes()).collect(),
             false => turned.iter().flat_map(|x| x.to_le_bytes()).collect(),
         };
-        let weights = Block::with(device, &bytes).map_err(|error| failed(&error))?;
+        let weights = Block::weights(device, &bytes).map_err(|error| failed(&error))?;
         let capabilities = device.capabilities().clone();
         Ok(Self { convolution, config, capabilities, weights, dtype })
     }

@@ -13,6 +13,7 @@ use crate::device::Device;
 use crate::kernel::{Binding, Kernel, Shapes, Step};
 use crate::memory::{Block, STEP};
 use crate::provider::is_view;
+use crate::stream::Pages;
 use crate::tune::Choices;
 
 /// What a plan is made of.
@@ -296,7 +297,9 @@ impl<'a, 'b> Builder<'a, 'b> {
     fn finish(mut self, drafts: Vec<Draft>) -> Result<Plan, RuntimeError> {
         let memory = self.memory(&drafts);
         let (mut actions, mut params) = (Vec::new(), Vec::new());
+        let mut pages = Pages::new(self.graph, self.target.device);
         for draft in &drafts {
+            pages.reach(draft.node);
             for &(from, to) in &draft.copies {
                 let bytes = self.facts[from.index()].as_ref().map_or(0, size_bytes);
                 let bytes = wide(bytes).next_multiple_of(4);

@@ -7,6 +7,7 @@
 //! behind whatever was handed over before and reads the slot.
 
 mod layout;
+mod pages;
 mod slots;
 mod staging;
 
@@ -15,6 +16,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use galatea_runtime::prefetch::Statistics;
 
 use self::layout::Layout;
+pub(crate) use self::pages::Pages;
 pub(crate) use self::slots::{Held, Slots};
 use crate::device::Device;
 use crate::error::GpuError;

@@ -75,7 +75,9 @@ impl Slots {
         let limits = Limits {
             capacity_bytes: bytes * slots.len() as u64,
             flight_bytes: bytes * count as u64,
-            most_ahead: ahead,
+            // Farther ahead than threads are at work nothing comes sooner, and what could have stayed from one
+            // run to the next goes. Half of the slots are left for that.
+            most_ahead: ahead.min(count + 2).min((slots.len() / 2).max(1)),
         };
         tracing::info!(
             weights = layout.streamed_bytes(),
