@@ -7,7 +7,7 @@ use galatea_tensor::{DataType, Tensor, f16};
 use minijinja::context;
 
 use super::build::Convolution;
-use super::cooperative::ConvConfig;
+use super::cooperative::{CONFIGS as MATRICES, ConvConfig};
 use super::direct::{More, more};
 use super::geometry::Lengths;
 use crate::device::{Capabilities, Device, Shader};
@@ -40,7 +40,14 @@ const CONFIGS: &[Config] = &[
 ];
 
 /// Convolutions, as records of measurements name them.
-const FAMILY: Family = Family::new("conv", &[include_str!("gemm.wgsl")]);
+const FAMILY: Family = Family::new(
+    "conv",
+    &[
+        include_str!("cooperative.wgsl"),
+        include_str!("gemm.wgsl"),
+        include_str!("gemm_params.wgsl"),
+    ],
+);
 
 /// Terms are filled up to a multiple of this, and channels to the tile's.
 const K_STEP: usize = 32;
@@ -71,36 +78,28 @@ struct Packing {
     groups: usize,
 }
 
+/// A way to compute tiles.
+#[derive(Clone, Copy, Debug)]
+enum Tile {
+    Plain(Config),
+    Matrices(ConvConfig),
+}
+
+impl Tile {
+    fn label(&self) -> String {
+        match self {
+            Self::Plain(own) => format!("tiled({})", label(own)),
+            Self::Matrices(own) => format!("cooperative({})", label(own)),
+        }
+    }
+}
+
 impl Packing {
     fn of(convolution: &Convolution, weights: &[usize]) -> Result<Self, String> {
         let (m, k, places) = convolution.product(weights)?;
         let config = Config::for_channels(m);
         let (m_padded, k_padded) = (m.next_multiple_of(config.bm), k.next_multiple_of(K_STEP));
         Ok(Self { config, m, m_padded, k, k_padded, places, groups: convolution.groups() })
-    }
-
-    /// The tiles that weights laid out like this can be read by.
-    fn readers(self) -> impl Iterator<Item = &'static Config> {
-        CONFIGS.iter().filter(move |config| {
-            self.m_padded.is_multiple_of(config.bm) && self.k_padded.is_multiple_of(config.bk)
-        })
-    }
-
-    /// The tile that was measured the fastest, or the one that weights are laid out for.
-    fn tuned(&self, variant: String, lengths: &Lengths, tolerance: f32, step: &mut Step) -> Config {
-        let found = step.choose(&FAMILY, || Question {
-            variant,
-            lengths: vec![
-                ("n", lengths.images * lengths.groups),
-                ("pixels", lengths.pixels()),
-                ("m", self.m),
-                ("k", self.k),
-            ],
-            space: Space::new(vec![ways("tile", self.readers().map(label))]),
-            tolerance,
-        });
-        let other = found.checked_sub(1).and_then(|at| self.readers().nth(at));
-        other.copied().unwrap_or(self.config)
     }
 
     fn elements(&self) -> usize {
@@ -187,17 +186,67 @@ impl Gemm {
         Ok(Binding::Scratch(scratch))
     }
 
-    /// The cooperative matrices that compute the product, where they do.
-    fn cooperative(&self, lengths: &Lengths, packing: &Packing) -> Option<ConvConfig> {
+    /// The device, where cooperative matrices can compute the product.
+    fn matrices(&self, lengths: &Lengths) -> Option<&Capabilities> {
         let flat = lengths.window[0] == 1 && lengths.input[0] == 1 && lengths.pads[0] == 0;
         let (m, pixels) = (lengths.m, lengths.pixels());
         let enough = m >= 16 && pixels >= 16 && m * pixels >= LEAST;
         if !flat || !enough || self.convolution.is_transposed() {
             return None;
         }
-        let products = lengths.images * lengths.groups;
-        let capabilities = self.matrices.as_ref()?;
-        ConvConfig::choose(capabilities, packing.m_padded, pixels, products)
+        self.matrices.as_ref()
+    }
+
+    /// The tiles that weights laid out like this can be read by.
+    fn readers(&self, lengths: &Lengths, packing: &Packing) -> Vec<Tile> {
+        let (m, k) = (packing.m_padded, packing.k_padded);
+        let plain =
+            CONFIGS.iter().filter(|own| m.is_multiple_of(own.bm) && k.is_multiple_of(own.bk));
+        let matrices = self.matrices(lengths).into_iter().flat_map(|capabilities| {
+            MATRICES.iter().filter(move |own| {
+                let [rows, _, deep] = own.tile;
+                m.is_multiple_of(rows) && k.is_multiple_of(deep) && own.fits(capabilities)
+            })
+        });
+        let matrices = matrices.map(|own| Tile::Matrices(*own));
+        plain.map(|own| Tile::Plain(*own)).chain(matrices).collect()
+    }
+
+    /// The tile that was measured the fastest, or the one that sizes suggest.
+    fn tile(
+        &self,
+        [x, w, y]: [DataType; 3],
+        lengths: &Lengths,
+        packing: &Packing,
+        step: &mut Step,
+    ) -> Tile {
+        let (pixels, products) = (lengths.pixels(), lengths.images * lengths.groups);
+        let found = step.choose(&FAMILY, || {
+            let halves = self.matrices.is_some() || [x, w, y].contains(&DataType::Fp16);
+            let back = if self.convolution.is_transposed() { " transposed" } else { "" };
+            let (places, strides) = (packing.places, lengths.strides);
+            Question {
+                variant: format!("{x}·{w}→{y}{back} window {places} {strides:?}"),
+                lengths: vec![
+                    ("n", products),
+                    ("pixels", pixels),
+                    ("m", packing.m),
+                    ("k", packing.k),
+                ],
+                space: Space::new(vec![ways(
+                    "tile",
+                    self.readers(lengths, packing).iter().map(Tile::label),
+                )]),
+                tolerance: if halves { near::HALVES } else { near::SUMS },
+            }
+        });
+        let other =
+            found.checked_sub(1).and_then(|at| self.readers(lengths, packing).get(at).copied());
+        let matrices = || {
+            let capabilities = self.matrices(lengths)?;
+            ConvConfig::choose(capabilities, packing.m_padded, pixels, products)
+        };
+        other.or_else(|| matrices().map(Tile::Matrices)).unwrap_or(Tile::Plain(packing.config))
     }
 
     /// The shader, and the channels and pixels of its tiles.
@@ -205,10 +254,9 @@ impl Gemm {
         &self,
         shapes: &Shapes,
         lengths: &Lengths,
-        (packing, weights): (&Packing, DataType),
+        (tile, weights): (Tile, DataType),
         (added, packed): (&More, bool),
     ) -> Result<(Shader, usize, usize), String> {
-        let Config { bm, bn, bk, tm } = packing.config;
         let [kz, ky, kx] = lengths.window;
         let at = context! {
             bias => 3,
@@ -223,15 +271,18 @@ impl Gemm {
             transposed => self.convolution.is_transposed(),
             activation => self.convolution.activation.name,
         };
-        if let (Some(config), Some(capabilities)) =
-            (self.cooperative(lengths, packing), &self.matrices)
-        {
-            let [bm, bn, _] = config.tile;
-            return Ok((config.shader(capabilities, own)?, bm, bn));
+        match tile {
+            Tile::Matrices(config) => {
+                let capabilities = self.matrices.as_ref().ok_or("the device has no matrices")?;
+                let [bm, bn, _] = config.tile;
+                Ok((config.shader(capabilities, own)?, bm, bn))
+            }
+            Tile::Plain(Config { bm, bn, bk, tm }) => {
+                let sizes = context!(bm, bn, bk, tm, tn => TN);
+                let source = render(include_str!("gemm.wgsl"), context!(..sizes, ..own))?;
+                Ok((Shader::new("conv-f32-gemm", source), bm, bn))
+            }
         }
-        let sizes = context!(bm, bn, bk, tm, tn => TN);
-        let source = render(include_str!("gemm.wgsl"), context!(..sizes, ..own))?;
-        Ok((Shader::new("conv-f32-gemm", source), bm, bn))
     }
 }
 
@@ -247,17 +298,10 @@ impl Kernel for Gemm {
             }
         };
         let stored = [shapes.dtype(0)?, dtype, shapes.output_dtype(0)?];
-        let [x, w, y] = stored;
-        let halves = stored.contains(&DataType::Fp16);
-        let tolerance = if halves { near::HALVES } else { near::SUMS };
-        let back = if self.convolution.is_transposed() { " transposed" } else { "" };
-        let places = packing.places;
-        let variant = format!("{x}·{w}→{y}{back} window {places} {:?}", lengths.strides);
-        let config = packing.tuned(variant, &lengths, tolerance, step);
+        let tile = self.tile(stored, &lengths, &packing, step);
         let added = more(shapes)?;
         let packed = self.weights.is_some();
-        let (shader, bm, bn) =
-            self.shader(shapes, &lengths, (&packing, dtype), (&added, packed))?;
+        let (shader, bm, bn) = self.shader(shapes, &lengths, (tile, dtype), (&added, packed))?;
         let tiles_n = lengths.pixels().div_ceil(bn);
         let tiles_m = packing.m_padded / bm;
         let total = tiles_n * tiles_m * lengths.groups * lengths.images;
