@@ -429,6 +429,21 @@ fn single_rows_and_prompts_share_a_step() {
     Paged::plain([16, 16], 4, &[(1, 2), (30, 0)]).check("short");
 }
 
+#[test]
+fn the_attention_of_contributed_operators_is_that_of_the_reference() {
+    let open = |_: usize, _: usize| false;
+    for (s, t, e, causal) in [(5, 9, 6, 0), (20, 33, 16, 1), (1, 1, 4, 1), (3, 2, 4, 0)] {
+        let attributes = named(&[("num_heads", int(2)), ("unidirectional", int(causal))]);
+        let node = ("com.microsoft", "MultiHeadAttention");
+        let plain = operands(DataType::Fp32, &[2, s, 8], &[2, t, 8], &[2, t, 2 * e]);
+        check(node, &attributes, &plain, &[1e-5], &open, &format!("{s} {t} {e}"));
+        // Keys by heads, and a bias on the scores with more keys than there are.
+        let mut more = operands(DataType::Fp32, &[2, s, 8], &[2, 2, t, 4], &[2, 2, t, e]);
+        more.extend([None, None, Some(random(DataType::Fp32, &[1, 2, s, t + 3], 6))]);
+        check(node, &attributes, &more, &[1e-5], &open, &format!("by heads, {s} {t} {e}"));
+    }
+}
+
 /// A node's queries, keys and values.
 fn operands(dtype: DataType, q: &[usize], k: &[usize], v: &[usize]) -> Vec<Option<Tensor>> {
     [(q, 1), (k, 2), (v, 3)].map(|(shape, seed)| Some(random(dtype, shape, seed))).into()

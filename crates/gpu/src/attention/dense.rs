@@ -1,5 +1,6 @@
 //! `Attention` over whole tensors: that of `ai.galatea`, and ONNX's where nothing of the past is given.
 
+use galatea_graph::ops::contrib::MultiHeadAttention;
 use galatea_graph::ops::{fused, transformer};
 use galatea_runtime::Precision;
 use galatea_runtime::tune::Space;
@@ -37,6 +38,15 @@ pub(super) const ONNX: KernelRow = KernelRow {
     ops: &["Attention"],
     supports: onnx,
     build: |view| Ok(Box::new(Whole::of(view.operator::<transformer::Attention>()?.clone(), view))),
+};
+
+/// That of `com.microsoft`, of projections that have their biases.
+pub(super) const CONTRIB: KernelRow = KernelRow {
+    name: "contrib_attention-tiles",
+    domain: "com.microsoft",
+    ops: &["MultiHeadAttention"],
+    supports: contrib,
+    build: |view| Ok(Box::new(Whole::of(*view.operator::<MultiHeadAttention>()?, view))),
 };
 
 /// A way to compute attention.
@@ -160,6 +170,27 @@ fn onnx(view: &NodeView<'_>) -> Result<(), String> {
     view.floats(&[0, 1, 2])
 }
 
+fn contrib(view: &NodeView<'_>) -> Result<(), String> {
+    view.operator::<MultiHeadAttention>()?;
+    if [3, 4, 6, 7, 8, 9].into_iter().any(|input| view.has(input)) {
+        return Err("a bias of the projections, a mask of keys, or keys of the past".into());
+    }
+    if (1..=2).any(|output| view.node.output(output).is_some()) {
+        return Err("keys or values are wanted".into());
+    }
+    match (view.rank(0)?, view.rank(1)?, view.rank(2)?) {
+        (3, 3, 3) | (3, 4, 4) => {}
+        ranks => return Err(format!("inputs of ranks {ranks:?}")),
+    }
+    if view.has(SCORE_BIAS) && view.rank(SCORE_BIAS)? != 4 {
+        return Err("a bias on the scores without four axes".into());
+    }
+    view.floats(&[0, 1, 2, SCORE_BIAS])
+}
+
+/// What `MultiHeadAttention` adds to the scores.
+const SCORE_BIAS: usize = 5;
+
 /// Fewer queries than these leave matrices empty.
 const FEW: usize = 9;
 
@@ -214,6 +245,8 @@ struct Dense {
     empty: f32,
     /// Whether a mask may have fewer keys, and those behind it are hidden.
     short_mask: bool,
+    /// The input that is the mask.
+    mask_input: usize,
 }
 
 /// A distance as a parameter; none is −1.
@@ -226,10 +259,10 @@ impl Dense {
     /// The mask's steps, and how many keys it has.
     fn mask(&self, shapes: &Shapes) -> Result<([usize; 4], usize), String> {
         let ([b, h, s, _], keys) = (self.q.lengths, self.k.lengths[2]);
-        if !shapes.has(3) {
+        if !shapes.has(self.mask_input) {
             return Ok(([0; 4], keys));
         }
-        let shape = shapes.input(3)?;
+        let shape = shapes.input(self.mask_input)?;
         let wrong = || format!("a mask of shape {shape:?} for scores {:?}", [b, h, s, keys]);
         let mut full = [1; 4];
         full[4_usize.checked_sub(shape.len()).ok_or_else(wrong)?..].copy_from_slice(shape);
@@ -237,11 +270,11 @@ impl Dense {
         for (axis, wanted) in [b, h, s, keys].into_iter().enumerate() {
             if full[axis] == 1 && (axis < 3 || !self.short_mask) {
                 steps[axis] = 0;
-            } else if full[axis] != wanted && !(axis == 3 && self.short_mask && full[3] <= keys) {
+            } else if full[axis] != wanted && !(axis == 3 && (self.short_mask || full[3] > keys)) {
                 return Err(wrong());
             }
         }
-        Ok((steps, if self.short_mask { full[3] } else { keys }))
+        Ok((steps, if self.short_mask { full[3].min(keys) } else { keys }))
     }
 
     /// Whether the lengths of keys, values and heads meet.
@@ -269,10 +302,10 @@ impl Dense {
         let ([b, h, s, d], [_, kv_heads, t, _]) = (self.q.lengths, self.k.lengths);
         let e = self.v.lengths[3];
         let (mask_steps, seen) = self.mask(shapes)?;
-        let mask = match shapes.has(3) {
+        let mask = match shapes.has(self.mask_input) {
             false => "",
-            true if shapes.dtype(3)? == DataType::Bool => "u32",
-            true => wgsl_float(shapes.dtype(3)?)?,
+            true if shapes.dtype(self.mask_input)? == DataType::Bool => "u32",
+            true => wgsl_float(shapes.dtype(self.mask_input)?)?,
         };
         let stored = [shapes.dtype(0), shapes.dtype(1), shapes.dtype(2), shapes.output_dtype(0)];
         let (rows, parts, shader) = match way {
@@ -291,8 +324,8 @@ impl Dense {
         let row_tiles = s.div_ceil(rows);
         let mut bindings: Vec<Binding> = [0, 1, 2].map(Binding::Input).into();
         bindings.push(Binding::Output(0));
-        if shapes.has(3) {
-            bindings.push(Binding::Input(3));
+        if shapes.has(self.mask_input) {
+            bindings.push(Binding::Input(self.mask_input));
         }
         let steps = [self.q.steps, self.k.steps, self.v.steps, self.y, mask_steps];
         let lengths = [h, h / kv_heads, s, t.min(seen), d, e, row_tiles, parts];
@@ -353,6 +386,7 @@ impl Kernel for Whole<fused::Attention> {
             right: op.causal.then_some(0),
             empty: if op.masked_to_zero { 0.0 } else { f32::NAN },
             short_mask: false,
+            mask_input: 3,
         };
         self.dispatch(&dense, shapes, step)
     }
@@ -383,6 +417,35 @@ impl Kernel for Whole<transformer::Attention> {
             right: causal.or(op.right_window),
             empty: 0.0,
             short_mask: true,
+            mask_input: 3,
+        };
+        self.dispatch(&dense, shapes, step)
+    }
+}
+
+impl Kernel for Whole<MultiHeadAttention> {
+    fn bind(&self, shapes: &Shapes, step: &mut Step) -> Result<(), String> {
+        let heads = Some(self.op.num_heads);
+        let q = Axes::heads(shapes.input(0)?, heads)?;
+        let k = Axes::heads(shapes.input(1)?, heads)?;
+        let v = Axes::heads(shapes.input(2)?, heads)?;
+        let [_, h, s, d] = q.lengths;
+        let e = v.lengths[3];
+        #[allow(clippy::cast_precision_loss, reason = "the width of a head is small")]
+        let scale = self.op.scale.unwrap_or_else(|| 1.0 / (d as f32).sqrt());
+        let dense = Dense {
+            q,
+            k,
+            v,
+            y: [s * h * e, e, h * e, 1],
+            scale,
+            softcap: 0.0,
+            offset: 0,
+            left: None,
+            right: self.op.unidirectional.then_some(0),
+            empty: 0.0,
+            short_mask: false,
+            mask_input: SCORE_BIAS,
         };
         self.dispatch(&dense, shapes, step)
     }

@@ -13,4 +13,4 @@ pub use paged::{CONFIGS as PAGED_CONFIGS, PagedConfig, PagedSizes, paged};
 pub use tiles::{CONFIGS as TILES_CONFIGS, TilesConfig};
 
 /// This family's kernels.
-pub(crate) const ROWS: &[KernelRow] = &[dense::FUSED, dense::ONNX, paged::ROW];
+pub(crate) const ROWS: &[KernelRow] = &[dense::FUSED, dense::ONNX, dense::CONTRIB, paged::ROW];

@@ -89,6 +89,9 @@ fn attention() -> Vec<Node> {
         let node = Node::new("", "Attention").opset(25).with(heads).input(packed(rows, 256));
         all.push(node.input(packed(keys, 128)).input(packed(keys, 128)));
     }
+    let node = Node::new(CONTRIB, "MultiHeadAttention").with(with([("num_heads", int(4))]));
+    let of = |length: usize| floats(&[2, length, 256], 1.0);
+    all.push(node.input(of(70)).input(of(133)).input(of(133)));
     all
 }
 
