@@ -10,16 +10,17 @@ use galatea_runtime::{
     Executable, Fence, MemoryReport, PlanReport, Precision, ProfileRow, RuntimeError,
     SessionOptions, Work,
 };
-use galatea_tensor::{DataType, HostBuffer, Tensor};
+use galatea_tensor::{Allocation, DataType, HostBuffer, Tensor};
 
 use crate::device::{Counters, Device};
 use crate::error::GpuError;
 use crate::kernel::Kernel;
-use crate::memory::{Block, DeviceMemory, not_stranded, resident};
+use crate::memory::{Block, DeviceMemory, is_elsewhere, not_stranded, resident};
 use crate::plan::{
     Action, Given, Handed, InputPlace, OutputPlace, Plan, Recording, Target, build, facts_of,
     lying, record,
 };
+use crate::room::{Needs, Room};
 use crate::stream::Streamer;
 use crate::timing::{Both, HostTimes, KernelLabel, KernelRun, RunRecord, Stamps, Watch};
 use crate::tune::{Choices, Part};
@@ -61,7 +62,8 @@ struct Shared {
     halves: bool,
     plans: Mutex<Plans>,
     constants: Mutex<HashMap<(ValueId, DataType), Arc<Block>>>,
-    arenas: Mutex<Vec<Arc<Block>>>,
+    /// Those in which no run goes on.
+    rooms: Mutex<Vec<Room>>,
     stream: Arc<Streamer>,
     /// Whether the model's weights are more than the device had room for.
     beyond: bool,
@@ -75,11 +77,37 @@ fn failed(text: impl std::fmt::Display) -> RuntimeError {
     RuntimeError::provider(crate::NAME, text)
 }
 
+/// Recordings of a plan that wait for their next run.
+const MOST_RECORDINGS: usize = 8;
+
+/// Work that was handed over. What it uses is not used by anybody else before it is done, even where nobody asks
+/// for its end.
+struct Submitted {
+    device: Arc<Device>,
+    index: Option<wgpu::SubmissionIndex>,
+}
+
+impl Submitted {
+    fn wait(&mut self) -> Result<(), GpuError> {
+        self.index.take().map_or(Ok(()), |index| self.device.wait(index))
+    }
+}
+
+impl Drop for Submitted {
+    fn drop(&mut self) {
+        if let Err(error) = self.wait() {
+            tracing::warn!(%error, "a run that nobody waited for failed");
+        }
+    }
+}
+
 /// A run that was handed over.
 struct Running {
+    /// Dropped before what the run uses.
+    submitted: Submitted,
     planned: Arc<Planned>,
     recording: Recording,
-    arena: Arc<Block>,
+    room: Room,
     slots: Vec<Arc<Block>>,
     /// What must live until the device is done.
     inputs: Vec<Datum>,
@@ -113,7 +141,7 @@ impl GpuExecutable {
             halves,
             plans: Mutex::default(),
             constants: Mutex::default(),
-            arenas: Mutex::default(),
+            rooms: Mutex::default(),
             stream: Streamer::new(device),
             beyond: device.shelves.is_beyond(),
         };
@@ -177,26 +205,32 @@ impl Shared {
         }
     }
 
-    /// The smallest free arena that is large enough, or a new one in place of the largest.
-    fn take_arena(&self, bytes: u64) -> Result<Arc<Block>, GpuError> {
-        let mut arenas = lock(&self.arenas);
-        let fitting = (0..arenas.len()).filter(|&i| arenas[i].bytes() >= bytes);
-        if let Some(found) = fitting.min_by_key(|&i| arenas[i].bytes()) {
-            return Ok(arenas.swap_remove(found));
-        }
-        let largest = (0..arenas.len()).max_by_key(|&i| arenas[i].bytes());
-        let small = largest.map(|index| arenas.swap_remove(index));
-        drop(arenas);
-        if let Some(small) = small {
-            self.forget(&small);
-        }
-        match Block::new(&self.device, bytes) {
-            // Slots for weights may be in the way.
-            Err(GpuError::Memory { .. }) if self.stream.clear() => {
-                Ok(Arc::new(Block::new(&self.device, bytes)?))
+    /// The free room with the smallest arena that is large enough, or a new one in place of that with the largest.
+    fn take_room(&self, needs: Needs) -> Result<Room, GpuError> {
+        let mut rooms = lock(&self.rooms);
+        let fitting = (0..rooms.len()).filter(|&at| rooms[at].arena_bytes() >= needs.arena);
+        let found = fitting.min_by_key(|&at| rooms[at].arena_bytes());
+        let largest = (0..rooms.len()).max_by_key(|&at| rooms[at].arena_bytes());
+        let taken = found.or(largest).map(|at| rooms.swap_remove(at));
+        drop(rooms);
+        let mut room = match (taken, found) {
+            (Some(room), Some(_)) => room,
+            (small, _) => {
+                small.iter().flat_map(Room::all).for_each(|block| self.forget(block));
+                drop(small);
+                match Room::new(&self.device, needs) {
+                    // Slots for weights may be in the way.
+                    Err(GpuError::Memory { .. }) if self.stream.clear() => {
+                        Room::new(&self.device, needs)?
+                    }
+                    made => made?,
+                }
             }
-            made => Ok(Arc::new(made?)),
+        };
+        for gone in room.prepare(&self.device, needs)? {
+            self.forget(&gone);
         }
+        Ok(room)
     }
 
     /// Hands the commands of a recording over.
@@ -218,11 +252,11 @@ impl Shared {
     }
 
     /// Drops what is bound to a block, which would keep it alive.
-    fn forget(&self, arena: &Arc<Block>) {
+    fn forget(&self, block: &Arc<Block>) {
         let plans: Vec<Arc<Planned>> =
             lock(&self.plans).kept.iter().map(|(_, planned)| Arc::clone(planned)).collect();
         for planned in plans {
-            lock(&planned.recordings).retain(|recording| !recording.uses(arena));
+            lock(&planned.recordings).retain(|recording| !recording.uses(block));
         }
     }
 
@@ -241,6 +275,7 @@ impl Shared {
                 Some((block, alone)) if alone || !changed => block,
                 Some((block, _)) => self.copied(&block)?,
                 None => {
+                    self.count_peer(tensor);
                     let tensor = tensor.contiguous().map_err(failed)?;
                     Block::with(&self.device, tensor.as_bytes().map_err(failed)?)?
                 }
@@ -250,7 +285,8 @@ impl Shared {
     }
 
     fn copied(&self, block: &Block) -> Result<Arc<Block>, GpuError> {
-        let copy = Block::new(&self.device, block.bytes())?;
+        // Nobody waits for this copy by itself: it goes to no pool.
+        let copy = Block::lasting(&self.device, block.bytes())?;
         let mut encoder = self.device.device.create_command_encoder(&Default::default());
         encoder.copy_buffer_to_buffer(&block.buffer, 0, &copy.buffer, 0, block.bytes());
         Counters::add(&self.device.counters.copies, 1);
@@ -274,27 +310,51 @@ impl Shared {
         let planned = self.plan(&inputs)?;
         let plan = &planned.plan;
         let slots = self.take_slots(plan, &mut inputs)?;
-        let arena = self.take_arena(plan.arena_bytes)?;
+        let room = self.take_room(plan.needs())?;
+        let mut recording = self.take_recording(&planned, &room, &slots)?;
         for (input, place) in inputs.iter().zip(&plan.inputs) {
-            if let (InputPlace::Arena { offset }, Some(tensor)) = (place, input.as_tensor()) {
+            if let (InputPlace::Arena { .. }, Some(tensor)) = (place, input.as_tensor()) {
                 let tensor = tensor.contiguous().map_err(failed)?;
-                arena.write(&self.device, *offset, tensor.as_bytes().map_err(failed)?);
+                let bytes = tensor.as_bytes().map_err(failed)?;
+                self.count_peer(&tensor);
+                // SAFETY: a room is put aside only when the run that used it is over, and this one is ours.
+                unsafe { recording.write(&self.device, place, bytes) };
             }
         }
+        let handed = self.hand_over(&mut recording, plan, watch);
+        let handed = handed.inspect_err(|_| self.device.settle())?;
+        let index = Some(handed.submission.clone());
+        let submitted = Submitted { device: Arc::clone(&self.device), index };
+        Ok(Running { submitted, planned, recording, room, slots, inputs, begin, handed })
+    }
+
+    /// A recording of a plan in a room.
+    fn take_recording(
+        &self,
+        planned: &Planned,
+        room: &Room,
+        slots: &[Arc<Block>],
+    ) -> Result<Recording, GpuError> {
+        let blocks = room.blocks(planned.plan.needs());
         let mut recordings = lock(&planned.recordings);
-        let found = recordings.iter().position(|recording| recording.is_of(&arena, &slots));
-        let found = found.map(|index| recordings.swap_remove(index));
-        if found.is_none() {
-            // Those of other buffers would keep these alive.
-            recordings.clear();
+        let found = recordings.iter().position(|recording| recording.is_of(&blocks, slots));
+        if let Some(index) = found {
+            return Ok(recordings.swap_remove(index));
         }
+        // Those of other slots would keep these alive.
+        recordings.retain(|recording| recording.is_with(slots));
         drop(recordings);
-        let mut recording = match found {
-            Some(recording) => recording,
-            None => record(&self.device, plan, Arc::clone(&arena), slots.clone())?,
-        };
-        let handed = self.hand_over(&mut recording, plan, watch)?;
-        Ok(Running { planned, recording, arena, slots, inputs, begin, handed })
+        record(&self.device, &planned.plan, blocks, slots.to_vec())
+    }
+
+    /// Puts a recording and its room aside for the next run.
+    fn put_aside(&self, planned: &Planned, recording: Recording, room: Room) {
+        lock(&self.rooms).push(room);
+        let mut recordings = lock(&planned.recordings);
+        if recordings.len() >= MOST_RECORDINGS {
+            recordings.remove(0);
+        }
+        recordings.push(recording);
     }
 
     /// What is noted of every run.
@@ -306,26 +366,45 @@ impl Shared {
         }
     }
 
+    fn count_peer(&self, tensor: &Tensor) {
+        if is_elsewhere(&self.device, tensor) {
+            let counters = &self.device.counters;
+            Counters::add(&counters.peer_copies, 1);
+            Counters::add(&counters.peer_copy_bytes, tensor.size_bytes() as u64);
+        }
+    }
+
     /// Waits for a run and takes its outputs.
     fn finish(
         &self,
         running: Running,
         rows: Option<&mut Vec<ProfileRow>>,
     ) -> Result<Vec<Datum>, RuntimeError> {
-        let Running { planned, mut recording, arena, slots, inputs, begin, handed } = running;
+        let Running {
+            mut submitted,
+            planned,
+            mut recording,
+            mut room,
+            slots,
+            inputs,
+            begin,
+            handed,
+        } = running;
         recording.encode_ahead(&self.device, &planned.plan, self.watch());
         let wait = Instant::now();
-        self.device.wait(handed.submission)?;
+        submitted.wait()?;
         let done = Instant::now();
-        let read = recording.outputs(&self.device)?;
+        let held = room.hold();
+        // SAFETY: the run is over, and the room gives this block to no other while it is held.
+        let read = unsafe { recording.outputs(&self.device, &planned.plan, held.as_ref()) }?;
+        drop(held);
         if let Some(stamps) = handed.stamps {
             let Handed { encode, submit, submitted, .. } = handed;
             let end = Instant::now();
             let host = HostTimes { begin, encode, submit, submitted, wait, done, end };
             self.note(&planned, &inputs, stamps, host, rows)?;
         }
-        lock(&self.arenas).push(arena);
-        lock(&planned.recordings).push(recording);
+        self.put_aside(&planned, recording, room);
         drop(inputs);
         let outputs = planned.plan.outputs.iter().zip(read);
         outputs.map(|(output, bytes)| self.output(output, bytes, &slots)).collect()
@@ -334,14 +413,14 @@ impl Shared {
     fn output(
         &self,
         output: &OutputPlace,
-        bytes: Option<HostBuffer>,
+        bytes: Option<Arc<dyn Allocation>>,
         slots: &[Arc<Block>],
     ) -> Result<Datum, RuntimeError> {
         let tensor = match output {
             OutputPlace::Constant(tensor) => Ok(tensor.clone()),
             OutputPlace::Read { dtype, shape, .. } => {
-                let bytes = bytes.unwrap_or_else(|| HostBuffer::zeroed(0));
-                Tensor::from_allocation(*dtype, shape, Arc::new(bytes), 0)
+                let bytes = bytes.unwrap_or_else(|| Arc::new(HostBuffer::zeroed(0)));
+                Tensor::from_allocation(*dtype, shape, bytes, 0)
             }
             OutputPlace::Stays { slot, dtype, shape } => {
                 let len = shape.iter().product::<usize>() * dtype.size_bytes().unwrap_or(0);
@@ -492,7 +571,7 @@ impl Executable for GpuExecutable {
         let narrow = |bytes: u64| usize::try_from(bytes).unwrap_or(usize::MAX);
         let packed: u64 = self.shared.kernels.iter().flatten().map(|k| k.weight_bytes()).sum();
         let plain: u64 = lock(&self.shared.constants).values().map(|block| block.bytes()).sum();
-        let arenas: u64 = lock(&self.shared.arenas).iter().map(|block| block.bytes()).sum();
+        let arenas: u64 = lock(&self.shared.rooms).iter().map(Room::bytes).sum();
         let stream = self.shared.stream.statistics();
         let own = (packed + plain).saturating_sub(stream.streamed_bytes) + stream.slot_bytes;
         MemoryReport {

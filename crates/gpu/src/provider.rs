@@ -1,6 +1,6 @@
 //! The provider: which nodes a device takes, and how they are compiled.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
 
 use galatea_graph::blocks::BlockWeights;
@@ -17,6 +17,7 @@ use crate::error::GpuError;
 use crate::executable::{Built, GpuExecutable};
 use crate::fuse::fused;
 use crate::kernel::{KernelRow, NodeView};
+use crate::memory::PoolConfig;
 use crate::stream::Pages;
 
 /// Nanoseconds of a dispatch among others, which follow each other without the host.
@@ -168,6 +169,12 @@ fn shaped(view: &NodeView<'_>) -> Result<(), String> {
 impl ExecutionProvider for GpuProvider {
     fn name(&self) -> &'static str {
         crate::NAME
+    }
+
+    fn configure(&self, settings: &BTreeMap<String, String>) -> Result<(), String> {
+        let fields = settings.iter().map(|(name, text)| (name.as_str(), text.as_str()));
+        let pool = PoolConfig::from_fields(fields)?;
+        self.device.configure(&pool).map_err(|error| error.to_string())
     }
 
     fn claim(&self, graph: &Graph, facts: &[Option<Fact>]) -> Claims {

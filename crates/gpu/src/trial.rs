@@ -24,6 +24,8 @@ pub(crate) struct Bound {
     pipeline: Arc<Pipeline>,
     group: wgpu::BindGroup,
     groups: [u32; 3],
+    /// What it uses, which nobody else may have before the last run is over.
+    _held: Vec<Arc<Block>>,
 }
 
 /// What the bindings of a trial name.
@@ -99,7 +101,8 @@ pub(crate) fn bound(
                 entries: &entries,
             })
         })?;
-        all.push(Bound { pipeline, group, groups: dispatch.groups });
+        let held = found.into_iter().map(|(block, ..)| block).collect();
+        all.push(Bound { pipeline, group, groups: dispatch.groups, _held: held });
     }
     Ok(all)
 }

@@ -5,11 +5,12 @@
 mod support;
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use galatea_gpu::{Block, Device, PoolConfig};
 use galatea_graph::{Attributes, Dim, Fact, Graph};
 use galatea_runtime::SessionOptions;
-use galatea_tensor::{DataType, Tensor};
+use galatea_tensor::{DataType, MemoryKind, Tensor};
 
 /// `Relu` of a vector of any length.
 fn relu() -> Graph {
@@ -74,4 +75,143 @@ fn buffers_wanted_from_the_start_are_there() {
     let block = Block::new(&device, 100_000).unwrap();
     let memory = device.memory();
     assert_eq!((block.bytes(), memory.made, memory.reused), (1 << 20, 0, 1));
+}
+
+/// Copy commands, copies by the processor, and outputs in place so far.
+fn moved(device: &Device) -> [u64; 3] {
+    let read = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+    let counters = &device.counters;
+    [&counters.copies, &counters.host_copies, &counters.outputs_in_place].map(read)
+}
+
+/// What of it was done since.
+fn since(device: &Device, before: [u64; 3]) -> [u64; 3] {
+    let now = moved(device);
+    std::array::from_fn(|at| now[at] - before[at])
+}
+
+fn ramp(len: usize) -> Tensor {
+    let values = (0..len).map(|at| f32::from(i16::try_from(at % 3000).unwrap()) - 1500.0);
+    Tensor::from_vec(&[len], values.collect()).unwrap()
+}
+
+fn clipped(tensor: &Tensor) -> Tensor {
+    let values = tensor.to_vec::<f32>().unwrap();
+    Tensor::from_vec(tensor.shape(), values.into_iter().map(|x| x.max(0.0)).collect()).unwrap()
+}
+
+#[test]
+fn a_run_on_shared_memory_needs_no_copy_command() {
+    let Some(device) = support::own_device() else { return };
+    if !device.capabilities().unified || !device.capabilities().mappable {
+        return;
+    }
+    let session = support::session(&device, &relu(), &SessionOptions::default()).unwrap();
+    let x = ramp(50_000);
+    let before = moved(&device);
+    let found = session.run(&[("x", x.clone())]).unwrap();
+    assert_eq!(found[0], clipped(&x));
+    let (memory, _) = found[0].whole_allocation().unwrap();
+    assert_eq!(memory.kind(), MemoryKind::Unified);
+    // The parameters of the plan, and the input: it goes straight to where the kernel reads it.
+    assert_eq!(since(&device, before), [0, 2, 1]);
+    let before = moved(&device);
+    session.run(&[("x", ramp(50_000))]).unwrap();
+    assert_eq!(since(&device, before), [0, 1, 1]);
+    // Of an input that lies there already nothing is copied at all.
+    let mut placed = session.place(0, &[50_000]).unwrap().unwrap();
+    let bytes = x.as_bytes().unwrap();
+    placed.parts_mut().unwrap().write_parts(&[0], bytes.len(), bytes).unwrap();
+    session.run_owned(vec![placed.clone()]).unwrap();
+    let before = moved(&device);
+    let found = session.run_owned(vec![placed.clone()]).unwrap();
+    assert_eq!((found[0].clone(), &placed), (clipped(&x), &x));
+    assert_eq!(since(&device, before), [0, 0, 1]);
+}
+
+#[test]
+fn a_run_without_shared_memory_copies_each_input_and_output_once() {
+    let Some(device) = with_pool(&PoolConfig::default().unified_up_to(0)) else { return };
+    let session = support::session(&device, &relu(), &SessionOptions::default()).unwrap();
+    session.run(&[("x", ramp(50_000))]).unwrap();
+    let before = moved(&device);
+    let x = ramp(50_000);
+    let found = session.run(&[("x", x.clone())]).unwrap();
+    assert_eq!(found[0], clipped(&x));
+    // To the block beside the arena, from there to the arena, and to the block that is read.
+    assert_eq!(since(&device, before), [2, 1, 1]);
+    let before = moved(&device);
+    let small = ramp(3);
+    assert_eq!(session.run(&[("x", small.clone())]).unwrap()[0], clipped(&small));
+    // A small output is copied once more, and the new plan has parameters.
+    assert_eq!(since(&device, before), [3, 2, 0]);
+}
+
+#[test]
+fn outputs_that_are_held_stay_as_they_are() {
+    for unified_bytes in [0, u64::MAX] {
+        let config = PoolConfig::default().unified_up_to(unified_bytes);
+        let Some(device) = with_pool(&config) else { return };
+        let session = support::session(&device, &relu(), &SessionOptions::default()).unwrap();
+        let mut held = Vec::new();
+        for step in 0..12 {
+            let x = ramp(20_000 + step);
+            held.push((session.run(&[("x", x.clone())]).unwrap().remove(0), x));
+        }
+        for (found, x) in &held {
+            assert_eq!(found, &clipped(x));
+        }
+        held.truncate(1);
+        let x = ramp(20_000);
+        let made = device.memory().made;
+        for _ in 0..4 {
+            assert_eq!(session.run(&[("x", x.clone())]).unwrap()[0], clipped(&x));
+        }
+        assert_eq!(device.memory().made, made);
+        drop(session);
+        assert_eq!(held[0].0, clipped(&held[0].1));
+    }
+}
+
+#[test]
+fn runs_of_several_threads_do_not_disturb_each_other() {
+    for unified_bytes in [0, u64::MAX] {
+        let config = PoolConfig::default().unified_up_to(unified_bytes);
+        let Some(device) = with_pool(&config) else { return };
+        let session = support::session(&device, &relu(), &SessionOptions::default()).unwrap();
+        std::thread::scope(|scope| {
+            for thread in 0..4 {
+                let session = &session;
+                scope.spawn(move || {
+                    for step in 0..6 {
+                        let x = ramp(17_000 + thread * 1000 + step % 2);
+                        let found = session.run(&[("x", x.clone())]).unwrap();
+                        assert_eq!(found[0], clipped(&x));
+                    }
+                });
+            }
+        });
+    }
+}
+
+#[test]
+fn a_tensor_of_another_device_comes_through_the_host() {
+    for unified_bytes in [0, u64::MAX] {
+        let config = PoolConfig::default().unified_up_to(unified_bytes);
+        let (Some(near), Some(far)) = (with_pool(&config), with_pool(&config)) else { return };
+        let sessions = [&near, &far]
+            .map(|device| support::session(device, &relu(), &SessionOptions::default()).unwrap());
+        let x = ramp(20_000);
+        let mut placed = sessions[1].place(0, &[20_000]).unwrap().unwrap();
+        let bytes = x.as_bytes().unwrap();
+        placed.parts_mut().unwrap().write_parts(&[0], bytes.len(), bytes).unwrap();
+        for (device, session, peers) in [(&near, &sessions[0], 1), (&far, &sessions[1], 0)] {
+            let found = session.run_owned(vec![placed.clone()]).unwrap();
+            assert_eq!(found[0], clipped(&x));
+            let counters = &device.counters;
+            assert_eq!(counters.peer_copies.load(Ordering::Relaxed), peers);
+            let moved = counters.peer_copy_bytes.load(Ordering::Relaxed);
+            assert_eq!(moved, peers * bytes.len() as u64);
+        }
+    }
 }

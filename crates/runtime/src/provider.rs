@@ -1,5 +1,6 @@
 //! What an execution provider is.
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
@@ -55,6 +56,17 @@ pub trait ExecutionProvider: Send + Sync + fmt::Debug {
     /// as the instruction set.
     fn packing(&self) -> String {
         String::new()
+    }
+
+    /// Takes settings of its own by name, as a model's configuration has them.
+    ///
+    /// # Errors
+    /// Names the setting, what was found and what was expected.
+    fn configure(&self, settings: &BTreeMap<String, String>) -> Result<(), String> {
+        match settings.keys().next() {
+            Some(name) => Err(format!("'{name}' found, '{}' has no settings", self.name())),
+            None => Ok(()),
+        }
     }
 
     /// Which nodes this provider can run and at what cost. `facts` is indexed by

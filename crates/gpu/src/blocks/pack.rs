@@ -103,8 +103,8 @@ pub(crate) fn pack(device: &Device, plan: &Plan, fill: Fill<'_>) -> Result<Packe
             start += region.1.next_multiple_of(256);
             region
         });
-        let block = Block::for_weights(device, start).map_err(|error| error.to_string())?;
-        upload(device, plan, first..first + rows, (&block, regions), fill)?;
+        let mut block = Block::for_weights(device, start).map_err(|error| error.to_string())?;
+        upload(device, plan, first..first + rows, (&mut block, regions), fill)?;
         pieces.push(Piece { first, rows, block: Arc::new(block), regions });
     }
     Ok(Packed { layout, rows, columns, pieces, _source: None })
@@ -139,7 +139,7 @@ fn upload(
     device: &Device,
     plan: &Plan,
     rows: Range<usize>,
-    (block, regions): (&Block, [(u64, u64); 3]),
+    (block, regions): (&mut Block, [(u64, u64); 3]),
     fill: Fill<'_>,
 ) -> Result<(), String> {
     let each = plan.row_bytes();

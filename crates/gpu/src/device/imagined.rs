@@ -7,7 +7,7 @@ use wgpu::{Backends, Features, NoopBackendOptions};
 use super::life::Origin;
 use super::{Capabilities, Device};
 use crate::error::GpuError;
-use crate::memory::{Pool, PoolConfig};
+use crate::memory::PoolConfig;
 
 /// The features behind what a device can do.
 fn features(capabilities: &Capabilities) -> Features {
@@ -64,7 +64,6 @@ impl Device {
         let opened = pollster::block_on(adapter.request_device(&descriptor));
         let opened = opened.map_err(|error| refused(error.to_string()))?;
         let budget = pool.budget_bytes();
-        let pools = (Pool::new(pool, budget), pool.shelves(budget));
-        Self::of(0, opened, capabilities, pools, Origin::Imagined(pool.clone()))
+        Self::of(0, opened, capabilities, (pool, budget), Origin::Imagined(pool.clone()))
     }
 }

@@ -18,12 +18,15 @@ use wgpu::{Backends, DeviceType, ErrorFilter, Features, SubmissionIndex};
 use galatea_runtime::Peaks;
 
 use crate::error::GpuError;
-use crate::memory::{Block, MemoryStatistics, Pool, PoolConfig, Shelves};
+use crate::memory::{Block, Memory, MemoryStatistics, Pool, PoolConfig, Reach, Shelves};
 use crate::stream::StreamStatistics;
 use crate::timing::{Both, Clock, Meter, Observer, Observers, StampPool, Stamps, Usage, Watch};
 
 /// Times that the device's clock is read to set it beside the host's.
 const ROUNDS: usize = 8;
+
+/// How long work that failed half-way may take to its end.
+const SETTLED: std::time::Duration = std::time::Duration::from_secs(120);
 
 /// What kernels can make use of.
 const WANTED: Features = Features::SHADER_F16
@@ -44,12 +47,20 @@ pub struct Counters {
     pub dispatches: AtomicU64,
     /// Command buffers handed over.
     pub submits: AtomicU64,
-    /// Bytes that copy commands or writes brought to the device.
+    /// Bytes that were brought to the device, by commands or by the processor.
     pub upload_bytes: AtomicU64,
-    /// Bytes that copy commands brought back.
+    /// Bytes that were brought back likewise; outputs in place are none.
     pub download_bytes: AtomicU64,
-    /// Copy commands, both ways.
+    /// Copy commands, both ways, and on the device.
     pub copies: AtomicU64,
+    /// Copies that the processor made from and to memory which the device addresses too.
+    pub host_copies: AtomicU64,
+    /// Outputs that were handed out where the device wrote them, without a copy.
+    pub outputs_in_place: AtomicU64,
+    /// Inputs that lay on another device and came through the host.
+    pub peer_copies: AtomicU64,
+    /// Bytes of them.
+    pub peer_copy_bytes: AtomicU64,
 }
 
 impl Counters {
@@ -64,9 +75,11 @@ pub struct Device {
     pub(crate) queue: wgpu::Queue,
     capabilities: Capabilities,
     pipelines: pipelines::Pipelines,
-    pub(crate) pool: Arc<Pool<wgpu::Buffer>>,
+    pub(crate) pool: Arc<Pool<Memory>>,
     pub(crate) shelves: Shelves,
     life: life::Life,
+    /// Buffers of at most so many bytes are addressed by the processor too, where memory is shared.
+    unified_bytes: AtomicU64,
     /// What was done.
     pub counters: Counters,
     /// The device's number.
@@ -151,22 +164,24 @@ impl Device {
             reason: error.to_string(),
         })?;
         let budget = pool.budget_bytes().or_else(|| budget::recommended(&device));
-        let pools = (Pool::new(pool, budget), pool.shelves(budget));
         let origin = life::Origin::Number(index, pool.clone());
-        Self::of(index, (device, queue), capabilities, pools, origin)
+        Self::of(index, (device, queue), capabilities, (pool, budget), origin)
     }
 
     fn of(
         index: usize,
         (device, queue): (wgpu::Device, wgpu::Queue),
         capabilities: Capabilities,
-        (pool, shelves): (Pool<wgpu::Buffer>, Shelves),
+        (config, budget): (&PoolConfig, Option<u64>),
         origin: life::Origin,
     ) -> Result<Arc<Self>, GpuError> {
         let life = life::Life::of(&device, origin);
         let pipelines = pipelines::Pipelines::default();
         let counters = Counters::default();
-        let pool = Arc::new(pool);
+        let unified = capabilities.unified && capabilities.mappable;
+        let unified_bytes = if unified { config.unified_bytes() } else { 0 };
+        let shelves = config.shelves(budget);
+        let pool = Arc::new(Pool::new(config, budget, unified));
         let opened = Self {
             device,
             queue,
@@ -175,6 +190,7 @@ impl Device {
             pool,
             shelves,
             life,
+            unified_bytes: AtomicU64::new(unified_bytes),
             counters,
             index,
             stamps: StampPool::default(),
@@ -183,7 +199,7 @@ impl Device {
             clock: Clock::default(),
             peaks: OnceLock::new(),
         };
-        Block::fill(&opened)?;
+        Block::prepare(&opened)?;
         Ok(Arc::new(opened))
     }
 
@@ -198,6 +214,23 @@ impl Device {
     #[must_use]
     pub fn capabilities(&self) -> &Capabilities {
         &self.capabilities
+    }
+
+    /// Keeps memory as a model's configuration says besides: more classes of buffers, and unified memory for
+    /// smaller buffers only. What runs already keeps what it has.
+    ///
+    /// # Errors
+    /// When there is no memory for what is to be made from the start.
+    pub fn configure(&self, pool: &PoolConfig) -> Result<(), GpuError> {
+        self.unified_bytes.fetch_min(pool.unified_bytes(), Ordering::Relaxed);
+        self.pool.extend(pool);
+        Block::prepare(self)
+    }
+
+    /// Who addresses a buffer of so many bytes.
+    pub(crate) fn reach(&self, bytes: u64) -> Reach {
+        let most = self.unified_bytes.load(Ordering::Relaxed);
+        if bytes <= most && most > 0 { Reach::Host } else { Reach::Device }
     }
 
     /// Memory in use and kept.
@@ -316,5 +349,13 @@ impl Device {
     pub(crate) fn submit(&self, commands: wgpu::CommandBuffer) -> SubmissionIndex {
         Counters::add(&self.counters.submits, 1);
         self.queue.submit([commands])
+    }
+
+    /// Waits for whatever was handed over, done or not: before its memory goes to others.
+    pub(crate) fn settle(&self) {
+        let wait = wgpu::PollType::Wait { submission_index: None, timeout: Some(SETTLED) };
+        if let Err(error) = self.device.poll(wait) {
+            tracing::warn!(%error, "the GPU does not come to rest");
+        }
     }
 }

@@ -6,7 +6,8 @@ use wgpu::BufferUsages;
 
 use galatea_tensor::Tensor;
 
-use super::pool::{Place, Taken};
+use super::pool::{Place, Reach, Taken, Wanted};
+use super::shared::{self, HostBytes, Memory};
 use super::{Pool, Shelf};
 use crate::device::{Counters, Device};
 use crate::error::GpuError;
@@ -19,18 +20,23 @@ const USAGES: BufferUsages =
     BufferUsages::STORAGE.union(BufferUsages::COPY_DST).union(BufferUsages::COPY_SRC);
 
 /// Memory on a device, which goes back to its pool when nobody has it any more.
+///
+/// Whoever submits work that uses a block holds the block until that work is done, unless the block goes to no
+/// pool ([`Block::lasting`]) or is never the processor's ([`Block::private`]).
 #[derive(Debug)]
 pub struct Block {
     pub(crate) buffer: wgpu::Buffer,
+    host: Option<HostBytes>,
     place: Place,
-    pool: Arc<Pool<wgpu::Buffer>>,
+    pool: Arc<Pool<Memory>>,
     /// Where the bytes lie that the device has no room for; the buffer is empty then.
     shelf: Option<Shelf>,
 }
 
 impl Drop for Block {
     fn drop(&mut self) {
-        self.pool.give_back(self.buffer.clone(), self.place);
+        let memory = Memory { buffer: self.buffer.clone(), host: self.host };
+        self.pool.give_back(memory, self.place);
     }
 }
 
@@ -43,9 +49,23 @@ impl Block {
     /// # Errors
     /// When the device has none left or no buffer can be that large.
     pub fn new(device: &Device, bytes: u64) -> Result<Self, GpuError> {
-        let bytes = Self::size(device, bytes)?;
-        let taken = device.pool.take(bytes, |bytes| Self::buffer(device, bytes, USAGES))?;
-        Ok(Self::taken(device, taken))
+        Self::pooled(device, bytes, device.reach(bytes))
+    }
+
+    /// As [`Block::new`], of memory that only the device addresses.
+    ///
+    /// # Errors
+    /// As [`Block::new`].
+    pub(crate) fn private(device: &Device, bytes: u64) -> Result<Self, GpuError> {
+        Self::pooled(device, bytes, Reach::Device)
+    }
+
+    /// As [`Block::new`], of memory that the processor addresses too, whether or not it is the device's own.
+    ///
+    /// # Errors
+    /// As [`Block::new`].
+    pub(crate) fn shared(device: &Device, bytes: u64) -> Result<Self, GpuError> {
+        Self::pooled(device, bytes, Reach::Passing)
     }
 
     /// Memory of so many bytes, which are zero, for long: no more than they take is held.
@@ -56,14 +76,21 @@ impl Block {
         Self::exact(device, bytes, USAGES)
     }
 
-    fn taken(device: &Device, taken: Taken<wgpu::Buffer>) -> Self {
-        let Taken { buffer, place } = taken;
-        Self { buffer, place, pool: Arc::clone(&device.pool), shelf: None }
+    fn pooled(device: &Device, bytes: u64, reach: Reach) -> Result<Self, GpuError> {
+        let wanted = Wanted { bytes: Self::size(device, bytes)?, reach };
+        let taken = device.pool.take(wanted, |wanted| Self::memory(device, wanted, USAGES))?;
+        Ok(Self::taken(device, taken))
+    }
+
+    fn taken(device: &Device, taken: Taken<Memory>) -> Self {
+        let Taken { buffer: Memory { buffer, host }, place } = taken;
+        Self { buffer, host, place, pool: Arc::clone(&device.pool), shelf: None }
     }
 
     fn exact(device: &Device, bytes: u64, usage: BufferUsages) -> Result<Self, GpuError> {
-        let bytes = Self::size(device, bytes)?;
-        let taken = device.pool.take_exact(bytes, |bytes| Self::buffer(device, bytes, usage))?;
+        let wanted = Wanted { bytes: Self::size(device, bytes)?, reach: device.reach(bytes) };
+        let make = |wanted| Self::memory(device, wanted, usage);
+        let taken = device.pool.take_exact(wanted, make)?;
         Ok(Self::taken(device, taken))
     }
 
@@ -73,8 +100,8 @@ impl Block {
     /// As [`Block::new`].
     pub(crate) fn params(device: &Device, bytes: &[u8]) -> Result<Self, GpuError> {
         let usage = BufferUsages::UNIFORM | BufferUsages::COPY_DST;
-        let block = Self::exact(device, bytes.len() as u64, usage)?;
-        block.write(device, 0, bytes);
+        let mut block = Self::exact(device, bytes.len() as u64, usage)?;
+        block.fill(device, 0, bytes);
         Ok(block)
     }
 
@@ -89,18 +116,27 @@ impl Block {
         Ok(size)
     }
 
-    fn buffer(device: &Device, size: u64, usage: BufferUsages) -> Result<wgpu::Buffer, GpuError> {
-        let descriptor =
-            wgpu::BufferDescriptor { label: None, size, usage, mapped_at_creation: false };
-        device.checked(|| device.device.create_buffer(&descriptor)).map_err(|error| match error {
-            GpuError::Memory { reason, .. } => GpuError::Memory { bytes: size, reason },
-            error => error,
-        })
+    fn memory(device: &Device, wanted: Wanted, usage: BufferUsages) -> Result<Memory, GpuError> {
+        let size = wanted.bytes;
+        let made = device.checked(|| match wanted.reach {
+            Reach::Host | Reach::Passing => shared::make(&device.device, size, usage),
+            Reach::Device => {
+                let descriptor =
+                    wgpu::BufferDescriptor { label: None, size, usage, mapped_at_creation: false };
+                Ok(Memory { buffer: device.device.create_buffer(&descriptor), host: None })
+            }
+        });
+        match made {
+            Ok(made) => made,
+            Err(GpuError::Memory { reason, .. }) => Err(GpuError::Memory { bytes: size, reason }),
+            Err(error) => Err(error),
+        }
     }
 
     /// Makes the buffers that the device's pool has from the start.
-    pub(crate) fn fill(device: &Device) -> Result<(), GpuError> {
-        device.pool.fill(|bytes| Self::buffer(device, bytes, USAGES))
+    pub(crate) fn prepare(device: &Device) -> Result<(), GpuError> {
+        let reach = |bytes| device.reach(bytes);
+        device.pool.fill(reach, |wanted| Self::memory(device, wanted, USAGES))
     }
 
     /// Memory that holds these bytes.
@@ -108,8 +144,8 @@ impl Block {
     /// # Errors
     /// As [`Block::new`].
     pub fn with(device: &Device, bytes: &[u8]) -> Result<Arc<Self>, GpuError> {
-        let block = Self::lasting(device, bytes.len() as u64)?;
-        block.write(device, 0, bytes);
+        let mut block = Self::lasting(device, bytes.len() as u64)?;
+        block.fill(device, 0, bytes);
         Ok(Arc::new(block))
     }
 
@@ -134,7 +170,7 @@ impl Block {
     /// # Errors
     /// As [`Block::for_weights`].
     pub(crate) fn weights(device: &Device, bytes: &[u8]) -> Result<Arc<Self>, GpuError> {
-        let block = Self::for_weights(device, bytes.len() as u64)?;
+        let mut block = Self::for_weights(device, bytes.len() as u64)?;
         block.keep(device, 0, bytes)?;
         Ok(Arc::new(block))
     }
@@ -189,11 +225,16 @@ impl Block {
     ///
     /// # Errors
     /// When bytes outside cannot be written.
-    pub(crate) fn keep(&self, device: &Device, offset: u64, bytes: &[u8]) -> Result<(), GpuError> {
+    pub(crate) fn keep(
+        &mut self,
+        device: &Device,
+        offset: u64,
+        bytes: &[u8],
+    ) -> Result<(), GpuError> {
         match &self.shelf {
             Some(shelf) => shelf.write(offset, bytes),
             None => {
-                self.write(device, offset, bytes);
+                self.fill(device, offset, bytes);
                 Ok(())
             }
         }
@@ -203,6 +244,21 @@ impl Block {
     #[must_use]
     pub fn bytes(&self) -> u64 {
         self.shelf.as_ref().map_or(self.place.bytes, Shelf::bytes)
+    }
+
+    /// Where the processor finds the bytes, if it does.
+    pub(crate) fn host(&self) -> Option<HostBytes> {
+        self.host
+    }
+
+    /// Writes bytes from `offset` on, a multiple of 4, to a block that nobody else has yet: straight to its memory
+    /// where the processor addresses it.
+    pub(crate) fn fill(&mut self, device: &Device, offset: u64, bytes: &[u8]) {
+        let Some(host) = self.host else { return self.write(device, offset, bytes) };
+        // SAFETY: `&mut self` is the only handle, and whoever submits work holds one until it is done.
+        unsafe { host.put(narrow(offset), bytes) };
+        Counters::add(&device.counters.host_copies, 1);
+        Counters::add(&device.counters.upload_bytes, bytes.len() as u64);
     }
 
     /// Writes bytes from `offset` on, a multiple of 4, before whatever is submitted next. The bytes behind
@@ -252,4 +308,9 @@ impl Block {
         }
         Ok(())
     }
+}
+
+/// An offset in memory that the processor addresses.
+fn narrow(offset: u64) -> usize {
+    usize::try_from(offset).unwrap_or(usize::MAX)
 }

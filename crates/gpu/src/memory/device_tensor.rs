@@ -9,7 +9,8 @@ use galatea_tensor::{Allocation, HostBuffer, MemoryKind, Parts, Tensor};
 use super::Block;
 use crate::device::Device;
 
-/// Bytes on the device, which are copied to the host when somebody asks for their address.
+/// Bytes on the device. Where the processor does not address them, they are copied to the host when somebody asks for
+/// their address.
 #[derive(Debug)]
 pub(crate) struct DeviceMemory {
     device: Arc<Device>,
@@ -45,6 +46,14 @@ impl DeviceMemory {
         Arc::ptr_eq(&self.device, device)
     }
 
+    /// The bytes where they lie, to be changed, if the processor addresses them.
+    pub(super) fn own_bytes(&mut self) -> Option<&mut [u8]> {
+        let host = self.block.host()?;
+        // SAFETY: the value, and with it the block, has one owner, so neither a tensor nor a run that goes on uses
+        // the bytes; the slice lives no longer than the borrow.
+        Some(unsafe { host.bytes_mut(0, self.len) })
+    }
+
     fn copied(&self) -> &HostBuffer {
         self.host.get_or_init(|| {
             let mut copy = HostBuffer::zeroed(self.len);
@@ -58,14 +67,20 @@ impl DeviceMemory {
 }
 
 // SAFETY: the copy is made once, never moves, is never written again and is dropped only by `changed`,
-// whose caller is the only one to have the value; the block is written by a step
+// whose caller is the only one to have the value; the block keeps its address and is written by a step
 // only while the step owns this value alone.
 unsafe impl Allocation for DeviceMemory {
     fn kind(&self) -> MemoryKind {
-        MemoryKind::Device
+        match self.block.host() {
+            Some(_) => MemoryKind::Unified,
+            None => MemoryKind::Device,
+        }
     }
     fn as_ptr(&self) -> *const u8 {
-        self.copied().as_ptr()
+        match self.block.host() {
+            Some(host) => host.address(0, self.len).cast_const(),
+            None => self.copied().as_ptr(),
+        }
     }
     fn len_bytes(&self) -> usize {
         self.len
@@ -94,4 +109,11 @@ pub(crate) fn resident(device: &Arc<Device>, tensor: &Tensor) -> Option<(Arc<Blo
     let (allocation, alone) = tensor.whole_allocation()?;
     let memory = allocation.as_any()?.downcast_ref::<DeviceMemory>()?;
     memory.is_on(device).then(|| (Arc::clone(memory.block()), alone))
+}
+
+/// Whether a tensor lies on another device than this one.
+pub(crate) fn is_elsewhere(device: &Arc<Device>, tensor: &Tensor) -> bool {
+    let memory = tensor.whole_allocation().and_then(|(allocation, _)| allocation.as_any());
+    let memory = memory.and_then(|any| any.downcast_ref::<DeviceMemory>());
+    memory.is_some_and(|memory| !memory.is_on(device))
 }

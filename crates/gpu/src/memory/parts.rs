@@ -4,6 +4,7 @@ use galatea_tensor::{Parts, TensorError, TensorErrorKind, check_part};
 
 use super::device_tensor::DeviceMemory;
 use super::{Block, STEP};
+use crate::device::Counters;
 use crate::error::GpuError;
 
 fn failed(error: impl Into<GpuError>) -> TensorError {
@@ -32,7 +33,7 @@ impl DeviceMemory {
     ) -> Result<Block, TensorError> {
         let device = self.device();
         device.alive().map_err(failed)?;
-        let beside = Block::new(device, wide(bytes).max(STEP)).map_err(failed)?;
+        let beside = Block::private(device, wide(bytes).max(STEP)).map_err(failed)?;
         device
             .checked(|| {
                 let mut encoder = device.device.create_command_encoder(&Default::default());
@@ -42,12 +43,24 @@ impl DeviceMemory {
             .map_err(failed)?;
         Ok(beside)
     }
+
+    /// Counts copies that the processor made.
+    fn count(&self, copies: usize) {
+        Counters::add(&self.device().counters.host_copies, wide(copies));
+    }
 }
 
 impl Parts for DeviceMemory {
     fn copy_parts(&mut self, copies: &[(usize, usize)], each: usize) -> Result<(), TensorError> {
         for &(from, to) in copies {
             check_part(from.max(to), each, self.len())?;
+        }
+        if let Some(own) = self.own_bytes() {
+            for &(from, to) in copies {
+                own.copy_within(from..from + each, to);
+            }
+            self.count(copies.len());
+            return Ok(());
         }
         let aligned =
             |&(from, to): &(usize, usize)| from.is_multiple_of(WORD) && to.is_multiple_of(WORD);
@@ -83,6 +96,13 @@ impl Parts for DeviceMemory {
         if size == 0 {
             return Ok(Vec::new());
         }
+        if let Some(own) = self.own_bytes() {
+            let parts: Vec<&[u8]> = starts.iter().map(|&start| &own[start..start + each]).collect();
+            let all = parts.concat();
+            self.count(starts.len());
+            Counters::add(&self.device().counters.download_bytes, wide(all.len()));
+            return Ok(all);
+        }
         let own = &self.block().buffer;
         let beside = self.beside(size, |encoder, beside| {
             let mut at = 0;
@@ -111,8 +131,18 @@ impl Parts for DeviceMemory {
         bytes: &[u8],
     ) -> Result<(), TensorError> {
         check_part(0, starts.len().saturating_mul(each), bytes.len())?;
-        for (at, &start) in starts.iter().enumerate() {
+        for &start in starts {
             check_part(start, each, self.len())?;
+        }
+        if let Some(own) = self.own_bytes() {
+            for (at, &start) in starts.iter().enumerate() {
+                own[start..start + each].copy_from_slice(&bytes[at * each..(at + 1) * each]);
+            }
+            self.count(starts.len());
+            Counters::add(&self.device().counters.upload_bytes, wide(starts.len() * each));
+            return Ok(());
+        }
+        for (at, &start) in starts.iter().enumerate() {
             let (from, size, before) = words(start, each);
             let part = &bytes[at * each..(at + 1) * each];
             if before == 0 && size == each {

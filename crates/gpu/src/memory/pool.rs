@@ -18,6 +18,18 @@ pub struct PoolClass {
     pub most: usize,
 }
 
+/// Who addresses a buffer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Reach {
+    /// The device alone.
+    Device,
+    /// The processor too, of the device's own memory.
+    Host,
+    /// Both, for inputs and outputs that pass: no part of the budget.
+    Passing,
+}
+
 /// The sizes that a pool keeps.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PoolConfig {
@@ -25,6 +37,7 @@ pub struct PoolConfig {
     budget_bytes: Option<u64>,
     spill_folder: Option<PathBuf>,
     ahead: Option<usize>,
+    unified_bytes: Option<u64>,
 }
 
 impl Default for PoolConfig {
@@ -36,6 +49,7 @@ impl Default for PoolConfig {
             budget_bytes: None,
             spill_folder: None,
             ahead: None,
+            unified_bytes: None,
         }
     }
 }
@@ -104,12 +118,23 @@ impl PoolConfig {
     pub(crate) fn budget_bytes(&self) -> Option<u64> {
         self.budget_bytes
     }
+
+    /// The same with unified memory, where the device has it, for buffers of at most so many bytes; without this
+    /// for all. With 0 everything is copied as on a device that has memory of its own.
+    #[must_use]
+    pub fn unified_up_to(self, bytes: u64) -> Self {
+        Self { unified_bytes: Some(bytes), ..self }
+    }
+
+    pub(crate) fn unified_bytes(&self) -> u64 {
+        self.unified_bytes.unwrap_or(u64::MAX)
+    }
 }
 
 /// Memory of a device at a moment.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct MemoryStatistics {
-    /// Bytes in use.
+    /// Bytes of the device in use.
     pub used_bytes: u64,
     /// Bytes that are kept for reuse.
     pub free_bytes: u64,
@@ -125,12 +150,28 @@ pub struct MemoryStatistics {
     pub made: u64,
     /// Times that kept buffers were given back to make room.
     pub trims: u64,
-    /// For each class: its bytes, buffers in use, and buffers kept.
-    pub classes: Vec<(u64, usize, usize)>,
+    /// Of the bytes in use, those that the processor addresses too.
+    pub host_bytes: u64,
+    /// Every class, for the device alone and for the processor too.
+    pub classes: Vec<ClassStatistics>,
+}
+
+/// A class of buffers at a moment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ClassStatistics {
+    /// Who addresses them.
+    pub reach: Reach,
+    /// Bytes of each.
+    pub bytes: u64,
+    /// How many are in use.
+    pub used: usize,
+    /// How many are kept.
+    pub free: usize,
 }
 
 /// The buffers of one class.
 struct Class<B> {
+    reach: Reach,
     config: PoolClass,
     free: Vec<B>,
     used: usize,
@@ -145,6 +186,8 @@ struct State<B> {
 pub(crate) struct Pool<B> {
     state: Mutex<State<B>>,
     budget_bytes: Option<u64>,
+    /// Whether memory that the processor addresses is the device's.
+    unified: bool,
 }
 
 impl<B> std::fmt::Debug for Pool<B> {
@@ -164,29 +207,48 @@ pub(crate) struct Taken<B> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Place {
     pub(crate) bytes: u64,
+    reach: Reach,
     class: Option<usize>,
+}
+
+/// What is asked for.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Wanted {
+    pub(crate) bytes: u64,
+    pub(crate) reach: Reach,
 }
 
 impl<B> Pool<B> {
     /// A pool of these classes within a budget.
-    pub(crate) fn new(config: &PoolConfig, budget_bytes: Option<u64>) -> Self {
-        let class = |&config: &PoolClass| Class { config, free: Vec::new(), used: 0 };
-        let classes = config.classes.iter().map(class).collect();
+    pub(crate) fn new(config: &PoolConfig, budget_bytes: Option<u64>, unified: bool) -> Self {
+        let mut state = State { classes: Vec::new(), statistics: MemoryStatistics::default() };
+        state.extend(config);
+        let State { classes, .. } = state;
         let statistics = MemoryStatistics { budget_bytes, ..MemoryStatistics::default() };
-        Self { state: Mutex::new(State { classes, statistics }), budget_bytes }
+        Self { state: Mutex::new(State { classes, statistics }), budget_bytes, unified }
     }
 
     fn lock(&self) -> MutexGuard<'_, State<B>> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Makes the buffers that are wanted from the start.
-    pub(crate) fn fill(&self, make: impl Fn(u64) -> Result<B, GpuError>) -> Result<(), GpuError> {
+    /// Adds classes. Where there is one of that size, the larger counts hold.
+    pub(crate) fn extend(&self, config: &PoolConfig) {
+        self.lock().extend(config);
+    }
+
+    /// Makes the buffers that are wanted from the start, where `reach` says who addresses those of a size.
+    pub(crate) fn fill(
+        &self,
+        reach: impl Fn(u64) -> Reach,
+        make: impl Fn(Wanted) -> Result<B, GpuError>,
+    ) -> Result<(), GpuError> {
         let state = &mut *self.lock();
         for class in &mut state.classes {
-            while class.free.len() < class.config.initial {
-                class.free.push(make(class.config.bytes)?);
-                state.statistics.free_bytes += class.config.bytes;
+            let Class { reach: own, config, .. } = *class;
+            while reach(config.bytes) == own && class.used + class.free.len() < config.initial {
+                class.free.push(make(Wanted { bytes: config.bytes, reach: own })?);
+                state.statistics.free_bytes += config.bytes;
             }
         }
         Ok(())
@@ -195,48 +257,66 @@ impl<B> Pool<B> {
     /// A buffer of at least so many bytes: one that is kept, or a new one of its class.
     pub(crate) fn take(
         &self,
-        bytes: u64,
-        make: impl Fn(u64) -> Result<B, GpuError>,
+        wanted: Wanted,
+        make: impl Fn(Wanted) -> Result<B, GpuError>,
     ) -> Result<Taken<B>, GpuError> {
+        let Wanted { bytes, reach } = wanted;
         let mut state = self.lock();
-        let class = state.classes.iter().position(|class| class.config.bytes >= bytes);
+        let fits = |class: &Class<B>| class.reach == reach && class.config.bytes >= bytes;
+        let fitting = (0..state.classes.len()).filter(|&at| fits(&state.classes[at]));
+        let class = fitting.min_by_key(|&at| state.classes[at].config.bytes);
         if let Some(index) = class
             && let Some(buffer) = state.classes[index].free.pop()
         {
-            let bytes = state.classes[index].config.bytes;
+            let place = Place { bytes: state.classes[index].config.bytes, reach, class };
             state.classes[index].used += 1;
-            state.statistics.free_bytes -= bytes;
+            state.statistics.free_bytes -= place.bytes;
             state.statistics.reused += 1;
-            state.count(bytes);
-            return Ok(Taken { buffer, place: Place { bytes, class } });
+            state.count(place, self.unified);
+            return Ok(Taken { buffer, place });
         }
+        let room = self.budget_bytes.filter(|_| self.counts(reach));
+        let room = room.map(|budget| budget.saturating_sub(state.statistics.used_bytes));
         let class = class.filter(|&index| {
             let class = &state.classes[index];
-            class.used < class.config.most
+            // Where the class has too much for what is left, what is asked for may be less.
+            class.used < class.config.most && room.is_none_or(|room| class.config.bytes <= room)
         });
         let bytes = class.map_or(bytes, |index| state.classes[index].config.bytes);
         drop(state);
-        let buffer = self.make(bytes, make)?;
+        let place = Place { bytes, reach, class };
+        let buffer = self.make(place, make)?;
         if let Some(index) = class {
             self.lock().classes[index].used += 1;
         }
-        Ok(Taken { buffer, place: Place { bytes, class } })
+        Ok(Taken { buffer, place })
     }
 
     /// A buffer of just so many bytes, which is given back and not kept.
     pub(crate) fn take_exact(
         &self,
-        bytes: u64,
-        make: impl Fn(u64) -> Result<B, GpuError>,
+        wanted: Wanted,
+        make: impl Fn(Wanted) -> Result<B, GpuError>,
     ) -> Result<Taken<B>, GpuError> {
-        let buffer = self.make(bytes, make)?;
-        Ok(Taken { buffer, place: Place { bytes, class: None } })
+        let place = Place { bytes: wanted.bytes, reach: wanted.reach, class: None };
+        let buffer = self.make(place, make)?;
+        Ok(Taken { buffer, place })
+    }
+
+    /// Whether such memory is the device's.
+    fn counts(&self, reach: Reach) -> bool {
+        reach == Reach::Device || reach == Reach::Host && self.unified
     }
 
     /// Makes a buffer; where there is no room, what is kept goes first.
-    fn make(&self, bytes: u64, make: impl Fn(u64) -> Result<B, GpuError>) -> Result<B, GpuError> {
+    fn make(
+        &self,
+        place: Place,
+        make: impl Fn(Wanted) -> Result<B, GpuError>,
+    ) -> Result<B, GpuError> {
+        let Place { bytes, reach, .. } = place;
         let mut state = self.lock();
-        if let Some(budget) = self.budget_bytes {
+        if let Some(budget) = self.budget_bytes.filter(|_| self.counts(reach)) {
             let used = state.statistics.used_bytes;
             if used.saturating_add(bytes) > budget {
                 let reason = format!("{used} of the {budget} that may be taken are in use");
@@ -246,22 +326,29 @@ impl<B> Pool<B> {
                 state.trim();
             }
         }
-        let mut made = make(bytes);
+        let mut made = make(Wanted { bytes, reach });
         if matches!(made, Err(GpuError::Memory { .. })) && state.statistics.free_bytes > 0 {
             state.trim();
-            made = make(bytes);
+            made = make(Wanted { bytes, reach });
         }
         let buffer = made?;
         state.statistics.made += 1;
-        state.count(bytes);
+        state.count(place, self.unified);
         Ok(buffer)
     }
 
     /// Takes a buffer back, and keeps it where its class has room.
     pub(crate) fn give_back(&self, buffer: B, place: Place) {
+        let counts = self.counts(place.reach);
         let state = &mut *self.lock();
-        state.statistics.used_bytes = state.statistics.used_bytes.saturating_sub(place.bytes);
-        state.statistics.buffers = state.statistics.buffers.saturating_sub(1);
+        let statistics = &mut state.statistics;
+        if counts {
+            statistics.used_bytes = statistics.used_bytes.saturating_sub(place.bytes);
+        }
+        if place.reach != Reach::Device {
+            statistics.host_bytes = statistics.host_bytes.saturating_sub(place.bytes);
+        }
+        statistics.buffers = statistics.buffers.saturating_sub(1);
         let Some(class) = place.class.and_then(|index| state.classes.get_mut(index)) else {
             return;
         };
@@ -279,16 +366,46 @@ impl<B> Pool<B> {
 
     pub(crate) fn statistics(&self) -> MemoryStatistics {
         let state = self.lock();
-        let class = |class: &Class<B>| (class.config.bytes, class.used, class.free.len());
+        let class = |class: &Class<B>| ClassStatistics {
+            reach: class.reach,
+            bytes: class.config.bytes,
+            used: class.used,
+            free: class.free.len(),
+        };
         let classes = state.classes.iter().map(class).collect();
         MemoryStatistics { classes, ..state.statistics.clone() }
     }
 }
 
 impl<B> State<B> {
-    fn count(&mut self, bytes: u64) {
+    fn extend(&mut self, config: &PoolConfig) {
+        for reach in [Reach::Device, Reach::Host, Reach::Passing] {
+            for &config in &config.classes {
+                let same = |class: &&mut Class<B>| {
+                    class.reach == reach && class.config.bytes == config.bytes
+                };
+                match self.classes.iter_mut().find(same) {
+                    Some(known) => {
+                        known.config.initial = known.config.initial.max(config.initial);
+                        known.config.most = known.config.most.max(config.most);
+                    }
+                    // Behind the others: who has a buffer knows its class by its place.
+                    None => {
+                        self.classes.push(Class { reach, config, free: Vec::new(), used: 0 });
+                    }
+                }
+            }
+        }
+    }
+
+    fn count(&mut self, place: Place, unified: bool) {
         let statistics = &mut self.statistics;
-        statistics.used_bytes += bytes;
+        if place.reach != Reach::Device {
+            statistics.host_bytes += place.bytes;
+        }
+        if place.reach == Reach::Device || place.reach == Reach::Host && unified {
+            statistics.used_bytes += place.bytes;
+        }
         statistics.buffers += 1;
         statistics.peak_bytes = statistics.peak_bytes.max(statistics.used_bytes);
     }
@@ -311,24 +428,33 @@ mod tests {
 
     fn pool(most: usize, budget: Option<u64>) -> Pool<u64> {
         let config = PoolConfig::new(&[256, 1024], &[0, 1], &[most, most]).unwrap();
-        let pool = Pool::new(&config, budget);
-        pool.fill(Ok).unwrap();
+        let pool = Pool::new(&config, budget, false);
+        pool.fill(|_| Reach::Device, size).unwrap();
         pool
+    }
+
+    /// A buffer that is as long as it was asked to be.
+    fn size(wanted: Wanted) -> Result<u64, GpuError> {
+        Ok(wanted.bytes)
+    }
+
+    fn own(bytes: u64) -> Wanted {
+        Wanted { bytes, reach: Reach::Device }
     }
 
     #[test]
     fn a_buffer_that_came_back_is_given_out_again() {
         let pool = pool(2, None);
-        let first = pool.take(700, Ok).unwrap();
+        let first = pool.take(own(700), size).unwrap();
         assert_eq!((first.buffer, pool.statistics().reused), (1024, 1));
         pool.give_back(7, first.place);
-        assert_eq!(pool.take(1024, Ok).unwrap().buffer, 7);
+        assert_eq!(pool.take(own(1024), size).unwrap().buffer, 7);
     }
 
     #[test]
     fn a_class_keeps_no_more_than_it_may() {
         let pool = pool(1, None);
-        let all: Vec<_> = (0..3).map(|_| pool.take(100, Ok).unwrap()).collect();
+        let all: Vec<_> = (0..3).map(|_| pool.take(own(100), size).unwrap()).collect();
         // Beyond the class's count buffers have the size that was asked for.
         assert_eq!(all.iter().map(|taken| taken.buffer).collect::<Vec<_>>(), [256, 100, 100]);
         for taken in all {
@@ -336,33 +462,67 @@ mod tests {
         }
         let statistics = pool.statistics();
         assert_eq!((statistics.used_bytes, statistics.buffers), (0, 0));
-        assert_eq!(statistics.classes[0], (256, 0, 1));
+        let class = ClassStatistics { reach: Reach::Device, bytes: 256, used: 0, free: 1 };
+        assert_eq!(statistics.classes[0], class);
     }
 
     #[test]
     fn what_is_kept_makes_room_for_what_is_asked_for() {
         let pool = pool(4, Some(2000));
         assert_eq!(pool.statistics().free_bytes, 1024);
-        let large = pool.take(1900, Ok).unwrap();
+        let large = pool.take(own(1900), size).unwrap();
         let statistics = pool.statistics();
         assert_eq!((statistics.free_bytes, statistics.trims, large.buffer), (0, 1, 1900));
-        let error = pool.take(256, Ok).unwrap_err().to_string();
-        assert!(error.contains("1900 of the 2000"), "{error}");
+        assert_eq!(pool.take(own(90), size).unwrap().buffer, 90);
+        let error = pool.take(own(256), size).unwrap_err().to_string();
+        assert!(error.contains("1990 of the 2000"), "{error}");
     }
 
     #[test]
     fn a_device_without_memory_is_asked_once_more_when_all_is_given_back() {
         let pool = pool(4, None);
         let asked = Cell::new(0);
-        let scarce = |bytes: u64| {
+        let scarce = |Wanted { bytes, .. }: Wanted| {
             asked.set(asked.get() + 1);
             match asked.get() {
                 1 => Err(GpuError::Memory { bytes, reason: "full".into() }),
                 _ => Ok(bytes),
             }
         };
-        assert_eq!(pool.take(256, scarce).unwrap().buffer, 256);
+        assert_eq!(pool.take(own(256), scarce).unwrap().buffer, 256);
         assert_eq!((pool.statistics().trims, asked.get()), (1, 2));
+    }
+
+    #[test]
+    fn memory_of_the_host_is_kept_apart_and_counts_where_it_is_shared() {
+        for (unified, used) in [(false, 256), (true, 512)] {
+            let config = PoolConfig::new(&[256], &[], &[]).unwrap();
+            let pool = Pool::new(&config, Some(512), unified);
+            let first = pool.take(own(1), size).unwrap();
+            let beside = pool.take(Wanted { reach: Reach::Host, ..own(1) }, size).unwrap();
+            let statistics = pool.statistics();
+            assert_eq!((statistics.used_bytes, statistics.host_bytes), (used, 256));
+            assert_eq!(pool.take(Wanted { reach: Reach::Host, ..own(1) }, size).is_ok(), !unified);
+            pool.give_back(first.buffer, first.place);
+            pool.give_back(beside.buffer, beside.place);
+            assert_eq!(pool.statistics().free_bytes, 512);
+            // What is kept of one kind serves no other.
+            assert_eq!(pool.take(own(1), size).unwrap().place, first.place);
+            assert_eq!(pool.statistics().classes[1].free, 1);
+        }
+    }
+
+    #[test]
+    fn classes_that_are_added_serve_what_fits_them_best() {
+        let pool = pool(1, None);
+        let early = pool.take(own(200), size).unwrap();
+        pool.extend(&PoolConfig::new(&[512, 1024], &[2, 0], &[2, 5]).unwrap());
+        pool.fill(|_| Reach::Device, size).unwrap();
+        assert_eq!(pool.statistics().free_bytes, 1024 + 2 * 512);
+        assert_eq!(pool.take(own(300), size).unwrap().buffer, 512);
+        assert_eq!(pool.statistics().reused, 1);
+        pool.give_back(early.buffer, early.place);
+        assert_eq!(pool.take(own(200), size).unwrap().place, early.place);
     }
 
     #[test]

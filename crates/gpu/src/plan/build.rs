@@ -11,7 +11,7 @@ use galatea_tensor::{DataType, Tensor, f16};
 use super::{Action, InputPlace, OutputPlace, Place, Plan, PlanWork, Share};
 use crate::device::Device;
 use crate::kernel::{Binding, Kernel, Shapes, Step};
-use crate::memory::{Block, STEP};
+use crate::memory::{Block, Reach, STEP};
 use crate::provider::is_view;
 use crate::stream::Pages;
 use crate::tune::Choices;
@@ -43,6 +43,8 @@ enum Home {
     Constant,
     Slot(usize),
     Arena(usize),
+    /// From this byte on in the block of outputs.
+    Output(u64),
 }
 
 /// A node with its dispatches.
@@ -64,6 +66,10 @@ struct Builder<'a, 'b> {
     slots: usize,
     /// Inputs whose slot a step changes.
     changed: Vec<bool>,
+    /// Whether outputs are computed where they are read.
+    in_place: bool,
+    /// Bytes of the block of outputs so far.
+    output_bytes: u64,
     target: Target<'b>,
 }
 
@@ -168,7 +174,22 @@ impl<'a, 'b> Builder<'a, 'b> {
         }
         let home = vec![Home::Nowhere; count];
         let changed = vec![false; graph.inputs.len()];
-        Self { graph, facts, root, home, arena: Vec::new(), slots: 0, changed, target }
+        let bytes = graph.outputs.iter().filter_map(|id| facts[id.index()].as_ref());
+        let bytes = bytes.map(|fact| wide(padded(size_bytes(fact)))).fold(0, u64::saturating_add);
+        let in_place = target.device.reach(bytes) == Reach::Host;
+        let arena = Vec::new();
+        Self {
+            graph,
+            facts,
+            root,
+            home,
+            arena,
+            slots: 0,
+            changed,
+            in_place,
+            output_bytes: 0,
+            target,
+        }
     }
 
     fn is_constant(&self, id: ValueId) -> bool {
@@ -218,7 +239,7 @@ impl<'a, 'b> Builder<'a, 'b> {
             self.place_over(draft);
             for &id in self.graph.nodes[draft.node].outputs.iter().flatten() {
                 if self.root[id.index()] == id.index() && self.home[id.index()] == Home::Nowhere {
-                    self.in_arena(id.index());
+                    self.place_result(id.index());
                 }
             }
             for &bytes in &draft.step.scratch {
@@ -274,6 +295,24 @@ impl<'a, 'b> Builder<'a, 'b> {
         }
     }
 
+    /// Places what a step computes: where it is read, or in the arena.
+    fn place_result(&mut self, index: usize) {
+        let leaves = self.graph.outputs.iter().any(|id| self.root[id.index()] == index);
+        if leaves && self.in_place {
+            let bytes = self.facts[index].as_ref().map_or(0, size_bytes);
+            self.home[index] = Home::Output(self.read_from(bytes));
+        } else {
+            self.in_arena(index);
+        }
+    }
+
+    /// Takes bytes of the block of outputs.
+    fn read_from(&mut self, bytes: usize) -> u64 {
+        let start = self.output_bytes;
+        self.output_bytes = start.saturating_add(wide(padded(bytes)));
+        start
+    }
+
     fn in_arena(&mut self, index: usize) {
         self.home[index] = Home::Arena(self.arena.len());
         let bytes = padded(self.facts[index].as_ref().map_or(0, size_bytes));
@@ -304,9 +343,12 @@ impl<'a, 'b> Builder<'a, 'b> {
                 let bytes = self.facts[from.index()].as_ref().map_or(0, size_bytes);
                 let bytes = wide(bytes).next_multiple_of(4);
                 let (from, to) = (self.bound(from, &memory)?, self.bound(to, &memory)?);
-                if let (Place::Arena { .. }, Place::Arena { .. }) = (&from, &to) {
+                let both = (&from, &to);
+                if let (Place::Arena { .. }, Place::Arena { .. })
+                | (Place::Output { .. }, Place::Output { .. }) = both
+                {
                     // No copy has its source and its target in one buffer.
-                    let block = Arc::new(Block::new(self.target.device, bytes)?);
+                    let block = Arc::new(Block::private(self.target.device, bytes)?);
                     let beside = Place::Fixed { block, offset: 0, bytes };
                     actions.push(Action::Copy { from, to: beside.clone(), bytes });
                     actions.push(Action::Copy { from: beside, to, bytes });
@@ -316,7 +358,7 @@ impl<'a, 'b> Builder<'a, 'b> {
             }
             self.dispatches(draft, &memory, &mut actions, &mut params)?;
         }
-        let inputs = self.inputs(&memory);
+        let (inputs, input_bytes) = self.inputs(&memory);
         let graph = self.graph;
         let work = PlanWork::new(graph, &self.facts, &actions);
         let outputs: Result<Vec<OutputPlace>, RuntimeError> =
@@ -334,6 +376,8 @@ impl<'a, 'b> Builder<'a, 'b> {
             inputs,
             outputs: outputs?,
             slots: self.slots,
+            input_bytes,
+            output_bytes: self.output_bytes,
             arena_bytes: wide(memory.len_bytes),
             live_bytes: wide(memory.live_bytes),
             params,
@@ -398,6 +442,7 @@ impl<'a, 'b> Builder<'a, 'b> {
                 other => Ok(other),
             },
             Home::Slot(slot) => Ok(Place::Slot { slot, bytes }),
+            Home::Output(offset) => Ok(Place::Output { offset, bytes }),
             Home::Constant => {
                 let block = self.constant(id)?;
                 Ok(Place::in_block(block, 0, bytes))
@@ -486,13 +531,19 @@ impl<'a, 'b> Builder<'a, 'b> {
         Ok(())
     }
 
-    fn inputs(&self, memory: &MemoryPlan) -> Vec<InputPlace> {
+    /// How each input reaches the device, and how many bytes go through a block beside the arena where they must.
+    fn inputs(&self, memory: &MemoryPlan) -> (Vec<InputPlace>, u64) {
+        let mut staged = 0;
         let place = |(at, &id): (usize, &ValueId)| match self.home_of(id) {
             Home::Slot(slot) => InputPlace::Slot { slot, changed: self.changed[at] },
-            Home::Arena(value) => InputPlace::Arena { offset: wide(memory.offsets[value]) },
-            Home::Constant | Home::Nowhere => InputPlace::Unread,
+            Home::Arena(value) => {
+                let start = staged;
+                staged += wide(self.arena[value].bytes);
+                InputPlace::Arena { offset: wide(memory.offsets[value]), start }
+            }
+            Home::Constant | Home::Nowhere | Home::Output(_) => InputPlace::Unread,
         };
-        self.graph.inputs.iter().enumerate().map(place).collect()
+        (self.graph.inputs.iter().enumerate().map(place).collect(), staged)
     }
 
     fn output(&mut self, id: ValueId, memory: &MemoryPlan) -> Result<OutputPlace, RuntimeError> {
@@ -511,7 +562,12 @@ impl<'a, 'b> Builder<'a, 'b> {
                 return Ok(OutputPlace::Stays { slot, dtype, shape });
             }
         }
-        Ok(OutputPlace::Read { from: self.bound(id, memory)?, dtype, shape })
+        if let Home::Output(start) = self.home_of(id) {
+            return Ok(OutputPlace::Read { start, from: None, dtype, shape });
+        }
+        let from = Some(self.bound(id, memory)?);
+        let start = self.read_from(self.facts[id.index()].as_ref().map_or(0, size_bytes));
+        Ok(OutputPlace::Read { start, from, dtype, shape })
     }
 }
 

@@ -2,7 +2,8 @@
 //!
 //! Values between dispatches share one arena, laid out by [`galatea_runtime::plan`]. Inputs that come
 //! from the host are written to the arena first; inputs that lie on the device, such as caches, are
-//! bound where they are. What the plan knows beforehand lies in blocks of its own.
+//! bound where they are. What the plan knows beforehand lies in blocks of its own. Where the processor and the
+//! device share memory, outputs are computed in the block that they are read from.
 
 mod build;
 mod record;
@@ -20,6 +21,7 @@ pub(crate) use work::{PlanWork, Share};
 
 use crate::device::Pipeline;
 use crate::memory::Block;
+use crate::room::Needs;
 
 /// Where the bytes of a binding are.
 #[derive(Clone, Debug)]
@@ -28,6 +30,8 @@ pub(crate) enum Place {
     Arena { offset: u64, bytes: u64 },
     /// In the block that the run holds in this slot.
     Slot { slot: usize, bytes: u64 },
+    /// In the block that outputs are read from.
+    Output { offset: u64, bytes: u64 },
     /// In a block of the model or of the plan.
     Fixed { block: Arc<Block>, offset: u64, bytes: u64 },
     /// In a block of the model that is brought to the device when it is needed.
@@ -84,8 +88,8 @@ pub(crate) enum Action {
 pub(crate) enum InputPlace {
     /// Nothing reads it.
     Unread,
-    /// Written to the arena.
-    Arena { offset: u64 },
+    /// Written to the arena, or to `start` of a block beside it where the processor does not address the arena.
+    Arena { offset: u64, start: u64 },
     /// Held in a slot: bound where it lies, or brought to a block of its own.
     Slot { slot: usize, changed: bool },
 }
@@ -95,8 +99,8 @@ pub(crate) enum InputPlace {
 pub(crate) enum OutputPlace {
     /// Known beforehand.
     Constant(Tensor),
-    /// Read back.
-    Read { from: Place, dtype: DataType, shape: Vec<usize> },
+    /// Read from the block of outputs, where the run writes it, or brings it from elsewhere at its end.
+    Read { start: u64, from: Option<Place>, dtype: DataType, shape: Vec<usize> },
     /// It stays on the device: the block in this slot.
     Stays { slot: usize, dtype: DataType, shape: Vec<usize> },
 }
@@ -108,6 +112,10 @@ pub(crate) struct Plan {
     pub(crate) inputs: Vec<InputPlace>,
     pub(crate) outputs: Vec<OutputPlace>,
     pub(crate) slots: usize,
+    /// Bytes of the inputs that are written to the arena.
+    pub(crate) input_bytes: u64,
+    /// Bytes of the block that outputs are read from.
+    pub(crate) output_bytes: u64,
     pub(crate) arena_bytes: u64,
     pub(crate) live_bytes: u64,
     /// The parameters of all dispatches.
@@ -119,6 +127,11 @@ pub(crate) struct Plan {
 }
 
 impl Plan {
+    /// Memory that a run needs.
+    pub(crate) fn needs(&self) -> Needs {
+        Needs { arena: self.arena_bytes, inputs: self.input_bytes, outputs: self.output_bytes }
+    }
+
     /// How many shaders are started.
     pub(crate) fn dispatches(&self) -> usize {
         let dispatch = |action: &&Action| matches!(action, Action::Dispatch { .. });

@@ -3,30 +3,57 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use galatea_tensor::HostBuffer;
-use wgpu::BufferUsages;
+use galatea_tensor::{Allocation, HostBuffer, MemoryKind};
+use wgpu::{BufferTransition, BufferUses};
 
-use super::{Action, OutputPlace, Place, Plan};
+use super::{Action, InputPlace, OutputPlace, Place, Plan};
 use crate::device::{Counters, Device};
 use crate::error::GpuError;
-use crate::memory::Block;
+use crate::memory::{Block, OutputMemory};
+use crate::room::Blocks;
 use crate::stream::{Held, Slots};
 use crate::timing::{Stamps, Watch};
+
+/// Outputs of fewer bytes are copied: while one is held, the next run needs bindings of its own.
+const WORTH_HOLDING: usize = 64 << 10;
 
 /// The buffers and bindings that runs of a plan use, one run at a time.
 #[derive(Debug)]
 pub(crate) struct Recording {
-    arena: Arc<Block>,
+    blocks: Blocks,
     slots: Vec<Arc<Block>>,
     /// For each dispatch; none where it reads weights that are now here, now there.
     groups: Vec<Option<wgpu::BindGroup>>,
-    /// What outputs are read back through, and where each starts in it.
-    staging: Option<wgpu::Buffer>,
-    reads: Vec<Option<(u64, usize)>>,
+    /// Copy commands of a run, and bytes that they bring back.
+    copies: u64,
+    download_bytes: u64,
     /// Whether it has run before, and so may run again.
     replayed: bool,
     /// The commands of the next run.
     ahead: Option<Encoded>,
+}
+
+/// Bytes of an output that are read, and where they start in the block of outputs.
+fn read(output: &OutputPlace) -> Option<(u64, usize)> {
+    match output {
+        OutputPlace::Read { start, dtype, shape, .. } => {
+            Some((*start, shape.iter().product::<usize>() * dtype.size_bytes().unwrap_or(0)))
+        }
+        OutputPlace::Constant(_) | OutputPlace::Stays { .. } => None,
+    }
+}
+
+/// Copy commands of a run in these blocks, and bytes that they bring back.
+fn copied(plan: &Plan, blocks: &Blocks) -> (u64, u64) {
+    let staged =
+        |place: &&InputPlace| blocks.inputs.is_some() && matches!(place, InputPlace::Arena { .. });
+    let actions = plan.actions.iter().filter(|action| matches!(action, Action::Copy { .. }));
+    let elsewhere =
+        |output: &&OutputPlace| matches!(output, OutputPlace::Read { from: Some(_), .. });
+    let bytes = plan.outputs.iter().filter(elsewhere).filter_map(read).map(|(_, bytes)| bytes);
+    let read: Vec<usize> = bytes.filter(|&bytes| bytes > 0).collect();
+    let count = plan.inputs.iter().filter(staged).count() + actions.count() + read.len();
+    (count as u64, read.into_iter().sum::<usize>() as u64)
 }
 
 /// Binds a plan to its buffers.
@@ -36,39 +63,21 @@ pub(crate) struct Recording {
 pub(crate) fn record(
     device: &Arc<Device>,
     plan: &Plan,
-    arena: Arc<Block>,
+    blocks: Blocks,
     slots: Vec<Arc<Block>>,
 ) -> Result<Recording, GpuError> {
-    let mut staged = 0;
-    let mut read = |output: &OutputPlace| match output {
-        OutputPlace::Read { dtype, shape, .. } => {
-            let bytes = shape.iter().product::<usize>() * dtype.size_bytes().unwrap_or(0);
-            let start = staged;
-            staged += (bytes as u64).next_multiple_of(256);
-            Some((start, bytes))
-        }
-        OutputPlace::Constant(_) | OutputPlace::Stays { .. } => None,
-    };
-    let reads: Vec<Option<(u64, usize)>> = plan.outputs.iter().map(&mut read).collect();
-    device.checked(|| {
-        let staging = (staged > 0).then(|| {
-            device.device.create_buffer(&wgpu::BufferDescriptor {
-                label: Some("read back"),
-                size: staged,
-                usage: BufferUsages::MAP_READ | BufferUsages::COPY_DST,
-                mapped_at_creation: false,
-            })
-        });
-        let places = Places { arena: &arena, slots: &slots, stream: None, held: None };
+    let groups = device.checked(|| {
+        let places = Places { blocks: &blocks, slots: &slots, stream: None, held: None };
         let dispatch = |action: &&Action| matches!(action, Action::Dispatch { .. });
         let group = |action: &Action| match action.streamed().next() {
             Some(_) => Ok(None),
             None => places.group(device, plan, action),
         };
-        let groups = plan.actions.iter().filter(dispatch).map(group).collect::<Result<_, _>>()?;
-        let (arena, slots) = (Arc::clone(&arena), slots.clone());
-        Ok(Recording { groups, staging, reads, arena, slots, replayed: false, ahead: None })
-    })?
+        plan.actions.iter().filter(dispatch).map(group).collect::<Result<_, GpuError>>()
+    })??;
+    let (copies, download_bytes) = copied(plan, &blocks);
+    let (replayed, ahead) = (false, None);
+    Ok(Recording { blocks, slots, groups, copies, download_bytes, replayed, ahead })
 }
 
 /// What is left to encode.
@@ -80,7 +89,7 @@ struct Rest<'a> {
 
 /// The buffers behind places.
 struct Places<'a, 's> {
-    arena: &'a Block,
+    blocks: &'a Blocks,
     slots: &'a [Arc<Block>],
     stream: Option<&'s Slots>,
     held: Option<Held<'s>>,
@@ -88,8 +97,13 @@ struct Places<'a, 's> {
 
 impl Places<'_, '_> {
     fn find<'a>(&'a self, place: &'a Place) -> Result<(&'a wgpu::Buffer, u64, u64), GpuError> {
+        let Blocks { arena, outputs, .. } = self.blocks;
         Ok(match place {
-            Place::Arena { offset, bytes } => (&self.arena.buffer, *offset, *bytes),
+            // A plan that has outputs to read has a block for them.
+            Place::Output { offset, bytes } => {
+                (&outputs.as_ref().unwrap_or(arena).buffer, *offset, *bytes)
+            }
+            Place::Arena { offset, bytes } => (&arena.buffer, *offset, *bytes),
             Place::Slot { slot, bytes } => (&self.slots[*slot].buffer, 0, *bytes),
             Place::Fixed { block, offset, bytes } => (&block.buffer, *offset, *bytes),
             Place::Streamed { block, offset, bytes } => {
@@ -196,19 +210,40 @@ impl Marks<'_> {
 
 impl Recording {
     /// Whether the recording is of these buffers.
-    pub(crate) fn is_of(&self, arena: &Arc<Block>, slots: &[Arc<Block>]) -> bool {
-        Arc::ptr_eq(&self.arena, arena)
-            && self.slots.len() == slots.len()
+    pub(crate) fn is_of(&self, blocks: &Blocks, slots: &[Arc<Block>]) -> bool {
+        self.blocks.are(blocks) && self.is_with(slots)
+    }
+
+    /// Whether the recording binds these slots, whatever its other blocks.
+    pub(crate) fn is_with(&self, slots: &[Arc<Block>]) -> bool {
+        self.slots.len() == slots.len()
             && self.slots.iter().zip(slots).all(|(own, other)| Arc::ptr_eq(own, other))
     }
 
-    /// Whether values of the recording lie in this block.
-    pub(crate) fn uses(&self, arena: &Arc<Block>) -> bool {
-        Arc::ptr_eq(&self.arena, arena)
+    /// Writes an input that goes to the arena.
+    ///
+    /// # Safety
+    /// No run goes on in the blocks of this recording.
+    pub(crate) unsafe fn write(&self, device: &Device, place: &InputPlace, bytes: &[u8]) {
+        let InputPlace::Arena { offset, start } = place else { return };
+        let (block, at) = match &self.blocks.inputs {
+            Some(beside) => (beside, *start),
+            None => (&self.blocks.arena, *offset),
+        };
+        let Some(host) = block.host() else { return };
+        // SAFETY: the caller sees to it that nobody uses these blocks.
+        unsafe { host.put(usize::try_from(at).unwrap_or(usize::MAX), bytes) };
+        Counters::add(&device.counters.host_copies, 1);
+        Counters::add(&device.counters.upload_bytes, bytes.len() as u64);
     }
 
-    /// Hands the commands of the plan over, those that read outputs back included; weights that are not on
-    /// the device come to `stream`.
+    /// Whether values of the recording lie in this block.
+    pub(crate) fn uses(&self, block: &Arc<Block>) -> bool {
+        self.blocks.use_block(block)
+    }
+
+    /// Hands the commands of the plan over, with those that bring inputs and outputs where they do not lie
+    /// already; weights that are not on the device come to `stream`.
     ///
     /// # Errors
     /// When weights cannot be brought to the device.
@@ -226,16 +261,16 @@ impl Recording {
             None => self.encode(device, plan, watch, stream)?,
         };
         let Encoded { commands, stamps, .. } = encoded;
-        Counters::add(&device.counters.dispatches, self.groups.len() as u64);
+        let counters = &device.counters;
+        Counters::add(&counters.dispatches, self.groups.len() as u64);
+        Counters::add(&counters.copies, self.copies);
+        Counters::add(&counters.download_bytes, self.download_bytes);
         let submit = Instant::now();
         let submission = device.submit(commands);
         drop(held);
         let submitted = Instant::now();
         if let Some(stamps) = &stamps {
             stamps.map();
-        }
-        if let Some(staging) = &self.staging {
-            staging.map_async(wgpu::MapMode::Read, .., |_| ());
         }
         Ok(Handed { submission, stamps, encode, submit, submitted })
     }
@@ -267,7 +302,8 @@ impl Recording {
         };
         let begin = || device.device.create_command_encoder(&Default::default());
         let mut encoder = begin();
-        let mut places = Places { arena: &self.arena, slots: &self.slots, stream, held: None };
+        self.bring_inputs(&mut encoder, plan);
+        let mut places = Places { blocks: &self.blocks, slots: &self.slots, stream, held: None };
         let actions = plan.actions.iter().peekable();
         let marks = Marks { stamps: stamps.as_ref(), dispatch: 0, pass: 0 };
         let mut rest = Rest { actions, groups: self.groups.iter(), marks };
@@ -285,7 +321,8 @@ impl Recording {
             }
             Self::encode_next(device, plan, &mut encoder, &places, &mut rest)?;
         }
-        self.read_back(&mut encoder, plan, &places)?;
+        Self::read_back(&mut encoder, plan, &places)?;
+        self.show(&mut encoder, plan);
         if let Some(stamps) = &stamps {
             stamps.resolve(&mut encoder);
         }
@@ -330,44 +367,92 @@ impl Recording {
         Ok(())
     }
 
+    /// Copies inputs to the arena that were written beside it.
+    fn bring_inputs(&self, encoder: &mut wgpu::CommandEncoder, plan: &Plan) {
+        let Some(beside) = &self.blocks.inputs else { return };
+        let places = plan.inputs.iter().filter_map(|place| match place {
+            InputPlace::Arena { offset, start } => Some((*offset, *start)),
+            _ => None,
+        });
+        let ends = places.clone().skip(1).map(|(_, start)| start).chain([plan.input_bytes]);
+        for ((offset, start), end) in places.zip(ends) {
+            let (from, to) = (&beside.buffer, &self.blocks.arena.buffer);
+            encoder.copy_buffer_to_buffer(from, start, to, offset, end - start);
+        }
+    }
+
+    /// Copies outputs to where they are read, as far as they are not there.
     fn read_back(
-        &self,
         encoder: &mut wgpu::CommandEncoder,
         plan: &Plan,
         places: &Places<'_, '_>,
     ) -> Result<(), GpuError> {
-        let Some(staging) = &self.staging else { return Ok(()) };
-        for (output, read) in plan.outputs.iter().zip(&self.reads) {
-            if let (OutputPlace::Read { from, .. }, Some((start, bytes))) = (output, read)
-                && *bytes > 0
+        let Some(block) = &places.blocks.outputs else { return Ok(()) };
+        for output in &plan.outputs {
+            if let (OutputPlace::Read { from: Some(from), .. }, Some((start, bytes))) =
+                (output, read(output))
+                && bytes > 0
             {
                 let (buffer, offset, _) = places.find(from)?;
-                let size = (*bytes as u64).next_multiple_of(4);
-                encoder.copy_buffer_to_buffer(buffer, offset, staging, *start, size);
+                let size = (bytes as u64).next_multiple_of(4);
+                encoder.copy_buffer_to_buffer(buffer, offset, &block.buffer, start, size);
             }
         }
         Ok(())
     }
 
-    /// The bytes of each output that was read back, once the run is over.
-    pub(crate) fn outputs(&self, device: &Device) -> Result<Vec<Option<HostBuffer>>, GpuError> {
-        let Some(staging) = &self.staging else {
-            return Ok(self.reads.iter().map(|_| None).collect());
-        };
-        let view = staging.slice(..).get_mapped_range();
-        let view = view.map_err(|error| GpuError::Refusal(error.to_string()))?;
-        let copied = |read: &Option<(u64, usize)>| {
-            let Some((start, bytes)) = read else { return Ok(None) };
-            let start = usize::try_from(*start).unwrap_or(usize::MAX);
-            let copy = HostBuffer::try_copy(&view[start..start + bytes])
+    /// Makes what the run wrote visible to the processor, where that addresses it.
+    fn show(&self, encoder: &mut wgpu::CommandEncoder, plan: &Plan) {
+        let changed = plan.inputs.iter().filter_map(|place| match place {
+            InputPlace::Slot { slot, changed: true } => self.slots.get(*slot),
+            _ => None,
+        });
+        let blocks = changed.chain(&self.blocks.outputs).filter(|block| block.host().is_some());
+        let state = BufferUses::MAP_READ;
+        let shown = blocks.map(|block| BufferTransition { buffer: &block.buffer, state });
+        encoder.transition_resources(shown, std::iter::empty());
+    }
+
+    /// Each output that is read, once the run is over: where it lies if it is large and may be held, otherwise a
+    /// copy.
+    ///
+    /// # Errors
+    /// When there is no memory for a copy.
+    ///
+    /// # Safety
+    /// The run is over, and no other begins in these blocks while `held` has a second owner.
+    pub(crate) unsafe fn outputs(
+        &self,
+        device: &Device,
+        plan: &Plan,
+        held: Option<&Arc<()>>,
+    ) -> Result<Vec<Option<Arc<dyn Allocation>>>, GpuError> {
+        let unified = device.capabilities().unified;
+        let kind = if unified { MemoryKind::Unified } else { MemoryKind::Host };
+        let counters = &device.counters;
+        let taken = |output: &OutputPlace| {
+            let Some((start, bytes)) = read(output) else { return Ok(None) };
+            let start = usize::try_from(start).unwrap_or(usize::MAX);
+            let Some(block) = self.blocks.outputs.as_ref() else { return Ok(None) };
+            if let Some(held) = held.filter(|_| bytes >= WORTH_HOLDING) {
+                // SAFETY: the caller's promise.
+                let memory = unsafe { OutputMemory::new(block, held, start, bytes, kind) };
+                if let Some(memory) = memory {
+                    Counters::add(&counters.outputs_in_place, 1);
+                    return Ok(Some(Arc::new(memory) as Arc<dyn Allocation>));
+                }
+            }
+            let Some(host) = block.host() else { return Ok(None) };
+            // SAFETY: the run that wrote them is over, and the block is held here.
+            let bytes = unsafe { host.bytes(start, bytes) };
+            let copy = HostBuffer::try_copy(bytes)
                 .map_err(|error| GpuError::Refusal(format!("an output cannot be kept: {error}")))?;
-            Counters::add(&device.counters.download_bytes, *bytes as u64);
-            Counters::add(&device.counters.copies, 1);
-            Ok(Some(copy))
+            Counters::add(&counters.host_copies, 1);
+            if matches!(output, OutputPlace::Read { from: None, .. }) {
+                Counters::add(&counters.download_bytes, bytes.len() as u64);
+            }
+            Ok(Some(Arc::new(copy) as Arc<dyn Allocation>))
         };
-        let all = self.reads.iter().map(copied).collect();
-        drop(view);
-        staging.unmap();
-        all
+        plan.outputs.iter().map(taken).collect()
     }
 }

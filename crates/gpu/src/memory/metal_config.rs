@@ -1,0 +1,82 @@
+//! The fields of Triton's Metal backend that say how a device keeps memory.
+
+use super::PoolConfig;
+
+/// Their names.
+const FIELDS: [&str; 4] =
+    ["memory_pool_sizes", "initial_pool_sizes", "max_pool_sizes", "unified_memory_threshold"];
+
+/// The number in a text.
+fn number<T: std::str::FromStr>(field: &str, text: &str, what: &str) -> Result<T, String> {
+    text.parse().map_err(|_| format!("{field}: '{text}' found, expected {what}"))
+}
+
+/// The numbers in a text, with commas or spaces between them, in brackets or not.
+fn numbers<T: std::str::FromStr>(field: &str, text: &str, what: &str) -> Result<Vec<T>, String> {
+    let inside = text.trim().trim_start_matches('[').trim_end_matches(']');
+    let words = inside.split([',', ' ']).filter(|word| !word.is_empty());
+    words.map(|word| number(field, word, what)).collect()
+}
+
+impl PoolConfig {
+    /// From the fields of `metal_config`, by name: `memory_pool_sizes`, `initial_pool_sizes` and
+    /// `max_pool_sizes` are lists, and buffers of at most `unified_memory_threshold` bytes are in memory that the
+    /// processor shares. Without sizes there are the usual classes.
+    ///
+    /// # Errors
+    /// Names the field, what was found and what was expected.
+    pub fn from_fields<'a>(
+        fields: impl IntoIterator<Item = (&'a str, &'a str)>,
+    ) -> Result<Self, String> {
+        let (mut sizes, mut initial, mut most) = (Vec::new(), Vec::new(), Vec::new());
+        let mut threshold = None;
+        for (field, text) in fields {
+            match field {
+                "memory_pool_sizes" => sizes = numbers(field, text, "a number of bytes")?,
+                "initial_pool_sizes" => initial = numbers(field, text, "a number of buffers")?,
+                "max_pool_sizes" => most = numbers(field, text, "a number of buffers")?,
+                "unified_memory_threshold" => {
+                    threshold = Some(number(field, text.trim(), "a number of bytes")?);
+                }
+                other => {
+                    let known = FIELDS.join(", ");
+                    return Err(format!("'{other}' found, expected one of {known}"));
+                }
+            }
+        }
+        let none = sizes.is_empty() && initial.is_empty() && most.is_empty();
+        let config = if none { Self::default() } else { Self::new(&sizes, &initial, &most)? };
+        Ok(match threshold {
+            Some(bytes) => config.unified_up_to(bytes),
+            None => config,
+        })
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn fields_are_lists_in_any_dress() {
+        let fields = [
+            ("memory_pool_sizes", "[ 512, 4096 ]"),
+            ("initial_pool_sizes", "1 0"),
+            ("max_pool_sizes", "2,3"),
+            ("unified_memory_threshold", " 100 "),
+        ];
+        let expected = PoolConfig::new(&[512, 4096], &[1, 0], &[2, 3]).unwrap().unified_up_to(100);
+        assert_eq!(PoolConfig::from_fields(fields).unwrap(), expected);
+        assert_eq!(PoolConfig::from_fields([]).unwrap(), PoolConfig::default());
+    }
+
+    #[test]
+    fn what_is_wrong_is_said_with_its_field() {
+        let error = |field, text| PoolConfig::from_fields([(field, text)]).unwrap_err();
+        assert!(error("memory_pool_sizes", "1,x").starts_with("memory_pool_sizes: 'x' found"));
+        assert!(error("max_pool_sizes", "-1").contains("'-1' found, expected a number of buffers"));
+        assert!(error("unified_memory_threshold", "").contains("'' found"));
+        assert!(error("pools", "1").contains("expected one of memory_pool_sizes"));
+    }
+}
