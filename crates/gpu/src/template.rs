@@ -29,7 +29,6 @@ const PARTS: &[(&str, &str)] = &[
     ("matmul/activation", include_str!("matmul/activation.wgsl")),
     ("matmul/bindings", include_str!("matmul/bindings.wgsl")),
     ("matmul/operands", include_str!("matmul/operands.wgsl")),
-    ("matmul/octets", include_str!("matmul/octets.wgsl")),
     ("matmul/result", include_str!("matmul/result.wgsl")),
     ("matmul/work", include_str!("matmul/work.wgsl")),
 ];

@@ -55,6 +55,7 @@ struct Tile {
     uint before;
     uint positions;
     uint table;
+    metal::uint2 unused;
 };
 constant uint PER = 4u;
 constant uint ROWS = 64u;
@@ -101,53 +102,53 @@ Tile find_tile(
     uint b = 0u;
     uint _e6 = params.most;
     uint _e9 = params.block;
-    found = Tile {number, 0u, 0u, 0u, _e6 * _e9, 0u};
+    found = Tile {number, 0u, 0u, 0u, _e6 * _e9, 0u, metal::uint2 {}};
     bool loop_init = true;
     while(true) {
         if (!loop_init) {
-            uint _e85 = b;
-            b = _e85 + 1u;
+            uint _e86 = b;
+            b = _e86 + 1u;
         }
         loop_init = false;
-        uint _e16 = b;
-        uint _e19 = params.sequences;
-        if (_e16 < _e19) {
+        uint _e17 = b;
+        uint _e20 = params.sequences;
+        if (_e17 < _e20) {
         } else {
             break;
         }
         {
-            uint _e22 = b;
-            uint _e25 = starts[metal::min(unsigned(_e22), (_buffer_sizes.size3 - 0 - 8) / 8)].x;
-            uint _e28 = params.rows;
-            uint first_row = metal::min(_e25, _e28);
-            uint _e31 = b;
-            uint _e36 = starts[metal::min(unsigned(_e31 + 1u), (_buffer_sizes.size3 - 0 - 8) / 8)].x;
-            uint _e39 = params.rows;
-            uint rows = metal::clamp(_e36, first_row, _e39) - first_row;
-            uint _e44 = params.shared_heads;
-            uint count = rows * _e44;
-            uint _e55 = params.few;
-            uint own = (rows <= _e55) ? 0u : naga_div((count + ROWS) - 1u, ROWS);
-            uint _e59 = found.number;
-            if (_e59 < own) {
+            uint _e23 = b;
+            uint _e26 = starts[metal::min(unsigned(_e23), (_buffer_sizes.size3 - 0 - 8) / 8)].x;
+            uint _e29 = params.rows;
+            uint first_row = metal::min(_e26, _e29);
+            uint _e32 = b;
+            uint _e37 = starts[metal::min(unsigned(_e32 + 1u), (_buffer_sizes.size3 - 0 - 8) / 8)].x;
+            uint _e40 = params.rows;
+            uint rows = metal::clamp(_e37, first_row, _e40) - first_row;
+            uint _e45 = params.shared_heads;
+            uint count = rows * _e45;
+            uint _e56 = params.few;
+            uint own = (rows <= _e56) ? 0u : naga_div((count + ROWS) - 1u, ROWS);
+            uint _e60 = found.number;
+            if (_e60 < own) {
                 found.count = count;
                 found.first_row = first_row;
-                uint _e65 = b;
-                uint _e68 = lengths[metal::min(unsigned(_e65), (_buffer_sizes.size4 - 0 - 8) / 8)].x;
-                uint _e70 = found.positions;
-                found.before = metal::clamp(_e68, rows, metal::max(_e70, rows)) - rows;
-                uint _e75 = b;
-                uint _e78 = params.most;
-                found.table = _e75 * _e78;
-                Tile _e80 = found;
-                return _e80;
+                uint _e66 = b;
+                uint _e69 = lengths[metal::min(unsigned(_e66), (_buffer_sizes.size4 - 0 - 8) / 8)].x;
+                uint _e71 = found.positions;
+                found.before = metal::clamp(_e69, rows, metal::max(_e71, rows)) - rows;
+                uint _e76 = b;
+                uint _e79 = params.most;
+                found.table = _e76 * _e79;
+                Tile _e81 = found;
+                return _e81;
             }
-            uint _e82 = found.number;
-            found.number = _e82 - own;
+            uint _e83 = found.number;
+            found.number = _e83 - own;
         }
     }
-    Tile _e87 = found;
-    return _e87;
+    Tile _e88 = found;
+    return _e88;
 }
 
 struct main_Input {

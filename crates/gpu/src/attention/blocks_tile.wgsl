@@ -8,11 +8,13 @@ struct Tile {
     before: u32,
     positions: u32,
     table: u32,
+    // Beside matrices everything is a multiple of 16 bytes.
+    unused: vec2<u32>,
 }
 
 // Nothing outside rows and lists is touched, whatever lengths a caller gives.
 fn find_tile(number: u32) -> Tile {
-    var found = Tile(number, 0u, 0u, 0u, params.most * params.block, 0u);
+    var found = Tile(number, 0u, 0u, 0u, params.most * params.block, 0u, vec2<u32>());
     for (var b = 0u; b < params.sequences; b++) {
         let first_row = min(starts[b].x, params.rows);
         let rows = clamp(starts[b + 1u].x, first_row, params.rows) - first_row;

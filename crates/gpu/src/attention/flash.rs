@@ -21,6 +21,7 @@ pub struct FlashConfig {
 
 /// What a tuner may choose; the first that fits is the default for many queries.
 pub const CONFIGS: &[FlashConfig] = &[
+    FlashConfig::new(32, 32, [2, 2]),
     FlashConfig::new(64, 64, [4, 1]),
     FlashConfig::new(64, 64, [4, 2]),
     FlashConfig::new(64, 64, [2, 2]),
@@ -32,7 +33,6 @@ pub const CONFIGS: &[FlashConfig] = &[
     FlashConfig::new(32, 64, [2, 2]),
     FlashConfig::new(32, 64, [2, 1]),
     FlashConfig::new(32, 32, [4, 1]),
-    FlashConfig::new(32, 32, [2, 2]),
     FlashConfig::new(16, 64, [1, 4]),
     FlashConfig::new(16, 32, [2, 1]),
     FlashConfig::new(16, 32, [2, 2]),
@@ -82,18 +82,12 @@ impl FlashConfig {
     }
 
     fn best(fits: impl Fn(&Self) -> bool, queries: usize, count: usize) -> Option<Self> {
-        let mut fitting = CONFIGS.iter().filter(|config| fits(config));
-        let busy = |config: &&&Self| queries.div_ceil(config.rows) * count >= BUSY;
-        let mut best = *fitting.next()?;
-        if busy(&&&best) {
+        let mut fitting = CONFIGS.iter().filter(|config| fits(config)).copied();
+        let best = fitting.next()?;
+        if queries.div_ceil(best.rows) * count >= BUSY {
             return Some(best);
         }
-        for config in fitting {
-            if config.rows < best.rows && config.rows >= 32 {
-                best = *config;
-            }
-        }
-        Some(best)
+        Some(fitting.find(|config| config.rows < best.rows).unwrap_or(best))
     }
 
     fn threads(&self, lanes: usize) -> usize {

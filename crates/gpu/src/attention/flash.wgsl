@@ -1,6 +1,6 @@
 // Attention of a tile of {{ rows }} queries by cooperative matrices of {{ size }} × {{ size }}: operands of FP16, sums
 // in FP32. Keys and values pass by in tiles of {{ keys }}. Nobody sees the elements of a matrix, so scores go through
-// workgroup memory, as single floats (some drivers store no sums to vectors), where threads make weights of them; sums of values stay in matrices, and go the same way only
+// workgroup memory, where threads make weights of them; sums of values stay in matrices, and go the same way only
 // where a row's greatest score grows by much.
 {% set unit = 4 if wide else 1 %}
 {% set team = threads // rows %}
@@ -58,7 +58,8 @@ var<workgroup> scores: array<f32, {{ rows * s_pitch }}>;
 var<workgroup> weights: array<{{ half }}, {{ rows * w_pitch }}>;
 var<workgroup> shared_rows: array<f32, {{ threads }}>;
 var<workgroup> factors: array<f32, {{ rows }}>;
-var<workgroup> grown: u32;
+// As long as all others are multiples of: matrices are read from addresses that are multiples of 16 bytes.
+var<workgroup> grown: array<u32, 4>;
 {% if paged %}
 var<workgroup> job: Tile;
 // Where the keys' values are, as numbers of vectors.
@@ -218,7 +219,7 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups
     for (var start = tile_low / KEYS * KEYS; start < tile_high; start += KEYS) {
         let stop = min(KEYS, tile_high - start);
         if thread == 0u {
-            grown = 0u;
+            grown[0] = 0u;
         }
 {% if paged %}
         for (var i = thread; i < KEYS; i += THREADS) {
@@ -302,7 +303,7 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups
         } else if highest - most > SLACK {
             factor = exp(most - highest);
             most = highest;
-            grown = 1u;
+            grown[0] = 1u;
         }
         if part == 0u {
             factors[row] = factor;
@@ -316,7 +317,7 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups
             {{ put_half("weights", "at", "weight") }}
         }
 {% endfor %}
-        if workgroupUniformLoad(&grown) != 0u {
+        if workgroupUniformLoad(&grown[0]) != 0u {
 {% for strip in range(strips) %}
 {% for b in range(bands) %}
 {% for j in range(columns) %}

@@ -2,13 +2,6 @@
 {% if reduce is defined %}
 @group(0) @binding(0) var<storage, read_write> sums: array<{{ "vec4<f32>" if out.wide else "f32" }}>;
 {% else %}
-{% if a.elem == "Octet" %}
-// What a thread loads at most at a time.
-struct Octet {
-    @align(16) low: vec4<f16>,
-    high: vec4<f16>,
-}
-{% endif %}
 @group(0) @binding(0) var<storage, read_write> a: array<{{ "vec4<" ~ a.elem ~ ">" if a.wide else a.elem }}>;
 @group(0) @binding(1) var<storage, read_write> b: array<{{ "vec4<" ~ b.elem ~ ">" if b.wide else b.elem }}>;
 {% endif %}

@@ -2,8 +2,8 @@
 
 use minijinja::context;
 
-use super::launch::{Launch, along_k};
-use super::problem::{Operand, Problem};
+use super::launch::Launch;
+use super::problem::Problem;
 use crate::device::Capabilities;
 use crate::kernel::Step;
 
@@ -34,8 +34,6 @@ impl CooperativeConfig {
         Self::new([128, 256, 32], [64, 64], 1, 1),
         Self::new([128, 256, 32], [64, 64], 1, 2),
         Self::new([128, 192, 48], [64, 64], 1, 1),
-        Self::new([128, 192, 32], [32, 64], 1, 1),
-        Self::new([128, 96, 64], [64, 48], 1, 1),
         Self::new([128, 256, 16], [64, 64], 2, 2),
         Self::new([128, 128, 64], [64, 64], 1, 2),
         Self::new([128, 128, 32], [64, 64], 2, 2),
@@ -84,20 +82,16 @@ impl CooperativeConfig {
             && self.is_sound(shape)
     }
 
-    /// Whether threads load whole vectors of so many elements, all as many.
-    fn loads(&self, vector: usize, threads: usize) -> bool {
-        let [rows, columns, deep] = self.tile;
-        [rows, columns].iter().all(|len| {
-            (len * deep).is_multiple_of(vector * threads)
-                && threads.is_multiple_of(len / vector)
-                && threads.is_multiple_of(deep / vector)
-        })
-    }
-
     /// Whether the sizes divide as the shader takes for granted.
     fn is_sound(&self, Shape { size, lanes }: Shape) -> bool {
         let [rows, columns, deep] = self.tile;
         let [part_rows, part_columns] = self.part;
+        let threads = self.subgroups() * lanes;
+        let loads = |len: usize| {
+            (len * deep).is_multiple_of(4 * threads)
+                && threads.is_multiple_of(len / 4)
+                && threads.is_multiple_of(deep / 4)
+        };
         rows.is_multiple_of(part_rows)
             && columns.is_multiple_of(part_columns)
             && part_rows.is_multiple_of(size)
@@ -105,7 +99,8 @@ impl CooperativeConfig {
             && deep.is_multiple_of(size)
             // Few threads with workgroup memory are compiled wrongly by some drivers.
             && self.subgroups() >= 2
-            && self.loads(4, self.subgroups() * lanes)
+            && loads(rows)
+            && loads(columns)
     }
 
     /// Adds the dispatches of a product whose tiles are shared by so many workgroups.
@@ -126,17 +121,14 @@ impl CooperativeConfig {
         let subgroups = self.subgroups();
         let threads = subgroups * lanes;
         let wide = capabilities.wide_matrices;
-        let eight = |operand| Operand::octets(operand, along_k(operand, false), problem.k);
-        let octets = wide && eight(&problem.a) && eight(&problem.b) && self.loads(8, threads);
-        let vector = if octets { 8 } else { 4 };
         let context = context!(
             cell => "f16",
-            size, subgroups, threads, vector, wide,
+            size, subgroups, threads, wide,
             unit => if wide { 4 } else { 1 },
             sm => self.part[0],
             sn => self.part[1],
-            a_loads => rows * deep / (vector * threads),
-            b_loads => columns * deep / (vector * threads),
+            a_loads => rows * deep / (4 * threads),
+            b_loads => columns * deep / (4 * threads),
             stages => self.stages,
             strip => self.strip
         );
@@ -146,7 +138,6 @@ impl CooperativeConfig {
             tile: self.tile,
             shares,
             inner: [false; 2],
-            octets,
             context,
             problem,
         };

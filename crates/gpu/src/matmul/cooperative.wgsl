@@ -2,11 +2,7 @@
 // sums in FP32. A subgroup computes {{ sm }} × {{ sn }} of the tile of {{ bm }} × {{ bn }}. Tiles lie as the operands
 // do: rows are padded so that the rows of a matrix lie in different banks.
 {% include "matmul/bindings" %}
-{% if vector == 8 %}
-{% include "matmul/octets" %}
-{% else %}
 {% include "matmul/operands" %}
-{% endif %}
 {% include "matmul/result" %}
 {% include "matmul/work" %}
 
@@ -14,7 +10,6 @@
 {% set b_step = ((bk if b.inner else bn) + 8) // unit %}
 {% set a_rows = bm if a.inner else bk %}
 {% set b_rows = bn if b.inner else bk %}
-{% set loaded = "Octet" if vector == 8 else "vec4<f16>" %}
 {% set cell_type = "vec4<f16>" if wide else "f16" %}
 {% set across = strip * size %}
 var<workgroup> tile_a: array<{{ cell_type }}, {{ stages * a_rows * a_step }}>;
@@ -35,11 +30,11 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups
     let team_column = team % {{ bn // sn }}u * {{ sn }}u;
 
     {% for x, o, len, count in [("a", a, bm, a_loads), ("b", b, bn, b_loads)] %}
-    {% set along = (bk if o.inner else len) // vector %}
-    let {{ x }}_along = thread % {{ along }}u * {{ vector }}u;
+    {% set along = (bk if o.inner else len) // 4 %}
+    let {{ x }}_along = thread % {{ along }}u * 4u;
     let {{ x }}_across = thread / {{ along }}u;
     {% for i in range(count) %}
-    var next_{{ x }}{{ i }} = {{ loaded }}();
+    var next_{{ x }}{{ i }} = vec4<f16>();
     {% endfor %}
     {% endfor %}
     {% for i in range(sm // size) %}
@@ -50,7 +45,7 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups
 
     {% macro fetch(indent) %}
     {% for x, o, len, count, first in [("a", a, bm, a_loads, "job.row"), ("b", b, bn, b_loads, "job.column")] %}
-    {% set along = (bk if o.inner else len) // vector %}
+    {% set along = (bk if o.inner else len) // 4 %}
     {% for i in range(count) %}
     {% set across = x ~ "_across + " ~ (i * (threads // along)) ~ "u" %}
     {% if o.inner %}
@@ -73,14 +68,11 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups
         let a_start = stage * {{ a_rows * a_step }}u;
         let b_start = stage * {{ b_rows * b_step }}u;
         {% for x, o, len, count, step in [("a", a, bm, a_loads, a_step), ("b", b, bn, b_loads, b_step)] %}
-        {% set along = (bk if o.inner else len) // vector %}
+        {% set along = (bk if o.inner else len) // 4 %}
         {% for i in range(count) %}
         {
             let at = {{ x }}_start + ({{ x }}_across + {{ i * (threads // along) }}u) * {{ step }}u + {{ x }}_along / {{ unit }}u;
-            {% if vector == 8 %}
-            tile_{{ x }}[at] = next_{{ x }}{{ i }}.low;
-            tile_{{ x }}[at + 1u] = next_{{ x }}{{ i }}.high;
-            {% elif wide %}
+            {% if wide %}
             tile_{{ x }}[at] = next_{{ x }}{{ i }};
             {% else %}
             {% for c in range(4) %}

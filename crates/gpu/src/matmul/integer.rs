@@ -176,7 +176,6 @@ fn launch(problem: &Problem) -> Launch<'_> {
         tile: TILE,
         shares: 1,
         inner: [false; 2],
-        octets: false,
         context,
         problem,
     }

@@ -23,24 +23,16 @@ pub(crate) struct Launch<'a> {
     pub(crate) shares: usize,
     /// Whether `A` and `B` must be read along k, however they lie.
     pub(crate) inner: [bool; 2],
-    /// Whether both are read as vectors of eight halves, which they must be able to.
-    pub(crate) octets: bool,
     /// What else the template asks for.
     pub(crate) context: Value,
     pub(crate) problem: &'a Problem,
 }
 
-/// Whether an operand is read along k: where it lies so, in neither way, or where it `must` be.
-pub(super) fn along_k(operand: &Operand, must: bool) -> bool {
-    must || operand.inner == 1 || operand.outer != 1
-}
-
-/// How a shader sees an operand; `inner` where it must be read along k, `octets` where it is read as vectors of
-/// eight halves.
-fn operand(operand: &Operand, k: usize, inner: bool, octets: bool) -> Result<Value, String> {
-    let inner = along_k(operand, inner);
-    let elem = if octets { "Octet" } else { wgsl_float(operand.dtype)? };
-    Ok(context!(inner, elem, wide => !octets && operand.quads(inner, k)))
+/// How a shader sees an operand; `inner` where it must be read along k.
+fn operand(operand: &Operand, k: usize, inner: bool) -> Result<Value, String> {
+    let inner = inner || operand.inner == 1 || operand.outer != 1;
+    let elem = wgsl_float(operand.dtype)?;
+    Ok(context!(inner, elem, wide => operand.quads(inner, k)))
 }
 
 /// Whether rows of the result are seen as vectors of four.
@@ -107,8 +99,8 @@ impl Launch<'_> {
         bindings.push(sums.map_or(Binding::Output(0), Binding::Scratch));
         let [bm, bn, bk] = self.tile;
         let context = context!(
-            a => operand(&problem.a, problem.k, self.inner[0], self.octets)?,
-            b => operand(&problem.b, problem.k, self.inner[1], self.octets)?,
+            a => operand(&problem.a, problem.k, self.inner[0])?,
+            b => operand(&problem.b, problem.k, self.inner[1])?,
             edge => !problem.k.is_multiple_of(bk),
             out => context!(elem => out, wide),
             at => result.numbers(&bindings),

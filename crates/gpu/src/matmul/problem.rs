@@ -235,22 +235,13 @@ impl Problem {
 impl Operand {
     /// Whether vectors of four along `inner` (or `outer`) start at multiples of four, for this many.
     pub(crate) fn quads(&self, inner: bool, k: usize) -> bool {
-        self.vectors(inner, k, 4)
-    }
-
-    /// The same for eight elements of FP16, which are what a thread loads at most.
-    pub(crate) fn octets(&self, inner: bool, k: usize) -> bool {
-        self.dtype == DataType::Fp16 && self.vectors(inner, k, 8)
-    }
-
-    fn vectors(&self, inner: bool, k: usize, count: usize) -> bool {
-        let whole = |step: &usize| step.is_multiple_of(count);
+        let whole = |step: &usize| step.is_multiple_of(4);
         let (along, across) =
             if inner { (self.inner, self.outer) } else { (self.outer, self.inner) };
         along == 1
             && whole(&across)
             && self.batch.iter().all(whole)
-            && (!inner || k.is_multiple_of(count))
+            && (!inner || k.is_multiple_of(4))
     }
 }
 

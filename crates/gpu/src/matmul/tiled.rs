@@ -131,7 +131,6 @@ impl TiledConfig {
             tile: [self.rows, self.columns, self.deep],
             shares,
             inner: [false; 2],
-            octets: false,
             context,
             problem,
         };

@@ -43,6 +43,12 @@ pub enum Variant {
 
 /// Workgroups that keep a device busy: on one with 132 processors, larger tiles are faster from here on.
 const BUSY: usize = 96;
+/// Processors of the device on which large tiles were measured.
+const PROCESSORS: usize = 132;
+/// Large tiles by cooperative matrices of 16, those of how many a processor computes at a time, and the time of an
+/// element of a result beside that of the first.
+const LARGE: &[([usize; 3], usize, f64)] =
+    &[([128, 256, 32], 1, 1.0), ([128, 192, 48], 1, 1.12), ([128, 128, 64], 2, 1.2)];
 /// The least elements of k for which a workgroup is worth its sums' way through memory.
 const SHARE: usize = 512;
 
@@ -57,7 +63,6 @@ const FAMILY: Family = Family::new(
         include_str!("activation.wgsl"),
         include_str!("bindings.wgsl"),
         include_str!("cooperative.wgsl"),
-        include_str!("octets.wgsl"),
         include_str!("operands.wgsl"),
         include_str!("reduce.wgsl"),
         include_str!("result.wgsl"),
@@ -131,6 +136,9 @@ impl Variant {
             let order = [(128, 256), (128, 128), (64, 128), (64, 64), (32, 64), (16, 64), (32, 32)];
             let all: Vec<_> =
                 CooperativeConfig::ALL.iter().filter(|one| one.fits(capabilities)).collect();
+            if let Some(config) = large(problem, &all) {
+                return Self::Cooperative(config, 1);
+            }
             let tile = |config: &&CooperativeConfig| (config.tile[0], config.tile[1]);
             let sized = order.iter().filter_map(|&size| all.iter().find(|one| tile(one) == size));
             if let Some((config, shares)) = fill(problem, sized.map(|&&one| (one, tile(&&one)))) {
@@ -258,6 +266,27 @@ impl Variant {
         self.run(&turns.problem(shapes)?, capabilities, &mut step)?;
         Ok(step)
     }
+}
+
+/// The large tile that takes least time, where a product has enough of them: processors that find none left for the
+/// last round wait.
+fn large(problem: &Problem, all: &[&CooperativeConfig]) -> Option<CooperativeConfig> {
+    let mut least: Option<(f64, CooperativeConfig)> = None;
+    for (tile, at_once, each) in LARGE {
+        let Some(config) = all.iter().find(|config| config.tile == *tile) else { continue };
+        let [rows, columns, _] = *tile;
+        let tiles = problem.m.div_ceil(rows) * problem.n.div_ceil(columns) * problem.products();
+        if tiles < BUSY {
+            continue;
+        }
+        let rounds = tiles.div_ceil(PROCESSORS * at_once);
+        #[allow(clippy::cast_precision_loss, reason = "an estimate")]
+        let time = (rounds * at_once * rows * columns) as f64 * each;
+        if least.is_none_or(|(other, _)| time < other) {
+            least = Some((time, **config));
+        }
+    }
+    least.map(|(_, config)| config)
 }
 
 /// The first of these tiles, the largest first, with which a product keeps a device busy, and how many

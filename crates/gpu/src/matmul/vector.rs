@@ -101,7 +101,6 @@ impl VectorConfig {
         let name = if along { "matmul-f32-rows" } else { "matmul-f32-columns" };
         let template = include_str!("vector.wgsl");
         let inner = [by_row, !by_row];
-        let octets = false;
-        Launch { name, template, tile, shares, inner, octets, context, problem }.run(step)
+        Launch { name, template, tile, shares, inner, context, problem }.run(step)
     }
 }

@@ -47,6 +47,15 @@ pub(crate) fn limits(shader: &Shader, checked: &Checked) {
     // Each lies by itself in multiples of 16 bytes.
     let bytes: u32 = sizes.map(|size| size.next_multiple_of(16)).sum();
     let name = &shader.name;
+    // Some devices read matrices wrongly from other addresses, and compilers lay variables out back to back.
+    let matrices = |ty: &naga::Type| matches!(ty.inner, naga::TypeInner::CooperativeMatrix { .. });
+    if checked.module.types.iter().any(|(_, ty)| matrices(ty)) {
+        for (_, variable) in checked.module.global_variables.iter() {
+            let size = checked.module.types[variable.ty].inner.size(context);
+            let shared = variable.space == AddressSpace::WorkGroup;
+            assert!(!shared || size % 16 == 0, "{name}: {:?} has {size} bytes", variable.name);
+        }
+    }
     assert!(bytes <= 32 << 10, "{name}: {bytes} bytes in a workgroup");
     assert!(threads <= 1024, "{name}: {threads} threads");
     assert!(bytes == 0 || threads >= 64, "{name}: {threads} threads share memory");
