@@ -9,7 +9,7 @@ use tokio::sync::watch;
 use crate::forward::Forward;
 use crate::host::Host;
 use crate::http::sagemaker::SageMaker;
-use crate::metrics::MetricsConfig;
+use crate::metrics::{GpuMeters, MetricsConfig};
 use crate::restricted::Restrictions;
 use crate::shm::SharedMemory;
 use crate::tally::{Entry, Tally};
@@ -47,6 +47,7 @@ pub struct App {
     requests: Arc<Tally>,
     connections: Arc<Tally>,
     host: Option<Host>,
+    gpus: Option<GpuMeters>,
     metrics: MetricsConfig,
     http_rules: DoorRules,
     grpc_rules: DoorRules,
@@ -61,6 +62,7 @@ impl App {
     pub fn new(core: Arc<Core>, limits: Limits) -> Self {
         Self {
             host: None,
+            gpus: None,
             metrics: MetricsConfig::default(),
             http_rules: DoorRules::default(),
             grpc_rules: DoorRules::default(),
@@ -145,6 +147,18 @@ impl App {
     #[must_use]
     pub fn with_metrics(self, metrics: MetricsConfig, host: Option<Duration>) -> Self {
         Self { metrics, host: host.map(Host::new), ..self }
+    }
+
+    /// The same server, whose metrics tell how busy GPUs are, looked at no more often than every interval.
+    #[must_use]
+    pub fn with_gpu_metrics(self, interval: Option<Duration>) -> Self {
+        Self { gpus: interval.map(GpuMeters::start), ..self }
+    }
+
+    /// The use of GPUs, where the metrics page tells about it.
+    #[must_use]
+    pub(crate) fn gpus(&self) -> Option<&GpuMeters> {
+        self.gpus.as_ref()
     }
 
     /// Families of metrics.

@@ -16,6 +16,7 @@ use crate::http::sagemaker::{self, SageMaker};
 use crate::http::vertex_ai::{self, VertexAi};
 use crate::listen::{Listener, Place, Sharing};
 use crate::metrics::MetricsConfig;
+use crate::profile::Profile;
 use crate::restricted::{self, Restrictions, Wording};
 use crate::tls::{self, Application};
 use crate::trace::{self, Tracer};
@@ -55,16 +56,30 @@ impl Server {
     /// # Errors
     /// Triton's sentence about the first door that cannot be opened.
     pub fn start(core: Arc<Core>, flags: &Flags) -> Result<Self, String> {
+        Self::start_with(core, flags, None)
+    }
+
+    /// As [`start`](Self::start), with requests in a profile.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn start_with(
+        core: Arc<Core>,
+        flags: &Flags,
+        profile: Option<Arc<Profile>>,
+    ) -> Result<Self, String> {
         let max_input_bytes = usize::try_from(flags.number("http-max-input-size"));
         let limits = Limits { max_input_bytes: max_input_bytes.unwrap_or(usize::MAX) };
         let (http_rules, grpc_rules) = rules(flags)?;
         let interval = Duration::from_millis(flags.number("metrics-interval-ms"));
         let host = flags.bool("allow-cpu-metrics").then_some(interval);
+        let gpus = flags.bool("allow-metrics") && flags.bool("allow-gpu-metrics");
         let app = App::new(core, limits)
             .with_metrics(MetricsConfig::of(flags)?, host)
             .with_rules(http_rules, grpc_rules)
             .with_shared_memory(flags.bool("allow-client-shm"))
-            .with_tracer(Tracer::new(trace::Config::of(flags)?)?);
+            .with_gpu_metrics(gpus.then_some(interval))
+            .with_tracer(Tracer::new(trace::Config::of(flags)?)?.with_profile(profile));
         let sagemaker = SageMaker::of(|name| flags.environment(name))?;
         let app = Arc::new(app.with_sagemaker(sagemaker));
         let mut addresses = Addresses::default();

@@ -10,10 +10,6 @@ use galatea_runtime::ExecutionProvider;
 /// A list of providers, the preferred ones first.
 pub type Providers = Vec<Arc<dyn ExecutionProvider>>;
 
-/// What a program without GPUs says.
-#[cfg(not(any(target_os = "macos", feature = "gpu")))]
-const WITHOUT: &str = "this program was built without GPUs (cargo feature 'gpu')";
-
 /// The processor's providers.
 #[must_use]
 pub fn processor() -> Providers {
@@ -62,29 +58,12 @@ pub fn gpus(_software: Software) -> Providers {
 /// The GPU with this number.
 #[cfg(any(target_os = "macos", feature = "gpu"))]
 fn gpu(number: usize) -> Result<Arc<dyn ExecutionProvider>, String> {
-    use std::sync::{Mutex, PoisonError, Weak};
-
-    use galatea_gpu::{Device, GpuProvider};
-    /// Open devices: all sessions on a GPU share its compiled kernels.
-    static OPEN: Mutex<Vec<(usize, Weak<Device>)>> = Mutex::new(Vec::new());
-
-    let mut open = OPEN.lock().unwrap_or_else(PoisonError::into_inner);
-    open.retain(|(_, device)| device.strong_count() > 0);
-    let known = open.iter().find(|(known, _)| *known == number);
-    let device = match known.and_then(|(_, device)| device.upgrade()) {
-        Some(device) => device,
-        None => {
-            let device = Device::open(number).map_err(|error| error.to_string())?;
-            open.push((number, Arc::downgrade(&device)));
-            device
-        }
-    };
-    Ok(Arc::new(GpuProvider::on(device)))
+    Ok(Arc::new(galatea_gpu::GpuProvider::on(crate::gpus::device(number)?)))
 }
 
 #[cfg(not(any(target_os = "macos", feature = "gpu")))]
 fn gpu(_number: usize) -> Result<Arc<dyn ExecutionProvider>, String> {
-    Err(WITHOUT.to_owned())
+    Err(crate::gpus::WITHOUT.to_owned())
 }
 
 /// The provider of that name with those behind it that take what it cannot run: `cpu`, `reference`,
@@ -110,6 +89,28 @@ pub fn named(name: Option<&str>) -> Result<Providers, String> {
     let reference = galatea_providers::reference::NAME;
     let behind = (name != reference).then(|| galatea_providers::by_name(reference)).flatten();
     Ok(std::iter::once(chosen).chain(behind).collect())
+}
+
+/// The number of the GPU that a provider's name, or no name, stands for, where it does.
+pub(crate) fn gpu_number(name: Option<&str>) -> Option<usize> {
+    let Some(name) = name else {
+        // As in `all`: the first one that is no processor.
+        return first_gpu();
+    };
+    match name.split_once(':').unwrap_or((name, "0")) {
+        ("gpu", number) => number.parse().ok(),
+        _ => None,
+    }
+}
+
+#[cfg(any(target_os = "macos", feature = "gpu"))]
+fn first_gpu() -> Option<usize> {
+    galatea_gpu::devices().iter().position(|gpu| !gpu.software)
+}
+
+#[cfg(not(any(target_os = "macos", feature = "gpu")))]
+fn first_gpu() -> Option<usize> {
+    None
 }
 
 #[cfg(test)]

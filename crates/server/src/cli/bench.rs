@@ -4,12 +4,13 @@ use std::path::Path;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
-use galatea_runtime::Session;
+use galatea_runtime::{ProfileRow, Session};
 use galatea_serving::model_cache::Source;
 use galatea_tensor::Tensor;
 use indicatif::{ProgressBar, ProgressStyle};
 
 use super::arguments::{Arguments, Choice, help};
+use super::step_profile::Roofs;
 use super::sweep::Sweep;
 use super::{bench_language, generate, model, say, step_profile};
 use crate::table::table;
@@ -39,7 +40,13 @@ pub(super) const CHOICES: &[Choice] = &[
         value: "FILE.svg",
         sentence: "draw the times of several batches, sequences or numbers of threads as curves",
     },
-    Choice { name: "profile", value: "", sentence: "show the slowest operators too" },
+    Choice {
+        name: "profile",
+        value: "",
+        sentence: "show the slowest operators too, what kernels reach and what bounds them",
+    },
+    model::TIMELINE_CHOICES[0],
+    model::TIMELINE_CHOICES[1],
     Choice { name: "json", value: "", sentence: "print one line of JSON" },
     Choice {
         name: "precision",
@@ -101,6 +108,7 @@ pub(super) fn bench(arguments: &[String]) -> Result<ExitCode, String> {
         return Err("--plot needs a list of --batch, --sequence or --threads".to_owned());
     }
     let time = seconds(&arguments)?;
+    let _timeline = model::timeline(&arguments)?;
     let loaded = load(&path, &arguments, threads)?;
     let shapes = generate::parse_shapes(arguments.all("shape"))?;
     let lengths = generate::Lengths { batch, sequence };
@@ -108,13 +116,21 @@ pub(super) fn bench(arguments: &[String]) -> Result<ExitCode, String> {
     let quiet = arguments.has("json");
     let figures = figures(&loaded.session, &inputs, time, quiet)?;
     let job = Job { path: &path, arguments: &arguments, batch, sequence, threads };
+    let rows = match arguments.has("profile") {
+        true => Some(profile(&loaded.session, &inputs)?),
+        false => None,
+    };
+    let roofs = rows.as_ref().map(|rows| Roofs::of(arguments.last("provider"), rows));
+    let measured = rows.zip(roofs);
     if quiet {
-        say(&job.json(&loaded, figures));
-        return Ok(ExitCode::SUCCESS);
-    }
-    say(&job.text(&loaded, figures));
-    if arguments.has("profile") {
-        say(&profile(&loaded.session, &inputs)?);
+        let mut line = job.json(&loaded, figures);
+        if let (Some(fields), Some((rows, roofs))) = (line.as_object_mut(), &measured) {
+            fields.insert("profile".to_owned(), roofs.json(rows));
+        }
+        say(&line.to_string());
+    } else {
+        say(&job.text(&loaded, figures));
+        measured.iter().for_each(|(rows, roofs)| say(&slowest(rows, roofs)));
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -248,7 +264,7 @@ impl Job<'_> {
     }
 
     /// A line of JSON.
-    pub(super) fn json(&self, loaded: &Loaded, figures: Figures) -> String {
+    pub(super) fn json(&self, loaded: &Loaded, figures: Figures) -> serde_json::Value {
         let session = &loaded.session;
         let used = model::used_providers(session);
         let (memory, plans) = (session.memory(), session.plans());
@@ -275,7 +291,7 @@ impl Job<'_> {
         if let (Some(fields), Some(sequence)) = (line.as_object_mut(), self.sequence) {
             fields.insert("sequence".to_owned(), sequence.into());
         }
-        line.to_string()
+        line
     }
 
     fn text(&self, loaded: &Loaded, figures: Figures) -> String {
@@ -307,12 +323,19 @@ impl Job<'_> {
     }
 }
 
-fn profile(session: &Session, inputs: &[(String, Tensor)]) -> Result<String, String> {
-    let (_, mut rows) = session.profile(&named(inputs)).map_err(|error| error.to_string())?;
-    let sums = step_profile::kernels(&rows);
-    rows.sort_by_key(|row| std::cmp::Reverse(row.time));
-    let cells = rows.into_iter().take(PROFILE_ROWS).map(|row| {
-        vec![format!("{:.3}", row.time.as_secs_f64() * 1e3), row.op, row.kernel, row.node]
+fn profile(session: &Session, inputs: &[(String, Tensor)]) -> Result<Vec<ProfileRow>, String> {
+    let (_, rows) = session.profile(&named(inputs)).map_err(|error| error.to_string())?;
+    Ok(rows)
+}
+
+/// The slowest nodes, and kernels by all their starts.
+fn slowest(rows: &[ProfileRow], roofs: &Roofs) -> String {
+    let mut sorted: Vec<&ProfileRow> = rows.iter().collect();
+    sorted.sort_by_key(|row| std::cmp::Reverse(row.time));
+    let cells = sorted.into_iter().take(PROFILE_ROWS).map(|row| {
+        let ms = format!("{:.3}", row.time.as_secs_f64() * 1e3);
+        vec![ms, row.op.clone(), row.kernel.clone(), row.node.clone()]
     });
-    Ok(format!("{}\n{sums}", table(&["ms", "Operator", "Kernel", "Node"], cells)))
+    let nodes = table(&["ms", "Operator", "Kernel", "Node"], cells);
+    format!("{nodes}\n{}{}", roofs.text(rows), step_profile::kernels(rows, roofs))
 }

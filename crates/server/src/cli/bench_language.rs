@@ -13,7 +13,7 @@ use galatea_llm::sampling::SamplingParameters;
 use galatea_serving::backend::llm::EngineArguments;
 
 use super::arguments::Arguments;
-use super::{say, step_profile};
+use super::{model, say, step_profile};
 use crate::models;
 use crate::table::table;
 
@@ -46,6 +46,7 @@ pub(super) fn bench(path: &Path, arguments: &Arguments) -> Result<ExitCode, Stri
     if let Some(file) = arguments.last("perplexity") {
         return perplexity(path, Path::new(file), arguments);
     }
+    let _timeline = model::timeline(arguments)?;
     let threads: usize = arguments.number("threads", 0)?;
     let prompt: usize = arguments.number("prompt-tokens", PROMPT)?.max(1);
     let answer: usize = arguments.number("decode-tokens", ANSWER)?.max(2);
@@ -80,11 +81,24 @@ pub(super) fn bench(path: &Path, arguments: &Arguments) -> Result<ExitCode, Stri
     }
     let touched = model.weight_bytes() + model.position_bytes() * (context + answer / 2);
     let report = Report { figures, load, model: &model, concurrency, prompt, touched };
-    say(&if arguments.has("json") { report.json(path) } else { report.text(path) });
-    if arguments.has("profile") {
-        drop(report);
-        drop(model);
-        say(&step_profile::tables(path, &options, &[(context, 1), (0, prompt)])?);
+    let (text, mut line) = (report.text(path), report.json(path));
+    drop(report);
+    drop(model);
+    let steps = match arguments.has("profile") {
+        true => {
+            let steps = [(context, 1), (0, prompt)];
+            Some(step_profile::tables(path, &options, &steps, arguments.last("provider"))?)
+        }
+        false => None,
+    };
+    if arguments.has("json") {
+        if let (Some(fields), Some((_, steps))) = (line.as_object_mut(), steps) {
+            fields.insert("profile".to_owned(), steps.into());
+        }
+        say(&line.to_string());
+    } else {
+        say(&text);
+        steps.iter().for_each(|(tables, _)| say(tables));
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -269,7 +283,7 @@ impl Report<'_> {
         self.median(|of| of.decode * bytes / of.bandwidth.max(1.0))
     }
 
-    fn json(&self, path: &Path) -> String {
+    fn json(&self, path: &Path) -> serde_json::Value {
         let mut line = serde_json::json!({
             "model": path.display().to_string(),
             "prompt_tokens": self.prompt,
@@ -287,7 +301,7 @@ impl Report<'_> {
             fields.insert("concurrency".to_owned(), self.concurrency.into());
             fields.insert("aggregate_tokens_s".to_owned(), together.into());
         }
-        line.to_string()
+        line
     }
 
     fn text(&self, path: &Path) -> String {

@@ -15,12 +15,19 @@ use serde_json::json;
 
 use super::arguments::{Arguments, Choice, help};
 use super::say;
+use super::step_profile::{peaks_json, peaks_text};
+use crate::gpus;
 use crate::table::table;
 
 const CHOICES: &[Choice] = &[
     Choice { name: "threads", value: "N", sentence: "the most threads [all fast cores]" },
     Choice { name: "samples", value: "N", sentence: "times that a kernel is run [15]" },
     Choice { name: "seconds", value: "S", sentence: "the most time for a precision [20]" },
+    Choice {
+        name: "gpu",
+        value: "N",
+        sentence: "instead, without M,K,N: what the GPU of this number reaches at most",
+    },
     Choice { name: "json", value: "", sentence: "print one line of JSON" },
     Choice { name: "help", value: "", sentence: "print this" },
 ];
@@ -70,6 +77,9 @@ pub(super) fn hwbench(arguments: &[String]) -> Result<ExitCode, String> {
         say(&help("galatea hwbench M,K,N [--threads N] [--json]", CHOICES));
         return Ok(ExitCode::SUCCESS);
     }
+    if arguments.has("gpu") {
+        return gpu(&arguments);
+    }
     let lengths = Lengths::parse(arguments.only("M,K,N")?)?;
     let threads = match arguments.number("threads", 0)? {
         0 => galatea_providers::Cores::detect().fast,
@@ -98,6 +108,17 @@ pub(super) fn hwbench(arguments: &[String]) -> Result<ExitCode, String> {
         "Peak: what as many threads reach that only multiply and add FP32 in registers with the best \
          instructions here. * is the tuner's choice among kernels of one precision.",
     );
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Measures the peaks of a GPU.
+fn gpu(arguments: &Arguments) -> Result<ExitCode, String> {
+    arguments.none()?;
+    let (name, peaks) = gpus::peaks(arguments.number("gpu", 0)?)?;
+    say(&match arguments.has("json") {
+        true => peaks_json(&name, &peaks).to_string(),
+        false => format!("{name}: {}", peaks_text(&peaks)),
+    });
     Ok(ExitCode::SUCCESS)
 }
 

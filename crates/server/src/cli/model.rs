@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use galatea_formats::onnx;
 use galatea_runtime::{OptimiseLevel, Precision, Session, SessionOptions};
@@ -9,6 +10,7 @@ use galatea_serving::backend::llm::{is_checkpoint, one_checkpoint};
 use galatea_serving::model_cache::{self, ModelCache, Source};
 
 use super::arguments::{Arguments, Choice};
+use crate::profile::Profile;
 use crate::{models, tuning, units};
 
 /// The model file that a path stands for: itself, or the one in a folder, or in the newest version folder.
@@ -108,6 +110,42 @@ pub(super) const CACHE_CHOICES: [Choice; 2] = [
     Choice { name: "model-cache-dir", value: "DIR", sentence: "keep the prepared model there" },
     Choice { name: "no-model-cache", value: "", sentence: "prepare the model anew" },
 ];
+
+/// The options that write a profile.
+pub(super) const TIMELINE_CHOICES: [Choice; 2] = [
+    Choice {
+        name: "metal-profile",
+        value: "",
+        sentence: "write what the GPU and the host do when, for chrome://tracing and Perfetto",
+    },
+    Choice { name: "metal-profile-output", value: "FILE", sentence: "where to [profile.json]" },
+];
+
+/// A profile that ends when this is dropped, though a GPU still knows it.
+#[derive(Debug)]
+pub(super) struct Timeline(Arc<Profile>);
+
+impl Drop for Timeline {
+    fn drop(&mut self) {
+        self.0.close();
+    }
+}
+
+/// The profile that `--metal-profile` asks for, which ends when it is dropped.
+///
+/// # Errors
+/// When the file cannot be written, or there is no GPU.
+pub(super) fn timeline(arguments: &Arguments) -> Result<Option<Timeline>, String> {
+    let path = arguments.last("metal-profile-output");
+    match (arguments.has("metal-profile"), path) {
+        (true, path) => {
+            let path = Path::new(path.unwrap_or("profile.json"));
+            Profile::start(path).map(|profile| Some(Timeline(profile)))
+        }
+        (false, Some(_)) => Err("--metal-profile-output goes with --metal-profile".to_owned()),
+        (false, None) => Ok(None),
+    }
+}
 
 /// A session on so many threads (0 for all cores) as the options `--provider` and `--function` ask for,
 /// from the cache of prepared models unless the options forbid it.

@@ -26,6 +26,8 @@ const CHOICES: &[Choice] = &[
     Choice { name: "max-tokens", value: "N", sentence: "longest text that it writes [64]" },
     model::CACHE_CHOICES[0],
     model::CACHE_CHOICES[1],
+    model::TIMELINE_CHOICES[0],
+    model::TIMELINE_CHOICES[1],
     Choice { name: "help", value: "", sentence: "print this" },
 ];
 
@@ -37,6 +39,7 @@ pub(super) fn run(arguments: &[String]) -> Result<ExitCode, String> {
         return Ok(ExitCode::SUCCESS);
     }
     let given = arguments.only("MODEL")?;
+    let _timeline = model::timeline(&arguments)?;
     if let Some(checkpoint) = model::checkpoint(given)? {
         return run_checkpoint::run(&checkpoint, &arguments);
     }

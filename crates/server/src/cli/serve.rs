@@ -1,6 +1,7 @@
 //! `galatea serve`, and the program name `tritonserver`.
 
 use std::collections::BTreeMap;
+use std::path::Path;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
@@ -18,6 +19,7 @@ use crate::listen;
 use crate::logging;
 use crate::metrics::MetricsConfig;
 use crate::models::{self, CheckpointDefaults};
+use crate::profile::Profile;
 use crate::server::{self, Server};
 use crate::startup;
 use crate::units::{self, Software};
@@ -50,16 +52,23 @@ fn run(arguments: &[String], bind_all: bool) -> Result<ExitCode, String> {
     for warning in flags.warnings() {
         tracing::warn!("{warning}");
     }
+    // Before the models are loaded: what they run then is in it.
+    let profile = match flags.bool("metal-profile") {
+        true => Some(Profile::start(Path::new(flags.text("metal-profile-output")))?),
+        false => None,
+    };
     listen::allow_connections();
     let runtime = runtime(&flags)?;
-    let code = runtime.block_on(load_and_serve(flags));
+    let code = runtime.block_on(load_and_serve(flags, profile.clone()));
+    // However the server ended.
+    profile.iter().for_each(|profile| profile.close());
     // A load that goes on after a signal must not keep the program.
     runtime.shutdown_background();
     code
 }
 
 /// Loads the models, opens the doors and waits for the signal to stop, which may come at any time.
-async fn load_and_serve(flags: Flags) -> Result<ExitCode, String> {
+async fn load_and_serve(flags: Flags, profile: Option<Arc<Profile>>) -> Result<ExitCode, String> {
     // Before the first answer: as the first process of a container the program has no other way to be stopped.
     let mut interrupts = Interrupts::listen()?;
     tracing::info!("Loading models from {}", flags.all("model-repository").join(", "));
@@ -74,7 +83,7 @@ async fn load_and_serve(flags: Flags) -> Result<ExitCode, String> {
             return Ok(ExitCode::SUCCESS);
         }
     };
-    let server = match Server::start(Arc::clone(&core), &flags) {
+    let server = match Server::start_with(Arc::clone(&core), &flags, profile) {
         Ok(server) => server,
         Err(error) => {
             tracing::error!("{error}");

@@ -92,7 +92,7 @@ impl Sweep {
                         super::bench::figures(&loaded.session, &made.inputs, time, quiet)?;
                     let job = Job { path, arguments, batch, sequence, threads };
                     if quiet {
-                        say(&job.json(&loaded, figures));
+                        say(&job.json(&loaded, figures).to_string());
                     }
                     let threads = job.threads_used();
                     points.push(Point { batch, sequence, threads, figures });

@@ -177,7 +177,7 @@ pub const FLAGS: &[Flag] = flags![
     "grpc-restricted-protocol" Texts, "", "GROUP,GROUP:KEY=VALUE: RPCs that need metadata.", Yes;
     ["Metrics"]
     "allow-metrics" Bool, "true", "Serve metrics.", Yes;
-    "allow-gpu-metrics" Bool, "true", "Metrics of GPUs.", NO_CUDA;
+    "allow-gpu-metrics" Bool, "true", "Metrics of GPUs: how busy they are and what kernels move.", Yes;
     "allow-cpu-metrics" Bool, "true", "Metrics of the processors and memory.", Yes;
     "metrics-address" Text, "", "Address of the metrics door; that of HTTP when not given.", Yes;
     "metrics-port" Port, "8002", "Port of the metrics door; 0 for any free one.", Yes;
@@ -191,6 +191,8 @@ pub const FLAGS: &[Flag] = flags![
     "trace-rate" Number, "1000", "Old form of --trace-config.", Yes;
     "trace-count" Count, "-1", "Old form of --trace-config.", Yes;
     "trace-log-frequency" Number, "0", "Old form of --trace-config.", Yes;
+    "metal-profile" Switch, "", "Write what GPUs, the host and requests do when, for chrome://tracing and Perfetto.", Yes;
+    "metal-profile-output" Text, "profile.json", "File of --metal-profile.", Yes;
     ["Backends, cache and rate limiter"]
     "backend-directory" Text, "", "Folder of backends.", NO_PLUGINS;
     "backend-config" Form("'<backend name>,<setting>=<value>'", "="), "", "BACKEND,KEY=VALUE, or KEY=VALUE for all backends.", Yes;

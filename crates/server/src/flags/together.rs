@@ -46,6 +46,8 @@ const DEPENDS: &[Depends] = depends![
     "metrics-use-ssl" "allow-metrics" "true";
     "metrics-config" "allow-metrics" "true";
     "allow-cpu-metrics" "allow-metrics" "true";
+    "allow-gpu-metrics" "allow-metrics" "true";
+    "metal-profile-output" "metal-profile" "true";
     "sagemaker-port" "allow-sagemaker" "true";
     "sagemaker-safe-port-range" "allow-sagemaker" "true";
     "vertex-ai-port" "allow-vertex-ai" "true";

@@ -2,6 +2,7 @@
 
 mod config;
 mod families;
+mod gpu;
 mod llm;
 
 use std::sync::OnceLock;
@@ -21,6 +22,7 @@ use crate::app::App;
 use crate::host;
 pub use config::MetricsConfig;
 use families::{CACHE, CAPABILITIES, FAMILIES, Family, Value};
+pub(crate) use gpu::GpuMeters;
 
 /// The page of a server.
 #[must_use]
@@ -57,6 +59,7 @@ pub fn render(app: &App) -> String {
         let metric = Metric::from_gauge(gauge(reading.value));
         family(reading.name, reading.help, MetricType::GAUGE, vec![metric])
     }));
+    page.extend(app.gpus().map(GpuMeters::page).unwrap_or_default());
     let mut text = Vec::new();
     if let Err(error) = TextEncoder::new().encode(&page, &mut text) {
         tracing::error!("the metrics cannot be written: {error}");

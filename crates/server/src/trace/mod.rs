@@ -12,9 +12,10 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
 use galatea_serving::Error;
-use galatea_serving::trace::{Trace, TraceSink};
+use galatea_serving::trace::{Entry, Event, Trace, TraceLevel, TraceSink};
 use tonic::metadata::MetadataMap;
 
+use crate::profile::Profile;
 pub use config::{Config, Mode, OpenTelemetry};
 use file::TraceFile;
 use otel::{Exporter, TraceParent};
@@ -44,6 +45,26 @@ pub struct Tracer {
     /// Whether any request may be traced: the one look that untraced requests cost.
     active: AtomicBool,
     outlet: Outlet,
+    /// The profile, which has every request.
+    profile: Option<Arc<Profile>>,
+}
+
+/// Gives a trace to the profile and to the collector of traces, where that one wants it.
+#[derive(Debug)]
+struct Both {
+    profile: Arc<Profile>,
+    other: Option<(TraceLevel, Arc<dyn TraceSink>)>,
+}
+
+impl TraceSink for Both {
+    fn finished(&self, entries: Vec<Entry>) {
+        if let Some((level, other)) = &self.other {
+            let wanted =
+                |entry: &&Entry| level.timestamps || !matches!(entry.event, Event::Stamp { .. });
+            other.finished(entries.iter().filter(wanted).cloned().collect());
+        }
+        self.profile.finished(entries);
+    }
 }
 
 /// What takes finished traces.
@@ -82,7 +103,13 @@ impl Tracer {
     fn with(config: Config, outlet: Outlet) -> Self {
         let settings = TraceSettings::new(&config);
         let active = AtomicBool::new(settings.is_active());
-        Self { config, settings: Mutex::new(settings), active, outlet }
+        Self { config, settings: Mutex::new(settings), active, outlet, profile: None }
+    }
+
+    /// The same tracer, which also writes every request to a profile.
+    #[must_use]
+    pub fn with_profile(self, profile: Option<Arc<Profile>>) -> Self {
+        Self { profile, ..self }
     }
 
     /// Where traces go.
@@ -111,14 +138,30 @@ impl Tracer {
     /// Whether any request may be traced.
     #[must_use]
     pub fn is_active(&self) -> bool {
-        self.active.load(Ordering::Relaxed)
+        self.profile.is_some() || self.active.load(Ordering::Relaxed)
     }
 
     /// A trace, where the request is one to trace. A client that traces the request itself says so in the
     /// `traceparent` header; a collector of OpenTelemetry then gets it in any case.
     #[must_use]
     pub fn sample(&self, model: &str, traceparent: Option<&str>) -> Option<Arc<Trace>> {
-        if !self.is_active() {
+        let Some(profile) = &self.profile else {
+            let (level, sink) = self.chosen(model, traceparent)?;
+            return Some(Trace::new(level, sink));
+        };
+        let other = self.chosen(model, traceparent);
+        let tensors = other.as_ref().is_some_and(|(level, _)| level.tensors);
+        let sink = Both { profile: Arc::clone(profile), other };
+        Some(Trace::new(TraceLevel { timestamps: true, tensors }, Arc::new(sink)))
+    }
+
+    /// What a trace of a request that the settings choose holds, and where it goes.
+    fn chosen(
+        &self,
+        model: &str,
+        traceparent: Option<&str>,
+    ) -> Option<(TraceLevel, Arc<dyn TraceSink>)> {
+        if !self.active.load(Ordering::Relaxed) {
             return None;
         }
         let sample = |forced| {
@@ -141,11 +184,14 @@ impl Tracer {
                 (sample(parent.is_some())?, exporter.sink(parent))
             }
         };
-        Some(Trace::new(view.level, sink))
+        Some((view.level, sink))
     }
 
     /// Writes out what is not written yet.
     pub fn flush(&self) {
+        if let Some(profile) = &self.profile {
+            profile.close();
+        }
         match &self.outlet {
             Outlet::Nothing => {}
             Outlet::File(file) => file.close(),

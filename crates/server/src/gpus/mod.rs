@@ -1,0 +1,34 @@
+//! The GPUs that are open, and what is watched on them.
+
+#[cfg(not(any(target_os = "macos", feature = "gpu")))]
+mod none;
+#[cfg(any(target_os = "macos", feature = "gpu"))]
+mod open;
+
+use std::time::Duration;
+
+#[cfg(not(any(target_os = "macos", feature = "gpu")))]
+pub(crate) use none::{measure_use, observe, peaks, uses};
+#[cfg(any(target_os = "macos", feature = "gpu"))]
+pub(crate) use open::{device, measure_use, name, observe, peaks, uses};
+
+/// What a program without GPUs says.
+#[cfg(not(any(target_os = "macos", feature = "gpu")))]
+pub(crate) const WITHOUT: &str = "this program was built without GPUs (cargo feature 'gpu')";
+
+/// How busy a GPU was since that is measured.
+#[cfg_attr(
+    not(any(target_os = "macos", feature = "gpu")),
+    allow(dead_code, reason = "only a program with GPUs makes one")
+)]
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct GpuUse {
+    /// Its number.
+    pub(crate) number: usize,
+    /// Its name.
+    pub(crate) name: String,
+    /// Time at work.
+    pub(crate) busy: Duration,
+    /// Bytes that kernels moved at least.
+    pub(crate) bytes: u64,
+}

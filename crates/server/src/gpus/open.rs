@@ -1,0 +1,103 @@
+//! A program with GPUs: open devices are shared by all sessions, and watched where somebody asks for it.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+
+use galatea_gpu::{Device, Observer};
+use galatea_runtime::Peaks;
+
+use super::GpuUse;
+use crate::profile::Profile;
+
+/// Open devices, and what is done with those that are opened later.
+struct Open {
+    /// All sessions on a GPU share its compiled kernels.
+    devices: Vec<(usize, Weak<Device>)>,
+    profile: Option<Weak<Profile>>,
+    measured: bool,
+}
+
+static OPEN: Mutex<Open> = Mutex::new(Open { devices: Vec::new(), profile: None, measured: false });
+
+impl Open {
+    fn get() -> MutexGuard<'static, Self> {
+        let mut open = OPEN.lock().unwrap_or_else(PoisonError::into_inner);
+        open.devices.retain(|(_, device)| device.strong_count() > 0);
+        open
+    }
+
+    fn all(&self) -> impl Iterator<Item = (usize, Arc<Device>)> + '_ {
+        self.devices.iter().filter_map(|(number, device)| Some((*number, device.upgrade()?)))
+    }
+
+    fn watch(&self, device: &Device) {
+        if self.measured {
+            device.measure_use();
+        }
+        let Some(profile) = self.profile.as_ref().and_then(Weak::upgrade) else { return };
+        let observer: Arc<dyn Observer> = profile;
+        if let Err(error) = device.observe(observer) {
+            tracing::warn!("--metal-profile: {error}");
+        }
+    }
+}
+
+/// The device with this number, opened if it is not.
+///
+/// # Errors
+/// When there is none.
+pub(crate) fn device(number: usize) -> Result<Arc<Device>, String> {
+    let mut open = Open::get();
+    if let Some((_, device)) = open.all().find(|(known, _)| *known == number) {
+        return Ok(device);
+    }
+    let device = Device::open(number).map_err(|error| error.to_string())?;
+    open.watch(&device);
+    open.devices.push((number, Arc::downgrade(&device)));
+    Ok(device)
+}
+
+/// The name of an open device.
+pub(crate) fn name(number: usize) -> String {
+    let found = Open::get().all().find(|(known, _)| *known == number);
+    found.map(|(_, device)| device.capabilities().name.clone()).unwrap_or_default()
+}
+
+/// Measures from now on how busy GPUs are, those too that are opened later.
+pub(crate) fn measure_use() {
+    let mut open = Open::get();
+    open.measured = true;
+    open.all().for_each(|(_, device)| device.measure_use());
+}
+
+/// How busy the open GPUs were, where that is measured.
+pub(crate) fn uses() -> Vec<GpuUse> {
+    let of = |(number, device): (usize, Arc<Device>)| {
+        let (usage, name) = (device.usage()?, device.capabilities().name.clone());
+        Some(GpuUse { number, name, busy: usage.busy, bytes: usage.work.bytes })
+    };
+    Open::get().all().filter_map(of).collect()
+}
+
+/// Writes all runs on GPUs to a profile, those too that are opened later.
+///
+/// # Errors
+/// When this host has none.
+pub(crate) fn observe(profile: &Arc<Profile>) -> Result<(), String> {
+    if galatea_gpu::devices().is_empty() {
+        return Err("this host has no GPU".to_owned());
+    }
+    let mut open = Open::get();
+    open.profile = Some(Arc::downgrade(profile));
+    open.all().for_each(|(_, device)| open.watch(&device));
+    Ok(())
+}
+
+/// The name of a GPU and what it reaches at most: measured the first time.
+///
+/// # Errors
+/// When there is no such GPU, or it fails.
+pub(crate) fn peaks(number: usize) -> Result<(String, Peaks), String> {
+    let device = device(number)?;
+    let peaks = device.peaks().map_err(|error| error.to_string())?;
+    Ok((device.capabilities().name.clone(), peaks))
+}

@@ -1,0 +1,124 @@
+//! A file of Chrome's trace events that is whole at any time.
+
+use std::fs::File;
+use std::io::{self, BufWriter, Seek, SeekFrom, Write};
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+
+/// The most bytes of a file; events beyond are counted.
+const MOST_BYTES: u64 = 1 << 30;
+/// How long events may wait while others come.
+const LAG: Duration = Duration::from_secs(2);
+
+/// A JSON object with the array `traceEvents`. What ends it is written behind the last event, and written
+/// over by the next one.
+#[derive(Debug)]
+pub(super) struct ChromeFile {
+    out: BufWriter<File>,
+    /// Bytes of the events.
+    bytes: u64,
+    most: u64,
+    empty: bool,
+    flushed: Instant,
+    /// Events that found no place.
+    left_out: u64,
+}
+
+impl ChromeFile {
+    /// Creates the file, without events.
+    ///
+    /// # Errors
+    /// When that fails.
+    pub(super) fn create(path: &Path) -> io::Result<Self> {
+        Self::within(path, MOST_BYTES)
+    }
+
+    fn within(path: &Path, most: u64) -> io::Result<Self> {
+        let mut out = BufWriter::new(File::create(path)?);
+        let head = b"{\"traceEvents\":[";
+        out.write_all(head)?;
+        let bytes = head.len() as u64;
+        let (empty, flushed, left_out) = (true, Instant::now(), 0);
+        let mut file = Self { out, bytes, most, empty, flushed, left_out };
+        file.flush(0)?;
+        Ok(file)
+    }
+
+    /// Adds an event.
+    ///
+    /// # Errors
+    /// When the disk refuses it.
+    pub(super) fn add(&mut self, event: &Value) -> io::Result<()> {
+        let mut text = if self.empty { "\n".to_owned() } else { ",\n".to_owned() };
+        text.push_str(&event.to_string());
+        if self.bytes + text.len() as u64 > self.most {
+            if self.left_out == 0 {
+                tracing::warn!("the profile has {} bytes and grows no more", self.bytes);
+            }
+            self.left_out += 1;
+            return Ok(());
+        }
+        self.out.write_all(text.as_bytes())?;
+        self.empty = false;
+        self.bytes += text.len() as u64;
+        if self.flushed.elapsed() > LAG {
+            self.flush(0)?;
+        }
+        Ok(())
+    }
+
+    /// Makes the file whole. So many items never came.
+    ///
+    /// # Errors
+    /// When the disk refuses it.
+    pub(super) fn flush(&mut self, dropped: u64) -> io::Result<()> {
+        let other = json!({"dropped": dropped, "left_out": self.left_out});
+        write!(self.out, "\n],\"displayTimeUnit\":\"ns\",\"otherData\":{other}}}")?;
+        // Flushes too.
+        self.out.seek(SeekFrom::Start(self.bytes))?;
+        self.flushed = Instant::now();
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(path: &Path) -> Value {
+        serde_json::from_slice(&std::fs::read(path).unwrap()).unwrap()
+    }
+
+    #[test]
+    fn a_file_is_whole_whenever_it_is_flushed() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("profile.json");
+        let mut file = ChromeFile::create(&path).unwrap();
+        assert_eq!(read(&path)["traceEvents"], json!([]));
+        for at in 0..3 {
+            file.add(&json!({"name": "\"é\"", "ts": at})).unwrap();
+            file.flush(at).unwrap();
+            let found = read(&path);
+            let count = usize::try_from(at).unwrap() + 1;
+            assert_eq!(found["traceEvents"].as_array().unwrap().len(), count);
+            assert_eq!(found["otherData"]["dropped"], json!(at));
+        }
+    }
+
+    #[test]
+    fn a_file_grows_to_a_bound() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("profile.json");
+        let mut file = ChromeFile::within(&path, 60).unwrap();
+        for _ in 0..9 {
+            file.add(&json!({"name": "long enough"})).unwrap();
+        }
+        file.flush(0).unwrap();
+        let found = read(&path);
+        let count = found["traceEvents"].as_array().unwrap().len();
+        assert!(count > 0 && count < 9);
+        assert_eq!(found["otherData"]["left_out"], json!(9 - count));
+    }
+}

@@ -1,0 +1,239 @@
+//! Events of runs and of requests.
+
+use std::collections::{HashMap, HashSet};
+
+use galatea_serving::trace::{
+    COMPUTE_END, COMPUTE_START, Entry, Event, QUEUE_START, REQUEST_END, REQUEST_START, unix_ns,
+};
+use serde_json::{Value, json};
+
+use super::Item;
+
+/// The number of the host among the rows.
+const HOST: u64 = 1;
+/// The number of the first GPU.
+#[cfg(any(target_os = "macos", feature = "gpu"))]
+const GPUS: u64 = 100;
+
+/// Makes events, and says who is who when somebody comes first.
+#[derive(Debug)]
+pub(super) struct Events {
+    /// The moment 0.
+    start_ns: u64,
+    known: HashSet<(u64, u64)>,
+    #[cfg(any(target_os = "macos", feature = "gpu"))]
+    threads: HashMap<std::thread::ThreadId, u64>,
+}
+
+impl Events {
+    /// Times count from now on.
+    pub(super) fn new() -> Self {
+        Self {
+            start_ns: unix_ns(std::time::Instant::now()),
+            known: HashSet::new(),
+            #[cfg(any(target_os = "macos", feature = "gpu"))]
+            threads: HashMap::new(),
+        }
+    }
+
+    pub(super) fn of(&mut self, item: Item) -> Vec<Value> {
+        match item {
+            #[cfg(any(target_os = "macos", feature = "gpu"))]
+            Item::Run(run, host) => self.run(&run, &host),
+            Item::Request(entries) => self.request(&entries),
+        }
+    }
+
+    /// Microseconds of a moment since 1970.
+    fn us(&self, ns: u64) -> f64 {
+        let since = i128::from(ns) - i128::from(self.start_ns);
+        since as f64 / 1e3
+    }
+
+    /// Names a row the first time.
+    fn introduce(&mut self, process: (u64, &str), thread: (u64, &str), out: &mut Vec<Value>) {
+        let ((pid, process), (tid, thread)) = (process, thread);
+        let name = |what: &str, tid: u64, name: &str| json!({"ph": "M", "name": what, "pid": pid, "tid": tid, "args": {"name": name}});
+        if self.known.insert((pid, 0)) {
+            out.push(name("process_name", 0, process));
+        }
+        if self.known.insert((pid, tid)) {
+            out.push(name("thread_name", tid, thread));
+        }
+    }
+
+    /// A request and what it caused: from its begin to its end, in the queue and at work.
+    fn request(&mut self, entries: &[Entry]) -> Vec<Value> {
+        let mut out = Vec::new();
+        self.introduce((HOST, "host"), (0, "requests"), &mut out);
+        let mut stamps: HashMap<(u64, &str), u64> = HashMap::new();
+        for entry in entries {
+            if let Event::Stamp { name, ns } = &entry.event {
+                stamps.entry((entry.trace, name)).or_insert(*ns);
+            }
+        }
+        let last = stamps.values().max().copied().unwrap_or(0);
+        for entry in entries {
+            let Event::Began { model, version, request_id, parent } = &entry.event else {
+                continue;
+            };
+            let at = |name: &str| stamps.get(&(entry.trace, name)).copied();
+            let Some(begin) = at(REQUEST_START) else { continue };
+            let end = at(REQUEST_END).unwrap_or(last).max(begin);
+            let args = json!({"version": version, "request_id": request_id, "parent": parent});
+            let compute = at(COMPUTE_START).map(|from| (from, at(COMPUTE_END).unwrap_or(end)));
+            let queue = at(QUEUE_START).map(|from| (from, compute.map_or(end, |(to, _)| to)));
+            let spans = [
+                Some((model.as_str(), begin, end, args)),
+                queue.map(|(from, to)| ("queue", from, to, json!({}))),
+                compute.map(|(from, to)| ("compute", from, to, json!({}))),
+            ];
+            for (name, from, to, args) in spans.into_iter().flatten() {
+                for (phase, ns) in [("b", from), ("e", to.max(from))] {
+                    out.push(json!({
+                        "ph": phase, "cat": "request", "id": entry.trace, "name": name,
+                        "pid": HOST, "tid": 0, "ts": self.us(ns), "args": args,
+                    }));
+                }
+            }
+        }
+        out
+    }
+}
+
+#[cfg(any(target_os = "macos", feature = "gpu"))]
+mod runs {
+    use std::time::{Duration, Instant};
+
+    use galatea_gpu::RunRecord;
+    use galatea_runtime::{Unit, Work};
+    use galatea_serving::trace::unix_ns;
+    use serde_json::{Value, json};
+
+    use super::{Events, GPUS, HOST};
+    use crate::profile::Host;
+
+    /// A row: process and thread.
+    type Row = (u64, u64);
+
+    impl Events {
+        /// A run: what the host did on the row of its thread, and kernels on the row of the queue.
+        pub(super) fn run(&mut self, run: &RunRecord, host: &Host) -> Vec<Value> {
+            let mut out = Vec::with_capacity(run.kernels.len() + 8);
+            let next = self.threads.len() as u64 + 1;
+            let thread = *self.threads.entry(host.id).or_insert(next);
+            self.introduce((HOST, "host"), (thread, &host.name), &mut out);
+            let queue = (GPUS + run.device as u64, 1);
+            let name = format!("GPU {} {}", run.device, crate::gpus::name(run.device));
+            self.introduce((queue.0, &name), (queue.1, "queue"), &mut out);
+            self.host(run, (HOST, thread), &mut out);
+            let all =
+                run.kernels.iter().map(|kernel| kernel.work).fold(Work::default(), Work::plus);
+            let mut args = rates(all, run.time);
+            args["kernels"] = run.kernels.len().into();
+            out.push(self.span(queue, ("run", &run.model), (run.begin, run.time), args));
+            let end = run.begin + run.time;
+            for (label, kernel) in run.labels.iter().zip(&run.kernels) {
+                let mut args = rates(kernel.work, kernel.time);
+                args["node"] = label.node.as_str().into();
+                args["operator"] = label.op.as_str().into();
+                args["shapes"] = label.shapes.as_str().into();
+                args["unit"] = match label.unit {
+                    Unit::Vector => "vector",
+                    Unit::Matrix => "matrix",
+                }
+                .into();
+                let time = kernel.time.min(end.saturating_duration_since(kernel.begin));
+                let place = ("kernel", &*label.kernel);
+                out.push(self.span(queue, place, (kernel.begin, time), args));
+            }
+            out
+        }
+
+        fn host(&self, run: &RunRecord, row: Row, out: &mut Vec<Value>) {
+            let host = run.host;
+            let device = json!({"gpu": run.device});
+            let whole = (host.begin, host.end - host.begin);
+            out.push(self.span(row, ("host", &run.model), whole, device));
+            for (name, from, to) in [
+                ("prepare", host.begin, host.encode),
+                ("encode", host.encode, host.submit),
+                ("submit", host.submit, host.submitted),
+                ("wait", host.wait, host.done),
+                ("read", host.done, host.end),
+            ] {
+                out.push(self.span(row, ("host", name), (from, to - from), json!({})));
+            }
+        }
+
+        fn span(
+            &self,
+            (pid, tid): Row,
+            (kind, name): (&str, &str),
+            (begin, time): (Instant, Duration),
+            args: Value,
+        ) -> Value {
+            json!({
+                "ph": "X", "cat": kind, "name": name, "pid": pid, "tid": tid,
+                "ts": self.us(unix_ns(begin)), "dur": time.as_nanos() as f64 / 1e3, "args": args,
+            })
+        }
+    }
+
+    /// What was done, and how much of it in a second.
+    fn rates(work: Work, time: Duration) -> Value {
+        let seconds = time.as_secs_f64().max(1e-9);
+        json!({
+            "flop": work.operations,
+            "bytes": work.bytes,
+            "gflops": work.operations as f64 / seconds / 1e9,
+            "gb_per_s": work.bytes as f64 / seconds / 1e9,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_request_has_its_queue_and_its_work_inside() {
+        let stamp = |trace, name, ns| Entry { trace, event: Event::Stamp { name, ns } };
+        let mut events = Events::new();
+        let at = |us: u64| events.start_ns + us * 1000;
+        let began = Event::Began {
+            model: "m".to_owned(),
+            version: "1".to_owned(),
+            request_id: "r".to_owned(),
+            parent: None,
+        };
+        let entries = [
+            Entry { trace: 7, event: began },
+            stamp(7, REQUEST_START, at(10)),
+            stamp(7, QUEUE_START, at(11)),
+            stamp(7, COMPUTE_START, at(20)),
+            stamp(7, COMPUTE_END, at(30)),
+            stamp(7, REQUEST_END, at(35)),
+        ];
+        let all = events.request(&entries);
+        let spans: Vec<(&str, &str, f64)> = all
+            .iter()
+            .filter(|event| event["cat"] == "request")
+            .map(|event| {
+                let text = |name: &str| event[name].as_str().unwrap();
+                (text("name"), text("ph"), event["ts"].as_f64().unwrap())
+            })
+            .collect();
+        assert_eq!(
+            spans,
+            [
+                ("m", "b", 10.0),
+                ("m", "e", 35.0),
+                ("queue", "b", 11.0),
+                ("queue", "e", 20.0),
+                ("compute", "b", 20.0),
+                ("compute", "e", 30.0),
+            ]
+        );
+    }
+}
