@@ -8,9 +8,9 @@ mod open;
 use std::time::Duration;
 
 #[cfg(not(any(target_os = "macos", feature = "gpu")))]
-pub(crate) use none::{measure_use, observe, peaks, uses};
+pub(crate) use none::{measure_use, memory, observe, peaks, uses};
 #[cfg(any(target_os = "macos", feature = "gpu"))]
-pub(crate) use open::{device, measure_use, name, observe, peaks, uses};
+pub(crate) use open::{device, measure_use, memory, name, observe, peaks, uses};
 
 /// What a program without GPUs says.
 #[cfg(not(any(target_os = "macos", feature = "gpu")))]
@@ -31,4 +31,21 @@ pub(crate) struct GpuUse {
     pub(crate) busy: Duration,
     /// Bytes that kernels moved at least.
     pub(crate) bytes: u64,
+}
+
+/// Memory of a GPU that is open.
+#[cfg_attr(
+    not(any(target_os = "macos", feature = "gpu")),
+    allow(dead_code, reason = "only a program with GPUs makes one")
+)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct GpuMemory {
+    /// Its number.
+    pub(crate) number: usize,
+    /// The name that its driver gives.
+    pub(crate) name: String,
+    /// Bytes by what they are.
+    pub(crate) bytes: Vec<(&'static str, u64)>,
+    /// Buffers of a size: who addresses them, the size, how many are in use and how many are kept.
+    pub(crate) buffers: Vec<(&'static str, u64, usize, usize)>,
 }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use galatea_runtime::Peaks;
 
-use super::{GpuUse, WITHOUT};
+use super::{GpuMemory, GpuUse, WITHOUT};
 use crate::profile::Profile;
 
 /// Measures nothing.
@@ -12,6 +12,11 @@ pub(crate) fn measure_use() {}
 
 /// No GPU is at work.
 pub(crate) fn uses() -> Vec<GpuUse> {
+    Vec::new()
+}
+
+/// No GPU has memory.
+pub(crate) fn memory() -> Vec<GpuMemory> {
     Vec::new()
 }
 

@@ -2,10 +2,10 @@
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
-use galatea_gpu::{Device, Observer};
+use galatea_gpu::{Device, Observer, Reach};
 use galatea_runtime::Peaks;
 
-use super::GpuUse;
+use super::{GpuMemory, GpuUse};
 use crate::profile::Profile;
 
 /// Open devices, and what is done with those that are opened later.
@@ -26,7 +26,11 @@ impl Open {
     }
 
     fn all(&self) -> impl Iterator<Item = (usize, Arc<Device>)> + '_ {
-        self.devices.iter().filter_map(|(number, device)| Some((*number, device.upgrade()?)))
+        let living = |device: Arc<Device>| device.living().unwrap_or(device);
+        let open = move |(number, device): &(usize, Weak<Device>)| {
+            Some((*number, living(device.upgrade()?)))
+        };
+        self.devices.iter().filter_map(open)
     }
 
     fn watch(&self, device: &Device) {
@@ -76,6 +80,34 @@ pub(crate) fn uses() -> Vec<GpuUse> {
         Some(GpuUse { number, name, busy: usage.busy, bytes: usage.work.bytes })
     };
     Open::get().all().filter_map(of).collect()
+}
+
+/// Memory of the GPUs that are open, in the order of their numbers.
+pub(crate) fn memory() -> Vec<GpuMemory> {
+    let mut all: Vec<GpuMemory> =
+        Open::get().all().map(|(number, device)| memory_of(number, &device)).collect();
+    all.sort_by_key(|gpu| gpu.number);
+    all
+}
+
+fn memory_of(number: usize, device: &Device) -> GpuMemory {
+    let found = device.memory();
+    let mut bytes = vec![
+        ("used", found.used_bytes),
+        ("kept", found.free_bytes),
+        ("peak", found.peak_bytes),
+        ("shared", found.host_bytes),
+    ];
+    bytes.extend(found.budget_bytes.map(|budget| ("budget", budget)));
+    let reach = |reach| match reach {
+        Reach::Device => "device",
+        Reach::Passing => "passing",
+        _ => "shared",
+    };
+    let classes = found.classes.into_iter().filter(|class| class.used + class.free > 0);
+    let buffers = classes.map(|class| (reach(class.reach), class.bytes, class.used, class.free));
+    let name = device.capabilities().name.clone();
+    GpuMemory { number, name, bytes, buffers: buffers.collect() }
 }
 
 /// Writes all runs on GPUs to a profile, those too that are opened later.

@@ -3,6 +3,7 @@
 mod config;
 mod families;
 mod gpu;
+mod gpu_memory;
 mod llm;
 
 use std::sync::OnceLock;
@@ -39,6 +40,7 @@ pub fn render(app: &App) -> String {
         }
     }
     page.extend(llm::page(&models, &encoders));
+    page.extend(gpu_memory::page(&crate::gpus::memory()));
     let readings = app.host().map(host::Host::gauges).unwrap_or_default();
     let pools = [
         ("nv_pinned_memory_pool_total_bytes", "Pinned memory pool total memory size, in bytes"),

@@ -80,6 +80,7 @@ impl OnnxBackend {
         place: PlacementKind,
     ) -> Result<(Session, Vec<(String, Tensor)>), Error> {
         let providers = self.providers_at(place);
+        configure(&providers, &files.config)?;
         let options = &session_options(&self.options, &providers, files)?;
         let made = self.session_on(&providers, path, files, options);
         made.map_err(|error| {
@@ -250,6 +251,28 @@ fn session_options(
     Ok(options)
 }
 
+/// Triton's Metal backend as an accelerator, whose parameters say how the GPU keeps memory.
+const METAL: &str = "metal";
+/// The provider of it.
+const GPU: &str = "gpu";
+
+/// Hands the parameters of the accelerator `metal` to the GPU at this place, if there is one.
+///
+/// # Errors
+/// INVALID_ARG with the field, what was found and what was expected.
+fn configure(providers: &[Arc<dyn ExecutionProvider>], config: &ModelConfig) -> Result<(), Error> {
+    let wishes = config.optimization.as_ref().and_then(|w| w.execution_accelerators.as_ref());
+    let wishes = wishes.map_or(&[][..], |wishes| &wishes.gpu_execution_accelerator);
+    for wish in wishes.iter().filter(|wish| wish.name == METAL) {
+        let Some(gpu) = providers.iter().find(|provider| provider.name() == GPU) else { continue };
+        gpu.configure(&wish.parameters).map_err(|problem| {
+            let field = "optimization.execution_accelerators.gpu_execution_accelerator";
+            Error::invalid_arg(format!("{field} '{METAL}' of model '{}': {problem}", config.name))
+        })?;
+    }
+    Ok(())
+}
+
 /// The `precision` among the parameters of an accelerator for the processor.
 fn precision(config: &ModelConfig) -> Option<&str> {
     let wishes = config.optimization.as_ref()?.execution_accelerators.as_ref()?;
@@ -289,8 +312,9 @@ fn accelerators(config: &ModelConfig, known: &[&str]) -> Result<Vec<String>, Err
         preferred.push(wish.name.clone());
     }
     for wish in &wishes.gpu_execution_accelerator {
-        if known.contains(&wish.name.as_str()) {
-            preferred.push(wish.name.clone());
+        let name = if wish.name == METAL { GPU } else { wish.name.as_str() };
+        if known.contains(&name) {
+            preferred.push(name.to_owned());
         } else {
             tracing::warn!(model = %config.name, accelerator = %wish.name, "this GPU accelerator is not here");
         }
