@@ -82,10 +82,20 @@ impl OnnxBackend {
         let providers = self.providers_at(place);
         configure(&providers, &files.config)?;
         let options = &session_options(&self.options, &providers, files)?;
-        let made = self.session_on(&providers, path, files, options);
-        made.map_err(|error| {
+        let failed = |error: String| {
             Error::internal(format!("failed to load model '{}': {error}", files.name))
-        })
+        };
+        let made = self.session_on(&providers, path, files, options).map_err(failed)?;
+        // Who asks for a GPU does not want the processor where that one has no room for the model.
+        let asked = |group: &GroupKind| *group == GroupKind::Gpu;
+        let groups = files.config.instance_group.iter().map(|group| group.kind());
+        if matches!(place, PlacementKind::Gpu(_)) && groups.into_iter().any(|kind| asked(&kind)) {
+            let notes = made.0.explain().notes;
+            if !notes.is_empty() {
+                return Err(failed(notes.join("; ")));
+            }
+        }
+        Ok(made)
     }
 
     fn session_on(
