@@ -24,8 +24,7 @@ use crate::stream::Pages;
 const DISPATCH_NS: f64 = 400.0;
 /// Nanoseconds to hand a partition over and wait for it.
 const LAUNCH_NS: f64 = 60_000.0;
-/// Nanoseconds of an element of a result. A processor that plays a GPU counts as one: it is only asked where
-/// somebody named it.
+/// Nanoseconds of an element of a result.
 const ELEMENT_NS: f64 = 0.001;
 
 /// Operators that never move elements.
@@ -40,6 +39,8 @@ pub(crate) fn is_view(node: &Node) -> bool {
 #[derive(Debug)]
 pub struct GpuProvider {
     device: Arc<Device>,
+    /// Whether it takes what it can, whatever that costs.
+    insists: bool,
 }
 
 impl GpuProvider {
@@ -48,13 +49,13 @@ impl GpuProvider {
     /// # Errors
     /// As [`Device::open`].
     pub fn open(index: usize) -> Result<Self, GpuError> {
-        Ok(Self { device: Device::open(index)? })
+        Ok(Self::on(Device::open(index)?))
     }
 
     /// The provider on a device that is open.
     #[must_use]
     pub fn on(device: Arc<Device>) -> Self {
-        Self { device }
+        Self { device, insists: false }
     }
 
     /// The device that it was given. Where that one is lost, partitions are compiled on the one that is opened in
@@ -75,6 +76,9 @@ impl GpuProvider {
     }
 
     fn cost_ns(&self, node: &Node, facts: &[Option<Fact>]) -> f64 {
+        if self.insists {
+            return 0.0;
+        }
         let elements = |fact: &Fact| {
             let lengths = fact.shape.iter().flatten().map(|dim| Dim::known(dim).unwrap_or(1));
             #[allow(clippy::cast_precision_loss, reason = "an estimate")]
@@ -177,9 +181,14 @@ impl ExecutionProvider for GpuProvider {
         self.device.configure(&pool).map_err(|error| error.to_string())
     }
 
+    fn insisting(&self) -> Option<Arc<dyn ExecutionProvider>> {
+        Some(Arc::new(Self { device: Arc::clone(&self.device), insists: true }))
+    }
+
     fn claim(&self, graph: &Graph, facts: &[Option<Fact>]) -> Claims {
         // Bytes that live at a border are mostly caches and weights, which do not cross it.
-        let mut claims = Claims { launch_ns: LAUNCH_NS, ..Claims::default() };
+        let launch_ns = if self.insists { 0.0 } else { LAUNCH_NS };
+        let mut claims = Claims { launch_ns, ..Claims::default() };
         for (index, node) in graph.nodes.iter().enumerate() {
             let view = self.view(graph, node, facts, Precision::default());
             let mut claim = |cost_ns: f64, kernel: &str| {

@@ -69,6 +69,12 @@ pub trait ExecutionProvider: Send + Sync + fmt::Debug {
         }
     }
 
+    /// The provider for somebody who asked for it by name: it claims whatever it can run, however soon another one
+    /// would be done. None where it cannot be preferred so.
+    fn insisting(&self) -> Option<Arc<dyn ExecutionProvider>> {
+        None
+    }
+
     /// Which nodes this provider can run and at what cost. `facts` is indexed by
     /// [`galatea_graph::ValueId::index`].
     fn claim(&self, graph: &Graph, facts: &[Option<Fact>]) -> Claims;

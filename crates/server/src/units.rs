@@ -67,7 +67,8 @@ fn gpu(_number: usize) -> Result<Arc<dyn ExecutionProvider>, String> {
 }
 
 /// The provider of that name with those behind it that take what it cannot run: `cpu`, `reference`,
-/// `gpu` or `gpu:N`, where a processor that plays a GPU counts too. Without a name, all units.
+/// `gpu` or `gpu:N`, where a processor that plays a GPU counts too; the GPU takes whatever it can. Without a
+/// name, all units.
 ///
 /// # Errors
 /// When there is none of that name.
@@ -79,6 +80,7 @@ pub fn named(name: Option<&str>) -> Result<Providers, String> {
             .parse()
             .map_err(|_| format!("provider '{name}' found, expected gpu or gpu:N with a number"))?;
         let first = gpu(number).map_err(|error| format!("provider '{name}': {error}"))?;
+        let first = first.insisting().unwrap_or(first);
         return Ok(std::iter::once(first).chain(processor()).collect());
     }
     let chosen = galatea_providers::by_name(name).ok_or_else(|| {

@@ -315,7 +315,10 @@ fn trained_checkpoints_give_their_recorded_logits() {
             let off = distance(&last[..16], &case["last_logits_first16"]);
             assert!(off < 2e-3, "{name}: {off}");
             let read = downloads.load(Ordering::Relaxed) - before;
-            assert_eq!(read, (logits.len() * 4) as u64, "nothing but logits is read back");
+            // Where memory is shared, large outputs are read where they are.
+            let most = (logits.len() * 4) as u64;
+            let staged = !device.capabilities().unified;
+            assert!(read <= most && (read == most || !staged), "{read} bytes of {most} read back");
         }
     }
 }

@@ -170,6 +170,7 @@ fn repository(folder: &Path) {
     std::fs::create_dir_all(model.join("1")).unwrap();
     let from = sample("digits");
     std::fs::copy(from.join("1/model.onnx"), model.join("1/model.onnx")).unwrap();
+    std::fs::copy(from.join("labels.txt"), model.join("labels.txt")).unwrap();
     let config = std::fs::read_to_string(from.join("config.pbtxt")).unwrap();
     let config =
         format!("{config}\ninstance_group [ {{ kind: KIND_GPU count: 1 gpus: [ 0 ] }} ]\n");

@@ -187,6 +187,12 @@ mod tests {
     #[test]
     fn too_little_room_is_told_with_what_is_needed() {
         assert_eq!(cut(&[4096, 8192, 4096], 8000), Err(8192));
-        assert_eq!(cut(&[512, 8192], 8600), Err(8704));
+        assert_eq!(cut(&[512, 8192], 8000), Err(8192));
+    }
+
+    #[test]
+    fn one_slot_is_enough() {
+        let found = cut(&[512, 8192], 8600);
+        assert_eq!(found, Ok(Cut { largest: 8192, slot_bytes: 8192, slots: 1 }));
     }
 }

@@ -1,7 +1,7 @@
 //! A file of Chrome's trace events that is whole at any time.
 
 use std::fs::File;
-use std::io::{self, BufWriter, Seek, SeekFrom, Write};
+use std::io::{self, Seek, SeekFrom, Write};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
@@ -9,15 +9,19 @@ use serde_json::{Value, json};
 
 /// The most bytes of a file; events beyond are counted.
 const MOST_BYTES: u64 = 1 << 30;
+/// The most bytes of events that wait.
+const WAITING: usize = 1 << 20;
 /// How long events may wait while others come.
 const LAG: Duration = Duration::from_secs(2);
 
-/// A JSON object with the array `traceEvents`. What ends it is written behind the last event, and written
-/// over by the next one.
+/// A JSON object with the array `traceEvents`. Events are written together with what ends it, which the next ones
+/// are written over.
 #[derive(Debug)]
 pub(super) struct ChromeFile {
-    out: BufWriter<File>,
-    /// Bytes of the events.
+    file: File,
+    /// Events that are not in the file yet.
+    waiting: Vec<u8>,
+    /// Bytes of all events.
     bytes: u64,
     most: u64,
     empty: bool,
@@ -36,12 +40,10 @@ impl ChromeFile {
     }
 
     fn within(path: &Path, most: u64) -> io::Result<Self> {
-        let mut out = BufWriter::new(File::create(path)?);
-        let head = b"{\"traceEvents\":[";
-        out.write_all(head)?;
-        let bytes = head.len() as u64;
+        let waiting = b"{\"traceEvents\":[".to_vec();
+        let (file, bytes) = (File::create(path)?, waiting.len() as u64);
         let (empty, flushed, left_out) = (true, Instant::now(), 0);
-        let mut file = Self { out, bytes, most, empty, flushed, left_out };
+        let mut file = Self { file, waiting, bytes, most, empty, flushed, left_out };
         file.flush(0)?;
         Ok(file)
     }
@@ -60,10 +62,10 @@ impl ChromeFile {
             self.left_out += 1;
             return Ok(());
         }
-        self.out.write_all(text.as_bytes())?;
+        self.waiting.extend_from_slice(text.as_bytes());
         self.empty = false;
         self.bytes += text.len() as u64;
-        if self.flushed.elapsed() > LAG {
+        if self.waiting.len() > WAITING || self.flushed.elapsed() > LAG {
             self.flush(0)?;
         }
         Ok(())
@@ -75,9 +77,10 @@ impl ChromeFile {
     /// When the disk refuses it.
     pub(super) fn flush(&mut self, dropped: u64) -> io::Result<()> {
         let other = json!({"dropped": dropped, "left_out": self.left_out});
-        write!(self.out, "\n],\"displayTimeUnit\":\"ns\",\"otherData\":{other}}}")?;
-        // Flushes too.
-        self.out.seek(SeekFrom::Start(self.bytes))?;
+        write!(self.waiting, "\n],\"displayTimeUnit\":\"ns\",\"otherData\":{other}}}")?;
+        let waiting = std::mem::take(&mut self.waiting);
+        self.file.write_all(&waiting)?;
+        self.file.seek(SeekFrom::Start(self.bytes))?;
         self.flushed = Instant::now();
         Ok(())
     }

@@ -79,17 +79,21 @@ impl OnnxBackend {
         files: &ModelFiles,
         place: PlacementKind,
     ) -> Result<(Session, Vec<(String, Tensor)>), Error> {
-        let providers = self.providers_at(place);
+        // Who asks for a GPU wants it, and not the processor where that one would be done sooner or has room.
+        let kinds = files.config.instance_group.iter().map(|group| group.kind());
+        let insists = matches!(place, PlacementKind::Gpu(_))
+            && kinds.into_iter().any(|kind| kind == GroupKind::Gpu);
+        let mut providers = self.providers_at(place);
+        if insists && let Some(first) = providers.first_mut() {
+            *first = first.insisting().unwrap_or_else(|| Arc::clone(first));
+        }
         configure(&providers, &files.config)?;
         let options = &session_options(&self.options, &providers, files)?;
         let failed = |error: String| {
             Error::internal(format!("failed to load model '{}': {error}", files.name))
         };
         let made = self.session_on(&providers, path, files, options).map_err(failed)?;
-        // Who asks for a GPU does not want the processor where that one has no room for the model.
-        let asked = |group: &GroupKind| *group == GroupKind::Gpu;
-        let groups = files.config.instance_group.iter().map(|group| group.kind());
-        if matches!(place, PlacementKind::Gpu(_)) && groups.into_iter().any(|kind| asked(&kind)) {
+        if insists {
             let notes = made.0.explain().notes;
             if !notes.is_empty() {
                 return Err(failed(notes.join("; ")));
