@@ -34,6 +34,14 @@ pub(crate) fn test(workspace: &Workspace) -> Result<(), String> {
             "gpu_models",
             "--test",
             "gpu_decoders",
+            "--test",
+            "gpu_claims",
+            "--test",
+            "gpu_failures",
+            "--test",
+            "gpu_memory",
+            "--test",
+            "gpu_profile",
         ][..],
     ] {
         let mut command = cargo(&workspace.root);

@@ -53,7 +53,11 @@ pub(crate) fn limits(shader: &Shader, checked: &Checked) {
         for (_, variable) in checked.module.global_variables.iter() {
             let size = checked.module.types[variable.ty].inner.size(context);
             let shared = variable.space == AddressSpace::WorkGroup;
-            assert!(!shared || size % 16 == 0, "{name}: {:?} has {size} bytes", variable.name);
+            assert!(
+                !shared || size.is_multiple_of(16),
+                "{name}: {:?} has {size} bytes",
+                variable.name
+            );
         }
     }
     assert!(bytes <= 32 << 10, "{name}: {bytes} bytes in a workgroup");
