@@ -42,19 +42,19 @@ struct type_8 {
     metal::float4 inner[256];
 };
 struct type_9 {
-    float inner[1024];
+    float inner[512];
 };
 struct type_11 {
     metal::float2 inner[64];
 };
 struct type_12 {
-    uint inner[512];
+    uint inner[256];
 };
 struct type_13 {
     float inner[2];
 };
 constant uint THREADS = 256u;
-constant uint CHUNK = 512u;
+constant uint CHUNK = 256u;
 constant uint HEADS = 2u;
 constant uint GROUPS = 64u;
 constant uint SLICES = 4u;
@@ -352,7 +352,7 @@ struct main_Input {
                     uint _e320 = params.kv_heads;
                     uint _e325 = params.block;
                     uint _e329 = params.block;
-                    vectors.inner[metal::min(unsigned(_e316), 511u)] = (((block * _e320) + head) * _e325) + naga_mod(p_1, _e329);
+                    vectors.inner[metal::min(unsigned(_e316), 255u)] = (((block * _e320) + head) * _e325) + naga_mod(p_1, _e329);
                 }
             }
             metal::threadgroup_barrier(metal::mem_flags::mem_threadgroup);
@@ -366,7 +366,7 @@ struct main_Input {
                 }
                 loop_init_5 = false;
                 uint _e340 = quad_;
-                if (_e340 < 128u) {
+                if (_e340 < 64u) {
                 } else {
                     break;
                 }
@@ -378,7 +378,7 @@ struct main_Input {
                     score1_ = metal::float4(0.0);
                     if (at_2 < end) {
                         uint _e356 = quad_;
-                        uint vector = vectors.inner[metal::min(unsigned(_e356 * 4u), 511u)];
+                        uint vector = vectors.inner[metal::min(unsigned(_e356 * 4u), 255u)];
                         uint _e363 = params.block;
                         uint within = naga_mod(vector, _e363);
                         uint _e368 = params.key_width;
@@ -466,7 +466,7 @@ struct main_Input {
                             local_1 = false;
                         }
                         bool _e546 = local_1;
-                        scores.inner[metal::min(unsigned((0u + (_e527 * 4u)) + 0u), 1023u)] = _e546 ? _e535 : -300000000000000000000000000000000000000.0;
+                        scores.inner[metal::min(unsigned((0u + (_e527 * 4u)) + 0u), 511u)] = _e546 ? _e535 : -300000000000000000000000000000000000000.0;
                         uint _e551 = quad_;
                         float _e559 = score0_.y;
                         uint _e562 = first;
@@ -476,7 +476,7 @@ struct main_Input {
                             local_2 = false;
                         }
                         bool _e570 = local_2;
-                        scores.inner[metal::min(unsigned((0u + (_e551 * 4u)) + 1u), 1023u)] = _e570 ? _e559 : -300000000000000000000000000000000000000.0;
+                        scores.inner[metal::min(unsigned((0u + (_e551 * 4u)) + 1u), 511u)] = _e570 ? _e559 : -300000000000000000000000000000000000000.0;
                         uint _e575 = quad_;
                         float _e583 = score0_.z;
                         uint _e586 = first;
@@ -486,7 +486,7 @@ struct main_Input {
                             local_3 = false;
                         }
                         bool _e594 = local_3;
-                        scores.inner[metal::min(unsigned((0u + (_e575 * 4u)) + 2u), 1023u)] = _e594 ? _e583 : -300000000000000000000000000000000000000.0;
+                        scores.inner[metal::min(unsigned((0u + (_e575 * 4u)) + 2u), 511u)] = _e594 ? _e583 : -300000000000000000000000000000000000000.0;
                         uint _e599 = quad_;
                         float _e607 = score0_.w;
                         uint _e610 = first;
@@ -496,7 +496,7 @@ struct main_Input {
                             local_4 = false;
                         }
                         bool _e618 = local_4;
-                        scores.inner[metal::min(unsigned((0u + (_e599 * 4u)) + 3u), 1023u)] = _e618 ? _e607 : -300000000000000000000000000000000000000.0;
+                        scores.inner[metal::min(unsigned((0u + (_e599 * 4u)) + 3u), 511u)] = _e618 ? _e607 : -300000000000000000000000000000000000000.0;
                     }
                     if (slice == 1u) {
                         float _e625 = params.softcap;
@@ -515,7 +515,7 @@ struct main_Input {
                             local_5 = false;
                         }
                         bool _e665 = local_5;
-                        scores.inner[metal::min(unsigned((512u + (_e646 * 4u)) + 0u), 1023u)] = _e665 ? _e654 : -300000000000000000000000000000000000000.0;
+                        scores.inner[metal::min(unsigned((256u + (_e646 * 4u)) + 0u), 511u)] = _e665 ? _e654 : -300000000000000000000000000000000000000.0;
                         uint _e670 = quad_;
                         float _e678 = score1_.y;
                         uint _e681 = first;
@@ -525,7 +525,7 @@ struct main_Input {
                             local_6 = false;
                         }
                         bool _e689 = local_6;
-                        scores.inner[metal::min(unsigned((512u + (_e670 * 4u)) + 1u), 1023u)] = _e689 ? _e678 : -300000000000000000000000000000000000000.0;
+                        scores.inner[metal::min(unsigned((256u + (_e670 * 4u)) + 1u), 511u)] = _e689 ? _e678 : -300000000000000000000000000000000000000.0;
                         uint _e694 = quad_;
                         float _e702 = score1_.z;
                         uint _e705 = first;
@@ -535,7 +535,7 @@ struct main_Input {
                             local_7 = false;
                         }
                         bool _e713 = local_7;
-                        scores.inner[metal::min(unsigned((512u + (_e694 * 4u)) + 2u), 1023u)] = _e713 ? _e702 : -300000000000000000000000000000000000000.0;
+                        scores.inner[metal::min(unsigned((256u + (_e694 * 4u)) + 2u), 511u)] = _e713 ? _e702 : -300000000000000000000000000000000000000.0;
                         uint _e718 = quad_;
                         float _e726 = score1_.w;
                         uint _e729 = first;
@@ -545,7 +545,7 @@ struct main_Input {
                             local_8 = false;
                         }
                         bool _e737 = local_8;
-                        scores.inner[metal::min(unsigned((512u + (_e718 * 4u)) + 3u), 1023u)] = _e737 ? _e726 : -300000000000000000000000000000000000000.0;
+                        scores.inner[metal::min(unsigned((256u + (_e718 * 4u)) + 3u), 511u)] = _e737 ? _e726 : -300000000000000000000000000000000000000.0;
                     }
                 }
             }
@@ -569,7 +569,7 @@ struct main_Input {
                     {
                         float _e755 = x_1;
                         uint _e759 = i_2;
-                        float _e762 = scores.inner[metal::min(unsigned((own * CHUNK) + _e759), 1023u)];
+                        float _e762 = scores.inner[metal::min(unsigned((own * CHUNK) + _e759), 511u)];
                         x_1 = metal::max(_e755, _e762);
                     }
                 }
@@ -617,11 +617,11 @@ struct main_Input {
                     }
                     {
                         uint _e807 = i_4;
-                        float _e810 = scores.inner[metal::min(unsigned((own * CHUNK) + _e807), 1023u)];
+                        float _e810 = scores.inner[metal::min(unsigned((own * CHUNK) + _e807), 511u)];
                         float _e811 = highest;
                         float weight = metal::exp(_e810 - _e811);
                         uint _e817 = i_4;
-                        scores.inner[metal::min(unsigned((own * CHUNK) + _e817), 1023u)] = weight;
+                        scores.inner[metal::min(unsigned((own * CHUNK) + _e817), 511u)] = weight;
                         float _e820 = sum;
                         sum = _e820 + weight;
                     }
@@ -697,40 +697,40 @@ struct main_Input {
                     }
                     {
                         uint _e909 = p;
-                        uint vector0_ = vectors.inner[metal::min(unsigned(_e909 + (0u * slice_count)), 511u)];
+                        uint vector0_ = vectors.inner[metal::min(unsigned(_e909 + (0u * slice_count)), 255u)];
                         uint _e917 = params.value_width;
                         metal::float4 _e922 = values_at((vector0_ * _e917) + (column * 4u), values, _buffer_sizes);
                         uint _e924 = p;
-                        uint vector1_ = vectors.inner[metal::min(unsigned(_e924 + (1u * slice_count)), 511u)];
+                        uint vector1_ = vectors.inner[metal::min(unsigned(_e924 + (1u * slice_count)), 255u)];
                         uint _e932 = params.value_width;
                         metal::float4 _e937 = values_at((vector1_ * _e932) + (column * 4u), values, _buffer_sizes);
                         uint _e939 = p;
-                        uint vector2_ = vectors.inner[metal::min(unsigned(_e939 + (2u * slice_count)), 511u)];
+                        uint vector2_ = vectors.inner[metal::min(unsigned(_e939 + (2u * slice_count)), 255u)];
                         uint _e947 = params.value_width;
                         metal::float4 _e952 = values_at((vector2_ * _e947) + (column * 4u), values, _buffer_sizes);
                         uint _e954 = p;
-                        uint vector3_ = vectors.inner[metal::min(unsigned(_e954 + (3u * slice_count)), 511u)];
+                        uint vector3_ = vectors.inner[metal::min(unsigned(_e954 + (3u * slice_count)), 255u)];
                         uint _e962 = params.value_width;
                         metal::float4 _e967 = values_at((vector3_ * _e962) + (column * 4u), values, _buffer_sizes);
                         metal::float4 _e968 = sum0_;
                         uint _e971 = p;
-                        float _e977 = scores.inner[metal::min(unsigned((0u + _e971) + (0u * slice_count)), 1023u)];
+                        float _e977 = scores.inner[metal::min(unsigned((0u + _e971) + (0u * slice_count)), 511u)];
                         uint _e981 = p;
-                        float _e987 = scores.inner[metal::min(unsigned((0u + _e981) + (1u * slice_count)), 1023u)];
+                        float _e987 = scores.inner[metal::min(unsigned((0u + _e981) + (1u * slice_count)), 511u)];
                         uint _e992 = p;
-                        float _e998 = scores.inner[metal::min(unsigned((0u + _e992) + (2u * slice_count)), 1023u)];
+                        float _e998 = scores.inner[metal::min(unsigned((0u + _e992) + (2u * slice_count)), 511u)];
                         uint _e1003 = p;
-                        float _e1009 = scores.inner[metal::min(unsigned((0u + _e1003) + (3u * slice_count)), 1023u)];
+                        float _e1009 = scores.inner[metal::min(unsigned((0u + _e1003) + (3u * slice_count)), 511u)];
                         sum0_ = _e968 + ((((_e977 * _e922) + (_e987 * _e937)) + (_e998 * _e952)) + (_e1009 * _e967));
                         metal::float4 _e1013 = sum1_;
                         uint _e1016 = p;
-                        float _e1022 = scores.inner[metal::min(unsigned((512u + _e1016) + (0u * slice_count)), 1023u)];
+                        float _e1022 = scores.inner[metal::min(unsigned((256u + _e1016) + (0u * slice_count)), 511u)];
                         uint _e1026 = p;
-                        float _e1032 = scores.inner[metal::min(unsigned((512u + _e1026) + (1u * slice_count)), 1023u)];
+                        float _e1032 = scores.inner[metal::min(unsigned((256u + _e1026) + (1u * slice_count)), 511u)];
                         uint _e1037 = p;
-                        float _e1043 = scores.inner[metal::min(unsigned((512u + _e1037) + (2u * slice_count)), 1023u)];
+                        float _e1043 = scores.inner[metal::min(unsigned((256u + _e1037) + (2u * slice_count)), 511u)];
                         uint _e1048 = p;
-                        float _e1054 = scores.inner[metal::min(unsigned((512u + _e1048) + (3u * slice_count)), 1023u)];
+                        float _e1054 = scores.inner[metal::min(unsigned((256u + _e1048) + (3u * slice_count)), 511u)];
                         sum1_ = _e1013 + ((((_e1022 * _e922) + (_e1032 * _e937)) + (_e1043 * _e952)) + (_e1054 * _e967));
                     }
                 }
@@ -748,16 +748,16 @@ struct main_Input {
                     }
                     {
                         uint _e1065 = p;
-                        uint vector_1 = vectors.inner[metal::min(unsigned(_e1065), 511u)];
+                        uint vector_1 = vectors.inner[metal::min(unsigned(_e1065), 255u)];
                         uint _e1070 = params.value_width;
                         metal::float4 _e1075 = values_at((vector_1 * _e1070) + (column * 4u), values, _buffer_sizes);
                         metal::float4 _e1076 = sum0_;
                         uint _e1079 = p;
-                        float _e1082 = scores.inner[metal::min(unsigned(0u + _e1079), 1023u)];
+                        float _e1082 = scores.inner[metal::min(unsigned(0u + _e1079), 511u)];
                         sum0_ = _e1076 + (_e1082 * _e1075);
                         metal::float4 _e1085 = sum1_;
                         uint _e1088 = p;
-                        float _e1091 = scores.inner[metal::min(unsigned(512u + _e1088), 1023u)];
+                        float _e1091 = scores.inner[metal::min(unsigned(256u + _e1088), 511u)];
                         sum1_ = _e1085 + (_e1091 * _e1075);
                     }
                 }

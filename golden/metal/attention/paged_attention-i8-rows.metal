@@ -45,19 +45,19 @@ struct type_9 {
     metal::float4 inner[256];
 };
 struct type_10 {
-    float inner[1024];
+    float inner[512];
 };
 struct type_12 {
     metal::float2 inner[64];
 };
 struct type_13 {
-    uint inner[512];
+    uint inner[256];
 };
 struct type_14 {
     float inner[2];
 };
 constant uint THREADS = 256u;
-constant uint CHUNK = 512u;
+constant uint CHUNK = 256u;
 constant uint HEADS = 2u;
 constant uint GROUPS = 64u;
 constant uint SLICES = 4u;
@@ -357,7 +357,7 @@ struct main_Input {
                     uint _e320 = params.kv_heads;
                     uint _e325 = params.block;
                     uint _e329 = params.block;
-                    vectors.inner[metal::min(unsigned(_e316), 511u)] = (((block * _e320) + head) * _e325) + naga_mod(p_1, _e329);
+                    vectors.inner[metal::min(unsigned(_e316), 255u)] = (((block * _e320) + head) * _e325) + naga_mod(p_1, _e329);
                 }
             }
             metal::threadgroup_barrier(metal::mem_flags::mem_threadgroup);
@@ -371,7 +371,7 @@ struct main_Input {
                 }
                 loop_init_5 = false;
                 uint _e340 = quad_;
-                if (_e340 < 128u) {
+                if (_e340 < 64u) {
                 } else {
                     break;
                 }
@@ -383,7 +383,7 @@ struct main_Input {
                     score1_ = metal::float4(0.0);
                     if (at_2 < end) {
                         uint _e356 = quad_;
-                        uint vector = vectors.inner[metal::min(unsigned(_e356 * 4u), 511u)];
+                        uint vector = vectors.inner[metal::min(unsigned(_e356 * 4u), 255u)];
                         uint _e363 = params.block;
                         uint within = naga_mod(vector, _e363);
                         uint _e368 = params.key_width;
@@ -476,7 +476,7 @@ struct main_Input {
                             local_1 = false;
                         }
                         bool _e555 = local_1;
-                        scores.inner[metal::min(unsigned((0u + (_e536 * 4u)) + 0u), 1023u)] = _e555 ? _e544 : -300000000000000000000000000000000000000.0;
+                        scores.inner[metal::min(unsigned((0u + (_e536 * 4u)) + 0u), 511u)] = _e555 ? _e544 : -300000000000000000000000000000000000000.0;
                         uint _e560 = quad_;
                         float _e568 = score0_.y;
                         uint _e571 = first;
@@ -486,7 +486,7 @@ struct main_Input {
                             local_2 = false;
                         }
                         bool _e579 = local_2;
-                        scores.inner[metal::min(unsigned((0u + (_e560 * 4u)) + 1u), 1023u)] = _e579 ? _e568 : -300000000000000000000000000000000000000.0;
+                        scores.inner[metal::min(unsigned((0u + (_e560 * 4u)) + 1u), 511u)] = _e579 ? _e568 : -300000000000000000000000000000000000000.0;
                         uint _e584 = quad_;
                         float _e592 = score0_.z;
                         uint _e595 = first;
@@ -496,7 +496,7 @@ struct main_Input {
                             local_3 = false;
                         }
                         bool _e603 = local_3;
-                        scores.inner[metal::min(unsigned((0u + (_e584 * 4u)) + 2u), 1023u)] = _e603 ? _e592 : -300000000000000000000000000000000000000.0;
+                        scores.inner[metal::min(unsigned((0u + (_e584 * 4u)) + 2u), 511u)] = _e603 ? _e592 : -300000000000000000000000000000000000000.0;
                         uint _e608 = quad_;
                         float _e616 = score0_.w;
                         uint _e619 = first;
@@ -506,7 +506,7 @@ struct main_Input {
                             local_4 = false;
                         }
                         bool _e627 = local_4;
-                        scores.inner[metal::min(unsigned((0u + (_e608 * 4u)) + 3u), 1023u)] = _e627 ? _e616 : -300000000000000000000000000000000000000.0;
+                        scores.inner[metal::min(unsigned((0u + (_e608 * 4u)) + 3u), 511u)] = _e627 ? _e616 : -300000000000000000000000000000000000000.0;
                     }
                     if (slice == 1u) {
                         float _e634 = params.softcap;
@@ -525,7 +525,7 @@ struct main_Input {
                             local_5 = false;
                         }
                         bool _e674 = local_5;
-                        scores.inner[metal::min(unsigned((512u + (_e655 * 4u)) + 0u), 1023u)] = _e674 ? _e663 : -300000000000000000000000000000000000000.0;
+                        scores.inner[metal::min(unsigned((256u + (_e655 * 4u)) + 0u), 511u)] = _e674 ? _e663 : -300000000000000000000000000000000000000.0;
                         uint _e679 = quad_;
                         float _e687 = score1_.y;
                         uint _e690 = first;
@@ -535,7 +535,7 @@ struct main_Input {
                             local_6 = false;
                         }
                         bool _e698 = local_6;
-                        scores.inner[metal::min(unsigned((512u + (_e679 * 4u)) + 1u), 1023u)] = _e698 ? _e687 : -300000000000000000000000000000000000000.0;
+                        scores.inner[metal::min(unsigned((256u + (_e679 * 4u)) + 1u), 511u)] = _e698 ? _e687 : -300000000000000000000000000000000000000.0;
                         uint _e703 = quad_;
                         float _e711 = score1_.z;
                         uint _e714 = first;
@@ -545,7 +545,7 @@ struct main_Input {
                             local_7 = false;
                         }
                         bool _e722 = local_7;
-                        scores.inner[metal::min(unsigned((512u + (_e703 * 4u)) + 2u), 1023u)] = _e722 ? _e711 : -300000000000000000000000000000000000000.0;
+                        scores.inner[metal::min(unsigned((256u + (_e703 * 4u)) + 2u), 511u)] = _e722 ? _e711 : -300000000000000000000000000000000000000.0;
                         uint _e727 = quad_;
                         float _e735 = score1_.w;
                         uint _e738 = first;
@@ -555,7 +555,7 @@ struct main_Input {
                             local_8 = false;
                         }
                         bool _e746 = local_8;
-                        scores.inner[metal::min(unsigned((512u + (_e727 * 4u)) + 3u), 1023u)] = _e746 ? _e735 : -300000000000000000000000000000000000000.0;
+                        scores.inner[metal::min(unsigned((256u + (_e727 * 4u)) + 3u), 511u)] = _e746 ? _e735 : -300000000000000000000000000000000000000.0;
                     }
                 }
             }
@@ -579,7 +579,7 @@ struct main_Input {
                     {
                         float _e764 = x_1;
                         uint _e768 = i_2;
-                        float _e771 = scores.inner[metal::min(unsigned((own * CHUNK) + _e768), 1023u)];
+                        float _e771 = scores.inner[metal::min(unsigned((own * CHUNK) + _e768), 511u)];
                         x_1 = metal::max(_e764, _e771);
                     }
                 }
@@ -627,11 +627,11 @@ struct main_Input {
                     }
                     {
                         uint _e816 = i_4;
-                        float _e819 = scores.inner[metal::min(unsigned((own * CHUNK) + _e816), 1023u)];
+                        float _e819 = scores.inner[metal::min(unsigned((own * CHUNK) + _e816), 511u)];
                         float _e820 = highest;
                         float weight = metal::exp(_e819 - _e820);
                         uint _e826 = i_4;
-                        scores.inner[metal::min(unsigned((own * CHUNK) + _e826), 1023u)] = weight;
+                        scores.inner[metal::min(unsigned((own * CHUNK) + _e826), 511u)] = weight;
                         float _e829 = sum;
                         sum = _e829 + weight;
                     }
@@ -707,48 +707,48 @@ struct main_Input {
                     }
                     {
                         uint _e918 = p;
-                        uint vector0_ = vectors.inner[metal::min(unsigned(_e918 + (0u * slice_count)), 511u)];
+                        uint vector0_ = vectors.inner[metal::min(unsigned(_e918 + (0u * slice_count)), 255u)];
                         uint _e926 = params.value_width;
                         metal::float4 _e931 = values_at((vector0_ * _e926) + (column * 4u), values, _buffer_sizes);
                         float _e934 = value_scales[metal::min(unsigned(vector0_), (_buffer_sizes.size8 - 0 - 4) / 4)];
                         metal::float4 value0_ = _e931 * _e934;
                         uint _e937 = p;
-                        uint vector1_ = vectors.inner[metal::min(unsigned(_e937 + (1u * slice_count)), 511u)];
+                        uint vector1_ = vectors.inner[metal::min(unsigned(_e937 + (1u * slice_count)), 255u)];
                         uint _e945 = params.value_width;
                         metal::float4 _e950 = values_at((vector1_ * _e945) + (column * 4u), values, _buffer_sizes);
                         float _e953 = value_scales[metal::min(unsigned(vector1_), (_buffer_sizes.size8 - 0 - 4) / 4)];
                         metal::float4 value1_ = _e950 * _e953;
                         uint _e956 = p;
-                        uint vector2_ = vectors.inner[metal::min(unsigned(_e956 + (2u * slice_count)), 511u)];
+                        uint vector2_ = vectors.inner[metal::min(unsigned(_e956 + (2u * slice_count)), 255u)];
                         uint _e964 = params.value_width;
                         metal::float4 _e969 = values_at((vector2_ * _e964) + (column * 4u), values, _buffer_sizes);
                         float _e972 = value_scales[metal::min(unsigned(vector2_), (_buffer_sizes.size8 - 0 - 4) / 4)];
                         metal::float4 value2_ = _e969 * _e972;
                         uint _e975 = p;
-                        uint vector3_ = vectors.inner[metal::min(unsigned(_e975 + (3u * slice_count)), 511u)];
+                        uint vector3_ = vectors.inner[metal::min(unsigned(_e975 + (3u * slice_count)), 255u)];
                         uint _e983 = params.value_width;
                         metal::float4 _e988 = values_at((vector3_ * _e983) + (column * 4u), values, _buffer_sizes);
                         float _e991 = value_scales[metal::min(unsigned(vector3_), (_buffer_sizes.size8 - 0 - 4) / 4)];
                         metal::float4 value3_ = _e988 * _e991;
                         metal::float4 _e993 = sum0_;
                         uint _e996 = p;
-                        float _e1002 = scores.inner[metal::min(unsigned((0u + _e996) + (0u * slice_count)), 1023u)];
+                        float _e1002 = scores.inner[metal::min(unsigned((0u + _e996) + (0u * slice_count)), 511u)];
                         uint _e1006 = p;
-                        float _e1012 = scores.inner[metal::min(unsigned((0u + _e1006) + (1u * slice_count)), 1023u)];
+                        float _e1012 = scores.inner[metal::min(unsigned((0u + _e1006) + (1u * slice_count)), 511u)];
                         uint _e1017 = p;
-                        float _e1023 = scores.inner[metal::min(unsigned((0u + _e1017) + (2u * slice_count)), 1023u)];
+                        float _e1023 = scores.inner[metal::min(unsigned((0u + _e1017) + (2u * slice_count)), 511u)];
                         uint _e1028 = p;
-                        float _e1034 = scores.inner[metal::min(unsigned((0u + _e1028) + (3u * slice_count)), 1023u)];
+                        float _e1034 = scores.inner[metal::min(unsigned((0u + _e1028) + (3u * slice_count)), 511u)];
                         sum0_ = _e993 + ((((_e1002 * value0_) + (_e1012 * value1_)) + (_e1023 * value2_)) + (_e1034 * value3_));
                         metal::float4 _e1038 = sum1_;
                         uint _e1041 = p;
-                        float _e1047 = scores.inner[metal::min(unsigned((512u + _e1041) + (0u * slice_count)), 1023u)];
+                        float _e1047 = scores.inner[metal::min(unsigned((256u + _e1041) + (0u * slice_count)), 511u)];
                         uint _e1051 = p;
-                        float _e1057 = scores.inner[metal::min(unsigned((512u + _e1051) + (1u * slice_count)), 1023u)];
+                        float _e1057 = scores.inner[metal::min(unsigned((256u + _e1051) + (1u * slice_count)), 511u)];
                         uint _e1062 = p;
-                        float _e1068 = scores.inner[metal::min(unsigned((512u + _e1062) + (2u * slice_count)), 1023u)];
+                        float _e1068 = scores.inner[metal::min(unsigned((256u + _e1062) + (2u * slice_count)), 511u)];
                         uint _e1073 = p;
-                        float _e1079 = scores.inner[metal::min(unsigned((512u + _e1073) + (3u * slice_count)), 1023u)];
+                        float _e1079 = scores.inner[metal::min(unsigned((256u + _e1073) + (3u * slice_count)), 511u)];
                         sum1_ = _e1038 + ((((_e1047 * value0_) + (_e1057 * value1_)) + (_e1068 * value2_)) + (_e1079 * value3_));
                     }
                 }
@@ -766,18 +766,18 @@ struct main_Input {
                     }
                     {
                         uint _e1090 = p;
-                        uint vector_1 = vectors.inner[metal::min(unsigned(_e1090), 511u)];
+                        uint vector_1 = vectors.inner[metal::min(unsigned(_e1090), 255u)];
                         uint _e1095 = params.value_width;
                         metal::float4 _e1100 = values_at((vector_1 * _e1095) + (column * 4u), values, _buffer_sizes);
                         float _e1103 = value_scales[metal::min(unsigned(vector_1), (_buffer_sizes.size8 - 0 - 4) / 4)];
                         metal::float4 value = _e1100 * _e1103;
                         metal::float4 _e1105 = sum0_;
                         uint _e1108 = p;
-                        float _e1111 = scores.inner[metal::min(unsigned(0u + _e1108), 1023u)];
+                        float _e1111 = scores.inner[metal::min(unsigned(0u + _e1108), 511u)];
                         sum0_ = _e1105 + (_e1111 * value);
                         metal::float4 _e1114 = sum1_;
                         uint _e1117 = p;
-                        float _e1120 = scores.inner[metal::min(unsigned(512u + _e1117), 1023u)];
+                        float _e1120 = scores.inner[metal::min(unsigned(256u + _e1117), 511u)];
                         sum1_ = _e1114 + (_e1120 * value);
                     }
                 }

@@ -59,11 +59,11 @@ const fn config(
 
 /// What a tuner may choose; the first that fits is the default.
 pub const CONFIGS: &[PagedConfig] = &[
+    config([256, 256, 4], 4, 4, 1024),
     config([256, 512, 4], 4, 4, 1024),
     config([256, 256, 0], 4, 4, 1024),
     config([128, 128, 0], 8, 4, 1024),
     config([256, 1024, 4], 4, 8, 1024),
-    config([256, 256, 4], 4, 4, 1024),
     config([256, 512, 8], 4, 8, 1024),
     config([256, 512, 4], 4, 8, 2048),
     config([256, 512, 4], 8, 4, 1024),
