@@ -24,6 +24,7 @@ const PARTS: &[(&str, &str)] = &[
     ("blocks/params", include_str!("blocks/params.wgsl")),
     ("blocks/quad", include_str!("blocks/quad.wgsl")),
     ("blocks/store", include_str!("blocks/store.wgsl")),
+    ("conv/lengths", include_str!("conv/lengths.wgsl")),
     ("conv/gemm_params", include_str!("conv/gemm_params.wgsl")),
     ("conv/winograd_params", include_str!("conv/winograd_params.wgsl")),
     ("matmul/activation", include_str!("matmul/activation.wgsl")),

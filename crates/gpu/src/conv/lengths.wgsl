@@ -1,0 +1,23 @@
+{# What `Lengths::params` lists. #}
+    // Lengths of the image, of the result, and how the window moves.
+    in_z: u32,
+    in_y: u32,
+    in_x: u32,
+    out_y: u32,
+    out_x: u32,
+    stride_z: u32,
+    stride_y: u32,
+    stride_x: u32,
+    pad_z: u32,
+    pad_y: u32,
+    pad_x: u32,
+    step_z: u32,
+    step_y: u32,
+    step_x: u32,
+    // From one image, channel or pixel to the next.
+    x_image: u32,
+    x_channel: u32,
+    x_pixel: u32,
+    y_image: u32,
+    y_channel: u32,
+    y_pixel: u32,
