@@ -279,6 +279,11 @@ impl Step {
         self.choices.choose(family, question)
     }
 
+    /// Whether the step is for somebody who looks for choices or compares them, and for no run.
+    pub(crate) fn is_measured(&self) -> bool {
+        self.choices.is_measured()
+    }
+
     /// What the kernel asked, where that was to be noted.
     pub(crate) fn asked(&mut self) -> Vec<Asked> {
         self.choices.take_asked()

@@ -5,7 +5,18 @@
 
 mod support;
 
-use galatea_graph::{AttributeValue, Attributes, GALATEA_DOMAIN};
+use std::collections::HashSet;
+use std::sync::Arc;
+
+use galatea_gpu::conv::ConvKernel;
+use galatea_gpu::{
+    Capabilities, CooperativeMatrix, Device, Kernel, PoolConfig, Shapes, Step, Trial,
+};
+use galatea_graph::ops::convolution::{Conv, FusedConv, Padding};
+use galatea_graph::ops::fused::FusedActivation;
+use galatea_graph::{AttributeValue, Attributes, GALATEA_DOMAIN, Inputs, Operator};
+use galatea_runtime::Precision;
+use galatea_tensor::{DataType, Tensor, Tolerance, compare, f16};
 use support::node::{Node, floats};
 
 fn ints(values: &[i64]) -> AttributeValue {
@@ -135,5 +146,165 @@ fn windows_of_three_by_three_go_through_short_products() {
             .constant(floats(&[66], 1.0))
             .input(floats(&result, 3.0))
             .near(1e-4, 3e-2);
+    }
+}
+
+/// A tensor of floats in a type.
+fn lying(tensor: &Tensor, dtype: DataType) -> Tensor {
+    if dtype == DataType::Fp32 {
+        return tensor.clone();
+    }
+    let all = tensor.to_vec::<f32>().unwrap().into_iter().map(f16::from_f32).collect();
+    Tensor::from_vec(tensor.shape(), all).unwrap()
+}
+
+/// A tensor as FP32.
+fn widened(tensor: &Tensor) -> Tensor {
+    if tensor.dtype() == DataType::Fp32 {
+        return tensor.clone();
+    }
+    let all = tensor.to_vec::<f16>().unwrap().into_iter().map(f16::to_f32).collect();
+    Tensor::from_vec(tensor.shape(), all).unwrap()
+}
+
+/// Every way to compute a convolution with bias, residual and activation, whatever is chosen unasked, that was not
+/// seen yet; its kind is noted.
+fn every_way(
+    device: &Arc<Device>,
+    dtype: DataType,
+    fused: &FusedConv,
+    (x, w): (&[usize], &[usize]),
+    (seen, kinds): (&mut HashSet<String>, &mut Vec<String>),
+) {
+    let [x, w] = [floats(x, 1.0), floats(w, 0.2)].map(|tensor| lying(&tensor, dtype));
+    let bias = lying(&floats(&w.shape()[..1], 1.0), dtype);
+    let plain = [&x, &w].map(Some);
+    let shape = fused.conv.reference(Inputs::new(&plain)).unwrap()[0].shape().to_vec();
+    let residual = lying(&floats(&shape, 1.0), dtype);
+    let inputs = [&x, &w, &bias, &residual];
+    let wide: Vec<Tensor> = inputs.iter().map(|tensor| widened(tensor)).collect();
+    let wide: Vec<Option<&Tensor>> = wide.iter().map(Some).collect();
+    let expected = fused.reference(Inputs::new(&wide)).unwrap().remove(0);
+    let slot = |tensor: &Tensor| Some((tensor.dtype(), tensor.shape().to_vec()));
+    let shapes = Shapes {
+        inputs: inputs.iter().map(|tensor| slot(tensor)).collect(),
+        outputs: vec![Some((dtype, shape.clone()))],
+        constants: vec![None, Some(w.clone()), None, None],
+    };
+    let precision = if dtype == DataType::Fp16 { Precision::Fp16 } else { Precision::Fp32 };
+    let bytes: Vec<&[u8]> = inputs.iter().map(|tensor| tensor.as_bytes().unwrap()).collect();
+    let bytes: Vec<Option<&[u8]>> = bytes.into_iter().map(Some).collect();
+    let size = shape.iter().product::<usize>() * dtype.size_bytes().unwrap();
+    let near = if dtype == DataType::Fp16 { 3e-2 } else { 2e-4 };
+    let kernel = || ConvKernel::new(fused, &w, device, precision);
+    for (way, estimate) in kernel().ways(&shapes).unwrap() {
+        assert!(estimate > 0.0 && estimate.is_finite(), "{way:?}: {estimate}");
+        let name = format!("{way:?}");
+        let kind = name.split('(').next().unwrap_or_default().to_owned();
+        // The processor compiles tiles of matrices for seconds.
+        let few = device.capabilities().software && kind == "Cooperative";
+        let enough = few && kinds.contains(&kind);
+        if enough || kind != "Direct" && !seen.insert(format!("{name} {dtype}")) {
+            continue;
+        }
+        let mut step = Step::default();
+        kernel().forcing(way).bind(&shapes, &mut step).unwrap();
+        let trial = Trial::new(device, &step, &bytes, &[size as u64 + 16], 1).unwrap();
+        trial.run(1).unwrap();
+        let found = Tensor::from_bytes(dtype, &shape, &trial.output(0, size).unwrap()).unwrap();
+        compare(&widened(&found), &expected, Tolerance::Within(near))
+            .map_err(|error| format!("{way:?}: {error}"))
+            .unwrap();
+        kinds.push(kind);
+    }
+}
+
+#[test]
+fn every_way_computes_the_same() {
+    let Some(device) = support::device() else { return };
+    let conv = |stride, group, channels_last| FusedConv {
+        conv: Conv {
+            kernel_shape: None,
+            strides: vec![stride; 2],
+            dilations: vec![1; 2],
+            pads: Padding::Explicit(vec![1; 4]),
+            group,
+            channels_last,
+        },
+        activation: FusedActivation::Silu,
+    };
+    let cases: [(FusedConv, &[usize], &[usize]); 4] = [
+        (conv(1, 1, false), &[2, 17, 13, 18], &[36, 17, 3, 3]),
+        (conv(1, 1, true), &[1, 11, 15, 16], &[33, 16, 3, 3]),
+        (conv(2, 1, false), &[1, 7, 25, 23], &[128, 7, 3, 3]),
+        (conv(1, 2, false), &[1, 4, 6, 5], &[6, 2, 3, 3]),
+    ];
+    let (mut seen, mut kinds) = (HashSet::new(), Vec::new());
+    for dtype in [DataType::Fp32, DataType::Fp16] {
+        if dtype == DataType::Fp16 && !device.capabilities().f16 {
+            continue;
+        }
+        for (fused, x, w) in &cases {
+            every_way(&device, dtype, fused, (x, w), (&mut seen, &mut kinds));
+        }
+    }
+    let matrices = device.capabilities().wide_cooperative().is_some();
+    for kind in ["Direct", "Tiled", "Winograd"].into_iter().chain(matrices.then_some("Cooperative"))
+    {
+        assert!(kinds.iter().any(|one| one == kind), "{kind} is not among {kinds:?}");
+    }
+}
+
+#[test]
+fn the_usual_way_goes_by_lengths_and_device() {
+    let matrices = vec![CooperativeMatrix { size: 16, wide_sums: true }];
+    let able = Capabilities {
+        name: "some GPU".into(),
+        f16: true,
+        subgroup: Some((32, 32)),
+        cooperative: matrices,
+        wide_matrices: true,
+        binding_bytes: 4 << 30,
+        buffer_bytes: 4 << 30,
+        workgroup_bytes: 48 << 10,
+        workgroup_threads: 1024,
+        workgroups: 65_535,
+        alignment: 256,
+        ..Capabilities::default()
+    };
+    let device = Device::imagined(able, &PoolConfig::default()).unwrap();
+    let usual = |dtype, [n, c, side, m, r, stride, group]: [usize; 7]| {
+        let conv = Conv {
+            kernel_shape: None,
+            strides: vec![stride; 2],
+            dilations: vec![1; 2],
+            pads: Padding::Explicit(vec![r / 2; 4]),
+            group,
+            channels_last: false,
+        };
+        let fused = FusedConv { conv, activation: FusedActivation::None };
+        let w = lying(&floats(&[m, c / group, r, r], 0.1), dtype);
+        let out = (side + r / 2 * 2 - r) / stride + 1;
+        let shapes = Shapes {
+            inputs: vec![Some((dtype, vec![n, c, side, side])), Some((dtype, w.shape().to_vec()))],
+            outputs: vec![Some((dtype, vec![n, m, out, out]))],
+            constants: vec![None, Some(w.clone())],
+        };
+        let precision = if dtype == DataType::Fp16 { Precision::Fp16 } else { Precision::Fp32 };
+        let way = ConvKernel::new(&fused, &w, &device, precision).ways(&shapes).unwrap()[0].0;
+        format!("{way:?}").split('(').next().unwrap_or_default().to_owned()
+    };
+    let (wide, half) = (DataType::Fp32, DataType::Fp16);
+    assert_eq!(usual(wide, [8, 64, 56, 64, 3, 1, 1]), "Winograd");
+    assert_eq!(usual(wide, [32, 256, 14, 256, 3, 1, 1]), "Winograd");
+    // Other steps and windows have no short products.
+    assert_eq!(usual(wide, [8, 64, 56, 64, 3, 2, 1]), "Tiled");
+    assert_eq!(usual(wide, [8, 64, 56, 256, 1, 1, 1]), "Tiled");
+    assert_eq!(usual(wide, [1, 3, 224, 64, 7, 2, 1]), "Tiled");
+    assert_eq!(usual(half, [32, 64, 56, 64, 3, 1, 1]), "Cooperative");
+    assert_eq!(usual(half, [32, 64, 56, 256, 1, 1, 1]), "Cooperative");
+    // One channel a group: a product would be mostly zeros.
+    for dtype in [wide, half] {
+        assert_eq!(usual(dtype, [1, 96, 56, 96, 3, 1, 96]), "Direct");
     }
 }

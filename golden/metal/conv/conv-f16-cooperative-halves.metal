@@ -54,9 +54,48 @@ struct type_8 {
 };
 
 metal::float4 activate(
-    metal::float4 v_4
+    metal::float4 v
 ) {
-    return v_4;
+    return v;
+}
+
+void put(
+    metal::float4 sums,
+    uint channel,
+    uint to,
+    uint count,
+    device type_1& y,
+    constant Params& params,
+    constant _mslBufferSizes& _buffer_sizes
+) {
+    metal::float4 v_1 = {};
+    v_1 = sums;
+    metal::float4 _e5 = v_1;
+    metal::float4 _e6 = activate(_e5);
+    v_1 = _e6;
+    if (0u < count) {
+        uint _e13 = params.y_pixel;
+        float _e18 = v_1.x;
+        y[to + (0u * _e13)] = static_cast<float>(_e18);
+    }
+    if (1u < count) {
+        uint _e26 = params.y_pixel;
+        float _e31 = v_1.y;
+        y[to + (1u * _e26)] = static_cast<float>(_e31);
+    }
+    if (2u < count) {
+        uint _e39 = params.y_pixel;
+        float _e44 = v_1.z;
+        y[to + (2u * _e39)] = static_cast<float>(_e44);
+    }
+    if (3u < count) {
+        uint _e52 = params.y_pixel;
+        float _e57 = v_1.w;
+        y[to + (3u * _e52)] = static_cast<float>(_e57);
+        return;
+    } else {
+        return;
+    }
 }
 
 metal::half4 windows(
@@ -68,26 +107,20 @@ metal::half4 windows(
     constant Params& params,
     constant _mslBufferSizes& _buffer_sizes
 ) {
-    uint channel = k_1 / 9u;
-    uint place = k_1 % 9u;
-    uint _e12 = params.step_y;
-    metal::uint4 y_1 = ys + metal::uint4((place / 3u) * _e12);
-    uint _e20 = params.step_x;
-    metal::uint4 x_at = xs + metal::uint4((place % 3u) * _e20);
-    uint _e26 = params.in_y;
-    uint _e31 = params.in_x;
-    uint _e37 = params.k;
-    metal::bool4 seen = ((y_1 < metal::uint4(_e26)) & (x_at < metal::uint4(_e31))) & metal::bool4(k_1 < _e37);
-    uint _e43 = params.x_channel;
-    uint from_channel = start + (channel * _e43);
-    uint _e50 = params.in_x;
-    uint _e55 = params.x_pixel;
-    metal::uint4 at = metal::select(metal::uint4(start), metal::uint4(from_channel) + (((y_1 * _e50) + x_at) * _e55), seen);
-    float _e62 = x[at.x];
-    float _e67 = x[at.y];
-    float _e72 = x[at.z];
-    float _e77 = x[at.w];
-    metal::half4 found = metal::half4(static_cast<half>(_e62), static_cast<half>(_e67), static_cast<half>(_e72), static_cast<half>(_e77));
+    uint _e6 = params.in_y;
+    uint _e11 = params.in_x;
+    uint _e17 = params.k;
+    metal::bool4 seen = ((ys < metal::uint4(_e6)) & (xs < metal::uint4(_e11))) & metal::bool4(k_1 < _e17);
+    uint _e23 = params.x_channel;
+    uint from_channel = start + (k_1 * _e23);
+    uint _e30 = params.in_x;
+    uint _e35 = params.x_pixel;
+    metal::uint4 at = metal::select(metal::uint4(start), metal::uint4(from_channel) + (((ys * _e30) + xs) * _e35), seen);
+    float _e42 = x[at.x];
+    float _e47 = x[at.y];
+    float _e52 = x[at.z];
+    float _e57 = x[at.w];
+    metal::half4 found = metal::half4(static_cast<half>(_e42), static_cast<half>(_e47), static_cast<half>(_e52), static_cast<half>(_e57));
     return metal::select(metal::half4 {}, found, seen);
 }
 metal::simdgroup_half8x8 NagaCooperativeLoad(const threadgroup half* ptr, int stride, bool is_row_major) {
@@ -132,16 +165,12 @@ struct main_Input {
     uint k = 0u;
     uint i = {};
     bool local = {};
-    metal::float4 v = {};
     uint i_1 = {};
     bool local_1 = {};
-    metal::float4 v_1 = {};
     uint i_2 = {};
     bool local_2 = {};
-    metal::float4 v_2 = {};
     uint i_3 = {};
     bool local_3 = {};
-    metal::float4 v_3 = {};
     uint id = group.x + (group.y * groups.x);
     uint _e13 = params.total;
     if (id >= _e13) {
@@ -352,8 +381,8 @@ struct main_Input {
     bool loop_init = true;
     while(true) {
         if (!loop_init) {
-            uint _e686 = i;
-            i = _e686 + lanes;
+            uint _e620 = i;
+            i = _e620 + lanes;
         }
         loop_init = false;
         uint _e539 = i;
@@ -383,259 +412,163 @@ struct main_Input {
                 float _e590 = results.inner[at_5 + 1u];
                 float _e595 = results.inner[at_5 + 2u];
                 float _e600 = results.inner[at_5 + 3u];
-                v = metal::float4(_e585, _e590, _e595, _e600);
-                uint _e605 = params.y_image;
-                uint _e609 = params.y_channel;
-                uint start_1 = (image * _e605) + (whole * _e609);
-                metal::float4 _e612 = v;
-                metal::float4 _e613 = activate(_e612);
-                v = _e613;
+                metal::float4 found_1 = metal::float4(_e585, _e590, _e595, _e600);
+                uint _e604 = params.y_image;
+                uint _e608 = params.y_channel;
+                uint _e613 = params.y_pixel;
+                uint to_1 = ((image * _e604) + (whole * _e608)) + (first * _e613);
                 uint _e618 = params.pixels;
-                if ((first + 0u) < _e618) {
-                    uint _e625 = params.y_pixel;
-                    float _e630 = v.x;
-                    y[start_1 + ((first + 0u) * _e625)] = static_cast<float>(_e630);
-                }
-                uint _e636 = params.pixels;
-                if ((first + 1u) < _e636) {
-                    uint _e643 = params.y_pixel;
-                    float _e648 = v.y;
-                    y[start_1 + ((first + 1u) * _e643)] = static_cast<float>(_e648);
-                }
-                uint _e654 = params.pixels;
-                if ((first + 2u) < _e654) {
-                    uint _e661 = params.y_pixel;
-                    float _e666 = v.z;
-                    y[start_1 + ((first + 2u) * _e661)] = static_cast<float>(_e666);
-                }
-                uint _e672 = params.pixels;
-                if ((first + 3u) < _e672) {
-                    uint _e679 = params.y_pixel;
-                    float _e684 = v.w;
-                    y[start_1 + ((first + 3u) * _e679)] = static_cast<float>(_e684);
-                }
+                put(found_1, whole, to_1, _e618 - first, y, params, _buffer_sizes);
             }
         }
     }
     metal::threadgroup_barrier(metal::mem_flags::mem_threadgroup);
     uint to_0_1_ = own + 0u;
-    metal::simdgroup_float8x8 _e690 = sum_0_1_;
-    simdgroup_store(_e690, &results.inner[to_0_1_], 8u);
+    metal::simdgroup_float8x8 _e624 = sum_0_1_;
+    simdgroup_store(_e624, &results.inner[to_0_1_], 8u);
     metal::threadgroup_barrier(metal::mem_flags::mem_threadgroup);
     i_1 = lane;
     bool loop_init_1 = true;
     while(true) {
         if (!loop_init_1) {
-            uint _e842 = i_1;
-            i_1 = _e842 + lanes;
+            uint _e710 = i_1;
+            i_1 = _e710 + lanes;
         }
         loop_init_1 = false;
-        uint _e695 = i_1;
-        if (_e695 < 16u) {
+        uint _e629 = i_1;
+        if (_e629 < 16u) {
         } else {
             break;
         }
         {
-            uint _e703 = i_1;
-            uint channel_2 = (((tile_m * 32u) + team_row) + 0u) + (_e703 / 2u);
-            uint _e712 = i_1;
-            uint first_1 = (((tile_n * 32u) + team_column) + 8u) + ((_e712 % 2u) * 4u);
-            uint _e720 = params.m;
-            if (channel_2 < _e720) {
-                uint _e726 = params.pixels;
-                local_1 = first_1 < _e726;
+            uint _e637 = i_1;
+            uint channel_2 = (((tile_m * 32u) + team_row) + 0u) + (_e637 / 2u);
+            uint _e646 = i_1;
+            uint first_1 = (((tile_n * 32u) + team_column) + 8u) + ((_e646 % 2u) * 4u);
+            uint _e654 = params.m;
+            if (channel_2 < _e654) {
+                uint _e660 = params.pixels;
+                local_1 = first_1 < _e660;
             } else {
                 local_1 = false;
             }
-            bool _e729 = local_1;
-            if (_e729) {
-                uint _e732 = params.m;
-                uint whole_1 = (part * _e732) + channel_2;
-                uint _e735 = i_1;
-                uint at_6 = own + (_e735 * 4u);
-                float _e741 = results.inner[at_6];
-                float _e746 = results.inner[at_6 + 1u];
-                float _e751 = results.inner[at_6 + 2u];
-                float _e756 = results.inner[at_6 + 3u];
-                v_1 = metal::float4(_e741, _e746, _e751, _e756);
-                uint _e761 = params.y_image;
-                uint _e765 = params.y_channel;
-                uint start_2 = (image * _e761) + (whole_1 * _e765);
-                metal::float4 _e768 = v_1;
-                metal::float4 _e769 = activate(_e768);
-                v_1 = _e769;
-                uint _e774 = params.pixels;
-                if ((first_1 + 0u) < _e774) {
-                    uint _e781 = params.y_pixel;
-                    float _e786 = v_1.x;
-                    y[start_2 + ((first_1 + 0u) * _e781)] = static_cast<float>(_e786);
-                }
-                uint _e792 = params.pixels;
-                if ((first_1 + 1u) < _e792) {
-                    uint _e799 = params.y_pixel;
-                    float _e804 = v_1.y;
-                    y[start_2 + ((first_1 + 1u) * _e799)] = static_cast<float>(_e804);
-                }
-                uint _e810 = params.pixels;
-                if ((first_1 + 2u) < _e810) {
-                    uint _e817 = params.y_pixel;
-                    float _e822 = v_1.z;
-                    y[start_2 + ((first_1 + 2u) * _e817)] = static_cast<float>(_e822);
-                }
-                uint _e828 = params.pixels;
-                if ((first_1 + 3u) < _e828) {
-                    uint _e835 = params.y_pixel;
-                    float _e840 = v_1.w;
-                    y[start_2 + ((first_1 + 3u) * _e835)] = static_cast<float>(_e840);
-                }
+            bool _e663 = local_1;
+            if (_e663) {
+                uint _e666 = params.m;
+                uint whole_1 = (part * _e666) + channel_2;
+                uint _e669 = i_1;
+                uint at_6 = own + (_e669 * 4u);
+                float _e675 = results.inner[at_6];
+                float _e680 = results.inner[at_6 + 1u];
+                float _e685 = results.inner[at_6 + 2u];
+                float _e690 = results.inner[at_6 + 3u];
+                metal::float4 found_2 = metal::float4(_e675, _e680, _e685, _e690);
+                uint _e694 = params.y_image;
+                uint _e698 = params.y_channel;
+                uint _e703 = params.y_pixel;
+                uint to_2 = ((image * _e694) + (whole_1 * _e698)) + (first_1 * _e703);
+                uint _e708 = params.pixels;
+                put(found_2, whole_1, to_2, _e708 - first_1, y, params, _buffer_sizes);
             }
         }
     }
     metal::threadgroup_barrier(metal::mem_flags::mem_threadgroup);
     uint to_1_0_ = own + 0u;
-    metal::simdgroup_float8x8 _e846 = sum_1_0_;
-    simdgroup_store(_e846, &results.inner[to_1_0_], 8u);
+    metal::simdgroup_float8x8 _e714 = sum_1_0_;
+    simdgroup_store(_e714, &results.inner[to_1_0_], 8u);
     metal::threadgroup_barrier(metal::mem_flags::mem_threadgroup);
     i_2 = lane;
     bool loop_init_2 = true;
     while(true) {
         if (!loop_init_2) {
-            uint _e998 = i_2;
-            i_2 = _e998 + lanes;
+            uint _e800 = i_2;
+            i_2 = _e800 + lanes;
         }
         loop_init_2 = false;
-        uint _e851 = i_2;
-        if (_e851 < 16u) {
+        uint _e719 = i_2;
+        if (_e719 < 16u) {
         } else {
             break;
         }
         {
-            uint _e859 = i_2;
-            uint channel_3 = (((tile_m * 32u) + team_row) + 8u) + (_e859 / 2u);
-            uint _e868 = i_2;
-            uint first_2 = (((tile_n * 32u) + team_column) + 0u) + ((_e868 % 2u) * 4u);
-            uint _e876 = params.m;
-            if (channel_3 < _e876) {
-                uint _e882 = params.pixels;
-                local_2 = first_2 < _e882;
+            uint _e727 = i_2;
+            uint channel_3 = (((tile_m * 32u) + team_row) + 8u) + (_e727 / 2u);
+            uint _e736 = i_2;
+            uint first_2 = (((tile_n * 32u) + team_column) + 0u) + ((_e736 % 2u) * 4u);
+            uint _e744 = params.m;
+            if (channel_3 < _e744) {
+                uint _e750 = params.pixels;
+                local_2 = first_2 < _e750;
             } else {
                 local_2 = false;
             }
-            bool _e885 = local_2;
-            if (_e885) {
-                uint _e888 = params.m;
-                uint whole_2 = (part * _e888) + channel_3;
-                uint _e891 = i_2;
-                uint at_7 = own + (_e891 * 4u);
-                float _e897 = results.inner[at_7];
-                float _e902 = results.inner[at_7 + 1u];
-                float _e907 = results.inner[at_7 + 2u];
-                float _e912 = results.inner[at_7 + 3u];
-                v_2 = metal::float4(_e897, _e902, _e907, _e912);
-                uint _e917 = params.y_image;
-                uint _e921 = params.y_channel;
-                uint start_3 = (image * _e917) + (whole_2 * _e921);
-                metal::float4 _e924 = v_2;
-                metal::float4 _e925 = activate(_e924);
-                v_2 = _e925;
-                uint _e930 = params.pixels;
-                if ((first_2 + 0u) < _e930) {
-                    uint _e937 = params.y_pixel;
-                    float _e942 = v_2.x;
-                    y[start_3 + ((first_2 + 0u) * _e937)] = static_cast<float>(_e942);
-                }
-                uint _e948 = params.pixels;
-                if ((first_2 + 1u) < _e948) {
-                    uint _e955 = params.y_pixel;
-                    float _e960 = v_2.y;
-                    y[start_3 + ((first_2 + 1u) * _e955)] = static_cast<float>(_e960);
-                }
-                uint _e966 = params.pixels;
-                if ((first_2 + 2u) < _e966) {
-                    uint _e973 = params.y_pixel;
-                    float _e978 = v_2.z;
-                    y[start_3 + ((first_2 + 2u) * _e973)] = static_cast<float>(_e978);
-                }
-                uint _e984 = params.pixels;
-                if ((first_2 + 3u) < _e984) {
-                    uint _e991 = params.y_pixel;
-                    float _e996 = v_2.w;
-                    y[start_3 + ((first_2 + 3u) * _e991)] = static_cast<float>(_e996);
-                }
+            bool _e753 = local_2;
+            if (_e753) {
+                uint _e756 = params.m;
+                uint whole_2 = (part * _e756) + channel_3;
+                uint _e759 = i_2;
+                uint at_7 = own + (_e759 * 4u);
+                float _e765 = results.inner[at_7];
+                float _e770 = results.inner[at_7 + 1u];
+                float _e775 = results.inner[at_7 + 2u];
+                float _e780 = results.inner[at_7 + 3u];
+                metal::float4 found_3 = metal::float4(_e765, _e770, _e775, _e780);
+                uint _e784 = params.y_image;
+                uint _e788 = params.y_channel;
+                uint _e793 = params.y_pixel;
+                uint to_3 = ((image * _e784) + (whole_2 * _e788)) + (first_2 * _e793);
+                uint _e798 = params.pixels;
+                put(found_3, whole_2, to_3, _e798 - first_2, y, params, _buffer_sizes);
             }
         }
     }
     metal::threadgroup_barrier(metal::mem_flags::mem_threadgroup);
     uint to_1_1_ = own + 0u;
-    metal::simdgroup_float8x8 _e1002 = sum_1_1_;
-    simdgroup_store(_e1002, &results.inner[to_1_1_], 8u);
+    metal::simdgroup_float8x8 _e804 = sum_1_1_;
+    simdgroup_store(_e804, &results.inner[to_1_1_], 8u);
     metal::threadgroup_barrier(metal::mem_flags::mem_threadgroup);
     i_3 = lane;
     bool loop_init_3 = true;
     while(true) {
         if (!loop_init_3) {
-            uint _e1154 = i_3;
-            i_3 = _e1154 + lanes;
+            uint _e890 = i_3;
+            i_3 = _e890 + lanes;
         }
         loop_init_3 = false;
-        uint _e1007 = i_3;
-        if (_e1007 < 16u) {
+        uint _e809 = i_3;
+        if (_e809 < 16u) {
         } else {
             break;
         }
         {
-            uint _e1015 = i_3;
-            uint channel_4 = (((tile_m * 32u) + team_row) + 8u) + (_e1015 / 2u);
-            uint _e1024 = i_3;
-            uint first_3 = (((tile_n * 32u) + team_column) + 8u) + ((_e1024 % 2u) * 4u);
-            uint _e1032 = params.m;
-            if (channel_4 < _e1032) {
-                uint _e1038 = params.pixels;
-                local_3 = first_3 < _e1038;
+            uint _e817 = i_3;
+            uint channel_4 = (((tile_m * 32u) + team_row) + 8u) + (_e817 / 2u);
+            uint _e826 = i_3;
+            uint first_3 = (((tile_n * 32u) + team_column) + 8u) + ((_e826 % 2u) * 4u);
+            uint _e834 = params.m;
+            if (channel_4 < _e834) {
+                uint _e840 = params.pixels;
+                local_3 = first_3 < _e840;
             } else {
                 local_3 = false;
             }
-            bool _e1041 = local_3;
-            if (_e1041) {
-                uint _e1044 = params.m;
-                uint whole_3 = (part * _e1044) + channel_4;
-                uint _e1047 = i_3;
-                uint at_8 = own + (_e1047 * 4u);
-                float _e1053 = results.inner[at_8];
-                float _e1058 = results.inner[at_8 + 1u];
-                float _e1063 = results.inner[at_8 + 2u];
-                float _e1068 = results.inner[at_8 + 3u];
-                v_3 = metal::float4(_e1053, _e1058, _e1063, _e1068);
-                uint _e1073 = params.y_image;
-                uint _e1077 = params.y_channel;
-                uint start_4 = (image * _e1073) + (whole_3 * _e1077);
-                metal::float4 _e1080 = v_3;
-                metal::float4 _e1081 = activate(_e1080);
-                v_3 = _e1081;
-                uint _e1086 = params.pixels;
-                if ((first_3 + 0u) < _e1086) {
-                    uint _e1093 = params.y_pixel;
-                    float _e1098 = v_3.x;
-                    y[start_4 + ((first_3 + 0u) * _e1093)] = static_cast<float>(_e1098);
-                }
-                uint _e1104 = params.pixels;
-                if ((first_3 + 1u) < _e1104) {
-                    uint _e1111 = params.y_pixel;
-                    float _e1116 = v_3.y;
-                    y[start_4 + ((first_3 + 1u) * _e1111)] = static_cast<float>(_e1116);
-                }
-                uint _e1122 = params.pixels;
-                if ((first_3 + 2u) < _e1122) {
-                    uint _e1129 = params.y_pixel;
-                    float _e1134 = v_3.z;
-                    y[start_4 + ((first_3 + 2u) * _e1129)] = static_cast<float>(_e1134);
-                }
-                uint _e1140 = params.pixels;
-                if ((first_3 + 3u) < _e1140) {
-                    uint _e1147 = params.y_pixel;
-                    float _e1152 = v_3.w;
-                    y[start_4 + ((first_3 + 3u) * _e1147)] = static_cast<float>(_e1152);
-                }
+            bool _e843 = local_3;
+            if (_e843) {
+                uint _e846 = params.m;
+                uint whole_3 = (part * _e846) + channel_4;
+                uint _e849 = i_3;
+                uint at_8 = own + (_e849 * 4u);
+                float _e855 = results.inner[at_8];
+                float _e860 = results.inner[at_8 + 1u];
+                float _e865 = results.inner[at_8 + 2u];
+                float _e870 = results.inner[at_8 + 3u];
+                metal::float4 found_4 = metal::float4(_e855, _e860, _e865, _e870);
+                uint _e874 = params.y_image;
+                uint _e878 = params.y_channel;
+                uint _e883 = params.y_pixel;
+                uint to_4 = ((image * _e874) + (whole_3 * _e878)) + (first_3 * _e883);
+                uint _e888 = params.pixels;
+                put(found_4, whole_3, to_4, _e888 - first_3, y, params, _buffer_sizes);
             }
         }
     }

@@ -44,14 +44,38 @@ struct Params {
 };
 
 metal::float4 activate(
-    metal::float4 v_1
+    metal::float4 v
 ) {
-    return v_1;
+    return v;
+}
+
+void put(
+    metal::float4 sums,
+    uint channel_1,
+    uint to,
+    uint count,
+    device type_1& y,
+    constant Params& params,
+    constant _mslBufferSizes& _buffer_sizes
+) {
+    metal::float4 v_1 = {};
+    v_1 = sums;
+    metal::float4 _e5 = v_1;
+    metal::float4 _e6 = activate(_e5);
+    v_1 = _e6;
+    if (0u < count) {
+        uint _e13 = params.y_pixel;
+        float _e18 = v_1.x;
+        y[to + (0u * _e13)] = static_cast<float>(_e18);
+        return;
+    } else {
+        return;
+    }
 }
 
 float sum(
     uint image,
-    uint channel_1,
+    uint channel_2,
     uint pixel_1,
     device type_1 const& x,
     device type_3 const& w,
@@ -75,7 +99,7 @@ float sum(
     uint _e17 = params.out_y;
     uint oz = rest / _e17;
     uint _e21 = params.m;
-    uint part = channel_1 / _e21;
+    uint part = channel_2 / _e21;
     bool loop_init = true;
     while(true) {
         if (!loop_init) {
@@ -97,7 +121,7 @@ float sum(
             uint start = (image * _e34) + (((part * _e38) + _e40) * _e44);
             uint _e49 = params.channels;
             uint _e51 = c;
-            uint weights = ((channel_1 * _e49) + _e51) * 9u;
+            uint weights = ((channel_2 * _e49) + _e51) * 9u;
             {
                 uint _e57 = params.stride_z;
                 uint _e62 = params.step_z;
@@ -280,7 +304,6 @@ struct main_Input {
 ) {
     uint channel = {};
     uint pixel = {};
-    metal::float4 v = {};
     uint at = ((group.x + (group.y * groups.x)) * 256u) + lane;
     uint _e13 = params.total;
     if (at >= _e13) {
@@ -302,18 +325,16 @@ struct main_Input {
     uint _e48 = params.pixels;
     uint _e51 = params.all;
     uint image_1 = at / (_e48 * _e51);
-    uint _e54 = channel;
-    uint _e55 = pixel;
-    float _e56 = sum(image_1, _e54, _e55, x, w, params, _buffer_sizes);
-    v = metal::float4(_e56);
-    uint _e61 = params.y_image;
-    uint _e63 = channel;
-    uint _e66 = params.y_channel;
-    uint _e69 = pixel;
-    uint _e72 = params.y_pixel;
-    uint to = ((image_1 * _e61) + (_e63 * _e66)) + (_e69 * _e72);
-    metal::float4 _e77 = v;
-    metal::float4 _e78 = activate(_e77);
-    y[to] = static_cast<float>(_e78.x);
+    uint _e56 = params.y_image;
+    uint _e58 = channel;
+    uint _e61 = params.y_channel;
+    uint _e64 = pixel;
+    uint _e67 = params.y_pixel;
+    uint to_1 = ((image_1 * _e56) + (_e58 * _e61)) + (_e64 * _e67);
+    uint _e70 = channel;
+    uint _e71 = pixel;
+    float _e72 = sum(image_1, _e70, _e71, x, w, params, _buffer_sizes);
+    uint _e74 = channel;
+    put(metal::float4(_e72), _e74, to_1, 1u, y, params, _buffer_sizes);
     return;
 }

@@ -51,9 +51,48 @@ struct type_7 {
 };
 
 metal::float4 activate(
-    metal::float4 v_4
+    metal::float4 v
 ) {
-    return v_4;
+    return v;
+}
+
+void put(
+    metal::float4 sums,
+    uint channel,
+    uint to,
+    uint count,
+    device type_1& y,
+    constant Params& params,
+    constant _mslBufferSizes& _buffer_sizes
+) {
+    metal::float4 v_1 = {};
+    v_1 = sums;
+    metal::float4 _e5 = v_1;
+    metal::float4 _e6 = activate(_e5);
+    v_1 = _e6;
+    if (0u < count) {
+        uint _e13 = params.y_pixel;
+        float _e18 = v_1.x;
+        y[metal::min(unsigned(to + (0u * _e13)), (_buffer_sizes.size2 - 0 - 2) / 2)] = static_cast<half>(_e18);
+    }
+    if (1u < count) {
+        uint _e26 = params.y_pixel;
+        float _e31 = v_1.y;
+        y[metal::min(unsigned(to + (1u * _e26)), (_buffer_sizes.size2 - 0 - 2) / 2)] = static_cast<half>(_e31);
+    }
+    if (2u < count) {
+        uint _e39 = params.y_pixel;
+        float _e44 = v_1.z;
+        y[metal::min(unsigned(to + (2u * _e39)), (_buffer_sizes.size2 - 0 - 2) / 2)] = static_cast<half>(_e44);
+    }
+    if (3u < count) {
+        uint _e52 = params.y_pixel;
+        float _e57 = v_1.w;
+        y[metal::min(unsigned(to + (3u * _e52)), (_buffer_sizes.size2 - 0 - 2) / 2)] = static_cast<half>(_e57);
+        return;
+    } else {
+        return;
+    }
 }
 
 uint naga_mod(uint lhs, uint rhs) {
@@ -93,10 +132,10 @@ float window(
     constant Params& params,
     constant _mslBufferSizes& _buffer_sizes
 ) {
-    bool local = {};
-    bool local_1 = {};
-    bool local_2 = {};
-    uint channel = naga_div(k_1, 9u);
+    bool local_4 = {};
+    bool local_5 = {};
+    bool local_6 = {};
+    uint channel_1 = naga_div(k_1, 9u);
     uint place = naga_mod(k_1, 9u);
     metal::uint3 at = metal::uint3(naga_div(place, 9u), naga_mod(naga_div(place, 3u), 3u), naga_mod(place, 3u));
     uint _e18 = params.step_z;
@@ -105,27 +144,27 @@ float window(
     metal::int3 step = static_cast<metal::int3>(at * metal::uint3(_e18, _e21, _e24));
     metal::uint3 seen = static_cast<metal::uint3>(as_type<metal::int3>(as_type<metal::uint3>(origin_1) + as_type<metal::uint3>(step)));
     uint _e32 = params.channels;
-    if (!((channel >= _e32))) {
+    if (!((channel_1 >= _e32))) {
         uint _e40 = params.in_x;
-        local = seen.z >= _e40;
+        local_4 = seen.z >= _e40;
     } else {
-        local = true;
+        local_4 = true;
     }
-    bool _e43 = local;
+    bool _e43 = local_4;
     if (!(_e43)) {
         uint _e50 = params.in_y;
-        local_1 = seen.y >= _e50;
+        local_5 = seen.y >= _e50;
     } else {
-        local_1 = true;
+        local_5 = true;
     }
-    bool _e53 = local_1;
+    bool _e53 = local_5;
     if (!(_e53)) {
         uint _e60 = params.in_z;
-        local_2 = seen.x >= _e60;
+        local_6 = seen.x >= _e60;
     } else {
-        local_2 = true;
+        local_6 = true;
     }
-    bool _e63 = local_2;
+    bool _e63 = local_6;
     if (_e63) {
         return 0.0;
     }
@@ -134,7 +173,7 @@ float window(
     uint pixel_1 = (((seen.x * _e68) + seen.y) * _e74) + seen.z;
     uint _e81 = params.x_channel;
     uint _e86 = params.x_pixel;
-    half _e90 = x[metal::min(unsigned((start + (channel * _e81)) + (pixel_1 * _e86)), (_buffer_sizes.size0 - 0 - 2) / 2)];
+    half _e90 = x[metal::min(unsigned((start + (channel_1 * _e81)) + (pixel_1 * _e86)), (_buffer_sizes.size0 - 0 - 2) / 2)];
     return static_cast<float>(_e90);
 }
 
@@ -162,10 +201,10 @@ struct main_Input {
     float value_2 = {};
     float value_3 = {};
     uint k = {};
-    metal::float4 v = {};
-    metal::float4 v_1 = {};
-    metal::float4 v_2 = {};
-    metal::float4 v_3 = {};
+    bool local = {};
+    bool local_1 = {};
+    bool local_2 = {};
+    bool local_3 = {};
     uint id = group.x + (group.y * groups.x);
     uint _e10 = params.total;
     if (id >= _e10) {
@@ -298,166 +337,92 @@ struct main_Input {
     }
     uint first_pixel = (tile_n * 64u) + (tx * 4u);
     {
-        uint channel_1 = ((tile_m * 64u) + (ty * 4u)) + 0u;
+        uint channel_2 = ((tile_m * 64u) + (ty * 4u)) + 0u;
         uint _e252 = params.m;
-        if (channel_1 < _e252) {
-            uint _e256 = params.m;
-            uint whole = (part * _e256) + channel_1;
-            metal::float4 _e259 = sums_0_;
-            v = _e259;
-            uint _e263 = params.y_image;
-            uint _e267 = params.y_channel;
-            uint start_1 = (image * _e263) + (whole * _e267);
-            metal::float4 _e270 = v;
-            metal::float4 _e271 = activate(_e270);
-            v = _e271;
-            uint _e276 = params.pixels;
-            if ((first_pixel + 0u) < _e276) {
-                uint _e283 = params.y_pixel;
-                float _e288 = v.x;
-                y[metal::min(unsigned(start_1 + ((first_pixel + 0u) * _e283)), (_buffer_sizes.size2 - 0 - 2) / 2)] = static_cast<half>(_e288);
-            }
-            uint _e294 = params.pixels;
-            if ((first_pixel + 1u) < _e294) {
-                uint _e301 = params.y_pixel;
-                float _e306 = v.y;
-                y[metal::min(unsigned(start_1 + ((first_pixel + 1u) * _e301)), (_buffer_sizes.size2 - 0 - 2) / 2)] = static_cast<half>(_e306);
-            }
-            uint _e312 = params.pixels;
-            if ((first_pixel + 2u) < _e312) {
-                uint _e319 = params.y_pixel;
-                float _e324 = v.z;
-                y[metal::min(unsigned(start_1 + ((first_pixel + 2u) * _e319)), (_buffer_sizes.size2 - 0 - 2) / 2)] = static_cast<half>(_e324);
-            }
-            uint _e330 = params.pixels;
-            if ((first_pixel + 3u) < _e330) {
-                uint _e337 = params.y_pixel;
-                float _e342 = v.w;
-                y[metal::min(unsigned(start_1 + ((first_pixel + 3u) * _e337)), (_buffer_sizes.size2 - 0 - 2) / 2)] = static_cast<half>(_e342);
-            }
+        if (channel_2 < _e252) {
+            uint _e258 = params.pixels;
+            local = first_pixel < _e258;
+        } else {
+            local = false;
+        }
+        bool _e261 = local;
+        if (_e261) {
+            uint _e264 = params.m;
+            uint whole = (part * _e264) + channel_2;
+            uint _e269 = params.y_image;
+            uint _e273 = params.y_channel;
+            uint _e278 = params.y_pixel;
+            uint to_1 = ((image * _e269) + (whole * _e273)) + (first_pixel * _e278);
+            metal::float4 _e281 = sums_0_;
+            uint _e284 = params.pixels;
+            put(_e281, whole, to_1, _e284 - first_pixel, y, params, _buffer_sizes);
         }
     }
     {
-        uint channel_2 = ((tile_m * 64u) + (ty * 4u)) + 1u;
-        uint _e353 = params.m;
-        if (channel_2 < _e353) {
-            uint _e357 = params.m;
-            uint whole_1 = (part * _e357) + channel_2;
-            metal::float4 _e360 = sums_1_;
-            v_1 = _e360;
-            uint _e364 = params.y_image;
-            uint _e368 = params.y_channel;
-            uint start_2 = (image * _e364) + (whole_1 * _e368);
-            metal::float4 _e371 = v_1;
-            metal::float4 _e372 = activate(_e371);
-            v_1 = _e372;
-            uint _e377 = params.pixels;
-            if ((first_pixel + 0u) < _e377) {
-                uint _e384 = params.y_pixel;
-                float _e389 = v_1.x;
-                y[metal::min(unsigned(start_2 + ((first_pixel + 0u) * _e384)), (_buffer_sizes.size2 - 0 - 2) / 2)] = static_cast<half>(_e389);
-            }
-            uint _e395 = params.pixels;
-            if ((first_pixel + 1u) < _e395) {
-                uint _e402 = params.y_pixel;
-                float _e407 = v_1.y;
-                y[metal::min(unsigned(start_2 + ((first_pixel + 1u) * _e402)), (_buffer_sizes.size2 - 0 - 2) / 2)] = static_cast<half>(_e407);
-            }
+        uint channel_3 = ((tile_m * 64u) + (ty * 4u)) + 1u;
+        uint _e295 = params.m;
+        if (channel_3 < _e295) {
+            uint _e301 = params.pixels;
+            local_1 = first_pixel < _e301;
+        } else {
+            local_1 = false;
+        }
+        bool _e304 = local_1;
+        if (_e304) {
+            uint _e307 = params.m;
+            uint whole_1 = (part * _e307) + channel_3;
+            uint _e312 = params.y_image;
+            uint _e316 = params.y_channel;
+            uint _e321 = params.y_pixel;
+            uint to_2 = ((image * _e312) + (whole_1 * _e316)) + (first_pixel * _e321);
+            metal::float4 _e324 = sums_1_;
+            uint _e327 = params.pixels;
+            put(_e324, whole_1, to_2, _e327 - first_pixel, y, params, _buffer_sizes);
+        }
+    }
+    {
+        uint channel_4 = ((tile_m * 64u) + (ty * 4u)) + 2u;
+        uint _e338 = params.m;
+        if (channel_4 < _e338) {
+            uint _e344 = params.pixels;
+            local_2 = first_pixel < _e344;
+        } else {
+            local_2 = false;
+        }
+        bool _e347 = local_2;
+        if (_e347) {
+            uint _e350 = params.m;
+            uint whole_2 = (part * _e350) + channel_4;
+            uint _e355 = params.y_image;
+            uint _e359 = params.y_channel;
+            uint _e364 = params.y_pixel;
+            uint to_3 = ((image * _e355) + (whole_2 * _e359)) + (first_pixel * _e364);
+            metal::float4 _e367 = sums_2_;
+            uint _e370 = params.pixels;
+            put(_e367, whole_2, to_3, _e370 - first_pixel, y, params, _buffer_sizes);
+        }
+    }
+    {
+        uint channel_5 = ((tile_m * 64u) + (ty * 4u)) + 3u;
+        uint _e381 = params.m;
+        if (channel_5 < _e381) {
+            uint _e387 = params.pixels;
+            local_3 = first_pixel < _e387;
+        } else {
+            local_3 = false;
+        }
+        bool _e390 = local_3;
+        if (_e390) {
+            uint _e393 = params.m;
+            uint whole_3 = (part * _e393) + channel_5;
+            uint _e398 = params.y_image;
+            uint _e402 = params.y_channel;
+            uint _e407 = params.y_pixel;
+            uint to_4 = ((image * _e398) + (whole_3 * _e402)) + (first_pixel * _e407);
+            metal::float4 _e410 = sums_3_;
             uint _e413 = params.pixels;
-            if ((first_pixel + 2u) < _e413) {
-                uint _e420 = params.y_pixel;
-                float _e425 = v_1.z;
-                y[metal::min(unsigned(start_2 + ((first_pixel + 2u) * _e420)), (_buffer_sizes.size2 - 0 - 2) / 2)] = static_cast<half>(_e425);
-            }
-            uint _e431 = params.pixels;
-            if ((first_pixel + 3u) < _e431) {
-                uint _e438 = params.y_pixel;
-                float _e443 = v_1.w;
-                y[metal::min(unsigned(start_2 + ((first_pixel + 3u) * _e438)), (_buffer_sizes.size2 - 0 - 2) / 2)] = static_cast<half>(_e443);
-            }
-        }
-    }
-    {
-        uint channel_3 = ((tile_m * 64u) + (ty * 4u)) + 2u;
-        uint _e454 = params.m;
-        if (channel_3 < _e454) {
-            uint _e458 = params.m;
-            uint whole_2 = (part * _e458) + channel_3;
-            metal::float4 _e461 = sums_2_;
-            v_2 = _e461;
-            uint _e465 = params.y_image;
-            uint _e469 = params.y_channel;
-            uint start_3 = (image * _e465) + (whole_2 * _e469);
-            metal::float4 _e472 = v_2;
-            metal::float4 _e473 = activate(_e472);
-            v_2 = _e473;
-            uint _e478 = params.pixels;
-            if ((first_pixel + 0u) < _e478) {
-                uint _e485 = params.y_pixel;
-                float _e490 = v_2.x;
-                y[metal::min(unsigned(start_3 + ((first_pixel + 0u) * _e485)), (_buffer_sizes.size2 - 0 - 2) / 2)] = static_cast<half>(_e490);
-            }
-            uint _e496 = params.pixels;
-            if ((first_pixel + 1u) < _e496) {
-                uint _e503 = params.y_pixel;
-                float _e508 = v_2.y;
-                y[metal::min(unsigned(start_3 + ((first_pixel + 1u) * _e503)), (_buffer_sizes.size2 - 0 - 2) / 2)] = static_cast<half>(_e508);
-            }
-            uint _e514 = params.pixels;
-            if ((first_pixel + 2u) < _e514) {
-                uint _e521 = params.y_pixel;
-                float _e526 = v_2.z;
-                y[metal::min(unsigned(start_3 + ((first_pixel + 2u) * _e521)), (_buffer_sizes.size2 - 0 - 2) / 2)] = static_cast<half>(_e526);
-            }
-            uint _e532 = params.pixels;
-            if ((first_pixel + 3u) < _e532) {
-                uint _e539 = params.y_pixel;
-                float _e544 = v_2.w;
-                y[metal::min(unsigned(start_3 + ((first_pixel + 3u) * _e539)), (_buffer_sizes.size2 - 0 - 2) / 2)] = static_cast<half>(_e544);
-            }
-        }
-    }
-    {
-        uint channel_4 = ((tile_m * 64u) + (ty * 4u)) + 3u;
-        uint _e555 = params.m;
-        if (channel_4 < _e555) {
-            uint _e559 = params.m;
-            uint whole_3 = (part * _e559) + channel_4;
-            metal::float4 _e562 = sums_3_;
-            v_3 = _e562;
-            uint _e566 = params.y_image;
-            uint _e570 = params.y_channel;
-            uint start_4 = (image * _e566) + (whole_3 * _e570);
-            metal::float4 _e573 = v_3;
-            metal::float4 _e574 = activate(_e573);
-            v_3 = _e574;
-            uint _e579 = params.pixels;
-            if ((first_pixel + 0u) < _e579) {
-                uint _e586 = params.y_pixel;
-                float _e591 = v_3.x;
-                y[metal::min(unsigned(start_4 + ((first_pixel + 0u) * _e586)), (_buffer_sizes.size2 - 0 - 2) / 2)] = static_cast<half>(_e591);
-            }
-            uint _e597 = params.pixels;
-            if ((first_pixel + 1u) < _e597) {
-                uint _e604 = params.y_pixel;
-                float _e609 = v_3.y;
-                y[metal::min(unsigned(start_4 + ((first_pixel + 1u) * _e604)), (_buffer_sizes.size2 - 0 - 2) / 2)] = static_cast<half>(_e609);
-            }
-            uint _e615 = params.pixels;
-            if ((first_pixel + 2u) < _e615) {
-                uint _e622 = params.y_pixel;
-                float _e627 = v_3.z;
-                y[metal::min(unsigned(start_4 + ((first_pixel + 2u) * _e622)), (_buffer_sizes.size2 - 0 - 2) / 2)] = static_cast<half>(_e627);
-            }
-            uint _e633 = params.pixels;
-            if ((first_pixel + 3u) < _e633) {
-                uint _e640 = params.y_pixel;
-                float _e645 = v_3.w;
-                y[metal::min(unsigned(start_4 + ((first_pixel + 3u) * _e640)), (_buffer_sizes.size2 - 0 - 2) / 2)] = static_cast<half>(_e645);
-                return;
-            } else {
-                return;
-            }
+            put(_e410, whole_3, to_4, _e413 - first_pixel, y, params, _buffer_sizes);
+            return;
         } else {
             return;
         }

@@ -43,9 +43,48 @@ struct Params {
 };
 
 metal::float4 activate(
-    metal::float4 v_4
+    metal::float4 v
 ) {
-    return v_4;
+    return v;
+}
+
+void put(
+    metal::float4 sums,
+    uint channel,
+    uint to,
+    uint count,
+    device type_1& y,
+    constant Params& params,
+    constant _mslBufferSizes& _buffer_sizes
+) {
+    metal::float4 v_1 = {};
+    v_1 = sums;
+    metal::float4 _e5 = v_1;
+    metal::float4 _e6 = activate(_e5);
+    v_1 = _e6;
+    if (0u < count) {
+        uint _e13 = params.y_pixel;
+        float _e18 = v_1.x;
+        y[to + (0u * _e13)] = static_cast<float>(_e18);
+    }
+    if (1u < count) {
+        uint _e26 = params.y_pixel;
+        float _e31 = v_1.y;
+        y[to + (1u * _e26)] = static_cast<float>(_e31);
+    }
+    if (2u < count) {
+        uint _e39 = params.y_pixel;
+        float _e44 = v_1.z;
+        y[to + (2u * _e39)] = static_cast<float>(_e44);
+    }
+    if (3u < count) {
+        uint _e52 = params.y_pixel;
+        float _e57 = v_1.w;
+        y[to + (3u * _e52)] = static_cast<float>(_e57);
+        return;
+    } else {
+        return;
+    }
 }
 
 struct main_Input {
@@ -59,10 +98,10 @@ struct main_Input {
 , constant Params& params [[buffer(2)]]
 , constant _mslBufferSizes& _buffer_sizes [[buffer(3)]]
 ) {
-    metal::float4 v = {};
-    metal::float4 v_1 = {};
-    metal::float4 v_2 = {};
-    metal::float4 v_3 = {};
+    bool local = {};
+    bool local_1 = {};
+    bool local_2 = {};
+    bool local_3 = {};
     uint at = ((group.x + (group.y * groups.x)) * 64u) + lane;
     uint _e13 = params.count;
     uint _e16 = params.m;
@@ -72,7 +111,7 @@ struct main_Input {
     uint _e21 = params.count;
     uint tile = at % _e21;
     uint _e25 = params.count;
-    uint channel = at / _e25;
+    uint channel_1 = at / _e25;
     uint _e29 = params.first;
     uint _e32 = params.down;
     uint _e35 = params.across;
@@ -83,7 +122,7 @@ struct main_Input {
     uint _e51 = params.across;
     uint left = (tile % _e51) * 4u;
     uint _e57 = params.columns;
-    uint from_cell = (channel * _e57) + tile;
+    uint from_cell = (channel_1 * _e57) + tile;
     uint _e62 = params.columns;
     uint _e65 = params.m;
     uint cell = _e62 * _e65;
@@ -165,145 +204,71 @@ struct main_Input {
     float y3_3_ = (((t3_1_ - t3_2_) + (8.0 * t3_3_)) - (8.0 * t3_4_)) + t3_5_;
     uint _e545 = params.y_image;
     uint _e549 = params.y_channel;
-    uint start = (image * _e545) + (channel * _e549);
+    uint start = (image * _e545) + (channel_1 * _e549);
     uint _e556 = params.out_y;
     if ((top + 0u) < _e556) {
         uint _e562 = params.out_x;
-        uint _e567 = params.y_pixel;
-        uint row = start + ((((top + 0u) * _e562) + left) * _e567);
-        v = metal::float4(y0_0_, y0_1_, y0_2_, y0_3_);
-        metal::float4 _e572 = v;
-        metal::float4 _e573 = activate(_e572);
-        v = _e573;
-        uint _e578 = params.out_x;
-        if ((left + 0u) < _e578) {
-            uint _e584 = params.y_pixel;
-            float _e589 = v.x;
-            y[row + (0u * _e584)] = static_cast<float>(_e589);
-        }
-        uint _e595 = params.out_x;
-        if ((left + 1u) < _e595) {
-            uint _e601 = params.y_pixel;
-            float _e606 = v.y;
-            y[row + (1u * _e601)] = static_cast<float>(_e606);
-        }
+        local = left < _e562;
+    } else {
+        local = false;
+    }
+    bool _e565 = local;
+    if (_e565) {
+        uint _e570 = params.out_x;
+        uint _e575 = params.y_pixel;
+        uint to_1 = start + ((((top + 0u) * _e570) + left) * _e575);
+        metal::float4 row = metal::float4(y0_0_, y0_1_, y0_2_, y0_3_);
+        uint _e581 = params.out_x;
+        put(row, channel_1, to_1, _e581 - left, y, params, _buffer_sizes);
+    }
+    uint _e587 = params.out_y;
+    if ((top + 1u) < _e587) {
+        uint _e593 = params.out_x;
+        local_1 = left < _e593;
+    } else {
+        local_1 = false;
+    }
+    bool _e596 = local_1;
+    if (_e596) {
+        uint _e601 = params.out_x;
+        uint _e606 = params.y_pixel;
+        uint to_2 = start + ((((top + 1u) * _e601) + left) * _e606);
+        metal::float4 row_1 = metal::float4(y1_0_, y1_1_, y1_2_, y1_3_);
         uint _e612 = params.out_x;
-        if ((left + 2u) < _e612) {
-            uint _e618 = params.y_pixel;
-            float _e623 = v.z;
-            y[row + (2u * _e618)] = static_cast<float>(_e623);
-        }
-        uint _e629 = params.out_x;
-        if ((left + 3u) < _e629) {
-            uint _e635 = params.y_pixel;
-            float _e640 = v.w;
-            y[row + (3u * _e635)] = static_cast<float>(_e640);
-        }
+        put(row_1, channel_1, to_2, _e612 - left, y, params, _buffer_sizes);
     }
-    uint _e646 = params.out_y;
-    if ((top + 1u) < _e646) {
-        uint _e652 = params.out_x;
-        uint _e657 = params.y_pixel;
-        uint row_1 = start + ((((top + 1u) * _e652) + left) * _e657);
-        v_1 = metal::float4(y1_0_, y1_1_, y1_2_, y1_3_);
-        metal::float4 _e662 = v_1;
-        metal::float4 _e663 = activate(_e662);
-        v_1 = _e663;
-        uint _e668 = params.out_x;
-        if ((left + 0u) < _e668) {
-            uint _e674 = params.y_pixel;
-            float _e679 = v_1.x;
-            y[row_1 + (0u * _e674)] = static_cast<float>(_e679);
-        }
-        uint _e685 = params.out_x;
-        if ((left + 1u) < _e685) {
-            uint _e691 = params.y_pixel;
-            float _e696 = v_1.y;
-            y[row_1 + (1u * _e691)] = static_cast<float>(_e696);
-        }
-        uint _e702 = params.out_x;
-        if ((left + 2u) < _e702) {
-            uint _e708 = params.y_pixel;
-            float _e713 = v_1.z;
-            y[row_1 + (2u * _e708)] = static_cast<float>(_e713);
-        }
-        uint _e719 = params.out_x;
-        if ((left + 3u) < _e719) {
-            uint _e725 = params.y_pixel;
-            float _e730 = v_1.w;
-            y[row_1 + (3u * _e725)] = static_cast<float>(_e730);
-        }
+    uint _e618 = params.out_y;
+    if ((top + 2u) < _e618) {
+        uint _e624 = params.out_x;
+        local_2 = left < _e624;
+    } else {
+        local_2 = false;
     }
-    uint _e736 = params.out_y;
-    if ((top + 2u) < _e736) {
-        uint _e742 = params.out_x;
-        uint _e747 = params.y_pixel;
-        uint row_2 = start + ((((top + 2u) * _e742) + left) * _e747);
-        v_2 = metal::float4(y2_0_, y2_1_, y2_2_, y2_3_);
-        metal::float4 _e752 = v_2;
-        metal::float4 _e753 = activate(_e752);
-        v_2 = _e753;
-        uint _e758 = params.out_x;
-        if ((left + 0u) < _e758) {
-            uint _e764 = params.y_pixel;
-            float _e769 = v_2.x;
-            y[row_2 + (0u * _e764)] = static_cast<float>(_e769);
-        }
-        uint _e775 = params.out_x;
-        if ((left + 1u) < _e775) {
-            uint _e781 = params.y_pixel;
-            float _e786 = v_2.y;
-            y[row_2 + (1u * _e781)] = static_cast<float>(_e786);
-        }
-        uint _e792 = params.out_x;
-        if ((left + 2u) < _e792) {
-            uint _e798 = params.y_pixel;
-            float _e803 = v_2.z;
-            y[row_2 + (2u * _e798)] = static_cast<float>(_e803);
-        }
-        uint _e809 = params.out_x;
-        if ((left + 3u) < _e809) {
-            uint _e815 = params.y_pixel;
-            float _e820 = v_2.w;
-            y[row_2 + (3u * _e815)] = static_cast<float>(_e820);
-        }
+    bool _e627 = local_2;
+    if (_e627) {
+        uint _e632 = params.out_x;
+        uint _e637 = params.y_pixel;
+        uint to_3 = start + ((((top + 2u) * _e632) + left) * _e637);
+        metal::float4 row_2 = metal::float4(y2_0_, y2_1_, y2_2_, y2_3_);
+        uint _e643 = params.out_x;
+        put(row_2, channel_1, to_3, _e643 - left, y, params, _buffer_sizes);
     }
-    uint _e826 = params.out_y;
-    if ((top + 3u) < _e826) {
-        uint _e832 = params.out_x;
-        uint _e837 = params.y_pixel;
-        uint row_3 = start + ((((top + 3u) * _e832) + left) * _e837);
-        v_3 = metal::float4(y3_0_, y3_1_, y3_2_, y3_3_);
-        metal::float4 _e842 = v_3;
-        metal::float4 _e843 = activate(_e842);
-        v_3 = _e843;
-        uint _e848 = params.out_x;
-        if ((left + 0u) < _e848) {
-            uint _e854 = params.y_pixel;
-            float _e859 = v_3.x;
-            y[row_3 + (0u * _e854)] = static_cast<float>(_e859);
-        }
-        uint _e865 = params.out_x;
-        if ((left + 1u) < _e865) {
-            uint _e871 = params.y_pixel;
-            float _e876 = v_3.y;
-            y[row_3 + (1u * _e871)] = static_cast<float>(_e876);
-        }
-        uint _e882 = params.out_x;
-        if ((left + 2u) < _e882) {
-            uint _e888 = params.y_pixel;
-            float _e893 = v_3.z;
-            y[row_3 + (2u * _e888)] = static_cast<float>(_e893);
-        }
-        uint _e899 = params.out_x;
-        if ((left + 3u) < _e899) {
-            uint _e905 = params.y_pixel;
-            float _e910 = v_3.w;
-            y[row_3 + (3u * _e905)] = static_cast<float>(_e910);
-            return;
-        } else {
-            return;
-        }
+    uint _e649 = params.out_y;
+    if ((top + 3u) < _e649) {
+        uint _e655 = params.out_x;
+        local_3 = left < _e655;
+    } else {
+        local_3 = false;
+    }
+    bool _e658 = local_3;
+    if (_e658) {
+        uint _e663 = params.out_x;
+        uint _e668 = params.y_pixel;
+        uint to_4 = start + ((((top + 3u) * _e663) + left) * _e668);
+        metal::float4 row_3 = metal::float4(y3_0_, y3_1_, y3_2_, y3_3_);
+        uint _e674 = params.out_x;
+        put(row_3, channel_1, to_4, _e674 - left, y, params, _buffer_sizes);
+        return;
     } else {
         return;
     }

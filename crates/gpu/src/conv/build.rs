@@ -2,15 +2,13 @@
 
 use std::sync::Arc;
 
+use galatea_graph::Dim;
 use galatea_graph::ops::convolution::{Conv, ConvTranspose, FusedConv};
 use galatea_runtime::Precision;
 use galatea_tensor::DataType;
 
-use super::cooperative::CONFIGS as CONV_CONFIGS;
-use super::direct::Direct;
-use super::gemm::{Gemm, Weights};
 use super::geometry::{Lengths, resolved, spatial};
-use super::winograd::{self, Winograd};
+use super::kernel::ConvKernel;
 use crate::kernel::{Kernel, NodeView, Shapes};
 use crate::matmul::Activation;
 
@@ -30,18 +28,25 @@ enum Way {
 }
 
 impl Convolution {
-    fn of(view: &NodeView<'_>) -> Result<Self, String> {
-        let forward = |conv: &Conv, activation| Self {
+    pub(super) fn fused(fused: &FusedConv) -> Self {
+        Self { activation: Activation::fused(fused.activation), ..Self::forward(&fused.conv) }
+    }
+
+    fn forward(conv: &Conv) -> Self {
+        Self {
             group: conv.group,
             channels_last: conv.channels_last,
             way: Way::Forward(Arc::new(conv.clone())),
-            activation,
-        };
+            activation: Activation::NONE,
+        }
+    }
+
+    fn of(view: &NodeView<'_>) -> Result<Self, String> {
         if let Ok(conv) = view.operator::<Conv>() {
-            return Ok(forward(conv, Activation::NONE));
+            return Ok(Self::forward(conv));
         }
         if let Ok(fused) = view.operator::<FusedConv>() {
-            return Ok(forward(&fused.conv, Activation::fused(fused.activation)));
+            return Ok(Self::fused(fused));
         }
         let back = view.operator::<ConvTranspose>()?;
         Ok(Self {
@@ -141,33 +146,39 @@ fn is_direct(view: &NodeView<'_>) -> Result<bool, String> {
 /// The kernel of a node.
 pub(super) fn conv(view: &NodeView<'_>) -> Result<Box<dyn Kernel>, String> {
     let convolution = Convolution::of(view)?;
-    if is_direct(view)? {
-        return Ok(Box::new(Direct { convolution }));
-    }
     let narrow = view.precision == Precision::Fp16 && view.is_float(DataType::Fp16);
     let stored = |input: usize| view.input(input).map(|fact| fact.dtype);
+    let weights = view.constant(1).cloned();
+    let known = weights.is_some();
+    let mut kernel = ConvKernel::of(convolution, weights, view.device, narrow);
     // Matrices of FP16 where nothing that is wider is asked for.
-    let halves = narrow || [0, 1].iter().all(|&input| stored(input) == Some(DataType::Fp16));
-    let capabilities = view.device.capabilities();
-    let matrices = halves && CONV_CONFIGS.iter().any(|config| config.fits(capabilities));
-    let weights = match view.constant(1) {
-        None => None,
-        Some(tensor) => {
-            let shape = window_of(view)?;
-            if !matrices && winograd::fits(&convolution, &shape) {
-                let kernel = Winograd::new(view.device, convolution, tensor, narrow)?;
-                return Ok(Box::new(kernel));
-            }
-            let shapes = Shapes {
-                inputs: vec![None, Some((tensor.dtype(), shape))],
-                outputs: Vec::new(),
-                constants: Vec::new(),
-            };
-            Some(Weights::pack(view.device, tensor, &convolution, &shapes, narrow)?)
-        }
+    if [0, 1].iter().all(|&input| stored(input) == Some(DataType::Fp16)) {
+        kernel = kernel.of_halves();
+    }
+    if let Some(shapes) = likely(view, narrow).filter(|_| known) {
+        kernel.prepare(&shapes)?;
+    }
+    Ok(Box::new(kernel))
+}
+
+/// The image of a likely run: lengths that are not known yet are one image of so many pixels.
+fn likely(view: &NodeView<'_>, narrow: bool) -> Option<Shapes> {
+    const PIXELS: usize = 56;
+    let image = view.input(0)?;
+    let dims = image.shape.as_ref()?.iter().enumerate();
+    let len =
+        |(axis, dim): (usize, &Dim)| dim.known().unwrap_or(if axis == 0 { 1 } else { PIXELS });
+    let shape: Vec<usize> = dims.map(len).collect();
+    let lies = |dtype| if narrow { DataType::Fp16 } else { dtype };
+    let result = view.output(0)?.dtype;
+    let weights = (view.input(1)?.dtype, window_of(view).ok()?);
+    let shapes = Shapes {
+        inputs: vec![Some((lies(image.dtype), shape)), Some(weights)],
+        outputs: vec![Some((lies(result), Vec::new()))],
+        constants: Vec::new(),
     };
-    let capabilities = matrices.then(|| capabilities.clone());
-    Ok(Box::new(Gemm { convolution, weights, matrices: capabilities }))
+    // What does not fit together is for the run to say.
+    Convolution::of(view).ok()?.lengths(&shapes).is_ok().then_some(shapes)
 }
 
 impl Convolution {

@@ -29,7 +29,7 @@ pub const CONFIGS: &[ConvConfig] = &[
 ];
 
 /// Workgroups that keep a device busy.
-const BUSY: usize = 128;
+pub(super) const BUSY: usize = 128;
 
 /// Matrices of sums that a subgroup can keep, and those that a processor which plays the GPU compiles in
 /// little time.

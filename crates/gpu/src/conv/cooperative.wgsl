@@ -3,7 +3,8 @@
 // subgroup {{ sm }} of {{ sn }}. Windows are read where they lie, four pixels a thread at a time.
 {% include "conv/gemm_params" %}
 
-{% include "matmul/activation" %}
+{% set lanes = 4 %}
+{% include "conv/result" %}
 
 {% set unit = 4 if wide else 1 %}
 {% set w_step = (bm + 8) // unit %}
@@ -141,24 +142,9 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups
         if channel < params.m && first < params.pixels {
             let whole = part * params.m + channel;
             let at = own + i * 4u;
-            var v = vec4<f32>(results[at], results[at + 1u], results[at + 2u], results[at + 3u]);
-{% if bias %}
-            v += f32(bias[whole]);
-{% endif %}
-            let start = image * params.y_image + whole * params.y_channel;
-{% if residual %}
-{% for c in range(4) %}
-            if first + {{ c }}u < params.pixels {
-                v[{{ c }}] += f32(residual[start + (first + {{ c }}u) * params.y_pixel]);
-            }
-{% endfor %}
-{% endif %}
-            v = activate(v);
-{% for c in range(4) %}
-            if first + {{ c }}u < params.pixels {
-                y[start + (first + {{ c }}u) * params.y_pixel] = {{ y }}(v[{{ c }}]);
-            }
-{% endfor %}
+            let found = vec4<f32>(results[at], results[at + 1u], results[at + 2u], results[at + 3u]);
+            let to = image * params.y_image + whole * params.y_channel + first * params.y_pixel;
+            put(found, whole, to, params.pixels - first);
         }
     }
     workgroupBarrier();

@@ -4,13 +4,10 @@ use galatea_tensor::DataType;
 use minijinja::context;
 
 use super::build::Convolution;
+use super::geometry::Lengths;
 use crate::device::Shader;
-use crate::kernel::{Binding, Kernel, Shapes, Step, fold, param, wgsl_float};
+use crate::kernel::{Binding, Shapes, Step, fold, param, wgsl_float};
 use crate::template::render;
-
-pub(super) struct Direct {
-    pub(super) convolution: Convolution,
-}
 
 /// The bindings of bias and residual behind image, weights and result, and their types.
 pub(super) struct More {
@@ -33,39 +30,45 @@ pub(super) fn more(shapes: &Shapes) -> Result<More, String> {
     Ok(More { bindings, bias, residual })
 }
 
-impl Kernel for Direct {
-    fn bind(&self, shapes: &Shapes, step: &mut Step) -> Result<(), String> {
-        let lengths = self.convolution.lengths(shapes)?;
-        let [kz, ky, kx] = lengths.window;
-        let More { bindings, bias, residual } = more(shapes)?;
-        let activation = self.convolution.activation;
-        let (x, w, y) = (shapes.dtype(0)?, shapes.dtype(1)?, shapes.output_dtype(0)?);
-        let name = |dtype: DataType| wgsl_float(dtype);
-        let added = u32::from(bias.is_some());
-        let at = context!(bias => 3, residual => 3 + added, params => 3 + bindings.len());
-        let source = render(
-            include_str!("direct.wgsl"),
-            context! {
-                x => name(x)?, w => name(w)?, y => name(y)?, bias, residual, at, kz, ky, kx,
-                activation => activation.name,
-            },
-        )?;
-        let all = lengths.groups * lengths.m;
-        let total = lengths.images * all * lengths.pixels();
-        let mut params = vec![
-            param(total)?,
-            param(all)?,
-            param(lengths.m)?,
-            param(lengths.channels)?,
-            param(lengths.pixels())?,
-        ];
-        params.extend(lengths.params()?);
-        params.push(u32::from(lengths.channels_last));
-        params.extend([activation.p.to_bits(), activation.q.to_bits()]);
-        let own = vec![Binding::Input(0), Binding::Input(1), Binding::Output(0)];
-        let bindings = own.into_iter().chain(bindings).collect();
-        let shader = Shader::new("conv-f32-direct", source).proved();
-        step.dispatch(shader, bindings, params, fold(total.div_ceil(256))?);
-        Ok(())
-    }
+/// Adds the sums of windows.
+///
+/// # Errors
+/// When lengths are beyond the device.
+pub(super) fn run(
+    convolution: &Convolution,
+    lengths: &Lengths,
+    shapes: &Shapes,
+    step: &mut Step,
+) -> Result<(), String> {
+    let [kz, ky, kx] = lengths.window;
+    let More { bindings, bias, residual } = more(shapes)?;
+    let activation = convolution.activation;
+    let (x, w, y) = (shapes.dtype(0)?, shapes.dtype(1)?, shapes.output_dtype(0)?);
+    let name = |dtype: DataType| wgsl_float(dtype);
+    let added = u32::from(bias.is_some());
+    let at = context!(bias => 3, residual => 3 + added, params => 3 + bindings.len());
+    let source = render(
+        include_str!("direct.wgsl"),
+        context! {
+            x => name(x)?, w => name(w)?, y => name(y)?, bias, residual, at, kz, ky, kx,
+            activation => activation.name,
+        },
+    )?;
+    let all = lengths.groups * lengths.m;
+    let total = lengths.images * all * lengths.pixels();
+    let mut params = vec![
+        param(total)?,
+        param(all)?,
+        param(lengths.m)?,
+        param(lengths.channels)?,
+        param(lengths.pixels())?,
+    ];
+    params.extend(lengths.params()?);
+    params.push(u32::from(lengths.channels_last));
+    params.extend([activation.p.to_bits(), activation.q.to_bits()]);
+    let own = vec![Binding::Input(0), Binding::Input(1), Binding::Output(0)];
+    let bindings = own.into_iter().chain(bindings).collect();
+    let shader = Shader::new("conv-f32-direct", source).proved();
+    step.dispatch(shader, bindings, params, fold(total.div_ceil(256))?);
+    Ok(())
 }

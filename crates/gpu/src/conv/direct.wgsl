@@ -2,12 +2,7 @@
 @group(0) @binding(0) var<storage, read_write> x: array<{{ x }}>;
 @group(0) @binding(1) var<storage, read_write> w: array<{{ w }}>;
 @group(0) @binding(2) var<storage, read_write> y: array<{{ y }}>;
-{% if bias %}
-@group(0) @binding({{ at.bias }}) var<storage, read_write> bias: array<{{ bias }}>;
-{% endif %}
-{% if residual %}
-@group(0) @binding({{ at.residual }}) var<storage, read_write> residual: array<{{ residual }}>;
-{% endif %}
+{% include "conv/added" %}
 
 struct Params {
     // Elements of the result, its channels, those of a group, and those of the image in a group.
@@ -24,7 +19,8 @@ struct Params {
 }
 @group(0) @binding({{ at.params }}) var<uniform> params: Params;
 
-{% include "matmul/activation" %}
+{% set lanes = 1 %}
+{% include "conv/result" %}
 
 fn sum(image: u32, channel: u32, pixel: u32) -> f32 {
     let ox = pixel % params.out_x;
@@ -71,13 +67,6 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups
         pixel = (at / params.all) % params.pixels;
     }
     let image = at / (params.pixels * params.all);
-    var v = vec4<f32>(sum(image, channel, pixel));
-    {% if bias %}
-    v += f32(bias[channel]);
-    {% endif %}
     let to = image * params.y_image + channel * params.y_channel + pixel * params.y_pixel;
-    {% if residual %}
-    v += f32(residual[to]);
-    {% endif %}
-    y[to] = {{ y }}(activate(v).x);
+    put(vec4<f32>(sum(image, channel, pixel)), channel, to, 1u);
 }

@@ -5,7 +5,8 @@
 
 {% set threads = (bm // tm) * (bn // tn) %}
 {% set rows = threads // bn %}
-{% include "matmul/activation" %}
+{% set lanes = 4 %}
+{% include "conv/result" %}
 
 var<workgroup> w_tile: array<vec4<f32>, {{ bk * bm // 4 }}>;
 var<workgroup> x_tile: array<vec4<f32>, {{ bk * bn // 4 }}>;
@@ -116,26 +117,10 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups
     {% for i in range(tm) %}
     {
         let channel = tile_m * {{ bm }}u + ty * {{ tm }}u + {{ i }}u;
-        if channel < params.m {
+        if channel < params.m && first_pixel < params.pixels {
             let whole = part * params.m + channel;
-            var v = sums_{{ i }};
-            {% if bias %}
-            v += f32(bias[whole]);
-            {% endif %}
-            let start = image * params.y_image + whole * params.y_channel;
-            {% if residual %}
-            {% for lane in range(4) %}
-            if first_pixel + {{ lane }}u < params.pixels {
-                v[{{ lane }}] += f32(residual[start + (first_pixel + {{ lane }}u) * params.y_pixel]);
-            }
-            {% endfor %}
-            {% endif %}
-            v = activate(v);
-            {% for lane in range(4) %}
-            if first_pixel + {{ lane }}u < params.pixels {
-                y[start + (first_pixel + {{ lane }}u) * params.y_pixel] = {{ y }}(v[{{ lane }}]);
-            }
-            {% endfor %}
+            let to = image * params.y_image + whole * params.y_channel + first_pixel * params.y_pixel;
+            put(sums_{{ i }}, whole, to, params.pixels - first_pixel);
         }
     }
     {% endfor %}

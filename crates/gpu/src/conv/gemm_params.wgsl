@@ -2,12 +2,7 @@
 @group(0) @binding(0) var<storage, read_write> x: array<{{ x }}>;
 @group(0) @binding(1) var<storage, {{ "read" if packed else "read_write" }}> w: array<vec4<{{ w }}>>;
 @group(0) @binding(2) var<storage, read_write> y: array<{{ y }}>;
-{% if bias %}
-@group(0) @binding({{ at.bias }}) var<storage, read_write> bias: array<{{ bias }}>;
-{% endif %}
-{% if residual %}
-@group(0) @binding({{ at.residual }}) var<storage, read_write> residual: array<{{ residual }}>;
-{% endif %}
+{% include "conv/added" %}
 
 struct Params {
     // Workgroups, those along the pixels, and along the channels of a group.

@@ -1,15 +1,21 @@
 //! Convolutions, and those that go the other way, of one to three spatial axes.
 
+mod algorithm;
 mod build;
 mod cooperative;
 mod direct;
 mod gemm;
 mod geometry;
+mod kernel;
+mod packed;
 mod winograd;
 
 use crate::kernel::KernelRow;
 
+pub use algorithm::Algorithm;
 pub use cooperative::{CONFIGS as CONV_CONFIGS, ConvConfig};
+pub use gemm::{CONFIGS as CONV_TILES, ConvTiles};
+pub use kernel::ConvKernel;
 pub use winograd::{CONFIGS as WINOGRAD_CONFIGS, WinogradConfig};
 
 /// This family's kernels.

@@ -8,11 +8,11 @@ use std::sync::Arc;
 use galatea_tensor::{DataType, Tensor, f16};
 use minijinja::context;
 
-use super::build::Convolution;
+use super::algorithm::Case;
 use super::direct::{More, more};
 use super::geometry::Lengths;
-use crate::device::{Capabilities, Device, Shader};
-use crate::kernel::{Binding, Kernel, Shapes, Step, fold, param, wgsl_float};
+use crate::device::{Device, Shader};
+use crate::kernel::{Binding, Shapes, Step, fold, param, wgsl_float};
 use crate::matmul::Stack;
 use crate::memory::Block;
 use crate::template::render;
@@ -27,10 +27,6 @@ pub struct WinogradConfig {
 /// What a tuner may choose: the first for FP32, where sums keep enough digits for large tiles, the second where
 /// tiles are stored as FP16.
 pub const CONFIGS: &[WinogradConfig] = &[WinogradConfig { tile: 4 }, WinogradConfig { tile: 2 }];
-
-/// Fewer channels than these, of the image or of the result, are not worth the transforms: where a device
-/// computes `f` times for each byte that it moves, about `2.7 f` of them are.
-const CHANNELS: usize = 64;
 
 /// Bytes of transformed tiles at a time; images beyond them come later.
 const MOST_BYTES: usize = 64 << 20;
@@ -49,8 +45,20 @@ impl WinogradConfig {
         self.tile + 2
     }
 
-    fn cells(self) -> usize {
+    pub(super) fn cells(self) -> usize {
         self.side() * self.side()
+    }
+
+    /// Images whose transforms lie in memory at a time.
+    fn at_a_time(self, lengths: &Lengths) -> usize {
+        let tiles: usize = lengths.output[1..].iter().map(|len| len.div_ceil(self.tile)).product();
+        let image = self.cells() * tiles * lengths.channels.max(lengths.m) * 4;
+        (MOST_BYTES / image.max(1)).clamp(1, lengths.images.max(1))
+    }
+
+    /// Parts that images are computed in, one after another.
+    pub(super) fn parts(self, lengths: &Lengths) -> usize {
+        lengths.images.div_ceil(self.at_a_time(lengths))
     }
 
     /// From a part of an image to its transform.
@@ -133,50 +141,36 @@ fn transform(rows: &[Row], into: &str) -> Vec<String> {
     lines
 }
 
-/// Whether the short products fit: windows of 3 × 3 without steps, over all of enough channels.
-pub(super) fn fits(convolution: &Convolution, window: &[usize]) -> bool {
-    matches!(window, [m, c, 3, 3] if *m >= CHANNELS && *c >= CHANNELS) && convolution.is_plain()
+/// Transforms constant weights, to FP16 where that is asked for.
+///
+/// # Errors
+/// When the weights are no floats, or the device has no room.
+pub(super) fn pack(
+    device: &Device,
+    tensor: &Tensor,
+    config: WinogradConfig,
+    half: bool,
+) -> Result<Arc<Block>, String> {
+    let failed = |error: &dyn std::fmt::Display| error.to_string();
+    let values: Vec<f32> = if tensor.dtype() == DataType::Fp16 {
+        let all = tensor.to_vec::<f16>().map_err(|error| failed(&error))?;
+        all.into_iter().map(f16::to_f32).collect()
+    } else {
+        tensor.to_vec::<f32>().map_err(|error| failed(&error))?
+    };
+    let turned = config.turned(&values);
+    let bytes: Vec<u8> = match half {
+        true => turned.iter().flat_map(|&x| f16::from_f32(x).to_le_bytes()).collect(),
+        false => turned.iter().flat_map(|x| x.to_le_bytes()).collect(),
+    };
+    Block::weights(device, &bytes).map_err(|error| failed(&error))
 }
 
 /// A convolution with transformed weights.
-pub(super) struct Winograd {
-    convolution: Convolution,
-    config: WinogradConfig,
-    capabilities: Capabilities,
-    weights: Arc<Block>,
-    dtype: DataType,
-}
-
-impl Winograd {
-    /// Transforms constant weights; with `halves` they and the tiles become FP16.
-    ///
-    /// # Errors
-    /// When the weights are no floats, or the device has no room.
-    pub(super) fn new(
-        device: &Arc<Device>,
-        convolution: Convolution,
-        tensor: &Tensor,
-        halves: bool,
-    ) -> Result<Self, String> {
-        let failed = |error: &dyn std::fmt::Display| error.to_string();
-        let half = halves || tensor.dtype() == DataType::Fp16;
-        let dtype = if half { DataType::Fp16 } else { DataType::Fp32 };
-        let config = WinogradConfig::choose(dtype);
-        let values: Vec<f32> = if tensor.dtype() == DataType::Fp16 {
-            let all = tensor.to_vec::<f16>().map_err(|error| failed(&error))?;
-            all.into_iter().map(f16::to_f32).collect()
-        } else {
-            tensor.to_vec::<f32>().map_err(|error| failed(&error))?
-        };
-        let turned = config.turned(&values);
-        let bytes: Vec<u8> = match half {
-            true => turned.iter().flat_map(|&x| f16::from_f32(x).to_le_bytes()).collect(),
-            false => turned.iter().flat_map(|x| x.to_le_bytes()).collect(),
-        };
-        let weights = Block::weights(device, &bytes).map_err(|error| failed(&error))?;
-        let capabilities = device.capabilities().clone();
-        Ok(Self { convolution, config, capabilities, weights, dtype })
-    }
+pub(super) struct Winograd<'a> {
+    pub(super) case: &'a Case<'a>,
+    pub(super) config: WinogradConfig,
+    pub(super) weights: Binding,
 }
 
 impl WinogradConfig {
@@ -229,7 +223,7 @@ impl Part {
     }
 }
 
-impl Winograd {
+impl Winograd<'_> {
     fn before(
         &self,
         shapes: &Shapes,
@@ -241,7 +235,7 @@ impl Winograd {
             include_str!("winograd_image.wgsl"),
             context! {
                 x => wgsl_float(shapes.dtype(0)?)?,
-                v => wgsl_float(self.dtype)?,
+                v => wgsl_float(self.dtype())?,
                 side => self.config.side(),
                 tile => self.config.tile,
                 lines => transform(self.config.image(), "v"),
@@ -263,7 +257,7 @@ impl Winograd {
         step: &mut Step,
     ) -> Result<(), String> {
         let More { bindings, bias, residual } = more(shapes)?;
-        let activation = self.convolution.activation;
+        let activation = self.case.convolution.activation;
         let added = u32::from(bias.is_some());
         let source = render(
             include_str!("winograd_result.wgsl"),
@@ -288,9 +282,17 @@ impl Winograd {
     }
 }
 
-impl Kernel for Winograd {
-    fn bind(&self, shapes: &Shapes, step: &mut Step) -> Result<(), String> {
-        let lengths = self.convolution.lengths(shapes)?;
+impl Winograd<'_> {
+    fn dtype(&self) -> DataType {
+        self.case.stored[1]
+    }
+
+    /// Adds the dispatches.
+    ///
+    /// # Errors
+    /// When lengths are beyond the device.
+    pub(super) fn run(&self, shapes: &Shapes, step: &mut Step) -> Result<(), String> {
+        let lengths = &self.case.lengths;
         let [_, height, width] = lengths.output;
         let tiles = [height, width].map(|len| len.div_ceil(self.config.tile));
         let per_image = tiles[0] * tiles[1];
@@ -298,22 +300,21 @@ impl Kernel for Winograd {
             return Ok(());
         }
         let cells = self.config.cells();
-        let most = MOST_BYTES / (cells * per_image * lengths.channels.max(lengths.m) * 4);
-        let at_a_time = most.clamp(1, lengths.images);
+        let at_a_time = self.config.at_a_time(lengths);
         let columns = |images: usize| (images * per_image).next_multiple_of(4);
         let size =
             |channels: usize, bytes: usize| (cells * channels * columns(at_a_time) * bytes) as u64;
-        let narrow = self.dtype.size_bytes().unwrap_or(4);
+        let narrow = self.dtype().size_bytes().unwrap_or(4);
         let before = step.scratch(size(lengths.channels, narrow));
         let products = step.scratch(size(lengths.m, 4));
         for first in (0..lengths.images).step_by(at_a_time) {
             let images = at_a_time.min(lengths.images - first);
             let part = Part { first, images, tiles, columns: columns(images) };
-            self.before(shapes, (&lengths, &part), before, step)?;
+            self.before(shapes, (lengths, &part), before, step)?;
             let stack = Stack {
                 operands: [
-                    (Binding::Weights(Arc::clone(&self.weights)), self.dtype),
-                    (Binding::Scratch(before), self.dtype),
+                    (self.weights.clone(), self.dtype()),
+                    (Binding::Scratch(before), self.dtype()),
                     (Binding::Scratch(products), DataType::Fp32),
                 ],
                 batch: cells,
@@ -321,14 +322,10 @@ impl Kernel for Winograd {
                 n: part.columns,
                 k: lengths.channels,
             };
-            stack.run(&self.capabilities, step)?;
-            self.after(shapes, (&lengths, &part), products, step)?;
+            stack.run(self.case.capabilities, step)?;
+            self.after(shapes, (lengths, &part), products, step)?;
         }
         Ok(())
-    }
-
-    fn weight_bytes(&self) -> u64 {
-        self.weights.bytes()
     }
 }
 

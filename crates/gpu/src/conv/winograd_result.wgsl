@@ -1,18 +1,14 @@
 // From products [cells, channels, tiles] to {{ tile }} × {{ tile }} pixels. A tile of a channel a thread.
 @group(0) @binding(0) var<storage, read_write> products: array<f32>;
 @group(0) @binding(1) var<storage, read_write> y: array<{{ y }}>;
-{% if bias %}
-@group(0) @binding({{ at.bias }}) var<storage, read_write> bias: array<{{ bias }}>;
-{% endif %}
-{% if residual %}
-@group(0) @binding({{ at.residual }}) var<storage, read_write> residual: array<{{ residual }}>;
-{% endif %}
+{% include "conv/added" %}
 
 {% set binding = at.params %}
 {% set functions = true %}
 {% include "conv/winograd_params" %}
 
-{% include "matmul/activation" %}
+{% set lanes = tile %}
+{% include "conv/result" %}
 
 @compute @workgroup_size(64)
 fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups: vec3<u32>, @builtin(local_invocation_index) lane: u32) {
@@ -36,29 +32,11 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups
     {{ line }}
 {% endfor %}
     let start = image * params.y_image + channel * params.y_channel;
-{% if bias %}
-    let shift = f32(bias[channel]);
-{% endif %}
 {% for i in range(tile) %}
-    if top + {{ i }}u < params.out_y {
-        let row = start + ((top + {{ i }}u) * params.out_x + left) * params.y_pixel;
-        var v = vec4<f32>({% for j in range(4) %}{{ "y" ~ i ~ "_" ~ j if j < tile else "0.0" }}{{ ", " if not loop.last }}{% endfor %});
-{% if bias %}
-        v += shift;
-{% endif %}
-{% if residual %}
-{% for j in range(tile) %}
-        if left + {{ j }}u < params.out_x {
-            v[{{ j }}] += f32(residual[row + {{ j }}u * params.y_pixel]);
-        }
-{% endfor %}
-{% endif %}
-        v = activate(v);
-{% for j in range(tile) %}
-        if left + {{ j }}u < params.out_x {
-            y[row + {{ j }}u * params.y_pixel] = {{ y }}(v[{{ j }}]);
-        }
-{% endfor %}
+    if top + {{ i }}u < params.out_y && left < params.out_x {
+        let to = start + ((top + {{ i }}u) * params.out_x + left) * params.y_pixel;
+        let row = vec4<f32>({% for j in range(4) %}{{ "y" ~ i ~ "_" ~ j if j < tile else "0.0" }}{{ ", " if not loop.last }}{% endfor %});
+        put(row, channel, to, params.out_x - left);
     }
 {% endfor %}
 }

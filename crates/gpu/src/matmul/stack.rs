@@ -19,7 +19,7 @@ pub(crate) struct Stack {
 }
 
 impl Stack {
-    /// Adds the dispatches of the products, in the way that fits their lengths.
+    /// Adds the dispatches of the products, in the way that was measured the fastest or fits their lengths.
     ///
     /// # Errors
     /// When lengths are beyond the device.
@@ -33,7 +33,7 @@ impl Stack {
         };
         let problem = Problem::new(Spec::PLAIN, &shapes)?;
         let mut own = Step::default();
-        Variant::choose(&problem, capabilities).run(&problem, capabilities, &mut own)?;
+        Variant::tuned(&problem, capabilities, step).run(&problem, capabilities, &mut own)?;
         let first = step.scratch.len();
         for bytes in own.scratch {
             step.scratch(bytes);

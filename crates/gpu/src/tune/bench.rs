@@ -65,6 +65,8 @@ struct Stock {
     copies: Vec<Copy>,
     outputs: Vec<Arc<Block>>,
     scratch: Vec<Arc<Block>>,
+    /// What kernels keep, for as long as copies go by its address.
+    held: HashMap<usize, Arc<Block>>,
 }
 
 /// Inputs of a repetition, and copies of what kernels keep by the address of the original.
@@ -193,7 +195,9 @@ impl Bench {
             Block::new(device, bytes.max(16) as u64).map(Arc::new).map_err(|error| text(&error))
         };
         let outputs = self.case.shapes.outputs.iter().map(output).collect::<Result<_, _>>()?;
-        Ok(Stock { tensors, copies, outputs, scratch: Vec::new() })
+        let held = weights(step).map(|block| (Arc::as_ptr(block).addr(), Arc::clone(block)));
+        let held = held.collect();
+        Ok(Stock { tensors, copies, outputs, scratch: Vec::new(), held })
     }
 
     fn copied(&self, block: &Arc<Block>) -> Result<Arc<Block>, String> {
@@ -248,6 +252,9 @@ impl Bench {
                 Some(slot) => *slot = block,
                 None => stock.scratch.push(block),
             }
+        }
+        for block in weights(step) {
+            stock.held.entry(Arc::as_ptr(block).addr()).or_insert_with(|| Arc::clone(block));
         }
         let mut all = Vec::with_capacity(stock.copies.len());
         for (number, copy) in stock.copies.iter_mut().enumerate() {

@@ -114,6 +114,11 @@ impl Choices {
         Self { forced: Some((asked.clone(), candidate)), ..self.clone() }
     }
 
+    /// Whether somebody looks for choices or compares them.
+    pub(crate) fn is_measured(&self) -> bool {
+        self.asked.is_some() || self.forced.is_some()
+    }
+
     /// What was asked, where that was noted.
     pub(crate) fn take_asked(&mut self) -> Vec<Asked> {
         self.asked.take().unwrap_or_default()

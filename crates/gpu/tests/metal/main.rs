@@ -129,6 +129,8 @@ impl Subject<'_> {
         self.take("rotary");
         variants::attention(self);
         self.take("attention");
+        variants::convolutions(self.device);
+        self.take("conv");
     }
 }
 

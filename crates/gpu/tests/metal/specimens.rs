@@ -126,9 +126,11 @@ fn convolutions() -> Vec<Node> {
         node("Conv", &[1, 64, 32, 32]).constant(floats(&[64, 64, 3, 3], 1.0)),
         node("Conv", &[1, 64, 32, 32]).constant(floats(&[128, 64, 1, 1], 1.0)),
         node("Conv", &[1, 17, 9, 7]).input(floats(&[33, 17, 3, 3], 1.0)),
+        node("Conv", &[1, 32, 64, 64]).input(floats(&[64, 32, 3, 3], 1.0)),
         node("Conv", &[2, 3, 19]).constant(floats(&[4, 3, 5], 1.0)),
         node("Conv", &[1, 2, 5, 6, 7]).constant(floats(&[3, 2, 2, 3, 3], 1.0)),
         node("ConvTranspose", &[2, 6, 5, 4]).constant(floats(&[6, 5, 3, 3], 1.0)),
+        node("ConvTranspose", &[2, 6, 5, 4]).input(floats(&[6, 5, 3, 3], 1.0)),
     ];
     let grouped = |group: i64| with([("group", int(group)), ("pads", ints(&[1, 1, 1, 1]))]);
     all.push(

@@ -7,9 +7,11 @@ use galatea_gpu::attention::{
     FLASH_CONFIGS, PAGED_CONFIGS, PagedSizes, TILES_CONFIGS, Way, paged, whole,
 };
 use galatea_gpu::blocks::{self, Choice, GEMV_CONFIGS, TILED_CONFIGS};
+use galatea_gpu::conv::ConvKernel;
 use galatea_gpu::matmul::{Turns, Variant};
 use galatea_gpu::{Device, Kernel, Shapes, Step, Trial};
 use galatea_graph::blocks::BlockWeights;
+use galatea_graph::ops::convolution::{Conv, FusedConv, Padding};
 use galatea_graph::ops::fused::{
     Attention, BlockGather, BlockMatMul, FusedActivation, PagedAttention, RotaryPair,
 };
@@ -241,5 +243,31 @@ fn caches_of(
     let sizes = PagedSizes { shared_heads: 2, key_width: width, value_width: width };
     for config in PAGED_CONFIGS.iter().filter(|one| one.fits(device.capabilities(), &sizes)) {
         bound(device, &*paged(device, op, *config), &of);
+    }
+}
+
+/// Convolutions of windows of 3 × 3, in every way.
+pub(crate) fn convolutions(device: &Arc<Device>) {
+    let conv = Conv {
+        kernel_shape: None,
+        strides: Vec::new(),
+        dilations: Vec::new(),
+        pads: Padding::Explicit(vec![1; 4]),
+        group: 1,
+        channels_last: false,
+    };
+    let fused = FusedConv { conv, activation: FusedActivation::None };
+    let halves = device.capabilities().f16;
+    for dtype in TYPES.into_iter().filter(|dtype| *dtype == DataType::Fp32 || halves) {
+        let precision = if dtype == DataType::Fp16 { Precision::Fp16 } else { Precision::Fp32 };
+        let windows = [128, 16, 3, 3];
+        let bytes = vec![0; windows.iter().product::<usize>() * dtype.size_bytes().unwrap()];
+        let weights = Tensor::from_bytes(dtype, &windows, &bytes).unwrap();
+        let of =
+            shapes(&[(dtype, &[1, 16, 32, 32]), (dtype, &windows)], &[(dtype, &[1, 128, 32, 32])]);
+        let kernel = || ConvKernel::new(&fused, &weights, device, precision);
+        for (way, _) in kernel().ways(&of).unwrap() {
+            bound(device, &kernel().forcing(way), &of);
+        }
     }
 }
