@@ -23,6 +23,7 @@ mod normalize;
 mod plan;
 mod pooling;
 mod provider;
+mod quantise;
 mod reduce;
 mod resize;
 mod room;
@@ -57,6 +58,7 @@ pub const FAMILIES: &[&[KernelRow]] = &[
     movement::ROWS,
     normalize::ROWS,
     pooling::ROWS,
+    quantise::ROWS,
     reduce::ROWS,
     resize::ROWS,
     rotary::ROWS,

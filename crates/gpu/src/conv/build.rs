@@ -3,7 +3,9 @@
 use std::sync::Arc;
 
 use galatea_graph::Dim;
-use galatea_graph::ops::convolution::{Conv, ConvTranspose, FusedConv};
+use galatea_graph::ops::convolution::{
+    Conv, ConvInteger, ConvTranspose, FusedConv, QLinearConv, QLinearConvAdd,
+};
 use galatea_runtime::Precision;
 use galatea_tensor::DataType;
 
@@ -41,12 +43,18 @@ impl Convolution {
         }
     }
 
-    fn of(view: &NodeView<'_>) -> Result<Self, String> {
+    pub(super) fn of(view: &NodeView<'_>) -> Result<Self, String> {
         if let Ok(conv) = view.operator::<Conv>() {
             return Ok(Self::forward(conv));
         }
         if let Ok(fused) = view.operator::<FusedConv>() {
             return Ok(Self::fused(fused));
+        }
+        let integers = view.operator::<ConvInteger>().map(|op| &op.conv);
+        let quantised = view.operator::<QLinearConv>().map(|op| &op.conv);
+        let added = view.operator::<QLinearConvAdd>().map(|op| &op.conv);
+        if let Ok(conv) = integers.or(quantised).or(added) {
+            return Ok(Self::forward(conv));
         }
         let back = view.operator::<ConvTranspose>()?;
         Ok(Self {
@@ -74,7 +82,14 @@ impl Convolution {
     /// # Errors
     /// When an image has more than three spatial axes, or the shapes do not fit each other.
     pub(super) fn lengths(&self, shapes: &Shapes) -> Result<Lengths, String> {
-        let (x, w) = (shapes.input(0)?, shapes.input(1)?);
+        self.lengths_of(shapes.input(0)?, shapes.input(1)?)
+    }
+
+    /// The lengths for an image and weights of these shapes.
+    ///
+    /// # Errors
+    /// As [`Convolution::lengths`].
+    pub(super) fn lengths_of(&self, x: &[usize], w: &[usize]) -> Result<Lengths, String> {
         let [images, rest @ ..] = x else { return Err(format!("an image of shape {x:?}")) };
         let (all, image) = match (self.channels_last, rest) {
             (true, [image @ .., all]) | (false, [all, image @ ..]) => (*all, image),

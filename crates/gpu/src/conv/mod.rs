@@ -6,6 +6,7 @@ mod cooperative;
 mod direct;
 mod gemm;
 mod geometry;
+mod integer;
 mod kernel;
 mod packed;
 mod winograd;
@@ -48,4 +49,7 @@ pub(crate) const ROWS: &[KernelRow] = &[
         supports: build::supports,
         build: build::conv,
     },
+    integer::ONNX,
+    integer::CONTRIB,
+    integer::FUSED,
 ];

@@ -7,23 +7,39 @@ pub(crate) mod broadcast;
 pub(crate) mod functions;
 mod generate;
 mod program;
+mod quantised;
 
 use galatea_tensor::DataType;
 
 use self::broadcast::{Broadcast, Walk};
 use self::program::{Program, program};
 use crate::kernel::{Kernel, KernelRow, NodeView, Shapes, Step};
+use crate::movement::position;
 
 /// This family's kernels.
 pub(crate) const ROWS: &[KernelRow] = &[
     row("elementwise", "", ONNX),
     row("elementwise", "ai.galatea", &["FusedElementwise"]),
-    row("elementwise", "com.microsoft", &["BiasGelu", "FastGelu", "Gelu", "QuickGelu"]),
+    row("elementwise", "com.microsoft", CONTRIB),
 ];
 
 const fn row(name: &'static str, domain: &'static str, ops: &'static [&'static str]) -> KernelRow {
     KernelRow { name, domain, ops, supports, build }
 }
+
+const CONTRIB: &[&str] = &[
+    "BiasGelu",
+    "DequantizeLinear",
+    "FastGelu",
+    "Gelu",
+    "QLinearAdd",
+    "QLinearLeakyRelu",
+    "QLinearMul",
+    "QLinearSigmoid",
+    "QLinearWhere",
+    "QuantizeLinear",
+    "QuickGelu",
+];
 
 const ONNX: &[&str] = &[
     "Abs",
@@ -48,6 +64,7 @@ const ONNX: &[&str] = &[
     "Clip",
     "Cos",
     "Cosh",
+    "DequantizeLinear",
     "Div",
     "Elu",
     "Equal",
@@ -76,6 +93,7 @@ const ONNX: &[&str] = &[
     "Or",
     "PRelu",
     "Pow",
+    "QuantizeLinear",
     "Reciprocal",
     "Relu",
     "Round",
@@ -117,8 +135,11 @@ impl Kernel for Elementwise {
         let inputs = &self.program.inputs;
         let lengths = |&index: &usize| -> Result<Vec<usize>, String> {
             let mut lengths = shapes.input(index)?.to_vec();
-            if self.program.by_channel && index > 0 {
-                lengths.resize(result.len() - 1, 1);
+            if let (Some(axis), &[len]) = (self.program.axis, lengths.as_slice())
+                && index > 0
+                && len != 1
+            {
+                lengths.resize(result.len() - position(axis, result.len())?, 1);
             }
             Ok(lengths)
         };

@@ -12,7 +12,7 @@ use galatea_graph::ops::math::{Binary, BinaryKind, Clip, Pow, Unary, Variadic, V
 use galatea_graph::ops::normalize::BatchNormalization;
 use galatea_tensor::DataType;
 
-use super::functions;
+use super::{functions, quantised};
 use crate::element::Kind;
 use crate::kernel::NodeView;
 
@@ -30,18 +30,18 @@ pub(super) struct Program {
     pub(super) lines: Vec<String>,
     /// The result, of the output's kind.
     pub(super) result: String,
-    /// Whether all inputs but the first have one element for each channel, the second axis.
-    pub(super) by_channel: bool,
+    /// The axis of the first input that vectors among the others go along, where it is not the last.
+    pub(super) axis: Option<i64>,
 }
 
 impl Program {
-    fn of(inputs: Vec<usize>, result: String) -> Self {
-        Self { inputs, lines: Vec::new(), result, by_channel: false }
+    pub(super) fn of(inputs: Vec<usize>, result: String) -> Self {
+        Self { inputs, lines: Vec::new(), result, axis: None }
     }
 }
 
 /// The kind of an input's elements.
-fn kind(view: &NodeView<'_>, index: usize) -> Result<Kind, String> {
+pub(super) fn kind(view: &NodeView<'_>, index: usize) -> Result<Kind, String> {
     let fact = view.input(index).ok_or_else(|| format!("input {index} is missing"))?;
     Kind::of(view, fact.dtype)
 }
@@ -54,7 +54,8 @@ pub(super) fn program(view: &NodeView<'_>) -> Result<Program, String> {
     let output = view.output(0).ok_or("the output is not wanted")?;
     Kind::of(view, output.dtype)?;
     let node = view.node;
-    let found = arithmetic(view, node)
+    let found = quantised::program(view)
+        .or_else(|| arithmetic(view, node))
         .or_else(|| activation(view, node))
         .or_else(|| truth(view, node))
         .unwrap_or_else(|| Err("the operator is of another version".into()))?;
@@ -72,7 +73,7 @@ pub(super) fn program(view: &NodeView<'_>) -> Result<Program, String> {
     Ok(found)
 }
 
-type Found = Option<Result<Program, String>>;
+pub(super) type Found = Option<Result<Program, String>>;
 
 fn no_function(kind: impl std::fmt::Debug) -> String {
     format!("shaders have no {kind:?} of this type")
@@ -154,7 +155,7 @@ fn variadic(view: &NodeView<'_>, op: &Variadic) -> Result<Program, String> {
         }
         text = format!("({text}) * (1.0 / {count}.0)");
     }
-    Ok(Program { inputs: (0..count).collect(), lines, result: text, by_channel: false })
+    Ok(Program { inputs: (0..count).collect(), lines, result: text, axis: None })
 }
 
 /// A bound that is there is an operand of its own, a scalar.
@@ -177,7 +178,7 @@ fn clip(view: &NodeView<'_>, op: &Clip) -> Result<Program, String> {
             last = name;
         }
     }
-    Ok(Program { inputs, lines, result: last, by_channel: false })
+    Ok(Program { inputs, lines, result: last, axis: None })
 }
 
 fn pow(view: &NodeView<'_>) -> Result<Program, String> {
@@ -228,7 +229,7 @@ fn chain(view: &NodeView<'_>, op: &FusedElementwise) -> Result<Program, String> 
         lines.push(format!("let s{at} = {text};"));
     }
     let result = format!("s{}", op.steps.len().saturating_sub(1));
-    Ok(Program { inputs: (0..count).collect(), lines, result, by_channel: false })
+    Ok(Program { inputs: (0..count).collect(), lines, result, axis: None })
 }
 
 fn cast(view: &NodeView<'_>, to: DataType) -> Result<Program, String> {
@@ -258,7 +259,7 @@ fn activation(view: &NodeView<'_>, node: &Node) -> Found {
         let inputs: Vec<usize> = all.collect();
         let sum = if inputs.len() > 1 { "let s = a0 + a1;" } else { "let s = a0;" };
         let result = functions::activation(op.kind, "s");
-        return Some(Ok(Program { inputs, lines: vec![sum.into()], result, by_channel: false }));
+        return Some(Ok(Program { inputs, lines: vec![sum.into()], result, axis: None }));
     }
     if node.operator::<PRelu>().is_some() {
         return Some(match kind(view, 0) {
@@ -283,7 +284,7 @@ fn batch_normalization(view: &NodeView<'_>, op: &BatchNormalization) -> Result<P
         return Err("the input is of floats".into());
     }
     let result = format!("(a0 - a3) / sqrt(a4 + {:?}f) * a1 + a2", op.epsilon);
-    Ok(Program { by_channel: true, ..Program::of((0..5).collect(), result) })
+    Ok(Program { axis: Some(1), ..Program::of((0..5).collect(), result) })
 }
 
 fn truth(view: &NodeView<'_>, node: &Node) -> Found {

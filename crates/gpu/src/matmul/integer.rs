@@ -1,5 +1,6 @@
-//! `MatMulInteger` and `QLinearMatMul`: products of bytes with zero points, summed in 32 bits.
+//! `MatMulInteger` and its kin: products of bytes with zero points, summed in 32 bits.
 
+use galatea_graph::ops::contrib::{DynamicQuantizeMatMul, MatMulIntegerToFloat};
 use galatea_tensor::DataType;
 use minijinja::{Value, context};
 
@@ -8,6 +9,7 @@ use super::problem::{Operand, Problem};
 use super::spec::Spec;
 use crate::device::Shader;
 use crate::kernel::{Binding, Kernel, KernelRow, NodeView, Shapes, Step, fold, param, wgsl_float};
+use crate::quantise::{self, Quantised};
 use crate::template::render;
 
 pub(super) const ROW: KernelRow = KernelRow {
@@ -15,7 +17,14 @@ pub(super) const ROW: KernelRow = KernelRow {
     domain: "",
     ops: &["MatMulInteger", "QLinearMatMul"],
     supports,
-    build: |view| Ok(Box::new(Product { quantised: is_quantised(view) })),
+    build: |view| Ok(Box::new(Product { form: Form::of(view)? })),
+};
+
+/// Those of `com.microsoft`, whose results are floats.
+pub(super) const CONTRIB: KernelRow = KernelRow {
+    domain: "com.microsoft",
+    ops: &["DynamicQuantizeMatMul", "MatMulIntegerToFloat"],
+    ..ROW
 };
 
 /// Rows and columns of a tile, and bytes of k that are read at a time.
@@ -23,37 +32,109 @@ const TILE: [usize; 3] = [64, 64, 64];
 /// Axes of the stack that one dispatch covers.
 const AXES: usize = 3;
 
-fn is_quantised(view: &NodeView<'_>) -> bool {
-    view.node.op_type == "QLinearMatMul"
+/// What becomes of the sums, which says where the inputs are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Form {
+    /// They are the result.
+    Sums,
+    /// Bytes with a scale.
+    Bytes,
+    /// Floats.
+    Floats,
+    /// Floats, and the first operand is quantised here.
+    Dynamic,
+}
+
+/// Inputs of a form.
+struct Places {
+    /// The operands.
+    operands: [usize; 2],
+    /// Their zero points; the first is no input where it is computed here.
+    zeros: [Option<usize>; 2],
+    /// The scales of the operands likewise, and what is added.
+    scales: [Option<usize>; 2],
+    bias: Option<usize>,
+}
+
+impl Form {
+    fn of(view: &NodeView<'_>) -> Result<Self, String> {
+        if view.operator::<MatMulIntegerToFloat>().is_ok() {
+            return Ok(Self::Floats);
+        }
+        if view.operator::<DynamicQuantizeMatMul>().is_ok() {
+            return Ok(Self::Dynamic);
+        }
+        Ok(if view.node.op_type == "QLinearMatMul" { Self::Bytes } else { Self::Sums })
+    }
+
+    fn places(self) -> Places {
+        let places = |operands, zeros, scales, bias| Places { operands, zeros, scales, bias };
+        let some = |all: [usize; 2]| all.map(Some);
+        match self {
+            Self::Sums => places([0, 1], some([2, 3]), [None; 2], None),
+            Self::Bytes => places([0, 3], some([2, 5]), some([1, 4]), None),
+            Self::Floats => places([0, 1], some([4, 5]), some([2, 3]), Some(6)),
+            Self::Dynamic => places([0, 1], [None, Some(3)], [None, Some(2)], Some(4)),
+        }
+    }
 }
 
 fn supports(view: &NodeView<'_>) -> Result<(), String> {
-    let quantised = is_quantised(view);
-    let [a, b] = if quantised { [0, 3] } else { [0, 1] };
-    // With the operand whose rows or columns they are for.
-    let parameters: &[(usize, usize)] = match quantised {
-        true => &[(1, a), (2, a), (4, b), (5, b), (6, a), (7, a)],
-        false => &[(2, a), (3, b)],
-    };
-    for &(parameter, operand) in parameters {
+    let form = Form::of(view)?;
+    let Places { operands, zeros, scales, bias } = form.places();
+    let dtype = |index: usize| view.input(index).map(|fact| fact.dtype);
+    for side in 0..2 {
+        let operand = operands[side];
         let most = usize::from(view.rank(operand)? > 1);
-        if view.has(parameter) && view.rank(parameter)? > most {
-            return Err("zero points are one for all, or one for each row or column".into());
+        for parameter in [zeros[side], scales[side]].into_iter().flatten() {
+            if view.has(parameter) && view.rank(parameter)? > most {
+                return Err("zero points are one for all, or one for each row or column".into());
+            }
+        }
+        let byte = matches!(dtype(operand), Some(DataType::Int8 | DataType::Uint8));
+        if !(byte || form == Form::Dynamic && side == 0) {
+            return Err("it multiplies no bytes".into());
         }
     }
-    let bytes = [Some(DataType::Int8), Some(DataType::Uint8)];
-    let dtype = |index: usize| view.input(index).map(|fact| fact.dtype);
-    if !bytes.contains(&dtype(a)) || !bytes.contains(&dtype(b)) {
-        return Err("it multiplies no bytes".into());
+    let mut floats: Vec<usize> = scales.into_iter().flatten().collect();
+    match form {
+        Form::Bytes => {
+            for parameter in [6, 7] {
+                if view.rank(parameter)? > usize::from(view.rank(0)? > 1) {
+                    return Err("a scale is one for all, or one for each row".into());
+                }
+            }
+            floats.push(6);
+        }
+        Form::Dynamic => floats.push(0),
+        Form::Floats => {
+            // A scale of rows is not defined; of one element it may be a vector.
+            let shape = view.input(2).and_then(|fact| fact.known_shape());
+            if view.rank(2)? > 0 && shape.as_deref() != Some(&[1]) {
+                return Err("the scale of A has more than one element".into());
+            }
+        }
+        Form::Sums => {}
     }
-    if quantised && ![1, 4, 6].into_iter().all(|at| dtype(at).is_some_and(|d| view.is_float(d))) {
+    if let Some(bias) = bias.filter(|&bias| view.has(bias)) {
+        if view.rank(bias)? > 1 {
+            return Err("a bias is one for all, or one for each column".into());
+        }
+        floats.push(bias);
+    }
+    if !floats.into_iter().all(|at| dtype(at).is_some_and(|dtype| view.is_float(dtype))) {
         return Err("scales are FP32 or FP16".into());
     }
-    Ok(())
+    match (form, view.output(0).map(|fact| fact.dtype)) {
+        (Form::Floats | Form::Dynamic, Some(dtype)) if !view.is_float(dtype) => {
+            Err(format!("the result is {dtype}"))
+        }
+        _ => Ok(()),
+    }
 }
 
 struct Product {
-    quantised: bool,
+    form: Form,
 }
 
 /// Bytes of an operand, and how four of them are read with one word.
@@ -66,34 +147,33 @@ fn operand(operand: &Operand, k: usize) -> Value {
     context!(elem => "u32", wide => false, quads)
 }
 
-impl Kernel for Product {
-    fn bind(&self, shapes: &Shapes, step: &mut Step) -> Result<(), String> {
-        let [a, b, zero_a, zero_b] = if self.quantised { [0, 3, 2, 5] } else { [0, 1, 2, 3] };
-        let of = |index: usize| shapes.inputs.get(index).cloned().flatten();
-        let operands = Shapes {
-            inputs: vec![of(a), of(b)],
-            outputs: shapes.outputs.clone(),
-            constants: Vec::new(),
-        };
-        let problem = Problem::new(Spec::PLAIN, &operands)?;
-        if problem.elements() == 0 {
-            return Ok(());
-        }
-        let mut bindings = vec![Binding::Input(a), Binding::Input(b)];
-        let mut zero = |index: usize, dtype: DataType| -> (Value, usize) {
-            let given = shapes.has(index);
+/// A zero point, and its step from one row or column to the next.
+type Zero = Option<(Binding, u32)>;
+
+/// A product to be summed.
+struct Sums {
+    problem: Problem,
+    operands: [Binding; 2],
+    zeros: [Zero; 2],
+    /// Rows that have zero points of their own.
+    rows: usize,
+    out: Binding,
+}
+
+impl Sums {
+    fn dispatch(self, step: &mut Step) -> Result<(), String> {
+        let Self { problem, operands, zeros: [zero_a, zero_b], rows, out: result } = self;
+        let mut bindings = Vec::from(operands);
+        let mut zero = |given: &Zero, dtype: DataType| -> (Value, usize) {
             let at = bindings.len();
-            if given {
-                bindings.push(Binding::Input(index));
-            }
-            let signed = dtype == DataType::Int8;
+            bindings.extend(given.iter().map(|(binding, _)| binding.clone()));
+            let (given, signed) = (given.is_some(), dtype == DataType::Int8);
             (context!(given, signed, counts => given || !signed), at)
         };
-        let (za, za_at) = zero(zero_a, problem.a.dtype);
-        let (zb, zb_at) = zero(zero_b, problem.b.dtype);
+        let (za, za_at) = zero(&zero_a, problem.a.dtype);
+        let (zb, zb_at) = zero(&zero_b, problem.b.dtype);
         let out = bindings.len();
-        let sums = self.quantised.then(|| step.scratch((problem.elements() * 4) as u64));
-        bindings.push(sums.map_or(Binding::Output(0), Binding::Scratch));
+        bindings.push(result);
         let context = context!(
             integers => true,
             bias => "",
@@ -109,24 +189,108 @@ impl Kernel for Product {
         );
         let source = render(include_str!("integer.wgsl"), context)?;
         let shader = Shader::new(ROW.name, source).proved();
-        let rows = match shapes.input(0)? {
-            [.., rows, _] => *rows,
-            _ => 1,
-        };
         let (lead, launch) = (problem.batch.len().saturating_sub(AXES), launch(&problem));
         let (outer, inner) = problem.batch.split_at(lead);
         let tiles = problem.m.div_ceil(TILE[0]) * problem.n.div_ceil(TILE[1]);
         let total = tiles.checked_mul(inner.iter().product()).ok_or("tiles are too many")?;
+        let step_of = |zero: &Zero| zero.as_ref().map_or(0, |(_, step)| *step);
         for number in 0..outer.iter().product::<usize>() {
             let index = unravel(number, outer);
             let mut params = launch.params(&index, 1, total)?;
-            params.extend([own(shapes, zero_a), param(rows)?, own(shapes, zero_b)]);
+            params.extend([step_of(&zero_a), param(rows)?, step_of(&zero_b)]);
             step.dispatch(shader.clone(), bindings.clone(), params, fold(total)?);
         }
-        match sums {
-            Some(sums) => requantise(&problem, shapes, (sums, rows), step),
-            None => Ok(()),
+        Ok(())
+    }
+}
+
+impl Kernel for Product {
+    fn bind(&self, shapes: &Shapes, step: &mut Step) -> Result<(), String> {
+        let Places { operands: [a, b], zeros, scales, bias } = self.form.places();
+        let of = |index: usize| shapes.inputs.get(index).cloned().flatten();
+        let mut inputs = vec![of(a), of(b)];
+        let dynamic = self.form == Form::Dynamic;
+        if let (true, Some(Some((dtype, _)))) = (dynamic, inputs.first_mut()) {
+            *dtype = DataType::Uint8;
         }
+        let outputs = shapes.outputs.clone();
+        let operands = Shapes { inputs, outputs, constants: Vec::new() };
+        let problem = Problem::new(Spec::PLAIN, &operands)?;
+        if problem.elements() == 0 {
+            return Ok(());
+        }
+        let given = |index: Option<usize>| -> Zero {
+            let index = index.filter(|&index| shapes.has(index))?;
+            Some((Binding::Input(index), own(shapes, index)))
+        };
+        let mut bound = [Binding::Input(a), Binding::Input(b)];
+        let mut zeros = zeros.map(given);
+        let mut scale = match scales[0] {
+            Some(index) => Some((Binding::Input(index), shapes.dtype(index)?)),
+            None => None,
+        };
+        if dynamic {
+            let elements: usize = shapes.input(0)?.iter().product();
+            let mut room = |bytes: usize| Binding::Scratch(step.scratch(bytes as u64));
+            let to = Quantised {
+                bytes: room(elements),
+                scale: (room(16), DataType::Fp32),
+                zero: room(16),
+            };
+            bound[0] = to.bytes.clone();
+            zeros[0] = Some((to.zero.clone(), 0));
+            scale = Some(to.scale.clone());
+            quantise::dispatch((Binding::Input(0), shapes.dtype(0)?), elements, to, step)?;
+        }
+        let rows = match shapes.input(a)? {
+            [.., rows, _] => *rows,
+            _ => 1,
+        };
+        let sums = (self.form != Form::Sums).then(|| step.scratch((problem.elements() * 4) as u64));
+        let out = sums.map_or(Binding::Output(0), Binding::Scratch);
+        let own = Sums { problem: problem.clone(), operands: bound, zeros, rows, out };
+        own.dispatch(step)?;
+        match (sums, self.form, scale, scales[1]) {
+            (Some(sums), Form::Bytes, ..) => requantise(&problem, shapes, (sums, rows), step),
+            (Some(sums), _, Some(scale_a), Some(scale_b)) => {
+                let scaled = Scaled { sums, scale_a, scale_b, bias };
+                scaled.dispatch(&problem, shapes, step)
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+/// Sums that become floats.
+struct Scaled {
+    /// The scratch that they are in.
+    sums: usize,
+    scale_a: (Binding, DataType),
+    scale_b: usize,
+    bias: Option<usize>,
+}
+
+impl Scaled {
+    fn dispatch(self, problem: &Problem, shapes: &Shapes, step: &mut Step) -> Result<(), String> {
+        let (scale_a, a) = self.scale_a;
+        let bias = self.bias.filter(|&index| shapes.has(index));
+        let added = bias.map(|index| wgsl_float(shapes.dtype(index)?)).transpose()?;
+        let context = context!(
+            a => wgsl_float(a)?,
+            b => wgsl_float(shapes.dtype(self.scale_b)?)?,
+            bias => added.unwrap_or_default(),
+            y => wgsl_float(problem.out)?
+        );
+        let source = render(include_str!("rescale.wgsl"), context)?;
+        let scale_b = Binding::Input(self.scale_b);
+        let mut bindings = vec![Binding::Scratch(self.sums), scale_a, scale_b, Binding::Output(0)];
+        bindings.extend(bias.map(Binding::Input));
+        let elements = problem.elements();
+        let mut params = vec![param(elements)?, param(problem.n)?, own(shapes, self.scale_b)];
+        params.push(bias.map_or(0, |index| own(shapes, index)));
+        let shader = Shader::new("matmul-i8-rescale", source).proved();
+        step.dispatch(shader, bindings, params, fold(elements.div_ceil(4 * 64))?);
+        Ok(())
     }
 }
 

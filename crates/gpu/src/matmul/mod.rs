@@ -38,6 +38,7 @@ pub(crate) const ROWS: &[KernelRow] = &[
     row("matmul-f32-fused", "ai.galatea", &["FusedMatMul"]),
     row("matmul-f32-turned", "com.microsoft", &["FusedMatMul", "TransposeMatMul", "FusedGemm"]),
     integer::ROW,
+    integer::CONTRIB,
 ];
 
 fn supports(view: &NodeView<'_>) -> Result<(), String> {

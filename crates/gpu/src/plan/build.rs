@@ -3,7 +3,7 @@
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
-use galatea_graph::{Fact, Graph, GraphError, OpError, ValueId};
+use galatea_graph::{Fact, Graph, GraphError, Node, OpError, ValueId};
 use galatea_runtime::RuntimeError;
 use galatea_runtime::plan::{MemoryPlan, PlanStep, PlanValue, plan};
 use galatea_tensor::{DataType, Tensor, f16};
@@ -119,6 +119,12 @@ fn narrow(graph: &Graph, facts: &mut [Option<Fact>]) {
             edge[from.index()] |= edge[to.index()];
         }
     }
+    for node in graph.nodes.iter().filter(|node| is_quantised(node, facts)) {
+        // Scales may be too small for FP16, and are few.
+        for id in node.inputs.iter().flatten() {
+            edge[id.index()] |= facts[id.index()].as_ref().is_some_and(|fact| fact.value.is_some());
+        }
+    }
     for (fact, edge) in facts.iter_mut().zip(edge) {
         if let Some(fact) = fact
             && fact.dtype == DataType::Fp32
@@ -127,6 +133,16 @@ fn narrow(graph: &Graph, facts: &mut [Option<Fact>]) {
             fact.dtype = DataType::Fp16;
         }
     }
+}
+
+/// Whether a node's constant floats are scales of integers.
+fn is_quantised(node: &Node, facts: &[Option<Fact>]) -> bool {
+    let byte = |id: &ValueId| {
+        let dtype = facts[id.index()].as_ref().map(|fact| fact.dtype);
+        matches!(dtype, Some(DataType::Int8 | DataType::Uint8))
+    };
+    let values = node.inputs.iter().chain(&node.outputs).flatten();
+    node.op_type == "DequantizeLinear" || values.into_iter().any(byte)
 }
 
 /// Bytes of a value.

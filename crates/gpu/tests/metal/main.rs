@@ -111,7 +111,10 @@ impl Subject<'_> {
                 found.unwrap();
                 self.run(&graph, given, Precision::Fp16).unwrap();
                 let (graph, given) = whole(&node.narrowed());
-                self.run(&graph, given, Precision::Fp16).unwrap();
+                // Some operators are of FP32 only.
+                if infer::facts(&graph, &HashMap::new()).is_ok() {
+                    self.run(&graph, given, Precision::Fp16).unwrap();
+                }
             } else if let Err(reason) = found {
                 // Types that only some devices have.
                 assert!(reason.contains("of this device do not"), "{reason}");

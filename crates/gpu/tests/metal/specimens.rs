@@ -52,15 +52,16 @@ fn bools(shape: &[usize]) -> Tensor {
 
 /// All of them.
 pub(crate) fn all() -> Vec<Specimen> {
-    let families: [(&'static str, Vec<Node>); 11] = [
+    let families: [(&'static str, Vec<Node>); 12] = [
         ("attention", attention()),
         ("blocks", few_bits()),
-        ("conv", convolutions()),
-        ("elementwise", elements()),
-        ("matmul", products()),
+        ("conv", [convolutions(), byte_convolutions()].concat()),
+        ("elementwise", [elements(), scaled()].concat()),
+        ("matmul", [products(), byte_products()].concat()),
         ("movement", [moves(), picks(), made()].concat()),
         ("normalize", norms()),
         ("pooling", pools()),
+        ("quantise", quantised()),
         ("reduce", reductions()),
         ("resize", sizes()),
         ("rotary", turns()),
@@ -338,14 +339,77 @@ fn products() -> Vec<Node> {
     let relu = with([("activation", text("Relu"))]);
     let node = Node::new(CONTRIB, "FusedGemm").with(relu).input(floats(&[70, 64], 1.0));
     all.push(node.input(floats(&[64, 72], 1.0)).input(floats(&[72], 1.0)));
+    all
+}
+
+fn scale() -> Tensor {
+    Tensor::scalar(0.5_f32)
+}
+
+fn zero() -> Tensor {
+    Tensor::scalar(3_u8)
+}
+
+fn byte_products() -> Vec<Node> {
+    let mut all = Vec::new();
     let node = Node::new("", "MatMulInteger").input(bytes(&[70, 68])).input(bytes(&[68, 72]));
     all.push(node.clone());
     all.push(node.input(Tensor::scalar(3_u8)).input(Tensor::scalar(5_u8)));
-    let scale = || Tensor::scalar(0.5_f32);
-    let zero = || Tensor::scalar(3_u8);
     let node = Node::new("", "QLinearMatMul").input(bytes(&[5, 9])).input(scale()).input(zero());
     let node = node.input(bytes(&[9, 7])).input(scale()).input(zero());
     all.push(node.input(scale()).input(zero()));
+    let node = Node::new(CONTRIB, "MatMulIntegerToFloat").input(bytes(&[5, 9]));
+    all.push(node.input(bytes(&[9, 7])).input(scale()).input(scale()));
+    let node = Node::new(CONTRIB, "DynamicQuantizeMatMul").input(floats(&[5, 9], 1.0));
+    let node = node.input(bytes(&[9, 7])).input(floats(&[7], 1.0));
+    all.push(node.absent().input(floats(&[7], 1.0)));
+    all
+}
+
+/// Elements with scales and zero points.
+fn scaled() -> Vec<Node> {
+    let shape = &[6, 8];
+    let mut all = Vec::new();
+    for domain in ["", CONTRIB] {
+        let node = Node::new(domain, "QuantizeLinear").input(floats(shape, 9.0)).input(scale());
+        all.push(node.input(zero()));
+        let node = Node::new(domain, "DequantizeLinear").input(bytes(shape));
+        all.push(node.input(floats(&[8], 1.0)).input(bytes(&[8])));
+    }
+    all.push(Node::new("", "DequantizeLinear").input(words(shape)).input(scale()));
+    let one = |node: Node| node.input(bytes(shape)).input(scale()).input(zero());
+    for op in ["QLinearAdd", "QLinearMul"] {
+        all.push(one(one(Node::new(CONTRIB, op))).input(scale()).input(zero()));
+    }
+    for op in ["QLinearLeakyRelu", "QLinearSigmoid"] {
+        all.push(one(Node::new(CONTRIB, op)).input(scale()).input(zero()));
+    }
+    let node = Node::new(CONTRIB, "QLinearWhere").input(bools(shape));
+    all.push(one(one(node)).input(scale()).input(zero()));
+    all
+}
+
+fn quantised() -> Vec<Node> {
+    let table = AttributeValue::Ints((0..256).rev().collect());
+    let table = with([("table", table), ("dtype", int(2))]);
+    vec![
+        Node::new("", "DynamicQuantizeLinear").input(floats(&[5, 9], 1.0)).outputs(3),
+        Node::new(GALATEA_DOMAIN, "LookUp").with(table).input(bytes(&[5, 9])),
+    ]
+}
+
+fn byte_convolutions() -> Vec<Node> {
+    let (x, w) = ([1, 3, 9, 9], [5, 3, 3, 3]);
+    let node = Node::new("", "ConvInteger").input(bytes(&x)).input(bytes(&w));
+    let mut all = vec![node.clone(), node.input(zero()).input(zero())];
+    let quantised = |domain: &'static str, op: &'static str| {
+        let node = Node::new(domain, op).input(bytes(&x)).input(scale()).input(zero());
+        let node = node.input(bytes(&w)).input(floats(&[5], 1.0)).input(bytes(&[5]));
+        node.input(scale()).input(zero()).input(words(&[5]))
+    };
+    all.extend(["", CONTRIB].map(|domain| quantised(domain, "QLinearConv")));
+    let node = quantised(GALATEA_DOMAIN, "QLinearConvAdd").input(bytes(&[1, 5, 7, 7]));
+    all.push(node.input(scale()).input(zero()).input(scale()).input(zero()));
     all
 }
 

@@ -1,5 +1,7 @@
 //! `QLinearAdd` and its kin: operators on floats between quantised tensors.
 
+use std::any::Any;
+
 use galatea_tensor::{DataType, Tensor};
 
 use crate::attribute::Attributes;
@@ -47,6 +49,13 @@ pub struct QLinear {
 type Parsed = Result<Box<dyn Operator>, OpError>;
 
 impl QLinear {
+    /// The operator between the floats, if it is of this type.
+    #[must_use]
+    pub fn inner<T: Operator>(&self) -> Option<&T> {
+        let any: &dyn Any = &*self.inner;
+        any.downcast_ref()
+    }
+
     fn unary(inner: Box<dyn Operator>) -> Parsed {
         Ok(Box::new(Self { inner, operands: vec![place(0)], plain: 0, result: (3, 4) }))
     }

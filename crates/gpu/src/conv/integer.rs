@@ -1,0 +1,244 @@
+//! Convolutions of bytes with zero points, as products that are summed in 32 bits.
+
+use galatea_tensor::DataType;
+use minijinja::context;
+
+use super::build::Convolution;
+use super::geometry::Lengths;
+use crate::device::Shader;
+use crate::kernel::{Binding, Kernel, KernelRow, NodeView, Shapes, Step, fold, param, wgsl_float};
+use crate::template::render;
+
+pub(super) const ONNX: KernelRow = KernelRow {
+    name: "conv-i8-tiled",
+    domain: "",
+    ops: &["ConvInteger", "QLinearConv"],
+    supports,
+    build: |view| {
+        let form = Form::of(view);
+        let w_zero = form.places().w_zero;
+        let values = view.constant(w_zero).and_then(|zero| zero.to_i64_vec().ok());
+        let none = values.is_some_and(|all| all.iter().all(|&value| value == 0));
+        Ok(Box::new(Integer {
+            form,
+            convolution: Convolution::of(view)?,
+            w_zero: (view.has(w_zero) && !none).then_some(w_zero),
+        }))
+    },
+};
+
+pub(super) const CONTRIB: KernelRow =
+    KernelRow { domain: "com.microsoft", ops: &["QLinearConv"], ..ONNX };
+
+pub(super) const FUSED: KernelRow =
+    KernelRow { domain: galatea_graph::GALATEA_DOMAIN, ops: &["QLinearConvAdd"], ..ONNX };
+
+/// Rows and columns of a tile; as many bytes of a sum are read at a time.
+const TILE: usize = 64;
+
+/// What becomes of the sums.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Form {
+    /// They are the result.
+    Sums,
+    /// Bytes with a scale.
+    Bytes,
+    /// The same, and another value is added.
+    Added,
+}
+
+/// Where a form has its inputs.
+struct Places {
+    w: usize,
+    x_zero: usize,
+    w_zero: usize,
+}
+
+/// Inputs of those whose results are bytes: scales of image, weights and result, the result's zero point, the
+/// bias, and what is added.
+const SCALES: [usize; 3] = [1, 4, 6];
+const Y_ZERO: usize = 7;
+const BIAS: usize = 8;
+const OTHER: usize = 9;
+const OTHER_ZERO: usize = 11;
+/// The scale and the zero point of a sum with something else.
+const SUM: [usize; 2] = [12, 13];
+
+impl Form {
+    fn of(view: &NodeView<'_>) -> Self {
+        match view.node.op_type.as_str() {
+            "ConvInteger" => Self::Sums,
+            "QLinearConvAdd" => Self::Added,
+            _ => Self::Bytes,
+        }
+    }
+
+    fn places(self) -> Places {
+        match self {
+            Self::Sums => Places { w: 1, x_zero: 2, w_zero: 3 },
+            Self::Bytes | Self::Added => Places { w: 3, x_zero: 2, w_zero: 5 },
+        }
+    }
+}
+
+fn supports(view: &NodeView<'_>) -> Result<(), String> {
+    let form = Form::of(view);
+    Convolution::of(view)?;
+    let Places { w, x_zero, w_zero } = form.places();
+    let dtype = |index: usize| view.input(index).map(|fact| fact.dtype);
+    let is_byte = |index: usize| matches!(dtype(index), Some(DataType::Int8 | DataType::Uint8));
+    if !is_byte(0) || !is_byte(w) {
+        return Err("it is of no bytes".into());
+    }
+    if view.input(w).and_then(|fact| fact.known_shape()).is_none() {
+        return Err("the shape of the weights is known only in a run".into());
+    }
+    let rank = view.rank(0)?;
+    if !(3..=5).contains(&rank) {
+        return Err(format!("an image of {rank} axes, expected 3 to 5"));
+    }
+    let (mut numbers, mut scales) = (vec![x_zero, w_zero], Vec::new());
+    if form != Form::Sums {
+        numbers.extend([Y_ZERO, BIAS]);
+        scales.extend(SCALES);
+    }
+    if form == Form::Added {
+        if !is_byte(OTHER) || !is_byte(SUM[1]) {
+            return Err("it adds no bytes".into());
+        }
+        numbers.extend([OTHER_ZERO, SUM[1]]);
+        scales.extend([OTHER + 1, SUM[0]]);
+    }
+    if let Some(&scale) = scales.iter().find(|&&at| !dtype(at).is_some_and(|d| view.is_float(d))) {
+        return Err(format!("the scale that is input {scale} is neither FP32 nor FP16"));
+    }
+    for parameter in numbers.into_iter().chain(scales).filter(|&index| view.has(index)) {
+        if view.rank(parameter)? > 1 {
+            return Err(format!("input {parameter} has more than one axis"));
+        }
+    }
+    Ok(())
+}
+
+struct Integer {
+    form: Form,
+    convolution: Convolution,
+    /// The zero points of the weights, if they are not all 0.
+    w_zero: Option<usize>,
+}
+
+/// Whether there is one for each channel.
+fn own(shapes: &Shapes, index: usize) -> u32 {
+    u32::from(shapes.input(index).is_ok_and(|shape| shape.iter().product::<usize>() > 1))
+}
+
+impl Kernel for Integer {
+    fn bind(&self, shapes: &Shapes, step: &mut Step) -> Result<(), String> {
+        let w = self.form.places().w;
+        let lengths = self.convolution.lengths_of(shapes.input(0)?, shapes.input(w)?)?;
+        let all = lengths.groups * lengths.m;
+        let elements = lengths.images * all * lengths.pixels();
+        param(elements)?;
+        if elements == 0 {
+            return Ok(());
+        }
+        let sums = (self.form != Form::Sums).then(|| step.scratch((elements * 4) as u64));
+        self.sum(&lengths, shapes, sums.map_or(Binding::Output(0), Binding::Scratch), step)?;
+        match sums {
+            Some(sums) => self.requantise(&lengths, shapes, (sums, elements), step),
+            None => Ok(()),
+        }
+    }
+}
+
+impl Integer {
+    fn sum(
+        &self,
+        lengths: &Lengths,
+        shapes: &Shapes,
+        out: Binding,
+        step: &mut Step,
+    ) -> Result<(), String> {
+        let Places { w, x_zero, .. } = self.form.places();
+        let places: usize = lengths.window.iter().product();
+        let k = lengths.channels * places;
+        let mut bindings = vec![Binding::Input(0), Binding::Input(w), out];
+        let mut zero = |index: Option<usize>| {
+            let index = index.filter(|&index| shapes.has(index));
+            bindings.extend(index.map(Binding::Input));
+            index.map_or(0, |_| bindings.len() - 1)
+        };
+        let (zx, zw) = (zero(Some(x_zero)), zero(self.w_zero));
+        let signed = |index: usize| shapes.dtype(index).map(|dtype| dtype == DataType::Int8);
+        let (x_signed, w_signed) = (signed(0)?, signed(w)?);
+        let along = k.is_multiple_of(4);
+        let count = bindings.len();
+        let context = context!(zx, zw, x_signed, w_signed, along, params => count);
+        let source = render(include_str!("integer.wgsl"), context)?;
+        let (tiles_m, tiles_n) = (lengths.m.div_ceil(TILE), lengths.pixels().div_ceil(TILE));
+        let total = (tiles_m * tiles_n).checked_mul(lengths.groups * lengths.images);
+        let total = total.ok_or("tiles are too many")?;
+        let [_, window_y, window_x] = lengths.window;
+        let own_step = self.w_zero.map_or(0, |index| own(shapes, index) as usize);
+        let own = [
+            total,
+            tiles_n,
+            tiles_m,
+            lengths.groups,
+            lengths.channels,
+            lengths.m,
+            lengths.pixels(),
+            k,
+            places,
+            window_y,
+            window_x,
+            own_step,
+        ];
+        let mut params = own.into_iter().map(param).collect::<Result<Vec<_>, _>>()?;
+        params.extend(lengths.params()?);
+        step.dispatch(Shader::new(ONNX.name, source).proved(), bindings, params, fold(total)?);
+        Ok(())
+    }
+
+    fn requantise(
+        &self,
+        lengths: &Lengths,
+        shapes: &Shapes,
+        (sums, elements): (usize, usize),
+        step: &mut Step,
+    ) -> Result<(), String> {
+        let float = |index: usize| wgsl_float(shapes.dtype(index)?);
+        let signed = |index: usize| shapes.dtype(index).map(|dtype| dtype == DataType::Int8);
+        let (added, bias) = (self.form == Form::Added, shapes.has(BIAS));
+        let mut bindings = vec![Binding::Scratch(sums)];
+        bindings.extend(SCALES.map(Binding::Input));
+        bindings.extend([Binding::Input(Y_ZERO), Binding::Output(0)]);
+        bindings.extend(bias.then_some(Binding::Input(BIAS)));
+        let mut other = context!(given => false);
+        if added {
+            let given = shapes.has(OTHER_ZERO);
+            let inputs = [OTHER, OTHER + 1, SUM[0], SUM[1]];
+            let first = bindings.len();
+            bindings.extend(inputs.map(Binding::Input));
+            bindings.extend(given.then_some(Binding::Input(OTHER_ZERO)));
+            let (scale, sum) = (float(OTHER + 1)?, float(SUM[0])?);
+            other = context!(
+                given => true, first, zero => given, scale, sum,
+                signed => signed(OTHER)?, sum_signed => signed(SUM[1])?
+            );
+        }
+        let [x, w, y] = SCALES;
+        let context = context!(
+            x => float(x)?, w => float(w)?, y => float(y)?, bias, other,
+            signed => signed(Y_ZERO)?, params => bindings.len()
+        );
+        let source = render(include_str!("requantise.wgsl"), context)?;
+        let inner = if lengths.channels_last { 1 } else { lengths.pixels() };
+        let all = [elements, inner, lengths.groups * lengths.m];
+        let mut params = all.into_iter().map(param).collect::<Result<Vec<_>, _>>()?;
+        params.push(own(shapes, w));
+        let shader = Shader::new("conv-i8-requantise", source).proved();
+        step.dispatch(shader, bindings, params, fold(elements.div_ceil(4 * 64))?);
+        Ok(())
+    }
+}
