@@ -12,7 +12,7 @@ use galatea_runtime::{
 };
 use galatea_tensor::{Allocation, DataType, HostBuffer, Tensor};
 
-use crate::device::{Counters, Device};
+use crate::device::{Counters, Device, Submission};
 use crate::error::GpuError;
 use crate::kernel::Kernel;
 use crate::memory::{Block, DeviceMemory, is_elsewhere, not_stranded, resident};
@@ -84,12 +84,12 @@ const MOST_RECORDINGS: usize = 8;
 /// for its end.
 struct Submitted {
     device: Arc<Device>,
-    index: Option<wgpu::SubmissionIndex>,
+    work: Option<Submission>,
 }
 
 impl Submitted {
     fn wait(&mut self) -> Result<(), GpuError> {
-        self.index.take().map_or(Ok(()), |index| self.device.wait(index))
+        self.work.take().map_or(Ok(()), |work| self.device.wait(&work))
     }
 }
 
@@ -323,8 +323,8 @@ impl Shared {
         }
         let handed = self.hand_over(&mut recording, plan, watch);
         let handed = handed.inspect_err(|_| self.device.settle())?;
-        let index = Some(handed.submission.clone());
-        let submitted = Submitted { device: Arc::clone(&self.device), index };
+        let work = Some(handed.submission.clone());
+        let submitted = Submitted { device: Arc::clone(&self.device), work };
         Ok(Running { submitted, planned, recording, room, slots, inputs, begin, handed })
     }
 

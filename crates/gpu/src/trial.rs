@@ -217,7 +217,7 @@ impl Trial {
         if let Some((_, _, read)) = &stamps {
             read.map_async(wgpu::MapMode::Read, .., |_| ());
         }
-        self.device.wait(submission)?;
+        self.device.wait(&submission)?;
         let mut nanoseconds = start.elapsed().as_secs_f64() * 1e9;
         if let Some((_, _, read)) = &stamps {
             let view = read.slice(..).get_mapped_range();
@@ -251,7 +251,7 @@ impl Trial {
         }
         drop(pass);
         let submission = self.device.submit(encoder.finish());
-        self.device.wait(submission)?;
+        self.device.wait(&submission)?;
         Ok(start.elapsed())
     }
 

@@ -4,9 +4,10 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
-use wgpu::{PollType, SubmissionIndex};
+use wgpu::{PollError, PollType};
 
 use super::Device;
+use super::line::{Line, Submission};
 use crate::error::GpuError;
 use crate::memory::PoolConfig;
 
@@ -26,12 +27,29 @@ pub(super) enum Origin {
     Imagined(PoolConfig),
 }
 
+/// How a device went away.
+#[derive(Debug)]
+struct Loss {
+    reason: String,
+    /// The place of the work that did not end, and the time that it had.
+    hung: Option<(u64, Duration)>,
+}
+
+impl Loss {
+    /// As the device says it.
+    fn told(reason: String) -> Self {
+        Self { reason, hung: None }
+    }
+}
+
 /// What is known of a device's fate.
 #[derive(Debug)]
 pub(super) struct Life {
     origin: Origin,
     /// Why the device is gone, once it is.
-    lost: Arc<OnceLock<String>>,
+    lost: Arc<OnceLock<Loss>>,
+    /// What it works on.
+    pub(super) line: Line,
     /// The latest error that no scope caught.
     uncaught: Arc<Mutex<Option<String>>>,
     watchdog_ns: AtomicU64,
@@ -46,12 +64,12 @@ impl Life {
     /// waits for.
     pub(super) fn of(device: &wgpu::Device, origin: Origin) -> Self {
         let (lost, uncaught) = (Arc::new(OnceLock::new()), Arc::new(Mutex::new(None)));
-        let note: Arc<OnceLock<String>> = Arc::clone(&lost);
+        let note: Arc<OnceLock<Loss>> = Arc::clone(&lost);
         device.set_device_lost_callback(move |reason, message| {
             if reason != wgpu::DeviceLostReason::Destroyed {
                 tracing::error!(?reason, message, "the GPU was lost");
             }
-            drop(note.set(format!("{reason:?}: {message}")));
+            drop(note.set(Loss::told(format!("{reason:?}: {message}"))));
         });
         let note: Arc<Mutex<Option<String>>> = Arc::clone(&uncaught);
         device.on_uncaptured_error(Arc::new(move |error: wgpu::Error| {
@@ -60,7 +78,8 @@ impl Life {
         }));
         let watchdog_ns = AtomicU64::new(nanoseconds(WATCHDOG));
         let (before, next) = (AtomicU64::new(0), Mutex::new(None));
-        Self { origin, lost, uncaught, watchdog_ns, before, next }
+        let line = Line::default();
+        Self { origin, lost, line, uncaught, watchdog_ns, before, next }
     }
 
     fn watchdog(&self) -> Duration {
@@ -79,7 +98,7 @@ impl Device {
     /// Why it is.
     pub fn alive(&self) -> Result<(), GpuError> {
         match self.life.lost.get() {
-            Some(reason) => Err(GpuError::Lost(reason.clone())),
+            Some(loss) => Err(GpuError::Lost(loss.reason.clone())),
             None => Ok(()),
         }
     }
@@ -91,8 +110,22 @@ impl Device {
 
     /// Gives the device up: from now on it refuses work, as one that went away by itself.
     pub fn give_up(&self, reason: &str) {
-        drop(self.life.lost.set(reason.to_owned()));
+        drop(self.life.lost.set(Loss::told(reason.to_owned())));
         self.device.destroy();
+    }
+
+    /// The device itself, or where it was lost and another one was opened in its place, that one. Nothing is
+    /// opened: it may be lost too.
+    #[must_use]
+    pub fn latest(self: &Arc<Self>) -> Arc<Self> {
+        let mut device = Arc::clone(self);
+        loop {
+            let next = device.life.next.lock().unwrap_or_else(PoisonError::into_inner).clone();
+            match next {
+                Some(next) => device = next,
+                None => return device,
+            }
+        }
     }
 
     /// The device itself, or where it was lost the one in its place, which is opened if nobody has done so.
@@ -142,33 +175,137 @@ impl Device {
         Ok(opened)
     }
 
+    /// Refuses to wait for work on a device that is gone: with the time that it had where it hung the device.
+    fn alive_for(&self, work: &Submission) -> Result<(), GpuError> {
+        match self.life.lost.get() {
+            Some(Loss { hung: Some((place, limit)), .. }) if *place == work.place => {
+                Err(GpuError::Hung { limit: *limit })
+            }
+            _ => self.alive(),
+        }
+    }
+
     /// Waits until the work is done and callbacks have run.
     ///
     /// # Errors
     /// When the device was lost, hangs, or refused something on the way.
-    pub(crate) fn wait(&self, submission: SubmissionIndex) -> Result<(), GpuError> {
-        let limit = self.life.watchdog();
-        let wait = PollType::Wait { submission_index: Some(submission), timeout: Some(limit) };
-        let polled = self.device.poll(wait);
-        self.alive()?;
-        let mut uncaught = self.life.uncaught.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(error) = uncaught.take() {
-            return Err(GpuError::Refusal(error));
-        }
-        drop(uncaught);
-        match polled {
-            Ok(_) => Ok(()),
-            Err(wgpu::PollError::Timeout) => {
-                // What hangs once is not asked again: the queue is stuck behind it.
-                let reason = format!("it did not finish within {limit:?}");
-                tracing::error!(name = self.capabilities().name, "the GPU hangs: {reason}");
-                match self.life.lost.set(reason) {
-                    Ok(()) => Err(GpuError::Hung { limit }),
-                    // Somebody else's work was the one that did not end.
-                    Err(_) => self.alive(),
-                }
+    pub(crate) fn wait(&self, work: &Submission) -> Result<(), GpuError> {
+        let mut patience = self.life.watchdog();
+        loop {
+            let submission_index = Some(work.index.clone());
+            let wait = PollType::Wait { submission_index, timeout: Some(patience) };
+            let polled = self.device.poll(wait);
+            self.alive_for(work)?;
+            let mut uncaught = self.life.uncaught.lock().unwrap_or_else(PoisonError::into_inner);
+            if let Some(error) = uncaught.take() {
+                return Err(GpuError::Refusal(error));
             }
-            Err(error) => Err(GpuError::Refusal(error.to_string())),
+            drop(uncaught);
+            match polled {
+                Ok(_) => {
+                    self.life.line.leave(work.place);
+                    return Ok(());
+                }
+                Err(PollError::Timeout) => patience = self.suspect(work)?,
+                Err(error) => return Err(GpuError::Refusal(error.to_string())),
+            }
         }
+    }
+
+    /// Looks for what holds the device up: the first work that is not done, which need not be this one. Gives the
+    /// time that it still has.
+    ///
+    /// # Errors
+    /// Where it has none: the device is lost then, as the queue is stuck behind it.
+    fn suspect(&self, own: &Submission) -> Result<Duration, GpuError> {
+        let limit = self.life.watchdog();
+        while let Some((first, since)) = self.life.line.first() {
+            let submission_index = Some(first.index.clone());
+            let look = PollType::Wait { submission_index, timeout: Some(Duration::ZERO) };
+            if self.device.poll(look).is_ok() {
+                // Nobody has waited for it yet.
+                self.life.line.leave(first.place);
+                continue;
+            }
+            let left = limit.saturating_sub(since.elapsed());
+            if !left.is_zero() {
+                return Ok(left);
+            }
+            let reason = format!("work on it did not finish within {limit:?}");
+            tracing::error!(name = self.capabilities().name, "the GPU hangs: {reason}");
+            // It may have been lost for another reason meanwhile.
+            drop(self.life.lost.set(Loss { reason, hung: Some((first.place, limit)) }));
+            self.alive_for(own)?;
+        }
+        Ok(limit)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::device::Shader;
+
+    /// Turns through memory, one after the other.
+    const TURNS: &str = "
+        @group(0) @binding(0) var<storage, read_write> sums: array<u32>;
+
+        @compute @workgroup_size(64)
+        fn main(@builtin(local_invocation_index) lane: u32) {
+            let turns = sums[64];
+            for (var turn = 0u; turn < turns; turn++) {
+                sums[lane] = sums[lane] * 1664525u + turn;
+            }
+        }";
+
+    /// Commands that take a device so many turns.
+    fn turns(device: &Device, count: u32) -> wgpu::CommandBuffer {
+        let pipeline = device.pipeline(&Shader::new("turns", TURNS)).unwrap();
+        let buffer = device.device.create_buffer(&wgpu::BufferDescriptor {
+            label: None,
+            size: 512,
+            usage: wgpu::BufferUsages::STORAGE | wgpu::BufferUsages::COPY_DST,
+            mapped_at_creation: false,
+        });
+        device.queue.write_buffer(&buffer, 256, &count.to_le_bytes());
+        let entry = wgpu::BindGroupEntry { binding: 0, resource: buffer.as_entire_binding() };
+        let group = device.device.create_bind_group(&wgpu::BindGroupDescriptor {
+            label: None,
+            layout: &pipeline.layout,
+            entries: &[entry],
+        });
+        let mut encoder = device.device.create_command_encoder(&Default::default());
+        let mut pass = encoder.begin_compute_pass(&Default::default());
+        pass.set_pipeline(&pipeline.pipeline);
+        pass.set_bind_group(0, &group, &[]);
+        pass.dispatch_workgroups(1, 1, 1);
+        drop(pass);
+        encoder.finish()
+    }
+
+    #[test]
+    #[allow(clippy::print_stderr, reason = "a test that is skipped says so")]
+    fn who_waits_behind_what_hangs_is_not_to_blame() {
+        if crate::devices().is_empty() {
+            eprintln!("skipped: this host has no GPU and no software one");
+            return;
+        }
+        let device = Device::open(0).unwrap();
+        // Who waits for the last has waited for all.
+        let (first, last) = (device.submit(turns(&device, 9)), device.submit(turns(&device, 9)));
+        device.wait(&last).unwrap();
+        device.wait(&first).unwrap();
+        assert!(device.life.line.first().is_none());
+        let hanging = device.submit(turns(&device, 1_000_000));
+        // Some devices take nothing more before they are done: this is known by the same.
+        let behind = device.life.line.enter(|| hanging.index.clone());
+        let limit = Duration::from_millis(5);
+        device.set_watchdog(limit);
+        let lost = device.wait(&behind).unwrap_err();
+        let blamed = matches!(&lost, GpuError::Lost(why) if why.contains("work on it did not"));
+        assert!(blamed, "{lost}");
+        assert_eq!(device.wait(&hanging).unwrap_err(), GpuError::Hung { limit });
+        assert_eq!(device.wait(&behind).unwrap_err(), lost);
+        device.settle();
     }
 }

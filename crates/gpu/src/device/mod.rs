@@ -4,6 +4,7 @@ mod budget;
 mod capabilities;
 mod imagined;
 mod life;
+mod line;
 mod pipelines;
 
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -11,9 +12,10 @@ use std::sync::{Arc, OnceLock, PoisonError, Weak};
 use std::time::Instant;
 
 pub use capabilities::{Capabilities, CooperativeMatrix};
+pub(crate) use line::Submission;
 pub(crate) use pipelines::Pipeline;
 pub use pipelines::Shader;
-use wgpu::{Backends, DeviceType, ErrorFilter, Features, SubmissionIndex};
+use wgpu::{Backends, DeviceType, ErrorFilter, Features};
 
 use galatea_runtime::Peaks;
 
@@ -293,7 +295,7 @@ impl Device {
         let handed = Instant::now();
         let submission = self.submit(encoder.finish());
         stamps.map();
-        self.wait(submission)?;
+        self.wait(&submission)?;
         let over = Instant::now();
         let ticks = stamps.ticks(self)?;
         let (begin, end) = ticks.first().copied().unwrap_or_default();
@@ -346,9 +348,9 @@ impl Device {
     }
 
     /// Hands commands over.
-    pub(crate) fn submit(&self, commands: wgpu::CommandBuffer) -> SubmissionIndex {
+    pub(crate) fn submit(&self, commands: wgpu::CommandBuffer) -> Submission {
         Counters::add(&self.counters.submits, 1);
-        self.queue.submit([commands])
+        self.life.line.enter(|| self.queue.submit([commands]))
     }
 
     /// Waits for whatever was handed over, done or not: before its memory goes to others.

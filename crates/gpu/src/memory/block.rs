@@ -299,7 +299,7 @@ impl Block {
             encoder.copy_buffer_to_buffer(&self.buffer, (piece * PIECE) as u64, &staging, 0, size);
             let submission = device.submit(encoder.finish());
             staging.map_async(wgpu::MapMode::Read, .., |_| ());
-            device.wait(submission)?;
+            device.wait(&submission)?;
             let view = staging.slice(..).get_mapped_range();
             let view = view.map_err(|error| GpuError::Refusal(error.to_string()))?;
             out.copy_from_slice(&view[..out.len()]);

@@ -7,7 +7,7 @@ use galatea_tensor::{Allocation, HostBuffer, MemoryKind};
 use wgpu::{BufferTransition, BufferUses};
 
 use super::{Action, InputPlace, OutputPlace, Place, Plan};
-use crate::device::{Counters, Device};
+use crate::device::{Counters, Device, Submission};
 use crate::error::GpuError;
 use crate::memory::{Block, OutputMemory};
 use crate::room::Blocks;
@@ -167,7 +167,7 @@ struct Encoded {
 /// A run that was handed over, and when.
 #[derive(Debug)]
 pub(crate) struct Handed {
-    pub(crate) submission: wgpu::SubmissionIndex,
+    pub(crate) submission: Submission,
     pub(crate) stamps: Option<Stamps>,
     /// Commands began to be written.
     pub(crate) encode: Instant,

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use wgpu::BufferUsages;
 
-use crate::device::{Counters, Device};
+use crate::device::{Counters, Device, Submission};
 use crate::error::GpuError;
 use crate::memory::Block;
 
@@ -12,7 +12,7 @@ use crate::memory::Block;
 pub(super) struct Staging {
     buffer: wgpu::Buffer,
     /// The latest copy from it.
-    copied: Option<wgpu::SubmissionIndex>,
+    copied: Option<Submission>,
 }
 
 impl Staging {
@@ -40,7 +40,7 @@ impl Staging {
     ) -> Result<(), GpuError> {
         if let Some(copied) = self.copied.take() {
             // Then it is mapped again.
-            device.wait(copied)?;
+            device.wait(&copied)?;
         }
         let mut end = 0;
         let refused = |error: wgpu::MapRangeError| GpuError::Refusal(error.to_string());

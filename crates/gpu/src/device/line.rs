@@ -1,0 +1,96 @@
+//! What was handed over and is not known to be done, in the order in which a device works on it.
+
+use std::collections::VecDeque;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Instant;
+
+/// Work that was handed over: its place in the line, and what the device knows it by.
+#[derive(Clone, Debug)]
+pub(crate) struct Submission<I = wgpu::SubmissionIndex> {
+    pub(super) place: u64,
+    pub(super) index: I,
+}
+
+/// The line in front of a device.
+#[derive(Debug)]
+pub(super) struct Line<I = wgpu::SubmissionIndex> {
+    /// The next place.
+    next: Mutex<u64>,
+    open: Mutex<Open<I>>,
+}
+
+#[derive(Debug)]
+struct Open<I> {
+    all: VecDeque<Submission<I>>,
+    /// Since when the device can have worked on the first of them.
+    since: Instant,
+}
+
+impl<I> Default for Line<I> {
+    fn default() -> Self {
+        let (all, since) = (VecDeque::new(), Instant::now());
+        Self { next: Mutex::new(0), open: Mutex::new(Open { all, since }) }
+    }
+}
+
+impl<I: Clone> Line<I> {
+    fn open(&self) -> MutexGuard<'_, Open<I>> {
+        self.open.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Hands work over, which is behind all other work then.
+    pub(super) fn enter(&self, hand_over: impl FnOnce() -> I) -> Submission<I> {
+        // One at a time, so that places have the order of the queue. Who leaves does not wait for that.
+        let mut next = self.next.lock().unwrap_or_else(PoisonError::into_inner);
+        let entered = Submission { place: *next, index: hand_over() };
+        *next += 1;
+        let mut open = self.open();
+        if open.all.is_empty() {
+            open.since = Instant::now();
+        }
+        open.all.push_back(entered.clone());
+        entered
+    }
+
+    /// This is done, and with it whatever was before it.
+    pub(super) fn leave(&self, place: u64) {
+        let mut open = self.open();
+        let before = open.all.len();
+        while open.all.front().is_some_and(|first| first.place <= place) {
+            open.all.pop_front();
+        }
+        if open.all.len() < before {
+            open.since = Instant::now();
+        }
+    }
+
+    /// The first that is not known to be done, and since when it can have been worked on.
+    pub(super) fn first(&self) -> Option<(Submission<I>, Instant)> {
+        let open = self.open();
+        open.all.front().map(|first| (first.clone(), open.since))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_time_of_what_is_first_begins_when_the_one_before_is_done() {
+        let line = Line::<char>::default();
+        assert!(line.first().is_none());
+        let (a, b, c) = (line.enter(|| 'a'), line.enter(|| 'b'), line.enter(|| 'c'));
+        let (first, since) = line.first().unwrap();
+        assert_eq!((first.index, first.place), ('a', a.place));
+        line.leave(a.place);
+        let (second, later) = line.first().unwrap();
+        assert!(second.index == 'b' && later >= since);
+        // What is done says the same of all before it, and twice is as good as once.
+        line.leave(c.place);
+        line.leave(b.place);
+        assert!(line.first().is_none());
+        let _d = line.enter(|| 'd');
+        let (last, since) = line.first().unwrap();
+        assert!(last.index == 'd' && since >= later);
+    }
+}
