@@ -25,11 +25,10 @@ impl Open {
         open
     }
 
+    /// The devices as they are now. One that was lost stays lost: whoever only looks opens nothing.
     fn all(&self) -> impl Iterator<Item = (usize, Arc<Device>)> + '_ {
-        let living = |device: Arc<Device>| device.living().unwrap_or(device);
-        let open = move |(number, device): &(usize, Weak<Device>)| {
-            Some((*number, living(device.upgrade()?)))
-        };
+        let open =
+            |(number, device): &(usize, Weak<Device>)| Some((*number, device.upgrade()?.latest()));
         self.devices.iter().filter_map(open)
     }
 
@@ -45,14 +44,14 @@ impl Open {
     }
 }
 
-/// The device with this number, opened if it is not.
+/// The device with this number, opened if it is not, and again if it was lost.
 ///
 /// # Errors
 /// When there is none.
 pub(crate) fn device(number: usize) -> Result<Arc<Device>, String> {
     let mut open = Open::get();
     if let Some((_, device)) = open.all().find(|(known, _)| *known == number) {
-        return Ok(device);
+        return Ok(device.living().unwrap_or(device));
     }
     let device = Device::open(number).map_err(|error| error.to_string())?;
     open.watch(&device);
@@ -132,4 +131,27 @@ pub(crate) fn peaks(number: usize) -> Result<(String, Peaks), String> {
     let device = device(number)?;
     let peaks = device.peaks().map_err(|error| error.to_string())?;
     Ok((device.capabilities().name.clone(), peaks))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    #[allow(clippy::print_stderr, reason = "a test that is skipped says so")]
+    fn who_looks_at_a_lost_gpu_does_not_open_it_again() {
+        if galatea_gpu::devices().is_empty() {
+            eprintln!("skipped: this host has no GPU and no software one");
+            return;
+        }
+        let first = device(0).unwrap();
+        measure_use();
+        first.give_up("pulled out");
+        assert!(memory().iter().any(|gpu| gpu.number == 0) && !name(0).is_empty());
+        assert_eq!(uses().len(), 1);
+        assert!(Arc::ptr_eq(&first.latest(), &first), "looking has opened it");
+        // Whoever wants to work on it does.
+        let second = device(0).unwrap();
+        assert!(second.alive().is_ok() && Arc::ptr_eq(&first.latest(), &second));
+    }
 }
