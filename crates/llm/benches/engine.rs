@@ -106,6 +106,7 @@ fn measure(tokenizer: &Arc<Tokenizer>, row: &[f32], sequences: u32, tokens: u32)
             priority: 0,
             client,
             salt: client,
+            id: String::new(),
         };
         let sink = Box::new(move |event| match event {
             GenerationEvent::Started { .. } => {

@@ -14,6 +14,7 @@ pub mod gguf;
 pub mod grammar;
 mod guarded;
 pub mod model;
+pub mod observe;
 pub mod reasoning;
 pub mod sampling;
 pub mod schedule;

@@ -166,8 +166,8 @@ fn submit(
         let _ = sender.send(event);
     });
     let prompt = prompt.to_vec();
-    let request =
-        GenerationRequest { prompt, sampling, constraint: None, priority: 0, client: 0, salt: 0 };
+    let (priority, client, salt, constraint, id) = (0, 0, 0, None, String::new());
+    let request = GenerationRequest { prompt, sampling, constraint, priority, client, salt, id };
     engine.submit(request, sink).unwrap().detach();
     events
 }

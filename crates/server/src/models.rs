@@ -18,6 +18,7 @@ use galatea_serving::model_cache::ModelCache;
 use galatea_serving::repository::ModelId;
 
 use crate::flags::Flags;
+use crate::profile::Profile;
 use crate::table::table;
 use crate::tuning;
 use crate::units;
@@ -68,35 +69,39 @@ impl CheckpointDefaults {
 /// The backends of this program on the processor, with prepared models in a cache.
 #[must_use]
 pub fn backends(cache: Option<ModelCache>) -> Vec<Arc<dyn Backend>> {
-    backends_with(cache, CheckpointDefaults::default(), None, Vec::new())
+    backends_with(cache, CheckpointDefaults::default(), None, Vec::new(), None)
 }
 
 /// The backends, with what the server says of checkpoints, so many bytes of memory for all of them,
-/// and GPUs that instances of ONNX models may be placed on.
+/// GPUs that instances of ONNX models may be placed on, and a profile of what engines do.
 #[must_use]
 pub fn backends_with(
     cache: Option<ModelCache>,
     defaults: CheckpointDefaults,
     limit: Option<u64>,
     gpus: units::Providers,
+    profile: Option<Arc<Profile>>,
 ) -> Vec<Arc<dyn Backend>> {
     let options = SessionOptions { choices: tuning::choices(), ..SessionOptions::default() };
     let onnx = OnnxBackend::new(units::processor(), options).with_gpus(gpus).with_cache(cache);
     let onnx: Arc<dyn Backend> = Arc::new(onnx);
-    let llm = LlmBackend::within(&checkpoints(defaults), &Residency::new(limit));
+    let llm = LlmBackend::within(&checkpoints(defaults, profile), &Residency::new(limit));
     std::iter::once(onnx).chain(llm).chain(builtin::all()).collect()
 }
 
 /// What loads checkpoints of language models and encoders.
-fn checkpoints(defaults: CheckpointDefaults) -> LoadModel {
-    Arc::new(move |path, arguments| {
+fn checkpoints(defaults: CheckpointDefaults, profile: Option<Arc<Profile>>) -> LoadModel {
+    Arc::new(move |name, path, arguments| {
+        let observer = profile.as_ref().map(|profile| profile.of_model(name));
         let arguments = &defaults.complete(arguments);
         // What is wrong with the file is said by whoever reads it next.
         if path.is_dir() && TextEncoder::recognises(path).unwrap_or(false) {
             let engine = encoder(path, arguments)?;
+            observer.into_iter().for_each(|observer| engine.observe(observer));
             return Ok(Checkpoint::Encoder(Arc::new(engine)));
         }
         let model = LanguageModel::load(path, &load_options(arguments)?)?;
+        observer.into_iter().for_each(|observer| model.engine().observe(observer));
         Ok(Checkpoint::Language(Arc::new(model)))
     })
 }

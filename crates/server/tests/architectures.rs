@@ -216,8 +216,8 @@ fn ask(model: &LanguageModel, prompt: Vec<u32>, tokens: usize) -> Asked {
         ignore_eos: true,
         ..SamplingParameters::default()
     };
-    let (priority, client, salt, constraint) = (0, 0, 0, None);
-    let request = GenerationRequest { prompt, sampling, constraint, priority, client, salt };
+    let (priority, client, salt, constraint, id) = (0, 0, 0, None, String::new());
+    let request = GenerationRequest { prompt, sampling, constraint, priority, client, salt, id };
     let (to, events) = mpsc::channel();
     let sink = Box::new(move |event| drop(to.send(event)));
     (model.engine().submit(request, sink).unwrap(), events)

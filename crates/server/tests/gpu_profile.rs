@@ -12,7 +12,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use galatea::profile::Profile;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 fn sample(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/models").join(name)
@@ -147,14 +147,11 @@ fn get(address: &str, path: &str) -> String {
     answer
 }
 
-fn infer(address: &str) {
-    let zeros = vec!["0.5"; 64].join(",");
-    let body = format!(
-        "{{\"inputs\":[{{\"name\":\"IMAGE\",\"datatype\":\"FP32\",\"shape\":[1,1,8,8],\"data\":[{zeros}]}}]}}"
-    );
+fn post(address: &str, path: &str, body: &Value) -> String {
+    let body = body.to_string();
     let mut stream = TcpStream::connect(address).unwrap();
     let head = format!(
-        "POST /v2/models/digits/infer HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Length: {}\r\n\r\n",
+        "POST {path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Length: {}\r\n\r\n",
         body.len()
     );
     stream.write_all(head.as_bytes()).unwrap();
@@ -162,9 +159,61 @@ fn infer(address: &str) {
     let mut answer = String::new();
     stream.read_to_string(&mut answer).unwrap();
     assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
+    answer
 }
 
-/// A repository with the sample `digits` on the GPU.
+fn infer(address: &str) {
+    let data = vec![0.5; 64];
+    let image = json!({"name": "IMAGE", "datatype": "FP32", "shape": [1, 1, 8, 8], "data": data});
+    post(address, "/v2/models/digits/infer", &json!({"inputs": [image]}));
+}
+
+/// A chat of so many tokens, by that name.
+fn chat(address: &str, tokens: usize, name: &str) {
+    let body = json!({
+        "model": "chat", "messages": [{"role": "user", "content": "Good day"}],
+        "max_tokens": tokens, "ignore_eos": true, "temperature": 0, "request_id": name,
+    });
+    assert!(post(address, "/v1/chat/completions", &body).contains(&format!("chatcmpl-{name}")));
+}
+
+/// Checks what is told of a chat of so many tokens: its phases follow each other, and as many steps as it
+/// needs lie inside, each with runs of the GPU inside.
+fn check_chat(profile: &Value, name: &str, tokens: usize) {
+    let events = profile["traceEvents"].as_array().unwrap();
+    let begins = events.iter().find(|event| event["args"]["request_id"] == name).unwrap();
+    assert_eq!((&begins["name"], &begins["args"]["outcome"]), (&json!("chat"), &json!("finished")));
+    assert_eq!(begins["args"]["completion_tokens"], tokens);
+    let phases: Vec<(&str, i64, i64)> = ["chat", "queue", "prefill", "decode"]
+        .map(|phase| {
+            let of = |ph: &str| {
+                let found = |event: &&Value| {
+                    event["id"] == begins["id"] && event["name"] == phase && event["ph"] == ph
+                };
+                ns(events.iter().find(found).unwrap(), "ts")
+            };
+            (phase, of("b"), of("e"))
+        })
+        .into();
+    let [(_, begin, end), queue, prefill, decode] = phases[..] else { unreachable!() };
+    assert!(begin == queue.1 && queue.2 == prefill.1 && prefill.2 == decode.1 && decode.2 == end);
+    let sequence = &begins["args"]["sequence"];
+    let own = |event: &&Value| {
+        let sequences = event["args"]["sequences"].as_array();
+        event["name"] == "step" && sequences.is_some_and(|all| all.contains(sequence))
+    };
+    let steps: Vec<&Value> = events.iter().filter(own).collect();
+    assert!(steps.len() >= tokens, "{} steps for {tokens} tokens", steps.len());
+    for step in steps {
+        let (from, to) = (ns(step, "ts"), ns(step, "ts") + ns(step, "dur"));
+        assert!(begin <= from && step["args"]["model"] == "chat", "{step}");
+        let inside =
+            |event: &&Value| event["cat"] == "kernel" && (from..to).contains(&ns(event, "ts"));
+        assert!(events.iter().any(|event| inside(&event)), "{step} has no kernels");
+    }
+}
+
+/// A repository with the samples `digits` and `chat` on the GPU.
 fn repository(folder: &Path) {
     let model = folder.join("digits");
     std::fs::create_dir_all(model.join("1")).unwrap();
@@ -175,6 +224,15 @@ fn repository(folder: &Path) {
     let config =
         format!("{config}\ninstance_group [ {{ kind: KIND_GPU count: 1 gpus: [ 0 ] }} ]\n");
     std::fs::write(model.join("config.pbtxt"), config).unwrap();
+    let chat = folder.join("chat/1");
+    std::fs::create_dir_all(&chat).unwrap();
+    for file in std::fs::read_dir(sample("chat/1")).unwrap() {
+        let file = file.unwrap();
+        std::fs::copy(file.path(), chat.join(file.file_name())).unwrap();
+    }
+    let config = std::fs::read_to_string(sample("chat/config.pbtxt")).unwrap();
+    let device = "parameters { key: \"device\" value { string_value: \"gpu\" } }\n";
+    std::fs::write(folder.join("chat/config.pbtxt"), config + device).unwrap();
 }
 
 /// A port that nobody has now.
@@ -220,6 +278,8 @@ fn a_server_profiles_runs_and_requests_until_it_is_interrupted() {
     let (http, metrics) = (format!("127.0.0.1:{http}"), format!("127.0.0.1:{metrics}"));
     opened(&metrics);
     (0..3).for_each(|_| infer(&http));
+    chat(&http, 5, "first");
+    chat(&http, 3, "second");
     let page = get(&metrics, "/metrics");
     for family in ["metal_gpu_utilization_percent", "metal_memory_bandwidth_gbps"] {
         let start = format!("{family}{{gpu=\"0\",name=\"");
@@ -240,4 +300,6 @@ fn a_server_profiles_runs_and_requests_until_it_is_interrupted() {
     let names: Vec<&str> = named.map(|event| event["name"].as_str().unwrap()).collect();
     assert_eq!(names.iter().filter(|name| **name == "digits").count(), 3, "{names:?}");
     assert_eq!(names.iter().filter(|name| **name == "compute").count(), 3, "{names:?}");
+    check_chat(&profile, "first", 5);
+    check_chat(&profile, "second", 3);
 }

@@ -1,7 +1,7 @@
 //! Texts of many requests through an encoder, on one thread.
 
 use std::collections::VecDeque;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::mpsc::{self, Receiver, Sender};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
@@ -11,6 +11,7 @@ use super::{MOST_TEXTS, MOST_TOKENS, TextEncoder, TextTokens};
 use crate::engine::Histogram;
 use crate::error::{Error, Kind, Result};
 use crate::guarded::guarded;
+use crate::observe::{Observed, Observer, Outcome, RequestRecord};
 
 /// What became of a request's texts.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -78,6 +79,9 @@ struct Shared {
     waiting: AtomicUsize,
     stopping: AtomicBool,
     statistics: Mutex<EncoderStatistics>,
+    observed: Observed,
+    /// The number of the next request.
+    next: AtomicU64,
 }
 
 impl Shared {
@@ -114,6 +118,8 @@ impl EncoderEngine {
             waiting: AtomicUsize::new(0),
             stopping: AtomicBool::new(false),
             statistics: Mutex::new(EncoderStatistics::new()),
+            observed: Observed::default(),
+            next: AtomicU64::new(0),
         });
         let (jobs, arrivals) = mpsc::channel();
         let worker = Worker {
@@ -161,6 +167,7 @@ impl EncoderEngine {
         drop(statistics);
         let cancelled = Arc::new(AtomicBool::new(false));
         let job = Job {
+            number: self.shared.next.fetch_add(1, Ordering::Relaxed),
             results: vec![Vec::new(); texts.len()],
             texts,
             next: 0,
@@ -173,6 +180,11 @@ impl EncoderEngine {
         // A job that is lost tells its sink that the engine has stopped.
         drop(jobs.send(job));
         Ok(EncoderTicket(cancelled))
+    }
+
+    /// Tells somebody of every step and every request from now on; the first one who asks stays.
+    pub fn observe(&self, observer: Arc<dyn Observer>) {
+        self.shared.observed.set(observer);
     }
 
     /// What has happened so far.
@@ -209,6 +221,7 @@ impl Drop for EncoderTicket {
 
 /// The texts of a request, and the results so far.
 struct Job {
+    number: u64,
     texts: Vec<TextTokens>,
     results: Vec<Vec<f32>>,
     /// The first text that was not computed.
@@ -253,6 +266,7 @@ impl Job {
             Err(_) => statistics.failed += 1,
         }
         drop(statistics);
+        self.note_end(result.is_ok());
         let (results, queue) = (std::mem::take(&mut self.results), self.queue.unwrap_or_default());
         let told = guarded(|| {
             sink(result.map(|()| Encoded { results, queue }));
@@ -261,6 +275,29 @@ impl Job {
         if let Err(error) = told {
             tracing::error!(%error, "who takes an encoder's results panicked");
         }
+    }
+}
+
+impl Job {
+    fn note_end(&self, well: bool) {
+        let Some(observer) = self.shared.observed.get() else { return };
+        let outcome = match well {
+            true => Outcome::Finished,
+            false if self.is_cancelled() => Outcome::Cancelled,
+            false => Outcome::Failed,
+        };
+        observer.ended(RequestRecord {
+            number: self.number,
+            id: String::new(),
+            submitted: self.submitted,
+            admitted: self.queue.map(|queue| self.submitted + queue),
+            first_token: None,
+            end: Instant::now(),
+            prompt_tokens: self.texts.iter().map(|text| text.tokens.len()).sum(),
+            cached_tokens: 0,
+            completion_tokens: 0,
+            outcome,
+        });
     }
 }
 
@@ -330,10 +367,13 @@ impl Worker {
             return;
         }
         self.publish();
+        let begin = Instant::now();
         let texts = places.iter().filter_map(|(job, text)| self.open.get(*job)?.texts.get(*text));
         let texts: Vec<&TextTokens> = texts.collect();
         let result = guarded(|| self.model.encoder().results(&texts));
         self.shared.statistics().step_tokens.observe(tokens as f64);
+        let jobs = places.iter().filter_map(|(job, _)| Some(self.open.get(*job)?.number));
+        self.shared.observed.stepped(begin, tokens, jobs);
         match result {
             Ok(results) => self.take(&places, results, tokens),
             Err(error) => {

@@ -33,6 +33,8 @@ impl std::fmt::Debug for Command {
 /// A request that was checked.
 pub(super) struct Submission {
     pub(super) arrival: Arrival,
+    /// What the door calls it.
+    pub(super) name: String,
     pub(super) answer: Answer,
     /// For answers behind the first one.
     pub(super) constraint: Option<Constraint>,

@@ -13,6 +13,7 @@ use std::time::Instant;
 
 use crate::cache::BlockCache;
 use crate::error::{Error, Kind, Result};
+use crate::observe::{Observed, Observer, Outcome, RequestRecord};
 use crate::sampling::Sampler;
 use crate::schedule::{Arrival, Limits, Scheduler, SequenceId, SwapLimits};
 use crate::tokens::Tokenizer;
@@ -101,11 +102,36 @@ struct Shared {
     waiting: AtomicUsize,
     stopping: AtomicBool,
     statistics: Mutex<EngineStatistics>,
+    observed: Observed,
 }
 
 impl Shared {
     fn statistics(&self) -> MutexGuard<'_, EngineStatistics> {
         self.statistics.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Tells whoever watches that a request has ended. The times are those of its submission, of when its
+    /// prompt began to be computed, and of its first token.
+    fn ended(
+        &self,
+        (number, id): (SequenceId, &str),
+        (submitted, [admitted, first_token]): (Instant, [Option<Instant>; 2]),
+        usage: &Usage,
+        outcome: Outcome,
+    ) {
+        let Some(observer) = self.observed.get() else { return };
+        observer.ended(RequestRecord {
+            number,
+            id: id.to_owned(),
+            submitted,
+            admitted,
+            first_token,
+            end: Instant::now(),
+            prompt_tokens: usage.prompt_tokens,
+            cached_tokens: usage.cached_tokens,
+            completion_tokens: usage.completion_tokens,
+            outcome,
+        });
     }
 }
 
@@ -201,6 +227,7 @@ impl Engine {
                 swap_blocks: model.swap_blocks(),
                 ..EngineStatistics::new(blocks, size.get())
             }),
+            observed: Observed::default(),
         });
         let limits = Limits {
             max_sequences: options.max_sequences,
@@ -260,9 +287,11 @@ impl Engine {
         self.enter_queue()?;
         let n = u64::from(request.sampling.n);
         let id = self.next.fetch_add(n, Ordering::Relaxed);
-        let GenerationRequest { prompt, sampling, constraint, priority, client, salt } = request;
+        let GenerationRequest { prompt, sampling, constraint, priority, client, salt, id: name } =
+            request;
         let every_row = sampling.prompt_logprobs.is_some();
         let submission = Submission {
+            name,
             arrival: Arrival { id, tokens: prompt, client, priority, salt, every_row },
             answer,
             // The first answer has its own.
@@ -327,6 +356,11 @@ impl Engine {
     #[must_use]
     pub fn statistics(&self) -> EngineStatistics {
         self.shared.statistics().clone()
+    }
+
+    /// Tells somebody of every step and every request from now on; the first one who asks stays.
+    pub fn observe(&self, observer: Arc<dyn Observer>) {
+        self.shared.observed.set(observer);
     }
 
     /// Takes no more requests. Those that are there go on.

@@ -20,6 +20,8 @@ pub struct GenerationRequest {
     pub client: u64,
     /// Requests of different salts share no cache.
     pub salt: u64,
+    /// What the door calls it, for those who watch the engine; may be empty.
+    pub id: String,
 }
 
 /// What happens to a request, in this order: [`Started`](Self::Started), any number of

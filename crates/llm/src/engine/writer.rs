@@ -18,6 +18,7 @@ use crate::encoder_decoder::{EncoderDecoder, MOST_TOKENS, RowId, Rows};
 use crate::error::{Error, Kind, Result};
 use crate::grammar::Constraint;
 use crate::guarded::guarded;
+use crate::observe::{Observed, Outcome};
 use crate::sampling::{Sampler, SamplingParameters};
 use crate::schedule::SequenceId;
 use crate::stop::FinishReason;
@@ -52,6 +53,7 @@ impl Engine {
             waiting: AtomicUsize::new(0),
             stopping: AtomicBool::new(false),
             statistics: Mutex::new(EngineStatistics::new(options.max_sequences, 0)),
+            observed: Observed::default(),
         });
         let (commands, receiver) = mpsc::channel();
         let vocabulary = model.shape().vocabulary;
@@ -90,6 +92,8 @@ impl Engine {
 /// A request. Its answers are rows whose numbers follow its own.
 struct Request {
     id: SequenceId,
+    /// What the door calls it.
+    name: String,
     priority: i32,
     reply: Reply,
     sampling: SamplingParameters,
@@ -184,7 +188,10 @@ impl Writer {
         let queue = now.saturating_duration_since(request.submitted);
         request.usage.queue_ns = ns(queue);
         self.shared.statistics().queue_time.observe(queue.as_secs_f64());
-        if let Err(error) = self.begin(&mut request) {
+        let begin = Instant::now();
+        let begun = self.begin(&mut request);
+        self.shared.observed.stepped(begin, request.prompt.len(), [request.id]);
+        if let Err(error) = begun {
             self.fail(request, &error);
             return;
         }
@@ -221,6 +228,7 @@ impl Writer {
 
     /// Appends a token to every answer.
     fn step(&mut self) {
+        let begin = Instant::now();
         let open = self.running.iter().flat_map(|request| &request.open);
         let tokens: Vec<(RowId, u32)> = open.map(|open| (open.row, open.last)).collect();
         let (rows, model) = (&mut self.rows, &self.model);
@@ -233,11 +241,13 @@ impl Writer {
         statistics.step_tokens.observe(tokens.len() as f64);
         drop(statistics);
         let mut logits = logits.into_iter();
+        let rows = tokens.iter().map(|(row, _)| *row);
+        self.shared.observed.stepped(begin, tokens.len(), rows);
         for mut request in std::mem::take(&mut self.running) {
             let count = request.open.len();
             let rows: Vec<Vec<f32>> = logits.by_ref().take(count).collect();
             match self.go_on(&mut request, rows) {
-                Ok(true) => self.end(request),
+                Ok(true) => self.end(request, Outcome::Finished),
                 Ok(false) => self.running.push(request),
                 Err(error) => self.fail(request, &error),
             }
@@ -296,7 +306,7 @@ impl Writer {
     }
 
     /// Tells that all answers of a request have ended.
-    fn end(&mut self, mut request: Request) {
+    fn end(&mut self, mut request: Request, outcome: Outcome) {
         for open in std::mem::take(&mut request.open) {
             self.drop_row(open.row);
         }
@@ -305,7 +315,13 @@ impl Writer {
         let times = [Some(request.submitted), request.admitted, request.first_token];
         self.shared.statistics().end(now, times, request.usage.completion_tokens);
         self.publish();
+        self.note_end(&request, outcome);
         request.reply.tell(GenerationEvent::Finished(request.usage));
+    }
+
+    fn note_end(&self, request: &Request, outcome: Outcome) {
+        let times = (request.submitted, [request.admitted, request.first_token]);
+        self.shared.ended((request.id, &request.name), times, &request.usage, outcome);
     }
 
     fn take_back(&mut self, id: SequenceId) {
@@ -323,7 +339,7 @@ impl Writer {
             self.count_finished(FinishReason::Cancelled.as_str(), 1);
             request.reply.tell(GenerationEvent::Delta(open.answer.cancel()));
         }
-        self.end(request);
+        self.end(request, Outcome::Cancelled);
     }
 
     fn fail(&mut self, mut request: Request, error: &Error) {
@@ -336,6 +352,7 @@ impl Writer {
         }
         self.count_finished(FinishReason::Failed.as_str(), 1);
         self.shared.statistics().failed += 1;
+        self.note_end(&request, Outcome::Failed);
         request.reply.tell(GenerationEvent::Failed(error.clone()));
     }
 
@@ -365,12 +382,14 @@ impl Work for Writer {
     }
 
     fn accept(&mut self, submission: Submission) {
-        let Submission { arrival, answer, constraint, sampling, reply, submitted } = submission;
+        let Submission { arrival, name, answer, constraint, sampling, reply, submitted } =
+            submission;
         self.shared.statistics().take_in(&sampling, arrival.tokens.len());
         let (id, last) = (arrival.id, self.model.shape().start);
         let usage = Usage { prompt_tokens: arrival.tokens.len(), ..Usage::default() };
         let request = Request {
             id,
+            name,
             priority: arrival.priority,
             reply,
             sampling,

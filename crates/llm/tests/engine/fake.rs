@@ -252,6 +252,7 @@ pub(crate) fn request(prompt: &[u32], sampling: SamplingParameters) -> Generatio
         priority: 0,
         client: 0,
         salt: 0,
+        id: String::new(),
     }
 }
 

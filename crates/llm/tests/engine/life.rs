@@ -1,9 +1,10 @@
 //! Requests come, are answered, are taken back, and fail.
 
-use std::sync::mpsc;
+use std::sync::{Arc, Mutex, mpsc};
 
-use galatea_llm::engine::{EngineOptions, GenerationEvent};
+use galatea_llm::engine::{EngineOptions, GenerationEvent, GenerationRequest};
 use galatea_llm::error::Kind;
+use galatea_llm::observe::{Observer, Outcome, RequestRecord, StepRecord};
 use galatea_llm::sampling::SamplingParameters;
 use galatea_llm::stop::FinishReason;
 use galatea_llm::tokens::SpecialText;
@@ -210,4 +211,50 @@ fn a_listener_that_panics_ends_its_request_only() {
     ticket.detach();
     assert_eq!(ask(&engine, request(&[4], greedy(2))).outcome().tokens(), expected(&[4], 2));
     assert_eq!(engine.statistics().running, 0);
+}
+
+#[derive(Default)]
+struct Seen {
+    steps: Mutex<Vec<StepRecord>>,
+    requests: Mutex<Vec<RequestRecord>>,
+}
+
+impl Observer for Seen {
+    fn stepped(&self, step: StepRecord) {
+        self.steps.lock().unwrap().push(step);
+    }
+
+    fn ended(&self, request: RequestRecord) {
+        self.requests.lock().unwrap().push(request);
+    }
+}
+
+#[test]
+fn who_watches_is_told_of_every_step_and_of_the_end_of_every_request() {
+    let (model, go) = FakeModel::new(16, 4).held();
+    let engine = start(model, options(4, 5));
+    let seen = Arc::new(Seen::default());
+    engine.observe(seen.clone());
+    let prompt = prompt(1, 23);
+    let named = GenerationRequest { id: "mine".to_owned(), ..request(&prompt, greedy(9)) };
+    let asked = ask(&engine, named);
+    // It comes while the first one's first step waits, and goes again.
+    drop(ask(&engine, request(&prompt, greedy(9))));
+    go.send(()).unwrap();
+    asked.outcome();
+    drop(engine);
+    let requests = seen.requests.lock().unwrap();
+    let [second, first] = &requests[..] else { panic!("{requests:?}") };
+    assert_eq!((first.id.as_str(), first.outcome), ("mine", Outcome::Finished));
+    assert_eq!((first.prompt_tokens, first.completion_tokens), (23, 9));
+    let (admitted, token) = (first.admitted.unwrap(), first.first_token.unwrap());
+    assert!(first.submitted <= admitted && admitted <= token && token <= first.end);
+    assert_eq!((second.id.as_str(), second.outcome), ("", Outcome::Cancelled));
+    // Five pieces, and a step for each further token.
+    let steps = seen.steps.lock().unwrap();
+    let own = steps.iter().filter(|step| step.sequences.contains(&first.number));
+    let tokens: Vec<usize> = own.map(|step| step.tokens).collect();
+    assert_eq!(tokens, [5, 5, 5, 5, 3, 1, 1, 1, 1, 1, 1, 1, 1]);
+    assert!(steps.iter().all(|step| step.begin <= step.end));
+    assert!(steps.windows(2).all(|pair| pair[0].end <= pair[1].begin));
 }

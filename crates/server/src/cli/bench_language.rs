@@ -179,6 +179,7 @@ impl Bench<'_> {
             priority: 0,
             client: seed as u64,
             salt: 0,
+            id: String::new(),
         }
     }
 

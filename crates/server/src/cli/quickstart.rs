@@ -50,7 +50,7 @@ pub(super) fn quickstart(arguments: &[String]) -> Result<ExitCode, String> {
     say(&format!("Loading the models in {} …", repository.display()));
     let flags = flags(&repository, false)?;
     logging::start(&flags).map_err(|error| error.to_string())?;
-    let core = serve::start_core(&flags)?;
+    let core = serve::start_core(&flags, None)?;
     serve::runtime(&flags)?.block_on(async {
         let mut interrupts = serve::Interrupts::listen()?;
         let server = start(&core, &flags, &repository)?;

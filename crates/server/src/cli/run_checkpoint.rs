@@ -87,6 +87,7 @@ fn continued(
         priority: 0,
         client: 0,
         salt: 0,
+        id: String::new(),
     };
     let (to, events) = mpsc::channel();
     let sink = Box::new(move |event| drop(to.send(event)));

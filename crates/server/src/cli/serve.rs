@@ -73,9 +73,9 @@ async fn load_and_serve(flags: Flags, profile: Option<Arc<Profile>>) -> Result<E
     let mut interrupts = Interrupts::listen()?;
     tracing::info!("Loading models from {}", flags.all("model-repository").join(", "));
     let flags = Arc::new(flags);
-    let loader = Arc::clone(&flags);
+    let (loader, watching) = (Arc::clone(&flags), profile.clone());
     let core = tokio::select! {
-        core = tokio::task::spawn_blocking(move || start_core(&loader)) => {
+        core = tokio::task::spawn_blocking(move || start_core(&loader, watching)) => {
             core.map_err(|error| format!("loading the models failed: {error}"))??
         }
         () = interrupts.next() => {
@@ -102,11 +102,14 @@ async fn load_and_serve(flags: Flags, profile: Option<Arc<Profile>>) -> Result<E
     }
 }
 
-/// Loads the models and says how that went.
+/// Loads the models and says how that went. Their engines tell a profile what they do.
 ///
 /// # Errors
 /// When the repositories cannot be read, or a model cannot be loaded and the flags say to end then.
-pub(super) fn start_core(flags: &Flags) -> Result<Arc<Core>, String> {
+pub(super) fn start_core(
+    flags: &Flags,
+    profile: Option<Arc<Profile>>,
+) -> Result<Arc<Core>, String> {
     let software = match flags.bool("allow-software-gpu") {
         true => Software::Counted,
         false => Software::Ignored,
@@ -121,7 +124,8 @@ pub(super) fn start_core(flags: &Flags) -> Result<Arc<Core>, String> {
     let cache = models::model_cache(flags.text("model-cache-dir"), bytes);
     let memory =
         memory_limit::bytes(flags.text("model-memory-limit"), host::machine_memory_bytes())?;
-    let backends = models::backends_with(cache, CheckpointDefaults::of(flags)?, memory, gpus);
+    let backends =
+        models::backends_with(cache, CheckpointDefaults::of(flags)?, memory, gpus, profile);
     let core = Core::start(options, backends.clone()).map_err(|error| {
         tracing::error!("creating server: {}", error.nested());
         format!("creating server: {}", error.nested())

@@ -9,6 +9,7 @@ use galatea_llm::template::{Conversation, Ending};
 use galatea_llm::tools::{ToolChoice, ToolDefinition};
 use serde_json::Value;
 
+use super::answer::unique;
 use super::error::ApiError;
 use super::fields::{Fields, sampling, tokens, wrong};
 use super::logprobs::Names;
@@ -52,8 +53,8 @@ pub(crate) struct Common {
     pub(crate) token_ids: bool,
     /// Log-probabilities name tokens by their numbers.
     pub(crate) names_as_ids: bool,
-    /// The client's own name of the request.
-    pub(crate) id: Option<String>,
+    /// The name of the request: the client's own, or one that no other has.
+    pub(crate) id: String,
 }
 
 impl Common {
@@ -88,7 +89,7 @@ impl Common {
 
     /// What an answer is wrapped in.
     pub(crate) fn envelope(&self, prefix: &str, object: &'static str, model: &str) -> Envelope {
-        Envelope::new(prefix, object, self.id.as_deref(), model)
+        Envelope::new(prefix, object, &self.id, model)
     }
 }
 
@@ -185,7 +186,7 @@ fn common(
         salt: fields.text("cache_salt")?.map_or(0, number_of),
         token_ids: fields.flag_or("return_token_ids", false)?,
         names_as_ids: fields.flag_or("return_tokens_as_token_ids", false)?,
-        id: fields.text("request_id")?.map(str::to_owned),
+        id: fields.text("request_id")?.map_or_else(|| unique(""), str::to_owned),
     })
 }
 

@@ -63,6 +63,7 @@ pub(crate) fn generation(
         priority: common.priority,
         client: common.client,
         salt: common.salt,
+        id: common.id.clone(),
     })
 }
 

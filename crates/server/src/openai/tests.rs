@@ -247,7 +247,7 @@ fn parsed(answer: &impl serde::Serialize) -> Value {
 
 #[test]
 fn a_chats_answer_has_openais_members() {
-    let envelope = Envelope::new("chatcmpl-", "chat.completion", None, "m");
+    let envelope = Envelope::new("chatcmpl-", "chat.completion", "its", "m");
     let call = ToolCall { name: "f".to_owned(), arguments: "{}".to_owned() };
     let message = Message { content: "\n".to_owned(), calls: vec![call], ..Message::default() };
     let choice = ChatChoice {
@@ -279,7 +279,7 @@ fn a_chats_answer_has_openais_members() {
 
 #[test]
 fn a_piece_holds_only_what_is_new() {
-    let envelope = Envelope::new("chatcmpl-", "chat.completion.chunk", Some("mine"), "m");
+    let envelope = Envelope::new("chatcmpl-", "chat.completion.chunk", "mine", "m");
     let piece = |delta| ChatPiece {
         index: 0,
         delta,

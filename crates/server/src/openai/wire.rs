@@ -58,15 +58,9 @@ pub(crate) struct Envelope {
 
 impl Envelope {
     /// The beginning of an answer's JSON.
-    pub(crate) fn new(
-        prefix: &str,
-        object: &'static str,
-        given: Option<&str>,
-        model: &str,
-    ) -> Self {
-        let id = given.map_or_else(|| unique(prefix), |given| format!("{prefix}{given}"));
+    pub(crate) fn new(prefix: &str, object: &'static str, given: &str, model: &str) -> Self {
         Self {
-            id,
+            id: format!("{prefix}{given}"),
             object,
             created: now(),
             model: model.to_owned(),

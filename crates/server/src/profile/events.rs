@@ -1,13 +1,15 @@
-//! Events of runs and of requests.
+//! Events of runs, of engines and of requests.
 
 use std::collections::{HashMap, HashSet};
+use std::time::{Duration, Instant};
 
+use galatea_llm::observe::{RequestRecord, StepRecord};
 use galatea_serving::trace::{
     COMPUTE_END, COMPUTE_START, Entry, Event, QUEUE_START, REQUEST_END, REQUEST_START, unix_ns,
 };
 use serde_json::{Value, json};
 
-use super::Item;
+use super::{Host, Item};
 
 /// The number of the host among the rows.
 const HOST: u64 = 1;
@@ -15,13 +17,15 @@ const HOST: u64 = 1;
 #[cfg(any(target_os = "macos", feature = "gpu"))]
 const GPUS: u64 = 100;
 
+/// A row: process and thread.
+type Row = (u64, u64);
+
 /// Makes events, and says who is who when somebody comes first.
 #[derive(Debug)]
 pub(super) struct Events {
     /// The moment 0.
     start_ns: u64,
     known: HashSet<(u64, u64)>,
-    #[cfg(any(target_os = "macos", feature = "gpu"))]
     threads: HashMap<std::thread::ThreadId, u64>,
 }
 
@@ -31,7 +35,6 @@ impl Events {
         Self {
             start_ns: unix_ns(std::time::Instant::now()),
             known: HashSet::new(),
-            #[cfg(any(target_os = "macos", feature = "gpu"))]
             threads: HashMap::new(),
         }
     }
@@ -41,6 +44,87 @@ impl Events {
             #[cfg(any(target_os = "macos", feature = "gpu"))]
             Item::Run(run, host) => self.run(&run, &host),
             Item::Request(entries) => self.request(&entries),
+            Item::Step(model, step, host) => self.step(&model, &step, &host),
+            Item::Generation(model, request) => self.generation(&model, &request),
+        }
+    }
+
+    /// The row of a thread of this host, which is named the first time.
+    fn host_row(&mut self, host: &Host, out: &mut Vec<Value>) -> Row {
+        let next = self.threads.len() as u64 + 1;
+        let thread = *self.threads.entry(host.id).or_insert(next);
+        self.introduce((HOST, "host"), (thread, &host.name), out);
+        (HOST, thread)
+    }
+
+    fn span(
+        &self,
+        (pid, tid): Row,
+        (kind, name): (&str, &str),
+        (begin, time): (Instant, Duration),
+        args: Value,
+    ) -> Value {
+        json!({
+            "ph": "X", "cat": kind, "name": name, "pid": pid, "tid": tid,
+            "ts": self.us(unix_ns(begin)), "dur": time.as_nanos() as f64 / 1e3, "args": args,
+        })
+    }
+
+    /// A step of an engine, on the row of its thread, where runs on GPUs lie inside.
+    fn step(&mut self, model: &str, step: &StepRecord, host: &Host) -> Vec<Value> {
+        let mut out = Vec::new();
+        let row = self.host_row(host, &mut out);
+        let time = step.end.saturating_duration_since(step.begin);
+        let args = json!({
+            "model": model, "tokens": step.tokens, "rows": step.sequences.len(),
+            "sequences": step.sequences,
+        });
+        out.push(self.span(row, ("engine", "step"), (step.begin, time), args));
+        out
+    }
+
+    /// A request of an engine: from its submission to its end, in the queue, until its first token, and from then on.
+    /// An encoder's has no tokens.
+    fn generation(&mut self, model: &str, request: &RequestRecord) -> Vec<Value> {
+        let mut out = Vec::new();
+        self.introduce((HOST, "host"), (0, "requests"), &mut out);
+        let args = json!({
+            "request_id": request.id, "sequence": request.number,
+            "prompt_tokens": request.prompt_tokens, "cached_tokens": request.cached_tokens,
+            "completion_tokens": request.completion_tokens, "outcome": request.outcome.as_str(),
+        });
+        let RequestRecord { submitted, admitted, first_token, end, .. } = *request;
+        let (first, work) = match first_token {
+            Some(first) => (first, "prefill"),
+            None => (end, if request.completion_tokens == 0 { "compute" } else { "prefill" }),
+        };
+        let spans = [
+            Some((model, submitted, end, args)),
+            Some(("queue", submitted, admitted.unwrap_or(end), json!({}))),
+            admitted.map(|from| (work, from, first, json!({}))),
+            first_token.map(|from| ("decode", from, end, json!({}))),
+        ];
+        let id = format!("{model}/{}", request.number);
+        for (name, from, to, args) in spans.into_iter().flatten() {
+            self.nested(&json!(id), name, (unix_ns(from), unix_ns(to)), &args, &mut out);
+        }
+        out
+    }
+
+    /// A span of a request; those of the same id lie in each other.
+    fn nested(
+        &self,
+        id: &Value,
+        name: &str,
+        (from, to): (u64, u64),
+        args: &Value,
+        out: &mut Vec<Value>,
+    ) {
+        for (phase, ns) in [("b", from), ("e", to.max(from))] {
+            out.push(json!({
+                "ph": phase, "cat": "request", "id": id, "name": name,
+                "pid": HOST, "tid": 0, "ts": self.us(ns), "args": args,
+            }));
         }
     }
 
@@ -89,12 +173,7 @@ impl Events {
                 compute.map(|(from, to)| ("compute", from, to, json!({}))),
             ];
             for (name, from, to, args) in spans.into_iter().flatten() {
-                for (phase, ns) in [("b", from), ("e", to.max(from))] {
-                    out.push(json!({
-                        "ph": phase, "cat": "request", "id": entry.trace, "name": name,
-                        "pid": HOST, "tid": 0, "ts": self.us(ns), "args": args,
-                    }));
-                }
+                self.nested(&json!(entry.trace), name, (from, to), &args, &mut out);
             }
         }
         out
@@ -103,30 +182,24 @@ impl Events {
 
 #[cfg(any(target_os = "macos", feature = "gpu"))]
 mod runs {
-    use std::time::{Duration, Instant};
+    use std::time::Duration;
 
     use galatea_gpu::RunRecord;
     use galatea_runtime::{Unit, Work};
-    use galatea_serving::trace::unix_ns;
     use serde_json::{Value, json};
 
-    use super::{Events, GPUS, HOST};
+    use super::{Events, GPUS, Row};
     use crate::profile::Host;
-
-    /// A row: process and thread.
-    type Row = (u64, u64);
 
     impl Events {
         /// A run: what the host did on the row of its thread, and kernels on the row of the queue.
         pub(super) fn run(&mut self, run: &RunRecord, host: &Host) -> Vec<Value> {
             let mut out = Vec::with_capacity(run.kernels.len() + 8);
-            let next = self.threads.len() as u64 + 1;
-            let thread = *self.threads.entry(host.id).or_insert(next);
-            self.introduce((HOST, "host"), (thread, &host.name), &mut out);
+            let row = self.host_row(host, &mut out);
             let queue = (GPUS + run.device as u64, 1);
             let name = format!("GPU {} {}", run.device, crate::gpus::name(run.device));
             self.introduce((queue.0, &name), (queue.1, "queue"), &mut out);
-            self.host(run, (HOST, thread), &mut out);
+            self.host(run, row, &mut out);
             let all =
                 run.kernels.iter().map(|kernel| kernel.work).fold(Work::default(), Work::plus);
             let mut args = rates(all, run.time);
@@ -165,19 +238,6 @@ mod runs {
                 out.push(self.span(row, ("host", name), (from, to - from), json!({})));
             }
         }
-
-        fn span(
-            &self,
-            (pid, tid): Row,
-            (kind, name): (&str, &str),
-            (begin, time): (Instant, Duration),
-            args: Value,
-        ) -> Value {
-            json!({
-                "ph": "X", "cat": kind, "name": name, "pid": pid, "tid": tid,
-                "ts": self.us(unix_ns(begin)), "dur": time.as_nanos() as f64 / 1e3, "args": args,
-            })
-        }
     }
 
     /// What was done, and how much of it in a second.
@@ -194,7 +254,87 @@ mod runs {
 
 #[cfg(test)]
 mod tests {
+    use galatea_llm::observe::Outcome;
+
     use super::*;
+
+    /// Name, phase and time of what is told of requests.
+    fn spans(events: &[Value]) -> Vec<(&str, &str, f64)> {
+        let requests = events.iter().filter(|event| event["cat"] == "request");
+        requests
+            .map(|event| {
+                let ts = event["ts"].as_f64().unwrap();
+                (event["name"].as_str().unwrap(), event["ph"].as_str().unwrap(), ts)
+            })
+            .collect()
+    }
+
+    #[test]
+    fn a_request_of_an_engine_has_its_phases_inside() {
+        let mut events = Events::new();
+        let from = Instant::now();
+        let at = |us: u64| from + Duration::from_micros(us);
+        let mut request = RequestRecord {
+            number: 3,
+            id: "r".to_owned(),
+            submitted: at(0),
+            admitted: Some(at(10)),
+            first_token: Some(at(30)),
+            end: at(70),
+            prompt_tokens: 5,
+            cached_tokens: 2,
+            completion_tokens: 4,
+            outcome: Outcome::Finished,
+        };
+        let phases = |events: &mut Events, request: &RequestRecord| -> Vec<(String, f64)> {
+            let all = events.generation("m", request);
+            let found = spans(&all);
+            let mut lengths = Vec::new();
+            for pair in found.chunks(2) {
+                let [(name, "b", from), (same, "e", to)] = pair else { panic!("{found:?}") };
+                assert_eq!(name, same);
+                lengths.push(((*name).to_owned(), (to - from).round()));
+            }
+            lengths
+        };
+        let named = |all: &[(&str, f64)]| -> Vec<(String, f64)> {
+            all.iter().map(|(name, time)| ((*name).to_owned(), *time)).collect()
+        };
+        assert_eq!(
+            phases(&mut events, &request),
+            named(&[("m", 70.0), ("queue", 10.0), ("prefill", 20.0), ("decode", 40.0)])
+        );
+        let all = events.generation("m", &request);
+        assert_eq!((&all[0]["id"], &all[0]["args"]["request_id"]), (&json!("m/3"), &json!("r")));
+        assert_eq!(all[0]["args"]["outcome"], "finished");
+        // An encoder has no tokens, and what is taken back may not have begun.
+        (request.first_token, request.completion_tokens) = (None, 0);
+        assert_eq!(
+            phases(&mut events, &request),
+            named(&[("m", 70.0), ("queue", 10.0), ("compute", 60.0)])
+        );
+        request.admitted = None;
+        assert_eq!(phases(&mut events, &request), named(&[("m", 70.0), ("queue", 70.0)]));
+    }
+
+    #[test]
+    fn a_step_lies_on_the_row_of_its_thread() {
+        let mut events = Events::new();
+        let begin = Instant::now();
+        let end = begin + Duration::from_micros(12);
+        let step = StepRecord { begin, end, tokens: 9, sequences: vec![1, 4] };
+        let host = Host::current();
+        let all = events.step("m", &step, &host);
+        let again = events.step("m", &step, &host);
+        assert_eq!((all.len(), again.len()), (3, 1), "the row is named once");
+        let span = &all[2];
+        assert_eq!(
+            (&span["ph"], &span["name"], &span["dur"]),
+            (&json!("X"), &json!("step"), &json!(12.0))
+        );
+        let expected = json!({"model": "m", "tokens": 9, "rows": 2, "sequences": [1, 4]});
+        assert_eq!(span["args"], expected);
+    }
 
     #[test]
     fn a_request_has_its_queue_and_its_work_inside() {
@@ -216,16 +356,8 @@ mod tests {
             stamp(7, REQUEST_END, at(35)),
         ];
         let all = events.request(&entries);
-        let spans: Vec<(&str, &str, f64)> = all
-            .iter()
-            .filter(|event| event["cat"] == "request")
-            .map(|event| {
-                let text = |name: &str| event[name].as_str().unwrap();
-                (text("name"), text("ph"), event["ts"].as_f64().unwrap())
-            })
-            .collect();
         assert_eq!(
-            spans,
+            spans(&all),
             [
                 ("m", "b", 10.0),
                 ("m", "e", 35.0),

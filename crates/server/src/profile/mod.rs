@@ -1,4 +1,4 @@
-//! The profile of `--metal-profile`: what GPUs, the host and requests did when, as a file for
+//! The profile of `--metal-profile`: what GPUs, the host, engines and requests did when, as a file for
 //! `chrome://tracing` and Perfetto.
 
 mod chrome;
@@ -11,6 +11,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
+use galatea_llm::observe::{Observer, RequestRecord, StepRecord};
 use galatea_serving::trace::{Entry, TraceSink};
 
 use crate::gpus;
@@ -27,14 +28,41 @@ enum Item {
     #[cfg(any(target_os = "macos", feature = "gpu"))]
     Run(Box<galatea_gpu::RunRecord>, Host),
     Request(Vec<Entry>),
+    /// A step of a model's engine, on its thread.
+    Step(Arc<str>, StepRecord, Host),
+    /// A request that a model's engine has done with.
+    Generation(Arc<str>, Box<RequestRecord>),
 }
 
-/// The thread that waited for a run.
-#[cfg(any(target_os = "macos", feature = "gpu"))]
+/// The thread that waited for a run, or that of an engine.
 #[derive(Debug, Clone)]
 struct Host {
     id: std::thread::ThreadId,
     name: String,
+}
+
+impl Host {
+    /// The thread that asks.
+    fn current() -> Self {
+        let thread = std::thread::current();
+        Self { id: thread.id(), name: thread.name().unwrap_or("thread").to_owned() }
+    }
+}
+
+/// Writes what the engine of a model does to a profile.
+struct OfModel {
+    profile: Arc<Profile>,
+    model: Arc<str>,
+}
+
+impl Observer for OfModel {
+    fn stepped(&self, step: StepRecord) {
+        self.profile.give(Item::Step(Arc::clone(&self.model), step, Host::current()));
+    }
+
+    fn ended(&self, request: RequestRecord) {
+        self.profile.give(Item::Generation(Arc::clone(&self.model), Box::new(request)));
+    }
 }
 
 /// A profile that is being written, by a thread of its own.
@@ -66,6 +94,12 @@ impl Profile {
         let profile = Arc::new(Self { queue, thread, dropped });
         gpus::observe(&profile).map_err(|why| format!("--metal-profile: {why}"))?;
         Ok(profile)
+    }
+
+    /// Who watches the engine of a model, so that its steps and requests are written too.
+    #[must_use]
+    pub fn of_model(self: &Arc<Self>, model: &str) -> Arc<dyn Observer> {
+        Arc::new(OfModel { profile: Arc::clone(self), model: model.into() })
     }
 
     /// Writes what waits and ends the file. What happens later is not in it.
@@ -100,9 +134,7 @@ impl TraceSink for Profile {
 #[cfg(any(target_os = "macos", feature = "gpu"))]
 impl galatea_gpu::Observer for Profile {
     fn ran(&self, run: galatea_gpu::RunRecord) {
-        let thread = std::thread::current();
-        let host = Host { id: thread.id(), name: thread.name().unwrap_or("thread").to_owned() };
-        self.give(Item::Run(Box::new(run), host));
+        self.give(Item::Run(Box::new(run), Host::current()));
     }
 }
 

@@ -109,7 +109,7 @@ fn load(_: &Path, arguments: &EngineArguments) -> Result<Checkpoint> {
 
 /// The backends of language models, all of which spell.
 pub(crate) fn backends() -> Vec<Arc<dyn Backend>> {
-    let load: LoadModel = Arc::new(load);
+    let load: LoadModel = Arc::new(|_, path, arguments| load(path, arguments));
     LlmBackend::all(&load)
 }
 
@@ -117,7 +117,7 @@ pub(crate) fn backends() -> Vec<Arc<dyn Backend>> {
 pub(crate) fn core_within(repository: &Path, limit: u64) -> (Arc<Core>, Arc<AtomicUsize>) {
     let loads = Arc::new(AtomicUsize::new(0));
     let counted = Arc::clone(&loads);
-    let load: LoadModel = Arc::new(move |path, arguments| {
+    let load: LoadModel = Arc::new(move |_, path, arguments| {
         counted.fetch_add(1, Ordering::SeqCst);
         load(path, arguments)
     });

@@ -9,6 +9,7 @@ use crate::cache::Swap;
 use crate::error::{Error, Kind};
 use crate::grammar::Constraint;
 use crate::guarded::guarded;
+use crate::observe::Outcome;
 use crate::sampling::{SamplingParameters, TokenLogprobs};
 use crate::schedule::{Plan, PlannedRows, Scheduler, SequenceId};
 use crate::stop::FinishReason;
@@ -26,6 +27,9 @@ use super::speculate::{Proposer, Wish};
 
 /// A request that goes on. Its answers are sequences whose numbers follow its own.
 struct Request {
+    number: SequenceId,
+    /// What the door calls it.
+    name: String,
     reply: Reply,
     sampling: SamplingParameters,
     constraint: Option<Constraint>,
@@ -133,13 +137,14 @@ impl Worker {
             self.count_finished(FinishReason::Cancelled.as_str());
             request.reply.tell(GenerationEvent::Delta(open.answer.cancel()));
         }
-        self.finish(request);
+        self.finish(request, Outcome::Cancelled);
     }
 
     fn fail(&mut self, id: SequenceId, error: Error) {
         let Some(mut request) = self.take_out(id) else { return };
         self.count_finished(FinishReason::Failed.as_str());
         self.shared.statistics().failed += 1;
+        self.note_end(&request, Outcome::Failed);
         request.reply.tell(GenerationEvent::Failed(error));
     }
 
@@ -155,17 +160,25 @@ impl Worker {
     }
 
     /// Tells that all answers have ended.
-    fn finish(&self, mut request: Request) {
+    fn finish(&self, mut request: Request, outcome: Outcome) {
         let now = Instant::now();
         let Times { submitted, admitted, first_token } = request.times;
         request.usage.total_ns = ns(now.saturating_duration_since(submitted));
         let times = [Some(submitted), admitted, first_token];
         self.shared.statistics().end(now, times, request.usage.completion_tokens);
         self.publish();
+        self.note_end(&request, outcome);
         request.reply.tell(GenerationEvent::Finished(request.usage));
     }
 
+    fn note_end(&self, request: &Request, outcome: Outcome) {
+        let Times { submitted, admitted, first_token } = request.times;
+        let times = (submitted, [admitted, first_token]);
+        self.shared.ended((request.number, &request.name), times, &request.usage, outcome);
+    }
+
     fn step(&mut self) {
+        let begin = Instant::now();
         self.propose();
         let plan = self.scheduler.plan();
         self.note(&plan);
@@ -191,6 +204,8 @@ impl Worker {
             }
             Err(error) => self.fail_step(&plan, &error),
         }
+        let sequences = plan.rows.iter().map(|rows| rows.id);
+        self.shared.observed.stepped(begin, plan.tokens(), sequences);
         self.publish();
     }
 
@@ -314,10 +329,13 @@ impl Work for Worker {
     }
 
     fn accept(&mut self, submission: Submission) {
-        let Submission { arrival, answer, constraint, sampling, reply, submitted } = submission;
+        let Submission { arrival, name, answer, constraint, sampling, reply, submitted } =
+            submission;
         let (id, prompt) = (arrival.id, arrival.tokens.len());
         self.shared.statistics().take_in(&sampling, prompt);
         let request = Request {
+            number: id,
+            name,
             reply,
             constraint,
             prompt,

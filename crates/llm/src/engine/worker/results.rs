@@ -5,6 +5,7 @@ use std::time::Instant;
 use crate::cache::BlockCopy;
 use crate::error::Result;
 use crate::guarded::guarded;
+use crate::observe::Outcome;
 use crate::sampling::{Sampler, logprobs};
 use crate::schedule::{Forked, Plan, PlannedRows, SequenceId};
 use crate::stop::FinishReason;
@@ -253,7 +254,7 @@ impl Worker {
         self.scheduler.remove(id);
         self.count_finished(reason);
         if ended && let Some(request) = self.take_out(owner) {
-            self.finish(request);
+            self.finish(request, Outcome::Finished);
         }
     }
 }

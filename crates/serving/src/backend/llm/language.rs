@@ -30,7 +30,8 @@ pub(super) fn io() -> ModelIo {
 
 /// Hands a request to the engine, whose thread answers it.
 pub(super) fn start(model: &Arc<LanguageModel>, in_use: InUse, request: ActiveRequest) {
-    let prepared = request::read(&request).and_then(|asked| asked.prepare(model));
+    let prepared = request::read(&request);
+    let prepared = prepared.and_then(|asked| asked.prepare(model, &request.request.id));
     let (asked, generation) = match prepared {
         Ok(prepared) => prepared,
         Err(error) => return request.finish_with(Err(error)),

@@ -23,9 +23,9 @@ pub use arguments::EngineArguments;
 pub use checkpoint::{is_checkpoint, model_name, one as one_checkpoint};
 pub use residency::{CheckpointTraits, InUse, Residency, Resident};
 
-/// Loads the checkpoint of a folder or file: a language model or an encoder.
+/// Loads the checkpoint of a folder or file for the model of that name: a language model or an encoder.
 pub type LoadModel =
-    Arc<dyn Fn(&Path, &EngineArguments) -> Result<Checkpoint, ModelError> + Send + Sync>;
+    Arc<dyn Fn(&str, &Path, &EngineArguments) -> Result<Checkpoint, ModelError> + Send + Sync>;
 
 /// Where a backend finds the checkpoint of a version.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -105,7 +105,9 @@ impl Backend for LlmBackend {
         arguments.take_parameters(files)?;
         let bytes = checkpoint::file_bytes(&path);
         let load = Arc::clone(&self.load);
-        let load = Box::new(move || load(&path, &arguments).map_err(|error| failed(&error)));
+        let model = files.name.clone();
+        let load =
+            Box::new(move || load(&model, &path, &arguments).map_err(|error| failed(&error)));
         let (resident, loaded) = Resident::load(&self.residency, &files.name, bytes, load)?;
         let io = match loaded {
             Checkpoint::Language(_) => language::io(),

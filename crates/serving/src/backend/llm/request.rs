@@ -226,11 +226,15 @@ fn one_grammar(name: &str, wish: Value) -> Result<Option<Grammar>, &'static str>
 }
 
 impl Asked {
-    /// The request for the engine.
+    /// The request for the engine, by the client's name.
     ///
     /// # Errors
     /// A text that the tokenizer cannot express, and a grammar that cannot be followed.
-    pub(super) fn prepare(self, model: &LanguageModel) -> Result<(Self, GenerationRequest), Error> {
+    pub(super) fn prepare(
+        self,
+        model: &LanguageModel,
+        id: &str,
+    ) -> Result<(Self, GenerationRequest), Error> {
         let encoded = model.tokenizer().encode(&self.text, Surround::Add);
         let constraint = match &self.grammar {
             None => None,
@@ -246,6 +250,7 @@ impl Asked {
             priority: 0,
             client: 0,
             salt: 0,
+            id: id.to_owned(),
         };
         Ok((self, generation))
     }

@@ -1,0 +1,109 @@
+//! Who is told of every step of an engine and of the end of every request.
+
+use std::fmt;
+use std::sync::{Arc, OnceLock};
+use std::time::Instant;
+
+/// A step that was computed, or failed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StepRecord {
+    /// It began: guesses are made and rows are chosen.
+    pub begin: Instant,
+    /// Tokens are chosen and told.
+    pub end: Instant,
+    /// Tokens that it computed.
+    pub tokens: usize,
+    /// The sequences that they belong to. Those of a request's answers follow its number.
+    pub sequences: Vec<u64>,
+}
+
+/// How a request ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    /// It was answered.
+    Finished,
+    /// It was taken back.
+    Cancelled,
+    /// It failed.
+    Failed,
+}
+
+impl Outcome {
+    /// One word.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Finished => "finished",
+            Self::Cancelled => "cancelled",
+            Self::Failed => "failed",
+        }
+    }
+}
+
+/// A request that has ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RequestRecord {
+    /// Its number in this engine.
+    pub number: u64,
+    /// What the door calls it; may be empty.
+    pub id: String,
+    /// It came.
+    pub submitted: Instant,
+    /// Its prompt, or its first text, began to be computed.
+    pub admitted: Option<Instant>,
+    /// It had its first token.
+    pub first_token: Option<Instant>,
+    /// It ended.
+    pub end: Instant,
+    /// Tokens of its prompt or texts.
+    pub prompt_tokens: usize,
+    /// Those of them that were found in the cache.
+    pub cached_tokens: usize,
+    /// Tokens of its answers.
+    pub completion_tokens: usize,
+    /// How it ended.
+    pub outcome: Outcome,
+}
+
+/// Takes what an engine did. It is called on the engine's thread, and must not block.
+pub trait Observer: Send + Sync {
+    /// A step is over.
+    fn stepped(&self, step: StepRecord);
+
+    /// A request has ended.
+    fn ended(&self, request: RequestRecord);
+}
+
+/// The observer of an engine, where there is one.
+#[derive(Default)]
+pub(crate) struct Observed(OnceLock<Arc<dyn Observer>>);
+
+impl fmt::Debug for Observed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Observed").field(&self.0.get().is_some()).finish()
+    }
+}
+
+impl Observed {
+    /// Sets the observer; the first one stays.
+    pub(crate) fn set(&self, observer: Arc<dyn Observer>) {
+        drop(self.0.set(observer));
+    }
+
+    pub(crate) fn get(&self) -> Option<&Arc<dyn Observer>> {
+        self.0.get()
+    }
+
+    /// A step that began then is over.
+    pub(crate) fn stepped(
+        &self,
+        begin: Instant,
+        tokens: usize,
+        sequences: impl IntoIterator<Item = u64>,
+    ) {
+        if let Some(observer) = self.get() {
+            let (end, sequences) = (Instant::now(), sequences.into_iter().collect());
+            observer.stepped(StepRecord { begin, end, tokens, sequences });
+        }
+    }
+}
