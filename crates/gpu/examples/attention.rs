@@ -4,41 +4,28 @@
 //! Ways are named as they print themselves; FILTER is a part of such a name. Operands lie as layers of encoders
 //! leave them: `[batch, position, head, element]`.
 
-#![allow(clippy::unwrap_used, clippy::print_stdout, reason = "a program for measurements")]
+#![allow(clippy::expect_used, clippy::print_stdout, reason = "a program for measurements")]
 #![allow(clippy::cast_precision_loss, clippy::cast_possible_truncation, reason = "rates")]
 
+mod measuring;
+
 use galatea_gpu::attention::{FLASH_CONFIGS, TILES_CONFIGS, Way, whole};
-use galatea_gpu::{Device, Shapes, Step, Trial};
+use galatea_gpu::{Shapes, Step, Trial};
 use galatea_graph::ops::fused::Attention;
-use galatea_tensor::{DataType, f16};
-
-/// Seconds that a measurement is to take, about.
-const SECONDS: f64 = 0.2;
-
-fn random(count: usize, dtype: DataType) -> Vec<u8> {
-    let mut state = 0x2545_f491_u32;
-    let mut next = || {
-        state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
-        f32::from((state >> 16) as u16) / 32_768.0 - 1.0
-    };
-    match dtype {
-        DataType::Fp16 => (0..count).flat_map(|_| f16::from_f32(next()).to_le_bytes()).collect(),
-        _ => (0..count).flat_map(|_| next().to_le_bytes()).collect(),
-    }
-}
+use galatea_tensor::DataType;
+use measuring::{Arguments, best, device, random};
 
 fn main() {
-    let args: Vec<String> = std::env::args().skip(1).collect();
-    let number = |at: usize, usual: usize| args.get(at).map_or(usual, |text| text.parse().unwrap());
+    let args = Arguments::new();
+    let number = |at: usize, usual: usize| args.number(at, usual);
     let (batch, heads) = (number(0, 32), number(1, 12));
     let (queries, keys, width) = (number(2, 128), number(3, 128), number(4, 64));
-    let dtype = match args.get(5).map(String::as_str) {
-        Some("f32") => DataType::Fp32,
+    let dtype = match args.word(5, "f16") {
+        "f32" => DataType::Fp32,
         _ => DataType::Fp16,
     };
-    let filter = args.get(6).map_or("", String::as_str);
-    let index = std::env::var("GALATEA_GPU_DEVICE").map_or(0, |text| text.parse().unwrap());
-    let device = Device::open(index).unwrap();
+    let filter = args.word(6, "");
+    let device = device();
 
     let order = [0, 2, 1, 3];
     let op = Attention {
@@ -75,11 +62,7 @@ fn main() {
             let trial = Trial::new(&device, &step, &inputs, &[bytes[0].len() as u64], 1);
             let trial = trial.map_err(|error| error.to_string())?;
             let compiled = start.elapsed().as_secs_f64();
-            let once = trial.run(1).map_err(|error| error.to_string())?;
-            let times = ((SECONDS * 1e9 / once.max(1.0)) as usize).clamp(1, 2000);
-            let mut all = (0..3).map(|_| trial.run(times).map_err(|error| error.to_string()));
-            let best = all.try_fold(f64::MAX, |best, time| time.map(|time| best.min(time)))?;
-            Ok((best, compiled))
+            Ok((best(&trial).map_err(|error| error.to_string())?, compiled))
         };
         match measured() {
             Ok((nanoseconds, seconds)) => println!(

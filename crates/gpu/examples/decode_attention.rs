@@ -1,35 +1,36 @@
 //! How fast a GPU attends over long caches: a line of JSON for each configuration.
 //!
-//! `decode_attention SEQUENCES CONTEXT [HEADS KV_HEADS WIDTH] [DEVICE]`: one row of each sequence, caches of
-//! FP16 in blocks of 16 positions. Take so many that the caches are larger than those of the device.
+//! `decode_attention SEQUENCES CONTEXT [HEADS KV_HEADS WIDTH]`, on the device that `GALATEA_GPU_DEVICE` numbers:
+//! one row of each sequence, caches of FP16 in blocks of 16 positions. Take so many that the caches are larger than those of the device.
 
 #![allow(
     clippy::print_stdout,
     clippy::expect_used,
     clippy::cast_precision_loss,
+    clippy::cast_possible_truncation,
     reason = "a program for people who measure"
 )]
 
+mod measuring;
+
 use galatea_gpu::attention::{PAGED_CONFIGS, PagedSizes, paged};
-use galatea_gpu::{Device, Shapes, Step, Trial};
+use galatea_gpu::{Shapes, Step, Trial};
 use galatea_graph::ops::fused::PagedAttention;
 use galatea_tensor::DataType::{Fp16, Fp32, Int64};
+use measuring::{Arguments, device, middle};
 
 const BLOCK: usize = 16;
-const RUNS: usize = 12;
 
 fn numbers(all: impl Iterator<Item = usize>) -> Vec<u8> {
     all.flat_map(|number| (number as u64).to_le_bytes()).collect()
 }
 
 fn main() {
-    let arguments: Vec<String> = std::env::args().skip(1).collect();
-    let number = |at: usize, default: usize| {
-        arguments.get(at).and_then(|text| text.parse().ok()).unwrap_or(default)
-    };
+    let args = Arguments::new();
+    let number = |at: usize, usual: usize| args.number(at, usual);
     let (sequences, context) = (number(0, 16), number(1, 8192));
     let (heads, kv_heads, width) = (number(2, 32), number(3, 8), number(4, 128));
-    let device = Device::open(number(5, 0)).expect("a device");
+    let device = device();
     let most = context.div_ceil(BLOCK);
     let count = sequences * most;
     let op = PagedAttention {
@@ -71,13 +72,7 @@ fn main() {
         let mut step = Step::default();
         paged(&device, op, *config).bind(&shapes, &mut step).expect("a bound kernel");
         let trial = Trial::new(&device, &step, &inputs, &outputs, 1);
-        let found = trial.and_then(|trial| {
-            let runs = (0..RUNS).map(|_| trial.run(4));
-            let mut times = runs.collect::<Result<Vec<f64>, _>>()?;
-            times.sort_by(f64::total_cmp);
-            Ok(times[RUNS / 2])
-        });
-        match found {
+        match trial.and_then(|trial| middle(&trial, 4)) {
             Ok(ns) => println!(
                 "{{\"sequences\":{sequences},\"context\":{context},\"us\":{:.1},\"gb_s\":{:.0},\"config\":\"{config:?}\"}}",
                 ns / 1e3,

@@ -1,18 +1,21 @@
 //! How fast a GPU multiplies rows with matrices of few bits: a line of JSON for each configuration.
 //!
-//! `gemv FORMAT OUTPUTS INPUTS ROWS [DEVICE] [gated]`, where the format is a name such as `q4_0`, `q4_k`, `mlx4`
-//! or `f16`. Copies of the matrix that together are larger than caches are multiplied one after the other.
+//! `gemv FORMAT OUTPUTS INPUTS ROWS [gated]`, on the device that `GALATEA_GPU_DEVICE` numbers. The format is a name
+//! such as `q4_0`, `q4_k`, `mlx4` or `f16`. Copies of the matrix that together are larger than caches are multiplied
+//! one after the other.
 
 #![allow(
     clippy::print_stdout,
     clippy::unwrap_used,
     clippy::expect_used,
     clippy::cast_precision_loss,
+    clippy::cast_possible_truncation,
     reason = "a program for people who measure"
 )]
 
 #[path = "../tests/support/matrices.rs"]
 mod matrices;
+mod measuring;
 
 use std::sync::Arc;
 
@@ -23,10 +26,10 @@ use galatea_graph::ops::fused::{BlockMatMul, FusedActivation};
 use galatea_runtime::Precision;
 use galatea_tensor::DataType;
 use matrices::{Made, formats};
+use measuring::{Arguments, device, middle};
 
 /// Bytes that no cache holds.
 const ALL_BYTES: u64 = 384 << 20;
-const RUNS: usize = 12;
 
 fn kernels(
     device: &Arc<Device>,
@@ -40,14 +43,12 @@ fn kernels(
 }
 
 fn main() {
-    let arguments: Vec<String> = std::env::args().skip(1).collect();
-    let number = |at: usize, default: usize| {
-        arguments.get(at).and_then(|text| text.parse().ok()).unwrap_or(default)
-    };
-    let wanted = arguments.first().map_or("q4_0", String::as_str);
+    let args = Arguments::new();
+    let number = |at: usize, usual: usize| args.number(at, usual);
+    let wanted = args.word(0, "q4_0");
     let (n, k, m) = (number(1, 4096), number(2, 4096), number(3, 1));
-    let device = Device::open(number(4, 0)).expect("a device");
-    let gated = arguments.iter().any(|text| text == "gated");
+    let device = device();
+    let gated = args.has("gated");
     let found = formats().into_iter().find(|(name, ..)| *name == wanted);
     let (_, format, scales) = found.expect("a known format");
     let op = |seed: u64| {
@@ -96,12 +97,7 @@ fn main() {
         let steps = bound.collect::<Result<Vec<Step>, String>>().expect("bound kernels");
         let steps: Vec<&Step> = steps.iter().collect();
         let trial = Trial::of_steps(&device, &steps, &[Some(&x)], &[(m * n * 4) as u64]);
-        let found = trial.and_then(|trial| {
-            let runs = (0..RUNS).map(|_| trial.run(all.len()));
-            let mut times = runs.collect::<Result<Vec<f64>, _>>()?;
-            times.sort_by(f64::total_cmp);
-            Ok(times[RUNS / 2])
-        });
+        let found = trial.and_then(|trial| middle(&trial, all.len()));
         let config = format!("{choice:?}");
         match found {
             Ok(ns) => {
