@@ -39,7 +39,9 @@ mod tune;
 pub use device::{Capabilities, CooperativeMatrix, Counters, Device, Shader, devices};
 pub use error::GpuError;
 pub use kernel::{Binding, Dispatch, Kernel, KernelRow, NodeView, Shapes, Step};
-pub use memory::{Block, ClassStatistics, MemoryStatistics, PoolClass, PoolConfig, Reach};
+pub use memory::{
+    Block, ClassStatistics, MemoryLimit, MemoryStatistics, PoolClass, PoolConfig, Reach,
+};
 pub use provider::{GpuProvider, find_row, rows};
 pub use stream::StreamStatistics;
 pub use timing::{HostTimes, KernelLabel, KernelRun, Observer, RunRecord, Usage};

@@ -1,6 +1,6 @@
 //! Memory of the device: what runs reuse, and what happens at the end of it.
 
-#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+#![allow(clippy::unwrap_used, clippy::print_stderr, reason = "a test fails by panicking")]
 
 mod support;
 
@@ -8,9 +8,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use galatea_gpu::{Block, Device, PoolConfig};
-use galatea_graph::{Attributes, Dim, Fact, Graph};
+use galatea_graph::{Attributes, Dim, Fact, Graph, evaluate};
 use galatea_runtime::SessionOptions;
-use galatea_tensor::{DataType, MemoryKind, Tensor};
+use galatea_tensor::{Allocation, DataType, MappedFile, MemoryKind, Tensor, Tolerance, compare};
 
 /// `Relu` of a vector of any length.
 fn relu() -> Graph {
@@ -213,5 +213,65 @@ fn a_tensor_of_another_device_comes_through_the_host() {
             let moved = counters.peer_copy_bytes.load(Ordering::Relaxed);
             assert_eq!(moved, peers * bytes.len() as u64);
         }
+    }
+}
+
+/// Rows and columns of a matrix in a file.
+const WIDTH: usize = 192;
+
+/// A product with a matrix that lies in a mapped file, so many bytes from its start.
+fn product_with_file(start: usize) -> (Graph, tempfile::NamedTempFile) {
+    let numbers = support::node::floats(&[WIDTH, WIDTH], 0.5);
+    let mut bytes = vec![0; start];
+    bytes.extend_from_slice(numbers.as_bytes().unwrap());
+    let file = tempfile::NamedTempFile::new().unwrap();
+    std::fs::write(file.path(), bytes).unwrap();
+    let mapped: Arc<dyn Allocation> = Arc::new(MappedFile::open(file.path()).unwrap());
+    let shape = [WIDTH, WIDTH];
+    let weights = Tensor::from_allocation(DataType::Fp32, &shape, mapped, start).unwrap();
+    let mut graph = Graph::new("product");
+    graph.opsets.insert(String::new(), 17);
+    let (x, y) = (graph.value_named("x"), graph.value_named("y"));
+    let dims = vec![Dim::symbol("rows"), Dim::Known(WIDTH)];
+    graph.value_mut(x).declared = Some(Fact::new(DataType::Fp32, dims));
+    graph.inputs.push(x);
+    let weights = graph.add_constant("weights", weights);
+    let inputs = vec![Some(x), Some(weights)];
+    graph.add_node(("", "MatMul"), "", &Attributes::new(), inputs, vec![Some(y)]).unwrap();
+    graph.outputs.push(y);
+    (graph, file)
+}
+
+#[test]
+fn weights_in_a_mapped_file_are_read_where_they_lie() {
+    let matrix = (WIDTH * WIDTH * 4) as u64;
+    // On the border of a page, inside one, and where no binding starts.
+    for (start, lies) in [(0, true), (64, true), (4096 + 320, true), (8, false)] {
+        let Some(device) = support::own_device() else { return };
+        let (graph, _file) = product_with_file(start);
+        let session = support::session(&device, &graph, &SessionOptions::default()).unwrap();
+        for rows in [1, 7] {
+            let x = support::node::floats(&[rows, WIDTH], 1.0);
+            let found = session.run(&[("x", x.clone())]).unwrap().remove(0);
+            let expected = evaluate::run(&graph, &[x]).unwrap();
+            compare(&found, &expected[0], Tolerance::Within(1e-4)).unwrap();
+        }
+        let read = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+        let counters = &device.counters;
+        let imported = read(&counters.imported_bytes);
+        let uploaded = read(&counters.upload_bytes);
+        if lies && device.reads_pages() {
+            assert_eq!(imported, matrix);
+            assert!(uploaded < matrix, "{uploaded} bytes were copied");
+        } else {
+            if lies {
+                eprintln!("this device takes no pages: the file is copied");
+            }
+            assert_eq!(imported, 0);
+            assert!(uploaded > matrix, "{uploaded} bytes were copied");
+        }
+        assert!(device.memory().used_bytes >= matrix);
+        drop(session);
+        assert_eq!(device.memory().used_bytes, 0);
     }
 }

@@ -23,6 +23,7 @@ pub mod http;
 pub mod json;
 pub mod listen;
 pub mod logging;
+mod memory_limit;
 pub mod metrics;
 pub mod models;
 mod openai;

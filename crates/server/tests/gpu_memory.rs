@@ -15,12 +15,14 @@ use std::sync::mpsc::channel;
 use std::time::Duration;
 
 use galatea::units;
+use galatea_formats::onnx::{ModelInfo, WriteOptions, write_model};
 use galatea_gpu::{Device, GpuProvider, devices};
+use galatea_graph::{Attributes, Dim, Fact, Graph};
 use galatea_runtime::{ExecutionProvider, SessionOptions};
 use galatea_serving::backend::onnx::OnnxBackend;
 use galatea_serving::request::{InputData, InputTensor};
 use galatea_serving::{Core, CoreOptions, InferenceRequest};
-use galatea_tensor::DataType;
+use galatea_tensor::{DataType, Tensor};
 
 /// The first device opened so many times; none where the host has none, which is said.
 fn opened(times: usize) -> Option<Vec<Arc<Device>>> {
@@ -31,14 +33,25 @@ fn opened(times: usize) -> Option<Vec<Arc<Device>>> {
     Some((0..times).map(|_| Device::open(0).unwrap()).collect())
 }
 
-/// A server of the sample model `simple` with a configuration, on these GPUs.
-fn serve(config: &str, gpus: &[Arc<Device>]) -> (Arc<Core>, tempfile::TempDir) {
-    let root = tempfile::tempdir().unwrap();
-    let sample = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/models/simple");
-    let model = root.path().join("simple");
+/// A sample model with a configuration in a folder of models.
+fn sample(root: &Path, name: &str, config: &str) {
+    let sample = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/models").join(name);
+    let model = root.join(name);
     std::fs::create_dir_all(model.join("1")).unwrap();
     std::fs::copy(sample.join("1/model.onnx"), model.join("1/model.onnx")).unwrap();
     std::fs::write(model.join("config.pbtxt"), config).unwrap();
+}
+
+/// A server of the sample model `simple` with a configuration, on these GPUs.
+fn serve(config: &str, gpus: &[Arc<Device>]) -> (Arc<Core>, tempfile::TempDir) {
+    let root = tempfile::tempdir().unwrap();
+    sample(root.path(), "simple", config);
+    let core = start(root.path(), gpus);
+    (core, root)
+}
+
+/// A server of the models in a folder, on these GPUs.
+fn start(root: &Path, gpus: &[Arc<Device>]) -> Arc<Core> {
     let provider = |device: &Arc<Device>| -> Arc<dyn ExecutionProvider> {
         Arc::new(GpuProvider::on(Arc::clone(device)))
     };
@@ -46,12 +59,12 @@ fn serve(config: &str, gpus: &[Arc<Device>]) -> (Arc<Core>, tempfile::TempDir) {
     let backend = OnnxBackend::new(units::processor(), options)
         .with_gpus(gpus.iter().map(provider).collect());
     let options = CoreOptions {
-        repositories: vec![root.path().to_owned()],
+        repositories: vec![root.to_owned()],
         exit_on_error: false,
         gpus: u32::try_from(gpus.len()).unwrap(),
         ..CoreOptions::default()
     };
-    (Core::start(options, vec![Arc::new(backend)]).unwrap(), root)
+    Core::start(options, vec![Arc::new(backend)]).unwrap()
 }
 
 /// Sums and differences of two vectors of 16 integers, checked.
@@ -68,6 +81,12 @@ fn ask(core: &Core) {
         inputs: vec![input("INPUT0", 3), input("INPUT1", 1)],
         ..InferenceRequest::default()
     };
+    let sums: Vec<i32> = (0..16).map(|at| at * 4).collect();
+    assert_eq!(answer(core, request).to_vec::<i32>().unwrap(), sums);
+}
+
+/// The first output of a request.
+fn answer(core: &Core, request: InferenceRequest) -> Tensor {
     let (to, from) = channel();
     core.infer(
         request,
@@ -77,9 +96,7 @@ fn ask(core: &Core) {
     )
     .unwrap();
     let answer = from.recv_timeout(Duration::from_secs(120)).unwrap().unwrap();
-    let outputs = answer.expect("a response").outputs;
-    let sums: Vec<i32> = (0..16).map(|at| at * 4).collect();
-    assert_eq!(outputs[0].tensor.to_vec::<i32>().unwrap(), sums);
+    answer.expect("a response").outputs.swap_remove(0).tensor
 }
 
 #[test]
@@ -100,6 +117,101 @@ fn instances_on_several_gpus_share_the_load() {
         }
     }
     assert!(gpus.iter().all(busy), "one GPU got nothing of 320 requests");
+}
+
+/// Matrices one after the other, as many numbers of FP32 as `LAYERS` times the square of `WIDTH`.
+const WIDTH: usize = 160;
+const LAYERS: usize = 12;
+
+/// A model of them in a folder of models.
+fn layers(root: &Path, config: &str) {
+    let mut graph = Graph::new("layers");
+    graph.opsets.insert(String::new(), 21);
+    let mut x = graph.value_named("x");
+    let dims = vec![Dim::symbol("rows"), Dim::Known(WIDTH)];
+    graph.value_mut(x).declared = Some(Fact::new(DataType::Fp32, dims));
+    graph.inputs.push(x);
+    for layer in 0..LAYERS {
+        let numbers = (0..WIDTH * WIDTH)
+            .map(|at| f32::from(u8::try_from((at * (layer + 3)) % 29).unwrap()) / 200.0 - 0.07);
+        let weights = Tensor::from_vec(&[WIDTH, WIDTH], numbers.collect::<Vec<f32>>()).unwrap();
+        let weights = graph.add_constant(&format!("w{layer}"), weights);
+        let y = graph.value_named(&format!("y{layer}"));
+        let inputs = vec![Some(x), Some(weights)];
+        graph.add_node(("", "MatMul"), "", &Attributes::new(), inputs, vec![Some(y)]).unwrap();
+        x = y;
+    }
+    graph.outputs.push(x);
+    let model = root.join("layers");
+    std::fs::create_dir_all(model.join("1")).unwrap();
+    let (info, options) = (ModelInfo::default(), WriteOptions::default());
+    write_model(&graph, &info, &model.join("1/model.onnx"), options).unwrap();
+    std::fs::write(model.join("config.pbtxt"), config).unwrap();
+}
+
+fn through_layers(core: &Core) -> Tensor {
+    let x = (0..WIDTH).flat_map(|at| (f32::from(u8::try_from(at).unwrap()) / 80.0).to_le_bytes());
+    let request = InferenceRequest {
+        model_name: "layers".to_owned(),
+        inputs: vec![InputTensor {
+            name: "x".to_owned(),
+            datatype: DataType::Fp32,
+            shape: vec![1, i64::try_from(WIDTH).unwrap()],
+            data: InputData::Raw(x.collect::<Vec<u8>>().into()),
+        }],
+        ..InferenceRequest::default()
+    };
+    answer(core, request)
+}
+
+#[test]
+fn a_model_above_the_limit_of_its_configuration_is_streamed_and_gives_the_same() {
+    let Some(gpus) = opened(2) else { return };
+    let limit = WIDTH * WIDTH * 4 * LAYERS / 3;
+    let limited = metal(&[("gpu_memory_limit", &limit.to_string())]);
+    let whole = metal(&[]);
+    let found = [(limited, &gpus[0]), (whole, &gpus[1])].map(|(config, gpu)| {
+        let root = tempfile::tempdir().unwrap();
+        layers(root.path(), &config);
+        let core = start(root.path(), std::slice::from_ref(gpu));
+        assert_eq!(core.load_failures(), []);
+        (through_layers(&core), gpu.streams().streamed_bytes, gpu.memory().peak_bytes)
+    });
+    assert_eq!(found[0].0, found[1].0);
+    let limit = limit as u64;
+    assert!(found[0].1 > limit && found[0].2 <= limit, "{:?}", &found[0]);
+    assert!(found[1].1 == 0 && found[1].2 > limit, "{:?}", &found[1]);
+}
+
+/// Runs the program, which ends by itself, and says whether it went well.
+fn program(arguments: &[&str]) -> bool {
+    let all = std::iter::once("galatea").chain(arguments.iter().copied());
+    let code = galatea::cli::main(all.map(str::to_owned).collect());
+    format!("{code:?}") == format!("{:?}", std::process::ExitCode::SUCCESS)
+}
+
+#[test]
+fn the_flag_refuses_a_model_without_room_with_the_numbers() {
+    if opened(0).is_none() {
+        return;
+    }
+    let root = tempfile::tempdir().unwrap();
+    sample(root.path(), "digits", "max_batch_size: 32 instance_group { kind: KIND_GPU count: 1 }");
+    let log = root.path().join("log");
+    let repository = format!("--model-repository={}", root.path().display());
+    let log_file = format!("--log-file={}", log.display());
+    let serve = |limit: &str| {
+        let limit = format!("--gpu-memory-limit={limit}");
+        let off = ["--allow-http=false", "--allow-grpc=false", "--allow-metrics=false"];
+        let mut all = vec!["serve", &repository, &log_file, &limit, "--allow-software-gpu=true"];
+        all.push("--model-cache-byte-size=0");
+        all.extend(off);
+        program(&all)
+    };
+    assert!(!serve("much"));
+    assert!(!serve("1KiB"));
+    let said = std::fs::read_to_string(&log).unwrap();
+    assert!(said.contains("of the 1024 that may be taken"), "{said}");
 }
 
 fn metal(parameters: &[(&str, &str)]) -> String {

@@ -63,7 +63,7 @@ impl Device {
         };
         let opened = pollster::block_on(adapter.request_device(&descriptor));
         let opened = opened.map_err(|error| refused(error.to_string()))?;
-        let budget = pool.budget_bytes();
+        let budget = pool.budget_bytes(None)?;
         Self::of(0, opened, capabilities, (pool, budget), Origin::Imagined(pool.clone()))
     }
 }

@@ -6,6 +6,7 @@ mod imagined;
 mod life;
 mod line;
 mod pipelines;
+mod request;
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock, PoisonError, Weak};
@@ -20,7 +21,7 @@ use wgpu::{Backends, DeviceType, ErrorFilter, Features};
 use galatea_runtime::Peaks;
 
 use crate::error::GpuError;
-use crate::memory::{Block, Memory, MemoryStatistics, Pool, PoolConfig, Reach, Shelves};
+use crate::memory::{self, Block, Memory, MemoryStatistics, Pool, PoolConfig, Reach, Shelves};
 use crate::stream::StreamStatistics;
 use crate::timing::{Both, Clock, Meter, Observer, Observers, StampPool, Stamps, Usage, Watch};
 
@@ -57,6 +58,8 @@ pub struct Counters {
     pub copies: AtomicU64,
     /// Copies that the processor made from and to memory which the device addresses too.
     pub host_copies: AtomicU64,
+    /// Bytes of mapped files that kernels read where they lie.
+    pub imported_bytes: AtomicU64,
     /// Outputs that were handed out where the device wrote them, without a copy.
     pub outputs_in_place: AtomicU64,
     /// Inputs that lay on another device and came through the host.
@@ -80,6 +83,8 @@ pub struct Device {
     pub(crate) pool: Arc<Pool<Memory>>,
     pub(crate) shelves: Shelves,
     life: life::Life,
+    /// Whether it reads mapped files where they lie.
+    takes_pages: bool,
     /// Buffers of at most so many bytes are addressed by the processor too, where memory is shared.
     unified_bytes: AtomicU64,
     /// What was done.
@@ -160,12 +165,12 @@ impl Device {
             memory_hints: wgpu::MemoryHints::Performance,
             trace: wgpu::Trace::Off,
         };
-        let opened = pollster::block_on(adapter.request_device(&descriptor));
+        let opened = request::request(&adapter, &descriptor, capabilities.unified);
         let (device, queue) = opened.map_err(|error| GpuError::Refused {
             name: capabilities.name.clone(),
             reason: error.to_string(),
         })?;
-        let budget = pool.budget_bytes().or_else(|| budget::recommended(&device));
+        let budget = pool.budget_bytes(budget::recommended(&device))?;
         let origin = life::Origin::Number(index, pool.clone());
         Self::of(index, (device, queue), capabilities, (pool, budget), origin)
     }
@@ -183,6 +188,7 @@ impl Device {
         let unified = capabilities.unified && capabilities.mappable;
         let unified_bytes = if unified { config.unified_bytes() } else { 0 };
         let shelves = config.shelves(budget);
+        let takes_pages = unified && memory::takes_pages(&device);
         let pool = Arc::new(Pool::new(config, budget, unified));
         let opened = Self {
             device,
@@ -192,6 +198,7 @@ impl Device {
             pool,
             shelves,
             life,
+            takes_pages,
             unified_bytes: AtomicU64::new(unified_bytes),
             counters,
             index,
@@ -218,13 +225,17 @@ impl Device {
         &self.capabilities
     }
 
-    /// Keeps memory as a model's configuration says besides: more classes of buffers, and unified memory for
-    /// smaller buffers only. What runs already keeps what it has.
+    /// Keeps memory as a model's configuration says besides: more classes of buffers, unified memory for
+    /// smaller buffers only, and fewer bytes in all. What runs already keeps what it has.
     ///
     /// # Errors
     /// When there is no memory for what is to be made from the start.
     pub fn configure(&self, pool: &PoolConfig) -> Result<(), GpuError> {
         self.unified_bytes.fetch_min(pool.unified_bytes(), Ordering::Relaxed);
+        if let Some(bytes) = pool.limit_bytes() {
+            self.pool.limit(bytes);
+            self.shelves.limit(bytes);
+        }
         self.pool.extend(pool);
         Block::prepare(self)
     }
@@ -247,6 +258,12 @@ impl Device {
         let all = self.shelves.streams.lock().unwrap_or_else(PoisonError::into_inner).clone();
         let each = all.iter().filter_map(Weak::upgrade).map(|stream| stream.statistics());
         each.fold(StreamStatistics::default(), StreamStatistics::plus)
+    }
+
+    /// Whether kernels read weights in mapped files where they lie.
+    #[must_use]
+    pub fn reads_pages(&self) -> bool {
+        self.takes_pages
     }
 
     /// Gives memory back that is only kept for reuse, and says how many bytes that were.

@@ -6,6 +6,7 @@ use wgpu::BufferUsages;
 
 use galatea_tensor::Tensor;
 
+use super::import::{Pages, import};
 use super::pool::{Place, Reach, Taken, Wanted};
 use super::shared::{self, HostBytes, Memory};
 use super::{Pool, Shelf};
@@ -27,6 +28,8 @@ const USAGES: BufferUsages =
 pub struct Block {
     pub(crate) buffer: wgpu::Buffer,
     host: Option<HostBytes>,
+    /// Where the bytes start in the buffer.
+    start: u64,
     place: Place,
     pool: Arc<Pool<Memory>>,
     /// Where the bytes lie that the device has no room for; the buffer is empty then.
@@ -84,7 +87,7 @@ impl Block {
 
     fn taken(device: &Device, taken: Taken<Memory>) -> Self {
         let Taken { buffer: Memory { buffer, host }, place } = taken;
-        Self { buffer, host, place, pool: Arc::clone(&device.pool), shelf: None }
+        Self { buffer, host, start: 0, place, pool: Arc::clone(&device.pool), shelf: None }
     }
 
     fn exact(device: &Device, bytes: u64, usage: BufferUsages) -> Result<Self, GpuError> {
@@ -175,7 +178,7 @@ impl Block {
         Ok(Arc::new(block))
     }
 
-    /// The bytes of a tensor of the model, as they are.
+    /// The bytes of a tensor of the model, as they are: where the file has them, if the device reads them there.
     ///
     /// # Errors
     /// As [`Block::for_weights`].
@@ -184,12 +187,33 @@ impl Block {
         let bytes = bytes.map_err(|error| GpuError::Shelf(error.to_string()))?;
         let takes = device.shelves.takes(bytes.len() as u64);
         if !device.shelves.is_beyond() || !takes {
-            match Self::with(device, bytes) {
+            let imported = Self::imported(device, tensor);
+            match imported.unwrap_or_else(|| Self::with(device, bytes)) {
                 Err(GpuError::Memory { .. }) if takes => {}
                 made => return made,
             }
         }
         Ok(Arc::new(Self::outside(device, Shelf::Tensor(tensor.clone()))?))
+    }
+
+    /// A tensor in a mapped file as memory of the device; nothing where that cannot be.
+    fn imported(device: &Device, tensor: &Tensor) -> Option<Result<Arc<Self>, GpuError>> {
+        let alignment = device.device.limits().min_storage_buffer_offset_alignment;
+        let pages = Pages::of(tensor, u64::from(alignment)).filter(|_| device.reads_pages())?;
+        let (bytes, most) = (pages.bytes, device.capabilities().buffer_bytes);
+        if device.reach(bytes) != Reach::Host || bytes > most {
+            return None;
+        }
+        let made = device.checked(|| import(&device.device, &pages)).ok().flatten()?;
+        let taken = device.pool.take_exact(Wanted { bytes, reach: Reach::Host }, |_| {
+            Ok(Memory { buffer: made.clone(), host: None })
+        });
+        Some(taken.map(|taken| {
+            let mut own = Self::taken(device, taken);
+            own.start = pages.offset;
+            Counters::add(&device.counters.imported_bytes, tensor.size_bytes() as u64);
+            Arc::new(own)
+        }))
     }
 
     fn outside(device: &Device, shelf: Shelf) -> Result<Self, GpuError> {
@@ -243,7 +267,12 @@ impl Block {
     /// How many bytes there are.
     #[must_use]
     pub fn bytes(&self) -> u64 {
-        self.shelf.as_ref().map_or(self.place.bytes, Shelf::bytes)
+        self.shelf.as_ref().map_or(self.place.bytes - self.start, Shelf::bytes)
+    }
+
+    /// Where the bytes start in the buffer.
+    pub(crate) fn start(&self) -> u64 {
+        self.start
     }
 
     /// Where the processor finds the bytes, if it does.
@@ -296,7 +325,8 @@ impl Block {
                 mapped_at_creation: false,
             });
             let mut encoder = device.device.create_command_encoder(&Default::default());
-            encoder.copy_buffer_to_buffer(&self.buffer, (piece * PIECE) as u64, &staging, 0, size);
+            let from = self.start + (piece * PIECE) as u64;
+            encoder.copy_buffer_to_buffer(&self.buffer, from, &staging, 0, size);
             let submission = device.submit(encoder.finish());
             staging.map_async(wgpu::MapMode::Read, .., |_| ());
             device.wait(&submission)?;

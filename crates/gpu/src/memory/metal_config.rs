@@ -3,8 +3,13 @@
 use super::PoolConfig;
 
 /// Their names.
-const FIELDS: [&str; 4] =
-    ["memory_pool_sizes", "initial_pool_sizes", "max_pool_sizes", "unified_memory_threshold"];
+const FIELDS: [&str; 5] = [
+    "memory_pool_sizes",
+    "initial_pool_sizes",
+    "max_pool_sizes",
+    "unified_memory_threshold",
+    "gpu_memory_limit",
+];
 
 /// The number in a text.
 fn number<T: std::str::FromStr>(field: &str, text: &str, what: &str) -> Result<T, String> {
@@ -18,10 +23,19 @@ fn numbers<T: std::str::FromStr>(field: &str, text: &str, what: &str) -> Result<
     words.map(|word| number(field, word, what)).collect()
 }
 
+/// A number of bytes that leaves room for something.
+fn limited(field: &str, text: &str) -> Result<u64, String> {
+    const WHAT: &str = "a number of bytes from 1 on";
+    match number(field, text, WHAT)? {
+        0 => Err(format!("{field}: '0' found, expected {WHAT}")),
+        bytes => Ok(bytes),
+    }
+}
+
 impl PoolConfig {
     /// From the fields of `metal_config`, by name: `memory_pool_sizes`, `initial_pool_sizes` and
     /// `max_pool_sizes` are lists, and buffers of at most `unified_memory_threshold` bytes are in memory that the
-    /// processor shares. Without sizes there are the usual classes.
+    /// processor shares, and all together take at most `gpu_memory_limit` bytes. Without sizes there are the usual classes.
     ///
     /// # Errors
     /// Names the field, what was found and what was expected.
@@ -29,7 +43,7 @@ impl PoolConfig {
         fields: impl IntoIterator<Item = (&'a str, &'a str)>,
     ) -> Result<Self, String> {
         let (mut sizes, mut initial, mut most) = (Vec::new(), Vec::new(), Vec::new());
-        let mut threshold = None;
+        let (mut threshold, mut limit) = (None, None);
         for (field, text) in fields {
             match field {
                 "memory_pool_sizes" => sizes = numbers(field, text, "a number of bytes")?,
@@ -38,6 +52,7 @@ impl PoolConfig {
                 "unified_memory_threshold" => {
                     threshold = Some(number(field, text.trim(), "a number of bytes")?);
                 }
+                "gpu_memory_limit" => limit = Some(limited(field, text.trim())?),
                 other => {
                     let known = FIELDS.join(", ");
                     return Err(format!("'{other}' found, expected one of {known}"));
@@ -46,8 +61,12 @@ impl PoolConfig {
         }
         let none = sizes.is_empty() && initial.is_empty() && most.is_empty();
         let config = if none { Self::default() } else { Self::new(&sizes, &initial, &most)? };
-        Ok(match threshold {
+        let config = match threshold {
             Some(bytes) => config.unified_up_to(bytes),
+            None => config,
+        };
+        Ok(match limit {
+            Some(bytes) => config.within(bytes),
             None => config,
         })
     }
@@ -65,9 +84,10 @@ mod tests {
             ("initial_pool_sizes", "1 0"),
             ("max_pool_sizes", "2,3"),
             ("unified_memory_threshold", " 100 "),
+            ("gpu_memory_limit", "9000"),
         ];
         let expected = PoolConfig::new(&[512, 4096], &[1, 0], &[2, 3]).unwrap().unified_up_to(100);
-        assert_eq!(PoolConfig::from_fields(fields).unwrap(), expected);
+        assert_eq!(PoolConfig::from_fields(fields).unwrap(), expected.within(9000));
         assert_eq!(PoolConfig::from_fields([]).unwrap(), PoolConfig::default());
     }
 
@@ -77,6 +97,9 @@ mod tests {
         assert!(error("memory_pool_sizes", "1,x").starts_with("memory_pool_sizes: 'x' found"));
         assert!(error("max_pool_sizes", "-1").contains("'-1' found, expected a number of buffers"));
         assert!(error("unified_memory_threshold", "").contains("'' found"));
+        assert!(
+            error("gpu_memory_limit", "0").contains("'0' found, expected a number of bytes from 1")
+        );
         assert!(error("pools", "1").contains("expected one of memory_pool_sizes"));
     }
 }

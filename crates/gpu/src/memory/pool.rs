@@ -1,6 +1,7 @@
 //! Buffers by size, kept for reuse, within a budget.
 
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use super::Shelves;
@@ -30,11 +31,20 @@ pub enum Reach {
     Passing,
 }
 
+/// How much of a device's memory may be taken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum MemoryLimit {
+    /// So many bytes.
+    Bytes(u64),
+    /// So many hundredths of what the device recommends.
+    Percent(u64),
+}
+
 /// The sizes that a pool keeps.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PoolConfig {
     classes: Vec<PoolClass>,
-    budget_bytes: Option<u64>,
+    limit: Option<MemoryLimit>,
     spill_folder: Option<PathBuf>,
     ahead: Option<usize>,
     unified_bytes: Option<u64>,
@@ -46,7 +56,7 @@ impl Default for PoolConfig {
         let class = |power: u32| PoolClass { bytes: 1 << power, initial: 0, most: 8 };
         Self {
             classes: (16..=30).map(class).collect(),
-            budget_bytes: None,
+            limit: None,
             spill_folder: None,
             ahead: None,
             unified_bytes: None,
@@ -93,7 +103,13 @@ impl PoolConfig {
     /// The same with a budget of its own in place of what the device recommends.
     #[must_use]
     pub fn within(self, budget_bytes: u64) -> Self {
-        Self { budget_bytes: Some(budget_bytes), ..self }
+        self.limited(MemoryLimit::Bytes(budget_bytes))
+    }
+
+    /// As [`PoolConfig::within`], of any kind.
+    #[must_use]
+    pub fn limited(self, limit: MemoryLimit) -> Self {
+        Self { limit: Some(limit), ..self }
     }
 
     /// The same with packed weights that do not fit in a file in this folder, in place of the system's for such
@@ -115,8 +131,29 @@ impl PoolConfig {
         Shelves::new(self.spill_folder.clone(), self.ahead, budget_bytes)
     }
 
-    pub(crate) fn budget_bytes(&self) -> Option<u64> {
-        self.budget_bytes
+    /// Bytes that may be taken of a device that recommends so many.
+    ///
+    /// # Errors
+    /// When a share is wanted of what nobody knows.
+    pub(crate) fn budget_bytes(&self, recommended: Option<u64>) -> Result<Option<u64>, GpuError> {
+        match (self.limit, recommended) {
+            (None, recommended) => Ok(recommended),
+            (Some(MemoryLimit::Bytes(bytes)), _) => Ok(Some(bytes)),
+            (Some(MemoryLimit::Percent(percent)), Some(whole)) => {
+                Ok(Some((whole / 100).saturating_mul(percent)))
+            }
+            (Some(MemoryLimit::Percent(percent)), None) => Err(GpuError::Refusal(format!(
+                "{percent}% of its memory may be taken, but the device does not say how much it has"
+            ))),
+        }
+    }
+
+    /// Bytes that may be taken, where the limit says so by itself.
+    pub(crate) fn limit_bytes(&self) -> Option<u64> {
+        match self.limit {
+            Some(MemoryLimit::Bytes(bytes)) => Some(bytes),
+            _ => None,
+        }
     }
 
     /// The same with unified memory, where the device has it, for buffers of at most so many bytes; without this
@@ -182,10 +219,37 @@ struct State<B> {
     statistics: MemoryStatistics,
 }
 
+/// Bytes that may be taken, which models may make fewer.
+#[derive(Debug)]
+pub(crate) struct Budget(AtomicU64);
+
+impl Default for Budget {
+    fn default() -> Self {
+        Self::new(None)
+    }
+}
+
+impl Budget {
+    /// So many bytes; without a number, as many as there are.
+    pub(crate) fn new(bytes: Option<u64>) -> Self {
+        Self(AtomicU64::new(bytes.unwrap_or(u64::MAX)))
+    }
+
+    /// How many they are.
+    pub(crate) fn bytes(&self) -> Option<u64> {
+        Some(self.0.load(Ordering::Relaxed)).filter(|bytes| *bytes < u64::MAX)
+    }
+
+    /// No more than these from now on.
+    pub(crate) fn limit(&self, bytes: u64) {
+        self.0.fetch_min(bytes, Ordering::Relaxed);
+    }
+}
+
 /// A pool of buffers of type `B`, which it makes by a function that it is given each time.
 pub(crate) struct Pool<B> {
     state: Mutex<State<B>>,
-    budget_bytes: Option<u64>,
+    budget: Budget,
     /// Whether memory that the processor addresses is the device's.
     unified: bool,
 }
@@ -223,9 +287,12 @@ impl<B> Pool<B> {
     pub(crate) fn new(config: &PoolConfig, budget_bytes: Option<u64>, unified: bool) -> Self {
         let mut state = State { classes: Vec::new(), statistics: MemoryStatistics::default() };
         state.extend(config);
-        let State { classes, .. } = state;
-        let statistics = MemoryStatistics { budget_bytes, ..MemoryStatistics::default() };
-        Self { state: Mutex::new(State { classes, statistics }), budget_bytes, unified }
+        Self { state: Mutex::new(state), budget: Budget::new(budget_bytes), unified }
+    }
+
+    /// Lets no more bytes be taken than these from now on; what is taken stays.
+    pub(crate) fn limit(&self, bytes: u64) {
+        self.budget.limit(bytes);
     }
 
     fn lock(&self) -> MutexGuard<'_, State<B>> {
@@ -275,7 +342,7 @@ impl<B> Pool<B> {
             state.count(place, self.unified);
             return Ok(Taken { buffer, place });
         }
-        let room = self.budget_bytes.filter(|_| self.counts(reach));
+        let room = self.budget.bytes().filter(|_| self.counts(reach));
         let room = room.map(|budget| budget.saturating_sub(state.statistics.used_bytes));
         let class = class.filter(|&index| {
             let class = &state.classes[index];
@@ -316,13 +383,13 @@ impl<B> Pool<B> {
     ) -> Result<B, GpuError> {
         let Place { bytes, reach, .. } = place;
         let mut state = self.lock();
-        if let Some(budget) = self.budget_bytes.filter(|_| self.counts(reach)) {
+        if let Some(budget) = self.budget.bytes().filter(|_| self.counts(reach)) {
             let used = state.statistics.used_bytes;
             if used.saturating_add(bytes) > budget {
                 let reason = format!("{used} of the {budget} that may be taken are in use");
                 return Err(GpuError::Memory { bytes, reason });
             }
-            if used + state.statistics.free_bytes + bytes > budget {
+            if used.saturating_add(state.statistics.free_bytes).saturating_add(bytes) > budget {
                 state.trim();
             }
         }
@@ -373,7 +440,8 @@ impl<B> Pool<B> {
             free: class.free.len(),
         };
         let classes = state.classes.iter().map(class).collect();
-        MemoryStatistics { classes, ..state.statistics.clone() }
+        let budget_bytes = self.budget.bytes();
+        MemoryStatistics { classes, budget_bytes, ..state.statistics.clone() }
     }
 }
 
@@ -523,6 +591,29 @@ mod tests {
         assert_eq!(pool.statistics().reused, 1);
         pool.give_back(early.buffer, early.place);
         assert_eq!(pool.take(own(200), size).unwrap().place, early.place);
+    }
+
+    #[test]
+    fn a_limit_is_bytes_or_a_share_of_what_the_device_recommends() {
+        let config = |limit| PoolConfig::default().limited(limit);
+        let bytes = config(MemoryLimit::Bytes(7));
+        assert_eq!(bytes.budget_bytes(Some(500)).unwrap(), Some(7));
+        let share = config(MemoryLimit::Percent(30));
+        assert_eq!(share.budget_bytes(Some(1000)).unwrap(), Some(300));
+        assert!(share.budget_bytes(None).unwrap_err().to_string().contains("30%"));
+        assert_eq!(PoolConfig::default().budget_bytes(Some(500)).unwrap(), Some(500));
+    }
+
+    #[test]
+    fn the_smallest_limit_holds_and_what_is_taken_stays() {
+        let pool = pool(4, Some(4000));
+        let taken = pool.take(own(1024), size).unwrap();
+        pool.limit(1300);
+        pool.limit(2000);
+        assert_eq!(pool.statistics().budget_bytes, Some(1300));
+        assert!(pool.take(own(1024), size).is_err());
+        assert_eq!(pool.take(own(200), size).unwrap().buffer, 256);
+        pool.give_back(taken.buffer, taken.place);
     }
 
     #[test]

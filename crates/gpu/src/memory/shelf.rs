@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use galatea_tensor::Tensor;
 
+use super::pool::Budget;
 use crate::error::GpuError;
 use crate::stream::Streamer;
 
@@ -110,7 +111,7 @@ pub(crate) struct Shelves {
     folder: Option<PathBuf>,
     /// Touches ahead at most.
     ahead: Option<usize>,
-    budget_bytes: Option<u64>,
+    budget: Budget,
     pub(crate) streams: Mutex<Vec<Weak<Streamer>>>,
 }
 
@@ -130,7 +131,12 @@ impl Shelves {
         ahead: Option<usize>,
         budget_bytes: Option<u64>,
     ) -> Self {
-        Self { folder, ahead, budget_bytes, ..Self::default() }
+        Self { folder, ahead, budget: Budget::new(budget_bytes), ..Self::default() }
+    }
+
+    /// As [`super::Pool::limit`].
+    pub(crate) fn limit(&self, bytes: u64) {
+        self.budget.limit(bytes);
     }
 
     /// Touches ahead at most; where nobody said, as many as times of loads ask for.
@@ -152,14 +158,14 @@ impl Shelves {
     /// Whether weights of so many bytes are worth putting aside.
     pub(crate) fn takes(&self, bytes: u64) -> bool {
         let (least, most) = SMALL;
-        bytes > self.budget_bytes.map_or(least, |budget| (budget / 4096).clamp(least, most))
+        bytes > self.budget.bytes().map_or(least, |budget| (budget / 4096).clamp(least, most))
     }
 
     /// The most bytes of a piece of weights that can be cut: a few of them must be on the device at once.
     pub(crate) fn piece_bytes(&self) -> u64 {
         /// Bytes that are brought in well under the time that somebody notices.
         const MOST: u64 = 32 << 20;
-        match self.budget_bytes {
+        match self.budget.bytes() {
             Some(budget) if self.is_beyond() => (budget / 16).clamp(64 << 10, MOST),
             _ => u64::MAX,
         }

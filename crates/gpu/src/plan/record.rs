@@ -105,7 +105,9 @@ impl Places<'_, '_> {
             }
             Place::Arena { offset, bytes } => (&arena.buffer, *offset, *bytes),
             Place::Slot { slot, bytes } => (&self.slots[*slot].buffer, 0, *bytes),
-            Place::Fixed { block, offset, bytes } => (&block.buffer, *offset, *bytes),
+            Place::Fixed { block, offset, bytes } => {
+                (&block.buffer, block.start() + offset, *bytes)
+            }
             Place::Streamed { block, offset, bytes } => {
                 let lost = || GpuError::Shelf("a weight was not brought to the GPU".into());
                 let (buffer, start) = self.brought(block).ok_or_else(lost)?;

@@ -45,6 +45,7 @@ pub(super) const CHOICES: &[Choice] = &[
         value: "",
         sentence: "show the slowest operators too, what kernels reach and what bounds them",
     },
+    model::GPU_MEMORY_CHOICE,
     model::TIMELINE_CHOICES[0],
     model::TIMELINE_CHOICES[1],
     Choice { name: "json", value: "", sentence: "print one line of JSON" },
@@ -96,6 +97,7 @@ pub(super) fn bench(arguments: &[String]) -> Result<ExitCode, String> {
         say(&help("galatea bench MODEL [--batch N] [--json] …", CHOICES));
         return Ok(ExitCode::SUCCESS);
     }
+    model::limit_gpus(&arguments)?;
     if let Some(checkpoint) = model::checkpoint(arguments.only("MODEL")?)? {
         return bench_language::bench(&checkpoint, &arguments);
     }

@@ -11,7 +11,6 @@ mod hwbench;
 mod inspect;
 mod inspect_checkpoint;
 mod layers;
-mod memory_limit;
 mod model;
 mod picture;
 mod plot;

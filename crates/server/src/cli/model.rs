@@ -11,7 +11,7 @@ use galatea_serving::model_cache::{self, ModelCache, Source};
 
 use super::arguments::{Arguments, Choice};
 use crate::profile::Profile;
-use crate::{models, tuning, units};
+use crate::{gpus, memory_limit, models, tuning, units};
 
 /// The model file that a path stands for: itself, or the one in a folder, or in the newest version folder.
 ///
@@ -120,6 +120,22 @@ pub(super) const TIMELINE_CHOICES: [Choice; 2] = [
     },
     Choice { name: "metal-profile-output", value: "FILE", sentence: "where to [profile.json]" },
 ];
+
+/// The option of [`limit_gpus`].
+pub(super) const GPU_MEMORY_CHOICE: Choice = Choice {
+    name: "gpu-memory-limit",
+    value: "BYTES|NGiB|N%",
+    sentence: "most memory of the GPU that is taken [what it recommends]",
+};
+
+/// Lets no more of a GPU's memory be taken than `--gpu-memory-limit` says.
+///
+/// # Errors
+/// When it is no limit.
+pub(super) fn limit_gpus(arguments: &Arguments) -> Result<(), String> {
+    let limit = memory_limit::of_gpus(arguments.last("gpu-memory-limit").unwrap_or(""))?;
+    gpus::limit_memory(limit)
+}
 
 /// A profile that ends when this is dropped, though a GPU still knows it.
 #[derive(Debug)]

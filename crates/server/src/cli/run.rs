@@ -26,6 +26,7 @@ const CHOICES: &[Choice] = &[
     Choice { name: "max-tokens", value: "N", sentence: "longest text that it writes [64]" },
     model::CACHE_CHOICES[0],
     model::CACHE_CHOICES[1],
+    model::GPU_MEMORY_CHOICE,
     model::TIMELINE_CHOICES[0],
     model::TIMELINE_CHOICES[1],
     Choice { name: "help", value: "", sentence: "print this" },
@@ -39,6 +40,7 @@ pub(super) fn run(arguments: &[String]) -> Result<ExitCode, String> {
         return Ok(ExitCode::SUCCESS);
     }
     let given = arguments.only("MODEL")?;
+    model::limit_gpus(&arguments)?;
     let _timeline = model::timeline(&arguments)?;
     if let Some(checkpoint) = model::checkpoint(given)? {
         return run_checkpoint::run(&checkpoint, &arguments);

@@ -12,11 +12,13 @@ use galatea_serving::rate_limiter::ResourceLimit;
 use galatea_serving::repository::Naming;
 use galatea_serving::{ControlMode, Core, CoreOptions};
 
-use super::{memory_limit, say};
+use super::say;
 use crate::flags::{self, Flags, Parsed};
+use crate::gpus;
 use crate::host;
 use crate::listen;
 use crate::logging;
+use crate::memory_limit;
 use crate::metrics::MetricsConfig;
 use crate::models::{self, CheckpointDefaults};
 use crate::profile::Profile;
@@ -114,6 +116,8 @@ pub(super) fn start_core(
         true => Software::Counted,
         false => Software::Ignored,
     };
+    // Before one is opened.
+    gpus::limit_memory(memory_limit::of_gpus(flags.text("gpu-memory-limit"))?)?;
     let gpus = units::gpus(software);
     let mut options = core_options(flags)?;
     options.gpus = u32::try_from(gpus.len()).unwrap_or(u32::MAX);
@@ -123,7 +127,7 @@ pub(super) fn start_core(
     let bytes = flags.number("model-cache-byte-size");
     let cache = models::model_cache(flags.text("model-cache-dir"), bytes);
     let memory =
-        memory_limit::bytes(flags.text("model-memory-limit"), host::machine_memory_bytes())?;
+        memory_limit::of_models(flags.text("model-memory-limit"), host::machine_memory_bytes())?;
     let backends =
         models::backends_with(cache, CheckpointDefaults::of(flags)?, memory, gpus, profile);
     let core = Core::start(options, backends.clone()).map_err(|error| {

@@ -126,6 +126,8 @@ pub const FLAGS: &[Flag] = flags![
     "model-load-retry-count" Number, "0", "Further attempts after a failed load.", Yes;
     "model-memory-limit" Text, "",
         "Memory of all language models together: BYTES, NGiB or N% of the machine's; idle ones make room.", Yes;
+    "gpu-memory-limit" Text, "",
+        "Memory of each GPU that models may take: BYTES, NGiB or N% of what it recommends.", Yes;
     "allow-software-gpu" Bool, "false",
         "Count a processor that plays a GPU, such as Mesa's lavapipe, as one.", Yes;
     "model-namespacing" Bool, "false", "Let repositories have models of the same name.", Yes;

@@ -8,9 +8,9 @@ mod open;
 use std::time::Duration;
 
 #[cfg(not(any(target_os = "macos", feature = "gpu")))]
-pub(crate) use none::{measure_use, memory, observe, peaks, uses};
+pub(crate) use none::{limit_memory, measure_use, memory, observe, peaks, uses};
 #[cfg(any(target_os = "macos", feature = "gpu"))]
-pub(crate) use open::{device, measure_use, memory, name, observe, peaks, uses};
+pub(crate) use open::{device, limit_memory, measure_use, memory, name, observe, peaks, uses};
 
 /// What a program without GPUs says.
 #[cfg(not(any(target_os = "macos", feature = "gpu")))]

@@ -5,7 +5,16 @@ use std::sync::Arc;
 use galatea_runtime::Peaks;
 
 use super::{GpuMemory, GpuUse, WITHOUT};
+use crate::memory_limit::Limit;
 use crate::profile::Profile;
+
+/// There is no memory to limit.
+///
+/// # Errors
+/// Where a limit is given.
+pub(crate) fn limit_memory(limit: Option<Limit>) -> Result<(), String> {
+    limit.map_or(Ok(()), |_| Err(format!("--gpu-memory-limit: {WITHOUT}")))
+}
 
 /// Measures nothing.
 pub(crate) fn measure_use() {}

@@ -2,10 +2,11 @@
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
-use galatea_gpu::{Device, Observer, Reach};
+use galatea_gpu::{Device, MemoryLimit, Observer, PoolConfig, Reach};
 use galatea_runtime::Peaks;
 
 use super::{GpuMemory, GpuUse};
+use crate::memory_limit::Limit;
 use crate::profile::Profile;
 
 /// Open devices, and what is done with those that are opened later.
@@ -14,9 +15,12 @@ struct Open {
     devices: Vec<(usize, Weak<Device>)>,
     profile: Option<Weak<Profile>>,
     measured: bool,
+    /// How much of a GPU's memory may be taken.
+    limit: Option<MemoryLimit>,
 }
 
-static OPEN: Mutex<Open> = Mutex::new(Open { devices: Vec::new(), profile: None, measured: false });
+static OPEN: Mutex<Open> =
+    Mutex::new(Open { devices: Vec::new(), profile: None, measured: false, limit: None });
 
 impl Open {
     fn get() -> MutexGuard<'static, Self> {
@@ -53,10 +57,22 @@ pub(crate) fn device(number: usize) -> Result<Arc<Device>, String> {
     if let Some((_, device)) = open.all().find(|(known, _)| *known == number) {
         return Ok(device.living().unwrap_or(device));
     }
-    let device = Device::open(number).map_err(|error| error.to_string())?;
+    let pool = PoolConfig::default();
+    let pool = open.limit.map_or(pool.clone(), |limit| pool.limited(limit));
+    let device = Device::open_with(number, &pool).map_err(|error| error.to_string())?;
     open.watch(&device);
     open.devices.push((number, Arc::downgrade(&device)));
     Ok(device)
+}
+
+/// Lets models take no more of the memory of GPUs that are opened from now on, or all of it that they recommend.
+#[allow(clippy::unnecessary_wraps, reason = "a program without GPUs refuses a limit")]
+pub(crate) fn limit_memory(limit: Option<Limit>) -> Result<(), String> {
+    Open::get().limit = limit.map(|limit| match limit {
+        Limit::Bytes(bytes) => MemoryLimit::Bytes(bytes),
+        Limit::Percent(percent) => MemoryLimit::Percent(percent),
+    });
+    Ok(())
 }
 
 /// The name of an open device.

@@ -1,0 +1,44 @@
+//! Pages of the host as buffers of Metal.
+
+use std::ffi::c_void;
+use std::ptr::NonNull;
+
+use block2::RcBlock;
+use galatea_tensor::Tensor;
+use objc2_metal::{MTLDevice, MTLResourceOptions};
+use wgpu::hal::api::Metal;
+
+use super::pages::Pages;
+
+/// Whether a device takes pages at all: Metal does.
+pub(super) fn takes(_device: &wgpu::Device) -> bool {
+    true
+}
+
+/// A buffer that is those pages, which the kernels only read; none where Metal refuses.
+pub(super) fn import(device: &wgpu::Device, pages: &Pages) -> Option<wgpu::Buffer> {
+    // SAFETY: the handle is used for the calls below and not kept.
+    let below = unsafe { device.as_hal::<Metal>() }?;
+    let length = usize::try_from(pages.bytes).ok()?;
+    // Metal drops the block, and with it the tensor, when the buffer is gone.
+    let owner: Tensor = pages.owner.clone();
+    let keep = RcBlock::new(move |_start: NonNull<c_void>, _bytes: usize| {
+        debug_assert!(owner.is_mapped(), "as when it was imported");
+    });
+    let options = MTLResourceOptions::StorageModeShared;
+    // SAFETY: the pages are whole ones of a mapping that the block keeps, and the block may be dropped on any
+    // thread, as tensors may.
+    let raw = unsafe {
+        below.raw_device().newBufferWithBytesNoCopy_length_options_deallocator(
+            pages.start.cast(),
+            length,
+            options,
+            Some(&keep),
+        )
+    }?;
+    // SAFETY: the buffer was made just now and is so long.
+    let raw = unsafe { wgpu::hal::metal::Device::buffer_from_raw(raw, pages.bytes) };
+    drop(below);
+    // SAFETY: the buffer is this device's, has the size and the uses that are described, and is initialised.
+    Some(unsafe { device.create_buffer_from_hal::<Metal>(raw, &super::described(pages)) })
+}
