@@ -26,16 +26,8 @@
 
 {% endif %}
 {% else %}
-@group(0) @binding(0) var<storage, read_write> q: array<{{ q }}>;
-@group(0) @binding(1) var<storage, read_write> k: array<{{ k }}>;
-@group(0) @binding(2) var<storage, read_write> v: array<{{ v }}>;
-@group(0) @binding(3) var<storage, read_write> y: array<{{ y }}>;
-{% if mask %}
-@group(0) @binding(4) var<storage, read_write> mask: array<{{ mask }}>;
-{% endif %}
-
 {% include "attention/params" %}
-@group(0) @binding({{ 5 if mask else 4 }}) var<uniform> params: Params;
+
 {% endif %}
 
 const THREADS = {{ threads }}u;

@@ -1,3 +1,12 @@
+// What a tile of queries over whole keys and values is given.
+@group(0) @binding(0) var<storage, read_write> q: array<{{ q }}>;
+@group(0) @binding(1) var<storage, read_write> k: array<{{ k }}>;
+@group(0) @binding(2) var<storage, read_write> v: array<{{ v }}>;
+@group(0) @binding(3) var<storage, read_write> y: array<{{ y }}>;
+{% if mask %}
+@group(0) @binding(4) var<storage, read_write> mask: array<{{ mask }}>;
+{% endif %}
+
 struct Params {
     // Of batch, heads, positions and elements.
     q_steps: vec4<u32>,
@@ -23,3 +32,4 @@ struct Params {
     empty: f32,
     batch: u32,
 }
+@group(0) @binding({{ 5 if mask else 4 }}) var<uniform> params: Params;
