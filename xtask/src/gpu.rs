@@ -35,6 +35,8 @@ pub(crate) fn test(workspace: &Workspace) -> Result<(), String> {
             "--test",
             "gpu_decoders",
             "--test",
+            "gpu_sampling",
+            "--test",
             "gpu_claims",
             "--test",
             "gpu_failures",

@@ -28,8 +28,14 @@ use crate::tune::{Choices, Part};
 /// A node's kernel and the name of its row.
 pub(crate) type Built = (Option<Box<dyn Kernel>>, &'static str);
 
-/// Shapes of all inputs, and whether they lie on the device.
-type Key = Vec<(Vec<usize>, bool)>;
+/// What a plan is for.
+#[derive(PartialEq, Eq)]
+struct Key {
+    /// Shapes of all inputs, and whether they lie on the device.
+    inputs: Vec<(Vec<usize>, bool)>,
+    /// The outputs that are asked for.
+    wanted: Vec<bool>,
+}
 
 /// A plan with what recordings of it are free.
 struct Planned {
@@ -150,14 +156,15 @@ impl GpuExecutable {
 }
 
 impl Shared {
-    /// The plan for such inputs, made if there is none.
-    fn plan(&self, inputs: &[Datum]) -> Result<Arc<Planned>, RuntimeError> {
-        let key = inputs.iter().map(|input| {
+    /// The plan for such inputs and these outputs, made if there is none.
+    fn plan(&self, inputs: &[Datum], wanted: &[bool]) -> Result<Arc<Planned>, RuntimeError> {
+        let shapes = inputs.iter().map(|input| {
             let tensor = input.as_tensor();
             let tensor = tensor.ok_or_else(|| failed("an input is no tensor"))?;
             Ok((tensor.shape().to_vec(), resident(&self.device, tensor).is_some()))
         });
-        let key: Key = key.collect::<Result<_, RuntimeError>>()?;
+        let shapes = shapes.collect::<Result<_, RuntimeError>>()?;
+        let key = Key { inputs: shapes, wanted: wanted.to_vec() };
         let mut plans = lock(&self.plans);
         if let Some(found) = plans.kept.iter().rposition(|(known, _)| *known == key) {
             plans.kept[found..].rotate_left(1);
@@ -170,12 +177,13 @@ impl Shared {
         drop(plans);
         let start = Instant::now();
         let _beyond = self.beyond.then(|| self.device.shelves.begin());
-        let residency: Vec<bool> = key.iter().map(|(_, resident)| *resident).collect();
+        let residency: Vec<bool> = key.inputs.iter().map(|(_, resident)| *resident).collect();
         let plan = build(
             Given {
                 graph: &self.graph,
                 kernels: &self.kernels,
                 facts: facts_of(&self.graph, inputs)?,
+                wanted,
                 resident: &residency,
                 halves: self.halves,
                 choices: &self.choices,
@@ -302,12 +310,22 @@ impl Shared {
         }
     }
 
-    /// Hands a run over.
-    fn start(&self, mut inputs: Vec<Datum>, watch: Watch) -> Result<Running, RuntimeError> {
+    /// All outputs.
+    fn all(&self) -> Vec<bool> {
+        vec![true; self.graph.outputs.len()]
+    }
+
+    /// Hands a run over that gives the wanted outputs.
+    fn start(
+        &self,
+        mut inputs: Vec<Datum>,
+        wanted: &[bool],
+        watch: Watch,
+    ) -> Result<Running, RuntimeError> {
         let begin = Instant::now();
         self.device.alive()?;
         inputs.iter().filter_map(Datum::as_tensor).try_for_each(not_stranded)?;
-        let planned = self.plan(&inputs)?;
+        let planned = self.plan(&inputs, wanted)?;
         let plan = &planned.plan;
         let slots = self.take_slots(plan, &mut inputs)?;
         let room = self.take_room(plan.needs())?;
@@ -407,6 +425,7 @@ impl Shared {
         self.put_aside(&planned, recording, room);
         drop(inputs);
         let outputs = planned.plan.outputs.iter().zip(read);
+        let outputs = outputs.filter(|(output, _)| !matches!(output, OutputPlace::Unwanted));
         outputs.map(|(output, bytes)| self.output(output, bytes, &slots)).collect()
     }
 
@@ -417,6 +436,7 @@ impl Shared {
         slots: &[Arc<Block>],
     ) -> Result<Datum, RuntimeError> {
         let tensor = match output {
+            OutputPlace::Unwanted => return Err(failed("an output that nobody asked for")),
             OutputPlace::Constant(tensor) => Ok(tensor.clone()),
             OutputPlace::Read { dtype, shape, .. } => {
                 let bytes = bytes.unwrap_or_else(|| Arc::new(HostBuffer::zeroed(0)));
@@ -530,7 +550,11 @@ fn host_row(what: &str, time: Duration) -> ProfileRow {
 
 impl Executable for GpuExecutable {
     fn submit(&self, inputs: Vec<Datum>) -> Fence {
-        match self.shared.start(inputs, self.shared.watch()) {
+        self.submit_wanted(inputs, &self.shared.all())
+    }
+
+    fn submit_wanted(&self, inputs: Vec<Datum>, wanted: &[bool]) -> Fence {
+        match self.shared.start(inputs, wanted, self.shared.watch()) {
             Err(error) => Fence::ready(Err(self.shared.cause(error))),
             Ok(running) => {
                 let shared = Arc::clone(&self.shared);
@@ -542,12 +566,20 @@ impl Executable for GpuExecutable {
     }
 
     fn profile(&self, inputs: Vec<Datum>) -> Result<(Vec<Datum>, Vec<ProfileRow>), RuntimeError> {
+        self.profile_wanted(inputs, &self.shared.all())
+    }
+
+    fn profile_wanted(
+        &self,
+        inputs: Vec<Datum>,
+        wanted: &[bool],
+    ) -> Result<(Vec<Datum>, Vec<ProfileRow>), RuntimeError> {
         // Timestamps cost the host time too: its own is that of a run without them.
-        let running = self.shared.start(inputs.clone(), Watch::Off)?;
+        let running = self.shared.start(inputs.clone(), wanted, Watch::Off)?;
         let (handing, waiting) = (running.handing(), Instant::now());
         self.shared.finish(running, None)?;
         let mut rows = vec![host_row("submit", handing), host_row("wait", waiting.elapsed())];
-        let running = self.shared.start(inputs, Watch::Kernels)?;
+        let running = self.shared.start(inputs, wanted, Watch::Kernels)?;
         let outputs = self.shared.finish(running, Some(&mut rows))?;
         Ok((outputs, rows))
     }

@@ -185,6 +185,10 @@ impl ExecutionProvider for GpuProvider {
         Some(Arc::new(Self { device: Arc::clone(&self.device), insists: true }))
     }
 
+    fn reads_back(&self) -> bool {
+        true
+    }
+
     fn claim(&self, graph: &Graph, facts: &[Option<Fact>]) -> Claims {
         // Bytes that live at a border are mostly caches and weights, which do not cross it.
         let launch_ns = if self.insists { 0.0 } else { LAUNCH_NS };

@@ -10,7 +10,7 @@
     reason = "tests fail by panicking, and their tables are long"
 )]
 
-use galatea_llm::sampling::{Sampler, SamplingParameters, Scratch};
+use galatea_llm::sampling::{Need, Sampler, SamplingParameters, Scratch, TOP, Top};
 use proptest::prelude::*;
 
 fn parameters() -> SamplingParameters {
@@ -130,6 +130,71 @@ fn settings() -> impl Strategy<Value = SamplingParameters> {
             ..parameters()
         },
     )
+}
+
+/// The most probable tokens of a row and their logits.
+fn most_probable(logits: &[f32]) -> (Vec<f32>, Vec<u32>) {
+    let mut order: Vec<usize> = (0..logits.len()).filter(|i| !logits[*i].is_nan()).collect();
+    order.sort_by(|a, b| logits[*b].partial_cmp(&logits[*a]).unwrap().then(a.cmp(b)));
+    order.truncate(TOP);
+    (order.iter().map(|i| logits[*i]).collect(), order.iter().map(|i| *i as u32).collect())
+}
+
+/// Logits of which many are equal, and some cannot come.
+fn coarse() -> impl Strategy<Value = Vec<f32>> {
+    let some = (-6i8..6).prop_map(|step| f32::from(step) / 2.0);
+    let odd = prop_oneof![Just(f32::NEG_INFINITY), Just(f32::NAN), Just(-0.0f32), Just(90.0f32)];
+    let logit = prop_oneof![20 => some, 1 => odd, 20 => -9f32..9.0];
+    prop::collection::vec(logit, 2..500)
+}
+
+proptest! {
+    #[test]
+    fn the_most_probable_tokens_give_what_all_logits_give(
+        p in settings(), greedy in any::<bool>(), logits in coarse(), observed in 0u32..9,
+    ) {
+        let temperature = if greedy { 0.0 } else { p.temperature };
+        let mut sampler = sampler(&SamplingParameters { temperature, ..p }, logits.len());
+        let need = sampler.need(logits.len());
+        let top_k = usize::try_from(sampler.parameters().top_k).unwrap();
+        let few = (1..=TOP.min(logits.len() - 1)).contains(&top_k);
+        let expected = if greedy { Need::Best } else if few { Need::Top } else { Need::Logits };
+        prop_assert_eq!(need, expected);
+        (0..observed).for_each(|_| sampler.observe(0));
+        let mut scratch = Scratch::new(logits.len());
+        let expected = sampler.sample(&mut logits.clone(), &mut scratch);
+        let (values, tokens) = most_probable(&logits);
+        let count = match need {
+            Need::Best => values.len().min(1),
+            Need::Top => values.len(),
+            Need::Logits => return Ok(()),
+        };
+        let top = Top::new(&values[..count], &tokens[..count]);
+        prop_assert_eq!(sampler.sample_top(top, &mut scratch), expected);
+    }
+}
+
+#[test]
+fn what_changes_or_tells_logits_needs_them_all() {
+    let greedy = SamplingParameters { temperature: 0.0, ..parameters() };
+    let likely = SamplingParameters { top_k: 20, ..parameters() };
+    for p in [greedy, likely] {
+        assert!(sampler(&p, 100).need(100) < Need::Logits);
+        for p in [
+            SamplingParameters { repetition_penalty: 1.1, ..p.clone() },
+            SamplingParameters { presence_penalty: 0.5, ..p.clone() },
+            SamplingParameters { frequency_penalty: -0.5, ..p.clone() },
+            SamplingParameters { logit_bias: [(3, 1.0)].into(), ..p.clone() },
+            SamplingParameters { logprobs: Some(0), ..p.clone() },
+            SamplingParameters { min_tokens: 2, max_tokens: None, ..p.clone() },
+        ] {
+            assert_eq!(sampler(&p, 100).need(100), Need::Logits, "{p:?}");
+        }
+        let mut sampler = sampler(&SamplingParameters { min_tokens: 1, ..p.clone() }, 100);
+        assert_eq!(sampler.need(100), Need::Logits);
+        sampler.observe(5);
+        assert!(sampler.need(100) < Need::Logits);
+    }
 }
 
 proptest! {

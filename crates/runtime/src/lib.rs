@@ -34,4 +34,5 @@ pub use provider::{
 };
 pub use roofline::{Bound, Peaks, Unit};
 pub use session::{Prepared, Session};
+pub use subgraph::needed_nodes;
 pub use work::{Known, NodeWork, Work, product_operations};

@@ -75,6 +75,12 @@ pub trait ExecutionProvider: Send + Sync + fmt::Debug {
         None
     }
 
+    /// Whether what it computes lies on a device and must be brought back before the host reads it: then a model
+    /// does well to make small what it gives.
+    fn reads_back(&self) -> bool {
+        false
+    }
+
     /// Which nodes this provider can run and at what cost. `facts` is indexed by
     /// [`galatea_graph::ValueId::index`].
     fn claim(&self, graph: &Graph, facts: &[Option<Fact>]) -> Claims;
@@ -158,12 +164,32 @@ pub trait Executable: Send + Sync {
     /// Starts a run with the partition's inputs, in the order of its graph.
     fn submit(&self, inputs: Vec<Datum>) -> Fence;
 
+    /// As [`Executable::submit`], and gives only the outputs that are wanted, in their order: `wanted` has a place
+    /// for each. What nobody needs for them need not be computed, and what is not wanted not be brought back.
+    fn submit_wanted(&self, inputs: Vec<Datum>, wanted: &[bool]) -> Fence {
+        let (fence, wanted) = (self.submit(inputs), wanted.to_vec());
+        Fence::pending(move || Ok(picked(fence.wait()?, &wanted)))
+    }
+
     /// Runs to the end and says what took how long; without rows where the provider cannot tell.
     ///
     /// # Errors
     /// As [`Fence::wait`].
     fn profile(&self, inputs: Vec<Datum>) -> Result<(Vec<Datum>, Vec<ProfileRow>), RuntimeError> {
         Ok((self.submit(inputs).wait()?, Vec::new()))
+    }
+
+    /// As [`Executable::profile`], of a run that gives only the outputs that are wanted.
+    ///
+    /// # Errors
+    /// As [`Fence::wait`].
+    fn profile_wanted(
+        &self,
+        inputs: Vec<Datum>,
+        wanted: &[bool],
+    ) -> Result<(Vec<Datum>, Vec<ProfileRow>), RuntimeError> {
+        let (outputs, rows) = self.profile(inputs)?;
+        Ok((picked(outputs, wanted), rows))
     }
 
     /// Takes an output back that nobody reads any more, so that a later run may write that output into
@@ -200,6 +226,12 @@ pub trait Executable: Send + Sync {
     fn plans(&self) -> PlanReport {
         PlanReport::default()
     }
+}
+
+/// The outputs that are wanted, of all of them.
+fn picked(outputs: Vec<Datum>, wanted: &[bool]) -> Vec<Datum> {
+    let both = outputs.into_iter().zip(wanted);
+    both.filter_map(|(output, wanted)| wanted.then_some(output)).collect()
 }
 
 /// The end of a run, to be waited for.

@@ -1,6 +1,7 @@
 //! A model that is ready to run.
 
 mod recover;
+mod wanted;
 
 use std::collections::{HashMap, HashSet};
 use std::ops::Range;
@@ -20,6 +21,7 @@ use crate::provider::{
 };
 use crate::subgraph;
 use crate::tune::Problem;
+use wanted::Wanted;
 
 /// A graph split between providers, compiled, and ready to run from any number of threads.
 pub struct Session {
@@ -216,8 +218,8 @@ impl Session {
     /// lengths under one symbol differ; else what failed inside.
     pub fn run(&self, inputs: &[(&str, Tensor)]) -> Result<Vec<Tensor>, RuntimeError> {
         let inputs = bind(&self.inputs, inputs)?;
-        let outputs = self.run_or_demote(&inputs, &mut None)?;
-        self.tensors(outputs)
+        let outputs = self.run_or_demote(&inputs, Wanted::All, &mut None)?;
+        self.tensors(outputs, Wanted::All)
     }
 
     /// As [`Session::run`], with the inputs in the order of [`Session::inputs`]. What nobody else shares
@@ -227,22 +229,26 @@ impl Session {
     /// # Errors
     /// As [`Session::run`].
     pub fn run_owned(&self, inputs: Vec<Tensor>) -> Result<Vec<Tensor>, RuntimeError> {
+        let outputs = self.owned(inputs, Wanted::All)?;
+        self.tensors(outputs, Wanted::All)
+    }
+
+    fn owned(&self, inputs: Vec<Tensor>, wanted: Wanted<'_>) -> Result<Vec<Datum>, RuntimeError> {
         check_ordered(&self.inputs, &inputs)?;
         let inputs: Vec<Datum> = inputs.into_iter().map(Datum::Tensor).collect();
         let compiled = self.current();
         let kept = self.may_demote(&compiled) && inputs.iter().all(recover::is_light);
         let kept = kept.then(|| inputs.clone());
-        let outputs = match (compiled.run(inputs, &mut None), kept) {
-            (Ok(outputs), _) => outputs,
+        match (compiled.run(inputs, wanted, &mut None), kept) {
+            (Ok(outputs), _) => Ok(outputs),
             (Err(failure), Some(inputs)) => {
-                self.run_elsewhere(compiled, failure, &inputs, &mut None)?
+                self.run_elsewhere(compiled, failure, &inputs, wanted, &mut None)
             }
             (Err(failure), None) => {
                 self.leave(&compiled, &failure);
-                return Err(failure.error);
+                Err(failure.error)
             }
-        };
-        self.tensors(outputs)
+        }
     }
 
     /// Takes an output back that nobody reads any more: a later run may write the same output into its
@@ -296,17 +302,21 @@ impl Session {
     /// As [`Session::run`].
     pub fn run_values(&self, inputs: &[(&str, Datum)]) -> Result<Vec<Datum>, RuntimeError> {
         let inputs = bind(&self.inputs, inputs)?;
-        self.run_or_demote(&inputs, &mut None)
+        self.run_or_demote(&inputs, Wanted::All, &mut None)
     }
 
     /// The outputs of a run as tensors.
-    fn tensors(&self, outputs: Vec<Datum>) -> Result<Vec<Tensor>, RuntimeError> {
+    fn tensors(
+        &self,
+        outputs: Vec<Datum>,
+        wanted: Wanted<'_>,
+    ) -> Result<Vec<Tensor>, RuntimeError> {
         let tensor = |(info, datum): (&IoInfo, Datum)| {
             datum.into_tensor().map_err(|error| {
                 GraphError::structure(format!("output '{}': {error}", info.name)).into()
             })
         };
-        self.outputs.iter().zip(outputs).map(tensor).collect()
+        wanted.of(&self.outputs).zip(outputs).map(tensor).collect()
     }
 
     /// As [`Session::run`], and says what took how long.
@@ -319,8 +329,8 @@ impl Session {
     ) -> Result<(Vec<Tensor>, Vec<ProfileRow>), RuntimeError> {
         let inputs = bind(&self.inputs, inputs)?;
         let mut rows = Some(Vec::new());
-        let outputs = self.run_or_demote(&inputs, &mut rows)?;
-        Ok((self.tensors(outputs)?, rows.unwrap_or_default()))
+        let outputs = self.run_or_demote(&inputs, Wanted::All, &mut rows)?;
+        Ok((self.tensors(outputs, Wanted::All)?, rows.unwrap_or_default()))
     }
 
     /// What could be computed in several ways for inputs of these shapes, each family of kernels and
@@ -330,7 +340,7 @@ impl Session {
     /// As [`Session::run`], which it does on the way.
     pub fn problems(&self, inputs: &[(&str, Tensor)]) -> Result<Vec<Problem>, RuntimeError> {
         let inputs = bind(&self.inputs, inputs)?;
-        self.run_or_demote(&inputs, &mut None)?;
+        self.run_or_demote(&inputs, Wanted::All, &mut None)?;
         let mut problems = Vec::new();
         self.current().walk(&inputs, &mut |executable, given| {
             problems.extend(executable.problems(given)?);
@@ -484,12 +494,13 @@ impl Session {
     fn run_or_demote(
         &self,
         inputs: &[Datum],
+        wanted: Wanted<'_>,
         rows: &mut Option<Vec<ProfileRow>>,
     ) -> Result<Vec<Datum>, RuntimeError> {
         let compiled = self.current();
-        match compiled.run(inputs.to_vec(), rows) {
+        match compiled.run(inputs.to_vec(), wanted, rows) {
             Ok(outputs) => Ok(outputs),
-            Err(failure) => self.run_elsewhere(compiled, failure, inputs, rows),
+            Err(failure) => self.run_elsewhere(compiled, failure, inputs, wanted, rows),
         }
     }
 }
@@ -505,16 +516,23 @@ impl std::fmt::Debug for Session {
 }
 
 impl Compiled {
+    /// Computes the outputs that are wanted, in their order.
     fn run(
         &self,
         inputs: Vec<Datum>,
+        wanted: Wanted<'_>,
         rows: &mut Option<Vec<ProfileRow>>,
     ) -> Result<Vec<Datum>, Failure> {
+        let needed = self.needed(wanted);
         let mut slots: Vec<Option<Datum>> = inputs.into_iter().map(Some).collect();
         slots.resize(self.slots, None);
         for (index, part) in self.parts.iter().enumerate() {
             let failed = |error| Failure { part: index, error };
             let missing = || failed(RuntimeError::Input("a value was not computed".into()));
+            let asked = needed.of(part);
+            if asked.is_none() {
+                continue;
+            }
             let given: Option<Vec<Datum>> = part
                 .inputs
                 .iter()
@@ -525,15 +543,15 @@ impl Compiled {
                 .collect();
             let given = given.ok_or_else(missing)?;
             let outputs = match rows {
-                None => part.executable.submit(given).wait().map_err(failed)?,
+                None => asked.submit(part, given).wait().map_err(failed)?,
                 Some(rows) => {
-                    let (outputs, more) = part.executable.profile(given).map_err(failed)?;
+                    let (outputs, more) = asked.profile(part, given).map_err(failed)?;
                     rows.extend(more);
                     outputs
                 }
             };
             part.proven.store(true, Ordering::Relaxed);
-            for (&slot, datum) in part.outputs.iter().zip(outputs) {
+            for (slot, datum) in asked.slots(part).zip(outputs) {
                 slots[slot] = Some(datum);
             }
         }
@@ -545,7 +563,7 @@ impl Compiled {
                 error: RuntimeError::Input("an output was not computed".into()),
             }),
         };
-        self.outputs.iter().map(take).collect()
+        wanted.of(&self.outputs).map(take).collect()
     }
 }
 

@@ -65,3 +65,19 @@ pub(crate) fn extract(graph: &Graph, facts: &[Option<Fact>], nodes: Range<usize>
     sub.nodes = new_nodes;
     Subgraph { graph: sub, inputs, outputs }
 }
+
+/// Which nodes of a graph in running order the wanted outputs need; `wanted` has a place for each output.
+#[must_use]
+pub fn needed_nodes(graph: &Graph, wanted: &[bool]) -> Vec<bool> {
+    let outputs = graph.outputs.iter().zip(wanted);
+    let mut values: HashSet<ValueId> =
+        outputs.filter_map(|(&id, wanted)| wanted.then_some(id)).collect();
+    let mut needed = vec![false; graph.nodes.len()];
+    for (node, needed) in graph.nodes.iter().zip(&mut needed).rev() {
+        *needed = node.outputs.iter().flatten().any(|id| values.contains(id));
+        if *needed {
+            values.extend(node.inputs.iter().flatten());
+        }
+    }
+    needed
+}

@@ -209,6 +209,45 @@ fn without_another_claim_the_failure_is_the_callers_answer() {
     assert!(run(&late, 1).unwrap_err().to_string().contains("cannot run"));
 }
 
+/// Every set of outputs of the test's graph that a run may be asked for.
+fn sets() -> impl Iterator<Item = [bool; 3]> {
+    (0..8).map(|set| [0, 1, 2].map(|at| set >> at & 1 == 1))
+}
+
+#[test]
+fn a_run_gives_the_outputs_that_are_wanted() {
+    let only: &'static [&'static str] = &["scale3"];
+    // Where a first run fails, the next provider is asked for the same.
+    for (nodes, fault) in [(ALL, Fault::None), (only, Fault::None), (only, Fault::Run)] {
+        let host = TestProvider::new("host", ALL, 10.0, Fault::None);
+        let session = session(&[host, TestProvider::new("fast", nodes, 1.0, fault)]);
+        for wanted in sets() {
+            let all = |value: f32| Tensor::from_vec(&[2, 2], vec![value; 4]).unwrap();
+            let found = session.run_wanted(vec![all(1.0), all(7.0)], &wanted).unwrap();
+            let expected = [all(65.0), all(2.0), all(7.0)].into_iter().zip(wanted);
+            let expected: Vec<Tensor> =
+                expected.filter_map(|(tensor, wanted)| wanted.then_some(tensor)).collect();
+            assert_eq!(found, expected, "{wanted:?}");
+            let named = [("y", all(7.0)), ("x", all(1.0))];
+            assert_eq!(session.profile_wanted(&named, &wanted).unwrap().0, expected);
+        }
+        let error = session.run_wanted(Vec::new(), &[true]).unwrap_err();
+        assert!(error.is_input() && error.to_string().contains("the model has 3"), "{error}");
+        assert!(!session.reads_back(0) && !session.reads_back(7));
+    }
+}
+
+#[test]
+fn a_partition_that_nobody_needs_does_not_run() {
+    let host = TestProvider::new("host", ALL, 10.0, Fault::None);
+    let broken = TestProvider::new("broken", &["scale3"], 1.0, Fault::Run);
+    let session = session(&[host, broken]);
+    let all = |value: f32| Tensor::from_vec(&[1, 2], vec![value; 2]).unwrap();
+    let found = session.run_wanted(vec![all(1.0), all(7.0)], &[false, true, true]).unwrap();
+    assert_eq!(found, [all(2.0), all(7.0)]);
+    assert_eq!(session.partition_providers(), ["host", "broken", "host"]);
+}
+
 #[test]
 fn options_name_the_providers_to_use() {
     let both: [Arc<dyn ExecutionProvider>; 2] = [

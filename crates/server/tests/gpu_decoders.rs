@@ -17,6 +17,7 @@ use galatea_llm::arch::{self, ModelShape, StepOptions, Weights};
 use galatea_llm::cache::{BlockCopy, Swap};
 use galatea_llm::config::Config;
 use galatea_llm::engine::{SessionModel, StepBatch, StepModel};
+use galatea_llm::sampling::Need;
 use galatea_providers::cpu::CpuProvider;
 use galatea_runtime::{ExecutionProvider, Precision, Prepared, Session, SessionOptions};
 use galatea_tensor::{DataType, Tensor};
@@ -247,15 +248,29 @@ fn a_step_of_24_layers_starts_at_most_400_shaders() {
         let weights = Repeated { own: &own, layers };
         let row = arch::architecture(&config).unwrap();
         let options = StepOptions { cache: DataType::Fp16, ..StepOptions::default() };
-        let graph = row.graph_for(&config, &weights, &options).unwrap();
+        let mut graph = row.graph_for(&config, &weights, &options).unwrap();
         let shape = row.shape(&config).unwrap();
+        arch::add_choices(&mut graph, shape.vocabulary).unwrap();
         let gpu: Arc<dyn ExecutionProvider> = Arc::new(GpuProvider::on(Arc::clone(&device)));
         let session = Session::new(graph, &[gpu], &SessionOptions::default()).unwrap();
         let block = NonZeroUsize::new(BLOCK).unwrap();
         let mut model = SessionModel::new(session, shape, block, BLOCKS).unwrap();
-        let before = device.counters.dispatches.load(Ordering::Relaxed);
-        model.logits(&[1]).unwrap();
-        all.insert(name, device.counters.dispatches.load(Ordering::Relaxed) - before);
+        for need in [Need::Best, Need::Top, Need::Logits] {
+            let batch = StepBatch {
+                tokens: vec![1],
+                positions: vec![0],
+                starts: vec![0, 1],
+                lengths: vec![1],
+                blocks: vec![0],
+                most_blocks: 1,
+                wanted: vec![0],
+                need,
+            };
+            let before = device.counters.dispatches.load(Ordering::Relaxed);
+            model.step(&batch).unwrap();
+            let started = device.counters.dispatches.load(Ordering::Relaxed) - before;
+            all.insert((name, need), started);
+        }
     }
     eprintln!("dispatches of a step: {all:?}");
     assert!(all.values().all(|&count| count <= 400), "{all:?}");
@@ -278,6 +293,7 @@ fn copied_and_swapped_blocks_keep_what_they_hold() {
                 blocks: blocks.iter().map(|&block| block as i64).collect(),
                 most_blocks: blocks.len(),
                 wanted: vec![rows - 1],
+                ..StepBatch::default()
             };
             model.step(&batch).unwrap().row(0).unwrap().to_vec()
         };

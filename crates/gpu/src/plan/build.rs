@@ -4,8 +4,8 @@ use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use galatea_graph::{Fact, Graph, GraphError, Node, OpError, ValueId};
-use galatea_runtime::RuntimeError;
 use galatea_runtime::plan::{MemoryPlan, PlanStep, PlanValue, plan};
+use galatea_runtime::{RuntimeError, needed_nodes};
 use galatea_tensor::{DataType, Tensor, f16};
 
 use super::{Action, InputPlace, OutputPlace, Place, Plan, PlanWork, Share};
@@ -21,6 +21,8 @@ pub(crate) struct Given<'a> {
     pub(crate) graph: &'a Graph,
     pub(crate) kernels: &'a [Option<Box<dyn Kernel>>],
     pub(crate) facts: Vec<Option<Fact>>,
+    /// For each output, whether somebody asks for it.
+    pub(crate) wanted: &'a [bool],
     /// For each input, whether it lies on the device.
     pub(crate) resident: &'a [bool],
     /// Whether values between kernels lie as FP16.
@@ -59,6 +61,7 @@ struct Draft {
 
 struct Builder<'a, 'b> {
     graph: &'a Graph,
+    wanted: &'a [bool],
     facts: Vec<Option<Fact>>,
     root: Vec<usize>,
     home: Vec<Home>,
@@ -82,9 +85,9 @@ fn failed(text: impl std::fmt::Display) -> RuntimeError {
 /// # Errors
 /// When a kernel refuses the shapes, a shader does not compile, or the device has no memory.
 pub(crate) fn build(given: Given<'_>, target: Target<'_>) -> Result<Plan, RuntimeError> {
-    let Given { graph, kernels, facts, resident, halves, choices } = given;
+    let Given { graph, kernels, facts, wanted, resident, halves, choices } = given;
     let facts = lying(graph, facts, halves);
-    let mut builder = Builder::new(graph, facts, target);
+    let mut builder = Builder::new((graph, wanted), facts, target);
     let mut drafts = builder.drafts(kernels, choices)?;
     builder.place(&mut drafts, resident);
     builder.finish(drafts)
@@ -180,7 +183,11 @@ pub(crate) fn shapes(graph: &Graph, facts: &[Option<Fact>], index: usize) -> Opt
 }
 
 impl<'a, 'b> Builder<'a, 'b> {
-    fn new(graph: &'a Graph, facts: Vec<Option<Fact>>, target: Target<'b>) -> Self {
+    fn new(
+        (graph, wanted): (&'a Graph, &'a [bool]),
+        facts: Vec<Option<Fact>>,
+        target: Target<'b>,
+    ) -> Self {
         let count = graph.values().len();
         let mut root: Vec<usize> = (0..count).collect();
         for node in graph.nodes.iter().filter(|node| is_view(node)) {
@@ -190,12 +197,14 @@ impl<'a, 'b> Builder<'a, 'b> {
         }
         let home = vec![Home::Nowhere; count];
         let changed = vec![false; graph.inputs.len()];
-        let bytes = graph.outputs.iter().filter_map(|id| facts[id.index()].as_ref());
+        let asked = graph.outputs.iter().zip(wanted).filter(|(_, wanted)| **wanted);
+        let bytes = asked.filter_map(|(id, _)| facts[id.index()].as_ref());
         let bytes = bytes.map(|fact| wide(padded(size_bytes(fact)))).fold(0, u64::saturating_add);
         let in_place = target.device.reach(bytes) == Reach::Host;
         let arena = Vec::new();
         Self {
             graph,
+            wanted,
             facts,
             root,
             home,
@@ -219,8 +228,10 @@ impl<'a, 'b> Builder<'a, 'b> {
         choices: &Choices,
     ) -> Result<Vec<Draft>, RuntimeError> {
         let mut drafts = Vec::new();
+        let needed = needed_nodes(self.graph, self.wanted);
         for (index, node) in self.graph.nodes.iter().enumerate() {
-            if is_view(node) || node.outputs.iter().flatten().all(|&id| self.is_constant(id)) {
+            let known = || node.outputs.iter().flatten().all(|&id| self.is_constant(id));
+            if is_view(node) || !needed[index] || known() {
                 continue;
             }
             let refused = |reason: String| {
@@ -313,13 +324,19 @@ impl<'a, 'b> Builder<'a, 'b> {
 
     /// Places what a step computes: where it is read, or in the arena.
     fn place_result(&mut self, index: usize) {
-        let leaves = self.graph.outputs.iter().any(|id| self.root[id.index()] == index);
+        let leaves = self.asked().any(|id| self.root[id.index()] == index);
         if leaves && self.in_place {
             let bytes = self.facts[index].as_ref().map_or(0, size_bytes);
             self.home[index] = Home::Output(self.read_from(bytes));
         } else {
             self.in_arena(index);
         }
+    }
+
+    /// The outputs that somebody asks for.
+    fn asked(&self) -> impl Iterator<Item = ValueId> {
+        let outputs = self.graph.outputs.iter().zip(self.wanted);
+        outputs.filter_map(|(&id, wanted)| wanted.then_some(id))
     }
 
     /// Takes bytes of the block of outputs.
@@ -377,8 +394,11 @@ impl<'a, 'b> Builder<'a, 'b> {
         let (inputs, input_bytes) = self.inputs(&memory);
         let graph = self.graph;
         let work = PlanWork::new(graph, &self.facts, &actions);
-        let outputs: Result<Vec<OutputPlace>, RuntimeError> =
-            graph.outputs.iter().map(|&id| self.output(id, &memory)).collect();
+        let outputs = graph.outputs.iter().zip(self.wanted).map(|(&id, wanted)| match wanted {
+            true => self.output(id, &memory),
+            false => Ok(OutputPlace::Unwanted),
+        });
+        let outputs: Result<Vec<OutputPlace>, RuntimeError> = outputs.collect();
         let params = match params.is_empty() {
             true => None,
             false => Some(self.uploaded(&params)?),
@@ -428,10 +448,7 @@ impl<'a, 'b> Builder<'a, 'b> {
                 reuse: draft.step.in_place.iter().filter_map(pair).collect(),
             });
         }
-        steps.push(PlanStep {
-            reads: all(&mut self.graph.outputs.iter().copied()),
-            ..PlanStep::default()
-        });
+        steps.push(PlanStep { reads: all(&mut self.asked()), ..PlanStep::default() });
         plan(&self.arena, &steps)
     }
 

@@ -101,6 +101,8 @@ pub(crate) enum OutputPlace {
     Constant(Tensor),
     /// Read from the block of outputs, where the run writes it, or brings it from elsewhere at its end.
     Read { start: u64, from: Option<Place>, dtype: DataType, shape: Vec<usize> },
+    /// Nobody asks for it.
+    Unwanted,
     /// It stays on the device: the block in this slot.
     Stays { slot: usize, dtype: DataType, shape: Vec<usize> },
 }

@@ -39,7 +39,7 @@ fn read(output: &OutputPlace) -> Option<(u64, usize)> {
         OutputPlace::Read { start, dtype, shape, .. } => {
             Some((*start, shape.iter().product::<usize>() * dtype.size_bytes().unwrap_or(0)))
         }
-        OutputPlace::Constant(_) | OutputPlace::Stays { .. } => None,
+        OutputPlace::Constant(_) | OutputPlace::Stays { .. } | OutputPlace::Unwanted => None,
     }
 }
 

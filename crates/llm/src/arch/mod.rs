@@ -5,9 +5,11 @@
 //! `[sequences]` and `blocks` `[sequences, blocks]` as `PagedAttention` takes them, `wanted` `[wanted]`,
 //! the rows whose logits are asked for, and for each layer the caches `key.N` and `value.N`. Its outputs
 //! are `logits` `[wanted, vocabulary]` and the caches after the step, in the order of the inputs.
-//! [`StepOptions`] says which type the caches have.
+//! [`StepOptions`] says which type the caches have. [`add_choices`] adds outputs for whoever chooses tokens without
+//! reading all logits.
 
 mod bert;
+mod choices;
 mod decoder;
 mod encoder;
 mod gemma;
@@ -20,6 +22,7 @@ mod t5;
 
 use std::sync::Arc;
 
+pub use choices::{CHOICES, add_choices};
 use galatea_graph::Graph;
 use galatea_graph::blocks::BlockWeights;
 use galatea_tensor::{DataType, Tensor};

@@ -2,7 +2,7 @@
 
 use crate::error::Result;
 use crate::grammar::Constraint;
-use crate::sampling::{Sampler, SamplingParameters, Scratch, TokenLogprobs, logprobs};
+use crate::sampling::{Need, Row, Sampler, SamplingParameters, Scratch, TokenLogprobs, logprobs};
 use crate::stop::{FinishReason, StopStrings, finish_reason};
 use crate::tokens::{Beginning, SpecialText, TextStream, Tokenizer};
 
@@ -104,11 +104,23 @@ impl Answer {
         self.sampler.parameters()
     }
 
-    /// Chooses the next token from a row of logits, which it may change.
+    /// What the next choices need of rows of so many logits.
+    pub(super) fn need(&self, vocabulary: usize) -> Need {
+        if self.is_constrained() { Need::Logits } else { self.sampler.need(vocabulary) }
+    }
+
+    /// Chooses the next token from a row, which it may change.
     ///
     /// # Errors
     /// When no token is possible.
-    pub(super) fn choose(&mut self, row: &mut [f32], memory: &mut Memory) -> Result<Choice> {
+    pub(super) fn choose(&mut self, row: Row<'_>, memory: &mut Memory) -> Result<Choice> {
+        let row = match row {
+            Row::Logits(row) => row,
+            Row::Top(top) => {
+                let token = self.sampler.sample_top(top, &mut memory.scratch)?;
+                return Ok(Choice { token, told: None });
+            }
+        };
         let top = self.parameters().logprobs;
         let changed = self.constraint.is_some() || self.sampler.changes_logits();
         if top.is_some() && changed {

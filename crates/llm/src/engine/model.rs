@@ -7,6 +7,7 @@ use galatea_tensor::{OwnedTensor, Tensor};
 use crate::arch::ModelShape;
 use crate::cache::{BlockCopy, Swap};
 use crate::error::{Error, Kind, Result};
+use crate::sampling::{Need, Row, Top, row};
 
 /// A model that computes steps over blocks of keys and values. It is used by one thread.
 pub trait StepModel: Send {
@@ -40,7 +41,7 @@ pub trait StepModel: Send {
         Err(Error::new(Kind::Model, "swap", text))
     }
 
-    /// Computes rows and gives the logits of those that are wanted.
+    /// Computes rows and gives the logits of those that are wanted, or what [`StepBatch::need`] says of them.
     ///
     /// # Errors
     /// When it fails. Then nothing that any block holds is used again.
@@ -68,6 +69,8 @@ pub struct StepBatch {
     pub most_blocks: usize,
     /// The rows whose logits are asked for.
     pub wanted: Vec<i64>,
+    /// What is needed of these logits, at least.
+    pub need: Need,
 }
 
 impl StepBatch {
@@ -84,6 +87,7 @@ impl StepBatch {
         for list in [tokens, positions, starts, lengths, blocks, wanted] {
             list.clear();
         }
+        self.need = Need::Logits;
         self.starts.push(0);
         self.most_blocks = most_blocks.next_power_of_two();
     }
@@ -114,7 +118,7 @@ fn int(value: usize) -> i64 {
     i64::try_from(value).unwrap_or(i64::MAX)
 }
 
-/// Rows of logits, which sampling writes over.
+/// Rows of logits, which sampling writes over, or the most probable tokens of each.
 #[derive(Debug)]
 pub struct Logits {
     values: Values,
@@ -125,6 +129,12 @@ pub struct Logits {
 enum Values {
     List(Vec<f32>),
     Tensor(OwnedTensor),
+    /// Of each row so many tokens, the most probable first.
+    Top {
+        logits: Vec<f32>,
+        tokens: Vec<u32>,
+        each: usize,
+    },
 }
 
 impl Logits {
@@ -161,13 +171,30 @@ impl Logits {
         }
     }
 
+    /// The most probable tokens of rows of `width` logits each, `each` of a row, as [`Top`] has them.
+    ///
+    /// # Errors
+    /// When there are not as many tokens as logits, or the last row is not whole.
+    pub fn of_top(
+        logits: Vec<f32>,
+        tokens: Vec<u32>,
+        (each, width): (usize, usize),
+    ) -> Result<Self> {
+        if each == 0 || logits.len() != tokens.len() || !logits.len().is_multiple_of(each) {
+            let (logits, tokens) = (logits.len(), tokens.len());
+            let found = format!("{logits} logits and {tokens} tokens found, expected {each} a row");
+            return Err(Error::new(Kind::Model, "logits", found));
+        }
+        Ok(Self { values: Values::Top { logits, tokens, each }, width })
+    }
+
     /// The memory of the values.
     ///
     /// # Errors
     /// The tensor where they lie in one.
     pub fn into_values(self) -> std::result::Result<Vec<f32>, Tensor> {
         match self.values {
-            Values::List(values) => Ok(values),
+            Values::List(values) | Values::Top { logits: values, .. } => Ok(values),
             Values::Tensor(tensor) => Err(tensor.freeze()),
         }
     }
@@ -181,18 +208,41 @@ impl Logits {
     /// How many rows there are.
     #[must_use]
     pub fn rows(&mut self) -> usize {
+        if let Values::Top { tokens, each, .. } = &self.values {
+            return tokens.len() / *each;
+        }
         let width = self.width.max(1);
         self.values().len() / width
     }
 
-    /// A row.
-    pub fn row(&mut self, row: usize) -> Option<&mut [f32]> {
-        let width = self.width;
-        let start = row.checked_mul(width)?;
-        self.values().get_mut(start..start.checked_add(width)?)
+    /// What a token is chosen from in a row.
+    pub fn choices(&mut self, row: usize) -> Option<Row<'_>> {
+        let values = match &mut self.values {
+            Values::Top { logits, tokens, each } => {
+                let part = part(row, *each)?;
+                return Some(Row::Top(Top::new(logits.get(part.clone())?, tokens.get(part)?)));
+            }
+            Values::List(values) => values,
+            Values::Tensor(tensor) => tensor.as_mut_slice().unwrap_or_default(),
+        };
+        values.get_mut(part(row, self.width)?).map(Row::Logits)
     }
 
-    /// All rows, the first one first.
+    /// The most probable token of a row.
+    pub fn best(&mut self, row: usize) -> Option<u32> {
+        match self.choices(row)? {
+            Row::Logits(row) => u32::try_from(row::argmax(row)?).ok(),
+            Row::Top(top) => top.best(),
+        }
+    }
+
+    /// A row of logits; `None` where there are only its most probable tokens.
+    pub fn row(&mut self, row: usize) -> Option<&mut [f32]> {
+        let part = part(row, self.width)?;
+        self.values().get_mut(part)
+    }
+
+    /// All rows of logits, the first one first; none where there are only the most probable tokens.
     pub(super) fn each_row(&mut self) -> impl Iterator<Item = &mut [f32]> {
         let width = self.width.max(1);
         self.values().chunks_exact_mut(width)
@@ -201,8 +251,15 @@ impl Logits {
     fn values(&mut self) -> &mut [f32] {
         match &mut self.values {
             Values::List(values) => values,
+            Values::Top { .. } => &mut [],
             // The type was compared when it was taken.
             Values::Tensor(tensor) => tensor.as_mut_slice().unwrap_or_default(),
         }
     }
+}
+
+/// Where a row of so many values lies.
+fn part(row: usize, each: usize) -> Option<std::ops::Range<usize>> {
+    let start = row.checked_mul(each)?;
+    Some(start..start.checked_add(each)?)
 }

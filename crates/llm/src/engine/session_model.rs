@@ -8,9 +8,10 @@ use galatea_runtime::tune::Problem;
 use galatea_runtime::{IoInfo, ProfileRow, Session};
 use galatea_tensor::{OwnedTensor, Parts, Tensor, TensorError};
 
-use crate::arch::ModelShape;
+use crate::arch::{CHOICES, ModelShape};
 use crate::cache::{BlockCopy, Swap};
 use crate::error::{Error, Kind, Result};
+use crate::sampling::Need;
 
 use super::model::{Logits, StepBatch, StepModel};
 use super::swap_store::SwapStore;
@@ -23,6 +24,10 @@ const LOGITS: usize = 0;
 
 /// The most rows of a step whose logits are all asked for.
 const ROWS: usize = 256;
+
+/// What a run gives in place of logits: which of [`CHOICES`] these are.
+const BEST: [usize; 2] = [0, 1];
+const TOP: [usize; 2] = [2, 3];
 
 /// A decoder's graph as `arch` describes it, and its caches, which each step writes where they are.
 #[derive(Debug)]
@@ -49,11 +54,15 @@ impl SessionModel {
     ) -> Result<Self> {
         let names: Vec<&str> = session.inputs().iter().map(|input| input.name.as_str()).collect();
         let caches = names.len().saturating_sub(STEP_INPUTS.len());
-        if !names.starts_with(&STEP_INPUTS) || session.outputs().len() != caches + 1 {
+        let outputs = session.outputs();
+        let behind = outputs.get(caches + 1..).map(|all| all.iter().map(|info| info.name.as_str()));
+        let behind: Option<Vec<&str>> = behind.map(Iterator::collect);
+        let fits = behind.is_some_and(|names| names.is_empty() || names == CHOICES);
+        if !names.starts_with(&STEP_INPUTS) || !fits {
             let text = format!(
                 "inputs {names:?} and {} outputs found, expected {STEP_INPUTS:?} and caches, and \
-                 logits and the same caches",
-                session.outputs().len()
+                 logits and the same caches, and {CHOICES:?} behind them or nothing",
+                outputs.len()
             );
             return Err(Error::new(Kind::Model, "session", text));
         }
@@ -133,7 +142,7 @@ impl SessionModel {
         let inputs = Self::rows_of(batch)?.into_iter().chain(self.caches.iter().cloned());
         let names = self.session.inputs().iter().map(|info| info.name.as_str());
         let named: Vec<(&str, Tensor)> = names.zip(inputs).collect();
-        let profiled = self.session.profile(&named);
+        let profiled = self.session.profile_wanted(&named, &self.wanted(self.needed(batch)));
         let (_, rows) =
             profiled.map_err(|error| Error::new(Kind::Model, "step", error.to_string()))?;
         Ok(rows)
@@ -230,7 +239,37 @@ impl SessionModel {
         ])
     }
 
-    fn run(&mut self, batch: &StepBatch) -> Result<Tensor> {
+    /// The least that a step may give for what a batch needs: where reading costs nothing, that is all.
+    fn needed(&self, batch: &StepBatch) -> Need {
+        let first = self.cache_count() + 1;
+        let choices = first..first + CHOICES.len();
+        let spares = |output: usize| self.session.reads_back(output);
+        let known = self.session.outputs().len() == choices.end;
+        if known && choices.clone().all(spares) { batch.need } else { Need::Logits }
+    }
+
+    /// How many caches a step takes.
+    fn cache_count(&self) -> usize {
+        self.session.inputs().len() - STEP_INPUTS.len()
+    }
+
+    /// The outputs that a run is to give.
+    fn wanted(&self, need: Need) -> Vec<bool> {
+        let first = self.cache_count() + 1;
+        let mut wanted = vec![true; self.session.outputs().len()];
+        wanted[LOGITS] = need == Need::Logits;
+        wanted[first..].fill(false);
+        let own: &[usize] = match need {
+            Need::Best => &BEST,
+            Need::Top => &TOP,
+            Need::Logits => &[],
+        };
+        own.iter().for_each(|at| wanted[first + at] = true);
+        wanted
+    }
+
+    /// Runs a step, and gives what it gives beside the caches, in the order of the outputs.
+    fn run(&mut self, batch: &StepBatch, need: Need) -> Result<Vec<Tensor>> {
         let failed =
             |error: &dyn std::fmt::Display| Error::new(Kind::Model, "step", error.to_string());
         if self.caches.is_empty() {
@@ -238,11 +277,38 @@ impl SessionModel {
         }
         let mut inputs = Self::rows_of(batch)?;
         inputs.append(&mut self.caches);
-        let outputs = self.session.run_owned(inputs).map_err(|error| failed(&error))?;
-        let mut outputs = outputs.into_iter();
-        let logits = outputs.next().ok_or_else(|| failed(&"it gave nothing"))?;
-        self.caches = outputs.collect();
-        Ok(logits)
+        let outputs = self.session.run_wanted(inputs, &self.wanted(need));
+        let mut outputs = outputs.map_err(|error| failed(&error))?;
+        let first = usize::from(need == Need::Logits);
+        let caches = first..first + self.cache_count();
+        if outputs.len() < caches.end {
+            return Err(failed(&format!("it gave {} outputs", outputs.len())));
+        }
+        self.caches = outputs.drain(caches).collect();
+        Ok(outputs)
+    }
+
+    /// Logits as a step gives them.
+    fn all_logits(&mut self, batch: &StepBatch) -> Result<Logits> {
+        let given = self.run(batch, Need::Logits)?.pop();
+        given.map_or_else(|| Err(nothing()), Logits::from_tensor)
+    }
+
+    /// The most probable tokens of each row; `None` where a row has a NaN, which counts as the largest of all
+    /// here, and is never chosen.
+    fn top(&mut self, batch: &StepBatch, need: Need) -> Result<Option<Logits>> {
+        let [first, second] =
+            <[Tensor; 2]>::try_from(self.run(batch, need)?).map_err(|_| nothing())?;
+        let (tokens, logits) = if need == Need::Best { (first, second) } else { (second, first) };
+        let failed = |error: TensorError| Error::new(Kind::Model, "step", error.to_string());
+        let each = logits.shape().last().copied().unwrap_or_default();
+        let logits = logits.to_vec::<f32>().map_err(failed)?;
+        let tokens = tokens.to_vec::<i64>().map_err(failed)?;
+        let tokens = tokens.into_iter().map(|token| u32::try_from(token).unwrap_or(u32::MAX));
+        if logits.iter().any(|logit| logit.is_nan()) {
+            return Ok(None);
+        }
+        Logits::of_top(logits, tokens.collect(), (each, self.shape.vocabulary)).map(Some)
     }
 }
 
@@ -288,7 +354,14 @@ impl StepModel for SessionModel {
     }
 
     fn step(&mut self, batch: &StepBatch) -> Result<Logits> {
-        Logits::from_tensor(self.run(batch)?)
+        match self.needed(batch) {
+            Need::Logits => self.all_logits(batch),
+            // A step that is computed again writes to the caches what is there.
+            need => match self.top(batch, need)? {
+                Some(top) => Ok(top),
+                None => self.all_logits(batch),
+            },
+        }
     }
 
     fn take_back(&mut self, logits: Logits) {
@@ -296,6 +369,10 @@ impl StepModel for SessionModel {
             self.session.recycle(LOGITS, tensor);
         }
     }
+}
+
+fn nothing() -> Error {
+    Error::new(Kind::Model, "step", "it gave something else than it was asked for")
 }
 
 /// A cache that nobody else has, to be written.

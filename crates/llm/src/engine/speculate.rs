@@ -10,7 +10,7 @@ use std::collections::HashMap;
 
 use crate::cache::{BlockCache, Table};
 use crate::error::{Error, Kind, Result};
-use crate::sampling::row;
+use crate::sampling::Need;
 use crate::schedule::{Scheduler, SequenceId};
 
 use super::model::{StepBatch, StepModel};
@@ -237,6 +237,7 @@ impl DraftModel {
             let wanted = usize::from(guess.whole);
             self.batch.push(guess.feed.iter().copied(), from, wanted, blocks);
         }
+        self.batch.need = Need::Best;
         let mut logits = self.model.step(&self.batch)?;
         let mut at = 0;
         for guess in &mut guesses {
@@ -244,9 +245,9 @@ impl DraftModel {
             if !guess.whole {
                 continue;
             }
-            let best = logits.row(at).and_then(|row| row::argmax(row));
+            let best = logits.best(at);
             at += 1;
-            let Some(token) = best.and_then(|best| u32::try_from(best).ok()) else { continue };
+            let Some(token) = best else { continue };
             guess.guess.push(token);
             if guess.guess.len() < guess.most {
                 guess.feed.push(token);

@@ -19,7 +19,7 @@ use crate::error::{Error, Kind, Result};
 use crate::grammar::Constraint;
 use crate::guarded::guarded;
 use crate::observe::{Observed, Outcome};
-use crate::sampling::{Sampler, SamplingParameters};
+use crate::sampling::{Row, Sampler, SamplingParameters};
 use crate::schedule::SequenceId;
 use crate::stop::FinishReason;
 use crate::tokens::Tokenizer;
@@ -258,7 +258,7 @@ impl Writer {
     fn go_on(&mut self, request: &mut Request, rows: Vec<Vec<f32>>) -> Result<bool> {
         let mut ended = Vec::new();
         for (open, mut row) in request.open.iter_mut().zip(rows) {
-            let choice = open.answer.choose(&mut row, &mut self.memory)?;
+            let choice = open.answer.choose(Row::Logits(&mut row), &mut self.memory)?;
             let delta = open.answer.take(choice, &self.tokenizer)?;
             open.last = delta.tokens.last().copied().unwrap_or(open.last);
             let now = Instant::now();

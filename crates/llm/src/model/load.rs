@@ -182,7 +182,10 @@ fn step_model(
     let cache = options.cache_type.of(weights, options.session.precision);
     let (size, blocks) = options.blocks(&shape, cache)?;
     let step = StepOptions { cache, positions: options.engine.context };
-    let graph = architecture.graph_for(config, weights, &step)?;
+    let mut graph = architecture.graph_for(config, weights, &step)?;
+    if options.providers.iter().any(|provider| provider.reads_back()) {
+        arch::add_choices(&mut graph, shape.vocabulary)?;
+    }
     let session = Session::new(graph, &options.providers, &options.session);
     let session = session
         .map_err(|error| Error::new(Kind::Model, path.display().to_string(), error.to_string()))?;

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use super::load::{Checkpoint, LoadOptions};
 use crate::engine::{SessionModel, StepBatch, StepModel};
 use crate::error::{Error, Kind, Result};
+use crate::sampling::Need;
 use crate::tokens::{Surround, Tokenizer};
 
 /// A checkpoint that is asked how probable it finds the tokens of a text, in pieces of one length.
@@ -106,6 +107,7 @@ impl Perplexity {
             blocks: range(0, blocks),
             most_blocks: blocks,
             wanted: range(from, count - 1),
+            need: Need::Logits,
         };
         let mut logits = self.model.step(&batch)?;
         let mut sum = 0.0;

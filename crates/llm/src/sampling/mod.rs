@@ -8,7 +8,9 @@ mod logprobs;
 mod parameters;
 pub mod row;
 mod sampler;
+mod top;
 
 pub use logprobs::{TokenLogprobs, logprobs};
 pub use parameters::SamplingParameters;
 pub use sampler::{Sampler, Scratch};
+pub use top::{Need, Row, TOP, Top};

@@ -5,7 +5,7 @@ use std::hash::{BuildHasher, Hasher, RandomState};
 use rand_core::Rng;
 use rand_pcg::Pcg64;
 
-use super::{SamplingParameters, TokenLogprobs, logprobs, row};
+use super::{Need, SamplingParameters, TOP, TokenLogprobs, Top, logprobs, row};
 use crate::error::{Error, Kind, Result};
 
 /// Tokens that are e^-30 times as probable as the first one never come: 2^22 of them together have
@@ -149,13 +149,44 @@ impl Sampler {
             let largest = row::largest(logits);
             largest.is_finite().then(|| self.choose(logits, largest, scratch)).flatten()
         };
-        index.and_then(|index| u32::try_from(index).ok()).ok_or_else(|| {
-            Error::new(
-                Kind::Parameter,
-                "logits",
-                "no token is possible: all logits are -inf or NaN",
-            )
-        })
+        index.and_then(|index| u32::try_from(index).ok()).ok_or_else(impossible)
+    }
+
+    /// What the next choice needs of a row of so many logits; no choice after it needs more, unless the parameters
+    /// say [`Need::Logits`]. Penalties, biases and log-probabilities concern tokens wherever they stand, and
+    /// without `top_k` the share of a token depends on all others.
+    #[must_use]
+    pub fn need(&self, vocabulary_size: usize) -> Need {
+        let p = &self.parameters;
+        let changes = self.has_penalties() || self.changes_logits();
+        match usize::try_from(p.top_k) {
+            _ if changes || p.logprobs.is_some() => Need::Logits,
+            _ if p.is_greedy() => Need::Best,
+            Ok(1..=TOP) if self.top_k(vocabulary_size) > 0 => Need::Top,
+            _ => Need::Logits,
+        }
+    }
+
+    /// Chooses from the most probable tokens the one that [`Self::sample`] chooses from all, where
+    /// [`Self::need`] says that they are enough.
+    ///
+    /// # Errors
+    /// As for [`Self::sample`].
+    pub fn sample_top(&self, top: Top<'_>, scratch: &mut Scratch) -> Result<u32> {
+        let p = &self.parameters;
+        if p.is_greedy() {
+            return top.best().ok_or_else(impossible);
+        }
+        let (largest, candidates) = (top.largest(), &mut scratch.candidates);
+        if !largest.is_finite() {
+            return Err(impossible());
+        }
+        let (least, most) = (self.least(largest), usize::try_from(p.top_k).unwrap_or(0));
+        let likely = top.each().take(most).filter(|(_, logit)| *logit >= least);
+        candidates.clear();
+        candidates.extend(likely.map(|(token, logit)| Candidate { token, logit, weight: 0.0 }));
+        let index = self.draw(candidates, largest, None);
+        index.and_then(|index| u32::try_from(index).ok()).ok_or_else(impossible)
     }
 
     /// As [`Self::sample`], with the log-probabilities of the row as it came, where `logprobs` is set.
@@ -225,16 +256,13 @@ impl Sampler {
     fn choose(&self, logits: &[f32], largest: f32, scratch: &mut Scratch) -> Option<usize> {
         let p = &self.parameters;
         let scale = p.temperature.recip();
-        let top_k = usize::try_from(p.top_k).unwrap_or(0);
-        let top_k = if top_k >= logits.len() { 0 } else { top_k };
-        let random = self.random();
+        let top_k = self.top_k(logits.len());
         if top_k == 0 && p.top_p >= 1.0 && p.min_p <= 0.0 && p.typical_p >= 1.0 {
             let sums = &mut scratch.sums;
             let sum = row::sum_parts(logits, largest, scale, sums);
-            return row::index_at_sum(logits, sums, largest, scale, random * sum);
+            return row::index_at_sum(logits, sums, largest, scale, self.random() * sum);
         }
-        let nats = if p.min_p > 0.0 { p.min_p.ln().max(NEGLIGIBLE) } else { NEGLIGIBLE };
-        let least = largest + nats * p.temperature;
+        let least = self.least(largest);
         let candidates = &mut scratch.candidates;
         // Without other limits, top-p is a share of all tokens, of which few are collected.
         let of_all = p.top_p < 1.0 && top_k == 0 && p.min_p <= 0.0;
@@ -246,6 +274,31 @@ impl Sampler {
         } else {
             collect_from(logits, least, candidates);
         }
+        self.draw(candidates, largest, wanted)
+    }
+
+    /// How many of so many tokens remain; 0 where all do.
+    fn top_k(&self, vocabulary_size: usize) -> usize {
+        let top_k = usize::try_from(self.parameters.top_k).unwrap_or(0);
+        if top_k >= vocabulary_size { 0 } else { top_k }
+    }
+
+    /// The logit below which no token comes.
+    fn least(&self, largest: f32) -> f32 {
+        let p = &self.parameters;
+        let nats = if p.min_p > 0.0 { p.min_p.ln().max(NEGLIGIBLE) } else { NEGLIGIBLE };
+        largest + nats * p.temperature
+    }
+
+    /// Draws one of the candidates. `wanted` is the weight that top-p keeps, where that is no share of theirs.
+    fn draw(
+        &self,
+        candidates: &mut Vec<Candidate>,
+        largest: f32,
+        wanted: Option<f64>,
+    ) -> Option<usize> {
+        let p = &self.parameters;
+        let scale = p.temperature.recip();
         candidates.sort_unstable_by(by_logit);
         let mut sum = weigh(candidates, largest, scale);
         if p.top_p < 1.0 {
@@ -254,7 +307,7 @@ impl Sampler {
         if p.typical_p < 1.0 {
             sum = keep_typical(candidates, sum, f64::from(p.typical_p));
         }
-        pick(candidates, random * sum)
+        pick(candidates, self.random() * sum)
     }
 
     /// A number from 0 up to 1 that depends on the seed and the position alone.
@@ -278,9 +331,14 @@ fn mix(seed: u64) -> u128 {
     u128::from(step(seed)) << 64 | u128::from(step(seed ^ u64::MAX))
 }
 
-/// The more probable token first; of equal ones the lower id.
+fn impossible() -> Error {
+    let text = "no token is possible: all logits are -inf or NaN";
+    Error::new(Kind::Parameter, "logits", text)
+}
+
+/// The more probable token first; of equal ones the lower id. No candidate is NaN, and zeros are equal.
 fn by_logit(a: &Candidate, b: &Candidate) -> std::cmp::Ordering {
-    b.logit.total_cmp(&a.logit).then(a.token.cmp(&b.token))
+    b.logit.partial_cmp(&a.logit).unwrap_or(std::cmp::Ordering::Equal).then(a.token.cmp(&b.token))
 }
 
 fn candidate(index: usize, logit: f32) -> Candidate {

@@ -22,8 +22,14 @@ use super::tune;
 /// A node's kernel and the name of its row.
 pub(super) type Built = (Option<Box<dyn Kernel>>, &'static str);
 
-/// Shapes of all inputs, and the schedule for them. What is no tensor has no shape.
-type Plan = (Vec<Option<Vec<usize>>>, Arc<Schedule>);
+/// Shapes of all inputs and which outputs are wanted. What is no tensor has no shape.
+struct Key {
+    shapes: Vec<Option<Vec<usize>>>,
+    wanted: Vec<bool>,
+}
+
+/// A schedule and what it is for.
+type Plan = (Key, Arc<Schedule>);
 
 fn shape(input: &Datum) -> Option<&[usize]> {
     input.as_tensor().map(Tensor::shape)
@@ -104,10 +110,10 @@ impl CpuExecutable {
     }
 
     /// The plan for inputs of these shapes, made if there is none.
-    fn plan(&self, inputs: &[Datum]) -> Result<Arc<Schedule>, RuntimeError> {
-        let schedule = match self.known_plan(inputs) {
+    fn plan(&self, inputs: &[Datum], wanted: &[bool]) -> Result<Arc<Schedule>, RuntimeError> {
+        let schedule = match self.known_plan(inputs, wanted) {
             Some(schedule) => schedule,
-            None => self.new_plan(inputs)?,
+            None => self.new_plan(inputs, wanted)?,
         };
         match self.options.memory_limit_bytes {
             Some(limit_bytes) if schedule.arena_bytes > limit_bytes => {
@@ -118,10 +124,11 @@ impl CpuExecutable {
         }
     }
 
-    fn known_plan(&self, inputs: &[Datum]) -> Option<Arc<Schedule>> {
-        let fits = |key: &[Option<Vec<usize>>]| {
-            key.len() == inputs.len()
-                && key.iter().zip(inputs).all(|(key, input)| key.as_deref() == shape(input))
+    fn known_plan(&self, inputs: &[Datum], wanted: &[bool]) -> Option<Arc<Schedule>> {
+        let fits = |key: &Key| {
+            key.wanted == wanted
+                && key.shapes.len() == inputs.len()
+                && key.shapes.iter().zip(inputs).all(|(key, input)| key.as_deref() == shape(input))
         };
         let kept = &mut lock(&self.plans).kept;
         let found = kept.iter().rposition(|(key, _)| fits(key))?;
@@ -129,15 +136,16 @@ impl CpuExecutable {
         kept.last().map(|(_, schedule)| Arc::clone(schedule))
     }
 
-    fn new_plan(&self, inputs: &[Datum]) -> Result<Arc<Schedule>, RuntimeError> {
+    fn new_plan(&self, inputs: &[Datum], wanted: &[bool]) -> Result<Arc<Schedule>, RuntimeError> {
         let start = Instant::now();
         let chooser = self.options.choices.0.as_deref();
         let choices = Choices { chooser, threads: self.pool.threads() };
-        let mut schedule =
-            schedule(&self.graph, &self.kernels, (self.options.precision, choices), inputs)?;
+        let how = (self.options.precision, choices);
+        let mut schedule = schedule(&self.graph, &self.kernels, how, inputs, wanted)?;
         self.choose_threads(&mut schedule, inputs)?;
         let schedule = Arc::new(schedule);
-        let key = inputs.iter().map(|input| shape(input).map(<[usize]>::to_vec)).collect();
+        let shapes = inputs.iter().map(|input| shape(input).map(<[usize]>::to_vec)).collect();
+        let key = Key { shapes, wanted: wanted.to_vec() };
         let mut plans = lock(&self.plans);
         plans.made += 1;
         plans.time += start.elapsed();
@@ -210,12 +218,22 @@ impl CpuExecutable {
         inputs: Vec<Datum>,
         rows: Option<&mut Vec<ProfileRow>>,
     ) -> Result<Vec<Datum>, RuntimeError> {
+        self.run_wanted(inputs, &vec![true; self.graph.outputs.len()], rows)
+    }
+
+    /// Computes the outputs that are wanted.
+    fn run_wanted(
+        &self,
+        inputs: Vec<Datum>,
+        wanted: &[bool],
+        rows: Option<&mut Vec<ProfileRow>>,
+    ) -> Result<Vec<Datum>, RuntimeError> {
         let inputs: Result<Vec<Datum>, OpError> =
             inputs.into_iter().map(Datum::contiguous).collect();
         let inputs = inputs.map_err(|error| RuntimeError::provider(super::NAME, error))?;
         // The thread that calls computes too: on a fast core, and counted with the pool's workers.
         let (_class, _seat) = (Raised::to(Qos::Initiated), self.pool.seat());
-        let schedule = self.plan(&inputs)?;
+        let schedule = self.plan(&inputs, wanted)?;
         let mut held: Vec<Option<Datum>> = inputs.into_iter().map(Some).collect();
         held.resize(schedule.slots, None);
         let mut running = Running {
@@ -281,6 +299,20 @@ impl Executable for CpuExecutable {
     fn profile(&self, inputs: Vec<Datum>) -> Result<(Vec<Datum>, Vec<ProfileRow>), RuntimeError> {
         let mut rows = Vec::new();
         let outputs = self.run(inputs, Some(&mut rows))?;
+        Ok((outputs, rows))
+    }
+
+    fn submit_wanted(&self, inputs: Vec<Datum>, wanted: &[bool]) -> Fence {
+        Fence::ready(self.run_wanted(inputs, wanted, None))
+    }
+
+    fn profile_wanted(
+        &self,
+        inputs: Vec<Datum>,
+        wanted: &[bool],
+    ) -> Result<(Vec<Datum>, Vec<ProfileRow>), RuntimeError> {
+        let mut rows = Vec::new();
+        let outputs = self.run_wanted(inputs, wanted, Some(&mut rows))?;
         Ok((outputs, rows))
     }
 
@@ -491,7 +523,9 @@ impl Running<'_> {
             Source::Held { slot, shape } => shaped(self.held(*slot)?.clone(), shape.as_ref()),
             Source::Absent | Source::Arena { .. } => Err(OpError::new("an output is not held")),
         };
-        let outputs: Result<_, OpError> = self.schedule.outputs.iter().map(output).collect();
+        let wanted = |source: &&Source| !matches!(source, Source::Absent);
+        let outputs = self.schedule.outputs.iter().filter(wanted).map(output);
+        let outputs: Result<_, OpError> = outputs.collect();
         outputs.map_err(|error| RuntimeError::provider(super::NAME, error))
     }
 }

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use galatea_graph::{Datum, Fact, Graph, GraphError, Node, OpError, ValueId, infer, limits};
 use galatea_kernels::ThreadPool;
 use galatea_runtime::plan::{MemoryPlan, PlanStep, PlanValue, plan};
-use galatea_runtime::{NodeWork, Precision, RuntimeError, Work, product_operations};
+use galatea_runtime::{NodeWork, Precision, RuntimeError, Work, needed_nodes, product_operations};
 use galatea_tensor::{DataType, Tensor};
 
 use super::halves::narrow;
@@ -76,7 +76,7 @@ pub(super) struct Schedule {
     pub(super) constants: Vec<Tensor>,
     /// How many tensors a run holds; the inputs come first.
     pub(super) slots: usize,
-    /// The outputs: held, or constant.
+    /// The outputs: held, or constant, or absent where nobody asks for them.
     pub(super) outputs: Vec<Source>,
     pub(super) arena_bytes: usize,
     /// What no arena for these steps can go below.
@@ -96,6 +96,9 @@ enum Place {
 
 struct Builder<'a> {
     graph: &'a Graph,
+    /// Which outputs are asked for, and the nodes that they need.
+    wanted: &'a [bool],
+    needed: Vec<bool>,
     choices: Choices<'a>,
     facts: Vec<Option<Fact>>,
     /// For each value, the one whose elements it shares.
@@ -123,16 +126,17 @@ pub(super) fn schedule(
     kernels: &[Option<Box<dyn Kernel>>],
     (precision, choices): (Precision, Choices<'_>),
     inputs: &[Datum],
+    wanted: &[bool],
 ) -> Result<Schedule, RuntimeError> {
     let facts = facts_of(graph, inputs)?;
     check_sizes(graph, &facts)?;
-    let mut builder = Builder::new(graph, choices, facts.clone());
+    let mut builder = Builder::new((graph, wanted), choices, facts.clone());
     let halves =
         precision == Precision::Bf16 && narrow(graph, &mut builder.facts, &builder.root, kernels);
     let mut drafts = builder.drafts(kernels);
     if halves && builder.references_see_halves(&drafts) {
         // A kernel refused its shapes after all, and what runs instead knows no other type.
-        builder = Builder::new(graph, choices, facts);
+        builder = Builder::new((graph, wanted), choices, facts);
         drafts = builder.drafts(kernels);
     }
     builder.place_values(&drafts);
@@ -170,10 +174,16 @@ pub(super) fn facts_of(graph: &Graph, inputs: &[Datum]) -> Result<Vec<Option<Fac
 }
 
 impl<'a> Builder<'a> {
-    fn new(graph: &'a Graph, choices: Choices<'a>, facts: Vec<Option<Fact>>) -> Self {
+    fn new(
+        (graph, wanted): (&'a Graph, &'a [bool]),
+        choices: Choices<'a>,
+        facts: Vec<Option<Fact>>,
+    ) -> Self {
         let count = graph.values().len();
         let mut builder = Self {
             graph,
+            wanted,
+            needed: needed_nodes(graph, wanted),
             choices,
             facts,
             root: (0..count).collect(),
@@ -223,7 +233,8 @@ impl<'a> Builder<'a> {
     fn drafts(&mut self, kernels: &[Option<Box<dyn Kernel>>]) -> Vec<Draft> {
         let mut drafts = Vec::new();
         for (index, node) in self.graph.nodes.iter().enumerate() {
-            if node.outputs.iter().flatten().all(|&id| self.is_constant(id)) {
+            let known = node.outputs.iter().flatten().all(|&id| self.is_constant(id));
+            if known || !self.needed[index] {
                 continue;
             }
             if let (true, Some(from), Some(to)) = (is_view(node), node.input(0), node.output(0))
@@ -267,7 +278,8 @@ impl<'a> Builder<'a> {
     /// graph's outputs and what reference steps touch.
     fn place_values(&mut self, drafts: &[Draft]) {
         let mut held = vec![false; self.place.len()];
-        for output in &self.graph.outputs {
+        for (output, _) in self.graph.outputs.iter().zip(self.wanted).filter(|(_, wanted)| **wanted)
+        {
             held[self.root[output.index()]] = true;
         }
         for draft in drafts.iter().filter(|draft| matches!(draft.action, Action::Reference)) {
@@ -331,8 +343,12 @@ impl<'a> Builder<'a> {
         for (index, draft) in drafts.into_iter().enumerate() {
             planned.push(self.planned(draft, &memory, memory.reused[index])?);
         }
-        let outputs: Vec<Source> =
-            self.graph.outputs.iter().map(|&id| self.source(id)).collect::<Result<_, _>>()?;
+        let output = |(&id, wanted): (&ValueId, &bool)| match wanted {
+            true => self.source(id),
+            false => Ok(Source::Absent),
+        };
+        let outputs = self.graph.outputs.iter().zip(self.wanted).map(output);
+        let outputs: Vec<Source> = outputs.collect::<Result<_, _>>()?;
         release(&mut planned, &outputs, self.slots);
         let slots = self.slots;
         let (arena_bytes, live_bytes) = (memory.len_bytes, memory.live_bytes);

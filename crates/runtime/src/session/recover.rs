@@ -7,7 +7,7 @@ use std::sync::{Arc, PoisonError};
 use galatea_graph::Datum;
 use galatea_tensor::MemoryKind;
 
-use super::{Compiled, Failure, Offers, Session, lock};
+use super::{Compiled, Failure, Offers, Session, Wanted, lock};
 use crate::error::RuntimeError;
 use crate::provider::ProfileRow;
 
@@ -19,13 +19,14 @@ impl Session {
         mut compiled: Arc<Compiled>,
         mut failure: Failure,
         inputs: &[Datum],
+        wanted: Wanted<'_>,
         rows: &mut Option<Vec<ProfileRow>>,
     ) -> Result<Vec<Datum>, RuntimeError> {
         let mut again = |compiled: &Compiled| {
             if let Some(rows) = rows {
                 rows.clear();
             }
-            compiled.run(inputs.to_vec(), rows)
+            compiled.run(inputs.to_vec(), wanted, rows)
         };
         if let Some(mended) = self.mend(&compiled, &failure) {
             match again(&mended) {

@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 
 use galatea_llm::engine::{SessionModel, StepBatch, StepModel};
 use galatea_llm::model::LoadOptions;
+use galatea_llm::sampling::Need;
 use galatea_runtime::{Bound, Peaks, ProfileRow, Unit, Work};
 use serde_json::{Value, json};
 
@@ -164,7 +165,7 @@ pub(super) fn tables(
     Ok((text, all))
 }
 
-/// One sequence of so many rows behind so many positions; the last row's logits are wanted.
+/// One sequence of so many rows behind so many positions; the last row's most probable token is wanted.
 fn batch(model: &SessionModel, before: usize, rows: usize) -> StepBatch {
     let int = |value: usize| i64::try_from(value).unwrap_or(i64::MAX);
     let vocabulary = model.shape().vocabulary.max(1);
@@ -177,6 +178,7 @@ fn batch(model: &SessionModel, before: usize, rows: usize) -> StepBatch {
         blocks: (0..most).map(int).collect(),
         most_blocks: most,
         wanted: vec![int(rows) - 1],
+        need: Need::Best,
     }
 }
 

@@ -143,6 +143,7 @@ fn step(
         blocks: (0..sequences * most_blocks).map(int).collect(),
         most_blocks,
         wanted: (1..=sequences).map(|at| int(at * rows) - 1).collect(),
+        ..StepBatch::default()
     }
 }
 

@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 
 use crate::error::Result;
+use crate::sampling::Row;
 use crate::schedule::{Plan, SequenceId};
 
 use super::Worker;
@@ -30,7 +31,7 @@ impl Job<'_> {
     }
 
     fn run(&mut self, memory: &mut Memory) {
-        self.chosen = Some(self.answer.choose(self.row, memory));
+        self.chosen = Some(self.answer.choose(Row::Logits(self.row), memory));
     }
 }
 

@@ -10,7 +10,7 @@ use crate::error::{Error, Kind};
 use crate::grammar::Constraint;
 use crate::guarded::guarded;
 use crate::observe::Outcome;
-use crate::sampling::{SamplingParameters, TokenLogprobs};
+use crate::sampling::{Need, SamplingParameters, TokenLogprobs};
 use crate::schedule::{Plan, PlannedRows, Scheduler, SequenceId};
 use crate::stop::FinishReason;
 use crate::tokens::Tokenizer;
@@ -183,6 +183,7 @@ impl Worker {
         let plan = self.scheduler.plan();
         self.note(&plan);
         self.fill(&plan);
+        self.batch.need = self.need(&plan);
         let (model, batch) = (&mut self.model, &self.batch);
         let vocabulary = model.shape().vocabulary;
         let swapped = match plan.swaps.as_slice() {
@@ -259,6 +260,21 @@ impl Worker {
             let new = tokens.skip(rows.from).take(rows.count);
             self.batch.push(new, rows.from, rows.wanted, self.scheduler.blocks(rows.id));
         }
+    }
+
+    /// What the choices after a plan need of its logits: as much as the one that needs the most.
+    fn need(&self, plan: &Plan) -> Need {
+        let vocabulary = self.model.shape().vocabulary;
+        let need = |rows: &PlannedRows| {
+            let request = self.owners.get(&rows.id).and_then(|owner| self.requests.get(owner))?;
+            if request.prompt_logprobs.is_some() {
+                return Some(Need::Logits);
+            }
+            let open = request.open.iter().find(|open| open.sequence == rows.id)?;
+            Some(open.answer.need(vocabulary))
+        };
+        let wanted = plan.rows.iter().filter(|rows| rows.wanted > 0);
+        wanted.filter_map(need).max().unwrap_or(Need::Best)
     }
 
     /// Guesses tokens for the sequences that go on: those that a grammar leaves no choice about, and

@@ -6,7 +6,7 @@ use crate::cache::BlockCopy;
 use crate::error::Result;
 use crate::guarded::guarded;
 use crate::observe::Outcome;
-use crate::sampling::{Sampler, logprobs};
+use crate::sampling::{Row, Sampler, logprobs};
 use crate::schedule::{Forked, Plan, PlannedRows, SequenceId};
 use crate::stop::FinishReason;
 
@@ -83,7 +83,7 @@ impl Worker {
     ) -> Result<()> {
         let drafts = self.scheduler.drafts(id).to_vec();
         let first = end - 1 - drafts.len();
-        let Some(row) = logits.row(first) else { return Ok(()) };
+        let Some(row) = logits.choices(first) else { return Ok(()) };
         let Some(request) = self.requests.get_mut(&owner) else { return Ok(()) };
         if request.times.first_token.is_none() {
             self.shared.statistics().prompt_tokens += request.prompt as u64;
@@ -113,7 +113,7 @@ impl Worker {
         statistics.draft_tokens += drafts.len() as u64;
         drop(statistics);
         let mut right = 0;
-        while let Some(row) = logits.row(first + right) {
+        while let Some(row) = logits.choices(first + right) {
             let draft = drafts.get(right).copied();
             let Some(choice) = self.choose(owner, id, row)? else { break };
             if !self.generate_one(owner, id, choice, draft)? {
@@ -128,7 +128,7 @@ impl Worker {
     }
 
     /// Begins all answers of a request with the first token of each.
-    fn generate_all(&mut self, owner: SequenceId, row: &mut [f32]) -> Result<()> {
+    fn generate_all(&mut self, owner: SequenceId, row: Row<'_>) -> Result<()> {
         let Some(request) = self.requests.get_mut(&owner) else { return Ok(()) };
         let prompt = self.scheduler.tokens(owner).to_vec();
         let room = request.open.first().map_or(0, |open| open.answer.room());
@@ -156,9 +156,15 @@ impl Worker {
         }
         let mut first = std::mem::take(&mut self.row);
         for id in ready {
-            first.clear();
-            first.extend_from_slice(row);
-            if let Some(choice) = self.choose(owner, id, &mut first)? {
+            let own = match &row {
+                Row::Top(top) => Row::Top(*top),
+                Row::Logits(row) => {
+                    first.clear();
+                    first.extend_from_slice(row);
+                    Row::Logits(&mut first)
+                }
+            };
+            if let Some(choice) = self.choose(owner, id, own)? {
                 self.generate_one(owner, id, choice, None)?;
             }
         }
@@ -171,7 +177,7 @@ impl Worker {
         &mut self,
         owner: SequenceId,
         id: SequenceId,
-        row: &mut [f32],
+        row: Row<'_>,
     ) -> Result<Option<Choice>> {
         let Some(request) = self.requests.get_mut(&owner) else { return Ok(None) };
         let open = request.open.iter_mut().find(|open| open.sequence == id);

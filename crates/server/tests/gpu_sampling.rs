@@ -1,0 +1,322 @@
+//! Tokens chosen by the GPU, or from what it brings back, beside those chosen from all logits.
+
+#![cfg(any(feature = "gpu", target_os = "macos"))]
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::print_stderr,
+    clippy::cast_possible_truncation,
+    reason = "a test fails by panicking"
+)]
+
+use std::num::NonZeroUsize;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::Ordering;
+use std::sync::mpsc::{self, Receiver};
+use std::sync::{Arc, Mutex};
+
+use galatea_formats::safetensors;
+use galatea_gpu::{Device, GpuProvider, devices};
+use galatea_graph::Graph;
+use galatea_llm::arch::{self, ModelShape, StepOptions, Weights};
+use galatea_llm::cache::BlockCopy;
+use galatea_llm::config::Config;
+use galatea_llm::engine::{
+    Engine, EngineOptions, GenerationEvent, GenerationRequest, Logits, SessionModel, StepBatch,
+    StepModel, Ticket,
+};
+use galatea_llm::error::Result;
+use galatea_llm::sampling::{Need, Row, SamplingParameters, TOP};
+use galatea_llm::tokens::Tokenizer;
+use galatea_providers::cpu::CpuProvider;
+use galatea_runtime::{ExecutionProvider, Session, SessionOptions};
+use galatea_tensor::{Tensor, bf16};
+use serde_json::Value;
+
+/// Positions of a block, and the blocks.
+const BLOCK: usize = 4;
+const BLOCKS: usize = 96;
+
+/// The device under test, opened for one test alone: its counters are looked at. None where the host has
+/// none, which is said.
+fn device() -> Option<Arc<Device>> {
+    if devices().is_empty() {
+        eprintln!("skipped: this host has no GPU and no software one");
+        return None;
+    }
+    Some(Device::open(0).unwrap())
+}
+
+/// The folder of a checkpoint that was trained on books, and its recorded cases.
+fn trained(name: &str) -> Option<(PathBuf, Value)> {
+    let Some(shared) = std::env::var_os("GALATEA_SHARED") else {
+        eprintln!("skipped: GALATEA_SHARED does not say where the recorded checkpoints are");
+        return None;
+    };
+    let folder = PathBuf::from(shared).join("models");
+    let recorded = std::fs::read(folder.join("golden.json")).unwrap();
+    let recorded: Value = serde_json::from_slice(&recorded).unwrap();
+    Some((folder.join(name), recorded[name]["cases"].clone()))
+}
+
+fn golden(name: &str) -> PathBuf {
+    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../golden/llm").join(name)
+}
+
+fn ids(case: &Value, key: &str) -> Vec<u32> {
+    let id = |id: &Value| u32::try_from(id.as_u64().unwrap()).unwrap();
+    case[key].as_array().unwrap().iter().map(id).collect()
+}
+
+/// The graph of a checkpoint, with outputs to choose from.
+fn graph(config: &Config, weights: &dyn Weights) -> (Graph, ModelShape) {
+    let row = arch::architecture(config).unwrap();
+    let shape = row.shape(config).unwrap();
+    let mut graph = row.graph_for(config, weights, &StepOptions::default()).unwrap();
+    arch::add_choices(&mut graph, shape.vocabulary).unwrap();
+    (graph, shape)
+}
+
+fn on(provider: Arc<dyn ExecutionProvider>, (graph, shape): (Graph, ModelShape)) -> SessionModel {
+    let session = Session::new(graph, &[provider], &SessionOptions::default()).unwrap();
+    SessionModel::new(session, shape, NonZeroUsize::new(BLOCK).unwrap(), BLOCKS).unwrap()
+}
+
+fn model(provider: Arc<dyn ExecutionProvider>, folder: &Path) -> SessionModel {
+    let config = Config::read(&folder.join("config.json")).unwrap();
+    on(provider, graph(&config, &safetensors::open(folder).unwrap()))
+}
+
+fn gpu(device: &Arc<Device>) -> Arc<dyn ExecutionProvider> {
+    Arc::new(GpuProvider::on(Arc::clone(device)))
+}
+
+/// A first step of sequences that begin with these tokens.
+fn first_step(prompts: &[&[u32]], need: Need) -> StepBatch {
+    let mut batch = StepBatch { starts: vec![0], most_blocks: 8, need, ..StepBatch::default() };
+    for (at, prompt) in prompts.iter().enumerate() {
+        batch.tokens.extend(prompt.iter().copied().map(i64::from));
+        batch.positions.extend(0..prompt.len() as i64);
+        batch.starts.push(batch.tokens.len() as i64);
+        batch.lengths.push(prompt.len() as i64);
+        batch.blocks.extend((at * 8..at * 8 + 8).map(|block| block as i64));
+        batch.wanted.push(batch.tokens.len() as i64 - 1);
+    }
+    batch
+}
+
+/// The place of the first largest number.
+fn argmax(row: &[f32]) -> u32 {
+    let largest = row.iter().copied().fold(f32::NEG_INFINITY, f32::max);
+    row.iter().position(|logit| *logit == largest).unwrap() as u32
+}
+
+#[test]
+fn a_step_brings_back_what_its_choices_need() {
+    let (Some(device), Some((folder, cases))) = (device(), trained("books-qwen2-13m")) else {
+        return;
+    };
+    let prompts: Vec<Vec<u32>> = (0..3).map(|at| ids(&cases[at], "ids")).collect();
+    let prompts: Vec<&[u32]> =
+        prompts.iter().map(|prompt| &prompt[..prompt.len().min(20)]).collect();
+    let mut model = model(gpu(&device), &folder);
+    let mut step = |need: Need| {
+        let read = || device.counters.download_bytes.load(Ordering::Relaxed);
+        let before = read();
+        let logits = model.step(&first_step(&prompts, need)).unwrap();
+        (logits, read() - before)
+    };
+    let (mut all, bytes) = step(Need::Logits);
+    // Where memory is shared, large outputs are read where they are.
+    assert!(bytes == 3 * 8192 * 4 || device.capabilities().unified, "{bytes}");
+    let (mut best, bytes) = step(Need::Best);
+    // A token of 8 bytes and its logit.
+    assert_eq!(bytes, 3 * 12);
+    let (mut top, bytes) = step(Need::Top);
+    assert_eq!(bytes, (3 * 12 * TOP) as u64);
+    assert_eq!((best.rows(), best.width(), top.rows(), top.width()), (3, 8192, 3, 8192));
+    for row in 0..3 {
+        let logits = all.row(row).unwrap().to_vec();
+        assert_eq!((best.best(row), top.best(row)), (Some(argmax(&logits)), Some(argmax(&logits))));
+        let mut order: Vec<usize> = (0..logits.len()).collect();
+        order.sort_by(|a, b| logits[*b].total_cmp(&logits[*a]).then(a.cmp(b)));
+        let values: Vec<f32> = order.iter().take(TOP).map(|at| logits[*at]).collect();
+        let tokens: Vec<u32> = order.iter().take(TOP).map(|at| *at as u32).collect();
+        let Some(Row::Top(found)) = top.choices(row) else { panic!("all logits came") };
+        assert_eq!(found, galatea_llm::sampling::Top::new(&values, &tokens));
+    }
+}
+
+#[test]
+fn the_processor_gives_all_logits_whatever_is_needed() {
+    let cpu = Arc::new(CpuProvider::new());
+    let mut model = model(cpu, &golden("llama"));
+    for need in [Need::Best, Need::Top, Need::Logits] {
+        let mut logits = model.step(&first_step(&[&[1, 2, 3]], need)).unwrap();
+        assert!(logits.row(0).is_some(), "{need:?}");
+    }
+}
+
+/// Weights that give some token a logit that is no number.
+struct Poisoned<W>(W);
+
+/// That token.
+const POISONED: usize = 5;
+
+impl<W: Weights> Weights for Poisoned<W> {
+    fn tensor(&self, name: &str) -> Result<Tensor> {
+        let tensor = self.0.tensor(name)?;
+        if name != "lm_head.weight" && name != "model.embed_tokens.weight" {
+            return Ok(tensor);
+        }
+        let mut all = tensor.to_vec::<bf16>().unwrap();
+        let width = tensor.shape()[1];
+        all[POISONED * width..(POISONED + 1) * width].fill(bf16::NAN);
+        Ok(Tensor::from_vec(tensor.shape(), all).unwrap())
+    }
+
+    fn names(&self) -> Vec<String> {
+        self.0.names()
+    }
+}
+
+#[test]
+fn a_logit_that_is_no_number_is_never_chosen() {
+    let Some(device) = device() else { return };
+    let folder = golden("llama");
+    let config = Config::read(&folder.join("config.json")).unwrap();
+    let weights = Poisoned(safetensors::open(&folder).unwrap());
+    let mut model = on(gpu(&device), graph(&config, &weights));
+    for need in [Need::Best, Need::Top] {
+        let mut logits = model.step(&first_step(&[&[1, 2, 3]], need)).unwrap();
+        let row = logits.row(0).unwrap().to_vec();
+        assert!(row[POISONED].is_nan());
+        assert_eq!(logits.best(0), Some(argmax(&row)));
+    }
+}
+
+/// A model that is always asked for all logits, or is watched.
+struct Watched {
+    own: SessionModel,
+    always: Option<Need>,
+    needs: Arc<Mutex<Vec<Need>>>,
+}
+
+impl StepModel for Watched {
+    fn shape(&self) -> &ModelShape {
+        self.own.shape()
+    }
+
+    fn block_size(&self) -> NonZeroUsize {
+        self.own.block_size()
+    }
+
+    fn block_count(&self) -> usize {
+        self.own.block_count()
+    }
+
+    fn copy(&mut self, copies: &[BlockCopy]) -> Result<()> {
+        self.own.copy(copies)
+    }
+
+    fn step(&mut self, batch: &StepBatch) -> Result<Logits> {
+        self.needs.lock().unwrap().push(batch.need);
+        let need = self.always.unwrap_or(batch.need);
+        self.own.step(&StepBatch { need, ..batch.clone() })
+    }
+}
+
+type Asked = (Ticket, Receiver<GenerationEvent>);
+
+fn ask(engine: &Engine, prompt: &[u32], sampling: &SamplingParameters) -> Asked {
+    let (prompt, sampling) = (prompt.to_vec(), sampling.clone());
+    let (priority, client, salt, constraint) = (0, 0, 0, None);
+    let request = GenerationRequest { prompt, sampling, constraint, priority, client, salt };
+    let (to, events) = mpsc::channel();
+    (engine.submit(request, Box::new(move |event| drop(to.send(event)))).unwrap(), events)
+}
+
+/// The tokens of a request's answers.
+fn answers((_ticket, events): Asked) -> Vec<Vec<u32>> {
+    let mut answers = vec![Vec::new(); 4];
+    loop {
+        match events.recv().unwrap() {
+            GenerationEvent::Started { .. } => {}
+            GenerationEvent::Delta(delta) => answers[delta.index].extend(delta.tokens),
+            GenerationEvent::Finished(_) => return answers,
+            GenerationEvent::Failed(error) => panic!("{error}"),
+        }
+    }
+}
+
+/// Ways to choose that need one token, few and all logits.
+fn ways() -> Vec<SamplingParameters> {
+    let greedy = SamplingParameters {
+        temperature: 0.0,
+        max_tokens: Some(12),
+        ignore_eos: true,
+        ..SamplingParameters::default()
+    };
+    let likely = SamplingParameters {
+        temperature: 1.3,
+        top_k: 40,
+        top_p: 0.95,
+        seed: Some(11),
+        ..greedy.clone()
+    };
+    vec![
+        greedy.clone(),
+        likely.clone(),
+        SamplingParameters { n: 3, top_k: 64, typical_p: 0.9, min_p: 0.01, ..likely.clone() },
+        SamplingParameters { top_k: 0, ..likely },
+        SamplingParameters { repetition_penalty: 1.2, ..greedy },
+    ]
+}
+
+#[test]
+fn tokens_are_those_that_are_chosen_from_all_logits() {
+    let (Some(device), Some((folder, cases))) = (device(), trained("books-qwen2-13m")) else {
+        return;
+    };
+    let tokenizer = Arc::new(Tokenizer::from_folder(&folder).unwrap());
+    let prompts: Vec<Vec<u32>> = (0..2).map(|at| ids(&cases[at], "ids")).collect();
+    let mut found: Vec<Vec<Vec<Vec<u32>>>> = Vec::new();
+    for always in [None, Some(Need::Logits)] {
+        let needs = Arc::new(Mutex::new(Vec::new()));
+        let own = model(gpu(&device), &folder);
+        let watched = Box::new(Watched { own, always, needs: Arc::clone(&needs) });
+        let options = EngineOptions { prefix_caching: false, ..EngineOptions::default() };
+        let engine = Engine::start(watched, Arc::clone(&tokenizer), options).unwrap();
+        let mut told = Vec::new();
+        for (way, most) in
+            ways().iter().zip([Need::Best, Need::Top, Need::Top, Need::Logits, Need::Logits])
+        {
+            needs.lock().unwrap().clear();
+            told.push(answers(ask(&engine, &prompts[0], way)));
+            assert_eq!(needs.lock().unwrap().iter().max(), Some(&most), "{way:?}");
+        }
+        // Some alike and some not, together.
+        let asked = [0, 1, 0, 2, 3].map(|way| ask(&engine, &prompts[1], &ways()[way]));
+        told.extend(asked.map(answers));
+        found.push(told);
+    }
+    assert_eq!(found[0], found[1]);
+    let recorded = ids(&cases[0], "greedy_ids").split_off(prompts[0].len());
+    assert_eq!(found[0][0][0], recorded[..12]);
+}
+
+#[test]
+fn a_greedy_answer_brings_back_a_token_a_step() {
+    let (Some(device), Some((folder, cases))) = (device(), trained("books-gpt2-5m")) else {
+        return;
+    };
+    let tokenizer = Arc::new(Tokenizer::from_folder(&folder).unwrap());
+    let own = Box::new(model(gpu(&device), &folder));
+    let engine = Engine::start(own, tokenizer, EngineOptions::default()).unwrap();
+    let prompt = ids(&cases[0], "ids");
+    let before = device.counters.download_bytes.load(Ordering::Relaxed);
+    let answer = answers(ask(&engine, &prompt, &ways()[0])).swap_remove(0);
+    let read = device.counters.download_bytes.load(Ordering::Relaxed) - before;
+    assert_eq!(answer, ids(&cases[0], "greedy_ids")[prompt.len()..prompt.len() + 12]);
+    assert_eq!(read, 12 * 12, "bytes of 12 steps");
+}
