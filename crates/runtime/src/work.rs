@@ -2,6 +2,7 @@
 
 use galatea_graph::ops::convolution::{ConvChain, FusedConv};
 use galatea_graph::ops::fused::{Attention, BlockGather, BlockMatMul, PagedAttention};
+use galatea_graph::ops::transformer;
 use galatea_graph::{Fact, Node, ValueId};
 
 /// Arithmetic of a computation, and bytes that it cannot do without.
@@ -242,22 +243,28 @@ const PRODUCTS: &[(&[&str], Terms)] = &[
     (
         &[
             "MatMul",
-            "FusedMatMul",
             "MatMulInteger",
             "MatMulIntegerToFloat",
+            "DynamicQuantizeMatMul",
             "QLinearMatMul",
             "MatMulNBits",
         ],
         |_, inputs, outputs| Some(size(first(outputs)?) * *first(inputs)?.last()?),
     ),
+    (&["FusedMatMul", "TransposeMatMul"], |_, inputs, outputs| {
+        turned(first(inputs)?, first(outputs)?)
+    }),
     (&["BlockMatMul"], |node, inputs, _| {
         let rows = node.operator::<BlockMatMul>()?.weights().iter().map(|matrix| matrix.rows());
         Some(size(first(inputs)?).saturating_mul(rows.sum()))
     }),
-    (&["Gemm", "QGemm"], |_, inputs, outputs| Some(first(outputs)?.last()? * size(first(inputs)?))),
-    (&["Conv", "FusedConv", "ConvNhwc", "ConvInteger"], |_, inputs, outputs| {
-        window(inputs.get(1)?, first(outputs)?)
+    (&["Gemm", "FusedGemm", "QGemm"], |_, inputs, outputs| {
+        Some(first(outputs)?.last()? * size(first(inputs)?))
     }),
+    (
+        &["Conv", "FusedConv", "ConvNhwc", "ConvInteger", "NhwcConv", "NhwcFusedConv"],
+        |_, inputs, outputs| window(inputs.get(1)?, first(outputs)?),
+    ),
     (&["ConvChain"], |node, inputs, outputs| {
         let convs = &node.operator::<ConvChain>()?.convs;
         let mut image = first(inputs)?.to_vec();
@@ -271,14 +278,22 @@ const PRODUCTS: &[(&[&str], Terms)] = &[
         }
         Some(terms)
     }),
-    (&["QLinearConv"], |_, inputs, outputs| window(inputs.get(3)?, first(outputs)?)),
+    (&["QLinearConv", "QLinearConvAdd"], |_, inputs, outputs| {
+        window(inputs.get(3)?, first(outputs)?)
+    }),
     (&["ConvTranspose"], |_, inputs, _| {
         let [Some(x), Some(w)] = inputs.get(..2)? else { return None };
         Some(size(x) * size(w.get(1..)?))
     }),
     (&["Attention"], |node, inputs, outputs| {
-        let attention = node.operator::<Attention>()?;
         let [Some(q), Some(k)] = inputs.get(..2)? else { return None };
+        let Some(attention) = node.operator::<Attention>() else {
+            // ONNX's own has keys behind the past ones, heads apart or side by side.
+            node.operator::<transformer::Attention>()?;
+            let past = inputs.get(4).and_then(Option::as_ref).and_then(|past| past.get(2));
+            let keys = k.len().checked_sub(2).and_then(|axis| k.get(axis))? + past.unwrap_or(&0);
+            return Some((size(q) + size(first(outputs)?)).saturating_mul(keys));
+        };
         // Every query meets every key twice: for the score and for the sum of values.
         Some((size(q) + size(first(outputs)?)) * k.get(attention.k_perm[2])?)
     }),
@@ -300,6 +315,17 @@ fn first(shapes: &[Shape]) -> Option<&[usize]> {
 
 fn size(shape: &[usize]) -> usize {
     shape.iter().copied().fold(1, usize::saturating_mul)
+}
+
+/// Terms of a product whose first operand may be turned: its matrices have rows of the result and terms of a
+/// sum, in either order.
+fn turned(a: &[usize], out: &[usize]) -> Option<usize> {
+    let terms = match (a, out) {
+        ([.., down, across], [.., rows, _]) if across == rows && down != rows => *down,
+        ([.., across], _) => *across,
+        _ => return None,
+    };
+    Some(size(out).saturating_mul(terms))
 }
 
 /// Terms of a convolution: each element of the result is a sum over a window.
@@ -351,6 +377,11 @@ mod tests {
         assert_eq!(operations("Gemm", &[&[5, 6], &[6, 7], &[7]], &[5, 7]), 2 * 5 * 6 * 7);
         let conv = operations("Conv", &[&[1, 4, 9, 9], &[8, 4, 3, 3]], &[1, 8, 7, 7]);
         assert_eq!(conv, 2 * 8 * 49 * 36);
+        let turned = Attributes::from([("transA".to_owned(), AttributeValue::Int(1))]);
+        let operands: [&[&[usize]]; 2] = [&[&[6, 5], &[6, 7]], &[&[5, 7]]];
+        let (graph, facts) = node("com.microsoft", "TransposeMatMul", &turned, operands);
+        let work = NodeWork::of(&graph.nodes[0], &|id| facts.get(&id));
+        assert_eq!(work.operations, 2 * 5 * 6 * 7);
     }
 
     #[test]

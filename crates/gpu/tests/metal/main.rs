@@ -17,16 +17,18 @@ mod specimens;
 #[path = "../support/mod.rs"]
 mod support;
 mod translate;
+mod untuned;
 mod variants;
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 
 use galatea_gpu::{
-    Capabilities, CooperativeMatrix, Device, NodeView, PoolConfig, Shader, find_row, rows,
+    Capabilities, CooperativeMatrix, Device, KernelRow, NodeView, PoolConfig, Shader, find_row,
+    rows,
 };
-use galatea_graph::{Graph, infer};
-use galatea_runtime::{OptimiseLevel, Precision, SessionOptions};
+use galatea_graph::{Fact, Graph, infer};
+use galatea_runtime::{NodeWork, OptimiseLevel, Precision, SessionOptions, product_operations};
 use galatea_tensor::Tensor;
 
 /// What wgpu lists of an Apple GPU.
@@ -60,7 +62,7 @@ fn plain() -> Capabilities {
 }
 
 /// A row: its name, its domain and its operators.
-type RowKey = (&'static str, &'static str, &'static [&'static str]);
+pub(crate) type RowKey = (&'static str, &'static str, &'static [&'static str]);
 
 /// A device, and what was seen of kernels on it.
 struct Subject<'a> {
@@ -69,6 +71,10 @@ struct Subject<'a> {
     shaders: Vec<(&'static str, Shader)>,
     rows: HashSet<RowKey>,
     ops: HashSet<(String, String)>,
+    /// Rows whose kernels ask a tuner which way to take.
+    asking: HashSet<RowKey>,
+    /// Operators whose work is not known.
+    uncounted: BTreeSet<String>,
 }
 
 impl Subject<'_> {
@@ -82,14 +88,46 @@ impl Subject<'_> {
         let options =
             SessionOptions { precision, optimise: OptimiseLevel::O0, ..SessionOptions::default() };
         let session = support::session(self.device, graph, &options)?;
-        session.run_owned(given).map_err(|error| error.to_string())?;
+        let names = graph.inputs.iter().map(|&id| graph.value(id).name.as_str());
+        let named: Vec<(&str, Tensor)> = names.zip(given.iter().cloned()).collect();
+        let asks = !session.problems(&named).map_err(|error| error.to_string())?.is_empty();
+        session.run_owned(given.clone()).map_err(|error| error.to_string())?;
         let facts = infer::facts(graph, &HashMap::new()).map_err(|error| error.to_string())?;
         let node = &graph.nodes[0];
         let view = NodeView { graph, node, facts: &facts, device: self.device, precision };
         let row = find_row(&view)?;
-        self.rows.insert((row.name, row.domain, row.ops));
+        self.count(graph, &given, row);
+        let key = (row.name, row.domain, row.ops);
+        self.rows.insert(key);
+        if asks {
+            self.asking.insert(key);
+        }
         self.ops.insert((node.domain.clone(), node.op_type.clone()));
         Ok(())
+    }
+
+    /// What a profile sets beside times: every node has bytes, and arithmetic unless it moves elements only.
+    fn count(&mut self, graph: &Graph, given: &[Tensor], row: &KernelRow) {
+        let known = graph.inputs.iter().zip(given);
+        let known = known.map(|(&id, tensor)| (id, Fact::constant(tensor.clone()))).collect();
+        // Floats that a kernel reads as FP16 are not always what the operator takes.
+        let (Ok(facts), node) = (infer::facts(graph, &known), &graph.nodes[0]) else { return };
+        let written = node.outputs.iter().flatten().filter_map(|id| facts[id.index()].as_ref());
+        let empty = written.filter_map(Fact::known_shape).all(|shape| shape.contains(&0));
+        // What attention over caches has to do is in numbers that are 0 here.
+        if empty || node.op_type == "PagedAttention" {
+            return;
+        }
+        let work = NodeWork::of(node, &|id| facts[id.index()].as_ref()).total();
+        let families = ["matmul", "conv", "attention", "block_mat_mul"];
+        let product = families.iter().any(|family| row.name.starts_with(family));
+        let products = product_operations(node, &facts);
+        let wrong = work.bytes == 0
+            || product && products == 0
+            || work.operations == 0 && !MOVED.contains(&node.op_type.as_str());
+        if wrong {
+            self.uncounted.insert(format!("{} {}: {work:?}", node.domain, node.op_type));
+        }
     }
 
     /// Counts what was compiled since the last call to a family.
@@ -147,6 +185,8 @@ fn check(capabilities: Capabilities, more: impl Fn(&Subject<'_>)) {
         shaders: Vec::new(),
         rows: HashSet::new(),
         ops: HashSet::new(),
+        asking: HashSet::new(),
+        uncounted: BTreeSet::new(),
     };
     subject.specimens();
     subject.variants();
@@ -160,6 +200,30 @@ fn check(capabilities: Capabilities, more: impl Fn(&Subject<'_>)) {
     }
     golden::compare(&name, &texts);
 }
+
+/// Operators that move elements and compute none.
+const MOVED: &[&str] = &[
+    "BlockGather",
+    "Cast",
+    "CastLike",
+    "Concat",
+    "DepthToSpace",
+    "Expand",
+    "Gather",
+    "GatherElements",
+    "GatherND",
+    "OneHot",
+    "Pad",
+    "ScatterElements",
+    "ScatterND",
+    "Slice",
+    "SpaceToDepth",
+    "Split",
+    "Tile",
+    "Transpose",
+    "Trilu",
+    "Where",
+];
 
 /// Operators whose kernels only copy what was computed beforehand, and those of old versions of ONNX.
 const SAME: &[&str] = &["ConstantOfShape", "Range", "Scatter", "Shape", "Size", "Upsample"];
@@ -178,6 +242,9 @@ fn every_kernel_is_metal_of_an_apple_gpu() {
             missing.extend(own.filter(|op| !seen(op)).map(|op| format!("{} {op}", row.domain)));
         }
         assert!(missing.is_empty(), "no specimen of {missing:?}");
+        let mut wrong = untuned::wrong(&subject.asking);
+        wrong.extend(subject.uncounted.iter().map(|what| format!("no work of {what}")));
+        assert!(wrong.is_empty(), "{}", wrong.join("\n"));
     });
 }
 
