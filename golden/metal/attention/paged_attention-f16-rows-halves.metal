@@ -42,19 +42,19 @@ struct type_8 {
     metal::float4 inner[256];
 };
 struct type_9 {
-    float inner[512];
+    float inner[1024];
 };
 struct type_11 {
     metal::float2 inner[64];
 };
 struct type_12 {
-    uint inner[256];
+    uint inner[512];
 };
 struct type_13 {
     float inner[2];
 };
 constant uint THREADS = 256u;
-constant uint CHUNK = 256u;
+constant uint CHUNK = 512u;
 constant uint HEADS = 2u;
 constant uint GROUPS = 64u;
 constant uint SLICES = 4u;
@@ -314,8 +314,8 @@ struct main_Input {
     bool loop_init_3 = true;
     while(true) {
         if (!loop_init_3) {
-            uint _e1096 = start;
-            start = _e1096 + CHUNK;
+            uint _e1542 = start;
+            start = _e1542 + CHUNK;
         }
         loop_init_3 = false;
         uint _e280 = start;
@@ -352,7 +352,7 @@ struct main_Input {
                     uint _e320 = params.kv_heads;
                     uint _e325 = params.block;
                     uint _e329 = params.block;
-                    vectors.inner[metal::min(unsigned(_e316), 255u)] = (((block * _e320) + head) * _e325) + naga_mod(p_1, _e329);
+                    vectors.inner[metal::min(unsigned(_e316), 511u)] = (((block * _e320) + head) * _e325) + naga_mod(p_1, _e329);
                 }
             }
             metal::threadgroup_barrier(metal::mem_flags::mem_threadgroup);
@@ -361,12 +361,12 @@ struct main_Input {
             bool loop_init_5 = true;
             while(true) {
                 if (!loop_init_5) {
-                    uint _e740 = quad_;
-                    quad_ = _e740 + GROUPS;
+                    uint _e1038 = quad_;
+                    quad_ = _e1038 + GROUPS;
                 }
                 loop_init_5 = false;
                 uint _e340 = quad_;
-                if (_e340 < 64u) {
+                if (_e340 < 128u) {
                 } else {
                     break;
                 }
@@ -378,7 +378,7 @@ struct main_Input {
                     score1_ = metal::float4(0.0);
                     if (at_2 < end) {
                         uint _e356 = quad_;
-                        uint vector = vectors.inner[metal::min(unsigned(_e356 * 4u), 255u)];
+                        uint vector = vectors.inner[metal::min(unsigned(_e356 * 4u), 511u)];
                         uint _e363 = params.block;
                         uint within = naga_mod(vector, _e363);
                         uint _e368 = params.key_width;
@@ -389,8 +389,8 @@ struct main_Input {
                         bool loop_init_6 = true;
                         while(true) {
                             if (!loop_init_6) {
-                                uint _e481 = d;
-                                d = _e481 + SLICES;
+                                uint _e779 = d;
+                                d = _e779 + 16u;
                             }
                             loop_init_6 = false;
                             uint _e377 = d;
@@ -412,14 +412,74 @@ struct main_Input {
                                 uint _e429 = d;
                                 uint _e439 = params.block;
                                 metal::float4 _e442 = keys_at(from_key + (metal::min((((_e429 - slice) * 4u) + 12u) + slice, last) * _e439), keys, _buffer_sizes);
-                                uint _e445 = d;
-                                metal::float4 query0_ = queries.inner[metal::min(unsigned(0u + _e445), 31u)];
-                                metal::float4 _e449 = score0_;
-                                score0_ = _e449 + ((((query0_.x * _e400) + (query0_.y * _e414)) + (query0_.z * _e428)) + (query0_.w * _e442));
-                                uint _e464 = d;
-                                metal::float4 query1_ = queries.inner[metal::min(unsigned(16u + _e464), 31u)];
-                                metal::float4 _e468 = score1_;
-                                score1_ = _e468 + ((((query1_.x * _e400) + (query1_.y * _e414)) + (query1_.z * _e428)) + (query1_.w * _e442));
+                                uint _e443 = d;
+                                uint _e453 = params.block;
+                                metal::float4 _e456 = keys_at(from_key + (metal::min((((_e443 - slice) * 4u) + 16u) + slice, last) * _e453), keys, _buffer_sizes);
+                                uint _e457 = d;
+                                uint _e467 = params.block;
+                                metal::float4 _e470 = keys_at(from_key + (metal::min((((_e457 - slice) * 4u) + 20u) + slice, last) * _e467), keys, _buffer_sizes);
+                                uint _e471 = d;
+                                uint _e481 = params.block;
+                                metal::float4 _e484 = keys_at(from_key + (metal::min((((_e471 - slice) * 4u) + 24u) + slice, last) * _e481), keys, _buffer_sizes);
+                                uint _e485 = d;
+                                uint _e495 = params.block;
+                                metal::float4 _e498 = keys_at(from_key + (metal::min((((_e485 - slice) * 4u) + 28u) + slice, last) * _e495), keys, _buffer_sizes);
+                                uint _e499 = d;
+                                uint _e509 = params.block;
+                                metal::float4 _e512 = keys_at(from_key + (metal::min((((_e499 - slice) * 4u) + 32u) + slice, last) * _e509), keys, _buffer_sizes);
+                                uint _e513 = d;
+                                uint _e523 = params.block;
+                                metal::float4 _e526 = keys_at(from_key + (metal::min((((_e513 - slice) * 4u) + 36u) + slice, last) * _e523), keys, _buffer_sizes);
+                                uint _e527 = d;
+                                uint _e537 = params.block;
+                                metal::float4 _e540 = keys_at(from_key + (metal::min((((_e527 - slice) * 4u) + 40u) + slice, last) * _e537), keys, _buffer_sizes);
+                                uint _e541 = d;
+                                uint _e551 = params.block;
+                                metal::float4 _e554 = keys_at(from_key + (metal::min((((_e541 - slice) * 4u) + 44u) + slice, last) * _e551), keys, _buffer_sizes);
+                                uint _e555 = d;
+                                uint _e565 = params.block;
+                                metal::float4 _e568 = keys_at(from_key + (metal::min((((_e555 - slice) * 4u) + 48u) + slice, last) * _e565), keys, _buffer_sizes);
+                                uint _e569 = d;
+                                uint _e579 = params.block;
+                                metal::float4 _e582 = keys_at(from_key + (metal::min((((_e569 - slice) * 4u) + 52u) + slice, last) * _e579), keys, _buffer_sizes);
+                                uint _e583 = d;
+                                uint _e593 = params.block;
+                                metal::float4 _e596 = keys_at(from_key + (metal::min((((_e583 - slice) * 4u) + 56u) + slice, last) * _e593), keys, _buffer_sizes);
+                                uint _e597 = d;
+                                uint _e607 = params.block;
+                                metal::float4 _e610 = keys_at(from_key + (metal::min((((_e597 - slice) * 4u) + 60u) + slice, last) * _e607), keys, _buffer_sizes);
+                                uint _e613 = d;
+                                metal::float4 query0_0_ = queries.inner[metal::min(unsigned((0u + _e613) + 0u), 31u)];
+                                metal::float4 _e619 = score0_;
+                                score0_ = _e619 + ((((query0_0_.x * _e400) + (query0_0_.y * _e414)) + (query0_0_.z * _e428)) + (query0_0_.w * _e442));
+                                uint _e634 = d;
+                                metal::float4 query0_1_ = queries.inner[metal::min(unsigned((16u + _e634) + 0u), 31u)];
+                                metal::float4 _e640 = score1_;
+                                score1_ = _e640 + ((((query0_1_.x * _e400) + (query0_1_.y * _e414)) + (query0_1_.z * _e428)) + (query0_1_.w * _e442));
+                                uint _e655 = d;
+                                metal::float4 query1_0_ = queries.inner[metal::min(unsigned((0u + _e655) + 4u), 31u)];
+                                metal::float4 _e661 = score0_;
+                                score0_ = _e661 + ((((query1_0_.x * _e456) + (query1_0_.y * _e470)) + (query1_0_.z * _e484)) + (query1_0_.w * _e498));
+                                uint _e676 = d;
+                                metal::float4 query1_1_ = queries.inner[metal::min(unsigned((16u + _e676) + 4u), 31u)];
+                                metal::float4 _e682 = score1_;
+                                score1_ = _e682 + ((((query1_1_.x * _e456) + (query1_1_.y * _e470)) + (query1_1_.z * _e484)) + (query1_1_.w * _e498));
+                                uint _e697 = d;
+                                metal::float4 query2_0_ = queries.inner[metal::min(unsigned((0u + _e697) + 8u), 31u)];
+                                metal::float4 _e703 = score0_;
+                                score0_ = _e703 + ((((query2_0_.x * _e512) + (query2_0_.y * _e526)) + (query2_0_.z * _e540)) + (query2_0_.w * _e554));
+                                uint _e718 = d;
+                                metal::float4 query2_1_ = queries.inner[metal::min(unsigned((16u + _e718) + 8u), 31u)];
+                                metal::float4 _e724 = score1_;
+                                score1_ = _e724 + ((((query2_1_.x * _e512) + (query2_1_.y * _e526)) + (query2_1_.z * _e540)) + (query2_1_.w * _e554));
+                                uint _e739 = d;
+                                metal::float4 query3_0_ = queries.inner[metal::min(unsigned((0u + _e739) + 12u), 31u)];
+                                metal::float4 _e745 = score0_;
+                                score0_ = _e745 + ((((query3_0_.x * _e568) + (query3_0_.y * _e582)) + (query3_0_.z * _e596)) + (query3_0_.w * _e610));
+                                uint _e760 = d;
+                                metal::float4 query3_1_ = queries.inner[metal::min(unsigned((16u + _e760) + 12u), 31u)];
+                                metal::float4 _e766 = score1_;
+                                score1_ = _e766 + ((((query3_1_.x * _e568) + (query3_1_.y * _e582)) + (query3_1_.z * _e596)) + (query3_1_.w * _e610));
                             }
                         }
                     }
@@ -427,125 +487,125 @@ struct main_Input {
                     bool loop_init_7 = true;
                     while(true) {
                         if (!loop_init_7) {
-                            uint _e499 = apart;
-                            apart = _e499 * 2u;
+                            uint _e797 = apart;
+                            apart = _e797 * 2u;
                         }
                         loop_init_7 = false;
-                        uint _e486 = apart;
-                        if (_e486 < SLICES) {
+                        uint _e784 = apart;
+                        if (_e784 < SLICES) {
                         } else {
                             break;
                         }
                         {
-                            metal::float4 _e489 = score0_;
-                            metal::float4 _e490 = score0_;
-                            uint _e491 = apart;
-                            metal::float4 unnamed_1 = metal::simd_shuffle_xor(_e490, _e491);
-                            score0_ = _e489 + unnamed_1;
-                            metal::float4 _e494 = score1_;
-                            metal::float4 _e495 = score1_;
-                            uint _e496 = apart;
-                            metal::float4 unnamed_2 = metal::simd_shuffle_xor(_e495, _e496);
-                            score1_ = _e494 + unnamed_2;
+                            metal::float4 _e787 = score0_;
+                            metal::float4 _e788 = score0_;
+                            uint _e789 = apart;
+                            metal::float4 unnamed_1 = metal::simd_shuffle_xor(_e788, _e789);
+                            score0_ = _e787 + unnamed_1;
+                            metal::float4 _e792 = score1_;
+                            metal::float4 _e793 = score1_;
+                            uint _e794 = apart;
+                            metal::float4 unnamed_2 = metal::simd_shuffle_xor(_e793, _e794);
+                            score1_ = _e792 + unnamed_2;
                         }
                     }
                     if (slice == 0u) {
-                        float _e506 = params.softcap;
-                        if (_e506 > 0.0) {
-                            float _e511 = params.softcap;
-                            metal::float4 _e512 = score0_;
-                            float _e515 = params.softcap;
-                            score0_ = _e511 * metal::tanh(metal::clamp(_e512 / metal::float4(_e515), metal::float4(-20.0), metal::float4(20.0)));
+                        float _e804 = params.softcap;
+                        if (_e804 > 0.0) {
+                            float _e809 = params.softcap;
+                            metal::float4 _e810 = score0_;
+                            float _e813 = params.softcap;
+                            score0_ = _e809 * metal::tanh(metal::clamp(_e810 / metal::float4(_e813), metal::float4(-20.0), metal::float4(20.0)));
                         }
-                        uint _e527 = quad_;
-                        float _e535 = score0_.x;
-                        uint _e538 = first;
-                        if ((at_2 + 0u) >= _e538) {
+                        uint _e825 = quad_;
+                        float _e833 = score0_.x;
+                        uint _e836 = first;
+                        if ((at_2 + 0u) >= _e836) {
                             local_1 = (at_2 + 0u) < end;
                         } else {
                             local_1 = false;
                         }
-                        bool _e546 = local_1;
-                        scores.inner[metal::min(unsigned((0u + (_e527 * 4u)) + 0u), 511u)] = _e546 ? _e535 : -300000000000000000000000000000000000000.0;
-                        uint _e551 = quad_;
-                        float _e559 = score0_.y;
-                        uint _e562 = first;
-                        if ((at_2 + 1u) >= _e562) {
+                        bool _e844 = local_1;
+                        scores.inner[metal::min(unsigned((0u + (_e825 * 4u)) + 0u), 1023u)] = _e844 ? _e833 : -300000000000000000000000000000000000000.0;
+                        uint _e849 = quad_;
+                        float _e857 = score0_.y;
+                        uint _e860 = first;
+                        if ((at_2 + 1u) >= _e860) {
                             local_2 = (at_2 + 1u) < end;
                         } else {
                             local_2 = false;
                         }
-                        bool _e570 = local_2;
-                        scores.inner[metal::min(unsigned((0u + (_e551 * 4u)) + 1u), 511u)] = _e570 ? _e559 : -300000000000000000000000000000000000000.0;
-                        uint _e575 = quad_;
-                        float _e583 = score0_.z;
-                        uint _e586 = first;
-                        if ((at_2 + 2u) >= _e586) {
+                        bool _e868 = local_2;
+                        scores.inner[metal::min(unsigned((0u + (_e849 * 4u)) + 1u), 1023u)] = _e868 ? _e857 : -300000000000000000000000000000000000000.0;
+                        uint _e873 = quad_;
+                        float _e881 = score0_.z;
+                        uint _e884 = first;
+                        if ((at_2 + 2u) >= _e884) {
                             local_3 = (at_2 + 2u) < end;
                         } else {
                             local_3 = false;
                         }
-                        bool _e594 = local_3;
-                        scores.inner[metal::min(unsigned((0u + (_e575 * 4u)) + 2u), 511u)] = _e594 ? _e583 : -300000000000000000000000000000000000000.0;
-                        uint _e599 = quad_;
-                        float _e607 = score0_.w;
-                        uint _e610 = first;
-                        if ((at_2 + 3u) >= _e610) {
+                        bool _e892 = local_3;
+                        scores.inner[metal::min(unsigned((0u + (_e873 * 4u)) + 2u), 1023u)] = _e892 ? _e881 : -300000000000000000000000000000000000000.0;
+                        uint _e897 = quad_;
+                        float _e905 = score0_.w;
+                        uint _e908 = first;
+                        if ((at_2 + 3u) >= _e908) {
                             local_4 = (at_2 + 3u) < end;
                         } else {
                             local_4 = false;
                         }
-                        bool _e618 = local_4;
-                        scores.inner[metal::min(unsigned((0u + (_e599 * 4u)) + 3u), 511u)] = _e618 ? _e607 : -300000000000000000000000000000000000000.0;
+                        bool _e916 = local_4;
+                        scores.inner[metal::min(unsigned((0u + (_e897 * 4u)) + 3u), 1023u)] = _e916 ? _e905 : -300000000000000000000000000000000000000.0;
                     }
                     if (slice == 1u) {
-                        float _e625 = params.softcap;
-                        if (_e625 > 0.0) {
-                            float _e630 = params.softcap;
-                            metal::float4 _e631 = score1_;
-                            float _e634 = params.softcap;
-                            score1_ = _e630 * metal::tanh(metal::clamp(_e631 / metal::float4(_e634), metal::float4(-20.0), metal::float4(20.0)));
+                        float _e923 = params.softcap;
+                        if (_e923 > 0.0) {
+                            float _e928 = params.softcap;
+                            metal::float4 _e929 = score1_;
+                            float _e932 = params.softcap;
+                            score1_ = _e928 * metal::tanh(metal::clamp(_e929 / metal::float4(_e932), metal::float4(-20.0), metal::float4(20.0)));
                         }
-                        uint _e646 = quad_;
-                        float _e654 = score1_.x;
-                        uint _e657 = first;
-                        if ((at_2 + 0u) >= _e657) {
+                        uint _e944 = quad_;
+                        float _e952 = score1_.x;
+                        uint _e955 = first;
+                        if ((at_2 + 0u) >= _e955) {
                             local_5 = (at_2 + 0u) < end;
                         } else {
                             local_5 = false;
                         }
-                        bool _e665 = local_5;
-                        scores.inner[metal::min(unsigned((256u + (_e646 * 4u)) + 0u), 511u)] = _e665 ? _e654 : -300000000000000000000000000000000000000.0;
-                        uint _e670 = quad_;
-                        float _e678 = score1_.y;
-                        uint _e681 = first;
-                        if ((at_2 + 1u) >= _e681) {
+                        bool _e963 = local_5;
+                        scores.inner[metal::min(unsigned((512u + (_e944 * 4u)) + 0u), 1023u)] = _e963 ? _e952 : -300000000000000000000000000000000000000.0;
+                        uint _e968 = quad_;
+                        float _e976 = score1_.y;
+                        uint _e979 = first;
+                        if ((at_2 + 1u) >= _e979) {
                             local_6 = (at_2 + 1u) < end;
                         } else {
                             local_6 = false;
                         }
-                        bool _e689 = local_6;
-                        scores.inner[metal::min(unsigned((256u + (_e670 * 4u)) + 1u), 511u)] = _e689 ? _e678 : -300000000000000000000000000000000000000.0;
-                        uint _e694 = quad_;
-                        float _e702 = score1_.z;
-                        uint _e705 = first;
-                        if ((at_2 + 2u) >= _e705) {
+                        bool _e987 = local_6;
+                        scores.inner[metal::min(unsigned((512u + (_e968 * 4u)) + 1u), 1023u)] = _e987 ? _e976 : -300000000000000000000000000000000000000.0;
+                        uint _e992 = quad_;
+                        float _e1000 = score1_.z;
+                        uint _e1003 = first;
+                        if ((at_2 + 2u) >= _e1003) {
                             local_7 = (at_2 + 2u) < end;
                         } else {
                             local_7 = false;
                         }
-                        bool _e713 = local_7;
-                        scores.inner[metal::min(unsigned((256u + (_e694 * 4u)) + 2u), 511u)] = _e713 ? _e702 : -300000000000000000000000000000000000000.0;
-                        uint _e718 = quad_;
-                        float _e726 = score1_.w;
-                        uint _e729 = first;
-                        if ((at_2 + 3u) >= _e729) {
+                        bool _e1011 = local_7;
+                        scores.inner[metal::min(unsigned((512u + (_e992 * 4u)) + 2u), 1023u)] = _e1011 ? _e1000 : -300000000000000000000000000000000000000.0;
+                        uint _e1016 = quad_;
+                        float _e1024 = score1_.w;
+                        uint _e1027 = first;
+                        if ((at_2 + 3u) >= _e1027) {
                             local_8 = (at_2 + 3u) < end;
                         } else {
                             local_8 = false;
                         }
-                        bool _e737 = local_8;
-                        scores.inner[metal::min(unsigned((256u + (_e718 * 4u)) + 3u), 511u)] = _e737 ? _e726 : -300000000000000000000000000000000000000.0;
+                        bool _e1035 = local_8;
+                        scores.inner[metal::min(unsigned((512u + (_e1016 * 4u)) + 3u), 1023u)] = _e1035 ? _e1024 : -300000000000000000000000000000000000000.0;
                     }
                 }
             }
@@ -557,48 +617,48 @@ struct main_Input {
                 bool loop_init_8 = true;
                 while(true) {
                     if (!loop_init_8) {
-                        uint _e764 = i_2;
-                        i_2 = _e764 + PER_HEAD;
+                        uint _e1062 = i_2;
+                        i_2 = _e1062 + PER_HEAD;
                     }
                     loop_init_8 = false;
-                    uint _e752 = i_2;
-                    if (_e752 < CHUNK) {
+                    uint _e1050 = i_2;
+                    if (_e1050 < CHUNK) {
                     } else {
                         break;
                     }
                     {
-                        float _e755 = x_1;
-                        uint _e759 = i_2;
-                        float _e762 = scores.inner[metal::min(unsigned((own * CHUNK) + _e759), 511u)];
-                        x_1 = metal::max(_e755, _e762);
+                        float _e1053 = x_1;
+                        uint _e1057 = i_2;
+                        float _e1060 = scores.inner[metal::min(unsigned((own * CHUNK) + _e1057), 1023u)];
+                        x_1 = metal::max(_e1053, _e1060);
                     }
                 }
-                float _e770 = x_1;
-                reduced.inner[metal::min(unsigned(lane), 63u)].x = _e770;
+                float _e1068 = x_1;
+                reduced.inner[metal::min(unsigned(lane), 63u)].x = _e1068;
             }
             metal::threadgroup_barrier(metal::mem_flags::mem_threadgroup);
             highest = -300000000000000000000000000000000000000.0;
             if (own < HEADS) {
-                float _e777 = most.inner[metal::min(unsigned(own), 1u)];
-                highest = _e777;
+                float _e1075 = most.inner[metal::min(unsigned(own), 1u)];
+                highest = _e1075;
                 i_3 = 0u;
                 bool loop_init_9 = true;
                 while(true) {
                     if (!loop_init_9) {
-                        uint _e794 = i_3;
-                        i_3 = _e794 + 1u;
+                        uint _e1092 = i_3;
+                        i_3 = _e1092 + 1u;
                     }
                     loop_init_9 = false;
-                    uint _e780 = i_3;
-                    if (_e780 < PER_HEAD) {
+                    uint _e1078 = i_3;
+                    if (_e1078 < PER_HEAD) {
                     } else {
                         break;
                     }
                     {
-                        float _e783 = highest;
-                        uint _e787 = i_3;
-                        float _e791 = reduced.inner[metal::min(unsigned((own * PER_HEAD) + _e787), 63u)].x;
-                        highest = metal::max(_e783, _e791);
+                        float _e1081 = highest;
+                        uint _e1085 = i_3;
+                        float _e1089 = reduced.inner[metal::min(unsigned((own * PER_HEAD) + _e1085), 63u)].x;
+                        highest = metal::max(_e1081, _e1089);
                     }
                 }
                 sum = 0.0;
@@ -606,32 +666,32 @@ struct main_Input {
                 bool loop_init_10 = true;
                 while(true) {
                     if (!loop_init_10) {
-                        uint _e822 = i_4;
-                        i_4 = _e822 + PER_HEAD;
+                        uint _e1120 = i_4;
+                        i_4 = _e1120 + PER_HEAD;
                     }
                     loop_init_10 = false;
-                    uint _e801 = i_4;
-                    if (_e801 < CHUNK) {
+                    uint _e1099 = i_4;
+                    if (_e1099 < CHUNK) {
                     } else {
                         break;
                     }
                     {
-                        uint _e807 = i_4;
-                        float _e810 = scores.inner[metal::min(unsigned((own * CHUNK) + _e807), 511u)];
-                        float _e811 = highest;
-                        float weight = metal::exp(_e810 - _e811);
-                        uint _e817 = i_4;
-                        scores.inner[metal::min(unsigned((own * CHUNK) + _e817), 511u)] = weight;
-                        float _e820 = sum;
-                        sum = _e820 + weight;
+                        uint _e1105 = i_4;
+                        float _e1108 = scores.inner[metal::min(unsigned((own * CHUNK) + _e1105), 1023u)];
+                        float _e1109 = highest;
+                        float weight = metal::exp(_e1108 - _e1109);
+                        uint _e1115 = i_4;
+                        scores.inner[metal::min(unsigned((own * CHUNK) + _e1115), 1023u)] = weight;
+                        float _e1118 = sum;
+                        sum = _e1118 + weight;
                     }
                 }
-                float _e828 = sum;
-                reduced.inner[metal::min(unsigned(lane), 63u)].y = _e828;
+                float _e1126 = sum;
+                reduced.inner[metal::min(unsigned(lane), 63u)].y = _e1126;
                 if (naga_mod(lane, PER_HEAD) == 0u) {
-                    float _e837 = most.inner[metal::min(unsigned(own), 1u)];
-                    float _e838 = highest;
-                    shrink.inner[metal::min(unsigned(own), 1u)] = metal::exp(_e837 - _e838);
+                    float _e1135 = most.inner[metal::min(unsigned(own), 1u)];
+                    float _e1136 = highest;
+                    shrink.inner[metal::min(unsigned(own), 1u)] = metal::exp(_e1135 - _e1136);
                 }
             }
             metal::threadgroup_barrier(metal::mem_flags::mem_threadgroup);
@@ -640,125 +700,157 @@ struct main_Input {
             } else {
                 local_9 = false;
             }
-            bool _e850 = local_9;
-            if (_e850) {
-                float _e853 = total.inner[metal::min(unsigned(own), 1u)];
-                float _e856 = shrink.inner[metal::min(unsigned(own), 1u)];
-                sum_1 = _e853 * _e856;
+            bool _e1148 = local_9;
+            if (_e1148) {
+                float _e1151 = total.inner[metal::min(unsigned(own), 1u)];
+                float _e1154 = shrink.inner[metal::min(unsigned(own), 1u)];
+                sum_1 = _e1151 * _e1154;
                 i_5 = 0u;
                 bool loop_init_11 = true;
                 while(true) {
                     if (!loop_init_11) {
-                        uint _e875 = i_5;
-                        i_5 = _e875 + 1u;
+                        uint _e1173 = i_5;
+                        i_5 = _e1173 + 1u;
                     }
                     loop_init_11 = false;
-                    uint _e861 = i_5;
-                    if (_e861 < PER_HEAD) {
+                    uint _e1159 = i_5;
+                    if (_e1159 < PER_HEAD) {
                     } else {
                         break;
                     }
                     {
-                        float _e864 = sum_1;
-                        uint _e868 = i_5;
-                        float _e872 = reduced.inner[metal::min(unsigned((own * PER_HEAD) + _e868), 63u)].y;
-                        sum_1 = _e864 + _e872;
+                        float _e1162 = sum_1;
+                        uint _e1166 = i_5;
+                        float _e1170 = reduced.inner[metal::min(unsigned((own * PER_HEAD) + _e1166), 63u)].y;
+                        sum_1 = _e1162 + _e1170;
                     }
                 }
-                float _e879 = sum_1;
-                total.inner[metal::min(unsigned(own), 1u)] = _e879;
-                float _e882 = highest;
-                most.inner[metal::min(unsigned(own), 1u)] = _e882;
+                float _e1177 = sum_1;
+                total.inner[metal::min(unsigned(own), 1u)] = _e1177;
+                float _e1180 = highest;
+                most.inner[metal::min(unsigned(own), 1u)] = _e1180;
             }
-            metal::float4 _e883 = sum0_;
-            float _e886 = shrink.inner[0];
-            sum0_ = _e883 * _e886;
-            metal::float4 _e888 = sum1_;
-            float _e891 = shrink.inner[1];
-            sum1_ = _e888 * _e891;
+            metal::float4 _e1181 = sum0_;
+            float _e1184 = shrink.inner[0];
+            sum0_ = _e1181 * _e1184;
+            metal::float4 _e1186 = sum1_;
+            float _e1189 = shrink.inner[1];
+            sum1_ = _e1186 * _e1189;
             if (value_slice < slice_count) {
-                uint _e894 = start;
-                uint _e895 = first;
-                uint _e897 = start;
-                p = (metal::max(_e894, _e895) - _e897) + value_slice;
-                uint _e901 = start;
-                uint length = stop - _e901;
+                uint _e1192 = start;
+                uint _e1193 = first;
+                uint _e1195 = start;
+                p = (metal::max(_e1192, _e1193) - _e1195) + value_slice;
+                uint _e1199 = start;
+                uint length = stop - _e1199;
                 bool loop_init_12 = true;
                 while(true) {
                     if (!loop_init_12) {
-                        uint _e1058 = p;
-                        p = _e1058 + (4u * slice_count);
+                        uint _e1504 = p;
+                        p = _e1504 + (8u * slice_count);
                     }
                     loop_init_12 = false;
-                    uint _e903 = p;
-                    if ((_e903 + (3u * slice_count)) < length) {
+                    uint _e1201 = p;
+                    if ((_e1201 + (7u * slice_count)) < length) {
                     } else {
                         break;
                     }
                     {
-                        uint _e909 = p;
-                        uint vector0_ = vectors.inner[metal::min(unsigned(_e909 + (0u * slice_count)), 255u)];
-                        uint _e917 = params.value_width;
-                        metal::float4 _e922 = values_at((vector0_ * _e917) + (column * 4u), values, _buffer_sizes);
-                        uint _e924 = p;
-                        uint vector1_ = vectors.inner[metal::min(unsigned(_e924 + (1u * slice_count)), 255u)];
-                        uint _e932 = params.value_width;
-                        metal::float4 _e937 = values_at((vector1_ * _e932) + (column * 4u), values, _buffer_sizes);
-                        uint _e939 = p;
-                        uint vector2_ = vectors.inner[metal::min(unsigned(_e939 + (2u * slice_count)), 255u)];
-                        uint _e947 = params.value_width;
-                        metal::float4 _e952 = values_at((vector2_ * _e947) + (column * 4u), values, _buffer_sizes);
-                        uint _e954 = p;
-                        uint vector3_ = vectors.inner[metal::min(unsigned(_e954 + (3u * slice_count)), 255u)];
-                        uint _e962 = params.value_width;
-                        metal::float4 _e967 = values_at((vector3_ * _e962) + (column * 4u), values, _buffer_sizes);
-                        metal::float4 _e968 = sum0_;
-                        uint _e971 = p;
-                        float _e977 = scores.inner[metal::min(unsigned((0u + _e971) + (0u * slice_count)), 511u)];
-                        uint _e981 = p;
-                        float _e987 = scores.inner[metal::min(unsigned((0u + _e981) + (1u * slice_count)), 511u)];
-                        uint _e992 = p;
-                        float _e998 = scores.inner[metal::min(unsigned((0u + _e992) + (2u * slice_count)), 511u)];
-                        uint _e1003 = p;
-                        float _e1009 = scores.inner[metal::min(unsigned((0u + _e1003) + (3u * slice_count)), 511u)];
-                        sum0_ = _e968 + ((((_e977 * _e922) + (_e987 * _e937)) + (_e998 * _e952)) + (_e1009 * _e967));
-                        metal::float4 _e1013 = sum1_;
-                        uint _e1016 = p;
-                        float _e1022 = scores.inner[metal::min(unsigned((256u + _e1016) + (0u * slice_count)), 511u)];
-                        uint _e1026 = p;
-                        float _e1032 = scores.inner[metal::min(unsigned((256u + _e1026) + (1u * slice_count)), 511u)];
-                        uint _e1037 = p;
-                        float _e1043 = scores.inner[metal::min(unsigned((256u + _e1037) + (2u * slice_count)), 511u)];
-                        uint _e1048 = p;
-                        float _e1054 = scores.inner[metal::min(unsigned((256u + _e1048) + (3u * slice_count)), 511u)];
-                        sum1_ = _e1013 + ((((_e1022 * _e922) + (_e1032 * _e937)) + (_e1043 * _e952)) + (_e1054 * _e967));
+                        uint _e1207 = p;
+                        uint vector0_ = vectors.inner[metal::min(unsigned(_e1207 + (0u * slice_count)), 511u)];
+                        uint _e1215 = params.value_width;
+                        metal::float4 _e1220 = values_at((vector0_ * _e1215) + (column * 4u), values, _buffer_sizes);
+                        uint _e1222 = p;
+                        uint vector1_ = vectors.inner[metal::min(unsigned(_e1222 + (1u * slice_count)), 511u)];
+                        uint _e1230 = params.value_width;
+                        metal::float4 _e1235 = values_at((vector1_ * _e1230) + (column * 4u), values, _buffer_sizes);
+                        uint _e1237 = p;
+                        uint vector2_ = vectors.inner[metal::min(unsigned(_e1237 + (2u * slice_count)), 511u)];
+                        uint _e1245 = params.value_width;
+                        metal::float4 _e1250 = values_at((vector2_ * _e1245) + (column * 4u), values, _buffer_sizes);
+                        uint _e1252 = p;
+                        uint vector3_ = vectors.inner[metal::min(unsigned(_e1252 + (3u * slice_count)), 511u)];
+                        uint _e1260 = params.value_width;
+                        metal::float4 _e1265 = values_at((vector3_ * _e1260) + (column * 4u), values, _buffer_sizes);
+                        uint _e1267 = p;
+                        uint vector4_ = vectors.inner[metal::min(unsigned(_e1267 + (4u * slice_count)), 511u)];
+                        uint _e1275 = params.value_width;
+                        metal::float4 _e1280 = values_at((vector4_ * _e1275) + (column * 4u), values, _buffer_sizes);
+                        uint _e1282 = p;
+                        uint vector5_ = vectors.inner[metal::min(unsigned(_e1282 + (5u * slice_count)), 511u)];
+                        uint _e1290 = params.value_width;
+                        metal::float4 _e1295 = values_at((vector5_ * _e1290) + (column * 4u), values, _buffer_sizes);
+                        uint _e1297 = p;
+                        uint vector6_ = vectors.inner[metal::min(unsigned(_e1297 + (6u * slice_count)), 511u)];
+                        uint _e1305 = params.value_width;
+                        metal::float4 _e1310 = values_at((vector6_ * _e1305) + (column * 4u), values, _buffer_sizes);
+                        uint _e1312 = p;
+                        uint vector7_ = vectors.inner[metal::min(unsigned(_e1312 + (7u * slice_count)), 511u)];
+                        uint _e1320 = params.value_width;
+                        metal::float4 _e1325 = values_at((vector7_ * _e1320) + (column * 4u), values, _buffer_sizes);
+                        metal::float4 _e1326 = sum0_;
+                        uint _e1329 = p;
+                        float _e1335 = scores.inner[metal::min(unsigned((0u + _e1329) + (0u * slice_count)), 1023u)];
+                        uint _e1339 = p;
+                        float _e1345 = scores.inner[metal::min(unsigned((0u + _e1339) + (1u * slice_count)), 1023u)];
+                        uint _e1350 = p;
+                        float _e1356 = scores.inner[metal::min(unsigned((0u + _e1350) + (2u * slice_count)), 1023u)];
+                        uint _e1361 = p;
+                        float _e1367 = scores.inner[metal::min(unsigned((0u + _e1361) + (3u * slice_count)), 1023u)];
+                        uint _e1372 = p;
+                        float _e1378 = scores.inner[metal::min(unsigned((0u + _e1372) + (4u * slice_count)), 1023u)];
+                        uint _e1383 = p;
+                        float _e1389 = scores.inner[metal::min(unsigned((0u + _e1383) + (5u * slice_count)), 1023u)];
+                        uint _e1394 = p;
+                        float _e1400 = scores.inner[metal::min(unsigned((0u + _e1394) + (6u * slice_count)), 1023u)];
+                        uint _e1405 = p;
+                        float _e1411 = scores.inner[metal::min(unsigned((0u + _e1405) + (7u * slice_count)), 1023u)];
+                        sum0_ = _e1326 + ((((((((_e1335 * _e1220) + (_e1345 * _e1235)) + (_e1356 * _e1250)) + (_e1367 * _e1265)) + (_e1378 * _e1280)) + (_e1389 * _e1295)) + (_e1400 * _e1310)) + (_e1411 * _e1325));
+                        metal::float4 _e1415 = sum1_;
+                        uint _e1418 = p;
+                        float _e1424 = scores.inner[metal::min(unsigned((512u + _e1418) + (0u * slice_count)), 1023u)];
+                        uint _e1428 = p;
+                        float _e1434 = scores.inner[metal::min(unsigned((512u + _e1428) + (1u * slice_count)), 1023u)];
+                        uint _e1439 = p;
+                        float _e1445 = scores.inner[metal::min(unsigned((512u + _e1439) + (2u * slice_count)), 1023u)];
+                        uint _e1450 = p;
+                        float _e1456 = scores.inner[metal::min(unsigned((512u + _e1450) + (3u * slice_count)), 1023u)];
+                        uint _e1461 = p;
+                        float _e1467 = scores.inner[metal::min(unsigned((512u + _e1461) + (4u * slice_count)), 1023u)];
+                        uint _e1472 = p;
+                        float _e1478 = scores.inner[metal::min(unsigned((512u + _e1472) + (5u * slice_count)), 1023u)];
+                        uint _e1483 = p;
+                        float _e1489 = scores.inner[metal::min(unsigned((512u + _e1483) + (6u * slice_count)), 1023u)];
+                        uint _e1494 = p;
+                        float _e1500 = scores.inner[metal::min(unsigned((512u + _e1494) + (7u * slice_count)), 1023u)];
+                        sum1_ = _e1415 + ((((((((_e1424 * _e1220) + (_e1434 * _e1235)) + (_e1445 * _e1250)) + (_e1456 * _e1265)) + (_e1467 * _e1280)) + (_e1478 * _e1295)) + (_e1489 * _e1310)) + (_e1500 * _e1325));
                     }
                 }
                 bool loop_init_13 = true;
                 while(true) {
                     if (!loop_init_13) {
-                        uint _e1094 = p;
-                        p = _e1094 + slice_count;
+                        uint _e1540 = p;
+                        p = _e1540 + slice_count;
                     }
                     loop_init_13 = false;
-                    uint _e1062 = p;
-                    if (_e1062 < length) {
+                    uint _e1508 = p;
+                    if (_e1508 < length) {
                     } else {
                         break;
                     }
                     {
-                        uint _e1065 = p;
-                        uint vector_1 = vectors.inner[metal::min(unsigned(_e1065), 255u)];
-                        uint _e1070 = params.value_width;
-                        metal::float4 _e1075 = values_at((vector_1 * _e1070) + (column * 4u), values, _buffer_sizes);
-                        metal::float4 _e1076 = sum0_;
-                        uint _e1079 = p;
-                        float _e1082 = scores.inner[metal::min(unsigned(0u + _e1079), 511u)];
-                        sum0_ = _e1076 + (_e1082 * _e1075);
-                        metal::float4 _e1085 = sum1_;
-                        uint _e1088 = p;
-                        float _e1091 = scores.inner[metal::min(unsigned(256u + _e1088), 511u)];
-                        sum1_ = _e1085 + (_e1091 * _e1075);
+                        uint _e1511 = p;
+                        uint vector_1 = vectors.inner[metal::min(unsigned(_e1511), 511u)];
+                        uint _e1516 = params.value_width;
+                        metal::float4 _e1521 = values_at((vector_1 * _e1516) + (column * 4u), values, _buffer_sizes);
+                        metal::float4 _e1522 = sum0_;
+                        uint _e1525 = p;
+                        float _e1528 = scores.inner[metal::min(unsigned(0u + _e1525), 1023u)];
+                        sum0_ = _e1522 + (_e1528 * _e1521);
+                        metal::float4 _e1531 = sum1_;
+                        uint _e1534 = p;
+                        float _e1537 = scores.inner[metal::min(unsigned(512u + _e1534), 1023u)];
+                        sum1_ = _e1531 + (_e1537 * _e1521);
                     }
                 }
             }
@@ -766,8 +858,8 @@ struct main_Input {
         }
     }
     if (value_slice < slice_count) {
-        metal::float4 _e1104 = sum0_;
-        partial.inner[metal::min(unsigned((value_slice * columns) + column), 255u)] = _e1104;
+        metal::float4 _e1550 = sum0_;
+        partial.inner[metal::min(unsigned((value_slice * columns) + column), 255u)] = _e1550;
     }
     metal::threadgroup_barrier(metal::mem_flags::mem_threadgroup);
     if (0u < heads) {
@@ -775,37 +867,37 @@ struct main_Input {
     } else {
         local_10 = false;
     }
-    bool _e1111 = local_10;
-    if (_e1111) {
-        metal::float4 _e1114 = partial.inner[metal::min(unsigned(lane), 255u)];
-        x_2 = _e1114;
+    bool _e1557 = local_10;
+    if (_e1557) {
+        metal::float4 _e1560 = partial.inner[metal::min(unsigned(lane), 255u)];
+        x_2 = _e1560;
         bool loop_init_14 = true;
         while(true) {
             if (!loop_init_14) {
-                uint _e1129 = s;
-                s = _e1129 + 1u;
+                uint _e1575 = s;
+                s = _e1575 + 1u;
             }
             loop_init_14 = false;
-            uint _e1118 = s;
-            if (_e1118 < slice_count) {
+            uint _e1564 = s;
+            if (_e1564 < slice_count) {
             } else {
                 break;
             }
             {
-                metal::float4 _e1120 = x_2;
-                uint _e1122 = s;
-                metal::float4 _e1126 = partial.inner[metal::min(unsigned((_e1122 * columns) + lane), 255u)];
-                x_2 = _e1120 + _e1126;
+                metal::float4 _e1566 = x_2;
+                uint _e1568 = s;
+                metal::float4 _e1572 = partial.inner[metal::min(unsigned((_e1568 * columns) + lane), 255u)];
+                x_2 = _e1566 + _e1572;
             }
         }
-        metal::float4 _e1137 = x_2;
-        float _e1140 = total.inner[0];
-        y[metal::min(unsigned(((result + 0u) * columns) + lane), (_buffer_sizes.size6 - 0 - 16) / 16)] = static_cast<metal::float4>(_e1137 / metal::float4(_e1140));
+        metal::float4 _e1583 = x_2;
+        float _e1586 = total.inner[0];
+        y[metal::min(unsigned(((result + 0u) * columns) + lane), (_buffer_sizes.size6 - 0 - 16) / 16)] = static_cast<metal::float4>(_e1583 / metal::float4(_e1586));
     }
     metal::threadgroup_barrier(metal::mem_flags::mem_threadgroup);
     if (value_slice < slice_count) {
-        metal::float4 _e1149 = sum1_;
-        partial.inner[metal::min(unsigned((value_slice * columns) + column), 255u)] = _e1149;
+        metal::float4 _e1595 = sum1_;
+        partial.inner[metal::min(unsigned((value_slice * columns) + column), 255u)] = _e1595;
     }
     metal::threadgroup_barrier(metal::mem_flags::mem_threadgroup);
     if (1u < heads) {
@@ -813,32 +905,32 @@ struct main_Input {
     } else {
         local_11 = false;
     }
-    bool _e1156 = local_11;
-    if (_e1156) {
-        metal::float4 _e1159 = partial.inner[metal::min(unsigned(lane), 255u)];
-        x_3 = _e1159;
+    bool _e1602 = local_11;
+    if (_e1602) {
+        metal::float4 _e1605 = partial.inner[metal::min(unsigned(lane), 255u)];
+        x_3 = _e1605;
         bool loop_init_15 = true;
         while(true) {
             if (!loop_init_15) {
-                uint _e1174 = s_1;
-                s_1 = _e1174 + 1u;
+                uint _e1620 = s_1;
+                s_1 = _e1620 + 1u;
             }
             loop_init_15 = false;
-            uint _e1163 = s_1;
-            if (_e1163 < slice_count) {
+            uint _e1609 = s_1;
+            if (_e1609 < slice_count) {
             } else {
                 break;
             }
             {
-                metal::float4 _e1165 = x_3;
-                uint _e1167 = s_1;
-                metal::float4 _e1171 = partial.inner[metal::min(unsigned((_e1167 * columns) + lane), 255u)];
-                x_3 = _e1165 + _e1171;
+                metal::float4 _e1611 = x_3;
+                uint _e1613 = s_1;
+                metal::float4 _e1617 = partial.inner[metal::min(unsigned((_e1613 * columns) + lane), 255u)];
+                x_3 = _e1611 + _e1617;
             }
         }
-        metal::float4 _e1182 = x_3;
-        float _e1185 = total.inner[1];
-        y[metal::min(unsigned(((result + 1u) * columns) + lane), (_buffer_sizes.size6 - 0 - 16) / 16)] = static_cast<metal::float4>(_e1182 / metal::float4(_e1185));
+        metal::float4 _e1628 = x_3;
+        float _e1631 = total.inner[1];
+        y[metal::min(unsigned(((result + 1u) * columns) + lane), (_buffer_sizes.size6 - 0 - 16) / 16)] = static_cast<metal::float4>(_e1628 / metal::float4(_e1631));
     }
     metal::threadgroup_barrier(metal::mem_flags::mem_threadgroup);
     return;

@@ -47,19 +47,19 @@ struct type_13 {
     metal::float4 inner[256];
 };
 struct type_14 {
-    float inner[512];
+    float inner[1024];
 };
 struct type_16 {
     metal::float2 inner[64];
 };
 struct type_17 {
-    uint inner[256];
+    uint inner[512];
 };
 struct type_18 {
     float inner[2];
 };
 constant uint THREADS = 256u;
-constant uint CHUNK = 256u;
+constant uint CHUNK = 512u;
 constant uint HEADS = 2u;
 constant uint GROUPS = 64u;
 constant uint SLICES = 4u;
@@ -321,8 +321,8 @@ struct main_Input {
     bool loop_init_3 = true;
     while(true) {
         if (!loop_init_3) {
-            uint _e1125 = start;
-            start = _e1125 + CHUNK;
+            uint _e1587 = start;
+            start = _e1587 + CHUNK;
         }
         loop_init_3 = false;
         uint _e280 = start;
@@ -359,7 +359,7 @@ struct main_Input {
                     uint _e320 = params.kv_heads;
                     uint _e325 = params.block;
                     uint _e329 = params.block;
-                    vectors.inner[metal::min(unsigned(_e316), 255u)] = (((block * _e320) + head) * _e325) + naga_mod(p_1, _e329);
+                    vectors.inner[metal::min(unsigned(_e316), 511u)] = (((block * _e320) + head) * _e325) + naga_mod(p_1, _e329);
                 }
             }
             metal::threadgroup_barrier(metal::mem_flags::mem_threadgroup);
@@ -368,12 +368,12 @@ struct main_Input {
             bool loop_init_5 = true;
             while(true) {
                 if (!loop_init_5) {
-                    uint _e749 = quad_;
-                    quad_ = _e749 + GROUPS;
+                    uint _e1047 = quad_;
+                    quad_ = _e1047 + GROUPS;
                 }
                 loop_init_5 = false;
                 uint _e340 = quad_;
-                if (_e340 < 64u) {
+                if (_e340 < 128u) {
                 } else {
                     break;
                 }
@@ -385,7 +385,7 @@ struct main_Input {
                     score1_ = metal::float4(0.0);
                     if (at_2 < end) {
                         uint _e356 = quad_;
-                        uint vector = vectors.inner[metal::min(unsigned(_e356 * 4u), 255u)];
+                        uint vector = vectors.inner[metal::min(unsigned(_e356 * 4u), 511u)];
                         uint _e363 = params.block;
                         uint within = naga_mod(vector, _e363);
                         uint _e368 = params.key_width;
@@ -396,8 +396,8 @@ struct main_Input {
                         bool loop_init_6 = true;
                         while(true) {
                             if (!loop_init_6) {
-                                uint _e481 = d;
-                                d = _e481 + SLICES;
+                                uint _e779 = d;
+                                d = _e779 + 16u;
                             }
                             loop_init_6 = false;
                             uint _e377 = d;
@@ -419,145 +419,205 @@ struct main_Input {
                                 uint _e429 = d;
                                 uint _e439 = params.block;
                                 metal::float4 _e442 = keys_at(from_key + (metal::min((((_e429 - slice) * 4u) + 12u) + slice, last) * _e439), keys, _buffer_sizes);
-                                uint _e445 = d;
-                                metal::float4 query0_ = queries.inner[metal::min(unsigned(0u + _e445), 31u)];
-                                metal::float4 _e449 = score0_;
-                                score0_ = _e449 + ((((query0_.x * _e400) + (query0_.y * _e414)) + (query0_.z * _e428)) + (query0_.w * _e442));
-                                uint _e464 = d;
-                                metal::float4 query1_ = queries.inner[metal::min(unsigned(16u + _e464), 31u)];
-                                metal::float4 _e468 = score1_;
-                                score1_ = _e468 + ((((query1_.x * _e400) + (query1_.y * _e414)) + (query1_.z * _e428)) + (query1_.w * _e442));
+                                uint _e443 = d;
+                                uint _e453 = params.block;
+                                metal::float4 _e456 = keys_at(from_key + (metal::min((((_e443 - slice) * 4u) + 16u) + slice, last) * _e453), keys, _buffer_sizes);
+                                uint _e457 = d;
+                                uint _e467 = params.block;
+                                metal::float4 _e470 = keys_at(from_key + (metal::min((((_e457 - slice) * 4u) + 20u) + slice, last) * _e467), keys, _buffer_sizes);
+                                uint _e471 = d;
+                                uint _e481 = params.block;
+                                metal::float4 _e484 = keys_at(from_key + (metal::min((((_e471 - slice) * 4u) + 24u) + slice, last) * _e481), keys, _buffer_sizes);
+                                uint _e485 = d;
+                                uint _e495 = params.block;
+                                metal::float4 _e498 = keys_at(from_key + (metal::min((((_e485 - slice) * 4u) + 28u) + slice, last) * _e495), keys, _buffer_sizes);
+                                uint _e499 = d;
+                                uint _e509 = params.block;
+                                metal::float4 _e512 = keys_at(from_key + (metal::min((((_e499 - slice) * 4u) + 32u) + slice, last) * _e509), keys, _buffer_sizes);
+                                uint _e513 = d;
+                                uint _e523 = params.block;
+                                metal::float4 _e526 = keys_at(from_key + (metal::min((((_e513 - slice) * 4u) + 36u) + slice, last) * _e523), keys, _buffer_sizes);
+                                uint _e527 = d;
+                                uint _e537 = params.block;
+                                metal::float4 _e540 = keys_at(from_key + (metal::min((((_e527 - slice) * 4u) + 40u) + slice, last) * _e537), keys, _buffer_sizes);
+                                uint _e541 = d;
+                                uint _e551 = params.block;
+                                metal::float4 _e554 = keys_at(from_key + (metal::min((((_e541 - slice) * 4u) + 44u) + slice, last) * _e551), keys, _buffer_sizes);
+                                uint _e555 = d;
+                                uint _e565 = params.block;
+                                metal::float4 _e568 = keys_at(from_key + (metal::min((((_e555 - slice) * 4u) + 48u) + slice, last) * _e565), keys, _buffer_sizes);
+                                uint _e569 = d;
+                                uint _e579 = params.block;
+                                metal::float4 _e582 = keys_at(from_key + (metal::min((((_e569 - slice) * 4u) + 52u) + slice, last) * _e579), keys, _buffer_sizes);
+                                uint _e583 = d;
+                                uint _e593 = params.block;
+                                metal::float4 _e596 = keys_at(from_key + (metal::min((((_e583 - slice) * 4u) + 56u) + slice, last) * _e593), keys, _buffer_sizes);
+                                uint _e597 = d;
+                                uint _e607 = params.block;
+                                metal::float4 _e610 = keys_at(from_key + (metal::min((((_e597 - slice) * 4u) + 60u) + slice, last) * _e607), keys, _buffer_sizes);
+                                uint _e613 = d;
+                                metal::float4 query0_0_ = queries.inner[metal::min(unsigned((0u + _e613) + 0u), 31u)];
+                                metal::float4 _e619 = score0_;
+                                score0_ = _e619 + ((((query0_0_.x * _e400) + (query0_0_.y * _e414)) + (query0_0_.z * _e428)) + (query0_0_.w * _e442));
+                                uint _e634 = d;
+                                metal::float4 query0_1_ = queries.inner[metal::min(unsigned((16u + _e634) + 0u), 31u)];
+                                metal::float4 _e640 = score1_;
+                                score1_ = _e640 + ((((query0_1_.x * _e400) + (query0_1_.y * _e414)) + (query0_1_.z * _e428)) + (query0_1_.w * _e442));
+                                uint _e655 = d;
+                                metal::float4 query1_0_ = queries.inner[metal::min(unsigned((0u + _e655) + 4u), 31u)];
+                                metal::float4 _e661 = score0_;
+                                score0_ = _e661 + ((((query1_0_.x * _e456) + (query1_0_.y * _e470)) + (query1_0_.z * _e484)) + (query1_0_.w * _e498));
+                                uint _e676 = d;
+                                metal::float4 query1_1_ = queries.inner[metal::min(unsigned((16u + _e676) + 4u), 31u)];
+                                metal::float4 _e682 = score1_;
+                                score1_ = _e682 + ((((query1_1_.x * _e456) + (query1_1_.y * _e470)) + (query1_1_.z * _e484)) + (query1_1_.w * _e498));
+                                uint _e697 = d;
+                                metal::float4 query2_0_ = queries.inner[metal::min(unsigned((0u + _e697) + 8u), 31u)];
+                                metal::float4 _e703 = score0_;
+                                score0_ = _e703 + ((((query2_0_.x * _e512) + (query2_0_.y * _e526)) + (query2_0_.z * _e540)) + (query2_0_.w * _e554));
+                                uint _e718 = d;
+                                metal::float4 query2_1_ = queries.inner[metal::min(unsigned((16u + _e718) + 8u), 31u)];
+                                metal::float4 _e724 = score1_;
+                                score1_ = _e724 + ((((query2_1_.x * _e512) + (query2_1_.y * _e526)) + (query2_1_.z * _e540)) + (query2_1_.w * _e554));
+                                uint _e739 = d;
+                                metal::float4 query3_0_ = queries.inner[metal::min(unsigned((0u + _e739) + 12u), 31u)];
+                                metal::float4 _e745 = score0_;
+                                score0_ = _e745 + ((((query3_0_.x * _e568) + (query3_0_.y * _e582)) + (query3_0_.z * _e596)) + (query3_0_.w * _e610));
+                                uint _e760 = d;
+                                metal::float4 query3_1_ = queries.inner[metal::min(unsigned((16u + _e760) + 12u), 31u)];
+                                metal::float4 _e766 = score1_;
+                                score1_ = _e766 + ((((query3_1_.x * _e568) + (query3_1_.y * _e582)) + (query3_1_.z * _e596)) + (query3_1_.w * _e610));
                             }
                         }
                         metal::float4 key_scale = key_scales[metal::min(unsigned(naga_div(vector, 4u)), (_buffer_sizes.size7 - 0 - 16) / 16)];
-                        metal::float4 _e489 = score0_;
-                        score0_ = _e489 * key_scale;
-                        metal::float4 _e491 = score1_;
-                        score1_ = _e491 * key_scale;
+                        metal::float4 _e787 = score0_;
+                        score0_ = _e787 * key_scale;
+                        metal::float4 _e789 = score1_;
+                        score1_ = _e789 * key_scale;
                     }
                     apart = 1u;
                     bool loop_init_7 = true;
                     while(true) {
                         if (!loop_init_7) {
-                            uint _e508 = apart;
-                            apart = _e508 * 2u;
+                            uint _e806 = apart;
+                            apart = _e806 * 2u;
                         }
                         loop_init_7 = false;
-                        uint _e495 = apart;
-                        if (_e495 < SLICES) {
+                        uint _e793 = apart;
+                        if (_e793 < SLICES) {
                         } else {
                             break;
                         }
                         {
-                            metal::float4 _e498 = score0_;
-                            metal::float4 _e499 = score0_;
-                            uint _e500 = apart;
-                            metal::float4 unnamed_1 = metal::simd_shuffle_xor(_e499, _e500);
-                            score0_ = _e498 + unnamed_1;
-                            metal::float4 _e503 = score1_;
-                            metal::float4 _e504 = score1_;
-                            uint _e505 = apart;
-                            metal::float4 unnamed_2 = metal::simd_shuffle_xor(_e504, _e505);
-                            score1_ = _e503 + unnamed_2;
+                            metal::float4 _e796 = score0_;
+                            metal::float4 _e797 = score0_;
+                            uint _e798 = apart;
+                            metal::float4 unnamed_1 = metal::simd_shuffle_xor(_e797, _e798);
+                            score0_ = _e796 + unnamed_1;
+                            metal::float4 _e801 = score1_;
+                            metal::float4 _e802 = score1_;
+                            uint _e803 = apart;
+                            metal::float4 unnamed_2 = metal::simd_shuffle_xor(_e802, _e803);
+                            score1_ = _e801 + unnamed_2;
                         }
                     }
                     if (slice == 0u) {
-                        float _e515 = params.softcap;
-                        if (_e515 > 0.0) {
-                            float _e520 = params.softcap;
-                            metal::float4 _e521 = score0_;
-                            float _e524 = params.softcap;
-                            score0_ = _e520 * metal::tanh(metal::clamp(_e521 / metal::float4(_e524), metal::float4(-20.0), metal::float4(20.0)));
+                        float _e813 = params.softcap;
+                        if (_e813 > 0.0) {
+                            float _e818 = params.softcap;
+                            metal::float4 _e819 = score0_;
+                            float _e822 = params.softcap;
+                            score0_ = _e818 * metal::tanh(metal::clamp(_e819 / metal::float4(_e822), metal::float4(-20.0), metal::float4(20.0)));
                         }
-                        uint _e536 = quad_;
-                        float _e544 = score0_.x;
-                        uint _e547 = first;
-                        if ((at_2 + 0u) >= _e547) {
+                        uint _e834 = quad_;
+                        float _e842 = score0_.x;
+                        uint _e845 = first;
+                        if ((at_2 + 0u) >= _e845) {
                             local_1 = (at_2 + 0u) < end;
                         } else {
                             local_1 = false;
                         }
-                        bool _e555 = local_1;
-                        scores.inner[metal::min(unsigned((0u + (_e536 * 4u)) + 0u), 511u)] = _e555 ? _e544 : -300000000000000000000000000000000000000.0;
-                        uint _e560 = quad_;
-                        float _e568 = score0_.y;
-                        uint _e571 = first;
-                        if ((at_2 + 1u) >= _e571) {
+                        bool _e853 = local_1;
+                        scores.inner[metal::min(unsigned((0u + (_e834 * 4u)) + 0u), 1023u)] = _e853 ? _e842 : -300000000000000000000000000000000000000.0;
+                        uint _e858 = quad_;
+                        float _e866 = score0_.y;
+                        uint _e869 = first;
+                        if ((at_2 + 1u) >= _e869) {
                             local_2 = (at_2 + 1u) < end;
                         } else {
                             local_2 = false;
                         }
-                        bool _e579 = local_2;
-                        scores.inner[metal::min(unsigned((0u + (_e560 * 4u)) + 1u), 511u)] = _e579 ? _e568 : -300000000000000000000000000000000000000.0;
-                        uint _e584 = quad_;
-                        float _e592 = score0_.z;
-                        uint _e595 = first;
-                        if ((at_2 + 2u) >= _e595) {
+                        bool _e877 = local_2;
+                        scores.inner[metal::min(unsigned((0u + (_e858 * 4u)) + 1u), 1023u)] = _e877 ? _e866 : -300000000000000000000000000000000000000.0;
+                        uint _e882 = quad_;
+                        float _e890 = score0_.z;
+                        uint _e893 = first;
+                        if ((at_2 + 2u) >= _e893) {
                             local_3 = (at_2 + 2u) < end;
                         } else {
                             local_3 = false;
                         }
-                        bool _e603 = local_3;
-                        scores.inner[metal::min(unsigned((0u + (_e584 * 4u)) + 2u), 511u)] = _e603 ? _e592 : -300000000000000000000000000000000000000.0;
-                        uint _e608 = quad_;
-                        float _e616 = score0_.w;
-                        uint _e619 = first;
-                        if ((at_2 + 3u) >= _e619) {
+                        bool _e901 = local_3;
+                        scores.inner[metal::min(unsigned((0u + (_e882 * 4u)) + 2u), 1023u)] = _e901 ? _e890 : -300000000000000000000000000000000000000.0;
+                        uint _e906 = quad_;
+                        float _e914 = score0_.w;
+                        uint _e917 = first;
+                        if ((at_2 + 3u) >= _e917) {
                             local_4 = (at_2 + 3u) < end;
                         } else {
                             local_4 = false;
                         }
-                        bool _e627 = local_4;
-                        scores.inner[metal::min(unsigned((0u + (_e608 * 4u)) + 3u), 511u)] = _e627 ? _e616 : -300000000000000000000000000000000000000.0;
+                        bool _e925 = local_4;
+                        scores.inner[metal::min(unsigned((0u + (_e906 * 4u)) + 3u), 1023u)] = _e925 ? _e914 : -300000000000000000000000000000000000000.0;
                     }
                     if (slice == 1u) {
-                        float _e634 = params.softcap;
-                        if (_e634 > 0.0) {
-                            float _e639 = params.softcap;
-                            metal::float4 _e640 = score1_;
-                            float _e643 = params.softcap;
-                            score1_ = _e639 * metal::tanh(metal::clamp(_e640 / metal::float4(_e643), metal::float4(-20.0), metal::float4(20.0)));
+                        float _e932 = params.softcap;
+                        if (_e932 > 0.0) {
+                            float _e937 = params.softcap;
+                            metal::float4 _e938 = score1_;
+                            float _e941 = params.softcap;
+                            score1_ = _e937 * metal::tanh(metal::clamp(_e938 / metal::float4(_e941), metal::float4(-20.0), metal::float4(20.0)));
                         }
-                        uint _e655 = quad_;
-                        float _e663 = score1_.x;
-                        uint _e666 = first;
-                        if ((at_2 + 0u) >= _e666) {
+                        uint _e953 = quad_;
+                        float _e961 = score1_.x;
+                        uint _e964 = first;
+                        if ((at_2 + 0u) >= _e964) {
                             local_5 = (at_2 + 0u) < end;
                         } else {
                             local_5 = false;
                         }
-                        bool _e674 = local_5;
-                        scores.inner[metal::min(unsigned((256u + (_e655 * 4u)) + 0u), 511u)] = _e674 ? _e663 : -300000000000000000000000000000000000000.0;
-                        uint _e679 = quad_;
-                        float _e687 = score1_.y;
-                        uint _e690 = first;
-                        if ((at_2 + 1u) >= _e690) {
+                        bool _e972 = local_5;
+                        scores.inner[metal::min(unsigned((512u + (_e953 * 4u)) + 0u), 1023u)] = _e972 ? _e961 : -300000000000000000000000000000000000000.0;
+                        uint _e977 = quad_;
+                        float _e985 = score1_.y;
+                        uint _e988 = first;
+                        if ((at_2 + 1u) >= _e988) {
                             local_6 = (at_2 + 1u) < end;
                         } else {
                             local_6 = false;
                         }
-                        bool _e698 = local_6;
-                        scores.inner[metal::min(unsigned((256u + (_e679 * 4u)) + 1u), 511u)] = _e698 ? _e687 : -300000000000000000000000000000000000000.0;
-                        uint _e703 = quad_;
-                        float _e711 = score1_.z;
-                        uint _e714 = first;
-                        if ((at_2 + 2u) >= _e714) {
+                        bool _e996 = local_6;
+                        scores.inner[metal::min(unsigned((512u + (_e977 * 4u)) + 1u), 1023u)] = _e996 ? _e985 : -300000000000000000000000000000000000000.0;
+                        uint _e1001 = quad_;
+                        float _e1009 = score1_.z;
+                        uint _e1012 = first;
+                        if ((at_2 + 2u) >= _e1012) {
                             local_7 = (at_2 + 2u) < end;
                         } else {
                             local_7 = false;
                         }
-                        bool _e722 = local_7;
-                        scores.inner[metal::min(unsigned((256u + (_e703 * 4u)) + 2u), 511u)] = _e722 ? _e711 : -300000000000000000000000000000000000000.0;
-                        uint _e727 = quad_;
-                        float _e735 = score1_.w;
-                        uint _e738 = first;
-                        if ((at_2 + 3u) >= _e738) {
+                        bool _e1020 = local_7;
+                        scores.inner[metal::min(unsigned((512u + (_e1001 * 4u)) + 2u), 1023u)] = _e1020 ? _e1009 : -300000000000000000000000000000000000000.0;
+                        uint _e1025 = quad_;
+                        float _e1033 = score1_.w;
+                        uint _e1036 = first;
+                        if ((at_2 + 3u) >= _e1036) {
                             local_8 = (at_2 + 3u) < end;
                         } else {
                             local_8 = false;
                         }
-                        bool _e746 = local_8;
-                        scores.inner[metal::min(unsigned((256u + (_e727 * 4u)) + 3u), 511u)] = _e746 ? _e735 : -300000000000000000000000000000000000000.0;
+                        bool _e1044 = local_8;
+                        scores.inner[metal::min(unsigned((512u + (_e1025 * 4u)) + 3u), 1023u)] = _e1044 ? _e1033 : -300000000000000000000000000000000000000.0;
                     }
                 }
             }
@@ -569,48 +629,48 @@ struct main_Input {
                 bool loop_init_8 = true;
                 while(true) {
                     if (!loop_init_8) {
-                        uint _e773 = i_2;
-                        i_2 = _e773 + PER_HEAD;
+                        uint _e1071 = i_2;
+                        i_2 = _e1071 + PER_HEAD;
                     }
                     loop_init_8 = false;
-                    uint _e761 = i_2;
-                    if (_e761 < CHUNK) {
+                    uint _e1059 = i_2;
+                    if (_e1059 < CHUNK) {
                     } else {
                         break;
                     }
                     {
-                        float _e764 = x_1;
-                        uint _e768 = i_2;
-                        float _e771 = scores.inner[metal::min(unsigned((own * CHUNK) + _e768), 511u)];
-                        x_1 = metal::max(_e764, _e771);
+                        float _e1062 = x_1;
+                        uint _e1066 = i_2;
+                        float _e1069 = scores.inner[metal::min(unsigned((own * CHUNK) + _e1066), 1023u)];
+                        x_1 = metal::max(_e1062, _e1069);
                     }
                 }
-                float _e779 = x_1;
-                reduced.inner[metal::min(unsigned(lane), 63u)].x = _e779;
+                float _e1077 = x_1;
+                reduced.inner[metal::min(unsigned(lane), 63u)].x = _e1077;
             }
             metal::threadgroup_barrier(metal::mem_flags::mem_threadgroup);
             highest = -300000000000000000000000000000000000000.0;
             if (own < HEADS) {
-                float _e786 = most.inner[metal::min(unsigned(own), 1u)];
-                highest = _e786;
+                float _e1084 = most.inner[metal::min(unsigned(own), 1u)];
+                highest = _e1084;
                 i_3 = 0u;
                 bool loop_init_9 = true;
                 while(true) {
                     if (!loop_init_9) {
-                        uint _e803 = i_3;
-                        i_3 = _e803 + 1u;
+                        uint _e1101 = i_3;
+                        i_3 = _e1101 + 1u;
                     }
                     loop_init_9 = false;
-                    uint _e789 = i_3;
-                    if (_e789 < PER_HEAD) {
+                    uint _e1087 = i_3;
+                    if (_e1087 < PER_HEAD) {
                     } else {
                         break;
                     }
                     {
-                        float _e792 = highest;
-                        uint _e796 = i_3;
-                        float _e800 = reduced.inner[metal::min(unsigned((own * PER_HEAD) + _e796), 63u)].x;
-                        highest = metal::max(_e792, _e800);
+                        float _e1090 = highest;
+                        uint _e1094 = i_3;
+                        float _e1098 = reduced.inner[metal::min(unsigned((own * PER_HEAD) + _e1094), 63u)].x;
+                        highest = metal::max(_e1090, _e1098);
                     }
                 }
                 sum = 0.0;
@@ -618,32 +678,32 @@ struct main_Input {
                 bool loop_init_10 = true;
                 while(true) {
                     if (!loop_init_10) {
-                        uint _e831 = i_4;
-                        i_4 = _e831 + PER_HEAD;
+                        uint _e1129 = i_4;
+                        i_4 = _e1129 + PER_HEAD;
                     }
                     loop_init_10 = false;
-                    uint _e810 = i_4;
-                    if (_e810 < CHUNK) {
+                    uint _e1108 = i_4;
+                    if (_e1108 < CHUNK) {
                     } else {
                         break;
                     }
                     {
-                        uint _e816 = i_4;
-                        float _e819 = scores.inner[metal::min(unsigned((own * CHUNK) + _e816), 511u)];
-                        float _e820 = highest;
-                        float weight = metal::exp(_e819 - _e820);
-                        uint _e826 = i_4;
-                        scores.inner[metal::min(unsigned((own * CHUNK) + _e826), 511u)] = weight;
-                        float _e829 = sum;
-                        sum = _e829 + weight;
+                        uint _e1114 = i_4;
+                        float _e1117 = scores.inner[metal::min(unsigned((own * CHUNK) + _e1114), 1023u)];
+                        float _e1118 = highest;
+                        float weight = metal::exp(_e1117 - _e1118);
+                        uint _e1124 = i_4;
+                        scores.inner[metal::min(unsigned((own * CHUNK) + _e1124), 1023u)] = weight;
+                        float _e1127 = sum;
+                        sum = _e1127 + weight;
                     }
                 }
-                float _e837 = sum;
-                reduced.inner[metal::min(unsigned(lane), 63u)].y = _e837;
+                float _e1135 = sum;
+                reduced.inner[metal::min(unsigned(lane), 63u)].y = _e1135;
                 if (naga_mod(lane, PER_HEAD) == 0u) {
-                    float _e846 = most.inner[metal::min(unsigned(own), 1u)];
-                    float _e847 = highest;
-                    shrink.inner[metal::min(unsigned(own), 1u)] = metal::exp(_e846 - _e847);
+                    float _e1144 = most.inner[metal::min(unsigned(own), 1u)];
+                    float _e1145 = highest;
+                    shrink.inner[metal::min(unsigned(own), 1u)] = metal::exp(_e1144 - _e1145);
                 }
             }
             metal::threadgroup_barrier(metal::mem_flags::mem_threadgroup);
@@ -652,135 +712,175 @@ struct main_Input {
             } else {
                 local_9 = false;
             }
-            bool _e859 = local_9;
-            if (_e859) {
-                float _e862 = total.inner[metal::min(unsigned(own), 1u)];
-                float _e865 = shrink.inner[metal::min(unsigned(own), 1u)];
-                sum_1 = _e862 * _e865;
+            bool _e1157 = local_9;
+            if (_e1157) {
+                float _e1160 = total.inner[metal::min(unsigned(own), 1u)];
+                float _e1163 = shrink.inner[metal::min(unsigned(own), 1u)];
+                sum_1 = _e1160 * _e1163;
                 i_5 = 0u;
                 bool loop_init_11 = true;
                 while(true) {
                     if (!loop_init_11) {
-                        uint _e884 = i_5;
-                        i_5 = _e884 + 1u;
+                        uint _e1182 = i_5;
+                        i_5 = _e1182 + 1u;
                     }
                     loop_init_11 = false;
-                    uint _e870 = i_5;
-                    if (_e870 < PER_HEAD) {
+                    uint _e1168 = i_5;
+                    if (_e1168 < PER_HEAD) {
                     } else {
                         break;
                     }
                     {
-                        float _e873 = sum_1;
-                        uint _e877 = i_5;
-                        float _e881 = reduced.inner[metal::min(unsigned((own * PER_HEAD) + _e877), 63u)].y;
-                        sum_1 = _e873 + _e881;
+                        float _e1171 = sum_1;
+                        uint _e1175 = i_5;
+                        float _e1179 = reduced.inner[metal::min(unsigned((own * PER_HEAD) + _e1175), 63u)].y;
+                        sum_1 = _e1171 + _e1179;
                     }
                 }
-                float _e888 = sum_1;
-                total.inner[metal::min(unsigned(own), 1u)] = _e888;
-                float _e891 = highest;
-                most.inner[metal::min(unsigned(own), 1u)] = _e891;
+                float _e1186 = sum_1;
+                total.inner[metal::min(unsigned(own), 1u)] = _e1186;
+                float _e1189 = highest;
+                most.inner[metal::min(unsigned(own), 1u)] = _e1189;
             }
-            metal::float4 _e892 = sum0_;
-            float _e895 = shrink.inner[0];
-            sum0_ = _e892 * _e895;
-            metal::float4 _e897 = sum1_;
-            float _e900 = shrink.inner[1];
-            sum1_ = _e897 * _e900;
+            metal::float4 _e1190 = sum0_;
+            float _e1193 = shrink.inner[0];
+            sum0_ = _e1190 * _e1193;
+            metal::float4 _e1195 = sum1_;
+            float _e1198 = shrink.inner[1];
+            sum1_ = _e1195 * _e1198;
             if (value_slice < slice_count) {
-                uint _e903 = start;
-                uint _e904 = first;
-                uint _e906 = start;
-                p = (metal::max(_e903, _e904) - _e906) + value_slice;
-                uint _e910 = start;
-                uint length = stop - _e910;
+                uint _e1201 = start;
+                uint _e1202 = first;
+                uint _e1204 = start;
+                p = (metal::max(_e1201, _e1202) - _e1204) + value_slice;
+                uint _e1208 = start;
+                uint length = stop - _e1208;
                 bool loop_init_12 = true;
                 while(true) {
                     if (!loop_init_12) {
-                        uint _e1083 = p;
-                        p = _e1083 + (4u * slice_count);
+                        uint _e1545 = p;
+                        p = _e1545 + (8u * slice_count);
                     }
                     loop_init_12 = false;
-                    uint _e912 = p;
-                    if ((_e912 + (3u * slice_count)) < length) {
+                    uint _e1210 = p;
+                    if ((_e1210 + (7u * slice_count)) < length) {
                     } else {
                         break;
                     }
                     {
-                        uint _e918 = p;
-                        uint vector0_ = vectors.inner[metal::min(unsigned(_e918 + (0u * slice_count)), 255u)];
-                        uint _e926 = params.value_width;
-                        metal::float4 _e931 = values_at((vector0_ * _e926) + (column * 4u), values, _buffer_sizes);
-                        float _e934 = value_scales[metal::min(unsigned(vector0_), (_buffer_sizes.size8 - 0 - 4) / 4)];
-                        metal::float4 value0_ = _e931 * _e934;
-                        uint _e937 = p;
-                        uint vector1_ = vectors.inner[metal::min(unsigned(_e937 + (1u * slice_count)), 255u)];
-                        uint _e945 = params.value_width;
-                        metal::float4 _e950 = values_at((vector1_ * _e945) + (column * 4u), values, _buffer_sizes);
-                        float _e953 = value_scales[metal::min(unsigned(vector1_), (_buffer_sizes.size8 - 0 - 4) / 4)];
-                        metal::float4 value1_ = _e950 * _e953;
-                        uint _e956 = p;
-                        uint vector2_ = vectors.inner[metal::min(unsigned(_e956 + (2u * slice_count)), 255u)];
-                        uint _e964 = params.value_width;
-                        metal::float4 _e969 = values_at((vector2_ * _e964) + (column * 4u), values, _buffer_sizes);
-                        float _e972 = value_scales[metal::min(unsigned(vector2_), (_buffer_sizes.size8 - 0 - 4) / 4)];
-                        metal::float4 value2_ = _e969 * _e972;
-                        uint _e975 = p;
-                        uint vector3_ = vectors.inner[metal::min(unsigned(_e975 + (3u * slice_count)), 255u)];
-                        uint _e983 = params.value_width;
-                        metal::float4 _e988 = values_at((vector3_ * _e983) + (column * 4u), values, _buffer_sizes);
-                        float _e991 = value_scales[metal::min(unsigned(vector3_), (_buffer_sizes.size8 - 0 - 4) / 4)];
-                        metal::float4 value3_ = _e988 * _e991;
-                        metal::float4 _e993 = sum0_;
-                        uint _e996 = p;
-                        float _e1002 = scores.inner[metal::min(unsigned((0u + _e996) + (0u * slice_count)), 511u)];
-                        uint _e1006 = p;
-                        float _e1012 = scores.inner[metal::min(unsigned((0u + _e1006) + (1u * slice_count)), 511u)];
-                        uint _e1017 = p;
-                        float _e1023 = scores.inner[metal::min(unsigned((0u + _e1017) + (2u * slice_count)), 511u)];
-                        uint _e1028 = p;
-                        float _e1034 = scores.inner[metal::min(unsigned((0u + _e1028) + (3u * slice_count)), 511u)];
-                        sum0_ = _e993 + ((((_e1002 * value0_) + (_e1012 * value1_)) + (_e1023 * value2_)) + (_e1034 * value3_));
-                        metal::float4 _e1038 = sum1_;
-                        uint _e1041 = p;
-                        float _e1047 = scores.inner[metal::min(unsigned((256u + _e1041) + (0u * slice_count)), 511u)];
-                        uint _e1051 = p;
-                        float _e1057 = scores.inner[metal::min(unsigned((256u + _e1051) + (1u * slice_count)), 511u)];
-                        uint _e1062 = p;
-                        float _e1068 = scores.inner[metal::min(unsigned((256u + _e1062) + (2u * slice_count)), 511u)];
-                        uint _e1073 = p;
-                        float _e1079 = scores.inner[metal::min(unsigned((256u + _e1073) + (3u * slice_count)), 511u)];
-                        sum1_ = _e1038 + ((((_e1047 * value0_) + (_e1057 * value1_)) + (_e1068 * value2_)) + (_e1079 * value3_));
+                        uint _e1216 = p;
+                        uint vector0_ = vectors.inner[metal::min(unsigned(_e1216 + (0u * slice_count)), 511u)];
+                        uint _e1224 = params.value_width;
+                        metal::float4 _e1229 = values_at((vector0_ * _e1224) + (column * 4u), values, _buffer_sizes);
+                        float _e1232 = value_scales[metal::min(unsigned(vector0_), (_buffer_sizes.size8 - 0 - 4) / 4)];
+                        metal::float4 value0_ = _e1229 * _e1232;
+                        uint _e1235 = p;
+                        uint vector1_ = vectors.inner[metal::min(unsigned(_e1235 + (1u * slice_count)), 511u)];
+                        uint _e1243 = params.value_width;
+                        metal::float4 _e1248 = values_at((vector1_ * _e1243) + (column * 4u), values, _buffer_sizes);
+                        float _e1251 = value_scales[metal::min(unsigned(vector1_), (_buffer_sizes.size8 - 0 - 4) / 4)];
+                        metal::float4 value1_ = _e1248 * _e1251;
+                        uint _e1254 = p;
+                        uint vector2_ = vectors.inner[metal::min(unsigned(_e1254 + (2u * slice_count)), 511u)];
+                        uint _e1262 = params.value_width;
+                        metal::float4 _e1267 = values_at((vector2_ * _e1262) + (column * 4u), values, _buffer_sizes);
+                        float _e1270 = value_scales[metal::min(unsigned(vector2_), (_buffer_sizes.size8 - 0 - 4) / 4)];
+                        metal::float4 value2_ = _e1267 * _e1270;
+                        uint _e1273 = p;
+                        uint vector3_ = vectors.inner[metal::min(unsigned(_e1273 + (3u * slice_count)), 511u)];
+                        uint _e1281 = params.value_width;
+                        metal::float4 _e1286 = values_at((vector3_ * _e1281) + (column * 4u), values, _buffer_sizes);
+                        float _e1289 = value_scales[metal::min(unsigned(vector3_), (_buffer_sizes.size8 - 0 - 4) / 4)];
+                        metal::float4 value3_ = _e1286 * _e1289;
+                        uint _e1292 = p;
+                        uint vector4_ = vectors.inner[metal::min(unsigned(_e1292 + (4u * slice_count)), 511u)];
+                        uint _e1300 = params.value_width;
+                        metal::float4 _e1305 = values_at((vector4_ * _e1300) + (column * 4u), values, _buffer_sizes);
+                        float _e1308 = value_scales[metal::min(unsigned(vector4_), (_buffer_sizes.size8 - 0 - 4) / 4)];
+                        metal::float4 value4_ = _e1305 * _e1308;
+                        uint _e1311 = p;
+                        uint vector5_ = vectors.inner[metal::min(unsigned(_e1311 + (5u * slice_count)), 511u)];
+                        uint _e1319 = params.value_width;
+                        metal::float4 _e1324 = values_at((vector5_ * _e1319) + (column * 4u), values, _buffer_sizes);
+                        float _e1327 = value_scales[metal::min(unsigned(vector5_), (_buffer_sizes.size8 - 0 - 4) / 4)];
+                        metal::float4 value5_ = _e1324 * _e1327;
+                        uint _e1330 = p;
+                        uint vector6_ = vectors.inner[metal::min(unsigned(_e1330 + (6u * slice_count)), 511u)];
+                        uint _e1338 = params.value_width;
+                        metal::float4 _e1343 = values_at((vector6_ * _e1338) + (column * 4u), values, _buffer_sizes);
+                        float _e1346 = value_scales[metal::min(unsigned(vector6_), (_buffer_sizes.size8 - 0 - 4) / 4)];
+                        metal::float4 value6_ = _e1343 * _e1346;
+                        uint _e1349 = p;
+                        uint vector7_ = vectors.inner[metal::min(unsigned(_e1349 + (7u * slice_count)), 511u)];
+                        uint _e1357 = params.value_width;
+                        metal::float4 _e1362 = values_at((vector7_ * _e1357) + (column * 4u), values, _buffer_sizes);
+                        float _e1365 = value_scales[metal::min(unsigned(vector7_), (_buffer_sizes.size8 - 0 - 4) / 4)];
+                        metal::float4 value7_ = _e1362 * _e1365;
+                        metal::float4 _e1367 = sum0_;
+                        uint _e1370 = p;
+                        float _e1376 = scores.inner[metal::min(unsigned((0u + _e1370) + (0u * slice_count)), 1023u)];
+                        uint _e1380 = p;
+                        float _e1386 = scores.inner[metal::min(unsigned((0u + _e1380) + (1u * slice_count)), 1023u)];
+                        uint _e1391 = p;
+                        float _e1397 = scores.inner[metal::min(unsigned((0u + _e1391) + (2u * slice_count)), 1023u)];
+                        uint _e1402 = p;
+                        float _e1408 = scores.inner[metal::min(unsigned((0u + _e1402) + (3u * slice_count)), 1023u)];
+                        uint _e1413 = p;
+                        float _e1419 = scores.inner[metal::min(unsigned((0u + _e1413) + (4u * slice_count)), 1023u)];
+                        uint _e1424 = p;
+                        float _e1430 = scores.inner[metal::min(unsigned((0u + _e1424) + (5u * slice_count)), 1023u)];
+                        uint _e1435 = p;
+                        float _e1441 = scores.inner[metal::min(unsigned((0u + _e1435) + (6u * slice_count)), 1023u)];
+                        uint _e1446 = p;
+                        float _e1452 = scores.inner[metal::min(unsigned((0u + _e1446) + (7u * slice_count)), 1023u)];
+                        sum0_ = _e1367 + ((((((((_e1376 * value0_) + (_e1386 * value1_)) + (_e1397 * value2_)) + (_e1408 * value3_)) + (_e1419 * value4_)) + (_e1430 * value5_)) + (_e1441 * value6_)) + (_e1452 * value7_));
+                        metal::float4 _e1456 = sum1_;
+                        uint _e1459 = p;
+                        float _e1465 = scores.inner[metal::min(unsigned((512u + _e1459) + (0u * slice_count)), 1023u)];
+                        uint _e1469 = p;
+                        float _e1475 = scores.inner[metal::min(unsigned((512u + _e1469) + (1u * slice_count)), 1023u)];
+                        uint _e1480 = p;
+                        float _e1486 = scores.inner[metal::min(unsigned((512u + _e1480) + (2u * slice_count)), 1023u)];
+                        uint _e1491 = p;
+                        float _e1497 = scores.inner[metal::min(unsigned((512u + _e1491) + (3u * slice_count)), 1023u)];
+                        uint _e1502 = p;
+                        float _e1508 = scores.inner[metal::min(unsigned((512u + _e1502) + (4u * slice_count)), 1023u)];
+                        uint _e1513 = p;
+                        float _e1519 = scores.inner[metal::min(unsigned((512u + _e1513) + (5u * slice_count)), 1023u)];
+                        uint _e1524 = p;
+                        float _e1530 = scores.inner[metal::min(unsigned((512u + _e1524) + (6u * slice_count)), 1023u)];
+                        uint _e1535 = p;
+                        float _e1541 = scores.inner[metal::min(unsigned((512u + _e1535) + (7u * slice_count)), 1023u)];
+                        sum1_ = _e1456 + ((((((((_e1465 * value0_) + (_e1475 * value1_)) + (_e1486 * value2_)) + (_e1497 * value3_)) + (_e1508 * value4_)) + (_e1519 * value5_)) + (_e1530 * value6_)) + (_e1541 * value7_));
                     }
                 }
                 bool loop_init_13 = true;
                 while(true) {
                     if (!loop_init_13) {
-                        uint _e1123 = p;
-                        p = _e1123 + slice_count;
+                        uint _e1585 = p;
+                        p = _e1585 + slice_count;
                     }
                     loop_init_13 = false;
-                    uint _e1087 = p;
-                    if (_e1087 < length) {
+                    uint _e1549 = p;
+                    if (_e1549 < length) {
                     } else {
                         break;
                     }
                     {
-                        uint _e1090 = p;
-                        uint vector_1 = vectors.inner[metal::min(unsigned(_e1090), 255u)];
-                        uint _e1095 = params.value_width;
-                        metal::float4 _e1100 = values_at((vector_1 * _e1095) + (column * 4u), values, _buffer_sizes);
-                        float _e1103 = value_scales[metal::min(unsigned(vector_1), (_buffer_sizes.size8 - 0 - 4) / 4)];
-                        metal::float4 value = _e1100 * _e1103;
-                        metal::float4 _e1105 = sum0_;
-                        uint _e1108 = p;
-                        float _e1111 = scores.inner[metal::min(unsigned(0u + _e1108), 511u)];
-                        sum0_ = _e1105 + (_e1111 * value);
-                        metal::float4 _e1114 = sum1_;
-                        uint _e1117 = p;
-                        float _e1120 = scores.inner[metal::min(unsigned(256u + _e1117), 511u)];
-                        sum1_ = _e1114 + (_e1120 * value);
+                        uint _e1552 = p;
+                        uint vector_1 = vectors.inner[metal::min(unsigned(_e1552), 511u)];
+                        uint _e1557 = params.value_width;
+                        metal::float4 _e1562 = values_at((vector_1 * _e1557) + (column * 4u), values, _buffer_sizes);
+                        float _e1565 = value_scales[metal::min(unsigned(vector_1), (_buffer_sizes.size8 - 0 - 4) / 4)];
+                        metal::float4 value = _e1562 * _e1565;
+                        metal::float4 _e1567 = sum0_;
+                        uint _e1570 = p;
+                        float _e1573 = scores.inner[metal::min(unsigned(0u + _e1570), 1023u)];
+                        sum0_ = _e1567 + (_e1573 * value);
+                        metal::float4 _e1576 = sum1_;
+                        uint _e1579 = p;
+                        float _e1582 = scores.inner[metal::min(unsigned(512u + _e1579), 1023u)];
+                        sum1_ = _e1576 + (_e1582 * value);
                     }
                 }
             }
@@ -788,8 +888,8 @@ struct main_Input {
         }
     }
     if (value_slice < slice_count) {
-        metal::float4 _e1133 = sum0_;
-        partial.inner[metal::min(unsigned((value_slice * columns) + column), 255u)] = _e1133;
+        metal::float4 _e1595 = sum0_;
+        partial.inner[metal::min(unsigned((value_slice * columns) + column), 255u)] = _e1595;
     }
     metal::threadgroup_barrier(metal::mem_flags::mem_threadgroup);
     if (0u < heads) {
@@ -797,37 +897,37 @@ struct main_Input {
     } else {
         local_10 = false;
     }
-    bool _e1140 = local_10;
-    if (_e1140) {
-        metal::float4 _e1143 = partial.inner[metal::min(unsigned(lane), 255u)];
-        x_2 = _e1143;
+    bool _e1602 = local_10;
+    if (_e1602) {
+        metal::float4 _e1605 = partial.inner[metal::min(unsigned(lane), 255u)];
+        x_2 = _e1605;
         bool loop_init_14 = true;
         while(true) {
             if (!loop_init_14) {
-                uint _e1158 = s;
-                s = _e1158 + 1u;
+                uint _e1620 = s;
+                s = _e1620 + 1u;
             }
             loop_init_14 = false;
-            uint _e1147 = s;
-            if (_e1147 < slice_count) {
+            uint _e1609 = s;
+            if (_e1609 < slice_count) {
             } else {
                 break;
             }
             {
-                metal::float4 _e1149 = x_2;
-                uint _e1151 = s;
-                metal::float4 _e1155 = partial.inner[metal::min(unsigned((_e1151 * columns) + lane), 255u)];
-                x_2 = _e1149 + _e1155;
+                metal::float4 _e1611 = x_2;
+                uint _e1613 = s;
+                metal::float4 _e1617 = partial.inner[metal::min(unsigned((_e1613 * columns) + lane), 255u)];
+                x_2 = _e1611 + _e1617;
             }
         }
-        metal::float4 _e1166 = x_2;
-        float _e1169 = total.inner[0];
-        y[metal::min(unsigned(((result + 0u) * columns) + lane), (_buffer_sizes.size6 - 0 - 8) / 8)] = static_cast<metal::half4>(_e1166 / metal::float4(_e1169));
+        metal::float4 _e1628 = x_2;
+        float _e1631 = total.inner[0];
+        y[metal::min(unsigned(((result + 0u) * columns) + lane), (_buffer_sizes.size6 - 0 - 8) / 8)] = static_cast<metal::half4>(_e1628 / metal::float4(_e1631));
     }
     metal::threadgroup_barrier(metal::mem_flags::mem_threadgroup);
     if (value_slice < slice_count) {
-        metal::float4 _e1178 = sum1_;
-        partial.inner[metal::min(unsigned((value_slice * columns) + column), 255u)] = _e1178;
+        metal::float4 _e1640 = sum1_;
+        partial.inner[metal::min(unsigned((value_slice * columns) + column), 255u)] = _e1640;
     }
     metal::threadgroup_barrier(metal::mem_flags::mem_threadgroup);
     if (1u < heads) {
@@ -835,32 +935,32 @@ struct main_Input {
     } else {
         local_11 = false;
     }
-    bool _e1185 = local_11;
-    if (_e1185) {
-        metal::float4 _e1188 = partial.inner[metal::min(unsigned(lane), 255u)];
-        x_3 = _e1188;
+    bool _e1647 = local_11;
+    if (_e1647) {
+        metal::float4 _e1650 = partial.inner[metal::min(unsigned(lane), 255u)];
+        x_3 = _e1650;
         bool loop_init_15 = true;
         while(true) {
             if (!loop_init_15) {
-                uint _e1203 = s_1;
-                s_1 = _e1203 + 1u;
+                uint _e1665 = s_1;
+                s_1 = _e1665 + 1u;
             }
             loop_init_15 = false;
-            uint _e1192 = s_1;
-            if (_e1192 < slice_count) {
+            uint _e1654 = s_1;
+            if (_e1654 < slice_count) {
             } else {
                 break;
             }
             {
-                metal::float4 _e1194 = x_3;
-                uint _e1196 = s_1;
-                metal::float4 _e1200 = partial.inner[metal::min(unsigned((_e1196 * columns) + lane), 255u)];
-                x_3 = _e1194 + _e1200;
+                metal::float4 _e1656 = x_3;
+                uint _e1658 = s_1;
+                metal::float4 _e1662 = partial.inner[metal::min(unsigned((_e1658 * columns) + lane), 255u)];
+                x_3 = _e1656 + _e1662;
             }
         }
-        metal::float4 _e1211 = x_3;
-        float _e1214 = total.inner[1];
-        y[metal::min(unsigned(((result + 1u) * columns) + lane), (_buffer_sizes.size6 - 0 - 8) / 8)] = static_cast<metal::half4>(_e1211 / metal::float4(_e1214));
+        metal::float4 _e1673 = x_3;
+        float _e1676 = total.inner[1];
+        y[metal::min(unsigned(((result + 1u) * columns) + lane), (_buffer_sizes.size6 - 0 - 8) / 8)] = static_cast<metal::half4>(_e1673 / metal::float4(_e1676));
     }
     metal::threadgroup_barrier(metal::mem_flags::mem_threadgroup);
     return;

@@ -164,14 +164,6 @@ struct main_Input {
     metal::simdgroup_float8x8 sum_1_2_ = {};
     metal::simdgroup_float8x8 sum_1_3_ = {};
     uint base = 0u;
-    bool local_1 = {};
-    bool local_2 = {};
-    bool local_3 = {};
-    bool local_4 = {};
-    bool local_5 = {};
-    bool local_6 = {};
-    bool local_7 = {};
-    bool local_8 = {};
     uint at = {};
     uint at_1 = {};
     uint at_2 = {};
@@ -200,292 +192,226 @@ struct main_Input {
     uint w_row2_ = own_1.z + metal::min(first_1 + (w_at2_ % 64u), last);
     uint w_at3_ = local + 384u;
     uint w_row3_ = own_1.z + metal::min(first_1 + (w_at3_ % 64u), last);
+    uint x_at0_ = local + 0u;
+    uint x_row0_ = x_at0_ / 16u;
+    uint x_quad0_ = x_at0_ % 16u;
+    uint x_at1_ = local + 128u;
+    uint x_row1_ = x_at1_ / 16u;
+    uint x_quad1_ = x_at1_ % 16u;
+    uint x_at2_ = local + 256u;
+    uint x_row2_ = x_at2_ / 16u;
+    uint x_quad2_ = x_at2_ % 16u;
+    uint x_at3_ = local + 384u;
+    uint x_row3_ = x_at3_ / 16u;
+    uint x_quad3_ = x_at3_ % 16u;
     uint team = metal::min(subgroup, 3u);
     uint team_row = (team / 2u) * 16u;
     uint team_column = (team % 2u) * 32u;
-    uint _e107 = params.units;
-    if (_e107 > 0u) {
+    uint _e131 = params.units;
+    uint last_base = ((metal::max(_e131, 1u) - 1u) / 8u) * 8u;
+    uint _e142 = params.units;
+    if (_e142 > 0u) {
         {
-            uint at_11 = local + 0u;
-            uint _e119 = params.m;
-            uint _e124 = base;
-            metal::float4 _e137 = x[(metal::min(m0_ + (at_11 / 16u), _e119 - 1u) * x_quads) + metal::min(((_e124 * 8u) >> 2u) + (at_11 % 16u), x_quads - 1u)];
-            uint _e144 = params.m;
-            if ((m0_ + (at_11 / 16u)) < _e144) {
-                uint _e148 = base;
-                local_1 = (((_e148 * 8u) >> 2u) + (at_11 % 16u)) < x_quads;
-            } else {
-                local_1 = false;
-            }
-            bool _e158 = local_1;
-            x0_ = _e158 ? static_cast<metal::float4>(_e137) : metal::float4 {};
+            uint row_4 = m0_ + x_row0_;
+            uint quad_ = 0u + x_quad0_;
+            uint _e151 = params.m;
+            metal::float4 _e158 = x[(metal::min(row_4, _e151 - 1u) * x_quads) + quad_];
+            x0_ = _e158;
         }
         {
-            uint at_12 = local + 128u;
-            uint _e169 = params.m;
-            uint _e174 = base;
-            metal::float4 _e187 = x[(metal::min(m0_ + (at_12 / 16u), _e169 - 1u) * x_quads) + metal::min(((_e174 * 8u) >> 2u) + (at_12 % 16u), x_quads - 1u)];
-            uint _e194 = params.m;
-            if ((m0_ + (at_12 / 16u)) < _e194) {
-                uint _e198 = base;
-                local_2 = (((_e198 * 8u) >> 2u) + (at_12 % 16u)) < x_quads;
-            } else {
-                local_2 = false;
-            }
-            bool _e208 = local_2;
-            x1_ = _e208 ? static_cast<metal::float4>(_e187) : metal::float4 {};
+            uint row_5 = m0_ + x_row1_;
+            uint quad_1 = 0u + x_quad1_;
+            uint _e165 = params.m;
+            metal::float4 _e172 = x[(metal::min(row_5, _e165 - 1u) * x_quads) + quad_1];
+            x1_ = _e172;
         }
         {
-            uint at_13 = local + 256u;
-            uint _e219 = params.m;
-            uint _e224 = base;
-            metal::float4 _e237 = x[(metal::min(m0_ + (at_13 / 16u), _e219 - 1u) * x_quads) + metal::min(((_e224 * 8u) >> 2u) + (at_13 % 16u), x_quads - 1u)];
-            uint _e244 = params.m;
-            if ((m0_ + (at_13 / 16u)) < _e244) {
-                uint _e248 = base;
-                local_3 = (((_e248 * 8u) >> 2u) + (at_13 % 16u)) < x_quads;
-            } else {
-                local_3 = false;
-            }
-            bool _e258 = local_3;
-            x2_ = _e258 ? static_cast<metal::float4>(_e237) : metal::float4 {};
+            uint row_6 = m0_ + x_row2_;
+            uint quad_2 = 0u + x_quad2_;
+            uint _e179 = params.m;
+            metal::float4 _e186 = x[(metal::min(row_6, _e179 - 1u) * x_quads) + quad_2];
+            x2_ = _e186;
         }
         {
-            uint at_14 = local + 384u;
-            uint _e269 = params.m;
-            uint _e274 = base;
-            metal::float4 _e287 = x[(metal::min(m0_ + (at_14 / 16u), _e269 - 1u) * x_quads) + metal::min(((_e274 * 8u) >> 2u) + (at_14 % 16u), x_quads - 1u)];
-            uint _e294 = params.m;
-            if ((m0_ + (at_14 / 16u)) < _e294) {
-                uint _e298 = base;
-                local_4 = (((_e298 * 8u) >> 2u) + (at_14 % 16u)) < x_quads;
-            } else {
-                local_4 = false;
-            }
-            bool _e308 = local_4;
-            x3_ = _e308 ? static_cast<metal::float4>(_e287) : metal::float4 {};
+            uint row_7 = m0_ + x_row3_;
+            uint quad_3 = 0u + x_quad3_;
+            uint _e193 = params.m;
+            metal::float4 _e200 = x[(metal::min(row_7, _e193 - 1u) * x_quads) + quad_3];
+            x3_ = _e200;
         }
         {
-            uint _e310 = base;
-            uint unit = _e310 + (w_at0_ / 64u);
-            uint _e316 = params.units;
-            bool inside = unit < _e316;
-            uint _e320 = params.units;
-            uint _e324 = params.units;
-            uint w_from = (w_row0_ * _e320) + metal::min(unit, _e324 - 1u);
-            metal::uint4 _e332 = low[w_from];
-            q0_ = inside ? _e332 : metal::uint4 {};
+            uint _e207 = params.units;
+            uint unit = metal::min(0u + (w_at0_ / 64u), _e207 - 1u);
+            uint _e213 = params.units;
+            uint w_from = (w_row0_ * _e213) + unit;
+            metal::uint4 _e218 = low[w_from];
+            q0_ = _e218;
         }
         {
-            uint _e334 = base;
-            uint unit_1 = _e334 + (w_at1_ / 64u);
-            uint _e340 = params.units;
-            bool inside_1 = unit_1 < _e340;
-            uint _e344 = params.units;
-            uint _e348 = params.units;
-            uint w_from_1 = (w_row1_ * _e344) + metal::min(unit_1, _e348 - 1u);
-            metal::uint4 _e356 = low[w_from_1];
-            q1_ = inside_1 ? _e356 : metal::uint4 {};
+            uint _e225 = params.units;
+            uint unit_1 = metal::min(0u + (w_at1_ / 64u), _e225 - 1u);
+            uint _e231 = params.units;
+            uint w_from_1 = (w_row1_ * _e231) + unit_1;
+            metal::uint4 _e236 = low[w_from_1];
+            q1_ = _e236;
         }
         {
-            uint _e358 = base;
-            uint unit_2 = _e358 + (w_at2_ / 64u);
-            uint _e364 = params.units;
-            bool inside_2 = unit_2 < _e364;
-            uint _e368 = params.units;
-            uint _e372 = params.units;
-            uint w_from_2 = (w_row2_ * _e368) + metal::min(unit_2, _e372 - 1u);
-            metal::uint4 _e380 = low[w_from_2];
-            q2_ = inside_2 ? _e380 : metal::uint4 {};
+            uint _e243 = params.units;
+            uint unit_2 = metal::min(0u + (w_at2_ / 64u), _e243 - 1u);
+            uint _e249 = params.units;
+            uint w_from_2 = (w_row2_ * _e249) + unit_2;
+            metal::uint4 _e254 = low[w_from_2];
+            q2_ = _e254;
         }
         {
-            uint _e382 = base;
-            uint unit_3 = _e382 + (w_at3_ / 64u);
-            uint _e388 = params.units;
-            bool inside_3 = unit_3 < _e388;
-            uint _e392 = params.units;
-            uint _e396 = params.units;
-            uint w_from_3 = (w_row3_ * _e392) + metal::min(unit_3, _e396 - 1u);
-            metal::uint4 _e404 = low[w_from_3];
-            q3_ = inside_3 ? _e404 : metal::uint4 {};
+            uint _e261 = params.units;
+            uint unit_3 = metal::min(0u + (w_at3_ / 64u), _e261 - 1u);
+            uint _e267 = params.units;
+            uint w_from_3 = (w_row3_ * _e267) + unit_3;
+            metal::uint4 _e272 = low[w_from_3];
+            q3_ = _e272;
         }
     }
     while(true) {
-        uint _e406 = base;
-        uint _e409 = params.units;
-        if (_e406 >= _e409) {
+        uint _e273 = base;
+        uint _e276 = params.units;
+        if (_e273 >= _e276) {
             break;
         }
         {
-            uint at_15 = local + 0u;
-            metal::float4 _e419 = x0_;
-            put_x(at_15 / 16u, (at_15 % 16u) * 4u, _e419, tile_x);
+            metal::float4 _e280 = x0_;
+            put_x(x_row0_, x_quad0_ * 4u, static_cast<metal::float4>(_e280), tile_x);
         }
         {
-            uint at_16 = local + 128u;
-            metal::float4 _e428 = x1_;
-            put_x(at_16 / 16u, (at_16 % 16u) * 4u, _e428, tile_x);
+            metal::float4 _e284 = x1_;
+            put_x(x_row1_, x_quad1_ * 4u, static_cast<metal::float4>(_e284), tile_x);
         }
         {
-            uint at_17 = local + 256u;
-            metal::float4 _e437 = x2_;
-            put_x(at_17 / 16u, (at_17 % 16u) * 4u, _e437, tile_x);
+            metal::float4 _e288 = x2_;
+            put_x(x_row2_, x_quad2_ * 4u, static_cast<metal::float4>(_e288), tile_x);
         }
         {
-            uint at_18 = local + 384u;
-            metal::float4 _e446 = x3_;
-            put_x(at_18 / 16u, (at_18 % 16u) * 4u, _e446, tile_x);
+            metal::float4 _e292 = x3_;
+            put_x(x_row3_, x_quad3_ * 4u, static_cast<metal::float4>(_e292), tile_x);
         }
         {
             uint to = w_at0_ % 64u;
             uint k_2 = (w_at0_ / 64u) * 8u;
-            uint _e456 = q0_.x;
-            uint _e459 = q0_.y;
-            put_w(to, k_2 + 0u, metal::float4(float2(as_type<half2>(_e456)), float2(as_type<half2>(_e459))), tile_w);
-            uint _e465 = q0_.z;
-            uint _e468 = q0_.w;
-            put_w(to, k_2 + 4u, metal::float4(float2(as_type<half2>(_e465)), float2(as_type<half2>(_e468))), tile_w);
+            uint _e300 = base;
+            uint unit_4 = _e300 + (w_at0_ / 64u);
+            uint _e307 = q0_.x;
+            uint _e310 = q0_.y;
+            put_w(to, k_2 + 0u, metal::float4(float2(as_type<half2>(_e307)), float2(as_type<half2>(_e310))), tile_w);
+            uint _e316 = q0_.z;
+            uint _e319 = q0_.w;
+            put_w(to, k_2 + 4u, metal::float4(float2(as_type<half2>(_e316)), float2(as_type<half2>(_e319))), tile_w);
         }
         {
             uint to_1 = w_at1_ % 64u;
             uint k_3 = (w_at1_ / 64u) * 8u;
-            uint _e480 = q1_.x;
-            uint _e483 = q1_.y;
-            put_w(to_1, k_3 + 0u, metal::float4(float2(as_type<half2>(_e480)), float2(as_type<half2>(_e483))), tile_w);
-            uint _e489 = q1_.z;
-            uint _e492 = q1_.w;
-            put_w(to_1, k_3 + 4u, metal::float4(float2(as_type<half2>(_e489)), float2(as_type<half2>(_e492))), tile_w);
+            uint _e328 = base;
+            uint unit_5 = _e328 + (w_at1_ / 64u);
+            uint _e335 = q1_.x;
+            uint _e338 = q1_.y;
+            put_w(to_1, k_3 + 0u, metal::float4(float2(as_type<half2>(_e335)), float2(as_type<half2>(_e338))), tile_w);
+            uint _e344 = q1_.z;
+            uint _e347 = q1_.w;
+            put_w(to_1, k_3 + 4u, metal::float4(float2(as_type<half2>(_e344)), float2(as_type<half2>(_e347))), tile_w);
         }
         {
             uint to_2 = w_at2_ % 64u;
             uint k_4 = (w_at2_ / 64u) * 8u;
-            uint _e504 = q2_.x;
-            uint _e507 = q2_.y;
-            put_w(to_2, k_4 + 0u, metal::float4(float2(as_type<half2>(_e504)), float2(as_type<half2>(_e507))), tile_w);
-            uint _e513 = q2_.z;
-            uint _e516 = q2_.w;
-            put_w(to_2, k_4 + 4u, metal::float4(float2(as_type<half2>(_e513)), float2(as_type<half2>(_e516))), tile_w);
+            uint _e356 = base;
+            uint unit_6 = _e356 + (w_at2_ / 64u);
+            uint _e363 = q2_.x;
+            uint _e366 = q2_.y;
+            put_w(to_2, k_4 + 0u, metal::float4(float2(as_type<half2>(_e363)), float2(as_type<half2>(_e366))), tile_w);
+            uint _e372 = q2_.z;
+            uint _e375 = q2_.w;
+            put_w(to_2, k_4 + 4u, metal::float4(float2(as_type<half2>(_e372)), float2(as_type<half2>(_e375))), tile_w);
         }
         {
             uint to_3 = w_at3_ % 64u;
             uint k_5 = (w_at3_ / 64u) * 8u;
-            uint _e528 = q3_.x;
-            uint _e531 = q3_.y;
-            put_w(to_3, k_5 + 0u, metal::float4(float2(as_type<half2>(_e528)), float2(as_type<half2>(_e531))), tile_w);
-            uint _e537 = q3_.z;
-            uint _e540 = q3_.w;
-            put_w(to_3, k_5 + 4u, metal::float4(float2(as_type<half2>(_e537)), float2(as_type<half2>(_e540))), tile_w);
+            uint _e384 = base;
+            uint unit_7 = _e384 + (w_at3_ / 64u);
+            uint _e391 = q3_.x;
+            uint _e394 = q3_.y;
+            put_w(to_3, k_5 + 0u, metal::float4(float2(as_type<half2>(_e391)), float2(as_type<half2>(_e394))), tile_w);
+            uint _e400 = q3_.z;
+            uint _e403 = q3_.w;
+            put_w(to_3, k_5 + 4u, metal::float4(float2(as_type<half2>(_e400)), float2(as_type<half2>(_e403))), tile_w);
         }
         metal::threadgroup_barrier(metal::mem_flags::mem_threadgroup);
-        uint _e543 = base;
-        base = _e543 + 8u;
-        uint _e546 = base;
-        uint _e549 = params.units;
-        if (_e546 < _e549) {
-            {
-                uint at_19 = local + 0u;
-                uint _e560 = params.m;
-                uint _e565 = base;
-                metal::float4 _e578 = x[(metal::min(m0_ + (at_19 / 16u), _e560 - 1u) * x_quads) + metal::min(((_e565 * 8u) >> 2u) + (at_19 % 16u), x_quads - 1u)];
-                uint _e585 = params.m;
-                if ((m0_ + (at_19 / 16u)) < _e585) {
-                    uint _e589 = base;
-                    local_5 = (((_e589 * 8u) >> 2u) + (at_19 % 16u)) < x_quads;
-                } else {
-                    local_5 = false;
-                }
-                bool _e599 = local_5;
-                x0_ = _e599 ? static_cast<metal::float4>(_e578) : metal::float4 {};
-            }
-            {
-                uint at_20 = local + 128u;
-                uint _e610 = params.m;
-                uint _e615 = base;
-                metal::float4 _e628 = x[(metal::min(m0_ + (at_20 / 16u), _e610 - 1u) * x_quads) + metal::min(((_e615 * 8u) >> 2u) + (at_20 % 16u), x_quads - 1u)];
-                uint _e635 = params.m;
-                if ((m0_ + (at_20 / 16u)) < _e635) {
-                    uint _e639 = base;
-                    local_6 = (((_e639 * 8u) >> 2u) + (at_20 % 16u)) < x_quads;
-                } else {
-                    local_6 = false;
-                }
-                bool _e649 = local_6;
-                x1_ = _e649 ? static_cast<metal::float4>(_e628) : metal::float4 {};
-            }
-            {
-                uint at_21 = local + 256u;
-                uint _e660 = params.m;
-                uint _e665 = base;
-                metal::float4 _e678 = x[(metal::min(m0_ + (at_21 / 16u), _e660 - 1u) * x_quads) + metal::min(((_e665 * 8u) >> 2u) + (at_21 % 16u), x_quads - 1u)];
-                uint _e685 = params.m;
-                if ((m0_ + (at_21 / 16u)) < _e685) {
-                    uint _e689 = base;
-                    local_7 = (((_e689 * 8u) >> 2u) + (at_21 % 16u)) < x_quads;
-                } else {
-                    local_7 = false;
-                }
-                bool _e699 = local_7;
-                x2_ = _e699 ? static_cast<metal::float4>(_e678) : metal::float4 {};
-            }
-            {
-                uint at_22 = local + 384u;
-                uint _e710 = params.m;
-                uint _e715 = base;
-                metal::float4 _e728 = x[(metal::min(m0_ + (at_22 / 16u), _e710 - 1u) * x_quads) + metal::min(((_e715 * 8u) >> 2u) + (at_22 % 16u), x_quads - 1u)];
-                uint _e735 = params.m;
-                if ((m0_ + (at_22 / 16u)) < _e735) {
-                    uint _e739 = base;
-                    local_8 = (((_e739 * 8u) >> 2u) + (at_22 % 16u)) < x_quads;
-                } else {
-                    local_8 = false;
-                }
-                bool _e749 = local_8;
-                x3_ = _e749 ? static_cast<metal::float4>(_e728) : metal::float4 {};
-            }
-            {
-                uint _e751 = base;
-                uint unit_4 = _e751 + (w_at0_ / 64u);
-                uint _e757 = params.units;
-                bool inside_4 = unit_4 < _e757;
-                uint _e761 = params.units;
-                uint _e765 = params.units;
-                uint w_from_4 = (w_row0_ * _e761) + metal::min(unit_4, _e765 - 1u);
-                metal::uint4 _e773 = low[w_from_4];
-                q0_ = inside_4 ? _e773 : metal::uint4 {};
-            }
-            {
-                uint _e775 = base;
-                uint unit_5 = _e775 + (w_at1_ / 64u);
-                uint _e781 = params.units;
-                bool inside_5 = unit_5 < _e781;
-                uint _e785 = params.units;
-                uint _e789 = params.units;
-                uint w_from_5 = (w_row1_ * _e785) + metal::min(unit_5, _e789 - 1u);
-                metal::uint4 _e797 = low[w_from_5];
-                q1_ = inside_5 ? _e797 : metal::uint4 {};
-            }
-            {
-                uint _e799 = base;
-                uint unit_6 = _e799 + (w_at2_ / 64u);
-                uint _e805 = params.units;
-                bool inside_6 = unit_6 < _e805;
-                uint _e809 = params.units;
-                uint _e813 = params.units;
-                uint w_from_6 = (w_row2_ * _e809) + metal::min(unit_6, _e813 - 1u);
-                metal::uint4 _e821 = low[w_from_6];
-                q2_ = inside_6 ? _e821 : metal::uint4 {};
-            }
-            {
-                uint _e823 = base;
-                uint unit_7 = _e823 + (w_at3_ / 64u);
-                uint _e829 = params.units;
-                bool inside_7 = unit_7 < _e829;
-                uint _e833 = params.units;
-                uint _e837 = params.units;
-                uint w_from_7 = (w_row3_ * _e833) + metal::min(unit_7, _e837 - 1u);
-                metal::uint4 _e845 = low[w_from_7];
-                q3_ = inside_7 ? _e845 : metal::uint4 {};
-            }
+        uint _e406 = base;
+        base = _e406 + 8u;
+        {
+            uint row_8 = m0_ + x_row0_;
+            uint _e410 = base;
+            uint quad_4 = ((metal::min(_e410, last_base) * 8u) >> 2u) + x_quad0_;
+            uint _e420 = params.m;
+            metal::float4 _e427 = x[(metal::min(row_8, _e420 - 1u) * x_quads) + quad_4];
+            x0_ = _e427;
+        }
+        {
+            uint row_9 = m0_ + x_row1_;
+            uint _e429 = base;
+            uint quad_5 = ((metal::min(_e429, last_base) * 8u) >> 2u) + x_quad1_;
+            uint _e439 = params.m;
+            metal::float4 _e446 = x[(metal::min(row_9, _e439 - 1u) * x_quads) + quad_5];
+            x1_ = _e446;
+        }
+        {
+            uint row_10 = m0_ + x_row2_;
+            uint _e448 = base;
+            uint quad_6 = ((metal::min(_e448, last_base) * 8u) >> 2u) + x_quad2_;
+            uint _e458 = params.m;
+            metal::float4 _e465 = x[(metal::min(row_10, _e458 - 1u) * x_quads) + quad_6];
+            x2_ = _e465;
+        }
+        {
+            uint row_11 = m0_ + x_row3_;
+            uint _e467 = base;
+            uint quad_7 = ((metal::min(_e467, last_base) * 8u) >> 2u) + x_quad3_;
+            uint _e477 = params.m;
+            metal::float4 _e484 = x[(metal::min(row_11, _e477 - 1u) * x_quads) + quad_7];
+            x3_ = _e484;
+        }
+        {
+            uint _e485 = base;
+            uint _e492 = params.units;
+            uint unit_8 = metal::min(metal::min(_e485, last_base) + (w_at0_ / 64u), _e492 - 1u);
+            uint _e498 = params.units;
+            uint w_from_4 = (w_row0_ * _e498) + unit_8;
+            metal::uint4 _e503 = low[w_from_4];
+            q0_ = _e503;
+        }
+        {
+            uint _e504 = base;
+            uint _e511 = params.units;
+            uint unit_9 = metal::min(metal::min(_e504, last_base) + (w_at1_ / 64u), _e511 - 1u);
+            uint _e517 = params.units;
+            uint w_from_5 = (w_row1_ * _e517) + unit_9;
+            metal::uint4 _e522 = low[w_from_5];
+            q1_ = _e522;
+        }
+        {
+            uint _e523 = base;
+            uint _e530 = params.units;
+            uint unit_10 = metal::min(metal::min(_e523, last_base) + (w_at2_ / 64u), _e530 - 1u);
+            uint _e536 = params.units;
+            uint w_from_6 = (w_row2_ * _e536) + unit_10;
+            metal::uint4 _e541 = low[w_from_6];
+            q2_ = _e541;
+        }
+        {
+            uint _e542 = base;
+            uint _e549 = params.units;
+            uint unit_11 = metal::min(metal::min(_e542, last_base) + (w_at3_ / 64u), _e549 - 1u);
+            uint _e555 = params.units;
+            uint w_from_7 = (w_row3_ * _e555) + unit_11;
+            metal::uint4 _e560 = low[w_from_7];
+            q3_ = _e560;
         }
         {
             uint at_x0_ = ((team_row + 0u) * 72u) + 0u;
@@ -494,28 +420,28 @@ struct main_Input {
             metal::simdgroup_half8x8 a1_ = NagaCooperativeLoad(&tile_x.inner[at_x1_], 72u, false);
             uint at_w0_ = ((team_column + 0u) * 72u) + 0u;
             metal::simdgroup_half8x8 b0_ = NagaCooperativeLoad(&tile_w.inner[at_w0_], 72u, true);
-            metal::simdgroup_float8x8 _e877 = sum_0_0_;
-            sum_0_0_ = NagaCooperativeMultiplyAdd(a0_, b0_, _e877);
-            metal::simdgroup_float8x8 _e879 = sum_1_0_;
-            sum_1_0_ = NagaCooperativeMultiplyAdd(a1_, b0_, _e879);
+            metal::simdgroup_float8x8 _e591 = sum_0_0_;
+            sum_0_0_ = NagaCooperativeMultiplyAdd(a0_, b0_, _e591);
+            metal::simdgroup_float8x8 _e593 = sum_1_0_;
+            sum_1_0_ = NagaCooperativeMultiplyAdd(a1_, b0_, _e593);
             uint at_w1_ = ((team_column + 8u) * 72u) + 0u;
             metal::simdgroup_half8x8 b1_ = NagaCooperativeLoad(&tile_w.inner[at_w1_], 72u, true);
-            metal::simdgroup_float8x8 _e891 = sum_0_1_;
-            sum_0_1_ = NagaCooperativeMultiplyAdd(a0_, b1_, _e891);
-            metal::simdgroup_float8x8 _e893 = sum_1_1_;
-            sum_1_1_ = NagaCooperativeMultiplyAdd(a1_, b1_, _e893);
+            metal::simdgroup_float8x8 _e605 = sum_0_1_;
+            sum_0_1_ = NagaCooperativeMultiplyAdd(a0_, b1_, _e605);
+            metal::simdgroup_float8x8 _e607 = sum_1_1_;
+            sum_1_1_ = NagaCooperativeMultiplyAdd(a1_, b1_, _e607);
             uint at_w2_ = ((team_column + 16u) * 72u) + 0u;
             metal::simdgroup_half8x8 b2_ = NagaCooperativeLoad(&tile_w.inner[at_w2_], 72u, true);
-            metal::simdgroup_float8x8 _e905 = sum_0_2_;
-            sum_0_2_ = NagaCooperativeMultiplyAdd(a0_, b2_, _e905);
-            metal::simdgroup_float8x8 _e907 = sum_1_2_;
-            sum_1_2_ = NagaCooperativeMultiplyAdd(a1_, b2_, _e907);
+            metal::simdgroup_float8x8 _e619 = sum_0_2_;
+            sum_0_2_ = NagaCooperativeMultiplyAdd(a0_, b2_, _e619);
+            metal::simdgroup_float8x8 _e621 = sum_1_2_;
+            sum_1_2_ = NagaCooperativeMultiplyAdd(a1_, b2_, _e621);
             uint at_w3_ = ((team_column + 24u) * 72u) + 0u;
             metal::simdgroup_half8x8 b3_ = NagaCooperativeLoad(&tile_w.inner[at_w3_], 72u, true);
-            metal::simdgroup_float8x8 _e919 = sum_0_3_;
-            sum_0_3_ = NagaCooperativeMultiplyAdd(a0_, b3_, _e919);
-            metal::simdgroup_float8x8 _e921 = sum_1_3_;
-            sum_1_3_ = NagaCooperativeMultiplyAdd(a1_, b3_, _e921);
+            metal::simdgroup_float8x8 _e633 = sum_0_3_;
+            sum_0_3_ = NagaCooperativeMultiplyAdd(a0_, b3_, _e633);
+            metal::simdgroup_float8x8 _e635 = sum_1_3_;
+            sum_1_3_ = NagaCooperativeMultiplyAdd(a1_, b3_, _e635);
         }
         {
             uint at_x0_1 = ((team_row + 0u) * 72u) + 8u;
@@ -524,28 +450,28 @@ struct main_Input {
             metal::simdgroup_half8x8 a1_1 = NagaCooperativeLoad(&tile_x.inner[at_x1_1], 72u, false);
             uint at_w0_1 = ((team_column + 0u) * 72u) + 8u;
             metal::simdgroup_half8x8 b0_1 = NagaCooperativeLoad(&tile_w.inner[at_w0_1], 72u, true);
-            metal::simdgroup_float8x8 _e953 = sum_0_0_;
-            sum_0_0_ = NagaCooperativeMultiplyAdd(a0_1, b0_1, _e953);
-            metal::simdgroup_float8x8 _e955 = sum_1_0_;
-            sum_1_0_ = NagaCooperativeMultiplyAdd(a1_1, b0_1, _e955);
+            metal::simdgroup_float8x8 _e667 = sum_0_0_;
+            sum_0_0_ = NagaCooperativeMultiplyAdd(a0_1, b0_1, _e667);
+            metal::simdgroup_float8x8 _e669 = sum_1_0_;
+            sum_1_0_ = NagaCooperativeMultiplyAdd(a1_1, b0_1, _e669);
             uint at_w1_1 = ((team_column + 8u) * 72u) + 8u;
             metal::simdgroup_half8x8 b1_1 = NagaCooperativeLoad(&tile_w.inner[at_w1_1], 72u, true);
-            metal::simdgroup_float8x8 _e967 = sum_0_1_;
-            sum_0_1_ = NagaCooperativeMultiplyAdd(a0_1, b1_1, _e967);
-            metal::simdgroup_float8x8 _e969 = sum_1_1_;
-            sum_1_1_ = NagaCooperativeMultiplyAdd(a1_1, b1_1, _e969);
+            metal::simdgroup_float8x8 _e681 = sum_0_1_;
+            sum_0_1_ = NagaCooperativeMultiplyAdd(a0_1, b1_1, _e681);
+            metal::simdgroup_float8x8 _e683 = sum_1_1_;
+            sum_1_1_ = NagaCooperativeMultiplyAdd(a1_1, b1_1, _e683);
             uint at_w2_1 = ((team_column + 16u) * 72u) + 8u;
             metal::simdgroup_half8x8 b2_1 = NagaCooperativeLoad(&tile_w.inner[at_w2_1], 72u, true);
-            metal::simdgroup_float8x8 _e981 = sum_0_2_;
-            sum_0_2_ = NagaCooperativeMultiplyAdd(a0_1, b2_1, _e981);
-            metal::simdgroup_float8x8 _e983 = sum_1_2_;
-            sum_1_2_ = NagaCooperativeMultiplyAdd(a1_1, b2_1, _e983);
+            metal::simdgroup_float8x8 _e695 = sum_0_2_;
+            sum_0_2_ = NagaCooperativeMultiplyAdd(a0_1, b2_1, _e695);
+            metal::simdgroup_float8x8 _e697 = sum_1_2_;
+            sum_1_2_ = NagaCooperativeMultiplyAdd(a1_1, b2_1, _e697);
             uint at_w3_1 = ((team_column + 24u) * 72u) + 8u;
             metal::simdgroup_half8x8 b3_1 = NagaCooperativeLoad(&tile_w.inner[at_w3_1], 72u, true);
-            metal::simdgroup_float8x8 _e995 = sum_0_3_;
-            sum_0_3_ = NagaCooperativeMultiplyAdd(a0_1, b3_1, _e995);
-            metal::simdgroup_float8x8 _e997 = sum_1_3_;
-            sum_1_3_ = NagaCooperativeMultiplyAdd(a1_1, b3_1, _e997);
+            metal::simdgroup_float8x8 _e709 = sum_0_3_;
+            sum_0_3_ = NagaCooperativeMultiplyAdd(a0_1, b3_1, _e709);
+            metal::simdgroup_float8x8 _e711 = sum_1_3_;
+            sum_1_3_ = NagaCooperativeMultiplyAdd(a1_1, b3_1, _e711);
         }
         {
             uint at_x0_2 = ((team_row + 0u) * 72u) + 16u;
@@ -554,28 +480,28 @@ struct main_Input {
             metal::simdgroup_half8x8 a1_2 = NagaCooperativeLoad(&tile_x.inner[at_x1_2], 72u, false);
             uint at_w0_2 = ((team_column + 0u) * 72u) + 16u;
             metal::simdgroup_half8x8 b0_2 = NagaCooperativeLoad(&tile_w.inner[at_w0_2], 72u, true);
-            metal::simdgroup_float8x8 _e1029 = sum_0_0_;
-            sum_0_0_ = NagaCooperativeMultiplyAdd(a0_2, b0_2, _e1029);
-            metal::simdgroup_float8x8 _e1031 = sum_1_0_;
-            sum_1_0_ = NagaCooperativeMultiplyAdd(a1_2, b0_2, _e1031);
+            metal::simdgroup_float8x8 _e743 = sum_0_0_;
+            sum_0_0_ = NagaCooperativeMultiplyAdd(a0_2, b0_2, _e743);
+            metal::simdgroup_float8x8 _e745 = sum_1_0_;
+            sum_1_0_ = NagaCooperativeMultiplyAdd(a1_2, b0_2, _e745);
             uint at_w1_2 = ((team_column + 8u) * 72u) + 16u;
             metal::simdgroup_half8x8 b1_2 = NagaCooperativeLoad(&tile_w.inner[at_w1_2], 72u, true);
-            metal::simdgroup_float8x8 _e1043 = sum_0_1_;
-            sum_0_1_ = NagaCooperativeMultiplyAdd(a0_2, b1_2, _e1043);
-            metal::simdgroup_float8x8 _e1045 = sum_1_1_;
-            sum_1_1_ = NagaCooperativeMultiplyAdd(a1_2, b1_2, _e1045);
+            metal::simdgroup_float8x8 _e757 = sum_0_1_;
+            sum_0_1_ = NagaCooperativeMultiplyAdd(a0_2, b1_2, _e757);
+            metal::simdgroup_float8x8 _e759 = sum_1_1_;
+            sum_1_1_ = NagaCooperativeMultiplyAdd(a1_2, b1_2, _e759);
             uint at_w2_2 = ((team_column + 16u) * 72u) + 16u;
             metal::simdgroup_half8x8 b2_2 = NagaCooperativeLoad(&tile_w.inner[at_w2_2], 72u, true);
-            metal::simdgroup_float8x8 _e1057 = sum_0_2_;
-            sum_0_2_ = NagaCooperativeMultiplyAdd(a0_2, b2_2, _e1057);
-            metal::simdgroup_float8x8 _e1059 = sum_1_2_;
-            sum_1_2_ = NagaCooperativeMultiplyAdd(a1_2, b2_2, _e1059);
+            metal::simdgroup_float8x8 _e771 = sum_0_2_;
+            sum_0_2_ = NagaCooperativeMultiplyAdd(a0_2, b2_2, _e771);
+            metal::simdgroup_float8x8 _e773 = sum_1_2_;
+            sum_1_2_ = NagaCooperativeMultiplyAdd(a1_2, b2_2, _e773);
             uint at_w3_2 = ((team_column + 24u) * 72u) + 16u;
             metal::simdgroup_half8x8 b3_2 = NagaCooperativeLoad(&tile_w.inner[at_w3_2], 72u, true);
-            metal::simdgroup_float8x8 _e1071 = sum_0_3_;
-            sum_0_3_ = NagaCooperativeMultiplyAdd(a0_2, b3_2, _e1071);
-            metal::simdgroup_float8x8 _e1073 = sum_1_3_;
-            sum_1_3_ = NagaCooperativeMultiplyAdd(a1_2, b3_2, _e1073);
+            metal::simdgroup_float8x8 _e785 = sum_0_3_;
+            sum_0_3_ = NagaCooperativeMultiplyAdd(a0_2, b3_2, _e785);
+            metal::simdgroup_float8x8 _e787 = sum_1_3_;
+            sum_1_3_ = NagaCooperativeMultiplyAdd(a1_2, b3_2, _e787);
         }
         {
             uint at_x0_3 = ((team_row + 0u) * 72u) + 24u;
@@ -584,28 +510,28 @@ struct main_Input {
             metal::simdgroup_half8x8 a1_3 = NagaCooperativeLoad(&tile_x.inner[at_x1_3], 72u, false);
             uint at_w0_3 = ((team_column + 0u) * 72u) + 24u;
             metal::simdgroup_half8x8 b0_3 = NagaCooperativeLoad(&tile_w.inner[at_w0_3], 72u, true);
-            metal::simdgroup_float8x8 _e1105 = sum_0_0_;
-            sum_0_0_ = NagaCooperativeMultiplyAdd(a0_3, b0_3, _e1105);
-            metal::simdgroup_float8x8 _e1107 = sum_1_0_;
-            sum_1_0_ = NagaCooperativeMultiplyAdd(a1_3, b0_3, _e1107);
+            metal::simdgroup_float8x8 _e819 = sum_0_0_;
+            sum_0_0_ = NagaCooperativeMultiplyAdd(a0_3, b0_3, _e819);
+            metal::simdgroup_float8x8 _e821 = sum_1_0_;
+            sum_1_0_ = NagaCooperativeMultiplyAdd(a1_3, b0_3, _e821);
             uint at_w1_3 = ((team_column + 8u) * 72u) + 24u;
             metal::simdgroup_half8x8 b1_3 = NagaCooperativeLoad(&tile_w.inner[at_w1_3], 72u, true);
-            metal::simdgroup_float8x8 _e1119 = sum_0_1_;
-            sum_0_1_ = NagaCooperativeMultiplyAdd(a0_3, b1_3, _e1119);
-            metal::simdgroup_float8x8 _e1121 = sum_1_1_;
-            sum_1_1_ = NagaCooperativeMultiplyAdd(a1_3, b1_3, _e1121);
+            metal::simdgroup_float8x8 _e833 = sum_0_1_;
+            sum_0_1_ = NagaCooperativeMultiplyAdd(a0_3, b1_3, _e833);
+            metal::simdgroup_float8x8 _e835 = sum_1_1_;
+            sum_1_1_ = NagaCooperativeMultiplyAdd(a1_3, b1_3, _e835);
             uint at_w2_3 = ((team_column + 16u) * 72u) + 24u;
             metal::simdgroup_half8x8 b2_3 = NagaCooperativeLoad(&tile_w.inner[at_w2_3], 72u, true);
-            metal::simdgroup_float8x8 _e1133 = sum_0_2_;
-            sum_0_2_ = NagaCooperativeMultiplyAdd(a0_3, b2_3, _e1133);
-            metal::simdgroup_float8x8 _e1135 = sum_1_2_;
-            sum_1_2_ = NagaCooperativeMultiplyAdd(a1_3, b2_3, _e1135);
+            metal::simdgroup_float8x8 _e847 = sum_0_2_;
+            sum_0_2_ = NagaCooperativeMultiplyAdd(a0_3, b2_3, _e847);
+            metal::simdgroup_float8x8 _e849 = sum_1_2_;
+            sum_1_2_ = NagaCooperativeMultiplyAdd(a1_3, b2_3, _e849);
             uint at_w3_3 = ((team_column + 24u) * 72u) + 24u;
             metal::simdgroup_half8x8 b3_3 = NagaCooperativeLoad(&tile_w.inner[at_w3_3], 72u, true);
-            metal::simdgroup_float8x8 _e1147 = sum_0_3_;
-            sum_0_3_ = NagaCooperativeMultiplyAdd(a0_3, b3_3, _e1147);
-            metal::simdgroup_float8x8 _e1149 = sum_1_3_;
-            sum_1_3_ = NagaCooperativeMultiplyAdd(a1_3, b3_3, _e1149);
+            metal::simdgroup_float8x8 _e861 = sum_0_3_;
+            sum_0_3_ = NagaCooperativeMultiplyAdd(a0_3, b3_3, _e861);
+            metal::simdgroup_float8x8 _e863 = sum_1_3_;
+            sum_1_3_ = NagaCooperativeMultiplyAdd(a1_3, b3_3, _e863);
         }
         {
             uint at_x0_4 = ((team_row + 0u) * 72u) + 32u;
@@ -614,28 +540,28 @@ struct main_Input {
             metal::simdgroup_half8x8 a1_4 = NagaCooperativeLoad(&tile_x.inner[at_x1_4], 72u, false);
             uint at_w0_4 = ((team_column + 0u) * 72u) + 32u;
             metal::simdgroup_half8x8 b0_4 = NagaCooperativeLoad(&tile_w.inner[at_w0_4], 72u, true);
-            metal::simdgroup_float8x8 _e1181 = sum_0_0_;
-            sum_0_0_ = NagaCooperativeMultiplyAdd(a0_4, b0_4, _e1181);
-            metal::simdgroup_float8x8 _e1183 = sum_1_0_;
-            sum_1_0_ = NagaCooperativeMultiplyAdd(a1_4, b0_4, _e1183);
+            metal::simdgroup_float8x8 _e895 = sum_0_0_;
+            sum_0_0_ = NagaCooperativeMultiplyAdd(a0_4, b0_4, _e895);
+            metal::simdgroup_float8x8 _e897 = sum_1_0_;
+            sum_1_0_ = NagaCooperativeMultiplyAdd(a1_4, b0_4, _e897);
             uint at_w1_4 = ((team_column + 8u) * 72u) + 32u;
             metal::simdgroup_half8x8 b1_4 = NagaCooperativeLoad(&tile_w.inner[at_w1_4], 72u, true);
-            metal::simdgroup_float8x8 _e1195 = sum_0_1_;
-            sum_0_1_ = NagaCooperativeMultiplyAdd(a0_4, b1_4, _e1195);
-            metal::simdgroup_float8x8 _e1197 = sum_1_1_;
-            sum_1_1_ = NagaCooperativeMultiplyAdd(a1_4, b1_4, _e1197);
+            metal::simdgroup_float8x8 _e909 = sum_0_1_;
+            sum_0_1_ = NagaCooperativeMultiplyAdd(a0_4, b1_4, _e909);
+            metal::simdgroup_float8x8 _e911 = sum_1_1_;
+            sum_1_1_ = NagaCooperativeMultiplyAdd(a1_4, b1_4, _e911);
             uint at_w2_4 = ((team_column + 16u) * 72u) + 32u;
             metal::simdgroup_half8x8 b2_4 = NagaCooperativeLoad(&tile_w.inner[at_w2_4], 72u, true);
-            metal::simdgroup_float8x8 _e1209 = sum_0_2_;
-            sum_0_2_ = NagaCooperativeMultiplyAdd(a0_4, b2_4, _e1209);
-            metal::simdgroup_float8x8 _e1211 = sum_1_2_;
-            sum_1_2_ = NagaCooperativeMultiplyAdd(a1_4, b2_4, _e1211);
+            metal::simdgroup_float8x8 _e923 = sum_0_2_;
+            sum_0_2_ = NagaCooperativeMultiplyAdd(a0_4, b2_4, _e923);
+            metal::simdgroup_float8x8 _e925 = sum_1_2_;
+            sum_1_2_ = NagaCooperativeMultiplyAdd(a1_4, b2_4, _e925);
             uint at_w3_4 = ((team_column + 24u) * 72u) + 32u;
             metal::simdgroup_half8x8 b3_4 = NagaCooperativeLoad(&tile_w.inner[at_w3_4], 72u, true);
-            metal::simdgroup_float8x8 _e1223 = sum_0_3_;
-            sum_0_3_ = NagaCooperativeMultiplyAdd(a0_4, b3_4, _e1223);
-            metal::simdgroup_float8x8 _e1225 = sum_1_3_;
-            sum_1_3_ = NagaCooperativeMultiplyAdd(a1_4, b3_4, _e1225);
+            metal::simdgroup_float8x8 _e937 = sum_0_3_;
+            sum_0_3_ = NagaCooperativeMultiplyAdd(a0_4, b3_4, _e937);
+            metal::simdgroup_float8x8 _e939 = sum_1_3_;
+            sum_1_3_ = NagaCooperativeMultiplyAdd(a1_4, b3_4, _e939);
         }
         {
             uint at_x0_5 = ((team_row + 0u) * 72u) + 40u;
@@ -644,28 +570,28 @@ struct main_Input {
             metal::simdgroup_half8x8 a1_5 = NagaCooperativeLoad(&tile_x.inner[at_x1_5], 72u, false);
             uint at_w0_5 = ((team_column + 0u) * 72u) + 40u;
             metal::simdgroup_half8x8 b0_5 = NagaCooperativeLoad(&tile_w.inner[at_w0_5], 72u, true);
-            metal::simdgroup_float8x8 _e1257 = sum_0_0_;
-            sum_0_0_ = NagaCooperativeMultiplyAdd(a0_5, b0_5, _e1257);
-            metal::simdgroup_float8x8 _e1259 = sum_1_0_;
-            sum_1_0_ = NagaCooperativeMultiplyAdd(a1_5, b0_5, _e1259);
+            metal::simdgroup_float8x8 _e971 = sum_0_0_;
+            sum_0_0_ = NagaCooperativeMultiplyAdd(a0_5, b0_5, _e971);
+            metal::simdgroup_float8x8 _e973 = sum_1_0_;
+            sum_1_0_ = NagaCooperativeMultiplyAdd(a1_5, b0_5, _e973);
             uint at_w1_5 = ((team_column + 8u) * 72u) + 40u;
             metal::simdgroup_half8x8 b1_5 = NagaCooperativeLoad(&tile_w.inner[at_w1_5], 72u, true);
-            metal::simdgroup_float8x8 _e1271 = sum_0_1_;
-            sum_0_1_ = NagaCooperativeMultiplyAdd(a0_5, b1_5, _e1271);
-            metal::simdgroup_float8x8 _e1273 = sum_1_1_;
-            sum_1_1_ = NagaCooperativeMultiplyAdd(a1_5, b1_5, _e1273);
+            metal::simdgroup_float8x8 _e985 = sum_0_1_;
+            sum_0_1_ = NagaCooperativeMultiplyAdd(a0_5, b1_5, _e985);
+            metal::simdgroup_float8x8 _e987 = sum_1_1_;
+            sum_1_1_ = NagaCooperativeMultiplyAdd(a1_5, b1_5, _e987);
             uint at_w2_5 = ((team_column + 16u) * 72u) + 40u;
             metal::simdgroup_half8x8 b2_5 = NagaCooperativeLoad(&tile_w.inner[at_w2_5], 72u, true);
-            metal::simdgroup_float8x8 _e1285 = sum_0_2_;
-            sum_0_2_ = NagaCooperativeMultiplyAdd(a0_5, b2_5, _e1285);
-            metal::simdgroup_float8x8 _e1287 = sum_1_2_;
-            sum_1_2_ = NagaCooperativeMultiplyAdd(a1_5, b2_5, _e1287);
+            metal::simdgroup_float8x8 _e999 = sum_0_2_;
+            sum_0_2_ = NagaCooperativeMultiplyAdd(a0_5, b2_5, _e999);
+            metal::simdgroup_float8x8 _e1001 = sum_1_2_;
+            sum_1_2_ = NagaCooperativeMultiplyAdd(a1_5, b2_5, _e1001);
             uint at_w3_5 = ((team_column + 24u) * 72u) + 40u;
             metal::simdgroup_half8x8 b3_5 = NagaCooperativeLoad(&tile_w.inner[at_w3_5], 72u, true);
-            metal::simdgroup_float8x8 _e1299 = sum_0_3_;
-            sum_0_3_ = NagaCooperativeMultiplyAdd(a0_5, b3_5, _e1299);
-            metal::simdgroup_float8x8 _e1301 = sum_1_3_;
-            sum_1_3_ = NagaCooperativeMultiplyAdd(a1_5, b3_5, _e1301);
+            metal::simdgroup_float8x8 _e1013 = sum_0_3_;
+            sum_0_3_ = NagaCooperativeMultiplyAdd(a0_5, b3_5, _e1013);
+            metal::simdgroup_float8x8 _e1015 = sum_1_3_;
+            sum_1_3_ = NagaCooperativeMultiplyAdd(a1_5, b3_5, _e1015);
         }
         {
             uint at_x0_6 = ((team_row + 0u) * 72u) + 48u;
@@ -674,28 +600,28 @@ struct main_Input {
             metal::simdgroup_half8x8 a1_6 = NagaCooperativeLoad(&tile_x.inner[at_x1_6], 72u, false);
             uint at_w0_6 = ((team_column + 0u) * 72u) + 48u;
             metal::simdgroup_half8x8 b0_6 = NagaCooperativeLoad(&tile_w.inner[at_w0_6], 72u, true);
-            metal::simdgroup_float8x8 _e1333 = sum_0_0_;
-            sum_0_0_ = NagaCooperativeMultiplyAdd(a0_6, b0_6, _e1333);
-            metal::simdgroup_float8x8 _e1335 = sum_1_0_;
-            sum_1_0_ = NagaCooperativeMultiplyAdd(a1_6, b0_6, _e1335);
+            metal::simdgroup_float8x8 _e1047 = sum_0_0_;
+            sum_0_0_ = NagaCooperativeMultiplyAdd(a0_6, b0_6, _e1047);
+            metal::simdgroup_float8x8 _e1049 = sum_1_0_;
+            sum_1_0_ = NagaCooperativeMultiplyAdd(a1_6, b0_6, _e1049);
             uint at_w1_6 = ((team_column + 8u) * 72u) + 48u;
             metal::simdgroup_half8x8 b1_6 = NagaCooperativeLoad(&tile_w.inner[at_w1_6], 72u, true);
-            metal::simdgroup_float8x8 _e1347 = sum_0_1_;
-            sum_0_1_ = NagaCooperativeMultiplyAdd(a0_6, b1_6, _e1347);
-            metal::simdgroup_float8x8 _e1349 = sum_1_1_;
-            sum_1_1_ = NagaCooperativeMultiplyAdd(a1_6, b1_6, _e1349);
+            metal::simdgroup_float8x8 _e1061 = sum_0_1_;
+            sum_0_1_ = NagaCooperativeMultiplyAdd(a0_6, b1_6, _e1061);
+            metal::simdgroup_float8x8 _e1063 = sum_1_1_;
+            sum_1_1_ = NagaCooperativeMultiplyAdd(a1_6, b1_6, _e1063);
             uint at_w2_6 = ((team_column + 16u) * 72u) + 48u;
             metal::simdgroup_half8x8 b2_6 = NagaCooperativeLoad(&tile_w.inner[at_w2_6], 72u, true);
-            metal::simdgroup_float8x8 _e1361 = sum_0_2_;
-            sum_0_2_ = NagaCooperativeMultiplyAdd(a0_6, b2_6, _e1361);
-            metal::simdgroup_float8x8 _e1363 = sum_1_2_;
-            sum_1_2_ = NagaCooperativeMultiplyAdd(a1_6, b2_6, _e1363);
+            metal::simdgroup_float8x8 _e1075 = sum_0_2_;
+            sum_0_2_ = NagaCooperativeMultiplyAdd(a0_6, b2_6, _e1075);
+            metal::simdgroup_float8x8 _e1077 = sum_1_2_;
+            sum_1_2_ = NagaCooperativeMultiplyAdd(a1_6, b2_6, _e1077);
             uint at_w3_6 = ((team_column + 24u) * 72u) + 48u;
             metal::simdgroup_half8x8 b3_6 = NagaCooperativeLoad(&tile_w.inner[at_w3_6], 72u, true);
-            metal::simdgroup_float8x8 _e1375 = sum_0_3_;
-            sum_0_3_ = NagaCooperativeMultiplyAdd(a0_6, b3_6, _e1375);
-            metal::simdgroup_float8x8 _e1377 = sum_1_3_;
-            sum_1_3_ = NagaCooperativeMultiplyAdd(a1_6, b3_6, _e1377);
+            metal::simdgroup_float8x8 _e1089 = sum_0_3_;
+            sum_0_3_ = NagaCooperativeMultiplyAdd(a0_6, b3_6, _e1089);
+            metal::simdgroup_float8x8 _e1091 = sum_1_3_;
+            sum_1_3_ = NagaCooperativeMultiplyAdd(a1_6, b3_6, _e1091);
         }
         {
             uint at_x0_7 = ((team_row + 0u) * 72u) + 56u;
@@ -704,285 +630,285 @@ struct main_Input {
             metal::simdgroup_half8x8 a1_7 = NagaCooperativeLoad(&tile_x.inner[at_x1_7], 72u, false);
             uint at_w0_7 = ((team_column + 0u) * 72u) + 56u;
             metal::simdgroup_half8x8 b0_7 = NagaCooperativeLoad(&tile_w.inner[at_w0_7], 72u, true);
-            metal::simdgroup_float8x8 _e1409 = sum_0_0_;
-            sum_0_0_ = NagaCooperativeMultiplyAdd(a0_7, b0_7, _e1409);
-            metal::simdgroup_float8x8 _e1411 = sum_1_0_;
-            sum_1_0_ = NagaCooperativeMultiplyAdd(a1_7, b0_7, _e1411);
+            metal::simdgroup_float8x8 _e1123 = sum_0_0_;
+            sum_0_0_ = NagaCooperativeMultiplyAdd(a0_7, b0_7, _e1123);
+            metal::simdgroup_float8x8 _e1125 = sum_1_0_;
+            sum_1_0_ = NagaCooperativeMultiplyAdd(a1_7, b0_7, _e1125);
             uint at_w1_7 = ((team_column + 8u) * 72u) + 56u;
             metal::simdgroup_half8x8 b1_7 = NagaCooperativeLoad(&tile_w.inner[at_w1_7], 72u, true);
-            metal::simdgroup_float8x8 _e1423 = sum_0_1_;
-            sum_0_1_ = NagaCooperativeMultiplyAdd(a0_7, b1_7, _e1423);
-            metal::simdgroup_float8x8 _e1425 = sum_1_1_;
-            sum_1_1_ = NagaCooperativeMultiplyAdd(a1_7, b1_7, _e1425);
+            metal::simdgroup_float8x8 _e1137 = sum_0_1_;
+            sum_0_1_ = NagaCooperativeMultiplyAdd(a0_7, b1_7, _e1137);
+            metal::simdgroup_float8x8 _e1139 = sum_1_1_;
+            sum_1_1_ = NagaCooperativeMultiplyAdd(a1_7, b1_7, _e1139);
             uint at_w2_7 = ((team_column + 16u) * 72u) + 56u;
             metal::simdgroup_half8x8 b2_7 = NagaCooperativeLoad(&tile_w.inner[at_w2_7], 72u, true);
-            metal::simdgroup_float8x8 _e1437 = sum_0_2_;
-            sum_0_2_ = NagaCooperativeMultiplyAdd(a0_7, b2_7, _e1437);
-            metal::simdgroup_float8x8 _e1439 = sum_1_2_;
-            sum_1_2_ = NagaCooperativeMultiplyAdd(a1_7, b2_7, _e1439);
+            metal::simdgroup_float8x8 _e1151 = sum_0_2_;
+            sum_0_2_ = NagaCooperativeMultiplyAdd(a0_7, b2_7, _e1151);
+            metal::simdgroup_float8x8 _e1153 = sum_1_2_;
+            sum_1_2_ = NagaCooperativeMultiplyAdd(a1_7, b2_7, _e1153);
             uint at_w3_7 = ((team_column + 24u) * 72u) + 56u;
             metal::simdgroup_half8x8 b3_7 = NagaCooperativeLoad(&tile_w.inner[at_w3_7], 72u, true);
-            metal::simdgroup_float8x8 _e1451 = sum_0_3_;
-            sum_0_3_ = NagaCooperativeMultiplyAdd(a0_7, b3_7, _e1451);
-            metal::simdgroup_float8x8 _e1453 = sum_1_3_;
-            sum_1_3_ = NagaCooperativeMultiplyAdd(a1_7, b3_7, _e1453);
+            metal::simdgroup_float8x8 _e1165 = sum_0_3_;
+            sum_0_3_ = NagaCooperativeMultiplyAdd(a0_7, b3_7, _e1165);
+            metal::simdgroup_float8x8 _e1167 = sum_1_3_;
+            sum_1_3_ = NagaCooperativeMultiplyAdd(a1_7, b3_7, _e1167);
         }
         metal::threadgroup_barrier(metal::mem_flags::mem_threadgroup);
     }
     uint place = team * 64u;
-    metal::simdgroup_float8x8 _e1457 = sum_0_0_;
-    simdgroup_store(_e1457, &results.inner[place], 8u);
+    metal::simdgroup_float8x8 _e1171 = sum_0_0_;
+    simdgroup_store(_e1171, &results.inner[place], 8u);
     metal::threadgroup_barrier(metal::mem_flags::mem_threadgroup);
     at = lane;
     bool loop_init = true;
     while(true) {
         if (!loop_init) {
-            uint _e1505 = at;
-            at = _e1505 + lanes;
+            uint _e1219 = at;
+            at = _e1219 + lanes;
         }
         loop_init = false;
-        uint _e1462 = at;
-        if (_e1462 < 16u) {
+        uint _e1176 = at;
+        if (_e1176 < 16u) {
         } else {
             break;
         }
         {
-            uint _e1465 = at;
-            uint cell = place + (_e1465 * 4u);
-            uint _e1472 = at;
-            uint row_4 = ((m0_ + team_row) + 0u) + (_e1472 / 2u);
-            uint _e1479 = at;
-            uint column_1 = ((first_1 + team_column) + 0u) + ((_e1479 % 2u) * 4u);
-            uint _e1485 = which;
-            float _e1488 = results.inner[cell];
-            float _e1493 = results.inner[cell + 1u];
-            float _e1498 = results.inner[cell + 2u];
-            float _e1503 = results.inner[cell + 3u];
-            finish(_e1485, own_1, row_4, column_1, metal::float4(_e1488, _e1493, _e1498, _e1503), y0_, params, _buffer_sizes);
+            uint _e1179 = at;
+            uint cell = place + (_e1179 * 4u);
+            uint _e1186 = at;
+            uint row_12 = ((m0_ + team_row) + 0u) + (_e1186 / 2u);
+            uint _e1193 = at;
+            uint column_1 = ((first_1 + team_column) + 0u) + ((_e1193 % 2u) * 4u);
+            uint _e1199 = which;
+            float _e1202 = results.inner[cell];
+            float _e1207 = results.inner[cell + 1u];
+            float _e1212 = results.inner[cell + 2u];
+            float _e1217 = results.inner[cell + 3u];
+            finish(_e1199, own_1, row_12, column_1, metal::float4(_e1202, _e1207, _e1212, _e1217), y0_, params, _buffer_sizes);
         }
     }
     metal::threadgroup_barrier(metal::mem_flags::mem_threadgroup);
-    metal::simdgroup_float8x8 _e1507 = sum_0_1_;
-    simdgroup_store(_e1507, &results.inner[place], 8u);
+    metal::simdgroup_float8x8 _e1221 = sum_0_1_;
+    simdgroup_store(_e1221, &results.inner[place], 8u);
     metal::threadgroup_barrier(metal::mem_flags::mem_threadgroup);
     at_1 = lane;
     bool loop_init_1 = true;
     while(true) {
         if (!loop_init_1) {
-            uint _e1555 = at_1;
-            at_1 = _e1555 + lanes;
+            uint _e1269 = at_1;
+            at_1 = _e1269 + lanes;
         }
         loop_init_1 = false;
-        uint _e1512 = at_1;
-        if (_e1512 < 16u) {
+        uint _e1226 = at_1;
+        if (_e1226 < 16u) {
         } else {
             break;
         }
         {
-            uint _e1515 = at_1;
-            uint cell_1 = place + (_e1515 * 4u);
-            uint _e1522 = at_1;
-            uint row_5 = ((m0_ + team_row) + 0u) + (_e1522 / 2u);
-            uint _e1529 = at_1;
-            uint column_2 = ((first_1 + team_column) + 8u) + ((_e1529 % 2u) * 4u);
-            uint _e1535 = which;
-            float _e1538 = results.inner[cell_1];
-            float _e1543 = results.inner[cell_1 + 1u];
-            float _e1548 = results.inner[cell_1 + 2u];
-            float _e1553 = results.inner[cell_1 + 3u];
-            finish(_e1535, own_1, row_5, column_2, metal::float4(_e1538, _e1543, _e1548, _e1553), y0_, params, _buffer_sizes);
+            uint _e1229 = at_1;
+            uint cell_1 = place + (_e1229 * 4u);
+            uint _e1236 = at_1;
+            uint row_13 = ((m0_ + team_row) + 0u) + (_e1236 / 2u);
+            uint _e1243 = at_1;
+            uint column_2 = ((first_1 + team_column) + 8u) + ((_e1243 % 2u) * 4u);
+            uint _e1249 = which;
+            float _e1252 = results.inner[cell_1];
+            float _e1257 = results.inner[cell_1 + 1u];
+            float _e1262 = results.inner[cell_1 + 2u];
+            float _e1267 = results.inner[cell_1 + 3u];
+            finish(_e1249, own_1, row_13, column_2, metal::float4(_e1252, _e1257, _e1262, _e1267), y0_, params, _buffer_sizes);
         }
     }
     metal::threadgroup_barrier(metal::mem_flags::mem_threadgroup);
-    metal::simdgroup_float8x8 _e1557 = sum_0_2_;
-    simdgroup_store(_e1557, &results.inner[place], 8u);
+    metal::simdgroup_float8x8 _e1271 = sum_0_2_;
+    simdgroup_store(_e1271, &results.inner[place], 8u);
     metal::threadgroup_barrier(metal::mem_flags::mem_threadgroup);
     at_2 = lane;
     bool loop_init_2 = true;
     while(true) {
         if (!loop_init_2) {
-            uint _e1605 = at_2;
-            at_2 = _e1605 + lanes;
+            uint _e1319 = at_2;
+            at_2 = _e1319 + lanes;
         }
         loop_init_2 = false;
-        uint _e1562 = at_2;
-        if (_e1562 < 16u) {
+        uint _e1276 = at_2;
+        if (_e1276 < 16u) {
         } else {
             break;
         }
         {
-            uint _e1565 = at_2;
-            uint cell_2 = place + (_e1565 * 4u);
-            uint _e1572 = at_2;
-            uint row_6 = ((m0_ + team_row) + 0u) + (_e1572 / 2u);
-            uint _e1579 = at_2;
-            uint column_3 = ((first_1 + team_column) + 16u) + ((_e1579 % 2u) * 4u);
-            uint _e1585 = which;
-            float _e1588 = results.inner[cell_2];
-            float _e1593 = results.inner[cell_2 + 1u];
-            float _e1598 = results.inner[cell_2 + 2u];
-            float _e1603 = results.inner[cell_2 + 3u];
-            finish(_e1585, own_1, row_6, column_3, metal::float4(_e1588, _e1593, _e1598, _e1603), y0_, params, _buffer_sizes);
+            uint _e1279 = at_2;
+            uint cell_2 = place + (_e1279 * 4u);
+            uint _e1286 = at_2;
+            uint row_14 = ((m0_ + team_row) + 0u) + (_e1286 / 2u);
+            uint _e1293 = at_2;
+            uint column_3 = ((first_1 + team_column) + 16u) + ((_e1293 % 2u) * 4u);
+            uint _e1299 = which;
+            float _e1302 = results.inner[cell_2];
+            float _e1307 = results.inner[cell_2 + 1u];
+            float _e1312 = results.inner[cell_2 + 2u];
+            float _e1317 = results.inner[cell_2 + 3u];
+            finish(_e1299, own_1, row_14, column_3, metal::float4(_e1302, _e1307, _e1312, _e1317), y0_, params, _buffer_sizes);
         }
     }
     metal::threadgroup_barrier(metal::mem_flags::mem_threadgroup);
-    metal::simdgroup_float8x8 _e1607 = sum_0_3_;
-    simdgroup_store(_e1607, &results.inner[place], 8u);
+    metal::simdgroup_float8x8 _e1321 = sum_0_3_;
+    simdgroup_store(_e1321, &results.inner[place], 8u);
     metal::threadgroup_barrier(metal::mem_flags::mem_threadgroup);
     at_3 = lane;
     bool loop_init_3 = true;
     while(true) {
         if (!loop_init_3) {
-            uint _e1655 = at_3;
-            at_3 = _e1655 + lanes;
+            uint _e1369 = at_3;
+            at_3 = _e1369 + lanes;
         }
         loop_init_3 = false;
-        uint _e1612 = at_3;
-        if (_e1612 < 16u) {
+        uint _e1326 = at_3;
+        if (_e1326 < 16u) {
         } else {
             break;
         }
         {
-            uint _e1615 = at_3;
-            uint cell_3 = place + (_e1615 * 4u);
-            uint _e1622 = at_3;
-            uint row_7 = ((m0_ + team_row) + 0u) + (_e1622 / 2u);
-            uint _e1629 = at_3;
-            uint column_4 = ((first_1 + team_column) + 24u) + ((_e1629 % 2u) * 4u);
-            uint _e1635 = which;
-            float _e1638 = results.inner[cell_3];
-            float _e1643 = results.inner[cell_3 + 1u];
-            float _e1648 = results.inner[cell_3 + 2u];
-            float _e1653 = results.inner[cell_3 + 3u];
-            finish(_e1635, own_1, row_7, column_4, metal::float4(_e1638, _e1643, _e1648, _e1653), y0_, params, _buffer_sizes);
+            uint _e1329 = at_3;
+            uint cell_3 = place + (_e1329 * 4u);
+            uint _e1336 = at_3;
+            uint row_15 = ((m0_ + team_row) + 0u) + (_e1336 / 2u);
+            uint _e1343 = at_3;
+            uint column_4 = ((first_1 + team_column) + 24u) + ((_e1343 % 2u) * 4u);
+            uint _e1349 = which;
+            float _e1352 = results.inner[cell_3];
+            float _e1357 = results.inner[cell_3 + 1u];
+            float _e1362 = results.inner[cell_3 + 2u];
+            float _e1367 = results.inner[cell_3 + 3u];
+            finish(_e1349, own_1, row_15, column_4, metal::float4(_e1352, _e1357, _e1362, _e1367), y0_, params, _buffer_sizes);
         }
     }
     metal::threadgroup_barrier(metal::mem_flags::mem_threadgroup);
-    metal::simdgroup_float8x8 _e1657 = sum_1_0_;
-    simdgroup_store(_e1657, &results.inner[place], 8u);
+    metal::simdgroup_float8x8 _e1371 = sum_1_0_;
+    simdgroup_store(_e1371, &results.inner[place], 8u);
     metal::threadgroup_barrier(metal::mem_flags::mem_threadgroup);
     at_4 = lane;
     bool loop_init_4 = true;
     while(true) {
         if (!loop_init_4) {
-            uint _e1705 = at_4;
-            at_4 = _e1705 + lanes;
+            uint _e1419 = at_4;
+            at_4 = _e1419 + lanes;
         }
         loop_init_4 = false;
-        uint _e1662 = at_4;
-        if (_e1662 < 16u) {
+        uint _e1376 = at_4;
+        if (_e1376 < 16u) {
         } else {
             break;
         }
         {
-            uint _e1665 = at_4;
-            uint cell_4 = place + (_e1665 * 4u);
-            uint _e1672 = at_4;
-            uint row_8 = ((m0_ + team_row) + 8u) + (_e1672 / 2u);
-            uint _e1679 = at_4;
-            uint column_5 = ((first_1 + team_column) + 0u) + ((_e1679 % 2u) * 4u);
-            uint _e1685 = which;
-            float _e1688 = results.inner[cell_4];
-            float _e1693 = results.inner[cell_4 + 1u];
-            float _e1698 = results.inner[cell_4 + 2u];
-            float _e1703 = results.inner[cell_4 + 3u];
-            finish(_e1685, own_1, row_8, column_5, metal::float4(_e1688, _e1693, _e1698, _e1703), y0_, params, _buffer_sizes);
+            uint _e1379 = at_4;
+            uint cell_4 = place + (_e1379 * 4u);
+            uint _e1386 = at_4;
+            uint row_16 = ((m0_ + team_row) + 8u) + (_e1386 / 2u);
+            uint _e1393 = at_4;
+            uint column_5 = ((first_1 + team_column) + 0u) + ((_e1393 % 2u) * 4u);
+            uint _e1399 = which;
+            float _e1402 = results.inner[cell_4];
+            float _e1407 = results.inner[cell_4 + 1u];
+            float _e1412 = results.inner[cell_4 + 2u];
+            float _e1417 = results.inner[cell_4 + 3u];
+            finish(_e1399, own_1, row_16, column_5, metal::float4(_e1402, _e1407, _e1412, _e1417), y0_, params, _buffer_sizes);
         }
     }
     metal::threadgroup_barrier(metal::mem_flags::mem_threadgroup);
-    metal::simdgroup_float8x8 _e1707 = sum_1_1_;
-    simdgroup_store(_e1707, &results.inner[place], 8u);
+    metal::simdgroup_float8x8 _e1421 = sum_1_1_;
+    simdgroup_store(_e1421, &results.inner[place], 8u);
     metal::threadgroup_barrier(metal::mem_flags::mem_threadgroup);
     at_5 = lane;
     bool loop_init_5 = true;
     while(true) {
         if (!loop_init_5) {
-            uint _e1755 = at_5;
-            at_5 = _e1755 + lanes;
+            uint _e1469 = at_5;
+            at_5 = _e1469 + lanes;
         }
         loop_init_5 = false;
-        uint _e1712 = at_5;
-        if (_e1712 < 16u) {
+        uint _e1426 = at_5;
+        if (_e1426 < 16u) {
         } else {
             break;
         }
         {
-            uint _e1715 = at_5;
-            uint cell_5 = place + (_e1715 * 4u);
-            uint _e1722 = at_5;
-            uint row_9 = ((m0_ + team_row) + 8u) + (_e1722 / 2u);
-            uint _e1729 = at_5;
-            uint column_6 = ((first_1 + team_column) + 8u) + ((_e1729 % 2u) * 4u);
-            uint _e1735 = which;
-            float _e1738 = results.inner[cell_5];
-            float _e1743 = results.inner[cell_5 + 1u];
-            float _e1748 = results.inner[cell_5 + 2u];
-            float _e1753 = results.inner[cell_5 + 3u];
-            finish(_e1735, own_1, row_9, column_6, metal::float4(_e1738, _e1743, _e1748, _e1753), y0_, params, _buffer_sizes);
+            uint _e1429 = at_5;
+            uint cell_5 = place + (_e1429 * 4u);
+            uint _e1436 = at_5;
+            uint row_17 = ((m0_ + team_row) + 8u) + (_e1436 / 2u);
+            uint _e1443 = at_5;
+            uint column_6 = ((first_1 + team_column) + 8u) + ((_e1443 % 2u) * 4u);
+            uint _e1449 = which;
+            float _e1452 = results.inner[cell_5];
+            float _e1457 = results.inner[cell_5 + 1u];
+            float _e1462 = results.inner[cell_5 + 2u];
+            float _e1467 = results.inner[cell_5 + 3u];
+            finish(_e1449, own_1, row_17, column_6, metal::float4(_e1452, _e1457, _e1462, _e1467), y0_, params, _buffer_sizes);
         }
     }
     metal::threadgroup_barrier(metal::mem_flags::mem_threadgroup);
-    metal::simdgroup_float8x8 _e1757 = sum_1_2_;
-    simdgroup_store(_e1757, &results.inner[place], 8u);
+    metal::simdgroup_float8x8 _e1471 = sum_1_2_;
+    simdgroup_store(_e1471, &results.inner[place], 8u);
     metal::threadgroup_barrier(metal::mem_flags::mem_threadgroup);
     at_6 = lane;
     bool loop_init_6 = true;
     while(true) {
         if (!loop_init_6) {
-            uint _e1805 = at_6;
-            at_6 = _e1805 + lanes;
+            uint _e1519 = at_6;
+            at_6 = _e1519 + lanes;
         }
         loop_init_6 = false;
-        uint _e1762 = at_6;
-        if (_e1762 < 16u) {
+        uint _e1476 = at_6;
+        if (_e1476 < 16u) {
         } else {
             break;
         }
         {
-            uint _e1765 = at_6;
-            uint cell_6 = place + (_e1765 * 4u);
-            uint _e1772 = at_6;
-            uint row_10 = ((m0_ + team_row) + 8u) + (_e1772 / 2u);
-            uint _e1779 = at_6;
-            uint column_7 = ((first_1 + team_column) + 16u) + ((_e1779 % 2u) * 4u);
-            uint _e1785 = which;
-            float _e1788 = results.inner[cell_6];
-            float _e1793 = results.inner[cell_6 + 1u];
-            float _e1798 = results.inner[cell_6 + 2u];
-            float _e1803 = results.inner[cell_6 + 3u];
-            finish(_e1785, own_1, row_10, column_7, metal::float4(_e1788, _e1793, _e1798, _e1803), y0_, params, _buffer_sizes);
+            uint _e1479 = at_6;
+            uint cell_6 = place + (_e1479 * 4u);
+            uint _e1486 = at_6;
+            uint row_18 = ((m0_ + team_row) + 8u) + (_e1486 / 2u);
+            uint _e1493 = at_6;
+            uint column_7 = ((first_1 + team_column) + 16u) + ((_e1493 % 2u) * 4u);
+            uint _e1499 = which;
+            float _e1502 = results.inner[cell_6];
+            float _e1507 = results.inner[cell_6 + 1u];
+            float _e1512 = results.inner[cell_6 + 2u];
+            float _e1517 = results.inner[cell_6 + 3u];
+            finish(_e1499, own_1, row_18, column_7, metal::float4(_e1502, _e1507, _e1512, _e1517), y0_, params, _buffer_sizes);
         }
     }
     metal::threadgroup_barrier(metal::mem_flags::mem_threadgroup);
-    metal::simdgroup_float8x8 _e1807 = sum_1_3_;
-    simdgroup_store(_e1807, &results.inner[place], 8u);
+    metal::simdgroup_float8x8 _e1521 = sum_1_3_;
+    simdgroup_store(_e1521, &results.inner[place], 8u);
     metal::threadgroup_barrier(metal::mem_flags::mem_threadgroup);
     at_7 = lane;
     bool loop_init_7 = true;
     while(true) {
         if (!loop_init_7) {
-            uint _e1855 = at_7;
-            at_7 = _e1855 + lanes;
+            uint _e1569 = at_7;
+            at_7 = _e1569 + lanes;
         }
         loop_init_7 = false;
-        uint _e1812 = at_7;
-        if (_e1812 < 16u) {
+        uint _e1526 = at_7;
+        if (_e1526 < 16u) {
         } else {
             break;
         }
         {
-            uint _e1815 = at_7;
-            uint cell_7 = place + (_e1815 * 4u);
-            uint _e1822 = at_7;
-            uint row_11 = ((m0_ + team_row) + 8u) + (_e1822 / 2u);
-            uint _e1829 = at_7;
-            uint column_8 = ((first_1 + team_column) + 24u) + ((_e1829 % 2u) * 4u);
-            uint _e1835 = which;
-            float _e1838 = results.inner[cell_7];
-            float _e1843 = results.inner[cell_7 + 1u];
-            float _e1848 = results.inner[cell_7 + 2u];
-            float _e1853 = results.inner[cell_7 + 3u];
-            finish(_e1835, own_1, row_11, column_8, metal::float4(_e1838, _e1843, _e1848, _e1853), y0_, params, _buffer_sizes);
+            uint _e1529 = at_7;
+            uint cell_7 = place + (_e1529 * 4u);
+            uint _e1536 = at_7;
+            uint row_19 = ((m0_ + team_row) + 8u) + (_e1536 / 2u);
+            uint _e1543 = at_7;
+            uint column_8 = ((first_1 + team_column) + 24u) + ((_e1543 % 2u) * 4u);
+            uint _e1549 = which;
+            float _e1552 = results.inner[cell_7];
+            float _e1557 = results.inner[cell_7 + 1u];
+            float _e1562 = results.inner[cell_7 + 2u];
+            float _e1567 = results.inner[cell_7 + 3u];
+            finish(_e1549, own_1, row_19, column_8, metal::float4(_e1552, _e1557, _e1562, _e1567), y0_, params, _buffer_sizes);
         }
     }
     metal::threadgroup_barrier(metal::mem_flags::mem_threadgroup);

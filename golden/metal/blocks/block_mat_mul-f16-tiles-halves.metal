@@ -135,10 +135,6 @@ struct main_Input {
     metal::float4 sum_2_0_ = metal::float4 {};
     metal::float4 sum_3_0_ = metal::float4 {};
     uint base = 0u;
-    bool local_1 = {};
-    bool local_2 = {};
-    bool local_3 = {};
-    bool local_4 = {};
     uint deep = {};
     uint number = group.x + (group.y * groups.x);
     uint _e10 = params.end;
@@ -156,199 +152,165 @@ struct main_Input {
     uint w_row0_ = own_1.z + metal::min(first_1 + (w_at0_ % 64u), last);
     uint w_at1_ = local + 128u;
     uint w_row1_ = own_1.z + metal::min(first_1 + (w_at1_ % 64u), last);
+    uint x_at0_ = local + 0u;
+    uint x_row0_ = x_at0_ / 8u;
+    uint x_quad0_ = x_at0_ % 8u;
+    uint x_at1_ = local + 128u;
+    uint x_row1_ = x_at1_ / 8u;
+    uint x_quad1_ = x_at1_ % 8u;
     uint column_1 = local % 16u;
     uint row_4 = local / 16u;
-    uint _e74 = params.units;
-    if (_e74 > 0u) {
+    uint _e86 = params.units;
+    uint last_base = ((metal::max(_e86, 1u) - 1u) / 4u) * 4u;
+    uint _e97 = params.units;
+    if (_e97 > 0u) {
         {
-            uint at_3 = local + 0u;
-            uint _e86 = params.m;
-            uint _e91 = base;
-            metal::float4 _e104 = x[(metal::min(m0_ + (at_3 / 8u), _e86 - 1u) * x_quads) + metal::min(((_e91 * 8u) >> 2u) + (at_3 % 8u), x_quads - 1u)];
-            uint _e111 = params.m;
-            if ((m0_ + (at_3 / 8u)) < _e111) {
-                uint _e115 = base;
-                local_1 = (((_e115 * 8u) >> 2u) + (at_3 % 8u)) < x_quads;
-            } else {
-                local_1 = false;
-            }
-            bool _e125 = local_1;
-            x0_ = _e125 ? static_cast<metal::float4>(_e104) : metal::float4 {};
+            uint row_5 = m0_ + x_row0_;
+            uint quad_ = 0u + x_quad0_;
+            uint _e106 = params.m;
+            metal::float4 _e113 = x[(metal::min(row_5, _e106 - 1u) * x_quads) + quad_];
+            x0_ = _e113;
         }
         {
-            uint at_4 = local + 128u;
-            uint _e136 = params.m;
-            uint _e141 = base;
-            metal::float4 _e154 = x[(metal::min(m0_ + (at_4 / 8u), _e136 - 1u) * x_quads) + metal::min(((_e141 * 8u) >> 2u) + (at_4 % 8u), x_quads - 1u)];
-            uint _e161 = params.m;
-            if ((m0_ + (at_4 / 8u)) < _e161) {
-                uint _e165 = base;
-                local_2 = (((_e165 * 8u) >> 2u) + (at_4 % 8u)) < x_quads;
-            } else {
-                local_2 = false;
-            }
-            bool _e175 = local_2;
-            x1_ = _e175 ? static_cast<metal::float4>(_e154) : metal::float4 {};
+            uint row_6 = m0_ + x_row1_;
+            uint quad_1 = 0u + x_quad1_;
+            uint _e120 = params.m;
+            metal::float4 _e127 = x[(metal::min(row_6, _e120 - 1u) * x_quads) + quad_1];
+            x1_ = _e127;
         }
         {
-            uint _e177 = base;
-            uint unit = _e177 + (w_at0_ / 64u);
-            uint _e183 = params.units;
-            bool inside = unit < _e183;
-            uint _e187 = params.units;
-            uint _e191 = params.units;
-            uint w_from = (w_row0_ * _e187) + metal::min(unit, _e191 - 1u);
-            metal::uint4 _e199 = low[w_from];
-            q0_ = inside ? _e199 : metal::uint4 {};
+            uint _e134 = params.units;
+            uint unit = metal::min(0u + (w_at0_ / 64u), _e134 - 1u);
+            uint _e140 = params.units;
+            uint w_from = (w_row0_ * _e140) + unit;
+            metal::uint4 _e145 = low[w_from];
+            q0_ = _e145;
         }
         {
-            uint _e201 = base;
-            uint unit_1 = _e201 + (w_at1_ / 64u);
-            uint _e207 = params.units;
-            bool inside_1 = unit_1 < _e207;
-            uint _e211 = params.units;
-            uint _e215 = params.units;
-            uint w_from_1 = (w_row1_ * _e211) + metal::min(unit_1, _e215 - 1u);
-            metal::uint4 _e223 = low[w_from_1];
-            q1_ = inside_1 ? _e223 : metal::uint4 {};
+            uint _e152 = params.units;
+            uint unit_1 = metal::min(0u + (w_at1_ / 64u), _e152 - 1u);
+            uint _e158 = params.units;
+            uint w_from_1 = (w_row1_ * _e158) + unit_1;
+            metal::uint4 _e163 = low[w_from_1];
+            q1_ = _e163;
         }
     }
     while(true) {
-        uint _e225 = base;
-        uint _e228 = params.units;
-        if (_e225 >= _e228) {
+        uint _e164 = base;
+        uint _e167 = params.units;
+        if (_e164 >= _e167) {
             break;
         }
         {
-            uint at_5 = local + 0u;
-            metal::float4 _e238 = x0_;
-            put_x(at_5 / 8u, (at_5 % 8u) * 4u, _e238, tile_x);
+            metal::float4 _e171 = x0_;
+            put_x(x_row0_, x_quad0_ * 4u, static_cast<metal::float4>(_e171), tile_x);
         }
         {
-            uint at_6 = local + 128u;
-            metal::float4 _e247 = x1_;
-            put_x(at_6 / 8u, (at_6 % 8u) * 4u, _e247, tile_x);
+            metal::float4 _e175 = x1_;
+            put_x(x_row1_, x_quad1_ * 4u, static_cast<metal::float4>(_e175), tile_x);
         }
         {
             uint to = w_at0_ % 64u;
             uint k_2 = (w_at0_ / 64u) * 8u;
-            uint _e257 = q0_.x;
-            uint _e260 = q0_.y;
-            put_w(to, k_2 + 0u, metal::float4(float2(as_type<half2>(_e257)), float2(as_type<half2>(_e260))), tile_w);
-            uint _e266 = q0_.z;
-            uint _e269 = q0_.w;
-            put_w(to, k_2 + 4u, metal::float4(float2(as_type<half2>(_e266)), float2(as_type<half2>(_e269))), tile_w);
+            uint _e183 = base;
+            uint unit_2 = _e183 + (w_at0_ / 64u);
+            uint _e190 = q0_.x;
+            uint _e193 = q0_.y;
+            put_w(to, k_2 + 0u, metal::float4(float2(as_type<half2>(_e190)), float2(as_type<half2>(_e193))), tile_w);
+            uint _e199 = q0_.z;
+            uint _e202 = q0_.w;
+            put_w(to, k_2 + 4u, metal::float4(float2(as_type<half2>(_e199)), float2(as_type<half2>(_e202))), tile_w);
         }
         {
             uint to_1 = w_at1_ % 64u;
             uint k_3 = (w_at1_ / 64u) * 8u;
-            uint _e281 = q1_.x;
-            uint _e284 = q1_.y;
-            put_w(to_1, k_3 + 0u, metal::float4(float2(as_type<half2>(_e281)), float2(as_type<half2>(_e284))), tile_w);
-            uint _e290 = q1_.z;
-            uint _e293 = q1_.w;
-            put_w(to_1, k_3 + 4u, metal::float4(float2(as_type<half2>(_e290)), float2(as_type<half2>(_e293))), tile_w);
+            uint _e211 = base;
+            uint unit_3 = _e211 + (w_at1_ / 64u);
+            uint _e218 = q1_.x;
+            uint _e221 = q1_.y;
+            put_w(to_1, k_3 + 0u, metal::float4(float2(as_type<half2>(_e218)), float2(as_type<half2>(_e221))), tile_w);
+            uint _e227 = q1_.z;
+            uint _e230 = q1_.w;
+            put_w(to_1, k_3 + 4u, metal::float4(float2(as_type<half2>(_e227)), float2(as_type<half2>(_e230))), tile_w);
         }
         metal::threadgroup_barrier(metal::mem_flags::mem_threadgroup);
-        uint _e296 = base;
-        base = _e296 + 4u;
-        uint _e299 = base;
-        uint _e302 = params.units;
-        if (_e299 < _e302) {
-            {
-                uint at_7 = local + 0u;
-                uint _e313 = params.m;
-                uint _e318 = base;
-                metal::float4 _e331 = x[(metal::min(m0_ + (at_7 / 8u), _e313 - 1u) * x_quads) + metal::min(((_e318 * 8u) >> 2u) + (at_7 % 8u), x_quads - 1u)];
-                uint _e338 = params.m;
-                if ((m0_ + (at_7 / 8u)) < _e338) {
-                    uint _e342 = base;
-                    local_3 = (((_e342 * 8u) >> 2u) + (at_7 % 8u)) < x_quads;
-                } else {
-                    local_3 = false;
-                }
-                bool _e352 = local_3;
-                x0_ = _e352 ? static_cast<metal::float4>(_e331) : metal::float4 {};
-            }
-            {
-                uint at_8 = local + 128u;
-                uint _e363 = params.m;
-                uint _e368 = base;
-                metal::float4 _e381 = x[(metal::min(m0_ + (at_8 / 8u), _e363 - 1u) * x_quads) + metal::min(((_e368 * 8u) >> 2u) + (at_8 % 8u), x_quads - 1u)];
-                uint _e388 = params.m;
-                if ((m0_ + (at_8 / 8u)) < _e388) {
-                    uint _e392 = base;
-                    local_4 = (((_e392 * 8u) >> 2u) + (at_8 % 8u)) < x_quads;
-                } else {
-                    local_4 = false;
-                }
-                bool _e402 = local_4;
-                x1_ = _e402 ? static_cast<metal::float4>(_e381) : metal::float4 {};
-            }
-            {
-                uint _e404 = base;
-                uint unit_2 = _e404 + (w_at0_ / 64u);
-                uint _e410 = params.units;
-                bool inside_2 = unit_2 < _e410;
-                uint _e414 = params.units;
-                uint _e418 = params.units;
-                uint w_from_2 = (w_row0_ * _e414) + metal::min(unit_2, _e418 - 1u);
-                metal::uint4 _e426 = low[w_from_2];
-                q0_ = inside_2 ? _e426 : metal::uint4 {};
-            }
-            {
-                uint _e428 = base;
-                uint unit_3 = _e428 + (w_at1_ / 64u);
-                uint _e434 = params.units;
-                bool inside_3 = unit_3 < _e434;
-                uint _e438 = params.units;
-                uint _e442 = params.units;
-                uint w_from_3 = (w_row1_ * _e438) + metal::min(unit_3, _e442 - 1u);
-                metal::uint4 _e450 = low[w_from_3];
-                q1_ = inside_3 ? _e450 : metal::uint4 {};
-            }
+        uint _e233 = base;
+        base = _e233 + 4u;
+        {
+            uint row_7 = m0_ + x_row0_;
+            uint _e237 = base;
+            uint quad_2 = ((metal::min(_e237, last_base) * 8u) >> 2u) + x_quad0_;
+            uint _e247 = params.m;
+            metal::float4 _e254 = x[(metal::min(row_7, _e247 - 1u) * x_quads) + quad_2];
+            x0_ = _e254;
+        }
+        {
+            uint row_8 = m0_ + x_row1_;
+            uint _e256 = base;
+            uint quad_3 = ((metal::min(_e256, last_base) * 8u) >> 2u) + x_quad1_;
+            uint _e266 = params.m;
+            metal::float4 _e273 = x[(metal::min(row_8, _e266 - 1u) * x_quads) + quad_3];
+            x1_ = _e273;
+        }
+        {
+            uint _e274 = base;
+            uint _e281 = params.units;
+            uint unit_4 = metal::min(metal::min(_e274, last_base) + (w_at0_ / 64u), _e281 - 1u);
+            uint _e287 = params.units;
+            uint w_from_2 = (w_row0_ * _e287) + unit_4;
+            metal::uint4 _e292 = low[w_from_2];
+            q0_ = _e292;
+        }
+        {
+            uint _e293 = base;
+            uint _e300 = params.units;
+            uint unit_5 = metal::min(metal::min(_e293, last_base) + (w_at1_ / 64u), _e300 - 1u);
+            uint _e306 = params.units;
+            uint w_from_3 = (w_row1_ * _e306) + unit_5;
+            metal::uint4 _e311 = low[w_from_3];
+            q1_ = _e311;
         }
         deep = 0u;
         bool loop_init = true;
         while(true) {
             if (!loop_init) {
-                uint _e492 = deep;
-                deep = _e492 + 1u;
+                uint _e352 = deep;
+                deep = _e352 + 1u;
             }
             loop_init = false;
-            uint _e454 = deep;
-            if (_e454 < 32u) {
+            uint _e314 = deep;
+            if (_e314 < 32u) {
             } else {
                 break;
             }
             {
-                uint _e458 = deep;
-                metal::float4 a0_ = tile_x.inner[((_e458 * 9u) + row_4) + 0u];
-                uint _e467 = deep;
-                metal::float4 b0_ = tile_w.inner[((_e467 * 17u) + column_1) + 0u];
-                metal::float4 _e477 = sum_0_0_;
-                sum_0_0_ = metal::fma(metal::float4(a0_.x), b0_, _e477);
-                metal::float4 _e481 = sum_1_0_;
-                sum_1_0_ = metal::fma(metal::float4(a0_.y), b0_, _e481);
-                metal::float4 _e485 = sum_2_0_;
-                sum_2_0_ = metal::fma(metal::float4(a0_.z), b0_, _e485);
-                metal::float4 _e489 = sum_3_0_;
-                sum_3_0_ = metal::fma(metal::float4(a0_.w), b0_, _e489);
+                uint _e318 = deep;
+                metal::float4 a0_ = tile_x.inner[((_e318 * 9u) + row_4) + 0u];
+                uint _e327 = deep;
+                metal::float4 b0_ = tile_w.inner[((_e327 * 17u) + column_1) + 0u];
+                metal::float4 _e337 = sum_0_0_;
+                sum_0_0_ = metal::fma(metal::float4(a0_.x), b0_, _e337);
+                metal::float4 _e341 = sum_1_0_;
+                sum_1_0_ = metal::fma(metal::float4(a0_.y), b0_, _e341);
+                metal::float4 _e345 = sum_2_0_;
+                sum_2_0_ = metal::fma(metal::float4(a0_.z), b0_, _e345);
+                metal::float4 _e349 = sum_3_0_;
+                sum_3_0_ = metal::fma(metal::float4(a0_.w), b0_, _e349);
             }
         }
         metal::threadgroup_barrier(metal::mem_flags::mem_threadgroup);
     }
-    uint _e494 = which;
-    metal::float4 _e507 = sum_0_0_;
-    finish(_e494, own_1, (m0_ + ((row_4 + 0u) * 4u)) + 0u, first_1 + ((column_1 + 0u) * 4u), _e507, y0_, params, _buffer_sizes);
-    uint _e508 = which;
-    metal::float4 _e521 = sum_1_0_;
-    finish(_e508, own_1, (m0_ + ((row_4 + 0u) * 4u)) + 1u, first_1 + ((column_1 + 0u) * 4u), _e521, y0_, params, _buffer_sizes);
-    uint _e522 = which;
-    metal::float4 _e535 = sum_2_0_;
-    finish(_e522, own_1, (m0_ + ((row_4 + 0u) * 4u)) + 2u, first_1 + ((column_1 + 0u) * 4u), _e535, y0_, params, _buffer_sizes);
-    uint _e536 = which;
-    metal::float4 _e549 = sum_3_0_;
-    finish(_e536, own_1, (m0_ + ((row_4 + 0u) * 4u)) + 3u, first_1 + ((column_1 + 0u) * 4u), _e549, y0_, params, _buffer_sizes);
+    uint _e354 = which;
+    metal::float4 _e367 = sum_0_0_;
+    finish(_e354, own_1, (m0_ + ((row_4 + 0u) * 4u)) + 0u, first_1 + ((column_1 + 0u) * 4u), _e367, y0_, params, _buffer_sizes);
+    uint _e368 = which;
+    metal::float4 _e381 = sum_1_0_;
+    finish(_e368, own_1, (m0_ + ((row_4 + 0u) * 4u)) + 1u, first_1 + ((column_1 + 0u) * 4u), _e381, y0_, params, _buffer_sizes);
+    uint _e382 = which;
+    metal::float4 _e395 = sum_2_0_;
+    finish(_e382, own_1, (m0_ + ((row_4 + 0u) * 4u)) + 2u, first_1 + ((column_1 + 0u) * 4u), _e395, y0_, params, _buffer_sizes);
+    uint _e396 = which;
+    metal::float4 _e409 = sum_3_0_;
+    finish(_e396, own_1, (m0_ + ((row_4 + 0u) * 4u)) + 3u, first_1 + ((column_1 + 0u) * 4u), _e409, y0_, params, _buffer_sizes);
     return;
 }

@@ -165,14 +165,6 @@ struct main_Input {
     metal::simdgroup_float8x8 sum_1_2_ = {};
     metal::simdgroup_float8x8 sum_1_3_ = {};
     uint base = 0u;
-    bool local_1 = {};
-    bool local_2 = {};
-    bool local_3 = {};
-    bool local_4 = {};
-    bool local_5 = {};
-    bool local_6 = {};
-    bool local_7 = {};
-    bool local_8 = {};
     uint at = {};
     uint at_1 = {};
     uint at_2 = {};
@@ -195,222 +187,160 @@ struct main_Input {
     uint x_quads = _e34 >> 2u;
     uint w_at0_ = local + 0u;
     uint w_row0_ = own_1.z + metal::min(first_1 + (w_at0_ % 64u), last);
+    uint x_at0_ = local + 0u;
+    uint x_row0_ = x_at0_ / 16u;
+    uint x_quad0_ = x_at0_ % 16u;
+    uint x_at1_ = local + 128u;
+    uint x_row1_ = x_at1_ / 16u;
+    uint x_quad1_ = x_at1_ % 16u;
+    uint x_at2_ = local + 256u;
+    uint x_row2_ = x_at2_ / 16u;
+    uint x_quad2_ = x_at2_ % 16u;
+    uint x_at3_ = local + 384u;
+    uint x_row3_ = x_at3_ / 16u;
+    uint x_quad3_ = x_at3_ % 16u;
     uint team = metal::min(subgroup, 3u);
     uint team_row = (team / 2u) * 16u;
     uint team_column = (team % 2u) * 32u;
-    uint _e79 = params.units;
-    if (_e79 > 0u) {
+    uint _e103 = params.units;
+    uint last_base = ((metal::max(_e103, 1u) - 1u) / 2u) * 2u;
+    uint _e114 = params.units;
+    if (_e114 > 0u) {
         {
-            uint at_11 = local + 0u;
-            uint _e91 = params.m;
-            uint _e96 = base;
-            metal::float4 _e109 = x[(metal::min(m0_ + (at_11 / 16u), _e91 - 1u) * x_quads) + metal::min(((_e96 * 32u) >> 2u) + (at_11 % 16u), x_quads - 1u)];
-            uint _e116 = params.m;
-            if ((m0_ + (at_11 / 16u)) < _e116) {
-                uint _e120 = base;
-                local_1 = (((_e120 * 32u) >> 2u) + (at_11 % 16u)) < x_quads;
-            } else {
-                local_1 = false;
-            }
-            bool _e130 = local_1;
-            x0_ = _e130 ? static_cast<metal::float4>(_e109) : metal::float4 {};
+            uint row_4 = m0_ + x_row0_;
+            uint quad_ = 0u + x_quad0_;
+            uint _e123 = params.m;
+            metal::float4 _e130 = x[(metal::min(row_4, _e123 - 1u) * x_quads) + quad_];
+            x0_ = _e130;
         }
         {
-            uint at_12 = local + 128u;
-            uint _e141 = params.m;
-            uint _e146 = base;
-            metal::float4 _e159 = x[(metal::min(m0_ + (at_12 / 16u), _e141 - 1u) * x_quads) + metal::min(((_e146 * 32u) >> 2u) + (at_12 % 16u), x_quads - 1u)];
-            uint _e166 = params.m;
-            if ((m0_ + (at_12 / 16u)) < _e166) {
-                uint _e170 = base;
-                local_2 = (((_e170 * 32u) >> 2u) + (at_12 % 16u)) < x_quads;
-            } else {
-                local_2 = false;
-            }
-            bool _e180 = local_2;
-            x1_ = _e180 ? static_cast<metal::float4>(_e159) : metal::float4 {};
+            uint row_5 = m0_ + x_row1_;
+            uint quad_1 = 0u + x_quad1_;
+            uint _e137 = params.m;
+            metal::float4 _e144 = x[(metal::min(row_5, _e137 - 1u) * x_quads) + quad_1];
+            x1_ = _e144;
         }
         {
-            uint at_13 = local + 256u;
-            uint _e191 = params.m;
-            uint _e196 = base;
-            metal::float4 _e209 = x[(metal::min(m0_ + (at_13 / 16u), _e191 - 1u) * x_quads) + metal::min(((_e196 * 32u) >> 2u) + (at_13 % 16u), x_quads - 1u)];
-            uint _e216 = params.m;
-            if ((m0_ + (at_13 / 16u)) < _e216) {
-                uint _e220 = base;
-                local_3 = (((_e220 * 32u) >> 2u) + (at_13 % 16u)) < x_quads;
-            } else {
-                local_3 = false;
-            }
-            bool _e230 = local_3;
-            x2_ = _e230 ? static_cast<metal::float4>(_e209) : metal::float4 {};
+            uint row_6 = m0_ + x_row2_;
+            uint quad_2 = 0u + x_quad2_;
+            uint _e151 = params.m;
+            metal::float4 _e158 = x[(metal::min(row_6, _e151 - 1u) * x_quads) + quad_2];
+            x2_ = _e158;
         }
         {
-            uint at_14 = local + 384u;
-            uint _e241 = params.m;
-            uint _e246 = base;
-            metal::float4 _e259 = x[(metal::min(m0_ + (at_14 / 16u), _e241 - 1u) * x_quads) + metal::min(((_e246 * 32u) >> 2u) + (at_14 % 16u), x_quads - 1u)];
-            uint _e266 = params.m;
-            if ((m0_ + (at_14 / 16u)) < _e266) {
-                uint _e270 = base;
-                local_4 = (((_e270 * 32u) >> 2u) + (at_14 % 16u)) < x_quads;
-            } else {
-                local_4 = false;
-            }
-            bool _e280 = local_4;
-            x3_ = _e280 ? static_cast<metal::float4>(_e259) : metal::float4 {};
+            uint row_7 = m0_ + x_row3_;
+            uint quad_3 = 0u + x_quad3_;
+            uint _e165 = params.m;
+            metal::float4 _e172 = x[(metal::min(row_7, _e165 - 1u) * x_quads) + quad_3];
+            x3_ = _e172;
         }
         {
-            uint _e282 = base;
-            uint unit = _e282 + (w_at0_ / 64u);
-            uint _e288 = params.units;
-            bool inside = unit < _e288;
-            uint _e292 = params.units;
-            uint _e296 = params.units;
-            uint w_from = (w_row0_ * _e292) + metal::min(unit, _e296 - 1u);
-            metal::uint4 _e304 = low[w_from];
-            q0_ = inside ? _e304 : metal::uint4 {};
-            uint _e308 = params.factor_words;
-            uint start = w_row0_ * _e308;
-            uint _e313 = params.units;
-            uint _e321 = factors[start + (metal::min(unit, _e313 - 1u) >> 0u)];
-            s0_0_ = metal::uint2(_e321, 0u);
+            uint _e179 = params.units;
+            uint unit = metal::min(0u + (w_at0_ / 64u), _e179 - 1u);
+            uint _e185 = params.units;
+            uint w_from = (w_row0_ * _e185) + unit;
+            metal::uint4 _e190 = low[w_from];
+            q0_ = _e190;
+            uint _e193 = params.factor_words;
+            uint start = w_row0_ * _e193;
+            uint _e200 = factors[start + (unit >> 0u)];
+            s0_0_ = metal::uint2(_e200, 0u);
         }
     }
     while(true) {
-        uint _e324 = base;
-        uint _e327 = params.units;
-        if (_e324 >= _e327) {
+        uint _e203 = base;
+        uint _e206 = params.units;
+        if (_e203 >= _e206) {
             break;
         }
         {
-            uint at_15 = local + 0u;
-            metal::float4 _e337 = x0_;
-            put_x(at_15 / 16u, (at_15 % 16u) * 4u, _e337, tile_x);
+            metal::float4 _e210 = x0_;
+            put_x(x_row0_, x_quad0_ * 4u, static_cast<metal::float4>(_e210), tile_x);
         }
         {
-            uint at_16 = local + 128u;
-            metal::float4 _e346 = x1_;
-            put_x(at_16 / 16u, (at_16 % 16u) * 4u, _e346, tile_x);
+            metal::float4 _e214 = x1_;
+            put_x(x_row1_, x_quad1_ * 4u, static_cast<metal::float4>(_e214), tile_x);
         }
         {
-            uint at_17 = local + 256u;
-            metal::float4 _e355 = x2_;
-            put_x(at_17 / 16u, (at_17 % 16u) * 4u, _e355, tile_x);
+            metal::float4 _e218 = x2_;
+            put_x(x_row2_, x_quad2_ * 4u, static_cast<metal::float4>(_e218), tile_x);
         }
         {
-            uint at_18 = local + 384u;
-            metal::float4 _e364 = x3_;
-            put_x(at_18 / 16u, (at_18 % 16u) * 4u, _e364, tile_x);
+            metal::float4 _e222 = x3_;
+            put_x(x_row3_, x_quad3_ * 4u, static_cast<metal::float4>(_e222), tile_x);
         }
         {
             uint to = w_at0_ % 64u;
             uint k_2 = (w_at0_ / 64u) * 32u;
-            uint _e371 = base;
-            uint unit_1 = _e371 + (w_at0_ / 64u);
+            uint _e230 = base;
+            uint unit_1 = _e230 + (w_at0_ / 64u);
             uint block0_ = unit_1 >> 0u;
-            metal::uint2 _e378 = s0_0_;
-            uint _e382 = params.units;
-            metal::float2 f0_0_ = (unit_1 < _e382) ? as_type<metal::float2>(_e378) : metal::float2 {};
-            uint _e388 = q0_.x;
-            put_w(to, k_2 + 0u, (as_type<metal::float4>(((metal::uint4(_e388) >> metal::uint4(0u, 0u, 16u, 16u)) & metal::uint4(15u, 3840u, 15u, 3840u)) | metal::uint4(1258291200u)) - metal::float4(8388616.0, 8390656.0, 8388616.0, 8390656.0)) * (metal::float4(1.0, 0.00390625, 1.0, 0.00390625) * f0_0_.x), tile_w);
-            uint _e423 = q0_.x;
-            put_w(to, k_2 + 4u, (as_type<metal::float4>(((metal::uint4(_e423) >> metal::uint4(0u, 0u, 16u, 16u)) & metal::uint4(240u, 61440u, 240u, 61440u)) | metal::uint4(1258291200u)) - metal::float4(8388736.0, 8421376.0, 8388736.0, 8421376.0)) * (metal::float4(0.0625, 0.00024414063, 0.0625, 0.00024414063) * f0_0_.x), tile_w);
-            uint _e458 = q0_.y;
-            put_w(to, k_2 + 8u, (as_type<metal::float4>(((metal::uint4(_e458) >> metal::uint4(0u, 0u, 16u, 16u)) & metal::uint4(15u, 3840u, 15u, 3840u)) | metal::uint4(1258291200u)) - metal::float4(8388616.0, 8390656.0, 8388616.0, 8390656.0)) * (metal::float4(1.0, 0.00390625, 1.0, 0.00390625) * f0_0_.x), tile_w);
-            uint _e493 = q0_.y;
-            put_w(to, k_2 + 12u, (as_type<metal::float4>(((metal::uint4(_e493) >> metal::uint4(0u, 0u, 16u, 16u)) & metal::uint4(240u, 61440u, 240u, 61440u)) | metal::uint4(1258291200u)) - metal::float4(8388736.0, 8421376.0, 8388736.0, 8421376.0)) * (metal::float4(0.0625, 0.00024414063, 0.0625, 0.00024414063) * f0_0_.x), tile_w);
-            uint _e528 = q0_.z;
-            put_w(to, k_2 + 16u, (as_type<metal::float4>(((metal::uint4(_e528) >> metal::uint4(0u, 0u, 16u, 16u)) & metal::uint4(15u, 3840u, 15u, 3840u)) | metal::uint4(1258291200u)) - metal::float4(8388616.0, 8390656.0, 8388616.0, 8390656.0)) * (metal::float4(1.0, 0.00390625, 1.0, 0.00390625) * f0_0_.x), tile_w);
-            uint _e563 = q0_.z;
-            put_w(to, k_2 + 20u, (as_type<metal::float4>(((metal::uint4(_e563) >> metal::uint4(0u, 0u, 16u, 16u)) & metal::uint4(240u, 61440u, 240u, 61440u)) | metal::uint4(1258291200u)) - metal::float4(8388736.0, 8421376.0, 8388736.0, 8421376.0)) * (metal::float4(0.0625, 0.00024414063, 0.0625, 0.00024414063) * f0_0_.x), tile_w);
-            uint _e598 = q0_.w;
-            put_w(to, k_2 + 24u, (as_type<metal::float4>(((metal::uint4(_e598) >> metal::uint4(0u, 0u, 16u, 16u)) & metal::uint4(15u, 3840u, 15u, 3840u)) | metal::uint4(1258291200u)) - metal::float4(8388616.0, 8390656.0, 8388616.0, 8390656.0)) * (metal::float4(1.0, 0.00390625, 1.0, 0.00390625) * f0_0_.x), tile_w);
-            uint _e633 = q0_.w;
-            put_w(to, k_2 + 28u, (as_type<metal::float4>(((metal::uint4(_e633) >> metal::uint4(0u, 0u, 16u, 16u)) & metal::uint4(240u, 61440u, 240u, 61440u)) | metal::uint4(1258291200u)) - metal::float4(8388736.0, 8421376.0, 8388736.0, 8421376.0)) * (metal::float4(0.0625, 0.00024414063, 0.0625, 0.00024414063) * f0_0_.x), tile_w);
+            metal::uint2 _e236 = s0_0_;
+            metal::float2 f0_0_ = as_type<metal::float2>(_e236);
+            uint _e241 = q0_.x;
+            put_w(to, k_2 + 0u, (as_type<metal::float4>(((metal::uint4(_e241) >> metal::uint4(0u, 0u, 16u, 16u)) & metal::uint4(15u, 3840u, 15u, 3840u)) | metal::uint4(1258291200u)) - metal::float4(8388616.0, 8390656.0, 8388616.0, 8390656.0)) * (metal::float4(1.0, 0.00390625, 1.0, 0.00390625) * f0_0_.x), tile_w);
+            uint _e276 = q0_.x;
+            put_w(to, k_2 + 4u, (as_type<metal::float4>(((metal::uint4(_e276) >> metal::uint4(0u, 0u, 16u, 16u)) & metal::uint4(240u, 61440u, 240u, 61440u)) | metal::uint4(1258291200u)) - metal::float4(8388736.0, 8421376.0, 8388736.0, 8421376.0)) * (metal::float4(0.0625, 0.00024414063, 0.0625, 0.00024414063) * f0_0_.x), tile_w);
+            uint _e311 = q0_.y;
+            put_w(to, k_2 + 8u, (as_type<metal::float4>(((metal::uint4(_e311) >> metal::uint4(0u, 0u, 16u, 16u)) & metal::uint4(15u, 3840u, 15u, 3840u)) | metal::uint4(1258291200u)) - metal::float4(8388616.0, 8390656.0, 8388616.0, 8390656.0)) * (metal::float4(1.0, 0.00390625, 1.0, 0.00390625) * f0_0_.x), tile_w);
+            uint _e346 = q0_.y;
+            put_w(to, k_2 + 12u, (as_type<metal::float4>(((metal::uint4(_e346) >> metal::uint4(0u, 0u, 16u, 16u)) & metal::uint4(240u, 61440u, 240u, 61440u)) | metal::uint4(1258291200u)) - metal::float4(8388736.0, 8421376.0, 8388736.0, 8421376.0)) * (metal::float4(0.0625, 0.00024414063, 0.0625, 0.00024414063) * f0_0_.x), tile_w);
+            uint _e381 = q0_.z;
+            put_w(to, k_2 + 16u, (as_type<metal::float4>(((metal::uint4(_e381) >> metal::uint4(0u, 0u, 16u, 16u)) & metal::uint4(15u, 3840u, 15u, 3840u)) | metal::uint4(1258291200u)) - metal::float4(8388616.0, 8390656.0, 8388616.0, 8390656.0)) * (metal::float4(1.0, 0.00390625, 1.0, 0.00390625) * f0_0_.x), tile_w);
+            uint _e416 = q0_.z;
+            put_w(to, k_2 + 20u, (as_type<metal::float4>(((metal::uint4(_e416) >> metal::uint4(0u, 0u, 16u, 16u)) & metal::uint4(240u, 61440u, 240u, 61440u)) | metal::uint4(1258291200u)) - metal::float4(8388736.0, 8421376.0, 8388736.0, 8421376.0)) * (metal::float4(0.0625, 0.00024414063, 0.0625, 0.00024414063) * f0_0_.x), tile_w);
+            uint _e451 = q0_.w;
+            put_w(to, k_2 + 24u, (as_type<metal::float4>(((metal::uint4(_e451) >> metal::uint4(0u, 0u, 16u, 16u)) & metal::uint4(15u, 3840u, 15u, 3840u)) | metal::uint4(1258291200u)) - metal::float4(8388616.0, 8390656.0, 8388616.0, 8390656.0)) * (metal::float4(1.0, 0.00390625, 1.0, 0.00390625) * f0_0_.x), tile_w);
+            uint _e486 = q0_.w;
+            put_w(to, k_2 + 28u, (as_type<metal::float4>(((metal::uint4(_e486) >> metal::uint4(0u, 0u, 16u, 16u)) & metal::uint4(240u, 61440u, 240u, 61440u)) | metal::uint4(1258291200u)) - metal::float4(8388736.0, 8421376.0, 8388736.0, 8421376.0)) * (metal::float4(0.0625, 0.00024414063, 0.0625, 0.00024414063) * f0_0_.x), tile_w);
         }
         metal::threadgroup_barrier(metal::mem_flags::mem_threadgroup);
-        uint _e665 = base;
-        base = _e665 + 2u;
-        uint _e668 = base;
-        uint _e671 = params.units;
-        if (_e668 < _e671) {
-            {
-                uint at_19 = local + 0u;
-                uint _e682 = params.m;
-                uint _e687 = base;
-                metal::float4 _e700 = x[(metal::min(m0_ + (at_19 / 16u), _e682 - 1u) * x_quads) + metal::min(((_e687 * 32u) >> 2u) + (at_19 % 16u), x_quads - 1u)];
-                uint _e707 = params.m;
-                if ((m0_ + (at_19 / 16u)) < _e707) {
-                    uint _e711 = base;
-                    local_5 = (((_e711 * 32u) >> 2u) + (at_19 % 16u)) < x_quads;
-                } else {
-                    local_5 = false;
-                }
-                bool _e721 = local_5;
-                x0_ = _e721 ? static_cast<metal::float4>(_e700) : metal::float4 {};
-            }
-            {
-                uint at_20 = local + 128u;
-                uint _e732 = params.m;
-                uint _e737 = base;
-                metal::float4 _e750 = x[(metal::min(m0_ + (at_20 / 16u), _e732 - 1u) * x_quads) + metal::min(((_e737 * 32u) >> 2u) + (at_20 % 16u), x_quads - 1u)];
-                uint _e757 = params.m;
-                if ((m0_ + (at_20 / 16u)) < _e757) {
-                    uint _e761 = base;
-                    local_6 = (((_e761 * 32u) >> 2u) + (at_20 % 16u)) < x_quads;
-                } else {
-                    local_6 = false;
-                }
-                bool _e771 = local_6;
-                x1_ = _e771 ? static_cast<metal::float4>(_e750) : metal::float4 {};
-            }
-            {
-                uint at_21 = local + 256u;
-                uint _e782 = params.m;
-                uint _e787 = base;
-                metal::float4 _e800 = x[(metal::min(m0_ + (at_21 / 16u), _e782 - 1u) * x_quads) + metal::min(((_e787 * 32u) >> 2u) + (at_21 % 16u), x_quads - 1u)];
-                uint _e807 = params.m;
-                if ((m0_ + (at_21 / 16u)) < _e807) {
-                    uint _e811 = base;
-                    local_7 = (((_e811 * 32u) >> 2u) + (at_21 % 16u)) < x_quads;
-                } else {
-                    local_7 = false;
-                }
-                bool _e821 = local_7;
-                x2_ = _e821 ? static_cast<metal::float4>(_e800) : metal::float4 {};
-            }
-            {
-                uint at_22 = local + 384u;
-                uint _e832 = params.m;
-                uint _e837 = base;
-                metal::float4 _e850 = x[(metal::min(m0_ + (at_22 / 16u), _e832 - 1u) * x_quads) + metal::min(((_e837 * 32u) >> 2u) + (at_22 % 16u), x_quads - 1u)];
-                uint _e857 = params.m;
-                if ((m0_ + (at_22 / 16u)) < _e857) {
-                    uint _e861 = base;
-                    local_8 = (((_e861 * 32u) >> 2u) + (at_22 % 16u)) < x_quads;
-                } else {
-                    local_8 = false;
-                }
-                bool _e871 = local_8;
-                x3_ = _e871 ? static_cast<metal::float4>(_e850) : metal::float4 {};
-            }
-            {
-                uint _e873 = base;
-                uint unit_2 = _e873 + (w_at0_ / 64u);
-                uint _e879 = params.units;
-                bool inside_1 = unit_2 < _e879;
-                uint _e883 = params.units;
-                uint _e887 = params.units;
-                uint w_from_1 = (w_row0_ * _e883) + metal::min(unit_2, _e887 - 1u);
-                metal::uint4 _e895 = low[w_from_1];
-                q0_ = inside_1 ? _e895 : metal::uint4 {};
-                uint _e899 = params.factor_words;
-                uint start_1 = w_row0_ * _e899;
-                uint _e904 = params.units;
-                uint _e912 = factors[start_1 + (metal::min(unit_2, _e904 - 1u) >> 0u)];
-                s0_0_ = metal::uint2(_e912, 0u);
-            }
+        uint _e518 = base;
+        base = _e518 + 2u;
+        {
+            uint row_8 = m0_ + x_row0_;
+            uint _e522 = base;
+            uint quad_4 = ((metal::min(_e522, last_base) * 32u) >> 2u) + x_quad0_;
+            uint _e532 = params.m;
+            metal::float4 _e539 = x[(metal::min(row_8, _e532 - 1u) * x_quads) + quad_4];
+            x0_ = _e539;
+        }
+        {
+            uint row_9 = m0_ + x_row1_;
+            uint _e541 = base;
+            uint quad_5 = ((metal::min(_e541, last_base) * 32u) >> 2u) + x_quad1_;
+            uint _e551 = params.m;
+            metal::float4 _e558 = x[(metal::min(row_9, _e551 - 1u) * x_quads) + quad_5];
+            x1_ = _e558;
+        }
+        {
+            uint row_10 = m0_ + x_row2_;
+            uint _e560 = base;
+            uint quad_6 = ((metal::min(_e560, last_base) * 32u) >> 2u) + x_quad2_;
+            uint _e570 = params.m;
+            metal::float4 _e577 = x[(metal::min(row_10, _e570 - 1u) * x_quads) + quad_6];
+            x2_ = _e577;
+        }
+        {
+            uint row_11 = m0_ + x_row3_;
+            uint _e579 = base;
+            uint quad_7 = ((metal::min(_e579, last_base) * 32u) >> 2u) + x_quad3_;
+            uint _e589 = params.m;
+            metal::float4 _e596 = x[(metal::min(row_11, _e589 - 1u) * x_quads) + quad_7];
+            x3_ = _e596;
+        }
+        {
+            uint _e597 = base;
+            uint _e604 = params.units;
+            uint unit_2 = metal::min(metal::min(_e597, last_base) + (w_at0_ / 64u), _e604 - 1u);
+            uint _e610 = params.units;
+            uint w_from_1 = (w_row0_ * _e610) + unit_2;
+            metal::uint4 _e615 = low[w_from_1];
+            q0_ = _e615;
+            uint _e618 = params.factor_words;
+            uint start_1 = w_row0_ * _e618;
+            uint _e625 = factors[start_1 + (unit_2 >> 0u)];
+            s0_0_ = metal::uint2(_e625, 0u);
         }
         {
             uint at_x0_ = ((team_row + 0u) * 72u) + 0u;
@@ -419,28 +349,28 @@ struct main_Input {
             metal::simdgroup_half8x8 a1_ = NagaCooperativeLoad(&tile_x.inner[at_x1_], 72u, false);
             uint at_w0_ = ((team_column + 0u) * 72u) + 0u;
             metal::simdgroup_half8x8 b0_ = NagaCooperativeLoad(&tile_w.inner[at_w0_], 72u, true);
-            metal::simdgroup_float8x8 _e945 = sum_0_0_;
-            sum_0_0_ = NagaCooperativeMultiplyAdd(a0_, b0_, _e945);
-            metal::simdgroup_float8x8 _e947 = sum_1_0_;
-            sum_1_0_ = NagaCooperativeMultiplyAdd(a1_, b0_, _e947);
+            metal::simdgroup_float8x8 _e658 = sum_0_0_;
+            sum_0_0_ = NagaCooperativeMultiplyAdd(a0_, b0_, _e658);
+            metal::simdgroup_float8x8 _e660 = sum_1_0_;
+            sum_1_0_ = NagaCooperativeMultiplyAdd(a1_, b0_, _e660);
             uint at_w1_ = ((team_column + 8u) * 72u) + 0u;
             metal::simdgroup_half8x8 b1_ = NagaCooperativeLoad(&tile_w.inner[at_w1_], 72u, true);
-            metal::simdgroup_float8x8 _e959 = sum_0_1_;
-            sum_0_1_ = NagaCooperativeMultiplyAdd(a0_, b1_, _e959);
-            metal::simdgroup_float8x8 _e961 = sum_1_1_;
-            sum_1_1_ = NagaCooperativeMultiplyAdd(a1_, b1_, _e961);
+            metal::simdgroup_float8x8 _e672 = sum_0_1_;
+            sum_0_1_ = NagaCooperativeMultiplyAdd(a0_, b1_, _e672);
+            metal::simdgroup_float8x8 _e674 = sum_1_1_;
+            sum_1_1_ = NagaCooperativeMultiplyAdd(a1_, b1_, _e674);
             uint at_w2_ = ((team_column + 16u) * 72u) + 0u;
             metal::simdgroup_half8x8 b2_ = NagaCooperativeLoad(&tile_w.inner[at_w2_], 72u, true);
-            metal::simdgroup_float8x8 _e973 = sum_0_2_;
-            sum_0_2_ = NagaCooperativeMultiplyAdd(a0_, b2_, _e973);
-            metal::simdgroup_float8x8 _e975 = sum_1_2_;
-            sum_1_2_ = NagaCooperativeMultiplyAdd(a1_, b2_, _e975);
+            metal::simdgroup_float8x8 _e686 = sum_0_2_;
+            sum_0_2_ = NagaCooperativeMultiplyAdd(a0_, b2_, _e686);
+            metal::simdgroup_float8x8 _e688 = sum_1_2_;
+            sum_1_2_ = NagaCooperativeMultiplyAdd(a1_, b2_, _e688);
             uint at_w3_ = ((team_column + 24u) * 72u) + 0u;
             metal::simdgroup_half8x8 b3_ = NagaCooperativeLoad(&tile_w.inner[at_w3_], 72u, true);
-            metal::simdgroup_float8x8 _e987 = sum_0_3_;
-            sum_0_3_ = NagaCooperativeMultiplyAdd(a0_, b3_, _e987);
-            metal::simdgroup_float8x8 _e989 = sum_1_3_;
-            sum_1_3_ = NagaCooperativeMultiplyAdd(a1_, b3_, _e989);
+            metal::simdgroup_float8x8 _e700 = sum_0_3_;
+            sum_0_3_ = NagaCooperativeMultiplyAdd(a0_, b3_, _e700);
+            metal::simdgroup_float8x8 _e702 = sum_1_3_;
+            sum_1_3_ = NagaCooperativeMultiplyAdd(a1_, b3_, _e702);
         }
         {
             uint at_x0_1 = ((team_row + 0u) * 72u) + 8u;
@@ -449,28 +379,28 @@ struct main_Input {
             metal::simdgroup_half8x8 a1_1 = NagaCooperativeLoad(&tile_x.inner[at_x1_1], 72u, false);
             uint at_w0_1 = ((team_column + 0u) * 72u) + 8u;
             metal::simdgroup_half8x8 b0_1 = NagaCooperativeLoad(&tile_w.inner[at_w0_1], 72u, true);
-            metal::simdgroup_float8x8 _e1021 = sum_0_0_;
-            sum_0_0_ = NagaCooperativeMultiplyAdd(a0_1, b0_1, _e1021);
-            metal::simdgroup_float8x8 _e1023 = sum_1_0_;
-            sum_1_0_ = NagaCooperativeMultiplyAdd(a1_1, b0_1, _e1023);
+            metal::simdgroup_float8x8 _e734 = sum_0_0_;
+            sum_0_0_ = NagaCooperativeMultiplyAdd(a0_1, b0_1, _e734);
+            metal::simdgroup_float8x8 _e736 = sum_1_0_;
+            sum_1_0_ = NagaCooperativeMultiplyAdd(a1_1, b0_1, _e736);
             uint at_w1_1 = ((team_column + 8u) * 72u) + 8u;
             metal::simdgroup_half8x8 b1_1 = NagaCooperativeLoad(&tile_w.inner[at_w1_1], 72u, true);
-            metal::simdgroup_float8x8 _e1035 = sum_0_1_;
-            sum_0_1_ = NagaCooperativeMultiplyAdd(a0_1, b1_1, _e1035);
-            metal::simdgroup_float8x8 _e1037 = sum_1_1_;
-            sum_1_1_ = NagaCooperativeMultiplyAdd(a1_1, b1_1, _e1037);
+            metal::simdgroup_float8x8 _e748 = sum_0_1_;
+            sum_0_1_ = NagaCooperativeMultiplyAdd(a0_1, b1_1, _e748);
+            metal::simdgroup_float8x8 _e750 = sum_1_1_;
+            sum_1_1_ = NagaCooperativeMultiplyAdd(a1_1, b1_1, _e750);
             uint at_w2_1 = ((team_column + 16u) * 72u) + 8u;
             metal::simdgroup_half8x8 b2_1 = NagaCooperativeLoad(&tile_w.inner[at_w2_1], 72u, true);
-            metal::simdgroup_float8x8 _e1049 = sum_0_2_;
-            sum_0_2_ = NagaCooperativeMultiplyAdd(a0_1, b2_1, _e1049);
-            metal::simdgroup_float8x8 _e1051 = sum_1_2_;
-            sum_1_2_ = NagaCooperativeMultiplyAdd(a1_1, b2_1, _e1051);
+            metal::simdgroup_float8x8 _e762 = sum_0_2_;
+            sum_0_2_ = NagaCooperativeMultiplyAdd(a0_1, b2_1, _e762);
+            metal::simdgroup_float8x8 _e764 = sum_1_2_;
+            sum_1_2_ = NagaCooperativeMultiplyAdd(a1_1, b2_1, _e764);
             uint at_w3_1 = ((team_column + 24u) * 72u) + 8u;
             metal::simdgroup_half8x8 b3_1 = NagaCooperativeLoad(&tile_w.inner[at_w3_1], 72u, true);
-            metal::simdgroup_float8x8 _e1063 = sum_0_3_;
-            sum_0_3_ = NagaCooperativeMultiplyAdd(a0_1, b3_1, _e1063);
-            metal::simdgroup_float8x8 _e1065 = sum_1_3_;
-            sum_1_3_ = NagaCooperativeMultiplyAdd(a1_1, b3_1, _e1065);
+            metal::simdgroup_float8x8 _e776 = sum_0_3_;
+            sum_0_3_ = NagaCooperativeMultiplyAdd(a0_1, b3_1, _e776);
+            metal::simdgroup_float8x8 _e778 = sum_1_3_;
+            sum_1_3_ = NagaCooperativeMultiplyAdd(a1_1, b3_1, _e778);
         }
         {
             uint at_x0_2 = ((team_row + 0u) * 72u) + 16u;
@@ -479,28 +409,28 @@ struct main_Input {
             metal::simdgroup_half8x8 a1_2 = NagaCooperativeLoad(&tile_x.inner[at_x1_2], 72u, false);
             uint at_w0_2 = ((team_column + 0u) * 72u) + 16u;
             metal::simdgroup_half8x8 b0_2 = NagaCooperativeLoad(&tile_w.inner[at_w0_2], 72u, true);
-            metal::simdgroup_float8x8 _e1097 = sum_0_0_;
-            sum_0_0_ = NagaCooperativeMultiplyAdd(a0_2, b0_2, _e1097);
-            metal::simdgroup_float8x8 _e1099 = sum_1_0_;
-            sum_1_0_ = NagaCooperativeMultiplyAdd(a1_2, b0_2, _e1099);
+            metal::simdgroup_float8x8 _e810 = sum_0_0_;
+            sum_0_0_ = NagaCooperativeMultiplyAdd(a0_2, b0_2, _e810);
+            metal::simdgroup_float8x8 _e812 = sum_1_0_;
+            sum_1_0_ = NagaCooperativeMultiplyAdd(a1_2, b0_2, _e812);
             uint at_w1_2 = ((team_column + 8u) * 72u) + 16u;
             metal::simdgroup_half8x8 b1_2 = NagaCooperativeLoad(&tile_w.inner[at_w1_2], 72u, true);
-            metal::simdgroup_float8x8 _e1111 = sum_0_1_;
-            sum_0_1_ = NagaCooperativeMultiplyAdd(a0_2, b1_2, _e1111);
-            metal::simdgroup_float8x8 _e1113 = sum_1_1_;
-            sum_1_1_ = NagaCooperativeMultiplyAdd(a1_2, b1_2, _e1113);
+            metal::simdgroup_float8x8 _e824 = sum_0_1_;
+            sum_0_1_ = NagaCooperativeMultiplyAdd(a0_2, b1_2, _e824);
+            metal::simdgroup_float8x8 _e826 = sum_1_1_;
+            sum_1_1_ = NagaCooperativeMultiplyAdd(a1_2, b1_2, _e826);
             uint at_w2_2 = ((team_column + 16u) * 72u) + 16u;
             metal::simdgroup_half8x8 b2_2 = NagaCooperativeLoad(&tile_w.inner[at_w2_2], 72u, true);
-            metal::simdgroup_float8x8 _e1125 = sum_0_2_;
-            sum_0_2_ = NagaCooperativeMultiplyAdd(a0_2, b2_2, _e1125);
-            metal::simdgroup_float8x8 _e1127 = sum_1_2_;
-            sum_1_2_ = NagaCooperativeMultiplyAdd(a1_2, b2_2, _e1127);
+            metal::simdgroup_float8x8 _e838 = sum_0_2_;
+            sum_0_2_ = NagaCooperativeMultiplyAdd(a0_2, b2_2, _e838);
+            metal::simdgroup_float8x8 _e840 = sum_1_2_;
+            sum_1_2_ = NagaCooperativeMultiplyAdd(a1_2, b2_2, _e840);
             uint at_w3_2 = ((team_column + 24u) * 72u) + 16u;
             metal::simdgroup_half8x8 b3_2 = NagaCooperativeLoad(&tile_w.inner[at_w3_2], 72u, true);
-            metal::simdgroup_float8x8 _e1139 = sum_0_3_;
-            sum_0_3_ = NagaCooperativeMultiplyAdd(a0_2, b3_2, _e1139);
-            metal::simdgroup_float8x8 _e1141 = sum_1_3_;
-            sum_1_3_ = NagaCooperativeMultiplyAdd(a1_2, b3_2, _e1141);
+            metal::simdgroup_float8x8 _e852 = sum_0_3_;
+            sum_0_3_ = NagaCooperativeMultiplyAdd(a0_2, b3_2, _e852);
+            metal::simdgroup_float8x8 _e854 = sum_1_3_;
+            sum_1_3_ = NagaCooperativeMultiplyAdd(a1_2, b3_2, _e854);
         }
         {
             uint at_x0_3 = ((team_row + 0u) * 72u) + 24u;
@@ -509,28 +439,28 @@ struct main_Input {
             metal::simdgroup_half8x8 a1_3 = NagaCooperativeLoad(&tile_x.inner[at_x1_3], 72u, false);
             uint at_w0_3 = ((team_column + 0u) * 72u) + 24u;
             metal::simdgroup_half8x8 b0_3 = NagaCooperativeLoad(&tile_w.inner[at_w0_3], 72u, true);
-            metal::simdgroup_float8x8 _e1173 = sum_0_0_;
-            sum_0_0_ = NagaCooperativeMultiplyAdd(a0_3, b0_3, _e1173);
-            metal::simdgroup_float8x8 _e1175 = sum_1_0_;
-            sum_1_0_ = NagaCooperativeMultiplyAdd(a1_3, b0_3, _e1175);
+            metal::simdgroup_float8x8 _e886 = sum_0_0_;
+            sum_0_0_ = NagaCooperativeMultiplyAdd(a0_3, b0_3, _e886);
+            metal::simdgroup_float8x8 _e888 = sum_1_0_;
+            sum_1_0_ = NagaCooperativeMultiplyAdd(a1_3, b0_3, _e888);
             uint at_w1_3 = ((team_column + 8u) * 72u) + 24u;
             metal::simdgroup_half8x8 b1_3 = NagaCooperativeLoad(&tile_w.inner[at_w1_3], 72u, true);
-            metal::simdgroup_float8x8 _e1187 = sum_0_1_;
-            sum_0_1_ = NagaCooperativeMultiplyAdd(a0_3, b1_3, _e1187);
-            metal::simdgroup_float8x8 _e1189 = sum_1_1_;
-            sum_1_1_ = NagaCooperativeMultiplyAdd(a1_3, b1_3, _e1189);
+            metal::simdgroup_float8x8 _e900 = sum_0_1_;
+            sum_0_1_ = NagaCooperativeMultiplyAdd(a0_3, b1_3, _e900);
+            metal::simdgroup_float8x8 _e902 = sum_1_1_;
+            sum_1_1_ = NagaCooperativeMultiplyAdd(a1_3, b1_3, _e902);
             uint at_w2_3 = ((team_column + 16u) * 72u) + 24u;
             metal::simdgroup_half8x8 b2_3 = NagaCooperativeLoad(&tile_w.inner[at_w2_3], 72u, true);
-            metal::simdgroup_float8x8 _e1201 = sum_0_2_;
-            sum_0_2_ = NagaCooperativeMultiplyAdd(a0_3, b2_3, _e1201);
-            metal::simdgroup_float8x8 _e1203 = sum_1_2_;
-            sum_1_2_ = NagaCooperativeMultiplyAdd(a1_3, b2_3, _e1203);
+            metal::simdgroup_float8x8 _e914 = sum_0_2_;
+            sum_0_2_ = NagaCooperativeMultiplyAdd(a0_3, b2_3, _e914);
+            metal::simdgroup_float8x8 _e916 = sum_1_2_;
+            sum_1_2_ = NagaCooperativeMultiplyAdd(a1_3, b2_3, _e916);
             uint at_w3_3 = ((team_column + 24u) * 72u) + 24u;
             metal::simdgroup_half8x8 b3_3 = NagaCooperativeLoad(&tile_w.inner[at_w3_3], 72u, true);
-            metal::simdgroup_float8x8 _e1215 = sum_0_3_;
-            sum_0_3_ = NagaCooperativeMultiplyAdd(a0_3, b3_3, _e1215);
-            metal::simdgroup_float8x8 _e1217 = sum_1_3_;
-            sum_1_3_ = NagaCooperativeMultiplyAdd(a1_3, b3_3, _e1217);
+            metal::simdgroup_float8x8 _e928 = sum_0_3_;
+            sum_0_3_ = NagaCooperativeMultiplyAdd(a0_3, b3_3, _e928);
+            metal::simdgroup_float8x8 _e930 = sum_1_3_;
+            sum_1_3_ = NagaCooperativeMultiplyAdd(a1_3, b3_3, _e930);
         }
         {
             uint at_x0_4 = ((team_row + 0u) * 72u) + 32u;
@@ -539,28 +469,28 @@ struct main_Input {
             metal::simdgroup_half8x8 a1_4 = NagaCooperativeLoad(&tile_x.inner[at_x1_4], 72u, false);
             uint at_w0_4 = ((team_column + 0u) * 72u) + 32u;
             metal::simdgroup_half8x8 b0_4 = NagaCooperativeLoad(&tile_w.inner[at_w0_4], 72u, true);
-            metal::simdgroup_float8x8 _e1249 = sum_0_0_;
-            sum_0_0_ = NagaCooperativeMultiplyAdd(a0_4, b0_4, _e1249);
-            metal::simdgroup_float8x8 _e1251 = sum_1_0_;
-            sum_1_0_ = NagaCooperativeMultiplyAdd(a1_4, b0_4, _e1251);
+            metal::simdgroup_float8x8 _e962 = sum_0_0_;
+            sum_0_0_ = NagaCooperativeMultiplyAdd(a0_4, b0_4, _e962);
+            metal::simdgroup_float8x8 _e964 = sum_1_0_;
+            sum_1_0_ = NagaCooperativeMultiplyAdd(a1_4, b0_4, _e964);
             uint at_w1_4 = ((team_column + 8u) * 72u) + 32u;
             metal::simdgroup_half8x8 b1_4 = NagaCooperativeLoad(&tile_w.inner[at_w1_4], 72u, true);
-            metal::simdgroup_float8x8 _e1263 = sum_0_1_;
-            sum_0_1_ = NagaCooperativeMultiplyAdd(a0_4, b1_4, _e1263);
-            metal::simdgroup_float8x8 _e1265 = sum_1_1_;
-            sum_1_1_ = NagaCooperativeMultiplyAdd(a1_4, b1_4, _e1265);
+            metal::simdgroup_float8x8 _e976 = sum_0_1_;
+            sum_0_1_ = NagaCooperativeMultiplyAdd(a0_4, b1_4, _e976);
+            metal::simdgroup_float8x8 _e978 = sum_1_1_;
+            sum_1_1_ = NagaCooperativeMultiplyAdd(a1_4, b1_4, _e978);
             uint at_w2_4 = ((team_column + 16u) * 72u) + 32u;
             metal::simdgroup_half8x8 b2_4 = NagaCooperativeLoad(&tile_w.inner[at_w2_4], 72u, true);
-            metal::simdgroup_float8x8 _e1277 = sum_0_2_;
-            sum_0_2_ = NagaCooperativeMultiplyAdd(a0_4, b2_4, _e1277);
-            metal::simdgroup_float8x8 _e1279 = sum_1_2_;
-            sum_1_2_ = NagaCooperativeMultiplyAdd(a1_4, b2_4, _e1279);
+            metal::simdgroup_float8x8 _e990 = sum_0_2_;
+            sum_0_2_ = NagaCooperativeMultiplyAdd(a0_4, b2_4, _e990);
+            metal::simdgroup_float8x8 _e992 = sum_1_2_;
+            sum_1_2_ = NagaCooperativeMultiplyAdd(a1_4, b2_4, _e992);
             uint at_w3_4 = ((team_column + 24u) * 72u) + 32u;
             metal::simdgroup_half8x8 b3_4 = NagaCooperativeLoad(&tile_w.inner[at_w3_4], 72u, true);
-            metal::simdgroup_float8x8 _e1291 = sum_0_3_;
-            sum_0_3_ = NagaCooperativeMultiplyAdd(a0_4, b3_4, _e1291);
-            metal::simdgroup_float8x8 _e1293 = sum_1_3_;
-            sum_1_3_ = NagaCooperativeMultiplyAdd(a1_4, b3_4, _e1293);
+            metal::simdgroup_float8x8 _e1004 = sum_0_3_;
+            sum_0_3_ = NagaCooperativeMultiplyAdd(a0_4, b3_4, _e1004);
+            metal::simdgroup_float8x8 _e1006 = sum_1_3_;
+            sum_1_3_ = NagaCooperativeMultiplyAdd(a1_4, b3_4, _e1006);
         }
         {
             uint at_x0_5 = ((team_row + 0u) * 72u) + 40u;
@@ -569,28 +499,28 @@ struct main_Input {
             metal::simdgroup_half8x8 a1_5 = NagaCooperativeLoad(&tile_x.inner[at_x1_5], 72u, false);
             uint at_w0_5 = ((team_column + 0u) * 72u) + 40u;
             metal::simdgroup_half8x8 b0_5 = NagaCooperativeLoad(&tile_w.inner[at_w0_5], 72u, true);
-            metal::simdgroup_float8x8 _e1325 = sum_0_0_;
-            sum_0_0_ = NagaCooperativeMultiplyAdd(a0_5, b0_5, _e1325);
-            metal::simdgroup_float8x8 _e1327 = sum_1_0_;
-            sum_1_0_ = NagaCooperativeMultiplyAdd(a1_5, b0_5, _e1327);
+            metal::simdgroup_float8x8 _e1038 = sum_0_0_;
+            sum_0_0_ = NagaCooperativeMultiplyAdd(a0_5, b0_5, _e1038);
+            metal::simdgroup_float8x8 _e1040 = sum_1_0_;
+            sum_1_0_ = NagaCooperativeMultiplyAdd(a1_5, b0_5, _e1040);
             uint at_w1_5 = ((team_column + 8u) * 72u) + 40u;
             metal::simdgroup_half8x8 b1_5 = NagaCooperativeLoad(&tile_w.inner[at_w1_5], 72u, true);
-            metal::simdgroup_float8x8 _e1339 = sum_0_1_;
-            sum_0_1_ = NagaCooperativeMultiplyAdd(a0_5, b1_5, _e1339);
-            metal::simdgroup_float8x8 _e1341 = sum_1_1_;
-            sum_1_1_ = NagaCooperativeMultiplyAdd(a1_5, b1_5, _e1341);
+            metal::simdgroup_float8x8 _e1052 = sum_0_1_;
+            sum_0_1_ = NagaCooperativeMultiplyAdd(a0_5, b1_5, _e1052);
+            metal::simdgroup_float8x8 _e1054 = sum_1_1_;
+            sum_1_1_ = NagaCooperativeMultiplyAdd(a1_5, b1_5, _e1054);
             uint at_w2_5 = ((team_column + 16u) * 72u) + 40u;
             metal::simdgroup_half8x8 b2_5 = NagaCooperativeLoad(&tile_w.inner[at_w2_5], 72u, true);
-            metal::simdgroup_float8x8 _e1353 = sum_0_2_;
-            sum_0_2_ = NagaCooperativeMultiplyAdd(a0_5, b2_5, _e1353);
-            metal::simdgroup_float8x8 _e1355 = sum_1_2_;
-            sum_1_2_ = NagaCooperativeMultiplyAdd(a1_5, b2_5, _e1355);
+            metal::simdgroup_float8x8 _e1066 = sum_0_2_;
+            sum_0_2_ = NagaCooperativeMultiplyAdd(a0_5, b2_5, _e1066);
+            metal::simdgroup_float8x8 _e1068 = sum_1_2_;
+            sum_1_2_ = NagaCooperativeMultiplyAdd(a1_5, b2_5, _e1068);
             uint at_w3_5 = ((team_column + 24u) * 72u) + 40u;
             metal::simdgroup_half8x8 b3_5 = NagaCooperativeLoad(&tile_w.inner[at_w3_5], 72u, true);
-            metal::simdgroup_float8x8 _e1367 = sum_0_3_;
-            sum_0_3_ = NagaCooperativeMultiplyAdd(a0_5, b3_5, _e1367);
-            metal::simdgroup_float8x8 _e1369 = sum_1_3_;
-            sum_1_3_ = NagaCooperativeMultiplyAdd(a1_5, b3_5, _e1369);
+            metal::simdgroup_float8x8 _e1080 = sum_0_3_;
+            sum_0_3_ = NagaCooperativeMultiplyAdd(a0_5, b3_5, _e1080);
+            metal::simdgroup_float8x8 _e1082 = sum_1_3_;
+            sum_1_3_ = NagaCooperativeMultiplyAdd(a1_5, b3_5, _e1082);
         }
         {
             uint at_x0_6 = ((team_row + 0u) * 72u) + 48u;
@@ -599,28 +529,28 @@ struct main_Input {
             metal::simdgroup_half8x8 a1_6 = NagaCooperativeLoad(&tile_x.inner[at_x1_6], 72u, false);
             uint at_w0_6 = ((team_column + 0u) * 72u) + 48u;
             metal::simdgroup_half8x8 b0_6 = NagaCooperativeLoad(&tile_w.inner[at_w0_6], 72u, true);
-            metal::simdgroup_float8x8 _e1401 = sum_0_0_;
-            sum_0_0_ = NagaCooperativeMultiplyAdd(a0_6, b0_6, _e1401);
-            metal::simdgroup_float8x8 _e1403 = sum_1_0_;
-            sum_1_0_ = NagaCooperativeMultiplyAdd(a1_6, b0_6, _e1403);
+            metal::simdgroup_float8x8 _e1114 = sum_0_0_;
+            sum_0_0_ = NagaCooperativeMultiplyAdd(a0_6, b0_6, _e1114);
+            metal::simdgroup_float8x8 _e1116 = sum_1_0_;
+            sum_1_0_ = NagaCooperativeMultiplyAdd(a1_6, b0_6, _e1116);
             uint at_w1_6 = ((team_column + 8u) * 72u) + 48u;
             metal::simdgroup_half8x8 b1_6 = NagaCooperativeLoad(&tile_w.inner[at_w1_6], 72u, true);
-            metal::simdgroup_float8x8 _e1415 = sum_0_1_;
-            sum_0_1_ = NagaCooperativeMultiplyAdd(a0_6, b1_6, _e1415);
-            metal::simdgroup_float8x8 _e1417 = sum_1_1_;
-            sum_1_1_ = NagaCooperativeMultiplyAdd(a1_6, b1_6, _e1417);
+            metal::simdgroup_float8x8 _e1128 = sum_0_1_;
+            sum_0_1_ = NagaCooperativeMultiplyAdd(a0_6, b1_6, _e1128);
+            metal::simdgroup_float8x8 _e1130 = sum_1_1_;
+            sum_1_1_ = NagaCooperativeMultiplyAdd(a1_6, b1_6, _e1130);
             uint at_w2_6 = ((team_column + 16u) * 72u) + 48u;
             metal::simdgroup_half8x8 b2_6 = NagaCooperativeLoad(&tile_w.inner[at_w2_6], 72u, true);
-            metal::simdgroup_float8x8 _e1429 = sum_0_2_;
-            sum_0_2_ = NagaCooperativeMultiplyAdd(a0_6, b2_6, _e1429);
-            metal::simdgroup_float8x8 _e1431 = sum_1_2_;
-            sum_1_2_ = NagaCooperativeMultiplyAdd(a1_6, b2_6, _e1431);
+            metal::simdgroup_float8x8 _e1142 = sum_0_2_;
+            sum_0_2_ = NagaCooperativeMultiplyAdd(a0_6, b2_6, _e1142);
+            metal::simdgroup_float8x8 _e1144 = sum_1_2_;
+            sum_1_2_ = NagaCooperativeMultiplyAdd(a1_6, b2_6, _e1144);
             uint at_w3_6 = ((team_column + 24u) * 72u) + 48u;
             metal::simdgroup_half8x8 b3_6 = NagaCooperativeLoad(&tile_w.inner[at_w3_6], 72u, true);
-            metal::simdgroup_float8x8 _e1443 = sum_0_3_;
-            sum_0_3_ = NagaCooperativeMultiplyAdd(a0_6, b3_6, _e1443);
-            metal::simdgroup_float8x8 _e1445 = sum_1_3_;
-            sum_1_3_ = NagaCooperativeMultiplyAdd(a1_6, b3_6, _e1445);
+            metal::simdgroup_float8x8 _e1156 = sum_0_3_;
+            sum_0_3_ = NagaCooperativeMultiplyAdd(a0_6, b3_6, _e1156);
+            metal::simdgroup_float8x8 _e1158 = sum_1_3_;
+            sum_1_3_ = NagaCooperativeMultiplyAdd(a1_6, b3_6, _e1158);
         }
         {
             uint at_x0_7 = ((team_row + 0u) * 72u) + 56u;
@@ -629,285 +559,285 @@ struct main_Input {
             metal::simdgroup_half8x8 a1_7 = NagaCooperativeLoad(&tile_x.inner[at_x1_7], 72u, false);
             uint at_w0_7 = ((team_column + 0u) * 72u) + 56u;
             metal::simdgroup_half8x8 b0_7 = NagaCooperativeLoad(&tile_w.inner[at_w0_7], 72u, true);
-            metal::simdgroup_float8x8 _e1477 = sum_0_0_;
-            sum_0_0_ = NagaCooperativeMultiplyAdd(a0_7, b0_7, _e1477);
-            metal::simdgroup_float8x8 _e1479 = sum_1_0_;
-            sum_1_0_ = NagaCooperativeMultiplyAdd(a1_7, b0_7, _e1479);
+            metal::simdgroup_float8x8 _e1190 = sum_0_0_;
+            sum_0_0_ = NagaCooperativeMultiplyAdd(a0_7, b0_7, _e1190);
+            metal::simdgroup_float8x8 _e1192 = sum_1_0_;
+            sum_1_0_ = NagaCooperativeMultiplyAdd(a1_7, b0_7, _e1192);
             uint at_w1_7 = ((team_column + 8u) * 72u) + 56u;
             metal::simdgroup_half8x8 b1_7 = NagaCooperativeLoad(&tile_w.inner[at_w1_7], 72u, true);
-            metal::simdgroup_float8x8 _e1491 = sum_0_1_;
-            sum_0_1_ = NagaCooperativeMultiplyAdd(a0_7, b1_7, _e1491);
-            metal::simdgroup_float8x8 _e1493 = sum_1_1_;
-            sum_1_1_ = NagaCooperativeMultiplyAdd(a1_7, b1_7, _e1493);
+            metal::simdgroup_float8x8 _e1204 = sum_0_1_;
+            sum_0_1_ = NagaCooperativeMultiplyAdd(a0_7, b1_7, _e1204);
+            metal::simdgroup_float8x8 _e1206 = sum_1_1_;
+            sum_1_1_ = NagaCooperativeMultiplyAdd(a1_7, b1_7, _e1206);
             uint at_w2_7 = ((team_column + 16u) * 72u) + 56u;
             metal::simdgroup_half8x8 b2_7 = NagaCooperativeLoad(&tile_w.inner[at_w2_7], 72u, true);
-            metal::simdgroup_float8x8 _e1505 = sum_0_2_;
-            sum_0_2_ = NagaCooperativeMultiplyAdd(a0_7, b2_7, _e1505);
-            metal::simdgroup_float8x8 _e1507 = sum_1_2_;
-            sum_1_2_ = NagaCooperativeMultiplyAdd(a1_7, b2_7, _e1507);
+            metal::simdgroup_float8x8 _e1218 = sum_0_2_;
+            sum_0_2_ = NagaCooperativeMultiplyAdd(a0_7, b2_7, _e1218);
+            metal::simdgroup_float8x8 _e1220 = sum_1_2_;
+            sum_1_2_ = NagaCooperativeMultiplyAdd(a1_7, b2_7, _e1220);
             uint at_w3_7 = ((team_column + 24u) * 72u) + 56u;
             metal::simdgroup_half8x8 b3_7 = NagaCooperativeLoad(&tile_w.inner[at_w3_7], 72u, true);
-            metal::simdgroup_float8x8 _e1519 = sum_0_3_;
-            sum_0_3_ = NagaCooperativeMultiplyAdd(a0_7, b3_7, _e1519);
-            metal::simdgroup_float8x8 _e1521 = sum_1_3_;
-            sum_1_3_ = NagaCooperativeMultiplyAdd(a1_7, b3_7, _e1521);
+            metal::simdgroup_float8x8 _e1232 = sum_0_3_;
+            sum_0_3_ = NagaCooperativeMultiplyAdd(a0_7, b3_7, _e1232);
+            metal::simdgroup_float8x8 _e1234 = sum_1_3_;
+            sum_1_3_ = NagaCooperativeMultiplyAdd(a1_7, b3_7, _e1234);
         }
         metal::threadgroup_barrier(metal::mem_flags::mem_threadgroup);
     }
     uint place = team * 64u;
-    metal::simdgroup_float8x8 _e1525 = sum_0_0_;
-    simdgroup_store(_e1525, &results.inner[place], 8u);
+    metal::simdgroup_float8x8 _e1238 = sum_0_0_;
+    simdgroup_store(_e1238, &results.inner[place], 8u);
     metal::threadgroup_barrier(metal::mem_flags::mem_threadgroup);
     at = lane;
     bool loop_init = true;
     while(true) {
         if (!loop_init) {
-            uint _e1573 = at;
-            at = _e1573 + lanes;
+            uint _e1286 = at;
+            at = _e1286 + lanes;
         }
         loop_init = false;
-        uint _e1530 = at;
-        if (_e1530 < 16u) {
+        uint _e1243 = at;
+        if (_e1243 < 16u) {
         } else {
             break;
         }
         {
-            uint _e1533 = at;
-            uint cell = place + (_e1533 * 4u);
-            uint _e1540 = at;
-            uint row_4 = ((m0_ + team_row) + 0u) + (_e1540 / 2u);
-            uint _e1547 = at;
-            uint column_1 = ((first_1 + team_column) + 0u) + ((_e1547 % 2u) * 4u);
-            uint _e1553 = which;
-            float _e1556 = results.inner[cell];
-            float _e1561 = results.inner[cell + 1u];
-            float _e1566 = results.inner[cell + 2u];
-            float _e1571 = results.inner[cell + 3u];
-            finish(_e1553, own_1, row_4, column_1, metal::float4(_e1556, _e1561, _e1566, _e1571), y0_, params, _buffer_sizes);
+            uint _e1246 = at;
+            uint cell = place + (_e1246 * 4u);
+            uint _e1253 = at;
+            uint row_12 = ((m0_ + team_row) + 0u) + (_e1253 / 2u);
+            uint _e1260 = at;
+            uint column_1 = ((first_1 + team_column) + 0u) + ((_e1260 % 2u) * 4u);
+            uint _e1266 = which;
+            float _e1269 = results.inner[cell];
+            float _e1274 = results.inner[cell + 1u];
+            float _e1279 = results.inner[cell + 2u];
+            float _e1284 = results.inner[cell + 3u];
+            finish(_e1266, own_1, row_12, column_1, metal::float4(_e1269, _e1274, _e1279, _e1284), y0_, params, _buffer_sizes);
         }
     }
     metal::threadgroup_barrier(metal::mem_flags::mem_threadgroup);
-    metal::simdgroup_float8x8 _e1575 = sum_0_1_;
-    simdgroup_store(_e1575, &results.inner[place], 8u);
+    metal::simdgroup_float8x8 _e1288 = sum_0_1_;
+    simdgroup_store(_e1288, &results.inner[place], 8u);
     metal::threadgroup_barrier(metal::mem_flags::mem_threadgroup);
     at_1 = lane;
     bool loop_init_1 = true;
     while(true) {
         if (!loop_init_1) {
-            uint _e1623 = at_1;
-            at_1 = _e1623 + lanes;
+            uint _e1336 = at_1;
+            at_1 = _e1336 + lanes;
         }
         loop_init_1 = false;
-        uint _e1580 = at_1;
-        if (_e1580 < 16u) {
+        uint _e1293 = at_1;
+        if (_e1293 < 16u) {
         } else {
             break;
         }
         {
-            uint _e1583 = at_1;
-            uint cell_1 = place + (_e1583 * 4u);
-            uint _e1590 = at_1;
-            uint row_5 = ((m0_ + team_row) + 0u) + (_e1590 / 2u);
-            uint _e1597 = at_1;
-            uint column_2 = ((first_1 + team_column) + 8u) + ((_e1597 % 2u) * 4u);
-            uint _e1603 = which;
-            float _e1606 = results.inner[cell_1];
-            float _e1611 = results.inner[cell_1 + 1u];
-            float _e1616 = results.inner[cell_1 + 2u];
-            float _e1621 = results.inner[cell_1 + 3u];
-            finish(_e1603, own_1, row_5, column_2, metal::float4(_e1606, _e1611, _e1616, _e1621), y0_, params, _buffer_sizes);
+            uint _e1296 = at_1;
+            uint cell_1 = place + (_e1296 * 4u);
+            uint _e1303 = at_1;
+            uint row_13 = ((m0_ + team_row) + 0u) + (_e1303 / 2u);
+            uint _e1310 = at_1;
+            uint column_2 = ((first_1 + team_column) + 8u) + ((_e1310 % 2u) * 4u);
+            uint _e1316 = which;
+            float _e1319 = results.inner[cell_1];
+            float _e1324 = results.inner[cell_1 + 1u];
+            float _e1329 = results.inner[cell_1 + 2u];
+            float _e1334 = results.inner[cell_1 + 3u];
+            finish(_e1316, own_1, row_13, column_2, metal::float4(_e1319, _e1324, _e1329, _e1334), y0_, params, _buffer_sizes);
         }
     }
     metal::threadgroup_barrier(metal::mem_flags::mem_threadgroup);
-    metal::simdgroup_float8x8 _e1625 = sum_0_2_;
-    simdgroup_store(_e1625, &results.inner[place], 8u);
+    metal::simdgroup_float8x8 _e1338 = sum_0_2_;
+    simdgroup_store(_e1338, &results.inner[place], 8u);
     metal::threadgroup_barrier(metal::mem_flags::mem_threadgroup);
     at_2 = lane;
     bool loop_init_2 = true;
     while(true) {
         if (!loop_init_2) {
-            uint _e1673 = at_2;
-            at_2 = _e1673 + lanes;
+            uint _e1386 = at_2;
+            at_2 = _e1386 + lanes;
         }
         loop_init_2 = false;
-        uint _e1630 = at_2;
-        if (_e1630 < 16u) {
+        uint _e1343 = at_2;
+        if (_e1343 < 16u) {
         } else {
             break;
         }
         {
-            uint _e1633 = at_2;
-            uint cell_2 = place + (_e1633 * 4u);
-            uint _e1640 = at_2;
-            uint row_6 = ((m0_ + team_row) + 0u) + (_e1640 / 2u);
-            uint _e1647 = at_2;
-            uint column_3 = ((first_1 + team_column) + 16u) + ((_e1647 % 2u) * 4u);
-            uint _e1653 = which;
-            float _e1656 = results.inner[cell_2];
-            float _e1661 = results.inner[cell_2 + 1u];
-            float _e1666 = results.inner[cell_2 + 2u];
-            float _e1671 = results.inner[cell_2 + 3u];
-            finish(_e1653, own_1, row_6, column_3, metal::float4(_e1656, _e1661, _e1666, _e1671), y0_, params, _buffer_sizes);
+            uint _e1346 = at_2;
+            uint cell_2 = place + (_e1346 * 4u);
+            uint _e1353 = at_2;
+            uint row_14 = ((m0_ + team_row) + 0u) + (_e1353 / 2u);
+            uint _e1360 = at_2;
+            uint column_3 = ((first_1 + team_column) + 16u) + ((_e1360 % 2u) * 4u);
+            uint _e1366 = which;
+            float _e1369 = results.inner[cell_2];
+            float _e1374 = results.inner[cell_2 + 1u];
+            float _e1379 = results.inner[cell_2 + 2u];
+            float _e1384 = results.inner[cell_2 + 3u];
+            finish(_e1366, own_1, row_14, column_3, metal::float4(_e1369, _e1374, _e1379, _e1384), y0_, params, _buffer_sizes);
         }
     }
     metal::threadgroup_barrier(metal::mem_flags::mem_threadgroup);
-    metal::simdgroup_float8x8 _e1675 = sum_0_3_;
-    simdgroup_store(_e1675, &results.inner[place], 8u);
+    metal::simdgroup_float8x8 _e1388 = sum_0_3_;
+    simdgroup_store(_e1388, &results.inner[place], 8u);
     metal::threadgroup_barrier(metal::mem_flags::mem_threadgroup);
     at_3 = lane;
     bool loop_init_3 = true;
     while(true) {
         if (!loop_init_3) {
-            uint _e1723 = at_3;
-            at_3 = _e1723 + lanes;
+            uint _e1436 = at_3;
+            at_3 = _e1436 + lanes;
         }
         loop_init_3 = false;
-        uint _e1680 = at_3;
-        if (_e1680 < 16u) {
+        uint _e1393 = at_3;
+        if (_e1393 < 16u) {
         } else {
             break;
         }
         {
-            uint _e1683 = at_3;
-            uint cell_3 = place + (_e1683 * 4u);
-            uint _e1690 = at_3;
-            uint row_7 = ((m0_ + team_row) + 0u) + (_e1690 / 2u);
-            uint _e1697 = at_3;
-            uint column_4 = ((first_1 + team_column) + 24u) + ((_e1697 % 2u) * 4u);
-            uint _e1703 = which;
-            float _e1706 = results.inner[cell_3];
-            float _e1711 = results.inner[cell_3 + 1u];
-            float _e1716 = results.inner[cell_3 + 2u];
-            float _e1721 = results.inner[cell_3 + 3u];
-            finish(_e1703, own_1, row_7, column_4, metal::float4(_e1706, _e1711, _e1716, _e1721), y0_, params, _buffer_sizes);
+            uint _e1396 = at_3;
+            uint cell_3 = place + (_e1396 * 4u);
+            uint _e1403 = at_3;
+            uint row_15 = ((m0_ + team_row) + 0u) + (_e1403 / 2u);
+            uint _e1410 = at_3;
+            uint column_4 = ((first_1 + team_column) + 24u) + ((_e1410 % 2u) * 4u);
+            uint _e1416 = which;
+            float _e1419 = results.inner[cell_3];
+            float _e1424 = results.inner[cell_3 + 1u];
+            float _e1429 = results.inner[cell_3 + 2u];
+            float _e1434 = results.inner[cell_3 + 3u];
+            finish(_e1416, own_1, row_15, column_4, metal::float4(_e1419, _e1424, _e1429, _e1434), y0_, params, _buffer_sizes);
         }
     }
     metal::threadgroup_barrier(metal::mem_flags::mem_threadgroup);
-    metal::simdgroup_float8x8 _e1725 = sum_1_0_;
-    simdgroup_store(_e1725, &results.inner[place], 8u);
+    metal::simdgroup_float8x8 _e1438 = sum_1_0_;
+    simdgroup_store(_e1438, &results.inner[place], 8u);
     metal::threadgroup_barrier(metal::mem_flags::mem_threadgroup);
     at_4 = lane;
     bool loop_init_4 = true;
     while(true) {
         if (!loop_init_4) {
-            uint _e1773 = at_4;
-            at_4 = _e1773 + lanes;
+            uint _e1486 = at_4;
+            at_4 = _e1486 + lanes;
         }
         loop_init_4 = false;
-        uint _e1730 = at_4;
-        if (_e1730 < 16u) {
+        uint _e1443 = at_4;
+        if (_e1443 < 16u) {
         } else {
             break;
         }
         {
-            uint _e1733 = at_4;
-            uint cell_4 = place + (_e1733 * 4u);
-            uint _e1740 = at_4;
-            uint row_8 = ((m0_ + team_row) + 8u) + (_e1740 / 2u);
-            uint _e1747 = at_4;
-            uint column_5 = ((first_1 + team_column) + 0u) + ((_e1747 % 2u) * 4u);
-            uint _e1753 = which;
-            float _e1756 = results.inner[cell_4];
-            float _e1761 = results.inner[cell_4 + 1u];
-            float _e1766 = results.inner[cell_4 + 2u];
-            float _e1771 = results.inner[cell_4 + 3u];
-            finish(_e1753, own_1, row_8, column_5, metal::float4(_e1756, _e1761, _e1766, _e1771), y0_, params, _buffer_sizes);
+            uint _e1446 = at_4;
+            uint cell_4 = place + (_e1446 * 4u);
+            uint _e1453 = at_4;
+            uint row_16 = ((m0_ + team_row) + 8u) + (_e1453 / 2u);
+            uint _e1460 = at_4;
+            uint column_5 = ((first_1 + team_column) + 0u) + ((_e1460 % 2u) * 4u);
+            uint _e1466 = which;
+            float _e1469 = results.inner[cell_4];
+            float _e1474 = results.inner[cell_4 + 1u];
+            float _e1479 = results.inner[cell_4 + 2u];
+            float _e1484 = results.inner[cell_4 + 3u];
+            finish(_e1466, own_1, row_16, column_5, metal::float4(_e1469, _e1474, _e1479, _e1484), y0_, params, _buffer_sizes);
         }
     }
     metal::threadgroup_barrier(metal::mem_flags::mem_threadgroup);
-    metal::simdgroup_float8x8 _e1775 = sum_1_1_;
-    simdgroup_store(_e1775, &results.inner[place], 8u);
+    metal::simdgroup_float8x8 _e1488 = sum_1_1_;
+    simdgroup_store(_e1488, &results.inner[place], 8u);
     metal::threadgroup_barrier(metal::mem_flags::mem_threadgroup);
     at_5 = lane;
     bool loop_init_5 = true;
     while(true) {
         if (!loop_init_5) {
-            uint _e1823 = at_5;
-            at_5 = _e1823 + lanes;
+            uint _e1536 = at_5;
+            at_5 = _e1536 + lanes;
         }
         loop_init_5 = false;
-        uint _e1780 = at_5;
-        if (_e1780 < 16u) {
+        uint _e1493 = at_5;
+        if (_e1493 < 16u) {
         } else {
             break;
         }
         {
-            uint _e1783 = at_5;
-            uint cell_5 = place + (_e1783 * 4u);
-            uint _e1790 = at_5;
-            uint row_9 = ((m0_ + team_row) + 8u) + (_e1790 / 2u);
-            uint _e1797 = at_5;
-            uint column_6 = ((first_1 + team_column) + 8u) + ((_e1797 % 2u) * 4u);
-            uint _e1803 = which;
-            float _e1806 = results.inner[cell_5];
-            float _e1811 = results.inner[cell_5 + 1u];
-            float _e1816 = results.inner[cell_5 + 2u];
-            float _e1821 = results.inner[cell_5 + 3u];
-            finish(_e1803, own_1, row_9, column_6, metal::float4(_e1806, _e1811, _e1816, _e1821), y0_, params, _buffer_sizes);
+            uint _e1496 = at_5;
+            uint cell_5 = place + (_e1496 * 4u);
+            uint _e1503 = at_5;
+            uint row_17 = ((m0_ + team_row) + 8u) + (_e1503 / 2u);
+            uint _e1510 = at_5;
+            uint column_6 = ((first_1 + team_column) + 8u) + ((_e1510 % 2u) * 4u);
+            uint _e1516 = which;
+            float _e1519 = results.inner[cell_5];
+            float _e1524 = results.inner[cell_5 + 1u];
+            float _e1529 = results.inner[cell_5 + 2u];
+            float _e1534 = results.inner[cell_5 + 3u];
+            finish(_e1516, own_1, row_17, column_6, metal::float4(_e1519, _e1524, _e1529, _e1534), y0_, params, _buffer_sizes);
         }
     }
     metal::threadgroup_barrier(metal::mem_flags::mem_threadgroup);
-    metal::simdgroup_float8x8 _e1825 = sum_1_2_;
-    simdgroup_store(_e1825, &results.inner[place], 8u);
+    metal::simdgroup_float8x8 _e1538 = sum_1_2_;
+    simdgroup_store(_e1538, &results.inner[place], 8u);
     metal::threadgroup_barrier(metal::mem_flags::mem_threadgroup);
     at_6 = lane;
     bool loop_init_6 = true;
     while(true) {
         if (!loop_init_6) {
-            uint _e1873 = at_6;
-            at_6 = _e1873 + lanes;
+            uint _e1586 = at_6;
+            at_6 = _e1586 + lanes;
         }
         loop_init_6 = false;
-        uint _e1830 = at_6;
-        if (_e1830 < 16u) {
+        uint _e1543 = at_6;
+        if (_e1543 < 16u) {
         } else {
             break;
         }
         {
-            uint _e1833 = at_6;
-            uint cell_6 = place + (_e1833 * 4u);
-            uint _e1840 = at_6;
-            uint row_10 = ((m0_ + team_row) + 8u) + (_e1840 / 2u);
-            uint _e1847 = at_6;
-            uint column_7 = ((first_1 + team_column) + 16u) + ((_e1847 % 2u) * 4u);
-            uint _e1853 = which;
-            float _e1856 = results.inner[cell_6];
-            float _e1861 = results.inner[cell_6 + 1u];
-            float _e1866 = results.inner[cell_6 + 2u];
-            float _e1871 = results.inner[cell_6 + 3u];
-            finish(_e1853, own_1, row_10, column_7, metal::float4(_e1856, _e1861, _e1866, _e1871), y0_, params, _buffer_sizes);
+            uint _e1546 = at_6;
+            uint cell_6 = place + (_e1546 * 4u);
+            uint _e1553 = at_6;
+            uint row_18 = ((m0_ + team_row) + 8u) + (_e1553 / 2u);
+            uint _e1560 = at_6;
+            uint column_7 = ((first_1 + team_column) + 16u) + ((_e1560 % 2u) * 4u);
+            uint _e1566 = which;
+            float _e1569 = results.inner[cell_6];
+            float _e1574 = results.inner[cell_6 + 1u];
+            float _e1579 = results.inner[cell_6 + 2u];
+            float _e1584 = results.inner[cell_6 + 3u];
+            finish(_e1566, own_1, row_18, column_7, metal::float4(_e1569, _e1574, _e1579, _e1584), y0_, params, _buffer_sizes);
         }
     }
     metal::threadgroup_barrier(metal::mem_flags::mem_threadgroup);
-    metal::simdgroup_float8x8 _e1875 = sum_1_3_;
-    simdgroup_store(_e1875, &results.inner[place], 8u);
+    metal::simdgroup_float8x8 _e1588 = sum_1_3_;
+    simdgroup_store(_e1588, &results.inner[place], 8u);
     metal::threadgroup_barrier(metal::mem_flags::mem_threadgroup);
     at_7 = lane;
     bool loop_init_7 = true;
     while(true) {
         if (!loop_init_7) {
-            uint _e1923 = at_7;
-            at_7 = _e1923 + lanes;
+            uint _e1636 = at_7;
+            at_7 = _e1636 + lanes;
         }
         loop_init_7 = false;
-        uint _e1880 = at_7;
-        if (_e1880 < 16u) {
+        uint _e1593 = at_7;
+        if (_e1593 < 16u) {
         } else {
             break;
         }
         {
-            uint _e1883 = at_7;
-            uint cell_7 = place + (_e1883 * 4u);
-            uint _e1890 = at_7;
-            uint row_11 = ((m0_ + team_row) + 8u) + (_e1890 / 2u);
-            uint _e1897 = at_7;
-            uint column_8 = ((first_1 + team_column) + 24u) + ((_e1897 % 2u) * 4u);
-            uint _e1903 = which;
-            float _e1906 = results.inner[cell_7];
-            float _e1911 = results.inner[cell_7 + 1u];
-            float _e1916 = results.inner[cell_7 + 2u];
-            float _e1921 = results.inner[cell_7 + 3u];
-            finish(_e1903, own_1, row_11, column_8, metal::float4(_e1906, _e1911, _e1916, _e1921), y0_, params, _buffer_sizes);
+            uint _e1596 = at_7;
+            uint cell_7 = place + (_e1596 * 4u);
+            uint _e1603 = at_7;
+            uint row_19 = ((m0_ + team_row) + 8u) + (_e1603 / 2u);
+            uint _e1610 = at_7;
+            uint column_8 = ((first_1 + team_column) + 24u) + ((_e1610 % 2u) * 4u);
+            uint _e1616 = which;
+            float _e1619 = results.inner[cell_7];
+            float _e1624 = results.inner[cell_7 + 1u];
+            float _e1629 = results.inner[cell_7 + 2u];
+            float _e1634 = results.inner[cell_7 + 3u];
+            finish(_e1616, own_1, row_19, column_8, metal::float4(_e1619, _e1624, _e1629, _e1634), y0_, params, _buffer_sizes);
         }
     }
     metal::threadgroup_barrier(metal::mem_flags::mem_threadgroup);

@@ -138,10 +138,6 @@ struct main_Input {
     metal::float4 sum_2_0_ = metal::float4 {};
     metal::float4 sum_3_0_ = metal::float4 {};
     uint base = 0u;
-    bool local_1 = {};
-    bool local_2 = {};
-    bool local_3 = {};
-    bool local_4 = {};
     uint deep = {};
     uint number = group.x + (group.y * groups.x);
     uint _e10 = params.end;
@@ -157,193 +153,157 @@ struct main_Input {
     uint x_quads = _e31 >> 2u;
     uint w_at0_ = local + 0u;
     uint w_row0_ = own_1.z + metal::min(first_1 + (w_at0_ % 64u), last);
+    uint x_at0_ = local + 0u;
+    uint x_row0_ = x_at0_ / 8u;
+    uint x_quad0_ = x_at0_ % 8u;
+    uint x_at1_ = local + 128u;
+    uint x_row1_ = x_at1_ / 8u;
+    uint x_quad1_ = x_at1_ % 8u;
     uint column_1 = local % 16u;
     uint row_4 = local / 16u;
-    uint _e66 = params.units;
-    if (_e66 > 0u) {
+    uint _e78 = params.units;
+    uint last_base = ((metal::max(_e78, 1u) - 1u) / 1u) * 1u;
+    uint _e89 = params.units;
+    if (_e89 > 0u) {
         {
-            uint at_3 = local + 0u;
-            uint _e78 = params.m;
-            uint _e83 = base;
-            metal::float4 _e96 = x[(metal::min(m0_ + (at_3 / 8u), _e78 - 1u) * x_quads) + metal::min(((_e83 * 32u) >> 2u) + (at_3 % 8u), x_quads - 1u)];
-            uint _e103 = params.m;
-            if ((m0_ + (at_3 / 8u)) < _e103) {
-                uint _e107 = base;
-                local_1 = (((_e107 * 32u) >> 2u) + (at_3 % 8u)) < x_quads;
-            } else {
-                local_1 = false;
-            }
-            bool _e117 = local_1;
-            x0_ = _e117 ? static_cast<metal::float4>(_e96) : metal::float4 {};
+            uint row_5 = m0_ + x_row0_;
+            uint quad_ = 0u + x_quad0_;
+            uint _e98 = params.m;
+            metal::float4 _e105 = x[(metal::min(row_5, _e98 - 1u) * x_quads) + quad_];
+            x0_ = _e105;
         }
         {
-            uint at_4 = local + 128u;
-            uint _e128 = params.m;
-            uint _e133 = base;
-            metal::float4 _e146 = x[(metal::min(m0_ + (at_4 / 8u), _e128 - 1u) * x_quads) + metal::min(((_e133 * 32u) >> 2u) + (at_4 % 8u), x_quads - 1u)];
-            uint _e153 = params.m;
-            if ((m0_ + (at_4 / 8u)) < _e153) {
-                uint _e157 = base;
-                local_2 = (((_e157 * 32u) >> 2u) + (at_4 % 8u)) < x_quads;
-            } else {
-                local_2 = false;
-            }
-            bool _e167 = local_2;
-            x1_ = _e167 ? static_cast<metal::float4>(_e146) : metal::float4 {};
+            uint row_6 = m0_ + x_row1_;
+            uint quad_1 = 0u + x_quad1_;
+            uint _e112 = params.m;
+            metal::float4 _e119 = x[(metal::min(row_6, _e112 - 1u) * x_quads) + quad_1];
+            x1_ = _e119;
         }
         {
-            uint _e169 = base;
-            uint unit = _e169 + (w_at0_ / 64u);
-            uint _e175 = params.units;
-            bool inside = unit < _e175;
-            uint _e179 = params.units;
-            uint _e183 = params.units;
-            uint w_from = (w_row0_ * _e179) + metal::min(unit, _e183 - 1u);
-            metal::uint4 _e191 = low[w_from];
-            q0_ = inside ? _e191 : metal::uint4 {};
-            uint _e195 = params.factor_words;
-            uint start = w_row0_ * _e195;
-            uint _e200 = params.units;
-            uint _e210 = factors[start + ((metal::min(unit, _e200 - 1u) >> 0u) >> 1u)];
-            s0_0_ = metal::uint2(_e210, 0u);
+            uint _e126 = params.units;
+            uint unit = metal::min(0u + (w_at0_ / 64u), _e126 - 1u);
+            uint _e132 = params.units;
+            uint w_from = (w_row0_ * _e132) + unit;
+            metal::uint4 _e137 = low[w_from];
+            q0_ = _e137;
+            uint _e140 = params.factor_words;
+            uint start = w_row0_ * _e140;
+            uint _e149 = factors[start + ((unit >> 0u) >> 1u)];
+            s0_0_ = metal::uint2(_e149, 0u);
         }
     }
     while(true) {
-        uint _e213 = base;
-        uint _e216 = params.units;
-        if (_e213 >= _e216) {
+        uint _e152 = base;
+        uint _e155 = params.units;
+        if (_e152 >= _e155) {
             break;
         }
         {
-            uint at_5 = local + 0u;
-            metal::float4 _e226 = x0_;
-            put_x(at_5 / 8u, (at_5 % 8u) * 4u, _e226, tile_x);
+            metal::float4 _e159 = x0_;
+            put_x(x_row0_, x_quad0_ * 4u, static_cast<metal::float4>(_e159), tile_x);
         }
         {
-            uint at_6 = local + 128u;
-            metal::float4 _e235 = x1_;
-            put_x(at_6 / 8u, (at_6 % 8u) * 4u, _e235, tile_x);
+            metal::float4 _e163 = x1_;
+            put_x(x_row1_, x_quad1_ * 4u, static_cast<metal::float4>(_e163), tile_x);
         }
         if (w_at0_ < 64u) {
             uint to = w_at0_ % 64u;
             uint k_2 = (w_at0_ / 64u) * 32u;
-            uint _e244 = base;
-            uint unit_1 = _e244 + (w_at0_ / 64u);
+            uint _e173 = base;
+            uint unit_1 = _e173 + (w_at0_ / 64u);
             uint block0_ = unit_1 >> 0u;
-            uint _e252 = s0_0_.x;
-            uint _e264 = params.units;
-            metal::float2 f0_0_ = (unit_1 < _e264) ? metal::float2(float2(as_type<half2>((_e252 >> ((block0_ & 1u) * 16u)))).x, 0.0) : metal::float2 {};
-            uint _e270 = q0_.x;
-            put_w(to, k_2 + 0u, (as_type<metal::float4>(((metal::uint4(_e270) >> metal::uint4(0u, 0u, 16u, 16u)) & metal::uint4(15u, 3840u, 15u, 3840u)) | metal::uint4(1258291200u)) - metal::float4(8388616.0, 8390656.0, 8388616.0, 8390656.0)) * (metal::float4(1.0, 0.00390625, 1.0, 0.00390625) * f0_0_.x), tile_w);
-            uint _e305 = q0_.x;
-            put_w(to, k_2 + 4u, (as_type<metal::float4>(((metal::uint4(_e305) >> metal::uint4(0u, 0u, 16u, 16u)) & metal::uint4(240u, 61440u, 240u, 61440u)) | metal::uint4(1258291200u)) - metal::float4(8388736.0, 8421376.0, 8388736.0, 8421376.0)) * (metal::float4(0.0625, 0.00024414063, 0.0625, 0.00024414063) * f0_0_.x), tile_w);
-            uint _e340 = q0_.y;
-            put_w(to, k_2 + 8u, (as_type<metal::float4>(((metal::uint4(_e340) >> metal::uint4(0u, 0u, 16u, 16u)) & metal::uint4(15u, 3840u, 15u, 3840u)) | metal::uint4(1258291200u)) - metal::float4(8388616.0, 8390656.0, 8388616.0, 8390656.0)) * (metal::float4(1.0, 0.00390625, 1.0, 0.00390625) * f0_0_.x), tile_w);
-            uint _e375 = q0_.y;
-            put_w(to, k_2 + 12u, (as_type<metal::float4>(((metal::uint4(_e375) >> metal::uint4(0u, 0u, 16u, 16u)) & metal::uint4(240u, 61440u, 240u, 61440u)) | metal::uint4(1258291200u)) - metal::float4(8388736.0, 8421376.0, 8388736.0, 8421376.0)) * (metal::float4(0.0625, 0.00024414063, 0.0625, 0.00024414063) * f0_0_.x), tile_w);
-            uint _e410 = q0_.z;
-            put_w(to, k_2 + 16u, (as_type<metal::float4>(((metal::uint4(_e410) >> metal::uint4(0u, 0u, 16u, 16u)) & metal::uint4(15u, 3840u, 15u, 3840u)) | metal::uint4(1258291200u)) - metal::float4(8388616.0, 8390656.0, 8388616.0, 8390656.0)) * (metal::float4(1.0, 0.00390625, 1.0, 0.00390625) * f0_0_.x), tile_w);
-            uint _e445 = q0_.z;
-            put_w(to, k_2 + 20u, (as_type<metal::float4>(((metal::uint4(_e445) >> metal::uint4(0u, 0u, 16u, 16u)) & metal::uint4(240u, 61440u, 240u, 61440u)) | metal::uint4(1258291200u)) - metal::float4(8388736.0, 8421376.0, 8388736.0, 8421376.0)) * (metal::float4(0.0625, 0.00024414063, 0.0625, 0.00024414063) * f0_0_.x), tile_w);
-            uint _e480 = q0_.w;
-            put_w(to, k_2 + 24u, (as_type<metal::float4>(((metal::uint4(_e480) >> metal::uint4(0u, 0u, 16u, 16u)) & metal::uint4(15u, 3840u, 15u, 3840u)) | metal::uint4(1258291200u)) - metal::float4(8388616.0, 8390656.0, 8388616.0, 8390656.0)) * (metal::float4(1.0, 0.00390625, 1.0, 0.00390625) * f0_0_.x), tile_w);
-            uint _e515 = q0_.w;
-            put_w(to, k_2 + 28u, (as_type<metal::float4>(((metal::uint4(_e515) >> metal::uint4(0u, 0u, 16u, 16u)) & metal::uint4(240u, 61440u, 240u, 61440u)) | metal::uint4(1258291200u)) - metal::float4(8388736.0, 8421376.0, 8388736.0, 8421376.0)) * (metal::float4(0.0625, 0.00024414063, 0.0625, 0.00024414063) * f0_0_.x), tile_w);
+            uint _e180 = s0_0_.x;
+            metal::float2 f0_0_ = metal::float2(float2(as_type<half2>((_e180 >> ((block0_ & 1u) * 16u)))).x, 0.0);
+            uint _e193 = q0_.x;
+            put_w(to, k_2 + 0u, (as_type<metal::float4>(((metal::uint4(_e193) >> metal::uint4(0u, 0u, 16u, 16u)) & metal::uint4(15u, 3840u, 15u, 3840u)) | metal::uint4(1258291200u)) - metal::float4(8388616.0, 8390656.0, 8388616.0, 8390656.0)) * (metal::float4(1.0, 0.00390625, 1.0, 0.00390625) * f0_0_.x), tile_w);
+            uint _e228 = q0_.x;
+            put_w(to, k_2 + 4u, (as_type<metal::float4>(((metal::uint4(_e228) >> metal::uint4(0u, 0u, 16u, 16u)) & metal::uint4(240u, 61440u, 240u, 61440u)) | metal::uint4(1258291200u)) - metal::float4(8388736.0, 8421376.0, 8388736.0, 8421376.0)) * (metal::float4(0.0625, 0.00024414063, 0.0625, 0.00024414063) * f0_0_.x), tile_w);
+            uint _e263 = q0_.y;
+            put_w(to, k_2 + 8u, (as_type<metal::float4>(((metal::uint4(_e263) >> metal::uint4(0u, 0u, 16u, 16u)) & metal::uint4(15u, 3840u, 15u, 3840u)) | metal::uint4(1258291200u)) - metal::float4(8388616.0, 8390656.0, 8388616.0, 8390656.0)) * (metal::float4(1.0, 0.00390625, 1.0, 0.00390625) * f0_0_.x), tile_w);
+            uint _e298 = q0_.y;
+            put_w(to, k_2 + 12u, (as_type<metal::float4>(((metal::uint4(_e298) >> metal::uint4(0u, 0u, 16u, 16u)) & metal::uint4(240u, 61440u, 240u, 61440u)) | metal::uint4(1258291200u)) - metal::float4(8388736.0, 8421376.0, 8388736.0, 8421376.0)) * (metal::float4(0.0625, 0.00024414063, 0.0625, 0.00024414063) * f0_0_.x), tile_w);
+            uint _e333 = q0_.z;
+            put_w(to, k_2 + 16u, (as_type<metal::float4>(((metal::uint4(_e333) >> metal::uint4(0u, 0u, 16u, 16u)) & metal::uint4(15u, 3840u, 15u, 3840u)) | metal::uint4(1258291200u)) - metal::float4(8388616.0, 8390656.0, 8388616.0, 8390656.0)) * (metal::float4(1.0, 0.00390625, 1.0, 0.00390625) * f0_0_.x), tile_w);
+            uint _e368 = q0_.z;
+            put_w(to, k_2 + 20u, (as_type<metal::float4>(((metal::uint4(_e368) >> metal::uint4(0u, 0u, 16u, 16u)) & metal::uint4(240u, 61440u, 240u, 61440u)) | metal::uint4(1258291200u)) - metal::float4(8388736.0, 8421376.0, 8388736.0, 8421376.0)) * (metal::float4(0.0625, 0.00024414063, 0.0625, 0.00024414063) * f0_0_.x), tile_w);
+            uint _e403 = q0_.w;
+            put_w(to, k_2 + 24u, (as_type<metal::float4>(((metal::uint4(_e403) >> metal::uint4(0u, 0u, 16u, 16u)) & metal::uint4(15u, 3840u, 15u, 3840u)) | metal::uint4(1258291200u)) - metal::float4(8388616.0, 8390656.0, 8388616.0, 8390656.0)) * (metal::float4(1.0, 0.00390625, 1.0, 0.00390625) * f0_0_.x), tile_w);
+            uint _e438 = q0_.w;
+            put_w(to, k_2 + 28u, (as_type<metal::float4>(((metal::uint4(_e438) >> metal::uint4(0u, 0u, 16u, 16u)) & metal::uint4(240u, 61440u, 240u, 61440u)) | metal::uint4(1258291200u)) - metal::float4(8388736.0, 8421376.0, 8388736.0, 8421376.0)) * (metal::float4(0.0625, 0.00024414063, 0.0625, 0.00024414063) * f0_0_.x), tile_w);
         }
         metal::threadgroup_barrier(metal::mem_flags::mem_threadgroup);
-        uint _e547 = base;
-        base = _e547 + 1u;
-        uint _e550 = base;
-        uint _e553 = params.units;
-        if (_e550 < _e553) {
-            {
-                uint at_7 = local + 0u;
-                uint _e564 = params.m;
-                uint _e569 = base;
-                metal::float4 _e582 = x[(metal::min(m0_ + (at_7 / 8u), _e564 - 1u) * x_quads) + metal::min(((_e569 * 32u) >> 2u) + (at_7 % 8u), x_quads - 1u)];
-                uint _e589 = params.m;
-                if ((m0_ + (at_7 / 8u)) < _e589) {
-                    uint _e593 = base;
-                    local_3 = (((_e593 * 32u) >> 2u) + (at_7 % 8u)) < x_quads;
-                } else {
-                    local_3 = false;
-                }
-                bool _e603 = local_3;
-                x0_ = _e603 ? static_cast<metal::float4>(_e582) : metal::float4 {};
-            }
-            {
-                uint at_8 = local + 128u;
-                uint _e614 = params.m;
-                uint _e619 = base;
-                metal::float4 _e632 = x[(metal::min(m0_ + (at_8 / 8u), _e614 - 1u) * x_quads) + metal::min(((_e619 * 32u) >> 2u) + (at_8 % 8u), x_quads - 1u)];
-                uint _e639 = params.m;
-                if ((m0_ + (at_8 / 8u)) < _e639) {
-                    uint _e643 = base;
-                    local_4 = (((_e643 * 32u) >> 2u) + (at_8 % 8u)) < x_quads;
-                } else {
-                    local_4 = false;
-                }
-                bool _e653 = local_4;
-                x1_ = _e653 ? static_cast<metal::float4>(_e632) : metal::float4 {};
-            }
-            {
-                uint _e655 = base;
-                uint unit_2 = _e655 + (w_at0_ / 64u);
-                uint _e661 = params.units;
-                bool inside_1 = unit_2 < _e661;
-                uint _e665 = params.units;
-                uint _e669 = params.units;
-                uint w_from_1 = (w_row0_ * _e665) + metal::min(unit_2, _e669 - 1u);
-                metal::uint4 _e677 = low[w_from_1];
-                q0_ = inside_1 ? _e677 : metal::uint4 {};
-                uint _e681 = params.factor_words;
-                uint start_1 = w_row0_ * _e681;
-                uint _e686 = params.units;
-                uint _e696 = factors[start_1 + ((metal::min(unit_2, _e686 - 1u) >> 0u) >> 1u)];
-                s0_0_ = metal::uint2(_e696, 0u);
-            }
+        uint _e470 = base;
+        base = _e470 + 1u;
+        {
+            uint row_7 = m0_ + x_row0_;
+            uint _e474 = base;
+            uint quad_2 = ((metal::min(_e474, last_base) * 32u) >> 2u) + x_quad0_;
+            uint _e484 = params.m;
+            metal::float4 _e491 = x[(metal::min(row_7, _e484 - 1u) * x_quads) + quad_2];
+            x0_ = _e491;
+        }
+        {
+            uint row_8 = m0_ + x_row1_;
+            uint _e493 = base;
+            uint quad_3 = ((metal::min(_e493, last_base) * 32u) >> 2u) + x_quad1_;
+            uint _e503 = params.m;
+            metal::float4 _e510 = x[(metal::min(row_8, _e503 - 1u) * x_quads) + quad_3];
+            x1_ = _e510;
+        }
+        {
+            uint _e511 = base;
+            uint _e518 = params.units;
+            uint unit_2 = metal::min(metal::min(_e511, last_base) + (w_at0_ / 64u), _e518 - 1u);
+            uint _e524 = params.units;
+            uint w_from_1 = (w_row0_ * _e524) + unit_2;
+            metal::uint4 _e529 = low[w_from_1];
+            q0_ = _e529;
+            uint _e532 = params.factor_words;
+            uint start_1 = w_row0_ * _e532;
+            uint _e541 = factors[start_1 + ((unit_2 >> 0u) >> 1u)];
+            s0_0_ = metal::uint2(_e541, 0u);
         }
         deep = 0u;
         bool loop_init = true;
         while(true) {
             if (!loop_init) {
-                uint _e739 = deep;
-                deep = _e739 + 1u;
+                uint _e584 = deep;
+                deep = _e584 + 1u;
             }
             loop_init = false;
-            uint _e701 = deep;
-            if (_e701 < 32u) {
+            uint _e546 = deep;
+            if (_e546 < 32u) {
             } else {
                 break;
             }
             {
-                uint _e705 = deep;
-                metal::float4 a0_ = tile_x.inner[((_e705 * 9u) + row_4) + 0u];
-                uint _e714 = deep;
-                metal::float4 b0_ = tile_w.inner[((_e714 * 17u) + column_1) + 0u];
-                metal::float4 _e724 = sum_0_0_;
-                sum_0_0_ = metal::fma(metal::float4(a0_.x), b0_, _e724);
-                metal::float4 _e728 = sum_1_0_;
-                sum_1_0_ = metal::fma(metal::float4(a0_.y), b0_, _e728);
-                metal::float4 _e732 = sum_2_0_;
-                sum_2_0_ = metal::fma(metal::float4(a0_.z), b0_, _e732);
-                metal::float4 _e736 = sum_3_0_;
-                sum_3_0_ = metal::fma(metal::float4(a0_.w), b0_, _e736);
+                uint _e550 = deep;
+                metal::float4 a0_ = tile_x.inner[((_e550 * 9u) + row_4) + 0u];
+                uint _e559 = deep;
+                metal::float4 b0_ = tile_w.inner[((_e559 * 17u) + column_1) + 0u];
+                metal::float4 _e569 = sum_0_0_;
+                sum_0_0_ = metal::fma(metal::float4(a0_.x), b0_, _e569);
+                metal::float4 _e573 = sum_1_0_;
+                sum_1_0_ = metal::fma(metal::float4(a0_.y), b0_, _e573);
+                metal::float4 _e577 = sum_2_0_;
+                sum_2_0_ = metal::fma(metal::float4(a0_.z), b0_, _e577);
+                metal::float4 _e581 = sum_3_0_;
+                sum_3_0_ = metal::fma(metal::float4(a0_.w), b0_, _e581);
             }
         }
         metal::threadgroup_barrier(metal::mem_flags::mem_threadgroup);
     }
-    uint _e741 = which;
-    metal::float4 _e754 = sum_0_0_;
-    finish(_e741, own_1, (m0_ + ((row_4 + 0u) * 4u)) + 0u, first_1 + ((column_1 + 0u) * 4u), _e754, y0_, params, _buffer_sizes);
-    uint _e755 = which;
-    metal::float4 _e768 = sum_1_0_;
-    finish(_e755, own_1, (m0_ + ((row_4 + 0u) * 4u)) + 1u, first_1 + ((column_1 + 0u) * 4u), _e768, y0_, params, _buffer_sizes);
-    uint _e769 = which;
-    metal::float4 _e782 = sum_2_0_;
-    finish(_e769, own_1, (m0_ + ((row_4 + 0u) * 4u)) + 2u, first_1 + ((column_1 + 0u) * 4u), _e782, y0_, params, _buffer_sizes);
-    uint _e783 = which;
-    metal::float4 _e796 = sum_3_0_;
-    finish(_e783, own_1, (m0_ + ((row_4 + 0u) * 4u)) + 3u, first_1 + ((column_1 + 0u) * 4u), _e796, y0_, params, _buffer_sizes);
+    uint _e586 = which;
+    metal::float4 _e599 = sum_0_0_;
+    finish(_e586, own_1, (m0_ + ((row_4 + 0u) * 4u)) + 0u, first_1 + ((column_1 + 0u) * 4u), _e599, y0_, params, _buffer_sizes);
+    uint _e600 = which;
+    metal::float4 _e613 = sum_1_0_;
+    finish(_e600, own_1, (m0_ + ((row_4 + 0u) * 4u)) + 1u, first_1 + ((column_1 + 0u) * 4u), _e613, y0_, params, _buffer_sizes);
+    uint _e614 = which;
+    metal::float4 _e627 = sum_2_0_;
+    finish(_e614, own_1, (m0_ + ((row_4 + 0u) * 4u)) + 2u, first_1 + ((column_1 + 0u) * 4u), _e627, y0_, params, _buffer_sizes);
+    uint _e628 = which;
+    metal::float4 _e641 = sum_3_0_;
+    finish(_e628, own_1, (m0_ + ((row_4 + 0u) * 4u)) + 3u, first_1 + ((column_1 + 0u) * 4u), _e641, y0_, params, _buffer_sizes);
     return;
 }

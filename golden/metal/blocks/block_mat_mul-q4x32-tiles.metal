@@ -138,10 +138,6 @@ struct main_Input {
     metal::float4 sum_2_0_ = metal::float4 {};
     metal::float4 sum_3_0_ = metal::float4 {};
     uint base = 0u;
-    bool local_1 = {};
-    bool local_2 = {};
-    bool local_3 = {};
-    bool local_4 = {};
     uint deep = {};
     uint number = group.x + (group.y * groups.x);
     uint _e10 = params.end;
@@ -157,193 +153,157 @@ struct main_Input {
     uint x_quads = _e31 >> 2u;
     uint w_at0_ = local + 0u;
     uint w_row0_ = own_1.z + metal::min(first_1 + (w_at0_ % 64u), last);
+    uint x_at0_ = local + 0u;
+    uint x_row0_ = x_at0_ / 8u;
+    uint x_quad0_ = x_at0_ % 8u;
+    uint x_at1_ = local + 128u;
+    uint x_row1_ = x_at1_ / 8u;
+    uint x_quad1_ = x_at1_ % 8u;
     uint column_1 = local % 16u;
     uint row_4 = local / 16u;
-    uint _e66 = params.units;
-    if (_e66 > 0u) {
+    uint _e78 = params.units;
+    uint last_base = ((metal::max(_e78, 1u) - 1u) / 1u) * 1u;
+    uint _e89 = params.units;
+    if (_e89 > 0u) {
         {
-            uint at_3 = local + 0u;
-            uint _e78 = params.m;
-            uint _e83 = base;
-            metal::float4 _e96 = x[(metal::min(m0_ + (at_3 / 8u), _e78 - 1u) * x_quads) + metal::min(((_e83 * 32u) >> 2u) + (at_3 % 8u), x_quads - 1u)];
-            uint _e103 = params.m;
-            if ((m0_ + (at_3 / 8u)) < _e103) {
-                uint _e107 = base;
-                local_1 = (((_e107 * 32u) >> 2u) + (at_3 % 8u)) < x_quads;
-            } else {
-                local_1 = false;
-            }
-            bool _e117 = local_1;
-            x0_ = _e117 ? static_cast<metal::float4>(_e96) : metal::float4 {};
+            uint row_5 = m0_ + x_row0_;
+            uint quad_ = 0u + x_quad0_;
+            uint _e98 = params.m;
+            metal::float4 _e105 = x[(metal::min(row_5, _e98 - 1u) * x_quads) + quad_];
+            x0_ = _e105;
         }
         {
-            uint at_4 = local + 128u;
-            uint _e128 = params.m;
-            uint _e133 = base;
-            metal::float4 _e146 = x[(metal::min(m0_ + (at_4 / 8u), _e128 - 1u) * x_quads) + metal::min(((_e133 * 32u) >> 2u) + (at_4 % 8u), x_quads - 1u)];
-            uint _e153 = params.m;
-            if ((m0_ + (at_4 / 8u)) < _e153) {
-                uint _e157 = base;
-                local_2 = (((_e157 * 32u) >> 2u) + (at_4 % 8u)) < x_quads;
-            } else {
-                local_2 = false;
-            }
-            bool _e167 = local_2;
-            x1_ = _e167 ? static_cast<metal::float4>(_e146) : metal::float4 {};
+            uint row_6 = m0_ + x_row1_;
+            uint quad_1 = 0u + x_quad1_;
+            uint _e112 = params.m;
+            metal::float4 _e119 = x[(metal::min(row_6, _e112 - 1u) * x_quads) + quad_1];
+            x1_ = _e119;
         }
         {
-            uint _e169 = base;
-            uint unit = _e169 + (w_at0_ / 64u);
-            uint _e175 = params.units;
-            bool inside = unit < _e175;
-            uint _e179 = params.units;
-            uint _e183 = params.units;
-            uint w_from = (w_row0_ * _e179) + metal::min(unit, _e183 - 1u);
-            metal::uint4 _e191 = low[w_from];
-            q0_ = inside ? _e191 : metal::uint4 {};
-            uint _e195 = params.factor_words;
-            uint start = w_row0_ * _e195;
-            uint _e200 = params.units;
-            uint _e208 = factors[start + (metal::min(unit, _e200 - 1u) >> 0u)];
-            s0_0_ = metal::uint2(_e208, 0u);
+            uint _e126 = params.units;
+            uint unit = metal::min(0u + (w_at0_ / 64u), _e126 - 1u);
+            uint _e132 = params.units;
+            uint w_from = (w_row0_ * _e132) + unit;
+            metal::uint4 _e137 = low[w_from];
+            q0_ = _e137;
+            uint _e140 = params.factor_words;
+            uint start = w_row0_ * _e140;
+            uint _e147 = factors[start + (unit >> 0u)];
+            s0_0_ = metal::uint2(_e147, 0u);
         }
     }
     while(true) {
-        uint _e211 = base;
-        uint _e214 = params.units;
-        if (_e211 >= _e214) {
+        uint _e150 = base;
+        uint _e153 = params.units;
+        if (_e150 >= _e153) {
             break;
         }
         {
-            uint at_5 = local + 0u;
-            metal::float4 _e224 = x0_;
-            put_x(at_5 / 8u, (at_5 % 8u) * 4u, _e224, tile_x);
+            metal::float4 _e157 = x0_;
+            put_x(x_row0_, x_quad0_ * 4u, static_cast<metal::float4>(_e157), tile_x);
         }
         {
-            uint at_6 = local + 128u;
-            metal::float4 _e233 = x1_;
-            put_x(at_6 / 8u, (at_6 % 8u) * 4u, _e233, tile_x);
+            metal::float4 _e161 = x1_;
+            put_x(x_row1_, x_quad1_ * 4u, static_cast<metal::float4>(_e161), tile_x);
         }
         if (w_at0_ < 64u) {
             uint to = w_at0_ % 64u;
             uint k_2 = (w_at0_ / 64u) * 32u;
-            uint _e242 = base;
-            uint unit_1 = _e242 + (w_at0_ / 64u);
+            uint _e171 = base;
+            uint unit_1 = _e171 + (w_at0_ / 64u);
             uint block0_ = unit_1 >> 0u;
-            metal::uint2 _e249 = s0_0_;
-            uint _e253 = params.units;
-            metal::float2 f0_0_ = (unit_1 < _e253) ? as_type<metal::float2>(_e249) : metal::float2 {};
-            uint _e259 = q0_.x;
-            put_w(to, k_2 + 0u, (as_type<metal::float4>(((metal::uint4(_e259) >> metal::uint4(0u, 0u, 16u, 16u)) & metal::uint4(15u, 3840u, 15u, 3840u)) | metal::uint4(1258291200u)) - metal::float4(8388616.0, 8390656.0, 8388616.0, 8390656.0)) * (metal::float4(1.0, 0.00390625, 1.0, 0.00390625) * f0_0_.x), tile_w);
-            uint _e294 = q0_.x;
-            put_w(to, k_2 + 4u, (as_type<metal::float4>(((metal::uint4(_e294) >> metal::uint4(0u, 0u, 16u, 16u)) & metal::uint4(240u, 61440u, 240u, 61440u)) | metal::uint4(1258291200u)) - metal::float4(8388736.0, 8421376.0, 8388736.0, 8421376.0)) * (metal::float4(0.0625, 0.00024414063, 0.0625, 0.00024414063) * f0_0_.x), tile_w);
-            uint _e329 = q0_.y;
-            put_w(to, k_2 + 8u, (as_type<metal::float4>(((metal::uint4(_e329) >> metal::uint4(0u, 0u, 16u, 16u)) & metal::uint4(15u, 3840u, 15u, 3840u)) | metal::uint4(1258291200u)) - metal::float4(8388616.0, 8390656.0, 8388616.0, 8390656.0)) * (metal::float4(1.0, 0.00390625, 1.0, 0.00390625) * f0_0_.x), tile_w);
-            uint _e364 = q0_.y;
-            put_w(to, k_2 + 12u, (as_type<metal::float4>(((metal::uint4(_e364) >> metal::uint4(0u, 0u, 16u, 16u)) & metal::uint4(240u, 61440u, 240u, 61440u)) | metal::uint4(1258291200u)) - metal::float4(8388736.0, 8421376.0, 8388736.0, 8421376.0)) * (metal::float4(0.0625, 0.00024414063, 0.0625, 0.00024414063) * f0_0_.x), tile_w);
-            uint _e399 = q0_.z;
-            put_w(to, k_2 + 16u, (as_type<metal::float4>(((metal::uint4(_e399) >> metal::uint4(0u, 0u, 16u, 16u)) & metal::uint4(15u, 3840u, 15u, 3840u)) | metal::uint4(1258291200u)) - metal::float4(8388616.0, 8390656.0, 8388616.0, 8390656.0)) * (metal::float4(1.0, 0.00390625, 1.0, 0.00390625) * f0_0_.x), tile_w);
-            uint _e434 = q0_.z;
-            put_w(to, k_2 + 20u, (as_type<metal::float4>(((metal::uint4(_e434) >> metal::uint4(0u, 0u, 16u, 16u)) & metal::uint4(240u, 61440u, 240u, 61440u)) | metal::uint4(1258291200u)) - metal::float4(8388736.0, 8421376.0, 8388736.0, 8421376.0)) * (metal::float4(0.0625, 0.00024414063, 0.0625, 0.00024414063) * f0_0_.x), tile_w);
-            uint _e469 = q0_.w;
-            put_w(to, k_2 + 24u, (as_type<metal::float4>(((metal::uint4(_e469) >> metal::uint4(0u, 0u, 16u, 16u)) & metal::uint4(15u, 3840u, 15u, 3840u)) | metal::uint4(1258291200u)) - metal::float4(8388616.0, 8390656.0, 8388616.0, 8390656.0)) * (metal::float4(1.0, 0.00390625, 1.0, 0.00390625) * f0_0_.x), tile_w);
-            uint _e504 = q0_.w;
-            put_w(to, k_2 + 28u, (as_type<metal::float4>(((metal::uint4(_e504) >> metal::uint4(0u, 0u, 16u, 16u)) & metal::uint4(240u, 61440u, 240u, 61440u)) | metal::uint4(1258291200u)) - metal::float4(8388736.0, 8421376.0, 8388736.0, 8421376.0)) * (metal::float4(0.0625, 0.00024414063, 0.0625, 0.00024414063) * f0_0_.x), tile_w);
+            metal::uint2 _e177 = s0_0_;
+            metal::float2 f0_0_ = as_type<metal::float2>(_e177);
+            uint _e182 = q0_.x;
+            put_w(to, k_2 + 0u, (as_type<metal::float4>(((metal::uint4(_e182) >> metal::uint4(0u, 0u, 16u, 16u)) & metal::uint4(15u, 3840u, 15u, 3840u)) | metal::uint4(1258291200u)) - metal::float4(8388616.0, 8390656.0, 8388616.0, 8390656.0)) * (metal::float4(1.0, 0.00390625, 1.0, 0.00390625) * f0_0_.x), tile_w);
+            uint _e217 = q0_.x;
+            put_w(to, k_2 + 4u, (as_type<metal::float4>(((metal::uint4(_e217) >> metal::uint4(0u, 0u, 16u, 16u)) & metal::uint4(240u, 61440u, 240u, 61440u)) | metal::uint4(1258291200u)) - metal::float4(8388736.0, 8421376.0, 8388736.0, 8421376.0)) * (metal::float4(0.0625, 0.00024414063, 0.0625, 0.00024414063) * f0_0_.x), tile_w);
+            uint _e252 = q0_.y;
+            put_w(to, k_2 + 8u, (as_type<metal::float4>(((metal::uint4(_e252) >> metal::uint4(0u, 0u, 16u, 16u)) & metal::uint4(15u, 3840u, 15u, 3840u)) | metal::uint4(1258291200u)) - metal::float4(8388616.0, 8390656.0, 8388616.0, 8390656.0)) * (metal::float4(1.0, 0.00390625, 1.0, 0.00390625) * f0_0_.x), tile_w);
+            uint _e287 = q0_.y;
+            put_w(to, k_2 + 12u, (as_type<metal::float4>(((metal::uint4(_e287) >> metal::uint4(0u, 0u, 16u, 16u)) & metal::uint4(240u, 61440u, 240u, 61440u)) | metal::uint4(1258291200u)) - metal::float4(8388736.0, 8421376.0, 8388736.0, 8421376.0)) * (metal::float4(0.0625, 0.00024414063, 0.0625, 0.00024414063) * f0_0_.x), tile_w);
+            uint _e322 = q0_.z;
+            put_w(to, k_2 + 16u, (as_type<metal::float4>(((metal::uint4(_e322) >> metal::uint4(0u, 0u, 16u, 16u)) & metal::uint4(15u, 3840u, 15u, 3840u)) | metal::uint4(1258291200u)) - metal::float4(8388616.0, 8390656.0, 8388616.0, 8390656.0)) * (metal::float4(1.0, 0.00390625, 1.0, 0.00390625) * f0_0_.x), tile_w);
+            uint _e357 = q0_.z;
+            put_w(to, k_2 + 20u, (as_type<metal::float4>(((metal::uint4(_e357) >> metal::uint4(0u, 0u, 16u, 16u)) & metal::uint4(240u, 61440u, 240u, 61440u)) | metal::uint4(1258291200u)) - metal::float4(8388736.0, 8421376.0, 8388736.0, 8421376.0)) * (metal::float4(0.0625, 0.00024414063, 0.0625, 0.00024414063) * f0_0_.x), tile_w);
+            uint _e392 = q0_.w;
+            put_w(to, k_2 + 24u, (as_type<metal::float4>(((metal::uint4(_e392) >> metal::uint4(0u, 0u, 16u, 16u)) & metal::uint4(15u, 3840u, 15u, 3840u)) | metal::uint4(1258291200u)) - metal::float4(8388616.0, 8390656.0, 8388616.0, 8390656.0)) * (metal::float4(1.0, 0.00390625, 1.0, 0.00390625) * f0_0_.x), tile_w);
+            uint _e427 = q0_.w;
+            put_w(to, k_2 + 28u, (as_type<metal::float4>(((metal::uint4(_e427) >> metal::uint4(0u, 0u, 16u, 16u)) & metal::uint4(240u, 61440u, 240u, 61440u)) | metal::uint4(1258291200u)) - metal::float4(8388736.0, 8421376.0, 8388736.0, 8421376.0)) * (metal::float4(0.0625, 0.00024414063, 0.0625, 0.00024414063) * f0_0_.x), tile_w);
         }
         metal::threadgroup_barrier(metal::mem_flags::mem_threadgroup);
-        uint _e536 = base;
-        base = _e536 + 1u;
-        uint _e539 = base;
-        uint _e542 = params.units;
-        if (_e539 < _e542) {
-            {
-                uint at_7 = local + 0u;
-                uint _e553 = params.m;
-                uint _e558 = base;
-                metal::float4 _e571 = x[(metal::min(m0_ + (at_7 / 8u), _e553 - 1u) * x_quads) + metal::min(((_e558 * 32u) >> 2u) + (at_7 % 8u), x_quads - 1u)];
-                uint _e578 = params.m;
-                if ((m0_ + (at_7 / 8u)) < _e578) {
-                    uint _e582 = base;
-                    local_3 = (((_e582 * 32u) >> 2u) + (at_7 % 8u)) < x_quads;
-                } else {
-                    local_3 = false;
-                }
-                bool _e592 = local_3;
-                x0_ = _e592 ? static_cast<metal::float4>(_e571) : metal::float4 {};
-            }
-            {
-                uint at_8 = local + 128u;
-                uint _e603 = params.m;
-                uint _e608 = base;
-                metal::float4 _e621 = x[(metal::min(m0_ + (at_8 / 8u), _e603 - 1u) * x_quads) + metal::min(((_e608 * 32u) >> 2u) + (at_8 % 8u), x_quads - 1u)];
-                uint _e628 = params.m;
-                if ((m0_ + (at_8 / 8u)) < _e628) {
-                    uint _e632 = base;
-                    local_4 = (((_e632 * 32u) >> 2u) + (at_8 % 8u)) < x_quads;
-                } else {
-                    local_4 = false;
-                }
-                bool _e642 = local_4;
-                x1_ = _e642 ? static_cast<metal::float4>(_e621) : metal::float4 {};
-            }
-            {
-                uint _e644 = base;
-                uint unit_2 = _e644 + (w_at0_ / 64u);
-                uint _e650 = params.units;
-                bool inside_1 = unit_2 < _e650;
-                uint _e654 = params.units;
-                uint _e658 = params.units;
-                uint w_from_1 = (w_row0_ * _e654) + metal::min(unit_2, _e658 - 1u);
-                metal::uint4 _e666 = low[w_from_1];
-                q0_ = inside_1 ? _e666 : metal::uint4 {};
-                uint _e670 = params.factor_words;
-                uint start_1 = w_row0_ * _e670;
-                uint _e675 = params.units;
-                uint _e683 = factors[start_1 + (metal::min(unit_2, _e675 - 1u) >> 0u)];
-                s0_0_ = metal::uint2(_e683, 0u);
-            }
+        uint _e459 = base;
+        base = _e459 + 1u;
+        {
+            uint row_7 = m0_ + x_row0_;
+            uint _e463 = base;
+            uint quad_2 = ((metal::min(_e463, last_base) * 32u) >> 2u) + x_quad0_;
+            uint _e473 = params.m;
+            metal::float4 _e480 = x[(metal::min(row_7, _e473 - 1u) * x_quads) + quad_2];
+            x0_ = _e480;
+        }
+        {
+            uint row_8 = m0_ + x_row1_;
+            uint _e482 = base;
+            uint quad_3 = ((metal::min(_e482, last_base) * 32u) >> 2u) + x_quad1_;
+            uint _e492 = params.m;
+            metal::float4 _e499 = x[(metal::min(row_8, _e492 - 1u) * x_quads) + quad_3];
+            x1_ = _e499;
+        }
+        {
+            uint _e500 = base;
+            uint _e507 = params.units;
+            uint unit_2 = metal::min(metal::min(_e500, last_base) + (w_at0_ / 64u), _e507 - 1u);
+            uint _e513 = params.units;
+            uint w_from_1 = (w_row0_ * _e513) + unit_2;
+            metal::uint4 _e518 = low[w_from_1];
+            q0_ = _e518;
+            uint _e521 = params.factor_words;
+            uint start_1 = w_row0_ * _e521;
+            uint _e528 = factors[start_1 + (unit_2 >> 0u)];
+            s0_0_ = metal::uint2(_e528, 0u);
         }
         deep = 0u;
         bool loop_init = true;
         while(true) {
             if (!loop_init) {
-                uint _e726 = deep;
-                deep = _e726 + 1u;
+                uint _e571 = deep;
+                deep = _e571 + 1u;
             }
             loop_init = false;
-            uint _e688 = deep;
-            if (_e688 < 32u) {
+            uint _e533 = deep;
+            if (_e533 < 32u) {
             } else {
                 break;
             }
             {
-                uint _e692 = deep;
-                metal::float4 a0_ = tile_x.inner[((_e692 * 9u) + row_4) + 0u];
-                uint _e701 = deep;
-                metal::float4 b0_ = tile_w.inner[((_e701 * 17u) + column_1) + 0u];
-                metal::float4 _e711 = sum_0_0_;
-                sum_0_0_ = metal::fma(metal::float4(a0_.x), b0_, _e711);
-                metal::float4 _e715 = sum_1_0_;
-                sum_1_0_ = metal::fma(metal::float4(a0_.y), b0_, _e715);
-                metal::float4 _e719 = sum_2_0_;
-                sum_2_0_ = metal::fma(metal::float4(a0_.z), b0_, _e719);
-                metal::float4 _e723 = sum_3_0_;
-                sum_3_0_ = metal::fma(metal::float4(a0_.w), b0_, _e723);
+                uint _e537 = deep;
+                metal::float4 a0_ = tile_x.inner[((_e537 * 9u) + row_4) + 0u];
+                uint _e546 = deep;
+                metal::float4 b0_ = tile_w.inner[((_e546 * 17u) + column_1) + 0u];
+                metal::float4 _e556 = sum_0_0_;
+                sum_0_0_ = metal::fma(metal::float4(a0_.x), b0_, _e556);
+                metal::float4 _e560 = sum_1_0_;
+                sum_1_0_ = metal::fma(metal::float4(a0_.y), b0_, _e560);
+                metal::float4 _e564 = sum_2_0_;
+                sum_2_0_ = metal::fma(metal::float4(a0_.z), b0_, _e564);
+                metal::float4 _e568 = sum_3_0_;
+                sum_3_0_ = metal::fma(metal::float4(a0_.w), b0_, _e568);
             }
         }
         metal::threadgroup_barrier(metal::mem_flags::mem_threadgroup);
     }
-    uint _e728 = which;
-    metal::float4 _e741 = sum_0_0_;
-    finish(_e728, own_1, (m0_ + ((row_4 + 0u) * 4u)) + 0u, first_1 + ((column_1 + 0u) * 4u), _e741, y0_, params, _buffer_sizes);
-    uint _e742 = which;
-    metal::float4 _e755 = sum_1_0_;
-    finish(_e742, own_1, (m0_ + ((row_4 + 0u) * 4u)) + 1u, first_1 + ((column_1 + 0u) * 4u), _e755, y0_, params, _buffer_sizes);
-    uint _e756 = which;
-    metal::float4 _e769 = sum_2_0_;
-    finish(_e756, own_1, (m0_ + ((row_4 + 0u) * 4u)) + 2u, first_1 + ((column_1 + 0u) * 4u), _e769, y0_, params, _buffer_sizes);
-    uint _e770 = which;
-    metal::float4 _e783 = sum_3_0_;
-    finish(_e770, own_1, (m0_ + ((row_4 + 0u) * 4u)) + 3u, first_1 + ((column_1 + 0u) * 4u), _e783, y0_, params, _buffer_sizes);
+    uint _e573 = which;
+    metal::float4 _e586 = sum_0_0_;
+    finish(_e573, own_1, (m0_ + ((row_4 + 0u) * 4u)) + 0u, first_1 + ((column_1 + 0u) * 4u), _e586, y0_, params, _buffer_sizes);
+    uint _e587 = which;
+    metal::float4 _e600 = sum_1_0_;
+    finish(_e587, own_1, (m0_ + ((row_4 + 0u) * 4u)) + 1u, first_1 + ((column_1 + 0u) * 4u), _e600, y0_, params, _buffer_sizes);
+    uint _e601 = which;
+    metal::float4 _e614 = sum_2_0_;
+    finish(_e601, own_1, (m0_ + ((row_4 + 0u) * 4u)) + 2u, first_1 + ((column_1 + 0u) * 4u), _e614, y0_, params, _buffer_sizes);
+    uint _e615 = which;
+    metal::float4 _e628 = sum_3_0_;
+    finish(_e615, own_1, (m0_ + ((row_4 + 0u) * 4u)) + 3u, first_1 + ((column_1 + 0u) * 4u), _e628, y0_, params, _buffer_sizes);
     return;
 }

@@ -103,7 +103,7 @@ Starts starts(
 metal::half4 load_a(
     uint start,
     uint outer,
-    uint k_1,
+    uint k,
     device type_2 const& a,
     constant Params& params,
     constant _mslBufferSizes& _buffer_sizes
@@ -111,14 +111,14 @@ metal::half4 load_a(
     uint _e5 = params.m;
     uint row_1 = metal::min(outer, _e5 - 1u);
     uint _e12 = params.a_outer;
-    metal::float4 _e19 = a[((start + (row_1 * _e12)) + k_1) >> 2u];
+    metal::float4 _e19 = a[((start + (row_1 * _e12)) + k) >> 2u];
     return static_cast<metal::half4>(_e19);
 }
 
 metal::half4 load_b(
     uint start_1,
     uint outer_1,
-    uint k_2,
+    uint k_1,
     device type_5 const& b,
     constant Params& params,
     constant _mslBufferSizes& _buffer_sizes
@@ -126,7 +126,7 @@ metal::half4 load_b(
     uint _e5 = params.n;
     uint columns = metal::min(outer_1, (_e5 - 1u) & 4294967292u);
     uint _e14 = params.b_inner;
-    metal::half4 _e21 = b[((start_1 + (k_2 * _e14)) + columns) >> 2u];
+    metal::half4 _e21 = b[((start_1 + (k_1 * _e14)) + columns) >> 2u];
     return static_cast<metal::half4>(_e21);
 }
 
@@ -189,11 +189,11 @@ Work work(
     uint rows = metal::min(8u, _e29 - first);
     uint at_1 = tile % in_band;
     uint _e35 = params.share;
-    uint k_3 = share * _e35;
+    uint k_2 = share * _e35;
     uint _e46 = params.share;
     uint _e50 = params.k;
     uint _e54 = params.products;
-    return Work {(first + (at_1 % rows)) * 32u, (at_1 / rows) * 32u, k_3, metal::min(k_3 + _e46, _e50), product_1, (share * _e54) + product_1};
+    return Work {(first + (at_1 % rows)) * 32u, (at_1 / rows) * 32u, k_2, metal::min(k_2 + _e46, _e50), product_1, (share * _e54) + product_1};
 }
 metal::simdgroup_half8x8 NagaCooperativeLoad(const threadgroup half* ptr, int stride, bool is_row_major) {
     metal::simdgroup_half8x8 m;
@@ -226,16 +226,16 @@ struct main_Input {
 , threadgroup type_9& results
 , constant _mslBufferSizes& _buffer_sizes [[buffer(4)]]
 ) {
-    metal::half4 next_a0_ = metal::half4 {};
-    metal::half4 next_a1_ = metal::half4 {};
-    metal::half4 next_b0_ = metal::half4 {};
-    metal::half4 next_b1_ = metal::half4 {};
+    metal::half4 next_a0_0_ = metal::half4 {};
+    metal::half4 next_a1_0_ = metal::half4 {};
+    metal::half4 next_b0_0_ = metal::half4 {};
+    metal::half4 next_b1_0_ = metal::half4 {};
     metal::simdgroup_float8x8 sum_0_0_ = {};
     metal::simdgroup_float8x8 sum_0_1_ = {};
     metal::simdgroup_float8x8 sum_1_0_ = {};
     metal::simdgroup_float8x8 sum_1_1_ = {};
-    uint k = {};
     uint stage = 0u;
+    uint number = 0u;
     uint quad_ = {};
     uint quad_1 = {};
     uint quad_2 = {};
@@ -250,298 +250,301 @@ struct main_Input {
     uint team = metal::min(subgroup, 3u);
     uint team_row = (team / 2u) * 16u;
     uint team_column = (team % 2u) * 16u;
-    uint a_along = (thread_ % 8u) * 4u;
-    uint a_across = thread_ / 8u;
-    uint b_along = (thread_ % 8u) * 4u;
-    uint b_across = thread_ / 8u;
-    k = _e15.k;
-    uint _e56 = k;
-    if (_e56 < _e15.k_end) {
-        uint _e64 = k;
-        metal::half4 _e66 = load_a(_e17.a, (_e15.row + a_across) + 0u, _e64 + a_along, a, params, _buffer_sizes);
-        next_a0_ = _e66;
-        uint _e72 = k;
-        metal::half4 _e74 = load_a(_e17.a, (_e15.row + a_across) + 16u, _e72 + a_along, a, params, _buffer_sizes);
-        next_a1_ = _e74;
-        uint _e78 = k;
-        metal::half4 _e82 = load_b(_e17.b, _e15.column + b_along, (_e78 + b_across) + 0u, b, params, _buffer_sizes);
-        next_b0_ = _e82;
-        uint _e86 = k;
-        metal::half4 _e90 = load_b(_e17.b, _e15.column + b_along, (_e86 + b_across) + 16u, b, params, _buffer_sizes);
-        next_b1_ = _e90;
+    uint count = ((metal::max(_e15.k_end, _e15.k) - _e15.k) + 31u) / 32u;
+    uint a_along0_ = ((thread_ + 0u) % 8u) * 4u;
+    uint a_line0_ = (thread_ + 0u) / 8u;
+    uint a_across0_ = ((a_line0_ & 4294967288u) | ((a_line0_ & 1u) << 2u)) | ((a_line0_ >> 1u) & 3u);
+    uint a_along1_ = ((thread_ + 128u) % 8u) * 4u;
+    uint a_line1_ = (thread_ + 128u) / 8u;
+    uint a_across1_ = ((a_line1_ & 4294967288u) | ((a_line1_ & 1u) << 2u)) | ((a_line1_ >> 1u) & 3u);
+    uint b_along0_ = ((thread_ + 0u) % 8u) * 4u;
+    uint b_across0_ = (thread_ + 0u) / 8u;
+    uint b_along1_ = ((thread_ + 128u) % 8u) * 4u;
+    uint b_across1_ = (thread_ + 128u) / 8u;
+    if (count > 0u) {
+        {
+            uint k_3 = metal::min(0u, count - 1u) * 32u;
+            metal::half4 _e129 = load_a(_e17.a, _e15.row + a_across0_, (_e15.k + k_3) + a_along0_, a, params, _buffer_sizes);
+            next_a0_0_ = _e129;
+            metal::half4 _e136 = load_a(_e17.a, _e15.row + a_across1_, (_e15.k + k_3) + a_along1_, a, params, _buffer_sizes);
+            next_a1_0_ = _e136;
+            metal::half4 _e143 = load_b(_e17.b, _e15.column + b_along0_, (_e15.k + k_3) + b_across0_, b, params, _buffer_sizes);
+            next_b0_0_ = _e143;
+            metal::half4 _e150 = load_b(_e17.b, _e15.column + b_along1_, (_e15.k + k_3) + b_across1_, b, params, _buffer_sizes);
+            next_b1_0_ = _e150;
+        }
     }
     while(true) {
-        uint _e91 = k;
-        if (_e91 >= _e15.k_end) {
+        uint _e153 = number;
+        if (_e153 >= count) {
             break;
         }
-        uint _e94 = stage;
-        uint a_start = _e94 * 1280u;
-        uint _e97 = stage;
-        uint b_start = _e97 * 1280u;
         {
-            uint at_2 = (a_start + ((a_across + 0u) * 40u)) + (a_along / 1u);
-            half _e113 = next_a0_.x;
-            tile_a.inner[at_2 + 0u] = _e113;
-            half _e119 = next_a0_.y;
-            tile_a.inner[at_2 + 1u] = _e119;
-            half _e125 = next_a0_.z;
-            tile_a.inner[at_2 + 2u] = _e125;
-            half _e131 = next_a0_.w;
-            tile_a.inner[at_2 + 3u] = _e131;
+            uint _e155 = stage;
+            uint a_start = _e155 * 1280u;
+            uint _e158 = stage;
+            uint b_start = _e158 * 1280u;
+            {
+                uint at_2 = (a_start + (a_across0_ * 40u)) + (a_along0_ / 1u);
+                half _e172 = next_a0_0_.x;
+                tile_a.inner[at_2 + 0u] = _e172;
+                half _e178 = next_a0_0_.y;
+                tile_a.inner[at_2 + 1u] = _e178;
+                half _e184 = next_a0_0_.z;
+                tile_a.inner[at_2 + 2u] = _e184;
+                half _e190 = next_a0_0_.w;
+                tile_a.inner[at_2 + 3u] = _e190;
+            }
+            {
+                uint at_3 = (a_start + (a_across1_ * 40u)) + (a_along1_ / 1u);
+                half _e202 = next_a1_0_.x;
+                tile_a.inner[at_3 + 0u] = _e202;
+                half _e208 = next_a1_0_.y;
+                tile_a.inner[at_3 + 1u] = _e208;
+                half _e214 = next_a1_0_.z;
+                tile_a.inner[at_3 + 2u] = _e214;
+                half _e220 = next_a1_0_.w;
+                tile_a.inner[at_3 + 3u] = _e220;
+            }
+            {
+                uint at_4 = (b_start + (b_across0_ * 40u)) + (b_along0_ / 1u);
+                half _e232 = next_b0_0_.x;
+                tile_b.inner[at_4 + 0u] = _e232;
+                half _e238 = next_b0_0_.y;
+                tile_b.inner[at_4 + 1u] = _e238;
+                half _e244 = next_b0_0_.z;
+                tile_b.inner[at_4 + 2u] = _e244;
+                half _e250 = next_b0_0_.w;
+                tile_b.inner[at_4 + 3u] = _e250;
+            }
+            {
+                uint at_5 = (b_start + (b_across1_ * 40u)) + (b_along1_ / 1u);
+                half _e262 = next_b1_0_.x;
+                tile_b.inner[at_5 + 0u] = _e262;
+                half _e268 = next_b1_0_.y;
+                tile_b.inner[at_5 + 1u] = _e268;
+                half _e274 = next_b1_0_.z;
+                tile_b.inner[at_5 + 2u] = _e274;
+                half _e280 = next_b1_0_.w;
+                tile_b.inner[at_5 + 3u] = _e280;
+            }
+            metal::threadgroup_barrier(metal::mem_flags::mem_threadgroup);
+            uint _e281 = number;
+            number = _e281 + 1u;
+            {
+                uint _e284 = number;
+                uint k_4 = metal::min(_e284 + 0u, count - 1u) * 32u;
+                metal::half4 _e298 = load_a(_e17.a, _e15.row + a_across0_, (_e15.k + k_4) + a_along0_, a, params, _buffer_sizes);
+                next_a0_0_ = _e298;
+                metal::half4 _e305 = load_a(_e17.a, _e15.row + a_across1_, (_e15.k + k_4) + a_along1_, a, params, _buffer_sizes);
+                next_a1_0_ = _e305;
+                metal::half4 _e312 = load_b(_e17.b, _e15.column + b_along0_, (_e15.k + k_4) + b_across0_, b, params, _buffer_sizes);
+                next_b0_0_ = _e312;
+                metal::half4 _e319 = load_b(_e17.b, _e15.column + b_along1_, (_e15.k + k_4) + b_across1_, b, params, _buffer_sizes);
+                next_b1_0_ = _e319;
+            }
+            {
+                uint at_a0_ = (a_start + ((team_row + 0u) * 40u)) + 0u;
+                metal::simdgroup_half8x8 a0_ = NagaCooperativeLoad(&tile_a.inner[at_a0_], 40u, false);
+                uint at_a1_ = (a_start + ((team_row + 8u) * 40u)) + 0u;
+                metal::simdgroup_half8x8 a1_ = NagaCooperativeLoad(&tile_a.inner[at_a1_], 40u, false);
+                uint at_b0_ = (b_start + 0u) + (team_column / 1u);
+                metal::simdgroup_half8x8 b0_ = NagaCooperativeLoad(&tile_b.inner[at_b0_], 40u, false);
+                metal::simdgroup_float8x8 _e351 = sum_0_0_;
+                sum_0_0_ = NagaCooperativeMultiplyAdd(a0_, b0_, _e351);
+                metal::simdgroup_float8x8 _e353 = sum_1_0_;
+                sum_1_0_ = NagaCooperativeMultiplyAdd(a1_, b0_, _e353);
+                uint at_b1_ = (b_start + 8u) + (team_column / 1u);
+                metal::simdgroup_half8x8 b1_ = NagaCooperativeLoad(&tile_b.inner[at_b1_], 40u, false);
+                metal::simdgroup_float8x8 _e364 = sum_0_1_;
+                sum_0_1_ = NagaCooperativeMultiplyAdd(a0_, b1_, _e364);
+                metal::simdgroup_float8x8 _e366 = sum_1_1_;
+                sum_1_1_ = NagaCooperativeMultiplyAdd(a1_, b1_, _e366);
+            }
+            {
+                uint at_a0_1 = (a_start + ((team_row + 0u) * 40u)) + 8u;
+                metal::simdgroup_half8x8 a0_1 = NagaCooperativeLoad(&tile_a.inner[at_a0_1], 40u, false);
+                uint at_a1_1 = (a_start + ((team_row + 8u) * 40u)) + 8u;
+                metal::simdgroup_half8x8 a1_1 = NagaCooperativeLoad(&tile_a.inner[at_a1_1], 40u, false);
+                uint at_b0_1 = (b_start + 320u) + (team_column / 1u);
+                metal::simdgroup_half8x8 b0_1 = NagaCooperativeLoad(&tile_b.inner[at_b0_1], 40u, false);
+                metal::simdgroup_float8x8 _e399 = sum_0_0_;
+                sum_0_0_ = NagaCooperativeMultiplyAdd(a0_1, b0_1, _e399);
+                metal::simdgroup_float8x8 _e401 = sum_1_0_;
+                sum_1_0_ = NagaCooperativeMultiplyAdd(a1_1, b0_1, _e401);
+                uint at_b1_1 = (b_start + 328u) + (team_column / 1u);
+                metal::simdgroup_half8x8 b1_1 = NagaCooperativeLoad(&tile_b.inner[at_b1_1], 40u, false);
+                metal::simdgroup_float8x8 _e412 = sum_0_1_;
+                sum_0_1_ = NagaCooperativeMultiplyAdd(a0_1, b1_1, _e412);
+                metal::simdgroup_float8x8 _e414 = sum_1_1_;
+                sum_1_1_ = NagaCooperativeMultiplyAdd(a1_1, b1_1, _e414);
+            }
+            {
+                uint at_a0_2 = (a_start + ((team_row + 0u) * 40u)) + 16u;
+                metal::simdgroup_half8x8 a0_2 = NagaCooperativeLoad(&tile_a.inner[at_a0_2], 40u, false);
+                uint at_a1_2 = (a_start + ((team_row + 8u) * 40u)) + 16u;
+                metal::simdgroup_half8x8 a1_2 = NagaCooperativeLoad(&tile_a.inner[at_a1_2], 40u, false);
+                uint at_b0_2 = (b_start + 640u) + (team_column / 1u);
+                metal::simdgroup_half8x8 b0_2 = NagaCooperativeLoad(&tile_b.inner[at_b0_2], 40u, false);
+                metal::simdgroup_float8x8 _e447 = sum_0_0_;
+                sum_0_0_ = NagaCooperativeMultiplyAdd(a0_2, b0_2, _e447);
+                metal::simdgroup_float8x8 _e449 = sum_1_0_;
+                sum_1_0_ = NagaCooperativeMultiplyAdd(a1_2, b0_2, _e449);
+                uint at_b1_2 = (b_start + 648u) + (team_column / 1u);
+                metal::simdgroup_half8x8 b1_2 = NagaCooperativeLoad(&tile_b.inner[at_b1_2], 40u, false);
+                metal::simdgroup_float8x8 _e460 = sum_0_1_;
+                sum_0_1_ = NagaCooperativeMultiplyAdd(a0_2, b1_2, _e460);
+                metal::simdgroup_float8x8 _e462 = sum_1_1_;
+                sum_1_1_ = NagaCooperativeMultiplyAdd(a1_2, b1_2, _e462);
+            }
+            {
+                uint at_a0_3 = (a_start + ((team_row + 0u) * 40u)) + 24u;
+                metal::simdgroup_half8x8 a0_3 = NagaCooperativeLoad(&tile_a.inner[at_a0_3], 40u, false);
+                uint at_a1_3 = (a_start + ((team_row + 8u) * 40u)) + 24u;
+                metal::simdgroup_half8x8 a1_3 = NagaCooperativeLoad(&tile_a.inner[at_a1_3], 40u, false);
+                uint at_b0_3 = (b_start + 960u) + (team_column / 1u);
+                metal::simdgroup_half8x8 b0_3 = NagaCooperativeLoad(&tile_b.inner[at_b0_3], 40u, false);
+                metal::simdgroup_float8x8 _e495 = sum_0_0_;
+                sum_0_0_ = NagaCooperativeMultiplyAdd(a0_3, b0_3, _e495);
+                metal::simdgroup_float8x8 _e497 = sum_1_0_;
+                sum_1_0_ = NagaCooperativeMultiplyAdd(a1_3, b0_3, _e497);
+                uint at_b1_3 = (b_start + 968u) + (team_column / 1u);
+                metal::simdgroup_half8x8 b1_3 = NagaCooperativeLoad(&tile_b.inner[at_b1_3], 40u, false);
+                metal::simdgroup_float8x8 _e508 = sum_0_1_;
+                sum_0_1_ = NagaCooperativeMultiplyAdd(a0_3, b1_3, _e508);
+                metal::simdgroup_float8x8 _e510 = sum_1_1_;
+                sum_1_1_ = NagaCooperativeMultiplyAdd(a1_3, b1_3, _e510);
+            }
+            uint _e513 = stage;
+            stage = 1u - _e513;
         }
-        {
-            uint at_3 = (a_start + ((a_across + 16u) * 40u)) + (a_along / 1u);
-            half _e145 = next_a1_.x;
-            tile_a.inner[at_3 + 0u] = _e145;
-            half _e151 = next_a1_.y;
-            tile_a.inner[at_3 + 1u] = _e151;
-            half _e157 = next_a1_.z;
-            tile_a.inner[at_3 + 2u] = _e157;
-            half _e163 = next_a1_.w;
-            tile_a.inner[at_3 + 3u] = _e163;
-        }
-        {
-            uint at_4 = (b_start + ((b_across + 0u) * 40u)) + (b_along / 1u);
-            half _e177 = next_b0_.x;
-            tile_b.inner[at_4 + 0u] = _e177;
-            half _e183 = next_b0_.y;
-            tile_b.inner[at_4 + 1u] = _e183;
-            half _e189 = next_b0_.z;
-            tile_b.inner[at_4 + 2u] = _e189;
-            half _e195 = next_b0_.w;
-            tile_b.inner[at_4 + 3u] = _e195;
-        }
-        {
-            uint at_5 = (b_start + ((b_across + 16u) * 40u)) + (b_along / 1u);
-            half _e209 = next_b1_.x;
-            tile_b.inner[at_5 + 0u] = _e209;
-            half _e215 = next_b1_.y;
-            tile_b.inner[at_5 + 1u] = _e215;
-            half _e221 = next_b1_.z;
-            tile_b.inner[at_5 + 2u] = _e221;
-            half _e227 = next_b1_.w;
-            tile_b.inner[at_5 + 3u] = _e227;
-        }
-        metal::threadgroup_barrier(metal::mem_flags::mem_threadgroup);
-        uint _e228 = k;
-        k = _e228 + 32u;
-        uint _e231 = k;
-        if (_e231 < _e15.k_end) {
-            uint _e239 = k;
-            metal::half4 _e241 = load_a(_e17.a, (_e15.row + a_across) + 0u, _e239 + a_along, a, params, _buffer_sizes);
-            next_a0_ = _e241;
-            uint _e247 = k;
-            metal::half4 _e249 = load_a(_e17.a, (_e15.row + a_across) + 16u, _e247 + a_along, a, params, _buffer_sizes);
-            next_a1_ = _e249;
-            uint _e253 = k;
-            metal::half4 _e257 = load_b(_e17.b, _e15.column + b_along, (_e253 + b_across) + 0u, b, params, _buffer_sizes);
-            next_b0_ = _e257;
-            uint _e261 = k;
-            metal::half4 _e265 = load_b(_e17.b, _e15.column + b_along, (_e261 + b_across) + 16u, b, params, _buffer_sizes);
-            next_b1_ = _e265;
-        }
-        {
-            uint at_a0_ = (a_start + ((team_row + 0u) * 40u)) + 0u;
-            metal::simdgroup_half8x8 a0_ = NagaCooperativeLoad(&tile_a.inner[at_a0_], 40u, false);
-            uint at_a1_ = (a_start + ((team_row + 8u) * 40u)) + 0u;
-            metal::simdgroup_half8x8 a1_ = NagaCooperativeLoad(&tile_a.inner[at_a1_], 40u, false);
-            uint at_b0_ = (b_start + 0u) + (team_column / 1u);
-            metal::simdgroup_half8x8 b0_ = NagaCooperativeLoad(&tile_b.inner[at_b0_], 40u, false);
-            metal::simdgroup_float8x8 _e297 = sum_0_0_;
-            sum_0_0_ = NagaCooperativeMultiplyAdd(a0_, b0_, _e297);
-            metal::simdgroup_float8x8 _e299 = sum_1_0_;
-            sum_1_0_ = NagaCooperativeMultiplyAdd(a1_, b0_, _e299);
-            uint at_b1_ = (b_start + 8u) + (team_column / 1u);
-            metal::simdgroup_half8x8 b1_ = NagaCooperativeLoad(&tile_b.inner[at_b1_], 40u, false);
-            metal::simdgroup_float8x8 _e310 = sum_0_1_;
-            sum_0_1_ = NagaCooperativeMultiplyAdd(a0_, b1_, _e310);
-            metal::simdgroup_float8x8 _e312 = sum_1_1_;
-            sum_1_1_ = NagaCooperativeMultiplyAdd(a1_, b1_, _e312);
-        }
-        {
-            uint at_a0_1 = (a_start + ((team_row + 0u) * 40u)) + 8u;
-            metal::simdgroup_half8x8 a0_1 = NagaCooperativeLoad(&tile_a.inner[at_a0_1], 40u, false);
-            uint at_a1_1 = (a_start + ((team_row + 8u) * 40u)) + 8u;
-            metal::simdgroup_half8x8 a1_1 = NagaCooperativeLoad(&tile_a.inner[at_a1_1], 40u, false);
-            uint at_b0_1 = (b_start + 320u) + (team_column / 1u);
-            metal::simdgroup_half8x8 b0_1 = NagaCooperativeLoad(&tile_b.inner[at_b0_1], 40u, false);
-            metal::simdgroup_float8x8 _e345 = sum_0_0_;
-            sum_0_0_ = NagaCooperativeMultiplyAdd(a0_1, b0_1, _e345);
-            metal::simdgroup_float8x8 _e347 = sum_1_0_;
-            sum_1_0_ = NagaCooperativeMultiplyAdd(a1_1, b0_1, _e347);
-            uint at_b1_1 = (b_start + 328u) + (team_column / 1u);
-            metal::simdgroup_half8x8 b1_1 = NagaCooperativeLoad(&tile_b.inner[at_b1_1], 40u, false);
-            metal::simdgroup_float8x8 _e358 = sum_0_1_;
-            sum_0_1_ = NagaCooperativeMultiplyAdd(a0_1, b1_1, _e358);
-            metal::simdgroup_float8x8 _e360 = sum_1_1_;
-            sum_1_1_ = NagaCooperativeMultiplyAdd(a1_1, b1_1, _e360);
-        }
-        {
-            uint at_a0_2 = (a_start + ((team_row + 0u) * 40u)) + 16u;
-            metal::simdgroup_half8x8 a0_2 = NagaCooperativeLoad(&tile_a.inner[at_a0_2], 40u, false);
-            uint at_a1_2 = (a_start + ((team_row + 8u) * 40u)) + 16u;
-            metal::simdgroup_half8x8 a1_2 = NagaCooperativeLoad(&tile_a.inner[at_a1_2], 40u, false);
-            uint at_b0_2 = (b_start + 640u) + (team_column / 1u);
-            metal::simdgroup_half8x8 b0_2 = NagaCooperativeLoad(&tile_b.inner[at_b0_2], 40u, false);
-            metal::simdgroup_float8x8 _e393 = sum_0_0_;
-            sum_0_0_ = NagaCooperativeMultiplyAdd(a0_2, b0_2, _e393);
-            metal::simdgroup_float8x8 _e395 = sum_1_0_;
-            sum_1_0_ = NagaCooperativeMultiplyAdd(a1_2, b0_2, _e395);
-            uint at_b1_2 = (b_start + 648u) + (team_column / 1u);
-            metal::simdgroup_half8x8 b1_2 = NagaCooperativeLoad(&tile_b.inner[at_b1_2], 40u, false);
-            metal::simdgroup_float8x8 _e406 = sum_0_1_;
-            sum_0_1_ = NagaCooperativeMultiplyAdd(a0_2, b1_2, _e406);
-            metal::simdgroup_float8x8 _e408 = sum_1_1_;
-            sum_1_1_ = NagaCooperativeMultiplyAdd(a1_2, b1_2, _e408);
-        }
-        {
-            uint at_a0_3 = (a_start + ((team_row + 0u) * 40u)) + 24u;
-            metal::simdgroup_half8x8 a0_3 = NagaCooperativeLoad(&tile_a.inner[at_a0_3], 40u, false);
-            uint at_a1_3 = (a_start + ((team_row + 8u) * 40u)) + 24u;
-            metal::simdgroup_half8x8 a1_3 = NagaCooperativeLoad(&tile_a.inner[at_a1_3], 40u, false);
-            uint at_b0_3 = (b_start + 960u) + (team_column / 1u);
-            metal::simdgroup_half8x8 b0_3 = NagaCooperativeLoad(&tile_b.inner[at_b0_3], 40u, false);
-            metal::simdgroup_float8x8 _e441 = sum_0_0_;
-            sum_0_0_ = NagaCooperativeMultiplyAdd(a0_3, b0_3, _e441);
-            metal::simdgroup_float8x8 _e443 = sum_1_0_;
-            sum_1_0_ = NagaCooperativeMultiplyAdd(a1_3, b0_3, _e443);
-            uint at_b1_3 = (b_start + 968u) + (team_column / 1u);
-            metal::simdgroup_half8x8 b1_3 = NagaCooperativeLoad(&tile_b.inner[at_b1_3], 40u, false);
-            metal::simdgroup_float8x8 _e454 = sum_0_1_;
-            sum_0_1_ = NagaCooperativeMultiplyAdd(a0_3, b1_3, _e454);
-            metal::simdgroup_float8x8 _e456 = sum_1_1_;
-            sum_1_1_ = NagaCooperativeMultiplyAdd(a1_3, b1_3, _e456);
-        }
-        uint _e459 = stage;
-        stage = 1u - _e459;
     }
     uint own = team * 64u;
     uint to_0_0_ = own + 0u;
-    metal::simdgroup_float8x8 _e465 = sum_0_0_;
-    simdgroup_store(_e465, &results.inner[to_0_0_], 8u);
+    metal::simdgroup_float8x8 _e519 = sum_0_0_;
+    simdgroup_store(_e519, &results.inner[to_0_0_], 8u);
     metal::threadgroup_barrier(metal::mem_flags::mem_threadgroup);
     quad_ = lane;
     bool loop_init = true;
     while(true) {
         if (!loop_init) {
-            uint _e515 = quad_;
-            quad_ = _e515 + lanes;
+            uint _e569 = quad_;
+            quad_ = _e569 + lanes;
         }
         loop_init = false;
-        uint _e470 = quad_;
-        if (_e470 < 16u) {
-        } else {
-            break;
-        }
-        {
-            uint _e473 = quad_;
-            uint at_6 = own + (_e473 * 4u);
-            uint _e481 = quad_;
-            uint row_2 = ((_e15.row + team_row) + 0u) + (_e481 / 2u);
-            uint _e489 = quad_;
-            uint column_1 = ((_e15.column + team_column) + 0u) + ((_e489 % 2u) * 4u);
-            float _e498 = results.inner[at_6];
-            float _e503 = results.inner[at_6 + 1u];
-            float _e508 = results.inner[at_6 + 2u];
-            float _e513 = results.inner[at_6 + 3u];
-            put(_e15.part, _e17, row_2, column_1, metal::float4(_e498, _e503, _e508, _e513), out, params, _buffer_sizes);
-        }
-    }
-    metal::threadgroup_barrier(metal::mem_flags::mem_threadgroup);
-    uint to_0_1_ = own + 0u;
-    metal::simdgroup_float8x8 _e519 = sum_0_1_;
-    simdgroup_store(_e519, &results.inner[to_0_1_], 8u);
-    metal::threadgroup_barrier(metal::mem_flags::mem_threadgroup);
-    quad_1 = lane;
-    bool loop_init_1 = true;
-    while(true) {
-        if (!loop_init_1) {
-            uint _e569 = quad_1;
-            quad_1 = _e569 + lanes;
-        }
-        loop_init_1 = false;
-        uint _e524 = quad_1;
+        uint _e524 = quad_;
         if (_e524 < 16u) {
         } else {
             break;
         }
         {
-            uint _e527 = quad_1;
-            uint at_7 = own + (_e527 * 4u);
-            uint _e535 = quad_1;
-            uint row_3 = ((_e15.row + team_row) + 0u) + (_e535 / 2u);
-            uint _e543 = quad_1;
-            uint column_2 = ((_e15.column + team_column) + 8u) + ((_e543 % 2u) * 4u);
-            float _e552 = results.inner[at_7];
-            float _e557 = results.inner[at_7 + 1u];
-            float _e562 = results.inner[at_7 + 2u];
-            float _e567 = results.inner[at_7 + 3u];
-            put(_e15.part, _e17, row_3, column_2, metal::float4(_e552, _e557, _e562, _e567), out, params, _buffer_sizes);
+            uint _e527 = quad_;
+            uint at_6 = own + (_e527 * 4u);
+            uint _e535 = quad_;
+            uint row_2 = ((_e15.row + team_row) + 0u) + (_e535 / 2u);
+            uint _e543 = quad_;
+            uint column_1 = ((_e15.column + team_column) + 0u) + ((_e543 % 2u) * 4u);
+            float _e552 = results.inner[at_6];
+            float _e557 = results.inner[at_6 + 1u];
+            float _e562 = results.inner[at_6 + 2u];
+            float _e567 = results.inner[at_6 + 3u];
+            put(_e15.part, _e17, row_2, column_1, metal::float4(_e552, _e557, _e562, _e567), out, params, _buffer_sizes);
         }
     }
     metal::threadgroup_barrier(metal::mem_flags::mem_threadgroup);
-    uint to_1_0_ = own + 0u;
-    metal::simdgroup_float8x8 _e573 = sum_1_0_;
-    simdgroup_store(_e573, &results.inner[to_1_0_], 8u);
+    uint to_0_1_ = own + 0u;
+    metal::simdgroup_float8x8 _e573 = sum_0_1_;
+    simdgroup_store(_e573, &results.inner[to_0_1_], 8u);
     metal::threadgroup_barrier(metal::mem_flags::mem_threadgroup);
-    quad_2 = lane;
-    bool loop_init_2 = true;
+    quad_1 = lane;
+    bool loop_init_1 = true;
     while(true) {
-        if (!loop_init_2) {
-            uint _e623 = quad_2;
-            quad_2 = _e623 + lanes;
+        if (!loop_init_1) {
+            uint _e623 = quad_1;
+            quad_1 = _e623 + lanes;
         }
-        loop_init_2 = false;
-        uint _e578 = quad_2;
+        loop_init_1 = false;
+        uint _e578 = quad_1;
         if (_e578 < 16u) {
         } else {
             break;
         }
         {
-            uint _e581 = quad_2;
-            uint at_8 = own + (_e581 * 4u);
-            uint _e589 = quad_2;
-            uint row_4 = ((_e15.row + team_row) + 8u) + (_e589 / 2u);
-            uint _e597 = quad_2;
-            uint column_3 = ((_e15.column + team_column) + 0u) + ((_e597 % 2u) * 4u);
-            float _e606 = results.inner[at_8];
-            float _e611 = results.inner[at_8 + 1u];
-            float _e616 = results.inner[at_8 + 2u];
-            float _e621 = results.inner[at_8 + 3u];
-            put(_e15.part, _e17, row_4, column_3, metal::float4(_e606, _e611, _e616, _e621), out, params, _buffer_sizes);
+            uint _e581 = quad_1;
+            uint at_7 = own + (_e581 * 4u);
+            uint _e589 = quad_1;
+            uint row_3 = ((_e15.row + team_row) + 0u) + (_e589 / 2u);
+            uint _e597 = quad_1;
+            uint column_2 = ((_e15.column + team_column) + 8u) + ((_e597 % 2u) * 4u);
+            float _e606 = results.inner[at_7];
+            float _e611 = results.inner[at_7 + 1u];
+            float _e616 = results.inner[at_7 + 2u];
+            float _e621 = results.inner[at_7 + 3u];
+            put(_e15.part, _e17, row_3, column_2, metal::float4(_e606, _e611, _e616, _e621), out, params, _buffer_sizes);
         }
     }
     metal::threadgroup_barrier(metal::mem_flags::mem_threadgroup);
-    uint to_1_1_ = own + 0u;
-    metal::simdgroup_float8x8 _e627 = sum_1_1_;
-    simdgroup_store(_e627, &results.inner[to_1_1_], 8u);
+    uint to_1_0_ = own + 0u;
+    metal::simdgroup_float8x8 _e627 = sum_1_0_;
+    simdgroup_store(_e627, &results.inner[to_1_0_], 8u);
     metal::threadgroup_barrier(metal::mem_flags::mem_threadgroup);
-    quad_3 = lane;
-    bool loop_init_3 = true;
+    quad_2 = lane;
+    bool loop_init_2 = true;
     while(true) {
-        if (!loop_init_3) {
-            uint _e677 = quad_3;
-            quad_3 = _e677 + lanes;
+        if (!loop_init_2) {
+            uint _e677 = quad_2;
+            quad_2 = _e677 + lanes;
         }
-        loop_init_3 = false;
-        uint _e632 = quad_3;
+        loop_init_2 = false;
+        uint _e632 = quad_2;
         if (_e632 < 16u) {
         } else {
             break;
         }
         {
-            uint _e635 = quad_3;
-            uint at_9 = own + (_e635 * 4u);
-            uint _e643 = quad_3;
-            uint row_5 = ((_e15.row + team_row) + 8u) + (_e643 / 2u);
-            uint _e651 = quad_3;
-            uint column_4 = ((_e15.column + team_column) + 8u) + ((_e651 % 2u) * 4u);
-            float _e660 = results.inner[at_9];
-            float _e665 = results.inner[at_9 + 1u];
-            float _e670 = results.inner[at_9 + 2u];
-            float _e675 = results.inner[at_9 + 3u];
-            put(_e15.part, _e17, row_5, column_4, metal::float4(_e660, _e665, _e670, _e675), out, params, _buffer_sizes);
+            uint _e635 = quad_2;
+            uint at_8 = own + (_e635 * 4u);
+            uint _e643 = quad_2;
+            uint row_4 = ((_e15.row + team_row) + 8u) + (_e643 / 2u);
+            uint _e651 = quad_2;
+            uint column_3 = ((_e15.column + team_column) + 0u) + ((_e651 % 2u) * 4u);
+            float _e660 = results.inner[at_8];
+            float _e665 = results.inner[at_8 + 1u];
+            float _e670 = results.inner[at_8 + 2u];
+            float _e675 = results.inner[at_8 + 3u];
+            put(_e15.part, _e17, row_4, column_3, metal::float4(_e660, _e665, _e670, _e675), out, params, _buffer_sizes);
+        }
+    }
+    metal::threadgroup_barrier(metal::mem_flags::mem_threadgroup);
+    uint to_1_1_ = own + 0u;
+    metal::simdgroup_float8x8 _e681 = sum_1_1_;
+    simdgroup_store(_e681, &results.inner[to_1_1_], 8u);
+    metal::threadgroup_barrier(metal::mem_flags::mem_threadgroup);
+    quad_3 = lane;
+    bool loop_init_3 = true;
+    while(true) {
+        if (!loop_init_3) {
+            uint _e731 = quad_3;
+            quad_3 = _e731 + lanes;
+        }
+        loop_init_3 = false;
+        uint _e686 = quad_3;
+        if (_e686 < 16u) {
+        } else {
+            break;
+        }
+        {
+            uint _e689 = quad_3;
+            uint at_9 = own + (_e689 * 4u);
+            uint _e697 = quad_3;
+            uint row_5 = ((_e15.row + team_row) + 8u) + (_e697 / 2u);
+            uint _e705 = quad_3;
+            uint column_4 = ((_e15.column + team_column) + 8u) + ((_e705 % 2u) * 4u);
+            float _e714 = results.inner[at_9];
+            float _e719 = results.inner[at_9 + 1u];
+            float _e724 = results.inner[at_9 + 2u];
+            float _e729 = results.inner[at_9 + 3u];
+            put(_e15.part, _e17, row_5, column_4, metal::float4(_e714, _e719, _e724, _e729), out, params, _buffer_sizes);
         }
     }
     metal::threadgroup_barrier(metal::mem_flags::mem_threadgroup);

@@ -263,6 +263,7 @@ struct main_Input {
     metal::float4 sum_2_0_ = metal::float4 {};
     metal::float4 sum_3_0_ = metal::float4 {};
     uint k = {};
+    uint k_ahead = {};
     uint stage = 0u;
     uint deep = {};
     uint id_1 = group.x + (group.y * groups.x);
@@ -281,244 +282,246 @@ struct main_Input {
     uint b_along = (thread_ % 8u) * 4u;
     uint b_across = (thread_ % 64u) / 8u;
     k = _e12.k;
-    uint _e79 = k;
-    if (_e79 < _e12.k_end) {
-        uint _e87 = k;
-        metal::float4 _e89 = load_a(_e14.a, (_e12.row + a_across) + 0u, _e87 + a_along, a, params, _buffer_sizes);
-        next_a0_ = _e89;
-        uint _e95 = k;
-        metal::float4 _e97 = load_a(_e14.a, (_e12.row + a_across) + 1u, _e95 + a_along, a, params, _buffer_sizes);
-        next_a1_ = _e97;
-        uint _e103 = k;
-        metal::float4 _e105 = load_a(_e14.a, (_e12.row + a_across) + 2u, _e103 + a_along, a, params, _buffer_sizes);
-        next_a2_ = _e105;
-        uint _e111 = k;
-        metal::float4 _e113 = load_a(_e14.a, (_e12.row + a_across) + 3u, _e111 + a_along, a, params, _buffer_sizes);
-        next_a3_ = _e113;
-        uint _e117 = k;
-        metal::float4 _e121 = load_b(_e14.b, _e12.column + b_along, (_e117 + b_across) + 0u, b, params, _buffer_sizes);
-        next_b0_ = _e121;
-        uint _e125 = k;
-        metal::float4 _e129 = load_b(_e14.b, _e12.column + b_along, (_e125 + b_across) + 8u, b, params, _buffer_sizes);
-        next_b1_ = _e129;
-        uint _e133 = k;
-        metal::float4 _e137 = load_b(_e14.b, _e12.column + b_along, (_e133 + b_across) + 16u, b, params, _buffer_sizes);
-        next_b2_ = _e137;
-        uint _e141 = k;
-        metal::float4 _e145 = load_b(_e14.b, _e12.column + b_along, (_e141 + b_across) + 24u, b, params, _buffer_sizes);
-        next_b3_ = _e145;
+    uint _e77 = k;
+    k_ahead = _e77;
+    uint k_last = _e12.k + ((((metal::max(_e12.k_end, _e12.k + 1u) - 1u) - _e12.k) / 32u) * 32u);
+    uint _e96 = k;
+    if (_e96 < _e12.k_end) {
+        uint _e104 = k_ahead;
+        metal::float4 _e106 = load_a(_e14.a, (_e12.row + a_across) + 0u, _e104 + a_along, a, params, _buffer_sizes);
+        next_a0_ = _e106;
+        uint _e112 = k_ahead;
+        metal::float4 _e114 = load_a(_e14.a, (_e12.row + a_across) + 1u, _e112 + a_along, a, params, _buffer_sizes);
+        next_a1_ = _e114;
+        uint _e120 = k_ahead;
+        metal::float4 _e122 = load_a(_e14.a, (_e12.row + a_across) + 2u, _e120 + a_along, a, params, _buffer_sizes);
+        next_a2_ = _e122;
+        uint _e128 = k_ahead;
+        metal::float4 _e130 = load_a(_e14.a, (_e12.row + a_across) + 3u, _e128 + a_along, a, params, _buffer_sizes);
+        next_a3_ = _e130;
+        uint _e134 = k_ahead;
+        metal::float4 _e138 = load_b(_e14.b, _e12.column + b_along, (_e134 + b_across) + 0u, b, params, _buffer_sizes);
+        next_b0_ = _e138;
+        uint _e142 = k_ahead;
+        metal::float4 _e146 = load_b(_e14.b, _e12.column + b_along, (_e142 + b_across) + 8u, b, params, _buffer_sizes);
+        next_b1_ = _e146;
+        uint _e150 = k_ahead;
+        metal::float4 _e154 = load_b(_e14.b, _e12.column + b_along, (_e150 + b_across) + 16u, b, params, _buffer_sizes);
+        next_b2_ = _e154;
+        uint _e158 = k_ahead;
+        metal::float4 _e162 = load_b(_e14.b, _e12.column + b_along, (_e158 + b_across) + 24u, b, params, _buffer_sizes);
+        next_b3_ = _e162;
     }
     while(true) {
-        uint _e146 = k;
-        if (_e146 >= _e12.k_end) {
+        uint _e163 = k;
+        if (_e163 >= _e12.k_end) {
             break;
         }
         {
             uint across = a_across + 0u;
-            uint _e151 = stage;
-            uint at_2 = ((_e151 * 288u) + (a_along * 9u)) + (across >> 2u);
-            float _e165 = next_a0_.x;
-            float _e167 = next_a1_.x;
-            float _e169 = next_a2_.x;
-            float _e171 = next_a3_.x;
-            tile_a.inner[at_2 + 0u] = metal::float4(_e165, _e167, _e169, _e171);
-            float _e178 = next_a0_.y;
-            float _e180 = next_a1_.y;
-            float _e182 = next_a2_.y;
-            float _e184 = next_a3_.y;
-            tile_a.inner[at_2 + 9u] = metal::float4(_e178, _e180, _e182, _e184);
-            float _e191 = next_a0_.z;
-            float _e193 = next_a1_.z;
-            float _e195 = next_a2_.z;
-            float _e197 = next_a3_.z;
-            tile_a.inner[at_2 + 18u] = metal::float4(_e191, _e193, _e195, _e197);
-            float _e204 = next_a0_.w;
-            float _e206 = next_a1_.w;
-            float _e208 = next_a2_.w;
-            float _e210 = next_a3_.w;
-            tile_a.inner[at_2 + 27u] = metal::float4(_e204, _e206, _e208, _e210);
+            uint _e168 = stage;
+            uint at_2 = ((_e168 * 288u) + (a_along * 9u)) + (across >> 2u);
+            float _e182 = next_a0_.x;
+            float _e184 = next_a1_.x;
+            float _e186 = next_a2_.x;
+            float _e188 = next_a3_.x;
+            tile_a.inner[at_2 + 0u] = metal::float4(_e182, _e184, _e186, _e188);
+            float _e195 = next_a0_.y;
+            float _e197 = next_a1_.y;
+            float _e199 = next_a2_.y;
+            float _e201 = next_a3_.y;
+            tile_a.inner[at_2 + 9u] = metal::float4(_e195, _e197, _e199, _e201);
+            float _e208 = next_a0_.z;
+            float _e210 = next_a1_.z;
+            float _e212 = next_a2_.z;
+            float _e214 = next_a3_.z;
+            tile_a.inner[at_2 + 18u] = metal::float4(_e208, _e210, _e212, _e214);
+            float _e221 = next_a0_.w;
+            float _e223 = next_a1_.w;
+            float _e225 = next_a2_.w;
+            float _e227 = next_a3_.w;
+            tile_a.inner[at_2 + 27u] = metal::float4(_e221, _e223, _e225, _e227);
         }
         {
             uint across_1 = b_across + 0u;
-            uint _e215 = stage;
-            metal::float4 _e225 = next_b0_;
-            tile_b.inner[((_e215 * 288u) + (across_1 * 9u)) + (b_along >> 2u)] = _e225;
+            uint _e232 = stage;
+            metal::float4 _e242 = next_b0_;
+            tile_b.inner[((_e232 * 288u) + (across_1 * 9u)) + (b_along >> 2u)] = _e242;
         }
         {
             uint across_2 = b_across + 8u;
-            uint _e229 = stage;
-            metal::float4 _e239 = next_b1_;
-            tile_b.inner[((_e229 * 288u) + (across_2 * 9u)) + (b_along >> 2u)] = _e239;
+            uint _e246 = stage;
+            metal::float4 _e256 = next_b1_;
+            tile_b.inner[((_e246 * 288u) + (across_2 * 9u)) + (b_along >> 2u)] = _e256;
         }
         {
             uint across_3 = b_across + 16u;
-            uint _e243 = stage;
-            metal::float4 _e253 = next_b2_;
-            tile_b.inner[((_e243 * 288u) + (across_3 * 9u)) + (b_along >> 2u)] = _e253;
+            uint _e260 = stage;
+            metal::float4 _e270 = next_b2_;
+            tile_b.inner[((_e260 * 288u) + (across_3 * 9u)) + (b_along >> 2u)] = _e270;
         }
         {
             uint across_4 = b_across + 24u;
-            uint _e257 = stage;
-            metal::float4 _e267 = next_b3_;
-            tile_b.inner[((_e257 * 288u) + (across_4 * 9u)) + (b_along >> 2u)] = _e267;
+            uint _e274 = stage;
+            metal::float4 _e284 = next_b3_;
+            tile_b.inner[((_e274 * 288u) + (across_4 * 9u)) + (b_along >> 2u)] = _e284;
         }
         metal::threadgroup_barrier(metal::mem_flags::mem_threadgroup);
-        uint _e268 = k;
-        k = _e268 + 32u;
-        uint _e271 = k;
-        if (_e271 < _e12.k_end) {
-            uint _e279 = k;
-            metal::float4 _e281 = load_a(_e14.a, (_e12.row + a_across) + 0u, _e279 + a_along, a, params, _buffer_sizes);
-            next_a0_ = _e281;
-            uint _e287 = k;
-            metal::float4 _e289 = load_a(_e14.a, (_e12.row + a_across) + 1u, _e287 + a_along, a, params, _buffer_sizes);
-            next_a1_ = _e289;
-            uint _e295 = k;
-            metal::float4 _e297 = load_a(_e14.a, (_e12.row + a_across) + 2u, _e295 + a_along, a, params, _buffer_sizes);
-            next_a2_ = _e297;
-            uint _e303 = k;
-            metal::float4 _e305 = load_a(_e14.a, (_e12.row + a_across) + 3u, _e303 + a_along, a, params, _buffer_sizes);
-            next_a3_ = _e305;
-            uint _e309 = k;
-            metal::float4 _e313 = load_b(_e14.b, _e12.column + b_along, (_e309 + b_across) + 0u, b, params, _buffer_sizes);
-            next_b0_ = _e313;
-            uint _e317 = k;
-            metal::float4 _e321 = load_b(_e14.b, _e12.column + b_along, (_e317 + b_across) + 8u, b, params, _buffer_sizes);
-            next_b1_ = _e321;
-            uint _e325 = k;
-            metal::float4 _e329 = load_b(_e14.b, _e12.column + b_along, (_e325 + b_across) + 16u, b, params, _buffer_sizes);
-            next_b2_ = _e329;
-            uint _e333 = k;
-            metal::float4 _e337 = load_b(_e14.b, _e12.column + b_along, (_e333 + b_across) + 24u, b, params, _buffer_sizes);
-            next_b3_ = _e337;
-        }
+        uint _e285 = k;
+        k = _e285 + 32u;
+        uint _e288 = k;
+        k_ahead = metal::min(_e288, k_last);
+        uint _e295 = k_ahead;
+        metal::float4 _e297 = load_a(_e14.a, (_e12.row + a_across) + 0u, _e295 + a_along, a, params, _buffer_sizes);
+        next_a0_ = _e297;
+        uint _e303 = k_ahead;
+        metal::float4 _e305 = load_a(_e14.a, (_e12.row + a_across) + 1u, _e303 + a_along, a, params, _buffer_sizes);
+        next_a1_ = _e305;
+        uint _e311 = k_ahead;
+        metal::float4 _e313 = load_a(_e14.a, (_e12.row + a_across) + 2u, _e311 + a_along, a, params, _buffer_sizes);
+        next_a2_ = _e313;
+        uint _e319 = k_ahead;
+        metal::float4 _e321 = load_a(_e14.a, (_e12.row + a_across) + 3u, _e319 + a_along, a, params, _buffer_sizes);
+        next_a3_ = _e321;
+        uint _e325 = k_ahead;
+        metal::float4 _e329 = load_b(_e14.b, _e12.column + b_along, (_e325 + b_across) + 0u, b, params, _buffer_sizes);
+        next_b0_ = _e329;
+        uint _e333 = k_ahead;
+        metal::float4 _e337 = load_b(_e14.b, _e12.column + b_along, (_e333 + b_across) + 8u, b, params, _buffer_sizes);
+        next_b1_ = _e337;
+        uint _e341 = k_ahead;
+        metal::float4 _e345 = load_b(_e14.b, _e12.column + b_along, (_e341 + b_across) + 16u, b, params, _buffer_sizes);
+        next_b2_ = _e345;
+        uint _e349 = k_ahead;
+        metal::float4 _e353 = load_b(_e14.b, _e12.column + b_along, (_e349 + b_across) + 24u, b, params, _buffer_sizes);
+        next_b3_ = _e353;
         deep = 0u;
         bool loop_init = true;
         while(true) {
             if (!loop_init) {
-                uint _e567 = deep;
-                deep = _e567 + 8u;
+                uint _e583 = deep;
+                deep = _e583 + 8u;
             }
             loop_init = false;
-            uint _e340 = deep;
-            if (_e340 < 32u) {
+            uint _e356 = deep;
+            if (_e356 < 32u) {
             } else {
                 break;
             }
             {
-                uint _e343 = stage;
-                uint _e346 = deep;
-                uint a_at = ((_e343 * 288u) + (_e346 * 9u)) + ty;
-                uint _e351 = stage;
-                uint _e354 = deep;
-                uint b_at = ((_e351 * 288u) + (_e354 * 9u)) + tx;
+                uint _e359 = stage;
+                uint _e362 = deep;
+                uint a_at = ((_e359 * 288u) + (_e362 * 9u)) + ty;
+                uint _e367 = stage;
+                uint _e370 = deep;
+                uint b_at = ((_e367 * 288u) + (_e370 * 9u)) + tx;
                 {
                     metal::float4 a0_ = tile_a.inner[a_at + 0u];
                     metal::float4 b0_ = tile_b.inner[b_at + 0u];
-                    metal::float4 _e371 = sum_0_0_;
-                    sum_0_0_ = metal::fma(metal::float4(a0_.x), b0_, _e371);
-                    metal::float4 _e375 = sum_1_0_;
-                    sum_1_0_ = metal::fma(metal::float4(a0_.y), b0_, _e375);
-                    metal::float4 _e379 = sum_2_0_;
-                    sum_2_0_ = metal::fma(metal::float4(a0_.z), b0_, _e379);
-                    metal::float4 _e383 = sum_3_0_;
-                    sum_3_0_ = metal::fma(metal::float4(a0_.w), b0_, _e383);
+                    metal::float4 _e387 = sum_0_0_;
+                    sum_0_0_ = metal::fma(metal::float4(a0_.x), b0_, _e387);
+                    metal::float4 _e391 = sum_1_0_;
+                    sum_1_0_ = metal::fma(metal::float4(a0_.y), b0_, _e391);
+                    metal::float4 _e395 = sum_2_0_;
+                    sum_2_0_ = metal::fma(metal::float4(a0_.z), b0_, _e395);
+                    metal::float4 _e399 = sum_3_0_;
+                    sum_3_0_ = metal::fma(metal::float4(a0_.w), b0_, _e399);
                 }
                 {
                     metal::float4 a0_1 = tile_a.inner[a_at + 9u];
                     metal::float4 b0_1 = tile_b.inner[b_at + 9u];
-                    metal::float4 _e397 = sum_0_0_;
-                    sum_0_0_ = metal::fma(metal::float4(a0_1.x), b0_1, _e397);
-                    metal::float4 _e401 = sum_1_0_;
-                    sum_1_0_ = metal::fma(metal::float4(a0_1.y), b0_1, _e401);
-                    metal::float4 _e405 = sum_2_0_;
-                    sum_2_0_ = metal::fma(metal::float4(a0_1.z), b0_1, _e405);
-                    metal::float4 _e409 = sum_3_0_;
-                    sum_3_0_ = metal::fma(metal::float4(a0_1.w), b0_1, _e409);
+                    metal::float4 _e413 = sum_0_0_;
+                    sum_0_0_ = metal::fma(metal::float4(a0_1.x), b0_1, _e413);
+                    metal::float4 _e417 = sum_1_0_;
+                    sum_1_0_ = metal::fma(metal::float4(a0_1.y), b0_1, _e417);
+                    metal::float4 _e421 = sum_2_0_;
+                    sum_2_0_ = metal::fma(metal::float4(a0_1.z), b0_1, _e421);
+                    metal::float4 _e425 = sum_3_0_;
+                    sum_3_0_ = metal::fma(metal::float4(a0_1.w), b0_1, _e425);
                 }
                 {
                     metal::float4 a0_2 = tile_a.inner[a_at + 18u];
                     metal::float4 b0_2 = tile_b.inner[b_at + 18u];
-                    metal::float4 _e423 = sum_0_0_;
-                    sum_0_0_ = metal::fma(metal::float4(a0_2.x), b0_2, _e423);
-                    metal::float4 _e427 = sum_1_0_;
-                    sum_1_0_ = metal::fma(metal::float4(a0_2.y), b0_2, _e427);
-                    metal::float4 _e431 = sum_2_0_;
-                    sum_2_0_ = metal::fma(metal::float4(a0_2.z), b0_2, _e431);
-                    metal::float4 _e435 = sum_3_0_;
-                    sum_3_0_ = metal::fma(metal::float4(a0_2.w), b0_2, _e435);
+                    metal::float4 _e439 = sum_0_0_;
+                    sum_0_0_ = metal::fma(metal::float4(a0_2.x), b0_2, _e439);
+                    metal::float4 _e443 = sum_1_0_;
+                    sum_1_0_ = metal::fma(metal::float4(a0_2.y), b0_2, _e443);
+                    metal::float4 _e447 = sum_2_0_;
+                    sum_2_0_ = metal::fma(metal::float4(a0_2.z), b0_2, _e447);
+                    metal::float4 _e451 = sum_3_0_;
+                    sum_3_0_ = metal::fma(metal::float4(a0_2.w), b0_2, _e451);
                 }
                 {
                     metal::float4 a0_3 = tile_a.inner[a_at + 27u];
                     metal::float4 b0_3 = tile_b.inner[b_at + 27u];
-                    metal::float4 _e449 = sum_0_0_;
-                    sum_0_0_ = metal::fma(metal::float4(a0_3.x), b0_3, _e449);
-                    metal::float4 _e453 = sum_1_0_;
-                    sum_1_0_ = metal::fma(metal::float4(a0_3.y), b0_3, _e453);
-                    metal::float4 _e457 = sum_2_0_;
-                    sum_2_0_ = metal::fma(metal::float4(a0_3.z), b0_3, _e457);
-                    metal::float4 _e461 = sum_3_0_;
-                    sum_3_0_ = metal::fma(metal::float4(a0_3.w), b0_3, _e461);
+                    metal::float4 _e465 = sum_0_0_;
+                    sum_0_0_ = metal::fma(metal::float4(a0_3.x), b0_3, _e465);
+                    metal::float4 _e469 = sum_1_0_;
+                    sum_1_0_ = metal::fma(metal::float4(a0_3.y), b0_3, _e469);
+                    metal::float4 _e473 = sum_2_0_;
+                    sum_2_0_ = metal::fma(metal::float4(a0_3.z), b0_3, _e473);
+                    metal::float4 _e477 = sum_3_0_;
+                    sum_3_0_ = metal::fma(metal::float4(a0_3.w), b0_3, _e477);
                 }
                 {
                     metal::float4 a0_4 = tile_a.inner[a_at + 36u];
                     metal::float4 b0_4 = tile_b.inner[b_at + 36u];
-                    metal::float4 _e475 = sum_0_0_;
-                    sum_0_0_ = metal::fma(metal::float4(a0_4.x), b0_4, _e475);
-                    metal::float4 _e479 = sum_1_0_;
-                    sum_1_0_ = metal::fma(metal::float4(a0_4.y), b0_4, _e479);
-                    metal::float4 _e483 = sum_2_0_;
-                    sum_2_0_ = metal::fma(metal::float4(a0_4.z), b0_4, _e483);
-                    metal::float4 _e487 = sum_3_0_;
-                    sum_3_0_ = metal::fma(metal::float4(a0_4.w), b0_4, _e487);
+                    metal::float4 _e491 = sum_0_0_;
+                    sum_0_0_ = metal::fma(metal::float4(a0_4.x), b0_4, _e491);
+                    metal::float4 _e495 = sum_1_0_;
+                    sum_1_0_ = metal::fma(metal::float4(a0_4.y), b0_4, _e495);
+                    metal::float4 _e499 = sum_2_0_;
+                    sum_2_0_ = metal::fma(metal::float4(a0_4.z), b0_4, _e499);
+                    metal::float4 _e503 = sum_3_0_;
+                    sum_3_0_ = metal::fma(metal::float4(a0_4.w), b0_4, _e503);
                 }
                 {
                     metal::float4 a0_5 = tile_a.inner[a_at + 45u];
                     metal::float4 b0_5 = tile_b.inner[b_at + 45u];
-                    metal::float4 _e501 = sum_0_0_;
-                    sum_0_0_ = metal::fma(metal::float4(a0_5.x), b0_5, _e501);
-                    metal::float4 _e505 = sum_1_0_;
-                    sum_1_0_ = metal::fma(metal::float4(a0_5.y), b0_5, _e505);
-                    metal::float4 _e509 = sum_2_0_;
-                    sum_2_0_ = metal::fma(metal::float4(a0_5.z), b0_5, _e509);
-                    metal::float4 _e513 = sum_3_0_;
-                    sum_3_0_ = metal::fma(metal::float4(a0_5.w), b0_5, _e513);
+                    metal::float4 _e517 = sum_0_0_;
+                    sum_0_0_ = metal::fma(metal::float4(a0_5.x), b0_5, _e517);
+                    metal::float4 _e521 = sum_1_0_;
+                    sum_1_0_ = metal::fma(metal::float4(a0_5.y), b0_5, _e521);
+                    metal::float4 _e525 = sum_2_0_;
+                    sum_2_0_ = metal::fma(metal::float4(a0_5.z), b0_5, _e525);
+                    metal::float4 _e529 = sum_3_0_;
+                    sum_3_0_ = metal::fma(metal::float4(a0_5.w), b0_5, _e529);
                 }
                 {
                     metal::float4 a0_6 = tile_a.inner[a_at + 54u];
                     metal::float4 b0_6 = tile_b.inner[b_at + 54u];
-                    metal::float4 _e527 = sum_0_0_;
-                    sum_0_0_ = metal::fma(metal::float4(a0_6.x), b0_6, _e527);
-                    metal::float4 _e531 = sum_1_0_;
-                    sum_1_0_ = metal::fma(metal::float4(a0_6.y), b0_6, _e531);
-                    metal::float4 _e535 = sum_2_0_;
-                    sum_2_0_ = metal::fma(metal::float4(a0_6.z), b0_6, _e535);
-                    metal::float4 _e539 = sum_3_0_;
-                    sum_3_0_ = metal::fma(metal::float4(a0_6.w), b0_6, _e539);
+                    metal::float4 _e543 = sum_0_0_;
+                    sum_0_0_ = metal::fma(metal::float4(a0_6.x), b0_6, _e543);
+                    metal::float4 _e547 = sum_1_0_;
+                    sum_1_0_ = metal::fma(metal::float4(a0_6.y), b0_6, _e547);
+                    metal::float4 _e551 = sum_2_0_;
+                    sum_2_0_ = metal::fma(metal::float4(a0_6.z), b0_6, _e551);
+                    metal::float4 _e555 = sum_3_0_;
+                    sum_3_0_ = metal::fma(metal::float4(a0_6.w), b0_6, _e555);
                 }
                 {
                     metal::float4 a0_7 = tile_a.inner[a_at + 63u];
                     metal::float4 b0_7 = tile_b.inner[b_at + 63u];
-                    metal::float4 _e553 = sum_0_0_;
-                    sum_0_0_ = metal::fma(metal::float4(a0_7.x), b0_7, _e553);
-                    metal::float4 _e557 = sum_1_0_;
-                    sum_1_0_ = metal::fma(metal::float4(a0_7.y), b0_7, _e557);
-                    metal::float4 _e561 = sum_2_0_;
-                    sum_2_0_ = metal::fma(metal::float4(a0_7.z), b0_7, _e561);
-                    metal::float4 _e565 = sum_3_0_;
-                    sum_3_0_ = metal::fma(metal::float4(a0_7.w), b0_7, _e565);
+                    metal::float4 _e569 = sum_0_0_;
+                    sum_0_0_ = metal::fma(metal::float4(a0_7.x), b0_7, _e569);
+                    metal::float4 _e573 = sum_1_0_;
+                    sum_1_0_ = metal::fma(metal::float4(a0_7.y), b0_7, _e573);
+                    metal::float4 _e577 = sum_2_0_;
+                    sum_2_0_ = metal::fma(metal::float4(a0_7.z), b0_7, _e577);
+                    metal::float4 _e581 = sum_3_0_;
+                    sum_3_0_ = metal::fma(metal::float4(a0_7.w), b0_7, _e581);
                 }
             }
         }
         metal::threadgroup_barrier(metal::mem_flags::mem_threadgroup);
     }
-    metal::float4 _e583 = sum_0_0_;
-    put(_e12.part, _e14, (_e12.row + 0u) + (ty * 4u), (_e12.column + 0u) + (tx * 4u), _e583, bias, more, out, params, _buffer_sizes);
-    metal::float4 _e597 = sum_1_0_;
-    put(_e12.part, _e14, (_e12.row + 1u) + (ty * 4u), (_e12.column + 0u) + (tx * 4u), _e597, bias, more, out, params, _buffer_sizes);
-    metal::float4 _e611 = sum_2_0_;
-    put(_e12.part, _e14, (_e12.row + 2u) + (ty * 4u), (_e12.column + 0u) + (tx * 4u), _e611, bias, more, out, params, _buffer_sizes);
-    metal::float4 _e625 = sum_3_0_;
-    put(_e12.part, _e14, (_e12.row + 3u) + (ty * 4u), (_e12.column + 0u) + (tx * 4u), _e625, bias, more, out, params, _buffer_sizes);
+    metal::float4 _e599 = sum_0_0_;
+    put(_e12.part, _e14, (_e12.row + 0u) + (ty * 4u), (_e12.column + 0u) + (tx * 4u), _e599, bias, more, out, params, _buffer_sizes);
+    metal::float4 _e613 = sum_1_0_;
+    put(_e12.part, _e14, (_e12.row + 1u) + (ty * 4u), (_e12.column + 0u) + (tx * 4u), _e613, bias, more, out, params, _buffer_sizes);
+    metal::float4 _e627 = sum_2_0_;
+    put(_e12.part, _e14, (_e12.row + 2u) + (ty * 4u), (_e12.column + 0u) + (tx * 4u), _e627, bias, more, out, params, _buffer_sizes);
+    metal::float4 _e641 = sum_3_0_;
+    put(_e12.part, _e14, (_e12.row + 3u) + (ty * 4u), (_e12.column + 0u) + (tx * 4u), _e641, bias, more, out, params, _buffer_sizes);
     return;
 }

@@ -224,6 +224,7 @@ struct main_Input {
     metal::float4 sum_2_0_ = metal::float4 {};
     metal::float4 sum_3_0_ = metal::float4 {};
     uint k = {};
+    uint k_ahead = {};
     uint stage = 0u;
     uint deep = {};
     uint id_1 = group.x + (group.y * groups.x);
@@ -242,281 +243,283 @@ struct main_Input {
     uint b_along = (thread_ % 16u) * 4u;
     uint b_across = (thread_ % 64u) / 16u;
     k = _e12.k;
-    uint _e81 = k;
-    if (_e81 < _e12.k_end) {
-        uint _e89 = k;
-        metal::float4 _e91 = load_a(_e14.a, (_e12.row + a_across) + 0u, _e89 + a_along, a, params, _buffer_sizes);
-        next_a0_ = _e91;
-        uint _e97 = k;
-        metal::float4 _e99 = load_a(_e14.a, (_e12.row + a_across) + 8u, _e97 + a_along, a, params, _buffer_sizes);
-        next_a1_ = _e99;
-        uint _e103 = k;
-        metal::float4 _e107 = load_b(_e14.b, _e12.column + b_along, (_e103 + b_across) + 0u, b, params, _buffer_sizes);
-        next_b0_ = _e107;
-        uint _e111 = k;
-        metal::float4 _e115 = load_b(_e14.b, _e12.column + b_along, (_e111 + b_across) + 4u, b, params, _buffer_sizes);
-        next_b1_ = _e115;
-        uint _e119 = k;
-        metal::float4 _e123 = load_b(_e14.b, _e12.column + b_along, (_e119 + b_across) + 8u, b, params, _buffer_sizes);
-        next_b2_ = _e123;
-        uint _e127 = k;
-        metal::float4 _e131 = load_b(_e14.b, _e12.column + b_along, (_e127 + b_across) + 12u, b, params, _buffer_sizes);
-        next_b3_ = _e131;
-        uint _e135 = k;
-        metal::float4 _e139 = load_b(_e14.b, _e12.column + b_along, (_e135 + b_across) + 16u, b, params, _buffer_sizes);
-        next_b4_ = _e139;
-        uint _e143 = k;
-        metal::float4 _e147 = load_b(_e14.b, _e12.column + b_along, (_e143 + b_across) + 20u, b, params, _buffer_sizes);
-        next_b5_ = _e147;
-        uint _e151 = k;
-        metal::float4 _e155 = load_b(_e14.b, _e12.column + b_along, (_e151 + b_across) + 24u, b, params, _buffer_sizes);
-        next_b6_ = _e155;
-        uint _e159 = k;
-        metal::float4 _e163 = load_b(_e14.b, _e12.column + b_along, (_e159 + b_across) + 28u, b, params, _buffer_sizes);
-        next_b7_ = _e163;
+    uint _e79 = k;
+    k_ahead = _e79;
+    uint k_last = _e12.k + ((((metal::max(_e12.k_end, _e12.k + 1u) - 1u) - _e12.k) / 32u) * 32u);
+    uint _e98 = k;
+    if (_e98 < _e12.k_end) {
+        uint _e106 = k_ahead;
+        metal::float4 _e108 = load_a(_e14.a, (_e12.row + a_across) + 0u, _e106 + a_along, a, params, _buffer_sizes);
+        next_a0_ = _e108;
+        uint _e114 = k_ahead;
+        metal::float4 _e116 = load_a(_e14.a, (_e12.row + a_across) + 8u, _e114 + a_along, a, params, _buffer_sizes);
+        next_a1_ = _e116;
+        uint _e120 = k_ahead;
+        metal::float4 _e124 = load_b(_e14.b, _e12.column + b_along, (_e120 + b_across) + 0u, b, params, _buffer_sizes);
+        next_b0_ = _e124;
+        uint _e128 = k_ahead;
+        metal::float4 _e132 = load_b(_e14.b, _e12.column + b_along, (_e128 + b_across) + 4u, b, params, _buffer_sizes);
+        next_b1_ = _e132;
+        uint _e136 = k_ahead;
+        metal::float4 _e140 = load_b(_e14.b, _e12.column + b_along, (_e136 + b_across) + 8u, b, params, _buffer_sizes);
+        next_b2_ = _e140;
+        uint _e144 = k_ahead;
+        metal::float4 _e148 = load_b(_e14.b, _e12.column + b_along, (_e144 + b_across) + 12u, b, params, _buffer_sizes);
+        next_b3_ = _e148;
+        uint _e152 = k_ahead;
+        metal::float4 _e156 = load_b(_e14.b, _e12.column + b_along, (_e152 + b_across) + 16u, b, params, _buffer_sizes);
+        next_b4_ = _e156;
+        uint _e160 = k_ahead;
+        metal::float4 _e164 = load_b(_e14.b, _e12.column + b_along, (_e160 + b_across) + 20u, b, params, _buffer_sizes);
+        next_b5_ = _e164;
+        uint _e168 = k_ahead;
+        metal::float4 _e172 = load_b(_e14.b, _e12.column + b_along, (_e168 + b_across) + 24u, b, params, _buffer_sizes);
+        next_b6_ = _e172;
+        uint _e176 = k_ahead;
+        metal::float4 _e180 = load_b(_e14.b, _e12.column + b_along, (_e176 + b_across) + 28u, b, params, _buffer_sizes);
+        next_b7_ = _e180;
     }
     while(true) {
-        uint _e164 = k;
-        if (_e164 >= _e12.k_end) {
+        uint _e181 = k;
+        if (_e181 >= _e12.k_end) {
             break;
         }
         {
             uint across = a_across + 0u;
-            uint _e169 = stage;
-            uint at_2 = ((_e169 * 160u) + (a_along * 5u)) + (across >> 2u);
-            float _e186 = next_a0_.x;
-            tile_a.inner[at_2 + 0u][across & 3u] = _e186;
-            float _e195 = next_a0_.y;
-            tile_a.inner[at_2 + 5u][across & 3u] = _e195;
-            float _e204 = next_a0_.z;
-            tile_a.inner[at_2 + 10u][across & 3u] = _e204;
-            float _e213 = next_a0_.w;
-            tile_a.inner[at_2 + 15u][across & 3u] = _e213;
+            uint _e186 = stage;
+            uint at_2 = ((_e186 * 160u) + (a_along * 5u)) + (across >> 2u);
+            float _e203 = next_a0_.x;
+            tile_a.inner[at_2 + 0u][across & 3u] = _e203;
+            float _e212 = next_a0_.y;
+            tile_a.inner[at_2 + 5u][across & 3u] = _e212;
+            float _e221 = next_a0_.z;
+            tile_a.inner[at_2 + 10u][across & 3u] = _e221;
+            float _e230 = next_a0_.w;
+            tile_a.inner[at_2 + 15u][across & 3u] = _e230;
         }
         {
             uint across_1 = a_across + 8u;
-            uint _e216 = stage;
-            uint at_3 = ((_e216 * 160u) + (a_along * 5u)) + (across_1 >> 2u);
-            float _e233 = next_a1_.x;
-            tile_a.inner[at_3 + 0u][across_1 & 3u] = _e233;
-            float _e242 = next_a1_.y;
-            tile_a.inner[at_3 + 5u][across_1 & 3u] = _e242;
-            float _e251 = next_a1_.z;
-            tile_a.inner[at_3 + 10u][across_1 & 3u] = _e251;
-            float _e260 = next_a1_.w;
-            tile_a.inner[at_3 + 15u][across_1 & 3u] = _e260;
+            uint _e233 = stage;
+            uint at_3 = ((_e233 * 160u) + (a_along * 5u)) + (across_1 >> 2u);
+            float _e250 = next_a1_.x;
+            tile_a.inner[at_3 + 0u][across_1 & 3u] = _e250;
+            float _e259 = next_a1_.y;
+            tile_a.inner[at_3 + 5u][across_1 & 3u] = _e259;
+            float _e268 = next_a1_.z;
+            tile_a.inner[at_3 + 10u][across_1 & 3u] = _e268;
+            float _e277 = next_a1_.w;
+            tile_a.inner[at_3 + 15u][across_1 & 3u] = _e277;
         }
         {
             uint across_2 = b_across + 0u;
-            uint _e264 = stage;
-            metal::float4 _e274 = next_b0_;
-            tile_b.inner[((_e264 * 544u) + (across_2 * 17u)) + (b_along >> 2u)] = _e274;
+            uint _e281 = stage;
+            metal::float4 _e291 = next_b0_;
+            tile_b.inner[((_e281 * 544u) + (across_2 * 17u)) + (b_along >> 2u)] = _e291;
         }
         {
             uint across_3 = b_across + 4u;
-            uint _e278 = stage;
-            metal::float4 _e288 = next_b1_;
-            tile_b.inner[((_e278 * 544u) + (across_3 * 17u)) + (b_along >> 2u)] = _e288;
+            uint _e295 = stage;
+            metal::float4 _e305 = next_b1_;
+            tile_b.inner[((_e295 * 544u) + (across_3 * 17u)) + (b_along >> 2u)] = _e305;
         }
         {
             uint across_4 = b_across + 8u;
-            uint _e292 = stage;
-            metal::float4 _e302 = next_b2_;
-            tile_b.inner[((_e292 * 544u) + (across_4 * 17u)) + (b_along >> 2u)] = _e302;
+            uint _e309 = stage;
+            metal::float4 _e319 = next_b2_;
+            tile_b.inner[((_e309 * 544u) + (across_4 * 17u)) + (b_along >> 2u)] = _e319;
         }
         {
             uint across_5 = b_across + 12u;
-            uint _e306 = stage;
-            metal::float4 _e316 = next_b3_;
-            tile_b.inner[((_e306 * 544u) + (across_5 * 17u)) + (b_along >> 2u)] = _e316;
+            uint _e323 = stage;
+            metal::float4 _e333 = next_b3_;
+            tile_b.inner[((_e323 * 544u) + (across_5 * 17u)) + (b_along >> 2u)] = _e333;
         }
         {
             uint across_6 = b_across + 16u;
-            uint _e320 = stage;
-            metal::float4 _e330 = next_b4_;
-            tile_b.inner[((_e320 * 544u) + (across_6 * 17u)) + (b_along >> 2u)] = _e330;
+            uint _e337 = stage;
+            metal::float4 _e347 = next_b4_;
+            tile_b.inner[((_e337 * 544u) + (across_6 * 17u)) + (b_along >> 2u)] = _e347;
         }
         {
             uint across_7 = b_across + 20u;
-            uint _e334 = stage;
-            metal::float4 _e344 = next_b5_;
-            tile_b.inner[((_e334 * 544u) + (across_7 * 17u)) + (b_along >> 2u)] = _e344;
+            uint _e351 = stage;
+            metal::float4 _e361 = next_b5_;
+            tile_b.inner[((_e351 * 544u) + (across_7 * 17u)) + (b_along >> 2u)] = _e361;
         }
         {
             uint across_8 = b_across + 24u;
-            uint _e348 = stage;
-            metal::float4 _e358 = next_b6_;
-            tile_b.inner[((_e348 * 544u) + (across_8 * 17u)) + (b_along >> 2u)] = _e358;
+            uint _e365 = stage;
+            metal::float4 _e375 = next_b6_;
+            tile_b.inner[((_e365 * 544u) + (across_8 * 17u)) + (b_along >> 2u)] = _e375;
         }
         {
             uint across_9 = b_across + 28u;
-            uint _e362 = stage;
-            metal::float4 _e372 = next_b7_;
-            tile_b.inner[((_e362 * 544u) + (across_9 * 17u)) + (b_along >> 2u)] = _e372;
+            uint _e379 = stage;
+            metal::float4 _e389 = next_b7_;
+            tile_b.inner[((_e379 * 544u) + (across_9 * 17u)) + (b_along >> 2u)] = _e389;
         }
         metal::threadgroup_barrier(metal::mem_flags::mem_threadgroup);
-        uint _e373 = k;
-        k = _e373 + 32u;
-        uint _e376 = k;
-        if (_e376 < _e12.k_end) {
-            uint _e384 = k;
-            metal::float4 _e386 = load_a(_e14.a, (_e12.row + a_across) + 0u, _e384 + a_along, a, params, _buffer_sizes);
-            next_a0_ = _e386;
-            uint _e392 = k;
-            metal::float4 _e394 = load_a(_e14.a, (_e12.row + a_across) + 8u, _e392 + a_along, a, params, _buffer_sizes);
-            next_a1_ = _e394;
-            uint _e398 = k;
-            metal::float4 _e402 = load_b(_e14.b, _e12.column + b_along, (_e398 + b_across) + 0u, b, params, _buffer_sizes);
-            next_b0_ = _e402;
-            uint _e406 = k;
-            metal::float4 _e410 = load_b(_e14.b, _e12.column + b_along, (_e406 + b_across) + 4u, b, params, _buffer_sizes);
-            next_b1_ = _e410;
-            uint _e414 = k;
-            metal::float4 _e418 = load_b(_e14.b, _e12.column + b_along, (_e414 + b_across) + 8u, b, params, _buffer_sizes);
-            next_b2_ = _e418;
-            uint _e422 = k;
-            metal::float4 _e426 = load_b(_e14.b, _e12.column + b_along, (_e422 + b_across) + 12u, b, params, _buffer_sizes);
-            next_b3_ = _e426;
-            uint _e430 = k;
-            metal::float4 _e434 = load_b(_e14.b, _e12.column + b_along, (_e430 + b_across) + 16u, b, params, _buffer_sizes);
-            next_b4_ = _e434;
-            uint _e438 = k;
-            metal::float4 _e442 = load_b(_e14.b, _e12.column + b_along, (_e438 + b_across) + 20u, b, params, _buffer_sizes);
-            next_b5_ = _e442;
-            uint _e446 = k;
-            metal::float4 _e450 = load_b(_e14.b, _e12.column + b_along, (_e446 + b_across) + 24u, b, params, _buffer_sizes);
-            next_b6_ = _e450;
-            uint _e454 = k;
-            metal::float4 _e458 = load_b(_e14.b, _e12.column + b_along, (_e454 + b_across) + 28u, b, params, _buffer_sizes);
-            next_b7_ = _e458;
-        }
+        uint _e390 = k;
+        k = _e390 + 32u;
+        uint _e393 = k;
+        k_ahead = metal::min(_e393, k_last);
+        uint _e400 = k_ahead;
+        metal::float4 _e402 = load_a(_e14.a, (_e12.row + a_across) + 0u, _e400 + a_along, a, params, _buffer_sizes);
+        next_a0_ = _e402;
+        uint _e408 = k_ahead;
+        metal::float4 _e410 = load_a(_e14.a, (_e12.row + a_across) + 8u, _e408 + a_along, a, params, _buffer_sizes);
+        next_a1_ = _e410;
+        uint _e414 = k_ahead;
+        metal::float4 _e418 = load_b(_e14.b, _e12.column + b_along, (_e414 + b_across) + 0u, b, params, _buffer_sizes);
+        next_b0_ = _e418;
+        uint _e422 = k_ahead;
+        metal::float4 _e426 = load_b(_e14.b, _e12.column + b_along, (_e422 + b_across) + 4u, b, params, _buffer_sizes);
+        next_b1_ = _e426;
+        uint _e430 = k_ahead;
+        metal::float4 _e434 = load_b(_e14.b, _e12.column + b_along, (_e430 + b_across) + 8u, b, params, _buffer_sizes);
+        next_b2_ = _e434;
+        uint _e438 = k_ahead;
+        metal::float4 _e442 = load_b(_e14.b, _e12.column + b_along, (_e438 + b_across) + 12u, b, params, _buffer_sizes);
+        next_b3_ = _e442;
+        uint _e446 = k_ahead;
+        metal::float4 _e450 = load_b(_e14.b, _e12.column + b_along, (_e446 + b_across) + 16u, b, params, _buffer_sizes);
+        next_b4_ = _e450;
+        uint _e454 = k_ahead;
+        metal::float4 _e458 = load_b(_e14.b, _e12.column + b_along, (_e454 + b_across) + 20u, b, params, _buffer_sizes);
+        next_b5_ = _e458;
+        uint _e462 = k_ahead;
+        metal::float4 _e466 = load_b(_e14.b, _e12.column + b_along, (_e462 + b_across) + 24u, b, params, _buffer_sizes);
+        next_b6_ = _e466;
+        uint _e470 = k_ahead;
+        metal::float4 _e474 = load_b(_e14.b, _e12.column + b_along, (_e470 + b_across) + 28u, b, params, _buffer_sizes);
+        next_b7_ = _e474;
         deep = 0u;
         bool loop_init = true;
         while(true) {
             if (!loop_init) {
-                uint _e688 = deep;
-                deep = _e688 + 8u;
+                uint _e704 = deep;
+                deep = _e704 + 8u;
             }
             loop_init = false;
-            uint _e461 = deep;
-            if (_e461 < 32u) {
+            uint _e477 = deep;
+            if (_e477 < 32u) {
             } else {
                 break;
             }
             {
-                uint _e464 = stage;
-                uint _e467 = deep;
-                uint a_at = ((_e464 * 160u) + (_e467 * 5u)) + ty;
-                uint _e472 = stage;
-                uint _e475 = deep;
-                uint b_at = ((_e472 * 544u) + (_e475 * 17u)) + tx;
+                uint _e480 = stage;
+                uint _e483 = deep;
+                uint a_at = ((_e480 * 160u) + (_e483 * 5u)) + ty;
+                uint _e488 = stage;
+                uint _e491 = deep;
+                uint b_at = ((_e488 * 544u) + (_e491 * 17u)) + tx;
                 {
                     metal::float4 a0_ = tile_a.inner[a_at + 0u];
                     metal::float4 b0_ = tile_b.inner[b_at + 0u];
-                    metal::float4 _e492 = sum_0_0_;
-                    sum_0_0_ = metal::fma(metal::float4(a0_.x), b0_, _e492);
-                    metal::float4 _e496 = sum_1_0_;
-                    sum_1_0_ = metal::fma(metal::float4(a0_.y), b0_, _e496);
-                    metal::float4 _e500 = sum_2_0_;
-                    sum_2_0_ = metal::fma(metal::float4(a0_.z), b0_, _e500);
-                    metal::float4 _e504 = sum_3_0_;
-                    sum_3_0_ = metal::fma(metal::float4(a0_.w), b0_, _e504);
+                    metal::float4 _e508 = sum_0_0_;
+                    sum_0_0_ = metal::fma(metal::float4(a0_.x), b0_, _e508);
+                    metal::float4 _e512 = sum_1_0_;
+                    sum_1_0_ = metal::fma(metal::float4(a0_.y), b0_, _e512);
+                    metal::float4 _e516 = sum_2_0_;
+                    sum_2_0_ = metal::fma(metal::float4(a0_.z), b0_, _e516);
+                    metal::float4 _e520 = sum_3_0_;
+                    sum_3_0_ = metal::fma(metal::float4(a0_.w), b0_, _e520);
                 }
                 {
                     metal::float4 a0_1 = tile_a.inner[a_at + 5u];
                     metal::float4 b0_1 = tile_b.inner[b_at + 17u];
-                    metal::float4 _e518 = sum_0_0_;
-                    sum_0_0_ = metal::fma(metal::float4(a0_1.x), b0_1, _e518);
-                    metal::float4 _e522 = sum_1_0_;
-                    sum_1_0_ = metal::fma(metal::float4(a0_1.y), b0_1, _e522);
-                    metal::float4 _e526 = sum_2_0_;
-                    sum_2_0_ = metal::fma(metal::float4(a0_1.z), b0_1, _e526);
-                    metal::float4 _e530 = sum_3_0_;
-                    sum_3_0_ = metal::fma(metal::float4(a0_1.w), b0_1, _e530);
+                    metal::float4 _e534 = sum_0_0_;
+                    sum_0_0_ = metal::fma(metal::float4(a0_1.x), b0_1, _e534);
+                    metal::float4 _e538 = sum_1_0_;
+                    sum_1_0_ = metal::fma(metal::float4(a0_1.y), b0_1, _e538);
+                    metal::float4 _e542 = sum_2_0_;
+                    sum_2_0_ = metal::fma(metal::float4(a0_1.z), b0_1, _e542);
+                    metal::float4 _e546 = sum_3_0_;
+                    sum_3_0_ = metal::fma(metal::float4(a0_1.w), b0_1, _e546);
                 }
                 {
                     metal::float4 a0_2 = tile_a.inner[a_at + 10u];
                     metal::float4 b0_2 = tile_b.inner[b_at + 34u];
-                    metal::float4 _e544 = sum_0_0_;
-                    sum_0_0_ = metal::fma(metal::float4(a0_2.x), b0_2, _e544);
-                    metal::float4 _e548 = sum_1_0_;
-                    sum_1_0_ = metal::fma(metal::float4(a0_2.y), b0_2, _e548);
-                    metal::float4 _e552 = sum_2_0_;
-                    sum_2_0_ = metal::fma(metal::float4(a0_2.z), b0_2, _e552);
-                    metal::float4 _e556 = sum_3_0_;
-                    sum_3_0_ = metal::fma(metal::float4(a0_2.w), b0_2, _e556);
+                    metal::float4 _e560 = sum_0_0_;
+                    sum_0_0_ = metal::fma(metal::float4(a0_2.x), b0_2, _e560);
+                    metal::float4 _e564 = sum_1_0_;
+                    sum_1_0_ = metal::fma(metal::float4(a0_2.y), b0_2, _e564);
+                    metal::float4 _e568 = sum_2_0_;
+                    sum_2_0_ = metal::fma(metal::float4(a0_2.z), b0_2, _e568);
+                    metal::float4 _e572 = sum_3_0_;
+                    sum_3_0_ = metal::fma(metal::float4(a0_2.w), b0_2, _e572);
                 }
                 {
                     metal::float4 a0_3 = tile_a.inner[a_at + 15u];
                     metal::float4 b0_3 = tile_b.inner[b_at + 51u];
-                    metal::float4 _e570 = sum_0_0_;
-                    sum_0_0_ = metal::fma(metal::float4(a0_3.x), b0_3, _e570);
-                    metal::float4 _e574 = sum_1_0_;
-                    sum_1_0_ = metal::fma(metal::float4(a0_3.y), b0_3, _e574);
-                    metal::float4 _e578 = sum_2_0_;
-                    sum_2_0_ = metal::fma(metal::float4(a0_3.z), b0_3, _e578);
-                    metal::float4 _e582 = sum_3_0_;
-                    sum_3_0_ = metal::fma(metal::float4(a0_3.w), b0_3, _e582);
+                    metal::float4 _e586 = sum_0_0_;
+                    sum_0_0_ = metal::fma(metal::float4(a0_3.x), b0_3, _e586);
+                    metal::float4 _e590 = sum_1_0_;
+                    sum_1_0_ = metal::fma(metal::float4(a0_3.y), b0_3, _e590);
+                    metal::float4 _e594 = sum_2_0_;
+                    sum_2_0_ = metal::fma(metal::float4(a0_3.z), b0_3, _e594);
+                    metal::float4 _e598 = sum_3_0_;
+                    sum_3_0_ = metal::fma(metal::float4(a0_3.w), b0_3, _e598);
                 }
                 {
                     metal::float4 a0_4 = tile_a.inner[a_at + 20u];
                     metal::float4 b0_4 = tile_b.inner[b_at + 68u];
-                    metal::float4 _e596 = sum_0_0_;
-                    sum_0_0_ = metal::fma(metal::float4(a0_4.x), b0_4, _e596);
-                    metal::float4 _e600 = sum_1_0_;
-                    sum_1_0_ = metal::fma(metal::float4(a0_4.y), b0_4, _e600);
-                    metal::float4 _e604 = sum_2_0_;
-                    sum_2_0_ = metal::fma(metal::float4(a0_4.z), b0_4, _e604);
-                    metal::float4 _e608 = sum_3_0_;
-                    sum_3_0_ = metal::fma(metal::float4(a0_4.w), b0_4, _e608);
+                    metal::float4 _e612 = sum_0_0_;
+                    sum_0_0_ = metal::fma(metal::float4(a0_4.x), b0_4, _e612);
+                    metal::float4 _e616 = sum_1_0_;
+                    sum_1_0_ = metal::fma(metal::float4(a0_4.y), b0_4, _e616);
+                    metal::float4 _e620 = sum_2_0_;
+                    sum_2_0_ = metal::fma(metal::float4(a0_4.z), b0_4, _e620);
+                    metal::float4 _e624 = sum_3_0_;
+                    sum_3_0_ = metal::fma(metal::float4(a0_4.w), b0_4, _e624);
                 }
                 {
                     metal::float4 a0_5 = tile_a.inner[a_at + 25u];
                     metal::float4 b0_5 = tile_b.inner[b_at + 85u];
-                    metal::float4 _e622 = sum_0_0_;
-                    sum_0_0_ = metal::fma(metal::float4(a0_5.x), b0_5, _e622);
-                    metal::float4 _e626 = sum_1_0_;
-                    sum_1_0_ = metal::fma(metal::float4(a0_5.y), b0_5, _e626);
-                    metal::float4 _e630 = sum_2_0_;
-                    sum_2_0_ = metal::fma(metal::float4(a0_5.z), b0_5, _e630);
-                    metal::float4 _e634 = sum_3_0_;
-                    sum_3_0_ = metal::fma(metal::float4(a0_5.w), b0_5, _e634);
+                    metal::float4 _e638 = sum_0_0_;
+                    sum_0_0_ = metal::fma(metal::float4(a0_5.x), b0_5, _e638);
+                    metal::float4 _e642 = sum_1_0_;
+                    sum_1_0_ = metal::fma(metal::float4(a0_5.y), b0_5, _e642);
+                    metal::float4 _e646 = sum_2_0_;
+                    sum_2_0_ = metal::fma(metal::float4(a0_5.z), b0_5, _e646);
+                    metal::float4 _e650 = sum_3_0_;
+                    sum_3_0_ = metal::fma(metal::float4(a0_5.w), b0_5, _e650);
                 }
                 {
                     metal::float4 a0_6 = tile_a.inner[a_at + 30u];
                     metal::float4 b0_6 = tile_b.inner[b_at + 102u];
-                    metal::float4 _e648 = sum_0_0_;
-                    sum_0_0_ = metal::fma(metal::float4(a0_6.x), b0_6, _e648);
-                    metal::float4 _e652 = sum_1_0_;
-                    sum_1_0_ = metal::fma(metal::float4(a0_6.y), b0_6, _e652);
-                    metal::float4 _e656 = sum_2_0_;
-                    sum_2_0_ = metal::fma(metal::float4(a0_6.z), b0_6, _e656);
-                    metal::float4 _e660 = sum_3_0_;
-                    sum_3_0_ = metal::fma(metal::float4(a0_6.w), b0_6, _e660);
+                    metal::float4 _e664 = sum_0_0_;
+                    sum_0_0_ = metal::fma(metal::float4(a0_6.x), b0_6, _e664);
+                    metal::float4 _e668 = sum_1_0_;
+                    sum_1_0_ = metal::fma(metal::float4(a0_6.y), b0_6, _e668);
+                    metal::float4 _e672 = sum_2_0_;
+                    sum_2_0_ = metal::fma(metal::float4(a0_6.z), b0_6, _e672);
+                    metal::float4 _e676 = sum_3_0_;
+                    sum_3_0_ = metal::fma(metal::float4(a0_6.w), b0_6, _e676);
                 }
                 {
                     metal::float4 a0_7 = tile_a.inner[a_at + 35u];
                     metal::float4 b0_7 = tile_b.inner[b_at + 119u];
-                    metal::float4 _e674 = sum_0_0_;
-                    sum_0_0_ = metal::fma(metal::float4(a0_7.x), b0_7, _e674);
-                    metal::float4 _e678 = sum_1_0_;
-                    sum_1_0_ = metal::fma(metal::float4(a0_7.y), b0_7, _e678);
-                    metal::float4 _e682 = sum_2_0_;
-                    sum_2_0_ = metal::fma(metal::float4(a0_7.z), b0_7, _e682);
-                    metal::float4 _e686 = sum_3_0_;
-                    sum_3_0_ = metal::fma(metal::float4(a0_7.w), b0_7, _e686);
+                    metal::float4 _e690 = sum_0_0_;
+                    sum_0_0_ = metal::fma(metal::float4(a0_7.x), b0_7, _e690);
+                    metal::float4 _e694 = sum_1_0_;
+                    sum_1_0_ = metal::fma(metal::float4(a0_7.y), b0_7, _e694);
+                    metal::float4 _e698 = sum_2_0_;
+                    sum_2_0_ = metal::fma(metal::float4(a0_7.z), b0_7, _e698);
+                    metal::float4 _e702 = sum_3_0_;
+                    sum_3_0_ = metal::fma(metal::float4(a0_7.w), b0_7, _e702);
                 }
             }
         }
         metal::threadgroup_barrier(metal::mem_flags::mem_threadgroup);
     }
-    metal::float4 _e704 = sum_0_0_;
-    put(_e12.part, _e14, (_e12.row + 0u) + (ty * 4u), (_e12.column + 0u) + (tx * 4u), _e704, out, params, _buffer_sizes);
-    metal::float4 _e718 = sum_1_0_;
-    put(_e12.part, _e14, (_e12.row + 1u) + (ty * 4u), (_e12.column + 0u) + (tx * 4u), _e718, out, params, _buffer_sizes);
-    metal::float4 _e732 = sum_2_0_;
-    put(_e12.part, _e14, (_e12.row + 2u) + (ty * 4u), (_e12.column + 0u) + (tx * 4u), _e732, out, params, _buffer_sizes);
-    metal::float4 _e746 = sum_3_0_;
-    put(_e12.part, _e14, (_e12.row + 3u) + (ty * 4u), (_e12.column + 0u) + (tx * 4u), _e746, out, params, _buffer_sizes);
+    metal::float4 _e720 = sum_0_0_;
+    put(_e12.part, _e14, (_e12.row + 0u) + (ty * 4u), (_e12.column + 0u) + (tx * 4u), _e720, out, params, _buffer_sizes);
+    metal::float4 _e734 = sum_1_0_;
+    put(_e12.part, _e14, (_e12.row + 1u) + (ty * 4u), (_e12.column + 0u) + (tx * 4u), _e734, out, params, _buffer_sizes);
+    metal::float4 _e748 = sum_2_0_;
+    put(_e12.part, _e14, (_e12.row + 2u) + (ty * 4u), (_e12.column + 0u) + (tx * 4u), _e748, out, params, _buffer_sizes);
+    metal::float4 _e762 = sum_3_0_;
+    put(_e12.part, _e14, (_e12.row + 3u) + (ty * 4u), (_e12.column + 0u) + (tx * 4u), _e762, out, params, _buffer_sizes);
     return;
 }

@@ -44,6 +44,8 @@ pub struct PagedConfig {
     pub heads: usize,
     /// Vectors of values that a thread loads at a time.
     pub unrolled: usize,
+    /// Fours of vectors of keys that a thread loads at a time where threads shuffle, as far as keys have them.
+    pub key_unrolled: usize,
     /// Workgroups of a step among which positions are divided.
     pub workgroups: usize,
 }
@@ -51,30 +53,32 @@ pub struct PagedConfig {
 const fn config(
     [threads, chunk, shuffled]: [usize; 3],
     heads: usize,
-    unrolled: usize,
+    [unrolled, key_unrolled]: [usize; 2],
     workgroups: usize,
 ) -> PagedConfig {
-    PagedConfig { threads, chunk, shuffled, heads, unrolled, workgroups }
+    PagedConfig { threads, chunk, shuffled, heads, unrolled, key_unrolled, workgroups }
 }
 
 /// What a tuner may choose; the first that fits is the default.
 pub const CONFIGS: &[PagedConfig] = &[
-    config([256, 256, 4], 4, 4, 1024),
-    config([256, 512, 4], 4, 4, 1024),
-    config([256, 256, 0], 4, 4, 1024),
-    config([128, 128, 0], 8, 4, 1024),
-    config([256, 1024, 4], 4, 8, 1024),
-    config([256, 512, 8], 4, 8, 1024),
-    config([256, 512, 4], 4, 8, 2048),
-    config([256, 512, 4], 8, 4, 1024),
-    config([256, 1024, 8], 4, 4, 512),
-    config([128, 512, 4], 4, 8, 2048),
-    config([128, 256, 8], 8, 8, 2048),
-    config([256, 128, 0], 4, 4, 1024),
-    config([128, 64, 0], 8, 4, 1024),
-    config([64, 64, 0], 8, 4, 2048),
-    config([128, 128, 0], 8, 8, 2048),
-    config([128, 128, 0], 8, 2, 512),
+    config([256, 512, 4], 4, [8, 4], 1024),
+    config([256, 256, 4], 4, [8, 4], 1024),
+    config([256, 256, 4], 4, [4, 1], 1024),
+    config([256, 512, 4], 4, [8, 2], 1024),
+    config([256, 256, 0], 4, [4, 1], 1024),
+    config([128, 128, 0], 8, [4, 1], 1024),
+    config([128, 256, 4], 4, [8, 4], 2048),
+    config([256, 1024, 4], 4, [8, 4], 1024),
+    config([256, 512, 8], 4, [8, 2], 1024),
+    config([256, 512, 4], 4, [8, 4], 2048),
+    config([256, 512, 4], 8, [4, 1], 1024),
+    config([128, 128, 4], 4, [4, 4], 2048),
+    config([128, 256, 8], 8, [8, 2], 2048),
+    config([256, 128, 0], 4, [4, 1], 1024),
+    config([128, 64, 0], 8, [4, 1], 1024),
+    config([64, 64, 0], 8, [4, 1], 2048),
+    config([128, 128, 0], 8, [8, 1], 2048),
+    config([128, 128, 0], 8, [2, 1], 512),
 ];
 
 /// Queries of a sequence from which on tiles of them are faster than rows by themselves.
@@ -128,6 +132,12 @@ impl PagedConfig {
         }
     }
 
+    /// Fours of vectors of keys at a time: no more than the threads of a key have of it, with what it is padded by.
+    fn key_unrolled(&self, width: usize) -> usize {
+        let fours = padded(width) / 4 / self.shuffled.max(1);
+        (1..=self.key_unrolled.max(1)).rev().find(|n| fours.is_multiple_of(*n)).unwrap_or(1)
+    }
+
     fn per_head(&self) -> usize {
         if self.shuffled > 0 { PER_LONG_HEAD } else { PER_HEAD }
     }
@@ -157,7 +167,7 @@ fn choose(capabilities: &Capabilities, sizes: &PagedSizes) -> Result<PagedConfig
     let fitting = CONFIGS.iter().find(|config| config.fits(capabilities, sizes));
     // Fewer heads take less of what threads share.
     let fewer = || {
-        let plain = config([128, 128, 0], 8, 4, 1024);
+        let plain = config([128, 128, 0], 8, [4, 1], 1024);
         let halves = [4, 2, 1].map(|heads| PagedConfig { heads, ..plain });
         let wide = PagedConfig { threads: 256, heads: 1, ..plain };
         halves.into_iter().chain([wide]).find(|config| config.fits(capabilities, sizes))
@@ -492,6 +502,7 @@ impl Paged {
                 per_head => config.per_head(),
                 width => padded(key_width),
                 unrolled => config.unrolled,
+                key_unrolled => config.key_unrolled(key_width),
             ),
         )?;
         let mut bindings = vec![Binding::Input(0), Binding::Output(1), Binding::Output(2)];

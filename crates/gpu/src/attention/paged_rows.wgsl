@@ -176,13 +176,17 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups
                 let within = vector % params.block;
                 let from_key = (vector - within) * params.key_width + within;
                 let last = params.key_width - 1u;
-                for (var d = slice; d - slice < (params.key_width + 3u) / 4u; d += SLICES) {
+                for (var d = slice; d - slice < (params.key_width + 3u) / 4u; d += {{ key_unrolled }}u * SLICES) {
+{% for u in range(key_unrolled) %}
 {% for c in range(4) %}
-                    let key{{ c }} = keys_at(from_key + min((d - slice) * 4u + {{ c }}u * SLICES + slice, last) * params.block);
+                    let key{{ u }}_{{ c }} = keys_at(from_key + min((d - slice) * 4u + {{ 4 * u + c }}u * SLICES + slice, last) * params.block);
 {% endfor %}
+{% endfor %}
+{% for u in range(key_unrolled) %}
 {% for g in range(heads) %}
-                    let query{{ g }} = queries[{{ g }}u * WIDTH4 + d];
-                    score{{ g }} += query{{ g }}.x * key0 + query{{ g }}.y * key1 + query{{ g }}.z * key2 + query{{ g }}.w * key3;
+                    let query{{ u }}_{{ g }} = queries[{{ g }}u * WIDTH4 + d + {{ u }}u * SLICES];
+                    score{{ g }} += query{{ u }}_{{ g }}.x * key{{ u }}_0 + query{{ u }}_{{ g }}.y * key{{ u }}_1 + query{{ u }}_{{ g }}.z * key{{ u }}_2 + query{{ u }}_{{ g }}.w * key{{ u }}_3;
+{% endfor %}
 {% endfor %}
                 }
 {% if cache == "i8" %}

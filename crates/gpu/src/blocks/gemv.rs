@@ -121,19 +121,21 @@ impl GemvConfig {
         let (rows, columns) = (packed.rows, packed.columns);
         let units = packed.layout.units(columns);
         let mut own = GEMV_CONFIGS[0];
+        let few = m == 1 && bytes && (2048..=8192).contains(&rows) && units >= 64;
         if m > 1 {
             // Sums of more rows need the registers of more threads, and rounding more rows takes each
             // workgroup as long as its products.
             (own.threads, own.rows, own.ahead) = (128, 4, bytes);
         } else if !bytes && rows >= 8192 {
             own.rows = 4;
-        } else if bytes && (2048..8192).contains(&rows) && units >= 64 {
-            (own.lanes, own.rows) = (64, 4);
+        } else if few {
+            // There are too few workgroups for each to round X: that takes them as long as their products.
+            own = ahead(config(128, 64, 2));
         }
         if rows < 2048 && (4096..8192).contains(&columns) {
             // To add up what several workgroups leave would take as long as this.
             (own.lanes, own.rows) = (64, 2);
-        } else if columns >= 8192 && !device.software {
+        } else if columns >= 8192 && !few && !device.software {
             // Few long rows: there are more threads where several workgroups share them.
             (own.lanes, own.rows) = (32, 4);
             let threads = rows.div_ceil(own.rows).max(1) * own.lanes * m.div_ceil(own.most);

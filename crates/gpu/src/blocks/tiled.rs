@@ -144,6 +144,8 @@ pub(super) fn dispatch(
                 // On Metal, where they are of 8, they are read from single elements only.
                 wide => size > 8,
                 bm, bn, bk, pm, pn, threads, size, aligned, biases, per_block,
+                edge => !columns.is_multiple_of(bk),
+                x_of => x_type(columns, call)?,
             ),
         )?;
         let way = if own.cooperative { "matrices" } else { "tiles" };

@@ -1,4 +1,4 @@
-{% from "blocks/codes" import numbers, stored, factor, quad %}
+{% from "blocks/codes" import numbers, stored, factor %}
 // Products of many rows with a matrix of few bits, by tiles of {{ bm }} rows of X and {{ bn }} packed rows of the matrix,
 // whose numbers become whole in workgroup memory.
 {% for d in bindings %}
@@ -110,46 +110,103 @@ fn main(
 {% set w_loads = (bn * units + threads - 1) // threads %}
 {% set x_whole = bm * bk // 4 % threads == 0 %}
 {% set w_whole = bn * units % threads == 0 %}
-{% for i in range(x_loads) %}
-    var x{{ i }} = vec4<f32>();
-{% endfor %}
+{% set x_held = x_of if aligned else "vec4<f32>" %}
 {% for i in range(w_loads) %}
     let w_at{{ i }} = local + {{ i * threads }}u;
     let w_row{{ i }} = own.z + min(first + w_at{{ i }} % {{ bn }}u, last);
+{% endfor %}
+{% for i in range(x_loads) %}
+    let x_at{{ i }} = local + {{ i * threads }}u;
+{% if cooperative and bk == 32 %}
+    // Sixteen threads that write at a time have rows four apart, which lie in different banks.
+    let x_line{{ i }} = x_at{{ i }} / 8u;
+    let x_row{{ i }} = (x_line{{ i }} & 0xfffffff8u) | ((x_line{{ i }} & 1u) << 2u) | ((x_line{{ i }} >> 1u) & 3u);
+{% else %}
+    let x_row{{ i }} = x_at{{ i }} / {{ bk // 4 }}u;
+{% endif %}
+    let x_quad{{ i }} = x_at{{ i }} % {{ bk // 4 }}u;
+    var x{{ i }} = {{ x_held }}();
+{% endfor %}
+{% for i in range(w_loads) %}
     var q{{ i }} = {{ codes.low }}();
 {% if codes.high %}
     var h{{ i }} = {{ codes.high }}();
 {% endif %}
-{% if codes.factors %}
-{% for p in range(parts) %}
+{% for p in range(parts if codes.factors else 0) %}
     var s{{ i }}_{{ p }} = vec2<u32>();
 {% endfor %}
-{% endif %}
 {% endfor %}
-{% macro fetch() %}
+{# Nothing is computed of what is loaded, so that nobody waits for it before it is kept. #}
+{% macro fetch(base) %}
 {% for i in range(x_loads) %}
     {
-        let at = local + {{ i * threads }}u;
-        x{{ i }} = {{ quad(aligned, "(m0 + at / " ~ (bk // 4) ~ "u)", "((base * " ~ codes.unit ~ "u >> 2u) + at % " ~ (bk // 4) ~ "u)") }};
+        let row = m0 + x_row{{ i }};
+        let quad = ({{ base }} * {{ codes.unit }}u >> 2u) + x_quad{{ i }};
+{% if aligned %}
+        x{{ i }} = x[min(row, params.m - 1u) * x_quads + {{ "min(quad, x_quads - 1u)" if edge else "quad" }}];
+{% else %}
+        x{{ i }} = quad_of(row, quad);
+{% endif %}
     }
 {% endfor %}
 {% for i in range(w_loads) %}
     {
-        let unit = base + w_at{{ i }} / {{ bn }}u;
-        let inside = unit < params.units;
-        let w_from = w_row{{ i }} * params.units + min(unit, params.units - 1u);
-        q{{ i }} = select({{ codes.low }}(), low[w_from], inside);
+        let unit = min({{ base }} + w_at{{ i }} / {{ bn }}u, params.units - 1u);
+        let w_from = w_row{{ i }} * params.units + unit;
+        q{{ i }} = low[w_from];
 {% if codes.high %}
-        h{{ i }} = select({{ codes.high }}(), high[w_from], inside);
+        h{{ i }} = high[w_from];
 {% endif %}
 {% if codes.factors %}
         let start = w_row{{ i }} * params.factor_words;
 {% for p in range(parts) %}
-{% set block = "(min(unit, params.units - 1u) * " ~ parts ~ "u + " ~ p ~ "u)" if parts > 1 else "(min(unit, params.units - 1u) >> " ~ per_block ~ "u)" %}
+{% set block = "(unit * " ~ parts ~ "u + " ~ p ~ "u)" if parts > 1 else "(unit >> " ~ per_block ~ "u)" %}
         s{{ i }}_{{ p }} = {{ stored(codes, "start", "start + params.wholes", block) }};
 {% endfor %}
 {% endif %}
     }
+{% endfor %}
+{% endmacro %}
+{% macro keep() %}
+{% for i in range(x_loads) %}
+{% set whole = "vec4<f32>(x" ~ i ~ ")" %}
+        {{ "{" if x_whole else "if x_at" ~ i ~ " < " ~ (bm * bk // 4) ~ "u {" }}
+{% if edge and aligned %}
+            let quad = (base * {{ codes.unit }}u >> 2u) + x_quad{{ i }};
+            put_x(x_row{{ i }}, x_quad{{ i }} * 4u, select(vec4<f32>(), {{ whole }}, quad < x_quads));
+{% else %}
+            put_x(x_row{{ i }}, x_quad{{ i }} * 4u, {{ whole }});
+{% endif %}
+        }
+{% endfor %}
+{% for i in range(w_loads) %}
+        {{ "{" if w_whole else "if w_at" ~ i ~ " < " ~ (bn * units) ~ "u {" }}
+            let to = w_at{{ i }} % {{ bn }}u;
+            let k = w_at{{ i }} / {{ bn }}u * {{ codes.unit }}u;
+            let unit = base + w_at{{ i }} / {{ bn }}u;
+{% set q = "q" ~ i %}
+{% set h = "h" ~ i %}
+{% if codes.factors %}
+{% for p in range(parts) %}
+            let block{{ p }} = {{ "unit * " ~ parts ~ "u + " ~ p ~ "u" if parts > 1 else "unit >> " ~ per_block ~ "u" }};
+{% set found = factor(codes, "s" ~ i ~ "_" ~ p, "block" ~ p) %}
+            let f{{ i }}_{{ p }} = {{ "select(vec2<f32>(), " ~ found ~ ", unit < params.units)" if edge else found }};
+{% endfor %}
+{% endif %}
+{% for g in range(codes.groups) %}
+{% set f = "f" ~ i ~ "_" ~ (g * parts // codes.groups) %}
+{% set whole = numbers(codes, g, q, h) %}
+{% if codes.pairs %}
+            put_w(to, k + {{ 4 * g }}u, fma({{ whole }}, vec4<f32>({{ unscale[g] }}) * {{ f }}.x, vec4<f32>({{ f }}.y)));
+{% elif codes.factors %}
+            put_w(to, k + {{ 4 * g }}u, {{ whole }} * (vec4<f32>({{ unscale[g] }}) * {{ f }}.x));
+{% elif edge %}
+            put_w(to, k + {{ 4 * g }}u, select(vec4<f32>(), {{ whole }}, unit < params.units));
+{% else %}
+            put_w(to, k + {{ 4 * g }}u, {{ whole }});
+{% endif %}
+{% endfor %}
+        }
 {% endfor %}
 {% endmacro %}
 {% if cooperative %}
@@ -173,59 +230,7 @@ fn main(
 {% endfor %}
 {% endfor %}
 {% endif %}
-    var base = 0u;
-    if params.units > 0u {
-{{ fetch() }}
-    }
-    loop {
-        if base >= params.units {
-            break;
-        }
-{% for i in range(x_loads) %}
-        {
-            let at = local + {{ i * threads }}u;
-{% if not x_whole %}
-            if at < {{ bm * bk // 4 }}u {
-{% endif %}
-            put_x(at / {{ bk // 4 }}u, at % {{ bk // 4 }}u * 4u, x{{ i }});
-{% if not x_whole %}
-            }
-{% endif %}
-        }
-{% endfor %}
-{% for i in range(w_loads) %}
-{% if not w_whole %}
-        if w_at{{ i }} < {{ bn * units }}u {
-{% else %}
-        {
-{% endif %}
-            let to = w_at{{ i }} % {{ bn }}u;
-            let k = w_at{{ i }} / {{ bn }}u * {{ codes.unit }}u;
-{% if codes.factors %}
-            let unit = base + w_at{{ i }} / {{ bn }}u;
-{% for p in range(parts) %}
-            let block{{ p }} = {{ "unit * " ~ parts ~ "u + " ~ p ~ "u" if parts > 1 else "unit >> " ~ per_block ~ "u" }};
-            let f{{ i }}_{{ p }} = select(vec2<f32>(), {{ factor(codes, "s" ~ i ~ "_" ~ p, "block" ~ p) }}, unit < params.units);
-{% endfor %}
-{% endif %}
-{% for g in range(codes.groups) %}
-{% set f = "f" ~ i ~ "_" ~ (g * parts // codes.groups) %}
-{% set whole = numbers(codes, g, "q" ~ i, "h" ~ i) %}
-{% if codes.pairs %}
-            put_w(to, k + {{ 4 * g }}u, fma({{ whole }}, vec4<f32>({{ unscale[g] }}) * {{ f }}.x, vec4<f32>({{ f }}.y)));
-{% elif codes.factors %}
-            put_w(to, k + {{ 4 * g }}u, {{ whole }} * (vec4<f32>({{ unscale[g] }}) * {{ f }}.x));
-{% else %}
-            put_w(to, k + {{ 4 * g }}u, {{ whole }});
-{% endif %}
-{% endfor %}
-        }
-{% endfor %}
-        workgroupBarrier();
-        base += {{ units }}u;
-        if base < params.units {
-{{ fetch() }}
-        }
+{% macro multiply() %}
 {% if cooperative %}
 {% for deep in range(0, bk, size) %}
         {
@@ -257,6 +262,22 @@ fn main(
 {% endfor %}
         }
 {% endif %}
+{% endmacro %}
+    var base = 0u;
+    // The last tile is read again where there is no other, since a branch would wait for its loads.
+    let last_base = (max(params.units, 1u) - 1u) / {{ units }}u * {{ units }}u;
+    if params.units > 0u {
+{{ fetch("0u") }}
+    }
+    loop {
+        if base >= params.units {
+            break;
+        }
+{{ keep() }}
+        workgroupBarrier();
+        base += {{ units }}u;
+{{ fetch("min(base, last_base)") }}
+{{ multiply() }}
         workgroupBarrier();
     }
 {% if cooperative %}

@@ -3,7 +3,7 @@
 use minijinja::context;
 
 use super::launch::Launch;
-use super::problem::Problem;
+use super::problem::{Operand, Problem};
 use crate::device::Capabilities;
 use crate::kernel::Step;
 
@@ -18,6 +18,10 @@ pub struct CooperativeConfig {
     pub stages: usize,
     /// Matrices beside one another that leave through workgroup memory at a time.
     pub strip: usize,
+    /// Parts of k that threads have read before they are written to workgroup memory.
+    pub ahead: usize,
+    /// Whether threads remember where they read, where that is not computed again for every part.
+    pub remembers: bool,
 }
 
 /// Matrices of sums that a subgroup can keep, and those that a processor which plays the GPU compiles in less
@@ -26,28 +30,46 @@ const MOST_SUMS: (usize, usize) = (16, 4);
 
 impl CooperativeConfig {
     const fn new(tile: [usize; 3], part: [usize; 2], stages: usize, strip: usize) -> Self {
-        Self { tile, part, stages, strip }
+        Self { tile, part, stages, strip, ahead: 1, remembers: false }
     }
+
+    const fn ahead(self) -> Self {
+        Self { ahead: 2, ..self }
+    }
+
+    const fn remembers(self) -> Self {
+        Self { remembers: true, ..self }
+    }
+
+    /// The fastest for large products: by itself on a processor, or two at a time, where operands lie along k and
+    /// where they do not.
+    pub(super) const WIDE: Self = Self::new([128, 256, 32], [64, 64], 1, 1).ahead();
+    pub(super) const SQUARE: Self = Self::new([128, 128, 32], [64, 64], 1, 1).remembers();
+    pub(super) const ALONG: Self = Self::SQUARE.ahead();
+    pub(super) const ACROSS: Self = Self::new([128, 128, 32], [64, 64], 1, 1).ahead();
 
     /// All that are tried.
     pub const ALL: &'static [Self] = &[
-        Self::new([128, 256, 32], [64, 64], 1, 1),
+        Self::WIDE,
+        Self::SQUARE,
+        Self::ALONG,
+        Self::ACROSS,
         Self::new([128, 256, 32], [64, 64], 1, 2),
-        Self::new([128, 192, 48], [64, 64], 1, 1),
-        Self::new([128, 256, 16], [64, 64], 2, 2),
-        Self::new([128, 128, 64], [64, 64], 1, 2),
-        Self::new([128, 128, 32], [64, 64], 2, 2),
+        Self::new([128, 256, 32], [64, 32], 1, 1).ahead(),
+        Self::new([256, 128, 32], [64, 64], 1, 2).ahead(),
+        Self::new([128, 128, 64], [64, 64], 1, 2).remembers(),
+        Self::new([128, 128, 16], [64, 64], 1, 1).ahead(),
         Self::new([128, 128, 32], [64, 64], 1, 4),
-        Self::new([128, 128, 16], [64, 64], 2, 2),
-        Self::new([256, 128, 32], [64, 64], 1, 2),
-        Self::new([256, 128, 16], [64, 64], 2, 2),
         Self::new([128, 128, 32], [32, 64], 2, 1),
         Self::new([128, 128, 32], [64, 32], 2, 1),
-        Self::new([128, 128, 32], [32, 64], 1, 2),
+        Self::new([128, 128, 32], [32, 64], 1, 2).ahead(),
         Self::new([64, 128, 32], [32, 64], 2, 2),
+        Self::new([64, 128, 32], [32, 64], 1, 1).ahead(),
         Self::new([64, 64, 64], [32, 32], 1, 2),
         Self::new([64, 64, 32], [32, 32], 2, 2),
         Self::new([64, 64, 32], [32, 32], 1, 2),
+        Self::new([64, 64, 32], [32, 32], 1, 1).ahead(),
+        Self::new([64, 64, 32], [32, 32], 2, 1).ahead().remembers(),
         Self::new([32, 64, 64], [16, 32], 1, 1),
         Self::new([32, 64, 32], [16, 32], 2, 1),
         Self::new([32, 32, 32], [16, 16], 2, 1),
@@ -87,11 +109,7 @@ impl CooperativeConfig {
         let [rows, columns, deep] = self.tile;
         let [part_rows, part_columns] = self.part;
         let threads = self.subgroups() * lanes;
-        let loads = |len: usize| {
-            (len * deep).is_multiple_of(4 * threads)
-                && threads.is_multiple_of(len / 4)
-                && threads.is_multiple_of(deep / 4)
-        };
+        let loads = |len: usize| (len * deep).is_multiple_of(4 * threads);
         rows.is_multiple_of(part_rows)
             && columns.is_multiple_of(part_columns)
             && part_rows.is_multiple_of(size)
@@ -121,6 +139,9 @@ impl CooperativeConfig {
         let subgroups = self.subgroups();
         let threads = subgroups * lanes;
         let wide = capabilities.wide_matrices;
+        // Where whole vectors lie in every part of k, they are as far from one another in each.
+        let along = |operand: &Operand| operand.quads(operand.lies_along(), problem.k);
+        let even = problem.k.is_multiple_of(deep) && along(&problem.a) && along(&problem.b);
         let context = context!(
             cell => "f16",
             size, subgroups, threads, wide,
@@ -130,7 +151,9 @@ impl CooperativeConfig {
             a_loads => rows * deep / (4 * threads),
             b_loads => columns * deep / (4 * threads),
             stages => self.stages,
-            strip => self.strip
+            strip => self.strip,
+            ahead => self.ahead,
+            remembers => self.remembers && even
         );
         let launch = Launch {
             name: "matmul-f16-cooperative",

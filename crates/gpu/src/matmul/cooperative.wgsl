@@ -29,12 +29,28 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups
     let team_row = team / {{ bn // sn }}u * {{ sm }}u;
     let team_column = team % {{ bn // sn }}u * {{ sn }}u;
 
-    {% for x, o, len, count in [("a", a, bm, a_loads), ("b", b, bn, b_loads)] %}
+    // Parts of k.
+    let count = (max(job.k_end, job.k) - job.k + {{ bk - 1 }}u) / {{ bk }}u;
+    {% for x, o, len, loads, first, last in [("a", a, bm, a_loads, "job.row", "params.m"), ("b", b, bn, b_loads, "job.column", "params.n")] %}
     {% set along = (bk if o.inner else len) // 4 %}
-    let {{ x }}_along = thread % {{ along }}u * 4u;
-    let {{ x }}_across = thread / {{ along }}u;
-    {% for i in range(count) %}
-    var next_{{ x }}{{ i }} = vec4<f16>();
+    {% for i in range(loads) %}
+    {% set number = "(thread + " ~ (i * threads) ~ "u)" %}
+    let {{ x }}_along{{ i }} = {{ number }} % {{ along }}u * 4u;
+    {% if o.inner and along == 8 %}
+    // Sixteen threads that write at a time have rows four apart, which lie in different banks.
+    let {{ x }}_line{{ i }} = {{ number }} / {{ along }}u;
+    let {{ x }}_across{{ i }} = ({{ x }}_line{{ i }} & 0xfffffff8u) | (({{ x }}_line{{ i }} & 1u) << 2u) | (({{ x }}_line{{ i }} >> 1u) & 3u);
+    {% else %}
+    let {{ x }}_across{{ i }} = {{ number }} / {{ along }}u;
+    {% endif %}
+    {% if remembers and o.inner %}
+    let {{ x }}_from{{ i }} = (base.{{ x }} + min({{ first }} + {{ x }}_across{{ i }}, {{ last }} - 1u) * params.{{ x }}_outer + {{ x }}_along{{ i }} + job.k) >> 2u;
+    {% elif remembers %}
+    let {{ x }}_from{{ i }} = (base.{{ x }} + min({{ first }} + {{ x }}_along{{ i }}, ({{ last }} - 1u) & 0xfffffffcu) + ({{ x }}_across{{ i }} + job.k) * params.{{ x }}_inner) >> 2u;
+    {% endif %}
+    {% for s in range(ahead) %}
+    var next_{{ x }}{{ i }}_{{ s }} = vec4<f16>();
+    {% endfor %}
     {% endfor %}
     {% endfor %}
     {% for i in range(sm // size) %}
@@ -43,50 +59,56 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups
     {% endfor %}
     {% endfor %}
 
-    {% macro fetch(indent) %}
-    {% for x, o, len, count, first in [("a", a, bm, a_loads, "job.row"), ("b", b, bn, b_loads, "job.column")] %}
-    {% set along = (bk if o.inner else len) // 4 %}
-    {% for i in range(count) %}
-    {% set across = x ~ "_across + " ~ (i * (threads // along)) ~ "u" %}
-    {% if o.inner %}
-    {{ indent }}next_{{ x }}{{ i }} = load_{{ x }}(base.{{ x }}, {{ first }} + {{ across }}, k + {{ x }}_along);
-    {% else %}
-    {{ indent }}next_{{ x }}{{ i }} = load_{{ x }}(base.{{ x }}, {{ first }} + {{ x }}_along, k + {{ across }});
-    {% endif %}
-    {% endfor %}
-    {% endfor %}
+    {# Reads part `number` of k into set `s`. #}
+    {% macro fetch(s, number) %}
+        {
+            let k = {{ number }} * {{ bk }}u;
+            {% for x, o, loads, first in [("a", a, a_loads, "job.row"), ("b", b, b_loads, "job.column")] %}
+            {% for i in range(loads) %}
+            {% if remembers %}
+            next_{{ x }}{{ i }}_{{ s }} = vec4<f16>({{ x }}[{{ x }}_from{{ i }} + (k{{ "" if o.inner else " * params." ~ x ~ "_inner" }} >> 2u)]);
+            {% elif o.inner %}
+            next_{{ x }}{{ i }}_{{ s }} = load_{{ x }}(base.{{ x }}, {{ first }} + {{ x }}_across{{ i }}, job.k + k + {{ x }}_along{{ i }});
+            {% else %}
+            next_{{ x }}{{ i }}_{{ s }} = load_{{ x }}(base.{{ x }}, {{ first }} + {{ x }}_along{{ i }}, job.k + k + {{ x }}_across{{ i }});
+            {% endif %}
+            {% endfor %}
+            {% endfor %}
+        }
     {% endmacro %}
-    var k = job.k;
     var stage = 0u;
-    if k < job.k_end {
-    {{ fetch("    ") }}
+    if count > 0u {
+        {% for s in range(ahead) %}
+        {{ fetch(s, "min(" ~ s ~ "u, count - 1u)") }}
+        {% endfor %}
     }
+    var number = 0u;
     loop {
-        if k >= job.k_end {
+        {% for s in range(ahead) %}
+        if number >= count {
             break;
         }
+        {
         let a_start = stage * {{ a_rows * a_step }}u;
         let b_start = stage * {{ b_rows * b_step }}u;
-        {% for x, o, len, count, step in [("a", a, bm, a_loads, a_step), ("b", b, bn, b_loads, b_step)] %}
-        {% set along = (bk if o.inner else len) // 4 %}
-        {% for i in range(count) %}
+        {% for x, loads, step in [("a", a_loads, a_step), ("b", b_loads, b_step)] %}
+        {% for i in range(loads) %}
         {
-            let at = {{ x }}_start + ({{ x }}_across + {{ i * (threads // along) }}u) * {{ step }}u + {{ x }}_along / {{ unit }}u;
+            let at = {{ x }}_start + {{ x }}_across{{ i }} * {{ step }}u + {{ x }}_along{{ i }} / {{ unit }}u;
             {% if wide %}
-            tile_{{ x }}[at] = next_{{ x }}{{ i }};
+            tile_{{ x }}[at] = next_{{ x }}{{ i }}_{{ s }};
             {% else %}
             {% for c in range(4) %}
-            tile_{{ x }}[at + {{ c }}u] = next_{{ x }}{{ i }}[{{ c }}];
+            tile_{{ x }}[at + {{ c }}u] = next_{{ x }}{{ i }}_{{ s }}[{{ c }}];
             {% endfor %}
             {% endif %}
         }
         {% endfor %}
         {% endfor %}
         workgroupBarrier();
-        k += {{ bk }}u;
-        if k < job.k_end {
-        {{ fetch("        ") }}
-        }
+        number += 1u;
+        // The last part is read again where there is no other: a branch would wait for what it loads.
+        {{ fetch(s, "min(number + " ~ (ahead - 1) ~ "u, count - 1u)") }}
         {% for deep in range(0, bk, size) %}
         {
             {% for i in range(sm // size) %}
@@ -117,6 +139,8 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups
         {% else %}
         workgroupBarrier();
         {% endif %}
+        }
+        {% endfor %}
     }
 
     // Nobody sees the elements of a matrix: they go through workgroup memory.

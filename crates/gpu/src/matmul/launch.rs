@@ -30,7 +30,7 @@ pub(crate) struct Launch<'a> {
 
 /// How a shader sees an operand; `inner` where it must be read along k.
 fn operand(operand: &Operand, k: usize, inner: bool) -> Result<Value, String> {
-    let inner = inner || operand.inner == 1 || operand.outer != 1;
+    let inner = inner || operand.lies_along();
     let elem = wgsl_float(operand.dtype)?;
     Ok(context!(inner, elem, wide => operand.quads(inner, k)))
 }

@@ -233,6 +233,11 @@ impl Problem {
 }
 
 impl Operand {
+    /// Whether it is read along k: it lies so, or no other way either.
+    pub(crate) fn lies_along(&self) -> bool {
+        self.inner == 1 || self.outer != 1
+    }
+
     /// Whether vectors of four along `inner` (or `outer`) start at multiples of four, for this many.
     pub(crate) fn quads(&self, inner: bool, k: usize) -> bool {
         let whole = |step: &usize| step.is_multiple_of(4);

@@ -58,9 +58,9 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups
     {% set across = x ~ "_across + " ~ row_of(o, count, along, i) %}
     {% set next = "next" ~ ("" if split else "_" ~ x) ~ i %}
     {% if o.inner %}
-    {{ indent }}{{ next }} = load_{{ x }}(base.{{ x }}, {{ first }} + {{ across }}, k + {{ x }}_along);
+    {{ indent }}{{ next }} = load_{{ x }}(base.{{ x }}, {{ first }} + {{ across }}, k_ahead + {{ x }}_along);
     {% else %}
-    {{ indent }}{{ next }} = load_{{ x }}(base.{{ x }}, {{ first }} + {{ x }}_along, k + {{ across }});
+    {{ indent }}{{ next }} = load_{{ x }}(base.{{ x }}, {{ first }} + {{ x }}_along, k_ahead + {{ across }});
     {% endif %}
     {% endfor %}
     {% endfor %}
@@ -69,6 +69,8 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups
     {% endif %}
     {% endmacro %}
     var k = job.k;
+    var k_ahead = k;
+    let k_last = job.k + (max(job.k_end, job.k + 1u) - 1u - job.k) / {{ bk }}u * {{ bk }}u;
     var stage = 0u;
     if k < job.k_end {
     {{ fetch("    ") }}
@@ -112,9 +114,9 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups
         {% endif %}
         workgroupBarrier();
         k += {{ bk }}u;
-        if k < job.k_end {
+        // The last part is read again where there is no other: a branch would wait for what it loads.
+        k_ahead = min(k, k_last);
         {{ fetch("        ") }}
-        }
         for (var deep = 0u; deep < {{ bk }}u; deep += {{ unroll }}u) {
             let a_at = stage * {{ bk * a_step }}u + deep * {{ a_step }}u + ty;
             let b_at = stage * {{ bk * b_step }}u + deep * {{ b_step }}u + tx;

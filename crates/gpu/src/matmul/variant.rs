@@ -46,9 +46,13 @@ const BUSY: usize = 96;
 /// Processors of the device on which large tiles were measured.
 const PROCESSORS: usize = 132;
 /// Large tiles by cooperative matrices of 16, those of how many a processor computes at a time, and the time of an
-/// element of a result beside that of the first.
-const LARGE: &[([usize; 3], usize, f64)] =
-    &[([128, 256, 32], 1, 1.0), ([128, 192, 48], 1, 1.12), ([128, 128, 64], 2, 1.2)];
+/// element of a result beside that of the first: where `B` lies across k, and where it lies along it.
+const LARGE: &[(CooperativeConfig, usize, [f64; 2])] = &[
+    (CooperativeConfig::WIDE, 1, [1.0, 1.13]),
+    (CooperativeConfig::SQUARE, 2, [1.03, 1.11]),
+    (CooperativeConfig::ALONG, 2, [1.2, 1.09]),
+];
+
 /// The least elements of k for which a workgroup is worth its sums' way through memory.
 const SHARE: usize = 512;
 
@@ -136,7 +140,7 @@ impl Variant {
             let order = [(128, 256), (128, 128), (64, 128), (64, 64), (32, 64), (16, 64), (32, 32)];
             let all: Vec<_> =
                 CooperativeConfig::ALL.iter().filter(|one| one.fits(capabilities)).collect();
-            if let Some(config) = large(problem, &all) {
+            if let Some(config) = large(problem, capabilities) {
                 return Self::Cooperative(config, 1);
             }
             let tile = |config: &&CooperativeConfig| (config.tile[0], config.tile[1]);
@@ -270,20 +274,20 @@ impl Variant {
 
 /// The large tile that takes least time, where a product has enough of them: processors that find none left for the
 /// last round wait.
-fn large(problem: &Problem, all: &[&CooperativeConfig]) -> Option<CooperativeConfig> {
+fn large(problem: &Problem, capabilities: &Capabilities) -> Option<CooperativeConfig> {
     let mut least: Option<(f64, CooperativeConfig)> = None;
-    for (tile, at_once, each) in LARGE {
-        let Some(config) = all.iter().find(|config| config.tile == *tile) else { continue };
-        let [rows, columns, _] = *tile;
+    for (config, at_once, each) in LARGE.iter().filter(|(one, ..)| one.fits(capabilities)) {
+        let [rows, columns, _] = config.tile;
         let tiles = problem.m.div_ceil(rows) * problem.n.div_ceil(columns) * problem.products();
         if tiles < BUSY {
             continue;
         }
         let rounds = tiles.div_ceil(PROCESSORS * at_once);
+        let each = each[usize::from(problem.b.lies_along())];
         #[allow(clippy::cast_precision_loss, reason = "an estimate")]
         let time = (rounds * at_once * rows * columns) as f64 * each;
         if least.is_none_or(|(other, _)| time < other) {
-            least = Some((time, **config));
+            least = Some((time, *config));
         }
     }
     least.map(|(_, config)| config)
