@@ -96,14 +96,30 @@ fn is_beyond(device: &Device, bytes: u64) -> bool {
     left.is_some_and(|left| bytes > left - left / 8)
 }
 
-/// About how many bytes of a graph's weights lie on a device.
-fn weight_bytes(graph: &Graph, halves: bool) -> u64 {
+/// Refuses a graph of whose constants not even the largest has room, which is on the device whole while it is used.
+fn check_room(device: &Device, graph: &Graph, halves: bool) -> Result<(), GpuError> {
+    let bytes = constant_bytes(graph, halves).max().unwrap_or(0);
+    match device.memory().budget_bytes {
+        Some(budget) if bytes > budget => Err(GpuError::Memory {
+            bytes,
+            reason: format!("a constant takes more than all of the {budget} that may be taken"),
+        }),
+        _ => Ok(()),
+    }
+}
+
+/// Bytes of each of a graph's constants on a device.
+fn constant_bytes(graph: &Graph, halves: bool) -> impl Iterator<Item = u64> {
     let constants = graph.values().iter().filter_map(|value| value.initializer.as_ref());
-    let constants = constants.map(|tensor| {
+    constants.map(move |tensor| {
         let narrow = halves && tensor.dtype() == DataType::Fp32;
         let element = if narrow { 2 } else { tensor.dtype().size_bytes().unwrap_or(0) };
         (tensor.elements() * element) as u64
-    });
+    })
+}
+
+/// About how many bytes of a graph's weights lie on a device.
+fn weight_bytes(graph: &Graph, halves: bool) -> u64 {
     let mut seen = HashSet::new();
     let blocks = graph.nodes.iter().flat_map(|node| {
         let product = node.operator::<BlockMatMul>().map(BlockMatMul::weights);
@@ -114,7 +130,7 @@ fn weight_bytes(graph: &Graph, halves: bool) -> u64 {
         weights.source().is_none_or(|source| seen.insert(source))
     };
     let blocks = blocks.filter(new).map(|weights| weights.size_bytes() as u64).sum::<u64>();
-    constants.sum::<u64>() + blocks
+    constant_bytes(graph, halves).sum::<u64>() + blocks
 }
 
 /// All kernel rows, in the order in which they are tried.
@@ -235,6 +251,7 @@ fn compiled(
     let facts = infer::facts(&graph, &HashMap::new())?;
     let graph = fused(&graph, &facts)?;
     let halves = options.precision == Precision::Fp16 && device.capabilities().f16;
+    check_room(device, &graph, halves)?;
     let beyond = is_beyond(device, weight_bytes(&graph, halves));
     let _beyond = beyond.then(|| device.shelves.begin());
     let (facts, precision) = (&facts, options.precision);

@@ -230,8 +230,8 @@ type Asked = (Ticket, Receiver<GenerationEvent>);
 
 fn ask(engine: &Engine, prompt: &[u32], sampling: &SamplingParameters) -> Asked {
     let (prompt, sampling) = (prompt.to_vec(), sampling.clone());
-    let (priority, client, salt, constraint) = (0, 0, 0, None);
-    let request = GenerationRequest { prompt, sampling, constraint, priority, client, salt };
+    let (priority, client, salt, constraint, id) = (0, 0, 0, None, String::new());
+    let request = GenerationRequest { id, prompt, sampling, constraint, priority, client, salt };
     let (to, events) = mpsc::channel();
     (engine.submit(request, Box::new(move |event| drop(to.send(event)))).unwrap(), events)
 }
