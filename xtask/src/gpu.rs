@@ -37,6 +37,8 @@ pub(crate) fn test(workspace: &Workspace) -> Result<(), String> {
             "--test",
             "gpu_sampling",
             "--test",
+            "gpu_tune",
+            "--test",
             "gpu_claims",
             "--test",
             "gpu_failures",

@@ -39,6 +39,7 @@ const OWN: &[Choice] = &[
         value: "TEXT",
         sentence: "only choices whose family has this in its name; repeatable",
     },
+    Choice { name: "again", value: "", sentence: "measure choices that have a record, too" },
     Choice { name: "list", value: "", sentence: "print the choices and their candidates" },
     Choice {
         name: "compare",
@@ -97,7 +98,8 @@ pub(super) fn tune(arguments: &[String]) -> Result<ExitCode, String> {
     };
     let known = if file.exists() { tuning::load(&file)? } else { Database::default() };
     let (arguments, file) = (&arguments, file.as_path());
-    let mut work = Work { arguments, subject, strategy, limits, known, file, curves: Vec::new() };
+    let (curves, left_out) = (Vec::new(), 0);
+    let mut work = Work { arguments, subject, strategy, limits, known, file, curves, left_out };
     if arguments.has("list") || arguments.last("compare").is_some() {
         let mut problems = work.problems(&galatea_providers::machine())?;
         match arguments.last("compare") {
@@ -118,6 +120,10 @@ pub(super) fn tune(arguments: &[String]) -> Result<ExitCode, String> {
     }
     print(&found, arguments.has("json"));
     if !arguments.has("json") {
+        if work.left_out > 0 {
+            let count = work.left_out;
+            say(&format!("{count} choices have a record already: --again measures them too"));
+        }
         say(&format!("{} records in {}", work.known.len(), file.display()));
     }
     Ok(ExitCode::SUCCESS)
@@ -157,6 +163,8 @@ struct Work<'a> {
     file: &'a Path,
     /// The best time so far over the candidates, for each choice.
     curves: Vec<Curve>,
+    /// Choices that were not measured, as they have a record.
+    left_out: usize,
 }
 
 /// The most curves of a picture that can be told apart.
@@ -197,6 +205,10 @@ impl Work<'_> {
             let last = round == Round::Threads || problems.iter().all(|one| round.has(one));
             let deadline = time.mul_f64(if last { 1.0 } else { share });
             problems.retain(|problem| round.has(problem));
+            let all = problems.len();
+            let again = self.arguments.has("again");
+            problems.retain(|one| again || self.known.get(&one.key(&machine)).is_none());
+            self.left_out += all - problems.len();
             self.measure(problems, &machine, &mut found, &mut || {
                 deadline.saturating_sub(start.elapsed())
             })?;
