@@ -8,11 +8,15 @@
     reason = "a test fails by panicking"
 )]
 
+mod program;
+
+use std::io::{Read, Write};
+use std::net::{TcpListener, TcpStream};
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::sync::mpsc::channel;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use galatea::units;
 use galatea_formats::onnx::{ModelInfo, WriteOptions, write_model};
@@ -183,11 +187,71 @@ fn a_model_above_the_limit_of_its_configuration_is_streamed_and_gives_the_same()
     assert!(found[1].1 == 0 && found[1].2 > limit, "{:?}", &found[1]);
 }
 
-/// Runs the program, which ends by itself, and says whether it went well.
-fn program(arguments: &[&str]) -> bool {
-    let all = std::iter::once("galatea").chain(arguments.iter().copied());
-    let code = galatea::cli::main(all.map(str::to_owned).collect());
-    format!("{code:?}") == format!("{:?}", std::process::ExitCode::SUCCESS)
+/// What a server answers to a request, once it can be reached.
+fn exchange(port: u16, request: &str) -> String {
+    let start = Instant::now();
+    let mut stream = loop {
+        match TcpStream::connect(("127.0.0.1", port)) {
+            Ok(stream) => break stream,
+            Err(error) => assert!(start.elapsed() < Duration::from_secs(60), "{error}"),
+        }
+        std::thread::yield_now();
+    };
+    stream.write_all(request.as_bytes()).unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).unwrap();
+    assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
+    answer
+}
+
+/// The value of the first line of a metrics page that starts so.
+fn value(page: &str, start: &str) -> f64 {
+    let line = page.lines().find(|line| line.starts_with(start));
+    assert!(line.is_some(), "no {start}: {page}");
+    line.unwrap().rsplit(' ').next().unwrap().parse().unwrap()
+}
+
+#[test]
+fn the_metrics_page_says_what_was_streamed_and_how_far_ahead() {
+    if opened(0).is_none() {
+        return;
+    }
+    let root = tempfile::tempdir().unwrap();
+    let limit = WIDTH * WIDTH * 4 * LAYERS / 3;
+    layers(root.path(), &metal(&[("gpu_memory_limit", &limit.to_string())]));
+    let port = || TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    let (http, metrics) = (port(), port());
+    let flags = [
+        format!("--model-repository={}", root.path().display()),
+        format!("--http-port={http}"),
+        format!("--metrics-port={metrics}"),
+        "--metrics-interval-ms=0".to_owned(),
+        "--allow-grpc=false".to_owned(),
+        "--allow-software-gpu=true".to_owned(),
+        "--model-cache-byte-size=0".to_owned(),
+    ];
+    let mut server = program::galatea().arg("serve").args(flags).spawn().unwrap();
+    let get = "GET /metrics HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n";
+    assert!(!exchange(metrics, get).contains("metal_prefetch"));
+    let body = format!(
+        r#"{{"inputs":[{{"name":"x","datatype":"FP32","shape":[1,{WIDTH}],"data":{:?}}}]}}"#,
+        vec![0.5; WIDTH]
+    );
+    let head = "POST /v2/models/layers/infer HTTP/1.1\r\nHost: x\r\nConnection: close\r\n";
+    for _ in 0..3 {
+        exchange(http, &format!("{head}Content-Length: {}\r\n\r\n{body}", body.len()));
+    }
+    let page = exchange(metrics, get);
+    let touches = page.lines().filter(|line| line.starts_with("metal_prefetch_touches{"));
+    let touches: f64 =
+        touches.map(|line| line.rsplit(' ').next().unwrap().parse::<f64>().unwrap()).sum();
+    assert!(touches >= 9.0, "{page}");
+    assert!(value(&page, "metal_prefetch_bytes{") >= limit as f64, "{page}");
+    assert!(value(&page, "metal_prefetch_stall_seconds{") >= 0.0, "{page}");
+    assert!(value(&page, "metal_prefetch_distance{") >= 1.0, "{page}");
+    let process = rustix::process::Pid::from_child(&server);
+    rustix::process::kill_process(process, rustix::process::Signal::INT).unwrap();
+    assert!(server.wait().unwrap().success());
 }
 
 #[test]
@@ -203,10 +267,9 @@ fn the_flag_refuses_a_model_without_room_with_the_numbers() {
     let serve = |limit: &str| {
         let limit = format!("--gpu-memory-limit={limit}");
         let off = ["--allow-http=false", "--allow-grpc=false", "--allow-metrics=false"];
-        let mut all = vec!["serve", &repository, &log_file, &limit, "--allow-software-gpu=true"];
-        all.push("--model-cache-byte-size=0");
-        all.extend(off);
-        program(&all)
+        let mut command = program::galatea();
+        command.args(["serve", &repository, &log_file, &limit, "--allow-software-gpu=true"]);
+        command.arg("--model-cache-byte-size=0").args(off).status().unwrap().success()
     };
     assert!(!serve("much"));
     assert!(!serve("1KiB"));

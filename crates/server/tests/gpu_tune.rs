@@ -3,8 +3,10 @@
 #![cfg(all(unix, any(target_os = "macos", feature = "gpu")))]
 #![allow(clippy::unwrap_used, clippy::print_stderr, reason = "a test fails by panicking")]
 
+mod program;
+
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
+use std::process::Output;
 
 use galatea_formats::npy;
 use galatea_tensor::{DataType, Tensor, Tolerance, compare};
@@ -28,17 +30,7 @@ impl Home {
     }
 
     fn galatea(&self, arguments: &[&str]) -> Output {
-        let own = env!("CARGO_BIN_EXE_galatea");
-        // What shows this test a software device must show it to the program too.
-        let mut command = match std::env::var_os("GALATEA_VULKAN_RUNNER") {
-            Some(runner) => {
-                let mut command = Command::new(runner);
-                command.arg(own);
-                command
-            }
-            None => Command::new(own),
-        };
-        command
+        program::galatea()
             .args(arguments)
             .env("HOME", self.0.path())
             .env("XDG_CACHE_HOME", self.path("cache"))

@@ -252,12 +252,16 @@ impl Device {
         self.pool.statistics()
     }
 
-    /// What is streamed to the device because it has no room for it.
+    /// What is streamed to the device because it has no room for it, and was for sessions that are gone.
     #[must_use]
     pub fn streams(&self) -> StreamStatistics {
         let all = self.shelves.streams.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        let each = all.iter().filter_map(Weak::upgrade).map(|stream| stream.statistics());
-        each.fold(StreamStatistics::default(), StreamStatistics::plus)
+        // Those that live until the end of this are not among what ended.
+        let living: Vec<_> = all.iter().filter_map(Weak::upgrade).collect();
+        let ended = *self.shelves.ended.lock().unwrap_or_else(PoisonError::into_inner);
+        let each = living.iter().map(|stream| stream.statistics());
+        let living = each.fold(StreamStatistics::default(), StreamStatistics::plus);
+        StreamStatistics { prefetch: ended.plus(living.prefetch), ..living }
     }
 
     /// Whether kernels read weights in mapped files where they lie.

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
+use galatea_runtime::prefetch::Statistics;
 use galatea_tensor::Tensor;
 
 use super::pool::Budget;
@@ -113,6 +114,8 @@ pub(crate) struct Shelves {
     ahead: Option<usize>,
     budget: Budget,
     pub(crate) streams: Mutex<Vec<Weak<Streamer>>>,
+    /// What streaming did for sessions that are gone.
+    pub(crate) ended: Mutex<Statistics>,
 }
 
 /// While it lives, weights are made that do not fit the device.

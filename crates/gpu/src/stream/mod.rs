@@ -17,6 +17,7 @@ use galatea_runtime::prefetch::Statistics;
 
 use self::layout::Layout;
 pub(crate) use self::pages::Pages;
+use self::slots::Watch;
 pub(crate) use self::slots::{Held, Slots};
 use crate::device::Device;
 use crate::error::GpuError;
@@ -48,8 +49,15 @@ impl StreamStatistics {
 pub(crate) struct Streamer {
     device: Arc<Device>,
     active: Mutex<Option<Slots>>,
+    counted: Mutex<Counted>,
+}
+
+/// What is counted, which can be read while a run has the slots.
+#[derive(Debug, Default)]
+struct Counted {
     /// Of slots that are gone.
-    past: Mutex<Statistics>,
+    past: Statistics,
+    now: Option<Watch>,
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -58,8 +66,8 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 
 impl Streamer {
     pub(crate) fn new(device: &Arc<Device>) -> Arc<Self> {
-        let (active, past) = Default::default();
-        let made = Arc::new(Self { device: Arc::clone(device), active, past });
+        let (active, counted) = Default::default();
+        let made = Arc::new(Self { device: Arc::clone(device), active, counted });
         let mut all = lock(&device.shelves.streams);
         all.retain(|one| one.strong_count() > 0);
         all.push(Arc::downgrade(&made));
@@ -83,15 +91,18 @@ impl Streamer {
                 }
             }
             let layout = Layout::new(all, room(&self.device), &self.device)?;
-            *active = Some(Slots::start(&self.device, layout)?);
+            let slots = Slots::start(&self.device, layout)?;
+            lock(&self.counted).now = Some(slots.watch());
+            *active = Some(slots);
         }
         Ok(Running { streamer: self, active })
     }
 
     fn end(&self, active: &mut Option<Slots>) -> bool {
         let Some(slots) = active.take() else { return false };
-        let mut past = lock(&self.past);
-        *past = past.plus(slots.statistics());
+        let mut counted = lock(&self.counted);
+        counted.past = counted.past.plus(slots.watch().statistics());
+        counted.now = None;
         true
     }
 
@@ -101,16 +112,24 @@ impl Streamer {
     }
 
     pub(crate) fn statistics(&self) -> StreamStatistics {
-        let active = lock(&self.active);
-        let past = *lock(&self.past);
-        match &*active {
-            Some(slots) => StreamStatistics {
-                streamed_bytes: slots.layout.streamed_bytes(),
-                slot_bytes: slots.bytes(),
-                prefetch: past.plus(slots.statistics()),
+        let counted = lock(&self.counted);
+        match &counted.now {
+            Some(now) => StreamStatistics {
+                streamed_bytes: now.streamed_bytes(),
+                slot_bytes: now.slot_bytes(),
+                prefetch: counted.past.plus(now.statistics()),
             },
-            None => StreamStatistics { prefetch: past, ..StreamStatistics::default() },
+            None => StreamStatistics { prefetch: counted.past, ..StreamStatistics::default() },
         }
+    }
+}
+
+impl Drop for Streamer {
+    fn drop(&mut self) {
+        self.clear();
+        let mut ended = lock(&self.device.shelves.ended);
+        // What is no more has no distance.
+        *ended = Statistics { distance: 0, ..ended.plus(lock(&self.counted).past) };
     }
 }
 

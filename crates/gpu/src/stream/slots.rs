@@ -49,6 +49,27 @@ struct Job {
     slot: usize,
 }
 
+/// What slots have done and take, for those who do not use them; it keeps them.
+#[derive(Debug)]
+pub(super) struct Watch(Arc<Shared>);
+
+impl Watch {
+    /// Bytes of weights that take turns.
+    pub(super) fn streamed_bytes(&self) -> u64 {
+        self.0.layout.streamed_bytes()
+    }
+
+    /// Bytes of device memory.
+    pub(super) fn slot_bytes(&self) -> u64 {
+        self.0.slots.iter().map(Block::bytes).sum()
+    }
+
+    /// What the policy did.
+    pub(super) fn statistics(&self) -> Statistics {
+        self.0.lock().policy.statistics()
+    }
+}
+
 /// Regions that stay in their slots for as long as this lives.
 pub(crate) struct Held<'a> {
     shared: &'a Shared,
@@ -112,13 +133,9 @@ impl Slots {
         Ok(Self { layout, shared, threads })
     }
 
-    /// Bytes of device memory.
-    pub(super) fn bytes(&self) -> u64 {
-        self.shared.slots.iter().map(Block::bytes).sum()
-    }
-
-    pub(super) fn statistics(&self) -> Statistics {
-        self.shared.lock().policy.statistics()
+    /// What is counted of them.
+    pub(super) fn watch(&self) -> Watch {
+        Watch(Arc::clone(&self.shared))
     }
 
     /// Waits until regions are on the device, or on their way in the queue, and keeps them there.
@@ -129,7 +146,7 @@ impl Slots {
         let shared = &*self.shared;
         if regions.len() > shared.slots.len() {
             let bytes = self.layout.slot_bytes() * regions.len() as u64;
-            let have = self.bytes();
+            let have = self.watch().slot_bytes();
             let reason = format!("weights of one step are streamed through {have} bytes");
             return Err(GpuError::Memory { bytes, reason });
         }

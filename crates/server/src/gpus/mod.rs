@@ -48,4 +48,27 @@ pub(crate) struct GpuMemory {
     pub(crate) bytes: Vec<(&'static str, u64)>,
     /// Buffers of a size: who addresses them, the size, how many are in use and how many are kept.
     pub(crate) buffers: Vec<(&'static str, u64, usize, usize)>,
+    /// What was streamed because it had no room; none where nothing ever was.
+    pub(crate) prefetch: Option<GpuPrefetch>,
+}
+
+/// Weights that were brought to a GPU while its models ran.
+#[cfg_attr(
+    not(any(target_os = "macos", feature = "gpu")),
+    allow(dead_code, reason = "only a program with GPUs makes one")
+)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct GpuPrefetch {
+    /// Uses that found the weights there.
+    pub(crate) hits: u64,
+    /// Uses that were foreseen and found them on their way.
+    pub(crate) late: u64,
+    /// Uses that nobody had foreseen.
+    pub(crate) misses: u64,
+    /// Bytes that were brought.
+    pub(crate) loaded_bytes: u64,
+    /// Nanoseconds that uses waited.
+    pub(crate) stall_ns: u64,
+    /// Uses ahead at present.
+    pub(crate) distance: usize,
 }

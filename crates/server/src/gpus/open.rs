@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use galatea_gpu::{Device, MemoryLimit, Observer, PoolConfig, Reach};
 use galatea_runtime::Peaks;
 
-use super::{GpuMemory, GpuUse};
+use super::{GpuMemory, GpuPrefetch, GpuUse};
 use crate::memory_limit::Limit;
 use crate::profile::Profile;
 
@@ -122,7 +122,20 @@ fn memory_of(number: usize, device: &Device) -> GpuMemory {
     let classes = found.classes.into_iter().filter(|class| class.used + class.free > 0);
     let buffers = classes.map(|class| (reach(class.reach), class.bytes, class.used, class.free));
     let name = device.capabilities().name.clone();
-    GpuMemory { number, name, bytes, buffers: buffers.collect() }
+    GpuMemory { number, name, bytes, buffers: buffers.collect(), prefetch: prefetch_of(device) }
+}
+
+fn prefetch_of(device: &Device) -> Option<GpuPrefetch> {
+    let found = device.streams().prefetch;
+    let made = GpuPrefetch {
+        hits: found.hits,
+        late: found.late,
+        misses: found.misses,
+        loaded_bytes: found.loaded_bytes,
+        stall_ns: found.stall_ns,
+        distance: found.distance,
+    };
+    (found.hits + found.late + found.misses > 0).then_some(made)
 }
 
 /// Writes all runs on GPUs to a profile, those too that are opened later.
