@@ -204,7 +204,8 @@ fn every_way(
         // The processor compiles tiles of matrices for seconds.
         let few = device.capabilities().software && kind == "Cooperative";
         let enough = few && kinds.contains(&kind);
-        if enough || kind != "Direct" && !seen.insert(format!("{name} {dtype}")) {
+        let named = matches!(kind.as_str(), "Direct" | "Product");
+        if enough || !named && !seen.insert(format!("{name} {dtype}")) {
             continue;
         }
         let mut step = Step::default();
@@ -233,7 +234,15 @@ fn every_way_computes_the_same() {
         },
         activation: FusedActivation::Silu,
     };
-    let cases: [(FusedConv, &[usize], &[usize]); 4] = [
+    let single = |channels_last| {
+        let fused = conv(1, 1, channels_last);
+        FusedConv { conv: Conv { pads: Padding::Explicit(vec![0; 4]), ..fused.conv }, ..fused }
+    };
+    let cases: [(FusedConv, &[usize], &[usize]); 8] = [
+        (single(false), &[3, 36, 5, 8], &[40, 36, 1, 1]),
+        (single(false), &[2, 19, 7, 5], &[33, 19, 1, 1]),
+        (single(true), &[2, 5, 7, 20], &[12, 20, 1, 1]),
+        (single(false), &[5, 24, 1, 1], &[17, 24, 1, 1]),
         (conv(1, 1, false), &[2, 17, 13, 18], &[36, 17, 3, 3]),
         (conv(1, 1, true), &[1, 11, 15, 16], &[33, 16, 3, 3]),
         (conv(2, 1, false), &[1, 7, 25, 23], &[128, 7, 3, 3]),
@@ -249,7 +258,9 @@ fn every_way_computes_the_same() {
         }
     }
     let matrices = device.capabilities().wide_cooperative().is_some();
-    for kind in ["Direct", "Tiled", "Winograd"].into_iter().chain(matrices.then_some("Cooperative"))
+    for kind in ["Direct", "Product", "Tiled", "Winograd"]
+        .into_iter()
+        .chain(matrices.then_some("Cooperative"))
     {
         assert!(kinds.iter().any(|one| one == kind), "{kind} is not among {kinds:?}");
     }
@@ -299,10 +310,14 @@ fn the_usual_way_goes_by_lengths_and_device() {
     assert_eq!(usual(wide, [32, 256, 14, 256, 3, 1, 1]), "Winograd");
     // Other steps and windows have no short products.
     assert_eq!(usual(wide, [8, 64, 56, 64, 3, 2, 1]), "Tiled");
-    assert_eq!(usual(wide, [8, 64, 56, 256, 1, 1, 1]), "Tiled");
+    assert_eq!(usual(wide, [8, 64, 56, 256, 1, 1, 1]), "Product");
     assert_eq!(usual(wide, [1, 3, 224, 64, 7, 2, 1]), "Tiled");
-    assert_eq!(usual(half, [32, 64, 56, 64, 3, 1, 1]), "Cooperative");
-    assert_eq!(usual(half, [32, 64, 56, 256, 1, 1, 1]), "Cooperative");
+    assert_eq!(usual(half, [32, 64, 56, 64, 3, 1, 1]), "Winograd");
+    assert_eq!(usual(half, [1, 256, 14, 256, 3, 1, 1]), "Winograd");
+    assert_eq!(usual(half, [1, 64, 56, 64, 3, 1, 1]), "Cooperative");
+    // Pixels by themselves need no windows.
+    assert_eq!(usual(half, [32, 64, 56, 256, 1, 1, 1]), "Product");
+    assert_eq!(usual(half, [1, 1024, 14, 256, 1, 1, 1]), "Product");
     // One channel a group: a product would be mostly zeros.
     for dtype in [wide, half] {
         assert_eq!(usual(dtype, [1, 96, 56, 96, 3, 1, 96]), "Direct");

@@ -7,6 +7,7 @@ use super::build::Convolution;
 use super::cooperative::{BUSY, CONFIGS as MATRICES, ConvConfig};
 use super::gemm::{CONFIGS as TILES, ConvTiles, Packing};
 use super::geometry::Lengths;
+use super::product;
 use super::winograd::{CONFIGS as SHORT, WinogradConfig};
 use crate::device::Capabilities;
 use crate::kernel::Step;
@@ -17,6 +18,8 @@ use crate::tune::{Family, Question, label, near, ways};
 pub enum Algorithm {
     /// A window a thread, weights as they are.
     Direct,
+    /// A product of weights and pixels where they lie.
+    Product,
     /// A product of weights and windows, in FP32.
     Tiled(ConvTiles),
     /// The same by cooperative matrices of FP16.
@@ -79,7 +82,7 @@ impl Rates {
 mod reached {
     pub(super) const DIRECT: f64 = 0.15;
     pub(super) const TILED: f64 = 0.5;
-    pub(super) const COOPERATIVE: f64 = 0.15;
+    pub(super) const COOPERATIVE: f64 = 0.06;
     /// Of short products: they are products of plain matrices.
     pub(super) const PRODUCT: f64 = 0.6;
     pub(super) const HALF_PRODUCT: f64 = 0.25;
@@ -114,6 +117,7 @@ impl Algorithm {
     fn label(&self) -> String {
         match self {
             Self::Direct => "direct".to_owned(),
+            Self::Product => "product".to_owned(),
             Self::Tiled(own) => format!("tiled({})", label(own)),
             Self::Cooperative(own) => format!("cooperative({})", label(own)),
             Self::Winograd(own) => format!("winograd({})", label(own)),
@@ -163,6 +167,7 @@ impl Case<'_> {
         let matrices = matrices.map(|own| Algorithm::Cooperative(*own));
         let short = short.map(|own| Algorithm::Winograd(*own));
         let direct = direct.then_some(Algorithm::Direct);
+        let short = short.chain(product::takes(self).then_some(Algorithm::Product));
         tiles.chain(matrices).chain(short).chain(direct).collect()
     }
 
@@ -180,6 +185,9 @@ impl Case<'_> {
         }
         if self.takes_short() {
             all.push(Algorithm::Winograd(WinogradConfig::choose(self.stored[1])));
+        }
+        if product::takes(self) {
+            all.push(Algorithm::Product);
         }
         if self.takes_direct() {
             all.push(Algorithm::Direct);
@@ -248,7 +256,32 @@ impl Case<'_> {
                 tiles(own.tile[0], own.tile[1], rates.matrix * reached::COOPERATIVE)
             }
             Algorithm::Winograd(own) => self.short_ns(own, &rates),
+            Algorithm::Product => self.product_ns(&rates),
         }
+    }
+
+    /// A plain product, by whatever tiles keep the device busy.
+    fn product_ns(&self, rates: &Rates) -> f64 {
+        let Lengths { images, channels, m, .. } = &self.lengths;
+        let columns = images * self.lengths.pixels();
+        let rate = self.product_rate(rates);
+        let groups = real(m.div_ceil(64) * columns.div_ceil(64));
+        let idle = (real(BUSY) / groups).max(1.0);
+        let work = 2.0 * real(m * columns * channels) * idle / rate;
+        work.max(self.moved() / rates.bytes) + rates.dispatch
+    }
+
+    /// Operations of plain products in a nanosecond.
+    fn product_rate(&self, rates: &Rates) -> f64 {
+        let matrices = self.stored[1] == DataType::Fp16 && self.has_matrices();
+        match matrices {
+            true => rates.matrix * reached::HALF_PRODUCT,
+            false => rates.vector * reached::PRODUCT,
+        }
+    }
+
+    fn has_matrices(&self) -> bool {
+        !self.capabilities.cooperative.is_empty()
     }
 
     /// Bytes of image, weights and result.
@@ -265,11 +298,7 @@ impl Case<'_> {
         let [x, w, y] = self.stored.map(bytes);
         let tiles: usize = output[1..].iter().map(|len| len.div_ceil(config.tile)).product();
         let (cells, tiles) = (real(config.cells()), real(tiles * images));
-        let halves = self.stored[1] == DataType::Fp16;
-        let rate = match halves && !self.capabilities.cooperative.is_empty() {
-            true => rates.matrix * reached::HALF_PRODUCT,
-            false => rates.vector * reached::PRODUCT,
-        };
+        let rate = self.product_rate(rates);
         let (c, m) = (real(*channels), real(*m));
         let (image, product) = (cells * c * tiles * w, cells * m * tiles * 4.0);
         let seen = real(images * channels * input.iter().product::<usize>()) * x;

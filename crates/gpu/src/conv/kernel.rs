@@ -11,6 +11,7 @@ use super::build::Convolution;
 use super::direct;
 use super::gemm::{self, Packing, Tile};
 use super::packed::{Asks, Layout, Packed};
+use super::product;
 use super::winograd::{self, Winograd};
 use crate::device::Device;
 use crate::kernel::{Binding, Kernel, Shapes, Step};
@@ -104,7 +105,7 @@ impl ConvKernel {
     pub(super) fn prepare(&self, shapes: &Shapes) -> Result<(), String> {
         let case = self.case(shapes)?;
         let layout = match case.chosen() {
-            Algorithm::Direct => return Ok(()),
+            Algorithm::Direct | Algorithm::Product => return Ok(()),
             Algorithm::Tiled(_) | Algorithm::Cooperative(_) => Layout::Terms,
             Algorithm::Winograd(config) => Layout::Short(config),
         };
@@ -133,6 +134,7 @@ impl Kernel for ConvKernel {
             Algorithm::Direct => {
                 return direct::run(&self.convolution, &case.lengths, shapes, step);
             }
+            Algorithm::Product => return product::run(&case, shapes, step),
             Algorithm::Winograd(config) => {
                 let weights = self.packed(&case, Layout::Short(config), asks)?;
                 return Winograd { case: &case, config, weights }.run(shapes, step);

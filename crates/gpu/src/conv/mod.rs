@@ -9,6 +9,7 @@ mod geometry;
 mod integer;
 mod kernel;
 mod packed;
+mod product;
 mod winograd;
 
 use crate::kernel::KernelRow;

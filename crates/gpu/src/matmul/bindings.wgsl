@@ -6,7 +6,7 @@
 @group(0) @binding(1) var<storage, read_write> b: array<{{ "vec4<" ~ b.elem ~ ">" if b.wide else b.elem }}>;
 {% endif %}
 {% if bias %}
-@group(0) @binding({{ at.bias }}) var<storage, read_write> bias: array<{{ "vec4<" ~ bias ~ ">" if out.wide else bias }}>;
+@group(0) @binding({{ at.bias }}) var<storage, read_write> bias: array<{{ "vec4<" ~ bias ~ ">" if out.wide and not bias_rows else bias }}>;
 {% endif %}
 {% if more %}
 @group(0) @binding({{ at.more }}) var<storage, read_write> more: array<{{ "vec4<" ~ more ~ ">" if out.wide else more }}>;

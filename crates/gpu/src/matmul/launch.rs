@@ -38,7 +38,7 @@ fn operand(operand: &Operand, k: usize, inner: bool) -> Result<Value, String> {
 /// Whether rows of the result are seen as vectors of four.
 fn wide_rows(problem: &Problem) -> bool {
     problem.n.is_multiple_of(4)
-        && problem.bias.is_none_or(|(_, step)| step == 1)
+        && problem.bias.is_none_or(|(_, step)| step == 1 || problem.spec.bias_rows)
         && problem.more.as_ref().is_none_or(|more| more.quads(true, problem.n))
 }
 
@@ -231,6 +231,7 @@ impl Epilogue {
     fn context(&self, problem: &Problem) -> Value {
         context!(
             bias => self.bias,
+            bias_rows => problem.spec.bias_rows,
             more => self.more,
             gated => problem.spec.gated,
             activation => problem.spec.activation.name

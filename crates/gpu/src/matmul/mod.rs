@@ -18,13 +18,13 @@ mod vector;
 pub(crate) use activation::Activation;
 pub use cooperative::CooperativeConfig;
 pub(crate) use cooperative::Shape;
-pub(crate) use stack::Stack;
+pub(crate) use problem::{Operand, Problem};
+pub(crate) use spec::Spec;
+pub(crate) use stack::{Stack, place};
 pub use tiled::TiledConfig;
 pub use variant::{Turns, Variant};
 pub use vector::VectorConfig;
 
-use self::problem::Problem;
-use self::spec::Spec;
 use crate::device::Capabilities;
 use crate::kernel::{Kernel, KernelRow, NodeView, Shapes, Step};
 

@@ -150,7 +150,7 @@ impl Problem {
 
     /// Joins axes of the stack that lie behind one another in all operands, and the innermost one with the
     /// rows where all its products have the same `B`.
-    fn join(&mut self) {
+    pub(crate) fn join(&mut self) {
         let mut axes: Vec<(usize, [usize; 3])> = Vec::new();
         let more = |at: usize| self.more.as_ref().map_or(0, |more| more.batch[at]);
         for (at, &len) in self.batch.iter().enumerate() {
@@ -171,6 +171,9 @@ impl Problem {
             let behind = |step: usize, outer: usize| step == outer * self.m;
             // A single row has no step of its own.
             let single = self.m == 1 && self.a.outer == 0 && more_outer == 0;
+            if self.spec.bias_rows {
+                break;
+            }
             if b == 0 && single {
                 self.a.outer = a;
                 if let Some(operand) = &mut self.more {
@@ -211,6 +214,9 @@ impl Problem {
         let mut variant = format!("{}·{}→{} {order}", a.dtype, b.dtype, self.out);
         if self.spec.halves {
             variant.push_str(" halves");
+        }
+        if self.spec.bias_rows {
+            variant.push_str(" by rows");
         }
         for (given, name) in [(self.bias.is_some(), " bias"), (self.more.is_some(), " more")] {
             if given {

@@ -24,8 +24,11 @@ fn put(part: u32, base: Starts, row: u32, column: u32, sums: vec4<f32>) {
     }
     var v = sums * params.alpha;
     let at = base.out + row * params.n + column;
+    {% if bias and bias_rows %}
+    v += f32(bias[row]);
+    {% endif %}
     {% if out.wide %}
-    {% if bias %}
+    {% if bias and not bias_rows %}
     v += vec4<f32>(bias[column >> 2u]);
     {% endif %}
     {% if more %}
@@ -37,7 +40,7 @@ fn put(part: u32, base: Starts, row: u32, column: u32, sums: vec4<f32>) {
     {% if bias or more %}
     let columns = min(vec4<u32>(column) + vec4<u32>(0u, 1u, 2u, 3u), vec4<u32>(params.n - 1u));
     {% endif %}
-    {% if bias %}
+    {% if bias and not bias_rows %}
     let row_at = columns * params.bias_step;
     v += vec4<f32>(f32(bias[row_at.x]), f32(bias[row_at.y]), f32(bias[row_at.z]), f32(bias[row_at.w]));
     {% endif %}

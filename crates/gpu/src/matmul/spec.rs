@@ -20,6 +20,8 @@ pub(crate) struct Spec {
     pub(crate) beta: f32,
     /// The input that is a row added to every row.
     pub(crate) bias: Option<usize>,
+    /// Whether it is a column, and added to every column.
+    pub(crate) bias_rows: bool,
     /// The input that is added to, or multiplies, the whole.
     pub(crate) more: Option<usize>,
     /// Whether `more` multiplies.
@@ -37,6 +39,7 @@ impl Spec {
         alpha: 1.0,
         beta: 1.0,
         bias: None,
+        bias_rows: false,
         more: None,
         gated: false,
         activation: Activation::NONE,

@@ -32,24 +32,37 @@ impl Stack {
             constants: vec![None; 2],
         };
         let problem = Problem::new(Spec::PLAIN, &shapes)?;
-        let mut own = Step::default();
-        Variant::tuned(&problem, capabilities, step).run(&problem, capabilities, &mut own)?;
-        let first = step.scratch.len();
-        for bytes in own.scratch {
-            step.scratch(bytes);
-        }
-        let [a, b, out] = self.operands.each_ref().map(|(binding, _)| binding);
-        for dispatch in own.dispatches {
-            let meant = |binding: Binding| match binding {
-                Binding::Input(0) => a.clone(),
-                Binding::Input(_) => b.clone(),
-                Binding::Output(_) => out.clone(),
-                Binding::Scratch(number) => Binding::Scratch(first + number),
-                other => other,
-            };
-            let bindings = dispatch.bindings.into_iter().map(meant).collect();
-            step.dispatch(dispatch.shader, bindings, dispatch.params, dispatch.groups);
-        }
-        Ok(())
+        let [a, b, out] = self.operands.each_ref().map(|(binding, _)| binding.clone());
+        place(&problem, (&[a, b], &out), capabilities, step)
     }
+}
+
+/// Adds the dispatches of a product that is a part of another kernel, in the way that was measured the fastest or fits
+/// its lengths. Its inputs and its result are these; inputs beyond them are the kernel's.
+///
+/// # Errors
+/// When lengths are beyond the device.
+pub(crate) fn place(
+    problem: &Problem,
+    (inputs, out): (&[Binding], &Binding),
+    capabilities: &Capabilities,
+    step: &mut Step,
+) -> Result<(), String> {
+    let mut own = Step::default();
+    Variant::tuned(problem, capabilities, step).run(problem, capabilities, &mut own)?;
+    let first = step.scratch.len();
+    for bytes in own.scratch {
+        step.scratch(bytes);
+    }
+    for dispatch in own.dispatches {
+        let meant = |binding: Binding| match binding {
+            Binding::Input(number) => inputs.get(number).cloned().unwrap_or(Binding::Input(number)),
+            Binding::Output(_) => out.clone(),
+            Binding::Scratch(number) => Binding::Scratch(first + number),
+            other => other,
+        };
+        let bindings = dispatch.bindings.into_iter().map(meant).collect();
+        step.dispatch(dispatch.shader, bindings, dispatch.params, dispatch.groups);
+    }
+    Ok(())
 }
