@@ -47,6 +47,15 @@ struct Params {
     float beta;
     float p;
     float q;
+    uint across;
+    uint pixels;
+    uint step_x;
+    uint step_y;
+    uint step_image;
+    uint run;
+    uint jump;
+    uint terms;
+    uint zeros;
 };
 struct Starts {
     uint a;
@@ -96,34 +105,62 @@ Starts starts(
     return Starts {((_e19 + (i0_ * _e22)) + (i1_ * _e27)) + (i2_ * _e32), ((_e37 + (i0_ * _e40)) + (i1_ * _e45)) + (i2_ * _e50), ((_e55 + (i0_ * _e58)) + (i1_ * _e63)) + (i2_ * _e68), _e73 + ((product * _e76) * _e80)};
 }
 
-metal::float4 load_a(
+uint window(
+    uint number,
+    constant Params& params
+) {
+    uint _e3 = params.pixels;
+    uint pixel_1 = number % _e3;
+    uint _e7 = params.pixels;
+    uint _e11 = params.step_image;
+    uint _e15 = params.across;
+    uint _e19 = params.step_y;
+    uint _e24 = params.across;
+    uint _e28 = params.step_x;
+    return (((number / _e7) * _e11) + ((pixel_1 / _e15) * _e19)) + ((pixel_1 % _e24) * _e28);
+}
+
+uint seen(
     uint start,
-    uint outer,
     uint k_1,
+    constant Params& params
+) {
+    uint _e5 = params.run;
+    uint _e9 = params.jump;
+    uint at = (start + k_1) + ((k_1 / _e5) * _e9);
+    uint _e14 = params.zeros;
+    uint _e17 = params.terms;
+    return ((k_1 >= _e17) ? _e14 : at) >> 2u;
+}
+
+metal::float4 load_a(
+    uint start_1,
+    uint outer,
+    uint k_2,
     device type_2 const& a,
     constant Params& params,
     constant _mslBufferSizes& _buffer_sizes
 ) {
     uint _e5 = params.m;
-    uint row_1 = metal::min(outer, _e5 - 1u);
+    uint row_2 = metal::min(outer, _e5 - 1u);
     uint _e12 = params.a_outer;
-    metal::float4 _e19 = a[((start + (row_1 * _e12)) + k_1) >> 2u];
+    metal::float4 _e19 = a[((start_1 + (row_2 * _e12)) + k_2) >> 2u];
     return static_cast<metal::float4>(_e19);
 }
 
 metal::float4 load_b(
-    uint start_1,
+    uint start_2,
     uint outer_1,
-    uint k_2,
+    uint k_3,
     device type_2 const& b,
     constant Params& params,
     constant _mslBufferSizes& _buffer_sizes
 ) {
-    uint _e5 = params.n;
-    uint columns = metal::min(outer_1, (_e5 - 1u) & 4294967292u);
-    uint _e14 = params.b_inner;
-    metal::float4 _e21 = b[((start_1 + (k_2 * _e14)) + columns) >> 2u];
-    return static_cast<metal::float4>(_e21);
+    uint _e6 = params.n;
+    uint _e10 = window(metal::min(outer_1, _e6 - 1u), params);
+    uint _e12 = seen(start_2 + _e10, k_3, params);
+    metal::float4 _e14 = b[_e12];
+    return static_cast<metal::float4>(_e14);
 }
 
 metal::float4 activate(
@@ -132,11 +169,23 @@ metal::float4 activate(
     return v;
 }
 
+uint pixel(
+    uint row,
+    uint column,
+    constant Params& params
+) {
+    uint _e4 = params.pixels;
+    uint _e8 = params.m;
+    uint _e13 = params.pixels;
+    uint _e17 = params.pixels;
+    return ((((column / _e4) * _e8) + row) * _e13) + (column % _e17);
+}
+
 void put(
     uint part,
     Starts base,
-    uint row,
-    uint column,
+    uint row_1,
+    uint column_1,
     metal::float4 sums,
     device type_2& out,
     constant Params& params,
@@ -145,9 +194,9 @@ void put(
     bool local = {};
     metal::float4 v_1 = {};
     uint _e7 = params.m;
-    if (!((row >= _e7))) {
+    if (!((row_1 >= _e7))) {
         uint _e14 = params.n;
-        local = column >= _e14;
+        local = column_1 >= _e14;
     } else {
         local = true;
     }
@@ -157,11 +206,10 @@ void put(
     }
     float _e20 = params.alpha;
     v_1 = sums * _e20;
-    uint _e26 = params.n;
-    uint at = (base.out + (row * _e26)) + column;
-    metal::float4 _e34 = v_1;
-    metal::float4 _e35 = activate(_e34);
-    out[at >> 2u] = static_cast<metal::float4>(_e35);
+    uint _e23 = pixel(row_1, column_1, params);
+    metal::float4 _e28 = v_1;
+    metal::float4 _e29 = activate(_e28);
+    out[_e23 >> 2u] = static_cast<metal::float4>(_e29);
     return;
 }
 
@@ -185,11 +233,11 @@ Work work(
     uint rows = metal::min(8u, _e29 - first);
     uint at_1 = tile % in_band;
     uint _e35 = params.share;
-    uint k_3 = share * _e35;
+    uint k_4 = share * _e35;
     uint _e46 = params.share;
     uint _e50 = params.k;
     uint _e54 = params.products;
-    return Work {(first + (at_1 % rows)) * 32u, (at_1 / rows) * 32u, k_3, metal::min(k_3 + _e46, _e50), product_1, (share * _e54) + product_1};
+    return Work {(first + (at_1 % rows)) * 32u, (at_1 / rows) * 32u, k_4, metal::min(k_4 + _e46, _e50), product_1, (share * _e54) + product_1};
 }
 
 struct main_Input {
@@ -236,248 +284,269 @@ struct main_Input {
     uint a_along = (thread_ % 8u) * 4u;
     uint a_across = ((thread_ % 64u) / 8u) * 4u;
     uint b_along = (thread_ % 8u) * 4u;
-    uint b_across = (thread_ % 64u) / 8u;
+    uint b_across = ((thread_ % 64u) / 8u) * 4u;
+    uint _e84 = params.n;
+    uint _e88 = window(metal::min((_e12.column + b_across) + 0u, _e84 - 1u), params);
+    uint from0_ = _e14.b + _e88;
+    uint _e97 = params.n;
+    uint _e101 = window(metal::min((_e12.column + b_across) + 1u, _e97 - 1u), params);
+    uint from1_ = _e14.b + _e101;
+    uint _e110 = params.n;
+    uint _e114 = window(metal::min((_e12.column + b_across) + 2u, _e110 - 1u), params);
+    uint from2_ = _e14.b + _e114;
+    uint _e123 = params.n;
+    uint _e127 = window(metal::min((_e12.column + b_across) + 3u, _e123 - 1u), params);
+    uint from3_ = _e14.b + _e127;
     k = _e12.k;
-    uint _e77 = k;
-    k_ahead = _e77;
+    uint _e131 = k;
+    k_ahead = _e131;
     uint k_last = _e12.k + ((((metal::max(_e12.k_end, _e12.k + 1u) - 1u) - _e12.k) / 32u) * 32u);
-    uint _e96 = k;
-    if (_e96 < _e12.k_end) {
-        uint _e104 = k_ahead;
-        metal::float4 _e106 = load_a(_e14.a, (_e12.row + a_across) + 0u, _e104 + a_along, a, params, _buffer_sizes);
-        next_a0_ = _e106;
-        uint _e112 = k_ahead;
-        metal::float4 _e114 = load_a(_e14.a, (_e12.row + a_across) + 1u, _e112 + a_along, a, params, _buffer_sizes);
-        next_a1_ = _e114;
-        uint _e120 = k_ahead;
-        metal::float4 _e122 = load_a(_e14.a, (_e12.row + a_across) + 2u, _e120 + a_along, a, params, _buffer_sizes);
-        next_a2_ = _e122;
-        uint _e128 = k_ahead;
-        metal::float4 _e130 = load_a(_e14.a, (_e12.row + a_across) + 3u, _e128 + a_along, a, params, _buffer_sizes);
-        next_a3_ = _e130;
-        uint _e134 = k_ahead;
-        metal::float4 _e138 = load_b(_e14.b, _e12.column + b_along, (_e134 + b_across) + 0u, b, params, _buffer_sizes);
-        next_b0_ = _e138;
-        uint _e142 = k_ahead;
-        metal::float4 _e146 = load_b(_e14.b, _e12.column + b_along, (_e142 + b_across) + 8u, b, params, _buffer_sizes);
-        next_b1_ = _e146;
-        uint _e150 = k_ahead;
-        metal::float4 _e154 = load_b(_e14.b, _e12.column + b_along, (_e150 + b_across) + 16u, b, params, _buffer_sizes);
-        next_b2_ = _e154;
+    uint _e150 = k;
+    if (_e150 < _e12.k_end) {
         uint _e158 = k_ahead;
-        metal::float4 _e162 = load_b(_e14.b, _e12.column + b_along, (_e158 + b_across) + 24u, b, params, _buffer_sizes);
-        next_b3_ = _e162;
+        metal::float4 _e160 = load_a(_e14.a, (_e12.row + a_across) + 0u, _e158 + a_along, a, params, _buffer_sizes);
+        next_a0_ = _e160;
+        uint _e166 = k_ahead;
+        metal::float4 _e168 = load_a(_e14.a, (_e12.row + a_across) + 1u, _e166 + a_along, a, params, _buffer_sizes);
+        next_a1_ = _e168;
+        uint _e174 = k_ahead;
+        metal::float4 _e176 = load_a(_e14.a, (_e12.row + a_across) + 2u, _e174 + a_along, a, params, _buffer_sizes);
+        next_a2_ = _e176;
+        uint _e182 = k_ahead;
+        metal::float4 _e184 = load_a(_e14.a, (_e12.row + a_across) + 3u, _e182 + a_along, a, params, _buffer_sizes);
+        next_a3_ = _e184;
+        uint _e186 = k_ahead;
+        uint _e188 = seen(from0_, _e186 + b_along, params);
+        metal::float4 _e190 = b[_e188];
+        next_b0_ = static_cast<metal::float4>(_e190);
+        uint _e193 = k_ahead;
+        uint _e195 = seen(from1_, _e193 + b_along, params);
+        metal::float4 _e197 = b[_e195];
+        next_b1_ = static_cast<metal::float4>(_e197);
+        uint _e200 = k_ahead;
+        uint _e202 = seen(from2_, _e200 + b_along, params);
+        metal::float4 _e204 = b[_e202];
+        next_b2_ = static_cast<metal::float4>(_e204);
+        uint _e207 = k_ahead;
+        uint _e209 = seen(from3_, _e207 + b_along, params);
+        metal::float4 _e211 = b[_e209];
+        next_b3_ = static_cast<metal::float4>(_e211);
     }
     while(true) {
-        uint _e163 = k;
-        if (_e163 >= _e12.k_end) {
+        uint _e213 = k;
+        if (_e213 >= _e12.k_end) {
             break;
         }
         {
             uint across = a_across + 0u;
-            uint _e168 = stage;
-            uint at_2 = ((_e168 * 288u) + (a_along * 9u)) + (across >> 2u);
-            float _e182 = next_a0_.x;
-            float _e184 = next_a1_.x;
-            float _e186 = next_a2_.x;
-            float _e188 = next_a3_.x;
-            tile_a.inner[at_2 + 0u] = metal::float4(_e182, _e184, _e186, _e188);
-            float _e195 = next_a0_.y;
-            float _e197 = next_a1_.y;
-            float _e199 = next_a2_.y;
-            float _e201 = next_a3_.y;
-            tile_a.inner[at_2 + 9u] = metal::float4(_e195, _e197, _e199, _e201);
-            float _e208 = next_a0_.z;
-            float _e210 = next_a1_.z;
-            float _e212 = next_a2_.z;
-            float _e214 = next_a3_.z;
-            tile_a.inner[at_2 + 18u] = metal::float4(_e208, _e210, _e212, _e214);
-            float _e221 = next_a0_.w;
-            float _e223 = next_a1_.w;
-            float _e225 = next_a2_.w;
-            float _e227 = next_a3_.w;
-            tile_a.inner[at_2 + 27u] = metal::float4(_e221, _e223, _e225, _e227);
+            uint _e218 = stage;
+            uint at_2 = ((_e218 * 288u) + (a_along * 9u)) + (across >> 2u);
+            float _e232 = next_a0_.x;
+            float _e234 = next_a1_.x;
+            float _e236 = next_a2_.x;
+            float _e238 = next_a3_.x;
+            tile_a.inner[at_2 + 0u] = metal::float4(_e232, _e234, _e236, _e238);
+            float _e245 = next_a0_.y;
+            float _e247 = next_a1_.y;
+            float _e249 = next_a2_.y;
+            float _e251 = next_a3_.y;
+            tile_a.inner[at_2 + 9u] = metal::float4(_e245, _e247, _e249, _e251);
+            float _e258 = next_a0_.z;
+            float _e260 = next_a1_.z;
+            float _e262 = next_a2_.z;
+            float _e264 = next_a3_.z;
+            tile_a.inner[at_2 + 18u] = metal::float4(_e258, _e260, _e262, _e264);
+            float _e271 = next_a0_.w;
+            float _e273 = next_a1_.w;
+            float _e275 = next_a2_.w;
+            float _e277 = next_a3_.w;
+            tile_a.inner[at_2 + 27u] = metal::float4(_e271, _e273, _e275, _e277);
         }
         {
             uint across_1 = b_across + 0u;
-            uint _e232 = stage;
-            metal::float4 _e242 = next_b0_;
-            tile_b.inner[((_e232 * 288u) + (across_1 * 9u)) + (b_along >> 2u)] = _e242;
-        }
-        {
-            uint across_2 = b_across + 8u;
-            uint _e246 = stage;
-            metal::float4 _e256 = next_b1_;
-            tile_b.inner[((_e246 * 288u) + (across_2 * 9u)) + (b_along >> 2u)] = _e256;
-        }
-        {
-            uint across_3 = b_across + 16u;
-            uint _e260 = stage;
-            metal::float4 _e270 = next_b2_;
-            tile_b.inner[((_e260 * 288u) + (across_3 * 9u)) + (b_along >> 2u)] = _e270;
-        }
-        {
-            uint across_4 = b_across + 24u;
-            uint _e274 = stage;
-            metal::float4 _e284 = next_b3_;
-            tile_b.inner[((_e274 * 288u) + (across_4 * 9u)) + (b_along >> 2u)] = _e284;
+            uint _e281 = stage;
+            uint at_3 = ((_e281 * 288u) + (b_along * 9u)) + (across_1 >> 2u);
+            float _e295 = next_b0_.x;
+            float _e297 = next_b1_.x;
+            float _e299 = next_b2_.x;
+            float _e301 = next_b3_.x;
+            tile_b.inner[at_3 + 0u] = metal::float4(_e295, _e297, _e299, _e301);
+            float _e308 = next_b0_.y;
+            float _e310 = next_b1_.y;
+            float _e312 = next_b2_.y;
+            float _e314 = next_b3_.y;
+            tile_b.inner[at_3 + 9u] = metal::float4(_e308, _e310, _e312, _e314);
+            float _e321 = next_b0_.z;
+            float _e323 = next_b1_.z;
+            float _e325 = next_b2_.z;
+            float _e327 = next_b3_.z;
+            tile_b.inner[at_3 + 18u] = metal::float4(_e321, _e323, _e325, _e327);
+            float _e334 = next_b0_.w;
+            float _e336 = next_b1_.w;
+            float _e338 = next_b2_.w;
+            float _e340 = next_b3_.w;
+            tile_b.inner[at_3 + 27u] = metal::float4(_e334, _e336, _e338, _e340);
         }
         metal::threadgroup_barrier(metal::mem_flags::mem_threadgroup);
-        uint _e285 = k;
-        k = _e285 + 32u;
-        uint _e288 = k;
-        k_ahead = metal::min(_e288, k_last);
-        uint _e295 = k_ahead;
-        metal::float4 _e297 = load_a(_e14.a, (_e12.row + a_across) + 0u, _e295 + a_along, a, params, _buffer_sizes);
-        next_a0_ = _e297;
-        uint _e303 = k_ahead;
-        metal::float4 _e305 = load_a(_e14.a, (_e12.row + a_across) + 1u, _e303 + a_along, a, params, _buffer_sizes);
-        next_a1_ = _e305;
-        uint _e311 = k_ahead;
-        metal::float4 _e313 = load_a(_e14.a, (_e12.row + a_across) + 2u, _e311 + a_along, a, params, _buffer_sizes);
-        next_a2_ = _e313;
-        uint _e319 = k_ahead;
-        metal::float4 _e321 = load_a(_e14.a, (_e12.row + a_across) + 3u, _e319 + a_along, a, params, _buffer_sizes);
-        next_a3_ = _e321;
-        uint _e325 = k_ahead;
-        metal::float4 _e329 = load_b(_e14.b, _e12.column + b_along, (_e325 + b_across) + 0u, b, params, _buffer_sizes);
-        next_b0_ = _e329;
-        uint _e333 = k_ahead;
-        metal::float4 _e337 = load_b(_e14.b, _e12.column + b_along, (_e333 + b_across) + 8u, b, params, _buffer_sizes);
-        next_b1_ = _e337;
-        uint _e341 = k_ahead;
-        metal::float4 _e345 = load_b(_e14.b, _e12.column + b_along, (_e341 + b_across) + 16u, b, params, _buffer_sizes);
-        next_b2_ = _e345;
-        uint _e349 = k_ahead;
-        metal::float4 _e353 = load_b(_e14.b, _e12.column + b_along, (_e349 + b_across) + 24u, b, params, _buffer_sizes);
-        next_b3_ = _e353;
+        uint _e342 = k;
+        k = _e342 + 32u;
+        uint _e345 = k;
+        k_ahead = metal::min(_e345, k_last);
+        uint _e352 = k_ahead;
+        metal::float4 _e354 = load_a(_e14.a, (_e12.row + a_across) + 0u, _e352 + a_along, a, params, _buffer_sizes);
+        next_a0_ = _e354;
+        uint _e360 = k_ahead;
+        metal::float4 _e362 = load_a(_e14.a, (_e12.row + a_across) + 1u, _e360 + a_along, a, params, _buffer_sizes);
+        next_a1_ = _e362;
+        uint _e368 = k_ahead;
+        metal::float4 _e370 = load_a(_e14.a, (_e12.row + a_across) + 2u, _e368 + a_along, a, params, _buffer_sizes);
+        next_a2_ = _e370;
+        uint _e376 = k_ahead;
+        metal::float4 _e378 = load_a(_e14.a, (_e12.row + a_across) + 3u, _e376 + a_along, a, params, _buffer_sizes);
+        next_a3_ = _e378;
+        uint _e380 = k_ahead;
+        uint _e382 = seen(from0_, _e380 + b_along, params);
+        metal::float4 _e384 = b[_e382];
+        next_b0_ = static_cast<metal::float4>(_e384);
+        uint _e387 = k_ahead;
+        uint _e389 = seen(from1_, _e387 + b_along, params);
+        metal::float4 _e391 = b[_e389];
+        next_b1_ = static_cast<metal::float4>(_e391);
+        uint _e394 = k_ahead;
+        uint _e396 = seen(from2_, _e394 + b_along, params);
+        metal::float4 _e398 = b[_e396];
+        next_b2_ = static_cast<metal::float4>(_e398);
+        uint _e401 = k_ahead;
+        uint _e403 = seen(from3_, _e401 + b_along, params);
+        metal::float4 _e405 = b[_e403];
+        next_b3_ = static_cast<metal::float4>(_e405);
         deep = 0u;
         bool loop_init = true;
         while(true) {
             if (!loop_init) {
-                uint _e583 = deep;
-                deep = _e583 + 8u;
+                uint _e636 = deep;
+                deep = _e636 + 8u;
             }
             loop_init = false;
-            uint _e356 = deep;
-            if (_e356 < 32u) {
+            uint _e409 = deep;
+            if (_e409 < 32u) {
             } else {
                 break;
             }
             {
-                uint _e359 = stage;
-                uint _e362 = deep;
-                uint a_at = ((_e359 * 288u) + (_e362 * 9u)) + ty;
-                uint _e367 = stage;
-                uint _e370 = deep;
-                uint b_at = ((_e367 * 288u) + (_e370 * 9u)) + tx;
+                uint _e412 = stage;
+                uint _e415 = deep;
+                uint a_at = ((_e412 * 288u) + (_e415 * 9u)) + ty;
+                uint _e420 = stage;
+                uint _e423 = deep;
+                uint b_at = ((_e420 * 288u) + (_e423 * 9u)) + tx;
                 {
                     metal::float4 a0_ = tile_a.inner[a_at + 0u];
                     metal::float4 b0_ = tile_b.inner[b_at + 0u];
-                    metal::float4 _e387 = sum_0_0_;
-                    sum_0_0_ = metal::fma(metal::float4(a0_.x), b0_, _e387);
-                    metal::float4 _e391 = sum_1_0_;
-                    sum_1_0_ = metal::fma(metal::float4(a0_.y), b0_, _e391);
-                    metal::float4 _e395 = sum_2_0_;
-                    sum_2_0_ = metal::fma(metal::float4(a0_.z), b0_, _e395);
-                    metal::float4 _e399 = sum_3_0_;
-                    sum_3_0_ = metal::fma(metal::float4(a0_.w), b0_, _e399);
+                    metal::float4 _e440 = sum_0_0_;
+                    sum_0_0_ = metal::fma(metal::float4(a0_.x), b0_, _e440);
+                    metal::float4 _e444 = sum_1_0_;
+                    sum_1_0_ = metal::fma(metal::float4(a0_.y), b0_, _e444);
+                    metal::float4 _e448 = sum_2_0_;
+                    sum_2_0_ = metal::fma(metal::float4(a0_.z), b0_, _e448);
+                    metal::float4 _e452 = sum_3_0_;
+                    sum_3_0_ = metal::fma(metal::float4(a0_.w), b0_, _e452);
                 }
                 {
                     metal::float4 a0_1 = tile_a.inner[a_at + 9u];
                     metal::float4 b0_1 = tile_b.inner[b_at + 9u];
-                    metal::float4 _e413 = sum_0_0_;
-                    sum_0_0_ = metal::fma(metal::float4(a0_1.x), b0_1, _e413);
-                    metal::float4 _e417 = sum_1_0_;
-                    sum_1_0_ = metal::fma(metal::float4(a0_1.y), b0_1, _e417);
-                    metal::float4 _e421 = sum_2_0_;
-                    sum_2_0_ = metal::fma(metal::float4(a0_1.z), b0_1, _e421);
-                    metal::float4 _e425 = sum_3_0_;
-                    sum_3_0_ = metal::fma(metal::float4(a0_1.w), b0_1, _e425);
+                    metal::float4 _e466 = sum_0_0_;
+                    sum_0_0_ = metal::fma(metal::float4(a0_1.x), b0_1, _e466);
+                    metal::float4 _e470 = sum_1_0_;
+                    sum_1_0_ = metal::fma(metal::float4(a0_1.y), b0_1, _e470);
+                    metal::float4 _e474 = sum_2_0_;
+                    sum_2_0_ = metal::fma(metal::float4(a0_1.z), b0_1, _e474);
+                    metal::float4 _e478 = sum_3_0_;
+                    sum_3_0_ = metal::fma(metal::float4(a0_1.w), b0_1, _e478);
                 }
                 {
                     metal::float4 a0_2 = tile_a.inner[a_at + 18u];
                     metal::float4 b0_2 = tile_b.inner[b_at + 18u];
-                    metal::float4 _e439 = sum_0_0_;
-                    sum_0_0_ = metal::fma(metal::float4(a0_2.x), b0_2, _e439);
-                    metal::float4 _e443 = sum_1_0_;
-                    sum_1_0_ = metal::fma(metal::float4(a0_2.y), b0_2, _e443);
-                    metal::float4 _e447 = sum_2_0_;
-                    sum_2_0_ = metal::fma(metal::float4(a0_2.z), b0_2, _e447);
-                    metal::float4 _e451 = sum_3_0_;
-                    sum_3_0_ = metal::fma(metal::float4(a0_2.w), b0_2, _e451);
+                    metal::float4 _e492 = sum_0_0_;
+                    sum_0_0_ = metal::fma(metal::float4(a0_2.x), b0_2, _e492);
+                    metal::float4 _e496 = sum_1_0_;
+                    sum_1_0_ = metal::fma(metal::float4(a0_2.y), b0_2, _e496);
+                    metal::float4 _e500 = sum_2_0_;
+                    sum_2_0_ = metal::fma(metal::float4(a0_2.z), b0_2, _e500);
+                    metal::float4 _e504 = sum_3_0_;
+                    sum_3_0_ = metal::fma(metal::float4(a0_2.w), b0_2, _e504);
                 }
                 {
                     metal::float4 a0_3 = tile_a.inner[a_at + 27u];
                     metal::float4 b0_3 = tile_b.inner[b_at + 27u];
-                    metal::float4 _e465 = sum_0_0_;
-                    sum_0_0_ = metal::fma(metal::float4(a0_3.x), b0_3, _e465);
-                    metal::float4 _e469 = sum_1_0_;
-                    sum_1_0_ = metal::fma(metal::float4(a0_3.y), b0_3, _e469);
-                    metal::float4 _e473 = sum_2_0_;
-                    sum_2_0_ = metal::fma(metal::float4(a0_3.z), b0_3, _e473);
-                    metal::float4 _e477 = sum_3_0_;
-                    sum_3_0_ = metal::fma(metal::float4(a0_3.w), b0_3, _e477);
+                    metal::float4 _e518 = sum_0_0_;
+                    sum_0_0_ = metal::fma(metal::float4(a0_3.x), b0_3, _e518);
+                    metal::float4 _e522 = sum_1_0_;
+                    sum_1_0_ = metal::fma(metal::float4(a0_3.y), b0_3, _e522);
+                    metal::float4 _e526 = sum_2_0_;
+                    sum_2_0_ = metal::fma(metal::float4(a0_3.z), b0_3, _e526);
+                    metal::float4 _e530 = sum_3_0_;
+                    sum_3_0_ = metal::fma(metal::float4(a0_3.w), b0_3, _e530);
                 }
                 {
                     metal::float4 a0_4 = tile_a.inner[a_at + 36u];
                     metal::float4 b0_4 = tile_b.inner[b_at + 36u];
-                    metal::float4 _e491 = sum_0_0_;
-                    sum_0_0_ = metal::fma(metal::float4(a0_4.x), b0_4, _e491);
-                    metal::float4 _e495 = sum_1_0_;
-                    sum_1_0_ = metal::fma(metal::float4(a0_4.y), b0_4, _e495);
-                    metal::float4 _e499 = sum_2_0_;
-                    sum_2_0_ = metal::fma(metal::float4(a0_4.z), b0_4, _e499);
-                    metal::float4 _e503 = sum_3_0_;
-                    sum_3_0_ = metal::fma(metal::float4(a0_4.w), b0_4, _e503);
+                    metal::float4 _e544 = sum_0_0_;
+                    sum_0_0_ = metal::fma(metal::float4(a0_4.x), b0_4, _e544);
+                    metal::float4 _e548 = sum_1_0_;
+                    sum_1_0_ = metal::fma(metal::float4(a0_4.y), b0_4, _e548);
+                    metal::float4 _e552 = sum_2_0_;
+                    sum_2_0_ = metal::fma(metal::float4(a0_4.z), b0_4, _e552);
+                    metal::float4 _e556 = sum_3_0_;
+                    sum_3_0_ = metal::fma(metal::float4(a0_4.w), b0_4, _e556);
                 }
                 {
                     metal::float4 a0_5 = tile_a.inner[a_at + 45u];
                     metal::float4 b0_5 = tile_b.inner[b_at + 45u];
-                    metal::float4 _e517 = sum_0_0_;
-                    sum_0_0_ = metal::fma(metal::float4(a0_5.x), b0_5, _e517);
-                    metal::float4 _e521 = sum_1_0_;
-                    sum_1_0_ = metal::fma(metal::float4(a0_5.y), b0_5, _e521);
-                    metal::float4 _e525 = sum_2_0_;
-                    sum_2_0_ = metal::fma(metal::float4(a0_5.z), b0_5, _e525);
-                    metal::float4 _e529 = sum_3_0_;
-                    sum_3_0_ = metal::fma(metal::float4(a0_5.w), b0_5, _e529);
+                    metal::float4 _e570 = sum_0_0_;
+                    sum_0_0_ = metal::fma(metal::float4(a0_5.x), b0_5, _e570);
+                    metal::float4 _e574 = sum_1_0_;
+                    sum_1_0_ = metal::fma(metal::float4(a0_5.y), b0_5, _e574);
+                    metal::float4 _e578 = sum_2_0_;
+                    sum_2_0_ = metal::fma(metal::float4(a0_5.z), b0_5, _e578);
+                    metal::float4 _e582 = sum_3_0_;
+                    sum_3_0_ = metal::fma(metal::float4(a0_5.w), b0_5, _e582);
                 }
                 {
                     metal::float4 a0_6 = tile_a.inner[a_at + 54u];
                     metal::float4 b0_6 = tile_b.inner[b_at + 54u];
-                    metal::float4 _e543 = sum_0_0_;
-                    sum_0_0_ = metal::fma(metal::float4(a0_6.x), b0_6, _e543);
-                    metal::float4 _e547 = sum_1_0_;
-                    sum_1_0_ = metal::fma(metal::float4(a0_6.y), b0_6, _e547);
-                    metal::float4 _e551 = sum_2_0_;
-                    sum_2_0_ = metal::fma(metal::float4(a0_6.z), b0_6, _e551);
-                    metal::float4 _e555 = sum_3_0_;
-                    sum_3_0_ = metal::fma(metal::float4(a0_6.w), b0_6, _e555);
+                    metal::float4 _e596 = sum_0_0_;
+                    sum_0_0_ = metal::fma(metal::float4(a0_6.x), b0_6, _e596);
+                    metal::float4 _e600 = sum_1_0_;
+                    sum_1_0_ = metal::fma(metal::float4(a0_6.y), b0_6, _e600);
+                    metal::float4 _e604 = sum_2_0_;
+                    sum_2_0_ = metal::fma(metal::float4(a0_6.z), b0_6, _e604);
+                    metal::float4 _e608 = sum_3_0_;
+                    sum_3_0_ = metal::fma(metal::float4(a0_6.w), b0_6, _e608);
                 }
                 {
                     metal::float4 a0_7 = tile_a.inner[a_at + 63u];
                     metal::float4 b0_7 = tile_b.inner[b_at + 63u];
-                    metal::float4 _e569 = sum_0_0_;
-                    sum_0_0_ = metal::fma(metal::float4(a0_7.x), b0_7, _e569);
-                    metal::float4 _e573 = sum_1_0_;
-                    sum_1_0_ = metal::fma(metal::float4(a0_7.y), b0_7, _e573);
-                    metal::float4 _e577 = sum_2_0_;
-                    sum_2_0_ = metal::fma(metal::float4(a0_7.z), b0_7, _e577);
-                    metal::float4 _e581 = sum_3_0_;
-                    sum_3_0_ = metal::fma(metal::float4(a0_7.w), b0_7, _e581);
+                    metal::float4 _e622 = sum_0_0_;
+                    sum_0_0_ = metal::fma(metal::float4(a0_7.x), b0_7, _e622);
+                    metal::float4 _e626 = sum_1_0_;
+                    sum_1_0_ = metal::fma(metal::float4(a0_7.y), b0_7, _e626);
+                    metal::float4 _e630 = sum_2_0_;
+                    sum_2_0_ = metal::fma(metal::float4(a0_7.z), b0_7, _e630);
+                    metal::float4 _e634 = sum_3_0_;
+                    sum_3_0_ = metal::fma(metal::float4(a0_7.w), b0_7, _e634);
                 }
             }
         }
         metal::threadgroup_barrier(metal::mem_flags::mem_threadgroup);
     }
-    metal::float4 _e599 = sum_0_0_;
-    put(_e12.part, _e14, (_e12.row + 0u) + (ty * 4u), (_e12.column + 0u) + (tx * 4u), _e599, out, params, _buffer_sizes);
-    metal::float4 _e613 = sum_1_0_;
-    put(_e12.part, _e14, (_e12.row + 1u) + (ty * 4u), (_e12.column + 0u) + (tx * 4u), _e613, out, params, _buffer_sizes);
-    metal::float4 _e627 = sum_2_0_;
-    put(_e12.part, _e14, (_e12.row + 2u) + (ty * 4u), (_e12.column + 0u) + (tx * 4u), _e627, out, params, _buffer_sizes);
-    metal::float4 _e641 = sum_3_0_;
-    put(_e12.part, _e14, (_e12.row + 3u) + (ty * 4u), (_e12.column + 0u) + (tx * 4u), _e641, out, params, _buffer_sizes);
+    metal::float4 _e652 = sum_0_0_;
+    put(_e12.part, _e14, (_e12.row + 0u) + (ty * 4u), (_e12.column + 0u) + (tx * 4u), _e652, out, params, _buffer_sizes);
+    metal::float4 _e666 = sum_1_0_;
+    put(_e12.part, _e14, (_e12.row + 1u) + (ty * 4u), (_e12.column + 0u) + (tx * 4u), _e666, out, params, _buffer_sizes);
+    metal::float4 _e680 = sum_2_0_;
+    put(_e12.part, _e14, (_e12.row + 2u) + (ty * 4u), (_e12.column + 0u) + (tx * 4u), _e680, out, params, _buffer_sizes);
+    metal::float4 _e694 = sum_3_0_;
+    put(_e12.part, _e14, (_e12.row + 3u) + (ty * 4u), (_e12.column + 0u) + (tx * 4u), _e694, out, params, _buffer_sizes);
     return;
 }

@@ -1,13 +1,14 @@
-//! The ways to compute a convolution, and about how long each takes.
+//! The ways to compute a convolution, and which one is taken.
 
 use galatea_runtime::tune::Space;
 use galatea_tensor::DataType;
 
 use super::build::Convolution;
-use super::cooperative::{BUSY, CONFIGS as MATRICES, ConvConfig};
+use super::cooperative::{CONFIGS as MATRICES, ConvConfig};
 use super::gemm::{CONFIGS as TILES, ConvTiles, Packing};
 use super::geometry::Lengths;
 use super::product;
+use super::windows::Spread;
 use super::winograd::{CONFIGS as SHORT, WinogradConfig};
 use crate::device::Capabilities;
 use crate::kernel::Step;
@@ -20,7 +21,9 @@ pub enum Algorithm {
     Direct,
     /// A product of weights and pixels where they lie.
     Product,
-    /// A product of weights and windows, in FP32.
+    /// A product of weights and windows of an image that is written with its channels last.
+    Windows,
+    /// A product of weights and windows where they lie, in FP32.
     Tiled(ConvTiles),
     /// The same by cooperative matrices of FP16.
     Cooperative(ConvConfig),
@@ -37,6 +40,7 @@ pub(super) const FAMILY: Family = Family::new(
         include_str!("gemm.wgsl"),
         include_str!("gemm_params.wgsl"),
         include_str!("result.wgsl"),
+        include_str!("spread.wgsl"),
         include_str!("winograd_image.wgsl"),
         include_str!("winograd_result.wgsl"),
     ],
@@ -48,47 +52,8 @@ const LEAST: usize = 4096;
 /// Fewer channels than these are not tried with short products: transforms are all that they would do.
 const FEWEST_CHANNELS: usize = 16;
 
-/// Threads of a workgroup, where each sums a window.
-const THREADS: usize = 256;
-
 /// More terms of a sum than these are not tried by single threads, unless nothing else is near.
 const MOST_TERMS: usize = 576;
-
-/// About what a device does in a nanosecond. What counts is how the rates compare.
-#[derive(Clone, Copy, Debug)]
-struct Rates {
-    /// Operations of FP32.
-    vector: f64,
-    /// Operations of cooperative matrices.
-    matrix: f64,
-    /// Bytes of memory.
-    bytes: f64,
-    /// Nanoseconds of a dispatch among others.
-    dispatch: f64,
-}
-
-impl Rates {
-    /// Those of a GPU with memory of its own (measured), or of one that shares the processor's (published). A
-    /// processor that plays the GPU is there to try what the former do.
-    fn of(capabilities: &Capabilities) -> Self {
-        if capabilities.unified && !capabilities.software {
-            return Self { vector: 8e3, matrix: 9e3, bytes: 2.5e2, dispatch: 3e3 };
-        }
-        Self { vector: 5e4, matrix: 7e5, bytes: 4e3, dispatch: 2.5e3 }
-    }
-}
-
-/// Parts of the peak that kernels reach when the device is busy.
-mod reached {
-    pub(super) const DIRECT: f64 = 0.15;
-    pub(super) const TILED: f64 = 0.5;
-    pub(super) const COOPERATIVE: f64 = 0.06;
-    /// Of short products: they are products of plain matrices.
-    pub(super) const PRODUCT: f64 = 0.6;
-    pub(super) const HALF_PRODUCT: f64 = 0.25;
-    /// Of the bytes of transforms, whose elements lie far apart.
-    pub(super) const TRANSFORM: f64 = 0.5;
-}
 
 /// A convolution of a run.
 pub(super) struct Case<'a> {
@@ -104,20 +69,12 @@ pub(super) struct Case<'a> {
     pub(super) capabilities: &'a Capabilities,
 }
 
-#[allow(clippy::cast_precision_loss, reason = "an estimate")]
-fn real(count: usize) -> f64 {
-    count as f64
-}
-
-fn bytes(dtype: DataType) -> f64 {
-    real(dtype.size_bytes().unwrap_or(4))
-}
-
 impl Algorithm {
     fn label(&self) -> String {
         match self {
             Self::Direct => "direct".to_owned(),
             Self::Product => "product".to_owned(),
+            Self::Windows => "windows".to_owned(),
             Self::Tiled(own) => format!("tiled({})", label(own)),
             Self::Cooperative(own) => format!("cooperative({})", label(own)),
             Self::Winograd(own) => format!("winograd({})", label(own)),
@@ -127,7 +84,7 @@ impl Algorithm {
 
 impl Case<'_> {
     /// Products of a run: one for each group of channels of each image.
-    fn products(&self) -> usize {
+    pub(super) fn products(&self) -> usize {
         self.lengths.images * self.lengths.groups
     }
 
@@ -168,6 +125,7 @@ impl Case<'_> {
         let short = short.map(|own| Algorithm::Winograd(*own));
         let direct = direct.then_some(Algorithm::Direct);
         let short = short.chain(product::takes(self).then_some(Algorithm::Product));
+        let short = short.chain(Spread::of(self).map(|_| Algorithm::Windows));
         tiles.chain(matrices).chain(short).chain(direct).collect()
     }
 
@@ -184,11 +142,13 @@ impl Case<'_> {
             all.extend(config.map(Algorithm::Cooperative));
         }
         if self.takes_short() {
-            all.push(Algorithm::Winograd(WinogradConfig::choose(self.stored[1])));
+            let short = SHORT.iter().filter(|own| self.takes_tile(own));
+            all.extend(short.map(|own| Algorithm::Winograd(*own)));
         }
         if product::takes(self) {
             all.push(Algorithm::Product);
         }
+        all.extend(Spread::of(self).map(|_| Algorithm::Windows));
         if self.takes_direct() {
             all.push(Algorithm::Direct);
         }
@@ -228,88 +188,5 @@ impl Case<'_> {
             space: Space::new(vec![ways("way", self.candidates().iter().map(Algorithm::label))]),
             tolerance: if halves { near::HALVES } else { near::SUMS },
         }
-    }
-
-    /// About how many nanoseconds a way takes: what the slower of arithmetic and memory takes in each dispatch.
-    pub(super) fn cost_ns(&self, algorithm: &Algorithm) -> f64 {
-        let rates = Rates::of(self.capabilities);
-        let Packing { m_padded, k_padded, k, m, .. } = self.packing;
-        let (pixels, products) = (self.lengths.pixels(), self.products());
-        // Tiles are computed as a whole, and few of them do not keep a device busy.
-        let tiles = |rows: usize, columns: usize, rate: f64| {
-            let groups = m_padded.div_ceil(rows) * pixels.div_ceil(columns) * products;
-            let work = real(2 * rows * columns * k_padded) * real(groups.max(BUSY));
-            (work / rate).max(self.moved() / rates.bytes) + rates.dispatch
-        };
-        match algorithm {
-            Algorithm::Direct => {
-                let groups = (m * pixels * products).div_ceil(THREADS);
-                let work = real(2 * k * THREADS) * real(groups.max(BUSY));
-                let rate = rates.vector * reached::DIRECT;
-                (work / rate).max(self.moved() / rates.bytes) + rates.dispatch
-            }
-            Algorithm::Tiled(own) => {
-                let [rows, columns] = own.tile();
-                tiles(rows, columns, rates.vector * reached::TILED)
-            }
-            Algorithm::Cooperative(own) => {
-                tiles(own.tile[0], own.tile[1], rates.matrix * reached::COOPERATIVE)
-            }
-            Algorithm::Winograd(own) => self.short_ns(own, &rates),
-            Algorithm::Product => self.product_ns(&rates),
-        }
-    }
-
-    /// A plain product, by whatever tiles keep the device busy.
-    fn product_ns(&self, rates: &Rates) -> f64 {
-        let Lengths { images, channels, m, .. } = &self.lengths;
-        let columns = images * self.lengths.pixels();
-        let rate = self.product_rate(rates);
-        let groups = real(m.div_ceil(64) * columns.div_ceil(64));
-        let idle = (real(BUSY) / groups).max(1.0);
-        let work = 2.0 * real(m * columns * channels) * idle / rate;
-        work.max(self.moved() / rates.bytes) + rates.dispatch
-    }
-
-    /// Operations of plain products in a nanosecond.
-    fn product_rate(&self, rates: &Rates) -> f64 {
-        let matrices = self.stored[1] == DataType::Fp16 && self.has_matrices();
-        match matrices {
-            true => rates.matrix * reached::HALF_PRODUCT,
-            false => rates.vector * reached::PRODUCT,
-        }
-    }
-
-    fn has_matrices(&self) -> bool {
-        !self.capabilities.cooperative.is_empty()
-    }
-
-    /// Bytes of image, weights and result.
-    fn moved(&self) -> f64 {
-        let Lengths { images, groups, channels, input, .. } = &self.lengths;
-        let [x, w, y] = self.stored.map(bytes);
-        let image = real(images * groups * channels * input.iter().product::<usize>()) * x;
-        let weights = real(groups * self.packing.m * self.packing.k) * w;
-        image + weights + real(self.products() * self.packing.m * self.lengths.pixels()) * y
-    }
-
-    fn short_ns(&self, config: &WinogradConfig, rates: &Rates) -> f64 {
-        let Lengths { images, channels, m, output, input, .. } = &self.lengths;
-        let [x, w, y] = self.stored.map(bytes);
-        let tiles: usize = output[1..].iter().map(|len| len.div_ceil(config.tile)).product();
-        let (cells, tiles) = (real(config.cells()), real(tiles * images));
-        let rate = self.product_rate(rates);
-        let (c, m) = (real(*channels), real(*m));
-        let (image, product) = (cells * c * tiles * w, cells * m * tiles * 4.0);
-        let seen = real(images * channels * input.iter().product::<usize>()) * x;
-        let result = m * real(images * self.lengths.pixels()) * y;
-        let transformed = (seen + image + product + result) / (rates.bytes * reached::TRANSFORM);
-        // Products of few tiles leave parts of the device idle.
-        let groups = (m / 64.0).ceil() * (tiles / 64.0).ceil() * cells;
-        let idle = (real(BUSY) / groups).max(1.0);
-        let work = 2.0 * cells * m * c * tiles * idle / rate;
-        let read = (cells * m * c * w + image + product) / rates.bytes;
-        let parts = real(config.parts(&self.lengths));
-        transformed + work.max(read) + 3.0 * parts * rates.dispatch
     }
 }

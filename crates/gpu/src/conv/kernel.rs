@@ -12,6 +12,7 @@ use super::direct;
 use super::gemm::{self, Packing, Tile};
 use super::packed::{Asks, Layout, Packed};
 use super::product;
+use super::windows::{self, Spread};
 use super::winograd::{self, Winograd};
 use crate::device::Device;
 use crate::kernel::{Binding, Kernel, Shapes, Step};
@@ -108,6 +109,7 @@ impl ConvKernel {
             Algorithm::Direct | Algorithm::Product => return Ok(()),
             Algorithm::Tiled(_) | Algorithm::Cooperative(_) => Layout::Terms,
             Algorithm::Winograd(config) => Layout::Short(config),
+            Algorithm::Windows => Layout::Windows,
         };
         self.packed(&case, layout, Asks::Build).map(drop)
     }
@@ -121,6 +123,10 @@ impl ConvKernel {
                 gemm::pack(&self.device, weights, &self.convolution, &case.packing, half)
             }
             Layout::Short(config) => winograd::pack(&self.device, weights, config, half),
+            Layout::Windows => {
+                let spread = Spread::of(case).ok_or("windows are no runs")?;
+                windows::pack(&self.device, weights, (case, &spread), half)
+            }
         };
         self.packed.get(layout, asks, made).map(Binding::Weights)
     }
@@ -135,6 +141,11 @@ impl Kernel for ConvKernel {
                 return direct::run(&self.convolution, &case.lengths, shapes, step);
             }
             Algorithm::Product => return product::run(&case, shapes, step),
+            Algorithm::Windows => {
+                let spread = Spread::of(&case).ok_or("windows are no runs")?;
+                let weights = self.packed(&case, Layout::Windows, asks)?;
+                return windows::run((&case, &spread), weights, shapes, step);
+            }
             Algorithm::Winograd(config) => {
                 let weights = self.packed(&case, Layout::Short(config), asks)?;
                 return Winograd { case: &case, config, weights }.run(shapes, step);

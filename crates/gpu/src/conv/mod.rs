@@ -3,6 +3,7 @@
 mod algorithm;
 mod build;
 mod cooperative;
+mod cost;
 mod direct;
 mod gemm;
 mod geometry;
@@ -10,6 +11,7 @@ mod integer;
 mod kernel;
 mod packed;
 mod product;
+mod windows;
 mod winograd;
 
 use crate::kernel::KernelRow;

@@ -10,6 +10,8 @@ use crate::memory::Block;
 pub(super) enum Layout {
     /// For products: a group's terms, each with all channels of the result.
     Terms,
+    /// For plain products: the places of a channel's window, each with all channels of the image.
+    Windows,
     /// Transformed for short products.
     Short(WinogradConfig),
 }

@@ -1,13 +1,26 @@
-//! Convolutions of single pixels: products of weights and images where both lie.
+//! Convolutions as plain products: of weights and pixels where both lie, or of weights and windows.
+
+use galatea_tensor::DataType;
 
 use super::algorithm::Case;
 use super::geometry::Lengths;
 use crate::kernel::{Binding, Shapes, Step};
-use crate::matmul::{Operand, Problem, Spec, place};
+use crate::matmul::{Operand, Problem, Spec, Windows, place};
 
 /// Inputs that are added.
 const BIAS: usize = 2;
 const RESIDUAL: usize = 3;
+
+/// What is multiplied.
+pub(super) struct Sides {
+    /// Types of weights and image.
+    pub(super) weights: DataType,
+    pub(super) image: DataType,
+    /// Terms of a sum.
+    pub(super) k: usize,
+    /// How windows lie; without them, pixels lie as in the image.
+    pub(super) windows: Option<Windows>,
+}
 
 /// Whether a result's pixel is a product of weights and the image's pixel at the same place.
 pub(super) fn takes(case: &Case<'_>) -> bool {
@@ -15,19 +28,21 @@ pub(super) fn takes(case: &Case<'_>) -> bool {
     case.convolution.is_plain() && *window == [1; 3] && input == output && *pads == [0; 3]
 }
 
-/// Whether pixels are rows of the result, and channels its columns.
+/// Whether pixels are rows of the result, and channels its columns, where there are no windows.
 fn by_pixels(lengths: &Lengths) -> bool {
     lengths.channels_last || lengths.pixels() == 1
 }
 
-/// The product of weights and an image.
+/// The product of weights and what an image shows.
 ///
 /// # Errors
-/// When an operand is missing.
-pub(super) fn problem(case: &Case<'_>, shapes: &Shapes) -> Result<Problem, String> {
-    let &Lengths { images, channels, m, .. } = &case.lengths;
-    let pixels = case.lengths.pixels();
-    let by_pixels = by_pixels(&case.lengths);
+/// When what is added is missing.
+pub(super) fn problem(case: &Case<'_>, shapes: &Shapes, sides: &Sides) -> Result<Problem, String> {
+    let &Lengths { images, m, .. } = &case.lengths;
+    let (pixels, &Sides { k, windows, .. }) = (case.lengths.pixels(), sides);
+    let by_pixels = windows.map_or_else(|| by_pixels(&case.lengths), |own| !own.columns);
+    // Windows of all images are rows or columns of one product.
+    let stacked = !by_pixels && windows.is_none();
     let given = |input: usize| shapes.has(input).then_some(input);
     let spec = Spec {
         bias: given(BIAS),
@@ -37,45 +52,54 @@ pub(super) fn problem(case: &Case<'_>, shapes: &Shapes) -> Result<Problem, Strin
         halves: case.halves,
         ..Spec::PLAIN
     };
-    let stack = |step: usize| if by_pixels { Vec::new() } else { vec![step] };
-    let operand = |input: usize, outer, inner, step| {
-        let dtype = shapes.dtype(input)?;
-        Ok::<_, String>(Operand { dtype, outer, inner, batch: stack(step) })
+    let operand = |dtype, outer, inner, step| {
+        let batch = if stacked { vec![step] } else { Vec::new() };
+        Operand { dtype, outer, inner, batch }
     };
-    // Rows of a single element have no step, and no columns either.
-    let step = |len: usize, step: usize| if len == 1 { 0 } else { step };
-    let weights = operand(1, step(m, channels), 1, 0)?;
+    // A single row has no step.
+    let weights = operand(sides.weights, if m == 1 { 0 } else { k }, 1, 0);
+    let image = match windows {
+        Some(own) => operand(sides.image, own.steps[0], 1, 0),
+        None if by_pixels => operand(sides.image, k, 1, 0),
+        None => operand(sides.image, 1, pixels, k * pixels),
+    };
+    let columns = if stacked { pixels } else { images * pixels };
     let (a, b, rows, columns) = match by_pixels {
-        true => (operand(0, channels, 1, 0)?, weights, images * pixels, m),
-        false => (weights, operand(0, 1, pixels, channels * pixels)?, m, pixels),
+        true => (image, weights, columns, m),
+        false => (weights, image, m, columns),
     };
-    let more = given(RESIDUAL).map(|input| operand(input, columns, 1, m * pixels)).transpose()?;
-    let bias = given(BIAS).map(|input| Ok::<_, String>((shapes.dtype(input)?, 1))).transpose()?;
+    let outer = if by_pixels { m } else { pixels };
+    let typed = |input: usize| given(input).map(|input| shapes.dtype(input)).transpose();
     let mut problem = Problem {
         spec,
         m: rows,
         n: columns,
-        k: channels,
-        batch: stack(images),
+        k,
+        batch: if stacked { vec![images] } else { Vec::new() },
         a,
         b,
-        bias,
-        more,
+        bias: typed(BIAS)?.map(|dtype| (dtype, 1)),
+        more: typed(RESIDUAL)?.map(|dtype| operand(dtype, outer, 1, m * pixels)),
         out: shapes.output_dtype(0)?,
         under: None,
+        windows,
     };
     problem.join();
     Ok(problem)
 }
 
-/// Adds the product.
+/// Adds the product of weights and pixels.
 ///
 /// # Errors
 /// When lengths are beyond the device.
 pub(super) fn run(case: &Case<'_>, shapes: &Shapes, step: &mut Step) -> Result<(), String> {
-    let problem = problem(case, shapes)?;
-    let inputs = [0, 1].map(Binding::Input);
-    let weights_first = !by_pixels(&case.lengths);
-    let inputs = if weights_first { [inputs[1].clone(), inputs[0].clone()] } else { inputs };
-    place(&problem, (&inputs, &Binding::Output(0)), case.capabilities, step)
+    let sides = Sides {
+        weights: shapes.dtype(1)?,
+        image: shapes.dtype(0)?,
+        k: case.lengths.channels,
+        windows: None,
+    };
+    let problem = problem(case, shapes, &sides)?;
+    let inputs = if by_pixels(&case.lengths) { [0, 1] } else { [1, 0] };
+    place(&problem, (&inputs.map(Binding::Input), &Binding::Output(0)), case.capabilities, step)
 }

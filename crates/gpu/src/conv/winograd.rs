@@ -35,11 +35,6 @@ const MOST_BYTES: usize = 64 << 20;
 type Row = &'static [f32];
 
 impl WinogradConfig {
-    /// The one for operands of FP16 or of FP32.
-    pub(super) fn choose(dtype: DataType) -> Self {
-        if dtype == DataType::Fp16 { CONFIGS[1] } else { CONFIGS[0] }
-    }
-
     /// Elements along a side of a transformed tile.
     fn side(self) -> usize {
         self.tile + 2

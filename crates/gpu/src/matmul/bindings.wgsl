@@ -54,6 +54,20 @@ struct Params {
     // Of the activation.
     p: f32,
     q: f32,
+    {% if windows is defined and windows %}
+    // Windows beside one another, and those of an image.
+    across: u32,
+    pixels: u32,
+    // Elements from one to the next across and down, and from one image to the next.
+    step_x: u32,
+    step_y: u32,
+    step_image: u32,
+    // Elements of a run, and between it and the next; elements of a window, and where there are zeros.
+    run: u32,
+    jump: u32,
+    terms: u32,
+    zeros: u32,
+    {% endif %}
     {% if integers is defined %}
     // Steps of the zero points, and how many rows have their own.
     za_step: u32,

@@ -43,7 +43,9 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups
     {% else %}
     let {{ x }}_across{{ i }} = {{ number }} / {{ along }}u;
     {% endif %}
-    {% if remembers and o.inner %}
+    {% if windows == x %}
+    let {{ x }}_from{{ i }} = base.{{ x }} + window(min({{ first }} + {{ x }}_across{{ i }}, {{ last }} - 1u));
+    {% elif remembers and o.inner %}
     let {{ x }}_from{{ i }} = (base.{{ x }} + min({{ first }} + {{ x }}_across{{ i }}, {{ last }} - 1u) * params.{{ x }}_outer + {{ x }}_along{{ i }} + job.k) >> 2u;
     {% elif remembers %}
     let {{ x }}_from{{ i }} = (base.{{ x }} + min({{ first }} + {{ x }}_along{{ i }}, ({{ last }} - 1u) & 0xfffffffcu) + ({{ x }}_across{{ i }} + job.k) * params.{{ x }}_inner) >> 2u;
@@ -65,7 +67,10 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups
             let k = {{ number }} * {{ bk }}u;
             {% for x, o, loads, first in [("a", a, a_loads, "job.row"), ("b", b, b_loads, "job.column")] %}
             {% for i in range(loads) %}
-            {% if remembers %}
+            {% if windows == x %}
+            {# Threads go along k in the same way for each of their vectors. #}
+            next_{{ x }}{{ i }}_{{ s }} = vec4<f16>({{ x }}[seen({{ x }}_from{{ i }}, job.k + k + {{ x }}_along{{ 0 if threads % (bk // 4) == 0 else i }})]);
+            {% elif remembers %}
             next_{{ x }}{{ i }}_{{ s }} = vec4<f16>({{ x }}[{{ x }}_from{{ i }} + (k{{ "" if o.inner else " * params." ~ x ~ "_inner" }} >> 2u)]);
             {% elif o.inner %}
             next_{{ x }}{{ i }}_{{ s }} = load_{{ x }}(base.{{ x }}, {{ first }} + {{ x }}_across{{ i }}, job.k + k + {{ x }}_along{{ i }});

@@ -3,7 +3,7 @@
 use minijinja::value::merge_maps;
 use minijinja::{Value, context};
 
-use super::problem::{Operand, Problem};
+use super::problem::{Operand, Problem, Windows};
 use crate::device::Shader;
 use crate::kernel::{Binding, Step, fold, param, wgsl_float};
 use crate::template::render;
@@ -40,6 +40,7 @@ fn wide_rows(problem: &Problem) -> bool {
     problem.n.is_multiple_of(4)
         && problem.bias.is_none_or(|(_, step)| step == 1 || problem.spec.bias_rows)
         && problem.more.as_ref().is_none_or(|more| more.quads(true, problem.n))
+        && problem.windows.is_none_or(|own| !own.columns || own.pixels.is_multiple_of(4))
 }
 
 impl Launch<'_> {
@@ -102,6 +103,7 @@ impl Launch<'_> {
             a => operand(&problem.a, problem.k, self.inner[0])?,
             b => operand(&problem.b, problem.k, self.inner[1])?,
             edge => !problem.k.is_multiple_of(bk),
+            filled => problem.windows.is_some_and(|own| !own.terms.is_multiple_of(bk)),
             out => context!(elem => out, wide),
             at => result.numbers(&bindings),
             partial, bm, bn, bk,
@@ -177,12 +179,18 @@ impl Launch<'_> {
         words.push(number * self.products() * problem.m * problem.n);
         let mut words: Vec<u32> = words.into_iter().map(param).collect::<Result<_, _>>()?;
         // Indices of elements are beyond 32 bits where these are.
-        for count in [problem.elements(), problem.m * problem.k, problem.n * problem.k] {
+        let lie = |columns: bool| problem.windows.is_none_or(|own| own.columns != columns);
+        let operands = [(lie(false), problem.m), (lie(true), problem.n)];
+        let operands = operands.into_iter().filter(|(lie, _)| *lie).map(|(_, rows)| rows);
+        for count in operands.map(|rows| rows * problem.k).chain([problem.elements()]) {
             param(count)?;
         }
         let spec = &problem.spec;
         let floats = [spec.alpha, spec.beta, spec.activation.p, spec.activation.q];
         words.extend(floats.map(f32::to_bits));
+        for word in problem.windows.iter().flat_map(Windows::params) {
+            words.push(param(word)?);
+        }
         Ok(words)
     }
 }
@@ -232,6 +240,7 @@ impl Epilogue {
         context!(
             bias => self.bias,
             bias_rows => problem.spec.bias_rows,
+            windows => problem.windows.map_or("", |own| own.operand()),
             more => self.more,
             gated => problem.spec.gated,
             activation => problem.spec.activation.name

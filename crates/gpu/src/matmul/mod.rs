@@ -18,7 +18,7 @@ mod vector;
 pub(crate) use activation::Activation;
 pub use cooperative::CooperativeConfig;
 pub(crate) use cooperative::Shape;
-pub(crate) use problem::{Operand, Problem};
+pub(crate) use problem::{Operand, Problem, Windows};
 pub(crate) use spec::Spec;
 pub(crate) use stack::{Stack, place};
 pub use tiled::TiledConfig;

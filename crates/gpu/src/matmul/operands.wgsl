@@ -1,5 +1,23 @@
 // Reading four elements of an operand as {{ cell }}: along k where they lie so, along rows of A or columns of B otherwise.
 // Indices beyond the last row or column read that one, and what is beyond k counts as 0.
+{% if windows %}
+// Where a window starts.
+fn window(number: u32) -> u32 {
+    let pixel = number % params.pixels;
+    return number / params.pixels * params.step_image + pixel / params.across * params.step_y + pixel % params.across * params.step_x;
+}
+
+// Where four of its elements lie, in fours.
+fn seen(start: u32, k: u32) -> u32 {
+    let at = start + k + k / params.run * params.jump;
+    {% if filled %}
+    return select(at, params.zeros, k >= params.terms) >> 2u;
+    {% else %}
+    return at >> 2u;
+    {% endif %}
+}
+{% endif %}
+
 {% for x, o, len in [("a", a, "m"), ("b", b, "n")] %}
 fn load_{{ x }}(start: u32, outer: u32, k: u32) -> vec4<{{ cell }}> {
     {% if edge and (o.wide or not o.inner) %}
@@ -7,7 +25,9 @@ fn load_{{ x }}(start: u32, outer: u32, k: u32) -> vec4<{{ cell }}> {
         return vec4<{{ cell }}>(0.0);
     }
     {% endif %}
-    {% if o.wide and o.inner %}
+    {% if windows == x %}
+    return vec4<{{ cell }}>({{ x }}[seen(start + window(min(outer, params.{{ len }} - 1u)), k)]);
+    {% elif o.wide and o.inner %}
     let row = min(outer, params.{{ len }} - 1u);
     return vec4<{{ cell }}>({{ x }}[(start + row * params.{{ x }}_outer + k) >> 2u]);
     {% elif o.wide %}

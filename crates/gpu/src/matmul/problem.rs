@@ -19,6 +19,38 @@ pub(crate) struct Operand {
     pub(crate) batch: Vec<usize>,
 }
 
+/// An operand whose rows along k are windows of images with channels last, [images, height, width, channels]: a window
+/// is some runs of elements, one below the other.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Windows {
+    /// Whether they are the columns of `B`, and the result is of [images, m, pixels]; otherwise they are the rows of `A`.
+    pub(crate) columns: bool,
+    /// Windows beside one another, and those of an image.
+    pub(crate) across: usize,
+    pub(crate) pixels: usize,
+    /// Elements from one window to the next across and down, and from one image to the next.
+    pub(crate) steps: [usize; 3],
+    /// Elements of a run, and from where it starts to where the next one does.
+    pub(crate) run: usize,
+    pub(crate) pitch: usize,
+    /// Elements of a window; those of k beyond them are at `zeros`, of which there are four.
+    pub(crate) terms: usize,
+    pub(crate) zeros: usize,
+}
+
+impl Windows {
+    /// The operand's name in shaders.
+    pub(super) fn operand(&self) -> &'static str {
+        if self.columns { "b" } else { "a" }
+    }
+
+    /// The parameters in the order of `bindings.wgsl`.
+    pub(super) fn params(&self) -> Vec<usize> {
+        let Self { across, pixels, steps: [x, y, image], run, pitch, terms, zeros, .. } = *self;
+        vec![across, pixels, x, y, image, run, pitch.saturating_sub(run), terms, zeros]
+    }
+}
+
 /// `batch` products of `m × k` and `k × n`. The result is contiguous.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Problem {
@@ -37,6 +69,8 @@ pub(crate) struct Problem {
     pub(crate) out: DataType,
     /// The input that the result may lie over.
     pub(crate) under: Option<usize>,
+    /// An operand that is not rows of a matrix.
+    pub(crate) windows: Option<Windows>,
 }
 
 /// Lengths and steps of a contiguous tensor.
@@ -143,7 +177,8 @@ impl Problem {
         // The planner sees to it that nothing else reads what is written over.
         let same = |&index: &usize| shapes.inputs.get(index) == shapes.outputs.first();
         let under = spec.more.filter(same);
-        let mut problem = Self { spec, m, n, k, batch, a, b, bias, more, out, under };
+        let mut problem =
+            Self { spec, m, n, k, batch, a, b, bias, more, out, under, windows: None };
         problem.join();
         Ok(problem)
     }
@@ -217,6 +252,9 @@ impl Problem {
         }
         if self.spec.bias_rows {
             variant.push_str(" by rows");
+        }
+        if let Some(windows) = &self.windows {
+            variant.push_str(&format!(" windows {}", windows.operand()));
         }
         for (given, name) in [(self.bias.is_some(), " bias"), (self.more.is_some(), " more")] {
             if given {

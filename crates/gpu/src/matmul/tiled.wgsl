@@ -48,6 +48,11 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups
 
     {# Four rows of a thread follow one another where they are turned into vectors. #}
     {% macro row_of(o, count, along, i) %}{{ (i // 4 * (loaders // along) * 4 + i % 4) if o.inner and count % 4 == 0 else i * (loaders // along) }}u{% endmacro %}
+    {% for x, o, len, count, first in [("a", a, bm, a_loads, "job.row"), ("b", b, bn, b_loads, "job.column")] if windows == x %}
+    {% for i in range(count) %}
+    let from{{ i }} = base.{{ x }} + window(min({{ first }} + {{ x }}_across + {{ row_of(o, count, bk // 4, i) }}, params.{{ "m" if x == "a" else "n" }} - 1u));
+    {% endfor %}
+    {% endfor %}
     {% macro fetch(indent) %}
     {% for x, o, len, count, first in [("a", a, bm, a_loads, "job.row"), ("b", b, bn, b_loads, "job.column")] %}
     {% set along = (bk if o.inner else len) // 4 %}
@@ -57,7 +62,9 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups
     {% for i in range(count) %}
     {% set across = x ~ "_across + " ~ row_of(o, count, along, i) %}
     {% set next = "next" ~ ("" if split else "_" ~ x) ~ i %}
-    {% if o.inner %}
+    {% if windows == x %}
+    {{ indent }}{{ next }} = vec4<f32>({{ x }}[seen(from{{ i }}, k_ahead + {{ x }}_along)]);
+    {% elif o.inner %}
     {{ indent }}{{ next }} = load_{{ x }}(base.{{ x }}, {{ first }} + {{ across }}, k_ahead + {{ x }}_along);
     {% else %}
     {{ indent }}{{ next }} = load_{{ x }}(base.{{ x }}, {{ first }} + {{ x }}_along, k_ahead + {{ across }});

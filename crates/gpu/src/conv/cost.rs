@@ -1,0 +1,203 @@
+//! About how long each way to compute a convolution takes.
+
+use galatea_tensor::DataType;
+
+use super::algorithm::{Algorithm, Case};
+use super::cooperative::{BUSY, ConvConfig};
+use super::gemm::Packing;
+use super::geometry::Lengths;
+use super::windows::Spread;
+use super::winograd::WinogradConfig;
+use crate::device::Capabilities;
+
+/// Threads of a workgroup, where each sums a window.
+const THREADS: usize = 256;
+
+/// About what a device does in a nanosecond. What counts is how the rates compare.
+#[derive(Clone, Copy, Debug)]
+struct Rates {
+    /// Operations of FP32.
+    vector: f64,
+    /// Operations of cooperative matrices.
+    matrix: f64,
+    /// Bytes of memory.
+    bytes: f64,
+    /// Nanoseconds of a dispatch among others.
+    dispatch: f64,
+    /// Processors that have workgroups of their own.
+    processors: usize,
+}
+
+impl Rates {
+    /// Those of a GPU with memory of its own (measured), or of one that shares the processor's (published). A
+    /// processor that plays the GPU is there to try what the former do.
+    fn of(capabilities: &Capabilities) -> Self {
+        if capabilities.unified && !capabilities.software {
+            let (vector, matrix, bytes, dispatch) = (8e3, 9e3, 2.5e2, 3e3);
+            return Self { vector, matrix, bytes, dispatch, processors: 20 };
+        }
+        Self { vector: 5e4, matrix: 7e5, bytes: 4e3, dispatch: 2.5e3, processors: 132 }
+    }
+}
+
+/// Parts of the peak that kernels reach when the device is busy.
+mod reached {
+    pub(super) const DIRECT: f64 = 0.04;
+    pub(super) const TILED: f64 = 0.4;
+    pub(super) const COOPERATIVE: f64 = 0.06;
+    /// Of plain products.
+    pub(super) const PRODUCT: f64 = 0.9;
+    pub(super) const HALF_PRODUCT: f64 = 0.25;
+    /// Of the bytes of transforms, whose elements lie far apart: further in large tiles.
+    pub(super) const TRANSFORM: f64 = 0.5;
+    pub(super) const LARGE_TRANSFORM: f64 = 0.35;
+}
+
+/// Nanoseconds for each term of a sum that a workgroup waits for, however few there are: of tiles of FP32, of the
+/// smallest tile of matrices (larger ones wait longer, as their sides do), and of plain products by matrices.
+const WAIT: f64 = 100.0;
+const MATRIX_WAIT: f64 = 15.0;
+const PRODUCT_WAIT: f64 = 12.0;
+const SMALLEST: usize = 32 * 32;
+
+/// Elements of k for which another workgroup shares a tile.
+const SHARE: usize = 512;
+
+#[allow(clippy::cast_precision_loss, reason = "an estimate")]
+fn real(count: usize) -> f64 {
+    count as f64
+}
+
+fn bytes(dtype: DataType) -> f64 {
+    real(dtype.size_bytes().unwrap_or(4))
+}
+
+/// `stack` products of `m × k` and `k × n`.
+#[derive(Clone, Copy)]
+struct Lens {
+    m: usize,
+    n: usize,
+    k: usize,
+    stack: usize,
+}
+
+impl Lens {
+    fn tiles(&self, side: usize) -> usize {
+        self.m.div_ceil(side) * self.n.div_ceil(side) * self.stack
+    }
+
+    /// By tiles of FP32. Processors compute two of them at a time, and those that find none left wait.
+    fn plain_ns(&self, rates: &Rates) -> f64 {
+        let large = self.tiles(128) >= BUSY;
+        let side = if large { 128 } else { 64 };
+        let shares = if large { 1 } else { (self.k / SHARE).max(1) };
+        let rounds = (self.tiles(side) * shares).div_ceil(rates.processors);
+        let rounds = if rounds > 1 { rounds.next_multiple_of(2) } else { 1 };
+        let work = real(2 * side * side * self.k) / real(shares);
+        let each = rates.vector * reached::PRODUCT / real(rates.processors);
+        real(rounds) * work / each
+    }
+
+    /// By cooperative matrices.
+    fn half_ns(&self, rates: &Rates) -> f64 {
+        let shares = (self.k / SHARE).max(1);
+        let groups = self.tiles(64) * shares;
+        let idle = (real(BUSY) / real(groups.max(1))).max(1.0);
+        let work = 2.0 * real(self.m * self.n) * real(self.k * self.stack);
+        let waits = PRODUCT_WAIT * real(self.k) / real(shares);
+        (work * idle / (rates.matrix * reached::HALF_PRODUCT)).max(waits)
+    }
+}
+
+impl Case<'_> {
+    /// About how many nanoseconds a way takes: what the slower of arithmetic and memory takes in each dispatch.
+    pub(super) fn cost_ns(&self, algorithm: &Algorithm) -> f64 {
+        let rates = Rates::of(self.capabilities);
+        let Packing { k, m, .. } = self.packing;
+        match algorithm {
+            Algorithm::Direct => {
+                let groups = (m * self.lengths.pixels() * self.products()).div_ceil(THREADS);
+                let work = real(2 * k * THREADS) * real(groups.max(BUSY));
+                let rate = rates.vector * reached::DIRECT;
+                (work / rate).max(self.moved() / rates.bytes) + rates.dispatch
+            }
+            Algorithm::Tiled(own) => {
+                self.tiles_ns(own.tile(), rates.vector * reached::TILED, WAIT, &rates)
+            }
+            Algorithm::Cooperative(ConvConfig { tile: [rows, columns, _], .. }) => {
+                let wait = MATRIX_WAIT * (real(rows * columns) / real(SMALLEST)).sqrt();
+                let rate = rates.matrix * reached::COOPERATIVE;
+                self.tiles_ns([*rows, *columns], rate, wait, &rates)
+            }
+            Algorithm::Winograd(own) => self.short_ns(own, &rates),
+            Algorithm::Product => self.product_ns(self.packing.k, &rates) + rates.dispatch,
+            Algorithm::Windows => self.windows_ns(&rates),
+        }
+    }
+
+    /// Tiles are computed as a whole, and few of them do not keep a device busy.
+    fn tiles_ns(&self, [rows, columns]: [usize; 2], rate: f64, wait: f64, rates: &Rates) -> f64 {
+        let Packing { m_padded, k_padded, .. } = self.packing;
+        let pixels = self.lengths.pixels().div_ceil(columns);
+        let groups = m_padded.div_ceil(rows) * pixels * self.products();
+        let work = real(2 * rows * columns * k_padded) * real(groups.max(BUSY)) / rate;
+        work.max(wait * real(k_padded)).max(self.moved() / rates.bytes) + rates.dispatch
+    }
+
+    /// Bytes of image, weights and result.
+    fn moved(&self) -> f64 {
+        let [_, w, y] = self.stored.map(bytes);
+        let weights = real(self.lengths.groups * self.packing.m * self.packing.k) * w;
+        let pixels = self.products() * self.packing.m * self.lengths.pixels();
+        self.seen() + weights + real(pixels) * y
+    }
+
+    /// Bytes of the image.
+    fn seen(&self) -> f64 {
+        let Lengths { images, groups, channels, input, .. } = &self.lengths;
+        real(images * groups * channels * input.iter().product::<usize>()) * bytes(self.stored[0])
+    }
+
+    fn multiplied_ns(&self, lens: Lens, rates: &Rates) -> f64 {
+        let matrices = !self.capabilities.cooperative.is_empty();
+        match matrices && self.stored[1] == DataType::Fp16 {
+            true => lens.half_ns(rates),
+            false => lens.plain_ns(rates),
+        }
+    }
+
+    /// A plain product, by whatever tiles keep the device busy.
+    fn product_ns(&self, k: usize, rates: &Rates) -> f64 {
+        let n = self.lengths.images * self.lengths.pixels();
+        let lens = Lens { m: self.lengths.m, n, k, stack: 1 };
+        self.multiplied_ns(lens, rates).max(self.moved() / rates.bytes)
+    }
+
+    /// The same behind an image that is written and read once more.
+    fn windows_ns(&self, rates: &Rates) -> f64 {
+        let Some(spread) = Spread::of(self) else { return f64::MAX };
+        let product = self.product_ns(spread.k(), rates) + rates.dispatch;
+        if spread.lies(self) {
+            return product;
+        }
+        let written = real(spread.elements()) * bytes(self.stored[1]);
+        let turned = (self.seen() + written) / (rates.bytes * reached::TRANSFORM);
+        product + turned + rates.dispatch
+    }
+
+    fn short_ns(&self, config: &WinogradConfig, rates: &Rates) -> f64 {
+        let Lengths { images, channels, m, output, .. } = &self.lengths;
+        let tiles: usize = output[1..].iter().map(|len| len.div_ceil(config.tile)).product();
+        let (cells, tiles) = (config.cells(), tiles * images);
+        let image = real(cells * channels * tiles) * bytes(self.stored[1]);
+        let product = real(cells * m * tiles) * 4.0;
+        let result = real(m * images * self.lengths.pixels()) * bytes(self.stored[2]);
+        let part = if config.tile == 2 { reached::TRANSFORM } else { reached::LARGE_TRANSFORM };
+        let transformed = (self.seen() + image + product + result) / (rates.bytes * part);
+        let lens = Lens { m: *m, n: tiles, k: *channels, stack: cells };
+        let weights = real(cells * m * channels) * bytes(self.stored[1]);
+        let read = (weights + image + product) / rates.bytes;
+        let parts = real(config.parts(&self.lengths));
+        transformed + self.multiplied_ns(lens, rates).max(read) + 3.0 * parts * rates.dispatch
+    }
+}

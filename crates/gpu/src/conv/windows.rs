@@ -1,0 +1,211 @@
+//! Convolutions as plain products of weights and windows: an image is written once with its channels last and its
+//! pads, so that a window is a few runs of elements that the product's own kernels read by fours, whatever it meets.
+
+use std::sync::Arc;
+
+use galatea_tensor::{DataType, Tensor, f16};
+use minijinja::context;
+
+use super::algorithm::Case;
+use super::geometry::Lengths;
+use super::product::{Sides, problem};
+use crate::device::{Device, Shader};
+use crate::kernel::{Binding, Shapes, Step, fold, param, wgsl_float};
+use crate::matmul::{Windows, place};
+use crate::memory::Block;
+use crate::template::render;
+
+/// Terms of a window are filled up to a multiple of this with weights of 0.
+const K_STEP: usize = 32;
+
+/// The most elements of images that are written.
+const MOST: usize = 256 << 20;
+
+/// Threads of a workgroup that writes an image.
+const THREADS: usize = 256;
+
+/// An image as it is written.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Spread {
+    /// Channels, filled up to fours.
+    channels: usize,
+    height: usize,
+    width: usize,
+    /// Pixels of the image from one that is written to the next: those that windows of one pixel skip are left out.
+    strides: [usize; 2],
+    windows: Windows,
+    k: usize,
+}
+
+/// Whether an axis of the window has one place.
+fn is_single(len: usize) -> bool {
+    len == 1
+}
+
+impl Spread {
+    /// That of a convolution; none where windows are no runs, or images are too large.
+    pub(super) fn of(case: &Case<'_>) -> Option<Self> {
+        let Lengths { window, input, output, pads, strides, dilations, .. } = &case.lengths;
+        let flat = window[0] == 1 && input[0] == 1 && output[0] == 1 && pads[0] == 0;
+        let runs = dilations[2] == 1 || is_single(window[2]);
+        let plain = !case.convolution.is_transposed() && case.lengths.groups == 1;
+        let empty = window.contains(&0) || output.contains(&0) || case.lengths.channels == 0;
+        let empty = empty || case.lengths.images == 0;
+        if !(flat && runs && plain && case.constant) || empty {
+            return None;
+        }
+        let channels = case.lengths.channels.next_multiple_of(4);
+        // Along one axis: elements that are written, steps between those, and between windows.
+        let axis = |at: usize| match is_single(window[at]) {
+            true => (output[at], strides[at], 1),
+            false => {
+                let reach = (window[at] - 1) * dilations[at];
+                ((output[at] - 1) * strides[at] + reach + 1, 1, strides[at])
+            }
+        };
+        let ((height, skip_y, step_y), (width, skip_x, step_x)) = (axis(1), axis(2));
+        let row = width * channels;
+        let terms = window[1] * window[2] * channels;
+        let windows = Windows {
+            columns: !case.lengths.channels_last,
+            across: output[2],
+            pixels: output[1] * output[2],
+            steps: [step_x * channels, step_y * row, height * row],
+            run: window[2] * channels,
+            pitch: dilations[1] * row,
+            terms,
+            zeros: case.lengths.images * height * row,
+        };
+        let strides = [skip_y, skip_x];
+        let k = terms.next_multiple_of(K_STEP);
+        let spread = Self { channels, height, width, strides, windows, k };
+        (windows.zeros <= MOST).then_some(spread)
+    }
+
+    /// Elements of k.
+    pub(super) fn k(&self) -> usize {
+        self.k
+    }
+
+    /// Elements that are written.
+    pub(super) fn elements(&self) -> usize {
+        self.windows.zeros
+    }
+
+    /// Whether the image lies so already, and nothing beyond a window is read.
+    pub(super) fn lies(&self, case: &Case<'_>) -> bool {
+        let Lengths { input, channels, channels_last, pads, .. } = &case.lengths;
+        *channels_last
+            && (self.channels, self.height, self.width) == (*channels, input[1], input[2])
+            && *pads == [0; 3]
+            && self.strides == [1; 2]
+            && self.windows.terms.is_multiple_of(2 * K_STEP)
+    }
+
+    /// Writes the image.
+    fn write(&self, case: &Case<'_>, shapes: &Shapes, step: &mut Step) -> Result<Binding, String> {
+        let Lengths { images, channels, input, pads, channels_last, .. } = &case.lengths;
+        let dtype = case.stored[1];
+        let deep = self.channels.next_power_of_two().clamp(4, 32);
+        let pixels = (4 * THREADS / deep).max(64);
+        let source = render(
+            include_str!("spread.wgsl"),
+            context! {
+                x => wgsl_float(shapes.dtype(0)?)?,
+                v => wgsl_float(dtype)?,
+                last => *channels_last,
+                deep, pixels,
+            },
+        )?;
+        let tiles = (self.height * self.width).div_ceil(pixels);
+        let tiles_deep = self.channels.div_ceil(deep);
+        let total = tiles * tiles_deep * images;
+        let all: usize = input.iter().product();
+        let [x_image, x_channel, x_pixel] = match channels_last {
+            true => [channels * all, 1, *channels],
+            false => [channels * all, all, 1],
+        };
+        let params = [
+            total,
+            tiles,
+            tiles_deep,
+            *channels,
+            self.channels / 4,
+            self.height,
+            self.width,
+            input[1],
+            input[2],
+            self.strides[0],
+            self.strides[1],
+            pads[1],
+            pads[2],
+            x_image,
+            x_channel,
+            x_pixel,
+            self.windows.zeros,
+        ];
+        let params = params.into_iter().map(param).collect::<Result<_, _>>()?;
+        let bytes = (self.windows.zeros + 4) * dtype.size_bytes().unwrap_or(4);
+        let spread = Binding::Scratch(step.scratch(bytes as u64));
+        let shader = Shader::new("conv-spread", source).proved();
+        step.dispatch(shader, vec![Binding::Input(0), spread.clone()], params, fold(total)?);
+        Ok(spread)
+    }
+}
+
+/// Packs constant weights as `[M, places, channels]`, filled up with zeros, and as FP16 where that is asked for.
+///
+/// # Errors
+/// When the weights are no floats, or the device has no room.
+pub(super) fn pack(
+    device: &Device,
+    tensor: &Tensor,
+    (case, spread): (&Case<'_>, &Spread),
+    half: bool,
+) -> Result<Arc<Block>, String> {
+    let failed = |error: &dyn std::fmt::Display| error.to_string();
+    let Lengths { window, channels, .. } = &case.lengths;
+    let places: usize = window.iter().product();
+    let (k, filled) = (spread.k, spread.channels);
+    let sources = (0..case.lengths.m * k).map(|at| {
+        let (m, place, channel) = (at / k, at % k / filled, at % k % filled);
+        (place < places && channel < *channels).then(|| (m * channels + channel) * places + place)
+    });
+    let bytes: Vec<u8> = if tensor.dtype() == DataType::Fp16 {
+        let values = tensor.to_vec::<f16>().map_err(|error| failed(&error))?;
+        let value = |at: Option<usize>| at.map_or(f16::ZERO, |at| values[at]);
+        sources.flat_map(|at| value(at).to_le_bytes()).collect()
+    } else {
+        let values = tensor.to_vec::<f32>().map_err(|error| failed(&error))?;
+        let value = |at: Option<usize>| at.map_or(0.0, |at| values[at]);
+        match half {
+            true => sources.flat_map(|at| f16::from_f32(value(at)).to_le_bytes()).collect(),
+            false => sources.flat_map(|at| value(at).to_le_bytes()).collect(),
+        }
+    };
+    Block::weights(device, &bytes).map_err(|error| failed(&error))
+}
+
+/// Adds the dispatches, with packed weights.
+///
+/// # Errors
+/// When lengths are beyond the device.
+pub(super) fn run(
+    (case, spread): (&Case<'_>, &Spread),
+    weights: Binding,
+    shapes: &Shapes,
+    step: &mut Step,
+) -> Result<(), String> {
+    let dtype = case.stored[1];
+    let lies = spread.lies(case);
+    let image = if lies { Binding::Input(0) } else { spread.write(case, shapes, step)? };
+    let sides = Sides {
+        weights: dtype,
+        image: if lies { shapes.dtype(0)? } else { dtype },
+        k: spread.k,
+        windows: Some(spread.windows),
+    };
+    let inputs = if spread.windows.columns { [weights, image] } else { [image, weights] };
+    let problem = problem(case, shapes, &sides)?;
+    place(&problem, (&inputs, &Binding::Output(0)), case.capabilities, step)
+}
