@@ -9,6 +9,9 @@ use crate::device::Shader;
 use crate::kernel::{Binding, Shapes, Step, fold, param, wgsl_float};
 use crate::template::render;
 
+/// The widest window whose pixels a thread keeps.
+const WIDEST: usize = 7;
+
 /// The bindings of bias and residual behind image, weights and result, and their types.
 pub(super) struct More {
     pub(super) bindings: Vec<Binding>,
@@ -47,22 +50,24 @@ pub(super) fn run(
     let name = |dtype: DataType| wgsl_float(dtype);
     let added = u32::from(bias.is_some());
     let at = context!(bias => 3, residual => 3 + added, params => 3 + bindings.len());
+    // Windows of neighbours share most of what they see.
+    let close = lengths.strides[2] == 1 && lengths.dilations[2] == 1 && kx <= WIDEST;
     let source = render(
         include_str!("direct.wgsl"),
         context! {
+            close,
             x => name(x)?, w => name(w)?, y => name(y)?, bias, residual, at, kz, ky, kx,
             activation => activation.name,
         },
     )?;
     let all = lengths.groups * lengths.m;
-    let total = lengths.images * all * lengths.pixels();
-    let mut params = vec![
-        param(total)?,
-        param(all)?,
-        param(lengths.m)?,
-        param(lengths.channels)?,
-        param(lengths.pixels())?,
-    ];
+    let [depth, height, width] = lengths.output;
+    let across = width.div_ceil(4);
+    let fours = depth * height * across;
+    let total = lengths.images * all * fours;
+    param(lengths.images * all * lengths.pixels())?;
+    let own = [total, fours, across, all, lengths.m, lengths.channels];
+    let mut params: Vec<u32> = own.into_iter().map(param).collect::<Result<_, _>>()?;
     params.extend(lengths.params()?);
     params.push(u32::from(lengths.channels_last));
     params.extend([activation.p.to_bits(), activation.q.to_bits()]);

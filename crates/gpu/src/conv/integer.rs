@@ -36,6 +36,9 @@ pub(super) const FUSED: KernelRow =
 /// Rows and columns of a tile; as many bytes of a sum are read at a time.
 const TILE: usize = 64;
 
+/// Products of channels in a group up to which a thread sums a window by itself.
+const NARROW: usize = 64;
+
 /// What becomes of the sums.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Form {
@@ -159,6 +162,9 @@ impl Integer {
         out: Binding,
         step: &mut Step,
     ) -> Result<(), String> {
+        if lengths.groups > 1 && lengths.m * lengths.channels <= NARROW {
+            return self.sum_narrow(lengths, shapes, out, step);
+        }
         let Places { w, x_zero, .. } = self.form.places();
         let places: usize = lengths.window.iter().product();
         let k = lengths.channels * places;
@@ -197,6 +203,40 @@ impl Integer {
         let mut params = own.into_iter().map(param).collect::<Result<Vec<_>, _>>()?;
         params.extend(lengths.params()?);
         step.dispatch(Shader::new(ONNX.name, source).proved(), bindings, params, fold(total)?);
+        Ok(())
+    }
+
+    /// The same where groups have so few channels that tiles would be mostly empty.
+    fn sum_narrow(
+        &self,
+        lengths: &Lengths,
+        shapes: &Shapes,
+        out: Binding,
+        step: &mut Step,
+    ) -> Result<(), String> {
+        let Places { w, x_zero, .. } = self.form.places();
+        let mut bindings = vec![Binding::Input(0), Binding::Input(w), out];
+        let mut zero = |index: Option<usize>| {
+            let index = index.filter(|&index| shapes.has(index));
+            bindings.extend(index.map(Binding::Input));
+            index.map_or(0, |_| bindings.len() - 1)
+        };
+        let (zx, zw) = (zero(Some(x_zero)), zero(self.w_zero));
+        let signed = |index: usize| shapes.dtype(index).map(|dtype| dtype == DataType::Int8);
+        let (x_signed, w_signed) = (signed(0)?, signed(w)?);
+        let [kz, ky, kx] = lengths.window;
+        let count = bindings.len();
+        let context = context!(zx, zw, x_signed, w_signed, kz, ky, kx, params => count);
+        let source = render(include_str!("integer_direct.wgsl"), context)?;
+        let all = lengths.groups * lengths.m;
+        let total = lengths.images * all * lengths.pixels();
+        let own_step = self.w_zero.map_or(0, |index| own(shapes, index) as usize);
+        let last = usize::from(lengths.channels_last);
+        let own = [total, all, lengths.m, lengths.channels, lengths.pixels(), own_step, last];
+        let mut params = own.into_iter().map(param).collect::<Result<Vec<_>, _>>()?;
+        params.extend(lengths.params()?);
+        let shader = Shader::new("conv-i8-direct", source).proved();
+        step.dispatch(shader, bindings, params, fold(total.div_ceil(256))?);
         Ok(())
     }
 

@@ -402,6 +402,9 @@ fn byte_convolutions() -> Vec<Node> {
     let (x, w) = ([1, 3, 9, 9], [5, 3, 3, 3]);
     let node = Node::new("", "ConvInteger").input(bytes(&x)).input(bytes(&w));
     let mut all = vec![node.clone(), node.input(zero()).input(zero())];
+    let single = || with([("group", AttributeValue::Int(3))]);
+    let node = || Node::new("", "ConvInteger").with(single()).input(bytes(&x));
+    all.push(node().input(bytes(&[3, 1, 3, 3])).input(zero()).input(zero()));
     let quantised = |domain: &'static str, op: &'static str| {
         let node = Node::new(domain, op).input(bytes(&x)).input(scale()).input(zero());
         let node = node.input(bytes(&w)).input(floats(&[5], 1.0)).input(bytes(&[5]));
