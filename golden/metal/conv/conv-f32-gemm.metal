@@ -49,6 +49,11 @@ struct Params {
 struct type_5 {
     metal::float4 inner[256];
 };
+struct Met {
+    uint at;
+    bool inside;
+    char _pad2[3];
+};
 
 metal::float4 activate(
     metal::float4 v
@@ -124,17 +129,16 @@ metal::int3 origin(
     return metal::int3(as_type<int>(as_type<uint>(static_cast<int>(oz * _e19)) - as_type<uint>(static_cast<int>(_e24))), as_type<int>(as_type<uint>(static_cast<int>(oy * _e29)) - as_type<uint>(static_cast<int>(_e34))), as_type<int>(as_type<uint>(static_cast<int>(ox * _e39)) - as_type<uint>(static_cast<int>(_e44))));
 }
 
-float window(
+Met window(
     uint start,
     metal::int3 origin_1,
     uint k_1,
-    device type_1 const& x,
-    constant Params& params,
-    constant _mslBufferSizes& _buffer_sizes
+    constant Params& params
 ) {
-    bool local_4 = {};
-    bool local_5 = {};
-    bool local_6 = {};
+    bool local_12 = {};
+    bool local_13 = {};
+    bool local_14 = {};
+    bool local_15 = {};
     uint channel_1 = naga_div(k_1, 9u);
     uint place = naga_mod(k_1, 9u);
     metal::uint3 at = metal::uint3(naga_div(place, 9u), naga_mod(naga_div(place, 3u), 3u), naga_mod(place, 3u));
@@ -143,38 +147,41 @@ float window(
     uint _e24 = params.step_x;
     metal::int3 step = static_cast<metal::int3>(at * metal::uint3(_e18, _e21, _e24));
     metal::uint3 seen = static_cast<metal::uint3>(as_type<metal::int3>(as_type<metal::uint3>(origin_1) + as_type<metal::uint3>(step)));
-    uint _e32 = params.channels;
-    if (!((channel_1 >= _e32))) {
-        uint _e40 = params.in_x;
-        local_4 = seen.z >= _e40;
+    uint _e33 = params.channels;
+    if (!((channel_1 >= _e33))) {
+        uint _e41 = params.in_x;
+        local_12 = seen.z >= _e41;
     } else {
-        local_4 = true;
+        local_12 = true;
     }
-    bool _e43 = local_4;
-    if (!(_e43)) {
-        uint _e50 = params.in_y;
-        local_5 = seen.y >= _e50;
+    bool _e44 = local_12;
+    if (!(_e44)) {
+        uint _e51 = params.in_y;
+        local_13 = seen.y >= _e51;
     } else {
-        local_5 = true;
+        local_13 = true;
     }
-    bool _e53 = local_5;
-    if (!(_e53)) {
-        uint _e60 = params.in_z;
-        local_6 = seen.x >= _e60;
+    bool _e54 = local_13;
+    if (!(_e54)) {
+        uint _e61 = params.in_z;
+        local_14 = seen.x >= _e61;
     } else {
-        local_6 = true;
+        local_14 = true;
     }
-    bool _e63 = local_6;
-    if (_e63) {
-        return 0.0;
+    bool outside = local_14;
+    if (!(false)) {
+        local_15 = outside;
+    } else {
+        local_15 = true;
     }
-    uint _e68 = params.in_y;
-    uint _e74 = params.in_x;
-    uint pixel_1 = (((seen.x * _e68) + seen.y) * _e74) + seen.z;
-    uint _e81 = params.x_channel;
-    uint _e86 = params.x_pixel;
-    float _e90 = x[metal::min(unsigned((start + (channel_1 * _e81)) + (pixel_1 * _e86)), (_buffer_sizes.size0 - 0 - 4) / 4)];
-    return static_cast<float>(_e90);
+    bool _e69 = local_15;
+    bool inside = !(_e69);
+    uint _e74 = params.in_y;
+    uint _e80 = params.in_x;
+    uint pixel_1 = (((seen.x * _e74) + seen.y) * _e80) + seen.z;
+    uint _e87 = params.x_channel;
+    uint _e91 = params.x_pixel;
+    return Met {start + (inside ? ((channel_1 * _e87) + (pixel_1 * _e91)) : 0u), inside};
 }
 
 struct main_Input {
@@ -195,16 +202,30 @@ struct main_Input {
     metal::float4 sums_1_ = metal::float4(0.0);
     metal::float4 sums_2_ = metal::float4(0.0);
     metal::float4 sums_3_ = metal::float4(0.0);
-    uint k0_ = 0u;
-    float value = {};
-    float value_1 = {};
-    float value_2 = {};
-    float value_3 = {};
-    uint k = {};
+    metal::float4 next_w0_ = metal::float4 {};
+    float next_x0_ = 0.0;
+    bool counts0_ = false;
+    float next_x1_ = 0.0;
+    bool counts1_ = false;
+    float next_x2_ = 0.0;
+    bool counts2_ = false;
+    float next_x3_ = 0.0;
+    bool counts3_ = false;
+    uint k_ahead = 0u;
     bool local = {};
     bool local_1 = {};
     bool local_2 = {};
     bool local_3 = {};
+    uint k0_ = 0u;
+    bool local_4 = {};
+    bool local_5 = {};
+    bool local_6 = {};
+    bool local_7 = {};
+    uint k = {};
+    bool local_8 = {};
+    bool local_9 = {};
+    bool local_10 = {};
+    bool local_11 = {};
     uint id = group.x + (group.y * groups.x);
     uint _e10 = params.total;
     if (id >= _e10) {
@@ -226,7 +247,7 @@ struct main_Input {
     uint first_row = naga_div(lane, 64u);
     uint pixel_2 = (tile_n * 64u) + column;
     uint _e49 = params.pixels;
-    bool inside = pixel_2 < _e49;
+    bool inside_1 = pixel_2 < _e49;
     metal::int3 _e51 = origin(pixel_2, params);
     uint _e54 = params.x_image;
     uint _e58 = params.channels;
@@ -237,99 +258,179 @@ struct main_Input {
     uint w_start = ((part * _e67) * _e71) + (tile_m * 64u);
     uint tx = naga_mod(lane, 16u);
     uint ty = naga_div(lane, 16u);
+    uint _e114 = params.k_padded;
+    if (_e114 > 0u) {
+        uint _e118 = k_ahead;
+        uint _e126 = params.m_padded;
+        metal::float4 _e137 = w[metal::min(unsigned(naga_div(w_start + ((_e118 + naga_div(lane + 0u, 16u)) * _e126), 4u) + naga_mod(lane + 0u, 16u)), (_buffer_sizes.size1 - 0 - 16) / 16)];
+        next_w0_ = _e137;
+        {
+            uint _e138 = k_ahead;
+            Met _e142 = window(x_start, _e51, (_e138 + first_row) + 0u, params);
+            float _e146 = x[metal::min(unsigned(_e142.at), (_buffer_sizes.size0 - 0 - 4) / 4)];
+            next_x0_ = _e146;
+            if (inside_1) {
+                local = _e142.inside;
+            } else {
+                local = false;
+            }
+            bool _e151 = local;
+            counts0_ = _e151;
+        }
+        {
+            uint _e152 = k_ahead;
+            Met _e156 = window(x_start, _e51, (_e152 + first_row) + 4u, params);
+            float _e160 = x[metal::min(unsigned(_e156.at), (_buffer_sizes.size0 - 0 - 4) / 4)];
+            next_x1_ = _e160;
+            if (inside_1) {
+                local_1 = _e156.inside;
+            } else {
+                local_1 = false;
+            }
+            bool _e165 = local_1;
+            counts1_ = _e165;
+        }
+        {
+            uint _e166 = k_ahead;
+            Met _e170 = window(x_start, _e51, (_e166 + first_row) + 8u, params);
+            float _e174 = x[metal::min(unsigned(_e170.at), (_buffer_sizes.size0 - 0 - 4) / 4)];
+            next_x2_ = _e174;
+            if (inside_1) {
+                local_2 = _e170.inside;
+            } else {
+                local_2 = false;
+            }
+            bool _e179 = local_2;
+            counts2_ = _e179;
+        }
+        {
+            uint _e180 = k_ahead;
+            Met _e184 = window(x_start, _e51, (_e180 + first_row) + 12u, params);
+            float _e188 = x[metal::min(unsigned(_e184.at), (_buffer_sizes.size0 - 0 - 4) / 4)];
+            next_x3_ = _e188;
+            if (inside_1) {
+                local_3 = _e184.inside;
+            } else {
+                local_3 = false;
+            }
+            bool _e193 = local_3;
+            counts3_ = _e193;
+        }
+    }
     bool loop_init = true;
     while(true) {
         if (!loop_init) {
-            uint _e235 = k0_;
-            k0_ = _e235 + 16u;
+            uint _e403 = k0_;
+            k0_ = _e403 + 16u;
         }
         loop_init = false;
-        uint _e94 = k0_;
-        uint _e97 = params.k_padded;
-        if (_e94 < _e97) {
+        uint _e196 = k0_;
+        uint _e199 = params.k_padded;
+        if (_e196 < _e199) {
         } else {
             break;
         }
         {
-            {
-                uint at_1 = lane + 0u;
-                uint row = naga_div(at_1, 16u);
-                uint _e106 = k0_;
-                uint _e110 = params.m_padded;
-                metal::float4 _e119 = w[metal::min(unsigned(naga_div(w_start + ((_e106 + row) * _e110), 4u) + naga_mod(at_1, 16u)), (_buffer_sizes.size1 - 0 - 16) / 16)];
-                w_tile.inner[metal::min(unsigned(at_1), 255u)] = static_cast<metal::float4>(_e119);
-            }
-            {
-                uint row_1 = first_row + 0u;
-                value = 0.0;
-                if (inside) {
-                    uint _e125 = k0_;
-                    float _e127 = window(x_start, _e51, _e125 + row_1, x, params, _buffer_sizes);
-                    value = _e127;
-                }
-                float _e138 = value;
-                x_tile.inner[metal::min(unsigned((row_1 * 16u) + naga_div(column, 4u)), 255u)][metal::min(unsigned(naga_mod(column, 4u)), 3u)] = _e138;
-            }
-            {
-                uint row_2 = first_row + 4u;
-                value_1 = 0.0;
-                if (inside) {
-                    uint _e143 = k0_;
-                    float _e145 = window(x_start, _e51, _e143 + row_2, x, params, _buffer_sizes);
-                    value_1 = _e145;
-                }
-                float _e156 = value_1;
-                x_tile.inner[metal::min(unsigned((row_2 * 16u) + naga_div(column, 4u)), 255u)][metal::min(unsigned(naga_mod(column, 4u)), 3u)] = _e156;
-            }
-            {
-                uint row_3 = first_row + 8u;
-                value_2 = 0.0;
-                if (inside) {
-                    uint _e161 = k0_;
-                    float _e163 = window(x_start, _e51, _e161 + row_3, x, params, _buffer_sizes);
-                    value_2 = _e163;
-                }
-                float _e174 = value_2;
-                x_tile.inner[metal::min(unsigned((row_3 * 16u) + naga_div(column, 4u)), 255u)][metal::min(unsigned(naga_mod(column, 4u)), 3u)] = _e174;
-            }
-            {
-                uint row_4 = first_row + 12u;
-                value_3 = 0.0;
-                if (inside) {
-                    uint _e179 = k0_;
-                    float _e181 = window(x_start, _e51, _e179 + row_4, x, params, _buffer_sizes);
-                    value_3 = _e181;
-                }
-                float _e192 = value_3;
-                x_tile.inner[metal::min(unsigned((row_4 * 16u) + naga_div(column, 4u)), 255u)][metal::min(unsigned(naga_mod(column, 4u)), 3u)] = _e192;
-            }
+            metal::float4 _e205 = next_w0_;
+            w_tile.inner[metal::min(unsigned(lane + 0u), 255u)] = static_cast<metal::float4>(_e205);
+            float _e219 = next_x0_;
+            bool _e221 = counts0_;
+            x_tile.inner[metal::min(unsigned(((first_row + 0u) * 16u) + naga_div(column, 4u)), 255u)][metal::min(unsigned(naga_mod(column, 4u)), 3u)] = _e221 ? static_cast<float>(_e219) : 0.0;
+            float _e236 = next_x1_;
+            bool _e238 = counts1_;
+            x_tile.inner[metal::min(unsigned(((first_row + 4u) * 16u) + naga_div(column, 4u)), 255u)][metal::min(unsigned(naga_mod(column, 4u)), 3u)] = _e238 ? static_cast<float>(_e236) : 0.0;
+            float _e253 = next_x2_;
+            bool _e255 = counts2_;
+            x_tile.inner[metal::min(unsigned(((first_row + 8u) * 16u) + naga_div(column, 4u)), 255u)][metal::min(unsigned(naga_mod(column, 4u)), 3u)] = _e255 ? static_cast<float>(_e253) : 0.0;
+            float _e270 = next_x3_;
+            bool _e272 = counts3_;
+            x_tile.inner[metal::min(unsigned(((first_row + 12u) * 16u) + naga_div(column, 4u)), 255u)][metal::min(unsigned(naga_mod(column, 4u)), 3u)] = _e272 ? static_cast<float>(_e270) : 0.0;
             metal::threadgroup_barrier(metal::mem_flags::mem_threadgroup);
+            uint _e275 = k0_;
+            uint _e280 = params.k_padded;
+            k_ahead = metal::min(_e275 + 16u, _e280 - 16u);
+            uint _e285 = k_ahead;
+            uint _e293 = params.m_padded;
+            metal::float4 _e304 = w[metal::min(unsigned(naga_div(w_start + ((_e285 + naga_div(lane + 0u, 16u)) * _e293), 4u) + naga_mod(lane + 0u, 16u)), (_buffer_sizes.size1 - 0 - 16) / 16)];
+            next_w0_ = _e304;
+            {
+                uint _e305 = k_ahead;
+                Met _e309 = window(x_start, _e51, (_e305 + first_row) + 0u, params);
+                float _e313 = x[metal::min(unsigned(_e309.at), (_buffer_sizes.size0 - 0 - 4) / 4)];
+                next_x0_ = _e313;
+                if (inside_1) {
+                    local_4 = _e309.inside;
+                } else {
+                    local_4 = false;
+                }
+                bool _e318 = local_4;
+                counts0_ = _e318;
+            }
+            {
+                uint _e319 = k_ahead;
+                Met _e323 = window(x_start, _e51, (_e319 + first_row) + 4u, params);
+                float _e327 = x[metal::min(unsigned(_e323.at), (_buffer_sizes.size0 - 0 - 4) / 4)];
+                next_x1_ = _e327;
+                if (inside_1) {
+                    local_5 = _e323.inside;
+                } else {
+                    local_5 = false;
+                }
+                bool _e332 = local_5;
+                counts1_ = _e332;
+            }
+            {
+                uint _e333 = k_ahead;
+                Met _e337 = window(x_start, _e51, (_e333 + first_row) + 8u, params);
+                float _e341 = x[metal::min(unsigned(_e337.at), (_buffer_sizes.size0 - 0 - 4) / 4)];
+                next_x2_ = _e341;
+                if (inside_1) {
+                    local_6 = _e337.inside;
+                } else {
+                    local_6 = false;
+                }
+                bool _e346 = local_6;
+                counts2_ = _e346;
+            }
+            {
+                uint _e347 = k_ahead;
+                Met _e351 = window(x_start, _e51, (_e347 + first_row) + 12u, params);
+                float _e355 = x[metal::min(unsigned(_e351.at), (_buffer_sizes.size0 - 0 - 4) / 4)];
+                next_x3_ = _e355;
+                if (inside_1) {
+                    local_7 = _e351.inside;
+                } else {
+                    local_7 = false;
+                }
+                bool _e360 = local_7;
+                counts3_ = _e360;
+            }
             k = 0u;
             bool loop_init_1 = true;
             while(true) {
                 if (!loop_init_1) {
-                    uint _e233 = k;
-                    k = _e233 + 1u;
+                    uint _e401 = k;
+                    k = _e401 + 1u;
                 }
                 loop_init_1 = false;
-                uint _e195 = k;
-                if (_e195 < 16u) {
+                uint _e363 = k;
+                if (_e363 < 16u) {
                 } else {
                     break;
                 }
                 {
-                    uint _e199 = k;
-                    metal::float4 seen_1 = x_tile.inner[metal::min(unsigned((_e199 * 16u) + tx), 255u)];
-                    uint _e206 = k;
-                    metal::float4 weights_0_ = w_tile.inner[metal::min(unsigned(((_e206 * 16u) + (ty * 1u)) + 0u), 255u)];
-                    metal::float4 _e216 = sums_0_;
-                    sums_0_ = _e216 + (weights_0_.x * seen_1);
-                    metal::float4 _e220 = sums_1_;
-                    sums_1_ = _e220 + (weights_0_.y * seen_1);
-                    metal::float4 _e224 = sums_2_;
-                    sums_2_ = _e224 + (weights_0_.z * seen_1);
-                    metal::float4 _e228 = sums_3_;
-                    sums_3_ = _e228 + (weights_0_.w * seen_1);
+                    uint _e367 = k;
+                    metal::float4 seen_1 = x_tile.inner[metal::min(unsigned((_e367 * 16u) + tx), 255u)];
+                    uint _e374 = k;
+                    metal::float4 weights_0_ = w_tile.inner[metal::min(unsigned(((_e374 * 16u) + (ty * 1u)) + 0u), 255u)];
+                    metal::float4 _e384 = sums_0_;
+                    sums_0_ = _e384 + (weights_0_.x * seen_1);
+                    metal::float4 _e388 = sums_1_;
+                    sums_1_ = _e388 + (weights_0_.y * seen_1);
+                    metal::float4 _e392 = sums_2_;
+                    sums_2_ = _e392 + (weights_0_.z * seen_1);
+                    metal::float4 _e396 = sums_3_;
+                    sums_3_ = _e396 + (weights_0_.w * seen_1);
                 }
             }
             metal::threadgroup_barrier(metal::mem_flags::mem_threadgroup);
@@ -338,90 +439,90 @@ struct main_Input {
     uint first_pixel = (tile_n * 64u) + (tx * 4u);
     {
         uint channel_2 = ((tile_m * 64u) + (ty * 4u)) + 0u;
-        uint _e252 = params.m;
-        if (channel_2 < _e252) {
-            uint _e258 = params.pixels;
-            local = first_pixel < _e258;
+        uint _e420 = params.m;
+        if (channel_2 < _e420) {
+            uint _e426 = params.pixels;
+            local_8 = first_pixel < _e426;
         } else {
-            local = false;
+            local_8 = false;
         }
-        bool _e261 = local;
-        if (_e261) {
-            uint _e264 = params.m;
-            uint whole = (part * _e264) + channel_2;
-            uint _e269 = params.y_image;
-            uint _e273 = params.y_channel;
-            uint _e278 = params.y_pixel;
-            uint to_1 = ((image * _e269) + (whole * _e273)) + (first_pixel * _e278);
-            metal::float4 _e281 = sums_0_;
-            uint _e284 = params.pixels;
-            put(_e281, whole, to_1, _e284 - first_pixel, y, params, _buffer_sizes);
+        bool _e429 = local_8;
+        if (_e429) {
+            uint _e432 = params.m;
+            uint whole = (part * _e432) + channel_2;
+            uint _e437 = params.y_image;
+            uint _e441 = params.y_channel;
+            uint _e446 = params.y_pixel;
+            uint to_1 = ((image * _e437) + (whole * _e441)) + (first_pixel * _e446);
+            metal::float4 _e449 = sums_0_;
+            uint _e452 = params.pixels;
+            put(_e449, whole, to_1, _e452 - first_pixel, y, params, _buffer_sizes);
         }
     }
     {
         uint channel_3 = ((tile_m * 64u) + (ty * 4u)) + 1u;
-        uint _e295 = params.m;
-        if (channel_3 < _e295) {
-            uint _e301 = params.pixels;
-            local_1 = first_pixel < _e301;
+        uint _e463 = params.m;
+        if (channel_3 < _e463) {
+            uint _e469 = params.pixels;
+            local_9 = first_pixel < _e469;
         } else {
-            local_1 = false;
+            local_9 = false;
         }
-        bool _e304 = local_1;
-        if (_e304) {
-            uint _e307 = params.m;
-            uint whole_1 = (part * _e307) + channel_3;
-            uint _e312 = params.y_image;
-            uint _e316 = params.y_channel;
-            uint _e321 = params.y_pixel;
-            uint to_2 = ((image * _e312) + (whole_1 * _e316)) + (first_pixel * _e321);
-            metal::float4 _e324 = sums_1_;
-            uint _e327 = params.pixels;
-            put(_e324, whole_1, to_2, _e327 - first_pixel, y, params, _buffer_sizes);
+        bool _e472 = local_9;
+        if (_e472) {
+            uint _e475 = params.m;
+            uint whole_1 = (part * _e475) + channel_3;
+            uint _e480 = params.y_image;
+            uint _e484 = params.y_channel;
+            uint _e489 = params.y_pixel;
+            uint to_2 = ((image * _e480) + (whole_1 * _e484)) + (first_pixel * _e489);
+            metal::float4 _e492 = sums_1_;
+            uint _e495 = params.pixels;
+            put(_e492, whole_1, to_2, _e495 - first_pixel, y, params, _buffer_sizes);
         }
     }
     {
         uint channel_4 = ((tile_m * 64u) + (ty * 4u)) + 2u;
-        uint _e338 = params.m;
-        if (channel_4 < _e338) {
-            uint _e344 = params.pixels;
-            local_2 = first_pixel < _e344;
+        uint _e506 = params.m;
+        if (channel_4 < _e506) {
+            uint _e512 = params.pixels;
+            local_10 = first_pixel < _e512;
         } else {
-            local_2 = false;
+            local_10 = false;
         }
-        bool _e347 = local_2;
-        if (_e347) {
-            uint _e350 = params.m;
-            uint whole_2 = (part * _e350) + channel_4;
-            uint _e355 = params.y_image;
-            uint _e359 = params.y_channel;
-            uint _e364 = params.y_pixel;
-            uint to_3 = ((image * _e355) + (whole_2 * _e359)) + (first_pixel * _e364);
-            metal::float4 _e367 = sums_2_;
-            uint _e370 = params.pixels;
-            put(_e367, whole_2, to_3, _e370 - first_pixel, y, params, _buffer_sizes);
+        bool _e515 = local_10;
+        if (_e515) {
+            uint _e518 = params.m;
+            uint whole_2 = (part * _e518) + channel_4;
+            uint _e523 = params.y_image;
+            uint _e527 = params.y_channel;
+            uint _e532 = params.y_pixel;
+            uint to_3 = ((image * _e523) + (whole_2 * _e527)) + (first_pixel * _e532);
+            metal::float4 _e535 = sums_2_;
+            uint _e538 = params.pixels;
+            put(_e535, whole_2, to_3, _e538 - first_pixel, y, params, _buffer_sizes);
         }
     }
     {
         uint channel_5 = ((tile_m * 64u) + (ty * 4u)) + 3u;
-        uint _e381 = params.m;
-        if (channel_5 < _e381) {
-            uint _e387 = params.pixels;
-            local_3 = first_pixel < _e387;
+        uint _e549 = params.m;
+        if (channel_5 < _e549) {
+            uint _e555 = params.pixels;
+            local_11 = first_pixel < _e555;
         } else {
-            local_3 = false;
+            local_11 = false;
         }
-        bool _e390 = local_3;
-        if (_e390) {
-            uint _e393 = params.m;
-            uint whole_3 = (part * _e393) + channel_5;
-            uint _e398 = params.y_image;
-            uint _e402 = params.y_channel;
-            uint _e407 = params.y_pixel;
-            uint to_4 = ((image * _e398) + (whole_3 * _e402)) + (first_pixel * _e407);
-            metal::float4 _e410 = sums_3_;
-            uint _e413 = params.pixels;
-            put(_e410, whole_3, to_4, _e413 - first_pixel, y, params, _buffer_sizes);
+        bool _e558 = local_11;
+        if (_e558) {
+            uint _e561 = params.m;
+            uint whole_3 = (part * _e561) + channel_5;
+            uint _e566 = params.y_image;
+            uint _e570 = params.y_channel;
+            uint _e575 = params.y_pixel;
+            uint to_4 = ((image * _e566) + (whole_3 * _e570)) + (first_pixel * _e575);
+            metal::float4 _e578 = sums_3_;
+            uint _e581 = params.pixels;
+            put(_e578, whole_3, to_4, _e581 - first_pixel, y, params, _buffer_sizes);
             return;
         } else {
             return;

@@ -16,8 +16,14 @@ var<workgroup> w_tile: array<{{ half }}, {{ bk * w_step }}>;
 var<workgroup> x_tile: array<{{ half }}, {{ bk * x_step }}>;
 var<workgroup> results: array<f32, {{ subgroups * size * across }}>;
 
-// What the windows that begin at `ys` and `xs` meet at a place of K; 0 outside the image.
-fn windows(start: u32, ys: vec4<u32>, xs: vec4<u32>, k: u32) -> vec4<f16> {
+// Where what the windows that begin at `ys` and `xs` meet at a place of K lies, and a bit for each that is inside the
+// image: the others read the image's first element.
+struct Met {
+    at: vec4<u32>,
+    inside: u32,
+}
+
+fn windows(start: u32, ys: vec4<u32>, xs: vec4<u32>, k: u32) -> Met {
 {% if ky * kx > 1 %}
     let channel = k / {{ ky * kx }}u;
     let place = k % {{ ky * kx }}u;
@@ -32,8 +38,7 @@ fn windows(start: u32, ys: vec4<u32>, xs: vec4<u32>, k: u32) -> vec4<f16> {
     let seen = (y < vec4<u32>(params.in_y)) & (x_at < vec4<u32>(params.in_x)) & vec4<bool>(k < params.k);
     let from_channel = start + channel * params.x_channel;
     let at = select(vec4<u32>(start), vec4<u32>(from_channel) + (y * params.in_x + x_at) * params.x_pixel, seen);
-    let found = vec4<f16>(f16(x[at.x]), f16(x[at.y]), f16(x[at.z]), f16(x[at.w]));
-    return select(vec4<f16>(), found, seen);
+    return Met(at, dot(select(vec4<u32>(), vec4<u32>(1u, 2u, 4u, 8u), seen), vec4<u32>(1u)));
 }
 
 @compute @workgroup_size({{ threads }})
@@ -65,10 +70,14 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups
     let w_quad = thread % {{ bm // 4 }}u;
 
 {% for i in range(w_loads) %}
-    var next_w{{ i }} = vec4<f16>();
+    var next_w{{ i }} = vec4<{{ w }}>();
 {% endfor %}
 {% for i in range(x_loads) %}
-    var next_x{{ i }} = vec4<f16>();
+    var next_x{{ i }} = vec4<{{ x }}>();
+{% endfor %}
+{% for i in range((x_loads + 7) // 8) %}
+    // A bit for each of what was read, whether it counts.
+    var counts{{ i }} = 0u;
 {% endfor %}
 {% for i in range(sm // size) %}
 {% for j in range(sn // size) %}
@@ -78,13 +87,19 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups
 
 {% macro fetch() %}
 {% for i in range(w_loads) %}
-    next_w{{ i }} = vec4<f16>(w[w_start + (k + w_row + {{ i * (threads // (bm // 4)) }}u) * params.m_padded / 4u + w_quad]);
+    next_w{{ i }} = vec4<{{ w }}>(w[w_start + (k_ahead + w_row + {{ i * (threads // (bm // 4)) }}u) * params.m_padded / 4u + w_quad]);
 {% endfor %}
 {% for i in range(x_loads) %}
-    next_x{{ i }} = windows(x_start, ys, xs, k + x_row + {{ i * (threads // (bn // 4)) }}u);
+    {
+        let met = windows(x_start, ys, xs, k_ahead + x_row + {{ i * (threads // (bn // 4)) }}u);
+        next_x{{ i }} = vec4<{{ x }}>(x[met.at.x], x[met.at.y], x[met.at.z], x[met.at.w]);
+        counts{{ i // 8 }} = {{ "counts" ~ (i // 8) ~ " | " if i % 8 else "" }}(met.inside << {{ i % 8 * 4 }}u);
+    }
 {% endfor %}
 {% endmacro %}
+    // What is read is masked and converted when it is put into workgroup memory: nothing waits for it before.
     var k = 0u;
+    var k_ahead = 0u;
     {{ fetch() }}
     loop {
         if k >= params.k_padded {
@@ -94,11 +109,17 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups
 {% for i in range(loads) %}
         {
             let at = ({{ name }}_row + {{ i * (threads // (wide_len // 4)) }}u) * {{ step }}u + {{ "w_quad" if name == "w" else "quad" }}{{ "" if wide else " * 4u" }};
+{% if name == "w" %}
+            let value = vec4<f16>(next_w{{ i }});
+{% else %}
+            let bits = (vec4<u32>(counts{{ i // 8 }}) >> vec4<u32>({{ i % 8 * 4 }}u, {{ i % 8 * 4 + 1 }}u, {{ i % 8 * 4 + 2 }}u, {{ i % 8 * 4 + 3 }}u)) & vec4<u32>(1u);
+            let value = select(vec4<f16>(), vec4<f16>(next_x{{ i }}), bits != vec4<u32>());
+{% endif %}
 {% if wide %}
-            {{ name }}_tile[at] = next_{{ name }}{{ i }};
+            {{ name }}_tile[at] = value;
 {% else %}
 {% for c in range(4) %}
-            {{ name }}_tile[at + {{ c }}u] = next_{{ name }}{{ i }}[{{ c }}];
+            {{ name }}_tile[at + {{ c }}u] = value[{{ c }}];
 {% endfor %}
 {% endif %}
         }
@@ -106,9 +127,9 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups
 {% endfor %}
         workgroupBarrier();
         k += {{ bk }}u;
-        if k < params.k_padded {
-            {{ fetch() }}
-        }
+        // The last terms are read again where there are no others: a branch would wait for what it loads.
+        k_ahead = min(k, params.k_padded - {{ bk }}u);
+        {{ fetch() }}
 {% for deep in range(0, bk, size) %}
         {
 {% for i in range(sm // size) %}

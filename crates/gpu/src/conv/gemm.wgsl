@@ -28,8 +28,14 @@ fn origin(pixel: u32) -> vec3<i32> {
     {% endif %}
 }
 
-// The element that a window meets at a place of K; 0 outside the image.
-fn window(start: u32, origin: vec3<i32>, k: u32) -> f32 {
+// Where the element that a window meets at a place of K lies, and whether it is inside the image: otherwise its first
+// element is read, so that nothing waits.
+struct Met {
+    at: u32,
+    inside: bool,
+}
+
+fn window(start: u32, origin: vec3<i32>, k: u32) -> Met {
     let channel = k / {{ kz * ky * kx }}u;
     {% if kz * ky * kx > 1 %}
     let place = k % {{ kz * ky * kx }}u;
@@ -41,19 +47,17 @@ fn window(start: u32, origin: vec3<i32>, k: u32) -> f32 {
     {% if transposed %}
     let far = origin - step;
     let stride = vec3<i32>(i32(params.stride_z), i32(params.stride_y), i32(params.stride_x));
-    if any(far < vec3<i32>(0)) || any(far % stride != vec3<i32>(0)) {
-        return 0.0;
-    }
+    let between = any(far < vec3<i32>(0)) || any(far % stride != vec3<i32>(0));
     let seen = vec3<u32>(far / stride);
     {% else %}
     // What lies before the image is beyond it as a number without a sign.
     let seen = vec3<u32>(origin + step);
+    let between = false;
     {% endif %}
-    if channel >= params.channels || seen.z >= params.in_x || seen.y >= params.in_y || seen.x >= params.in_z {
-        return 0.0;
-    }
+    let outside = channel >= params.channels || seen.z >= params.in_x || seen.y >= params.in_y || seen.x >= params.in_z;
+    let inside = !(between || outside);
     let pixel = (seen.x * params.in_y + seen.y) * params.in_x + seen.z;
-    return f32(x[start + channel * params.x_channel + pixel * params.x_pixel]);
+    return Met(start + select(0u, channel * params.x_channel + pixel * params.x_pixel, inside), inside);
 }
 
 @compute @workgroup_size({{ threads }})
@@ -82,25 +86,41 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups
     var sums_{{ i }} = vec4<f32>(0.0);
     {% endfor %}
 
+    {# Reads the terms from `k_ahead` on. #}
+    {% macro fetch() %}
+    {% for i in range(bk * bm // 4 // threads) %}
+    next_w{{ i }} = w[(w_start + (k_ahead + (lane + {{ i * threads }}u) / {{ bm // 4 }}u) * params.m_padded) / 4u + (lane + {{ i * threads }}u) % {{ bm // 4 }}u];
+    {% endfor %}
+    {% for i in range(bk // rows) %}
+    {
+        let met = window(x_start, begin, k_ahead + first_row + {{ i * rows }}u);
+        next_x{{ i }} = x[met.at];
+        counts{{ i }} = inside && met.inside;
+    }
+    {% endfor %}
+    {% endmacro %}
+    {% for i in range(bk * bm // 4 // threads) %}
+    var next_w{{ i }} = vec4<{{ w }}>();
+    {% endfor %}
+    {% for i in range(bk // rows) %}
+    var next_x{{ i }} = {{ x }}(0.0);
+    var counts{{ i }} = false;
+    {% endfor %}
+    var k_ahead = 0u;
+    if params.k_padded > 0u {
+        {{ fetch() }}
+    }
     for (var k0 = 0u; k0 < params.k_padded; k0 += {{ bk }}u) {
         {% for i in range(bk * bm // 4 // threads) %}
-        {
-            let at = lane + {{ i * threads }}u;
-            let row = at / {{ bm // 4 }}u;
-            w_tile[at] = vec4<f32>(w[(w_start + (k0 + row) * params.m_padded) / 4u + at % {{ bm // 4 }}u]);
-        }
+        w_tile[lane + {{ i * threads }}u] = vec4<f32>(next_w{{ i }});
         {% endfor %}
         {% for i in range(bk // rows) %}
-        {
-            let row = first_row + {{ i * rows }}u;
-            var value = 0.0;
-            if inside {
-                value = window(x_start, begin, k0 + row);
-            }
-            x_tile[row * {{ bn // 4 }}u + column / 4u][column % 4u] = value;
-        }
+        x_tile[(first_row + {{ i * rows }}u) * {{ bn // 4 }}u + column / 4u][column % 4u] = select(0.0, f32(next_x{{ i }}), counts{{ i }});
         {% endfor %}
         workgroupBarrier();
+        // The last terms are read again where there are no others: a branch would wait for what it loads.
+        k_ahead = min(k0 + {{ bk }}u, params.k_padded - {{ bk }}u);
+        {{ fetch() }}
         for (var k = 0u; k < {{ bk }}u; k++) {
             let seen = x_tile[k * {{ bn // 4 }}u + tx];
             {% for i in range(tm // 4) %}
