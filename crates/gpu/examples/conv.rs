@@ -1,9 +1,9 @@
 //! Times every way to compute a convolution on a device: one JSON line each.
 //!
-//! `conv N C H W M R [STRIDE] [f32|f16] [FILTER] [GROUP] [nchw|nhwc]`, on the device that `GALATEA_GPU_DEVICE` numbers: `M`
+//! `conv N C H W M R [STRIDE] [f32|f16] [FILTER] [GROUP] [nchw|nhwc] [tiles]`, on the device that `GALATEA_GPU_DEVICE` numbers: `M`
 //! windows of `R × R`, with pads that keep the image's lengths where the stride is 1. Ways are named as they print
 //! themselves; FILTER is a part of such a name. The line with `"chosen":true` is the way that is taken unasked;
-//! `estimate_us` is what that choice goes by. Rates count the arithmetic of plain windows, whatever a way saves.
+//! `estimate_us` is what that choice goes by. With `tiles`, plain products are computed by every tile and share. Rates count the arithmetic of plain windows, whatever a way saves.
 
 #![allow(clippy::unwrap_used, clippy::print_stdout, reason = "a program for measurements")]
 #![allow(clippy::cast_precision_loss, clippy::cast_possible_truncation, reason = "rates")]
@@ -12,6 +12,7 @@
 use std::sync::Arc;
 
 use galatea_gpu::conv::{Algorithm, ConvKernel};
+use galatea_gpu::matmul::Variant;
 use galatea_gpu::{Device, Kernel, Shapes, Step, Trial};
 use galatea_graph::ops::convolution::{Conv, FusedConv, Padding};
 use galatea_graph::ops::fused::FusedActivation;
@@ -79,14 +80,24 @@ impl Subject {
         Self { device: Device::open(index).unwrap(), conv, weights, shapes, precision }
     }
 
+    /// How the plain products of a way are computed: as is chosen, and in every way if that is asked for.
+    fn tiles(&self, way: Algorithm, every: bool) -> Vec<Option<Variant>> {
+        let plain = matches!(way, Algorithm::Product | Algorithm::Windows);
+        let all =
+            if every && plain { Variant::all(self.device.capabilities()) } else { Vec::new() };
+        let shared = |one: Variant| [1, 2, 4, 8].map(|shares| Some(one.shared(shares)));
+        std::iter::once(None).chain(all.into_iter().flat_map(shared)).collect()
+    }
+
     fn kernel(&self) -> ConvKernel {
         ConvKernel::new(&self.conv, &self.weights, &self.device, self.precision)
     }
 
     /// Nanoseconds, and seconds until shaders were compiled.
-    fn measured(&self, way: Algorithm) -> Result<(f64, f64), String> {
+    fn measured(&self, way: Algorithm, by: Option<Variant>) -> Result<(f64, f64), String> {
         let mut step = Step::default();
         let kernel = self.kernel().forcing(way);
+        let kernel = by.into_iter().fold(kernel, ConvKernel::by);
         kernel.bind(&self.shapes, &mut step)?;
         let bytes = |slot: &Option<(DataType, Vec<usize>)>| {
             let (dtype, shape) = slot.as_ref().unwrap();
@@ -129,22 +140,25 @@ fn main() {
         if !name.contains(filter) {
             continue;
         }
-        match subject.measured(way) {
-            Ok((nanoseconds, seconds)) => {
-                println!(
-                    "{{\"conv\":\"{what}\",\"way\":\"{name}\",\"chosen\":{},\"us\":{:.1},\"estimate_us\":{:.1},\"tflops\":{:.2},\"gbps\":{:.0},\"compile_s\":{seconds:.2}}}",
-                    at == 0,
-                    nanoseconds / 1e3,
-                    estimate / 1e3,
-                    operations / nanoseconds / 1e3,
-                    bytes / nanoseconds,
-                );
-                if best.as_ref().is_none_or(|(least, _)| nanoseconds < *least) {
-                    best = Some((nanoseconds, name));
+        for by in subject.tiles(way, args.get(11).is_some_and(|text| text == "tiles")) {
+            let name = by.map_or_else(|| name.clone(), |by| format!("{name} {by:?}"));
+            match subject.measured(way, by) {
+                Ok((nanoseconds, seconds)) => {
+                    println!(
+                        "{{\"conv\":\"{what}\",\"way\":\"{name}\",\"chosen\":{},\"us\":{:.1},\"estimate_us\":{:.1},\"tflops\":{:.2},\"gbps\":{:.0},\"compile_s\":{seconds:.2}}}",
+                        at == 0 && by.is_none(),
+                        nanoseconds / 1e3,
+                        estimate / 1e3,
+                        operations / nanoseconds / 1e3,
+                        bytes / nanoseconds,
+                    );
+                    if best.as_ref().is_none_or(|(least, _)| nanoseconds < *least) {
+                        best = Some((nanoseconds, name));
+                    }
                 }
-            }
-            Err(error) => {
-                println!("{{\"conv\":\"{what}\",\"way\":\"{name}\",\"error\":{error:?}}}")
+                Err(error) => {
+                    println!("{{\"conv\":\"{what}\",\"way\":\"{name}\",\"error\":{error:?}}}")
+                }
             }
         }
     }

@@ -12,6 +12,7 @@ use super::windows::Spread;
 use super::winograd::{CONFIGS as SHORT, WinogradConfig};
 use crate::device::Capabilities;
 use crate::kernel::Step;
+use crate::matmul::Variant;
 use crate::tune::{Family, Question, label, near, ways};
 
 /// A way to compute a convolution.
@@ -67,6 +68,8 @@ pub(super) struct Case<'a> {
     /// Whether operands may be rounded to FP16.
     pub(super) halves: bool,
     pub(super) capabilities: &'a Capabilities,
+    /// How plain products are computed, whatever is chosen.
+    pub(super) by: Option<Variant>,
 }
 
 impl Algorithm {

@@ -48,6 +48,8 @@ mod reached {
     /// Of plain products.
     pub(super) const PRODUCT: f64 = 0.9;
     pub(super) const HALF_PRODUCT: f64 = 0.25;
+    /// Of the bytes of their operands.
+    pub(super) const MOVED: f64 = 0.4;
     /// Of the bytes of transforms, whose elements lie far apart: further in large tiles.
     pub(super) const TRANSFORM: f64 = 0.5;
     pub(super) const LARGE_TRANSFORM: f64 = 0.35;
@@ -59,6 +61,9 @@ const WAIT: f64 = 100.0;
 const MATRIX_WAIT: f64 = 15.0;
 const PRODUCT_WAIT: f64 = 12.0;
 const SMALLEST: usize = 32 * 32;
+
+/// How much longer products take whose operands do not lie by fours.
+const ODD: f64 = 3.0;
 
 /// Elements of k for which another workgroup shares a tile.
 const SHARE: usize = 512;
@@ -103,7 +108,8 @@ impl Lens {
         let shares = (self.k / SHARE).max(1);
         let groups = self.tiles(64) * shares;
         let idle = (real(BUSY) / real(groups.max(1))).max(1.0);
-        let work = 2.0 * real(self.m * self.n) * real(self.k * self.stack);
+        let n = self.n.next_multiple_of(32);
+        let work = 2.0 * real(self.m * n) * real(self.k * self.stack);
         let waits = PRODUCT_WAIT * real(self.k) / real(shares);
         (work * idle / (rates.matrix * reached::HALF_PRODUCT)).max(waits)
     }
@@ -130,7 +136,7 @@ impl Case<'_> {
                 self.tiles_ns([*rows, *columns], rate, wait, &rates)
             }
             Algorithm::Winograd(own) => self.short_ns(own, &rates),
-            Algorithm::Product => self.product_ns(self.packing.k, &rates) + rates.dispatch,
+            Algorithm::Product => self.pixels_ns(&rates),
             Algorithm::Windows => self.windows_ns(&rates),
         }
     }
@@ -166,17 +172,29 @@ impl Case<'_> {
         }
     }
 
-    /// A plain product, by whatever tiles keep the device busy.
-    fn product_ns(&self, k: usize, rates: &Rates) -> f64 {
-        let n = self.lengths.images * self.lengths.pixels();
-        let lens = Lens { m: self.lengths.m, n, k, stack: 1 };
-        self.multiplied_ns(lens, rates).max(self.moved() / rates.bytes)
+    /// A plain product of pixels where they lie: of each image by itself, unless channels come last. What does not lie
+    /// by fours is read one by one.
+    fn pixels_ns(&self, rates: &Rates) -> f64 {
+        let Lengths { images, channels, m, channels_last, .. } = self.lengths;
+        let (pixels, single) = (self.lengths.pixels(), channels_last || self.lengths.pixels() == 1);
+        let (lens, fours) = match single {
+            true => (Lens { m, n: images * pixels, k: channels, stack: 1 }, channels),
+            false => (Lens { m, n: pixels, k: channels, stack: images }, pixels),
+        };
+        let slower = if fours.is_multiple_of(4) { 1.0 } else { ODD };
+        self.product_ns(lens, rates) * slower + rates.dispatch
+    }
+
+    fn product_ns(&self, lens: Lens, rates: &Rates) -> f64 {
+        self.multiplied_ns(lens, rates).max(self.moved() / (rates.bytes * reached::MOVED))
     }
 
     /// The same behind an image that is written and read once more.
     fn windows_ns(&self, rates: &Rates) -> f64 {
         let Some(spread) = Spread::of(self) else { return f64::MAX };
-        let product = self.product_ns(spread.k(), rates) + rates.dispatch;
+        let n = self.lengths.images * self.lengths.pixels();
+        let lens = Lens { m: self.lengths.m, n, k: spread.k(), stack: 1 };
+        let product = self.product_ns(lens, rates) + rates.dispatch;
         if spread.lies(self) {
             return product;
         }

@@ -16,6 +16,7 @@ use super::windows::{self, Spread};
 use super::winograd::{self, Winograd};
 use crate::device::Device;
 use crate::kernel::{Binding, Kernel, Shapes, Step};
+use crate::matmul::Variant;
 
 /// A convolution with what is known of it beforehand.
 #[derive(Debug)]
@@ -29,6 +30,7 @@ pub struct ConvKernel {
     halves: bool,
     narrow: bool,
     forced: Option<Algorithm>,
+    by: Option<Variant>,
 }
 
 impl ConvKernel {
@@ -53,7 +55,16 @@ impl ConvKernel {
         narrow: bool,
     ) -> Self {
         let (device, packed) = (Arc::clone(device), Packed::default());
-        Self { device, convolution, weights, packed, halves: narrow, narrow, forced: None }
+        Self {
+            device,
+            convolution,
+            weights,
+            packed,
+            halves: narrow,
+            narrow,
+            forced: None,
+            by: None,
+        }
     }
 
     /// The same where all operands are FP16.
@@ -65,6 +76,13 @@ impl ConvKernel {
     #[must_use]
     pub fn forcing(mut self, algorithm: Algorithm) -> Self {
         self.forced = Some(algorithm);
+        self
+    }
+
+    /// The same with plain products in one way, where it is a plain product.
+    #[must_use]
+    pub fn by(mut self, variant: Variant) -> Self {
+        self.by = Some(variant);
         self
     }
 
@@ -87,6 +105,7 @@ impl ConvKernel {
             constant: self.weights.is_some(),
             halves: self.halves,
             capabilities: self.device.capabilities(),
+            by: self.by,
         })
     }
 

@@ -101,5 +101,10 @@ pub(super) fn run(case: &Case<'_>, shapes: &Shapes, step: &mut Step) -> Result<(
     };
     let problem = problem(case, shapes, &sides)?;
     let inputs = if by_pixels(&case.lengths) { [0, 1] } else { [1, 0] };
-    place(&problem, (&inputs.map(Binding::Input), &Binding::Output(0)), case.capabilities, step)
+    place(
+        &problem,
+        (&inputs.map(Binding::Input), &Binding::Output(0)),
+        (case.capabilities, case.by),
+        step,
+    )
 }

@@ -207,5 +207,5 @@ pub(super) fn run(
     };
     let inputs = if spread.windows.columns { [weights, image] } else { [image, weights] };
     let problem = problem(case, shapes, &sides)?;
-    place(&problem, (&inputs, &Binding::Output(0)), case.capabilities, step)
+    place(&problem, (&inputs, &Binding::Output(0)), (case.capabilities, case.by), step)
 }

@@ -33,23 +33,24 @@ impl Stack {
         };
         let problem = Problem::new(Spec::PLAIN, &shapes)?;
         let [a, b, out] = self.operands.each_ref().map(|(binding, _)| binding.clone());
-        place(&problem, (&[a, b], &out), capabilities, step)
+        place(&problem, (&[a, b], &out), (capabilities, None), step)
     }
 }
 
-/// Adds the dispatches of a product that is a part of another kernel, in the way that was measured the fastest or fits
-/// its lengths. Its inputs and its result are these; inputs beyond them are the kernel's.
+/// Adds the dispatches of a product that is a part of another kernel, in this way, or else in the one that was measured
+/// the fastest or fits its lengths. Its inputs and its result are these; inputs beyond them are the kernel's.
 ///
 /// # Errors
 /// When lengths are beyond the device.
 pub(crate) fn place(
     problem: &Problem,
     (inputs, out): (&[Binding], &Binding),
-    capabilities: &Capabilities,
+    (capabilities, way): (&Capabilities, Option<Variant>),
     step: &mut Step,
 ) -> Result<(), String> {
     let mut own = Step::default();
-    Variant::tuned(problem, capabilities, step).run(problem, capabilities, &mut own)?;
+    let way = way.unwrap_or_else(|| Variant::tuned(problem, capabilities, step));
+    way.run(problem, capabilities, &mut own)?;
     let first = step.scratch.len();
     for bytes in own.scratch {
         step.scratch(bytes);
