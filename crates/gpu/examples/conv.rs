@@ -1,8 +1,9 @@
 //! Times every way to compute a convolution on a device: one JSON line each.
 //!
-//! `conv N C H W M R [STRIDE] [f32|f16] [FILTER] [GROUP] [nchw|nhwc] [tiles]`, on the device that `GALATEA_GPU_DEVICE` numbers: `M`
+//! `conv N C H W M R [STRIDE] [f32|f16] [FILTER] [GROUP] [nchw|nhwc|back] [tiles]`, on the device that `GALATEA_GPU_DEVICE` numbers: `M`
 //! windows of `R × R`, with pads that keep the image's lengths where the stride is 1. Ways are named as they print
 //! themselves; FILTER is a part of such a name. The line with `"chosen":true` is the way that is taken unasked;
+//! With `back`, images grow: a transposed convolution with as many channels in and out as said.
 //! `estimate_us` is what that choice goes by. With `tiles`, plain products are computed by every tile and share. Rates count the arithmetic of plain windows, whatever a way saves.
 
 #![allow(clippy::unwrap_used, clippy::print_stdout, reason = "a program for measurements")]
@@ -14,7 +15,7 @@ use std::sync::Arc;
 use galatea_gpu::conv::{Algorithm, ConvKernel};
 use galatea_gpu::matmul::Variant;
 use galatea_gpu::{Device, Kernel, Shapes, Step, Trial};
-use galatea_graph::ops::convolution::{Conv, FusedConv, Padding};
+use galatea_graph::ops::convolution::{Conv, ConvTranspose, FusedConv, Padding};
 use galatea_graph::ops::fused::FusedActivation;
 use galatea_runtime::Precision;
 use galatea_tensor::{DataType, Tensor, f16};
@@ -40,6 +41,7 @@ fn random(count: usize, dtype: DataType) -> Vec<u8> {
 struct Subject {
     device: Arc<Device>,
     conv: FusedConv,
+    back: Option<ConvTranspose>,
     weights: Tensor,
     shapes: Shapes,
     precision: Precision,
@@ -66,9 +68,22 @@ impl Subject {
             channels_last,
         };
         let conv = FusedConv { conv, activation: FusedActivation::None };
-        let [oh, ow] = [h, w].map(|len| (len + r / 2 * 2 - r) / stride + 1);
+        let grows = args.get(10).is_some_and(|text| text == "back");
+        let back = grows.then(|| ConvTranspose {
+            kernel_shape: None,
+            strides: vec![stride; 2],
+            dilations: vec![1; 2],
+            pads: Padding::Explicit(vec![r / 2; 4]),
+            output_padding: Vec::new(),
+            output_shape: None,
+            group,
+        });
+        let [oh, ow] = [h, w].map(|len| match grows {
+            true => (len - 1) * stride + r - r / 2 * 2,
+            false => (len + r / 2 * 2 - r) / stride + 1,
+        });
         let image = |c, h, w| if channels_last { vec![n, h, w, c] } else { vec![n, c, h, w] };
-        let windows = vec![m, c / group, r, r];
+        let windows = if grows { vec![c, m / group, r, r] } else { vec![m, c / group, r, r] };
         let bytes = random(windows.iter().product(), dtype);
         let weights = Tensor::from_bytes(dtype, &windows, &bytes).unwrap();
         let shapes = Shapes {
@@ -77,12 +92,12 @@ impl Subject {
             constants: vec![None, Some(weights.clone())],
         };
         let index = std::env::var("GALATEA_GPU_DEVICE").map_or(0, |text| text.parse().unwrap());
-        Self { device: Device::open(index).unwrap(), conv, weights, shapes, precision }
+        Self { device: Device::open(index).unwrap(), conv, back, weights, shapes, precision }
     }
 
     /// How the plain products of a way are computed: as is chosen, and in every way if that is asked for.
     fn tiles(&self, way: Algorithm, every: bool) -> Vec<Option<Variant>> {
-        let plain = matches!(way, Algorithm::Product | Algorithm::Windows);
+        let plain = matches!(way, Algorithm::Product | Algorithm::Windows | Algorithm::Columns);
         let all =
             if every && plain { Variant::all(self.device.capabilities()) } else { Vec::new() };
         let shared = |one: Variant| [1, 2, 4, 8].map(|shares| Some(one.shared(shares)));
@@ -90,7 +105,11 @@ impl Subject {
     }
 
     fn kernel(&self) -> ConvKernel {
-        ConvKernel::new(&self.conv, &self.weights, &self.device, self.precision)
+        let (weights, device) = (&self.weights, &self.device);
+        match &self.back {
+            Some(back) => ConvKernel::transposed(back, weights, device, self.precision),
+            None => ConvKernel::new(&self.conv, weights, device, self.precision),
+        }
     }
 
     /// Nanoseconds, and seconds until shaders were compiled.
@@ -127,7 +146,9 @@ fn main() {
     let subject = Subject::new(&args);
     let shape = |of: &[usize]| of.iter().product::<usize>() as f64;
     let windows = subject.shapes.input(1).unwrap();
-    let operations = 2.0 * shape(subject.shapes.output(0).unwrap()) * shape(&windows[1..]);
+    let seen =
+        if subject.back.is_some() { subject.shapes.input(0) } else { subject.shapes.output(0) };
+    let operations = 2.0 * shape(seen.unwrap()) * shape(&windows[1..]);
     let operands = [subject.shapes.input(0), subject.shapes.input(1), subject.shapes.output(0)];
     let element = subject.shapes.dtype(0).unwrap().size_bytes().unwrap() as f64;
     let bytes: f64 = operands.into_iter().map(|of| shape(of.unwrap()) * element).sum();

@@ -12,7 +12,7 @@ use galatea_gpu::conv::ConvKernel;
 use galatea_gpu::{
     Capabilities, CooperativeMatrix, Device, Kernel, PoolConfig, Shapes, Step, Trial,
 };
-use galatea_graph::ops::convolution::{Conv, FusedConv, Padding};
+use galatea_graph::ops::convolution::{Conv, ConvTranspose, FusedConv, Padding};
 use galatea_graph::ops::fused::FusedActivation;
 use galatea_graph::{AttributeValue, Attributes, GALATEA_DOMAIN, Inputs, Operator};
 use galatea_runtime::Precision;
@@ -170,42 +170,52 @@ fn widened(tensor: &Tensor) -> Tensor {
     Tensor::from_vec(tensor.shape(), all).unwrap()
 }
 
-/// Every way to compute a convolution with bias, residual and activation, whatever is chosen unasked, that was not
-/// seen yet; its kind is noted.
+/// A convolution with bias, residual and activation in every way.
 fn every_way(
     device: &Arc<Device>,
     dtype: DataType,
     fused: &FusedConv,
     (x, w): (&[usize], &[usize]),
-    (seen, kinds): (&mut HashSet<String>, &mut Vec<String>),
+    noted: (&mut HashSet<String>, &mut Vec<String>),
 ) {
     let [x, w] = [floats(x, 1.0), floats(w, 0.2)].map(|tensor| lying(&tensor, dtype));
     let bias = lying(&floats(&w.shape()[..1], 1.0), dtype);
     let plain = [&x, &w].map(Some);
     let shape = fused.conv.reference(Inputs::new(&plain)).unwrap()[0].shape().to_vec();
     let residual = lying(&floats(&shape, 1.0), dtype);
-    let inputs = [&x, &w, &bias, &residual];
+    let kernel = |precision| ConvKernel::new(fused, &w, device, precision);
+    compared((device, dtype), &kernel, fused, &[&x, &w, &bias, &residual], noted);
+}
+
+/// All ways of a kernel, whatever is chosen unasked, that were not seen yet; their kinds are noted.
+fn compared(
+    (device, dtype): (&Arc<Device>, DataType),
+    kernel: &dyn Fn(Precision) -> ConvKernel,
+    operator: &dyn Operator,
+    inputs: &[&Tensor],
+    (seen, kinds): (&mut HashSet<String>, &mut Vec<String>),
+) {
     let wide: Vec<Tensor> = inputs.iter().map(|tensor| widened(tensor)).collect();
     let wide: Vec<Option<&Tensor>> = wide.iter().map(Some).collect();
-    let expected = fused.reference(Inputs::new(&wide)).unwrap().remove(0);
+    let expected = operator.reference(Inputs::new(&wide)).unwrap().remove(0);
+    let shape = expected.shape().to_vec();
     let slot = |tensor: &Tensor| Some((tensor.dtype(), tensor.shape().to_vec()));
     let shapes = Shapes {
         inputs: inputs.iter().map(|tensor| slot(tensor)).collect(),
         outputs: vec![Some((dtype, shape.clone()))],
-        constants: vec![None, Some(w.clone()), None, None],
+        constants: vec![None, Some(inputs[1].clone()), None, None],
     };
     let precision = if dtype == DataType::Fp16 { Precision::Fp16 } else { Precision::Fp32 };
     let bytes: Vec<&[u8]> = inputs.iter().map(|tensor| tensor.as_bytes().unwrap()).collect();
     let bytes: Vec<Option<&[u8]>> = bytes.into_iter().map(Some).collect();
     let size = shape.iter().product::<usize>() * dtype.size_bytes().unwrap();
     let near = if dtype == DataType::Fp16 { 3e-2 } else { 2e-4 };
-    let kernel = || ConvKernel::new(fused, &w, device, precision);
-    for (way, estimate) in kernel().ways(&shapes).unwrap() {
+    for (way, estimate) in kernel(precision).ways(&shapes).unwrap() {
         assert!(estimate > 0.0 && estimate.is_finite(), "{way:?}: {estimate}");
         let name = format!("{way:?}");
         let kind = name.split('(').next().unwrap_or_default().to_owned();
         // The processor compiles tiles of matrices for seconds.
-        let named = matches!(kind.as_str(), "Direct" | "Product" | "Windows");
+        let named = matches!(kind.as_str(), "Direct" | "Product" | "Windows" | "Columns");
         let most = if named { 8 } else { 1 };
         let few = kind == "Cooperative" || dtype == DataType::Fp16 && kind != "Direct";
         let enough = device.capabilities().software
@@ -215,7 +225,7 @@ fn every_way(
             continue;
         }
         let mut step = Step::default();
-        kernel().forcing(way).bind(&shapes, &mut step).unwrap();
+        kernel(precision).forcing(way).bind(&shapes, &mut step).unwrap();
         let trial = Trial::new(device, &step, &bytes, &[size as u64 + 16], 1).unwrap();
         trial.run(1).unwrap();
         let found = Tensor::from_bytes(dtype, &shape, &trial.output(0, size).unwrap()).unwrap();
@@ -223,6 +233,43 @@ fn every_way(
             .map_err(|error| format!("{way:?}: {error}"))
             .unwrap();
         kinds.push(kind);
+    }
+}
+
+#[test]
+fn every_way_to_grow_computes_the_same() {
+    let Some(device) = support::device() else { return };
+    let (mut seen, mut kinds) = (HashSet::new(), Vec::new());
+    for dtype in [DataType::Fp32, DataType::Fp16] {
+        if dtype == DataType::Fp16 && !device.capabilities().f16 {
+            continue;
+        }
+        let cases: [(_, &[usize], &[usize], _, _); 4] = [
+            (1, &[2, 12, 5, 6], &[12, 9, 2, 2], [2, 2], [0; 4]),
+            (2, &[2, 6, 5, 4], &[6, 5, 3, 3], [2, 3], [1, 0, 1, 2]),
+            (1, &[1, 35, 7, 9], &[35, 34, 3, 3], [1, 1], [1; 4]),
+            (1, &[3, 8, 1, 1], &[8, 70, 4, 4], [1, 1], [0; 4]),
+        ];
+        for (group, x, w, strides, pads) in cases {
+            let back = ConvTranspose {
+                kernel_shape: None,
+                strides: strides.to_vec(),
+                dilations: Vec::new(),
+                pads: Padding::Explicit(pads.to_vec()),
+                output_padding: Vec::new(),
+                output_shape: None,
+                group,
+            };
+            let channels = w[1] * group;
+            let [x, w] = [floats(x, 1.0), floats(w, 0.2)].map(|tensor| lying(&tensor, dtype));
+            let bias = lying(&floats(&[channels], 1.0), dtype);
+            let kernel = |precision| ConvKernel::transposed(&back, &w, &device, precision);
+            let noted = (&mut seen, &mut kinds);
+            compared((&device, dtype), &kernel, &back, &[&x, &w, &bias], noted);
+        }
+    }
+    for kind in ["Columns", "Tiled"] {
+        assert!(kinds.iter().any(|one| one == kind), "{kind} is not among {kinds:?}");
     }
 }
 

@@ -4,6 +4,7 @@ use galatea_runtime::tune::Space;
 use galatea_tensor::DataType;
 
 use super::build::Convolution;
+use super::columns;
 use super::cooperative::{CONFIGS as MATRICES, ConvConfig};
 use super::gemm::{CONFIGS as TILES, ConvTiles, Packing};
 use super::geometry::Lengths;
@@ -24,6 +25,8 @@ pub enum Algorithm {
     Product,
     /// A product of weights and windows of an image that is written with its channels last.
     Windows,
+    /// A product of weights and pixels, summed where a convolution that goes the other way puts them.
+    Columns,
     /// A product of weights and windows where they lie, in FP32.
     Tiled(ConvTiles),
     /// The same by cooperative matrices of FP16.
@@ -36,6 +39,7 @@ pub enum Algorithm {
 pub(super) const FAMILY: Family = Family::new(
     "conv",
     &[
+        include_str!("columns.wgsl"),
         include_str!("cooperative.wgsl"),
         include_str!("direct.wgsl"),
         include_str!("gemm.wgsl"),
@@ -78,6 +82,7 @@ impl Algorithm {
             Self::Direct => "direct".to_owned(),
             Self::Product => "product".to_owned(),
             Self::Windows => "windows".to_owned(),
+            Self::Columns => "columns".to_owned(),
             Self::Tiled(own) => format!("tiled({})", label(own)),
             Self::Cooperative(own) => format!("cooperative({})", label(own)),
             Self::Winograd(own) => format!("winograd({})", label(own)),
@@ -129,6 +134,7 @@ impl Case<'_> {
         let direct = direct.then_some(Algorithm::Direct);
         let short = short.chain(product::takes(self).then_some(Algorithm::Product));
         let short = short.chain(Spread::of(self).map(|_| Algorithm::Windows));
+        let short = short.chain(columns::takes(self).then_some(Algorithm::Columns));
         tiles.chain(matrices).chain(short).chain(direct).collect()
     }
 
@@ -152,6 +158,7 @@ impl Case<'_> {
             all.push(Algorithm::Product);
         }
         all.extend(Spread::of(self).map(|_| Algorithm::Windows));
+        all.extend(columns::takes(self).then_some(Algorithm::Columns));
         if self.takes_direct() {
             all.push(Algorithm::Direct);
         }

@@ -56,13 +56,16 @@ impl Convolution {
         if let Ok(conv) = integers.or(quantised).or(added) {
             return Ok(Self::forward(conv));
         }
-        let back = view.operator::<ConvTranspose>()?;
-        Ok(Self {
+        view.operator::<ConvTranspose>().map(Self::back)
+    }
+
+    pub(super) fn back(back: &ConvTranspose) -> Self {
+        Self {
             group: back.group,
             channels_last: false,
             way: Way::Back(Arc::new(back.clone())),
             activation: Activation::NONE,
-        })
+        }
     }
 
     /// Whether the window moves by single pixels over all channels, and its places are neighbours.

@@ -3,6 +3,7 @@
 use galatea_tensor::DataType;
 
 use super::algorithm::{Algorithm, Case};
+use super::columns;
 use super::cooperative::{BUSY, ConvConfig};
 use super::gemm::Packing;
 use super::geometry::Lengths;
@@ -138,6 +139,7 @@ impl Case<'_> {
             Algorithm::Winograd(own) => self.short_ns(own, &rates),
             Algorithm::Product => self.pixels_ns(&rates),
             Algorithm::Windows => self.windows_ns(&rates),
+            Algorithm::Columns => self.columns_ns(&rates),
         }
     }
 
@@ -201,6 +203,15 @@ impl Case<'_> {
         let written = real(spread.elements()) * bytes(self.stored[1]);
         let turned = (self.seen() + written) / (rates.bytes * reached::TRANSFORM);
         product + turned + rates.dispatch
+    }
+
+    /// A product that is written, and read once more.
+    fn columns_ns(&self, rates: &Rates) -> f64 {
+        let Lengths { images, groups, channels, .. } = self.lengths;
+        let [m, n, all] = columns::sizes(&self.lengths);
+        let lens = Lens { m, n, k: channels, stack: images * groups };
+        let moved = 8.0 * real(all) / (rates.bytes * reached::TRANSFORM);
+        self.product_ns(lens, rates) + moved + 2.0 * rates.dispatch
     }
 
     fn short_ns(&self, config: &WinogradConfig, rates: &Rates) -> f64 {

@@ -2,12 +2,13 @@
 
 use std::sync::Arc;
 
-use galatea_graph::ops::convolution::FusedConv;
+use galatea_graph::ops::convolution::{ConvTranspose, FusedConv};
 use galatea_runtime::Precision;
 use galatea_tensor::{DataType, Tensor};
 
 use super::algorithm::{Algorithm, Case};
 use super::build::Convolution;
+use super::columns;
 use super::direct;
 use super::gemm::{self, Packing, Tile};
 use super::packed::{Asks, Layout, Packed};
@@ -42,8 +43,27 @@ impl ConvKernel {
         device: &Arc<Device>,
         precision: Precision,
     ) -> Self {
+        Self::constant(Convolution::fused(fused), weights, device, precision)
+    }
+
+    /// The same for one that goes the other way.
+    #[must_use]
+    pub fn transposed(
+        back: &ConvTranspose,
+        weights: &Tensor,
+        device: &Arc<Device>,
+        precision: Precision,
+    ) -> Self {
+        Self::constant(Convolution::back(back), weights, device, precision)
+    }
+
+    fn constant(
+        convolution: Convolution,
+        weights: &Tensor,
+        device: &Arc<Device>,
+        precision: Precision,
+    ) -> Self {
         let halves = precision == Precision::Fp16 && device.capabilities().f16;
-        let convolution = Convolution::fused(fused);
         let own = Self::of(convolution, Some(weights.clone()), device, halves);
         Self { halves: halves || weights.dtype() == DataType::Fp16, ..own }
     }
@@ -125,7 +145,7 @@ impl ConvKernel {
     pub(super) fn prepare(&self, shapes: &Shapes) -> Result<(), String> {
         let case = self.case(shapes)?;
         let layout = match case.chosen() {
-            Algorithm::Direct | Algorithm::Product => return Ok(()),
+            Algorithm::Direct | Algorithm::Product | Algorithm::Columns => return Ok(()),
             Algorithm::Tiled(_) | Algorithm::Cooperative(_) => Layout::Terms,
             Algorithm::Winograd(config) => Layout::Short(config),
             Algorithm::Windows => Layout::Windows,
@@ -159,6 +179,7 @@ impl Kernel for ConvKernel {
             Algorithm::Direct => {
                 return direct::run(&self.convolution, &case.lengths, shapes, step);
             }
+            Algorithm::Columns => return columns::run(&case, shapes, step),
             Algorithm::Product => return product::run(&case, shapes, step),
             Algorithm::Windows => {
                 let spread = Spread::of(&case).ok_or("windows are no runs")?;

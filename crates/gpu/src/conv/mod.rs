@@ -2,6 +2,7 @@
 
 mod algorithm;
 mod build;
+mod columns;
 mod cooperative;
 mod cost;
 mod direct;
