@@ -16,6 +16,9 @@ use crate::kernel::Step;
 use crate::matmul::Variant;
 use crate::tune::{Family, Question, label, near, ways};
 
+/// The most bytes of memory of its own that a way may ask for.
+const MOST_BYTES: u64 = 512 << 20;
+
 /// A way to compute a convolution.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Algorithm {
@@ -94,6 +97,13 @@ impl Case<'_> {
     /// Products of a run: one for each group of channels of each image.
     pub(super) fn products(&self) -> usize {
         self.lengths.images * self.lengths.groups
+    }
+
+    /// Whether a way finds room for so many elements of its own.
+    pub(super) fn has_room(&self, elements: usize, dtype: DataType) -> bool {
+        let most = MOST_BYTES.min(self.capabilities.binding_bytes);
+        let bytes = elements.checked_mul(dtype.size_bytes().unwrap_or(4));
+        bytes.and_then(|bytes| u64::try_from(bytes).ok()).is_some_and(|bytes| bytes <= most)
     }
 
     /// Whether cooperative matrices can compute the product, and their tiles are not mostly empty.

@@ -12,9 +12,6 @@ use crate::kernel::{Binding, Shapes, Step, fold, param, wgsl_float};
 use crate::matmul::{Operand, Problem, Spec, place};
 use crate::template::render;
 
-/// The most products that lie in memory.
-const MOST: usize = 128 << 20;
-
 /// Rows of the product, its columns, and all elements of the stack.
 pub(super) fn sizes(lengths: &Lengths) -> [usize; 3] {
     let rows = lengths.m * lengths.window.iter().product::<usize>();
@@ -25,7 +22,8 @@ pub(super) fn sizes(lengths: &Lengths) -> [usize; 3] {
 /// Whether products are worth their way through memory, and find room there.
 pub(super) fn takes(case: &Case<'_>) -> bool {
     let [.., all] = sizes(&case.lengths);
-    case.convolution.is_transposed() && !case.lengths.channels_last && (1..=MOST).contains(&all)
+    let back = case.convolution.is_transposed() && !case.lengths.channels_last;
+    back && all > 0 && case.has_room(all, DataType::Fp32)
 }
 
 /// The product of weights `[channels, m · places]`, turned, and pixels.

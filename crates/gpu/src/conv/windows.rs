@@ -18,9 +18,6 @@ use crate::template::render;
 /// Terms of a window are filled up to a multiple of this with weights of 0.
 const K_STEP: usize = 32;
 
-/// The most elements of images that are written.
-const MOST: usize = 256 << 20;
-
 /// Threads of a workgroup that writes an image.
 const THREADS: usize = 256;
 
@@ -79,7 +76,7 @@ impl Spread {
         let strides = [skip_y, skip_x];
         let k = terms.next_multiple_of(K_STEP);
         let spread = Self { channels, height, width, strides, windows, k };
-        (windows.zeros <= MOST).then_some(spread)
+        case.has_room(windows.zeros + 4, case.stored[1]).then_some(spread)
     }
 
     /// Elements of k.
