@@ -383,17 +383,31 @@ fn the_usual_way_goes_by_lengths_and_device() {
         (half, [32, 256, 14, 256, 3, 1, 1], small),
         (half, [1, 256, 14, 256, 3, 1, 1], small),
         (half, [32, 512, 7, 512, 3, 1, 1], small),
-        (half, [1, 64, 56, 64, 3, 1, 1], "Cooperative"),
-        // Other steps have no short products, and where there are few channels transforms do not pay.
-        (wide, [8, 64, 56, 64, 3, 2, 1], "Windows"),
-        (half, [32, 128, 56, 128, 3, 2, 1], "Windows"),
+        (half, [1, 512, 7, 512, 3, 1, 1], small),
+        // Other steps and windows have no short products, and where there are few channels transforms do not pay.
+        (wide, [32, 128, 56, 128, 3, 2, 1], "Windows"),
+        (wide, [1, 128, 56, 128, 3, 2, 1], "Windows"),
+        (wide, [32, 3, 224, 64, 7, 2, 1], "Tiled"),
+        (wide, [1, 3, 224, 64, 7, 2, 1], "Tiled"),
         (half, [32, 64, 56, 64, 3, 1, 1], "Windows"),
-        // Pixels by themselves need no windows.
-        (wide, [8, 64, 56, 256, 1, 1, 1], "Product"),
-        (half, [32, 64, 56, 256, 1, 1, 1], "Product"),
+        (half, [32, 128, 28, 128, 3, 1, 1], "Windows"),
+        (half, [32, 128, 56, 128, 3, 2, 1], "Windows"),
+        (half, [1, 128, 56, 128, 3, 2, 1], "Windows"),
+        (half, [32, 3, 224, 64, 7, 2, 1], "Windows"),
+        (half, [1, 3, 224, 64, 7, 2, 1], "Cooperative"),
+        (half, [32, 256, 56, 512, 1, 2, 1], "Windows"),
+        // Pixels by themselves need no windows, but where an image's do not lie by fours.
+        (wide, [32, 256, 56, 64, 1, 1, 1], "Tiled"),
+        (wide, [1, 256, 56, 64, 1, 1, 1], "Product"),
+        (half, [32, 1024, 14, 256, 1, 1, 1], "Product"),
         (half, [1, 1024, 14, 256, 1, 1, 1], "Product"),
+        (half, [32, 256, 56, 64, 1, 1, 1], "Product"),
+        (half, [1, 256, 56, 64, 1, 1, 1], "Product"),
+        (half, [32, 512, 7, 2048, 1, 1, 1], "Windows"),
+        (half, [1, 512, 7, 2048, 1, 1, 1], "Product"),
         // One channel a group: a product would be mostly zeros.
         (wide, [1, 96, 56, 96, 3, 1, 96], "Direct"),
+        (half, [32, 96, 56, 96, 3, 1, 96], "Direct"),
         (half, [1, 96, 56, 96, 3, 1, 96], "Direct"),
     ];
     for &(dtype, lengths, way) in all {

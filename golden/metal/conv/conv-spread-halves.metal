@@ -31,7 +31,7 @@ struct Params {
     uint zeros;
 };
 struct type_5 {
-    float inner[1152];
+    float inner[1280];
 };
 
 struct main_Input {
@@ -70,18 +70,18 @@ struct main_Input {
         spread[_e23 >> 2u] = metal::half4 {};
     }
     uint _e30 = params.tiles;
-    uint first = (id % _e30) * 128u;
+    uint first = (id % _e30) * 256u;
     uint _e36 = params.tiles;
     uint _e40 = params.tiles_deep;
-    uint channel = ((id / _e36) % _e40) * 8u;
+    uint channel = ((id / _e36) % _e40) * 4u;
     uint _e46 = params.tiles;
     uint _e49 = params.tiles_deep;
     uint image = id / (_e46 * _e49);
     uint _e54 = params.height;
     uint _e57 = params.width;
     uint count = _e54 * _e57;
-    uint own0_ = thread_ % 128u;
-    uint c0_ = (thread_ / 128u) + 0u;
+    uint own0_ = thread_ % 256u;
+    uint c0_ = (thread_ / 256u) + 0u;
     uint _e68 = params.width;
     uint _e72 = params.stride_y;
     uint _e76 = params.pad_y;
@@ -117,8 +117,8 @@ struct main_Input {
     bool there0_ = local_3;
     uint _e137 = params.x_channel;
     float value0_ = x[there0_ ? (from0_ + ((channel + c0_) * _e137)) : 0u];
-    uint own1_ = thread_ % 128u;
-    uint c1_ = (thread_ / 128u) + 2u;
+    uint own1_ = thread_ % 256u;
+    uint c1_ = (thread_ / 256u) + 1u;
     if (inside0_) {
         uint _e154 = params.channels;
         local_4 = (channel + c1_) < _e154;
@@ -128,8 +128,8 @@ struct main_Input {
     bool there1_ = local_4;
     uint _e163 = params.x_channel;
     float value1_ = x[there1_ ? (from0_ + ((channel + c1_) * _e163)) : 0u];
-    uint own2_ = thread_ % 128u;
-    uint c2_ = (thread_ / 128u) + 4u;
+    uint own2_ = thread_ % 256u;
+    uint c2_ = (thread_ / 256u) + 2u;
     if (inside0_) {
         uint _e180 = params.channels;
         local_5 = (channel + c2_) < _e180;
@@ -139,8 +139,8 @@ struct main_Input {
     bool there2_ = local_5;
     uint _e189 = params.x_channel;
     float value2_ = x[there2_ ? (from0_ + ((channel + c2_) * _e189)) : 0u];
-    uint own3_ = thread_ % 128u;
-    uint c3_ = (thread_ / 128u) + 6u;
+    uint own3_ = thread_ % 256u;
+    uint c3_ = (thread_ / 256u) + 3u;
     if (inside0_) {
         uint _e206 = params.channels;
         local_6 = (channel + c3_) < _e206;
@@ -150,15 +150,15 @@ struct main_Input {
     bool there3_ = local_6;
     uint _e215 = params.x_channel;
     float value3_ = x[there3_ ? (from0_ + ((channel + c3_) * _e215)) : 0u];
-    tile.inner[(own0_ * 9u) + c0_] = there0_ ? static_cast<float>(value0_) : 0.0;
-    tile.inner[(own1_ * 9u) + c1_] = there1_ ? static_cast<float>(value1_) : 0.0;
-    tile.inner[(own2_ * 9u) + c2_] = there2_ ? static_cast<float>(value2_) : 0.0;
-    tile.inner[(own3_ * 9u) + c3_] = there3_ ? static_cast<float>(value3_) : 0.0;
+    tile.inner[(own0_ * 5u) + c0_] = there0_ ? static_cast<float>(value0_) : 0.0;
+    tile.inner[(own1_ * 5u) + c1_] = there1_ ? static_cast<float>(value1_) : 0.0;
+    tile.inner[(own2_ * 5u) + c2_] = there2_ ? static_cast<float>(value2_) : 0.0;
+    tile.inner[(own3_ * 5u) + c3_] = there3_ ? static_cast<float>(value3_) : 0.0;
     metal::threadgroup_barrier(metal::mem_flags::mem_threadgroup);
     {
         uint number = thread_ + 0u;
-        uint quad_ = number % 2u;
-        uint own = number / 2u;
+        uint quad_ = number % 1u;
+        uint own = number / 1u;
         if ((first + own) < count) {
             uint _e268 = params.quads;
             local_7 = ((channel / 4u) + quad_) < _e268;
@@ -167,7 +167,7 @@ struct main_Input {
         }
         bool _e271 = local_7;
         if (_e271) {
-            uint at = (own * 9u) + (quad_ * 4u);
+            uint at = (own * 5u) + (quad_ * 4u);
             float _e279 = tile.inner[at];
             float _e284 = tile.inner[at + 1u];
             float _e289 = tile.inner[at + 2u];

@@ -11,8 +11,8 @@ use super::windows::Spread;
 use super::winograd::WinogradConfig;
 use crate::device::Capabilities;
 
-/// Threads of a workgroup, where each sums a window.
-const THREADS: usize = 256;
+/// Windows that a workgroup sums, four a thread.
+const WINDOWS: usize = 1024;
 
 /// About what a device does in a nanosecond. What counts is how the rates compare.
 #[derive(Clone, Copy, Debug)]
@@ -43,12 +43,15 @@ impl Rates {
 
 /// Parts of the peak that kernels reach when the device is busy.
 mod reached {
-    pub(super) const DIRECT: f64 = 0.04;
-    pub(super) const TILED: f64 = 0.4;
-    pub(super) const COOPERATIVE: f64 = 0.06;
+    pub(super) const DIRECT: f64 = 0.11;
+    pub(super) const TILED: f64 = 0.42;
+    pub(super) const COOPERATIVE: f64 = 0.085;
     /// Of plain products.
     pub(super) const PRODUCT: f64 = 0.9;
     pub(super) const HALF_PRODUCT: f64 = 0.25;
+    /// Of what plain products reach otherwise, those of few rows, and those with one workgroup a processor.
+    pub(super) const FEW_ROWS: f64 = 0.6;
+    pub(super) const ALONE: f64 = 0.7;
     /// Of the bytes of their operands.
     pub(super) const MOVED: f64 = 0.4;
     /// Of the bytes of transforms, whose elements lie far apart: further in large tiles.
@@ -56,17 +59,21 @@ mod reached {
     pub(super) const LARGE_TRANSFORM: f64 = 0.35;
 }
 
-/// Nanoseconds for each term of a sum that a workgroup waits for, however few there are: of tiles of FP32, of the
-/// smallest tile of matrices (larger ones wait longer, as their sides do), and of plain products by matrices.
-const WAIT: f64 = 100.0;
+/// Nanoseconds for each term of a sum that a workgroup waits for, however few there are: of single threads, of tiles of
+/// FP32, of the smallest tile of matrices (larger ones wait longer, as their sides do), and of plain products.
+const DIRECT_WAIT: f64 = 100.0;
+const WAIT: f64 = 38.0;
 const MATRIX_WAIT: f64 = 15.0;
-const PRODUCT_WAIT: f64 = 12.0;
+const PLAIN_WAIT: f64 = 30.0;
+const HALF_WAIT: f64 = 12.0;
 const SMALLEST: usize = 32 * 32;
 
-/// How much longer products take whose operands do not lie by fours.
-const ODD: f64 = 3.0;
+/// How much longer products take whose operands, or whose results, do not lie by fours.
+const ODD: f64 = 2.0;
+const ODD_RESULT: f64 = 1.5;
 
-/// Elements of k for which another workgroup shares a tile.
+/// Tiles that products take for enough, and elements of k for which another workgroup shares one otherwise.
+const ENOUGH: usize = 96;
 const SHARE: usize = 512;
 
 #[allow(clippy::cast_precision_loss, reason = "an estimate")]
@@ -92,27 +99,44 @@ impl Lens {
         self.m.div_ceil(side) * self.n.div_ceil(side) * self.stack
     }
 
-    /// By tiles of FP32. Processors compute two of them at a time, and those that find none left wait.
-    fn plain_ns(&self, rates: &Rates) -> f64 {
-        let large = self.tiles(128) >= BUSY;
-        let side = if large { 128 } else { 64 };
-        let shares = if large { 1 } else { (self.k / SHARE).max(1) };
-        let rounds = (self.tiles(side) * shares).div_ceil(rates.processors);
-        let rounds = if rounds > 1 { rounds.next_multiple_of(2) } else { 1 };
-        let work = real(2 * side * side * self.k) / real(shares);
+    /// Workgroups that share a small tile where tiles are few.
+    fn shares(&self) -> usize {
+        (2 * ENOUGH / self.tiles(64).max(1)).min(self.k / SHARE).max(1)
+    }
+
+    /// Their sums, which are written, read, and added by another dispatch.
+    fn shared_ns(&self, shares: usize, rates: &Rates) -> f64 {
+        if shares == 1 {
+            return 0.0;
+        }
+        let moved = 8.0 * real(shares * self.m) * real(self.n * self.stack);
+        moved / (rates.bytes * reached::TRANSFORM) + rates.dispatch
+    }
+
+    /// By tiles of FP32. Processors compute two of them at a time, and those that find none left wait. It takes so many
+    /// times as long where elements are read or written one by one.
+    fn plain_ns(&self, odd: f64, rates: &Rates) -> f64 {
+        let large = self.tiles(128) >= ENOUGH;
+        let (side, shares) = if large { (128, 1) } else { (64, self.shares()) };
+        let groups = (self.tiles(side) * shares).div_ceil(rates.processors);
+        let rounds =
+            if groups > 1 { real(groups.next_multiple_of(2)) } else { 1.0 / reached::ALONE };
+        let k = real(self.k) / real(shares);
         let each = rates.vector * reached::PRODUCT / real(rates.processors);
-        real(rounds) * work / each
+        let work = rounds * real(2 * side * side) * k / each;
+        (work * odd).max(PLAIN_WAIT * k) + self.shared_ns(shares, rates)
     }
 
     /// By cooperative matrices.
-    fn half_ns(&self, rates: &Rates) -> f64 {
-        let shares = (self.k / SHARE).max(1);
+    fn half_ns(&self, odd: f64, rates: &Rates) -> f64 {
+        let shares = self.shares();
         let groups = self.tiles(64) * shares;
-        let idle = (real(BUSY) / real(groups.max(1))).max(1.0);
+        let few = if self.m <= 64 { reached::FEW_ROWS } else { 1.0 };
+        let idle = (real(BUSY) / real(groups.max(1))).max(1.0 / few);
         let n = self.n.next_multiple_of(32);
         let work = 2.0 * real(self.m * n) * real(self.k * self.stack);
-        let waits = PRODUCT_WAIT * real(self.k) / real(shares);
-        (work * idle / (rates.matrix * reached::HALF_PRODUCT)).max(waits)
+        let work = work * idle / (rates.matrix * reached::HALF_PRODUCT);
+        (work * odd).max(HALF_WAIT * real(self.k) / real(shares)) + self.shared_ns(shares, rates)
     }
 }
 
@@ -123,10 +147,10 @@ impl Case<'_> {
         let Packing { k, m, .. } = self.packing;
         match algorithm {
             Algorithm::Direct => {
-                let groups = (m * self.lengths.pixels() * self.products()).div_ceil(THREADS);
-                let work = real(2 * k * THREADS) * real(groups.max(BUSY));
-                let rate = rates.vector * reached::DIRECT;
-                (work / rate).max(self.moved() / rates.bytes) + rates.dispatch
+                let groups = (m * self.lengths.pixels() * self.products()).div_ceil(WINDOWS);
+                let work = real(2 * k * WINDOWS) * real(groups.max(BUSY));
+                let work = (work / (rates.vector * reached::DIRECT)).max(DIRECT_WAIT * real(k));
+                work.max(self.moved() / rates.bytes) + rates.dispatch
             }
             Algorithm::Tiled(own) => {
                 self.tiles_ns(own.tile(), rates.vector * reached::TILED, WAIT, &rates)
@@ -166,11 +190,11 @@ impl Case<'_> {
         real(images * groups * channels * input.iter().product::<usize>()) * bytes(self.stored[0])
     }
 
-    fn multiplied_ns(&self, lens: Lens, rates: &Rates) -> f64 {
+    fn multiplied_ns(&self, lens: Lens, odd: f64, rates: &Rates) -> f64 {
         let matrices = !self.capabilities.cooperative.is_empty();
         match matrices && self.stored[1] == DataType::Fp16 {
-            true => lens.half_ns(rates),
-            false => lens.plain_ns(rates),
+            true => lens.half_ns(odd, rates),
+            false => lens.plain_ns(odd, rates),
         }
     }
 
@@ -183,12 +207,12 @@ impl Case<'_> {
             true => (Lens { m, n: images * pixels, k: channels, stack: 1 }, channels),
             false => (Lens { m, n: pixels, k: channels, stack: images }, pixels),
         };
-        let slower = if fours.is_multiple_of(4) { 1.0 } else { ODD };
-        self.product_ns(lens, rates) * slower + rates.dispatch
+        let odd = if fours.is_multiple_of(4) { 1.0 } else { ODD };
+        self.product_ns(lens, odd, rates) + rates.dispatch
     }
 
-    fn product_ns(&self, lens: Lens, rates: &Rates) -> f64 {
-        self.multiplied_ns(lens, rates).max(self.moved() / (rates.bytes * reached::MOVED))
+    fn product_ns(&self, lens: Lens, odd: f64, rates: &Rates) -> f64 {
+        self.multiplied_ns(lens, odd, rates).max(self.moved() / (rates.bytes * reached::MOVED))
     }
 
     /// The same behind an image that is written and read once more.
@@ -196,7 +220,9 @@ impl Case<'_> {
         let Some(spread) = Spread::of(self) else { return f64::MAX };
         let n = self.lengths.images * self.lengths.pixels();
         let lens = Lens { m: self.lengths.m, n, k: spread.k(), stack: 1 };
-        let product = self.product_ns(lens, rates) + rates.dispatch;
+        let fours = self.lengths.channels_last || self.lengths.pixels().is_multiple_of(4);
+        let odd = if fours { 1.0 } else { ODD_RESULT };
+        let product = self.product_ns(lens, odd, rates) + rates.dispatch;
         if spread.lies(self) {
             return product;
         }
@@ -211,7 +237,7 @@ impl Case<'_> {
         let [m, n, all] = columns::sizes(&self.lengths);
         let lens = Lens { m, n, k: channels, stack: images * groups };
         let moved = 8.0 * real(all) / (rates.bytes * reached::TRANSFORM);
-        self.product_ns(lens, rates) + moved + 2.0 * rates.dispatch
+        self.product_ns(lens, 1.0, rates) + moved + 2.0 * rates.dispatch
     }
 
     fn short_ns(&self, config: &WinogradConfig, rates: &Rates) -> f64 {
@@ -227,6 +253,6 @@ impl Case<'_> {
         let weights = real(cells * m * channels) * bytes(self.stored[1]);
         let read = (weights + image + product) / rates.bytes;
         let parts = real(config.parts(&self.lengths));
-        transformed + self.multiplied_ns(lens, rates).max(read) + 3.0 * parts * rates.dispatch
+        transformed + self.multiplied_ns(lens, 1.0, rates).max(read) + 3.0 * parts * rates.dispatch
     }
 }
