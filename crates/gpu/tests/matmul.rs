@@ -368,6 +368,44 @@ fn what_follows_a_product_is_computed_with_it() {
 }
 
 #[test]
+fn what_follows_is_added_to_tiles_of_matrices_beyond_the_last_row_and_column_too() {
+    let halves = |shape: &[usize], seed| Some(floats(shape, DataType::Fp16, seed));
+    let gelu = [("activation", AttributeValue::String("Gelu".into()))];
+    for [m, n, k] in [[33, 40, 32], [17, 35, 24]] {
+        let (a, b, bias) = (halves(&[m, k], 1), halves(&[k, n], 2), halves(&[n], 3));
+        let more = halves(&[m, n], 4);
+        node("ai.galatea", "FusedMatMul", &gelu, &[a.clone(), b.clone(), bias.clone()]);
+        node("ai.galatea", "FusedMatMul", &[], &[a.clone(), b.clone(), bias, more.clone()]);
+        node("ai.galatea", "FusedMatMul", &[], &[a, b, None, more]);
+    }
+}
+
+/// GELU of numbers of FP16 up to 100, as a product of one term.
+#[test]
+fn gelu_is_as_exact_as_a_result_of_fp16() {
+    let Some(device) = support::device() else { return };
+    let numbers: Vec<f16> =
+        (0..=0xd640_u16).filter(|bits| bits & 0x7fff <= 0x5640).map(f16::from_bits).collect();
+    let count = numbers.len();
+    let a = Tensor::from_vec(&[count, 1], numbers.clone()).unwrap();
+    let b = Tensor::from_vec(&[1, 16], vec![f16::from_f32(1.0); 16]).unwrap();
+    let attributes: Attributes =
+        [("activation".to_owned(), AttributeValue::String("Gelu".into()))].into();
+    let graph =
+        graph("ai.galatea", "FusedMatMul", &attributes, &[Some(a.clone()), Some(b.clone())]);
+    let options = SessionOptions { optimise: OptimiseLevel::O0, ..SessionOptions::default() };
+    let session = support::session(&device, &graph, &options).unwrap();
+    let found = wide(&session.run_owned(vec![a.clone(), b.clone()]).unwrap()[0]);
+    let expected = wide(&evaluate::run(&graph, &[a, b]).unwrap()[0]);
+    for (at, number) in numbers.iter().enumerate() {
+        let (found, expected) = (found[16 * at], expected[16 * at]);
+        // A step of FP16 at the value: where it lies between two, either may be taken.
+        let step = 2f64.powi((expected.abs().log2().floor() as i32).max(-14) - 10);
+        assert!((found - expected).abs() <= step, "gelu({number}) is {expected}, found {found}");
+    }
+}
+
+#[test]
 fn contributed_products_turn_and_scale() {
     let flag = || AttributeValue::Int(1);
     let half = ("alpha", AttributeValue::Float(0.5));

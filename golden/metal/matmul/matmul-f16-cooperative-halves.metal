@@ -11,7 +11,6 @@ struct _mslBufferSizes {
 };
 
 typedef metal::float4 type_2[1];
-typedef metal::half4 type_5[1];
 struct Params {
     uint m;
     uint n;
@@ -63,8 +62,11 @@ struct Work {
     uint product;
     uint part;
 };
+struct type_7 {
+    half inner[2304];
+};
 struct type_8 {
-    half inner[2560];
+    half inner[9216];
 };
 struct type_9 {
     float inner[256];
@@ -109,9 +111,9 @@ metal::half4 load_a(
     constant _mslBufferSizes& _buffer_sizes
 ) {
     uint _e5 = params.m;
-    uint row_1 = metal::min(outer, _e5 - 1u);
+    uint row_4 = metal::min(outer, _e5 - 1u);
     uint _e12 = params.a_outer;
-    metal::float4 _e19 = a[((start + (row_1 * _e12)) + k) >> 2u];
+    metal::float4 _e19 = a[((start + (row_4 * _e12)) + k) >> 2u];
     return static_cast<metal::half4>(_e19);
 }
 
@@ -119,14 +121,14 @@ metal::half4 load_b(
     uint start_1,
     uint outer_1,
     uint k_1,
-    device type_5 const& b,
+    device type_2 const& b,
     constant Params& params,
     constant _mslBufferSizes& _buffer_sizes
 ) {
     uint _e5 = params.n;
     uint columns = metal::min(outer_1, (_e5 - 1u) & 4294967292u);
     uint _e14 = params.b_inner;
-    metal::half4 _e21 = b[((start_1 + (k_1 * _e14)) + columns) >> 2u];
+    metal::float4 _e21 = b[((start_1 + (k_1 * _e14)) + columns) >> 2u];
     return static_cast<metal::half4>(_e21);
 }
 
@@ -136,22 +138,54 @@ metal::float4 activate(
     return v;
 }
 
-void put(
-    uint part,
+uint place(
     Starts base,
     uint row,
     uint column,
+    constant Params& params
+) {
+    uint _e6 = params.n;
+    return (base.out + (row * _e6)) + column;
+}
+
+metal::float4 finish(
     metal::float4 sums,
+    constant Params& params
+) {
+    metal::float4 v_1 = {};
+    float _e3 = params.alpha;
+    v_1 = sums * _e3;
+    metal::float4 _e6 = v_1;
+    metal::float4 _e7 = activate(_e6);
+    return _e7;
+}
+
+metal::float4 settle(
+    Starts base_1,
+    uint row_1,
+    uint column_1,
+    metal::float4 sums_1,
+    constant Params& params
+) {
+    metal::float4 _e4 = finish(sums_1, params);
+    return _e4;
+}
+
+void keep(
+    uint part,
+    Starts base_2,
+    uint row_2,
+    uint column_2,
+    metal::float4 v_2,
     device type_2& out,
     constant Params& params,
     constant _mslBufferSizes& _buffer_sizes
 ) {
     bool local = {};
-    metal::float4 v_1 = {};
     uint _e7 = params.m;
-    if (!((row >= _e7))) {
+    if (!((row_2 >= _e7))) {
         uint _e14 = params.n;
-        local = column >= _e14;
+        local = column_2 >= _e14;
     } else {
         local = true;
     }
@@ -159,13 +193,35 @@ void put(
     if (_e17) {
         return;
     }
-    float _e20 = params.alpha;
-    v_1 = sums * _e20;
-    uint _e26 = params.n;
-    uint at = (base.out + (row * _e26)) + column;
-    metal::float4 _e34 = v_1;
-    metal::float4 _e35 = activate(_e34);
-    out[at >> 2u] = static_cast<metal::float4>(_e35);
+    uint _e18 = place(base_2, row_2, column_2, params);
+    out[_e18 >> 2u] = static_cast<metal::float4>(v_2);
+    return;
+}
+
+void put(
+    uint part_1,
+    Starts base_3,
+    uint row_3,
+    uint column_3,
+    metal::float4 sums_2,
+    device type_2& out,
+    constant Params& params,
+    constant _mslBufferSizes& _buffer_sizes
+) {
+    bool local_1 = {};
+    uint _e7 = params.m;
+    if (!((row_3 >= _e7))) {
+        uint _e14 = params.n;
+        local_1 = column_3 >= _e14;
+    } else {
+        local_1 = true;
+    }
+    bool _e17 = local_1;
+    if (_e17) {
+        return;
+    }
+    metal::float4 _e18 = settle(base_3, row_3, column_3, sums_2, params);
+    keep(part_1, base_3, row_3, column_3, _e18, out, params, _buffer_sizes);
     return;
 }
 
@@ -187,13 +243,13 @@ Work work(
     uint first = (tile / in_band) * 8u;
     uint _e29 = params.tiles_m;
     uint rows = metal::min(8u, _e29 - first);
-    uint at_1 = tile % in_band;
+    uint at = tile % in_band;
     uint _e35 = params.share;
     uint k_2 = share * _e35;
     uint _e46 = params.share;
     uint _e50 = params.k;
     uint _e54 = params.products;
-    return Work {(first + (at_1 % rows)) * 32u, (at_1 / rows) * 32u, k_2, metal::min(k_2 + _e46, _e50), product_1, (share * _e54) + product_1};
+    return Work {(first + (at % rows)) * 16u, (at / rows) * 64u, k_2, metal::min(k_2 + _e46, _e50), product_1, (share * _e54) + product_1};
 }
 metal::simdgroup_half8x8 NagaCooperativeLoad(const threadgroup half* ptr, int stride, bool is_row_major) {
     metal::simdgroup_half8x8 m;
@@ -215,13 +271,11 @@ struct main_Input {
 , metal::uint3 groups [[threadgroups_per_grid]]
 , uint thread_ [[thread_index_in_threadgroup]]
 , uint subgroup [[simdgroup_index_in_threadgroup]]
-, uint lane [[thread_index_in_simdgroup]]
-, uint lanes [[threads_per_simdgroup]]
 , device type_2 const& a [[buffer(0)]]
-, device type_5 const& b [[buffer(1)]]
+, device type_2 const& b [[buffer(1)]]
 , device type_2& out [[buffer(2)]]
 , constant Params& params [[buffer(3)]]
-, threadgroup type_8& tile_a
+, threadgroup type_7& tile_a
 , threadgroup type_8& tile_b
 , threadgroup type_9& results
 , constant _mslBufferSizes& _buffer_sizes [[buffer(4)]]
@@ -230,321 +284,438 @@ struct main_Input {
     metal::half4 next_a1_0_ = metal::half4 {};
     metal::half4 next_b0_0_ = metal::half4 {};
     metal::half4 next_b1_0_ = metal::half4 {};
+    metal::half4 next_b2_0_ = metal::half4 {};
+    metal::half4 next_b3_0_ = metal::half4 {};
+    metal::half4 next_b4_0_ = metal::half4 {};
+    metal::half4 next_b5_0_ = metal::half4 {};
+    metal::half4 next_b6_0_ = metal::half4 {};
+    metal::half4 next_b7_0_ = metal::half4 {};
     metal::simdgroup_float8x8 sum_0_0_ = {};
     metal::simdgroup_float8x8 sum_0_1_ = {};
     metal::simdgroup_float8x8 sum_1_0_ = {};
     metal::simdgroup_float8x8 sum_1_1_ = {};
     uint stage = 0u;
     uint number = 0u;
-    uint quad_ = {};
-    uint quad_1 = {};
-    uint quad_2 = {};
-    uint quad_3 = {};
     uint id_1 = group.x + (group.y * groups.x);
-    uint _e13 = params.total;
-    if (id_1 >= _e13) {
+    uint _e11 = params.total;
+    if (id_1 >= _e11) {
         return;
     }
-    Work _e15 = work(id_1, params);
-    Starts _e17 = starts(_e15.product, params);
+    Work _e13 = work(id_1, params);
+    Starts _e15 = starts(_e13.product, params);
     uint team = metal::min(subgroup, 3u);
-    uint team_row = (team / 2u) * 16u;
-    uint team_column = (team % 2u) * 16u;
-    uint count = ((metal::max(_e15.k_end, _e15.k) - _e15.k) + 31u) / 32u;
-    uint a_along0_ = ((thread_ + 0u) % 8u) * 4u;
-    uint a_line0_ = (thread_ + 0u) / 8u;
-    uint a_across0_ = ((a_line0_ & 4294967288u) | ((a_line0_ & 1u) << 2u)) | ((a_line0_ >> 1u) & 3u);
-    uint a_along1_ = ((thread_ + 128u) % 8u) * 4u;
-    uint a_line1_ = (thread_ + 128u) / 8u;
-    uint a_across1_ = ((a_line1_ & 4294967288u) | ((a_line1_ & 1u) << 2u)) | ((a_line1_ >> 1u) & 3u);
-    uint b_along0_ = ((thread_ + 0u) % 8u) * 4u;
-    uint b_across0_ = (thread_ + 0u) / 8u;
-    uint b_along1_ = ((thread_ + 128u) % 8u) * 4u;
-    uint b_across1_ = (thread_ + 128u) / 8u;
+    uint team_row = (team / 4u) * 16u;
+    uint team_column = (team % 4u) * 16u;
+    uint count = ((metal::max(_e13.k_end, _e13.k) - _e13.k) + 63u) / 64u;
+    uint a_along0_ = ((thread_ + 0u) % 16u) * 4u;
+    uint a_across0_ = (thread_ + 0u) / 16u;
+    uint a_along1_ = ((thread_ + 128u) % 16u) * 4u;
+    uint a_across1_ = (thread_ + 128u) / 16u;
+    uint b_along0_ = ((thread_ + 0u) % 16u) * 4u;
+    uint b_across0_ = (thread_ + 0u) / 16u;
+    uint b_along1_ = ((thread_ + 128u) % 16u) * 4u;
+    uint b_across1_ = (thread_ + 128u) / 16u;
+    uint b_along2_ = ((thread_ + 256u) % 16u) * 4u;
+    uint b_across2_ = (thread_ + 256u) / 16u;
+    uint b_along3_ = ((thread_ + 384u) % 16u) * 4u;
+    uint b_across3_ = (thread_ + 384u) / 16u;
+    uint b_along4_ = ((thread_ + 512u) % 16u) * 4u;
+    uint b_across4_ = (thread_ + 512u) / 16u;
+    uint b_along5_ = ((thread_ + 640u) % 16u) * 4u;
+    uint b_across5_ = (thread_ + 640u) / 16u;
+    uint b_along6_ = ((thread_ + 768u) % 16u) * 4u;
+    uint b_across6_ = (thread_ + 768u) / 16u;
+    uint b_along7_ = ((thread_ + 896u) % 16u) * 4u;
+    uint b_across7_ = (thread_ + 896u) / 16u;
     if (count > 0u) {
         {
-            uint k_3 = metal::min(0u, count - 1u) * 32u;
-            metal::half4 _e129 = load_a(_e17.a, _e15.row + a_across0_, (_e15.k + k_3) + a_along0_, a, params, _buffer_sizes);
-            next_a0_0_ = _e129;
-            metal::half4 _e136 = load_a(_e17.a, _e15.row + a_across1_, (_e15.k + k_3) + a_along1_, a, params, _buffer_sizes);
-            next_a1_0_ = _e136;
-            metal::half4 _e143 = load_b(_e17.b, _e15.column + b_along0_, (_e15.k + k_3) + b_across0_, b, params, _buffer_sizes);
-            next_b0_0_ = _e143;
-            metal::half4 _e150 = load_b(_e17.b, _e15.column + b_along1_, (_e15.k + k_3) + b_across1_, b, params, _buffer_sizes);
-            next_b1_0_ = _e150;
+            uint k_3 = metal::min(0u, count - 1u) * 64u;
+            metal::half4 _e175 = load_a(_e15.a, _e13.row + a_across0_, (_e13.k + k_3) + a_along0_, a, params, _buffer_sizes);
+            next_a0_0_ = _e175;
+            metal::half4 _e182 = load_a(_e15.a, _e13.row + a_across1_, (_e13.k + k_3) + a_along1_, a, params, _buffer_sizes);
+            next_a1_0_ = _e182;
+            metal::half4 _e189 = load_b(_e15.b, _e13.column + b_along0_, (_e13.k + k_3) + b_across0_, b, params, _buffer_sizes);
+            next_b0_0_ = _e189;
+            metal::half4 _e196 = load_b(_e15.b, _e13.column + b_along1_, (_e13.k + k_3) + b_across1_, b, params, _buffer_sizes);
+            next_b1_0_ = _e196;
+            metal::half4 _e203 = load_b(_e15.b, _e13.column + b_along2_, (_e13.k + k_3) + b_across2_, b, params, _buffer_sizes);
+            next_b2_0_ = _e203;
+            metal::half4 _e210 = load_b(_e15.b, _e13.column + b_along3_, (_e13.k + k_3) + b_across3_, b, params, _buffer_sizes);
+            next_b3_0_ = _e210;
+            metal::half4 _e217 = load_b(_e15.b, _e13.column + b_along4_, (_e13.k + k_3) + b_across4_, b, params, _buffer_sizes);
+            next_b4_0_ = _e217;
+            metal::half4 _e224 = load_b(_e15.b, _e13.column + b_along5_, (_e13.k + k_3) + b_across5_, b, params, _buffer_sizes);
+            next_b5_0_ = _e224;
+            metal::half4 _e231 = load_b(_e15.b, _e13.column + b_along6_, (_e13.k + k_3) + b_across6_, b, params, _buffer_sizes);
+            next_b6_0_ = _e231;
+            metal::half4 _e238 = load_b(_e15.b, _e13.column + b_along7_, (_e13.k + k_3) + b_across7_, b, params, _buffer_sizes);
+            next_b7_0_ = _e238;
         }
     }
     while(true) {
-        uint _e153 = number;
-        if (_e153 >= count) {
+        uint _e241 = number;
+        if (_e241 >= count) {
             break;
         }
         {
-            uint _e155 = stage;
-            uint a_start = _e155 * 1280u;
-            uint _e158 = stage;
-            uint b_start = _e158 * 1280u;
+            uint _e243 = stage;
+            uint a_start = _e243 * 1152u;
+            uint _e246 = stage;
+            uint b_start = _e246 * 4608u;
             {
-                uint at_2 = (a_start + (a_across0_ * 40u)) + (a_along0_ / 1u);
-                half _e172 = next_a0_0_.x;
-                tile_a.inner[at_2 + 0u] = _e172;
-                half _e178 = next_a0_0_.y;
-                tile_a.inner[at_2 + 1u] = _e178;
-                half _e184 = next_a0_0_.z;
-                tile_a.inner[at_2 + 2u] = _e184;
-                half _e190 = next_a0_0_.w;
-                tile_a.inner[at_2 + 3u] = _e190;
+                uint at_1 = (a_start + (a_across0_ * 72u)) + (a_along0_ / 1u);
+                half _e260 = next_a0_0_.x;
+                tile_a.inner[at_1 + 0u] = _e260;
+                half _e266 = next_a0_0_.y;
+                tile_a.inner[at_1 + 1u] = _e266;
+                half _e272 = next_a0_0_.z;
+                tile_a.inner[at_1 + 2u] = _e272;
+                half _e278 = next_a0_0_.w;
+                tile_a.inner[at_1 + 3u] = _e278;
             }
             {
-                uint at_3 = (a_start + (a_across1_ * 40u)) + (a_along1_ / 1u);
-                half _e202 = next_a1_0_.x;
-                tile_a.inner[at_3 + 0u] = _e202;
-                half _e208 = next_a1_0_.y;
-                tile_a.inner[at_3 + 1u] = _e208;
-                half _e214 = next_a1_0_.z;
-                tile_a.inner[at_3 + 2u] = _e214;
-                half _e220 = next_a1_0_.w;
-                tile_a.inner[at_3 + 3u] = _e220;
+                uint at_2 = (a_start + (a_across1_ * 72u)) + (a_along1_ / 1u);
+                half _e290 = next_a1_0_.x;
+                tile_a.inner[at_2 + 0u] = _e290;
+                half _e296 = next_a1_0_.y;
+                tile_a.inner[at_2 + 1u] = _e296;
+                half _e302 = next_a1_0_.z;
+                tile_a.inner[at_2 + 2u] = _e302;
+                half _e308 = next_a1_0_.w;
+                tile_a.inner[at_2 + 3u] = _e308;
             }
             {
-                uint at_4 = (b_start + (b_across0_ * 40u)) + (b_along0_ / 1u);
-                half _e232 = next_b0_0_.x;
-                tile_b.inner[at_4 + 0u] = _e232;
-                half _e238 = next_b0_0_.y;
-                tile_b.inner[at_4 + 1u] = _e238;
-                half _e244 = next_b0_0_.z;
-                tile_b.inner[at_4 + 2u] = _e244;
-                half _e250 = next_b0_0_.w;
-                tile_b.inner[at_4 + 3u] = _e250;
+                uint at_3 = (b_start + (b_across0_ * 72u)) + (b_along0_ / 1u);
+                half _e320 = next_b0_0_.x;
+                tile_b.inner[at_3 + 0u] = _e320;
+                half _e326 = next_b0_0_.y;
+                tile_b.inner[at_3 + 1u] = _e326;
+                half _e332 = next_b0_0_.z;
+                tile_b.inner[at_3 + 2u] = _e332;
+                half _e338 = next_b0_0_.w;
+                tile_b.inner[at_3 + 3u] = _e338;
             }
             {
-                uint at_5 = (b_start + (b_across1_ * 40u)) + (b_along1_ / 1u);
-                half _e262 = next_b1_0_.x;
-                tile_b.inner[at_5 + 0u] = _e262;
-                half _e268 = next_b1_0_.y;
-                tile_b.inner[at_5 + 1u] = _e268;
-                half _e274 = next_b1_0_.z;
-                tile_b.inner[at_5 + 2u] = _e274;
-                half _e280 = next_b1_0_.w;
-                tile_b.inner[at_5 + 3u] = _e280;
+                uint at_4 = (b_start + (b_across1_ * 72u)) + (b_along1_ / 1u);
+                half _e350 = next_b1_0_.x;
+                tile_b.inner[at_4 + 0u] = _e350;
+                half _e356 = next_b1_0_.y;
+                tile_b.inner[at_4 + 1u] = _e356;
+                half _e362 = next_b1_0_.z;
+                tile_b.inner[at_4 + 2u] = _e362;
+                half _e368 = next_b1_0_.w;
+                tile_b.inner[at_4 + 3u] = _e368;
+            }
+            {
+                uint at_5 = (b_start + (b_across2_ * 72u)) + (b_along2_ / 1u);
+                half _e380 = next_b2_0_.x;
+                tile_b.inner[at_5 + 0u] = _e380;
+                half _e386 = next_b2_0_.y;
+                tile_b.inner[at_5 + 1u] = _e386;
+                half _e392 = next_b2_0_.z;
+                tile_b.inner[at_5 + 2u] = _e392;
+                half _e398 = next_b2_0_.w;
+                tile_b.inner[at_5 + 3u] = _e398;
+            }
+            {
+                uint at_6 = (b_start + (b_across3_ * 72u)) + (b_along3_ / 1u);
+                half _e410 = next_b3_0_.x;
+                tile_b.inner[at_6 + 0u] = _e410;
+                half _e416 = next_b3_0_.y;
+                tile_b.inner[at_6 + 1u] = _e416;
+                half _e422 = next_b3_0_.z;
+                tile_b.inner[at_6 + 2u] = _e422;
+                half _e428 = next_b3_0_.w;
+                tile_b.inner[at_6 + 3u] = _e428;
+            }
+            {
+                uint at_7 = (b_start + (b_across4_ * 72u)) + (b_along4_ / 1u);
+                half _e440 = next_b4_0_.x;
+                tile_b.inner[at_7 + 0u] = _e440;
+                half _e446 = next_b4_0_.y;
+                tile_b.inner[at_7 + 1u] = _e446;
+                half _e452 = next_b4_0_.z;
+                tile_b.inner[at_7 + 2u] = _e452;
+                half _e458 = next_b4_0_.w;
+                tile_b.inner[at_7 + 3u] = _e458;
+            }
+            {
+                uint at_8 = (b_start + (b_across5_ * 72u)) + (b_along5_ / 1u);
+                half _e470 = next_b5_0_.x;
+                tile_b.inner[at_8 + 0u] = _e470;
+                half _e476 = next_b5_0_.y;
+                tile_b.inner[at_8 + 1u] = _e476;
+                half _e482 = next_b5_0_.z;
+                tile_b.inner[at_8 + 2u] = _e482;
+                half _e488 = next_b5_0_.w;
+                tile_b.inner[at_8 + 3u] = _e488;
+            }
+            {
+                uint at_9 = (b_start + (b_across6_ * 72u)) + (b_along6_ / 1u);
+                half _e500 = next_b6_0_.x;
+                tile_b.inner[at_9 + 0u] = _e500;
+                half _e506 = next_b6_0_.y;
+                tile_b.inner[at_9 + 1u] = _e506;
+                half _e512 = next_b6_0_.z;
+                tile_b.inner[at_9 + 2u] = _e512;
+                half _e518 = next_b6_0_.w;
+                tile_b.inner[at_9 + 3u] = _e518;
+            }
+            {
+                uint at_10 = (b_start + (b_across7_ * 72u)) + (b_along7_ / 1u);
+                half _e530 = next_b7_0_.x;
+                tile_b.inner[at_10 + 0u] = _e530;
+                half _e536 = next_b7_0_.y;
+                tile_b.inner[at_10 + 1u] = _e536;
+                half _e542 = next_b7_0_.z;
+                tile_b.inner[at_10 + 2u] = _e542;
+                half _e548 = next_b7_0_.w;
+                tile_b.inner[at_10 + 3u] = _e548;
             }
             metal::threadgroup_barrier(metal::mem_flags::mem_threadgroup);
-            uint _e281 = number;
-            number = _e281 + 1u;
+            uint _e549 = number;
+            number = _e549 + 1u;
             {
-                uint _e284 = number;
-                uint k_4 = metal::min(_e284 + 0u, count - 1u) * 32u;
-                metal::half4 _e298 = load_a(_e17.a, _e15.row + a_across0_, (_e15.k + k_4) + a_along0_, a, params, _buffer_sizes);
-                next_a0_0_ = _e298;
-                metal::half4 _e305 = load_a(_e17.a, _e15.row + a_across1_, (_e15.k + k_4) + a_along1_, a, params, _buffer_sizes);
-                next_a1_0_ = _e305;
-                metal::half4 _e312 = load_b(_e17.b, _e15.column + b_along0_, (_e15.k + k_4) + b_across0_, b, params, _buffer_sizes);
-                next_b0_0_ = _e312;
-                metal::half4 _e319 = load_b(_e17.b, _e15.column + b_along1_, (_e15.k + k_4) + b_across1_, b, params, _buffer_sizes);
-                next_b1_0_ = _e319;
+                uint _e552 = number;
+                uint k_4 = metal::min(_e552 + 0u, count - 1u) * 64u;
+                metal::half4 _e566 = load_a(_e15.a, _e13.row + a_across0_, (_e13.k + k_4) + a_along0_, a, params, _buffer_sizes);
+                next_a0_0_ = _e566;
+                metal::half4 _e573 = load_a(_e15.a, _e13.row + a_across1_, (_e13.k + k_4) + a_along1_, a, params, _buffer_sizes);
+                next_a1_0_ = _e573;
+                metal::half4 _e580 = load_b(_e15.b, _e13.column + b_along0_, (_e13.k + k_4) + b_across0_, b, params, _buffer_sizes);
+                next_b0_0_ = _e580;
+                metal::half4 _e587 = load_b(_e15.b, _e13.column + b_along1_, (_e13.k + k_4) + b_across1_, b, params, _buffer_sizes);
+                next_b1_0_ = _e587;
+                metal::half4 _e594 = load_b(_e15.b, _e13.column + b_along2_, (_e13.k + k_4) + b_across2_, b, params, _buffer_sizes);
+                next_b2_0_ = _e594;
+                metal::half4 _e601 = load_b(_e15.b, _e13.column + b_along3_, (_e13.k + k_4) + b_across3_, b, params, _buffer_sizes);
+                next_b3_0_ = _e601;
+                metal::half4 _e608 = load_b(_e15.b, _e13.column + b_along4_, (_e13.k + k_4) + b_across4_, b, params, _buffer_sizes);
+                next_b4_0_ = _e608;
+                metal::half4 _e615 = load_b(_e15.b, _e13.column + b_along5_, (_e13.k + k_4) + b_across5_, b, params, _buffer_sizes);
+                next_b5_0_ = _e615;
+                metal::half4 _e622 = load_b(_e15.b, _e13.column + b_along6_, (_e13.k + k_4) + b_across6_, b, params, _buffer_sizes);
+                next_b6_0_ = _e622;
+                metal::half4 _e629 = load_b(_e15.b, _e13.column + b_along7_, (_e13.k + k_4) + b_across7_, b, params, _buffer_sizes);
+                next_b7_0_ = _e629;
             }
             {
-                uint at_a0_ = (a_start + ((team_row + 0u) * 40u)) + 0u;
-                metal::simdgroup_half8x8 a0_ = NagaCooperativeLoad(&tile_a.inner[at_a0_], 40u, false);
-                uint at_a1_ = (a_start + ((team_row + 8u) * 40u)) + 0u;
-                metal::simdgroup_half8x8 a1_ = NagaCooperativeLoad(&tile_a.inner[at_a1_], 40u, false);
+                uint at_a0_ = (a_start + ((team_row + 0u) * 72u)) + 0u;
+                metal::simdgroup_half8x8 a0_ = NagaCooperativeLoad(&tile_a.inner[at_a0_], 72u, false);
+                uint at_a1_ = (a_start + ((team_row + 8u) * 72u)) + 0u;
+                metal::simdgroup_half8x8 a1_ = NagaCooperativeLoad(&tile_a.inner[at_a1_], 72u, false);
                 uint at_b0_ = (b_start + 0u) + (team_column / 1u);
-                metal::simdgroup_half8x8 b0_ = NagaCooperativeLoad(&tile_b.inner[at_b0_], 40u, false);
-                metal::simdgroup_float8x8 _e351 = sum_0_0_;
-                sum_0_0_ = NagaCooperativeMultiplyAdd(a0_, b0_, _e351);
-                metal::simdgroup_float8x8 _e353 = sum_1_0_;
-                sum_1_0_ = NagaCooperativeMultiplyAdd(a1_, b0_, _e353);
+                metal::simdgroup_half8x8 b0_ = NagaCooperativeLoad(&tile_b.inner[at_b0_], 72u, false);
+                metal::simdgroup_float8x8 _e661 = sum_0_0_;
+                sum_0_0_ = NagaCooperativeMultiplyAdd(a0_, b0_, _e661);
+                metal::simdgroup_float8x8 _e663 = sum_1_0_;
+                sum_1_0_ = NagaCooperativeMultiplyAdd(a1_, b0_, _e663);
                 uint at_b1_ = (b_start + 8u) + (team_column / 1u);
-                metal::simdgroup_half8x8 b1_ = NagaCooperativeLoad(&tile_b.inner[at_b1_], 40u, false);
-                metal::simdgroup_float8x8 _e364 = sum_0_1_;
-                sum_0_1_ = NagaCooperativeMultiplyAdd(a0_, b1_, _e364);
-                metal::simdgroup_float8x8 _e366 = sum_1_1_;
-                sum_1_1_ = NagaCooperativeMultiplyAdd(a1_, b1_, _e366);
+                metal::simdgroup_half8x8 b1_ = NagaCooperativeLoad(&tile_b.inner[at_b1_], 72u, false);
+                metal::simdgroup_float8x8 _e674 = sum_0_1_;
+                sum_0_1_ = NagaCooperativeMultiplyAdd(a0_, b1_, _e674);
+                metal::simdgroup_float8x8 _e676 = sum_1_1_;
+                sum_1_1_ = NagaCooperativeMultiplyAdd(a1_, b1_, _e676);
             }
             {
-                uint at_a0_1 = (a_start + ((team_row + 0u) * 40u)) + 8u;
-                metal::simdgroup_half8x8 a0_1 = NagaCooperativeLoad(&tile_a.inner[at_a0_1], 40u, false);
-                uint at_a1_1 = (a_start + ((team_row + 8u) * 40u)) + 8u;
-                metal::simdgroup_half8x8 a1_1 = NagaCooperativeLoad(&tile_a.inner[at_a1_1], 40u, false);
-                uint at_b0_1 = (b_start + 320u) + (team_column / 1u);
-                metal::simdgroup_half8x8 b0_1 = NagaCooperativeLoad(&tile_b.inner[at_b0_1], 40u, false);
-                metal::simdgroup_float8x8 _e399 = sum_0_0_;
-                sum_0_0_ = NagaCooperativeMultiplyAdd(a0_1, b0_1, _e399);
-                metal::simdgroup_float8x8 _e401 = sum_1_0_;
-                sum_1_0_ = NagaCooperativeMultiplyAdd(a1_1, b0_1, _e401);
-                uint at_b1_1 = (b_start + 328u) + (team_column / 1u);
-                metal::simdgroup_half8x8 b1_1 = NagaCooperativeLoad(&tile_b.inner[at_b1_1], 40u, false);
-                metal::simdgroup_float8x8 _e412 = sum_0_1_;
-                sum_0_1_ = NagaCooperativeMultiplyAdd(a0_1, b1_1, _e412);
-                metal::simdgroup_float8x8 _e414 = sum_1_1_;
-                sum_1_1_ = NagaCooperativeMultiplyAdd(a1_1, b1_1, _e414);
+                uint at_a0_1 = (a_start + ((team_row + 0u) * 72u)) + 8u;
+                metal::simdgroup_half8x8 a0_1 = NagaCooperativeLoad(&tile_a.inner[at_a0_1], 72u, false);
+                uint at_a1_1 = (a_start + ((team_row + 8u) * 72u)) + 8u;
+                metal::simdgroup_half8x8 a1_1 = NagaCooperativeLoad(&tile_a.inner[at_a1_1], 72u, false);
+                uint at_b0_1 = (b_start + 576u) + (team_column / 1u);
+                metal::simdgroup_half8x8 b0_1 = NagaCooperativeLoad(&tile_b.inner[at_b0_1], 72u, false);
+                metal::simdgroup_float8x8 _e709 = sum_0_0_;
+                sum_0_0_ = NagaCooperativeMultiplyAdd(a0_1, b0_1, _e709);
+                metal::simdgroup_float8x8 _e711 = sum_1_0_;
+                sum_1_0_ = NagaCooperativeMultiplyAdd(a1_1, b0_1, _e711);
+                uint at_b1_1 = (b_start + 584u) + (team_column / 1u);
+                metal::simdgroup_half8x8 b1_1 = NagaCooperativeLoad(&tile_b.inner[at_b1_1], 72u, false);
+                metal::simdgroup_float8x8 _e722 = sum_0_1_;
+                sum_0_1_ = NagaCooperativeMultiplyAdd(a0_1, b1_1, _e722);
+                metal::simdgroup_float8x8 _e724 = sum_1_1_;
+                sum_1_1_ = NagaCooperativeMultiplyAdd(a1_1, b1_1, _e724);
             }
             {
-                uint at_a0_2 = (a_start + ((team_row + 0u) * 40u)) + 16u;
-                metal::simdgroup_half8x8 a0_2 = NagaCooperativeLoad(&tile_a.inner[at_a0_2], 40u, false);
-                uint at_a1_2 = (a_start + ((team_row + 8u) * 40u)) + 16u;
-                metal::simdgroup_half8x8 a1_2 = NagaCooperativeLoad(&tile_a.inner[at_a1_2], 40u, false);
-                uint at_b0_2 = (b_start + 640u) + (team_column / 1u);
-                metal::simdgroup_half8x8 b0_2 = NagaCooperativeLoad(&tile_b.inner[at_b0_2], 40u, false);
-                metal::simdgroup_float8x8 _e447 = sum_0_0_;
-                sum_0_0_ = NagaCooperativeMultiplyAdd(a0_2, b0_2, _e447);
-                metal::simdgroup_float8x8 _e449 = sum_1_0_;
-                sum_1_0_ = NagaCooperativeMultiplyAdd(a1_2, b0_2, _e449);
-                uint at_b1_2 = (b_start + 648u) + (team_column / 1u);
-                metal::simdgroup_half8x8 b1_2 = NagaCooperativeLoad(&tile_b.inner[at_b1_2], 40u, false);
-                metal::simdgroup_float8x8 _e460 = sum_0_1_;
-                sum_0_1_ = NagaCooperativeMultiplyAdd(a0_2, b1_2, _e460);
-                metal::simdgroup_float8x8 _e462 = sum_1_1_;
-                sum_1_1_ = NagaCooperativeMultiplyAdd(a1_2, b1_2, _e462);
+                uint at_a0_2 = (a_start + ((team_row + 0u) * 72u)) + 16u;
+                metal::simdgroup_half8x8 a0_2 = NagaCooperativeLoad(&tile_a.inner[at_a0_2], 72u, false);
+                uint at_a1_2 = (a_start + ((team_row + 8u) * 72u)) + 16u;
+                metal::simdgroup_half8x8 a1_2 = NagaCooperativeLoad(&tile_a.inner[at_a1_2], 72u, false);
+                uint at_b0_2 = (b_start + 1152u) + (team_column / 1u);
+                metal::simdgroup_half8x8 b0_2 = NagaCooperativeLoad(&tile_b.inner[at_b0_2], 72u, false);
+                metal::simdgroup_float8x8 _e757 = sum_0_0_;
+                sum_0_0_ = NagaCooperativeMultiplyAdd(a0_2, b0_2, _e757);
+                metal::simdgroup_float8x8 _e759 = sum_1_0_;
+                sum_1_0_ = NagaCooperativeMultiplyAdd(a1_2, b0_2, _e759);
+                uint at_b1_2 = (b_start + 1160u) + (team_column / 1u);
+                metal::simdgroup_half8x8 b1_2 = NagaCooperativeLoad(&tile_b.inner[at_b1_2], 72u, false);
+                metal::simdgroup_float8x8 _e770 = sum_0_1_;
+                sum_0_1_ = NagaCooperativeMultiplyAdd(a0_2, b1_2, _e770);
+                metal::simdgroup_float8x8 _e772 = sum_1_1_;
+                sum_1_1_ = NagaCooperativeMultiplyAdd(a1_2, b1_2, _e772);
             }
             {
-                uint at_a0_3 = (a_start + ((team_row + 0u) * 40u)) + 24u;
-                metal::simdgroup_half8x8 a0_3 = NagaCooperativeLoad(&tile_a.inner[at_a0_3], 40u, false);
-                uint at_a1_3 = (a_start + ((team_row + 8u) * 40u)) + 24u;
-                metal::simdgroup_half8x8 a1_3 = NagaCooperativeLoad(&tile_a.inner[at_a1_3], 40u, false);
-                uint at_b0_3 = (b_start + 960u) + (team_column / 1u);
-                metal::simdgroup_half8x8 b0_3 = NagaCooperativeLoad(&tile_b.inner[at_b0_3], 40u, false);
-                metal::simdgroup_float8x8 _e495 = sum_0_0_;
-                sum_0_0_ = NagaCooperativeMultiplyAdd(a0_3, b0_3, _e495);
-                metal::simdgroup_float8x8 _e497 = sum_1_0_;
-                sum_1_0_ = NagaCooperativeMultiplyAdd(a1_3, b0_3, _e497);
-                uint at_b1_3 = (b_start + 968u) + (team_column / 1u);
-                metal::simdgroup_half8x8 b1_3 = NagaCooperativeLoad(&tile_b.inner[at_b1_3], 40u, false);
-                metal::simdgroup_float8x8 _e508 = sum_0_1_;
-                sum_0_1_ = NagaCooperativeMultiplyAdd(a0_3, b1_3, _e508);
-                metal::simdgroup_float8x8 _e510 = sum_1_1_;
-                sum_1_1_ = NagaCooperativeMultiplyAdd(a1_3, b1_3, _e510);
+                uint at_a0_3 = (a_start + ((team_row + 0u) * 72u)) + 24u;
+                metal::simdgroup_half8x8 a0_3 = NagaCooperativeLoad(&tile_a.inner[at_a0_3], 72u, false);
+                uint at_a1_3 = (a_start + ((team_row + 8u) * 72u)) + 24u;
+                metal::simdgroup_half8x8 a1_3 = NagaCooperativeLoad(&tile_a.inner[at_a1_3], 72u, false);
+                uint at_b0_3 = (b_start + 1728u) + (team_column / 1u);
+                metal::simdgroup_half8x8 b0_3 = NagaCooperativeLoad(&tile_b.inner[at_b0_3], 72u, false);
+                metal::simdgroup_float8x8 _e805 = sum_0_0_;
+                sum_0_0_ = NagaCooperativeMultiplyAdd(a0_3, b0_3, _e805);
+                metal::simdgroup_float8x8 _e807 = sum_1_0_;
+                sum_1_0_ = NagaCooperativeMultiplyAdd(a1_3, b0_3, _e807);
+                uint at_b1_3 = (b_start + 1736u) + (team_column / 1u);
+                metal::simdgroup_half8x8 b1_3 = NagaCooperativeLoad(&tile_b.inner[at_b1_3], 72u, false);
+                metal::simdgroup_float8x8 _e818 = sum_0_1_;
+                sum_0_1_ = NagaCooperativeMultiplyAdd(a0_3, b1_3, _e818);
+                metal::simdgroup_float8x8 _e820 = sum_1_1_;
+                sum_1_1_ = NagaCooperativeMultiplyAdd(a1_3, b1_3, _e820);
             }
-            uint _e513 = stage;
-            stage = 1u - _e513;
+            {
+                uint at_a0_4 = (a_start + ((team_row + 0u) * 72u)) + 32u;
+                metal::simdgroup_half8x8 a0_4 = NagaCooperativeLoad(&tile_a.inner[at_a0_4], 72u, false);
+                uint at_a1_4 = (a_start + ((team_row + 8u) * 72u)) + 32u;
+                metal::simdgroup_half8x8 a1_4 = NagaCooperativeLoad(&tile_a.inner[at_a1_4], 72u, false);
+                uint at_b0_4 = (b_start + 2304u) + (team_column / 1u);
+                metal::simdgroup_half8x8 b0_4 = NagaCooperativeLoad(&tile_b.inner[at_b0_4], 72u, false);
+                metal::simdgroup_float8x8 _e853 = sum_0_0_;
+                sum_0_0_ = NagaCooperativeMultiplyAdd(a0_4, b0_4, _e853);
+                metal::simdgroup_float8x8 _e855 = sum_1_0_;
+                sum_1_0_ = NagaCooperativeMultiplyAdd(a1_4, b0_4, _e855);
+                uint at_b1_4 = (b_start + 2312u) + (team_column / 1u);
+                metal::simdgroup_half8x8 b1_4 = NagaCooperativeLoad(&tile_b.inner[at_b1_4], 72u, false);
+                metal::simdgroup_float8x8 _e866 = sum_0_1_;
+                sum_0_1_ = NagaCooperativeMultiplyAdd(a0_4, b1_4, _e866);
+                metal::simdgroup_float8x8 _e868 = sum_1_1_;
+                sum_1_1_ = NagaCooperativeMultiplyAdd(a1_4, b1_4, _e868);
+            }
+            {
+                uint at_a0_5 = (a_start + ((team_row + 0u) * 72u)) + 40u;
+                metal::simdgroup_half8x8 a0_5 = NagaCooperativeLoad(&tile_a.inner[at_a0_5], 72u, false);
+                uint at_a1_5 = (a_start + ((team_row + 8u) * 72u)) + 40u;
+                metal::simdgroup_half8x8 a1_5 = NagaCooperativeLoad(&tile_a.inner[at_a1_5], 72u, false);
+                uint at_b0_5 = (b_start + 2880u) + (team_column / 1u);
+                metal::simdgroup_half8x8 b0_5 = NagaCooperativeLoad(&tile_b.inner[at_b0_5], 72u, false);
+                metal::simdgroup_float8x8 _e901 = sum_0_0_;
+                sum_0_0_ = NagaCooperativeMultiplyAdd(a0_5, b0_5, _e901);
+                metal::simdgroup_float8x8 _e903 = sum_1_0_;
+                sum_1_0_ = NagaCooperativeMultiplyAdd(a1_5, b0_5, _e903);
+                uint at_b1_5 = (b_start + 2888u) + (team_column / 1u);
+                metal::simdgroup_half8x8 b1_5 = NagaCooperativeLoad(&tile_b.inner[at_b1_5], 72u, false);
+                metal::simdgroup_float8x8 _e914 = sum_0_1_;
+                sum_0_1_ = NagaCooperativeMultiplyAdd(a0_5, b1_5, _e914);
+                metal::simdgroup_float8x8 _e916 = sum_1_1_;
+                sum_1_1_ = NagaCooperativeMultiplyAdd(a1_5, b1_5, _e916);
+            }
+            {
+                uint at_a0_6 = (a_start + ((team_row + 0u) * 72u)) + 48u;
+                metal::simdgroup_half8x8 a0_6 = NagaCooperativeLoad(&tile_a.inner[at_a0_6], 72u, false);
+                uint at_a1_6 = (a_start + ((team_row + 8u) * 72u)) + 48u;
+                metal::simdgroup_half8x8 a1_6 = NagaCooperativeLoad(&tile_a.inner[at_a1_6], 72u, false);
+                uint at_b0_6 = (b_start + 3456u) + (team_column / 1u);
+                metal::simdgroup_half8x8 b0_6 = NagaCooperativeLoad(&tile_b.inner[at_b0_6], 72u, false);
+                metal::simdgroup_float8x8 _e949 = sum_0_0_;
+                sum_0_0_ = NagaCooperativeMultiplyAdd(a0_6, b0_6, _e949);
+                metal::simdgroup_float8x8 _e951 = sum_1_0_;
+                sum_1_0_ = NagaCooperativeMultiplyAdd(a1_6, b0_6, _e951);
+                uint at_b1_6 = (b_start + 3464u) + (team_column / 1u);
+                metal::simdgroup_half8x8 b1_6 = NagaCooperativeLoad(&tile_b.inner[at_b1_6], 72u, false);
+                metal::simdgroup_float8x8 _e962 = sum_0_1_;
+                sum_0_1_ = NagaCooperativeMultiplyAdd(a0_6, b1_6, _e962);
+                metal::simdgroup_float8x8 _e964 = sum_1_1_;
+                sum_1_1_ = NagaCooperativeMultiplyAdd(a1_6, b1_6, _e964);
+            }
+            {
+                uint at_a0_7 = (a_start + ((team_row + 0u) * 72u)) + 56u;
+                metal::simdgroup_half8x8 a0_7 = NagaCooperativeLoad(&tile_a.inner[at_a0_7], 72u, false);
+                uint at_a1_7 = (a_start + ((team_row + 8u) * 72u)) + 56u;
+                metal::simdgroup_half8x8 a1_7 = NagaCooperativeLoad(&tile_a.inner[at_a1_7], 72u, false);
+                uint at_b0_7 = (b_start + 4032u) + (team_column / 1u);
+                metal::simdgroup_half8x8 b0_7 = NagaCooperativeLoad(&tile_b.inner[at_b0_7], 72u, false);
+                metal::simdgroup_float8x8 _e997 = sum_0_0_;
+                sum_0_0_ = NagaCooperativeMultiplyAdd(a0_7, b0_7, _e997);
+                metal::simdgroup_float8x8 _e999 = sum_1_0_;
+                sum_1_0_ = NagaCooperativeMultiplyAdd(a1_7, b0_7, _e999);
+                uint at_b1_7 = (b_start + 4040u) + (team_column / 1u);
+                metal::simdgroup_half8x8 b1_7 = NagaCooperativeLoad(&tile_b.inner[at_b1_7], 72u, false);
+                metal::simdgroup_float8x8 _e1010 = sum_0_1_;
+                sum_0_1_ = NagaCooperativeMultiplyAdd(a0_7, b1_7, _e1010);
+                metal::simdgroup_float8x8 _e1012 = sum_1_1_;
+                sum_1_1_ = NagaCooperativeMultiplyAdd(a1_7, b1_7, _e1012);
+            }
+            uint _e1015 = stage;
+            stage = 1u - _e1015;
         }
     }
-    uint own = team * 64u;
-    uint to_0_0_ = own + 0u;
-    metal::simdgroup_float8x8 _e519 = sum_0_0_;
-    simdgroup_store(_e519, &results.inner[to_0_0_], 8u);
+    uint taken0_ = metal::min(thread_ + 0u, 63u);
+    uint owner0_ = taken0_ / 16u;
+    uint row0_ = (_e13.row + ((owner0_ / 4u) * 16u)) + ((taken0_ % 16u) / 2u);
+    uint column0_ = (_e13.column + ((owner0_ % 4u) * 16u)) + ((taken0_ % 2u) * 4u);
+    uint to_0_0_ = (team * 64u) + 0u;
+    metal::simdgroup_float8x8 _e1049 = sum_0_0_;
+    simdgroup_store(_e1049, &results.inner[to_0_0_], 8u);
     metal::threadgroup_barrier(metal::mem_flags::mem_threadgroup);
-    quad_ = lane;
-    bool loop_init = true;
-    while(true) {
-        if (!loop_init) {
-            uint _e569 = quad_;
-            quad_ = _e569 + lanes;
-        }
-        loop_init = false;
-        uint _e524 = quad_;
-        if (_e524 < 16u) {
-        } else {
-            break;
-        }
-        {
-            uint _e527 = quad_;
-            uint at_6 = own + (_e527 * 4u);
-            uint _e535 = quad_;
-            uint row_2 = ((_e15.row + team_row) + 0u) + (_e535 / 2u);
-            uint _e543 = quad_;
-            uint column_1 = ((_e15.column + team_column) + 0u) + ((_e543 % 2u) * 4u);
-            float _e552 = results.inner[at_6];
-            float _e557 = results.inner[at_6 + 1u];
-            float _e562 = results.inner[at_6 + 2u];
-            float _e567 = results.inner[at_6 + 3u];
-            put(_e15.part, _e17, row_2, column_1, metal::float4(_e552, _e557, _e562, _e567), out, params, _buffer_sizes);
-        }
-    }
-    metal::threadgroup_barrier(metal::mem_flags::mem_threadgroup);
-    uint to_0_1_ = own + 0u;
-    metal::simdgroup_float8x8 _e573 = sum_0_1_;
-    simdgroup_store(_e573, &results.inner[to_0_1_], 8u);
-    metal::threadgroup_barrier(metal::mem_flags::mem_threadgroup);
-    quad_1 = lane;
-    bool loop_init_1 = true;
-    while(true) {
-        if (!loop_init_1) {
-            uint _e623 = quad_1;
-            quad_1 = _e623 + lanes;
-        }
-        loop_init_1 = false;
-        uint _e578 = quad_1;
-        if (_e578 < 16u) {
-        } else {
-            break;
-        }
-        {
-            uint _e581 = quad_1;
-            uint at_7 = own + (_e581 * 4u);
-            uint _e589 = quad_1;
-            uint row_3 = ((_e15.row + team_row) + 0u) + (_e589 / 2u);
-            uint _e597 = quad_1;
-            uint column_2 = ((_e15.column + team_column) + 8u) + ((_e597 % 2u) * 4u);
-            float _e606 = results.inner[at_7];
-            float _e611 = results.inner[at_7 + 1u];
-            float _e616 = results.inner[at_7 + 2u];
-            float _e621 = results.inner[at_7 + 3u];
-            put(_e15.part, _e17, row_3, column_2, metal::float4(_e606, _e611, _e616, _e621), out, params, _buffer_sizes);
-        }
-    }
-    metal::threadgroup_barrier(metal::mem_flags::mem_threadgroup);
-    uint to_1_0_ = own + 0u;
-    metal::simdgroup_float8x8 _e627 = sum_1_0_;
-    simdgroup_store(_e627, &results.inner[to_1_0_], 8u);
-    metal::threadgroup_barrier(metal::mem_flags::mem_threadgroup);
-    quad_2 = lane;
-    bool loop_init_2 = true;
-    while(true) {
-        if (!loop_init_2) {
-            uint _e677 = quad_2;
-            quad_2 = _e677 + lanes;
-        }
-        loop_init_2 = false;
-        uint _e632 = quad_2;
-        if (_e632 < 16u) {
-        } else {
-            break;
-        }
-        {
-            uint _e635 = quad_2;
-            uint at_8 = own + (_e635 * 4u);
-            uint _e643 = quad_2;
-            uint row_4 = ((_e15.row + team_row) + 8u) + (_e643 / 2u);
-            uint _e651 = quad_2;
-            uint column_3 = ((_e15.column + team_column) + 0u) + ((_e651 % 2u) * 4u);
-            float _e660 = results.inner[at_8];
-            float _e665 = results.inner[at_8 + 1u];
-            float _e670 = results.inner[at_8 + 2u];
-            float _e675 = results.inner[at_8 + 3u];
-            put(_e15.part, _e17, row_4, column_3, metal::float4(_e660, _e665, _e670, _e675), out, params, _buffer_sizes);
+    {
+        uint at0_ = (taken0_ * 4u) + 0u;
+        float _e1059 = results.inner[at0_];
+        float _e1064 = results.inner[at0_ + 1u];
+        float _e1069 = results.inner[at0_ + 2u];
+        float _e1074 = results.inner[at0_ + 3u];
+        metal::float4 sums0_ = metal::float4(_e1059, _e1064, _e1069, _e1074);
+        metal::float4 _e1076 = finish(sums0_, params);
+        if ((thread_ + 0u) < 64u) {
+            keep(_e13.part, _e15, row0_ + 0u, column0_ + 0u, _e1076, out, params, _buffer_sizes);
         }
     }
     metal::threadgroup_barrier(metal::mem_flags::mem_threadgroup);
-    uint to_1_1_ = own + 0u;
-    metal::simdgroup_float8x8 _e681 = sum_1_1_;
-    simdgroup_store(_e681, &results.inner[to_1_1_], 8u);
+    uint to_1_0_ = (team * 64u) + 0u;
+    metal::simdgroup_float8x8 _e1090 = sum_1_0_;
+    simdgroup_store(_e1090, &results.inner[to_1_0_], 8u);
     metal::threadgroup_barrier(metal::mem_flags::mem_threadgroup);
-    quad_3 = lane;
-    bool loop_init_3 = true;
-    while(true) {
-        if (!loop_init_3) {
-            uint _e731 = quad_3;
-            quad_3 = _e731 + lanes;
+    {
+        uint at0_1 = (taken0_ * 4u) + 0u;
+        float _e1100 = results.inner[at0_1];
+        float _e1105 = results.inner[at0_1 + 1u];
+        float _e1110 = results.inner[at0_1 + 2u];
+        float _e1115 = results.inner[at0_1 + 3u];
+        metal::float4 sums0_1 = metal::float4(_e1100, _e1105, _e1110, _e1115);
+        metal::float4 _e1117 = finish(sums0_1, params);
+        if ((thread_ + 0u) < 64u) {
+            keep(_e13.part, _e15, row0_ + 8u, column0_ + 0u, _e1117, out, params, _buffer_sizes);
         }
-        loop_init_3 = false;
-        uint _e686 = quad_3;
-        if (_e686 < 16u) {
-        } else {
-            break;
+    }
+    metal::threadgroup_barrier(metal::mem_flags::mem_threadgroup);
+    uint to_0_1_ = (team * 64u) + 0u;
+    metal::simdgroup_float8x8 _e1131 = sum_0_1_;
+    simdgroup_store(_e1131, &results.inner[to_0_1_], 8u);
+    metal::threadgroup_barrier(metal::mem_flags::mem_threadgroup);
+    {
+        uint at0_2 = (taken0_ * 4u) + 0u;
+        float _e1141 = results.inner[at0_2];
+        float _e1146 = results.inner[at0_2 + 1u];
+        float _e1151 = results.inner[at0_2 + 2u];
+        float _e1156 = results.inner[at0_2 + 3u];
+        metal::float4 sums0_2 = metal::float4(_e1141, _e1146, _e1151, _e1156);
+        metal::float4 _e1158 = finish(sums0_2, params);
+        if ((thread_ + 0u) < 64u) {
+            keep(_e13.part, _e15, row0_ + 0u, column0_ + 8u, _e1158, out, params, _buffer_sizes);
         }
-        {
-            uint _e689 = quad_3;
-            uint at_9 = own + (_e689 * 4u);
-            uint _e697 = quad_3;
-            uint row_5 = ((_e15.row + team_row) + 8u) + (_e697 / 2u);
-            uint _e705 = quad_3;
-            uint column_4 = ((_e15.column + team_column) + 8u) + ((_e705 % 2u) * 4u);
-            float _e714 = results.inner[at_9];
-            float _e719 = results.inner[at_9 + 1u];
-            float _e724 = results.inner[at_9 + 2u];
-            float _e729 = results.inner[at_9 + 3u];
-            put(_e15.part, _e17, row_5, column_4, metal::float4(_e714, _e719, _e724, _e729), out, params, _buffer_sizes);
+    }
+    metal::threadgroup_barrier(metal::mem_flags::mem_threadgroup);
+    uint to_1_1_ = (team * 64u) + 0u;
+    metal::simdgroup_float8x8 _e1172 = sum_1_1_;
+    simdgroup_store(_e1172, &results.inner[to_1_1_], 8u);
+    metal::threadgroup_barrier(metal::mem_flags::mem_threadgroup);
+    {
+        uint at0_3 = (taken0_ * 4u) + 0u;
+        float _e1182 = results.inner[at0_3];
+        float _e1187 = results.inner[at0_3 + 1u];
+        float _e1192 = results.inner[at0_3 + 2u];
+        float _e1197 = results.inner[at0_3 + 3u];
+        metal::float4 sums0_3 = metal::float4(_e1182, _e1187, _e1192, _e1197);
+        metal::float4 _e1199 = finish(sums0_3, params);
+        if ((thread_ + 0u) < 64u) {
+            keep(_e13.part, _e15, row0_ + 8u, column0_ + 8u, _e1199, out, params, _buffer_sizes);
         }
     }
     metal::threadgroup_barrier(metal::mem_flags::mem_threadgroup);

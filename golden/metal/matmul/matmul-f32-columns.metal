@@ -105,9 +105,9 @@ metal::float4 load_a(
     constant _mslBufferSizes& _buffer_sizes
 ) {
     uint _e5 = params.m;
-    uint row_1 = metal::min(outer, _e5 - 1u);
+    uint row_4 = metal::min(outer, _e5 - 1u);
     uint _e12 = params.a_outer;
-    metal::float4 _e19 = a[((start + (row_1 * _e12)) + k_1) >> 2u];
+    metal::float4 _e19 = a[((start + (row_4 * _e12)) + k_1) >> 2u];
     return static_cast<metal::float4>(_e19);
 }
 
@@ -132,22 +132,54 @@ metal::float4 activate(
     return v;
 }
 
-void put(
-    uint part,
+uint place(
     Starts base,
     uint row,
     uint column,
+    constant Params& params
+) {
+    uint _e6 = params.n;
+    return (base.out + (row * _e6)) + column;
+}
+
+metal::float4 finish(
     metal::float4 sums,
+    constant Params& params
+) {
+    metal::float4 v_1 = {};
+    float _e3 = params.alpha;
+    v_1 = sums * _e3;
+    metal::float4 _e6 = v_1;
+    metal::float4 _e7 = activate(_e6);
+    return _e7;
+}
+
+metal::float4 settle(
+    Starts base_1,
+    uint row_1,
+    uint column_1,
+    metal::float4 sums_1,
+    constant Params& params
+) {
+    metal::float4 _e4 = finish(sums_1, params);
+    return _e4;
+}
+
+void keep(
+    uint part,
+    Starts base_2,
+    uint row_2,
+    uint column_2,
+    metal::float4 v_2,
     device type_2& out,
     constant Params& params,
     constant _mslBufferSizes& _buffer_sizes
 ) {
     bool local = {};
-    metal::float4 v_1 = {};
     uint _e7 = params.m;
-    if (!((row >= _e7))) {
+    if (!((row_2 >= _e7))) {
         uint _e14 = params.n;
-        local = column >= _e14;
+        local = column_2 >= _e14;
     } else {
         local = true;
     }
@@ -155,13 +187,35 @@ void put(
     if (_e17) {
         return;
     }
-    float _e20 = params.alpha;
-    v_1 = sums * _e20;
-    uint _e26 = params.n;
-    uint at = (base.out + (row * _e26)) + column;
-    metal::float4 _e34 = v_1;
-    metal::float4 _e35 = activate(_e34);
-    out[at >> 2u] = static_cast<metal::float4>(_e35);
+    uint _e18 = place(base_2, row_2, column_2, params);
+    out[_e18 >> 2u] = static_cast<metal::float4>(v_2);
+    return;
+}
+
+void put(
+    uint part_1,
+    Starts base_3,
+    uint row_3,
+    uint column_3,
+    metal::float4 sums_2,
+    device type_2& out,
+    constant Params& params,
+    constant _mslBufferSizes& _buffer_sizes
+) {
+    bool local_1 = {};
+    uint _e7 = params.m;
+    if (!((row_3 >= _e7))) {
+        uint _e14 = params.n;
+        local_1 = column_3 >= _e14;
+    } else {
+        local_1 = true;
+    }
+    bool _e17 = local_1;
+    if (_e17) {
+        return;
+    }
+    metal::float4 _e18 = settle(base_3, row_3, column_3, sums_2, params);
+    keep(part_1, base_3, row_3, column_3, _e18, out, params, _buffer_sizes);
     return;
 }
 
@@ -183,13 +237,13 @@ Work work(
     uint first = (tile / in_band) * 8u;
     uint _e29 = params.tiles_m;
     uint rows = metal::min(8u, _e29 - first);
-    uint at_1 = tile % in_band;
+    uint at = tile % in_band;
     uint _e35 = params.share;
     uint k_3 = share * _e35;
     uint _e46 = params.share;
     uint _e50 = params.k;
     uint _e54 = params.products;
-    return Work {(first + (at_1 % rows)) * 1u, (at_1 / rows) * 128u, k_3, metal::min(k_3 + _e46, _e50), product_1, (share * _e54) + product_1};
+    return Work {(first + (at % rows)) * 1u, (at / rows) * 128u, k_3, metal::min(k_3 + _e46, _e50), product_1, (share * _e54) + product_1};
 }
 
 struct main_Input {
@@ -215,7 +269,7 @@ struct main_Input {
     }
     Work _e12 = work(id_1, params);
     Starts _e14 = starts(_e12.product, params);
-    uint column_1 = _e12.column + ((index % 32u) * 4u);
+    uint column_4 = _e12.column + ((index % 32u) * 4u);
     uint slice = index / 32u;
     k = _e12.k + (slice * 4u);
     bool loop_init = true;
@@ -232,13 +286,13 @@ struct main_Input {
         }
         {
             uint _e34 = k;
-            metal::float4 _e37 = load_b(_e14.b, column_1, _e34 + 0u, b, params, _buffer_sizes);
+            metal::float4 _e37 = load_b(_e14.b, column_4, _e34 + 0u, b, params, _buffer_sizes);
             uint _e39 = k;
-            metal::float4 _e42 = load_b(_e14.b, column_1, _e39 + 1u, b, params, _buffer_sizes);
+            metal::float4 _e42 = load_b(_e14.b, column_4, _e39 + 1u, b, params, _buffer_sizes);
             uint _e44 = k;
-            metal::float4 _e47 = load_b(_e14.b, column_1, _e44 + 2u, b, params, _buffer_sizes);
+            metal::float4 _e47 = load_b(_e14.b, column_4, _e44 + 2u, b, params, _buffer_sizes);
             uint _e49 = k;
-            metal::float4 _e52 = load_b(_e14.b, column_1, _e49 + 3u, b, params, _buffer_sizes);
+            metal::float4 _e52 = load_b(_e14.b, column_4, _e49 + 3u, b, params, _buffer_sizes);
             uint _e57 = k;
             metal::float4 _e58 = load_a(_e14.a, _e12.row + 0u, _e57, a, params, _buffer_sizes);
             metal::float4 _e61 = sum0_;
@@ -279,7 +333,7 @@ struct main_Input {
         metal::float4 _e132 = parts.inner[index + 224u];
         sum = _e127 + _e132;
         metal::float4 _e138 = sum;
-        put(_e12.part, _e14, _e12.row + 0u, column_1, _e138, out, params, _buffer_sizes);
+        put(_e12.part, _e14, _e12.row + 0u, column_4, _e138, out, params, _buffer_sizes);
     }
     metal::threadgroup_barrier(metal::mem_flags::mem_threadgroup);
     return;

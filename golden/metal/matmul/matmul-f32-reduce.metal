@@ -90,22 +90,54 @@ metal::float4 activate(
     return v;
 }
 
-void put(
-    uint part,
+uint place(
     Starts base,
     uint row,
     uint column,
+    constant Params& params
+) {
+    uint _e6 = params.n;
+    return (base.out + (row * _e6)) + column;
+}
+
+metal::float4 finish(
     metal::float4 sums,
+    constant Params& params
+) {
+    metal::float4 v_1 = {};
+    float _e3 = params.alpha;
+    v_1 = sums * _e3;
+    metal::float4 _e6 = v_1;
+    metal::float4 _e7 = activate(_e6);
+    return _e7;
+}
+
+metal::float4 settle(
+    Starts base_1,
+    uint row_1,
+    uint column_1,
+    metal::float4 sums_1,
+    constant Params& params
+) {
+    metal::float4 _e4 = finish(sums_1, params);
+    return _e4;
+}
+
+void keep(
+    uint part,
+    Starts base_2,
+    uint row_2,
+    uint column_2,
+    metal::float4 v_2,
     device type_2& out,
     constant Params& params,
     constant _mslBufferSizes& _buffer_sizes
 ) {
     bool local = {};
-    metal::float4 v_1 = {};
     uint _e7 = params.m;
-    if (!((row >= _e7))) {
+    if (!((row_2 >= _e7))) {
         uint _e14 = params.n;
-        local = column >= _e14;
+        local = column_2 >= _e14;
     } else {
         local = true;
     }
@@ -113,13 +145,35 @@ void put(
     if (_e17) {
         return;
     }
-    float _e20 = params.alpha;
-    v_1 = sums * _e20;
-    uint _e26 = params.n;
-    uint at = (base.out + (row * _e26)) + column;
-    metal::float4 _e34 = v_1;
-    metal::float4 _e35 = activate(_e34);
-    out[at >> 2u] = static_cast<metal::float4>(_e35);
+    uint _e18 = place(base_2, row_2, column_2, params);
+    out[_e18 >> 2u] = static_cast<metal::float4>(v_2);
+    return;
+}
+
+void put(
+    uint part_1,
+    Starts base_3,
+    uint row_3,
+    uint column_3,
+    metal::float4 sums_2,
+    device type_2& out,
+    constant Params& params,
+    constant _mslBufferSizes& _buffer_sizes
+) {
+    bool local_1 = {};
+    uint _e7 = params.m;
+    if (!((row_3 >= _e7))) {
+        uint _e14 = params.n;
+        local_1 = column_3 >= _e14;
+    } else {
+        local_1 = true;
+    }
+    bool _e17 = local_1;
+    if (_e17) {
+        return;
+    }
+    metal::float4 _e18 = settle(base_3, row_3, column_3, sums_2, params);
+    keep(part_1, base_3, row_3, column_3, _e18, out, params, _buffer_sizes);
     return;
 }
 
@@ -129,7 +183,7 @@ struct main_Input {
   metal::uint3 group [[threadgroup_position_in_grid]]
 , metal::uint3 groups [[threadgroups_per_grid]]
 , uint thread_ [[thread_index_in_threadgroup]]
-, device type_2 const& sums_1 [[buffer(0)]]
+, device type_2 const& sums_3 [[buffer(0)]]
 , device type_2& out [[buffer(1)]]
 , constant Params& params [[buffer(2)]]
 , constant _mslBufferSizes& _buffer_sizes [[buffer(3)]]
@@ -138,11 +192,11 @@ struct main_Input {
     uint share = 0u;
     uint _e5 = params.n;
     uint across = (_e5 + 3u) / 4u;
-    uint at_1 = ((group.x + (group.y * groups.x)) * 64u) + thread_;
-    uint column_1 = (at_1 % across) * 4u;
-    uint rest_1 = at_1 / across;
+    uint at = ((group.x + (group.y * groups.x)) * 64u) + thread_;
+    uint column_4 = (at % across) * 4u;
+    uint rest_1 = at / across;
     uint _e24 = params.m;
-    uint row_1 = rest_1 % _e24;
+    uint row_4 = rest_1 % _e24;
     uint _e28 = params.m;
     uint product_1 = rest_1 / _e28;
     uint _e32 = params.products;
@@ -167,14 +221,14 @@ struct main_Input {
             uint _e46 = params.products;
             uint _e51 = params.m;
             uint _e56 = params.n;
-            uint start = (((((_e43 * _e46) + product_1) * _e51) + row_1) * _e56) + column_1;
+            uint start = (((((_e43 * _e46) + product_1) * _e51) + row_4) * _e56) + column_4;
             metal::float4 _e59 = sum;
-            metal::float4 _e64 = sums_1[start >> 2u];
+            metal::float4 _e64 = sums_3[start >> 2u];
             sum = _e59 + _e64;
         }
     }
     Starts _e70 = starts(product_1, params);
     metal::float4 _e71 = sum;
-    put(0u, _e70, row_1, column_1, _e71, out, params, _buffer_sizes);
+    put(0u, _e70, row_4, column_4, _e71, out, params, _buffer_sizes);
     return;
 }

@@ -109,9 +109,9 @@ metal::float4 load_a(
         return metal::float4(0.0);
     }
     uint _e11 = params.m;
-    uint row_1 = metal::min(outer, _e11 - 1u);
+    uint row_4 = metal::min(outer, _e11 - 1u);
     uint _e18 = params.a_outer;
-    metal::float4 _e25 = a[((start + (row_1 * _e18)) + k_1) >> 2u];
+    metal::float4 _e25 = a[((start + (row_4 * _e18)) + k_1) >> 2u];
     return static_cast<metal::float4>(_e25);
 }
 
@@ -128,9 +128,9 @@ metal::float4 load_b(
         return metal::float4(0.0);
     }
     uint _e11 = params.n;
-    uint row_2 = metal::min(outer_1, _e11 - 1u);
+    uint row_5 = metal::min(outer_1, _e11 - 1u);
     uint _e18 = params.b_outer;
-    metal::float4 _e25 = b[((start_1 + (row_2 * _e18)) + k_2) >> 2u];
+    metal::float4 _e25 = b[((start_1 + (row_5 * _e18)) + k_2) >> 2u];
     return static_cast<metal::float4>(_e25);
 }
 
@@ -140,22 +140,54 @@ metal::float4 activate(
     return v;
 }
 
-void put(
-    uint part_1,
+uint place(
     Starts base,
     uint row,
     uint column,
+    constant Params& params
+) {
+    uint _e6 = params.n;
+    return (base.out + (row * _e6)) + column;
+}
+
+metal::float4 finish(
     metal::float4 sums,
+    constant Params& params
+) {
+    metal::float4 v_1 = {};
+    float _e3 = params.alpha;
+    v_1 = sums * _e3;
+    metal::float4 _e6 = v_1;
+    metal::float4 _e7 = activate(_e6);
+    return _e7;
+}
+
+metal::float4 settle(
+    Starts base_1,
+    uint row_1,
+    uint column_1,
+    metal::float4 sums_1,
+    constant Params& params
+) {
+    metal::float4 _e4 = finish(sums_1, params);
+    return _e4;
+}
+
+void keep(
+    uint part_1,
+    Starts base_2,
+    uint row_2,
+    uint column_2,
+    metal::float4 v_2,
     device type_2& out,
     constant Params& params,
     constant _mslBufferSizes& _buffer_sizes
 ) {
     bool local = {};
-    metal::float4 v_1 = {};
     uint _e7 = params.m;
-    if (!((row >= _e7))) {
+    if (!((row_2 >= _e7))) {
         uint _e14 = params.n;
-        local = column >= _e14;
+        local = column_2 >= _e14;
     } else {
         local = true;
     }
@@ -163,13 +195,35 @@ void put(
     if (_e17) {
         return;
     }
-    float _e20 = params.alpha;
-    v_1 = sums * _e20;
-    uint _e26 = params.n;
-    uint at = (base.out + (row * _e26)) + column;
-    metal::float4 _e34 = v_1;
-    metal::float4 _e35 = activate(_e34);
-    out[at >> 2u] = static_cast<metal::float4>(_e35);
+    uint _e18 = place(base_2, row_2, column_2, params);
+    out[_e18 >> 2u] = static_cast<metal::float4>(v_2);
+    return;
+}
+
+void put(
+    uint part_2,
+    Starts base_3,
+    uint row_3,
+    uint column_3,
+    metal::float4 sums_2,
+    device type_2& out,
+    constant Params& params,
+    constant _mslBufferSizes& _buffer_sizes
+) {
+    bool local_1 = {};
+    uint _e7 = params.m;
+    if (!((row_3 >= _e7))) {
+        uint _e14 = params.n;
+        local_1 = column_3 >= _e14;
+    } else {
+        local_1 = true;
+    }
+    bool _e17 = local_1;
+    if (_e17) {
+        return;
+    }
+    metal::float4 _e18 = settle(base_3, row_3, column_3, sums_2, params);
+    keep(part_2, base_3, row_3, column_3, _e18, out, params, _buffer_sizes);
     return;
 }
 
@@ -191,13 +245,13 @@ Work work(
     uint first = (tile / in_band) * 8u;
     uint _e29 = params.tiles_m;
     uint rows = metal::min(8u, _e29 - first);
-    uint at_1 = tile % in_band;
+    uint at = tile % in_band;
     uint _e35 = params.share;
     uint k_3 = share * _e35;
     uint _e46 = params.share;
     uint _e50 = params.k;
     uint _e54 = params.products;
-    return Work {(first + (at_1 % rows)) * 4u, (at_1 / rows) * 32u, k_3, metal::min(k_3 + _e46, _e50), product_1, (share * _e54) + product_1};
+    return Work {(first + (at % rows)) * 4u, (at / rows) * 32u, k_3, metal::min(k_3 + _e46, _e50), product_1, (share * _e54) + product_1};
 }
 
 struct main_Input {
@@ -851,8 +905,8 @@ struct main_Input {
             }
             {
                 uint _e871 = part;
-                uint at_2 = ((own * count) + _e871) * 16u;
-                uint start_2 = at_2 + (quad_ * 4u);
+                uint at_1 = ((own * count) + _e871) * 16u;
+                uint start_2 = at_1 + (quad_ * 4u);
                 metal::float4 _e878 = sum;
                 float _e881 = parts.inner[start_2];
                 float _e886 = parts.inner[start_2 + 1u];

@@ -107,9 +107,9 @@ metal::float4 load_a(
     constant _mslBufferSizes& _buffer_sizes
 ) {
     uint _e5 = params.m;
-    uint row_1 = metal::min(outer, _e5 - 1u);
+    uint row_6 = metal::min(outer, _e5 - 1u);
     uint _e12 = params.a_outer;
-    metal::float4 _e19 = a[((start + (row_1 * _e12)) + k_1) >> 2u];
+    metal::float4 _e19 = a[((start + (row_6 * _e12)) + k_1) >> 2u];
     return static_cast<metal::float4>(_e19);
 }
 
@@ -163,24 +163,95 @@ metal::float4 activate(
     return v * metal::select(half_complement, metal::float4(1.0) - half_complement, v >= metal::float4(0.0));
 }
 
-void put(
-    uint part,
+uint place(
     Starts base,
     uint row,
     uint column,
+    constant Params& params
+) {
+    uint _e6 = params.n;
+    return (base.out + (row * _e6)) + column;
+}
+
+metal::float4 biased(
+    uint row_1,
+    uint column_1,
+    device type_2 const& bias,
+    constant Params& params,
+    constant _mslBufferSizes& _buffer_sizes
+) {
+    uint _e5 = params.n;
+    metal::float4 _e12 = bias[metal::min(column_1, _e5 - 4u) >> 2u];
+    return static_cast<metal::float4>(_e12);
+}
+
+metal::float4 added(
+    Starts base_1,
+    uint row_2,
+    uint column_2,
+    device type_2 const& more,
+    constant Params& params,
+    constant _mslBufferSizes& _buffer_sizes
+) {
+    uint _e5 = params.m;
+    uint own = metal::min(row_2, _e5 - 1u);
+    uint _e11 = params.n;
+    uint first_1 = metal::min(column_2, _e11 - 4u);
+    uint _e19 = params.more_outer;
+    metal::float4 _e26 = more[((base_1.more + (own * _e19)) + first_1) >> 2u];
+    return static_cast<metal::float4>(_e26);
+}
+
+metal::float4 finish(
     metal::float4 sums,
+    metal::float4 first,
+    metal::float4 other,
+    constant Params& params
+) {
+    metal::float4 v_1 = {};
+    float _e5 = params.alpha;
+    v_1 = sums * _e5;
+    metal::float4 _e8 = v_1;
+    v_1 = _e8 + first;
+    metal::float4 _e10 = v_1;
+    float _e13 = params.beta;
+    v_1 = _e10 + (_e13 * other);
+    metal::float4 _e16 = v_1;
+    metal::float4 _e17 = activate(_e16);
+    return _e17;
+}
+
+metal::float4 settle(
+    Starts base_2,
+    uint row_3,
+    uint column_3,
+    metal::float4 sums_1,
     device type_2 const& bias,
     device type_2 const& more,
+    constant Params& params,
+    constant _mslBufferSizes& _buffer_sizes
+) {
+    metal::float4 _e4 = biased(row_3, column_3, bias, params, _buffer_sizes);
+    metal::float4 _e5 = added(base_2, row_3, column_3, more, params, _buffer_sizes);
+    metal::float4 _e6 = finish(sums_1, _e4, _e5, params);
+    return _e6;
+}
+
+void keep(
+    uint part,
+    Starts base_3,
+    uint row_4,
+    uint column_4,
+    metal::float4 v_2,
     device type_2& out,
     constant Params& params,
     constant _mslBufferSizes& _buffer_sizes
 ) {
     bool local = {};
-    metal::float4 v_1 = {};
     uint _e7 = params.m;
-    if (!((row >= _e7))) {
+    if (!((row_4 >= _e7))) {
         uint _e14 = params.n;
-        local = column >= _e14;
+        local = column_4 >= _e14;
     } else {
         local = true;
     }
@@ -188,22 +259,37 @@ void put(
     if (_e17) {
         return;
     }
-    float _e20 = params.alpha;
-    v_1 = sums * _e20;
-    uint _e26 = params.n;
-    uint at = (base.out + (row * _e26)) + column;
-    metal::float4 _e30 = v_1;
-    metal::float4 _e35 = bias[column >> 2u];
-    v_1 = _e30 + static_cast<metal::float4>(_e35);
-    uint _e42 = params.more_outer;
-    metal::float4 _e49 = more[((base.more + (row * _e42)) + column) >> 2u];
-    metal::float4 other = static_cast<metal::float4>(_e49);
-    metal::float4 _e51 = v_1;
-    float _e54 = params.beta;
-    v_1 = _e51 + (_e54 * other);
-    metal::float4 _e61 = v_1;
-    metal::float4 _e62 = activate(_e61);
-    out[at >> 2u] = static_cast<metal::float4>(_e62);
+    uint _e18 = place(base_3, row_4, column_4, params);
+    out[_e18 >> 2u] = static_cast<metal::float4>(v_2);
+    return;
+}
+
+void put(
+    uint part_1,
+    Starts base_4,
+    uint row_5,
+    uint column_5,
+    metal::float4 sums_2,
+    device type_2 const& bias,
+    device type_2 const& more,
+    device type_2& out,
+    constant Params& params,
+    constant _mslBufferSizes& _buffer_sizes
+) {
+    bool local_1 = {};
+    uint _e7 = params.m;
+    if (!((row_5 >= _e7))) {
+        uint _e14 = params.n;
+        local_1 = column_5 >= _e14;
+    } else {
+        local_1 = true;
+    }
+    bool _e17 = local_1;
+    if (_e17) {
+        return;
+    }
+    metal::float4 _e18 = settle(base_4, row_5, column_5, sums_2, bias, more, params, _buffer_sizes);
+    keep(part_1, base_4, row_5, column_5, _e18, out, params, _buffer_sizes);
     return;
 }
 
@@ -222,16 +308,16 @@ Work work(
     uint product_1 = rest_1 / _e16;
     uint _e21 = params.tiles_n;
     uint in_band = 8u * _e21;
-    uint first = (tile / in_band) * 8u;
+    uint first_2 = (tile / in_band) * 8u;
     uint _e29 = params.tiles_m;
-    uint rows = metal::min(8u, _e29 - first);
-    uint at_1 = tile % in_band;
+    uint rows = metal::min(8u, _e29 - first_2);
+    uint at = tile % in_band;
     uint _e35 = params.share;
     uint k_3 = share * _e35;
     uint _e46 = params.share;
     uint _e50 = params.k;
     uint _e54 = params.products;
-    return Work {(first + (at_1 % rows)) * 32u, (at_1 / rows) * 32u, k_3, metal::min(k_3 + _e46, _e50), product_1, (share * _e54) + product_1};
+    return Work {(first_2 + (at % rows)) * 32u, (at / rows) * 32u, k_3, metal::min(k_3 + _e46, _e50), product_1, (share * _e54) + product_1};
 }
 
 struct main_Input {
@@ -320,27 +406,27 @@ struct main_Input {
         {
             uint across = a_across + 0u;
             uint _e168 = stage;
-            uint at_2 = ((_e168 * 288u) + (a_along * 9u)) + (across >> 2u);
+            uint at_1 = ((_e168 * 288u) + (a_along * 9u)) + (across >> 2u);
             float _e182 = next_a0_.x;
             float _e184 = next_a1_.x;
             float _e186 = next_a2_.x;
             float _e188 = next_a3_.x;
-            tile_a.inner[at_2 + 0u] = metal::float4(_e182, _e184, _e186, _e188);
+            tile_a.inner[at_1 + 0u] = metal::float4(_e182, _e184, _e186, _e188);
             float _e195 = next_a0_.y;
             float _e197 = next_a1_.y;
             float _e199 = next_a2_.y;
             float _e201 = next_a3_.y;
-            tile_a.inner[at_2 + 9u] = metal::float4(_e195, _e197, _e199, _e201);
+            tile_a.inner[at_1 + 9u] = metal::float4(_e195, _e197, _e199, _e201);
             float _e208 = next_a0_.z;
             float _e210 = next_a1_.z;
             float _e212 = next_a2_.z;
             float _e214 = next_a3_.z;
-            tile_a.inner[at_2 + 18u] = metal::float4(_e208, _e210, _e212, _e214);
+            tile_a.inner[at_1 + 18u] = metal::float4(_e208, _e210, _e212, _e214);
             float _e221 = next_a0_.w;
             float _e223 = next_a1_.w;
             float _e225 = next_a2_.w;
             float _e227 = next_a3_.w;
-            tile_a.inner[at_2 + 27u] = metal::float4(_e221, _e223, _e225, _e227);
+            tile_a.inner[at_1 + 27u] = metal::float4(_e221, _e223, _e225, _e227);
         }
         {
             uint across_1 = b_across + 0u;

@@ -108,9 +108,9 @@ metal::float4 load_a(
     constant _mslBufferSizes& _buffer_sizes
 ) {
     uint _e5 = params.m;
-    uint row_1 = metal::min(outer, _e5 - 1u);
+    uint row_4 = metal::min(outer, _e5 - 1u);
     uint _e12 = params.a_outer;
-    metal::float4 _e19 = a[((start + (row_1 * _e12)) + k_1) >> 2u];
+    metal::float4 _e19 = a[((start + (row_4 * _e12)) + k_1) >> 2u];
     return static_cast<metal::float4>(_e19);
 }
 
@@ -135,22 +135,54 @@ metal::float4 activate(
     return v;
 }
 
-void put(
-    uint part,
+uint place(
     Starts base,
     uint row,
     uint column,
+    constant Params& params
+) {
+    uint _e6 = params.n;
+    return (base.out + (row * _e6)) + column;
+}
+
+metal::float4 finish(
     metal::float4 sums,
+    constant Params& params
+) {
+    metal::float4 v_1 = {};
+    float _e3 = params.alpha;
+    v_1 = sums * _e3;
+    metal::float4 _e6 = v_1;
+    metal::float4 _e7 = activate(_e6);
+    return _e7;
+}
+
+metal::float4 settle(
+    Starts base_1,
+    uint row_1,
+    uint column_1,
+    metal::float4 sums_1,
+    constant Params& params
+) {
+    metal::float4 _e4 = finish(sums_1, params);
+    return _e4;
+}
+
+void keep(
+    uint part,
+    Starts base_2,
+    uint row_2,
+    uint column_2,
+    metal::float4 v_2,
     device type_2& out,
     constant Params& params,
     constant _mslBufferSizes& _buffer_sizes
 ) {
     bool local = {};
-    metal::float4 v_1 = {};
     uint _e7 = params.m;
-    if (!((row >= _e7))) {
+    if (!((row_2 >= _e7))) {
         uint _e14 = params.n;
-        local = column >= _e14;
+        local = column_2 >= _e14;
     } else {
         local = true;
     }
@@ -158,13 +190,35 @@ void put(
     if (_e17) {
         return;
     }
-    float _e20 = params.alpha;
-    v_1 = sums * _e20;
-    uint _e26 = params.n;
-    uint at = (base.out + (row * _e26)) + column;
-    metal::float4 _e34 = v_1;
-    metal::float4 _e35 = activate(_e34);
-    out[at >> 2u] = static_cast<metal::float4>(_e35);
+    uint _e18 = place(base_2, row_2, column_2, params);
+    out[_e18 >> 2u] = static_cast<metal::float4>(v_2);
+    return;
+}
+
+void put(
+    uint part_1,
+    Starts base_3,
+    uint row_3,
+    uint column_3,
+    metal::float4 sums_2,
+    device type_2& out,
+    constant Params& params,
+    constant _mslBufferSizes& _buffer_sizes
+) {
+    bool local_1 = {};
+    uint _e7 = params.m;
+    if (!((row_3 >= _e7))) {
+        uint _e14 = params.n;
+        local_1 = column_3 >= _e14;
+    } else {
+        local_1 = true;
+    }
+    bool _e17 = local_1;
+    if (_e17) {
+        return;
+    }
+    metal::float4 _e18 = settle(base_3, row_3, column_3, sums_2, params);
+    keep(part_1, base_3, row_3, column_3, _e18, out, params, _buffer_sizes);
     return;
 }
 
@@ -186,13 +240,13 @@ Work work(
     uint first = (tile / in_band) * 8u;
     uint _e29 = params.tiles_m;
     uint rows = metal::min(8u, _e29 - first);
-    uint at_1 = tile % in_band;
+    uint at = tile % in_band;
     uint _e35 = params.share;
     uint k_3 = share * _e35;
     uint _e46 = params.share;
     uint _e50 = params.k;
     uint _e54 = params.products;
-    return Work {(first + (at_1 % rows)) * 16u, (at_1 / rows) * 64u, k_3, metal::min(k_3 + _e46, _e50), product_1, (share * _e54) + product_1};
+    return Work {(first + (at % rows)) * 16u, (at / rows) * 64u, k_3, metal::min(k_3 + _e46, _e50), product_1, (share * _e54) + product_1};
 }
 
 struct main_Input {
@@ -287,28 +341,28 @@ struct main_Input {
         {
             uint across = a_across + 0u;
             uint _e186 = stage;
-            uint at_2 = ((_e186 * 160u) + (a_along * 5u)) + (across >> 2u);
+            uint at_1 = ((_e186 * 160u) + (a_along * 5u)) + (across >> 2u);
             float _e203 = next_a0_.x;
-            tile_a.inner[at_2 + 0u][across & 3u] = _e203;
+            tile_a.inner[at_1 + 0u][across & 3u] = _e203;
             float _e212 = next_a0_.y;
-            tile_a.inner[at_2 + 5u][across & 3u] = _e212;
+            tile_a.inner[at_1 + 5u][across & 3u] = _e212;
             float _e221 = next_a0_.z;
-            tile_a.inner[at_2 + 10u][across & 3u] = _e221;
+            tile_a.inner[at_1 + 10u][across & 3u] = _e221;
             float _e230 = next_a0_.w;
-            tile_a.inner[at_2 + 15u][across & 3u] = _e230;
+            tile_a.inner[at_1 + 15u][across & 3u] = _e230;
         }
         {
             uint across_1 = a_across + 8u;
             uint _e233 = stage;
-            uint at_3 = ((_e233 * 160u) + (a_along * 5u)) + (across_1 >> 2u);
+            uint at_2 = ((_e233 * 160u) + (a_along * 5u)) + (across_1 >> 2u);
             float _e250 = next_a1_.x;
-            tile_a.inner[at_3 + 0u][across_1 & 3u] = _e250;
+            tile_a.inner[at_2 + 0u][across_1 & 3u] = _e250;
             float _e259 = next_a1_.y;
-            tile_a.inner[at_3 + 5u][across_1 & 3u] = _e259;
+            tile_a.inner[at_2 + 5u][across_1 & 3u] = _e259;
             float _e268 = next_a1_.z;
-            tile_a.inner[at_3 + 10u][across_1 & 3u] = _e268;
+            tile_a.inner[at_2 + 10u][across_1 & 3u] = _e268;
             float _e277 = next_a1_.w;
-            tile_a.inner[at_3 + 15u][across_1 & 3u] = _e277;
+            tile_a.inner[at_2 + 15u][across_1 & 3u] = _e277;
         }
         {
             uint across_2 = b_across + 0u;

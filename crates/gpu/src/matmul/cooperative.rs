@@ -22,41 +22,66 @@ pub struct CooperativeConfig {
     pub ahead: usize,
     /// Whether threads remember where they read, where that is not computed again for every part.
     pub remembers: bool,
+    /// Whether matrices leave through two places in turn, so that nobody waits for those before.
+    pub twice: bool,
 }
 
-/// Matrices of sums that a subgroup can keep, and those that a processor which plays the GPU compiles in less
-/// than a minute.
-const MOST_SUMS: (usize, usize) = (16, 4);
+/// Matrices of sums that a subgroup can keep.
+const MOST_SUMS: usize = 16;
+/// Multiplications in a shader's text that a processor which plays the GPU compiles in a few seconds.
+const MOST_TEXT: usize = 32;
 
 impl CooperativeConfig {
     const fn new(tile: [usize; 3], part: [usize; 2], stages: usize, strip: usize) -> Self {
-        Self { tile, part, stages, strip, ahead: 1, remembers: false }
+        Self { tile, part, stages, strip, ahead: 1, remembers: false, twice: false }
     }
 
     const fn ahead(self) -> Self {
-        Self { ahead: 2, ..self }
+        self.reads_ahead(2)
+    }
+
+    const fn reads_ahead(self, parts: usize) -> Self {
+        Self { ahead: parts, ..self }
     }
 
     const fn remembers(self) -> Self {
         Self { remembers: true, ..self }
     }
 
-    /// The fastest for large products: by itself on a processor, or two at a time, where operands lie along k and
-    /// where they do not.
-    pub(super) const WIDE: Self = Self::new([128, 256, 32], [64, 64], 1, 1).ahead();
+    const fn twice(self) -> Self {
+        Self { twice: true, ..self }
+    }
+
+    /// The fastest for large products: by itself on a processor, which has no room for two of them whatever they
+    /// take, or two at a time; where operands lie as they are multiplied and where they are turned.
+    pub(super) const WIDE: Self = Self::new([128, 256, 32], [64, 64], 1, 1).ahead().twice();
+    pub(super) const TURNED: Self = Self::WIDE.remembers();
     pub(super) const SQUARE: Self = Self::new([128, 128, 32], [64, 64], 1, 1).remembers();
     pub(super) const ALONG: Self = Self::SQUARE.ahead();
-    pub(super) const ACROSS: Self = Self::new([128, 128, 32], [64, 64], 1, 1).ahead();
+    /// The fastest where workgroups are few and wait for what they read.
+    pub(super) const MIDDLE: Self = Self::new([64, 64, 64], [32, 32], 1, 1).reads_ahead(3);
+    pub(super) const FLAT: Self = Self::new([32, 64, 64], [16, 32], 1, 1).reads_ahead(3);
+    pub(super) const LOW: Self = Self::new([16, 64, 64], [16, 16], 2, 1);
+    pub(super) const SMALL: Self = Self::new([32, 32, 64], [16, 16], 1, 1).reads_ahead(4);
+    /// What a processor that plays the GPU has time for.
+    pub(super) const LEAST: Self = Self::new([32, 32, 32], [16, 16], 2, 1);
 
     /// All that are tried.
     pub const ALL: &'static [Self] = &[
         Self::WIDE,
+        Self::TURNED,
         Self::SQUARE,
         Self::ALONG,
-        Self::ACROSS,
+        Self::MIDDLE,
+        Self::FLAT,
+        Self::LOW,
+        Self::SMALL,
+        Self::LEAST,
+        Self::new([32, 32, 32], [16, 16], 1, 1).ahead().remembers().twice(),
+        Self::new([128, 128, 32], [64, 64], 1, 1).ahead(),
         Self::new([128, 256, 32], [64, 64], 1, 2),
         Self::new([128, 256, 32], [64, 32], 1, 1).ahead(),
-        Self::new([256, 128, 32], [64, 64], 1, 2).ahead(),
+        Self::new([256, 128, 32], [64, 64], 1, 1).ahead().twice(),
         Self::new([128, 128, 64], [64, 64], 1, 2).remembers(),
         Self::new([128, 128, 16], [64, 64], 1, 1).ahead(),
         Self::new([128, 128, 32], [64, 64], 1, 4),
@@ -64,16 +89,16 @@ impl CooperativeConfig {
         Self::new([128, 128, 32], [64, 32], 2, 1),
         Self::new([128, 128, 32], [32, 64], 1, 2).ahead(),
         Self::new([64, 128, 32], [32, 64], 2, 2),
-        Self::new([64, 128, 32], [32, 64], 1, 1).ahead(),
-        Self::new([64, 64, 64], [32, 32], 1, 2),
+        Self::new([64, 128, 32], [32, 64], 1, 1).reads_ahead(3),
+        Self::new([64, 64, 64], [32, 32], 1, 1).ahead().remembers(),
         Self::new([64, 64, 32], [32, 32], 2, 2),
         Self::new([64, 64, 32], [32, 32], 1, 2),
         Self::new([64, 64, 32], [32, 32], 1, 1).ahead(),
         Self::new([64, 64, 32], [32, 32], 2, 1).ahead().remembers(),
         Self::new([32, 64, 64], [16, 32], 1, 1),
+        Self::new([32, 64, 64], [16, 32], 1, 1).reads_ahead(3).remembers(),
         Self::new([32, 64, 32], [16, 32], 2, 1),
-        Self::new([32, 32, 32], [16, 16], 2, 1),
-        Self::new([16, 64, 64], [16, 16], 2, 1),
+        Self::new([16, 64, 64], [16, 16], 1, 1).reads_ahead(4),
     ];
 
     /// Subgroups of a workgroup.
@@ -86,8 +111,17 @@ impl CooperativeConfig {
     fn bytes(&self, size: usize) -> usize {
         let [rows, columns, deep] = self.tile;
         let tile = |len: usize| ((len + 8) * deep).max(len * (deep + 8)) * 2;
-        let results = self.subgroups() * size * self.strip * size * 4;
-        self.stages * (tile(rows) + tile(columns)) + results
+        self.stages * (tile(rows) + tile(columns)) + self.results(size)
+    }
+
+    /// Places that matrices leave through.
+    fn places(&self) -> usize {
+        if self.twice { 2 } else { 1 }
+    }
+
+    /// Bytes of workgroup memory that matrices leave through.
+    fn results(&self, size: usize) -> usize {
+        self.places() * self.subgroups() * size * self.strip * size * 4
     }
 
     /// Whether a device can run it.
@@ -97,8 +131,9 @@ impl CooperativeConfig {
         let within = |value: usize, limit: u32| u32::try_from(value).is_ok_and(|v| v <= limit);
         let threads = self.subgroups() * shape.lanes;
         let sums = self.part[0] / shape.size * (self.part[1] / shape.size);
-        let (real, software) = MOST_SUMS;
-        sums <= if capabilities.software { software } else { real }
+        let text = sums * (self.tile[2] / shape.size) * self.ahead;
+        sums <= MOST_SUMS
+            && (!capabilities.software || text <= MOST_TEXT)
             && within(self.bytes(shape.size), capabilities.workgroup_bytes)
             && within(threads, capabilities.workgroup_threads)
             && self.is_sound(shape)
@@ -152,6 +187,7 @@ impl CooperativeConfig {
             b_loads => columns * deep / (4 * threads),
             stages => self.stages,
             strip => self.strip,
+            results => self.places(),
             ahead => self.ahead,
             remembers => self.remembers && even
         );

@@ -14,10 +14,12 @@
 {% set across = strip * size %}
 var<workgroup> tile_a: array<{{ cell_type }}, {{ stages * a_rows * a_step }}>;
 var<workgroup> tile_b: array<{{ cell_type }}, {{ stages * b_rows * b_step }}>;
-var<workgroup> results: array<f32, {{ subgroups * size * across }}>;
+{% set quads = size * across // 4 %}
+{% set turns = (quads * subgroups + threads - 1) // threads %}
+var<workgroup> results: array<f32, {{ results * subgroups * size * across }}>;
 
 @compute @workgroup_size({{ threads }})
-fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups: vec3<u32>, @builtin(local_invocation_index) thread: u32, @builtin(subgroup_id) subgroup: u32, @builtin(subgroup_invocation_id) lane: u32, @builtin(subgroup_size) lanes: u32) {
+fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups: vec3<u32>, @builtin(local_invocation_index) thread: u32, @builtin(subgroup_id) subgroup: u32) {
     let id = group.x + group.y * groups.x;
     if id >= params.total {
         return;
@@ -148,22 +150,67 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups
         {% endfor %}
     }
 
-    // Nobody sees the elements of a matrix: they go through workgroup memory.
-    let own = team * {{ size * across }}u;
-    {% for i in range(sm // size) %}
+    // Nobody sees the elements of a matrix: they go through workgroup memory, where threads take fours of them
+    // whoever summed them. {{ "While some are taken, the next are written." if results == 2 else "" }}
+    {% for t in range(turns) %}
+    let taken{{ t }} = min(thread + {{ t * threads }}u, {{ quads * subgroups - 1 }}u);
+    let owner{{ t }} = taken{{ t }} / {{ quads }}u;
+    let row{{ t }} = job.row + owner{{ t }} / {{ bn // sn }}u * {{ sm }}u + taken{{ t }} % {{ quads }}u / {{ across // 4 }}u;
+    let column{{ t }} = job.column + owner{{ t }} % {{ bn // sn }}u * {{ sn }}u + taken{{ t }} % {{ across // 4 }}u * 4u;
+    {% endfor %}
+    {% set biased = bias and not partial %}
+    {% set adds = more and not partial %}
+    // What is added is read before it is needed, all of a bias at once.
+    {% if biased %}
+    {% for part in (range(sm // size) if bias_rows else range(0, sn // size, strip)) %}
+    {% for t in range(turns) %}
+    let first{{ part }}_{{ t }} = biased(row{{ t }}{{ " + " ~ part * size ~ "u" if bias_rows }}, column{{ t }}{{ " + " ~ part * size ~ "u" if not bias_rows }});
+    {% endfor %}
+    {% endfor %}
+    {% endif %}
+    {% macro read_added(i, strip_at) %}
+    {% for t in range(turns) %}
+    let other_{{ i }}_{{ strip_at }}_{{ t }} = added(base, row{{ t }} + {{ i * size }}u, column{{ t }} + {{ strip_at * size }}u);
+    {% endfor %}
+    {% endmacro %}
+    {% if adds %}
+    {{ read_added(0, 0) }}
+    {% endif %}
+    {% set state = namespace(half=0) %}
     {% for strip_at in range(0, sn // size, strip) %}
+    {% for i in range(sm // size) %}
+    {% set half = state.half * subgroups * size * across %}
     {% for j in range(strip) %}
-    let to_{{ i }}_{{ strip_at + j }} = own + {{ j * size }}u;
+    let to_{{ i }}_{{ strip_at + j }} = team * {{ size * across }}u + {{ half + j * size }}u;
     coopStoreT(sum_{{ i }}_{{ strip_at + j }}, &results[to_{{ i }}_{{ strip_at + j }}], {{ across }}u);
     {% endfor %}
+    {% if adds and i + 1 < sm // size %}
+    {{ read_added(i + 1, strip_at) }}
+    {% elif adds and strip_at + strip < sn // size %}
+    {{ read_added(0, strip_at + strip) }}
+    {% endif %}
     workgroupBarrier();
-    for (var quad = lane; quad < {{ size * across // 4 }}u; quad += lanes) {
-        let at = own + quad * 4u;
-        let row = job.row + team_row + {{ i * size }}u + quad / {{ across // 4 }}u;
-        let column = job.column + team_column + {{ strip_at * size }}u + quad % {{ across // 4 }}u * 4u;
-        put(job.part, base, row, column, vec4<f32>(results[at], results[at + 1u], results[at + 2u], results[at + 3u]));
+    {
+        {% for t in range(turns) %}
+        let at{{ t }} = taken{{ t }} * 4u + {{ half }}u;
+        let sums{{ t }} = vec4<f32>(results[at{{ t }}], results[at{{ t }} + 1u], results[at{{ t }} + 2u], results[at{{ t }} + 3u]);
+        let v{{ t }} = finish(sums{{ t }}{{ ", first" ~ (i if bias_rows else strip_at) ~ "_" ~ t if biased }}{{ ", other_" ~ i ~ "_" ~ strip_at ~ "_" ~ t if adds }});
+        {% endfor %}
+        {% for t in range(turns) %}
+        {% if (t + 1) * threads > quads * subgroups %}
+        if thread + {{ t * threads }}u < {{ quads * subgroups }}u {
+            keep(job.part, base, row{{ t }} + {{ i * size }}u, column{{ t }} + {{ strip_at * size }}u, v{{ t }});
+        }
+        {% else %}
+        keep(job.part, base, row{{ t }} + {{ i * size }}u, column{{ t }} + {{ strip_at * size }}u, v{{ t }});
+        {% endif %}
+        {% endfor %}
     }
+    {% if results == 2 %}
+    {% set state.half = 1 - state.half %}
+    {% else %}
     workgroupBarrier();
+    {% endif %}
     {% endfor %}
     {% endfor %}
 }

@@ -6,6 +6,7 @@
 
 mod activation;
 mod cooperative;
+mod estimate;
 mod integer;
 mod launch;
 mod problem;

@@ -3,6 +3,7 @@
 use galatea_runtime::tune::{Axis, Space};
 
 use super::cooperative::CooperativeConfig;
+use super::estimate;
 use super::problem::Problem;
 use super::spec::Spec;
 use super::tiled::TiledConfig;
@@ -41,18 +42,8 @@ pub enum Variant {
     Vector(VectorConfig, usize),
 }
 
-/// Workgroups that keep a device busy: on one with 132 processors, larger tiles are faster from here on.
+/// Workgroups that keep a device busy.
 const BUSY: usize = 96;
-/// Processors of the device on which large tiles were measured.
-const PROCESSORS: usize = 132;
-/// Large tiles by cooperative matrices of 16, those of how many a processor computes at a time, and the time of an
-/// element of a result beside that of the first: where `B` lies across k, and where it lies along it.
-const LARGE: &[(CooperativeConfig, usize, [f64; 2])] = &[
-    (CooperativeConfig::WIDE, 1, [1.0, 1.13]),
-    (CooperativeConfig::SQUARE, 2, [1.03, 1.11]),
-    (CooperativeConfig::ALONG, 2, [1.2, 1.09]),
-];
-
 /// The least elements of k for which a workgroup is worth its sums' way through memory.
 const SHARE: usize = 512;
 
@@ -136,18 +127,9 @@ impl Variant {
         {
             return Self::Vector(*config, config.shares(problem));
         }
-        if problem.in_halves() && problem.m > 8 && problem.n > 8 {
-            let order = [(128, 256), (128, 128), (64, 128), (64, 64), (32, 64), (16, 64), (32, 32)];
-            let all: Vec<_> =
-                CooperativeConfig::ALL.iter().filter(|one| one.fits(capabilities)).collect();
-            if let Some(config) = large(problem, capabilities) {
-                return Self::Cooperative(config, 1);
-            }
-            let tile = |config: &&CooperativeConfig| (config.tile[0], config.tile[1]);
-            let sized = order.iter().filter_map(|&size| all.iter().find(|one| tile(one) == size));
-            if let Some((config, shares)) = fill(problem, sized.map(|&&one| (one, tile(&&one)))) {
-                return Self::Cooperative(config, shares);
-            }
+        let matrices = problem.in_halves() && problem.m > 8 && problem.n > 8;
+        if matrices && let Some((config, shares)) = estimate::least(problem, capabilities) {
+            return Self::Cooperative(config, shares);
         }
         let order: &[(usize, usize)] = match problem.m {
             0..=16 => &[(16, 64)],
@@ -270,27 +252,6 @@ impl Variant {
         self.run(&turns.problem(shapes)?, capabilities, &mut step)?;
         Ok(step)
     }
-}
-
-/// The large tile that takes least time, where a product has enough of them: processors that find none left for the
-/// last round wait.
-fn large(problem: &Problem, capabilities: &Capabilities) -> Option<CooperativeConfig> {
-    let mut least: Option<(f64, CooperativeConfig)> = None;
-    for (config, at_once, each) in LARGE.iter().filter(|(one, ..)| one.fits(capabilities)) {
-        let [rows, columns, _] = config.tile;
-        let tiles = problem.m.div_ceil(rows) * problem.n.div_ceil(columns) * problem.products();
-        if tiles < BUSY {
-            continue;
-        }
-        let rounds = tiles.div_ceil(PROCESSORS * at_once);
-        let each = each[usize::from(problem.b.lies_along())];
-        #[allow(clippy::cast_precision_loss, reason = "an estimate")]
-        let time = (rounds * at_once * rows * columns) as f64 * each;
-        if least.is_none_or(|(other, _)| time < other) {
-            least = Some((time, *config));
-        }
-    }
-    least.map(|(_, config)| config)
 }
 
 /// The first of these tiles, the largest first, with which a product keeps a device busy, and how many
