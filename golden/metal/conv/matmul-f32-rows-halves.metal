@@ -111,14 +111,14 @@ uint window(
     constant Params& params
 ) {
     uint _e3 = params.pixels;
-    uint pixel_1 = number % _e3;
+    uint pixel = number % _e3;
     uint _e7 = params.pixels;
     uint _e11 = params.step_image;
     uint _e15 = params.across;
     uint _e19 = params.step_y;
     uint _e24 = params.across;
     uint _e28 = params.step_x;
-    return (((number / _e7) * _e11) + ((pixel_1 / _e15) * _e19)) + ((pixel_1 % _e24) * _e28);
+    return (((number / _e7) * _e11) + ((pixel / _e15) * _e19)) + ((pixel % _e24) * _e28);
 }
 
 uint seen(
@@ -147,9 +147,9 @@ metal::float4 load_a(
         return metal::float4(0.0);
     }
     uint _e11 = params.m;
-    uint row_2 = metal::min(outer, _e11 - 1u);
+    uint row_4 = metal::min(outer, _e11 - 1u);
     uint _e18 = params.a_outer;
-    metal::half4 _e25 = a[((start_1 + (row_2 * _e18)) + k_2) >> 2u];
+    metal::half4 _e25 = a[((start_1 + (row_4 * _e18)) + k_2) >> 2u];
     return static_cast<metal::float4>(_e25);
 }
 
@@ -178,34 +178,57 @@ metal::float4 activate(
     return v;
 }
 
-uint pixel(
+uint place(
+    Starts base,
     uint row,
     uint column,
     constant Params& params
 ) {
-    uint _e4 = params.pixels;
-    uint _e8 = params.m;
-    uint _e13 = params.pixels;
-    uint _e17 = params.pixels;
-    return ((((column / _e4) * _e8) + row) * _e13) + (column % _e17);
+    uint _e5 = params.pixels;
+    uint _e9 = params.m;
+    uint _e14 = params.pixels;
+    uint _e18 = params.pixels;
+    return ((((column / _e5) * _e9) + row) * _e14) + (column % _e18);
 }
 
-void put(
-    uint part_1,
-    Starts base,
+metal::float4 finish(
+    metal::float4 sums,
+    constant Params& params
+) {
+    metal::float4 v_1 = {};
+    float _e3 = params.alpha;
+    v_1 = sums * _e3;
+    metal::float4 _e6 = v_1;
+    metal::float4 _e7 = activate(_e6);
+    return _e7;
+}
+
+metal::float4 settle(
+    Starts base_1,
     uint row_1,
     uint column_1,
-    metal::float4 sums,
+    metal::float4 sums_1,
+    constant Params& params
+) {
+    metal::float4 _e4 = finish(sums_1, params);
+    return _e4;
+}
+
+void keep(
+    uint part_1,
+    Starts base_2,
+    uint row_2,
+    uint column_2,
+    metal::float4 v_2,
     device type_3& out,
     constant Params& params,
     constant _mslBufferSizes& _buffer_sizes
 ) {
     bool local = {};
-    metal::float4 v_1 = {};
     uint _e7 = params.m;
-    if (!((row_1 >= _e7))) {
+    if (!((row_2 >= _e7))) {
         uint _e14 = params.n;
-        local = column_1 >= _e14;
+        local = column_2 >= _e14;
     } else {
         local = true;
     }
@@ -213,39 +236,57 @@ void put(
     if (_e17) {
         return;
     }
-    float _e20 = params.alpha;
-    v_1 = sums * _e20;
-    uint _e23 = pixel(row_1, column_1, params);
-    metal::float4 _e24 = v_1;
-    metal::float4 _e25 = activate(_e24);
-    v_1 = _e25;
-    uint _e30 = params.n;
-    if ((column_1 + 0u) < _e30) {
-        uint _e35 = pixel(row_1, column_1 + 0u, params);
-        float _e38 = v_1.x;
-        out[_e35] = static_cast<float>(_e38);
+    uint _e18 = place(base_2, row_2, column_2, params);
+    uint _e23 = params.n;
+    if ((column_2 + 0u) < _e23) {
+        uint _e28 = place(base_2, row_2, column_2 + 0u, params);
+        out[_e28] = static_cast<float>(v_2.x);
     }
-    uint _e44 = params.n;
-    if ((column_1 + 1u) < _e44) {
-        uint _e49 = pixel(row_1, column_1 + 1u, params);
-        float _e52 = v_1.y;
-        out[_e49] = static_cast<float>(_e52);
+    uint _e36 = params.n;
+    if ((column_2 + 1u) < _e36) {
+        uint _e41 = place(base_2, row_2, column_2 + 1u, params);
+        out[_e41] = static_cast<float>(v_2.y);
     }
-    uint _e58 = params.n;
-    if ((column_1 + 2u) < _e58) {
-        uint _e63 = pixel(row_1, column_1 + 2u, params);
-        float _e66 = v_1.z;
-        out[_e63] = static_cast<float>(_e66);
+    uint _e49 = params.n;
+    if ((column_2 + 2u) < _e49) {
+        uint _e54 = place(base_2, row_2, column_2 + 2u, params);
+        out[_e54] = static_cast<float>(v_2.z);
     }
-    uint _e72 = params.n;
-    if ((column_1 + 3u) < _e72) {
-        uint _e77 = pixel(row_1, column_1 + 3u, params);
-        float _e80 = v_1.w;
-        out[_e77] = static_cast<float>(_e80);
+    uint _e62 = params.n;
+    if ((column_2 + 3u) < _e62) {
+        uint _e67 = place(base_2, row_2, column_2 + 3u, params);
+        out[_e67] = static_cast<float>(v_2.w);
         return;
     } else {
         return;
     }
+}
+
+void put(
+    uint part_2,
+    Starts base_3,
+    uint row_3,
+    uint column_3,
+    metal::float4 sums_2,
+    device type_3& out,
+    constant Params& params,
+    constant _mslBufferSizes& _buffer_sizes
+) {
+    bool local_1 = {};
+    uint _e7 = params.m;
+    if (!((row_3 >= _e7))) {
+        uint _e14 = params.n;
+        local_1 = column_3 >= _e14;
+    } else {
+        local_1 = true;
+    }
+    bool _e17 = local_1;
+    if (_e17) {
+        return;
+    }
+    metal::float4 _e18 = settle(base_3, row_3, column_3, sums_2, params);
+    keep(part_2, base_3, row_3, column_3, _e18, out, params, _buffer_sizes);
+    return;
 }
 
 Work work(
