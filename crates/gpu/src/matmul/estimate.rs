@@ -23,6 +23,9 @@ const START: f64 = 2.0;
 const REDUCE: f64 = 4.0;
 const SUM: f64 = 2.7e-6;
 
+/// What a large tile takes that has no other beside it, of what two take.
+const ALONE: f64 = 0.9;
+
 /// How long tiles take.
 struct Rate {
     config: CooperativeConfig,
@@ -33,18 +36,20 @@ struct Rate {
     part: [f64; 3],
     /// Microseconds before and after.
     ends: f64,
+    /// What one takes where there are many, of what it takes alone: while some wait for memory, others multiply.
+    beside: f64,
 }
 
 const fn rate(config: CooperativeConfig, at_once: usize, part: [f64; 3], ends: f64) -> Rate {
-    Rate { config, at_once, part, ends }
+    Rate { config, at_once, part, ends, beside: 1.0 }
 }
 
 const RATES: &[Rate] = &[
     rate(CooperativeConfig::WIDE, 1, [1.76, 2.07, 1.81], 2.5),
     rate(CooperativeConfig::TURNED, 1, [1.77, 1.92, 1.71], 2.5),
-    rate(CooperativeConfig::SQUARE, 2, [1.86, 2.02, 1.78], 2.5),
-    rate(CooperativeConfig::ALONG, 2, [2.07, 1.95, 1.74], 2.5),
-    rate(CooperativeConfig::MIDDLE, 0, [0.6; 3], 1.0),
+    rate(CooperativeConfig::SQUARE, 2, [1.86, 2.02, 1.78], 4.0),
+    rate(CooperativeConfig::ALONG, 2, [2.07, 1.95, 1.74], 4.0),
+    Rate { beside: 0.7, ..rate(CooperativeConfig::MIDDLE, 0, [0.6; 3], 1.0) },
     rate(CooperativeConfig::FLAT, 0, [0.43; 3], 0.7),
     rate(CooperativeConfig::LOW, 0, [0.4; 3], 0.4),
     rate(CooperativeConfig::SMALL, 0, [0.38; 3], 0.4),
@@ -59,9 +64,8 @@ impl Rate {
         let tiles = problem.m.div_ceil(rows) * problem.n.div_ceil(columns) * problem.products();
         let tiles = tiles * shares;
         let rounds = match self.at_once {
-            0 => (tiles as f64 / PROCESSORS as f64).max(1.0),
-            // One that has no other beside it is faster, but not twice.
-            2 if tiles <= PROCESSORS => 0.7,
+            0 => (tiles as f64 / PROCESSORS as f64 * self.beside).max(1.0),
+            2 if tiles <= PROCESSORS => ALONE,
             at_once => tiles.div_ceil(PROCESSORS * at_once) as f64,
         };
         let part = match (problem.a.lies_along(), problem.b.lies_along()) {
@@ -91,4 +95,47 @@ pub(super) fn least(
     });
     let least = all.min_by(|one, other| one.0.total_cmp(&other.0));
     least.map(|(_, config, shares)| (config, shares))
+}
+
+#[cfg(test)]
+mod tests {
+    use galatea_tensor::DataType;
+
+    use super::super::spec::Spec;
+    use super::*;
+    use crate::device::CooperativeMatrix;
+    use crate::kernel::Shapes;
+
+    fn chosen(stack: usize, [m, n, k]: [usize; 3]) -> ([usize; 2], usize) {
+        let of = |shape: [usize; 2]| Some((DataType::Fp16, vec![stack, shape[0], shape[1]]));
+        let (inputs, outputs) = (vec![of([m, k]), of([k, n])], vec![of([m, n])]);
+        let shapes = Shapes { inputs, outputs, constants: vec![None, None] };
+        let problem = Problem::new(Spec::PLAIN, &shapes).unwrap();
+        let capabilities = Capabilities {
+            f16: true,
+            subgroup: Some((32, 32)),
+            cooperative: vec![CooperativeMatrix { size: 16, wide_sums: true }],
+            workgroup_bytes: 48 << 10,
+            workgroup_threads: 1024,
+            ..Capabilities::default()
+        };
+        let (config, shares) = least(&problem, &capabilities).unwrap();
+        ([config.tile[0], config.tile[1]], shares)
+    }
+
+    #[test]
+    fn tiles_are_those_that_were_measured_the_fastest() {
+        for (stack, lens, tile, shares) in [
+            (1, [4096, 4096, 4096], [128, 256], 1),
+            (1, [4096, 768, 768], [128, 256], 1),
+            (1, [1024, 1024, 1024], [64, 64], 1),
+            (1, [512, 3072, 768], [64, 64], 1),
+            (1, [128, 3072, 768], [64, 64], 1),
+            (384, [128, 64, 128], [64, 64], 1),
+        ] {
+            assert_eq!(chosen(stack, lens), (tile, shares), "{stack} of {lens:?}");
+        }
+        let (tile, shares) = chosen(1, [128, 768, 3072]);
+        assert!(tile == [64, 64] && (4..=8).contains(&shares), "{tile:?} {shares}");
+    }
 }
