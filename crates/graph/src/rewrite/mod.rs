@@ -13,6 +13,7 @@ mod bodies;
 mod channels_last;
 mod common_subexpression;
 mod constant_folding;
+mod contrib_attention;
 mod conv_batch_norm;
 mod conv_chain;
 mod elementwise_chain;
@@ -120,6 +121,7 @@ pub const RULES: &[Rule] = &[
     fuse("rms-norm", rms_norm::apply),
     fuse("attention", attention::apply),
     fuse("onnx-attention", onnx_attention::apply),
+    fuse("contrib-attention", contrib_attention::apply),
     fuse("attention-output", attention::absorb_output),
     fuse("repeated-heads", repeated_heads::apply),
     fuse("rotary", rotary::from_halves),

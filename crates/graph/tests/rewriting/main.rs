@@ -349,6 +349,68 @@ fn onnx_attention_with_a_past_joins_it_first() {
     }
 }
 
+/// An attention of `com.microsoft`: over rows that it projects itself, or over projections.
+fn contrib_attention(projects: bool, masked: i32, causal: i64) -> (Graph, Vec<Tensor>) {
+    let mut b = Builder::new();
+    b.graph.opsets.insert("com.microsoft".into(), 1);
+    let (batch, sequence) = (Dim::symbol("batch"), Dim::symbol("sequence"));
+    let dims = [batch.clone(), sequence.clone(), Dim::Known(8)];
+    let mut inputs = Vec::new();
+    let mut values = Vec::new();
+    let names = if projects { &["x"][..] } else { &["q", "k", "v"] };
+    for (name, seed) in names.iter().zip(1..) {
+        inputs.push(Some(b.input(name, &dims)));
+        values.push(noise(&[2, 3, 8], seed));
+    }
+    if projects {
+        inputs.push(Some(b.constant(noise(&[8, 20], 4))));
+        inputs.push(Some(b.constant(noise(&[20], 5))));
+    } else {
+        inputs.push(None);
+    }
+    if masked == 1 {
+        let mask = b.graph.value_named("mask");
+        let fact = Fact::new(DataType::Int32, vec![batch, sequence]);
+        b.graph.value_mut(mask).declared = Some(fact);
+        b.graph.inputs.push(mask);
+        inputs.push(Some(mask));
+        values.push(Tensor::from_slice(&[2, 3], &[1_i32, 1, 0, 0, 1, 1]).unwrap());
+    } else if masked == 2 {
+        let dims = [Dim::Known(1), Dim::Known(2), sequence.clone(), sequence];
+        inputs.extend(if projects { vec![None, None] } else { vec![None] });
+        inputs.push(Some(b.input("bias", &dims)));
+        values.push(noise(&[1, 2, 3, 3], 6));
+    }
+    let mut attributes: Attributes = [("unidirectional", causal), ("num_heads", 2)]
+        .map(|(name, value)| (name.to_owned(), AttributeValue::Int(value)))
+        .into();
+    if projects {
+        attributes.insert("qkv_hidden_sizes".into(), ints(&[6, 6, 8]));
+    }
+    let op = if projects { "Attention" } else { "MultiHeadAttention" };
+    let y = b.graph.value_named("y");
+    let name = ("com.microsoft", op);
+    b.graph.add_node(name, "n", &attributes, inputs, vec![Some(y)]).unwrap();
+    (b.finish(y), values)
+}
+
+#[test]
+fn attention_of_optimised_models_becomes_products_and_the_fused_one() {
+    for projects in [true, false] {
+        for masked in 0..3 {
+            for causal in [0, 1] {
+                let (graph, inputs) = contrib_attention(projects, masked, causal);
+                let mut rewritten = graph.clone();
+                optimise(&mut rewritten, Level::O2).unwrap();
+                check_equal(&graph, &rewritten, &inputs);
+                let names = op_types(&rewritten);
+                let plain = rewritten.nodes.iter().all(|node| node.domain != "com.microsoft");
+                assert!(plain && names.contains(&"Attention"), "{names:?}");
+            }
+        }
+    }
+}
+
 /// A residual block: two convolutions, the first with batch normalisation and ReLU6, then a sum,
 /// ReLU and global pooling.
 fn residual_block() -> (Graph, Vec<Tensor>) {

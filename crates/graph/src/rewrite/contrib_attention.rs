@@ -1,0 +1,230 @@
+//! `Attention` and `MultiHeadAttention` of `com.microsoft`, which ONNX Runtime's optimiser writes, become the
+//! product of their projections and the fused `Attention`. A mask of keys becomes numbers to add.
+
+use galatea_tensor::{DataType, Tensor};
+
+use super::Maps;
+use super::match_graph::make_node;
+use crate::error::GraphError;
+use crate::fact::Dim;
+use crate::graph::{Graph, Node, ValueId};
+use crate::operator::Operator;
+use crate::ops::contrib::{Attention, MultiHeadAttention};
+use crate::ops::fused;
+use crate::ops::logic::{Compare, CompareKind, Where};
+use crate::ops::math::{Binary, BinaryKind};
+use crate::ops::matrix::MatMul;
+use crate::ops::shape::{Reshape, Split, Unsqueeze};
+use crate::{GALATEA_DOMAIN, ONNX_DOMAIN};
+
+/// The stored order of `[B, H, S, D]` in `[B, S, H, D]`, and back.
+const BY_POSITION: [usize; 4] = [0, 2, 1, 3];
+
+pub(super) fn apply(
+    graph: &mut Graph,
+    maps: &Maps,
+    index: usize,
+) -> Result<Option<Vec<Node>>, GraphError> {
+    let node = graph.nodes[index].clone();
+    let Some(found) = find(maps, &node) else { return Ok(None) };
+    let mut made = Made { graph, node: &node, nodes: Vec::new() };
+    let [q, k, v] = match found.stored {
+        Stored::Apart(all) => all,
+        Stored::Projected(widths) => made.projected(widths),
+    };
+    let heads = i64::try_from(found.heads).unwrap_or(i64::MAX);
+    let mut split = |id: ValueId| made.reshaped(id, vec![0, 0, heads, -1]);
+    let all = [split(q), split(k), split(v)];
+    let mask = match found.mask {
+        Mask::None => None,
+        Mask::Numbers(id) => Some(id),
+        Mask::Keys(id, dtype) => Some(made.mask(id, dtype, found.hidden)),
+    };
+    let operator = fused::Attention {
+        scale: found.scale,
+        q_perm: BY_POSITION,
+        k_perm: BY_POSITION,
+        v_perm: BY_POSITION,
+        out_perm: BY_POSITION,
+        masked_to_zero: true,
+        causal: found.causal,
+    };
+    let inputs = [all.map(Some).to_vec(), vec![mask]].concat();
+    let attended = made.add((GALATEA_DOMAIN, "Attention"), operator, inputs);
+    let shape = made.constant("attended.shape", Tensor::vector(vec![0_i64, 0, -1]));
+    let reshape = Reshape { allow_zero: false };
+    let inputs = vec![Some(attended), Some(shape)];
+    let mut nodes = made.nodes;
+    nodes.push(Node {
+        outputs: node.outputs[..1].to_vec(),
+        ..make_node((ONNX_DOMAIN, "Reshape"), &node, reshape, inputs)
+    });
+    Ok(Some(nodes))
+}
+
+/// Where queries, keys and values are.
+enum Stored {
+    /// They are inputs.
+    Apart([ValueId; 3]),
+    /// They are the columns of a product with the inputs 1 and 2, so many each.
+    Projected([usize; 3]),
+}
+
+/// What is added to the scores.
+enum Mask {
+    None,
+    Numbers(ValueId),
+    /// Whether each key of each batch is seen.
+    Keys(ValueId, DataType),
+}
+
+struct Found {
+    stored: Stored,
+    heads: usize,
+    scale: f32,
+    causal: bool,
+    mask: Mask,
+    /// What a hidden key adds to its score.
+    hidden: f32,
+}
+
+#[allow(clippy::cast_precision_loss, reason = "the width of a head is small")]
+fn scale(given: Option<f32>, width: usize, heads: usize) -> Option<f32> {
+    let fits = heads > 0 && width > 0 && width.is_multiple_of(heads);
+    fits.then(|| given.unwrap_or_else(|| 1.0 / ((width / heads) as f32).sqrt()))
+}
+
+fn find(maps: &Maps, node: &Node) -> Option<Found> {
+    let shape = |id| maps.fact(id).and_then(|fact| fact.shape.as_deref());
+    if node.outputs.iter().skip(1).any(Option::is_some) {
+        return None;
+    }
+    let x = node.input(0)?;
+    let rows = shape(x).filter(|dims| dims.len() == 3 && maps.is_fp32(x))?;
+    if let Some(op) = node.operator::<Attention>() {
+        let columns = shape(node.input(1)?)?.get(1)?.known()?;
+        let widths = op.qkv_hidden_sizes.unwrap_or([columns / 3; 3]);
+        let fits = widths.iter().sum::<usize>() == columns
+            && widths[0] == widths[1]
+            && scale(None, widths[2], op.num_heads).is_some();
+        if !fits || node.input(4).is_some() || node.input(6).is_some() {
+            return None;
+        }
+        return Some(Found {
+            stored: Stored::Projected(widths),
+            heads: op.num_heads,
+            scale: scale(op.scale, widths[0], op.num_heads)?,
+            causal: op.unidirectional,
+            mask: mask(maps, [node.input(3), node.input(5)], [&rows[0], &rows[1], &rows[1]])?,
+            hidden: op.mask_filter_value,
+        });
+    }
+    let op = node.operator::<MultiHeadAttention>()?;
+    let (k, v) = (node.input(1)?, node.input(2)?);
+    let keys = shape(k).filter(|dims| dims.len() == 3)?;
+    let values = shape(v).filter(|dims| dims.len() == 3)?;
+    let others = [3, 6, 7, 8, 9].iter().any(|&input| node.input(input).is_some());
+    if others || (op.unidirectional && !rows[1].same(&keys[1])) {
+        return None;
+    }
+    scale(None, values[2].known()?, op.num_heads)?;
+    Some(Found {
+        stored: Stored::Apart([x, k, v]),
+        heads: op.num_heads,
+        scale: scale(op.scale, rows[2].known()?, op.num_heads)?,
+        causal: op.unidirectional,
+        mask: mask(maps, [node.input(4), node.input(5)], [&rows[0], &rows[1], &keys[1]])?,
+        hidden: op.mask_filter_value,
+    })
+}
+
+/// A mask of keys or a bias on the scores of a batch of queries and keys; nothing where there are both, or
+/// another form.
+fn mask(
+    maps: &Maps,
+    [keys, bias]: [Option<ValueId>; 2],
+    [batch, queries, total]: [&Dim; 3],
+) -> Option<Mask> {
+    let shape = |id| maps.fact(id).and_then(|fact| fact.shape.as_deref());
+    match (keys, bias) {
+        (None, None) => Some(Mask::None),
+        (None, Some(bias)) => {
+            let &[_, _, s, t] = &shape(bias)? else { return None };
+            (maps.is_fp32(bias) && s.same(queries) && t.same(total)).then_some(Mask::Numbers(bias))
+        }
+        (Some(keys), None) => {
+            let &[b, t] = &shape(keys)? else { return None };
+            let dtype = maps.fact(keys)?.dtype;
+            let fits = b.same(batch) && t.same(total);
+            let integers = matches!(dtype, DataType::Int32 | DataType::Int64);
+            (fits && integers).then_some(Mask::Keys(keys, dtype))
+        }
+        (Some(_), Some(_)) => None,
+    }
+}
+
+/// Nodes in the place of one.
+struct Made<'a> {
+    graph: &'a mut Graph,
+    node: &'a Node,
+    nodes: Vec<Node>,
+}
+
+impl Made<'_> {
+    /// Adds a node with one output.
+    fn add(
+        &mut self,
+        name: (&str, &str),
+        operator: impl Operator,
+        inputs: Vec<Option<ValueId>>,
+    ) -> ValueId {
+        let value = self.graph.fresh_value(name.1);
+        let made = make_node(name, self.node, operator, inputs);
+        self.nodes.push(Node { outputs: vec![Some(value)], ..made });
+        value
+    }
+
+    fn constant(&mut self, name: &str, value: Tensor) -> ValueId {
+        self.graph.add_constant(name, value)
+    }
+
+    fn reshaped(&mut self, id: ValueId, shape: Vec<i64>) -> ValueId {
+        let shape = self.constant("heads.shape", Tensor::vector(shape));
+        let operator = Reshape { allow_zero: false };
+        self.add((ONNX_DOMAIN, "Reshape"), operator, vec![Some(id), Some(shape)])
+    }
+
+    /// Queries, keys and values as columns of one product.
+    fn projected(&mut self, widths: [usize; 3]) -> [ValueId; 3] {
+        let inputs = vec![self.node.input(0), self.node.input(1)];
+        let mut all = self.add((ONNX_DOMAIN, "MatMul"), MatMul, inputs);
+        if let Some(bias) = self.node.input(2) {
+            let sum = Binary { kind: BinaryKind::Add };
+            all = self.add((ONNX_DOMAIN, "Add"), sum, vec![Some(all), Some(bias)]);
+        }
+        let parts = ["q", "k", "v"].map(|name| self.graph.fresh_value(name));
+        let operator = Split { axis: 2, split: Some(widths.to_vec()), pieces: 3, uneven: false };
+        let made = make_node((ONNX_DOMAIN, "Split"), self.node, operator, vec![Some(all)]);
+        self.nodes.push(Node { outputs: parts.map(Some).to_vec(), ..made });
+        parts
+    }
+
+    /// What a mask of keys adds to the scores, `[B, 1, 1, T]`.
+    fn mask(&mut self, keys: ValueId, dtype: DataType, hidden: f32) -> ValueId {
+        let none = match dtype {
+            DataType::Int64 => Tensor::scalar(0_i64),
+            _ => Tensor::scalar(0_i32),
+        };
+        let none = self.constant("mask.none", none);
+        let compare = Compare { kind: CompareKind::Greater };
+        let inputs = vec![Some(keys), Some(none)];
+        let seen = self.add((ONNX_DOMAIN, "Greater"), compare, inputs);
+        let shown = self.constant("mask.shown", Tensor::scalar(0.0_f32));
+        let hidden = self.constant("mask.hidden", Tensor::scalar(hidden));
+        let inputs = vec![Some(seen), Some(shown), Some(hidden)];
+        let numbers = self.add((ONNX_DOMAIN, "Where"), Where, inputs);
+        let axes = self.constant("mask.axes", Tensor::vector(vec![1_i64, 2]));
+        let operator = Unsqueeze { axes: None };
+        self.add((ONNX_DOMAIN, "Unsqueeze"), operator, vec![Some(numbers), Some(axes)])
+    }
+}
