@@ -64,6 +64,34 @@ fn scales_go_along_an_axis() {
 }
 
 #[test]
+fn blocks_along_an_axis_share_scales() {
+    for (shape, axis, block) in [
+        (&[6, 5][..], 0, 3),
+        (&[5, 8], -1, 4),
+        (&[2, 6, 5], 1, 2),
+        (&[3, 1], 1, 1),
+        (&[0, 4], 1, 2),
+    ] {
+        let mut counts = shape.to_vec();
+        let rank = i64::try_from(shape.len()).unwrap();
+        let place = usize::try_from(if axis < 0 { axis + rank } else { axis }).unwrap();
+        counts[place] /= usize::try_from(block).unwrap();
+        let scale = || {
+            let all = scales(counts.iter().product()).to_vec::<f32>().unwrap();
+            Tensor::from_vec(&counts, all).unwrap()
+        };
+        // The second input of the run makes the lengths known.
+        let node = |op: &'static str, x: Tensor| {
+            let node = Node::new("", op).with(int("axis", axis)).with(int("block_size", block));
+            node.input(x).input(scale())
+        };
+        node("QuantizeLinear", floats(shape, 9.0)).constant(signed(&counts)).exact();
+        node("DequantizeLinear", bytes(shape)).constant(bytes(&counts)).near(0.0, 2e-2);
+        node("DequantizeLinear", signed(shape)).near(0.0, 2e-2);
+    }
+}
+
+#[test]
 fn values_beyond_the_type_are_limited() {
     let all = vec![300.0_f32, -300.0, f32::INFINITY, f32::NEG_INFINITY, 0.5, 1.5, 2.5];
     let x = || Tensor::vector(all.clone());

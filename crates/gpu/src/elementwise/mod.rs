@@ -129,6 +129,14 @@ struct Elementwise {
     program: Program,
 }
 
+/// Makes an axis two, of which the second has so many positions.
+fn cut(lengths: &mut Vec<usize>, axis: usize, size: usize) {
+    if let Some(len) = lengths.get_mut(axis) {
+        *len /= size;
+        lengths.insert(axis + 1, size);
+    }
+}
+
 impl Kernel for Elementwise {
     fn bind(&self, shapes: &Shapes, step: &mut Step) -> Result<(), String> {
         let result = shapes.output(0)?;
@@ -143,12 +151,20 @@ impl Kernel for Elementwise {
             }
             Ok(lengths)
         };
-        let lengths: Vec<Vec<usize>> = inputs.iter().map(lengths).collect::<Result<_, _>>()?;
+        let mut lengths: Vec<Vec<usize>> = inputs.iter().map(lengths).collect::<Result<_, _>>()?;
+        let mut result = result.to_vec();
+        if let Some((axis, size)) = self.program.blocks {
+            // Positions in a block are an axis of their own, along which the others stay.
+            for (lengths, &index) in lengths.iter_mut().zip(inputs) {
+                cut(lengths, axis, if index == 0 { size } else { 1 });
+            }
+            cut(&mut result, axis, size);
+        }
         let lengths: Vec<&[usize]> = lengths.iter().map(Vec::as_slice).collect();
         let types: Result<Vec<DataType>, String> =
             inputs.iter().map(|&index| shapes.dtype(index)).collect();
         let (types, output) = (types?, shapes.output_dtype(0)?);
-        let broadcast = Broadcast::new(&lengths, result)?;
+        let broadcast = Broadcast::new(&lengths, &result)?;
         for ((&index, dtype), walk) in inputs.iter().zip(&types).zip(&broadcast.walks) {
             // A thread reads its quad of such an operand before it writes the same bytes.
             if *walk == Walk::Same && dtype.size_bytes() == output.size_bytes() {

@@ -32,11 +32,13 @@ pub(super) struct Program {
     pub(super) result: String,
     /// The axis of the first input that vectors among the others go along, where it is not the last.
     pub(super) axis: Option<i64>,
+    /// The axis, and how many of its positions share a position of the inputs behind the first.
+    pub(super) blocks: Option<(usize, usize)>,
 }
 
 impl Program {
     pub(super) fn of(inputs: Vec<usize>, result: String) -> Self {
-        Self { inputs, lines: Vec::new(), result, axis: None }
+        Self { inputs, lines: Vec::new(), result, axis: None, blocks: None }
     }
 }
 
@@ -155,7 +157,7 @@ fn variadic(view: &NodeView<'_>, op: &Variadic) -> Result<Program, String> {
         }
         text = format!("({text}) * (1.0 / {count}.0)");
     }
-    Ok(Program { inputs: (0..count).collect(), lines, result: text, axis: None })
+    Ok(Program { inputs: (0..count).collect(), lines, result: text, axis: None, blocks: None })
 }
 
 /// A bound that is there is an operand of its own, a scalar.
@@ -178,7 +180,7 @@ fn clip(view: &NodeView<'_>, op: &Clip) -> Result<Program, String> {
             last = name;
         }
     }
-    Ok(Program { inputs, lines, result: last, axis: None })
+    Ok(Program { inputs, lines, result: last, axis: None, blocks: None })
 }
 
 fn pow(view: &NodeView<'_>) -> Result<Program, String> {
@@ -229,7 +231,7 @@ fn chain(view: &NodeView<'_>, op: &FusedElementwise) -> Result<Program, String> 
         lines.push(format!("let s{at} = {text};"));
     }
     let result = format!("s{}", op.steps.len().saturating_sub(1));
-    Ok(Program { inputs: (0..count).collect(), lines, result, axis: None })
+    Ok(Program { inputs: (0..count).collect(), lines, result, axis: None, blocks: None })
 }
 
 fn cast(view: &NodeView<'_>, to: DataType) -> Result<Program, String> {
@@ -259,7 +261,13 @@ fn activation(view: &NodeView<'_>, node: &Node) -> Found {
         let inputs: Vec<usize> = all.collect();
         let sum = if inputs.len() > 1 { "let s = a0 + a1;" } else { "let s = a0;" };
         let result = functions::activation(op.kind, "s");
-        return Some(Ok(Program { inputs, lines: vec![sum.into()], result, axis: None }));
+        return Some(Ok(Program {
+            inputs,
+            lines: vec![sum.into()],
+            result,
+            axis: None,
+            blocks: None,
+        }));
     }
     if node.operator::<PRelu>().is_some() {
         return Some(match kind(view, 0) {

@@ -1,5 +1,6 @@
 //! Elements between floats and integers of 8 bits, with scales and zero points.
 
+use galatea_graph::Dim;
 use galatea_graph::ops::activation::Activation;
 use galatea_graph::ops::contrib::QLinear;
 use galatea_graph::ops::logic::Where;
@@ -94,10 +95,28 @@ impl Read {
     }
 }
 
+/// The axis whose positions share scales by blocks; `None` where they do not.
+fn blocks(view: &NodeView<'_>, grouping: &Grouping) -> Result<Option<(usize, usize)>, String> {
+    let size = grouping.block_size;
+    if size == 0 {
+        return Ok(None);
+    }
+    let dims = view.input(0).and_then(|fact| fact.shape.as_deref());
+    let dims = dims.ok_or("the rank of input 0 is not known")?;
+    let axis = position(grouping.axis, dims.len())?;
+    let scales = view.input(1).and_then(|fact| fact.shape.as_deref());
+    let along = |dims: &[Dim]| dims.get(axis).and_then(Dim::known);
+    match (along(dims), scales.and_then(along)) {
+        // A last block of fewer positions would need a kernel that counts.
+        (Some(len), Some(count)) if count.checked_mul(size) == Some(len) => Ok(Some((axis, size))),
+        _ => Err(format!("blocks of {size} that do not fill axis {axis} for certain")),
+    }
+}
+
 /// The axis that scales go along; `None` where there is one scale for all.
 fn axis(view: &NodeView<'_>, grouping: &Grouping) -> Result<Option<i64>, String> {
     if grouping.block_size > 0 {
-        return Err("scales of blocks".into());
+        return Ok(None);
     }
     let shape = view.input(1).and_then(|fact| fact.known_shape());
     match (view.rank(1)?, shape.as_deref()) {
@@ -108,24 +127,24 @@ fn axis(view: &NodeView<'_>, grouping: &Grouping) -> Result<Option<i64>, String>
 }
 
 fn quantise(view: &NodeView<'_>, grouping: &Grouping) -> Result<Program, String> {
-    let axis = axis(view, grouping)?;
+    let (axis, blocks) = (axis(view, grouping)?, blocks(view, grouping)?);
     let mut read = Read::default();
     let value = match kind(view, 0)? {
         Kind::Float => read.name(0),
         _ => format!("vec4<f32>({})", read.integer(view, 0)?),
     };
-    Ok(Program { axis, ..read.store(view, &value, [1, 2])? })
+    Ok(Program { axis, blocks, ..read.store(view, &value, [1, 2])? })
 }
 
 fn dequantise(view: &NodeView<'_>, grouping: &Grouping) -> Result<Program, String> {
-    let axis = axis(view, grouping)?;
+    let (axis, blocks) = (axis(view, grouping)?, blocks(view, grouping)?);
     let output = view.output(0).ok_or("the output is not wanted")?.dtype;
     if !view.is_float(output) {
         return Err(format!("shaders do not make {output} of integers"));
     }
     let mut read = Read::default();
     let result = read.float(view, [0, 1, 2])?;
-    Ok(Program { axis, ..Program::of(read.0, result) })
+    Ok(Program { axis, blocks, ..Program::of(read.0, result) })
 }
 
 /// An operator on floats between quantised values.
