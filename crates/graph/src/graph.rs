@@ -58,10 +58,10 @@ pub struct Node {
 #[derive(Clone, Debug)]
 pub struct Parsed {
     /// That operator: a node whose operator is another one by now was not parsed from this.
-    operator: Arc<dyn Operator>,
-    opset: Option<i64>,
+    pub(crate) operator: Arc<dyn Operator>,
+    pub(crate) opset: Option<i64>,
     /// Without subgraphs, which the operator holds.
-    attributes: Arc<Attributes>,
+    pub(crate) attributes: Arc<Attributes>,
 }
 
 impl Node {

@@ -1,15 +1,17 @@
-//! `Attention` and `MultiHeadAttention` of `com.microsoft`, which ONNX Runtime's optimiser writes, become the
-//! product of their projections and the fused `Attention`. A mask of keys becomes numbers to add.
+//! `Attention`, `MultiHeadAttention` and `QAttention` of `com.microsoft`, which ONNX Runtime's optimiser
+//! writes, become the product of their projections and the fused `Attention`. A mask of keys becomes
+//! numbers to add.
 
 use galatea_tensor::{DataType, Tensor};
 
 use super::Maps;
 use super::match_graph::make_node;
+use super::quantized::CONTRIB_DOMAIN;
 use crate::error::GraphError;
 use crate::fact::Dim;
 use crate::graph::{Graph, Node, ValueId};
 use crate::operator::Operator;
-use crate::ops::contrib::{Attention, MultiHeadAttention};
+use crate::ops::contrib::{Attention, MatMulIntegerToFloat, MultiHeadAttention, QAttention};
 use crate::ops::fused;
 use crate::ops::logic::{Compare, CompareKind, Where};
 use crate::ops::math::{Binary, BinaryKind};
@@ -30,7 +32,14 @@ pub(super) fn apply(
     let mut made = Made { graph, node: &node, nodes: Vec::new() };
     let [q, k, v] = match found.stored {
         Stored::Apart(all) => all,
-        Stored::Projected(widths) => made.projected(widths),
+        Stored::Projected(widths) => {
+            let all = made.product();
+            made.columns(all, widths)
+        }
+        Stored::Quantised(widths) => {
+            let all = made.integer_product();
+            made.columns(all, widths)
+        }
     };
     let heads = i64::try_from(found.heads).unwrap_or(i64::MAX);
     let mut split = |id: ValueId| made.reshaped(id, vec![0, 0, heads, -1]);
@@ -68,6 +77,8 @@ enum Stored {
     Apart([ValueId; 3]),
     /// They are the columns of a product with the inputs 1 and 2, so many each.
     Projected([usize; 3]),
+    /// They are the columns of a product of integers.
+    Quantised([usize; 3]),
 }
 
 /// What is added to the scores.
@@ -100,24 +111,25 @@ fn find(maps: &Maps, node: &Node) -> Option<Found> {
         return None;
     }
     let x = node.input(0)?;
-    let rows = shape(x).filter(|dims| dims.len() == 3 && maps.is_fp32(x))?;
-    if let Some(op) = node.operator::<Attention>() {
-        let columns = shape(node.input(1)?)?.get(1)?.known()?;
-        let widths = op.qkv_hidden_sizes.unwrap_or([columns / 3; 3]);
-        let fits = widths.iter().sum::<usize>() == columns
-            && widths[0] == widths[1]
-            && scale(None, widths[2], op.num_heads).is_some();
-        if !fits || node.input(4).is_some() || node.input(6).is_some() {
+    let rows = shape(x).filter(|dims| dims.len() == 3)?;
+    if let Some(op) = node.operator::<QAttention>() {
+        let byte = |id| maps.fact(id).is_some_and(|fact| is_byte(fact.dtype));
+        let floats = [2, 3, 4].map(|index| node.input(index)).into_iter().flatten();
+        let fits = byte(x) && byte(node.input(1)?) && node.input(8).is_none();
+        if !fits || !floats.into_iter().all(|id| maps.is_fp32(id)) {
             return None;
         }
-        return Some(Found {
-            stored: Stored::Projected(widths),
-            heads: op.num_heads,
-            scale: scale(op.scale, widths[0], op.num_heads)?,
-            causal: op.unidirectional,
-            mask: mask(maps, [node.input(3), node.input(5)], [&rows[0], &rows[1], &rows[1]])?,
-            hidden: op.mask_filter_value,
-        });
+        let found = projecting(maps, node, &op.attention, [node.input(5), None])?;
+        return Some(Found { stored: Stored::Quantised(found.1), ..found.0 });
+    }
+    if !maps.is_fp32(x) {
+        return None;
+    }
+    if let Some(op) = node.operator::<Attention>() {
+        if node.input(4).is_some() || node.input(6).is_some() {
+            return None;
+        }
+        return Some(projecting(maps, node, op, [node.input(3), node.input(5)])?.0);
     }
     let op = node.operator::<MultiHeadAttention>()?;
     let (k, v) = (node.input(1)?, node.input(2)?);
@@ -136,6 +148,39 @@ fn find(maps: &Maps, node: &Node) -> Option<Found> {
         mask: mask(maps, [node.input(4), node.input(5)], [&rows[0], &rows[1], &keys[1]])?,
         hidden: op.mask_filter_value,
     })
+}
+
+fn is_byte(dtype: DataType) -> bool {
+    matches!(dtype, DataType::Int8 | DataType::Uint8)
+}
+
+/// An attention that projects its input by the weights behind it, with a mask of keys and a bias on the
+/// scores; and how many columns queries, keys and values have.
+fn projecting(
+    maps: &Maps,
+    node: &Node,
+    op: &Attention,
+    masks: [Option<ValueId>; 2],
+) -> Option<(Found, [usize; 3])> {
+    let shape = |id| maps.fact(id).and_then(|fact| fact.shape.as_deref());
+    let rows = shape(node.input(0)?)?;
+    let columns = shape(node.input(1)?)?.get(1)?.known()?;
+    let widths = op.qkv_hidden_sizes.unwrap_or([columns / 3; 3]);
+    let fits = widths.iter().sum::<usize>() == columns
+        && widths[0] == widths[1]
+        && scale(None, widths[2], op.num_heads).is_some();
+    if !fits {
+        return None;
+    }
+    let found = Found {
+        stored: Stored::Projected(widths),
+        heads: op.num_heads,
+        scale: scale(op.scale, widths[0], op.num_heads)?,
+        causal: op.unidirectional,
+        mask: mask(maps, masks, [&rows[0], &rows[1], &rows[1]])?,
+        hidden: op.mask_filter_value,
+    };
+    Some((found, widths))
 }
 
 /// A mask of keys or a bias on the scores of a batch of queries and keys; nothing where there are both, or
@@ -194,17 +239,31 @@ impl Made<'_> {
         self.add((ONNX_DOMAIN, "Reshape"), operator, vec![Some(id), Some(shape)])
     }
 
-    /// Queries, keys and values as columns of one product.
-    fn projected(&mut self, widths: [usize; 3]) -> [ValueId; 3] {
+    /// The input times the weights, and the bias.
+    fn product(&mut self) -> ValueId {
         let inputs = vec![self.node.input(0), self.node.input(1)];
         let mut all = self.add((ONNX_DOMAIN, "MatMul"), MatMul, inputs);
         if let Some(bias) = self.node.input(2) {
             let sum = Binary { kind: BinaryKind::Add };
             all = self.add((ONNX_DOMAIN, "Add"), sum, vec![Some(all), Some(bias)]);
         }
+        all
+    }
+
+    /// The same of integers with their scales and zero points.
+    fn integer_product(&mut self) -> ValueId {
+        let inputs = [0, 1, 3, 4, 6, 7, 2].map(|index| self.node.input(index)).to_vec();
+        self.add((CONTRIB_DOMAIN, "MatMulIntegerToFloat"), MatMulIntegerToFloat, inputs)
+    }
+
+    /// Queries, keys and values, so many columns each.
+    fn columns(&mut self, all: ValueId, widths: [usize; 3]) -> [ValueId; 3] {
         let parts = ["q", "k", "v"].map(|name| self.graph.fresh_value(name));
-        let operator = Split { axis: 2, split: Some(widths.to_vec()), pieces: 3, uneven: false };
-        let made = make_node((ONNX_DOMAIN, "Split"), self.node, operator, vec![Some(all)]);
+        let widths = widths.iter().map(|&width| i64::try_from(width).unwrap_or(i64::MAX));
+        let widths = self.constant("widths", Tensor::vector(widths.collect::<Vec<_>>()));
+        let operator = Split { axis: 2, split: None, pieces: 3, uneven: true };
+        let inputs = vec![Some(all), Some(widths)];
+        let made = make_node((ONNX_DOMAIN, "Split"), self.node, operator, inputs);
         self.nodes.push(Node { outputs: parts.map(Some).to_vec(), ..made });
         parts
     }

@@ -14,6 +14,7 @@ mod channels_last;
 mod common_subexpression;
 mod constant_folding;
 mod contrib_attention;
+mod contrib_parts;
 mod conv_batch_norm;
 mod conv_chain;
 mod elementwise_chain;
@@ -101,6 +102,8 @@ pub const TIDYING: &[Rule] = &[
 
 /// The rules that run once, in their order.
 pub const RULES: &[Rule] = &[
+    fuse("contrib-quantized", contrib_parts::quantised),
+    fuse("contrib-embedding", contrib_parts::embedding),
     fuse("quantized-limits", quantized_elementwise::limits),
     fuse("quantized-moves", quantized_elementwise::moves),
     fuse("quantized-conv", quantized_conv::apply),

@@ -19,7 +19,7 @@ fn builder() -> Builder {
 }
 
 /// Integers that look random and are the same in every run, as bytes of one type.
-fn bytes(shape: &[usize], dtype: DataType, seed: u32) -> Tensor {
+pub(crate) fn bytes(shape: &[usize], dtype: DataType, seed: u32) -> Tensor {
     let all = noise(shape, seed).to_vec::<f32>().unwrap();
     match dtype {
         DataType::Int8 => {
@@ -93,7 +93,7 @@ fn check_steps(graph: &Graph, inputs: &[Tensor], expected: &[&str], step: f64) -
     rewritten
 }
 
-fn near(graph: &Graph, rewritten: &Graph, inputs: &[Tensor], step: f64) {
+pub(crate) fn near(graph: &Graph, rewritten: &Graph, inputs: &[Tensor], step: f64) {
     let before = evaluate::run(graph, inputs).unwrap();
     let after = evaluate::run(rewritten, inputs).unwrap();
     for (found, expected) in after.iter().zip(&before) {

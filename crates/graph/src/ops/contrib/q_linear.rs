@@ -1,6 +1,7 @@
 //! `QLinearAdd` and its kin: operators on floats between quantised tensors.
 
 use std::any::Any;
+use std::sync::Arc;
 
 use galatea_tensor::{DataType, Tensor};
 
@@ -38,7 +39,7 @@ const fn place(at: usize) -> Place {
 /// limited to its type.
 #[derive(Debug)]
 pub struct QLinear {
-    inner: Box<dyn Operator>,
+    inner: Arc<dyn Operator>,
     /// Operands of the inner operator; the first `plain` inputs are its own and come first.
     operands: Vec<Place>,
     plain: usize,
@@ -56,14 +57,30 @@ impl QLinear {
         any.downcast_ref()
     }
 
+    /// The operator between the floats.
+    pub(crate) fn between(&self) -> &Arc<dyn Operator> {
+        &self.inner
+    }
+
+    /// Where the operands, their scales and their zero points are among the inputs.
+    pub(crate) fn operands(&self) -> impl Iterator<Item = [usize; 3]> {
+        self.operands.iter().map(|place| [place.at, place.scale, place.zero])
+    }
+
+    /// Where scale and zero point of the result are among the inputs.
+    pub(crate) fn result(&self) -> (usize, usize) {
+        self.result
+    }
+
     fn unary(inner: Box<dyn Operator>) -> Parsed {
+        let inner = Arc::from(inner);
         Ok(Box::new(Self { inner, operands: vec![place(0)], plain: 0, result: (3, 4) }))
     }
 
     /// A binary operator with broadcasting.
     pub(crate) fn binary(kind: BinaryKind) -> Parsed {
         let operands = vec![place(0), place(3)];
-        Ok(Box::new(Self { inner: Box::new(Binary { kind }), operands, plain: 0, result: (6, 7) }))
+        Ok(Box::new(Self { inner: Arc::new(Binary { kind }), operands, plain: 0, result: (6, 7) }))
     }
 
     pub(super) fn leaky_relu(context: &mut ParseContext<'_>) -> Parsed {
@@ -101,7 +118,7 @@ impl QLinear {
 
     pub(super) fn select(_: &mut ParseContext<'_>) -> Parsed {
         let operands = vec![place(1), place(4)];
-        Ok(Box::new(Self { inner: Box::new(Where), operands, plain: 1, result: (7, 8) }))
+        Ok(Box::new(Self { inner: Arc::new(Where), operands, plain: 1, result: (7, 8) }))
     }
 
     pub(super) fn concat(context: &mut ParseContext<'_>) -> Parsed {
@@ -115,7 +132,7 @@ impl QLinear {
             )));
         }
         let operands = (0..tensors / 3).map(|index| place(2 + 3 * index)).collect();
-        Ok(Box::new(Self { inner: Box::new(Concat { axis }), operands, plain: 0, result: (0, 1) }))
+        Ok(Box::new(Self { inner: Arc::new(Concat { axis }), operands, plain: 0, result: (0, 1) }))
     }
 }
 

@@ -2,6 +2,7 @@
 
 use galatea_tensor::{DataType, Tensor, broadcast_shapes};
 
+use crate::attribute::Attributes;
 use crate::error::OpError;
 use crate::fact::{Dim, Fact};
 use crate::length;
@@ -77,6 +78,10 @@ impl Compare {
 }
 
 impl Operator for Compare {
+    fn attributes(&self) -> Option<Attributes> {
+        Some(Attributes::new())
+    }
+
     fn infer(&self, inputs: Inputs<'_, Fact>) -> Result<Vec<Fact>, OpError> {
         let (a, b) = (inputs.required(0)?, inputs.required(1)?);
         self.kind.check(a.dtype, b.dtype)?;

@@ -2,6 +2,7 @@
 
 use galatea_tensor::{DataType, Tensor, broadcast_shapes};
 
+use crate::attribute::{Attributes, named};
 use crate::error::OpError;
 use crate::fact::{Dim, Fact};
 use crate::length;
@@ -148,6 +149,14 @@ impl Binary {
 }
 
 impl Operator for Binary {
+    fn attributes(&self) -> Option<Attributes> {
+        match self.kind {
+            BinaryKind::Mod { fmod } => Some(named([("fmod", fmod.into())])),
+            BinaryKind::BitShift { .. } => None,
+            _ => Some(Attributes::new()),
+        }
+    }
+
     fn infer(&self, inputs: Inputs<'_, Fact>) -> Result<Vec<Fact>, OpError> {
         let (a, b) = (inputs.required(0)?, inputs.required(1)?);
         self.kind.check(a.dtype)?;

@@ -2,6 +2,7 @@
 
 use galatea_tensor::{DataType, Tensor};
 
+use crate::attribute::{Attributes, named};
 use crate::error::OpError;
 use crate::fact::{Dim, Fact};
 use crate::operator::{Inputs, Operator, ParseContext};
@@ -47,6 +48,11 @@ impl Shape {
 }
 
 impl Operator for Shape {
+    fn attributes(&self) -> Option<Attributes> {
+        let end = self.end.map(|end| ("end", end.into()));
+        Some(named([("start", self.start.into())].into_iter().chain(end)))
+    }
+
     fn infer(&self, inputs: Inputs<'_, Fact>) -> Result<Vec<Fact>, OpError> {
         let data = inputs.required(0)?;
         let Some(dims) = &data.shape else {

@@ -2,6 +2,7 @@
 
 use galatea_tensor::Tensor;
 
+use crate::attribute::Attributes;
 use crate::error::OpError;
 use crate::fact::{Dim, Fact};
 use crate::length;
@@ -242,6 +243,10 @@ fn symbolic_end(inputs: Inputs<'_, Fact>, dims: &[Dim]) -> Option<Vec<Dim>> {
 }
 
 impl Operator for Slice {
+    fn attributes(&self) -> Option<Attributes> {
+        self.ranges.is_none().then(Attributes::new)
+    }
+
     fn infer(&self, inputs: Inputs<'_, Fact>) -> Result<Vec<Fact>, OpError> {
         let data = inputs.required(0)?;
         let Some(dims) = &data.shape else { return Ok(vec![Fact::unranked(data.dtype)]) };

@@ -2,6 +2,7 @@
 
 use galatea_tensor::Tensor;
 
+use crate::attribute::{Attributes, named};
 use crate::error::OpError;
 use crate::fact::{Dim, Fact};
 use crate::operator::{Inputs, Operator, ParseContext};
@@ -89,6 +90,12 @@ impl Split {
 }
 
 impl Operator for Split {
+    fn attributes(&self) -> Option<Attributes> {
+        // The newest version lets the last piece be shorter.
+        let newest = self.split.is_none() && self.uneven;
+        newest.then(|| named([("axis", self.axis.into())]))
+    }
+
     fn infer(&self, inputs: Inputs<'_, Fact>) -> Result<Vec<Fact>, OpError> {
         let data = inputs.required(0)?;
         let Some(dims) = &data.shape else {
