@@ -1,7 +1,8 @@
 //! The provider: which nodes a device takes, and how they are compiled.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
-use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use galatea_graph::blocks::BlockWeights;
 use galatea_graph::ops::fused::{BlockGather, BlockMatMul};
@@ -243,6 +244,47 @@ impl ExecutionProvider for GpuProvider {
     }
 }
 
+/// Threads that prepare nodes with much weight: while one waits, for a file or the device, others pack.
+const BUILDERS: usize = 4;
+/// Weights of fewer bytes are packed before another thread has begun.
+const FEW_BYTES: u64 = 1 << 20;
+
+/// All nodes of a graph prepared by `build`, which some threads call in about the order of the nodes.
+fn all_built(
+    graph: &Graph,
+    device: &Device,
+    threads: usize,
+    build: impl Fn(&Node) -> Result<Built, RuntimeError> + Sync,
+) -> Result<Vec<Built>, RuntimeError> {
+    let pages = Mutex::new(Pages::new(graph, device));
+    let slots: Vec<Mutex<Option<Built>>> = graph.nodes.iter().map(|_| Mutex::default()).collect();
+    let next = AtomicUsize::new(0);
+    let work = || -> Result<(), RuntimeError> {
+        loop {
+            let number = next.fetch_add(1, Ordering::Relaxed);
+            let Some(node) = graph.nodes.get(number) else { return Ok(()) };
+            pages.lock().unwrap_or_else(PoisonError::into_inner).reach(number);
+            let made = device.alive().map_err(RuntimeError::from).and_then(|()| build(node));
+            // After an error nobody begins another node.
+            let made = made.inspect_err(|_| next.store(slots.len(), Ordering::Relaxed))?;
+            *slots[number].lock().unwrap_or_else(PoisonError::into_inner) = Some(made);
+        }
+    };
+    let processors = std::thread::available_parallelism().map_or(1, usize::from);
+    std::thread::scope(|scope| {
+        let helpers = 1..threads.min(processors).min(slots.len());
+        let running: Vec<_> = helpers.map(|_| scope.spawn(work)).collect();
+        let own = work();
+        let lost = || RuntimeError::provider(crate::NAME, "a thread that prepares nodes failed");
+        let joined = running.into_iter().map(|thread| thread.join().map_err(|_| lost())?);
+        joined.fold(own, Result::and)
+    })?;
+    let made =
+        slots.into_iter().map(|slot| slot.into_inner().unwrap_or_else(PoisonError::into_inner));
+    let missing = || RuntimeError::provider(crate::NAME, "a node was not prepared");
+    made.map(|made| made.ok_or_else(missing)).collect()
+}
+
 fn compiled(
     device: &Arc<Device>,
     graph: Arc<Graph>,
@@ -252,12 +294,11 @@ fn compiled(
     let graph = fused(&graph, &facts)?;
     let halves = options.precision == Precision::Fp16 && device.capabilities().f16;
     check_room(device, &graph, halves)?;
-    let beyond = is_beyond(device, weight_bytes(&graph, halves));
+    let bytes = weight_bytes(&graph, halves);
+    let beyond = is_beyond(device, bytes);
     let _beyond = beyond.then(|| device.shelves.begin());
     let (facts, precision) = (&facts, options.precision);
-    let mut pages = Pages::new(&graph, device);
-    let build = |(number, node): (usize, &Node)| -> Result<Built, RuntimeError> {
-        pages.reach(number);
+    let build = |node: &Node| -> Result<Built, RuntimeError> {
         if is_view(node) {
             return Ok((None, "view"));
         }
@@ -269,6 +310,7 @@ fn compiled(
         let kernel = (row.build)(&view).map_err(refused)?;
         Ok((Some(kernel), row.name))
     };
-    let built: Vec<Built> = graph.nodes.iter().enumerate().map(build).collect::<Result<_, _>>()?;
+    let threads = if bytes < FEW_BYTES { 1 } else { BUILDERS };
+    let built = all_built(&graph, device, threads, build)?;
     Ok(GpuExecutable::new(device, Arc::clone(&graph), built, options))
 }

@@ -183,6 +183,31 @@ fn packed_weights_are_kept_in_a_file_and_give_the_same() {
 }
 
 #[test]
+fn a_matrix_of_many_nodes_is_packed_once_though_threads_want_it_at_once() {
+    let Some(device) = support::own_device() else { return };
+    let (_, format, scales) = matrices::formats().swap_remove(0);
+    let matrix: Arc<dyn BlockWeights> =
+        Arc::new(Made { rows: 4096, columns: 1024, format, scales, seed: 1, at: None });
+    let mut graph = Graph::new("same");
+    let x = graph.value_named("x");
+    let dims = vec![Dim::symbol("rows"), Dim::Known(1024)];
+    graph.value_mut(x).declared = Some(Fact::new(DataType::Fp32, dims));
+    graph.inputs.push(x);
+    for _ in 0..8 {
+        let product = Arc::new(BlockMatMul::new(vec![Arc::clone(&matrix)]).unwrap());
+        let out = graph.fresh_value("product");
+        let name = (GALATEA_DOMAIN, "BlockMatMul");
+        graph.add_operator(name, product, vec![Some(x)], vec![Some(out)]);
+        graph.outputs.push(out);
+    }
+    let session = support::session(&device, &graph, &SessionOptions::default()).unwrap();
+    let uploaded = device.counters.upload_bytes.load(Ordering::Relaxed);
+    assert!((1 << 21..3 << 21).contains(&uploaded), "{uploaded}");
+    let found = session.run(&[("x", floats(&[2, 1024], 1.0))]).unwrap();
+    assert!(found.iter().all(|one| *one == found[0]));
+}
+
+#[test]
 fn a_folder_that_is_not_there_is_named() {
     let config = PoolConfig::default().within(500_000);
     let config = config.spilling_to(std::path::Path::new("/nowhere"));

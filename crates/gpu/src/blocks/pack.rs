@@ -2,6 +2,8 @@
 
 use std::ops::Range;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::mpsc::sync_channel;
 
 use galatea_graph::blocks::BlockWeights;
 use galatea_tensor::{DataType, bf16, f16};
@@ -12,8 +14,10 @@ use crate::memory::Block;
 
 /// Bytes that a thread packs before they are uploaded.
 const CHUNK_BYTES: usize = 2 << 20;
-/// Threads that pack.
-const MOST_THREADS: usize = 16;
+/// Threads that pack a matrix.
+const MOST_THREADS: usize = 8;
+/// Packed chunks that wait for their upload, beside those that threads have.
+const MOST_WAITING: usize = 4;
 
 /// A row taken apart.
 #[derive(Debug)]
@@ -134,7 +138,7 @@ impl Plan {
     }
 }
 
-/// Packs the rows of a piece, some at a time on each thread, and writes them to it.
+/// Packs the rows of a piece on some threads, and writes them to it meanwhile.
 fn upload(
     device: &Device,
     plan: &Plan,
@@ -143,38 +147,57 @@ fn upload(
     fill: Fill<'_>,
 ) -> Result<(), String> {
     let each = plan.row_bytes();
-    let all: usize = each.iter().sum();
-    let share = (CHUNK_BYTES / all.max(1)).max(1);
-    let threads = std::thread::available_parallelism().map_or(1, usize::from).min(MOST_THREADS);
+    let share = (CHUNK_BYTES / each.iter().sum::<usize>().max(1)).max(1);
     let first = rows.start;
-    for start in rows.clone().step_by(share * threads) {
-        let shares = (start..rows.end.min(start + share * threads)).step_by(share);
-        let shares: Vec<Range<usize>> = shares.map(|at| at..rows.end.min(at + share)).collect();
-        let packed = match &shares[..] {
-            [one] => vec![packed_rows(plan, one.clone(), fill)],
-            _ => std::thread::scope(|scope| {
-                // All are started before the first one is waited for.
-                let start = |own: &Range<usize>| {
-                    let own = own.clone();
-                    scope.spawn(move || packed_rows(plan, own, fill))
-                };
-                let running: Vec<_> = shares.iter().map(start).collect();
-                let joined = running.into_iter().map(|thread| {
-                    thread.join().unwrap_or_else(|_| Err("a thread that packs failed".into()))
-                });
-                joined.collect()
-            }),
-        };
-        for (own, packed) in shares.iter().zip(packed) {
-            for ((bytes, each), (region, _)) in packed?.iter().zip(each).zip(regions) {
-                if !bytes.is_empty() {
-                    let at = region + ((own.start - first) * each) as u64;
-                    block.keep(device, at, bytes).map_err(|error| error.to_string())?;
-                }
+    packed_shares(plan, rows, share, fill, |start, packed| {
+        for ((bytes, each), (region, _)) in packed.iter().zip(each).zip(regions) {
+            if !bytes.is_empty() {
+                let at = region + ((start - first) * each) as u64;
+                block.keep(device, at, bytes).map_err(|error| error.to_string())?;
             }
         }
+        Ok(())
+    })
+}
+
+/// Packs rows, `share` of them at a time on each thread, and hands them to `put` with the first one's number as they
+/// are done.
+fn packed_shares(
+    plan: &Plan,
+    rows: Range<usize>,
+    share: usize,
+    fill: Fill<'_>,
+    mut put: impl FnMut(usize, [Vec<u8>; 3]) -> Result<(), String>,
+) -> Result<(), String> {
+    let of = |start: usize| start..rows.end.min(start + share);
+    let shares: Vec<Range<usize>> = rows.clone().step_by(share).map(of).collect();
+    if let [one] = &shares[..] {
+        return put(one.start, packed_rows(plan, one.clone(), fill)?);
     }
-    Ok(())
+    let threads = std::thread::available_parallelism().map_or(1, usize::from).min(MOST_THREADS);
+    let next = AtomicUsize::new(0);
+    std::thread::scope(|scope| {
+        let (to, from) = sync_channel(MOST_WAITING);
+        let start = |_| {
+            let (to, shares, next) = (to.clone(), &shares, &next);
+            scope.spawn(move || {
+                while let Some(own) = shares.get(next.fetch_add(1, Ordering::Relaxed)) {
+                    let packed = packed_rows(plan, own.clone(), fill);
+                    // Nobody takes any more when one of them failed.
+                    if to.send((own.start, packed)).is_err() {
+                        break;
+                    }
+                }
+            })
+        };
+        let running: Vec<_> = (0..threads.min(shares.len())).map(start).collect();
+        drop(to);
+        let done = from.iter().try_for_each(|(start, packed)| put(start, packed?));
+        drop(from);
+        let joined = running.into_iter().map(|thread| thread.join());
+        let failed = joined.filter(Result::is_err).count();
+        if failed > 0 { Err("a thread that packs failed".into()) } else { done }
+    })
 }
 
 /// Some rows as they lie in each region.

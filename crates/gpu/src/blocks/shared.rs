@@ -36,8 +36,11 @@ impl Place {
 struct Known {
     device: Weak<Device>,
     place: Place,
-    matrix: Weak<Packed>,
+    matrix: Slot,
 }
+
+/// A matrix that is packed once, while others that want it wait.
+type Slot = Arc<Mutex<Weak<Packed>>>;
 
 static KNOWN: Mutex<Vec<Known>> = Mutex::new(Vec::new());
 
@@ -50,17 +53,28 @@ pub(super) fn shared(
     source: &Arc<dyn BlockWeights>,
     pack: impl FnOnce() -> Result<Packed, String>,
 ) -> Result<Arc<Packed>, String> {
-    let place = Place::of(source);
-    let known = || KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
-    let mut all = known();
-    all.retain(|one| one.matrix.strong_count() > 0);
-    let own = |one: &&Known| one.place == place && one.device.as_ptr() == Arc::as_ptr(device);
-    if let Some(found) = all.iter().find(own).and_then(|one| one.matrix.upgrade()) {
+    let slot = slot(device, Place::of(source));
+    let mut own = slot.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some(found) = own.upgrade() {
         return Ok(found);
     }
-    drop(all);
     let matrix = Arc::new(pack()?.with_source(source));
-    let (device, of) = (Arc::downgrade(device), Arc::downgrade(&matrix));
-    known().push(Known { device, place, matrix: of });
+    *own = Arc::downgrade(&matrix);
     Ok(matrix)
+}
+
+/// Where the matrix of that place on the device is, or will be.
+fn slot(device: &Arc<Device>, place: Place) -> Slot {
+    let mut all = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
+    all.retain(|one| {
+        let wanted = Arc::strong_count(&one.matrix) > 1;
+        wanted || one.matrix.lock().is_ok_and(|matrix| matrix.strong_count() > 0)
+    });
+    let own = |one: &&Known| one.place == place && one.device.as_ptr() == Arc::as_ptr(device);
+    if let Some(found) = all.iter().find(own) {
+        return Arc::clone(&found.matrix);
+    }
+    let matrix = Slot::default();
+    all.push(Known { device: Arc::downgrade(device), place, matrix: Arc::clone(&matrix) });
+    matrix
 }

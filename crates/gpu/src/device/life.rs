@@ -212,6 +212,17 @@ impl Device {
         }
     }
 
+    /// Waits for work that nobody asks for: what the device refused is told to who waits next.
+    pub(super) fn wait_for_room(&self, work: &Submission) {
+        // A device that is gone makes no room.
+        if self.alive().is_ok()
+            && let Err(GpuError::Refusal(error)) = self.wait(work)
+        {
+            let mut uncaught = self.life.uncaught.lock().unwrap_or_else(PoisonError::into_inner);
+            uncaught.get_or_insert(error);
+        }
+    }
+
     /// Looks for what holds the device up: the first work that is not done, which need not be this one. Gives the
     /// time that it still has.
     ///

@@ -7,6 +7,7 @@ mod life;
 mod line;
 mod pipelines;
 mod request;
+mod uploads;
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock, PoisonError, Weak};
@@ -83,6 +84,7 @@ pub struct Device {
     pub(crate) pool: Arc<Pool<Memory>>,
     pub(crate) shelves: Shelves,
     life: life::Life,
+    uploads: uploads::Uploads,
     /// Whether it reads mapped files where they lie.
     takes_pages: bool,
     /// Buffers of at most so many bytes are addressed by the processor too, where memory is shared.
@@ -198,6 +200,7 @@ impl Device {
             pool,
             shelves,
             life,
+            uploads: uploads::Uploads::default(),
             takes_pages,
             unified_bytes: AtomicU64::new(unified_bytes),
             counters,
@@ -371,6 +374,7 @@ impl Device {
     /// Hands commands over.
     pub(crate) fn submit(&self, commands: wgpu::CommandBuffer) -> Submission {
         Counters::add(&self.counters.submits, 1);
+        self.uploads.handed_over();
         self.life.line.enter(|| self.queue.submit([commands]))
     }
 

@@ -297,10 +297,7 @@ impl Block {
         for piece in bytes[..whole].chunks(PIECE) {
             device.queue.write_buffer(&self.buffer, at, piece);
             at += piece.len() as u64;
-            if piece.len() == PIECE {
-                // Otherwise the whole upload waits in memory for the first submit.
-                device.queue.submit([]);
-            }
+            device.written(piece.len() as u64);
         }
         if whole < bytes.len() {
             let mut last = [0_u8; 4];
