@@ -234,6 +234,8 @@ pub trait Kernel: Send + Sync {
 pub enum Binding {
     /// An input of the node.
     Input(usize),
+    /// A part of an input that is a constant: start and length in bytes; the start is a multiple of 256.
+    InputPart(usize, u64, u64),
     /// An output of the node.
     Output(usize),
     /// Memory of the step's own, by the number that [`Step::scratch`] gave.

@@ -161,8 +161,10 @@ pub fn find_row(view: &NodeView<'_>) -> Result<&'static KernelRow, String> {
 /// What must hold of every node: all its values are tensors whose number of axes is known, and whose
 /// lengths depend on those of the inputs alone.
 fn shaped(view: &NodeView<'_>) -> Result<(), String> {
-    let values = view.node.inputs.iter().chain(&view.node.outputs).flatten();
-    for id in values {
+    let inputs = view.node.inputs.iter().enumerate().map(|(at, id)| (id, Some(at)));
+    let outputs = view.node.outputs.iter().map(|id| (id, None));
+    for (id, input) in inputs.chain(outputs) {
+        let Some(id) = id else { continue };
         let name = &view.graph.value(*id).name;
         let fact = view.facts[id.index()].as_ref();
         let fact = fact.ok_or_else(|| format!("nothing is known of '{name}'"))?;
@@ -172,12 +174,20 @@ fn shaped(view: &NodeView<'_>) -> Result<(), String> {
         if fact.dtype.size_bytes().is_none() {
             return Err(format!("'{name}' is {}", fact.dtype));
         }
-        let limit = view.device.capabilities().binding_bytes;
+        let able = view.device.capabilities();
         let bytes = fact.value.as_ref().map_or(0, |value| {
             value.elements() as u64 * fact.dtype.size_bytes().unwrap_or(0) as u64
         });
+        let limit = able.binding_bytes;
         if bytes > limit {
-            return Err(format!("'{name}' has {bytes} bytes, a kernel sees at most {limit}"));
+            let beyond = |why: String| {
+                format!("'{name}' has {bytes} bytes, a kernel sees at most {limit}{why}")
+            };
+            let input = input.ok_or_else(|| beyond(String::new()))?;
+            crate::parts::supports(view, input).map_err(|why| beyond(format!(": {why}")))?;
+            if bytes > able.buffer_bytes {
+                return Err(beyond(format!(", and a buffer has {} at most", able.buffer_bytes)));
+            }
         }
         match &fact.shape {
             Some(dims) if !dims.contains(&Dim::Unknown) => {}

@@ -49,6 +49,10 @@ impl Buffers<'_> {
             Binding::Input(at) => {
                 self.inputs.get(*at).and_then(Option::as_ref).map(whole).ok_or_else(missing)
             }
+            Binding::InputPart(at, start, bytes) => {
+                let block = self.inputs.get(*at).and_then(Option::as_ref);
+                block.map(|block| (Arc::clone(block), *start, *bytes)).ok_or_else(missing)
+            }
             Binding::Output(at) => self.outputs.get(*at).map(whole).ok_or_else(missing),
             Binding::Scratch(at) => self.scratch.get(*at).map(whole).ok_or_else(missing),
             Binding::Weights(block) | Binding::Part(block, ..) if block.is_outside() => {

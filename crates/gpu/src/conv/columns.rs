@@ -32,7 +32,7 @@ fn problem(case: &Case<'_>, shapes: &Shapes) -> Result<Problem, String> {
     let [rows, seen, _] = sizes(&case.lengths);
     let operand = |input: usize, inner, batch: [usize; 2]| {
         let dtype = shapes.dtype(input)?;
-        Ok::<_, String>(Operand { dtype, outer: 1, inner, batch: batch.to_vec() })
+        Ok::<_, String>(Operand { dtype, start: 0, outer: 1, inner, batch: batch.to_vec() })
     };
     let mut problem = Problem {
         spec: Spec { halves: case.halves, ..Spec::PLAIN },

@@ -54,7 +54,7 @@ pub(super) fn problem(case: &Case<'_>, shapes: &Shapes, sides: &Sides) -> Result
     };
     let operand = |dtype, outer, inner, step| {
         let batch = if stacked { vec![step] } else { Vec::new() };
-        Operand { dtype, outer, inner, batch }
+        Operand { dtype, start: 0, outer, inner, batch }
     };
     // A single row has no step.
     let weights = operand(sides.weights, if m == 1 { 0 } else { k }, 1, 0);

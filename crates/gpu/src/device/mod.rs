@@ -155,7 +155,9 @@ impl Device {
         }
         let adapter = all.swap_remove(index);
         let features = adapter.features() & WANTED;
-        let limits = adapter.limits();
+        let mut limits = adapter.limits();
+        let most = &mut limits.max_storage_buffer_binding_size;
+        *most = pool.binding_bytes(*most);
         let capabilities = Capabilities::of(&adapter, features, &limits);
         let descriptor = wgpu::DeviceDescriptor {
             label: Some("galatea"),

@@ -163,7 +163,8 @@ impl Launch<'_> {
         words.extend([problem.m.div_ceil(bm), problem.n.div_ceil(bn), total, self.products()]);
         words.extend([lens[1], lens[2]]);
         let start = |operand: &Operand| -> usize {
-            index.iter().zip(&operand.batch).map(|(at, step)| at * step).sum()
+            let steps = index.iter().zip(&operand.batch).map(|(at, step)| at * step);
+            operand.start + steps.sum::<usize>()
         };
         for operand in [Some(&problem.a), Some(&problem.b), problem.more.as_ref()] {
             let Some(operand) = operand else {

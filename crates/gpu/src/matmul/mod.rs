@@ -9,6 +9,7 @@ mod cooperative;
 mod estimate;
 mod integer;
 mod launch;
+mod parts;
 mod problem;
 mod spec;
 mod stack;
@@ -19,6 +20,7 @@ mod vector;
 pub(crate) use activation::Activation;
 pub use cooperative::CooperativeConfig;
 pub(crate) use cooperative::Shape;
+pub(crate) use parts::supports as multiplies_parts;
 pub(crate) use problem::{Operand, Problem, Windows};
 pub(crate) use spec::Spec;
 pub(crate) use stack::{Stack, place};
@@ -62,6 +64,9 @@ fn build(view: &NodeView<'_>) -> Result<Box<dyn Kernel>, String> {
 impl Kernel for Product {
     fn bind(&self, shapes: &Shapes, step: &mut Step) -> Result<(), String> {
         let problem = Problem::new(self.spec, shapes)?;
+        if parts::beyond(shapes, self.capabilities.binding_bytes).is_some() {
+            return parts::run(&problem, &self.capabilities, step);
+        }
         Variant::tuned(&problem, &self.capabilities, step).run(&problem, &self.capabilities, step)
     }
 }

@@ -11,6 +11,8 @@ use crate::tune::{Question, near};
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Operand {
     pub(crate) dtype: DataType,
+    /// Elements before the first.
+    pub(crate) start: usize,
     /// Along the outer axis of the product: rows of `A` and of the result, columns of `B`.
     pub(crate) outer: usize,
     /// Along the inner axis, `k`; for what is added to the result, along its columns.
@@ -146,7 +148,7 @@ impl Problem {
         let matrix = |axes: &[(usize, usize)], at: usize| axes[axes.len() - 2 + at].0 == 1;
         let operand = |axes: &[(usize, usize)], input: usize, outer, inner| {
             let batch = spread(&axes[..axes.len() - 2], &whole[..stack])?;
-            Ok::<_, String>(Operand { dtype: shapes.dtype(input)?, outer, inner, batch })
+            Ok::<_, String>(Operand { dtype: shapes.dtype(input)?, start: 0, outer, inner, batch })
         };
         let a_outer = if matrix(&a, 0) { 0 } else { a_outer };
         let b_outer = if matrix(&b, 1) { 0 } else { b_outer };
@@ -168,7 +170,8 @@ impl Problem {
                 let steps = spread(&axes, &whole)?;
                 let (batch, matrix) = steps.split_at(stack);
                 let dtype = shapes.dtype(index)?;
-                Some(Operand { dtype, outer: matrix[0], inner: matrix[1], batch: batch.to_vec() })
+                let (outer, inner) = (matrix[0], matrix[1]);
+                Some(Operand { dtype, start: 0, outer, inner, batch: batch.to_vec() })
             }
             None => None,
         };

@@ -48,6 +48,7 @@ pub struct PoolConfig {
     spill_folder: Option<PathBuf>,
     ahead: Option<usize>,
     unified_bytes: Option<u64>,
+    binding_bytes: Option<u64>,
 }
 
 impl Default for PoolConfig {
@@ -60,6 +61,7 @@ impl Default for PoolConfig {
             spill_folder: None,
             ahead: None,
             unified_bytes: None,
+            binding_bytes: None,
         }
     }
 }
@@ -124,6 +126,17 @@ impl PoolConfig {
     #[must_use]
     pub fn reading_ahead(self, most: usize) -> Self {
         Self { ahead: Some(most), ..self }
+    }
+
+    /// The same on a device that shows a kernel at most so many bytes of a value, where it shows more by itself.
+    #[must_use]
+    pub fn showing(self, bytes: u64) -> Self {
+        Self { binding_bytes: Some(bytes), ..self }
+    }
+
+    /// The most bytes that a kernel sees of a value, on a device that shows so many.
+    pub(crate) fn binding_bytes(&self, shown: u64) -> u64 {
+        self.binding_bytes.map_or(shown, |bytes| bytes.min(shown))
     }
 
     /// What is done with weights, within so many bytes.

@@ -27,11 +27,30 @@ struct Joined {
 }
 
 /// Where an input lies in the result: rows of `width` elements, `pitch` apart, from `offset` on.
-struct Window {
-    rows: usize,
-    width: usize,
-    pitch: usize,
-    offset: usize,
+pub(crate) struct Window {
+    pub(crate) rows: usize,
+    pub(crate) width: usize,
+    pub(crate) pitch: usize,
+    pub(crate) offset: usize,
+}
+
+/// Brings columns to their place in a result of the same floats: what is bound first to what is bound second.
+///
+/// # Errors
+/// When lengths are beyond the device.
+pub(crate) fn put_columns(
+    window: &Window,
+    dtype: DataType,
+    bindings: Vec<Binding>,
+    step: &mut Step,
+) -> Result<(), String> {
+    if window.rows * window.width == 0 {
+        return Ok(());
+    }
+    param(window.rows * window.pitch)?;
+    let halves = dtype == DataType::Fp16;
+    let cells = if halves { (Cell::Half, Cell::Half) } else { Cell::both(dtype, dtype)? };
+    window.put(cells, bindings, step)
 }
 
 impl Kernel for Joined {

@@ -9,6 +9,7 @@ use crate::cell::Cell;
 use crate::element::{Words, entry};
 use crate::elementwise::broadcast::contiguous;
 use crate::kernel::{Binding, Kernel, KernelRow, NodeView, Shapes, Step, param};
+use crate::parts;
 
 pub(super) const ROW: KernelRow = KernelRow {
     name: "gather",
@@ -48,11 +49,27 @@ fn supports(view: &NodeView<'_>) -> Result<(), String> {
     }
 }
 
-fn build(view: &NodeView<'_>) -> Result<Box<dyn Kernel>, String> {
-    Ok(Box::new(Picked(form(view)?)))
+/// Whether rows of a constant table are picked part by part.
+///
+/// # Errors
+/// When they are not.
+pub(crate) fn supports_parts(view: &NodeView<'_>) -> Result<(), String> {
+    let Form::Slices(axis) = form(view)? else { return Err("it is not picked by rows".into()) };
+    let shape = view.constant(0).ok_or("it is no constant")?.shape();
+    let width: usize = shape.iter().skip(1).product();
+    if position(axis, shape.len())? != 0 || !width.is_multiple_of(4) {
+        return Err("only rows of whole vectors are picked from parts".into());
+    }
+    let (count, bytes) = parts::rows(view, 0)?;
+    parts::cut(count, bytes, view.device.capabilities().binding_bytes).map(|_| ())
 }
 
-struct Picked(Form);
+fn build(view: &NodeView<'_>) -> Result<Box<dyn Kernel>, String> {
+    Ok(Box::new(Picked(form(view)?, view.device.capabilities().binding_bytes)))
+}
+
+/// A form, and the most bytes that a kernel sees of a value.
+struct Picked(Form, u64);
 
 /// What all forms share.
 struct Parts {
@@ -101,7 +118,13 @@ impl Kernel for Picked {
         let (data, picks, result) = (shapes.input(0)?, shapes.input(1)?, shapes.output(0)?);
         let elements: usize = result.iter().product();
         param(elements)?;
-        param(data.iter().product())?;
+        let element = shapes.dtype(0)?.size_bytes().unwrap_or(0);
+        let bytes = (data.iter().product::<usize>() * element) as u64;
+        let known = shapes.constants.first().is_some_and(Option::is_some);
+        let beyond = known && bytes.next_multiple_of(16) > self.1;
+        if !beyond {
+            param(data.iter().product())?;
+        }
         if elements == 0 {
             return Ok(());
         }
@@ -110,6 +133,11 @@ impl Kernel for Picked {
         }
         let cells = Cell::both(shapes.dtype(0)?, shapes.output_dtype(0)?)?;
         let parts = Parts { cells, positions: shapes.dtype(1)?, elements, words: Words::default() };
+        if beyond {
+            let row_bytes = data[1..].iter().product::<usize>() * element;
+            let parts = parts::cut(data[0], row_bytes, self.1)?;
+            return picked_from(&parts, shapes, elements, step);
+        }
         match self.0 {
             Form::Slices(axis) => slices(parts, position(axis, data.len())?, (data, picks), step),
             Form::Elements(axis) => single(parts, position(axis, data.len())?, (data, picks), step),
@@ -133,6 +161,43 @@ fn slices(
          return ((row / {picks}) * {len} + p) * {wide} + number % {wide};\n"
     );
     parts.dispatch(&source, inner.is_multiple_of(4), step)
+}
+
+/// Whole rows of a table that is seen part by part; each dispatch writes the rows that its part has.
+fn picked_from(
+    parts: &[(usize, usize)],
+    shapes: &Shapes,
+    elements: usize,
+    step: &mut Step,
+) -> Result<(), String> {
+    let (data, positions) = (shapes.input(0)?, shapes.dtype(1)?);
+    let cells = Cell::both(shapes.dtype(0)?, shapes.output_dtype(0)?)?;
+    let width: usize = data[1..].iter().product();
+    let row_bytes = (width * shapes.dtype(0)?.size_bytes().unwrap_or(0)) as u64;
+    for &(first, rows) in parts {
+        let mut words = Words::default();
+        let units = elements / 4;
+        let (unit_count, wide) = (words.length(units)?, words.length(width / 4)?);
+        let (len, from) = (words.length(data[0])?, words.length(first)?);
+        let count = words.length(rows)?;
+        let mut text = cells.0.declare(0, "x");
+        text.push_str(&index::declare(1, "positions", positions));
+        text.push_str(&cells.1.declare(2, "y"));
+        text.push_str(&words.declare(3));
+        text.push_str(&index::reader("positions", positions));
+        text.push_str(&entry(&unit_count));
+        text.push_str(&format!(
+            "let row = positions_at(at / {wide}, {len});\n\
+             if row < {from} || row - {from} >= {count} {{ return; }}\n\
+             let place = (row - {from}) * {wide} + at % {wide};\n"
+        ));
+        text.push_str(&Cell::copy_quad(cells, ("x", "place"), ("y", "at")));
+        text.push_str("}\n");
+        let table = Binding::InputPart(0, first as u64 * row_bytes, rows as u64 * row_bytes);
+        let bindings = vec![table, Binding::Input(1), Binding::Output(0)];
+        start("gather-parts", &text, bindings, words, (units, true), step)?;
+    }
+    Ok(())
 }
 
 fn single(

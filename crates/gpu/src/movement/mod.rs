@@ -11,6 +11,9 @@ mod scatter;
 pub(crate) mod strided;
 mod views;
 
+pub(crate) use concat::{Window, put_columns};
+pub(crate) use gather::supports_parts as gathers_parts;
+
 use crate::kernel::KernelRow;
 
 /// This family's kernels.

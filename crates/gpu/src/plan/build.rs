@@ -462,13 +462,7 @@ impl<'a, 'b> Builder<'a, 'b> {
         let bytes = self.facts[id.index()].as_ref().map_or(0, size_bytes);
         // Shaders may see a value as vectors of 16 bytes.
         let bytes = wide(bytes).max(16).next_multiple_of(16);
-        let limit = self.target.device.capabilities().binding_bytes;
-        if bytes > limit {
-            let name = &self.graph.value(id).name;
-            return Err(failed(format!(
-                "'{name}' has {bytes} bytes, this device shows a kernel at most {limit} of a value"
-            )));
-        }
+        self.check(bytes, || format!("'{}'", self.graph.value(id).name))?;
         match self.home_of(id) {
             Home::Arena(value) => match self.window(value, memory) {
                 Place::Arena { offset, .. } => Ok(Place::Arena { offset, bytes }),
@@ -485,6 +479,29 @@ impl<'a, 'b> Builder<'a, 'b> {
                 Err(GraphError::structure(format!("nothing computes '{name}'")).into())
             }
         }
+    }
+
+    /// Refuses what is larger than a kernel can see at once.
+    fn check(&self, bytes: u64, what: impl FnOnce() -> String) -> Result<(), RuntimeError> {
+        let limit = self.target.device.capabilities().binding_bytes;
+        if bytes <= limit {
+            return Ok(());
+        }
+        let what = what();
+        Err(failed(format!(
+            "{what} has {bytes} bytes, this device shows a kernel at most {limit} of a value"
+        )))
+    }
+
+    /// Where a part of a constant is bound.
+    fn part(&mut self, id: ValueId, start: u64, bytes: u64) -> Result<Place, RuntimeError> {
+        let name = &self.graph.value(id).name;
+        if self.home_of(id) != Home::Constant {
+            return Err(failed(format!("'{name}' is bound in parts and is no constant")));
+        }
+        let bytes = bytes.max(16).next_multiple_of(16);
+        self.check(bytes, || format!("a part of '{name}'"))?;
+        Ok(Place::in_block(self.constant(id)?, start, bytes))
     }
 
     /// The block of a value that is known beforehand, as kernels read it.
@@ -532,13 +549,20 @@ impl<'a, 'b> Builder<'a, 'b> {
                         let id = node.input(*index).ok_or_else(|| missing("input", *index))?;
                         self.bound(id, memory)?
                     }
+                    Binding::InputPart(index, start, bytes) => {
+                        let id = node.input(*index).ok_or_else(|| missing("input", *index))?;
+                        self.part(id, *start, *bytes)?
+                    }
                     Binding::Output(index) => {
                         let id = node.output(*index).ok_or_else(|| missing("output", *index))?;
                         self.bound(id, memory)?
                     }
                     Binding::Scratch(index) => {
                         let value = draft.scratch.get(*index);
-                        self.window(*value.ok_or_else(|| missing("scratch", *index))?, memory)
+                        let value = *value.ok_or_else(|| missing("scratch", *index))?;
+                        let bytes = wide(self.arena[value].bytes);
+                        self.check(bytes, || format!("memory of {}", node.operator_name()))?;
+                        self.window(value, memory)
                     }
                     Binding::Weights(block) => Place::in_block(Arc::clone(block), 0, block.bytes()),
                     Binding::Part(block, offset, bytes) => {

@@ -62,7 +62,9 @@ impl Share {
                     share.scratch += step.scratch.get(*at).copied().unwrap_or(0);
                 }
                 Binding::Weights(block) => share.weights += block.bytes(),
-                Binding::Part(_, _, bytes) => share.weights += bytes,
+                Binding::Part(_, _, bytes) | Binding::InputPart(_, _, bytes) => {
+                    share.weights += bytes;
+                }
             }
         }
         share

@@ -1,0 +1,70 @@
+//! Constants that are larger than what a device shows a kernel at once, and are read in parts.
+
+use galatea_graph::ops::contrib::MatMulNBits;
+use galatea_graph::ops::index::Gather;
+
+use crate::kernel::NodeView;
+use crate::{matmul, movement};
+
+/// Rows in a part are a multiple of this: a part starts where bindings may start, and with a whole vector, whatever
+/// the elements are.
+const ROWS: usize = 128;
+
+/// Where each part of a matrix with rows of so many bytes starts, and how many rows it has.
+///
+/// # Errors
+/// When a device shows a kernel too few rows.
+pub(crate) fn cut(
+    rows: usize,
+    row_bytes: usize,
+    limit: u64,
+) -> Result<Vec<(usize, usize)>, String> {
+    let limit = usize::try_from(limit).unwrap_or(usize::MAX);
+    let each = limit / row_bytes.max(1) / ROWS * ROWS;
+    if each == 0 {
+        return Err(format!("{ROWS} of its rows have {} bytes", row_bytes.saturating_mul(ROWS)));
+    }
+    Ok((0..rows).step_by(each).map(|first| (first, each.min(rows - first))).collect())
+}
+
+/// Whether the kernels of a node read this input, a constant, in parts.
+///
+/// # Errors
+/// When they do not.
+pub(crate) fn supports(view: &NodeView<'_>, input: usize) -> Result<(), String> {
+    if view.node.operator::<MatMulNBits>().is_some() && (1..=3).contains(&input) {
+        // It packs its weights into pieces of its own.
+        return Ok(());
+    }
+    if view.node.operator::<Gather>().is_some() && input == 0 {
+        return movement::gathers_parts(view);
+    }
+    if input == 1 {
+        return matmul::multiplies_parts(view);
+    }
+    Err("this node does not read it in parts".into())
+}
+
+/// The rows of a constant and the bytes of each.
+///
+/// # Errors
+/// When it is none, or no matrix.
+pub(crate) fn rows(view: &NodeView<'_>, input: usize) -> Result<(usize, usize), String> {
+    let value = view.constant(input).ok_or("it is no constant")?;
+    let (&rows, rest) = value.shape().split_first().ok_or("it is a scalar")?;
+    let dtype = view.input(input).map_or(value.dtype(), |fact| fact.dtype);
+    let element = dtype.size_bytes().ok_or("it has no size")?;
+    Ok((rows, rest.iter().product::<usize>() * element))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn parts_cover_all_rows_and_start_at_whole_vectors() {
+        assert_eq!(cut(300, 4, 1024).unwrap(), [(0, 256), (256, 44)]);
+        assert_eq!(cut(128, 4, 1024).unwrap(), [(0, 128)]);
+        assert!(cut(300, 16, 1024).unwrap_err().contains("2048 bytes"));
+    }
+}
