@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use galatea_formats::safetensors;
-use galatea_gpu::{Device, GpuProvider, devices};
+use galatea_gpu::{Device, GpuProvider, PoolConfig, devices};
 use galatea_graph::{Graph, infer};
 use galatea_llm::arch::{self, ModelShape, StepOptions, Weights};
 use galatea_llm::cache::{BlockCopy, Swap};
@@ -336,5 +336,23 @@ fn trained_checkpoints_give_their_recorded_logits() {
             let staged = !device.capabilities().unified;
             assert!(read <= most && (read == most || !staged), "{read} bytes of {most} read back");
         }
+    }
+}
+
+#[test]
+fn checkpoints_whose_vocabulary_is_beyond_a_binding_give_their_recorded_logits() {
+    let (Some(_), Some((folder, recorded))) = (device(), trained()) else { return };
+    // Matrices of the vocabulary have 4 MiB and more.
+    let little = PoolConfig::default().showing(600 << 10);
+    let device = Device::open_with(0, &little).unwrap();
+    for name in ["books-gpt2-5m", "books-qwen2-13m"] {
+        let options = SessionOptions::default();
+        let mut model = model(&device, &folder.join(name), DataType::Fp32, &options);
+        let case = &recorded[name]["cases"][0];
+        let tokens = integers(&case["ids"]);
+        let logits = model.logits(&tokens).unwrap();
+        let last = &logits[logits.len() - logits.len() / tokens.len()..];
+        let off = distance(&last[..16], &case["last_logits_first16"]);
+        assert!(off < 2e-3, "{name}: {off}");
     }
 }
