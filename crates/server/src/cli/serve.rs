@@ -74,6 +74,7 @@ async fn load_and_serve(flags: Flags, profile: Option<Arc<Profile>>) -> Result<E
     // Before the first answer: as the first process of a container the program has no other way to be stopped.
     let mut interrupts = Interrupts::listen()?;
     tracing::info!("Loading models from {}", flags.all("model-repository").join(", "));
+    let _watch = gpus::Watch::start();
     let flags = Arc::new(flags);
     let (loader, watching) = (Arc::clone(&flags), profile.clone());
     let core = tokio::select! {

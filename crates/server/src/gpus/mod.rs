@@ -4,13 +4,19 @@
 mod none;
 #[cfg(any(target_os = "macos", feature = "gpu"))]
 mod open;
+#[cfg(any(target_os = "macos", feature = "gpu"))]
+mod pressure;
 
 use std::time::Duration;
 
 #[cfg(not(any(target_os = "macos", feature = "gpu")))]
-pub(crate) use none::{limit_memory, measure_use, memory, observe, peaks, uses};
+pub(crate) use none::{Watch, limit_memory, measure_use, memory, observe, peaks, uses};
 #[cfg(any(target_os = "macos", feature = "gpu"))]
-pub(crate) use open::{device, limit_memory, measure_use, memory, name, observe, peaks, uses};
+pub(crate) use open::{
+    device, limit_memory, measure_use, memory, name, observe, peaks, trim, uses,
+};
+#[cfg(any(target_os = "macos", feature = "gpu"))]
+pub(crate) use pressure::Watch;
 
 /// What a program without GPUs says.
 #[cfg(not(any(target_os = "macos", feature = "gpu")))]

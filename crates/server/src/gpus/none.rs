@@ -8,6 +8,16 @@ use super::{GpuMemory, GpuUse, WITHOUT};
 use crate::memory_limit::Limit;
 use crate::profile::Profile;
 
+/// No GPU keeps memory.
+pub(crate) struct Watch;
+
+impl Watch {
+    /// Watches nothing.
+    pub(crate) fn start() -> Self {
+        Self
+    }
+}
+
 /// There is no memory to limit.
 ///
 /// # Errors

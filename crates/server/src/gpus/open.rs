@@ -105,6 +105,11 @@ pub(crate) fn memory() -> Vec<GpuMemory> {
     all
 }
 
+/// Gives memory back that the open GPUs only keep for reuse, and says how many bytes that were.
+pub(crate) fn trim() -> u64 {
+    Open::get().all().map(|(_, device)| device.trim()).sum()
+}
+
 fn memory_of(number: usize, device: &Device) -> GpuMemory {
     let found = device.memory();
     let mut bytes = vec![
