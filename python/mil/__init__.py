@@ -1,0 +1,1 @@
+"""Golden cases for the operators of Core ML's ML programs; see `mil_cases.py`."""

@@ -1,0 +1,24 @@
+"""The families of cases, a file each."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from .activation import activation
+from .case import Family
+from .conv import conv
+from .elementwise import elementwise
+from .linear import linear
+from .normalization import normalization
+from .pool import pool
+from .reduction import reduction
+
+FAMILIES: list[Callable[[], Family]] = [
+    elementwise,
+    activation,
+    linear,
+    conv,
+    pool,
+    normalization,
+    reduction,
+]
