@@ -12,6 +12,8 @@ from .linear import linear
 from .normalization import normalization
 from .pool import pool
 from .reduction import reduction
+from .shape import shape
+from .slicing import slicing
 
 FAMILIES: list[Callable[[], Family]] = [
     elementwise,
@@ -21,4 +23,6 @@ FAMILIES: list[Callable[[], Family]] = [
     pool,
     normalization,
     reduction,
+    shape,
+    slicing,
 ]
