@@ -31,7 +31,7 @@ class Case:
     opset: int
     runs: list[Arrays]
     build: Callable[..., Any]
-    expect: Callable[..., Any]
+    expect: Callable[..., Any] | None
     oracle: str = "numpy"
     tolerance: tuple[float, float] | None = None
     why: str | None = None
@@ -41,6 +41,8 @@ class Case:
     states: Arrays = field(default_factory=dict)
     # For random operators: values lie between these, and nothing else is known.
     bounds: tuple[float, float] | None = None
+    # Their shapes, where the program does not declare them.
+    shapes: list[tuple[int, ...]] | None = None
     # Whether coremltools' own value inference is asked too.
     fold: bool = True
 
@@ -76,7 +78,7 @@ class Family:
         name: str,
         operator: str,
         inputs: Arrays,
-        expect: Callable[..., Any],
+        expect: Callable[..., Any] | None,
         opset: int = 15,
         params: Mapping[str, Any] | None = None,
         **more: Any,

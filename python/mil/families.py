@@ -7,13 +7,16 @@ from collections.abc import Callable
 from .activation import activation
 from .case import Family
 from .conv import conv
+from .creation import creation
 from .elementwise import elementwise
+from .indexing import indexing
 from .linear import linear
 from .normalization import normalization
 from .pool import pool
 from .reduction import reduction
 from .shape import shape
 from .slicing import slicing
+from .sorting import sorting
 
 FAMILIES: list[Callable[[], Family]] = [
     elementwise,
@@ -25,4 +28,7 @@ FAMILIES: list[Callable[[], Family]] = [
     reduction,
     shape,
     slicing,
+    indexing,
+    creation,
+    sorting,
 ]

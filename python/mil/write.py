@@ -147,8 +147,9 @@ def case_files(case: Case) -> list[tuple[str, bytes]]:
     runs = run_files(case, spec, about)
     if case.bounds:
         about["low"], about["high"] = case.bounds
-        for name, feature in names_of(spec):
-            about.setdefault("shapes", {})[name] = list(feature.multiArrayType.shape)
+        outputs = names_of(spec)
+        shapes = case.shapes or [feature.multiArrayType.shape for _, feature in outputs]
+        about["shapes"] = {name: list(shape) for (name, _), shape in zip(outputs, shapes)}
     if case.why:
         about["why"] = case.why
     files = [("case.json", (json.dumps(about) + "\n").encode())]
