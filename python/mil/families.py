@@ -9,6 +9,7 @@ from .case import Family
 from .conv import conv
 from .creation import creation
 from .elementwise import elementwise
+from .image import image
 from .indexing import indexing
 from .linear import linear
 from .normalization import normalization
@@ -31,4 +32,5 @@ FAMILIES: list[Callable[[], Family]] = [
     indexing,
     creation,
     sorting,
+    image,
 ]
