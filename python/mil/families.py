@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 from .activation import activation
 from .case import Family
+from .control import control
 from .conv import conv
 from .creation import creation
 from .elementwise import elementwise
@@ -14,6 +15,7 @@ from .indexing import indexing
 from .linear import linear
 from .normalization import normalization
 from .pool import pool
+from .recurrent import recurrent
 from .reduction import reduction
 from .shape import shape
 from .slicing import slicing
@@ -33,4 +35,6 @@ FAMILIES: list[Callable[[], Family]] = [
     creation,
     sorting,
     image,
+    recurrent,
+    control,
 ]
