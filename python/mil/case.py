@@ -43,6 +43,8 @@ class Case:
     bounds: tuple[float, float] | None = None
     # Their shapes, where the program does not declare them.
     shapes: list[tuple[int, ...]] | None = None
+    # Of a classifier: its classes. The program gives their probabilities.
+    classes: list[str] | list[int] | None = None
     # Whether coremltools' own value inference is asked too.
     fold: bool = True
 

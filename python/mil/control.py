@@ -284,9 +284,24 @@ def two(states, x):
     return states["a"], states["b"]
 
 
+def classifiers(family: Family) -> None:
+    """`classify`: the class of the largest probability, and all probabilities."""
+    names = ["cat", "dog", "a long name, with ünïcode"]
+    for name, classes, shape, opset in (
+        ("strings", names, (3,), 15), ("numbers", [7, -1, 40, 3], (1, 4), 16),
+        ("strings_of_rank_4", names, (1, 3, 1, 1), 18),
+    ):
+        family.add(
+            f"classify_among_{name}", ["classify", "softmax"], {"x": family.distinct(*shape)},
+            lambda x, r=len(shape): mb.softmax(x=x, axis=1 if r > 1 else 0),
+            lambda x, c=classes: (c[int(x.argmax())], (np.exp(x) / np.exp(x).sum()).ravel()),
+            opset=opset, classes=classes, fold=False, why=KEYS,
+        )
+
+
 def control() -> Family:
-    """Control flow, lists and states."""
+    """Control flow, lists, classifiers and states."""
     family = Family("control")
-    for part in (branches, loops, lists, states):
+    for part in (branches, loops, lists, classifiers, states):
         part(family)
     return family

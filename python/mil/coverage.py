@@ -13,15 +13,20 @@ from .case import OPSETS
 # Operators of coremltools that never lie in a file, or not under this name.
 ABSENT = {
     "_const_symbolic": "stands for unknown values while a model is converted, and is in no file",
-    "coreml_update_state": "is written as write_state and read_state",
+    "const": "is in nearly every program",
 }
 
 
 def registered() -> dict[str, list[int]]:
-    """The versions of each operator, as iOS versions in ascending order."""
+    """The versions of each operator: the iOS versions whose class differs from the one before."""
     found: dict[str, list[int]] = {}
     for operator, versions in SSAOpRegistry.core_ops.items():
-        found[operator] = sorted(int(target.name.removeprefix("iOS")) for target in versions)
+        before = None
+        for target in sorted(versions, key=lambda target: target.value):
+            if versions[target] is not before:
+                ios = max(15, int(target.name.removeprefix("iOS")))
+                found.setdefault(operator, []).append(ios)
+            before = versions[target]
     return found
 
 

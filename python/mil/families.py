@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 from .activation import activation
 from .case import Family
+from .compression import compression, quantization
 from .control import control
 from .conv import conv
 from .creation import creation
@@ -37,4 +38,6 @@ FAMILIES: list[Callable[[], Family]] = [
     image,
     recurrent,
     control,
+    compression,
+    quantization,
 ]

@@ -115,6 +115,7 @@ def converted(case: Case) -> tuple[Any, bytes | None]:
             converter.ConverterRegistry,
             main_pipeline=ct.PassPipeline.EMPTY,
             inputs=input_types(case),
+            classifier_config=case.classes and ct.ClassifierConfig(case.classes),
             weights_dir=weights,
             specification_version=TARGETS[case.opset].value,
         )
