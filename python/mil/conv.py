@@ -79,26 +79,30 @@ def transposed(
         groups, list(dilations),
     ).numpy()
     for axis in range(n):
-        length = whole.shape[2 + axis]
+        length, begin = whole.shape[2 + axis], 0
+        end = length
         if pad_type == "custom":
-            begin = pad[2 * axis]
-            end = length - pad[2 * axis + 1]
-            if output_shape is not None:
-                end = begin + output_shape[2 + axis]
+            begin, end = pad[2 * axis], length - pad[2 * axis + 1]
         elif pad_type == "same":
             wanted = x.shape[2 + axis] * strides[axis]
+            wanted = wanted if output_shape is None else output_shape[2 + axis]
             begin = max(0, length - wanted) // 2
             end = begin + wanted
-        else:
-            begin, end = 0, length
-        if end > length:
-            more = [(0, 0)] * whole.ndim
-            more[2 + axis] = (0, end - length)
-            fill = 0 if bias is None else bias.reshape(1, -1, *[1] * n)
-            short = whole - fill
-            whole = np.pad(short, more) + fill
+        elif output_shape is not None:
+            end = output_shape[2 + axis]
+        whole = lengthened(whole, 2 + axis, end - length, bias)
         whole = np.take(whole, range(begin, end), 2 + axis)
     return whole
+
+
+def lengthened(x: np.ndarray, axis: int, more: int, bias: np.ndarray | None) -> np.ndarray:
+    """`x` with places behind which no product reaches."""
+    if more <= 0:
+        return x
+    around = [(0, 0)] * x.ndim
+    around[axis] = (0, more)
+    fill = 0.0 if bias is None else bias.astype(float).reshape(1, -1, *[1] * (x.ndim - 2))
+    return np.pad(x - fill, around) + fill
 
 
 # name -> shapes of value and weight, parameters.
@@ -206,11 +210,19 @@ def backwards(family: Family) -> None:
             ((1, 1, 3, 3), (1, 1, 3, 3), {"pad_type": "custom", "pad": [1, 0, 1, 1], "strides": [2, 2]}),
         "1d_with_padding_and_an_output_shape":
             ((1, 2, 4), (2, 1, 3),
-             {"pad_type": "custom", "pad": [1, 1], "strides": [2], "output_shape": [1, 1, 8]}),
+             {"pad_type": "custom", "pad": [1, 1], "strides": [2], "output_shape": [1, 1, 7]}),
         "2d_with_padding_and_an_output_shape":
             ((1, 1, 3, 3), (1, 1, 3, 3),
              {"pad_type": "custom", "pad": [1, 1, 1, 1], "strides": [2, 2],
-              "output_shape": [1, 1, 6, 6]}),
+              "output_shape": [1, 1, 5, 5]}),
+        "2d_with_same_padding_and_an_output_shape":
+            ((1, 1, 3, 3), (1, 2, 3, 3),
+             {"pad_type": "same", "strides": [2, 2], "output_shape": [1, 2, 5, 6]}),
+        "2d_without_padding_and_with_an_output_shape":
+            ((1, 1, 2, 3), (1, 2, 3, 2),
+             {"pad_type": "valid", "strides": [2, 2], "output_shape": [1, 2, 5, 6]}),
+        "2d_whose_strides_are_longer_than_kernels":
+            ((1, 1, 3, 2), (1, 2, 2, 1), {"pad_type": "same", "strides": [3, 2]}),
         "2d_with_same_padding": ((1, 1, 3, 4), (1, 2, 3, 3), {"pad_type": "same", "strides": [2, 2]}),
         "2d_with_same_padding_and_even_kernels":
             ((1, 1, 3, 3), (1, 1, 4, 2), {"pad_type": "same", "strides": [2, 1]}),

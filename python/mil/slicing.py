@@ -240,8 +240,8 @@ def pads(family: Family) -> None:
             family.one(
                 f"pad_{mode}_of_{name}", "pad", {"x": family.normal(*shape, dtype=dtype)},
                 lambda x, r=rows, m=theirs: np.pad(x, r, m), opset,
-                {"pad": np.array(pad, i32), "mode": mode} if mode != "constant"
-                else {"pad": np.array(pad, i32), "constant_val": dtype(0)},
+                {"pad": np.array(pad, i32), "constant_val": dtype(0)}
+                | ({"mode": mode} if mode != "constant" else {}),
             )
     family.one(
         "pad_with_a_value", "pad", {"x": family.normal(2, 1, 2, 1, 2)},
