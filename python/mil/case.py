@@ -45,6 +45,8 @@ class Case:
     shapes: list[tuple[int, ...]] | None = None
     # Of a classifier: its classes. The program gives their probabilities.
     classes: list[str] | list[int] | None = None
+    # Whether conversion runs its passes, which make computation FP16.
+    default_passes: bool = False
     # Whether coremltools' own value inference is asked too.
     fold: bool = True
 

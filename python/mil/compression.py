@@ -401,7 +401,7 @@ def without_ties(x: np.ndarray, scale: np.ndarray) -> np.ndarray:
     """Moves values that lie in the middle between two codes."""
     while True:
         share = np.abs(np.modf(x.astype(float) / scale.astype(float))[0])
-        near = np.abs(share - 0.5) < 0.02
+        near = np.abs(share - 0.5) < 0.1
         if not near.any():
             return x
         x = np.where(near, x + x.dtype.type(1 / 64), x)

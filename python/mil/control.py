@@ -115,16 +115,17 @@ def looped(x: np.ndarray, count: int) -> tuple[np.ndarray, np.ndarray]:
     return np.array(count), value
 
 
+def written(values, dynamic, dtype, length=None):
+    """A list to which values are written in order."""
+    made = mb.make_list(init_length=len(values) if length is None else length,
+                        dynamic_length=dynamic, elem_shape=values[0].shape, dtype=dtype)
+    for at, value in enumerate(values):
+        made = mb.list_write(ls=made, index=at, value=value)
+    return made
+
+
 def lists(family: Family) -> None:
     """Lists that are written, read, gathered and scattered."""
-    why = {"fold": False}
-
-    def written(values, dynamic, dtype, length=None):
-        made = mb.make_list(init_length=len(values) if length is None else length,
-                            dynamic_length=dynamic, elem_shape=values[0].shape, dtype=dtype)
-        for at, value in enumerate(values):
-            made = mb.list_write(ls=made, index=at, value=value)
-        return made
 
     for dtype, name in ((f32, "fp32"), (f16, "fp16"), (i32, "int32"), (np.bool_, "bool")):
         for dynamic in (False, True):
@@ -136,13 +137,13 @@ def lists(family: Family) -> None:
                 lambda a, b, d=dynamic, n=name: tuple(
                     mb.list_read(ls=written([a, b], d, n), index=at) for at in (1, 0)
                 ),
-                lambda a, b: (b, a), opset=16, **why,
+                lambda a, b: (b, a), opset=16, fold=False,
             )
     family.add(
         "list_gathered", ["make_list", "list_write", "list_gather"],
         {"a": family.normal(3), "b": family.normal(3), "indices": np.array([1, 0, 1], i32)},
         lambda a, b, indices: mb.list_gather(ls=written([a, b], False, "fp32"), indices=indices),
-        lambda a, b, indices: np.stack([a, b])[indices], **why,
+        lambda a, b, indices: np.stack([a, b])[indices], fold=False,
     )
     family.add(
         "list_scattered_and_gathered", ["make_list", "list_scatter", "list_gather"],
@@ -154,24 +155,28 @@ def lists(family: Family) -> None:
             ),
             indices=[0, 1, 2],
         ),
-        lambda x, indices: x[np.argsort(indices)], **why,
+        lambda x, indices: x[np.argsort(indices)], fold=False,
     )
+
+
+def longer_lists(family: Family) -> None:
+    """Lists that grow, their lengths, and lists in loops."""
     family.add(
         "list_that_is_longer_after_writing", ["make_list", "list_write", "list_length"],
         {"a": family.normal(2), "b": family.normal(2)},
         lambda a, b: mb.list_length(ls=written([a, b, a], True, "fp32", 1)),
-        lambda a, b: np.array(3), **why,
+        lambda a, b: np.array(3), fold=False,
     )
     family.add(
         "list_scattered_beyond_its_length", ["make_list", "list_scatter", "list_length", "list_read"],
         {"x": family.normal(2, 2)},
         lambda x: beyond(mb.make_list(init_length=1, dynamic_length=True, elem_shape=(2,)), x),
-        lambda x: (np.array(4), x[1]), **why,
+        lambda x: (np.array(4), x[1]), fold=False,
     )
     family.add(
         "list_of_fixed_length_knows_its_length", ["make_list", "list_write", "list_length"],
         {"a": family.normal(2)},
-        lambda a: mb.list_length(ls=written([a], False, "fp32", 4)), lambda a: np.array(4), **why,
+        lambda a: mb.list_length(ls=written([a], False, "fp32", 4)), lambda a: np.array(4), fold=False,
     )
     family.add(
         "list_written_in_a_loop", ["make_list", "list_write", "list_gather", "while_loop"],
@@ -188,7 +193,7 @@ def lists(family: Family) -> None:
             )[1],
             indices=[3, 2, 1, 0],
         ),
-        lambda x: x[::-1], **why,
+        lambda x: x[::-1], fold=False,
     )
     family.add(
         "list_whose_length_is_an_input", ["make_list", "list_write", "list_length"],
@@ -197,7 +202,7 @@ def lists(family: Family) -> None:
             ls=mb.make_list(init_length=mb.squeeze(x=length), dynamic_length=True, elem_shape=(2,)),
             index=0, value=a,
         )),
-        lambda a, length: np.array(3), **why,
+        lambda a, length: np.array(3), fold=False,
     )
 
 
@@ -302,6 +307,6 @@ def classifiers(family: Family) -> None:
 def control() -> Family:
     """Control flow, lists, classifiers and states."""
     family = Family("control")
-    for part in (branches, loops, lists, classifiers, states):
+    for part in (branches, loops, lists, longer_lists, classifiers, states):
         part(family)
     return family

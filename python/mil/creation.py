@@ -37,6 +37,38 @@ def fills(family: Family) -> None:
     )
 
 
+def constants(family: Family) -> None:
+    """`const` of every type: as immediate values, and from ten elements on in the weights' file
+    where the opset has that for the type."""
+    kinds = [np.bool_, np.int8, np.uint8, np.int16, np.uint16, i32, f16, f32]
+    for opset in (17, 18):
+        for dtype in kinds:
+            for count in (3, 12):
+                value = values(family, dtype, 1, count)
+                given = family.normal(2, count)
+
+                def build(x, v=value):
+                    held = mb.const(val=v)
+                    return mb.add(x=x, y=held if v.dtype == f32 else mb.cast(x=held, dtype="fp32"))
+
+                family.add(
+                    f"const_of_{count}_{words(dtype)}_of_ios{opset}", ["const"], {"x": given}, build,
+                    lambda x, v=value: x + v.astype(float), opset=opset,
+                )
+    for dtype, opset in ((f32, 15), (f16, 16), (i32, 15)):
+        value = values(family, dtype, 3, 4)
+        family.add(
+            f"const_of_12_{words(dtype)}_of_ios{opset}", ["const"],
+            {"x": values(family, dtype, 3, 4)}, lambda x, v=value: mb.add(x=x, y=v),
+            lambda x, v=value: x + v, opset=opset,
+        )
+    family.add(
+        "const_that_is_all_of_the_program", ["const", "identity"], {"unused": family.normal(1)},
+        lambda unused: mb.identity(x=np.arange(6, dtype=f32).reshape(2, 3)),
+        lambda unused: np.arange(6.0).reshape(2, 3), fold=False,
+    )
+
+
 def ranges(family: Family) -> None:
     """`range_1d` with constants and inputs."""
 
@@ -155,6 +187,6 @@ def random(family: Family) -> None:
 def creation() -> Family:
     """Operators that make values."""
     family = Family("creation")
-    for part in (fills, ranges, bands, sums, random):
+    for part in (fills, constants, ranges, bands, sums, random):
         part(family)
     return family

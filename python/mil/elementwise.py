@@ -143,6 +143,22 @@ def arithmetic(family: Family) -> None:
             f"{operator}_with_a_constant", operator, {"x": family.normal(1, 2, 2, 1, 2)},
             lambda x, f=oracle: f(x, 0.75), params={"y": f32(0.75)},
         )
+    for ranks, shapes in {
+        "5_and_1": ((1, 2, 1, 2, 3), (3,)), "2_and_4": ((3, 1), (2, 1, 1, 2)),
+        "3_and_3_of_one_element": ((2, 2, 2), (1, 1, 1)),
+    }.items():
+        family.one(
+            f"sub_of_ranks_{ranks}", "sub",
+            {"x": family.normal(*shapes[0]), "y": family.normal(*shapes[1])}, lambda x, y: x - y,
+        )
+    family.add(
+        "sub_from_a_constant", "sub", {"y": family.normal(2, 3)},
+        lambda y: mb.sub(x=np.array([1, 2, 3], f32), y=y), lambda y: np.array([1, 2, 3]) - y,
+    )
+    family.add(
+        "mul_of_a_value_with_itself", "mul", {"x": family.normal(2, 3)},
+        lambda x: mb.mul(x=x, y=x), lambda x: x * x,
+    )
     x, y = family.normal(3, 2), family.normal(1, 2)
     family.one(
         "add_over_unknown_axes", "add", {"x": x, "y": y}, lambda x, y: x + y,

@@ -16,6 +16,7 @@ from .indexing import indexing
 from .linear import linear
 from .normalization import normalization
 from .pool import pool
+from .programs import programs
 from .recurrent import recurrent
 from .reduction import reduction
 from .shape import shape
@@ -40,4 +41,5 @@ FAMILIES: list[Callable[[], Family]] = [
     control,
     compression,
     quantization,
+    programs,
 ]

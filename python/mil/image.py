@@ -176,7 +176,12 @@ def crops(family: Family) -> None:
                 cropped(x, boxes, [0, 1], 2, 3, mode="ALIGN_CORNERS", coordinates=c), 17,
             size | {"box_coordinate_mode": coordinates, "sampling_mode": "ALIGN_CORNERS"},
         )
-    aligned = size | {"sampling_mode": "ALIGN_CORNERS"}
+
+
+def more_crops(family: Family) -> None:
+    """`crop_resize` of several images, beyond the image, and of other types."""
+    none = np.zeros(2, int)
+    aligned = {"target_height": 2, "target_width": 3, "sampling_mode": "ALIGN_CORNERS"}
     family.one(
         "crop_resize_of_every_image_by_every_box", "crop_resize",
         {"x": family.normal(2, 2, 4, 4), "roi": BOXES.reshape(2, 1, 4, 1, 1)},
@@ -234,7 +239,7 @@ def crops(family: Family) -> None:
 
 
 def samples(family: Family) -> None:
-    """`resample` and `affine`."""
+    """`resample` in all modes."""
     ranges = {"unnormalized": (-1.8, 3.8), "normalized_minus_one_to_one": (-1.6, 1.6),
               "normalized_zero_to_one": (-0.4, 1.4)}
     for sampling in ("bilinear", "nearest"):
@@ -251,6 +256,10 @@ def samples(family: Family) -> None:
                         {"x": family.normal(1, 1, 3, 4), "coordinates": points.astype(f32)},
                         lambda x, coordinates, p=params: sampled(x, coordinates, **p), 15, params,
                     )
+
+
+def other_samples(family: Family) -> None:
+    """`resample` at points of other types, and `affine`."""
     whole = {"sampling_mode": "nearest", "padding_mode": "border", "padding_value": f32(0),
              "coordinates_mode": "unnormalized", "align_corners": False}
     for dtype, opset in ((i32, 15), (i32, 16), (np.int8, 17), (np.uint8, 17), (np.int16, 17),
@@ -292,6 +301,6 @@ def image() -> Family:
     check_crops()
     check_samples()
     family = Family("image")
-    for part in (upsampled, sized, freely_sized, crops, samples):
+    for part in (upsampled, sized, freely_sized, crops, more_crops, samples, other_samples):
         part(family)
     return family

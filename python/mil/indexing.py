@@ -236,6 +236,10 @@ def scatters(family: Family) -> None:
                 lambda data, indices, updates, m=mode: scattered_along(data, indices, updates, 1, m),
                 opset, {"mode": mode, "axis": 1}, fold=False, **why,
             )
+
+
+def scatters_of_forms(family: Family) -> None:
+    """The same of other types and ranks, in the mode that nothing tells."""
     forms = {
         "of_int32": (values(family, i32, 3, 2), values(family, i32, 2, 2), 15, 0),
         "in_fp16": (values(family, f16, 3, 2), values(family, f16, 2, 2), 16, 0),
@@ -263,6 +267,10 @@ def scatters(family: Family) -> None:
             lambda data, indices, updates, a=axis: scattered_along(data, indices, updates, a), opset,
             {"axis": axis}, fold=False,
         )
+
+
+def scatters_of_points(family: Family) -> None:
+    """`scatter_nd` of other types and ranks, and indices that are validated."""
     for name, shape, indices, opset, dtype in (
         ("of_rows", (3, 2), [[2], [0]], 15, f32),
         ("of_points_in_rank_3", (2, 2, 2), [[1, 0, 1], [0, 1, 1]], 15, f32),
@@ -344,6 +352,10 @@ def choices(family: Family) -> None:
             f"non_zero_of_{words(dtype)}_of_ios{opset}", "non_zero", {"x": sparse.astype(dtype)},
             lambda x: np.argwhere(x), opset,
         )
+    family.one(
+        "non_zero_of_nothing", "non_zero", {"x": np.zeros((2, 2), f32)}, lambda x: np.argwhere(x),
+        why="Core ML may refuse tensors without elements",
+    )
     for shape in ((5,), (2, 1, 3), (1, 2, 1, 2, 2)):
         x = family.bits(*shape)
         x.flat[-1] = True
@@ -353,6 +365,6 @@ def choices(family: Family) -> None:
 def indexing() -> Family:
     """Operators that gather, scatter and choose."""
     family = Family("indexing")
-    for part in (gathers, gathers_of_points, scatters, choices):
+    for part in (gathers, gathers_of_points, scatters, scatters_of_forms, scatters_of_points, choices):
         part(family)
     return family

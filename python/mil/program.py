@@ -104,8 +104,8 @@ def input_types(case: Case) -> list[ct.TensorType] | None:
 def converted(case: Case) -> tuple[Any, bytes | None]:
     """The `Model` message, and the weights' file where there is one.
 
-    These are the steps of `ct.convert` with an empty pipeline of passes, less what it writes to
-    disk: the program stays as it was built."""
+    These are the steps of `ct.convert`, less what it writes to disk, for most cases with an empty
+    pipeline of passes: the program stays as it was built."""
     made = program(case)
     with tempfile.TemporaryDirectory() as weights:
         spec, _ = converter.mil_convert_to_proto(
@@ -113,7 +113,7 @@ def converted(case: Case) -> tuple[Any, bytes | None]:
             "milinternal",
             "mlprogram",
             converter.ConverterRegistry,
-            main_pipeline=ct.PassPipeline.EMPTY,
+            main_pipeline=ct.PassPipeline() if case.default_passes else ct.PassPipeline.EMPTY,
             inputs=input_types(case),
             classifier_config=case.classes and ct.ClassifierConfig(case.classes),
             weights_dir=weights,

@@ -54,7 +54,12 @@ SLICES: dict[str, tuple[tuple[int, ...], dict]] = {
 
 
 def slices(family: Family) -> None:
-    """`slice_by_index` and `slice_by_size`."""
+    """`slice_by_index` and `slice_by_size` with constant bounds, of all types."""
+    family.one(
+        "slice_by_index_of_nothing", "slice_by_index", {"x": family.normal(3, 2)}, lambda x: x[1:1],
+        15, {"begin": [1, 0], "end": [1, 2]},
+        why="coremltools gives it this shape; Core ML may refuse tensors without elements",
+    )
     for name, (shape, params) in SLICES.items():
         family.one(
             f"slice_by_index_{name}", "slice_by_index", {"x": family.normal(*shape)},
@@ -81,6 +86,10 @@ def slices(family: Family) -> None:
             {"x": family.normal(4, 4)}, lambda x: x[2:3, 1:4], 17,
             {"begin": np.array([2, 1], dtype), "size": np.array([1, 3], dtype)},
         )
+
+
+def slices_of_inputs(family: Family) -> None:
+    """The same with bounds that are inputs, or over unknown axes."""
     whole = {"begin": np.array([1, 0], i32), "end": np.array([3, 2], i32)}
     family.one(
         "slice_by_index_with_bounds_that_are_inputs", "slice_by_index",
@@ -283,6 +292,6 @@ def pads(family: Family) -> None:
 def slicing() -> Family:
     """Operators that cut and join."""
     family = Family("slicing")
-    for part in (slices, updates, joins, pads):
+    for part in (slices, slices_of_inputs, updates, joins, pads):
         part(family)
     return family
