@@ -175,7 +175,7 @@ def blocks(family: Family) -> None:
 
 def looked_up(codes: np.ndarray, table: np.ndarray, axis: int | None = None) -> np.ndarray:
     """Dense values of codes: a table of each group, vectors along an axis."""
-    groups, (palettes, size) = table.shape[:-2], table.shape[-2:]
+    groups, size = table.shape[:-2], table.shape[-1]
     places = [
         spread(np.arange(count).reshape([-1 if at == a else 1 for a in range(codes.ndim)])
                * np.ones([1] * codes.ndim, int), [1 if a != at else codes.shape[at]

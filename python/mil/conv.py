@@ -6,7 +6,6 @@ from collections.abc import Sequence
 
 import numpy as np
 import torch
-from coremltools.converters.mil import Builder as mb
 
 from .case import Family, f16, f32, words
 

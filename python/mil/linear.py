@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from coremltools.converters.mil import Builder as mb
 
-from .case import Family, f16, f32, i32, words
+from .case import Family, f16, f32, words
 
 
 def layers(family: Family) -> None:

@@ -128,7 +128,9 @@ def others(family: Family) -> None:
     family.add(
         "choice_by_comparison", ["greater", "select"],
         {"x": family.normal(2, 4), "y": family.normal(4)},
-        lambda x, y: mb.select(cond=mb.greater(x=x, y=y), a=mb.exp(x=x), b=mb.clip(x=y, alpha=f32(-1), beta=f32(1))),
+        lambda x, y: mb.select(
+            cond=mb.greater(x=x, y=y), a=mb.exp(x=x), b=mb.clip(x=y, alpha=f32(-1), beta=f32(1))
+        ),
         lambda x, y: np.where(x > y, np.exp(x), np.clip(y, -1, 1)), opset=17, default_passes=True,
         fold=False,
     )
