@@ -4,6 +4,7 @@
 //! - [`catalogue::find`]: what is known about it beyond that, from `data/chips`.
 //! - [`accelerate::sgemm`]: Accelerate's single-precision matrix product.
 //! - [`bnns::Bnns`]: the same with factors of 16 bits.
+//! - [`coreml::LoadedModel`]: models on whatever units Core ML chooses, the Neural Engine among them.
 //! - [`qos::Qos`]: which cores a thread is for.
 //!
 //! The decisions around a foreign call (key names, parsing, argument order, length checks) are
@@ -14,6 +15,7 @@ pub mod bnns;
 pub mod catalogue;
 mod cblas;
 mod chip;
+pub mod coreml;
 pub mod qos;
 mod sysctl;
 mod unavailable;

@@ -1,0 +1,45 @@
+//! Core ML: compiles packages, loads and runs models, and says where their operators would run.
+//!
+//! - [`compile`]: a package to the folder that this system loads.
+//! - [`LoadedModel`]: a model in memory; [`LoadedModel::describe`], [`LoadedModel::predict`] and
+//!   [`LoadedModel::submit`].
+//! - [`Array`]: what goes in and comes out, without a copy where its memory is fit for that.
+//! - [`devices`] and [`plan`]: what there is, and which operator Core ML means to give to what.
+//!
+//! Core ML raises Objective-C exceptions where it is misused, and an exception ends the process. So
+//! names, data types, shapes and strides are checked here before it is asked, and what is newer than
+//! macOS 13 is looked up when it is first needed: where it is missing, the error names the version
+//! that has it.
+//!
+//! Source: Apple, Core ML documentation and headers.
+
+mod array;
+mod check;
+mod compile;
+mod data_type;
+mod device;
+mod fault;
+mod interface;
+mod layout;
+mod model;
+mod pages;
+mod plan;
+mod request;
+#[cfg(target_os = "macos")]
+mod system;
+#[cfg(not(target_os = "macos"))]
+#[path = "coreml/absent.rs"]
+mod system;
+
+pub use array::Array;
+pub use compile::compile;
+pub use data_type::ArrayDataType;
+pub use device::{ComputeDevice, devices};
+pub use fault::{CoreMlFault, CoreMlFaultKind};
+pub use interface::{
+    ArrayFeature, DimensionRange, Feature, FeatureKind, ModelInterface, ModelMetadata, PixelFormat,
+    ShapeConstraint,
+};
+pub use model::{ComputeUnits, LoadOptions, LoadedModel, State};
+pub use plan::{EnclosingBlock, PlannedOperator, plan};
+pub use request::{Completed, Done, Key, Output, Prediction, Submission};

@@ -1,0 +1,105 @@
+//! Core ML where there is none: whatever would make a value says so, and no value exists.
+
+use std::any::Any;
+use std::cell::Cell;
+use std::convert::Infallible;
+use std::marker::PhantomData;
+use std::path::{Path, PathBuf};
+use std::ptr::NonNull;
+
+use super::layout::ArrayLayout;
+use super::request::Pending;
+use super::{
+    Array, ComputeDevice, CoreMlFault, LoadOptions, ModelInterface, Output, PlannedOperator, State,
+};
+use crate::Unavailable;
+
+fn none<T>() -> Result<T, CoreMlFault> {
+    Err(Unavailable::off_macos("Core ML").into())
+}
+
+/// Threads do not share it, as on macOS.
+type OneThread = PhantomData<Cell<()>>;
+
+pub(super) struct Buffer(Infallible, OneThread);
+
+impl Buffer {
+    /// # Safety
+    /// As on macOS.
+    pub(super) unsafe fn over(
+        _owner: Box<dyn Any + Send + Sync>,
+        _start: NonNull<u8>,
+        _layout: &ArrayLayout,
+    ) -> Result<Self, CoreMlFault> {
+        none()
+    }
+
+    pub(super) fn surface(
+        _width: usize,
+        _height: usize,
+        _layout: &ArrayLayout,
+    ) -> Result<Self, CoreMlFault> {
+        none()
+    }
+
+    pub(super) fn read<R>(
+        &self,
+        _look: impl FnOnce(&[u8], &[usize]) -> R,
+    ) -> Result<R, CoreMlFault> {
+        match self.0 {}
+    }
+
+    pub(super) fn write<R>(
+        &mut self,
+        _change: impl FnOnce(&mut [u8], &[usize]) -> R,
+    ) -> Result<R, CoreMlFault> {
+        match self.0 {}
+    }
+}
+
+pub(super) struct StateBuffers(Infallible);
+
+pub(super) struct Model(Infallible, OneThread);
+
+impl Model {
+    pub(super) fn load(_compiled: &Path, _options: &LoadOptions) -> Result<Self, CoreMlFault> {
+        none()
+    }
+
+    pub(super) fn interface(&self) -> ModelInterface {
+        match self.0 {}
+    }
+
+    pub(super) fn new_state(&self) -> Result<StateBuffers, CoreMlFault> {
+        match self.0 {}
+    }
+
+    pub(super) fn predict(
+        &self,
+        _interface: &ModelInterface,
+        _inputs: &[(&str, &Array)],
+        _backings: &[(&str, &Array)],
+        _state: Option<&State>,
+    ) -> Result<Vec<(String, Output)>, CoreMlFault> {
+        match self.0 {}
+    }
+
+    pub(super) fn submit(&self, _interface: &ModelInterface, _pending: Pending) {
+        match self.0 {}
+    }
+}
+
+pub(super) fn compile(_package: &Path) -> Result<PathBuf, CoreMlFault> {
+    none()
+}
+
+pub(super) fn devices() -> Result<Vec<ComputeDevice>, CoreMlFault> {
+    none()
+}
+
+pub(super) fn plan(
+    _compiled: &Path,
+    _options: &LoadOptions,
+) -> Result<Vec<PlannedOperator>, CoreMlFault> {
+    none()
+}

@@ -1,0 +1,73 @@
+//! What Core ML can compute on.
+
+use std::fmt;
+
+use super::{CoreMlFault, system};
+
+/// A device of Core ML's.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum ComputeDevice {
+    /// The CPU, matrix units included.
+    Cpu,
+    /// A GPU.
+    Gpu {
+        /// Metal's name for it.
+        name: String,
+    },
+    /// The Neural Engine.
+    NeuralEngine {
+        /// Its cores.
+        cores: usize,
+    },
+    /// A device that is none of these.
+    Other,
+}
+
+impl fmt::Display for ComputeDevice {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Cpu => f.write_str("CPU"),
+            Self::Gpu { name } => write!(f, "GPU {name}"),
+            Self::NeuralEngine { cores } => write!(f, "Neural Engine of {cores} cores"),
+            Self::Other => f.write_str("another device"),
+        }
+    }
+}
+
+/// Every device of this machine that Core ML can use.
+///
+/// # Errors
+/// `Version` before macOS 14, `Unavailable` off macOS.
+pub fn devices() -> Result<Vec<ComputeDevice>, CoreMlFault> {
+    system::devices()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[cfg(not(target_os = "macos"))]
+    #[test]
+    fn off_macos_there_are_no_devices() {
+        let fault = devices().unwrap_err();
+        assert_eq!(fault.kind, super::super::CoreMlFaultKind::Unavailable);
+    }
+
+    #[cfg(target_os = "macos")]
+    #[test]
+    fn there_is_a_cpu_from_macos_14_on() {
+        match devices() {
+            Ok(devices) => assert!(devices.contains(&ComputeDevice::Cpu)),
+            Err(fault) => assert_eq!(fault.kind, super::super::CoreMlFaultKind::Version),
+        }
+    }
+
+    #[test]
+    fn devices_are_told_apart() {
+        let cores = ComputeDevice::NeuralEngine { cores: 16 };
+        assert_eq!(cores.to_string(), "Neural Engine of 16 cores");
+        let gpu = ComputeDevice::Gpu { name: "Apple M1".to_owned() };
+        assert_eq!(gpu.to_string(), "GPU Apple M1");
+    }
+}

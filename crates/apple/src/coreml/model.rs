@@ -1,0 +1,228 @@
+//! Loaded models and their states.
+
+use std::fmt;
+use std::path::Path;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use super::check::{self, Given};
+use super::request::Pending;
+use super::system::{Model, StateBuffers};
+use super::{CoreMlFault, Done, ModelInterface, Output, Prediction, Submission};
+
+/// What a model may run on. Core ML decides for each operator.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum ComputeUnits {
+    /// The CPU.
+    CpuOnly,
+    /// CPU and GPU.
+    CpuAndGpu,
+    /// CPU, GPU and Neural Engine.
+    #[default]
+    All,
+    /// CPU and Neural Engine.
+    CpuAndNeuralEngine,
+}
+
+impl ComputeUnits {
+    /// The number in Core ML's `MLComputeUnits`.
+    #[cfg(any(target_os = "macos", test))]
+    pub(super) fn number(self) -> isize {
+        match self {
+            Self::CpuOnly => 0,
+            Self::CpuAndGpu => 1,
+            Self::All => 2,
+            Self::CpuAndNeuralEngine => 3,
+        }
+    }
+}
+
+/// How a model is loaded.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct LoadOptions {
+    /// What it may run on.
+    pub units: ComputeUnits,
+    /// Which function of a model with several; the default one, where none is named. macOS 15.
+    pub function: Option<String>,
+    /// Loads for longer so that predictions are faster. macOS 15.
+    pub fast_prediction: bool,
+    /// Shapes change rarely, so Core ML may prepare itself anew for each. macOS 14.4.
+    pub infrequent_reshapes: bool,
+    /// The GPU may add in half precision.
+    pub low_precision_accumulation: bool,
+    /// The name in Apple's tools.
+    pub display_name: Option<String>,
+}
+
+/// Numbers of models, so that a state is known by the model that made it.
+static MODELS: AtomicU64 = AtomicU64::new(1);
+
+/// A model in memory. One thread uses it at a time, with any number of submissions under way.
+pub struct LoadedModel {
+    model: Model,
+    interface: ModelInterface,
+    number: u64,
+}
+
+/// What lasts from one prediction to the next. Its arrays start with zeros.
+pub struct State {
+    #[cfg_attr(not(target_os = "macos"), allow(dead_code, reason = "no states off macOS"))]
+    buffers: StateBuffers,
+    model: u64,
+}
+
+impl fmt::Debug for LoadedModel {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("LoadedModel").field("interface", &self.interface).finish_non_exhaustive()
+    }
+}
+
+impl fmt::Debug for State {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("State").field("model", &self.model).finish_non_exhaustive()
+    }
+}
+
+impl State {
+    /// Core ML's own.
+    #[cfg(target_os = "macos")]
+    pub(super) fn buffers(&self) -> &StateBuffers {
+        &self.buffers
+    }
+}
+
+impl LoadedModel {
+    /// Loads a compiled model. The first time on a machine this takes seconds to minutes, while the
+    /// system prepares the model for its devices; what it prepares is kept by the folder's path.
+    ///
+    /// # Errors
+    /// `File` when there is no such folder, `Version` for options that this macOS does not have,
+    /// `Load` when Core ML refuses the model, `Unavailable` off macOS.
+    pub fn load(compiled: &Path, options: &LoadOptions) -> Result<Self, CoreMlFault> {
+        folder(compiled)?;
+        let model = Model::load(compiled, options)?;
+        let interface = model.interface();
+        Ok(Self { model, interface, number: MODELS.fetch_add(1, Ordering::Relaxed) })
+    }
+
+    /// What it takes and gives.
+    #[must_use]
+    pub fn describe(&self) -> &ModelInterface {
+        &self.interface
+    }
+
+    /// A state of zeros for a model with states.
+    ///
+    /// # Errors
+    /// `Version` before macOS 15, `Argument` for a model without states.
+    pub fn new_state(&self) -> Result<State, CoreMlFault> {
+        let buffers = self.model.new_state()?;
+        if self.interface.states.is_empty() {
+            return Err(CoreMlFault::argument("the model has no states"));
+        }
+        Ok(State { buffers, model: self.number })
+    }
+
+    /// Computes the outputs, in the order of [`ModelInterface::outputs`].
+    ///
+    /// # Errors
+    /// `Argument` when arrays or states do not fit [`LoadedModel::describe`], `Predict` when Core ML
+    /// fails or gives a picture or a sequence, which this door does not take.
+    pub fn predict(
+        &self,
+        prediction: Prediction<'_>,
+    ) -> Result<Vec<(String, Output)>, CoreMlFault> {
+        let Prediction { inputs, backings, state } = prediction;
+        let given: Vec<Given<'_>> = inputs.iter().map(|(name, array)| array.given(name)).collect();
+        check::inputs(&self.interface, &given)?;
+        let given: Vec<Given<'_>> =
+            backings.iter().map(|(name, array)| array.given(name)).collect();
+        check::backings(&self.interface, &given)?;
+        check::state(&self.interface, self.number, state.as_ref().map(|state| state.model))?;
+        let backings: Vec<_> = backings.iter().map(|(name, array)| (*name, &**array)).collect();
+        self.model.predict(&self.interface, inputs, &backings, state.as_deref())
+    }
+
+    /// Starts to compute the outputs and tells `done` when that has ended, also in an error.
+    /// Submissions that do not share a state may be under way at once.
+    pub fn submit(&self, submission: Submission, done: Done) {
+        let checked = self.checked(&submission);
+        let pending = Pending::new(submission, done);
+        match checked {
+            Ok(()) => self.model.submit(&self.interface, pending),
+            Err(fault) => pending.finish(|_| Err(fault)),
+        }
+    }
+
+    fn checked(&self, submission: &Submission) -> Result<(), CoreMlFault> {
+        let inputs: Vec<Given<'_>> =
+            submission.inputs.iter().map(|(name, array)| array.given(name)).collect();
+        check::inputs(&self.interface, &inputs)?;
+        let backings: Vec<Given<'_>> =
+            submission.backings.iter().map(|(name, array)| array.given(name)).collect();
+        check::backings(&self.interface, &backings)?;
+        let state = submission.state.as_ref().map(|state| state.model);
+        check::state(&self.interface, self.number, state)
+    }
+}
+
+/// A compiled model is a folder.
+pub(super) fn folder(compiled: &Path) -> Result<(), CoreMlFault> {
+    match std::fs::metadata(compiled) {
+        Ok(found) if found.is_dir() => Ok(()),
+        Ok(_) => {
+            let text = format!("{}: found a file, expected a folder", compiled.display());
+            Err(CoreMlFault::file(text))
+        }
+        Err(error) => Err(CoreMlFault::file(format!("{}: {error}", compiled.display()))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::CoreMlFaultKind;
+    use super::*;
+
+    #[test]
+    fn what_is_no_folder_is_not_loaded() {
+        let options = LoadOptions::default();
+        let kind = |path: &Path| LoadedModel::load(path, &options).unwrap_err().kind;
+        assert_eq!(kind(Path::new("/nowhere/a.mlmodelc")), CoreMlFaultKind::File);
+        let file = tempfile::NamedTempFile::new().unwrap();
+        assert_eq!(kind(file.path()), CoreMlFaultKind::File);
+    }
+
+    #[test]
+    fn models_and_what_they_take_and_give_go_from_thread_to_thread() {
+        fn goes<T: Send>() {}
+        goes::<LoadedModel>();
+        goes::<Submission>();
+        goes::<super::super::Completed>();
+    }
+
+    #[test]
+    fn units_have_the_numbers_of_core_ml() {
+        let units = [
+            ComputeUnits::CpuOnly,
+            ComputeUnits::CpuAndGpu,
+            ComputeUnits::All,
+            ComputeUnits::CpuAndNeuralEngine,
+        ];
+        assert_eq!(units.map(ComputeUnits::number), [0, 1, 2, 3]);
+    }
+
+    #[cfg(not(target_os = "macos"))]
+    #[test]
+    fn off_macos_no_model_is_loaded() {
+        let folder = tempfile::tempdir().unwrap();
+        let fault = LoadedModel::load(folder.path(), &LoadOptions::default()).unwrap_err();
+        assert_eq!(fault.kind, CoreMlFaultKind::Unavailable);
+    }
+
+    #[cfg(target_os = "macos")]
+    #[test]
+    fn an_empty_folder_is_no_model() {
+        let folder = tempfile::tempdir().unwrap();
+        let fault = LoadedModel::load(folder.path(), &LoadOptions::default()).unwrap_err();
+        assert_eq!(fault.kind, CoreMlFaultKind::Load);
+    }
+}

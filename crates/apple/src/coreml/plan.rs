@@ -1,0 +1,72 @@
+//! Where Core ML means to run each operator of a model.
+
+use std::path::Path;
+
+use super::model::folder;
+use super::{ComputeDevice, CoreMlFault, LoadOptions, system};
+
+/// An operator of a model and its devices.
+#[derive(Debug, Clone, PartialEq)]
+pub struct PlannedOperator {
+    /// The function of an ML program; the name of a pipeline's model; empty for other networks.
+    pub function: String,
+    /// The blocks around it, the outermost first.
+    pub path: Vec<EnclosingBlock>,
+    /// Its place in its block.
+    pub index: usize,
+    /// The operator's name in MIL with its opset's suffix, such as `ios16.conv`; the type of a
+    /// network's layer.
+    pub operator: String,
+    /// The names of what it gives.
+    pub outputs: Vec<String>,
+    /// Where Core ML means to run it; `None` for what is not run, such as a constant.
+    pub preferred: Option<ComputeDevice>,
+    /// Where it could run.
+    pub supported: Vec<ComputeDevice>,
+    /// Its share of the whole's cost, from 0 to 1.
+    pub weight: Option<f64>,
+}
+
+/// A block of an operator with blocks, such as a branch of `cond`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct EnclosingBlock {
+    /// The operator's place in its own block.
+    pub operation: usize,
+    /// Which of its blocks.
+    pub block: usize,
+}
+
+/// How deep blocks within blocks are followed.
+#[cfg(target_os = "macos")]
+pub(super) const DEPTH: usize = 64;
+
+/// The plan for a compiled model, in the order of its operators; functions are ordered by name. It
+/// is a forecast: nothing says where an operator ran.
+///
+/// # Errors
+/// `File` when there is no such folder, `Version` before macOS 14.4 and for options that this macOS
+/// does not have, `Plan` when Core ML refuses, `Unavailable` off macOS.
+pub fn plan(compiled: &Path, options: &LoadOptions) -> Result<Vec<PlannedOperator>, CoreMlFault> {
+    folder(compiled)?;
+    system::plan(compiled, options)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::CoreMlFaultKind;
+    use super::*;
+
+    #[test]
+    fn what_is_no_folder_has_no_plan() {
+        let fault = plan(Path::new("/nowhere/a.mlmodelc"), &LoadOptions::default()).unwrap_err();
+        assert_eq!(fault.kind, CoreMlFaultKind::File);
+    }
+
+    #[cfg(not(target_os = "macos"))]
+    #[test]
+    fn off_macos_there_is_no_plan() {
+        let folder = tempfile::tempdir().unwrap();
+        let fault = plan(folder.path(), &LoadOptions::default()).unwrap_err();
+        assert_eq!(fault.kind, CoreMlFaultKind::Unavailable);
+    }
+}

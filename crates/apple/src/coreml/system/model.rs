@@ -1,0 +1,113 @@
+//! `MLModel`.
+
+use std::path::{Path, PathBuf};
+use std::sync::mpsc;
+
+use block2::RcBlock;
+use objc2::rc::{Retained, autoreleasepool};
+use objc2::runtime::AnyClass;
+use objc2_core_ml::{MLModel, MLState};
+use objc2_foundation::{NSError, NSURL};
+
+use super::super::compile::made;
+use super::super::request::Pending;
+use super::super::{
+    Array, CoreMlFault, CoreMlFaultKind, LoadOptions, ModelInterface, Output, State,
+};
+use super::configuration::configuration;
+use super::{describe, predict, refused, url};
+
+/// A loaded model.
+pub(in super::super) struct Model {
+    model: Retained<MLModel>,
+}
+
+// SAFETY: Core ML binds models to no thread and asks for one user at a time, which a value that is
+// not `Sync` has; asynchronous predictions may overlap.
+unsafe impl Send for Model {}
+
+/// A model's state. Its predictions follow each other, since each has it exclusively.
+pub(in super::super) struct StateBuffers {
+    state: Retained<MLState>,
+}
+
+impl StateBuffers {
+    /// Core ML's state.
+    pub(super) fn state(&self) -> &MLState {
+        &self.state
+    }
+}
+
+impl Model {
+    pub(in super::super) fn load(
+        compiled: &Path,
+        options: &LoadOptions,
+    ) -> Result<Self, CoreMlFault> {
+        autoreleasepool(|_| {
+            let (url, options) = (url(compiled)?, configuration(options)?);
+            // SAFETY: both are alive, and the configuration has only what this system knows.
+            let loaded =
+                unsafe { MLModel::modelWithContentsOfURL_configuration_error(&url, &options) };
+            match loaded {
+                Ok(model) => Ok(Self { model }),
+                Err(error) => {
+                    let what = compiled.display().to_string();
+                    Err(refused(CoreMlFaultKind::Load, &what, &error))
+                }
+            }
+        })
+    }
+
+    pub(in super::super) fn interface(&self) -> ModelInterface {
+        describe::interface(&self.model)
+    }
+
+    pub(in super::super) fn new_state(&self) -> Result<StateBuffers, CoreMlFault> {
+        if AnyClass::get(c"MLState").is_none() {
+            return Err(CoreMlFault::newer("the state of a model", "15"));
+        }
+        // SAFETY: a system with the class has the method.
+        let state = autoreleasepool(|_| unsafe { self.model.newState() });
+        Ok(StateBuffers { state })
+    }
+
+    pub(in super::super) fn predict(
+        &self,
+        interface: &ModelInterface,
+        inputs: &[(&str, &Array)],
+        backings: &[(&str, &Array)],
+        state: Option<&State>,
+    ) -> Result<Vec<(String, Output)>, CoreMlFault> {
+        autoreleasepool(|_| predict::run(&self.model, interface, inputs, backings, state))
+    }
+
+    pub(in super::super) fn submit(&self, interface: &ModelInterface, pending: Pending) {
+        autoreleasepool(|_| predict::start(&self.model, interface, pending));
+    }
+}
+
+/// Compiles a package to a folder in the system's place for temporary files.
+pub(in super::super) fn compile(package: &Path) -> Result<PathBuf, CoreMlFault> {
+    let (sender, receiver) = mpsc::channel();
+    let what = package.display().to_string();
+    autoreleasepool(|_| {
+        let url = url(package)?;
+        let handler = RcBlock::new(move |folder: *mut NSURL, error: *mut NSError| {
+            // SAFETY: the folder's name is alive while the block runs, or null.
+            let folder = unsafe { folder.as_ref() };
+            // SAFETY: so is the error.
+            let error = unsafe { error.as_ref() };
+            let result = match error {
+                Some(error) => Err(refused(CoreMlFaultKind::Compile, &what, error)),
+                None => Ok(folder.and_then(NSURL::to_file_path)),
+            };
+            // Nobody waits any more only when the whole process ends.
+            let _ = sender.send(result);
+        });
+        // SAFETY: both are alive, and Core ML keeps its own copy of the block.
+        unsafe { MLModel::compileModelAtURL_completionHandler(&url, &handler) };
+        Ok::<(), CoreMlFault>(())
+    })?;
+    // A block that is dropped without a call drops the sender.
+    made(receiver.recv().unwrap_or(Ok(None))?)
+}
