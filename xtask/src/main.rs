@@ -45,6 +45,8 @@ fn run(arguments: &[String]) -> Result<(), String> {
     match command.as_str() {
         "test" => steps::test(&Workspace::find()?, rest),
         "operators" if rest.is_empty() => steps::operators(&Workspace::find()?),
+        // Called by rustc, where `link-macos` has named it as its linker.
+        "zig-link" => macos::link_with_zig(rest),
         "metal" if rest.is_empty() => gpu::write_metal(&Workspace::find()?),
         "help" | "--help" | "-h" => {
             print!("{}", usage());

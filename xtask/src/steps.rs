@@ -44,6 +44,11 @@ pub(crate) const STEPS: &[Step] = &[
     Step { name: "python", what: "the stock Triton client against the program", run: python::test },
     Step { name: "neon", what: "the kernels' tests as an emulated ARM program", run: neon::test },
     Step { name: "check-macos", what: "lints for aarch64-apple-darwin", run: macos::check },
+    Step {
+        name: "link-macos",
+        what: "the program for macOS, linked against what macOS has",
+        run: macos::link,
+    },
 ];
 
 /// The feature that builds the program with GPUs on every system.
