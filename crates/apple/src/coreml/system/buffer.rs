@@ -178,9 +178,10 @@ pub(super) fn returned(array: Retained<MLMultiArray>) -> Result<Array, CoreMlFau
     Ok(Array::returned(Buffer { array, given: None }, data_type, shape))
 }
 
-/// Integers of 8 bits are new.
+/// Integers of 8 bits are new. macOS 26 follows 15, and tells a program that was built before it that it
+/// is 16.
 fn supported(data_type: ArrayDataType) -> Result<(), CoreMlFault> {
-    if data_type == ArrayDataType::Int8 && !available!(macos = 26.0) {
+    if data_type == ArrayDataType::Int8 && !available!(macos = 16.0) {
         return Err(CoreMlFault::newer("arrays of Int8", "26"));
     }
     Ok(())
