@@ -1,10 +1,11 @@
-//! Untrusted bytes to values and back: ONNX, checkpoints (safetensors, GGUF, MLX), protobuf text, NumPy
+//! Untrusted bytes to values and back: ONNX, Core ML, checkpoints (safetensors, GGUF, MLX), protobuf text, NumPy
 //! archives.
 
 #![forbid(unsafe_code)]
 
 pub mod blocks;
 pub mod checkpoint;
+pub mod coreml;
 pub mod gguf;
 pub mod mlx;
 pub mod npy;

@@ -33,16 +33,27 @@ pub fn facts(
         facts[input.index()] =
             known.get(&input).cloned().or_else(|| graph.value(input).declared.clone());
     }
-    for (index, node) in graph.nodes.iter().enumerate() {
+    extend(graph, &mut facts, 0)?;
+    Ok(facts)
+}
+
+/// Derives the facts of what nodes write, from a position on, where those of what they read are known:
+/// for a graph that is being built. `facts` grows with the values of the graph.
+///
+/// # Errors
+/// When an operator refuses its inputs; the error names the node.
+pub fn extend(graph: &Graph, facts: &mut Vec<Option<Fact>>, from: usize) -> Result<(), GraphError> {
+    facts.resize(graph.values().len(), None);
+    for (index, node) in graph.nodes.iter().enumerate().skip(from) {
         let outputs =
-            infer_node(node, &facts).map_err(|error| GraphError::at(graph.place(index), error))?;
+            infer_node(node, facts).map_err(|error| GraphError::at(graph.place(index), error))?;
         for (slot, fact) in node.outputs.iter().zip(outputs) {
             if let Some(id) = slot {
                 facts[id.index()] = Some(name_unknown(fact, &graph.value(*id).name));
             }
         }
     }
-    Ok(facts)
+    Ok(())
 }
 
 /// Gives every unknown length of a tensor a symbol of its own, so that later values which keep the

@@ -1,0 +1,290 @@
+//! What goes in and out of a model: its features, and the shapes that they may have.
+
+use std::fmt;
+
+use galatea_tensor::DataType;
+
+use super::error::CoreMlError;
+use super::proto::{
+    ArrayDataType, ArrayFeatureType, ColorSpace, FeatureDescription, FeatureKind, ImageFeatureType,
+    KeyType, ShapeFlexibility, SizeFlexibility, SizeRange,
+};
+
+/// An input, an output or a state.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Feature {
+    /// Its name.
+    pub name: String,
+    /// What it is, in the author's words.
+    pub description: String,
+    /// Its type.
+    pub kind: FeatureType,
+    /// Whether it may be left out.
+    pub optional: bool,
+}
+
+/// The type of a feature.
+#[derive(Clone, Debug, PartialEq)]
+pub enum FeatureType {
+    /// An array.
+    Array {
+        /// Its elements.
+        dtype: DataType,
+        /// Its default shape; empty where the model states none.
+        shape: Vec<usize>,
+        /// The shapes that it may have.
+        shapes: Shapes,
+        /// The value of all elements where the feature is left out.
+        default: Option<f64>,
+    },
+    /// A picture: a tensor `[1, channels, height, width]` of pixels from 0 to 255.
+    Image {
+        /// Colours, in the order of the channels.
+        colors: Colors,
+        /// Default height and width.
+        size: [usize; 2],
+        /// The heights and widths that it may have.
+        sizes: Shapes,
+    },
+    /// A 64-bit integer.
+    Int64,
+    /// A double.
+    Double,
+    /// A text.
+    Text,
+    /// Numbers by text or by 64-bit integer.
+    Dictionary {
+        /// Whether keys are texts.
+        text_keys: bool,
+    },
+    /// A list of texts or integers.
+    List,
+}
+
+/// The shapes that a feature may have.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Shapes {
+    /// The default one only.
+    Fixed,
+    /// One of these.
+    Enumerated(Vec<Vec<usize>>),
+    /// Any whose lengths lie within these bounds, both included; `None` is no upper bound.
+    Range(Vec<(usize, Option<usize>)>),
+}
+
+/// Colours of a picture, in the order of its channels.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Colors {
+    /// One channel.
+    Gray,
+    /// One channel of FP16.
+    GrayHalf,
+    /// Red, green, blue.
+    Rgb,
+    /// Blue, green, red.
+    Bgr,
+}
+
+impl Colors {
+    /// How many channels there are.
+    #[must_use]
+    pub fn channels(self) -> usize {
+        match self {
+            Self::Gray | Self::GrayHalf => 1,
+            Self::Rgb | Self::Bgr => 3,
+        }
+    }
+}
+
+impl fmt::Display for Shapes {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let range = |&(low, high): &(usize, Option<usize>)| match high {
+            Some(high) if high == low => low.to_string(),
+            Some(high) => format!("{low}..{high}"),
+            None => format!("{low}.."),
+        };
+        match self {
+            Self::Fixed => f.write_str("the default shape"),
+            Self::Enumerated(shapes) => {
+                let shapes: Vec<String> = shapes.iter().map(|shape| format!("{shape:?}")).collect();
+                write!(f, "one of {}", shapes.join(", "))
+            }
+            Self::Range(bounds) => {
+                let bounds: Vec<String> = bounds.iter().map(range).collect();
+                write!(f, "[{}]", bounds.join(", "))
+            }
+        }
+    }
+}
+
+impl Shapes {
+    fn allow(&self, default: &[usize], found: &[usize]) -> bool {
+        let within = |(&found, &(low, high)): (&usize, &(usize, Option<usize>))| {
+            found >= low && high.is_none_or(|high| found <= high)
+        };
+        match self {
+            Self::Fixed => found == default,
+            // The default shape is always one of them.
+            Self::Enumerated(shapes) => found == default || shapes.iter().any(|one| one == found),
+            Self::Range(bounds) => {
+                found.len() == bounds.len() && found.iter().zip(bounds).all(within)
+            }
+        }
+    }
+}
+
+impl Feature {
+    /// Reads a description.
+    ///
+    /// # Errors
+    /// When the type is missing, or says what Core ML does not allow.
+    pub(super) fn read(proto: &FeatureDescription) -> Result<Self, CoreMlError> {
+        let place = || format!("feature '{}'", proto.name);
+        let stated = proto.r#type.as_ref().and_then(|found| found.kind.as_ref());
+        let Some(stated) = stated else {
+            return Err(CoreMlError::invalid("it has no type").at(place()));
+        };
+        let kind = match stated {
+            FeatureKind::Int64(_) => FeatureType::Int64,
+            FeatureKind::Double(_) => FeatureType::Double,
+            FeatureKind::String(_) => FeatureType::Text,
+            FeatureKind::Sequence(_) => FeatureType::List,
+            FeatureKind::Dictionary(found) => {
+                FeatureType::Dictionary { text_keys: matches!(found.key, Some(KeyType::String(_))) }
+            }
+            FeatureKind::MultiArray(found) => array(found).map_err(|error| error.at(place()))?,
+            FeatureKind::Image(found) => image(found).map_err(|error| error.at(place()))?,
+            FeatureKind::State(found) => match &found.array_type {
+                Some(found) => array(found).map_err(|error| error.at(place()))?,
+                None => return Err(CoreMlError::invalid("the state has no array").at(place())),
+            },
+        };
+        Ok(Self {
+            name: proto.name.clone(),
+            description: proto.short_description.clone(),
+            kind,
+            optional: proto.r#type.as_ref().is_some_and(|found| found.is_optional),
+        })
+    }
+
+    /// Checks a shape that a run brings.
+    ///
+    /// # Errors
+    /// When the feature may not have it; the error says which it may.
+    pub fn check_shape(&self, found: &[usize]) -> Result<(), String> {
+        let refuse = |expected: String| {
+            Err(format!("input '{}' has shape {found:?}, expected {expected}", self.name))
+        };
+        let shown = |default: &[usize], shapes: &Shapes| match shapes {
+            Shapes::Fixed => format!("{default:?}"),
+            other => other.to_string(),
+        };
+        match &self.kind {
+            FeatureType::Array { shape, shapes, .. } => {
+                let free = shape.is_empty() && *shapes == Shapes::Fixed;
+                match free || shapes.allow(shape, found) {
+                    true => Ok(()),
+                    false => refuse(shown(shape, shapes)),
+                }
+            }
+            FeatureType::Image { colors, size, sizes } => match found {
+                &[1, channels, height, width]
+                    if channels == colors.channels() && sizes.allow(size, &[height, width]) =>
+                {
+                    Ok(())
+                }
+                _ => {
+                    let channels = colors.channels();
+                    refuse(format!("[1, {channels}, height, width] of {}", shown(size, sizes)))
+                }
+            },
+            _ => match found.iter().product::<usize>() == 1 {
+                true => Ok(()),
+                false => refuse("one element".to_owned()),
+            },
+        }
+    }
+}
+
+/// A length from outside.
+fn length(found: i64) -> Result<usize, CoreMlError> {
+    usize::try_from(found).map_err(|_| CoreMlError::invalid(format!("{found} is no length")))
+}
+
+fn lengths(found: &[i64]) -> Result<Vec<usize>, CoreMlError> {
+    found.iter().map(|&found| length(found)).collect()
+}
+
+fn bounds(found: &SizeRange) -> Result<(usize, Option<usize>), CoreMlError> {
+    let low = usize::try_from(found.lower_bound)
+        .map_err(|_| CoreMlError::invalid(format!("{} is no length", found.lower_bound)))?;
+    let high = usize::try_from(found.upper_bound).ok();
+    match high {
+        Some(high) if high < low => {
+            Err(CoreMlError::invalid(format!("a length from {low} to {high}")))
+        }
+        _ => Ok((low, high)),
+    }
+}
+
+fn array(found: &ArrayFeatureType) -> Result<FeatureType, CoreMlError> {
+    use super::proto::DefaultValue;
+    let dtype = match found.data_type() {
+        ArrayDataType::Float16 => DataType::Fp16,
+        ArrayDataType::Float32 => DataType::Fp32,
+        ArrayDataType::Double => DataType::Fp64,
+        ArrayDataType::Int8 => DataType::Int8,
+        ArrayDataType::Int32 => DataType::Int32,
+        ArrayDataType::Invalid => {
+            let text = format!("there is no type of elements {}", found.data_type);
+            return Err(CoreMlError::invalid(text));
+        }
+    };
+    let shapes = match &found.flexibility {
+        None => Shapes::Fixed,
+        Some(ShapeFlexibility::Enumerated(all)) => {
+            let shapes = all.shapes.iter().map(|shape| lengths(&shape.shape));
+            Shapes::Enumerated(shapes.collect::<Result<_, _>>()?)
+        }
+        Some(ShapeFlexibility::Range(all)) => {
+            Shapes::Range(all.size_ranges.iter().map(bounds).collect::<Result<_, _>>()?)
+        }
+    };
+    let default = found.default_value.map(|value| match value {
+        DefaultValue::Int(value) => f64::from(value),
+        DefaultValue::Float(value) => f64::from(value),
+        DefaultValue::Double(value) => value,
+    });
+    Ok(FeatureType::Array { dtype, shape: lengths(&found.shape)?, shapes, default })
+}
+
+fn image(found: &ImageFeatureType) -> Result<FeatureType, CoreMlError> {
+    let colors = match found.color_space() {
+        ColorSpace::Grayscale => Colors::Gray,
+        ColorSpace::GrayscaleFloat16 => Colors::GrayHalf,
+        ColorSpace::Rgb => Colors::Rgb,
+        ColorSpace::Bgr => Colors::Bgr,
+        ColorSpace::Invalid => {
+            let text = format!("there is no colour space {}", found.color_space);
+            return Err(CoreMlError::invalid(text));
+        }
+    };
+    let unsigned = |found: u64| {
+        usize::try_from(found).map_err(|_| CoreMlError::invalid(format!("{found} is no length")))
+    };
+    let sizes = match &found.flexibility {
+        None => Shapes::Fixed,
+        Some(SizeFlexibility::Enumerated(all)) => {
+            let size = |size: &super::proto::ImageSize| {
+                Ok(vec![unsigned(size.height)?, unsigned(size.width)?])
+            };
+            Shapes::Enumerated(all.sizes.iter().map(size).collect::<Result<_, CoreMlError>>()?)
+        }
+        Some(SizeFlexibility::Range(all)) => {
+            let any = SizeRange { lower_bound: 1, upper_bound: -1 };
+            let axes = [all.height_range.unwrap_or(any), all.width_range.unwrap_or(any)];
+            Shapes::Range(axes.iter().map(bounds).collect::<Result<_, _>>()?)
+        }
+    };
+    Ok(FeatureType::Image { colors, size: [length(found.height)?, length(found.width)?], sizes })
+}

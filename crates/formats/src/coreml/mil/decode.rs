@@ -1,0 +1,300 @@
+//! Messages to programs.
+
+use std::collections::{BTreeMap, HashSet};
+use std::sync::Arc;
+
+use galatea_tensor::{ByteString, Element as Number, Tensor, checked_elements};
+
+use super::{Argument, Block, Element, Function, Operation, Program, TensorType, Type, Value};
+use crate::coreml::error::CoreMlError;
+use crate::coreml::proto::mil::{
+    self as proto, BindingKind, DimensionKind, Elements, ImmediateKind, TypeKind, ValueKind,
+};
+use crate::coreml::weights::Weights;
+
+type Result<T> = std::result::Result<T, CoreMlError>;
+
+/// Blocks within blocks at most.
+const MAX_DEPTH: usize = 16;
+/// Most axes of a tensor that a type may state: Core ML's own limit is five.
+const MAX_RANK: usize = 16;
+
+/// Decodes a program. Its constants share the files of weights.
+///
+/// # Errors
+/// When the program is of another version, or anything in it lacks what the form asks for.
+pub(crate) fn program(proto: &proto::Program, weights: &mut Weights) -> Result<Program> {
+    if proto.version != 1 {
+        let text = format!("the program has version {}, expected 1", proto.version);
+        return Err(CoreMlError::unsupported(text));
+    }
+    let mut functions = BTreeMap::new();
+    for (name, found) in &proto.functions {
+        let function = Decoder { weights, depth: 0 }.function(found);
+        functions.insert(
+            name.clone(),
+            function.map_err(|error| error.at(format!("function '{name}'")))?,
+        );
+    }
+    Ok(Program { functions })
+}
+
+struct Decoder<'w> {
+    weights: &'w mut Weights,
+    depth: usize,
+}
+
+impl Decoder<'_> {
+    fn function(&mut self, proto: &proto::Function) -> Result<Function> {
+        let Some(block) = proto.block_specializations.get(&proto.opset) else {
+            let known: Vec<&str> = proto.block_specializations.keys().map(String::as_str).collect();
+            let text = format!("there is no block for its opset '{}', only {known:?}", proto.opset);
+            return Err(CoreMlError::invalid(text));
+        };
+        let inputs = named_types(&proto.inputs)?;
+        Ok(Function { inputs, opset: proto.opset.clone(), block: self.block(block)? })
+    }
+
+    fn block(&mut self, proto: &proto::Block) -> Result<Block> {
+        if self.depth == MAX_DEPTH {
+            let text = format!("blocks are nested more than {MAX_DEPTH} deep");
+            return Err(CoreMlError::invalid(text));
+        }
+        self.depth += 1;
+        let operations = proto.operations.iter().map(|found| self.operation(found));
+        let operations = operations.collect::<Result<_>>();
+        self.depth -= 1;
+        Ok(Block {
+            inputs: named_types(&proto.inputs)?,
+            operations: operations?,
+            outputs: proto.outputs.clone(),
+        })
+    }
+
+    fn operation(&mut self, proto: &proto::Operation) -> Result<Operation> {
+        let mut operation = Operation { operator: proto.r#type.clone(), ..Operation::default() };
+        operation.outputs = named_types(&proto.outputs)?;
+        let filled = self.fill(proto, &mut operation);
+        filled.map_err(|error| error.at(operation.place()))?;
+        Ok(operation)
+    }
+
+    fn fill(&mut self, proto: &proto::Operation, operation: &mut Operation) -> Result<()> {
+        for (name, argument) in &proto.inputs {
+            let bindings = argument.arguments.iter().map(|binding| self.binding(binding));
+            let bindings = bindings
+                .collect::<Result<_>>()
+                .map_err(|error| error.at(format!("input '{name}'")))?;
+            operation.inputs.insert(name.clone(), bindings);
+        }
+        for (name, value) in &proto.attributes {
+            let value =
+                self.value(value).map_err(|error| error.at(format!("attribute '{name}'")))?;
+            operation.attributes.insert(name.clone(), Arc::new(value));
+        }
+        operation.blocks =
+            proto.blocks.iter().map(|block| self.block(block)).collect::<Result<_>>()?;
+        Ok(())
+    }
+
+    fn binding(&mut self, proto: &proto::Binding) -> Result<Argument> {
+        match &proto.binding {
+            None => Err(CoreMlError::invalid("it is bound to nothing")),
+            Some(BindingKind::Name(name)) => Ok(Argument::Name(name.clone())),
+            Some(BindingKind::Value(found)) => {
+                self.value(found).map(|value| Argument::Value(Arc::new(value)))
+            }
+        }
+    }
+
+    fn value(&mut self, proto: &proto::Value) -> Result<Value> {
+        let Some(stated) = &proto.r#type else {
+            return Err(CoreMlError::invalid("the constant has no type"));
+        };
+        match &proto.value {
+            None => Err(CoreMlError::invalid("the constant has no value")),
+            Some(ValueKind::BlobFile(blob)) => {
+                let (element, shape) = constant_type(stated)?;
+                let tensor = self.weights.read(&blob.file_name, blob.offset, element, &shape)?;
+                Ok(Value::Tensor(element, tensor))
+            }
+            Some(ValueKind::Immediate(found)) => match &found.kind {
+                None => Err(CoreMlError::invalid("the constant has no value")),
+                Some(ImmediateKind::Tensor(found)) => {
+                    let (element, shape) = constant_type(stated)?;
+                    Ok(Value::Tensor(element, elements(found, element, &shape)?))
+                }
+                Some(ImmediateKind::List(found)) => Ok(Value::List(self.values(&found.values)?)),
+                Some(ImmediateKind::Tuple(found)) => Ok(Value::Tuple(self.values(&found.values)?)),
+                Some(ImmediateKind::Dictionary(found)) => {
+                    let none = proto::Value::default();
+                    let pairs = found.values.iter().map(|pair| {
+                        let key = self.value(pair.key.as_ref().unwrap_or(&none))?;
+                        Ok((key, self.value(pair.value.as_ref().unwrap_or(&none))?))
+                    });
+                    Ok(Value::Dictionary(pairs.collect::<Result<_>>()?))
+                }
+            },
+        }
+    }
+
+    fn values(&mut self, all: &[proto::Value]) -> Result<Vec<Value>> {
+        all.iter().map(|value| self.value(value)).collect()
+    }
+}
+
+/// Names with their types, each name once.
+fn named_types(all: &[proto::NamedValueType]) -> Result<Vec<(String, Type)>> {
+    let mut seen = HashSet::new();
+    let read = |found: &proto::NamedValueType| {
+        let place = || format!("value '{}'", found.name);
+        let Some(stated) = &found.r#type else {
+            return Err(CoreMlError::invalid("it has no type").at(place()));
+        };
+        Ok((found.name.clone(), value_type(stated).map_err(|error| error.at(place()))?))
+    };
+    let all = all.iter().map(read).collect::<Result<Vec<_>>>()?;
+    match all.iter().find(|(name, _)| name.is_empty() || !seen.insert(name.clone())) {
+        None => Ok(all),
+        Some((name, _)) if name.is_empty() => Err(CoreMlError::invalid("a value has no name")),
+        Some((name, _)) => Err(CoreMlError::invalid(format!("value '{name}' is there twice"))),
+    }
+}
+
+fn value_type(proto: &proto::ValueType) -> Result<Type> {
+    let missing = |what: &str| CoreMlError::invalid(format!("the type says no {what}"));
+    match &proto.kind {
+        None => Err(missing("kind")),
+        Some(TypeKind::Tensor(found)) => tensor_type(found).map(Type::Tensor),
+        Some(TypeKind::List(found)) => {
+            let item = found.r#type.as_deref().ok_or_else(|| missing("type of items"))?;
+            let length = found.length.as_ref().map(dimension).transpose()?.flatten();
+            Ok(Type::List(Box::new(value_type(item)?), length))
+        }
+        Some(TypeKind::Tuple(found)) => {
+            Ok(Type::Tuple(found.types.iter().map(value_type).collect::<Result<_>>()?))
+        }
+        Some(TypeKind::Dictionary(found)) => {
+            let key = found.key_type.as_deref().ok_or_else(|| missing("type of keys"))?;
+            let value = found.value_type.as_deref().ok_or_else(|| missing("type of values"))?;
+            Ok(Type::Dictionary(Box::new((value_type(key)?, value_type(value)?))))
+        }
+        Some(TypeKind::State(found)) => {
+            let inner = found.wrapped_type.as_deref().and_then(|inner| inner.kind.as_ref());
+            match inner {
+                Some(TypeKind::Tensor(inner)) => tensor_type(inner).map(Type::State),
+                _ => Err(CoreMlError::invalid("a state that holds no tensor")),
+            }
+        }
+    }
+}
+
+fn tensor_type(proto: &proto::TensorType) -> Result<TensorType> {
+    let Some(element) = Element::from_proto(proto.data_type) else {
+        let text = format!("there is no type of elements {}", proto.data_type);
+        return Err(CoreMlError::invalid(text));
+    };
+    let variadic = |found: &proto::Dimension| matches!(&found.kind, Some(DimensionKind::Unknown(found)) if found.variadic);
+    if proto.rank < 0 || proto.dimensions.iter().any(variadic) {
+        return Ok(TensorType { element, shape: None });
+    }
+    if usize::try_from(proto.rank).ok() != Some(proto.dimensions.len()) {
+        let text = format!("rank {} with {} dimensions", proto.rank, proto.dimensions.len());
+        return Err(CoreMlError::invalid(text));
+    }
+    if proto.dimensions.len() > MAX_RANK {
+        let text = format!("rank {}, at most {MAX_RANK} is possible", proto.rank);
+        return Err(CoreMlError::invalid(text));
+    }
+    let shape = proto.dimensions.iter().map(dimension).collect::<Result<_>>()?;
+    Ok(TensorType { element, shape: Some(shape) })
+}
+
+fn dimension(proto: &proto::Dimension) -> Result<Option<usize>> {
+    match &proto.kind {
+        Some(DimensionKind::Constant(found)) => usize::try_from(found.size)
+            .map(Some)
+            .map_err(|_| CoreMlError::invalid(format!("{} is no length", found.size))),
+        Some(DimensionKind::Unknown(_)) => Ok(None),
+        None => Err(CoreMlError::invalid("a dimension says nothing")),
+    }
+}
+
+/// The type of a constant, whose shape must be known.
+fn constant_type(proto: &proto::ValueType) -> Result<(Element, Vec<usize>)> {
+    let stated = value_type(proto)?;
+    let known = |found: &TensorType| -> Option<Vec<usize>> {
+        found.shape.as_ref()?.iter().copied().collect()
+    };
+    match stated.as_tensor().and_then(|found| Some((found.element, known(found)?))) {
+        Some(found) => Ok(found),
+        None => Err(CoreMlError::invalid(format!("a constant cannot have the type {stated}"))),
+    }
+}
+
+/// The elements of a constant, in the form that the schema assigns to their type.
+fn elements(proto: &proto::TensorValue, element: Element, shape: &[usize]) -> Result<Tensor> {
+    let wrong = |found: &str| {
+        let text = format!("elements of {element}{shape:?} are not stored as {found}");
+        Err(CoreMlError::invalid(text))
+    };
+    match (&proto.value, element) {
+        (Some(Elements::Floats(all)), Element::Fp32) => tensor(shape, all.values.clone()),
+        (Some(Elements::Doubles(all)), Element::Fp64) => tensor(shape, all.values.clone()),
+        (Some(Elements::Bools(all)), Element::Bool) => tensor(shape, all.values.clone()),
+        (Some(Elements::Strings(all)), Element::String) => {
+            let texts = all.values.iter().map(|text| ByteString::from(text.as_str()));
+            tensor(shape, texts.collect())
+        }
+        (Some(Elements::Ints(all)), Element::Int32) => tensor(shape, all.values.clone()),
+        (Some(Elements::Ints(all)), Element::Int16) => narrowed::<i16, _>(shape, &all.values),
+        (Some(Elements::Ints(all)), Element::Uint16) => narrowed::<u16, _>(shape, &all.values),
+        (Some(Elements::Ints(all)), Element::Int8) => narrowed::<i8, _>(shape, &all.values),
+        (Some(Elements::Ints(all)), Element::Uint8) => narrowed::<u8, _>(shape, &all.values),
+        (Some(Elements::LongInts(all)), Element::Int64) => tensor(shape, all.values.clone()),
+        (Some(Elements::LongInts(all)), Element::Uint64) => {
+            let unsigned = |&value: &i64| u64::from_ne_bytes(value.to_ne_bytes());
+            tensor(shape, all.values.iter().map(unsigned).collect())
+        }
+        (Some(Elements::Bytes(all)), _) => from_bytes(&all.values, element, shape),
+        // An empty message is an empty tensor of any type.
+        (None, _) if shape.contains(&0) => Ok(Tensor::zeros(element.stored_as(), shape)?),
+        (None, _) => wrong("nothing"),
+        (Some(Elements::Floats(_)), _) => wrong("floats"),
+        (Some(Elements::Doubles(_)), _) => wrong("doubles"),
+        (Some(Elements::Bools(_)), _) => wrong("bools"),
+        (Some(Elements::Strings(_)), _) => wrong("strings"),
+        (Some(Elements::Ints(_)), _) => wrong("ints"),
+        (Some(Elements::LongInts(_)), _) => wrong("longInts"),
+    }
+}
+
+fn tensor<T: Number>(shape: &[usize], all: Vec<T>) -> Result<Tensor> {
+    Ok(Tensor::from_vec(shape, all)?)
+}
+
+fn narrowed<T: Number + TryFrom<i32>, V>(shape: &[usize], all: &[V]) -> Result<Tensor>
+where
+    V: Copy + Into<i32>,
+{
+    let narrow = |&value: &V| {
+        let value: i32 = value.into();
+        T::try_from(value)
+            .map_err(|_| CoreMlError::invalid(format!("{value} is beyond {}", T::DTYPE)))
+    };
+    tensor(shape, all.iter().map(narrow).collect::<Result<_>>()?)
+}
+
+fn from_bytes(bytes: &[u8], element: Element, shape: &[usize]) -> Result<Tensor> {
+    let count = checked_elements(shape)?;
+    let expected = count.saturating_mul(element.bits()).div_ceil(8);
+    if element == Element::String || bytes.len() != expected {
+        let text = format!("{element}{shape:?} takes {expected} bytes, found {}", bytes.len());
+        return Err(CoreMlError::invalid(text));
+    }
+    let dtype = element.stored_as();
+    match element.bits() {
+        0..8 => Ok(Tensor::from_bytes(dtype, shape, &element.unpack(bytes, count))?),
+        _ => Ok(Tensor::from_bytes(dtype, shape, bytes)?),
+    }
+}
