@@ -34,7 +34,10 @@ pub use error::{GraphError, GraphErrorKind, NodePlace, OpError};
 pub use fact::{Dim, Fact, ValueKind};
 pub use graph::{Graph, Node, Parsed, Value, ValueId};
 pub use map::{Map, MapKey};
-pub use operator::{Arity, Inputs, OpDef, Operator, ParseContext, onnx_data_type, tensors_only};
+pub use operator::{
+    Arity, Inputs, OpDef, Operator, ParseContext, onnx_data_type, onnx_number, tensors_only,
+};
+pub use ops::cast::converted;
 
 /// The ONNX default operator domain.
 pub const ONNX_DOMAIN: &str = "";

@@ -296,6 +296,12 @@ pub fn onnx_data_type(number: i64) -> Result<DataType, OpError> {
     })
 }
 
+/// The number of a data type in ONNX's `TensorProto.DataType`; `None` for a type that it lacks.
+#[must_use]
+pub fn onnx_number(dtype: DataType) -> Option<i64> {
+    (1..=26).find(|&number| onnx_data_type(number) == Ok(dtype))
+}
+
 /// One operator from one opset version on: a row of a family's table.
 #[derive(Clone, Copy, Debug)]
 pub struct OpDef {

@@ -10,16 +10,33 @@
 
 mod error;
 mod feature;
+mod import;
 pub mod mil;
+mod package;
+mod program;
 pub mod proto;
 mod weights;
 
 pub use error::{CoreMlError, CoreMlErrorKind};
 pub use feature::{Colors, Feature, FeatureType, Shapes};
+pub use import::operators;
 
 use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
+use bytes::{Buf, Bytes};
 use galatea_graph::Graph;
+use galatea_tensor::MappedFile;
+use prost::Message;
+
+use proto::ModelKind;
+use weights::Weights;
+
+/// The oldest version of the format that is read.
+pub const OLDEST_SPECIFICATION: i32 = 1;
+/// The newest version of the format that is read.
+pub const NEWEST_SPECIFICATION: i32 = 10;
 
 /// A model.
 #[derive(Clone, Debug)]
@@ -32,6 +49,17 @@ pub struct Model {
     pub default_function: usize,
     /// What the file says about itself.
     pub info: ModelInfo,
+    /// The files that constants lie in, mapped.
+    pub files: Vec<ModelFile>,
+}
+
+/// A mapped file of a model.
+#[derive(Clone, Debug)]
+pub struct ModelFile {
+    /// The path.
+    pub path: PathBuf,
+    /// Its bytes.
+    pub memory: Arc<MappedFile>,
 }
 
 /// What a file says about itself.
@@ -76,4 +104,114 @@ pub struct Labels {
     pub probabilities: String,
     /// The labels as texts.
     pub names: Vec<String>,
+}
+
+impl Model {
+    /// The function of a name; the default one where none is given.
+    ///
+    /// # Errors
+    /// When there is none; the error names those that there are.
+    pub fn function(&self, name: Option<&str>) -> Result<&Function, CoreMlError> {
+        let found = match name {
+            Some(name) => self.functions.iter().find(|function| function.name == name),
+            None => self.functions.get(self.default_function),
+        };
+        found.ok_or_else(|| {
+            let known: Vec<&str> = self.functions.iter().map(|one| one.name.as_str()).collect();
+            let name = name.unwrap_or_default();
+            CoreMlError::invalid(format!("there is no function '{name}', only {known:?}"))
+        })
+    }
+}
+
+/// Whether a path is one of a Core ML model: a folder with a manifest, or a file `.mlmodel`.
+#[must_use]
+pub fn is_model(path: &Path) -> bool {
+    match path.extension().and_then(|extension| extension.to_str()) {
+        Some("mlpackage") => path.is_dir(),
+        Some("mlmodel") => path.is_file(),
+        _ => false,
+    }
+}
+
+/// Reads a package (a folder) or a file `.mlmodel`.
+///
+/// # Errors
+/// When a file cannot be read, is damaged or says something that is not supported; the error names
+/// the file and the function and operation, or the layer.
+pub fn load(path: &Path) -> Result<Model, CoreMlError> {
+    let file = match path.is_dir() {
+        true => package::model_file(path)?,
+        false => path.to_owned(),
+    };
+    let memory = weights::map_file(&file)?;
+    let read = || {
+        let bytes = Bytes::from_owner(Mapped(Arc::clone(&memory)));
+        read_model(bytes, file.parent())
+    };
+    read().map_err(|error| error.in_file(path))
+}
+
+/// The bytes of a mapped file, for what wants to own them.
+struct Mapped(Arc<MappedFile>);
+
+impl AsRef<[u8]> for Mapped {
+    fn as_ref(&self) -> &[u8] {
+        (*self.0).as_ref()
+    }
+}
+
+/// Reads a model in memory; files of weights are looked up in `folder`, which `@model_path` stands
+/// for.
+///
+/// # Errors
+/// As for [`load`].
+pub fn read_model(bytes: Bytes, folder: Option<&Path>) -> Result<Model, CoreMlError> {
+    let model: proto::Model = decode(bytes)?;
+    let version = model.specification_version;
+    if !(OLDEST_SPECIFICATION..=NEWEST_SPECIFICATION).contains(&version) {
+        let text = format!(
+            "specification version {version}, {OLDEST_SPECIFICATION} to {NEWEST_SPECIFICATION} \
+             are supported"
+        );
+        return Err(CoreMlError::new(CoreMlErrorKind::Version(text)));
+    }
+    let none = proto::ModelDescription::default();
+    let description = model.description.as_ref().unwrap_or(&none);
+    let mut weights = Weights::new(folder);
+    let (functions, default_function) = match &model.kind {
+        Some(ModelKind::MlProgram(found)) => {
+            program::functions(found, version, description, &mut weights)?
+        }
+        Some(other) => {
+            let text = format!("a model of the kind '{}'", other.name());
+            return Err(CoreMlError::unsupported(text));
+        }
+        None => return Err(CoreMlError::invalid("the file holds no model: not one of Core ML?")),
+    };
+    let files = weights.into_files().into_iter();
+    let files = files.map(|(path, memory)| ModelFile { path, memory }).collect();
+    let info = info(description);
+    Ok(Model { specification: version, functions, default_function, info, files })
+}
+
+fn info(description: &proto::ModelDescription) -> ModelInfo {
+    let Some(found) = &description.metadata else { return ModelInfo::default() };
+    ModelInfo {
+        description: found.short_description.clone(),
+        version: found.version_string.clone(),
+        author: found.author.clone(),
+        license: found.license.clone(),
+        metadata: found.user_defined.clone(),
+    }
+}
+
+/// Decodes a message; on failure says how far it got.
+fn decode<M: Message + Default>(mut bytes: Bytes) -> Result<M, CoreMlError> {
+    let total = bytes.len();
+    M::decode(&mut bytes).map_err(|error| {
+        let offset_bytes = total - bytes.remaining();
+        let text = error.to_string();
+        CoreMlError::new(CoreMlErrorKind::Encoding { offset_bytes, text })
+    })
 }

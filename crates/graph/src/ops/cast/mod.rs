@@ -16,7 +16,10 @@ use crate::error::OpError;
 use crate::operator::{Arity, OpDef};
 
 /// The elements in another type, as `Cast` makes them.
-pub(crate) fn converted(x: &Tensor, to: DataType) -> Result<Tensor, OpError> {
+///
+/// # Errors
+/// When there is no such conversion, or an element is no number.
+pub fn converted(x: &Tensor, to: DataType) -> Result<Tensor, OpError> {
     convert::convert(x, to, Narrowing::default())
 }
 

@@ -1,0 +1,549 @@
+//! A graph that is being made of a program: its nodes, what is known of its values, and what the
+//! program's names stand for.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use galatea_graph::{
+    AttributeValue, Attributes, Dim, Fact, Graph, ONNX_DOMAIN, Subgraph, ValueId, infer,
+};
+use galatea_tensor::{DataType, Element as Number, Tensor};
+
+use super::operation::Op;
+use crate::coreml::error::CoreMlError;
+use crate::coreml::mil::{Block, TensorType, Type, Value};
+
+pub(super) type Result<T> = std::result::Result<T, CoreMlError>;
+
+/// The version of ONNX's operators that graphs are made of.
+const OPSET: i64 = 21;
+/// The version of `ai.onnx.ml` for classifiers.
+const ML_OPSET: i64 = 3;
+
+/// What a name of the program stands for.
+#[derive(Clone, Debug)]
+pub(super) enum Bound {
+    /// A value of the graph.
+    Value(ValueId),
+    /// A constant, which becomes an initializer where a node reads it.
+    Constant(Arc<Value>),
+    /// A state, by its name.
+    State(String),
+}
+
+/// One graph: that of the function, or of a block inside of it.
+#[derive(Debug)]
+struct Frame {
+    graph: Graph,
+    facts: Vec<Option<Fact>>,
+    bound: HashMap<String, Bound>,
+    /// Initializers of constants that nodes read, by name.
+    read: HashMap<String, ValueId>,
+    /// Values of the graphs around it that the graph reads, as inputs of it.
+    captured: Vec<ValueId>,
+}
+
+impl Frame {
+    fn new(name: &str) -> Self {
+        let mut graph = Graph::new(name);
+        graph.opsets.insert(ONNX_DOMAIN.to_owned(), OPSET);
+        graph.opsets.insert(galatea_graph::ML_DOMAIN.to_owned(), ML_OPSET);
+        let (facts, bound, read) = (Vec::new(), HashMap::new(), HashMap::new());
+        Self { graph, facts, bound, read, captured: Vec::new() }
+    }
+}
+
+/// The graph in the making.
+#[derive(Debug)]
+pub(super) struct Lowering {
+    frames: Vec<Frame>,
+    /// What states hold at this place of the program, by name.
+    states: HashMap<String, ValueId>,
+    /// The operation that is being lowered, by its first output: nodes are named so.
+    current: String,
+    /// Makes names unique over all graphs: inner ones read outer values by name.
+    count: usize,
+}
+
+impl Lowering {
+    pub(super) fn new(name: &str) -> Self {
+        let (states, current) = (HashMap::new(), String::new());
+        Self { frames: vec![Frame::new(name)], states, current, count: 0 }
+    }
+
+    fn frame(&self) -> &Frame {
+        self.frames.last().unwrap_or_else(|| unreachable!("the function's own frame is never left"))
+    }
+
+    fn frame_mut(&mut self) -> &mut Frame {
+        self.frames.last_mut().unwrap_or_else(|| unreachable!("as in `frame`"))
+    }
+
+    /// The finished graph of the function.
+    pub(super) fn into_graph(mut self) -> Graph {
+        self.frames.swap_remove(0).graph
+    }
+
+    /// The graph that nodes are added to.
+    pub(super) fn graph(&self) -> &Graph {
+        &self.frame().graph
+    }
+
+    /// Says which operation the next nodes belong to.
+    pub(super) fn begin(&mut self, name: &str) {
+        name.clone_into(&mut self.current);
+    }
+
+    // --- Names ---------------------------------------------------------------------------------
+
+    /// What a name stands for, in this graph or one around it.
+    pub(super) fn lookup(&mut self, name: &str) -> Option<Bound> {
+        self.lookup_at(self.frames.len() - 1, name)
+    }
+
+    fn lookup_at(&mut self, level: usize, name: &str) -> Option<Bound> {
+        if let Some(found) = self.frames.get(level)?.bound.get(name) {
+            return Some(found.clone());
+        }
+        let outer = self.lookup_at(level.checked_sub(1)?, name)?;
+        let Bound::Value(id) = outer else { return Some(outer) };
+        let (above, here) = self.frames.split_at_mut(level);
+        let (above, here) = (above.last()?, here.first_mut()?);
+        let inner = here.graph.value_named(&above.graph.value(id).name);
+        let fact = above.facts.get(id.index()).cloned().flatten();
+        here.graph.value_mut(inner).declared = fact.clone();
+        here.facts.resize(here.graph.values().len(), None);
+        here.facts[inner.index()] = fact;
+        if !here.captured.contains(&inner) {
+            here.captured.push(inner);
+        }
+        here.bound.insert(name.to_owned(), Bound::Value(inner));
+        Some(Bound::Value(inner))
+    }
+
+    /// Makes a name stand for something.
+    ///
+    /// # Errors
+    /// When it does already in this graph.
+    pub(super) fn define(&mut self, name: &str, bound: Bound) -> Result<()> {
+        match self.frame_mut().bound.insert(name.to_owned(), bound) {
+            None => Ok(()),
+            Some(_) => Err(CoreMlError::invalid(format!("the name '{name}' has a value already"))),
+        }
+    }
+
+    /// The value that a name stands for; constants become initializers.
+    pub(super) fn value_of(&mut self, name: &str) -> Result<ValueId> {
+        let bound = self.lookup(name).ok_or_else(|| {
+            CoreMlError::invalid(format!("nothing before it gives a value '{name}'"))
+        })?;
+        match bound {
+            Bound::Value(id) => Ok(id),
+            Bound::Constant(value) => {
+                if let Some(&id) = self.frame().read.get(name) {
+                    return Ok(id);
+                }
+                let id = self.initializer(&value)?;
+                self.frame_mut().read.insert(name.to_owned(), id);
+                Ok(id)
+            }
+            Bound::State(_) => {
+                let text = format!("'{name}' is a state, which only read_state reads");
+                Err(CoreMlError::invalid(text))
+            }
+        }
+    }
+
+    /// An initializer that holds a constant.
+    pub(super) fn initializer(&mut self, value: &Value) -> Result<ValueId> {
+        match value {
+            Value::Tensor(_, tensor) => Ok(self.constant(tensor.clone())),
+            other => Err(CoreMlError::invalid(format!("{} is no tensor", other.describe()))),
+        }
+    }
+
+    // --- States --------------------------------------------------------------------------------
+
+    /// What a state holds now.
+    pub(super) fn state(&self, name: &str) -> Option<ValueId> {
+        self.states.get(name).copied()
+    }
+
+    /// Changes what a state holds.
+    pub(super) fn set_state(&mut self, name: &str, value: ValueId) {
+        self.states.insert(name.to_owned(), value);
+    }
+
+    /// Whether nodes are added to the graph of a block inside of the function.
+    pub(super) fn is_nested(&self) -> bool {
+        self.frames.len() > 1
+    }
+
+    // --- Facts ---------------------------------------------------------------------------------
+
+    /// What is known of a value.
+    pub(super) fn fact(&self, id: ValueId) -> Result<&Fact> {
+        self.frame().facts.get(id.index()).and_then(Option::as_ref).ok_or_else(|| {
+            let name = &self.graph().value(id).name;
+            CoreMlError::invalid(format!("nothing is known of the value '{name}'"))
+        })
+    }
+
+    /// The type of a value's elements.
+    pub(super) fn dtype(&self, id: ValueId) -> Result<DataType> {
+        Ok(self.fact(id)?.dtype)
+    }
+
+    /// The number of a value's axes.
+    ///
+    /// # Errors
+    /// When it is not known before a run.
+    pub(super) fn rank(&self, id: ValueId) -> Result<usize> {
+        Ok(self.dims(id)?.len())
+    }
+
+    /// The lengths of a value's axes.
+    ///
+    /// # Errors
+    /// When their number is not known before a run.
+    pub(super) fn dims(&self, id: ValueId) -> Result<Vec<Dim>> {
+        self.fact(id)?.shape.clone().ok_or_else(|| {
+            CoreMlError::unsupported("an input whose number of axes is not known before a run")
+        })
+    }
+
+    /// A value's shape where every length is known.
+    pub(super) fn known_shape(&self, id: ValueId) -> Option<Vec<usize>> {
+        self.fact(id).ok()?.known_shape()
+    }
+
+    /// The length of an axis.
+    ///
+    /// # Errors
+    /// When it is not known before a run.
+    pub(super) fn known_len(&self, id: ValueId, axis: usize) -> Result<usize> {
+        self.dims(id)?.get(axis).and_then(Dim::known).ok_or_else(|| {
+            CoreMlError::unsupported(format!("axis {axis} whose length is not known before a run"))
+        })
+    }
+
+    // --- Nodes ---------------------------------------------------------------------------------
+
+    fn fresh(&mut self) -> ValueId {
+        self.count += 1;
+        let name = format!("{}~{}", self.current, self.count);
+        let id = self.frame_mut().graph.value_named(&name);
+        let frame = self.frame_mut();
+        frame.facts.resize(frame.graph.values().len(), None);
+        id
+    }
+
+    /// A new initializer.
+    pub(super) fn constant(&mut self, tensor: Tensor) -> ValueId {
+        let id = self.fresh();
+        let frame = self.frame_mut();
+        frame.facts[id.index()] = Some(Fact::constant(tensor.clone()));
+        frame.graph.value_mut(id).initializer = Some(tensor);
+        id
+    }
+
+    /// A new initializer of rank 0.
+    pub(super) fn scalar<T: Number>(&mut self, value: T) -> ValueId {
+        self.constant(Tensor::scalar(value))
+    }
+
+    /// A new initializer of 64-bit integers: axes, shapes and the like.
+    pub(super) fn integers(&mut self, all: &[i64]) -> ValueId {
+        self.constant(Tensor::vector(all.to_vec()))
+    }
+
+    /// A new initializer of rank 0 that holds a number in a type of elements.
+    ///
+    /// # Errors
+    /// When the type has no numbers.
+    pub(super) fn number(&mut self, value: f64, dtype: DataType) -> Result<ValueId> {
+        let wide = Tensor::scalar(value);
+        let cast = galatea_graph::converted(&wide, dtype)?;
+        Ok(self.constant(cast))
+    }
+
+    /// Adds a node of any domain with some inputs left out, and gives its outputs.
+    pub(super) fn node_of(
+        &mut self,
+        operator: (&str, &str),
+        attributes: &Attributes,
+        inputs: &[Option<ValueId>],
+        outputs: usize,
+    ) -> Result<Vec<ValueId>> {
+        let outputs: Vec<ValueId> = (0..outputs).map(|_| self.fresh()).collect();
+        let mut inputs = inputs.to_vec();
+        while inputs.last() == Some(&None) {
+            inputs.pop();
+        }
+        let slots = outputs.iter().copied().map(Some).collect();
+        let name = self.current.clone();
+        let frame = self.frame_mut();
+        let at = frame.graph.nodes.len();
+        frame.graph.add_node(operator, &name, attributes, inputs, slots)?;
+        infer::extend(&frame.graph, &mut frame.facts, at)?;
+        Ok(outputs)
+    }
+
+    /// Adds a node of ONNX's operators and gives its output.
+    pub(super) fn node(
+        &mut self,
+        operator: &str,
+        attributes: &Attributes,
+        inputs: &[ValueId],
+    ) -> Result<ValueId> {
+        let inputs: Vec<Option<ValueId>> = inputs.iter().copied().map(Some).collect();
+        self.node_with(operator, attributes, &inputs)
+    }
+
+    /// As [`Lowering::node`], with some inputs left out.
+    pub(super) fn node_with(
+        &mut self,
+        operator: &str,
+        attributes: &Attributes,
+        inputs: &[Option<ValueId>],
+    ) -> Result<ValueId> {
+        let outputs = self.node_of((ONNX_DOMAIN, operator), attributes, inputs, 1)?;
+        outputs.first().copied().ok_or_else(|| CoreMlError::invalid("a node without outputs"))
+    }
+
+    /// Adds a node without attributes and gives its output.
+    pub(super) fn plain(&mut self, operator: &str, inputs: &[ValueId]) -> Result<ValueId> {
+        self.node(operator, &Attributes::new(), inputs)
+    }
+
+    /// The value in another type of elements; itself where it has it.
+    pub(super) fn cast(&mut self, id: ValueId, dtype: DataType) -> Result<ValueId> {
+        if self.dtype(id)? == dtype {
+            return Ok(id);
+        }
+        let number = galatea_graph::onnx_number(dtype)
+            .ok_or_else(|| CoreMlError::unsupported(format!("elements of type {dtype} here")))?;
+        self.node("Cast", &attributes([("to", number.into())]), &[id])
+    }
+
+    /// The value with another shape, whose lengths follow ONNX's rules (-1 is the rest).
+    pub(super) fn reshape(&mut self, id: ValueId, shape: &[i64]) -> Result<ValueId> {
+        let shape = self.integers(shape);
+        // A length of 0 is one.
+        self.node("Reshape", &attributes([("allowzero", 1.into())]), &[id, shape])
+    }
+
+    /// The value with its axes in another order.
+    pub(super) fn transpose(&mut self, id: ValueId, axes: &[usize]) -> Result<ValueId> {
+        self.node("Transpose", &attributes([("perm", axes.into())]), &[id])
+    }
+
+    /// The value without axes of length 1.
+    pub(super) fn squeeze(&mut self, id: ValueId, axes: &[i64]) -> Result<ValueId> {
+        let axes = self.integers(axes);
+        self.plain("Squeeze", &[id, axes])
+    }
+
+    /// The value with new axes of length 1 at these places of the result.
+    pub(super) fn unsqueeze(&mut self, id: ValueId, axes: &[i64]) -> Result<ValueId> {
+        let axes = self.integers(axes);
+        self.plain("Unsqueeze", &[id, axes])
+    }
+
+    /// The elements of axes from starts (included) to ends (excluded).
+    pub(super) fn slice(
+        &mut self,
+        id: ValueId,
+        axes: &[i64],
+        starts: &[i64],
+        ends: &[i64],
+    ) -> Result<ValueId> {
+        let (starts, ends) = (self.integers(starts), self.integers(ends));
+        let axes = self.integers(axes);
+        self.plain("Slice", &[id, starts, ends, axes])
+    }
+
+    /// The shape of a value as 64-bit integers.
+    pub(super) fn shape_of(&mut self, id: ValueId) -> Result<ValueId> {
+        self.plain("Shape", &[id])
+    }
+
+    // --- Blocks --------------------------------------------------------------------------------
+
+    /// Lowers a block to a subgraph whose own inputs are those of the block, with these facts.
+    /// `own` is called with the subgraph's inputs and the block's outputs and says what the subgraph
+    /// gives; it may add nodes.
+    pub(super) fn subgraph(
+        &mut self,
+        block: &Block,
+        inputs: &[(&str, Option<&str>, Fact)],
+        own: impl FnOnce(&mut Self, &[ValueId], Vec<ValueId>) -> Result<Vec<ValueId>>,
+        lower: impl FnOnce(&mut Self, &Block) -> Result<()>,
+    ) -> Result<AttributeValue> {
+        let outer = self.current.clone();
+        self.frames.push(Frame::new(&outer));
+        let made = self.fill(block, inputs, own, lower);
+        let frame = self.frames.pop();
+        self.current = outer;
+        made?;
+        let mut frame = frame.ok_or_else(|| CoreMlError::invalid("a block without a graph"))?;
+        frame.graph.inputs.extend(&frame.captured);
+        let subgraph = Subgraph { graph: frame.graph, captured: frame.captured.len() };
+        Ok(AttributeValue::Graph(Box::new(subgraph)))
+    }
+
+    fn fill(
+        &mut self,
+        block: &Block,
+        inputs: &[(&str, Option<&str>, Fact)],
+        own: impl FnOnce(&mut Self, &[ValueId], Vec<ValueId>) -> Result<Vec<ValueId>>,
+        lower: impl FnOnce(&mut Self, &Block) -> Result<()>,
+    ) -> Result<()> {
+        let mut ids = Vec::with_capacity(inputs.len());
+        for (stem, name, fact) in inputs {
+            self.current = (*stem).to_owned();
+            let id = self.input(fact.clone());
+            if let Some(name) = name {
+                self.define(name, Bound::Value(id))?;
+            }
+            ids.push(id);
+        }
+        lower(self, block)?;
+        let outputs = block.outputs.iter().map(|name| self.value_of(name));
+        let outputs = outputs.collect::<Result<Vec<_>>>()?;
+        let results = own(self, &ids, outputs)?;
+        for id in results {
+            // What the subgraph gives must be its own: neither an input nor a constant.
+            let copy = self.plain("Identity", &[id])?;
+            self.frame_mut().graph.outputs.push(copy);
+        }
+        Ok(())
+    }
+
+    /// A new input of the graph.
+    pub(super) fn input(&mut self, fact: Fact) -> ValueId {
+        let id = self.fresh();
+        self.declare_input(id, fact);
+        id
+    }
+
+    /// A new input of the graph, of this name.
+    ///
+    /// # Errors
+    /// When the name is taken.
+    pub(super) fn named_input(&mut self, name: &str, fact: Fact) -> Result<ValueId> {
+        if self.graph().find_value(name).is_some() {
+            return Err(CoreMlError::invalid(format!("the input '{name}' is there twice")));
+        }
+        let frame = self.frame_mut();
+        let id = frame.graph.value_named(name);
+        frame.facts.resize(frame.graph.values().len(), None);
+        self.declare_input(id, fact);
+        Ok(id)
+    }
+
+    fn declare_input(&mut self, id: ValueId, fact: Fact) {
+        let frame = self.frame_mut();
+        frame.graph.inputs.push(id);
+        frame.graph.value_mut(id).declared = Some(fact.clone());
+        let name = frame.graph.value(id).name.clone();
+        frame.facts[id.index()] = Some(named_lengths(fact, &name));
+    }
+
+    /// Makes a value an output of the graph, under this name.
+    ///
+    /// # Errors
+    /// When the name is taken.
+    pub(super) fn named_output(&mut self, name: &str, id: ValueId) -> Result<()> {
+        match self.graph().find_value(name) {
+            // An input that is given back keeps its name.
+            Some(found) if found == id => {
+                self.frame_mut().graph.outputs.push(id);
+                return Ok(());
+            }
+            Some(_) => {
+                let text = format!("the output '{name}' has a value already");
+                return Err(CoreMlError::invalid(text));
+            }
+            None => {}
+        }
+        name.clone_into(&mut self.current);
+        let frame = self.frame_mut();
+        let to = frame.graph.value_named(name);
+        let at = frame.graph.nodes.len();
+        let none = Attributes::new();
+        let (from, slot) = (vec![Some(id)], vec![Some(to)]);
+        frame.graph.add_node((ONNX_DOMAIN, "Identity"), name, &none, from, slot)?;
+        infer::extend(&frame.graph, &mut frame.facts, at)?;
+        let fact = frame.facts.get(to.index()).cloned().flatten();
+        frame.graph.value_mut(to).declared = fact.map(|fact| Fact { value: None, ..fact });
+        frame.graph.outputs.push(to);
+        Ok(())
+    }
+
+    // --- Results of operations -------------------------------------------------------------------
+
+    /// Gives an operation's outputs their values, which must be what the program says of them.
+    ///
+    /// # Errors
+    /// When their number, types or shapes differ.
+    pub(super) fn give(&mut self, op: &Op<'_>, results: &[ValueId]) -> Result<()> {
+        let stated = op.outputs();
+        if stated.len() != results.len() {
+            let (stated, found) = (stated.len(), results.len());
+            let text = format!("it says {stated} outputs, the operator gives {found}");
+            return Err(CoreMlError::invalid(text));
+        }
+        for ((name, stated), &id) in stated.iter().zip(results) {
+            let found = self.fact(id)?;
+            if !agrees(stated, found) {
+                let text =
+                    format!("output '{name}' is said to be {stated}, the operator gives {found}");
+                return Err(CoreMlError::invalid(text));
+            }
+            self.define(name, Bound::Value(id))?;
+        }
+        Ok(())
+    }
+}
+
+/// Gives every unknown length of an input a name of its own.
+fn named_lengths(mut fact: Fact, name: &str) -> Fact {
+    for (axis, dim) in fact.shape.iter_mut().flatten().enumerate() {
+        if *dim == Dim::Unknown {
+            *dim = Dim::Symbol(format!("{name}.{axis}?").into());
+        }
+    }
+    fact
+}
+
+/// Whether a value may be what a program says of it: lengths that either does not know agree.
+fn agrees(stated: &Type, found: &Fact) -> bool {
+    let Type::Tensor(TensorType { element, shape }) = stated else {
+        // Lists are checked where they are read, dictionaries have no other form here.
+        return matches!(stated, Type::List(..) | Type::Dictionary(_));
+    };
+    let lengths = |stated: &Vec<Option<usize>>, found: &Vec<Dim>| {
+        let same = |(stated, found): (&Option<usize>, &Dim)| {
+            stated.zip(found.known()).is_none_or(|(stated, found)| stated == found)
+        };
+        stated.len() == found.len() && stated.iter().zip(found).all(same)
+    };
+    let shapes = match (shape, &found.shape) {
+        (Some(stated), Some(found)) => lengths(stated, found),
+        _ => true,
+    };
+    found.is_tensor() && element.stored_as() == found.dtype && shapes
+}
+
+/// Attributes from names and values.
+pub(super) fn attributes<'a>(
+    all: impl IntoIterator<Item = (&'a str, AttributeValue)>,
+) -> Attributes {
+    all.into_iter().map(|(name, value)| (name.to_owned(), value)).collect()
+}
+
+/// A text as an attribute.
+pub(super) fn text(value: &str) -> AttributeValue {
+    AttributeValue::String(value.into())
+}

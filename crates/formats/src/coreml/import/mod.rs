@@ -1,0 +1,197 @@
+//! Programs to graphs: every operator of the Model Intermediate Language as nodes of ONNX's
+//! operators.
+//!
+//! [`FAMILIES`] lists the operators. A row lowers one operation: it reads the inputs by name, adds
+//! nodes, and gives the outputs their values; inputs that nobody read are refused, and what the
+//! program says of types and shapes is compared with what the nodes give. Constants stay constants
+//! until a node reads them, so that parameters cost nothing.
+
+mod activation;
+mod classify;
+mod constant;
+mod convolution;
+mod elementwise;
+mod index;
+mod lowering;
+mod matrix;
+mod normalize;
+mod operation;
+mod pool;
+mod quantize;
+mod reduce;
+mod shape;
+mod slice;
+mod state;
+
+use galatea_graph::{Dim, Fact, Graph};
+
+use super::error::{CoreMlError, CoreMlErrorKind};
+use super::mil::{Block, Function, Operation, TensorType, Type};
+use lowering::{Bound, Lowering, Result};
+use operation::Op;
+
+/// How an operator becomes nodes.
+struct Row {
+    /// The operator.
+    name: &'static str,
+    /// The first set of operators that has it: 5 for `CoreML5`.
+    since: u32,
+    /// Lowers one operation.
+    lower: fn(&mut Lowering, &Op<'_>) -> Result<()>,
+}
+
+impl Row {
+    /// A row of an operator that every set has.
+    const fn new(name: &'static str, lower: fn(&mut Lowering, &Op<'_>) -> Result<()>) -> Self {
+        Self { name, since: OLDEST_OPSET, lower }
+    }
+
+    /// A row of an operator that came later.
+    const fn since(
+        since: u32,
+        name: &'static str,
+        lower: fn(&mut Lowering, &Op<'_>) -> Result<()>,
+    ) -> Self {
+        Self { name, since, lower }
+    }
+}
+
+/// Every operator, by family.
+const FAMILIES: &[&[Row]] = &[
+    activation::ROWS,
+    classify::ROWS,
+    constant::ROWS,
+    convolution::ROWS,
+    elementwise::ROWS,
+    index::ROWS,
+    matrix::ROWS,
+    normalize::ROWS,
+    pool::ROWS,
+    quantize::ROWS,
+    reduce::ROWS,
+    shape::ROWS,
+    slice::ROWS,
+    state::ROWS,
+];
+
+/// The oldest set of operators.
+const OLDEST_OPSET: u32 = 5;
+/// The newest set of operators whose meanings are known.
+const NEWEST_OPSET: u32 = 9;
+
+/// The names of all operators that are lowered.
+pub fn operators() -> impl Iterator<Item = &'static str> {
+    FAMILIES.iter().flat_map(|family| family.iter().map(|row| row.name))
+}
+
+/// Lowers a function, and gives the names of its states. The graph's inputs are those of the function that are no states, then the
+/// states, all under their names; its outputs those of the function, then the states as a run leaves
+/// them, whose names end in `@after`.
+///
+/// # Errors
+/// When the function uses an operator, a type or a form that is not known, or says what is not so.
+pub(super) fn function(name: &str, function: &Function) -> Result<(Graph, Vec<String>)> {
+    let opset = opset(&function.opset)?;
+    let mut lowering = Lowering::new(name);
+    let (mut states, mut fed) = (Vec::new(), Vec::new());
+    for (name, stated) in &function.inputs {
+        let place = || format!("input '{name}'");
+        match stated {
+            Type::State(found) => fed.push((name, found)),
+            Type::Tensor(found) => {
+                let id = lowering.named_input(name, fact(found));
+                let id = id.map_err(|error| error.at(place()))?;
+                lowering.define(name, Bound::Value(id)).map_err(|error| error.at(place()))?;
+            }
+            other => {
+                let text = format!("it is {other}, expected a tensor or a state");
+                return Err(CoreMlError::unsupported(text).at(place()));
+            }
+        }
+    }
+    for (name, found) in fed {
+        let state = state(&mut lowering, name, found);
+        states.push(state.map_err(|error| error.at(format!("state '{name}'")))?);
+    }
+    block(&mut lowering, &function.block, opset)?;
+    for name in &function.block.outputs {
+        let given = lowering.value_of(name).and_then(|id| lowering.named_output(name, id));
+        given.map_err(|error| error.at(format!("output '{name}'")))?;
+    }
+    for state in &states {
+        let Some(id) = lowering.state(state) else { continue };
+        lowering.named_output(&format!("{state}@after"), id)?;
+    }
+    let mut graph = lowering.into_graph();
+    graph.sort()?;
+    Ok((graph, states))
+}
+
+fn state(lowering: &mut Lowering, name: &str, found: &TensorType) -> Result<String> {
+    let known = |shape: &Vec<Option<usize>>| shape.iter().all(Option::is_some);
+    if !found.shape.as_ref().is_some_and(known) {
+        return Err(CoreMlError::unsupported(format!("it is {found}, expected a known shape")));
+    }
+    let id = lowering.named_input(name, fact(found))?;
+    lowering.define(name, Bound::State(name.to_owned()))?;
+    lowering.set_state(name, id);
+    Ok(name.to_owned())
+}
+
+/// What a type says of a value.
+fn fact(found: &TensorType) -> Fact {
+    let dim = |len: &Option<usize>| len.map_or(Dim::Unknown, Dim::Known);
+    let shape = found.shape.as_ref().map(|shape| shape.iter().map(dim).collect());
+    Fact::shaped(found.element.stored_as(), shape)
+}
+
+/// The number of a set of operators.
+fn opset(name: &str) -> Result<u32> {
+    let number = name.strip_prefix("CoreML").and_then(|number| number.parse().ok());
+    match number {
+        Some(number) if (OLDEST_OPSET..=NEWEST_OPSET).contains(&number) => Ok(number),
+        _ => Err(CoreMlError::new(CoreMlErrorKind::Version(format!(
+            "the opset is '{name}', CoreML{OLDEST_OPSET} to CoreML{NEWEST_OPSET} are supported"
+        )))),
+    }
+}
+
+/// Lowers the operations of a block in their order.
+fn block(lowering: &mut Lowering, block: &Block, opset: u32) -> Result<()> {
+    for operation in &block.operations {
+        one(lowering, operation, opset).map_err(|error| error.at(operation.place()))?;
+    }
+    Ok(())
+}
+
+fn one(lowering: &mut Lowering, operation: &Operation, opset: u32) -> Result<()> {
+    let mut rows = FAMILIES.iter().flat_map(|family| family.iter());
+    let Some(row) = rows.find(|row| row.name == operation.operator) else {
+        let text = format!("there is no operator '{}'", operation.operator);
+        return Err(CoreMlError::unsupported(text));
+    };
+    if row.since > opset {
+        let text =
+            format!("the operator came with CoreML{}, the function is CoreML{opset}", row.since);
+        return Err(CoreMlError::invalid(text));
+    }
+    lowering.begin(operation.outputs.first().map_or("", |(name, _)| name));
+    let op = Op::new(operation, opset);
+    (row.lower)(lowering, &op)?;
+    op.finish()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashSet;
+
+    use super::*;
+
+    #[test]
+    fn every_operator_has_one_row() {
+        let mut seen = HashSet::new();
+        for name in operators() {
+            assert!(seen.insert(name), "{name} is there twice");
+        }
+    }
+}

@@ -1,0 +1,326 @@
+//! Operators that take parts of a value, write parts of it, or put something around it.
+
+use galatea_graph::{Dim, Fact, ValueId};
+use galatea_tensor::DataType;
+
+use super::Row;
+use super::lowering::{Lowering, Result, attributes, text};
+use super::operation::Op;
+use super::shape::{needed, signed, table};
+use crate::coreml::error::CoreMlError;
+
+pub(super) const ROWS: &[Row] = &[
+    Row::new("slice_by_index", slice_by_index),
+    Row::since(8, "slice_update", slice_update),
+    Row::new("slice_by_size", slice_by_size),
+    Row::new("sliding_windows", sliding_windows),
+    Row::new("reverse", reverse),
+    Row::new("reverse_sequence", reverse_sequence),
+    Row::new("pad", pad),
+    Row::new("crop", crop),
+];
+
+/// The bounds of a slice, as values of INT64 with one element for each axis.
+struct Bounds {
+    starts: ValueId,
+    ends: ValueId,
+    steps: Vec<i64>,
+    /// Axes that the result does not have.
+    single: Vec<i64>,
+}
+
+/// Reads `begin`, `end`, `stride` and the masks of a slice of `x`.
+fn bounds(low: &mut Lowering, op: &Op<'_>, x: ValueId) -> Result<Bounds> {
+    let rank = low.rank(x)?;
+    let steps = low.ints(op, "stride")?.unwrap_or_else(|| vec![1; rank]);
+    let mut masks = |name| -> Result<Vec<bool>> {
+        let found = low.flags(op, name)?.unwrap_or_else(|| vec![false; rank]);
+        match found.len() == rank {
+            true => Ok(found),
+            false => Err(CoreMlError::invalid(format!(
+                "input '{name}' has {} elements, x has {rank} axes",
+                found.len()
+            ))),
+        }
+    };
+    let (from_first, to_last) = (masks("begin_mask")?, masks("end_mask")?);
+    let single = masks("squeeze_mask")?;
+    if steps.len() != rank || steps.contains(&0) {
+        return Err(CoreMlError::invalid(format!("input 'stride' is {steps:?} for {rank} axes")));
+    }
+    let steps: Vec<i64> =
+        steps.iter().zip(&single).map(|(&step, &single)| if single { 1 } else { step }).collect();
+    let (begin, end) = (low.required(op, "begin")?, low.required(op, "end")?);
+    let begin = low.cast(begin, DataType::Int64)?;
+    let end = low.cast(end, DataType::Int64)?;
+    // A slice that goes backwards starts at the last element, and ends before the first.
+    let backwards = |step: i64| step < 0;
+    let first: Vec<i64> =
+        steps.iter().map(|&step| if backwards(step) { i64::MAX } else { 0 }).collect();
+    let last: Vec<i64> =
+        steps.iter().map(|&step| if backwards(step) { i64::MIN } else { i64::MAX }).collect();
+    let starts = chosen(low, &from_first, &first, begin)?;
+    let ends = chosen(low, &to_last, &last, end)?;
+    let ends = match single.contains(&true) {
+        true => behind(low, starts, ends, &single)?,
+        false => ends,
+    };
+    let axes = single.iter().enumerate().filter(|(_, single)| **single);
+    let single = axes.map(|(axis, _)| signed(axis)).collect();
+    Ok(Bounds { starts, ends, steps, single })
+}
+
+/// The constants where a mask is set, else the elements of a value.
+fn chosen(low: &mut Lowering, mask: &[bool], constants: &[i64], other: ValueId) -> Result<ValueId> {
+    if !mask.contains(&true) {
+        return Ok(other);
+    }
+    let constants = low.integers(constants);
+    if !mask.contains(&false) {
+        return Ok(constants);
+    }
+    let mask = low.constant(galatea_tensor::Tensor::vector(mask.to_vec()));
+    low.plain("Where", &[mask, constants, other])
+}
+
+/// The ends, but the place behind the start where only one element is taken: behind the last
+/// element, at -1, that is the largest number.
+fn behind(low: &mut Lowering, starts: ValueId, ends: ValueId, single: &[bool]) -> Result<ValueId> {
+    let (one, last) = (low.integers(&[1]), low.integers(&[-1]));
+    let next = low.plain("Add", &[starts, one])?;
+    let at_last = low.plain("Equal", &[starts, last])?;
+    let most = low.integers(&[i64::MAX]);
+    let next = low.plain("Where", &[at_last, most, next])?;
+    let mask = low.constant(galatea_tensor::Tensor::vector(single.to_vec()));
+    low.plain("Where", &[mask, next, ends])
+}
+
+fn every_axis(low: &mut Lowering, rank: usize) -> ValueId {
+    let axes: Vec<i64> = (0..rank).map(signed).collect();
+    low.integers(&axes)
+}
+
+fn slice_by_index(low: &mut Lowering, op: &Op<'_>) -> Result<()> {
+    let x = low.required(op, "x")?;
+    let bounds = bounds(low, op, x)?;
+    let rank = low.rank(x)?;
+    let axes = every_axis(low, rank);
+    let steps = low.integers(&bounds.steps);
+    let mut result = low.plain("Slice", &[x, bounds.starts, bounds.ends, axes, steps])?;
+    if !bounds.single.is_empty() {
+        result = low.squeeze(result, &bounds.single)?;
+    }
+    low.give(op, &[result])
+}
+
+/// `x` with a slice of it overwritten: places of the slice are looked up in a table of all places,
+/// and the elements there are replaced.
+fn slice_update(low: &mut Lowering, op: &Op<'_>) -> Result<()> {
+    let x = low.required(op, "x")?;
+    let update = low.required(op, "update")?;
+    let bounds = bounds(low, op, x)?;
+    let rank = low.rank(x)?;
+    let shape = low.shape_of(x)?;
+    let axes = every_axis(low, rank);
+    let steps = low.integers(&bounds.steps);
+    let whole = [bounds.starts, bounds.ends];
+    let [starts, ends] = whole;
+    // Along one axis rows are replaced, which is a scatter of whole rows.
+    let result = match only_axis(low, &bounds, x) {
+        Some(axis) => {
+            let len = low.slice(shape, &[0], &[signed(axis)], &[signed(axis) + 1])?;
+            let len = low.squeeze(len, &[0])?;
+            let (zero, one) = (low.scalar(0_i64), low.scalar(1_i64));
+            let places = low.plain("Range", &[zero, len, one])?;
+            let at = [signed(axis)];
+            let start = low.slice(starts, &[0], &at, &[at[0] + 1])?;
+            let end = low.slice(ends, &[0], &at, &[at[0] + 1])?;
+            let step = low.integers(bounds.steps.get(axis..=axis).unwrap_or(&[1]));
+            let first = low.integers(&[0]);
+            let places = low.plain("Slice", &[places, start, end, first, step])?;
+            rows(low, x, update, axis, places, &bounds.single)?
+        }
+        None => {
+            let count = low.plain("ReduceProd", &[shape])?;
+            let count = low.squeeze(count, &[0])?;
+            let (zero, one) = (low.scalar(0_i64), low.scalar(1_i64));
+            let places = low.plain("Range", &[zero, count, one])?;
+            let places = low.plain("Reshape", &[places, shape])?;
+            let places = low.plain("Slice", &[places, starts, ends, axes, steps])?;
+            let places = low.reshape(places, &[-1])?;
+            let (flat, update) = (low.reshape(x, &[-1])?, low.reshape(update, &[-1])?);
+            let named = attributes([("axis", 0_i64.into())]);
+            let written = low.node("ScatterElements", &named, &[flat, places, update])?;
+            let named = attributes([("allowzero", 1_i64.into())]);
+            low.node("Reshape", &named, &[written, shape])?
+        }
+    };
+    low.give(op, &[result])
+}
+
+/// The axis that a slice cuts, if the others are whole as far as is known before a run.
+fn only_axis(low: &Lowering, bounds: &Bounds, x: ValueId) -> Option<usize> {
+    let dims = low.dims(x).ok()?;
+    let numbers = |id| low.fact(id).ok().and_then(Fact::lengths);
+    let (starts, ends) = (numbers(bounds.starts), numbers(bounds.ends));
+    let at = |all: &Option<Vec<Dim>>, axis: usize| all.as_ref()?.get(axis)?.known();
+    let whole = |axis: usize| {
+        let to_last = at(&ends, axis).is_some_and(|end| {
+            let len = dims.get(axis).and_then(Dim::known);
+            len.is_some_and(|len| end >= len) || signed(end) == i64::MAX
+        });
+        at(&starts, axis) == Some(0) && to_last && bounds.steps.get(axis) == Some(&1)
+    };
+    let mut cut = (0..dims.len()).filter(|&axis| !whole(axis));
+    let axis = cut.next()?;
+    cut.next().is_none().then_some(axis)
+}
+
+/// `x` with the rows at some places of an axis replaced.
+fn rows(
+    low: &mut Lowering,
+    x: ValueId,
+    update: ValueId,
+    axis: usize,
+    places: ValueId,
+    single: &[i64],
+) -> Result<ValueId> {
+    let update = if single.is_empty() { update } else { low.unsqueeze(update, single)? };
+    let rank = low.rank(x)?;
+    let mut order: Vec<usize> = (0..rank).collect();
+    order.swap(0, axis);
+    let places = low.unsqueeze(places, &[-1])?;
+    if axis == 0 {
+        return low.plain("ScatterND", &[x, places, update]);
+    }
+    let (turned, update) = (low.transpose(x, &order)?, low.transpose(update, &order)?);
+    let written = low.plain("ScatterND", &[turned, places, update])?;
+    low.transpose(written, &order)
+}
+
+/// From `begin` on, as many elements as `size` says; -1 is all that are left.
+fn slice_by_size(low: &mut Lowering, op: &Op<'_>) -> Result<()> {
+    let x = low.required(op, "x")?;
+    let (begin, size) = (low.required(op, "begin")?, low.required(op, "size")?);
+    let begin = low.cast(begin, DataType::Int64)?;
+    let size = low.cast(size, DataType::Int64)?;
+    let end = low.plain("Add", &[begin, size])?;
+    // A slice that starts at -2 and has two elements ends at the last one.
+    let (zero, most) = (low.integers(&[0]), low.integers(&[i64::MAX]));
+    let counts_from_end = low.plain("Less", &[begin, zero])?;
+    let reaches = low.plain("GreaterOrEqual", &[end, zero])?;
+    let past = low.plain("And", &[counts_from_end, reaches])?;
+    let rest = low.plain("Less", &[size, zero])?;
+    let open = low.plain("Or", &[past, rest])?;
+    let end = low.plain("Where", &[open, most, end])?;
+    let rank = low.rank(x)?;
+    let axes = every_axis(low, rank);
+    let result = low.plain("Slice", &[x, begin, end, axes])?;
+    low.give(op, &[result])
+}
+
+/// Windows of an axis, one after the other along a new axis before it.
+fn sliding_windows(low: &mut Lowering, op: &Op<'_>) -> Result<()> {
+    let x = low.required(op, "x")?;
+    let rank = low.rank(x)?;
+    let axis = low.int(op, "axis")?.unwrap_or(-1);
+    let axis = low.axis(axis, rank)?;
+    let size = low.int(op, "size")?;
+    let size = size.and_then(|size| usize::try_from(size).ok()).filter(|&size| size > 0);
+    let size = size.ok_or_else(|| CoreMlError::invalid("input 'size' must be 1 or more"))?;
+    let step = low.int(op, "stride")?.unwrap_or(1);
+    let step = usize::try_from(step).ok().filter(|&step| step > 0);
+    let step = step.ok_or_else(|| CoreMlError::invalid("input 'stride' must be 1 or more"))?;
+    let len = low.known_len(x, axis)?;
+    let Some(room) = len.checked_sub(size) else {
+        let text = format!("windows of {size} on an axis of length {len}");
+        return Err(CoreMlError::invalid(text));
+    };
+    let count = room / step + 1;
+    let place = |index: usize| signed((index / size) * step + index % size);
+    let places = table(low, &[count, size], (0..count * size).map(place).collect())?;
+    let named = attributes([("axis", signed(axis).into())]);
+    let result = low.node("Gather", &named, &[x, places])?;
+    low.give(op, &[result])
+}
+
+fn reverse(low: &mut Lowering, op: &Op<'_>) -> Result<()> {
+    let x = low.required(op, "x")?;
+    let rank = low.rank(x)?;
+    let axes = low.ints(op, "axes")?.unwrap_or_else(|| (0..rank).map(signed).collect());
+    let count = axes.len();
+    let starts = low.integers(&vec![-1; count]);
+    let ends = low.integers(&vec![i64::MIN; count]);
+    let (axes, steps) = (low.integers(&axes), low.integers(&vec![-1; count]));
+    let result = low.plain("Slice", &[x, starts, ends, axes, steps])?;
+    low.give(op, &[result])
+}
+
+/// The first elements of each row in reverse, as many as `lengths` says.
+fn reverse_sequence(low: &mut Lowering, op: &Op<'_>) -> Result<()> {
+    let (x, lengths) = (low.required(op, "x")?, low.required(op, "lengths")?);
+    let lengths = low.cast(lengths, DataType::Int64)?;
+    let rank = low.rank(x)?;
+    let seq = low.int(op, "seq_axis")?.unwrap_or(0);
+    let seq = low.axis(seq, rank)?;
+    let batch = low.int(op, "batch_axis")?.unwrap_or(0);
+    let batch = low.axis(batch, rank)?;
+    if seq == batch {
+        return Err(CoreMlError::invalid(format!("seq_axis and batch_axis are both {seq}")));
+    }
+    // ONNX's operator has the batch first and the sequence second.
+    let mut order = vec![batch, seq];
+    order.extend((0..rank).filter(|axis| *axis != batch && *axis != seq));
+    let mut back = vec![0; rank];
+    for (to, &from) in order.iter().enumerate() {
+        if let Some(slot) = back.get_mut(from) {
+            *slot = to;
+        }
+    }
+    let turned = low.transpose(x, &order)?;
+    let named = attributes([("batch_axis", 0_i64.into()), ("time_axis", 1_i64.into())]);
+    let turned = low.node("ReverseSequence", &named, &[turned, lengths])?;
+    let result = low.transpose(turned, &back)?;
+    low.give(op, &[result])
+}
+
+/// Around the last axes: amounts in front of and behind each.
+fn pad(low: &mut Lowering, op: &Op<'_>) -> Result<()> {
+    let x = low.required(op, "x")?;
+    let (rank, dtype) = (low.rank(x)?, low.dtype(x)?);
+    let mode = low.choice(op, "mode", &["constant", "reflect", "replicate"])?;
+    let mode = ["constant", "reflect", "edge"].get(mode).copied().unwrap_or("constant");
+    let value = low.float(op, "constant_val")?.unwrap_or(0.0);
+    let amounts = low.required(op, "pad")?;
+    let amounts = low.cast(amounts, DataType::Int64)?;
+    let count = low.known_len(amounts, 0)?;
+    if !count.is_multiple_of(2) || count / 2 > rank || count == 0 {
+        let text = format!("input 'pad' has {count} elements, x has {rank} axes");
+        return Err(CoreMlError::invalid(text));
+    }
+    // ONNX's operator has all amounts in front, then all behind.
+    let pairs = low.reshape(amounts, &[-1, 2])?;
+    let halves = low.transpose(pairs, &[1, 0])?;
+    let amounts = low.reshape(halves, &[-1])?;
+    let axes: Vec<i64> = (rank - count / 2..rank).map(signed).collect();
+    let axes = low.integers(&axes);
+    let value = low.number(value, dtype)?;
+    let named = attributes([("mode", text(mode))]);
+    let result = low.node("Pad", &named, &[x, amounts, value, axes])?;
+    low.give(op, &[result])
+}
+
+/// Without so many rows and columns at each side.
+fn crop(low: &mut Lowering, op: &Op<'_>) -> Result<()> {
+    let x = low.required(op, "x")?;
+    let rank = signed(low.rank(x)?);
+    let (rows, columns) = (needed(low, op, "crop_height")?, needed(low, op, "crop_width")?);
+    let (&[top, bottom], &[left, right]) = (rows.as_slice(), columns.as_slice()) else {
+        let text = format!("crop_height is {rows:?} and crop_width {columns:?}, expected two each");
+        return Err(CoreMlError::invalid(text));
+    };
+    let end = |amount: i64| if amount == 0 { i64::MAX } else { -amount };
+    let axes = [rank - 2, rank - 1];
+    let result = low.slice(x, &axes, &[top, left], &[end(bottom), end(right)])?;
+    low.give(op, &[result])
+}

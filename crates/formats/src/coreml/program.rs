@@ -1,0 +1,214 @@
+//! ML programs: their functions as graphs, beside what the model's description says of them.
+
+use std::collections::BTreeMap;
+
+use galatea_graph::Graph;
+use galatea_tensor::DataType;
+
+use super::error::CoreMlError;
+use super::feature::{Feature, FeatureType};
+use super::mil::{self, Argument, Value};
+use super::proto::{FeatureDescription, ModelDescription, mil as proto};
+use super::weights::Weights;
+use super::{Function, Labels, import};
+
+/// What a description says of one function.
+struct Described<'d> {
+    name: &'d str,
+    input: &'d [FeatureDescription],
+    output: &'d [FeatureDescription],
+    state: &'d [FeatureDescription],
+    predicted: &'d str,
+    probabilities: &'d str,
+}
+
+/// The functions of a program, and the position of the default one.
+///
+/// # Errors
+/// When program and description differ, or one of them says what is not known.
+pub(super) fn functions(
+    program: &proto::Program,
+    specification: i32,
+    description: &ModelDescription,
+    weights: &mut Weights,
+) -> Result<(Vec<Function>, usize), CoreMlError> {
+    let mut program = mil::program(program, weights)?;
+    let described = described(description);
+    let mut functions = Vec::with_capacity(described.len());
+    for described in &described {
+        let place = || format!("function '{}'", described.name);
+        let Some(found) = program.functions.remove(described.name) else {
+            let known: Vec<&String> = program.functions.keys().collect();
+            let text = format!("the program has no such function, only {known:?}");
+            return Err(CoreMlError::invalid(text).at(place()));
+        };
+        let made = one(described, &found, specification);
+        functions.push(made.map_err(|error| error.at(place()))?);
+    }
+    let wanted = &description.default_function_name;
+    let default = match wanted.is_empty() {
+        true => Some(0),
+        false => functions.iter().position(|function| function.name == *wanted),
+    };
+    let default = default.ok_or_else(|| {
+        CoreMlError::invalid(format!("the default function '{wanted}' is not described"))
+    })?;
+    Ok((functions, default))
+}
+
+fn described(description: &ModelDescription) -> Vec<Described<'_>> {
+    if description.functions.is_empty() {
+        return vec![Described {
+            name: "main",
+            input: &description.input,
+            output: &description.output,
+            state: &description.state,
+            predicted: &description.predicted_feature_name,
+            probabilities: &description.predicted_probabilities_name,
+        }];
+    }
+    let all = description.functions.iter().map(|found| Described {
+        name: &found.name,
+        input: &found.input,
+        output: &found.output,
+        state: &found.state,
+        predicted: &found.predicted_feature_name,
+        probabilities: &found.predicted_probabilities_name,
+    });
+    all.collect()
+}
+
+fn one(
+    described: &Described<'_>,
+    function: &mil::Function,
+    specification: i32,
+) -> Result<Function, CoreMlError> {
+    check_opset(&function.opset, specification)?;
+    let features = |all: &[FeatureDescription]| {
+        all.iter().map(Feature::read).collect::<Result<Vec<_>, CoreMlError>>()
+    };
+    let (inputs, outputs) = (features(described.input)?, features(described.output)?);
+    let states = features(described.state)?;
+    let (graph, held) = import::function(described.name, function)?;
+    let names = |all: &[Feature]| -> Vec<String> {
+        let mut names: Vec<String> = all.iter().map(|feature| feature.name.clone()).collect();
+        names.sort();
+        names
+    };
+    let fed = graph.inputs.len() - held.len();
+    let given = graph.outputs.len() - held.len();
+    let graph_names = |ids: &[galatea_graph::ValueId]| -> Vec<String> {
+        let mut names: Vec<String> = ids.iter().map(|&id| graph.value(id).name.clone()).collect();
+        names.sort();
+        names
+    };
+    let mut of_states = held.clone();
+    of_states.sort();
+    let pairs = [
+        ("inputs", names(&inputs), graph_names(graph.inputs.get(..fed).unwrap_or(&[]))),
+        ("outputs", names(&outputs), graph_names(graph.outputs.get(..given).unwrap_or(&[]))),
+        ("states", names(&states), of_states),
+    ];
+    for (what, described, found) in pairs {
+        if described != found {
+            let text =
+                format!("the description has the {what} {described:?}, the program {found:?}");
+            return Err(CoreMlError::invalid(text));
+        }
+    }
+    check_types(&graph, &inputs)?;
+    let labels = labels(described, function)?;
+    let inputs = ordered(&graph, &graph.inputs, inputs);
+    let outputs = ordered(&graph, &graph.outputs, outputs);
+    let states =
+        held.iter().filter_map(|held| states.iter().find(|state| state.name == *held).cloned());
+    let states = states.collect();
+    Ok(Function { name: described.name.to_owned(), graph, inputs, outputs, states, labels })
+}
+
+/// A specification of version 6 is that of CoreML5, and so on.
+fn check_opset(opset: &str, specification: i32) -> Result<(), CoreMlError> {
+    let number: Option<i32> = opset.strip_prefix("CoreML").and_then(|number| number.parse().ok());
+    match number {
+        Some(number) if number >= specification => Err(CoreMlError::invalid(format!(
+            "the opset is {opset}, which specification version {specification} does not have"
+        ))),
+        _ => Ok(()),
+    }
+}
+
+/// Features in the order that the graph has them.
+fn ordered(graph: &Graph, ids: &[galatea_graph::ValueId], features: Vec<Feature>) -> Vec<Feature> {
+    let mut by_name: BTreeMap<String, Feature> =
+        features.into_iter().map(|feature| (feature.name.clone(), feature)).collect();
+    ids.iter().filter_map(|&id| by_name.remove(&graph.value(id).name)).collect()
+}
+
+/// What the description says of inputs must be what the program takes.
+fn check_types(graph: &Graph, inputs: &[Feature]) -> Result<(), CoreMlError> {
+    for feature in inputs {
+        let Some(id) = graph.find_value(&feature.name) else { continue };
+        let Some(fact) = &graph.value(id).declared else { continue };
+        let FeatureType::Array { dtype, shape, .. } = &feature.kind else { continue };
+        let same_rank = fact.rank().is_none_or(|rank| shape.is_empty() || shape.len() == rank);
+        let same_type = *dtype == fact.dtype || *dtype == DataType::Fp64;
+        if !same_rank || !same_type {
+            let text = format!(
+                "input '{}' is described as {dtype}{shape:?}, the program takes {fact}",
+                feature.name
+            );
+            return Err(CoreMlError::invalid(text));
+        }
+    }
+    Ok(())
+}
+
+/// The labels of a classifier: the constant that its operation `classify` has.
+fn labels(
+    described: &Described<'_>,
+    function: &mil::Function,
+) -> Result<Option<Labels>, CoreMlError> {
+    let mut operations = function.block.operations.iter();
+    let Some(classify) = operations.find(|operation| operation.operator == "classify") else {
+        return Ok(None);
+    };
+    let classes = classify.inputs.get("classes").and_then(|all| all.first());
+    let constant = match classes {
+        Some(Argument::Value(value)) => Some(value),
+        Some(Argument::Name(name)) => {
+            let mut operations = function.block.operations.iter();
+            let made = operations
+                .find(|operation| operation.outputs.iter().any(|(output, _)| output == name));
+            made.and_then(|operation| operation.attributes.get("val"))
+        }
+        None => None,
+    };
+    let names = constant.and_then(|value| names(value));
+    let names = names.ok_or_else(|| {
+        CoreMlError::invalid("the classes are no constant list of texts or integers")
+            .at(classify.place())
+    })?;
+    Ok(Some(Labels {
+        predicted: described.predicted.to_owned(),
+        probabilities: described.probabilities.to_owned(),
+        names,
+    }))
+}
+
+/// The texts or integers of a list or vector, as texts.
+pub(super) fn names(value: &Value) -> Option<Vec<String>> {
+    match value {
+        Value::List(items) => {
+            let each = items.iter().map(|item| names(item)?.pop());
+            each.collect()
+        }
+        Value::Tensor(mil::Element::String, tensor) => {
+            let texts = tensor.to_vec::<galatea_tensor::ByteString>().ok()?;
+            texts.iter().map(|text| text.as_str().map(str::to_owned)).collect()
+        }
+        Value::Tensor(_, tensor) => {
+            Some(tensor.to_i64_vec().ok()?.iter().map(i64::to_string).collect())
+        }
+        _ => None,
+    }
+}
