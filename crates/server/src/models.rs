@@ -11,8 +11,8 @@ use galatea_llm::{Error, Kind};
 use galatea_runtime::SessionOptions;
 use galatea_serving::Core;
 use galatea_serving::backend::builtin;
+use galatea_serving::backend::graph::GraphBackend;
 use galatea_serving::backend::llm::{EngineArguments, LlmBackend, LoadModel, Residency};
-use galatea_serving::backend::onnx::OnnxBackend;
 use galatea_serving::backend::{Backend, Checkpoint};
 use galatea_serving::model_cache::ModelCache;
 use galatea_serving::repository::ModelId;
@@ -83,10 +83,12 @@ pub fn backends_with(
     profile: Option<Arc<Profile>>,
 ) -> Vec<Arc<dyn Backend>> {
     let options = SessionOptions { choices: tuning::choices(), ..SessionOptions::default() };
-    let onnx = OnnxBackend::new(units::processor(), options).with_gpus(gpus).with_cache(cache);
+    let core_ml = GraphBackend::core_ml(units::processor(), options.clone());
+    let core_ml: Arc<dyn Backend> = Arc::new(core_ml.with_gpus(gpus.clone()));
+    let onnx = GraphBackend::onnx(units::processor(), options).with_gpus(gpus).with_cache(cache);
     let onnx: Arc<dyn Backend> = Arc::new(onnx);
     let llm = LlmBackend::within(&checkpoints(defaults, profile), &Residency::new(limit));
-    std::iter::once(onnx).chain(llm).chain(builtin::all()).collect()
+    [onnx, core_ml].into_iter().chain(llm).chain(builtin::all()).collect()
 }
 
 /// What loads checkpoints of language models and encoders.

@@ -11,7 +11,7 @@ use std::time::Duration;
 use galatea::units;
 use galatea_gpu::{Device, GpuProvider, PoolConfig, devices};
 use galatea_runtime::SessionOptions;
-use galatea_serving::backend::onnx::OnnxBackend;
+use galatea_serving::backend::graph::GraphBackend;
 use galatea_serving::request::{InputData, InputTensor};
 use galatea_serving::{Core, CoreOptions, InferenceRequest};
 use galatea_tensor::{DataType, Tensor, Tolerance, compare};
@@ -44,7 +44,7 @@ fn start(folder: &Path, device: &Arc<Device>) -> Arc<Core> {
         ..CoreOptions::default()
     };
     let gpu = Arc::new(GpuProvider::on(Arc::clone(device)));
-    let backend = OnnxBackend::new(units::processor(), SessionOptions::default());
+    let backend = GraphBackend::onnx(units::processor(), SessionOptions::default());
     Core::start(options, vec![Arc::new(backend.with_gpus(vec![gpu]))]).unwrap()
 }
 

@@ -23,7 +23,7 @@ use galatea_formats::onnx::{ModelInfo, WriteOptions, write_model};
 use galatea_gpu::{Device, GpuProvider, devices};
 use galatea_graph::{Attributes, Dim, Fact, Graph};
 use galatea_runtime::{ExecutionProvider, SessionOptions};
-use galatea_serving::backend::onnx::OnnxBackend;
+use galatea_serving::backend::graph::GraphBackend;
 use galatea_serving::request::{InputData, InputTensor};
 use galatea_serving::{Core, CoreOptions, InferenceRequest};
 use galatea_tensor::{DataType, Tensor};
@@ -60,7 +60,7 @@ fn start(root: &Path, gpus: &[Arc<Device>]) -> Arc<Core> {
         Arc::new(GpuProvider::on(Arc::clone(device)))
     };
     let options = SessionOptions { providers: vec!["gpu".into()], ..SessionOptions::default() };
-    let backend = OnnxBackend::new(units::processor(), options)
+    let backend = GraphBackend::onnx(units::processor(), options)
         .with_gpus(gpus.iter().map(provider).collect());
     let options = CoreOptions {
         repositories: vec![root.to_owned()],

@@ -24,6 +24,7 @@ pub mod core;
 pub mod driver;
 pub mod ensemble;
 pub mod error;
+pub mod graph_model;
 pub mod latency;
 mod md5;
 pub mod model_cache;

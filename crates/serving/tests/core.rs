@@ -392,7 +392,8 @@ fn a_model_without_configuration_is_found_by_its_file_and_completed() {
         ranked: true,
         optional: false,
     };
-    let io = ModelIo { inputs: vec![tensor("IN")], outputs: vec![tensor("OUT")] };
+    let io =
+        ModelIo { inputs: vec![tensor("IN")], outputs: vec![tensor("OUT")], ..ModelIo::default() };
     let echo: Arc<dyn Backend> = Arc::new(Echo { gate: None, io: Some(io) });
     let core = Core::start(options(&folder.0), vec![Arc::clone(&echo)]).unwrap();
     let config = core.model_config("m", "").unwrap();

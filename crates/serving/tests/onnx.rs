@@ -17,7 +17,7 @@ use galatea_graph::{Datum, Fact, Graph, evaluate};
 use galatea_runtime::{
     Claim, Claims, Executable, ExecutionProvider, Fence, MemoryReport, RuntimeError, SessionOptions,
 };
-use galatea_serving::backend::onnx::OnnxBackend;
+use galatea_serving::backend::graph::GraphBackend;
 use galatea_serving::request::{InputData, InputTensor};
 use galatea_serving::{Core, CoreOptions, Error, InferenceRequest, InferenceResponse};
 use galatea_tensor::{ByteString, DataType, Tensor, bf16, encode_byte_strings, f16};
@@ -68,7 +68,7 @@ fn start(repository: &Path) -> Arc<Core> {
         exit_on_error: false,
         ..CoreOptions::default()
     };
-    let backend = OnnxBackend::new(vec![Arc::new(Plain)], SessionOptions::default());
+    let backend = GraphBackend::onnx(vec![Arc::new(Plain)], SessionOptions::default());
     Core::start(options, vec![Arc::new(backend)]).unwrap()
 }
 

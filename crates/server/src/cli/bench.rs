@@ -161,7 +161,7 @@ pub(super) struct Loaded {
 /// As [`model::cached_session`].
 pub(super) fn load(path: &Path, arguments: &Arguments, threads: usize) -> Result<Loaded, String> {
     let started = Instant::now();
-    let (session, source) = model::cached_session(path, arguments, threads)?;
+    let model::Ready { session, source, .. } = model::cached_session(path, arguments, threads)?;
     Ok(Loaded { session, source, took: started.elapsed() })
 }
 

@@ -15,6 +15,7 @@ use crate::table::table;
 
 const CHOICES: &[Choice] = &[
     Choice { name: "provider", value: "NAME", sentence: "prepare it for this provider" },
+    Choice { name: "function", value: "NAME", sentence: "function of a model that has several" },
     Choice { name: "threads", value: "N", sentence: "threads inside an operator [all fast cores]" },
     Choice { name: "stage", value: "", sentence: "print the graph after each rewrite" },
     Choice { name: "dot", value: "", sentence: "print the rewritten graph for Graphviz" },
@@ -72,13 +73,13 @@ pub(super) fn inspect(arguments: &[String]) -> Result<ExitCode, String> {
     }
     let path = model::find(given)?;
     if let Some(drawing) = picture::drawing(&arguments)? {
-        let graph = model::load(&path)?.graph;
+        let graph = model::load(&path, &arguments)?.graph;
         say(&drawing.of(graph, model::level(&arguments)?)?);
         return Ok(ExitCode::SUCCESS);
     }
     // A wrong option is an error of the caller; only what the model is decides about its session.
     model::check(&arguments)?;
-    let report = report(&path, model::load(&path)?, model::session(&path, &arguments));
+    let report = report(&path, model::load(&path, &arguments)?, model::session(&path, &arguments));
     say(&if arguments.has("json") { as_json(&report).to_string() } else { as_text(&report) });
     Ok(ExitCode::SUCCESS)
 }

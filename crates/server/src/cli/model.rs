@@ -4,9 +4,10 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use galatea_formats::onnx;
+use galatea_formats::{coreml, onnx};
 use galatea_runtime::{OptimiseLevel, Precision, Session, SessionOptions};
 use galatea_serving::backend::llm::{is_checkpoint, one_checkpoint};
+use galatea_serving::graph_model::{self, Format, Interface};
 use galatea_serving::model_cache::{self, ModelCache, Source};
 
 use super::arguments::{Arguments, Choice};
@@ -19,7 +20,7 @@ use crate::{gpus, memory_limit, models, tuning, units};
 /// When there is none, or when a folder has several.
 pub(super) fn find(path: &str) -> Result<PathBuf, String> {
     let path = Path::new(path);
-    if path.is_file() {
+    if path.is_file() || coreml::is_model(path) {
         return Ok(path.to_owned());
     }
     if !path.is_dir() {
@@ -34,22 +35,31 @@ pub(super) fn find(path: &str) -> Result<PathBuf, String> {
     if preferred.is_file() {
         return Ok(preferred);
     }
-    let mut files = entries.iter().filter(|entry| {
+    let is_onnx = |entry: &&PathBuf| {
         entry.is_file() && entry.extension().is_some_and(|extension| extension == "onnx")
-    });
-    match (files.next(), files.next()) {
-        (Some(file), None) => return Ok(file.clone()),
-        (Some(_), Some(_)) => {
+    };
+    let is_core_ml = |entry: &&PathBuf| coreml::is_model(entry);
+    let onnx: Vec<&PathBuf> = entries.iter().filter(is_onnx).collect();
+    let core_ml: Vec<&PathBuf> = entries.iter().filter(is_core_ml).collect();
+    match (onnx.as_slice(), core_ml.as_slice()) {
+        ([], []) => {}
+        ([file], _) | ([], [file]) => return Ok((*file).clone()),
+        ([], _) => {
+            return Err(format!("'{}' has several models of Core ML; name one", path.display()));
+        }
+        _ => {
             return Err(format!(
                 "'{}' has several ONNX files and none is called model.onnx; name the file",
                 path.display()
             ));
         }
-        _ => {}
     }
     match newest_version(path).as_deref().and_then(Path::to_str) {
         Some(folder) => find(folder),
-        None => Err(format!("'{}' has neither an ONNX file nor a version folder", path.display())),
+        None => Err(format!(
+            "'{}' has neither an ONNX file, a model of Core ML, nor a version folder",
+            path.display()
+        )),
     }
 }
 
@@ -84,24 +94,50 @@ pub(super) fn checkpoint(path: &str) -> Result<Option<PathBuf>, String> {
     }
 }
 
-/// Reads a model.
+/// Reads a model; of one that has several functions, that which `--function` names.
 ///
 /// # Errors
 /// When the format is not known or the file is damaged.
-pub(super) fn load(path: &Path) -> Result<onnx::Model, String> {
-    known_format(path)?;
-    onnx::load_model(path).map_err(|error| error.to_string())
+pub(super) fn load(path: &Path, arguments: &Arguments) -> Result<onnx::Model, String> {
+    if format(path)? == Format::Onnx {
+        only_main(arguments)?;
+        return onnx::load_model(path).map_err(|error| error.to_string());
+    }
+    let failed = |error: coreml::CoreMlError| error.to_string();
+    let model = coreml::load(path).map_err(failed)?;
+    let function = model.function(arguments.last("function"));
+    let graph = function.map_err(|error| format!("{}: {error}", path.display()))?.graph.clone();
+    let metadata = model.info.metadata;
+    let producer = metadata.get("com.github.apple.coremltools.version").cloned();
+    let info = onnx::ModelInfo {
+        producer_name: producer.as_ref().map_or(String::new(), |_| "coremltools".to_owned()),
+        producer_version: producer.unwrap_or_default(),
+        metadata,
+        ..onnx::ModelInfo::default()
+    };
+    Ok(onnx::Model { graph, info, files: Vec::new() })
 }
 
-/// Refuses files that are no models.
-fn known_format(path: &Path) -> Result<(), String> {
-    match path.extension().and_then(|extension| extension.to_str()) {
-        Some("onnx") => Ok(()),
-        other => Err(format!(
-            "'{}' is of no known format ({}); models are .onnx and .gguf files, and folders of safetensors",
+/// The format of a model's file.
+///
+/// # Errors
+/// When it is none of a model.
+fn format(path: &Path) -> Result<Format, String> {
+    Format::of(path).ok_or_else(|| {
+        format!(
+            "'{}' is of no known format ({}); models are .onnx, .mlpackage, .mlmodel and .gguf files, and folders of \
+             safetensors",
             path.display(),
-            other.unwrap_or("it has no extension")
-        )),
+            path.extension().and_then(|extension| extension.to_str()).unwrap_or("it has no extension")
+        )
+    })
+}
+
+/// Refuses `--function` for a model that has one function.
+fn only_main(arguments: &Arguments) -> Result<(), String> {
+    match arguments.last("function").filter(|&name| name != "main") {
+        None => Ok(()),
+        Some(name) => Err(format!("the model has no function '{name}'; its only one is 'main'")),
     }
 }
 
@@ -163,6 +199,17 @@ pub(super) fn timeline(arguments: &Arguments) -> Result<Option<Timeline>, String
     }
 }
 
+/// A model that is ready to run.
+#[derive(Debug)]
+pub(super) struct Ready {
+    /// The session.
+    pub(super) session: Session,
+    /// Where it came from.
+    pub(super) source: Source,
+    /// What a model of Core ML takes and keeps.
+    pub(super) interface: Option<Interface>,
+}
+
 /// A session on so many threads (0 for all cores) as the options `--provider` and `--function` ask for,
 /// from the cache of prepared models unless the options forbid it.
 ///
@@ -172,7 +219,7 @@ pub(super) fn cached_session(
     path: &Path,
     arguments: &Arguments,
     threads: usize,
-) -> Result<(Session, Source), String> {
+) -> Result<Ready, String> {
     let folder = arguments.last("model-cache-dir").unwrap_or("");
     let cache = match arguments.has("no-model-cache") {
         true => None,
@@ -187,7 +234,7 @@ pub(super) fn cached_session(
 /// As [`cached_session`].
 pub(super) fn session(path: &Path, arguments: &Arguments) -> Result<Session, String> {
     let threads = arguments.number("threads", 0)?;
-    prepare(path, arguments, threads, None).map(|(session, _)| session)
+    prepare(path, arguments, threads, None).map(|ready| ready.session)
 }
 
 fn prepare(
@@ -195,11 +242,8 @@ fn prepare(
     arguments: &Arguments,
     threads: usize,
     cache: Option<&ModelCache>,
-) -> Result<(Session, Source), String> {
-    known_format(path)?;
-    if let Some(function) = arguments.last("function").filter(|&name| name != "main") {
-        return Err(format!("the model has no function '{function}'; its only one is 'main'"));
-    }
+) -> Result<Ready, String> {
+    let format = format(path)?;
     let options = SessionOptions {
         threads,
         optimise: level(arguments)?,
@@ -208,7 +252,15 @@ fn prepare(
         ..SessionOptions::default()
     };
     let providers = units::named(arguments.last("provider"))?;
-    model_cache::session(cache, path, &providers, &options)
+    if format == Format::CoreMl {
+        let model = graph_model::read_core_ml(path, arguments.last("function"))?;
+        let session = Session::new(model.graph, &providers, &options);
+        let session = session.map_err(|error| format!("{}: {error}", path.display()))?;
+        return Ok(Ready { session, source: Source::Model, interface: Some(model.interface) });
+    }
+    only_main(arguments)?;
+    let (session, source) = model_cache::session(cache, path, &providers, &options)?;
+    Ok(Ready { session, source, interface: None })
 }
 
 /// Checks the options that [`session`] takes, apart from the model.

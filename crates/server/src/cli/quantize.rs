@@ -122,7 +122,7 @@ pub(super) fn quantize(arguments: &[String]) -> Result<ExitCode, String> {
     }
     let inline_bytes = arguments.number("external", onnx::WriteOptions::default().inline_bytes)?;
     let options = options(&arguments)?;
-    let loaded = model::load(&path)?;
+    let loaded = model::load(&path, &arguments)?;
     let calibration = samples(&loaded.graph, arguments.all("calibration"))?;
     let evaluation = match arguments.all("evaluation") {
         [] => calibration.clone(),

@@ -5,7 +5,7 @@ use std::process::ExitCode;
 
 use galatea_formats::npy;
 use galatea_runtime::Session;
-use galatea_tensor::Tensor;
+use galatea_tensor::{DataType, Tensor};
 
 use super::arguments::{Arguments, Choice, help};
 use super::{model, run_checkpoint, say};
@@ -54,21 +54,76 @@ pub(super) fn run(arguments: &[String]) -> Result<ExitCode, String> {
         return Err("--inputs IN.npz is missing".to_owned());
     }
     let prefix = arguments.last("outputs").ok_or("--outputs PREFIX is missing")?;
-    let (session, _) = model::cached_session(&path, &arguments, arguments.number("threads", 0)?)?;
+    let ready = model::cached_session(&path, &arguments, arguments.number("threads", 0)?)?;
+    let mut runs = Runs::new(&ready);
     for (index, file) in inputs.iter().enumerate() {
-        let outputs = step(&session, Path::new(file))?;
+        let outputs = runs.next(Path::new(file))?;
         let target = format!("{prefix}{index}.npz");
-        let names = session.outputs().iter().map(|output| output.name.as_str());
-        npy::write_npz(Path::new(&target), names.zip(&outputs))
-            .map_err(|error| error.to_string())?;
+        let named = outputs.iter().map(|(name, tensor)| (name.as_str(), tensor));
+        npy::write_npz(Path::new(&target), named).map_err(|error| error.to_string())?;
         say(&target);
     }
     Ok(ExitCode::SUCCESS)
 }
 
-fn step(session: &Session, file: &Path) -> Result<Vec<Tensor>, String> {
-    let inputs = npy::read_npz(file).map_err(|error| error.to_string())?;
-    let named: Vec<(&str, Tensor)> =
-        inputs.iter().map(|(name, tensor)| (name.as_str(), tensor.clone())).collect();
-    session.run(&named).map_err(|error| format!("{}: {error}", file.display()))
+/// Runs of a model, one after the other: its states go from one to the next.
+struct Runs<'m> {
+    ready: &'m model::Ready,
+    /// Inputs and their values.
+    states: Vec<(String, Tensor)>,
+}
+
+impl<'m> Runs<'m> {
+    fn new(ready: &'m model::Ready) -> Self {
+        let all = ready.interface.iter().flat_map(|interface| &interface.states);
+        let states = all.map(|state| (state.input.clone(), state.zeros.clone())).collect();
+        Self { ready, states }
+    }
+
+    /// Runs the model on the inputs in a file and gives its outputs by name.
+    fn next(&mut self, file: &Path) -> Result<Vec<(String, Tensor)>, String> {
+        let failed = |error: &dyn std::fmt::Display| format!("{}: {error}", file.display());
+        let inputs = npy::read_npz(file).map_err(|error| error.to_string())?;
+        let session = &self.ready.session;
+        let mut named: Vec<(&str, Tensor)> = Vec::with_capacity(inputs.len());
+        for (name, tensor) in &inputs {
+            let tensor = match &self.ready.interface {
+                Some(_) => as_declared(session, name, tensor).map_err(|error| failed(&error))?,
+                None => tensor.clone(),
+            };
+            named.push((name, tensor));
+        }
+        if let Some(interface) = &self.ready.interface {
+            let given = named.iter().map(|(name, tensor)| (*name, tensor));
+            interface.check(given).map_err(|error| failed(&error))?;
+        }
+        named.extend(self.states.iter().map(|(name, value)| (name.as_str(), value.clone())));
+        let outputs = session.run(&named).map_err(|error| failed(&error))?;
+        let names = session.outputs().iter().map(|output| output.name.clone());
+        let mut outputs: Vec<(String, Tensor)> = names.zip(outputs).collect();
+        let all = self.ready.interface.iter().flat_map(|interface| &interface.states);
+        for (state, (_, value)) in all.zip(&mut self.states) {
+            let Some(at) = outputs.iter().position(|(name, _)| *name == state.output) else {
+                continue;
+            };
+            *value = outputs.remove(at).1;
+        }
+        Ok(outputs)
+    }
+}
+
+/// A float as another float, an integer as another integer, if the model of Core ML takes that: it converts arrays
+/// itself.
+fn as_declared(session: &Session, name: &str, tensor: &Tensor) -> Result<Tensor, String> {
+    let Some(input) = session.inputs().iter().find(|input| input.name == name) else {
+        return Ok(tensor.clone());
+    };
+    let is_float =
+        |dtype| matches!(dtype, DataType::Fp16 | DataType::Fp32 | DataType::Fp64 | DataType::Bf16);
+    let (from, to) = (tensor.dtype(), input.dtype);
+    let number = |dtype| !matches!(dtype, DataType::Bool | DataType::Bytes);
+    match from != to && number(from) && number(to) && is_float(from) == is_float(to) {
+        true => galatea_graph::converted(tensor, to).map_err(|error| error.to_string()),
+        false => Ok(tensor.clone()),
+    }
 }

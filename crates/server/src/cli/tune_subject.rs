@@ -83,7 +83,8 @@ impl Subject {
                     ..SessionOptions::default()
                 };
                 let providers = units::named(arguments.last("provider"))?;
-                let session = Session::new(model::load(path)?.graph, &providers, &options);
+                let session =
+                    Session::new(model::load(path, arguments)?.graph, &providers, &options);
                 of_graph(&session.map_err(text_of)?, arguments)
             }
             Self::Checkpoint(path) => {

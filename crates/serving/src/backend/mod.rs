@@ -4,8 +4,8 @@
 //! own, which execute [`Payload`]s.
 
 pub mod builtin;
+pub mod graph;
 pub mod llm;
-pub mod onnx;
 
 use std::collections::BTreeMap;
 use std::fmt::Debug;
@@ -68,6 +68,24 @@ pub struct ModelIo {
     pub inputs: Vec<ModelTensor>,
     /// Outputs.
     pub outputs: Vec<ModelTensor>,
+    /// Inputs that are what an output was in the run before, of models that keep states.
+    pub states: Vec<ModelState>,
+    /// Whether a run takes only some lengths of the first dimension, so that requests are not put together where
+    /// the configuration does not say so.
+    pub picky: bool,
+}
+
+/// A state of a model: an input that the output of the run before becomes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ModelState {
+    /// Name of the input.
+    pub input: String,
+    /// Name of the output.
+    pub output: String,
+    /// Element type.
+    pub datatype: DataType,
+    /// Dimensions.
+    pub dims: Vec<i64>,
 }
 
 /// The device that an instance is bound to.
@@ -140,6 +158,11 @@ pub trait Model: Send + Sync {
     /// Inputs and outputs that the model has by itself, to complete and to check the configuration; `None` for models
     /// that take what the configuration says.
     fn io(&self) -> Option<&ModelIo>;
+
+    /// The labels of outputs that classify, by output, where the model brings them.
+    fn labels(&self) -> BTreeMap<String, Vec<String>> {
+        BTreeMap::new()
+    }
 
     /// Whether a request has any number of answers, so that the model is decoupled where its configuration says
     /// nothing of it.

@@ -1,10 +1,11 @@
 //! Completing a configuration with what the model says of itself, and checking that they agree.
 
 use super::inference::model_config::SchedulingChoice;
-use super::inference::model_sequence_batching::State;
+use super::inference::model_sequence_batching::initial_state::StateData;
+use super::inference::model_sequence_batching::{InitialState, State};
 use super::inference::{ModelDynamicBatching, ModelInput, ModelOutput, ModelTensorReshape};
 use super::{ModelConfig, data_type_number, inference};
-use crate::backend::{ModelIo, ModelTensor};
+use crate::backend::{ModelIo, ModelState, ModelTensor};
 use crate::error::Error;
 use crate::validate::shape_text;
 
@@ -34,8 +35,11 @@ pub fn complete(
         )));
     }
     if fill {
+        complete_states(config, io);
         // A model that does not say how many dimensions it has does not say that it can batch.
-        let batches = can_batch && io.inputs.iter().chain(&io.outputs).all(|tensor| tensor.ranked);
+        let batches = can_batch
+            && !io.picky
+            && io.inputs.iter().chain(&io.outputs).all(|tensor| tensor.ranked);
         complete_batching(config, io, batches, default_max_batch_size);
         complete_tensors(config, io);
     }
@@ -68,8 +72,38 @@ fn has_full_dims(config: &ModelConfig, io: &ModelIo) -> bool {
         || config.output.iter().any(|output| full(&output.name, &output.dims, &io.outputs))
 }
 
+/// A sequence keeps all states of a model where its configuration names none.
+fn complete_states(config: &mut ModelConfig, io: &ModelIo) {
+    let Some(SchedulingChoice::SequenceBatching(batching)) = &mut config.scheduling_choice else {
+        return;
+    };
+    if !batching.state.is_empty() {
+        return;
+    }
+    batching.state = io.states.iter().map(state).collect();
+}
+
+fn state(state: &ModelState) -> State {
+    let data_type = data_type_number(state.datatype);
+    let zeros = InitialState {
+        data_type,
+        dims: state.dims.clone(),
+        name: state.input.clone(),
+        state_data: Some(StateData::ZeroData(true)),
+    };
+    State {
+        input_name: state.input.clone(),
+        output_name: state.output.clone(),
+        data_type,
+        dims: state.dims.clone(),
+        initial_state: vec![zeros],
+        ..State::default()
+    }
+}
+
 fn complete_tensors(config: &mut ModelConfig, io: &ModelIo) {
     let skip = usize::from(config.max_batch_size > 0);
+    let kept = |name: &String| io.states.iter().any(|s| s.input == *name || s.output == *name);
     if config.input.is_empty() {
         let named = |tensor: &ModelTensor| ModelInput {
             name: tensor.name.clone(),
@@ -77,17 +111,21 @@ fn complete_tensors(config: &mut ModelConfig, io: &ModelIo) {
             ..ModelInput::default()
         };
         let made: Vec<String> = made_inputs(config).into_iter().map(str::to_owned).collect();
-        config.input =
-            io.inputs.iter().filter(|tensor| !made.contains(&tensor.name)).map(named).collect();
+        config.input = io
+            .inputs
+            .iter()
+            .filter(|t| !made.contains(&t.name) && !kept(&t.name))
+            .map(named)
+            .collect();
     }
     if config.output.is_empty() {
         let named = |tensor: &ModelTensor| ModelOutput {
             name: tensor.name.clone(),
             ..ModelOutput::default()
         };
-        let kept: Vec<String> = sequence_states(config).map(|s| s.output_name.clone()).collect();
-        config.output =
-            io.outputs.iter().filter(|tensor| !kept.contains(&tensor.name)).map(named).collect();
+        let states: Vec<String> = sequence_states(config).map(|s| s.output_name.clone()).collect();
+        let given = io.outputs.iter().filter(|t| !states.contains(&t.name) && !kept(&t.name));
+        config.output = given.map(named).collect();
     }
     for input in &mut config.input {
         let known = io.inputs.iter().find(|tensor| tensor.name == input.name);

@@ -303,6 +303,7 @@ fn batching_model() -> ModelIo {
             tensor("B", DataType::Bytes, &[-1, -1]),
         ],
         outputs: vec![tensor("C", DataType::Int64, &[-1])],
+        ..ModelIo::default()
     }
 }
 

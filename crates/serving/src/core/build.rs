@@ -103,7 +103,10 @@ impl Core {
         config::normalise_instances(&mut config, defaults);
         config::validate_instances(&config, self.options.gpus)?;
         let sequences = SequencePlan::from_config(&config, &polled.dir)?;
-        let labels = self.labels_of(polled, &config)?;
+        let mut labels = self.labels_of(polled, &config)?;
+        for (output, own) in model.labels() {
+            labels.entry(output).or_insert_with(|| Arc::new(own));
+        }
         let config = Arc::new(config);
         let mut seats = Vec::new();
         for (placement, limits) in placements(&config, self.options.gpus) {

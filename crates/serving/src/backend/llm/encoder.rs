@@ -31,10 +31,12 @@ pub(super) fn io(engine: &EncoderEngine) -> ModelIo {
             // Any shape of texts fits; batches are the engine's.
             inputs: vec![ModelTensor { ranked: false, ..texts(TEXT, -1) }],
             outputs: vec![numbers(EMBEDDING, vec![-1, i64::try_from(length).unwrap_or(i64::MAX)])],
+            ..ModelIo::default()
         },
         None => ModelIo {
             inputs: vec![texts(QUERY, 1), texts(DOCUMENTS, -1)],
             outputs: vec![numbers(SCORES, vec![-1])],
+            ..ModelIo::default()
         },
     }
 }

@@ -25,6 +25,7 @@ pub(super) fn io() -> ModelIo {
             .map(|input| tensor(&(input.0, input.1, 1), input.0 != request::TEXT))
             .collect(),
         outputs: reply::OUTPUTS.iter().map(|output| tensor(output, false)).collect(),
+        ..ModelIo::default()
     }
 }
 

@@ -1,37 +1,36 @@
-//! The `onnxruntime` backend: ONNX files, run by sessions on the execution providers that the server hands over.
+//! The backends `onnxruntime` and `coreml`: models that are graphs, run by sessions on the execution providers that
+//! the server hands over.
 
+mod options;
+
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use galatea_formats::onnx;
+use galatea_formats::coreml::{Feature, FeatureType, Shapes};
 use galatea_graph::{Fact, Graph, ValueKind};
-use galatea_runtime::{ExecutionProvider, IoInfo, OptimiseLevel, Session, SessionOptions};
+use galatea_runtime::{ExecutionProvider, IoInfo, Session, SessionOptions};
 use galatea_tensor::Tensor;
 
 use super::{
-    Backend, Model, ModelFiles, ModelInstance, ModelIo, ModelTensor, OperationCounter, Payload,
-    Placement, PlacementKind,
+    Backend, Model, ModelFiles, ModelInstance, ModelIo, ModelState, ModelTensor, OperationCounter,
+    Payload, Placement, PlacementKind,
 };
 use crate::batch;
 use crate::config::ModelConfig;
 use crate::config::inference::model_instance_group::Kind as GroupKind;
 use crate::error::{Code, Error};
+use crate::graph_model::{self, Format, Interface};
 use crate::model_cache::{self, ModelCache};
 
-/// Parameters of a configuration that ONNX Runtime knows and that mean nothing to a session here: whatever their
-/// value, results and limits are the same.
-const WITHOUT_EFFECT: &[&str] = &[
-    "inter_op_thread_count",
-    "execution_mode",
-    "enable_mem_arena",
-    "enable_mem_pattern",
-    "memory.enable_memory_arena_shrinkage",
-];
+/// The parameter that names the function of a model of Core ML that has several.
+const FUNCTION: &str = "function_name";
 
-/// Loads ONNX files. An instance group on the processor has two instances where the configuration gives no number,
-/// as with Triton; they share the model's weights.
+/// Loads models of one format. An instance group on the processor has two instances where the configuration gives no
+/// number, as with Triton; they share the model's weights.
 #[derive(Clone)]
-pub struct OnnxBackend {
+pub struct GraphBackend {
+    format: Format,
     providers: Providers,
     /// One provider for each GPU.
     gpus: Providers,
@@ -41,11 +40,18 @@ pub struct OnnxBackend {
 
 type Providers = Vec<Arc<dyn ExecutionProvider>>;
 
-impl OnnxBackend {
-    /// A backend on these providers, preferred ones first. `options` hold where a configuration says nothing else.
+impl GraphBackend {
+    /// A backend of files of ONNX on these providers, preferred ones first. `options` hold where a configuration says
+    /// nothing else.
     #[must_use]
-    pub fn new(providers: Providers, options: SessionOptions) -> Self {
-        Self { providers, gpus: Vec::new(), options, cache: None }
+    pub fn onnx(providers: Providers, options: SessionOptions) -> Self {
+        Self { format: Format::Onnx, providers, gpus: Vec::new(), options, cache: None }
+    }
+
+    /// A backend of packages and files of Core ML, else as [`GraphBackend::onnx`].
+    #[must_use]
+    pub fn core_ml(providers: Providers, options: SessionOptions) -> Self {
+        Self { format: Format::CoreMl, ..Self::onnx(providers, options) }
     }
 
     /// The same with a provider for each GPU, in the order of their numbers. An instance on a GPU has that one before
@@ -72,13 +78,13 @@ impl OnnxBackend {
         gpu.into_iter().chain(&self.providers).cloned().collect()
     }
 
-    /// The session of a model for instances at a place, and the values of inputs that may be left out.
+    /// The session of a model for instances at a place.
     fn session(
         &self,
         path: &Path,
         files: &ModelFiles,
         place: PlacementKind,
-    ) -> Result<(Session, Vec<(String, Tensor)>), Error> {
+    ) -> Result<Loaded, Error> {
         // Who asks for a GPU wants it, and not the processor where that one would be done sooner or has room.
         let kinds = files.config.instance_group.iter().map(|group| group.kind());
         let insists = matches!(place, PlacementKind::Gpu(_))
@@ -87,14 +93,14 @@ impl OnnxBackend {
         if insists && let Some(first) = providers.first_mut() {
             *first = first.insisting().unwrap_or_else(|| Arc::clone(first));
         }
-        configure(&providers, &files.config)?;
-        let options = &session_options(&self.options, &providers, files)?;
+        options::configure(&providers, &files.config)?;
+        let options = &options::session_options(&self.options, &providers, files)?;
         let failed = |error: String| {
             Error::internal(format!("failed to load model '{}': {error}", files.name))
         };
         let made = self.session_on(&providers, path, files, options).map_err(failed)?;
         if insists {
-            let notes = made.0.explain().notes;
+            let notes = made.session.explain().notes;
             if !notes.is_empty() {
                 return Err(failed(notes.join("; ")));
             }
@@ -108,38 +114,72 @@ impl OnnxBackend {
         path: &Path,
         files: &ModelFiles,
         options: &SessionOptions,
-    ) -> Result<(Session, Vec<(String, Tensor)>), String> {
+    ) -> Result<Loaded, String> {
+        let prepare =
+            |graph| Session::new(graph, providers, options).map_err(|error| error.to_string());
+        if self.format == Format::CoreMl {
+            let model = graph_model::read_core_ml(path, files.parameter(FUNCTION))?;
+            let states = model.interface.states.iter();
+            let defaults = states.map(|state| (state.input.clone(), state.zeros.clone())).collect();
+            let session = prepare(model.graph)?;
+            return Ok(Loaded { session, defaults, interface: Some(model.interface) });
+        }
         // Such inputs change the graph: it is another one than that of the file.
         if files.config.input.iter().any(|input| input.optional) {
-            let mut graph = onnx::load(path).map_err(|error| error.to_string())?;
+            let mut graph = graph_model::read_onnx(path)?;
             let defaults = defaults(&mut graph, &files.config);
-            let session = Session::new(graph, providers, options);
-            return Ok((session.map_err(|error| error.to_string())?, defaults));
+            return Ok(Loaded { session: prepare(graph)?, defaults, interface: None });
         }
         let cache = self.cache.as_deref();
         let (session, source) = model_cache::session(cache, path, providers, options)?;
         tracing::debug!(model = %files.name, %source, "prepared the model");
-        Ok((session, Vec::new()))
+        Ok(Loaded { session, defaults: Vec::new(), interface: None })
     }
 }
 
-impl std::fmt::Debug for OnnxBackend {
+/// A session on a model.
+struct Loaded {
+    session: Session,
+    /// What inputs are that a request leaves out.
+    defaults: Vec<(String, Tensor)>,
+    /// What a model of Core ML takes and keeps.
+    interface: Option<Interface>,
+}
+
+impl std::fmt::Debug for GraphBackend {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("OnnxBackend").field("options", &self.options).finish_non_exhaustive()
+        f.debug_struct("GraphBackend")
+            .field("format", &self.format)
+            .field("options", &self.options)
+            .finish_non_exhaustive()
     }
 }
 
-impl Backend for OnnxBackend {
+impl Backend for GraphBackend {
     fn name(&self) -> &'static str {
-        "onnxruntime"
+        match self.format {
+            Format::Onnx => "onnxruntime",
+            Format::CoreMl => "coreml",
+        }
     }
 
     fn platform(&self) -> &'static str {
-        "onnxruntime_onnx"
+        match self.format {
+            Format::Onnx => "onnxruntime_onnx",
+            Format::CoreMl => "coreml",
+        }
     }
 
     fn default_model_filename(&self) -> &'static str {
-        "model.onnx"
+        match self.format {
+            Format::Onnx => "model.onnx",
+            Format::CoreMl => "model.mlpackage",
+        }
+    }
+
+    fn recognises(&self, _model_dir: &Path, version_dir: Option<&Path>) -> bool {
+        let single = |folder: &Path| folder.join(SINGLE_FILE).is_file();
+        self.format == Format::CoreMl && version_dir.is_some_and(single)
     }
 
     fn default_instance_count(&self, kind: PlacementKind) -> i32 {
@@ -152,7 +192,16 @@ impl Backend for OnnxBackend {
             "" => self.default_model_filename(),
             given => given,
         };
-        let path = files.version_dir.join(filename);
+        let mut path = files.version_dir.join(filename);
+        if self.format == Format::CoreMl
+            && !path.exists()
+            && config.default_model_filename.is_empty()
+        {
+            // An older model is one file.
+            path = Some(files.version_dir.join(SINGLE_FILE))
+                .filter(|file| file.exists())
+                .unwrap_or(path);
+        }
         if !path.exists() {
             let text = format!("unable to find '{}' for model '{}'", path.display(), files.name);
             return Err(Error::unavailable(text));
@@ -161,7 +210,7 @@ impl Backend for OnnxBackend {
             Error::internal(format!("failed to load model '{}': {error}", files.name))
         };
         let place = first_place(config, self.gpus.len());
-        let (session, defaults) = self.session(&path, files, place)?;
+        let Loaded { session, defaults, interface } = self.session(&path, files, place)?;
         for io in session.inputs().iter().chain(session.outputs()) {
             let (name, kind) = (&io.name, io.kind);
             if kind != ValueKind::Tensor {
@@ -175,16 +224,20 @@ impl Backend for OnnxBackend {
                 return Err(failed(&text));
             }
         }
+        let states = interface.iter().flat_map(|interface| &interface.states);
         let mut io = ModelIo {
             inputs: session.inputs().iter().map(described).collect(),
             outputs: session.outputs().iter().map(described).collect(),
+            states: states.map(state).collect(),
+            picky: interface.iter().flat_map(|interface| &interface.inputs).any(is_picky),
         };
         for input in &mut io.inputs {
             input.optional = defaults.iter().any(|(name, _)| *name == input.name);
         }
         let made = Made { backend: self.clone(), path, files: files.clone() };
         let sessions = Mutex::new(vec![(place, Arc::new(session))]);
-        Ok(Box::new(OnnxModel { sessions, made, io, defaults: defaults.into() }))
+        let interface = interface.map(Arc::new);
+        Ok(Box::new(GraphModel { sessions, made, io, defaults: defaults.into(), interface }))
     }
 }
 
@@ -206,6 +259,31 @@ fn defaults(graph: &mut Graph, config: &ModelConfig) -> Vec<(String, Tensor)> {
     found
 }
 
+/// The file in a version's folder that an older model of Core ML is.
+const SINGLE_FILE: &str = "model.mlmodel";
+
+fn state(state: &graph_model::State) -> ModelState {
+    let dims = state.zeros.shape().iter().map(|&len| i64::try_from(len).unwrap_or(i64::MAX));
+    ModelState {
+        input: state.input.clone(),
+        output: state.output.clone(),
+        datatype: state.zeros.dtype(),
+        dims: dims.collect(),
+    }
+}
+
+/// Whether an input takes only some lengths of its first axis.
+fn is_picky(feature: &Feature) -> bool {
+    let FeatureType::Array { shapes, .. } = &feature.kind else { return false };
+    match shapes {
+        Shapes::Fixed => false,
+        Shapes::Enumerated(_) => true,
+        Shapes::Range(bounds) => {
+            bounds.first().is_some_and(|&(low, high)| low > 1 || high.is_some())
+        }
+    }
+}
+
 fn described(info: &IoInfo) -> ModelTensor {
     let dims = info
         .dims
@@ -218,122 +296,6 @@ fn described(info: &IoInfo) -> ModelTensor {
         ranked: info.ranked,
         optional: false,
     }
-}
-
-/// What the configuration, and after it the server's settings, ask of the session.
-fn session_options(
-    base: &SessionOptions,
-    providers: &[Arc<dyn ExecutionProvider>],
-    files: &ModelFiles,
-) -> Result<SessionOptions, Error> {
-    let mut options = base.clone();
-    let parameter =
-        |name: &str| files.parameter(name).or_else(|| files.settings.get(name).map(String::as_str));
-    if let Some(text) = parameter("intra_op_thread_count") {
-        options.threads = text.trim().parse().map_err(|_| {
-            let text = format!(
-                "parameter 'intra_op_thread_count' must be an integer >= 0, found '{text}'"
-            );
-            Error::invalid_arg(text)
-        })?;
-    }
-    for name in WITHOUT_EFFECT.iter().filter(|name| files.parameter(name).is_some()) {
-        tracing::info!(model = %files.name, parameter = name, "this parameter has no effect here");
-    }
-    options.optimise = match parameter("optimization_level") {
-        Some(text) => text.parse().map_err(|error| {
-            Error::invalid_arg(format!("parameter 'optimization_level': {error}"))
-        })?,
-        None => graph_level(&files.config).unwrap_or(base.optimise),
-    };
-    if let Some(text) = precision(&files.config).or_else(|| parameter("precision")) {
-        options.precision = text
-            .parse()
-            .map_err(|error| Error::invalid_arg(format!("parameter 'precision': {error}")))?;
-    }
-    let known: Vec<&str> = providers.iter().map(|provider| provider.name()).collect();
-    let preferred = accelerators(&files.config, &known)?;
-    if !preferred.is_empty() {
-        let all = if options.providers.is_empty() {
-            known.iter().map(|&name| name.to_owned()).collect()
-        } else {
-            std::mem::take(&mut options.providers)
-        };
-        let rest: Vec<String> = all.into_iter().filter(|name| !preferred.contains(name)).collect();
-        options.providers = preferred.into_iter().chain(rest).collect();
-    }
-    Ok(options)
-}
-
-/// Triton's Metal backend as an accelerator, whose parameters say how the GPU keeps memory.
-const METAL: &str = "metal";
-/// The provider of it.
-const GPU: &str = "gpu";
-
-/// Hands the parameters of the accelerator `metal` to the GPU at this place, if there is one.
-///
-/// # Errors
-/// INVALID_ARG with the field, what was found and what was expected.
-fn configure(providers: &[Arc<dyn ExecutionProvider>], config: &ModelConfig) -> Result<(), Error> {
-    let wishes = config.optimization.as_ref().and_then(|w| w.execution_accelerators.as_ref());
-    let wishes = wishes.map_or(&[][..], |wishes| &wishes.gpu_execution_accelerator);
-    for wish in wishes.iter().filter(|wish| wish.name == METAL) {
-        let Some(gpu) = providers.iter().find(|provider| provider.name() == GPU) else { continue };
-        gpu.configure(&wish.parameters).map_err(|problem| {
-            let field = "optimization.execution_accelerators.gpu_execution_accelerator";
-            Error::invalid_arg(format!("{field} '{METAL}' of model '{}': {problem}", config.name))
-        })?;
-    }
-    Ok(())
-}
-
-/// The `precision` among the parameters of an accelerator for the processor.
-fn precision(config: &ModelConfig) -> Option<&str> {
-    let wishes = config.optimization.as_ref()?.execution_accelerators.as_ref()?;
-    let mut wishes = wishes.cpu_execution_accelerator.iter();
-    wishes.find_map(|wish| wish.parameters.get("precision")).map(String::as_str)
-}
-
-/// What `optimization { graph { level } }` asks for: below 0 the least, above 0 fusions, 0 all, as Triton's ONNX
-/// backend has it.
-fn graph_level(config: &ModelConfig) -> Option<OptimiseLevel> {
-    let level = config.optimization.as_ref()?.graph.as_ref()?.level;
-    Some(match level {
-        ..0 => OptimiseLevel::O1,
-        0 => OptimiseLevel::O3,
-        1.. => OptimiseLevel::O2,
-    })
-}
-
-/// The accelerators that the configuration asks for, as names of providers.
-///
-/// # Errors
-/// When one for the processor is not known. One for GPUs that is not known counts for GPUs only, as with Triton, and
-/// is left out here with a line in the log.
-fn accelerators(config: &ModelConfig, known: &[&str]) -> Result<Vec<String>, Error> {
-    let wishes =
-        config.optimization.as_ref().and_then(|wishes| wishes.execution_accelerators.as_ref());
-    let Some(wishes) = wishes else { return Ok(Vec::new()) };
-    let mut preferred = Vec::new();
-    for wish in &wishes.cpu_execution_accelerator {
-        if !known.contains(&wish.name.as_str()) {
-            return Err(Error::invalid_arg(format!(
-                "unknown Execution Accelerator '{}' is requested; the execution providers here are {}",
-                wish.name,
-                known.join(", ")
-            )));
-        }
-        preferred.push(wish.name.clone());
-    }
-    for wish in &wishes.gpu_execution_accelerator {
-        let name = if wish.name == METAL { GPU } else { wish.name.as_str() };
-        if known.contains(&name) {
-            preferred.push(name.to_owned());
-        } else {
-            tracing::warn!(model = %config.name, accelerator = %wish.name, "this GPU accelerator is not here");
-        }
-    }
-    Ok(preferred)
 }
 
 /// Where the first instance of a model is going to be: its session says what the model takes.
@@ -351,23 +313,32 @@ fn first_place(config: &ModelConfig, gpus: usize) -> PlacementKind {
 
 /// What further sessions of a model are made from.
 struct Made {
-    backend: OnnxBackend,
+    backend: GraphBackend,
     path: PathBuf,
     files: ModelFiles,
 }
 
-struct OnnxModel {
+struct GraphModel {
     /// One for each place that an instance has: those at the same place share weights.
     sessions: Mutex<Vec<(PlacementKind, Arc<Session>)>>,
     made: Made,
     io: ModelIo,
     /// Inputs that a request may leave out, with what they are then.
     defaults: Arc<[(String, Tensor)]>,
+    interface: Option<Arc<Interface>>,
 }
 
-impl Model for OnnxModel {
+impl Model for GraphModel {
     fn io(&self) -> Option<&ModelIo> {
         Some(&self.io)
+    }
+
+    fn labels(&self) -> BTreeMap<String, Vec<String>> {
+        let labels = self.interface.as_ref().and_then(|interface| interface.labels.as_ref());
+        labels
+            .map(|labels| (labels.probabilities.clone(), labels.names.clone()))
+            .into_iter()
+            .collect()
     }
 
     fn operations(&self) -> Option<OperationCounter> {
@@ -383,12 +354,13 @@ impl Model for OnnxModel {
             place => place,
         };
         let session = self.session(place)?;
-        let defaults = Arc::clone(&self.defaults);
-        Ok(Box::new(OnnxInstance { movable: session.time_follows_shapes(), session, defaults }))
+        let (defaults, interface) = (Arc::clone(&self.defaults), self.interface.clone());
+        let movable = session.time_follows_shapes();
+        Ok(Box::new(GraphInstance { movable, session, defaults, interface }))
     }
 }
 
-impl OnnxModel {
+impl GraphModel {
     /// The session of a place, made when its first instance is.
     fn session(&self, place: PlacementKind) -> Result<Arc<Session>, Error> {
         let mut sessions = self.sessions.lock().unwrap_or_else(PoisonError::into_inner);
@@ -396,19 +368,20 @@ impl OnnxModel {
             return Ok(Arc::clone(session));
         }
         let Made { backend, path, files } = &self.made;
-        let session = Arc::new(backend.session(path, files, place)?.0);
+        let session = Arc::new(backend.session(path, files, place)?.session);
         sessions.push((place, Arc::clone(&session)));
         Ok(session)
     }
 }
 
-struct OnnxInstance {
+struct GraphInstance {
     session: Arc<Session>,
     movable: bool,
     defaults: Arc<[(String, Tensor)]>,
+    interface: Option<Arc<Interface>>,
 }
 
-impl ModelInstance for OnnxInstance {
+impl ModelInstance for GraphInstance {
     fn time_depends_on_sizes_only(&self) -> bool {
         self.movable
     }
@@ -424,6 +397,10 @@ impl ModelInstance for OnnxInstance {
                 .chain(absent)
                 .map(|(name, tensor)| (name.as_str(), tensor.clone()))
                 .collect();
+            if let Some(interface) = &self.interface {
+                let given = named.iter().map(|(name, tensor)| (*name, tensor));
+                interface.check(given).map_err(|text| Error::new(Code::InvalidArg, text))?;
+            }
             let outputs = self.session.run(&named).map_err(|error| {
                 let code = if error.is_input() { Code::InvalidArg } else { Code::Internal };
                 Error::new(code, error.to_string())

@@ -1,0 +1,138 @@
+//! What a configuration asks of the session of a graph.
+
+use std::sync::Arc;
+
+use galatea_runtime::{ExecutionProvider, OptimiseLevel, SessionOptions};
+
+use crate::backend::ModelFiles;
+use crate::config::ModelConfig;
+use crate::error::Error;
+
+/// Parameters of a configuration that ONNX Runtime knows and that mean nothing to a session here: whatever their
+/// value, results and limits are the same.
+const WITHOUT_EFFECT: &[&str] = &[
+    "inter_op_thread_count",
+    "execution_mode",
+    "enable_mem_arena",
+    "enable_mem_pattern",
+    "memory.enable_memory_arena_shrinkage",
+];
+
+/// What the configuration, and after it the server's settings, ask of the session.
+pub(super) fn session_options(
+    base: &SessionOptions,
+    providers: &[Arc<dyn ExecutionProvider>],
+    files: &ModelFiles,
+) -> Result<SessionOptions, Error> {
+    let mut options = base.clone();
+    let parameter =
+        |name: &str| files.parameter(name).or_else(|| files.settings.get(name).map(String::as_str));
+    if let Some(text) = parameter("intra_op_thread_count") {
+        options.threads = text.trim().parse().map_err(|_| {
+            let text = format!(
+                "parameter 'intra_op_thread_count' must be an integer >= 0, found '{text}'"
+            );
+            Error::invalid_arg(text)
+        })?;
+    }
+    for name in WITHOUT_EFFECT.iter().filter(|name| files.parameter(name).is_some()) {
+        tracing::info!(model = %files.name, parameter = name, "this parameter has no effect here");
+    }
+    options.optimise = match parameter("optimization_level") {
+        Some(text) => text.parse().map_err(|error| {
+            Error::invalid_arg(format!("parameter 'optimization_level': {error}"))
+        })?,
+        None => graph_level(&files.config).unwrap_or(base.optimise),
+    };
+    if let Some(text) = precision(&files.config).or_else(|| parameter("precision")) {
+        options.precision = text
+            .parse()
+            .map_err(|error| Error::invalid_arg(format!("parameter 'precision': {error}")))?;
+    }
+    let known: Vec<&str> = providers.iter().map(|provider| provider.name()).collect();
+    let preferred = accelerators(&files.config, &known)?;
+    if !preferred.is_empty() {
+        let all = if options.providers.is_empty() {
+            known.iter().map(|&name| name.to_owned()).collect()
+        } else {
+            std::mem::take(&mut options.providers)
+        };
+        let rest: Vec<String> = all.into_iter().filter(|name| !preferred.contains(name)).collect();
+        options.providers = preferred.into_iter().chain(rest).collect();
+    }
+    Ok(options)
+}
+
+/// Triton's Metal backend as an accelerator, whose parameters say how the GPU keeps memory.
+const METAL: &str = "metal";
+/// The provider of it.
+const GPU: &str = "gpu";
+
+/// Hands the parameters of the accelerator `metal` to the GPU at this place, if there is one.
+///
+/// # Errors
+/// INVALID_ARG with the field, what was found and what was expected.
+pub(super) fn configure(
+    providers: &[Arc<dyn ExecutionProvider>],
+    config: &ModelConfig,
+) -> Result<(), Error> {
+    let wishes = config.optimization.as_ref().and_then(|w| w.execution_accelerators.as_ref());
+    let wishes = wishes.map_or(&[][..], |wishes| &wishes.gpu_execution_accelerator);
+    for wish in wishes.iter().filter(|wish| wish.name == METAL) {
+        let Some(gpu) = providers.iter().find(|provider| provider.name() == GPU) else { continue };
+        gpu.configure(&wish.parameters).map_err(|problem| {
+            let field = "optimization.execution_accelerators.gpu_execution_accelerator";
+            Error::invalid_arg(format!("{field} '{METAL}' of model '{}': {problem}", config.name))
+        })?;
+    }
+    Ok(())
+}
+
+/// The `precision` among the parameters of an accelerator for the processor.
+fn precision(config: &ModelConfig) -> Option<&str> {
+    let wishes = config.optimization.as_ref()?.execution_accelerators.as_ref()?;
+    let mut wishes = wishes.cpu_execution_accelerator.iter();
+    wishes.find_map(|wish| wish.parameters.get("precision")).map(String::as_str)
+}
+
+/// What `optimization { graph { level } }` asks for: below 0 the least, above 0 fusions, 0 all, as Triton's ONNX
+/// backend has it.
+fn graph_level(config: &ModelConfig) -> Option<OptimiseLevel> {
+    let level = config.optimization.as_ref()?.graph.as_ref()?.level;
+    Some(match level {
+        ..0 => OptimiseLevel::O1,
+        0 => OptimiseLevel::O3,
+        1.. => OptimiseLevel::O2,
+    })
+}
+
+/// The accelerators that the configuration asks for, as names of providers.
+///
+/// # Errors
+/// When one for the processor is not known. One for GPUs that is not known counts for GPUs only, as with Triton, and
+/// is left out here with a line in the log.
+fn accelerators(config: &ModelConfig, known: &[&str]) -> Result<Vec<String>, Error> {
+    let wishes =
+        config.optimization.as_ref().and_then(|wishes| wishes.execution_accelerators.as_ref());
+    let Some(wishes) = wishes else { return Ok(Vec::new()) };
+    let mut preferred = Vec::new();
+    for wish in &wishes.cpu_execution_accelerator {
+        if !known.contains(&wish.name.as_str()) {
+            return Err(Error::invalid_arg(format!(
+                "unknown Execution Accelerator '{}' is requested; the execution providers here are {}",
+                wish.name,
+                known.join(", ")
+            )));
+        }
+        preferred.push(wish.name.clone());
+    }
+    for wish in &wishes.gpu_execution_accelerator {
+        let name = if wish.name == METAL { GPU } else { wish.name.as_str() };
+        if known.contains(&name) {
+            preferred.push(name.to_owned());
+        } else {
+            tracing::warn!(model = %config.name, accelerator = %wish.name, "this GPU accelerator is not here");
+        }
+    }
+    Ok(preferred)
+}

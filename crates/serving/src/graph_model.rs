@@ -1,0 +1,115 @@
+//! Models that are graphs, in whatever format they come.
+
+use std::path::Path;
+
+use galatea_formats::coreml::{self, Feature, Labels};
+use galatea_formats::onnx;
+use galatea_graph::Graph;
+use galatea_tensor::Tensor;
+
+/// The format of a model.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Format {
+    /// A file of ONNX.
+    Onnx,
+    /// A package or a file of Core ML.
+    CoreMl,
+}
+
+impl Format {
+    /// The format that a path names, by its ending.
+    #[must_use]
+    pub fn of(path: &Path) -> Option<Self> {
+        match path.extension()?.to_str()? {
+            "onnx" => Some(Self::Onnx),
+            "mlpackage" | "mlmodel" => Some(Self::CoreMl),
+            _ => None,
+        }
+    }
+}
+
+/// A function of a model of Core ML: its computation, and what it says of itself.
+#[derive(Clone, Debug)]
+pub struct CoreMlModel {
+    /// The computation: inputs and outputs, and behind them the states.
+    pub graph: Graph,
+    /// What it takes and keeps.
+    pub interface: Interface,
+}
+
+/// What a function of a model of Core ML takes and keeps.
+#[derive(Clone, Debug)]
+pub struct Interface {
+    /// What a run is given.
+    pub inputs: Vec<Feature>,
+    /// What a run finds and leaves.
+    pub states: Vec<State>,
+    /// What a classifier tells apart.
+    pub labels: Option<Labels>,
+}
+
+/// What a run finds and leaves.
+#[derive(Clone, Debug)]
+pub struct State {
+    /// The input that it is.
+    pub input: String,
+    /// The output that it is afterwards.
+    pub output: String,
+    /// What it is before the first run.
+    pub zeros: Tensor,
+}
+
+impl Interface {
+    /// Checks the shapes of a run's inputs against those that the model allows.
+    ///
+    /// # Errors
+    /// The first input that has another shape, with those that it may have.
+    pub fn check<'a>(
+        &self,
+        inputs: impl IntoIterator<Item = (&'a str, &'a Tensor)>,
+    ) -> Result<(), String> {
+        for (name, tensor) in inputs {
+            let Some(feature) = self.inputs.iter().find(|feature| feature.name == name) else {
+                continue;
+            };
+            feature.check_shape(tensor.shape())?;
+        }
+        Ok(())
+    }
+}
+
+/// Reads the computation of an ONNX file.
+///
+/// # Errors
+/// What is wrong with the file, and where.
+pub fn read_onnx(path: &Path) -> Result<Graph, String> {
+    onnx::load(path).map_err(|error| error.to_string())
+}
+
+/// Reads a function of a model of Core ML; its default one where none is named.
+///
+/// # Errors
+/// What is wrong with the model, and where; also that it has no such function.
+pub fn read_core_ml(path: &Path, function: Option<&str>) -> Result<CoreMlModel, String> {
+    let model = coreml::load(path).map_err(|error| error.to_string())?;
+    let failed = |error: &dyn std::fmt::Display| format!("{}: {error}", path.display());
+    let found = model.function(function).map_err(|error| failed(&error))?;
+    let fed = found.graph.inputs.iter().skip(found.inputs.len());
+    let left = found.graph.outputs.iter().skip(found.outputs.len());
+    let states = fed.zip(left).map(|(&input, &output)| {
+        let value = found.graph.value(input);
+        let shape =
+            value.declared.as_ref().and_then(|fact| Some((fact.dtype, fact.known_shape()?)));
+        let (dtype, shape) = shape.ok_or_else(|| failed(&"a state of unknown shape"))?;
+        let zeros = Tensor::zeros(dtype, &shape).map_err(|error| failed(&error))?;
+        Ok(State {
+            input: value.name.clone(),
+            output: found.graph.value(output).name.clone(),
+            zeros,
+        })
+    });
+    let states = states.collect::<Result<_, String>>()?;
+    let (inputs, labels) = (found.inputs.clone(), found.labels.clone());
+    let interface = Interface { inputs, states, labels };
+    Ok(CoreMlModel { graph: found.graph.clone(), interface })
+}
