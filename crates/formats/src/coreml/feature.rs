@@ -6,8 +6,9 @@ use galatea_tensor::DataType;
 
 use super::error::CoreMlError;
 use super::proto::{
-    ArrayDataType, ArrayFeatureType, ColorSpace, FeatureDescription, FeatureKind, ImageFeatureType,
-    KeyType, ShapeFlexibility, SizeFlexibility, SizeRange,
+    self, ArrayDataType, ArrayFeatureType, ColorSpace, DictionaryFeatureType, Empty,
+    FeatureDescription, FeatureKind, ImageFeatureType, KeyType, ShapeFlexibility, SizeFlexibility,
+    SizeRange, StateFeatureType,
 };
 
 /// An input, an output or a state.
@@ -287,4 +288,118 @@ fn image(found: &ImageFeatureType) -> Result<FeatureType, CoreMlError> {
         }
     };
     Ok(FeatureType::Image { colors, size: [length(found.height)?, length(found.width)?], sizes })
+}
+
+impl Feature {
+    /// The description of a feature that is an array.
+    pub(super) fn write(&self) -> FeatureDescription {
+        let kind = match &self.kind {
+            FeatureType::Array { dtype, shape, shapes, .. } => {
+                FeatureKind::MultiArray(written_array(*dtype, shape, shapes))
+            }
+            FeatureType::Image { colors, size, sizes } => {
+                FeatureKind::Image(written_image(*colors, *size, sizes))
+            }
+            FeatureType::Int64 => FeatureKind::Int64(Empty {}),
+            FeatureType::Double => FeatureKind::Double(Empty {}),
+            FeatureType::Text => FeatureKind::String(Empty {}),
+            FeatureType::List => FeatureKind::Sequence(Empty {}),
+            FeatureType::Dictionary { text_keys } => {
+                let key = match text_keys {
+                    true => KeyType::String(Empty {}),
+                    false => KeyType::Int64(Empty {}),
+                };
+                FeatureKind::Dictionary(DictionaryFeatureType { key: Some(key) })
+            }
+        };
+        self.described(kind)
+    }
+
+    /// The description of a feature that is a state.
+    pub(super) fn write_state(&self) -> FeatureDescription {
+        let FeatureType::Array { dtype, shape, shapes, .. } = &self.kind else {
+            return self.write();
+        };
+        let array_type = Some(written_array(*dtype, shape, shapes));
+        self.described(FeatureKind::State(StateFeatureType { array_type }))
+    }
+
+    fn described(&self, kind: FeatureKind) -> FeatureDescription {
+        let found = proto::FeatureType { kind: Some(kind), is_optional: self.optional };
+        FeatureDescription {
+            name: self.name.clone(),
+            short_description: self.description.clone(),
+            r#type: Some(found),
+        }
+    }
+}
+
+fn signed(len: usize) -> i64 {
+    i64::try_from(len).unwrap_or(i64::MAX)
+}
+
+fn unsigned(len: usize) -> u64 {
+    u64::try_from(len).unwrap_or(u64::MAX)
+}
+
+fn written_bounds(&(low, high): &(usize, Option<usize>)) -> SizeRange {
+    SizeRange { lower_bound: unsigned(low), upper_bound: high.map_or(-1, signed) }
+}
+
+fn written_array(dtype: DataType, shape: &[usize], shapes: &Shapes) -> ArrayFeatureType {
+    let data_type = match dtype {
+        DataType::Fp16 => ArrayDataType::Float16,
+        DataType::Fp64 => ArrayDataType::Double,
+        DataType::Int8 => ArrayDataType::Int8,
+        DataType::Int32 => ArrayDataType::Int32,
+        _ => ArrayDataType::Float32,
+    };
+    let lengths = |shape: &[usize]| shape.iter().copied().map(signed).collect();
+    let flexibility = match shapes {
+        Shapes::Fixed => None,
+        Shapes::Enumerated(all) => {
+            let shapes = all.iter().map(|shape| proto::Shape { shape: lengths(shape) });
+            Some(ShapeFlexibility::Enumerated(proto::EnumeratedShapes { shapes: shapes.collect() }))
+        }
+        Shapes::Range(all) => {
+            let size_ranges = all.iter().map(written_bounds).collect();
+            Some(ShapeFlexibility::Range(proto::ShapeRange { size_ranges }))
+        }
+    };
+    ArrayFeatureType {
+        shape: lengths(shape),
+        data_type: data_type.into(),
+        flexibility,
+        default_value: None,
+    }
+}
+
+fn written_image(colors: Colors, [height, width]: [usize; 2], sizes: &Shapes) -> ImageFeatureType {
+    let color_space = match colors {
+        Colors::Gray => ColorSpace::Grayscale,
+        Colors::GrayHalf => ColorSpace::GrayscaleFloat16,
+        Colors::Rgb => ColorSpace::Rgb,
+        Colors::Bgr => ColorSpace::Bgr,
+    };
+    let flexibility = match sizes {
+        Shapes::Fixed => None,
+        Shapes::Enumerated(all) => {
+            let size = |size: &Vec<usize>| proto::ImageSize {
+                height: unsigned(size.first().copied().unwrap_or(0)),
+                width: unsigned(size.get(1).copied().unwrap_or(0)),
+            };
+            let sizes = all.iter().map(size).collect();
+            Some(SizeFlexibility::Enumerated(proto::EnumeratedImageSizes { sizes }))
+        }
+        Shapes::Range(all) => Some(SizeFlexibility::Range(proto::ImageSizeRange {
+            height_range: all.first().map(written_bounds),
+            width_range: all.get(1).map(written_bounds),
+        })),
+    };
+    ImageFeatureType {
+        width: signed(width),
+        height: signed(height),
+        color_space: color_space.into(),
+        flexibility,
+    }
 }

@@ -16,10 +16,12 @@ mod package;
 mod program;
 pub mod proto;
 mod weights;
+mod write;
 
 pub use error::{CoreMlError, CoreMlErrorKind};
 pub use feature::{Colors, Feature, FeatureType, Shapes};
 pub use import::operators;
+pub use write::{Described, NewPackage, write_package};
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};

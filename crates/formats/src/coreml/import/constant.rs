@@ -9,7 +9,7 @@ use super::elementwise::named_type;
 use super::lowering::{Bound, Lowering, Result};
 use super::operation::Op;
 use crate::coreml::error::CoreMlError;
-use crate::coreml::mil::{Element, Value};
+use crate::coreml::mil::{Element, Type, Value};
 
 pub(super) const ROWS: &[Row] = &[
     Row::new("const", constant),
@@ -33,6 +33,10 @@ fn give(
     let Some((name, stated)) = op.outputs().get(index) else {
         return Err(CoreMlError::invalid("the operation has too few outputs"));
     };
+    if let Some(given) = &mut low.given {
+        given.push(Type::tensor(element, tensor.shape()));
+        return low.define(name, Bound::Constant(Arc::new(Value::Tensor(element, tensor))));
+    }
     let shape = tensor.shape();
     let fits = stated.as_tensor().is_some_and(|stated| {
         let same = |lengths: &Vec<Option<usize>>| {

@@ -11,7 +11,7 @@ use galatea_tensor::{DataType, Element as Number, Tensor};
 
 use super::operation::Op;
 use crate::coreml::error::CoreMlError;
-use crate::coreml::mil::{Block, TensorType, Type, Value};
+use crate::coreml::mil::{Block, Element, TensorType, Type, Value};
 
 pub(super) type Result<T> = std::result::Result<T, CoreMlError>;
 
@@ -55,7 +55,7 @@ impl Frame {
 
 /// The graph in the making.
 #[derive(Debug)]
-pub(super) struct Lowering {
+pub(in crate::coreml) struct Lowering {
     frames: Vec<Frame>,
     /// What states hold at this place of the program, by name.
     states: HashMap<String, ValueId>,
@@ -63,12 +63,16 @@ pub(super) struct Lowering {
     current: String,
     /// Makes names unique over all graphs: inner ones read outer values by name.
     count: usize,
+    /// Types of the outputs of the operation, where the program is being written and does not say them
+    /// yet.
+    pub(super) given: Option<Vec<Type>>,
 }
 
 impl Lowering {
-    pub(super) fn new(name: &str) -> Self {
+    /// A graph without inputs and nodes.
+    pub(in crate::coreml) fn new(name: &str) -> Self {
         let (states, current) = (HashMap::new(), String::new());
-        Self { frames: vec![Frame::new(name)], states, current, count: 0 }
+        Self { frames: vec![Frame::new(name)], states, current, count: 0, given: None }
     }
 
     fn frame(&self) -> &Frame {
@@ -496,6 +500,12 @@ impl Lowering {
         }
         for ((name, stated), &id) in stated.iter().zip(results) {
             let found = self.fact(id)?;
+            if self.given.is_some() {
+                let found = type_of(found)?;
+                self.define(name, Bound::Value(id))?;
+                self.given.iter_mut().for_each(|all| all.push(found.clone()));
+                continue;
+            }
             if !agrees(stated, found) {
                 let text =
                     format!("output '{name}' is said to be {stated}, the operator gives {found}");
@@ -515,6 +525,18 @@ fn named_lengths(mut fact: Fact, name: &str) -> Fact {
         }
     }
     fact
+}
+
+/// What a program says of a value.
+fn type_of(found: &Fact) -> Result<Type> {
+    let element = Element::of(found.dtype).filter(|_| found.is_tensor());
+    let element = element.ok_or_else(|| {
+        CoreMlError::unsupported(format!(
+            "a value that is {found}, for which programs have no type"
+        ))
+    })?;
+    let shape = found.shape.as_ref().map(|dims| dims.iter().map(Dim::known).collect());
+    Ok(Type::Tensor(TensorType { element, shape }))
 }
 
 /// Whether a value may be what a program says of it: lengths that either does not know agree.

@@ -27,7 +27,8 @@ use galatea_graph::{Dim, Fact, Graph};
 
 use super::error::{CoreMlError, CoreMlErrorKind};
 use super::mil::{Block, Function, Operation, TensorType, Type};
-use lowering::{Bound, Lowering, Result};
+pub(super) use lowering::Lowering;
+use lowering::{Bound, Result};
 use operation::Op;
 
 /// How an operator becomes nodes.
@@ -84,9 +85,9 @@ pub fn operators() -> impl Iterator<Item = &'static str> {
     FAMILIES.iter().flat_map(|family| family.iter().map(|row| row.name))
 }
 
-/// Lowers a function, and gives the names of its states. The graph's inputs are those of the function that are no states, then the
-/// states, all under their names; its outputs those of the function, then the states as a run leaves
-/// them, whose names end in `@after`.
+/// Lowers a function, and gives the names of its states. The graph's inputs are those of the function
+/// that are no states, then the states, all under their names; its outputs those of the function, then
+/// the states as a run leaves them, whose names end in `@after`.
 ///
 /// # Errors
 /// When the function uses an operator, a type or a form that is not known, or says what is not so.
@@ -99,9 +100,7 @@ pub(super) fn function(name: &str, function: &Function) -> Result<(Graph, Vec<St
         match stated {
             Type::State(found) => fed.push((name, found)),
             Type::Tensor(found) => {
-                let id = lowering.named_input(name, fact(found));
-                let id = id.map_err(|error| error.at(place()))?;
-                lowering.define(name, Bound::Value(id)).map_err(|error| error.at(place()))?;
+                lowering.declare(name, found).map_err(|error| error.at(place()))?;
             }
             other => {
                 let text = format!("it is {other}, expected a tensor or a state");
@@ -110,8 +109,8 @@ pub(super) fn function(name: &str, function: &Function) -> Result<(Graph, Vec<St
         }
     }
     for (name, found) in fed {
-        let state = state(&mut lowering, name, found);
-        states.push(state.map_err(|error| error.at(format!("state '{name}'")))?);
+        lowering.declare_state(name, found).map_err(|error| error.at(format!("state '{name}'")))?;
+        states.push(name.clone());
     }
     block(&mut lowering, &function.block, opset)?;
     for name in &function.block.outputs {
@@ -127,15 +126,40 @@ pub(super) fn function(name: &str, function: &Function) -> Result<(Graph, Vec<St
     Ok((graph, states))
 }
 
-fn state(lowering: &mut Lowering, name: &str, found: &TensorType) -> Result<String> {
-    let known = |shape: &Vec<Option<usize>>| shape.iter().all(Option::is_some);
-    if !found.shape.as_ref().is_some_and(known) {
-        return Err(CoreMlError::unsupported(format!("it is {found}, expected a known shape")));
+impl Lowering {
+    /// Adds an input of the function.
+    ///
+    /// # Errors
+    /// When the name is taken.
+    pub(super) fn declare(&mut self, name: &str, found: &TensorType) -> Result<()> {
+        let id = self.named_input(name, fact(found))?;
+        self.define(name, Bound::Value(id))
     }
-    let id = lowering.named_input(name, fact(found))?;
-    lowering.define(name, Bound::State(name.to_owned()))?;
-    lowering.set_state(name, id);
-    Ok(name.to_owned())
+
+    /// Adds a state of the function.
+    ///
+    /// # Errors
+    /// When the name is taken, or the shape is not known.
+    pub(super) fn declare_state(&mut self, name: &str, found: &TensorType) -> Result<()> {
+        let known = |shape: &Vec<Option<usize>>| shape.iter().all(Option::is_some);
+        if !found.shape.as_ref().is_some_and(known) {
+            return Err(CoreMlError::unsupported(format!("it is {found}, expected a known shape")));
+        }
+        let id = self.named_input(name, fact(found))?;
+        self.define(name, Bound::State(name.to_owned()))?;
+        self.set_state(name, id);
+        Ok(())
+    }
+
+    /// Reads an operation of a program that is being written, and gives the types of its outputs.
+    ///
+    /// # Errors
+    /// When the operator is not known, or refuses its inputs.
+    pub(super) fn add(&mut self, operation: &Operation, opset: u32) -> Result<Vec<Type>> {
+        self.given = Some(Vec::new());
+        one(self, operation, opset).map_err(|error| error.at(operation.place()))?;
+        Ok(self.given.take().unwrap_or_default())
+    }
 }
 
 /// What a type says of a value.

@@ -1,15 +1,19 @@
 //! Programs of the Model Intermediate Language as values: what is in the file, decoded and checked
 //! for form, before anything is known of what operators mean.
 
+mod builder;
 mod decode;
 mod element;
+mod encode;
 mod types;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+pub use builder::{Arg, Builder, Var};
 pub(super) use decode::program;
 pub use element::Element;
+pub(super) use encode::{program as encoded, raw};
 pub use types::{TensorType, Type, Value};
 
 /// A program: functions by name.

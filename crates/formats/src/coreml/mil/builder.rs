@@ -1,0 +1,310 @@
+//! Functions that are written operation by operation, each checked as it is added.
+
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::sync::Arc;
+
+use galatea_tensor::{ByteString, Tensor};
+
+use super::{Argument, Block, Element, Function, Operation, TensorType, Type, Value};
+use crate::coreml::error::CoreMlError;
+use crate::coreml::import::Lowering;
+
+type Result<T> = std::result::Result<T, CoreMlError>;
+
+/// A value of the function that is being written.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Var {
+    name: Arc<str>,
+}
+
+impl Var {
+    /// Its name in the program.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+}
+
+/// What an input of an operation is bound to.
+#[derive(Clone, Debug)]
+pub enum Arg {
+    /// A value.
+    Var(Var),
+    /// Values, for an input that takes any number.
+    Vars(Vec<Var>),
+    /// An integer.
+    Int(i32),
+    /// Integers.
+    Ints(Vec<i32>),
+    /// A number of the type that the operation computes in.
+    Float(Element, f32),
+    /// A truth value.
+    Bool(bool),
+    /// Truth values.
+    Bools(Vec<bool>),
+    /// A word.
+    Text(&'static str),
+    /// Any constant.
+    Value(Arc<Value>),
+}
+
+impl From<&Var> for Arg {
+    fn from(var: &Var) -> Self {
+        Self::Var(var.clone())
+    }
+}
+
+/// A function that is being written. Each operation is read as the interpreter reads it, which gives
+/// the types of its outputs and refuses what Core ML would: unknown or missing inputs, wrong types and
+/// shapes, operators that the set does not have.
+#[derive(Debug)]
+pub struct Builder {
+    opset: u32,
+    lowering: Lowering,
+    function: Function,
+    types: HashMap<Arc<str>, Type>,
+    taken: HashSet<String>,
+    /// Constants that stand for parameters, by what they are: each is written once.
+    literals: HashMap<String, Var>,
+}
+
+impl Builder {
+    /// A function in the set of operators of this number: 5 for `CoreML5`.
+    #[must_use]
+    pub fn new(name: &str, opset: u32) -> Self {
+        let function = Function {
+            inputs: Vec::new(),
+            opset: format!("CoreML{opset}"),
+            block: Block::default(),
+        };
+        Self {
+            opset,
+            lowering: Lowering::new(name),
+            function,
+            types: HashMap::new(),
+            taken: HashSet::new(),
+            literals: HashMap::new(),
+        }
+    }
+
+    /// The number of its set of operators.
+    #[must_use]
+    pub fn opset(&self) -> u32 {
+        self.opset
+    }
+
+    /// An identifier that is not taken, as much like a stem as the language allows: letters, digits
+    /// and underscores, the first no digit.
+    pub fn fresh_name(&mut self, stem: &str) -> String {
+        let letter = |c: char| if c.is_ascii_alphanumeric() { c } else { '_' };
+        let mut name: String = stem.chars().map(letter).collect();
+        if !name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_') {
+            name.insert(0, '_');
+        }
+        let mut free = name.clone();
+        let mut count = 0;
+        while !self.taken.insert(free.clone()) {
+            count += 1;
+            free = format!("{name}_{count}");
+        }
+        free
+    }
+
+    /// Adds an input; `None` is a length that is known in a run only.
+    ///
+    /// # Errors
+    /// When the name is taken.
+    pub fn input(&mut self, stem: &str, element: Element, shape: &[Option<usize>]) -> Result<Var> {
+        let name = self.fresh_name(stem);
+        let found = TensorType { element, shape: Some(shape.to_vec()) };
+        self.lowering.declare(&name, &found)?;
+        Ok(self.enter(name, Type::Tensor(found)))
+    }
+
+    /// Adds a state, of which `read_state` and `write_state` take the value.
+    ///
+    /// # Errors
+    /// When the name is taken.
+    pub fn state(&mut self, stem: &str, element: Element, shape: &[usize]) -> Result<Var> {
+        let name = self.fresh_name(stem);
+        let shape = shape.iter().map(|&len| Some(len)).collect();
+        let found = TensorType { element, shape: Some(shape) };
+        self.lowering.declare_state(&name, &found)?;
+        Ok(self.enter(name, Type::State(found)))
+    }
+
+    fn enter(&mut self, name: String, stated: Type) -> Var {
+        let var = Var { name: Arc::from(name.as_str()) };
+        self.function.inputs.push((name, stated.clone()));
+        self.types.insert(Arc::clone(&var.name), stated);
+        var
+    }
+
+    /// The type of a value.
+    #[must_use]
+    pub fn type_of(&self, var: &Var) -> Option<&TensorType> {
+        self.types.get(&var.name)?.as_tensor()
+    }
+
+    /// The elements of a value.
+    ///
+    /// # Errors
+    /// When it is no tensor.
+    pub fn element(&self, var: &Var) -> Result<Element> {
+        let found = self.type_of(var).map(|found| found.element);
+        found.ok_or_else(|| CoreMlError::invalid(format!("'{}' is no tensor", var.name)))
+    }
+
+    /// The shape of a value.
+    ///
+    /// # Errors
+    /// When not all of it is known.
+    pub fn shape(&self, var: &Var) -> Result<Vec<usize>> {
+        let known = |found: &TensorType| found.shape.as_ref()?.iter().copied().collect();
+        let found: Option<Vec<usize>> = self.type_of(var).and_then(known);
+        found.ok_or_else(|| CoreMlError::invalid(format!("'{}' has no known shape", var.name)))
+    }
+
+    /// Adds a constant.
+    ///
+    /// # Errors
+    /// When its type has no form in a program.
+    pub fn constant(&mut self, stem: &str, element: Element, tensor: Tensor) -> Result<Var> {
+        self.value(stem, Arc::new(Value::Tensor(element, tensor)))
+    }
+
+    /// Adds a constant of any kind.
+    ///
+    /// # Errors
+    /// As [`Builder::constant`].
+    pub fn value(&mut self, stem: &str, value: Arc<Value>) -> Result<Var> {
+        let attributes = BTreeMap::from([("val".to_owned(), value)]);
+        let operation =
+            Operation { operator: "const".to_owned(), attributes, ..Operation::default() };
+        let mut outputs = self.add(operation, stem, 1)?;
+        outputs.pop().ok_or_else(|| CoreMlError::invalid("a constant without a value"))
+    }
+
+    /// Adds an operation with one output.
+    ///
+    /// # Errors
+    /// When the operator is not known, or refuses its inputs.
+    pub fn op(&mut self, operator: &str, stem: &str, inputs: Vec<(&str, Arg)>) -> Result<Var> {
+        let mut outputs = self.op_of(operator, stem, inputs, 1)?;
+        outputs.pop().ok_or_else(|| CoreMlError::invalid("an operation without outputs"))
+    }
+
+    /// Adds an operation with so many outputs.
+    ///
+    /// # Errors
+    /// As [`Builder::op`].
+    pub fn op_of(
+        &mut self,
+        operator: &str,
+        stem: &str,
+        inputs: Vec<(&str, Arg)>,
+        outputs: usize,
+    ) -> Result<Vec<Var>> {
+        let mut bound = BTreeMap::new();
+        for (name, arg) in inputs {
+            bound.insert(name.to_owned(), self.arguments(name, arg)?);
+        }
+        let operation =
+            Operation { operator: operator.to_owned(), inputs: bound, ..Operation::default() };
+        self.add(operation, stem, outputs)
+    }
+
+    fn arguments(&mut self, name: &str, arg: Arg) -> Result<Vec<Argument>> {
+        let named = |var: Var| Argument::Name(var.name.to_string());
+        Ok(match arg {
+            Arg::Var(var) => vec![named(var)],
+            Arg::Vars(all) => all.into_iter().map(named).collect(),
+            Arg::Value(value) => vec![Argument::Value(value)],
+            literal => vec![named(self.literal(name, literal)?)],
+        })
+    }
+
+    /// The constant that stands for a parameter.
+    fn literal(&mut self, stem: &str, literal: Arg) -> Result<Var> {
+        let key = format!("{literal:?}");
+        if let Some(known) = self.literals.get(&key) {
+            return Ok(known.clone());
+        }
+        let (element, tensor) = match literal {
+            Arg::Int(value) => (Element::Int32, Tensor::scalar(value)),
+            Arg::Ints(all) => (Element::Int32, Tensor::vector(all)),
+            Arg::Bool(value) => (Element::Bool, Tensor::scalar(value)),
+            Arg::Bools(all) => (Element::Bool, Tensor::vector(all)),
+            Arg::Text(word) => (Element::String, Tensor::scalar(ByteString::from(word))),
+            Arg::Float(element, value) => {
+                let wide = Tensor::scalar(value);
+                (element, galatea_graph::converted(&wide, element.stored_as())?)
+            }
+            Arg::Var(_) | Arg::Vars(_) | Arg::Value(_) => {
+                return Err(CoreMlError::invalid("a value is no literal"));
+            }
+        };
+        let var = self.constant(stem, element, tensor)?;
+        self.literals.insert(key, var.clone());
+        Ok(var)
+    }
+
+    /// Reads an operation, fills the types of its outputs in, and adds it.
+    fn add(&mut self, mut operation: Operation, stem: &str, outputs: usize) -> Result<Vec<Var>> {
+        // A state is written without an output.
+        let names: Vec<String> = (0..outputs).map(|_| self.fresh_name(stem)).collect();
+        let first = names.first().cloned().unwrap_or_else(|| self.fresh_name(stem));
+        operation.outputs =
+            names.iter().map(|name| (name.clone(), Type::Tuple(Vec::new()))).collect();
+        let name = Value::Tensor(Element::String, Tensor::scalar(ByteString::from(first)));
+        operation.attributes.insert("name".to_owned(), Arc::new(name));
+        let types = self.lowering.add(&operation, self.opset)?;
+        for ((_, stated), found) in operation.outputs.iter_mut().zip(&types) {
+            *stated = found.clone();
+        }
+        self.function.block.operations.push(operation);
+        let vars = names.iter().zip(types).map(|(name, found)| {
+            let var = Var { name: Arc::from(name.as_str()) };
+            self.types.insert(Arc::clone(&var.name), found);
+            var
+        });
+        Ok(vars.collect())
+    }
+
+    /// Makes a value an output of the function.
+    pub fn output(&mut self, var: &Var) {
+        self.function.block.outputs.push(var.name.to_string());
+    }
+
+    /// Adds an operation that makes a constant of compressed ones, whose type is known: nobody expands
+    /// it here.
+    ///
+    /// # Errors
+    /// When a name is taken.
+    pub fn compressed(
+        &mut self,
+        operation: Operation,
+        stem: &str,
+        element: Element,
+        shape: &[usize],
+    ) -> Result<Var> {
+        let name = self.fresh_name(stem);
+        let lengths = shape.iter().map(|&len| Some(len)).collect();
+        let found = TensorType { element, shape: Some(lengths) };
+        self.lowering.declare(&name, &found)?;
+        let mut operation = operation;
+        let own = Value::Tensor(Element::String, Tensor::scalar(ByteString::from(name.as_str())));
+        operation.attributes.insert("name".to_owned(), Arc::new(own));
+        operation.outputs = vec![(name.clone(), Type::Tensor(found.clone()))];
+        self.function.block.operations.push(operation);
+        let var = Var { name: Arc::from(name.as_str()) };
+        self.types.insert(Arc::clone(&var.name), Type::Tensor(found));
+        Ok(var)
+    }
+
+    /// The finished function.
+    #[must_use]
+    pub fn finish(self) -> Function {
+        self.function
+    }
+}
