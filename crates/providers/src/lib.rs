@@ -4,6 +4,7 @@
 #![forbid(unsafe_code)]
 
 mod capabilities;
+pub mod coreml;
 mod cores;
 mod cost;
 pub mod cpu;

@@ -5,6 +5,7 @@ mod bench;
 mod bench_language;
 mod chat;
 mod chip;
+mod convert;
 mod generate;
 mod http_client;
 mod hwbench;
@@ -72,6 +73,11 @@ const COMMANDS: &[Command] = &[
         name: "quantize",
         sentence: "write a model with fewer bits, and what that costs",
         run: quantize::quantize,
+    },
+    Command {
+        name: "convert",
+        sentence: "write a model as a package of Core ML, or as ONNX",
+        run: convert::convert,
     },
     Command {
         name: "tune",

@@ -316,7 +316,7 @@ struct BinaryKernel(Binary);
 impl Kernel for BinaryKernel {
     fn bind(&self, shapes: &Shapes) -> Result<Step, String> {
         let (a, b, y) = (shapes.input(0)?, shapes.input(1)?, shapes.output(0)?);
-        let full = |shape: &[usize]| shape.iter().product::<usize>() == y.iter().product();
+        let full = |shape: &[usize]| shape.iter().product::<usize>() == y.iter().product::<usize>();
         let (whole, part, function) = if full(a) {
             (0, 1, self.0)
         } else if full(b) {

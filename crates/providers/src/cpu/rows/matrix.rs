@@ -276,8 +276,8 @@ impl Tail {
             return Err(format!("a bias of shape {:?}", shapes.input(2)?));
         }
         if present(3)
-            && (shapes.input(3)?.iter().product::<usize>() != product.iter().product()
-                || shapes.output(0)?.iter().product::<usize>() != product.iter().product())
+            && (shapes.input(3)?.iter().product::<usize>() != product.iter().product::<usize>()
+                || shapes.output(0)?.iter().product::<usize>() != product.iter().product::<usize>())
         {
             return Err(format!("a residual of shape {:?}", shapes.input(3)?));
         }

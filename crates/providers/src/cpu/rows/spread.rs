@@ -20,7 +20,8 @@ const MOST_RUNS: usize = 1 << 16;
 impl<const N: usize> Runs<N> {
     /// The runs of operands that broadcast to `result`.
     pub(super) fn new(operands: [&[usize]; N], result: &[usize]) -> Result<Self, String> {
-        let same = |shape: &&[usize]| shape.iter().product::<usize>() == result.iter().product();
+        let same =
+            |shape: &&[usize]| shape.iter().product::<usize>() == result.iter().product::<usize>();
         if operands.iter().all(same) {
             let len = result.iter().product();
             return Ok(Self { len, full: [true; N], starts: vec![[0; N]] });

@@ -1,0 +1,324 @@
+//! Graphs as packages.
+
+use std::collections::{BTreeMap, HashMap};
+
+use galatea_formats::coreml::mil::{self, Element};
+use galatea_formats::coreml::{Described, Feature, FeatureType, ModelInfo, NewPackage, Shapes};
+use galatea_graph::rewrite::{self, Level};
+use galatea_graph::{Dim, Fact, Graph, ValueId, infer};
+use galatea_tensor::DataType;
+
+use super::emit::{Emit, form_of};
+use super::rows;
+use super::weights::Compression;
+
+/// What a package is to be.
+#[derive(Clone, Debug)]
+pub struct ConvertOptions {
+    /// Whether floats are computed in FP16; in FP32 otherwise, which the Neural Engine does not take.
+    pub half: bool,
+    /// Version of the format: 6 (macOS 12) to 9 (macOS 15).
+    pub specification: i32,
+    /// Numbers that symbols of the inputs' shapes stand for, by symbol. A symbol without one is a length
+    /// that each run brings.
+    pub lengths: BTreeMap<String, usize>,
+    /// Sets of numbers for the symbols, of which each run brings one; any up to `longest` where empty.
+    pub buckets: Vec<BTreeMap<String, usize>>,
+    /// The most that a length is which each run brings.
+    pub longest: usize,
+    /// Shapes of inputs by name, in place of those that the graph declares.
+    pub shapes: BTreeMap<String, Vec<usize>>,
+    /// How weights are stored.
+    pub compression: Compression,
+    /// How far the graph is rewritten before.
+    pub level: Level,
+}
+
+impl Default for ConvertOptions {
+    fn default() -> Self {
+        Self {
+            half: true,
+            specification: 9,
+            lengths: BTreeMap::new(),
+            buckets: Vec::new(),
+            longest: 2048,
+            shapes: BTreeMap::new(),
+            compression: Compression::None,
+            level: Level::O2,
+        }
+    }
+}
+
+/// A node that has no form in a program.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Unconverted {
+    /// Where it stands, such as `node 3 'y' (NonZero)`.
+    pub place: String,
+    /// Why.
+    pub reason: String,
+}
+
+/// Why a graph has no package.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ConvertError {
+    /// The graph or its shapes are wrong.
+    Graph(String),
+    /// Nodes without a form in a program.
+    Nodes(Vec<Unconverted>),
+}
+
+impl std::fmt::Display for ConvertError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Graph(text) => f.write_str(text),
+            Self::Nodes(all) => {
+                let shown = all.iter().take(8).map(|one| format!("{}: {}", one.place, one.reason));
+                let shown: Vec<String> = shown.collect();
+                let more = all.len().saturating_sub(shown.len());
+                f.write_str(&shown.join("; "))?;
+                match more {
+                    0 => Ok(()),
+                    more => write!(f, "; and {more} more"),
+                }
+            }
+        }
+    }
+}
+
+impl std::error::Error for ConvertError {}
+
+/// Fusions whose results programs have operators for, in their order.
+const FUSIONS: &[&str] = &["conv-batch-norm", "gelu", "gating", "layer-norm", "rms-norm"];
+
+/// The graph as a package is made of it: with known shapes, tidied up, with what programs have
+/// operators for in one node.
+///
+/// # Errors
+/// When shapes do not fit, or the graph is wrong.
+pub(crate) fn prepared(
+    graph: &Graph,
+    options: &ConvertOptions,
+) -> Result<(Graph, Vec<Option<Fact>>), ConvertError> {
+    let failed = |error: galatea_graph::GraphError| ConvertError::Graph(error.to_string());
+    let mut graph = graph.clone();
+    graph.sort().map_err(failed)?;
+    for id in graph.inputs.clone() {
+        let fact = known_input(&graph, id, options)?;
+        graph.value_mut(id).declared = Some(fact);
+    }
+    if options.level != Level::O0 {
+        rewrite::optimise(&mut graph, Level::O1).map_err(failed)?;
+    }
+    if options.level >= Level::O2 {
+        rewrite::run_named(&mut graph, FUSIONS).map_err(failed)?;
+        rewrite::optimise(&mut graph, Level::O1).map_err(failed)?;
+    }
+    let facts = infer::facts(&graph, &HashMap::new()).map_err(failed)?;
+    Ok((graph, facts))
+}
+
+/// What is known of an input once its shape is chosen.
+fn known_input(graph: &Graph, id: ValueId, options: &ConvertOptions) -> Result<Fact, ConvertError> {
+    let value = graph.value(id);
+    let refuse = |text: String| Err(ConvertError::Graph(format!("input '{}': {text}", value.name)));
+    let Some(fact) = value.declared.clone() else { return refuse("it has no type".to_owned()) };
+    if !fact.is_tensor() {
+        return refuse(format!("it is {fact}, a package takes tensors"));
+    }
+    let dims = match options.shapes.get(&value.name) {
+        Some(shape) => {
+            let fits = fact.shape.as_ref().is_none_or(|dims| {
+                dims.len() == shape.len()
+                    && dims
+                        .iter()
+                        .zip(shape)
+                        .all(|(dim, len)| dim.known().is_none_or(|one| one == *len))
+            });
+            if !fits {
+                return refuse(format!("shape {shape:?} is given, it is {fact}"));
+            }
+            shape.iter().map(|&len| Dim::Known(len)).collect()
+        }
+        None => {
+            let Some(dims) = fact.shape.clone() else {
+                return refuse("its number of axes is not known; give its shape".to_owned());
+            };
+            let number = |name: &str| options.lengths.get(name).copied();
+            let known = |(axis, dim): (usize, Dim)| match dim.evaluate(&number) {
+                Some(len) => Dim::Known(len),
+                // What has no name gets one, so that values which keep the length are seen to.
+                None if dim == Dim::Unknown => Dim::symbol(&format!("{}.{axis}", value.name)),
+                None => dim,
+            };
+            dims.into_iter().enumerate().map(known).collect()
+        }
+    };
+    Ok(Fact::new(fact.dtype, dims))
+}
+
+/// Writes a graph as a program.
+///
+/// # Errors
+/// When the graph is wrong, or a node has no form in a program; the error has all of these.
+pub fn convert(graph: &Graph, options: &ConvertOptions) -> Result<NewPackage, ConvertError> {
+    let (graph, facts) = prepared(graph, options)?;
+    let opset = u32::try_from(options.specification - 1).unwrap_or(0);
+    let float = if options.half { Element::Fp16 } else { Element::Fp32 };
+    let mut emit = Emit::new(&graph, &facts, opset, float, options.compression.clone());
+    let wrong = |error: &dyn std::fmt::Display| ConvertError::Graph(error.to_string());
+    let inputs = feed(&mut emit, &graph, &facts, options)?;
+    let mut unconverted = Vec::new();
+    for (index, node) in graph.nodes.iter().enumerate() {
+        if let Err(refused) = rows::emit(&mut emit, node) {
+            let place = graph.place(index).to_string();
+            unconverted.push(Unconverted { place, reason: refused.0 });
+            // What reads it need not be told too.
+            if !node.outputs.iter().flatten().all(|id| stand_in(&mut emit, *id)) {
+                break;
+            }
+        }
+    }
+    if !unconverted.is_empty() {
+        return Err(ConvertError::Nodes(unconverted));
+    }
+    let mut outputs = Vec::with_capacity(graph.outputs.len());
+    for &id in &graph.outputs {
+        outputs.push(give(&mut emit, &graph, id).map_err(|error| wrong(&error.0))?);
+    }
+    let function = emit.into_builder().finish();
+    let program = mil::Program { functions: BTreeMap::from([("main".to_owned(), function)]) };
+    let described = Described { name: "main".to_owned(), inputs, outputs, states: Vec::new() };
+    Ok(NewPackage {
+        specification: options.specification,
+        program,
+        functions: vec![described],
+        default_function: String::new(),
+        info: ModelInfo::default(),
+    })
+}
+
+/// An array that a package takes or gives.
+fn array(name: &str, dtype: DataType, shape: Vec<usize>, shapes: Shapes) -> Feature {
+    Feature {
+        name: name.to_owned(),
+        description: String::new(),
+        kind: FeatureType::Array { dtype, shape, shapes, default: None },
+        optional: false,
+    }
+}
+
+/// The default shape of an input, and the shapes that it may have.
+fn shapes(dims: &[Dim], options: &ConvertOptions) -> Option<(Vec<usize>, Shapes)> {
+    if let Some(fixed) = dims.iter().map(Dim::known).collect::<Option<Vec<usize>>>() {
+        // Core ML has no arrays without axes.
+        return Some((if fixed.is_empty() { vec![1] } else { fixed }, Shapes::Fixed));
+    }
+    let of_bucket = |bucket: &BTreeMap<String, usize>| -> Option<Vec<usize>> {
+        let number = |name: &str| bucket.get(name).copied();
+        dims.iter().map(|dim| dim.evaluate(&number)).collect()
+    };
+    if !options.buckets.is_empty() {
+        let mut all = options.buckets.iter().map(of_bucket).collect::<Option<Vec<_>>>()?;
+        let default = all.first()?.clone();
+        all.sort();
+        all.dedup();
+        return Some((default, Shapes::Enumerated(all)));
+    }
+    let bounds = dims.iter().map(|dim| match dim.known() {
+        Some(len) => (len, Some(len)),
+        None => (1, Some(options.longest)),
+    });
+    let default = dims.iter().map(|dim| dim.known().unwrap_or(1)).collect();
+    Some((default, Shapes::Range(bounds.collect())))
+}
+
+/// The form that a value has at the border of a package: arrays are FP32 or INT32.
+fn border(dtype: DataType) -> Option<Element> {
+    match form_of(dtype, Element::Fp32)? {
+        Element::Bool => Some(Element::Int32),
+        other => Some(other),
+    }
+}
+
+/// Makes the inputs.
+fn feed(
+    emit: &mut Emit<'_>,
+    graph: &Graph,
+    facts: &[Option<Fact>],
+    options: &ConvertOptions,
+) -> Result<Vec<Feature>, ConvertError> {
+    let mut features = Vec::with_capacity(graph.inputs.len());
+    for &id in &graph.inputs {
+        let name = graph.value(id).name.clone();
+        let refuse = |text: String| ConvertError::Graph(format!("input '{name}': {text}"));
+        let fact = facts.get(id.index()).and_then(Option::as_ref);
+        let dims = fact.and_then(|fact| Some((fact, fact.shape.as_ref()?)));
+        let (fact, dims) = dims.ok_or_else(|| refuse("its shape is not known".to_owned()))?;
+        let Some(element) = border(fact.dtype) else {
+            return Err(refuse(format!("a package takes no {}", fact.dtype)));
+        };
+        if dims.len() > 5 {
+            return Err(refuse(format!("{} axes, Core ML has 5 at most", dims.len())));
+        }
+        let (default, shapes) = shapes(dims, options)
+            .ok_or_else(|| refuse(format!("a bucket does not say all lengths of {fact}")))?;
+        let lengths: Vec<Option<usize>> = match dims.is_empty() {
+            true => vec![Some(1)],
+            false => dims.iter().map(Dim::known).collect(),
+        };
+        let made = emit.builder().input(&name, element, &lengths);
+        let mut var = made.map_err(|error| refuse(error.to_string()))?;
+        features.push(array(var.name(), element.stored_as(), default, shapes));
+        let inside = form_of(fact.dtype, emit.float_element()).unwrap_or(element);
+        var = emit.cast(&var, inside).map_err(|error| refuse(error.0))?;
+        if dims.is_empty() {
+            var = emit.reshape(&var, &[]).map_err(|error| refuse(error.0))?;
+        }
+        emit.set(id, var);
+    }
+    Ok(features)
+}
+
+/// Makes an output, under its name.
+fn give(emit: &mut Emit<'_>, graph: &Graph, id: ValueId) -> super::emit::Result<Feature> {
+    let name = graph.value(id).name.clone();
+    let dtype = emit.dtype(id)?;
+    let Some(element) = border(dtype) else {
+        return super::emit::refuse(format!("output '{name}': a package gives no {dtype}"));
+    };
+    let mut var = emit.value(id)?;
+    let known = emit.shape_of(&var).ok();
+    if known.as_ref().is_some_and(Vec::is_empty) {
+        var = emit.reshape(&var, &[1])?;
+    }
+    // A description without a shape says that it depends on the inputs.
+    let outside = emit.shape_of(&var).unwrap_or_default();
+    let held = emit.element_of(&var)?;
+    // The last operation of an output has its name.
+    let word = match element {
+        Element::Int32 => "int32",
+        _ => "fp32",
+    };
+    let builder = emit.builder();
+    let arg = galatea_formats::coreml::mil::Arg::from(&var);
+    let last = match held == element {
+        true => builder.op("identity", &name, vec![("x", arg)])?,
+        false => {
+            let dtype = galatea_formats::coreml::mil::Arg::Text(word);
+            builder.op("cast", &name, vec![("x", arg), ("dtype", dtype)])?
+        }
+    };
+    builder.output(&last);
+    Ok(array(last.name(), element.stored_as(), outside, Shapes::Fixed))
+}
+
+/// Something in the place of a value that no operation gives, so that the rest can be looked at; whether
+/// that is possible.
+fn stand_in(emit: &mut Emit<'_>, id: ValueId) -> bool {
+    let (Ok(shape), Ok(dtype)) = (emit.shape(id), emit.dtype(id)) else { return false };
+    let Some(element) = form_of(dtype, emit.float_element()) else { return false };
+    let lengths: Vec<Option<usize>> = shape.iter().map(|&len| Some(len)).collect();
+    let Ok(var) = emit.builder().input("missing", element, &lengths) else { return false };
+    emit.set(id, var);
+    true
+}

@@ -1,0 +1,434 @@
+//! A graph that is being written as a program: values of the graph as values of the program.
+
+use std::collections::HashMap;
+
+use galatea_formats::coreml::CoreMlError;
+use galatea_formats::coreml::mil::{Arg, Builder, Element, Var};
+use galatea_graph::{Dim, Fact, Graph, Node, ValueId, converted};
+use galatea_tensor::{DataType, Tensor, f16};
+
+use super::weights::Compression;
+
+/// Why a node has no form in a program.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Refused(pub(crate) String);
+
+pub(crate) type Result<T> = std::result::Result<T, Refused>;
+
+impl From<CoreMlError> for Refused {
+    fn from(error: CoreMlError) -> Self {
+        Self(error.to_string())
+    }
+}
+
+/// Refuses with a reason.
+pub(crate) fn refuse<T>(reason: impl Into<String>) -> Result<T> {
+    Err(Refused(reason.into()))
+}
+
+/// The program in the making.
+#[derive(Debug)]
+pub(crate) struct Emit<'g> {
+    graph: &'g Graph,
+    facts: &'g [Option<Fact>],
+    builder: Builder,
+    vars: HashMap<ValueId, Var>,
+    /// Values in another type of elements than they were computed in.
+    casts: HashMap<(Var, Element), Var>,
+    /// Constants by what they are in the program.
+    constants: HashMap<(ValueId, Element), Var>,
+    compression: Compression,
+    /// The type that floats are computed in where nothing else is said, and that of this node.
+    usual: Element,
+    float: Element,
+    /// What the operations of this node are called.
+    stem: String,
+}
+
+impl<'g> Emit<'g> {
+    /// A program of the set of operators of this number, whose floats are computed in `float`.
+    pub(crate) fn new(
+        graph: &'g Graph,
+        facts: &'g [Option<Fact>],
+        opset: u32,
+        float: Element,
+        compression: Compression,
+    ) -> Self {
+        Self {
+            graph,
+            facts,
+            builder: Builder::new("main", opset),
+            vars: HashMap::new(),
+            casts: HashMap::new(),
+            constants: HashMap::new(),
+            compression,
+            usual: float,
+            float,
+            stem: String::new(),
+        }
+    }
+
+    /// The program's own side.
+    pub(crate) fn builder(&mut self) -> &mut Builder {
+        &mut self.builder
+    }
+
+    /// The finished program.
+    pub(crate) fn into_builder(self) -> Builder {
+        self.builder
+    }
+
+    /// The number of the set of operators.
+    pub(crate) fn opset(&self) -> u32 {
+        self.builder.opset()
+    }
+
+    /// The type that floats are computed in.
+    pub(crate) fn float_element(&self) -> Element {
+        self.float
+    }
+
+    /// Begins a node, which computes its floats in FP32 where `wide` says so.
+    pub(crate) fn begin(&mut self, node: &Node, wide: bool) {
+        let first = node.outputs.iter().flatten().next();
+        let name = first.map_or("node", |&id| self.graph.value(id).name.as_str());
+        self.stem = name.to_owned();
+        self.float = if wide { Element::Fp32 } else { self.usual };
+    }
+
+    /// Gives a value of the graph its form in the program.
+    pub(crate) fn set(&mut self, id: ValueId, var: Var) {
+        self.vars.insert(id, var);
+    }
+
+    /// Ends a node: its outputs are what its row has made, floats in the usual type.
+    ///
+    /// # Errors
+    /// When a result has another type or shape than the graph's value.
+    pub(crate) fn end(&mut self, node: &Node, results: Vec<Var>) -> Result<()> {
+        if results.len() < node.outputs.len() {
+            return refuse(format!("{} results for {} outputs", results.len(), node.outputs.len()));
+        }
+        self.float = self.usual;
+        for (slot, var) in node.outputs.iter().zip(results) {
+            let Some(id) = *slot else { continue };
+            let var = self.usual(var)?;
+            self.compare(id, &var)?;
+            self.vars.insert(id, var);
+        }
+        Ok(())
+    }
+
+    /// The value in the type that floats are usually computed in.
+    fn usual(&mut self, var: Var) -> Result<Var> {
+        match self.builder.element(&var)? {
+            Element::Fp16 | Element::Fp32 => self.cast(&var, self.usual),
+            _ => Ok(var),
+        }
+    }
+
+    /// A result must be what the graph's value is.
+    fn compare(&self, id: ValueId, var: &Var) -> Result<()> {
+        let (found, fact) = (self.builder.type_of(var), self.fact(id)?);
+        let shapes = found.and_then(|found| found.shape.as_ref()).zip(fact.shape.as_ref());
+        let same = shapes.is_none_or(|(found, expected)| {
+            let same = |(found, expected): (&Option<usize>, &Dim)| {
+                found.zip(expected.known()).is_none_or(|(found, expected)| found == expected)
+            };
+            found.len() == expected.len() && found.iter().zip(expected).all(same)
+        });
+        let element = found.map(|found| found.element);
+        let kind = form_of(fact.dtype, self.usual);
+        match same && element == kind {
+            true => Ok(()),
+            false => {
+                let found = found.map_or_else(String::new, ToString::to_string);
+                refuse(format!("the program gives {found} for {fact}"))
+            }
+        }
+    }
+
+    // --- What is known of the graph ----------------------------------------------------------------
+
+    /// What is known of a value.
+    pub(crate) fn fact(&self, id: ValueId) -> Result<&'g Fact> {
+        let found = self.facts.get(id.index()).and_then(Option::as_ref);
+        found.ok_or_else(|| Refused("a value of which nothing is known".to_owned()))
+    }
+
+    /// The value at a position of a node's inputs.
+    pub(crate) fn input(&self, node: &Node, at: usize) -> Result<ValueId> {
+        node.input(at).ok_or_else(|| Refused(format!("input {at} is absent")))
+    }
+
+    /// The shape of a value.
+    ///
+    /// # Errors
+    /// When not all lengths are known before a run.
+    pub(crate) fn shape(&self, id: ValueId) -> Result<Vec<usize>> {
+        let fact = self.fact(id)?;
+        fact.known_shape()
+            .ok_or_else(|| Refused(format!("lengths are known in a run only: {fact}")))
+    }
+
+    /// The number of axes of a value.
+    pub(crate) fn rank(&self, id: ValueId) -> Result<usize> {
+        let found = self.fact(id)?.rank();
+        found.ok_or_else(|| Refused("the number of axes is known in a run only".to_owned()))
+    }
+
+    /// The shape of the first output of a node.
+    pub(crate) fn output_shape(&self, node: &Node) -> Result<Vec<usize>> {
+        match node.output(0) {
+            Some(id) => self.shape(id),
+            None => refuse("the first output is absent"),
+        }
+    }
+
+    /// The type of elements of a value of the graph.
+    pub(crate) fn dtype(&self, id: ValueId) -> Result<DataType> {
+        Ok(self.fact(id)?.dtype)
+    }
+
+    /// An input whose value is known before a run.
+    pub(crate) fn known(&self, node: &Node, at: usize) -> Option<Tensor> {
+        let id = node.input(at)?;
+        self.graph.constant(id).cloned().or_else(|| self.fact(id).ok()?.value.clone())
+    }
+
+    /// The integers of an input that must be known before a run.
+    pub(crate) fn integers(&self, node: &Node, at: usize) -> Result<Vec<i64>> {
+        let known = self.known(node, at).and_then(|tensor| tensor.to_i64_vec().ok());
+        known.ok_or_else(|| Refused(format!("input {at} is known in a run only")))
+    }
+
+    /// The numbers of an input that must be known before a run.
+    pub(crate) fn numbers(&self, node: &Node, at: usize) -> Result<Vec<f32>> {
+        let known = self.known(node, at);
+        let wide = known.and_then(|tensor| converted(&tensor, DataType::Fp32).ok());
+        let wide = wide.and_then(|tensor| tensor.to_vec::<f32>().ok());
+        wide.ok_or_else(|| Refused(format!("input {at} is known in a run only")))
+    }
+
+    /// The one number of an input that must be known before a run.
+    pub(crate) fn number(&self, node: &Node, at: usize) -> Result<f32> {
+        match self.numbers(node, at)?.as_slice() {
+            &[one] => Ok(one),
+            other => refuse(format!("input {at} has {} elements, expected one", other.len())),
+        }
+    }
+
+    /// An axis that counts from the end where it is negative, as a position.
+    pub(crate) fn axis(&self, axis: i64, rank: usize) -> Result<usize> {
+        let signed = i64::try_from(rank).unwrap_or(i64::MAX);
+        let at = if axis < 0 { axis + signed } else { axis };
+        match usize::try_from(at) {
+            Ok(at) if at < rank => Ok(at),
+            _ => refuse(format!("axis {axis} of {rank} axes")),
+        }
+    }
+
+    // --- Values of the program ---------------------------------------------------------------------
+
+    /// The input at a position: floats in the type that this node computes in.
+    pub(crate) fn var(&mut self, node: &Node, at: usize) -> Result<Var> {
+        let id = self.input(node, at)?;
+        self.value(id)
+    }
+
+    /// The input at a position, if there is one.
+    pub(crate) fn optional(&mut self, node: &Node, at: usize) -> Result<Option<Var>> {
+        node.input(at).map(|id| self.value(id)).transpose()
+    }
+
+    /// A value of the graph: floats in the type that this node computes in.
+    pub(crate) fn value(&mut self, id: ValueId) -> Result<Var> {
+        if let Some(var) = self.vars.get(&id).cloned() {
+            return match self.builder.element(&var)? {
+                Element::Fp16 | Element::Fp32 => self.cast(&var, self.float),
+                _ => Ok(var),
+            };
+        }
+        let Some(tensor) = self.graph.constant(id).cloned() else {
+            return match self.fact(id)?.value.clone() {
+                Some(tensor) => self.constant_value(id, &tensor),
+                None => refuse(format!("nothing gives '{}'", self.graph.value(id).name)),
+            };
+        };
+        self.constant_value(id, &tensor)
+    }
+
+    fn constant_value(&mut self, id: ValueId, tensor: &Tensor) -> Result<Var> {
+        let Some(element) = form_of(tensor.dtype(), self.float) else {
+            return refuse(format!("a constant of {}", tensor.dtype()));
+        };
+        if let Some(var) = self.constants.get(&(id, element)) {
+            return Ok(var.clone());
+        }
+        let name = self.graph.value(id).name.clone();
+        let var = match self.compression.clone().apply(&mut self.builder, &name, element, tensor)? {
+            Some(var) => var,
+            None => {
+                let narrow = narrowed(tensor, element)?;
+                self.builder.constant(&name, element, narrow)?
+            }
+        };
+        self.constants.insert((id, element), var.clone());
+        Ok(var)
+    }
+
+    /// A constant of floats that the graph does not have, in the type that this node computes in.
+    pub(crate) fn floats(&mut self, shape: &[usize], all: Vec<f32>) -> Result<Var> {
+        let wide = Tensor::from_vec(shape, all).map_err(|error| Refused(error.to_string()))?;
+        let narrow = narrowed(&wide, self.float)?;
+        let stem = format!("{}_constant", self.stem);
+        Ok(self.builder.constant(&stem, self.float, narrow)?)
+    }
+
+    /// A constant tensor of integers that the graph does not have.
+    pub(crate) fn table(&mut self, shape: &[usize], all: Vec<i32>) -> Result<Var> {
+        let tensor = Tensor::from_vec(shape, all).map_err(|error| Refused(error.to_string()))?;
+        let stem = format!("{}_table", self.stem);
+        Ok(self.builder.constant(&stem, Element::Int32, tensor)?)
+    }
+
+    /// A number in the type that this node computes in.
+    pub(crate) fn float(&self, value: f32) -> Arg {
+        Arg::Float(self.float, saturated(value, self.float))
+    }
+
+    /// Adds an operation with one output.
+    pub(crate) fn op(&mut self, operator: &str, inputs: Vec<(&str, Arg)>) -> Result<Var> {
+        let stem = self.stem.clone();
+        Ok(self.builder.op(operator, &stem, inputs)?)
+    }
+
+    /// Adds an operation with so many outputs.
+    pub(crate) fn op_of(
+        &mut self,
+        operator: &str,
+        inputs: Vec<(&str, Arg)>,
+        outputs: usize,
+    ) -> Result<Vec<Var>> {
+        let stem = self.stem.clone();
+        Ok(self.builder.op_of(operator, &stem, inputs, outputs)?)
+    }
+
+    /// The value in a type of elements.
+    pub(crate) fn cast(&mut self, var: &Var, element: Element) -> Result<Var> {
+        if self.builder.element(var)? == element {
+            return Ok(var.clone());
+        }
+        if let Some(known) = self.casts.get(&(var.clone(), element)) {
+            return Ok(known.clone());
+        }
+        let word = match element {
+            Element::Fp16 => "fp16",
+            Element::Fp32 => "fp32",
+            Element::Int32 => "int32",
+            Element::Bool => "bool",
+            Element::Int8 => "int8",
+            Element::Uint8 => "uint8",
+            Element::Int16 => "int16",
+            Element::Uint16 => "uint16",
+            other => return refuse(format!("a cast to {other}")),
+        };
+        let cast = self.op("cast", vec![("x", var.into()), ("dtype", Arg::Text(word))])?;
+        self.casts.insert((var.clone(), element), cast.clone());
+        Ok(cast)
+    }
+
+    /// The value with another shape.
+    pub(crate) fn reshape(&mut self, var: &Var, shape: &[usize]) -> Result<Var> {
+        if self.builder.shape(var)? == shape {
+            return Ok(var.clone());
+        }
+        let shape = Arg::Ints(small_all(shape)?);
+        self.op("reshape", vec![("x", var.into()), ("shape", shape)])
+    }
+
+    /// The value with its axes in another order.
+    pub(crate) fn transpose(&mut self, var: &Var, order: &[usize]) -> Result<Var> {
+        if order.is_sorted() {
+            return Ok(var.clone());
+        }
+        let order = Arg::Ints(small_all(order)?);
+        self.op("transpose", vec![("x", var.into()), ("perm", order)])
+    }
+
+    /// The shape of a value of the program.
+    pub(crate) fn shape_of(&self, var: &Var) -> Result<Vec<usize>> {
+        Ok(self.builder.shape(var)?)
+    }
+
+    /// The elements of a value of the program.
+    pub(crate) fn element_of(&self, var: &Var) -> Result<Element> {
+        Ok(self.builder.element(var)?)
+    }
+}
+
+/// The type of elements that a value of the graph has in a program; none where there is none.
+pub(crate) fn form_of(dtype: DataType, float: Element) -> Option<Element> {
+    Some(match dtype {
+        DataType::Fp16 | DataType::Fp32 | DataType::Fp64 | DataType::Bf16 => float,
+        DataType::Int64
+        | DataType::Int32
+        | DataType::Uint32
+        | DataType::Uint64
+        | DataType::Int16
+        | DataType::Uint16
+        | DataType::Int8
+        | DataType::Uint8 => Element::Int32,
+        DataType::Bool => Element::Bool,
+        _ => return None,
+    })
+}
+
+/// A length or position as programs have it.
+pub(crate) fn small(value: usize) -> Result<i32> {
+    i32::try_from(value).map_err(|_| Refused(format!("{value} is beyond 32 bits")))
+}
+
+/// Lengths or positions as programs have them.
+pub(crate) fn small_all(all: &[usize]) -> Result<Vec<i32>> {
+    all.iter().map(|&value| small(value)).collect()
+}
+
+/// Integers as programs have them.
+pub(crate) fn narrow_all(all: &[i64]) -> Result<Vec<i32>> {
+    let narrow = |&value: &i64| {
+        i32::try_from(value).map_err(|_| Refused(format!("{value} is beyond 32 bits")))
+    };
+    all.iter().map(narrow).collect()
+}
+
+/// The largest number of FP16.
+const LARGEST: f32 = 65504.0;
+
+/// A number that FP16 holds: what is beyond it, such as the -3.4e38 of a mask, becomes the largest that
+/// it holds, as sums with infinities end in numbers that are none.
+fn saturated(value: f32, element: Element) -> f32 {
+    match element {
+        Element::Fp16 if value.is_finite() || value.is_infinite() => value.clamp(-LARGEST, LARGEST),
+        _ => value,
+    }
+}
+
+/// A constant as it is in a program.
+fn narrowed(tensor: &Tensor, element: Element) -> Result<Tensor> {
+    let failed = |error: &dyn std::fmt::Display| Refused(error.to_string());
+    match element {
+        Element::Fp16 if tensor.dtype() != DataType::Fp16 => {
+            let wide = converted(tensor, DataType::Fp32).map_err(|error| failed(&error))?;
+            let all = wide.to_vec::<f32>().map_err(|error| failed(&error))?;
+            let narrow = |value: f32| f16::from_f32(saturated(value, element));
+            let all = all.into_iter().map(narrow).collect();
+            Tensor::from_vec::<f16>(tensor.shape(), all).map_err(|error| failed(&error))
+        }
+        Element::Int32 if tensor.dtype() != DataType::Int32 => {
+            let all = tensor.to_i64_vec().map_err(|error| failed(&error))?;
+            Tensor::from_vec(tensor.shape(), narrow_all(&all)?).map_err(|error| failed(&error))
+        }
+        _ => converted(tensor, element.stored_as()).map_err(|error| failed(&error)),
+    }
+}

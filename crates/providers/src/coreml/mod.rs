@@ -1,0 +1,14 @@
+//! Graphs as Core ML packages: for the Neural Engine on a Mac, and for Core ML everywhere.
+//!
+//! [`convert`] writes a graph as an ML program. [`rows`] has a row for each operator of a graph, which
+//! adds operations to the program in the making ([`emit`]). Each operation is read as the interpreter
+//! reads it while it is added, so that a program which is written is one that can be run.
+
+mod convert;
+mod emit;
+mod rows;
+mod weights;
+
+pub use convert::{ConvertError, ConvertOptions, Unconverted, convert};
+pub use rows::operators;
+pub use weights::Compression;

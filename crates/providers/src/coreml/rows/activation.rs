@@ -1,0 +1,147 @@
+//! Activations.
+
+use galatea_formats::coreml::mil::{Arg, Var};
+use galatea_graph::Node;
+use galatea_graph::ops::activation::{Activation, ActivationKind, LogSoftmax, Softmax};
+
+use super::Row;
+use crate::coreml::emit::{Emit, Result, refuse, small};
+
+pub(super) const ROWS: &[Row] = &[
+    Row::onnx("Relu", activation),
+    Row::onnx("LeakyRelu", activation),
+    Row::onnx("Elu", activation),
+    Row::onnx("Celu", activation),
+    Row::onnx("Selu", activation),
+    Row::onnx("Sigmoid", activation),
+    Row::onnx("HardSigmoid", activation),
+    Row::onnx("HardSwish", activation),
+    Row::onnx("Tanh", activation),
+    Row::onnx("Softplus", activation),
+    Row::onnx("Softsign", activation),
+    Row::onnx("ThresholdedRelu", activation),
+    Row::onnx("Gelu", activation),
+    Row::onnx("Gelu", activation).of("com.microsoft"),
+    Row::onnx("Mish", activation),
+    Row::onnx("Swish", activation),
+    Row::onnx("Softmax", softmax),
+    Row::onnx("LogSoftmax", log_softmax),
+    Row::onnx("PRelu", prelu),
+];
+
+/// An operation of one value and numbers.
+fn function(
+    emit: &mut Emit<'_>,
+    operator: &str,
+    x: &Var,
+    numbers: &[(&'static str, f32)],
+) -> Result<Var> {
+    let mut inputs: Vec<(&str, Arg)> = vec![("x", x.into())];
+    for (name, value) in numbers {
+        inputs.push((name, emit.float(*value)));
+    }
+    emit.op(operator, inputs)
+}
+
+fn product(emit: &mut Emit<'_>, x: &Var, y: &Var) -> Result<Var> {
+    emit.op("mul", vec![("x", x.into()), ("y", y.into())])
+}
+
+fn activation(emit: &mut Emit<'_>, node: &Node) -> Result<Vec<Var>> {
+    let Some(operator) = node.operator::<Activation>() else {
+        return refuse("an activation of another kind");
+    };
+    let x = emit.var(node, 0)?;
+    let result = match operator.kind {
+        ActivationKind::Relu => function(emit, "relu", &x, &[])?,
+        ActivationKind::LeakyRelu { alpha } => {
+            function(emit, "leaky_relu", &x, &[("alpha", alpha)])?
+        }
+        ActivationKind::Elu { alpha } => function(emit, "elu", &x, &[("alpha", alpha)])?,
+        ActivationKind::Sigmoid => function(emit, "sigmoid", &x, &[])?,
+        ActivationKind::HardSigmoid { alpha, beta } => {
+            function(emit, "sigmoid_hard", &x, &[("alpha", alpha), ("beta", beta)])?
+        }
+        ActivationKind::HardSwish => {
+            let numbers = [("alpha", 1.0 / 6.0), ("beta", 0.5)];
+            let gate = function(emit, "sigmoid_hard", &x, &numbers)?;
+            product(emit, &x, &gate)?
+        }
+        ActivationKind::Tanh => function(emit, "tanh", &x, &[])?,
+        ActivationKind::Softplus => function(emit, "softplus", &x, &[])?,
+        ActivationKind::Softsign => function(emit, "softsign", &x, &[])?,
+        ActivationKind::Gelu { tanh } => {
+            let mode = if tanh { "TANH_APPROXIMATION" } else { "EXACT" };
+            emit.op("gelu", vec![("x", Arg::Var(x)), ("mode", Arg::Text(mode))])?
+        }
+        ActivationKind::Mish => {
+            let soft = function(emit, "softplus", &x, &[])?;
+            let gate = function(emit, "tanh", &soft, &[])?;
+            product(emit, &x, &gate)?
+        }
+        ActivationKind::Swish { alpha } if alpha == 1.0 => function(emit, "silu", &x, &[])?,
+        ActivationKind::Swish { alpha } => {
+            let slope = emit.float(alpha);
+            let scaled = emit.op("mul", vec![("x", (&x).into()), ("y", slope)])?;
+            let gate = function(emit, "sigmoid", &scaled, &[])?;
+            product(emit, &x, &gate)?
+        }
+        other => return refuse(format!("no operation of a program is {other:?}")),
+    };
+    Ok(vec![result])
+}
+
+fn softmax(emit: &mut Emit<'_>, node: &Node) -> Result<Vec<Var>> {
+    let Some(operator) = node.operator::<Softmax>() else {
+        return refuse("a softmax of another kind");
+    };
+    along(emit, node, operator.axis, operator.flatten, |emit, x, axis| {
+        emit.op("softmax", vec![("x", x.into()), ("axis", Arg::Int(axis))])
+    })
+}
+
+/// `x - log(sum(exp(x)))`, which does not lose small probabilities.
+fn log_softmax(emit: &mut Emit<'_>, node: &Node) -> Result<Vec<Var>> {
+    let Some(operator) = node.operator::<LogSoftmax>() else {
+        return refuse("a softmax of another kind");
+    };
+    along(emit, node, operator.axis, operator.flatten, |emit, x, axis| {
+        let inputs =
+            vec![("x", x.into()), ("axes", Arg::Ints(vec![axis])), ("keep_dims", Arg::Bool(true))];
+        let sum = emit.op("reduce_log_sum_exp", inputs)?;
+        emit.op("sub", vec![("x", x.into()), ("y", Arg::Var(sum))])
+    })
+}
+
+/// Applies a function along an axis. Before version 13 of ONNX it took all axes from there on together.
+fn along(
+    emit: &mut Emit<'_>,
+    node: &Node,
+    axis: i64,
+    flatten: bool,
+    function: fn(&mut Emit<'_>, &Var, i32) -> Result<Var>,
+) -> Result<Vec<Var>> {
+    let id = emit.input(node, 0)?;
+    let rank = emit.rank(id)?;
+    let axis = emit.axis(axis, rank)?;
+    let x = emit.var(node, 0)?;
+    if !flatten || axis + 1 >= rank {
+        return Ok(vec![function(emit, &x, small(axis)?)?]);
+    }
+    let shape = emit.shape(id)?;
+    let rows: usize = shape.iter().take(axis).product();
+    let columns: usize = shape.iter().skip(axis).product();
+    let flat = emit.reshape(&x, &[rows, columns])?;
+    let result = function(emit, &flat, 1)?;
+    Ok(vec![emit.reshape(&result, &shape)?])
+}
+
+/// `max(x, 0) + slope · min(x, 0)`, with slopes of any shape that broadcasts.
+fn prelu(emit: &mut Emit<'_>, node: &Node) -> Result<Vec<Var>> {
+    let (x, slope) = (emit.var(node, 0)?, emit.var(node, 1)?);
+    let zero = emit.float(0.0);
+    let above = emit.op("relu", vec![("x", (&x).into())])?;
+    let below = emit.op("minimum", vec![("x", Arg::Var(x)), ("y", zero)])?;
+    let sloped = product(emit, &below, &slope)?;
+    Ok(vec![emit.op("add", vec![("x", Arg::Var(above)), ("y", Arg::Var(sloped))])?])
+}

@@ -1,0 +1,61 @@
+//! The operators of graphs as operations of programs, a table for each family.
+
+mod activation;
+mod elementwise;
+mod matrix;
+
+use galatea_formats::coreml::mil::Var;
+use galatea_graph::Node;
+
+use super::emit::{Emit, Result, refuse};
+
+/// How an operator is written.
+pub(super) struct Row {
+    /// The operator's domain; empty for ONNX's default one.
+    domain: &'static str,
+    /// Its name.
+    name: &'static str,
+    /// Why its floats are computed in FP32 even where those around it are FP16.
+    wide: Option<&'static str>,
+    /// Adds its operations and gives its outputs.
+    emit: fn(&mut Emit<'_>, &Node) -> Result<Vec<Var>>,
+}
+
+impl Row {
+    /// A row of an operator of ONNX's default domain.
+    const fn onnx(name: &'static str, emit: fn(&mut Emit<'_>, &Node) -> Result<Vec<Var>>) -> Self {
+        Self { domain: "", name, wide: None, emit }
+    }
+
+    /// The same of an operator whose results exceed what FP16 holds, or lose too much there.
+    const fn wide(self, reason: &'static str) -> Self {
+        Self { wide: Some(reason), ..self }
+    }
+
+    /// The same in another domain.
+    const fn of(self, domain: &'static str) -> Self {
+        Self { domain, ..self }
+    }
+}
+
+/// Every operator that is written, by family.
+const FAMILIES: &[&[Row]] = &[activation::ROWS, elementwise::ROWS, matrix::ROWS];
+
+/// Domain and name of every operator that is written.
+pub fn operators() -> impl Iterator<Item = (&'static str, &'static str)> {
+    FAMILIES.iter().flat_map(|family| family.iter().map(|row| (row.domain, row.name)))
+}
+
+/// Writes a node.
+///
+/// # Errors
+/// When it has no form in a program, with the reason.
+pub(super) fn emit(emit: &mut Emit<'_>, node: &Node) -> Result<()> {
+    let mut rows = FAMILIES.iter().flat_map(|family| family.iter());
+    let Some(row) = rows.find(|row| row.name == node.op_type && row.domain == node.domain) else {
+        return refuse("no operation of a program says the same");
+    };
+    emit.begin(node, row.wide.is_some());
+    let results = (row.emit)(emit, node)?;
+    emit.end(node, results)
+}

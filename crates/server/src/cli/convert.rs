@@ -1,0 +1,157 @@
+//! `galatea convert`: a model in another format.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::time::Instant;
+
+use galatea_formats::{coreml, onnx};
+use galatea_graph::Graph;
+use galatea_providers::coreml::{ConvertOptions, convert as to_program};
+use galatea_serving::graph_model::Format;
+use serde_json::json;
+
+use super::arguments::{Arguments, Choice, help};
+use super::{model, say};
+
+const CHOICES: &[Choice] = &[
+    Choice {
+        name: "precision",
+        value: "fp16|fp32",
+        sentence: "what floats are computed in [fp16]",
+    },
+    Choice {
+        name: "specification",
+        value: "6…9",
+        sentence: "version of Core ML's format: 6 is macOS 12, 9 is macOS 15 [9]",
+    },
+    Choice {
+        name: "length",
+        value: "NAME=N",
+        sentence: "number that a named length of the inputs is; repeatable",
+    },
+    Choice { name: "shape", value: "INPUT=N,N,…", sentence: "shape of an input; repeatable" },
+    Choice {
+        name: "bucket",
+        value: "NAME=N,NAME=N…",
+        sentence: "lengths that the inputs may have together; repeatable",
+    },
+    Choice {
+        name: "longest",
+        value: "N",
+        sentence: "the most that a length is which each run brings [2048]",
+    },
+    Choice { name: "function", value: "NAME", sentence: "function of a model that has several" },
+    Choice { name: "level", value: "O0…O3", sentence: "how far the graph is rewritten [O2]" },
+    Choice { name: "json", value: "", sentence: "print one line of JSON" },
+    Choice { name: "help", value: "", sentence: "print this" },
+];
+
+/// Converts a model.
+pub(super) fn convert(arguments: &[String]) -> Result<ExitCode, String> {
+    let arguments = Arguments::parse(arguments, CHOICES)?;
+    if arguments.has("help") {
+        say(&help("galatea convert MODEL OUTPUT.mlpackage|OUTPUT.onnx", CHOICES));
+        return Ok(ExitCode::SUCCESS);
+    }
+    let [source, target] = arguments.values() else {
+        return Err(format!("expected MODEL and OUTPUT, found {} names", arguments.values().len()));
+    };
+    let (path, target) = (model::find(source)?, PathBuf::from(target));
+    let started = Instant::now();
+    let loaded = model::load(&path, &arguments)?;
+    let nodes = loaded.graph.nodes.len();
+    match Format::of(&target) {
+        Some(Format::CoreMl) if target.extension().is_some_and(|end| end == "mlpackage") => {
+            write_package(&loaded.graph, &path, &target, &arguments)?;
+        }
+        Some(Format::Onnx) => {
+            let mut info = loaded.info;
+            info.producer_name = "galatea".to_owned();
+            info.producer_version = env!("CARGO_PKG_VERSION").to_owned();
+            onnx::write_model(&loaded.graph, &info, &target, onnx::WriteOptions::default())
+                .map_err(|error| error.to_string())?;
+        }
+        _ => {
+            let text = "the output ends in .mlpackage or .onnx";
+            return Err(format!("{text}, found '{}'", target.display()));
+        }
+    }
+    report(&arguments, &target, nodes, started);
+    Ok(ExitCode::SUCCESS)
+}
+
+fn report(arguments: &Arguments, target: &Path, nodes: usize, started: Instant) {
+    let (seconds, bytes) = (started.elapsed().as_secs_f64(), bytes_of(target));
+    if arguments.has("json") {
+        let file = target.display().to_string();
+        say(&json!({"file": file, "nodes": nodes, "bytes": bytes, "seconds": seconds}).to_string());
+        return;
+    }
+    let megabytes = bytes as f64 / 1e6;
+    say(&format!("{}: {nodes} nodes, {megabytes:.1} MB, in {seconds:.2} s", target.display()));
+}
+
+/// Bytes of a file, or of all files of a folder.
+fn bytes_of(path: &Path) -> u64 {
+    match std::fs::read_dir(path) {
+        Err(_) => path.metadata().map_or(0, |found| found.len()),
+        Ok(entries) => entries.flatten().map(|entry| bytes_of(&entry.path())).sum(),
+    }
+}
+
+fn write_package(
+    graph: &Graph,
+    source: &Path,
+    target: &Path,
+    arguments: &Arguments,
+) -> Result<(), String> {
+    let options = options(arguments)?;
+    let mut package =
+        to_program(graph, &options).map_err(|error| format!("{}: {error}", source.display()))?;
+    let version = env!("CARGO_PKG_VERSION").to_owned();
+    package.info.metadata.insert("ai.galatea.version".to_owned(), version);
+    coreml::write_package(target, &package).map_err(|error| error.to_string())
+}
+
+fn options(arguments: &Arguments) -> Result<ConvertOptions, String> {
+    let half = match arguments.last("precision") {
+        None | Some("fp16") => true,
+        Some("fp32") => false,
+        Some(other) => return Err(format!("--precision: '{other}' found, expected fp16 or fp32")),
+    };
+    let mut options = ConvertOptions { half, ..ConvertOptions::default() };
+    options.specification = arguments.number("specification", options.specification)?;
+    if !(6..=9).contains(&options.specification) {
+        let text = "expected 6 to 9";
+        return Err(format!("--specification: {} found, {text}", options.specification));
+    }
+    options.longest = arguments.number("longest", options.longest)?;
+    if arguments.last("level").is_some() {
+        options.level = model::level(arguments)?;
+    }
+    for text in arguments.all("length") {
+        let (name, number) = length("length", text)?;
+        options.lengths.insert(name, number);
+    }
+    for text in arguments.all("bucket") {
+        let lengths = text.split(',').map(|one| length("bucket", one));
+        options.buckets.push(lengths.collect::<Result<BTreeMap<_, _>, _>>()?);
+    }
+    for text in arguments.all("shape") {
+        let wrong = || format!("--shape: '{text}' found, expected INPUT=N,N,…");
+        let (name, lengths) = text.split_once('=').ok_or_else(wrong)?;
+        let lengths = lengths.split(',').filter(|len| !len.trim().is_empty());
+        let lengths = lengths.map(|len| len.trim().parse().map_err(|_| wrong()));
+        options.shapes.insert(name.to_owned(), lengths.collect::<Result<_, _>>()?);
+    }
+    Ok(options)
+}
+
+/// A named length: `NAME=N`.
+fn length(option: &str, text: &str) -> Result<(String, usize), String> {
+    let parsed = text
+        .split_once('=')
+        .and_then(|(name, number)| Some((name.trim().to_owned(), number.trim().parse().ok()?)));
+    parsed.ok_or_else(|| format!("--{option}: '{text}' found, expected NAME=N"))
+}
