@@ -1,7 +1,7 @@
 //! Operators that look elements up.
 
 use galatea_graph::ValueId;
-use galatea_tensor::DataType;
+use galatea_tensor::{DataType, Tensor};
 
 use super::Row;
 use super::lowering::{Lowering, Result, attributes};
@@ -9,15 +9,30 @@ use super::operation::Op;
 use super::shape::signed;
 use crate::coreml::error::CoreMlError;
 
-pub(super) const ROWS: &[Row] = &[Row::new("gather", gather), Row::new("select", select)];
+pub(super) const ROWS: &[Row] = &[
+    Row::new("gather", gather),
+    Row::new("gather_along_axis", gather_along_axis),
+    Row::new("gather_nd", gather_nd),
+    Row::new("non_zero", non_zero),
+    Row::new("one_hot", one_hot),
+    Row::new("select", select),
+];
+
+/// Reads the number of axes of batches, and whether places are checked (here they always are).
+fn batch_dims(low: &mut Lowering, op: &Op<'_>) -> Result<i64> {
+    if op.opset >= 7 {
+        low.flag(op, "validate_indices", false)?;
+    }
+    let found = if op.opset >= 6 { low.int(op, "batch_dims")? } else { None };
+    Ok(found.unwrap_or(0))
+}
 
 /// Rows of an axis, after `batch_dims` axes that both have.
 fn gather(low: &mut Lowering, op: &Op<'_>) -> Result<()> {
     let (x, indices) = (low.required(op, "x")?, low.required(op, "indices")?);
     let indices = low.cast(indices, DataType::Int64)?;
     let axis = low.int(op, "axis")?.unwrap_or(0);
-    op.ignore("validate_indices");
-    let batch = low.int(op, "batch_dims")?.unwrap_or(0);
+    let batch = batch_dims(low, op)?;
     if batch != 0 {
         return gather_in_batches(low, op, (x, indices), axis, batch);
     }
@@ -56,6 +71,59 @@ fn gather_in_batches(
         .chain(batch + looked_up + before..total);
     let back: Vec<usize> = back.collect();
     let result = low.transpose(found, &back)?;
+    low.give(op, &[result])
+}
+
+/// For each place of `indices`, the element at that position of an axis.
+fn gather_along_axis(low: &mut Lowering, op: &Op<'_>) -> Result<()> {
+    let (x, indices) = (low.required(op, "x")?, low.required(op, "indices")?);
+    let indices = low.cast(indices, DataType::Int64)?;
+    let axis = low.int(op, "axis")?.unwrap_or(0);
+    if op.opset >= 7 {
+        low.flag(op, "validate_indices", false)?;
+    }
+    let named = attributes([("axis", axis.into())]);
+    let result = low.node("GatherElements", &named, &[x, indices])?;
+    low.give(op, &[result])
+}
+
+/// Parts of `x` whose first positions are the last axis of `indices`.
+fn gather_nd(low: &mut Lowering, op: &Op<'_>) -> Result<()> {
+    let (x, indices) = (low.required(op, "x")?, low.required(op, "indices")?);
+    let indices = low.cast(indices, DataType::Int64)?;
+    let batch = batch_dims(low, op)?;
+    let named = attributes([("batch_dims", batch.into())]);
+    let result = low.node("GatherND", &named, &[x, indices])?;
+    low.give(op, &[result])
+}
+
+/// The places of all elements that are not zero, one a row.
+fn non_zero(low: &mut Lowering, op: &Op<'_>) -> Result<()> {
+    let x = low.required(op, "x")?;
+    let found = low.plain("NonZero", &[x])?;
+    let rows = low.transpose(found, &[1, 0])?;
+    let result = low.cast(rows, DataType::Int32)?;
+    low.give(op, &[result])
+}
+
+/// A new axis on which each index is switched on at its place.
+fn one_hot(low: &mut Lowering, op: &Op<'_>) -> Result<()> {
+    let indices = low.required(op, "indices")?;
+    let count = low.required(op, "one_hot_vector_size")?;
+    let count = low.cast(count, DataType::Int64)?;
+    let axis = low.int(op, "axis")?.unwrap_or(-1);
+    let (on, off) = (low.tensor(op, "on_value")?, low.tensor(op, "off_value")?);
+    let dtype = on.as_ref().or(off.as_ref()).map_or(DataType::Int32, |(_, value)| value.dtype());
+    let mut number = |given: Option<(_, Tensor)>, default: i64| -> Result<ValueId> {
+        let value = given.map_or_else(|| Tensor::scalar(default), |(_, value)| value);
+        let value = galatea_graph::converted(&value, dtype)?;
+        let value = low.constant(value);
+        low.reshape(value, &[1])
+    };
+    let both = [number(off, 0)?, number(on, 1)?];
+    let both = low.node("Concat", &attributes([("axis", 0_i64.into())]), &both)?;
+    let named = attributes([("axis", axis.into())]);
+    let result = low.node("OneHot", &named, &[indices, count, both])?;
     low.give(op, &[result])
 }
 

@@ -1,7 +1,7 @@
 //! A graph that is being made of a program: its nodes, what is known of its values, and what the
 //! program's names stand for.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use galatea_graph::{
@@ -11,7 +11,7 @@ use galatea_tensor::{DataType, Element as Number, Tensor};
 
 use super::operation::Op;
 use crate::coreml::error::CoreMlError;
-use crate::coreml::mil::{Block, Element, TensorType, Type, Value};
+use crate::coreml::mil::{Element, TensorType, Type, Value};
 
 pub(super) type Result<T> = std::result::Result<T, CoreMlError>;
 
@@ -41,6 +41,8 @@ struct Frame {
     read: HashMap<String, ValueId>,
     /// Values of the graphs around it that the graph reads, as inputs of it.
     captured: Vec<ValueId>,
+    /// Lists that become longer where something is written behind their end.
+    growing: HashSet<ValueId>,
 }
 
 impl Frame {
@@ -49,7 +51,7 @@ impl Frame {
         graph.opsets.insert(ONNX_DOMAIN.to_owned(), OPSET);
         graph.opsets.insert(galatea_graph::ML_DOMAIN.to_owned(), ML_OPSET);
         let (facts, bound, read) = (Vec::new(), HashMap::new(), HashMap::new());
-        Self { graph, facts, bound, read, captured: Vec::new() }
+        Self { graph, facts, bound, read, captured: Vec::new(), growing: HashSet::new() }
     }
 }
 
@@ -111,17 +113,8 @@ impl Lowering {
         }
         let outer = self.lookup_at(level.checked_sub(1)?, name)?;
         let Bound::Value(id) = outer else { return Some(outer) };
-        let (above, here) = self.frames.split_at_mut(level);
-        let (above, here) = (above.last()?, here.first_mut()?);
-        let inner = here.graph.value_named(&above.graph.value(id).name);
-        let fact = above.facts.get(id.index()).cloned().flatten();
-        here.graph.value_mut(inner).declared = fact.clone();
-        here.facts.resize(here.graph.values().len(), None);
-        here.facts[inner.index()] = fact;
-        if !here.captured.contains(&inner) {
-            here.captured.push(inner);
-        }
-        here.bound.insert(name.to_owned(), Bound::Value(inner));
+        let inner = self.capture(level, id)?;
+        self.frames.get_mut(level)?.bound.insert(name.to_owned(), Bound::Value(inner));
         Some(Bound::Value(inner))
     }
 
@@ -181,6 +174,20 @@ impl Lowering {
     /// Whether nodes are added to the graph of a block inside of the function.
     pub(super) fn is_nested(&self) -> bool {
         self.frames.len() > 1
+    }
+
+    // --- Lists ---------------------------------------------------------------------------------
+
+    /// Whether a list becomes longer where something is written behind its end.
+    pub(super) fn grows(&self, list: ValueId) -> bool {
+        self.frame().growing.contains(&list)
+    }
+
+    /// Makes a list one that grows, if it does.
+    pub(super) fn set_growing(&mut self, list: ValueId, grows: bool) {
+        if grows {
+            self.frame_mut().growing.insert(list);
+        }
     }
 
     // --- Facts ---------------------------------------------------------------------------------
@@ -372,21 +379,20 @@ impl Lowering {
         self.plain("Shape", &[id])
     }
 
-    // --- Blocks --------------------------------------------------------------------------------
+    // --- Subgraphs -----------------------------------------------------------------------------
 
-    /// Lowers a block to a subgraph whose own inputs are those of the block, with these facts.
-    /// `own` is called with the subgraph's inputs and the block's outputs and says what the subgraph
-    /// gives; it may add nodes.
+    /// A subgraph as an attribute. `fill` is called with its own inputs, of which these facts hold,
+    /// adds nodes and says what the subgraph gives. What it reads of the graphs around it becomes an
+    /// input of the node that has the attribute.
     pub(super) fn subgraph(
         &mut self,
-        block: &Block,
-        inputs: &[(&str, Option<&str>, Fact)],
-        own: impl FnOnce(&mut Self, &[ValueId], Vec<ValueId>) -> Result<Vec<ValueId>>,
-        lower: impl FnOnce(&mut Self, &Block) -> Result<()>,
+        inputs: &[Fact],
+        fill: impl FnOnce(&mut Self, &[ValueId]) -> Result<Vec<ValueId>>,
     ) -> Result<AttributeValue> {
         let outer = self.current.clone();
         self.frames.push(Frame::new(&outer));
-        let made = self.fill(block, inputs, own, lower);
+        let ids: Vec<ValueId> = inputs.iter().map(|fact| self.input(fact.clone())).collect();
+        let made = fill(self, &ids).and_then(|results| self.end(&results));
         let frame = self.frames.pop();
         self.current = outer;
         made?;
@@ -396,32 +402,61 @@ impl Lowering {
         Ok(AttributeValue::Graph(Box::new(subgraph)))
     }
 
-    fn fill(
-        &mut self,
-        block: &Block,
-        inputs: &[(&str, Option<&str>, Fact)],
-        own: impl FnOnce(&mut Self, &[ValueId], Vec<ValueId>) -> Result<Vec<ValueId>>,
-        lower: impl FnOnce(&mut Self, &Block) -> Result<()>,
-    ) -> Result<()> {
-        let mut ids = Vec::with_capacity(inputs.len());
-        for (stem, name, fact) in inputs {
-            self.current = (*stem).to_owned();
-            let id = self.input(fact.clone());
-            if let Some(name) = name {
-                self.define(name, Bound::Value(id))?;
-            }
-            ids.push(id);
-        }
-        lower(self, block)?;
-        let outputs = block.outputs.iter().map(|name| self.value_of(name));
-        let outputs = outputs.collect::<Result<Vec<_>>>()?;
-        let results = own(self, &ids, outputs)?;
-        for id in results {
-            // What the subgraph gives must be its own: neither an input nor a constant.
+    /// Makes values the outputs of the graph, as copies: what a subgraph gives must be its own,
+    /// neither an input nor a constant.
+    fn end(&mut self, results: &[ValueId]) -> Result<()> {
+        for &id in results {
             let copy = self.plain("Identity", &[id])?;
-            self.frame_mut().graph.outputs.push(copy);
+            // A loop without iterations gives what is declared.
+            let fact = self.fact(copy)?.clone();
+            let graph = &mut self.frame_mut().graph;
+            graph.value_mut(copy).declared = Some(Fact { value: None, ..fact });
+            graph.outputs.push(copy);
         }
         Ok(())
+    }
+
+    /// A value of the graph around the subgraph that is being made, as a value of the subgraph.
+    pub(super) fn captured(&mut self, outer: ValueId) -> Result<ValueId> {
+        let level = self.frames.len() - 1;
+        let found = level.checked_sub(1).and_then(|_| self.capture(level, outer));
+        found.ok_or_else(|| CoreMlError::invalid("a value outside of any graph"))
+    }
+
+    /// The value of a frame that stands for one of the frame around it.
+    fn capture(&mut self, level: usize, outer: ValueId) -> Option<ValueId> {
+        let (above, here) = self.frames.split_at_mut(level);
+        let (above, here) = (above.last()?, here.first_mut()?);
+        let inner = here.graph.value_named(&above.graph.value(outer).name);
+        let fact = above.facts.get(outer.index()).cloned().flatten();
+        here.graph.value_mut(inner).declared = fact.clone();
+        here.facts.resize(here.graph.values().len(), None);
+        if let Some(slot) = here.facts.get_mut(inner.index()) {
+            *slot = fact;
+        }
+        if !here.captured.contains(&inner) {
+            here.captured.push(inner);
+        }
+        if above.growing.contains(&outer) {
+            here.growing.insert(inner);
+        }
+        Some(inner)
+    }
+
+    /// Gives names a meaning for as long as `lower` runs; what it defines is forgotten too.
+    pub(super) fn scoped<T>(
+        &mut self,
+        own: &[(&str, ValueId)],
+        lower: impl FnOnce(&mut Self) -> Result<T>,
+    ) -> Result<T> {
+        let kept = (self.frame().bound.clone(), self.frame().read.clone());
+        for (name, id) in own {
+            self.define(name, Bound::Value(*id))?;
+        }
+        let result = lower(self)?;
+        let frame = self.frame_mut();
+        (frame.bound, frame.read) = kept;
+        Ok(result)
     }
 
     /// A new input of the graph.
@@ -540,10 +575,21 @@ fn type_of(found: &Fact) -> Result<Type> {
 }
 
 /// Whether a value may be what a program says of it: lengths that either does not know agree.
-fn agrees(stated: &Type, found: &Fact) -> bool {
-    let Type::Tensor(TensorType { element, shape }) = stated else {
-        // Lists are checked where they are read, dictionaries have no other form here.
-        return matches!(stated, Type::List(..) | Type::Dictionary(_));
+pub(super) fn agrees(stated: &Type, found: &Fact) -> bool {
+    let (element, shape) = match stated {
+        Type::Tensor(TensorType { element, shape }) => (element, shape.clone()),
+        // A list is a tensor whose first axis counts its items: one that grows is said to be as
+        // long as it was in the beginning.
+        Type::List(item, _) => match &**item {
+            Type::Tensor(TensorType { element, shape }) => {
+                let lengths = |shape: &Vec<_>| std::iter::once(None).chain(shape.clone()).collect();
+                (element, shape.as_ref().map(lengths))
+            }
+            _ => return false,
+        },
+        // A dictionary is a vector of its values.
+        Type::Dictionary(_) => return true,
+        Type::Tuple(_) | Type::State(_) => return false,
     };
     let lengths = |stated: &Vec<Option<usize>>, found: &Vec<Dim>| {
         let same = |(stated, found): (&Option<usize>, &Dim)| {
@@ -551,7 +597,7 @@ fn agrees(stated: &Type, found: &Fact) -> bool {
         };
         stated.len() == found.len() && stated.iter().zip(found).all(same)
     };
-    let shapes = match (shape, &found.shape) {
+    let shapes = match (&shape, &found.shape) {
         (Some(stated), Some(found)) => lengths(stated, found),
         _ => true,
     };

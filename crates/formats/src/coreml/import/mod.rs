@@ -9,19 +9,30 @@
 mod activation;
 mod classify;
 mod constant;
+mod control;
 mod convolution;
+mod create;
+mod crop_resize;
 mod elementwise;
 mod index;
+mod list;
 mod lowering;
 mod matrix;
 mod normalize;
 mod operation;
 mod pool;
 mod quantize;
+mod random;
+mod recurrent;
 mod reduce;
+mod resample;
+mod resize;
+mod scatter;
 mod shape;
 mod slice;
+mod sort;
 mod state;
+mod suppress;
 
 use galatea_graph::{Dim, Fact, Graph};
 
@@ -62,17 +73,28 @@ const FAMILIES: &[&[Row]] = &[
     activation::ROWS,
     classify::ROWS,
     constant::ROWS,
+    control::ROWS,
     convolution::ROWS,
+    create::ROWS,
+    crop_resize::ROWS,
     elementwise::ROWS,
     index::ROWS,
+    list::ROWS,
     matrix::ROWS,
     normalize::ROWS,
     pool::ROWS,
     quantize::ROWS,
+    random::ROWS,
+    recurrent::ROWS,
     reduce::ROWS,
+    resample::ROWS,
+    resize::ROWS,
+    scatter::ROWS,
     shape::ROWS,
     slice::ROWS,
+    sort::ROWS,
     state::ROWS,
+    suppress::ROWS,
 ];
 
 /// The oldest set of operators.

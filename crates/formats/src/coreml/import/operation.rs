@@ -162,22 +162,39 @@ impl Lowering {
         name: &'static str,
     ) -> Result<Option<Arc<Value>>> {
         let Some(argument) = op.argument(name)? else { return Ok(op.attribute(name).cloned()) };
-        let place = || format!("input '{name}'");
-        match self.bound(argument).map_err(|error| error.at(place()))? {
-            Bound::Constant(value) => Ok(Some(value)),
+        let value = self.constant_bound(argument);
+        value.map(Some).map_err(|error| error.at(format!("input '{name}'")))
+    }
+
+    /// The constant that an argument is.
+    fn constant_bound(&mut self, argument: &Argument) -> Result<Arc<Value>> {
+        match self.bound(argument)? {
+            Bound::Constant(value) => Ok(value),
             Bound::Value(id) => {
                 let known = self.fact(id)?.value.clone();
                 let element = known.as_ref().and_then(|tensor| Element::of(tensor.dtype()));
                 match known.zip(element) {
-                    Some((tensor, element)) => Ok(Some(Arc::new(Value::Tensor(element, tensor)))),
+                    Some((tensor, element)) => Ok(Arc::new(Value::Tensor(element, tensor))),
                     None => {
                         let text = "it depends on the run's inputs, the operator takes a constant";
-                        Err(CoreMlError::invalid(text).at(place()))
+                        Err(CoreMlError::invalid(text))
                     }
                 }
             }
-            Bound::State(_) => Err(CoreMlError::invalid("it is a state").at(place())),
+            Bound::State(_) => Err(CoreMlError::invalid("it is a state")),
         }
+    }
+
+    /// The constants that an input is bound to, which takes any number, if there is such an input.
+    pub(super) fn constants(
+        &mut self,
+        op: &Op<'_>,
+        name: &'static str,
+    ) -> Result<Option<Vec<Arc<Value>>>> {
+        let Some(all) = op.arguments(name) else { return Ok(None) };
+        let all: Result<Vec<Arc<Value>>> =
+            all.iter().map(|argument| self.constant_bound(argument)).collect();
+        all.map(Some).map_err(|error| error.at(format!("input '{name}'")))
     }
 
     /// Whether an input is there and its value is known before a run.

@@ -1,12 +1,13 @@
 //! Operators that change shapes, and those that put values together or take them apart.
 
-use galatea_graph::{ONNX_DOMAIN, ValueId};
+use galatea_graph::{Dim, ONNX_DOMAIN, ValueId};
 use galatea_tensor::{DataType, Tensor};
 
 use super::Row;
 use super::lowering::{Lowering, Result, attributes, text};
 use super::operation::Op;
 use crate::coreml::error::CoreMlError;
+use crate::coreml::mil::Value;
 
 pub(super) const ROWS: &[Row] = &[
     Row::new("reshape", reshape),
@@ -38,12 +39,44 @@ pub(super) fn signed(len: usize) -> i64 {
     i64::try_from(len).unwrap_or(i64::MAX)
 }
 
-/// Where as many lengths are given as `x` has axes, 0 stands for the length that is there.
+/// A length of 0 is the one that is there: before CoreML7 where as many lengths are given as `x` has
+/// axes; from then on lengths and axes are counted from the last, and 1 stands where there is none.
 fn reshape(low: &mut Lowering, op: &Op<'_>) -> Result<()> {
     let (x, target) = (low.required(op, "x")?, low.required(op, "shape")?);
-    let target = low.cast(target, DataType::Int64)?;
+    let mut target = low.cast(target, DataType::Int64)?;
+    let (rank, count) = (low.rank(x)?, low.known_len(target, 0));
+    let keeps = low.fact(target)?.integers().is_none_or(|all| all.contains(&0));
+    if let Some(count) = count.ok().filter(|&count| op.opset >= 7 && keeps && count != rank) {
+        let first = signed(rank.saturating_sub(count));
+        let kept = low.node("Shape", &attributes([("start", first.into())]), &[x])?;
+        let ones = low.integers(&vec![1; count.saturating_sub(rank)]);
+        let kept = low.node("Concat", &attributes([("axis", 0_i64.into())]), &[ones, kept])?;
+        let zero = low.integers(&[0]);
+        let keeps = low.plain("Equal", &[target, zero])?;
+        target = low.plain("Where", &[keeps, kept, target])?;
+    }
     let result = low.plain("Reshape", &[x, target])?;
     low.give(op, &[result])
+}
+
+/// The numbers of constants that an input is bound to, one or several.
+fn each(low: &mut Lowering, op: &Op<'_>, name: &'static str) -> Result<Vec<i64>> {
+    let all = low.constants(op, name)?;
+    let all = all.ok_or_else(|| CoreMlError::invalid(format!("input '{name}' is missing")))?;
+    let mut numbers = Vec::new();
+    for value in all {
+        match &*value {
+            // Truth values count as 0 and 1.
+            Value::Tensor(_, tensor) => {
+                numbers.extend(galatea_graph::converted(tensor, DataType::Int64)?.to_i64_vec()?);
+            }
+            other => {
+                let text = format!("input '{name}' is {}, expected integers", other.describe());
+                return Err(CoreMlError::invalid(text));
+            }
+        }
+    }
+    Ok(numbers)
 }
 
 /// The axes `begins[i]..ends[i]` of `x` take the lengths that as many axes of the `i`-th reference
@@ -51,9 +84,8 @@ fn reshape(low: &mut Lowering, op: &Op<'_>) -> Result<()> {
 fn reshape_like(low: &mut Lowering, op: &Op<'_>) -> Result<()> {
     let x = low.required(op, "x")?;
     let references = low.several(op, "ref_tensors")?;
-    let (begins, ends) = (needed(low, op, "begins")?, needed(low, op, "ends")?);
-    let none = vec![false; begins.len()];
-    let end_masks = low.flags(op, "end_masks")?.unwrap_or(none);
+    let (begins, ends) = (each(low, op, "begins")?, each(low, op, "ends")?);
+    let end_masks = each(low, op, "end_masks")?;
     if begins.len() != references.len() || ends.len() != references.len() {
         let text = format!("{} references with {begins:?} to {ends:?}", references.len());
         return Err(CoreMlError::invalid(text));
@@ -64,7 +96,7 @@ fn reshape_like(low: &mut Lowering, op: &Op<'_>) -> Result<()> {
         let at = |all: &[i64]| all.get(index).copied().unwrap_or(0);
         let begin = low.axis(at(&begins), rank)?;
         let end = match end_masks.get(index) {
-            Some(true) => rank,
+            Some(1) => rank,
             _ => match at(&ends) {
                 end if end < 0 => low.axis(end, rank)?,
                 end => usize::try_from(end).unwrap_or(usize::MAX).min(rank),
@@ -89,12 +121,22 @@ fn transpose(low: &mut Lowering, op: &Op<'_>) -> Result<()> {
     low.give(op, &[result])
 }
 
+/// Without axes of length 1; axes that are longer stay. One whose length is not known before a run
+/// counts as longer, unless the program says that it goes.
 fn squeeze(low: &mut Lowering, op: &Op<'_>) -> Result<()> {
     let x = low.required(op, "x")?;
-    let result = match low.ints(op, "axes")? {
-        Some(axes) => low.squeeze(x, &axes)?,
-        None => low.plain("Squeeze", &[x])?,
+    let dims = low.dims(x)?;
+    let named = low.ints(op, "axes")?;
+    let all = named.clone().unwrap_or_else(|| (0..dims.len()).map(signed).collect());
+    let all = all.iter().map(|&axis| low.axis(axis, dims.len())).collect::<Result<Vec<_>>>()?;
+    let stated = op.outputs().first().and_then(|(_, stated)| stated.as_tensor()?.shape.as_ref());
+    let every = named.is_some() && stated.is_some_and(|left| left.len() + all.len() == dims.len());
+    let goes = |axis: &usize| match dims.get(*axis).and_then(Dim::known) {
+        Some(len) => len == 1,
+        None => every,
     };
+    let axes: Vec<i64> = all.into_iter().filter(goes).map(signed).collect();
+    let result = if axes.is_empty() { x } else { low.squeeze(x, &axes)? };
     low.give(op, &[result])
 }
 
@@ -170,7 +212,7 @@ fn split(low: &mut Lowering, op: &Op<'_>) -> Result<()> {
     let sizes = sizes.map(|sizes| low.integers(&sizes));
     if sizes.is_none() {
         let at = low.axis(axis, low.rank(x)?)?;
-        let len = low.dims(x)?.get(at).and_then(galatea_graph::Dim::known);
+        let len = low.dims(x)?.get(at).and_then(Dim::known);
         if let Some(len) = len.filter(|len| !len.is_multiple_of(parts)) {
             let text = format!("axis {axis} of length {len} has no {parts} equal parts");
             return Err(CoreMlError::invalid(text));

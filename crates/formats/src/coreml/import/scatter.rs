@@ -1,0 +1,109 @@
+//! Operators that write elements at given places, or combine them with what is there.
+
+use galatea_graph::{Attributes, ValueId};
+use galatea_tensor::DataType;
+
+use super::Row;
+use super::lowering::{Lowering, Result, attributes, text};
+use super::operation::Op;
+use super::shape::signed;
+use crate::coreml::error::CoreMlError;
+
+pub(super) const ROWS: &[Row] = &[
+    Row::new("scatter", scatter),
+    Row::new("scatter_along_axis", scatter_along_axis),
+    Row::new("scatter_nd", scatter_nd),
+];
+
+/// What is written where, and how.
+struct Updates {
+    data: ValueId,
+    /// Places, of INT64; those below zero count from the end.
+    indices: ValueId,
+    updates: ValueId,
+    /// The mode as ONNX calls it.
+    reduction: &'static str,
+    /// What the updates multiply to divides the data in the end.
+    divides: bool,
+}
+
+impl Updates {
+    fn read(low: &mut Lowering, op: &Op<'_>) -> Result<Self> {
+        let (data, indices) = (low.required(op, "data")?, low.required(op, "indices")?);
+        let mut updates = low.required(op, "updates")?;
+        let indices = low.cast(indices, DataType::Int64)?;
+        if op.opset >= 7 {
+            // Places outside are errors in any case.
+            low.flag(op, "validate_indices", false)?;
+        }
+        let modes = ["add", "div", "max", "min", "mul", "sub", "update"];
+        let names = ["add", "mul", "max", "min", "mul", "add", "none"];
+        let mode = low.choice(op, "mode", &modes)?;
+        let found = modes.get(mode).copied().unwrap_or("add");
+        if found == "sub" {
+            updates = low.plain("Neg", &[updates])?;
+        }
+        let reduction = names.get(mode).copied().unwrap_or("add");
+        Ok(Self { data, indices, updates, reduction, divides: found == "div" })
+    }
+
+    /// Adds the node and gives the result.
+    fn write(
+        self,
+        low: &mut Lowering,
+        op: &Op<'_>,
+        operator: &str,
+        mut named: Attributes,
+    ) -> Result<()> {
+        named.insert("reduction".to_owned(), text(self.reduction));
+        let result = match self.divides {
+            false => low.node(operator, &named, &[self.data, self.indices, self.updates])?,
+            true => {
+                let dtype = low.dtype(self.data)?;
+                let (one, shape) = (low.number(1.0, dtype)?, low.shape_of(self.data)?);
+                let ones = low.plain("Expand", &[one, shape])?;
+                let divisors = low.node(operator, &named, &[ones, self.indices, self.updates])?;
+                low.plain("Div", &[self.data, divisors])?
+            }
+        };
+        low.give(op, &[result])
+    }
+}
+
+/// Whole rows of an axis.
+fn scatter(low: &mut Lowering, op: &Op<'_>) -> Result<()> {
+    let mut found = Updates::read(low, op)?;
+    let rank = low.rank(found.data)?;
+    let axis = low.int(op, "axis")?.unwrap_or(0);
+    let axis = low.axis(axis, rank)?;
+    if low.rank(found.indices)? != 1 {
+        let text = format!("input 'indices' has {} axes, expected 1", low.rank(found.indices)?);
+        return Err(CoreMlError::invalid(text));
+    }
+    if axis == 0 {
+        found.indices = low.unsqueeze(found.indices, &[-1])?;
+        return found.write(low, op, "ScatterND", Attributes::new());
+    }
+    // The same place for all elements of a row.
+    let mut shape = vec![1; rank];
+    if let Some(len) = shape.get_mut(axis) {
+        *len = -1;
+    }
+    let places = low.reshape(found.indices, &shape)?;
+    let wanted = low.shape_of(found.updates)?;
+    found.indices = low.plain("Expand", &[places, wanted])?;
+    found.write(low, op, "ScatterElements", attributes([("axis", signed(axis).into())]))
+}
+
+/// Elements of an axis, each at a place of its own.
+fn scatter_along_axis(low: &mut Lowering, op: &Op<'_>) -> Result<()> {
+    let found = Updates::read(low, op)?;
+    let axis = low.int(op, "axis")?.unwrap_or(0);
+    found.write(low, op, "ScatterElements", attributes([("axis", axis.into())]))
+}
+
+/// Parts whose first positions are the last axis of `indices`.
+fn scatter_nd(low: &mut Lowering, op: &Op<'_>) -> Result<()> {
+    let found = Updates::read(low, op)?;
+    found.write(low, op, "ScatterND", Attributes::new())
+}
