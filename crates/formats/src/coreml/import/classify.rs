@@ -22,11 +22,10 @@ fn classify(low: &mut Lowering, op: &Op<'_>) -> Result<()> {
         CoreMlError::invalid(text)
     })?;
     let flat = low.reshape(probabilities, &[-1])?;
-    if let Some(found) = low.known_shape(flat).and_then(|shape| shape.first().copied()) {
-        if found != labels.len() {
-            let text = format!("{found} probabilities for {} classes", labels.len());
-            return Err(CoreMlError::invalid(text));
-        }
+    let found = low.known_shape(flat).and_then(|shape| shape.first().copied());
+    if let Some(found) = found.filter(|found| *found != labels.len()) {
+        let text = format!("{found} probabilities for {} classes", labels.len());
+        return Err(CoreMlError::invalid(text));
     }
     let count = labels.len();
     let table = match holds_texts(&classes) {

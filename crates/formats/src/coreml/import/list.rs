@@ -72,6 +72,7 @@ fn make_list(low: &mut Lowering, op: &Op<'_>) -> Result<()> {
         &attributes([("value", AttributeValue::Tensor(zero))]),
         &[shape],
     )?;
+    low.set_growing(result, grows);
     low.give(op, &[result])
 }
 
@@ -151,12 +152,7 @@ fn written(
 
 /// The list with zeros behind its items, as far as the places go, and with items of the lengths
 /// that they have where the list has none yet.
-fn grown(
-    low: &mut Lowering,
-    list: ValueId,
-    places: ValueId,
-    items: ValueId,
-) -> Result<ValueId> {
+fn grown(low: &mut Lowering, list: ValueId, places: ValueId, items: ValueId) -> Result<ValueId> {
     let fixed = !low.grows(list);
     let known = |dim: &Dim| dim.known().is_some_and(|len| len > 0);
     let shaped = low.dims(list)?.iter().skip(1).all(known) || low.dims(list)? == low.dims(items)?;

@@ -25,11 +25,6 @@ impl<'p> Op<'p> {
         Self { operation, opset, read: RefCell::new(HashSet::from(["name"])) }
     }
 
-    /// The operator.
-    pub(super) fn operator(&self) -> &'p str {
-        &self.operation.operator
-    }
-
     /// Names and types of the outputs.
     pub(super) fn outputs(&self) -> &'p [(String, Type)] {
         &self.operation.outputs
@@ -66,11 +61,6 @@ impl<'p> Op<'p> {
                 all.len()
             ))),
         }
-    }
-
-    /// Whether there is such an input.
-    pub(super) fn has(&self, name: &'static str) -> bool {
-        self.arguments(name).is_some()
     }
 
     /// The name of the value that an input is bound to, such as that of a state.
@@ -195,11 +185,6 @@ impl Lowering {
         let all: Result<Vec<Arc<Value>>> =
             all.iter().map(|argument| self.constant_bound(argument)).collect();
         all.map(Some).map_err(|error| error.at(format!("input '{name}'")))
-    }
-
-    /// Whether an input is there and its value is known before a run.
-    pub(super) fn is_constant(&mut self, op: &Op<'_>, name: &'static str) -> bool {
-        op.has(name) && matches!(self.constant_of(op, name), Ok(Some(_)))
     }
 
     /// The constant tensor that an input is bound to, if there is one.

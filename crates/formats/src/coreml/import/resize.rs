@@ -109,10 +109,9 @@ impl Resized {
     /// The element at or before each point where points begin at the first element; else the one
     /// that is nearest, of two the one behind.
     fn nearest(&self, low: &mut Lowering, grid: Grid) -> Result<ValueId> {
-        if grid == Grid::Default {
-            if let Some(lengths) = self.uneven(low)? {
-                return self.looked_up(low, &lengths);
-            }
+        let uneven = if grid == Grid::Default { self.uneven(low)? } else { None };
+        if let Some(lengths) = uneven {
+            return self.looked_up(low, &lengths);
         }
         let rounding = if grid == Grid::Default { "floor" } else { "round_prefer_ceil" };
         if let Some(grid) = grid.onnx(&self.counts) {
