@@ -9,28 +9,18 @@
 )]
 #![allow(clippy::panic, reason = "a test reports so")]
 
-use std::fs::File;
-use std::io::Read;
-use std::path::{Path, PathBuf};
-
 use galatea_formats::coreml;
 use galatea_formats::coreml::proto::mil::{
     Argument, Binding, BindingKind, Block, Dimension, DimensionKind, Elements, ImmediateKind,
     NamedValueType, Operation, TensorType, TypeKind, UnknownDimension, Value, ValueKind,
 };
 use galatea_formats::coreml::proto::{Model, ModelKind};
+use galatea_testkit::mil;
 use prost::Message;
 
-fn folder() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../golden/mil")
-}
-
 /// The model of a case.
-fn model(archive: &str, case: &str) -> Model {
-    let path = folder().join(archive);
-    let mut archive = zip::ZipArchive::new(File::open(path).unwrap()).unwrap();
-    let mut bytes = Vec::new();
-    archive.by_name(&format!("{case}/model.mlmodel")).unwrap().read_to_end(&mut bytes).unwrap();
+fn model(name: &str) -> Model {
+    let (bytes, _) = mil::case(name).model();
     Model::decode(bytes.as_slice()).unwrap()
 }
 
@@ -52,8 +42,8 @@ fn reading(model: &Model) -> Result<coreml::Model, String> {
 }
 
 /// What is said of a case where `change` was made to it.
-fn refusal(archive: &str, case: &str, change: impl FnOnce(&mut Block)) -> String {
-    let mut model = model(archive, case);
+fn refusal(case: &str, change: impl FnOnce(&mut Block)) -> String {
+    let mut model = model(case);
     reading(&model).unwrap();
     change(block(&mut model));
     reading(&model).unwrap_err()
@@ -95,22 +85,24 @@ fn tensor_type(stated: &mut NamedValueType) -> &mut TensorType {
     }
 }
 
-const ACTIVATION: (&str, &str) = ("activation.zip", "softmax_along_axis_1");
+const SOFTMAX: &str = "activation/softmax_along_axis_1";
+const RNN: &str = "recurrent/rnn_forward";
+const COND: &str = "control/cond_whose_predicate_is_true";
+const LOOP: &str = "control/while_loop_of_5_rounds";
 
 #[test]
 fn unknown_and_missing_inputs_are_refused() {
-    let (archive, case) = ACTIVATION;
-    let found = refusal(archive, case, |block| {
+    let found = refusal(SOFTMAX, |block| {
         let softmax = operation(block, "softmax");
         let x = softmax.inputs["x"].clone();
         softmax.inputs.insert("temperature".to_owned(), x);
     });
     says(&found, &["(softmax)", "no input 'temperature'"]);
-    let found = refusal(archive, case, |block| {
+    let found = refusal(SOFTMAX, |block| {
         operation(block, "softmax").inputs.remove("x");
     });
     says(&found, &["(softmax)", "input 'x' is missing"]);
-    let found = refusal(archive, case, |block| {
+    let found = refusal(SOFTMAX, |block| {
         let x = operation(block, "softmax").inputs.get_mut("x").unwrap();
         let twice = x.arguments[0].clone();
         x.arguments.push(twice);
@@ -120,12 +112,11 @@ fn unknown_and_missing_inputs_are_refused() {
 
 #[test]
 fn operators_that_the_set_does_not_have_are_refused() {
-    let (archive, case) = ACTIVATION;
-    let found = refusal(archive, case, |block| {
+    let found = refusal(SOFTMAX, |block| {
         operation(block, "softmax").r#type = "hardmax".to_owned();
     });
     says(&found, &["(hardmax)", "no operator 'hardmax'"]);
-    let found = refusal(archive, case, |block| {
+    let found = refusal(SOFTMAX, |block| {
         operation(block, "softmax").r#type = "resize".to_owned();
     });
     says(&found, &["(resize)", "came with CoreML7", "CoreML6"]);
@@ -133,35 +124,33 @@ fn operators_that_the_set_does_not_have_are_refused() {
 
 #[test]
 fn names_must_be_given_before_they_are_read_and_only_once() {
-    let (archive, case) = ACTIVATION;
-    let found = refusal(archive, case, |block| {
+    let found = refusal(SOFTMAX, |block| {
         operation(block, "softmax").inputs.insert("x".to_owned(), named("nobody"));
     });
     says(&found, &["(softmax)", "'nobody'"]);
     // An operation that reads what it gives, and one that reads what a later one gives.
-    let found = refusal(archive, case, |block| {
+    let found = refusal(SOFTMAX, |block| {
         let softmax = operation(block, "softmax");
         let own = softmax.outputs[0].name.clone();
         softmax.inputs.insert("x".to_owned(), named(&own));
     });
     says(&found, &["(softmax)", "nothing before it gives"]);
-    let found = refusal(archive, case, |block| block.operations.reverse());
+    let found = refusal(SOFTMAX, |block| block.operations.reverse());
     says(&found, &["nothing before it gives"]);
-    let found = refusal(archive, case, |block| {
+    let found = refusal(SOFTMAX, |block| {
         let again = operation(block, "softmax").clone();
         block.operations.push(again);
     });
     says(&found, &["(softmax)", "has a value already"]);
-    let found = refusal(archive, case, |block| block.outputs[0] = "nobody".to_owned());
+    let found = refusal(SOFTMAX, |block| block.outputs[0] = "nobody".to_owned());
     says(&found, &["output 'nobody'"]);
 }
 
 #[test]
 fn parameters_of_other_types_and_axes_outside_are_refused() {
-    let (archive, case) = ACTIVATION;
-    let found = refusal(archive, case, |block| set_integer(constant(block, "softmax", "axis"), 9));
+    let found = refusal(SOFTMAX, |block| set_integer(constant(block, "softmax", "axis"), 9));
     says(&found, &["(softmax)", "axis 9"]);
-    let found = refusal(archive, case, |block| {
+    let found = refusal(SOFTMAX, |block| {
         operation(block, "softmax").inputs.insert("axis".to_owned(), named("x"));
     });
     says(&found, &["(softmax)", "input 'axis'", "takes a constant"]);
@@ -170,21 +159,21 @@ fn parameters_of_other_types_and_axes_outside_are_refused() {
             file_name: "@model_path/weights/weight.bin".to_owned(),
             offset: 64,
         })),
-        ..constant(block(&mut model(archive, case)), "softmax", "axis").clone()
+        ..constant(block(&mut model(SOFTMAX)), "softmax", "axis").clone()
     };
-    let found = refusal(archive, case, |block| *constant(block, "softmax", "axis") = text);
+    let found = refusal(SOFTMAX, |block| *constant(block, "softmax", "axis") = text);
     says(&found, &["(const)", "attribute 'val'"]);
-    let found = refusal("recurrent.zip", "rnn_forward", |block| {
+    let found = refusal(RNN, |block| {
         let name = operation(block, "rnn").inputs["direction"].clone();
         operation(block, "rnn").inputs.insert("output_sequence".to_owned(), name);
     });
     says(&found, &["(rnn)", "input 'output_sequence' is string", "expected bool"]);
-    let found = refusal("recurrent.zip", "rnn_forward", |block| {
+    let found = refusal(RNN, |block| {
         let weights = operation(block, "rnn").inputs["weight_ih"].clone();
         operation(block, "rnn").inputs.insert("weight_hh".to_owned(), weights);
     });
     says(&found, &["(rnn)", "of the state, expected 1 gates"]);
-    let found = refusal("recurrent.zip", "rnn_forward", |block| {
+    let found = refusal(RNN, |block| {
         let word = operation(block, "rnn").inputs["activation"].clone();
         operation(block, "rnn").inputs.insert("direction".to_owned(), word);
     });
@@ -193,56 +182,55 @@ fn parameters_of_other_types_and_axes_outside_are_refused() {
 
 #[test]
 fn what_a_program_says_of_its_values_must_be_so() {
-    let (archive, case) = ACTIVATION;
-    let found = refusal(archive, case, |block| {
+    let found = refusal(SOFTMAX, |block| {
         tensor_type(&mut operation(block, "softmax").outputs[0]).data_type = 23;
     });
     says(&found, &["(softmax)", "is said to be int32"]);
-    let found = refusal(archive, case, |block| {
+    let found = refusal(SOFTMAX, |block| {
         let stated = tensor_type(&mut operation(block, "softmax").outputs[0]);
         stated.rank += 1;
         let unknown = DimensionKind::Unknown(UnknownDimension { variadic: false });
         stated.dimensions.push(Dimension { kind: Some(unknown) });
     });
     says(&found, &["(softmax)", "is said to be"]);
-    let found = refusal(archive, case, |block| {
+    let found = refusal(SOFTMAX, |block| {
         let softmax = operation(block, "softmax");
         let more = NamedValueType { name: "more".to_owned(), ..softmax.outputs[0].clone() };
         softmax.outputs.push(more);
     });
     says(&found, &["(softmax)", "it says 2 outputs, the operator gives 1"]);
-    let found = refusal(archive, case, |block| operation(block, "softmax").outputs.clear());
+    let found = refusal(SOFTMAX, |block| operation(block, "softmax").outputs.clear());
     says(&found, &["(softmax)", "it says 0 outputs"]);
 }
 
 #[test]
 fn blocks_must_be_what_the_operation_runs() {
-    let found = refusal("control.zip", "cond_whose_predicate_is_true", |block| {
+    let found = refusal(COND, |block| {
         operation(block, "cond").blocks.pop();
     });
     says(&found, &["(cond)", "1 blocks, expected two"]);
-    let found = refusal("control.zip", "cond_whose_predicate_is_true", |block| {
+    let found = refusal(COND, |block| {
         operation(block, "cond").blocks[0].outputs.clear();
     });
     says(&found, &["(cond)", "a block takes 0 values and gives 0, expected none and 1"]);
-    let found = refusal("control.zip", "cond_whose_predicate_is_true", |block| {
+    let found = refusal(COND, |block| {
         operation(block, "cond").blocks[1].outputs[0] = "nobody".to_owned();
     });
     says(&found, &["(cond)", "the block's output 'nobody'"]);
-    let found = refusal("control.zip", "while_loop_of_5_rounds", |block| {
+    let found = refusal(LOOP, |block| {
         operation(block, "while_loop").blocks[1].inputs.pop();
     });
     says(&found, &["(while_loop)", "2 values with blocks that take 2 and 1"]);
-    let found = refusal("control.zip", "while_loop_of_5_rounds", |block| {
+    let found = refusal(LOOP, |block| {
         operation(block, "while_loop").blocks[1].outputs.swap(0, 1);
     });
     says(&found, &["(while_loop)", "the loop's value"]);
-    let found = refusal("control.zip", "while_loop_of_5_rounds", |block| {
+    let found = refusal(LOOP, |block| {
         tensor_type(&mut operation(block, "while_loop").blocks[1].inputs[0]).data_type = 11;
     });
     says(&found, &["(while_loop)", "is said to be fp32"]);
     // What a block gives its names is not seen around it.
-    let found = refusal("control.zip", "while_loop_of_5_rounds", |block| {
+    let found = refusal(LOOP, |block| {
         let inner = operation(block, "while_loop").blocks[1].outputs[1].clone();
         block.outputs[0] = inner;
     });
@@ -258,30 +246,10 @@ fn damaged_programs_are_errors_or_other_programs_and_never_panic() {
         state ^= state << 17;
         usize::try_from(state % u64::try_from(below).unwrap()).unwrap()
     };
-    for entry in std::fs::read_dir(folder()).unwrap() {
-        let path = entry.unwrap().path();
-        if path.extension().is_none_or(|end| end != "zip") {
-            continue;
-        }
-        let mut archive = zip::ZipArchive::new(File::open(path).unwrap()).unwrap();
-        let names: Vec<String> =
-            archive.file_names().map(|name| name.unwrap().into_owned()).collect();
-        for name in names.iter().filter(|name| name.ends_with("model.mlmodel")) {
-            let mut bytes = Vec::new();
-            archive.by_name(name).unwrap().read_to_end(&mut bytes).unwrap();
-            let weights = tempfile::tempdir().unwrap();
-            let stored = name.replace("model.mlmodel", "weights/weight.bin");
-            if names.contains(&stored) {
-                let mut all = Vec::new();
-                archive.by_name(&stored).unwrap().read_to_end(&mut all).unwrap();
-                std::fs::create_dir(weights.path().join("weights")).unwrap();
-                std::fs::write(weights.path().join("weights/weight.bin"), all).unwrap();
-            }
-            for _ in 0..3 {
-                let mut damaged = bytes.clone();
-                damaged[next(bytes.len())] ^= 1 << next(8);
-                let _ = coreml::read_model(damaged.into(), Some(weights.path()));
-            }
-        }
+    for case in mil::cases() {
+        let (mut bytes, folder) = case.model();
+        let at = next(bytes.len());
+        bytes[at] ^= 1 << next(8);
+        let _ = coreml::read_model(bytes.into(), Some(folder.path()));
     }
 }

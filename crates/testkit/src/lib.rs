@@ -7,6 +7,7 @@
 pub mod conformance;
 pub mod exercise;
 pub mod expectations;
+pub mod mil;
 pub mod model;
 pub mod model_mutation;
 mod mutation;
