@@ -8,55 +8,20 @@
     reason = "a test fails by panicking"
 )]
 
+mod plain;
+
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, channel};
 use std::time::Duration;
 
-use galatea_graph::{Datum, Fact, Graph, evaluate};
-use galatea_runtime::{
-    Claim, Claims, Executable, ExecutionProvider, Fence, MemoryReport, RuntimeError, SessionOptions,
-};
+use galatea_runtime::SessionOptions;
 use galatea_serving::backend::graph::GraphBackend;
 use galatea_serving::request::{InputData, InputTensor};
 use galatea_serving::{Core, CoreOptions, Error, InferenceRequest, InferenceResponse};
 use galatea_tensor::{ByteString, DataType, Tensor, bf16, encode_byte_strings, f16};
+use plain::Plain;
 use serde_json::Value as Json;
-
-/// Runs every graph by the operators' own definitions: the providers proper are above this crate.
-#[derive(Debug)]
-struct Plain;
-
-impl ExecutionProvider for Plain {
-    fn name(&self) -> &'static str {
-        "plain"
-    }
-
-    fn claim(&self, graph: &Graph, _facts: &[Option<Fact>]) -> Claims {
-        let claim = |node| Claim { nodes: vec![node], cost_ns: 1.0, kernel: "plain".into() };
-        Claims { claims: (0..graph.nodes.len()).map(claim).collect(), ..Claims::default() }
-    }
-
-    fn compile(
-        &self,
-        graph: Arc<Graph>,
-        _: &SessionOptions,
-    ) -> Result<Box<dyn Executable>, RuntimeError> {
-        Ok(Box::new(PlainExecutable(graph)))
-    }
-}
-
-struct PlainExecutable(Arc<Graph>);
-
-impl Executable for PlainExecutable {
-    fn submit(&self, inputs: Vec<Datum>) -> Fence {
-        Fence::ready(evaluate::run_values(&self.0, inputs).map_err(RuntimeError::from))
-    }
-
-    fn memory(&self) -> MemoryReport {
-        MemoryReport::default()
-    }
-}
 
 fn samples() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/models")

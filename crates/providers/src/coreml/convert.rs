@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use galatea_formats::coreml::mil::{self, Element};
+use galatea_formats::coreml::mil::{self, Arg, Element};
 use galatea_formats::coreml::{Described, Feature, FeatureType, ModelInfo, NewPackage, Shapes};
 use galatea_graph::rewrite::{self, Level};
 use galatea_graph::{Dim, Fact, Graph, ValueId, infer};
@@ -164,9 +164,12 @@ pub fn convert(graph: &Graph, options: &ConvertOptions) -> Result<NewPackage, Co
     let (graph, facts) = prepared(graph, options)?;
     let opset = u32::try_from(options.specification - 1).unwrap_or(0);
     let float = if options.half { Element::Fp16 } else { Element::Fp32 };
-    let mut emit = Emit::new(&graph, &facts, opset, float, options.compression.clone());
+    let mut emit = Emit::new(&graph, &facts, opset, float, options.compression);
     let wrong = |error: &dyn std::fmt::Display| ConvertError::Graph(error.to_string());
     let inputs = feed(&mut emit, &graph, &facts, options)?;
+    // Nothing on the way to an output takes its name.
+    let names = graph.outputs.iter().map(|&id| emit.builder().reserve(&graph.value(id).name));
+    let names: Vec<String> = names.collect();
     let mut unconverted = Vec::new();
     for (index, node) in graph.nodes.iter().enumerate() {
         if let Err(refused) = rows::emit(&mut emit, node) {
@@ -182,8 +185,8 @@ pub fn convert(graph: &Graph, options: &ConvertOptions) -> Result<NewPackage, Co
         return Err(ConvertError::Nodes(unconverted));
     }
     let mut outputs = Vec::with_capacity(graph.outputs.len());
-    for &id in &graph.outputs {
-        outputs.push(give(&mut emit, &graph, id).map_err(|error| wrong(&error.0))?);
+    for (&id, name) in graph.outputs.iter().zip(&names) {
+        outputs.push(give(&mut emit, id, name).map_err(|error| wrong(&error.0))?);
     }
     let function = emit.into_builder().finish();
     let program = mil::Program { functions: BTreeMap::from([("main".to_owned(), function)]) };
@@ -280,8 +283,7 @@ fn feed(
 }
 
 /// Makes an output, under its name.
-fn give(emit: &mut Emit<'_>, graph: &Graph, id: ValueId) -> super::emit::Result<Feature> {
-    let name = graph.value(id).name.clone();
+fn give(emit: &mut Emit<'_>, id: ValueId, name: &str) -> super::emit::Result<Feature> {
     let dtype = emit.dtype(id)?;
     let Some(element) = border(dtype) else {
         return super::emit::refuse(format!("output '{name}': a package gives no {dtype}"));
@@ -299,16 +301,11 @@ fn give(emit: &mut Emit<'_>, graph: &Graph, id: ValueId) -> super::emit::Result<
         Element::Int32 => "int32",
         _ => "fp32",
     };
-    let builder = emit.builder();
-    let arg = galatea_formats::coreml::mil::Arg::from(&var);
+    let (builder, arg) = (emit.builder(), Arg::from(&var));
     let last = match held == element {
-        true => builder.op("identity", &name, vec![("x", arg)])?,
-        false => {
-            let dtype = galatea_formats::coreml::mil::Arg::Text(word);
-            builder.op("cast", &name, vec![("x", arg), ("dtype", dtype)])?
-        }
+        true => builder.output_as(name, "identity", vec![("x", arg)])?,
+        false => builder.output_as(name, "cast", vec![("x", arg), ("dtype", Arg::Text(word))])?,
     };
-    builder.output(&last);
     Ok(array(last.name(), element.stored_as(), outside, Shapes::Fixed))
 }
 

@@ -266,7 +266,7 @@ impl<'g> Emit<'g> {
             return Ok(var.clone());
         }
         let name = self.graph.value(id).name.clone();
-        let var = match self.compression.clone().apply(&mut self.builder, &name, element, tensor)? {
+        let var = match self.compression.apply(&mut self.builder, &name, element, tensor)? {
             Some(var) => var,
             None => {
                 let narrow = narrowed(tensor, element)?;

@@ -7,7 +7,7 @@ use std::time::Instant;
 
 use galatea_formats::{coreml, onnx};
 use galatea_graph::Graph;
-use galatea_providers::coreml::{ConvertOptions, convert as to_program};
+use galatea_providers::coreml::{Compression, ConvertOptions, convert as to_program};
 use galatea_serving::graph_model::Format;
 use serde_json::json;
 
@@ -40,6 +40,11 @@ const CHOICES: &[Choice] = &[
         name: "longest",
         value: "N",
         sentence: "the most that a length is which each run brings [2048]",
+    },
+    Choice {
+        name: "weights",
+        value: "FORM",
+        sentence: "how they are stored: int8, int4, int4:BLOCK, palette:BITS, palette:BITS:GROUP, sparse:SHARE [as computed]",
     },
     Choice { name: "function", value: "NAME", sentence: "function of a model that has several" },
     Choice { name: "level", value: "O0…O3", sentence: "how far the graph is rewritten [O2]" },
@@ -126,6 +131,9 @@ fn options(arguments: &Arguments) -> Result<ConvertOptions, String> {
         let text = "expected 6 to 9";
         return Err(format!("--specification: {} found, {text}", options.specification));
     }
+    if let Some(text) = arguments.last("weights") {
+        options.compression = compression(text)?;
+    }
     options.longest = arguments.number("longest", options.longest)?;
     if arguments.last("level").is_some() {
         options.level = model::level(arguments)?;
@@ -146,6 +154,37 @@ fn options(arguments: &Arguments) -> Result<ConvertOptions, String> {
         options.shapes.insert(name.to_owned(), lengths.collect::<Result<_, _>>()?);
     }
     Ok(options)
+}
+
+/// The form of weights that a word names.
+fn compression(text: &str) -> Result<Compression, String> {
+    let parts: Vec<&str> = text.split(':').collect();
+    let wrong = || {
+        format!(
+            "--weights: '{text}' found, expected int8, int4, int4:BLOCK, palette:BITS, palette:BITS:GROUP or \
+             sparse:SHARE"
+        )
+    };
+    let found = match parts.as_slice() {
+        ["int8"] => Compression::Int8,
+        ["int4"] => Compression::Int4 { block: 32 },
+        ["int4", block] => Compression::Int4 { block: block.parse().map_err(|_| wrong())? },
+        ["palette", bits] => {
+            Compression::Palette { bits: bits.parse().map_err(|_| wrong())?, group: 0 }
+        }
+        ["palette", bits, group] => Compression::Palette {
+            bits: bits.parse().map_err(|_| wrong())?,
+            group: group.parse().map_err(|_| wrong())?,
+        },
+        ["sparse", share] => Compression::Sparse { share: share.parse().map_err(|_| wrong())? },
+        _ => return Err(wrong()),
+    };
+    let sound = match found {
+        Compression::Palette { bits, .. } => matches!(bits, 1 | 2 | 3 | 4 | 6 | 8),
+        Compression::Sparse { share } => (0.0..=1.0).contains(&share),
+        _ => true,
+    };
+    if sound { Ok(found) } else { Err(wrong()) }
 }
 
 /// A named length: `NAME=N`.

@@ -110,6 +110,37 @@ impl Builder {
         free
     }
 
+    /// Keeps an identifier for an output, so that nothing else takes it before [`Builder::output_as`].
+    pub fn reserve(&mut self, stem: &str) -> String {
+        self.fresh_name(stem)
+    }
+
+    /// Adds an operation whose output has an identifier that was reserved, and makes it an output of the
+    /// function.
+    ///
+    /// # Errors
+    /// As [`Builder::op`].
+    pub fn output_as(
+        &mut self,
+        reserved: &str,
+        operator: &str,
+        inputs: Vec<(&str, Arg)>,
+    ) -> Result<Var> {
+        let mut bound = BTreeMap::new();
+        for (name, arg) in inputs {
+            bound.insert(name.to_owned(), self.arguments(name, arg)?);
+        }
+        let operation =
+            Operation { operator: operator.to_owned(), inputs: bound, ..Operation::default() };
+        // From here on the first name that is asked for is this one.
+        self.taken.remove(reserved);
+        let mut outputs = self.add(operation, reserved, 1)?;
+        let var = outputs.pop();
+        let var = var.ok_or_else(|| CoreMlError::invalid("an operation without outputs"))?;
+        self.output(&var);
+        Ok(var)
+    }
+
     /// Adds an input; `None` is a length that is known in a run only.
     ///
     /// # Errors
@@ -244,7 +275,7 @@ impl Builder {
                 return Err(CoreMlError::invalid("a value is no literal"));
             }
         };
-        let var = self.constant(stem, element, tensor)?;
+        let var = self.constant(&format!("const_{stem}"), element, tensor)?;
         self.literals.insert(key, var.clone());
         Ok(var)
     }

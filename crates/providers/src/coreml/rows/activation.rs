@@ -79,7 +79,7 @@ fn activation(emit: &mut Emit<'_>, node: &Node) -> Result<Vec<Var>> {
             let gate = function(emit, "tanh", &soft, &[])?;
             product(emit, &x, &gate)?
         }
-        ActivationKind::Swish { alpha } if alpha == 1.0 => function(emit, "silu", &x, &[])?,
+        ActivationKind::Swish { alpha: 1.0 } => function(emit, "silu", &x, &[])?,
         ActivationKind::Swish { alpha } => {
             let slope = emit.float(alpha);
             let scaled = emit.op("mul", vec![("x", (&x).into()), ("y", slope)])?;
