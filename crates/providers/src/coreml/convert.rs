@@ -312,9 +312,10 @@ fn give(emit: &mut Emit<'_>, id: ValueId, name: &str) -> super::emit::Result<Fea
 /// Something in the place of a value that no operation gives, so that the rest can be looked at; whether
 /// that is possible.
 fn stand_in(emit: &mut Emit<'_>, id: ValueId) -> bool {
-    let (Ok(shape), Ok(dtype)) = (emit.shape(id), emit.dtype(id)) else { return false };
-    let Some(element) = form_of(dtype, emit.float_element()) else { return false };
-    let lengths: Vec<Option<usize>> = shape.iter().map(|&len| Some(len)).collect();
+    let Ok(fact) = emit.fact(id) else { return false };
+    let Some(dims) = &fact.shape else { return false };
+    let Some(element) = form_of(fact.dtype, emit.float_element()) else { return false };
+    let lengths: Vec<Option<usize>> = dims.iter().map(Dim::known).collect();
     let Ok(var) = emit.builder().input("missing", element, &lengths) else { return false };
     emit.set(id, var);
     true

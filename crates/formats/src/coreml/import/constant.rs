@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use galatea_graph::limits;
 use galatea_tensor::{DataType, Tensor, checked_elements};
 
 use super::Row;
@@ -145,12 +146,24 @@ fn cast(low: &mut Lowering, op: &Op<'_>) -> Result<()> {
     give(low, op, 0, element, cast)
 }
 
+/// How many elements a constant of a shape has: no more than a value may.
+fn bounded(shape: &[usize]) -> Result<usize> {
+    let count = checked_elements(shape)?;
+    let most = limits::get().value_bytes;
+    match count.checked_mul(size_of::<f32>()) {
+        Some(bytes) if bytes <= most => Ok(count),
+        _ => {
+            Err(CoreMlError::invalid(format!("{count} elements, a value has {most} bytes at most")))
+        }
+    }
+}
+
 /// The shape that an operand of the older form says.
 fn stated_shape(low: &mut Lowering, op: &Op<'_>) -> Result<Vec<usize>> {
     let (_, shape) = operand(low, op, "shape")?;
     let shape = positions(&shape)?;
-    // Checks the product before anybody makes as many elements.
-    checked_elements(&shape)?;
+    // Before anybody makes as many elements.
+    bounded(&shape)?;
     Ok(shape)
 }
 
@@ -262,7 +275,7 @@ impl Tables {
         if let Some(len) = target.get_mut(self.axis) {
             *len = len.saturating_mul(self.width);
         }
-        let count = checked_elements(&target)?;
+        let count = bounded(&target)?;
         let value = |index: usize| {
             // Behind the axis, the part of the vector, and all before.
             let (behind, before) = (index % inner, index / inner);
@@ -410,7 +423,7 @@ fn repeated(tensor: &Tensor, axis: usize, times: usize) -> Result<Tensor> {
     if let Some(len) = shape.get_mut(axis) {
         *len = len.saturating_mul(times);
     }
-    let count = checked_elements(&shape)?;
+    let count = bounded(&shape)?;
     let value = |index: usize| {
         let source = index / inner / times * inner + index % inner;
         all.get(source).copied().unwrap_or(0.0)

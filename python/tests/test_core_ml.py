@@ -1,0 +1,83 @@
+"""Packages that `galatea convert` writes: coremltools' own loader takes every operation, and they compute what
+their models do."""
+
+import subprocess
+
+import numpy as np
+import pytest
+
+from conftest import SAMPLES
+
+coremltools = pytest.importorskip("coremltools")
+
+
+def convert(program, model, package, *options):
+    command = [program, "convert", SAMPLES / model / "1" / "model.onnx", package, *options]
+    return subprocess.run(command, capture_output=True, text=True, timeout=300)
+
+
+def run(program, model, inputs, prefix):
+    command = [program, "run", model, "--inputs", inputs, "--outputs", prefix, "--no-model-cache"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0, done.stderr
+    return dict(np.load(f"{prefix}0.npz"))
+
+
+def loaded(package):
+    """The operations of a package, after coremltools has checked each by its own definition."""
+    from coremltools.converters.mil.frontend.milproto.load import load
+
+    spec = coremltools.utils.load_spec(str(package))
+    weights = package / "Data" / "com.apple.CoreML" / "weights"
+    program = load(spec, spec.specificationVersion, str(weights))
+    return [operation.op_type for operation in program.functions["main"].operations]
+
+
+CASES = {
+    "simple": {"INPUT0": np.arange(16, dtype=np.int32).reshape(1, 16), "INPUT1": np.ones((1, 16), np.int32)},
+    "digits": {"image": np.random.default_rng(5).random((2, 1, 28, 28), dtype=np.float32)},
+}
+
+
+@pytest.mark.parametrize("precision", ["fp16", "fp32"])
+@pytest.mark.parametrize("model", CASES)
+def test_samples_become_packages_that_compute_the_same(program, tmp_path, model, precision):
+    package = tmp_path / "model.mlpackage"
+    done = convert(program, model, package, "--precision", precision)
+    assert done.returncode == 0, done.stderr
+    assert loaded(package)
+    inputs = tmp_path / "in.npz"
+    np.savez(inputs, **CASES[model])
+    found = run(program, package, inputs, tmp_path / "found")
+    expected = run(program, SAMPLES / model / "1" / "model.onnx", inputs, tmp_path / "expected")
+    assert found.keys() == expected.keys()
+    for name, values in expected.items():
+        tolerance = 2e-2 if precision == "fp16" else 1e-4
+        np.testing.assert_allclose(found[name], values, rtol=tolerance, atol=tolerance, err_msg=name)
+
+
+def test_a_package_says_which_shapes_it_takes(program, tmp_path):
+    package = tmp_path / "model.mlpackage"
+    assert convert(program, "digits", package, "--shape", "image=1,1,28,28").returncode == 0
+    inputs = tmp_path / "in.npz"
+    np.savez(inputs, **CASES["digits"])
+    command = [program, "run", package, "--inputs", inputs, "--outputs", tmp_path / "out"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=300)
+    assert done.returncode == 1
+    assert "input 'image' has shape [2, 1, 28, 28], expected [1, 1, 28, 28]" in done.stderr
+
+
+def test_wrong_options_are_named(program, tmp_path):
+    package = tmp_path / "model.mlpackage"
+    for options, expected in [
+        (["--precision", "int8"], "--precision: 'int8' found, expected fp16 or fp32"),
+        (["--specification", "12"], "--specification: 12 found, expected 6 to 9"),
+        (["--weights", "palette:5"], "--weights: 'palette:5' found, expected"),
+        (["--shape", "image"], "--shape: 'image' found, expected INPUT=N,N,…"),
+        (["--shape", "image=1,2"], "input 'image': shape [1, 2] is given"),
+    ]:
+        done = convert(program, "digits", package, *options)
+        assert done.returncode == 1 and expected in done.stderr, done.stderr
+        assert not package.exists()
+    done = convert(program, "digits", tmp_path / "model.tflite")
+    assert done.returncode == 1 and "ends in .mlpackage or .onnx" in done.stderr, done.stderr
