@@ -11,9 +11,12 @@ use super::line::{Line, Submission};
 use crate::error::GpuError;
 use crate::memory::PoolConfig;
 
-/// How long work may take before the device counts as hung. Software devices are slow, and the work of
-/// one step is not.
+/// How long work may take before the device counts as hung.
 const WATCHDOG: Duration = Duration::from_secs(120);
+
+/// The same for a device that the processor plays: it compiles kernels while it works, and shares its
+/// cores with everything else that runs.
+const SOFTWARE_WATCHDOG: Duration = Duration::from_secs(600);
 
 /// How often a device that was lost is opened again. What is lost more often has a cause that stays.
 const MOST_TIMES: u32 = 8;
@@ -62,7 +65,7 @@ pub(super) struct Life {
 impl Life {
     /// That of a device that is open, which is watched from now on: whether it goes away, and errors that nobody
     /// waits for.
-    pub(super) fn of(device: &wgpu::Device, origin: Origin) -> Self {
+    pub(super) fn of(device: &wgpu::Device, software: bool, origin: Origin) -> Self {
         let (lost, uncaught) = (Arc::new(OnceLock::new()), Arc::new(Mutex::new(None)));
         let note: Arc<OnceLock<Loss>> = Arc::clone(&lost);
         device.set_device_lost_callback(move |reason, message| {
@@ -76,7 +79,8 @@ impl Life {
             tracing::error!(%error, "the GPU refused work");
             *note.lock().unwrap_or_else(PoisonError::into_inner) = Some(error.to_string());
         }));
-        let watchdog_ns = AtomicU64::new(nanoseconds(WATCHDOG));
+        let watchdog = if software { SOFTWARE_WATCHDOG } else { WATCHDOG };
+        let watchdog_ns = AtomicU64::new(nanoseconds(watchdog));
         let (before, next) = (AtomicU64::new(0), Mutex::new(None));
         let line = Line::default();
         Self { origin, lost, line, uncaught, watchdog_ns, before, next }
@@ -103,7 +107,8 @@ impl Device {
         }
     }
 
-    /// Sets how long work may take before the device counts as hung: two minutes at first.
+    /// Sets how long work may take before the device counts as hung: two minutes at first, ten on a device
+    /// that the processor plays.
     pub fn set_watchdog(&self, limit: Duration) {
         self.life.watchdog_ns.store(nanoseconds(limit), Ordering::Relaxed);
     }

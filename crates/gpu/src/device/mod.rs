@@ -186,7 +186,7 @@ impl Device {
         (config, budget): (&PoolConfig, Option<u64>),
         origin: life::Origin,
     ) -> Result<Arc<Self>, GpuError> {
-        let life = life::Life::of(&device, origin);
+        let life = life::Life::of(&device, capabilities.software, origin);
         let pipelines = pipelines::Pipelines::default();
         let counters = Counters::default();
         let unified = capabilities.unified && capabilities.mappable;
