@@ -1,5 +1,7 @@
 //! The cases of `golden/mil`: ML programs with values for their inputs and what they must give.
 
+#![allow(clippy::expect_used, clippy::panic, reason = "a test fails by panicking")]
+
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::Read;

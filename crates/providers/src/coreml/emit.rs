@@ -45,6 +45,7 @@ pub(crate) struct Emit<'g> {
     stem: String,
 }
 
+#[allow(dead_code, reason = "for the rows of further families")]
 impl<'g> Emit<'g> {
     /// A program of the set of operators of this number, whose floats are computed in `float`.
     pub(crate) fn new(

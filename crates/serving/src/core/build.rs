@@ -103,10 +103,7 @@ impl Core {
         config::normalise_instances(&mut config, defaults);
         config::validate_instances(&config, self.options.gpus)?;
         let sequences = SequencePlan::from_config(&config, &polled.dir)?;
-        let mut labels = self.labels_of(polled, &config)?;
-        for (output, own) in model.labels() {
-            labels.entry(output).or_insert_with(|| Arc::new(own));
-        }
+        let labels = self.labels_of(polled, &config, model.labels())?;
         let config = Arc::new(config);
         let mut seats = Vec::new();
         for (placement, limits) in placements(&config, self.options.gpus) {
@@ -173,7 +170,7 @@ impl Core {
         config.model_transaction_policy =
             Some(ModelTransactionPolicy { decoupled: plan.is_decoupled() });
         config::validate(&config)?;
-        let mut labels = self.labels_of(polled, &config)?;
+        let mut labels = self.labels_of(polled, &config, BTreeMap::new())?;
         for output in &config.output {
             let inherited = plan.producer(&output.name).and_then(|producer| {
                 let step = step(producer.model, producer.version)?;
@@ -205,19 +202,20 @@ impl Core {
         })
     }
 
+    /// The labels of outputs that classify: those in files that the configuration names, else the model's own.
     fn labels_of(
         &self,
         polled: &PolledModel,
         config: &ModelConfig,
+        own: BTreeMap<String, Vec<String>>,
     ) -> Result<BTreeMap<String, Arc<Vec<String>>>, Error> {
-        let named = config.output.iter().filter(|output| !output.label_filename.is_empty());
-        named
-            .map(|output| {
-                let path = repository::file_in(&polled.dir, &output.label_filename)?;
-                let labels = repository::read_labels(&path)?;
-                Ok((output.name.clone(), Arc::new(labels)))
-            })
-            .collect()
+        let mut labels: BTreeMap<_, _> =
+            own.into_iter().map(|(output, labels)| (output, Arc::new(labels))).collect();
+        for output in config.output.iter().filter(|output| !output.label_filename.is_empty()) {
+            let path = repository::file_in(&polled.dir, &output.label_filename)?;
+            labels.insert(output.name.clone(), Arc::new(repository::read_labels(&path)?));
+        }
+        Ok(labels)
     }
 }
 
