@@ -4,7 +4,7 @@ use galatea_graph::{AttributeValue, Attributes, ValueId};
 use galatea_tensor::{DataType, Tensor};
 
 use super::Row;
-use super::lowering::{Lowering, Result, attributes, text};
+use super::lowering::{Lowering, Result, attributes, bounded, text};
 use super::operation::Op;
 use crate::coreml::error::CoreMlError;
 
@@ -228,7 +228,7 @@ pub(super) fn filled(
     dtype: DataType,
 ) -> Result<ValueId> {
     let channels = low.known_len(x, 1)?;
-    let all = Tensor::from_vec(&[channels], vec![value; channels])?;
+    let all = Tensor::from_vec(&[channels], vec![value; bounded(&[channels])?])?;
     let all = galatea_graph::converted(&all, dtype)?;
     Ok(low.constant(all))
 }

@@ -20,6 +20,9 @@ const OPSET: i64 = 21;
 /// The version of `ai.onnx.ml` for classifiers.
 const ML_OPSET: i64 = 3;
 
+/// The most elements of a constant that the program does not hold.
+const MOST_MADE: usize = 1 << 24;
+
 /// What a name of the program stands for.
 #[derive(Clone, Debug)]
 pub(super) enum Bound {
@@ -410,7 +413,7 @@ impl Lowering {
             // A loop without iterations gives what is declared.
             let fact = self.fact(copy)?.clone();
             let graph = &mut self.frame_mut().graph;
-            graph.value_mut(copy).declared = Some(Fact { value: None, ..fact });
+            graph.value_mut(copy).declared = Some(Fact { value: None, elements: None, ..fact });
             graph.outputs.push(copy);
         }
         Ok(())
@@ -429,7 +432,6 @@ impl Lowering {
         let (above, here) = (above.last()?, here.first_mut()?);
         let inner = here.graph.value_named(&above.graph.value(outer).name);
         let fact = above.facts.get(outer.index()).cloned().flatten();
-        here.graph.value_mut(inner).declared = fact.clone();
         here.facts.resize(here.graph.values().len(), None);
         if let Some(slot) = here.facts.get_mut(inner.index()) {
             *slot = fact;
@@ -602,6 +604,21 @@ pub(super) fn agrees(stated: &Type, found: &Fact) -> bool {
         _ => true,
     };
     found.is_tensor() && element.stored_as() == found.dtype && shapes
+}
+
+/// How many elements a shape has, where a constant of it is made that the program does not hold: a
+/// program of a hundred bytes can ask for any.
+///
+/// # Errors
+/// When there are more than [`MOST_MADE`].
+pub(super) fn bounded(shape: &[usize]) -> Result<usize> {
+    match galatea_tensor::checked_elements(shape)? {
+        count if count <= MOST_MADE => Ok(count),
+        count => {
+            let text = format!("a constant of {count} elements, at most {MOST_MADE} are made");
+            Err(CoreMlError::unsupported(text))
+        }
+    }
 }
 
 /// Attributes from names and values.

@@ -6,7 +6,7 @@ use galatea_tensor::{DataType, Tensor};
 use super::Row;
 use super::activation::single;
 use super::convolution::filled;
-use super::lowering::{Lowering, Result, attributes};
+use super::lowering::{Lowering, Result, attributes, bounded};
 use super::operation::Op;
 use crate::coreml::error::CoreMlError;
 
@@ -98,7 +98,7 @@ fn layer_norm(low: &mut Lowering, op: &Op<'_>) -> Result<()> {
 fn ones(low: &mut Lowering, x: ValueId, first: usize, dtype: DataType) -> Result<ValueId> {
     let rank = low.rank(x)?;
     let shape = (first..rank).map(|axis| low.known_len(x, axis)).collect::<Result<Vec<_>>>()?;
-    let all = Tensor::from_vec(&shape, vec![1.0_f64; shape.iter().product()])?;
+    let all = Tensor::from_vec(&shape, vec![1.0_f64; bounded(&shape)?])?;
     let all = galatea_graph::converted(&all, dtype)?;
     Ok(low.constant(all))
 }

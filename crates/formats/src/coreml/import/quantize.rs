@@ -5,7 +5,7 @@ use galatea_tensor::DataType;
 
 use super::Row;
 use super::elementwise::named_type;
-use super::lowering::{Lowering, Result, attributes};
+use super::lowering::{Lowering, Result, attributes, bounded};
 use super::operation::Op;
 use crate::coreml::error::CoreMlError;
 
@@ -19,7 +19,10 @@ fn parameters(low: &mut Lowering, op: &Op<'_>, codes: DataType) -> Result<(Value
     let zero = match low.optional(op, "zero_point")? {
         Some(zero) => low.cast(zero, codes)?,
         None => match low.known_shape(scale) {
-            Some(shape) => low.constant(galatea_tensor::Tensor::zeros(codes, &shape)?),
+            Some(shape) => {
+                bounded(&shape)?;
+                low.constant(galatea_tensor::Tensor::zeros(codes, &shape)?)
+            }
             None => return Err(CoreMlError::invalid("the scale's shape is not known")),
         },
     };

@@ -53,12 +53,12 @@ impl Layer {
             return Err(CoreMlError::invalid(format!("x has {} axes, expected 3", low.rank(x)?)));
         }
         let weights = low.required(op, "weight_hh")?;
-        let (rows, hidden) = match low.known_shape(weights).as_deref() {
-            Some(&[rows, hidden]) => (rows, hidden),
-            other => {
-                let text = format!("input 'weight_hh' has the shape {other:?}, expected two axes");
-                return Err(CoreMlError::invalid(text));
-            }
+        // What is no constant may be said to have any length.
+        let held = low.fact(weights)?.value.as_ref().map(Tensor::shape);
+        let Some(&[rows, hidden]) = held else {
+            let found = low.fact(weights)?;
+            let text = format!("input 'weight_hh' is {found}, expected a constant of two axes");
+            return Err(CoreMlError::invalid(text));
         };
         if Some(rows) != hidden.checked_mul(gates.len()) || hidden == 0 {
             let count = gates.len();

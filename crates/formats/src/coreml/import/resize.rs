@@ -5,7 +5,7 @@ use galatea_tensor::DataType;
 
 use super::Row;
 use super::activation::single;
-use super::lowering::{Lowering, Result, attributes, text};
+use super::lowering::{Lowering, Result, attributes, bounded, text};
 use super::operation::Op;
 use super::shape::signed;
 use crate::coreml::error::CoreMlError;
@@ -156,6 +156,9 @@ impl Resized {
             let len = dims.get(axis).and_then(Dim::known).filter(|&len| len > 0);
             let Some((len, count)) = len.zip(*count) else { return Ok(None) };
             all.push((len, count));
+        }
+        for (_, count) in &all {
+            bounded(&[*count])?;
         }
         let even = all.iter().all(|(len, count)| count.is_multiple_of(*len));
         Ok((!even).then_some(all))

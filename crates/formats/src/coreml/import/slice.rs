@@ -4,7 +4,7 @@ use galatea_graph::{Dim, Fact, ValueId};
 use galatea_tensor::DataType;
 
 use super::Row;
-use super::lowering::{Lowering, Result, attributes, text};
+use super::lowering::{Lowering, Result, attributes, bounded, text};
 use super::operation::Op;
 use super::shape::{needed, signed, table};
 use crate::coreml::error::CoreMlError;
@@ -238,7 +238,8 @@ fn sliding_windows(low: &mut Lowering, op: &Op<'_>) -> Result<()> {
     };
     let count = room / step + 1;
     let place = |index: usize| signed((index / size) * step + index % size);
-    let places = table(low, &[count, size], (0..count * size).map(place).collect())?;
+    let all = bounded(&[count, size])?;
+    let places = table(low, &[count, size], (0..all).map(place).collect())?;
     let named = attributes([("axis", signed(axis).into())]);
     let result = low.node("Gather", &named, &[x, places])?;
     low.give(op, &[result])
