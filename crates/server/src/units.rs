@@ -67,8 +67,8 @@ fn gpu(_number: usize) -> Result<Arc<dyn ExecutionProvider>, String> {
 }
 
 /// The provider of that name with those behind it that take what it cannot run: `cpu`, `reference`,
-/// `gpu` or `gpu:N`, where a processor that plays a GPU counts too; the GPU takes whatever it can. Without a
-/// name, all units.
+/// `gpu` or `gpu:N`, where a processor that plays a GPU counts too, or `coreml`; both take whatever they can.
+/// Without a name, all units.
 ///
 /// # Errors
 /// When there is none of that name.
@@ -83,9 +83,15 @@ pub fn named(name: Option<&str>) -> Result<Providers, String> {
         let first = first.insisting().unwrap_or(first);
         return Ok(std::iter::once(first).chain(processor()).collect());
     }
+    if name == galatea_providers::coreml::NAME {
+        let first: Arc<dyn ExecutionProvider> =
+            Arc::new(galatea_providers::coreml::CoreMlProvider::new());
+        let first = first.insisting().unwrap_or(first);
+        return Ok(std::iter::once(first).chain(processor()).collect());
+    }
     let chosen = galatea_providers::by_name(name).ok_or_else(|| {
         let names = galatea_providers::PROVIDERS.iter().map(|row| row.name);
-        let names: Vec<&str> = std::iter::once("gpu").chain(names).collect();
+        let names: Vec<&str> = ["gpu", "coreml"].into_iter().chain(names).collect();
         format!("there is no provider '{name}'; there are {}", names.join(", "))
     })?;
     let reference = galatea_providers::reference::NAME;

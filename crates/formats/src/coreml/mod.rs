@@ -208,6 +208,15 @@ fn info(description: &proto::ModelDescription) -> ModelInfo {
     }
 }
 
+/// The graph that the interpreter makes of a function: its inputs, then its states; its outputs, then
+/// its states as a run leaves them.
+///
+/// # Errors
+/// When an operation is not known, or says what is not so.
+pub fn interpret(name: &str, function: &mil::Function) -> Result<Graph, CoreMlError> {
+    import::function(name, function).map(|(graph, _)| graph)
+}
+
 /// Decodes a message; on failure says how far it got.
 fn decode<M: Message + Default>(mut bytes: Bytes) -> Result<M, CoreMlError> {
     let total = bytes.len();

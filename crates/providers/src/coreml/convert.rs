@@ -200,6 +200,29 @@ pub fn convert(graph: &Graph, options: &ConvertOptions) -> Result<NewPackage, Co
     })
 }
 
+/// Why nodes have no form in a program, by their places in the graph; none for those that have one.
+/// Weights are not looked at.
+pub(crate) fn refusals(
+    graph: &Graph,
+    facts: &[Option<Fact>],
+    options: &ConvertOptions,
+) -> Vec<Option<String>> {
+    let opset = u32::try_from(options.specification - 1).unwrap_or(0);
+    let float = if options.half { Element::Fp16 } else { Element::Fp32 };
+    let mut emit = Emit::new(graph, facts, opset, float, Compression::None).probing();
+    for &id in &graph.inputs {
+        stand_in(&mut emit, id);
+    }
+    let each = graph.nodes.iter().map(|node| {
+        let refused = rows::emit(&mut emit, node).err()?;
+        for &id in node.outputs.iter().flatten() {
+            stand_in(&mut emit, id);
+        }
+        Some(refused.0)
+    });
+    each.collect()
+}
+
 /// An array that a package takes or gives.
 fn array(name: &str, dtype: DataType, shape: Vec<usize>, shapes: Shapes) -> Feature {
     Feature {

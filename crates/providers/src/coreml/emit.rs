@@ -43,7 +43,12 @@ pub(crate) struct Emit<'g> {
     float: Element,
     /// What the operations of this node are called.
     stem: String,
+    /// Nobody wants the program: large constants are not made.
+    probing: bool,
 }
+
+/// Constants of more elements are not made where nobody wants the program: weights, not parameters.
+const PARAMETERS: usize = 4096;
 
 #[allow(dead_code, reason = "for the rows of further families")]
 impl<'g> Emit<'g> {
@@ -66,7 +71,13 @@ impl<'g> Emit<'g> {
             usual: float,
             float,
             stem: String::new(),
+            probing: false,
         }
+    }
+
+    /// The same, to find out what has a form: weights are not made.
+    pub(crate) fn probing(self) -> Self {
+        Self { probing: true, ..self }
     }
 
     /// The program's own side.
@@ -267,6 +278,12 @@ impl<'g> Emit<'g> {
             return Ok(var.clone());
         }
         let name = self.graph.value(id).name.clone();
+        if self.probing && tensor.elements() > PARAMETERS {
+            let lengths: Vec<Option<usize>> = tensor.shape().iter().map(|&len| Some(len)).collect();
+            let var = self.builder.input(&name, element, &lengths)?;
+            self.constants.insert((id, element), var.clone());
+            return Ok(var);
+        }
         let var = match self.compression.apply(&mut self.builder, &name, element, tensor)? {
             Some(var) => var,
             None => {

@@ -6,9 +6,11 @@
 
 mod convert;
 mod emit;
+mod provider;
 mod rows;
 mod weights;
 
 pub use convert::{ConvertError, ConvertOptions, Unconverted, convert};
+pub use provider::{CoreMlProvider, NAME};
 pub use rows::operators;
 pub use weights::Compression;

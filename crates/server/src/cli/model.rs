@@ -280,6 +280,8 @@ pub(super) fn check(arguments: &Arguments) -> Result<(), String> {
 /// When there is no such level.
 pub(super) fn level(arguments: &Arguments) -> Result<OptimiseLevel, String> {
     match arguments.last("level") {
+        // Programs have no operations for what larger fusions make.
+        None if arguments.last("provider") == Some("coreml") => Ok(OptimiseLevel::O1),
         None => Ok(OptimiseLevel::default()),
         Some(text) => text.parse().map_err(|error| format!("--level: {error}")),
     }

@@ -91,10 +91,7 @@ mod tests {
 
     #[test]
     fn a_bell_is_told_apart_better_than_by_even_steps() {
-        let bell = |at: i32| {
-            let x = f64::from(at) / 1000.0;
-            (x * x * x) as f32
-        };
+        let bell = |at: i16| (f32::from(at) / 1000.0).powi(3);
         let values: Vec<f32> = (-1000..=1000).map(bell).collect();
         let error = |table: &[f32]| -> f64 {
             let places = places(&values, table);
