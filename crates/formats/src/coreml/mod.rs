@@ -12,6 +12,7 @@ mod error;
 mod feature;
 mod import;
 pub mod mil;
+mod network;
 mod package;
 mod program;
 pub mod proto;
@@ -181,20 +182,39 @@ pub fn read_model(bytes: Bytes, folder: Option<&Path>) -> Result<Model, CoreMlEr
     let none = proto::ModelDescription::default();
     let description = model.description.as_ref().unwrap_or(&none);
     let mut weights = Weights::new(folder);
-    let (functions, default_function) = match &model.kind {
-        Some(ModelKind::MlProgram(found)) => {
-            program::functions(found, version, description, &mut weights)?
-        }
-        Some(other) => {
-            let text = format!("a model of the kind '{}'", other.name());
-            return Err(CoreMlError::unsupported(text));
-        }
-        None => return Err(CoreMlError::invalid("the file holds no model: not one of Core ML?")),
-    };
+    let (functions, default_function) = functions(&model, &mut weights)?;
     let files = weights.into_files().into_iter();
     let files = files.map(|(path, memory)| ModelFile { path, memory }).collect();
     let info = info(description);
     Ok(Model { specification: version, functions, default_function, info, files })
+}
+
+/// The functions of a model of any kind, and the position of the default one.
+fn functions(
+    model: &proto::Model,
+    weights: &mut Weights,
+) -> Result<(Vec<Function>, usize), CoreMlError> {
+    let none = proto::ModelDescription::default();
+    let description = model.description.as_ref().unwrap_or(&none);
+    let Some(kind) = &model.kind else {
+        return Err(CoreMlError::invalid("the file holds no model: not one of Core ML?"));
+    };
+    if let ModelKind::MlProgram(found) = kind {
+        return program::functions(found, model.specification_version, description, weights);
+    }
+    let mut member = |model: &proto::Model| {
+        let (functions, default) = functions(model, weights)?;
+        let missing = || CoreMlError::invalid("it has no function");
+        functions.into_iter().nth(default).ok_or_else(missing)
+    };
+    let made = network::of_model(kind, description)
+        .or_else(|| network::pipeline::of_model(model, &mut member));
+    match made {
+        Some(made) => Ok((vec![made?], 0)),
+        None => {
+            Err(CoreMlError::unsupported(format!("a model of the kind '{}'", kind.name())))
+        }
+    }
 }
 
 fn info(description: &proto::ModelDescription) -> ModelInfo {

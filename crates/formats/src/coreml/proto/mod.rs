@@ -5,6 +5,8 @@
 //! that an error can name them.
 
 pub mod mil;
+pub mod network;
+pub mod simple;
 
 use std::collections::BTreeMap;
 

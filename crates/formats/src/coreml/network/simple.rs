@@ -1,0 +1,362 @@
+//! The simple models that pipelines hold: transformers of features, linear models, trees, and the
+//! suppression of overlapping boxes.
+//!
+//! Numbers are FP32: Core ML computes some of these in doubles.
+
+use bytes::Bytes;
+use galatea_graph::{AttributeValue, ValueId};
+use galatea_tensor::{ByteString, DataType, Tensor};
+
+use super::activation::linear;
+use super::lower::{Lowering, choice, int, ints, size, sizes};
+use super::nms::{Thresholds, survivors};
+use super::pipeline::Values;
+use super::{glm, trees};
+use crate::coreml::decode;
+use crate::coreml::error::CoreMlError;
+use crate::coreml::proto::network::ClassLabels;
+use crate::coreml::proto::simple::{
+    ArrayFeatureExtractor, Categories, FeatureVectorizer, Imputed, Imputer, Norm, Normalizer,
+    OneHotEncoder, Replaced, Scaler, SuppressionModel,
+};
+use crate::coreml::proto::{ModelDescription, ModelKind};
+
+/// The labels of a classifier, if the model is one.
+pub(super) type Names = Option<Vec<String>>;
+
+/// A simple model that is being lowered.
+pub(super) struct Step<'s> {
+    /// The bytes of its message.
+    pub(super) message: &'s Bytes,
+    /// What goes in and out.
+    pub(super) description: &'s ModelDescription,
+    /// All values so far.
+    pub(super) values: &'s mut Values,
+}
+
+impl Step<'_> {
+    /// A feature's value.
+    ///
+    /// # Errors
+    /// When no model gives it.
+    pub(super) fn value(&self, name: &str) -> Result<ValueId, CoreMlError> {
+        let missing = || CoreMlError::invalid(format!("no model before gives '{name}'"));
+        self.values.get(name).copied().ok_or_else(missing)
+    }
+
+    /// The value of the only input.
+    ///
+    /// # Errors
+    /// When there is another number of inputs, or nothing gives it.
+    pub(super) fn input(&self) -> Result<ValueId, CoreMlError> {
+        match &self.description.input[..] {
+            [feature] => self.value(&feature.name),
+            all => Err(CoreMlError::invalid(format!("it has {} inputs, expected 1", all.len()))),
+        }
+    }
+
+    /// The value of the only input as a vector of floats.
+    ///
+    /// # Errors
+    /// As [`Step::input`].
+    pub(super) fn floats(&self, cx: &mut Lowering) -> Result<ValueId, CoreMlError> {
+        let id = self.input()?;
+        let id = cx.reshape(id, &[-1])?;
+        cx.cast(id, DataType::Fp32)
+    }
+
+    /// Gives the only output.
+    ///
+    /// # Errors
+    /// When there is another number of outputs.
+    pub(super) fn give(&mut self, id: ValueId) -> Result<Names, CoreMlError> {
+        match &self.description.output[..] {
+            [feature] => self.values.insert(feature.name.clone(), id),
+            all => {
+                let text = format!("it has {} outputs, expected 1", all.len());
+                return Err(CoreMlError::invalid(text));
+            }
+        };
+        Ok(None)
+    }
+
+    /// Gives the label and the probabilities of a classifier.
+    ///
+    /// # Errors
+    /// When there are no labels, or another number of probabilities.
+    pub(super) fn classify(
+        &mut self,
+        cx: &mut Lowering,
+        probabilities: ValueId,
+        found: Option<&ClassLabels>,
+    ) -> Result<Names, CoreMlError> {
+        let (names, table) = super::border::label_table(found)?;
+        let probabilities = cx.reshape(probabilities, &[-1])?;
+        if let Some(found) = cx.dim(probabilities, 0)?
+            && found != names.len()
+        {
+            let text = format!("{found} probabilities of {} labels", names.len());
+            return Err(CoreMlError::invalid(text));
+        }
+        let attributes = [("axis", 0_i64.into()), ("keepdims", false.into())];
+        let best = cx.node("ArgMax", &[probabilities], &attributes)?;
+        let table = cx.constant(table);
+        let label = cx.node("Gather", &[table, best], &[])?;
+        let description = self.description;
+        let named = [
+            (&description.predicted_feature_name, label),
+            (&description.predicted_probabilities_name, probabilities),
+        ];
+        for (name, id) in named {
+            if !name.is_empty() {
+                self.values.insert(name.clone(), id);
+            }
+        }
+        Ok(Some(names))
+    }
+}
+
+/// How a simple model is lowered.
+pub(super) type Lower = fn(&mut Lowering, &mut Step<'_>) -> Result<Names, CoreMlError>;
+
+/// The simple models by the names of their fields.
+const ROWS: &[(&str, Lower)] = &[
+    ("arrayFeatureExtractor", array_feature_extractor),
+    ("featureVectorizer", feature_vectorizer),
+    ("glmClassifier", glm::classifier),
+    ("glmRegressor", glm::regressor),
+    ("identity", identity),
+    ("imputer", imputer),
+    ("nonMaximumSuppression", suppression),
+    ("normalizer", normalizer),
+    ("oneHotEncoder", one_hot_encoder),
+    ("scaler", scaler),
+    ("treeEnsembleClassifier", trees::classifier),
+    ("treeEnsembleRegressor", trees::regressor),
+];
+
+/// The row of a simple model.
+pub(super) fn find(kind: &ModelKind) -> Option<Lower> {
+    ROWS.iter().find(|(name, _)| *name == kind.name()).map(|&(_, lower)| lower)
+}
+
+/// The bytes of a model's message.
+fn message(kind: &ModelKind) -> Option<&Bytes> {
+    Some(match kind {
+        ModelKind::ArrayFeatureExtractor(message)
+        | ModelKind::FeatureVectorizer(message)
+        | ModelKind::GlmClassifier(message)
+        | ModelKind::GlmRegressor(message)
+        | ModelKind::Identity(message)
+        | ModelKind::Imputer(message)
+        | ModelKind::NonMaximumSuppression(message)
+        | ModelKind::Normalizer(message)
+        | ModelKind::OneHotEncoder(message)
+        | ModelKind::Scaler(message)
+        | ModelKind::TreeEnsembleClassifier(message)
+        | ModelKind::TreeEnsembleRegressor(message) => message,
+        _ => return None,
+    })
+}
+
+/// Lowers a simple model.
+///
+/// # Errors
+/// When it is damaged or does not fit what it is given.
+pub(super) fn lower(
+    cx: &mut Lowering,
+    values: &mut Values,
+    row: Lower,
+    (kind, description): (&ModelKind, &ModelDescription),
+) -> Result<Names, CoreMlError> {
+    let missing = || CoreMlError::unsupported(kind.name());
+    let message = message(kind).ok_or_else(missing)?;
+    kind.name().clone_into(&mut cx.layer);
+    row(cx, &mut Step { message, description, values })
+}
+
+/// Doubles of a file as floats.
+pub(super) fn floats(all: &[f64]) -> Vec<f32> {
+    // What a float does not hold of a double is what single precision leaves out.
+    #[allow(clippy::cast_possible_truncation, reason = "computed in single precision")]
+    all.iter().map(|&one| one as f32).collect()
+}
+
+fn identity(_: &mut Lowering, step: &mut Step<'_>) -> Result<Names, CoreMlError> {
+    let names = step.description.input.iter().zip(&step.description.output);
+    for (input, output) in names {
+        let id = step.value(&input.name)?;
+        step.values.insert(output.name.clone(), id);
+    }
+    Ok(None)
+}
+
+/// `(x + shift) · scale`.
+fn scaler(cx: &mut Lowering, step: &mut Step<'_>) -> Result<Names, CoreMlError> {
+    let params: Scaler = decode(Bytes::clone(step.message))?;
+    let mut x = step.floats(cx)?;
+    for (operator, values) in [("Add", &params.shift_value), ("Mul", &params.scale_value)] {
+        if !values.is_empty() {
+            let values = cx.constant(Tensor::vector(floats(values)));
+            x = cx.node(operator, &[x, values], &[])?;
+        }
+    }
+    step.give(x)
+}
+
+/// A vector divided by its norm.
+fn normalizer(cx: &mut Lowering, step: &mut Step<'_>) -> Result<Names, CoreMlError> {
+    let params: Normalizer = decode(Bytes::clone(step.message))?;
+    let x = step.floats(cx)?;
+    let keep = [("keepdims", true.into())];
+    let norm = match choice(params.norm_type, "norm")? {
+        Norm::Max => {
+            let size = cx.node("Abs", &[x], &[])?;
+            cx.node("ReduceMax", &[size], &keep)?
+        }
+        Norm::L1 => cx.node("ReduceL1", &[x], &keep)?,
+        Norm::L2 => cx.node("ReduceL2", &[x], &keep)?,
+    };
+    let id = cx.node("Div", &[x, norm], &[])?;
+    step.give(id)
+}
+
+/// Other values where one is missing: a number, or not a number.
+fn imputer(cx: &mut Lowering, step: &mut Step<'_>) -> Result<Names, CoreMlError> {
+    let params: Imputer = decode(Bytes::clone(step.message))?;
+    let x = step.floats(cx)?;
+    // Integers beyond what a float holds are no values that anybody replaces.
+    #[allow(clippy::cast_precision_loss, reason = "as all numbers here")]
+    let wide = |value: &i64| *value as f64;
+    let imputed = match &params.imputed {
+        Some(Imputed::Double(value)) => vec![*value],
+        Some(Imputed::Int(value)) => vec![wide(value)],
+        Some(Imputed::Doubles(all)) => all.vector.clone(),
+        Some(Imputed::Ints(all)) => all.vector.iter().map(wide).collect(),
+        None => return Err(CoreMlError::unsupported("values that are no numbers")),
+    };
+    let replaced = match &params.replaced {
+        Some(Replaced::Double(value)) => *value,
+        Some(Replaced::Int(value)) => wide(value),
+        None => f64::NAN,
+    };
+    let missing = if replaced.is_nan() {
+        cx.node("IsNaN", &[x], &[])?
+    } else {
+        let replaced = cx.constant(Tensor::vector(floats(&[replaced])));
+        cx.node("Equal", &[x, replaced], &[])?
+    };
+    let imputed = cx.constant(Tensor::vector(floats(&imputed)));
+    let id = cx.node("Where", &[missing, imputed, x], &[])?;
+    step.give(id)
+}
+
+/// 1 at the place of the category.
+fn one_hot_encoder(cx: &mut Lowering, step: &mut Step<'_>) -> Result<Names, CoreMlError> {
+    let params: OneHotEncoder = decode(Bytes::clone(step.message))?;
+    if params.output_sparse {
+        return Err(CoreMlError::unsupported("a dictionary as output"));
+    }
+    let x = step.input()?;
+    let x = cx.reshape(x, &[1])?;
+    let (x, table) = match &params.categories {
+        Some(Categories::Strings(all)) => {
+            let texts = all.vector.iter().map(|text| ByteString::from(text.as_str()));
+            (x, Tensor::vector(texts.collect::<Vec<_>>()))
+        }
+        Some(Categories::Ints(all)) => {
+            (cx.cast(x, DataType::Int64)?, Tensor::vector(all.vector.clone()))
+        }
+        None => return Err(CoreMlError::invalid("it has no categories")),
+    };
+    let table = cx.constant(table);
+    let found = cx.node("Equal", &[x, table], &[])?;
+    let id = cx.cast(found, DataType::Fp32)?;
+    step.give(id)
+}
+
+/// Features one behind the other.
+fn feature_vectorizer(cx: &mut Lowering, step: &mut Step<'_>) -> Result<Names, CoreMlError> {
+    let params: FeatureVectorizer = decode(Bytes::clone(step.message))?;
+    let mut parts = Vec::with_capacity(params.input_list.len());
+    for column in &params.input_list {
+        let id = step.value(&column.input_column)?;
+        let id = cx.reshape(id, &[-1])?;
+        let wanted = size(column.input_dimensions)?;
+        if cx.dim(id, 0)?.is_some_and(|found| found != wanted) {
+            let text = format!("'{}' has not {wanted} numbers", column.input_column);
+            return Err(CoreMlError::invalid(text));
+        }
+        parts.push(cx.cast(id, DataType::Fp32)?);
+    }
+    let id = cx.node("Concat", &parts, &[("axis", 0_i64.into())])?;
+    step.give(id)
+}
+
+/// Some elements.
+fn array_feature_extractor(cx: &mut Lowering, step: &mut Step<'_>) -> Result<Names, CoreMlError> {
+    let params: ArrayFeatureExtractor = decode(Bytes::clone(step.message))?;
+    let x = step.floats(cx)?;
+    let indices = cx.longs(&ints(&sizes(&params.extract_index)?));
+    let id = cx.node("Gather", &[x, indices], &[])?;
+    step.give(id)
+}
+
+/// The best boxes that do not overlap, as many as there are.
+fn suppression(cx: &mut Lowering, step: &mut Step<'_>) -> Result<Names, CoreMlError> {
+    let params: SuppressionModel = decode(Bytes::clone(step.message))?;
+    let floats = |cx: &mut Lowering, name: &str| {
+        let id = step.value(name)?;
+        cx.cast(id, DataType::Fp32)
+    };
+    let scores = floats(cx, &params.confidence_input)?;
+    let boxes = floats(cx, &params.coordinates_input)?;
+    if cx.rank(scores)? != 2 || cx.rank(boxes)? != 2 {
+        return Err(CoreMlError::invalid("boxes and scores are no matrices"));
+    }
+    let threshold = |cx: &mut Lowering, name: &str, field: f64| match step.values.get(name) {
+        Some(&id) => {
+            let id = cx.cast(id, DataType::Fp32)?;
+            cx.reshape(id, &[1])
+        }
+        None => Ok(cx.constant(Tensor::vector(self::floats(&[field])))),
+    };
+    let by = Thresholds {
+        overlap: threshold(cx, &params.iou_threshold_input, params.iou_threshold)?,
+        score: threshold(cx, &params.confidence_threshold_input, params.confidence_threshold)?,
+        count: cx.length(boxes, 0)?,
+        by_class: params.pick_top.is_some_and(|found| found.per_class),
+        never_empty: false,
+    };
+    let kept = survivors(cx, (boxes, scores), &by)?;
+    let outputs =
+        [(&params.confidence_output, scores), (&params.coordinates_output, boxes)];
+    for (name, from) in outputs {
+        let rows = cx.node("Gather", &[from, kept], &[])?;
+        step.values.insert(name.clone(), rows);
+    }
+    Ok(None)
+}
+
+/// A column of probabilities from that of the second of two labels.
+pub(super) fn two_labels(cx: &mut Lowering, second: ValueId) -> Result<ValueId, CoreMlError> {
+    let first = linear(cx, second, -1.0, 1.0)?;
+    cx.node("Concat", &[first, second], &[("axis", 0_i64.into())])
+}
+
+/// The softmax of a vector.
+pub(super) fn softmax(cx: &mut Lowering, x: ValueId) -> Result<ValueId, CoreMlError> {
+    cx.node("Softmax", &[x], &[("axis", 0_i64.into())])
+}
+
+/// The softmax of a vector with a 0 in front.
+pub(super) fn softmax_with_zero(cx: &mut Lowering, x: ValueId) -> Result<ValueId, CoreMlError> {
+    let zero = cx.constant(Tensor::vector(vec![0.0_f32]));
+    let all = cx.node("Concat", &[zero, x], &[("axis", 0_i64.into())])?;
+    softmax(cx, all)
+}
+
+/// A list of integers as an attribute.
+pub(super) fn longs(all: &[usize]) -> AttributeValue {
+    AttributeValue::Ints(all.iter().map(|&one| int(one)).collect())
+}

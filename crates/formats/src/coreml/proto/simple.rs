@@ -1,0 +1,199 @@
+//! The messages of the simple models that pipelines hold.
+//!
+//! Field numbers are those of coremltools 9.0.
+#![allow(missing_docs, reason = "fields have the names of the schema, which says what they mean")]
+
+use super::network::{Int64Vector, StringVector};
+
+#[derive(Clone, PartialEq, prost::Message)]
+pub struct Scaler {
+    #[prost(double, repeated, tag = "1")]
+    pub shift_value: Vec<f64>,
+    #[prost(double, repeated, tag = "2")]
+    pub scale_value: Vec<f64>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, prost::Message)]
+pub struct Normalizer {
+    #[prost(enumeration = "Norm", tag = "1")]
+    pub norm_type: i32,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, prost::Enumeration)]
+#[repr(i32)]
+pub enum Norm {
+    Max = 0,
+    L1 = 1,
+    L2 = 2,
+}
+
+#[derive(Clone, PartialEq, prost::Message)]
+pub struct Imputer {
+    #[prost(oneof = "Imputed", tags = "1, 2, 4, 5")]
+    pub imputed: Option<Imputed>,
+    #[prost(oneof = "Replaced", tags = "11, 12")]
+    pub replaced: Option<Replaced>,
+}
+
+#[derive(Clone, PartialEq, prost::Oneof)]
+pub enum Imputed {
+    #[prost(double, tag = "1")]
+    Double(f64),
+    #[prost(int64, tag = "2")]
+    Int(i64),
+    #[prost(message, tag = "4")]
+    Doubles(DoubleVector),
+    #[prost(message, tag = "5")]
+    Ints(Int64Vector),
+}
+
+#[derive(Clone, Copy, PartialEq, prost::Oneof)]
+pub enum Replaced {
+    #[prost(double, tag = "11")]
+    Double(f64),
+    #[prost(int64, tag = "12")]
+    Int(i64),
+}
+
+#[derive(Clone, PartialEq, prost::Message)]
+pub struct DoubleVector {
+    #[prost(double, repeated, tag = "1")]
+    pub vector: Vec<f64>,
+}
+
+#[derive(Clone, PartialEq, prost::Message)]
+pub struct OneHotEncoder {
+    #[prost(oneof = "Categories", tags = "1, 2")]
+    pub categories: Option<Categories>,
+    #[prost(bool, tag = "10")]
+    pub output_sparse: bool,
+}
+
+#[derive(Clone, PartialEq, prost::Oneof)]
+pub enum Categories {
+    #[prost(message, tag = "1")]
+    Strings(StringVector),
+    #[prost(message, tag = "2")]
+    Ints(Int64Vector),
+}
+
+#[derive(Clone, PartialEq, prost::Message)]
+pub struct FeatureVectorizer {
+    #[prost(message, repeated, tag = "1")]
+    pub input_list: Vec<InputColumn>,
+}
+
+#[derive(Clone, PartialEq, prost::Message)]
+pub struct InputColumn {
+    #[prost(string, tag = "1")]
+    pub input_column: String,
+    #[prost(uint64, tag = "2")]
+    pub input_dimensions: u64,
+}
+
+#[derive(Clone, PartialEq, prost::Message)]
+pub struct ArrayFeatureExtractor {
+    #[prost(uint64, repeated, tag = "1")]
+    pub extract_index: Vec<u64>,
+}
+
+#[derive(Clone, PartialEq, prost::Message)]
+pub struct Glm {
+    #[prost(message, repeated, tag = "1")]
+    pub weights: Vec<DoubleVector>,
+    #[prost(double, repeated, tag = "2")]
+    pub offset: Vec<f64>,
+    #[prost(int32, tag = "3")]
+    pub post_evaluation_transform: i32,
+    #[prost(int32, tag = "4")]
+    pub class_encoding: i32,
+    #[prost(oneof = "super::network::ClassLabels", tags = "100, 101")]
+    pub class_labels: Option<super::network::ClassLabels>,
+}
+
+#[derive(Clone, PartialEq, prost::Message)]
+pub struct TreeEnsemble {
+    #[prost(message, optional, tag = "1")]
+    pub tree_ensemble: Option<Trees>,
+    #[prost(enumeration = "TreeTransform", tag = "2")]
+    pub post_evaluation_transform: i32,
+    #[prost(oneof = "super::network::ClassLabels", tags = "100, 101")]
+    pub class_labels: Option<super::network::ClassLabels>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, prost::Enumeration)]
+#[repr(i32)]
+pub enum TreeTransform {
+    None = 0,
+    Softmax = 1,
+    Logistic = 2,
+    SoftmaxWithZeroReference = 3,
+}
+
+#[derive(Clone, PartialEq, prost::Message)]
+pub struct Trees {
+    #[prost(message, repeated, tag = "1")]
+    pub nodes: Vec<TreeNode>,
+    #[prost(uint64, tag = "2")]
+    pub num_prediction_dimensions: u64,
+    #[prost(double, repeated, tag = "3")]
+    pub base_prediction_value: Vec<f64>,
+}
+
+#[derive(Clone, PartialEq, prost::Message)]
+pub struct TreeNode {
+    #[prost(uint64, tag = "1")]
+    pub tree_id: u64,
+    #[prost(uint64, tag = "2")]
+    pub node_id: u64,
+    #[prost(int32, tag = "3")]
+    pub node_behavior: i32,
+    #[prost(uint64, tag = "10")]
+    pub branch_feature_index: u64,
+    #[prost(double, tag = "11")]
+    pub branch_feature_value: f64,
+    #[prost(uint64, tag = "12")]
+    pub true_child_node_id: u64,
+    #[prost(uint64, tag = "13")]
+    pub false_child_node_id: u64,
+    #[prost(bool, tag = "14")]
+    pub missing_value_tracks_true_child: bool,
+    #[prost(message, repeated, tag = "20")]
+    pub evaluation_info: Vec<EvaluationInfo>,
+}
+
+#[derive(Clone, Copy, PartialEq, prost::Message)]
+pub struct EvaluationInfo {
+    #[prost(uint64, tag = "1")]
+    pub evaluation_index: u64,
+    #[prost(double, tag = "2")]
+    pub evaluation_value: f64,
+}
+
+#[derive(Clone, PartialEq, prost::Message)]
+pub struct SuppressionModel {
+    #[prost(message, optional, tag = "1")]
+    pub pick_top: Option<PickTop>,
+    #[prost(double, tag = "110")]
+    pub iou_threshold: f64,
+    #[prost(double, tag = "111")]
+    pub confidence_threshold: f64,
+    #[prost(string, tag = "200")]
+    pub confidence_input: String,
+    #[prost(string, tag = "201")]
+    pub coordinates_input: String,
+    #[prost(string, tag = "202")]
+    pub iou_threshold_input: String,
+    #[prost(string, tag = "203")]
+    pub confidence_threshold_input: String,
+    #[prost(string, tag = "210")]
+    pub confidence_output: String,
+    #[prost(string, tag = "211")]
+    pub coordinates_output: String,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, prost::Message)]
+pub struct PickTop {
+    #[prost(bool, tag = "1")]
+    pub per_class: bool,
+}
