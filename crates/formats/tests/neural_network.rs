@@ -6,10 +6,14 @@ use std::fs::File;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
+use galatea_formats::coreml::proto::network::layers::{Branch, Convolution};
+use galatea_formats::coreml::proto::network::{Layer, Network};
+use galatea_formats::coreml::proto::{self, ModelKind};
 use galatea_formats::coreml::{self, Function};
 use galatea_formats::npy::read_npy;
 use galatea_graph::{Datum, evaluate, infer};
 use galatea_tensor::{DataType, Tensor};
+use prost::Message;
 use zip::ZipArchive;
 
 fn golden() -> PathBuf {
@@ -46,7 +50,8 @@ fn run(function: &Function, input: impl Fn(&str) -> Tensor) -> Result<Vec<Tensor
     let graph = &function.graph;
     infer::facts(graph, &HashMap::new()).map_err(|error| error.to_string())?;
     let inputs = graph.inputs.iter().map(|&id| Datum::Tensor(input(&graph.value(id).name)));
-    let outputs = evaluate::run_values(graph, inputs.collect()).map_err(|error| error.to_string())?;
+    let outputs =
+        evaluate::run_values(graph, inputs.collect()).map_err(|error| error.to_string())?;
     Ok(outputs.into_iter().map(|one| one.into_tensor().unwrap()).collect())
 }
 
@@ -62,7 +67,12 @@ fn floats(tensor: &Tensor) -> Vec<f64> {
     }
 }
 
-fn compare(name: &str, found: &Tensor, expected: &Tensor, (abs, rel): (f64, f64)) -> Option<String> {
+fn compare(
+    name: &str,
+    found: &Tensor,
+    expected: &Tensor,
+    (abs, rel): (f64, f64),
+) -> Option<String> {
     if found.shape() != expected.shape() {
         return Some(format!("{name}: shape {:?}, expected {:?}", found.shape(), expected.shape()));
     }
@@ -81,14 +91,16 @@ fn compare(name: &str, found: &Tensor, expected: &Tensor, (abs, rel): (f64, f64)
 
 fn check(case: &str, files: &Files) -> Vec<String> {
     let said: serde_json::Value = serde_json::from_slice(&files["case.json"]).unwrap();
-    let tolerance = (said["tolerance_abs"].as_f64().unwrap(), said["tolerance_rel"].as_f64().unwrap());
+    let tolerance =
+        (said["tolerance_abs"].as_f64().unwrap(), said["tolerance_rel"].as_f64().unwrap());
     let bytes = files["model.mlmodel"].clone();
     let model = match coreml::read_model(bytes.into(), None) {
         Ok(model) => model,
         Err(error) => return vec![format!("{case}: {error}")],
     };
     let function = &model.functions[0];
-    let input = |name: &str| array(files, "inputs", name).unwrap_or_else(|| panic!("no input {name}"));
+    let input =
+        |name: &str| array(files, "inputs", name).unwrap_or_else(|| panic!("no input {name}"));
     let outputs = match run(function, input) {
         Ok(outputs) => outputs,
         Err(error) => return vec![format!("{case}: {error}")],
@@ -140,4 +152,123 @@ fn a_converted_network_gives_what_its_source_gives() {
     let found = run(&model.functions[0], |_| read("0_in_image.npy")).unwrap();
     let wrong = compare("output", &found[0], &read("0_torch_out.npy"), (1e-4, 0.0));
     assert_eq!(wrong, None);
+}
+
+/// A network of a case, and the model around it.
+fn opened(files: &Files) -> (proto::Model, Network) {
+    let model = proto::Model::decode(&files["model.mlmodel"][..]).unwrap();
+    let Some(ModelKind::NeuralNetwork(bytes)) = &model.kind else { panic!("another kind") };
+    let network = Network::decode(bytes.clone()).unwrap();
+    (model, network)
+}
+
+fn read_again(mut model: proto::Model, network: &Network) -> Result<coreml::Model, String> {
+    model.kind = Some(ModelKind::NeuralNetwork(network.encode_to_vec().into()));
+    coreml::read_model(model.encode_to_vec().into(), None).map_err(|error| error.to_string())
+}
+
+/// Changes the message of the first layer, which is a convolution.
+fn changed(network: &mut Network, change: impl FnOnce(&mut Convolution)) {
+    let Some((tag, bytes)) = network.layers[0].kind.clone() else { panic!("no kind") };
+    let mut message = Convolution::decode(bytes).unwrap();
+    change(&mut message);
+    network.layers[0].kind = Some((tag, message.encode_to_vec().into()));
+}
+
+type Damage = (&'static str, fn(&mut Network));
+
+const DAMAGES: &[Damage] = &[
+    ("layer 'conv_valid' (convolution): it reads 'nobody'", |n| {
+        n.layers[0].input[0] = "nobody".to_owned();
+    }),
+    ("layer 'conv_valid' (convolution): it reads 'conv_valid'", |n| {
+        n.layers[0].input[0] = "conv_valid".to_owned();
+    }),
+    ("layer 'conv_valid' (convolution): it has 0 inputs, expected 1 to 3", |n| {
+        n.layers[0].input.clear();
+    }),
+    ("layer 'conv_groups' (convolution): it writes 'conv_valid'", |n| {
+        n.layers[1].output[0] = "conv_valid".to_owned();
+    }),
+    ("output 'conv_same_top': no layer writes it", |n| {
+        n.layers.pop();
+    }),
+    ("layer 'conv_valid': layers of kind 99999 are not known", |n| {
+        n.layers[0].kind = Some((99_999, Vec::new().into()));
+    }),
+    ("layer 'conv_valid': custom layer 'Mine' is code outside the file", |n| {
+        n.layers[0].kind = Some((500, b"\x52\x04Mine".to_vec().into()));
+    }),
+    ("layer 'conv_valid': it is of no kind", |n| n.layers[0].kind = None),
+    ("layer 'conv_valid' (convolution): not a readable Core ML message", |n| {
+        n.layers[0].kind = Some((100, b"\x08".to_vec().into()));
+    }),
+    ("layer 'conv_valid' (convolution): 'weights': it has 215 constants, expected 216", |n| {
+        changed(n, |c| {
+            c.weights.as_mut().unwrap().float_value.pop();
+        });
+    }),
+    ("layer 'conv_valid' (convolution): 'bias': it is missing", |n| changed(n, |c| c.bias = None)),
+    ("layer 'conv_valid' (convolution): 18446744073709551615 is no length", |n| {
+        changed(n, |c| c.output_channels = u64::MAX);
+    }),
+    ("layer 'conv_valid' (convolution): 'weights': ", |n| {
+        changed(n, |c| c.output_channels = 1 << 62);
+    }),
+    ("layer 'conv_valid' (convolution): 3 numbers for 'kernelSize', expected 2", |n| {
+        changed(n, |c| c.kernel_size.push(3));
+    }),
+    ("layer 'conv_valid' (convolution): 6 channels in 5 groups", |n| {
+        changed(n, |c| c.n_groups = 5)
+    }),
+    ("layer 'conv_valid' (convolution): ", |n| changed(n, |c| c.kernel_channels = 3)),
+    ("layer 'conv_valid' (convolution): ", |n| changed(n, |c| c.stride = vec![0, 0])),
+    ("there is no mapping of arrays 7", |n| n.array_input_shape_mapping = 7),
+];
+
+#[test]
+fn damages_are_errors_that_name_the_layer() {
+    let archive = cases(&golden().join("image.zip"));
+    let (_, files) = archive.iter().find(|(name, _)| name == "convolution").unwrap();
+    let (model, network) = opened(files);
+    read_again(model.clone(), &network).unwrap();
+    for (expected, damage) in DAMAGES {
+        let mut damaged = network.clone();
+        damage(&mut damaged);
+        let error = read_again(model.clone(), &damaged).unwrap_err();
+        assert!(error.contains(expected), "{error}\nexpected {expected}");
+    }
+}
+
+#[test]
+fn cut_and_changed_files_never_panic() {
+    for archive in ["control", "model", "pipeline", "recurrent"] {
+        for (_, files) in cases(&golden().join(format!("{archive}.zip"))) {
+            let bytes = &files["model.mlmodel"];
+            let step = bytes.len() / 40 + 1;
+            for at in (0..bytes.len()).step_by(step) {
+                let _ = coreml::read_model(bytes[..at].to_vec().into(), None);
+                let mut flipped = bytes.clone();
+                flipped[at] ^= 0x41;
+                let _ = coreml::read_model(flipped.into(), None);
+            }
+        }
+    }
+}
+
+#[test]
+fn networks_nested_without_end_are_refused() {
+    let archive = cases(&golden().join("control.zip"));
+    let (_, files) = archive.iter().find(|(name, _)| name == "branch_1").unwrap();
+    let (model, mut network) = opened(files);
+    let inner = network.layers[0].clone();
+    for _ in 0..40 {
+        let nested = Network { layers: network.layers.clone(), ..Network::default() };
+        let branch = Branch { if_branch: Some(nested), else_branch: None };
+        let kind = Some((605, branch.encode_to_vec().into()));
+        network.layers = vec![Layer { input: vec!["flag".to_owned()], kind, ..Layer::default() }];
+    }
+    network.layers.push(inner);
+    let error = read_again(model, &network).unwrap_err();
+    assert!(error.contains("nested more than"), "{error}");
 }

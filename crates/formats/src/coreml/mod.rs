@@ -211,9 +211,7 @@ fn functions(
         .or_else(|| network::pipeline::of_model(model, &mut member));
     match made {
         Some(made) => Ok((vec![made?], 0)),
-        None => {
-            Err(CoreMlError::unsupported(format!("a model of the kind '{}'", kind.name())))
-        }
+        None => Err(CoreMlError::unsupported(format!("a model of the kind '{}'", kind.name()))),
     }
 }
 

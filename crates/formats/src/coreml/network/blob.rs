@@ -152,7 +152,11 @@ impl Lowering {
     }
 
     /// Axes in another order.
-    pub(super) fn transpose(&mut self, id: ValueId, order: &[usize]) -> Result<ValueId, CoreMlError> {
+    pub(super) fn transpose(
+        &mut self,
+        id: ValueId,
+        order: &[usize],
+    ) -> Result<ValueId, CoreMlError> {
         if order.iter().enumerate().all(|(at, &from)| at == from) {
             return Ok(id);
         }
@@ -206,7 +210,8 @@ impl Lowering {
         id: ValueId,
         parts: &[(i64, i64, i64, i64)],
     ) -> Result<ValueId, CoreMlError> {
-        let of = |pick: fn(&(i64, i64, i64, i64)) -> i64| parts.iter().map(pick).collect::<Vec<_>>();
+        let of =
+            |pick: fn(&(i64, i64, i64, i64)) -> i64| parts.iter().map(pick).collect::<Vec<_>>();
         let from = self.longs(&of(|part| part.1));
         let to = self.longs(&of(|part| part.2));
         let axes = self.longs(&of(|part| part.0));

@@ -62,9 +62,7 @@ fn input(cx: &mut Lowering, feature: &Feature, network: &Network) -> Result<Blob
                 (ArrayMapping::Rank5, 1) => {
                     Ok(Blob { id: cx.unsqueeze(id, &[0, 2, 3])?, hidden: true })
                 }
-                (ArrayMapping::Rank5, 3) => {
-                    Ok(Blob { id: cx.unsqueeze(id, &[0])?, hidden: true })
-                }
+                (ArrayMapping::Rank5, 3) => Ok(Blob { id: cx.unsqueeze(id, &[0])?, hidden: true }),
                 (ArrayMapping::Rank5, rank) => {
                     Err(CoreMlError::invalid(format!("an array of rank {rank}, expected 1 or 3")))
                 }
@@ -74,8 +72,7 @@ fn input(cx: &mut Lowering, feature: &Feature, network: &Network) -> Result<Blob
             let [height, width] = *size;
             let mut dims = dims(&feature.name, &[height, width], sizes)?;
             dims.splice(..0, [Dim::Known(1), Dim::Known(colors.channels())]);
-            let dtype =
-                if *colors == Colors::GrayHalf { DataType::Fp16 } else { DataType::Fp32 };
+            let dtype = if *colors == Colors::GrayHalf { DataType::Fp16 } else { DataType::Fp32 };
             let mut id = declare(cx, feature, dtype, dims)?;
             for found in &network.preprocessing {
                 if !found.feature_name.is_empty() && found.feature_name != feature.name {
@@ -93,7 +90,8 @@ fn input(cx: &mut Lowering, feature: &Feature, network: &Network) -> Result<Blob
                     }
                 };
             }
-            let mapping: ImageMapping = choice(network.image_input_shape_mapping, "mapping of images")?;
+            let mapping: ImageMapping =
+                choice(network.image_input_shape_mapping, "mapping of images")?;
             Ok(Blob { id, hidden: mapping == ImageMapping::Rank5 })
         }
         _ => Err(CoreMlError::unsupported("it is neither an array nor an image")),
@@ -113,11 +111,7 @@ fn declare(
 }
 
 /// The lengths of a feature: those that vary have a name.
-pub(super) fn dims(
-    name: &str,
-    shape: &[usize],
-    shapes: &Shapes,
-) -> Result<Vec<Dim>, CoreMlError> {
+pub(super) fn dims(name: &str, shape: &[usize], shapes: &Shapes) -> Result<Vec<Dim>, CoreMlError> {
     let symbol = |axis: usize| {
         let plain = |one: char| if one.is_ascii_alphanumeric() { one } else { '_' };
         let name: String = name.chars().map(plain).collect();
@@ -128,7 +122,10 @@ pub(super) fn dims(
         Shapes::Enumerated(all) => {
             let first = all.first().map_or(shape, Vec::as_slice);
             let same = |axis: usize, length: usize| {
-                all.iter().map(Vec::as_slice).chain([shape]).all(|one| one.get(axis) == Some(&length))
+                all.iter()
+                    .map(Vec::as_slice)
+                    .chain([shape])
+                    .all(|one| one.get(axis) == Some(&length))
             };
             if all.iter().any(|one| one.len() != shape.len()) {
                 return Err(CoreMlError::unsupported("its shapes have different ranks"));
@@ -214,8 +211,7 @@ fn output(cx: &mut Lowering, feature: &Feature, rank_5: bool) -> Result<ValueId,
         }
         FeatureType::Image { colors, .. } => {
             let (image, _) = cx.image(blob)?;
-            let dtype =
-                if *colors == Colors::GrayHalf { DataType::Fp16 } else { DataType::Fp32 };
+            let dtype = if *colors == Colors::GrayHalf { DataType::Fp16 } else { DataType::Fp32 };
             cx.cast(image, dtype)
         }
         FeatureType::Int64 | FeatureType::Double => {

@@ -10,8 +10,8 @@ use bytes::Bytes;
 use galatea_graph::{AttributeValue, Dim, Fact, Subgraph, ValueId};
 use galatea_tensor::{DataType, Tensor};
 
-use crate::coreml::decode;
 use super::lower::{Blob, Call, Lowered, Lowering, Scope, int, size};
+use crate::coreml::decode;
 use crate::coreml::error::CoreMlError;
 use crate::coreml::proto::network::layers::{Branch, Loop};
 use crate::coreml::proto::network::{Layer, Network};
@@ -176,11 +176,7 @@ fn subgraph(scope: Scope) -> AttributeValue {
 }
 
 /// Lowers one of two lists of layers, whichever a condition chooses.
-fn choose(
-    cx: &mut Lowering,
-    condition: ValueId,
-    bodies: [&[Layer]; 2],
-) -> Result<(), CoreMlError> {
+fn choose(cx: &mut Lowering, condition: ValueId, bodies: [&[Layer]; 2]) -> Result<(), CoreMlError> {
     check_depth(cx.depth())?;
     let layer = cx.layer.clone();
     let mut scopes = Vec::with_capacity(bodies.len());
@@ -236,9 +232,8 @@ pub(super) fn looped(cx: &mut Lowering, call: &Call) -> Lowered {
     let no_body = || CoreMlError::invalid("it has no 'bodyNetwork'");
     let body = params.body_network.as_ref().ok_or_else(no_body)?;
     // A network without layers and a variable stands for none.
-    let stated = |network: &&Network| {
-        !network.layers.is_empty() || !params.condition_var.is_empty()
-    };
+    let stated =
+        |network: &&Network| !network.layers.is_empty() || !params.condition_var.is_empty();
     let condition = params.condition_network.as_ref().filter(stated);
     if condition.is_some() == params.condition_var.is_empty() {
         let text = "it has a 'conditionVar' without a 'conditionNetwork', or the other way round";
@@ -267,11 +262,7 @@ pub(super) fn looped(cx: &mut Lowering, call: &Call) -> Lowered {
     lowered.map(|()| Vec::new())
 }
 
-fn repeat(
-    cx: &mut Lowering,
-    count: Option<ValueId>,
-    parts: &Parts<'_>,
-) -> Result<(), CoreMlError> {
+fn repeat(cx: &mut Lowering, count: Option<ValueId>, parts: &Parts<'_>) -> Result<(), CoreMlError> {
     let layer = cx.layer.clone();
     let first = check(cx, parts)?;
     cx.layer.clone_from(&layer);
@@ -280,6 +271,11 @@ fn repeat(
     }
     let mut carried = carried(cx, parts)?;
     let (scope, late) = settled(cx, parts, &mut carried)?;
+    // A loop that leaves nothing behind need not run.
+    if carried.is_empty() {
+        cx.layer = layer;
+        return Ok(());
+    }
     let attributes = [("body", subgraph(scope))];
     cx.layer = layer;
     let mut inputs = vec![count, first];
@@ -325,10 +321,7 @@ fn check(cx: &mut Lowering, parts: &Parts<'_>) -> Result<Option<ValueId>, CoreMl
 
 /// The blobs that a loop carries: those that it writes and that are there before, and those that it
 /// makes and that something behind it reads. Facts are those of the former.
-fn carried(
-    cx: &mut Lowering,
-    parts: &Parts<'_>,
-) -> Result<Vec<(String, Fact)>, CoreMlError> {
+fn carried(cx: &mut Lowering, parts: &Parts<'_>) -> Result<Vec<(String, Fact)>, CoreMlError> {
     let mut written = BTreeSet::new();
     let mut read = std::collections::BTreeMap::new();
     let depth = cx.depth();

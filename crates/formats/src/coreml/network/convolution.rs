@@ -32,12 +32,8 @@ pub(super) fn borders(found: Option<&BorderAmounts>) -> Result<Vec<i64>, CoreMlE
         let n = found.border_amounts.len();
         return Err(CoreMlError::invalid(format!("{n} borders, expected those of 2 axes")));
     };
-    let all = [
-        height.start_edge_size,
-        width.start_edge_size,
-        height.end_edge_size,
-        width.end_edge_size,
-    ];
+    let all =
+        [height.start_edge_size, width.start_edge_size, height.end_edge_size, width.end_edge_size];
     Ok(ints(&sizes(&all)?))
 }
 
@@ -130,10 +126,7 @@ pub(super) fn three(found: [i32; 3], what: &str) -> Result<Vec<usize>, CoreMlErr
 }
 
 /// The padding of windows on volumes; the amounts are front, back, top, bottom, left, right.
-pub(super) fn padding_3d(
-    found: i32,
-    amounts: [i32; 6],
-) -> Result<(Padding3d, Attrs), CoreMlError> {
+pub(super) fn padding_3d(found: i32, amounts: [i32; 6]) -> Result<(Padding3d, Attrs), CoreMlError> {
     let kind = choice(found, "type of padding")?;
     let attributes = match kind {
         Padding3d::Valid => Vec::new(),

@@ -7,9 +7,7 @@ use super::activation::linear;
 use super::lower::{Blob, Call, Lowered, Lowering, choice, ints, sizes};
 use super::weights;
 use crate::coreml::error::CoreMlError;
-use crate::coreml::proto::network::layers::{
-    Comparison, Constant, Scale, Unary, UnaryFunction,
-};
+use crate::coreml::proto::network::layers::{Comparison, Constant, Scale, Unary, UnaryFunction};
 use crate::coreml::proto::network::{AlphaBeta, Weights};
 
 /// What stands for an epsilon that is not set.
@@ -163,8 +161,7 @@ pub(super) fn not(cx: &mut Lowering, call: &Call) -> Lowered {
 /// `logicalAnd`, `logicalOr`, `logicalXor`: what is not 0 holds.
 pub(super) fn logical(cx: &mut Lowering, call: &Call, operator: &str) -> Lowered {
     let (ids, hidden) = cx.broadcast(&call.inputs)?;
-    let holds =
-        ids.iter().map(|&id| cx.cast(id, DataType::Bool)).collect::<Result<Vec<_>, _>>()?;
+    let holds = ids.iter().map(|&id| cx.cast(id, DataType::Bool)).collect::<Result<Vec<_>, _>>()?;
     let result = cx.node(operator, &holds, &[])?;
     Ok(vec![Blob { id: cx.cast(result, DataType::Fp32)?, hidden }])
 }

@@ -73,7 +73,10 @@ pub(super) fn range(cx: &mut Lowering, call: &Call) -> Lowered {
 }
 
 /// A seed as ONNX has it; -1 is none.
-fn seeded(mut attributes: Vec<(&'static str, AttributeValue)>, seed: i64) -> Vec<(&'static str, AttributeValue)> {
+fn seeded(
+    mut attributes: Vec<(&'static str, AttributeValue)>,
+    seed: i64,
+) -> Vec<(&'static str, AttributeValue)> {
     // ONNX has seeds as floats: of a large one only the leading digits count.
     #[allow(clippy::cast_precision_loss, reason = "a seed that is rounded is a seed as well")]
     let number = seed as f32;
@@ -86,13 +89,14 @@ fn seeded(mut attributes: Vec<(&'static str, AttributeValue)>, seed: i64) -> Vec
 /// `randomNormal…` and `randomUniform…`.
 pub(super) fn random(cx: &mut Lowering, call: &Call, from: ShapeFrom, normal: bool) -> Lowered {
     let params: RandomPair = call.read()?;
-    let (operator, names) =
-        if normal { ("RandomNormal", ["mean", "scale"]) } else { ("RandomUniform", ["low", "high"]) };
+    let (operator, names) = if normal {
+        ("RandomNormal", ["mean", "scale"])
+    } else {
+        ("RandomUniform", ["low", "high"])
+    };
     let [first, second] = names;
-    let mut attributes = seeded(
-        vec![(first, params.first.into()), (second, params.second.into())],
-        params.seed,
-    );
+    let mut attributes =
+        seeded(vec![(first, params.first.into()), (second, params.second.into())], params.seed);
     if matches!(from, ShapeFrom::Static) {
         attributes.push(("shape", shape_attribute(&params.output_shape)?));
         return Ok(vec![Blob::exact(cx.node(operator, &[], &attributes)?)]);

@@ -12,11 +12,7 @@ use crate::coreml::error::CoreMlError;
 use crate::coreml::proto::simple::Glm;
 
 /// `W · x + offset`: a vector of as many numbers as there are rows of weights.
-fn product(
-    cx: &mut Lowering,
-    step: &Step<'_>,
-    params: &Glm,
-) -> Result<ValueId, CoreMlError> {
+fn product(cx: &mut Lowering, step: &Step<'_>, params: &Glm) -> Result<ValueId, CoreMlError> {
     let rows = params.weights.len();
     let columns = params.weights.first().map_or(0, |row| row.vector.len());
     let mut values = Vec::new();

@@ -29,6 +29,7 @@ mod rows;
 mod shape;
 mod simple;
 mod slice;
+mod svm;
 mod trees;
 mod weights;
 
@@ -85,9 +86,8 @@ fn function(
     description: &ModelDescription,
 ) -> Result<Function, CoreMlError> {
     let network: Network = decode(Bytes::clone(message))?;
-    let read = |all: &[FeatureDescription]| {
-        all.iter().map(Feature::read).collect::<Result<Vec<_>, _>>()
-    };
+    let read =
+        |all: &[FeatureDescription]| all.iter().map(Feature::read).collect::<Result<Vec<_>, _>>();
     let (inputs, outputs) = (read(&description.input)?, read(&description.output)?);
     let reserved = inputs.iter().chain(&outputs).map(|feature| feature.name.clone());
     let mut cx = Lowering::new("main", reserved);

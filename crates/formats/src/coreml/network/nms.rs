@@ -60,16 +60,13 @@ pub(super) fn survivors(
 }
 
 /// The best score of every box in the row of its class, `[classes, N]`, and nothing elsewhere.
-fn class_rows(
-    cx: &mut Lowering,
-    scores: ValueId,
-    best: ValueId,
-) -> Result<ValueId, CoreMlError> {
+fn class_rows(cx: &mut Lowering, scores: ValueId, best: ValueId) -> Result<ValueId, CoreMlError> {
     let unknown = || CoreMlError::unsupported("the number of classes is not known");
     let classes = cx.dim(scores, -1)?.ok_or_else(unknown)?;
     let numbers = (0..classes).map(int).collect();
     let numbers = cx.constant(Tensor::from_vec(&[classes, 1], numbers)?);
-    let own = cx.node("ArgMax", &[scores], &[("axis", 1_i64.into()), ("keepdims", false.into())])?;
+    let own =
+        cx.node("ArgMax", &[scores], &[("axis", 1_i64.into()), ("keepdims", false.into())])?;
     let own = cx.unsqueeze(own, &[0])?;
     let matches = cx.node("Equal", &[numbers, own], &[])?;
     let nothing = cx.scalar(f32::NEG_INFINITY);
@@ -162,8 +159,8 @@ pub(super) fn suppression(cx: &mut Lowering, call: &Call) -> Lowered {
             column.push(id);
         }
     }
-    let all = columns.iter().map(|column| {
-        Ok(Blob::exact(cx.node("Concat", column, &[("axis", 0_i64.into())])?))
-    });
+    let all = columns
+        .iter()
+        .map(|column| Ok(Blob::exact(cx.node("Concat", column, &[("axis", 0_i64.into())])?)));
     all.collect()
 }

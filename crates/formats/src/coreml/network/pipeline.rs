@@ -19,8 +19,7 @@ use crate::coreml::proto::{
 };
 
 /// Makes the function of a member that is neither a pipeline nor a simple model.
-pub(in crate::coreml) type Member<'m> =
-    &'m mut dyn FnMut(&Model) -> Result<Function, CoreMlError>;
+pub(in crate::coreml) type Member<'m> = &'m mut dyn FnMut(&Model) -> Result<Function, CoreMlError>;
 
 /// Deepest nesting of pipelines.
 const MAX_DEPTH: usize = 8;
@@ -147,8 +146,7 @@ fn fact(feature: &Feature) -> Result<Fact, CoreMlError> {
         FeatureType::Image { colors, size, sizes } => {
             let mut dims = border::dims(&feature.name, size, sizes)?;
             dims.splice(..0, [Dim::Known(1), Dim::Known(colors.channels())]);
-            let dtype =
-                if *colors == Colors::GrayHalf { DataType::Fp16 } else { DataType::Fp32 };
+            let dtype = if *colors == Colors::GrayHalf { DataType::Fp16 } else { DataType::Fp32 };
             Fact::new(dtype, dims)
         }
         FeatureType::Int64 => Fact::fixed(DataType::Int64, &[1]),
@@ -182,9 +180,7 @@ fn fitted(cx: &mut Lowering, id: ValueId, fact: &Fact) -> Result<ValueId, CoreMl
     }
     let id = cx.cast(id, fact.dtype)?;
     match (found.known_shape(), fact.known_shape()) {
-        (Some(found), Some(shape)) if found != shape => {
-            cx.reshape(id, &super::lower::ints(&shape))
-        }
+        (Some(found), Some(shape)) if found != shape => cx.reshape(id, &super::lower::ints(&shape)),
         _ => Ok(id),
     }
 }

@@ -88,9 +88,7 @@ fn activation(found: Option<&Activation>) -> Result<&Activation, CoreMlError> {
 fn functions(all: &[Activation], count: usize) -> Result<Vec<&Activation>, CoreMlError> {
     match all.len() == count {
         true => Ok(all.iter().collect()),
-        false => {
-            Err(CoreMlError::invalid(format!("{} activations, expected {count}", all.len())))
-        }
+        false => Err(CoreMlError::invalid(format!("{} activations, expected {count}", all.len()))),
     }
 }
 

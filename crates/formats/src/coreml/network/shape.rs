@@ -4,12 +4,10 @@ use galatea_graph::{AttributeValue, ValueId};
 
 use super::convolution::two;
 use super::elementwise::lengths;
-use super::lower::{
-    Blob, Call, Lowered, Lowering, axis_of, choice, int, ints, size, sizes, text,
-};
+use super::lower::{Blob, Call, Lowered, Lowering, axis_of, choice, int, ints, size, sizes, text};
 use crate::coreml::error::CoreMlError;
 use crate::coreml::proto::network::layers::{
-    Axis, Choice, Concat, ConcatNd, Count, Ints, Order, ReorganizeData, Reorganization, Reshape,
+    Axis, Choice, Concat, ConcatNd, Count, Ints, Order, Reorganization, ReorganizeData, Reshape,
     Sizes, SplitNd, Squeeze,
 };
 
@@ -18,16 +16,11 @@ fn axis(axis: i64) -> [(&'static str, AttributeValue); 1] {
 }
 
 /// The three last axes in another order.
-fn last_three(
-    cx: &mut Lowering,
-    id: ValueId,
-    order: [usize; 3],
-) -> Result<ValueId, CoreMlError> {
+fn last_three(cx: &mut Lowering, id: ValueId, order: [usize; 3]) -> Result<ValueId, CoreMlError> {
     let rank = cx.rank(id)?;
     let leading = rank.checked_sub(3);
     let leading = leading.ok_or_else(|| CoreMlError::invalid("a blob of less than 3 axes"))?;
-    let order: Vec<usize> =
-        (0..leading).chain(order.into_iter().map(|at| leading + at)).collect();
+    let order: Vec<usize> = (0..leading).chain(order.into_iter().map(|at| leading + at)).collect();
     cx.transpose(id, &order)
 }
 

@@ -11,13 +11,13 @@ use super::activation::linear;
 use super::lower::{Lowering, choice, int, ints, size, sizes};
 use super::nms::{Thresholds, survivors};
 use super::pipeline::Values;
-use super::{glm, trees};
+use super::{glm, svm, trees};
 use crate::coreml::decode;
 use crate::coreml::error::CoreMlError;
 use crate::coreml::proto::network::ClassLabels;
 use crate::coreml::proto::simple::{
-    ArrayFeatureExtractor, Categories, FeatureVectorizer, Imputed, Imputer, Norm, Normalizer,
-    OneHotEncoder, Replaced, Scaler, SuppressionModel,
+    ArrayFeatureExtractor, CategoricalMapping, Categories, FeatureVectorizer, Imputed, Imputer,
+    Mapping, Norm, Normalizer, OneHotEncoder, Replaced, Scaler, SuppressionModel,
 };
 use crate::coreml::proto::{ModelDescription, ModelKind};
 
@@ -122,6 +122,7 @@ pub(super) type Lower = fn(&mut Lowering, &mut Step<'_>) -> Result<Names, CoreMl
 /// The simple models by the names of their fields.
 const ROWS: &[(&str, Lower)] = &[
     ("arrayFeatureExtractor", array_feature_extractor),
+    ("categoricalMapping", categorical_mapping),
     ("featureVectorizer", feature_vectorizer),
     ("glmClassifier", glm::classifier),
     ("glmRegressor", glm::regressor),
@@ -131,6 +132,8 @@ const ROWS: &[(&str, Lower)] = &[
     ("normalizer", normalizer),
     ("oneHotEncoder", one_hot_encoder),
     ("scaler", scaler),
+    ("supportVectorClassifier", svm::classifier),
+    ("supportVectorRegressor", svm::regressor),
     ("treeEnsembleClassifier", trees::classifier),
     ("treeEnsembleRegressor", trees::regressor),
 ];
@@ -144,6 +147,7 @@ pub(super) fn find(kind: &ModelKind) -> Option<Lower> {
 fn message(kind: &ModelKind) -> Option<&Bytes> {
     Some(match kind {
         ModelKind::ArrayFeatureExtractor(message)
+        | ModelKind::CategoricalMapping(message)
         | ModelKind::FeatureVectorizer(message)
         | ModelKind::GlmClassifier(message)
         | ModelKind::GlmRegressor(message)
@@ -153,6 +157,8 @@ fn message(kind: &ModelKind) -> Option<&Bytes> {
         | ModelKind::Normalizer(message)
         | ModelKind::OneHotEncoder(message)
         | ModelKind::Scaler(message)
+        | ModelKind::SupportVectorClassifier(message)
+        | ModelKind::SupportVectorRegressor(message)
         | ModelKind::TreeEnsembleClassifier(message)
         | ModelKind::TreeEnsembleRegressor(message) => message,
         _ => return None,
@@ -275,6 +281,37 @@ fn one_hot_encoder(cx: &mut Lowering, step: &mut Step<'_>) -> Result<Names, Core
     step.give(id)
 }
 
+/// What stands for a category, or for one that is not known.
+fn categorical_mapping(cx: &mut Lowering, step: &mut Step<'_>) -> Result<Names, CoreMlError> {
+    let params: CategoricalMapping = decode(Bytes::clone(step.message))?;
+    let text = |text: &String| ByteString::from(text.as_str());
+    let (keys, values) = match &params.mapping {
+        Some(Mapping::ToInt(found)) => {
+            let keys: Vec<ByteString> = found.map.keys().map(text).collect();
+            let values = found.map.values().copied().chain([params.int64_value]);
+            (Tensor::vector(keys), Tensor::vector(values.collect::<Vec<i64>>()))
+        }
+        Some(Mapping::ToString(found)) => {
+            let keys: Vec<i64> = found.map.keys().copied().collect();
+            let values = found.map.values().chain([&params.str_value]).map(text);
+            (Tensor::vector(keys), Tensor::vector(values.collect::<Vec<ByteString>>()))
+        }
+        None => return Err(CoreMlError::invalid("it maps nothing")),
+    };
+    let x = step.input()?;
+    let x = cx.reshape(x, &[1])?;
+    let keys = cx.constant(keys);
+    let found = cx.node("Equal", &[x, keys], &[])?;
+    let found = cx.cast(found, DataType::Int64)?;
+    // The first 1 is that of the key, or the last, of what is not known.
+    let last = cx.longs(&[1]);
+    let all = cx.node("Concat", &[found, last], &[("axis", 0_i64.into())])?;
+    let at = cx.node("ArgMax", &[all], &[("axis", 0_i64.into())])?;
+    let values = cx.constant(values);
+    let id = cx.node("Gather", &[values, at], &[])?;
+    step.give(id)
+}
+
 /// Features one behind the other.
 fn feature_vectorizer(cx: &mut Lowering, step: &mut Step<'_>) -> Result<Names, CoreMlError> {
     let params: FeatureVectorizer = decode(Bytes::clone(step.message))?;
@@ -329,8 +366,7 @@ fn suppression(cx: &mut Lowering, step: &mut Step<'_>) -> Result<Names, CoreMlEr
         never_empty: false,
     };
     let kept = survivors(cx, (boxes, scores), &by)?;
-    let outputs =
-        [(&params.confidence_output, scores), (&params.coordinates_output, boxes)];
+    let outputs = [(&params.confidence_output, scores), (&params.coordinates_output, boxes)];
     for (name, from) in outputs {
         let rows = cx.node("Gather", &[from, kept], &[])?;
         step.values.insert(name.clone(), rows);

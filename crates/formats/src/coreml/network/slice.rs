@@ -67,12 +67,7 @@ pub(super) fn slice_static(cx: &mut Lowering, call: &Call) -> Lowered {
 }
 
 /// Without axes of length 1; the last axis of a blob stays.
-fn without(
-    cx: &mut Lowering,
-    id: ValueId,
-    axes: &[i64],
-    rank: usize,
-) -> Result<Blob, CoreMlError> {
+fn without(cx: &mut Lowering, id: ValueId, axes: &[i64], rank: usize) -> Result<Blob, CoreMlError> {
     Ok(Blob::exact(match axes.len() {
         0 => id,
         all if all == rank => cx.reshape(id, &[1])?,
@@ -81,12 +76,7 @@ fn without(
 }
 
 /// An input of integers, or the field that stands for it.
-fn given(
-    cx: &mut Lowering,
-    call: &Call,
-    at: usize,
-    field: &[i64],
-) -> Result<ValueId, CoreMlError> {
+fn given(cx: &mut Lowering, call: &Call, at: usize, field: &[i64]) -> Result<ValueId, CoreMlError> {
     match call.inputs.get(at) {
         Some(&blob) => cx.whole_vector(blob),
         None => Ok(cx.longs(field)),

@@ -11,15 +11,8 @@ use crate::coreml::error::CoreMlError;
 use crate::coreml::proto::simple::{TreeEnsemble, TreeTransform, Trees};
 
 /// How nodes branch, in the order of their numbers; the last is a leaf.
-const MODES: [&str; 7] = [
-    "BRANCH_LEQ",
-    "BRANCH_LT",
-    "BRANCH_GTE",
-    "BRANCH_GT",
-    "BRANCH_EQ",
-    "BRANCH_NEQ",
-    "LEAF",
-];
+const MODES: [&str; 7] =
+    ["BRANCH_LEQ", "BRANCH_LT", "BRANCH_GTE", "BRANCH_GT", "BRANCH_EQ", "BRANCH_NEQ", "LEAF"];
 const LEAF: i32 = 6;
 
 /// The attributes of ONNX's ensemble.
@@ -80,11 +73,7 @@ fn attributes(
 }
 
 /// The sums of all trees, a vector.
-fn sums(
-    cx: &mut Lowering,
-    step: &Step<'_>,
-    params: &TreeEnsemble,
-) -> Result<ValueId, CoreMlError> {
+fn sums(cx: &mut Lowering, step: &Step<'_>, params: &TreeEnsemble) -> Result<ValueId, CoreMlError> {
     let missing = || CoreMlError::invalid("it has no trees");
     let trees = params.tree_ensemble.as_ref().ok_or_else(missing)?;
     let outputs = size(trees.num_prediction_dimensions)?.max(1);

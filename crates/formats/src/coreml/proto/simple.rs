@@ -197,3 +197,142 @@ pub struct PickTop {
     #[prost(bool, tag = "1")]
     pub per_class: bool,
 }
+
+#[derive(Clone, PartialEq, prost::Message)]
+pub struct CategoricalMapping {
+    #[prost(oneof = "Mapping", tags = "1, 2")]
+    pub mapping: Option<Mapping>,
+    #[prost(string, tag = "101")]
+    pub str_value: String,
+    #[prost(int64, tag = "102")]
+    pub int64_value: i64,
+}
+
+#[derive(Clone, PartialEq, prost::Oneof)]
+pub enum Mapping {
+    #[prost(message, tag = "1")]
+    ToInt(StringToInt64Map),
+    #[prost(message, tag = "2")]
+    ToString(Int64ToStringMap),
+}
+
+#[derive(Clone, PartialEq, prost::Message)]
+pub struct StringToInt64Map {
+    #[prost(btree_map = "string, int64", tag = "1")]
+    pub map: std::collections::BTreeMap<String, i64>,
+}
+
+#[derive(Clone, PartialEq, prost::Message)]
+pub struct Int64ToStringMap {
+    #[prost(btree_map = "int64, string", tag = "1")]
+    pub map: std::collections::BTreeMap<i64, String>,
+}
+
+#[derive(Clone, PartialEq, prost::Message)]
+pub struct SupportVectorRegressor {
+    #[prost(message, optional, tag = "1")]
+    pub kernel: Option<Kernel>,
+    #[prost(oneof = "SupportVectors", tags = "2, 3")]
+    pub support_vectors: Option<SupportVectors>,
+    #[prost(message, optional, tag = "4")]
+    pub coefficients: Option<DoubleVector>,
+    #[prost(double, tag = "5")]
+    pub rho: f64,
+}
+
+/// The first two fields of the vectors have other numbers than those of a regressor.
+#[derive(Clone, PartialEq, prost::Message)]
+pub struct SupportVectorClassifier {
+    #[prost(message, optional, tag = "1")]
+    pub kernel: Option<Kernel>,
+    #[prost(message, optional, tag = "3")]
+    pub sparse: Option<SparseVectors>,
+    #[prost(message, optional, tag = "4")]
+    pub dense: Option<DenseVectors>,
+    #[prost(message, repeated, tag = "5")]
+    pub coefficients: Vec<DoubleVector>,
+    #[prost(double, repeated, tag = "6")]
+    pub rho: Vec<f64>,
+    #[prost(double, repeated, tag = "7")]
+    pub prob_a: Vec<f64>,
+    #[prost(double, repeated, tag = "8")]
+    pub prob_b: Vec<f64>,
+    #[prost(oneof = "super::network::ClassLabels", tags = "100, 101")]
+    pub class_labels: Option<super::network::ClassLabels>,
+}
+
+#[derive(Clone, PartialEq, prost::Oneof)]
+pub enum SupportVectors {
+    #[prost(message, tag = "2")]
+    Sparse(SparseVectors),
+    #[prost(message, tag = "3")]
+    Dense(DenseVectors),
+}
+
+#[derive(Clone, PartialEq, prost::Message)]
+pub struct SparseVectors {
+    #[prost(message, repeated, tag = "1")]
+    pub vectors: Vec<SparseVector>,
+}
+
+#[derive(Clone, PartialEq, prost::Message)]
+pub struct SparseVector {
+    #[prost(message, repeated, tag = "1")]
+    pub nodes: Vec<SparseNode>,
+}
+
+#[derive(Clone, Copy, PartialEq, prost::Message)]
+pub struct SparseNode {
+    #[prost(int32, tag = "1")]
+    pub index: i32,
+    #[prost(double, tag = "2")]
+    pub value: f64,
+}
+
+#[derive(Clone, PartialEq, prost::Message)]
+pub struct DenseVectors {
+    #[prost(message, repeated, tag = "1")]
+    pub vectors: Vec<DoubleVector>,
+}
+
+#[derive(Clone, Copy, PartialEq, prost::Message)]
+pub struct Kernel {
+    #[prost(oneof = "KernelKind", tags = "1, 2, 3, 4")]
+    pub kind: Option<KernelKind>,
+}
+
+#[derive(Clone, Copy, PartialEq, prost::Oneof)]
+pub enum KernelKind {
+    #[prost(message, tag = "1")]
+    Linear(super::Empty),
+    #[prost(message, tag = "2")]
+    Rbf(RbfKernel),
+    #[prost(message, tag = "3")]
+    Poly(PolyKernel),
+    #[prost(message, tag = "4")]
+    Sigmoid(SigmoidKernel),
+}
+
+#[derive(Clone, Copy, PartialEq, prost::Message)]
+pub struct RbfKernel {
+    #[prost(double, tag = "1")]
+    pub gamma: f64,
+}
+
+#[derive(Clone, Copy, PartialEq, prost::Message)]
+pub struct PolyKernel {
+    #[prost(int32, tag = "1")]
+    pub degree: i32,
+    #[prost(double, tag = "2")]
+    pub c: f64,
+    #[prost(double, tag = "3")]
+    pub gamma: f64,
+}
+
+#[derive(Clone, Copy, PartialEq, prost::Message)]
+pub struct SigmoidKernel {
+    #[prost(double, tag = "1")]
+    pub gamma: f64,
+    #[prost(double, tag = "2")]
+    pub c: f64,
+}

@@ -5,6 +5,7 @@
 //! share one here.
 #![allow(missing_docs, reason = "fields have the names of the schema, which says what they mean")]
 
+mod arrays;
 mod choices;
 pub mod layers;
 
