@@ -76,7 +76,7 @@ impl Window {
     /// The shape of the weights. `input` counts the channels of a kernel: those of a group, or all
     /// where it is transposed.
     fn weights(&self) -> Result<Vec<usize>, CoreMlError> {
-        if self.groups == 0 || self.output % self.groups != 0 {
+        if !self.output.is_multiple_of(self.groups) {
             let text = format!("{} channels in {} groups", self.output, self.groups);
             return Err(CoreMlError::invalid(text));
         }

@@ -186,7 +186,7 @@ pub(super) fn split(cx: &mut Lowering, call: &Call) -> Lowered {
 
 fn equal_parts(length: Option<usize>, count: usize) -> Result<(), CoreMlError> {
     match length {
-        Some(length) if count == 0 || length % count != 0 => {
+        Some(length) if !length.is_multiple_of(count) => {
             Err(CoreMlError::invalid(format!("{length} is not split into {count} equal parts")))
         }
         _ => Ok(()),

@@ -2,7 +2,6 @@
 
 use super::Weights;
 use super::choices::*;
-use super::layers::*;
 
 /// `reduce`.
 #[derive(Clone, Copy, PartialEq, prost::Message)]
