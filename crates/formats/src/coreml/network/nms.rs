@@ -10,6 +10,9 @@ use crate::coreml::proto::network::layers::NonMaximumSuppression;
 /// Most images of a batch: each is nodes of its own.
 const MAX_BATCH: usize = 256;
 
+/// Most classes that boxes are told apart by.
+const MAX_CLASSES: usize = 1 << 16;
+
 /// What boxes are chosen by.
 pub(super) struct Thresholds {
     /// Boxes that overlap more are one.
@@ -61,8 +64,10 @@ pub(super) fn survivors(
 
 /// The best score of every box in the row of its class, `[classes, N]`, and nothing elsewhere.
 fn class_rows(cx: &mut Lowering, scores: ValueId, best: ValueId) -> Result<ValueId, CoreMlError> {
-    let unknown = || CoreMlError::unsupported("the number of classes is not known");
-    let classes = cx.dim(scores, -1)?.ok_or_else(unknown)?;
+    let classes = match cx.dim(scores, -1)? {
+        Some(classes @ ..=MAX_CLASSES) => classes,
+        found => return Err(CoreMlError::unsupported(format!("boxes of {found:?} classes"))),
+    };
     let numbers = (0..classes).map(int).collect();
     let numbers = cx.constant(Tensor::from_vec(&[classes, 1], numbers)?);
     let own =

@@ -13,6 +13,9 @@ use crate::coreml::proto::simple::{
     Kernel, KernelKind, SupportVectorClassifier, SupportVectorRegressor, SupportVectors,
 };
 
+/// Most elements of the matrix of support vectors.
+const MAX_ELEMENTS: usize = 1 << 26;
+
 /// The vectors as a matrix of as many columns as there are features.
 fn matrix(found: Option<&SupportVectors>, columns: usize) -> Result<Tensor, CoreMlError> {
     let count = match found {
@@ -20,7 +23,13 @@ fn matrix(found: Option<&SupportVectors>, columns: usize) -> Result<Tensor, Core
         Some(SupportVectors::Dense(all)) => all.vectors.len(),
         None => 0,
     };
-    let mut values = vec![0.0; checked_elements(&[count, columns])?];
+    // Sparse vectors of a small file may have any number of columns.
+    let elements = checked_elements(&[count, columns])?;
+    if elements > MAX_ELEMENTS {
+        let text = format!("{count} support vectors of {columns} numbers");
+        return Err(CoreMlError::unsupported(text));
+    }
+    let mut values = vec![0.0; elements];
     let mut rows = values.chunks_mut(columns.max(1));
     match found {
         None => return Err(CoreMlError::invalid("it has no support vectors")),
