@@ -3,12 +3,11 @@ their models do."""
 
 import subprocess
 
+import coremltools
 import numpy as np
 import pytest
 
 from conftest import SAMPLES
-
-coremltools = pytest.importorskip("coremltools")
 
 
 def convert(program, model, package, *options):
