@@ -217,6 +217,15 @@ fn blocks_must_be_what_the_operation_runs() {
         operation(block, "cond").blocks[1].outputs[0] = "nobody".to_owned();
     });
     says(&found, &["(cond)", "the block's output 'nobody'"]);
+    let found = refusal(COND, |block| {
+        operation(block, "cond").inputs.insert("pred".to_owned(), named("x"));
+    });
+    says(&found, &["(cond)", "the condition is FP32", "expected BOOL"]);
+    let found = refusal(LOOP, |block| {
+        let condition = &mut operation(block, "while_loop").blocks[0];
+        condition.outputs[0] = condition.inputs[0].name.clone();
+    });
+    says(&found, &["(while_loop)", "the condition is INT32"]);
     let found = refusal(LOOP, |block| {
         operation(block, "while_loop").blocks[1].inputs.pop();
     });

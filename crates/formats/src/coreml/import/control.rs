@@ -32,9 +32,18 @@ fn values(low: &mut Lowering, block: &Block, opset: u32) -> Result<Vec<ValueId>>
     block.outputs.iter().map(value).collect()
 }
 
+/// Refuses a condition that is no truth value.
+fn check_truth(low: &Lowering, condition: ValueId) -> Result<()> {
+    match low.fact(condition)? {
+        found if found.dtype == DataType::Bool && found.is_tensor() => Ok(()),
+        found => Err(CoreMlError::invalid(format!("the condition is {found}, expected BOOL"))),
+    }
+}
+
 /// The first block where the condition holds, else the second.
 fn cond(low: &mut Lowering, op: &Op<'_>) -> Result<()> {
     let condition = low.required(op, "pred")?;
+    check_truth(low, condition)?;
     let blocks = two_blocks(op)?;
     let expected = op.outputs().len();
     let (mut branches, mut growing) = (Vec::with_capacity(2), vec![false; expected]);
@@ -152,6 +161,9 @@ fn continues(
     of: &[ValueId],
 ) -> Result<ValueId> {
     let found = low.scoped(&named(condition, of), |low| values(low, condition, op.opset))?;
-    let found = found.first().copied();
-    found.ok_or_else(|| CoreMlError::invalid("the condition gives nothing"))
+    let Some(&found) = found.first() else {
+        return Err(CoreMlError::invalid("the condition gives nothing"));
+    };
+    check_truth(low, found)?;
+    Ok(found)
 }
