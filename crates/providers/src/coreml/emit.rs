@@ -26,6 +26,9 @@ pub(crate) fn refuse<T>(reason: impl Into<String>) -> Result<T> {
     Err(Refused(reason.into()))
 }
 
+/// The most axes of a value.
+pub(crate) const MOST_AXES: usize = 5;
+
 /// The program in the making.
 #[derive(Debug)]
 pub(crate) struct Emit<'g> {
@@ -108,6 +111,12 @@ impl<'g> Emit<'g> {
         self.float = if wide { Element::Fp32 } else { self.usual };
     }
 
+    /// Whether all that a node gives is known before a run: its outputs are constants.
+    pub(crate) fn is_known(&self, node: &Node) -> bool {
+        let known = |id: &ValueId| self.fact(*id).is_ok_and(|fact| fact.value.is_some());
+        node.outputs.iter().flatten().all(known)
+    }
+
     /// Gives a value of the graph its form in the program.
     pub(crate) fn set(&mut self, id: ValueId, var: Var) {
         self.vars.insert(id, var);
@@ -142,6 +151,14 @@ impl<'g> Emit<'g> {
     /// A result must be what the graph's value is.
     fn compare(&self, id: ValueId, var: &Var) -> Result<()> {
         let (found, fact) = (self.builder.type_of(var), self.fact(id)?);
+        let (rank, empty) =
+            (fact.rank(), fact.shape.iter().flatten().any(|dim| *dim == Dim::Known(0)));
+        if rank.is_some_and(|rank| rank > MOST_AXES) {
+            return refuse(format!("{fact} has more than {MOST_AXES} axes, the most of Core ML"));
+        }
+        if empty {
+            return refuse(format!("{fact} has no elements, which Core ML does not have"));
+        }
         let shapes = found.and_then(|found| found.shape.as_ref()).zip(fact.shape.as_ref());
         let same = shapes.is_none_or(|(found, expected)| {
             let same = |(found, expected): (&Option<usize>, &Dim)| {
@@ -360,6 +377,9 @@ impl<'g> Emit<'g> {
     pub(crate) fn reshape(&mut self, var: &Var, shape: &[usize]) -> Result<Var> {
         if self.builder.shape(var)? == shape {
             return Ok(var.clone());
+        }
+        if shape.is_empty() {
+            return self.scalar(var);
         }
         let shape = Arg::Ints(small_all(shape)?);
         self.op("reshape", vec![("x", var.into()), ("shape", shape)])

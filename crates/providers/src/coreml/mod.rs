@@ -6,6 +6,7 @@
 
 mod convert;
 mod emit;
+mod lengths;
 mod provider;
 mod rows;
 mod weights;

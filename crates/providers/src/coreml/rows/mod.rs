@@ -1,8 +1,18 @@
 //! The operators of graphs as operations of programs, a table for each family.
 
 mod activation;
+mod create;
 mod elementwise;
+mod image;
+mod index;
+mod join;
 mod matrix;
+mod pad;
+mod reduce;
+mod refused;
+mod resize;
+mod shape;
+mod slice;
 
 use galatea_formats::coreml::mil::Var;
 use galatea_graph::Node;
@@ -40,7 +50,20 @@ impl Row {
 }
 
 /// Every operator that is written, by family.
-const FAMILIES: &[&[Row]] = &[activation::ROWS, elementwise::ROWS, matrix::ROWS];
+const FAMILIES: &[&[Row]] = &[
+    activation::ROWS,
+    create::ROWS,
+    elementwise::ROWS,
+    image::ROWS,
+    index::ROWS,
+    join::ROWS,
+    matrix::ROWS,
+    pad::ROWS,
+    reduce::ROWS,
+    resize::ROWS,
+    shape::ROWS,
+    slice::ROWS,
+];
 
 /// Domain and name of every operator that is written.
 pub fn operators() -> impl Iterator<Item = (&'static str, &'static str)> {
@@ -54,8 +77,11 @@ pub fn operators() -> impl Iterator<Item = (&'static str, &'static str)> {
 pub(super) fn emit(emit: &mut Emit<'_>, node: &Node) -> Result<()> {
     let mut rows = FAMILIES.iter().flat_map(|family| family.iter());
     let Some(row) = rows.find(|row| row.name == node.op_type && row.domain == node.domain) else {
-        return refuse("no operation of a program says the same");
+        return refuse(refused::reason(node));
     };
+    if emit.is_known(node) {
+        return Ok(());
+    }
     emit.begin(node, row.wide.is_some());
     let results = (row.emit)(emit, node)?;
     emit.end(node, results)

@@ -1,0 +1,206 @@
+//! Lengths that are known in a run only: shapes of values, and vectors that are put together of them.
+
+use galatea_formats::coreml::mil::{Arg, Element, Var};
+use galatea_graph::{Dim, Node, ValueId};
+
+use super::emit::{Emit, Refused, Result, refuse, small, small_all};
+
+/// One element of a vector of integers.
+#[derive(Clone, Debug)]
+pub(crate) enum Part {
+    /// A number.
+    Known(i32),
+    /// A vector of one element.
+    Found(Var),
+}
+
+/// What a slice takes: an entry for each axis.
+#[derive(Clone, Debug)]
+pub(crate) struct Cut {
+    /// First positions, and those behind the last ones.
+    pub(crate) begin: Vec<Part>,
+    pub(crate) end: Vec<Part>,
+    pub(crate) stride: Vec<i32>,
+    /// Whether an axis is taken to its end, whatever `end` says.
+    pub(crate) to_last: Vec<bool>,
+    /// Whether the result does not have the axis, which is cut to one element.
+    pub(crate) single: Vec<bool>,
+}
+
+impl Cut {
+    /// Everything of a value of so many axes.
+    pub(crate) fn whole(rank: usize) -> Self {
+        Self {
+            begin: vec![Part::Known(0); rank],
+            end: vec![Part::Known(0); rank],
+            stride: vec![1; rank],
+            to_last: vec![true; rank],
+            single: vec![false; rank],
+        }
+    }
+
+    /// The positions `start..end` of an axis.
+    pub(crate) fn range(mut self, axis: usize, start: usize, end: usize) -> Result<Self> {
+        self.begin[axis] = Part::Known(small(start)?);
+        self.end[axis] = Part::Known(small(end)?);
+        self.to_last[axis] = false;
+        Ok(self)
+    }
+}
+
+impl Emit<'_> {
+    /// The lengths of a value of the graph.
+    ///
+    /// # Errors
+    /// When their number is not known before a run.
+    pub(crate) fn dims(&self, id: ValueId) -> Result<Vec<Dim>> {
+        let found = self.fact(id)?.shape.clone();
+        found.ok_or_else(|| Refused("the number of axes is known in a run only".to_owned()))
+    }
+
+    /// The lengths of an output of a node.
+    pub(crate) fn output_dims(&self, node: &Node, at: usize) -> Result<Vec<Dim>> {
+        match node.output(at) {
+            Some(id) => self.dims(id),
+            None => refuse(format!("output {at} is absent")),
+        }
+    }
+
+    /// The shape of a value, as a vector of integers.
+    pub(crate) fn lengths(&mut self, x: &Var) -> Result<Var> {
+        self.op("shape", vec![("x", x.into())])
+    }
+
+    /// One element of a vector, as a vector.
+    pub(crate) fn element(&mut self, vector: &Var, at: usize) -> Result<Var> {
+        self.cut(vector, Cut::whole(1).range(0, at, at + 1)?)
+    }
+
+    /// The length of an axis of a value, whose fact is `dim`.
+    pub(crate) fn length(&mut self, x: &Var, axis: usize, dim: &Dim) -> Result<Part> {
+        if let Some(len) = dim.known() {
+            return Ok(Part::Known(small(len)?));
+        }
+        let lengths = self.lengths(x)?;
+        Ok(Part::Found(self.element(&lengths, axis)?))
+    }
+
+    /// A vector of integers; a constant where all of it is known.
+    pub(crate) fn vector(&mut self, parts: Vec<Part>) -> Result<Arg> {
+        let known = |part: &Part| match part {
+            Part::Known(value) => Some(*value),
+            Part::Found(_) => None,
+        };
+        if let Some(all) = parts.iter().map(known).collect::<Option<Vec<i32>>>() {
+            return Ok(Arg::Ints(all));
+        }
+        let mut vars = Vec::with_capacity(parts.len());
+        let mut numbers = Vec::new();
+        for part in parts {
+            match part {
+                Part::Known(value) => numbers.push(value),
+                Part::Found(var) => {
+                    self.flush(&mut numbers, &mut vars)?;
+                    vars.push(var);
+                }
+            }
+        }
+        self.flush(&mut numbers, &mut vars)?;
+        Ok(Arg::Var(self.concat(vars, 0)?))
+    }
+
+    /// Numbers that stand next to each other become one constant.
+    fn flush(&mut self, numbers: &mut Vec<i32>, vars: &mut Vec<Var>) -> Result<()> {
+        if !numbers.is_empty() {
+            let all = std::mem::take(numbers);
+            vars.push(self.table(&[all.len()], all)?);
+        }
+        Ok(())
+    }
+
+    /// Values side by side.
+    pub(crate) fn concat(&mut self, mut values: Vec<Var>, axis: usize) -> Result<Var> {
+        if let ([_], Some(one)) = (values.as_slice(), values.first().cloned()) {
+            return Ok(one);
+        }
+        values.shrink_to_fit();
+        let axis = Arg::Int(small(axis)?);
+        let inputs =
+            vec![("values", Arg::Vars(values)), ("axis", axis), ("interleave", Arg::Bool(false))];
+        self.op("concat", inputs)
+    }
+
+    /// A part of a value.
+    pub(crate) fn cut(&mut self, x: &Var, cut: Cut) -> Result<Var> {
+        let none = vec![false; cut.stride.len()];
+        let (begin, end) = (self.vector(cut.begin)?, self.vector(cut.end)?);
+        let inputs = vec![
+            ("x", x.into()),
+            ("begin", begin),
+            ("end", end),
+            ("stride", Arg::Ints(cut.stride)),
+            ("begin_mask", Arg::Bools(none)),
+            ("end_mask", Arg::Bools(cut.to_last)),
+            ("squeeze_mask", Arg::Bools(cut.single)),
+        ];
+        self.op("slice_by_index", inputs)
+    }
+
+    /// The value with new axes of length 1 at these places of the result.
+    pub(crate) fn unsqueeze(&mut self, x: &Var, axes: &[usize]) -> Result<Var> {
+        if axes.is_empty() {
+            return Ok(x.clone());
+        }
+        let axes = Arg::Ints(small_all(axes)?);
+        self.op("expand_dims", vec![("x", x.into()), ("axes", axes)])
+    }
+
+    /// The value without these axes of length 1.
+    pub(crate) fn squeeze(&mut self, x: &Var, axes: &[usize]) -> Result<Var> {
+        if axes.is_empty() {
+            return Ok(x.clone());
+        }
+        let axes = Arg::Ints(small_all(axes)?);
+        self.op("squeeze", vec![("x", x.into()), ("axes", axes)])
+    }
+
+    /// The one element of a vector, as a number.
+    pub(crate) fn scalar(&mut self, x: &Var) -> Result<Var> {
+        match self.builder().shape(x)?.len() {
+            0 => Ok(x.clone()),
+            rank => {
+                let axes: Vec<usize> = (0..rank).collect();
+                self.squeeze(x, &axes)
+            }
+        }
+    }
+
+    /// Applies operations that take numbers only: truth values are numbers while they do.
+    pub(crate) fn as_numbers(
+        &mut self,
+        x: &Var,
+        operations: impl FnOnce(&mut Self, &Var) -> Result<Var>,
+    ) -> Result<Var> {
+        if self.element_of(x)? != Element::Bool {
+            return operations(self, x);
+        }
+        let numbers = self.cast(x, Element::Int32)?;
+        let result = operations(self, &numbers)?;
+        self.cast(&result, Element::Bool)
+    }
+
+    /// A value of a type of elements everywhere in a shape.
+    pub(crate) fn fill(&mut self, shape: Arg, value: Arg) -> Result<Var> {
+        self.op("fill", vec![("shape", shape), ("value", value)])
+    }
+
+    /// An operation of two values.
+    pub(crate) fn two(&mut self, operator: &str, x: Arg, y: Arg) -> Result<Var> {
+        self.op(operator, vec![("x", x), ("y", y)])
+    }
+
+    /// Elements of `a` where the condition holds, else of `b`.
+    pub(crate) fn select(&mut self, condition: &Var, a: Arg, b: Arg) -> Result<Var> {
+        self.op("select", vec![("cond", condition.into()), ("a", a), ("b", b)])
+    }
+}

@@ -1,0 +1,242 @@
+//! `Pad`.
+
+use galatea_formats::coreml::mil::{Arg, Element, Var};
+use galatea_graph::ops::shape::{Pad, PadMode};
+use galatea_graph::{Dim, Node};
+
+use super::Row;
+use super::slice::{looked_up, part_of, zero_of};
+use crate::coreml::emit::{Emit, Result, refuse, small, small_all};
+use crate::coreml::lengths::{Cut, Part};
+
+pub(super) const ROWS: &[Row] = &[Row::onnx("Pad", pad)];
+
+/// Amounts in front of and behind each axis; negative ones cut.
+fn amounts(emit: &Emit<'_>, node: &Node, operator: &Pad, rank: usize) -> Result<Vec<(i64, i64)>> {
+    let pads = match &operator.pads {
+        Some(pads) => pads.clone(),
+        None => emit.integers(node, 1)?,
+    };
+    let axes = match node.input(3) {
+        Some(_) => emit.integers(node, 3)?,
+        None => (0..).take(rank).collect(),
+    };
+    if pads.len() != 2 * axes.len() {
+        return refuse(format!("{} pads for {} axes", pads.len(), axes.len()));
+    }
+    let mut pairs = vec![(0, 0); rank];
+    for (at, &axis) in axes.iter().enumerate() {
+        pairs[emit.axis(axis, rank)?] = (pads[at], pads[at + axes.len()]);
+    }
+    Ok(pairs)
+}
+
+fn pad(emit: &mut Emit<'_>, node: &Node) -> Result<Vec<Var>> {
+    let Some(operator) = node.operator::<Pad>() else { return refuse("another kind") };
+    let mode = operator.mode;
+    let mut dims = emit.dims(emit.input(node, 0)?)?;
+    let pairs = amounts(emit, node, operator, dims.len())?;
+    let mut x = emit.var(node, 0)?;
+    // What is cut is cut first.
+    let (mut cut, mut cuts) = (Cut::whole(dims.len()), false);
+    for (axis, &(begin, end)) in pairs.iter().enumerate() {
+        if begin.min(end) >= 0 {
+            continue;
+        }
+        let Some(len) = dims[axis].known() else {
+            return refuse("a cut of an axis whose length only a run knows");
+        };
+        let amount = |pad: i64| usize::try_from(pad.saturating_neg()).unwrap_or(0);
+        let (first, last) = (amount(begin), len.saturating_sub(amount(end)));
+        cut = cut.range(axis, first, last)?;
+        dims[axis] = Dim::Known(last.saturating_sub(first));
+        cuts = true;
+    }
+    if cuts {
+        x = emit.cut(&x, cut)?;
+    }
+    let amount = |pad: i64| usize::try_from(pad).unwrap_or(0);
+    let pairs: Vec<(usize, usize)> =
+        pairs.into_iter().map(|(begin, end)| (amount(begin), amount(end))).collect();
+    let result = match mode {
+        PadMode::Constant => {
+            let value = value(emit, node, operator.value, &x)?;
+            constant(emit, &x, &dims, &pairs, value)?
+        }
+        _ => from_itself(emit, &x, &dims, &pairs, mode)?,
+    };
+    Ok(vec![result])
+}
+
+/// What a frame holds.
+fn value(emit: &mut Emit<'_>, node: &Node, attribute: f32, x: &Var) -> Result<Arg> {
+    let given = match node.input(2) {
+        Some(id) if emit.fact(id)?.known_shape().is_none_or(|shape| !shape.contains(&0)) => {
+            emit.number(node, 2)?
+        }
+        _ => attribute,
+    };
+    #[allow(clippy::cast_possible_truncation, reason = "an integer that passed through a float")]
+    Ok(match emit.element_of(x)? {
+        Element::Int32 if given.abs() < 16_777_216.0 => Arg::Int(given as i32),
+        Element::Int32 => return refuse(format!("a frame of {given}")),
+        Element::Bool => Arg::Bool(given != 0.0),
+        _ => emit.float(given),
+    })
+}
+
+/// The amounts as the operator takes them: pairs of the last axes.
+fn pairs_of(pairs: &[(usize, usize)]) -> Result<Arg> {
+    let first = pairs.iter().position(|pair| *pair != (0, 0)).unwrap_or(0);
+    let all = pairs.iter().skip(first).flat_map(|&(begin, end)| [begin, end]);
+    Ok(Arg::Ints(small_all(&all.collect::<Vec<usize>>())?))
+}
+
+fn padded(
+    emit: &mut Emit<'_>,
+    x: &Var,
+    pairs: &[(usize, usize)],
+    (mode, value): (&'static str, Arg),
+) -> Result<Var> {
+    let inputs = vec![
+        ("x", x.into()),
+        ("pad", pairs_of(pairs)?),
+        ("mode", Arg::Text(mode)),
+        ("constant_val", value),
+    ];
+    emit.op("pad", inputs)
+}
+
+/// Floats have an operator; values of other types get constants at their sides.
+fn constant(
+    emit: &mut Emit<'_>,
+    x: &Var,
+    dims: &[Dim],
+    pairs: &[(usize, usize)],
+    value: Arg,
+) -> Result<Var> {
+    if pairs.iter().all(|pair| *pair == (0, 0)) {
+        return Ok(x.clone());
+    }
+    if matches!(emit.element_of(x)?, Element::Fp16 | Element::Fp32) {
+        return padded(emit, x, pairs, ("constant", value));
+    }
+    let (mut x, mut dims) = (x.clone(), dims.to_vec());
+    for (axis, &(begin, end)) in pairs.iter().enumerate() {
+        let mut parts = Vec::with_capacity(3);
+        for (amount, before) in [(begin, true), (end, false)] {
+            if !before {
+                parts.push(x.clone());
+            }
+            if amount == 0 {
+                continue;
+            }
+            let mut shape = Vec::with_capacity(dims.len());
+            for (at, dim) in dims.iter().enumerate() {
+                shape.push(match at == axis {
+                    true => Part::Known(small(amount)?),
+                    false => emit.length(&x, at, dim)?,
+                });
+            }
+            let shape = emit.vector(shape)?;
+            parts.push(emit.fill(shape, value.clone())?);
+        }
+        x = emit.concat(parts, axis)?;
+        dims[axis] = dims[axis].known().map_or(Dim::Unknown, |len| Dim::Known(len + begin + end));
+    }
+    Ok(x)
+}
+
+/// Zeros around a value.
+pub(super) fn with_zeros(emit: &mut Emit<'_>, x: &Var, pairs: &[(usize, usize)]) -> Result<Var> {
+    let zero = zero_of(emit, x)?;
+    let dims: Vec<Dim> = emit.shape_of(x)?.into_iter().map(Dim::Known).collect();
+    constant(emit, x, &dims, pairs, zero)
+}
+
+/// A frame of the value's own elements. The operator mirrors an axis once at most and repeats an edge
+/// no more often than the axis is long; the rest is looked up.
+fn from_itself(
+    emit: &mut Emit<'_>,
+    x: &Var,
+    dims: &[Dim],
+    pairs: &[(usize, usize)],
+    mode: PadMode,
+) -> Result<Var> {
+    if pairs.iter().all(|pair| *pair == (0, 0)) {
+        return Ok(x.clone());
+    }
+    let word = match mode {
+        PadMode::Reflect => Some("reflect"),
+        PadMode::Edge => Some("replicate"),
+        PadMode::Constant | PadMode::Wrap => None,
+    };
+    let fits = dims.iter().zip(pairs).all(|(dim, &(begin, end))| {
+        let most = begin.max(end) + usize::from(mode == PadMode::Reflect);
+        begin.max(end) == 0 || dim.known().is_none_or(|len| most <= len)
+    });
+    let is_float = matches!(emit.element_of(x)?, Element::Fp16 | Element::Fp32);
+    if let (Some(word), true, true) = (word, fits, is_float) {
+        let zero = emit.float(0.0);
+        return padded(emit, x, pairs, (word, zero));
+    }
+    let mut x = x.clone();
+    for (axis, &(begin, end)) in pairs.iter().enumerate() {
+        if (begin, end) == (0, 0) {
+            continue;
+        }
+        x = match (mode, dims[axis].known()) {
+            (_, Some(len)) => looked_up(emit, &x, axis, &sources(len, begin, end, mode))?,
+            (PadMode::Edge, None) => edged(emit, &x, dims.len(), axis, (begin, end))?,
+            _ => return refuse("a frame of an axis whose length only a run knows"),
+        };
+    }
+    Ok(x)
+}
+
+/// The place of each element of an axis of length `len` with its frame.
+fn sources(len: usize, begin: usize, end: usize, mode: PadMode) -> Vec<usize> {
+    let signed = |at: usize| i64::try_from(at).unwrap_or(i64::MAX);
+    let (count, last) = (signed(len), signed(len) - 1);
+    let place = |at: usize| {
+        let from = signed(at) - signed(begin);
+        let inside = match mode {
+            PadMode::Wrap => from.rem_euclid(count.max(1)),
+            PadMode::Reflect if last > 0 => {
+                let folded = from.rem_euclid(2 * last);
+                folded.min(2 * last - folded)
+            }
+            _ => from.clamp(0, last.max(0)),
+        };
+        usize::try_from(inside).unwrap_or(0)
+    };
+    (0..len + begin + end).map(place).collect()
+}
+
+/// The first and last elements of an axis again and again.
+fn edged(
+    emit: &mut Emit<'_>,
+    x: &Var,
+    rank: usize,
+    axis: usize,
+    (begin, end): (usize, usize),
+) -> Result<Var> {
+    let repeated = |emit: &mut Emit<'_>, edge: Var, count: usize| -> Result<Var> {
+        let mut repeats = vec![1; rank];
+        repeats[axis] = small(count)?;
+        emit.op("tile", vec![("x", Arg::Var(edge)), ("reps", Arg::Ints(repeats))])
+    };
+    let mut parts = Vec::with_capacity(3);
+    if begin > 0 {
+        let first = part_of(emit, x, rank, (axis, 0, 1))?;
+        parts.push(repeated(emit, first, begin)?);
+    }
+    parts.push(x.clone());
+    if end > 0 {
+        let mut cut = Cut::whole(rank);
+        cut.begin[axis] = Part::Known(-1);
+        let last = emit.cut(x, cut)?;
+        parts.push(repeated(emit, last, end)?);
+    }
+    emit.concat(parts, axis)
+}

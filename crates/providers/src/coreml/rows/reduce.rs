@@ -1,0 +1,191 @@
+//! Operators that make one element of many, and those that put elements in order.
+
+use galatea_formats::coreml::mil::{Arg, Element, Var};
+use galatea_graph::Node;
+use galatea_graph::ops::math::{Cumulative, CumulativeKind};
+use galatea_graph::ops::reduce::{ArgReduce, ArgReduceKind, Reduce, ReduceKind, TopK};
+
+use super::Row;
+use super::elementwise::plain_integer;
+use crate::coreml::emit::{Emit, Result, refuse, small, small_all};
+use crate::coreml::lengths::{Cut, Part};
+
+const SQUARES: &str = "squares exceed FP16 where the result does not";
+const SUMS: &str = "sums exceed FP16 where their logarithms do not";
+
+pub(super) const ROWS: &[Row] = &[
+    Row::onnx("ReduceSum", reduce),
+    Row::onnx("ReduceMean", reduce),
+    Row::onnx("ReduceMax", reduce),
+    Row::onnx("ReduceMin", reduce),
+    Row::onnx("ReduceProd", reduce).wide("products lose digits"),
+    Row::onnx("ReduceL1", reduce),
+    Row::onnx("ReduceL2", reduce).wide(SQUARES),
+    Row::onnx("ReduceSumSquare", reduce).wide(SQUARES),
+    Row::onnx("ReduceLogSum", reduce).wide(SUMS),
+    Row::onnx("ReduceLogSumExp", reduce).wide(SUMS),
+    Row::onnx("ArgMax", arg_reduce),
+    Row::onnx("ArgMin", arg_reduce),
+    Row::onnx("TopK", top_k),
+    Row::onnx("CumSum", cumulative).wide("running sums lose digits"),
+];
+
+fn name_of(kind: ReduceKind) -> &'static str {
+    match kind {
+        ReduceKind::Sum => "reduce_sum",
+        ReduceKind::Mean => "reduce_mean",
+        ReduceKind::Max => "reduce_max",
+        ReduceKind::Min => "reduce_min",
+        ReduceKind::Prod => "reduce_prod",
+        ReduceKind::L1 => "reduce_l1_norm",
+        ReduceKind::L2 => "reduce_l2_norm",
+        ReduceKind::LogSum => "reduce_log_sum",
+        ReduceKind::LogSumExp => "reduce_log_sum_exp",
+        ReduceKind::SumSquare => "reduce_sum_square",
+    }
+}
+
+fn reduce(emit: &mut Emit<'_>, node: &Node) -> Result<Vec<Var>> {
+    let Some(operator) = node.operator::<Reduce>() else { return refuse("another kind") };
+    let (kind, keeps) = (operator.kind, operator.keepdims);
+    let id = emit.input(node, 0)?;
+    let (dtype, rank) = (emit.dtype(id)?, emit.rank(id)?);
+    let ordered = matches!(kind, ReduceKind::Max | ReduceKind::Min);
+    if !ordered {
+        plain_integer(emit, node)?;
+    }
+    let computed = matches!(
+        kind,
+        ReduceKind::Mean | ReduceKind::L2 | ReduceKind::LogSum | ReduceKind::LogSumExp
+    );
+    if computed && !dtype.is_float() {
+        return refuse(format!("{} of {dtype}, which is rounded", node.op_type));
+    }
+    let given = match (&operator.axes, node.input(1)) {
+        (Some(axes), _) => axes.clone(),
+        (None, Some(_)) => emit.integers(node, 1)?,
+        (None, None) => Vec::new(),
+    };
+    let noop = operator.noop_with_empty_axes;
+    let axes = match given.is_empty() {
+        true if noop => Vec::new(),
+        true => (0..rank).collect(),
+        false => given.iter().map(|&axis| emit.axis(axis, rank)).collect::<Result<Vec<_>>>()?,
+    };
+    let x = emit.var(node, 0)?;
+    let operation = name_of(kind);
+    let result = emit.as_numbers(&x, |emit, x| match axes.is_empty() {
+        // The function of each element alone: of a new axis.
+        true => {
+            let alone = emit.unsqueeze(x, &[rank])?;
+            reduced(emit, operation, &alone, &[rank], false)
+        }
+        false => reduced(emit, operation, x, &axes, keeps),
+    })?;
+    Ok(vec![result])
+}
+
+fn reduced(
+    emit: &mut Emit<'_>,
+    operation: &str,
+    x: &Var,
+    axes: &[usize],
+    keeps: bool,
+) -> Result<Var> {
+    let axes = Arg::Ints(small_all(axes)?);
+    emit.op(operation, vec![("x", x.into()), ("axes", axes), ("keep_dims", Arg::Bool(keeps))])
+}
+
+/// Of equal elements the operator takes the first one: the last one is the first from the end.
+fn arg_reduce(emit: &mut Emit<'_>, node: &Node) -> Result<Vec<Var>> {
+    let Some(operator) = node.operator::<ArgReduce>() else { return refuse("another kind") };
+    let (kind, keeps, last) = (operator.kind, operator.keepdims, operator.select_last_index);
+    let dims = emit.dims(emit.input(node, 0)?)?;
+    let axis = emit.axis(operator.axis, dims.len())?;
+    let at = small(axis)?;
+    let x = emit.var(node, 0)?;
+    let turned = match last {
+        true => emit.op("reverse", vec![("x", (&x).into()), ("axes", Arg::Ints(vec![at]))])?,
+        false => x.clone(),
+    };
+    let operation = match kind {
+        ArgReduceKind::Max => "reduce_argmax",
+        ArgReduceKind::Min => "reduce_argmin",
+    };
+    let mut inputs =
+        vec![("x", Arg::Var(turned)), ("axis", Arg::Int(at)), ("keep_dims", Arg::Bool(keeps))];
+    if emit.opset() >= 7 {
+        inputs.push(("output_dtype", Arg::Text("int32")));
+    }
+    let found = emit.op(operation, inputs)?;
+    if !last {
+        return Ok(vec![found]);
+    }
+    let end = match emit.length(&x, axis, &dims[axis])? {
+        Part::Known(len) => Arg::Int(len - 1),
+        Part::Found(len) => {
+            let len = emit.scalar(&len)?;
+            Arg::Var(emit.two("sub", Arg::Var(len), Arg::Int(1))?)
+        }
+    };
+    Ok(vec![emit.two("sub", end, Arg::Var(found))?])
+}
+
+/// A number that only a run knows cuts what is sorted as a whole.
+fn top_k(emit: &mut Emit<'_>, node: &Node) -> Result<Vec<Var>> {
+    let Some(operator) = node.operator::<TopK>() else { return refuse("another kind") };
+    let (largest, sorted) = (operator.largest, operator.sorted);
+    let rank = emit.rank(emit.input(node, 0)?)?;
+    let axis = emit.axis(operator.axis, rank)?;
+    let known = match operator.k {
+        Some(k) => Some(k),
+        None => emit.integers(node, 1).ok().and_then(|all| all.first().copied()),
+    };
+    let x = emit.var(node, 0)?;
+    let (place, ascending) = (Arg::Int(small(axis)?), Arg::Bool(!largest));
+    let Some(count) = known else {
+        let inputs = vec![("x", (&x).into()), ("axis", place.clone()), ("ascending", ascending)];
+        let order = emit.op("argsort", inputs)?;
+        let count = emit.var(node, 1)?;
+        let mut cut = Cut::whole(rank);
+        cut.end[axis] = Part::Found(count);
+        cut.to_last[axis] = false;
+        let order = emit.cut(&order, cut)?;
+        let values = super::index::gather_elements_of(emit, &x, &order, axis)?;
+        return Ok(vec![values, order]);
+    };
+    let Ok(count) = i32::try_from(count) else { return refuse(format!("{count} elements")) };
+    let mut inputs =
+        vec![("x", Arg::Var(x)), ("k", Arg::Int(count)), ("axis", place), ("ascending", ascending)];
+    if emit.opset() >= 6 {
+        inputs.push(("sort", Arg::Bool(sorted)));
+        inputs.push(("return_indices", Arg::Bool(true)));
+    }
+    if emit.opset() >= 7 {
+        inputs.push(("output_indices_dtype", Arg::Text("int32")));
+    }
+    emit.op_of("topk", inputs, 2)
+}
+
+fn cumulative(emit: &mut Emit<'_>, node: &Node) -> Result<Vec<Var>> {
+    let Some(operator) = node.operator::<Cumulative>() else { return refuse("another kind") };
+    if operator.kind != CumulativeKind::Sum {
+        return refuse("running products");
+    }
+    plain_integer(emit, node)?;
+    let (exclusive, reverse) = (operator.exclusive, operator.reverse);
+    let rank = emit.rank(emit.input(node, 0)?)?;
+    let axis = match emit.integers(node, 1)?.as_slice() {
+        &[axis] => emit.axis(axis, rank)?,
+        other => return refuse(format!("{} axes", other.len())),
+    };
+    let x = emit.var(node, 0)?;
+    debug_assert_ne!(emit.element_of(&x).ok(), Some(Element::Bool));
+    let inputs = vec![
+        ("x", Arg::Var(x)),
+        ("axis", Arg::Int(small(axis)?)),
+        ("exclusive", Arg::Bool(exclusive)),
+        ("reverse", Arg::Bool(reverse)),
+    ];
+    Ok(vec![emit.op("cumsum", inputs)?])
+}
