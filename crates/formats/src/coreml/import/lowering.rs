@@ -419,6 +419,19 @@ impl Lowering {
         Ok(())
     }
 
+    /// Begins a block of a program that is being written: what it adds is there to be typed, until
+    /// [`Lowering::leave`], after which the block is read as a whole.
+    pub(in crate::coreml) fn enter(&mut self) {
+        self.frames.push(Frame::new("block"));
+    }
+
+    /// Ends such a block.
+    pub(in crate::coreml) fn leave(&mut self) {
+        if self.frames.len() > 1 {
+            self.frames.pop();
+        }
+    }
+
     /// A value of the graph around the subgraph that is being made, as a value of the subgraph.
     pub(super) fn captured(&mut self, outer: ValueId) -> Result<ValueId> {
         let level = self.frames.len() - 1;

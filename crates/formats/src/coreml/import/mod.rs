@@ -158,6 +158,15 @@ impl Lowering {
         self.define(name, Bound::Value(id))
     }
 
+    /// Adds an input of a block that is being written.
+    ///
+    /// # Errors
+    /// When the name is taken.
+    pub(super) fn declare_inner(&mut self, name: &str, found: &TensorType) -> Result<()> {
+        let id = self.input(fact(found));
+        self.define(name, Bound::Value(id))
+    }
+
     /// Adds a state of the function.
     ///
     /// # Errors
@@ -180,7 +189,10 @@ impl Lowering {
     pub(super) fn add(&mut self, operation: &Operation, opset: u32) -> Result<Vec<Type>> {
         self.given = Some(Vec::new());
         one(self, operation, opset).map_err(|error| error.at(operation.place()))?;
-        Ok(self.given.take().unwrap_or_default())
+        let mut all = self.given.take().unwrap_or_default();
+        // Those of the operations in its blocks come first.
+        let inner = all.len().saturating_sub(operation.outputs.len());
+        Ok(all.split_off(inner))
     }
 }
 

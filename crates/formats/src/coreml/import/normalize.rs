@@ -94,10 +94,13 @@ fn layer_norm(low: &mut Lowering, op: &Op<'_>) -> Result<()> {
     low.give(op, &[result])
 }
 
-/// Ones in the shape of the axes from `first` on.
+/// Ones in the shape of the axes from `first` on; a single one where their lengths are not known before
+/// a run.
 fn ones(low: &mut Lowering, x: ValueId, first: usize, dtype: DataType) -> Result<ValueId> {
-    let rank = low.rank(x)?;
-    let shape = (first..rank).map(|axis| low.known_len(x, axis)).collect::<Result<Vec<_>>>()?;
+    let dims = low.dims(x)?;
+    let shape: Option<Vec<usize>> =
+        dims.iter().skip(first).map(galatea_graph::Dim::known).collect();
+    let shape = shape.unwrap_or_else(|| vec![1]);
     let all = Tensor::from_vec(&shape, vec![1.0_f64; bounded(&shape)?])?;
     let all = galatea_graph::converted(&all, dtype)?;
     Ok(low.constant(all))

@@ -66,6 +66,15 @@ pub struct Builder {
     taken: HashSet<String>,
     /// Constants that stand for parameters, by what they are: each is written once.
     literals: HashMap<String, Var>,
+    /// What lies around the block that is being written, outermost first.
+    around: Vec<Around>,
+}
+
+/// What a block that is being written interrupts.
+#[derive(Debug)]
+struct Around {
+    block: Block,
+    literals: HashMap<String, Var>,
 }
 
 impl Builder {
@@ -84,6 +93,7 @@ impl Builder {
             types: HashMap::new(),
             taken: HashSet::new(),
             literals: HashMap::new(),
+            around: Vec::new(),
         }
     }
 
@@ -300,6 +310,58 @@ impl Builder {
             var
         });
         Ok(vars.collect())
+    }
+
+    /// Begins a block inside of the function, with inputs of these types: what is added from here on
+    /// belongs to it, until [`Builder::end_block`].
+    ///
+    /// # Errors
+    /// When an input's name is taken.
+    pub fn begin_block(&mut self, inputs: &[(&str, TensorType)]) -> Result<Vec<Var>> {
+        let block = std::mem::take(&mut self.function.block);
+        self.around.push(Around { block, literals: self.literals.clone() });
+        self.lowering.enter();
+        let mut vars = Vec::with_capacity(inputs.len());
+        for (stem, found) in inputs {
+            let name = self.fresh_name(stem);
+            self.lowering.declare_inner(&name, found)?;
+            let var = Var { name: Arc::from(name.as_str()) };
+            self.function.block.inputs.push((name, Type::Tensor(found.clone())));
+            self.types.insert(Arc::clone(&var.name), Type::Tensor(found.clone()));
+            vars.push(var);
+        }
+        Ok(vars)
+    }
+
+    /// Ends the innermost block, whose outputs are these values.
+    pub fn end_block(&mut self, outputs: &[Var]) -> Block {
+        let Some(around) = self.around.pop() else { return Block::default() };
+        let mut block = std::mem::replace(&mut self.function.block, around.block);
+        block.outputs = outputs.iter().map(|var| var.name.to_string()).collect();
+        // What the block made is not seen outside of it.
+        self.literals = around.literals;
+        self.lowering.leave();
+        block
+    }
+
+    /// Adds an operation with blocks.
+    ///
+    /// # Errors
+    /// As [`Builder::op`].
+    pub fn op_with_blocks(
+        &mut self,
+        (operator, stem): (&str, &str),
+        inputs: Vec<(&str, Arg)>,
+        blocks: Vec<Block>,
+        outputs: usize,
+    ) -> Result<Vec<Var>> {
+        let mut bound = BTreeMap::new();
+        for (name, arg) in inputs {
+            bound.insert(name.to_owned(), self.arguments(name, arg)?);
+        }
+        let operator = operator.to_owned();
+        let operation = Operation { operator, inputs: bound, blocks, ..Operation::default() };
+        self.add(operation, stem, outputs)
     }
 
     /// Makes a value an output of the function.
