@@ -88,7 +88,35 @@ impl std::fmt::Display for ConvertError {
 impl std::error::Error for ConvertError {}
 
 /// Fusions whose results programs have operators for, in their order.
-const FUSIONS: &[&str] = &["conv-batch-norm", "gelu", "gating", "layer-norm", "rms-norm"];
+const FUSIONS: &[&str] = &[
+    "contrib-embedding",
+    "gelu",
+    "gating",
+    "layer-norm",
+    "rms-norm",
+    "attention",
+    "onnx-attention",
+    "contrib-attention",
+    "attention-output",
+    "onnx-rotary",
+    "mat-mul",
+    "mat-mul-bias",
+];
+
+/// Tidying ends after this many rounds, whatever is left.
+const ROUNDS: usize = 8;
+
+/// Runs the rules of tidying until nothing changes. Weights of few bits stay what they are, which
+/// packages store.
+fn tidy_up(graph: &mut Graph) -> Result<(), galatea_graph::GraphError> {
+    let names: Vec<&str> = rewrite::TIDYING.iter().map(|rule| rule.name).collect();
+    for _ in 0..ROUNDS {
+        if rewrite::run_named(graph, &names)? == 0 {
+            break;
+        }
+    }
+    Ok(())
+}
 
 /// The graph as a package is made of it: with known shapes, tidied up, with what programs have
 /// operators for in one node.
@@ -107,11 +135,12 @@ pub(crate) fn prepared(
         graph.value_mut(id).declared = Some(fact);
     }
     if options.level != Level::O0 {
-        rewrite::optimise(&mut graph, Level::O1).map_err(failed)?;
+        tidy_up(&mut graph).map_err(failed)?;
+        rewrite::run_named(&mut graph, &["conv-batch-norm"]).map_err(failed)?;
     }
     if options.level >= Level::O2 {
         rewrite::run_named(&mut graph, FUSIONS).map_err(failed)?;
-        rewrite::optimise(&mut graph, Level::O1).map_err(failed)?;
+        tidy_up(&mut graph).map_err(failed)?;
     }
     let facts = infer::facts(&graph, &HashMap::new()).map_err(failed)?;
     Ok((graph, facts))

@@ -1,9 +1,9 @@
 //! A graph that is being written as a program: values of the graph as values of the program.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use galatea_formats::coreml::CoreMlError;
-use galatea_formats::coreml::mil::{Arg, Builder, Element, Var};
+use galatea_formats::coreml::mil::{Arg, Block, Builder, Element, Operation, Var};
 use galatea_graph::{Dim, Fact, Graph, Node, ValueId, converted};
 use galatea_tensor::{DataType, Tensor, f16};
 
@@ -29,6 +29,13 @@ pub(crate) fn refuse<T>(reason: impl Into<String>) -> Result<T> {
 /// The most axes of a value.
 pub(crate) const MOST_AXES: usize = 5;
 
+/// Constants of the graph in a type of elements.
+type Constants = HashMap<(ValueId, Element), Var>;
+
+/// What is known to be there already at a place of the program.
+#[derive(Debug)]
+pub(crate) struct Casts(HashMap<(Var, Element), Var>, Constants, Constants);
+
 /// The program in the making.
 #[derive(Debug)]
 pub(crate) struct Emit<'g> {
@@ -40,6 +47,10 @@ pub(crate) struct Emit<'g> {
     casts: HashMap<(Var, Element), Var>,
     /// Constants by what they are in the program.
     constants: HashMap<(ValueId, Element), Var>,
+    /// Values that operations make of constants, which are constants to Core ML.
+    fixed: HashSet<ValueId>,
+    /// Constant matrices with their axes swapped.
+    turned: HashMap<(ValueId, Element), Var>,
     compression: Compression,
     /// The type that floats are computed in where nothing else is said, and that of this node.
     usual: Element,
@@ -70,6 +81,8 @@ impl<'g> Emit<'g> {
             vars: HashMap::new(),
             casts: HashMap::new(),
             constants: HashMap::new(),
+            fixed: HashSet::new(),
+            turned: HashMap::new(),
             compression,
             usual: float,
             float,
@@ -81,6 +94,52 @@ impl<'g> Emit<'g> {
     /// The same, to find out what has a form: weights are not made.
     pub(crate) fn probing(self) -> Self {
         Self { probing: true, ..self }
+    }
+
+    /// Writes a graph inside of this one, whose inputs are these values.
+    pub(crate) fn nested<T>(
+        &mut self,
+        (graph, facts): (&Graph, &[Option<Fact>]),
+        inputs: HashMap<ValueId, Var>,
+        write: impl FnOnce(&mut Emit<'_>) -> Result<T>,
+    ) -> Result<T> {
+        let (opset, compression) = (self.builder.opset(), self.compression);
+        let mut inner = Emit::new(graph, facts, opset, self.usual, compression);
+        inner.vars = inputs;
+        inner.stem.clone_from(&self.stem);
+        inner.probing = self.probing;
+        std::mem::swap(&mut inner.builder, &mut self.builder);
+        let result = write(&mut inner);
+        std::mem::swap(&mut inner.builder, &mut self.builder);
+        result
+    }
+
+    /// Values in other types of elements than they were computed in, to be put back behind a block.
+    pub(crate) fn casts(&self) -> Casts {
+        Casts(self.casts.clone(), self.constants.clone(), self.turned.clone())
+    }
+
+    /// Forgets what a block has made, which nobody sees behind it.
+    pub(crate) fn set_casts(&mut self, casts: Casts) {
+        (self.casts, self.constants, self.turned) = (casts.0, casts.1, casts.2);
+    }
+
+    /// Adds an operation with blocks.
+    pub(crate) fn with_blocks(
+        &mut self,
+        operator: &str,
+        inputs: Vec<(&str, Arg)>,
+        blocks: Vec<Block>,
+        outputs: usize,
+    ) -> Result<Vec<Var>> {
+        let stem = self.stem.clone();
+        Ok(self.builder.op_with_blocks((operator, &stem), inputs, blocks, outputs)?)
+    }
+
+    /// A constant truth value.
+    pub(crate) fn truth(&mut self, value: bool) -> Result<Var> {
+        let stem = format!("{}_constant", self.stem);
+        Ok(self.builder.constant(&stem, Element::Bool, Tensor::scalar(value))?)
     }
 
     /// The program's own side.
@@ -117,6 +176,11 @@ impl<'g> Emit<'g> {
         node.outputs.iter().flatten().all(known)
     }
 
+    /// Computes this node's floats in FP32 from here on.
+    pub(crate) fn widen(&mut self) {
+        self.float = Element::Fp32;
+    }
+
     /// Gives a value of the graph its form in the program.
     pub(crate) fn set(&mut self, id: ValueId, var: Var) {
         self.vars.insert(id, var);
@@ -133,6 +197,9 @@ impl<'g> Emit<'g> {
         self.float = self.usual;
         for (slot, var) in node.outputs.iter().zip(results) {
             let Some(id) = *slot else { continue };
+            if node.output(0) != Some(id) && !self.is_read(id) {
+                continue;
+            }
             let var = self.usual(var)?;
             self.compare(id, &var)?;
             self.vars.insert(id, var);
@@ -167,8 +234,13 @@ impl<'g> Emit<'g> {
             found.len() == expected.len() && found.iter().zip(expected).all(same)
         });
         let element = found.map(|found| found.element);
-        let kind = form_of(fact.dtype, self.usual);
-        match same && element == kind {
+        let codes = match fact.dtype {
+            DataType::Int8 => Some(Element::Int8),
+            DataType::Uint8 => Some(Element::Uint8),
+            _ => None,
+        };
+        let fits = element == form_of(fact.dtype, self.usual) || element == codes;
+        match same && element.is_some() && fits {
             true => Ok(()),
             false => {
                 let found = found.map_or_else(String::new, ToString::to_string);
@@ -275,6 +347,8 @@ impl<'g> Emit<'g> {
         if let Some(var) = self.vars.get(&id).cloned() {
             return match self.builder.element(&var)? {
                 Element::Fp16 | Element::Fp32 => self.cast(&var, self.float),
+                // What is computed with them takes 32 bits.
+                Element::Int8 | Element::Uint8 => self.cast(&var, Element::Int32),
                 _ => Ok(var),
             };
         }
@@ -287,6 +361,33 @@ impl<'g> Emit<'g> {
         self.constant_value(id, &tensor)
     }
 
+    /// A value of codes of 8 bits, if that is what it is in the program.
+    pub(crate) fn narrow(&self, id: ValueId) -> Result<Option<(Var, Element)>> {
+        let Some(var) = self.vars.get(&id) else { return Ok(None) };
+        match self.builder.element(var)? {
+            element @ (Element::Int8 | Element::Uint8) => Ok(Some((var.clone(), element))),
+            _ => Ok(None),
+        }
+    }
+
+    /// A constant that the graph does not have, of which nobody else reads the floats.
+    pub(crate) fn tensor(&mut self, tensor: &Tensor) -> Result<Var> {
+        let stem = format!("{}_constant", self.stem);
+        self.stored(&stem, self.float, tensor)
+    }
+
+    /// Adds an operation that makes a constant in the type of this node's floats, for a value of the
+    /// graph.
+    pub(crate) fn compressed(
+        &mut self,
+        operation: Operation,
+        id: ValueId,
+        shape: &[usize],
+    ) -> Result<Var> {
+        let name = self.graph.value(id).name.clone();
+        Ok(self.builder.compressed(operation, &name, self.float, shape)?)
+    }
+
     fn constant_value(&mut self, id: ValueId, tensor: &Tensor) -> Result<Var> {
         let Some(element) = form_of(tensor.dtype(), self.float) else {
             return refuse(format!("a constant of {}", tensor.dtype()));
@@ -295,21 +396,71 @@ impl<'g> Emit<'g> {
             return Ok(var.clone());
         }
         let name = self.graph.value(id).name.clone();
-        if self.probing && tensor.elements() > PARAMETERS {
-            let lengths: Vec<Option<usize>> = tensor.shape().iter().map(|&len| Some(len)).collect();
-            let var = self.builder.input(&name, element, &lengths)?;
-            self.constants.insert((id, element), var.clone());
-            return Ok(var);
-        }
-        let var = match self.compression.apply(&mut self.builder, &name, element, tensor)? {
-            Some(var) => var,
-            None => {
-                let narrow = narrowed(tensor, element)?;
-                self.builder.constant(&name, element, narrow)?
-            }
-        };
+        let var = self.stored(&name, element, tensor)?;
         self.constants.insert((id, element), var.clone());
         Ok(var)
+    }
+
+    /// A constant in the form that weights are stored in.
+    fn stored(&mut self, name: &str, element: Element, tensor: &Tensor) -> Result<Var> {
+        if self.probing && tensor.elements() > PARAMETERS {
+            let lengths: Vec<Option<usize>> = tensor.shape().iter().map(|&len| Some(len)).collect();
+            return Ok(self.builder.input(name, element, &lengths)?);
+        }
+        match self.compression.apply(&mut self.builder, name, element, tensor)? {
+            Some(var) => Ok(var),
+            None => {
+                let narrow = narrowed(tensor, element)?;
+                Ok(self.builder.constant(name, element, narrow)?)
+            }
+        }
+    }
+
+    /// Whether a node reads a value, or it is an output.
+    pub(crate) fn is_read(&self, id: ValueId) -> bool {
+        let reads = |node: &Node| node.inputs.contains(&Some(id));
+        self.graph.outputs.contains(&id) || self.graph.nodes.iter().any(reads)
+    }
+
+    /// Whether a value is a constant of the graph.
+    pub(crate) fn is_constant(&self, id: ValueId) -> bool {
+        self.graph.constant(id).is_some()
+    }
+
+    /// Whether a value is a constant to Core ML, of the graph or made of such.
+    pub(crate) fn is_fixed(&self, id: ValueId) -> bool {
+        let known = || self.fact(id).is_ok_and(|fact| fact.value.is_some());
+        self.is_constant(id) || self.fixed.contains(&id) || known()
+    }
+
+    /// Says that the outputs of a node are constants to Core ML.
+    pub(crate) fn fix(&mut self, node: &Node) {
+        self.fixed.extend(node.outputs.iter().flatten());
+    }
+
+    /// A constant matrix of the graph with its axes swapped.
+    pub(crate) fn turned(&mut self, id: ValueId) -> Result<Var> {
+        let key = (id, self.float);
+        if let Some(known) = self.turned.get(&key) {
+            return Ok(known.clone());
+        }
+        let failed = |error: &dyn std::fmt::Display| Refused(error.to_string());
+        let Some(tensor) = self.graph.constant(id) else { return refuse("it is no constant") };
+        let turned = tensor.permute(&[1, 0]).map_err(|error| failed(&error))?;
+        // Nobody reads what is not made.
+        let turned = match self.probing && turned.elements() > PARAMETERS {
+            true => turned,
+            false => turned.contiguous().map_err(|error| failed(&error))?,
+        };
+        let name = self.graph.value(id).name.clone();
+        let var = self.stored(&name, self.float, &turned)?;
+        self.turned.insert(key, var.clone());
+        Ok(var)
+    }
+
+    /// A vector of zeros.
+    pub(crate) fn zeros(&mut self, len: usize) -> Result<Var> {
+        self.floats(&[len], vec![0.0; len])
     }
 
     /// A constant of floats that the graph does not have, in the type that this node computes in.

@@ -8,6 +8,7 @@ mod convert;
 mod emit;
 mod lengths;
 mod provider;
+mod reshaped;
 mod rows;
 mod weights;
 

@@ -3,6 +3,7 @@
 use galatea_formats::coreml::mil::{Arg, Var};
 use galatea_graph::Node;
 use galatea_graph::ops::activation::{Activation, ActivationKind, LogSoftmax, Softmax};
+use galatea_graph::ops::fused::FusedActivation;
 
 use super::Row;
 use crate::coreml::emit::{Emit, Result, refuse, small};
@@ -52,43 +53,48 @@ fn activation(emit: &mut Emit<'_>, node: &Node) -> Result<Vec<Var>> {
         return refuse("an activation of another kind");
     };
     let x = emit.var(node, 0)?;
-    let result = match operator.kind {
-        ActivationKind::Relu => function(emit, "relu", &x, &[])?,
+    Ok(vec![apply(emit, operator.kind, &x)?])
+}
+
+/// An activation of a value.
+pub(super) fn apply(emit: &mut Emit<'_>, kind: ActivationKind, x: &Var) -> Result<Var> {
+    let result = match kind {
+        ActivationKind::Relu => function(emit, "relu", x, &[])?,
         ActivationKind::LeakyRelu { alpha } => {
-            function(emit, "leaky_relu", &x, &[("alpha", alpha)])?
+            function(emit, "leaky_relu", x, &[("alpha", alpha)])?
         }
-        ActivationKind::Elu { alpha } => function(emit, "elu", &x, &[("alpha", alpha)])?,
-        ActivationKind::Sigmoid => function(emit, "sigmoid", &x, &[])?,
+        ActivationKind::Elu { alpha } => function(emit, "elu", x, &[("alpha", alpha)])?,
+        ActivationKind::Sigmoid => function(emit, "sigmoid", x, &[])?,
         ActivationKind::HardSigmoid { alpha, beta } => {
-            function(emit, "sigmoid_hard", &x, &[("alpha", alpha), ("beta", beta)])?
+            function(emit, "sigmoid_hard", x, &[("alpha", alpha), ("beta", beta)])?
         }
         ActivationKind::HardSwish => {
             let numbers = [("alpha", 1.0 / 6.0), ("beta", 0.5)];
-            let gate = function(emit, "sigmoid_hard", &x, &numbers)?;
-            product(emit, &x, &gate)?
+            let gate = function(emit, "sigmoid_hard", x, &numbers)?;
+            product(emit, x, &gate)?
         }
-        ActivationKind::Tanh => function(emit, "tanh", &x, &[])?,
-        ActivationKind::Softplus => function(emit, "softplus", &x, &[])?,
-        ActivationKind::Softsign => function(emit, "softsign", &x, &[])?,
+        ActivationKind::Tanh => function(emit, "tanh", x, &[])?,
+        ActivationKind::Softplus => function(emit, "softplus", x, &[])?,
+        ActivationKind::Softsign => function(emit, "softsign", x, &[])?,
         ActivationKind::Gelu { tanh } => {
             let mode = if tanh { "TANH_APPROXIMATION" } else { "EXACT" };
-            emit.op("gelu", vec![("x", Arg::Var(x)), ("mode", Arg::Text(mode))])?
+            emit.op("gelu", vec![("x", x.into()), ("mode", Arg::Text(mode))])?
         }
         ActivationKind::Mish => {
-            let soft = function(emit, "softplus", &x, &[])?;
+            let soft = function(emit, "softplus", x, &[])?;
             let gate = function(emit, "tanh", &soft, &[])?;
-            product(emit, &x, &gate)?
+            product(emit, x, &gate)?
         }
-        ActivationKind::Swish { alpha: 1.0 } => function(emit, "silu", &x, &[])?,
+        ActivationKind::Swish { alpha: 1.0 } => function(emit, "silu", x, &[])?,
         ActivationKind::Swish { alpha } => {
             let slope = emit.float(alpha);
-            let scaled = emit.op("mul", vec![("x", (&x).into()), ("y", slope)])?;
+            let scaled = emit.op("mul", vec![("x", x.into()), ("y", slope)])?;
             let gate = function(emit, "sigmoid", &scaled, &[])?;
-            product(emit, &x, &gate)?
+            product(emit, x, &gate)?
         }
         other => return refuse(format!("no operation of a program is {other:?}")),
     };
-    Ok(vec![result])
+    Ok(result)
 }
 
 fn softmax(emit: &mut Emit<'_>, node: &Node) -> Result<Vec<Var>> {
@@ -144,4 +150,24 @@ fn prelu(emit: &mut Emit<'_>, node: &Node) -> Result<Vec<Var>> {
     let below = emit.op("minimum", vec![("x", Arg::Var(x)), ("y", zero)])?;
     let sloped = product(emit, &below, &slope)?;
     Ok(vec![emit.op("add", vec![("x", Arg::Var(above)), ("y", Arg::Var(sloped))])?])
+}
+
+/// What a fused operator does last.
+pub(super) fn fused(emit: &mut Emit<'_>, activation: FusedActivation, x: &Var) -> Result<Var> {
+    let kind = match activation {
+        FusedActivation::None => return Ok(x.clone()),
+        FusedActivation::Clip { min, max } => {
+            let (low, high) = (emit.float(min), emit.float(max));
+            return emit.op("clip", vec![("x", x.into()), ("alpha", low), ("beta", high)]);
+        }
+        FusedActivation::Relu => ActivationKind::Relu,
+        FusedActivation::LeakyRelu { alpha } => ActivationKind::LeakyRelu { alpha },
+        FusedActivation::Sigmoid => ActivationKind::Sigmoid,
+        FusedActivation::Tanh => ActivationKind::Tanh,
+        FusedActivation::HardSwish => ActivationKind::HardSwish,
+        FusedActivation::Silu => ActivationKind::Swish { alpha: 1.0 },
+        FusedActivation::Gelu => ActivationKind::Gelu { tanh: false },
+        FusedActivation::GeluTanh => ActivationKind::Gelu { tanh: true },
+    };
+    apply(emit, kind, x)
 }

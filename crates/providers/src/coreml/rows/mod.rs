@@ -1,13 +1,21 @@
 //! The operators of graphs as operations of programs, a table for each family.
 
 mod activation;
+mod attention;
+mod control;
+mod convolution;
 mod create;
+mod einsum;
 mod elementwise;
 mod image;
 mod index;
 mod join;
 mod matrix;
+mod normalize;
 mod pad;
+mod pool;
+mod quantize;
+mod recurrent;
 mod reduce;
 mod refused;
 mod resize;
@@ -52,13 +60,21 @@ impl Row {
 /// Every operator that is written, by family.
 const FAMILIES: &[&[Row]] = &[
     activation::ROWS,
+    attention::ROWS,
+    control::ROWS,
+    convolution::ROWS,
     create::ROWS,
+    einsum::ROWS,
     elementwise::ROWS,
     image::ROWS,
     index::ROWS,
     join::ROWS,
     matrix::ROWS,
+    normalize::ROWS,
     pad::ROWS,
+    pool::ROWS,
+    quantize::ROWS,
+    recurrent::ROWS,
     reduce::ROWS,
     resize::ROWS,
     shape::ROWS,
@@ -75,13 +91,13 @@ pub fn operators() -> impl Iterator<Item = (&'static str, &'static str)> {
 /// # Errors
 /// When it has no form in a program, with the reason.
 pub(super) fn emit(emit: &mut Emit<'_>, node: &Node) -> Result<()> {
+    if emit.is_known(node) {
+        return Ok(());
+    }
     let mut rows = FAMILIES.iter().flat_map(|family| family.iter());
     let Some(row) = rows.find(|row| row.name == node.op_type && row.domain == node.domain) else {
         return refuse(refused::reason(node));
     };
-    if emit.is_known(node) {
-        return Ok(());
-    }
     emit.begin(node, row.wide.is_some());
     let results = (row.emit)(emit, node)?;
     emit.end(node, results)

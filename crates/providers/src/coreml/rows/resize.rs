@@ -9,6 +9,9 @@ use super::Row;
 use super::slice::looked_up;
 use crate::coreml::emit::{Emit, Refused, Result, refuse, small};
 
+/// Where in the input a position of the result lies, of axes of these lengths.
+type Place = fn(f64, f64, f64) -> f64;
+
 pub(super) const ROWS: &[Row] = &[Row::onnx("Resize", resize), Row::onnx("Upsample", resize)];
 
 /// What makes up each place of an axis that gets another length.
@@ -147,7 +150,7 @@ impl Axis {
     }
 
     /// Whether the weights are those of points at `place(position, length, length of the result)`.
-    fn is_at(&self, place: fn(f64, f64, f64) -> f64) -> bool {
+    fn is_at(&self, place: Place) -> bool {
         let (len, count) = (number(self.len), number(self.samples.len()));
         let found = self.matrix();
         (0..self.samples.len()).all(|row| {
@@ -241,7 +244,7 @@ impl Form {
         if axes.iter().any(|axis| axis.samples.iter().any(Option::is_none)) {
             return None;
         }
-        let modes: [(&'static str, fn(f64, f64, f64) -> f64); 3] = [
+        let modes: [(&'static str, Place); 3] = [
             ("UNALIGN_CORNERS", |at, len, count| (at + 0.5) * len / count - 0.5),
             ("STRICT_ALIGN_CORNERS", |at, len, count| at * (len - 1.0) / (count - 1.0).max(1.0)),
             ("DEFAULT", |at, len, count| at * len / count),

@@ -194,7 +194,7 @@ fn computed_repeat(
     let Some(count) = count else { return refuse("the number of axes is known in a run only") };
     // The target may have fewer axes.
     let Some(at) = (axis + count).checked_sub(rank) else {
-        return Ok(emit.table(&[1], vec![1])?);
+        return emit.table(&[1], vec![1]);
     };
     let wanted = emit.element(&target, at)?;
     if from.known() == Some(1) {

@@ -1,0 +1,154 @@
+//! Shapes of which some lengths are known in a run only.
+
+use galatea_formats::coreml::mil::{Arg, Element, Var};
+use galatea_graph::{Dim, ValueId};
+
+use super::emit::{Emit, Refused, Result, refuse, small};
+
+/// One length of a shape that is given to `reshape`.
+enum Piece {
+    /// A number, or one of the operator's words: 0 for the length that is there, -1 for the rest.
+    Number(i32),
+    /// The length of this axis of the value.
+    Axis(usize),
+}
+
+impl Emit<'_> {
+    /// What is known of the lengths of a value of the graph.
+    pub(crate) fn axes_of(&self, id: ValueId) -> Result<Vec<Dim>> {
+        let found = self.fact(id)?.shape.clone();
+        found.ok_or_else(|| Refused("the number of axes is known in a run only".to_owned()))
+    }
+
+    /// The length of an axis of a value of the graph.
+    ///
+    /// # Errors
+    /// When it is known in a run only.
+    pub(crate) fn known_length(&self, id: ValueId, axis: usize) -> Result<usize> {
+        let found = self.axes_of(id)?.get(axis).and_then(Dim::known);
+        found.ok_or_else(|| Refused(format!("the length of axis {axis} is known in a run only")))
+    }
+
+    /// A value whose lengths are `from` with those of `to`, of which one may be unknown: the rest.
+    pub(crate) fn reshape_dims(&mut self, var: &Var, from: &[Dim], to: &[Dim]) -> Result<Var> {
+        let same = |(a, b): (&Dim, &Dim)| a.same(b);
+        if from.len() == to.len() && from.iter().zip(to).all(same) {
+            return Ok(var.clone());
+        }
+        let mut rest = false;
+        let mut pieces = Vec::with_capacity(to.len());
+        for (at, dim) in to.iter().enumerate() {
+            let kept = from.len() == to.len() && from.get(at).is_some_and(|own| own.same(dim));
+            pieces.push(match (dim.known(), from.iter().position(|own| own.same(dim))) {
+                (Some(len), _) => Piece::Number(small(len)?),
+                _ if kept => Piece::Number(0),
+                (None, Some(axis)) => Piece::Axis(axis),
+                _ if !rest => {
+                    rest = true;
+                    Piece::Number(-1)
+                }
+                _ => return refuse(format!("lengths of {to:?} are known in a run only")),
+            });
+        }
+        // One length need not be told.
+        let axes = |pieces: &[Piece]| {
+            let axis = |piece: &&Piece| matches!(piece, Piece::Axis(_));
+            pieces.iter().filter(axis).count()
+        };
+        if !rest && axes(&pieces) == 1 {
+            for piece in pieces.iter_mut().filter(|piece| matches!(piece, Piece::Axis(_))) {
+                *piece = Piece::Number(-1);
+            }
+        }
+        let shape = match axes(&pieces) {
+            0 => Arg::Ints(pieces.iter().map(numbered).collect()),
+            _ => self.computed_shape(var, &pieces)?,
+        };
+        self.op("reshape", vec![("x", var.into()), ("shape", shape)])
+    }
+
+    /// A shape that is put together in a run.
+    fn computed_shape(&mut self, var: &Var, pieces: &[Piece]) -> Result<Arg> {
+        let own = self.op("shape", vec![("x", var.into())])?;
+        let mut parts = Vec::with_capacity(pieces.len());
+        for piece in pieces {
+            parts.push(match piece {
+                Piece::Number(number) => self.table(&[1], vec![*number])?,
+                Piece::Axis(axis) => self.length_in(&own, *axis)?,
+            });
+        }
+        let inputs = vec![
+            ("values", Arg::Vars(parts)),
+            ("axis", Arg::Int(0)),
+            ("interleave", Arg::Bool(false)),
+        ];
+        Ok(Arg::Var(self.op("concat", inputs)?))
+    }
+
+    /// One length of a shape, as a vector of one element.
+    fn length_in(&mut self, shape: &Var, axis: usize) -> Result<Var> {
+        let begin = small(axis)?;
+        let inputs = vec![
+            ("x", shape.into()),
+            ("begin", Arg::Ints(vec![begin])),
+            ("size", Arg::Ints(vec![1])),
+        ];
+        self.op("slice_by_size", inputs)
+    }
+
+    /// The length of an axis of a value of the program, as a scalar that is computed in a run.
+    pub(crate) fn length_of(&mut self, var: &Var, axis: usize) -> Result<Var> {
+        let own = self.op("shape", vec![("x", var.into())])?;
+        let one = self.length_in(&own, axis)?;
+        self.op("squeeze", vec![("x", Arg::Var(one)), ("axes", Arg::Ints(vec![0]))])
+    }
+
+    /// The value in the shape of another one.
+    pub(crate) fn reshape_like(&mut self, var: &Var, like: &Var) -> Result<Var> {
+        if let Ok(shape) = self.shape_of(like) {
+            return self.reshape(var, &shape);
+        }
+        let shape = self.op("shape", vec![("x", like.into())])?;
+        self.op("reshape", vec![("x", var.into()), ("shape", Arg::Var(shape))])
+    }
+
+    /// The least number above zero that is worth adding to a variance: FP16 holds none below.
+    pub(crate) fn epsilon(&self, epsilon: f32) -> Arg {
+        let least = if self.float_element() == Element::Fp16 { 6e-8 } else { f32::MIN_POSITIVE };
+        self.float(if epsilon > 0.0 { epsilon.max(least) } else { epsilon })
+    }
+
+    /// Adds an operation of two values.
+    pub(crate) fn pair(&mut self, operator: &str, x: &Var, y: impl Into<Arg>) -> Result<Var> {
+        self.op(operator, vec![("x", x.into()), ("y", y.into())])
+    }
+
+    /// Values side by side along an axis.
+    pub(crate) fn joined(&mut self, mut values: Vec<Var>, axis: i32) -> Result<Var> {
+        if values.len() == 1 {
+            return values.pop().ok_or_else(|| Refused("no values".to_owned()));
+        }
+        let inputs = vec![
+            ("values", Arg::Vars(values)),
+            ("axis", Arg::Int(axis)),
+            ("interleave", Arg::Bool(false)),
+        ];
+        self.op("concat", inputs)
+    }
+
+    /// A value for each channel as one that broadcasts over an image of this rank.
+    pub(crate) fn by_channel(&mut self, var: &Var, rank: usize, count: usize) -> Result<Var> {
+        let mut shape = vec![1; rank];
+        if let Some(channels) = shape.get_mut(1) {
+            *channels = count;
+        }
+        self.reshape(var, &shape)
+    }
+}
+
+fn numbered(piece: &Piece) -> i32 {
+    match piece {
+        Piece::Number(number) => *number,
+        Piece::Axis(_) => -1,
+    }
+}

@@ -1,0 +1,72 @@
+//! Branches and loops as operations with blocks, in packages of Core ML.
+
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
+
+#[path = "support/package.rs"]
+mod package;
+mod support;
+
+use std::path::{Path, PathBuf};
+
+use galatea_formats::{npy, onnx};
+use galatea_providers::coreml::ConvertOptions;
+use galatea_tensor::{DataType, Tensor, Tolerance, compare};
+use package::through_package;
+
+fn data(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/control_flow").join(name)
+}
+
+/// Models that become packages, and what those that do not are refused for.
+const MODELS: &[(&str, Option<&str>)] = &[
+    ("choose", None),
+    ("collect", Some("lists")),
+    ("condition", None),
+    ("generate", Some("")),
+    ("nested", None),
+    ("recur", Some("")),
+    ("repeat", None),
+    ("until", None),
+];
+
+fn converted(name: &str) -> Result<(), String> {
+    let archive = |what: &str| npy::read_npz(&data(&format!("{name}.{what}.npz"))).unwrap();
+    let mut graph = onnx::load(&data(&format!("{name}.onnx"))).unwrap();
+    graph.sort().unwrap();
+    let given: Vec<(String, Tensor)> = archive("in");
+    let inputs = graph.inputs.iter().map(|&id| {
+        let name = &graph.value(id).name;
+        given.iter().find(|(given, _)| given == name).unwrap().clone()
+    });
+    let inputs: Vec<(String, Tensor)> = inputs.collect();
+    let shapes = inputs.iter().map(|(name, one)| (name.clone(), one.shape().to_vec()));
+    let options =
+        ConvertOptions { half: false, shapes: shapes.collect(), ..ConvertOptions::default() };
+    let found = through_package(&graph, &inputs, &options).map_err(|error| error.to_string())?;
+    let expected = archive("out");
+    for (found, &id) in found.iter().zip(&graph.outputs) {
+        let name = &graph.value(id).name;
+        let expected = &expected.iter().find(|(expected, _)| expected == name).unwrap().1;
+        let wide = |tensor: &Tensor| galatea_graph::converted(tensor, DataType::Fp32).unwrap();
+        let expected = match expected.rank() {
+            0 => wide(expected).reshape(&[1]).unwrap(),
+            _ => wide(expected),
+        };
+        compare(&wide(found), &expected, Tolerance::Within(1e-4))
+            .map_err(|error| format!("{name}: {error}"))?;
+    }
+    Ok(())
+}
+
+#[test]
+fn branches_and_loops_become_blocks() {
+    let mut wrong = Vec::new();
+    for &(name, refused) in MODELS {
+        match (converted(name), refused) {
+            (Ok(()), None) => {}
+            (Err(error), Some(reason)) if error.contains(reason) => {}
+            (found, _) => wrong.push(format!("{name}: {found:?}")),
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
