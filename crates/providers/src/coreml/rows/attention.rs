@@ -4,10 +4,11 @@ use galatea_formats::coreml::mil::{Arg, Element, Var};
 use galatea_graph::ops::fused::{Attention, Rotary};
 use galatea_graph::ops::transformer;
 use galatea_graph::{Dim, Node};
+use galatea_tensor::{DataType, Tensor};
 
 use super::Row;
 use super::matrix::product;
-use crate::coreml::emit::{Emit, Result, refuse, small};
+use crate::coreml::emit::{Emit, Refused, Result, refuse, small};
 
 pub(super) const ROWS: &[Row] = &[
     Row::onnx("Attention", onnx_attention),
@@ -46,6 +47,8 @@ struct Heads {
 struct Scoring {
     scale: f32,
     mask: Option<Var>,
+    /// The same, where it is known before a run.
+    known: Option<Tensor>,
     causal: bool,
     masked_to_zero: bool,
     softcap: f32,
@@ -64,6 +67,7 @@ fn attention(emit: &mut Emit<'_>, node: &Node) -> Result<Vec<Var>> {
     let scoring = Scoring {
         scale: operator.scale,
         mask: emit.optional(node, 3)?,
+        known: emit.known(node, 3),
         causal: operator.causal,
         masked_to_zero: operator.masked_to_zero,
         softcap: 0.0,
@@ -144,7 +148,14 @@ fn onnx_attention(emit: &mut Emit<'_>, node: &Node) -> Result<Vec<Var>> {
     let (keys, values) = (k.0.clone(), v.0.clone());
     let batch_dims = [q.1[0].clone(), q.1[2].clone(), q.1[1].clone(), v.1[3].clone()];
     // A query that sees no key gives zeros.
-    let scoring = Scoring { scale, masked_to_zero: mask.is_some(), mask, causal, softcap };
+    let scoring = Scoring {
+        scale,
+        masked_to_zero: mask.is_some(),
+        mask,
+        known: emit.known(node, 3),
+        causal,
+        softcap,
+    };
     let mut result = attend(emit, Heads { q, k, v }, scoring)?;
     if emit.rank(emit.input(node, 0)?)? == 3 {
         result = emit.transpose(&result, &[0, 2, 1, 3])?;
@@ -248,7 +259,12 @@ fn masked(
         false => None,
     };
     let mut seen = None;
-    if let Some(mask) = &scoring.mask {
+    let known = scoring.known.as_ref().filter(|_| behind.is_none() || !scoring.masked_to_zero);
+    if let Some(known) = known {
+        let (mask, rows) = constant_mask(emit, known, [least, most])?;
+        seen = rows.filter(|_| scoring.masked_to_zero);
+        scores = emit.pair("add", &scores, &mask)?;
+    } else if let Some(mask) = &scoring.mask {
         let (low, high) = (emit.float(least), emit.float(most));
         let inputs = vec![("x", mask.into()), ("alpha", low), ("beta", high)];
         let mask = emit.op("clip", inputs)?;
@@ -273,6 +289,34 @@ fn masked(
         scores = emit.pair("add", &scores, &behind)?;
     }
     Ok((scores, seen))
+}
+
+/// A mask that is known before a run within these limits, and 1 for each row in which something is seen
+/// where others see nothing.
+fn constant_mask(
+    emit: &mut Emit<'_>,
+    known: &Tensor,
+    [least, most]: [f32; 2],
+) -> Result<(Var, Option<Var>)> {
+    let failed = |error: &dyn std::fmt::Display| Refused(error.to_string());
+    let wide = galatea_graph::converted(known, DataType::Fp32).map_err(|error| failed(&error))?;
+    let all = wide.to_vec::<f32>().map_err(|error| failed(&error))?;
+    let truths = known.dtype() == DataType::Bool;
+    let limited = |value: f32| match truths {
+        true if value != 0.0 => 0.0,
+        true => least,
+        false => value.clamp(least, most),
+    };
+    let all: Vec<f32> = all.into_iter().map(limited).collect();
+    let mut rows = known.shape().to_vec();
+    let width = rows.last_mut().map_or(1, |last| std::mem::replace(last, 1));
+    let seen = |row: &[f32]| f32::from(u8::from(row.iter().any(|&value| value > least)));
+    let seen: Vec<f32> = all.chunks(width.max(1)).map(seen).collect();
+    let mask = emit.floats(known.shape(), all)?;
+    match seen.contains(&0.0) {
+        true => Ok((mask, Some(emit.floats(&rows, seen)?))),
+        false => Ok((mask, None)),
+    }
 }
 
 /// `[queries, keys]` of what hides the keys behind each query; the queries are the last positions.
