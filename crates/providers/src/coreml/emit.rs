@@ -64,7 +64,6 @@ pub(crate) struct Emit<'g> {
 /// Constants of more elements are not made where nobody wants the program: weights, not parameters.
 const PARAMETERS: usize = 4096;
 
-#[allow(dead_code, reason = "for the rows of further families")]
 impl<'g> Emit<'g> {
     /// A program of the set of operators of this number, whose floats are computed in `float`.
     pub(crate) fn new(

@@ -1,6 +1,6 @@
 //! Operators that change shapes, and those that put values together or take them apart.
 
-use galatea_graph::{Dim, ONNX_DOMAIN, ValueId};
+use galatea_graph::{Dim, Fact, ONNX_DOMAIN, ValueId};
 use galatea_tensor::{DataType, Tensor};
 
 use super::Row;
@@ -45,7 +45,7 @@ fn reshape(low: &mut Lowering, op: &Op<'_>) -> Result<()> {
     let (x, target) = (low.required(op, "x")?, low.required(op, "shape")?);
     let mut target = low.cast(target, DataType::Int64)?;
     let (rank, count) = (low.rank(x)?, low.known_len(target, 0));
-    let keeps = low.fact(target)?.integers().is_none_or(|all| all.contains(&0));
+    let keeps = may_have_zero(low.fact(target)?);
     if let Some(count) = count.ok().filter(|&count| op.opset >= 7 && keeps && count != rank) {
         let first = signed(rank.saturating_sub(count));
         let kept = low.node("Shape", &attributes([("start", first.into())]), &[x])?;
@@ -57,6 +57,16 @@ fn reshape(low: &mut Lowering, op: &Op<'_>) -> Result<()> {
     }
     let result = low.plain("Reshape", &[x, target])?;
     low.give(op, &[result])
+}
+
+/// Whether integers may be 0 as far as is known before a run. A length that the value took from an axis
+/// is none: nobody reshapes what is empty by its own lengths.
+fn may_have_zero(fact: &Fact) -> bool {
+    match (fact.integers(), &fact.elements) {
+        (Some(all), _) => all.contains(&0),
+        (None, Some(all)) => all.iter().any(|dim| matches!(dim, Dim::Known(0) | Dim::Unknown)),
+        (None, None) => true,
+    }
 }
 
 /// The numbers of constants that an input is bound to, one or several.

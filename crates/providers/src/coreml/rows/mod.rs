@@ -45,7 +45,6 @@ impl Row {
         Self { domain: "", name, wide: None, emit }
     }
 
-    #[allow(dead_code, reason = "for the rows of further families")]
     /// The same of an operator whose results exceed what FP16 holds, or lose too much there.
     const fn wide(self, reason: &'static str) -> Self {
         Self { wide: Some(reason), ..self }
