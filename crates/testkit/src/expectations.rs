@@ -5,7 +5,9 @@
 //! code keeps.
 //!
 //! A reason that starts with `[shapes]` or `[within 1e-4]` says that the case must pass, with only
-//! types and shapes compared, or with elements at most so far from the expected ones.
+//! types and shapes compared, or with elements at most so far from the expected ones. One that starts
+//! with `[refused]` says that the provider must refuse the case, which its error tells by the word
+//! `refused: `; a wrong result is a failure.
 
 /// What the reference evaluation is known to fail.
 pub const REFERENCE: &str = include_str!("../expectations/reference.txt");
@@ -15,6 +17,12 @@ pub const OPERATORS: &str = include_str!("../expectations/operators.txt");
 pub const CPU: &str = include_str!("../expectations/cpu.txt");
 /// What the GPU provider is known to fail of what it claims.
 pub const GPU: &str = include_str!("../expectations/gpu.txt");
+
+/// What is refused as graphs are converted to Core ML packages.
+pub const COREML: &str = include_str!("../expectations/coreml.txt");
+
+/// What is in errors that say that a case is refused.
+pub const REFUSED: &str = "refused: ";
 
 /// How the results of a case are compared with the expected ones.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -44,8 +52,9 @@ fn comparison(reason: &str) -> Result<Option<Comparison>, String> {
     let distance = marker.strip_prefix("within ").and_then(|text| text.parse().ok());
     match (marker, distance) {
         ("shapes", _) => Ok(Some(Comparison::Shapes)),
+        ("refused", _) => Ok(None),
         (_, Some(distance)) => Ok(Some(Comparison::Within(distance))),
-        _ => Err(format!("'[{marker}]', expected [shapes] or [within NUMBER]")),
+        _ => Err(format!("'[{marker}]', expected [shapes], [refused] or [within NUMBER]")),
     }
 }
 
@@ -100,6 +109,11 @@ impl Expectations {
     pub fn judge(&self, case: &str, outcome: Result<(), String>) -> Result<(), String> {
         let known = self.lines.iter().find(|(pattern, _)| matches(pattern, case));
         match (known, outcome) {
+            (Some((_, reason)), Err(text))
+                if reason.starts_with("[refused]") && !text.contains(REFUSED) =>
+            {
+                Err(format!("is not refused, but fails: {text}"))
+            }
             (Some((_, reason)), Ok(())) => Err(format!(
                 "passes, but the expectations file says it fails ({reason}): remove the line"
             )),
@@ -153,6 +167,14 @@ mod tests {
         assert_eq!(known.judge("test_a", Ok(())), Ok(()));
         assert!(known.judge("test_a", Err("boom".into())).is_err());
         assert!(Expectations::parse("a: [maybe] x").unwrap_err().contains("line 1"));
+    }
+
+    #[test]
+    fn a_case_that_must_be_refused_is_not_wrong_instead() {
+        let known = Expectations::parse("test_a: [refused] no such operation").unwrap();
+        assert_eq!(known.judge("test_a", Err("refused: no such operation".into())), Ok(()));
+        assert!(known.judge("test_a", Err("7, expected 8".into())).is_err());
+        assert!(known.judge("test_a", Ok(())).unwrap_err().contains("remove the line"));
     }
 
     #[test]

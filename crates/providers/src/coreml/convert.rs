@@ -8,7 +8,7 @@ use galatea_graph::rewrite::{self, Level};
 use galatea_graph::{Dim, Fact, Graph, ValueId, infer};
 use galatea_tensor::DataType;
 
-use super::emit::{Emit, form_of};
+use super::emit::{Emit, MOST_AXES, form_of};
 use super::rows;
 use super::weights::Compression;
 
@@ -312,8 +312,11 @@ fn feed(
         let Some(element) = border(fact.dtype) else {
             return Err(refuse(format!("a package takes no {}", fact.dtype)));
         };
-        if dims.len() > 5 {
-            return Err(refuse(format!("{} axes, Core ML has 5 at most", dims.len())));
+        if dims.len() > MOST_AXES {
+            return Err(refuse(format!("{} axes, Core ML has {MOST_AXES} at most", dims.len())));
+        }
+        if dims.contains(&Dim::Known(0)) {
+            return Err(refuse(format!("{fact} has no elements, which Core ML does not have")));
         }
         let (default, shapes) = shapes(dims, options)
             .ok_or_else(|| refuse(format!("a bucket does not say all lengths of {fact}")))?;

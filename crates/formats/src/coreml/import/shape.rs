@@ -140,7 +140,9 @@ fn squeeze(low: &mut Lowering, op: &Op<'_>) -> Result<()> {
     let all = named.clone().unwrap_or_else(|| (0..dims.len()).map(signed).collect());
     let all = all.iter().map(|&axis| low.axis(axis, dims.len())).collect::<Result<Vec<_>>>()?;
     let stated = op.outputs().first().and_then(|(_, stated)| stated.as_tensor()?.shape.as_ref());
-    let every = named.is_some() && stated.is_some_and(|left| left.len() + all.len() == dims.len());
+    let fits = stated.is_some_and(|left| left.len() + all.len() == dims.len());
+    // A program that is being written says by its axes alone which ones go.
+    let every = named.is_some() && (fits || low.given.is_some());
     let goes = |axis: &usize| match dims.get(*axis).and_then(Dim::known) {
         Some(len) => len == 1,
         None => every,

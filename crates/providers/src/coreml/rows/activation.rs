@@ -106,16 +106,21 @@ fn softmax(emit: &mut Emit<'_>, node: &Node) -> Result<Vec<Var>> {
     })
 }
 
-/// `x - log(sum(exp(x)))`, which does not lose small probabilities.
+/// `x - log(sum(exp(x)))`, which does not lose small probabilities, of what the greatest element
+/// exceeds the others by: large elements would lose digits.
 fn log_softmax(emit: &mut Emit<'_>, node: &Node) -> Result<Vec<Var>> {
     let Some(operator) = node.operator::<LogSoftmax>() else {
         return refuse("a softmax of another kind");
     };
     along(emit, node, operator.axis, operator.flatten, |emit, x, axis| {
-        let inputs =
-            vec![("x", x.into()), ("axes", Arg::Ints(vec![axis])), ("keep_dims", Arg::Bool(true))];
-        let sum = emit.op("reduce_log_sum_exp", inputs)?;
-        emit.op("sub", vec![("x", x.into()), ("y", Arg::Var(sum))])
+        let less = |emit: &mut Emit<'_>, x: &Var, operation: &str| {
+            let axes = Arg::Ints(vec![axis]);
+            let inputs = vec![("x", x.into()), ("axes", axes), ("keep_dims", Arg::Bool(true))];
+            let part = emit.op(operation, inputs)?;
+            emit.op("sub", vec![("x", x.into()), ("y", Arg::Var(part))])
+        };
+        let below = less(emit, x, "reduce_max")?;
+        less(emit, &below, "reduce_log_sum_exp")
     })
 }
 

@@ -3,7 +3,8 @@
 use galatea_formats::coreml::mil::{Arg, Element, Var};
 use galatea_graph::Node;
 use galatea_graph::ops::cast::Cast;
-use galatea_graph::ops::math::{Binary, BinaryKind};
+use galatea_graph::ops::math::{Binary, BinaryKind, Clip};
+use galatea_graph::ops::shape::{Dropout, Training};
 use galatea_tensor::DataType;
 
 use super::Row;
@@ -52,6 +53,7 @@ pub(super) const ROWS: &[Row] = &[
     Row::onnx("Clip", clip),
     Row::onnx("Where", select),
     Row::onnx("Cast", cast),
+    Row::onnx("CastLike", cast),
     Row::onnx("Identity", identity),
     Row::onnx("Dropout", identity),
 ];
@@ -165,12 +167,16 @@ fn clip(emit: &mut Emit<'_>, node: &Node) -> Result<Vec<Var>> {
         }
         return Ok(vec![result]);
     }
+    let (lowest, highest) = match node.operator::<Clip>() {
+        Some(operator) => (operator.min, operator.max),
+        None => return refuse("limits of another kind"),
+    };
     let limit = |emit: &Emit<'_>, at: usize, none: f32| match node.input(at) {
         Some(_) => emit.number(node, at),
         None => Ok(none),
     };
-    let low = limit(emit, 1, f32::NEG_INFINITY)?;
-    let high = limit(emit, 2, f32::INFINITY)?;
+    let low = limit(emit, 1, lowest.unwrap_or(f32::NEG_INFINITY))?;
+    let high = limit(emit, 2, highest.unwrap_or(f32::INFINITY))?;
     if low > high {
         return refuse(format!("a clip to at least {low} and at most {high}"));
     }
@@ -187,8 +193,12 @@ fn select(emit: &mut Emit<'_>, node: &Node) -> Result<Vec<Var>> {
 /// Casts between integers of 64 and 32 bits are none in a program; one to fewer bits would have to wrap
 /// around.
 fn cast(emit: &mut Emit<'_>, node: &Node) -> Result<Vec<Var>> {
-    let Some(operator) = node.operator::<Cast>() else { return refuse("a cast of another kind") };
-    let (from, to) = (emit.dtype(emit.input(node, 0)?)?, operator.to);
+    let from = emit.dtype(emit.input(node, 0)?)?;
+    let to = match node.operator::<Cast>() {
+        Some(operator) => operator.to,
+        // The type of another value.
+        None => emit.dtype(emit.input(node, 1)?)?,
+    };
     let narrow = !matches!(to, DataType::Int64 | DataType::Int32 | DataType::Bool);
     if to.is_integer() && narrow && from != to {
         return refuse(format!("a cast from {from} to {to}"));
@@ -208,7 +218,20 @@ fn cast(emit: &mut Emit<'_>, node: &Node) -> Result<Vec<Var>> {
     Ok(vec![emit.cast(&x, element)?])
 }
 
+/// A dropout is one where it leaves nothing out: as models are when they are not trained.
 fn identity(emit: &mut Emit<'_>, node: &Node) -> Result<Vec<Var>> {
+    let trains = match node.operator::<Dropout>().map(|operator| operator.training) {
+        None | Some(Training::Never) => false,
+        Some(Training::Always(share)) => share != 0.0,
+        Some(Training::ByInput) => {
+            let trains = emit.known(node, 2).and_then(|found| found.to_vec::<bool>().ok());
+            let share = node.input(1).and_then(|_| emit.number(node, 1).ok());
+            node.input(2).is_some() && trains != Some(vec![false]) && share != Some(0.0)
+        }
+    };
+    if trains {
+        return refuse("elements that are left out by chance, as in training");
+    }
     if node.outputs.iter().skip(1).any(Option::is_some) {
         return refuse("the mask of a dropout");
     }
