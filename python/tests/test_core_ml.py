@@ -1,6 +1,7 @@
 """Packages that `galatea convert` writes: coremltools' own loader takes every operation, and they compute what
 their models do."""
 
+import pathlib
 import subprocess
 
 import coremltools
@@ -10,9 +11,16 @@ import pytest
 from conftest import SAMPLES
 
 
-def convert(program, model, package, *options):
-    command = [program, "convert", SAMPLES / model / "1" / "model.onnx", package, *options]
+EXPORTS = pathlib.Path(__file__).parents[2] / "crates" / "providers" / "tests" / "exports"
+
+
+def convert_file(program, source, package, *options):
+    command = [program, "convert", source, package, *options]
     return subprocess.run(command, capture_output=True, text=True, timeout=300)
+
+
+def convert(program, model, package, *options):
+    return convert_file(program, SAMPLES / model / "1" / "model.onnx", package, *options)
 
 
 def run(program, model, inputs, prefix):
@@ -33,8 +41,9 @@ def loaded(package):
 
 
 CASES = {
+    "lstm": {"TEXT_BYTES": np.arange(97, 109, dtype=np.uint8).reshape(2, 6)},
     "simple": {"INPUT0": np.arange(16, dtype=np.int32).reshape(1, 16), "INPUT1": np.ones((1, 16), np.int32)},
-    "digits": {"image": np.random.default_rng(5).random((2, 1, 28, 28), dtype=np.float32)},
+    "digits": {"IMAGE": np.random.default_rng(5).random((2, 1, 8, 8), dtype=np.float32)},
 }
 
 
@@ -55,15 +64,28 @@ def test_samples_become_packages_that_compute_the_same(program, tmp_path, model,
         np.testing.assert_allclose(found[name], values, rtol=tolerance, atol=tolerance, err_msg=name)
 
 
+@pytest.mark.parametrize("precision", ["fp16", "fp32"])
+@pytest.mark.parametrize(
+    "model",
+    ["bert-base", "bert-base.dynamo", "conformer", "gpt2", "gpt2.dynamo", "llama", "llama.dynamo"]
+    + ["t5-decoder", "t5-encoder", "vit", "vit.dynamo"],
+)
+def test_every_operation_of_a_package_is_one_of_core_ml(program, tmp_path, model, precision):
+    package = tmp_path / "model.mlpackage"
+    done = convert_file(program, EXPORTS / f"{model}.onnx", package, "--precision", precision)
+    assert done.returncode == 0, done.stderr
+    assert loaded(package)
+
+
 def test_a_package_says_which_shapes_it_takes(program, tmp_path):
     package = tmp_path / "model.mlpackage"
-    assert convert(program, "digits", package, "--shape", "image=1,1,28,28").returncode == 0
+    assert convert(program, "digits", package, "--shape", "IMAGE=1,1,8,8").returncode == 0
     inputs = tmp_path / "in.npz"
     np.savez(inputs, **CASES["digits"])
     command = [program, "run", package, "--inputs", inputs, "--outputs", tmp_path / "out"]
     done = subprocess.run(command, capture_output=True, text=True, timeout=300)
     assert done.returncode == 1
-    assert "input 'image' has shape [2, 1, 28, 28], expected [1, 1, 28, 28]" in done.stderr
+    assert "input 'IMAGE' has shape [2, 1, 8, 8], expected [1, 1, 8, 8]" in done.stderr
 
 
 def test_wrong_options_are_named(program, tmp_path):
@@ -72,8 +94,10 @@ def test_wrong_options_are_named(program, tmp_path):
         (["--precision", "int8"], "--precision: 'int8' found, expected fp16 or fp32"),
         (["--specification", "12"], "--specification: 12 found, expected 6 to 9"),
         (["--weights", "palette:5"], "--weights: 'palette:5' found, expected"),
-        (["--shape", "image"], "--shape: 'image' found, expected INPUT=N,N,…"),
-        (["--shape", "image=1,2"], "input 'image': shape [1, 2] is given"),
+        (["--shape", "IMAGE"], "--shape: 'IMAGE' found, expected INPUT=N,N,…"),
+        (["--shape", "IMAGE=1,2"], "input 'IMAGE': shape [1, 2] is given"),
+        (["--shape", "image=1,1,8,8"], "there is no input 'image'"),
+        (["--length", "width=3"], "no input has a length 'width'"),
     ]:
         done = convert(program, "digits", package, *options)
         assert done.returncode == 1 and expected in done.stderr, done.stderr

@@ -130,6 +130,7 @@ pub(crate) fn prepared(
     let failed = |error: galatea_graph::GraphError| ConvertError::Graph(error.to_string());
     let mut graph = graph.clone();
     graph.sort().map_err(failed)?;
+    check_names(&graph, options)?;
     for id in graph.inputs.clone() {
         let fact = known_input(&graph, id, options)?;
         graph.value_mut(id).declared = Some(fact);
@@ -144,6 +145,27 @@ pub(crate) fn prepared(
     }
     let facts = infer::facts(&graph, &HashMap::new()).map_err(failed)?;
     Ok((graph, facts))
+}
+
+/// Refuses shapes of inputs and numbers for lengths that there are not.
+fn check_names(graph: &Graph, options: &ConvertOptions) -> Result<(), ConvertError> {
+    let values = || graph.inputs.iter().map(|&id| graph.value(id));
+    let inputs: Vec<&str> = values().map(|value| value.name.as_str()).collect();
+    if let Some(name) = options.shapes.keys().find(|name| !inputs.contains(&name.as_str())) {
+        let text = format!("there is no input '{name}', only {inputs:?}");
+        return Err(ConvertError::Graph(text));
+    }
+    let dims = values().filter_map(|value| value.declared.as_ref()?.shape.as_ref()).flatten();
+    let mut lengths: Vec<String> = dims.flat_map(Dim::names).collect();
+    lengths.sort();
+    lengths.dedup();
+    let given = options.buckets.iter().chain([&options.lengths]).flat_map(BTreeMap::keys);
+    match given.into_iter().find(|name| !lengths.contains(name)) {
+        None => Ok(()),
+        Some(name) => Err(ConvertError::Graph(format!(
+            "no input has a length '{name}', the lengths that have names are {lengths:?}"
+        ))),
+    }
 }
 
 /// What is known of an input once its shape is chosen.

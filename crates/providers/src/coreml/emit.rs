@@ -549,6 +549,12 @@ impl<'g> Emit<'g> {
         Ok(self.builder.shape(var)?)
     }
 
+    /// The lengths of a value of the program, as far as they are known; none where not even their number
+    /// is.
+    pub(crate) fn dims_of(&self, var: &Var) -> Option<Vec<Option<usize>>> {
+        self.builder.type_of(var)?.shape.clone()
+    }
+
     /// The elements of a value of the program.
     pub(crate) fn element_of(&self, var: &Var) -> Result<Element> {
         Ok(self.builder.element(var)?)

@@ -71,9 +71,21 @@ impl Emit<'_> {
         self.op("shape", vec![("x", x.into())])
     }
 
-    /// One element of a vector, as a vector.
+    /// One element of a vector, as a vector. Converters write lengths so, and coremltools' loader takes
+    /// nothing else for one.
     pub(crate) fn element(&mut self, vector: &Var, at: usize) -> Result<Var> {
-        self.cut(vector, Cut::whole(1).range(0, at, at + 1)?)
+        let mut inputs = vec![
+            ("x", vector.into()),
+            ("indices", Arg::Ints(vec![small(at)?])),
+            ("axis", Arg::Int(0)),
+        ];
+        if self.opset() >= 6 {
+            inputs.push(("batch_dims", Arg::Int(0)));
+        }
+        if self.opset() >= 7 {
+            inputs.push(("validate_indices", Arg::Bool(false)));
+        }
+        self.op("gather", inputs)
     }
 
     /// The length of an axis of a value, whose fact is `dim`.
@@ -197,10 +209,5 @@ impl Emit<'_> {
     /// An operation of two values.
     pub(crate) fn two(&mut self, operator: &str, x: Arg, y: Arg) -> Result<Var> {
         self.op(operator, vec![("x", x), ("y", y)])
-    }
-
-    /// Elements of `a` where the condition holds, else of `b`.
-    pub(crate) fn select(&mut self, condition: &Var, a: Arg, b: Arg) -> Result<Var> {
-        self.op("select", vec![("cond", condition.into()), ("a", a), ("b", b)])
     }
 }

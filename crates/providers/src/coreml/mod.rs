@@ -10,6 +10,7 @@ mod lengths;
 mod provider;
 mod reshaped;
 mod rows;
+mod select;
 mod weights;
 
 pub use convert::{ConvertError, ConvertOptions, Unconverted, convert};

@@ -74,7 +74,7 @@ impl Emit<'_> {
         for piece in pieces {
             parts.push(match piece {
                 Piece::Number(number) => self.table(&[1], vec![*number])?,
-                Piece::Axis(axis) => self.length_in(&own, *axis)?,
+                Piece::Axis(axis) => self.element(&own, *axis)?,
             });
         }
         let inputs = vec![
@@ -85,21 +85,10 @@ impl Emit<'_> {
         Ok(Arg::Var(self.op("concat", inputs)?))
     }
 
-    /// One length of a shape, as a vector of one element.
-    fn length_in(&mut self, shape: &Var, axis: usize) -> Result<Var> {
-        let begin = small(axis)?;
-        let inputs = vec![
-            ("x", shape.into()),
-            ("begin", Arg::Ints(vec![begin])),
-            ("size", Arg::Ints(vec![1])),
-        ];
-        self.op("slice_by_size", inputs)
-    }
-
     /// The length of an axis of a value of the program, as a scalar that is computed in a run.
     pub(crate) fn length_of(&mut self, var: &Var, axis: usize) -> Result<Var> {
         let own = self.op("shape", vec![("x", var.into())])?;
-        let one = self.length_in(&own, axis)?;
+        let one = self.element(&own, axis)?;
         self.op("squeeze", vec![("x", Arg::Var(one)), ("axes", Arg::Ints(vec![0]))])
     }
 

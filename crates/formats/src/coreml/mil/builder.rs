@@ -267,8 +267,11 @@ impl Builder {
 
     /// The constant that stands for a parameter.
     fn literal(&mut self, stem: &str, literal: Arg) -> Result<Var> {
+        // coremltools' loader writes into the bounds of slices while it reads them: others must not share
+        // what it changes.
+        let shared = !matches!(literal, Arg::Ints(_));
         let key = format!("{literal:?}");
-        if let Some(known) = self.literals.get(&key) {
+        if let Some(known) = self.literals.get(&key).filter(|_| shared) {
             return Ok(known.clone());
         }
         let (element, tensor) = match literal {

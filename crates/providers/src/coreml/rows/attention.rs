@@ -182,7 +182,7 @@ fn additive(
     match emit.element_of(&mask)? {
         Element::Bool => {
             let (none, hidden) = (emit.float(0.0), emit.float(f32::NEG_INFINITY));
-            emit.op("select", vec![("cond", Arg::Var(mask)), ("a", none), ("b", hidden)])
+            emit.select(&mask, none, hidden)
         }
         Element::Int32 => emit.cast(&mask, emit.float_element()),
         _ => Ok(mask),
@@ -340,7 +340,7 @@ fn causal(emit: &mut Emit<'_>, scores: &Var, [queries, keys]: [&Dim; 2]) -> Resu
     let last = emit.pair("add", &row, &before)?;
     let hides = emit.pair("greater", &key, &last)?;
     let (hidden, nothing) = (emit.float(hidden), emit.float(0.0));
-    emit.op("select", vec![("cond", Arg::Var(hides)), ("a", hidden), ("b", nothing)])
+    emit.select(&hides, hidden, nothing)
 }
 
 /// Halves of vectors turned by angles.

@@ -186,8 +186,7 @@ fn clip(emit: &mut Emit<'_>, node: &Node) -> Result<Vec<Var>> {
 
 fn select(emit: &mut Emit<'_>, node: &Node) -> Result<Vec<Var>> {
     let (condition, a, b) = (emit.var(node, 0)?, emit.var(node, 1)?, emit.var(node, 2)?);
-    let inputs = vec![("cond", Arg::Var(condition)), ("a", Arg::Var(a)), ("b", Arg::Var(b))];
-    Ok(vec![emit.op("select", inputs)?])
+    Ok(vec![emit.select(&condition, Arg::Var(a), Arg::Var(b))?])
 }
 
 /// Casts between integers of 64 and 32 bits are none in a program; one to fewer bits would have to wrap

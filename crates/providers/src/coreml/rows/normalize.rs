@@ -340,8 +340,7 @@ fn lp(emit: &mut Emit<'_>, node: &Node) -> Result<Vec<Var>> {
     let norm = reduced(emit, word, &x, &[axis])?;
     let (zero, one) = (emit.float(0.0), emit.float(1.0));
     let nothing = emit.pair("equal", &norm, zero)?;
-    let inputs = vec![("cond", Arg::Var(nothing)), ("a", one), ("b", Arg::Var(norm))];
-    let divisor = emit.op("select", inputs)?;
+    let divisor = emit.select(&nothing, one, Arg::Var(norm))?;
     Ok(vec![emit.pair("real_div", &x, &divisor)?])
 }
 
