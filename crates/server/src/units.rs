@@ -138,7 +138,7 @@ mod tests {
     #[test]
     fn an_unknown_name_is_refused_with_the_known_ones() {
         let error = named(Some("npu")).unwrap_err();
-        assert!(error.contains("'npu'") && error.contains("gpu, cpu"), "{error}");
+        assert!(error.contains("'npu'") && error.contains("gpu, coreml, cpu"), "{error}");
         assert!(named(Some("gpu:first")).unwrap_err().contains("gpu:N"));
         assert!(named(Some("gpu:900")).unwrap_err().contains("gpu:900"));
     }
