@@ -131,15 +131,8 @@ impl Emit<'_> {
     }
 
     /// Values side by side.
-    pub(crate) fn concat(&mut self, mut values: Vec<Var>, axis: usize) -> Result<Var> {
-        if let ([_], Some(one)) = (values.as_slice(), values.first().cloned()) {
-            return Ok(one);
-        }
-        values.shrink_to_fit();
-        let axis = Arg::Int(small(axis)?);
-        let inputs =
-            vec![("values", Arg::Vars(values)), ("axis", axis), ("interleave", Arg::Bool(false))];
-        self.op("concat", inputs)
+    pub(crate) fn concat(&mut self, values: Vec<Var>, axis: usize) -> Result<Var> {
+        self.joined(values, small(axis)?)
     }
 
     /// A part of a value.
@@ -204,10 +197,5 @@ impl Emit<'_> {
     /// A value of a type of elements everywhere in a shape.
     pub(crate) fn fill(&mut self, shape: Arg, value: Arg) -> Result<Var> {
         self.op("fill", vec![("shape", shape), ("value", value)])
-    }
-
-    /// An operation of two values.
-    pub(crate) fn two(&mut self, operator: &str, x: Arg, y: Arg) -> Result<Var> {
-        self.op(operator, vec![("x", x), ("y", y)])
     }
 }

@@ -14,18 +14,12 @@ enum Piece {
 }
 
 impl Emit<'_> {
-    /// What is known of the lengths of a value of the graph.
-    pub(crate) fn axes_of(&self, id: ValueId) -> Result<Vec<Dim>> {
-        let found = self.fact(id)?.shape.clone();
-        found.ok_or_else(|| Refused("the number of axes is known in a run only".to_owned()))
-    }
-
     /// The length of an axis of a value of the graph.
     ///
     /// # Errors
     /// When it is known in a run only.
     pub(crate) fn known_length(&self, id: ValueId, axis: usize) -> Result<usize> {
-        let found = self.axes_of(id)?.get(axis).and_then(Dim::known);
+        let found = self.dims(id)?.get(axis).and_then(Dim::known);
         found.ok_or_else(|| Refused(format!("the length of axis {axis} is known in a run only")))
     }
 
@@ -108,7 +102,12 @@ impl Emit<'_> {
     }
 
     /// Adds an operation of two values.
-    pub(crate) fn pair(&mut self, operator: &str, x: &Var, y: impl Into<Arg>) -> Result<Var> {
+    pub(crate) fn pair(
+        &mut self,
+        operator: &str,
+        x: impl Into<Arg>,
+        y: impl Into<Arg>,
+    ) -> Result<Var> {
         self.op(operator, vec![("x", x.into()), ("y", y.into())])
     }
 

@@ -56,15 +56,15 @@ impl Emit<'_> {
         let element = self.element_of(var)?;
         if element == Element::Bool {
             let not = self.op("logical_not", vec![("x", condition.into())])?;
-            let never = self.two("logical_and", condition.into(), Arg::Var(not))?;
-            return self.two("logical_or", var.into(), Arg::Var(never));
+            let never = self.pair("logical_and", condition, Arg::Var(not))?;
+            return self.pair("logical_or", var, Arg::Var(never));
         }
         let zero = match element {
             Element::Int32 => Arg::Int(0),
             _ => Arg::Float(element, 0.0),
         };
         let number = self.cast(condition, element)?;
-        let nothing = self.two("mul", Arg::Var(number), zero)?;
-        self.two("add", var.into(), Arg::Var(nothing))
+        let nothing = self.pair("mul", Arg::Var(number), zero)?;
+        self.pair("add", var, Arg::Var(nothing))
     }
 }

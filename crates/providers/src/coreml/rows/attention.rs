@@ -27,7 +27,7 @@ fn ordered(
     at: usize,
     order: [usize; 4],
 ) -> Result<(Var, [Dim; 4])> {
-    let dims = emit.axes_of(emit.input(node, at)?)?;
+    let dims = emit.dims(emit.input(node, at)?)?;
     let Ok(dims) = <[Dim; 4]>::try_from(dims) else {
         return refuse(format!("input {at} has another number of axes than 4"));
     };
@@ -83,7 +83,7 @@ fn apart(
     at: usize,
     heads: Option<usize>,
 ) -> Result<(Var, [Dim; 4])> {
-    let dims = emit.axes_of(emit.input(node, at)?)?;
+    let dims = emit.dims(emit.input(node, at)?)?;
     let (&[_, _, _], Some(heads)) = (&dims.iter().collect::<Vec<_>>()[..], heads) else {
         return ordered(emit, node, at, Attention::IN_ORDER);
     };
@@ -108,7 +108,7 @@ fn behind(
 ) -> Result<(Var, [Dim; 4])> {
     let Some(past) = emit.optional(node, at)? else { return Ok((new, dims)) };
     let total = match node.output(output) {
-        Some(id) => emit.axes_of(id)?.get(2).cloned(),
+        Some(id) => emit.dims(id)?.get(2).cloned(),
         None => None,
     };
     dims[2] = total.unwrap_or(Dim::Unknown);
@@ -174,7 +174,7 @@ fn additive(
     id: galatea_graph::ValueId,
     keys: &Dim,
 ) -> Result<Var> {
-    let dims = emit.axes_of(id)?;
+    let dims = emit.dims(id)?;
     if !dims.last().is_some_and(|last| last.same(keys) || last.known() == Some(1)) {
         return refuse("a mask of fewer keys than there are");
     }
@@ -353,7 +353,7 @@ fn rotary(emit: &mut Emit<'_>, node: &Node) -> Result<Vec<Var>> {
     let Some(width) = dims[3].known() else {
         return refuse("the length of vectors is known in a run only");
     };
-    let last = emit.axes_of(emit.input(node, 1)?)?.last().and_then(Dim::known);
+    let last = emit.dims(emit.input(node, 1)?)?.last().and_then(Dim::known);
     let Some(last) = last else {
         return refuse("the number of cosines is known in a run only");
     };

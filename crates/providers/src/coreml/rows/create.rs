@@ -87,7 +87,7 @@ fn eye_like(emit: &mut Emit<'_>, node: &Node) -> Result<Vec<Var>> {
 /// Only what is no number differs from itself.
 fn is_nan(emit: &mut Emit<'_>, node: &Node) -> Result<Vec<Var>> {
     let x = emit.var(node, 0)?;
-    Ok(vec![emit.two("not_equal", (&x).into(), (&x).into())?])
+    Ok(vec![emit.pair("not_equal", &x, &x)?])
 }
 
 /// Only infinities exceed the largest number.
@@ -103,14 +103,14 @@ fn is_inf(emit: &mut Emit<'_>, node: &Node) -> Result<Vec<Var>> {
     Ok(vec![match (negative, positive) {
         (true, true) => {
             let size = emit.op("abs", vec![("x", Arg::Var(x))])?;
-            emit.two("greater", Arg::Var(size), high)?
+            emit.pair("greater", Arg::Var(size), high)?
         }
-        (false, true) => emit.two("greater", Arg::Var(x), high)?,
-        (true, false) => emit.two("less", Arg::Var(x), low)?,
+        (false, true) => emit.pair("greater", Arg::Var(x), high)?,
+        (true, false) => emit.pair("less", Arg::Var(x), low)?,
         (false, false) => {
-            let never = emit.two("not_equal", (&x).into(), (&x).into())?;
+            let never = emit.pair("not_equal", &x, &x)?;
             let ever = emit.op("logical_not", vec![("x", (&never).into())])?;
-            emit.two("logical_and", Arg::Var(never), Arg::Var(ever))?
+            emit.pair("logical_and", Arg::Var(never), Arg::Var(ever))?
         }
     }])
 }

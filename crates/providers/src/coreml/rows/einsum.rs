@@ -79,7 +79,7 @@ fn einsum(emit: &mut Emit<'_>, node: &Node) -> Result<Vec<Var>> {
     let (inputs, output) = terms(&operator.equation, node.inputs.len())?;
     let mut values = Vec::with_capacity(inputs.len());
     for (at, letters) in inputs.into_iter().enumerate() {
-        let dims = emit.axes_of(emit.input(node, at)?)?;
+        let dims = emit.dims(emit.input(node, at)?)?;
         if dims.len() != letters.len() {
             return refuse(format!("input {at} has {} axes for {letters:?}", dims.len()));
         }

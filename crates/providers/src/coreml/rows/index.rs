@@ -89,8 +89,8 @@ fn places(
         ([Part::Found(len)], 1) => Arg::Var(emit.scalar(len)?),
         _ => emit.vector(parts)?,
     };
-    let negative = emit.two("less", (&found).into(), Arg::Int(0))?;
-    let moved = emit.two("add", (&found).into(), lengths)?;
+    let negative = emit.pair("less", &found, Arg::Int(0))?;
+    let moved = emit.pair("add", &found, lengths)?;
     emit.select(&negative, Arg::Var(moved), Arg::Var(found))
 }
 
@@ -293,11 +293,11 @@ fn one_hot(emit: &mut Emit<'_>, node: &Node) -> Result<Vec<Var>> {
     };
     let behind: Vec<usize> = (1..rank - axis).collect();
     let all = emit.unsqueeze(&all, &behind)?;
-    let negative = emit.two("less", (&indices).into(), Arg::Int(0))?;
-    let moved = emit.two("add", (&indices).into(), depth)?;
+    let negative = emit.pair("less", &indices, Arg::Int(0))?;
+    let moved = emit.pair("add", &indices, depth)?;
     let indices = emit.select(&negative, Arg::Var(moved), Arg::Var(indices))?;
     let indices = emit.unsqueeze(&indices, &[axis])?;
-    let hit = emit.two("equal", Arg::Var(indices), Arg::Var(all))?;
+    let hit = emit.pair("equal", Arg::Var(indices), Arg::Var(all))?;
     let values = emit.var(node, 2)?;
     let value = |emit: &mut Emit<'_>, at: usize| -> Result<Arg> {
         let one = emit.element(&values, at)?;

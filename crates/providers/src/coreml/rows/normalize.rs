@@ -173,7 +173,7 @@ fn layer_of(
     (axis, epsilon): (i64, f32),
     [scale, bias]: [usize; 2],
 ) -> Result<Var> {
-    let dims = emit.axes_of(emit.input(node, 0)?)?;
+    let dims = emit.dims(emit.input(node, 0)?)?;
     let first = emit.axis(axis, dims.len())?;
     let row = &dims[first..];
     let axes = (first..dims.len()).map(small).collect::<Result<Vec<_>>>()?;
@@ -203,7 +203,7 @@ fn group(emit: &mut Emit<'_>, node: &Node) -> Result<Vec<Var>> {
     let Some(operator) = node.operator::<GroupNormalization>() else {
         return refuse("a normalisation of another kind");
     };
-    let dims = emit.axes_of(emit.input(node, 0)?)?;
+    let dims = emit.dims(emit.input(node, 0)?)?;
     let groups = operator.num_groups;
     let x = emit.var(node, 0)?;
     let batch = dims.first().cloned().unwrap_or(Dim::Unknown);

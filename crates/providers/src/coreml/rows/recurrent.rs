@@ -48,7 +48,7 @@ impl<'n> Layer<'n> {
         let &[_, _, hidden] = weights.as_slice() else {
             return refuse(format!("weights of the state of shape {weights:?}"));
         };
-        let dims = emit.axes_of(emit.input(node, 0)?)?;
+        let dims = emit.dims(emit.input(node, 0)?)?;
         let mut x = emit.var(node, 0)?;
         if shared.batch_first {
             x = emit.transpose(&x, &[1, 0, 2])?;
@@ -152,7 +152,7 @@ impl<'n> Layer<'n> {
         steps: &Var,
         last: &[Var],
     ) -> Result<Vec<Var>> {
-        let sequence = emit.axes_of(emit.input(self.node, 0)?)?;
+        let sequence = emit.dims(emit.input(self.node, 0)?)?;
         let length = sequence.get(usize::from(shared.batch_first)).cloned();
         let length = length.unwrap_or(Dim::Unknown);
         let width = Dim::Known(self.passes() * self.hidden);

@@ -125,10 +125,10 @@ fn arg_reduce(emit: &mut Emit<'_>, node: &Node) -> Result<Vec<Var>> {
         Part::Known(len) => Arg::Int(len - 1),
         Part::Found(len) => {
             let len = emit.scalar(&len)?;
-            Arg::Var(emit.two("sub", Arg::Var(len), Arg::Int(1))?)
+            Arg::Var(emit.pair("sub", Arg::Var(len), Arg::Int(1))?)
         }
     };
-    Ok(vec![emit.two("sub", end, Arg::Var(found))?])
+    Ok(vec![emit.pair("sub", end, Arg::Var(found))?])
 }
 
 /// A number that only a run knows cuts what is sorted as a whole.

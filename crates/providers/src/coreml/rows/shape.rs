@@ -87,7 +87,7 @@ fn computed_target(
         });
     }
     let there = emit.vector(parts)?;
-    let copies = emit.two("equal", Arg::Var(target.clone()), Arg::Int(0))?;
+    let copies = emit.pair("equal", Arg::Var(target.clone()), Arg::Int(0))?;
     Ok(Arg::Var(emit.select(&copies, there, Arg::Var(target))?))
 }
 
@@ -202,8 +202,8 @@ fn computed_repeat(
     }
     let there = emit.length(x, axis, from)?;
     let there = emit.vector(vec![there])?;
-    let greater = emit.two("maximum", Arg::Var(wanted), there.clone())?;
-    emit.two("floor_div", Arg::Var(greater), there)
+    let greater = emit.pair("maximum", Arg::Var(wanted), there.clone())?;
+    emit.pair("floor_div", Arg::Var(greater), there)
 }
 
 fn tiled(emit: &mut Emit<'_>, x: &Var, repeats: Vec<Part>) -> Result<Vec<Var>> {
