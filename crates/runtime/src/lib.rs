@@ -15,6 +15,7 @@ mod explain;
 mod options;
 pub mod partition;
 pub mod plan;
+pub mod power;
 pub mod prefetch;
 mod provider;
 pub mod quantize;

@@ -1,0 +1,228 @@
+//! Keeping work to a pace.
+
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+/// How many seconds of its pace may be saved up while there is no work.
+const BURST: f64 = 0.1;
+/// How long work waits before it looks again where nothing tells it when its turn comes.
+const LOOK_AGAIN: Duration = Duration::from_millis(50);
+
+/// What is left of the time that a pace gives, in seconds of work.
+///
+/// Work is paid while it runs, so that what takes longer than was saved up rests longer afterwards: on
+/// average `pace · lanes` pieces run at once. A whole number of them is run by fewer lanes, the rest by
+/// pauses.
+#[derive(Clone, Debug)]
+pub struct Bucket {
+    lanes: usize,
+    pace: f64,
+    running: usize,
+    balance: f64,
+    /// Seconds of work since the last look, and when that was.
+    used: f64,
+    looked: Duration,
+    now: Duration,
+}
+
+impl Bucket {
+    /// A bucket at full pace, for as many pieces of work as can run at once.
+    #[must_use]
+    pub fn new(lanes: usize) -> Self {
+        Self {
+            lanes: lanes.max(1),
+            pace: 1.0,
+            running: 0,
+            balance: 0.0,
+            used: 0.0,
+            looked: Duration::ZERO,
+            now: Duration::ZERO,
+        }
+    }
+
+    #[allow(clippy::cast_precision_loss, reason = "lanes are few")]
+    fn advance(&mut self, now: Duration) {
+        let seconds = now.saturating_sub(self.now).as_secs_f64();
+        self.now = self.now.max(now);
+        let (rate, running) = (self.pace * self.lanes as f64, self.running as f64);
+        self.used += running * seconds;
+        self.balance = (self.balance + (rate - running) * seconds).min(rate * BURST);
+    }
+
+    /// Allows another pace, 0 to 1.
+    pub fn set_pace(&mut self, now: Duration, pace: f64) {
+        self.advance(now);
+        self.pace = pace.clamp(0.0, 1.0);
+        if self.pace >= 1.0 {
+            self.balance = self.balance.max(0.0);
+        }
+    }
+
+    /// Says how many pieces of work can run at once.
+    pub fn set_lanes(&mut self, now: Duration, lanes: usize) {
+        self.advance(now);
+        self.lanes = lanes.max(1);
+    }
+
+    /// Begins a piece of work, or says how long to wait before it is asked again; no time where that
+    /// depends on what others do.
+    ///
+    /// # Errors
+    /// The time to wait.
+    #[allow(clippy::cast_precision_loss, reason = "lanes are few")]
+    pub fn begin(&mut self, now: Duration) -> Result<(), Option<Duration>> {
+        self.advance(now);
+        if self.pace < 1.0 {
+            let rate = self.pace * self.lanes as f64;
+            if self.running as f64 >= rate.ceil() {
+                return Err(None);
+            }
+            if self.balance < 0.0 {
+                let gain = rate - self.running as f64;
+                let wait = -self.balance / gain;
+                return Err((gain > 0.0).then(|| Duration::from_secs_f64(wait.min(3600.0))));
+            }
+        }
+        self.running += 1;
+        Ok(())
+    }
+
+    /// Ends a piece of work.
+    pub fn end(&mut self, now: Duration) {
+        self.advance(now);
+        self.running = self.running.saturating_sub(1);
+    }
+
+    /// The share of all lanes that worked since this was asked last.
+    #[allow(clippy::cast_precision_loss, reason = "lanes are few")]
+    pub fn used(&mut self, now: Duration) -> f64 {
+        self.advance(now);
+        let span = (self.now.saturating_sub(self.looked)).as_secs_f64() * self.lanes as f64;
+        let share = if span > 0.0 { (self.used / span).min(1.0) } else { 0.0 };
+        (self.used, self.looked) = (0.0, self.now);
+        share
+    }
+}
+
+/// A [`Bucket`] that threads wait at.
+#[derive(Debug)]
+pub struct Gate {
+    bucket: Mutex<Bucket>,
+    turn: Condvar,
+    start: Instant,
+}
+
+/// Leave to work; given back when it is dropped.
+#[derive(Debug)]
+#[must_use = "the work has ended when this is dropped"]
+pub struct Permit<'a>(&'a Gate);
+
+impl Drop for Permit<'_> {
+    fn drop(&mut self) {
+        let now = self.0.start.elapsed();
+        self.0.bucket().end(now);
+        self.0.turn.notify_one();
+    }
+}
+
+impl Gate {
+    /// A gate at full pace, for as many pieces of work as can run at once.
+    #[must_use]
+    pub fn new(lanes: usize) -> Self {
+        Self { bucket: Mutex::new(Bucket::new(lanes)), turn: Condvar::new(), start: Instant::now() }
+    }
+
+    fn bucket(&self) -> MutexGuard<'_, Bucket> {
+        self.bucket.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Allows another pace, 0 to 1; at 0 nothing begins.
+    pub fn set_pace(&self, pace: f64) {
+        self.bucket().set_pace(self.start.elapsed(), pace);
+        self.turn.notify_all();
+    }
+
+    /// Says how many pieces of work can run at once.
+    pub fn set_lanes(&self, lanes: usize) {
+        self.bucket().set_lanes(self.start.elapsed(), lanes);
+        self.turn.notify_all();
+    }
+
+    /// Waits until a piece of work may begin.
+    pub fn enter(&self) -> Permit<'_> {
+        let mut bucket = self.bucket();
+        loop {
+            let wait = match bucket.begin(self.start.elapsed()) {
+                Ok(()) => return Permit(self),
+                Err(wait) => wait.unwrap_or(LOOK_AGAIN).min(LOOK_AGAIN),
+            };
+            let woken = self.turn.wait_timeout(bucket, wait);
+            bucket = woken.unwrap_or_else(PoisonError::into_inner).0;
+        }
+    }
+
+    /// The share of all lanes that worked since this was asked last.
+    pub fn used(&self) -> f64 {
+        let now = self.start.elapsed();
+        self.bucket().used(now)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The share of time that `lanes` lanes work which always have pieces of `piece` milliseconds.
+    fn share(lanes: usize, pace: f64, piece: u64) -> f64 {
+        let mut bucket = Bucket::new(lanes);
+        bucket.set_pace(Duration::ZERO, pace);
+        let mut ends: Vec<u64> = Vec::new();
+        for ms in 0..20_000_u64 {
+            let now = Duration::from_millis(ms);
+            ends.retain(|&end| {
+                if end <= ms {
+                    bucket.end(now);
+                }
+                end > ms
+            });
+            while ends.len() < lanes && bucket.begin(now).is_ok() {
+                ends.push(ms + piece);
+            }
+        }
+        bucket.used(Duration::from_millis(20_000))
+    }
+
+    #[test]
+    fn work_of_any_length_keeps_to_the_pace() {
+        for lanes in [1, 2, 5] {
+            for pace in [0.05, 0.3, 0.5, 0.77] {
+                for piece in [1, 7, 120] {
+                    let share = share(lanes, pace, piece);
+                    let off = (share - pace).abs();
+                    assert!(off < 0.02, "{share}: {lanes} lanes, pace {pace}, {piece} ms");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn at_full_pace_nothing_waits_and_at_none_nothing_begins() {
+        assert!(share(3, 1.0, 10) > 0.99);
+        assert!(share(3, 0.0, 10) < 0.01);
+        let mut bucket = Bucket::new(1);
+        assert_eq!(bucket.begin(Duration::ZERO), Ok(()));
+        assert_eq!(bucket.begin(Duration::ZERO), Ok(()), "more work than lanes were said to be");
+    }
+
+    #[test]
+    fn a_thread_that_waits_goes_on_when_the_pace_allows_it() {
+        let gate = Gate::new(1);
+        gate.set_pace(0.0);
+        std::thread::scope(|scope| {
+            let waiting = scope.spawn(|| drop(gate.enter()));
+            gate.set_pace(1.0);
+            waiting.join().unwrap();
+        });
+        assert!(gate.used() <= 1.0);
+    }
+}

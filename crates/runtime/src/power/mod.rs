@@ -1,0 +1,28 @@
+//! Power and heat: how much of its pace a server may use.
+//!
+//! No program sets watts or clocks on a Mac. What one can choose is how much work runs at once, how long
+//! it rests in between, on which units it runs and how urgent its threads are. A [`Governor`] looks at
+//! what sensors say ([`Reading`]) and at how busy the server is, and answers with an [`Allowance`] of
+//! these; a [`Gate`] keeps work to it. A [`WattsLoop`] holds a target, a [`HeatGuard`] keeps the machine
+//! out of throttling. All of them are told the time, so that they run in simulated time as they do on a
+//! machine; [`ThermalModel`] is a machine to run them against.
+
+mod energy;
+mod gate;
+mod governor;
+mod heat;
+mod linux;
+mod reading;
+mod settings;
+mod thermal_model;
+mod watts;
+
+pub use energy::{EnergyMeter, EnergyReport};
+pub use gate::{Bucket, Gate, Permit};
+pub use governor::{Allowance, Governor, Limit, ThreadClass, UnitChoice};
+pub use heat::HeatGuard;
+pub use linux::SystemSensors;
+pub use reading::{Battery, Draw, Reading, Sensors, ThermalState};
+pub use settings::{PowerPolicy, PowerSettings};
+pub use thermal_model::{MachineModel, ThermalModel};
+pub use watts::WattsLoop;

@@ -1,0 +1,126 @@
+//! What sensors say.
+
+use std::fmt;
+
+/// How hot a machine says it is, the coolest first. Source: Apple, `NSProcessInfo.ThermalState`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum ThermalState {
+    /// As it should be.
+    Nominal,
+    /// Fans are heard; work that can wait should.
+    Fair,
+    /// Fans are at their fastest, clocks are lowered.
+    Serious,
+    /// The machine has to cool down.
+    Critical,
+}
+
+impl ThermalState {
+    /// All states, the coolest first.
+    pub const ALL: [Self; 4] = [Self::Nominal, Self::Fair, Self::Serious, Self::Critical];
+
+    /// Its name, as metrics have it.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Nominal => "nominal",
+            Self::Fair => "fair",
+            Self::Serious => "serious",
+            Self::Critical => "critical",
+        }
+    }
+
+    /// The state of a part at `celsius` that lowers its clocks at `limit`, where the system has no word
+    /// for it: fair from 15 degrees below, serious at the limit, critical 10 degrees above.
+    #[must_use]
+    pub fn of_temperature(celsius: f64, limit: f64) -> Self {
+        match celsius - limit {
+            over if over >= 10.0 => Self::Critical,
+            over if over >= 0.0 => Self::Serious,
+            over if over >= -15.0 => Self::Fair,
+            _ => Self::Nominal,
+        }
+    }
+}
+
+impl fmt::Display for ThermalState {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+/// A battery.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Battery {
+    /// How full it is, 0 to 1.
+    pub charge: f64,
+    /// Whether the machine runs from it.
+    pub discharging: bool,
+}
+
+/// Watts that parts of a chip draw; what the host does not tell is absent.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Draw {
+    /// All cores of the processor.
+    pub cpu: Option<f64>,
+    /// The GPU.
+    pub gpu: Option<f64>,
+    /// The Neural Engine.
+    pub engine: Option<f64>,
+    /// Memory.
+    pub memory: Option<f64>,
+    /// The whole chip, where there is a sensor for that.
+    pub package: Option<f64>,
+    /// The whole machine.
+    pub system: Option<f64>,
+}
+
+impl Draw {
+    /// Watts of the whole chip, which a target is for: its own sensor, or else the sum of its parts.
+    #[must_use]
+    pub fn chip(&self) -> Option<f64> {
+        let parts = [self.cpu, self.gpu, self.engine, self.memory];
+        let sum = || parts.iter().flatten().copied().reduce(|sum, part| sum + part);
+        self.package.or_else(sum)
+    }
+}
+
+/// What the sensors of a host said; what the host does not have is absent.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Reading {
+    /// Watts since the reading before.
+    pub draw: Draw,
+    /// How hot the machine says it is.
+    pub thermal: Option<ThermalState>,
+    /// The temperature of its hottest part that is watched, in degrees Celsius.
+    pub celsius: Option<f64>,
+    /// Whether the user asked the system to save power.
+    pub low_power: Option<bool>,
+    /// The battery.
+    pub battery: Option<Battery>,
+}
+
+/// Something that reads a host's sensors.
+pub trait Sensors: Send + fmt::Debug {
+    /// Reads them; may take as long as a sample needs. What cannot be read is absent.
+    fn read(&mut self) -> Reading;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_chip_draws_what_its_sensor_says_or_else_the_sum_of_its_parts() {
+        assert_eq!(Draw::default().chip(), None);
+        let parts = Draw { cpu: Some(3.0), gpu: Some(4.0), ..Draw::default() };
+        assert_eq!(parts.chip(), Some(7.0));
+        assert_eq!(Draw { package: Some(9.0), ..parts }.chip(), Some(9.0));
+    }
+
+    #[test]
+    fn a_temperature_has_the_state_of_its_distance_from_the_limit() {
+        let states = [60.0, 80.0, 95.0, 105.0].map(|at| ThermalState::of_temperature(at, 95.0));
+        assert_eq!(states, ThermalState::ALL);
+    }
+}
