@@ -1,13 +1,14 @@
 //! Graphs as packages.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use galatea_formats::coreml::mil::{self, Arg, Element};
 use galatea_formats::coreml::{Described, Feature, FeatureType, ModelInfo, NewPackage, Shapes};
 use galatea_graph::rewrite::{self, Level};
-use galatea_graph::{Dim, Fact, Graph, ValueId, infer};
+use galatea_graph::{Dim, Fact, Graph, Node, ValueId, infer};
 use galatea_tensor::DataType;
 
+use super::activations::{self, Activations};
 use super::emit::{Emit, MOST_AXES, form_of};
 use super::rows;
 use super::weights::Compression;
@@ -30,6 +31,10 @@ pub struct ConvertOptions {
     pub shapes: BTreeMap<String, Vec<usize>>,
     /// How weights are stored.
     pub compression: Compression,
+    /// Activations of 8 bits.
+    pub activations: Activations,
+    /// Nodes that are computed in FP32 where the others are FP16, by their first results.
+    pub islands: BTreeSet<String>,
     /// How far the graph is rewritten before.
     pub level: Level,
 }
@@ -44,6 +49,8 @@ impl Default for ConvertOptions {
             longest: 2048,
             shapes: BTreeMap::new(),
             compression: Compression::None,
+            activations: Activations::default(),
+            islands: BTreeSet::new(),
             level: Level::O2,
         }
     }
@@ -144,7 +151,16 @@ pub(crate) fn prepared(
         tidy_up(&mut graph).map_err(failed)?;
     }
     let facts = infer::facts(&graph, &HashMap::new()).map_err(failed)?;
+    let facts = activations::insert(&mut graph, facts, options).map_err(failed)?;
     Ok((graph, facts))
+}
+
+/// The number of nodes that a package is made of.
+///
+/// # Errors
+/// When shapes do not fit, or the graph is wrong.
+pub fn prepared_nodes(graph: &Graph, options: &ConvertOptions) -> Result<usize, ConvertError> {
+    Ok(prepared(graph, options)?.0.nodes.len())
 }
 
 /// Refuses shapes of inputs and numbers for lengths that there are not.
@@ -212,17 +228,40 @@ fn known_input(graph: &Graph, id: ValueId, options: &ConvertOptions) -> Result<F
 /// # Errors
 /// When the graph is wrong, or a node has no form in a program; the error has all of these.
 pub fn convert(graph: &Graph, options: &ConvertOptions) -> Result<NewPackage, ConvertError> {
+    let float = if options.half { Element::Fp16 } else { Element::Fp32 };
+    traced(graph, options, float).map(|(package, _)| package)
+}
+
+/// Which operations of a program a node of the graph has become.
+#[derive(Clone, Debug)]
+pub(super) struct Span {
+    /// The first of them; they end where those of the next node begin.
+    pub(super) first: usize,
+    /// The node's first result; empty for what is behind the last node.
+    pub(super) result: String,
+    /// Whether it is computed in FP32 in any case.
+    pub(super) wide: bool,
+}
+
+/// As [`convert`], with floats of this type whatever the options say of it, and what became of each node.
+pub(super) fn traced(
+    graph: &Graph,
+    options: &ConvertOptions,
+    float: Element,
+) -> Result<(NewPackage, Vec<Span>), ConvertError> {
     let (graph, facts) = prepared(graph, options)?;
     let opset = u32::try_from(options.specification - 1).unwrap_or(0);
-    let float = if options.half { Element::Fp16 } else { Element::Fp32 };
-    let mut emit = Emit::new(&graph, &facts, opset, float, options.compression);
+    let mut emit = Emit::new(&graph, &facts, opset, float, options.compression)
+        .with_islands(options.islands.clone())
+        .like_half(options.half);
     let wrong = |error: &dyn std::fmt::Display| ConvertError::Graph(error.to_string());
     let inputs = feed(&mut emit, &graph, &facts, options)?;
     // Nothing on the way to an output takes its name.
     let names = graph.outputs.iter().map(|&id| emit.builder().reserve(&graph.value(id).name));
     let names: Vec<String> = names.collect();
-    let mut unconverted = Vec::new();
+    let (mut unconverted, mut spans) = (Vec::new(), Vec::new());
     for (index, node) in graph.nodes.iter().enumerate() {
+        spans.push(Span::begun(&mut emit, Some(node), &graph));
         if let Err(refused) = rows::emit(&mut emit, node) {
             let place = graph.place(index).to_string();
             unconverted.push(Unconverted { place, reason: refused.0 });
@@ -235,6 +274,7 @@ pub fn convert(graph: &Graph, options: &ConvertOptions) -> Result<NewPackage, Co
     if !unconverted.is_empty() {
         return Err(ConvertError::Nodes(unconverted));
     }
+    spans.push(Span::begun(&mut emit, None, &graph));
     let mut outputs = Vec::with_capacity(graph.outputs.len());
     for (&id, name) in graph.outputs.iter().zip(&names) {
         outputs.push(give(&mut emit, id, name).map_err(|error| wrong(&error.0))?);
@@ -242,13 +282,23 @@ pub fn convert(graph: &Graph, options: &ConvertOptions) -> Result<NewPackage, Co
     let function = emit.into_builder().finish();
     let program = mil::Program { functions: BTreeMap::from([("main".to_owned(), function)]) };
     let described = Described { name: "main".to_owned(), inputs, outputs, states: Vec::new() };
-    Ok(NewPackage {
+    let package = NewPackage {
         specification: options.specification,
         program,
         functions: vec![described],
         default_function: String::new(),
         info: ModelInfo::default(),
-    })
+    };
+    Ok((package, spans))
+}
+
+impl Span {
+    /// What begins at this place of the program: a node, or what is behind the last one.
+    fn begun(emit: &mut Emit<'_>, node: Option<&Node>, graph: &Graph) -> Self {
+        let result = node.and_then(|node| node.output(0)).map(|id| graph.value(id).name.clone());
+        let first = emit.builder().operations().len();
+        Self { first, result: result.unwrap_or_default(), wide: node.is_some_and(rows::is_wide) }
+    }
 }
 
 /// Why nodes have no form in a program, by their places in the graph; none for those that have one.
@@ -350,7 +400,9 @@ fn feed(
         let mut var = made.map_err(|error| refuse(error.to_string()))?;
         features.push(array(var.name(), element.stored_as(), default, shapes));
         let inside = form_of(fact.dtype, emit.float_element()).unwrap_or(element);
-        var = emit.cast(&var, inside).map_err(|error| refuse(error.0))?;
+        if inside != Element::Fp16 || !emit.is_read_wide(id) {
+            var = emit.cast(&var, inside).map_err(|error| refuse(error.0))?;
+        }
         if dims.is_empty() {
             var = emit.reshape(&var, &[]).map_err(|error| refuse(error.0))?;
         }
@@ -365,7 +417,7 @@ fn give(emit: &mut Emit<'_>, id: ValueId, name: &str) -> super::emit::Result<Fea
     let Some(element) = border(dtype) else {
         return super::emit::refuse(format!("output '{name}': a package gives no {dtype}"));
     };
-    let mut var = emit.value(id)?;
+    let mut var = emit.given(id)?;
     let known = emit.shape_of(&var).ok();
     if known.as_ref().is_some_and(Vec::is_empty) {
         var = emit.reshape(&var, &[1])?;

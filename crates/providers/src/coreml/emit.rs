@@ -1,6 +1,6 @@
 //! A graph that is being written as a program: values of the graph as values of the program.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeSet, HashMap, HashSet};
 
 use galatea_formats::coreml::CoreMlError;
 use galatea_formats::coreml::mil::{Arg, Block, Builder, Element, Operation, Var};
@@ -52,6 +52,10 @@ pub(crate) struct Emit<'g> {
     /// Constant matrices with their axes swapped.
     turned: HashMap<(ValueId, Element), Var>,
     compression: Compression,
+    /// Nodes whose floats are FP32 and stay so, by their first results.
+    islands: BTreeSet<String>,
+    /// Whether operations are those of FP16, whatever floats are.
+    as_half: bool,
     /// The type that floats are computed in where nothing else is said, and that of this node.
     usual: Element,
     float: Element,
@@ -83,6 +87,8 @@ impl<'g> Emit<'g> {
             fixed: HashSet::new(),
             turned: HashMap::new(),
             compression,
+            islands: BTreeSet::new(),
+            as_half: false,
             usual: float,
             float,
             stem: String::new(),
@@ -93,6 +99,34 @@ impl<'g> Emit<'g> {
     /// The same, to find out what has a form: weights are not made.
     pub(crate) fn probing(self) -> Self {
         Self { probing: true, ..self }
+    }
+
+    /// The same with nodes that are computed in FP32, by their first results.
+    pub(crate) fn with_islands(self, islands: BTreeSet<String>) -> Self {
+        Self { islands, ..self }
+    }
+
+    /// The same with the operations that FP16 would have.
+    pub(crate) fn like_half(self, as_half: bool) -> Self {
+        Self { as_half, ..self }
+    }
+
+    /// Whether a node is computed in FP32 and gives FP32.
+    pub(crate) fn is_island(&self, node: &Node) -> bool {
+        let result = node.output(0).map(|id| self.graph.value(id).name.as_str());
+        !self.islands.is_empty() && result.is_some_and(|name| self.islands.contains(name))
+    }
+
+    /// Whether a node that is computed in FP32 reads a value.
+    pub(crate) fn is_read_wide(&self, id: ValueId) -> bool {
+        let reads = |node: &&Node| node.inputs.contains(&Some(id));
+        let mut readers = self.graph.nodes.iter().filter(reads);
+        !self.islands.is_empty() && readers.any(|node| self.is_island(node))
+    }
+
+    /// Whether this node has the operations that keep to what FP16 holds.
+    pub(crate) fn keeps_to_half(&self) -> bool {
+        self.float == Element::Fp16 || self.as_half
     }
 
     /// Writes a graph inside of this one, whose inputs are these values.
@@ -107,6 +141,7 @@ impl<'g> Emit<'g> {
         inner.vars = inputs;
         inner.stem.clone_from(&self.stem);
         inner.probing = self.probing;
+        inner.as_half = self.as_half;
         std::mem::swap(&mut inner.builder, &mut self.builder);
         let result = write(&mut inner);
         std::mem::swap(&mut inner.builder, &mut self.builder);
@@ -166,6 +201,7 @@ impl<'g> Emit<'g> {
         let first = node.outputs.iter().flatten().next();
         let name = first.map_or("node", |&id| self.graph.value(id).name.as_str());
         self.stem = name.to_owned();
+        let wide = wide || self.is_island(node);
         self.float = if wide { Element::Fp32 } else { self.usual };
     }
 
@@ -194,12 +230,13 @@ impl<'g> Emit<'g> {
             return refuse(format!("{} results for {} outputs", results.len(), node.outputs.len()));
         }
         self.float = self.usual;
+        let island = self.is_island(node);
         for (slot, var) in node.outputs.iter().zip(results) {
             let Some(id) = *slot else { continue };
             if node.output(0) != Some(id) && !self.is_read(id) {
                 continue;
             }
-            let var = self.usual(var)?;
+            let var = if island { var } else { self.usual(var)? };
             self.compare(id, &var)?;
             self.vars.insert(id, var);
         }
@@ -238,7 +275,9 @@ impl<'g> Emit<'g> {
             DataType::Uint8 => Some(Element::Uint8),
             _ => None,
         };
-        let fits = element == form_of(fact.dtype, self.usual) || element == codes;
+        let form = form_of(fact.dtype, self.usual);
+        let wide = element == Some(Element::Fp32) && form == Some(Element::Fp16);
+        let fits = element == form || element == codes || wide && !self.islands.is_empty();
         match same && element.is_some() && fits {
             true => Ok(()),
             false => {
@@ -358,6 +397,14 @@ impl<'g> Emit<'g> {
             };
         };
         self.constant_value(id, &tensor)
+    }
+
+    /// A value of the graph as an operation has given it: floats in the type that they were computed in.
+    pub(crate) fn given(&mut self, id: ValueId) -> Result<Var> {
+        match self.vars.get(&id) {
+            Some(var) => Ok(var.clone()),
+            None => self.value(id),
+        }
     }
 
     /// A value of codes of 8 bits, if that is what it is in the program.

@@ -4,8 +4,10 @@
 //! adds operations to the program in the making ([`emit`]). Each operation is read as the interpreter
 //! reads it while it is added, so that a program which is written is one that can be run.
 
+mod activations;
 mod convert;
 mod emit;
+mod islands;
 mod lengths;
 mod provider;
 mod reshaped;
@@ -13,7 +15,9 @@ mod rows;
 mod select;
 mod weights;
 
-pub use convert::{ConvertError, ConvertOptions, Unconverted, convert};
+pub use activations::{Activations, calibrate};
+pub use convert::{ConvertError, ConvertOptions, Unconverted, convert, prepared_nodes};
+pub use islands::{Island, islands, named_islands};
 pub use provider::{CoreMlProvider, NAME};
 pub use rows::operators;
 pub use weights::Compression;

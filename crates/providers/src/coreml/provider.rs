@@ -134,7 +134,7 @@ struct Interpreted {
 }
 
 /// A tensor in another type, and with the axes that a fact says where it had one element without any.
-fn fitted(tensor: &Tensor, fact: Option<&Fact>) -> Result<Tensor, String> {
+pub(super) fn fitted(tensor: &Tensor, fact: Option<&Fact>) -> Result<Tensor, String> {
     let Some(fact) = fact else { return Ok(tensor.clone()) };
     let tensor = in_type(tensor, fact.dtype)?;
     match fact.rank() {

@@ -25,7 +25,7 @@ pub(super) struct Runner<'a> {
 }
 
 /// A sample in the form that a session takes.
-fn named(sample: &Sample) -> Vec<(&str, Tensor)> {
+pub(super) fn named(sample: &Sample) -> Vec<(&str, Tensor)> {
     sample.iter().map(|(name, tensor)| (name.as_str(), tensor.clone())).collect()
 }
 

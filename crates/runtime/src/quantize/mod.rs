@@ -7,6 +7,7 @@
 
 mod blocks;
 mod calibrate;
+mod compare;
 mod dynamic;
 mod edit;
 mod fallback;
@@ -22,6 +23,7 @@ mod qdq;
 mod range;
 mod report;
 mod search;
+mod watch;
 mod weights;
 
 use std::collections::{HashMap, HashSet};
@@ -35,6 +37,7 @@ use crate::options::SessionOptions;
 use crate::provider::ExecutionProvider;
 use blocks::{Blocks, Layout};
 use calibrate::Runner;
+pub use compare::{Comparison, compare};
 use dynamic::Dynamic;
 pub use fallback::Attempt;
 use form::{Form, Purpose, build, probes};
@@ -49,6 +52,7 @@ use qdq::Qdq;
 pub use range::{Affine, Method, Range};
 pub use report::{LayerReport, OutputReport, Report};
 use search::Found;
+pub use watch::{histograms, watch};
 
 /// What the numbers of a model become.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

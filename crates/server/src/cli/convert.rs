@@ -12,6 +12,7 @@ use galatea_serving::graph_model::Format;
 use serde_json::json;
 
 use super::arguments::{Arguments, Choice, help};
+use super::precision::{self, Notes};
 use super::{model, say};
 
 const CHOICES: &[Choice] = &[
@@ -46,6 +47,41 @@ const CHOICES: &[Choice] = &[
         value: "FORM",
         sentence: "how they are stored: int8, int4, int4:BLOCK, palette:BITS, palette:BITS:GROUP, sparse:SHARE [as computed]",
     },
+    Choice {
+        name: "activations",
+        value: "int8",
+        sentence: "values that layers read have 8 bits too, with scales from --calibration [floats]",
+    },
+    Choice {
+        name: "calibration",
+        value: "DATA|random",
+        sentence: "samples: .npz files or folders of them, each one run, or several along an axis in front; repeatable",
+    },
+    Choice {
+        name: "method",
+        value: "NAME",
+        sentence: "range of activations: minmax, entropy or percentile [minmax]",
+    },
+    Choice {
+        name: "percentile",
+        value: "P",
+        sentence: "share of values in the range, in percent [99.99]",
+    },
+    Choice {
+        name: "exclude",
+        value: "NODE",
+        sentence: "activations of this node, or of this operator, stay floats; repeatable",
+    },
+    Choice {
+        name: "islands",
+        value: "auto|none|NODE,…",
+        sentence: "nodes computed in FP32: those whose values FP16 does not hold, none, or these [auto with --calibration, else none]",
+    },
+    Choice {
+        name: "check",
+        value: "DATA|random",
+        sentence: "run the package on samples and compare it with the model in FP32; repeatable",
+    },
     Choice { name: "function", value: "NAME", sentence: "function of a model that has several" },
     Choice { name: "level", value: "O0…O3", sentence: "how far the graph is rewritten [O2]" },
     Choice { name: "json", value: "", sentence: "print one line of JSON" },
@@ -66,11 +102,13 @@ pub(super) fn convert(arguments: &[String]) -> Result<ExitCode, String> {
     let started = Instant::now();
     let loaded = model::load(&path, &arguments)?;
     let nodes = loaded.graph.nodes.len();
+    let mut notes = Notes::default();
     match Format::of(&target) {
         Some(Format::CoreMl) if target.extension().is_some_and(|end| end == "mlpackage") => {
-            write_package(&loaded.graph, &path, &target, &arguments)?;
+            notes = write_package(&loaded.graph, &path, &target, &arguments)?;
         }
         Some(Format::Onnx) => {
+            precision::refuse(&arguments)?;
             let mut info = loaded.info;
             info.producer_name = "galatea".to_owned();
             info.producer_version = env!("CARGO_PKG_VERSION").to_owned();
@@ -82,16 +120,23 @@ pub(super) fn convert(arguments: &[String]) -> Result<ExitCode, String> {
             return Err(format!("{text}, found '{}'", target.display()));
         }
     }
-    report(&arguments, &target, nodes, started);
+    report(&arguments, &target, (nodes, started), notes);
     Ok(ExitCode::SUCCESS)
 }
 
-fn report(arguments: &Arguments, target: &Path, nodes: usize, started: Instant) {
+fn report(arguments: &Arguments, target: &Path, (nodes, started): (usize, Instant), notes: Notes) {
     let (seconds, bytes) = (started.elapsed().as_secs_f64(), bytes_of(target));
     if arguments.has("json") {
         let file = target.display().to_string();
-        say(&json!({"file": file, "nodes": nodes, "bytes": bytes, "seconds": seconds}).to_string());
+        let mut found = json!({"file": file, "nodes": nodes, "bytes": bytes, "seconds": seconds});
+        if let Some(found) = found.as_object_mut() {
+            found.extend(notes.json);
+        }
+        say(&found.to_string());
         return;
+    }
+    if !notes.text.is_empty() {
+        say(notes.text.trim_end());
     }
     let megabytes = bytes as f64 / 1e6;
     say(&format!("{}: {nodes} nodes, {megabytes:.1} MB, in {seconds:.2} s", target.display()));
@@ -110,13 +155,17 @@ fn write_package(
     source: &Path,
     target: &Path,
     arguments: &Arguments,
-) -> Result<(), String> {
-    let options = options(arguments)?;
+) -> Result<Notes, String> {
+    let mut options = options(arguments)?;
+    let mut notes = Notes::default();
+    precision::measure(graph, &mut options, arguments, &mut notes)?;
     let mut package =
         to_program(graph, &options).map_err(|error| format!("{}: {error}", source.display()))?;
     let version = env!("CARGO_PKG_VERSION").to_owned();
     package.info.metadata.insert("ai.galatea.version".to_owned(), version);
-    coreml::write_package(target, &package).map_err(|error| error.to_string())
+    coreml::write_package(target, &package).map_err(|error| error.to_string())?;
+    precision::check(graph, target, &options, arguments, &mut notes)?;
+    Ok(notes)
 }
 
 fn options(arguments: &Arguments) -> Result<ConvertOptions, String> {

@@ -64,17 +64,28 @@ pub(super) fn inputs(
     lengths: Lengths,
     shapes: &BTreeMap<String, Vec<usize>>,
 ) -> Result<Made, String> {
-    if let Some(name) =
-        shapes.keys().find(|name| session.inputs().iter().all(|input| input.name != **name))
-    {
-        let names: Vec<&str> = session.inputs().iter().map(|input| input.name.as_str()).collect();
+    seeded_inputs(session.inputs(), lengths, shapes, 0)
+}
+
+/// As [`inputs`], for what a model takes; others for each seed.
+///
+/// # Errors
+/// As [`inputs`].
+pub(super) fn seeded_inputs(
+    wanted: &[IoInfo],
+    lengths: Lengths,
+    shapes: &BTreeMap<String, Vec<usize>>,
+    seed: u64,
+) -> Result<Made, String> {
+    if let Some(name) = shapes.keys().find(|name| wanted.iter().all(|input| input.name != **name)) {
+        let names: Vec<&str> = wanted.iter().map(|input| input.name.as_str()).collect();
         return Err(format!("the model has no input '{name}'; it has {}", names.join(", ")));
     }
-    let mut symbols = given_symbols(session, shapes);
-    let mut random = Random(0x2545_F491_4F6C_DD1D);
+    let mut symbols = given_symbols(wanted, shapes);
+    let mut random = Random(0x2545_F491_4F6C_DD1D ^ seed.wrapping_mul(0x9E37_79B9_7F4A_7C15));
     let mut tensors = Vec::new();
     let mut used = BTreeSet::new();
-    for input in session.inputs() {
+    for input in wanted {
         let shape = match shapes.get(&input.name) {
             Some(shape) => shape.clone(),
             None => shape_of(input, lengths, &mut symbols, &mut used)?,
@@ -94,11 +105,11 @@ pub(super) fn inputs(
 
 /// Lengths of symbols that the given shapes settle.
 fn given_symbols(
-    session: &Session,
+    wanted: &[IoInfo],
     shapes: &BTreeMap<String, Vec<usize>>,
 ) -> BTreeMap<String, usize> {
     let mut symbols = BTreeMap::new();
-    for input in session.inputs() {
+    for input in wanted {
         let shape = shapes.get(&input.name).map_or(&[][..], Vec::as_slice);
         for (dim, &length) in input.dims.iter().zip(shape) {
             if let Dim::Symbol(name) = dim {

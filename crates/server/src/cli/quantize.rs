@@ -5,18 +5,17 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
 
-use galatea_formats::{npy, onnx};
-use galatea_graph::{Dim, Graph, ValueId};
+use galatea_formats::onnx;
 use galatea_runtime::SessionOptions;
 use galatea_runtime::quantize::{
-    Agreement, Algorithm, Likeness, Method, Mode, QuantizeContext, QuantizeOptions, Report, Sample,
+    Agreement, Algorithm, Likeness, Method, Mode, QuantizeContext, QuantizeOptions, Report,
     quantize as quantize_graph,
 };
-use galatea_tensor::Tensor;
 use indicatif::ProgressBar;
 use serde_json::{Value, json};
 
 use super::arguments::{Arguments, Choice, help};
+use super::samples::samples;
 use super::{model, say};
 use crate::table::table;
 use crate::units;
@@ -103,8 +102,6 @@ const CHOICES: &[Choice] = &[
     Choice { name: "help", value: "", sentence: "print this" },
 ];
 
-/// Most samples that archives may hold together.
-const MOST_SAMPLES: usize = 1 << 16;
 /// Layers in the text of a report; the JSON has all.
 const SHOWN_LAYERS: usize = 60;
 
@@ -172,7 +169,7 @@ pub(super) fn quantize(arguments: &[String]) -> Result<ExitCode, String> {
 }
 
 /// One of several keywords.
-fn keyword<T: Copy>(
+pub(super) fn keyword<T: Copy>(
     arguments: &Arguments,
     name: &str,
     choices: &[(&str, T)],
@@ -194,6 +191,19 @@ fn either(arguments: &Arguments, first: &str, second: &str) -> Result<Option<boo
     }
 }
 
+/// How ranges of values are chosen: `--method` and `--percentile`.
+pub(super) fn method(arguments: &Arguments, usual: Method) -> Result<Method, String> {
+    let percentile = Method::Percentile(arguments.number("percentile", 99.99)?);
+    let methods =
+        [("minmax", Method::MinMax), ("entropy", Method::Entropy), ("percentile", percentile)];
+    let usual = if arguments.has("percentile") { percentile } else { usual };
+    let found = keyword(arguments, "method", &methods, usual)?;
+    if arguments.has("percentile") && found != percentile {
+        return Err("--percentile goes with --method percentile".to_owned());
+    }
+    Ok(found)
+}
+
 fn options(arguments: &Arguments) -> Result<QuantizeOptions, String> {
     let modes = [
         ("dynamic", Mode::Dynamic),
@@ -205,14 +215,7 @@ fn options(arguments: &Arguments) -> Result<QuantizeOptions, String> {
     ];
     let mode = keyword(arguments, "mode", &modes, Mode::Dynamic)?;
     let mut options = QuantizeOptions::new(mode);
-    let percentile = Method::Percentile(arguments.number("percentile", 99.99)?);
-    let methods =
-        [("minmax", Method::MinMax), ("entropy", Method::Entropy), ("percentile", percentile)];
-    let usual = if arguments.has("percentile") { percentile } else { options.method };
-    options.method = keyword(arguments, "method", &methods, usual)?;
-    if arguments.has("percentile") && options.method != percentile {
-        return Err("--percentile goes with --method percentile".to_owned());
-    }
+    options.method = method(arguments, options.method)?;
     options.per_channel =
         either(arguments, "per-channel", "per-tensor")?.unwrap_or(options.per_channel);
     options.symmetric = either(arguments, "symmetric", "asymmetric")?.unwrap_or(options.symmetric);
@@ -227,81 +230,6 @@ fn options(arguments: &Arguments) -> Result<QuantizeOptions, String> {
     options.exclude = arguments.all("exclude").to_vec();
     options.probes = arguments.number("probes", options.probes)?;
     Ok(options)
-}
-
-/// The samples in archives and folders of archives.
-fn samples(graph: &Graph, named: &[String]) -> Result<Vec<Sample>, String> {
-    let mut all = Vec::new();
-    for name in named {
-        let path = Path::new(name);
-        let files = if path.is_dir() { archives(path)? } else { vec![path.to_owned()] };
-        for file in files {
-            let archive = npy::read_npz(&file).map_err(|error| error.to_string())?;
-            all.extend(split(graph, archive).map_err(|why| format!("{}: {why}", file.display()))?);
-            if all.len() > MOST_SAMPLES {
-                return Err(format!("there are more than {MOST_SAMPLES} samples"));
-            }
-        }
-    }
-    Ok(all)
-}
-
-/// The archives of a folder in the order of their names.
-fn archives(folder: &Path) -> Result<Vec<PathBuf>, String> {
-    let entries = fs::read_dir(folder)
-        .map_err(|error| format!("'{}' cannot be read: {error}", folder.display()))?;
-    let mut files: Vec<PathBuf> = entries
-        .flatten()
-        .map(|entry| entry.path())
-        .filter(|path| path.extension().is_some_and(|extension| extension == "npz"))
-        .collect();
-    files.sort();
-    if files.is_empty() {
-        return Err(format!("there is no .npz file in '{}'", folder.display()));
-    }
-    Ok(files)
-}
-
-/// The samples of an archive: itself, or one for each position of an axis in front of every input.
-fn split(graph: &Graph, archive: Sample) -> Result<Vec<Sample>, String> {
-    let rank = |id: &ValueId| {
-        let value = graph.value(*id);
-        let shape = value.declared.as_ref().and_then(|fact| fact.shape.as_ref());
-        (value.name.clone(), shape.map(Vec::<Dim>::len))
-    };
-    let ranks: Vec<(String, Option<usize>)> = graph.inputs.iter().map(rank).collect();
-    let known = |name: &str| ranks.iter().find(|(input, _)| input == name).map(|(_, rank)| *rank);
-    let mut stacked = None;
-    for (name, tensor) in &archive {
-        let rank = known(name).ok_or_else(|| {
-            let names: Vec<&str> = ranks.iter().map(|(name, _)| name.as_str()).collect();
-            format!("the model has no input '{name}'; its inputs are {names:?}")
-        })?;
-        let Some(rank) = rank else { continue };
-        let count = match tensor.rank().checked_sub(rank) {
-            Some(0) => None,
-            Some(1) => tensor.shape().first().copied(),
-            _ => {
-                let found = tensor.shape();
-                return Err(format!("'{name}' has shape {found:?}, expected {rank} axes"));
-            }
-        };
-        if stacked.replace(count).is_some_and(|earlier| earlier != count) {
-            return Err(format!("'{name}' has another number of samples than the inputs before"));
-        }
-    }
-    let Some(Some(count)) = stacked else { return Ok(vec![archive]) };
-    let one = |at: usize| -> Result<Sample, String> {
-        let part = |(name, tensor): &(String, Tensor)| {
-            let sliced = tensor.slice_axis(0, at, 1, 1).and_then(|part| {
-                let shape = part.shape().get(1..).unwrap_or_default().to_vec();
-                part.contiguous()?.reshape(&shape)
-            });
-            sliced.map(|part| (name.clone(), part)).map_err(|error| error.to_string())
-        };
-        archive.iter().map(part).collect()
-    };
-    (0..count.min(MOST_SAMPLES + 1)).map(one).collect()
 }
 
 fn likeness_json(likeness: &Likeness) -> Value {
@@ -409,9 +337,6 @@ fn as_text(report: &Report, output: Option<&Path>) -> String {
 
 #[cfg(test)]
 mod tests {
-    use galatea_graph::Fact;
-    use galatea_tensor::DataType;
-
     use super::*;
 
     fn parsed(arguments: &[&str]) -> Result<QuantizeOptions, String> {
@@ -430,27 +355,5 @@ mod tests {
         assert!(error(&["--per-channel", "--per-tensor"]).contains("exclude each other"));
         assert!(error(&["--method=entropy", "--percentile=99"]).contains("--method percentile"));
         assert!(error(&["--block", "x"]).contains("expects a number"));
-    }
-
-    #[test]
-    fn archives_hold_one_sample_or_several_along_an_axis() {
-        let mut graph = Graph::new("test");
-        for (name, rank) in [("x", 2), ("y", 1)] {
-            let id = graph.value_named(name);
-            let dims = vec![Dim::Unknown; rank];
-            graph.value_mut(id).declared = Some(Fact::new(DataType::Fp32, dims));
-            graph.inputs.push(id);
-        }
-        let archive = |x: &[usize], y: &[usize]| -> Sample {
-            let zeros = |shape: &[usize]| Tensor::zeros(DataType::Fp32, shape).unwrap();
-            vec![("x".to_owned(), zeros(x)), ("y".to_owned(), zeros(y))]
-        };
-        assert_eq!(split(&graph, archive(&[4, 3], &[3])).unwrap().len(), 1);
-        let many = split(&graph, archive(&[5, 4, 3], &[5, 3])).unwrap();
-        assert_eq!((many.len(), many[4][0].1.shape()), (5, &[4, 3][..]));
-        let error = split(&graph, archive(&[5, 4, 3], &[3])).unwrap_err();
-        assert!(error.contains("'y' has another number"), "{error}");
-        let error = split(&graph, archive(&[3], &[3])).unwrap_err();
-        assert!(error.contains("expected 2 axes"), "{error}");
     }
 }

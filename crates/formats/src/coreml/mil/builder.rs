@@ -181,6 +181,12 @@ impl Builder {
         var
     }
 
+    /// What the block that is being written has so far.
+    #[must_use]
+    pub fn operations(&self) -> &[Operation] {
+        &self.function.block.operations
+    }
+
     /// The type of a value.
     #[must_use]
     pub fn type_of(&self, var: &Var) -> Option<&TensorType> {

@@ -85,6 +85,12 @@ pub fn operators() -> impl Iterator<Item = (&'static str, &'static str)> {
     FAMILIES.iter().flat_map(|family| family.iter().map(|row| (row.domain, row.name)))
 }
 
+/// Whether a node is computed in FP32 whatever its values are.
+pub(super) fn is_wide(node: &Node) -> bool {
+    let mut rows = FAMILIES.iter().flat_map(|family| family.iter());
+    rows.any(|row| row.name == node.op_type && row.domain == node.domain && row.wide.is_some())
+}
+
 /// Writes a node.
 ///
 /// # Errors

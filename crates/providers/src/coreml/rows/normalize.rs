@@ -1,6 +1,6 @@
 //! Normalisation.
 
-use galatea_formats::coreml::mil::{Arg, Element, Var};
+use galatea_formats::coreml::mil::{Arg, Var};
 use galatea_graph::ops::contrib::SkipNormalization;
 use galatea_graph::ops::normalize::{
     BatchNormalization, GroupNormalization, InstanceNormalization, LayerNormalization,
@@ -233,7 +233,7 @@ fn root_mean_square(
     epsilon: f32,
 ) -> Result<Var> {
     let axes = (first..rank).map(small).collect::<Result<Vec<_>>>()?;
-    if emit.float_element() == Element::Fp32 {
+    if !emit.keeps_to_half() {
         let square = emit.op("square", vec![("x", x.into())])?;
         let inputs = vec![
             ("x", Arg::Var(square)),

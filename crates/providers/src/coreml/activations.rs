@@ -1,0 +1,276 @@
+//! Activations of 8 bits: what layers read passes through `quantize` and `dequantize`, of which Core ML's
+//! compiler makes one operation on integers with what lies between, where weights are of 8 bits too.
+//!
+//! Pairs stand before the inputs of convolutions, of products with constant matrices, of pools, and of sums
+//! of two images, which is where coremltools puts them; a result that no such node reads stays a float.
+//! Scales are of whole tensors: INT8 around zero, UINT8 from zero on where no value is negative.
+
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::sync::Arc;
+
+use galatea_graph::ops::quantize::{DequantizeLinear, Grouping, QuantizeLinear};
+use galatea_graph::{Fact, Graph, Node, ONNX_DOMAIN, ValueId, infer};
+use galatea_runtime::quantize::{Affine, Method, QuantizeContext, Range, histograms};
+use galatea_tensor::{DataType, Overflow, Tensor};
+
+use super::convert::{ConvertError, ConvertOptions, prepared};
+
+/// The set of operators that brought `quantize`, and the first specification that has it.
+const SPECIFICATION: i32 = 8;
+
+/// Axes of a value that is an image, `[batch, channels, …]`.
+const IMAGE_AXES: usize = 4;
+
+/// What becomes of activations of 8 bits, by their names in the graph that a package is made of.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Activations {
+    /// Scale and zero point of each value.
+    pub scales: BTreeMap<String, Affine>,
+    /// Nodes that read floats all the same: their names, or operators.
+    pub exclude: Vec<String>,
+}
+
+/// What a node computes, as far as it matters here.
+fn kind(node: &Node) -> Option<Kind> {
+    Some(match node.op_type.as_str() {
+        "Conv" | "ConvNhwc" | "FusedConv" | "NhwcConv" | "NhwcFusedConv" => Kind::Layer,
+        "MatMul" | "Gemm" | "FusedMatMul" | "TransposeMatMul" | "FusedGemm" => Kind::Layer,
+        "MaxPool" | "MaxPoolNhwc" | "NhwcMaxPool" => Kind::Extreme,
+        "AveragePool" | "AveragePoolNhwc" => Kind::Average,
+        "Add" => Kind::Sum,
+        _ => return None,
+    })
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    /// A product with constant weights.
+    Layer,
+    /// A choice among the values of a window, which keeps their scale.
+    Extreme,
+    /// Means of windows.
+    Average,
+    /// A sum of two images.
+    Sum,
+}
+
+/// A graph whose nodes are looked at.
+struct Reader<'g> {
+    graph: &'g Graph,
+    facts: &'g [Option<Fact>],
+    producers: Vec<Option<usize>>,
+    exclude: &'g [String],
+    wide: &'g std::collections::BTreeSet<String>,
+}
+
+impl<'g> Reader<'g> {
+    fn new(
+        graph: &'g Graph,
+        facts: &'g [Option<Fact>],
+        options: &'g ConvertOptions,
+        exclude: &'g [String],
+    ) -> Self {
+        Self { graph, facts, producers: graph.producers(), exclude, wide: &options.islands }
+    }
+
+    fn producer(&self, id: ValueId) -> Option<&Node> {
+        self.graph.nodes.get(self.producers.get(id.index()).copied().flatten()?)
+    }
+
+    fn dequantised(&self, id: ValueId) -> bool {
+        self.producer(id).is_some_and(|node| node.op_type == "DequantizeLinear")
+    }
+
+    /// Known before a run: constants, and what is dequantised of them.
+    fn constant(&self, id: ValueId) -> bool {
+        let held = |id: ValueId| {
+            let fact = self.facts.get(id.index()).and_then(Option::as_ref);
+            self.graph.constant(id).is_some() || fact.is_some_and(|fact| fact.value.is_some())
+        };
+        let of_constants = |node: &Node| self.dequantised(id) && node.input(0).is_some_and(held);
+        held(id) || self.producer(id).is_some_and(of_constants)
+    }
+
+    fn float(&self, id: ValueId) -> Option<&Fact> {
+        let fact = self.facts.get(id.index()).and_then(Option::as_ref)?;
+        (fact.dtype == DataType::Fp32).then_some(fact)
+    }
+
+    fn excluded(&self, node: &Node) -> bool {
+        let result = node.output(0).map(|id| self.graph.value(id).name.as_str());
+        let named = |name: &String| {
+            *name == node.name || *name == node.op_type || Some(name.as_str()) == result
+        };
+        self.exclude.iter().any(named) || result.is_some_and(|name| self.wide.contains(name))
+    }
+
+    /// The inputs of a node that become integers, by their positions.
+    fn reads(&self, node: &Node) -> Vec<usize> {
+        let Some(kind) = kind(node).filter(|_| !self.excluded(node)) else { return Vec::new() };
+        let live = |at: usize| node.input(at).filter(|&id| !self.constant(id));
+        let takes = |at: usize| {
+            live(at).is_some_and(|id| self.float(id).is_some() && !self.dequantised(id))
+        };
+        let chosen = match kind {
+            Kind::Layer if live(1).is_some() => vec![],
+            Kind::Layer | Kind::Extreme | Kind::Average => vec![0],
+            Kind::Sum => {
+                let image = |at: usize| {
+                    let rank = live(at).and_then(|id| self.float(id)?.rank());
+                    rank.is_some_and(|rank| rank >= IMAGE_AXES)
+                };
+                if image(0) && image(1) { vec![0, 1] } else { vec![] }
+            }
+        };
+        chosen.into_iter().filter(|&at| takes(at)).collect()
+    }
+
+    /// The values that become integers, each once, in the order of the graph.
+    fn values(&self) -> Vec<ValueId> {
+        let mut seen = HashSet::new();
+        let inputs = self.graph.nodes.iter().flat_map(|node| {
+            let at = self.reads(node);
+            at.into_iter().filter_map(|at| node.input(at))
+        });
+        inputs.filter(|&id| seen.insert(id)).collect()
+    }
+}
+
+/// Refuses names that no node has.
+fn check_excluded(graph: &Graph, exclude: &[String]) -> Result<(), ConvertError> {
+    for name in exclude {
+        let known = |node: &Node| {
+            let result = node.output(0).map(|id| graph.value(id).name.as_str());
+            *name == node.name || *name == node.op_type || result == Some(name.as_str())
+        };
+        if !graph.nodes.iter().any(known) {
+            let text = format!("there is no node or operator '{name}' to exclude");
+            return Err(ConvertError::Graph(text));
+        }
+    }
+    Ok(())
+}
+
+/// Finds the scales of the activations of a graph by running it on the calibration samples, in FP32.
+///
+/// # Errors
+/// When there are no samples or a run fails, no node reads what could be quantised, or a name to exclude
+/// is none of the graph's.
+pub fn calibrate(
+    graph: &Graph,
+    options: &ConvertOptions,
+    context: &QuantizeContext<'_>,
+    (method, exclude): (Method, &[String]),
+) -> Result<Activations, ConvertError> {
+    let wrong = |text: String| Err(ConvertError::Graph(text));
+    if options.specification < SPECIFICATION {
+        return wrong(format!(
+            "activations of 8 bits came with specification {SPECIFICATION} (macOS 14), {} is asked for",
+            options.specification
+        ));
+    }
+    if context.calibration.is_empty() {
+        return wrong("activations of 8 bits need samples for calibration".to_owned());
+    }
+    let floats = ConvertOptions { activations: Activations::default(), ..options.clone() };
+    let (graph, facts) = prepared(graph, &floats)?;
+    check_excluded(&graph, exclude)?;
+    let reader = Reader::new(&graph, &facts, options, exclude);
+    let values = reader.values();
+    if values.is_empty() {
+        return wrong("no node reads activations that could be quantised: convolutions, products with constant matrices, pools and sums of images do".to_owned());
+    }
+    let found = histograms(&graph, &values, context);
+    let found = found.map_err(|error| ConvertError::Graph(error.to_string()))?;
+    let mut affines: HashMap<ValueId, Affine> = HashMap::new();
+    for &id in &values {
+        let name = &graph.value(id).name;
+        let Some(histogram) = found.get(&id).filter(|histogram| histogram.total() > 0) else {
+            return wrong(format!("no sample gives '{name}' a finite value"));
+        };
+        let signed = histogram.extremes().0 < 0.0;
+        // What is chosen of a window is one of its codes: it keeps their scale.
+        let kept = reader.producer(id).filter(|node| kind(node) == Some(Kind::Extreme));
+        let kept = kept.and_then(|node| affines.get(&node.input(0)?).copied());
+        let own = || Affine::of(Range::of(histogram, method, signed), signed);
+        affines.insert(id, kept.unwrap_or_else(own));
+    }
+    let named = |(id, affine): (&ValueId, &Affine)| (graph.value(*id).name.clone(), *affine);
+    let scales = affines.iter().map(named).collect();
+    Ok(Activations { scales, exclude: exclude.to_vec() })
+}
+
+/// A node that [`insert`] makes.
+fn node(
+    (op_type, operator): (&str, Arc<dyn galatea_graph::Operator>),
+    inputs: [ValueId; 3],
+    output: ValueId,
+) -> Node {
+    Node {
+        name: String::new(),
+        domain: ONNX_DOMAIN.to_owned(),
+        op_type: op_type.to_owned(),
+        inputs: inputs.into_iter().map(Some).collect(),
+        outputs: vec![Some(output)],
+        operator,
+        parsed: None,
+    }
+}
+
+/// Puts a pair before each input that has a scale, and gives what is known of the new graph. Nodes that
+/// read the same value share a pair.
+pub(super) fn insert(
+    graph: &mut Graph,
+    facts: Vec<Option<Fact>>,
+    options: &ConvertOptions,
+) -> Result<Vec<Option<Fact>>, galatea_graph::GraphError> {
+    let activations = &options.activations;
+    if activations.scales.is_empty() {
+        return Ok(facts);
+    }
+    let reader = Reader::new(graph, &facts, options, &activations.exclude);
+    let mut places = Vec::new();
+    for (index, node) in graph.nodes.iter().enumerate() {
+        for at in reader.reads(node) {
+            let Some(id) = node.input(at) else { continue };
+            if let Some(affine) = activations.scales.get(&graph.value(id).name) {
+                places.push((index, at, id, *affine));
+            }
+        }
+    }
+    let grouping = Grouping { axis: 1, block_size: 0 };
+    let mut made: HashMap<ValueId, ValueId> = HashMap::new();
+    for (index, at, id, affine) in places {
+        let to = match made.get(&id) {
+            Some(&to) => to,
+            None => {
+                let name = graph.value(id).name.clone();
+                let scale =
+                    graph.add_constant(&format!("{name}/scale"), Tensor::scalar(affine.scale));
+                let zero = graph.add_constant(&format!("{name}/zero_point"), affine.zero_point());
+                let codes = graph.fresh_value(&format!("{name}/quantized"));
+                let to = graph.fresh_value(&format!("{name}/dequantized"));
+                let quantize = QuantizeLinear {
+                    grouping: grouping.clone(),
+                    output_dtype: None,
+                    overflow: Overflow::Saturate,
+                };
+                let dequantize =
+                    DequantizeLinear { grouping: grouping.clone(), output_dtype: None };
+                let first: (_, Arc<dyn galatea_graph::Operator>) =
+                    ("QuantizeLinear", Arc::new(quantize));
+                graph.nodes.push(node(first, [id, scale, zero], codes));
+                let second: (_, Arc<dyn galatea_graph::Operator>) =
+                    ("DequantizeLinear", Arc::new(dequantize));
+                graph.nodes.push(node(second, [codes, scale, zero], to));
+                made.insert(id, to);
+                to
+            }
+        };
+        if let Some(slot) = graph.nodes.get_mut(index).and_then(|node| node.inputs.get_mut(at)) {
+            *slot = Some(to);
+        }
+    }
+    graph.sort()?;
+    infer::facts(graph, &HashMap::new())
+}

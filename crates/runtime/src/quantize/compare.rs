@@ -1,0 +1,170 @@
+//! How far a model in another form is from the one in FP32, output by output.
+
+use galatea_graph::converted;
+use galatea_tensor::{DataType, Tensor};
+
+use super::Sample;
+use super::calibrate::named;
+use super::measure::{Likeness, Sums};
+use crate::binding::IoInfo;
+use crate::error::RuntimeError;
+use crate::session::Session;
+
+/// How an output compares with that of FP32, over all samples.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Comparison {
+    /// The output, by its name in the first model.
+    pub name: String,
+    /// How like all values are.
+    pub likeness: Likeness,
+    /// The greatest difference of two elements.
+    pub largest: f64,
+    /// The same, as a share of the greatest magnitude in FP32.
+    pub relative: f64,
+    /// Elements that are finite in FP32 only.
+    pub broken: u64,
+}
+
+#[derive(Clone, Debug, Default)]
+struct Tally {
+    sums: Sums,
+    largest: f64,
+    magnitude: f64,
+    broken: u64,
+}
+
+impl Tally {
+    fn add(&mut self, first: &Tensor, second: &Tensor) -> Result<(), RuntimeError> {
+        if first.elements() != second.elements() {
+            return refuse(format!("{:?} and {:?} are compared", first.shape(), second.shape()));
+        }
+        let (first, second) = (comparable(first)?, comparable(second)?);
+        self.sums.add(&first, &second)?;
+        let single = |tensor: &Tensor| -> Result<Vec<f32>, RuntimeError> {
+            Ok(convert(tensor, DataType::Fp32)?.to_vec::<f32>()?)
+        };
+        for (a, b) in single(&first)?.into_iter().zip(single(&second)?) {
+            let (a, b) = (f64::from(a), f64::from(b));
+            match (a.is_finite(), b.is_finite()) {
+                (true, true) => self.largest = self.largest.max((a - b).abs()),
+                (true, false) => self.broken += 1,
+                (false, _) => {}
+            }
+            if a.is_finite() {
+                self.magnitude = self.magnitude.max(a.abs());
+            }
+        }
+        Ok(())
+    }
+
+    fn finished(&self, name: String) -> Comparison {
+        let relative =
+            if self.magnitude > 0.0 { self.largest / self.magnitude } else { self.largest };
+        let (likeness, largest, broken) = (self.sums.likeness(), self.largest, self.broken);
+        Comparison { name, likeness, largest, relative, broken }
+    }
+}
+
+fn refuse<T>(text: String) -> Result<T, RuntimeError> {
+    Err(RuntimeError::Quantise(text))
+}
+
+fn convert(tensor: &Tensor, dtype: DataType) -> Result<Tensor, RuntimeError> {
+    if tensor.dtype() == dtype {
+        return Ok(tensor.clone());
+    }
+    converted(tensor, dtype).map_err(|error| RuntimeError::Quantise(error.to_string()))
+}
+
+/// Floats as FP32, all else as integers.
+fn comparable(tensor: &Tensor) -> Result<Tensor, RuntimeError> {
+    match tensor.dtype() {
+        DataType::Fp16 | DataType::Bf16 | DataType::Fp32 | DataType::Fp64 => {
+            convert(tensor, DataType::Fp32)
+        }
+        DataType::Bytes => refuse("texts are compared with nothing".to_owned()),
+        _ => convert(tensor, DataType::Int64),
+    }
+}
+
+/// An input as another form of the model takes it: other types, and axes where it has none.
+fn fitted(tensor: &Tensor, input: &IoInfo) -> Result<Tensor, RuntimeError> {
+    let tensor = convert(tensor, input.dtype)?;
+    if input.ranked && tensor.elements() == 1 && tensor.rank() != input.dims.len() {
+        return Ok(tensor.reshape(&vec![1; input.dims.len()])?);
+    }
+    Ok(tensor)
+}
+
+/// Runs a model and another form of it on samples, whose names are those of the first, and compares
+/// their outputs. Inputs and outputs of the other are the same in their order; names and types need not
+/// be.
+///
+/// # Errors
+/// When a run fails, or the two do not fit each other.
+pub fn compare(
+    first: &Session,
+    second: &Session,
+    samples: &[Sample],
+) -> Result<Vec<Comparison>, RuntimeError> {
+    let counts = |session: &Session| (session.inputs().len(), session.outputs().len());
+    if counts(first) != counts(second) {
+        return refuse(format!(
+            "{:?} inputs and outputs are compared with {:?}",
+            counts(first),
+            counts(second)
+        ));
+    }
+    let mut tallies = vec![Tally::default(); first.outputs().len()];
+    for (index, sample) in samples.iter().enumerate() {
+        let at = |error: RuntimeError| match error {
+            RuntimeError::Input(text) => {
+                RuntimeError::Input(format!("sample {}: {text}", index + 1))
+            }
+            other => other,
+        };
+        let expected = first.run(&named(sample)).map_err(at)?;
+        let mut inputs = Vec::with_capacity(sample.len());
+        for (own, other) in first.inputs().iter().zip(second.inputs()) {
+            let given = sample.iter().find(|(name, _)| *name == own.name);
+            let Some((_, tensor)) = given else {
+                return refuse(format!("sample {} has no '{}'", index + 1, own.name));
+            };
+            inputs.push((other.name.as_str(), fitted(tensor, other)?));
+        }
+        let found = second.run(&inputs).map_err(at)?;
+        for ((tally, expected), found) in tallies.iter_mut().zip(&expected).zip(&found) {
+            tally.add(expected, found)?;
+        }
+    }
+    let names = first.outputs().iter().map(|output| output.name.clone());
+    Ok(tallies.iter().zip(names).map(|(tally, name)| tally.finished(name)).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn differences_are_counted_by_size_and_broken_elements_apart() {
+        let mut tally = Tally::default();
+        let x = |values: Vec<f32>| Tensor::from_vec(&[1, values.len()], values).unwrap();
+        tally.add(&x(vec![1.0, -4.0, 2.0]), &x(vec![1.5, -4.0, 2.0])).unwrap();
+        tally.add(&x(vec![1.0, 0.0, 0.0]), &x(vec![1.0, f32::INFINITY, 0.0])).unwrap();
+        let found = tally.finished("y".to_owned());
+        assert_eq!((found.largest, found.relative, found.broken), (0.5, 0.125, 1));
+        assert_eq!(found.likeness.rows, 2);
+        assert!(tally.add(&x(vec![1.0]), &x(vec![1.0, 2.0])).is_err());
+    }
+
+    #[test]
+    fn types_of_a_package_are_compared_with_those_of_a_model() {
+        let mut tally = Tally::default();
+        tally.add(&Tensor::vector(vec![1_i64, 2]), &Tensor::vector(vec![1_i32, 3])).unwrap();
+        let truths = Tensor::vector(vec![true, false]);
+        tally.add(&truths, &Tensor::vector(vec![1_i32, 0])).unwrap();
+        let found = tally.finished("y".to_owned());
+        assert_eq!((found.likeness.top1, found.largest), (0.75, 1.0));
+        assert!(tally.add(&Tensor::vector(vec![1.0_f64]), &Tensor::vector(vec![1.0_f32])).is_ok());
+    }
+}

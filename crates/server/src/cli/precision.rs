@@ -1,0 +1,262 @@
+//! What a conversion to Core ML measures: nodes that FP16 is too narrow for, scales of activations, and how
+//! far the package is from the model.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::Arc;
+
+use galatea_formats::coreml;
+use galatea_graph::{Dim, Graph};
+use galatea_providers::coreml::{
+    ConvertOptions, Island, calibrate, islands, named_islands, prepared_nodes,
+};
+use galatea_runtime::quantize::{Comparison, Method, QuantizeContext, Sample, compare};
+use galatea_runtime::{ExecutionProvider, IoInfo, OptimiseLevel, Session, SessionOptions};
+use serde_json::{Map, Value, json};
+
+use super::arguments::Arguments;
+use super::generate::{Lengths, seeded_inputs};
+use super::quantize::method;
+use super::samples::samples;
+use crate::table::table;
+use crate::units;
+
+/// The word for inputs that are made.
+const RANDOM: &str = "random";
+/// How many inputs are made.
+const RANDOM_SAMPLES: u64 = 8;
+/// Islands in the text of a report; the JSON has all.
+const SHOWN_ISLANDS: usize = 20;
+/// Who computes what packages are compared with.
+const PROVIDER: &str = "cpu";
+
+/// What was found out, for a reader and for a program.
+#[derive(Debug, Default)]
+pub(super) struct Notes {
+    /// Lines.
+    pub(super) text: String,
+    /// Fields of the report in JSON.
+    pub(super) json: Map<String, Value>,
+}
+
+impl Notes {
+    fn line(&mut self, text: &str) {
+        self.text.push_str(text);
+        self.text.push('\n');
+    }
+}
+
+/// Refuses options that only packages of Core ML have.
+pub(super) fn refuse(arguments: &Arguments) -> Result<(), String> {
+    let found = ["activations", "islands", "check"].into_iter().find(|name| arguments.has(name));
+    match found {
+        None => Ok(()),
+        Some(name) => Err(format!("--{name} goes with packages of Core ML")),
+    }
+}
+
+/// Inputs that are made, the same each time.
+fn random(graph: &Graph, options: &ConvertOptions) -> Result<Vec<Sample>, String> {
+    let first = options.buckets.first();
+    let number = |name: &str| {
+        let chosen = options.lengths.get(name);
+        chosen.or_else(|| first.and_then(|bucket| bucket.get(name))).copied()
+    };
+    let (mut wanted, mut shapes) = (Vec::new(), BTreeMap::new());
+    for value in graph.inputs.iter().map(|&id| graph.value(id)) {
+        let Some(fact) = &value.declared else {
+            return Err(format!("input '{}' has no type", value.name));
+        };
+        wanted.push(IoInfo::new(value.name.clone(), fact));
+        let dims = fact.shape.iter().flatten().map(|dim: &Dim| dim.evaluate(&number));
+        let known = fact.shape.as_ref().and_then(|_| dims.collect::<Option<Vec<usize>>>());
+        if let Some(shape) = options.shapes.get(&value.name).cloned().or(known) {
+            shapes.insert(value.name.clone(), shape);
+        }
+    }
+    let lengths = Lengths { batch: 1, sequence: None };
+    let one = |seed| seeded_inputs(&wanted, lengths, &shapes, seed).map(|made| made.inputs);
+    (0..RANDOM_SAMPLES).map(one).collect()
+}
+
+/// The samples that an option names.
+fn given(
+    graph: &Graph,
+    options: &ConvertOptions,
+    names: &[String],
+    notes: &mut Notes,
+) -> Result<Vec<Sample>, String> {
+    if names.iter().any(|name| name == RANDOM) {
+        if names.len() > 1 {
+            return Err(format!("'{RANDOM}' stands for all samples, it goes with no files"));
+        }
+        notes.line(&format!(
+            "{RANDOM_SAMPLES} random inputs: what is measured is what noise gives, not what data does"
+        ));
+        return random(graph, options);
+    }
+    samples(graph, names)
+}
+
+fn processor() -> Result<Vec<Arc<dyn ExecutionProvider>>, String> {
+    units::named(Some(PROVIDER))
+}
+
+/// Finds out what is computed in FP32, and the scales of activations.
+pub(super) fn measure(
+    graph: &Graph,
+    options: &mut ConvertOptions,
+    arguments: &Arguments,
+    notes: &mut Notes,
+) -> Result<(), String> {
+    let quantised = match arguments.last("activations") {
+        None => false,
+        Some("int8") => true,
+        Some(other) => return Err(format!("--activations: '{other}' found, expected int8")),
+    };
+    let calibration = arguments.all("calibration");
+    if quantised && calibration.is_empty() {
+        return Err(format!(
+            "--activations int8 needs --calibration DATA; with '{RANDOM}' scales are those of noise"
+        ));
+    }
+    if let Some(name) =
+        ["method", "percentile", "exclude"].into_iter().find(|name| arguments.has(name))
+        && !quantised
+    {
+        return Err(format!("--{name} goes with --activations int8"));
+    }
+    let wanted = arguments.all("islands").iter().flat_map(|text| text.split(','));
+    let wanted: Vec<String> = wanted.map(str::to_owned).collect();
+    if !options.half && !wanted.is_empty() {
+        return Err("--islands goes with --precision fp16".to_owned());
+    }
+    let none = wanted.iter().any(|word| word == "none");
+    if none && wanted.len() > 1 {
+        return Err("--islands: 'none' goes with no others".to_owned());
+    }
+    let asked = wanted.iter().any(|word| word == "auto");
+    let probes = options.half && (asked || wanted.is_empty() && !calibration.is_empty());
+    let made = [RANDOM.to_owned()];
+    let sources = if calibration.is_empty() { &made[..] } else { calibration };
+    let samples = match probes || quantised {
+        true => given(graph, options, sources, notes)?,
+        false => Vec::new(),
+    };
+    let (providers, session) = (processor()?, SessionOptions::default());
+    let context = QuantizeContext {
+        providers: &providers,
+        session: &session,
+        calibration: &samples,
+        evaluation: &[],
+    };
+    let mut all = Vec::new();
+    if probes {
+        all = islands(graph, options, &context).map_err(|error| error.to_string())?;
+    }
+    let named: Vec<String> =
+        wanted.into_iter().filter(|word| word != "auto" && word != "none").collect();
+    all.extend(named_islands(graph, options, &named).map_err(|error| error.to_string())?);
+    if probes || !named.is_empty() {
+        note_islands(graph, options, &all, notes)?;
+    }
+    options.islands = all.into_iter().map(|island| island.result).collect();
+    if quantised {
+        let method = method(arguments, Method::MinMax)?;
+        let found = calibrate(graph, options, &context, (method, arguments.all("exclude")));
+        options.activations = found.map_err(|error| error.to_string())?;
+        let count = options.activations.scales.len();
+        notes.line(&format!("{count} activations of 8 bits, from {} samples", samples.len()));
+        notes.json.insert("activations".to_owned(), json!(count));
+    }
+    Ok(())
+}
+
+fn note_islands(
+    graph: &Graph,
+    options: &ConvertOptions,
+    all: &[Island],
+    notes: &mut Notes,
+) -> Result<(), String> {
+    let nodes = prepared_nodes(graph, options).map_err(|error| error.to_string())?;
+    notes.line(&match all.len() {
+        0 => format!("FP16 holds what all {nodes} nodes give and read"),
+        count => format!(
+            "{count} of {nodes} nodes are FP32, which the Neural Engine leaves to the processor or the GPU:"
+        ),
+    });
+    for island in all.iter().take(SHOWN_ISLANDS) {
+        notes.line(&format!("  {}: {}", island.place, island.reason));
+    }
+    if all.len() > SHOWN_ISLANDS {
+        notes.line(&format!("  and {} more", all.len() - SHOWN_ISLANDS));
+    }
+    let each = all.iter().map(
+        |island| json!({"node": island.place, "result": island.result, "reason": island.reason}),
+    );
+    notes.json.insert("islands".to_owned(), each.collect());
+    Ok(())
+}
+
+/// Runs the package as its own interpreter does, each result rounded, and compares it with the model in
+/// FP32.
+pub(super) fn check(
+    graph: &Graph,
+    target: &Path,
+    options: &ConvertOptions,
+    arguments: &Arguments,
+    notes: &mut Notes,
+) -> Result<(), String> {
+    let names = arguments.all("check");
+    if names.is_empty() {
+        return Ok(());
+    }
+    let samples = given(graph, options, names, notes)?;
+    if samples.is_empty() {
+        return Err("--check: there are no samples".to_owned());
+    }
+    let failed = |error: &dyn std::fmt::Display| format!("{}: {error}", target.display());
+    let package = coreml::load(target).map_err(|error| failed(&error))?;
+    let program = package.function(None).map_err(|error| failed(&error))?.graph.clone();
+    let providers = processor()?;
+    let exact = Session::new(graph.clone(), &providers, &SessionOptions::default());
+    let exact = exact.map_err(|error| error.to_string())?;
+    // No fusions: what an operation gives is rounded before the next one reads it.
+    let plain = SessionOptions { optimise: OptimiseLevel::O1, ..SessionOptions::default() };
+    let program = Session::new(program, &providers, &plain).map_err(|error| failed(&error))?;
+    let found = compare(&exact, &program, &samples).map_err(|error| failed(&error))?;
+    notes.line(&format!("compared with the model in FP32 on {} samples:", samples.len()));
+    notes.text.push_str(&as_table(&found));
+    notes.json.insert("check".to_owned(), found.iter().map(as_json).collect());
+    Ok(())
+}
+
+fn as_table(found: &[Comparison]) -> String {
+    let head =
+        ["Output", "Largest difference", "Relative", "Cosine", "Top-1", "Rows", "Not finite"];
+    let rows = found.iter().map(|one| {
+        vec![
+            one.name.clone(),
+            format!("{:.3e}", one.largest),
+            format!("{:.3e}", one.relative),
+            format!("{:.6}", one.likeness.cosine),
+            format!("{:.4}", one.likeness.top1),
+            one.likeness.rows.to_string(),
+            one.broken.to_string(),
+        ]
+    });
+    table(&head, rows)
+}
+
+fn as_json(one: &Comparison) -> Value {
+    json!({
+        "output": one.name,
+        "largest_difference": one.largest,
+        "relative": one.relative,
+        "cosine": one.likeness.cosine,
+        "sqnr_db": one.likeness.sqnr_db,
+        "top1": one.likeness.top1,
+        "rows": one.likeness.rows,
+        "not_finite": one.broken,
+    })
+}
