@@ -11,6 +11,7 @@ mod support;
 
 use exported::{file, inputs};
 use galatea_graph::evaluate;
+use galatea_graph::rewrite::Level;
 use galatea_providers::coreml::ConvertOptions;
 use galatea_tensor::{DataType, Tensor};
 use package::through_package;
@@ -60,15 +61,19 @@ fn exports_compute_the_same_as_packages() {
         let shapes = named.iter().map(|(name, one)| (name.clone(), one.shape().to_vec()));
         let shapes: std::collections::BTreeMap<_, _> = shapes.collect();
         // Products of two layers in FP16 lose about three of its eleven bits.
-        for (half, flexible, most) in
-            [(false, false, 2e-5), (false, true, 2e-5), (true, false, 2e-2)]
-        {
+        for (half, flexible, level, most) in [
+            (false, false, Level::O2, 2e-5),
+            (false, true, Level::O2, 2e-5),
+            (true, false, Level::O2, 2e-2),
+            (false, false, Level::O3, 2e-5),
+            (true, false, Level::O3, 2e-2),
+        ] {
             if flexible && FIXED.contains(&name) {
                 continue;
             }
             let shapes = if flexible { Default::default() } else { shapes.clone() };
-            let options = ConvertOptions { half, shapes, ..ConvertOptions::default() };
-            let what = format!("{name}, half {half}, flexible {flexible}");
+            let options = ConvertOptions { half, shapes, level, ..ConvertOptions::default() };
+            let what = format!("{name}, {level}, half {half}, flexible {flexible}");
             let found = match through_package(&graph, &named, &options) {
                 Ok(found) => found,
                 Err(error) => {

@@ -148,6 +148,9 @@ pub(crate) fn prepared(
     }
     if options.level >= Level::O2 {
         rewrite::run_named(&mut graph, FUSIONS).map_err(failed)?;
+        if options.level == Level::O3 {
+            rewrite::run_named(&mut graph, &["rotary"]).map_err(failed)?;
+        }
         tidy_up(&mut graph).map_err(failed)?;
     }
     let facts = infer::facts(&graph, &HashMap::new()).map_err(failed)?;
@@ -250,18 +253,36 @@ pub(super) fn traced(
     float: Element,
 ) -> Result<(NewPackage, Vec<Span>), ConvertError> {
     let (graph, facts) = prepared(graph, options)?;
+    if options.level == Level::O3
+        && let Ok(found) = written((&graph, &facts), options, float, true)
+    {
+        return Ok(found);
+    }
+    written((&graph, &facts), options, float, false)
+}
+
+/// The graph as a program, in the forms that the Neural Engine favours if `favoured` says so.
+fn written(
+    (graph, facts): (&Graph, &[Option<Fact>]),
+    options: &ConvertOptions,
+    float: Element,
+    favoured: bool,
+) -> Result<(NewPackage, Vec<Span>), ConvertError> {
     let opset = u32::try_from(options.specification - 1).unwrap_or(0);
-    let mut emit = Emit::new(&graph, &facts, opset, float, options.compression)
+    let mut emit = Emit::new(graph, facts, opset, float, options.compression)
         .with_islands(options.islands.clone())
         .like_half(options.half);
+    if favoured {
+        emit = emit.favouring();
+    }
     let wrong = |error: &dyn std::fmt::Display| ConvertError::Graph(error.to_string());
-    let inputs = feed(&mut emit, &graph, &facts, options)?;
+    let inputs = feed(&mut emit, graph, facts, options)?;
     // Nothing on the way to an output takes its name.
     let names = graph.outputs.iter().map(|&id| emit.builder().reserve(&graph.value(id).name));
     let names: Vec<String> = names.collect();
     let (mut unconverted, mut spans) = (Vec::new(), Vec::new());
     for (index, node) in graph.nodes.iter().enumerate() {
-        spans.push(Span::begun(&mut emit, Some(node), &graph));
+        spans.push(Span::begun(&mut emit, Some(node), graph));
         if let Err(refused) = rows::emit(&mut emit, node) {
             let place = graph.place(index).to_string();
             unconverted.push(Unconverted { place, reason: refused.0 });
@@ -274,7 +295,7 @@ pub(super) fn traced(
     if !unconverted.is_empty() {
         return Err(ConvertError::Nodes(unconverted));
     }
-    spans.push(Span::begun(&mut emit, None, &graph));
+    spans.push(Span::begun(&mut emit, None, graph));
     let mut outputs = Vec::with_capacity(graph.outputs.len());
     for (&id, name) in graph.outputs.iter().zip(&names) {
         outputs.push(give(&mut emit, id, name).map_err(|error| wrong(&error.0))?);

@@ -7,6 +7,7 @@ use galatea_formats::coreml::mil::{Arg, Block, Builder, Element, Operation, Var}
 use galatea_graph::{Dim, Fact, Graph, Node, ValueId, converted};
 use galatea_tensor::{DataType, Tensor, f16};
 
+use super::favoured::Favoured;
 use super::weights::Compression;
 
 /// Why a node has no form in a program.
@@ -56,6 +57,8 @@ pub(crate) struct Emit<'g> {
     islands: BTreeSet<String>,
     /// Whether operations are those of FP16, whatever floats are.
     as_half: bool,
+    /// What lies as the Neural Engine favours it; none where nothing is to.
+    pub(super) favoured: Option<Favoured>,
     /// The type that floats are computed in where nothing else is said, and that of this node.
     usual: Element,
     float: Element,
@@ -89,6 +92,7 @@ impl<'g> Emit<'g> {
             compression,
             islands: BTreeSet::new(),
             as_half: false,
+            favoured: None,
             usual: float,
             float,
             stem: String::new(),
@@ -127,6 +131,16 @@ impl<'g> Emit<'g> {
     /// Whether this node has the operations that keep to what FP16 holds.
     pub(crate) fn keeps_to_half(&self) -> bool {
         self.float == Element::Fp16 || self.as_half
+    }
+
+    /// The same in the forms that the Neural Engine favours.
+    pub(crate) fn favouring(self) -> Self {
+        Self { favoured: Favoured::new(self.graph), ..self }
+    }
+
+    /// The graph that is written.
+    pub(super) fn graph(&self) -> &'g Graph {
+        self.graph
     }
 
     /// Writes a graph inside of this one, whose inputs are these values.
@@ -382,6 +396,16 @@ impl<'g> Emit<'g> {
 
     /// A value of the graph: floats in the type that this node computes in.
     pub(crate) fn value(&mut self, id: ValueId) -> Result<Var> {
+        let favoured = self.favoured.as_ref();
+        if let Some(var) = favoured.and_then(|favoured| favoured.overlay.get(&id)) {
+            return Ok(var.clone());
+        }
+        if !self.vars.contains_key(&id)
+            && let Some(form) = favoured.and_then(|favoured| favoured.forms.get(&id)).cloned()
+        {
+            let plain = self.plain_of(&form, &self.shape(id)?)?;
+            self.vars.insert(id, plain);
+        }
         if let Some(var) = self.vars.get(&id).cloned() {
             return match self.builder.element(&var)? {
                 Element::Fp16 | Element::Fp32 => self.cast(&var, self.float),
@@ -420,6 +444,12 @@ impl<'g> Emit<'g> {
     pub(crate) fn tensor(&mut self, tensor: &Tensor) -> Result<Var> {
         let stem = format!("{}_constant", self.stem);
         self.stored(&stem, self.float, tensor)
+    }
+
+    /// A constant of the graph in another shape.
+    pub(super) fn weight(&mut self, id: ValueId, tensor: &Tensor) -> Result<Var> {
+        let name = self.graph.value(id).name.clone();
+        self.stored(&name, self.float, tensor)
     }
 
     /// Adds an operation that makes a constant in the type of this node's floats, for a value of the

@@ -7,6 +7,7 @@
 mod activations;
 mod convert;
 mod emit;
+mod favoured;
 mod islands;
 mod lengths;
 mod provider;

@@ -46,7 +46,7 @@ impl CoreMlProvider {
 
     fn options(&self) -> ConvertOptions {
         let single = *self.single.lock().unwrap_or_else(PoisonError::into_inner);
-        ConvertOptions { half: !single, ..ConvertOptions::default() }
+        ConvertOptions { half: !single, level: Level::O3, ..ConvertOptions::default() }
     }
 }
 

@@ -82,9 +82,84 @@ fn einsum(low: &mut Lowering, op: &Op<'_>) -> Result<()> {
     let values = low.several(op, "values")?;
     let equation = low.word(op, "equation")?;
     let equation = equation.ok_or_else(|| CoreMlError::invalid("input 'equation' is missing"))?;
-    let named = attributes([("equation", text(&equation))]);
-    let result = low.node("Einsum", &named, &values)?;
+    let result = match (values.as_slice(), Orders::of(&equation)) {
+        (&[x, y], Some(orders)) => {
+            let x = reordered(low, x, &orders.x)?;
+            let y = reordered(low, y, &orders.y)?;
+            let result = low.plain("MatMul", &[x, y])?;
+            reordered(low, result, &orders.result)?
+        }
+        _ => low.node("Einsum", &attributes([("equation", text(&equation))]), &values)?,
+    };
     low.give(op, &[result])
+}
+
+/// How axes are brought into the order of a product of matrices.
+#[derive(Debug, PartialEq, Eq)]
+struct Orders {
+    x: Vec<usize>,
+    y: Vec<usize>,
+    result: Vec<usize>,
+}
+
+impl Orders {
+    /// Those of an equation that is a product of matrices, such as `nchw,nwhu->nchu`; none of others.
+    fn of(equation: &str) -> Option<Self> {
+        let plain: String = equation.chars().filter(|letter| !letter.is_whitespace()).collect();
+        let (inputs, output) = plain.split_once("->")?;
+        let (x, y) = inputs.split_once(',')?;
+        let [x, y, output] = [x, y, output].map(|term| term.chars().collect::<Vec<char>>());
+        let once = |term: &Vec<char>| {
+            let same = |letter: &char| term.iter().filter(|other| *other == letter).count() == 1;
+            term.iter().all(|letter| letter.is_alphabetic() && same(letter))
+        };
+        let all_known = output.iter().all(|letter| x.contains(letter) || y.contains(letter));
+        if ![&x, &y, &output].into_iter().all(once) || !all_known {
+            return None;
+        }
+        let those = |in_x: bool, in_y: bool, in_output: bool| -> Vec<char> {
+            let all = x.iter().chain(y.iter().filter(|letter| !x.contains(letter)));
+            let found = |letter: &&char| {
+                (x.contains(letter), y.contains(letter), output.contains(letter))
+                    == (in_x, in_y, in_output)
+            };
+            all.filter(found).copied().collect()
+        };
+        let (batch, inner) = (those(true, true, true), those(true, true, false));
+        let (rows, columns) = (those(true, false, true), those(false, true, true));
+        let lost = those(true, false, false).len() + those(false, true, false).len();
+        if [inner.len(), rows.len(), columns.len()] != [1; 3] || lost > 0 {
+            return None;
+        }
+        let order = |of: &[char], wanted: &[&[char]]| -> Option<Vec<usize>> {
+            let places = wanted.concat().into_iter();
+            places.map(|letter| of.iter().position(|own| *own == letter)).collect()
+        };
+        let product = [batch.as_slice(), &rows, &columns].concat();
+        Some(Self {
+            x: order(&x, &[&batch, &rows, &inner])?,
+            y: order(&y, &[&batch, &inner, &columns])?,
+            result: order(&product, &[&output])?,
+        })
+    }
+}
+
+/// The value with its axes in another order. Where only axes of length 1 move, elements stay where they
+/// are.
+fn reordered(low: &mut Lowering, id: ValueId, axes: &[usize]) -> Result<ValueId> {
+    if axes.is_sorted() {
+        return Ok(id);
+    }
+    let dims = low.dims(id)?;
+    let known: Option<Vec<i64>> = axes
+        .iter()
+        .map(|&axis| dims.get(axis)?.known().and_then(|len| i64::try_from(len).ok()))
+        .collect();
+    let long = axes.iter().filter(|&&axis| dims.get(axis) != Some(&galatea_graph::Dim::Known(1)));
+    match known {
+        Some(shape) if long.is_sorted() => low.reshape(id, &shape),
+        _ => low.transpose(id, axes),
+    }
 }
 
 /// `softmax(query · keyᵀ / √E + mask) · value`; a mask of truth values says which keys are seen.
@@ -116,4 +191,20 @@ fn attention(low: &mut Lowering, op: &Op<'_>) -> Result<()> {
     let shares = low.node("Softmax", &attributes([("axis", (-1_i64).into())]), &[scores])?;
     let result = low.plain("MatMul", &[shares, value])?;
     low.give(op, &[result])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn equations_of_matrices_are_products() {
+        let found = Orders::of("nchw, nwhu -> nchu").unwrap();
+        assert_eq!((found.x, found.y), (vec![0, 2, 1, 3], vec![0, 2, 1, 3]));
+        assert_eq!(found.result, [0, 2, 1, 3]);
+        assert!(Orders::of("chw,whr->chr").is_some());
+        for other in ["ij,ij->ij", "ii,ij->j", "ij,jk->kz", "ij,kl->ijkl", "ij->ji", "...i,ij->j"] {
+            assert_eq!(Orders::of(other), None, "{other}");
+        }
+    }
 }

@@ -158,7 +158,11 @@ fn prelu(emit: &mut Emit<'_>, node: &Node) -> Result<Vec<Var>> {
 }
 
 /// What a fused operator does last.
-pub(super) fn fused(emit: &mut Emit<'_>, activation: FusedActivation, x: &Var) -> Result<Var> {
+pub(in crate::coreml) fn fused(
+    emit: &mut Emit<'_>,
+    activation: FusedActivation,
+    x: &Var,
+) -> Result<Var> {
     let kind = match activation {
         FusedActivation::None => return Ok(x.clone()),
         FusedActivation::Clip { min, max } => {

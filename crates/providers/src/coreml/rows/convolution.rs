@@ -49,7 +49,7 @@ pub(super) fn steps(all: &[usize], axes: usize) -> Result<Arg> {
 }
 
 /// Pads in front of and behind each axis, one after the other.
-pub(super) fn amounts(front: &[usize], behind: &[usize]) -> Result<Arg> {
+pub(in crate::coreml) fn amounts(front: &[usize], behind: &[usize]) -> Result<Arg> {
     let each = front.iter().zip(behind).flat_map(|(front, behind)| [*front, *behind]);
     Ok(Arg::Ints(small_all(&each.collect::<Vec<_>>())?))
 }

@@ -1,9 +1,9 @@
 //! The operators of graphs as operations of programs, a table for each family.
 
-mod activation;
+pub(super) mod activation;
 mod attention;
 mod control;
-mod convolution;
+pub(super) mod convolution;
 mod create;
 mod einsum;
 mod elementwise;
@@ -20,12 +20,13 @@ mod reduce;
 mod refused;
 mod resize;
 mod shape;
-mod slice;
+pub(super) mod slice;
 
 use galatea_formats::coreml::mil::Var;
 use galatea_graph::Node;
 
 use super::emit::{Emit, Result, refuse};
+use super::favoured;
 
 /// How an operator is written.
 pub(super) struct Row {
@@ -99,11 +100,24 @@ pub(super) fn emit(emit: &mut Emit<'_>, node: &Node) -> Result<()> {
     if emit.is_known(node) {
         return Ok(());
     }
-    let mut rows = FAMILIES.iter().flat_map(|family| family.iter());
-    let Some(row) = rows.find(|row| row.name == node.op_type && row.domain == node.domain) else {
-        return refuse(refused::reason(node));
-    };
+    let Some(row) = row_of(node) else { return refuse(refused::reason(node)) };
     emit.begin(node, row.wide.is_some());
+    if row.wide.is_none() && !emit.is_island(node) && favoured::emit(emit, node)? {
+        return Ok(());
+    }
     let results = (row.emit)(emit, node)?;
     emit.end(node, results)
+}
+
+/// What a node's own row makes, of the values that stand for the graph's.
+pub(super) fn plain(emit: &mut Emit<'_>, node: &Node) -> Result<Vec<Var>> {
+    match row_of(node) {
+        Some(row) => (row.emit)(emit, node),
+        None => refuse(refused::reason(node)),
+    }
+}
+
+fn row_of(node: &Node) -> Option<&'static Row> {
+    let mut rows = FAMILIES.iter().flat_map(|family| family.iter());
+    rows.find(|row| row.name == node.op_type && row.domain == node.domain)
 }

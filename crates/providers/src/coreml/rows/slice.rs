@@ -91,7 +91,7 @@ fn ranges(emit: &mut Emit<'_>, node: &Node, rank: usize) -> Result<Vec<Range>> {
 }
 
 /// First position and number of positions that a slice takes of an axis of length `len`.
-fn resolved(len: i64, start: i64, end: i64, step: i64) -> (i64, i64) {
+pub(in crate::coreml) fn resolved(len: i64, start: i64, end: i64, step: i64) -> (i64, i64) {
     let from_end = |at: i64| if at < 0 { at.saturating_add(len) } else { at };
     let (start, end) = (from_end(start), from_end(end));
     let (start, span) = match step > 0 {

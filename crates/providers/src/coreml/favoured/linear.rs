@@ -1,0 +1,172 @@
+//! Layers as convolutions of one pixel.
+
+use galatea_formats::coreml::mil::{Arg, Var};
+use galatea_graph::ops::fused::{FusedActivation, FusedMatMul};
+use galatea_graph::ops::matrix::{Gemm, MatMul};
+use galatea_graph::{Graph, Node, ValueId};
+
+use super::form::Axes;
+use crate::coreml::emit::{Emit, Refused, Result, refuse};
+use crate::coreml::rows::activation;
+
+/// The engine has no more channels, and no longer axis of positions.
+const MOST_CHANNELS: usize = 65_536;
+pub(super) const MOST_POSITIONS: usize = 16_384;
+
+/// `activation(x · weight + bias + residual)` with a constant matrix.
+pub(super) struct Layer {
+    x: ValueId,
+    weight: ValueId,
+    /// Whether the matrix is `[outputs, inputs]`.
+    turned: bool,
+    bias: Option<ValueId>,
+    residual: Option<ValueId>,
+    /// Whether the residual multiplies.
+    gated: bool,
+    activation: FusedActivation,
+}
+
+impl Layer {
+    /// The layer that a node is; none where it is none.
+    pub(super) fn of(graph: &Graph, node: &Node) -> Option<Self> {
+        let (x, weight) = (node.input(0)?, node.input(1)?);
+        let plain = Self {
+            x,
+            weight,
+            turned: false,
+            bias: None,
+            residual: None,
+            gated: false,
+            activation: FusedActivation::None,
+        };
+        let tensor = graph.constant(weight)?;
+        if tensor.rank() != 2 || !tensor.dtype().is_float() || graph.constant(x).is_some() {
+            return None;
+        }
+        if let Some(operator) = node.operator::<FusedMatMul>() {
+            return Some(Self {
+                turned: operator.trans_b,
+                bias: node.input(2),
+                residual: node.input(3),
+                gated: operator.gated,
+                activation: operator.activation,
+                ..plain
+            });
+        }
+        if let Some(operator) = node.operator::<Gemm>() {
+            let one = operator.alpha == 1.0 && (operator.beta == 1.0 || node.input(2).is_none());
+            let fits = one && !operator.trans_a && node.op_type == "Gemm";
+            return fits.then(|| Self { turned: operator.trans_b, bias: node.input(2), ..plain });
+        }
+        node.operator::<MatMul>().map(|_| plain)
+    }
+}
+
+pub(super) fn layer(emit: &mut Emit<'_>, node: &Node) -> Result<bool> {
+    let Some(layer) = Layer::of(emit.graph(), node) else { return Ok(false) };
+    let (Some(shape), Some(output)) = (emit.fixed_floats(layer.x), node.output(0)) else {
+        return Ok(false);
+    };
+    let Some(out) = emit.fixed_floats(output) else { return Ok(false) };
+    let axes = match emit.formed(layer.x) {
+        Some(form) if form.axes.in_rows(&shape) => form.axes.clone(),
+        _ => Axes::of_rows(&shape),
+    };
+    let last: Vec<usize> = (out.len().saturating_sub(1)..out.len()).collect();
+    let to = Axes::new(&out, [&axes.batch, &last, &axes.positions]);
+    let ([_, inputs, _, positions], [_, outputs, ..]) = (axes.lengths(&shape), to.lengths(&out));
+    if out.len() != shape.len() || inputs.max(outputs) > MOST_CHANNELS || positions > MOST_POSITIONS
+    {
+        return Ok(false);
+    }
+    // What is added must have a form too.
+    let inside = |emit: &Emit<'_>, id: ValueId| {
+        emit.constant_tensor(id).filter(|tensor| tensor.elements() == outputs).is_some()
+    };
+    let bias = layer.bias.filter(|&id| inside(emit, id));
+    let mut more = Vec::new();
+    if let Some(id) = layer.bias.filter(|_| bias.is_none()) {
+        more.push((id, "add"));
+    }
+    if let Some(id) = layer.residual {
+        more.push((id, if layer.gated { "mul" } else { "add" }));
+    }
+    let mut operands = Vec::with_capacity(more.len());
+    for (id, operator) in more {
+        match emit.operand(id, (&to, &out))? {
+            Some(var) => operands.push((var, operator)),
+            None => return Ok(false),
+        }
+    }
+    let x = emit.form_in(layer.x, &axes)?;
+    let mut result = pixel(emit, &x, (&layer, [outputs, inputs]), bias)?;
+    for (var, operator) in operands {
+        result = emit.pair(operator, &result, &var)?;
+    }
+    let result = activation::fused(emit, layer.activation, &result)?;
+    emit.end_formed(node, result, to)
+}
+
+/// The convolution.
+fn pixel(
+    emit: &mut Emit<'_>,
+    x: &Var,
+    (layer, shape): (&Layer, [usize; 2]),
+    bias: Option<ValueId>,
+) -> Result<Var> {
+    let weight = weight(emit, layer, shape)?;
+    let mut inputs = one_pixel(x, weight, Arg::Int(1));
+    if let Some(id) = bias {
+        inputs.push(("bias", Arg::Var(vector(emit, id)?)));
+    }
+    emit.op("conv", inputs)
+}
+
+/// The parameters of a convolution of one pixel without a bias.
+pub(super) fn one_pixel(x: &Var, weight: Var, groups: Arg) -> Vec<(&'static str, Arg)> {
+    vec![
+        ("x", x.into()),
+        ("weight", Arg::Var(weight)),
+        ("strides", Arg::Ints(vec![1, 1])),
+        ("pad_type", Arg::Text("valid")),
+        ("pad", Arg::Ints(vec![0; 4])),
+        ("dilations", Arg::Ints(vec![1, 1])),
+        ("groups", groups),
+    ]
+}
+
+/// A constant with one axis.
+pub(super) fn vector(emit: &mut Emit<'_>, id: ValueId) -> Result<Var> {
+    let known = emit.constant_tensor(id).filter(|tensor| tensor.rank() != 1);
+    match known {
+        None => emit.value(id),
+        Some(tensor) => {
+            let flat = tensor.contiguous().and_then(|whole| whole.reshape(&[whole.elements()]));
+            let flat = flat.map_err(|error| Refused(error.to_string()))?;
+            emit.tensor(&flat)
+        }
+    }
+}
+
+/// The matrix as `[outputs, inputs, 1, 1]`, made once.
+fn weight(emit: &mut Emit<'_>, layer: &Layer, [outputs, inputs]: [usize; 2]) -> Result<Var> {
+    let key = (layer.weight, layer.turned);
+    if let Some(var) = emit.favoured.as_ref().and_then(|favoured| favoured.weights.get(&key)) {
+        return Ok(var.clone());
+    }
+    let failed = |error: galatea_tensor::TensorError| Refused(error.to_string());
+    let Some(tensor) = emit.graph().constant(layer.weight).cloned() else {
+        return refuse("a layer without its weights");
+    };
+    let turned = match layer.turned {
+        true => tensor,
+        false => tensor.permute(&[1, 0]).map_err(failed)?,
+    };
+    let whole = turned.contiguous().map_err(failed)?;
+    let whole = whole.reshape(&[outputs, inputs, 1, 1]).map_err(failed)?;
+    let var = emit.weight(layer.weight, &whole)?;
+    if let Some(favoured) = &mut emit.favoured {
+        favoured.weights.insert(key, var.clone());
+    }
+    Ok(var)
+}
