@@ -143,7 +143,18 @@ impl<'g> Emit<'g> {
         self.graph
     }
 
-    /// Writes a graph inside of this one, whose inputs are these values.
+    /// Whether nobody wants the program.
+    pub(crate) fn is_probing(&self) -> bool {
+        self.probing
+    }
+
+    /// Something of this shape in the place of floats that nobody computes.
+    pub(crate) fn stand_in(&mut self, shape: &[Option<usize>]) -> Result<Var> {
+        Ok(self.builder.input("missing", self.float, shape)?)
+    }
+
+    /// Writes a graph inside of this one, whose inputs are these values. Its floats are of the type that
+    /// this node computes in.
     pub(crate) fn nested<T>(
         &mut self,
         (graph, facts): (&Graph, &[Option<Fact>]),
@@ -151,7 +162,7 @@ impl<'g> Emit<'g> {
         write: impl FnOnce(&mut Emit<'_>) -> Result<T>,
     ) -> Result<T> {
         let (opset, compression) = (self.builder.opset(), self.compression);
-        let mut inner = Emit::new(graph, facts, opset, self.usual, compression);
+        let mut inner = Emit::new(graph, facts, opset, self.float, compression);
         inner.vars = inputs;
         inner.stem.clone_from(&self.stem);
         inner.probing = self.probing;

@@ -58,17 +58,19 @@ impl QLinear {
     }
 
     /// The operator between the floats.
-    pub(crate) fn between(&self) -> &Arc<dyn Operator> {
+    #[must_use]
+    pub fn between(&self) -> &Arc<dyn Operator> {
         &self.inner
     }
 
     /// Where the operands, their scales and their zero points are among the inputs.
-    pub(crate) fn operands(&self) -> impl Iterator<Item = [usize; 3]> {
+    pub fn operands(&self) -> impl Iterator<Item = [usize; 3]> {
         self.operands.iter().map(|place| [place.at, place.scale, place.zero])
     }
 
     /// Where scale and zero point of the result are among the inputs.
-    pub(crate) fn result(&self) -> (usize, usize) {
+    #[must_use]
+    pub fn result(&self) -> (usize, usize) {
         self.result
     }
 

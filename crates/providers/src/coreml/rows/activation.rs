@@ -92,6 +92,25 @@ pub(super) fn apply(emit: &mut Emit<'_>, kind: ActivationKind, x: &Var) -> Resul
             let gate = function(emit, "sigmoid", &scaled, &[])?;
             product(emit, x, &gate)?
         }
+        ActivationKind::ThresholdedRelu { alpha } => {
+            let limit = emit.float(alpha);
+            let above = emit.pair("greater", x, limit)?;
+            let zero = emit.float(0.0);
+            emit.select(&above, Arg::from(x), zero)?
+        }
+        // max(x, 0) + alpha · (exp(min(x, 0) / alpha) − 1)
+        ActivationKind::Celu { alpha } => {
+            let share = emit.float(1.0 / alpha);
+            let scaled = emit.pair("mul", x, share)?;
+            let bent = function(emit, "elu", &scaled, &[("alpha", 1.0)])?;
+            let back = emit.float(alpha);
+            emit.pair("mul", &bent, back)?
+        }
+        ActivationKind::Selu { alpha, gamma } => {
+            let bent = function(emit, "elu", x, &[("alpha", alpha)])?;
+            let factor = emit.float(gamma);
+            emit.pair("mul", &bent, factor)?
+        }
         other => return refuse(format!("no operation of a program is {other:?}")),
     };
     Ok(result)

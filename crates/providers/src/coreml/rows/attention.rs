@@ -17,8 +17,8 @@ pub(super) const ROWS: &[Row] = &[
 ];
 
 /// What hides a key: enough for its share to be 0, and little enough for sums in FP16.
-const HIDDEN_HALF: f32 = -1e4;
-const HIDDEN: f32 = -1e30;
+pub(super) const HIDDEN_HALF: f32 = -1e4;
+pub(super) const HIDDEN: f32 = -1e30;
 
 /// An input with its axes in the order that the operator names, and their lengths.
 fn ordered(

@@ -7,20 +7,26 @@ pub(super) mod convolution;
 mod create;
 mod einsum;
 mod elementwise;
+mod few_bits;
+mod heads;
 mod image;
 mod index;
+mod integers;
 mod join;
 mod matrix;
 mod normalize;
 mod pad;
+mod parts;
 mod pool;
 mod quantize;
+mod quantized;
 mod recurrent;
 mod reduce;
 mod refused;
 mod resize;
 mod shape;
 pub(super) mod slice;
+mod spelled;
 
 use galatea_formats::coreml::mil::Var;
 use galatea_graph::Node;
@@ -66,19 +72,24 @@ const FAMILIES: &[&[Row]] = &[
     create::ROWS,
     einsum::ROWS,
     elementwise::ROWS,
+    few_bits::ROWS,
+    heads::ROWS,
     image::ROWS,
     index::ROWS,
+    integers::ROWS,
     join::ROWS,
     matrix::ROWS,
     normalize::ROWS,
     pad::ROWS,
     pool::ROWS,
     quantize::ROWS,
+    quantized::ROWS,
     recurrent::ROWS,
     reduce::ROWS,
     resize::ROWS,
     shape::ROWS,
     slice::ROWS,
+    spelled::ROWS,
 ];
 
 /// Domain and name of every operator that is written.
