@@ -1,11 +1,13 @@
 """Converts models to Core ML packages with Galatea and with coremltools, and prints how long it took and how large they are.
 
-usage: compare_conversion.py DIR [NAME ...] [--galatea=PROGRAM]
+usage: compare_conversion.py DIR [NAME ...] [--galatea=PROGRAM] [--check]
 
 DIR has the models that export_models.py wrote, of which each is made again in PyTorch with the same
 weights for coremltools, which does not read ONNX. Both convert to FP16 for macOS 15 at fixed lengths, in
 a process that has loaded its libraries; coremltools' time includes tracing, Galatea's that of reading
-the file and writing the package. Needs requirements-export.txt and coremltools 9.
+the file and writing the package. With --check Galatea also runs each model as it is and as packages in
+FP32 and FP16, on the same inputs, and coremltools' own loader reads the packages. Needs
+requirements-export.txt and coremltools 9.
 """
 
 import json
@@ -17,6 +19,7 @@ import time
 import warnings
 
 import export_models
+import numpy as np
 import torch
 
 # Lengths of the named axes of each model's inputs.
@@ -29,11 +32,11 @@ def folder_bytes(path):
     )
 
 
-def with_galatea(program, source, target):
+def with_galatea(program, source, target, axes, precision="fp16"):
     """Seconds and bytes, or why there is no package."""
-    named = [f"--length={name}={length}" for name, length in LENGTHS.items()]
+    named = [f"--length={name}={LENGTHS[name]}" for name in sorted(axes)]
     done = subprocess.run(
-        [program, "convert", source, target, "--json", *named],
+        [program, "convert", source, target, "--json", "--precision", precision, *named],
         capture_output=True,
         text=True,
         check=False,
@@ -79,7 +82,6 @@ def sized(example, axes):
 def with_coremltools(name, target):
     """Seconds and bytes, or why there is no package."""
     import coremltools as ct
-    import numpy as np
 
     model, inputs = captured(name)
     examples = tuple(sized(example, axes) for example, axes in inputs.values())
@@ -106,6 +108,59 @@ def with_coremltools(name, target):
     return time.perf_counter() - started, folder_bytes(target)
 
 
+def run(program, model, inputs, folder, *options):
+    """What Galatea gives for a model, and the units that it ran on."""
+    out = folder / "out"
+    command = [program, "run", model, "--inputs", inputs, "--outputs", out, "--no-model-cache"]
+    done = subprocess.run([*command, *options], capture_output=True, text=True, check=False)
+    if done.returncode != 0:
+        raise RuntimeError(done.stderr.strip().splitlines()[-1])
+    return dict(np.load(f"{out}0.npz"))
+
+
+def difference(found, expected):
+    """The largest difference as a share of the largest value, over all outputs."""
+    shares = []
+    for name, values in expected.items():
+        largest = np.max(np.abs(values)) or 1.0
+        shares.append(np.max(np.abs(found[name].reshape(values.shape) - values)) / largest)
+    return max(shares)
+
+
+def operations(package):
+    """How many operations coremltools' loader reads from a package; it checks each by its own definition."""
+    import coremltools as ct
+    from coremltools.converters.mil.frontend.milproto.load import load
+
+    spec = ct.utils.load_spec(str(package))
+    program = load(spec, spec.specificationVersion, str(package / "Data/com.apple.CoreML/weights"))
+    return len(program.functions["main"].operations)
+
+
+def checked(program, source, name, folder):
+    """Claimed nodes, partitions, and how far the packages are from the model."""
+    _, inputs = captured(name)
+    arrays = {name: sized(example, axes).numpy() for name, (example, axes) in inputs.items()}
+    axes = {symbol for _, axes in inputs.values() for symbol in axes.values()}
+    np.savez(folder / "in.npz", **arrays)
+    expected = run(program, source, folder / "in.npz", folder, "--provider", "cpu")
+    facts = []
+    for precision in ("fp32", "fp16"):
+        package = folder / f"{precision}.mlpackage"
+        seconds, rest = with_galatea(program, source, package, axes, precision)
+        if seconds is None:
+            return f"{precision}: {rest}"
+        found = run(program, package, folder / "in.npz", folder)
+        facts.append(f"{precision} off by {difference(found, expected):.1e}")
+    facts.append(f"{operations(package)} operations")
+    # What the provider leaves to others comes in partitions of its own.
+    command = [program, "inspect", source, "--provider", "coreml", "--json"]
+    told = subprocess.run(command, capture_output=True, text=True, check=False)
+    if told.returncode == 0:
+        facts.append(str(json.loads(told.stdout.splitlines()[-1]).get("session", {}).get("providers", "")))
+    return ", ".join(facts)
+
+
 def told(found):
     seconds, rest = found
     return (
@@ -130,11 +185,13 @@ def main():
         name for name in export_models.MODELS if (folder / f"{name}.onnx").exists()
     ]:
         with tempfile.TemporaryDirectory() as made:
-            ours = with_galatea(
-                program, folder / f"{name}.onnx", pathlib.Path(made) / "ours.mlpackage"
-            )
-            theirs = with_coremltools(name, pathlib.Path(made) / "theirs.mlpackage")
-        print(f"{name:14} {told(ours):24} {told(theirs)}", flush=True)
+            made, source = pathlib.Path(made), folder / f"{name}.onnx"
+            axes = {symbol for _, axes in captured(name)[1].values() for symbol in axes.values()}
+            ours = with_galatea(program, source, made / "ours.mlpackage", axes)
+            theirs = with_coremltools(name, made / "theirs.mlpackage")
+            print(f"{name:14} {told(ours):24} {told(theirs)}", flush=True)
+            if "--check" in sys.argv:
+                print(f"{'':14} {checked(program, source, name, made)}", flush=True)
 
 
 if __name__ == "__main__":

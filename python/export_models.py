@@ -192,8 +192,24 @@ class Past(torch.nn.Module):
         return out.logits, *present
 
 
+def plain_masks():
+    """Masks without vmap, which PyTorch's tracer cannot follow: positions of queries and of keys that broadcast."""
+    from transformers import masking_utils
+
+    def broadcast(function, bh_indices=True):
+        return lambda batch, head, query, key: function(batch, head, query[:, None], key[None, :])
+
+    older = getattr(masking_utils, "sdpa_mask_older_torch", None)
+    if older is not None:
+        masking_utils._vmap_for_bhqkv = broadcast
+        masking_utils.sdpa_mask = older
+        masking_utils.ALL_MASK_ATTENTION_FUNCTIONS.register("sdpa", older)
+
+
 def decoder(model, layers, heads, path, dynamo):
     """heads: how many keys and values each token has in a layer."""
+    if not dynamo:
+        plain_masks()
     size = sized(64, 8)
     inputs = {"input_ids": (torch.randint(0, 64, (2, 5)), TEXT),
               "attention_mask": (torch.ones(2, 5 + 7, dtype=torch.int64), {0: "batch", 1: "total"})}
