@@ -87,13 +87,13 @@ fn weights_of_few_bits_stay_codes() {
     let (k, n, block) = (64_usize, 32_usize, 32_usize);
     for (bits, points) in [(4_i64, true), (4, false), (8, true), (2, false)] {
         let bytes = block * usize::try_from(bits).unwrap() / 8;
-        let blob = (0..n * 2 * bytes).map(|at| (at * 37 % 251) as u8).collect();
+        let blob = (0..n * 2 * bytes).map(|at| (at * 37).to_le_bytes()[0]).collect();
         let codes = Tensor::from_vec(&[n, 2, bytes], blob).unwrap();
         // Weights up to about 1, however many bits they have.
         let unit = 1.0 / f32::from(1_u16 << bits);
         let scale: Vec<f32> = (0..n * 2).map(|at| unit * (1.0 + at as f32 / 64.0)).collect();
         let row = (2 * usize::try_from(bits).unwrap()).div_ceil(8);
-        let zero = Tensor::vector((0..n * row).map(|at| (at * 91 % 256) as u8).collect());
+        let zero = Tensor::vector((0..n * row).map(|at| (at * 91).to_le_bytes()[0]).collect());
         let slots = [
             given(floats(&[3, k], 1)),
             held(codes),
