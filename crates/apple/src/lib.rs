@@ -17,6 +17,7 @@ mod cblas;
 mod chip;
 pub mod coreml;
 pub mod qos;
+pub mod sensors;
 mod sysctl;
 mod unavailable;
 

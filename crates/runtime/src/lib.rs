@@ -28,7 +28,9 @@ mod work;
 pub use binding::IoInfo;
 pub use error::RuntimeError;
 pub use explain::{Explanation, NodeExplanation};
-pub use options::{OptimiseLevel, PackedSource, PackedWeights, Precision, SessionOptions};
+pub use options::{
+    OptimiseLevel, PaceSource, PackedSource, PackedWeights, Precision, SessionOptions,
+};
 pub use provider::{
     Claim, Claims, Executable, ExecutionProvider, Fence, MemoryReport, PlanReport, ProfileRow,
     Refusal,

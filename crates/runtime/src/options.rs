@@ -7,6 +7,7 @@ use std::sync::Arc;
 pub use galatea_graph::rewrite::Level as OptimiseLevel;
 use galatea_tensor::Tensor;
 
+use crate::power::{Gate, Permit};
 use crate::tune::ChoiceSource;
 
 /// What products of matrices and convolutions compute in. Sums, and all other operators, are FP32
@@ -78,6 +79,29 @@ impl PartialEq for PackedSource {
 
 impl Eq for PackedSource {}
 
+/// The gate that runs of a session pass, if any: it keeps them to a pace.
+#[derive(Clone, Debug, Default)]
+pub struct PaceSource(pub Option<Arc<Gate>>);
+
+impl PaceSource {
+    /// Waits until a run may begin.
+    pub(crate) fn enter(&self) -> Option<Permit<'_>> {
+        self.0.as_deref().map(Gate::enter)
+    }
+}
+
+impl PartialEq for PaceSource {
+    fn eq(&self, other: &Self) -> bool {
+        match (&self.0, &other.0) {
+            (None, None) => true,
+            (Some(a), Some(b)) => Arc::ptr_eq(a, b),
+            _ => false,
+        }
+    }
+}
+
+impl Eq for PaceSource {}
+
 /// How a session is to be made. [`Default`] uses all fast cores, all rewrites and any amount of memory.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SessionOptions {
@@ -100,6 +124,8 @@ pub struct SessionOptions {
     pub precision: Precision,
     /// Who knows what is fast here; defaults are taken where nobody does.
     pub choices: ChoiceSource,
+    /// What keeps runs to a pace.
+    pub pace: PaceSource,
 }
 
 impl Default for SessionOptions {
@@ -114,6 +140,7 @@ impl Default for SessionOptions {
             packed: PackedSource::default(),
             precision: Precision::default(),
             choices: ChoiceSource::default(),
+            pace: PaceSource::default(),
         }
     }
 }

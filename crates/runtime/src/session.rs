@@ -235,6 +235,7 @@ impl Session {
 
     fn owned(&self, inputs: Vec<Tensor>, wanted: Wanted<'_>) -> Result<Vec<Datum>, RuntimeError> {
         check_ordered(&self.inputs, &inputs)?;
+        let _permit = self.options.pace.enter();
         let inputs: Vec<Datum> = inputs.into_iter().map(Datum::Tensor).collect();
         let compiled = self.current();
         let kept = self.may_demote(&compiled) && inputs.iter().all(recover::is_light);
@@ -497,6 +498,7 @@ impl Session {
         wanted: Wanted<'_>,
         rows: &mut Option<Vec<ProfileRow>>,
     ) -> Result<Vec<Datum>, RuntimeError> {
+        let _permit = self.options.pace.enter();
         let compiled = self.current();
         match compiled.run(inputs.to_vec(), wanted, rows) {
             Ok(outputs) => Ok(outputs),

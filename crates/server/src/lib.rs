@@ -28,6 +28,7 @@ pub mod metrics;
 pub mod models;
 mod openai;
 pub mod pending;
+mod power;
 pub mod profile;
 pub mod restricted;
 pub mod server;

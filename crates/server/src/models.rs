@@ -18,6 +18,7 @@ use galatea_serving::model_cache::ModelCache;
 use galatea_serving::repository::ModelId;
 
 use crate::flags::Flags;
+use crate::power;
 use crate::profile::Profile;
 use crate::table::table;
 use crate::tuning;
@@ -82,7 +83,11 @@ pub fn backends_with(
     gpus: units::Providers,
     profile: Option<Arc<Profile>>,
 ) -> Vec<Arc<dyn Backend>> {
-    let options = SessionOptions { choices: tuning::choices(), ..SessionOptions::default() };
+    let options = SessionOptions {
+        choices: tuning::choices(),
+        pace: power::pace(),
+        ..SessionOptions::default()
+    };
     let core_ml = GraphBackend::core_ml(units::processor(), options.clone());
     let core_ml: Arc<dyn Backend> = Arc::new(core_ml.with_gpus(gpus.clone()));
     let onnx = GraphBackend::onnx(units::processor(), options).with_gpus(gpus).with_cache(cache);
@@ -131,6 +136,7 @@ pub fn load_options(arguments: &EngineArguments) -> Result<LoadOptions, galatea_
     let refused = |field: &str, text: String| Error::new(Kind::Parameter, field, text);
     let mut options = LoadOptions::new(providers(arguments)?);
     options.session.choices = tuning::choices();
+    options.session.pace = power::pace();
     let engine = &mut options.engine;
     engine.context = arguments.max_model_len;
     engine.max_sequences = arguments.max_num_seqs.unwrap_or(engine.max_sequences);

@@ -12,7 +12,7 @@ const LOOK_AGAIN: Duration = Duration::from_millis(50);
 ///
 /// Work is paid while it runs, so that what takes longer than was saved up rests longer afterwards: on
 /// average `pace · lanes` pieces run at once. A whole number of them is run by fewer lanes, the rest by
-/// pauses.
+/// pauses. There are as many lanes as pieces ever ran at once.
 #[derive(Clone, Debug)]
 pub struct Bucket {
     lanes: usize,
@@ -26,7 +26,7 @@ pub struct Bucket {
 }
 
 impl Bucket {
-    /// A bucket at full pace, for as many pieces of work as can run at once.
+    /// A bucket at full pace, with so many lanes to begin with.
     #[must_use]
     pub fn new(lanes: usize) -> Self {
         Self {
@@ -58,12 +58,6 @@ impl Bucket {
         }
     }
 
-    /// Says how many pieces of work can run at once.
-    pub fn set_lanes(&mut self, now: Duration, lanes: usize) {
-        self.advance(now);
-        self.lanes = lanes.max(1);
-    }
-
     /// Begins a piece of work, or says how long to wait before it is asked again; no time where that
     /// depends on what others do.
     ///
@@ -84,6 +78,7 @@ impl Bucket {
             }
         }
         self.running += 1;
+        self.lanes = self.lanes.max(self.running);
         Ok(())
     }
 
@@ -126,7 +121,7 @@ impl Drop for Permit<'_> {
 }
 
 impl Gate {
-    /// A gate at full pace, for as many pieces of work as can run at once.
+    /// A gate at full pace, with so many lanes to begin with.
     #[must_use]
     pub fn new(lanes: usize) -> Self {
         Self { bucket: Mutex::new(Bucket::new(lanes)), turn: Condvar::new(), start: Instant::now() }
@@ -139,12 +134,6 @@ impl Gate {
     /// Allows another pace, 0 to 1; at 0 nothing begins.
     pub fn set_pace(&self, pace: f64) {
         self.bucket().set_pace(self.start.elapsed(), pace);
-        self.turn.notify_all();
-    }
-
-    /// Says how many pieces of work can run at once.
-    pub fn set_lanes(&self, lanes: usize) {
-        self.bucket().set_lanes(self.start.elapsed(), lanes);
         self.turn.notify_all();
     }
 

@@ -21,6 +21,7 @@ use crate::logging;
 use crate::memory_limit;
 use crate::metrics::MetricsConfig;
 use crate::models::{self, CheckpointDefaults};
+use crate::power;
 use crate::profile::Profile;
 use crate::server::{self, Server};
 use crate::startup;
@@ -75,6 +76,7 @@ async fn load_and_serve(flags: Flags, profile: Option<Arc<Profile>>) -> Result<E
     let mut interrupts = Interrupts::listen()?;
     tracing::info!("Loading models from {}", flags.all("model-repository").join(", "));
     let _watch = gpus::Watch::start();
+    let power = power::settings(&flags)?;
     let flags = Arc::new(flags);
     let (loader, watching) = (Arc::clone(&flags), profile.clone());
     let core = tokio::select! {
@@ -86,6 +88,7 @@ async fn load_and_serve(flags: Flags, profile: Option<Arc<Profile>>) -> Result<E
             return Ok(ExitCode::SUCCESS);
         }
     };
+    let _power = power::Watch::start(power, &core);
     let server = match Server::start_with(Arc::clone(&core), &flags, profile) {
         Ok(server) => server,
         Err(error) => {

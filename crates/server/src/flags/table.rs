@@ -128,6 +128,10 @@ pub const FLAGS: &[Flag] = flags![
         "Memory of all language models together: BYTES, NGiB or N% of the machine's; idle ones make room.", Yes;
     "gpu-memory-limit" Text, "",
         "Memory of each GPU that models may take: BYTES, NGiB or N% of what it recommends.", Yes;
+    "power-target-watts" Text, "",
+        "Watts that the chip is to draw at most, where the machine says what it draws.", Yes;
+    "enable-thermal-protection" Bool, "true",
+        "Slow down before the machine throttles, and take nothing new while it is critically hot.", Yes;
     "allow-software-gpu" Bool, "false",
         "Count a processor that plays a GPU, such as Mesa's lavapipe, as one.", Yes;
     "model-namespacing" Bool, "false", "Let repositories have models of the same name.", Yes;

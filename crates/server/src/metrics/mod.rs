@@ -5,6 +5,7 @@ mod families;
 mod gpu;
 mod gpu_memory;
 mod llm;
+mod power;
 
 use std::sync::OnceLock;
 
@@ -39,6 +40,8 @@ pub fn render(app: &App) -> String {
             None => {}
         }
     }
+    let tokens = models.iter().map(|(_, statistics)| statistics.generation_tokens).sum();
+    page.extend(power::page(crate::power::state(), tokens));
     page.extend(llm::page(&models, &encoders));
     page.extend(gpu_memory::page(&crate::gpus::memory()));
     let readings = app.host().map(host::Host::gauges).unwrap_or_default();

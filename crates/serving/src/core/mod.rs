@@ -58,6 +58,8 @@ pub struct Core {
     failures: Mutex<Vec<LoadFailure>>,
     registered: RwLock<Vec<Repository>>,
     accepting: AtomicBool,
+    /// Whether the machine can take more work.
+    admitting: AtomicBool,
     /// Whether the repositories could be read at the start.
     initialised: AtomicBool,
 }
@@ -93,6 +95,7 @@ impl Core {
             failures: Mutex::default(),
             registered: RwLock::default(),
             accepting: AtomicBool::new(true),
+            admitting: AtomicBool::new(true),
             initialised: AtomicBool::new(true),
         });
         if let Err(error) = core.load_at_start() {
@@ -134,6 +137,21 @@ impl Core {
     #[must_use]
     pub fn is_live(&self) -> bool {
         self.accepting.load(Ordering::Acquire) && self.initialised.load(Ordering::Acquire)
+    }
+
+    /// Takes new requests, or none for now, such as while the machine is critically hot; those that were taken
+    /// go on.
+    pub fn admit(&self, admits: bool) {
+        self.admitting.store(admits, Ordering::Release);
+    }
+
+    fn check_admission(&self) -> Result<(), Error> {
+        match self.admitting.load(Ordering::Acquire) {
+            true => Ok(()),
+            false => Err(Error::unavailable(
+                "the machine is critically hot: no request is taken until it has cooled down",
+            )),
+        }
     }
 
     /// Whether inference can be expected to work: with strict readiness, every model that should be loaded is.
@@ -241,6 +259,7 @@ impl Core {
         if !self.is_live() {
             return Err(Error::unavailable("Server exiting"));
         }
+        self.check_admission()?;
         let version = parse_version(&request.model_version)?;
         let name = request.model_name.clone();
         enqueue(|| self.models().find(&name, version).cloned(), request, sink)

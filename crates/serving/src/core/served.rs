@@ -158,6 +158,7 @@ impl Core {
     /// # Errors
     /// When the version is unknown or not ready; UNAVAILABLE or INTERNAL where it cannot be brought into memory.
     pub fn checkpoint(&self, name: &str, version: &str) -> Result<Option<ServedCheckpoint>, Error> {
+        self.check_admission()?;
         ServedCheckpoint::of(&*self.find(name, version)?)
     }
 

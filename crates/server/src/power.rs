@@ -1,0 +1,273 @@
+//! Keeps the server to the power and heat that its machine may have, and says what it draws.
+//!
+//! A thread reads sensors once a second and asks a [`Governor`]; every session passes the [`Gate`] of the
+//! process, which keeps runs to the pace that the governor allows. Where a machine has no sensors, nothing
+//! is limited and nothing is said.
+
+use std::sync::mpsc::{self, RecvTimeoutError, Sender};
+use std::sync::{Arc, LazyLock, Mutex, PoisonError, Weak};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use galatea_apple::sensors::{self, Counters, Heat};
+use galatea_runtime::PaceSource;
+use galatea_runtime::power::{
+    Allowance, Draw, EnergyMeter, EnergyReport, Gate, Governor, Limit, PowerSettings, Reading,
+    Sensors, SystemSensors, ThermalState,
+};
+use galatea_serving::Core;
+
+use crate::flags::Flags;
+
+/// How often sensors are read.
+const INTERVAL: Duration = Duration::from_secs(1);
+/// How long a Mac's counters count.
+const SAMPLE: Duration = Duration::from_millis(500);
+
+/// The gate that all sessions of this process pass.
+static GATE: LazyLock<Arc<Gate>> = LazyLock::new(|| Arc::new(Gate::new(1)));
+
+/// The gate, for sessions.
+pub(crate) fn pace() -> PaceSource {
+    PaceSource(Some(Arc::clone(&GATE)))
+}
+
+/// What was found last.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct PowerState {
+    /// What sensors said.
+    pub(crate) reading: Reading,
+    /// What is allowed.
+    pub(crate) allowed: Allowance,
+    /// What was drawn since the start.
+    pub(crate) energy: EnergyReport,
+    /// The target, where there is one.
+    pub(crate) target_watts: Option<f64>,
+}
+
+static LAST: Mutex<Option<PowerState>> = Mutex::new(None);
+
+/// What was found last; nothing where no sensor is read.
+pub(crate) fn state() -> Option<PowerState> {
+    *LAST.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// What the flags ask for.
+///
+/// # Errors
+/// Names the flag, what was found and what was expected.
+pub(crate) fn settings(flags: &Flags) -> Result<PowerSettings, String> {
+    let mut settings = PowerSettings {
+        thermal_protection: flags.bool("enable-thermal-protection"),
+        ..PowerSettings::default()
+    };
+    let watts = flags.text("power-target-watts");
+    if !watts.is_empty() {
+        settings
+            .set("power_target_watts", watts)
+            .map_err(|error| format!("--{}", dashed(&error)))?;
+    }
+    Ok(settings)
+}
+
+/// A setting's name at the start of a message, as flags write it.
+fn dashed(error: &str) -> String {
+    match error.split_once(':') {
+        Some((name, rest)) => format!("{}:{rest}", name.replace('_', "-")),
+        None => error.to_owned(),
+    }
+}
+
+/// The sensors of a Mac, or of another host as its system shows them.
+#[derive(Debug)]
+enum Host {
+    Mac(Option<Counters>),
+    System(SystemSensors),
+}
+
+impl Host {
+    /// The sensors; none where the host has none.
+    fn open() -> Option<Self> {
+        match sensors::heat() {
+            Ok(_) => {
+                let counters = Counters::open();
+                let warn = |error: &_| tracing::warn!("what the chip draws is not known: {error}");
+                Some(Self::Mac(counters.inspect_err(warn).ok()))
+            }
+            Err(_) => Some(SystemSensors::new()).filter(|all| !all.is_empty()).map(Self::System),
+        }
+    }
+}
+
+impl Sensors for Host {
+    fn read(&mut self) -> Reading {
+        let counters = match self {
+            Self::System(sensors) => return sensors.read(),
+            Self::Mac(counters) => counters,
+        };
+        let sample = counters.as_mut().map(|counters| counters.sample(SAMPLE));
+        let sample = match sample.transpose() {
+            Ok(sample) => sample.unwrap_or_default(),
+            Err(error) => {
+                tracing::warn!("what the chip draws is not known any more: {error}");
+                *counters = None;
+                sensors::Sample::default()
+            }
+        };
+        Reading {
+            draw: Draw {
+                cpu: sample.cpu_watts,
+                gpu: sample.gpu_watts,
+                engine: sample.engine_watts,
+                memory: sample.memory_watts,
+                package: None,
+                system: sample.system_watts,
+            },
+            thermal: sensors::heat().ok().map(|heat| match heat {
+                Heat::Nominal => ThermalState::Nominal,
+                Heat::Fair => ThermalState::Fair,
+                Heat::Serious => ThermalState::Serious,
+                Heat::Critical => ThermalState::Critical,
+            }),
+            celsius: [sample.cpu_celsius, sample.gpu_celsius]
+                .into_iter()
+                .flatten()
+                .reduce(f64::max),
+            low_power: sensors::low_power_mode().ok(),
+            battery: None,
+        }
+    }
+}
+
+/// Keeps the server to its power until it is dropped.
+pub(crate) struct Watch {
+    thread: Option<(Sender<()>, JoinHandle<()>)>,
+}
+
+impl Watch {
+    /// Starts to read sensors. Where there are none, a target that was asked for is said to have no effect.
+    pub(crate) fn start(settings: PowerSettings, core: &Arc<Core>) -> Self {
+        let core = Arc::downgrade(core);
+        // The counters of a Mac stay with the thread that opened them.
+        Self::with(settings, Host::open, move |allowed| apply(allowed, &core))
+    }
+
+    fn with<S: Sensors>(
+        settings: PowerSettings,
+        open: impl FnOnce() -> Option<S> + Send + 'static,
+        mut apply: impl FnMut(&Allowance) + Send + 'static,
+    ) -> Self {
+        let (stop, stopped) = mpsc::channel::<()>();
+        let watch = move || {
+            let Some(mut sensors) = open() else {
+                if let Some(watts) = settings.target_watts {
+                    tracing::warn!(
+                        "this machine does not say what it draws: {watts} W are not held"
+                    );
+                }
+                return;
+            };
+            let (mut governor, mut energy) = (Governor::new(settings), EnergyMeter::new());
+            let mut last = Instant::now();
+            let mut limit = Limit::None;
+            loop {
+                let reading = sensors.read();
+                let now = Instant::now();
+                let elapsed = now.saturating_duration_since(last);
+                last = now;
+                energy.add(elapsed, &reading.draw);
+                let allowed = governor.step(elapsed, &reading, GATE.used());
+                if allowed.limit != limit {
+                    report(&allowed, &reading, &settings);
+                    limit = allowed.limit;
+                }
+                apply(&allowed);
+                let found = PowerState {
+                    reading,
+                    allowed,
+                    energy: energy.report(),
+                    target_watts: settings.target_watts,
+                };
+                *LAST.lock().unwrap_or_else(PoisonError::into_inner) = Some(found);
+                if stopped.recv_timeout(INTERVAL) != Err(RecvTimeoutError::Timeout) {
+                    return;
+                }
+            }
+        };
+        let thread = std::thread::Builder::new().name("power-watch".to_owned()).spawn(watch);
+        let warn = |error: &std::io::Error| tracing::warn!("power is not watched: {error}");
+        Self { thread: thread.inspect_err(warn).ok().map(|thread| (stop, thread)) }
+    }
+}
+
+impl Drop for Watch {
+    fn drop(&mut self) {
+        let Some((stop, thread)) = self.thread.take() else { return };
+        drop(stop);
+        // A panic of the thread was reported where it happened.
+        thread.join().ok();
+        // Nothing that still runs is to wait for somebody who is gone.
+        GATE.set_pace(1.0);
+    }
+}
+
+fn apply(allowed: &Allowance, core: &Weak<Core>) {
+    GATE.set_pace(allowed.pace);
+    if let Some(core) = core.upgrade() {
+        core.admit(allowed.admits);
+    }
+}
+
+fn report(allowed: &Allowance, reading: &Reading, settings: &PowerSettings) {
+    let watts = reading.draw.chip().unwrap_or_default();
+    let target = settings.target_watts.unwrap_or_default();
+    match allowed.limit {
+        Limit::None => tracing::info!("The server runs at its full pace."),
+        Limit::Target => tracing::info!("The server is slowed down to hold {target} W."),
+        Limit::UnreachableTarget => {
+            tracing::warn!(
+                "{target} W cannot be held: the machine draws {watts:.1} W without work"
+            );
+        }
+        Limit::Heat => {
+            let state = reading.thermal.map_or("", ThermalState::name);
+            tracing::warn!("The server is slowed down: the machine's thermal state is {state}.");
+        }
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+mod tests {
+    use super::*;
+
+    #[derive(Debug)]
+    struct Hot;
+
+    impl Sensors for Hot {
+        fn read(&mut self) -> Reading {
+            Reading { thermal: Some(ThermalState::Critical), ..Reading::default() }
+        }
+    }
+
+    #[test]
+    fn a_critical_machine_is_told_of_at_once_and_in_the_metrics() {
+        let (sender, told) = mpsc::channel();
+        let watch = Watch::with(
+            PowerSettings::default(),
+            || Some(Hot),
+            move |allowed| sender.send(*allowed).unwrap_or_default(),
+        );
+        let allowed = told.recv_timeout(Duration::from_secs(60)).unwrap();
+        assert!(!allowed.admits && allowed.limit == Limit::Heat);
+        drop(watch);
+        assert_eq!(state().unwrap().reading.thermal, Some(ThermalState::Critical));
+    }
+
+    #[test]
+    fn a_setting_that_is_wrong_is_named_as_the_flag() {
+        let mut settings = PowerSettings::default();
+        let error = settings.set("power_target_watts", "-1").unwrap_err();
+        assert!(dashed(&error).starts_with("power-target-watts: '-1'"), "{error}");
+    }
+}
