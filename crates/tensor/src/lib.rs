@@ -13,6 +13,7 @@ mod error;
 mod layout;
 mod memory;
 mod parts;
+mod shared_block;
 mod shared_region;
 mod small;
 mod tensor;
@@ -28,6 +29,7 @@ pub use half::{bf16, f16};
 pub use layout::{Layout, MAX_RANK, broadcast_shapes, checked_elements, contiguous_strides};
 pub use memory::{ALIGNMENT, Allocation, HostBuffer, MappedFile, MemoryKind, SharedBytes};
 pub use parts::{Parts, check_part};
+pub use shared_block::SharedBlock;
 pub use shared_region::{SharedRegion, SharedRegionError};
 pub use small::{
     ExponentRounding, Float4E2M1, Float8E4M3Fn, Float8E4M3FnUz, Float8E5M2, Float8E5M2FnUz,

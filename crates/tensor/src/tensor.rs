@@ -201,6 +201,14 @@ impl Tensor {
         whole.then(|| (&**memory, Arc::strong_count(memory) == 1))
     }
 
+    /// The memory of a tensor whose elements lie in it in row-major order, and the byte that they begin at;
+    /// `None` for texts, and for elements in another order.
+    #[must_use]
+    pub fn memory(&self) -> Option<(Arc<dyn Allocation>, usize)> {
+        let Storage::Memory(memory) = &self.storage else { return None };
+        self.layout.is_contiguous().then(|| (Arc::clone(memory), self.offset))
+    }
+
     /// A numeric tensor of a copy of raw little-endian bytes.
     ///
     /// # Errors
