@@ -21,11 +21,29 @@ pub struct NodeExplanation {
     pub refusals: Vec<(String, String)>,
 }
 
+/// An operator of a partition that a system's framework has divided among its units.
+#[derive(Clone, Debug, PartialEq)]
+pub struct PlacedOperator {
+    /// The operator, as the framework names it.
+    pub operator: String,
+    /// The names of what it gives.
+    pub outputs: Vec<String>,
+    /// The unit that is to run it.
+    pub planned: String,
+    /// The units that could.
+    pub supported: Vec<String>,
+    /// Its share of the partition's cost, from 0 to 1, where that is known.
+    pub weight: Option<f64>,
+}
+
 /// How a session runs its graph; `Display` prints a report.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Explanation {
     /// The partitions in running order, each with its nodes.
     pub partitions: Vec<Vec<NodeExplanation>>,
+    /// For each partition, where a framework means to run its operators; nothing where no framework does or
+    /// it has not said so yet.
+    pub placed: Vec<Vec<PlacedOperator>>,
     /// Compiles and first runs that failed, with what was done.
     pub notes: Vec<String>,
 }
@@ -47,6 +65,22 @@ impl fmt::Display for Explanation {
                     writeln!(f, "      {provider}: {reason}")?;
                 }
             }
+            for row in self.placed.get(index).into_iter().flatten() {
+                write!(
+                    f,
+                    "    on {:<16} {:<24} {}",
+                    row.planned,
+                    row.operator,
+                    row.outputs.join(", ")
+                )?;
+                if let Some(weight) = row.weight {
+                    write!(f, ", {:.1} % of the cost", weight * 100.0)?;
+                }
+                if row.supported.len() > 1 {
+                    write!(f, " (could: {})", row.supported.join(", "))?;
+                }
+                writeln!(f)?;
+            }
         }
         self.notes.iter().try_for_each(|note| writeln!(f, "note: {note}"))
     }
@@ -65,4 +99,34 @@ pub(crate) fn reasons(
         }
     }
     found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_report_says_where_a_framework_means_to_run_what() {
+        let node = NodeExplanation {
+            node: "node 0".to_owned(),
+            op: "Conv".to_owned(),
+            provider: "coreml".to_owned(),
+            kernel: "coreml".to_owned(),
+            cost_ns: 1e6,
+            refusals: Vec::new(),
+        };
+        let placed = PlacedOperator {
+            operator: "ios16.conv".to_owned(),
+            outputs: vec!["y".to_owned()],
+            planned: "Neural Engine".to_owned(),
+            supported: vec!["CPU".to_owned(), "Neural Engine".to_owned()],
+            weight: Some(0.25),
+        };
+        let partitions = vec![vec![node]];
+        let placed = vec![vec![placed]];
+        let report = Explanation { partitions, placed, notes: Vec::new() }.to_string();
+        let line = report.lines().last().unwrap();
+        let expected = ["on Neural Engine", "ios16.conv", "y, 25.0 % of the cost", "(could: CPU"];
+        assert!(expected.iter().all(|part| line.contains(part)), "{report}");
+    }
 }

@@ -27,7 +27,7 @@ mod work;
 
 pub use binding::IoInfo;
 pub use error::RuntimeError;
-pub use explain::{Explanation, NodeExplanation};
+pub use explain::{Explanation, NodeExplanation, PlacedOperator};
 pub use options::{
     OptimiseLevel, PaceSource, PackedSource, PackedWeights, Precision, SessionOptions,
 };

@@ -9,6 +9,7 @@ use galatea_graph::{Datum, Fact, Graph};
 use galatea_tensor::{DataType, Tensor};
 
 use crate::error::RuntimeError;
+use crate::explain::PlacedOperator;
 use crate::options::SessionOptions;
 use crate::roofline::Unit;
 use crate::tune::Problem;
@@ -220,6 +221,11 @@ pub trait Executable: Send + Sync {
     /// When the shapes are refused.
     fn problems(&self, _inputs: &[Datum]) -> Result<Vec<Problem>, RuntimeError> {
         Ok(Vec::new())
+    }
+
+    /// Where a framework that it is given to means to run which operator; nothing where it does not say so.
+    fn placed(&self) -> Vec<PlacedOperator> {
+        Vec::new()
     }
 
     /// How its runs are planned; nothing where the provider makes no plans.

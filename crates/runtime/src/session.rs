@@ -392,9 +392,14 @@ impl Session {
                 refusals: reasons(&names, &refusals, node),
             }
         };
-        let parts = &self.current().parts;
+        let current = self.current();
+        let parts = &current.parts;
         let nodes = |part: &Part| part.nodes.clone().map(|n| explain(part.provider, n)).collect();
-        Explanation { partitions: parts.iter().map(nodes).collect(), notes: offers.notes.clone() }
+        Explanation {
+            partitions: parts.iter().map(nodes).collect(),
+            placed: parts.iter().map(|part| part.executable.placed()).collect(),
+            notes: offers.notes.clone(),
+        }
     }
 
     fn current(&self) -> Arc<Compiled> {
