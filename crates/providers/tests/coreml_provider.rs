@@ -89,5 +89,5 @@ fn a_setting_that_there_is_not_is_named() {
         provider.configure(&BTreeMap::from([(name.to_owned(), value.to_owned())])).unwrap_err()
     };
     assert_eq!(set("precision", "int8"), "precision 'int8' found, expected fp16 or fp32");
-    assert_eq!(set("speed", "high"), "'speed' found, expected precision");
+    assert_eq!(set("speed", "high"), "'speed' found, expected precision, worker, power_mode");
 }

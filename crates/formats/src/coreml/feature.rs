@@ -139,7 +139,7 @@ impl Feature {
     ///
     /// # Errors
     /// When the type is missing, or says what Core ML does not allow.
-    pub(super) fn read(proto: &FeatureDescription) -> Result<Self, CoreMlError> {
+    pub fn read(proto: &FeatureDescription) -> Result<Self, CoreMlError> {
         let place = || format!("feature '{}'", proto.name);
         let stated = proto.r#type.as_ref().and_then(|found| found.kind.as_ref());
         let Some(stated) = stated else {
@@ -291,8 +291,9 @@ fn image(found: &ImageFeatureType) -> Result<FeatureType, CoreMlError> {
 }
 
 impl Feature {
-    /// The description of a feature that is an array.
-    pub(super) fn write(&self) -> FeatureDescription {
+    /// The description of a feature, which [`Feature::read`] reads; without the value of what is left out.
+    #[must_use]
+    pub fn write(&self) -> FeatureDescription {
         let kind = match &self.kind {
             FeatureType::Array { dtype, shape, shapes, .. } => {
                 FeatureKind::MultiArray(written_array(*dtype, shape, shapes))

@@ -4,6 +4,8 @@
 //! adds operations to the program in the making ([`emit`]). Each operation is read as the interpreter
 //! reads it while it is added, so that a program which is written is one that can be run.
 
+pub mod engine;
+
 mod activations;
 mod convert;
 mod emit;

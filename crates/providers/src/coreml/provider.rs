@@ -2,21 +2,23 @@
 //!
 //! A partition is converted as [`convert`] does it, read back as the interpreter reads a package, and
 //! run operation by operation on the processor: results are what a program of FP16 gives, rounded after
-//! each operation, so that the accuracy of a model on the Neural Engine is known where there is none.
+//! each operation, so that the accuracy of a model on the Neural Engine is known where there is none. On macOS,
+//! and where `worker` is set, a worker of the [`engine`](super::engine) runs it as soon as it is compiled.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use galatea_formats::coreml::interpret;
 use galatea_graph::rewrite::{self, Level};
 use galatea_graph::{Datum, Fact, Graph, converted};
 use galatea_runtime::{
-    Claim, Claims, Executable, ExecutionProvider, Fence, MemoryReport, Refusal, RuntimeError,
-    SessionOptions,
+    Claim, Claims, Executable, ExecutionProvider, Fence, MemoryReport, PlacedOperator, Refusal,
+    RuntimeError, SessionOptions,
 };
 use galatea_tensor::{DataType, Tensor};
 
 use super::convert::{ConvertOptions, convert, refusals};
+use super::engine::{Deferred, EngineChoice, Make};
 use crate::cost;
 use crate::cpu::CpuProvider;
 
@@ -33,6 +35,8 @@ const LAUNCH_NS: f64 = 200_000.0;
 pub struct CoreMlProvider {
     /// Whether floats are computed in FP32.
     single: Mutex<bool>,
+    /// What runs partitions.
+    engine: Mutex<EngineChoice>,
     /// Claims whatever it can run, however soon another provider would be done.
     insists: bool,
 }
@@ -42,6 +46,10 @@ impl CoreMlProvider {
     #[must_use]
     pub fn new() -> Self {
         Self::default()
+    }
+
+    fn engine(&self) -> MutexGuard<'_, EngineChoice> {
+        self.engine.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn options(&self) -> ConvertOptions {
@@ -55,16 +63,24 @@ impl ExecutionProvider for CoreMlProvider {
         NAME
     }
 
-    /// `precision`: `fp16` or `fp32`.
+    /// `precision`: `fp16` or `fp32`; `worker`: `on` or `off`, whether another process runs partitions;
+    /// `power_mode`: `high_performance`, `balanced` or `low_power`.
     fn configure(&self, settings: &BTreeMap<String, String>) -> Result<(), String> {
         for (name, value) in settings {
+            if let Some(taken) = self.engine().set(name, value) {
+                taken?;
+                continue;
+            }
             let single = match (name.as_str(), value.as_str()) {
                 ("precision", "fp16") => false,
                 ("precision", "fp32") => true,
                 ("precision", _) => {
                     return Err(format!("precision '{value}' found, expected fp16 or fp32"));
                 }
-                _ => return Err(format!("'{name}' found, expected precision")),
+                _ => {
+                    let others = EngineChoice::NAMES;
+                    return Err(format!("'{name}' found, expected precision, {others}"));
+                }
             };
             *self.single.lock().unwrap_or_else(PoisonError::into_inner) = single;
         }
@@ -73,7 +89,8 @@ impl ExecutionProvider for CoreMlProvider {
 
     fn insisting(&self) -> Option<Arc<dyn ExecutionProvider>> {
         let single = *self.single.lock().unwrap_or_else(PoisonError::into_inner);
-        Some(Arc::new(Self { single: Mutex::new(single), insists: true }))
+        let engine = Mutex::new(self.engine().clone());
+        Some(Arc::new(Self { single: Mutex::new(single), engine, insists: true }))
     }
 
     fn claim(&self, graph: &Graph, facts: &[Option<Fact>]) -> Claims {
@@ -116,8 +133,17 @@ impl ExecutionProvider for CoreMlProvider {
         let facts = galatea_graph::infer::facts(&graph, &std::collections::HashMap::new());
         let facts = facts.map_err(|error| failed(&error))?;
         let given = graph.outputs.iter().map(|id| facts.get(id.index()).cloned().flatten());
-        let outputs = given.collect::<Vec<_>>();
+        let outputs = given.collect::<Arc<[_]>>();
         let inputs = expect(&program.inputs, &program);
+        if let Some(make) = self.engine().maker(package) {
+            let fallback = CpuProvider::new().compile(Arc::clone(&graph), options)?;
+            let make: Make = Box::new(move || {
+                let inner = Box::new(make()?);
+                let made: Box<dyn Executable> = Box::new(Interpreted { inner, inputs, outputs });
+                Ok(made)
+            });
+            return Ok(Box::new(Deferred::start(graph.name.clone(), make, fallback)));
+        }
         let inner = CpuProvider::new().compile(Arc::new(program), options)?;
         Ok(Box::new(Interpreted { inner, inputs, outputs }))
     }
@@ -130,7 +156,7 @@ struct Interpreted {
     /// What the program takes.
     inputs: Vec<Option<Fact>>,
     /// What the graph gives.
-    outputs: Vec<Option<Fact>>,
+    outputs: Arc<[Option<Fact>]>,
 }
 
 /// A tensor in another type, and with the axes that a fact says where it had one element without any.
@@ -159,27 +185,31 @@ fn in_type(tensor: &Tensor, dtype: DataType) -> Result<Tensor, String> {
     converted(tensor, dtype).map_err(|error| error.to_string())
 }
 
+/// Each tensor as its fact says.
+fn all_fitted(given: Vec<Datum>, facts: &[Option<Fact>]) -> Result<Vec<Datum>, RuntimeError> {
+    let fit = |(datum, fact): (Datum, &Option<Fact>)| {
+        let tensor = datum.into_tensor().map_err(|error| RuntimeError::provider(NAME, error))?;
+        let fitted = fitted(&tensor, fact.as_ref());
+        fitted.map(Datum::Tensor).map_err(|error| RuntimeError::provider(NAME, error))
+    };
+    given.into_iter().zip(facts).map(fit).collect()
+}
+
 impl Executable for Interpreted {
     fn submit(&self, inputs: Vec<Datum>) -> Fence {
-        let run = || -> Result<Vec<Datum>, RuntimeError> {
-            let failed = |error: String| RuntimeError::provider(NAME, error);
-            let mut fed = Vec::with_capacity(inputs.len());
-            for (datum, fact) in inputs.into_iter().zip(&self.inputs) {
-                let tensor = datum.into_tensor().map_err(|error| failed(error.to_string()))?;
-                fed.push(Datum::Tensor(fitted(&tensor, fact.as_ref()).map_err(failed)?));
-            }
-            let results = self.inner.submit(fed).wait()?;
-            let mut given = Vec::with_capacity(results.len());
-            for (datum, fact) in results.into_iter().zip(&self.outputs) {
-                let tensor = datum.into_tensor().map_err(|error| failed(error.to_string()))?;
-                given.push(Datum::Tensor(fitted(&tensor, fact.as_ref()).map_err(failed)?));
-            }
-            Ok(given)
+        let fed = match all_fitted(inputs, &self.inputs) {
+            Ok(fed) => fed,
+            Err(error) => return Fence::ready(Err(error)),
         };
-        Fence::ready(run())
+        let (fence, outputs) = (self.inner.submit(fed), Arc::clone(&self.outputs));
+        Fence::pending(move || all_fitted(fence.wait()?, &outputs))
     }
 
     fn memory(&self) -> MemoryReport {
         self.inner.memory()
+    }
+
+    fn placed(&self) -> Vec<PlacedOperator> {
+        self.inner.placed()
     }
 }

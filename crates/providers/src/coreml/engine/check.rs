@@ -1,0 +1,143 @@
+//! What a prediction brings, compared with what the model takes, before anybody is asked to run it.
+
+use std::collections::BTreeMap;
+
+use galatea_formats::coreml::{Feature, FeatureType};
+use galatea_tensor::{DataType, Tensor};
+
+use super::{EngineError, Interface, Named, StateNumber};
+
+/// The element type of a feature's tensors.
+pub(super) fn element(feature: &Feature) -> Option<DataType> {
+    match &feature.kind {
+        FeatureType::Array { dtype, .. } => Some(*dtype),
+        FeatureType::Image { .. } => Some(DataType::Fp32),
+        FeatureType::Int64 => Some(DataType::Int64),
+        FeatureType::Double => Some(DataType::Fp64),
+        FeatureType::Text => Some(DataType::Bytes),
+        FeatureType::Dictionary { .. } | FeatureType::List => None,
+    }
+}
+
+/// The one shape of a feature's tensors, where there is only one.
+pub(super) fn fixed_shape(feature: &Feature) -> Option<&[usize]> {
+    use galatea_formats::coreml::Shapes;
+    match &feature.kind {
+        FeatureType::Array { shape, shapes: Shapes::Fixed, .. } if !shape.is_empty() => Some(shape),
+        _ => None,
+    }
+}
+
+/// The inputs in the order of the model's: each once, of its type and of a shape that it allows. `None`
+/// stands for one that may be left out and is.
+pub(super) fn inputs(
+    interface: &Interface,
+    given: Vec<Named>,
+) -> Result<Vec<Option<Tensor>>, EngineError> {
+    let mut by_name = BTreeMap::new();
+    for (name, tensor) in given {
+        if !interface.inputs.iter().any(|feature| feature.name == name) {
+            let names: Vec<&str> = interface.inputs.iter().map(|one| one.name.as_str()).collect();
+            let names = names.join(", ");
+            return Err(EngineError::argument(format!("no input '{name}': there are {names}")));
+        }
+        if by_name.insert(name.clone(), tensor).is_some() {
+            return Err(EngineError::argument(format!("input '{name}' is given twice")));
+        }
+    }
+    let take = |feature: &Feature| match by_name.remove(&feature.name) {
+        Some(tensor) => fits(feature, &tensor).map(|()| Some(tensor)),
+        None if feature.optional => Ok(None),
+        None => Err(EngineError::argument(format!("input '{}' is missing", feature.name))),
+    };
+    interface.inputs.iter().map(take).collect()
+}
+
+/// Whether a tensor is one of the feature's.
+fn fits(feature: &Feature, tensor: &Tensor) -> Result<(), EngineError> {
+    let expected = element(feature);
+    if expected != Some(tensor.dtype()) {
+        let expected = expected.map_or("no tensor", DataType::wire_name);
+        let found = tensor.dtype().wire_name();
+        let name = &feature.name;
+        let text = format!("input '{name}' has type {found}, expected {expected}");
+        return Err(EngineError::argument(text));
+    }
+    feature.check_shape(tensor.shape()).map_err(EngineError::argument)
+}
+
+/// A model with states predicts on one, another one on none.
+pub(super) fn state(interface: &Interface, given: Option<StateNumber>) -> Result<(), EngineError> {
+    match (interface.states.first(), given) {
+        (Some(state), None) => {
+            let name = &state.name;
+            Err(EngineError::argument(format!("the model has state '{name}', none was given")))
+        }
+        (None, Some(_)) => {
+            Err(EngineError::argument("a state was given to a model without states"))
+        }
+        _ => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use galatea_formats::coreml::Shapes;
+
+    use super::*;
+
+    fn array(name: &str, shape: &[usize], optional: bool) -> Feature {
+        let kind = FeatureType::Array {
+            dtype: DataType::Fp32,
+            shape: shape.to_vec(),
+            shapes: Shapes::Fixed,
+            default: None,
+        };
+        Feature { name: name.to_owned(), description: String::new(), kind, optional }
+    }
+
+    fn interface() -> Interface {
+        let inputs = vec![array("x", &[1, 2], false), array("mask", &[2], true)];
+        Interface { inputs, ..Interface::default() }
+    }
+
+    fn tensor(shape: &[usize]) -> Tensor {
+        Tensor::zeros(DataType::Fp32, shape).unwrap()
+    }
+
+    #[test]
+    fn inputs_come_in_the_models_order_and_optional_ones_may_be_missing() {
+        let given = vec![("mask".to_owned(), tensor(&[2])), ("x".to_owned(), tensor(&[1, 2]))];
+        let found = inputs(&interface(), given).unwrap();
+        assert_eq!(found[0].as_ref().unwrap().shape(), [1, 2]);
+        assert_eq!(found[1].as_ref().unwrap().shape(), [2]);
+        let found = inputs(&interface(), vec![("x".to_owned(), tensor(&[1, 2]))]).unwrap();
+        assert!(found[1].is_none());
+    }
+
+    #[test]
+    fn what_does_not_fit_is_named() {
+        let refused = |given: Vec<Named>| inputs(&interface(), given).unwrap_err().text;
+        let x = |tensor: Tensor| ("x".to_owned(), tensor);
+        assert_eq!(refused(Vec::new()), "input 'x' is missing");
+        assert_eq!(
+            refused(vec![("y".to_owned(), tensor(&[1]))]),
+            "no input 'y': there are x, mask"
+        );
+        assert_eq!(
+            refused(vec![x(tensor(&[1, 2])), x(tensor(&[1, 2]))]),
+            "input 'x' is given twice"
+        );
+        let integers = Tensor::zeros(DataType::Int32, &[1, 2]).unwrap();
+        assert_eq!(refused(vec![x(integers)]), "input 'x' has type INT32, expected FP32");
+        assert_eq!(refused(vec![x(tensor(&[2]))]), "input 'x' has shape [2], expected [1, 2]");
+    }
+
+    #[test]
+    fn states_are_given_to_models_that_have_them() {
+        let stateful = Interface { states: vec![array("cache", &[1], false)], ..interface() };
+        assert!(state(&stateful, Some(1)).is_ok() && state(&interface(), None).is_ok());
+        assert!(state(&stateful, None).unwrap_err().text.contains("'cache'"));
+        assert!(state(&interface(), Some(1)).unwrap_err().text.contains("without states"));
+    }
+}

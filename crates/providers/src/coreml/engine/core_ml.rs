@@ -1,0 +1,334 @@
+//! Core ML as an engine. Off macOS every call says that there is none.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, mpsc};
+
+use galatea_apple::Chip;
+use galatea_apple::coreml::{
+    self, Array, ArrayDataType, Completed, ComputeUnits, CoreMlFault, CoreMlFaultKind, FeatureKind,
+    LoadedModel, Output, Prediction, ShapeConstraint, State, Submission,
+};
+use galatea_formats::coreml::{Feature, FeatureType, Shapes};
+use galatea_tensor::{ByteString, DataType, Tensor};
+
+use super::{
+    Done, Engine, EngineError, EngineErrorKind, EngineModel, Interface, LoadOptions, Named,
+    PlannedOperator, StateNumber, check,
+};
+
+/// Core ML in this process.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct CoreMl;
+
+/// The types of elements that both sides have.
+const TYPES: [(ArrayDataType, DataType); 5] = [
+    (ArrayDataType::Float16, DataType::Fp16),
+    (ArrayDataType::Float32, DataType::Fp32),
+    (ArrayDataType::Double, DataType::Fp64),
+    (ArrayDataType::Int32, DataType::Int32),
+    (ArrayDataType::Int8, DataType::Int8),
+];
+
+fn element(found: ArrayDataType) -> DataType {
+    TYPES.into_iter().find(|row| row.0 == found).map_or(DataType::Fp32, |row| row.1)
+}
+
+fn array_type(found: DataType) -> Result<ArrayDataType, EngineError> {
+    let none = || {
+        let text = format!("a tensor of {}: Core ML has no such arrays", found.wire_name());
+        EngineError::argument(text)
+    };
+    TYPES.into_iter().find(|row| row.1 == found).map(|row| row.0).ok_or_else(none)
+}
+
+fn told(fault: CoreMlFault) -> EngineError {
+    let kind = match fault.kind {
+        CoreMlFaultKind::Argument => EngineErrorKind::Argument,
+        CoreMlFaultKind::File => EngineErrorKind::File,
+        CoreMlFaultKind::Memory => EngineErrorKind::Memory,
+        CoreMlFaultKind::Compile => EngineErrorKind::Compile,
+        CoreMlFaultKind::Load => EngineErrorKind::Load,
+        CoreMlFaultKind::Predict => EngineErrorKind::Predict,
+        CoreMlFaultKind::Plan => EngineErrorKind::Plan,
+        _ => EngineErrorKind::Unavailable,
+    };
+    EngineError::new(kind, fault.text)
+}
+
+fn options_of(options: &LoadOptions) -> coreml::LoadOptions {
+    coreml::LoadOptions {
+        units: options.units,
+        function: options.function.clone(),
+        fast_prediction: options.fast_prediction,
+        ..coreml::LoadOptions::default()
+    }
+}
+
+/// The first number of this macOS's version.
+fn major_version() -> Option<u32> {
+    let version = Chip::detect().ok()?.system.version?;
+    version.split('.').next()?.parse().ok()
+}
+
+impl Engine for CoreMl {
+    fn name(&self) -> &'static str {
+        "Core ML"
+    }
+
+    fn compile(&self, package: &Path, into: &Path) -> Result<(), EngineError> {
+        coreml::compile(package, into).map_err(told)
+    }
+
+    fn load(
+        &self,
+        compiled: &Path,
+        options: &LoadOptions,
+    ) -> Result<Arc<dyn EngineModel>, EngineError> {
+        let mut wanted = options_of(options);
+        let version = major_version();
+        // Older systems have no such hint, and refuse it.
+        wanted.fast_prediction &= version.is_some_and(|version| version >= 15);
+        let model = LoadedModel::load(compiled, &wanted).map_err(told)?;
+        let interface = interface(model.describe())?;
+        let surfaces =
+            matches!(options.units, ComputeUnits::All | ComputeUnits::CpuAndNeuralEngine);
+        Ok(Arc::new(Loaded {
+            model: Mutex::new(model),
+            interface,
+            surfaces,
+            asynchronous: version.is_some_and(|version| version >= 14),
+            states: Mutex::default(),
+            next: AtomicU64::new(1),
+        }))
+    }
+
+    fn plan(
+        &self,
+        compiled: &Path,
+        options: &LoadOptions,
+    ) -> Result<Vec<PlannedOperator>, EngineError> {
+        let found = coreml::plan(compiled, &options_of(options)).map_err(told)?;
+        let ours = |row: &coreml::PlannedOperator| match &options.function {
+            Some(function) => row.function == *function,
+            None => true,
+        };
+        let row = |row: coreml::PlannedOperator| PlannedOperator {
+            operator: row.operator,
+            outputs: row.outputs,
+            planned: row.preferred.map(|device| device.to_string()),
+            supported: row.supported.iter().map(ToString::to_string).collect(),
+            weight: row.weight,
+        };
+        Ok(found.into_iter().filter(ours).map(row).collect())
+    }
+}
+
+fn interface(found: &coreml::ModelInterface) -> Result<Interface, EngineError> {
+    let all = |list: &[coreml::Feature]| list.iter().map(feature).collect::<Result<Vec<_>, _>>();
+    let inputs = all(&found.inputs)?;
+    if let Some(other) = inputs.iter().find(|one| !matches!(one.kind, FeatureType::Array { .. })) {
+        let text = format!("input '{}' is no array, which is not taken", other.name);
+        return Err(EngineError::new(EngineErrorKind::Load, text));
+    }
+    Ok(Interface { inputs, outputs: all(&found.outputs)?, states: all(&found.states)? })
+}
+
+fn feature(found: &coreml::Feature) -> Result<Feature, EngineError> {
+    let kind = match &found.kind {
+        FeatureKind::Array(array) => FeatureType::Array {
+            dtype: element(array.data_type),
+            shape: array.shape.clone(),
+            shapes: match &array.constraint {
+                ShapeConstraint::Fixed => Shapes::Fixed,
+                ShapeConstraint::Enumerated(shapes) => Shapes::Enumerated(shapes.clone()),
+                ShapeConstraint::Range(ranges) => {
+                    Shapes::Range(ranges.iter().map(|range| (range.low, range.high)).collect())
+                }
+            },
+            default: None,
+        },
+        FeatureKind::Int64 => FeatureType::Int64,
+        FeatureKind::Double => FeatureType::Double,
+        FeatureKind::String => FeatureType::Text,
+        _ => {
+            let text = format!("feature '{}' is no tensor, which is not taken", found.name);
+            return Err(EngineError::new(EngineErrorKind::Load, text));
+        }
+    };
+    let (name, optional) = (found.name.clone(), found.optional);
+    Ok(Feature { name, description: String::new(), kind, optional })
+}
+
+/// A state; one prediction at a time has it.
+type Held = Arc<Mutex<Option<State>>>;
+
+#[derive(Debug)]
+struct Loaded {
+    /// One thread asks it at a time; predictions go on beside each other.
+    model: Mutex<LoadedModel>,
+    interface: Interface,
+    /// Whether arrays of FP16 lie in surfaces, which the Neural Engine reads without a copy.
+    surfaces: bool,
+    /// Whether this macOS predicts while nobody waits.
+    asynchronous: bool,
+    states: Mutex<BTreeMap<StateNumber, Held>>,
+    next: AtomicU64,
+}
+
+fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// An array of a tensor: in a surface, else where the tensor lies.
+fn array_of(tensor: &Tensor, surfaces: bool) -> Result<Array, EngineError> {
+    let (data_type, shape) = (array_type(tensor.dtype())?, tensor.shape());
+    let copied = |mut array: Array| {
+        let all = tensor.contiguous().map_err(|error| EngineError::argument(error.to_string()))?;
+        let bytes = all.as_bytes().map_err(|error| EngineError::argument(error.to_string()))?;
+        array.copy_from(bytes).map_err(told)?;
+        Ok(array)
+    };
+    if surfaces
+        && data_type == ArrayDataType::Float16
+        && let Ok(surface) = Array::on_surface(data_type, shape)
+    {
+        return copied(surface);
+    }
+    match tensor.memory() {
+        Some((memory, offset)) => {
+            Array::from_memory(memory, offset, data_type, shape, None).map_err(told)
+        }
+        None => copied(Array::zeroed(data_type, shape).map_err(told)?),
+    }
+}
+
+/// The tensor of an array: its memory, where it has one of its own.
+fn tensor_of(array: Array) -> Result<Tensor, EngineError> {
+    let (dtype, shape) = (element(array.data_type()), array.shape().to_vec());
+    let made = match array.into_memory() {
+        Ok(memory) => Tensor::from_allocation(dtype, &shape, memory, 0),
+        Err(array) => {
+            let mut bytes = vec![0; array.len_bytes()];
+            array.copy_to(&mut bytes).map_err(told)?;
+            Tensor::from_bytes(dtype, &shape, &bytes)
+        }
+    };
+    made.map_err(|error| EngineError::new(EngineErrorKind::Predict, error.to_string()))
+}
+
+impl Loaded {
+    /// Arrays for the outputs whose shapes are known beforehand.
+    fn backings(&self) -> Vec<(String, Array)> {
+        let backing = |feature: &Feature| {
+            let shape = check::fixed_shape(feature)?;
+            let data_type = array_type(check::element(feature)?).ok()?;
+            let surface = (self.surfaces && data_type == ArrayDataType::Float16)
+                .then(|| Array::on_surface(data_type, shape).ok())
+                .flatten();
+            // Without a backing Core ML takes memory of its own.
+            let array = surface.or_else(|| Array::zeroed(data_type, shape).ok())?;
+            Some((feature.name.clone(), array))
+        };
+        self.interface.outputs.iter().filter_map(backing).collect()
+    }
+
+    fn submission(&self, inputs: Vec<Named>) -> Result<Submission, EngineError> {
+        let given = check::inputs(&self.interface, inputs)?;
+        let mut arrays = Vec::with_capacity(given.len());
+        for (tensor, feature) in given.iter().zip(&self.interface.inputs) {
+            if let Some(tensor) = tensor {
+                arrays.push((feature.name.clone(), array_of(tensor, self.surfaces)?));
+            }
+        }
+        Ok(Submission { inputs: arrays, backings: self.backings(), state: None })
+    }
+
+    /// Predicts on a state and waits, without keeping others from the model.
+    fn on_state(
+        &self,
+        mut submission: Submission,
+        state: StateNumber,
+    ) -> Result<Vec<Named>, EngineError> {
+        let none = || EngineError::argument(format!("there is no state {state}"));
+        let held = locked(&self.states).get(&state).cloned().ok_or_else(none)?;
+        let mut held = locked(&held);
+        submission.state = Some(held.take().ok_or_else(none)?);
+        let (sender, receiver) = mpsc::channel();
+        let tell: coreml::Done = Box::new(move |completed| drop(sender.send(completed)));
+        locked(&self.model).submit(submission, tell);
+        let forgotten = |_| EngineError::new(EngineErrorKind::Predict, "it was forgotten");
+        let mut completed = receiver.recv().map_err(forgotten)?;
+        *held = completed.submission.state.take();
+        answer(completed)
+    }
+
+    /// Predicts and waits, where the system cannot do otherwise.
+    fn at_once(&self, mut submission: Submission) -> Result<Vec<Named>, EngineError> {
+        let result = {
+            let inputs = submission.inputs.iter().map(|(name, array)| (name.as_str(), array));
+            let inputs: Vec<(&str, &Array)> = inputs.collect();
+            let backings =
+                submission.backings.iter_mut().map(|(name, array)| (name.as_str(), array));
+            let mut backings: Vec<(&str, &mut Array)> = backings.collect();
+            let prediction = Prediction { inputs: &inputs, backings: &mut backings, state: None };
+            locked(&self.model).predict(prediction)
+        };
+        answer(Completed { submission, result })
+    }
+}
+
+/// The outputs of a prediction that has ended.
+fn answer(completed: Completed) -> Result<Vec<Named>, EngineError> {
+    let mut backings: BTreeMap<String, Array> = completed.submission.backings.into_iter().collect();
+    let mut all = Vec::new();
+    for (name, output) in completed.result.map_err(told)? {
+        let tensor = match output {
+            Output::Backed => match backings.remove(&name) {
+                Some(array) => tensor_of(array)?,
+                None => continue,
+            },
+            Output::Array(array) => tensor_of(array)?,
+            Output::String(text) => Tensor::vector(vec![ByteString::from(text.as_str())]),
+            Output::Int64(value) => Tensor::vector(vec![value]),
+            Output::Double(value) => Tensor::vector(vec![value]),
+            _ => {
+                let text = format!("output '{name}' is no tensor");
+                return Err(EngineError::new(EngineErrorKind::Predict, text));
+            }
+        };
+        all.push((name, tensor));
+    }
+    Ok(all)
+}
+
+impl EngineModel for Loaded {
+    fn interface(&self) -> &Interface {
+        &self.interface
+    }
+
+    fn submit(&self, inputs: Vec<Named>, state: Option<StateNumber>, done: Done) {
+        let checked = check::state(&self.interface, state);
+        match (checked.and_then(|()| self.submission(inputs)), state) {
+            (Err(error), _) => done(Err(error)),
+            (Ok(submission), Some(state)) => done(self.on_state(submission, state)),
+            (Ok(submission), None) if self.asynchronous => {
+                let tell: coreml::Done = Box::new(move |completed| done(answer(completed)));
+                locked(&self.model).submit(submission, tell);
+            }
+            (Ok(submission), None) => done(self.at_once(submission)),
+        }
+    }
+
+    fn new_state(&self) -> Result<StateNumber, EngineError> {
+        let state = locked(&self.model).new_state().map_err(told)?;
+        let number = self.next.fetch_add(1, Ordering::Relaxed);
+        locked(&self.states).insert(number, Arc::new(Mutex::new(Some(state))));
+        Ok(number)
+    }
+
+    fn drop_state(&self, state: StateNumber) {
+        locked(&self.states).remove(&state);
+    }
+}

@@ -1,0 +1,61 @@
+//! What the engines of this process have done so far.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// Counters since the start of the process.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counts {
+    /// Packages that were compiled.
+    pub compiles: u64,
+    /// Packages that were found compiled.
+    pub cache_hits: u64,
+    /// Predictions.
+    pub predictions: u64,
+    /// Workers that were started after another one ended.
+    pub worker_restarts: u64,
+    /// Partitions that an engine was given up for.
+    pub fallbacks: u64,
+}
+
+static COMPILES: AtomicU64 = AtomicU64::new(0);
+static CACHE_HITS: AtomicU64 = AtomicU64::new(0);
+static PREDICTIONS: AtomicU64 = AtomicU64::new(0);
+static WORKER_RESTARTS: AtomicU64 = AtomicU64::new(0);
+static FALLBACKS: AtomicU64 = AtomicU64::new(0);
+
+fn count(counter: &AtomicU64) {
+    counter.fetch_add(1, Ordering::Relaxed);
+}
+
+pub(super) fn compile() {
+    count(&COMPILES);
+}
+
+pub(super) fn hit() {
+    count(&CACHE_HITS);
+}
+
+pub(super) fn prediction() {
+    count(&PREDICTIONS);
+}
+
+pub(super) fn restart() {
+    count(&WORKER_RESTARTS);
+}
+
+pub(super) fn fallback() {
+    count(&FALLBACKS);
+}
+
+/// What was counted so far.
+#[must_use]
+pub fn counts() -> Counts {
+    let of = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+    Counts {
+        compiles: of(&COMPILES),
+        cache_hits: of(&CACHE_HITS),
+        predictions: of(&PREDICTIONS),
+        worker_restarts: of(&WORKER_RESTARTS),
+        fallbacks: of(&FALLBACKS),
+    }
+}

@@ -1,0 +1,228 @@
+//! The engine that every machine has: the package is read and runs on the processor.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use galatea_formats::coreml::{self, Feature, FeatureType};
+use galatea_graph::rewrite::{self, Level};
+use galatea_graph::{Datum, converted};
+use galatea_runtime::{Executable, ExecutionProvider, SessionOptions};
+use galatea_tensor::{DataType, Tensor};
+
+use super::{
+    Done, Engine, EngineError, EngineErrorKind, EngineModel, Interface, LoadOptions, Named,
+    PlannedOperator, StateNumber, check,
+};
+use crate::cpu::CpuProvider;
+
+/// Runs packages on the processor, operation by operation.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Interpreter;
+
+/// The most files and folders of a package.
+const MOST_ENTRIES: usize = 4096;
+
+fn function(path: &Path, name: Option<&str>) -> Result<coreml::Function, EngineError> {
+    let failed = |error: &dyn fmt::Display| {
+        EngineError::new(EngineErrorKind::Load, format!("'{}': {error}", path.display()))
+    };
+    let model = coreml::load(path).map_err(|error| failed(&error))?;
+    model.function(name).cloned().map_err(|error| failed(&error))
+}
+
+impl Engine for Interpreter {
+    fn name(&self) -> &'static str {
+        "interpreter"
+    }
+
+    /// Copies the package: the interpreter needs nothing made of it.
+    fn compile(&self, package: &Path, into: &Path) -> Result<(), EngineError> {
+        let mut waiting: Vec<(PathBuf, PathBuf)> = vec![(package.to_owned(), into.to_owned())];
+        let mut seen = 0;
+        while let Some((from, to)) = waiting.pop() {
+            let failed = |error: std::io::Error| EngineError::file(&from, error);
+            seen += 1;
+            if seen > MOST_ENTRIES {
+                let text = format!("more than {MOST_ENTRIES} files and folders");
+                return Err(EngineError::file(package, text));
+            }
+            if !fs::metadata(&from).map_err(failed)?.is_dir() {
+                fs::copy(&from, &to).map_err(failed)?;
+                continue;
+            }
+            fs::create_dir(&to).map_err(|error| EngineError::file(&to, error))?;
+            for entry in fs::read_dir(&from).map_err(failed)? {
+                let entry = entry.map_err(failed)?;
+                waiting.push((entry.path(), to.join(entry.file_name())));
+            }
+        }
+        Ok(())
+    }
+
+    fn load(
+        &self,
+        compiled: &Path,
+        options: &LoadOptions,
+    ) -> Result<Arc<dyn EngineModel>, EngineError> {
+        let function = function(compiled, options.function.as_deref())?;
+        let failed = |error: &dyn fmt::Display| {
+            EngineError::new(EngineErrorKind::Load, format!("'{}': {error}", compiled.display()))
+        };
+        let coreml::Function { mut graph, inputs, outputs, states, .. } = function;
+        // No fusions: what an operation gives is rounded before the next one reads it.
+        rewrite::optimise(&mut graph, Level::O1).map_err(|error| failed(&error))?;
+        let executable = CpuProvider::new().compile(Arc::new(graph), &SessionOptions::default());
+        let executable = executable.map_err(|error| failed(&error))?;
+        let interface = Interface { inputs, outputs, states };
+        let (states, next) = (Mutex::default(), AtomicU64::new(1));
+        Ok(Arc::new(Interpreted { interface, executable, states, next }))
+    }
+
+    /// Every operation on the processor: the interpreter knows nothing else.
+    fn plan(
+        &self,
+        compiled: &Path,
+        options: &LoadOptions,
+    ) -> Result<Vec<PlannedOperator>, EngineError> {
+        let graph = function(compiled, options.function.as_deref())?.graph;
+        let row = |node: &galatea_graph::Node| PlannedOperator {
+            operator: node.operator_name(),
+            outputs: node
+                .outputs
+                .iter()
+                .flatten()
+                .map(|&id| graph.value(id).name.clone())
+                .collect(),
+            planned: Some("CPU".to_owned()),
+            supported: vec!["CPU".to_owned()],
+            weight: None,
+        };
+        Ok(graph.nodes.iter().map(row).collect())
+    }
+}
+
+/// Tensors of a state, in the order of the interface; one prediction at a time has them.
+type State = Arc<Mutex<Vec<Tensor>>>;
+
+struct Interpreted {
+    interface: Interface,
+    executable: Box<dyn Executable>,
+    states: Mutex<BTreeMap<StateNumber, State>>,
+    next: AtomicU64,
+}
+
+impl fmt::Debug for Interpreted {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Interpreted").field("interface", &self.interface).finish_non_exhaustive()
+    }
+}
+
+/// The tensor of a feature that was left out.
+fn left_out(feature: &Feature) -> Result<Tensor, EngineError> {
+    let FeatureType::Array { dtype, shape, default: Some(value), .. } = &feature.kind else {
+        let name = &feature.name;
+        return Err(EngineError::argument(format!(
+            "input '{name}' is left out and has no default"
+        )));
+    };
+    let filled = || {
+        let elements = galatea_tensor::checked_elements(shape).map_err(|e| e.to_string())?;
+        let filled = Tensor::from_vec(shape, vec![*value; elements]).map_err(|e| e.to_string())?;
+        converted(&filled, *dtype).map_err(|error| error.to_string())
+    };
+    filled().map_err(EngineError::argument)
+}
+
+/// A state outlives the prediction, whose inputs may be memory that others write to afterwards.
+fn own(state: Tensor, lent: &[Tensor]) -> Result<Tensor, EngineError> {
+    if !lent.iter().any(|input| input.shares_memory_with(&state)) {
+        return Ok(state);
+    }
+    let copied = || {
+        let all = state.contiguous()?;
+        Tensor::from_bytes(state.dtype(), state.shape(), all.unaligned_bytes()?)
+    };
+    let memory = |error| EngineError::new(EngineErrorKind::Memory, format!("a state: {error}"));
+    copied().map_err(|error: galatea_tensor::TensorError| memory(error))
+}
+
+impl Interpreted {
+    fn states(&self) -> MutexGuard<'_, BTreeMap<StateNumber, State>> {
+        self.states.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn run(
+        &self,
+        given: Vec<Named>,
+        state: Option<StateNumber>,
+    ) -> Result<Vec<Named>, EngineError> {
+        let failed = |error: &dyn fmt::Display| {
+            EngineError::new(EngineErrorKind::Predict, error.to_string())
+        };
+        check::state(&self.interface, state)?;
+        let given = check::inputs(&self.interface, given)?;
+        let mut fed = Vec::with_capacity(given.len() + self.interface.states.len());
+        for (tensor, feature) in given.into_iter().zip(&self.interface.inputs) {
+            fed.push(tensor.map_or_else(|| left_out(feature), Ok)?);
+        }
+        let held = match state {
+            None => None,
+            Some(number) => {
+                let none = || EngineError::argument(format!("there is no state {number}"));
+                Some(self.states().get(&number).cloned().ok_or_else(none)?)
+            }
+        };
+        let mut held =
+            held.as_ref().map(|held| held.lock().unwrap_or_else(PoisonError::into_inner));
+        fed.extend(held.iter().flat_map(|held| held.iter().cloned()));
+        let lent = match &held {
+            Some(_) => fed.clone(),
+            None => Vec::new(),
+        };
+        let fed = fed.into_iter().map(Datum::Tensor).collect();
+        let given = self.executable.submit(fed).wait().map_err(|error| failed(&error))?;
+        let given: Result<Vec<Tensor>, _> = given.into_iter().map(Datum::into_tensor).collect();
+        let mut given = given.map_err(|error| failed(&error))?;
+        if let Some(held) = &mut held {
+            let left = given.split_off(self.interface.outputs.len().min(given.len()));
+            let own = left.into_iter().map(|tensor| own(tensor, &lent));
+            **held = own.collect::<Result<_, _>>()?;
+        }
+        let names = self.interface.outputs.iter().map(|feature| feature.name.clone());
+        Ok(names.zip(given).collect())
+    }
+}
+
+impl EngineModel for Interpreted {
+    fn interface(&self) -> &Interface {
+        &self.interface
+    }
+
+    fn submit(&self, inputs: Vec<Named>, state: Option<StateNumber>, done: Done) {
+        done(self.run(inputs, state));
+    }
+
+    fn new_state(&self) -> Result<StateNumber, EngineError> {
+        if self.interface.states.is_empty() {
+            return Err(EngineError::argument("the model has no states"));
+        }
+        let zeros = |feature: &Feature| {
+            let dtype = check::element(feature).unwrap_or(DataType::Fp16);
+            let shape = check::fixed_shape(feature).unwrap_or_default();
+            let failed = |error| EngineError::new(EngineErrorKind::Memory, format!("{error}"));
+            Tensor::zeros(dtype, shape).map_err(failed)
+        };
+        let zeros: Result<Vec<Tensor>, _> = self.interface.states.iter().map(zeros).collect();
+        let number = self.next.fetch_add(1, Ordering::Relaxed);
+        self.states().insert(number, Arc::new(Mutex::new(zeros?)));
+        Ok(number)
+    }
+
+    fn drop_state(&self, state: StateNumber) {
+        self.states().remove(&state);
+    }
+}

@@ -1,0 +1,234 @@
+//! What runs packages: Core ML on a Mac, the interpreter everywhere, and either of them in a process of
+//! its own.
+//!
+//! An [`Engine`] compiles a package and loads it as an [`EngineModel`], whose predictions go on beside each
+//! other. [`CoreMl`] is the door to Core ML, [`Interpreter`] reads the package and runs it on the processor,
+//! and [`WorkerEngine`] is either of them in a child of the program: crashes of Core ML, of which several
+//! versions of macOS have some, then end the child and no server. Tensors lie in memory that both processes
+//! have; only messages of a few hundred bytes go through the socket between them.
+//!
+//! A partition becomes a [`PackageRun`], whose compiled package lies in a [`CompiledCache`]. Compiling takes
+//! up to minutes, so a [`Deferred`] serves by another executable until the package is loaded and its first
+//! results have proved right.
+
+mod background;
+mod blocks;
+mod cache;
+mod check;
+mod child;
+mod connection;
+mod core_ml;
+mod counts;
+mod interpreter;
+mod power;
+mod run;
+#[cfg(test)]
+mod tests;
+mod wire;
+mod worker;
+
+use std::fmt;
+use std::path::Path;
+use std::sync::{Arc, mpsc};
+
+use galatea_apple::qos::Qos;
+use galatea_formats::coreml::Feature;
+use galatea_tensor::Tensor;
+
+pub use background::{Deferred, Make};
+pub use cache::{Compiled, CompiledCache, DEFAULT_LIMIT_BYTES, facts};
+pub use child::{serve, serve_here};
+pub use connection::{Limits, WorkerCommand};
+pub use core_ml::CoreMl;
+pub use counts::{Counts, counts};
+pub use galatea_apple::coreml::ComputeUnits;
+pub use interpreter::Interpreter;
+pub(super) use run::EngineChoice;
+pub use run::{Host, PackageRun, set_host};
+pub use worker::WorkerEngine;
+
+/// A tensor and the feature that it is.
+pub type Named = (String, Tensor);
+
+/// Told once when a prediction has ended, on whatever thread that happens.
+pub type Done = Box<dyn FnOnce(Result<Vec<Named>, EngineError>) + Send>;
+
+/// Number of a state of a model.
+pub type StateNumber = u64;
+
+/// Something that runs packages.
+pub trait Engine: Send + Sync + fmt::Debug {
+    /// Its name, for people.
+    fn name(&self) -> &'static str;
+
+    /// Makes of a package what [`Engine::load`] takes, at `into`, where nothing is yet. May take minutes.
+    ///
+    /// # Errors
+    /// When the package cannot be read or is refused, or the place cannot be written.
+    fn compile(&self, package: &Path, into: &Path) -> Result<(), EngineError>;
+
+    /// Loads what [`Engine::compile`] made. May take minutes the first time on a machine.
+    ///
+    /// # Errors
+    /// When it cannot be read or is refused.
+    fn load(
+        &self,
+        compiled: &Path,
+        options: &LoadOptions,
+    ) -> Result<Arc<dyn EngineModel>, EngineError>;
+
+    /// Where each operator of a function means to run.
+    ///
+    /// # Errors
+    /// When the engine has no plans, or refuses this model.
+    fn plan(
+        &self,
+        compiled: &Path,
+        options: &LoadOptions,
+    ) -> Result<Vec<PlannedOperator>, EngineError>;
+}
+
+/// A model in memory. Any number of predictions may be under way at once.
+pub trait EngineModel: Send + Sync + fmt::Debug {
+    /// What it takes and gives.
+    fn interface(&self) -> &Interface;
+
+    /// Starts a prediction and tells `done` when that has ended, also in an error. Predictions on one state
+    /// follow each other; in what order those that were not waited for is left open.
+    fn submit(&self, inputs: Vec<Named>, state: Option<StateNumber>, done: Done);
+
+    /// A state of zeros, which stays until it is dropped.
+    ///
+    /// # Errors
+    /// When the model has no states, or there is no memory for them.
+    fn new_state(&self) -> Result<StateNumber, EngineError>;
+
+    /// Lets go of a state; one that is not there is no error.
+    fn drop_state(&self, state: StateNumber);
+}
+
+/// Predicts and waits for the outputs, in the order of [`Interface::outputs`].
+///
+/// # Errors
+/// As the prediction.
+pub fn predict(
+    model: &dyn EngineModel,
+    inputs: Vec<Named>,
+    state: Option<StateNumber>,
+) -> Result<Vec<Named>, EngineError> {
+    let (sender, receiver) = mpsc::channel();
+    // Nobody waits any more only when this thread is gone.
+    let done: Done = Box::new(move |result| drop(sender.send(result)));
+    model.submit(inputs, state, done);
+    let forgotten = || EngineError::new(EngineErrorKind::Predict, "it was forgotten");
+    receiver.recv().unwrap_or_else(|_| Err(forgotten()))
+}
+
+/// What a model takes and gives.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Interface {
+    /// What a prediction takes.
+    pub inputs: Vec<Feature>,
+    /// What it gives.
+    pub outputs: Vec<Feature>,
+    /// What lasts from one prediction on a state to the next.
+    pub states: Vec<Feature>,
+}
+
+/// How a model is loaded.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LoadOptions {
+    /// Which function; the default one where none is named.
+    pub function: Option<String>,
+    /// What it may run on.
+    pub units: ComputeUnits,
+    /// Takes longer to load so that predictions are faster.
+    pub fast_prediction: bool,
+    /// The class of the threads that predict.
+    pub qos: Qos,
+}
+
+impl Default for LoadOptions {
+    fn default() -> Self {
+        let units = ComputeUnits::default();
+        Self { function: None, units, fast_prediction: false, qos: Qos::Default }
+    }
+}
+
+/// An operator and where it means to run.
+#[derive(Clone, Debug, PartialEq)]
+pub struct PlannedOperator {
+    /// The operator's name in MIL.
+    pub operator: String,
+    /// The names of what it gives.
+    pub outputs: Vec<String>,
+    /// Where it means to run; `None` for what is not run, such as a constant.
+    pub planned: Option<String>,
+    /// Where it could run.
+    pub supported: Vec<String>,
+    /// Its share of the whole's cost, from 0 to 1, where that is known.
+    pub weight: Option<f64>,
+}
+
+/// At what an engine failed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum EngineErrorKind {
+    /// There is no such engine here.
+    Unavailable,
+    /// Names, types, shapes or states do not fit the model: the caller's mistake.
+    Argument,
+    /// A file could not be read or written.
+    File,
+    /// The package was not compiled.
+    Compile,
+    /// The model was not loaded.
+    Load,
+    /// The prediction failed.
+    Predict,
+    /// There is no plan of the model.
+    Plan,
+    /// There is no memory.
+    Memory,
+    /// The worker's process ended before it answered.
+    Died,
+    /// The worker's process did not answer in time and was ended.
+    Hung,
+    /// The worker's process ended a short while ago; the next one starts later.
+    Resting,
+    /// The model has ended so many workers that it is not tried again.
+    Refused,
+    /// The state was lost with the process that had it.
+    StateLost,
+}
+
+/// A failure.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct EngineError {
+    /// At what it failed.
+    pub kind: EngineErrorKind,
+    /// What was found, where, and what was expected.
+    pub text: String,
+}
+
+impl EngineError {
+    pub(crate) fn new(kind: EngineErrorKind, text: impl Into<String>) -> Self {
+        Self { kind, text: text.into() }
+    }
+
+    fn argument(text: impl Into<String>) -> Self {
+        Self::new(EngineErrorKind::Argument, text)
+    }
+
+    fn file(path: &Path, error: impl fmt::Display) -> Self {
+        Self::new(EngineErrorKind::File, format!("'{}': {error}", path.display()))
+    }
+}
+
+impl fmt::Display for EngineError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.text)
+    }
+}
+
+impl std::error::Error for EngineError {}

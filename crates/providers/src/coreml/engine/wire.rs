@@ -1,0 +1,441 @@
+//! The messages between the program and its worker: a length of 32 bits, then a message of protobuf.
+
+use std::io::{self, Read, Write};
+
+use galatea_apple::qos::Qos;
+use galatea_formats::coreml::{Feature, proto::FeatureDescription};
+use prost::Message;
+
+use super::{ComputeUnits, EngineError, EngineErrorKind, Interface, LoadOptions, PlannedOperator};
+
+/// What both sides must say at first; another number means other messages.
+pub(super) const VERSION: u32 = 1;
+
+/// The most bytes of a message: a plan of a large model is the longest.
+const MOST_BYTES: usize = 64 << 20;
+
+/// What the worker is asked for.
+#[derive(Clone, PartialEq, Message)]
+pub(super) struct Request {
+    /// The number that the answer has.
+    #[prost(uint64, tag = "1")]
+    pub(super) id: u64,
+    #[prost(oneof = "Ask", tags = "2, 3, 4, 5, 6, 7, 8, 9, 10, 11")]
+    pub(super) ask: Option<Ask>,
+}
+
+#[derive(Clone, PartialEq, prost::Oneof)]
+pub(super) enum Ask {
+    #[prost(message, tag = "2")]
+    Open(Block),
+    #[prost(uint64, tag = "3")]
+    Close(u64),
+    #[prost(message, tag = "4")]
+    Compile(Compile),
+    #[prost(message, tag = "5")]
+    Load(Load),
+    #[prost(uint64, tag = "6")]
+    Unload(u64),
+    #[prost(message, tag = "7")]
+    Plan(Load),
+    #[prost(uint64, tag = "8")]
+    NewState(u64),
+    #[prost(message, tag = "9")]
+    DropState(StateOf),
+    #[prost(message, tag = "10")]
+    Predict(Predict),
+    #[prost(message, tag = "11")]
+    Collect(Collect),
+}
+
+/// What the worker says.
+#[derive(Clone, PartialEq, Message)]
+pub(super) struct Answer {
+    /// The number of the request; 0 for what nobody asked for.
+    #[prost(uint64, tag = "1")]
+    pub(super) id: u64,
+    #[prost(oneof = "Reply", tags = "2, 3, 4, 5, 6, 7, 8, 9")]
+    pub(super) reply: Option<Reply>,
+}
+
+#[derive(Clone, PartialEq, prost::Oneof)]
+pub(super) enum Reply {
+    #[prost(message, tag = "2")]
+    Hello(Hello),
+    #[prost(message, tag = "3")]
+    Failed(Failed),
+    #[prost(message, tag = "4")]
+    Done(Nothing),
+    #[prost(message, tag = "5")]
+    Loaded(Loaded),
+    #[prost(uint64, tag = "6")]
+    State(u64),
+    #[prost(message, tag = "7")]
+    Planned(Planned),
+    #[prost(message, tag = "8")]
+    Predicted(Predicted),
+    #[prost(message, tag = "9")]
+    NeedsRoom(Needs),
+}
+
+#[derive(Clone, Copy, PartialEq, Message)]
+pub(super) struct Nothing {}
+
+/// Said once, before anything else.
+#[derive(Clone, PartialEq, Message)]
+pub(super) struct Hello {
+    #[prost(uint32, tag = "1")]
+    pub(super) version: u32,
+    #[prost(string, tag = "2")]
+    pub(super) engine: String,
+}
+
+/// A block of shared memory.
+#[derive(Clone, PartialEq, Message)]
+pub(super) struct Block {
+    #[prost(uint64, tag = "1")]
+    pub(super) number: u64,
+    #[prost(string, tag = "2")]
+    pub(super) name: String,
+    #[prost(uint64, tag = "3")]
+    pub(super) bytes: u64,
+}
+
+#[derive(Clone, PartialEq, Message)]
+pub(super) struct Compile {
+    #[prost(bytes = "vec", tag = "1")]
+    pub(super) package: Vec<u8>,
+    #[prost(bytes = "vec", tag = "2")]
+    pub(super) into: Vec<u8>,
+}
+
+#[derive(Clone, PartialEq, Message)]
+pub(super) struct Load {
+    #[prost(uint64, tag = "1")]
+    pub(super) model: u64,
+    #[prost(bytes = "vec", tag = "2")]
+    pub(super) path: Vec<u8>,
+    #[prost(string, optional, tag = "3")]
+    pub(super) function: Option<String>,
+    /// As in Core ML's `MLComputeUnits`.
+    #[prost(uint32, tag = "4")]
+    pub(super) units: u32,
+    #[prost(bool, tag = "5")]
+    pub(super) fast_prediction: bool,
+    /// The place in [`CLASSES`].
+    #[prost(uint32, tag = "6")]
+    pub(super) qos: u32,
+}
+
+#[derive(Clone, PartialEq, Message)]
+pub(super) struct StateOf {
+    #[prost(uint64, tag = "1")]
+    pub(super) model: u64,
+    #[prost(uint64, tag = "2")]
+    pub(super) state: u64,
+}
+
+/// A tensor and where its bytes lie; texts as Triton has them, with their lengths before them.
+#[derive(Clone, PartialEq, Message)]
+pub(super) struct Placed {
+    #[prost(string, tag = "1")]
+    pub(super) name: String,
+    #[prost(string, tag = "2")]
+    pub(super) dtype: String,
+    #[prost(uint64, repeated, tag = "3")]
+    pub(super) shape: Vec<u64>,
+    #[prost(uint64, tag = "4")]
+    pub(super) block: u64,
+    #[prost(uint64, tag = "5")]
+    pub(super) offset: u64,
+    #[prost(uint64, tag = "6")]
+    pub(super) bytes: u64,
+}
+
+/// A block for an output.
+#[derive(Clone, PartialEq, Message)]
+pub(super) struct Room {
+    #[prost(string, tag = "1")]
+    pub(super) name: String,
+    #[prost(uint64, tag = "2")]
+    pub(super) block: u64,
+}
+
+#[derive(Clone, PartialEq, Message)]
+pub(super) struct Predict {
+    #[prost(uint64, tag = "1")]
+    pub(super) model: u64,
+    #[prost(uint64, optional, tag = "2")]
+    pub(super) state: Option<u64>,
+    #[prost(message, repeated, tag = "3")]
+    pub(super) inputs: Vec<Placed>,
+    #[prost(message, repeated, tag = "4")]
+    pub(super) rooms: Vec<Room>,
+}
+
+/// Asks for the outputs that had no room, by the number of the prediction.
+#[derive(Clone, PartialEq, Message)]
+pub(super) struct Collect {
+    #[prost(uint64, tag = "1")]
+    pub(super) prediction: u64,
+    #[prost(message, repeated, tag = "2")]
+    pub(super) rooms: Vec<Room>,
+}
+
+#[derive(Clone, PartialEq, Message)]
+pub(super) struct Failed {
+    /// The place in [`KINDS`].
+    #[prost(uint32, tag = "1")]
+    pub(super) kind: u32,
+    #[prost(string, tag = "2")]
+    pub(super) text: String,
+}
+
+#[derive(Clone, PartialEq, Message)]
+pub(super) struct Loaded {
+    #[prost(message, repeated, tag = "1")]
+    pub(super) inputs: Vec<FeatureDescription>,
+    #[prost(message, repeated, tag = "2")]
+    pub(super) outputs: Vec<FeatureDescription>,
+    #[prost(message, repeated, tag = "3")]
+    pub(super) states: Vec<FeatureDescription>,
+}
+
+#[derive(Clone, PartialEq, Message)]
+pub(super) struct Planned {
+    #[prost(message, repeated, tag = "1")]
+    pub(super) operators: Vec<Operator>,
+}
+
+#[derive(Clone, PartialEq, Message)]
+pub(super) struct Operator {
+    #[prost(string, tag = "1")]
+    pub(super) operator: String,
+    #[prost(string, repeated, tag = "2")]
+    pub(super) outputs: Vec<String>,
+    #[prost(string, optional, tag = "3")]
+    pub(super) planned: Option<String>,
+    #[prost(string, repeated, tag = "4")]
+    pub(super) supported: Vec<String>,
+    #[prost(double, optional, tag = "5")]
+    pub(super) weight: Option<f64>,
+}
+
+#[derive(Clone, PartialEq, Message)]
+pub(super) struct Predicted {
+    #[prost(message, repeated, tag = "1")]
+    pub(super) outputs: Vec<Placed>,
+}
+
+/// The outputs and their bytes.
+#[derive(Clone, PartialEq, Message)]
+pub(super) struct Needs {
+    #[prost(message, repeated, tag = "1")]
+    pub(super) outputs: Vec<Need>,
+}
+
+#[derive(Clone, PartialEq, Message)]
+pub(super) struct Need {
+    #[prost(string, tag = "1")]
+    pub(super) name: String,
+    #[prost(uint64, tag = "2")]
+    pub(super) bytes: u64,
+}
+
+/// Kinds of failures by their number, those that a worker has.
+const KINDS: [EngineErrorKind; 8] = [
+    EngineErrorKind::Predict,
+    EngineErrorKind::Unavailable,
+    EngineErrorKind::Argument,
+    EngineErrorKind::File,
+    EngineErrorKind::Compile,
+    EngineErrorKind::Load,
+    EngineErrorKind::Plan,
+    EngineErrorKind::Memory,
+];
+
+/// Classes of threads by their number.
+const CLASSES: [Qos; 5] =
+    [Qos::Default, Qos::Background, Qos::Utility, Qos::Initiated, Qos::Interactive];
+
+/// Compute units by their number.
+const UNITS: [ComputeUnits; 4] = [
+    ComputeUnits::CpuOnly,
+    ComputeUnits::CpuAndGpu,
+    ComputeUnits::All,
+    ComputeUnits::CpuAndNeuralEngine,
+];
+
+fn number<T: PartialEq>(table: &[T], value: &T) -> u32 {
+    let found = table.iter().position(|one| one == value);
+    found.and_then(|at| u32::try_from(at).ok()).unwrap_or(0)
+}
+
+fn of_number<T: Copy>(table: &[T], number: u32) -> Option<T> {
+    table.get(usize::try_from(number).ok()?).copied()
+}
+
+impl Failed {
+    pub(super) fn of(error: &EngineError) -> Self {
+        Self { kind: number(&KINDS, &error.kind), text: error.text.clone() }
+    }
+
+    pub(super) fn error(self) -> EngineError {
+        let kind = of_number(&KINDS, self.kind).unwrap_or(EngineErrorKind::Predict);
+        EngineError::new(kind, self.text)
+    }
+}
+
+impl Load {
+    pub(super) fn of(model: u64, path: Vec<u8>, options: &LoadOptions) -> Self {
+        Self {
+            model,
+            path,
+            function: options.function.clone(),
+            units: number(&UNITS, &options.units),
+            fast_prediction: options.fast_prediction,
+            qos: number(&CLASSES, &options.qos),
+        }
+    }
+
+    /// The options; those that have no name here are the usual ones.
+    pub(super) fn options(&self) -> LoadOptions {
+        LoadOptions {
+            function: self.function.clone(),
+            units: of_number(&UNITS, self.units).unwrap_or_default(),
+            fast_prediction: self.fast_prediction,
+            qos: of_number(&CLASSES, self.qos).unwrap_or(Qos::Default),
+        }
+    }
+}
+
+impl Loaded {
+    pub(super) fn of(interface: &Interface) -> Self {
+        let all = |list: &[Feature]| list.iter().map(Feature::write).collect();
+        Self {
+            inputs: all(&interface.inputs),
+            outputs: all(&interface.outputs),
+            states: all(&interface.states),
+        }
+    }
+
+    pub(super) fn interface(&self) -> Result<Interface, String> {
+        let all = |list: &[FeatureDescription]| -> Result<Vec<Feature>, String> {
+            let read = |one| Feature::read(one).map_err(|error| error.to_string());
+            list.iter().map(read).collect()
+        };
+        Ok(Interface {
+            inputs: all(&self.inputs)?,
+            outputs: all(&self.outputs)?,
+            states: all(&self.states)?,
+        })
+    }
+}
+
+impl Operator {
+    pub(super) fn of(row: PlannedOperator) -> Self {
+        let PlannedOperator { operator, outputs, planned, supported, weight } = row;
+        Self { operator, outputs, planned, supported, weight }
+    }
+
+    pub(super) fn row(self) -> PlannedOperator {
+        let Self { operator, outputs, planned, supported, weight } = self;
+        PlannedOperator { operator, outputs, planned, supported, weight }
+    }
+}
+
+/// Writes a message with its length.
+///
+/// # Errors
+/// When it is too long, or the other side is gone.
+pub(super) fn write(to: &mut impl Write, message: &impl Message) -> io::Result<()> {
+    let len = message.encoded_len();
+    let head = u32::try_from(len).ok().filter(|_| len <= MOST_BYTES);
+    let head = head.ok_or_else(|| wrong(format!("a message of {len} bytes")))?;
+    let mut bytes = Vec::with_capacity(len + 4);
+    bytes.extend_from_slice(&head.to_le_bytes());
+    bytes.extend_from_slice(&message.encode_to_vec());
+    to.write_all(&bytes)
+}
+
+fn wrong(what: String) -> io::Error {
+    let text = format!("found {what}, expected a message of at most {MOST_BYTES} bytes");
+    io::Error::new(io::ErrorKind::InvalidData, text)
+}
+
+/// Messages as their bytes come in.
+#[derive(Debug, Default)]
+pub(super) struct Incoming {
+    bytes: Vec<u8>,
+}
+
+impl Incoming {
+    /// Reads once, and gives how many bytes there were: 0 at the end.
+    pub(super) fn fill(&mut self, from: &mut impl Read) -> io::Result<usize> {
+        let mut part = [0; 16 << 10];
+        let count = from.read(&mut part)?;
+        self.bytes.extend_from_slice(&part[..count]);
+        Ok(count)
+    }
+
+    /// The next message, where it is complete.
+    ///
+    /// # Errors
+    /// When what came is no message.
+    pub(super) fn next<M: Message + Default>(&mut self) -> io::Result<Option<M>> {
+        let Some((head, rest)) = self.bytes.split_first_chunk::<4>() else { return Ok(None) };
+        let len = usize::try_from(u32::from_le_bytes(*head)).unwrap_or(usize::MAX);
+        if len > MOST_BYTES {
+            return Err(wrong(format!("{len} bytes")));
+        }
+        let Some(body) = rest.get(..len) else { return Ok(None) };
+        let message = M::decode(body).map_err(|error| wrong(error.to_string()))?;
+        self.bytes.drain(..len + 4);
+        Ok(Some(message))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn messages_come_whole_however_they_are_cut() {
+        let mut wire = Vec::new();
+        for id in 1..4 {
+            write(&mut wire, &Request { id, ask: Some(Ask::NewState(id * 7)) }).unwrap();
+        }
+        let (mut incoming, mut found) = (Incoming::default(), Vec::new());
+        for byte in wire {
+            incoming.fill(&mut &[byte][..]).unwrap();
+            while let Some(request) = incoming.next::<Request>().unwrap() {
+                found.push((request.id, request.ask));
+            }
+        }
+        let expected = (1..4).map(|id| (id, Some(Ask::NewState(id * 7))));
+        assert_eq!(found, expected.collect::<Vec<_>>());
+    }
+
+    #[test]
+    fn garbage_is_refused() {
+        let mut incoming = Incoming::default();
+        incoming.fill(&mut &b"GARBAGE!"[..]).unwrap();
+        assert!(incoming.next::<Answer>().unwrap_err().to_string().contains("expected a message"));
+        let mut incoming = Incoming::default();
+        incoming.fill(&mut &[3, 0, 0, 0, 0xff, 0xff, 0xff][..]).unwrap();
+        assert!(incoming.next::<Answer>().is_err());
+    }
+
+    #[test]
+    fn options_and_failures_arrive_as_they_were() {
+        for units in UNITS {
+            let function = Some("main".to_owned());
+            let options = LoadOptions { function, units, fast_prediction: true, qos: Qos::Utility };
+            assert_eq!(Load::of(1, Vec::new(), &options).options(), options);
+        }
+        for kind in KINDS {
+            let error = EngineError::new(kind, "text");
+            assert_eq!(Failed::of(&error).error(), error);
+        }
+    }
+}

@@ -1,0 +1,485 @@
+//! An engine in a process of its own, which is started anew when it ends.
+//!
+//! A prediction that its worker did not survive is tried once on the next one, unless it had a state: states
+//! are lost with their process. A model during whose predictions several workers end is refused from then
+//! on, and between such ends the next start waits longer and longer.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use super::connection::{Answered, Connection, Lease, Limits, WorkerCommand};
+use super::wire::{self, Ask, Reply, Room};
+use super::{
+    Done, Engine, EngineError, EngineErrorKind, EngineModel, Interface, LoadOptions, Named,
+    PlannedOperator, StateNumber, blocks, check,
+};
+
+/// The most doublings of the rest between two starts.
+const MOST_DOUBLINGS: u32 = 7;
+
+/// An engine in another process.
+#[derive(Debug)]
+pub struct WorkerEngine {
+    keeper: Arc<Keeper>,
+}
+
+/// Keeps a worker running.
+struct Keeper {
+    command: WorkerCommand,
+    limits: Limits,
+    now: Mutex<Now>,
+}
+
+#[derive(Default)]
+struct Now {
+    connection: Option<Arc<Connection>>,
+    /// How many were started.
+    generation: u64,
+    /// When they ended, the latest last.
+    ends: Vec<Instant>,
+}
+
+impl fmt::Debug for Keeper {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Keeper").field("command", &self.command).finish_non_exhaustive()
+    }
+}
+
+fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn is_gone(error: &EngineError) -> bool {
+    error.kind == EngineErrorKind::Died
+}
+
+fn unexpected(connection: &Connection) -> EngineError {
+    let text = "the worker for packages gives an answer to something else";
+    let error = EngineError::new(EngineErrorKind::Died, text);
+    connection.end(error.clone());
+    error
+}
+
+/// Forgets what was longer ago than the window.
+fn forget(ends: &mut Vec<Instant>, window: Duration) {
+    ends.retain(|end| end.elapsed() < window);
+}
+
+impl Keeper {
+    /// The worker that runs and its number among all; a new one where none runs.
+    fn connection(&self) -> Result<(u64, Arc<Connection>), EngineError> {
+        let mut now = locked(&self.now);
+        if let Some(connection) = &now.connection {
+            match connection.ended() {
+                None => return Ok((now.generation, Arc::clone(connection))),
+                Some(end) => now.ends.push(end),
+            }
+            now.connection = None;
+        }
+        forget(&mut now.ends, self.limits.window);
+        self.rested(&now.ends)?;
+        match Connection::start(&self.command, &self.limits) {
+            Ok(connection) => {
+                now.generation += 1;
+                let (process, engine) = (connection.process(), connection.engine());
+                tracing::info!(process, engine, "started a worker for packages");
+                if now.generation > 1 {
+                    super::counts::restart();
+                }
+                let connection = Arc::new(connection);
+                now.connection = Some(Arc::clone(&connection));
+                Ok((now.generation, connection))
+            }
+            Err(error) => {
+                now.ends.push(Instant::now());
+                Err(error)
+            }
+        }
+    }
+
+    /// One end may be bad luck; after further ones the next worker waits.
+    fn rested(&self, ends: &[Instant]) -> Result<(), EngineError> {
+        let (Some(last), Some(doublings)) = (ends.last(), ends.len().checked_sub(2)) else {
+            return Ok(());
+        };
+        let doublings = u32::try_from(doublings).unwrap_or(MOST_DOUBLINGS).min(MOST_DOUBLINGS);
+        let rest = self.limits.rest.saturating_mul(1 << doublings);
+        if last.elapsed() >= rest {
+            return Ok(());
+        }
+        let text = format!(
+            "the worker for packages has ended {} times and starts again within {} seconds",
+            ends.len(),
+            rest.as_secs_f32()
+        );
+        Err(EngineError::new(EngineErrorKind::Resting, text))
+    }
+
+    /// Asks for what takes long, once more where the worker ends: that may have been another one's fault.
+    fn prepare(&self, ask: &Ask) -> Result<Reply, EngineError> {
+        let limit = self.limits.preparation;
+        let (_, connection) = self.connection()?;
+        match connection.call(ask.clone(), limit) {
+            Err(error) if is_gone(&error) => {
+                let (_, connection) = self.connection().map_err(|_| error)?;
+                connection.call(ask.clone(), limit)
+            }
+            result => result,
+        }
+    }
+}
+
+impl WorkerEngine {
+    /// An engine whose worker starts when it is first needed.
+    #[must_use]
+    pub fn new(command: WorkerCommand, limits: Limits) -> Self {
+        Self { keeper: Arc::new(Keeper { command, limits, now: Mutex::default() }) }
+    }
+
+    /// The number of the process that runs; none where none does.
+    #[must_use]
+    pub fn process(&self) -> Option<u32> {
+        let now = locked(&self.keeper.now);
+        now.connection.as_ref().filter(|one| one.ended().is_none()).map(|one| one.process())
+    }
+}
+
+fn bytes(path: &Path) -> Vec<u8> {
+    // The worker may have another folder than this process.
+    let path = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
+    path.as_os_str().as_bytes().to_vec()
+}
+
+impl Engine for WorkerEngine {
+    fn name(&self) -> &'static str {
+        "worker"
+    }
+
+    fn compile(&self, package: &Path, into: &Path) -> Result<(), EngineError> {
+        let ask = wire::Compile { package: bytes(package), into: bytes(into) };
+        match self.keeper.prepare(&Ask::Compile(ask))? {
+            Reply::Done(_) => Ok(()),
+            _ => Err(unexpected(&self.keeper.connection()?.1)),
+        }
+    }
+
+    fn load(
+        &self,
+        compiled: &Path,
+        options: &LoadOptions,
+    ) -> Result<Arc<dyn EngineModel>, EngineError> {
+        static NEXT: AtomicU64 = AtomicU64::new(1);
+        let model = Model {
+            keeper: Arc::clone(&self.keeper),
+            path: compiled.to_owned(),
+            options: options.clone(),
+            number: NEXT.fetch_add(1, Ordering::Relaxed),
+            loaded: Mutex::new(None),
+            ends: Mutex::default(),
+            refused: AtomicBool::new(false),
+            sizes: Mutex::default(),
+            states: Mutex::default(),
+            next_state: AtomicU64::new(1),
+        };
+        let model = Arc::new(model);
+        let loaded = match model.ready() {
+            Err(error) if is_gone(&error) => model.ready().map_err(|_| error)?,
+            result => result?,
+        };
+        Ok(Arc::new(WorkerModel { interface: loaded.interface, model }))
+    }
+
+    fn plan(
+        &self,
+        compiled: &Path,
+        options: &LoadOptions,
+    ) -> Result<Vec<PlannedOperator>, EngineError> {
+        let ask = wire::Load::of(0, bytes(compiled), options);
+        match self.keeper.prepare(&Ask::Plan(ask))? {
+            Reply::Planned(found) => {
+                Ok(found.operators.into_iter().map(wire::Operator::row).collect())
+            }
+            _ => Err(unexpected(&self.keeper.connection()?.1)),
+        }
+    }
+}
+
+/// A model as one worker has loaded it.
+#[derive(Clone)]
+struct Ready {
+    generation: u64,
+    connection: Arc<Connection>,
+    interface: Interface,
+}
+
+struct Model {
+    keeper: Arc<Keeper>,
+    path: PathBuf,
+    options: LoadOptions,
+    number: u64,
+    loaded: Mutex<Option<Ready>>,
+    /// When workers ended while this model predicted or was loaded.
+    ends: Mutex<Vec<Instant>>,
+    refused: AtomicBool,
+    /// The most bytes that each output has had.
+    sizes: Mutex<BTreeMap<String, usize>>,
+    /// The worker and its number of each state.
+    states: Mutex<BTreeMap<StateNumber, (u64, StateNumber)>>,
+    next_state: AtomicU64,
+}
+
+impl Model {
+    /// The model in a worker that runs: loaded anew where that is another one than before.
+    fn ready(&self) -> Result<Ready, EngineError> {
+        if self.refused.load(Ordering::Relaxed) {
+            let text = format!(
+                "'{}' is not tried again: {} workers ended while it ran",
+                self.path.display(),
+                self.keeper.limits.most_ends
+            );
+            return Err(EngineError::new(EngineErrorKind::Refused, text));
+        }
+        let mut loaded = locked(&self.loaded);
+        let (generation, connection) = self.keeper.connection()?;
+        if let Some(ready) = loaded.as_ref().filter(|ready| ready.generation == generation) {
+            return Ok(ready.clone());
+        }
+        *loaded = None;
+        let ask = Ask::Load(wire::Load::of(self.number, bytes(&self.path), &self.options));
+        let reply = connection.call(ask, self.keeper.limits.preparation);
+        let interface = match reply {
+            Ok(Reply::Loaded(found)) => found.interface().map_err(|text| {
+                EngineError::new(
+                    EngineErrorKind::Load,
+                    format!("'{}': {text}", self.path.display()),
+                )
+            })?,
+            Ok(_) => return Err(unexpected(&connection)),
+            Err(error) => {
+                self.note(&error);
+                return Err(error);
+            }
+        };
+        let ready = Ready { generation, connection, interface };
+        *loaded = Some(ready.clone());
+        Ok(ready)
+    }
+
+    /// Counts the end of a worker; after too many of them the model is refused.
+    fn note(&self, error: &EngineError) {
+        if !matches!(error.kind, EngineErrorKind::Died | EngineErrorKind::Hung) {
+            return;
+        }
+        let mut ends = locked(&self.ends);
+        forget(&mut ends, self.keeper.limits.window);
+        ends.push(Instant::now());
+        if ends.len() >= self.keeper.limits.most_ends && !self.refused.swap(true, Ordering::Relaxed)
+        {
+            tracing::warn!(model = %self.path.display(), "a model is left to others: {error}");
+        }
+    }
+
+    /// The number that the worker knows a state by.
+    fn state(&self, generation: u64, state: StateNumber) -> Result<StateNumber, EngineError> {
+        match locked(&self.states).get(&state) {
+            Some((of, number)) if *of == generation => Ok(*number),
+            Some(_) => {
+                let text = format!("state {state} was lost with the worker that had it");
+                Err(EngineError::new(EngineErrorKind::StateLost, text))
+            }
+            None => Err(EngineError::argument(format!("there is no state {state}"))),
+        }
+    }
+
+    /// Blocks for the outputs, where their sizes are known.
+    fn rooms(&self, ready: &Ready) -> Result<Vec<(Room, Lease)>, EngineError> {
+        let sizes = locked(&self.sizes).clone();
+        let mut rooms = Vec::new();
+        for feature in &ready.interface.outputs {
+            let fixed = || {
+                let elements = check::fixed_shape(feature)?.iter().product::<usize>();
+                Some(elements * check::element(feature)?.size_bytes()?)
+            };
+            let Some(bytes) = sizes.get(&feature.name).copied().or_else(fixed) else { continue };
+            let lease = ready.connection.lease(bytes)?;
+            rooms.push((Room { name: feature.name.clone(), block: lease.block.number() }, lease));
+        }
+        Ok(rooms)
+    }
+}
+
+impl Drop for Model {
+    fn drop(&mut self) {
+        if let Some(ready) = locked(&self.loaded).take() {
+            let limit = self.keeper.limits.prediction;
+            ready.connection.ask(Ask::Unload(self.number), limit, Box::new(|_, _| ()));
+        }
+    }
+}
+
+/// A model in a worker.
+struct WorkerModel {
+    model: Arc<Model>,
+    interface: Interface,
+}
+
+impl fmt::Debug for WorkerModel {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("WorkerModel").field("path", &self.model.path).finish_non_exhaustive()
+    }
+}
+
+/// A prediction on its way.
+struct Attempt {
+    model: Arc<Model>,
+    inputs: Vec<Named>,
+    state: Option<StateNumber>,
+    /// Whether a worker has ended during it already.
+    again: bool,
+    done: Done,
+}
+
+/// What a prediction has in shared memory until it is answered: nobody writes to it before.
+struct Lent {
+    ready: Ready,
+    leases: Vec<Lease>,
+}
+
+impl Attempt {
+    fn start(self) {
+        let prepared = self.model.ready().and_then(|ready| self.placed(ready));
+        let (ask, lent) = match prepared {
+            Ok(prepared) => prepared,
+            Err(error) if is_gone(&error) && !self.again => {
+                return Self { again: true, ..self }.start();
+            }
+            Err(error) => return (self.done)(Err(error)),
+        };
+        let (connection, limit) =
+            (Arc::clone(&lent.ready.connection), self.model.keeper.limits.prediction);
+        let answered = Box::new(move |id, reply| self.answered(lent, id, reply));
+        connection.ask(Ask::Predict(ask), limit, answered);
+    }
+
+    /// Puts the inputs where the worker finds them.
+    fn placed(&self, ready: Ready) -> Result<(wire::Predict, Lent), EngineError> {
+        let state =
+            self.state.map(|state| self.model.state(ready.generation, state)).transpose()?;
+        let (connection, mut inputs, mut leases) = (&ready.connection, Vec::new(), Vec::new());
+        for (name, tensor) in &self.inputs {
+            // What the worker gave before lies there already.
+            if let Some((lease, offset)) = connection.holds(tensor) {
+                let at = (lease.block.number(), offset, tensor.size_bytes());
+                inputs.push(blocks::placed(name, tensor, at));
+                leases.push(lease);
+                continue;
+            }
+            let mut lease = connection.lease(blocks::payload_bytes(tensor)?)?;
+            let taken = || EngineError::new(EngineErrorKind::Memory, "a block is used twice");
+            let block = Arc::get_mut(&mut lease.block).ok_or_else(taken)?;
+            inputs.push(blocks::put(name, tensor, block)?);
+            leases.push(lease);
+        }
+        let (rooms, given): (Vec<_>, Vec<_>) = self.model.rooms(&ready)?.into_iter().unzip();
+        leases.extend(given);
+        let ask = wire::Predict { model: self.model.number, state, inputs, rooms };
+        Ok((ask, Lent { ready, leases }))
+    }
+
+    fn answered(self, lent: Lent, id: u64, reply: Result<Reply, EngineError>) {
+        match reply {
+            Ok(Reply::Predicted(found)) => {
+                let outputs = found.outputs.iter().map(|placed| lent.output(placed)).collect();
+                (self.done)(outputs);
+            }
+            Ok(Reply::NeedsRoom(needs)) => self.collect(lent, id, &needs),
+            Ok(_) => (self.done)(Err(unexpected(&lent.ready.connection))),
+            Err(error) => {
+                self.model.note(&error);
+                if is_gone(&error) && self.state.is_none() && !self.again {
+                    drop(lent);
+                    return Self { again: true, ..self }.start();
+                }
+                (self.done)(Err(error));
+            }
+        }
+    }
+
+    /// Asks for outputs that had no room, and remembers how much they take.
+    fn collect(self, mut lent: Lent, prediction: u64, needs: &wire::Needs) {
+        let mut rooms = Vec::with_capacity(needs.outputs.len());
+        for need in &needs.outputs {
+            let bytes = usize::try_from(need.bytes).unwrap_or(usize::MAX);
+            match lent.ready.connection.lease(bytes) {
+                Ok(lease) => {
+                    rooms.push(Room { name: need.name.clone(), block: lease.block.number() });
+                    lent.leases.push(lease);
+                }
+                Err(error) => return (self.done)(Err(error)),
+            }
+            let mut sizes = locked(&self.model.sizes);
+            let size = sizes.entry(need.name.clone()).or_default();
+            *size = bytes.max(*size);
+        }
+        let (connection, limit) =
+            (Arc::clone(&lent.ready.connection), self.model.keeper.limits.prediction);
+        let answered: Answered = Box::new(move |id, reply| {
+            // Room that was asked for is enough.
+            match reply {
+                Ok(Reply::NeedsRoom(_)) => (self.done)(Err(unexpected(&lent.ready.connection))),
+                reply => self.answered(lent, id, reply),
+            }
+        });
+        connection.ask(Ask::Collect(wire::Collect { prediction, rooms }), limit, answered);
+    }
+}
+
+impl Lent {
+    fn output(&self, placed: &wire::Placed) -> Result<Named, EngineError> {
+        let lease = self.leases.iter().find(|lease| lease.block.number() == placed.block);
+        let Some(lease) = lease else { return Err(unexpected(&self.ready.connection)) };
+        Ok((placed.name.clone(), blocks::found(placed, &lease.block)?))
+    }
+}
+
+impl EngineModel for WorkerModel {
+    fn interface(&self) -> &Interface {
+        &self.interface
+    }
+
+    fn submit(&self, inputs: Vec<Named>, state: Option<StateNumber>, done: Done) {
+        let checked = check::state(&self.interface, state);
+        if let Err(error) = checked.and_then(|()| check::inputs(&self.interface, inputs.clone())) {
+            return done(Err(error));
+        }
+        Attempt { model: Arc::clone(&self.model), inputs, state, again: false, done }.start();
+    }
+
+    fn new_state(&self) -> Result<StateNumber, EngineError> {
+        let ready = self.model.ready()?;
+        let limit = self.model.keeper.limits.prediction;
+        match ready.connection.call(Ask::NewState(self.model.number), limit)? {
+            Reply::State(number) => {
+                let own = self.model.next_state.fetch_add(1, Ordering::Relaxed);
+                locked(&self.model.states).insert(own, (ready.generation, number));
+                Ok(own)
+            }
+            _ => Err(unexpected(&ready.connection)),
+        }
+    }
+
+    fn drop_state(&self, state: StateNumber) {
+        let Some((generation, state)) = locked(&self.model.states).remove(&state) else { return };
+        let loaded = locked(&self.model.loaded).clone();
+        if let Some(ready) = loaded.filter(|ready| ready.generation == generation) {
+            let ask = Ask::DropState(wire::StateOf { model: self.model.number, state });
+            let limit = self.model.keeper.limits.prediction;
+            ready.connection.ask(ask, limit, Box::new(|_, _| ()));
+        }
+    }
+}
