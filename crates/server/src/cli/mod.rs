@@ -6,6 +6,7 @@ mod bench_language;
 mod chat;
 mod chip;
 mod convert;
+mod core_ml_worker;
 mod generate;
 mod http_client;
 mod hwbench;
@@ -100,10 +101,18 @@ const COMMANDS: &[Command] = &[
     Command { name: "help", sentence: "print this list", run: help },
 ];
 
+/// Commands that the program itself starts, which the help leaves out.
+const HIDDEN: &[Command] = &[Command {
+    name: core_ml_worker::NAME,
+    sentence: "run packages of Core ML for another process",
+    run: core_ml_worker::serve,
+}];
+
 /// Runs the program with its arguments, the name first. A name of `tritonserver` serves, as Triton's program does.
 #[must_use]
 pub fn main(arguments: Vec<String>) -> ExitCode {
     limit_values();
+    core_ml_worker::announce();
     let program = arguments.first().map_or("", String::as_str);
     let rest = arguments.get(1..).unwrap_or(&[]);
     let is_triton = Path::new(program).file_stem().is_some_and(|stem| stem == "tritonserver");
@@ -119,7 +128,7 @@ pub fn main(arguments: Vec<String>) -> ExitCode {
             "-V" | "--version" => "version",
             name => name,
         };
-        match COMMANDS.iter().find(|command| command.name == name) {
+        match COMMANDS.iter().chain(HIDDEN).find(|command| command.name == name) {
             Some(command) => (command.run)(rest),
             None => Err(format!("unknown command '{name}'; 'galatea help' lists the commands")),
         }

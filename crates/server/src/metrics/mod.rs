@@ -1,5 +1,6 @@
 //! The metrics page: Triton's families, and vLLM's of language models, in Prometheus' text format.
 
+mod ane;
 mod config;
 mod families;
 mod gpu;
@@ -43,6 +44,7 @@ pub fn render(app: &App) -> String {
     let tokens = models.iter().map(|(_, statistics)| statistics.generation_tokens).sum();
     page.extend(power::page(crate::power::state(), tokens));
     page.extend(llm::page(&models, &encoders));
+    page.extend(ane::page(galatea_providers::coreml::engine::counts()));
     page.extend(gpu_memory::page(&crate::gpus::memory()));
     let readings = app.host().map(host::Host::gauges).unwrap_or_default();
     let pools = [

@@ -1,0 +1,69 @@
+//! What the engine behind the provider of Core ML has done.
+
+use galatea_providers::coreml::engine::Counts;
+use prometheus::proto::{Counter, Metric, MetricFamily, MetricType};
+
+use super::family;
+
+struct Family {
+    name: &'static str,
+    help: &'static str,
+    value: fn(&Counts) -> u64,
+}
+
+const FAMILIES: &[Family] = &[
+    Family {
+        name: "ane_compiles_total",
+        help: "Packages that were compiled for Core ML",
+        value: |counts| counts.compiles,
+    },
+    Family {
+        name: "ane_cache_hits_total",
+        help: "Packages that were found compiled for Core ML",
+        value: |counts| counts.cache_hits,
+    },
+    Family {
+        name: "ane_predictions_total",
+        help: "Predictions of Core ML's engine",
+        value: |counts| counts.predictions,
+    },
+    Family {
+        name: "ane_worker_restarts_total",
+        help: "Workers of Core ML that were started after another one ended",
+        value: |counts| counts.worker_restarts,
+    },
+    Family {
+        name: "ane_fallbacks_total",
+        help: "Partitions that Core ML's engine was given up for",
+        value: |counts| counts.fallbacks,
+    },
+];
+
+/// The families; none where no engine was ever asked.
+pub(super) fn page(counts: Counts) -> Vec<MetricFamily> {
+    if counts == Counts::default() {
+        return Vec::new();
+    }
+    let row = |row: &Family| {
+        let mut counter = Counter::default();
+        counter.set_value((row.value)(&counts) as f64);
+        let mut metric = Metric::default();
+        metric.set_counter(counter);
+        family(row.name, row.help, MetricType::COUNTER, vec![metric])
+    };
+    FAMILIES.iter().map(row).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_engine_that_was_never_asked_has_no_families() {
+        assert!(page(Counts::default()).is_empty());
+        let page = page(Counts { worker_restarts: 2, ..Counts::default() });
+        let found = page.iter().find(|one| one.name() == "ane_worker_restarts_total").unwrap();
+        assert_eq!(found.get_metric()[0].get_counter().get_value(), 2.0);
+        assert_eq!(page.len(), FAMILIES.len());
+    }
+}
