@@ -4,6 +4,7 @@
 
 pub mod arch;
 pub mod cache;
+pub mod chunked;
 pub mod config;
 pub mod embed;
 pub mod encoder_decoder;

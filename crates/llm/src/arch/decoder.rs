@@ -2,12 +2,13 @@
 //! network, positions as rotations.
 
 use galatea_graph::ops::fused::FusedActivation;
-use galatea_graph::{AttributeValue, Dim, Graph, ValueId};
-use galatea_tensor::{DataType, Tensor};
+use galatea_graph::{AttributeValue, ValueId};
+use galatea_tensor::Tensor;
 
 use super::net::Net;
 use super::rope::Rope;
-use super::{ModelShape, StepOptions, Weights, contradiction, layers};
+use super::step::{Heads, Step};
+use super::{Built, Form, ModelShape, Weights, contradiction, layers};
 use crate::config::Config;
 use crate::error::Result;
 
@@ -66,18 +67,13 @@ impl Decoder {
     ///
     /// # Errors
     /// When weights are missing, have another shape or are not known.
-    pub(super) fn graph(
-        &self,
-        name: &str,
-        weights: &dyn Weights,
-        options: &StepOptions,
-    ) -> Result<Graph> {
+    pub(super) fn graph(&self, name: &str, weights: &dyn Weights, form: &Form) -> Result<Built> {
         let mut net = Net::new(name, weights);
-        let step = Step::inputs(&mut net, &self.shape, options);
-        let tables = self.rope.tables(options.positions(&self.shape))?;
-        let tables = tables.map(|table| net.constant("rope", table));
+        let step = Step::inputs(&mut net, &self.shape, form);
+        let tables = self.rope.tables(form.positions(&self.shape))?;
+        let tables = step.angles(&mut net, "", tables);
         let shape = [self.shape.vocabulary, self.hidden];
-        let mut x = net.rows_of("model.embed_tokens.weight", shape, step.tokens)?;
+        let mut x = step.words(&mut net, "model.embed_tokens.weight", shape)?;
         let mut caches = Vec::new();
         for layer in 0..self.shape.layers {
             let at = format!("model.layers.{layer}");
@@ -89,15 +85,16 @@ impl Decoder {
             let normal = self.normalised(&mut net, x, &behind)?;
             let inner = self.gated(&mut net, normal, &format!("{at}.mlp"))?;
             x = net.one("Add", &[], &[x, inner])?;
+            step.end(&mut net, x);
         }
-        let wanted = net.one("Gather", &[], &[x, step.wanted])?;
+        let wanted = step.wanted(&mut net, x)?;
         let last = self.normalised(&mut net, wanted, "model.norm")?;
         let words = if self.tied { "model.embed_tokens" } else { "lm_head" };
         let sizes = [self.hidden, self.shape.vocabulary];
-        let logits = net.linear(last, words, sizes, false)?;
-        step.outputs(&mut net, logits, caches)?;
+        let logits = step.logits(&mut net, last, words, sizes)?;
+        step.outputs(&mut net, &logits, caches)?;
         // Some checkpoints keep tables, and tied weights a second time.
-        net.finish(|name| {
+        net.finish_step(|name| {
             name.ends_with("rotary_emb.inv_freq") || self.tied && name == "lm_head.weight"
         })
     }
@@ -213,133 +210,4 @@ pub(super) fn rms(net: &mut Net<'_>, x: ValueId, scale: ValueId, epsilon: f64) -
     #[allow(clippy::cast_possible_truncation, reason = "an attribute of FP32")]
     let epsilon = ("epsilon", AttributeValue::Float(epsilon as f32));
     net.one("RMSNormalization", &[epsilon], &[x, scale])
-}
-
-/// How the heads of a layer attend.
-pub(super) struct Heads {
-    /// Heads of queries.
-    pub(super) heads: usize,
-    /// Heads of keys and values.
-    pub(super) kv_heads: usize,
-    /// How many positions a row sees; 0 is all.
-    pub(super) window: usize,
-    /// Factor on scores; `None` is one divided by the root of a key's length.
-    pub(super) scale: Option<f32>,
-    /// Where scores are kept inside; 0 is nowhere.
-    pub(super) softcap: f32,
-}
-
-impl Heads {
-    pub(super) fn new(heads: usize, kv_heads: usize) -> Self {
-        Self { heads, kv_heads, window: 0, scale: None, softcap: 0.0 }
-    }
-}
-
-/// The inputs of a step.
-pub(super) struct Step {
-    pub(super) tokens: ValueId,
-    pub(super) positions: ValueId,
-    sequences: [ValueId; 3],
-    pub(super) wanted: ValueId,
-    /// Of each layer keys and values, and of bytes their scales.
-    caches: Vec<Vec<ValueId>>,
-}
-
-/// What a layer keeps, and what belongs to that where it is bytes.
-const CACHES: [&str; 4] = ["key", "value", "key_scales", "value_scales"];
-
-impl Step {
-    pub(super) fn inputs(net: &mut Net<'_>, shape: &ModelShape, options: &StepOptions) -> Self {
-        let mut list = |name: &str, dims: &[&str]| {
-            let dims: Vec<Dim> = dims.iter().map(|name| Dim::symbol(name)).collect();
-            net.input(name, DataType::Int64, &dims)
-        };
-        let (tokens, positions) = (list("tokens", &["rows"]), list("positions", &["rows"]));
-        let sequences = [
-            list("starts", &["borders"]),
-            list("lengths", &["sequences"]),
-            list("blocks", &["sequences", "most_blocks"]),
-        ];
-        let wanted = list("wanted", &["wanted"]);
-        let heads = [Dim::symbol("cache_blocks"), Dim::Known(shape.kv_heads)];
-        let (block, size) = (Dim::symbol("block_size"), Dim::Known(shape.head_size));
-        let mut cache = |(at, kind): (usize, &str), layer: usize| {
-            let (dtype, last) = match at {
-                // A key's elements are as far apart as a block has positions.
-                0 => (options.cache, vec![size.clone(), block.clone()]),
-                1 => (options.cache, vec![block.clone(), size.clone()]),
-                _ => (DataType::Fp32, vec![block.clone()]),
-            };
-            let dims: Vec<Dim> = heads.iter().cloned().chain(last).collect();
-            net.input(&format!("{kind}.{layer}"), dtype, &dims)
-        };
-        let count = if options.cache == DataType::Int8 { CACHES.len() } else { 2 };
-        let mut of = |layer| {
-            CACHES.into_iter().take(count).enumerate().map(|kind| cache(kind, layer)).collect()
-        };
-        let caches = (0..shape.layers).map(&mut of).collect();
-        Self { tokens, positions, sequences, wanted, caches }
-    }
-
-    /// Rows of heads turned by their positions.
-    pub(super) fn turned(
-        &self,
-        net: &mut Net<'_>,
-        x: ValueId,
-        [cos, sin]: [ValueId; 2],
-        heads: usize,
-    ) -> Result<ValueId> {
-        let first = net.constant("batch", Tensor::vector(vec![0_i64]));
-        let batch = net.one("Unsqueeze", &[], &[x, first])?;
-        let positions = net.one("Unsqueeze", &[], &[self.positions, first])?;
-        let heads = ("num_heads", AttributeValue::Int(int(heads)));
-        let turned = net.one("RotaryEmbedding", &[heads], &[batch, cos, sin, positions])?;
-        net.one("Squeeze", &[], &[turned, first])
-    }
-
-    /// Attention of a layer, and its caches after the step.
-    pub(super) fn attended(
-        &self,
-        net: &mut Net<'_>,
-        [query, key, value]: [ValueId; 3],
-        heads: &Heads,
-        layer: usize,
-    ) -> Result<(ValueId, Vec<ValueId>)> {
-        let caches = self.caches.get(layer).map_or(&[][..], Vec::as_slice);
-        let (caches, scales) = caches.split_at_checked(2).unwrap_or((caches, &[]));
-        let [starts, lengths, blocks] = self.sequences;
-        let mut inputs = vec![query, key, value];
-        inputs.extend(caches.iter().chain(&[starts, lengths, blocks]).chain(scales));
-        let number = |name, value| (name, AttributeValue::Int(int(value)));
-        let mut attributes = vec![
-            number("num_heads", heads.heads),
-            number("kv_num_heads", heads.kv_heads),
-            number("window", heads.window),
-            ("softcap", AttributeValue::Float(heads.softcap)),
-        ];
-        attributes.extend(heads.scale.map(|scale| ("scale", AttributeValue::Float(scale))));
-        let op = "ai.galatea:PagedAttention";
-        if scales.is_empty() {
-            let [attended, kept @ ..] = net.several::<3>(op, &attributes, &inputs)?;
-            return Ok((attended, kept.to_vec()));
-        }
-        let [attended, kept @ ..] = net.several::<5>(op, &attributes, &inputs)?;
-        Ok((attended, kept.to_vec()))
-    }
-
-    /// Names the results of the step.
-    pub(super) fn outputs(
-        &self,
-        net: &mut Net<'_>,
-        logits: ValueId,
-        caches: Vec<ValueId>,
-    ) -> Result<()> {
-        net.output("logits", logits)?;
-        let each = self.caches.first().map_or(1, Vec::len);
-        for (at, cache) in caches.into_iter().enumerate() {
-            let kind = CACHES.get(at % each).copied().unwrap_or_default();
-            net.output(&format!("{kind}.{}.after", at / each), cache)?;
-        }
-        Ok(())
-    }
 }

@@ -1,13 +1,14 @@
 //! Gemma 3 (text): local and global layers in turn, norms before and behind each part.
 
 use galatea_graph::ops::fused::FusedActivation;
-use galatea_graph::{AttributeValue, Graph, ValueId};
+use galatea_graph::{AttributeValue, ValueId};
 use galatea_tensor::Tensor;
 
-use super::decoder::{self, Heads, Step, int, rms};
+use super::decoder::{self, int, rms};
 use super::net::Net;
 use super::rope::Rope;
-use super::{Architecture, ModelShape, StepOptions, Weights, contradiction};
+use super::step::{Heads, Step};
+use super::{Architecture, Built, Form, ModelShape, Weights, contradiction};
 use crate::config::Config;
 use crate::error::Result;
 
@@ -84,18 +85,18 @@ impl Gemma {
         })
     }
 
-    fn graph(&self, weights: &dyn Weights, options: &StepOptions) -> Result<Graph> {
+    fn graph(&self, weights: &dyn Weights, form: &Form) -> Result<Built> {
         let mut net = Net::new("gemma3", weights);
         let has = |prefix: &&&str| net.has(&format!("{prefix}embed_tokens.weight"));
         let prefix = PREFIXES.iter().find(has).copied().unwrap_or("model.");
-        let step = Step::inputs(&mut net, &self.shape, options);
+        let step = Step::inputs(&mut net, &self.shape, form);
         let mut tables = Vec::new();
-        for rope in &self.ropes {
-            let both = rope.tables(options.positions(&self.shape))?;
-            tables.push(both.map(|table| net.constant("rope", table)));
+        for (rope, kind) in self.ropes.iter().zip(["_window", ""]) {
+            let both = rope.tables(form.positions(&self.shape))?;
+            tables.push(step.angles(&mut net, kind, both));
         }
         let shape = [self.shape.vocabulary, self.hidden];
-        let x = net.rows_of(&format!("{prefix}embed_tokens.weight"), shape, step.tokens)?;
+        let x = step.words(&mut net, &format!("{prefix}embed_tokens.weight"), shape)?;
         #[allow(clippy::cast_precision_loss, clippy::cast_possible_truncation, reason = "a length")]
         let root = net.constant("root", Tensor::scalar((self.hidden as f64).sqrt() as f32));
         let mut x = net.one("Mul", &[], &[x, root])?;
@@ -123,16 +124,18 @@ impl Gemma {
             let behind = format!("{at}.post_feedforward_layernorm");
             let inner = self.normalised(&mut net, inner, &behind)?;
             x = net.one("Add", &[], &[x, inner])?;
+            step.end(&mut net, x);
         }
-        let wanted = net.one("Gather", &[], &[x, step.wanted])?;
+        let wanted = step.wanted(&mut net, x)?;
         let last = self.normalised(&mut net, wanted, &format!("{prefix}norm"))?;
         let head = format!("{}lm_head", prefix.strip_suffix("model.").unwrap_or_default());
         let words = if self.tied { format!("{prefix}embed_tokens") } else { head.clone() };
         let sizes = [self.hidden, self.shape.vocabulary];
-        let logits = net.linear(last, &words, sizes, false)?;
-        let logits = self.capped(&mut net, logits)?;
-        step.outputs(&mut net, logits, caches)?;
-        net.finish(|name| {
+        let logits = step.logits(&mut net, last, &words, sizes)?;
+        let capped = |part| self.capped(&mut net, part);
+        let logits = logits.into_iter().map(capped).collect::<Result<Vec<_>>>()?;
+        step.outputs(&mut net, &logits, caches)?;
+        net.finish_step(|name| {
             let pictures = ["vision_tower.", "multi_modal_projector."];
             let own = name.strip_prefix("model.").unwrap_or(name);
             pictures.iter().any(|part| own.starts_with(part))

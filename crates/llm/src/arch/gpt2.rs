@@ -1,11 +1,12 @@
 //! GPT-2: learned positions, layer normalisation, weights `[inputs, outputs]`.
 
-use galatea_graph::{AttributeValue, Graph, ValueId};
+use galatea_graph::{AttributeValue, ValueId};
 use galatea_tensor::Tensor;
 
-use super::decoder::{Heads, Step, int};
+use super::decoder::int;
 use super::net::Net;
-use super::{Architecture, ModelShape, StepOptions, Weights, contradiction, layers};
+use super::step::{Heads, Step};
+use super::{Architecture, Built, Form, ModelShape, Weights, contradiction, layers};
 use crate::config::Config;
 use crate::error::Result;
 
@@ -34,7 +35,7 @@ struct Gpt2<'w> {
     epsilon: f32,
 }
 
-fn build(config: &Config, weights: &dyn Weights, options: &StepOptions) -> Result<Graph> {
+fn build(config: &Config, weights: &dyn Weights, form: &Form) -> Result<Built> {
     let shape = shape(config)?;
     let hidden = config.length("n_embd")?;
     let inner = config.optional_length("n_inner")?.unwrap_or(4 * hidden);
@@ -43,7 +44,7 @@ fn build(config: &Config, weights: &dyn Weights, options: &StepOptions) -> Resul
         Some(_) => return Err(config.unknown("activation_function", &["gelu_new"])),
     }
     let mut net = Net::new("gpt2", weights);
-    let step = Step::inputs(&mut net, &shape, options);
+    let step = Step::inputs(&mut net, &shape, form);
     // The bare model's checkpoints name their weights without a prefix.
     let prefix = if net.has("transformer.wte.weight") { "transformer." } else { "" };
     #[allow(clippy::cast_possible_truncation, reason = "an attribute of FP32")]
@@ -51,9 +52,9 @@ fn build(config: &Config, weights: &dyn Weights, options: &StepOptions) -> Resul
     let mut model = Gpt2 { net, prefix, hidden, epsilon };
     let net = &mut model.net;
     let words = [shape.vocabulary, hidden];
-    let word = net.rows_of(&format!("{prefix}wte.weight"), words, step.tokens)?;
+    let word = step.words(net, &format!("{prefix}wte.weight"), words)?;
     let places = [shape.positions, hidden];
-    let place = net.rows_of(&format!("{prefix}wpe.weight"), places, step.positions)?;
+    let place = step.places(net, &format!("{prefix}wpe.weight"), places)?;
     let mut x = net.one("Add", &[], &[word, place])?;
     let mut caches = Vec::new();
     for layer in 0..shape.layers {
@@ -74,14 +75,15 @@ fn build(config: &Config, weights: &dyn Weights, options: &StepOptions) -> Resul
         let active = model.net.one("Gelu", &tanh, &[inside])?;
         let outside = model.linear(active, &format!("{at}.mlp.c_proj"), [inner, hidden])?;
         x = model.net.one("Add", &[], &[x, outside])?;
+        step.end(&mut model.net, x);
     }
-    let wanted = model.net.one("Gather", &[], &[x, step.wanted])?;
+    let wanted = step.wanted(&mut model.net, x)?;
     let last = model.normalised(wanted, "ln_f")?;
     let sizes = [hidden, shape.vocabulary];
-    let logits = model.net.linear(last, &format!("{prefix}wte"), sizes, false)?;
-    step.outputs(&mut model.net, logits, caches)?;
+    let logits = step.logits(&mut model.net, last, &format!("{prefix}wte"), sizes)?;
+    step.outputs(&mut model.net, &logits, caches)?;
     // Old checkpoints keep the masks of their attention.
-    model.net.finish(|name| {
+    model.net.finish_step(|name| {
         name == "lm_head.weight"
             || name.ends_with(".attn.bias")
             || name.ends_with(".attn.masked_bias")

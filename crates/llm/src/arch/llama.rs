@@ -9,7 +9,7 @@ use crate::error::Result;
 pub(super) const LLAMA: Architecture = Architecture {
     model_types: &["llama", "mistral"],
     shape: decoder::shape,
-    build: |config, weights, options| decoder(config)?.graph("llama", weights, options),
+    build: |config, weights, form| decoder(config)?.graph("llama", weights, form),
 };
 
 fn decoder(config: &Config) -> Result<Decoder> {

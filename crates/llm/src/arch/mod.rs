@@ -12,21 +12,26 @@ mod bert;
 mod choices;
 mod decoder;
 mod encoder;
+mod fixed;
 mod gemma;
 mod gpt2;
 mod llama;
 mod net;
 mod qwen;
 mod rope;
+mod step;
 mod t5;
 
 use std::sync::Arc;
 
 pub use choices::{CHOICES, add_choices};
+pub use fixed::{By, FixedGraph, FixedOptions, Table};
 use galatea_graph::Graph;
 use galatea_graph::blocks::BlockWeights;
 use galatea_tensor::{DataType, Tensor};
 pub use t5::{EncoderDecoderShape, T5, T5_TYPES};
+
+use fixed::Built;
 
 pub use encoder::{ENCODERS, EncoderArchitecture, EncoderShape, encoder};
 
@@ -111,7 +116,7 @@ pub struct Architecture {
     pub model_types: &'static [&'static str],
     /// What a checkpoint of it needs to know of its caches.
     shape: fn(&Config) -> Result<ModelShape>,
-    build: fn(&Config, &dyn Weights, &StepOptions) -> Result<Graph>,
+    build: fn(&Config, &dyn Weights, &Form) -> Result<Built>,
 }
 
 /// What a decoder's graph is made for, beside its checkpoint.
@@ -134,6 +139,24 @@ impl StepOptions {
     /// Positions that tables need.
     fn positions(&self, shape: &ModelShape) -> usize {
         self.positions.map_or(shape.positions, |positions| positions.min(shape.positions))
+    }
+}
+
+/// What the rows of a graph are.
+enum Form {
+    /// Those of several sequences, over blocks.
+    Paged(StepOptions),
+    /// Those of one, with lengths that are all known.
+    Fixed(FixedOptions),
+}
+
+impl Form {
+    /// Positions that tables need.
+    fn positions(&self, shape: &ModelShape) -> usize {
+        match self {
+            Self::Paged(options) => options.positions(shape),
+            Self::Fixed(options) => options.context,
+        }
     }
 }
 
@@ -210,7 +233,23 @@ impl Architecture {
         weights: &dyn Weights,
         options: &StepOptions,
     ) -> Result<Graph> {
-        (self.build)(config, weights, options)
+        (self.build)(config, weights, &Form::Paged(*options)).map(|built| built.graph)
+    }
+
+    /// The graph of one sequence whose lengths are all known, as [`FixedGraph`] describes it.
+    ///
+    /// # Errors
+    /// As [`Architecture::graph_for`], and lengths that are nothing or beyond the model's positions.
+    pub fn fixed_graph(
+        &self,
+        config: &Config,
+        weights: &dyn Weights,
+        options: &FixedOptions,
+    ) -> Result<FixedGraph> {
+        let shape = self.shape(config)?;
+        options.check(&shape)?;
+        let built = (self.build)(config, &fixed::Plain(weights), &Form::Fixed(*options))?;
+        FixedGraph::new(built, *options, shape)
     }
 }
 

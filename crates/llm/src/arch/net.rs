@@ -12,6 +12,7 @@ use galatea_graph::{
 use galatea_tensor::{DataType, Tensor};
 
 use super::Weights;
+use super::fixed::{Built, Table};
 use crate::error::{Error, Kind, Result};
 use crate::weights::is_half;
 
@@ -35,6 +36,10 @@ pub(super) struct Net<'w> {
     graph: Graph,
     weights: &'w dyn Weights,
     used: HashSet<String>,
+    /// Of what rows are inputs, in graphs of fixed lengths.
+    pub(super) tables: Vec<Table>,
+    /// The rows behind each layer, in the same.
+    pub(super) ends: Vec<ValueId>,
 }
 
 impl<'w> Net<'w> {
@@ -42,7 +47,7 @@ impl<'w> Net<'w> {
         let mut graph = Graph::new(name);
         graph.opsets.insert(ONNX_DOMAIN.to_owned(), OPSET);
         graph.opsets.insert(GALATEA_DOMAIN.to_owned(), 1);
-        Self { graph, weights, used: HashSet::new() }
+        Self { graph, weights, used: HashSet::new(), tables: Vec::new(), ends: Vec::new() }
     }
 
     /// An input of the graph.
@@ -51,6 +56,19 @@ impl<'w> Net<'w> {
         self.graph.value_mut(id).declared = Some(Fact::new(dtype, dims.to_vec()));
         self.graph.inputs.push(id);
         id
+    }
+
+    /// The input of this name, made if there is none.
+    pub(super) fn input_once(&mut self, name: &str, dtype: DataType, dims: &[Dim]) -> ValueId {
+        match self.graph.find_value(name).filter(|id| self.graph.inputs.contains(id)) {
+            Some(id) => id,
+            None => self.input(name, dtype, dims),
+        }
+    }
+
+    /// Writes the graph in another version of ONNX.
+    pub(super) fn set_opset(&mut self, opset: i64) {
+        self.graph.opsets.insert(ONNX_DOMAIN.to_owned(), opset);
     }
 
     /// Makes a value an output of the graph.
@@ -80,9 +98,14 @@ impl<'w> Net<'w> {
     /// A weight as FP32 values.
     pub(super) fn floats(&mut self, name: &str, shape: &[usize]) -> Result<ValueId> {
         let tensor = self.weight(name, shape)?;
+        self.as_floats(name, tensor)
+    }
+
+    /// A constant as FP32 values.
+    pub(super) fn as_floats(&mut self, name: &str, tensor: Tensor) -> Result<ValueId> {
         let dtype = tensor.dtype();
         if !FLOATS.contains(&dtype) {
-            let text = format!("{dtype} of shape {shape:?}, expected one of {FLOATS:?}");
+            let text = format!("{dtype} of shape {:?}, expected one of {FLOATS:?}", tensor.shape());
             return Err(Error::new(Kind::Weights, format!("tensor '{name}'"), text));
         }
         let stored = self.graph.add_constant(name, tensor);
@@ -307,7 +330,15 @@ impl<'w> Net<'w> {
     ///
     /// # Errors
     /// When the checkpoint has a weight that the architecture does not know.
-    pub(super) fn finish(mut self, left_over: impl Fn(&str) -> bool) -> Result<Graph> {
+    pub(super) fn finish(self, left_over: impl Fn(&str) -> bool) -> Result<Graph> {
+        self.finish_step(left_over).map(|built| built.graph)
+    }
+
+    /// [`Net::finish`] of a decoder's step.
+    ///
+    /// # Errors
+    /// As there.
+    pub(super) fn finish_step(mut self, left_over: impl Fn(&str) -> bool) -> Result<Built> {
         for name in self.weights.names() {
             if !self.used.contains(&name) && !left_over(&name) {
                 let text = "the architecture has no such weight";
@@ -318,6 +349,6 @@ impl<'w> Net<'w> {
             Error::new(Kind::Weights, "the graph", error.to_string())
         };
         self.graph.sort().map_err(failed)?;
-        Ok(self.graph)
+        Ok(Built { graph: self.graph, tables: self.tables, ends: self.ends })
     }
 }

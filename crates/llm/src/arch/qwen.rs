@@ -9,10 +9,10 @@ use crate::error::Result;
 pub(super) const QWEN2: Architecture = Architecture {
     model_types: &["qwen2"],
     shape: decoder::shape,
-    build: |config, weights, options| {
+    build: |config, weights, form| {
         let plain = Decoder { biases: [true, false], ..Decoder::new(config)? };
         let windows = windows(config, plain.shape.layers)?;
-        Decoder { windows, ..plain }.graph("qwen2", weights, options)
+        Decoder { windows, ..plain }.graph("qwen2", weights, form)
     },
 };
 
@@ -20,11 +20,11 @@ pub(super) const QWEN2: Architecture = Architecture {
 pub(super) const QWEN3: Architecture = Architecture {
     model_types: &["qwen3"],
     shape: decoder::shape,
-    build: |config, weights, options| {
+    build: |config, weights, form| {
         let bias = config.flag("attention_bias", false)?;
         let plain = Decoder { biases: [bias; 2], normalised_heads: true, ..Decoder::new(config)? };
         let windows = windows(config, plain.shape.layers)?;
-        Decoder { windows, ..plain }.graph("qwen3", weights, options)
+        Decoder { windows, ..plain }.graph("qwen3", weights, form)
     },
 };
 

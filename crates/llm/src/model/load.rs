@@ -11,6 +11,7 @@ use serde_json::Value;
 use super::LanguageModel;
 use super::cache_type::{CacheType, position_bytes};
 use crate::arch::{self, ModelShape, StepOptions, Weights};
+use crate::chunked::{ChunkModel, Manifest};
 use crate::config::Config;
 use crate::encoder_decoder::EncoderDecoder;
 use crate::engine::{Engine, EngineOptions, SessionModel, StepModel};
@@ -221,6 +222,9 @@ impl LanguageModel {
         if path.is_dir() && EncoderDecoder::recognises(path)? {
             return Self::load_encoder_decoder(path, options);
         }
+        if Manifest::is_in(path) {
+            return Self::load_chunks(path, options);
+        }
         let checkpoint = Checkpoint::open(path, options)?;
         let model = checkpoint.step_model(path, options)?.with_swap_space(options.swap_bytes);
         let Checkpoint { tokenizer, template, tool_format, defaults, .. } = checkpoint;
@@ -243,6 +247,30 @@ impl LanguageModel {
         };
         let model = Self::new(tokenizer, template, tool_format, defaults, engine);
         Ok(Self { weight_bytes, position_bytes, draft_bytes, ..model })
+    }
+
+    /// Loads a folder of chunks, with the tokenizer that lies there.
+    fn load_chunks(folder: &Path, options: &LoadOptions) -> Result<Self> {
+        let refused = |field: &str| {
+            let text = "chunks are computed as they were converted, expected none";
+            Err(Error::new(Kind::Parameter, field, text))
+        };
+        if options.quantization.is_some() {
+            return refused("quantization");
+        }
+        if options.draft.is_some() {
+            return refused("draft");
+        }
+        let place = options.tokenizer.as_deref().unwrap_or(folder);
+        let tokenizer = Arc::new(Tokenizer::from_folder(place)?);
+        let template = Some(ChatTemplate::from_folder(place)?);
+        let (tool_format, defaults) = (tool_format(place)?, defaults(folder)?);
+        let model = ChunkModel::load(folder, options)?;
+        let position_bytes = model.position_bytes();
+        let own = options.engine.clone();
+        let engine = Engine::start(Box::new(model), Arc::clone(&tokenizer), own)?;
+        let model = Self::new(tokenizer, template, tool_format, defaults, engine);
+        Ok(Self { position_bytes, ..model })
     }
 
     /// Loads a folder whose model reads a text whole and writes another one. It has no chats.

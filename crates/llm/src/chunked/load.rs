@@ -1,0 +1,165 @@
+//! Folders of chunks, written and read.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs::File;
+use std::io::BufWriter;
+use std::path::Path;
+
+use galatea_formats::{coreml, safetensors};
+use galatea_runtime::{OptimiseLevel, SessionOptions};
+
+use super::manifest::{MANIFEST, Manifest, TABLES, TableEntry};
+use super::sessions::{ChunkFunction, SessionChunks};
+use super::{ChunkModel, ChunkSizes};
+use crate::arch::{By, Table, Weights};
+use crate::engine::StepModel;
+use crate::error::{Error, Kind, Result};
+use crate::model::{LoadOptions, position_bytes};
+
+/// The words for what says which row.
+const KEYS: [(&str, By); 2] = [("token", By::Token), ("position", By::Position)];
+
+/// The function of a package of layers that computes so many rows.
+#[must_use]
+pub fn function_name(rows: usize) -> String {
+    if rows == 1 { "decode".to_owned() } else { format!("prefill_{rows}") }
+}
+
+fn unwritten(path: &Path, error: impl std::fmt::Display) -> Error {
+    Error::new(Kind::Read, path.display().to_string(), format!("cannot be written: {error}"))
+}
+
+/// Writes the tables of a model into a folder of chunks, and says what lies there.
+///
+/// # Errors
+/// When the file cannot be written.
+pub fn write_tables(folder: &Path, tables: &[Table]) -> Result<Vec<TableEntry>> {
+    let path = folder.join(TABLES);
+    let file = File::create(&path).map_err(|error| unwritten(&path, error))?;
+    let all = tables.iter().map(|table| (table.input.as_str(), &table.rows));
+    safetensors::write(all, &BTreeMap::new(), BufWriter::new(file))
+        .map_err(|error| unwritten(&path, error))?;
+    let entry = |table: &Table| {
+        let by = KEYS.iter().find(|(_, by)| *by == table.by).map_or("", |(word, _)| word);
+        TableEntry { input: table.input.clone(), by: by.to_owned(), row: table.row.clone() }
+    };
+    Ok(tables.iter().map(entry).collect())
+}
+
+/// Writes the manifest of a folder of chunks: the last of its files, so that a folder which has it is whole.
+///
+/// # Errors
+/// When the file cannot be written.
+pub fn write_manifest(folder: &Path, manifest: &Manifest) -> Result<()> {
+    let path = folder.join(MANIFEST);
+    let mut text =
+        serde_json::to_string_pretty(manifest).map_err(|error| unwritten(&path, error))?;
+    text.push('\n');
+    std::fs::write(&path, text).map_err(|error| unwritten(&path, error))
+}
+
+impl ChunkModel {
+    /// Loads a folder of chunks, whose programs the interpreter runs on the providers of the options: what
+    /// they are rewritten to keeps the rounding of each operation.
+    ///
+    /// # Errors
+    /// Files that are missing, damaged or do not fit each other, and no room for the state of one sequence.
+    pub fn load(folder: &Path, options: &LoadOptions) -> Result<Self> {
+        let manifest = Manifest::read(folder)?;
+        let shape = manifest.shape();
+        let tables = tables(folder, &manifest)?;
+        let mut functions = Vec::new();
+        for (chunk, name) in manifest.chunks.iter().enumerate() {
+            let names: BTreeSet<(String, usize)> =
+                manifest.rows.iter().map(|&rows| (function_name(rows), rows)).collect();
+            functions.extend(package(&folder.join(name), chunk, &names)?);
+        }
+        let head = BTreeSet::from([("main".to_owned(), 1)]);
+        functions.extend(package(&folder.join(&manifest.head), manifest.chunks.len(), &head)?);
+        let sequences = sequences(&manifest, options)?;
+        let session = SessionOptions { optimise: OptimiseLevel::O1, ..options.session.clone() };
+        let functions = SessionChunks::new(functions, options.providers.clone(), session);
+        let sizes = ChunkSizes {
+            shape,
+            chunks: manifest.chunks.len(),
+            rows: manifest.rows.clone(),
+            windows: manifest.windows.clone(),
+            sequences,
+        };
+        Self::new(sizes, tables, Box::new(functions))
+    }
+
+    /// Bytes of the keys and values of a position.
+    #[must_use]
+    pub fn position_bytes(&self) -> usize {
+        position_bytes(self.shape(), galatea_tensor::DataType::Fp16)
+    }
+}
+
+/// For how many sequences there is room.
+fn sequences(manifest: &Manifest, options: &LoadOptions) -> Result<usize> {
+    let position = position_bytes(&manifest.shape(), galatea_tensor::DataType::Fp16);
+    let each = position.saturating_mul(manifest.context).max(1);
+    match options.blocks.unwrap_or((options.cache_bytes / each).min(options.engine.max_sequences)) {
+        0 => {
+            let found = options.cache_bytes;
+            let text =
+                format!("{found} found, expected at least {each} for the state of a sequence");
+            Err(Error::new(Kind::Parameter, "cache_bytes", text))
+        }
+        sequences => Ok(sequences),
+    }
+}
+
+/// The functions of a package, by chunk and rows.
+fn package(
+    path: &Path,
+    chunk: usize,
+    names: &BTreeSet<(String, usize)>,
+) -> Result<Vec<((usize, usize), ChunkFunction)>> {
+    let wrong = |text: String| Error::new(Kind::Weights, path.display().to_string(), text);
+    let model = coreml::load(path).map_err(|error| wrong(error.to_string()))?;
+    let mut found = Vec::with_capacity(names.len());
+    for function in model.functions {
+        let rows = names.iter().find(|(name, _)| *name == function.name).map(|(_, rows)| *rows);
+        let Some(rows) = rows else { continue };
+        let states = function.states.len();
+        found.push(((chunk, rows), ChunkFunction { graph: function.graph, states }));
+    }
+    match found.len() == names.len() {
+        true => Ok(found),
+        false => {
+            let names: Vec<&str> = names.iter().map(|(name, _)| name.as_str()).collect();
+            Err(wrong(format!("{} of the functions {names:?} found", found.len())))
+        }
+    }
+}
+
+fn tables(folder: &Path, manifest: &Manifest) -> Result<Vec<Table>> {
+    let path = folder.join(TABLES);
+    let wrong = |text: String| Error::new(Kind::Weights, path.display().to_string(), text);
+    let file = safetensors::open(&path).map_err(|error| wrong(error.to_string()))?;
+    let mut tables = Vec::with_capacity(manifest.tables.len());
+    for entry in &manifest.tables {
+        let by = KEYS.iter().find(|(word, _)| *word == entry.by).map(|(_, by)| *by);
+        let by =
+            by.ok_or_else(|| wrong(format!("'{}' looked up by '{}'", entry.input, entry.by)))?;
+        let rows = Weights::tensor(&file, &entry.input)?;
+        let width = entry.row.iter().try_fold(1_usize, |all, &len| all.checked_mul(len));
+        let least = match by {
+            By::Token => manifest.vocabulary,
+            By::Position => manifest.context,
+        };
+        let fits = matches!(rows.shape(), &[count, own] if count >= least && Some(own) == width);
+        if !fits {
+            let (shape, row) = (rows.shape(), &entry.row);
+            let text = format!(
+                "table '{}' of shape {shape:?}, expected at least {least} rows of {row:?}",
+                entry.input
+            );
+            return Err(wrong(text));
+        }
+        tables.push(Table { input: entry.input.clone(), by, row: entry.row.clone(), rows });
+    }
+    Ok(tables)
+}

@@ -1,0 +1,189 @@
+//! What a folder of chunks says of itself.
+
+use std::path::Path;
+
+use serde::{Deserialize, Serialize};
+
+use crate::arch::ModelShape;
+use crate::error::{Error, Kind, Result};
+
+/// The file of the manifest.
+pub const MANIFEST: &str = "chunks.json";
+/// The file of the tables.
+pub const TABLES: &str = "tables.safetensors";
+
+/// The version of the manifest.
+const VERSION: u32 = 1;
+/// Most positions of a state, rows of a function and chunks: more than any model has.
+const MOST: usize = 1 << 24;
+
+/// What a runner must know of a folder of chunks.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Manifest {
+    /// The version of this description.
+    pub version: u32,
+    /// What `model_type` of the checkpoint says.
+    pub architecture: String,
+    /// Positions of a state.
+    pub context: usize,
+    /// Layers of all chunks.
+    pub layers: usize,
+    /// Heads of keys and values.
+    pub kv_heads: usize,
+    /// Length of a key and of a value.
+    pub head_size: usize,
+    /// Tokens that exist.
+    pub vocabulary: usize,
+    /// Rows of the functions that each package of layers has: `decode` is the one of one row,
+    /// `prefill_N` that of `N`.
+    pub rows: Vec<usize>,
+    /// How many positions rows see in some layers, 0 for all: `mask_N` and `mask`.
+    pub windows: Vec<usize>,
+    /// The packages of layers, in their order.
+    pub chunks: Vec<String>,
+    /// The package that makes logits of a row.
+    pub head: String,
+    /// What is looked up in the tables.
+    pub tables: Vec<TableEntry>,
+}
+
+/// An input whose rows lie in a table of its name.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct TableEntry {
+    /// The input, and the tensor in the file of tables.
+    pub input: String,
+    /// `token` or `position`.
+    pub by: String,
+    /// The shape of a row.
+    pub row: Vec<usize>,
+}
+
+impl Manifest {
+    /// A manifest of a model's sizes.
+    #[must_use]
+    pub fn new(architecture: &str, shape: &ModelShape, context: usize) -> Self {
+        Self {
+            version: VERSION,
+            architecture: architecture.to_owned(),
+            context,
+            layers: shape.layers,
+            kv_heads: shape.kv_heads,
+            head_size: shape.head_size,
+            vocabulary: shape.vocabulary,
+            rows: Vec::new(),
+            windows: Vec::new(),
+            chunks: Vec::new(),
+            head: String::new(),
+            tables: Vec::new(),
+        }
+    }
+
+    /// Whether a path is a folder of chunks.
+    #[must_use]
+    pub fn is_in(path: &Path) -> bool {
+        path.is_dir() && path.join(MANIFEST).is_file()
+    }
+
+    /// Reads the manifest of a folder.
+    ///
+    /// # Errors
+    /// A file that cannot be read, is malformed or says what cannot be.
+    pub fn read(folder: &Path) -> Result<Self> {
+        let path = folder.join(MANIFEST);
+        let place = path.display().to_string();
+        let bytes = std::fs::read(&path)
+            .map_err(|error| Error::new(Kind::Read, &place, error.to_string()))?;
+        let found: Self = serde_json::from_slice(&bytes)
+            .map_err(|error| Error::new(Kind::Config, &place, error.to_string()))?;
+        found.check().map_err(|text| Error::new(Kind::Config, &place, text))?;
+        Ok(found)
+    }
+
+    fn check(&self) -> std::result::Result<(), String> {
+        if self.version != VERSION {
+            return Err(format!("version {} found, expected {VERSION}", self.version));
+        }
+        let sizes = [
+            ("context", self.context),
+            ("layers", self.layers),
+            ("kv_heads", self.kv_heads),
+            ("head_size", self.head_size),
+            ("vocabulary", self.vocabulary),
+            ("chunks", self.chunks.len()),
+            ("rows", self.rows.len()),
+        ];
+        if let Some((name, size)) = sizes.iter().find(|(_, size)| *size == 0 || *size > MOST) {
+            return Err(format!("{name}: {size} found, expected 1 to {MOST}"));
+        }
+        let context = self.context;
+        if let Some(rows) = self.rows.iter().find(|&&rows| rows == 0 || rows > context) {
+            return Err(format!("rows: {rows} found, expected 1 to the context, {context}"));
+        }
+        if !self.rows.contains(&1) {
+            return Err(format!("rows: {:?} found, expected 1 among them", self.rows));
+        }
+        // Files lie in the folder itself.
+        let plain = |name: &&String| {
+            let mut parts = Path::new(name.as_str()).components();
+            let first = matches!(parts.next(), Some(std::path::Component::Normal(_)));
+            !(first && parts.next().is_none())
+        };
+        if let Some(name) = self.chunks.iter().chain([&self.head]).find(plain) {
+            return Err(format!("'{name}' found, expected the name of a package in the folder"));
+        }
+        Ok(())
+    }
+
+    /// The sizes that an engine needs, with the positions of a state.
+    #[must_use]
+    pub fn shape(&self) -> ModelShape {
+        ModelShape {
+            layers: self.layers,
+            kv_heads: self.kv_heads,
+            head_size: self.head_size,
+            vocabulary: self.vocabulary,
+            positions: self.context,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn manifests_come_back_and_what_cannot_be_is_named() {
+        let shape =
+            ModelShape { layers: 2, kv_heads: 1, head_size: 4, vocabulary: 9, positions: 64 };
+        let mut manifest = Manifest::new("llama", &shape, 32);
+        manifest.rows = vec![1, 16];
+        manifest.chunks = vec!["layers_0.mlpackage".to_owned()];
+        manifest.head = "head.mlpackage".to_owned();
+        let folder = tempfile::tempdir().unwrap();
+        let write = |manifest: &Manifest| {
+            let text = serde_json::to_vec(manifest).unwrap();
+            std::fs::write(folder.path().join(MANIFEST), text).unwrap();
+            Manifest::read(folder.path())
+        };
+        assert_eq!(write(&manifest).unwrap(), manifest);
+        assert_eq!(manifest.shape().positions, 32);
+        let wrong = |change: fn(&mut Manifest), expected: &str| {
+            let mut damaged = manifest.clone();
+            change(&mut damaged);
+            let error = write(&damaged).unwrap_err().to_string();
+            assert!(error.contains(MANIFEST) && error.contains(expected), "{error}");
+        };
+        wrong(|found| found.version = 2, "version 2 found, expected 1");
+        wrong(|found| found.rows = vec![16], "expected 1 among them");
+        wrong(|found| found.rows = vec![1, 64], "rows: 64 found");
+        wrong(
+            |found| found.head = "../head.mlpackage".to_owned(),
+            "expected the name of a package",
+        );
+        wrong(|found| found.vocabulary = 0, "vocabulary: 0 found");
+        std::fs::write(folder.path().join(MANIFEST), r#"{"version": 1}"#).unwrap();
+        assert!(Manifest::read(folder.path()).is_err());
+    }
+}
