@@ -10,9 +10,10 @@ mod support;
 use std::collections::BTreeMap;
 
 use galatea_graph::rewrite::Level;
-use galatea_graph::{AttributeValue, Graph, ValueId};
-use galatea_providers::coreml::{ConvertOptions, convert};
-use galatea_tensor::Tensor;
+use galatea_graph::{AttributeValue, Fact, Graph, ValueId};
+use galatea_providers::coreml::{ConvertOptions, CoreMlProvider, convert};
+use galatea_runtime::{ExecutionProvider, Session, SessionOptions};
+use galatea_tensor::{DataType, Tensor};
 use package::agree_at;
 use support::{Maker, floats, ints};
 
@@ -383,4 +384,24 @@ fn large_windows_are_several_small_ones() {
     // 17 has no parts.
     let prime = [kernel(&[17, 1]), ("strides", list(&[17, 1]))];
     assert_eq!(pool("AveragePool", &[1, 2, 31, 5], &prime), "avg_pool 1");
+}
+
+#[test]
+fn the_provider_keeps_sums_of_halves_wide_and_rounds_what_comes_out() {
+    let mut maker = Maker::new();
+    let x = maker.input("x", Tensor::from_vec(&[1, 2, 4096], vec![0.5_f32; 8192]).unwrap());
+    let mut weight = vec![1.0_f32; 8192];
+    weight[1] = 1.25;
+    let weight = maker.constant(Tensor::from_vec(&[4096, 2], weight).unwrap());
+    let made = maker.node("MatMul", &[], &[x, weight], 1);
+    maker.graph.outputs = made.iter().flatten().copied().collect();
+    let shape = maker.inputs[0].1.shape().to_vec();
+    let id = maker.graph.inputs[0];
+    maker.graph.value_mut(id).declared = Some(Fact::fixed(DataType::Fp32, &shape));
+    let provider = CoreMlProvider::new().insisting().unwrap();
+    let session =
+        Session::new(maker.graph.clone(), &[provider], &SessionOptions::default()).unwrap();
+    let found = session.run(&[("x", maker.inputs[0].1.clone())]).unwrap();
+    // 2048.125 lies between the halves 2048 and 2050; a sum of halves would have stopped at 1024.
+    assert_eq!(found[0].to_vec::<f32>().unwrap(), [2048.0; 4]);
 }

@@ -1,9 +1,11 @@
-//! Every ONNX backend node case through a Core ML package in FP32: converted, written, read again and
+//! Every ONNX backend node case through a Core ML package in FP32, in plain forms and in those that the
+//! Neural Engine favours: converted, written, read again and
 //! evaluated as the interpreter has it. A case that is listed must be refused; it is never wrong. Where a
 //! case is refused because a run brings axes or a shape, these are constants.
 
 mod package;
 
+use galatea_graph::rewrite::Level;
 use galatea_graph::{Datum, Graph};
 use galatea_providers::coreml::ConvertOptions;
 use galatea_tensor::Tensor;
@@ -14,7 +16,7 @@ use package::Failure;
 /// The most elements of an input that is a constant where a run cannot bring it.
 const FEW: usize = 16;
 
-fn run_package(graph: &Graph, inputs: Vec<Datum>) -> Result<Vec<Datum>, String> {
+fn run_package(graph: &Graph, inputs: Vec<Datum>, level: Level) -> Result<Vec<Datum>, String> {
     let mut tensors = Vec::with_capacity(inputs.len());
     for datum in inputs {
         let Datum::Tensor(tensor) = datum else {
@@ -23,12 +25,12 @@ fn run_package(graph: &Graph, inputs: Vec<Datum>) -> Result<Vec<Datum>, String> 
         };
         tensors.push(tensor);
     }
-    let found = match run_shaped(graph, &tensors) {
+    let found = match run_shaped(graph, &tensors, level) {
         Err(Failure::Refused(refused)) => {
             let (graph, left) = bound(graph, &tensors);
             let tries = left.len() < tensors.len();
             // What is refused in any case is so for the first reason.
-            match tries.then(|| run_shaped(&graph, &left)) {
+            match tries.then(|| run_shaped(&graph, &left, level)) {
                 None | Some(Err(Failure::Refused(_))) => Err(Failure::Refused(refused)),
                 Some(other) => other,
             }
@@ -40,8 +42,8 @@ fn run_package(graph: &Graph, inputs: Vec<Datum>) -> Result<Vec<Datum>, String> 
 }
 
 /// In a package for the shapes of the inputs.
-fn run_shaped(graph: &Graph, tensors: &[Tensor]) -> Result<Vec<Tensor>, Failure> {
-    let mut options = ConvertOptions { half: false, ..ConvertOptions::default() };
+fn run_shaped(graph: &Graph, tensors: &[Tensor], level: Level) -> Result<Vec<Tensor>, Failure> {
+    let mut options = ConvertOptions { half: false, level, ..ConvertOptions::default() };
     for (tensor, &id) in tensors.iter().zip(&graph.inputs) {
         options.shapes.insert(graph.value(id).name.clone(), tensor.shape().to_vec());
     }
@@ -75,7 +77,9 @@ fn main() {
             Box::leak(others.collect::<Vec<&str>>().join("\n").into_boxed_str())
         }
     };
-    let provider =
-        Provider { name: "coreml", expectations, run: Box::new(run_package), claims: None };
-    run(vec![provider]).exit();
+    let at = |name: &'static str, level: Level| {
+        let run = move |graph: &Graph, inputs: Vec<Datum>| run_package(graph, inputs, level);
+        Provider { name, expectations, run: Box::new(run), claims: None }
+    };
+    run(vec![at("coreml", Level::O2), at("coreml-favoured", Level::O3)]).exit();
 }

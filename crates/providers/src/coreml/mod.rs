@@ -16,6 +16,7 @@ mod provider;
 mod reshaped;
 mod rows;
 mod select;
+mod sums;
 mod weights;
 
 pub use activations::{Activations, calibrate};

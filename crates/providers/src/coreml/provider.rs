@@ -19,6 +19,7 @@ use galatea_tensor::{DataType, Tensor};
 
 use super::convert::{ConvertOptions, convert, refusals};
 use super::engine::{Deferred, EngineChoice, Make};
+use super::sums;
 use crate::cost;
 use crate::cpu::CpuProvider;
 
@@ -127,6 +128,7 @@ impl ExecutionProvider for CoreMlProvider {
         let mut program = interpret("main", function).map_err(|error| failed(&error))?;
         // No fusions: what an operation gives is rounded before the next one reads it.
         rewrite::optimise(&mut program, Level::O1).map_err(|error| failed(&error))?;
+        sums::in_single(&mut program).map_err(|error| failed(&error))?;
         let expect = |ids: &[galatea_graph::ValueId], of: &Graph| -> Vec<Option<Fact>> {
             ids.iter().map(|&id| of.value(id).declared.clone()).collect()
         };

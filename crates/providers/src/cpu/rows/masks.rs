@@ -3,7 +3,7 @@
 use galatea_graph::ONNX_DOMAIN;
 use galatea_graph::ops::cast::Cast;
 use galatea_graph::ops::logic::{Compare, CompareKind, Logical, LogicalKind, Not, Where};
-use galatea_tensor::{DataType, Element, with_number};
+use galatea_tensor::{DataType, Element, f16, with_number};
 
 use super::movement::with_plain;
 use super::spread::{Runs, map_pairs, run_of};
@@ -158,6 +158,8 @@ fn conversion(view: &NodeView<'_>) -> Result<Conversion, String> {
         (DataType::Int32, DataType::Bool) => || map::<i32, bool>(|x| x != 0),
         (DataType::Fp32, DataType::Bool) => || map::<f32, bool>(|x| x != 0.0),
         (DataType::Fp32, DataType::Fp32) => || map::<f32, f32>(|x| x),
+        (DataType::Fp16, DataType::Fp32) => || map::<f16, f32>(f16::to_f32),
+        (DataType::Fp32, DataType::Fp16) => || map::<f32, f16>(f16::from_f32),
         _ => return Err(format!("no kernel converts {from} to {to}")),
     })
 }
