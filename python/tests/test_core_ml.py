@@ -1,6 +1,7 @@
 """Packages that `galatea convert` writes: coremltools' own loader takes every operation, and they compute what
 their models do."""
 
+import json
 import pathlib
 import subprocess
 
@@ -88,6 +89,31 @@ def test_a_package_says_which_shapes_it_takes(program, tmp_path):
     assert "input 'IMAGE' has shape [2, 1, 8, 8], expected [1, 1, 8, 8]" in done.stderr
 
 
+def test_few_bits_are_compared_with_the_model(program, tmp_path):
+    images = np.load(SAMPLES.parents[1] / "golden" / "digits" / "images.npz")
+    for part in ["train", "test"]:
+        np.savez(tmp_path / f"{part}.npz", IMAGE=images[part].astype(np.float32)[:, None])
+    package = tmp_path / "model.mlpackage"
+    done = convert(program, "digits", package, "--weights", "int8", "--activations", "int8", "--calibration",
+                   tmp_path / "train.npz", "--check", tmp_path / "test.npz", "--json")
+    assert done.returncode == 0, done.stderr
+    told = json.loads(done.stdout)
+    assert told["activations"] == 6 and told["islands"] == []
+    [check] = told["check"]
+    assert check["rows"] == 450 and check["top1"] >= 0.992 and check["not_finite"] == 0, check
+    operators = loaded(package)
+    assert operators.count("quantize") == operators.count("dequantize") == 6
+
+
+def test_nodes_of_fp32_are_told(program, tmp_path):
+    package = tmp_path / "model.mlpackage"
+    done = convert(program, "digits", package, "--islands", "Conv", "--check", "random")
+    assert done.returncode == 0, done.stderr
+    assert "nodes are FP32, which the Neural Engine leaves" in done.stdout and "(Conv): as asked for" in done.stdout
+    assert "8 random inputs" in done.stdout and "PROBABILITIES" in done.stdout
+    assert loaded(package)
+
+
 def test_wrong_options_are_named(program, tmp_path):
     package = tmp_path / "model.mlpackage"
     for options, expected in [
@@ -98,6 +124,11 @@ def test_wrong_options_are_named(program, tmp_path):
         (["--shape", "IMAGE=1,2"], "input 'IMAGE': shape [1, 2] is given"),
         (["--shape", "image=1,1,8,8"], "there is no input 'image'"),
         (["--length", "width=3"], "no input has a length 'width'"),
+        (["--activations", "int4"], "--activations: 'int4' found, expected int8"),
+        (["--activations", "int8"], "--activations int8 needs --calibration DATA"),
+        (["--exclude", "Conv"], "--exclude goes with --activations int8"),
+        (["--islands", "Exp"], "there is no node 'Exp' to compute in FP32"),
+        (["--islands", "Conv", "--precision", "fp32"], "--islands goes with --precision fp16"),
     ]:
         done = convert(program, "digits", package, *options)
         assert done.returncode == 1 and expected in done.stderr, done.stderr

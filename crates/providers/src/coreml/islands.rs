@@ -31,8 +31,8 @@ pub struct Island {
 
 /// Half of what FP16 holds: other inputs may give more than the samples do.
 const LARGEST: f64 = 32_752.0;
-/// Magnitudes from here on are those of masks, which become what FP16 holds without harm.
-const MASK: f32 = 1e30;
+/// Magnitudes from here on are those of masks, such as -10⁹, which become what FP16 holds without harm.
+const MASK: f32 = 1e8;
 /// The most that rounding to FP16 may take of a value as a whole: 16 times what it takes of numbers that
 /// have all of their digits.
 const LOSS: f64 = 1.0 / 256.0;
@@ -47,12 +47,19 @@ struct Reach {
     largest: f64,
     energy: f64,
     loss: f64,
+    /// Elements that are no masks, and those that would be.
+    held: u64,
+    hidden: u64,
 }
 
 impl Reach {
     fn add(&mut self, values: &[f32]) {
-        let held = |value: &&f32| value.abs() < MASK;
-        for &value in values.iter().filter(held) {
+        for &value in values.iter().filter(|value| value.is_finite()) {
+            if value.abs() >= MASK {
+                self.hidden += 1;
+                continue;
+            }
+            self.held += 1;
             let (wide, half) = (f64::from(value), f16::from_f32(value));
             self.largest = self.largest.max(wide.abs());
             if half.is_finite() {
@@ -64,6 +71,9 @@ impl Reach {
 
     /// Why FP16 does not hold the value; none where it does.
     fn fault(&self) -> Option<String> {
+        if self.held == 0 && self.hidden > 0 {
+            return Some(format!("no value is below {MASK:.0e}, FP16 ends at 65504"));
+        }
         if self.largest > LARGEST {
             return Some(format!("values reach {:.3e}, FP16 ends at 65504", self.largest));
         }
@@ -262,7 +272,8 @@ mod tests {
         assert_eq!(fault(&[1.0, -3.5, 0.0, 1e-9]), None);
         assert_eq!(fault(&[0.0, 0.0]), None);
         // Masks become what FP16 holds.
-        assert_eq!(fault(&[1.0, f32::MIN, f32::NEG_INFINITY]), None);
+        assert_eq!(fault(&[1.0, f32::MIN, -1e9, f32::NEG_INFINITY]), None);
+        assert!(fault(&[1.7e9, 1.8e9]).unwrap().contains("no value is below 1e8"));
         assert!(fault(&[1.0, 7e4]).unwrap().contains("reach 7.000e4"));
         assert!(fault(&[2e-7, -1e-7]).unwrap().contains("FP16 loses"));
         assert!(fault(&[3e-9]).unwrap().contains("100.0 %"));

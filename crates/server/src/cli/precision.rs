@@ -93,6 +93,7 @@ fn given(
         notes.line(&format!(
             "{RANDOM_SAMPLES} random inputs: what is measured is what noise gives, not what data does"
         ));
+        notes.json.insert("random_inputs".to_owned(), json!(true));
         return random(graph, options);
     }
     samples(graph, names)
