@@ -1,6 +1,6 @@
 //! Graphs as packages.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 use galatea_formats::coreml::mil::{self, Arg, Element};
 use galatea_formats::coreml::{Described, Feature, FeatureType, ModelInfo, NewPackage, Shapes};
@@ -11,6 +11,8 @@ use galatea_tensor::DataType;
 use super::activations::{self, Activations};
 use super::emit::{Emit, MOST_AXES, form_of};
 use super::rows;
+use super::share::Shared;
+use super::states::{NewState, States};
 use super::weights::Compression;
 
 /// What a package is to be.
@@ -18,6 +20,9 @@ use super::weights::Compression;
 pub struct ConvertOptions {
     /// Whether floats are computed in FP16; in FP32 otherwise, which the Neural Engine does not take.
     pub half: bool,
+    /// Whether floats of a program of FP16 are FP16 in its inputs and outputs too, from version 7 of the
+    /// format on; they are FP32 otherwise.
+    pub half_border: bool,
     /// Version of the format: 6 (macOS 12) to 9 (macOS 15).
     pub specification: i32,
     /// Numbers that symbols of the inputs' shapes stand for, by symbol. A symbol without one is a length
@@ -43,6 +48,7 @@ impl Default for ConvertOptions {
     fn default() -> Self {
         Self {
             half: true,
+            half_border: false,
             specification: 9,
             lengths: BTreeMap::new(),
             buckets: Vec::new(),
@@ -226,14 +232,76 @@ fn known_input(graph: &Graph, id: ValueId, options: &ConvertOptions) -> Result<F
     Ok(Fact::new(fact.dtype, dims))
 }
 
+/// A graph that becomes a function of a package.
+#[derive(Clone, Copy, Debug)]
+pub struct NewFunction<'g> {
+    /// Its name.
+    pub name: &'g str,
+    /// What it computes.
+    pub graph: &'g Graph,
+    /// Inputs and outputs of the graph that are states of the function; these came with version 9 of the
+    /// format.
+    pub states: &'g [NewState],
+}
+
 /// Writes a graph as a program.
 ///
 /// # Errors
 /// When the graph is wrong, or a node has no form in a program; the error has all of these.
 pub fn convert(graph: &Graph, options: &ConvertOptions) -> Result<NewPackage, ConvertError> {
-    let float = if options.half { Element::Fp16 } else { Element::Fp32 };
-    traced(graph, options, float).map(|(package, _)| package)
+    convert_functions([NewFunction { name: MAIN, graph, states: &[] }], options)
 }
+
+/// Writes graphs as functions of one program, of which the first is run where none is named. Constants
+/// that several have are held once. Several functions came with version 9 of the format.
+///
+/// # Errors
+/// As [`convert`], and states that the graphs do not have.
+pub fn convert_functions<'g>(
+    functions: impl IntoIterator<Item = NewFunction<'g>>,
+    options: &ConvertOptions,
+) -> Result<NewPackage, ConvertError> {
+    let float = if options.half { Element::Fp16 } else { Element::Fp32 };
+    let mut shared = Shared::default();
+    let mut program = mil::Program { functions: BTreeMap::new() };
+    let mut described = Vec::new();
+    for one in functions {
+        let (mut function, description, _) = function(&one, options, float)?;
+        shared.share(&mut function.block);
+        if program.functions.insert(one.name.to_owned(), function).is_some() {
+            let text = format!("two functions are called '{}'", one.name);
+            return Err(ConvertError::Graph(text));
+        }
+        described.push(description);
+    }
+    packaged(program, described, options)
+}
+
+/// Functions as a package.
+fn packaged(
+    program: mil::Program,
+    described: Vec<Described>,
+    options: &ConvertOptions,
+) -> Result<NewPackage, ConvertError> {
+    let named = described.first().map(|first| first.name.clone()).unwrap_or_default();
+    let alone = described.len() == 1 && named == MAIN;
+    if !alone && options.specification < SEVERAL {
+        let text = format!("several functions, which came with version {SEVERAL} of the format");
+        return Err(ConvertError::Graph(text));
+    }
+    Ok(NewPackage {
+        specification: options.specification,
+        program,
+        functions: described,
+        default_function: if alone { String::new() } else { named },
+        info: ModelInfo::default(),
+    })
+}
+
+/// The function of a package that has one.
+const MAIN: &str = "main";
+/// The version of the format that came with several functions.
+const SEVERAL: i32 = 9;
 
 /// Which operations of a program a node of the graph has become.
 #[derive(Clone, Debug)]
@@ -252,22 +320,37 @@ pub(super) fn traced(
     options: &ConvertOptions,
     float: Element,
 ) -> Result<(NewPackage, Vec<Span>), ConvertError> {
-    let (graph, facts) = prepared(graph, options)?;
+    let one = NewFunction { name: MAIN, graph, states: &[] };
+    let (function, described, spans) = function(&one, options, float)?;
+    let program = mil::Program { functions: BTreeMap::from([(MAIN.to_owned(), function)]) };
+    Ok((packaged(program, vec![described], options)?, spans))
+}
+
+/// A function, what is said of it, and what became of each node.
+type Written = (mil::Function, Described, Vec<Span>);
+
+/// A graph as a function with floats of a type.
+fn function(
+    one: &NewFunction<'_>,
+    options: &ConvertOptions,
+    float: Element,
+) -> Result<Written, ConvertError> {
+    let (graph, facts) = prepared(one.graph, options)?;
     if options.level == Level::O3
-        && let Ok(found) = written((&graph, &facts), options, float, true)
+        && let Ok(found) = written(one, (&graph, &facts), options, (float, true))
     {
         return Ok(found);
     }
-    written((&graph, &facts), options, float, false)
+    written(one, (&graph, &facts), options, (float, false))
 }
 
-/// The graph as a program, in the forms that the Neural Engine favours if `favoured` says so.
+/// The prepared graph as a function, in the forms that the Neural Engine favours if `favoured` says so.
 fn written(
+    one: &NewFunction<'_>,
     (graph, facts): (&Graph, &[Option<Fact>]),
     options: &ConvertOptions,
-    float: Element,
-    favoured: bool,
-) -> Result<(NewPackage, Vec<Span>), ConvertError> {
+    (float, favoured): (Element, bool),
+) -> Result<Written, ConvertError> {
     let opset = u32::try_from(options.specification - 1).unwrap_or(0);
     let mut emit = Emit::new(graph, facts, opset, float, options.compression)
         .with_islands(options.islands.clone())
@@ -276,9 +359,17 @@ fn written(
         emit = emit.favouring();
     }
     let wrong = |error: &dyn std::fmt::Display| ConvertError::Graph(error.to_string());
-    let inputs = feed(&mut emit, graph, facts, options)?;
+    let held: HashSet<&str> =
+        one.states.iter().flat_map(|state| &state.parts).flatten().map(String::as_str).collect();
+    let given = |ids: &[ValueId]| -> Vec<ValueId> {
+        ids.iter().copied().filter(|&id| !held.contains(graph.value(id).name.as_str())).collect()
+    };
+    let (fed, results) = (given(&graph.inputs), given(&graph.outputs));
+    let inputs = feed(&mut emit, (graph, &fed), facts, options)?;
+    let states = States::declare(&mut emit, graph, facts, one.states);
+    let states = states.map_err(|error| wrong(&error.0))?;
     // Nothing on the way to an output takes its name.
-    let names = graph.outputs.iter().map(|&id| emit.builder().reserve(&graph.value(id).name));
+    let names = results.iter().map(|&id| emit.builder().reserve(&graph.value(id).name));
     let names: Vec<String> = names.collect();
     let (mut unconverted, mut spans) = (Vec::new(), Vec::new());
     for (index, node) in graph.nodes.iter().enumerate() {
@@ -296,21 +387,13 @@ fn written(
         return Err(ConvertError::Nodes(unconverted));
     }
     spans.push(Span::begun(&mut emit, None, graph));
-    let mut outputs = Vec::with_capacity(graph.outputs.len());
-    for (&id, name) in graph.outputs.iter().zip(&names) {
-        outputs.push(give(&mut emit, id, name).map_err(|error| wrong(&error.0))?);
+    let mut outputs = Vec::with_capacity(results.len());
+    for (&id, name) in results.iter().zip(&names) {
+        outputs.push(give(&mut emit, id, name, options).map_err(|error| wrong(&error.0))?);
     }
-    let function = emit.into_builder().finish();
-    let program = mil::Program { functions: BTreeMap::from([("main".to_owned(), function)]) };
-    let described = Described { name: "main".to_owned(), inputs, outputs, states: Vec::new() };
-    let package = NewPackage {
-        specification: options.specification,
-        program,
-        functions: vec![described],
-        default_function: String::new(),
-        info: ModelInfo::default(),
-    };
-    Ok((package, spans))
+    let states = states.finish(&mut emit).map_err(|error| wrong(&error.0))?;
+    let described = Described { name: one.name.to_owned(), inputs, outputs, states };
+    Ok((emit.into_builder().finish(), described, spans))
 }
 
 impl Span {
@@ -380,29 +463,33 @@ fn shapes(dims: &[Dim], options: &ConvertOptions) -> Option<(Vec<usize>, Shapes)
     Some((default, Shapes::Range(bounds.collect())))
 }
 
-/// The form that a value has at the border of a package: arrays are FP32 or INT32.
-fn border(dtype: DataType) -> Option<Element> {
-    match form_of(dtype, Element::Fp32)? {
+/// The form that a value has at the border of a package: arrays are floats or INT32.
+fn border(dtype: DataType, options: &ConvertOptions) -> Option<Element> {
+    let half = options.half && options.half_border && options.specification >= HALVES;
+    match form_of(dtype, if half { Element::Fp16 } else { Element::Fp32 })? {
         Element::Bool => Some(Element::Int32),
         other => Some(other),
     }
 }
 
+/// The version of the format that came with arrays of FP16.
+const HALVES: i32 = 7;
+
 /// Makes the inputs.
 fn feed(
     emit: &mut Emit<'_>,
-    graph: &Graph,
+    (graph, fed): (&Graph, &[ValueId]),
     facts: &[Option<Fact>],
     options: &ConvertOptions,
 ) -> Result<Vec<Feature>, ConvertError> {
-    let mut features = Vec::with_capacity(graph.inputs.len());
-    for &id in &graph.inputs {
+    let mut features = Vec::with_capacity(fed.len());
+    for &id in fed {
         let name = graph.value(id).name.clone();
         let refuse = |text: String| ConvertError::Graph(format!("input '{name}': {text}"));
         let fact = facts.get(id.index()).and_then(Option::as_ref);
         let dims = fact.and_then(|fact| Some((fact, fact.shape.as_ref()?)));
         let (fact, dims) = dims.ok_or_else(|| refuse("its shape is not known".to_owned()))?;
-        let Some(element) = border(fact.dtype) else {
+        let Some(element) = border(fact.dtype, options) else {
             return Err(refuse(format!("a package takes no {}", fact.dtype)));
         };
         if dims.len() > MOST_AXES {
@@ -433,9 +520,14 @@ fn feed(
 }
 
 /// Makes an output, under its name.
-fn give(emit: &mut Emit<'_>, id: ValueId, name: &str) -> super::emit::Result<Feature> {
+fn give(
+    emit: &mut Emit<'_>,
+    id: ValueId,
+    name: &str,
+    options: &ConvertOptions,
+) -> super::emit::Result<Feature> {
     let dtype = emit.dtype(id)?;
-    let Some(element) = border(dtype) else {
+    let Some(element) = border(dtype, options) else {
         return super::emit::refuse(format!("output '{name}': a package gives no {dtype}"));
     };
     let mut var = emit.given(id)?;
@@ -449,6 +541,7 @@ fn give(emit: &mut Emit<'_>, id: ValueId, name: &str) -> super::emit::Result<Fea
     // The last operation of an output has its name.
     let word = match element {
         Element::Int32 => "int32",
+        Element::Fp16 => "fp16",
         _ => "fp32",
     };
     let (builder, arg) = (emit.builder(), Arg::from(&var));

@@ -8,6 +8,7 @@ use galatea_graph::{Dim, Fact, Graph, Node, ValueId, converted};
 use galatea_tensor::{DataType, Tensor, f16};
 
 use super::favoured::Favoured;
+use super::states::Slot;
 use super::weights::Compression;
 
 /// Why a node has no form in a program.
@@ -66,6 +67,10 @@ pub(crate) struct Emit<'g> {
     stem: String,
     /// Nobody wants the program: large constants are not made.
     probing: bool,
+    /// Inputs that are states, written in place.
+    pub(super) slots: HashMap<ValueId, Slot>,
+    /// What states hold at this place of the program, where it was read.
+    pub(super) held: HashMap<Var, Var>,
 }
 
 /// Constants of more elements are not made where nobody wants the program: weights, not parameters.
@@ -97,6 +102,8 @@ impl<'g> Emit<'g> {
             float,
             stem: String::new(),
             probing: false,
+            slots: HashMap::new(),
+            held: HashMap::new(),
         }
     }
 

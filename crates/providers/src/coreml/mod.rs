@@ -16,12 +16,18 @@ mod provider;
 mod reshaped;
 mod rows;
 mod select;
+mod share;
+mod states;
 mod sums;
 mod weights;
 
 pub use activations::{Activations, calibrate};
-pub use convert::{ConvertError, ConvertOptions, Unconverted, convert, prepared_nodes};
+pub use convert::{
+    ConvertError, ConvertOptions, NewFunction, Unconverted, convert, convert_functions,
+    prepared_nodes,
+};
 pub use islands::{Island, islands, named_islands};
 pub use provider::{CoreMlProvider, NAME};
 pub use rows::operators;
+pub use states::NewState;
 pub use weights::Compression;

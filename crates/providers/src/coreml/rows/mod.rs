@@ -2,6 +2,7 @@
 
 pub(super) mod activation;
 mod attention;
+mod cache;
 mod control;
 pub(super) mod convolution;
 mod create;
@@ -67,6 +68,7 @@ impl Row {
 const FAMILIES: &[&[Row]] = &[
     activation::ROWS,
     attention::ROWS,
+    cache::ROWS,
     control::ROWS,
     convolution::ROWS,
     create::ROWS,
