@@ -235,6 +235,12 @@ fn many_predictions_are_under_way_at_once() {
     }
 }
 
+/// Sends a signal, and says whether the process was there.
+fn signal(number: u32, process: u32) -> bool {
+    let kill = format!("kill -{number} {process}");
+    Command::new("sh").args(["-c", &kill]).output().unwrap().status.success()
+}
+
 #[test]
 fn a_prediction_whose_worker_is_killed_is_tried_on_the_next_one() {
     let folder = tempfile::tempdir().unwrap();
@@ -246,8 +252,7 @@ fn a_prediction_whose_worker_is_killed_is_tried_on_the_next_one() {
     let (mut rung, _) = bell.accept().unwrap();
     rung.read_exact(&mut [0]).unwrap();
     let process = worker.process().unwrap();
-    let killed = Command::new("kill").args(["-9", &process.to_string()]).status().unwrap();
-    assert!(killed.success());
+    assert!(signal(9, process));
     assert_eq!(numbers(waiting.recv().unwrap()), [49.0; 6]);
     assert_ne!(worker.process(), Some(process));
 }
@@ -372,8 +377,7 @@ fn a_worker_ends_when_nobody_needs_it() {
     let process = worker.process().unwrap();
     drop((model, worker));
     // The listener has asked how it ended before the number is free: signals then find nobody.
-    let found = || Command::new("kill").args(["-0", &process.to_string()]).output().unwrap();
-    while found().status.success() {
+    while signal(0, process) {
         std::thread::yield_now();
     }
 }
