@@ -28,7 +28,7 @@ pub(super) fn chip(arguments: &[String]) -> Result<ExitCode, String> {
 }
 
 /// What is not known is not there.
-fn as_json(found: &Capabilities) -> Value {
+pub(super) fn as_json(found: &Capabilities) -> Value {
     let [f32, bf16, int8] = found.kernels;
     let core = |kind: &CoreKind| {
         known(&[
@@ -64,7 +64,8 @@ fn feature(feature: &Feature) -> String {
     format!("{feature:?}")
 }
 
-fn as_text(found: &Capabilities) -> String {
+/// The same for people.
+pub(super) fn as_text(found: &Capabilities) -> String {
     let mut lines = Vec::new();
     let mut line = |name: &str, value: String| lines.push(format!("{name:<18}{value}"));
     if let Some(chip) = &found.chip {

@@ -24,6 +24,9 @@ mod run_checkpoint;
 mod sample;
 mod sample_chat;
 mod samples;
+mod selftest;
+mod selftest_suite;
+mod selftest_units;
 mod serve;
 mod step_profile;
 mod sweep;
@@ -96,6 +99,11 @@ const COMMANDS: &[Command] = &[
         name: "chip",
         sentence: "what this machine can do: cores, instruction sets, peaks",
         run: chip::chip,
+    },
+    Command {
+        name: "selftest",
+        sentence: "run packages on every compute unit here, as a report to send in",
+        run: selftest::selftest,
     },
     Command { name: "version", sentence: "print the version", run: version },
     Command { name: "help", sentence: "print this list", run: help },
