@@ -31,14 +31,20 @@ def run(program, model, inputs, prefix):
     return dict(np.load(f"{prefix}0.npz"))
 
 
-def loaded(package):
-    """The operations of a package, after coremltools has checked each by its own definition."""
+def functions(package):
+    """The operations of each function of a package, after coremltools has checked each by its own definition."""
     from coremltools.converters.mil.frontend.milproto.load import load
 
     spec = coremltools.utils.load_spec(str(package))
     weights = package / "Data" / "com.apple.CoreML" / "weights"
     program = load(spec, spec.specificationVersion, str(weights))
-    return [operation.op_type for operation in program.functions["main"].operations]
+    names = program.functions.items()
+    return {name: [operation.op_type for operation in function.operations] for name, function in names}
+
+
+def loaded(package):
+    """The operations of a package with one function."""
+    return functions(package)["main"]
 
 
 CASES = {
@@ -76,6 +82,22 @@ def test_every_operation_of_a_package_is_one_of_core_ml(program, tmp_path, model
     done = convert_file(program, EXPORTS / f"{model}.onnx", package, "--precision", precision)
     assert done.returncode == 0, done.stderr
     assert loaded(package)
+
+
+def test_a_language_model_becomes_functions_with_states(program, tmp_path):
+    folder = tmp_path / "chat"
+    options = ["--context", "64", "--prefill", "16", "--chunk-bytes", "500000"]
+    done = convert_file(program, SAMPLES / "chat" / "1", folder, *options)
+    assert done.returncode == 0, done.stderr
+    manifest = json.loads((folder / "chunks.json").read_text())
+    assert manifest["rows"] == [1, 16] and len(manifest["chunks"]) > 1
+    for package in manifest["chunks"]:
+        found = functions(folder / package)
+        assert found.keys() == {"decode", "prefill_16"}
+        for operations in found.values():
+            assert {"read_state", "slice_update", "coreml_update_state", "softmax"} <= set(operations)
+            assert not {"gather", "scaled_dot_product_attention"} & set(operations)
+    assert "linear" in loaded(folder / manifest["head"]) or "conv" in loaded(folder / manifest["head"])
 
 
 def test_a_package_says_which_shapes_it_takes(program, tmp_path):

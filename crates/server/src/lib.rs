@@ -12,6 +12,7 @@
 
 pub mod app;
 mod aside;
+pub mod chunks;
 mod classification;
 pub mod cli;
 pub mod flags;

@@ -14,6 +14,7 @@ use serde_json::json;
 use super::arguments::{Arguments, Choice, help};
 use super::precision::{self, Notes};
 use super::{model, say};
+use crate::chunks::{ChunkOptions, write_chunks};
 
 const CHOICES: &[Choice] = &[
     Choice {
@@ -82,6 +83,26 @@ const CHOICES: &[Choice] = &[
         value: "DATA|random",
         sentence: "run the package on samples and compare it with the model in FP32; repeatable",
     },
+    Choice {
+        name: "context",
+        value: "N",
+        sentence: "of a language model: the most tokens of a text [1024]",
+    },
+    Choice {
+        name: "prefill",
+        value: "N,N,…",
+        sentence: "of a language model: rows of the functions that compute prompts [64,128,512]",
+    },
+    Choice {
+        name: "chunk-bytes",
+        value: "N",
+        sentence: "of a language model: the most bytes of the weights of a package [1000000000]",
+    },
+    Choice {
+        name: "tokenizer",
+        value: "FOLDER",
+        sentence: "of a language model: where its tokenizer is [the checkpoint's folder]",
+    },
     Choice { name: "function", value: "NAME", sentence: "function of a model that has several" },
     Choice { name: "level", value: "O0…O3", sentence: "how far the graph is rewritten [O2]" },
     Choice { name: "json", value: "", sentence: "print one line of JSON" },
@@ -92,14 +113,17 @@ const CHOICES: &[Choice] = &[
 pub(super) fn convert(arguments: &[String]) -> Result<ExitCode, String> {
     let arguments = Arguments::parse(arguments, CHOICES)?;
     if arguments.has("help") {
-        say(&help("galatea convert MODEL OUTPUT.mlpackage|OUTPUT.onnx", CHOICES));
+        say(&help("galatea convert MODEL OUTPUT.mlpackage|OUTPUT.onnx|FOLDER", CHOICES));
         return Ok(ExitCode::SUCCESS);
     }
     let [source, target] = arguments.values() else {
         return Err(format!("expected MODEL and OUTPUT, found {} names", arguments.values().len()));
     };
-    let (path, target) = (model::find(source)?, PathBuf::from(target));
-    let started = Instant::now();
+    let (target, started) = (PathBuf::from(target), Instant::now());
+    if let Some(path) = model::checkpoint(source)? {
+        return checkpoint(&path, &target, &arguments, started);
+    }
+    let path = model::find(source)?;
     let loaded = model::load(&path, &arguments)?;
     let nodes = loaded.graph.nodes.len();
     let mut notes = Notes::default();
@@ -121,6 +145,56 @@ pub(super) fn convert(arguments: &[String]) -> Result<ExitCode, String> {
         }
     }
     report(&arguments, &target, (nodes, started), notes);
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Writes a language model as a folder of chunks.
+fn checkpoint(
+    path: &Path,
+    target: &Path,
+    arguments: &Arguments,
+    started: Instant,
+) -> Result<ExitCode, String> {
+    if Format::of(target).is_some() {
+        let text =
+            "a language model becomes a folder of packages, expected a name without an extension";
+        return Err(format!("{text}, found '{}'", target.display()));
+    }
+    let mut chunks = ChunkOptions::default();
+    let half_border = chunks.convert.half_border;
+    chunks.convert = ConvertOptions { half_border, ..options(arguments)? };
+    let number = |name: &str| {
+        let wrong = |text: &str| format!("--{name}: '{text}' found, expected a number");
+        arguments.last(name).map(|text| text.parse().map_err(|_| wrong(text))).transpose()
+    };
+    chunks.context = number("context")?;
+    chunks.chunk_bytes = arguments.number("chunk-bytes", chunks.chunk_bytes)?;
+    chunks.tokenizer = arguments.last("tokenizer").map(PathBuf::from);
+    if let Some(text) = arguments.last("prefill") {
+        let wrong = |one: &str| format!("--prefill: '{one}' found, expected numbers of rows");
+        let rows = text.split(',').filter(|one| !one.trim().is_empty());
+        let rows = rows.map(|one| one.trim().parse().map_err(|_| wrong(one)));
+        chunks.prefill = Some(rows.collect::<Result<_, _>>()?);
+    }
+    let manifest = write_chunks(path, target, &chunks)?;
+    let (seconds, bytes) = (started.elapsed().as_secs_f64(), bytes_of(target));
+    let (packages, context) = (manifest.chunks.len() + 1, manifest.context);
+    let file = target.display().to_string();
+    if arguments.has("json") {
+        let found = json!({
+            "file": file, "packages": packages, "context": context, "rows": manifest.rows,
+            "bytes": bytes, "seconds": seconds,
+        });
+        say(&found.to_string());
+        return Ok(ExitCode::SUCCESS);
+    }
+    let megabytes = bytes as f64 / 1e6;
+    let rows: Vec<String> = manifest.rows.iter().map(ToString::to_string).collect();
+    let rows = rows.join(", ");
+    say(&format!(
+        "{file}: {packages} packages with functions of {rows} rows, {context} positions, {megabytes:.1} MB, in \
+         {seconds:.2} s"
+    ));
     Ok(ExitCode::SUCCESS)
 }
 

@@ -3,18 +3,23 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use galatea_llm::chunked::Manifest;
+
 use crate::backend::ModelFiles;
 use crate::error::Error;
 
 /// Most entries of a folder that are looked at.
 const MAX_ENTRIES: usize = 10_000;
 
-/// Whether a path is a checkpoint: a folder with `config.json` and safetensors, a folder with GGUF files, or a GGUF
-/// file.
+/// Whether a path is a checkpoint: a folder with `config.json` and safetensors, a folder of chunks, a folder with GGUF
+/// files, or a GGUF file.
 #[must_use]
 pub fn is_checkpoint(path: &Path) -> bool {
     if path.is_file() {
         return is_gguf(path);
+    }
+    if Manifest::is_in(path) {
+        return true;
     }
     let config = path.join("config.json").is_file();
     files(path).iter().any(|file| is_gguf(file) || config && has_extension(file, "safetensors"))
@@ -83,7 +88,7 @@ pub(super) fn find(files: &ModelFiles) -> Result<PathBuf, Error> {
 /// # Errors
 /// A folder with more than one model in GGUF files, or with none; the text goes on behind its name.
 pub fn one(place: &Path) -> Result<PathBuf, String> {
-    if place.is_file() || place.join("config.json").is_file() {
+    if place.is_file() || place.join("config.json").is_file() || Manifest::is_in(place) {
         return Ok(place.to_owned());
     }
     let mut models: Vec<PathBuf> =

@@ -1,0 +1,168 @@
+//! Trained decoders as chunks of Core ML's functions, run by the interpreter beside what was recorded.
+
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
+#![allow(clippy::print_stderr, reason = "a skipped test says so")]
+#![allow(clippy::indexing_slicing, reason = "a test fails by panicking")]
+
+use std::path::{Path, PathBuf};
+use std::sync::mpsc::{self, Receiver};
+
+use galatea::chunks::{ChunkOptions, write_chunks};
+use galatea_llm::engine::{EngineOptions, GenerationEvent, GenerationRequest, Ticket, Usage};
+use galatea_llm::model::{LanguageModel, LoadOptions};
+use galatea_llm::sampling::SamplingParameters;
+use galatea_llm::tokens::Surround;
+use galatea_providers::coreml::ConvertOptions;
+use serde_json::Value;
+
+fn shared() -> Option<PathBuf> {
+    let Some(shared) = std::env::var_os("GALATEA_SHARED") else {
+        eprintln!("skipped: GALATEA_SHARED does not say where the recorded checkpoints are");
+        return None;
+    };
+    Some(PathBuf::from(shared).join("models"))
+}
+
+fn ids(value: &Value, key: &str) -> Vec<u32> {
+    let ids = value[key].as_array().unwrap().iter();
+    ids.map(|id| u32::try_from(id.as_u64().unwrap()).unwrap()).collect()
+}
+
+/// A checkpoint as chunks in a folder, of states with so many positions.
+fn chunks(source: &Path, target: &Path, context: usize, half: bool) -> LanguageModel {
+    let options = ChunkOptions {
+        convert: ConvertOptions { half, ..ChunkOptions::default().convert },
+        context: Some(context),
+        prefill: Some(vec![8, 32]),
+        // A few layers in each.
+        chunk_bytes: 500_000,
+        ..ChunkOptions::default()
+    };
+    let manifest = write_chunks(source, target, &options).unwrap();
+    assert!(manifest.chunks.len() > 1 && manifest.rows == [1, 8, 32], "{manifest:?}");
+    LanguageModel::load(target, &load_options()).unwrap()
+}
+
+fn load_options() -> LoadOptions {
+    let engine = EngineOptions { max_sequences: 3, ..EngineOptions::default() };
+    LoadOptions { engine, ..LoadOptions::new(galatea_providers::all()) }
+}
+
+type Asked = (Ticket, Receiver<GenerationEvent>);
+
+fn ask(model: &LanguageModel, prompt: Vec<u32>, tokens: u32) -> Asked {
+    let (to, events) = mpsc::channel();
+    let request = GenerationRequest {
+        prompt,
+        sampling: SamplingParameters {
+            temperature: 0.0,
+            max_tokens: Some(tokens),
+            ignore_eos: true,
+            ..SamplingParameters::default()
+        },
+        constraint: None,
+        priority: 0,
+        client: 0,
+        salt: 0,
+        id: String::new(),
+    };
+    let sink = Box::new(move |event| drop(to.send(event)));
+    (model.engine().submit(request, sink).unwrap(), events)
+}
+
+fn answer((_ticket, events): Asked) -> (Vec<u32>, Usage) {
+    let mut tokens = Vec::new();
+    for event in events {
+        match event {
+            GenerationEvent::Started { .. } => {}
+            GenerationEvent::Delta(delta) => tokens.extend(delta.tokens),
+            GenerationEvent::Finished(usage) => return (tokens, usage),
+            GenerationEvent::Failed(error) => panic!("{error}"),
+        }
+    }
+    panic!("no last event came");
+}
+
+/// Recorded prompts all at once, and one longer than all windows beside what the checkpoint itself says.
+fn check(name: &str, half: bool) {
+    let Some(models) = shared() else { return };
+    let golden = std::fs::read(models.join("golden.json")).unwrap();
+    let golden: Value = serde_json::from_slice(&golden).unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    let model = chunks(&models.join(name), folder.path(), 96, half);
+    let cases: Vec<(Vec<u32>, Vec<u32>)> = golden[name]["cases"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|case| {
+            let prompt = ids(case, "ids");
+            let mut greedy = ids(case, "greedy_ids").split_off(prompt.len());
+            greedy.truncate(12);
+            (prompt, greedy)
+        })
+        .collect();
+    let asked: Vec<Asked> = cases
+        .iter()
+        .map(|(prompt, greedy)| ask(&model, prompt.clone(), greedy.len().try_into().unwrap()))
+        .collect();
+    for ((_, greedy), asked) in cases.iter().zip(asked) {
+        assert_eq!(answer(asked).0, *greedy, "{name}");
+    }
+    let text = std::fs::read_to_string(models.join("val.txt")).unwrap();
+    let text: String = text.chars().take(2000).collect();
+    let mut prompt = model.tokenizer().encode(&text, Surround::Omit).unwrap();
+    prompt.truncate(75);
+    assert_eq!(prompt.len(), 75);
+    let whole = LanguageModel::load(&models.join(name), &load_options()).unwrap();
+    let (expected, _) = answer(ask(&whole, prompt.clone(), 8));
+    assert_eq!(answer(ask(&model, prompt, 8)).0, expected, "{name}");
+}
+
+#[test]
+fn a_small_qwen2_in_chunks_writes_the_recorded_tokens() {
+    check("books-qwen2-draft-2m", true);
+}
+
+#[test]
+fn a_larger_qwen2_in_chunks_writes_the_recorded_tokens() {
+    // In FP16 a token comes whose logit is 0.004 less.
+    check("books-qwen2-13m", false);
+}
+
+#[test]
+fn gpt2_in_chunks_writes_the_recorded_tokens() {
+    // In FP16 a token comes whose logit is 0.002 less.
+    check("books-gpt2-5m", false);
+}
+
+#[test]
+fn answers_end_and_prompts_are_refused_where_the_state_is_full() {
+    let Some(models) = shared() else { return };
+    let folder = tempfile::tempdir().unwrap();
+    let model = chunks(&models.join("books-qwen2-draft-2m"), folder.path(), 40, true);
+    assert_eq!(model.context(), 40);
+    let (tokens, usage) = answer(ask(&model, vec![5; 36], 100));
+    assert_eq!((tokens.len(), usage.prompt_tokens), (4, 36));
+    let (to, _events) = mpsc::channel();
+    let sink = Box::new(move |event: GenerationEvent| drop(to.send(event)));
+    let request = GenerationRequest {
+        prompt: vec![5; 40],
+        sampling: SamplingParameters::default(),
+        constraint: None,
+        priority: 0,
+        client: 0,
+        salt: 0,
+        id: String::new(),
+    };
+    let error = model.engine().submit(request, sink).unwrap_err().to_string();
+    assert!(error.contains("expected at most 39"), "{error}");
+}
+
+#[test]
+fn folders_with_something_else_are_not_written_over() {
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/models/chat/1");
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("letter.txt"), "dear").unwrap();
+    let error = write_chunks(&source, folder.path(), &ChunkOptions::default()).unwrap_err();
+    assert!(error.contains("holds no chunks"), "{error}");
+}
