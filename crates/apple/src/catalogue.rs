@@ -70,6 +70,39 @@ pub struct ChipFacts {
     pub neural_engine_cores: Option<f64>,
     /// What Apple states about it, 10¹² operations a second.
     pub stated_tops: Option<f64>,
+    /// How many engines there are, each with its share of cores and operations.
+    pub neural_engines: Option<f64>,
+    /// 10¹² operations on halves a second, of all engines.
+    pub fp16_tops: Option<f64>,
+    /// Milliseconds that a start on the engine takes.
+    pub dispatch_ms: Option<f64>,
+    /// What the engine does with weights of 8 bits, and with those of 4.
+    pub narrow: [Option<Narrow>; 2],
+}
+
+/// What a neural engine does with numbers of few bits.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Narrow {
+    /// Multiplies them.
+    Arithmetic,
+    /// Widens them before.
+    Storage,
+}
+
+impl Narrow {
+    /// Its name.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Arithmetic => "arithmetic",
+            Self::Storage => "storage",
+        }
+    }
+
+    fn parse(text: &str) -> Option<Self> {
+        [Self::Arithmetic, Self::Storage].into_iter().find(|kind| kind.name() == text)
+    }
 }
 
 /// What is known about a chip, or about its nearest relative.
@@ -117,6 +150,12 @@ fn nearest<'a>(name: &str, chips: &'a [ChipFacts]) -> Option<Known<'a>> {
     family.min_by_key(place).map(|facts| Known { facts, exact: false })
 }
 
+/// The generation in a chip's name: 4 of `Apple M4 Pro`.
+#[must_use]
+pub fn generation(name: &str) -> Option<u32> {
+    parts(name).map(|(_, _, generation, _)| generation)
+}
+
 /// A name's maker, family, generation and size: `Apple`, `M`, 4, `Pro`.
 fn parts(name: &str) -> Option<(&str, &str, u32, &str)> {
     let mut words = name.splitn(3, ' ');
@@ -141,6 +180,7 @@ fn parse(text: &str) -> Option<ChipFacts> {
         let all = value(section, key).and_then(Value::as_array);
         all.into_iter().flatten().filter_map(number).collect()
     };
+    let narrow = |key: &str| Narrow::parse(value("neural_engine", key)?.as_str()?);
     Some(ChipFacts {
         name: text_of("name")?,
         provenance: text_of("provenance")?,
@@ -152,6 +192,10 @@ fn parse(text: &str) -> Option<ChipFacts> {
         bandwidth_gb_per_s: numbers("memory", "bandwidth_gb_per_s"),
         neural_engine_cores: value("neural_engine", "cores").and_then(number),
         stated_tops: value("neural_engine", "stated_tops").and_then(number),
+        neural_engines: value("neural_engine", "engines").and_then(number),
+        fp16_tops: value("neural_engine", "fp16_tops").and_then(number),
+        dispatch_ms: value("neural_engine", "dispatch_ms").and_then(number),
+        narrow: [narrow("int8"), narrow("int4")],
     })
 }
 
@@ -177,6 +221,11 @@ mod tests {
         assert!(texts == known, "the table and data/chips differ");
         assert_eq!(chips().len(), FILES.len());
         assert!(chips().iter().all(|chip| chip.matrix_unit.is_some()));
+        let whole = |chip: &ChipFacts| {
+            chip.neural_engines.zip(chip.fp16_tops).is_some()
+                && chip.narrow.iter().all(Option::is_some)
+        };
+        assert!(chips().iter().all(whole));
     }
 
     #[test]
@@ -200,6 +249,9 @@ mod tests {
         // Its own file has none.
         assert_eq!(matrix("Apple M2 Ultra"), Some(1600.0));
         assert_eq!(matrix("Apple A17 Pro"), None);
+        let start = |name: &str| figure(name, |chip| chip.dispatch_ms.as_slice());
+        assert_eq!((start("Apple M1 Ultra"), start("Apple M4 Pro")), (Some(0.23), Some(0.1)));
+        assert_eq!((generation("Apple M4 Pro"), generation("Xeon")), (Some(4), None));
         assert!(figure("Apple M3", |chip| &chip.vector_gflops_f32).is_some());
     }
 }
