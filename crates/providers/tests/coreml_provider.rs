@@ -5,8 +5,8 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use galatea_graph::{Attributes, Fact, Graph, ONNX_DOMAIN, ValueId};
-use galatea_providers::coreml::CoreMlProvider;
+use galatea_graph::{AttributeValue, Attributes, Dim, Fact, Graph, ONNX_DOMAIN, ValueId};
+use galatea_providers::coreml::{CoreMlProvider, FloatType, NeuralEngine, Settings};
 use galatea_providers::reference::ReferenceProvider;
 use galatea_runtime::{ExecutionProvider, OptimiseLevel, Session, SessionOptions};
 use galatea_tensor::{DataType, Tensor, f16};
@@ -55,8 +55,8 @@ fn each_operation_rounds_to_halves_unless_told_otherwise() {
     let values = x.to_vec::<f32>().unwrap();
     let rounded: Vec<f32> = values.iter().copied().map(halves).collect();
     assert_eq!(run(CoreMlProvider::new()), rounded);
-    let single = CoreMlProvider::new();
-    single.configure(&BTreeMap::from([("precision".to_owned(), "fp32".to_owned())])).unwrap();
+    let settings = Settings { float: FloatType::Fp32, ..Settings::default() };
+    let single = CoreMlProvider::new().with_settings(settings);
     for (found, value) in run(single).into_iter().zip(values) {
         assert!((found - (2.0 * value).exp()).abs() < 1e-4 * found, "{found} of {value}");
     }
@@ -86,11 +86,103 @@ fn integers_of_64_bits_are_refused_when_32_do_not_hold_them() {
 }
 
 #[test]
-fn a_setting_that_there_is_not_is_named() {
+fn a_models_settings_are_its_own() {
     let provider = CoreMlProvider::new();
     let set = |name: &str, value: &str| {
-        provider.configure(&BTreeMap::from([(name.to_owned(), value.to_owned())])).unwrap_err()
+        provider.configured(&BTreeMap::from([(name.to_owned(), value.to_owned())]))
     };
-    assert_eq!(set("precision", "int8"), "precision 'int8' found, expected fp16 or fp32");
-    assert_eq!(set("speed", "high"), "'speed' found, expected precision, worker, power_mode");
+    let single = set("precision", "fp32").unwrap().unwrap();
+    let settings = |provider: &dyn std::fmt::Debug| format!("{provider:?}");
+    assert!(settings(&single).contains("float: Fp32"));
+    assert!(settings(&single.insisting().unwrap()).contains("float: Fp32"));
+    assert!(settings(&provider).contains("float: Fp16"));
+    assert!(set("speed", "high").unwrap_err().contains("'speed' found, expected one of"));
+}
+
+/// `x` of open first length through one operator with a constant, and then another.
+fn open(first: (&str, Tensor), second: (&str, Attributes)) -> Graph {
+    let mut graph = Graph::new("open");
+    graph.opsets.insert(ONNX_DOMAIN.to_owned(), 21);
+    let x = graph.value_named("x");
+    let shape = vec![Dim::symbol("batch"), Dim::Known(3)];
+    graph.value_mut(x).declared = Some(Fact::new(DataType::Fp32, shape));
+    graph.inputs.push(x);
+    let (w, a, b) = (graph.value_named("w"), graph.value_named("a"), graph.value_named("b"));
+    graph.value_mut(w).initializer = Some(first.1);
+    let none = Attributes::new();
+    graph
+        .add_node((ONNX_DOMAIN, first.0), "", &none, vec![Some(x), Some(w)], vec![Some(a)])
+        .unwrap();
+    graph.add_node((ONNX_DOMAIN, second.0), "", &second.1, vec![Some(a)], vec![Some(b)]).unwrap();
+    graph.outputs.push(b);
+    graph
+}
+
+fn noise(shape: &[usize]) -> Tensor {
+    let count: usize = shape.iter().product();
+    #[allow(clippy::cast_precision_loss, reason = "small numbers")]
+    let all = (0..count).map(|at| ((at * 37 % 23) as f32 - 11.0) / 8.0).collect();
+    Tensor::from_vec(shape, all).unwrap()
+}
+
+fn axis(axis: i64) -> Attributes {
+    Attributes::from([("axis".to_owned(), AttributeValue::Int(axis))])
+}
+
+#[test]
+fn batches_of_any_size_give_what_each_row_gives() {
+    for buckets in [vec![], vec![2, 4]] {
+        // Along the first axis rows are padded where that changes nothing.
+        for along in [1, 0] {
+            let graph = open(("MatMul", noise(&[3, 3])), ("Softmax", axis(along)));
+            let settings = Settings { buckets: buckets.clone(), ..Settings::default() };
+            let engine = NeuralEngine::of("M4").unwrap();
+            let provider = CoreMlProvider::new().with_engine(engine).with_settings(settings);
+            let plain = Session::new(
+                graph.clone(),
+                &[Arc::new(ReferenceProvider) as Arc<dyn ExecutionProvider>],
+                &SessionOptions::default(),
+            );
+            let (session, plain) = (session(graph, provider), plain.unwrap());
+            assert_eq!(session.partition_providers(), ["coreml"], "{:?}", session.explain().notes);
+            for rows in [1, 3, 4, 7, 3] {
+                let x = noise(&[rows, 3]);
+                let found = session.run(&[("x", x.clone())]).unwrap();
+                let expected = plain.run(&[("x", x)]).unwrap();
+                assert_eq!(found[0].shape(), [rows, 3]);
+                let (found, expected) = (&found[0], expected[0].to_vec::<f32>().unwrap());
+                let found = found.to_vec::<f32>().unwrap();
+                let near = found.iter().zip(&expected).all(|(a, b)| (a - b).abs() < 4e-3);
+                assert!(near, "{rows} rows: {found:?}, expected {expected:?}");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_partition_that_halves_cannot_hold_goes_to_others() {
+    let run = |probe: Option<bool>| {
+        let mut graph =
+            open(("Mul", Tensor::vector(vec![60000.0_f32; 3])), ("Abs", Attributes::new()));
+        let x = graph.inputs[0];
+        graph.value_mut(x).declared = Some(Fact::fixed(DataType::Fp32, &[2, 3]));
+        let twice = graph.value_named("twice");
+        let b = graph.outputs[0];
+        let none = Attributes::new();
+        let add = (ONNX_DOMAIN, "Add");
+        graph.add_node(add, "", &none, vec![Some(b), Some(b)], vec![Some(twice)]).unwrap();
+        graph.outputs = vec![twice];
+        let settings = Settings { probe, ..Settings::default() };
+        session(graph, CoreMlProvider::new().with_settings(settings))
+    };
+    assert_eq!(run(None).partition_providers(), ["coreml"]);
+    let probed = run(Some(true));
+    assert_eq!(probed.partition_providers(), ["reference"]);
+    let explained = probed.explain().to_string();
+    assert!(
+        explained.contains("accuracy probe: 'twice' has no numbers where FP32 has some"),
+        "{explained}"
+    );
+    // Known by now, and the same.
+    assert_eq!(run(Some(true)).partition_providers(), ["reference"]);
 }

@@ -10,7 +10,7 @@ use galatea_tensor::{DataType, Tensor};
 
 use crate::error::RuntimeError;
 use crate::explain::PlacedOperator;
-use crate::options::SessionOptions;
+use crate::options::{OptimiseLevel, SessionOptions};
 use crate::roofline::Unit;
 use crate::tune::Problem;
 use crate::work::Work;
@@ -70,6 +70,23 @@ pub trait ExecutionProvider: Send + Sync + fmt::Debug {
         }
     }
 
+    /// A provider like this one with settings of its own, as one model's configuration has them. None where settings
+    /// are those of a device that models share: [`ExecutionProvider::configure`] has taken them.
+    ///
+    /// # Errors
+    /// As [`ExecutionProvider::configure`].
+    fn configured(
+        &self,
+        settings: &BTreeMap<String, String>,
+    ) -> Result<Option<Arc<dyn ExecutionProvider>>, String> {
+        self.configure(settings).map(|()| None)
+    }
+
+    /// How far graphs are rewritten for a model that prefers this provider, where nobody says how far.
+    fn usual_level(&self) -> OptimiseLevel {
+        OptimiseLevel::default()
+    }
+
     /// The provider for somebody who asked for it by name: it claims whatever it can run, however soon another one
     /// would be done. None where it cannot be preferred so.
     fn insisting(&self) -> Option<Arc<dyn ExecutionProvider>> {
@@ -80,6 +97,12 @@ pub trait ExecutionProvider: Send + Sync + fmt::Debug {
     /// does well to make small what it gives.
     fn reads_back(&self) -> bool {
         false
+    }
+
+    /// A running order of the nodes, by their places, in which those that this provider takes lie together. None
+    /// where any order will do. The first of a session's providers is asked.
+    fn order(&self, _graph: &Graph, _facts: &[Option<Fact>]) -> Option<Vec<usize>> {
+        None
     }
 
     /// Which nodes this provider can run and at what cost. `facts` is indexed by

@@ -135,8 +135,13 @@ impl Session {
         options: &SessionOptions,
     ) -> Result<Self, RuntimeError> {
         let providers = select(providers, &options.providers)?;
-        let Prepared { graph, inputs, outputs } = prepared;
+        let Prepared { mut graph, inputs, outputs } = prepared;
         let facts = infer::facts(&graph, &HashMap::new())?;
+        if let Some(order) = providers.first().and_then(|first| first.order(&graph, &facts)) {
+            let mut old: Vec<Option<Node>> = graph.nodes.drain(..).map(Some).collect();
+            graph.nodes = order.iter().filter_map(|&node| old.get_mut(node)?.take()).collect();
+            graph.nodes.extend(old.into_iter().flatten());
+        }
         let claims = providers.iter().map(|provider| provider.claim(&graph, &facts)).collect();
         let mut session = Self {
             live: live_bytes(&graph, &facts),

@@ -1,6 +1,7 @@
 //! Graphs as packages.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::ops::Range;
 
 use galatea_formats::coreml::mil::{self, Arg, Element};
 use galatea_formats::coreml::{Described, Feature, FeatureType, ModelInfo, NewPackage, Shapes};
@@ -405,13 +406,21 @@ impl Span {
     }
 }
 
-/// Why nodes have no form in a program, by their places in the graph; none for those that have one.
-/// Weights are not looked at.
-pub(crate) fn refusals(
+/// What a node would be in a program.
+pub(crate) struct Probed {
+    /// Why it has no form there.
+    pub(crate) refused: Option<String>,
+    /// Its operations, by their places in the function.
+    pub(crate) operations: Range<usize>,
+}
+
+/// What each node of a graph would be in a program, and a function with all their operations. Weights are
+/// not looked at: they are inputs.
+pub(crate) fn probe(
     graph: &Graph,
     facts: &[Option<Fact>],
     options: &ConvertOptions,
-) -> Vec<Option<String>> {
+) -> (Vec<Probed>, mil::Function) {
     let opset = u32::try_from(options.specification - 1).unwrap_or(0);
     let float = if options.half { Element::Fp16 } else { Element::Fp32 };
     let mut emit = Emit::new(graph, facts, opset, float, Compression::None).probing();
@@ -419,13 +428,17 @@ pub(crate) fn refusals(
         stand_in(&mut emit, id);
     }
     let each = graph.nodes.iter().map(|node| {
-        let refused = rows::emit(&mut emit, node).err()?;
-        for &id in node.outputs.iter().flatten() {
-            stand_in(&mut emit, id);
+        let before = emit.builder().operations().len();
+        let refused = rows::emit(&mut emit, node).err().map(|refused| refused.0);
+        if refused.is_some() {
+            for &id in node.outputs.iter().flatten() {
+                stand_in(&mut emit, id);
+            }
         }
-        Some(refused.0)
+        Probed { refused, operations: before..emit.builder().operations().len() }
     });
-    each.collect()
+    let each = each.collect();
+    (each, emit.into_builder().finish())
 }
 
 /// An array that a package takes or gives.

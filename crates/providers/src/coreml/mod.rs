@@ -6,18 +6,25 @@
 
 pub mod engine;
 
+mod accuracy;
 mod activations;
+mod claims;
 mod convert;
 mod emit;
 mod favoured;
+mod independent;
 mod islands;
 mod lengths;
+mod neural_engine;
 mod provider;
 mod reshaped;
 mod rows;
+mod rules;
 mod select;
 mod share;
 mod states;
+mod settings;
+mod shaped;
 mod sums;
 mod weights;
 
@@ -27,7 +34,9 @@ pub use convert::{
     prepared_nodes,
 };
 pub use islands::{Island, islands, named_islands};
+pub use neural_engine::NeuralEngine;
 pub use provider::{CoreMlProvider, NAME};
 pub use rows::operators;
 pub use states::NewState;
+pub use settings::{FloatType, Settings};
 pub use weights::Compression;

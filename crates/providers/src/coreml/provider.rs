@@ -6,123 +6,99 @@
 //! and where `worker` is set, a worker of the [`engine`](super::engine) runs it as soon as it is compiled.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use galatea_formats::coreml::interpret;
 use galatea_graph::rewrite::{self, Level};
 use galatea_graph::{Datum, Fact, Graph, converted};
 use galatea_runtime::{
-    Claim, Claims, Executable, ExecutionProvider, Fence, MemoryReport, PlacedOperator, Refusal,
+    Claims, Executable, ExecutionProvider, Fence, MemoryReport, OptimiseLevel, PlacedOperator,
     RuntimeError, SessionOptions,
 };
 use galatea_tensor::{DataType, Tensor};
 
-use super::convert::{ConvertOptions, convert, refusals};
+use super::accuracy::Probe;
+use super::claims::{Asked, claims, order};
+use super::convert::{ConvertOptions, convert};
 use super::engine::{Deferred, EngineChoice, Make};
+use super::neural_engine::NeuralEngine;
+use super::settings::{FloatType, Settings};
+use super::shaped::{Shaped, is_open};
 use super::sums;
-use crate::cost;
 use crate::cpu::CpuProvider;
 
 /// The provider's name.
 pub const NAME: &str = "coreml";
 
-/// Nanoseconds of one operation in the interpreter: about those of the processor.
-const OPERATION_NS: f64 = 0.1;
-/// Nanoseconds to start a partition: what Core ML takes to begin a prediction.
-const LAUNCH_NS: f64 = 200_000.0;
-
 /// Runs what has a form in a program.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct CoreMlProvider {
-    /// Whether floats are computed in FP32.
-    single: Mutex<bool>,
+    settings: Settings,
+    /// The engine that claims are made for.
+    engine: Option<NeuralEngine>,
     /// What runs partitions.
-    engine: Mutex<EngineChoice>,
+    runner: EngineChoice,
     /// Claims whatever it can run, however soon another provider would be done.
     insists: bool,
 }
 
 impl CoreMlProvider {
-    /// A provider that computes in FP16, as the Neural Engine does.
+    /// A provider with the usual settings and without an engine: the interpreter runs the programs.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
 
-    fn engine(&self) -> MutexGuard<'_, EngineChoice> {
-        self.engine.lock().unwrap_or_else(PoisonError::into_inner)
+    /// A provider for the engine of this machine, if there is one.
+    #[must_use]
+    pub fn here() -> Self {
+        Self { engine: NeuralEngine::detect(), ..Self::default() }
+    }
+
+    /// The same with claims as for this engine, wherever the programs run.
+    #[must_use]
+    pub fn with_engine(self, engine: NeuralEngine) -> Self {
+        Self { engine: Some(engine), ..self }
+    }
+
+    /// The engine that claims are made for.
+    #[must_use]
+    pub fn engine(&self) -> Option<&NeuralEngine> {
+        self.engine.as_ref()
+    }
+
+    /// The same with other settings.
+    #[must_use]
+    pub fn with_settings(self, settings: Settings) -> Self {
+        Self { settings, ..self }
+    }
+
+    fn asked<'a>(&'a self, options: &'a ConvertOptions) -> Asked<'a> {
+        Asked {
+            options,
+            engine: self.engine.as_ref(),
+            insists: self.insists,
+            buckets: &self.settings.buckets,
+        }
     }
 
     fn options(&self) -> ConvertOptions {
-        let single = *self.single.lock().unwrap_or_else(PoisonError::into_inner);
-        ConvertOptions { half: !single, level: Level::O3, ..ConvertOptions::default() }
-    }
-}
-
-impl ExecutionProvider for CoreMlProvider {
-    fn name(&self) -> &'static str {
-        NAME
-    }
-
-    /// `precision`: `fp16` or `fp32`; `worker`: `on` or `off`, whether another process runs partitions;
-    /// `power_mode`: `high_performance`, `balanced` or `low_power`.
-    fn configure(&self, settings: &BTreeMap<String, String>) -> Result<(), String> {
-        for (name, value) in settings {
-            if let Some(taken) = self.engine().set(name, value) {
-                taken?;
-                continue;
-            }
-            let single = match (name.as_str(), value.as_str()) {
-                ("precision", "fp16") => false,
-                ("precision", "fp32") => true,
-                ("precision", _) => {
-                    return Err(format!("precision '{value}' found, expected fp16 or fp32"));
-                }
-                _ => {
-                    let others = EngineChoice::NAMES;
-                    return Err(format!("'{name}' found, expected precision, {others}"));
-                }
-            };
-            *self.single.lock().unwrap_or_else(PoisonError::into_inner) = single;
+        ConvertOptions {
+            half: self.settings.float == FloatType::Fp16,
+            level: Level::O3,
+            ..ConvertOptions::default()
         }
-        Ok(())
     }
 
-    fn insisting(&self) -> Option<Arc<dyn ExecutionProvider>> {
-        let single = *self.single.lock().unwrap_or_else(PoisonError::into_inner);
-        let engine = Mutex::new(self.engine().clone());
-        Some(Arc::new(Self { single: Mutex::new(single), engine, insists: true }))
-    }
-
-    fn claim(&self, graph: &Graph, facts: &[Option<Fact>]) -> Claims {
-        let refused = refusals(graph, facts, &self.options());
-        let mut claims = Claims { launch_ns: LAUNCH_NS, ..Claims::default() };
-        if self.insists {
-            claims.launch_ns = 0.0;
-        }
-        for (index, (node, refused)) in graph.nodes.iter().zip(refused).enumerate() {
-            match refused {
-                Some(reason) => claims.refusals.push(Refusal { node: index, reason }),
-                None => claims.claims.push(Claim {
-                    nodes: vec![index],
-                    cost_ns: match self.insists {
-                        true => 0.0,
-                        false => cost::operations(node, facts) * OPERATION_NS,
-                    },
-                    kernel: NAME.to_owned(),
-                }),
-            }
-        }
-        claims
-    }
-
-    fn compile(
+    /// Compiles a partition. What the interpreter runs is compared with FP32 where that is asked for; a worker's
+    /// first run always is.
+    fn compiled(
         &self,
-        graph: Arc<Graph>,
+        graph: &Arc<Graph>,
         options: &SessionOptions,
     ) -> Result<Box<dyn Executable>, RuntimeError> {
         let failed = |error: &dyn std::fmt::Display| RuntimeError::provider(NAME, error);
-        let package = convert(&graph, &self.options()).map_err(|error| failed(&error))?;
+        let package = convert(graph, &self.options()).map_err(|error| failed(&error))?;
         let function = package.program.functions.get("main");
         let function = function.ok_or_else(|| failed(&"the program has no function 'main'"))?;
         let mut program = interpret("main", function).map_err(|error| failed(&error))?;
@@ -132,13 +108,13 @@ impl ExecutionProvider for CoreMlProvider {
         let expect = |ids: &[galatea_graph::ValueId], of: &Graph| -> Vec<Option<Fact>> {
             ids.iter().map(|&id| of.value(id).declared.clone()).collect()
         };
-        let facts = galatea_graph::infer::facts(&graph, &std::collections::HashMap::new());
+        let facts = galatea_graph::infer::facts(graph, &std::collections::HashMap::new());
         let facts = facts.map_err(|error| failed(&error))?;
         let given = graph.outputs.iter().map(|id| facts.get(id.index()).cloned().flatten());
         let outputs = given.collect::<Arc<[_]>>();
         let inputs = expect(&program.inputs, &program);
-        if let Some(make) = self.engine().maker(package) {
-            let fallback = CpuProvider::new().compile(Arc::clone(&graph), options)?;
+        if let Some(make) = self.runner.maker(package) {
+            let fallback = CpuProvider::new().compile(Arc::clone(graph), options)?;
             let make: Make = Box::new(move || {
                 let inner = Box::new(make()?);
                 let made: Box<dyn Executable> = Box::new(Interpreted { inner, inputs, outputs });
@@ -147,7 +123,76 @@ impl ExecutionProvider for CoreMlProvider {
             return Ok(Box::new(Deferred::start(graph.name.clone(), make, fallback)));
         }
         let inner = CpuProvider::new().compile(Arc::new(program), options)?;
-        Ok(Box::new(Interpreted { inner, inputs, outputs }))
+        let made = Interpreted { inner, inputs, outputs };
+        if self.settings.probe.unwrap_or(self.engine.is_some()) {
+            let setting = format!("{:?} {:?}", self.settings, self.engine);
+            let limit = self.settings.accuracy_limit;
+            Probe { graph, options, limit, setting: &setting }.check(&made)?;
+        }
+        Ok(Box::new(made))
+    }
+}
+
+impl ExecutionProvider for CoreMlProvider {
+    fn name(&self) -> &'static str {
+        NAME
+    }
+
+    /// Those of [`Settings`]; `worker`: `on` or `off`, whether another process runs partitions; `power_mode`:
+    /// `high_performance`, `balanced` or `low_power`.
+    fn configured(
+        &self,
+        settings: &BTreeMap<String, String>,
+    ) -> Result<Option<Arc<dyn ExecutionProvider>>, String> {
+        let (mut runner, mut own) = (self.runner.clone(), BTreeMap::new());
+        for (name, value) in settings {
+            match runner.set(name, value) {
+                Some(taken) => taken?,
+                None => {
+                    own.insert(name.clone(), value.clone());
+                }
+            }
+        }
+        let settings = Settings::of(&own, EngineChoice::NAMES)?;
+        Ok(Some(Arc::new(Self { settings, runner, ..self.clone() })))
+    }
+
+    fn insisting(&self) -> Option<Arc<dyn ExecutionProvider>> {
+        Some(Arc::new(Self { insists: true, ..self.clone() }))
+    }
+
+    /// Programs have no operations for what larger fusions make.
+    fn usual_level(&self) -> OptimiseLevel {
+        OptimiseLevel::O1
+    }
+
+    fn claim(&self, graph: &Graph, facts: &[Option<Fact>]) -> Claims {
+        claims(self.asked(&self.options()), graph, facts)
+    }
+
+    fn order(&self, graph: &Graph, facts: &[Option<Fact>]) -> Option<Vec<usize>> {
+        order(self.asked(&self.options()), graph, facts)
+    }
+
+    fn compile(
+        &self,
+        graph: Arc<Graph>,
+        options: &SessionOptions,
+    ) -> Result<Box<dyn Executable>, RuntimeError> {
+        // The interpreter takes shapes as they come.
+        let fixed = self.engine.is_some() || !self.settings.buckets.is_empty();
+        if !(fixed && is_open(&graph)) {
+            return self.compiled(&graph, options);
+        }
+        let (own, for_own, for_others) = (self.clone(), options.clone(), options.clone());
+        let shaped = Shaped::new(
+            graph,
+            &self.settings.buckets,
+            Box::new(move |graph| own.compiled(&graph, &for_own)),
+            Box::new(move |graph| CpuProvider::new().compile(graph, &for_others)),
+        )?;
+        shaped.try_first()?;
+        Ok(Box::new(shaped))
     }
 }
 

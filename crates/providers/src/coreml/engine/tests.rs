@@ -401,15 +401,15 @@ fn a_partition_goes_to_the_worker_when_it_is_compiled() {
     let cache = CompiledCache::new(folder.path().join("cache"), DEFAULT_LIMIT_BYTES);
     set_host(Host { worker: command(), cache });
     let provider = CoreMlProvider::new();
-    let set = |name: &str, value: &str| {
-        provider.configure(&[(name.to_owned(), value.to_owned())].into_iter().collect())
+    let set = |all: &[(&str, &str)]| {
+        let owned = all.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
+        provider.configured(&owned.collect())
     };
-    set("worker", "on").unwrap();
-    set("power_mode", "low_power").unwrap();
-    assert!(set("power_mode", "turbo").unwrap_err().contains("turbo"));
-    assert!(set("worker", "perhaps").unwrap_err().contains("perhaps"));
+    let told = set(&[("worker", "on"), ("power_mode", "low_power")]).unwrap().unwrap();
+    assert!(set(&[("power_mode", "turbo")]).unwrap_err().contains("turbo"));
+    assert!(set(&[("worker", "perhaps")]).unwrap_err().contains("perhaps"));
     let graph = square_graph();
-    let first = provider.insisting().unwrap();
+    let first = told.insisting().unwrap();
     let session = Session::new(graph, &[first], &SessionOptions::default()).unwrap();
     let before = counts();
     // The processor serves until the worker has it; a run more then compares both.

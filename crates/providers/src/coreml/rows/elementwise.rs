@@ -8,7 +8,7 @@ use galatea_graph::ops::shape::{Dropout, Training};
 use galatea_tensor::DataType;
 
 use super::Row;
-use crate::coreml::emit::{Emit, Result, form_of, refuse};
+use crate::coreml::emit::{Emit, Refused, Result, form_of, refuse};
 
 pub(super) const ROWS: &[Row] = &[
     Row::onnx("Add", |emit, node| binary(emit, node, "add")),
@@ -16,7 +16,7 @@ pub(super) const ROWS: &[Row] = &[
     Row::onnx("Mul", |emit, node| binary(emit, node, "mul")),
     Row::onnx("Div", divide),
     Row::onnx("Mod", modulo),
-    Row::onnx("Pow", |emit, node| binary(emit, node, "pow")),
+    Row::onnx("Pow", power),
     Row::onnx("Max", |emit, node| variadic(emit, node, "maximum")),
     Row::onnx("Min", |emit, node| variadic(emit, node, "minimum")),
     Row::onnx("Sum", |emit, node| variadic(emit, node, "add")),
@@ -86,6 +86,25 @@ fn binary(emit: &mut Emit<'_>, node: &Node, operator: &str) -> Result<Vec<Var>> 
         (x, y) = (emit.cast(&x, Element::Int32)?, emit.cast(&y, Element::Int32)?);
     }
     Ok(vec![emit.op(operator, vec![("x", Arg::Var(x)), ("y", Arg::Var(y))])?])
+}
+
+/// Squares, cubes and roots have operations which the Neural Engine takes; other powers it does not.
+fn power(emit: &mut Emit<'_>, node: &Node) -> Result<Vec<Var>> {
+    let of_exponent = emit.input(node, 1).and_then(|id| emit.rank(id));
+    let of_base = emit.input(node, 0).and_then(|id| emit.rank(id));
+    let exponent = emit.number(node, 1).ok().filter(|_| of_exponent.ok() <= of_base.ok());
+    let real = emit.dtype(emit.input(node, 0)?)?.is_float();
+    match exponent.filter(|_| real) {
+        Some(2.0) => unary(emit, node, "square"),
+        Some(0.5) => unary(emit, node, "sqrt"),
+        Some(3.0) => {
+            let (x, square) = (emit.var(node, 0)?, unary(emit, node, "square")?);
+            let square = square.into_iter().next();
+            let square = square.ok_or_else(|| Refused("no square".to_owned()))?;
+            Ok(vec![emit.op("mul", vec![("x", Arg::Var(square)), ("y", Arg::Var(x))])?])
+        }
+        _ => binary(emit, node, "pow"),
+    }
 }
 
 fn unary(emit: &mut Emit<'_>, node: &Node, operator: &str) -> Result<Vec<Var>> {

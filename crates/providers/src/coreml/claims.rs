@@ -1,0 +1,464 @@
+//! Which nodes the provider claims, and at what cost.
+//!
+//! With an engine, a node is claimed where the rules let the engine take every operation that it becomes,
+//! and where the nodes around it have enough work for a start. Without one, everything that has a form in a
+//! program is claimed by whoever insists, for the interpreter; nothing otherwise.
+
+use std::collections::{BTreeSet, HashMap};
+
+use galatea_formats::coreml::mil::{Argument, Function, Operation, TensorType, Type, Value};
+use galatea_graph::{Dim, Fact, Graph, Node, ValueId, infer};
+use galatea_runtime::{Claim, Claims, NodeWork, Refusal, product_operations};
+
+use super::convert::{ConvertOptions, probe};
+use super::neural_engine::NeuralEngine;
+use super::rules::{Condition, Place, Refusing, Rules, rules};
+
+/// Lengths that stand for those that only a run brings, while claims are made: the first for which shapes fit.
+const NOMINAL: &[usize] = &[128, 64, 224, 32, 256, 16, 8, 4, 2, 1];
+
+/// How claims are made.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Asked<'a> {
+    pub(super) options: &'a ConvertOptions,
+    pub(super) engine: Option<&'a NeuralEngine>,
+    /// Claims whatever can be run, however soon another provider would be done.
+    pub(super) insists: bool,
+    /// Lengths that open axes are padded up to; none where there are only the usual ones.
+    pub(super) buckets: &'a [usize],
+}
+
+/// What becomes of a node.
+#[derive(Clone, Debug)]
+enum Verdict {
+    /// The engine takes it, in about so many nanoseconds for usual lengths, with so many bytes of weights.
+    Taken { work_ns: f64, weight_bytes: f64 },
+    /// It is known before a run, or gives its input another name.
+    Free,
+    /// Another unit takes it, for this reason.
+    Left(String),
+}
+
+/// The claims on a graph, whose facts are those of any run.
+pub(super) fn claims(asked: Asked<'_>, graph: &Graph, facts: &[Option<Fact>]) -> Claims {
+    let Some(engine) = asked.engine else { return without_engine(asked, graph, facts) };
+    let Some(nominal) = nominal(graph, facts, asked.buckets) else {
+        let reason =
+            "rule 'open-lengths': no lengths were found for which the shapes of this model fit";
+        return all_refused(graph, reason);
+    };
+    let mut verdicts = verdicts(asked.options, rules(), engine, graph, &nominal);
+    leave_small(&mut verdicts, rules(), asked.insists);
+    limit_weights(&mut verdicts, rules());
+    let mut claims = Claims {
+        launch_ns: if asked.insists { 0.0 } else { engine.dispatch_ms * 1e6 },
+        // Once from one memory to the other, which reads and writes.
+        transfer_ns_per_byte: if asked.insists { 0.0 } else { 2.0 / engine.memory_gb_per_s },
+        ..Claims::default()
+    };
+    for (index, verdict) in verdicts.into_iter().enumerate() {
+        let (cost_ns, kernel) = match verdict {
+            // As others count: a length that is not known is 1.
+            Verdict::Taken { .. } => {
+                (work(graph, &graph.nodes[index], facts, rules(), engine).0, "neural-engine")
+            }
+            Verdict::Free => (0.0, "known"),
+            Verdict::Left(reason) => {
+                claims.refusals.push(Refusal { node: index, reason });
+                continue;
+            }
+        };
+        let cost_ns = if asked.insists { 0.0 } else { cost_ns };
+        claims.claims.push(Claim { nodes: vec![index], cost_ns, kernel: kernel.to_owned() });
+    }
+    claims
+}
+
+fn all_refused(graph: &Graph, reason: &str) -> Claims {
+    let refusal = |node| Refusal { node, reason: reason.to_owned() };
+    Claims { refusals: (0..graph.nodes.len()).map(refusal).collect(), ..Claims::default() }
+}
+
+/// The claims for the interpreter.
+fn without_engine(asked: Asked<'_>, graph: &Graph, facts: &[Option<Fact>]) -> Claims {
+    if !asked.insists {
+        return all_refused(graph, "this machine has no Neural Engine");
+    }
+    let mut claims = Claims::default();
+    let (probed, _) = probe(graph, facts, asked.options);
+    for (index, probed) in probed.into_iter().enumerate() {
+        match probed.refused {
+            Some(reason) => claims.refusals.push(Refusal { node: index, reason }),
+            None => claims.claims.push(Claim {
+                nodes: vec![index],
+                cost_ns: 0.0,
+                kernel: super::NAME.to_owned(),
+            }),
+        }
+    }
+    claims
+}
+
+/// Facts with a number for every length: the first axis of an input is one row where its name stands nowhere
+/// else, other lengths are the largest bucket, or usual ones. None where no number fits.
+fn nominal(graph: &Graph, facts: &[Option<Fact>], buckets: &[usize]) -> Option<Vec<Option<Fact>>> {
+    let known = |id: &ValueId| facts.get(id.index()).cloned().flatten().map(|fact| (*id, fact));
+    let inputs: Vec<(ValueId, Fact)> = graph.inputs.iter().filter_map(known).collect();
+    let open = |fact: &Fact| fact.known_shape().is_none();
+    if !inputs.iter().any(|(_, fact)| open(fact)) {
+        return Some(facts.to_vec());
+    }
+    let dims = |fact: &Fact| fact.shape.clone().unwrap_or_default();
+    let later = inputs.iter().flat_map(|(_, fact)| dims(fact).into_iter().skip(1));
+    let later: BTreeSet<String> = later.flat_map(|dim| dim.names()).collect();
+    let lengths = buckets.iter().rev().take(1).chain(NOMINAL);
+    lengths.copied().find_map(|length| {
+        let fitting = |longer: Option<&str>| {
+            let number = |name: &str| {
+                let one = if later.contains(name) { length } else { 1 };
+                Some(if longer == Some(name) { 2 * one } else { one })
+            };
+            let fixed: Option<HashMap<ValueId, Fact>> =
+                inputs.iter().map(|input| fixed(input, length, &number)).collect();
+            infer::facts(graph, &fixed?).ok()
+        };
+        // The length of what was before and what comes is the sum of both.
+        fitting(None).or_else(|| later.iter().find_map(|name| fitting(Some(name))))
+    })
+}
+
+/// An input with a number for every length: axes without a name are one row, or as long as others.
+fn fixed(
+    (id, fact): &(ValueId, Fact),
+    length: usize,
+    number: &dyn Fn(&str) -> Option<usize>,
+) -> Option<(ValueId, Fact)> {
+    let dims = fact.shape.as_ref()?.iter().enumerate().map(|(axis, dim)| {
+        let usual = if axis == 0 { 1 } else { length };
+        Dim::Known(dim.evaluate(number).unwrap_or(usual))
+    });
+    Some((*id, Fact::new(fact.dtype, dims.collect())))
+}
+
+/// An order of the nodes in which what the engine takes lies together: what others must do goes before,
+/// as far as it does not wait for the engine. None where there is no engine.
+pub(super) fn order(asked: Asked<'_>, graph: &Graph, facts: &[Option<Fact>]) -> Option<Vec<usize>> {
+    let engine = asked.engine?;
+    let nominal = nominal(graph, facts, asked.buckets)?;
+    let mut verdicts = verdicts(asked.options, rules(), engine, graph, &nominal);
+    let first = grouped(graph, &lefts(&verdicts));
+    // What is too little in this order is left to others, which may bring the rest together.
+    let mut ordered: Vec<Verdict> = first.iter().map(|&node| verdicts[node].clone()).collect();
+    leave_small(&mut ordered, rules(), asked.insists);
+    for (node, verdict) in first.into_iter().zip(ordered) {
+        verdicts[node] = verdict;
+    }
+    Some(grouped(graph, &lefts(&verdicts)))
+}
+
+fn lefts(verdicts: &[Verdict]) -> Vec<bool> {
+    verdicts.iter().map(is_left).collect()
+}
+
+/// A running order in which nodes of one kind follow each other as long as any of them can run, in their old
+/// order, those that are `left` first.
+fn grouped(graph: &Graph, left: &[bool]) -> Vec<usize> {
+    let mut waits = vec![0_usize; graph.nodes.len()];
+    let mut readers: HashMap<ValueId, Vec<usize>> = HashMap::new();
+    let written: BTreeSet<ValueId> =
+        graph.nodes.iter().flat_map(|node| node.outputs.iter().flatten().copied()).collect();
+    for (index, node) in graph.nodes.iter().enumerate() {
+        for id in node.inputs.iter().flatten().filter(|id| written.contains(id)) {
+            readers.entry(*id).or_default().push(index);
+            waits[index] += 1;
+        }
+    }
+    let mut ready = [BTreeSet::new(), BTreeSet::new()];
+    for index in (0..waits.len()).filter(|&index| waits[index] == 0) {
+        ready[usize::from(!left[index])].insert(index);
+    }
+    let (mut order, mut kind) = (Vec::with_capacity(waits.len()), 0);
+    while order.len() < waits.len() {
+        let Some(index) = ready[kind].pop_first() else {
+            kind = 1 - kind;
+            if ready[kind].is_empty() {
+                // A circle, which no graph in running order has.
+                return (0..waits.len()).collect();
+            }
+            continue;
+        };
+        order.push(index);
+        let given = graph.nodes[index].outputs.iter().flatten();
+        for &reader in given.filter_map(|id| readers.get(id)).flatten() {
+            waits[reader] -= 1;
+            if waits[reader] == 0 {
+                ready[usize::from(!left[reader])].insert(reader);
+            }
+        }
+    }
+    order
+}
+
+fn verdicts(
+    options: &ConvertOptions,
+    rules: &Rules,
+    engine: &NeuralEngine,
+    graph: &Graph,
+    facts: &[Option<Fact>],
+) -> Vec<Verdict> {
+    let (probed, function) = probe(graph, facts, options);
+    let opset = u32::try_from(options.specification - 1).unwrap_or(0);
+    let judge = Judge {
+        rules,
+        place: Place { opset, generation: engine.generation },
+        values: values(&function),
+    };
+    let each = graph.nodes.iter().zip(probed).map(|(node, probed)| {
+        if let Some(reason) = probed.refused {
+            return Verdict::Left(reason);
+        }
+        let written = function.block.operations.get(probed.operations).unwrap_or(&[]);
+        let mut real = written.iter().filter(|operation| !is_constant(operation)).peekable();
+        if real.peek().is_none() {
+            return Verdict::Free;
+        }
+        match real.find_map(|operation| judge.refusal(operation)) {
+            Some(reason) => Verdict::Left(reason),
+            None => {
+                let (work_ns, weight_bytes) = work(graph, node, facts, rules, engine);
+                Verdict::Taken { work_ns, weight_bytes }
+            }
+        }
+    });
+    let mut verdicts = each.collect::<Vec<_>>();
+    leave_preparations(graph, facts, &mut verdicts);
+    verdicts
+}
+
+/// Leaves to others what they need themselves before the first product, such as masks and positions: the engine
+/// begins behind it.
+fn leave_preparations(graph: &Graph, facts: &[Option<Fact>], verdicts: &mut [Verdict]) {
+    let mut heavy: BTreeSet<ValueId> = BTreeSet::new();
+    let mut before = vec![false; graph.nodes.len()];
+    for (index, node) in graph.nodes.iter().enumerate() {
+        before[index] = product_operations(node, facts) == 0
+            && node.inputs.iter().flatten().all(|id| !heavy.contains(id));
+        if !before[index] {
+            heavy.extend(node.outputs.iter().flatten());
+        }
+    }
+    let mut needed: BTreeSet<ValueId> = BTreeSet::new();
+    for (index, node) in graph.nodes.iter().enumerate().rev().filter(|(index, _)| before[*index]) {
+        let feeds = node.outputs.iter().flatten().any(|id| needed.contains(id));
+        if feeds && matches!(verdicts[index], Verdict::Taken { .. }) {
+            let reason = "others need it before the engine begins".to_owned();
+            verdicts[index] = Verdict::Left(reason);
+        }
+        if feeds || is_left(&verdicts[index]) {
+            needed.extend(node.inputs.iter().flatten());
+        }
+    }
+}
+
+fn is_constant(operation: &Operation) -> bool {
+    operation.operator == "const" || operation.operator.starts_with("constexpr_")
+}
+
+/// Nanoseconds of a node on the engine, for its arithmetic or its bytes, whichever takes longer, and the bytes of
+/// its weights. Values are halves.
+#[allow(clippy::cast_precision_loss, reason = "an estimate")]
+fn work(
+    graph: &Graph,
+    node: &Node,
+    facts: &[Option<Fact>],
+    rules: &Rules,
+    engine: &NeuralEngine,
+) -> (f64, f64) {
+    let fact = |id: ValueId| facts.get(id.index()).and_then(Option::as_ref);
+    let work = NodeWork::of(node, &fact);
+    let halves = |id: ValueId, bytes: u64| {
+        let element = fact(id).and_then(|fact| fact.dtype.size_bytes()).unwrap_or(2).max(1);
+        bytes as f64 / element as f64 * 2.0
+    };
+    let reads = node.inputs.iter().zip(&work.reads).filter_map(|(id, bytes)| id.zip(Some(*bytes)));
+    let (mut moved, mut weight_bytes) = (0.0, 0.0);
+    for (id, bytes) in reads {
+        moved += halves(id, bytes);
+        if graph.constant(id).is_some() {
+            weight_bytes += halves(id, bytes);
+        }
+    }
+    for (id, bytes) in node.outputs.iter().zip(&work.writes).filter_map(|(id, b)| id.zip(Some(*b)))
+    {
+        moved += halves(id, bytes);
+    }
+    let arithmetic =
+        work.operations as f64 / (engine.halves_per_second() * rules.cost.share_of_peak);
+    let seconds = arithmetic.max(moved / (rules.cost.bandwidth_gb_per_s * 1e9));
+    (seconds * 1e9, weight_bytes)
+}
+
+/// The share of the largest stretch's work that another one must have where somebody insists.
+const LEAST_SHARE: f64 = 0.1;
+
+/// Leaves stretches of neighbours to others that have less work than a start is worth, and where somebody insists
+/// those that have next to none beside the largest.
+fn leave_small(verdicts: &mut [Verdict], rules: &Rules, insists: bool) {
+    let stretches = |verdicts: &mut [Verdict], each: &mut dyn FnMut(&mut [Verdict], f64)| {
+        for stretch in verdicts.chunk_by_mut(|a, b| is_left(a) == is_left(b)) {
+            let work_ns: f64 = stretch.iter().map(work_of).sum();
+            if !stretch.first().is_none_or(is_left) {
+                each(stretch, work_ns);
+            }
+        }
+    };
+    let mut largest_ns = 0.0_f64;
+    stretches(verdicts, &mut |_, work_ns| largest_ns = largest_ns.max(work_ns));
+    let least_ns = match insists {
+        true => largest_ns * LEAST_SHARE,
+        false => rules.cost.least_work_ms * 1e6,
+    };
+    stretches(verdicts, &mut |stretch, work_ns| {
+        if work_ns < least_ns {
+            let reason = format!(
+                "{:.3} ms of work in this stretch of {} nodes, a start is worth {:.1} ms at least",
+                work_ns / 1e6,
+                stretch.len(),
+                least_ns / 1e6
+            );
+            stretch.fill(Verdict::Left(reason));
+        }
+    });
+}
+
+/// Leaves to others what lies behind the weights that a program may have.
+fn limit_weights(verdicts: &mut [Verdict], rules: &Rules) {
+    let most = rules.cost.most_weight_bytes;
+    let mut sum = 0.0;
+    for verdict in verdicts {
+        match verdict {
+            Verdict::Left(_) => sum = 0.0,
+            Verdict::Free => {}
+            Verdict::Taken { weight_bytes, .. } => {
+                sum += *weight_bytes;
+                if sum > most {
+                    let reason = format!("weights of more than {most:.0} bytes in one program");
+                    *verdict = Verdict::Left(reason);
+                    sum = 0.0;
+                }
+            }
+        }
+    }
+}
+
+fn is_left(verdict: &Verdict) -> bool {
+    matches!(verdict, Verdict::Left(_))
+}
+
+fn work_of(verdict: &Verdict) -> f64 {
+    match verdict {
+        Verdict::Taken { work_ns, .. } => *work_ns,
+        Verdict::Free | Verdict::Left(_) => 0.0,
+    }
+}
+
+/// What is known of a value of a program.
+enum Seen<'f> {
+    Constant(&'f Value),
+    Value(&'f TensorType),
+}
+
+/// Every value of a program by name.
+fn values(function: &Function) -> HashMap<&str, Seen<'_>> {
+    let typed = |found: &'_ Type| found.as_tensor().is_some();
+    let inputs = function.inputs.iter().filter(|(_, found)| typed(found));
+    let mut all: HashMap<&str, Seen<'_>> = inputs
+        .filter_map(|(name, found)| Some((name.as_str(), Seen::Value(found.as_tensor()?))))
+        .collect();
+    for operation in &function.block.operations {
+        let constant = operation.attributes.get("val").filter(|_| operation.operator == "const");
+        for (name, found) in &operation.outputs {
+            let seen = match (constant, found.as_tensor()) {
+                (Some(value), _) => Seen::Constant(value),
+                (None, Some(found)) => Seen::Value(found),
+                (None, None) => continue,
+            };
+            all.insert(name, seen);
+        }
+    }
+    all
+}
+
+/// Compares operations with the rules.
+struct Judge<'f> {
+    rules: &'f Rules,
+    place: Place,
+    values: HashMap<&'f str, Seen<'f>>,
+}
+
+impl Judge<'_> {
+    /// Why the engine does not take an operation, if it does not.
+    fn refusal(&self, operation: &Operation) -> Option<String> {
+        let operator = operation.operator.as_str();
+        let mut refusing =
+            self.rules.refuses.iter().filter(|rule| rule.speaks_of(self.place, operator));
+        if let Some(rule) = refusing.find(|rule| self.holds(rule, operation)) {
+            return Some(format!("rule '{}': {operator}: {}", rule.name, rule.reason));
+        }
+        let taken = self.rules.takes.iter().any(|rule| rule.holds(self.place, operator));
+        (!taken).then(|| format!("nothing says that the engine takes '{operator}'"))
+    }
+
+    fn holds(&self, rule: &Refusing, operation: &Operation) -> bool {
+        rule.conditions.iter().all(|condition| match condition {
+            Condition::Elements(names) => {
+                self.any(operation, |found| names.contains(&found.element.to_string()))
+            }
+            Condition::AxesAbove(most) => {
+                let rank = |found: &TensorType| found.shape.as_ref().map_or(0, Vec::len);
+                self.any(operation, |found| rank(found) > *most)
+            }
+            Condition::LengthAbove(axis, most) => self.any(operation, |found| {
+                let length = found.shape.as_ref().and_then(|shape| axis.of(shape));
+                length.is_some_and(|length| length > *most)
+            }),
+            Condition::Open => self.any(operation, |found| {
+                found.shape.as_ref().is_none_or(|shape| shape.contains(&None))
+            }),
+            Condition::ParameterAbove(name, most) => {
+                let bound = operation.inputs.get(name).into_iter().flatten();
+                bound
+                    .filter_map(|argument| self.integers(argument))
+                    .flatten()
+                    .any(|one| one > *most)
+            }
+        })
+    }
+
+    /// Whether this holds of a value that the operation gives, or reads and that is no constant.
+    fn any(&self, operation: &Operation, holds: impl Fn(&TensorType) -> bool) -> bool {
+        let read = operation.inputs.values().flatten().filter_map(|argument| match argument {
+            Argument::Name(name) => match self.values.get(name.as_str())? {
+                Seen::Value(found) => Some(*found),
+                Seen::Constant(_) => None,
+            },
+            Argument::Value(_) => None,
+        });
+        let given = operation.outputs.iter().filter_map(|(_, found)| found.as_tensor());
+        read.chain(given).any(holds)
+    }
+
+    fn integers(&self, argument: &Argument) -> Option<Vec<i64>> {
+        let value = match argument {
+            Argument::Value(value) => value.as_ref(),
+            Argument::Name(name) => match self.values.get(name.as_str())? {
+                Seen::Constant(value) => value,
+                Seen::Value(_) => return None,
+            },
+        };
+        match value {
+            Value::Tensor(_, tensor) => tensor.to_i64_vec().ok(),
+            _ => None,
+        }
+    }
+}

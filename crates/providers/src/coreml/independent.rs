@@ -1,0 +1,281 @@
+//! Which lengths of a graph count rows that know nothing of each other: these may be padded, and what the
+//! padding gives is cut off.
+
+use std::collections::{BTreeSet, HashMap};
+
+use galatea_graph::ops::activation::{LogSoftmax, Softmax};
+use galatea_graph::ops::normalize::{
+    BatchNormalization, LayerNormalization, LpNormalization, RmsNormalization,
+};
+use galatea_graph::{Dim, Fact, Graph, Node, ValueId};
+
+/// Operators that keep rows along the first axis apart wherever they leave that axis where it is: their
+/// results have it only if nothing was mixed along it.
+const APART: &[&str] = &[
+    "Abs",
+    "Add",
+    "And",
+    "AveragePool",
+    "Cast",
+    "Ceil",
+    "Celu",
+    "Clip",
+    "Concat",
+    "Cos",
+    "DepthToSpace",
+    "Div",
+    "Dropout",
+    "Elu",
+    "Equal",
+    "Erf",
+    "Exp",
+    "Expand",
+    "Flatten",
+    "Floor",
+    "Gelu",
+    "Gemm",
+    "GlobalAveragePool",
+    "GlobalMaxPool",
+    "Greater",
+    "GreaterOrEqual",
+    "HardSigmoid",
+    "HardSwish",
+    "Identity",
+    "LeakyRelu",
+    "Less",
+    "LessOrEqual",
+    "Log",
+    "MatMul",
+    "Max",
+    "MaxPool",
+    "Min",
+    "Mish",
+    "Mod",
+    "Mul",
+    "Neg",
+    "Not",
+    "Or",
+    "Pow",
+    "Reciprocal",
+    "ReduceL1",
+    "ReduceL2",
+    "ReduceLogSum",
+    "ReduceLogSumExp",
+    "ReduceMax",
+    "ReduceMean",
+    "ReduceMin",
+    "ReduceProd",
+    "ReduceSum",
+    "ReduceSumSquare",
+    "Relu",
+    "Reshape",
+    "Round",
+    "Selu",
+    "Sigmoid",
+    "Sign",
+    "Sin",
+    "Softplus",
+    "Softsign",
+    "SpaceToDepth",
+    "Split",
+    "Sqrt",
+    "Squeeze",
+    "Sub",
+    "Tanh",
+    "ThresholdedRelu",
+    "Transpose",
+    "Unsqueeze",
+    "Where",
+];
+
+/// The same of those whose other operands are weights.
+const ON_FIRST: &[&str] = &[
+    "Conv",
+    "ConvTranspose",
+    "DequantizeLinear",
+    "InstanceNormalization",
+    "LRN",
+    "PRelu",
+    "QuantizeLinear",
+];
+
+/// Operators on lengths: what they give of lengths are lengths.
+const ON_LENGTHS: &[&str] = &[
+    "Add",
+    "Cast",
+    "Concat",
+    "Div",
+    "Gather",
+    "Identity",
+    "Mul",
+    "Slice",
+    "Squeeze",
+    "Sub",
+    "Unsqueeze",
+];
+
+/// How a value depends on a length.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kind {
+    /// Not at all.
+    Free,
+    /// The length is that of its first axis, and each row is made of the same row of what it comes from.
+    Rows,
+    /// It is made of lengths alone.
+    Lengths,
+}
+
+/// The lengths with names whose rows are independent in a whole graph: all inputs that have one have it as
+/// their first axis and nowhere else, and so have the outputs that come from it.
+pub(super) fn independent(graph: &Graph, facts: &[Option<Fact>]) -> BTreeSet<String> {
+    let first = |id: &ValueId| {
+        let shape = facts.get(id.index())?.as_ref()?.shape.as_ref()?;
+        match shape.first()? {
+            Dim::Symbol(name) => Some(name.to_string()),
+            _ => None,
+        }
+    };
+    let names: BTreeSet<String> = graph.inputs.iter().filter_map(first).collect();
+    names.into_iter().filter(|name| is_independent(graph, facts, name)).collect()
+}
+
+fn is_independent(graph: &Graph, facts: &[Option<Fact>], name: &str) -> bool {
+    let mut kinds: HashMap<ValueId, Kind> = HashMap::new();
+    let fact = |id: ValueId| facts.get(id.index()).and_then(Option::as_ref);
+    for &id in &graph.inputs {
+        match fact(id).and_then(|fact| place(fact, name)) {
+            Some(kind) => kinds.insert(id, kind),
+            None => return false,
+        };
+    }
+    for node in &graph.nodes {
+        for &id in node.outputs.iter().flatten() {
+            let Some(known) = fact(id) else { return false };
+            let kind = match known.value.is_some() {
+                true => Some(Kind::Free),
+                false => given(graph, facts, node, &kinds, known, name),
+            };
+            match kind {
+                Some(kind) => kinds.insert(id, kind),
+                None => return false,
+            };
+        }
+    }
+    let of = |id: &ValueId| kinds.get(id).copied().unwrap_or(Kind::Free);
+    graph.outputs.iter().all(|id| of(id) != Kind::Lengths)
+}
+
+/// Whether a length is that of the first axis alone, or of none; neither where it stands elsewhere.
+fn place(fact: &Fact, name: &str) -> Option<Kind> {
+    let shape = fact.shape.as_ref().filter(|_| fact.is_tensor())?;
+    let speaks = |dim: &Dim| *dim == Dim::Unknown || dim.names().iter().any(|one| one == name);
+    let (first, rest) = match shape.split_first() {
+        Some((first, rest)) => (Some(first), rest),
+        None => (None, &shape[..]),
+    };
+    if rest.iter().any(speaks) {
+        return None;
+    }
+    match first {
+        Some(Dim::Symbol(own)) if **own == *name => Some(Kind::Rows),
+        Some(other) if speaks(other) => None,
+        _ => Some(Kind::Free),
+    }
+}
+
+/// How what a node gives depends on the length; none where it is not known to keep rows apart.
+fn given(
+    graph: &Graph,
+    facts: &[Option<Fact>],
+    node: &Node,
+    kinds: &HashMap<ValueId, Kind>,
+    fact: &Fact,
+    name: &str,
+) -> Option<Kind> {
+    let of = |id: ValueId| match graph.constant(id) {
+        Some(_) => Some(Kind::Free),
+        None => kinds.get(&id).copied(),
+    };
+    let inputs: Vec<Kind> =
+        node.inputs.iter().map(|id| id.map_or(Some(Kind::Free), of)).collect::<Option<_>>()?;
+    let op = node.op_type.as_str();
+    let has = |kind: Kind| inputs.contains(&kind);
+    if !node.domain.is_empty() {
+        return None;
+    }
+    if op == "Shape" {
+        return if has(Kind::Rows) { Some(Kind::Lengths) } else { inputs.first().copied() };
+    }
+    if has(Kind::Lengths) && !has(Kind::Rows) && ON_LENGTHS.contains(&op) {
+        return Some(Kind::Lengths);
+    }
+    // Lengths say what shape something gets, and nothing else.
+    let shapes =
+        |at: usize| inputs.iter().enumerate().all(|(i, kind)| *kind != Kind::Lengths || i == at);
+    let fits = match op {
+        "Reshape" | "Expand" => shapes(1),
+        "ConstantOfShape" => shapes(0),
+        _ => !has(Kind::Lengths),
+    };
+    let here = place(fact, name)?;
+    if !fits {
+        return None;
+    }
+    match (here, has(Kind::Rows)) {
+        // The same for each row, or for all.
+        (_, false) if op == "Expand" || op == "ConstantOfShape" => Some(here),
+        (Kind::Free, false) if !has(Kind::Lengths) => Some(Kind::Free),
+        (Kind::Rows, true) if keeps_apart(graph, facts, node, &inputs) => Some(Kind::Rows),
+        _ => None,
+    }
+}
+
+/// Whether a node keeps rows apart whose first axis its result has again.
+fn keeps_apart(graph: &Graph, facts: &[Option<Fact>], node: &Node, inputs: &[Kind]) -> bool {
+    let value = |at: usize| {
+        let id = node.input(at)?;
+        let known = facts.get(id.index())?.as_ref()?.value.as_ref();
+        graph.constant(id).or(known)?.to_i64_vec().ok()
+    };
+    let rank = node.input(0).and_then(|id| facts.get(id.index())?.as_ref()?.rank());
+    let elsewhere = |axis: i64| match (usize::try_from(axis), rank) {
+        (Ok(axis), _) => axis > 0,
+        (Err(_), Some(rank)) => axis + i64::try_from(rank).unwrap_or(0) > 0,
+        (Err(_), None) => false,
+    };
+    let rows = |at: usize| inputs.get(at) == Some(&Kind::Rows);
+    let only_first = inputs.iter().skip(1).all(|kind| *kind == Kind::Free);
+    match node.op_type.as_str() {
+        "Softmax" => node.operator::<Softmax>().is_some_and(|op| elsewhere(op.axis)),
+        "LogSoftmax" => node.operator::<LogSoftmax>().is_some_and(|op| elsewhere(op.axis)),
+        "LayerNormalization" => {
+            only_first && node.operator::<LayerNormalization>().is_some_and(|op| elsewhere(op.axis))
+        }
+        "RMSNormalization" => {
+            only_first && node.operator::<RmsNormalization>().is_some_and(|op| elsewhere(op.axis))
+        }
+        "LpNormalization" => {
+            node.operator::<LpNormalization>().is_some_and(|op| elsewhere(op.axis))
+        }
+        // A row of a table that has rows for each row would come from anywhere.
+        "Gather" => !(rows(0) && rows(1)),
+        "Slice" => value(3).is_some_and(|axes| axes.iter().all(|&axis| elsewhere(axis))),
+        "Pad" => {
+            let axes = node.input(3).is_none();
+            axes && value(1)
+                .zip(rank)
+                .is_some_and(|(pads, rank)| pads.first() == Some(&0) && pads.get(rank) == Some(&0))
+        }
+        // Of a batch in training it takes the mean.
+        "BatchNormalization" => {
+            let trains = node.operator::<BatchNormalization>().is_none_or(|op| op.training != 0);
+            only_first && !trains
+        }
+        op if ON_FIRST.contains(&op) => only_first,
+        op => APART.contains(&op),
+    }
+}
+
+#[cfg(test)]
+#[path = "independent_tests.rs"]
+mod tests;

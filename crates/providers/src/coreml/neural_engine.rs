@@ -1,0 +1,121 @@
+//! The Neural Engine of a chip.
+
+use galatea_apple::catalogue::{self, Narrow};
+use galatea_apple::coreml::{self, ComputeDevice};
+use galatea_apple::{Chip, coreml::CoreMlFaultKind};
+
+/// What is known of a chip's Neural Engine, its own figures or those of the nearest relative.
+#[derive(Clone, Debug, PartialEq)]
+pub struct NeuralEngine {
+    /// The chip.
+    pub chip: String,
+    /// Its generation: 4 of `Apple M4 Pro`.
+    pub generation: Option<u32>,
+    /// Cores of all engines.
+    pub cores: u64,
+    /// How many engines there are. A program runs on one of them, so that as many instances of a model run
+    /// at the same time.
+    pub engines: u64,
+    /// What Apple states, 10¹² operations a second.
+    pub stated_tops: Option<f64>,
+    /// 10¹² operations on halves a second, of all engines.
+    pub fp16_tops: f64,
+    /// Milliseconds that a start takes.
+    pub dispatch_ms: f64,
+    /// What the engine does with weights of 8 bits.
+    pub int8: Option<Narrow>,
+    /// What it does with those of 4.
+    pub int4: Option<Narrow>,
+    /// 10⁹ bytes of memory a second of the whole chip.
+    pub memory_gb_per_s: f64,
+}
+
+impl NeuralEngine {
+    /// The engine of a chip by its name, such as `Apple M4 Pro` or `M4 Pro`. None where nothing is known of
+    /// its family.
+    #[must_use]
+    pub fn of(chip: &str) -> Option<Self> {
+        let own = |name: &str| catalogue::find(name).map(|known| (name.to_owned(), known.facts));
+        let (chip, facts) = own(chip).or_else(|| own(&format!("Apple {chip}")))?;
+        let dispatch_ms = catalogue::figure(&chip, |facts| facts.dispatch_ms.as_slice())?;
+        let memory_gb_per_s = catalogue::figure(&chip, |facts| &facts.bandwidth_gb_per_s)?;
+        Some(Self {
+            generation: catalogue::generation(&chip),
+            cores: whole(facts.neural_engine_cores?),
+            engines: whole(facts.neural_engines?).max(1),
+            stated_tops: facts.stated_tops,
+            fp16_tops: facts.fp16_tops?,
+            dispatch_ms,
+            int8: facts.narrow[0],
+            int4: facts.narrow[1],
+            memory_gb_per_s,
+            chip,
+        })
+    }
+
+    /// The engine of this machine; none off macOS, or where Core ML has none.
+    #[must_use]
+    pub fn detect() -> Option<Self> {
+        let told = match coreml::devices() {
+            Ok(devices) => {
+                let cores = |device: &ComputeDevice| match device {
+                    ComputeDevice::NeuralEngine { cores } => u64::try_from(*cores).ok(),
+                    _ => None,
+                };
+                Some(devices.iter().find_map(cores)?)
+            }
+            // Before macOS 14 nobody tells; every Mac with a chip of Apple's has one.
+            Err(fault) if fault.kind == CoreMlFaultKind::Version => None,
+            Err(_) => return None,
+        };
+        let engine = Self::of(&Chip::detect().ok()?.name)?;
+        Some(Self { cores: told.unwrap_or(engine.cores), ..engine })
+    }
+
+    /// Operations on halves a second of one engine.
+    #[must_use]
+    pub fn halves_per_second(&self) -> f64 {
+        #[allow(clippy::cast_precision_loss, reason = "a number of engines")]
+        let engines = self.engines as f64;
+        self.fp16_tops * 1e12 / engines
+    }
+}
+
+#[allow(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "a figure of a data sheet, 0 at least"
+)]
+fn whole(number: f64) -> u64 {
+    number.max(0.0) as u64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_engine_has_the_figures_of_its_chip() {
+        let engine = NeuralEngine::of("M4 Pro").unwrap();
+        assert_eq!((engine.chip.as_str(), engine.generation), ("Apple M4 Pro", Some(4)));
+        assert_eq!((engine.cores, engine.engines, engine.stated_tops), (16, 1, Some(38.0)));
+        assert_eq!((engine.int8, engine.int4), (Some(Narrow::Arithmetic), Some(Narrow::Storage)));
+        assert!((engine.halves_per_second() - 19e12).abs() < 1.0);
+        assert!((engine.dispatch_ms - 0.1).abs() < 1e-9);
+        assert_eq!(NeuralEngine::of("Apple A17 Pro"), None);
+    }
+
+    #[test]
+    fn two_engines_share_what_the_chip_has() {
+        let (one, two) =
+            (NeuralEngine::of("M2 Max").unwrap(), NeuralEngine::of("M2 Ultra").unwrap());
+        assert_eq!((two.engines, two.cores), (2, 32));
+        assert!((one.halves_per_second() - two.halves_per_second()).abs() < 1.0);
+    }
+
+    #[cfg(not(target_os = "macos"))]
+    #[test]
+    fn off_macos_there_is_none() {
+        assert_eq!(NeuralEngine::detect(), None);
+    }
+}

@@ -1,0 +1,176 @@
+//! What a model's configuration asks of the provider.
+
+use std::collections::BTreeMap;
+
+/// What a partition computes its floats in.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum FloatType {
+    /// Halves, the only floats of the Neural Engine.
+    #[default]
+    Fp16,
+    /// As the model says, which Core ML computes on other units.
+    Fp32,
+}
+
+/// The provider's settings, of one model.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Settings {
+    /// `precision`: `fp16` or `fp32`.
+    pub float: FloatType,
+    /// `buckets`: the lengths that open axes are padded up to, in rising order; powers of two where none is
+    /// given.
+    pub buckets: Vec<usize>,
+    /// `accuracy_probe`: whether partitions are compared with FP32 when they are loaded; where nothing is
+    /// said, where there is an engine.
+    pub probe: Option<bool>,
+    /// `accuracy_limit`: the largest relative error of that comparison.
+    pub accuracy_limit: f64,
+}
+
+/// An error of FP16 through a hundred layers is about a hundredth; a program that went wrong is far off.
+const ACCURACY_LIMIT: f64 = 0.05;
+
+/// The most lengths that are kept compiled for an axis.
+const MOST_BUCKETS: usize = 16;
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self {
+            float: FloatType::default(),
+            buckets: Vec::new(),
+            probe: None,
+            accuracy_limit: ACCURACY_LIMIT,
+        }
+    }
+}
+
+/// A word for each value.
+type Words<T> = &'static [(&'static str, T)];
+
+const FLOATS: Words<FloatType> = &[("fp16", FloatType::Fp16), ("fp32", FloatType::Fp32)];
+
+const TRUTHS: Words<bool> = &[("true", true), ("false", false), ("1", true), ("0", false)];
+
+/// The value of a word.
+fn one_of<T: Copy>(name: &str, text: &str, words: Words<T>) -> Result<T, String> {
+    let found = words.iter().find(|(word, _)| *word == text.trim());
+    found.map(|(_, value)| *value).ok_or_else(|| {
+        let words: Vec<&str> = words.iter().map(|(word, _)| *word).collect();
+        format!("{name} '{text}' found, expected {}", words.join(" or "))
+    })
+}
+
+type Set = fn(&mut Settings, &str) -> Result<(), String>;
+
+/// Every setting, and what takes its value.
+const SETTINGS: &[(&str, Set)] = &[
+    ("precision", |to, text| {
+        if text.trim() == "int8" {
+            return Err(
+                "precision 'int8' found, expected fp16 or fp32: a program computes in 8 bits where the model \
+                 says so; 'galatea quantize' writes such models"
+                    .to_owned(),
+            );
+        }
+        to.float = one_of("precision", text, FLOATS)?;
+        Ok(())
+    }),
+    ("buckets", |to, text| {
+        to.buckets = buckets(text)?;
+        Ok(())
+    }),
+    ("accuracy_probe", |to, text| {
+        to.probe = Some(one_of("accuracy_probe", text, TRUTHS)?);
+        Ok(())
+    }),
+    ("accuracy_limit", |to, text| {
+        let limit =
+            text.trim().parse().ok().filter(|limit: &f64| *limit > 0.0 && limit.is_finite());
+        let wrong =
+            || format!("accuracy_limit '{text}' found, expected a number above 0 such as 0.05");
+        to.accuracy_limit = limit.ok_or_else(wrong)?;
+        Ok(())
+    }),
+];
+
+/// Lengths such as `1,4,16`, in rising order.
+fn buckets(text: &str) -> Result<Vec<usize>, String> {
+    let wrong = |why: &str| format!("buckets '{text}' found, expected {why}, such as 1,4,16");
+    let each = text.split(',').map(|word| word.trim().parse::<usize>().ok().filter(|&len| len > 0));
+    let all: Option<Vec<usize>> = each.collect();
+    let mut all = all.ok_or_else(|| wrong("lengths above 0"))?;
+    all.sort_unstable();
+    all.dedup();
+    match all.len() {
+        1..=MOST_BUCKETS => Ok(all),
+        _ => Err(wrong(&format!("{MOST_BUCKETS} lengths at most"))),
+    }
+}
+
+impl Settings {
+    /// The settings by name, as a configuration has them; those that it leaves out are the usual ones. `others`
+    /// are names that somebody else takes, for messages.
+    ///
+    /// # Errors
+    /// Names the setting, what was found and what was expected.
+    pub fn of(given: &BTreeMap<String, String>, others: &str) -> Result<Self, String> {
+        let mut settings = Self::default();
+        for (name, text) in given {
+            let row = SETTINGS.iter().find(|(known, _)| known == name);
+            let Some((_, set)) = row else {
+                let names: Vec<&str> = SETTINGS.iter().map(|(name, _)| *name).collect();
+                return Err(format!(
+                    "'{name}' found, expected one of {}, {others}",
+                    names.join(", ")
+                ));
+            };
+            set(&mut settings, text)?;
+        }
+        Ok(settings)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of(given: &[(&str, &str)]) -> Result<Settings, String> {
+        let own = |(name, text): &(&str, &str)| ((*name).to_owned(), (*text).to_owned());
+        Settings::of(&given.iter().map(own).collect(), "worker")
+    }
+
+    #[test]
+    fn every_setting_has_its_field() {
+        let found = of(&[
+            ("precision", "fp32"),
+            ("buckets", "8, 1,4,4"),
+            ("accuracy_probe", "true"),
+            ("accuracy_limit", "0.01"),
+        ]);
+        let expected = Settings {
+            float: FloatType::Fp32,
+            buckets: vec![1, 4, 8],
+            probe: Some(true),
+            accuracy_limit: 0.01,
+        };
+        assert_eq!(found, Ok(expected));
+        assert_eq!(of(&[]), Ok(Settings::default()));
+    }
+
+    #[test]
+    fn what_is_no_setting_is_named_with_what_there_is() {
+        let error = |name: &str, text: &str| of(&[(name, text)]).unwrap_err();
+        assert_eq!(error("precision", "half"), "precision 'half' found, expected fp16 or fp32");
+        assert!(error("precision", "int8").contains("galatea quantize"));
+        assert!(error("accuracy_probe", "yes").contains("'yes' found, expected true or false"));
+        assert!(error("speed", "high").starts_with("'speed' found, expected one of precision, "));
+        for wrong in ["", "0", "4,x", "-1"] {
+            assert!(error("buckets", wrong).contains("expected lengths above 0"), "{wrong}");
+        }
+        let many: Vec<String> = (1..=17).map(|len| len.to_string()).collect();
+        assert!(error("buckets", &many.join(",")).contains("16 lengths at most"));
+        for wrong in ["0", "-1", "inf", "NaN", "much"] {
+            assert!(error("accuracy_limit", wrong).contains("above 0"), "{wrong}");
+        }
+    }
+}
