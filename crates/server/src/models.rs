@@ -89,9 +89,10 @@ pub fn backends_with(
         ..SessionOptions::default()
     };
     let core_ml = GraphBackend::core_ml(units::processor(), options.clone());
-    let core_ml: Arc<dyn Backend> = Arc::new(core_ml.with_gpus(gpus.clone()));
-    let onnx = GraphBackend::onnx(units::processor(), options).with_gpus(gpus).with_cache(cache);
-    let onnx: Arc<dyn Backend> = Arc::new(onnx);
+    let core_ml = core_ml.with_gpus(gpus.clone()).with_optional(units::optional());
+    let core_ml: Arc<dyn Backend> = Arc::new(core_ml);
+    let onnx = GraphBackend::onnx(units::processor(), options).with_gpus(gpus);
+    let onnx: Arc<dyn Backend> = Arc::new(onnx.with_optional(units::optional()).with_cache(cache));
     let llm = LlmBackend::within(&checkpoints(defaults, profile), &Residency::new(limit));
     [onnx, core_ml].into_iter().chain(llm).chain(builtin::all()).collect()
 }

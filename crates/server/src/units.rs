@@ -5,7 +5,11 @@
 
 use std::sync::Arc;
 
+use galatea_providers::coreml::{self, CoreMlProvider, NeuralEngine};
 use galatea_runtime::ExecutionProvider;
+
+/// The name that leaves the choice to the program.
+pub const AUTO: &str = "auto";
 
 /// A list of providers, the preferred ones first.
 pub type Providers = Vec<Arc<dyn ExecutionProvider>>;
@@ -14,6 +18,42 @@ pub type Providers = Vec<Arc<dyn ExecutionProvider>>;
 #[must_use]
 pub fn processor() -> Providers {
     galatea_providers::all()
+}
+
+/// What a name of Core ML's stands for: `coreml` takes whatever it can, `coreml:CHIP` what the Neural Engine of that
+/// chip is predicted to take, with the interpreter in its place.
+fn core_ml(name: &str) -> Result<Arc<dyn ExecutionProvider>, String> {
+    let Some((_, chip)) = name.split_once(':') else {
+        let here = CoreMlProvider::here();
+        return Ok(here.insisting().unwrap_or_else(|| Arc::new(here)));
+    };
+    let engine = NeuralEngine::of(chip).ok_or_else(|| {
+        format!("provider '{name}' found, expected coreml or coreml:CHIP with a chip such as M1 or M4 Pro")
+    })?;
+    Ok(Arc::new(CoreMlProvider::new().with_engine(engine)))
+}
+
+/// The units for a model that is a graph, by [`named`]: where nothing else is said, the Neural Engine comes
+/// first, if there is one. Language models of checkpoints have lengths that it does not take.
+///
+/// # Errors
+/// As [`named`].
+pub fn of_graphs(name: Option<&str>) -> Result<Providers, String> {
+    let units = named(name)?;
+    let here = Some(CoreMlProvider::here()).filter(|here| here.engine().is_some());
+    match here.filter(|_| name.is_none_or(|name| name == AUTO)) {
+        Some(here) => {
+            let here: Arc<dyn ExecutionProvider> = Arc::new(here);
+            Ok(std::iter::once(here).chain(units).collect())
+        }
+        None => Ok(units),
+    }
+}
+
+/// Units that serve the models whose configuration names them.
+#[must_use]
+pub fn optional() -> Providers {
+    vec![Arc::new(CoreMlProvider::here())]
 }
 
 /// All units: the first GPU, where there is one, before the processor.
@@ -68,12 +108,12 @@ fn gpu(_number: usize) -> Result<Arc<dyn ExecutionProvider>, String> {
 
 /// The provider of that name with those behind it that take what it cannot run: `cpu`, `reference`,
 /// `gpu` or `gpu:N`, where a processor that plays a GPU counts too, or `coreml`; both take whatever they can.
-/// Without a name, all units.
+/// `coreml:CHIP` plans as for that chip. Without a name, or for `auto`, all units.
 ///
 /// # Errors
 /// When there is none of that name.
 pub fn named(name: Option<&str>) -> Result<Providers, String> {
-    let Some(name) = name else { return Ok(all()) };
+    let Some(name) = name.filter(|name| *name != AUTO) else { return Ok(all()) };
     let (kind, number) = name.split_once(':').unwrap_or((name, "0"));
     if kind == "gpu" {
         let number = number
@@ -83,15 +123,13 @@ pub fn named(name: Option<&str>) -> Result<Providers, String> {
         let first = first.insisting().unwrap_or(first);
         return Ok(std::iter::once(first).chain(processor()).collect());
     }
-    if name == galatea_providers::coreml::NAME {
-        let first: Arc<dyn ExecutionProvider> =
-            Arc::new(galatea_providers::coreml::CoreMlProvider::new());
-        let first = first.insisting().unwrap_or(first);
+    if kind == coreml::NAME {
+        let first = core_ml(name)?;
         return Ok(std::iter::once(first).chain(processor()).collect());
     }
     let chosen = galatea_providers::by_name(name).ok_or_else(|| {
         let names = galatea_providers::PROVIDERS.iter().map(|row| row.name);
-        let names: Vec<&str> = ["gpu", "coreml"].into_iter().chain(names).collect();
+        let names: Vec<&str> = [AUTO, "gpu", coreml::NAME].into_iter().chain(names).collect();
         format!("there is no provider '{name}'; there are {}", names.join(", "))
     })?;
     let reference = galatea_providers::reference::NAME;
@@ -99,9 +137,14 @@ pub fn named(name: Option<&str>) -> Result<Providers, String> {
     Ok(std::iter::once(chosen).chain(behind).collect())
 }
 
+/// Whether a provider's name stands for Core ML.
+pub(crate) fn is_core_ml(name: Option<&str>) -> bool {
+    name.and_then(|name| name.split(':').next()) == Some(coreml::NAME)
+}
+
 /// The number of the GPU that a provider's name, or no name, stands for, where it does.
 pub(crate) fn gpu_number(name: Option<&str>) -> Option<usize> {
-    let Some(name) = name else {
+    let Some(name) = name.filter(|name| *name != AUTO) else {
         // As in `all`: the first one that is no processor.
         return first_gpu();
     };
@@ -136,10 +179,18 @@ mod tests {
     }
 
     #[test]
+    fn auto_is_no_name() {
+        assert_eq!(names(&named(Some("auto")).unwrap()), names(&named(None).unwrap()));
+        assert_eq!(gpu_number(Some("auto")), gpu_number(None));
+    }
+
+    #[test]
     fn an_unknown_name_is_refused_with_the_known_ones() {
         let error = named(Some("npu")).unwrap_err();
-        assert!(error.contains("'npu'") && error.contains("gpu, coreml, cpu"), "{error}");
+        assert!(error.contains("'npu'") && error.contains("auto, gpu, coreml, cpu"), "{error}");
         assert!(named(Some("gpu:first")).unwrap_err().contains("gpu:N"));
+        assert!(named(Some("coreml:Xeon")).unwrap_err().contains("such as M1 or M4 Pro"));
+        assert_eq!(names(&named(Some("coreml:M1")).unwrap()), ["coreml", "cpu", "reference"]);
         assert!(named(Some("gpu:900")).unwrap_err().contains("gpu:900"));
     }
 }

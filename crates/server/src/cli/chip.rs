@@ -3,6 +3,8 @@
 use std::process::ExitCode;
 
 use galatea_apple::Feature;
+use galatea_apple::catalogue::Narrow;
+use galatea_providers::coreml::NeuralEngine;
 use galatea_providers::{Capabilities, CoreKind};
 use serde_json::{Value, json};
 
@@ -49,7 +51,20 @@ pub(super) fn as_json(found: &Capabilities) -> Value {
         ("matrix_unit", found.matrix_unit.map(|unit| unit.name().into())),
         ("peak_gflops", Some(known(&peaks.collect::<Vec<_>>()))),
         ("bandwidth_gb_per_s", found.bandwidth_gb_per_s.map(Value::from)),
+        ("neural_engine", found.neural_engine.as_ref().map(engine)),
         ("figures_of", found.figures_of.clone().map(Value::from)),
+    ])
+}
+
+fn engine(engine: &NeuralEngine) -> Value {
+    known(&[
+        ("generation", engine.generation.map(Value::from)),
+        ("cores", Some(engine.cores.into())),
+        ("engines", Some(engine.engines.into())),
+        ("stated_tops", engine.stated_tops.map(Value::from)),
+        ("fp16_tops", Some(engine.fp16_tops.into())),
+        ("int8", engine.int8.map(|narrow| narrow.name().into())),
+        ("int4", engine.int4.map(|narrow| narrow.name().into())),
     ])
 }
 
@@ -96,6 +111,18 @@ pub(super) fn as_text(found: &Capabilities) -> String {
     if let Some(bandwidth) = found.bandwidth_gb_per_s {
         line("Memory, estimated", format!("{bandwidth:.0} GB/s"));
     }
+    if let Some(engine) = &found.neural_engine {
+        let count =
+            if engine.engines > 1 { format!("{} of ", engine.engines) } else { String::new() };
+        let cores = format!("{count}{} cores", engine.cores / engine.engines.max(1));
+        let stated = engine.stated_tops.map(|tops| format!(", {tops} TOPS stated"));
+        let narrow = |name: &str, narrow: Option<Narrow>| {
+            narrow.map(|narrow| format!(", {name} {}", narrow.name())).unwrap_or_default()
+        };
+        let (eight, four) = (narrow("INT8", engine.int8), narrow("INT4", engine.int4));
+        let half = format!(", {} TFLOPS of FP16", engine.fp16_tops);
+        line("Neural Engine", cores + &stated.unwrap_or_default() + &half + &eight + &four);
+    }
     if let Some(name) = found.figures_of.as_ref().filter(|name| found.chip.as_ref() != Some(name)) {
         line("Estimates from", format!("{name}, the nearest that is known"));
     }
@@ -119,6 +146,16 @@ mod tests {
         assert_eq!(json["peak_gflops"]["vector-f32"], 408.0);
         let text = as_text(&found);
         assert!(text.contains("vector-f32 408 Gflop/s") && text.contains("100 GB/s"), "{text}");
+        found.neural_engine = NeuralEngine::of("M2 Ultra");
+        let text = as_text(&found);
+        let expected =
+            "2 of 16 cores, 31.6 TOPS stated, 31.6 TFLOPS of FP16, INT8 storage, INT4 storage";
+        assert!(text.contains(expected), "{text}");
+        let json = as_json(&found);
+        assert_eq!(
+            (&json["neural_engine"]["engines"], &json["neural_engine"]["int8"]),
+            (&2.into(), &"storage".into())
+        );
         assert!(!text.contains("Matrix unit") && !text.contains("Estimates from"), "{text}");
     }
 }

@@ -7,6 +7,7 @@ mod chat;
 mod chip;
 mod convert;
 mod core_ml_worker;
+mod explain;
 mod generate;
 mod http_client;
 mod hwbench;
@@ -84,6 +85,11 @@ const COMMANDS: &[Command] = &[
         name: "convert",
         sentence: "write a model as a package of Core ML, or as ONNX",
         run: convert::convert,
+    },
+    Command {
+        name: "explain",
+        sentence: "say which provider runs which part of a model, and why",
+        run: explain::explain,
     },
     Command {
         name: "tune",

@@ -251,7 +251,7 @@ fn prepare(
         choices: tuning::choices(),
         ..SessionOptions::default()
     };
-    let providers = units::named(arguments.last("provider"))?;
+    let providers = units::of_graphs(arguments.last("provider"))?;
     if format == Format::CoreMl {
         let model = graph_model::read_core_ml(path, arguments.last("function"))?;
         let session = Session::new(model.graph, &providers, &options);
@@ -281,7 +281,7 @@ pub(super) fn check(arguments: &Arguments) -> Result<(), String> {
 pub(super) fn level(arguments: &Arguments) -> Result<OptimiseLevel, String> {
     match arguments.last("level") {
         // Programs have no operations for what larger fusions make.
-        None if arguments.last("provider") == Some("coreml") => Ok(OptimiseLevel::O1),
+        None if units::is_core_ml(arguments.last("provider")) => Ok(OptimiseLevel::O1),
         None => Ok(OptimiseLevel::default()),
         Some(text) => text.parse().map_err(|error| format!("--level: {error}")),
     }

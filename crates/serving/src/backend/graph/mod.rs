@@ -34,6 +34,8 @@ pub struct GraphBackend {
     providers: Providers,
     /// One provider for each GPU.
     gpus: Providers,
+    /// Providers of models whose configuration names them as accelerators.
+    optional: Providers,
     options: SessionOptions,
     cache: Option<Arc<ModelCache>>,
 }
@@ -45,7 +47,8 @@ impl GraphBackend {
     /// nothing else.
     #[must_use]
     pub fn onnx(providers: Providers, options: SessionOptions) -> Self {
-        Self { format: Format::Onnx, providers, gpus: Vec::new(), options, cache: None }
+        let (gpus, optional) = (Vec::new(), Vec::new());
+        Self { format: Format::Onnx, providers, gpus, optional, options, cache: None }
     }
 
     /// A backend of packages and files of Core ML, else as [`GraphBackend::onnx`].
@@ -59,6 +62,12 @@ impl GraphBackend {
     #[must_use]
     pub fn with_gpus(self, gpus: Providers) -> Self {
         Self { gpus, ..self }
+    }
+
+    /// The same with providers of models whose configuration names them as accelerators; no other model sees them.
+    #[must_use]
+    pub fn with_optional(self, optional: Providers) -> Self {
+        Self { optional, ..self }
     }
 
     /// The same, with prepared models in a cache.
@@ -93,7 +102,7 @@ impl GraphBackend {
         if insists && let Some(first) = providers.first_mut() {
             *first = first.insisting().unwrap_or_else(|| Arc::clone(first));
         }
-        options::configure(&providers, &files.config)?;
+        let providers = options::configured(providers, &self.optional, &files.config)?;
         let options = &options::session_options(&self.options, &providers, files)?;
         let failed = |error: String| {
             Error::internal(format!("failed to load model '{}': {error}", files.name))

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use galatea_runtime::{ExecutionProvider, OptimiseLevel, SessionOptions};
 
+use super::Providers;
 use crate::backend::ModelFiles;
 use crate::config::ModelConfig;
 use crate::error::Error;
@@ -38,12 +39,6 @@ pub(super) fn session_options(
     for name in WITHOUT_EFFECT.iter().filter(|name| files.parameter(name).is_some()) {
         tracing::info!(model = %files.name, parameter = name, "this parameter has no effect here");
     }
-    options.optimise = match parameter("optimization_level") {
-        Some(text) => text.parse().map_err(|error| {
-            Error::invalid_arg(format!("parameter 'optimization_level': {error}"))
-        })?,
-        None => graph_level(&files.config).unwrap_or(base.optimise),
-    };
     if let Some(text) = precision(&files.config).or_else(|| parameter("precision")) {
         options.precision = text
             .parse()
@@ -51,6 +46,17 @@ pub(super) fn session_options(
     }
     let known: Vec<&str> = providers.iter().map(|provider| provider.name()).collect();
     let preferred = accelerators(&files.config, &known)?;
+    options.optimise = match parameter("optimization_level") {
+        Some(text) => text.parse().map_err(|error| {
+            Error::invalid_arg(format!("parameter 'optimization_level': {error}"))
+        })?,
+        None => {
+            let first = preferred.first();
+            let first = first.and_then(|name| providers.iter().find(|one| one.name() == name));
+            let usual = first.map_or(base.optimise, |first| base.optimise.min(first.usual_level()));
+            graph_level(&files.config).unwrap_or(usual)
+        }
+    };
     if !preferred.is_empty() {
         let all = if options.providers.is_empty() {
             known.iter().map(|&name| name.to_owned()).collect()
@@ -63,29 +69,64 @@ pub(super) fn session_options(
     Ok(options)
 }
 
-/// Triton's Metal backend as an accelerator, whose parameters say how the GPU keeps memory.
-const METAL: &str = "metal";
-/// The provider of it.
-const GPU: &str = "gpu";
+/// A name of accelerators of configurations, and the provider of it.
+struct Accelerator {
+    name: &'static str,
+    provider: &'static str,
+}
 
-/// Hands the parameters of the accelerator `metal` to the GPU at this place, if there is one.
+/// Accelerators that are not called as their providers are.
+const ACCELERATORS: &[Accelerator] = &[
+    // Triton's Metal backend, whose parameters say how the GPU keeps memory.
+    Accelerator { name: "metal", provider: "gpu" },
+    Accelerator { name: "apple_neural_engine", provider: "coreml" },
+];
+
+/// The provider of an accelerator for GPUs.
+fn provider_of(name: &str) -> &str {
+    ACCELERATORS.iter().find(|known| known.name == name).map_or(name, |known| known.provider)
+}
+
+/// The providers of a model: those of its place, with the parameters that the configuration gives the accelerators
+/// among [`ACCELERATORS`]. One of the `optional` providers, which serve whoever asks for them, comes first where the
+/// configuration names it, and takes whatever it can.
 ///
 /// # Errors
 /// INVALID_ARG with the field, what was found and what was expected.
-pub(super) fn configure(
-    providers: &[Arc<dyn ExecutionProvider>],
+pub(super) fn configured(
+    mut providers: Providers,
+    optional: &Providers,
     config: &ModelConfig,
-) -> Result<(), Error> {
+) -> Result<Providers, Error> {
     let wishes = config.optimization.as_ref().and_then(|w| w.execution_accelerators.as_ref());
     let wishes = wishes.map_or(&[][..], |wishes| &wishes.gpu_execution_accelerator);
-    for wish in wishes.iter().filter(|wish| wish.name == METAL) {
-        let Some(gpu) = providers.iter().find(|provider| provider.name() == GPU) else { continue };
-        gpu.configure(&wish.parameters).map_err(|problem| {
+    for wish in wishes {
+        let Some(known) = ACCELERATORS.iter().find(|known| known.name == wish.name) else {
+            continue;
+        };
+        let at = providers.iter().position(|provider| provider.name() == known.provider);
+        let at = match at {
+            Some(at) => at,
+            None => {
+                let found = optional.iter().find(|provider| provider.name() == known.provider);
+                let Some(found) = found else { continue };
+                providers.insert(0, found.insisting().unwrap_or_else(|| Arc::clone(found)));
+                0
+            }
+        };
+        let Some(provider) = providers.get_mut(at) else { continue };
+        let own = provider.configured(&wish.parameters).map_err(|problem| {
             let field = "optimization.execution_accelerators.gpu_execution_accelerator";
-            Error::invalid_arg(format!("{field} '{METAL}' of model '{}': {problem}", config.name))
+            Error::invalid_arg(format!(
+                "{field} '{}' of model '{}': {problem}",
+                known.name, config.name
+            ))
         })?;
+        if let Some(own) = own {
+            *provider = own;
+        }
     }
-    Ok(())
+    Ok(providers)
 }
 
 /// The `precision` among the parameters of an accelerator for the processor.
@@ -127,7 +168,7 @@ fn accelerators(config: &ModelConfig, known: &[&str]) -> Result<Vec<String>, Err
         preferred.push(wish.name.clone());
     }
     for wish in &wishes.gpu_execution_accelerator {
-        let name = if wish.name == METAL { GPU } else { wish.name.as_str() };
+        let name = provider_of(&wish.name);
         if known.contains(&name) {
             preferred.push(name.to_owned());
         } else {
@@ -136,3 +177,7 @@ fn accelerators(config: &ModelConfig, known: &[&str]) -> Result<Vec<String>, Err
     }
     Ok(preferred)
 }
+
+#[cfg(test)]
+#[path = "options_tests.rs"]
+mod tests;

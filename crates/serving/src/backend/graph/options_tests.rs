@@ -1,0 +1,143 @@
+//! What configurations ask of providers.
+
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+use galatea_graph::{Fact, Graph};
+use galatea_runtime::{Claims, Executable, RuntimeError};
+
+use super::*;
+use crate::config::from_text;
+
+/// A provider that says what it was asked for.
+#[derive(Clone)]
+struct Told {
+    name: &'static str,
+    settings: BTreeMap<String, String>,
+    insists: bool,
+}
+
+impl std::fmt::Debug for Told {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{} insists: {}, settings: {:?}", self.name, self.insists, self.settings)
+    }
+}
+
+impl ExecutionProvider for Told {
+    fn name(&self) -> &'static str {
+        self.name
+    }
+
+    fn configured(
+        &self,
+        settings: &BTreeMap<String, String>,
+    ) -> Result<Option<Arc<dyn ExecutionProvider>>, String> {
+        match settings.get("precision").map(String::as_str) {
+            None | Some("fp16") => {
+                Ok(Some(Arc::new(Self { settings: settings.clone(), ..self.clone() })))
+            }
+            Some(other) => Err(format!("precision '{other}' found, expected fp16")),
+        }
+    }
+
+    fn insisting(&self) -> Option<Arc<dyn ExecutionProvider>> {
+        Some(Arc::new(Self { insists: true, ..self.clone() }))
+    }
+
+    fn usual_level(&self) -> OptimiseLevel {
+        if self.name == "coreml" { OptimiseLevel::O1 } else { OptimiseLevel::O3 }
+    }
+
+    fn claim(&self, _: &Graph, _: &[Option<Fact>]) -> Claims {
+        Claims::default()
+    }
+
+    fn compile(
+        &self,
+        _: Arc<Graph>,
+        _: &SessionOptions,
+    ) -> Result<Box<dyn Executable>, RuntimeError> {
+        Err(RuntimeError::provider(self.name, "nothing is compiled here"))
+    }
+}
+
+fn provider(name: &'static str) -> Arc<dyn ExecutionProvider> {
+    Arc::new(Told { name, settings: BTreeMap::new(), insists: false })
+}
+
+fn config(name: &str, accelerator: &str, parameters: &str) -> ModelConfig {
+    from_text(&format!(
+        "name: \"{name}\" optimization {{ execution_accelerators {{ gpu_execution_accelerator: [ \
+         {{ name: \"{accelerator}\" {parameters} }} ] }} }}"
+    ))
+    .unwrap()
+}
+
+const HALF: &str = "parameters { key: \"precision\" value: \"fp16\" }";
+
+#[test]
+fn the_neural_engine_is_the_first_provider_of_the_model_that_names_it() {
+    let optional = vec![provider("coreml")];
+    let own =
+        configured(vec![provider("cpu")], &optional, &config("a", "apple_neural_engine", HALF));
+    let own = own.unwrap();
+    let names: Vec<&str> = own.iter().map(|provider| provider.name()).collect();
+    assert_eq!(names, ["coreml", "cpu"]);
+    let shown = format!("{:?}", own.first());
+    assert!(shown.contains("insists: true") && shown.contains("\"fp16\""), "{shown}");
+    // The one that other models get knows nothing of it.
+    assert!(format!("{optional:?}").contains("settings: {}"));
+    let other = configured(vec![provider("cpu")], &optional, &ModelConfig::default()).unwrap();
+    assert_eq!(other.len(), 1);
+}
+
+#[test]
+fn a_wrong_parameter_is_named_with_its_field_and_model() {
+    let wrong = "parameters { key: \"precision\" value: \"half\" }";
+    let config = config("a", "apple_neural_engine", wrong);
+    let error = configured(Vec::new(), &vec![provider("coreml")], &config).unwrap_err();
+    let expected = "optimization.execution_accelerators.gpu_execution_accelerator 'apple_neural_engine' of model \
+                    'a': precision 'half' found, expected fp16";
+    assert!(error.to_string().contains(expected), "{error}");
+}
+
+#[test]
+fn metal_is_the_gpu_where_there_is_one() {
+    let config = config("a", "metal", "");
+    let names = |providers: Providers| -> Vec<&'static str> {
+        providers.iter().map(|provider| provider.name()).collect()
+    };
+    let here = configured(vec![provider("gpu"), provider("cpu")], &Vec::new(), &config).unwrap();
+    assert_eq!(names(here), ["gpu", "cpu"]);
+    let absent = configured(vec![provider("cpu")], &Vec::new(), &config).unwrap();
+    assert_eq!(names(absent), ["cpu"]);
+}
+
+#[test]
+fn a_preferred_provider_says_how_far_graphs_are_rewritten() {
+    let level = |accelerator: &str, more: &str| {
+        let mut config = config("a", accelerator, "");
+        if !more.is_empty() {
+            config.parameters.insert(
+                "optimization_level".to_owned(),
+                crate::config::inference::ModelParameter { string_value: more.to_owned() },
+            );
+        }
+        let providers =
+            configured(vec![provider("cpu")], &vec![provider("coreml")], &config).unwrap();
+        let files = ModelFiles {
+            name: "a".to_owned(),
+            config: config.into(),
+            version: 1,
+            model_dir: PathBuf::new(),
+            version_dir: PathBuf::new(),
+            settings: BTreeMap::new(),
+        };
+        session_options(&SessionOptions::default(), &providers, &files).unwrap().optimise
+    };
+    assert_eq!(level("apple_neural_engine", ""), OptimiseLevel::O1);
+    assert_eq!(level("apple_neural_engine", "O2"), OptimiseLevel::O2);
+    assert_eq!(level("metal", ""), SessionOptions::default().optimise);
+}
