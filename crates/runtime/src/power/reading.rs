@@ -101,7 +101,7 @@ pub struct Reading {
 }
 
 /// Something that reads a host's sensors.
-pub trait Sensors: Send + fmt::Debug {
+pub trait Sensors: fmt::Debug {
     /// Reads them; may take as long as a sample needs. What cannot be read is absent.
     fn read(&mut self) -> Reading;
 }
