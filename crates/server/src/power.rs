@@ -81,7 +81,7 @@ fn dashed(error: &str) -> String {
 /// The sensors of a Mac, or of another host as its system shows them.
 #[derive(Debug)]
 enum Host {
-    Mac(Option<Counters>),
+    Mac(Option<Box<Counters>>),
     System(SystemSensors),
 }
 
@@ -92,7 +92,7 @@ impl Host {
             Ok(_) => {
                 let counters = Counters::open();
                 let warn = |error: &_| tracing::warn!("what the chip draws is not known: {error}");
-                Some(Self::Mac(counters.inspect_err(warn).ok()))
+                Some(Self::Mac(counters.inspect_err(warn).ok().map(Box::new)))
             }
             Err(_) => Some(SystemSensors::new()).filter(|all| !all.is_empty()).map(Self::System),
         }
