@@ -12,7 +12,7 @@ import tempfile
 
 import numpy
 
-from quantization_accuracy import call, digits, first, minilm
+from quantization_accuracy import call, digits, first, minilm, save_samples
 
 FORMS = {
     "FP16": [],
@@ -46,10 +46,7 @@ def measure(program, name, task, forms):
     exact = task.theirs(task.model)
     with tempfile.TemporaryDirectory() as folder:
         folder = pathlib.Path(folder)
-        samples = folder / "samples"
-        samples.mkdir()
-        for index, inputs in enumerate(task.calibration):
-            numpy.savez(samples / f"{index:03}.npz", **inputs)
+        samples = save_samples(task, folder / "samples")
         for form in forms:
             package = folder / "model.mlpackage"
             options = FORMS[form]

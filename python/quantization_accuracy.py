@@ -132,6 +132,14 @@ def show(name, form, size, report, rows):
         print(f"| {name} | {form} | {size / 1e6:.2f} | {agreement} | {left} | {program} | {shown} |", flush=True)
 
 
+def save_samples(task, folder):
+    """The folder of a task's samples, as `--calibration` takes it."""
+    folder.mkdir()
+    for index, inputs in enumerate(task.calibration):
+        numpy.savez(folder / f"{index:03}.npz", **inputs)
+    return folder
+
+
 def measure(program, name, task, forms):
     exact = task.theirs(task.model)
     with tempfile.TemporaryDirectory() as folder:
@@ -139,10 +147,7 @@ def measure(program, name, task, forms):
         rows = [("Galatea", task.figures(task.ours(program, task.model, folder), exact)),
                 ("ONNX Runtime", task.figures(exact, exact))]
         show(name, "FP32", task.model.stat().st_size, None, rows)
-        samples = folder / "samples"
-        samples.mkdir()
-        for index, inputs in enumerate(task.calibration):
-            numpy.savez(samples / f"{index:03}.npz", **inputs)
+        samples = save_samples(task, folder / "samples")
         for form in forms:
             path, report = folder / "small.onnx", folder / "report.json"
             call(program, "quantize", task.model, "--output", path, "--calibration", samples, "--report", report,
