@@ -13,6 +13,7 @@ mod binding;
 mod error;
 mod explain;
 mod options;
+mod others;
 pub mod partition;
 pub mod plan;
 pub mod power;
@@ -29,8 +30,9 @@ pub use binding::IoInfo;
 pub use error::RuntimeError;
 pub use explain::{Explanation, NodeExplanation, PlacedOperator};
 pub use options::{
-    OptimiseLevel, PaceSource, PackedSource, PackedWeights, Precision, SessionOptions,
+    CompileMode, OptimiseLevel, PaceSource, PackedSource, PackedWeights, Precision, SessionOptions,
 };
+pub use others::Others;
 pub use provider::{
     Claim, Claims, Executable, ExecutionProvider, Fence, MemoryReport, PlanReport, ProfileRow,
     Refusal,

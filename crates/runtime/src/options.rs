@@ -53,6 +53,39 @@ impl FromStr for Precision {
     }
 }
 
+/// When a session is there whose partitions take long to compile, such as those for a Neural Engine.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum CompileMode {
+    /// When all are compiled.
+    #[default]
+    Wait,
+    /// At once: other providers run them meanwhile.
+    Background,
+}
+
+impl CompileMode {
+    /// All of them.
+    pub const ALL: [Self; 2] = [Self::Wait, Self::Background];
+}
+
+impl fmt::Display for CompileMode {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Wait => "wait",
+            Self::Background => "background",
+        })
+    }
+}
+
+impl FromStr for CompileMode {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let found = Self::ALL.into_iter().find(|one| one.to_string() == text.trim());
+        found.ok_or_else(|| format!("'{text}' found, expected wait or background"))
+    }
+}
+
 /// Packed forms of weights that outlive a session, such as those in a file.
 pub trait PackedWeights: fmt::Debug + Send + Sync {
     /// The packed form of a constant of the graph; `form` says all that its layout depends on
@@ -126,6 +159,8 @@ pub struct SessionOptions {
     pub choices: ChoiceSource,
     /// What keeps runs to a pace.
     pub pace: PaceSource,
+    /// Whether what takes long to compile is waited for.
+    pub compile: CompileMode,
 }
 
 impl Default for SessionOptions {
@@ -141,6 +176,7 @@ impl Default for SessionOptions {
             precision: Precision::default(),
             choices: ChoiceSource::default(),
             pace: PaceSource::default(),
+            compile: CompileMode::default(),
         }
     }
 }
@@ -148,6 +184,15 @@ impl Default for SessionOptions {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn ways_to_compile_read_back_what_they_print() {
+        for mode in CompileMode::ALL {
+            assert_eq!(mode.to_string().parse(), Ok(mode));
+        }
+        let error = "later".parse::<CompileMode>().unwrap_err();
+        assert_eq!(error, "'later' found, expected wait or background");
+    }
 
     #[test]
     fn precisions_read_back_what_they_print() {

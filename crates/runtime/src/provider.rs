@@ -11,6 +11,7 @@ use galatea_tensor::{DataType, Tensor};
 use crate::error::RuntimeError;
 use crate::explain::PlacedOperator;
 use crate::options::{OptimiseLevel, SessionOptions};
+use crate::others::Others;
 use crate::roofline::Unit;
 use crate::tune::Problem;
 use crate::work::Work;
@@ -118,6 +119,20 @@ pub trait ExecutionProvider: Send + Sync + fmt::Debug {
         graph: Arc<Graph>,
         options: &SessionOptions,
     ) -> Result<Box<dyn Executable>, RuntimeError>;
+
+    /// As [`ExecutionProvider::compile`], of a provider that may take long: the `others` of the session can run the
+    /// partition meanwhile.
+    ///
+    /// # Errors
+    /// As [`ExecutionProvider::compile`].
+    fn compile_ahead(
+        &self,
+        graph: Arc<Graph>,
+        options: &SessionOptions,
+        _others: &Others,
+    ) -> Result<Box<dyn Executable>, RuntimeError> {
+        self.compile(graph, options)
+    }
 }
 
 /// Memory that a session holds.

@@ -1,5 +1,6 @@
 //! A model that is ready to run.
 
+mod inner;
 mod recover;
 mod wanted;
 
@@ -15,6 +16,7 @@ use crate::binding::{IoInfo, bind, check_ordered};
 use crate::error::RuntimeError;
 use crate::explain::{Explanation, NodeExplanation, reasons};
 use crate::options::{OptimiseLevel, SessionOptions};
+use crate::others::Others;
 use crate::partition::{live_bytes, partition};
 use crate::provider::{
     Claims, Executable, ExecutionProvider, MemoryReport, PlanReport, ProfileRow, Refusal,
@@ -240,8 +242,16 @@ impl Session {
 
     fn owned(&self, inputs: Vec<Tensor>, wanted: Wanted<'_>) -> Result<Vec<Datum>, RuntimeError> {
         check_ordered(&self.inputs, &inputs)?;
+        self.owned_values(inputs.into_iter().map(Datum::Tensor).collect(), wanted)
+    }
+
+    /// Runs with what was checked before.
+    fn owned_values(
+        &self,
+        inputs: Vec<Datum>,
+        wanted: Wanted<'_>,
+    ) -> Result<Vec<Datum>, RuntimeError> {
         let _permit = self.options.pace.enter();
-        let inputs: Vec<Datum> = inputs.into_iter().map(Datum::Tensor).collect();
         let compiled = self.current();
         let kept = self.may_demote(&compiled) && inputs.iter().all(recover::is_light);
         let kept = kept.then(|| inputs.clone());
@@ -347,8 +357,13 @@ impl Session {
     pub fn problems(&self, inputs: &[(&str, Tensor)]) -> Result<Vec<Problem>, RuntimeError> {
         let inputs = bind(&self.inputs, inputs)?;
         self.run_or_demote(&inputs, Wanted::All, &mut None)?;
+        self.problems_inner(&inputs)
+    }
+
+    /// As [`Session::problems`], after a run with these inputs.
+    pub(crate) fn problems_inner(&self, inputs: &[Datum]) -> Result<Vec<Problem>, RuntimeError> {
         let mut problems = Vec::new();
-        self.current().walk(&inputs, &mut |executable, given| {
+        self.current().walk(inputs, &mut |executable, given| {
             problems.extend(executable.problems(given)?);
             Ok(())
         })?;
@@ -450,7 +465,10 @@ impl Session {
         slots: &mut Slots,
     ) -> Result<Part, RuntimeError> {
         let sub = subgraph::extract(&self.graph, &self.facts, nodes.clone());
-        let executable = self.providers[provider].compile(Arc::new(sub.graph), &self.options)?;
+        let (before, behind) = self.providers.split_at(provider);
+        let others = Others::new(behind.iter().skip(1).chain(before).cloned().collect());
+        let graph = Arc::new(sub.graph);
+        let executable = self.providers[provider].compile_ahead(graph, &self.options, &others)?;
         Ok(Part {
             provider,
             nodes,

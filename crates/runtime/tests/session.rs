@@ -7,8 +7,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use galatea_graph::{Datum, Dim, Fact, Graph, Inputs, Node, OpError, Operator, ValueId, evaluate};
 use galatea_runtime::{
-    Claim, Claims, Executable, ExecutionProvider, Fence, MemoryReport, Refusal, RuntimeError,
-    Session, SessionOptions,
+    Claim, Claims, Executable, ExecutionProvider, Fence, MemoryReport, Others, Refusal,
+    RuntimeError, Session, SessionOptions,
 };
 use galatea_tensor::{DataType, Tensor};
 
@@ -313,4 +313,70 @@ fn the_time_follows_shapes_unless_a_length_comes_from_a_value() {
     stretched.outputs.push(s);
     let session = Session::new(stretched, &[provider], &SessionOptions::default()).unwrap();
     assert!(!session.time_follows_shapes());
+}
+
+/// Lets the others run what it claims.
+#[derive(Debug)]
+struct Late(Arc<TestProvider>);
+
+impl ExecutionProvider for Late {
+    fn name(&self) -> &'static str {
+        "late"
+    }
+
+    fn claim(&self, graph: &Graph, facts: &[Option<Fact>]) -> Claims {
+        self.0.claim(graph, facts)
+    }
+
+    fn compile(
+        &self,
+        graph: Arc<Graph>,
+        options: &SessionOptions,
+    ) -> Result<Box<dyn Executable>, RuntimeError> {
+        self.0.compile(graph, options)
+    }
+
+    fn compile_ahead(
+        &self,
+        graph: Arc<Graph>,
+        options: &SessionOptions,
+        others: &Others,
+    ) -> Result<Box<dyn Executable>, RuntimeError> {
+        others.compile(&graph, options)
+    }
+}
+
+#[test]
+fn the_others_of_a_session_run_a_partition_in_a_providers_place() {
+    let host = || TestProvider::new("host", ALL, 10.0, Fault::None);
+    let late = || Arc::new(Late(TestProvider::new("late", ALL, 1.0, Fault::None)));
+    let (before, fast) = (host(), TestProvider::new("fast", &["scale3"], 1.0, Fault::None));
+    let all: [Arc<dyn ExecutionProvider>; 3] = [Arc::clone(&before) as _, late(), fast.clone()];
+    // Whoever chooses the providers by name chooses the others too.
+    let names = ["fast", "late", "host"].map(str::to_owned).to_vec();
+    for names in [Vec::new(), names] {
+        let options = SessionOptions { providers: names, ..SessionOptions::default() };
+        let session = Session::new(graph(), &all, &options).unwrap();
+        check(&session);
+        assert!(session.partition_providers().contains(&"late"));
+        for wanted in sets() {
+            let all = |value: f32| Tensor::from_vec(&[1, 2], vec![value; 2]).unwrap();
+            let found = session.run_wanted(vec![all(1.0), all(7.0)], &wanted).unwrap();
+            let expected = [all(65.0), all(2.0), all(7.0)].into_iter().zip(wanted);
+            let expected: Vec<Tensor> =
+                expected.filter_map(|(tensor, wanted)| wanted.then_some(tensor)).collect();
+            assert_eq!(found, expected, "{wanted:?}");
+        }
+        let named = [("x", Tensor::zeros(DataType::Fp32, &[1, 2]).unwrap())];
+        assert!(session.run(&named).unwrap_err().is_input());
+    }
+    assert!(before.compiled.load(Ordering::Relaxed) > 0);
+    // Without others nobody runs it.
+    let alone = Session::new(graph(), &[late() as _], &SessionOptions::default());
+    assert!(alone.is_err());
+    // One that cannot compile leaves the nodes to those that are left.
+    let broken = TestProvider::new("broken", ALL, 5.0, Fault::Compile);
+    let session = session(&[late(), broken, host()]);
+    check(&session);
+    assert_eq!(session.partition_providers(), ["late"]);
 }

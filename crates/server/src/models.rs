@@ -8,7 +8,7 @@ use galatea_llm::engine::Speculation;
 use galatea_llm::model::{CacheType, LanguageModel, LoadOptions};
 use galatea_llm::weights::Quantization;
 use galatea_llm::{Error, Kind};
-use galatea_runtime::SessionOptions;
+use galatea_runtime::{CompileMode, SessionOptions};
 use galatea_serving::Core;
 use galatea_serving::backend::builtin;
 use galatea_serving::backend::graph::GraphBackend;
@@ -86,6 +86,8 @@ pub fn backends_with(
     let options = SessionOptions {
         choices: tuning::choices(),
         pace: power::pace(),
+        // Requests are answered from the start.
+        compile: CompileMode::Background,
         ..SessionOptions::default()
     };
     let core_ml = GraphBackend::core_ml(units::processor(), options.clone());

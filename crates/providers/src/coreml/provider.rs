@@ -12,15 +12,15 @@ use galatea_formats::coreml::interpret;
 use galatea_graph::rewrite::{self, Level};
 use galatea_graph::{Datum, Fact, Graph, converted};
 use galatea_runtime::{
-    Claims, Executable, ExecutionProvider, Fence, MemoryReport, OptimiseLevel, PlacedOperator,
-    RuntimeError, SessionOptions,
+    Claims, Executable, ExecutionProvider, Fence, MemoryReport, OptimiseLevel, Others,
+    PlacedOperator, RuntimeError, SessionOptions,
 };
 use galatea_tensor::{DataType, Tensor};
 
 use super::accuracy::Probe;
 use super::claims::{Asked, claims, order};
 use super::convert::{ConvertOptions, convert};
-use super::engine::{Deferred, EngineChoice, Make};
+use super::engine::{Deferred, EngineChoice, Make, Standby};
 use super::neural_engine::NeuralEngine;
 use super::settings::{FloatType, Settings};
 use super::shaped::{Shaped, is_open};
@@ -96,6 +96,7 @@ impl CoreMlProvider {
         &self,
         graph: &Arc<Graph>,
         options: &SessionOptions,
+        standby: &Arc<Standby>,
     ) -> Result<Box<dyn Executable>, RuntimeError> {
         let failed = |error: &dyn std::fmt::Display| RuntimeError::provider(NAME, error);
         let package = convert(graph, &self.options()).map_err(|error| failed(&error))?;
@@ -114,13 +115,13 @@ impl CoreMlProvider {
         let outputs = given.collect::<Arc<[_]>>();
         let inputs = expect(&program.inputs, &program);
         if let Some(make) = self.runner.maker(package) {
-            let fallback = CpuProvider::new().compile(Arc::clone(graph), options)?;
             let make: Make = Box::new(move || {
                 let inner = Box::new(make()?);
                 let made: Box<dyn Executable> = Box::new(Interpreted { inner, inputs, outputs });
                 Ok(made)
             });
-            return Ok(Box::new(Deferred::start(graph.name.clone(), make, fallback)));
+            let (standby, mode) = (Arc::clone(standby), self.runner.mode(options));
+            return Ok(Box::new(Deferred::start(graph.name.clone(), make, standby, mode)?));
         }
         let inner = CpuProvider::new().compile(Arc::new(program), options)?;
         let made = Interpreted { inner, inputs, outputs };
@@ -139,7 +140,7 @@ impl ExecutionProvider for CoreMlProvider {
     }
 
     /// Those of [`Settings`]; `worker`: `on` or `off`, whether another process runs partitions; `power_mode`:
-    /// `high_performance`, `balanced` or `low_power`.
+    /// `high_performance`, `balanced` or `low_power`; `compile`: `wait` or `background`.
     fn configured(
         &self,
         settings: &BTreeMap<String, String>,
@@ -179,18 +180,30 @@ impl ExecutionProvider for CoreMlProvider {
         graph: Arc<Graph>,
         options: &SessionOptions,
     ) -> Result<Box<dyn Executable>, RuntimeError> {
+        self.compile_ahead(graph, options, &Others::default())
+    }
+
+    fn compile_ahead(
+        &self,
+        graph: Arc<Graph>,
+        options: &SessionOptions,
+        others: &Others,
+    ) -> Result<Box<dyn Executable>, RuntimeError> {
+        // The processor takes every node.
+        let others = match others.is_empty() {
+            true => Others::new(vec![Arc::new(CpuProvider::new())]),
+            false => others.clone(),
+        };
+        let standby = Arc::new(Standby::of(Arc::clone(&graph), options.clone(), others));
         // The interpreter takes shapes as they come.
         let fixed = self.engine.is_some() || !self.settings.buckets.is_empty();
         if !(fixed && is_open(&graph)) {
-            return self.compiled(&graph, options);
+            return self.compiled(&graph, options, &standby);
         }
-        let (own, for_own, for_others) = (self.clone(), options.clone(), options.clone());
-        let shaped = Shaped::new(
-            graph,
-            &self.settings.buckets,
-            Box::new(move |graph| own.compiled(&graph, &for_own)),
-            Box::new(move |graph| CpuProvider::new().compile(graph, &for_others)),
-        )?;
+        let (own, options) = (self.clone(), options.clone());
+        let otherwise = Arc::clone(&standby);
+        let compile = Box::new(move |graph| own.compiled(&graph, &options, &standby));
+        let shaped = Shaped::new(graph, &self.settings.buckets, compile, otherwise)?;
         shaped.try_first()?;
         Ok(Box::new(shaped))
     }

@@ -12,6 +12,7 @@ use galatea_runtime::{Executable, Fence, MemoryReport, RuntimeError};
 use galatea_tensor::Tensor;
 
 use super::NAME;
+use super::engine::Standby;
 use super::independent::independent;
 
 /// The most sets of shapes that stay compiled.
@@ -36,7 +37,7 @@ pub(super) struct Shaped {
     buckets: Vec<usize>,
     compile: Compile,
     /// What runs shapes that do not compile.
-    otherwise: Compile,
+    otherwise: Arc<Standby>,
     /// Those used last come last.
     programs: Mutex<Vec<(Shapes, Program)>>,
 }
@@ -58,7 +59,7 @@ impl Shaped {
         graph: Arc<Graph>,
         buckets: &[usize],
         compile: Compile,
-        otherwise: Compile,
+        otherwise: Arc<Standby>,
     ) -> Result<Self, RuntimeError> {
         let facts = infer::facts(&graph, &std::collections::HashMap::new())?;
         let of = |id: &galatea_graph::ValueId| facts.get(id.index()).cloned().flatten();
@@ -113,11 +114,13 @@ impl Shaped {
             graph.value_mut(id).declared = Some(Fact::fixed(fact.dtype, shape));
         }
         let graph = Arc::new(graph);
-        let made = (self.compile)(Arc::clone(&graph)).or_else(|error| {
-            tracing::warn!(model = %graph.name, "shapes {shapes:?} run on the processor: {error}");
-            (self.otherwise)(graph)
-        });
-        made.map(Arc::from)
+        match (self.compile)(Arc::clone(&graph)) {
+            Ok(made) => Ok(Arc::from(made)),
+            Err(error) => {
+                tracing::warn!(model = %graph.name, "shapes {shapes:?} are left to others: {error}");
+                self.otherwise.get()
+            }
+        }
     }
 
     /// Compiles the program of the first bucket, so that what fails does so before the first run; not where

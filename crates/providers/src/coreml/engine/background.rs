@@ -1,7 +1,8 @@
 //! An executable that is made while another one serves, and takes over when it has proved right.
 //!
 //! Runs switch from one to the other between requests: nothing of a run stays in either, as the states of a
-//! sequence are inputs and outputs of a partition.
+//! sequence are inputs and outputs of a partition. What has served meanwhile is given back then, with its copies of
+//! weights, and made once more where a run needs it after all.
 
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -9,10 +10,14 @@ use std::thread;
 
 use galatea_graph::{Datum, converted};
 use galatea_runtime::tune::Problem;
-use galatea_runtime::{Executable, Fence, MemoryReport, PlacedOperator, PlanReport, RuntimeError};
+use galatea_runtime::{
+    CompileMode, Executable, Fence, MemoryReport, PlacedOperator, PlanReport, RuntimeError,
+};
 use galatea_tensor::{DataType, Tensor};
 
 use super::counts;
+use super::standby::Standby;
+use crate::coreml::NAME;
 
 /// So many runs may fail one after the other before the engine is given up.
 const MOST_FAILURES: usize = 3;
@@ -31,7 +36,9 @@ pub struct Deferred {
 
 struct Shared {
     name: String,
-    fallback: Box<dyn Executable>,
+    standby: Arc<Standby>,
+    /// The standby's executable, as long as it serves.
+    held: Mutex<Option<Arc<dyn Executable>>>,
     stage: Mutex<Stage>,
 }
 
@@ -55,35 +62,47 @@ impl fmt::Debug for Deferred {
 /// What makes an executable.
 pub type Make = Box<dyn FnOnce() -> Result<Box<dyn Executable>, String> + Send>;
 
+/// Makes it when nobody else makes one: compilers take all cores and much memory.
+fn made_alone(
+    make: Make,
+    wanted: impl FnOnce() -> bool,
+) -> Option<Result<Box<dyn Executable>, String>> {
+    static ONE: Mutex<()> = Mutex::new(());
+    let _one = ONE.lock().unwrap_or_else(PoisonError::into_inner);
+    wanted().then(make)
+}
+
 impl Deferred {
-    /// Starts to make an executable; `fallback` serves until then, and for good where it fails or gives
-    /// something else. `name` is for messages.
-    #[must_use]
-    pub fn start(name: String, make: Make, fallback: Box<dyn Executable>) -> Self {
-        let stage = Mutex::new(Stage::Making);
-        let shared = Arc::new(Shared { name, fallback, stage });
-        let weak = Arc::downgrade(&shared);
-        let work = move || {
-            /// Compilers take all cores and much memory: one at a time.
-            static ONE: Mutex<()> = Mutex::new(());
-            let one = ONE.lock().unwrap_or_else(PoisonError::into_inner);
-            // Nobody needs it any more.
-            if weak.strong_count() == 0 {
-                return;
+    /// Makes an executable, here and now or in the background. What `standby` gives serves until it is there and its
+    /// first results have proved right, and for good where it fails or gives something else. `name` is for messages.
+    ///
+    /// # Errors
+    /// When it is waited for and cannot be made, or it is not and nothing else can serve.
+    pub fn start(
+        name: String,
+        make: Make,
+        standby: Arc<Standby>,
+        mode: CompileMode,
+    ) -> Result<Self, RuntimeError> {
+        let stage = match mode {
+            CompileMode::Wait => {
+                let made = made_alone(make, || true).unwrap_or_else(|| Err(String::new()));
+                let failed = |error| {
+                    counts::fallback();
+                    RuntimeError::provider(NAME, error)
+                };
+                Stage::Made(Arc::from(made.map_err(failed)?))
             }
-            let made = make();
-            drop(one);
-            if let Some(shared) = weak.upgrade() {
-                match made {
-                    Ok(made) => *shared.stage() = Stage::Made(Arc::from(made)),
-                    Err(error) => shared.give_up(&error),
-                }
+            CompileMode::Background => {
+                let held = Mutex::new(Some(standby.get()?));
+                let stage = Mutex::new(Stage::Making);
+                let shared = Arc::new(Shared { name, standby, held, stage });
+                shared.make_in_background(make);
+                return Ok(Self { shared });
             }
         };
-        if let Err(error) = thread::Builder::new().name("prepare-engine".to_owned()).spawn(work) {
-            shared.give_up(&error.to_string());
-        }
-        Self { shared }
+        let (held, stage) = (Mutex::new(None), Mutex::new(stage));
+        Ok(Self { shared: Arc::new(Shared { name, standby, held, stage }) })
     }
 
     /// The one that was made, where it is there.
@@ -100,6 +119,38 @@ impl Shared {
         self.stage.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    fn held(&self) -> MutexGuard<'_, Option<Arc<dyn Executable>>> {
+        self.held.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// What serves in the engine's place, which stays from now on.
+    fn fallback(&self) -> Result<Arc<dyn Executable>, RuntimeError> {
+        let mut held = self.held();
+        if let Some(there) = &*held {
+            return Ok(Arc::clone(there));
+        }
+        let made = self.standby.get()?;
+        *held = Some(Arc::clone(&made));
+        Ok(made)
+    }
+
+    fn make_in_background(self: &Arc<Self>, make: Make) {
+        let weak = Arc::downgrade(self);
+        let work = move || {
+            let needed = || weak.strong_count() > 0;
+            let Some(made) = made_alone(make, needed) else { return };
+            if let Some(shared) = weak.upgrade() {
+                match made {
+                    Ok(made) => *shared.stage() = Stage::Made(Arc::from(made)),
+                    Err(error) => shared.give_up(&error),
+                }
+            }
+        };
+        if let Err(error) = thread::Builder::new().name("prepare-engine".to_owned()).spawn(work) {
+            self.give_up(&error.to_string());
+        }
+    }
+
     fn give_up(&self, why: &str) {
         let before = std::mem::replace(&mut *self.stage(), Stage::GivenUp);
         if !matches!(before, Stage::GivenUp) {
@@ -114,29 +165,44 @@ impl Shared {
         made: &Arc<dyn Executable>,
         inputs: Vec<Datum>,
     ) -> Result<Vec<Datum>, RuntimeError> {
-        let expected = self.fallback.submit(inputs.clone()).wait()?;
+        let held = self.held().clone();
+        let fallback = held.map_or_else(|| self.standby.get(), Ok)?;
+        let expected = fallback.submit(inputs.clone()).wait()?;
         let found = match made.submit(inputs).wait() {
             Ok(found) => found,
             // The first run may be the one that nobody can do, or may come to rest.
-            Err(error) if !blames(&error) => return Ok(expected),
+            Err(error) if !blames(&error) => {
+                *self.held() = Some(fallback);
+                return Ok(expected);
+            }
             Err(error) => {
+                *self.held() = Some(fallback);
                 self.give_up(&format!("the first run fails: {error}"));
                 return Ok(expected);
             }
         };
         match agree(&found, &expected) {
             Ok(()) => {
-                let mut stage = self.stage();
-                if matches!(*stage, Stage::Made(_)) {
-                    *stage = Stage::Serving(Arc::clone(made), 0);
-                    tracing::info!(partition = %self.name, "the engine serves");
-                }
+                self.switch(made);
                 Ok(found)
             }
             Err(text) => {
+                *self.held() = Some(fallback);
                 self.give_up(&format!("the first run is wrong: {text}"));
                 Ok(expected)
             }
+        }
+    }
+
+    /// Lets the engine serve, and what has served until now go.
+    fn switch(&self, made: &Arc<dyn Executable>) {
+        let mut stage = self.stage();
+        if matches!(*stage, Stage::Made(_)) {
+            *stage = Stage::Serving(Arc::clone(made), 0);
+            drop(stage);
+            // Runs under way have it until they end.
+            *self.held() = None;
+            tracing::info!(partition = %self.name, "the engine serves");
         }
     }
 
@@ -226,7 +292,12 @@ impl Executable for Deferred {
             Stage::Made(made) => Some((Arc::clone(made), true)),
             Stage::Serving(made, _) => Some((Arc::clone(made), false)),
         };
-        let Some((made, unproven)) = made else { return self.shared.fallback.submit(inputs) };
+        let Some((made, unproven)) = made else {
+            return match self.shared.fallback() {
+                Ok(fallback) => fallback.submit(inputs),
+                Err(error) => Fence::ready(Err(error)),
+            };
+        };
         let shared = Arc::clone(&self.shared);
         if unproven {
             return Fence::ready(shared.prove(&made, inputs));
@@ -242,21 +313,24 @@ impl Executable for Deferred {
                     shared.note(Some(&error));
                 }
                 tracing::debug!(partition = %shared.name, "a run goes to others: {error}");
-                shared.fallback.submit(inputs).wait()
+                shared.fallback()?.submit(inputs).wait()
             }
         })
     }
 
     fn memory(&self) -> MemoryReport {
-        self.shared.fallback.memory()
+        // The weights that the engine has lie elsewhere.
+        self.shared.held().as_ref().map_or_else(MemoryReport::default, |held| held.memory())
     }
 
     fn problems(&self, inputs: &[Datum]) -> Result<Vec<Problem>, RuntimeError> {
-        self.shared.fallback.problems(inputs)
+        let held = self.shared.held().clone();
+        held.map_or_else(|| Ok(Vec::new()), |held| held.problems(inputs))
     }
 
     fn plans(&self) -> PlanReport {
-        self.shared.fallback.plans()
+        let held = self.shared.held().clone();
+        held.map_or_else(PlanReport::default, |held| held.plans())
     }
 
     fn placed(&self) -> Vec<PlacedOperator> {
@@ -265,103 +339,5 @@ impl Executable for Deferred {
 }
 
 #[cfg(test)]
-mod tests {
-    use std::sync::mpsc;
-
-    use super::*;
-
-    /// Gives a number, or fails.
-    struct Gives(Result<f32, RuntimeError>);
-
-    impl Executable for Gives {
-        fn submit(&self, _inputs: Vec<Datum>) -> Fence {
-            Fence::ready(
-                self.0.clone().map(|value| vec![Datum::Tensor(Tensor::vector(vec![value]))]),
-            )
-        }
-
-        fn memory(&self) -> MemoryReport {
-            MemoryReport::default()
-        }
-    }
-
-    fn run(deferred: &Deferred) -> f32 {
-        let mut outputs = deferred.submit(Vec::new()).wait().unwrap();
-        outputs.remove(0).into_tensor().unwrap().item().unwrap()
-    }
-
-    /// An executable over one that gives 100, when the other one is there.
-    fn over(made: Result<Gives, String>) -> Deferred {
-        let make: Make = Box::new(move || made.map(|made| Box::new(made) as Box<dyn Executable>));
-        let deferred = Deferred::start("test".to_owned(), make, Box::new(Gives(Ok(100.0))));
-        while matches!(*deferred.shared.stage(), Stage::Making) {
-            thread::yield_now();
-        }
-        deferred
-    }
-
-    #[test]
-    fn the_fallback_serves_until_the_other_is_there() {
-        let (sender, receiver) = mpsc::channel::<()>();
-        let make: Make = Box::new(move || {
-            receiver.recv().unwrap();
-            let made: Box<dyn Executable> = Box::new(Gives(Ok(101.0)));
-            Ok(made)
-        });
-        let deferred = Deferred::start("test".to_owned(), make, Box::new(Gives(Ok(100.0))));
-        assert_eq!(run(&deferred), 100.0);
-        sender.send(()).unwrap();
-        while run(&deferred) != 101.0 {
-            thread::yield_now();
-        }
-        assert!(matches!(*deferred.shared.stage(), Stage::Serving(_, 0)));
-    }
-
-    #[test]
-    fn what_cannot_be_made_or_is_wrong_never_serves() {
-        for made in [Err("no".to_owned()), Ok(Gives(Ok(140.0))), Ok(Gives(Ok(f32::NAN)))] {
-            let deferred = over(made);
-            assert_eq!([run(&deferred), run(&deferred)], [100.0, 100.0]);
-            assert!(matches!(*deferred.shared.stage(), Stage::GivenUp));
-        }
-    }
-
-    #[test]
-    fn a_first_run_that_fails_gives_the_engine_up_unless_the_run_is_to_blame() {
-        let deferred = over(Ok(Gives(Err(RuntimeError::provider("coreml", "broken")))));
-        assert_eq!(run(&deferred), 100.0);
-        assert!(matches!(*deferred.shared.stage(), Stage::GivenUp));
-        let deferred = over(Ok(Gives(Err(RuntimeError::Input("too large".to_owned())))));
-        assert_eq!(run(&deferred), 100.0);
-        assert!(matches!(*deferred.shared.stage(), Stage::Made(_)));
-    }
-
-    #[test]
-    fn runs_that_fail_go_to_the_fallback_and_too_many_of_them_end_it() {
-        let deferred = over(Ok(Gives(Err(RuntimeError::provider("coreml", "broken")))));
-        let made = deferred.made().unwrap();
-        *deferred.shared.stage() = Stage::Serving(made, 0);
-        for _ in 1..MOST_FAILURES {
-            assert_eq!(run(&deferred), 100.0);
-            assert!(matches!(*deferred.shared.stage(), Stage::Serving(..)));
-        }
-        assert_eq!(run(&deferred), 100.0);
-        assert!(matches!(*deferred.shared.stage(), Stage::GivenUp));
-    }
-
-    #[test]
-    fn results_agree_within_what_half_precision_gives() {
-        let agree = |found: &[f32], expected: &[f32]| {
-            tensors_agree(&Tensor::vector(found.to_vec()), &Tensor::vector(expected.to_vec()))
-        };
-        assert!(agree(&[1.01, -2.02, 0.0], &[1.0, -2.0, 1e-5]).is_ok());
-        assert!(agree(&[f32::INFINITY, 1.0], &[1e9, 1.0]).is_ok());
-        assert!(agree(&[f32::INFINITY, 1.0], &[9.0, 1.0]).unwrap_err().contains("element 0"));
-        assert!(agree(&[0.0, 0.0], &[1.0, 1.0]).unwrap_err().contains("off by 1.000"));
-        assert!(agree(&[1.0], &[1.0, 1.0]).unwrap_err().contains("shape [1]"));
-        let integers = |found: i64| {
-            tensors_agree(&Tensor::vector(vec![found; 100]), &Tensor::vector(vec![1_i64; 100]))
-        };
-        assert!(integers(1).is_ok() && integers(2).unwrap_err().contains("100 of 100"));
-    }
-}
+#[path = "background_tests.rs"]
+mod tests;

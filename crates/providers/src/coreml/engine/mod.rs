@@ -8,8 +8,8 @@
 //! have; only messages of a few hundred bytes go through the socket between them.
 //!
 //! A partition becomes a [`PackageRun`], whose compiled package lies in a [`CompiledCache`]. Compiling takes
-//! up to minutes, so a [`Deferred`] serves by another executable until the package is loaded and its first
-//! results have proved right.
+//! up to minutes, so a [`Deferred`] serves by a [`Standby`], which is what the session's other providers make of
+//! the partition, until the package is loaded and its first results have proved right.
 
 mod background;
 mod blocks;
@@ -22,6 +22,7 @@ mod counts;
 mod interpreter;
 mod power;
 mod run;
+mod standby;
 #[cfg(test)]
 mod tests;
 mod wire;
@@ -45,6 +46,7 @@ pub use galatea_apple::coreml::ComputeUnits;
 pub use interpreter::Interpreter;
 pub(super) use run::EngineChoice;
 pub use run::{Host, PackageRun, set_host};
+pub use standby::Standby;
 pub use worker::WorkerEngine;
 
 /// A tensor and the feature that it is.

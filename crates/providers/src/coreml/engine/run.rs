@@ -8,7 +8,9 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError, mpsc};
 use galatea_formats::coreml::{NewPackage, write_package};
 use galatea_graph::Datum;
 use galatea_runtime::power::PowerPolicy;
-use galatea_runtime::{Executable, Fence, MemoryReport, PlacedOperator, RuntimeError};
+use galatea_runtime::{
+    CompileMode, Executable, Fence, MemoryReport, PlacedOperator, RuntimeError, SessionOptions,
+};
 use galatea_tensor::Tensor;
 
 use super::cache::{self, Compiled, CompiledCache};
@@ -50,11 +52,13 @@ pub(in crate::coreml) struct EngineChoice {
     /// Whether a worker runs them; where nobody says so, on macOS it does.
     worker: Option<bool>,
     power: PowerPolicy,
+    /// Whether a partition waits until it is compiled; where nobody says so, as the session's options say.
+    compile: Option<CompileMode>,
 }
 
 impl EngineChoice {
     /// The names of the settings.
-    pub(in crate::coreml) const NAMES: &str = "worker, power_mode";
+    pub(in crate::coreml) const NAMES: &str = "worker, power_mode, compile";
 
     /// Takes a setting; `None` where it is none of these.
     pub(in crate::coreml) fn set(&mut self, name: &str, value: &str) -> Option<Result<(), String>> {
@@ -68,9 +72,18 @@ impl EngineChoice {
                 let policy = value.parse().map(|policy| self.power = policy);
                 policy.map_err(|error: String| format!("power_mode {error}"))
             }
+            ("compile", _) => {
+                let mode = value.parse().map(|mode| self.compile = Some(mode));
+                mode.map_err(|error: String| format!("compile {error}"))
+            }
             _ => return None,
         };
         Some(result)
+    }
+
+    /// Whether a partition of a session with these options waits until it is compiled.
+    pub(in crate::coreml) fn mode(&self, options: &SessionOptions) -> CompileMode {
+        self.compile.unwrap_or(options.compile)
     }
 
     /// What loads a package in the program's worker, where partitions are to run there.

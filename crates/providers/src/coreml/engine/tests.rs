@@ -405,9 +405,12 @@ fn a_partition_goes_to_the_worker_when_it_is_compiled() {
         let owned = all.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
         provider.configured(&owned.collect())
     };
-    let told = set(&[("worker", "on"), ("power_mode", "low_power")]).unwrap().unwrap();
+    let told = [("worker", "on"), ("power_mode", "low_power"), ("compile", "background")];
+    let told = set(&told).unwrap().unwrap();
     assert!(set(&[("power_mode", "turbo")]).unwrap_err().contains("turbo"));
     assert!(set(&[("worker", "perhaps")]).unwrap_err().contains("perhaps"));
+    let later = set(&[("compile", "later")]).unwrap_err();
+    assert_eq!(later, "compile 'later' found, expected wait or background");
     let graph = square_graph();
     let first = told.insisting().unwrap();
     let session = Session::new(graph, &[first], &SessionOptions::default()).unwrap();
@@ -421,4 +424,12 @@ fn a_partition_goes_to_the_worker_when_it_is_compiled() {
     assert!(placed[0].iter().any(|row| row.operator == "Mul" && row.planned == "CPU"));
     let entries = fs::read_dir(folder.path().join("cache")).unwrap().flatten();
     assert_eq!(entries.filter(|entry| entry.path().join("seal").exists()).count(), 1);
+    // Who waits has the worker's result at once.
+    let waiting = set(&[("worker", "on")]).unwrap().unwrap().insisting().unwrap();
+    let before = counts();
+    let session = Session::new(square_graph(), &[waiting], &SessionOptions::default()).unwrap();
+    assert!(!session.explain().placed[0].is_empty());
+    let given = x(2, 1.5).remove(0).1;
+    assert_eq!(session.run(&[("x", given)]).unwrap()[0].to_vec::<f32>().unwrap(), [2.25; 6]);
+    assert_eq!(counts().predictions, before.predictions + 1);
 }

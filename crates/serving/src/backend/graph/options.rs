@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use galatea_runtime::{ExecutionProvider, OptimiseLevel, SessionOptions};
+use galatea_runtime::{CompileMode, ExecutionProvider, OptimiseLevel, SessionOptions};
 
 use super::Providers;
 use crate::backend::ModelFiles;
@@ -43,6 +43,10 @@ pub(super) fn session_options(
         options.precision = text
             .parse()
             .map_err(|error| Error::invalid_arg(format!("parameter 'precision': {error}")))?;
+    }
+    // What is warmed up must be what serves.
+    if !files.config.model_warmup.is_empty() {
+        options.compile = CompileMode::Wait;
     }
     let known: Vec<&str> = providers.iter().map(|provider| provider.name()).collect();
     let preferred = accelerators(&files.config, &known)?;

@@ -115,6 +115,30 @@ fn metal_is_the_gpu_where_there_is_one() {
     assert_eq!(names(absent), ["cpu"]);
 }
 
+fn files(config: ModelConfig) -> ModelFiles {
+    ModelFiles {
+        name: "a".to_owned(),
+        config: config.into(),
+        version: 1,
+        model_dir: PathBuf::new(),
+        version_dir: PathBuf::new(),
+        settings: BTreeMap::new(),
+    }
+}
+
+#[test]
+fn a_model_that_is_warmed_up_waits_until_it_is_compiled() {
+    let background =
+        SessionOptions { compile: CompileMode::Background, ..SessionOptions::default() };
+    let mode = |text: &str| {
+        let config = from_text(text).unwrap();
+        session_options(&background, &[provider("cpu")], &files(config)).unwrap().compile
+    };
+    assert_eq!(mode("name: \"a\""), CompileMode::Background);
+    let warm = "name: \"a\" model_warmup [ { name: \"zeros\" batch_size: 1 } ]";
+    assert_eq!(mode(warm), CompileMode::Wait);
+}
+
 #[test]
 fn a_preferred_provider_says_how_far_graphs_are_rewritten() {
     let level = |accelerator: &str, more: &str| {
@@ -127,15 +151,8 @@ fn a_preferred_provider_says_how_far_graphs_are_rewritten() {
         }
         let providers =
             configured(vec![provider("cpu")], &vec![provider("coreml")], &config).unwrap();
-        let files = ModelFiles {
-            name: "a".to_owned(),
-            config: config.into(),
-            version: 1,
-            model_dir: PathBuf::new(),
-            version_dir: PathBuf::new(),
-            settings: BTreeMap::new(),
-        };
-        session_options(&SessionOptions::default(), &providers, &files).unwrap().optimise
+        let options = session_options(&SessionOptions::default(), &providers, &files(config));
+        options.unwrap().optimise
     };
     assert_eq!(level("apple_neural_engine", ""), OptimiseLevel::O1);
     assert_eq!(level("apple_neural_engine", "O2"), OptimiseLevel::O2);

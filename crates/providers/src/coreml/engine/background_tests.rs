@@ -1,0 +1,152 @@
+//! Partitions whose engine comes late, fails or is wrong.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::mpsc;
+
+use super::*;
+
+/// Gives a number, or fails.
+struct Gives(Result<f32, RuntimeError>);
+
+impl Executable for Gives {
+    fn submit(&self, _inputs: Vec<Datum>) -> Fence {
+        Fence::ready(
+            self.0.clone().map(|value| vec![Datum::Tensor(Tensor::vector(vec![value]))]),
+        )
+    }
+
+    fn memory(&self) -> MemoryReport {
+        MemoryReport::default()
+    }
+}
+
+fn run(deferred: &Deferred) -> f32 {
+    let mut outputs = deferred.submit(Vec::new()).wait().unwrap();
+    outputs.remove(0).into_tensor().unwrap().item().unwrap()
+}
+
+/// Gives 100; how often it was made is counted.
+fn hundred() -> (Arc<Standby>, Arc<AtomicUsize>) {
+    let made = Arc::new(AtomicUsize::new(0));
+    let count = Arc::clone(&made);
+    let standby = Standby::new(Box::new(move || {
+        count.fetch_add(1, Ordering::Relaxed);
+        Ok(Box::new(Gives(Ok(100.0))) as Box<dyn Executable>)
+    }));
+    (Arc::new(standby), made)
+}
+
+fn start(
+    made: Result<Gives, String>,
+    standby: Arc<Standby>,
+    mode: CompileMode,
+) -> Result<Deferred, RuntimeError> {
+    let make: Make = Box::new(move || made.map(|made| Box::new(made) as Box<dyn Executable>));
+    Deferred::start("test".to_owned(), make, standby, mode)
+}
+
+/// An executable over one that gives 100, when the other one is there.
+fn over(made: Result<Gives, String>) -> Deferred {
+    let deferred = start(made, hundred().0, CompileMode::Background).unwrap();
+    while matches!(*deferred.shared.stage(), Stage::Making) {
+        thread::yield_now();
+    }
+    deferred
+}
+
+#[test]
+fn the_fallback_serves_until_the_other_is_there_and_is_given_back() {
+    let (sender, receiver) = mpsc::channel::<()>();
+    let make: Make = Box::new(move || {
+        receiver.recv().unwrap();
+        let made: Box<dyn Executable> = Box::new(Gives(Ok(101.0)));
+        Ok(made)
+    });
+    let (standby, made) = hundred();
+    let mode = CompileMode::Background;
+    let deferred = Deferred::start("test".to_owned(), make, Arc::clone(&standby), mode).unwrap();
+    assert_eq!(run(&deferred), 100.0);
+    let weak = Arc::downgrade(&standby.get().unwrap());
+    assert_eq!((made.load(Ordering::Relaxed), weak.strong_count()), (1, 1));
+    sender.send(()).unwrap();
+    while run(&deferred) != 101.0 {
+        thread::yield_now();
+    }
+    assert!(matches!(*deferred.shared.stage(), Stage::Serving(_, 0)));
+    assert_eq!((made.load(Ordering::Relaxed), weak.strong_count()), (1, 0));
+}
+
+#[test]
+fn who_waits_has_the_engine_from_the_first_run_on() {
+    let (standby, made) = hundred();
+    let deferred = start(Ok(Gives(Ok(101.0))), standby, CompileMode::Wait).unwrap();
+    assert_eq!(made.load(Ordering::Relaxed), 0, "nobody needs it yet");
+    assert_eq!([run(&deferred), run(&deferred)], [101.0, 101.0]);
+    assert_eq!(made.load(Ordering::Relaxed), 1, "the first result is compared");
+    assert!(deferred.shared.held().is_none());
+    let error = start(Err("no".to_owned()), hundred().0, CompileMode::Wait).unwrap_err();
+    assert!(error.to_string().contains("no"), "{error}");
+    // One that is wrong goes, and the others stay.
+    let (standby, made) = hundred();
+    let deferred = start(Ok(Gives(Ok(140.0))), standby, CompileMode::Wait).unwrap();
+    assert_eq!([run(&deferred), run(&deferred)], [100.0, 100.0]);
+    assert_eq!(made.load(Ordering::Relaxed), 1);
+}
+
+#[test]
+fn where_nothing_else_can_serve_nothing_is_made() {
+    let none = || Standby::new(Box::new(|| Err(RuntimeError::provider("cpu", "none"))));
+    let made = start(Ok(Gives(Ok(1.0))), Arc::new(none()), CompileMode::Background);
+    assert!(made.unwrap_err().to_string().contains("none"));
+}
+
+#[test]
+fn what_cannot_be_made_or_is_wrong_never_serves() {
+    for made in [Err("no".to_owned()), Ok(Gives(Ok(140.0))), Ok(Gives(Ok(f32::NAN)))] {
+        let deferred = over(made);
+        assert_eq!([run(&deferred), run(&deferred)], [100.0, 100.0]);
+        assert!(matches!(*deferred.shared.stage(), Stage::GivenUp));
+    }
+}
+
+#[test]
+fn a_first_run_that_fails_gives_the_engine_up_unless_the_run_is_to_blame() {
+    let deferred = over(Ok(Gives(Err(RuntimeError::provider("coreml", "broken")))));
+    assert_eq!(run(&deferred), 100.0);
+    assert!(matches!(*deferred.shared.stage(), Stage::GivenUp));
+    let deferred = over(Ok(Gives(Err(RuntimeError::Input("too large".to_owned())))));
+    assert_eq!(run(&deferred), 100.0);
+    assert!(matches!(*deferred.shared.stage(), Stage::Made(_)));
+}
+
+#[test]
+fn runs_that_fail_go_to_the_fallback_and_too_many_of_them_end_it() {
+    let deferred = over(Ok(Gives(Err(RuntimeError::provider("coreml", "broken")))));
+    let made = deferred.made().unwrap();
+    *deferred.shared.stage() = Stage::Serving(made, 0);
+    *deferred.shared.held() = None;
+    for _ in 1..MOST_FAILURES {
+        assert_eq!(run(&deferred), 100.0);
+        // Who was needed once more stays.
+        assert!(deferred.shared.held().is_some());
+        assert!(matches!(*deferred.shared.stage(), Stage::Serving(..)));
+    }
+    assert_eq!(run(&deferred), 100.0);
+    assert!(matches!(*deferred.shared.stage(), Stage::GivenUp));
+}
+
+#[test]
+fn results_agree_within_what_half_precision_gives() {
+    let agree = |found: &[f32], expected: &[f32]| {
+        tensors_agree(&Tensor::vector(found.to_vec()), &Tensor::vector(expected.to_vec()))
+    };
+    assert!(agree(&[1.01, -2.02, 0.0], &[1.0, -2.0, 1e-5]).is_ok());
+    assert!(agree(&[f32::INFINITY, 1.0], &[1e9, 1.0]).is_ok());
+    assert!(agree(&[f32::INFINITY, 1.0], &[9.0, 1.0]).unwrap_err().contains("element 0"));
+    assert!(agree(&[0.0, 0.0], &[1.0, 1.0]).unwrap_err().contains("off by 1.000"));
+    assert!(agree(&[1.0], &[1.0, 1.0]).unwrap_err().contains("shape [1]"));
+    let integers = |found: i64| {
+        tensors_agree(&Tensor::vector(vec![found; 100]), &Tensor::vector(vec![1_i64; 100]))
+    };
+    assert!(integers(1).is_ok() && integers(2).unwrap_err().contains("100 of 100"));
+}

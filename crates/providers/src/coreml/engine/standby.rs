@@ -1,0 +1,54 @@
+//! What serves in an engine's place: made when it is needed first, and gone when nobody has it.
+
+use std::fmt;
+use std::sync::{Arc, Mutex, PoisonError, Weak};
+
+use galatea_graph::Graph;
+use galatea_runtime::{Executable, Others, RuntimeError, SessionOptions};
+
+/// What makes it, as often as it is asked to.
+type Make = dyn Fn() -> Result<Box<dyn Executable>, RuntimeError> + Send + Sync;
+
+/// An executable that exists while somebody has it.
+pub struct Standby {
+    make: Box<Make>,
+    made: Mutex<Option<Weak<dyn Executable>>>,
+}
+
+impl fmt::Debug for Standby {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Standby")
+    }
+}
+
+impl Standby {
+    /// What this makes; nothing is made yet.
+    #[must_use]
+    pub fn new(make: Box<Make>) -> Self {
+        Self { make, made: Mutex::new(None) }
+    }
+
+    /// A partition as the other providers of its session run it.
+    #[must_use]
+    pub(in crate::coreml) fn of(
+        graph: Arc<Graph>,
+        options: SessionOptions,
+        others: Others,
+    ) -> Self {
+        Self::new(Box::new(move || others.compile(&graph, &options)))
+    }
+
+    /// The executable, made where nobody has it.
+    ///
+    /// # Errors
+    /// When it cannot be made.
+    pub fn get(&self) -> Result<Arc<dyn Executable>, RuntimeError> {
+        let mut made = self.made.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(there) = made.as_ref().and_then(Weak::upgrade) {
+            return Ok(there);
+        }
+        let new: Arc<dyn Executable> = Arc::from((self.make)()?);
+        *made = Some(Arc::downgrade(&new));
+        Ok(new)
+    }
+}

@@ -1,0 +1,109 @@
+//! What the other providers of a session make of a partition of one of them.
+
+use std::sync::Arc;
+
+use galatea_graph::{Datum, Graph};
+use galatea_tensor::{DataType, Tensor};
+
+use crate::error::RuntimeError;
+use crate::explain::PlacedOperator;
+use crate::options::{OptimiseLevel, PaceSource, SessionOptions};
+use crate::provider::{
+    Executable, ExecutionProvider, Fence, MemoryReport, PlanReport, ProfileRow,
+};
+use crate::session::{Prepared, Session};
+use crate::tune::Problem;
+
+/// The other providers of a session than the one that a partition is given to: they can run it in its place, such as
+/// while it is being compiled. Those behind that one in the session's list come first.
+#[derive(Clone, Debug, Default)]
+pub struct Others(Vec<Arc<dyn ExecutionProvider>>);
+
+impl Others {
+    /// These providers.
+    #[must_use]
+    pub fn new(providers: Vec<Arc<dyn ExecutionProvider>>) -> Self {
+        Self(providers)
+    }
+
+    /// Whether there is nobody.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// Prepares a partition as these providers run it: each of its nodes on the one that is predicted to be done
+    /// soonest. `options` are those of the session that the partition is of.
+    ///
+    /// # Errors
+    /// When a node is run by none of them.
+    pub fn compile(
+        &self,
+        graph: &Arc<Graph>,
+        options: &SessionOptions,
+    ) -> Result<Box<dyn Executable>, RuntimeError> {
+        // The session around it keeps the pace, and has chosen the providers.
+        let own = SessionOptions {
+            pace: PaceSource::default(),
+            providers: Vec::new(),
+            ..options.clone()
+        };
+        let prepared = Prepared::new(Graph::clone(graph), OptimiseLevel::O0)?;
+        Ok(Box::new(Inner(Session::of_prepared(prepared, &self.0, &own)?)))
+    }
+}
+
+/// A session as a partition of another one.
+struct Inner(Session);
+
+impl Executable for Inner {
+    fn submit(&self, inputs: Vec<Datum>) -> Fence {
+        Fence::ready(self.0.run_inner(inputs, None))
+    }
+
+    fn submit_wanted(&self, inputs: Vec<Datum>, wanted: &[bool]) -> Fence {
+        Fence::ready(self.0.run_inner(inputs, Some(wanted)))
+    }
+
+    fn profile(&self, inputs: Vec<Datum>) -> Result<(Vec<Datum>, Vec<ProfileRow>), RuntimeError> {
+        self.0.profile_inner(&inputs, None)
+    }
+
+    fn profile_wanted(
+        &self,
+        inputs: Vec<Datum>,
+        wanted: &[bool],
+    ) -> Result<(Vec<Datum>, Vec<ProfileRow>), RuntimeError> {
+        self.0.profile_inner(&inputs, Some(wanted))
+    }
+
+    fn recycle(&self, output: usize, tensor: Tensor) {
+        self.0.recycle(output, tensor);
+    }
+
+    fn place(
+        &self,
+        input: usize,
+        dtype: DataType,
+        shape: &[usize],
+    ) -> Result<Option<Tensor>, RuntimeError> {
+        let known = self.0.inputs().get(input).is_some_and(|info| info.dtype == dtype);
+        if known { self.0.place(input, shape) } else { Ok(None) }
+    }
+
+    fn memory(&self) -> MemoryReport {
+        self.0.memory()
+    }
+
+    fn problems(&self, inputs: &[Datum]) -> Result<Vec<Problem>, RuntimeError> {
+        self.0.problems_inner(inputs)
+    }
+
+    fn placed(&self) -> Vec<PlacedOperator> {
+        self.0.explain().placed.into_iter().flatten().collect()
+    }
+
+    fn plans(&self) -> PlanReport {
+        self.0.plans()
+    }
+}
