@@ -8,7 +8,7 @@ use crate::workspace::{Workspace, read};
 /// What each file must hold.
 const REQUIRED: &[(&str, &[&str])] = &[
     ("cpu", &["performance_cores", "efficiency_cores", "features"]),
-    ("gpu", &["cores", "metal_family"]),
+    ("gpu", &["cores", "tflops_f32", "metal_family"]),
     ("neural_engine", &["cores", "stated_tops", "engines", "fp16_tops", "int8", "int4"]),
     ("memory", &["bandwidth_gb_per_s", "max_gb"]),
 ];

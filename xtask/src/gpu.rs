@@ -39,6 +39,8 @@ pub(crate) fn test(workspace: &Workspace) -> Result<(), String> {
             "--test",
             "gpu_tune",
             "--test",
+            "gpu_units",
+            "--test",
             "gpu_claims",
             "--test",
             "gpu_failures",

@@ -64,6 +64,8 @@ pub struct ChipFacts {
     pub matrix_gflops_f32: Vec<f64>,
     /// FP32 Gflop/s of the vectors of one fast core.
     pub vector_gflops_f32: Vec<f64>,
+    /// 10¹² FP32 operations a second of the GPU.
+    pub gpu_tflops_f32: Vec<f64>,
     /// 10⁹ bytes of memory a second.
     pub bandwidth_gb_per_s: Vec<f64>,
     /// Cores of the neural engine.
@@ -189,6 +191,7 @@ fn parse(text: &str) -> Option<ChipFacts> {
         matrix_unit: value("matrix", "unit").and_then(Value::as_str).and_then(MatrixUnit::parse),
         matrix_gflops_f32: numbers("matrix", "gflops_f32"),
         vector_gflops_f32: numbers("cpu", "vector_gflops_f32"),
+        gpu_tflops_f32: numbers("gpu", "tflops_f32"),
         bandwidth_gb_per_s: numbers("memory", "bandwidth_gb_per_s"),
         neural_engine_cores: value("neural_engine", "cores").and_then(number),
         stated_tops: value("neural_engine", "stated_tops").and_then(number),
@@ -252,6 +255,8 @@ mod tests {
         let start = |name: &str| figure(name, |chip| chip.dispatch_ms.as_slice());
         assert_eq!((start("Apple M1 Ultra"), start("Apple M4 Pro")), (Some(0.23), Some(0.1)));
         assert_eq!((generation("Apple M4 Pro"), generation("Xeon")), (Some(4), None));
+        let gpu = |name: &str| figure(name, |chip| &chip.gpu_tflops_f32);
+        assert_eq!((gpu("Apple M4 Max"), gpu("Apple M3 Pro")), (Some(14.0), Some(3.5)));
         assert!(figure("Apple M3", |chip| &chip.vector_gflops_f32).is_some());
     }
 }

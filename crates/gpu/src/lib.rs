@@ -20,6 +20,7 @@ pub mod matmul;
 mod memory;
 mod movement;
 mod normalize;
+mod pace;
 mod parts;
 mod plan;
 mod pooling;

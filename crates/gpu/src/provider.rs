@@ -8,7 +8,8 @@ use galatea_graph::blocks::BlockWeights;
 use galatea_graph::ops::fused::{BlockGather, BlockMatMul};
 use galatea_graph::{Dim, Fact, Graph, Node, infer};
 use galatea_runtime::{
-    Claim, Claims, Executable, ExecutionProvider, Precision, Refusal, RuntimeError, SessionOptions,
+    Claim, Claims, Executable, ExecutionProvider, Peaks, Precision, Refusal, RuntimeError,
+    SessionOptions, sized,
 };
 
 use galatea_tensor::DataType;
@@ -19,14 +20,8 @@ use crate::executable::{Built, GpuExecutable};
 use crate::fuse::fused;
 use crate::kernel::{KernelRow, NodeView};
 use crate::memory::PoolConfig;
+use crate::pace::Pace;
 use crate::stream::Pages;
-
-/// Nanoseconds of a dispatch among others, which follow each other without the host.
-const DISPATCH_NS: f64 = 400.0;
-/// Nanoseconds to hand a partition over and wait for it.
-const LAUNCH_NS: f64 = 60_000.0;
-/// Nanoseconds of an element of a result.
-const ELEMENT_NS: f64 = 0.001;
 
 /// Operators that never move elements.
 const VIEWS: &[&str] = &["Reshape", "Squeeze", "Unsqueeze", "Flatten", "Identity"];
@@ -40,6 +35,8 @@ pub(crate) fn is_view(node: &Node) -> bool {
 #[derive(Debug)]
 pub struct GpuProvider {
     device: Arc<Device>,
+    /// What the device reaches at most, as far as it is known from elsewhere.
+    stated: Peaks,
     /// Whether it takes what it can, whatever that costs.
     insists: bool,
 }
@@ -56,7 +53,14 @@ impl GpuProvider {
     /// The provider on a device that is open.
     #[must_use]
     pub fn on(device: Arc<Device>) -> Self {
-        Self { device, insists: false }
+        Self { device, stated: Peaks::default(), insists: false }
+    }
+
+    /// The same with what is known of what the device reaches at most. Predicted times come from what was measured
+    /// here, where something was, then from this, and else from what any device of its kind reaches.
+    #[must_use]
+    pub fn with_stated(self, stated: Peaks) -> Self {
+        Self { stated, ..self }
     }
 
     /// The device that it was given. Where that one is lost, partitions are compiled on the one that is opened in
@@ -74,19 +78,6 @@ impl GpuProvider {
         precision: Precision,
     ) -> NodeView<'a> {
         NodeView { graph, node, facts, device: &self.device, precision }
-    }
-
-    fn cost_ns(&self, node: &Node, facts: &[Option<Fact>]) -> f64 {
-        if self.insists {
-            return 0.0;
-        }
-        let elements = |fact: &Fact| {
-            let lengths = fact.shape.iter().flatten().map(|dim| Dim::known(dim).unwrap_or(1));
-            #[allow(clippy::cast_precision_loss, reason = "an estimate")]
-            lengths.map(|len| len as f64).product::<f64>()
-        };
-        let outputs = node.outputs.iter().flatten().filter_map(|id| facts[id.index()].as_ref());
-        DISPATCH_NS + outputs.map(elements).sum::<f64>() * ELEMENT_NS
     }
 }
 
@@ -209,7 +200,8 @@ impl ExecutionProvider for GpuProvider {
     }
 
     fn insisting(&self) -> Option<Arc<dyn ExecutionProvider>> {
-        Some(Arc::new(Self { device: Arc::clone(&self.device), insists: true }))
+        let (device, stated) = (Arc::clone(&self.device), self.stated);
+        Some(Arc::new(Self { device, stated, insists: true }))
     }
 
     fn reads_back(&self) -> bool {
@@ -217,8 +209,14 @@ impl ExecutionProvider for GpuProvider {
     }
 
     fn claim(&self, graph: &Graph, facts: &[Option<Fact>]) -> Claims {
+        self.claim_usual(graph, facts, &sized(facts))
+    }
+
+    fn claim_usual(&self, graph: &Graph, facts: &[Option<Fact>], usual: &[Option<Fact>]) -> Claims {
+        let pace = (!self.insists).then(|| Pace::of(&self.device, &self.stated));
+        let cost_ns = |node: &Node| pace.map_or(0.0, |pace| pace.node_ns(node, usual));
         // Bytes that live at a border are mostly caches and weights, which do not cross it.
-        let launch_ns = if self.insists { 0.0 } else { LAUNCH_NS };
+        let launch_ns = pace.map_or(0.0, |pace| pace.launch_ns);
         let mut claims = Claims { launch_ns, ..Claims::default() };
         for (index, node) in graph.nodes.iter().enumerate() {
             let view = self.view(graph, node, facts, Precision::default());
@@ -232,7 +230,7 @@ impl ExecutionProvider for GpuProvider {
                     claims.refusals.push(Refusal { node: index, reason });
                 }
                 Ok(()) => match find_row(&view) {
-                    Ok(row) => claim(self.cost_ns(node, facts), row.name),
+                    Ok(row) => claim(cost_ns(node), row.name),
                     Err(reason) => claims.refusals.push(Refusal { node: index, reason }),
                 },
                 Err(reason) => claims.refusals.push(Refusal { node: index, reason }),

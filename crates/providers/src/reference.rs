@@ -6,7 +6,7 @@ use std::time::Instant;
 use galatea_graph::{Datum, Fact, Graph, evaluate};
 use galatea_runtime::{
     Claim, Claims, Executable, ExecutionProvider, Fence, MemoryReport, ProfileRow, RuntimeError,
-    SessionOptions,
+    SessionOptions, sized,
 };
 use galatea_tensor::Tensor;
 
@@ -30,9 +30,18 @@ impl ExecutionProvider for ReferenceProvider {
     }
 
     fn claim(&self, graph: &Graph, facts: &[Option<Fact>]) -> Claims {
+        self.claim_usual(graph, facts, &sized(facts))
+    }
+
+    fn claim_usual(
+        &self,
+        graph: &Graph,
+        _facts: &[Option<Fact>],
+        usual: &[Option<Fact>],
+    ) -> Claims {
         let claim = |(index, node)| Claim {
             nodes: vec![index],
-            cost_ns: cost::operations(node, facts) * OPERATION_NS + NODE_NS,
+            cost_ns: cost::operations(node, usual) * OPERATION_NS + NODE_NS,
             kernel: NAME.into(),
         };
         Claims { claims: graph.nodes.iter().enumerate().map(claim).collect(), ..Claims::default() }

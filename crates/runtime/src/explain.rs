@@ -41,6 +41,9 @@ pub struct PlacedOperator {
 pub struct Explanation {
     /// The partitions in running order, each with its nodes.
     pub partitions: Vec<Vec<NodeExplanation>>,
+    /// For each partition, the predicted times in nanoseconds, with a start, of every provider that takes all of its
+    /// nodes: of its own one first.
+    pub times: Vec<Vec<(String, f64)>>,
     /// For each partition, where a framework means to run its operators; nothing where no framework does or
     /// it has not said so yet.
     pub placed: Vec<Vec<PlacedOperator>>,
@@ -48,17 +51,29 @@ pub struct Explanation {
     pub notes: Vec<String>,
 }
 
+impl Explanation {
+    /// A line about a partition: its provider, its nodes, its predicted time, and that of the others.
+    #[must_use]
+    pub fn heading(&self, partition: usize) -> String {
+        let nodes = self.partitions.get(partition).map_or(&[][..], Vec::as_slice);
+        let provider = nodes.first().map_or("", |node| node.provider.as_str());
+        let mut times = self.times.get(partition).into_iter().flatten();
+        let own = times.next().map_or(0.0, |(_, time)| time / 1e6);
+        let others: Vec<String> =
+            times.map(|(name, time)| format!("{name} {:.3} ms", time / 1e6)).collect();
+        let others = match others.is_empty() {
+            true => String::new(),
+            false => format!(" ({})", others.join(", ")),
+        };
+        let count = nodes.len();
+        format!("partition {partition} on {provider}: {count} nodes, predicted {own:.3} ms{others}")
+    }
+}
+
 impl fmt::Display for Explanation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (index, nodes) in self.partitions.iter().enumerate() {
-            let provider = nodes.first().map_or("", |node| node.provider.as_str());
-            let total: f64 = nodes.iter().map(|node| node.cost_ns).sum();
-            writeln!(
-                f,
-                "partition {index} on {provider}: {} nodes, predicted {:.3} ms",
-                nodes.len(),
-                total / 1e6
-            )?;
+            writeln!(f, "{}", self.heading(index))?;
             for node in nodes {
                 writeln!(f, "  {:<28} {}", node.kernel, node.node)?;
                 for (provider, reason) in &node.refusals {
@@ -124,7 +139,13 @@ mod tests {
         };
         let partitions = vec![vec![node]];
         let placed = vec![vec![placed]];
-        let report = Explanation { partitions, placed, notes: Vec::new() }.to_string();
+        let time = |name: &str, time| (name.to_owned(), time);
+        let times = vec![vec![time("coreml", 1.5e6), time("gpu", 4e6), time("cpu", 2e7)]];
+        let report = Explanation { partitions, times, placed, notes: Vec::new() }.to_string();
+        let first = report.lines().next();
+        let expected =
+            "partition 0 on coreml: 1 nodes, predicted 1.500 ms (gpu 4.000 ms, cpu 20.000 ms)";
+        assert_eq!(first, Some(expected));
         let line = report.lines().last().unwrap();
         let expected = ["on Neural Engine", "ios16.conv", "y, 25.0 % of the cost", "(could: CPU"];
         assert!(expected.iter().all(|part| line.contains(part)), "{report}");

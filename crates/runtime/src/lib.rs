@@ -24,6 +24,7 @@ mod roofline;
 mod session;
 mod subgraph;
 pub mod tune;
+mod usual;
 mod work;
 
 pub use binding::IoInfo;
@@ -40,4 +41,5 @@ pub use provider::{
 pub use roofline::{Bound, Peaks, Unit};
 pub use session::{Prepared, Session};
 pub use subgraph::needed_nodes;
+pub use usual::{sized, usual_facts};
 pub use work::{Known, NodeWork, Work, product_operations};

@@ -8,9 +8,7 @@ use galatea_tensor::{DataType, Tensor};
 use crate::error::RuntimeError;
 use crate::explain::PlacedOperator;
 use crate::options::{OptimiseLevel, PaceSource, SessionOptions};
-use crate::provider::{
-    Executable, ExecutionProvider, Fence, MemoryReport, PlanReport, ProfileRow,
-};
+use crate::provider::{Executable, ExecutionProvider, Fence, MemoryReport, PlanReport, ProfileRow};
 use crate::session::{Prepared, Session};
 use crate::tune::Problem;
 

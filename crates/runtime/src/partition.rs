@@ -62,7 +62,7 @@ fn size_bytes(fact: &Fact) -> f64 {
 }
 
 /// Predicted nanoseconds of each node on each provider; infinite where it is not claimed.
-fn costs(nodes: usize, offers: &[Claims]) -> Vec<Vec<f64>> {
+pub(crate) fn costs(nodes: usize, offers: &[Claims]) -> Vec<Vec<f64>> {
     let mut costs = vec![vec![f64::INFINITY; offers.len()]; nodes];
     for (provider, offer) in offers.iter().enumerate() {
         for claim in &offer.claims {

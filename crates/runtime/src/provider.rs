@@ -110,6 +110,17 @@ pub trait ExecutionProvider: Send + Sync + fmt::Debug {
     /// [`galatea_graph::ValueId::index`].
     fn claim(&self, graph: &Graph, facts: &[Option<Fact>]) -> Claims;
 
+    /// As [`ExecutionProvider::claim`], with the cost of runs of usual lengths: `usual` is as `facts`, with a number for
+    /// every length where numbers were found that fit.
+    fn claim_usual(
+        &self,
+        graph: &Graph,
+        facts: &[Option<Fact>],
+        _usual: &[Option<Fact>],
+    ) -> Claims {
+        self.claim(graph, facts)
+    }
+
     /// Prepares a partition: a graph of claimed nodes only.
     ///
     /// # Errors

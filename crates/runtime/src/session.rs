@@ -17,12 +17,13 @@ use crate::error::RuntimeError;
 use crate::explain::{Explanation, NodeExplanation, reasons};
 use crate::options::{OptimiseLevel, SessionOptions};
 use crate::others::Others;
-use crate::partition::{live_bytes, partition};
+use crate::partition::{costs, live_bytes, partition};
 use crate::provider::{
     Claims, Executable, ExecutionProvider, MemoryReport, PlanReport, ProfileRow, Refusal,
 };
 use crate::subgraph;
 use crate::tune::Problem;
+use crate::usual::{sized, usual_facts};
 use wanted::Wanted;
 
 /// A graph split between providers, compiled, and ready to run from any number of threads.
@@ -144,9 +145,17 @@ impl Session {
             graph.nodes = order.iter().filter_map(|&node| old.get_mut(node)?.take()).collect();
             graph.nodes.extend(old.into_iter().flatten());
         }
-        let claims = providers.iter().map(|provider| provider.claim(&graph, &facts)).collect();
+        // Where there is no choice nothing is compared.
+        let usual = match providers.len() {
+            1 => None,
+            _ => usual_facts(&graph, &facts, &[]),
+        };
+        let usual = usual.unwrap_or_else(|| sized(&facts));
+        let claim =
+            |provider: &Arc<dyn ExecutionProvider>| provider.claim_usual(&graph, &facts, &usual);
+        let claims = providers.iter().map(claim).collect();
         let mut session = Self {
-            live: live_bytes(&graph, &facts),
+            live: live_bytes(&graph, &usual),
             graph,
             facts,
             inputs,
@@ -417,9 +426,23 @@ impl Session {
         let nodes = |part: &Part| part.nodes.clone().map(|n| explain(part.provider, n)).collect();
         Explanation {
             partitions: parts.iter().map(nodes).collect(),
+            times: parts.iter().map(|part| self.times(&offers, part)).collect(),
             placed: parts.iter().map(|part| part.executable.placed()).collect(),
             notes: offers.notes.clone(),
         }
+    }
+
+    /// What each provider that takes all of a part is predicted to need for it, its own one first.
+    fn times(&self, offers: &Offers, part: &Part) -> Vec<(String, f64)> {
+        let table = costs(self.graph.nodes.len(), &offers.claims);
+        let time = |provider: usize| {
+            let all = table.get(part.nodes.clone()).into_iter().flatten();
+            let sum: f64 = all.map(|row| row[provider]).sum();
+            let start = offers.claims[provider].launch_ns.max(0.0);
+            sum.is_finite().then(|| (self.providers[provider].name().to_owned(), sum + start))
+        };
+        let others = (0..self.providers.len()).filter(|&other| other != part.provider);
+        std::iter::once(part.provider).chain(others).filter_map(time).collect()
     }
 
     fn current(&self) -> Arc<Compiled> {

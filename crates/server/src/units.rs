@@ -5,8 +5,9 @@
 
 use std::sync::Arc;
 
+use galatea_apple::catalogue;
 use galatea_providers::coreml::{self, CoreMlProvider, NeuralEngine};
-use galatea_runtime::ExecutionProvider;
+use galatea_runtime::{ExecutionProvider, Peaks};
 
 /// The name that leaves the choice to the program.
 pub const AUTO: &str = "auto";
@@ -95,10 +96,25 @@ pub fn gpus(_software: Software) -> Providers {
     Vec::new()
 }
 
+/// What the GPU of an Apple chip reaches at most, as far as that is known of the chip or its nearest relative.
+#[must_use]
+pub fn peaks_of(chip: &str) -> Peaks {
+    let tera = catalogue::figure(chip, |facts| &facts.gpu_tflops_f32);
+    let giga = catalogue::figure(chip, |facts| &facts.bandwidth_gb_per_s);
+    Peaks {
+        vector_f32: tera.map(|rate| rate * 1e12),
+        bytes: giga.map(|rate| rate * 1e9),
+        ..Peaks::default()
+    }
+}
+
 /// The GPU with this number.
 #[cfg(any(target_os = "macos", feature = "gpu"))]
 fn gpu(number: usize) -> Result<Arc<dyn ExecutionProvider>, String> {
-    Ok(Arc::new(galatea_gpu::GpuProvider::on(crate::gpus::device(number)?)))
+    let gpu = galatea_gpu::GpuProvider::on(crate::gpus::device(number)?);
+    // Macs have one GPU, which is the chip's.
+    let chip = galatea_apple::Chip::detect().ok();
+    Ok(Arc::new(gpu.with_stated(chip.map_or_else(Peaks::default, |chip| peaks_of(&chip.name)))))
 }
 
 #[cfg(not(any(target_os = "macos", feature = "gpu")))]

@@ -7,15 +7,12 @@
 use std::collections::{BTreeSet, HashMap};
 
 use galatea_formats::coreml::mil::{Argument, Function, Operation, TensorType, Type, Value};
-use galatea_graph::{Dim, Fact, Graph, Node, ValueId, infer};
-use galatea_runtime::{Claim, Claims, NodeWork, Refusal, product_operations};
+use galatea_graph::{Fact, Graph, Node, ValueId};
+use galatea_runtime::{Claim, Claims, NodeWork, Refusal, product_operations, usual_facts};
 
 use super::convert::{ConvertOptions, probe};
 use super::neural_engine::NeuralEngine;
 use super::rules::{Condition, Place, Refusing, Rules, rules};
-
-/// Lengths that stand for those that only a run brings, while claims are made: the first for which shapes fit.
-const NOMINAL: &[usize] = &[128, 64, 224, 32, 256, 16, 8, 4, 2, 1];
 
 /// How claims are made.
 #[derive(Clone, Copy, Debug)]
@@ -26,6 +23,13 @@ pub(super) struct Asked<'a> {
     pub(super) insists: bool,
     /// Lengths that open axes are padded up to; none where there are only the usual ones.
     pub(super) buckets: &'a [usize],
+}
+
+impl Asked<'_> {
+    /// The largest bucket, where there are any.
+    fn largest(&self) -> &[usize] {
+        self.buckets.last().map_or(&[], std::slice::from_ref)
+    }
 }
 
 /// What becomes of a node.
@@ -39,10 +43,15 @@ enum Verdict {
     Left(String),
 }
 
-/// The claims on a graph, whose facts are those of any run.
-pub(super) fn claims(asked: Asked<'_>, graph: &Graph, facts: &[Option<Fact>]) -> Claims {
+/// The claims on a graph, whose facts are those of any run, with costs for runs of `usual` lengths.
+pub(super) fn claims(
+    asked: Asked<'_>,
+    graph: &Graph,
+    facts: &[Option<Fact>],
+    usual: &[Option<Fact>],
+) -> Claims {
     let Some(engine) = asked.engine else { return without_engine(asked, graph, facts) };
-    let Some(nominal) = nominal(graph, facts, asked.buckets) else {
+    let Some(nominal) = usual_facts(graph, facts, asked.largest()) else {
         let reason =
             "rule 'open-lengths': no lengths were found for which the shapes of this model fit";
         return all_refused(graph, reason);
@@ -58,9 +67,9 @@ pub(super) fn claims(asked: Asked<'_>, graph: &Graph, facts: &[Option<Fact>]) ->
     };
     for (index, verdict) in verdicts.into_iter().enumerate() {
         let (cost_ns, kernel) = match verdict {
-            // As others count: a length that is not known is 1.
+            // As others count: their lengths are not those of the buckets.
             Verdict::Taken { .. } => {
-                (work(graph, &graph.nodes[index], facts, rules(), engine).0, "neural-engine")
+                (work(graph, &graph.nodes[index], usual, rules(), engine).0, "neural-engine")
             }
             Verdict::Free => (0.0, "known"),
             Verdict::Left(reason) => {
@@ -99,52 +108,11 @@ fn without_engine(asked: Asked<'_>, graph: &Graph, facts: &[Option<Fact>]) -> Cl
     claims
 }
 
-/// Facts with a number for every length: the first axis of an input is one row where its name stands nowhere
-/// else, other lengths are the largest bucket, or usual ones. None where no number fits.
-fn nominal(graph: &Graph, facts: &[Option<Fact>], buckets: &[usize]) -> Option<Vec<Option<Fact>>> {
-    let known = |id: &ValueId| facts.get(id.index()).cloned().flatten().map(|fact| (*id, fact));
-    let inputs: Vec<(ValueId, Fact)> = graph.inputs.iter().filter_map(known).collect();
-    let open = |fact: &Fact| fact.known_shape().is_none();
-    if !inputs.iter().any(|(_, fact)| open(fact)) {
-        return Some(facts.to_vec());
-    }
-    let dims = |fact: &Fact| fact.shape.clone().unwrap_or_default();
-    let later = inputs.iter().flat_map(|(_, fact)| dims(fact).into_iter().skip(1));
-    let later: BTreeSet<String> = later.flat_map(|dim| dim.names()).collect();
-    let lengths = buckets.iter().rev().take(1).chain(NOMINAL);
-    lengths.copied().find_map(|length| {
-        let fitting = |longer: Option<&str>| {
-            let number = |name: &str| {
-                let one = if later.contains(name) { length } else { 1 };
-                Some(if longer == Some(name) { 2 * one } else { one })
-            };
-            let fixed: Option<HashMap<ValueId, Fact>> =
-                inputs.iter().map(|input| fixed(input, length, &number)).collect();
-            infer::facts(graph, &fixed?).ok()
-        };
-        // The length of what was before and what comes is the sum of both.
-        fitting(None).or_else(|| later.iter().find_map(|name| fitting(Some(name))))
-    })
-}
-
-/// An input with a number for every length: axes without a name are one row, or as long as others.
-fn fixed(
-    (id, fact): &(ValueId, Fact),
-    length: usize,
-    number: &dyn Fn(&str) -> Option<usize>,
-) -> Option<(ValueId, Fact)> {
-    let dims = fact.shape.as_ref()?.iter().enumerate().map(|(axis, dim)| {
-        let usual = if axis == 0 { 1 } else { length };
-        Dim::Known(dim.evaluate(number).unwrap_or(usual))
-    });
-    Some((*id, Fact::new(fact.dtype, dims.collect())))
-}
-
 /// An order of the nodes in which what the engine takes lies together: what others must do goes before,
 /// as far as it does not wait for the engine. None where there is no engine.
 pub(super) fn order(asked: Asked<'_>, graph: &Graph, facts: &[Option<Fact>]) -> Option<Vec<usize>> {
     let engine = asked.engine?;
-    let nominal = nominal(graph, facts, asked.buckets)?;
+    let nominal = usual_facts(graph, facts, asked.largest())?;
     let mut verdicts = verdicts(asked.options, rules(), engine, graph, &nominal);
     let first = grouped(graph, &lefts(&verdicts));
     // What is too little in this order is left to others, which may bring the rest together.

@@ -13,7 +13,7 @@ use galatea_graph::rewrite::{self, Level};
 use galatea_graph::{Datum, Fact, Graph, converted};
 use galatea_runtime::{
     Claims, Executable, ExecutionProvider, Fence, MemoryReport, OptimiseLevel, Others,
-    PlacedOperator, RuntimeError, SessionOptions,
+    PlacedOperator, RuntimeError, SessionOptions, sized,
 };
 use galatea_tensor::{DataType, Tensor};
 
@@ -168,7 +168,11 @@ impl ExecutionProvider for CoreMlProvider {
     }
 
     fn claim(&self, graph: &Graph, facts: &[Option<Fact>]) -> Claims {
-        claims(self.asked(&self.options()), graph, facts)
+        self.claim_usual(graph, facts, &sized(facts))
+    }
+
+    fn claim_usual(&self, graph: &Graph, facts: &[Option<Fact>], usual: &[Option<Fact>]) -> Claims {
+        claims(self.asked(&self.options()), graph, facts, usual)
     }
 
     fn order(&self, graph: &Graph, facts: &[Option<Fact>]) -> Option<Vec<usize>> {

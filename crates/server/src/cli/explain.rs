@@ -42,11 +42,8 @@ pub(super) fn explain(arguments: &[String]) -> Result<ExitCode, String> {
         say(explained.to_string().trim_end());
         return Ok(ExitCode::SUCCESS);
     }
-    for (index, nodes) in explained.partitions.iter().enumerate() {
-        let provider = nodes.first().map_or("", |node| node.provider.as_str());
-        let total: f64 = nodes.iter().map(|node| node.cost_ns).sum();
-        let (count, ms) = (nodes.len(), total / 1e6);
-        say(&format!("partition {index} on {provider}: {count} nodes, predicted {ms:.3} ms"));
+    for index in 0..explained.partitions.len() {
+        say(&explained.heading(index));
     }
     explained.notes.drain(..).for_each(|note| say(&format!("note: {note}")));
     Ok(ExitCode::SUCCESS)

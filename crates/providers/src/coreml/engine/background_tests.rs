@@ -10,9 +10,7 @@ struct Gives(Result<f32, RuntimeError>);
 
 impl Executable for Gives {
     fn submit(&self, _inputs: Vec<Datum>) -> Fence {
-        Fence::ready(
-            self.0.clone().map(|value| vec![Datum::Tensor(Tensor::vector(vec![value]))]),
-        )
+        Fence::ready(self.0.clone().map(|value| vec![Datum::Tensor(Tensor::vector(vec![value]))]))
     }
 
     fn memory(&self) -> MemoryReport {
