@@ -206,31 +206,30 @@ fn manifest(weights: bool) -> Manifest {
     }
 }
 
-/// Where a constant's bytes are in memory, and what they are.
-type Identity = (usize, usize, Element, Vec<usize>);
-
-/// The file of weights while it is written, one blob after the other; constants that share their bytes
-/// are one.
+/// The file of weights while it is written, one blob after the other; constants of the same bytes are
+/// one.
 struct Blobs {
     path: PathBuf,
     file: Option<BufWriter<File>>,
     at: u64,
     count: u32,
-    known: HashMap<Identity, u64>,
-    /// Keeps what is known by its place in memory there.
-    kept: Vec<Tensor>,
+    /// Written constants and their offsets, by type and fingerprint.
+    known: HashMap<(Element, u64), Vec<(Tensor, u64)>>,
 }
 
 impl Blobs {
     fn new(path: PathBuf) -> Self {
-        let (known, kept) = (HashMap::new(), Vec::new());
-        Self { path, file: None, at: 0, count: 0, known, kept }
+        Self { path, file: None, at: 0, count: 0, known: HashMap::new() }
     }
 
     /// Writes a blob, and gives the offset of its description.
     fn add(&mut self, element: Element, tensor: &Tensor) -> Result<u64, CoreMlError> {
-        let identity = identity(element, tensor);
-        if let Some(&offset) = identity.as_ref().and_then(|identity| self.known.get(identity)) {
+        // Strings and views have no bytes to compare.
+        let bytes = tensor.unaligned_bytes().ok();
+        let key = bytes.map(|bytes| (element, mil::fingerprint(bytes)));
+        let known = key.and_then(|key| self.known.get(&key)).into_iter().flatten();
+        let mut same = known.filter(|(other, _)| mil::same_bytes(other, tensor));
+        if let Some(&(_, offset)) = same.next() {
             return Ok(offset);
         }
         let Some((number, _)) = TYPES.iter().find(|(_, known)| *known == element) else {
@@ -265,9 +264,8 @@ impl Blobs {
         let gap = usize::try_from(aligned - end).unwrap_or(0);
         file.write_all(&[0; UNIT][..gap.min(UNIT)]).map_err(failed)?;
         (self.at, self.count) = (aligned, self.count + 1);
-        if let Some(identity) = identity {
-            self.known.insert(identity, offset);
-            self.kept.push(tensor.clone());
+        if let Some(key) = key {
+            self.known.entry(key).or_default().push((tensor.clone(), offset));
         }
         Ok(offset)
     }
@@ -297,10 +295,4 @@ fn write_elements(
         Ok(bytes) if element.bits() >= 8 => file.write_all(bytes).map_err(failed),
         _ => file.write_all(&mil::raw(element, tensor)?).map_err(failed),
     }
-}
-
-/// What tells constants with the same bytes apart from others; none where they do not lie together.
-fn identity(element: Element, tensor: &Tensor) -> Option<Identity> {
-    let bytes = tensor.unaligned_bytes().ok()?;
-    Some((bytes.as_ptr().addr(), bytes.len(), element, tensor.shape().to_vec()))
 }

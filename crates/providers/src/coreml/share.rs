@@ -1,15 +1,15 @@
 //! Constants of several functions that are the same.
 
 use std::collections::HashMap;
-use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 
-use galatea_formats::coreml::mil::{Argument, Block, Value};
+use galatea_formats::coreml::mil::{Argument, Block, Value, fingerprint, same_bytes};
 
 /// Constants of fewer elements stay in the program.
 const SMALL: usize = 10;
 
-/// Constants that functions have, each held once: then the file of weights has them once too.
+/// Constants that functions have, each held in memory once while the next function is made. The file of
+/// weights has equal ones once in any case.
 #[derive(Debug, Default)]
 pub(super) struct Shared {
     known: HashMap<u64, Vec<Arc<Value>>>,
@@ -39,14 +39,10 @@ impl Shared {
         if tensor.elements() < SMALL || bytes.is_empty() {
             return;
         }
-        let mut hasher = DefaultHasher::new();
-        (tensor.shape(), bytes).hash(&mut hasher);
-        let known = self.known.entry(hasher.finish()).or_default();
+        let known = self.known.entry(fingerprint(bytes)).or_default();
         let same = |other: &&Arc<Value>| match &***other {
             Value::Tensor(own, one) => {
-                own == element
-                    && one.shape() == tensor.shape()
-                    && one.unaligned_bytes().is_ok_and(|own| own == bytes)
+                own == element && one.shape() == tensor.shape() && same_bytes(one, tensor)
             }
             _ => false,
         };

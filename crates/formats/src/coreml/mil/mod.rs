@@ -5,6 +5,7 @@ mod builder;
 mod decode;
 mod element;
 mod encode;
+mod same;
 mod types;
 
 use std::collections::BTreeMap;
@@ -14,6 +15,7 @@ pub use builder::{Arg, Builder, Var};
 pub(super) use decode::program;
 pub use element::Element;
 pub(super) use encode::{program as encoded, raw};
+pub use same::{fingerprint, same_bytes};
 pub use types::{TensorType, Type, Value};
 
 /// A program: functions by name.
