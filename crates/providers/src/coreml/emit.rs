@@ -8,6 +8,7 @@ use galatea_graph::{Dim, Fact, Graph, Node, ValueId, converted};
 use galatea_tensor::{DataType, Tensor, f16};
 
 use super::favoured::Favoured;
+use super::halves;
 use super::states::Slot;
 use super::weights::Compression;
 
@@ -538,18 +539,27 @@ impl<'g> Emit<'g> {
         if let Some(known) = self.turned.get(&key) {
             return Ok(known.clone());
         }
-        let failed = |error: &dyn std::fmt::Display| Refused(error.to_string());
         let Some(tensor) = self.graph.constant(id) else { return refuse("it is no constant") };
-        let turned = tensor.permute(&[1, 0]).map_err(|error| failed(&error))?;
-        // Nobody reads what is not made.
-        let turned = match self.probing && turned.elements() > PARAMETERS {
-            true => turned,
-            false => turned.contiguous().map_err(|error| failed(&error))?,
-        };
+        let turned = self.swapped(tensor)?;
         let name = self.graph.value(id).name.clone();
         let var = self.stored(&name, self.float, &turned)?;
         self.turned.insert(key, var.clone());
         Ok(var)
+    }
+
+    /// A constant matrix with its axes swapped, as a program holds it where that needs no more than rounding.
+    pub(super) fn swapped(&self, tensor: &Tensor) -> Result<Tensor> {
+        let failed = |error: &dyn std::fmt::Display| Refused(error.to_string());
+        let rounded = self.compression == Compression::None && self.float == Element::Fp16;
+        let turned = tensor.permute(&[1, 0]).map_err(|error| failed(&error))?;
+        // Nobody reads what is not made.
+        if self.probing && turned.elements() > PARAMETERS {
+            return Ok(turned);
+        }
+        match rounded.then(|| halves::turned(tensor)).flatten() {
+            Some(turned) => turned.map_err(|error| failed(&error)),
+            None => turned.contiguous().map_err(|error| failed(&error)),
+        }
     }
 
     /// A vector of zeros.
@@ -708,6 +718,9 @@ fn narrowed(tensor: &Tensor, element: Element) -> Result<Tensor> {
     let failed = |error: &dyn std::fmt::Display| Refused(error.to_string());
     match element {
         Element::Fp16 if tensor.dtype() != DataType::Fp16 => {
+            if let Some(narrow) = halves::narrowed(tensor) {
+                return narrow.map_err(|error| failed(&error));
+            }
             let wide = converted(tensor, DataType::Fp32).map_err(|error| failed(&error))?;
             let all = wide.to_vec::<f32>().map_err(|error| failed(&error))?;
             let narrow = |value: f32| f16::from_f32(saturated(value, element));

@@ -12,6 +12,7 @@ mod claims;
 mod convert;
 mod emit;
 mod favoured;
+mod halves;
 mod independent;
 mod islands;
 mod lengths;
@@ -25,7 +26,6 @@ mod settings;
 mod shaped;
 mod share;
 mod states;
-mod sums;
 mod weights;
 
 pub use activations::{Activations, calibrate};

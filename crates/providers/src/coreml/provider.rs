@@ -24,8 +24,7 @@ use super::engine::{Deferred, EngineChoice, Make, Standby};
 use super::neural_engine::NeuralEngine;
 use super::settings::{FloatType, Settings};
 use super::shaped::{Shaped, is_open};
-use super::sums;
-use crate::cpu::CpuProvider;
+use crate::cpu::{CpuProvider, in_single};
 
 /// The provider's name.
 pub const NAME: &str = "coreml";
@@ -105,7 +104,7 @@ impl CoreMlProvider {
         let mut program = interpret("main", function).map_err(|error| failed(&error))?;
         // No fusions: what an operation gives is rounded before the next one reads it.
         rewrite::optimise(&mut program, Level::O1).map_err(|error| failed(&error))?;
-        sums::in_single(&mut program).map_err(|error| failed(&error))?;
+        in_single(&mut program).map_err(|error| failed(&error))?;
         let expect = |ids: &[galatea_graph::ValueId], of: &Graph| -> Vec<Option<Fact>> {
             ids.iter().map(|&id| of.value(id).declared.clone()).collect()
         };

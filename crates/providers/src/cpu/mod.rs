@@ -15,6 +15,7 @@ mod packing;
 mod route;
 mod rows;
 mod schedule;
+mod single;
 mod tune;
 mod view;
 
@@ -36,6 +37,7 @@ pub use kernel::{
 pub use packing::LAYOUTS;
 pub use route::{BlasRoute, ProductCosts};
 pub use rows::FAMILIES;
+pub(crate) use single::in_single;
 pub use view::VIEWS;
 
 use crate::cores::Cores;
@@ -161,13 +163,15 @@ pub fn find_row(view: &NodeView<'_>) -> Result<&'static KernelRow, String> {
     Err(reasons.join("; "))
 }
 
-/// The graph with its convolutions as their kernels want them: channels last, so that no image is
-/// turned around, and those around depthwise ones in chains; the graph as it was where that fails.
+/// The graph as kernels want it: what takes long in FP16 computed in FP32, convolutions with channels last,
+/// so that no image is turned around, and those around depthwise ones in chains; the graph as it was where
+/// that fails.
 fn arranged(graph: Arc<Graph>, options: &SessionOptions) -> Arc<Graph> {
     let mut rewritten = (*graph).clone();
     // A chain computes in FP32; in BF16 its convolutions have kernels of their own.
     let chains = options.precision == Precision::Fp32;
-    let done = rewrite::channels_last(&mut rewritten).and_then(|mut count| {
+    let done = in_single(&mut rewritten).and_then(|wide| {
+        let mut count = wide + rewrite::channels_last(&mut rewritten)?;
         rewritten.sort()?;
         if chains {
             count += rewrite::conv_chains(&mut rewritten)?;
@@ -178,7 +182,7 @@ fn arranged(graph: Arc<Graph>, options: &SessionOptions) -> Arc<Graph> {
         Ok(0) => graph,
         Ok(_) => Arc::new(rewritten),
         Err(error) => {
-            tracing::warn!(graph = %graph.name, %error, "channels stay first");
+            tracing::warn!(graph = %graph.name, %error, "it is computed as it is written");
             graph
         }
     }

@@ -7,8 +7,9 @@
 )]
 
 use galatea_tensor::{
-    ByteString, DataType, ExponentRounding, Narrowing, Overflow, SmallType, Tensor,
+    ByteString, DataType, ExponentRounding, Narrowing, Overflow, SmallType, Tensor, f16,
 };
+use half::slice::HalfFloatSliceExt;
 
 use super::text::{format_float, parse_float, parse_integer};
 use crate::error::OpError;
@@ -52,6 +53,9 @@ pub(super) fn convert(x: &Tensor, to: DataType, narrowing: Narrowing) -> Result<
     if x.dtype() == to {
         return Ok(x.clone());
     }
+    if let Some(found) = halves(x, to)? {
+        return Ok(found);
+    }
     let values = match x.dtype() {
         DataType::Small(small) if small.integer_range().is_some() => {
             Values::Integers(values::small(x)?.into_iter().map(|v| v as i128).collect())
@@ -70,6 +74,23 @@ pub(super) fn convert(x: &Tensor, to: DataType, narrowing: Narrowing) -> Result<
         to => Values::Integers(to_integers(values, to)?),
     };
     converted.write(to, x.shape())
+}
+
+/// FP32 as FP16 and back, many at a time: what constants and borders of programs are.
+fn halves(x: &Tensor, to: DataType) -> Result<Option<Tensor>, OpError> {
+    match (x.dtype(), to) {
+        (DataType::Fp32, DataType::Fp16) => {
+            let mut all = vec![f16::ZERO; x.elements()];
+            all.convert_from_f32_slice(&x.to_vec::<f32>()?);
+            Ok(Some(Tensor::from_vec(x.shape(), all)?))
+        }
+        (DataType::Fp16, DataType::Fp32) => {
+            let mut all = vec![0.0; x.elements()];
+            x.to_vec::<f16>()?.convert_to_f32_slice(&mut all);
+            Ok(Some(Tensor::from_vec(x.shape(), all)?))
+        }
+        _ => Ok(None),
+    }
 }
 
 fn to_bools(values: Values) -> Result<Vec<bool>, OpError> {

@@ -17,7 +17,7 @@ use super::{
     Done, Engine, EngineError, EngineErrorKind, EngineModel, Interface, LoadOptions, Named,
     PlannedOperator, StateNumber, check,
 };
-use crate::cpu::CpuProvider;
+use crate::cpu::{CpuProvider, in_single};
 
 /// Runs packages on the processor, operation by operation.
 #[derive(Clone, Copy, Debug, Default)]
@@ -75,6 +75,7 @@ impl Engine for Interpreter {
         let coreml::Function { mut graph, inputs, outputs, states, .. } = function;
         // No fusions: what an operation gives is rounded before the next one reads it.
         rewrite::optimise(&mut graph, Level::O1).map_err(|error| failed(&error))?;
+        in_single(&mut graph).map_err(|error| failed(&error))?;
         let executable = CpuProvider::new().compile(Arc::new(graph), &SessionOptions::default());
         let executable = executable.map_err(|error| failed(&error))?;
         let interface = Interface { inputs, outputs, states };

@@ -160,7 +160,7 @@ fn weight(emit: &mut Emit<'_>, layer: &Layer, [outputs, inputs]: [usize; 2]) -> 
     };
     let turned = match layer.turned {
         true => tensor,
-        false => tensor.permute(&[1, 0]).map_err(failed)?,
+        false => emit.swapped(&tensor)?,
     };
     let whole = turned.contiguous().map_err(failed)?;
     let whole = whole.reshape(&[outputs, inputs, 1, 1]).map_err(failed)?;
