@@ -24,7 +24,7 @@ const MODELS: &[(&str, Option<&str>)] = &[
     ("condition", None),
     ("generate", Some("")),
     ("nested", None),
-    ("recur", Some("")),
+    ("recur", None),
     ("repeat", None),
     ("until", None),
 ];

@@ -183,12 +183,27 @@ fn pools_of_whole_planes() {
 }
 
 #[test]
-fn pools_that_programs_do_not_have_are_refused() {
-    let x = floats(&[1, 2, 9, 9], 1);
-    let gaps = [("kernel_shape", list(&[2, 2])), ("dilations", list(&[2, 2]))];
-    let (maker, made) = one("MaxPool", &gaps, &[x], &[]);
-    let reason = refused(maker, &made);
-    assert!(reason.contains("gaps"), "{reason}");
+fn pools_whose_windows_have_gaps() {
+    let gaps = [("kernel_shape", list(&[3, 2])), ("dilations", list(&[2, 3]))];
+    let x = floats(&[2, 3, 9, 11], 1);
+    check_fixed("MaxPool", &gaps, &[x.clone()], &[]);
+    let moved = [("strides", list(&[2, 3])), ("pads", list(&[1, 0, 2, 1]))];
+    let moved = [&gaps[..], &moved].concat();
+    check_fixed("MaxPool", &moved, &[x.clone()], &[]);
+    let up = [moved.as_slice(), &[("ceil_mode", 1.into())]].concat();
+    check_fixed("MaxPool", &up, &[x.clone()], &[]);
+    let same = [&gaps[..], &[("auto_pad", word("SAME_LOWER"))]].concat();
+    check_fixed("MaxPool", &same, &[x], &[]);
+    let line = [("kernel_shape", list(&[4])), ("dilations", list(&[3]))];
+    check_fixed("MaxPool", &line, &[floats(&[1, 2, 20], 2)], &[]);
+}
+
+#[test]
+fn pools_with_norms_of_any_order() {
+    let x = floats(&[1, 2, 7, 8], 1);
+    let pool = [("kernel_shape", list(&[3, 2])), ("p", 3.into())];
+    check_fixed("LpPool", &pool, &[x.clone()], &[]);
+    check_fixed("GlobalLpPool", &[("p", 3.into())], &[x], &[]);
 }
 
 #[test]

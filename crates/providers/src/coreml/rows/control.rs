@@ -4,17 +4,23 @@ use std::collections::HashMap;
 
 use galatea_formats::coreml::mil::{Arg, Block, TensorType, Var};
 use galatea_graph::ops::control::{If, Loop};
-use galatea_graph::{Body, Fact, Node, infer, rewrite};
+use galatea_graph::{Body, Fact, Node, ValueId, infer, rewrite};
 use galatea_tensor::DataType;
 
-use super::Row;
+use super::{Row, unrolled};
 use crate::coreml::emit::{Emit, Refused, Result, refuse};
 
 pub(super) const ROWS: &[Row] = &[Row::onnx("If", branches), Row::onnx("Loop", repeated)];
 
-/// Writes a body in a block that has begun: its own inputs are `own`, with these facts. Gives the values of
-/// its outputs, each made in the block.
-fn body_of(emit: &mut Emit<'_>, node: &Node, body: &Body, own: &[(Var, Fact)]) -> Result<Vec<Var>> {
+/// Writes a body where the program is: its own inputs are `own`, with these facts. `give` makes each of its
+/// outputs.
+pub(super) fn inside<T>(
+    emit: &mut Emit<'_>,
+    node: &Node,
+    body: &Body,
+    own: &[(Var, Fact)],
+    give: impl Fn(&mut Emit<'_>, ValueId) -> Result<T>,
+) -> Result<Vec<T>> {
     let mut graph = (**body.graph()).clone();
     let mut vars = HashMap::new();
     let captured = body.captures().iter().map(|&at| {
@@ -36,16 +42,20 @@ fn body_of(emit: &mut Emit<'_>, node: &Node, body: &Body, own: &[(Var, Fact)]) -
             let written = super::emit(inner, node);
             written.map_err(|refused| Refused(format!("{}: {}", graph.place(index), refused.0)))?;
         }
-        let copy = |&id: &galatea_graph::ValueId| {
-            let var = inner.value(id)?;
-            inner.op("identity", vec![("x", Arg::Var(var))])
-        };
-        graph.outputs.iter().map(copy).collect()
+        graph.outputs.iter().map(|&id| give(inner, id)).collect()
+    })
+}
+
+/// Writes a body in a block that has begun, with the values of its outputs, each made in the block.
+fn body_of(emit: &mut Emit<'_>, node: &Node, body: &Body, own: &[(Var, Fact)]) -> Result<Vec<Var>> {
+    inside(emit, node, body, own, |inner, id| {
+        let var = inner.value(id)?;
+        inner.op("identity", vec![("x", Arg::Var(var))])
     })
 }
 
 /// What is read of the values around a body is made before its block begins.
-fn captured(emit: &mut Emit<'_>, node: &Node, body: &Body) -> Result<()> {
+pub(super) fn captured(emit: &mut Emit<'_>, node: &Node, body: &Body) -> Result<()> {
     for &at in body.captures() {
         let id = emit.input(node, at)?;
         let var = emit.value(id)?;
@@ -104,12 +114,12 @@ fn branches(emit: &mut Emit<'_>, node: &Node) -> Result<Vec<Var>> {
     emit.with_blocks("cond", vec![("pred", Arg::Var(condition))], blocks, node.outputs.len())
 }
 
-/// A loop without values that are collected: their number is not known before it ends.
+/// A loop. What values are collected is known only where it can be unrolled.
 fn repeated(emit: &mut Emit<'_>, node: &Node) -> Result<Vec<Var>> {
     let Some(operator) = node.operator::<Loop>() else { return refuse("a loop of another kind") };
     let (body, carried) = (&operator.body, operator.carried);
     if node.outputs.len() > carried {
-        return refuse("a loop that collects a value of each iteration");
+        return unrolled::collecting(emit, node, operator);
     }
     captured(emit, node, body)?;
     let limit = node.input(0).map(|_| scalar(emit, node, 0)).transpose()?;

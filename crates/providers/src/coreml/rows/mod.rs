@@ -9,6 +9,7 @@ mod create;
 mod einsum;
 mod elementwise;
 mod few_bits;
+mod gaps;
 mod heads;
 mod image;
 mod index;
@@ -24,10 +25,12 @@ mod quantized;
 mod recurrent;
 mod reduce;
 mod refused;
+mod regions;
 mod resize;
 mod shape;
 pub(super) mod slice;
 mod spelled;
+mod unrolled;
 
 use galatea_formats::coreml::mil::Var;
 use galatea_graph::Node;
@@ -88,10 +91,12 @@ const FAMILIES: &[&[Row]] = &[
     quantized::ROWS,
     recurrent::ROWS,
     reduce::ROWS,
+    regions::ROWS,
     resize::ROWS,
     shape::ROWS,
     slice::ROWS,
     spelled::ROWS,
+    unrolled::ROWS,
 ];
 
 /// Domain and name of every operator that is written.

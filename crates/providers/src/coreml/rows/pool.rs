@@ -1,14 +1,16 @@
 //! Pooling.
 
-use galatea_formats::coreml::mil::{Arg, Var};
+use galatea_formats::coreml::mil::{Arg, Element, Var};
 use galatea_graph::Node;
 use galatea_graph::ops::convolution::Padding;
 use galatea_graph::ops::pooling::{
     AveragePool, GlobalAveragePool, GlobalLpPool, LpPool, MaxPool, PoolWindow,
 };
+use galatea_tensor::DataType;
 
 use super::Row;
 use super::convolution::{amounts, channels_first, channels_last, padded, padding, space, steps};
+use super::gaps::{Gapped, has_gaps};
 use crate::coreml::emit::{Emit, Result, refuse, small, small_all};
 
 pub(super) const ROWS: &[Row] = &[
@@ -38,9 +40,6 @@ fn parameters(
     let id = emit.input(node, 0)?;
     let rank = emit.rank(id)?;
     let axes = space(rank)?;
-    if window.dilations.iter().any(|&step| step != 1) {
-        return refuse("a pool whose window has gaps (dilations)");
-    }
     let mut all = vec![
         ("kernel_sizes", Arg::Ints(small_all(&window.kernel_shape)?)),
         ("strides", steps(&window.strides, axes)?),
@@ -72,7 +71,25 @@ fn parameters(
     Ok((all, more))
 }
 
-/// Runs `body` on the image with its channels first.
+/// A window with gaps; none where it has none.
+fn gapped(emit: &Emit<'_>, node: &Node, window: &PoolWindow) -> Result<Option<Gapped>> {
+    if !has_gaps(window) {
+        return Ok(None);
+    }
+    let id = emit.input(node, 0)?;
+    let axes = space(emit.rank(id)?)?;
+    let first = if window.channels_last { 1 } else { 2 };
+    let lengths = (first..first + axes).map(|axis| emit.known_length(id, axis));
+    Gapped::new(window, lengths.collect::<Result<_>>()?).map(Some)
+}
+
+/// Whether FP32 holds all numbers of a type of integers.
+fn is_narrow(dtype: DataType) -> bool {
+    use DataType::{Int8, Int16, Uint8, Uint16};
+    matches!(dtype, Int8 | Int16 | Uint8 | Uint16)
+}
+
+/// Runs `body` on the image with its channels first. Integers are floats meanwhile.
 fn over(
     emit: &mut Emit<'_>,
     node: &Node,
@@ -81,16 +98,24 @@ fn over(
 ) -> Result<Vec<Var>> {
     let id = emit.input(node, 0)?;
     let rank = emit.rank(id)?;
-    if !emit.dtype(id)?.is_float() {
-        return refuse(format!("a pool of {}, programs have those of floats", emit.dtype(id)?));
+    let dtype = emit.dtype(id)?;
+    if !dtype.is_float() && !is_narrow(dtype) {
+        return refuse(format!("a pool of {dtype}, programs have those of floats"));
     }
-    let x = emit.var(node, 0)?;
-    if !last {
-        return Ok(vec![body(emit, &x)?]);
+    let mut x = emit.var(node, 0)?;
+    let held = emit.element_of(&x)?;
+    if !dtype.is_float() {
+        emit.widen();
+        x = emit.cast(&x, Element::Fp32)?;
     }
-    let x = emit.transpose(&x, &channels_first(rank))?;
-    let result = body(emit, &x)?;
-    Ok(vec![emit.transpose(&result, &channels_last(rank))?])
+    if last {
+        x = emit.transpose(&x, &channels_first(rank))?;
+    }
+    let mut result = body(emit, &x)?;
+    if last {
+        result = emit.transpose(&result, &channels_last(rank))?;
+    }
+    Ok(vec![if dtype.is_float() { result } else { emit.cast(&result, held)? }])
 }
 
 fn max_pool(emit: &mut Emit<'_>, node: &Node) -> Result<Vec<Var>> {
@@ -100,8 +125,14 @@ fn max_pool(emit: &mut Emit<'_>, node: &Node) -> Result<Vec<Var>> {
     if node.output(1).is_some() {
         return refuse("a pool that says where its results are from");
     }
+    let last = operator.window.channels_last;
+    if let Some(gapped) = gapped(emit, node, &operator.window)? {
+        return over(emit, node, last, |emit, x| {
+            gapped.combined(emit, x, "maximum", f32::NEG_INFINITY)
+        });
+    }
     let (mut inputs, _) = parameters(emit, node, &operator.window)?;
-    over(emit, node, operator.window.channels_last, |emit, x| {
+    over(emit, node, last, |emit, x| {
         inputs.push(("x", x.into()));
         emit.op("max_pool", inputs)
     })
@@ -112,6 +143,15 @@ fn average_pool(emit: &mut Emit<'_>, node: &Node) -> Result<Vec<Var>> {
         return refuse("a pool of another kind");
     };
     let window = &operator.window;
+    if let Some(gapped) = gapped(emit, node, window)? {
+        // Sums of many elements lose digits in FP16.
+        emit.widen();
+        return over(emit, node, window.channels_last, |emit, x| {
+            let sum = gapped.combined(emit, x, "add", 0.0)?;
+            let counts = gapped.counts(emit, operator.count_include_pad)?;
+            emit.pair("real_div", &sum, &counts)
+        });
+    }
     let (mut inputs, more) = parameters(emit, node, window)?;
     let mut around = None;
     if operator.count_include_pad && more.iter().any(|&more| more != 0) {
@@ -142,25 +182,54 @@ fn lp_pool(emit: &mut Emit<'_>, node: &Node) -> Result<Vec<Var>> {
     let Some(operator) = node.operator::<LpPool>() else {
         return refuse("a pool of another kind");
     };
-    let (mut inputs, _) = parameters(emit, node, &operator.window)?;
-    inputs.push(("exclude_padding_from_average", Arg::Bool(false)));
-    let count = operator.window.kernel_shape.iter().product::<usize>() as f32;
-    let (before, after) = match operator.p {
-        1.0 => ("abs", None),
-        2.0 => ("square", Some("sqrt")),
-        other => return refuse(format!("a pool with the norm of order {other}")),
+    let (window, order) = (&operator.window, operator.p);
+    let gapped = gapped(emit, node, window)?;
+    let mut inputs = match gapped {
+        Some(_) => Vec::new(),
+        None => parameters(emit, node, window)?.0,
     };
-    over(emit, node, operator.window.channels_last, |emit, x| {
-        let x = emit.op(before, vec![("x", x.into())])?;
-        inputs.push(("x", Arg::Var(x)));
-        let mean = emit.op("avg_pool", inputs)?;
-        let count = emit.float(count);
-        let sum = emit.pair("mul", &mean, count)?;
-        match after {
-            Some(after) => emit.op(after, vec![("x", Arg::Var(sum))]),
-            None => Ok(sum),
-        }
+    inputs.push(("exclude_padding_from_average", Arg::Bool(false)));
+    let count = window.kernel_shape.iter().product::<usize>() as f32;
+    over(emit, node, window.channels_last, |emit, x| {
+        let x = powers(emit, x, order)?;
+        let sum = match gapped {
+            Some(gapped) => gapped.combined(emit, &x, "add", 0.0)?,
+            None => {
+                inputs.push(("x", Arg::Var(x)));
+                let mean = emit.op("avg_pool", inputs)?;
+                let count = emit.float(count);
+                emit.pair("mul", &mean, count)?
+            }
+        };
+        root(emit, sum, order)
     })
+}
+
+/// Magnitudes to the power of an order.
+fn powers(emit: &mut Emit<'_>, x: &Var, order: f64) -> Result<Var> {
+    if order == 2.0 {
+        return emit.op("square", vec![("x", x.into())]);
+    }
+    let sizes = emit.op("abs", vec![("x", x.into())])?;
+    if order == 1.0 {
+        return Ok(sizes);
+    }
+    #[allow(clippy::cast_possible_truncation, reason = "programs have orders in FP32")]
+    let order = emit.float(order as f32);
+    emit.pair("pow", &sizes, order)
+}
+
+/// The root of an order.
+#[allow(clippy::cast_possible_truncation, reason = "programs have orders in FP32")]
+fn root(emit: &mut Emit<'_>, sum: Var, order: f64) -> Result<Var> {
+    if order == 1.0 {
+        return Ok(sum);
+    }
+    if order == 2.0 {
+        return emit.op("sqrt", vec![("x", Arg::Var(sum))]);
+    }
+    let part = emit.float((1.0 / order) as f32);
+    emit.pair("pow", &sum, part)
 }
 
 fn global_average(emit: &mut Emit<'_>, node: &Node) -> Result<Vec<Var>> {
@@ -172,17 +241,28 @@ fn global_lp(emit: &mut Emit<'_>, node: &Node) -> Result<Vec<Var>> {
     match node.operator::<GlobalLpPool>().map(|operator| operator.p) {
         Some(1.0) => global(emit, node, "reduce_l1_norm", false),
         Some(2.0) => global(emit, node, "reduce_l2_norm", false),
+        Some(order) if order > 0.0 => {
+            let x = emit.var(node, 0)?;
+            let powers = powers(emit, &x, order)?;
+            let sum = reduced(emit, node, powers, "reduce_sum", false)?;
+            Ok(vec![root(emit, sum, order)?])
+        }
         other => refuse(format!("a pool with the norm of order {other:?}")),
     }
 }
 
 /// A reduction of all axes of space.
 fn global(emit: &mut Emit<'_>, node: &Node, operator: &str, last: bool) -> Result<Vec<Var>> {
+    let x = emit.var(node, 0)?;
+    Ok(vec![reduced(emit, node, x, operator, last)?])
+}
+
+/// The same of another value in the node's shape.
+fn reduced(emit: &mut Emit<'_>, node: &Node, x: Var, operator: &str, last: bool) -> Result<Var> {
     let rank = emit.rank(emit.input(node, 0)?)?;
     let axes = if last { 1..rank - 1 } else { 2..rank };
     let axes = axes.map(small).collect::<Result<Vec<_>>>()?;
-    let x = emit.var(node, 0)?;
     let inputs =
         vec![("x", Arg::Var(x)), ("axes", Arg::Ints(axes)), ("keep_dims", Arg::Bool(true))];
-    Ok(vec![emit.op(operator, inputs)?])
+    emit.op(operator, inputs)
 }

@@ -26,14 +26,7 @@ const REASONS: &[(&[&str], &str)] = &[
         &["StringConcat", "StringNormalizer", "StringSplit", "RegexFullMatch", "TfIdfVectorizer"],
         "a program computes nothing of texts",
     ),
-    (
-        &["NonMaxSuppression"],
-        "Core ML's operator gives a fixed number of boxes of all classes together, one at least",
-    ),
-    (
-        &["RoiAlign", "MaxRoiPool"],
-        "Core ML crops a region at points, it takes no mean over the elements of a cell",
-    ),
+    (&["MaxRoiPool"], "no operation rounds the edges of regions to elements"),
     (&["Unique"], "no operation finds equal elements"),
     (&["MaxUnpool"], "no operation puts elements back to where a pool found them"),
     (&["CumProd"], "no operation has running products"),
