@@ -157,7 +157,8 @@ def checked(program, source, name, folder):
     command = [program, "inspect", source, "--provider", "coreml", "--json"]
     told = subprocess.run(command, capture_output=True, text=True, check=False)
     if told.returncode == 0:
-        facts.append(str(json.loads(told.stdout.splitlines()[-1]).get("session", {}).get("providers", "")))
+        session = json.loads(told.stdout.splitlines()[-1]).get("session", {})
+        facts.append(f"{session.get('nodes')} nodes on {session.get('providers')}")
     return ", ".join(facts)
 
 

@@ -12,6 +12,7 @@ the tests of rewriting keep them.
     resnet50 mobilenetv2 vit    image classifiers
     t5-encoder t5-decoder    both halves of a translator
     gpt2    a decoder of text with its past in and out
+    whisper-encoder whisper-decoder    both halves of a recogniser of speech, of the size "tiny"
     llama    as gpt2, with rotary positions, grouped heads and gated layers
     conformer    a speech encoder with rotary attention and depthwise convolutions
     yolo    a detector that ends in non-maximum suppression
@@ -175,6 +176,50 @@ def t5_decoder(path, dynamo):
     export(T5Decoder(T5ForConditionalGeneration(t5_config())), inputs, {"logits": target}, path, dynamo)
 
 
+def whisper():
+    from transformers import WhisperConfig, WhisperForConditionalGeneration
+
+    sizes = sized({"d_model": 384, "encoder_ffn_dim": 1536, "decoder_ffn_dim": 1536},
+                  {"vocab_size": 64, "d_model": 32, "encoder_ffn_dim": 48, "decoder_ffn_dim": 48, "num_mel_bins": 8,
+                   "max_source_positions": 40, "max_target_positions": 24, "pad_token_id": 0, "bos_token_id": 1,
+                   "eos_token_id": 2, "decoder_start_token_id": 1})
+    layers, heads = sized(4, 2), sized(6, 2)
+    config = WhisperConfig(**sizes, encoder_layers=layers, decoder_layers=layers, encoder_attention_heads=heads,
+                           decoder_attention_heads=heads)
+    return WhisperForConditionalGeneration(config)
+
+
+def whisper_encoder(path, dynamo):
+    model = whisper().model.encoder
+    frames = (2, model.config.num_mel_bins, 2 * model.config.max_source_positions)
+    called = Calls(model, ["input_features"], lambda out: out.last_hidden_state)
+    batch = {0: "batch"}
+    export(called, {"input_features": (torch.randn(frames), batch)}, {"last_hidden_state": batch}, path, dynamo)
+
+
+class WhisperDecoder(torch.nn.Module):
+    """Logits of the next tokens from the tokens so far and the encoder's states."""
+
+    def __init__(self, model):
+        super().__init__()
+        self.model = model
+
+    def forward(self, decoder_input_ids, encoder_hidden_states):
+        # With a mask nobody looks for texts that are packed into one row.
+        return self.model(decoder_input_ids=decoder_input_ids, decoder_attention_mask=torch.ones_like(decoder_input_ids),
+                          encoder_outputs=(encoder_hidden_states,), use_cache=False).logits
+
+
+def whisper_decoder(path, dynamo):
+    if not dynamo:
+        plain_masks()
+    model = whisper()
+    target = {0: "batch", 1: "target"}
+    states = torch.randn(2, model.config.max_source_positions, model.config.d_model)
+    inputs = {"decoder_input_ids": (torch.randint(1, 64, (2, 16)), target), "encoder_hidden_states": (states, {0: "batch"})}
+    export(WhisperDecoder(model), inputs, {"logits": target}, path, dynamo)
+
+
 class Past(torch.nn.Module):
     """A decoder whose keys and values so far are tensors in and out."""
 
@@ -274,8 +319,8 @@ def boosted_trees(path, _dynamo):
 
 
 MODELS = {"minilm": minilm, "bert-base": bert_base, "resnet50": resnet50, "mobilenetv2": mobilenetv2, "vit": vit,
-          "t5-encoder": t5_encoder, "t5-decoder": t5_decoder, "gpt2": gpt2, "llama": llama, "conformer": conformer, "yolo": yolo,
-          "boosted-trees": boosted_trees}
+          "t5-encoder": t5_encoder, "t5-decoder": t5_decoder, "whisper-encoder": whisper_encoder, "whisper-decoder": whisper_decoder, "gpt2": gpt2, "llama": llama, "conformer": conformer,
+          "yolo": yolo, "boosted-trees": boosted_trees}
 
 
 def main():

@@ -75,7 +75,7 @@ def test_samples_become_packages_that_compute_the_same(program, tmp_path, model,
 @pytest.mark.parametrize(
     "model",
     ["bert-base", "bert-base.dynamo", "conformer", "gpt2", "gpt2.dynamo", "llama", "llama.dynamo"]
-    + ["t5-decoder", "t5-encoder", "vit", "vit.dynamo"],
+    + ["t5-decoder", "t5-encoder", "vit", "vit.dynamo", "whisper-decoder", "whisper-encoder"],
 )
 def test_every_operation_of_a_package_is_one_of_core_ml(program, tmp_path, model, precision):
     package = tmp_path / "model.mlpackage"

@@ -24,6 +24,8 @@ const CONVERTED: &[&str] = &[
     "vit.dynamo",
     "t5-encoder",
     "t5-decoder",
+    "whisper-encoder",
+    "whisper-decoder",
     "gpt2",
     "gpt2.dynamo",
     "llama",
