@@ -8,8 +8,8 @@ use crate::workspace::{Workspace, read};
 /// What each file must hold.
 const REQUIRED: &[(&str, &[&str])] = &[
     ("cpu", &["performance_cores", "efficiency_cores", "features"]),
-    ("gpu", &["cores", "tflops_f32", "metal_family"]),
-    ("neural_engine", &["cores", "stated_tops", "engines", "fp16_tops", "int8", "int4"]),
+    ("gpu", &["cores", "metal_family", "tflops_f32"]),
+    ("neural_engine", &["cores", "engines", "fp16_tops", "int8", "int4"]),
     ("memory", &["bandwidth_gb_per_s", "max_gb"]),
 ];
 
@@ -44,8 +44,8 @@ fn wrong(stem: &str, text: &str) -> Vec<String> {
     if text_of("name").to_lowercase().replace(' ', "-") != stem {
         found.push(format!("data/chips/{stem}.toml: `name` is `{}`", text_of("name")));
     }
-    if text_of("provenance").is_empty() {
-        found.push(format!("data/chips/{stem}.toml: no `provenance`"));
+    for key in ["provenance", "confidence"].into_iter().filter(|key| text_of(key).is_empty()) {
+        found.push(format!("data/chips/{stem}.toml: no `{key}`"));
     }
     for (section, keys) in REQUIRED {
         let table = chip.get(*section).and_then(toml::Value::as_table);

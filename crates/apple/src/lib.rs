@@ -1,7 +1,6 @@
 //! Thin safe doors to macOS; each has a body off macOS that says [`Unavailable`].
 //!
 //! - [`Chip::detect`]: what chip this is and what it can do, by sysctl.
-//! - [`catalogue::find`]: what is known about it beyond that, from `data/chips`.
 //! - [`accelerate::sgemm`]: Accelerate's single-precision matrix product.
 //! - [`bnns::Bnns`]: the same with factors of 16 bits.
 //! - [`coreml::LoadedModel`]: models on whatever units Core ML chooses, the Neural Engine among them.
@@ -12,7 +11,6 @@
 
 pub mod accelerate;
 pub mod bnns;
-pub mod catalogue;
 mod cblas;
 mod chip;
 pub mod coreml;

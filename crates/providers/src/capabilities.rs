@@ -1,9 +1,9 @@
 //! What this machine can do, for whoever asks: the program's command, metrics, cost models.
 
-use galatea_apple::catalogue::{self, ChipFacts, MatrixUnit};
 use galatea_apple::{Chip, Feature};
 use galatea_kernels::Isa;
 use galatea_kernels::isa::{Bf16Isa, DotIsa};
+use galatea_runtime::chips::{self, Figure, MatrixUnit};
 
 use crate::coreml::NeuralEngine;
 use crate::machine::linux_chip;
@@ -94,16 +94,18 @@ impl Capabilities {
             l1_data_bytes: cluster.l1_data_bytes,
             l2_bytes: cluster.l2_bytes,
         };
-        let known = catalogue::find(&chip.name);
-        let figure = |of: fn(&ChipFacts) -> &[f64]| catalogue::figure(&chip.name, of);
+        let known = chips::find(&chip.name);
+        let figure = |figure| chips::figure(&chip.name, figure);
         // What the chip says of itself goes before what a file says of its relatives.
         let told = chip.has(Feature::Sme).then_some(MatrixUnit::Sme);
         let matrix_unit = told.or_else(|| known?.facts.matrix_unit);
         #[allow(clippy::cast_precision_loss, reason = "a number of cores")]
         let fast = chip.fastest_cores() as f64;
-        let vector = figure(|facts| &facts.vector_gflops_f32);
+        let vector = figure(Figure::VectorGflops);
         let vector = vector.map(|core| Peak { unit: "vector-f32", gflops: core * fast });
-        let matrix = figure(|facts| &facts.matrix_gflops_f32).filter(|_| matrix_unit.is_some());
+        let matrix = known
+            .and_then(|known| chips::matrix_gflops(known.facts, 0))
+            .filter(|_| matrix_unit.is_some());
         let matrix = matrix.map(|gflops| Peak { unit: "matrix-f32", gflops });
         Self {
             chip: Some(chip.name.clone()),
@@ -112,7 +114,7 @@ impl Capabilities {
             memory_bytes: Some(chip.memory_bytes),
             matrix_unit,
             peaks: vector.into_iter().chain(matrix).collect(),
-            bandwidth_gb_per_s: figure(|facts| &facts.bandwidth_gb_per_s),
+            bandwidth_gb_per_s: figure(Figure::Bandwidth),
             neural_engine: NeuralEngine::of(&chip.name),
             figures_of: known.map(|known| known.facts.name.clone()),
             ..Self::unknown(isa)
@@ -160,7 +162,7 @@ mod tests {
         let sme = "hw.optional.arm.FEAT_SME: 1\n";
         let found = Capabilities::of(&chip("Apple M6 Pro", sme), Isa::detect());
         assert_eq!(found.matrix_unit, Some(MatrixUnit::Sme));
-        assert_eq!(found.figures_of.as_deref(), Some("Apple M4 Pro"));
+        assert_eq!(found.figures_of.as_deref(), Some("Apple M5 Pro"));
     }
 
     #[test]

@@ -10,6 +10,8 @@
 #![forbid(unsafe_code)]
 
 mod binding;
+pub mod chips;
+pub mod cost;
 mod error;
 mod explain;
 mod options;
@@ -22,6 +24,7 @@ mod provider;
 pub mod quantize;
 mod roofline;
 mod session;
+pub mod simulate;
 mod subgraph;
 pub mod tune;
 mod usual;

@@ -5,8 +5,8 @@
 
 use std::sync::Arc;
 
-use galatea_apple::catalogue;
 use galatea_providers::coreml::{self, CoreMlProvider, NeuralEngine};
+use galatea_runtime::chips::{self, Figure};
 use galatea_runtime::{ExecutionProvider, Peaks};
 
 /// The name that leaves the choice to the program.
@@ -99,8 +99,8 @@ pub fn gpus(_software: Software) -> Providers {
 /// What the GPU of an Apple chip reaches at most, as far as that is known of the chip or its nearest relative.
 #[must_use]
 pub fn peaks_of(chip: &str) -> Peaks {
-    let tera = catalogue::figure(chip, |facts| &facts.gpu_tflops_f32);
-    let giga = catalogue::figure(chip, |facts| &facts.bandwidth_gb_per_s);
+    let tera = chips::figure(chip, Figure::GpuTflops);
+    let giga = chips::figure(chip, Figure::Bandwidth);
     Peaks {
         vector_f32: tera.map(|rate| rate * 1e12),
         bytes: giga.map(|rate| rate * 1e9),

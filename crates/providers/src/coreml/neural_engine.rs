@@ -1,8 +1,8 @@
 //! The Neural Engine of a chip.
 
-use galatea_apple::catalogue::{self, Narrow};
 use galatea_apple::coreml::{self, ComputeDevice};
 use galatea_apple::{Chip, coreml::CoreMlFaultKind};
+use galatea_runtime::chips::{self, Figure, Narrow};
 
 /// What is known of a chip's Neural Engine, its own figures or those of the nearest relative.
 #[derive(Clone, Debug, PartialEq)]
@@ -35,16 +35,16 @@ impl NeuralEngine {
     /// its family.
     #[must_use]
     pub fn of(chip: &str) -> Option<Self> {
-        let own = |name: &str| catalogue::find(name).map(|known| (name.to_owned(), known.facts));
+        let own = |name: &str| chips::find(name).map(|known| (name.to_owned(), known.facts));
         let (chip, facts) = own(chip).or_else(|| own(&format!("Apple {chip}")))?;
-        let dispatch_ms = catalogue::figure(&chip, |facts| facts.dispatch_ms.as_slice())?;
-        let memory_gb_per_s = catalogue::figure(&chip, |facts| &facts.bandwidth_gb_per_s)?;
+        let dispatch_ms = chips::figure(&chip, Figure::DispatchMs)?;
+        let memory_gb_per_s = chips::figure(&chip, Figure::Bandwidth)?;
         Some(Self {
-            generation: catalogue::generation(&chip),
-            cores: whole(facts.neural_engine_cores?),
-            engines: whole(facts.neural_engines?).max(1),
-            stated_tops: facts.stated_tops,
-            fp16_tops: facts.fp16_tops?,
+            generation: chips::generation(&chip),
+            cores: whole(facts.least(Figure::EngineCores)?),
+            engines: whole(facts.least(Figure::Engines)?).max(1),
+            stated_tops: facts.least(Figure::StatedTops),
+            fp16_tops: facts.least(Figure::Fp16Tops)?,
             dispatch_ms,
             int8: facts.narrow[0],
             int4: facts.narrow[1],

@@ -1,29 +1,36 @@
-//! `galatea chip`: what this machine can do.
+//! `galatea chip`: what this machine can do, or what is known of another chip.
 
 use std::process::ExitCode;
 
 use galatea_apple::Feature;
-use galatea_apple::catalogue::Narrow;
 use galatea_providers::coreml::NeuralEngine;
 use galatea_providers::{Capabilities, CoreKind};
+use galatea_runtime::chips::Narrow;
 use serde_json::{Value, json};
 
 use super::arguments::{Arguments, Choice, help};
-use super::say;
+use super::{chip_facts, say};
 
 const CHOICES: &[Choice] = &[
     Choice { name: "json", value: "", sentence: "print one line of JSON" },
     Choice { name: "help", value: "", sentence: "print this" },
 ];
 
-/// Prints what this machine can do, as far as it is known.
+/// Prints what this machine can do, or what is known of the chip that is named.
 pub(super) fn chip(arguments: &[String]) -> Result<ExitCode, String> {
     let arguments = Arguments::parse(arguments, CHOICES)?;
     if arguments.has("help") {
-        say(&help("galatea chip [--json]", CHOICES));
+        say(&help("galatea chip [NAME|FILE.toml] [--json]", CHOICES));
         return Ok(ExitCode::SUCCESS);
     }
-    arguments.none()?;
+    if !arguments.values().is_empty() {
+        let asked = chip_facts::Asked::find(arguments.only("NAME")?)?;
+        say(&match arguments.has("json") {
+            true => chip_facts::as_json(&asked).to_string(),
+            false => chip_facts::as_text(&asked),
+        });
+        return Ok(ExitCode::SUCCESS);
+    }
     let found = Capabilities::detect();
     say(&if arguments.has("json") { as_json(&found).to_string() } else { as_text(&found) });
     Ok(ExitCode::SUCCESS)

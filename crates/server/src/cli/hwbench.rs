@@ -111,6 +111,25 @@ pub(super) fn hwbench(arguments: &[String]) -> Result<ExitCode, String> {
     Ok(ExitCode::SUCCESS)
 }
 
+/// The most 10⁹ operations a second that a kernel of a precision reaches on so many threads, and its name.
+///
+/// # Errors
+/// When there is no such precision, or its kernels fail.
+pub(super) fn best(
+    precision: &str,
+    [m, k, n]: [usize; 3],
+    threads: usize,
+    limits: Limits,
+) -> Result<(f64, String), String> {
+    let found = PRECISIONS.iter().find(|one| one.name == precision);
+    let found = found.ok_or_else(|| format!("there is no precision '{precision}'"))?;
+    let rows = found.measure(Lengths { m, k, n }, &[threads], limits)?;
+    let fastest = rows.into_iter().max_by(|a, b| a.giga.total_cmp(&b.giga));
+    fastest
+        .map(|row| (row.giga, row.kernel))
+        .ok_or_else(|| format!("no kernel of {precision} was measured"))
+}
+
 /// Measures the peaks of a GPU.
 fn gpu(arguments: &Arguments) -> Result<ExitCode, String> {
     arguments.none()?;
@@ -407,7 +426,7 @@ impl Kernel for Registers {
 }
 
 /// Operations in a nanosecond that one thread keeps up in registers: the fastest of some runs.
-fn peak(isa: Isa) -> f64 {
+pub(super) fn peak(isa: Isa) -> f64 {
     static FOUND: std::sync::OnceLock<f64> = std::sync::OnceLock::new();
     *FOUND.get_or_init(|| {
         let mut best = f64::INFINITY;

@@ -5,6 +5,7 @@ mod bench;
 mod bench_language;
 mod chat;
 mod chip;
+mod chip_facts;
 mod convert;
 mod core_ml_worker;
 mod explain;
@@ -29,11 +30,15 @@ mod selftest;
 mod selftest_suite;
 mod selftest_units;
 mod serve;
+mod simulate;
+mod simulate_report;
+mod simulate_trace;
 mod step_profile;
 mod sweep;
 mod tune;
 mod tune_compare;
 mod tune_subject;
+mod write_chip;
 
 use std::io::Write;
 use std::path::Path;
@@ -103,8 +108,13 @@ const COMMANDS: &[Command] = &[
     },
     Command {
         name: "chip",
-        sentence: "what this machine can do: cores, instruction sets, peaks",
+        sentence: "what this machine can do: cores, instruction sets, peaks; or facts about a chip",
         run: chip::chip,
+    },
+    Command {
+        name: "simulate",
+        sentence: "replay a trace of requests on machines of any chip, predicted",
+        run: simulate::simulate,
     },
     Command {
         name: "selftest",

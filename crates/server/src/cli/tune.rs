@@ -15,7 +15,7 @@ use serde_json::json;
 use super::arguments::{Arguments, Choice, help};
 use super::plot::{self, Curve, Panel};
 use super::tune_subject::{self, Subject};
-use super::{say, tune_compare};
+use super::{say, tune_compare, write_chip};
 use crate::table::table;
 use crate::tuning;
 
@@ -54,6 +54,11 @@ const OWN: &[Choice] = &[
         value: "FILE.svg",
         sentence: "draw the best time so far over the candidates of each choice",
     },
+    Choice {
+        name: "write-chip",
+        value: "FILE.toml",
+        sentence: "instead, without MODEL: write a file of facts about this host, measured here",
+    },
     Choice { name: "json", value: "", sentence: "print one line of JSON for each record" },
     Choice { name: "help", value: "", sentence: "print this" },
 ];
@@ -69,12 +74,16 @@ pub(super) fn tune(arguments: &[String]) -> Result<ExitCode, String> {
     let choices = [&tune_subject::CHOICES, OWN].concat();
     let arguments = Arguments::parse(arguments, &choices)?;
     if arguments.has("help") {
-        let usage = "galatea tune MODEL [--database FILE] … | MODEL --list | MODEL --compare A/B | --merge FILE … --output FILE | --inspect FILE";
+        let usage = "galatea tune MODEL [--database FILE] … | MODEL --list | MODEL --compare A/B | --merge FILE … --output FILE | --inspect FILE | --write-chip FILE.toml";
         say(&help(usage, &choices));
         return Ok(ExitCode::SUCCESS);
     }
     if arguments.has("merge") {
         return merge(&arguments);
+    }
+    if let Some(file) = arguments.last("write-chip") {
+        arguments.none()?;
+        return write_chip::write(file).map(|()| ExitCode::SUCCESS);
     }
     if let Some(file) = arguments.last("inspect") {
         arguments.none()?;

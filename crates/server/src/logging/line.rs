@@ -1,7 +1,7 @@
 //! How a log line looks.
 
 use std::fmt::{self, Write as _};
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use tracing::field::{Field, Visit};
 use tracing::{Level, Metadata};
@@ -93,6 +93,13 @@ pub(super) fn line(
     let mut quoted = Vec::new();
     json::write_str(&mut quoted, message.as_bytes());
     format!("{head}{}\n", String::from_utf8_lossy(&quoted))
+}
+
+/// The day of a time, such as `2026-03-01`, UTC.
+pub(crate) fn day(now: SystemTime) -> String {
+    let since = now.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+    let Civil { year, month, day, .. } = civil(since.as_secs());
+    format!("{year:04}-{month:02}-{day:02}")
 }
 
 /// Date and time of day, UTC.

@@ -14,6 +14,7 @@ use tracing_subscriber::layer::{Context, Layer, SubscriberExt};
 
 use crate::flags::Flags;
 pub use line::Format;
+pub(crate) use line::day;
 use line::{Message, Quoting, line};
 
 /// Environment variable that turns the quoting of messages off.

@@ -1,0 +1,157 @@
+//! A simulated machine: its units, its heat and what its governor allows.
+
+use std::time::Duration;
+
+use super::fleet::{MachineKind, SimulatedModel};
+use super::table::Times;
+use super::unit::{Seat, Unit};
+use crate::cost::ComputeUnit;
+use crate::power::{
+    Allowance, Governor, Limit, MachineModel, PowerSettings, ThermalModel, ThreadClass, UnitChoice,
+};
+
+/// Units of a machine, whether or not its chip has them.
+pub(super) const UNITS: usize = ComputeUnit::ALL.len();
+/// Nanoseconds between two looks at sensors.
+pub(super) const LOOK: u64 = 1_000_000_000;
+/// The share of memory that models and texts may have; a GPU recommends two thirds to three quarters.
+const MEMORY_SHARE: f64 = 0.7;
+/// Kelvin above its rest at which a machine without work counts as cool.
+const COOL: f64 = 0.5;
+/// The least pace that is simulated, so that everything ends.
+const LEAST_PACE: f64 = 0.01;
+
+/// A machine.
+#[derive(Debug)]
+pub(super) struct Machine {
+    pub(super) kind: usize,
+    pub(super) units: [Unit; UNITS],
+    pub(super) allowance: Allowance,
+    /// The share of its clocks that it has.
+    pub(super) clocks: f64,
+    /// Bytes of the keys and values of texts.
+    pub(super) kept: f64,
+    /// Bytes that models and texts may have together.
+    pub(super) budget: f64,
+    heat: ThermalModel,
+    model: MachineModel,
+    governor: Governor,
+    looked: u64,
+    pub(super) joules: f64,
+    pub(super) hottest: f64,
+    /// Seconds with lowered clocks, and seconds at less than full pace.
+    pub(super) throttled: f64,
+    pub(super) limited: f64,
+    pub(super) done: u64,
+    pub(super) tokens: u64,
+}
+
+impl Machine {
+    pub(super) fn new(kind: usize, of: &MachineKind, power: PowerSettings) -> Self {
+        let model = of.thermal();
+        let governor = Governor::new(power);
+        let units = match governor.settings().policy {
+            crate::power::PowerPolicy::HighPerformance => UnitChoice::Fastest,
+            crate::power::PowerPolicy::Balanced => UnitChoice::Balanced,
+            crate::power::PowerPolicy::LowPower => UnitChoice::Frugal,
+        };
+        let threads = ThreadClass::Usual;
+        let allowance = Allowance {
+            pace: 1.0,
+            admits: true,
+            units,
+            threads,
+            side_threads: threads,
+            limit: Limit::None,
+        };
+        Self {
+            kind,
+            units: Default::default(),
+            allowance,
+            clocks: 1.0,
+            kept: 0.0,
+            budget: of.memory_bytes * MEMORY_SHARE,
+            heat: ThermalModel::new(model),
+            model,
+            governor,
+            looked: 0,
+            joules: 0.0,
+            hottest: model.ambient,
+            throttled: 0.0,
+            limited: 0.0,
+            done: 0,
+            tokens: 0,
+        }
+    }
+
+    pub(super) fn seat(&self, unit: usize) -> Seat {
+        Seat { kind: self.kind, unit }
+    }
+
+    /// Work in a nanosecond, as a share of what the units do at full pace and clocks.
+    pub(super) fn speed(&self) -> f64 {
+        self.pace() * self.clocks
+    }
+
+    /// The pace that pieces which begin now keep to.
+    pub(super) fn pace(&self) -> f64 {
+        self.allowance.pace.clamp(LEAST_PACE, 1.0)
+    }
+
+    /// Whether the first text that waits at a unit has room.
+    pub(super) fn has_room(&self, unit: usize, models: &[SimulatedModel]) -> bool {
+        let Some(text) = self.units[unit].prompts.front() else { return true };
+        let weights = models[text.model as usize].weight_bytes();
+        self.kept + text.bytes + weights <= self.budget
+    }
+
+    /// How many times as long a unit takes for steps while other units write texts, too: they share memory.
+    pub(super) fn contention(&self, unit: usize, times: &Times<'_>) -> f64 {
+        let mut writing = [false; UNITS];
+        for (writes, own) in writing.iter_mut().zip(&self.units) {
+            *writes = !own.texts.is_empty();
+        }
+        times.contention(self.kind, unit, writing)
+    }
+
+    /// Looks at the sensors: what the units did since the last look warms the machine, and the governor
+    /// allows a pace. Whether the speed has changed by more than a fiftieth.
+    pub(super) fn look(&mut self, now: u64, times: &Times<'_>) -> bool {
+        let nanos = now.saturating_sub(self.looked);
+        self.looked = now;
+        if nanos == 0 {
+            return false;
+        }
+        let (elapsed, seconds) = (Duration::from_nanos(nanos), nanos as f64 / 1e9);
+        let (mut watts, mut most) = (0.0, 0.0_f64);
+        for (at, unit) in self.units.iter_mut().enumerate() {
+            unit.count(now);
+            let share = (unit.busy / seconds).min(1.0);
+            unit.busy = 0.0;
+            watts += share * times.watts(self.kind, at);
+            most = most.max(share);
+        }
+        let full = (self.model.full_watts - self.model.idle_watts).max(1e-9);
+        let before = self.speed();
+        let rest = self.model.ambient + self.model.idle_watts * self.model.kelvin_per_watt;
+        let cool = self.heat.celsius() < rest + COOL && !self.heat.throttled();
+        if watts <= 0.0 && cool && self.allowance.limit != Limit::Heat {
+            // Nothing happens to it: its warmth is that of its rest, near enough.
+            self.joules += self.model.idle_watts * seconds;
+            return false;
+        }
+        let share = (watts / full).min(1.0);
+        let (reading, work) = self.heat.step(elapsed, share);
+        self.joules += reading.draw.package.unwrap_or(0.0) * seconds;
+        self.hottest = self.hottest.max(self.heat.celsius());
+        if share > 0.0 {
+            self.clocks = (work / (share * seconds)).clamp(LEAST_PACE, 1.0);
+        } else if !self.heat.throttled() {
+            self.clocks = 1.0;
+        }
+        self.allowance = self.governor.step(elapsed, &reading, most);
+        self.throttled += if self.heat.throttled() { seconds } else { 0.0 };
+        self.limited += if self.allowance.pace < 1.0 { seconds } else { 0.0 };
+        (self.speed() / before - 1.0).abs() > 0.02
+    }
+}

@@ -1,0 +1,24 @@
+//! Servers that do not exist: a trace of requests replayed on machines of any chip, in simulated time.
+//!
+//! Every time comes from a [`CostModel`](crate::cost::CostModel), every watt from a
+//! [`ThermalModel`](crate::power::ThermalModel) that a [`Governor`](crate::power::Governor) watches, as on a
+//! real machine. Each unit of a machine runs one piece of work after the other: a batch of a graph, a piece
+//! of a prompt, or steps of all texts that it writes. Requests go where they are predicted to be done first,
+//! or where they need less energy, as the policy says. What comes out is a prediction and nothing that was
+//! measured.
+
+mod fleet;
+mod machine;
+mod placement;
+mod report;
+mod run;
+mod table;
+#[cfg(test)]
+mod tests;
+mod unit;
+
+pub use fleet::{
+    Cooling, Fleet, MachineKind, ModelWork, Request, RequestKind, SimulatedModel, SimulationFault,
+};
+pub use report::{MachineReport, ModelReport, Quantiles, SimulationReport, UnitReport};
+pub use run::simulate;

@@ -1,0 +1,133 @@
+//! What a simulation says.
+
+use crate::cost::ComputeUnit;
+
+/// Times that shares of all requests do not exceed, in seconds.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Quantiles {
+    /// Half of them.
+    pub p50: f64,
+    /// Nine of ten.
+    pub p90: f64,
+    /// 99 of a hundred.
+    pub p99: f64,
+}
+
+impl Quantiles {
+    /// Of times in nanoseconds; none where there are none.
+    pub(super) fn of(mut nanos: Vec<u64>) -> Option<Self> {
+        nanos.sort_unstable();
+        let at = |percent: usize| {
+            let place = (nanos.len() * percent).div_ceil(100).saturating_sub(1);
+            nanos.get(place).map(|&nanos| nanos as f64 / 1e9)
+        };
+        Some(Self { p50: at(50)?, p90: at(90)?, p99: at(99)? })
+    }
+}
+
+/// A unit of a machine.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct UnitReport {
+    /// The unit.
+    pub unit: ComputeUnit,
+    /// The share of the time in which it worked.
+    pub utilisation: f64,
+}
+
+/// A machine.
+#[derive(Clone, Debug, PartialEq)]
+pub struct MachineReport {
+    /// Its kind's name.
+    pub kind: String,
+    /// Its number among all machines.
+    pub number: usize,
+    /// Requests that it has answered.
+    pub requests: u64,
+    /// Tokens that it has written.
+    pub tokens: u64,
+    /// Its units.
+    pub units: Vec<UnitReport>,
+    /// Watts on average.
+    pub watts: f64,
+    /// Joules in all.
+    pub joules: f64,
+    /// The most degrees Celsius that it had.
+    pub hottest: f64,
+    /// Seconds in which its clocks were lowered.
+    pub throttled_seconds: f64,
+    /// Seconds in which its governor allowed less than the full pace.
+    pub limited_seconds: f64,
+}
+
+/// A model.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ModelReport {
+    /// Its name.
+    pub name: String,
+    /// Requests that were answered.
+    pub requests: u64,
+    /// Requests that no machine took: none had the memory, or all were too hot.
+    pub refused: u64,
+    /// Tokens that were written.
+    pub tokens: u64,
+    /// From a request to the end of its answer.
+    pub latency: Option<Quantiles>,
+    /// From a request to the first token of its answer.
+    pub first_token: Option<Quantiles>,
+    /// Requests by unit.
+    pub placements: Vec<(ComputeUnit, u64)>,
+}
+
+/// What a simulation says.
+#[derive(Clone, Debug, PartialEq)]
+pub struct SimulationReport {
+    /// From the start to the last answer, in simulated seconds.
+    pub seconds: f64,
+    /// The machines.
+    pub machines: Vec<MachineReport>,
+    /// The models.
+    pub models: Vec<ModelReport>,
+    /// From any request to the end of its answer.
+    pub latency: Option<Quantiles>,
+    /// Pieces of work that were simulated.
+    pub pieces: u64,
+}
+
+impl SimulationReport {
+    /// Requests that were answered.
+    #[must_use]
+    pub fn requests(&self) -> u64 {
+        self.models.iter().map(|model| model.requests).sum()
+    }
+
+    /// Requests that no machine took.
+    #[must_use]
+    pub fn refused(&self) -> u64 {
+        self.models.iter().map(|model| model.refused).sum()
+    }
+
+    /// Tokens that were written.
+    #[must_use]
+    pub fn tokens(&self) -> u64 {
+        self.models.iter().map(|model| model.tokens).sum()
+    }
+
+    /// Joules of all machines.
+    #[must_use]
+    pub fn joules(&self) -> f64 {
+        self.machines.iter().map(|machine| machine.joules).sum()
+    }
+
+    /// So many things in a second.
+    #[must_use]
+    pub fn per_second(&self, count: u64) -> f64 {
+        if self.seconds > 0.0 { count as f64 / self.seconds } else { 0.0 }
+    }
+
+    /// Tokens for a joule; absent where none were written.
+    #[must_use]
+    pub fn tokens_per_joule(&self) -> Option<f64> {
+        let (tokens, joules) = (self.tokens(), self.joules());
+        (tokens > 0 && joules > 0.0).then(|| tokens as f64 / joules)
+    }
+}

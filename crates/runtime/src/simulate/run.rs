@@ -1,0 +1,344 @@
+//! The course of a simulation.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
+use super::fleet::{self, Fleet, Request, RequestKind, SimulatedModel, SimulationFault};
+use super::machine::{LOOK, Machine, UNITS};
+use super::placement::Placement;
+use super::report::{MachineReport, ModelReport, Quantiles, SimulationReport, UnitReport};
+use super::table::Times;
+use super::unit::{Piece, Text, Work};
+use crate::cost::ComputeUnit;
+
+/// The end of a piece: when, an order among those at the same time, and whose it is.
+type End = Reverse<(u64, u64, u32, u8, u32)>;
+
+/// When requests were answered.
+#[derive(Debug, Default)]
+struct Answers {
+    latency: Vec<u64>,
+    first: Vec<u64>,
+    tokens: u64,
+    refused: u64,
+    units: [u64; UNITS],
+}
+
+struct Run<'a> {
+    models: &'a [SimulatedModel],
+    requests: &'a [Request],
+    times: Times<'a>,
+    machines: Vec<Machine>,
+    placement: Placement,
+    ends: BinaryHeap<End>,
+    answers: Vec<Answers>,
+    now: u64,
+    pieces: u64,
+    open: u64,
+}
+
+/// Replays requests, which may stand in any order, on a fleet. The same input gives the same report.
+///
+/// # Errors
+/// A fleet without machines, or with too many; a request for a model that is not there or of another sort.
+pub fn simulate(
+    fleet: &Fleet,
+    models: &[SimulatedModel],
+    requests: &[Request],
+) -> Result<SimulationReport, SimulationFault> {
+    fleet::check(fleet, models, requests)?;
+    let mut requests = requests.to_vec();
+    requests.sort_by_key(|request| request.at);
+    let kinds = fleet.kinds.iter().enumerate();
+    let machines = kinds
+        .flat_map(|(at, kind)| (0..kind.count).map(move |_| Machine::new(at, kind, fleet.power)));
+    let machines: Vec<Machine> = machines.collect();
+    let mut run = Run {
+        models,
+        requests: &requests,
+        times: Times::new(fleet, models),
+        placement: Placement::new(&machines, fleet.kinds.len()),
+        machines,
+        ends: BinaryHeap::new(),
+        answers: models.iter().map(|_| Answers::default()).collect(),
+        now: 0,
+        pieces: 0,
+        open: 0,
+    };
+    run.go();
+    Ok(run.report(fleet))
+}
+
+impl Run<'_> {
+    fn go(&mut self) {
+        let (mut next, mut look) = (0, LOOK);
+        loop {
+            let arrival = self.requests.get(next).map(|request| request.at);
+            let end = self.ends.peek().map(|Reverse((at, ..))| *at);
+            let Some(soonest) = arrival.into_iter().chain(end).min() else {
+                if self.open == 0 {
+                    break;
+                }
+                // Whoever waits, waits for a governor.
+                self.look(look);
+                look += LOOK;
+                continue;
+            };
+            if look <= soonest {
+                self.look(look);
+                look += LOOK;
+                continue;
+            }
+            self.now = soonest;
+            if end.is_some_and(|end| arrival.is_none_or(|arrival| end <= arrival)) {
+                self.end();
+            } else {
+                self.arrive(next);
+                next += 1;
+            }
+        }
+        let now = self.now;
+        for machine in &mut self.machines {
+            machine.look(now, &self.times);
+        }
+    }
+
+    /// Every machine looks at its sensors.
+    fn look(&mut self, now: u64) {
+        self.now = now;
+        for at in 0..self.machines.len() {
+            let machine = &mut self.machines[at];
+            let admitted = machine.allowance.admits;
+            let changed = machine.look(now, &self.times);
+            if machine.allowance.admits != admitted {
+                (0..UNITS).for_each(|unit| self.placement.update(at, &self.machines[at], unit));
+            }
+            for unit in 0..UNITS {
+                if changed && self.machines[at].units[unit].cut(now) {
+                    self.announce(at, unit);
+                }
+                self.start(at, unit);
+            }
+        }
+    }
+
+    fn arrive(&mut self, number: usize) {
+        let request = self.requests[number];
+        let model = request.model as usize;
+        let place =
+            self.placement.place(self.now, &request, self.models, &self.machines, &self.times);
+        let Some(placed) = place else {
+            self.answers[model].refused += 1;
+            return;
+        };
+        self.open += 1;
+        self.answers[model].units[placed.unit] += 1;
+        let machine = &mut self.machines[placed.machine];
+        let wait = nanos(placed.seconds / machine.speed());
+        let unit = &mut machine.units[placed.unit];
+        unit.count(self.now);
+        unit.free_at = unit.free_at.max(self.now).saturating_add(wait);
+        #[allow(clippy::cast_possible_truncation, reason = "requests are bounded")]
+        let number = number as u32;
+        match request.kind {
+            RequestKind::Infer { .. } => unit.batches.push_back(number),
+            RequestKind::Generate { prompt, output } => unit.prompts.push_back(Text {
+                request: number,
+                model: request.model,
+                context: 0,
+                prompt,
+                left: output,
+                bytes: self.times.text_bytes(model, prompt.saturating_add(output)),
+            }),
+        }
+        if unit.cut(self.now) {
+            self.announce(placed.machine, placed.unit);
+        }
+        self.start(placed.machine, placed.unit);
+        self.placement.update(placed.machine, &self.machines[placed.machine], placed.unit);
+    }
+
+    /// Lets a unit without work begin what is next.
+    fn start(&mut self, at: usize, unit: usize) {
+        let machine = &mut self.machines[at];
+        if machine.units[unit].running.is_some() || machine.allowance.pace <= 0.0 {
+            return;
+        }
+        let (fits, seat) = (machine.has_room(unit, self.models), machine.seat(unit));
+        let (speed, pace) = (machine.speed(), machine.pace());
+        let shared = machine.contention(unit, &self.times);
+        let own = &mut machine.units[unit];
+        own.count(self.now);
+        let found = own.choose(&self.times, (self.models, self.requests), seat, fits);
+        let Some((work, mut seconds)) = found else { return };
+        if let Work::Steps { .. } = work {
+            seconds *= shared;
+        }
+        if let (Work::Prompt(_), Some(text)) = (&work, own.prompts.front())
+            && text.context == 0
+        {
+            machine.kept += text.bytes;
+        }
+        let end = self.now.saturating_add(nanos(seconds / speed).max(1));
+        own.running = Some(Piece { work, start: self.now, end, pace });
+        own.stamp = own.stamp.wrapping_add(1);
+        self.pieces += 1;
+        self.announce(at, unit);
+    }
+
+    /// Puts the end of a unit's piece among the events.
+    fn announce(&mut self, at: usize, unit: usize) {
+        let own = &self.machines[at].units[unit];
+        if let Some(piece) = &own.running {
+            #[allow(clippy::cast_possible_truncation, reason = "machines and units are few")]
+            let (machine, number) = (at as u32, unit as u8);
+            self.ends.push(Reverse((piece.end, self.pieces, machine, number, own.stamp)));
+        }
+    }
+
+    /// Ends the next piece.
+    fn end(&mut self) {
+        let Some(Reverse((_, _, at, unit, stamp))) = self.ends.pop() else { return };
+        let (at, unit) = (at as usize, unit as usize);
+        let own = &mut self.machines[at].units[unit];
+        if own.stamp != stamp {
+            return;
+        }
+        own.count(self.now);
+        match own.running.take().map(|piece| piece.work) {
+            Some(Work::Batch(all)) => {
+                for request in all {
+                    self.answer(at, request, 0);
+                }
+            }
+            Some(Work::Prompt(tokens)) => self.prompt_done(at, unit, tokens),
+            Some(Work::Steps { model, steps }) => self.steps_done(at, unit, model, steps),
+            None => {}
+        }
+        self.start(at, unit);
+        let own = &mut self.machines[at].units[unit];
+        if own.is_idle() {
+            own.free_at = self.now;
+        }
+        self.placement.update(at, &self.machines[at], unit);
+    }
+
+    fn prompt_done(&mut self, at: usize, unit: usize, tokens: u32) {
+        let own = &mut self.machines[at].units[unit];
+        let Some(text) = own.prompts.front_mut() else { return };
+        text.prompt = text.prompt.saturating_sub(tokens);
+        text.context = text.context.saturating_add(tokens);
+        if text.prompt > 0 {
+            return;
+        }
+        let Some(mut text) = own.prompts.pop_front() else { return };
+        // The last token of the prompt gives the first of the answer.
+        text.left = text.left.saturating_sub(1);
+        let request = self.requests[text.request as usize];
+        let (answers, written) =
+            (&mut self.answers[text.model as usize], u64::from(text.left == 0));
+        answers.first.push(self.now.saturating_sub(request.at));
+        if written == 1 {
+            self.machines[at].kept -= text.bytes;
+            self.answer(at, text.request, 1);
+        } else {
+            let texts = &mut self.machines[at].units[unit].texts;
+            texts.push(text);
+            if texts.len() == 1 {
+                self.share_anew(at, unit);
+            }
+        }
+    }
+
+    /// Cuts the steps of a machine's other units, which have more or less of its memory from now on.
+    fn share_anew(&mut self, at: usize, unit: usize) {
+        for other in (0..UNITS).filter(|&other| other != unit) {
+            if self.machines[at].units[other].cut(self.now) {
+                self.announce(at, other);
+            }
+        }
+    }
+
+    fn steps_done(&mut self, at: usize, unit: usize, model: u32, steps: u32) {
+        let mut ended = Vec::new();
+        self.machines[at].units[unit].texts.retain_mut(|text| {
+            if text.model == model {
+                text.left = text.left.saturating_sub(steps);
+                text.context = text.context.saturating_add(steps);
+                if text.left == 0 {
+                    ended.push(*text);
+                }
+            }
+            text.left > 0
+        });
+        for text in ended {
+            self.machines[at].kept -= text.bytes;
+            let tokens = match self.requests[text.request as usize].kind {
+                RequestKind::Generate { output, .. } => u64::from(output),
+                RequestKind::Infer { .. } => 0,
+            };
+            self.answer(at, text.request, tokens);
+        }
+        if self.machines[at].units[unit].texts.is_empty() {
+            self.share_anew(at, unit);
+        }
+    }
+
+    fn answer(&mut self, at: usize, request: u32, tokens: u64) {
+        let request = self.requests[request as usize];
+        let answers = &mut self.answers[request.model as usize];
+        answers.latency.push(self.now.saturating_sub(request.at));
+        answers.tokens += tokens;
+        self.machines[at].done += 1;
+        self.machines[at].tokens += tokens;
+        self.open -= 1;
+    }
+
+    fn report(self, fleet: &Fleet) -> SimulationReport {
+        let seconds = self.now as f64 / 1e9;
+        let share = |amount: f64| if seconds > 0.0 { amount / seconds } else { 0.0 };
+        let machine = |(number, machine): (usize, &Machine)| {
+            let kind = &fleet.kinds[machine.kind];
+            let unit = |(unit, own): (ComputeUnit, &super::unit::Unit)| {
+                kind.cost.unit(unit)?;
+                Some(UnitReport { unit, utilisation: share(own.busy_total) })
+            };
+            MachineReport {
+                kind: kind.name.clone(),
+                number,
+                requests: machine.done,
+                tokens: machine.tokens,
+                units: ComputeUnit::ALL.into_iter().zip(&machine.units).filter_map(unit).collect(),
+                watts: share(machine.joules),
+                joules: machine.joules,
+                hottest: machine.hottest,
+                throttled_seconds: machine.throttled,
+                limited_seconds: machine.limited,
+            }
+        };
+        let machines = self.machines.iter().enumerate().map(machine).collect();
+        let all = self.answers.iter().flat_map(|answers| answers.latency.iter().copied());
+        let latency = Quantiles::of(all.collect());
+        let model = |(model, answers): (&SimulatedModel, Answers)| ModelReport {
+            name: model.name.clone(),
+            requests: answers.latency.len() as u64,
+            refused: answers.refused,
+            tokens: answers.tokens,
+            latency: Quantiles::of(answers.latency),
+            first_token: Quantiles::of(answers.first),
+            placements: ComputeUnit::ALL.into_iter().zip(answers.units).collect(),
+        };
+        let models = self.models.iter().zip(self.answers).map(model).collect();
+        SimulationReport { seconds, machines, models, latency, pieces: self.pieces }
+    }
+}
+
+fn nanos(seconds: f64) -> u64 {
+    #[allow(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "times are bounded, and casts of floats saturate"
+    )]
+    let nanos = (seconds.max(0.0) * 1e9) as u64;
+    nanos
+}

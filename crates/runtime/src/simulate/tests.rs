@@ -1,0 +1,218 @@
+//! Properties of simulations, on traces that a test can reason about.
+
+use super::*;
+use crate::chips;
+use crate::cost::{ComputeUnit, CostModel, DecoderWork, GraphWork, OperatorWork};
+use crate::power::{PowerPolicy, PowerSettings};
+
+const SECOND: u64 = 1_000_000_000;
+
+fn kind(chip: &str, count: usize, cooling: Cooling) -> MachineKind {
+    let cost = CostModel::of(chips::find(chip).unwrap().facts, usize::MAX);
+    let memory_bytes = cost.memory_bytes.unwrap();
+    MachineKind { name: chip.to_owned(), count, cost, memory_bytes, cooling }
+}
+
+fn fleet(chip: &str, count: usize) -> Fleet {
+    Fleet { kinds: vec![kind(chip, count, Cooling::Fan)], power: PowerSettings::default() }
+}
+
+/// A graph of 8 Gflop and 100 MB, such as a picture classifier.
+fn pictures() -> SimulatedModel {
+    let all = OperatorWork {
+        operator: "Conv".to_owned(),
+        operations: 8e9,
+        weight_bytes: 1e8,
+        moved_bytes: 4e7,
+    };
+    SimulatedModel {
+        name: "pictures".to_owned(),
+        work: ModelWork::Graph(GraphWork::alike(120, &all)),
+        max_batch: 8,
+        units: ComputeUnit::ALL.to_vec(),
+    }
+}
+
+/// A 7B model of 4 bits.
+pub(super) fn llama() -> SimulatedModel {
+    let work = DecoderWork {
+        parameters: 6.74e9,
+        weight_bytes: 3.8e9,
+        layers: 32.0,
+        hidden: 4096.0,
+        kv_bytes_per_token: 2.0 * 32.0 * 4096.0 * 2.0,
+    };
+    SimulatedModel {
+        name: "llama".to_owned(),
+        work: ModelWork::Decoder(work),
+        max_batch: 16,
+        units: ComputeUnit::ALL.to_vec(),
+    }
+}
+
+fn infer(at: u64) -> Request {
+    Request { at, model: 0, kind: RequestKind::Infer { batch: 1 } }
+}
+
+fn generate(at: u64, prompt: u32, output: u32) -> Request {
+    Request { at, model: 0, kind: RequestKind::Generate { prompt, output } }
+}
+
+#[test]
+fn every_request_is_answered_once_and_the_same_input_gives_the_same_report() {
+    let models = [pictures(), llama()];
+    let mut requests: Vec<Request> = (0..300).map(|at| infer(at * SECOND / 40)).collect();
+    requests.extend((0..40).map(|at| Request { model: 1, ..generate(at * SECOND / 4, 300, 50) }));
+    let fleet = fleet("Apple M2 Pro", 3);
+    let report = simulate(&fleet, &models, &requests).unwrap();
+    assert_eq!((report.requests(), report.refused()), (340, 0));
+    assert_eq!(report.tokens(), 40 * 50);
+    let placed = |model: usize| -> u64 {
+        report.models[model].placements.iter().map(|(_, count)| count).sum()
+    };
+    assert_eq!((placed(0), placed(1)), (300, 40));
+    let of_machines = report.machines.iter().map(|machine| machine.requests).sum::<u64>();
+    assert_eq!(of_machines, 340);
+    for unit in report.machines.iter().flat_map(|machine| &machine.units) {
+        assert!((0.0..=1.0 + 1e-9).contains(&unit.utilisation), "{unit:?}");
+    }
+    assert_eq!(simulate(&fleet, &models, &requests).unwrap(), report);
+}
+
+#[test]
+fn one_text_takes_what_the_cost_model_says() {
+    let fleet = fleet("Apple M1 Max", 1);
+    let report = simulate(&fleet, &[llama()], &[generate(0, 512, 101)]).unwrap();
+    let ModelWork::Decoder(work) = llama().work else { unreachable!() };
+    let cost = &fleet.kinds[0].cost;
+    let gpu = cost.unit(ComputeUnit::Gpu).unwrap();
+    let first = cost.prefill_seconds(gpu, &work, 512.0, 0.0);
+    let whole = first + 100.0 * cost.step_seconds(gpu, &work, 1.0, 512.0 + 50.0);
+    let model = &report.models[0];
+    assert!((model.first_token.unwrap().p50 / first - 1.0).abs() < 1e-6);
+    assert!((model.latency.unwrap().p50 / whole - 1.0).abs() < 1e-6);
+}
+
+#[test]
+fn texts_at_once_share_the_reading_of_weights() {
+    let rate = |texts: u64| {
+        let requests: Vec<Request> = (0..texts).map(|_| generate(0, 8, 200)).collect();
+        let report = simulate(&fleet("Apple M2 Max", 1), &[llama()], &requests).unwrap();
+        report.per_second(report.tokens())
+    };
+    let (one, eight) = (rate(1), rate(8));
+    assert!(eight > 3.0 * one && eight < 8.0 * one, "{one} and {eight} tokens/s");
+}
+
+#[test]
+fn who_comes_while_texts_are_written_gets_a_turn() {
+    let requests = [generate(0, 8, 2000), generate(SECOND, 8, 2)];
+    let report = simulate(&fleet("Apple M2 Max", 1), &[llama()], &requests).unwrap();
+    assert!(report.models[0].latency.unwrap().p50 < 0.2, "{report:?}");
+}
+
+#[test]
+fn units_that_write_at_once_share_memory() {
+    let model = |unit| SimulatedModel { units: vec![unit], max_batch: 1, ..llama() };
+    let models = [model(ComputeUnit::Gpu), model(ComputeUnit::Cpu)];
+    let rate = |models: &[SimulatedModel]| {
+        let request = |at: u32| Request { model: at % 2, ..generate(0, 8, 300) };
+        let mut requests: Vec<Request> = (0..12).map(request).collect();
+        requests.retain(|request| (request.model as usize) < models.len());
+        let report = simulate(&fleet("Apple M1", 1), models, &requests).unwrap();
+        report.per_second(report.tokens())
+    };
+    let (one, two) = (rate(&models[..1]), rate(&models));
+    assert!(two < 1.25 * one, "{one} and {two} tokens/s");
+}
+
+#[test]
+#[ignore = "takes long; prints how long"]
+fn a_thousand_machines_take_a_million_requests() {
+    let chips = ["Apple M1", "Apple M2 Pro", "Apple M4", "Apple M4 Max"];
+    let kinds = chips.map(|chip| kind(chip, 250, Cooling::Fan)).to_vec();
+    let fleet = Fleet { kinds, power: PowerSettings::default() };
+    let request = |at: u64| match at % 4 {
+        0 => Request { model: 1, ..generate(at * SECOND / 1000, 256, 64) },
+        _ => infer(at * SECOND / 1000),
+    };
+    let requests: Vec<Request> = (0..1_000_000).map(request).collect();
+    let start = std::time::Instant::now();
+    let report = simulate(&fleet, &[pictures(), llama()], &requests).unwrap();
+    println!("{} pieces, {} s in {:?}", report.pieces, report.seconds, start.elapsed());
+    assert_eq!(report.requests(), 1_000_000);
+}
+
+#[test]
+fn twice_the_machines_take_twice_the_load() {
+    let requests: Vec<Request> = (0..200).map(|_| generate(0, 128, 64)).collect();
+    let models = [SimulatedModel { units: vec![ComputeUnit::Gpu], ..llama() }];
+    let seconds =
+        |count| simulate(&fleet("Apple M4 Pro", count), &models, &requests).unwrap().seconds;
+    let (two, four) = (seconds(2), seconds(4));
+    assert!((1.7..=2.3).contains(&(two / four)), "{two} s and {four} s");
+}
+
+#[test]
+fn a_target_of_watts_is_held() {
+    let requests: Vec<Request> = (0..600).map(|_| generate(0, 64, 400)).collect();
+    let mut fleet = fleet("Apple M2", 1);
+    let free = simulate(&fleet, &[llama()], &requests).unwrap();
+    fleet.power.target_watts = Some(8.0);
+    let held = simulate(&fleet, &[llama()], &requests).unwrap();
+    assert!(free.machines[0].watts > 10.0, "{} W", free.machines[0].watts);
+    let watts = held.machines[0].watts;
+    assert!((watts / 8.0 - 1.0).abs() < 0.05, "{watts} W");
+    assert!(held.seconds > free.seconds && held.machines[0].limited_seconds > 0.0);
+}
+
+#[test]
+fn a_machine_without_a_fan_gets_hot_and_is_slowed_down() {
+    let requests: Vec<Request> = (0..600).map(|_| generate(0, 64, 400)).collect();
+    let mut fleet = fleet("Apple M2", 1);
+    let cool = simulate(&fleet, &[llama()], &requests).unwrap();
+    fleet.kinds[0].cooling = Cooling::Fanless;
+    let hot = simulate(&fleet, &[llama()], &requests).unwrap();
+    assert!(hot.machines[0].hottest > cool.machines[0].hottest + 10.0);
+    assert!(hot.seconds > cool.seconds * 1.02, "{} s and {} s", hot.seconds, cool.seconds);
+    assert_eq!(hot.requests(), 600);
+}
+
+#[test]
+fn low_power_takes_the_unit_that_needs_less() {
+    let requests: Vec<Request> = (0..100).map(|at| infer(at * SECOND / 10)).collect();
+    let joules = |policy| {
+        let mut fleet = fleet("Apple M2 Ultra", 1);
+        fleet.power.policy = policy;
+        simulate(&fleet, &[pictures()], &requests).unwrap()
+    };
+    let fast = joules(PowerPolicy::HighPerformance);
+    let low = joules(PowerPolicy::LowPower);
+    assert!(low.joules() < fast.joules(), "{} J and {} J", low.joules(), fast.joules());
+    assert!(low.latency.unwrap().p50 >= fast.latency.unwrap().p50);
+    let on_engine = low.models[0].placements[2];
+    assert_eq!(on_engine, (ComputeUnit::NeuralEngine, 100));
+}
+
+#[test]
+fn what_fits_no_machine_is_refused() {
+    let mut large = llama();
+    if let ModelWork::Decoder(work) = &mut large.work {
+        work.weight_bytes = 1e12;
+    }
+    let report = simulate(&fleet("Apple M1", 2), &[large], &[generate(0, 8, 8)]).unwrap();
+    assert_eq!((report.requests(), report.refused()), (0, 1));
+}
+
+#[test]
+fn what_has_no_answer_is_named() {
+    let wrong = |fleet: &Fleet, request: Request| {
+        simulate(fleet, &[pictures()], &[request]).unwrap_err().to_string()
+    };
+    let one = fleet("Apple M1", 1);
+    assert!(wrong(&one, generate(0, 1, 1)).contains("a graph infers"));
+    assert!(wrong(&one, Request { model: 3, ..infer(0) }).contains("no model 3"));
+    let nothing = Request { kind: RequestKind::Infer { batch: 0 }, ..infer(0) };
+    assert!(wrong(&one, nothing).contains("nothing is asked for"));
+    assert!(wrong(&fleet("Apple M1", 0), infer(0)).contains("0 machines"));
+}

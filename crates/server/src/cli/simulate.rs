@@ -1,0 +1,244 @@
+//! `galatea simulate`: a trace of requests on machines of any chip, predicted from facts about chips.
+
+use std::collections::HashMap;
+use std::fs::{self, File};
+use std::io::BufReader;
+use std::process::ExitCode;
+use std::time::Instant;
+
+use galatea_llm::facts::{CheckpointFacts, Duty};
+use galatea_runtime::cost::{DecoderWork, GraphWork};
+use galatea_runtime::power::PowerSettings;
+use galatea_runtime::simulate::{
+    Cooling, Fleet, MachineKind, ModelWork, SimulatedModel, simulate as run,
+};
+use galatea_runtime::{OptimiseLevel, Prepared};
+use serde_json::Value;
+
+use super::arguments::{Arguments, Choice, help};
+use super::chip_facts::Asked;
+use super::simulate_trace::{Trace, of_file};
+use super::{model, say, simulate_report};
+
+const CHOICES: &[Choice] = &[
+    Choice { name: "trace", value: "FILE", sentence: "models and requests, lines of JSON" },
+    Choice {
+        name: "chip",
+        value: "NAME",
+        sentence: "a machine with this chip, such as m2-pro, m4-max:32 (cores of the GPU) or FILE.toml; repeatable",
+    },
+    Choice { name: "fleet", value: "FILE", sentence: "machines with their counts, JSON" },
+    Choice {
+        name: "model",
+        value: "NAME=FILE",
+        sentence: "a model of the trace: ONNX, Core ML or a checkpoint; repeatable",
+    },
+    Choice {
+        name: "length",
+        value: "NAME=N",
+        sentence: "a length of graphs that has a name [1]; repeatable",
+    },
+    Choice {
+        name: "policy",
+        value: "NAME",
+        sentence: "high_performance, balanced or low_power [balanced]",
+    },
+    Choice { name: "power-target-watts", value: "W", sentence: "watts of each chip at most" },
+    Choice { name: "json", value: "", sentence: "print one line of JSON" },
+    Choice { name: "help", value: "", sentence: "print this" },
+];
+
+/// Replays a trace.
+pub(super) fn simulate(arguments: &[String]) -> Result<ExitCode, String> {
+    let arguments = Arguments::parse(arguments, CHOICES)?;
+    if arguments.has("help") {
+        say(&help("galatea simulate --trace FILE --chip NAME | --fleet FILE", CHOICES));
+        return Ok(ExitCode::SUCCESS);
+    }
+    arguments.none()?;
+    let fleet = Fleet { kinds: kinds(&arguments)?, power: power(&arguments)? };
+    let path = arguments.last("trace").ok_or("--trace FILE is missing")?;
+    let file = File::open(path).map_err(|error| format!("'{path}': {error}"))?;
+    let trace = Trace::read(BufReader::new(file), models(&arguments)?)
+        .map_err(|error| format!("'{path}', {error}"))?;
+    let start = Instant::now();
+    let report = run(&fleet, &trace.models, &trace.requests)
+        .map_err(|fault| format!("'{path}': {fault}"))?;
+    let took = start.elapsed();
+    say(&match arguments.has("json") {
+        true => simulate_report::as_json(&fleet, &report, took).to_string(),
+        false => simulate_report::as_text(&fleet, &report, took),
+    });
+    Ok(ExitCode::SUCCESS)
+}
+
+fn power(arguments: &Arguments) -> Result<PowerSettings, String> {
+    let mut power = PowerSettings::default();
+    if let Some(policy) = arguments.last("policy") {
+        power.set("power_policy", policy)?;
+    }
+    if let Some(watts) = arguments.last("power-target-watts") {
+        power.set("power_target_watts", watts)?;
+    }
+    Ok(power)
+}
+
+fn kinds(arguments: &Arguments) -> Result<Vec<MachineKind>, String> {
+    let mut kinds = Vec::new();
+    for chip in arguments.all("chip") {
+        kinds.push(machine(chip, 1, None, Cooling::Fan)?);
+    }
+    for path in arguments.all("fleet") {
+        let text = fs::read_to_string(path).map_err(|error| format!("'{path}': {error}"))?;
+        kinds.extend(fleet(&text).map_err(|error| format!("'{path}': {error}"))?);
+    }
+    if kinds.is_empty() {
+        return Err("--chip NAME or --fleet FILE is missing".to_owned());
+    }
+    Ok(kinds)
+}
+
+fn machine(
+    chip: &str,
+    count: usize,
+    memory_gb: Option<f64>,
+    cooling: Cooling,
+) -> Result<MachineKind, String> {
+    let asked = Asked::find(chip)?;
+    let cost = asked.cost();
+    let memory = memory_gb.map(|gb| gb * 1e9).or(cost.memory_bytes);
+    let memory_bytes = memory.ok_or_else(|| format!("chip '{chip}': its memory is not known"))?;
+    Ok(MachineKind { name: asked.label(), count, cost, memory_bytes, cooling })
+}
+
+/// Machines of a file: `{"machines": [{"chip": "m2-pro", "count": 600, "memory_gb": 32, "fan": true}]}`.
+fn fleet(text: &str) -> Result<Vec<MachineKind>, String> {
+    let expected = "expected {\"machines\": [{\"chip\": NAME, \"count\": N}]}";
+    let all: Value = serde_json::from_str(text).map_err(|error| format!("{error}; {expected}"))?;
+    let machines = all.get("machines").and_then(Value::as_array).ok_or(expected)?;
+    machines
+        .iter()
+        .enumerate()
+        .map(|(at, one)| of_fleet(one).map_err(|error| format!("machines[{at}]: {error}")))
+        .collect()
+}
+
+fn of_fleet(one: &Value) -> Result<MachineKind, String> {
+    const KEYS: [&str; 4] = ["chip", "count", "memory_gb", "fan"];
+    let one = one.as_object().ok_or("expected an object")?;
+    if let Some(key) = one.keys().find(|key| !KEYS.contains(&key.as_str())) {
+        return Err(format!("unknown key '{key}', expected one of {}", KEYS.join(", ")));
+    }
+    let chip = one.get("chip").and_then(Value::as_str).ok_or("chip: expected a name")?;
+    let count = match one.get("count") {
+        None => 1,
+        Some(found) => found
+            .as_u64()
+            .and_then(|count| usize::try_from(count).ok())
+            .ok_or_else(|| format!("count: {found} found, expected a count"))?,
+    };
+    let memory = match one.get("memory_gb") {
+        None => None,
+        Some(found) => Some(
+            found
+                .as_f64()
+                .filter(|gb| gb.is_finite() && *gb > 0.0)
+                .ok_or_else(|| format!("memory_gb: {found} found, expected a number above 0"))?,
+        ),
+    };
+    let cooling = match one.get("fan") {
+        None | Some(Value::Bool(true)) => Cooling::Fan,
+        Some(Value::Bool(false)) => Cooling::Fanless,
+        Some(found) => return Err(format!("fan: {found} found, expected true or false")),
+    };
+    machine(chip, count, memory, cooling)
+}
+
+fn pair<'a>(option: &str, text: &'a str) -> Result<(&'a str, &'a str), String> {
+    let parts = text.split_once('=').filter(|(name, value)| !name.is_empty() && !value.is_empty());
+    parts.ok_or_else(|| format!("--{option} expects NAME=…, got '{text}'"))
+}
+
+/// The models of files.
+fn models(arguments: &Arguments) -> Result<Vec<SimulatedModel>, String> {
+    let mut lengths = HashMap::new();
+    for text in arguments.all("length") {
+        let (name, length) = pair("length", text)?;
+        let number = length.parse().ok().filter(|&length: &usize| length > 0);
+        let number = number.ok_or_else(|| format!("--length expects NAME=N, got '{text}'"))?;
+        lengths.insert(name.to_owned(), number);
+    }
+    let mut models = Vec::new();
+    for text in arguments.all("model") {
+        let (name, file) = pair("model", text)?;
+        let work = match model::checkpoint(file)? {
+            Some(checkpoint) => decoder(&checkpoint)?,
+            None => {
+                let path = model::find(file)?;
+                let graph = model::load(&path, arguments)?.graph;
+                let failed = |error: String| format!("'{file}': {error}");
+                let prepared = Prepared::new(graph, OptimiseLevel::default());
+                let graph = prepared.map_err(|error| failed(error.to_string()))?.graph;
+                let work = GraphWork::of(&graph, &lengths);
+                ModelWork::Graph(work.map_err(|error| failed(error.to_string()))?)
+            }
+        };
+        models.push(of_file(name, work));
+    }
+    Ok(models)
+}
+
+/// What a checkpoint's decoder has to do.
+fn decoder(path: &std::path::Path) -> Result<ModelWork, String> {
+    let facts = CheckpointFacts::read(path).map_err(|error| error.to_string())?;
+    if facts.duty != Duty::Decoder {
+        let (path, duty) = (path.display(), facts.duty.name());
+        return Err(format!("'{path}' is of the sort {duty}, expected a decoder"));
+    }
+    let halves = facts.cache.iter().find(|of| of.dtype == "float16");
+    let float = |number: usize| number as f64;
+    Ok(ModelWork::Decoder(DecoderWork {
+        parameters: float(facts.parameters()),
+        weight_bytes: float(facts.weight_bytes()),
+        layers: float(facts.layers),
+        hidden: float(facts.hidden.unwrap_or(0)),
+        kv_bytes_per_token: halves.map_or(0.0, |of| float(of.bytes)),
+    }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn fleets_are_read_and_mistakes_are_named() {
+        let text = r#"{"machines": [{"chip": "m2-pro", "count": 600}, {"chip": "m2", "fan": false, "memory_gb": 8}]}"#;
+        let kinds = fleet(text).unwrap();
+        assert_eq!((kinds[0].count, kinds[1].count, kinds[1].cooling), (600, 1, Cooling::Fanless));
+        assert!((kinds[1].memory_bytes - 8e9).abs() < 1.0);
+        for (text, part) in [
+            ("[]", "expected {\"machines\""),
+            (r#"{"machines": [{}]}"#, "machines[0]: chip: expected a name"),
+            (r#"{"machines": [{"chip": "m2", "count": -1}]}"#, "count: -1 found"),
+            (r#"{"machines": [{"chip": "m2", "fans": 1}]}"#, "unknown key 'fans'"),
+            (r#"{"machines": [{"chip": "m2", "memory_gb": 0}]}"#, "memory_gb: 0 found"),
+            (r#"{"machines": [{"chip": "q7"}]}"#, "chip 'q7' found"),
+        ] {
+            let error = fleet(text).unwrap_err();
+            assert!(error.contains(part), "{error}");
+        }
+    }
+
+    #[test]
+    fn options_that_are_missing_or_wrong_are_named() {
+        let wrong = |arguments: &[&str], part: &str| {
+            let arguments: Vec<String> = arguments.iter().map(|&text| text.to_owned()).collect();
+            let error = simulate(&arguments).unwrap_err();
+            assert!(error.contains(part), "{error}");
+        };
+        wrong(&[], "--chip NAME or --fleet FILE is missing");
+        wrong(&["--chip", "m1"], "--trace FILE is missing");
+        wrong(&["--chip", "m1", "--policy", "fast"], "expected one of high_performance");
+        wrong(&["--chip", "m1", "--trace", "/nowhere"], "/nowhere");
+    }
+}

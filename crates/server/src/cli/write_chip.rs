@@ -1,0 +1,151 @@
+//! `galatea tune --write-chip`: a file of facts about this host, as measured here.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::time::{Duration, Instant, SystemTime};
+
+use galatea_kernels::Isa;
+use galatea_providers::{Capabilities, Cores};
+use galatea_runtime::chips::{ChipFacts, Confidence, Figure, Source};
+use galatea_runtime::tune::Limits;
+
+use super::{hwbench, say};
+use crate::{gpus, host, logging};
+
+/// Bytes that each thread reads to measure memory: more than caches hold.
+const BYTES_READ: usize = 64 << 20;
+/// Times that memory is read; the fastest counts.
+const ROUNDS: usize = 7;
+/// Rows, terms and columns of the products that are measured.
+const LENGTHS: [usize; 3] = [768; 3];
+/// The most time for products of a precision.
+const TIME: Duration = Duration::from_secs(5);
+
+/// Measures this host and writes the file.
+///
+/// # Errors
+/// When kernels disagree, or the file cannot be written.
+pub(super) fn write(file: &str) -> Result<(), String> {
+    let facts = measure(LENGTHS)?;
+    fs::write(file, facts.write())
+        .map_err(|error| format!("'{file}' cannot be written: {error}"))?;
+    say(&format!("facts about {} in {file}; galatea chip {file} prints them", facts.name));
+    Ok(())
+}
+
+/// Measures this host, with products of so many rows, terms and columns.
+fn measure(lengths: [usize; 3]) -> Result<ChipFacts, String> {
+    let found = Capabilities::detect();
+    let cores = Cores::detect().fast.max(1);
+    let day = logging::day(SystemTime::now());
+    let measured = |what: &str| Source {
+        confidence: Confidence::High,
+        provenance: format!("measured on this host on {day}: {what}"),
+    };
+    let told = Source {
+        confidence: Confidence::High,
+        provenance: format!("what the system said on {day}"),
+    };
+    let mut facts = ChipFacts {
+        name: found.chip.clone().unwrap_or_else(|| "This host".to_owned()),
+        source: told,
+        matrix_unit: found.matrix_unit,
+        features: Vec::new(),
+        metal_family: None,
+        narrow: found.neural_engine.as_ref().map_or([None; 2], |engine| [engine.int8, engine.int4]),
+        figures: BTreeMap::new(),
+        sources: BTreeMap::new(),
+    };
+    let mut put = |figure: Figure, value: f64, source: Option<Source>| {
+        if value.is_finite() && value > 0.0 {
+            facts.figures.insert(figure, vec![rounded(value)]);
+            facts.sources.extend(source.map(|source| (figure, source)));
+        }
+    };
+    put(Figure::PerformanceCores, cores as f64, None);
+    let memory = host::machine_memory_bytes().map_or(0.0, |bytes| bytes as f64 / 1e9);
+    put(Figure::MaxGb, memory, None);
+    let vector = hwbench::peak(Isa::detect());
+    put(Figure::VectorGflops, vector, Some(measured("one core's multiply-adds in registers")));
+    put(Figure::Bandwidth, bandwidth(cores), Some(measured(&format!("reading, {cores} threads"))));
+    let limits = Limits { samples: 9, time: TIME, ..Limits::default() };
+    for (precision, figure) in [
+        ("f32", Figure::ProductGflops),
+        ("bf16", Figure::ProductGflopsBf16),
+        ("int8", Figure::ProductGopsInt8),
+    ] {
+        let (giga, kernel) = hwbench::best(precision, lengths, cores, limits)?;
+        let [m, k, n] = lengths;
+        put(figure, giga, Some(measured(&format!("{kernel}, {m}×{k}×{n}, {cores} threads"))));
+    }
+    // What a GPU does not say is absent.
+    if let Ok((name, peaks)) = gpus::peaks(0) {
+        let of = |what: &str| Some(measured(&format!("{what}, {name}")));
+        let tera = |peak: Option<f64>| peak.unwrap_or(0.0) / 1e12;
+        put(Figure::GpuTflops, tera(peaks.vector_f32), of("multiply-adds in registers"));
+        put(Figure::GpuMatrixTflops, tera(peaks.matrix_f16), of("products of matrices"));
+        put(Figure::GpuBandwidth, peaks.bytes.unwrap_or(0.0) / 1e9, of("copies"));
+        let ms = peaks.submit.map_or(0.0, |time| time.as_secs_f64() * 1e3);
+        put(Figure::GpuStartMs, ms, of("handing an empty kernel over"));
+    }
+    Ok(facts)
+}
+
+/// Four digits that count.
+fn rounded(value: f64) -> f64 {
+    let scale = 10_f64.powf(3.0 - value.abs().log10().floor());
+    (value * scale).round() / scale
+}
+
+/// 10⁹ bytes a second that so many threads read.
+fn bandwidth(threads: usize) -> f64 {
+    let words = BYTES_READ / size_of::<u64>();
+    let blocks: Vec<Vec<u64>> = (0..threads).map(|at| vec![at as u64 + 1; words]).collect();
+    let mut best = f64::INFINITY;
+    for _ in 0..ROUNDS {
+        let start = Instant::now();
+        std::thread::scope(|scope| {
+            for block in &blocks {
+                scope.spawn(|| std::hint::black_box(sum(std::hint::black_box(block))));
+            }
+        });
+        best = best.min(start.elapsed().as_secs_f64());
+    }
+    (threads * BYTES_READ) as f64 / best.max(1e-9) / 1e9
+}
+
+/// The sum of words, in lanes that do not wait for each other.
+fn sum(words: &[u64]) -> u64 {
+    const LANES: usize = 32;
+    let mut sums = [0_u64; LANES];
+    for words in words.chunks_exact(LANES) {
+        for (sum, word) in sums.iter_mut().zip(words) {
+            *sum = sum.wrapping_add(*word);
+        }
+    }
+    sums.into_iter().fold(0, u64::wrapping_add)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_written_about_this_host_can_be_planned_with() {
+        let facts = measure([64; 3]).unwrap();
+        let again = ChipFacts::read(&facts.write()).unwrap();
+        assert_eq!(again, facts);
+        for figure in [Figure::Bandwidth, Figure::VectorGflops, Figure::ProductGflops] {
+            assert!(again.least(figure).is_some_and(|value| value > 0.0));
+            let source = again.source_of(figure);
+            assert!(source.provenance.starts_with("measured on this host on 2"), "{source}");
+        }
+        let cost = galatea_runtime::cost::CostModel::of(&again, 0);
+        assert!(cost.unit(galatea_runtime::cost::ComputeUnit::Cpu).is_some());
+    }
+
+    #[test]
+    fn figures_keep_four_digits() {
+        assert_eq!([rounded(1234.567), rounded(0.123_456)], [1235.0, 0.1235]);
+    }
+}
