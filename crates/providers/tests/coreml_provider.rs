@@ -130,6 +130,25 @@ fn axis(axis: i64) -> Attributes {
 }
 
 #[test]
+fn weights_of_8_bits_are_near_those_of_floats_and_others() {
+    let run = |precision: &str| {
+        let settings = BTreeMap::from([("precision".to_owned(), precision.to_owned())]);
+        let provider = CoreMlProvider::new().configured(&settings).unwrap().unwrap();
+        let provider = provider.insisting().unwrap();
+        let mut graph = open(("MatMul", noise(&[64, 64])), ("Relu", Attributes::new()));
+        let x = graph.inputs[0];
+        graph.value_mut(x).declared = Some(Fact::fixed(DataType::Fp32, &[2, 64]));
+        let session = Session::new(graph, &[provider], &SessionOptions::default()).unwrap();
+        session.run(&[("x", noise(&[2, 64]))]).unwrap()[0].to_vec::<f32>().unwrap()
+    };
+    let (half, narrow) = (run("fp16"), run("int8"));
+    assert_ne!(half, narrow);
+    let largest = half.iter().fold(0.0_f32, |most, value| most.max(value.abs()));
+    let far = half.iter().zip(&narrow).map(|(a, b)| (a - b).abs()).fold(0.0_f32, f32::max);
+    assert!(far < largest * 0.02, "{far} of {largest}");
+}
+
+#[test]
 fn batches_of_any_size_give_what_each_row_gives() {
     for buckets in [vec![], vec![2, 4]] {
         // Along the first axis rows are padded where that changes nothing.

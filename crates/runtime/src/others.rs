@@ -1,16 +1,22 @@
 //! What the other providers of a session make of a partition of one of them.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
-use galatea_graph::{Datum, Graph};
+use galatea_graph::{Datum, Graph, infer};
 use galatea_tensor::{DataType, Tensor};
 
 use crate::error::RuntimeError;
 use crate::explain::PlacedOperator;
 use crate::options::{OptimiseLevel, PaceSource, SessionOptions};
+use crate::partition::{live_bytes, partition, predicted_ns};
 use crate::provider::{Executable, ExecutionProvider, Fence, MemoryReport, PlanReport, ProfileRow};
 use crate::session::{Prepared, Session};
 use crate::tune::Problem;
+use crate::usual::{sized, usual_facts};
+
+/// The most partitions that a prediction looks at, as sessions do.
+const MOST_PARTS: usize = 16;
 
 /// The other providers of a session than the one that a partition is given to: they can run it in its place, such as
 /// while it is being compiled. Those behind that one in the session's list come first.
@@ -28,6 +34,18 @@ impl Others {
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
+    }
+
+    /// Nanoseconds that these providers are predicted to need for a partition, in a run of usual lengths. None where a
+    /// node is run by none of them.
+    #[must_use]
+    pub fn predicted_ns(&self, graph: &Graph) -> Option<f64> {
+        let facts = infer::facts(graph, &HashMap::new()).ok()?;
+        let usual = usual_facts(graph, &facts, &[]).unwrap_or_else(|| sized(&facts));
+        let claims = self.0.iter().map(|provider| provider.claim_usual(graph, &facts, &usual));
+        let (claims, live) = (claims.collect::<Vec<_>>(), live_bytes(graph, &usual));
+        let parts = partition(graph.nodes.len(), &claims, &live, MOST_PARTS).ok()?;
+        Some(predicted_ns(&parts, &claims, &live))
     }
 
     /// Prepares a partition as these providers run it: each of its nodes on the one that is predicted to be done

@@ -96,6 +96,22 @@ fn entry_ns(offers: &[Claims], from: Option<usize>, to: usize, bytes: f64) -> f6
     offers[to].launch_ns.max(0.0) + from.map_or(0.0, transfer) + transfer(to)
 }
 
+/// Predicted nanoseconds of partitions that cover a graph, with their starts and the transfers at their borders.
+#[must_use]
+pub fn predicted_ns(partitions: &[Partition], offers: &[Claims], live: &[f64]) -> f64 {
+    let nodes = partitions.last().map_or(0, |last| last.nodes.end);
+    let costs = costs(nodes, offers);
+    let bytes = |place: usize| live.get(place).copied().unwrap_or(0.0);
+    let (mut total, mut from) = (0.0, None);
+    for part in partitions {
+        total += entry_ns(offers, from, part.provider, bytes(part.nodes.start));
+        total += costs[part.nodes.clone()].iter().map(|row| row[part.provider]).sum::<f64>();
+        from = Some(part.provider);
+    }
+    let last = from.map_or(0.0, |last| offers[last].transfer_ns_per_byte.max(0.0) * bytes(nodes));
+    total + last
+}
+
 /// Gives every node to one provider that claims it, in the way whose predicted time, with the
 /// starts of partitions and the transfers at their borders, is least among those with at most
 /// `limit` partitions; the limit is raised where nothing else covers the graph. Partitions are
@@ -250,6 +266,8 @@ mod tests {
                     prop_assert_eq!(covered, (0..nodes).collect::<Vec<_>>());
                     let found = price(&flat(&partitions), &offers, &live);
                     prop_assert!(found.is_finite());
+                    let predicted = predicted_ns(&partitions, &offers, &live);
+                    prop_assert!((found - predicted).abs() < 1e-6, "{} is not {}", predicted, found);
                     let mut least = f64::INFINITY;
                     for code in 0..offers.len().pow(u32::try_from(nodes).unwrap()) {
                         let digit = |node: usize| {

@@ -1,23 +1,14 @@
 //! Whether a compiled partition gives what the processor gives in FP32: compared once, on inputs made for it.
 
-use std::collections::HashMap;
-use std::hash::{DefaultHasher, Hash, Hasher};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::Arc;
 
 use galatea_graph::{Datum, Graph, converted};
 use galatea_runtime::{Executable, ExecutionProvider, Precision, RuntimeError, SessionOptions};
 use galatea_tensor::{DataType, Tensor};
 
 use super::NAME;
+use super::verdicts::Verdict;
 use crate::cpu::CpuProvider;
-
-/// What a comparison said, by what was compared: of a model that is loaded again it is known.
-type Verdicts = Mutex<HashMap<u64, Result<(), String>>>;
-
-fn verdicts() -> &'static Verdicts {
-    static ALL: OnceLock<Verdicts> = OnceLock::new();
-    ALL.get_or_init(Verdicts::default)
-}
 
 /// What is compared, and how exactly.
 pub(super) struct Probe<'a> {
@@ -26,48 +17,22 @@ pub(super) struct Probe<'a> {
     pub(super) options: &'a SessionOptions,
     /// The largest relative error: the root of the mean square of differences against that of results.
     pub(super) limit: f64,
-    /// All that results depend on besides the graph, such as settings and the chip.
-    pub(super) setting: &'a str,
+    /// What was found out before.
+    pub(super) verdict: &'a Verdict,
 }
 
 impl Probe<'_> {
-    /// Compares what an executable of the graph gives.
+    /// Compares what an executable of the graph gives, where that was not done before.
     ///
     /// # Errors
     /// When it fails, gives no numbers where FP32 has some, or differs by more than the limit.
     pub(super) fn check(&self, executable: &dyn Executable) -> Result<(), RuntimeError> {
-        let key = self.key();
-        let locked = || verdicts().lock().unwrap_or_else(PoisonError::into_inner);
-        let known = locked().get(&key).cloned();
-        let verdict = match known {
-            Some(known) => known,
-            None => {
-                let found = self.compare(executable);
-                locked().insert(key, found.clone());
-                found
-            }
-        };
-        verdict.map_err(|text| RuntimeError::provider(NAME, text))
-    }
-
-    /// The content of the graph as a number.
-    fn key(&self) -> u64 {
-        let mut hasher = DefaultHasher::new();
-        (self.setting, self.limit.to_bits()).hash(&mut hasher);
-        for value in self.graph.values() {
-            value.name.hash(&mut hasher);
-            format!("{:?}", value.declared).hash(&mut hasher);
-            if let Some(bytes) =
-                value.initializer.as_ref().and_then(|one| one.unaligned_bytes().ok())
-            {
-                bytes.hash(&mut hasher);
-            }
-        }
-        for node in &self.graph.nodes {
-            format!("{} {:?} {:?} {:?}", node.op_type, node.operator, node.inputs, node.outputs)
-                .hash(&mut hasher);
-        }
-        hasher.finish()
+        let found = self.verdict.known().unwrap_or_else(|| {
+            let found = self.compare(executable);
+            self.verdict.keep(&found);
+            found
+        });
+        found.map_err(|text| RuntimeError::provider(NAME, text))
     }
 
     fn compare(&self, executable: &dyn Executable) -> Result<(), String> {

@@ -6,13 +6,14 @@
 
 use std::collections::{BTreeSet, HashMap};
 
-use galatea_formats::coreml::mil::{Argument, Function, Operation, TensorType, Type, Value};
 use galatea_graph::{Fact, Graph, Node, ValueId};
 use galatea_runtime::{Claim, Claims, NodeWork, Refusal, product_operations, usual_facts};
 
 use super::convert::{ConvertOptions, probe};
+use super::judge::{Judge, is_constant};
 use super::neural_engine::NeuralEngine;
-use super::rules::{Condition, Place, Refusing, Rules, rules};
+use super::plans::Measured;
+use super::rules::{Place, Rules, rules};
 
 /// How claims are made.
 #[derive(Clone, Copy, Debug)]
@@ -23,6 +24,8 @@ pub(super) struct Asked<'a> {
     pub(super) insists: bool,
     /// Lengths that open axes are padded up to; none where there are only the usual ones.
     pub(super) buckets: &'a [usize],
+    /// What Core ML has planned on this machine.
+    pub(super) measured: &'a Measured,
 }
 
 impl Asked<'_> {
@@ -56,7 +59,7 @@ pub(super) fn claims(
             "rule 'open-lengths': no lengths were found for which the shapes of this model fit";
         return all_refused(graph, reason);
     };
-    let mut verdicts = verdicts(asked.options, rules(), engine, graph, &nominal);
+    let mut verdicts = verdicts(asked, engine, graph, &nominal);
     leave_small(&mut verdicts, rules(), asked.insists);
     limit_weights(&mut verdicts, rules());
     let mut claims = Claims {
@@ -113,7 +116,7 @@ fn without_engine(asked: Asked<'_>, graph: &Graph, facts: &[Option<Fact>]) -> Cl
 pub(super) fn order(asked: Asked<'_>, graph: &Graph, facts: &[Option<Fact>]) -> Option<Vec<usize>> {
     let engine = asked.engine?;
     let nominal = usual_facts(graph, facts, asked.largest())?;
-    let mut verdicts = verdicts(asked.options, rules(), engine, graph, &nominal);
+    let mut verdicts = verdicts(asked, engine, graph, &nominal);
     let first = grouped(graph, &lefts(&verdicts));
     // What is too little in this order is left to others, which may bring the rest together.
     let mut ordered: Vec<Verdict> = first.iter().map(|&node| verdicts[node].clone()).collect();
@@ -168,19 +171,13 @@ fn grouped(graph: &Graph, left: &[bool]) -> Vec<usize> {
 }
 
 fn verdicts(
-    options: &ConvertOptions,
-    rules: &Rules,
+    asked: Asked<'_>,
     engine: &NeuralEngine,
     graph: &Graph,
     facts: &[Option<Fact>],
 ) -> Vec<Verdict> {
-    let (probed, function) = probe(graph, facts, options);
-    let opset = u32::try_from(options.specification - 1).unwrap_or(0);
-    let judge = Judge {
-        rules,
-        place: Place { opset, generation: engine.generation },
-        values: values(&function),
-    };
+    let (probed, function) = probe(graph, facts, asked.options);
+    let judge = Judge::of(rules(), Place::of(asked.options, engine), asked.measured, &function);
     let each = graph.nodes.iter().zip(probed).map(|(node, probed)| {
         if let Some(reason) = probed.refused {
             return Verdict::Left(reason);
@@ -193,7 +190,7 @@ fn verdicts(
         match real.find_map(|operation| judge.refusal(operation)) {
             Some(reason) => Verdict::Left(reason),
             None => {
-                let (work_ns, weight_bytes) = work(graph, node, facts, rules, engine);
+                let (work_ns, weight_bytes) = work(graph, node, facts, rules(), engine);
                 Verdict::Taken { work_ns, weight_bytes }
             }
         }
@@ -228,8 +225,9 @@ fn leave_preparations(graph: &Graph, facts: &[Option<Fact>], verdicts: &mut [Ver
     }
 }
 
-fn is_constant(operation: &Operation) -> bool {
-    operation.operator == "const" || operation.operator.starts_with("constexpr_")
+/// Nanoseconds of a graph on the engine, without starts.
+pub(super) fn work_ns(graph: &Graph, facts: &[Option<Fact>], engine: &NeuralEngine) -> f64 {
+    graph.nodes.iter().map(|node| work(graph, node, facts, rules(), engine).0).sum()
 }
 
 /// Nanoseconds of a node on the engine, for its arithmetic or its bytes, whichever takes longer, and the bytes of
@@ -327,106 +325,5 @@ fn work_of(verdict: &Verdict) -> f64 {
     match verdict {
         Verdict::Taken { work_ns, .. } => *work_ns,
         Verdict::Free | Verdict::Left(_) => 0.0,
-    }
-}
-
-/// What is known of a value of a program.
-enum Seen<'f> {
-    Constant(&'f Value),
-    Value(&'f TensorType),
-}
-
-/// Every value of a program by name.
-fn values(function: &Function) -> HashMap<&str, Seen<'_>> {
-    let typed = |found: &'_ Type| found.as_tensor().is_some();
-    let inputs = function.inputs.iter().filter(|(_, found)| typed(found));
-    let mut all: HashMap<&str, Seen<'_>> = inputs
-        .filter_map(|(name, found)| Some((name.as_str(), Seen::Value(found.as_tensor()?))))
-        .collect();
-    for operation in &function.block.operations {
-        let constant = operation.attributes.get("val").filter(|_| operation.operator == "const");
-        for (name, found) in &operation.outputs {
-            let seen = match (constant, found.as_tensor()) {
-                (Some(value), _) => Seen::Constant(value),
-                (None, Some(found)) => Seen::Value(found),
-                (None, None) => continue,
-            };
-            all.insert(name, seen);
-        }
-    }
-    all
-}
-
-/// Compares operations with the rules.
-struct Judge<'f> {
-    rules: &'f Rules,
-    place: Place,
-    values: HashMap<&'f str, Seen<'f>>,
-}
-
-impl Judge<'_> {
-    /// Why the engine does not take an operation, if it does not.
-    fn refusal(&self, operation: &Operation) -> Option<String> {
-        let operator = operation.operator.as_str();
-        let mut refusing =
-            self.rules.refuses.iter().filter(|rule| rule.speaks_of(self.place, operator));
-        if let Some(rule) = refusing.find(|rule| self.holds(rule, operation)) {
-            return Some(format!("rule '{}': {operator}: {}", rule.name, rule.reason));
-        }
-        let taken = self.rules.takes.iter().any(|rule| rule.holds(self.place, operator));
-        (!taken).then(|| format!("nothing says that the engine takes '{operator}'"))
-    }
-
-    fn holds(&self, rule: &Refusing, operation: &Operation) -> bool {
-        rule.conditions.iter().all(|condition| match condition {
-            Condition::Elements(names) => {
-                self.any(operation, |found| names.contains(&found.element.to_string()))
-            }
-            Condition::AxesAbove(most) => {
-                let rank = |found: &TensorType| found.shape.as_ref().map_or(0, Vec::len);
-                self.any(operation, |found| rank(found) > *most)
-            }
-            Condition::LengthAbove(axis, most) => self.any(operation, |found| {
-                let length = found.shape.as_ref().and_then(|shape| axis.of(shape));
-                length.is_some_and(|length| length > *most)
-            }),
-            Condition::Open => self.any(operation, |found| {
-                found.shape.as_ref().is_none_or(|shape| shape.contains(&None))
-            }),
-            Condition::ParameterAbove(name, most) => {
-                let bound = operation.inputs.get(name).into_iter().flatten();
-                bound
-                    .filter_map(|argument| self.integers(argument))
-                    .flatten()
-                    .any(|one| one > *most)
-            }
-        })
-    }
-
-    /// Whether this holds of a value that the operation gives, or reads and that is no constant.
-    fn any(&self, operation: &Operation, holds: impl Fn(&TensorType) -> bool) -> bool {
-        let read = operation.inputs.values().flatten().filter_map(|argument| match argument {
-            Argument::Name(name) => match self.values.get(name.as_str())? {
-                Seen::Value(found) => Some(*found),
-                Seen::Constant(_) => None,
-            },
-            Argument::Value(_) => None,
-        });
-        let given = operation.outputs.iter().filter_map(|(_, found)| found.as_tensor());
-        read.chain(given).any(holds)
-    }
-
-    fn integers(&self, argument: &Argument) -> Option<Vec<i64>> {
-        let value = match argument {
-            Argument::Value(value) => value.as_ref(),
-            Argument::Name(name) => match self.values.get(name.as_str())? {
-                Seen::Constant(value) => value,
-                Seen::Value(_) => return None,
-            },
-        };
-        match value {
-            Value::Tensor(_, tensor) => tensor.to_i64_vec().ok(),
-            _ => None,
-        }
     }
 }

@@ -173,6 +173,23 @@ pub fn prepared_nodes(graph: &Graph, options: &ConvertOptions) -> Result<usize, 
     Ok(prepared(graph, options)?.0.nodes.len())
 }
 
+/// The names that nodes of a package's graph go by: their own, and those of their first results.
+///
+/// # Errors
+/// As [`prepared_nodes`].
+pub fn node_names(
+    graph: &Graph,
+    options: &ConvertOptions,
+) -> Result<BTreeSet<String>, ConvertError> {
+    let (graph, _) = prepared(graph, options)?;
+    let both = |node: &Node| {
+        let result = node.output(0).map(|id| graph.value(id).name.clone());
+        [Some(node.name.clone()), result]
+    };
+    let names = graph.nodes.iter().flat_map(both).flatten();
+    Ok(names.filter(|name| !name.is_empty()).collect())
+}
+
 /// Refuses shapes of inputs and numbers for lengths that there are not.
 fn check_names(graph: &Graph, options: &ConvertOptions) -> Result<(), ConvertError> {
     let values = || graph.inputs.iter().map(|&id| graph.value(id));

@@ -15,8 +15,10 @@ mod favoured;
 mod halves;
 mod independent;
 mod islands;
+mod judge;
 mod lengths;
 mod neural_engine;
+mod plans;
 mod provider;
 mod reshaped;
 mod rows;
@@ -26,11 +28,12 @@ mod settings;
 mod shaped;
 mod share;
 mod states;
+mod verdicts;
 mod weights;
 
 pub use activations::{Activations, calibrate};
 pub use convert::{
-    ConvertError, ConvertOptions, NewFunction, Unconverted, convert, convert_functions,
+    ConvertError, ConvertOptions, NewFunction, Unconverted, convert, convert_functions, node_names,
     prepared_nodes,
 };
 pub use islands::{Island, islands, named_islands};

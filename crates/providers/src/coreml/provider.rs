@@ -9,6 +9,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use galatea_formats::coreml::interpret;
+use galatea_formats::coreml::mil::Function;
 use galatea_graph::rewrite::{self, Level};
 use galatea_graph::{Datum, Fact, Graph, converted};
 use galatea_runtime::{
@@ -18,12 +19,16 @@ use galatea_runtime::{
 use galatea_tensor::{DataType, Tensor};
 
 use super::accuracy::Probe;
-use super::claims::{Asked, claims, order};
+use super::claims::{Asked, claims, order, work_ns};
 use super::convert::{ConvertOptions, convert};
-use super::engine::{Deferred, EngineChoice, Make, Standby};
+use super::engine::{Deferred, EngineChoice, Make, Standby, records};
+use super::judge::Judge;
 use super::neural_engine::NeuralEngine;
+use super::plans::{Measured, noted};
+use super::rules::{Place, rules};
 use super::settings::{FloatType, Settings};
 use super::shaped::{Shaped, is_open};
+use super::verdicts::Verdict;
 use crate::cpu::{CpuProvider, in_single};
 
 /// The provider's name.
@@ -72,21 +77,77 @@ impl CoreMlProvider {
         Self { settings, ..self }
     }
 
-    fn asked<'a>(&'a self, options: &'a ConvertOptions) -> Asked<'a> {
+    fn asked<'a>(&'a self, options: &'a ConvertOptions, measured: &'a Measured) -> Asked<'a> {
         Asked {
             options,
             engine: self.engine.as_ref(),
             insists: self.insists,
             buckets: &self.settings.buckets,
+            measured,
         }
     }
 
     fn options(&self) -> ConvertOptions {
         ConvertOptions {
             half: self.settings.float == FloatType::Fp16,
+            compression: self.settings.weights,
             level: Level::O3,
             ..ConvertOptions::default()
         }
+    }
+
+    /// Looks at what is really written for the engine: rewriting makes other operations of nodes that it takes. A
+    /// program that leaves it so often that the others of the session would be done sooner is refused, unless somebody
+    /// insists.
+    fn check_written(
+        &self,
+        graph: &Graph,
+        function: &Function,
+        others: &Others,
+    ) -> Result<(), RuntimeError> {
+        let Some(engine) = &self.engine else { return Ok(()) };
+        let options = self.options();
+        let measured = Measured::of(Some(engine));
+        let judge = Judge::of(rules(), Place::of(&options, engine), &measured, function);
+        let stretches = judge.stretches(function);
+        let Some(first) = stretches.first() else { return Ok(()) };
+        let changes: usize = stretches.iter().map(|stretch| stretch.changes).sum();
+        let text = format!(
+            "the program that is written leaves the engine {} times, first with {} operations: {}",
+            stretches.len(),
+            first.operations,
+            first.reason
+        );
+        tracing::info!(model = %graph.name, changes, "{text}");
+        if self.insists {
+            return Ok(());
+        }
+        let facts = galatea_graph::infer::facts(graph, &std::collections::HashMap::new());
+        let Some((facts, theirs)) = facts.ok().zip(others.predicted_ns(graph)) else {
+            return Ok(());
+        };
+        #[allow(clippy::cast_precision_loss, reason = "a count")]
+        let starts = 1.0 + changes as f64;
+        let own = work_ns(graph, &facts, engine) + starts * engine.dispatch_ms * 1e6;
+        if own <= theirs {
+            return Ok(());
+        }
+        let (own, theirs) = (own / 1e6, theirs / 1e6);
+        let text = format!(
+            "{text}; predicted {own:.3} ms with {changes} changes of the unit, others {theirs:.3} ms"
+        );
+        Err(RuntimeError::provider(NAME, text))
+    }
+
+    /// Whether results are compared with those of others.
+    fn compares(&self) -> bool {
+        self.runner.runs() || self.settings.probe.unwrap_or(self.engine.is_some())
+    }
+
+    /// That on what a partition gives.
+    fn verdict(&self, graph: &Graph) -> Verdict {
+        let runner = self.runner.text();
+        Verdict::of(graph, &format!("{:?} {:?} {runner}", self.settings, self.engine), records())
     }
 
     /// Compiles a partition. What the interpreter runs is compared with FP32 where that is asked for; a worker's
@@ -95,12 +156,17 @@ impl CoreMlProvider {
         &self,
         graph: &Arc<Graph>,
         options: &SessionOptions,
-        standby: &Arc<Standby>,
+        (others, standby): (&Others, &Arc<Standby>),
     ) -> Result<Box<dyn Executable>, RuntimeError> {
         let failed = |error: &dyn std::fmt::Display| RuntimeError::provider(NAME, error);
+        let verdict = self.compares().then(|| self.verdict(graph));
+        if let Some(Err(text)) = verdict.as_ref().and_then(Verdict::known) {
+            return Err(failed(&format!("known from before: {text}")));
+        }
         let package = convert(graph, &self.options()).map_err(|error| failed(&error))?;
         let function = package.program.functions.get("main");
         let function = function.ok_or_else(|| failed(&"the program has no function 'main'"))?;
+        self.check_written(graph, function, others)?;
         let mut program = interpret("main", function).map_err(|error| failed(&error))?;
         // No fusions: what an operation gives is rounded before the next one reads it.
         rewrite::optimise(&mut program, Level::O1).map_err(|error| failed(&error))?;
@@ -113,21 +179,23 @@ impl CoreMlProvider {
         let given = graph.outputs.iter().map(|id| facts.get(id.index()).cloned().flatten());
         let outputs = given.collect::<Arc<[_]>>();
         let inputs = expect(&program.inputs, &program);
-        if let Some(make) = self.runner.maker(package) {
+        if let Some(verdict) = verdict.clone()
+            && let Some(make) = self.runner.maker(package, noted(self.engine.as_ref()))
+        {
             let make: Make = Box::new(move || {
                 let inner = Box::new(make()?);
                 let made: Box<dyn Executable> = Box::new(Interpreted { inner, inputs, outputs });
                 Ok(made)
             });
             let (standby, mode) = (Arc::clone(standby), self.runner.mode(options));
-            return Ok(Box::new(Deferred::start(graph.name.clone(), make, standby, mode)?));
+            let name = graph.name.clone();
+            return Ok(Box::new(Deferred::start(name, make, standby, verdict, mode)?));
         }
         let inner = CpuProvider::new().compile(Arc::new(program), options)?;
         let made = Interpreted { inner, inputs, outputs };
-        if self.settings.probe.unwrap_or(self.engine.is_some()) {
-            let setting = format!("{:?} {:?}", self.settings, self.engine);
+        if let Some(verdict) = &verdict {
             let limit = self.settings.accuracy_limit;
-            Probe { graph, options, limit, setting: &setting }.check(&made)?;
+            Probe { graph, options, limit, verdict }.check(&made)?;
         }
         Ok(Box::new(made))
     }
@@ -171,11 +239,13 @@ impl ExecutionProvider for CoreMlProvider {
     }
 
     fn claim_usual(&self, graph: &Graph, facts: &[Option<Fact>], usual: &[Option<Fact>]) -> Claims {
-        claims(self.asked(&self.options()), graph, facts, usual)
+        let measured = Measured::of(self.engine.as_ref());
+        claims(self.asked(&self.options(), &measured), graph, facts, usual)
     }
 
     fn order(&self, graph: &Graph, facts: &[Option<Fact>]) -> Option<Vec<usize>> {
-        order(self.asked(&self.options()), graph, facts)
+        let measured = Measured::of(self.engine.as_ref());
+        order(self.asked(&self.options(), &measured), graph, facts)
     }
 
     fn compile(
@@ -197,15 +267,16 @@ impl ExecutionProvider for CoreMlProvider {
             true => Others::new(vec![Arc::new(CpuProvider::new())]),
             false => others.clone(),
         };
-        let standby = Arc::new(Standby::of(Arc::clone(&graph), options.clone(), others));
+        let standby = Standby::of(Arc::clone(&graph), options.clone(), others.clone());
+        let standby = Arc::new(standby);
         // The interpreter takes shapes as they come.
         let fixed = self.engine.is_some() || !self.settings.buckets.is_empty();
         if !(fixed && is_open(&graph)) {
-            return self.compiled(&graph, options, &standby);
+            return self.compiled(&graph, options, (&others, &standby));
         }
         let (own, options) = (self.clone(), options.clone());
         let otherwise = Arc::clone(&standby);
-        let compile = Box::new(move |graph| own.compiled(&graph, &options, &standby));
+        let compile = Box::new(move |graph| own.compiled(&graph, &options, (&others, &standby)));
         let shaped = Shaped::new(graph, &self.settings.buckets, compile, otherwise)?;
         shaped.try_first()?;
         Ok(Box::new(shaped))

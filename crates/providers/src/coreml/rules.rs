@@ -4,6 +4,9 @@ use std::sync::OnceLock;
 
 use toml::{Table, Value};
 
+use super::convert::ConvertOptions;
+use super::neural_engine::NeuralEngine;
+
 /// The file.
 const FILE: &str = include_str!("../../../../data/engine/rules.toml");
 
@@ -101,6 +104,12 @@ pub(crate) struct Place {
 }
 
 impl Place {
+    /// That of what is converted with these options for an engine.
+    pub(super) fn of(options: &ConvertOptions, engine: &NeuralEngine) -> Self {
+        let opset = u32::try_from(options.specification - 1).unwrap_or(0);
+        Self { opset, generation: engine.generation }
+    }
+
     /// Whether it is in these bounds; what is not known is in any.
     fn within(self, opsets: Option<(u32, u32)>, generations: Option<(u32, u32)>) -> bool {
         let inside = |bounds: Option<(u32, u32)>, found: Option<u32>| {

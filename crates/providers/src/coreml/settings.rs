@@ -2,6 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use super::weights::Compression;
+
 /// What a partition computes its floats in.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum FloatType {
@@ -15,8 +17,10 @@ pub enum FloatType {
 /// The provider's settings, of one model.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Settings {
-    /// `precision`: `fp16` or `fp32`.
+    /// `precision`: `fp16`, `fp32`, or `int8`, which computes in FP16.
     pub float: FloatType,
+    /// How weights are stored: as they are computed with, or as `precision` `int8` has them.
+    pub weights: Compression,
     /// `buckets`: the lengths that open axes are padded up to, in rising order; powers of two where none is
     /// given.
     pub buckets: Vec<usize>,
@@ -37,6 +41,7 @@ impl Default for Settings {
     fn default() -> Self {
         Self {
             float: FloatType::default(),
+            weights: Compression::default(),
             buckets: Vec::new(),
             probe: None,
             accuracy_limit: ACCURACY_LIMIT,
@@ -47,7 +52,12 @@ impl Default for Settings {
 /// A word for each value.
 type Words<T> = &'static [(&'static str, T)];
 
-const FLOATS: Words<FloatType> = &[("fp16", FloatType::Fp16), ("fp32", FloatType::Fp32)];
+const PRECISIONS: Words<(FloatType, Compression)> = &[
+    ("fp16", (FloatType::Fp16, Compression::None)),
+    ("fp32", (FloatType::Fp32, Compression::None)),
+    // Weights of 8 bits are widened where they are read: the engine multiplies halves.
+    ("int8", (FloatType::Fp16, Compression::Int8)),
+];
 
 const TRUTHS: Words<bool> = &[("true", true), ("false", false), ("1", true), ("0", false)];
 
@@ -65,14 +75,7 @@ type Set = fn(&mut Settings, &str) -> Result<(), String>;
 /// Every setting, and what takes its value.
 const SETTINGS: &[(&str, Set)] = &[
     ("precision", |to, text| {
-        if text.trim() == "int8" {
-            return Err(
-                "precision 'int8' found, expected fp16 or fp32: a program computes in 8 bits where the model \
-                 says so; 'galatea quantize' writes such models"
-                    .to_owned(),
-            );
-        }
-        to.float = one_of("precision", text, FLOATS)?;
+        (to.float, to.weights) = one_of("precision", text, PRECISIONS)?;
         Ok(())
     }),
     ("buckets", |to, text| {
@@ -149,19 +152,22 @@ mod tests {
         ]);
         let expected = Settings {
             float: FloatType::Fp32,
+            weights: Compression::None,
             buckets: vec![1, 4, 8],
             probe: Some(true),
             accuracy_limit: 0.01,
         };
         assert_eq!(found, Ok(expected));
         assert_eq!(of(&[]), Ok(Settings::default()));
+        let narrow = of(&[("precision", "int8")]).unwrap();
+        assert_eq!((narrow.float, narrow.weights), (FloatType::Fp16, Compression::Int8));
     }
 
     #[test]
     fn what_is_no_setting_is_named_with_what_there_is() {
         let error = |name: &str, text: &str| of(&[(name, text)]).unwrap_err();
-        assert_eq!(error("precision", "half"), "precision 'half' found, expected fp16 or fp32");
-        assert!(error("precision", "int8").contains("galatea quantize"));
+        let expected = "precision 'half' found, expected fp16 or fp32 or int8";
+        assert_eq!(error("precision", "half"), expected);
         assert!(error("accuracy_probe", "yes").contains("'yes' found, expected true or false"));
         assert!(error("speed", "high").starts_with("'speed' found, expected one of precision, "));
         for wrong in ["", "0", "4,x", "-1"] {

@@ -18,6 +18,7 @@ use galatea_tensor::{DataType, Tensor};
 use super::counts;
 use super::standby::Standby;
 use crate::coreml::NAME;
+use crate::coreml::verdicts::Verdict;
 
 /// So many runs may fail one after the other before the engine is given up.
 const MOST_FAILURES: usize = 3;
@@ -30,13 +31,15 @@ const MOST_DIFFERENCE: f64 = 0.05;
 const LARGEST: f64 = 65_504.0;
 
 /// An executable that is served by another one until it is ready.
-pub struct Deferred {
+pub(in crate::coreml) struct Deferred {
     shared: Arc<Shared>,
 }
 
 struct Shared {
     name: String,
     standby: Arc<Standby>,
+    /// Whether its results are right, once that is known.
+    verdict: Verdict,
     /// The standby's executable, as long as it serves.
     held: Mutex<Option<Arc<dyn Executable>>>,
     stage: Mutex<Stage>,
@@ -60,7 +63,15 @@ impl fmt::Debug for Deferred {
 }
 
 /// What makes an executable.
-pub type Make = Box<dyn FnOnce() -> Result<Box<dyn Executable>, String> + Send>;
+pub(in crate::coreml) type Make = Box<dyn FnOnce() -> Result<Box<dyn Executable>, String> + Send>;
+
+/// How an executable begins that was made.
+fn stage_of(verdict: &Verdict, made: Box<dyn Executable>) -> Stage {
+    match verdict.known() {
+        Some(Ok(())) => Stage::Serving(Arc::from(made), 0),
+        _ => Stage::Made(Arc::from(made)),
+    }
+}
 
 /// Makes it when nobody else makes one: compilers take all cores and much memory.
 fn made_alone(
@@ -74,14 +85,16 @@ fn made_alone(
 
 impl Deferred {
     /// Makes an executable, here and now or in the background. What `standby` gives serves until it is there and its
-    /// first results have proved right, and for good where it fails or gives something else. `name` is for messages.
+    /// first results have proved right, which a `verdict` may have said before, and for good where it fails or gives
+    /// something else. `name` is for messages.
     ///
     /// # Errors
     /// When it is waited for and cannot be made, or it is not and nothing else can serve.
-    pub fn start(
+    pub(in crate::coreml) fn start(
         name: String,
         make: Make,
         standby: Arc<Standby>,
+        verdict: Verdict,
         mode: CompileMode,
     ) -> Result<Self, RuntimeError> {
         let stage = match mode {
@@ -91,18 +104,18 @@ impl Deferred {
                     counts::fallback();
                     RuntimeError::provider(NAME, error)
                 };
-                Stage::Made(Arc::from(made.map_err(failed)?))
+                stage_of(&verdict, made.map_err(failed)?)
             }
             CompileMode::Background => {
                 let held = Mutex::new(Some(standby.get()?));
                 let stage = Mutex::new(Stage::Making);
-                let shared = Arc::new(Shared { name, standby, held, stage });
+                let shared = Arc::new(Shared { name, standby, verdict, held, stage });
                 shared.make_in_background(make);
                 return Ok(Self { shared });
             }
         };
         let (held, stage) = (Mutex::new(None), Mutex::new(stage));
-        Ok(Self { shared: Arc::new(Shared { name, standby, held, stage }) })
+        Ok(Self { shared: Arc::new(Shared { name, standby, verdict, held, stage }) })
     }
 
     /// The one that was made, where it is there.
@@ -141,7 +154,14 @@ impl Shared {
             let Some(made) = made_alone(make, needed) else { return };
             if let Some(shared) = weak.upgrade() {
                 match made {
-                    Ok(made) => *shared.stage() = Stage::Made(Arc::from(made)),
+                    Ok(made) => {
+                        let next = stage_of(&shared.verdict, made);
+                        let serves = matches!(next, Stage::Serving(..));
+                        *shared.stage() = next;
+                        if serves {
+                            *shared.held() = None;
+                        }
+                    }
                     Err(error) => shared.give_up(&error),
                 }
             }
@@ -183,12 +203,15 @@ impl Shared {
         };
         match agree(&found, &expected) {
             Ok(()) => {
+                self.verdict.keep(&Ok(()));
                 self.switch(made);
                 Ok(found)
             }
             Err(text) => {
                 *self.held() = Some(fallback);
-                self.give_up(&format!("the first run is wrong: {text}"));
+                let text = format!("the first run is wrong: {text}");
+                self.give_up(&text);
+                self.verdict.keep(&Err(text));
                 Ok(expected)
             }
         }

@@ -34,13 +34,20 @@ fn hundred() -> (Arc<Standby>, Arc<AtomicUsize>) {
     (Arc::new(standby), made)
 }
 
+/// That on something that nothing is known of.
+fn verdict() -> Verdict {
+    static NEXT: AtomicUsize = AtomicUsize::new(0);
+    let number = NEXT.fetch_add(1, Ordering::Relaxed);
+    Verdict::of(&galatea_graph::Graph::new("test"), &number.to_string(), None)
+}
+
 fn start(
     made: Result<Gives, String>,
     standby: Arc<Standby>,
     mode: CompileMode,
 ) -> Result<Deferred, RuntimeError> {
     let make: Make = Box::new(move || made.map(|made| Box::new(made) as Box<dyn Executable>));
-    Deferred::start("test".to_owned(), make, standby, mode)
+    Deferred::start("test".to_owned(), make, standby, verdict(), mode)
 }
 
 /// An executable over one that gives 100, when the other one is there.
@@ -62,7 +69,8 @@ fn the_fallback_serves_until_the_other_is_there_and_is_given_back() {
     });
     let (standby, made) = hundred();
     let mode = CompileMode::Background;
-    let deferred = Deferred::start("test".to_owned(), make, Arc::clone(&standby), mode).unwrap();
+    let deferred =
+        Deferred::start("test".to_owned(), make, Arc::clone(&standby), verdict(), mode).unwrap();
     assert_eq!(run(&deferred), 100.0);
     let weak = Arc::downgrade(&standby.get().unwrap());
     assert_eq!((made.load(Ordering::Relaxed), weak.strong_count()), (1, 1));
@@ -147,4 +155,33 @@ fn results_agree_within_what_half_precision_gives() {
         tensors_agree(&Tensor::vector(vec![found; 100]), &Tensor::vector(vec![1_i64; 100]))
     };
     assert!(integers(1).is_ok() && integers(2).unwrap_err().contains("100 of 100"));
+}
+
+#[test]
+fn what_was_right_or_wrong_before_is_not_compared_again() {
+    let verdict = verdict();
+    let again = |gives: f32, mode: CompileMode| {
+        let (standby, made) = hundred();
+        let make: Make = Box::new(move || Ok(Box::new(Gives(Ok(gives))) as Box<dyn Executable>));
+        let verdict = verdict.clone();
+        (Deferred::start("test".to_owned(), make, standby, verdict, mode).unwrap(), made)
+    };
+    let (deferred, made) = again(101.0, CompileMode::Wait);
+    assert_eq!((run(&deferred), made.load(Ordering::Relaxed)), (101.0, 1));
+    // The second time nobody else computes it.
+    let (deferred, made) = again(101.0, CompileMode::Wait);
+    assert_eq!((run(&deferred), made.load(Ordering::Relaxed)), (101.0, 0));
+    let (deferred, made) = again(101.0, CompileMode::Background);
+    while run(&deferred) != 101.0 {
+        thread::yield_now();
+    }
+    assert!(deferred.shared.held().is_none());
+    assert_eq!(made.load(Ordering::Relaxed), 1);
+    let wrong = self::verdict();
+    let make: Make = Box::new(|| Ok(Box::new(Gives(Ok(140.0))) as Box<dyn Executable>));
+    let mode = CompileMode::Wait;
+    let deferred =
+        Deferred::start("test".to_owned(), make, hundred().0, wrong.clone(), mode).unwrap();
+    assert_eq!(run(&deferred), 100.0);
+    assert!(wrong.known().unwrap().unwrap_err().contains("the first run is wrong"));
 }

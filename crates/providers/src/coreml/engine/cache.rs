@@ -156,6 +156,14 @@ impl CompiledCache {
         Ok(path)
     }
 
+    /// A folder for what else is known of packages, which need not be there yet, and a number that is made once.
+    ///
+    /// # Errors
+    /// When the cache's folder cannot be written.
+    pub(super) fn records(&self) -> io::Result<(PathBuf, (u64, u64))> {
+        Ok((self.folder.join("records"), self.key()?))
+    }
+
     /// A number that is made once for the folder.
     fn key(&self) -> io::Result<Key> {
         let path = self.folder.join("secret");

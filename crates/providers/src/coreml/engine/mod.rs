@@ -8,7 +8,7 @@
 //! have; only messages of a few hundred bytes go through the socket between them.
 //!
 //! A partition becomes a [`PackageRun`], whose compiled package lies in a [`CompiledCache`]. Compiling takes
-//! up to minutes, so a [`Deferred`] serves by a [`Standby`], which is what the session's other providers make of
+//! up to minutes, so a `Deferred` one serves by a [`Standby`], which is what the session's other providers make of
 //! the partition, until the package is loaded and its first results have proved right.
 
 mod background;
@@ -21,6 +21,7 @@ mod core_ml;
 mod counts;
 mod interpreter;
 mod power;
+mod records;
 mod run;
 mod standby;
 #[cfg(test)]
@@ -36,7 +37,7 @@ use galatea_apple::qos::Qos;
 use galatea_formats::coreml::Feature;
 use galatea_tensor::Tensor;
 
-pub use background::{Deferred, Make};
+pub(super) use background::{Deferred, Make};
 pub use cache::{Compiled, CompiledCache, DEFAULT_LIMIT_BYTES, facts};
 pub use child::{serve, serve_here};
 pub use connection::{Limits, WorkerCommand};
@@ -44,7 +45,8 @@ pub use core_ml::CoreMl;
 pub use counts::{Counts, counts};
 pub use galatea_apple::coreml::ComputeUnits;
 pub use interpreter::Interpreter;
-pub(super) use run::EngineChoice;
+pub(super) use records::Records;
+pub(super) use run::{EngineChoice, records};
 pub use run::{Host, PackageRun, set_host};
 pub use standby::Standby;
 pub use worker::WorkerEngine;

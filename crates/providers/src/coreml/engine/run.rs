@@ -14,11 +14,13 @@ use galatea_runtime::{
 use galatea_tensor::Tensor;
 
 use super::cache::{self, Compiled, CompiledCache};
+use super::records::Records;
 use super::{
     Engine, EngineError, EngineErrorKind, EngineModel, Limits, LoadOptions, Named, WorkerCommand,
     WorkerEngine, counts, power,
 };
 use crate::coreml::NAME;
+use crate::coreml::plans::Noted;
 
 /// What a program gives the engines that run in it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -35,6 +37,11 @@ static HOST: OnceLock<Host> = OnceLock::new();
 pub fn set_host(host: Host) {
     // The first one stays.
     drop(HOST.set(host));
+}
+
+/// What the program keeps of what it finds out; none where it has no cache.
+pub(in crate::coreml) fn records() -> Option<Records> {
+    Records::beside(&HOST.get()?.cache)
 }
 
 /// The program's only worker, and the cache; none where the program has none.
@@ -81,24 +88,39 @@ impl EngineChoice {
         Some(result)
     }
 
+    /// Whether a worker runs partitions.
+    pub(in crate::coreml) fn runs(&self) -> bool {
+        self.worker.unwrap_or(cfg!(target_os = "macos")) && HOST.get().is_some()
+    }
+
+    /// What results depend on.
+    pub(in crate::coreml) fn text(&self) -> String {
+        format!("worker {} on {:?}", self.runs(), self.power)
+    }
+
     /// Whether a partition of a session with these options waits until it is compiled.
     pub(in crate::coreml) fn mode(&self, options: &SessionOptions) -> CompileMode {
         self.compile.unwrap_or(options.compile)
     }
 
-    /// What loads a package in the program's worker, where partitions are to run there.
+    /// What loads a package in the program's worker, where partitions are to run there, and tells of its plan.
     pub(in crate::coreml) fn maker(
         &self,
         package: NewPackage,
+        noted: Option<Noted>,
     ) -> Option<impl FnOnce() -> Result<PackageRun, String> + Send + use<>> {
-        if !self.worker.unwrap_or(cfg!(target_os = "macos")) {
+        if !self.runs() {
             return None;
         }
         let (engine, cache) = shared()?;
         let options = power::options(self.power);
         Some(move || {
             let made = PackageRun::new(&*engine, &cache, &package, &options);
-            made.map_err(|error| error.to_string())
+            let made = made.map_err(|error| error.to_string())?;
+            if let Some(note) = noted {
+                note(&package, &made.placed);
+            }
+            Ok(made)
         })
     }
 }

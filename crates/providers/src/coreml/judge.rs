@@ -1,0 +1,207 @@
+//! Whether the engine takes the operations of a program.
+
+use std::collections::{HashMap, HashSet};
+
+use galatea_formats::coreml::mil::{Argument, Function, Operation, TensorType, Type, Value};
+
+use super::plans::{Measured, is_engine};
+use super::rules::{Condition, Place, Refusing, Rules};
+
+/// Whether an operation is a constant, which nobody runs.
+pub(super) fn is_constant(operation: &Operation) -> bool {
+    operation.operator == "const" || operation.operator.starts_with("constexpr_")
+}
+
+/// What is known of a value of a program.
+#[derive(Clone, Copy)]
+enum Seen<'f> {
+    Constant(&'f Value),
+    Value(&'f TensorType),
+}
+
+/// Every value of a program by name.
+fn values(function: &Function) -> HashMap<&str, Seen<'_>> {
+    let typed = |found: &'_ Type| found.as_tensor().is_some();
+    let inputs = function.inputs.iter().filter(|(_, found)| typed(found));
+    let mut all: HashMap<&str, Seen<'_>> = inputs
+        .filter_map(|(name, found)| Some((name.as_str(), Seen::Value(found.as_tensor()?))))
+        .collect();
+    // Compressed weights are constants too, whose elements nobody looks at.
+    let plain = |operation: &&Operation| !operation.operator.starts_with("constexpr_");
+    for operation in function.block.operations.iter().filter(plain) {
+        let constant = operation.attributes.get("val").filter(|_| operation.operator == "const");
+        for (name, found) in &operation.outputs {
+            let seen = match (constant, found.as_tensor()) {
+                (Some(value), _) => Seen::Constant(value),
+                (None, Some(found)) => Seen::Value(found),
+                (None, None) => continue,
+            };
+            all.insert(name, seen);
+        }
+    }
+    all
+}
+
+/// Compares operations with the rules, and with what Core ML has planned here.
+pub(super) struct Judge<'f> {
+    rules: &'f Rules,
+    place: Place,
+    measured: &'f Measured,
+    values: HashMap<&'f str, Seen<'f>>,
+}
+
+/// Neighbouring operations of a program that leave the engine.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Stretch {
+    /// How many there are.
+    pub(super) operations: usize,
+    /// Why the first of them leaves.
+    pub(super) reason: String,
+    /// How often the program changes the unit for them: once at an end, else twice.
+    pub(super) changes: usize,
+}
+
+impl<'f> Judge<'f> {
+    /// What judges the operations of a function.
+    pub(super) fn of(
+        rules: &'f Rules,
+        place: Place,
+        measured: &'f Measured,
+        function: &'f Function,
+    ) -> Self {
+        Self { rules, place, measured, values: values(function) }
+    }
+
+    /// Why the engine does not take an operation, if it does not.
+    pub(super) fn refusal(&self, operation: &Operation) -> Option<String> {
+        let ruled = self.ruled(operation);
+        if self.measured.is_empty() {
+            return ruled;
+        }
+        let kind = self.kind(operation);
+        match self.measured.unit(&kind) {
+            Some(unit) if is_engine(unit) => None,
+            Some(unit) => Some(format!("measured plan: Core ML runs {kind} on the {unit}")),
+            None => ruled,
+        }
+    }
+
+    /// What the rules alone say.
+    pub(super) fn ruled(&self, operation: &Operation) -> Option<String> {
+        let operator = operation.operator.as_str();
+        let mut refusing =
+            self.rules.refuses.iter().filter(|rule| rule.speaks_of(self.place, operator));
+        if let Some(rule) = refusing.find(|rule| self.holds(rule, operation)) {
+            return Some(format!("rule '{}': {operator}: {}", rule.name, rule.reason));
+        }
+        let taken = self.rules.takes.iter().any(|rule| rule.holds(self.place, operator));
+        (!taken).then(|| format!("nothing says that the engine takes '{operator}'"))
+    }
+
+    /// What an operation is to a compiler: its operator, and the types and shapes of what it reads and gives.
+    pub(super) fn kind(&self, operation: &Operation) -> String {
+        let shown = |found: &TensorType| {
+            let lengths: Vec<String> = found
+                .shape
+                .iter()
+                .flatten()
+                .map(|length| length.map_or_else(|| "?".to_owned(), |length| length.to_string()))
+                .collect();
+            format!("{}[{}]", found.element, lengths.join(","))
+        };
+        let read = operation.inputs.values().flatten().filter_map(|argument| match argument {
+            Argument::Name(name) => match self.values.get(name.as_str())? {
+                Seen::Value(found) => Some(shown(found)),
+                Seen::Constant(_) => None,
+            },
+            Argument::Value(_) => None,
+        });
+        let read: Vec<String> = read.collect();
+        let given = operation.outputs.iter().filter_map(|(_, found)| found.as_tensor());
+        let given: Vec<String> = given.map(shown).collect();
+        format!("{} {} from {}", operation.operator, given.join(" "), read.join(" "))
+    }
+
+    /// The stretches of a function that leave the engine. Casts of what goes in and comes out are no part of it.
+    pub(super) fn stretches(&self, function: &Function) -> Vec<Stretch> {
+        let inputs: HashSet<&str> = function.inputs.iter().map(|(name, _)| name.as_str()).collect();
+        let outputs: HashSet<&str> = function.block.outputs.iter().map(String::as_str).collect();
+        let border = |operation: &Operation| {
+            let reads = operation.inputs.get("x").into_iter().flatten();
+            let from_outside = reads.into_iter().any(
+                |argument| matches!(argument, Argument::Name(name) if inputs.contains(name.as_str())),
+            );
+            let given = operation.outputs.iter().any(|(name, _)| outputs.contains(name.as_str()));
+            operation.operator == "cast" && (from_outside || given)
+        };
+        let real = function.block.operations.iter();
+        let real = real.filter(|operation| !is_constant(operation) && !border(operation));
+        let judged: Vec<Option<String>> = real.map(|operation| self.refusal(operation)).collect();
+        let (mut stretches, mut at) = (Vec::new(), 0);
+        for chunk in judged.chunk_by(|a, b| a.is_some() == b.is_some()) {
+            let (before, behind) = (at > 0, at + chunk.len() < judged.len());
+            at += chunk.len();
+            if let Some(Some(reason)) = chunk.first() {
+                stretches.push(Stretch {
+                    operations: chunk.len(),
+                    reason: reason.clone(),
+                    changes: usize::from(before) + usize::from(behind),
+                });
+            }
+        }
+        stretches
+    }
+
+    fn holds(&self, rule: &Refusing, operation: &Operation) -> bool {
+        rule.conditions.iter().all(|condition| match condition {
+            Condition::Elements(names) => {
+                self.any(operation, |found| names.contains(&found.element.to_string()))
+            }
+            Condition::AxesAbove(most) => {
+                let rank = |found: &TensorType| found.shape.as_ref().map_or(0, Vec::len);
+                self.any(operation, |found| rank(found) > *most)
+            }
+            Condition::LengthAbove(axis, most) => self.any(operation, |found| {
+                let length = found.shape.as_ref().and_then(|shape| axis.of(shape));
+                length.is_some_and(|length| length > *most)
+            }),
+            Condition::Open => self.any(operation, |found| {
+                found.shape.as_ref().is_none_or(|shape| shape.contains(&None))
+            }),
+            Condition::ParameterAbove(name, most) => {
+                let bound = operation.inputs.get(name).into_iter().flatten();
+                bound
+                    .filter_map(|argument| self.integers(argument))
+                    .flatten()
+                    .any(|one| one > *most)
+            }
+        })
+    }
+
+    /// Whether this holds of a value that the operation gives, or reads and that is no constant.
+    fn any(&self, operation: &Operation, holds: impl Fn(&TensorType) -> bool) -> bool {
+        let read = operation.inputs.values().flatten().filter_map(|argument| match argument {
+            Argument::Name(name) => match self.values.get(name.as_str())? {
+                Seen::Value(found) => Some(*found),
+                Seen::Constant(_) => None,
+            },
+            Argument::Value(_) => None,
+        });
+        let given = operation.outputs.iter().filter_map(|(_, found)| found.as_tensor());
+        read.chain(given).any(holds)
+    }
+
+    fn integers(&self, argument: &Argument) -> Option<Vec<i64>> {
+        let value = match argument {
+            Argument::Value(value) => value.as_ref(),
+            Argument::Name(name) => match self.values.get(name.as_str())? {
+                Seen::Constant(value) => value,
+                Seen::Value(_) => return None,
+            },
+        };
+        match value {
+            Value::Tensor(_, tensor) => tensor.to_i64_vec().ok(),
+            _ => None,
+        }
+    }
+}
