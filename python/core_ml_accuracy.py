@@ -19,6 +19,7 @@ FORMS = {
     "INT8 weights": ["--weights", "int8"],
     "INT8 weights and activations": ["--weights", "int8", "--activations", "int8"],
     "the same, 99.99 %": ["--weights", "int8", "--activations", "int8", "--method", "percentile"],
+    "the same, cosine 0.992": ["--weights", "int8", "--activations", "int8", "--accuracy", "0.992"],
     "INT4 weights by 32": ["--weights", "int4:32"],
     "palette of 4 bits": ["--weights", "palette:4"],
 }

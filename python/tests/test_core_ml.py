@@ -125,6 +125,12 @@ def test_few_bits_are_compared_with_the_model(program, tmp_path):
     assert check["rows"] == 450 and check["top1"] >= 0.992 and check["not_finite"] == 0, check
     operators = loaded(package)
     assert operators.count("quantize") == operators.count("dequantize") == 6
+    # Nothing is exact but floats.
+    done = convert(program, "digits", tmp_path / "exact.mlpackage", "--activations", "int8", "--calibration",
+                   tmp_path / "train.npz", "--accuracy", "1", "--json")
+    assert done.returncode == 0, done.stderr
+    told = json.loads(done.stdout)
+    assert told["accuracy"] == 1 and len(told["floats"]) == 4 and told["activations"] == 2, told
 
 
 def test_nodes_of_fp32_are_told(program, tmp_path):
@@ -149,6 +155,8 @@ def test_wrong_options_are_named(program, tmp_path):
         (["--activations", "int4"], "--activations: 'int4' found, expected int8"),
         (["--activations", "int8"], "--activations int8 needs --calibration DATA"),
         (["--exclude", "Conv"], "--exclude goes with --activations int8"),
+        (["--accuracy", "0.99"], "--accuracy goes with --activations int8"),
+        (["--activations", "int8", "--calibration", "random", "--accuracy", "2"], "--accuracy '2' found, expected"),
         (["--islands", "Exp"], "there is no node 'Exp' to compute in FP32"),
         (["--islands", "Conv", "--precision", "fp32"], "--islands goes with --precision fp16"),
     ]:

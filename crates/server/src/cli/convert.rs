@@ -74,6 +74,11 @@ const CHOICES: &[Choice] = &[
         sentence: "activations of this node, or of this operator, stay floats; repeatable",
     },
     Choice {
+        name: "accuracy",
+        value: "COSINE",
+        sentence: "activations of the worst layers stay floats until results agree so far with FP32 [all have 8 bits]",
+    },
+    Choice {
         name: "islands",
         value: "auto|none|NODE,…",
         sentence: "nodes computed in FP32: those whose values FP16 does not hold, none, or these [auto with --calibration, else none]",

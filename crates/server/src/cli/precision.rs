@@ -8,9 +8,12 @@ use std::sync::Arc;
 use galatea_formats::coreml;
 use galatea_graph::{Dim, Graph};
 use galatea_providers::coreml::{
-    ConvertOptions, Island, calibrate, islands, named_islands, prepared_nodes,
+    ConvertOptions, Island, calibrate, islands, named_islands, node_names, prepared_nodes,
 };
-use galatea_runtime::quantize::{Comparison, Method, QuantizeContext, Sample, compare};
+use galatea_runtime::quantize::{
+    Agreement, Comparison, Method, Mode, QuantizeContext, QuantizeOptions, Sample, compare,
+    quantize,
+};
 use galatea_runtime::{ExecutionProvider, IoInfo, OptimiseLevel, Session, SessionOptions};
 use serde_json::{Map, Value, json};
 
@@ -122,7 +125,7 @@ pub(super) fn measure(
         ));
     }
     if let Some(name) =
-        ["method", "percentile", "exclude"].into_iter().find(|name| arguments.has(name))
+        ["method", "percentile", "exclude", "accuracy"].into_iter().find(|name| arguments.has(name))
         && !quantised
     {
         return Err(format!("--{name} goes with --activations int8"));
@@ -164,13 +167,73 @@ pub(super) fn measure(
     options.islands = all.into_iter().map(|island| island.result).collect();
     if quantised {
         let method = method(arguments, Method::MinMax)?;
-        let found = calibrate(graph, options, &context, (method, arguments.all("exclude")));
+        let mut exclude = arguments.all("exclude").to_vec();
+        if let Some(target) = accuracy(arguments)? {
+            exclude = searched(graph, options, &context, (method, exclude), target, notes)?;
+        }
+        let found = calibrate(graph, options, &context, (method, &exclude));
         options.activations = found.map_err(|error| error.to_string())?;
         let count = options.activations.scales.len();
         notes.line(&format!("{count} activations of 8 bits, from {} samples", samples.len()));
         notes.json.insert("activations".to_owned(), json!(count));
     }
     Ok(())
+}
+
+/// How far results are to agree with FP32, where somebody says so.
+fn accuracy(arguments: &Arguments) -> Result<Option<f64>, String> {
+    let Some(text) = arguments.last("accuracy") else { return Ok(None) };
+    let target = text.parse().ok().filter(|target: &f64| (0.0..=1.0).contains(target));
+    let wrong =
+        || format!("--accuracy '{text}' found, expected a cosine from 0 to 1 such as 0.992");
+    target.map(Some).ok_or_else(wrong)
+}
+
+/// The nodes that read floats so that results agree with FP32 as far as `target`: those that are excluded anyway, and
+/// the layers that change the whole most when their weights and what they read have 8 bits.
+fn searched(
+    graph: &Graph,
+    options: &ConvertOptions,
+    context: &QuantizeContext<'_>,
+    (method, mut exclude): (Method, Vec<String>),
+    target: f64,
+    notes: &mut Notes,
+) -> Result<Vec<String>, String> {
+    let wanted = QuantizeOptions {
+        method,
+        // As the scales of a package.
+        symmetric: true,
+        bound: target,
+        agreement: Agreement::Cosine,
+        exclude: exclude.clone(),
+        ..QuantizeOptions::new(Mode::Static)
+    };
+    let context = QuantizeContext { evaluation: context.calibration, ..*context };
+    let found = quantize(graph, &context, &wanted, &mut |_| {});
+    let report = found.map_err(|error| format!("--accuracy: {error}"))?.report;
+    let reached = report.agreement.unwrap_or(0.0);
+    if !report.holds() {
+        return Err(format!(
+            "--accuracy: no choice of layers agrees with FP32 as far as {target}: {reached:.4} is the most"
+        ));
+    }
+    let known = node_names(graph, options).map_err(|error| error.to_string())?;
+    // What cannot have 8 bits at all has no effect that was measured.
+    let left = report.layers.iter().filter(|layer| layer.reason.is_some());
+    let left: Vec<_> = left.filter(|layer| layer.effect.is_some()).collect();
+    let (count, all) = (left.len(), report.layers.len());
+    notes.line(&format!("{count} of {all} layers read floats, for a cosine of {reached:.6}:"));
+    for layer in &left {
+        let effect = layer.effect.unwrap_or(0.0);
+        let gone = if known.contains(&layer.name) { "" } else { ", which a fusion has taken up" };
+        notes.line(&format!("  {} ({}): {effect:.2e}{gone}", layer.name, layer.op));
+    }
+    let each = left.iter().map(|layer| json!({"node": layer.name, "effect": layer.effect}));
+    notes.json.insert("floats".to_owned(), each.collect());
+    notes.json.insert("accuracy".to_owned(), json!(reached));
+    let names = left.into_iter().map(|layer| layer.name.clone());
+    exclude.extend(names.filter(|name| known.contains(name)));
+    Ok(exclude)
 }
 
 fn note_islands(
