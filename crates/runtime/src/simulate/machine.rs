@@ -18,6 +18,8 @@ pub(super) const LOOK: u64 = 1_000_000_000;
 const MEMORY_SHARE: f64 = 0.7;
 /// Kelvin above its rest at which a machine without work counts as cool.
 const COOL: f64 = 0.5;
+/// Nanoseconds after which a machine without work has cooled down.
+pub(super) const COOLED: u64 = 3600 * LOOK;
 /// The least pace that is simulated, so that everything ends.
 const LEAST_PACE: f64 = 0.01;
 
@@ -42,7 +44,8 @@ pub(super) struct Machine {
     /// Seconds with lowered clocks, and seconds at less than full pace.
     pub(super) throttled: f64,
     pub(super) limited: f64,
-    pub(super) done: u64,
+    /// How long its requests took, in nanoseconds.
+    pub(super) latency: Vec<u64>,
     pub(super) tokens: u64,
 }
 
@@ -79,7 +82,7 @@ impl Machine {
             hottest: model.ambient,
             throttled: 0.0,
             limited: 0.0,
-            done: 0,
+            latency: Vec::new(),
             tokens: 0,
         }
     }
@@ -141,6 +144,11 @@ impl Machine {
             return false;
         }
         let share = (watts / full).min(1.0);
+        // Beyond that time nothing changes any more.
+        let (elapsed, rest) =
+            (elapsed.min(Duration::from_nanos(COOLED)), nanos.saturating_sub(COOLED));
+        let seconds = elapsed.as_secs_f64();
+        self.joules += self.model.idle_watts * (rest as f64 / 1e9);
         let (reading, work) = self.heat.step(elapsed, share);
         self.joules += reading.draw.package.unwrap_or(0.0) * seconds;
         self.hottest = self.hottest.max(self.heat.celsius());

@@ -45,6 +45,8 @@ pub struct MachineReport {
     pub requests: u64,
     /// Tokens that it has written.
     pub tokens: u64,
+    /// From a request to the end of its answer.
+    pub latency: Option<Quantiles>,
     /// Its units.
     pub units: Vec<UnitReport>,
     /// Watts on average.
@@ -91,6 +93,14 @@ pub struct SimulationReport {
     pub latency: Option<Quantiles>,
     /// Pieces of work that were simulated.
     pub pieces: u64,
+}
+
+impl MachineReport {
+    /// Tokens for a joule; absent where none were written.
+    #[must_use]
+    pub fn tokens_per_joule(&self) -> Option<f64> {
+        (self.tokens > 0 && self.joules > 0.0).then(|| self.tokens as f64 / self.joules)
+    }
 }
 
 impl SimulationReport {

@@ -4,7 +4,7 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
 use super::fleet::{self, Fleet, Request, RequestKind, SimulatedModel, SimulationFault};
-use super::machine::{LOOK, Machine, UNITS};
+use super::machine::{COOLED, LOOK, Machine, UNITS};
 use super::placement::Placement;
 use super::report::{MachineReport, ModelReport, Quantiles, SimulationReport, UnitReport};
 use super::table::Times;
@@ -13,6 +13,9 @@ use crate::cost::ComputeUnit;
 
 /// The end of a piece: when, an order among those at the same time, and whose it is.
 type End = Reverse<(u64, u64, u32, u8, u32)>;
+
+/// The most looks of machines at their sensors: minutes of real time.
+const MOST_LOOKS: u64 = 1_000_000_000;
 
 /// When requests were answered.
 #[derive(Debug, Default)]
@@ -40,7 +43,8 @@ struct Run<'a> {
 /// Replays requests, which may stand in any order, on a fleet. The same input gives the same report.
 ///
 /// # Errors
-/// A fleet without machines, or with too many; a request for a model that is not there or of another sort.
+/// A fleet without machines, or with too many; a request for a model that is not there or of another sort;
+/// requests that the fleet needs too long for to be simulated.
 pub fn simulate(
     fleet: &Fleet,
     models: &[SimulatedModel],
@@ -65,28 +69,34 @@ pub fn simulate(
         pieces: 0,
         open: 0,
     };
-    run.go();
+    run.go()?;
     Ok(run.report(fleet))
 }
 
 impl Run<'_> {
-    fn go(&mut self) {
-        let (mut next, mut look) = (0, LOOK);
-        loop {
+    fn go(&mut self) -> Result<(), SimulationFault> {
+        let (mut next, mut look, mut looks) = (0, LOOK, 0);
+        let each = self.machines.len() as u64;
+        while looks <= MOST_LOOKS {
             let arrival = self.requests.get(next).map(|request| request.at);
             let end = self.ends.peek().map(|Reverse((at, ..))| *at);
             let Some(soonest) = arrival.into_iter().chain(end).min() else {
                 if self.open == 0 {
-                    break;
+                    let now = self.now;
+                    self.machines.iter_mut().for_each(|one| _ = one.look(now, &self.times));
+                    return Ok(());
                 }
                 // Whoever waits, waits for a governor.
                 self.look(look);
-                look += LOOK;
+                (look, looks) = (look + LOOK, looks + each);
                 continue;
             };
             if look <= soonest {
                 self.look(look);
-                look += LOOK;
+                // Nothing happens to machines that have cooled down, until there is work again.
+                let rests = self.open == 0 && soonest - look > 2 * COOLED;
+                look = if rests { (soonest - COOLED).max(look) } else { look } + LOOK;
+                looks += each;
                 continue;
             }
             self.now = soonest;
@@ -97,10 +107,12 @@ impl Run<'_> {
                 next += 1;
             }
         }
-        let now = self.now;
-        for machine in &mut self.machines {
-            machine.look(now, &self.times);
-        }
+        Err(SimulationFault(format!(
+            "too much to simulate: {} requests are open and {} to come after {:.0} s",
+            self.open,
+            self.requests.len() - next,
+            self.now as f64 / 1e9
+        )))
     }
 
     /// Every machine looks at its sensors.
@@ -289,7 +301,7 @@ impl Run<'_> {
         let answers = &mut self.answers[request.model as usize];
         answers.latency.push(self.now.saturating_sub(request.at));
         answers.tokens += tokens;
-        self.machines[at].done += 1;
+        self.machines[at].latency.push(self.now.saturating_sub(request.at));
         self.machines[at].tokens += tokens;
         self.open -= 1;
     }
@@ -306,8 +318,9 @@ impl Run<'_> {
             MachineReport {
                 kind: kind.name.clone(),
                 number,
-                requests: machine.done,
+                requests: machine.latency.len() as u64,
                 tokens: machine.tokens,
+                latency: Quantiles::of(machine.latency.clone()),
                 units: ComputeUnit::ALL.into_iter().zip(&machine.units).filter_map(unit).collect(),
                 watts: share(machine.joules),
                 joules: machine.joules,

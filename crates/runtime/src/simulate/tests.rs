@@ -205,6 +205,16 @@ fn what_fits_no_machine_is_refused() {
 }
 
 #[test]
+fn years_without_work_are_passed_over() {
+    let year = 365 * 24 * 3600 * SECOND;
+    let report = simulate(&fleet("Apple M4", 3), &[pictures()], &[infer(0), infer(year)]).unwrap();
+    assert_eq!(report.requests(), 2);
+    let cost = &fleet("Apple M4", 3).kinds[0].cost;
+    let watts = report.machines[1].watts;
+    assert!((watts / cost.idle_watts - 1.0).abs() < 1e-3, "{watts} W");
+}
+
+#[test]
 fn what_has_no_answer_is_named() {
     let wrong = |fleet: &Fleet, request: Request| {
         simulate(fleet, &[pictures()], &[request]).unwrap_err().to_string()

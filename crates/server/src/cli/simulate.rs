@@ -6,8 +6,10 @@ use std::io::BufReader;
 use std::process::ExitCode;
 use std::time::Instant;
 
+use galatea_graph::Node;
 use galatea_llm::facts::{CheckpointFacts, Duty};
-use galatea_runtime::cost::{DecoderWork, GraphWork};
+use galatea_providers::coreml;
+use galatea_runtime::cost::{ComputeUnit, DecoderWork, GraphWork};
 use galatea_runtime::power::PowerSettings;
 use galatea_runtime::simulate::{
     Cooling, Fleet, MachineKind, ModelWork, SimulatedModel, simulate as run,
@@ -171,21 +173,30 @@ fn models(arguments: &Arguments) -> Result<Vec<SimulatedModel>, String> {
     let mut models = Vec::new();
     for text in arguments.all("model") {
         let (name, file) = pair("model", text)?;
+        let mut units = ComputeUnit::ALL.to_vec();
         let work = match model::checkpoint(file)? {
             Some(checkpoint) => decoder(&checkpoint)?,
             None => {
                 let path = model::find(file)?;
                 let graph = model::load(&path, arguments)?.graph;
                 let failed = |error: String| format!("'{file}': {error}");
+                if !graph.nodes.iter().all(has_form) {
+                    units.retain(|unit| *unit != ComputeUnit::NeuralEngine);
+                }
                 let prepared = Prepared::new(graph, OptimiseLevel::default());
                 let graph = prepared.map_err(|error| failed(error.to_string()))?.graph;
                 let work = GraphWork::of(&graph, &lengths);
                 ModelWork::Graph(work.map_err(|error| failed(error.to_string()))?)
             }
         };
-        models.push(of_file(name, work));
+        models.push(of_file(name, work, units));
     }
     Ok(models)
+}
+
+/// Whether programs of Core ML have a form for a node, without which a Neural Engine cannot run it.
+fn has_form(node: &Node) -> bool {
+    coreml::operators().any(|(domain, name)| (domain, name) == (&node.domain, &node.op_type))
 }
 
 /// What a checkpoint's decoder has to do.

@@ -65,6 +65,8 @@ fn machine_json(machine: &MachineReport) -> Value {
         "chip": machine.kind,
         "requests": machine.requests,
         "tokens": machine.tokens,
+        "latency_seconds": quantiles_json(machine.latency),
+        "tokens_per_joule": machine.tokens_per_joule(),
         "utilisation": units.collect::<Map<String, Value>>(),
         "watts": machine.watts,
         "joules": machine.joules,
@@ -108,8 +110,18 @@ pub(super) fn as_text(fleet: &Fleet, report: &SimulationReport, took: Duration) 
     });
     let head = ["Model", "Requests", "Refused", "ms p50/p90/p99", "First token", "Placed on"];
     text += &table(&head, models);
-    let head =
-        ["Machine", "Requests", "Tokens", "Utilisation", "Watts", "°C", "Throttled s", "Limited s"];
+    let head = [
+        "Machine",
+        "Requests",
+        "Tokens",
+        "Utilisation",
+        "ms p50/p90/p99",
+        "Watts",
+        "Tokens/J",
+        "°C",
+        "Throttled s",
+        "Limited s",
+    ];
     text += &table(&head, machines(fleet, report));
     let ms = took.as_secs_f64() * 1e3;
     text + &format!("{} pieces of work in {ms:.0} ms of real time", report.pieces)
@@ -141,6 +153,8 @@ fn line(name: &str, all: &[&MachineReport]) -> Vec<String> {
     let count = all.len().max(1) as f64;
     let mean =
         |of: &dyn Fn(&MachineReport) -> f64| all.iter().map(|one| of(one)).sum::<f64>() / count;
+    let tokens = all.iter().map(|one| one.tokens).sum::<u64>();
+    let joules = all.iter().map(|one| one.joules).sum::<f64>();
     let units = all.first().map_or(&[][..], |one| one.units.as_slice());
     let shares = units.iter().enumerate().map(|(at, unit)| {
         let share = mean(&|one| one.units.get(at).map_or(0.0, |unit| unit.utilisation));
@@ -149,9 +163,18 @@ fn line(name: &str, all: &[&MachineReport]) -> Vec<String> {
     vec![
         name.to_owned(),
         all.iter().map(|one| one.requests).sum::<u64>().to_string(),
-        all.iter().map(|one| one.tokens).sum::<u64>().to_string(),
+        tokens.to_string(),
         shares.collect::<Vec<_>>().join(", "),
+        match all {
+            [one] => millis(one.latency),
+            _ => String::new(),
+        },
         format!("{:.1}", mean(&|one| one.watts)),
+        if tokens > 0 && joules > 0.0 {
+            format!("{:.2}", tokens as f64 / joules)
+        } else {
+            String::new()
+        },
         format!("{:.0}", all.iter().map(|one| one.hottest).fold(0.0, f64::max)),
         format!("{:.0}", mean(&|one| one.throttled_seconds)),
         format!("{:.0}", mean(&|one| one.limited_seconds)),
@@ -173,6 +196,7 @@ mod tests {
             number: 0,
             requests: 3,
             tokens: 40,
+            latency: None,
             units: vec![UnitReport { unit: ComputeUnit::Gpu, utilisation: 0.5 }],
             watts: 8.0,
             joules: 16.0,

@@ -12,7 +12,7 @@ const MOST_REQUESTS: usize = 20_000_000;
 /// The latest time of a request, in seconds: some three years.
 const LATEST: f64 = 1e8;
 /// The most rows or tokens of a request.
-const MOST_COUNT: u64 = 10_000_000;
+const MOST_COUNT: u64 = 1_000_000;
 /// Rows of a batch at most, and texts at once, where nothing is said.
 const USUAL_BATCH: u32 = 16;
 /// The most operators of a described graph.
@@ -205,8 +205,7 @@ fn nanos(seconds: f64) -> u64 {
 }
 
 /// A model of a file, with usual limits.
-pub(super) fn of_file(name: &str, work: ModelWork) -> SimulatedModel {
-    let units = ComputeUnit::ALL.to_vec();
+pub(super) fn of_file(name: &str, work: ModelWork, units: Vec<ComputeUnit>) -> SimulatedModel {
     SimulatedModel { name: name.to_owned(), work, max_batch: USUAL_BATCH, units }
 }
 
