@@ -118,6 +118,15 @@ fn rows_without_a_batch_and_single_vectors_have_the_form_too() {
 }
 
 #[test]
+fn more_results_than_the_engine_has_channels_are_computed_in_parts() {
+    let mut maker = Maker::new();
+    let x = maker.input("x", floats(&[1, 3, 4], 1));
+    let y = linear(&mut maker, x, [4, 66_000], 2);
+    let found = favoured(maker, &[y]);
+    assert!(found.contains("conv 5") && found.contains("concat 1"), "{found}");
+}
+
+#[test]
 fn one_matrix_serves_layers_in_both_directions() {
     let mut maker = Maker::new();
     let x = maker.input("x", floats(&[3, 4], 1));

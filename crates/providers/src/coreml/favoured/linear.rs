@@ -4,6 +4,7 @@ use galatea_formats::coreml::mil::{Arg, Var};
 use galatea_graph::ops::fused::{FusedActivation, FusedMatMul};
 use galatea_graph::ops::matrix::{Gemm, MatMul};
 use galatea_graph::{Graph, Node, ValueId};
+use galatea_tensor::Tensor;
 
 use super::form::Axes;
 use crate::coreml::emit::{Emit, Refused, Result, refuse};
@@ -11,6 +12,8 @@ use crate::coreml::rows::activation;
 
 /// The engine has no more channels, and no longer axis of positions.
 const MOST_CHANNELS: usize = 65_536;
+/// More results, such as the scores of all words, are computed so many at a time.
+const PART: usize = 16_384;
 pub(super) const MOST_POSITIONS: usize = 16_384;
 
 /// `activation(x · weight + bias + residual)` with a constant matrix.
@@ -75,8 +78,7 @@ pub(super) fn layer(emit: &mut Emit<'_>, node: &Node) -> Result<bool> {
     let last: Vec<usize> = (out.len().saturating_sub(1)..out.len()).collect();
     let to = Axes::new(&out, [&axes.batch, &last, &axes.positions]);
     let ([_, inputs, _, positions], [_, outputs, ..]) = (axes.lengths(&shape), to.lengths(&out));
-    if out.len() != shape.len() || inputs.max(outputs) > MOST_CHANNELS || positions > MOST_POSITIONS
-    {
+    if out.len() != shape.len() || inputs > MOST_CHANNELS || positions > MOST_POSITIONS {
         return Ok(false);
     }
     // What is added must have a form too.
@@ -107,19 +109,47 @@ pub(super) fn layer(emit: &mut Emit<'_>, node: &Node) -> Result<bool> {
     emit.end_formed(node, result, to)
 }
 
-/// The convolution.
+/// The convolution, or several whose results are side by side.
 fn pixel(
     emit: &mut Emit<'_>,
     x: &Var,
     (layer, shape): (&Layer, [usize; 2]),
     bias: Option<ValueId>,
 ) -> Result<Var> {
+    if shape[0] > MOST_CHANNELS {
+        return in_parts(emit, x, (layer, shape), bias);
+    }
     let weight = weight(emit, layer, shape)?;
     let mut inputs = one_pixel(x, weight, Arg::Int(1));
     if let Some(id) = bias {
         inputs.push(("bias", Arg::Var(vector(emit, id)?)));
     }
     emit.op("conv", inputs)
+}
+
+/// The convolutions of some results each.
+fn in_parts(
+    emit: &mut Emit<'_>,
+    x: &Var,
+    (layer, shape): (&Layer, [usize; 2]),
+    bias: Option<ValueId>,
+) -> Result<Var> {
+    let failed = |error: galatea_tensor::TensorError| Refused(error.to_string());
+    let whole = whole(emit, layer, shape)?;
+    let bias = bias.map(|id| flat(emit, id)).transpose()?;
+    let mut parts = Vec::with_capacity(shape[0].div_ceil(PART));
+    for start in (0..shape[0]).step_by(PART) {
+        let count = PART.min(shape[0] - start);
+        let rows = whole.slice_axis(0, start, count, 1).map_err(failed)?;
+        let weight = emit.weight(layer.weight, &rows)?;
+        let mut inputs = one_pixel(x, weight, Arg::Int(1));
+        if let Some(bias) = &bias {
+            let part = bias.slice_axis(0, start, count, 1).map_err(failed)?;
+            inputs.push(("bias", Arg::Var(emit.tensor(&part)?)));
+        }
+        parts.push(emit.op("conv", inputs)?);
+    }
+    emit.concat(parts, 1)
 }
 
 /// The parameters of a convolution of one pixel without a bias.
@@ -137,15 +167,31 @@ pub(super) fn one_pixel(x: &Var, weight: Var, groups: Arg) -> Vec<(&'static str,
 
 /// A constant with one axis.
 pub(super) fn vector(emit: &mut Emit<'_>, id: ValueId) -> Result<Var> {
-    let known = emit.constant_tensor(id).filter(|tensor| tensor.rank() != 1);
-    match known {
-        None => emit.value(id),
-        Some(tensor) => {
-            let flat = tensor.contiguous().and_then(|whole| whole.reshape(&[whole.elements()]));
-            let flat = flat.map_err(|error| Refused(error.to_string()))?;
+    match emit.constant_tensor(id).is_some_and(|tensor| tensor.rank() != 1) {
+        false => emit.value(id),
+        true => {
+            let flat = flat(emit, id)?;
             emit.tensor(&flat)
         }
     }
+}
+
+/// The elements of a constant along one axis.
+fn flat(emit: &Emit<'_>, id: ValueId) -> Result<Tensor> {
+    let Some(tensor) = emit.constant_tensor(id) else { return refuse("it is no constant") };
+    let flat = tensor.contiguous().and_then(|whole| whole.reshape(&[whole.elements()]));
+    flat.map_err(|error| Refused(error.to_string()))
+}
+
+/// The matrix as `[outputs, inputs, 1, 1]`.
+fn whole(emit: &Emit<'_>, layer: &Layer, [outputs, inputs]: [usize; 2]) -> Result<Tensor> {
+    let failed = |error: galatea_tensor::TensorError| Refused(error.to_string());
+    let Some(tensor) = emit.graph().constant(layer.weight).cloned() else {
+        return refuse("a layer without its weights");
+    };
+    let turned = if layer.turned { tensor } else { emit.swapped(&tensor)? };
+    let whole = turned.contiguous().map_err(failed)?;
+    whole.reshape(&[outputs, inputs, 1, 1]).map_err(failed)
 }
 
 /// The matrix as `[outputs, inputs, 1, 1]`, made once.
@@ -154,16 +200,7 @@ fn weight(emit: &mut Emit<'_>, layer: &Layer, [outputs, inputs]: [usize; 2]) -> 
     if let Some(var) = emit.favoured.as_ref().and_then(|favoured| favoured.weights.get(&key)) {
         return Ok(var.clone());
     }
-    let failed = |error: galatea_tensor::TensorError| Refused(error.to_string());
-    let Some(tensor) = emit.graph().constant(layer.weight).cloned() else {
-        return refuse("a layer without its weights");
-    };
-    let turned = match layer.turned {
-        true => tensor,
-        false => emit.swapped(&tensor)?,
-    };
-    let whole = turned.contiguous().map_err(failed)?;
-    let whole = whole.reshape(&[outputs, inputs, 1, 1]).map_err(failed)?;
+    let whole = whole(emit, layer, [outputs, inputs])?;
     let var = emit.weight(layer.weight, &whole)?;
     if let Some(favoured) = &mut emit.favoured {
         favoured.weights.insert(key, var.clone());
