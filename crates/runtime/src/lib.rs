@@ -23,6 +23,7 @@ pub mod prefetch;
 mod provider;
 pub mod quantize;
 mod roofline;
+pub mod route;
 mod session;
 pub mod simulate;
 mod subgraph;
@@ -34,7 +35,8 @@ pub use binding::IoInfo;
 pub use error::RuntimeError;
 pub use explain::{Explanation, NodeExplanation, PlacedOperator};
 pub use options::{
-    CompileMode, OptimiseLevel, PaceSource, PackedSource, PackedWeights, Precision, SessionOptions,
+    CompileMode, OptimiseLevel, PaceSource, PackedSource, PackedWeights, Precision, Routing,
+    SessionOptions,
 };
 pub use others::Others;
 pub use provider::{
@@ -42,7 +44,7 @@ pub use provider::{
     Refusal,
 };
 pub use roofline::{Bound, Peaks, Unit};
-pub use session::{Prepared, Session};
+pub use session::{Prepared, Session, Tended, WayReport};
 pub use subgraph::needed_nodes;
 pub use usual::{sized, usual_facts};
 pub use work::{Known, NodeWork, Work, product_operations};

@@ -8,6 +8,7 @@ pub use galatea_graph::rewrite::Level as OptimiseLevel;
 use galatea_tensor::Tensor;
 
 use crate::power::{Gate, Permit};
+use crate::route::{Goal, Units};
 use crate::tune::ChoiceSource;
 
 /// What products of matrices and convolutions compute in. Sums, and all other operators, are FP32
@@ -135,6 +136,24 @@ impl PartialEq for PaceSource {
 
 impl Eq for PaceSource {}
 
+/// How runs of a session are divided between units: who knows what each of them has to do, and what a way is
+/// chosen by.
+#[derive(Clone, Debug)]
+pub struct Routing {
+    /// The units, with what all sessions have handed to them.
+    pub units: Arc<Units>,
+    /// What a way is chosen by.
+    pub goal: Goal,
+}
+
+impl PartialEq for Routing {
+    fn eq(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.units, &other.units) && self.goal == other.goal
+    }
+}
+
+impl Eq for Routing {}
+
 /// How a session is to be made. [`Default`] uses all fast cores, all rewrites and any amount of memory.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SessionOptions {
@@ -161,6 +180,8 @@ pub struct SessionOptions {
     pub pace: PaceSource,
     /// Whether what takes long to compile is waited for.
     pub compile: CompileMode,
+    /// How runs are divided between units; without it all runs take the way that was planned first.
+    pub routing: Option<Routing>,
 }
 
 impl Default for SessionOptions {
@@ -177,6 +198,7 @@ impl Default for SessionOptions {
             choices: ChoiceSource::default(),
             pace: PaceSource::default(),
             compile: CompileMode::default(),
+            routing: None,
         }
     }
 }

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
+use std::ops::Range;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -47,6 +48,21 @@ pub struct Claims {
     pub launch_ns: f64,
     /// Time to bring one byte to or from this provider, in nanoseconds; 0 where memory is shared.
     pub transfer_ns_per_byte: f64,
+}
+
+impl Claims {
+    /// Takes claims on some nodes back.
+    pub(crate) fn withdraw(&mut self, nodes: &Range<usize>) {
+        for claim in &mut self.claims {
+            #[allow(clippy::cast_precision_loss, reason = "a count of nodes")]
+            let each = claim.cost_ns / claim.nodes.len().max(1) as f64;
+            claim.nodes.retain(|node| !nodes.contains(node));
+            #[allow(clippy::cast_precision_loss, reason = "a count of nodes")]
+            let left = claim.nodes.len() as f64;
+            claim.cost_ns = each * left;
+        }
+        self.claims.retain(|claim| !claim.nodes.is_empty());
+    }
 }
 
 /// Something that runs nodes: the CPU, a GPU, the Neural Engine.

@@ -2,6 +2,7 @@
 
 mod inner;
 mod recover;
+mod routes;
 mod wanted;
 
 use std::collections::{HashMap, HashSet};
@@ -17,13 +18,16 @@ use crate::error::RuntimeError;
 use crate::explain::{Explanation, NodeExplanation, reasons};
 use crate::options::{OptimiseLevel, SessionOptions};
 use crate::others::Others;
-use crate::partition::{costs, live_bytes, partition};
+use crate::partition::{Partition, costs, live_bytes, partition};
 use crate::provider::{
     Claims, Executable, ExecutionProvider, MemoryReport, PlanReport, ProfileRow, Refusal,
 };
+use crate::route::Occupied;
 use crate::subgraph;
 use crate::tune::Problem;
 use crate::usual::{sized, usual_facts};
+use routes::{Route, Routes};
+pub use routes::{Tended, WayReport};
 use wanted::Wanted;
 
 /// A graph split between providers, compiled, and ready to run from any number of threads.
@@ -40,12 +44,16 @@ pub struct Session {
     compiled: RwLock<Arc<Compiled>>,
     /// Held by who compiles anew what was lost with a device.
     mending: Mutex<()>,
+    /// Other ways of running the graph, where runs are divided between units.
+    routes: Option<Routes>,
 }
 
 #[derive(Clone)]
 struct Offers {
     claims: Vec<Claims>,
     notes: Vec<String>,
+    /// The nodes that providers failed on.
+    failed: Vec<(usize, Range<usize>)>,
 }
 
 /// A graph that is rewritten, and what a run of it takes and gives.
@@ -162,7 +170,7 @@ impl Session {
             outputs,
             providers,
             options: options.clone(),
-            offers: Mutex::new(Offers { claims, notes: Vec::new() }),
+            offers: Mutex::new(Offers { claims, notes: Vec::new(), failed: Vec::new() }),
             compiled: RwLock::new(Arc::new(Compiled {
                 parts: Vec::new(),
                 slots: 0,
@@ -170,11 +178,13 @@ impl Session {
                 outputs: Vec::new(),
             })),
             mending: Mutex::new(()),
+            routes: None,
         };
         let mut offers = lock(&session.offers).clone();
         let compiled = session.compile(&mut offers)?;
         session.offers = Mutex::new(offers);
         session.compiled = RwLock::new(Arc::new(compiled));
+        session.routes = Routes::new(&session);
         Ok(session)
     }
 
@@ -330,6 +340,21 @@ impl Session {
         self.run_or_demote(&inputs, Wanted::All, &mut None)
     }
 
+    /// As [`Session::run`], with whatever the provider of that name can run on it, where runs are divided between
+    /// units; otherwise on the way that was planned.
+    ///
+    /// # Errors
+    /// As [`Session::run`], and when runs are divided and there is no such provider.
+    pub fn run_on(
+        &self,
+        location: &str,
+        inputs: &[(&str, Tensor)],
+    ) -> Result<Vec<Tensor>, RuntimeError> {
+        let inputs = bind(&self.inputs, inputs)?;
+        let outputs = self.run_located(Some(location), &inputs, Wanted::All, &mut None)?;
+        self.tensors(outputs, Wanted::All)
+    }
+
     /// The outputs of a run as tensors.
     fn tensors(
         &self,
@@ -456,29 +481,32 @@ impl Session {
             let partitions =
                 partition(nodes, &offers.claims, &self.live, self.options.max_partitions)
                     .map_err(|node| self.unclaimed(offers, node))?;
-            let mut parts = Vec::with_capacity(partitions.len());
-            let mut slots = Slots::new(&self.graph.inputs);
-            let mut failed = None;
-            for chosen in partitions {
-                match self.compile_part(chosen.provider, chosen.nodes.clone(), &mut slots) {
-                    Ok(part) => parts.push(part),
-                    Err(error) => {
-                        failed = Some((chosen, error));
-                        break;
-                    }
-                }
-            }
-            let Some((chosen, error)) = failed else {
-                let outputs = self.graph.outputs.iter().map(|&id| match self.graph.constant(id) {
-                    Some(tensor) => Output::Constant(tensor.clone()),
-                    None => Output::Slot(slots.of(id)),
-                });
-                let outputs: Vec<Output> = outputs.collect();
-                let last_use = last_use(&parts, &outputs, slots.count());
-                return Ok(Compiled { parts, slots: slots.count(), last_use, outputs });
+            let (chosen, error) = match self.compile_partitions(&partitions) {
+                Ok(compiled) => return Ok(compiled),
+                Err(failed) => failed,
             };
             self.withdraw(offers, chosen.provider, chosen.nodes, &error.to_string());
         }
+    }
+
+    /// Compiles partitions; the one that failed, and why.
+    fn compile_partitions(
+        &self,
+        partitions: &[Partition],
+    ) -> Result<Compiled, (Partition, RuntimeError)> {
+        let mut parts = Vec::with_capacity(partitions.len());
+        let mut slots = Slots::new(&self.graph.inputs);
+        for chosen in partitions {
+            let part = self.compile_part(chosen.provider, chosen.nodes.clone(), &mut slots);
+            parts.push(part.map_err(|error| (chosen.clone(), error))?);
+        }
+        let outputs = self.graph.outputs.iter().map(|&id| match self.graph.constant(id) {
+            Some(tensor) => Output::Constant(tensor.clone()),
+            None => Output::Slot(slots.of(id)),
+        });
+        let outputs: Vec<Output> = outputs.collect();
+        let last_use = last_use(&parts, &outputs, slots.count());
+        Ok(Compiled { parts, slots: slots.count(), last_use, outputs })
     }
 
     fn compile_part(
@@ -511,16 +539,9 @@ impl Session {
         );
         tracing::warn!(model = %self.graph.name, "{note}");
         offers.notes.push(note);
+        offers.failed.push((provider, nodes.clone()));
         let claims = &mut offers.claims[provider];
-        for claim in &mut claims.claims {
-            #[allow(clippy::cast_precision_loss, reason = "a count of nodes")]
-            let each = claim.cost_ns / claim.nodes.len().max(1) as f64;
-            claim.nodes.retain(|node| !nodes.contains(node));
-            #[allow(clippy::cast_precision_loss, reason = "a count of nodes")]
-            let left = claim.nodes.len() as f64;
-            claim.cost_ns = each * left;
-        }
-        claims.claims.retain(|claim| !claim.nodes.is_empty());
+        claims.withdraw(&nodes);
         let reason = format!("failed: {error}");
         claims.refusals.extend(nodes.map(|node| Refusal { node, reason: reason.clone() }));
     }
@@ -541,22 +562,97 @@ impl Session {
         }
     }
 
-    /// Runs; where a partition fails that has never run, tries once without its provider and
-    /// keeps the new partitions if they succeed.
+    /// Runs on the way that is done first; where that fails, on the one that was planned first.
     fn run_or_demote(
         &self,
         inputs: &[Datum],
         wanted: Wanted<'_>,
         rows: &mut Option<Vec<ProfileRow>>,
     ) -> Result<Vec<Datum>, RuntimeError> {
+        self.run_located(None, inputs, wanted, rows)
+    }
+
+    /// As [`Session::run_or_demote`], on the provider of that name whatever it can run.
+    fn run_located(
+        &self,
+        location: Option<&str>,
+        inputs: &[Datum],
+        wanted: Wanted<'_>,
+        rows: &mut Option<Vec<ProfileRow>>,
+    ) -> Result<Vec<Datum>, RuntimeError> {
         let _permit = self.options.pace.enter();
+        let route = self.route(inputs, location)?;
+        let Some((route, routes)) = route.as_ref().zip(self.routes.as_ref()) else {
+            return self.run_planned(inputs, wanted, rows, &|_| None);
+        };
+        let ran = match route.is_first() {
+            true => self.run_planned(inputs, wanted, rows, &|part| route.occupy(part)),
+            false => {
+                let occupy = |part| route.occupy(part);
+                let ran = route.compiled.run_watched(inputs.to_vec(), wanted, rows, &occupy);
+                ran.map_err(|failure| failure.error)
+            }
+        };
+        match ran {
+            Ok(outputs) => {
+                routes.learn(route);
+                Ok(outputs)
+            }
+            Err(error) if error.is_input() => Err(error),
+            Err(error) => {
+                routes.give_up(route, &error);
+                if let Some(rows) = rows {
+                    rows.clear();
+                }
+                self.run_after(route, error, inputs, wanted, rows)
+            }
+        }
+    }
+
+    /// Runs on another way than the one that failed; its error where there is none.
+    fn run_after(
+        &self,
+        failed: &Route,
+        error: RuntimeError,
+        inputs: &[Datum],
+        wanted: Wanted<'_>,
+        rows: &mut Option<Vec<ProfileRow>>,
+    ) -> Result<Vec<Datum>, RuntimeError> {
+        // What was planned first is there for all others; after it, whatever another unit can do alone.
+        if !failed.is_first() {
+            let model = &self.graph.name;
+            tracing::warn!(%model, "a way failed, the one that was planned first goes on: {error}");
+            return self.run_planned(inputs, wanted, rows, &|_| None);
+        }
+        match self.way_without(failed) {
+            Some(other) => {
+                let model = &self.graph.name;
+                tracing::warn!(%model, "what was planned first failed, other units go on: {error}");
+                other.run(inputs.to_vec(), wanted, rows).map_err(|_| error)
+            }
+            None => Err(error),
+        }
+    }
+
+    /// Runs as planned first; where a partition fails that has never run, tries once without its provider and
+    /// keeps the new partitions if they succeed.
+    fn run_planned(
+        &self,
+        inputs: &[Datum],
+        wanted: Wanted<'_>,
+        rows: &mut Option<Vec<ProfileRow>>,
+        occupy: &Occupy<'_>,
+    ) -> Result<Vec<Datum>, RuntimeError> {
         let compiled = self.current();
-        match compiled.run(inputs.to_vec(), wanted, rows) {
+        match compiled.run_watched(inputs.to_vec(), wanted, rows, occupy) {
             Ok(outputs) => Ok(outputs),
             Err(failure) => self.run_elsewhere(compiled, failure, inputs, wanted, rows),
         }
     }
 }
+
+/// Hands a part of a way to its unit while it runs.
+type Occupy<'o> = dyn Fn(usize) -> Option<Occupied> + 'o;
 
 impl std::fmt::Debug for Session {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -575,6 +671,17 @@ impl Compiled {
         inputs: Vec<Datum>,
         wanted: Wanted<'_>,
         rows: &mut Option<Vec<ProfileRow>>,
+    ) -> Result<Vec<Datum>, Failure> {
+        self.run_watched(inputs, wanted, rows, &|_| None)
+    }
+
+    /// As [`Compiled::run`], and hands each part to its unit.
+    fn run_watched(
+        &self,
+        inputs: Vec<Datum>,
+        wanted: Wanted<'_>,
+        rows: &mut Option<Vec<ProfileRow>>,
+        occupy: &Occupy<'_>,
     ) -> Result<Vec<Datum>, Failure> {
         let needed = self.needed(wanted);
         let mut slots: Vec<Option<Datum>> = inputs.into_iter().map(Some).collect();
@@ -595,6 +702,7 @@ impl Compiled {
                 })
                 .collect();
             let given = given.ok_or_else(missing)?;
+            let _occupied = occupy(index);
             let outputs = match rows {
                 None => asked.submit(part, given).wait().map_err(failed)?,
                 Some(rows) => {

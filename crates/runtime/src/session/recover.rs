@@ -65,6 +65,9 @@ impl Session {
     fn keep(&self, offers: Offers, compiled: &Arc<Compiled>) {
         *lock(&self.offers) = offers;
         *self.compiled.write().unwrap_or_else(PoisonError::into_inner) = Arc::clone(compiled);
+        if let Some(routes) = &self.routes {
+            routes.forget();
+        }
     }
 
     /// Compiles anew what was lost with a device, without the partition that hung it: its provider may have

@@ -1,0 +1,308 @@
+//! Chooses among the ways of a model.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::bucket::Bucket;
+use super::goal::{Goal, Thrift};
+use super::unit::Unit;
+use crate::power::UnitChoice;
+
+/// Buckets that are remembered; beyond that the one goes that was asked for the longest time ago.
+const MOST_BUCKETS: usize = 1024;
+/// Runs that a mean is of at most, so that it follows what changes.
+const MEMORY: u32 = 16;
+/// A prediction is believed to be off by this factor at most when it is decided whether a way is worth a trial.
+const DOUBT: f64 = 4.0;
+/// The least and greatest factor by which predictions of a unit are corrected.
+const CORRECTION: [f64; 2] = [1e-4, 1e4];
+
+/// A part of a way on one unit.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Stop {
+    /// The unit, by its place among the router's.
+    pub unit: usize,
+    /// Predicted nanoseconds.
+    pub ns: f64,
+}
+
+/// What a way is predicted to take: stages that follow each other, each of one part or of several on
+/// different units at the same time.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Cost(Vec<Vec<Stop>>);
+
+impl Cost {
+    /// Parts that follow each other.
+    #[must_use]
+    pub fn of_sequence(stops: impl IntoIterator<Item = Stop>) -> Self {
+        Self(stops.into_iter().map(|stop| vec![stop]).collect())
+    }
+
+    /// Parts at the same time.
+    #[must_use]
+    pub fn of_parallel(stops: Vec<Stop>) -> Self {
+        Self(vec![stops])
+    }
+
+    /// All parts.
+    pub fn stops(&self) -> impl Iterator<Item = &Stop> {
+        self.0.iter().flatten()
+    }
+
+    /// The one unit that runs all of it, if there is one.
+    fn only_unit(&self) -> Option<usize> {
+        let mut units = self.stops().map(|stop| stop.unit);
+        let first = units.next()?;
+        units.all(|unit| unit == first).then_some(first)
+    }
+
+    /// Nanoseconds from now to its end, where each unit is free after its `wait` and takes `factor` times as
+    /// long as predicted.
+    fn end(&self, wait: impl Fn(usize) -> f64, factor: impl Fn(usize) -> f64) -> f64 {
+        self.0.iter().fold(0.0, |begin, stage| {
+            let end = |stop: &Stop| begin.max(wait(stop.unit)) + stop.ns * factor(stop.unit);
+            stage.iter().map(end).fold(begin, f64::max)
+        })
+    }
+}
+
+/// What a way is expected to take.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Estimate {
+    /// The way, by its place.
+    pub way: usize,
+    /// Nanoseconds of a run with all units free.
+    pub ns: f64,
+    /// Nanoseconds from now to the end of a run that begins now.
+    pub end_ns: f64,
+    /// Whether runs of that way were measured in this bucket.
+    pub measured: bool,
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+struct Known {
+    mean: f64,
+    runs: u32,
+}
+
+#[derive(Clone, Debug)]
+struct Row {
+    cost: Cost,
+    known: Known,
+}
+
+#[derive(Debug, Default)]
+struct Table {
+    rows: Vec<Row>,
+    used: u64,
+}
+
+/// Knows what the ways of a model take, and chooses among them.
+#[derive(Debug)]
+pub struct Router {
+    units: Vec<Arc<Unit>>,
+    /// By which factor predictions of a unit were off, and from how many runs that is known.
+    corrections: Vec<(f64, u32)>,
+    tables: HashMap<Bucket, Table>,
+    clock: u64,
+}
+
+impl Router {
+    /// A router between these units, which are named by their places.
+    #[must_use]
+    pub fn new(units: Vec<Arc<Unit>>) -> Self {
+        let corrections = vec![(1.0, 0); units.len()];
+        Self { units, corrections, tables: HashMap::new(), clock: 0 }
+    }
+
+    /// The units, in their order.
+    #[must_use]
+    pub fn units(&self) -> &[Arc<Unit>] {
+        &self.units
+    }
+
+    /// Whether it knows what the ways are predicted to take in a bucket.
+    #[must_use]
+    pub fn knows(&self, bucket: &Bucket) -> bool {
+        self.tables.contains_key(bucket)
+    }
+
+    /// Says what each way is predicted to take in a bucket; what was measured there stays. Parts on units that the
+    /// router does not have make a way unusable.
+    pub fn predict(&mut self, bucket: Bucket, costs: Vec<Cost>) {
+        self.clock += 1;
+        if !self.tables.contains_key(&bucket) && self.tables.len() >= MOST_BUCKETS {
+            let oldest = self.tables.iter().min_by_key(|(_, table)| table.used);
+            if let Some(oldest) = oldest.map(|(bucket, _)| bucket.clone()) {
+                self.tables.remove(&oldest);
+            }
+        }
+        let table = self.tables.entry(bucket).or_default();
+        table.used = self.clock;
+        let old = std::mem::take(&mut table.rows);
+        let mut old = old.into_iter().map(|row| row.known);
+        let row = |cost| Row { cost, known: old.next().unwrap_or_default() };
+        table.rows = costs.into_iter().map(row).collect();
+    }
+
+    /// Takes note of a run of a way that had its units for itself. The first run in a bucket prepares what later
+    /// ones find, and says nothing.
+    pub fn learn(&mut self, bucket: &Bucket, way: usize, took: Duration) {
+        let ns = took.as_secs_f64() * 1e9;
+        let Some(row) = self.tables.get_mut(bucket).and_then(|table| table.rows.get_mut(way)) else {
+            return;
+        };
+        row.known.runs = row.known.runs.saturating_add(1);
+        if row.known.runs == 1 {
+            return;
+        }
+        let weight = 1.0 / f64::from((row.known.runs - 1).min(MEMORY));
+        row.known.mean += (ns - row.known.mean) * weight;
+        let predicted: f64 = row.cost.stops().map(|stop| stop.ns).sum();
+        let Some(unit) = row.cost.only_unit().filter(|_| predicted > 0.0) else { return };
+        if let Some((factor, runs)) = self.corrections.get_mut(unit) {
+            *runs = runs.saturating_add(1);
+            let weight = 1.0 / f64::from((*runs).min(MEMORY));
+            let off = (ns / predicted).clamp(CORRECTION[0], CORRECTION[1]);
+            *factor = (factor.ln() + (off.ln() - factor.ln()) * weight).exp();
+        }
+    }
+
+    /// Takes what a trial measured in the place of all runs of a way before it.
+    pub fn measured(&mut self, bucket: &Bucket, way: usize, took: Duration) {
+        if let Some(row) = self.tables.get_mut(bucket).and_then(|table| table.rows.get_mut(way)) {
+            row.known = Known { mean: 0.0, runs: 1 };
+        }
+        self.learn(bucket, way, took);
+    }
+
+    /// How long each part of a way is expected to take in a bucket.
+    #[must_use]
+    pub fn part_times(&self, bucket: &Bucket, way: usize) -> Vec<Duration> {
+        let row = self.tables.get(bucket).and_then(|table| table.rows.get(way));
+        let time = |row: &Row, stop: &Stop| {
+            let ns = stop.ns * self.factor(row, stop.unit);
+            Duration::try_from_secs_f64(ns / 1e9).unwrap_or_default()
+        };
+        row.map(|row| row.cost.stops().map(|stop| time(row, stop)).collect()).unwrap_or_default()
+    }
+
+    /// By which factor predictions of a unit were off so far; 1 where nothing was measured.
+    #[must_use]
+    pub fn correction(&self, unit: usize) -> f64 {
+        self.corrections.get(unit).map_or(1.0, |(factor, _)| *factor)
+    }
+
+    /// The way for a run in a bucket, of those that are `usable`: on units that take work, if any way has such units
+    /// only. None in a bucket without predictions.
+    #[must_use]
+    pub fn choose(
+        &mut self,
+        bucket: &Bucket,
+        goal: Goal,
+        power: UnitChoice,
+        usable: impl Fn(usize) -> bool,
+    ) -> Option<Estimate> {
+        self.clock += 1;
+        let clock = self.clock;
+        let table = self.tables.get_mut(bucket)?;
+        table.used = clock;
+        let table = self.tables.get(bucket)?;
+        let fits = |way: &usize| {
+            let known = |stop: &Stop| stop.unit < self.units.len() && stop.ns.is_finite();
+            usable(*way) && table.rows.get(*way).is_some_and(|row| row.cost.stops().all(known))
+        };
+        let ways: Vec<usize> = (0..table.rows.len()).filter(fits).collect();
+        let open = |way: &usize| self.is_open(&table.rows[*way]);
+        let any_open = ways.iter().any(open);
+        let kept = ways.iter().filter(|way| !any_open || open(way));
+        let all: Vec<(Estimate, f64)> = kept
+            .map(|&way| {
+                let estimate = self.estimate(way, &table.rows[way]);
+                (estimate, self.score(goal, &table.rows[way], &estimate))
+            })
+            .collect();
+        let least = |a: &&(Estimate, f64), b: &&(Estimate, f64)| a.1.total_cmp(&b.1);
+        let fastest = all.iter().min_by(least)?.0;
+        let Some(thrift) = Thrift::of(goal, power) else { return Some(fastest) };
+        let energy = |one: &Estimate| self.energy(&table.rows[one.way]);
+        let Some(usual) = energy(&fastest) else { return Some(fastest) };
+        let thrifty = all
+            .iter()
+            .map(|(one, _)| *one)
+            .filter(|one| one.end_ns <= fastest.end_ns * thrift.longer)
+            .filter_map(|one| Some((one, energy(&one)?)))
+            .filter(|(_, needs)| *needs <= usual * thrift.energy)
+            .min_by(|a, b| a.1.total_cmp(&b.1));
+        Some(thrifty.map_or(fastest, |(one, _)| one))
+    }
+
+    /// What each way is expected to take in a bucket, in their order; nothing without predictions.
+    #[must_use]
+    pub fn estimates(&self, bucket: &Bucket) -> Vec<Estimate> {
+        let rows = self.tables.get(bucket).map_or(&[][..], |table| &table.rows);
+        rows.iter().enumerate().map(|(way, row)| self.estimate(way, row)).collect()
+    }
+
+    /// The ways whose time in a bucket is not measured and that may well be the fastest, the best prediction first.
+    #[must_use]
+    pub fn worth_a_trial(&self, bucket: &Bucket) -> Vec<usize> {
+        let all = self.estimates(bucket);
+        let best = all.iter().map(|one| one.ns).fold(f64::INFINITY, f64::min);
+        let mut open: Vec<&Estimate> =
+            all.iter().filter(|one| !one.measured && one.ns <= best * DOUBT).collect();
+        open.sort_by(|a, b| a.ns.total_cmp(&b.ns));
+        open.into_iter().map(|one| one.way).collect()
+    }
+
+    fn is_open(&self, row: &Row) -> bool {
+        row.cost.stops().all(|stop| self.units.get(stop.unit).is_some_and(|unit| unit.is_open()))
+    }
+
+    fn wait_ns(&self, unit: usize) -> f64 {
+        self.units.get(unit).map_or(0.0, |unit| unit.wait().as_secs_f64() * 1e9)
+    }
+
+    fn slowness(&self, unit: usize) -> f64 {
+        self.units.get(unit).map_or(1.0, |unit| unit.slowness())
+    }
+
+    /// By how much a row's predicted parts are longer or shorter than what a run takes, unit by unit.
+    fn factor(&self, row: &Row, unit: usize) -> f64 {
+        let predicted: f64 = row.cost.end(|_| 0.0, |_| 1.0);
+        let factor = match row.known.runs {
+            2.. if predicted > 0.0 => row.known.mean / predicted,
+            _ => self.correction(unit),
+        };
+        factor * self.slowness(unit)
+    }
+
+    fn estimate(&self, way: usize, row: &Row) -> Estimate {
+        let factor = |unit: usize| self.factor(row, unit);
+        let end_ns = row.cost.end(|unit| self.wait_ns(unit), factor);
+        Estimate { way, ns: row.cost.end(|_| 0.0, factor), end_ns, measured: row.known.runs > 1 }
+    }
+
+    fn score(&self, goal: Goal, row: &Row, estimate: &Estimate) -> f64 {
+        if goal != Goal::Throughput {
+            return estimate.end_ns;
+        }
+        let stops = row.cost.stops();
+        let busy = stops.map(|stop| {
+            let own: f64 =
+                row.cost.stops().filter(|one| one.unit == stop.unit).map(|one| one.ns).sum();
+            self.wait_ns(stop.unit) + own * self.factor(row, stop.unit)
+        });
+        busy.fold(0.0, f64::max)
+    }
+
+    /// Joules of a run, in units of a watt for a nanosecond; none where a unit's power is not known.
+    fn energy(&self, row: &Row) -> Option<f64> {
+        let of = |stop: &Stop| {
+            let watts = self.units.get(stop.unit)?.watts()?;
+            Some(watts * stop.ns * self.factor(row, stop.unit))
+        };
+        row.cost.stops().map(of).sum()
+    }
+}

@@ -1,0 +1,219 @@
+//! Compute units, and what they have to do.
+
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use crate::power::UnitChoice;
+
+/// A multiple of a time in [`Unit::slow_by`] is kept in thousandths.
+const WHOLE: u32 = 1000;
+
+/// A compute unit that models share.
+#[derive(Debug)]
+pub struct Unit {
+    name: String,
+    /// Nanoseconds that runs which have begun are predicted to take.
+    owed: AtomicU64,
+    running: AtomicU64,
+    busy: AtomicU64,
+    /// Since when it has been busy without a pause, and how many runs keep it so.
+    since: Mutex<(u64, Option<Instant>)>,
+    runs: AtomicU64,
+    slowness: AtomicU32,
+    closed: AtomicBool,
+    /// Milliwatts while it works; 0 where nobody knows.
+    milliwatts: AtomicU32,
+}
+
+/// What a unit did and has to do.
+#[derive(Clone, Debug, PartialEq)]
+pub struct UnitReport {
+    /// Its name.
+    pub name: String,
+    /// Runs that were handed to it, parts of runs counted each.
+    pub runs: u64,
+    /// Runs under way.
+    pub running: u64,
+    /// Time during which at least one run was under way.
+    pub busy: Duration,
+    /// What is predicted to be left of them.
+    pub owed: Duration,
+    /// Whether it takes work.
+    pub open: bool,
+}
+
+impl Unit {
+    /// A unit with nothing to do.
+    #[must_use]
+    pub fn new(name: &str) -> Self {
+        Self {
+            name: name.to_owned(),
+            owed: AtomicU64::new(0),
+            running: AtomicU64::new(0),
+            busy: AtomicU64::new(0),
+            since: Mutex::new((0, None)),
+            runs: AtomicU64::new(0),
+            slowness: AtomicU32::new(WHOLE),
+            closed: AtomicBool::new(false),
+            milliwatts: AtomicU32::new(0),
+        }
+    }
+
+    /// Its name, such as `cpu`.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Hands it a run that is predicted to take so long, until what is given back is dropped.
+    #[must_use]
+    pub fn begin(self: &Arc<Self>, predicted: Duration) -> Occupied {
+        let owed = u64::try_from(predicted.as_nanos()).unwrap_or(u64::MAX / 2);
+        self.owed.fetch_add(owed, Ordering::Relaxed);
+        self.runs.fetch_add(1, Ordering::Relaxed);
+        self.running.fetch_add(1, Ordering::Relaxed);
+        let mut since = self.since.lock().unwrap_or_else(PoisonError::into_inner);
+        since.0 += 1;
+        since.1.get_or_insert_with(Instant::now);
+        Occupied { unit: Arc::clone(self), owed }
+    }
+
+    /// How long a run would wait that is handed over now.
+    #[must_use]
+    pub fn wait(&self) -> Duration {
+        let owed = self.owed.load(Ordering::Relaxed);
+        Duration::from_nanos(owed).mul_f64(self.slowness())
+    }
+
+    /// How many times as long runs take as they usually do.
+    #[must_use]
+    pub fn slowness(&self) -> f64 {
+        f64::from(self.slowness.load(Ordering::Relaxed)) / f64::from(WHOLE)
+    }
+
+    /// Says that runs take so many times as long as usual, such as on a hot machine; from 1 to 1000.
+    pub fn slow_by(&self, times: f64) {
+        let times = if times.is_finite() { times.clamp(1.0, 1000.0) } else { 1.0 };
+        #[allow(
+            clippy::cast_possible_truncation,
+            clippy::cast_sign_loss,
+            reason = "from 1,000 to 1,000,000"
+        )]
+        self.slowness.store((times * f64::from(WHOLE)) as u32, Ordering::Relaxed);
+    }
+
+    /// Takes no more work where another unit can do it, or takes it again.
+    pub fn set_open(&self, open: bool) {
+        self.closed.store(!open, Ordering::Relaxed);
+    }
+
+    /// Whether it takes work.
+    #[must_use]
+    pub fn is_open(&self) -> bool {
+        !self.closed.load(Ordering::Relaxed)
+    }
+
+    /// Says what it draws while it works, beyond what it draws without work.
+    pub fn set_watts(&self, watts: f64) {
+        #[allow(
+            clippy::cast_possible_truncation,
+            clippy::cast_sign_loss,
+            reason = "clamped to what a unit can draw"
+        )]
+        self.milliwatts.store((watts.clamp(0.0, 1e6) * 1e3) as u32, Ordering::Relaxed);
+    }
+
+    /// What it draws while it works, where that is known.
+    #[must_use]
+    pub fn watts(&self) -> Option<f64> {
+        let milliwatts = self.milliwatts.load(Ordering::Relaxed);
+        (milliwatts > 0).then(|| f64::from(milliwatts) / 1e3)
+    }
+
+    /// What it did and has to do.
+    #[must_use]
+    pub fn report(&self) -> UnitReport {
+        let since = *self.since.lock().unwrap_or_else(PoisonError::into_inner);
+        let busy = Duration::from_nanos(self.busy.load(Ordering::Relaxed));
+        UnitReport {
+            name: self.name.clone(),
+            runs: self.runs.load(Ordering::Relaxed),
+            running: self.running.load(Ordering::Relaxed),
+            busy: busy + since.1.map_or(Duration::ZERO, |begin| begin.elapsed()),
+            owed: self.wait(),
+            open: self.is_open(),
+        }
+    }
+
+    fn end(&self, owed: u64) {
+        self.owed.fetch_sub(owed, Ordering::Relaxed);
+        self.running.fetch_sub(1, Ordering::Relaxed);
+        let mut since = self.since.lock().unwrap_or_else(PoisonError::into_inner);
+        since.0 = since.0.saturating_sub(1);
+        if since.0 == 0
+            && let Some(begin) = since.1.take()
+        {
+            let busy = u64::try_from(begin.elapsed().as_nanos()).unwrap_or(0);
+            self.busy.fetch_add(busy, Ordering::Relaxed);
+        }
+    }
+}
+
+/// A run that a unit was handed.
+#[derive(Debug)]
+pub struct Occupied {
+    unit: Arc<Unit>,
+    owed: u64,
+}
+
+impl Drop for Occupied {
+    fn drop(&mut self) {
+        self.unit.end(self.owed);
+    }
+}
+
+/// The units of a process, by name, and what the machine's power allows.
+#[derive(Debug, Default)]
+pub struct Units {
+    all: Mutex<Vec<Arc<Unit>>>,
+    preference: Mutex<Option<UnitChoice>>,
+}
+
+impl Units {
+    /// No units yet, and any of them allowed.
+    #[must_use]
+    pub const fn new() -> Self {
+        Self { all: Mutex::new(Vec::new()), preference: Mutex::new(None) }
+    }
+
+    /// Which units are preferred where several can do the same.
+    #[must_use]
+    pub fn preference(&self) -> UnitChoice {
+        let preference = *self.preference.lock().unwrap_or_else(PoisonError::into_inner);
+        preference.unwrap_or(UnitChoice::Fastest)
+    }
+
+    /// Says which units are preferred from now on.
+    pub fn prefer(&self, choice: UnitChoice) {
+        *self.preference.lock().unwrap_or_else(PoisonError::into_inner) = Some(choice);
+    }
+
+    /// The unit of that name, the same for all who ask.
+    #[must_use]
+    pub fn named(&self, name: &str) -> Arc<Unit> {
+        let mut units = self.all.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(known) = units.iter().find(|unit| unit.name() == name) {
+            return Arc::clone(known);
+        }
+        let new = Arc::new(Unit::new(name));
+        units.push(Arc::clone(&new));
+        new
+    }
+
+    /// All of them, in the order in which they were first asked for.
+    #[must_use]
+    pub fn all(&self) -> Vec<Arc<Unit>> {
+        self.all.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+}

@@ -1,0 +1,297 @@
+//! The ways of running a graph on several units, and which one a run takes.
+
+mod plan;
+mod trial;
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use galatea_graph::Datum;
+use galatea_tensor::DataType;
+
+use super::{Compiled, Session, lock};
+use crate::error::RuntimeError;
+use crate::options::Routing;
+use crate::partition::Partition;
+use crate::route::{Bucket, Occupied, Router, Unit};
+use plan::{Plan, cost};
+pub use trial::{Tended, WayReport};
+
+/// Ways that a session remembers beside those that a provider stands for; the first is how it was planned without
+/// any run's shapes.
+const MOST_WAYS: usize = 8;
+/// Buckets whose shapes are remembered for trials.
+const MOST_SEEN: usize = 256;
+
+/// One way of running a graph.
+struct Way {
+    partitions: Vec<Partition>,
+    /// The providers for whose sake it was made: each runs whatever it can.
+    locations: Vec<usize>,
+    /// What runs it; of the first way that is what the session has.
+    compiled: Option<Arc<Compiled>>,
+    /// Why it is not to be used.
+    failed: Option<String>,
+}
+
+/// What runs in a bucket were given.
+struct Seen {
+    inputs: Vec<(DataType, Vec<usize>)>,
+    runs: u64,
+}
+
+/// The ways of a session.
+pub(super) struct Routes {
+    routing: Routing,
+    inner: Mutex<Inner>,
+}
+
+struct Inner {
+    router: Router,
+    ways: Vec<Way>,
+    seen: HashMap<Bucket, Seen>,
+}
+
+/// Which way a run goes.
+pub(super) struct Route {
+    way: usize,
+    pub(super) compiled: Arc<Compiled>,
+    bucket: Bucket,
+    /// What the parts run on, and how long each is expected to take.
+    parts: Vec<(Arc<Unit>, Duration)>,
+    /// Whether nobody else used these units when it began.
+    alone: bool,
+    begin: Instant,
+}
+
+impl Way {
+    fn new(partitions: Vec<Partition>) -> Self {
+        Self { partitions, locations: Vec::new(), compiled: None, failed: None }
+    }
+}
+
+impl Route {
+    /// Whether it is the way that the session was planned with.
+    pub(super) fn is_first(&self) -> bool {
+        self.way == 0
+    }
+
+    /// Hands a part to its unit, for as long as what is given back lives.
+    pub(super) fn occupy(&self, part: usize) -> Option<Occupied> {
+        self.parts.get(part).map(|(unit, time)| unit.begin(*time))
+    }
+
+    fn is_alone(&self) -> bool {
+        self.parts.iter().all(|(unit, _)| unit.report().running == 0)
+    }
+}
+
+impl Routes {
+    /// The ways of a session, where its options say that runs are divided.
+    pub(super) fn new(session: &Session) -> Option<Self> {
+        let routing = session.options.routing.clone()?;
+        let units = session.providers.iter().map(|one| routing.units.named(one.name())).collect();
+        let inner = Inner { router: Router::new(units), ways: Vec::new(), seen: HashMap::new() };
+        Some(Self { routing, inner: Mutex::new(inner) })
+    }
+
+    /// Forgets the ways: what providers can run is not what it was.
+    pub(super) fn forget(&self) {
+        let inner = &mut *lock(&self.inner);
+        let units = inner.router.units().to_vec();
+        inner.router = Router::new(units);
+        inner.ways.clear();
+    }
+
+    /// Takes note of a run that went well.
+    pub(super) fn learn(&self, route: &Route) {
+        let took = route.begin.elapsed();
+        if route.alone && route.is_alone() {
+            lock(&self.inner).router.learn(&route.bucket, route.way, took);
+        }
+    }
+
+    /// Uses a way no more.
+    pub(super) fn give_up(&self, route: &Route, error: &RuntimeError) {
+        let mut inner = lock(&self.inner);
+        if let Some(way) = inner.ways.get_mut(route.way) {
+            way.compiled = None;
+            way.failed = Some(error.to_string());
+        }
+    }
+}
+
+impl Inner {
+    /// Learns what the ways take in a bucket, and of ways that are new.
+    fn open(&mut self, bucket: Bucket, plan: Plan, first: Vec<Partition>) {
+        if self.ways.is_empty() {
+            self.ways.push(Way::new(first));
+        }
+        for (location, partitions) in plan.divisions {
+            let known = self.ways.iter().position(|way| way.partitions == partitions);
+            let fits = self.ways.len() < MOST_WAYS || location.is_some();
+            if known.is_none() && fits {
+                self.ways.push(Way::new(partitions));
+            }
+            let own = known.or_else(|| self.ways.len().checked_sub(1).filter(|_| fits));
+            if let Some(way) = own.and_then(|own| self.ways.get_mut(own)) {
+                way.locations.extend(location);
+            }
+        }
+        let costs = self.ways.iter().map(|way| cost(&plan.claims, &plan.live, &way.partitions));
+        let costs = costs.collect();
+        self.router.predict(bucket, costs);
+    }
+
+    /// Remembers what a run is given, to make more of the same.
+    fn note(&mut self, bucket: &Bucket, inputs: &[Datum]) {
+        if let Some(seen) = self.seen.get_mut(bucket) {
+            seen.runs += 1;
+            return;
+        }
+        if self.seen.len() >= MOST_SEEN {
+            self.seen.clear();
+        }
+        let shape = |datum: &Datum| {
+            datum.as_tensor().map(|tensor| (tensor.dtype(), tensor.shape().to_vec()))
+        };
+        let inputs: Option<Vec<_>> = inputs.iter().map(shape).collect();
+        if let Some(inputs) = inputs {
+            self.seen.insert(bucket.clone(), Seen { inputs, runs: 1 });
+        }
+    }
+
+    /// The way that stands for a provider; the first where it has none of its own.
+    fn located(&self, provider: usize) -> usize {
+        let mine = |way: &Way| way.locations.contains(&provider) && way.failed.is_none();
+        self.ways.iter().position(mine).unwrap_or(0)
+    }
+}
+
+impl Session {
+    /// Which way a run goes, where the session may choose: of those that are ready, or the one on which the
+    /// provider that `location` names runs whatever it can.
+    ///
+    /// # Errors
+    /// [`RuntimeError::Input`] when there is no such provider; what failed when a way is compiled.
+    pub(super) fn route(
+        &self,
+        inputs: &[Datum],
+        location: Option<&str>,
+    ) -> Result<Option<Route>, RuntimeError> {
+        let Some(routes) = &self.routes else { return Ok(None) };
+        let location = location.map(|name| self.provider_named(name)).transpose()?;
+        let bucket = Bucket::of_inputs(inputs);
+        let mut inner = lock(&routes.inner);
+        if !inner.router.knows(&bucket) {
+            // Who asks meanwhile in another bucket need not wait.
+            drop(inner);
+            let plan = self.plan(inputs);
+            inner = lock(&routes.inner);
+            inner.open(bucket.clone(), plan, self.partitions());
+        }
+        inner.note(&bucket, inputs);
+        let way = match location {
+            Some(provider) => inner.located(provider),
+            None => {
+                let (goal, power) = (routes.routing.goal, routes.routing.units.preference());
+                let Inner { router, ways, .. } = &mut *inner;
+                let ready = |(at, way): (usize, &Way)| {
+                    way.failed.is_none() && (at == 0 || way.compiled.is_some())
+                };
+                let usable = |at: usize| ways.get(at).is_some_and(|way| ready((at, way)));
+                // Where all failed, the first is tried again.
+                router.choose(&bucket, goal, power, usable).map_or(0, |estimate| estimate.way)
+            }
+        };
+        let compiled = self.ready(&mut inner, way);
+        drop(inner);
+        let compiled = match compiled {
+            Ok(compiled) => compiled,
+            Err(partitions) => self.make_ready(routes, way, &partitions)?,
+        };
+        let inner = lock(&routes.inner);
+        let times = inner.router.part_times(&bucket, way);
+        let unit = |provider: usize| inner.router.units().get(provider).map(Arc::clone);
+        let parts = compiled.parts.iter().enumerate();
+        let parts = parts.filter_map(|(at, part)| {
+            Some((unit(part.provider)?, times.get(at).copied().unwrap_or_default()))
+        });
+        let parts: Vec<_> = parts.collect();
+        let alone = parts.iter().all(|(unit, _)| unit.report().running == 0);
+        Ok(Some(Route { way, compiled, bucket, parts, alone, begin: Instant::now() }))
+    }
+
+    /// A way on none of the units of one that failed, ready to run.
+    pub(super) fn way_without(&self, failed: &Route) -> Option<Arc<Compiled>> {
+        let routes = self.routes.as_ref()?;
+        let gone: Vec<usize> = failed.compiled.parts.iter().map(|part| part.provider).collect();
+        let mut inner = lock(&routes.inner);
+        let fits = |way: &Way| {
+            way.failed.is_none() && way.partitions.iter().all(|part| !gone.contains(&part.provider))
+        };
+        let way = inner.ways.iter().position(fits)?;
+        let ready = self.ready(&mut inner, way);
+        drop(inner);
+        ready.or_else(|partitions| self.make_ready(routes, way, &partitions)).ok()
+    }
+
+    /// What runs a way, or the partitions of which it is to be made.
+    fn ready(
+        &self,
+        inner: &mut Inner,
+        way: usize,
+    ) -> Result<Arc<Compiled>, Vec<Partition>> {
+        match inner.ways.get(way) {
+            Some(Way { compiled: Some(compiled), .. }) => Ok(Arc::clone(compiled)),
+            Some(own) if way > 0 => Err(own.partitions.clone()),
+            _ => Ok(self.current()),
+        }
+    }
+
+    /// Compiles a way and keeps it for later runs.
+    fn make_ready(
+        &self,
+        routes: &Routes,
+        way: usize,
+        partitions: &[Partition],
+    ) -> Result<Arc<Compiled>, RuntimeError> {
+        let made = self.compile_partitions(partitions);
+        let mut inner = lock(&routes.inner);
+        let own = inner.ways.get_mut(way).filter(|own| own.partitions == partitions);
+        match made {
+            Ok(compiled) => {
+                let compiled = Arc::new(compiled);
+                if let Some(own) = own {
+                    own.compiled = Some(Arc::clone(&compiled));
+                }
+                Ok(compiled)
+            }
+            Err((_, error)) => {
+                tracing::warn!(model = %self.graph.name, way, "a way is not used: {error}");
+                if let Some(own) = own {
+                    own.failed = Some(error.to_string());
+                }
+                Err(error)
+            }
+        }
+    }
+
+    /// The place of a provider among those of the session.
+    fn provider_named(&self, name: &str) -> Result<usize, RuntimeError> {
+        let all = || self.providers.iter().map(|provider| provider.name());
+        all().position(|own| own == name).ok_or_else(|| {
+            let known: Vec<&str> = all().collect();
+            let known = known.join(", ");
+            RuntimeError::Input(format!("there is no unit '{name}' here, there are {known}"))
+        })
+    }
+
+    /// How the session divides the graph now.
+    fn partitions(&self) -> Vec<Partition> {
+        let parts = &self.current().parts;
+        let of = parts.iter();
+        of.map(|part| Partition { provider: part.provider, nodes: part.nodes.clone() }).collect()
+    }
+}

@@ -1,0 +1,252 @@
+//! Measures the ways of a session, so that runs take the one that is the fastest and not the one that was
+//! thought to be.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use galatea_graph::Datum;
+use galatea_tensor::{DataType, Tensor};
+
+use super::super::{Compiled, Session, Wanted, lock};
+use super::Routes;
+use crate::binding::bind;
+use crate::error::RuntimeError;
+use crate::route::Bucket;
+
+/// Runs of a way in a trial, beside the one that prepares it.
+const SAMPLES: usize = 5;
+/// A way leaves a trial when its fastest run takes so many times as long as the fastest of all.
+const HOPELESS: f64 = 1.5;
+/// A way stays compiled where it takes at most so many times as long as the best: then it is worth something when
+/// the other's units have much to do.
+const WORTHWHILE: f64 = 3.0;
+
+/// What was found to do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Tended {
+    /// Nothing: the ways are measured for the shapes that runs had.
+    Settled,
+    /// Some ways were measured.
+    Measured,
+}
+
+/// A way of running a model with some shapes, for people.
+#[derive(Clone, Debug, PartialEq)]
+pub struct WayReport {
+    /// The providers of its parts, in running order.
+    pub providers: Vec<&'static str>,
+    /// Time of a run with all units free: measured, or predicted and corrected by what was measured otherwise.
+    pub time: Duration,
+    /// Whether it was measured.
+    pub measured: bool,
+    /// Why it is not used, where that is so.
+    pub failed: Option<String>,
+}
+
+/// A way in a trial.
+struct Entrant {
+    way: usize,
+    compiled: Arc<Compiled>,
+    times: Vec<Duration>,
+}
+
+impl Entrant {
+    fn best(&self) -> Option<Duration> {
+        self.times.iter().min().copied()
+    }
+
+    fn median(&self) -> Option<Duration> {
+        let mut times = self.times.clone();
+        times.sort_unstable();
+        times.get(times.len() / 2).copied()
+    }
+}
+
+impl Session {
+    /// Measures, for inputs like these, the ways that may be the fastest, until all are measured or `limit` is over.
+    /// Does nothing in a session whose runs are not divided between units.
+    ///
+    /// # Errors
+    /// As [`Session::run`].
+    pub fn settle(
+        &self,
+        inputs: &[(&str, Tensor)],
+        limit: Duration,
+    ) -> Result<Tended, RuntimeError> {
+        let inputs = bind(&self.inputs, inputs)?;
+        self.route(&inputs, None)?;
+        self.trial(&Bucket::of_inputs(&inputs), &inputs, limit)
+    }
+
+    /// Measures the ways that may be the fastest for the shapes that runs had most often, with inputs of zeros; for
+    /// `limit` at most, or as long as one run takes. For times at which nobody waits.
+    ///
+    /// # Errors
+    /// When the model cannot run with zeros. The shapes are not tried again.
+    pub fn tend(&self, limit: Duration) -> Result<Tended, RuntimeError> {
+        let Some(routes) = &self.routes else { return Ok(Tended::Settled) };
+        let Some((bucket, inputs)) = routes.untried() else { return Ok(Tended::Settled) };
+        let zeros = |(dtype, shape): &(DataType, Vec<usize>)| {
+            Tensor::zeros(*dtype, shape).map(Datum::Tensor).map_err(|error| error.to_string())
+        };
+        let made: Result<Vec<Datum>, String> = inputs.iter().map(zeros).collect();
+        let made = made.map_err(RuntimeError::Input);
+        let tried = made.and_then(|inputs| self.trial(&bucket, &inputs, limit));
+        if tried.is_err() {
+            lock(&routes.inner).seen.remove(&bucket);
+        }
+        tried
+    }
+
+    /// The ways of running the model with inputs like these, the fastest first; nothing where runs are not divided.
+    ///
+    /// # Errors
+    /// As [`Session::run`] says of inputs.
+    pub fn ways(&self, inputs: &[(&str, Tensor)]) -> Result<Vec<WayReport>, RuntimeError> {
+        let Some(routes) = &self.routes else { return Ok(Vec::new()) };
+        let inputs = bind(&self.inputs, inputs)?;
+        self.route(&inputs, None)?;
+        let inner = lock(&routes.inner);
+        let mut all = inner.router.estimates(&Bucket::of_inputs(&inputs));
+        all.sort_by(|a, b| a.ns.total_cmp(&b.ns));
+        let report = |one: &crate::route::Estimate| {
+            let way = inner.ways.get(one.way)?;
+            Some(WayReport {
+                providers: way
+                    .partitions
+                    .iter()
+                    .map(|part| self.providers[part.provider].name())
+                    .collect(),
+                time: Duration::try_from_secs_f64(one.ns / 1e9).ok()?,
+                measured: one.measured,
+                failed: way.failed.clone(),
+            })
+        };
+        Ok(all.iter().filter_map(report).collect())
+    }
+
+    /// Measures ways in turns. Those that are far behind after a round leave.
+    fn trial(
+        &self,
+        bucket: &Bucket,
+        inputs: &[Datum],
+        limit: Duration,
+    ) -> Result<Tended, RuntimeError> {
+        let Some(routes) = &self.routes else { return Ok(Tended::Settled) };
+        let mut entrants = self.entrants(routes, bucket);
+        if entrants.is_empty() {
+            return Ok(Tended::Settled);
+        }
+        let begin = Instant::now();
+        for round in 0..=SAMPLES {
+            let mut failed = Vec::new();
+            for (at, one) in entrants.iter_mut().enumerate() {
+                let _permit = self.options.pace.enter();
+                let before = Instant::now();
+                match one.compiled.run(inputs.to_vec(), Wanted::All, &mut None) {
+                    Ok(_) if round == 0 => {}
+                    Ok(_) => one.times.push(before.elapsed()),
+                    // The way that was planned first is what all else falls back to.
+                    Err(failure) if one.way == 0 => return Err(failure.error),
+                    Err(failure) => failed.push((at, failure.error)),
+                }
+            }
+            for (at, error) in failed.into_iter().rev() {
+                routes.fail(entrants.remove(at).way, &error);
+            }
+            let best = entrants.iter().filter_map(Entrant::best).min();
+            if let Some(best) = best {
+                let (stay, go): (Vec<_>, Vec<_>) = entrants.into_iter().partition(|one| {
+                    one.best().is_none_or(|own| own <= best.mul_f64(HOPELESS))
+                });
+                routes.measured(bucket, &go);
+                entrants = stay;
+            }
+            if (begin.elapsed() > limit && round > 0) || entrants.len() < 2 && round > 1 {
+                break;
+            }
+        }
+        routes.measured(bucket, &entrants);
+        routes.prune();
+        Ok(Tended::Measured)
+    }
+
+    /// The ways that are worth a trial, with the best of those that were measured to compare them with, compiled.
+    fn entrants(&self, routes: &Routes, bucket: &Bucket) -> Vec<Entrant> {
+        let chosen: Vec<(usize, Result<Arc<Compiled>, Vec<_>>)> = {
+            let mut inner = lock(&routes.inner);
+            let usable = |inner: &super::Inner, way: usize| {
+                inner.ways.get(way).is_some_and(|own| own.failed.is_none())
+            };
+            let mut ways = inner.router.worth_a_trial(bucket);
+            ways.retain(|&way| usable(&inner, way));
+            if ways.is_empty() {
+                return Vec::new();
+            }
+            let measured = inner.router.estimates(bucket);
+            let measured = measured.iter().filter(|one| one.measured && usable(&inner, one.way));
+            ways.extend(measured.min_by(|a, b| a.ns.total_cmp(&b.ns)).map(|one| one.way));
+            ways.into_iter().map(|way| (way, self.ready(&mut inner, way))).collect()
+        };
+        let made = chosen.into_iter().filter_map(|(way, compiled)| {
+            let compiled = match compiled {
+                Ok(compiled) => compiled,
+                Err(partitions) => self.make_ready(routes, way, &partitions).ok()?,
+            };
+            Some(Entrant { way, compiled, times: Vec::new() })
+        });
+        made.collect()
+    }
+}
+
+/// Shapes of inputs, each with its element type.
+type Shapes = Vec<(DataType, Vec<usize>)>;
+
+impl Routes {
+    /// The bucket with the most runs of which not all ways are measured that should be.
+    fn untried(&self) -> Option<(Bucket, Shapes)> {
+        let inner = lock(&self.inner);
+        let usable =
+            |way: &usize| inner.ways.get(*way).is_some_and(|own| own.failed.is_none());
+        let open = inner
+            .seen
+            .iter()
+            .filter(|(bucket, _)| inner.router.worth_a_trial(bucket).iter().any(usable));
+        let (bucket, seen) = open.max_by_key(|(_, seen)| seen.runs)?;
+        Some((bucket.clone(), seen.inputs.clone()))
+    }
+
+    fn fail(&self, way: usize, error: &RuntimeError) {
+        if let Some(own) = lock(&self.inner).ways.get_mut(way) {
+            own.compiled = None;
+            own.failed = Some(error.to_string());
+        }
+    }
+
+    fn measured(&self, bucket: &Bucket, entrants: &[Entrant]) {
+        let mut inner = lock(&self.inner);
+        for one in entrants {
+            if let Some(time) = one.median() {
+                inner.router.measured(bucket, one.way, time);
+            }
+        }
+    }
+
+    /// Gives back what compiled ways hold that are far behind for all shapes.
+    fn prune(&self) {
+        let mut inner = lock(&self.inner);
+        let mut worth = vec![false; inner.ways.len()];
+        for bucket in inner.seen.keys() {
+            let all = inner.router.estimates(bucket);
+            let best = all.iter().map(|one| one.ns).fold(f64::INFINITY, f64::min);
+            for one in all.iter().filter(|one| one.ns <= best * WORTHWHILE) {
+                worth[one.way] = true;
+            }
+        }
+        for (way, worth) in inner.ways.iter_mut().zip(worth) {
+            if !worth {
+                way.compiled = None;
+            }
+        }
+    }
+}

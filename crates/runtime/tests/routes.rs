@@ -1,0 +1,266 @@
+//! Sessions that divide their runs between units, with providers that take as long as a test says.
+
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::time::Duration;
+
+use galatea_graph::{Datum, Dim, Fact, Graph, Inputs, Node, OpError, Operator};
+use galatea_runtime::route::{Goal, Units};
+use galatea_runtime::{
+    Claim, Claims, Executable, ExecutionProvider, Fence, MemoryReport, Routing, RuntimeError,
+    Session, SessionOptions, Tended,
+};
+use galatea_tensor::{DataType, Tensor};
+
+/// Gives what it is given.
+#[derive(Debug)]
+struct Copy;
+
+impl Operator for Copy {
+    fn infer(&self, inputs: Inputs<'_, Fact>) -> Result<Vec<Fact>, OpError> {
+        Ok(vec![Fact { value: None, ..inputs.required(0)?.clone() }])
+    }
+
+    fn reference(&self, inputs: Inputs<'_, Tensor>) -> Result<Vec<Tensor>, OpError> {
+        Ok(vec![inputs.required(0)?.clone()])
+    }
+}
+
+/// Three copies in a row of n elements.
+fn graph() -> Graph {
+    let mut graph = Graph::new("copies");
+    let ids = ["x", "a", "b", "y"].map(|name| graph.value_named(name));
+    graph.value_mut(ids[0]).declared = Some(Fact::new(DataType::Fp32, vec![Dim::symbol("n")]));
+    (graph.inputs, graph.outputs) = (vec![ids[0]], vec![ids[3]]);
+    graph.nodes = ids
+        .windows(2)
+        .map(|pair| Node {
+            name: String::new(),
+            domain: "test".into(),
+            op_type: "Copy".into(),
+            inputs: vec![Some(pair[0])],
+            outputs: vec![Some(pair[1])],
+            operator: Arc::new(Copy),
+            parsed: None,
+        })
+        .collect();
+    graph
+}
+
+/// What a unit takes: predicted and real nanoseconds of a node for each element.
+#[derive(Debug)]
+struct Speed {
+    predicted: f64,
+    real: AtomicU64,
+    runs: AtomicUsize,
+    lost: AtomicBool,
+}
+
+#[derive(Debug)]
+struct Slow {
+    name: &'static str,
+    /// The nodes that it can run.
+    nodes: &'static [usize],
+    speed: Arc<Speed>,
+}
+
+impl ExecutionProvider for Slow {
+    fn name(&self) -> &'static str {
+        self.name
+    }
+
+    fn claim(&self, graph: &Graph, facts: &[Option<Fact>]) -> Claims {
+        let fact = facts[graph.inputs[0].index()].as_ref();
+        let count = fact.and_then(|fact| fact.shape.as_ref()?.first()?.known()).unwrap_or(1);
+        let cost_ns = self.speed.predicted * f64::from(u32::try_from(count).unwrap());
+        let claim = |&node: &usize| Claim { nodes: vec![node], cost_ns, kernel: "copy".into() };
+        let claims = self.nodes.iter().map(claim).collect();
+        Claims { claims, launch_ns: 1000.0, ..Claims::default() }
+    }
+
+    fn compile(
+        &self,
+        graph: Arc<Graph>,
+        _options: &SessionOptions,
+    ) -> Result<Box<dyn Executable>, RuntimeError> {
+        let (speed, nodes) = (Arc::clone(&self.speed), graph.nodes.len());
+        Ok(Box::new(SlowExecutable { name: self.name, speed, nodes }))
+    }
+}
+
+struct SlowExecutable {
+    name: &'static str,
+    speed: Arc<Speed>,
+    nodes: usize,
+}
+
+impl Executable for SlowExecutable {
+    fn submit(&self, inputs: Vec<Datum>) -> Fence {
+        if self.speed.lost.load(Ordering::SeqCst) {
+            return Fence::ready(Err(RuntimeError::provider(self.name, "the unit is gone")));
+        }
+        self.speed.runs.fetch_add(1, Ordering::SeqCst);
+        let count = inputs[0].as_tensor().unwrap().elements() * self.nodes;
+        let ns = self.speed.real.load(Ordering::SeqCst) * u64::try_from(count).unwrap();
+        std::thread::sleep(Duration::from_nanos(ns));
+        Fence::ready(Ok(inputs))
+    }
+
+    fn memory(&self) -> MemoryReport {
+        MemoryReport::default()
+    }
+}
+
+struct Bed {
+    session: Session,
+    speeds: Vec<Arc<Speed>>,
+    units: Arc<Units>,
+}
+
+/// A session on units of these names, nodes, and predicted and real nanoseconds for each element of a node.
+fn bed(rows: &[(&'static str, &'static [usize], f64, u64)]) -> Bed {
+    let (mut providers, mut speeds) = (Vec::new(), Vec::new());
+    for &(name, nodes, predicted, real) in rows {
+        let speed = Arc::new(Speed {
+            predicted,
+            real: AtomicU64::new(real),
+            runs: AtomicUsize::new(0),
+            lost: AtomicBool::new(false),
+        });
+        speeds.push(Arc::clone(&speed));
+        let provider: Arc<dyn ExecutionProvider> = Arc::new(Slow { name, nodes, speed });
+        providers.push(provider);
+    }
+    let units = Arc::new(Units::new());
+    let routing = Routing { units: Arc::clone(&units), goal: Goal::Latency };
+    let options = SessionOptions { routing: Some(routing), ..SessionOptions::default() };
+    Bed { session: Session::new(graph(), &providers, &options).unwrap(), speeds, units }
+}
+
+impl Bed {
+    fn input(count: usize) -> Tensor {
+        Tensor::from_vec(&[count], vec![1.5_f32; count]).unwrap()
+    }
+
+    fn run(&self, count: usize) {
+        let outputs = self.session.run(&[("x", Self::input(count))]).unwrap();
+        assert_eq!(outputs[0].to_vec::<f32>().unwrap(), vec![1.5; count]);
+    }
+
+    fn settle(&self, count: usize) -> Tended {
+        self.session.settle(&[("x", Self::input(count))], Duration::from_secs(60)).unwrap()
+    }
+
+    /// The unit that a run goes to.
+    fn goes_to(&self, count: usize) -> Vec<usize> {
+        let before: Vec<usize> = self.runs();
+        self.run(count);
+        let after = self.runs();
+        (0..after.len()).filter(|&unit| after[unit] > before[unit]).collect()
+    }
+
+    fn runs(&self) -> Vec<usize> {
+        self.speeds.iter().map(|speed| speed.runs.load(Ordering::SeqCst)).collect()
+    }
+}
+
+const ALL: &[usize] = &[0, 1, 2];
+
+#[test]
+fn a_wrong_prediction_is_found_out_by_a_trial() {
+    let bed = bed(&[("gpu", ALL, 10.0, 4000), ("cpu", ALL, 20.0, 400)]);
+    assert_eq!(bed.goes_to(1000), [0]);
+    assert_eq!(bed.settle(1000), Tended::Measured);
+    assert_eq!(bed.goes_to(1000), [1]);
+    assert_eq!(bed.settle(1000), Tended::Settled);
+    let ways = bed.session.ways(&[("x", Bed::input(1000))]).unwrap();
+    assert!(ways[0].measured && ways[0].providers == ["cpu"], "{ways:?}");
+}
+
+#[test]
+fn small_inputs_go_elsewhere_than_large_ones() {
+    // The first is far off: a start, and then next to nothing for each element.
+    let bed = bed(&[("gpu", ALL, 0.0, 0), ("cpu", ALL, 1.0, 1)]);
+    assert_eq!(bed.goes_to(100_000), [0]);
+    let small = bed.session.ways(&[("x", Bed::input(1))]).unwrap();
+    assert_eq!(small[0].providers, ["gpu"]);
+    let times: Vec<Duration> = small.iter().map(|way| way.time).collect();
+    assert!(times[1] - times[0] < Duration::from_micros(1), "{times:?}");
+}
+
+#[test]
+fn idle_time_finds_out_what_requests_need() {
+    let bed = bed(&[("gpu", ALL, 10.0, 4000), ("cpu", ALL, 20.0, 400)]);
+    assert_eq!(bed.session.tend(Duration::from_secs(60)).unwrap(), Tended::Settled);
+    bed.run(500);
+    assert_eq!(bed.session.tend(Duration::from_secs(60)).unwrap(), Tended::Measured);
+    assert_eq!(bed.session.tend(Duration::from_secs(60)).unwrap(), Tended::Settled);
+    assert_eq!(bed.goes_to(500), [1]);
+}
+
+#[test]
+fn a_unit_that_is_closed_gets_no_more_requests() {
+    let bed = bed(&[("gpu", ALL, 10.0, 400), ("cpu", ALL, 20.0, 600)]);
+    bed.settle(1000);
+    assert_eq!(bed.goes_to(1000), [0]);
+    bed.units.named("gpu").set_open(false);
+    let ways = bed.session.ways(&[("x", Bed::input(1000))]).unwrap();
+    assert_eq!(bed.goes_to(1000), [1], "{ways:?}");
+    bed.units.named("gpu").set_open(true);
+    assert_eq!(bed.goes_to(1000), [0]);
+}
+
+#[test]
+fn a_unit_that_is_lost_costs_no_request() {
+    let bed = bed(&[("gpu", ALL, 10.0, 400), ("cpu", ALL, 20.0, 600)]);
+    bed.settle(1000);
+    assert_eq!(bed.goes_to(1000), [0]);
+    bed.speeds[0].lost.store(true, Ordering::SeqCst);
+    assert_eq!(bed.goes_to(1000), [1]);
+    assert_eq!(bed.goes_to(1000), [1]);
+}
+
+#[test]
+fn a_way_that_fails_is_left_and_the_first_one_goes_on() {
+    let bed = bed(&[("cpu", ALL, 10.0, 4000), ("gpu", ALL, 20.0, 40)]);
+    bed.settle(1000);
+    assert_eq!(bed.goes_to(1000), [1]);
+    bed.speeds[1].lost.store(true, Ordering::SeqCst);
+    assert_eq!(bed.goes_to(1000), [0]);
+    let ways = bed.session.ways(&[("x", Bed::input(1000))]).unwrap();
+    assert!(ways.iter().any(|way| way.failed.as_ref().is_some_and(|why| why.contains("gone"))));
+}
+
+#[test]
+fn concurrent_runs_are_divided_between_units() {
+    let bed = bed(&[("gpu", ALL, 10.0, 4000), ("cpu", ALL, 10.0, 5000)]);
+    bed.settle(1000);
+    let before = bed.runs();
+    std::thread::scope(|scope| {
+        for _ in 0..4 {
+            scope.spawn(|| (0..4).for_each(|_| bed.run(1000)));
+        }
+    });
+    let after = bed.runs();
+    let counts: Vec<usize> = after.iter().zip(before).map(|(after, before)| after - before).collect();
+    assert_eq!(counts.iter().sum::<usize>(), 16);
+    assert!(counts.iter().all(|&count| count >= 4), "{counts:?}");
+    assert!(bed.units.all().iter().all(|unit| unit.report().owed == Duration::ZERO));
+}
+
+#[test]
+fn a_request_says_where_it_is_run() {
+    let bed = bed(&[("gpu", &[1], 10.0, 40), ("cpu", ALL, 20.0, 40)]);
+    let on = |name: &str| {
+        let before = bed.runs();
+        bed.session.run_on(name, &[("x", Bed::input(10))])?;
+        let after = bed.runs();
+        Ok((0..2).filter(|&unit| after[unit] > before[unit]).collect::<Vec<usize>>())
+    };
+    assert_eq!(on("gpu").unwrap(), [0, 1], "the GPU has a node only");
+    assert_eq!(on("cpu").unwrap(), [1]);
+    let error: RuntimeError = on("npu").unwrap_err();
+    assert!(error.is_input() && error.to_string().contains("'npu' here, there are gpu, cpu"));
+}
