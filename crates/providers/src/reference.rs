@@ -29,6 +29,10 @@ impl ExecutionProvider for ReferenceProvider {
         NAME
     }
 
+    fn stands_in(&self) -> bool {
+        true
+    }
+
     fn claim(&self, graph: &Graph, facts: &[Option<Fact>]) -> Claims {
         self.claim_usual(graph, facts, &sized(facts))
     }

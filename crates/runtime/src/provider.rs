@@ -110,6 +110,12 @@ pub trait ExecutionProvider: Send + Sync + fmt::Debug {
         None
     }
 
+    /// Whether it only stands in where no other provider can run something: then no runs are sent to it for its own
+    /// sake.
+    fn stands_in(&self) -> bool {
+        false
+    }
+
     /// Whether what it computes lies on a device and must be brought back before the host reads it: then a model
     /// does well to make small what it gives.
     fn reads_back(&self) -> bool {

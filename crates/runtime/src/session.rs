@@ -230,6 +230,12 @@ impl Session {
             && !self.graph.nodes.iter().any(repeats)
     }
 
+    /// Whether runs are divided between units.
+    #[must_use]
+    pub fn divides(&self) -> bool {
+        self.routes.is_some()
+    }
+
     /// Names of the providers that run the partitions, in running order.
     #[must_use]
     pub fn partition_providers(&self) -> Vec<&'static str> {
@@ -340,17 +346,23 @@ impl Session {
         self.run_or_demote(&inputs, Wanted::All, &mut None)
     }
 
-    /// As [`Session::run`], with whatever the provider of that name can run on it, where runs are divided between
-    /// units; otherwise on the way that was planned.
+    /// As [`Session::run`], with whatever the provider of that name can run on it.
     ///
     /// # Errors
-    /// As [`Session::run`], and when runs are divided and there is no such provider.
+    /// As [`Session::run`], and when there is no such provider; in a session whose runs are not divided between
+    /// units, also when it runs nothing of the model.
     pub fn run_on(
         &self,
         location: &str,
         inputs: &[(&str, Tensor)],
     ) -> Result<Vec<Tensor>, RuntimeError> {
         let inputs = bind(&self.inputs, inputs)?;
+        let planned = self.partition_providers();
+        if self.routes.is_none() && !planned.contains(&location) {
+            let planned = planned.join(", ");
+            let text = format!("'{location}' runs nothing of this model, which runs on {planned}");
+            return Err(RuntimeError::Input(text));
+        }
         let outputs = self.run_located(Some(location), &inputs, Wanted::All, &mut None)?;
         self.tensors(outputs, Wanted::All)
     }

@@ -32,6 +32,7 @@ pub mod pending;
 mod power;
 pub mod profile;
 pub mod restricted;
+mod routing;
 pub mod server;
 mod shm;
 pub mod startup;

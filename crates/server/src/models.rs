@@ -8,7 +8,7 @@ use galatea_llm::engine::Speculation;
 use galatea_llm::model::{CacheType, LanguageModel, LoadOptions};
 use galatea_llm::weights::Quantization;
 use galatea_llm::{Error, Kind};
-use galatea_runtime::{CompileMode, SessionOptions};
+use galatea_runtime::{CompileMode, Routing, SessionOptions};
 use galatea_serving::Core;
 use galatea_serving::backend::builtin;
 use galatea_serving::backend::graph::GraphBackend;
@@ -70,17 +70,29 @@ impl CheckpointDefaults {
 /// The backends of this program on the processor, with prepared models in a cache.
 #[must_use]
 pub fn backends(cache: Option<ModelCache>) -> Vec<Arc<dyn Backend>> {
-    backends_with(cache, CheckpointDefaults::default(), None, Vec::new(), None)
+    let machine = Machine { shared: units::processor(), ..Machine::default() };
+    backends_with(cache, CheckpointDefaults::default(), None, machine, None)
+}
+
+/// The units that models run on.
+#[derive(Debug, Default)]
+pub struct Machine {
+    /// GPUs that instances of models may be placed on, in the order of their numbers.
+    pub gpus: units::Providers,
+    /// The units of a model that asks for none, preferred ones first.
+    pub shared: units::Providers,
+    /// How runs are divided between these, if they are.
+    pub routing: Option<Routing>,
 }
 
 /// The backends, with what the server says of checkpoints, so many bytes of memory for all of them,
-/// GPUs that instances of ONNX models may be placed on, and a profile of what engines do.
+/// the machine's units, and a profile of what engines do.
 #[must_use]
 pub fn backends_with(
     cache: Option<ModelCache>,
     defaults: CheckpointDefaults,
     limit: Option<u64>,
-    gpus: units::Providers,
+    machine: Machine,
     profile: Option<Arc<Profile>>,
 ) -> Vec<Arc<dyn Backend>> {
     let options = SessionOptions {
@@ -91,10 +103,13 @@ pub fn backends_with(
         ..SessionOptions::default()
     };
     let core_ml = GraphBackend::core_ml(units::processor(), options.clone());
+    let Machine { gpus, shared, routing } = machine;
     let core_ml = core_ml.with_gpus(gpus.clone()).with_optional(units::optional());
+    let core_ml = core_ml.with_shared(shared.clone(), routing.clone());
     let core_ml: Arc<dyn Backend> = Arc::new(core_ml);
     let onnx = GraphBackend::onnx(units::processor(), options).with_gpus(gpus);
-    let onnx: Arc<dyn Backend> = Arc::new(onnx.with_optional(units::optional()).with_cache(cache));
+    let onnx = onnx.with_optional(units::optional()).with_shared(shared, routing);
+    let onnx: Arc<dyn Backend> = Arc::new(onnx.with_cache(cache));
     let llm = LlmBackend::within(&checkpoints(defaults, profile), &Residency::new(limit));
     [onnx, core_ml].into_iter().chain(llm).chain(builtin::all()).collect()
 }

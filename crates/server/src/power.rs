@@ -18,6 +18,7 @@ use galatea_runtime::power::{
 use galatea_serving::Core;
 
 use crate::flags::Flags;
+use crate::routing;
 
 /// How often sensors are read.
 const INTERVAL: Duration = Duration::from_secs(1);
@@ -213,6 +214,7 @@ impl Drop for Watch {
 
 fn apply(allowed: &Allowance, core: &Weak<Core>) {
     GATE.set_pace(allowed.pace);
+    routing::units().prefer(allowed.units);
     if let Some(core) = core.upgrade() {
         core.admit(allowed.admits);
     }

@@ -7,7 +7,9 @@ use std::sync::Arc;
 
 use galatea_providers::coreml::{self, CoreMlProvider, NeuralEngine};
 use galatea_runtime::chips::{self, Figure};
-use galatea_runtime::{ExecutionProvider, Peaks};
+use galatea_runtime::{ExecutionProvider, Peaks, Routing};
+
+use crate::routing;
 
 /// The name that leaves the choice to the program.
 pub const AUTO: &str = "auto";
@@ -49,6 +51,34 @@ pub fn of_graphs(name: Option<&str>) -> Result<Providers, String> {
         }
         None => Ok(units),
     }
+}
+
+/// How runs are divided between these units, which a name stands for: not where it names one of them, or where there
+/// is only one.
+#[must_use]
+pub fn routing(name: Option<&str>, units: &Providers) -> Option<Routing> {
+    let divides = name.is_none_or(|name| name == AUTO || name.contains(','));
+    let several = units.iter().filter(|unit| !unit.stands_in()).count() > 1;
+    (divides && several).then(routing::usual)
+}
+
+/// The units of served models that ask for none, with how runs are divided between them: those that a list names, or
+/// for `auto` the Neural Engine, the first of these GPUs and the processor, as far as they are there.
+///
+/// # Errors
+/// As [`named`].
+pub fn shared(name: &str, gpus: &Providers) -> Result<(Providers, Option<Routing>), String> {
+    if name != AUTO {
+        let units = named(Some(name))?;
+        // One unit is what all models run on: no model is placed by what GPUs there are.
+        return Ok((units, Some(routing::usual())));
+    }
+    let here = CoreMlProvider::here();
+    let engine = here.engine().is_some().then(|| Arc::new(here) as Arc<dyn ExecutionProvider>);
+    let units = engine.into_iter().chain(gpus.iter().take(1).cloned()).chain(processor());
+    let units: Providers = units.collect();
+    let routing = routing(Some(name), &units);
+    Ok((units, routing))
 }
 
 /// Units that serve the models whose configuration names them.
@@ -130,6 +160,9 @@ fn gpu(_number: usize) -> Result<Arc<dyn ExecutionProvider>, String> {
 /// When there is none of that name.
 pub fn named(name: Option<&str>) -> Result<Providers, String> {
     let Some(name) = name.filter(|name| *name != AUTO) else { return Ok(all()) };
+    if name.contains(',') {
+        return several(name);
+    }
     let (kind, number) = name.split_once(':').unwrap_or((name, "0"));
     if kind == "gpu" {
         let number = number
@@ -151,6 +184,35 @@ pub fn named(name: Option<&str>) -> Result<Providers, String> {
     let reference = galatea_providers::reference::NAME;
     let behind = (name != reference).then(|| galatea_providers::by_name(reference)).flatten();
     Ok(std::iter::once(chosen).chain(behind).collect())
+}
+
+/// The units of a list of names, none of which takes whatever it can; the processor is behind them in any case.
+fn several(names: &str) -> Result<Providers, String> {
+    let mut units = Providers::new();
+    for name in names.split(',').map(str::trim) {
+        let unit = match name.split_once(':').unwrap_or((name, "0")) {
+            ("gpu", number) => {
+                let number = number.parse().map_err(|_| {
+                    format!("provider '{name}' found, expected gpu or gpu:N with a number")
+                })?;
+                gpu(number).map_err(|error| format!("provider '{name}': {error}"))?
+            }
+            (coreml::NAME, _) if name.contains(':') => core_ml(name)?,
+            (coreml::NAME, _) => Arc::new(CoreMlProvider::here()),
+            _ => Arc::clone(named(Some(name))?.first().ok_or("there is no processor")?),
+        };
+        if units.iter().any(|known| known.name() == unit.name()) {
+            return Err(format!("'{name}' found twice in '{names}'"));
+        }
+        units.push(unit);
+    }
+    let behind = processor();
+    let missing = |one: &Arc<dyn ExecutionProvider>| {
+        units.iter().all(|known| known.name() != one.name())
+    };
+    let behind: Providers = behind.into_iter().filter(missing).collect();
+    units.extend(behind);
+    Ok(units)
 }
 
 /// Whether a provider's name stands for Core ML.

@@ -6,6 +6,7 @@ use std::fmt::Write as _;
 use bytes::Bytes;
 use galatea_tensor::DataType;
 
+use crate::backend::graph::EXECUTION_LOCATION;
 use crate::config::{ModelConfig, datatype};
 use crate::error::Error;
 use crate::request::{InferenceRequest, InputData, InputTensor, request_prefix};
@@ -361,6 +362,13 @@ impl RequestChecker {
             } else if expected.shapes_matter {
                 key.extend(input.shape.iter().skip(usize::from(self.max_batch_size > 0)));
             }
+        }
+        if let Some((_, place)) =
+            request.parameters.iter().find(|(name, _)| name == EXECUTION_LOCATION)
+        {
+            // Requests for different units are different batches.
+            let text = format!("{place:?}");
+            key.extend(text.bytes().map(i64::from));
         }
         BatchKey(key)
     }

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
-use galatea_runtime::{ProfileRow, Session};
+use galatea_runtime::{ProfileRow, Session, WayReport};
 use galatea_serving::model_cache::Source;
 use galatea_tensor::Tensor;
 use indicatif::{ProgressBar, ProgressStyle};
@@ -32,7 +32,11 @@ pub(super) const CHOICES: &[Choice] = &[
         value: "N[,N…]",
         sentence: "threads inside an operator, 0 for all fast cores [0]",
     },
-    Choice { name: "provider", value: "NAME", sentence: "run on this provider" },
+    Choice {
+        name: "provider",
+        value: "NAME[,NAME…]",
+        sentence: "run on this provider, or divide runs among several",
+    },
     Choice { name: "function", value: "NAME", sentence: "function of a model that has several" },
     Choice { name: "seconds", value: "S", sentence: "time to measure each of them [3]" },
     Choice {
@@ -87,6 +91,8 @@ pub(super) const CHOICES: &[Choice] = &[
 const LEAST_RUNS: usize = 5;
 /// Runs before the measurement: the first ones pack weights and plan memory.
 const WARM_UP_RUNS: usize = 2;
+/// The most time in which units are compared.
+const SETTLING: Duration = Duration::from_secs(20);
 /// Rows of the profile.
 const PROFILE_ROWS: usize = 15;
 
@@ -129,9 +135,17 @@ pub(super) fn bench(arguments: &[String]) -> Result<ExitCode, String> {
         if let (Some(fields), Some((rows, roofs))) = (line.as_object_mut(), &measured) {
             fields.insert("profile".to_owned(), roofs.json(rows));
         }
+        let ways = ways(&loaded.session, &inputs)?;
+        if let Some(fields) = line.as_object_mut().filter(|_| !ways.is_empty()) {
+            fields.insert("ways".to_owned(), ways.iter().map(way_json).collect());
+        }
         say(&line.to_string());
     } else {
         say(&job.text(&loaded, figures));
+        let ways = ways(&loaded.session, &inputs)?;
+        if !ways.is_empty() {
+            say(&way_table(&ways));
+        }
         measured.iter().for_each(|(rows, roofs)| say(&slowest(rows, roofs)));
     }
     Ok(ExitCode::SUCCESS)
@@ -193,6 +207,8 @@ fn measure(
     if let Ok(style) = ProgressStyle::with_template("{bar:40} {percent:>3} %  {msg}") {
         bar.set_style(style);
     }
+    // Where runs are divided, each unit shows first what it can.
+    session.settle(&inputs, SETTLING).map_err(|error| error.to_string())?;
     for _ in 0..WARM_UP_RUNS {
         session.run(&inputs).map_err(|error| error.to_string())?;
     }
@@ -322,6 +338,42 @@ impl Job<'_> {
             kilobytes(plans.live_bytes),
             table(&head, [row])
         )
+    }
+}
+
+/// The ways of running the model on the units among which runs are divided, the fastest first.
+fn ways(session: &Session, inputs: &[(String, Tensor)]) -> Result<Vec<WayReport>, String> {
+    session.ways(&named(inputs)).map_err(|error| error.to_string())
+}
+
+fn way_json(way: &WayReport) -> serde_json::Value {
+    serde_json::json!({
+        "providers": way.providers,
+        "ms": way.time.as_secs_f64() * 1e3,
+        "measured": way.measured,
+        "failed": way.failed,
+    })
+}
+
+fn way_table(ways: &[WayReport]) -> String {
+    let row = |way: &WayReport| {
+        let known = if way.measured { "measured" } else { "predicted" };
+        vec![
+            shortened(&way.providers),
+            format!("{:.3}", way.time.as_secs_f64() * 1e3),
+            way.failed.clone().unwrap_or_else(|| known.to_owned()),
+        ]
+    };
+    table(&["Units", "ms", ""], ways.iter().map(row))
+}
+
+/// The providers of a way's parts, of which there may be many.
+fn shortened(providers: &[&str]) -> String {
+    const MOST: usize = 6;
+    let shown = providers.iter().take(MOST).copied().collect::<Vec<_>>().join(" → ");
+    match providers.len().checked_sub(MOST) {
+        Some(more) if more > 0 => format!("{shown} → … ({more} more)"),
+        _ => shown,
     }
 }
 

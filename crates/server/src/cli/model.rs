@@ -244,14 +244,15 @@ fn prepare(
     cache: Option<&ModelCache>,
 ) -> Result<Ready, String> {
     let format = format(path)?;
+    let providers = units::of_graphs(arguments.last("provider"))?;
     let options = SessionOptions {
+        routing: units::routing(arguments.last("provider"), &providers),
         threads,
         optimise: level(arguments)?,
         precision: precision(arguments)?,
         choices: tuning::choices(),
         ..SessionOptions::default()
     };
-    let providers = units::of_graphs(arguments.last("provider"))?;
     if format == Format::CoreMl {
         let model = graph_model::read_core_ml(path, arguments.last("function"))?;
         let session = Session::new(model.graph, &providers, &options);

@@ -23,6 +23,7 @@ use crate::metrics::MetricsConfig;
 use crate::models::{self, CheckpointDefaults};
 use crate::power;
 use crate::profile::Profile;
+use crate::routing;
 use crate::server::{self, Server};
 use crate::startup;
 use crate::units::{self, Software};
@@ -89,6 +90,7 @@ async fn load_and_serve(flags: Flags, profile: Option<Arc<Profile>>) -> Result<E
         }
     };
     let _power = power::Watch::start(power, &core);
+    let _tender = routing::Tender::start(&core);
     let server = match Server::start_with(Arc::clone(&core), &flags, profile) {
         Ok(server) => server,
         Err(error) => {
@@ -132,8 +134,10 @@ pub(super) fn start_core(
     let cache = models::model_cache(flags.text("model-cache-dir"), bytes);
     let memory =
         memory_limit::of_models(flags.text("model-memory-limit"), host::machine_memory_bytes())?;
-    let backends =
-        models::backends_with(cache, CheckpointDefaults::of(flags)?, memory, gpus, profile);
+    let shared = units::shared(flags.text("provider"), &gpus);
+    let (shared, routing) = shared.map_err(|error| format!("--provider: {error}"))?;
+    let on = models::Machine { gpus, shared, routing };
+    let backends = models::backends_with(cache, CheckpointDefaults::of(flags)?, memory, on, profile);
     let core = Core::start(options, backends.clone()).map_err(|error| {
         tracing::error!("creating server: {}", error.nested());
         format!("creating server: {}", error.nested())

@@ -128,6 +128,8 @@ pub const FLAGS: &[Flag] = flags![
         "Memory of all language models together: BYTES, NGiB or N% of the machine's; idle ones make room.", Yes;
     "gpu-memory-limit" Text, "",
         "Memory of each GPU that models may take: BYTES, NGiB or N% of what it recommends.", Yes;
+    "provider" Text, "auto",
+        "Units among which runs of models are divided that ask for none: auto, or some of coreml, gpu, gpu:N and cpu with commas between.", Yes;
     "power-target-watts" Text, "",
         "Watts that the chip is to draw at most, where the machine says what it draws.", Yes;
     "enable-thermal-protection" Bool, "true",

@@ -1,6 +1,7 @@
 //! The metrics page: Triton's families, and vLLM's of language models, in Prometheus' text format.
 
 mod ane;
+mod units;
 mod config;
 mod families;
 mod gpu;
@@ -45,6 +46,7 @@ pub fn render(app: &App) -> String {
     page.extend(power::page(crate::power::state(), tokens));
     page.extend(llm::page(&models, &encoders));
     page.extend(ane::page(galatea_providers::coreml::engine::counts()));
+    page.extend(units::page(&crate::routing::report()));
     page.extend(gpu_memory::page(&crate::gpus::memory()));
     let readings = app.host().map(host::Host::gauges).unwrap_or_default();
     let pools = [

@@ -11,6 +11,7 @@ use std::collections::BTreeMap;
 use std::fmt::Debug;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
 use galatea_llm::embed::EncoderEngine;
 use galatea_llm::model::LanguageModel;
@@ -153,6 +154,29 @@ pub enum Checkpoint {
 /// Tells how many multiplications and additions the products and convolutions of a model have taken so far.
 pub type OperationCounter = Arc<dyn Fn() -> u64 + Send + Sync>;
 
+/// Finds out which units the runs of a model had best go to.
+#[derive(Clone)]
+pub struct Tending(Arc<dyn Fn(Duration) -> bool + Send + Sync>);
+
+impl Tending {
+    /// What does it, for so long at most, and says whether there was something to find out.
+    pub fn new(find_out: impl Fn(Duration) -> bool + Send + Sync + 'static) -> Self {
+        Self(Arc::new(find_out))
+    }
+
+    /// Finds out more, for so long at most, at a time when nobody waits; whether there was something to find out.
+    #[must_use]
+    pub fn tend(&self, limit: Duration) -> bool {
+        (self.0)(limit)
+    }
+}
+
+impl Debug for Tending {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Tending")
+    }
+}
+
 /// A loaded version of a model.
 pub trait Model: Send + Sync {
     /// Inputs and outputs that the model has by itself, to complete and to check the configuration; `None` for models
@@ -177,6 +201,12 @@ pub trait Model: Send + Sync {
 
     /// What counts its arithmetic; `None` where nobody does.
     fn operations(&self) -> Option<OperationCounter> {
+        None
+    }
+
+    /// What finds out which units its runs had best go to; `None` where there is no choice. Asked for when all
+    /// instances are made.
+    fn tending(&self) -> Option<Tending> {
         None
     }
 

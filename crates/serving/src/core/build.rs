@@ -144,6 +144,7 @@ impl Core {
             policy: RwLock::default(),
             arithmetic,
             checkpoint: model.checkpoint(),
+            tending: model.tending(),
         })
     }
 
@@ -198,6 +199,7 @@ impl Core {
             cache,
             policy: RwLock::default(),
             arithmetic: None,
+            tending: None,
             checkpoint: None,
         })
     }

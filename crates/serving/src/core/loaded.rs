@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 
 use super::arithmetic::Arithmetic;
 use super::describe::{ModelMetadata, TensorMetadata};
+use crate::backend::Tending;
 use crate::backend::llm::Resident;
 use crate::cache::ResponseCache;
 use crate::config::inference::ModelVersionPolicy;
@@ -48,6 +49,8 @@ pub(super) struct LoadedVersion {
     pub(super) policy: RwLock<Option<ModelVersionPolicy>>,
     /// What it computes, where that is counted.
     pub(super) arithmetic: Option<Arithmetic>,
+    /// What finds out which units its runs had best go to.
+    pub(super) tending: Option<Tending>,
     /// What front ends ask that speak of prompts and tokens.
     pub(super) checkpoint: Option<Arc<Resident>>,
 }

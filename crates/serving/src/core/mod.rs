@@ -145,6 +145,14 @@ impl Core {
         self.admitting.store(admits, Ordering::Release);
     }
 
+    /// Finds out which units the runs of a model had best go to, for so long at most, at a time when nobody waits;
+    /// whether there was something to find out.
+    #[must_use]
+    pub fn tend(&self, limit: Duration) -> bool {
+        let serving: Vec<_> = self.models().all_ready().cloned().collect();
+        serving.iter().filter_map(|loaded| loaded.tending.as_ref()).any(|one| one.tend(limit))
+    }
+
     fn check_admission(&self) -> Result<(), Error> {
         match self.admitting.load(Ordering::Acquire) {
             true => Ok(()),

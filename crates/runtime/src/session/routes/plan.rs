@@ -97,7 +97,8 @@ impl Session {
         let (count, most) = (self.graph.nodes.len(), self.options.max_partitions);
         let divided = |claims: &[Claims]| partition(count, claims, &live, most).ok();
         let fastest = divided(&claims).map(|partitions| (None, partitions));
-        let each = (0..claims.len()).filter_map(|provider| {
+        let own = |provider: &usize| !self.providers[*provider].stands_in();
+        let each = (0..claims.len()).filter(own).filter_map(|provider| {
             let partitions = divided(&insisting(&claims, provider))?;
             let takes = partitions.iter().any(|one| one.provider == provider);
             takes.then_some((Some(provider), partitions))

@@ -1,20 +1,22 @@
 //! The backends `onnxruntime` and `coreml`: models that are graphs, run by sessions on the execution providers that
 //! the server hands over.
 
+mod location;
 mod options;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::time::Duration;
 
 use galatea_formats::coreml::{Feature, FeatureType, Shapes};
 use galatea_graph::{Fact, Graph, ValueKind};
-use galatea_runtime::{ExecutionProvider, IoInfo, Session, SessionOptions};
+use galatea_runtime::{ExecutionProvider, IoInfo, Routing, Session, SessionOptions, Tended};
 use galatea_tensor::Tensor;
 
 use super::{
     Backend, Model, ModelFiles, ModelInstance, ModelIo, ModelState, ModelTensor, OperationCounter,
-    Payload, Placement, PlacementKind,
+    Payload, Placement, PlacementKind, Tending,
 };
 use crate::batch;
 use crate::config::ModelConfig;
@@ -22,6 +24,8 @@ use crate::config::inference::model_instance_group::Kind as GroupKind;
 use crate::error::{Code, Error};
 use crate::graph_model::{self, Format, Interface};
 use crate::model_cache::{self, ModelCache};
+
+pub(crate) use location::EXECUTION_LOCATION;
 
 /// The parameter that names the function of a model of Core ML that has several.
 const FUNCTION: &str = "function_name";
@@ -36,6 +40,8 @@ pub struct GraphBackend {
     gpus: Providers,
     /// Providers of models whose configuration names them as accelerators.
     optional: Providers,
+    /// The units among which runs of a model are divided that asks for none.
+    shared: Option<(Providers, Routing)>,
     options: SessionOptions,
     cache: Option<Arc<ModelCache>>,
 }
@@ -48,7 +54,8 @@ impl GraphBackend {
     #[must_use]
     pub fn onnx(providers: Providers, options: SessionOptions) -> Self {
         let (gpus, optional) = (Vec::new(), Vec::new());
-        Self { format: Format::Onnx, providers, gpus, optional, options, cache: None }
+        let shared = None;
+        Self { format: Format::Onnx, providers, gpus, optional, shared, options, cache: None }
     }
 
     /// A backend of packages and files of Core ML, else as [`GraphBackend::onnx`].
@@ -68,6 +75,13 @@ impl GraphBackend {
     #[must_use]
     pub fn with_optional(self, optional: Providers) -> Self {
         Self { optional, ..self }
+    }
+
+    /// The same with units among which runs of a model are divided whose configuration asks for none; preferred ones
+    /// first.
+    #[must_use]
+    pub fn with_shared(self, providers: Providers, routing: Option<Routing>) -> Self {
+        Self { shared: routing.map(|routing| (providers, routing)), ..self }
     }
 
     /// The same, with prepared models in a cache.
@@ -94,16 +108,27 @@ impl GraphBackend {
         files: &ModelFiles,
         place: PlacementKind,
     ) -> Result<Loaded, Error> {
+        let kinds = || files.config.instance_group.iter().map(|group| group.kind());
         // Who asks for a GPU wants it, and not the processor where that one would be done sooner or has room.
-        let kinds = files.config.instance_group.iter().map(|group| group.kind());
         let insists = matches!(place, PlacementKind::Gpu(_))
-            && kinds.into_iter().any(|kind| kind == GroupKind::Gpu);
-        let mut providers = self.providers_at(place);
-        if insists && let Some(first) = providers.first_mut() {
+            && kinds().any(|kind| kind == GroupKind::Gpu);
+        let asks = kinds().any(|kind| matches!(kind, GroupKind::Gpu | GroupKind::Cpu));
+        let shared = self.shared.as_ref().filter(|_| !asks && !options::accelerated(&files.config));
+        let mut providers = match shared {
+            Some((providers, _)) => providers.clone(),
+            None => self.providers_at(place),
+        };
+        let location = location::of_model(files)?;
+        if let Some(name) = location {
+            providers = location::first(providers, name, files)?;
+        } else if insists && let Some(first) = providers.first_mut() {
             *first = first.insisting().unwrap_or_else(|| Arc::clone(first));
         }
+        let routing = shared.filter(|_| location.is_none());
+        let routing = routing.map(|(_, base)| location::routing(base, files)).transpose()?;
         let providers = options::configured(providers, &self.optional, &files.config)?;
-        let options = &options::session_options(&self.options, &providers, files)?;
+        let options = options::session_options(&self.options, &providers, files)?;
+        let options = &SessionOptions { routing, ..options };
         let failed = |error: String| {
             Error::internal(format!("failed to load model '{}': {error}", files.name))
         };
@@ -192,7 +217,10 @@ impl Backend for GraphBackend {
     }
 
     fn default_instance_count(&self, kind: PlacementKind) -> i32 {
-        if kind == PlacementKind::Cpu { 2 } else { 1 }
+        // Where runs are divided, as many go on at once as there are units.
+        let units = self.shared.as_ref().map_or(0, |(providers, _)| providers.len().min(4));
+        let least = if kind == PlacementKind::Cpu { 2 } else { 1 };
+        i32::try_from(units).map_or(least, |units| units.max(least))
     }
 
     fn load(&self, files: &ModelFiles) -> Result<Box<dyn Model>, Error> {
@@ -357,6 +385,27 @@ impl Model for GraphModel {
         Some(Arc::new(move || session.upgrade().map_or(0, |session| session.plans().operations)))
     }
 
+    fn tending(&self) -> Option<Tending> {
+        let sessions = self.sessions.lock().unwrap_or_else(PoisonError::into_inner);
+        let divided = sessions.iter().filter(|(_, session)| session.divides());
+        // Whoever tends keeps no memory of a model that is gone.
+        let divided: Vec<Weak<Session>> =
+            divided.map(|(_, session)| Arc::downgrade(session)).collect();
+        let any = !divided.is_empty();
+        let model = self.made.files.name.clone();
+        let tend = move |limit: Duration| {
+            let live: Vec<Arc<Session>> = divided.iter().filter_map(Weak::upgrade).collect();
+            live.iter().any(|session| match session.tend(limit) {
+                Ok(tended) => tended == Tended::Measured,
+                Err(error) => {
+                    tracing::info!(%model, "its ways could not be measured: {error}");
+                    false
+                }
+            })
+        };
+        any.then(|| Tending::new(tend))
+    }
+
     fn instance(&self, placement: &Placement) -> Result<Box<dyn ModelInstance>, Error> {
         let place = match placement.kind {
             PlacementKind::Model => PlacementKind::Cpu,
@@ -396,7 +445,9 @@ impl ModelInstance for GraphInstance {
     }
 
     fn execute(&mut self, payload: Payload) {
+        let location = location::of_batch(payload.requests());
         batch::execute(payload, |inputs| {
+            let location = location?;
             let absent = self
                 .defaults
                 .iter()
@@ -410,7 +461,11 @@ impl ModelInstance for GraphInstance {
                 let given = named.iter().map(|(name, tensor)| (*name, tensor));
                 interface.check(given).map_err(|text| Error::new(Code::InvalidArg, text))?;
             }
-            let outputs = self.session.run(&named).map_err(|error| {
+            let ran = match location {
+                None => self.session.run(&named),
+                Some(unit) => self.session.run_on(unit, &named),
+            };
+            let outputs = ran.map_err(|error| {
                 let code = if error.is_input() { Code::InvalidArg } else { Code::Internal };
                 Error::new(code, error.to_string())
             })?;

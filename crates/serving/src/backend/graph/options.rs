@@ -151,6 +151,15 @@ fn graph_level(config: &ModelConfig) -> Option<OptimiseLevel> {
     })
 }
 
+/// Whether the configuration says which units a model is to run on.
+pub(super) fn accelerated(config: &ModelConfig) -> bool {
+    let wishes = config.optimization.as_ref().and_then(|w| w.execution_accelerators.as_ref());
+    wishes.is_some_and(|wishes| {
+        let cpu = wishes.cpu_execution_accelerator.iter().map(|wish| &wish.name);
+        cpu.chain(wishes.gpu_execution_accelerator.iter().map(|wish| &wish.name)).count() > 0
+    })
+}
+
 /// The accelerators that the configuration asks for, as names of providers.
 ///
 /// # Errors
