@@ -26,6 +26,7 @@ mod operator;
 pub mod ops;
 pub mod print;
 pub mod rewrite;
+pub mod rows;
 
 pub use attribute::{AttributeReader, AttributeValue, Attributes, Subgraph};
 pub use body::{Body, BodyRunner};

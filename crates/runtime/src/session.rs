@@ -593,17 +593,14 @@ impl Session {
         rows: &mut Option<Vec<ProfileRow>>,
     ) -> Result<Vec<Datum>, RuntimeError> {
         let _permit = self.options.pace.enter();
-        let route = self.route(inputs, location)?;
+        let whole = rows.is_some() || !matches!(wanted, Wanted::All);
+        let route = self.route(inputs, location, whole)?;
         let Some((route, routes)) = route.as_ref().zip(self.routes.as_ref()) else {
             return self.run_planned(inputs, wanted, rows, &|_| None);
         };
         let ran = match route.is_first() {
             true => self.run_planned(inputs, wanted, rows, &|part| route.occupy(part)),
-            false => {
-                let occupy = |part| route.occupy(part);
-                let ran = route.compiled.run_watched(inputs.to_vec(), wanted, rows, &occupy);
-                ran.map_err(|failure| failure.error)
-            }
+            false => route.run(inputs, wanted, rows),
         };
         match ran {
             Ok(outputs) => {

@@ -28,8 +28,8 @@ impl Operator for Copy {
     }
 }
 
-/// Three copies in a row of n elements.
-fn graph() -> Graph {
+/// Three copies in a row of n elements, under the name of an operator.
+fn graph((domain, op_type): (&str, &str)) -> Graph {
     let mut graph = Graph::new("copies");
     let ids = ["x", "a", "b", "y"].map(|name| graph.value_named(name));
     graph.value_mut(ids[0]).declared = Some(Fact::new(DataType::Fp32, vec![Dim::symbol("n")]));
@@ -38,8 +38,8 @@ fn graph() -> Graph {
         .windows(2)
         .map(|pair| Node {
             name: String::new(),
-            domain: "test".into(),
-            op_type: "Copy".into(),
+            domain: domain.into(),
+            op_type: op_type.into(),
             inputs: vec![Some(pair[0])],
             outputs: vec![Some(pair[1])],
             operator: Arc::new(Copy),
@@ -121,6 +121,11 @@ struct Bed {
 
 /// A session on units of these names, nodes, and predicted and real nanoseconds for each element of a node.
 fn bed(rows: &[(&'static str, &'static [usize], f64, u64)]) -> Bed {
+    // Nothing is known of its rows.
+    bed_of(("test", "Copy"), rows)
+}
+
+fn bed_of(name: (&str, &str), rows: &[(&'static str, &'static [usize], f64, u64)]) -> Bed {
     let (mut providers, mut speeds) = (Vec::new(), Vec::new());
     for &(name, nodes, predicted, real) in rows {
         let speed = Arc::new(Speed {
@@ -136,7 +141,7 @@ fn bed(rows: &[(&'static str, &'static [usize], f64, u64)]) -> Bed {
     let units = Arc::new(Units::new());
     let routing = Routing { units: Arc::clone(&units), goal: Goal::Latency };
     let options = SessionOptions { routing: Some(routing), ..SessionOptions::default() };
-    Bed { session: Session::new(graph(), &providers, &options).unwrap(), speeds, units }
+    Bed { session: Session::new(graph(name), &providers, &options).unwrap(), speeds, units }
 }
 
 impl Bed {
@@ -244,7 +249,8 @@ fn concurrent_runs_are_divided_between_units() {
         }
     });
     let after = bed.runs();
-    let counts: Vec<usize> = after.iter().zip(before).map(|(after, before)| after - before).collect();
+    let counts: Vec<usize> =
+        after.iter().zip(before).map(|(after, before)| after - before).collect();
     assert_eq!(counts.iter().sum::<usize>(), 16);
     assert!(counts.iter().all(|&count| count >= 4), "{counts:?}");
     assert!(bed.units.all().iter().all(|unit| unit.report().owed == Duration::ZERO));
@@ -263,4 +269,24 @@ fn a_request_says_where_it_is_run() {
     assert_eq!(on("cpu").unwrap(), [1]);
     let error: RuntimeError = on("npu").unwrap_err();
     assert!(error.is_input() && error.to_string().contains("'npu' here, there are gpu, cpu"));
+}
+
+#[test]
+fn rows_are_divided_between_units_where_that_is_faster() {
+    // Rows of this operator are known to be independent.
+    let bed = bed_of(("", "Abs"), &[("gpu", ALL, 10.0, 2000), ("cpu", ALL, 10.0, 3000)]);
+    assert_eq!(bed.settle(1000), Tended::Measured);
+    let ways = bed.session.ways(&[("x", Bed::input(1000))]).unwrap();
+    assert_eq!(ways[0].providers, ["gpu", "cpu"], "{ways:?}");
+    assert!(ways[0].measured && ways[0].time < ways[1].time.mul_f64(0.8), "{ways:?}");
+    // The result is that of one unit, and both are busy.
+    let values: Vec<f32> = (0..1000_u16).map(f32::from).collect();
+    let input = Tensor::from_vec(&[1000], values.clone()).unwrap();
+    let before = bed.runs();
+    let outputs = bed.session.run(&[("x", input)]).unwrap();
+    assert_eq!(outputs[0].to_vec::<f32>().unwrap(), values);
+    assert!(bed.runs().iter().zip(before).all(|(after, before)| *after == before + 1));
+    // One row cannot be divided.
+    bed.settle(1);
+    assert_eq!(bed.goes_to(1).len(), 1);
 }

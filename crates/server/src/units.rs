@@ -207,9 +207,8 @@ fn several(names: &str) -> Result<Providers, String> {
         units.push(unit);
     }
     let behind = processor();
-    let missing = |one: &Arc<dyn ExecutionProvider>| {
-        units.iter().all(|known| known.name() != one.name())
-    };
+    let missing =
+        |one: &Arc<dyn ExecutionProvider>| units.iter().all(|known| known.name() != one.name());
     let behind: Providers = behind.into_iter().filter(missing).collect();
     units.extend(behind);
     Ok(units)

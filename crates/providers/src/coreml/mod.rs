@@ -13,7 +13,6 @@ mod convert;
 mod emit;
 mod favoured;
 mod halves;
-mod independent;
 mod islands;
 mod judge;
 mod lengths;

@@ -1,19 +1,18 @@
 //! A partition whose lengths only a run brings, as programs of fixed shapes: the engine takes no others.
 //!
 //! A program is compiled for each set of shapes that is seen, a bounded number of them. Along axes whose rows
-//! know nothing of each other ([`independent`]) inputs are padded up to a bucket and results cut off again,
+//! know nothing of each other ([`rows`]) inputs are padded up to a bucket and results cut off again,
 //! so that batches of all sizes share a few programs.
 
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
-use galatea_graph::{Datum, Dim, Fact, Graph, infer};
+use galatea_graph::{Datum, Dim, Fact, Graph, infer, rows};
 use galatea_runtime::{Executable, Fence, MemoryReport, RuntimeError};
 use galatea_tensor::Tensor;
 
 use super::NAME;
 use super::engine::Standby;
-use super::independent::independent;
 
 /// The most sets of shapes that stay compiled.
 const MOST_PROGRAMS: usize = 16;
@@ -68,7 +67,7 @@ impl Shaped {
         let inputs = inputs
             .ok_or_else(|| RuntimeError::provider(NAME, "an input of which no type is known"))?;
         let outputs = graph.outputs.iter().map(of).collect();
-        let padded = independent(&graph, &facts);
+        let padded = rows::independent(&graph, &facts);
         let programs = Mutex::new(Vec::new());
         let buckets = buckets.to_vec();
         Ok(Self { graph, inputs, outputs, padded, buckets, compile, otherwise, programs })

@@ -45,6 +45,12 @@ impl Cost {
         Self(vec![stops])
     }
 
+    /// Of a way that is not to be used.
+    #[must_use]
+    pub fn unusable() -> Self {
+        Self::of_sequence([Stop { unit: usize::MAX, ns: f64::INFINITY }])
+    }
+
     /// All parts.
     pub fn stops(&self) -> impl Iterator<Item = &Stop> {
         self.0.iter().flatten()
@@ -146,11 +152,23 @@ impl Router {
         table.rows = costs.into_iter().map(row).collect();
     }
 
+    /// Says what one way is predicted to take in a bucket that has predictions; what was measured of it is forgotten.
+    pub fn set_cost(&mut self, bucket: &Bucket, way: usize, cost: Cost) {
+        let Some(table) = self.tables.get_mut(bucket) else { return };
+        while table.rows.len() <= way {
+            table.rows.push(Row { cost: Cost::unusable(), known: Known::default() });
+        }
+        if let Some(row) = table.rows.get_mut(way) {
+            *row = Row { cost, known: Known::default() };
+        }
+    }
+
     /// Takes note of a run of a way that had its units for itself. The first run in a bucket prepares what later
     /// ones find, and says nothing.
     pub fn learn(&mut self, bucket: &Bucket, way: usize, took: Duration) {
         let ns = took.as_secs_f64() * 1e9;
-        let Some(row) = self.tables.get_mut(bucket).and_then(|table| table.rows.get_mut(way)) else {
+        let Some(row) = self.tables.get_mut(bucket).and_then(|table| table.rows.get_mut(way))
+        else {
             return;
         };
         row.known.runs = row.known.runs.saturating_add(1);
@@ -177,15 +195,18 @@ impl Router {
         self.learn(bucket, way, took);
     }
 
-    /// How long each part of a way is expected to take in a bucket.
+    /// The unit of each part of a way, and how long it is expected to take in a bucket.
     #[must_use]
-    pub fn part_times(&self, bucket: &Bucket, way: usize) -> Vec<Duration> {
+    pub fn part_times(&self, bucket: &Bucket, way: usize) -> Vec<(Arc<Unit>, Duration)> {
         let row = self.tables.get(bucket).and_then(|table| table.rows.get(way));
-        let time = |row: &Row, stop: &Stop| {
+        let part = |row: &Row, stop: &Stop| {
             let ns = stop.ns * self.factor(row, stop.unit);
-            Duration::try_from_secs_f64(ns / 1e9).unwrap_or_default()
+            let time = Duration::try_from_secs_f64(ns / 1e9).unwrap_or_default();
+            Some((Arc::clone(self.units.get(stop.unit)?), time))
         };
-        row.map(|row| row.cost.stops().map(|stop| time(row, stop)).collect()).unwrap_or_default()
+        row.into_iter()
+            .flat_map(|row| row.cost.stops().filter_map(move |stop| part(row, stop)))
+            .collect()
     }
 
     /// By which factor predictions of a unit were off so far; 1 where nothing was measured.

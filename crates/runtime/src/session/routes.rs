@@ -1,6 +1,7 @@
 //! The ways of running a graph on several units, and which one a run takes.
 
 mod plan;
+mod split;
 mod trial;
 
 use std::collections::HashMap;
@@ -10,12 +11,14 @@ use std::time::{Duration, Instant};
 use galatea_graph::Datum;
 use galatea_tensor::DataType;
 
-use super::{Compiled, Session, lock};
+use super::{Compiled, Session, Wanted, lock};
 use crate::error::RuntimeError;
 use crate::options::Routing;
 use crate::partition::Partition;
-use crate::route::{Bucket, Occupied, Router, Unit};
+use crate::provider::ProfileRow;
+use crate::route::{Bucket, Cost, Occupied, Router, Unit};
 use plan::{Plan, cost};
+use split::{Rows, SplitRun, share};
 pub use trial::{Tended, WayReport};
 
 /// Ways that a session remembers beside those that a provider stands for; the first is how it was planned without
@@ -33,6 +36,8 @@ struct Way {
     compiled: Option<Arc<Compiled>>,
     /// Why it is not to be used.
     failed: Option<String>,
+    /// The two ways that its rows are divided between, where they are; then it has no partitions of its own.
+    split: Option<[usize; 2]>,
 }
 
 /// What runs in a bucket were given.
@@ -44,6 +49,8 @@ struct Seen {
 /// The ways of a session.
 pub(super) struct Routes {
     routing: Routing,
+    /// The rows that may be divided.
+    rows: Option<Rows>,
     inner: Mutex<Inner>,
 }
 
@@ -56,7 +63,7 @@ struct Inner {
 /// Which way a run goes.
 pub(super) struct Route {
     way: usize,
-    pub(super) compiled: Arc<Compiled>,
+    runner: Runner,
     bucket: Bucket,
     /// What the parts run on, and how long each is expected to take.
     parts: Vec<(Arc<Unit>, Duration)>,
@@ -65,9 +72,15 @@ pub(super) struct Route {
     begin: Instant,
 }
 
+/// What runs a way.
+enum Runner {
+    Whole(Arc<Compiled>),
+    Split(SplitRun),
+}
+
 impl Way {
     fn new(partitions: Vec<Partition>) -> Self {
-        Self { partitions, locations: Vec::new(), compiled: None, failed: None }
+        Self { partitions, locations: Vec::new(), compiled: None, failed: None, split: None }
     }
 }
 
@@ -82,6 +95,23 @@ impl Route {
         self.parts.get(part).map(|(unit, time)| unit.begin(*time))
     }
 
+    /// Runs a way that is not the first one.
+    pub(super) fn run(
+        &self,
+        inputs: &[Datum],
+        wanted: Wanted<'_>,
+        rows: &mut Option<Vec<ProfileRow>>,
+    ) -> Result<Vec<Datum>, RuntimeError> {
+        let occupy = |part: usize| self.occupy(part);
+        match &self.runner {
+            Runner::Whole(compiled) => {
+                let ran = compiled.run_watched(inputs.to_vec(), wanted, rows, &occupy);
+                ran.map_err(|failure| failure.error)
+            }
+            Runner::Split(split) => split.run(inputs, &occupy),
+        }
+    }
+
     fn is_alone(&self) -> bool {
         self.parts.iter().all(|(unit, _)| unit.report().running == 0)
     }
@@ -93,7 +123,8 @@ impl Routes {
         let routing = session.options.routing.clone()?;
         let units = session.providers.iter().map(|one| routing.units.named(one.name())).collect();
         let inner = Inner { router: Router::new(units), ways: Vec::new(), seen: HashMap::new() };
-        Some(Self { routing, inner: Mutex::new(inner) })
+        let rows = Rows::of(&session.graph, &session.facts);
+        Some(Self { routing, rows, inner: Mutex::new(inner) })
     }
 
     /// Forgets the ways: what providers can run is not what it was.
@@ -139,7 +170,11 @@ impl Inner {
                 way.locations.extend(location);
             }
         }
-        let costs = self.ways.iter().map(|way| cost(&plan.claims, &plan.live, &way.partitions));
+        let costs = self.ways.iter().map(|way| match way.split {
+            // It is worth something when both its ways were measured.
+            Some(_) => Cost::unusable(),
+            None => cost(&plan.claims, &plan.live, &way.partitions),
+        });
         let costs = costs.collect();
         self.router.predict(bucket, costs);
     }
@@ -169,9 +204,18 @@ impl Inner {
     }
 }
 
+/// Whether a run may take a way at once.
+fn is_ready(ways: &[Way], at: usize, whole: bool) -> bool {
+    let Some(way) = ways.get(at).filter(|way| way.failed.is_none()) else { return false };
+    match way.split {
+        Some(both) => !whole && both.iter().all(|&one| is_ready(ways, one, true)),
+        None => at == 0 || way.compiled.is_some(),
+    }
+}
+
 impl Session {
     /// Which way a run goes, where the session may choose: of those that are ready, or the one on which the
-    /// provider that `location` names runs whatever it can.
+    /// provider that `location` names runs whatever it can. The rows of a `whole` run are not divided.
     ///
     /// # Errors
     /// [`RuntimeError::Input`] when there is no such provider; what failed when a way is compiled.
@@ -179,6 +223,7 @@ impl Session {
         &self,
         inputs: &[Datum],
         location: Option<&str>,
+        whole: bool,
     ) -> Result<Option<Route>, RuntimeError> {
         let Some(routes) = &self.routes else { return Ok(None) };
         let location = location.map(|name| self.provider_named(name)).transpose()?;
@@ -197,39 +242,58 @@ impl Session {
             None => {
                 let (goal, power) = (routes.routing.goal, routes.routing.units.preference());
                 let Inner { router, ways, .. } = &mut *inner;
-                let ready = |(at, way): (usize, &Way)| {
-                    way.failed.is_none() && (at == 0 || way.compiled.is_some())
-                };
-                let usable = |at: usize| ways.get(at).is_some_and(|way| ready((at, way)));
+                let usable = |at: usize| is_ready(ways, at, whole);
                 // Where all failed, the first is tried again.
                 router.choose(&bucket, goal, power, usable).map_or(0, |estimate| estimate.way)
             }
         };
-        let compiled = self.ready(&mut inner, way);
-        drop(inner);
-        let compiled = match compiled {
-            Ok(compiled) => compiled,
-            Err(partitions) => self.make_ready(routes, way, &partitions)?,
+        let runner = match self.split_run(routes, &mut inner, &bucket, way, inputs) {
+            Some(split) => Runner::Split(split),
+            None => {
+                let compiled = self.ready(&mut inner, way);
+                drop(inner);
+                let compiled = match compiled {
+                    Ok(compiled) => compiled,
+                    Err(partitions) => self.make_ready(routes, way, &partitions)?,
+                };
+                inner = lock(&routes.inner);
+                Runner::Whole(compiled)
+            }
         };
-        let inner = lock(&routes.inner);
-        let times = inner.router.part_times(&bucket, way);
-        let unit = |provider: usize| inner.router.units().get(provider).map(Arc::clone);
-        let parts = compiled.parts.iter().enumerate();
-        let parts = parts.filter_map(|(at, part)| {
-            Some((unit(part.provider)?, times.get(at).copied().unwrap_or_default()))
-        });
-        let parts: Vec<_> = parts.collect();
+        let parts = inner.router.part_times(&bucket, way);
         let alone = parts.iter().all(|(unit, _)| unit.report().running == 0);
-        Ok(Some(Route { way, compiled, bucket, parts, alone, begin: Instant::now() }))
+        Ok(Some(Route { way, runner, bucket, parts, alone, begin: Instant::now() }))
+    }
+
+    /// How a way divides the rows of these inputs, if it does.
+    fn split_run(
+        &self,
+        routes: &Routes,
+        inner: &mut Inner,
+        bucket: &Bucket,
+        way: usize,
+        inputs: &[Datum],
+    ) -> Option<SplitRun> {
+        let ways = inner.ways.get(way)?.split?;
+        let rows = routes.rows.clone()?;
+        let all = inner.router.estimates(bucket);
+        let ns = ways.map(|way| all.get(way).map_or(f64::INFINITY, |one| one.ns));
+        let first = share(rows.count(inputs)?, ns)?;
+        let [one, two] = ways.map(|way| self.ready(inner, way).ok());
+        Some(SplitRun { rows, ways: [one?, two?], first })
     }
 
     /// A way on none of the units of one that failed, ready to run.
     pub(super) fn way_without(&self, failed: &Route) -> Option<Arc<Compiled>> {
         let routes = self.routes.as_ref()?;
-        let gone: Vec<usize> = failed.compiled.parts.iter().map(|part| part.provider).collect();
+        let gone: Vec<usize> = match &failed.runner {
+            Runner::Whole(compiled) => compiled.parts.iter().map(|part| part.provider).collect(),
+            Runner::Split(_) => return None,
+        };
         let mut inner = lock(&routes.inner);
         let fits = |way: &Way| {
-            way.failed.is_none() && way.partitions.iter().all(|part| !gone.contains(&part.provider))
+            let whole = way.failed.is_none() && way.split.is_none();
+            whole && way.partitions.iter().all(|part| !gone.contains(&part.provider))
         };
         let way = inner.ways.iter().position(fits)?;
         let ready = self.ready(&mut inner, way);
@@ -238,11 +302,7 @@ impl Session {
     }
 
     /// What runs a way, or the partitions of which it is to be made.
-    fn ready(
-        &self,
-        inner: &mut Inner,
-        way: usize,
-    ) -> Result<Arc<Compiled>, Vec<Partition>> {
+    fn ready(&self, inner: &mut Inner, way: usize) -> Result<Arc<Compiled>, Vec<Partition>> {
         match inner.ways.get(way) {
             Some(Way { compiled: Some(compiled), .. }) => Ok(Arc::clone(compiled)),
             Some(own) if way > 0 => Err(own.partitions.clone()),

@@ -137,7 +137,8 @@ pub(super) fn start_core(
     let shared = units::shared(flags.text("provider"), &gpus);
     let (shared, routing) = shared.map_err(|error| format!("--provider: {error}"))?;
     let on = models::Machine { gpus, shared, routing };
-    let backends = models::backends_with(cache, CheckpointDefaults::of(flags)?, memory, on, profile);
+    let backends =
+        models::backends_with(cache, CheckpointDefaults::of(flags)?, memory, on, profile);
     let core = Core::start(options, backends.clone()).map_err(|error| {
         tracing::error!("creating server: {}", error.nested());
         format!("creating server: {}", error.nested())

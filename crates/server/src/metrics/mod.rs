@@ -1,13 +1,13 @@
 //! The metrics page: Triton's families, and vLLM's of language models, in Prometheus' text format.
 
 mod ane;
-mod units;
 mod config;
 mod families;
 mod gpu;
 mod gpu_memory;
 mod llm;
 mod power;
+mod units;
 
 use std::sync::OnceLock;
 

@@ -141,7 +141,13 @@ fn two_checkpoints_take_turns_in_the_memory_of_one() {
             CoreOptions { repositories: vec![folder.path().to_owned()], ..CoreOptions::default() };
         Core::start(
             options,
-            models::backends_with(None, CheckpointDefaults::default(), limit, models::Machine::default(), None),
+            models::backends_with(
+                None,
+                CheckpointDefaults::default(),
+                limit,
+                models::Machine::default(),
+                None,
+            ),
         )
         .unwrap()
     };

@@ -68,7 +68,8 @@ pub(super) fn cost(claims: &[Claims], live: &[f64], partitions: &[Partition]) ->
         let entry = claims.get(provider).map_or(0.0, |claims| {
             claims.launch_ns.max(0.0) + claims.transfer_ns_per_byte.max(0.0) * around
         });
-        Stop { unit: provider, ns: nodes.map_or(f64::INFINITY, |nodes| nodes + entry) }
+        // What nothing is predicted for can still be corrected by what is measured.
+        Stop { unit: provider, ns: nodes.map_or(f64::INFINITY, |nodes| (nodes + entry).max(1.0)) }
     };
     Cost::of_sequence(partitions.iter().map(stop))
 }

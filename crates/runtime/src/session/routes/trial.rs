@@ -8,10 +8,11 @@ use galatea_graph::Datum;
 use galatea_tensor::{DataType, Tensor};
 
 use super::super::{Compiled, Session, Wanted, lock};
-use super::Routes;
+use super::split::share;
+use super::{Inner, Routes, Way};
 use crate::binding::bind;
 use crate::error::RuntimeError;
-use crate::route::Bucket;
+use crate::route::{Bucket, Cost, Estimate, Stop};
 
 /// Runs of a way in a trial, beside the one that prepares it.
 const SAMPLES: usize = 5;
@@ -20,6 +21,11 @@ const HOPELESS: f64 = 1.5;
 /// A way stays compiled where it takes at most so many times as long as the best: then it is worth something when
 /// the other's units have much to do.
 const WORTHWHILE: f64 = 3.0;
+
+/// Nanoseconds to begin a second thread, to cut inputs and to join outputs.
+const DIVIDING_NS: f64 = 30_000.0;
+/// Rows are divided where that is expected to take at most this share of the time without.
+const PROMISING: f64 = 0.9;
 
 /// What was found to do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -74,7 +80,7 @@ impl Session {
         limit: Duration,
     ) -> Result<Tended, RuntimeError> {
         let inputs = bind(&self.inputs, inputs)?;
-        self.route(&inputs, None)?;
+        self.route(&inputs, None, true)?;
         self.trial(&Bucket::of_inputs(&inputs), &inputs, limit)
     }
 
@@ -105,18 +111,14 @@ impl Session {
     pub fn ways(&self, inputs: &[(&str, Tensor)]) -> Result<Vec<WayReport>, RuntimeError> {
         let Some(routes) = &self.routes else { return Ok(Vec::new()) };
         let inputs = bind(&self.inputs, inputs)?;
-        self.route(&inputs, None)?;
+        self.route(&inputs, None, true)?;
         let inner = lock(&routes.inner);
         let mut all = inner.router.estimates(&Bucket::of_inputs(&inputs));
         all.sort_by(|a, b| a.ns.total_cmp(&b.ns));
-        let report = |one: &crate::route::Estimate| {
+        let report = |one: &Estimate| {
             let way = inner.ways.get(one.way)?;
             Some(WayReport {
-                providers: way
-                    .partitions
-                    .iter()
-                    .map(|part| self.providers[part.provider].name())
-                    .collect(),
+                providers: inner.providers(way).map(|one| self.providers[one].name()).collect(),
                 time: Duration::try_from_secs_f64(one.ns / 1e9).ok()?,
                 measured: one.measured,
                 failed: way.failed.clone(),
@@ -156,9 +158,9 @@ impl Session {
             }
             let best = entrants.iter().filter_map(Entrant::best).min();
             if let Some(best) = best {
-                let (stay, go): (Vec<_>, Vec<_>) = entrants.into_iter().partition(|one| {
-                    one.best().is_none_or(|own| own <= best.mul_f64(HOPELESS))
-                });
+                let (stay, go): (Vec<_>, Vec<_>) = entrants
+                    .into_iter()
+                    .partition(|one| one.best().is_none_or(|own| own <= best.mul_f64(HOPELESS)));
                 routes.measured(bucket, &go);
                 entrants = stay;
             }
@@ -167,15 +169,51 @@ impl Session {
             }
         }
         routes.measured(bucket, &entrants);
+        self.try_split(routes, bucket, inputs)?;
         routes.prune();
         Ok(Tended::Measured)
+    }
+
+    /// Measures a run whose rows are divided between the two fastest units, where that promises to be faster.
+    fn try_split(
+        &self,
+        routes: &Routes,
+        bucket: &Bucket,
+        inputs: &[Datum],
+    ) -> Result<(), RuntimeError> {
+        let Some(count) = routes.rows.as_ref().and_then(|rows| rows.count(inputs)) else {
+            return Ok(());
+        };
+        let Some(way) = lock(&routes.inner).divide(bucket, count) else { return Ok(()) };
+        let run = {
+            let mut inner = lock(&routes.inner);
+            self.split_run(routes, &mut inner, bucket, way, inputs)
+        };
+        let Some(run) = run else { return Ok(()) };
+        let mut times = Vec::new();
+        for round in 0..=SAMPLES {
+            let _permit = self.options.pace.enter();
+            let before = Instant::now();
+            if let Err(error) = run.run(inputs, &|_| None) {
+                routes.fail(way, &error);
+                return Ok(());
+            }
+            if round > 0 {
+                times.push(before.elapsed());
+            }
+        }
+        times.sort_unstable();
+        if let Some(&median) = times.get(times.len() / 2) {
+            lock(&routes.inner).router.measured(bucket, way, median);
+        }
+        Ok(())
     }
 
     /// The ways that are worth a trial, with the best of those that were measured to compare them with, compiled.
     fn entrants(&self, routes: &Routes, bucket: &Bucket) -> Vec<Entrant> {
         let chosen: Vec<(usize, Result<Arc<Compiled>, Vec<_>>)> = {
             let mut inner = lock(&routes.inner);
-            let usable = |inner: &super::Inner, way: usize| {
+            let usable = |inner: &Inner, way: usize| {
                 inner.ways.get(way).is_some_and(|own| own.failed.is_none())
             };
             let mut ways = inner.router.worth_a_trial(bucket);
@@ -199,6 +237,50 @@ impl Session {
     }
 }
 
+impl Inner {
+    /// The providers that a way runs on, in running order.
+    fn providers<'i>(&'i self, way: &'i Way) -> Box<dyn Iterator<Item = usize> + 'i> {
+        let Some(both) = way.split else {
+            return Box::new(way.partitions.iter().map(|part| part.provider));
+        };
+        let ways = both.into_iter().filter_map(|one| self.ways.get(one));
+        Box::new(ways.flat_map(|way| way.partitions.iter().map(|part| part.provider)))
+    }
+
+    /// The way that divides so many rows between the two fastest of the ways that have a unit each, with what it is
+    /// expected to take; none where that is not much less than without.
+    fn divide(&mut self, bucket: &Bucket, count: usize) -> Option<usize> {
+        let all = self.router.estimates(bucket);
+        let single = |one: &&Estimate| {
+            let way = self.ways.get(one.way)?;
+            let first = way.partitions.first()?.provider;
+            let alone = way.partitions.iter().all(|part| part.provider == first);
+            (one.measured && way.failed.is_none() && alone).then_some(first)
+        };
+        let mut singles: Vec<(usize, &Estimate)> =
+            all.iter().filter_map(|one| Some((single(&one)?, one))).collect();
+        singles.sort_by(|a, b| a.1.ns.total_cmp(&b.1.ns));
+        let (unit, best) = *singles.first()?;
+        let (other, next) = *singles.iter().find(|(other, _)| *other != unit)?;
+        let first = share(count, [best.ns, next.ns])?;
+        #[allow(clippy::cast_precision_loss, reason = "a share of rows")]
+        let part = first as f64 / count as f64;
+        let ns = [best.ns * part, next.ns * (1.0 - part)];
+        if ns[0].max(ns[1]) + DIVIDING_NS > best.ns * PROMISING {
+            return None;
+        }
+        let ways = [best.way, next.way];
+        let at = self.ways.iter().position(|way| way.split == Some(ways));
+        let at = at.unwrap_or_else(|| {
+            self.ways.push(Way { split: Some(ways), ..Way::new(Vec::new()) });
+            self.ways.len() - 1
+        });
+        let stops = vec![Stop { unit, ns: ns[0] }, Stop { unit: other, ns: ns[1] }];
+        self.router.set_cost(bucket, at, Cost::of_parallel(stops));
+        Some(at)
+    }
+}
+
 /// Shapes of inputs, each with its element type.
 type Shapes = Vec<(DataType, Vec<usize>)>;
 
@@ -206,8 +288,7 @@ impl Routes {
     /// The bucket with the most runs of which not all ways are measured that should be.
     fn untried(&self) -> Option<(Bucket, Shapes)> {
         let inner = lock(&self.inner);
-        let usable =
-            |way: &usize| inner.ways.get(*way).is_some_and(|own| own.failed.is_none());
+        let usable = |way: &usize| inner.ways.get(*way).is_some_and(|own| own.failed.is_none());
         let open = inner
             .seen
             .iter()
@@ -242,6 +323,17 @@ impl Routes {
             for one in all.iter().filter(|one| one.ns <= best * WORTHWHILE) {
                 worth[one.way] = true;
             }
+        }
+        // Rows that are divided need both ways.
+        let divided: Vec<usize> = inner
+            .ways
+            .iter()
+            .zip(&worth)
+            .filter_map(|(way, &worth)| way.split.filter(|_| worth))
+            .flatten()
+            .collect();
+        for way in divided {
+            worth[way] = true;
         }
         for (way, worth) in inner.ways.iter_mut().zip(worth) {
             if !worth {

@@ -110,8 +110,8 @@ impl GraphBackend {
     ) -> Result<Loaded, Error> {
         let kinds = || files.config.instance_group.iter().map(|group| group.kind());
         // Who asks for a GPU wants it, and not the processor where that one would be done sooner or has room.
-        let insists = matches!(place, PlacementKind::Gpu(_))
-            && kinds().any(|kind| kind == GroupKind::Gpu);
+        let insists =
+            matches!(place, PlacementKind::Gpu(_)) && kinds().any(|kind| kind == GroupKind::Gpu);
         let asks = kinds().any(|kind| matches!(kind, GroupKind::Gpu | GroupKind::Cpu));
         let shared = self.shared.as_ref().filter(|_| !asks && !options::accelerated(&files.config));
         let mut providers = match shared {

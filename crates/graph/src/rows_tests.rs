@@ -4,7 +4,7 @@
 
 use std::collections::HashMap;
 
-use galatea_graph::{AttributeValue, Attributes, ONNX_DOMAIN, infer};
+use crate::{AttributeValue, Attributes, ONNX_DOMAIN, infer};
 use galatea_tensor::{DataType, Tensor};
 
 use super::*;

@@ -1,13 +1,13 @@
-//! Which lengths of a graph count rows that know nothing of each other: these may be padded, and what the
-//! padding gives is cut off.
+//! Which lengths of a graph count rows that know nothing of each other: these may be padded, so that what the
+//! padding gives is cut off, and divided between units.
 
 use std::collections::{BTreeSet, HashMap};
 
-use galatea_graph::ops::activation::{LogSoftmax, Softmax};
-use galatea_graph::ops::normalize::{
+use crate::ops::activation::{LogSoftmax, Softmax};
+use crate::ops::normalize::{
     BatchNormalization, LayerNormalization, LpNormalization, RmsNormalization,
 };
-use galatea_graph::{Dim, Fact, Graph, Node, ValueId};
+use crate::{Dim, Fact, GALATEA_DOMAIN, Graph, Node, ValueId};
 
 /// Operators that keep rows along the first axis apart wherever they leave that axis where it is: their
 /// results have it only if nothing was mixed along it.
@@ -99,6 +99,17 @@ const ON_FIRST: &[&str] = &[
     "QuantizeLinear",
 ];
 
+/// What rewrites make of these.
+const FUSED: &[&str] = &[
+    "Attention",
+    "FusedConv",
+    "FusedElementwise",
+    "FusedMatMul",
+    "LookUp",
+    "QLinearConvAdd",
+    "Rotary",
+];
+
 /// Operators on lengths: what they give of lengths are lengths.
 const ON_LENGTHS: &[&str] = &[
     "Add",
@@ -127,7 +138,8 @@ enum Kind {
 
 /// The lengths with names whose rows are independent in a whole graph: all inputs that have one have it as
 /// their first axis and nowhere else, and so have the outputs that come from it.
-pub(super) fn independent(graph: &Graph, facts: &[Option<Fact>]) -> BTreeSet<String> {
+#[must_use]
+pub fn independent(graph: &Graph, facts: &[Option<Fact>]) -> BTreeSet<String> {
     let first = |id: &ValueId| {
         let shape = facts.get(id.index())?.as_ref()?.shape.as_ref()?;
         match shape.first()? {
@@ -200,7 +212,8 @@ fn given(
         node.inputs.iter().map(|id| id.map_or(Some(Kind::Free), of)).collect::<Option<_>>()?;
     let op = node.op_type.as_str();
     let has = |kind: Kind| inputs.contains(&kind);
-    if !node.domain.is_empty() {
+    let fused = node.domain == GALATEA_DOMAIN && FUSED.contains(&op);
+    if !node.domain.is_empty() && !fused {
         return None;
     }
     if op == "Shape" {
@@ -272,10 +285,13 @@ fn keeps_apart(graph: &Graph, facts: &[Option<Fact>], node: &Node, inputs: &[Kin
             only_first && !trains
         }
         op if ON_FIRST.contains(&op) => only_first,
+        // Weights are those of all rows; what is added has rows too.
+        "FusedConv" | "QLinearConvAdd" => inputs.get(1) == Some(&Kind::Free),
+        op if node.domain == GALATEA_DOMAIN => FUSED.contains(&op),
         op => APART.contains(&op),
     }
 }
 
 #[cfg(test)]
-#[path = "independent_tests.rs"]
+#[path = "rows_tests.rs"]
 mod tests;
