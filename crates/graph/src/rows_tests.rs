@@ -4,7 +4,7 @@
 
 use std::collections::HashMap;
 
-use crate::{AttributeValue, Attributes, ONNX_DOMAIN, infer};
+use crate::{AttributeValue, Attributes, ONNX_DOMAIN, infer, rewrite};
 use galatea_tensor::{DataType, Tensor};
 
 use super::*;
@@ -20,6 +20,15 @@ type Step<'a> = (&'a str, &'a [(&'a str, AttributeValue)], &'a [&'a str], &'a st
 /// The lengths that may be padded of a graph whose last node gives the output. Constants are those inputs
 /// whose names are numbers: vectors of these integers, or a matrix for `w`.
 fn found(inputs: &[(&str, &[&str])], steps: &[Step<'_>]) -> Vec<String> {
+    lengths_of(&graph(inputs, steps))
+}
+
+fn lengths_of(graph: &Graph) -> Vec<String> {
+    let facts = infer::facts(graph, &HashMap::new()).unwrap();
+    independent(graph, &facts).into_iter().collect()
+}
+
+fn graph(inputs: &[(&str, &[&str])], steps: &[Step<'_>]) -> Graph {
     let mut graph = Graph::new("rows");
     graph.opsets.insert(ONNX_DOMAIN.to_owned(), 21);
     for (name, shape) in inputs {
@@ -48,8 +57,7 @@ fn found(inputs: &[(&str, &[&str])], steps: &[Step<'_>]) -> Vec<String> {
         graph.add_node((ONNX_DOMAIN, operator), "", &own, reads, vec![Some(to)]).unwrap();
         graph.outputs = vec![to];
     }
-    let facts = infer::facts(&graph, &HashMap::new()).unwrap();
-    independent(&graph, &facts).into_iter().collect()
+    graph
 }
 
 const X: &[(&str, &[&str])] = &[("x", &["batch", "seq", "4"])];
@@ -117,4 +125,20 @@ fn inputs_without_the_length_are_the_same_for_all_rows() {
     // Elsewhere than in front it may be looked along.
     let inputs: &[(&str, &[&str])] = &[("x", &["batch", "4"]), ("y", &["4", "batch"])];
     assert_eq!(found(inputs, &[("MatMul", &[], &["x", "y"], "a")]), Vec::<String>::new());
+}
+
+#[test]
+fn what_rewrites_make_of_independent_rows_keeps_them_apart() {
+    let steps: &[Step<'_>] = &[
+        ("MatMul", &[], &["x", "w"], "a"),
+        ("Relu", &[], &["a"], "b"),
+        ("Sigmoid", &[], &["b"], "c"),
+        ("Mul", &[], &["b", "c"], "d"),
+        ("Add", &[], &["d", "x"], "e"),
+    ];
+    let mut graph = graph(X, steps);
+    rewrite::optimise(&mut graph, rewrite::Level::O3).unwrap();
+    graph.sort().unwrap();
+    assert!(graph.nodes.iter().any(|node| node.domain == GALATEA_DOMAIN), "nothing is fused");
+    assert_eq!(lengths_of(&graph), ["batch"]);
 }

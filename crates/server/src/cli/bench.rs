@@ -92,7 +92,7 @@ const LEAST_RUNS: usize = 5;
 /// Runs before the measurement: the first ones pack weights and plan memory.
 const WARM_UP_RUNS: usize = 2;
 /// The most time in which units are compared.
-const SETTLING: Duration = Duration::from_secs(20);
+pub(super) const SETTLING: Duration = Duration::from_secs(20);
 /// Rows of the profile.
 const PROFILE_ROWS: usize = 15;
 
@@ -192,7 +192,7 @@ pub(super) fn figures(
     measure(session, inputs, time, quiet).map(|times| Figures::of(&times))
 }
 
-fn named(inputs: &[(String, Tensor)]) -> Vec<(&str, Tensor)> {
+pub(super) fn named(inputs: &[(String, Tensor)]) -> Vec<(&str, Tensor)> {
     inputs.iter().map(|(name, tensor)| (name.as_str(), tensor.clone())).collect()
 }
 
@@ -342,7 +342,10 @@ impl Job<'_> {
 }
 
 /// The ways of running the model on the units among which runs are divided, the fastest first.
-fn ways(session: &Session, inputs: &[(String, Tensor)]) -> Result<Vec<WayReport>, String> {
+pub(super) fn ways(
+    session: &Session,
+    inputs: &[(String, Tensor)],
+) -> Result<Vec<WayReport>, String> {
     session.ways(&named(inputs)).map_err(|error| error.to_string())
 }
 
@@ -355,7 +358,7 @@ fn way_json(way: &WayReport) -> serde_json::Value {
     })
 }
 
-fn way_table(ways: &[WayReport]) -> String {
+pub(super) fn way_table(ways: &[WayReport]) -> String {
     let row = |way: &WayReport| {
         let known = if way.measured { "measured" } else { "predicted" };
         vec![

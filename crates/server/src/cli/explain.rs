@@ -1,9 +1,13 @@
 //! `galatea explain`: who runs which part of a model, and why not somebody else.
 
 use std::process::ExitCode;
+use std::time::{Duration, Instant};
+
+use galatea_runtime::{Explanation, RuntimeError, Session, WayReport};
 
 use super::arguments::{Arguments, Choice, help};
-use super::{model, say};
+use super::{bench, generate, model, say};
+use crate::table::table;
 
 const CHOICES: &[Choice] = &[
     Choice {
@@ -14,6 +18,22 @@ const CHOICES: &[Choice] = &[
     Choice { name: "function", value: "NAME", sentence: "function of a model that has several" },
     Choice { name: "threads", value: "N", sentence: "threads inside an operator [all fast cores]" },
     Choice { name: "brief", value: "", sentence: "print the partitions without their nodes" },
+    Choice {
+        name: "measure",
+        value: "",
+        sentence: "run it too, and print what providers took beside what was predicted",
+    },
+    Choice { name: "batch", value: "N", sentence: "with --measure: length of the batch axis [1]" },
+    Choice {
+        name: "sequence",
+        value: "N",
+        sentence: "with --measure: length of axes along a sequence that the model leaves open [128]",
+    },
+    Choice {
+        name: "shape",
+        value: "NAME=D,D…",
+        sentence: "with --measure: shape of an input; repeatable",
+    },
     Choice {
         name: "precision",
         value: "fp32|bf16|fp16",
@@ -37,14 +57,78 @@ pub(super) fn explain(arguments: &[String]) -> Result<ExitCode, String> {
     }
     model::limit_gpus(&arguments)?;
     let session = model::session(&model::find(given)?, &arguments)?;
+    let measured = match arguments.has("measure") {
+        true => Some(measure(&session, &arguments)?),
+        false => None,
+    };
     let mut explained = session.explain();
     if !arguments.has("brief") {
         say(explained.to_string().trim_end());
+        measured.iter().for_each(|measured| say(&measured.text(&explained)));
         return Ok(ExitCode::SUCCESS);
     }
     for index in 0..explained.partitions.len() {
         say(&explained.heading(index));
     }
     explained.notes.drain(..).for_each(|note| say(&format!("note: {note}")));
+    measured.iter().for_each(|measured| say(&measured.text(&explained)));
     Ok(ExitCode::SUCCESS)
+}
+
+/// What a run took.
+struct Measured {
+    /// Time of each provider's kernels, where it tells.
+    providers: Vec<(&'static str, Duration)>,
+    /// The whole run.
+    whole: Duration,
+    ways: Vec<WayReport>,
+}
+
+/// Runs a model on generated inputs.
+fn measure(session: &Session, arguments: &Arguments) -> Result<Measured, String> {
+    let shapes = generate::parse_shapes(arguments.all("shape"))?;
+    let sequence = arguments.last("sequence").map(|_| arguments.number("sequence", 0));
+    let batch = arguments.number("batch", 1)?;
+    let lengths = generate::Lengths { batch, sequence: sequence.transpose()? };
+    let inputs = generate::inputs(session, lengths, &shapes)?.inputs;
+    let named = bench::named(&inputs);
+    let failed = |error: RuntimeError| error.to_string();
+    session.settle(&named, bench::SETTLING).map_err(failed)?;
+    // The first run prepares what later ones find.
+    session.run(&named).map_err(failed)?;
+    let begin = Instant::now();
+    session.run(&named).map_err(failed)?;
+    let whole = begin.elapsed();
+    let (_, rows) = session.profile(&named).map_err(failed)?;
+    let mut providers: Vec<(&'static str, Duration)> = Vec::new();
+    for row in rows {
+        match providers.iter_mut().find(|(name, _)| *name == row.provider) {
+            Some((_, time)) => *time += row.time,
+            None => providers.push((row.provider, row.time)),
+        }
+    }
+    Ok(Measured { providers, whole, ways: bench::ways(session, &inputs)? })
+}
+
+impl Measured {
+    /// What was measured beside what was predicted.
+    fn text(&self, explained: &Explanation) -> String {
+        let predicted = |name: Option<&str>| {
+            let nodes = explained.partitions.iter().flatten();
+            let own = nodes.filter(|node| name.is_none_or(|name| node.provider == name));
+            own.map(|node| node.cost_ns).sum::<f64>() / 1e6
+        };
+        let row = |name: &str, predicted: f64, time: Duration| {
+            let ms = format!("{:.3}", time.as_secs_f64() * 1e3);
+            vec![name.to_owned(), format!("{predicted:.3}"), ms]
+        };
+        let own = self.providers.iter().map(|(name, time)| row(name, predicted(Some(name)), *time));
+        let all = std::iter::once(row("whole run", predicted(None), self.whole));
+        let rows = own.chain(all);
+        let mut text = table(&["Provider", "Predicted ms", "Measured ms"], rows);
+        if !self.ways.is_empty() {
+            text.push_str(&format!("\n{}", bench::way_table(&self.ways)));
+        }
+        text
+    }
 }
