@@ -185,6 +185,13 @@ fn a_wrong_prediction_is_found_out_by_a_trial() {
 }
 
 #[test]
+fn a_prediction_that_is_far_off_hides_no_other_unit() {
+    let bed = bed(&[("gpu", ALL, 0.01, 4000), ("cpu", ALL, 200.0, 400)]);
+    assert_eq!(bed.settle(1000), Tended::Measured);
+    assert_eq!(bed.goes_to(1000), [1]);
+}
+
+#[test]
 fn small_inputs_go_elsewhere_than_large_ones() {
     // The first is far off: a start, and then next to nothing for each element.
     let bed = bed(&[("gpu", ALL, 0.0, 0), ("cpu", ALL, 1.0, 1)]);

@@ -169,6 +169,7 @@ impl Watch {
                 return;
             };
             let (mut governor, mut energy) = (Governor::new(settings), EnergyMeter::new());
+            let mut meter = routing::Wattmeter::default();
             let mut last = Instant::now();
             let mut limit = Limit::None;
             loop {
@@ -177,6 +178,7 @@ impl Watch {
                 let elapsed = now.saturating_duration_since(last);
                 last = now;
                 energy.add(elapsed, &reading.draw);
+                meter.note(routing::units(), elapsed, &reading.draw);
                 let allowed = governor.step(elapsed, &reading, GATE.used());
                 if allowed.limit != limit {
                     report(&allowed, &reading, &settings);

@@ -5,7 +5,9 @@ use std::sync::{Arc, LazyLock, Weak};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
+use galatea_providers::{coreml, cpu};
 use galatea_runtime::Routing;
+use galatea_runtime::power::Draw;
 use galatea_runtime::route::{Goal, UnitReport, Units};
 use galatea_serving::Core;
 
@@ -30,6 +32,45 @@ pub(crate) fn units() -> &'static Units {
 /// What the units did and have to do; nothing where runs are not divided.
 pub(crate) fn report() -> Vec<UnitReport> {
     UNITS.all().iter().map(|unit| unit.report()).collect()
+}
+
+/// A unit that was busy for less of an interval says little of what it draws.
+const BUSY: f64 = 0.3;
+/// How much of what was known of a unit's watts gives way to an interval.
+const NEWS: f64 = 0.2;
+
+/// Learns what units draw while they work, from how busy they were and what each drew.
+#[derive(Debug, Default)]
+pub(crate) struct Wattmeter {
+    busy: Vec<(String, Duration)>,
+}
+
+impl Wattmeter {
+    /// Takes note of what parts of the chip drew on the average of an interval that ends now.
+    pub(crate) fn note(&mut self, units: &Units, elapsed: Duration, draw: &Draw) {
+        for unit in units.all() {
+            let busy = unit.report().busy;
+            let before = self.busy.iter_mut().find(|(name, _)| name == unit.name());
+            let before = match before {
+                Some((_, before)) => std::mem::replace(before, busy),
+                None => {
+                    self.busy.push((unit.name().to_owned(), busy));
+                    continue;
+                }
+            };
+            let share = busy.saturating_sub(before).as_secs_f64() / elapsed.as_secs_f64().max(1e-9);
+            let watts = match unit.name() {
+                cpu::NAME => draw.cpu,
+                "gpu" => draw.gpu,
+                coreml::NAME => draw.engine,
+                _ => None,
+            };
+            let Some(watts) = watts.filter(|_| share >= BUSY) else { continue };
+            let now = watts / share.min(1.0);
+            let known = unit.watts().unwrap_or(now);
+            unit.set_watts(known + (now - known) * NEWS);
+        }
+    }
 }
 
 /// Measures the ways of models while nothing else runs, until it is dropped.
@@ -70,5 +111,29 @@ impl Drop for Tender {
         drop(stop);
         // A panic of the thread was reported where it happened.
         thread.join().ok();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn watts_are_those_of_a_unit_that_works_all_the_time() {
+        let units = Units::new();
+        let gpu = units.named("gpu");
+        let mut meter = Wattmeter::default();
+        let interval = Duration::from_millis(20);
+        let draw = Draw { gpu: Some(6.0), ..Draw::default() };
+        meter.note(&units, interval, &draw);
+        meter.note(&units, interval, &draw);
+        assert_eq!(gpu.watts(), None, "it did nothing");
+        let under_way = gpu.begin(Duration::from_secs(1));
+        std::thread::sleep(interval);
+        drop(under_way);
+        // Of twice the time it was busy for about half.
+        meter.note(&units, interval * 2, &draw);
+        let watts = gpu.watts().unwrap_or_default();
+        assert!((6.0..=12.1).contains(&watts), "{watts}");
     }
 }

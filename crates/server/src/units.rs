@@ -198,7 +198,12 @@ fn several(names: &str) -> Result<Providers, String> {
                 gpu(number).map_err(|error| format!("provider '{name}': {error}"))?
             }
             (coreml::NAME, _) if name.contains(':') => core_ml(name)?,
-            (coreml::NAME, _) => Arc::new(CoreMlProvider::here()),
+            (coreml::NAME, _) => {
+                let here = CoreMlProvider::here();
+                // Without an engine it takes nothing that it is not told to.
+                let insisting = here.engine().is_none().then(|| here.insisting()).flatten();
+                insisting.unwrap_or_else(|| Arc::new(here))
+            }
             _ => Arc::clone(named(Some(name))?.first().ok_or("there is no processor")?),
         };
         if units.iter().any(|known| known.name() == unit.name()) {
