@@ -58,9 +58,10 @@ impl Others {
         graph: &Arc<Graph>,
         options: &SessionOptions,
     ) -> Result<Box<dyn Executable>, RuntimeError> {
-        // The session around it keeps the pace, and has chosen the providers.
+        // The session around it keeps the pace, divides runs, and has chosen the providers.
         let own = SessionOptions {
             pace: PaceSource::default(),
+            routing: None,
             providers: Vec::new(),
             ..options.clone()
         };

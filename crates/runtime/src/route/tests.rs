@@ -162,8 +162,8 @@ proptest! {
         let names = ["a", "b", "c", "d", "e", "f"];
         let predicted: Vec<f64> = predicted.into_iter().map(f64::from).collect();
         let (mut router, bucket) = router(units(&names[..predicted.len()]), &predicted);
-        for way in 0..predicted.len() {
-            learn(&mut router, &bucket, way, real[way]);
+        for (way, &ns) in real.iter().enumerate().take(predicted.len()) {
+            learn(&mut router, &bucket, way, ns);
         }
         let way = chosen(&mut router, &bucket);
         prop_assert_eq!(real[way], *real[..predicted.len()].iter().min().unwrap());

@@ -1,13 +1,15 @@
 //! How a graph could be divided when the shapes of a run are known.
 
 use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
 
 use galatea_graph::{Datum, Fact, infer};
 
 use super::super::{Session, lock};
 use crate::partition::{Partition, live_bytes, partition};
-use crate::provider::{Claim, Claims};
+use crate::provider::{Claim, Claims, ExecutionProvider};
 use crate::route::{Cost, Stop};
+use crate::usual::sized;
 
 /// What providers offer for a run's shapes, and how the graph could be divided.
 pub(super) struct Plan {
@@ -85,9 +87,12 @@ impl Session {
         let known: HashMap<_, _> = known.collect();
         // Shapes that contradict the graph are refused when it runs.
         let facts = infer::facts(&self.graph, &known);
-        let facts = facts.unwrap_or_else(|_| self.facts.clone());
-        let mut claims: Vec<Claims> =
-            self.providers.iter().map(|provider| provider.claim(&self.graph, &facts)).collect();
+        let facts = facts.unwrap_or_else(|_| sized(&self.facts));
+        // What can be run is what can be compiled for any run.
+        let claim = |provider: &Arc<dyn ExecutionProvider>| {
+            provider.claim_usual(&self.graph, &self.facts, &facts)
+        };
+        let mut claims: Vec<Claims> = self.providers.iter().map(claim).collect();
         let failed = lock(&self.offers).failed.clone();
         for (provider, nodes) in failed {
             if let Some(offer) = claims.get_mut(provider) {
