@@ -26,6 +26,8 @@ pub enum Kind {
     Unavailable,
     /// A step of the model failed.
     Model,
+    /// What a step needs was lost through no fault of its requests, such as with a process that ended.
+    Lost,
 }
 
 /// An error of this crate: its kind, the place, and what was found and expected there.

@@ -1,5 +1,7 @@
 //! Decoders of checkpoints as packages of Core ML: chunks of layers with functions of fixed lengths.
 
+mod engine;
+
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
@@ -13,6 +15,8 @@ use galatea_llm::weights::FolderWeights;
 use galatea_providers::coreml::{
     Compression, ConvertOptions, NewFunction, NewState, convert_functions,
 };
+
+pub use engine::ChunkRunner;
 
 /// Positions of a state where nothing is said: what the Neural Engine is known to cope with.
 const CONTEXT: usize = 1024;

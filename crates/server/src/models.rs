@@ -1,5 +1,6 @@
 //! What the server makes of the other crates: backends from providers, and tables about models.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -17,6 +18,7 @@ use galatea_serving::backend::{Backend, Checkpoint};
 use galatea_serving::model_cache::ModelCache;
 use galatea_serving::repository::ModelId;
 
+use crate::chunks::ChunkRunner;
 use crate::flags::Flags;
 use crate::power;
 use crate::profile::Profile;
@@ -152,7 +154,15 @@ fn encoder(path: &Path, arguments: &EngineArguments) -> Result<EncoderEngine, Er
 /// An argument that asks for what is not there.
 pub fn load_options(arguments: &EngineArguments) -> Result<LoadOptions, galatea_llm::Error> {
     let refused = |field: &str, text: String| Error::new(Kind::Parameter, field, text);
-    let mut options = LoadOptions::new(providers(arguments)?);
+    let unit = unit(arguments);
+    let providers = units::named(unit).map_err(|error| refused("device", error))?;
+    let mut options = LoadOptions::new(providers);
+    let (worker, power) = (arguments.worker.clone(), arguments.power_mode.clone());
+    let settings = [("worker", worker), ("power_mode", power)].into_iter();
+    let settings = settings.filter_map(|(name, value)| Some((name.to_owned(), value?)));
+    let settings: BTreeMap<String, String> = settings.collect();
+    let engine = ChunkRunner::named(unit, &settings);
+    options.chunk_engine = engine.map_err(|error| refused("worker", error))?;
     options.session.choices = tuning::choices();
     options.session.pace = power::pace();
     let engine = &mut options.engine;
@@ -191,15 +201,13 @@ pub fn load_options(arguments: &EngineArguments) -> Result<LoadOptions, galatea_
     Ok(options)
 }
 
-/// The units of an engine, by vLLM's names for them.
-fn providers(arguments: &EngineArguments) -> Result<units::Providers, Error> {
-    let device = arguments.device.as_deref();
-    let name = match device {
+/// The unit of an engine, by vLLM's names for them; none where nothing is chosen.
+fn unit(arguments: &EngineArguments) -> Option<&str> {
+    match arguments.device.as_deref() {
         None | Some("auto") => None,
         Some("cuda" | "mps" | "metal") => Some("gpu"),
         given => given,
-    };
-    units::named(name).map_err(|error| Error::new(Kind::Parameter, "device", error))
+    }
 }
 
 fn quantization(arguments: &EngineArguments) -> Result<Option<Quantization>, Error> {

@@ -5,14 +5,19 @@
 #![allow(clippy::indexing_slicing, reason = "a test fails by panicking")]
 
 use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::Arc;
 use std::sync::mpsc::{self, Receiver};
 
-use galatea::chunks::{ChunkOptions, write_chunks};
+use galatea::chunks::{ChunkOptions, ChunkRunner, write_chunks};
 use galatea_llm::engine::{EngineOptions, GenerationEvent, GenerationRequest, Ticket, Usage};
 use galatea_llm::model::{LanguageModel, LoadOptions};
 use galatea_llm::sampling::SamplingParameters;
 use galatea_llm::tokens::Surround;
 use galatea_providers::coreml::ConvertOptions;
+use galatea_providers::coreml::engine::{
+    self, CompiledCache, Engine, Interpreter, Limits, WorkerCommand, WorkerEngine,
+};
 use serde_json::Value;
 
 fn shared() -> Option<PathBuf> {
@@ -156,6 +161,76 @@ fn answers_end_and_prompts_are_refused_where_the_state_is_full() {
     };
     let error = model.engine().submit(request, sink).unwrap_err().to_string();
     assert!(error.contains("expected at most 39"), "{error}");
+}
+
+/// The program as a worker.
+fn worker() -> Arc<WorkerEngine> {
+    let command = WorkerCommand {
+        program: env!("CARGO_BIN_EXE_galatea").into(),
+        arguments: vec!["core-ml-worker".to_owned()],
+    };
+    Arc::new(WorkerEngine::new(command, Limits::default()))
+}
+
+/// Chunks in an engine instead of sessions.
+fn in_engine(folder: &Path, cache: &Path, engine: Arc<dyn Engine>) -> LanguageModel {
+    let cache = CompiledCache::new(cache.to_owned(), 1 << 30);
+    let runner = ChunkRunner::new(engine, cache, engine::LoadOptions::default());
+    let options = LoadOptions { chunk_engine: Some(Arc::new(runner)), ..load_options() };
+    LanguageModel::load(folder, &options).unwrap()
+}
+
+#[test]
+fn engines_write_what_sessions_write_and_go_on_when_their_worker_ends() {
+    let Some(models) = shared() else { return };
+    let folder = tempfile::tempdir().unwrap();
+    let cache = tempfile::tempdir().unwrap();
+    let sessions = chunks(&models.join("books-qwen2-draft-2m"), folder.path(), 96, true);
+    let prompts = ["It was a dark and stormy night", "The", "Of all the things that she had said,"];
+    let encode = |text: &str| sessions.tokenizer().encode(text, Surround::Omit).unwrap();
+    let all = |model: &LanguageModel| {
+        let asked = prompts.map(|text| ask(model, encode(text), 12));
+        asked.map(|asked| answer(asked).0)
+    };
+    let expected = all(&sessions);
+    let here = in_engine(folder.path(), cache.path(), Arc::new(Interpreter));
+    assert_eq!(all(&here), expected);
+    let worker = worker();
+    let there = in_engine(folder.path(), cache.path(), Arc::clone(&worker) as Arc<dyn Engine>);
+    assert_eq!(all(&there), expected);
+    // In the middle of an answer: what the worker had is computed anew.
+    let (long, _) = answer(ask(&sessions, encode(prompts[0]), 40));
+    let (_ticket, events) = ask(&there, encode(prompts[0]), 40);
+    let (mut tokens, process) = (Vec::new(), worker.process().unwrap());
+    for event in events {
+        match event {
+            GenerationEvent::Delta(delta) => {
+                if tokens.is_empty() {
+                    let kill = format!("kill -9 {process}");
+                    assert!(Command::new("sh").args(["-c", &kill]).status().unwrap().success());
+                }
+                tokens.extend(delta.tokens);
+            }
+            GenerationEvent::Failed(error) => panic!("{error}"),
+            GenerationEvent::Started { .. } | GenerationEvent::Finished(_) => {}
+        }
+    }
+    assert_eq!(tokens, long);
+    assert_ne!(worker.process(), Some(process));
+}
+
+#[test]
+fn sessions_run_chunks_that_an_engine_refuses() {
+    let Some(models) = shared() else { return };
+    let folder = tempfile::tempdir().unwrap();
+    let cache = tempfile::tempdir().unwrap();
+    let sessions = chunks(&models.join("books-qwen2-draft-2m"), folder.path(), 40, true);
+    let nowhere = WorkerCommand { program: "/nowhere/galatea".into(), arguments: Vec::new() };
+    let engine = Arc::new(WorkerEngine::new(nowhere, Limits::default()));
+    let other = in_engine(folder.path(), cache.path(), engine);
+    let prompt = vec![5; 20];
+    let expected = answer(ask(&sessions, prompt.clone(), 4)).0;
+    assert_eq!(answer(ask(&other, prompt, 4)).0, expected);
 }
 
 #[test]

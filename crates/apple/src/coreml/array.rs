@@ -123,6 +123,12 @@ impl Array {
         Self { buffer, data_type, shape, writable: false, pages: None }
     }
 
+    /// Says that nobody else reads or writes the array's memory, whosever it is.
+    #[cfg(target_os = "macos")]
+    pub(super) fn become_writable(&mut self) {
+        self.writable = true;
+    }
+
     /// The type of its elements.
     #[must_use]
     pub fn data_type(&self) -> ArrayDataType {

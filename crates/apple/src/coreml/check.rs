@@ -1,8 +1,10 @@
 //! What Core ML would answer with an exception, refused before it is asked.
 
+use std::path::PathBuf;
+
 use super::interface::{Feature, FeatureKind};
 use super::layout::ArrayLayout;
-use super::{ArrayDataType, CoreMlFault, ModelInterface};
+use super::{ArrayDataType, ComputeUnits, CoreMlFault, ModelInterface};
 
 /// A shape or strides, for errors.
 pub(super) fn shown(sizes: &[usize]) -> String {
@@ -47,16 +49,20 @@ pub(super) fn backings(interface: &ModelInterface, given: &[Given<'_>]) -> Resul
     unique("output", given)
 }
 
-/// A model with states is given some, of its own making; one without gets none.
-pub(super) fn state(
-    interface: &ModelInterface,
-    model: u64,
-    given: Option<u64>,
-) -> Result<(), CoreMlFault> {
-    let text = match (interface.states.first(), given) {
+/// Which models take a state: functions of one compiled model, on the same units and with the same arrays.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Kin {
+    pub(super) compiled: PathBuf,
+    pub(super) units: ComputeUnits,
+    pub(super) states: Vec<Feature>,
+}
+
+/// A model with states is given some, made by itself or its kin; one without gets none.
+pub(super) fn state(own: &Kin, given: Option<&Kin>) -> Result<(), CoreMlFault> {
+    let text = match (own.states.first(), given) {
         (Some(state), None) => format!("the model has state `{}`, no state was given", state.name),
         (None, Some(_)) => "a state was given to a model without states".to_owned(),
-        (Some(_), Some(maker)) if maker != model => {
+        (Some(_), Some(maker)) if maker != own => {
             "the state given is that of another model".to_owned()
         }
         _ => return Ok(()),
@@ -211,15 +217,23 @@ mod tests {
     }
 
     #[test]
-    fn states_belong_to_the_model_that_made_them() {
-        let plain = interface();
-        let mut stateful = interface();
-        stateful.states = vec![feature("cache", array_of(ArrayDataType::Float16, &[8]))];
-        assert_eq!(state(&plain, 1, None), Ok(()));
-        assert_eq!(state(&stateful, 1, Some(1)), Ok(()));
-        assert!(state(&stateful, 1, None).unwrap_err().text.contains("`cache`"));
-        assert!(state(&stateful, 1, Some(2)).unwrap_err().text.contains("another model"));
-        assert!(state(&plain, 1, Some(1)).unwrap_err().text.contains("without states"));
+    fn states_belong_to_the_functions_of_the_model_that_made_them() {
+        let of = |compiled: &str, len: usize, units| Kin {
+            compiled: compiled.into(),
+            units,
+            states: vec![feature("cache", array_of(ArrayDataType::Float16, &[len]))],
+        };
+        let all = ComputeUnits::All;
+        let plain = Kin { states: Vec::new(), ..of("a", 8, all) };
+        let stateful = of("a", 8, all);
+        assert_eq!(state(&plain, None), Ok(()));
+        assert_eq!(state(&stateful, Some(&of("a", 8, all))), Ok(()));
+        assert!(state(&stateful, None).unwrap_err().text.contains("`cache`"));
+        for other in [of("b", 8, all), of("a", 4, all), of("a", 8, ComputeUnits::CpuOnly)] {
+            let refused = state(&stateful, Some(&other)).unwrap_err();
+            assert!(refused.text.contains("another model"), "{refused:?}");
+        }
+        assert!(state(&plain, Some(&stateful)).unwrap_err().text.contains("without states"));
     }
 
     #[test]

@@ -2,9 +2,9 @@
 
 use std::fmt;
 use std::path::Path;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::Arc;
 
-use super::check::{self, Given};
+use super::check::{self, Given, Kin};
 use super::request::Pending;
 use super::system::{Model, StateBuffers};
 use super::{CoreMlFault, Done, ModelInterface, Output, Prediction, Submission};
@@ -53,21 +53,21 @@ pub struct LoadOptions {
     pub display_name: Option<String>,
 }
 
-/// Numbers of models, so that a state is known by the model that made it.
-static MODELS: AtomicU64 = AtomicU64::new(1);
-
 /// A model in memory. One thread uses it at a time, with any number of submissions under way.
 pub struct LoadedModel {
     model: Model,
     interface: ModelInterface,
-    number: u64,
+    kin: Arc<Kin>,
 }
 
 /// What lasts from one prediction to the next. Its arrays start with zeros.
+///
+/// Functions of one compiled model that have the same states take each other's. Apple's documentation says
+/// nothing of that; programs for language models on Macs read prompts with one function and write answers
+/// with another one on the same state. Source: ANEMLL, its `chat.py`.
 pub struct State {
-    #[cfg_attr(not(target_os = "macos"), allow(dead_code, reason = "no states off macOS"))]
     buffers: StateBuffers,
-    model: u64,
+    kin: Arc<Kin>,
 }
 
 impl fmt::Debug for LoadedModel {
@@ -78,7 +78,7 @@ impl fmt::Debug for LoadedModel {
 
 impl fmt::Debug for State {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("State").field("model", &self.model).finish_non_exhaustive()
+        f.debug_struct("State").field("kin", &self.kin).finish_non_exhaustive()
     }
 }
 
@@ -87,6 +87,18 @@ impl State {
     #[cfg(target_os = "macos")]
     pub(super) fn buffers(&self) -> &StateBuffers {
         &self.buffers
+    }
+
+    /// Copies what another state of the same model holds, while neither is in use.
+    ///
+    /// # Errors
+    /// `Argument` when the other one is that of another model, `Memory` when Core ML gives no access.
+    pub fn copy_from(&mut self, other: &Self) -> Result<(), CoreMlFault> {
+        check::state(&self.kin, Some(&other.kin))?;
+        for feature in &self.kin.states {
+            self.buffers.copy_from(&other.buffers, &feature.name)?;
+        }
+        Ok(())
     }
 }
 
@@ -101,7 +113,9 @@ impl LoadedModel {
         folder(compiled)?;
         let model = Model::load(compiled, options)?;
         let interface = model.interface();
-        Ok(Self { model, interface, number: MODELS.fetch_add(1, Ordering::Relaxed) })
+        let states = interface.states.clone();
+        let kin = Kin { compiled: compiled.to_owned(), units: options.units, states };
+        Ok(Self { model, interface, kin: Arc::new(kin) })
     }
 
     /// What it takes and gives.
@@ -119,7 +133,7 @@ impl LoadedModel {
         if self.interface.states.is_empty() {
             return Err(CoreMlFault::argument("the model has no states"));
         }
-        Ok(State { buffers, model: self.number })
+        Ok(State { buffers, kin: Arc::clone(&self.kin) })
     }
 
     /// Computes the outputs, in the order of [`ModelInterface::outputs`].
@@ -137,7 +151,7 @@ impl LoadedModel {
         let given: Vec<Given<'_>> =
             backings.iter().map(|(name, array)| array.given(name)).collect();
         check::backings(&self.interface, &given)?;
-        check::state(&self.interface, self.number, state.as_ref().map(|state| state.model))?;
+        check::state(&self.kin, state.as_ref().map(|state| &*state.kin))?;
         let backings: Vec<_> = backings.iter().map(|(name, array)| (*name, &**array)).collect();
         self.model.predict(&self.interface, inputs, &backings, state.as_deref())
     }
@@ -160,8 +174,7 @@ impl LoadedModel {
         let backings: Vec<Given<'_>> =
             submission.backings.iter().map(|(name, array)| array.given(name)).collect();
         check::backings(&self.interface, &backings)?;
-        let state = submission.state.as_ref().map(|state| state.model);
-        check::state(&self.interface, self.number, state)
+        check::state(&self.kin, submission.state.as_ref().map(|state| &*state.kin))
     }
 }
 

@@ -5,6 +5,7 @@ use galatea_graph::ops::fused::FusedActivation;
 use galatea_graph::{AttributeValue, ValueId};
 use galatea_tensor::Tensor;
 
+use super::fixed::By;
 use super::net::Net;
 use super::rope::Rope;
 use super::step::{Heads, Step};
@@ -73,7 +74,7 @@ impl Decoder {
         let tables = self.rope.tables(form.positions(&self.shape))?;
         let tables = step.angles(&mut net, "", tables);
         let shape = [self.shape.vocabulary, self.hidden];
-        let mut x = step.words(&mut net, "model.embed_tokens.weight", shape)?;
+        let mut x = step.looked_up(&mut net, "model.embed_tokens.weight", shape, By::Token)?;
         let mut caches = Vec::new();
         for layer in 0..self.shape.layers {
             let at = format!("model.layers.{layer}");

@@ -139,26 +139,20 @@ impl FixedStep {
         id
     }
 
-    pub(super) fn words(
+    /// A row of a matrix for each row of the step.
+    pub(super) fn looked_up(
         &self,
         net: &mut Net<'_>,
         name: &str,
         sizes: [usize; 2],
+        by: By,
     ) -> Result<ValueId> {
         let table = net.weight(name, &sizes)?;
-        let dims = [self.options.rows, sizes[1]];
-        Ok(self.rows(net, ("embeddings", By::Token), table, &dims))
-    }
-
-    pub(super) fn places(
-        &self,
-        net: &mut Net<'_>,
-        name: &str,
-        sizes: [usize; 2],
-    ) -> Result<ValueId> {
-        let table = net.weight(name, &sizes)?;
-        let dims = [self.options.rows, sizes[1]];
-        Ok(self.rows(net, ("places", By::Position), table, &dims))
+        let input = match by {
+            By::Token => "embeddings",
+            By::Position => "places",
+        };
+        Ok(self.rows(net, (input, by), table, &[self.options.rows, sizes[1]]))
     }
 
     /// The angles of a row are those of all its heads.

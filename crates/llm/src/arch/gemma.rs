@@ -5,6 +5,7 @@ use galatea_graph::{AttributeValue, ValueId};
 use galatea_tensor::Tensor;
 
 use super::decoder::{self, int, rms};
+use super::fixed::By;
 use super::net::Net;
 use super::rope::Rope;
 use super::step::{Heads, Step};
@@ -96,7 +97,8 @@ impl Gemma {
             tables.push(step.angles(&mut net, kind, both));
         }
         let shape = [self.shape.vocabulary, self.hidden];
-        let x = step.words(&mut net, &format!("{prefix}embed_tokens.weight"), shape)?;
+        let words = format!("{prefix}embed_tokens.weight");
+        let x = step.looked_up(&mut net, &words, shape, By::Token)?;
         #[allow(clippy::cast_precision_loss, clippy::cast_possible_truncation, reason = "a length")]
         let root = net.constant("root", Tensor::scalar((self.hidden as f64).sqrt() as f32));
         let mut x = net.one("Mul", &[], &[x, root])?;

@@ -4,6 +4,7 @@ use galatea_graph::{AttributeValue, ValueId};
 use galatea_tensor::Tensor;
 
 use super::decoder::int;
+use super::fixed::By;
 use super::net::Net;
 use super::step::{Heads, Step};
 use super::{Architecture, Built, Form, ModelShape, Weights, contradiction, layers};
@@ -52,9 +53,9 @@ fn build(config: &Config, weights: &dyn Weights, form: &Form) -> Result<Built> {
     let mut model = Gpt2 { net, prefix, hidden, epsilon };
     let net = &mut model.net;
     let words = [shape.vocabulary, hidden];
-    let word = step.words(net, &format!("{prefix}wte.weight"), words)?;
+    let word = step.looked_up(net, &format!("{prefix}wte.weight"), words, By::Token)?;
     let places = [shape.positions, hidden];
-    let place = step.places(net, &format!("{prefix}wpe.weight"), places)?;
+    let place = step.looked_up(net, &format!("{prefix}wpe.weight"), places, By::Position)?;
     let mut x = net.one("Add", &[], &[word, place])?;
     let mut caches = Vec::new();
     for layer in 0..shape.layers {

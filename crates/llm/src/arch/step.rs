@@ -5,7 +5,7 @@ use galatea_graph::{AttributeValue, Dim, ValueId};
 use galatea_tensor::{DataType, Tensor};
 
 use super::decoder::int;
-use super::fixed::FixedStep;
+use super::fixed::{By, FixedStep};
 use super::net::Net;
 use super::{Form, ModelShape, StepOptions};
 use crate::error::Result;
@@ -47,29 +47,18 @@ impl Step {
         }
     }
 
-    /// A row of a matrix for each token.
-    pub(super) fn words(
+    /// A row of a matrix for each row of the step, looked up by its token or its position.
+    pub(super) fn looked_up(
         &self,
         net: &mut Net<'_>,
         name: &str,
         sizes: [usize; 2],
+        by: By,
     ) -> Result<ValueId> {
-        match self {
-            Self::Paged(step) => net.rows_of(name, sizes, step.tokens),
-            Self::Fixed(step) => step.words(net, name, sizes),
-        }
-    }
-
-    /// A row of a matrix for each position.
-    pub(super) fn places(
-        &self,
-        net: &mut Net<'_>,
-        name: &str,
-        sizes: [usize; 2],
-    ) -> Result<ValueId> {
-        match self {
-            Self::Paged(step) => net.rows_of(name, sizes, step.positions),
-            Self::Fixed(step) => step.places(net, name, sizes),
+        match (self, by) {
+            (Self::Paged(step), By::Token) => net.rows_of(name, sizes, step.tokens),
+            (Self::Paged(step), By::Position) => net.rows_of(name, sizes, step.positions),
+            (Self::Fixed(step), by) => step.looked_up(net, name, sizes, by),
         }
     }
 

@@ -4,13 +4,15 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
 use std::io::BufWriter;
 use std::path::Path;
+use std::sync::Arc;
 
 use galatea_formats::{coreml, safetensors};
-use galatea_runtime::{OptimiseLevel, SessionOptions};
+use galatea_runtime::{ExecutionProvider, OptimiseLevel, SessionOptions};
 
+use super::engine::{Behind, Replaceable};
 use super::manifest::{MANIFEST, Manifest, TABLES, TableEntry};
 use super::sessions::{ChunkFunction, SessionChunks};
-use super::{ChunkModel, ChunkSizes};
+use super::{ChunkFunctions, ChunkModel, ChunkSizes};
 use crate::arch::{By, Table, Weights};
 use crate::engine::StepModel;
 use crate::error::{Error, Kind, Result};
@@ -59,8 +61,9 @@ pub fn write_manifest(folder: &Path, manifest: &Manifest) -> Result<()> {
 }
 
 impl ChunkModel {
-    /// Loads a folder of chunks, whose programs the interpreter runs on the providers of the options: what
-    /// they are rewritten to keeps the rounding of each operation.
+    /// Loads a folder of chunks. The engine of the options runs its packages; without one, or where it
+    /// refuses them, the interpreter runs their programs on the providers: what they are rewritten to keeps
+    /// the rounding of each operation.
     ///
     /// # Errors
     /// Files that are missing, damaged or do not fit each other, and no room for the state of one sequence.
@@ -68,17 +71,8 @@ impl ChunkModel {
         let manifest = Manifest::read(folder)?;
         let shape = manifest.shape();
         let tables = tables(folder, &manifest)?;
-        let mut functions = Vec::new();
-        for (chunk, name) in manifest.chunks.iter().enumerate() {
-            let names: BTreeSet<(String, usize)> =
-                manifest.rows.iter().map(|&rows| (function_name(rows), rows)).collect();
-            functions.extend(package(&folder.join(name), chunk, &names)?);
-        }
-        let head = BTreeSet::from([("main".to_owned(), 1)]);
-        functions.extend(package(&folder.join(&manifest.head), manifest.chunks.len(), &head)?);
         let sequences = sequences(&manifest, options)?;
-        let session = SessionOptions { optimise: OptimiseLevel::O1, ..options.session.clone() };
-        let functions = SessionChunks::new(functions, options.providers.clone(), session);
+        let functions = functions(folder, &manifest, options)?;
         let sizes = ChunkSizes {
             shape,
             chunks: manifest.chunks.len(),
@@ -86,7 +80,7 @@ impl ChunkModel {
             windows: manifest.windows.clone(),
             sequences,
         };
-        Self::new(sizes, tables, Box::new(functions))
+        Self::new(sizes, tables, functions)
     }
 
     /// Bytes of the keys and values of a position.
@@ -94,6 +88,69 @@ impl ChunkModel {
     pub fn position_bytes(&self) -> usize {
         position_bytes(self.shape(), galatea_tensor::DataType::Fp16)
     }
+}
+
+/// What runs the functions of a folder.
+fn functions(
+    folder: &Path,
+    manifest: &Manifest,
+    options: &LoadOptions,
+) -> Result<Box<dyn ChunkFunctions>> {
+    let Some(engine) = &options.chunk_engine else {
+        return sessions(folder, manifest, options.providers.clone(), &options.session);
+    };
+    let (folder, manifest) = (folder.to_owned(), manifest.clone());
+    let (providers, session) = (engine.behind(), options.session.clone());
+    match engine.load(&folder, &manifest) {
+        Ok(functions) => {
+            let behind: Behind =
+                Box::new(move || sessions(&folder, &manifest, providers, &session));
+            Ok(Box::new(Replaceable::new(functions, behind)))
+        }
+        Err(error) => {
+            tracing::warn!(%error, "chunks are left to the processor");
+            sessions(&folder, &manifest, providers, &session)
+        }
+    }
+}
+
+/// The functions of a folder as sessions.
+fn sessions(
+    folder: &Path,
+    manifest: &Manifest,
+    providers: Vec<Arc<dyn ExecutionProvider>>,
+    session: &SessionOptions,
+) -> Result<Box<dyn ChunkFunctions>> {
+    let mut functions = Vec::new();
+    for (chunk, name) in manifest.chunks.iter().enumerate() {
+        let names: BTreeSet<(String, usize)> =
+            manifest.rows.iter().map(|&rows| (function_name(rows), rows)).collect();
+        functions.extend(package(&folder.join(name), chunk, &names)?);
+    }
+    let head = BTreeSet::from([("main".to_owned(), 1)]);
+    functions.extend(package(&folder.join(&manifest.head), manifest.chunks.len(), &head)?);
+    let session = SessionOptions { optimise: OptimiseLevel::O1, ..session.clone() };
+    Ok(Box::new(SessionChunks::new(functions, providers, session)))
+}
+
+/// Bytes of the weights of a package: of the files beside its program.
+///
+/// # Errors
+/// When the package cannot be read.
+pub fn weight_bytes(package: &Path) -> Result<u64> {
+    let folder = package.join("Data/com.apple.CoreML/weights");
+    let failed = |error: std::io::Error| {
+        Error::new(Kind::Read, folder.display().to_string(), error.to_string())
+    };
+    if !folder.is_dir() {
+        return Ok(0);
+    }
+    let mut bytes = 0_u64;
+    for entry in std::fs::read_dir(&folder).map_err(failed)? {
+        bytes =
+            bytes.saturating_add(entry.and_then(|entry| entry.metadata()).map_err(failed)?.len());
+    }
+    Ok(bytes)
 }
 
 /// For how many sequences there is room.

@@ -5,6 +5,7 @@
 //! engine with them: a block of the engine's cache is the state of a sequence, so its number names the
 //! sequence, and the rows of a step are computed sequence by sequence.
 
+mod engine;
 mod load;
 mod manifest;
 mod sessions;
@@ -16,7 +17,8 @@ use std::ops::Range;
 use galatea_graph::converted;
 use galatea_tensor::{DataType, Tensor};
 
-pub use load::{function_name, write_manifest, write_tables};
+pub use engine::ChunkEngine;
+pub use load::{function_name, weight_bytes, write_manifest, write_tables};
 pub use manifest::{MANIFEST, Manifest, TABLES, TableEntry};
 pub use sessions::{ChunkFunction, SessionChunks};
 

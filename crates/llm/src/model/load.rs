@@ -11,7 +11,7 @@ use serde_json::Value;
 use super::LanguageModel;
 use super::cache_type::{CacheType, position_bytes};
 use crate::arch::{self, ModelShape, StepOptions, Weights};
-use crate::chunked::{ChunkModel, Manifest};
+use crate::chunked::{ChunkEngine, ChunkModel, Manifest};
 use crate::config::Config;
 use crate::encoder_decoder::EncoderDecoder;
 use crate::engine::{Engine, EngineOptions, SessionModel, StepModel};
@@ -49,6 +49,8 @@ pub struct LoadOptions {
     pub swap_bytes: usize,
     /// A smaller checkpoint of the same tokens that guesses, and the most tokens of a guess.
     pub draft: Option<(PathBuf, usize)>,
+    /// What runs the packages of a folder of chunks; without one sessions do.
+    pub chunk_engine: Option<Arc<dyn ChunkEngine>>,
 }
 
 impl LoadOptions {
@@ -66,6 +68,7 @@ impl LoadOptions {
             cache_type: CacheType::default(),
             swap_bytes: 0,
             draft: None,
+            chunk_engine: None,
         }
     }
 

@@ -53,7 +53,9 @@ pub(super) fn run(path: &Path, arguments: &Arguments) -> Result<ExitCode, String
 }
 
 fn options(arguments: &Arguments) -> Result<LoadOptions, String> {
-    let mut options = models::load_options(&EngineArguments::default()).map_err(text_of)?;
+    let device = arguments.last("provider").map(str::to_owned);
+    let engine = EngineArguments { device, ..EngineArguments::default() };
+    let mut options = models::load_options(&engine).map_err(text_of)?;
     options.providers = units::named(arguments.last("provider"))?;
     options.session.threads = arguments.number("threads", 0)?;
     options.session.optimise = model::level(arguments)?;

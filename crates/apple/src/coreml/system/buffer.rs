@@ -222,7 +222,7 @@ fn pixel_buffer(
 }
 
 /// What a handler answered; a panic in it goes on here, since it may not pass through Core ML.
-fn opened<R>(answer: Option<thread::Result<R>>) -> Result<R, CoreMlFault> {
+pub(super) fn opened<R>(answer: Option<thread::Result<R>>) -> Result<R, CoreMlFault> {
     match answer {
         Some(Ok(answer)) => Ok(answer),
         Some(Err(panic)) => resume_unwind(panic),

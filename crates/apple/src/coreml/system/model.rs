@@ -1,13 +1,16 @@
 //! `MLModel`.
 
+use std::cell::Cell;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
+use std::ptr::NonNull;
 use std::sync::mpsc;
 
 use block2::RcBlock;
 use objc2::rc::{Retained, autoreleasepool};
 use objc2::runtime::AnyClass;
-use objc2_core_ml::{MLModel, MLState};
-use objc2_foundation::{NSError, NSURL};
+use objc2_core_ml::{MLModel, MLMultiArray, MLState};
+use objc2_foundation::{NSError, NSString, NSURL};
 
 use super::super::compile::made;
 use super::super::request::Pending;
@@ -15,7 +18,7 @@ use super::super::{
     Array, CoreMlFault, CoreMlFaultKind, LoadOptions, ModelInterface, Output, State,
 };
 use super::configuration::configuration;
-use super::{describe, predict, refused, url};
+use super::{buffer, describe, predict, refused, url};
 
 /// A loaded model.
 pub(in super::super) struct Model {
@@ -35,6 +38,44 @@ impl StateBuffers {
     /// Core ML's state.
     pub(super) fn state(&self) -> &MLState {
         &self.state
+    }
+
+    /// Copies an array that both have by this name. It goes through memory of its own, since each is there
+    /// only while its handler runs.
+    pub(in super::super) fn copy_from(
+        &mut self,
+        other: &Self,
+        name: &str,
+    ) -> Result<(), CoreMlFault> {
+        let bytes = other.array(name, |array| {
+            let mut bytes = vec![0; array.len_bytes()];
+            array.copy_to(&mut bytes).map(|()| bytes)
+        })??;
+        self.array(name, |mut array| {
+            array.become_writable();
+            array.copy_from(&bytes)
+        })?
+    }
+
+    /// Calls `look` with the array of this name, which the state has.
+    fn array<R>(&self, name: &str, look: impl FnOnce(Array) -> R) -> Result<R, CoreMlFault> {
+        let look = Cell::new(Some(look));
+        let answer = Cell::new(None);
+        let block = RcBlock::new(|array: NonNull<MLMultiArray>| {
+            let Some(look) = look.take() else { return };
+            // SAFETY: the array is alive while the block runs.
+            let array = unsafe { Retained::retain(array.as_ptr()) };
+            let Some(array) = array else { return };
+            answer.set(Some(catch_unwind(AssertUnwindSafe(|| buffer::returned(array).map(look)))));
+        });
+        let name = NSString::from_str(name);
+        // SAFETY: the state has an array of this name, as its model says; the block is there until the
+        // call returns, and nobody predicts on the state, whose borrow the caller has.
+        autoreleasepool(|_| unsafe {
+            self.state.getMultiArrayForStateNamed_handler(&name, &block);
+        });
+        drop(block);
+        buffer::opened(answer.into_inner())?
     }
 }
 

@@ -113,54 +113,75 @@ fn slice_by_index(low: &mut Lowering, op: &Op<'_>) -> Result<()> {
     low.give(op, &[result])
 }
 
-/// `x` with a slice of it overwritten: places of the slice are looked up in a table of all places,
-/// and the elements there are replaced.
+/// `x` with a slice of it overwritten: rows behind the last axis that is cut, each at its places along that
+/// one and the axes before it. Nothing is as long as `x` but `x` itself.
 fn slice_update(low: &mut Lowering, op: &Op<'_>) -> Result<()> {
     let x = low.required(op, "x")?;
     let update = low.required(op, "update")?;
     let bounds = bounds(low, op, x)?;
-    let rank = low.rank(x)?;
-    let shape = low.shape_of(x)?;
-    let axes = every_axis(low, rank);
-    let steps = low.integers(&bounds.steps);
-    let whole = [bounds.starts, bounds.ends];
-    let [starts, ends] = whole;
-    // Along one axis rows are replaced, which is a scatter of whole rows.
-    let result = match only_axis(low, &bounds, x) {
-        Some(axis) => {
-            let len = low.slice(shape, &[0], &[signed(axis)], &[signed(axis) + 1])?;
-            let len = low.squeeze(len, &[0])?;
-            let (zero, one) = (low.scalar(0_i64), low.scalar(1_i64));
-            let places = low.plain("Range", &[zero, len, one])?;
-            let at = [signed(axis)];
-            let start = low.slice(starts, &[0], &at, &[at[0] + 1])?;
-            let end = low.slice(ends, &[0], &at, &[at[0] + 1])?;
-            let step = low.integers(bounds.steps.get(axis..=axis).unwrap_or(&[1]));
-            let first = low.integers(&[0]);
-            let places = low.plain("Slice", &[places, start, end, first, step])?;
-            rows(low, x, update, axis, places, &bounds.single)?
-        }
-        None => {
-            let count = low.plain("ReduceProd", &[shape])?;
-            let count = low.squeeze(count, &[0])?;
-            let (zero, one) = (low.scalar(0_i64), low.scalar(1_i64));
-            let places = low.plain("Range", &[zero, count, one])?;
-            let places = low.plain("Reshape", &[places, shape])?;
-            let places = low.plain("Slice", &[places, starts, ends, axes, steps])?;
-            let places = low.reshape(places, &[-1])?;
-            let (flat, update) = (low.reshape(x, &[-1])?, low.reshape(update, &[-1])?);
-            let named = attributes([("axis", 0_i64.into())]);
-            let written = low.node("ScatterElements", &named, &[flat, places, update])?;
-            let named = attributes([("allowzero", 1_i64.into())]);
-            low.node("Reshape", &named, &[written, shape])?
-        }
+    let update = match bounds.single.is_empty() {
+        true => update,
+        false => low.unsqueeze(update, &bounds.single)?,
     };
-    low.give(op, &[result])
+    let depth = cut_axes(low, &bounds, x).max(1).min(low.rank(x)?);
+    if depth == 0 {
+        return low.give(op, &[update]);
+    }
+    let each = (0..depth).map(|axis| places(low, &bounds, (x, update), axis));
+    let each = each.collect::<Result<Vec<ValueId>>>()?;
+    let mut lengths = Vec::with_capacity(depth);
+    for &places in &each {
+        lengths.push(low.shape_of(places)?);
+    }
+    let along_first = attributes([("axis", 0_i64.into())]);
+    let lengths = low.node("Concat", &along_first, &lengths)?;
+    let mut grids = Vec::with_capacity(depth);
+    for (axis, places) in each.into_iter().enumerate() {
+        let others: Vec<i64> = (0..depth).filter(|&other| other != axis).map(signed).collect();
+        let places = if others.is_empty() { places } else { low.unsqueeze(places, &others)? };
+        let grid = low.plain("Expand", &[places, lengths])?;
+        grids.push(low.unsqueeze(grid, &[signed(depth)])?);
+    }
+    let along_last = attributes([("axis", signed(depth).into())]);
+    let grid = low.node("Concat", &along_last, &grids)?;
+    let written = low.plain("ScatterND", &[x, grid, update])?;
+    low.give(op, &[written])
 }
 
-/// The axis that a slice cuts, if the others are whole as far as is known before a run.
-fn only_axis(low: &Lowering, bounds: &Bounds, x: ValueId) -> Option<usize> {
-    let dims = low.dims(x).ok()?;
+/// The places along an axis that a slice has. How many they are is known where the update says so: then
+/// they are counted from the first one on.
+fn places(
+    low: &mut Lowering,
+    bounds: &Bounds,
+    (x, update): (ValueId, ValueId),
+    axis: usize,
+) -> Result<ValueId> {
+    let (zero, one) = (low.scalar(0_i64), low.scalar(1_i64));
+    let at = [signed(axis)];
+    let (start, end) = (
+        low.slice(bounds.starts, &[0], &at, &[at[0] + 1])?,
+        low.slice(bounds.ends, &[0], &at, &[at[0] + 1])?,
+    );
+    let step = bounds.steps.get(axis).copied().unwrap_or(1);
+    let count = low.dims(update)?.get(axis).and_then(Dim::known);
+    let known = low.fact(start)?.value.is_some() && low.fact(end)?.value.is_some();
+    if let Some(count) = count.filter(|_| !known && step > 0) {
+        let count = i64::try_from(bounded(&[count])?).unwrap_or(i64::MAX);
+        let steps: Vec<i64> = (0..count).map(|at| at.saturating_mul(step)).collect();
+        let steps = low.integers(&steps);
+        return low.plain("Add", &[start, steps]);
+    }
+    let shape = low.shape_of(x)?;
+    let len = low.slice(shape, &[0], &at, &[at[0] + 1])?;
+    let len = low.squeeze(len, &[0])?;
+    let all = low.plain("Range", &[zero, len, one])?;
+    let (first, step) = (low.integers(&[0]), low.integers(&[step]));
+    low.plain("Slice", &[all, start, end, first, step])
+}
+
+/// How many axes there are up to the last one that a slice cuts, as far as is known before a run.
+fn cut_axes(low: &Lowering, bounds: &Bounds, x: ValueId) -> usize {
+    let Ok(dims) = low.dims(x) else { return 0 };
     let numbers = |id| low.fact(id).ok().and_then(Fact::lengths);
     let (starts, ends) = (numbers(bounds.starts), numbers(bounds.ends));
     let at = |all: &Option<Vec<Dim>>, axis: usize| all.as_ref()?.get(axis)?.known();
@@ -171,31 +192,7 @@ fn only_axis(low: &Lowering, bounds: &Bounds, x: ValueId) -> Option<usize> {
         });
         at(&starts, axis) == Some(0) && to_last && bounds.steps.get(axis) == Some(&1)
     };
-    let mut cut = (0..dims.len()).filter(|&axis| !whole(axis));
-    let axis = cut.next()?;
-    cut.next().is_none().then_some(axis)
-}
-
-/// `x` with the rows at some places of an axis replaced.
-fn rows(
-    low: &mut Lowering,
-    x: ValueId,
-    update: ValueId,
-    axis: usize,
-    places: ValueId,
-    single: &[i64],
-) -> Result<ValueId> {
-    let update = if single.is_empty() { update } else { low.unsqueeze(update, single)? };
-    let rank = low.rank(x)?;
-    let mut order: Vec<usize> = (0..rank).collect();
-    order.swap(0, axis);
-    let places = low.unsqueeze(places, &[-1])?;
-    if axis == 0 {
-        return low.plain("ScatterND", &[x, places, update]);
-    }
-    let (turned, update) = (low.transpose(x, &order)?, low.transpose(update, &order)?);
-    let written = low.plain("ScatterND", &[turned, places, update])?;
-    low.transpose(written, &order)
+    (0..dims.len()).rev().find(|&axis| !whole(axis)).map_or(0, |axis| axis + 1)
 }
 
 /// From `begin` on, as many elements as `size` says; -1 is all that are left.

@@ -69,6 +69,9 @@ pub(super) fn ns(time: Duration) -> u64 {
 }
 
 /// The state of the thread.
+/// So many steps in a row may lose what was computed before their requests fail.
+const MOST_LOSSES: usize = 3;
+
 pub(super) struct Worker {
     model: Box<dyn StepModel>,
     tokenizer: Arc<Tokenizer>,
@@ -85,6 +88,8 @@ pub(super) struct Worker {
     row: Vec<f32>,
     /// Who guesses tokens, and the most of them.
     proposer: Option<(Proposer, usize)>,
+    /// Steps that have failed since the last one that did not.
+    losses: usize,
 }
 
 impl Worker {
@@ -110,6 +115,7 @@ impl Worker {
             helpers,
             row: Vec::new(),
             proposer: None,
+            losses: 0,
         }
     }
 
@@ -200,6 +206,7 @@ impl Worker {
         });
         match step {
             Ok(mut logits) => {
+                self.losses = 0;
                 self.take_results(&plan, &mut logits);
                 self.model.take_back(logits);
             }
@@ -210,10 +217,16 @@ impl Worker {
         self.publish();
     }
 
-    /// Requests whose step failed fail; others compute anew what they had.
+    /// Requests whose step failed fail; others compute anew what they had. Where it was no fault of
+    /// theirs, all of them do.
     fn fail_step(&mut self, plan: &Plan, error: &Error) {
-        tracing::error!(%error, "the requests of a step fail");
         self.scheduler.forget_computed();
+        self.losses += 1;
+        if error.kind() == Kind::Lost && self.losses <= MOST_LOSSES {
+            tracing::warn!(%error, "what was computed is lost and computed anew");
+            return;
+        }
+        tracing::error!(%error, "the requests of a step fail");
         for rows in &plan.rows {
             if let Some(&request) = self.owners.get(&rows.id) {
                 self.fail(request, error.clone());

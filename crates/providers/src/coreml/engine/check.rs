@@ -5,10 +5,11 @@ use std::collections::BTreeMap;
 use galatea_formats::coreml::{Feature, FeatureType};
 use galatea_tensor::{DataType, Tensor};
 
-use super::{EngineError, Interface, Named, StateNumber};
+use super::{EngineError, EngineErrorKind, Interface, Named, StateNumber};
 
-/// The element type of a feature's tensors.
-pub(super) fn element(feature: &Feature) -> Option<DataType> {
+/// The element type of a feature's tensors; none where it is no tensor.
+#[must_use]
+pub fn element(feature: &Feature) -> Option<DataType> {
     match &feature.kind {
         FeatureType::Array { dtype, .. } => Some(*dtype),
         FeatureType::Image { .. } => Some(DataType::Fp32),
@@ -80,6 +81,22 @@ pub(super) fn state(interface: &Interface, given: Option<StateNumber>) -> Result
     }
 }
 
+/// Whether two functions keep the same: states by name, whatever their order.
+pub(super) fn same_states(own: &Interface, other: &Interface) -> Result<(), EngineError> {
+    let described = |interface: &Interface| -> BTreeMap<String, String> {
+        let row = |feature: &Feature| (feature.name.clone(), format!("{:?}", feature.kind));
+        interface.states.iter().map(row).collect()
+    };
+    let (own, other) = (described(own), described(other));
+    match own == other {
+        true => Ok(()),
+        false => {
+            let text = format!("functions of one model have states {own:?} and {other:?}");
+            Err(EngineError::new(EngineErrorKind::Load, text))
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use galatea_formats::coreml::Shapes;
@@ -131,6 +148,17 @@ mod tests {
         let integers = Tensor::zeros(DataType::Int32, &[1, 2]).unwrap();
         assert_eq!(refused(vec![x(integers)]), "input 'x' has type INT32, expected FP32");
         assert_eq!(refused(vec![x(tensor(&[2]))]), "input 'x' has shape [2], expected [1, 2]");
+    }
+
+    #[test]
+    fn functions_share_states_of_the_same_names_types_and_shapes() {
+        let of = |states: Vec<Feature>| Interface { states, ..Interface::default() };
+        let (key, value) = (array("key", &[2], false), array("value", &[3], false));
+        let own = of(vec![key.clone(), value.clone()]);
+        assert!(same_states(&own, &of(vec![value.clone(), key.clone()])).is_ok());
+        for other in [vec![key.clone()], vec![key, array("value", &[4], false)]] {
+            assert!(same_states(&own, &of(other)).unwrap_err().text.contains("value"));
+        }
     }
 
     #[test]

@@ -157,7 +157,10 @@ impl Child {
             }
             Ask::Load(ask) => {
                 let options = ask.options();
-                let model = self.engine.load(&path(ask.path), &options)?;
+                let model = match ask.beside {
+                    None => self.engine.load(&path(ask.path), &options)?,
+                    Some(other) => self.model(other)?.model.beside(&options)?,
+                };
                 let loaded = wire::Loaded::of(model.interface());
                 let held = Held { model, qos: options.qos };
                 locked(&self.models).insert(ask.model, Arc::new(held));
@@ -191,6 +194,7 @@ impl Child {
                 return Ok(Reply::State(self.model(model)?.model.new_state()?));
             }
             Ask::DropState(ask) => self.model(ask.model)?.model.drop_state(ask.state),
+            Ask::CopyState(ask) => self.model(ask.model)?.model.copy_state(ask.from, ask.to)?,
             Ask::Collect(ask) => {
                 let none = || {
                     let number = ask.prediction;

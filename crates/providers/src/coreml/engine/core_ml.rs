@@ -1,7 +1,7 @@
 //! Core ML as an engine. Off macOS every call says that there is none.
 
 use std::collections::BTreeMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, mpsc};
 
@@ -86,22 +86,7 @@ impl Engine for CoreMl {
         compiled: &Path,
         options: &LoadOptions,
     ) -> Result<Arc<dyn EngineModel>, EngineError> {
-        let mut wanted = options_of(options);
-        let version = major_version();
-        // Older systems have no such hint, and refuse it.
-        wanted.fast_prediction &= version.is_some_and(|version| version >= 15);
-        let model = LoadedModel::load(compiled, &wanted).map_err(told)?;
-        let interface = interface(model.describe())?;
-        let surfaces =
-            matches!(options.units, ComputeUnits::All | ComputeUnits::CpuAndNeuralEngine);
-        Ok(Arc::new(Loaded {
-            model: Mutex::new(model),
-            interface,
-            surfaces,
-            asynchronous: version.is_some_and(|version| version >= 14),
-            states: Mutex::default(),
-            next: AtomicU64::new(1),
-        }))
+        Ok(Arc::new(Loaded::load(compiled, options)?))
     }
 
     fn plan(
@@ -161,6 +146,11 @@ fn feature(found: &coreml::Feature) -> Result<Feature, EngineError> {
     Ok(Feature { name, description: String::new(), kind, optional })
 }
 
+fn lost(state: StateNumber) -> EngineError {
+    let text = format!("state {state} was lost with a prediction that was forgotten");
+    EngineError::new(EngineErrorKind::StateLost, text)
+}
+
 /// A state; one prediction at a time has it.
 type Held = Arc<Mutex<Option<State>>>;
 
@@ -173,8 +163,23 @@ struct Loaded {
     surfaces: bool,
     /// Whether this macOS predicts while nobody waits.
     asynchronous: bool,
+    compiled: PathBuf,
+    units: ComputeUnits,
+    kept: Arc<Kept>,
+}
+
+/// The states of a model's functions.
+#[derive(Debug, Default)]
+struct Kept {
     states: Mutex<BTreeMap<StateNumber, Held>>,
-    next: AtomicU64,
+    last: AtomicU64,
+}
+
+impl Kept {
+    fn state(&self, state: StateNumber) -> Result<Held, EngineError> {
+        let none = || EngineError::argument(format!("there is no state {state}"));
+        locked(&self.states).get(&state).cloned().ok_or_else(none)
+    }
 }
 
 fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -219,6 +224,26 @@ fn tensor_of(array: Array) -> Result<Tensor, EngineError> {
 }
 
 impl Loaded {
+    fn load(compiled: &Path, options: &LoadOptions) -> Result<Self, EngineError> {
+        let mut wanted = options_of(options);
+        let version = major_version();
+        // Older systems have no such hint, and refuse it.
+        wanted.fast_prediction &= version.is_some_and(|version| version >= 15);
+        let model = LoadedModel::load(compiled, &wanted).map_err(told)?;
+        let interface = interface(model.describe())?;
+        let surfaces =
+            matches!(options.units, ComputeUnits::All | ComputeUnits::CpuAndNeuralEngine);
+        Ok(Self {
+            model: Mutex::new(model),
+            interface,
+            surfaces,
+            asynchronous: version.is_some_and(|version| version >= 14),
+            compiled: compiled.to_owned(),
+            units: options.units,
+            kept: Arc::default(),
+        })
+    }
+
     /// Arrays for the outputs whose shapes are known beforehand.
     fn backings(&self) -> Vec<(String, Array)> {
         let backing = |feature: &Feature| {
@@ -251,10 +276,9 @@ impl Loaded {
         mut submission: Submission,
         state: StateNumber,
     ) -> Result<Vec<Named>, EngineError> {
-        let none = || EngineError::argument(format!("there is no state {state}"));
-        let held = locked(&self.states).get(&state).cloned().ok_or_else(none)?;
+        let held = self.kept.state(state)?;
         let mut held = locked(&held);
-        submission.state = Some(held.take().ok_or_else(none)?);
+        submission.state = Some(held.take().ok_or_else(|| lost(state))?);
         let (sender, receiver) = mpsc::channel();
         let tell: coreml::Done = Box::new(move |completed| drop(sender.send(completed)));
         locked(&self.model).submit(submission, tell);
@@ -323,12 +347,37 @@ impl EngineModel for Loaded {
 
     fn new_state(&self) -> Result<StateNumber, EngineError> {
         let state = locked(&self.model).new_state().map_err(told)?;
-        let number = self.next.fetch_add(1, Ordering::Relaxed);
-        locked(&self.states).insert(number, Arc::new(Mutex::new(Some(state))));
+        let number = self.kept.last.fetch_add(1, Ordering::Relaxed) + 1;
+        locked(&self.kept.states).insert(number, Arc::new(Mutex::new(Some(state))));
         Ok(number)
     }
 
     fn drop_state(&self, state: StateNumber) {
-        locked(&self.states).remove(&state);
+        locked(&self.kept.states).remove(&state);
+    }
+
+    fn copy_state(&self, from: StateNumber, to: StateNumber) -> Result<(), EngineError> {
+        if from == to {
+            return self.kept.state(from).map(|_| ());
+        }
+        let (source, target) = (self.kept.state(from)?, self.kept.state(to)?);
+        // Whoever copies takes the lower number first, so that two copies do not wait for each other.
+        let (first, second) = if from < to { (&source, &target) } else { (&target, &source) };
+        let (mut first, mut second) = (locked(first), locked(second));
+        let (source, target) = match from < to {
+            true => (&*first, &mut *second),
+            false => (&*second, &mut *first),
+        };
+        let source = source.as_ref().ok_or_else(|| lost(from))?;
+        target.as_mut().ok_or_else(|| lost(to))?.copy_from(source).map_err(told)
+    }
+
+    fn beside(&self, options: &LoadOptions) -> Result<Arc<dyn EngineModel>, EngineError> {
+        // A state is made for units.
+        let options = LoadOptions { units: self.units, ..options.clone() };
+        let mut other = Self::load(&self.compiled, &options)?;
+        check::same_states(&self.interface, &other.interface)?;
+        other.kept = Arc::clone(&self.kept);
+        Ok(Arc::new(other))
     }
 }

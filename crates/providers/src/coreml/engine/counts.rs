@@ -35,7 +35,8 @@ pub(super) fn hit() {
     count(&CACHE_HITS);
 }
 
-pub(super) fn prediction() {
+/// Counts a prediction that somebody starts.
+pub fn prediction() {
     count(&PREDICTIONS);
 }
 

@@ -34,6 +34,24 @@ fn function(path: &Path, name: Option<&str>) -> Result<coreml::Function, EngineE
     model.function(name).cloned().map_err(|error| failed(&error))
 }
 
+impl Interpreted {
+    fn load(compiled: &Path, options: &LoadOptions) -> Result<Self, EngineError> {
+        let function = function(compiled, options.function.as_deref())?;
+        let failed = |error: &dyn fmt::Display| {
+            EngineError::new(EngineErrorKind::Load, format!("'{}': {error}", compiled.display()))
+        };
+        let coreml::Function { mut graph, inputs, outputs, states, .. } = function;
+        // No fusions: what an operation gives is rounded before the next one reads it.
+        rewrite::optimise(&mut graph, Level::O1).map_err(|error| failed(&error))?;
+        in_single(&mut graph).map_err(|error| failed(&error))?;
+        let executable = CpuProvider::new().compile(Arc::new(graph), &SessionOptions::default());
+        let executable = executable.map_err(|error| failed(&error))?;
+        let interface = Interface { inputs, outputs, states };
+        let compiled = compiled.to_owned();
+        Ok(Interpreted { interface, executable, compiled, kept: Arc::default() })
+    }
+}
+
 impl Engine for Interpreter {
     fn name(&self) -> &'static str {
         "interpreter"
@@ -68,19 +86,7 @@ impl Engine for Interpreter {
         compiled: &Path,
         options: &LoadOptions,
     ) -> Result<Arc<dyn EngineModel>, EngineError> {
-        let function = function(compiled, options.function.as_deref())?;
-        let failed = |error: &dyn fmt::Display| {
-            EngineError::new(EngineErrorKind::Load, format!("'{}': {error}", compiled.display()))
-        };
-        let coreml::Function { mut graph, inputs, outputs, states, .. } = function;
-        // No fusions: what an operation gives is rounded before the next one reads it.
-        rewrite::optimise(&mut graph, Level::O1).map_err(|error| failed(&error))?;
-        in_single(&mut graph).map_err(|error| failed(&error))?;
-        let executable = CpuProvider::new().compile(Arc::new(graph), &SessionOptions::default());
-        let executable = executable.map_err(|error| failed(&error))?;
-        let interface = Interface { inputs, outputs, states };
-        let (states, next) = (Mutex::default(), AtomicU64::new(1));
-        Ok(Arc::new(Interpreted { interface, executable, states, next }))
+        Ok(Arc::new(Interpreted::load(compiled, options)?))
     }
 
     /// Every operation on the processor: the interpreter knows nothing else.
@@ -106,14 +112,21 @@ impl Engine for Interpreter {
     }
 }
 
-/// Tensors of a state, in the order of the interface; one prediction at a time has them.
-type State = Arc<Mutex<Vec<Tensor>>>;
+/// Tensors of a state by name; one prediction at a time has them.
+type State = Arc<Mutex<BTreeMap<String, Tensor>>>;
+
+/// The states of a model's functions.
+#[derive(Default)]
+struct Kept {
+    states: Mutex<BTreeMap<StateNumber, State>>,
+    last: AtomicU64,
+}
 
 struct Interpreted {
     interface: Interface,
     executable: Box<dyn Executable>,
-    states: Mutex<BTreeMap<StateNumber, State>>,
-    next: AtomicU64,
+    compiled: PathBuf,
+    kept: Arc<Kept>,
 }
 
 impl fmt::Debug for Interpreted {
@@ -153,7 +166,12 @@ fn own(state: Tensor, lent: &[Tensor]) -> Result<Tensor, EngineError> {
 
 impl Interpreted {
     fn states(&self) -> MutexGuard<'_, BTreeMap<StateNumber, State>> {
-        self.states.lock().unwrap_or_else(PoisonError::into_inner)
+        self.kept.states.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn state(&self, number: StateNumber) -> Result<State, EngineError> {
+        let none = || EngineError::argument(format!("there is no state {number}"));
+        self.states().get(&number).cloned().ok_or_else(none)
     }
 
     fn run(
@@ -172,26 +190,31 @@ impl Interpreted {
         }
         let held = match state {
             None => None,
-            Some(number) => {
-                let none = || EngineError::argument(format!("there is no state {number}"));
-                Some(self.states().get(&number).cloned().ok_or_else(none)?)
-            }
+            Some(number) => Some(self.state(number)?),
         };
         let mut held =
             held.as_ref().map(|held| held.lock().unwrap_or_else(PoisonError::into_inner));
-        fed.extend(held.iter().flat_map(|held| held.iter().cloned()));
-        let lent = match &held {
-            Some(_) => fed.clone(),
-            None => Vec::new(),
-        };
+        let mut lent = Vec::new();
+        if let Some(held) = &mut held {
+            lent.clone_from(&fed);
+            for feature in &self.interface.states {
+                // With one owner it is written in place. A run that fails loses it.
+                let lost = || {
+                    let text = format!("state '{}' was lost with a run that failed", feature.name);
+                    EngineError::new(EngineErrorKind::StateLost, text)
+                };
+                fed.push(held.remove(&feature.name).ok_or_else(lost)?);
+            }
+        }
         let fed = fed.into_iter().map(Datum::Tensor).collect();
         let given = self.executable.submit(fed).wait().map_err(|error| failed(&error))?;
         let given: Result<Vec<Tensor>, _> = given.into_iter().map(Datum::into_tensor).collect();
         let mut given = given.map_err(|error| failed(&error))?;
         if let Some(held) = &mut held {
             let left = given.split_off(self.interface.outputs.len().min(given.len()));
-            let own = left.into_iter().map(|tensor| own(tensor, &lent));
-            **held = own.collect::<Result<_, _>>()?;
+            for (feature, tensor) in self.interface.states.iter().zip(left) {
+                held.insert(feature.name.clone(), own(tensor, &lent)?);
+            }
         }
         let names = self.interface.outputs.iter().map(|feature| feature.name.clone());
         Ok(names.zip(given).collect())
@@ -215,15 +238,33 @@ impl EngineModel for Interpreted {
             let dtype = check::element(feature).unwrap_or(DataType::Fp16);
             let shape = check::fixed_shape(feature).unwrap_or_default();
             let failed = |error| EngineError::new(EngineErrorKind::Memory, format!("{error}"));
-            Tensor::zeros(dtype, shape).map_err(failed)
+            Ok((feature.name.clone(), Tensor::zeros(dtype, shape).map_err(failed)?))
         };
-        let zeros: Result<Vec<Tensor>, _> = self.interface.states.iter().map(zeros).collect();
-        let number = self.next.fetch_add(1, Ordering::Relaxed);
+        let zeros: Result<BTreeMap<_, _>, EngineError> =
+            self.interface.states.iter().map(zeros).collect();
+        let number = self.kept.last.fetch_add(1, Ordering::Relaxed) + 1;
         self.states().insert(number, Arc::new(Mutex::new(zeros?)));
         Ok(number)
     }
 
     fn drop_state(&self, state: StateNumber) {
         self.states().remove(&state);
+    }
+
+    fn copy_state(&self, from: StateNumber, to: StateNumber) -> Result<(), EngineError> {
+        let (from, to) = (self.state(from)?, self.state(to)?);
+        if !Arc::ptr_eq(&from, &to) {
+            // A run that changes one of them in place takes a copy of its own first.
+            let held = from.lock().unwrap_or_else(PoisonError::into_inner).clone();
+            *to.lock().unwrap_or_else(PoisonError::into_inner) = held;
+        }
+        Ok(())
+    }
+
+    fn beside(&self, options: &LoadOptions) -> Result<Arc<dyn EngineModel>, EngineError> {
+        let mut other = Self::load(&self.compiled, options)?;
+        check::same_states(&self.interface, &other.interface)?;
+        other.kept = Arc::clone(&self.kept);
+        Ok(Arc::new(other))
     }
 }

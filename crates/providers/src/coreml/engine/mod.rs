@@ -39,15 +39,16 @@ use galatea_tensor::Tensor;
 
 pub(super) use background::{Deferred, Make};
 pub use cache::{Compiled, CompiledCache, DEFAULT_LIMIT_BYTES, facts};
+pub use check::element;
 pub use child::{serve, serve_here};
 pub use connection::{Limits, WorkerCommand};
 pub use core_ml::CoreMl;
-pub use counts::{Counts, counts};
+pub use counts::{Counts, counts, prediction as count_prediction};
 pub use galatea_apple::coreml::ComputeUnits;
 pub use interpreter::Interpreter;
 pub(super) use records::Records;
+pub use run::{Chosen, Host, PackageRun, chosen, set_host};
 pub(super) use run::{EngineChoice, records};
-pub use run::{Host, PackageRun, set_host};
 pub use standby::Standby;
 pub use worker::WorkerEngine;
 
@@ -109,6 +110,19 @@ pub trait EngineModel: Send + Sync + fmt::Debug {
 
     /// Lets go of a state; one that is not there is no error.
     fn drop_state(&self, state: StateNumber);
+
+    /// Copies what a state holds to another one of the model, after the predictions on both.
+    ///
+    /// # Errors
+    /// When one of them is not there or was lost, or there is no memory.
+    fn copy_state(&self, from: StateNumber, to: StateNumber) -> Result<(), EngineError>;
+
+    /// Loads another function of the same compiled model with the same states: those of one are taken by
+    /// both, and stay for as long as either does.
+    ///
+    /// # Errors
+    /// As [`Engine::load`], and when its states have other names, types or shapes.
+    fn beside(&self, options: &LoadOptions) -> Result<Arc<dyn EngineModel>, EngineError>;
 }
 
 /// Predicts and waits for the outputs, in the order of [`Interface::outputs`].

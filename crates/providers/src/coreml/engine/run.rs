@@ -1,5 +1,6 @@
 //! A partition as a package that an engine runs.
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::fs;
 use std::path::PathBuf;
@@ -16,8 +17,8 @@ use galatea_tensor::Tensor;
 use super::cache::{self, Compiled, CompiledCache};
 use super::records::Records;
 use super::{
-    Engine, EngineError, EngineErrorKind, EngineModel, Limits, LoadOptions, Named, WorkerCommand,
-    WorkerEngine, counts, power,
+    CoreMl, Engine, EngineError, EngineErrorKind, EngineModel, Interpreter, Limits, LoadOptions,
+    Named, WorkerCommand, WorkerEngine, counts, power,
 };
 use crate::coreml::NAME;
 use crate::coreml::plans::Noted;
@@ -51,6 +52,30 @@ fn shared() -> Option<(Arc<WorkerEngine>, CompiledCache)> {
     let mut engine = ENGINE.lock().unwrap_or_else(PoisonError::into_inner);
     let made = || Arc::new(WorkerEngine::new(host.worker.clone(), Limits::default()));
     Some((Arc::clone(engine.get_or_insert_with(made)), host.cache.clone()))
+}
+
+/// What runs whole packages: an engine of this program, where it keeps what it has compiled, and how it loads.
+pub type Chosen = (Arc<dyn Engine>, CompiledCache, LoadOptions);
+
+/// The engine for whole packages under the settings `worker` (`on` or `off`; a process of its own, which macOS
+/// has where nothing is said) and `power_mode`. Core ML on macOS, elsewhere the interpreter. `None` where the
+/// program has not said where compiled packages are kept.
+///
+/// # Errors
+/// Names a setting that is none of these, or its value.
+pub fn chosen(settings: &BTreeMap<String, String>) -> Result<Option<Chosen>, String> {
+    let mut choice = EngineChoice::default();
+    for (name, value) in settings {
+        let unknown = || Err(format!("'{name}' found, expected one of {}", EngineChoice::NAMES));
+        choice.set(name, value).unwrap_or_else(unknown)?;
+    }
+    let Some((worker, cache)) = shared() else { return Ok(None) };
+    let engine: Arc<dyn Engine> = match (choice.runs(), cfg!(target_os = "macos")) {
+        (true, _) => worker,
+        (false, true) => Arc::new(CoreMl),
+        (false, false) => Arc::new(Interpreter),
+    };
+    Ok(Some((engine, cache, power::options(choice.power))))
 }
 
 /// Which engine partitions run in, as settings say it.

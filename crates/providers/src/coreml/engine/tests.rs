@@ -16,7 +16,7 @@ use galatea_tensor::{DataType, Tensor};
 use galatea_testkit::mil;
 
 use super::*;
-use crate::coreml::{ConvertOptions, convert};
+use crate::coreml::{ConvertOptions, NewFunction, NewState, convert, convert_functions};
 
 /// The interpreter, with models that do what their names say.
 #[derive(Debug)]
@@ -98,6 +98,15 @@ impl EngineModel for FaultyModel {
 
     fn drop_state(&self, state: StateNumber) {
         self.inner.drop_state(state);
+    }
+
+    fn copy_state(&self, from: StateNumber, to: StateNumber) -> Result<(), EngineError> {
+        self.inner.copy_state(from, to)
+    }
+
+    fn beside(&self, options: &LoadOptions) -> Result<Arc<dyn EngineModel>, EngineError> {
+        let inner = self.inner.beside(options)?;
+        Ok(Arc::new(Self { path: self.path.clone(), inner }))
     }
 }
 
@@ -432,4 +441,96 @@ fn a_partition_goes_to_the_worker_when_it_is_compiled() {
     let given = x(2, 1.5).remove(0).1;
     assert_eq!(session.run(&[("x", given)]).unwrap()[0].to_vec::<f32>().unwrap(), [2.25; 6]);
     assert_eq!(counts().predictions, before.predictions + 1);
+}
+
+/// A package with functions that add what they are given so many times to a state and give the sum.
+fn counters(folder: &Path, name: &str) -> PathBuf {
+    let graph = |times: f32| {
+        let mut graph = Graph::new("counter");
+        graph.opsets.insert(ONNX_DOMAIN.to_owned(), 21);
+        for name in ["x", "sum"] {
+            let id = graph.value_named(name);
+            graph.value_mut(id).declared = Some(Fact::fixed(DataType::Fp32, &[1, 3]));
+            graph.inputs.push(id);
+        }
+        let factor = graph.value_named("factor");
+        graph.value_mut(factor).initializer = Some(Tensor::vector(vec![times]));
+        let [x, sum] = [graph.inputs[0], graph.inputs[1]];
+        let [more, after, y] = ["more", "sum.after", "y"].map(|name| graph.value_named(name));
+        let mut add = |op, inputs: [ValueId; 2], output| {
+            let inputs = inputs.map(Some).to_vec();
+            let outputs = vec![Some(output)];
+            graph.add_node((ONNX_DOMAIN, op), "", &Attributes::new(), inputs, outputs).unwrap();
+        };
+        add("Mul", [x, factor], more);
+        add("Add", [sum, more], after);
+        add("Mul", [after, factor], y);
+        graph.outputs.extend([y, after]);
+        graph
+    };
+    let state = |name: &str| NewState {
+        name: name.to_owned(),
+        parts: vec![["sum".to_owned(), "sum.after".to_owned()]],
+    };
+    let (graphs, states) = ([graph(1.0), graph(2.0)], [[state("sum")], [state("total")]]);
+    let rows = [("once", 0, 0), ("twice", 1, 0), ("other", 0, 1)];
+    let functions = rows.map(|(name, graph, state)| NewFunction {
+        name,
+        graph: &graphs[graph],
+        states: &states[state],
+    });
+    let path = folder.join(format!("{name}.mlpackage"));
+    let package = convert_functions(functions, &ConvertOptions::default()).unwrap();
+    write_package(&path, &package).unwrap();
+    path
+}
+
+fn function(name: &str) -> LoadOptions {
+    LoadOptions { function: Some(name.to_owned()), ..LoadOptions::default() }
+}
+
+#[test]
+fn functions_of_a_package_share_states_which_can_be_copied() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = counters(folder.path(), "counters");
+    let worker = worker(limits());
+    let engines: [&dyn Engine; 2] = [&Interpreter, &worker];
+    for engine in engines {
+        let once = engine.load(&path, &function("once")).unwrap();
+        let twice = once.beside(&function("twice")).unwrap();
+        let add = |model: &dyn EngineModel, state| numbers(predict(model, x(1, 1.0), Some(state)));
+        let (a, b) = (once.new_state().unwrap(), twice.new_state().unwrap());
+        assert_eq!(add(&*once, a), [1.0; 3]);
+        // Three, given twice.
+        assert_eq!(add(&*twice, a), [6.0; 3]);
+        assert_eq!(add(&*twice, b), [4.0; 3]);
+        once.copy_state(a, b).unwrap();
+        assert_eq!([add(&*once, b), add(&*once, b)], [[4.0; 3], [5.0; 3]]);
+        assert_eq!(add(&*once, a), [4.0; 3]);
+        twice.copy_state(a, a).unwrap();
+        let error = once.beside(&function("other")).unwrap_err();
+        assert!(error.text.contains("sum") && error.text.contains("total"), "{error}");
+        twice.drop_state(a);
+        assert_eq!(once.copy_state(a, b).unwrap_err().kind, EngineErrorKind::Argument);
+        drop(once);
+        assert_eq!(add(&*twice, b), [14.0; 3]);
+    }
+}
+
+#[test]
+fn functions_are_loaded_anew_beside_each_other_when_their_worker_has_ended() {
+    let folder = tempfile::tempdir().unwrap();
+    let worker = worker(limits());
+    let once = worker.load(&counters(folder.path(), "counters"), &function("once")).unwrap();
+    let twice = once.beside(&function("twice")).unwrap();
+    let state = once.new_state().unwrap();
+    let process = worker.process().unwrap();
+    assert!(signal(9, process));
+    while worker.process() == Some(process) {
+        std::thread::yield_now();
+    }
+    assert_eq!(kind(predict(&*twice, x(1, 1.0), Some(state))), EngineErrorKind::StateLost);
+    let state = twice.new_state().unwrap();
+    assert_eq!(numbers(predict(&*twice, x(1, 1.0), Some(state))), [4.0; 3]);
+    assert_eq!(numbers(predict(&*once, x(1, 1.0), Some(state))), [3.0; 3]);
 }

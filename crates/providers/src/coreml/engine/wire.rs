@@ -9,7 +9,7 @@ use prost::Message;
 use super::{ComputeUnits, EngineError, EngineErrorKind, Interface, LoadOptions, PlannedOperator};
 
 /// What both sides must say at first; another number means other messages.
-pub(super) const VERSION: u32 = 1;
+pub(super) const VERSION: u32 = 2;
 
 /// The most bytes of a message: a plan of a large model is the longest.
 const MOST_BYTES: usize = 64 << 20;
@@ -20,7 +20,7 @@ pub(super) struct Request {
     /// The number that the answer has.
     #[prost(uint64, tag = "1")]
     pub(super) id: u64,
-    #[prost(oneof = "Ask", tags = "2, 3, 4, 5, 6, 7, 8, 9, 10, 11")]
+    #[prost(oneof = "Ask", tags = "2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12")]
     pub(super) ask: Option<Ask>,
 }
 
@@ -46,6 +46,8 @@ pub(super) enum Ask {
     Predict(Predict),
     #[prost(message, tag = "11")]
     Collect(Collect),
+    #[prost(message, tag = "12")]
+    CopyState(CopyState),
 }
 
 /// What the worker says.
@@ -125,6 +127,9 @@ pub(super) struct Load {
     /// The place in [`CLASSES`].
     #[prost(uint32, tag = "6")]
     pub(super) qos: u32,
+    /// The model whose states it takes: another function of the same compiled one.
+    #[prost(uint64, optional, tag = "7")]
+    pub(super) beside: Option<u64>,
 }
 
 #[derive(Clone, PartialEq, Message)]
@@ -133,6 +138,16 @@ pub(super) struct StateOf {
     pub(super) model: u64,
     #[prost(uint64, tag = "2")]
     pub(super) state: u64,
+}
+
+#[derive(Clone, Copy, PartialEq, Message)]
+pub(super) struct CopyState {
+    #[prost(uint64, tag = "1")]
+    pub(super) model: u64,
+    #[prost(uint64, tag = "2")]
+    pub(super) from: u64,
+    #[prost(uint64, tag = "3")]
+    pub(super) to: u64,
 }
 
 /// A tensor and where its bytes lie; texts as Triton has them, with their lengths before them.
@@ -243,7 +258,7 @@ pub(super) struct Need {
 }
 
 /// Kinds of failures by their number, those that a worker has.
-const KINDS: [EngineErrorKind; 8] = [
+const KINDS: [EngineErrorKind; 9] = [
     EngineErrorKind::Predict,
     EngineErrorKind::Unavailable,
     EngineErrorKind::Argument,
@@ -252,6 +267,7 @@ const KINDS: [EngineErrorKind; 8] = [
     EngineErrorKind::Load,
     EngineErrorKind::Plan,
     EngineErrorKind::Memory,
+    EngineErrorKind::StateLost,
 ];
 
 /// Classes of threads by their number.
@@ -295,6 +311,7 @@ impl Load {
             units: number(&UNITS, &options.units),
             fast_prediction: options.fast_prediction,
             qos: number(&CLASSES, &options.qos),
+            beside: None,
         }
     }
 

@@ -173,25 +173,19 @@ impl Engine for WorkerEngine {
         compiled: &Path,
         options: &LoadOptions,
     ) -> Result<Arc<dyn EngineModel>, EngineError> {
-        static NEXT: AtomicU64 = AtomicU64::new(1);
         let model = Model {
             keeper: Arc::clone(&self.keeper),
             path: compiled.to_owned(),
             options: options.clone(),
-            number: NEXT.fetch_add(1, Ordering::Relaxed),
+            number: Model::next(),
+            beside: None,
             loaded: Mutex::new(None),
-            ends: Mutex::default(),
-            refused: AtomicBool::new(false),
+            ends: Arc::default(),
+            refused: Arc::default(),
             sizes: Mutex::default(),
-            states: Mutex::default(),
-            next_state: AtomicU64::new(1),
+            kept: Arc::default(),
         };
-        let model = Arc::new(model);
-        let loaded = match model.ready() {
-            Err(error) if is_gone(&error) => model.ready().map_err(|_| error)?,
-            result => result?,
-        };
-        Ok(Arc::new(WorkerModel { interface: loaded.interface, model }))
+        WorkerModel::load(model)
     }
 
     fn plan(
@@ -222,18 +216,31 @@ struct Model {
     path: PathBuf,
     options: LoadOptions,
     number: u64,
+    /// The function that was loaded first, where this is another one with its states.
+    beside: Option<Arc<Model>>,
     loaded: Mutex<Option<Ready>>,
-    /// When workers ended while this model predicted or was loaded.
-    ends: Mutex<Vec<Instant>>,
-    refused: AtomicBool,
+    /// When workers ended while one of the model's functions predicted or was loaded.
+    ends: Arc<Mutex<Vec<Instant>>>,
+    refused: Arc<AtomicBool>,
     /// The most bytes that each output has had.
     sizes: Mutex<BTreeMap<String, usize>>,
-    /// The worker and its number of each state.
+    kept: Arc<Kept>,
+}
+
+/// The states of a model's functions.
+#[derive(Default)]
+struct Kept {
+    /// The worker and its number of each.
     states: Mutex<BTreeMap<StateNumber, (u64, StateNumber)>>,
-    next_state: AtomicU64,
+    last: AtomicU64,
 }
 
 impl Model {
+    fn next() -> u64 {
+        static NEXT: AtomicU64 = AtomicU64::new(1);
+        NEXT.fetch_add(1, Ordering::Relaxed)
+    }
+
     /// The model in a worker that runs: loaded anew where that is another one than before.
     fn ready(&self) -> Result<Ready, EngineError> {
         if self.refused.load(Ordering::Relaxed) {
@@ -244,14 +251,20 @@ impl Model {
             );
             return Err(EngineError::new(EngineErrorKind::Refused, text));
         }
+        let first = self.beside.as_ref().map(|first| first.ready()).transpose()?;
         let mut loaded = locked(&self.loaded);
-        let (generation, connection) = self.keeper.connection()?;
+        let (generation, connection) = match first {
+            // Both are in one worker.
+            Some(first) => (first.generation, first.connection),
+            None => self.keeper.connection()?,
+        };
         if let Some(ready) = loaded.as_ref().filter(|ready| ready.generation == generation) {
             return Ok(ready.clone());
         }
         *loaded = None;
-        let ask = Ask::Load(wire::Load::of(self.number, bytes(&self.path), &self.options));
-        let reply = connection.call(ask, self.keeper.limits.preparation);
+        let mut ask = wire::Load::of(self.number, bytes(&self.path), &self.options);
+        ask.beside = self.beside.as_ref().map(|first| first.number);
+        let reply = connection.call(Ask::Load(ask), self.keeper.limits.preparation);
         let interface = match reply {
             Ok(Reply::Loaded(found)) => found.interface().map_err(|text| {
                 EngineError::new(
@@ -286,7 +299,7 @@ impl Model {
 
     /// The number that the worker knows a state by.
     fn state(&self, generation: u64, state: StateNumber) -> Result<StateNumber, EngineError> {
-        match locked(&self.states).get(&state) {
+        match locked(&self.kept.states).get(&state) {
             Some((of, number)) if *of == generation => Ok(*number),
             Some(_) => {
                 let text = format!("state {state} was lost with the worker that had it");
@@ -326,6 +339,17 @@ impl Drop for Model {
 struct WorkerModel {
     model: Arc<Model>,
     interface: Interface,
+}
+
+impl WorkerModel {
+    fn load(model: Model) -> Result<Arc<dyn EngineModel>, EngineError> {
+        let model = Arc::new(model);
+        let loaded = match model.ready() {
+            Err(error) if is_gone(&error) => model.ready().map_err(|_| error)?,
+            result => result?,
+        };
+        Ok(Arc::new(Self { interface: loaded.interface, model }))
+    }
 }
 
 impl fmt::Debug for WorkerModel {
@@ -465,8 +489,8 @@ impl EngineModel for WorkerModel {
         let limit = self.model.keeper.limits.prediction;
         match ready.connection.call(Ask::NewState(self.model.number), limit)? {
             Reply::State(number) => {
-                let own = self.model.next_state.fetch_add(1, Ordering::Relaxed);
-                locked(&self.model.states).insert(own, (ready.generation, number));
+                let own = self.model.kept.last.fetch_add(1, Ordering::Relaxed) + 1;
+                locked(&self.model.kept.states).insert(own, (ready.generation, number));
                 Ok(own)
             }
             _ => Err(unexpected(&ready.connection)),
@@ -474,12 +498,40 @@ impl EngineModel for WorkerModel {
     }
 
     fn drop_state(&self, state: StateNumber) {
-        let Some((generation, state)) = locked(&self.model.states).remove(&state) else { return };
+        let removed = locked(&self.model.kept.states).remove(&state);
+        let Some((generation, state)) = removed else { return };
         let loaded = locked(&self.model.loaded).clone();
         if let Some(ready) = loaded.filter(|ready| ready.generation == generation) {
             let ask = Ask::DropState(wire::StateOf { model: self.model.number, state });
             let limit = self.model.keeper.limits.prediction;
             ready.connection.ask(ask, limit, Box::new(|_, _| ()));
         }
+    }
+
+    fn copy_state(&self, from: StateNumber, to: StateNumber) -> Result<(), EngineError> {
+        let ready = self.model.ready()?;
+        let of = |state| self.model.state(ready.generation, state);
+        let (from, to) = (of(from)?, of(to)?);
+        let ask = Ask::CopyState(wire::CopyState { model: self.model.number, from, to });
+        match ready.connection.call(ask, self.model.keeper.limits.prediction)? {
+            Reply::Done(_) => Ok(()),
+            _ => Err(unexpected(&ready.connection)),
+        }
+    }
+
+    fn beside(&self, options: &LoadOptions) -> Result<Arc<dyn EngineModel>, EngineError> {
+        let own = &self.model;
+        Self::load(Model {
+            keeper: Arc::clone(&own.keeper),
+            path: own.path.clone(),
+            options: options.clone(),
+            number: Model::next(),
+            beside: Some(Arc::clone(own.beside.as_ref().unwrap_or(own))),
+            loaded: Mutex::new(None),
+            ends: Arc::clone(&own.ends),
+            refused: Arc::clone(&own.refused),
+            sizes: Mutex::default(),
+            kept: Arc::clone(&own.kept),
+        })
     }
 }

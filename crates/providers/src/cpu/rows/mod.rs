@@ -18,6 +18,7 @@ mod quantized_image;
 mod recurrent;
 mod rotary;
 mod rowwise;
+mod scatter;
 mod spread;
 mod trees;
 mod upsample;
@@ -44,6 +45,7 @@ pub const FAMILIES: &[&[KernelRow]] = &[
     recurrent::ROWS,
     rotary::ROWS,
     rowwise::ROWS,
+    scatter::ROWS,
     trees::ROWS,
     upsample::ROWS,
 ];

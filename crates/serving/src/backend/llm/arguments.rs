@@ -49,8 +49,12 @@ pub struct EngineArguments {
     pub swap_space: Option<usize>,
     /// Whether requests share what they begin with.
     pub enable_prefix_caching: Option<bool>,
-    /// The unit that computes: `auto`, `cpu`, `gpu` or `gpu:N`.
+    /// The unit that computes: `auto`, `cpu`, `gpu`, `gpu:N` or `coreml`.
     pub device: Option<String>,
+    /// Whether another process runs packages of Core ML: `on` or `off`.
+    pub worker: Option<String>,
+    /// What power packages of Core ML may take.
+    pub power_mode: Option<String>,
     /// The type that the model computes in.
     pub dtype: Option<String>,
     /// How weights are made smaller when they are loaded.
@@ -93,6 +97,8 @@ impl EngineArguments {
             "swap_space" => Field::Gibibytes(&mut self.swap_space),
             "enable_prefix_caching" => Field::Flag(&mut self.enable_prefix_caching),
             "device" => Field::Text(&mut self.device),
+            "worker" => Field::Text(&mut self.worker),
+            "power_mode" => Field::Text(&mut self.power_mode),
             "dtype" => Field::Text(&mut self.dtype),
             "kv_cache_dtype" => Field::Text(&mut self.kv_cache_dtype),
             "quantization" => Field::Text(&mut self.quantization),

@@ -1,0 +1,113 @@
+//! Functions of chunks that an engine runs, with sessions behind it for when it gives up.
+
+use std::collections::HashMap;
+use std::path::Path;
+use std::sync::Arc;
+
+use galatea_runtime::ExecutionProvider;
+use galatea_tensor::Tensor;
+
+use super::{ChunkFunctions, Manifest, Place};
+use crate::error::{Error, Kind, Result};
+
+/// So many runs may fail one after the other before an engine is given up.
+const MOST_FAILURES: usize = 3;
+
+/// What runs the packages of a folder of chunks as they are, such as Core ML.
+///
+/// A run that fails with [`Kind::Lost`] was no fault of its inputs: what sequences had is computed anew. One
+/// that fails with [`Kind::Unavailable`] ends the engine: sessions go on.
+pub trait ChunkEngine: Send + Sync {
+    /// Loads every function of a folder of chunks. May take minutes.
+    ///
+    /// # Errors
+    /// When a package is refused; then sessions run all of them.
+    fn load(&self, folder: &Path, manifest: &Manifest) -> Result<Box<dyn ChunkFunctions>>;
+
+    /// Who computes where the engine gives up.
+    fn behind(&self) -> Vec<Arc<dyn ExecutionProvider>>;
+}
+
+/// What makes the functions that go on where others give up.
+pub(super) type Behind = Box<dyn FnOnce() -> Result<Box<dyn ChunkFunctions>> + Send>;
+
+/// Functions, and others that take their place when they fail for good.
+pub(super) struct Replaceable {
+    now: Box<dyn ChunkFunctions>,
+    behind: Option<Behind>,
+    /// How many runs have failed since the last one that did not.
+    failures: usize,
+}
+
+impl Replaceable {
+    pub(super) fn new(now: Box<dyn ChunkFunctions>, behind: Behind) -> Self {
+        Self { now, behind: Some(behind), failures: 0 }
+    }
+
+    /// What a failure means for the step.
+    fn failed(&mut self, error: Error) -> Error {
+        if error.kind() == Kind::Lost {
+            return error;
+        }
+        self.failures += 1;
+        if error.kind() != Kind::Unavailable && self.failures < MOST_FAILURES {
+            return error;
+        }
+        let Some(behind) = self.behind.take() else { return error };
+        tracing::warn!(%error, "an engine for chunks is given up, the processor goes on");
+        match behind() {
+            Ok(functions) => {
+                self.now = functions;
+                Error::new(Kind::Lost, error.place(), error.message())
+            }
+            Err(own) => own,
+        }
+    }
+}
+
+impl ChunkFunctions for Replaceable {
+    fn run(&mut self, place: Place, inputs: &HashMap<String, Tensor>) -> Result<Vec<Tensor>> {
+        let given = self.now.run(place, inputs).map_err(|error| self.failed(error))?;
+        self.failures = 0;
+        Ok(given)
+    }
+
+    fn copy(&mut self, from: usize, to: usize) -> Result<()> {
+        self.now.copy(from, to).map_err(|error| self.failed(error))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Fails as it is told, or gives nothing.
+    struct Fails(Option<Kind>);
+
+    impl ChunkFunctions for Fails {
+        fn run(&mut self, _: Place, _: &HashMap<String, Tensor>) -> Result<Vec<Tensor>> {
+            self.0.map_or(Ok(Vec::new()), |kind| Err(Error::new(kind, "here", "broken")))
+        }
+
+        fn copy(&mut self, _: usize, _: usize) -> Result<()> {
+            Ok(())
+        }
+    }
+
+    /// What the first runs of functions that always fail say, with others behind them that do not.
+    fn said(kind: Kind) -> Vec<Option<Kind>> {
+        let behind: Behind = Box::new(|| Ok(Box::new(Fails(None))));
+        let mut functions = Replaceable::new(Box::new(Fails(Some(kind))), behind);
+        let place = Place { chunk: 0, rows: 1, sequence: 0 };
+        let mut run = || functions.run(place, &HashMap::new()).err().map(|error| error.kind());
+        (0..4).map(|_| run()).collect()
+    }
+
+    #[test]
+    fn an_engine_that_gives_up_is_replaced_and_what_was_lost_is_computed_anew() {
+        assert_eq!(said(Kind::Unavailable), [Some(Kind::Lost), None, None, None]);
+        let (lost, failed) = (Some(Kind::Lost), Some(Kind::Model));
+        assert_eq!(said(Kind::Model), [failed, failed, lost, None]);
+        assert_eq!(said(Kind::Lost), [lost; 4]);
+    }
+}

@@ -1,0 +1,80 @@
+//! Rows of a tensor that are written over.
+
+use galatea_graph::ops::index::{Reduction, ScatterND};
+use galatea_graph::{ONNX_DOMAIN, OpError};
+use galatea_tensor::{DataType, with_number};
+
+use super::movement::{not_strings, with_plain};
+use crate::cpu::{Kernel, KernelRow, NodeView, Shapes, Step};
+
+/// The family's rows.
+pub(super) const ROWS: &[KernelRow] = &[KernelRow {
+    name: "scatter-nd-any",
+    domain: ONNX_DOMAIN,
+    ops: &["ScatterND"],
+    supports: replaces,
+    build: |view| Ok(Box::new(view.operator::<ScatterND>()?.clone())),
+}];
+
+fn replaces(view: &NodeView<'_>) -> Result<(), String> {
+    not_strings(view)?;
+    match view.operator::<ScatterND>()?.reduction {
+        Reduction::None => Ok(()),
+        other => Err(format!("updates that combine by {other:?}")),
+    }
+}
+
+impl Kernel for ScatterND {
+    /// Writes where the data lies, if nobody else needs that: a cache stays where it is.
+    fn bind(&self, shapes: &Shapes) -> Result<Step, String> {
+        let (data, indices) = (shapes.input(0)?.to_vec(), shapes.input(1)?);
+        let (&tuple, outer) = indices.split_last().ok_or("there are no indices")?;
+        let (places, rest) = data.split_at_checked(tuple).ok_or("more indices than axes")?;
+        if shapes.input(2)? != [outer, rest].concat() {
+            return Err(format!("updates of shape {:?}", shapes.input(2)?));
+        }
+        let row: usize = rest.iter().product();
+        if tuple == 0 || row == 0 {
+            return Err("rows without elements".into());
+        }
+        let places = places.to_vec();
+        Ok(with_plain!(shapes.dtype(0)?, T => Step::new(move |call| {
+            let (picks, updates) = (call.input::<i64>(1)?, call.input::<T>(2)?);
+            let data = call.optional::<T>(0)?;
+            let mut y = call.output::<T>(0)?;
+            let y = y.slice();
+            if let Some(data) = data {
+                y.copy_from_slice(data);
+            }
+            for (pick, update) in picks.chunks_exact(tuple).zip(updates.chunks_exact(row)) {
+                let at = row_at(pick, &places)? * row;
+                y[at..at + row].copy_from_slice(update);
+            }
+            Ok(())
+        }).in_place(0, 0)))
+    }
+}
+
+/// Which of the rows behind some axes a place along each of them is; negative ones count from the end.
+fn row_at(pick: &[i64], lengths: &[usize]) -> Result<usize, OpError> {
+    pick.iter().zip(lengths).try_fold(0, |row, (&place, &len)| {
+        let signed = i64::try_from(len).unwrap_or(i64::MAX);
+        let shifted = if place < 0 { place.saturating_add(signed) } else { place };
+        let found = usize::try_from(shifted).ok().filter(|&at| at < len);
+        let outside = || OpError::new(format!("index {place} is outside an axis of length {len}"));
+        Ok(row * len + found.ok_or_else(outside)?)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rows_are_counted_over_all_axes_and_from_either_end() {
+        assert_eq!(row_at(&[1, 2], &[2, 3]).unwrap(), 5);
+        assert_eq!(row_at(&[-2, -1], &[2, 3]).unwrap(), 2);
+        assert!(row_at(&[0, 3], &[2, 3]).unwrap_err().to_string().contains("index 3"));
+        assert!(row_at(&[-3, 0], &[2, 3]).is_err());
+    }
+}
