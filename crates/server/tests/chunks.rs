@@ -241,3 +241,63 @@ fn folders_with_something_else_are_not_written_over() {
     let error = write_chunks(&source, folder.path(), &ChunkOptions::default()).unwrap_err();
     assert!(error.contains("holds no chunks"), "{error}");
 }
+
+/// What a command prints, and whether it succeeds.
+fn galatea(cache: &Path, arguments: &[&str]) -> (bool, String) {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_galatea"));
+    command.env("XDG_CACHE_HOME", cache).env("HOME", cache);
+    let output = command.args(arguments).output().unwrap();
+    let success = output.status.success();
+    let text = if success { output.stdout } else { output.stderr };
+    (success, String::from_utf8(text).unwrap())
+}
+
+#[test]
+fn commands_know_folders_of_chunks() {
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/models/chat/1");
+    let (folder, cache) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let chunks = folder.path().join("chat");
+    let options = ChunkOptions {
+        context: Some(64),
+        prefill: Some(vec![8]),
+        chunk_bytes: 500_000,
+        ..ChunkOptions::default()
+    };
+    let manifest = write_chunks(&source, &chunks, &options).unwrap();
+    let path = chunks.to_str().unwrap();
+    let run = |arguments: &[&str]| galatea(cache.path(), arguments);
+    let said = |arguments: &[&str]| {
+        let (success, text) = run(arguments);
+        assert!(success, "{arguments:?}: {text}");
+        text
+    };
+    let text = said(&["inspect", path]);
+    for part in ["layers_0.mlpackage", "prefill_8", "key fp16[", "head.mlpackage", "embeddings"] {
+        assert!(text.contains(part), "{part}: {text}");
+    }
+    let found: Value = serde_json::from_str(&said(&["inspect", path, "--json"])).unwrap();
+    let halves = 2 * 2 * manifest.layers * manifest.kv_heads * 64 * manifest.head_size;
+    assert_eq!(found["state_bytes"], halves, "{found}");
+    let packages = found["packages"].as_array().unwrap();
+    assert_eq!(packages.len(), manifest.chunks.len() + 1);
+    assert_eq!(packages[0]["functions"], serde_json::json!(["decode", "prefill_8"]));
+    assert!(packages[0]["weight_bytes"].as_u64().unwrap() > 100_000);
+    let text = said(&["explain", path, "--provider", "coreml:M4"]);
+    for part in ["predicted for Apple M4", "layers_0.mlpackage", "prefill_8: ", "tokens/s"] {
+        assert!(text.contains(part), "{part}: {text}");
+    }
+    let refused = |arguments: &[&str], part: &str| {
+        let (success, text) = run(arguments);
+        assert!(!success && text.contains(part), "{arguments:?}: {text}");
+    };
+    refused(&["explain", path, "--provider", "coreml:Z1"], "nothing is known of this chip");
+    refused(&["explain", path, "--provider", "cpu"], "expected coreml:CHIP");
+    refused(&["quantize", path, "--output", "x.onnx"], "quantize takes ONNX models");
+    refused(&["tune", path], "tune takes checkpoints");
+    refused(&["bench", path, "--perplexity", path], "--perplexity takes checkpoints");
+    let prompt = ["run", path, "--prompt", "Hello", "--max-tokens", "8"];
+    let engine = [&prompt[..], &["--provider", "coreml"]].concat();
+    assert_eq!(said(&engine), said(&prompt));
+    let compiled = std::fs::read_dir(cache.path().join("galatea/core-ml")).unwrap().count();
+    assert!(compiled > packages.len(), "{compiled} entries");
+}

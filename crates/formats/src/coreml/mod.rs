@@ -155,6 +155,28 @@ pub fn load(path: &Path) -> Result<Model, CoreMlError> {
     read().map_err(|error| error.in_file(path))
 }
 
+/// Reads the program of a package as it is written, without making graphs of it.
+///
+/// # Errors
+/// As for [`load`], and when the model is no program.
+pub fn load_program(path: &Path) -> Result<mil::Program, CoreMlError> {
+    let read = || {
+        let file = match path.is_dir() {
+            true => package::model_file(path)?,
+            false => path.to_owned(),
+        };
+        let memory = weights::map_file(&file)?;
+        let model: proto::Model = decode(Bytes::from_owner(Mapped(memory)))?;
+        match &model.kind {
+            Some(ModelKind::MlProgram(found)) => {
+                mil::program(found, &mut Weights::new(file.parent()))
+            }
+            _ => Err(CoreMlError::invalid("a model of another kind, expected a program")),
+        }
+    };
+    read().map_err(|error: CoreMlError| error.in_file(path))
+}
+
 /// The bytes of a mapped file, for what wants to own them.
 struct Mapped(Arc<MappedFile>);
 

@@ -80,7 +80,18 @@ impl ChunkModel {
             windows: manifest.windows.clone(),
             sequences,
         };
-        Self::new(sizes, tables, functions)
+        let mut weights = 0_u64;
+        for file in manifest.chunks.iter().chain([&manifest.head]) {
+            weights = weights.saturating_add(weight_bytes(&folder.join(file))?);
+        }
+        let model = Self::new(sizes, tables, functions)?;
+        Ok(Self { weight_bytes: usize::try_from(weights).unwrap_or(usize::MAX), ..model })
+    }
+
+    /// Bytes of the weights of all packages.
+    #[must_use]
+    pub fn weight_bytes(&self) -> usize {
+        self.weight_bytes
     }
 
     /// Bytes of the keys and values of a position.

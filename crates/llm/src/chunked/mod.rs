@@ -83,6 +83,7 @@ pub struct ChunkModel {
     context: NonZeroUsize,
     tables: Vec<Table>,
     functions: Box<dyn ChunkFunctions>,
+    weight_bytes: usize,
 }
 
 impl std::fmt::Debug for ChunkModel {
@@ -114,7 +115,7 @@ impl ChunkModel {
         let (context, rows) = (NonZeroUsize::new(sizes.shape.positions), &sizes.rows);
         match (context, rows.first(), rows.last()) {
             (Some(context), Some(1), Some(&most)) if most <= context.get() => {
-                Ok(Self { sizes, context, tables, functions })
+                Ok(Self { sizes, context, tables, functions, weight_bytes: 0 })
             }
             _ => {
                 let context = sizes.shape.positions;

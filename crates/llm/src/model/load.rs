@@ -269,11 +269,11 @@ impl LanguageModel {
         let template = Some(ChatTemplate::from_folder(place)?);
         let (tool_format, defaults) = (tool_format(place)?, defaults(folder)?);
         let model = ChunkModel::load(folder, options)?;
-        let position_bytes = model.position_bytes();
+        let (position_bytes, weight_bytes) = (model.position_bytes(), model.weight_bytes());
         let own = options.engine.clone();
         let engine = Engine::start(Box::new(model), Arc::clone(&tokenizer), own)?;
         let model = Self::new(tokenizer, template, tool_format, defaults, engine);
-        Ok(Self { position_bytes, ..model })
+        Ok(Self { weight_bytes, position_bytes, ..model })
     }
 
     /// Loads a folder whose model reads a text whole and writes another one. It has no chats.

@@ -191,6 +191,49 @@ impl<'f> Judge<'f> {
         read.chain(given).any(holds)
     }
 
+    /// The type of a value that is no constant.
+    pub(super) fn type_of(&self, argument: &Argument) -> Option<&TensorType> {
+        match argument {
+            Argument::Name(name) => match self.values.get(name.as_str())? {
+                Seen::Value(found) => Some(found),
+                Seen::Constant(_) => None,
+            },
+            Argument::Value(_) => None,
+        }
+    }
+
+    /// The constant that an argument is.
+    fn constant<'a>(&'a self, argument: &'a Argument) -> Option<&'a Value> {
+        match argument {
+            Argument::Value(value) => Some(value.as_ref()),
+            Argument::Name(name) => match self.values.get(name.as_str())? {
+                Seen::Constant(value) => Some(value),
+                Seen::Value(_) => None,
+            },
+        }
+    }
+
+    /// The lengths of a value, with 1 for those that only a run brings.
+    pub(super) fn shape_of(&self, argument: &Argument) -> Option<Vec<usize>> {
+        match self.constant(argument) {
+            Some(Value::Tensor(_, tensor)) => Some(tensor.shape().to_vec()),
+            Some(_) => None,
+            None => {
+                let shape = self.type_of(argument)?.shape.as_ref()?;
+                Some(shape.iter().map(|len| len.unwrap_or(1)).collect())
+            }
+        }
+    }
+
+    /// Whether a parameter is true.
+    pub(super) fn truth(&self, operation: &Operation, name: &str) -> bool {
+        let given = operation.inputs.get(name).and_then(|all| all.first());
+        match given.and_then(|argument| self.constant(argument)) {
+            Some(Value::Tensor(_, tensor)) => tensor.item::<bool>().unwrap_or(false),
+            _ => false,
+        }
+    }
+
     fn integers(&self, argument: &Argument) -> Option<Vec<i64>> {
         let value = match argument {
             Argument::Value(value) => value.as_ref(),

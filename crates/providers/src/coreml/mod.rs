@@ -12,6 +12,7 @@ mod claims;
 mod convert;
 mod emit;
 mod favoured;
+mod forecast;
 mod halves;
 mod islands;
 mod judge;
@@ -35,6 +36,7 @@ pub use convert::{
     ConvertError, ConvertOptions, NewFunction, Unconverted, convert, convert_functions, node_names,
     prepared_nodes,
 };
+pub use forecast::{Forecast, forecast};
 pub use islands::{Island, islands, named_islands};
 pub use neural_engine::NeuralEngine;
 pub use provider::{CoreMlProvider, NAME};

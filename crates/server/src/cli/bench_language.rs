@@ -7,6 +7,7 @@ use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
 use galatea_kernels::ThreadPool;
+use galatea_llm::chunked::Manifest;
 use galatea_llm::engine::{GenerationEvent, GenerationRequest};
 use galatea_llm::model::{LanguageModel, Perplexity, PerplexityScore};
 use galatea_llm::sampling::SamplingParameters;
@@ -43,15 +44,23 @@ struct Times {
 /// # Errors
 /// When it cannot be loaded, or a request fails.
 pub(super) fn bench(path: &Path, arguments: &Arguments) -> Result<ExitCode, String> {
+    let is_chunked = Manifest::is_in(path);
+    for option in ["perplexity", "profile"].into_iter().filter(|option| arguments.has(option)) {
+        model::refuse_chunks(path, &format!("--{option}"), "checkpoints")?;
+    }
     if let Some(file) = arguments.last("perplexity") {
         return perplexity(path, Path::new(file), arguments);
     }
     let _timeline = model::timeline(arguments)?;
     let threads: usize = arguments.number("threads", 0)?;
-    let prompt: usize = arguments.number("prompt-tokens", PROMPT)?.max(1);
+    let mut prompt: usize = arguments.number("prompt-tokens", PROMPT)?.max(1);
     let answer: usize = arguments.number("decode-tokens", ANSWER)?.max(2);
     let context: usize = arguments.number("context", SHORT_PROMPT)?.max(1);
     let concurrency: usize = arguments.number("concurrency", 1)?.max(1);
+    if is_chunked && !arguments.has("prompt-tokens") {
+        let manifest = Manifest::read(path).map_err(|error| error.to_string())?;
+        prompt = prompt.min(manifest.context.saturating_sub(answer + 1)).max(1);
+    }
     let engine = EngineArguments {
         max_num_seqs: Some(concurrency.max(4)),
         enable_prefix_caching: Some(false),

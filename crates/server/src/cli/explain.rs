@@ -3,10 +3,11 @@
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
+use galatea_llm::chunked::Manifest;
 use galatea_runtime::{Explanation, RuntimeError, Session, WayReport};
 
 use super::arguments::{Arguments, Choice, help};
-use super::{bench, generate, model, say};
+use super::{bench, chunk_facts, generate, model, say};
 use crate::table::table;
 
 const CHOICES: &[Choice] = &[
@@ -52,7 +53,10 @@ pub(super) fn explain(arguments: &[String]) -> Result<ExitCode, String> {
         return Ok(ExitCode::SUCCESS);
     }
     let given = arguments.only("MODEL")?;
-    if model::checkpoint(given)?.is_some() {
+    if let Some(checkpoint) = model::checkpoint(given)? {
+        if Manifest::is_in(&checkpoint) {
+            return chunk_facts::explain(&checkpoint, &arguments);
+        }
         return Err(format!("'{given}' is a checkpoint; explain takes models that are graphs"));
     }
     model::limit_gpus(&arguments)?;

@@ -6,11 +6,12 @@ use std::process::ExitCode;
 
 use galatea_formats::onnx;
 use galatea_graph::{Dim, Fact, Graph, ValueId};
+use galatea_llm::chunked::Manifest;
 use galatea_runtime::{OptimiseLevel, Session};
 use serde_json::{Value, json};
 
 use super::arguments::{Arguments, Choice, help};
-use super::{inspect_checkpoint, model, picture, say};
+use super::{chunk_facts, inspect_checkpoint, model, picture, say};
 use crate::table::table;
 
 const CHOICES: &[Choice] = &[
@@ -69,6 +70,9 @@ pub(super) fn inspect(arguments: &[String]) -> Result<ExitCode, String> {
     }
     let given = arguments.only("MODEL")?;
     if let Some(checkpoint) = model::checkpoint(given)? {
+        if Manifest::is_in(&checkpoint) {
+            return chunk_facts::inspect(&checkpoint, &arguments);
+        }
         return inspect_checkpoint::inspect(&checkpoint, &arguments);
     }
     let path = model::find(given)?;

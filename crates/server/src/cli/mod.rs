@@ -6,6 +6,7 @@ mod bench_language;
 mod chat;
 mod chip;
 mod chip_facts;
+mod chunk_facts;
 mod convert;
 mod core_ml_worker;
 mod explain;

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use galatea_formats::{coreml, onnx};
+use galatea_llm::chunked::Manifest;
 use galatea_runtime::{OptimiseLevel, Precision, Session, SessionOptions};
 use galatea_serving::backend::llm::{is_checkpoint, one_checkpoint};
 use galatea_serving::graph_model::{self, Format, Interface};
@@ -91,6 +92,20 @@ pub(super) fn checkpoint(path: &str) -> Result<Option<PathBuf>, String> {
     match one_checkpoint(&place) {
         Ok(found) => Ok(Some(found)),
         Err(text) => Err(format!("'{}' {text}", place.display())),
+    }
+}
+
+/// Refuses a folder of chunks where a command takes other models.
+///
+/// # Errors
+/// When it is one.
+pub(super) fn refuse_chunks(path: &Path, command: &str, takes: &str) -> Result<(), String> {
+    match Manifest::is_in(path) {
+        false => Ok(()),
+        true => Err(format!(
+            "'{}' holds a language model in chunks, which are computed as they were converted; {command} takes {takes}",
+            path.display()
+        )),
     }
 }
 

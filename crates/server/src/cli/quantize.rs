@@ -112,7 +112,13 @@ pub(super) fn quantize(arguments: &[String]) -> Result<ExitCode, String> {
         say(&help("galatea quantize MODEL --output FILE.onnx [--mode MODE] …", CHOICES));
         return Ok(ExitCode::SUCCESS);
     }
-    let path = model::find(arguments.only("MODEL")?)?;
+    let given = arguments.only("MODEL")?;
+    model::refuse_chunks(
+        given.as_ref(),
+        "quantize",
+        "ONNX models; 'galatea convert --weights' chooses how chunks are stored",
+    )?;
+    let path = model::find(given)?;
     let output = PathBuf::from(arguments.last("output").ok_or("--output FILE.onnx is missing")?);
     if output.extension().is_none_or(|extension| extension != "onnx") {
         return Err(format!("--output expects a file *.onnx, got '{}'", output.display()));

@@ -38,6 +38,7 @@ pub(super) fn run(path: &Path, arguments: &Arguments) -> Result<ExitCode, String
     if inputs.is_empty() {
         return Err("--inputs IN.npz or --prompt TEXT is missing".to_owned());
     }
+    model::refuse_chunks(path, "run --inputs", "checkpoints; --prompt TEXT is for chunks too")?;
     let prefix = arguments.last("outputs").ok_or("--outputs PREFIX is missing")?;
     let mut loaded = Loaded::load(path, options)?;
     for (index, file) in inputs.iter().enumerate() {

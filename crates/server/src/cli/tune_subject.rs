@@ -60,7 +60,10 @@ impl Subject {
     /// When that is no model.
     pub(super) fn find(path: &str) -> Result<Self, String> {
         match model::checkpoint(path)? {
-            Some(checkpoint) => Ok(Self::Checkpoint(checkpoint)),
+            Some(checkpoint) => {
+                model::refuse_chunks(&checkpoint, "tune", "checkpoints and ONNX models")?;
+                Ok(Self::Checkpoint(checkpoint))
+            }
             None => model::find(path).map(Self::Graph),
         }
     }
