@@ -241,6 +241,25 @@ mod tests {
     }
 
     #[test]
+    fn a_trace_is_replayed_on_a_fleet_and_on_chips() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
+        let trace = r#"{"model": "a", "graph": {"operations": 1e9, "weight_bytes": 1e7, "operators": 9}}
+{"time": 0, "model": "a", "kind": "infer"}
+{"time": 0.1, "model": "a", "kind": "infer", "batch": 2}"#;
+        fs::write(path("trace"), trace).unwrap();
+        fs::write(path("fleet"), r#"{"machines": [{"chip": "m6-max", "count": 20}]}"#).unwrap();
+        for more in [vec!["--fleet", &path("fleet")], vec!["--chip", "m1", "--chip=m4:8", "--json"]]
+        {
+            let trace = path("trace");
+            let own = ["--trace", &trace, "--policy", "low_power", "--power-target-watts", "9"];
+            let all: Vec<String> =
+                own.into_iter().chain(more).map(|text| text.to_owned()).collect();
+            assert_eq!(simulate(&all).unwrap(), ExitCode::SUCCESS);
+        }
+    }
+
+    #[test]
     fn options_that_are_missing_or_wrong_are_named() {
         let wrong = |arguments: &[&str], part: &str| {
             let arguments: Vec<String> = arguments.iter().map(|&text| text.to_owned()).collect();
