@@ -38,7 +38,8 @@ impl Kernel for ScatterND {
             return Err("rows without elements".into());
         }
         let places = places.to_vec();
-        Ok(with_plain!(shapes.dtype(0)?, T => Step::new(move |call| {
+        let dtype = shapes.dtype(0)?;
+        let step = with_plain!(dtype, T => Step::new(move |call| {
             let (picks, updates) = (call.input::<i64>(1)?, call.input::<T>(2)?);
             let data = call.optional::<T>(0)?;
             let mut y = call.output::<T>(0)?;
@@ -51,7 +52,9 @@ impl Kernel for ScatterND {
                 y[at..at + row].copy_from_slice(update);
             }
             Ok(())
-        }).in_place(0, 0)))
+        }));
+        // What a step writes of truth values is cleared first: other bytes would be none.
+        Ok(if dtype == DataType::Bool { step } else { step.in_place(0, 0) })
     }
 }
 
