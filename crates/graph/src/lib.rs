@@ -24,6 +24,7 @@ pub mod limits;
 mod map;
 mod operator;
 pub mod ops;
+pub mod padding;
 pub mod print;
 pub mod rewrite;
 pub mod rows;

@@ -116,6 +116,12 @@ pub trait ExecutionProvider: Send + Sync + fmt::Debug {
         false
     }
 
+    /// Lengths that inputs had best be padded up to, as each new length is compiled anew; none where any will do. Only
+    /// axes are padded whose padding is known to change nothing.
+    fn padded_lengths(&self) -> Vec<usize> {
+        Vec::new()
+    }
+
     /// Whether what it computes lies on a device and must be brought back before the host reads it: then a model
     /// does well to make small what it gives.
     fn reads_back(&self) -> bool {

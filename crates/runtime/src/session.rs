@@ -2,6 +2,7 @@
 
 mod inner;
 mod located;
+mod padded;
 mod recover;
 mod routes;
 mod wanted;
@@ -27,6 +28,7 @@ use crate::route::Occupied;
 use crate::subgraph;
 use crate::tune::Problem;
 use crate::usual::{sized, usual_facts};
+use padded::Longer;
 use routes::Routes;
 pub use routes::{Tended, WayReport};
 use wanted::Wanted;
@@ -47,6 +49,8 @@ pub struct Session {
     mending: Mutex<()>,
     /// Other ways of running the graph, where runs are divided between units.
     routes: Option<Routes>,
+    /// Axes that are made longer, where a provider wants few lengths.
+    longer: Option<Longer>,
 }
 
 #[derive(Clone)]
@@ -180,13 +184,34 @@ impl Session {
             })),
             mending: Mutex::new(()),
             routes: None,
+            longer: None,
         };
         let mut offers = lock(&session.offers).clone();
         let compiled = session.compile(&mut offers)?;
         session.offers = Mutex::new(offers);
         session.compiled = RwLock::new(Arc::new(compiled));
         session.routes = Routes::new(&session);
+        session.longer = session.lengthened();
         Ok(session)
+    }
+
+    /// Which axes are made longer for the first provider that wants few lengths and runs something.
+    fn lengthened(&self) -> Option<Longer> {
+        let running = self.partition_providers();
+        let runs = |one: &&Arc<dyn ExecutionProvider>| running.contains(&one.name());
+        let wishes = self.providers.iter().filter(runs).map(|one| one.padded_lengths());
+        let lengths = wishes.into_iter().find(|lengths| !lengths.is_empty())?;
+        match Longer::of(&self.graph, &self.facts, &lengths) {
+            Ok(longer) => {
+                let (model, name) = (&self.graph.name, longer.name());
+                tracing::debug!(%model, length = name, ?lengths, "inputs are padded");
+                Some(longer)
+            }
+            Err(reason) => {
+                tracing::debug!(model = %self.graph.name, "inputs are not padded: {reason}");
+                None
+            }
+        }
     }
 
     /// What a run must be given.

@@ -31,6 +31,9 @@ use super::shaped::{Shaped, is_open};
 use super::verdicts::Verdict;
 use crate::cpu::{CpuProvider, in_single};
 
+/// Lengths that sequences are padded up to where nothing is said.
+const SEQUENCES: [usize; 7] = [16, 32, 64, 128, 256, 384, 512];
+
 /// The provider's name.
 pub const NAME: &str = "coreml";
 
@@ -230,6 +233,15 @@ impl ExecutionProvider for CoreMlProvider {
     }
 
     /// Programs have no operations for what larger fusions make.
+    fn padded_lengths(&self) -> Vec<usize> {
+        match &self.settings.sequence_buckets {
+            Some(lengths) => lengths.clone(),
+            // The interpreter takes any length.
+            None if self.engine.is_some() => SEQUENCES.to_vec(),
+            None => Vec::new(),
+        }
+    }
+
     fn usual_level(&self) -> OptimiseLevel {
         OptimiseLevel::O1
     }

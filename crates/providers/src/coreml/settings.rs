@@ -24,6 +24,9 @@ pub struct Settings {
     /// `buckets`: the lengths that open axes are padded up to, in rising order; powers of two where none is
     /// given.
     pub buckets: Vec<usize>,
+    /// `sequence_buckets`: the lengths that sequences are padded up to where that changes nothing, in rising
+    /// order; where nothing is said, usual ones for an engine.
+    pub sequence_buckets: Option<Vec<usize>>,
     /// `accuracy_probe`: whether partitions are compared with FP32 when they are loaded; where nothing is
     /// said, where there is an engine.
     pub probe: Option<bool>,
@@ -43,6 +46,7 @@ impl Default for Settings {
             float: FloatType::default(),
             weights: Compression::default(),
             buckets: Vec::new(),
+            sequence_buckets: None,
             probe: None,
             accuracy_limit: ACCURACY_LIMIT,
         }
@@ -79,7 +83,13 @@ const SETTINGS: &[(&str, Set)] = &[
         Ok(())
     }),
     ("buckets", |to, text| {
-        to.buckets = buckets(text)?;
+        to.buckets = buckets("buckets", text)?;
+        Ok(())
+    }),
+    ("sequence_buckets", |to, text| {
+        let none = text.trim() == "none";
+        to.sequence_buckets =
+            Some(if none { Vec::new() } else { buckets("sequence_buckets", text)? });
         Ok(())
     }),
     ("accuracy_probe", |to, text| {
@@ -97,8 +107,8 @@ const SETTINGS: &[(&str, Set)] = &[
 ];
 
 /// Lengths such as `1,4,16`, in rising order.
-fn buckets(text: &str) -> Result<Vec<usize>, String> {
-    let wrong = |why: &str| format!("buckets '{text}' found, expected {why}, such as 1,4,16");
+fn buckets(name: &str, text: &str) -> Result<Vec<usize>, String> {
+    let wrong = |why: &str| format!("{name} '{text}' found, expected {why}, such as 1,4,16");
     let each = text.split(',').map(|word| word.trim().parse::<usize>().ok().filter(|&len| len > 0));
     let all: Option<Vec<usize>> = each.collect();
     let mut all = all.ok_or_else(|| wrong("lengths above 0"))?;
@@ -147,6 +157,7 @@ mod tests {
         let found = of(&[
             ("precision", "fp32"),
             ("buckets", "8, 1,4,4"),
+            ("sequence_buckets", "64,32"),
             ("accuracy_probe", "true"),
             ("accuracy_limit", "0.01"),
         ]);
@@ -154,6 +165,7 @@ mod tests {
             float: FloatType::Fp32,
             weights: Compression::None,
             buckets: vec![1, 4, 8],
+            sequence_buckets: Some(vec![32, 64]),
             probe: Some(true),
             accuracy_limit: 0.01,
         };

@@ -1,0 +1,177 @@
+//! Operators that compute each element of the same place of what they are given.
+
+use galatea_tensor::{DataType, Tensor};
+
+use super::{Axes, Behind, Kind, Sources, Walk};
+use crate::{Inputs, Node, ValueId, converted};
+
+/// Their names. Inputs broadcast as with NumPy.
+pub(super) const MAPS: &[&str] = &[
+    "Abs",
+    "Add",
+    "And",
+    "Cast",
+    "Ceil",
+    "Celu",
+    "Clip",
+    "Cos",
+    "Div",
+    "Elu",
+    "Equal",
+    "Erf",
+    "Exp",
+    "Floor",
+    "Gelu",
+    "Greater",
+    "GreaterOrEqual",
+    "HardSigmoid",
+    "HardSwish",
+    "Identity",
+    "LeakyRelu",
+    "Less",
+    "LessOrEqual",
+    "Log",
+    "Max",
+    "Min",
+    "Mish",
+    "Mod",
+    "Mul",
+    "Neg",
+    "Not",
+    "Or",
+    "Pow",
+    "Reciprocal",
+    "Relu",
+    "Round",
+    "Selu",
+    "Sigmoid",
+    "Sign",
+    "Sin",
+    "Softplus",
+    "Softsign",
+    "Sqrt",
+    "Sub",
+    "Tanh",
+    "ThresholdedRelu",
+    "Where",
+    "Xor",
+];
+
+/// Those of them that lengths are computed with.
+const ON_LENGTHS: &[&str] = &["Add", "Cast", "Div", "Identity", "Max", "Min", "Mul", "Sub"];
+
+pub(super) fn map(walk: &mut Walk<'_>, node: &Node) -> Result<Vec<Kind>, String> {
+    let given: Vec<Option<(ValueId, Kind)>> =
+        (0..node.inputs.len()).map(|at| walk.given(node, at)).collect();
+    let lengths = |one: &(ValueId, Kind)| one.1 == Kind::Lengths;
+    if given.iter().flatten().any(lengths) {
+        let only = given.iter().flatten().all(|one| match &one.1 {
+            Kind::Lengths => true,
+            Kind::Data(axes) => axes.is_empty(),
+        });
+        return match only && ON_LENGTHS.contains(&node.op_type.as_str()) {
+            true => Ok(vec![Kind::Lengths]),
+            false => Err("it computes with lengths".to_owned()),
+        };
+    }
+    let output = node.outputs.first().copied().flatten().ok_or("it gives nothing")?;
+    let (rank, mut axes) = (walk.dims(output)?.len(), Axes::new());
+    for axis in walk.axes(output)? {
+        let mut operands = Vec::new();
+        for one in &given {
+            operands.push(match one {
+                None => None,
+                Some((id, Kind::Data(own))) => {
+                    // Counted from the last axis.
+                    let at = (axis + walk.dims(*id)?.len()).checked_sub(rank);
+                    let behind = at.and_then(|at| own.get(&at)).copied();
+                    Some(behind.unwrap_or_else(|| constant(walk, *id)))
+                }
+                Some((_, Kind::Lengths)) => return Err("it computes with lengths".to_owned()),
+            });
+        }
+        axes.insert(axis, combined(walk, node, &operands));
+    }
+    Ok(vec![Kind::Data(axes)])
+}
+
+/// A value that is the same at each place, where it is one number.
+fn constant(walk: &Walk<'_>, id: ValueId) -> Behind {
+    let known = walk.fact(id).and_then(|fact| fact.value.as_ref());
+    let tensor = walk.graph.constant(id).or(known);
+    let wide = tensor.filter(|one| one.elements() <= MOST_ELEMENTS).and_then(|one| number_all(one));
+    wide.map_or(Behind::Any, |number| Behind::Number(number, Sources::default()))
+}
+
+/// Constants of more elements are not looked at.
+const MOST_ELEMENTS: usize = 1 << 16;
+
+/// The number that all elements are.
+fn number_all(tensor: &Tensor) -> Option<f64> {
+    let all = converted(tensor, DataType::Fp64).ok()?.to_vec::<f64>().ok()?;
+    let first = *all.first()?;
+    all.iter().all(|one| *one == first).then_some(first)
+}
+
+/// What stands behind in the result, of what stands behind in the operands.
+fn combined(walk: &Walk<'_>, node: &Node, operands: &[Option<Behind>]) -> Behind {
+    let given: Vec<Behind> = operands.iter().flatten().copied().collect();
+    if let Some(number) = computed(walk, node, operands) {
+        let by = given.iter().fold(Sources::default(), |sum, one| match one {
+            Behind::Number(_, by) => sum.with(*by),
+            _ => sum,
+        });
+        return Behind::Number(number, by);
+    }
+    let hiding = || given.iter().find_map(|one| one.hides());
+    match (node.op_type.as_str(), given.as_slice()) {
+        // Whatever the score was, unless something as great is added as well.
+        ("Add", all) if all.iter().all(is_score) => hiding().map_or(Behind::Any, Behind::Hidden),
+        ("Sub", [first, Behind::Number(number, by)]) if -number <= super::HIDING => {
+            if is_score(first) { Behind::Hidden(*by) } else { Behind::Any }
+        }
+        ("Sub", [first, second]) if second.hides().is_none() => {
+            first.hides().map_or(Behind::Any, Behind::Hidden)
+        }
+        ("Mul", all) => {
+            let zero = all.iter().find(|one| one.is_zero());
+            zero.copied().unwrap_or(Behind::Any)
+        }
+        ("Where", [Behind::Number(chosen, by), yes, no]) => {
+            match if *chosen != 0.0 { *yes } else { *no } {
+                Behind::Number(number, own) => Behind::Number(number, own.with(*by)),
+                Behind::Hidden(own) => Behind::Hidden(own.with(*by)),
+                Behind::Any => Behind::Any,
+            }
+        }
+        // As far down as numbers of the type go.
+        ("Max", all) if all.iter().all(|one| one.hides().is_some()) => {
+            hiding().map_or(Behind::Any, Behind::Hidden)
+        }
+        ("Identity" | "Cast", [Behind::Hidden(by)]) => Behind::Hidden(*by),
+        _ => Behind::Any,
+    }
+}
+
+/// Whether something is a score or hides one, and is not as far above as hidden ones are below.
+fn is_score(one: &Behind) -> bool {
+    !matches!(one, Behind::Number(number, _) if *number >= -super::HIDING)
+}
+
+/// The number that a node computes of numbers.
+fn computed(walk: &Walk<'_>, node: &Node, operands: &[Option<Behind>]) -> Option<f64> {
+    let scalar = |(at, one): (usize, &Option<Behind>)| match one {
+        None => Some(None),
+        Some(Behind::Number(number, _)) => {
+            let dtype = walk.fact(node.input(at)?)?.dtype;
+            let wide = Tensor::from_vec(&[1], vec![*number]).ok()?;
+            converted(&wide, dtype).ok().map(Some)
+        }
+        Some(_) => None,
+    };
+    let given: Vec<Option<Tensor>> =
+        operands.iter().enumerate().map(scalar).collect::<Option<_>>()?;
+    let given: Vec<Option<&Tensor>> = given.iter().map(Option::as_ref).collect();
+    let found = node.operator.reference(Inputs::new(&given)).ok()?;
+    number_all(found.first()?).filter(|number| !number.is_nan())
+}
