@@ -33,7 +33,8 @@ fn graph(name: &str, rows: usize) -> FixedGraph {
     let config = Config::read(&folder(name).join("config.json")).unwrap();
     let weights = safetensors::open(&folder(name)).unwrap();
     let row = arch::architecture(&config).unwrap();
-    row.fixed_graph(&config, &weights, &FixedOptions { rows, context: CONTEXT }).unwrap()
+    row.fixed_graph(&config, &weights, &FixedOptions { rows, context: CONTEXT, exported: false })
+        .unwrap()
 }
 
 /// A model whose layers are chunks of their own but for the first two.
@@ -177,8 +178,9 @@ fn lengths_that_cannot_be_are_refused() {
     let weights = safetensors::open(&folder("qwen2")).unwrap();
     let row = arch::architecture(&config).unwrap();
     for (rows, context) in [(0, 8), (9, 8), (1, 1 << 20)] {
-        let error =
-            row.fixed_graph(&config, &weights, &FixedOptions { rows, context }).unwrap_err();
+        let error = row
+            .fixed_graph(&config, &weights, &FixedOptions { rows, context, exported: false })
+            .unwrap_err();
         assert!(error.to_string().contains("expected rows from 1"), "{error}");
     }
 }

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 
 use galatea_formats::coreml::{self, NewPackage};
 use galatea_graph::Graph;
+use galatea_graph::rewrite::Level;
 use galatea_llm::arch::{self, Architecture, FixedGraph, FixedOptions, Weights};
 use galatea_llm::chunked::{self, Manifest};
 use galatea_llm::config::Config;
@@ -148,7 +149,8 @@ impl<'c> Cutter<'c> {
     }
 
     fn graph(&self, rows: usize) -> Result<FixedGraph, String> {
-        let options = FixedOptions { rows, context: self.context };
+        let exported = self.options.convert.level == Level::O3;
+        let options = FixedOptions { rows, context: self.context, exported };
         let graph = self.architecture.fixed_graph(&self.config, &*self.weights, &options);
         graph.map_err(text_of)
     }

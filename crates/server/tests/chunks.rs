@@ -10,9 +10,14 @@ use std::sync::Arc;
 use std::sync::mpsc::{self, Receiver};
 
 use galatea::chunks::{ChunkOptions, ChunkRunner, write_chunks};
-use galatea_llm::engine::{EngineOptions, GenerationEvent, GenerationRequest, Ticket, Usage};
+use galatea_formats::coreml;
+use galatea_graph::rewrite::Level;
+use galatea_llm::chunked::ChunkModel;
+use galatea_llm::engine::{
+    EngineOptions, GenerationEvent, GenerationRequest, StepBatch, StepModel, Ticket, Usage,
+};
 use galatea_llm::model::{LanguageModel, LoadOptions};
-use galatea_llm::sampling::SamplingParameters;
+use galatea_llm::sampling::{Need, SamplingParameters};
 use galatea_llm::tokens::Surround;
 use galatea_providers::coreml::ConvertOptions;
 use galatea_providers::coreml::engine::{
@@ -240,6 +245,61 @@ fn folders_with_something_else_are_not_written_over() {
     std::fs::write(folder.path().join("letter.txt"), "dear").unwrap();
     let error = write_chunks(&source, folder.path(), &ChunkOptions::default()).unwrap_err();
     assert!(error.contains("holds no chunks"), "{error}");
+}
+
+/// Chunks of a small recorded checkpoint, in FP32, and the logits of a prompt and of four tokens behind it.
+fn logits(name: &str, level: Level) -> Vec<f32> {
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../golden/llm").join(name);
+    let folder = tempfile::tempdir().unwrap();
+    let options = ChunkOptions {
+        convert: ConvertOptions { half: false, level, ..ChunkOptions::default().convert },
+        context: Some(32),
+        prefill: Some(vec![8]),
+        ..ChunkOptions::default()
+    };
+    let manifest = write_chunks(&source, folder.path(), &options).unwrap();
+    for file in &manifest.chunks {
+        let program = coreml::load_program(&folder.path().join(file)).unwrap();
+        for (function, operation) in program.functions.values().flat_map(|function| {
+            function.block.operations.iter().map(move |operation| (function, operation))
+        }) {
+            let types = operation.outputs.iter().filter_map(|(_, kind)| kind.as_tensor());
+            let most = types.filter_map(|kind| Some(kind.shape.as_ref()?.len())).max();
+            assert!(most <= Some(4), "{name}: {} of {} axes", operation.place(), function.opset);
+        }
+    }
+    let mut model = ChunkModel::load(folder.path(), &load_options()).unwrap();
+    let vocabulary = i64::try_from(manifest.vocabulary).unwrap();
+    let tokens: Vec<i64> = (0..19).map(|at| (at * 7 + 3) % vocabulary).collect();
+    let mut all = Vec::new();
+    for (first, count) in [(0, 15), (15, 1), (16, 1), (17, 1), (18, 1)] {
+        let last = first + count;
+        let batch = StepBatch {
+            tokens: tokens[first..last].to_vec(),
+            positions: (first..last).map(|at| i64::try_from(at).unwrap()).collect(),
+            starts: vec![0, i64::try_from(count).unwrap()],
+            lengths: vec![i64::try_from(last).unwrap()],
+            blocks: vec![0],
+            most_blocks: 1,
+            wanted: vec![i64::try_from(count).unwrap() - 1],
+            need: Need::Logits,
+        };
+        let mut logits = model.step(&batch).unwrap();
+        all.extend_from_slice(logits.row(0).unwrap());
+    }
+    all
+}
+
+#[test]
+fn chunks_in_the_favoured_forms_give_the_same_logits() {
+    for name in ["llama", "qwen2", "qwen3", "gpt2", "gemma3"] {
+        let (plain, favoured) = (logits(name, Level::O2), logits(name, Level::O3));
+        assert_eq!(plain.len(), favoured.len());
+        let largest = plain.iter().fold(0.0_f32, |most, one| most.max(one.abs()));
+        let far = plain.iter().zip(&favoured).fold(0.0_f32, |most, (a, b)| most.max((a - b).abs()));
+        // Sums in another order, and states of FP16.
+        assert!(far <= largest * 2e-3, "{name}: off by {far} of {largest}");
+    }
 }
 
 /// What a command prints, and whether it succeeds.

@@ -34,11 +34,14 @@ pub struct FixedOptions {
     pub rows: usize,
     /// Positions of the caches.
     pub context: usize,
+    /// Whether attention and turns stand as models are exported, keys repeated for the heads that share them:
+    /// for conversions that know these whole and write them in forms of their own.
+    pub exported: bool,
 }
 
 impl FixedOptions {
     pub(super) fn check(&self, shape: &ModelShape) -> Result<()> {
-        let Self { rows, context } = *self;
+        let Self { rows, context, .. } = *self;
         if rows == 0 || rows > context || context > shape.positions {
             let most = shape.positions;
             let text = format!(
@@ -178,7 +181,16 @@ impl FixedStep {
         [cos, sin]: [ValueId; 2],
         heads: usize,
     ) -> Result<ValueId> {
-        let apart = reshaped(net, x, &[self.options.rows, heads, self.head_size])?;
+        let rows = self.options.rows;
+        if self.options.exported {
+            let apart = self.by_head(net, x, heads)?;
+            let [cos, sin] =
+                [cos, sin].map(|table| reshaped(net, table, &[1, rows, self.head_size / 2]));
+            let turned = net.one("RotaryEmbedding", &[], &[apart, cos?, sin?])?;
+            let back = turned_axes(net, turned, &[0, 2, 1, 3])?;
+            return reshaped(net, back, &[rows, heads * self.head_size]);
+        }
+        let apart = reshaped(net, x, &[rows, heads, self.head_size])?;
         let last = ("axis", AttributeValue::Int(-1));
         let parts = ("num_outputs", AttributeValue::Int(2));
         let [first, second] = net.several("Split", &[last.clone(), parts], &[apart])?;
@@ -188,7 +200,7 @@ impl FixedStep {
         let front = net.one("Sub", &[], &[own, other])?;
         let back = net.one("Add", &[], &[behind, before])?;
         let turned = net.one("Concat", &[last], &[front, back])?;
-        reshaped(net, turned, &[self.options.rows, heads * self.head_size])
+        reshaped(net, turned, &[rows, heads * self.head_size])
     }
 
     /// Rows of heads as `[1, heads, rows, elements]`.
@@ -197,9 +209,20 @@ impl FixedStep {
         turned_axes(net, apart, &[0, 2, 1, 3])
     }
 
+    /// Each head of a cache so many times, one behind the other.
+    fn repeated(&self, net: &mut Net<'_>, cache: ValueId, times: usize) -> Result<ValueId> {
+        let (heads, context, size) = (self.kv_heads, self.options.context, self.head_size);
+        let axis = net.constant("axis", Tensor::vector(vec![2_i64]));
+        let apart = net.one("Unsqueeze", &[], &[cache, axis])?;
+        let shape = [1, heads, times, context, size].map(int).to_vec();
+        let shape = net.constant("shape", Tensor::vector(shape));
+        let spread = net.one("Expand", &[], &[apart, shape])?;
+        reshaped(net, spread, &[1, heads * times, context, size])
+    }
+
     /// What hides positions from rows, of layers that see so many; 0 is all.
     fn mask(&self, net: &mut Net<'_>, window: usize) -> ValueId {
-        let FixedOptions { rows, context } = self.options;
+        let FixedOptions { rows, context, .. } = self.options;
         let name = if window == 0 { MASK.to_owned() } else { format!("{MASK}_{window}") };
         net.input_once(&name, DataType::Fp32, &[1, 1, rows, context].map(Dim::Known))
     }
@@ -212,8 +235,10 @@ impl FixedStep {
         heads: &Heads,
         layer: usize,
     ) -> Result<(ValueId, Vec<ValueId>)> {
-        let (FixedOptions { rows, context }, size) = (self.options, self.head_size);
+        let (FixedOptions { rows, context, exported }, size) = (self.options, self.head_size);
         let (own, shared) = (heads.heads, heads.kv_heads);
+        // Nobody knows attention whose scores are bent.
+        let exported = exported && heads.softcap <= 0.0;
         let caches = self.caches.get(layer).copied();
         let caches = caches.ok_or_else(|| contradiction(format!("there is no layer {layer}")))?;
         let mut kept = [key, value];
@@ -228,12 +253,20 @@ impl FixedStep {
         let query = net.one("Mul", &[], &[query, scale])?;
         let mut query = self.by_head(net, query, own)?;
         let joined = own / shared * rows;
-        if own != shared {
+        let grouped = own != shared && !exported;
+        let mut keys = kept[0];
+        let mut values = kept[1];
+        // One head of keys is as good as many in a product.
+        if own != shared && exported && shared > 1 {
+            keys = self.repeated(net, keys, own / shared)?;
+            values = self.repeated(net, values, own / shared)?;
+        }
+        if grouped {
             query = reshaped(net, query, &[1, shared, joined, size])?;
         }
-        let keys = turned_axes(net, kept[0], &[0, 1, 3, 2])?;
+        let keys = turned_axes(net, keys, &[0, 1, 3, 2])?;
         let mut scores = net.one("MatMul", &[], &[query, keys])?;
-        if own != shared {
+        if grouped {
             scores = reshaped(net, scores, &[1, own, rows, context])?;
         }
         if heads.softcap > 0.0 {
@@ -247,11 +280,11 @@ impl FixedStep {
         let mask = self.mask(net, window);
         let scores = net.one("Add", &[], &[scores, mask])?;
         let mut shares = net.one("Softmax", &[("axis", AttributeValue::Int(-1))], &[scores])?;
-        if own != shared {
+        if grouped {
             shares = reshaped(net, shares, &[1, shared, joined, context])?;
         }
-        let mut attended = net.one("MatMul", &[], &[shares, kept[1]])?;
-        if own != shared {
+        let mut attended = net.one("MatMul", &[], &[shares, values])?;
+        if grouped {
             attended = reshaped(net, attended, &[1, own, rows, size])?;
         }
         let attended = turned_axes(net, attended, &[0, 2, 1, 3])?;

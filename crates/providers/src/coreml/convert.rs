@@ -156,7 +156,7 @@ pub(crate) fn prepared(
     if options.level >= Level::O2 {
         rewrite::run_named(&mut graph, FUSIONS).map_err(failed)?;
         if options.level == Level::O3 {
-            rewrite::run_named(&mut graph, &["rotary"]).map_err(failed)?;
+            rewrite::run_named(&mut graph, &["repeated-heads", "rotary"]).map_err(failed)?;
         }
         tidy_up(&mut graph).map_err(failed)?;
     }

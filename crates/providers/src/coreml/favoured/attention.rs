@@ -1,8 +1,8 @@
 //! Attention head by head.
 
 use galatea_formats::coreml::mil::{Arg, Var};
-use galatea_graph::Node;
 use galatea_graph::ops::fused::Attention;
+use galatea_graph::{Node, ValueId};
 
 use super::form::{Axes, CHANNELS, POSITIONS};
 use super::linear::MOST_POSITIONS;
@@ -19,6 +19,8 @@ struct Parts {
     queries: Var,
     keys: Vec<Var>,
     values: Vec<Var>,
+    /// Whether the values lie as `(B, keys, 1, C)` too.
+    upright: bool,
     heads: usize,
 }
 
@@ -58,15 +60,26 @@ pub(super) fn attention(emit: &mut Emit<'_>, node: &Node) -> Result<bool> {
     let mask = emit.mask(key, operator.masked_to_zero)?;
     let queries = emit.form_in(*q, of_q)?;
     let queries = scaled(emit, queries, (operator.scale, operator.masked_to_zero), mask.as_ref())?;
-    let keys = emit.form_in(*k, of_k)?;
-    let keys = emit.transpose(&keys, &[0, 3, 2, 1])?;
-    let values = emit.form_in(*v, of_v)?;
-    let parts = Parts {
-        queries,
-        keys: split(emit, &keys, POSITIONS, *shared)?,
-        values: split(emit, &values, CHANNELS, *shared)?,
-        heads: *heads,
+    let cached =
+        |emit: &Emit<'_>, id, perm| perm == Attention::IN_ORDER && emit.formed(id).is_none();
+    let keys = match cached(emit, *k, operator.k_perm) {
+        true => heads_of(emit, *k, *shared)?,
+        false => {
+            let keys = emit.form_in(*k, of_k)?;
+            let keys = emit.transpose(&keys, &[0, 3, 2, 1])?;
+            split(emit, &keys, POSITIONS, *shared)?
+        }
     };
+    // Turning the shares of few queries costs less than turning all values.
+    let upright = cached(emit, *v, operator.v_perm) && scores[2] < *width;
+    let values = match upright {
+        true => heads_of(emit, *v, *shared)?,
+        false => {
+            let values = emit.form_in(*v, of_v)?;
+            split(emit, &values, CHANNELS, *shared)?
+        }
+    };
+    let parts = Parts { queries, keys, values, upright, heads: *heads };
     let result = chunks(emit, &parts, (scores, operator.masked_to_zero), mask.as_ref())?;
     let mut back = [0; 4];
     for (stored, &axis) in operator.out_perm.iter().enumerate() {
@@ -77,8 +90,15 @@ pub(super) fn attention(emit: &mut Emit<'_>, node: &Node) -> Result<bool> {
     emit.end_formed(node, result, axes)
 }
 
+/// The heads of a plain `[B, H, S, D]`, such as a cache, each as `(B, S, 1, D)`: nothing is moved.
+fn heads_of(emit: &mut Emit<'_>, id: ValueId, heads: usize) -> Result<Vec<Var>> {
+    let plain = emit.value(id)?;
+    let apart = split(emit, &plain, 1, heads)?;
+    apart.iter().map(|head| emit.transpose(head, &[0, 2, 1, 3])).collect()
+}
+
 /// Whether a value broadcasts to scores along whole axes.
-fn is_mask(emit: &Emit<'_>, id: galatea_graph::ValueId, scores: [usize; 4]) -> bool {
+fn is_mask(emit: &Emit<'_>, id: ValueId, scores: [usize; 4]) -> bool {
     let Some(shape) = emit.fixed_floats(id).filter(|shape| (1..=4).contains(&shape.len())) else {
         return false;
     };
@@ -181,7 +201,14 @@ fn heads(
         }
         let softmax = vec![("x", Arg::Var(scores)), ("axis", Arg::Int(1))];
         let shares = emit.op("softmax", softmax)?;
-        let mut result = einsum(emit, value, &shares)?;
+        let mut result = match parts.upright {
+            true => {
+                let rows = emit.transpose(&shares, &[0, 3, 2, 1])?;
+                let rows = einsum(emit, &rows, value)?;
+                emit.transpose(&rows, &[0, 3, 2, 1])?
+            }
+            false => einsum(emit, value, &shares)?,
+        };
         if let Some(sees) = sees.filter(|_| to_zero) {
             result = emit.pair("mul", &result, &sees)?;
         }
