@@ -13,6 +13,7 @@
 mod attribute;
 pub mod blocks;
 mod body;
+pub mod channels;
 mod datum;
 mod error;
 pub mod evaluate;
