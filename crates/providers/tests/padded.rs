@@ -138,11 +138,8 @@ fn a_provider_sees_few_lengths_and_a_user_what_was_asked_for() {
 
 #[test]
 fn programs_of_core_ml_are_padded_as_their_setting_says() {
-    let settings = Settings {
-        float: FloatType::Fp32,
-        sequence_buckets: Some(vec![6]),
-        ..Settings::default()
-    };
+    let settings =
+        Settings { float: FloatType::Fp32, sequence_buckets: Some(vec![6]), ..Settings::default() };
     let provider = CoreMlProvider::new().with_settings(settings);
     assert_eq!(provider.padded_lengths(), [6]);
     assert!(CoreMlProvider::new().padded_lengths().is_empty());

@@ -99,7 +99,7 @@ pub(super) fn map(walk: &mut Walk<'_>, node: &Node) -> Result<Vec<Kind>, String>
 fn constant(walk: &Walk<'_>, id: ValueId) -> Behind {
     let known = walk.fact(id).and_then(|fact| fact.value.as_ref());
     let tensor = walk.graph.constant(id).or(known);
-    let wide = tensor.filter(|one| one.elements() <= MOST_ELEMENTS).and_then(|one| number_all(one));
+    let wide = tensor.filter(|one| one.elements() <= MOST_ELEMENTS).and_then(number_all);
     wide.map_or(Behind::Any, |number| Behind::Number(number, Sources::default()))
 }
 

@@ -145,7 +145,8 @@ pub fn padding(graph: &Graph, facts: &[Option<Fact>], name: &str) -> Result<Padd
     };
     let mut inputs = Vec::new();
     for (at, &id) in graph.inputs.iter().enumerate() {
-        let axes = walk.axes(id).map_err(|why| format!("input '{}': {why}", graph.value(id).name))?;
+        let axes =
+            walk.axes(id).map_err(|why| format!("input '{}': {why}", graph.value(id).name))?;
         let source = Sources::of(at).ok_or_else(|| format!("more than {at} inputs"))?;
         let zeros = axes.iter().map(|&axis| (axis, Behind::Number(0.0, source)));
         walk.kinds.insert(id, Kind::Data(zeros.collect()));
@@ -184,7 +185,10 @@ impl<'g> Walk<'g> {
                 Dim::Unknown => return Err(format!("the length of axis {axis} is not known")),
                 Dim::Symbol(own) if **own == *self.name => axes.push(axis),
                 other if other.names().iter().any(|one| one == self.name) => {
-                    return Err(format!("axis {axis} has a length that is made of '{}'", self.name));
+                    return Err(format!(
+                        "axis {axis} has a length that is made of '{}'",
+                        self.name
+                    ));
                 }
                 _ => {}
             }
@@ -244,8 +248,7 @@ impl<'g> Walk<'g> {
             self.sources.insert(id, from);
         }
         let open = |id: &ValueId| self.fact(*id).is_none_or(|fact| fact.value.is_none());
-        let open: Vec<Option<ValueId>> =
-            node.outputs.iter().map(|id| id.filter(open)).collect();
+        let open: Vec<Option<ValueId>> = node.outputs.iter().map(|id| id.filter(open)).collect();
         if open.iter().all(Option::is_none) {
             return Ok(());
         }
@@ -278,7 +281,9 @@ impl<'g> Walk<'g> {
         let axes = self.axes(id)?;
         match said.keys().eq(axes.iter()) {
             true => Ok(()),
-            false => Err(format!("its axes of the length are {axes:?}, followed were {:?}", said.keys())),
+            false => {
+                Err(format!("its axes of the length are {axes:?}, followed were {:?}", said.keys()))
+            }
         }
     }
 }
@@ -287,10 +292,7 @@ impl<'g> Walk<'g> {
 fn resolved(axis: i64, rank: usize) -> Result<usize, String> {
     let rank_i64 = i64::try_from(rank).unwrap_or(i64::MAX);
     let at = if axis < 0 { axis + rank_i64 } else { axis };
-    usize::try_from(at)
-        .ok()
-        .filter(|&at| at < rank)
-        .ok_or_else(|| format!("axis {axis} of {rank}"))
+    usize::try_from(at).ok().filter(|&at| at < rank).ok_or_else(|| format!("axis {axis} of {rank}"))
 }
 
 #[cfg(test)]

@@ -94,7 +94,8 @@ pub(super) fn concat(walk: &mut Walk<'_>, node: &Node) -> Result<Vec<Kind>, Stri
         let first = behind.first().copied().unwrap_or(Behind::Any);
         axes.insert(at, if behind.iter().all(|one| *one == first) { first } else { Behind::Any });
     }
-    let joins = all.iter().any(|(_, kind)| matches!(kind, Kind::Data(own) if own.contains_key(&axis)));
+    let joins =
+        all.iter().any(|(_, kind)| matches!(kind, Kind::Data(own) if own.contains_key(&axis)));
     match joins {
         true => Err("what stands behind would come between".to_owned()),
         false => Ok(vec![Kind::Data(axes)]),
@@ -121,7 +122,8 @@ pub(super) fn gather(walk: &mut Walk<'_>, node: &Node) -> Result<Vec<Kind>, Stri
     let (places, looked) = walk.data(node, 1)?;
     let axis = node.operator::<Gather>().ok_or("no axis")?.axis;
     let axis = resolved(axis, walk.dims(id)?.len())?;
-    if own.contains_key(&axis) && walk.integers(node, 1).is_none_or(|all| all.iter().any(|&at| at != 0))
+    if own.contains_key(&axis)
+        && walk.integers(node, 1).is_none_or(|all| all.iter().any(|&at| at != 0))
     {
         // The first position is there at any length; others may not be, and the last is another one.
         return Err("it looks for other positions than the first".to_owned());
@@ -161,9 +163,9 @@ pub(super) fn slice(walk: &mut Walk<'_>, node: &Node) -> Result<Vec<Kind>, Strin
             continue;
         }
         // The front of it: what is real stays where it is.
-        let at = named.as_ref().and_then(|all| {
-            all.iter().position(|&one| resolved(one, before.len()) == Ok(axis))
-        });
+        let at = named
+            .as_ref()
+            .and_then(|all| all.iter().position(|&one| resolved(one, before.len()) == Ok(axis)));
         let from_front = match at {
             None => named.is_some(),
             Some(at) => {

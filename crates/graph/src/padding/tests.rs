@@ -18,7 +18,7 @@ fn tensor(shape: &[usize], seed: usize) -> Tensor {
 /// that are named by their value.
 fn graph(steps: &[Step<'_>], outputs: &[&str]) -> Graph {
     let mut graph = Graph::new("padded");
-    graph.opsets.insert(ONNX_DOMAIN.to_owned(), 17);
+    graph.opsets.insert(ONNX_DOMAIN.to_owned(), 18);
     for (name, dtype) in [("ids", DataType::Int64), ("mask", DataType::Int64)] {
         let id = graph.value_named(name);
         let dims = vec![Dim::symbol("batch"), Dim::symbol("n")];
@@ -35,7 +35,9 @@ fn graph(steps: &[Step<'_>], outputs: &[&str]) -> Graph {
                 ("w2", ..) => Some(tensor(&[4, 4], 4)),
                 (_, Ok(number), _) => Some(Tensor::scalar(number)),
                 (_, _, Some(all)) if all.starts_with(|c: char| c.is_ascii_digit() || c == '-') => {
-                    Some(Tensor::vector(all.split(',').map(|one| one.parse::<i64>().unwrap()).collect()))
+                    Some(Tensor::vector(
+                        all.split(',').map(|one| one.parse::<i64>().unwrap()).collect(),
+                    ))
                 }
                 _ => None,
             };
@@ -121,10 +123,8 @@ fn an_encoder_with_a_mask_gives_the_same_behind_which_zeros_stand() {
             evaluate::run(&graph, &[integers(ids), integers(mask)]).unwrap()
         };
         let short = run(&[&[3, 5, 1], &[2, 2, 7]], &[&[1, 1, 1], &[1, 1, 0]]);
-        let long = run(
-            &[&[3, 5, 1, 0, 0], &[2, 2, 7, 0, 0]],
-            &[&[1, 1, 1, 0, 0], &[1, 1, 0, 0, 0]],
-        );
+        let long =
+            run(&[&[3, 5, 1, 0, 0], &[2, 2, 7, 0, 0]], &[&[1, 1, 1, 0, 0], &[1, 1, 0, 0, 0]]);
         for (at, (short, long)) in short.iter().zip(&long).enumerate() {
             let front = match padding.outputs[at].as_slice() {
                 [axis] => long.slice_axis(*axis, 0, 3, 1).unwrap(),

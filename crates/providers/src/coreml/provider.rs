@@ -232,7 +232,6 @@ impl ExecutionProvider for CoreMlProvider {
         Some(Arc::new(Self { insists: true, ..self.clone() }))
     }
 
-    /// Programs have no operations for what larger fusions make.
     fn padded_lengths(&self) -> Vec<usize> {
         match &self.settings.sequence_buckets {
             Some(lengths) => lengths.clone(),
@@ -242,6 +241,7 @@ impl ExecutionProvider for CoreMlProvider {
         }
     }
 
+    /// Programs have no operations for what larger fusions make.
     fn usual_level(&self) -> OptimiseLevel {
         OptimiseLevel::O1
     }
