@@ -57,8 +57,9 @@ pub struct ChunkOptions {
 
 impl Default for ChunkOptions {
     fn default() -> Self {
-        // Rows are handed from chunk to chunk as they are computed.
-        let convert = ConvertOptions { half_border: true, ..ConvertOptions::default() };
+        // Rows are handed from chunk to chunk as they are computed, in the forms of the Neural Engine.
+        let usual = ConvertOptions::default();
+        let convert = ConvertOptions { half_border: true, level: Level::O3, ..usual };
         Self { context: None, prefill: None, chunk_bytes: CHUNK_BYTES, tokenizer: None, convert }
     }
 }

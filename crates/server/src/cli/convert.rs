@@ -109,7 +109,11 @@ const CHOICES: &[Choice] = &[
         sentence: "of a language model: where its tokenizer is [the checkpoint's folder]",
     },
     Choice { name: "function", value: "NAME", sentence: "function of a model that has several" },
-    Choice { name: "level", value: "O0…O3", sentence: "how far the graph is rewritten [O2]" },
+    Choice {
+        name: "level",
+        value: "O0…O3",
+        sentence: "how far the graph is rewritten [O2; O3 for chunks]",
+    },
     Choice { name: "json", value: "", sentence: "print one line of JSON" },
     Choice { name: "help", value: "", sentence: "print this" },
 ];
@@ -166,8 +170,7 @@ fn checkpoint(
         return Err(format!("{text}, found '{}'", target.display()));
     }
     let mut chunks = ChunkOptions::default();
-    let half_border = chunks.convert.half_border;
-    chunks.convert = ConvertOptions { half_border, ..options(arguments)? };
+    chunks.convert = options(arguments, chunks.convert)?;
     let number = |name: &str| {
         let wrong = |text: &str| format!("--{name}: '{text}' found, expected a number");
         arguments.last(name).map(|text| text.parse().map_err(|_| wrong(text))).transpose()
@@ -235,7 +238,7 @@ fn write_package(
     target: &Path,
     arguments: &Arguments,
 ) -> Result<Notes, String> {
-    let mut options = options(arguments)?;
+    let mut options = options(arguments, ConvertOptions::default())?;
     let mut notes = Notes::default();
     precision::measure(graph, &mut options, arguments, &mut notes)?;
     let mut package =
@@ -247,13 +250,14 @@ fn write_package(
     Ok(notes)
 }
 
-fn options(arguments: &Arguments) -> Result<ConvertOptions, String> {
+/// How programs are written; what arguments do not say is as `usual`.
+fn options(arguments: &Arguments, usual: ConvertOptions) -> Result<ConvertOptions, String> {
     let half = match arguments.last("precision") {
         None | Some("fp16") => true,
         Some("fp32") => false,
         Some(other) => return Err(format!("--precision: '{other}' found, expected fp16 or fp32")),
     };
-    let mut options = ConvertOptions { half, ..ConvertOptions::default() };
+    let mut options = ConvertOptions { half, ..usual };
     options.specification = arguments.number("specification", options.specification)?;
     if !(6..=9).contains(&options.specification) {
         let text = "expected 6 to 9";
