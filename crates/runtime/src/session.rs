@@ -5,11 +5,12 @@ mod located;
 mod padded;
 mod recover;
 mod routes;
+mod running;
 mod wanted;
 
 use std::collections::{HashMap, HashSet};
 use std::ops::Range;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 
 use galatea_graph::{Datum, Dim, Fact, Graph, GraphError, Node, ValueId, infer, rewrite};
@@ -49,8 +50,8 @@ pub struct Session {
     mending: Mutex<()>,
     /// Other ways of running the graph, where runs are divided between units.
     routes: Option<Routes>,
-    /// Axes that are made longer, where a provider wants few lengths.
-    longer: Option<Longer>,
+    /// For each provider, the axes that are made longer for it, where it wants few lengths.
+    longer: Vec<Option<Arc<Longer>>>,
 }
 
 #[derive(Clone)]
@@ -100,6 +101,8 @@ struct Compiled {
     last_use: Vec<usize>,
     /// Outputs of the model: a slot, or a constant.
     outputs: Vec<Output>,
+    /// The axes that are made longer, where a part's provider wants few lengths.
+    longer: Option<Arc<Longer>>,
 }
 
 enum Output {
@@ -115,7 +118,12 @@ struct Part {
     outputs: Vec<usize>,
     /// Whether a run has succeeded.
     proven: AtomicBool,
+    /// Whether it runs at the same time as the one before it.
+    beside: bool,
 }
+
+/// A graph, and what is known of its values.
+type Known<'g> = (&'g Graph, &'g [Option<Fact>]);
 
 /// A failed partition of a run.
 struct Failure {
@@ -181,37 +189,42 @@ impl Session {
                 slots: 0,
                 last_use: Vec::new(),
                 outputs: Vec::new(),
+                longer: None,
             })),
             mending: Mutex::new(()),
             routes: None,
-            longer: None,
+            longer: Vec::new(),
         };
+        session.longer = session.lengthened();
         let mut offers = lock(&session.offers).clone();
         let compiled = session.compile(&mut offers)?;
         session.offers = Mutex::new(offers);
         session.compiled = RwLock::new(Arc::new(compiled));
         session.routes = Routes::new(&session);
-        session.longer = session.lengthened();
         Ok(session)
     }
 
-    /// Which axes are made longer for the first provider that wants few lengths and runs something.
-    fn lengthened(&self) -> Option<Longer> {
-        let running = self.partition_providers();
-        let runs = |one: &&Arc<dyn ExecutionProvider>| running.contains(&one.name());
-        let wishes = self.providers.iter().filter(runs).map(|one| one.padded_lengths());
-        let lengths = wishes.into_iter().find(|lengths| !lengths.is_empty())?;
-        match Longer::of(&self.graph, &self.facts, &lengths) {
-            Ok(longer) => {
-                let (model, name) = (&self.graph.name, longer.name());
-                tracing::debug!(%model, length = name, ?lengths, "inputs are padded");
-                Some(longer)
+    /// The axes that are made longer for each provider that wants few lengths.
+    fn lengthened(&self) -> Vec<Option<Arc<Longer>>> {
+        let of = |provider: &Arc<dyn ExecutionProvider>| {
+            let lengths = provider.padded_lengths();
+            if lengths.is_empty() {
+                return None;
             }
-            Err(reason) => {
-                tracing::debug!(model = %self.graph.name, "inputs are not padded: {reason}");
-                None
+            let (model, provider) = (&self.graph.name, provider.name());
+            match Longer::of(&self.graph, &self.facts, &lengths) {
+                Ok(longer) => {
+                    let name = longer.name();
+                    tracing::debug!(%model, provider, length = name, ?lengths, "inputs are padded");
+                    Some(Arc::new(longer))
+                }
+                Err(reason) => {
+                    tracing::debug!(%model, provider, "inputs are not padded: {reason}");
+                    None
+                }
             }
-        }
+        };
+        self.providers.iter().map(of).collect()
     }
 
     /// What a run must be given.
@@ -511,28 +524,40 @@ impl Session {
         &self,
         partitions: &[Partition],
     ) -> Result<Compiled, (Partition, RuntimeError)> {
+        self.compile_of((&self.graph, &self.facts), partitions)
+    }
+
+    /// As [`Session::compile_partitions`], of a graph that computes the same.
+    fn compile_of(
+        &self,
+        (graph, facts): Known<'_>,
+        partitions: &[Partition],
+    ) -> Result<Compiled, (Partition, RuntimeError)> {
         let mut parts = Vec::with_capacity(partitions.len());
-        let mut slots = Slots::new(&self.graph.inputs);
+        let mut slots = Slots::new(&graph.inputs);
         for chosen in partitions {
-            let part = self.compile_part(chosen.provider, chosen.nodes.clone(), &mut slots);
+            let part = self.compile_part((graph, facts), chosen, &mut slots);
             parts.push(part.map_err(|error| (chosen.clone(), error))?);
         }
-        let outputs = self.graph.outputs.iter().map(|&id| match self.graph.constant(id) {
+        let outputs = graph.outputs.iter().map(|&id| match graph.constant(id) {
             Some(tensor) => Output::Constant(tensor.clone()),
             None => Output::Slot(slots.of(id)),
         });
         let outputs: Vec<Output> = outputs.collect();
         let last_use = last_use(&parts, &outputs, slots.count());
-        Ok(Compiled { parts, slots: slots.count(), last_use, outputs })
+        let wish = |part: &Part| self.longer.get(part.provider)?.clone();
+        let longer = parts.iter().find_map(wish);
+        Ok(Compiled { parts, slots: slots.count(), last_use, outputs, longer })
     }
 
     fn compile_part(
         &self,
-        provider: usize,
-        nodes: Range<usize>,
+        (graph, facts): Known<'_>,
+        chosen: &Partition,
         slots: &mut Slots,
     ) -> Result<Part, RuntimeError> {
-        let sub = subgraph::extract(&self.graph, &self.facts, nodes.clone());
+        let Partition { provider, nodes } = chosen.clone();
+        let sub = subgraph::extract(graph, facts, nodes.clone());
         let (before, behind) = self.providers.split_at(provider);
         let others = Others::new(behind.iter().skip(1).chain(before).cloned().collect());
         let graph = Arc::new(sub.graph);
@@ -544,6 +569,7 @@ impl Session {
             inputs: sub.inputs.iter().map(|&id| slots.of(id)).collect(),
             outputs: sub.outputs.iter().map(|&id| slots.of(id)).collect(),
             proven: AtomicBool::new(false),
+            beside: false,
         })
     }
 
@@ -593,70 +619,6 @@ impl std::fmt::Debug for Session {
     }
 }
 
-impl Compiled {
-    /// Computes the outputs that are wanted, in their order.
-    fn run(
-        &self,
-        inputs: Vec<Datum>,
-        wanted: Wanted<'_>,
-        rows: &mut Option<Vec<ProfileRow>>,
-    ) -> Result<Vec<Datum>, Failure> {
-        self.run_watched(inputs, wanted, rows, &|_| None)
-    }
-
-    /// As [`Compiled::run`], and hands each part to its unit.
-    fn run_watched(
-        &self,
-        inputs: Vec<Datum>,
-        wanted: Wanted<'_>,
-        rows: &mut Option<Vec<ProfileRow>>,
-        occupy: &Occupy<'_>,
-    ) -> Result<Vec<Datum>, Failure> {
-        let needed = self.needed(wanted);
-        let mut slots: Vec<Option<Datum>> = inputs.into_iter().map(Some).collect();
-        slots.resize(self.slots, None);
-        for (index, part) in self.parts.iter().enumerate() {
-            let failed = |error| Failure { part: index, error };
-            let missing = || failed(RuntimeError::Input("a value was not computed".into()));
-            let asked = needed.of(part);
-            if asked.is_none() {
-                continue;
-            }
-            let given: Option<Vec<Datum>> = part
-                .inputs
-                .iter()
-                .map(|&slot| match self.last_use[slot] == index {
-                    true => slots[slot].take(),
-                    false => slots[slot].clone(),
-                })
-                .collect();
-            let given = given.ok_or_else(missing)?;
-            let _occupied = occupy(index);
-            let outputs = match rows {
-                None => asked.submit(part, given).wait().map_err(failed)?,
-                Some(rows) => {
-                    let (outputs, more) = asked.profile(part, given).map_err(failed)?;
-                    rows.extend(more);
-                    outputs
-                }
-            };
-            part.proven.store(true, Ordering::Relaxed);
-            for (slot, datum) in asked.slots(part).zip(outputs) {
-                slots[slot] = Some(datum);
-            }
-        }
-        let last = self.parts.len().saturating_sub(1);
-        let take = |output: &Output| match output {
-            Output::Constant(tensor) => Ok(Datum::Tensor(tensor.clone())),
-            Output::Slot(slot) => slots[*slot].clone().ok_or_else(|| Failure {
-                part: last,
-                error: RuntimeError::Input("an output was not computed".into()),
-            }),
-        };
-        wanted.of(&self.outputs).map(take).collect()
-    }
-}
-
 /// The last part that takes the value of each slot, where the model does not give it.
 fn last_use(parts: &[Part], outputs: &[Output], slots: usize) -> Vec<usize> {
     let mut last_use = vec![usize::MAX; slots];
@@ -671,31 +633,6 @@ fn last_use(parts: &[Part], outputs: &[Output], slots: usize) -> Vec<usize> {
         }
     }
     last_use
-}
-
-/// Shown each part of a session with what it is given.
-type Visit<'v> = &'v mut dyn FnMut(&dyn Executable, &[Datum]) -> Result<(), RuntimeError>;
-
-impl Compiled {
-    /// Runs all parts and shows each, with its inputs, before it runs.
-    fn walk(&self, inputs: &[Datum], visit: Visit<'_>) -> Result<(), RuntimeError> {
-        let mut slots: Vec<Option<Datum>> = vec![None; self.slots];
-        for (slot, datum) in slots.iter_mut().zip(inputs) {
-            *slot = Some(datum.clone());
-        }
-        for part in &self.parts {
-            let given: Option<Vec<Datum>> =
-                part.inputs.iter().map(|&slot| slots[slot].clone()).collect();
-            let missing = || RuntimeError::Input("a value was not computed".into());
-            let given = given.ok_or_else(missing)?;
-            visit(&*part.executable, &given)?;
-            let outputs = part.executable.submit(given).wait()?;
-            for (&slot, datum) in part.outputs.iter().zip(outputs) {
-                slots[slot] = Some(datum);
-            }
-        }
-        Ok(())
-    }
 }
 
 /// Slots of the values that cross partitions.

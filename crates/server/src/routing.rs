@@ -101,7 +101,7 @@ impl Tender {
 /// Measures something if no unit is busy; nothing when the server has ended.
 fn tend(core: &Weak<Core>) -> Option<bool> {
     let core = core.upgrade()?;
-    let busy = UNITS.all().iter().any(|unit| unit.report().running > 0);
+    let busy = UNITS.all().iter().any(|unit| unit.is_busy());
     Some(!busy && core.tend(SLICE))
 }
 

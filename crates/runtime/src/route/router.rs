@@ -45,6 +45,12 @@ impl Cost {
         Self(vec![stops])
     }
 
+    /// Stages that follow each other, each of parts at the same time.
+    #[must_use]
+    pub fn of_stages(stages: Vec<Vec<Stop>>) -> Self {
+        Self(stages)
+    }
+
     /// Of a way that is not to be used.
     #[must_use]
     pub fn unusable() -> Self {

@@ -79,6 +79,12 @@ impl Unit {
         Occupied { unit: Arc::clone(self), owed }
     }
 
+    /// Whether runs are under way.
+    #[must_use]
+    pub fn is_busy(&self) -> bool {
+        self.running.load(Ordering::Relaxed) > 0
+    }
+
     /// How long a run would wait that is handed over now.
     #[must_use]
     pub fn wait(&self) -> Duration {

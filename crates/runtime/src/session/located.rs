@@ -49,25 +49,6 @@ impl Session {
         wanted: Wanted<'_>,
         rows: &mut Option<Vec<ProfileRow>>,
     ) -> Result<Vec<Datum>, RuntimeError> {
-        let longer = self.longer.as_ref();
-        let run = longer.map(|longer| longer.run(inputs)).transpose()?.flatten();
-        match longer.zip(run) {
-            None => self.run_exactly(location, inputs, wanted, rows),
-            Some((longer, run)) => {
-                let outputs = self.run_exactly(location, &run.inputs, wanted, rows)?;
-                longer.cut(&run, wanted, outputs)
-            }
-        }
-    }
-
-    /// As [`Session::run_located`], of inputs that are as long as they are to be.
-    fn run_exactly(
-        &self,
-        location: Option<&str>,
-        inputs: &[Datum],
-        wanted: Wanted<'_>,
-        rows: &mut Option<Vec<ProfileRow>>,
-    ) -> Result<Vec<Datum>, RuntimeError> {
         let _permit = self.options.pace.enter();
         let whole = rows.is_some() || !matches!(wanted, Wanted::All);
         let route = self.route(inputs, location, whole)?;

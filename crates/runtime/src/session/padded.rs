@@ -23,8 +23,8 @@ pub(super) struct Longer {
 /// A run that is longer than what it was given.
 pub(super) struct LongerRun {
     pub(super) inputs: Vec<Datum>,
-    /// What its inputs hold.
-    length: usize,
+    /// What its inputs held.
+    pub(super) length: usize,
 }
 
 impl Longer {
@@ -35,9 +35,8 @@ impl Longer {
         facts: &[Option<Fact>],
         lengths: &[usize],
     ) -> Result<Self, String> {
-        let shapes = graph.inputs.iter().filter_map(|id| {
-            facts.get(id.index())?.as_ref()?.shape.as_ref()
-        });
+        let shapes =
+            graph.inputs.iter().filter_map(|id| facts.get(id.index())?.as_ref()?.shape.as_ref());
         let names: BTreeSet<String> = shapes.flatten().flat_map(|dim| dim.names()).collect();
         let apart = rows::independent(graph, facts);
         let mut reasons = vec!["no length is open but that of rows".to_owned()];
@@ -63,9 +62,8 @@ impl Longer {
     /// than all of them, or have a row of which a mask hides everything.
     pub(super) fn run(&self, inputs: &[Datum]) -> Result<Option<LongerRun>, RuntimeError> {
         let all = || self.padding.inputs.iter().zip(inputs);
-        let found = all().find_map(|(axes, datum)| {
-            datum.as_tensor()?.shape().get(*axes.first()?).copied()
-        });
+        let found =
+            all().find_map(|(axes, datum)| datum.as_tensor()?.shape().get(*axes.first()?).copied());
         let longer = found.and_then(|found| self.lengths.iter().find(|&&one| one >= found));
         let Some((length, &to)) = found.zip(longer).filter(|(found, to)| found != *to) else {
             return Ok(None);
@@ -75,9 +73,8 @@ impl Longer {
         }
         let padded = all().map(|(axes, datum)| match datum.as_tensor() {
             Some(tensor) if !axes.is_empty() => {
-                let longer = axes.iter().try_fold(tensor.clone(), |tensor, &axis| {
-                    behind(&tensor, axis, to)
-                });
+                let longer =
+                    axes.iter().try_fold(tensor.clone(), |tensor, &axis| behind(&tensor, axis, to));
                 longer.map(Datum::Tensor).map_err(failed)
             }
             _ => Ok(datum.clone()),
@@ -97,10 +94,15 @@ impl Longer {
         })
     }
 
-    /// What a longer run gives for what it was given, of those outputs that are wanted.
+    /// Places of the inputs of which masks are made.
+    pub(super) fn masks(&self) -> &[usize] {
+        &self.padding.masks
+    }
+
+    /// The front of what a longer run gives, for inputs that held so much, of those outputs that are wanted.
     pub(super) fn cut(
         &self,
-        run: &LongerRun,
+        length: usize,
         wanted: Wanted<'_>,
         outputs: Vec<Datum>,
     ) -> Result<Vec<Datum>, RuntimeError> {
@@ -109,7 +111,7 @@ impl Longer {
             Datum::Tensor(tensor) if !axes.is_empty() => {
                 let front = axes
                     .iter()
-                    .try_fold(tensor, |tensor, &axis| tensor.slice_axis(axis, 0, run.length, 1));
+                    .try_fold(tensor, |tensor, &axis| tensor.slice_axis(axis, 0, length, 1));
                 front.and_then(|front| front.contiguous()).map(Datum::Tensor).map_err(failed)
             }
             other => Ok(other),
@@ -142,7 +144,8 @@ fn behind(tensor: &Tensor, axis: usize, to: usize) -> Result<Tensor, TensorError
 
 /// Whether along an axis each row has an element that is not 0.
 fn every_row(tensor: &Tensor, axis: usize) -> Result<bool, TensorError> {
-    let wide = converted(tensor, DataType::Fp64).and_then(|wide| Ok(wide.contiguous()?.to_vec::<f64>()?));
+    let wide = converted(tensor, DataType::Fp64)
+        .and_then(|wide| Ok(wide.contiguous()?.to_vec::<f64>()?));
     let Ok(values) = wide else { return Ok(false) };
     let length = tensor.shape().get(axis).copied().unwrap_or(0);
     let inner: usize = tensor.shape().iter().skip(axis + 1).product();

@@ -1,5 +1,7 @@
 //! The ways of running a graph on several units, and which one a run takes.
 
+mod corrections;
+mod hybrid;
 mod plan;
 mod split;
 mod trial;
@@ -17,6 +19,8 @@ use crate::options::Routing;
 use crate::partition::Partition;
 use crate::provider::ProfileRow;
 use crate::route::{Bucket, Cost, Occupied, Router, Unit};
+use corrections::Corrections;
+use hybrid::Hybrid;
 use plan::{Plan, cost};
 use split::{Rows, SplitRun, share};
 pub use trial::{Tended, WayReport};
@@ -38,6 +42,15 @@ struct Way {
     failed: Option<String>,
     /// The two ways that its rows are divided between, where they are; then it has no partitions of its own.
     split: Option<[usize; 2]>,
+    /// The graph that its partitions are of, where products are divided between units.
+    hybrid: Option<Arc<Hybrid>>,
+}
+
+/// What a way is made of.
+#[derive(Clone)]
+struct Recipe {
+    partitions: Vec<Partition>,
+    hybrid: Option<Arc<Hybrid>>,
 }
 
 /// What runs in a bucket were given.
@@ -58,6 +71,7 @@ struct Inner {
     router: Router,
     ways: Vec<Way>,
     seen: HashMap<Bucket, Seen>,
+    corrections: Corrections,
 }
 
 /// Which way a run goes.
@@ -80,7 +94,24 @@ enum Runner {
 
 impl Way {
     fn new(partitions: Vec<Partition>) -> Self {
-        Self { partitions, locations: Vec::new(), compiled: None, failed: None, split: None }
+        Self {
+            partitions,
+            locations: Vec::new(),
+            compiled: None,
+            failed: None,
+            split: None,
+            hybrid: None,
+        }
+    }
+
+    /// Whether neither rows nor products are divided.
+    fn is_whole(&self) -> bool {
+        self.split.is_none() && self.hybrid.is_none()
+    }
+
+    /// Whether it is this division of the graph as it is.
+    fn divides(&self, partitions: &[Partition]) -> bool {
+        self.is_whole() && self.partitions == partitions
     }
 }
 
@@ -113,7 +144,7 @@ impl Route {
     }
 
     fn is_alone(&self) -> bool {
-        self.parts.iter().all(|(unit, _)| unit.report().running == 0)
+        self.parts.iter().all(|(unit, _)| !unit.is_busy())
     }
 }
 
@@ -122,7 +153,12 @@ impl Routes {
     pub(super) fn new(session: &Session) -> Option<Self> {
         let routing = session.options.routing.clone()?;
         let units = session.providers.iter().map(|one| routing.units.named(one.name())).collect();
-        let inner = Inner { router: Router::new(units), ways: Vec::new(), seen: HashMap::new() };
+        let inner = Inner {
+            router: Router::new(units),
+            ways: Vec::new(),
+            seen: HashMap::new(),
+            corrections: Corrections::default(),
+        };
         let rows = Rows::of(&session.graph, &session.facts);
         Some(Self { routing, rows, inner: Mutex::new(inner) })
     }
@@ -160,7 +196,7 @@ impl Inner {
             self.ways.push(Way::new(first));
         }
         for (location, partitions) in plan.divisions {
-            let known = self.ways.iter().position(|way| way.partitions == partitions);
+            let known = self.ways.iter().position(|way| way.divides(&partitions));
             let fits = self.ways.len() < MOST_WAYS || location.is_some();
             if known.is_none() && fits {
                 self.ways.push(Way::new(partitions));
@@ -170,13 +206,25 @@ impl Inner {
                 way.locations.extend(location);
             }
         }
-        let costs = self.ways.iter().map(|way| match way.split {
-            // It is worth something when both its ways were measured.
-            Some(_) => Cost::unusable(),
-            None => cost(&plan.claims, &plan.live, &way.partitions),
+        let costs = self.ways.iter().map(|way| match way.is_whole() {
+            // It is worth something when the ways it is made of were measured.
+            false => Cost::unusable(),
+            true => cost(&plan.claims, &plan.live, &way.partitions),
         });
         let costs = costs.collect();
         self.router.predict(bucket, costs);
+    }
+
+    /// Adds the division that is predicted to be the fastest by what is known now, if it is a new one.
+    fn extend(&mut self, bucket: &Bucket, plan: &Plan) {
+        let fastest = plan.divisions.iter().find(|(location, _)| location.is_none());
+        let Some((_, partitions)) = fastest else { return };
+        let known = self.ways.iter().any(|way| way.divides(partitions));
+        if known || self.ways.len() >= MOST_WAYS {
+            return;
+        }
+        self.router.set_cost(bucket, self.ways.len(), cost(&plan.claims, &plan.live, partitions));
+        self.ways.push(Way::new(partitions.clone()));
     }
 
     /// Remembers what a run is given, to make more of the same.
@@ -249,19 +297,18 @@ impl Session {
         };
         let runner = match self.split_run(routes, &mut inner, &bucket, way, inputs) {
             Some(split) => Runner::Split(split),
-            None => {
-                let compiled = self.ready(&mut inner, way);
-                drop(inner);
-                let compiled = match compiled {
-                    Ok(compiled) => compiled,
-                    Err(partitions) => self.make_ready(routes, way, &partitions)?,
-                };
-                inner = lock(&routes.inner);
-                Runner::Whole(compiled)
-            }
+            None => match self.ready(&mut inner, way) {
+                Ok(compiled) => Runner::Whole(compiled),
+                Err(recipe) => {
+                    drop(inner);
+                    let compiled = self.make_ready(routes, way, &recipe)?;
+                    inner = lock(&routes.inner);
+                    Runner::Whole(compiled)
+                }
+            },
         };
         let parts = inner.router.part_times(&bucket, way);
-        let alone = parts.iter().all(|(unit, _)| unit.report().running == 0);
+        let alone = parts.iter().all(|(unit, _)| !unit.is_busy());
         Ok(Some(Route { way, runner, bucket, parts, alone, begin: Instant::now() }))
     }
 
@@ -292,20 +339,22 @@ impl Session {
         };
         let mut inner = lock(&routes.inner);
         let fits = |way: &Way| {
-            let whole = way.failed.is_none() && way.split.is_none();
+            let whole = way.failed.is_none() && way.is_whole();
             whole && way.partitions.iter().all(|part| !gone.contains(&part.provider))
         };
         let way = inner.ways.iter().position(fits)?;
         let ready = self.ready(&mut inner, way);
         drop(inner);
-        ready.or_else(|partitions| self.make_ready(routes, way, &partitions)).ok()
+        ready.or_else(|recipe| self.make_ready(routes, way, &recipe)).ok()
     }
 
-    /// What runs a way, or the partitions of which it is to be made.
-    fn ready(&self, inner: &mut Inner, way: usize) -> Result<Arc<Compiled>, Vec<Partition>> {
+    /// What runs a way, or what it is to be made of.
+    fn ready(&self, inner: &mut Inner, way: usize) -> Result<Arc<Compiled>, Recipe> {
         match inner.ways.get(way) {
             Some(Way { compiled: Some(compiled), .. }) => Ok(Arc::clone(compiled)),
-            Some(own) if way > 0 => Err(own.partitions.clone()),
+            Some(own) if way > 0 => {
+                Err(Recipe { partitions: own.partitions.clone(), hybrid: own.hybrid.clone() })
+            }
             _ => Ok(self.current()),
         }
     }
@@ -315,11 +364,14 @@ impl Session {
         &self,
         routes: &Routes,
         way: usize,
-        partitions: &[Partition],
+        recipe: &Recipe,
     ) -> Result<Arc<Compiled>, RuntimeError> {
-        let made = self.compile_partitions(partitions);
+        let made = self.compile_recipe(recipe);
         let mut inner = lock(&routes.inner);
-        let own = inner.ways.get_mut(way).filter(|own| own.partitions == partitions);
+        let own = inner.ways.get_mut(way).filter(|own| {
+            let same = own.hybrid.is_some() == recipe.hybrid.is_some();
+            same && own.partitions == recipe.partitions
+        });
         match made {
             Ok(compiled) => {
                 let compiled = Arc::new(compiled);
@@ -328,7 +380,7 @@ impl Session {
                 }
                 Ok(compiled)
             }
-            Err((_, error)) => {
+            Err(error) => {
                 tracing::warn!(model = %self.graph.name, way, "a way is not used: {error}");
                 if let Some(own) = own {
                     own.failed = Some(error.to_string());

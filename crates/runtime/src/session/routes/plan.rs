@@ -19,6 +19,16 @@ pub(super) struct Plan {
     pub(super) divisions: Vec<(Option<usize>, Vec<Partition>)>,
 }
 
+/// Claims as far off as predictions of their units were.
+fn corrected(claims: &[Claims], known: &[f64]) -> Vec<Claims> {
+    let each = claims.iter().zip(known).map(|(offer, factor)| {
+        let mut offer = offer.clone();
+        offer.claims.iter_mut().for_each(|claim| claim.cost_ns *= factor);
+        offer
+    });
+    each.collect()
+}
+
 /// How many times as long others seem to take for what a provider is to run.
 const INSISTENCE: f64 = 1e6;
 
@@ -45,11 +55,9 @@ fn insisting(claims: &[Claims], provider: usize) -> Vec<Claims> {
     all.map(|(at, offer)| if at == provider { free(offer) } else { others(offer) }).collect()
 }
 
-/// What partitions are predicted to take, each as a part that follows the one before. A node that its provider
-/// does not claim makes the time infinite.
-pub(super) fn cost(claims: &[Claims], live: &[f64], partitions: &[Partition]) -> Cost {
-    let mut times: Vec<HashMap<usize, f64>> = Vec::with_capacity(claims.len());
-    for offer in claims {
+/// For each provider the nanoseconds that each node it claims is predicted to take: an equal share of its claim.
+pub(super) fn node_times(claims: &[Claims]) -> Vec<HashMap<usize, f64>> {
+    let times = claims.iter().map(|offer| {
         let mut own = HashMap::new();
         for claim in &offer.claims {
             #[allow(clippy::cast_precision_loss, reason = "a count of nodes")]
@@ -58,8 +66,15 @@ pub(super) fn cost(claims: &[Claims], live: &[f64], partitions: &[Partition]) ->
                 own.entry(node).or_insert(each);
             });
         }
-        times.push(own);
-    }
+        own
+    });
+    times.collect()
+}
+
+/// What partitions are predicted to take, each as a part that follows the one before. A node that its provider
+/// does not claim makes the time infinite.
+pub(super) fn cost(claims: &[Claims], live: &[f64], partitions: &[Partition]) -> Cost {
+    let times = node_times(claims);
     let border = |place: usize| live.get(place).copied().unwrap_or(0.0);
     let stop = |partition: &Partition| {
         let provider = partition.provider;
@@ -80,19 +95,25 @@ impl Session {
     /// What the providers offer when the shapes are those of these inputs, less what failed, and the divisions that
     /// come of it: the one predicted to be the fastest, and for each provider the one where it runs whatever it can.
     pub(super) fn plan(&self, inputs: &[Datum]) -> Plan {
-        let known = self.graph.inputs.iter().zip(inputs).filter_map(|(&id, datum)| {
+        let given = self.graph.inputs.iter().zip(inputs).filter_map(|(&id, datum)| {
             let tensor = datum.as_tensor()?;
             Some((id, Fact::fixed(tensor.dtype(), tensor.shape())))
         });
-        let known: HashMap<_, _> = known.collect();
+        let given: HashMap<_, _> = given.collect();
         // Shapes that contradict the graph are refused when it runs.
-        let facts = infer::facts(&self.graph, &known);
+        let facts = infer::facts(&self.graph, &given);
         let facts = facts.unwrap_or_else(|_| sized(&self.facts));
         // What can be run is what can be compiled for any run.
         let claim = |provider: &Arc<dyn ExecutionProvider>| {
             provider.claim_usual(&self.graph, &self.facts, &facts)
         };
         let mut claims: Vec<Claims> = self.providers.iter().map(claim).collect();
+        let mut known = vec![1.0; claims.len()];
+        if let Some(routes) = &self.routes {
+            let inner = lock(&routes.inner);
+            inner.corrections.apply(&self.graph, &mut claims);
+            known = (0..claims.len()).map(|unit| inner.router.correction(unit)).collect();
+        }
         let failed = lock(&self.offers).failed.clone();
         for (provider, nodes) in failed {
             if let Some(offer) = claims.get_mut(provider) {
@@ -102,7 +123,7 @@ impl Session {
         let live = live_bytes(&self.graph, &facts);
         let (count, most) = (self.graph.nodes.len(), self.options.max_partitions);
         let divided = |claims: &[Claims]| partition(count, claims, &live, most).ok();
-        let fastest = divided(&claims).map(|partitions| (None, partitions));
+        let fastest = divided(&corrected(&claims, &known)).map(|partitions| (None, partitions));
         let own = |provider: &usize| !self.providers[*provider].stands_in();
         let each = (0..claims.len()).filter(own).filter_map(|provider| {
             let partitions = divided(&insisting(&claims, provider))?;

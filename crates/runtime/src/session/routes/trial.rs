@@ -1,15 +1,16 @@
 //! Measures the ways of a session, so that runs take the one that is the fastest and not the one that was
 //! thought to be.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use galatea_graph::Datum;
+use galatea_graph::{Datum, converted};
 use galatea_tensor::{DataType, Tensor};
 
 use super::super::{Compiled, Session, Wanted, lock};
 use super::split::share;
-use super::{Inner, Routes, Way};
+use super::{Inner, Recipe, Routes, Way};
 use crate::binding::bind;
 use crate::error::RuntimeError;
 use crate::route::{Bucket, Cost, Estimate, Stop};
@@ -92,18 +93,28 @@ impl Session {
         Ok(found)
     }
 
-    /// Measures the ways that may be the fastest for the shapes that runs had most often, with inputs of zeros; for
-    /// `limit` at most, or as long as one run takes. For times at which nobody waits.
+    /// Measures the ways that may be the fastest for the shapes that runs had most often, with inputs of zeros, and
+    /// masks that show everything; for `limit` at most, or as long as one run takes. For times at which nobody waits.
     ///
     /// # Errors
     /// When the model cannot run with zeros. The shapes are not tried again.
     pub fn tend(&self, limit: Duration) -> Result<Tended, RuntimeError> {
         let Some(routes) = &self.routes else { return Ok(Tended::Settled) };
         let Some((bucket, inputs)) = routes.untried() else { return Ok(Tended::Settled) };
-        let zeros = |(dtype, shape): &(DataType, Vec<usize>)| {
-            Tensor::zeros(*dtype, shape).map(Datum::Tensor).map_err(|error| error.to_string())
-        };
-        let made: Result<Vec<Datum>, String> = inputs.iter().map(zeros).collect();
+        let masks: HashSet<usize> = self
+            .longer
+            .iter()
+            .flatten()
+            .flat_map(|longer| longer.masks().iter().copied())
+            .collect();
+        let made = inputs.iter().enumerate().map(|(at, (dtype, shape))| {
+            let made = match masks.contains(&at) {
+                true => ones(*dtype, shape),
+                false => Tensor::zeros(*dtype, shape).map_err(|error| error.to_string()),
+            };
+            made.map(Datum::Tensor)
+        });
+        let made: Result<Vec<Datum>, String> = made.collect();
         let made = made.map_err(RuntimeError::Input);
         let tried = made.and_then(|inputs| self.trial(&bucket, &inputs, limit));
         if tried.is_err() {
@@ -177,9 +188,45 @@ impl Session {
             }
         }
         routes.measured(bucket, &entrants);
+        self.look_closer(routes, bucket, inputs, &entrants);
         self.try_split(routes, bucket, inputs)?;
         routes.prune();
         Ok(Tended::Measured)
+    }
+
+    /// Profiles ways of one provider of which nothing is known yet, and plans anew with what that tells.
+    fn look_closer(
+        &self,
+        routes: &Routes,
+        bucket: &Bucket,
+        inputs: &[Datum],
+        entrants: &[Entrant],
+    ) {
+        let new: Vec<(usize, &Entrant)> = {
+            let inner = lock(&routes.inner);
+            let own = |one: &Entrant| {
+                let first = one.compiled.parts.first()?.provider;
+                let alone = one.compiled.parts.iter().all(|part| part.provider == first);
+                (alone && inner.corrections.lacks(first)).then_some(first)
+            };
+            entrants.iter().filter_map(|one| Some((own(one)?, one))).collect()
+        };
+        if new.is_empty() {
+            return;
+        }
+        let plan = self.plan(inputs);
+        for (provider, one) in new {
+            let mut rows = Some(Vec::new());
+            let _permit = self.options.pace.enter();
+            let ran = one.compiled.run(inputs.to_vec(), Wanted::All, &mut rows);
+            if let (Ok(_), Some(rows), Some(claims)) = (ran, rows, plan.claims.get(provider)) {
+                let named = (provider, self.providers[provider].name());
+                lock(&routes.inner).corrections.learn(&self.graph, named, claims, &rows);
+            }
+        }
+        let plan = self.plan(inputs);
+        lock(&routes.inner).extend(bucket, &plan);
+        self.add_hybrid(routes, bucket, &plan);
     }
 
     /// Measures a run whose rows are divided between the two fastest units, where that promises to be faster.
@@ -219,7 +266,7 @@ impl Session {
 
     /// The ways that are worth a trial, with the best of those that were measured to compare them with, compiled.
     fn entrants(&self, routes: &Routes, bucket: &Bucket) -> Vec<Entrant> {
-        let chosen: Vec<(usize, Result<Arc<Compiled>, Vec<_>>)> = {
+        let chosen: Vec<(usize, Result<Arc<Compiled>, Recipe>)> = {
             let mut inner = lock(&routes.inner);
             let usable = |inner: &Inner, way: usize| {
                 inner.ways.get(way).is_some_and(|own| own.failed.is_none())
@@ -237,12 +284,19 @@ impl Session {
         let made = chosen.into_iter().filter_map(|(way, compiled)| {
             let compiled = match compiled {
                 Ok(compiled) => compiled,
-                Err(partitions) => self.make_ready(routes, way, &partitions).ok()?,
+                Err(recipe) => self.make_ready(routes, way, &recipe).ok()?,
             };
             Some(Entrant { way, compiled, times: Vec::new() })
         });
         made.collect()
     }
+}
+
+/// A mask that hides nothing.
+fn ones(dtype: DataType, shape: &[usize]) -> Result<Tensor, String> {
+    let one = converted(&Tensor::scalar(1.0_f32), dtype).map_err(|error| error.to_string())?;
+    let ones = one.broadcast_to(shape).and_then(|ones| ones.contiguous());
+    ones.map_err(|error| error.to_string())
 }
 
 impl Inner {
@@ -263,7 +317,7 @@ impl Inner {
             let way = self.ways.get(one.way)?;
             let first = way.partitions.first()?.provider;
             let alone = way.partitions.iter().all(|part| part.provider == first);
-            (one.measured && way.failed.is_none() && alone).then_some(first)
+            (one.measured && way.failed.is_none() && way.is_whole() && alone).then_some(first)
         };
         let mut singles: Vec<(usize, &Estimate)> =
             all.iter().filter_map(|one| Some((single(&one)?, one))).collect();

@@ -29,6 +29,8 @@ pub(crate) use location::EXECUTION_LOCATION;
 
 /// The parameter that names the function of a model of Core ML that has several.
 const FUNCTION: &str = "function_name";
+/// Instances of a model whose runs are divided between units, where its configuration says nothing.
+const MOST_INSTANCES: usize = 4;
 
 /// Loads models of one format. An instance group on the processor has two instances where the configuration gives no
 /// number, as with Triton; they share the model's weights.
@@ -217,10 +219,12 @@ impl Backend for GraphBackend {
     }
 
     fn default_instance_count(&self, kind: PlacementKind) -> i32 {
-        // Where runs are divided, as many go on at once as there are units.
-        let units = self.shared.as_ref().map_or(0, |(providers, _)| providers.len().min(4));
         let least = if kind == PlacementKind::Cpu { 2 } else { 1 };
-        i32::try_from(units).map_or(least, |units| units.max(least))
+        // Where runs are divided, one waits while each unit has one.
+        let shared = self.shared.as_ref().map(|(providers, _)| providers);
+        let units = shared.map(|all| all.iter().filter(|one| !one.stands_in()).count());
+        let wished = units.map_or(0, |units| (units + 1).min(MOST_INSTANCES));
+        i32::try_from(wished).map_or(least, |wished| wished.max(least))
     }
 
     fn load(&self, files: &ModelFiles) -> Result<Box<dyn Model>, Error> {

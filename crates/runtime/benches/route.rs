@@ -1,0 +1,112 @@
+//! What the choice of a way costs a run: runs that compute nothing, of a session with one unit, whose runs are not
+//! divided, and of sessions with two and four units, in turns.
+//!
+//! `cargo bench --bench route`
+
+#![allow(clippy::print_stdout, reason = "figures are what a bench is for")]
+#![allow(clippy::unwrap_used, reason = "a bench fails by panicking")]
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use galatea_graph::{Attributes, Datum, Dim, Fact, Graph, ONNX_DOMAIN};
+use galatea_runtime::route::{Goal, Units};
+use galatea_runtime::{
+    Claim, Claims, Executable, ExecutionProvider, Fence, MemoryReport, OptimiseLevel, Routing,
+    RuntimeError, Session, SessionOptions,
+};
+use galatea_tensor::{DataType, Tensor};
+
+/// Runs of a session in a round, and rounds.
+const RUNS: u32 = 2_000;
+const ROUNDS: usize = 51;
+
+/// Gives what it is given.
+#[derive(Debug)]
+struct Idle(&'static str);
+
+struct IdleExecutable;
+
+impl ExecutionProvider for Idle {
+    fn name(&self) -> &'static str {
+        self.0
+    }
+
+    fn claim(&self, graph: &Graph, _facts: &[Option<Fact>]) -> Claims {
+        let claim = |node| Claim { nodes: vec![node], cost_ns: 1e3, kernel: String::new() };
+        let claims = (0..graph.nodes.len()).map(claim).collect();
+        Claims { claims, launch_ns: 1e3, ..Claims::default() }
+    }
+
+    fn compile(
+        &self,
+        _graph: Arc<Graph>,
+        _options: &SessionOptions,
+    ) -> Result<Box<dyn Executable>, RuntimeError> {
+        Ok(Box::new(IdleExecutable))
+    }
+}
+
+impl Executable for IdleExecutable {
+    fn submit(&self, inputs: Vec<Datum>) -> Fence {
+        Fence::ready(Ok(inputs))
+    }
+
+    fn memory(&self) -> MemoryReport {
+        MemoryReport::default()
+    }
+}
+
+fn session(units: &[&'static str], divided: bool) -> Session {
+    let mut graph = Graph::new("nothing");
+    graph.opsets.insert(ONNX_DOMAIN.to_owned(), 17);
+    let [x, y] = ["x", "y"].map(|name| graph.value_named(name));
+    let dims = ["batch", "n", "c"].map(Dim::symbol).to_vec();
+    graph.value_mut(x).declared = Some(Fact::new(DataType::Fp32, dims));
+    let none = Attributes::default();
+    graph.add_node((ONNX_DOMAIN, "Softmax"), "", &none, vec![Some(x)], vec![Some(y)]).unwrap();
+    (graph.inputs, graph.outputs) = (vec![x], vec![y]);
+    let providers: Vec<Arc<dyn ExecutionProvider>> =
+        units.iter().map(|&name| Arc::new(Idle(name)) as Arc<dyn ExecutionProvider>).collect();
+    let routing = Routing { units: Arc::new(Units::new()), goal: Goal::Latency };
+    let options = SessionOptions {
+        routing: divided.then_some(routing),
+        optimise: OptimiseLevel::O0,
+        ..SessionOptions::default()
+    };
+    Session::new(graph, &providers, &options).unwrap()
+}
+
+fn main() {
+    let units = ["a", "b", "c", "d"];
+    let sessions = [
+        ("one unit", session(&units[..1], false)),
+        ("two units", session(&units[..2], true)),
+        ("four units", session(&units, true)),
+    ];
+    let input = [("x", Tensor::from_vec(&[2, 24, 3], vec![1.0_f32; 144]).unwrap())];
+    let mut times = vec![Vec::new(); sessions.len()];
+    for (_, session) in &sessions {
+        session.settle(&input, Duration::from_secs(5)).unwrap();
+    }
+    for _ in 0..ROUNDS {
+        for ((_, session), times) in sessions.iter().zip(&mut times) {
+            let begin = Instant::now();
+            for _ in 0..RUNS {
+                session.run(&input).unwrap();
+            }
+            times.push(begin.elapsed().as_secs_f64() / f64::from(RUNS));
+        }
+    }
+    let medians: Vec<f64> = times
+        .iter_mut()
+        .map(|times| {
+            times.sort_unstable_by(f64::total_cmp);
+            times[times.len() / 2]
+        })
+        .collect();
+    for ((name, _), median) in sessions.iter().zip(&medians) {
+        let more = (median - medians[0]) * 1e6;
+        println!("{name}: {:.2} us a run, {more:.2} us of it for the choice", median * 1e6);
+    }
+}
