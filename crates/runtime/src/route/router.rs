@@ -265,6 +265,13 @@ impl Router {
         Some(thrifty.map_or(fastest, |(one, _)| one))
     }
 
+    /// Whether all units of a way take work; not in a bucket without predictions.
+    #[must_use]
+    pub fn takes_work(&self, bucket: &Bucket, way: usize) -> bool {
+        let row = self.tables.get(bucket).and_then(|table| table.rows.get(way));
+        row.is_some_and(|row| self.is_open(row))
+    }
+
     /// What each way is expected to take in a bucket, in their order; nothing without predictions.
     #[must_use]
     pub fn estimates(&self, bucket: &Bucket) -> Vec<Estimate> {

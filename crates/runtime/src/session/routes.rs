@@ -252,6 +252,11 @@ impl Inner {
     }
 }
 
+/// Whether a run may take a way once it is compiled.
+fn is_sound(ways: &[Way], at: usize) -> bool {
+    ways.get(at).is_some_and(|way| way.failed.is_none() && way.split.is_none())
+}
+
 /// Whether a run may take a way at once.
 fn is_ready(ways: &[Way], at: usize, whole: bool) -> bool {
     let Some(way) = ways.get(at).filter(|way| way.failed.is_none()) else { return false };
@@ -292,7 +297,17 @@ impl Session {
                 let Inner { router, ways, .. } = &mut *inner;
                 let usable = |at: usize| is_ready(ways, at, whole);
                 // Where all failed, the first is tried again.
-                router.choose(&bucket, goal, power, usable).map_or(0, |estimate| estimate.way)
+                let chosen = router.choose(&bucket, goal, power, usable);
+                let chosen = chosen.map_or(0, |estimate| estimate.way);
+                match router.takes_work(&bucket, chosen) {
+                    true => chosen,
+                    // A way that is not compiled is better than a unit that is to have no work.
+                    false => {
+                        let sound = |at: usize| is_ready(ways, at, whole) || is_sound(ways, at);
+                        let other = router.choose(&bucket, goal, power, sound);
+                        other.map_or(chosen, |estimate| estimate.way)
+                    }
+                }
             }
         };
         let runner = match self.split_run(routes, &mut inner, &bucket, way, inputs) {
