@@ -87,6 +87,13 @@ impl Raised {
         let done = set.is_some_and(|class| class.set().is_ok());
         Self(back.filter(|_| done))
     }
+
+    /// Gives the calling thread just this class, and the one that it had back afterwards: for work that may take its
+    /// time on a thread that is urgent otherwise. Nothing happens off macOS.
+    pub fn exactly(wanted: Qos) -> Self {
+        let Ok(now) = Qos::current() else { return Self(None) };
+        Self(Some(now).filter(|_| now != wanted && wanted.set().is_ok()))
+    }
 }
 
 impl Drop for Raised {
@@ -160,6 +167,7 @@ mod tests {
         assert_eq!(Qos::current().unwrap_err().door, "QoS");
         assert_eq!(Qos::Utility.set().unwrap_err().door, "QoS");
         drop(Raised::to(Qos::Initiated));
+        drop(Raised::exactly(Qos::Utility));
     }
 
     #[cfg(target_os = "macos")]
@@ -170,6 +178,8 @@ mod tests {
             let _raised = Raised::to(Qos::Initiated);
             assert_eq!(Qos::current(), Ok(Qos::Initiated));
         }
+        assert_eq!(Qos::current(), Ok(Qos::Utility));
+        drop(Raised::exactly(Qos::Background));
         assert_eq!(Qos::current(), Ok(Qos::Utility));
     }
 }

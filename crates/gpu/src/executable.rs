@@ -148,7 +148,7 @@ impl GpuExecutable {
             plans: Mutex::default(),
             constants: Mutex::default(),
             rooms: Mutex::default(),
-            stream: Streamer::new(device),
+            stream: Streamer::new(device, options.prefetch),
             beyond: device.shelves.is_beyond(),
         };
         Self { shared: Arc::new(shared) }

@@ -7,7 +7,8 @@ use std::sync::Arc;
 pub use galatea_graph::rewrite::Level as OptimiseLevel;
 use galatea_tensor::Tensor;
 
-use crate::power::{Gate, Permit};
+pub use crate::power::PaceSource;
+use crate::prefetch::PrefetchPolicy;
 use crate::route::{Goal, Units};
 use crate::tune::ChoiceSource;
 
@@ -113,29 +114,6 @@ impl PartialEq for PackedSource {
 
 impl Eq for PackedSource {}
 
-/// The gate that runs of a session pass, if any: it keeps them to a pace.
-#[derive(Clone, Debug, Default)]
-pub struct PaceSource(pub Option<Arc<Gate>>);
-
-impl PaceSource {
-    /// Waits until a run may begin.
-    pub(crate) fn enter(&self) -> Option<Permit<'_>> {
-        self.0.as_deref().map(Gate::enter)
-    }
-}
-
-impl PartialEq for PaceSource {
-    fn eq(&self, other: &Self) -> bool {
-        match (&self.0, &other.0) {
-            (None, None) => true,
-            (Some(a), Some(b)) => Arc::ptr_eq(a, b),
-            _ => false,
-        }
-    }
-}
-
-impl Eq for PaceSource {}
-
 /// How runs of a session are divided between units: who knows what each of them has to do, and what a way is
 /// chosen by.
 #[derive(Clone, Debug)]
@@ -176,6 +154,8 @@ pub struct SessionOptions {
     pub precision: Precision,
     /// Who knows what is fast here; defaults are taken where nobody does.
     pub choices: ChoiceSource,
+    /// How eagerly weights are brought to a unit that has no room for all of them.
+    pub prefetch: PrefetchPolicy,
     /// What keeps runs to a pace.
     pub pace: PaceSource,
     /// Whether what takes long to compile is waited for.
@@ -196,6 +176,7 @@ impl Default for SessionOptions {
             packed: PackedSource::default(),
             precision: Precision::default(),
             choices: ChoiceSource::default(),
+            prefetch: PrefetchPolicy::default(),
             pace: PaceSource::default(),
             compile: CompileMode::default(),
             routing: None,

@@ -22,6 +22,7 @@ use crate::explain::{Explanation, NodeExplanation, reasons};
 use crate::options::{OptimiseLevel, SessionOptions};
 use crate::others::Others;
 use crate::partition::{Partition, costs, live_bytes, partition};
+use crate::power::Spent;
 use crate::provider::{
     Claims, Executable, ExecutionProvider, MemoryReport, PlanReport, ProfileRow, Refusal,
 };
@@ -120,6 +121,8 @@ struct Part {
     proven: AtomicBool,
     /// Whether it runs at the same time as the one before it.
     beside: bool,
+    /// Where the time of its runs is counted.
+    spent: Spent,
 }
 
 /// A graph, and what is known of its values.
@@ -570,6 +573,7 @@ impl Session {
             outputs: sub.outputs.iter().map(|&id| slots.of(id)).collect(),
             proven: AtomicBool::new(false),
             beside: false,
+            spent: self.options.pace.counting(self.providers[provider].name()),
         })
     }
 

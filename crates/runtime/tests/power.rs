@@ -2,7 +2,10 @@
 
 use std::time::Duration;
 
-use galatea_runtime::power::{Governor, Limit, MachineModel, PowerSettings, Reading, ThermalModel};
+use galatea_runtime::power::{
+    Bucket, Governor, Limit, MachineModel, ModelGovernor, PowerSettings, Reading, ThermalModel,
+    attributed,
+};
 
 const SECOND: Duration = Duration::from_secs(1);
 
@@ -155,4 +158,127 @@ fn a_machine_that_throttled_gets_back_to_its_full_pace() {
     }
     assert!((work - 1.0).abs() < 1e-6, "{work} of the full pace after the machine cooled down");
     assert!(!model.throttled());
+}
+
+/// A model that shares a machine: how much of the machine's full pace it needs, and the watts that it may draw.
+struct Sharer {
+    load: fn(u64) -> f64,
+    target: Option<f64>,
+}
+
+/// What a machine draws that models share, second by second, and what each of them is charged with.
+struct Shared {
+    chip: Vec<f64>,
+    charged: Vec<Vec<f64>>,
+    work: Vec<Vec<f64>>,
+}
+
+/// Runs models on a machine, each kept to its pace by its governor, whose runs of 20 ms a bucket lets in; where runs
+/// of several models meet, each takes the longer for it.
+fn share(models: &[Sharer], machine: MachineModel, server: PowerSettings, seconds: u64) -> Shared {
+    let settings = |one: &Sharer| PowerSettings {
+        target_watts: one.target,
+        thermal_protection: false,
+        ..PowerSettings::default()
+    };
+    let mut own: Vec<ModelGovernor> =
+        models.iter().map(|one| ModelGovernor::new(settings(one))).collect();
+    let mut gates: Vec<Bucket> = models.iter().map(|_| Bucket::new(1)).collect();
+    let (mut governor, mut model) = (Governor::new(server), ThermalModel::new(machine));
+    let (mut pace, each) = (1.0_f64, 20);
+    let mut shown = Shared {
+        chip: Vec::new(),
+        charged: vec![Vec::new(); models.len()],
+        work: vec![Vec::new(); models.len()],
+    };
+    let mut ends: Vec<Option<u64>> = vec![None; models.len()];
+    for second in 0..seconds {
+        let mut busy = vec![0_u64; models.len()];
+        for ms in second * 1000..(second + 1) * 1000 {
+            let now = Duration::from_millis(ms);
+            for (at, one) in models.iter().enumerate() {
+                if ends[at].is_some_and(|end| end <= ms) {
+                    gates[at].end(now);
+                    ends[at] = None;
+                }
+                #[allow(clippy::cast_precision_loss, reason = "milliseconds of a second")]
+                let wants = busy[at] as f64 <= (one.load)(second) * (ms % 1000) as f64;
+                if ends[at].is_none() && wants && gates[at].begin(now).is_ok() {
+                    ends[at] = Some(ms + each);
+                }
+                busy[at] += u64::from(ends[at].is_some());
+            }
+        }
+        #[allow(clippy::cast_precision_loss, reason = "milliseconds of a second")]
+        let loads: Vec<f64> = busy.iter().map(|&ms| ms as f64 / 1000.0).collect();
+        let all: f64 = loads.iter().sum();
+        let used = all.min(1.0).min(pace);
+        let (reading, work) = model.step(SECOND, used);
+        let allowed = governor.step(SECOND, &noisy(reading, second), used);
+        pace = allowed.pace;
+        let time = |ms: &u64| vec![("cpu".to_owned(), Duration::from_millis(*ms))];
+        let everybody = time(&busy.iter().sum());
+        for at in 0..models.len() {
+            let drawn = |reading: &Reading| {
+                attributed(&time(&busy[at]), &everybody, &reading.draw, |_, draw| draw.cpu)
+            };
+            let used = gates[at].used(Duration::from_secs(second + 1));
+            let told = drawn(&noisy(reading, second));
+            let allowed = own[at].step(SECOND, told, reading.thermal, used);
+            gates[at].set_pace(Duration::from_secs(second + 1), allowed.pace);
+            shown.charged[at].extend(drawn(&reading));
+            shown.work[at].push(if all > 0.0 { work * loads[at] / all } else { 0.0 });
+        }
+        shown.chip.extend(reading.draw.chip());
+    }
+    shown
+}
+
+#[test]
+fn a_model_alone_holds_the_chip_at_its_ten_watts() {
+    let alone = [Sharer { load: |_| 1.0, target: Some(10.0) }];
+    let run = share(&alone, FANLESS, PowerSettings::default(), 300);
+    for start in (60..270).step_by(30) {
+        let mean = Run::mean(&run.chip, start..start + 30);
+        assert!((mean - 10.0).abs() < 0.5, "{mean} W from second {start}");
+    }
+}
+
+#[test]
+fn one_model_of_two_holds_its_ten_watts_and_the_other_works_as_before() {
+    let two = [
+        Sharer { load: |_| 0.6, target: Some(10.0) },
+        Sharer { load: |second| if second < 150 { 0.15 } else { 0.3 }, target: None },
+    ];
+    // With a fan, or heat would slow both down.
+    let machine = MachineModel { kelvin_per_watt: 3.0, ..FANLESS };
+    let run = share(&two, machine, PowerSettings::default(), 400);
+    for start in [60, 90, 120, 210, 240, 300, 360] {
+        let mean = Run::mean(&run.charged[0], start..start + 30);
+        assert!((mean - 10.0).abs() < 0.5, "{mean} W from second {start}");
+    }
+    assert!((Run::mean(&run.work[1], 60..140) - 0.15).abs() < 0.03);
+    assert!((Run::mean(&run.work[1], 200..380) - 0.3).abs() < 0.03);
+}
+
+#[test]
+fn a_model_below_its_watts_is_not_slowed_down() {
+    let little = [Sharer { load: |_| 0.3, target: Some(10.0) }];
+    let run = share(&little, FANLESS, PowerSettings::default(), 200);
+    assert!((Run::mean(&run.work[0], 60..200) - 0.3).abs() < 0.02);
+}
+
+#[test]
+fn a_model_holds_its_watts_again_after_the_machine_throttled() {
+    // The server does not guard; the load of another model heats the machine for ten minutes.
+    let two = [
+        Sharer { load: |_| 0.5, target: Some(10.0) },
+        Sharer { load: |second| if second < 600 { 0.5 } else { 0.0 }, target: None },
+    ];
+    let open = PowerSettings { thermal_protection: false, ..PowerSettings::default() };
+    let machine = MachineModel { kelvin_per_watt: 4.0, ..HOT };
+    let run = share(&two, machine, open, 1500);
+    let throttled = Run::mean(&run.chip, 400..600);
+    let mean = Run::mean(&run.charged[0], 1200..1500);
+    assert!((mean - 10.0).abs() < 0.5, "{mean} W, after {throttled} W of both");
 }

@@ -108,9 +108,11 @@ pub fn backends_with(
     let Machine { gpus, shared, routing } = machine;
     let core_ml = core_ml.with_gpus(gpus.clone()).with_optional(units::optional());
     let core_ml = core_ml.with_shared(shared.clone(), routing.clone());
+    let core_ml = core_ml.with_power(Arc::new(power::of_model));
     let core_ml: Arc<dyn Backend> = Arc::new(core_ml);
     let onnx = GraphBackend::onnx(units::processor(), options).with_gpus(gpus);
     let onnx = onnx.with_optional(units::optional()).with_shared(shared, routing);
+    let onnx = onnx.with_power(Arc::new(power::of_model));
     let onnx: Arc<dyn Backend> = Arc::new(onnx.with_cache(cache));
     let llm = LlmBackend::within(&checkpoints(defaults, profile), &Residency::new(limit));
     [onnx, core_ml].into_iter().chain(llm).chain(builtin::all()).collect()

@@ -4,18 +4,20 @@
 //! process, which keeps runs to the pace that the governor allows. Where a machine has no sensors, nothing
 //! is limited and nothing is said.
 
+mod models;
+
 use std::sync::mpsc::{self, RecvTimeoutError, Sender};
 use std::sync::{Arc, LazyLock, Mutex, PoisonError, Weak};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use galatea_apple::sensors::{self, Counters, Heat};
-use galatea_runtime::PaceSource;
 use galatea_runtime::power::{
-    Allowance, Draw, EnergyMeter, EnergyReport, Gate, Governor, Limit, PowerSettings, Reading,
-    Sensors, SystemSensors, ThermalState,
+    Allowance, Draw, EnergyMeter, EnergyReport, Governor, Limit, Pace, PaceSource, PowerSettings,
+    Reading, Sensors, SystemSensors, ThermalState, ThreadClass,
 };
 use galatea_serving::Core;
+use galatea_serving::config::MetalConfig;
 
 use crate::flags::Flags;
 use crate::routing;
@@ -25,12 +27,29 @@ const INTERVAL: Duration = Duration::from_secs(1);
 /// How long a Mac's counters count.
 const SAMPLE: Duration = Duration::from_millis(500);
 
-/// The gate that all sessions of this process pass.
-static GATE: LazyLock<Arc<Gate>> = LazyLock::new(|| Arc::new(Gate::new(1)));
+/// What all sessions of this process pass.
+static ALL: LazyLock<Arc<Pace>> = LazyLock::new(Arc::default);
+
+/// What the server was asked for, before its models are loaded.
+static ASKED: Mutex<Option<PowerSettings>> = Mutex::new(None);
 
 /// The gate, for sessions.
 pub(crate) fn pace() -> PaceSource {
-    PaceSource(Some(Arc::clone(&GATE)))
+    PaceSource { own: None, all: Some(Arc::clone(&ALL)) }
+}
+
+/// Makes these the settings of the server, for models that are loaded from now on.
+pub(crate) fn adopt(settings: PowerSettings) {
+    *ASKED.lock().unwrap_or_else(PoisonError::into_inner) = Some(settings);
+}
+
+fn settings_of_server() -> PowerSettings {
+    ASKED.lock().unwrap_or_else(PoisonError::into_inner).unwrap_or_default()
+}
+
+/// Whether work that nobody waits for leaves the fast cores to others.
+pub(crate) fn offloads() -> bool {
+    settings_of_server().efficiency_core_offload
 }
 
 /// What was found last.
@@ -46,6 +65,8 @@ pub(crate) struct PowerState {
     pub(crate) target_watts: Option<f64>,
 }
 
+pub(crate) use models::{ModelReport, of_model, reports};
+
 static LAST: Mutex<Option<PowerState>> = Mutex::new(None);
 
 /// What was found last; nothing where no sensor is read.
@@ -53,15 +74,19 @@ pub(crate) fn state() -> Option<PowerState> {
     *LAST.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// What the flags ask for.
+/// What the flags ask for, and where they are silent the fields of power that are said for all models.
 ///
 /// # Errors
 /// Names the flag, what was found and what was expected.
-pub(crate) fn settings(flags: &Flags) -> Result<PowerSettings, String> {
-    let mut settings = PowerSettings {
-        thermal_protection: flags.bool("enable-thermal-protection"),
-        ..PowerSettings::default()
-    };
+pub(crate) fn settings(flags: &Flags, metal: &MetalConfig) -> Result<PowerSettings, String> {
+    let mut settings = PowerSettings::default();
+    for wish in metal.power() {
+        let place = wish.place;
+        settings.set(wish.field, &wish.text).map_err(|error| format!("{place}: {error}"))?;
+    }
+    if flags.is_set("enable-thermal-protection") {
+        settings.thermal_protection = flags.bool("enable-thermal-protection");
+    }
     let watts = flags.text("power-target-watts");
     if !watts.is_empty() {
         settings
@@ -166,10 +191,12 @@ impl Watch {
                         "this machine does not say what it draws: {watts} W are not held"
                     );
                 }
+                models::tell_without_sensors();
                 return;
             };
             let (mut governor, mut energy) = (Governor::new(settings), EnergyMeter::new());
             let mut meter = routing::Wattmeter::default();
+            let mut of_models = models::Meter::default();
             let mut last = Instant::now();
             let mut limit = Limit::None;
             loop {
@@ -179,7 +206,8 @@ impl Watch {
                 last = now;
                 energy.add(elapsed, &reading.draw);
                 meter.note(routing::units(), elapsed, &reading.draw);
-                let allowed = governor.step(elapsed, &reading, GATE.used());
+                let allowed = governor.step(elapsed, &reading, ALL.gate().used());
+                of_models.note(elapsed, &reading);
                 if allowed.limit != limit {
                     report(&allowed, &reading, &settings);
                     limit = allowed.limit;
@@ -210,12 +238,18 @@ impl Drop for Watch {
         // A panic of the thread was reported where it happened.
         thread.join().ok();
         // Nothing that still runs is to wait for somebody who is gone.
-        GATE.set_pace(1.0);
+        ALL.gate().set_pace(1.0);
+        models::release();
     }
 }
 
 fn apply(allowed: &Allowance, core: &Weak<Core>) {
-    GATE.set_pace(allowed.pace);
+    ALL.gate().set_pace(allowed.pace);
+    // Threads that somebody waits for are urgent, unless power is to be saved.
+    ALL.set_class(match allowed.threads {
+        ThreadClass::Thrifty => ThreadClass::Thrifty,
+        _ => ThreadClass::Urgent,
+    });
     routing::units().prefer(allowed.units);
     if let Some(core) = core.upgrade() {
         core.admit(allowed.admits);

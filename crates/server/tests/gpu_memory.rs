@@ -312,9 +312,9 @@ fn a_configuration_says_how_a_gpu_keeps_memory() {
 fn wrong_pool_sizes_are_refused_by_their_field() {
     let Some(gpus) = opened(1) else { return };
     for (field, value, said) in [
-        ("memory_pool_sizes", "4096, many", "'many' found, expected a number of bytes"),
-        ("memory_pool_sizes", "4096, 1024", "expected sizes that grow"),
-        ("max_pool_sizes", "3", "expected one for each of 0 memory_pool_sizes"),
+        ("memory_pool_sizes", "4096, many", "'4096, many' found, expected a list"),
+        ("memory_pool_sizes", "4096, 8192, 1024", "expected sizes that grow"),
+        ("initial_pool_sizes", "3, -1", "initial_pool_sizes: '3, -1' found, expected a list"),
         ("unified_memory", "1", "unified_memory_threshold"),
     ] {
         let (core, _root) = serve(&metal(&[(field, value)]), &gpus);

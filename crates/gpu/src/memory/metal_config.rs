@@ -34,8 +34,11 @@ fn limited(field: &str, text: &str) -> Result<u64, String> {
 
 impl PoolConfig {
     /// From the fields of `metal_config`, by name: `memory_pool_sizes`, `initial_pool_sizes` and
-    /// `max_pool_sizes` are lists, and buffers of at most `unified_memory_threshold` bytes are in memory that the
-    /// processor shares, and all together take at most `gpu_memory_limit` bytes. Without sizes there are the usual classes.
+    /// `max_pool_sizes` are lists of sizes that grow and of counts for each of them. `memory_pool_sizes` that fall are
+    /// counts too, of buffers that are kept at most. Counts without sizes are for the usual sizes, the smallest first.
+    /// Buffers of at most `unified_memory_threshold` bytes are in memory that the
+    /// processor shares, and all together take at most `gpu_memory_limit` bytes. Without lists there are the usual
+    /// classes.
     ///
     /// # Errors
     /// Names the field, what was found and what was expected.
@@ -59,8 +62,18 @@ impl PoolConfig {
                 }
             }
         }
-        let none = sizes.is_empty() && initial.is_empty() && most.is_empty();
-        let config = if none { Self::default() } else { Self::new(&sizes, &initial, &most)? };
+        let falls = sizes.len() > 1 && sizes.is_sorted_by(|one, next| one >= next);
+        if falls && !most.is_empty() {
+            return Err(format!("max_pool_sizes {most:?} found, but memory_pool_sizes are counts"));
+        }
+        if falls {
+            let count = |count: u64| usize::try_from(count).unwrap_or(usize::MAX);
+            most = sizes.drain(..).map(count).collect();
+        }
+        let config = match sizes.is_empty() {
+            true => Self::counted(&initial, &most)?,
+            false => Self::new(&sizes, &initial, &most)?,
+        };
         let config = match threshold {
             Some(bytes) => config.unified_up_to(bytes),
             None => config,
@@ -69,6 +82,31 @@ impl PoolConfig {
             Some(bytes) => config.within(bytes),
             None => config,
         })
+    }
+}
+
+impl PoolConfig {
+    /// The usual sizes, the smallest ones with other counts of buffers that are made at once and kept at most.
+    ///
+    /// # Errors
+    /// When there are more counts than sizes.
+    fn counted(initial: &[usize], most: &[usize]) -> Result<Self, String> {
+        let usual = Self::default();
+        let there = usual.sizes().len();
+        for (name, list) in [("initial_pool_sizes", initial), ("max_pool_sizes", most)] {
+            if list.len() > there {
+                let found = list.len();
+                return Err(format!(
+                    "{name} has {found} counts, expected at most one for each of {there} sizes"
+                ));
+            }
+        }
+        let sizes = usual.sizes();
+        let at = |list: &[usize], at: usize| list.get(at).copied();
+        let first: Vec<usize> = (0..there).map(|size| at(initial, size).unwrap_or(0)).collect();
+        let kept = (0..there).zip(&first);
+        let kept = kept.map(|(size, &first)| at(most, size).unwrap_or(first.max(Self::USUAL_MOST)));
+        Self::new(&sizes, &first, &kept.collect::<Vec<usize>>())
     }
 }
 
@@ -89,6 +127,23 @@ mod tests {
         let expected = PoolConfig::new(&[512, 4096], &[1, 0], &[2, 3]).unwrap().unified_up_to(100);
         assert_eq!(PoolConfig::from_fields(fields).unwrap(), expected.within(9000));
         assert_eq!(PoolConfig::from_fields([]).unwrap(), PoolConfig::default());
+    }
+
+    #[test]
+    fn counts_without_sizes_are_for_the_usual_ones() {
+        let most = PoolConfig::from_fields([("max_pool_sizes", "256 128")]).unwrap();
+        let fallen = PoolConfig::from_fields([("memory_pool_sizes", "[256, 128]")]).unwrap();
+        assert_eq!(most, fallen);
+        let counts = |config: &PoolConfig| config.counts();
+        assert_eq!(&counts(&most)[..3], &[(0, 256), (0, 128), (0, 8)]);
+        let first = PoolConfig::from_fields([("initial_pool_sizes", "64, 2")]).unwrap();
+        assert_eq!(&counts(&first)[..3], &[(64, 64), (2, 8), (0, 8)]);
+        let error = PoolConfig::from_fields([("max_pool_sizes", "1 ".repeat(16).as_str())]);
+        assert!(error.unwrap_err().contains("has 16 counts, expected at most one for each of 15"));
+        let both = [("memory_pool_sizes", "8, 4"), ("max_pool_sizes", "1, 1")];
+        assert!(
+            PoolConfig::from_fields(both).unwrap_err().contains("memory_pool_sizes are counts")
+        );
     }
 
     #[test]

@@ -54,7 +54,8 @@ pub struct PoolConfig {
 impl Default for PoolConfig {
     /// Powers of two from 64 KiB to 1 GiB, none made beforehand, within what the device recommends.
     fn default() -> Self {
-        let class = |power: u32| PoolClass { bytes: 1 << power, initial: 0, most: 8 };
+        let most = Self::USUAL_MOST;
+        let class = |power: u32| PoolClass { bytes: 1 << power, initial: 0, most };
         Self {
             classes: (16..=30).map(class).collect(),
             limit: None,
@@ -67,6 +68,20 @@ impl Default for PoolConfig {
 }
 
 impl PoolConfig {
+    /// Buffers of a size that are kept at most, where nobody says how many.
+    pub(crate) const USUAL_MOST: usize = 8;
+
+    /// The bytes of all sizes.
+    pub(crate) fn sizes(&self) -> Vec<u64> {
+        self.classes.iter().map(|class| class.bytes).collect()
+    }
+
+    /// How many buffers of each size are made at once and kept at most.
+    #[cfg(test)]
+    pub(crate) fn counts(&self) -> Vec<(usize, usize)> {
+        self.classes.iter().map(|class| (class.initial, class.most)).collect()
+    }
+
     /// Classes of these sizes in bytes, with how many of each are made at once and kept at most. Absent lists are
     /// none at once and at most 8.
     ///
@@ -90,7 +105,11 @@ impl PoolConfig {
                 return Err(format!("memory_pool_sizes {sizes:?}, expected sizes that grow"));
             }
             let count = |list: &[usize], absent| list.get(at).copied().unwrap_or(absent);
-            let class = PoolClass { bytes: size, initial: count(initial, 0), most: count(most, 8) };
+            let class = PoolClass {
+                bytes: size,
+                initial: count(initial, 0),
+                most: count(most, Self::USUAL_MOST),
+            };
             if class.initial > class.most {
                 return Err(format!(
                     "initial_pool_sizes has {} of {bytes} bytes, more than the {} of max_pool_sizes",

@@ -13,7 +13,7 @@ mod staging;
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use galatea_runtime::prefetch::Statistics;
+use galatea_runtime::prefetch::{PrefetchPolicy, Statistics};
 
 use self::layout::Layout;
 pub(crate) use self::pages::Pages;
@@ -48,6 +48,7 @@ impl StreamStatistics {
 #[derive(Debug)]
 pub(crate) struct Streamer {
     device: Arc<Device>,
+    policy: PrefetchPolicy,
     active: Mutex<Option<Slots>>,
     counted: Mutex<Counted>,
 }
@@ -65,9 +66,9 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl Streamer {
-    pub(crate) fn new(device: &Arc<Device>) -> Arc<Self> {
+    pub(crate) fn new(device: &Arc<Device>, policy: PrefetchPolicy) -> Arc<Self> {
         let (active, counted) = Default::default();
-        let made = Arc::new(Self { device: Arc::clone(device), active, counted });
+        let made = Arc::new(Self { device: Arc::clone(device), policy, active, counted });
         let mut all = lock(&device.shelves.streams);
         all.retain(|one| one.strong_count() > 0);
         all.push(Arc::downgrade(&made));
@@ -91,7 +92,7 @@ impl Streamer {
                 }
             }
             let layout = Layout::new(all, room(&self.device), &self.device)?;
-            let slots = Slots::start(&self.device, layout)?;
+            let slots = Slots::start(&self.device, layout, self.policy)?;
             lock(&self.counted).now = Some(slots.watch());
             *active = Some(slots);
         }

@@ -4,7 +4,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Instant;
 
-use galatea_runtime::prefetch::{Limits, Prefetcher, Statistics};
+use galatea_runtime::prefetch::{Limits, PrefetchPolicy, Prefetcher, Statistics};
 
 use super::layout::{Layout, Spot};
 use super::staging::Staging;
@@ -79,7 +79,11 @@ pub(crate) struct Held<'a> {
 
 impl Slots {
     /// Takes device memory for as many slots as there is room for.
-    pub(super) fn start(device: &Arc<Device>, layout: Layout) -> Result<Self, GpuError> {
+    pub(super) fn start(
+        device: &Arc<Device>,
+        layout: Layout,
+        policy: PrefetchPolicy,
+    ) -> Result<Self, GpuError> {
         let layout = Arc::new(layout);
         let mut slots = Vec::new();
         while slots.len() < layout.slots() {
@@ -91,19 +95,23 @@ impl Slots {
         }
         let bytes = layout.slot_bytes();
         let processors = std::thread::available_parallelism().map_or(1, usize::from);
-        let ahead = device.shelves.ahead();
+        let [_, ahead] = policy.touches(device.shelves.ahead());
         let count = if ahead == 0 { 1 } else { THREADS.min(processors).min(slots.len()) };
+        // Farther ahead than threads are at work nothing comes sooner, and what could have stayed from one
+        // run to the next goes. Half of the slots are left for that.
+        let most = (count + 2).min((slots.len() / 2).max(1));
+        let [least_ahead, most_ahead] = policy.touches(ahead.min(most));
         let limits = Limits {
             capacity_bytes: bytes * slots.len() as u64,
             flight_bytes: bytes * count as u64,
-            // Farther ahead than threads are at work nothing comes sooner, and what could have stayed from one
-            // run to the next goes. Half of the slots are left for that.
-            most_ahead: ahead.min(count + 2).min((slots.len() / 2).max(1)),
+            most_ahead,
+            least_ahead,
         };
         tracing::info!(
             weights = layout.streamed_bytes(),
             slots = slots.len(),
             slot_bytes = bytes,
+            %policy,
             "weights beyond the GPU's memory are streamed"
         );
         let regions = layout.region_count();

@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 use galatea_apple::qos::{Qos, Raised};
 use galatea_graph::{Datum, Graph, GraphError, OpError};
 use galatea_kernels::{Exec, Isa, ThreadPool};
+use galatea_runtime::power::ThreadClass;
 use galatea_runtime::tune::Problem;
 use galatea_runtime::{
     Executable, Fence, MemoryReport, PlanReport, ProfileRow, RuntimeError, SessionOptions,
@@ -221,6 +222,15 @@ impl CpuExecutable {
         self.run_wanted(inputs, &vec![true; self.graph.outputs.len()], rows)
     }
 
+    /// The class of the calling thread while it computes: where power is saved, one that macOS runs at lower clocks.
+    fn class(&self) -> Raised {
+        match self.options.pace.class() {
+            ThreadClass::Urgent => Raised::to(Qos::Initiated),
+            ThreadClass::Usual => Raised::exactly(Qos::Default),
+            ThreadClass::Thrifty => Raised::exactly(Qos::Utility),
+        }
+    }
+
     /// Computes the outputs that are wanted.
     fn run_wanted(
         &self,
@@ -232,7 +242,7 @@ impl CpuExecutable {
             inputs.into_iter().map(Datum::contiguous).collect();
         let inputs = inputs.map_err(|error| RuntimeError::provider(super::NAME, error))?;
         // The thread that calls computes too: on a fast core, and counted with the pool's workers.
-        let (_class, _seat) = (Raised::to(Qos::Initiated), self.pool.seat());
+        let (_class, _seat) = (self.class(), self.pool.seat());
         let schedule = self.plan(&inputs, wanted)?;
         let mut held: Vec<Option<Datum>> = inputs.into_iter().map(Some).collect();
         held.resize(schedule.slots, None);

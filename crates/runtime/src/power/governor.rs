@@ -48,6 +48,11 @@ pub enum Limit {
     Heat,
 }
 
+impl ThreadClass {
+    /// All classes, the least urgent first.
+    pub const ALL: [Self; 3] = [Self::Thrifty, Self::Usual, Self::Urgent];
+}
+
 impl fmt::Display for Limit {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {

@@ -4,7 +4,8 @@
 //! it rests in between, on which units it runs and how urgent its threads are. A [`Governor`] looks at
 //! what sensors say ([`Reading`]) and at how busy the server is, and answers with an [`Allowance`] of
 //! these; a [`Gate`] keeps work to it. A [`WattsLoop`] holds a target, a [`HeatGuard`] keeps the machine
-//! out of throttling. All of them are told the time, so that they run in simulated time as they do on a
+//! out of throttling. A [`ModelGovernor`] does that for one model, whose runs are charged with what they
+//! make the machine draw ([`attributed`]). All of them are told the time, so that they run in simulated time as they do on a
 //! machine; [`ThermalModel`] is a machine to run them against.
 
 mod energy;
@@ -12,6 +13,8 @@ mod gate;
 mod governor;
 mod heat;
 mod linux;
+mod model;
+mod pace;
 mod reading;
 mod settings;
 mod thermal_model;
@@ -22,6 +25,8 @@ pub use gate::{Bucket, Gate, Permit};
 pub use governor::{Allowance, Governor, Limit, ThreadClass, UnitChoice};
 pub use heat::HeatGuard;
 pub use linux::SystemSensors;
+pub use model::{ModelAllowance, ModelGovernor};
+pub use pace::{Pace, PaceSource, Spent, attributed};
 pub use reading::{Battery, Draw, Reading, Sensors, ThermalState};
 pub use settings::{PowerPolicy, PowerSettings};
 pub use thermal_model::{MachineModel, ThermalModel};

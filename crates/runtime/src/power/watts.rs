@@ -89,6 +89,18 @@ impl WattsLoop {
     }
 }
 
+impl WattsLoop {
+    /// As [`WattsLoop::step`] for one of several who share a chip: `watts` are those that its work is charged with, so
+    /// that a time without work says nothing, not even what the chip draws then.
+    pub fn step_working(&mut self, elapsed: Duration, watts: f64, used: f64) -> f64 {
+        if used < IDLE {
+            self.average = None;
+            return self.pace;
+        }
+        self.step(elapsed, watts, used)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -18,6 +18,7 @@ impl Mean {
 #[derive(Clone, Debug)]
 pub(super) struct Distance {
     now: usize,
+    least: usize,
     most: usize,
     calm: u32,
     load_ns: Mean,
@@ -26,9 +27,12 @@ pub(super) struct Distance {
 }
 
 impl Distance {
-    pub(super) fn new(most: usize) -> Self {
+    /// From `least` to `most` touches.
+    pub(super) fn new(least: usize, most: usize) -> Self {
+        let least = least.min(most);
         Self {
-            now: most.min(2),
+            now: most.min(2).max(least),
+            least,
             most,
             calm: 0,
             load_ns: Mean::default(),
@@ -43,14 +47,16 @@ impl Distance {
 
     /// What the measured times ask for.
     fn least(&self) -> usize {
-        let (Some(load), Some(touch)) = (self.load_ns.0, self.touch_ns.0) else { return 1 };
+        let (Some(load), Some(touch)) = (self.load_ns.0, self.touch_ns.0) else {
+            return 1.max(self.least);
+        };
         #[allow(
             clippy::cast_possible_truncation,
             clippy::cast_sign_loss,
             reason = "a small number; a larger one than fits becomes the largest"
         )]
         let touches = (load / touch.max(1.0)).ceil() as usize;
-        touches.saturating_add(1).min(self.most)
+        touches.saturating_add(1).max(self.least).min(self.most)
     }
 
     /// A touch that did or did not find what it needs.

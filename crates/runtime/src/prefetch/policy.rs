@@ -14,6 +14,8 @@ pub struct Limits {
     pub flight_bytes: u64,
     /// Touches ahead at most; 0 loads only what somebody waits for.
     pub most_ahead: usize,
+    /// Touches ahead at least, however soon loads are done.
+    pub least_ahead: usize,
 }
 
 /// What a touch found.
@@ -143,7 +145,7 @@ impl Prefetcher {
             limits,
             regions: bytes.iter().map(region).collect(),
             order: Order::new(bytes.len()),
-            distance: Distance::new(limits.most_ahead),
+            distance: Distance::new(limits.least_ahead, limits.most_ahead),
             wanted: VecDeque::new(),
             near_bytes: 0,
             flight_bytes: 0,

@@ -65,7 +65,7 @@ impl Machine {
 }
 
 fn room(regions: u64) -> Limits {
-    Limits { capacity_bytes: regions * 10, flight_bytes: 20, most_ahead: 8 }
+    Limits { capacity_bytes: regions * 10, flight_bytes: 20, most_ahead: 8, least_ahead: 0 }
 }
 
 #[test]
@@ -127,7 +127,8 @@ fn an_order_that_fits_is_loaded_once() {
 #[test]
 fn slow_loads_are_started_farther_ahead() {
     let far = |load_ns: u64| {
-        let limits = Limits { capacity_bytes: 200, flight_bytes: 80, most_ahead: 8 };
+        let limits =
+            Limits { capacity_bytes: 200, flight_bytes: 80, most_ahead: 8, least_ahead: 0 };
         let mut machine = Machine::new(vec![10; 40], limits, load_ns, 100);
         for _ in 0..20 {
             machine.run(0..40);
@@ -180,7 +181,7 @@ proptest! {
         load_ns in 0_u64..50,
     ) {
         let largest = bytes.iter().copied().max().unwrap_or(1);
-        let limits = Limits { capacity_bytes: largest * 2 + spare, flight_bytes, most_ahead };
+        let limits = Limits { capacity_bytes: largest * 2 + spare, flight_bytes, most_ahead, least_ahead: most_ahead / 2 };
         let count = bytes.len();
         let mut machine = Machine::new(bytes, limits, load_ns, 20);
         for _ in 0..2 {

@@ -1,6 +1,7 @@
 //! Runs the parts of a graph one after the other.
 
 use std::sync::atomic::Ordering;
+use std::time::Instant;
 
 use galatea_graph::Datum;
 
@@ -110,6 +111,7 @@ impl Compiled {
     ) -> Result<Vec<(usize, Asked, Vec<Datum>)>, Failure> {
         let run = |(at, asked, inputs, _occupied): Given, rows: &mut Option<Vec<ProfileRow>>| {
             let part = &self.parts[at];
+            let begin = Instant::now();
             let outputs = match rows {
                 None => asked.submit(part, inputs).wait(),
                 Some(rows) => asked.profile(part, inputs).map(|(outputs, more)| {
@@ -117,6 +119,7 @@ impl Compiled {
                     outputs
                 }),
             };
+            part.spent.since(begin);
             let outputs = outputs.map_err(|error| Failure { part: at, error })?;
             Ok((at, asked, outputs))
         };

@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use galatea_apple::qos::Qos;
 use galatea_providers::Cores;
+use galatea_serving::config::MetalConfig;
 use galatea_serving::rate_limiter::ResourceLimit;
 use galatea_serving::repository::Naming;
 use galatea_serving::{ControlMode, Core, CoreOptions};
@@ -77,7 +78,8 @@ async fn load_and_serve(flags: Flags, profile: Option<Arc<Profile>>) -> Result<E
     let mut interrupts = Interrupts::listen()?;
     tracing::info!("Loading models from {}", flags.all("model-repository").join(", "));
     let _watch = gpus::Watch::start();
-    let power = power::settings(&flags)?;
+    let power = power::settings(&flags, &metal_config(&flags)?)?;
+    power::adopt(power);
     let flags = Arc::new(flags);
     let (loader, watching) = (Arc::clone(&flags), profile.clone());
     let core = tokio::select! {
@@ -175,7 +177,7 @@ pub(super) fn runtime(flags: &Flags) -> Result<tokio::runtime::Runtime, String> 
 /// Leaves the fast cores to kernels, where there are others: requests are read and answered beside
 /// them. A model that is so short that it runs on this thread has a fast core meanwhile.
 fn make_room() {
-    if Cores::detect().mixed {
+    if Cores::detect().mixed && power::offloads() {
         // Where the system takes no such wish the thread runs as any other.
         let _ = Qos::Utility.set();
     }
@@ -267,6 +269,7 @@ fn core_options(flags: &Flags) -> Result<CoreOptions, String> {
         model_config_name: Some(flags.text("model-config-name").to_owned())
             .filter(|name| !name.is_empty()),
         backend_config: backend_config(flags.all("backend-config"))?,
+        metal_config: metal_config(flags)?,
         latencies: MetricsConfig::of(flags)?.latencies,
         server_id: flags.text("id").to_owned(),
         response_cache_bytes: response_cache_bytes(flags)?,
@@ -366,6 +369,12 @@ fn control_mode(flags: &Flags) -> ControlMode {
 /// A number that Triton's tests give in the environment; 0 where there is none.
 fn test_setting(name: &str) -> usize {
     std::env::var(name).ok().and_then(|text| text.trim().parse().ok()).unwrap_or(0)
+}
+
+/// What is asked of the units of the machine for all models.
+fn metal_config(flags: &Flags) -> Result<MetalConfig, String> {
+    let settings = backend_config(flags.all("backend-config"))?;
+    MetalConfig::of_server(flags.text("metal-config"), settings.get("metal"))
 }
 
 /// `backend,key=value`, or `key=value` for all backends.

@@ -205,6 +205,8 @@ pub const FLAGS: &[Flag] = flags![
     "backend-directory" Text, "", "Folder of backends.", NO_PLUGINS;
     "backend-config" Form("'<backend name>,<setting>=<value>'", "="), "", "BACKEND,KEY=VALUE, or KEY=VALUE for all backends.", Yes;
     "repoagent-directory" Text, "", "Folder of repository agents.", NO_PLUGINS;
+    "metal-config" Text, "",
+        "What is asked of the units of the machine for all models: an object of JSON, or a file that holds one.", Yes;
     "cache-config" Form("<cache name>,<setting>=<value>", ",="), "", "Kind and size of the response cache: local,size=<bytes>.", Yes;
     "cache-directory" Text, "", "Folder of caches.", NO_PLUGINS;
     "response-cache-byte-size" Number, "0", "Old form of --cache-config.", Yes;

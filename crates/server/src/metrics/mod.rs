@@ -44,6 +44,7 @@ pub fn render(app: &App) -> String {
     }
     let tokens = models.iter().map(|(_, statistics)| statistics.generation_tokens).sum();
     page.extend(power::page(crate::power::state(), tokens));
+    page.extend(power::of_models(&crate::power::reports()));
     page.extend(llm::page(&models, &encoders));
     page.extend(ane::page(galatea_providers::coreml::engine::counts()));
     page.extend(units::page(&crate::routing::report()));

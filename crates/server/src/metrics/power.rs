@@ -4,7 +4,7 @@ use galatea_runtime::power::{Draw, Limit};
 use prometheus::proto::{Counter, LabelPair, Metric, MetricFamily, MetricType};
 
 use super::{family, gauge};
-use crate::power::PowerState;
+use crate::power::{ModelReport, PowerState};
 
 /// The families; none where no sensor is read. `tokens` is how many language models have generated since the
 /// start.
@@ -64,6 +64,36 @@ pub(super) fn page(state: Option<PowerState>, tokens: u64) -> Vec<MetricFamily> 
     ];
     let there = all.into_iter().filter(|(.., metrics)| !metrics.is_empty());
     there.map(|(name, help, kind, metrics)| family(name, help, kind, metrics)).collect()
+}
+
+/// The families of models with wishes of their own on power; none where there are none.
+pub(super) fn of_models(models: &[ModelReport]) -> Vec<MetricFamily> {
+    let series = |number: fn(&ModelReport) -> Option<f64>| -> Vec<Metric> {
+        let one = |model: &ModelReport| {
+            let metric = Metric::from_gauge(gauge(number(model)?));
+            Some(labelled(metric, "model", &model.name))
+        };
+        models.iter().filter_map(one).collect()
+    };
+    let all = [
+        (
+            "apple_model_power_watts",
+            "Watts that a model makes the chip draw",
+            series(|model| Some(model.watts)),
+        ),
+        (
+            "apple_model_power_target_watts",
+            "Watts that it is to make the chip draw at most",
+            series(|model| model.target),
+        ),
+        (
+            "apple_model_pace_ratio",
+            "Share of their full pace that its runs may have",
+            series(|model| Some(model.pace)),
+        ),
+    ];
+    let there = all.into_iter().filter(|(.., metrics)| !metrics.is_empty());
+    there.map(|(name, help, metrics)| family(name, help, MetricType::GAUGE, metrics)).collect()
 }
 
 /// Numbers by unit; the chip has its own number, or the sum of its parts.
@@ -142,5 +172,19 @@ mod tests {
             assert!(text.contains(line), "{line} is not in\n{text}");
         }
         assert!(!text.contains("neural_engine") && !text.contains("celsius"), "{text}");
+    }
+
+    #[test]
+    fn models_have_lines_of_their_own() {
+        assert!(of_models(&[]).is_empty());
+        let free = ModelReport { name: "a".to_owned(), watts: 2.0, target: None, pace: 1.0 };
+        let held = ModelReport { name: "b".to_owned(), watts: 9.5, target: Some(10.0), pace: 0.25 };
+        let mut text = Vec::new();
+        TextEncoder::new().encode(&of_models(&[free, held]), &mut text).unwrap();
+        let text = String::from_utf8(text).unwrap();
+        assert!(text.contains(r#"apple_model_power_watts{model="a"} 2"#), "{text}");
+        assert!(text.contains(r#"apple_model_power_target_watts{model="b"} 10"#), "{text}");
+        assert!(!text.contains(r#"target_watts{model="a"}"#), "{text}");
+        assert!(text.contains(r#"apple_model_pace_ratio{model="b"} 0.25"#), "{text}");
     }
 }

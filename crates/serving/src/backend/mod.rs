@@ -18,7 +18,7 @@ use galatea_llm::model::LanguageModel;
 use galatea_tensor::DataType;
 
 use self::llm::Resident;
-use crate::config::ModelConfig;
+use crate::config::{MetalConfig, ModelConfig};
 use crate::error::Error;
 pub use crate::payload::{ActiveRequest, ExecutionContext, Payload};
 
@@ -37,6 +37,8 @@ pub struct ModelFiles {
     pub config: Arc<ModelConfig>,
     /// The server's settings for this backend.
     pub settings: BTreeMap<String, String>,
+    /// What is asked of the units of the machine.
+    pub metal: Arc<MetalConfig>,
 }
 
 impl ModelFiles {
@@ -132,6 +134,11 @@ pub trait Backend: Send + Sync + Debug {
     /// Whether the files of a model, of which none is called as
     /// [`default_model_filename`](Self::default_model_filename) says, are for this backend all the same.
     fn recognises(&self, _model_dir: &Path, _version_dir: Option<&Path>) -> bool {
+        false
+    }
+
+    /// Whether its models run on units that a [`MetalConfig`] says something to.
+    fn takes_metal_config(&self) -> bool {
         false
     }
 

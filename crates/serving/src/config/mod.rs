@@ -12,6 +12,7 @@ mod complete;
 #[rustfmt::skip]
 pub mod inference;
 mod json;
+pub mod metal;
 mod normalise;
 mod validate;
 mod wiring;
@@ -25,6 +26,7 @@ use prost_reflect::{DescriptorPool, DynamicMessage, MessageDescriptor};
 pub use complete::{DEFAULT_MAX_BATCH_SIZE, complete};
 pub use inference::ModelConfig;
 pub use json::{from_json, to_json};
+pub use metal::MetalConfig;
 pub use normalise::{InstanceDefaults, fill_backend, normalise, normalise_instances};
 pub use validate::{validate, validate_instances, validate_tensors};
 

@@ -15,7 +15,7 @@ use crate::config::inference::ModelRateLimiter;
 use crate::config::inference::ModelTransactionPolicy;
 use crate::config::inference::model_config::SchedulingChoice;
 use crate::config::inference::model_instance_group::Kind;
-use crate::config::{self, InstanceDefaults, ModelConfig};
+use crate::config::{self, InstanceDefaults, MetalConfig, ModelConfig};
 use crate::driver::Seat;
 use crate::ensemble::{Ensemble, EnsemblePlan};
 use crate::error::{Code, Error};
@@ -60,6 +60,29 @@ impl Core {
         settings
     }
 
+    /// What a backend is given to load a version.
+    fn files(
+        &self,
+        polled: &PolledModel,
+        version: i64,
+        backend: &dyn Backend,
+    ) -> Result<ModelFiles, Error> {
+        let config = &polled.config;
+        let metal = MetalConfig::of_model(config, &polled.dir, &self.options.metal_config)?;
+        if !backend.takes_metal_config() {
+            metal.check_foreign(&config.name, backend.name())?;
+        }
+        Ok(ModelFiles {
+            name: config.name.clone(),
+            version,
+            model_dir: polled.dir.clone(),
+            version_dir: polled.dir.join(version.to_string()),
+            config: Arc::new(config.clone()),
+            settings: self.settings(backend.name()),
+            metal: Arc::new(metal),
+        })
+    }
+
     pub(super) fn build_version(
         &self,
         polled: &PolledModel,
@@ -76,16 +99,9 @@ impl Core {
             // Without a file of a model nothing will complete what the configuration says of the tensors.
             config::validate_tensors(&config)?;
         }
-        let settings = self.settings(backend.name());
-        let default_max_batch_size = max_batch_size(&settings)?;
-        let files = ModelFiles {
-            name: config.name.clone(),
-            version,
-            model_dir: polled.dir.clone(),
-            version_dir: polled.dir.join(version.to_string()),
-            config: Arc::new(config.clone()),
-            settings,
-        };
+        let files = self.files(polled, version, backend.as_ref())?;
+        let metal = &files.metal;
+        let default_max_batch_size = metal.completed_batch(max_batch_size(&files.settings)?);
         let model = backend.load(&files)?;
         if let Some(io) = model.io() {
             config::complete(&mut config, io, self.options.auto_complete, default_max_batch_size)?;
@@ -93,6 +109,7 @@ impl Core {
         if self.options.auto_complete && model.answers_freely() {
             decouple(&mut config);
         }
+        metal.prefer_batch(&mut config)?;
         config::normalise(&mut config);
         config::validate_tensors(&config)?;
         let defaults = InstanceDefaults {
@@ -160,6 +177,8 @@ impl Core {
     fn build_ensemble(&self, polled: &PolledModel, version: i64) -> Result<LoadedVersion, Error> {
         let start = Instant::now();
         let mut config = polled.config.clone();
+        MetalConfig::of_model(&config, &polled.dir, &MetalConfig::default())?
+            .check_foreign(&config.name, "ensemble")?;
         config::normalise(&mut config);
         config::validate_tensors(&config)?;
         self.name_steps(&polled.id, &mut config);

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 
+use crate::config::MetalConfig;
 use crate::latency::LatencyOptions;
 use crate::rate_limiter::ResourceLimit;
 use crate::repository::Naming;
@@ -52,6 +53,8 @@ pub struct CoreOptions {
     pub model_config_name: Option<String>,
     /// Settings by backend name; those under the empty name are for all.
     pub backend_config: BTreeMap<String, BTreeMap<String, String>>,
+    /// What is asked of the units of the machine for all models; a model's own fields win.
+    pub metal_config: MetalConfig,
     /// Number of GPUs that instances may be placed on.
     pub gpus: u32,
     /// Name of the server.
@@ -83,6 +86,7 @@ impl Default for CoreOptions {
             model_load_retries: 0,
             model_config_name: None,
             backend_config: BTreeMap::new(),
+            metal_config: MetalConfig::default(),
             gpus: 0,
             server_id: "triton".to_owned(),
             server_version: env!("CARGO_PKG_VERSION").to_owned(),

@@ -21,6 +21,7 @@ fn files(config: &str) -> ModelFiles {
         version_dir: "/nowhere/1".into(),
         config: Arc::new(config),
         settings: std::collections::BTreeMap::new(),
+        metal: Arc::default(),
     }
 }
 

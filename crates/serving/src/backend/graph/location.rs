@@ -95,7 +95,11 @@ pub(super) fn first(
 /// INVALID_ARG with what was found and what was expected.
 pub(super) fn routing(base: &Routing, files: &ModelFiles) -> Result<Routing, Error> {
     let goal = match files.parameter(EXECUTION_GOAL) {
-        None => base.goal,
+        None => match files.metal.find("power_policy").map(|setting| setting.text.as_str()) {
+            Some("low_power") => Goal::Power,
+            Some("high_performance") => Goal::Latency,
+            _ => base.goal,
+        },
         Some(text) => text.parse::<Goal>().map_err(|error| {
             Error::invalid_arg(format!("parameter '{EXECUTION_GOAL}' of '{}': {error}", files.name))
         })?,

@@ -2,6 +2,7 @@
 //! the server hands over.
 
 mod location;
+mod metal;
 mod options;
 
 use std::collections::BTreeMap;
@@ -11,7 +12,9 @@ use std::time::Duration;
 
 use galatea_formats::coreml::{Feature, FeatureType, Shapes};
 use galatea_graph::{Fact, Graph, ValueKind};
-use galatea_runtime::{ExecutionProvider, IoInfo, Routing, Session, SessionOptions, Tended};
+use galatea_runtime::{
+    ExecutionProvider, IoInfo, PaceSource, Routing, Session, SessionOptions, Tended,
+};
 use galatea_tensor::Tensor;
 
 use super::{
@@ -19,8 +22,8 @@ use super::{
     Payload, Placement, PlacementKind, Tending,
 };
 use crate::batch;
-use crate::config::ModelConfig;
 use crate::config::inference::model_instance_group::Kind as GroupKind;
+use crate::config::{MetalConfig, ModelConfig};
 use crate::error::{Code, Error};
 use crate::graph_model::{self, Format, Interface};
 use crate::model_cache::{self, ModelCache};
@@ -46,7 +49,20 @@ pub struct GraphBackend {
     shared: Option<(Providers, Routing)>,
     options: SessionOptions,
     cache: Option<Arc<ModelCache>>,
+    power: Option<PowerOf>,
 }
+
+/// What becomes of the runs of a model that says something on power.
+#[derive(Clone, Debug, Default)]
+pub struct ModelPower {
+    /// What they pass.
+    pub pace: PaceSource,
+    /// What a thread does once that gathers inputs and scatters outputs of the model.
+    pub aside: Option<fn()>,
+}
+
+/// Decides that, of the model's name and what it says.
+pub type PowerOf = Arc<dyn Fn(&str, &MetalConfig) -> Result<ModelPower, String> + Send + Sync>;
 
 type Providers = Vec<Arc<dyn ExecutionProvider>>;
 
@@ -57,7 +73,8 @@ impl GraphBackend {
     pub fn onnx(providers: Providers, options: SessionOptions) -> Self {
         let (gpus, optional) = (Vec::new(), Vec::new());
         let shared = None;
-        Self { format: Format::Onnx, providers, gpus, optional, shared, options, cache: None }
+        let (cache, power) = (None, None);
+        Self { format: Format::Onnx, providers, gpus, optional, shared, options, cache, power }
     }
 
     /// A backend of packages and files of Core ML, else as [`GraphBackend::onnx`].
@@ -84,6 +101,12 @@ impl GraphBackend {
     #[must_use]
     pub fn with_shared(self, providers: Providers, routing: Option<Routing>) -> Self {
         Self { shared: routing.map(|routing| (providers, routing)), ..self }
+    }
+
+    /// The same, where somebody decides what becomes of the runs of models that say something on power.
+    #[must_use]
+    pub fn with_power(self, power: PowerOf) -> Self {
+        Self { power: Some(power), ..self }
     }
 
     /// The same, with prepared models in a cache.
@@ -128,13 +151,16 @@ impl GraphBackend {
         }
         let routing = shared.filter(|_| location.is_none());
         let routing = routing.map(|(_, base)| location::routing(base, files)).transpose()?;
-        let providers = options::configured(providers, &self.optional, &files.config)?;
+        let providers = options::configured(providers, &self.optional, files)?;
         let options = options::session_options(&self.options, &providers, files)?;
-        let options = &SessionOptions { routing, ..options };
+        let power = self.power_of(files)?;
+        let pace = power.as_ref().map_or(&options.pace, |power| &power.pace).clone();
+        let options = &SessionOptions { routing, pace, ..options };
         let failed = |error: String| {
             Error::internal(format!("failed to load model '{}': {error}", files.name))
         };
-        let made = self.session_on(&providers, path, files, options).map_err(failed)?;
+        let mut made = self.session_on(&providers, path, files, options).map_err(failed)?;
+        made.aside = power.and_then(|power| power.aside);
         if insists {
             let notes = made.session.explain().notes;
             if !notes.is_empty() {
@@ -142,6 +168,16 @@ impl GraphBackend {
             }
         }
         Ok(made)
+    }
+
+    /// What becomes of the runs of a model that says something on power.
+    ///
+    /// # Errors
+    /// INVALID_ARG with the field, what was found and what was expected.
+    fn power_of(&self, files: &ModelFiles) -> Result<Option<ModelPower>, Error> {
+        let power = self.power.as_ref().filter(|_| files.metal.power().next().is_some());
+        let power = power.map(|power| power(&files.name, &files.metal)).transpose();
+        power.map_err(|error| Error::invalid_arg(format!("model '{}': {error}", files.name)))
     }
 
     fn session_on(
@@ -158,18 +194,20 @@ impl GraphBackend {
             let states = model.interface.states.iter();
             let defaults = states.map(|state| (state.input.clone(), state.zeros.clone())).collect();
             let session = prepare(model.graph)?;
-            return Ok(Loaded { session, defaults, interface: Some(model.interface) });
+            let interface = Some(model.interface);
+            return Ok(Loaded { session, defaults, interface, aside: None });
         }
         // Such inputs change the graph: it is another one than that of the file.
         if files.config.input.iter().any(|input| input.optional) {
             let mut graph = graph_model::read_onnx(path)?;
             let defaults = defaults(&mut graph, &files.config);
-            return Ok(Loaded { session: prepare(graph)?, defaults, interface: None });
+            let session = prepare(graph)?;
+            return Ok(Loaded { session, defaults, interface: None, aside: None });
         }
         let cache = self.cache.as_deref();
         let (session, source) = model_cache::session(cache, path, providers, options)?;
         tracing::debug!(model = %files.name, %source, "prepared the model");
-        Ok(Loaded { session, defaults: Vec::new(), interface: None })
+        Ok(Loaded { session, defaults: Vec::new(), interface: None, aside: None })
     }
 }
 
@@ -180,6 +218,8 @@ struct Loaded {
     defaults: Vec<(String, Tensor)>,
     /// What a model of Core ML takes and keeps.
     interface: Option<Interface>,
+    /// What the threads of instances do first.
+    aside: Option<fn()>,
 }
 
 impl std::fmt::Debug for GraphBackend {
@@ -227,6 +267,10 @@ impl Backend for GraphBackend {
         i32::try_from(wished).map_or(least, |wished| wished.max(least))
     }
 
+    fn takes_metal_config(&self) -> bool {
+        true
+    }
+
     fn load(&self, files: &ModelFiles) -> Result<Box<dyn Model>, Error> {
         let config = &files.config;
         let filename = match config.default_model_filename.as_str() {
@@ -251,7 +295,7 @@ impl Backend for GraphBackend {
             Error::internal(format!("failed to load model '{}': {error}", files.name))
         };
         let place = first_place(config, self.gpus.len());
-        let Loaded { session, defaults, interface } = self.session(&path, files, place)?;
+        let Loaded { session, defaults, interface, aside } = self.session(&path, files, place)?;
         for io in session.inputs().iter().chain(session.outputs()) {
             let (name, kind) = (&io.name, io.kind);
             if kind != ValueKind::Tensor {
@@ -278,7 +322,8 @@ impl Backend for GraphBackend {
         let made = Made { backend: self.clone(), path, files: files.clone() };
         let sessions = Mutex::new(vec![(place, Arc::new(session))]);
         let interface = interface.map(Arc::new);
-        Ok(Box::new(GraphModel { sessions, made, io, defaults: defaults.into(), interface }))
+        let defaults = defaults.into();
+        Ok(Box::new(GraphModel { sessions, made, io, defaults, interface, aside }))
     }
 }
 
@@ -367,6 +412,7 @@ struct GraphModel {
     /// Inputs that a request may leave out, with what they are then.
     defaults: Arc<[(String, Tensor)]>,
     interface: Option<Arc<Interface>>,
+    aside: Option<fn()>,
 }
 
 impl Model for GraphModel {
@@ -395,7 +441,8 @@ impl Model for GraphModel {
         // Whoever tends keeps no memory of a model that is gone.
         let divided: Vec<Weak<Session>> =
             divided.map(|(_, session)| Arc::downgrade(session)).collect();
-        let any = !divided.is_empty();
+        let tunes = self.made.files.metal.switch("enable_auto_tuning");
+        let any = !divided.is_empty() && tunes.is_none_or(|(_, tunes)| tunes);
         let model = self.made.files.name.clone();
         let tend = move |limit: Duration| {
             let live: Vec<Arc<Session>> = divided.iter().filter_map(Weak::upgrade).collect();
@@ -418,7 +465,8 @@ impl Model for GraphModel {
         let session = self.session(place)?;
         let (defaults, interface) = (Arc::clone(&self.defaults), self.interface.clone());
         let movable = session.time_follows_shapes();
-        Ok(Box::new(GraphInstance { movable, session, defaults, interface }))
+        let aside = self.aside;
+        Ok(Box::new(GraphInstance { movable, session, defaults, interface, aside }))
     }
 }
 
@@ -441,6 +489,8 @@ struct GraphInstance {
     movable: bool,
     defaults: Arc<[(String, Tensor)]>,
     interface: Option<Arc<Interface>>,
+    /// What its thread does before the first batch.
+    aside: Option<fn()>,
 }
 
 impl ModelInstance for GraphInstance {
@@ -449,6 +499,9 @@ impl ModelInstance for GraphInstance {
     }
 
     fn execute(&mut self, payload: Payload) {
+        if let Some(aside) = self.aside.take() {
+            aside();
+        }
         let location = location::of_batch(payload.requests());
         batch::execute(payload, |inputs| {
             let location = location?;

@@ -1,12 +1,15 @@
 //! What a configuration asks of the session of a graph.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use galatea_runtime::{CompileMode, ExecutionProvider, OptimiseLevel, SessionOptions};
 
 use super::Providers;
+use super::metal::{self, Stated};
 use crate::backend::ModelFiles;
 use crate::config::ModelConfig;
+use crate::config::metal::ACCELERATOR as METAL;
 use crate::error::Error;
 
 /// Parameters of a configuration that ONNX Runtime knows and that mean nothing to a session here: whatever their
@@ -61,6 +64,12 @@ pub(super) fn session_options(
             graph_level(&files.config).unwrap_or(usual)
         }
     };
+    let stated = Stated {
+        precision: precision(&files.config).or_else(|| files.parameter("precision")).is_some(),
+        level: files.parameter("optimization_level").is_some()
+            || graph_level(&files.config).is_some(),
+    };
+    metal::session(&mut options, files, providers, stated)?;
     if !preferred.is_empty() {
         let all = if options.providers.is_empty() {
             known.iter().map(|&name| name.to_owned()).collect()
@@ -100,8 +109,10 @@ fn provider_of(name: &str) -> &str {
 pub(super) fn configured(
     mut providers: Providers,
     optional: &Providers,
-    config: &ModelConfig,
+    files: &ModelFiles,
 ) -> Result<Providers, Error> {
+    let config = &*files.config;
+    let mut given: BTreeMap<&str, BTreeMap<String, String>> = BTreeMap::new();
     let wishes = config.optimization.as_ref().and_then(|w| w.execution_accelerators.as_ref());
     let wishes = wishes.map_or(&[][..], |wishes| &wishes.gpu_execution_accelerator);
     for wish in wishes {
@@ -118,6 +129,11 @@ pub(super) fn configured(
                 0
             }
         };
+        given.entry(known.provider).or_default().extend(wish.parameters.clone());
+        // Its parameters are fields that other places may have as well.
+        if known.name == METAL {
+            continue;
+        }
         let Some(provider) = providers.get_mut(at) else { continue };
         let own = provider.configured(&wish.parameters).map_err(|problem| {
             let field = "optimization.execution_accelerators.gpu_execution_accelerator";
@@ -130,7 +146,7 @@ pub(super) fn configured(
             *provider = own;
         }
     }
-    Ok(providers)
+    metal::configured(providers, &files.metal, &config.name, &given)
 }
 
 /// The `precision` among the parameters of an accelerator for the processor.

@@ -6,10 +6,12 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use galatea_graph::{Fact, Graph};
-use galatea_runtime::{Claims, Executable, RuntimeError};
+use galatea_runtime::prefetch::PrefetchPolicy;
+use galatea_runtime::{Claims, Executable, Precision, RuntimeError};
 
 use super::*;
-use crate::config::from_text;
+use crate::config::metal::Place;
+use crate::config::{MetalConfig, from_text};
 
 /// A provider that says what it was asked for.
 #[derive(Clone)]
@@ -80,8 +82,11 @@ const HALF: &str = "parameters { key: \"precision\" value: \"fp16\" }";
 #[test]
 fn the_neural_engine_is_the_first_provider_of_the_model_that_names_it() {
     let optional = vec![provider("coreml")];
-    let own =
-        configured(vec![provider("cpu")], &optional, &config("a", "apple_neural_engine", HALF));
+    let own = configured(
+        vec![provider("cpu")],
+        &optional,
+        &files(config("a", "apple_neural_engine", HALF)),
+    );
     let own = own.unwrap();
     let names: Vec<&str> = own.iter().map(|provider| provider.name()).collect();
     assert_eq!(names, ["coreml", "cpu"]);
@@ -89,7 +94,8 @@ fn the_neural_engine_is_the_first_provider_of_the_model_that_names_it() {
     assert!(shown.contains("insists: true") && shown.contains("\"fp16\""), "{shown}");
     // The one that other models get knows nothing of it.
     assert!(format!("{optional:?}").contains("settings: {}"));
-    let other = configured(vec![provider("cpu")], &optional, &ModelConfig::default()).unwrap();
+    let other =
+        configured(vec![provider("cpu")], &optional, &files(ModelConfig::default())).unwrap();
     assert_eq!(other.len(), 1);
 }
 
@@ -97,7 +103,7 @@ fn the_neural_engine_is_the_first_provider_of_the_model_that_names_it() {
 fn a_wrong_parameter_is_named_with_its_field_and_model() {
     let wrong = "parameters { key: \"precision\" value: \"half\" }";
     let config = config("a", "apple_neural_engine", wrong);
-    let error = configured(Vec::new(), &vec![provider("coreml")], &config).unwrap_err();
+    let error = configured(Vec::new(), &vec![provider("coreml")], &files(config)).unwrap_err();
     let expected = "optimization.execution_accelerators.gpu_execution_accelerator 'apple_neural_engine' of model \
                     'a': precision 'half' found, expected fp16";
     assert!(error.to_string().contains(expected), "{error}");
@@ -105,7 +111,7 @@ fn a_wrong_parameter_is_named_with_its_field_and_model() {
 
 #[test]
 fn metal_is_the_gpu_where_there_is_one() {
-    let config = config("a", "metal", "");
+    let config = files(config("a", "metal", ""));
     let names = |providers: Providers| -> Vec<&'static str> {
         providers.iter().map(|provider| provider.name()).collect()
     };
@@ -123,6 +129,7 @@ fn files(config: ModelConfig) -> ModelFiles {
         model_dir: PathBuf::new(),
         version_dir: PathBuf::new(),
         settings: BTreeMap::new(),
+        metal: Arc::default(),
     }
 }
 
@@ -150,11 +157,74 @@ fn a_preferred_provider_says_how_far_graphs_are_rewritten() {
             );
         }
         let providers =
-            configured(vec![provider("cpu")], &vec![provider("coreml")], &config).unwrap();
+            configured(vec![provider("cpu")], &vec![provider("coreml")], &files(config.clone()))
+                .unwrap();
         let options = session_options(&SessionOptions::default(), &providers, &files(config));
         options.unwrap().optimise
     };
     assert_eq!(level("apple_neural_engine", ""), OptimiseLevel::O1);
     assert_eq!(level("apple_neural_engine", "O2"), OptimiseLevel::O2);
     assert_eq!(level("metal", ""), SessionOptions::default().optimise);
+}
+
+fn asking(metal: &str) -> ModelFiles {
+    let config = ModelConfig { name: "a".to_owned(), ..ModelConfig::default() };
+    let metal = MetalConfig::parse(metal, Place::Parameter).unwrap();
+    ModelFiles { metal: Arc::new(metal), ..files(config) }
+}
+
+#[test]
+fn every_field_of_metal_config_changes_the_session() {
+    let of = |metal: &str, units: &[Arc<dyn ExecutionProvider>]| {
+        session_options(&SessionOptions::default(), units, &asking(metal)).unwrap()
+    };
+    let both = [provider("gpu"), provider("cpu")];
+    let usual = SessionOptions::default();
+    assert_eq!(of("{}", &both), usual);
+    let fast = of(r#"{"preset": "high_throughput"}"#, &both);
+    assert_eq!(fast.precision, Precision::Fp16);
+    assert_eq!(fast.prefetch, PrefetchPolicy::Aggressive);
+    let soon = of(r#"{"preset": "low_latency"}"#, &both);
+    assert_eq!((soon.precision, soon.prefetch), (Precision::Fp32, PrefetchPolicy::Conservative));
+    assert_eq!((soon.max_partitions, soon.plan_cache), (1, 512));
+    let plain = of(r#"{"kernel_fusion": false, "minimize_launches": false}"#, &both);
+    assert_eq!((plain.optimise, plain.max_partitions), (OptimiseLevel::O1, usual.max_partitions));
+    assert_eq!(of(r#"{"precision": "mixed"}"#, &both).precision, Precision::Fp16);
+    assert_eq!(of(r#"{"precision": "bf16"}"#, &both).precision, Precision::Bf16);
+    // Without a unit for it the model computes as it says.
+    assert_eq!(of(r#"{"precision": "int8"}"#, &both).precision, Precision::Fp32);
+}
+
+#[test]
+fn what_a_model_says_by_itself_wins_over_metal_config() {
+    let mut files = asking(r#"{"precision": "fp16", "kernel_fusion": false}"#);
+    let config = from_text(
+        "name: 'a' parameters [ { key: 'precision' value { string_value: 'bf16' } }, \
+         { key: 'optimization_level' value { string_value: 'O2' } } ]",
+    );
+    files.config = Arc::new(config.unwrap());
+    files.settings.insert("precision".to_owned(), "fp32".to_owned());
+    let own = session_options(&SessionOptions::default(), &[provider("cpu")], &files).unwrap();
+    assert_eq!((own.precision, own.optimise), (Precision::Bf16, OptimiseLevel::O2));
+    // A setting of the server does not.
+    files.config = Arc::default();
+    let own = session_options(&SessionOptions::default(), &[provider("cpu")], &files).unwrap();
+    assert_eq!((own.precision, own.optimise), (Precision::Fp16, OptimiseLevel::O1));
+}
+
+#[test]
+fn units_get_the_fields_that_are_theirs() {
+    let metal = r#"{"precision": "int8", "max_pool_sizes": [4, 2], "use_unified_memory": false}"#;
+    let files = asking(metal);
+    let given = configured(vec![provider("gpu"), provider("cpu")], &Vec::new(), &files).unwrap();
+    let shown = format!("{given:?}");
+    assert!(shown.contains("\"max_pool_sizes\": \"4, 2\""), "{shown}");
+    assert!(shown.contains("\"unified_memory_threshold\": \"0\""), "{shown}");
+    assert!(shown.contains("cpu insists: false, settings: {}"), "{shown}");
+    let error = configured(vec![provider("coreml")], &Vec::new(), &files).unwrap_err();
+    // This one knows halves only.
+    assert!(error.to_string().contains("parameter 'metal_config' of model 'a'"), "{error}");
+    let both = asking(r#"{"use_unified_memory": false, "unified_memory_threshold": 4096}"#);
+    let error = configured(vec![provider("gpu")], &Vec::new(), &both).unwrap_err();
+    assert!(error.to_string().contains("unified_memory_threshold 4096 found"), "{error}");
 }

@@ -1,0 +1,222 @@
+//! What `metal_config` makes of the session of a graph.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use galatea_runtime::tune::ChoiceSource;
+use galatea_runtime::{ExecutionProvider, OptimiseLevel, Precision, SessionOptions};
+
+use super::Providers;
+use crate::backend::ModelFiles;
+use crate::config::metal::{MetalConfig, Setting};
+use crate::error::Error;
+
+/// Names of providers that fields are for.
+const GPU: &str = "gpu";
+const CORE_ML: &str = "coreml";
+
+/// Sets of input shapes whose bound kernels are kept where `persistent_kernels` asks for it.
+const PERSISTENT_PLANS: usize = 512;
+
+/// What a model's configuration says besides, which wins over `metal_config`.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Stated {
+    /// What products compute in.
+    pub(super) precision: bool,
+    /// How far the graph is rewritten.
+    pub(super) level: bool,
+}
+
+/// Fields that act and those that do not, for the log.
+#[derive(Default)]
+struct Account {
+    act: Vec<String>,
+    idle: Vec<String>,
+}
+
+impl Account {
+    fn act(&mut self, setting: &Setting, how: &str) {
+        self.act.push(format!("{} {} ({how})", setting.field, setting.text));
+    }
+
+    fn idle(&mut self, setting: &Setting, why: &str) {
+        self.idle.push(setting.refused(why));
+    }
+
+    fn log(&self, model: &str) {
+        if !self.act.is_empty() {
+            tracing::info!(%model, "metal_config: {}", self.act.join("; "));
+        }
+        for refused in &self.idle {
+            tracing::warn!(%model, "metal_config: {refused}");
+        }
+    }
+}
+
+/// Takes what is asked of a session, and says in the log what acts and what does not.
+///
+/// # Errors
+/// INVALID_ARG for a value that a unit does not take.
+pub(super) fn session(
+    options: &mut SessionOptions,
+    files: &ModelFiles,
+    providers: &[Arc<dyn ExecutionProvider>],
+    stated: Stated,
+) -> Result<(), Error> {
+    let metal = &*files.metal;
+    let has = |name: &str| providers.iter().any(|provider| provider.name() == name);
+    let mut account = Account::default();
+    if let Some(setting) = metal.find("precision") {
+        precision(options, setting, stated, has(CORE_ML), &mut account);
+    }
+    if let Some((setting, fuses)) = metal.switch("kernel_fusion") {
+        fusion(options, (setting, fuses), stated, &mut account);
+    }
+    if let Some((setting, tunes)) = metal.switch("enable_auto_tuning") {
+        if !tunes {
+            options.choices = ChoiceSource::default();
+        }
+        account.act(
+            setting,
+            match tunes {
+                true if options.choices.0.is_some() => "records of the tuner count",
+                true => "there are no records of the tuner yet; ways on several units are measured",
+                false => "records of the tuner are left out, and nothing is measured",
+            },
+        );
+    }
+    if let Some((setting, stays)) = metal.switch("persistent_kernels") {
+        if stays {
+            options.plan_cache = options.plan_cache.max(PERSISTENT_PLANS);
+        }
+        let plans = options.plan_cache;
+        account.act(setting, &format!("bound kernels are kept for {plans} sets of input shapes"));
+    }
+    if let Some((setting, few)) = metal.switch("minimize_launches") {
+        if few {
+            options.max_partitions = 1;
+        }
+        account.act(
+            setting,
+            match few {
+                true => "as few parts as can be, each handed over at once",
+                false => "the parts that are predicted to be the fastest",
+            },
+        );
+    }
+    if let Some(setting) = metal.find("prefetch_policy") {
+        let wrong = |why: String| Error::invalid_arg(setting.refused(&why));
+        options.prefetch = setting.text.parse().map_err(wrong)?;
+        match has(GPU) {
+            true => account.act(setting, "of weights that take turns on the GPU"),
+            false => account.idle(setting, "expected a GPU: the model runs on none here"),
+        }
+    }
+    for setting in metal.pools() {
+        match has(GPU) {
+            true => account.act(setting, "of the GPU's memory"),
+            false => account.idle(setting, "expected a GPU: the model runs on none here"),
+        }
+    }
+    account.log(&files.name);
+    Ok(())
+}
+
+/// What products compute in.
+fn precision(
+    options: &mut SessionOptions,
+    setting: &Setting,
+    stated: Stated,
+    engine: bool,
+    account: &mut Account,
+) {
+    if stated.precision {
+        account.idle(setting, "but the model's own parameter 'precision' holds");
+        return;
+    }
+    let (precision, how) = match setting.text.as_str() {
+        "fp16" | "mixed" => (Precision::Fp16, "values or weights FP16, sums FP32"),
+        "bf16" => (Precision::Bf16, "operands BF16, sums FP32"),
+        "int8" if engine => (options.precision, "weights of the Neural Engine; others as before"),
+        "int8" => {
+            let why = "expected a unit that takes it: the model runs on no Neural Engine here, and computes as it says. \
+                       'galatea quantize' writes models of 8 bits for every unit";
+            account.idle(setting, why);
+            return;
+        }
+        _ => (Precision::Fp32, "all of it"),
+    };
+    options.precision = precision;
+    account.act(setting, how);
+}
+
+/// Whether nodes are put together.
+fn fusion(
+    options: &mut SessionOptions,
+    (setting, fuses): (&Setting, bool),
+    stated: Stated,
+    account: &mut Account,
+) {
+    if stated.level {
+        account.idle(setting, "but the model's own optimization level holds");
+        return;
+    }
+    if !fuses {
+        options.optimise = options.optimise.min(OptimiseLevel::O1);
+    }
+    account.act(setting, &format!("the graph is rewritten up to {}", options.optimise));
+}
+
+/// The providers with the fields that are theirs: how a GPU keeps memory, and what the Neural Engine computes in.
+/// `given` are the parameters of accelerators by the name of their provider, which win.
+///
+/// # Errors
+/// INVALID_ARG with the place of the field, what was found and what was expected.
+pub(super) fn configured(
+    mut providers: Providers,
+    metal: &MetalConfig,
+    model: &str,
+    given: &BTreeMap<&str, BTreeMap<String, String>>,
+) -> Result<Providers, Error> {
+    let pools = metal.pool_settings();
+    let pools = pools.map_err(|error| Error::invalid_arg(format!("model '{model}': {error}")))?;
+    for provider in &mut providers {
+        let settings = match provider.name() {
+            GPU => pools.clone(),
+            CORE_ML => core_ml(metal, given.get(CORE_ML)),
+            _ => continue,
+        };
+        if settings.is_empty() {
+            continue;
+        }
+        let own = provider.configured(&settings).map_err(|problem| {
+            let mut said = metal.settings().iter();
+            let place = said.find(|setting| problem.contains(setting.field));
+            let place = place.map(|setting| format!("{} of ", setting.place)).unwrap_or_default();
+            Error::invalid_arg(format!("{place}model '{model}': {problem}"))
+        })?;
+        if let Some(own) = own {
+            *provider = own;
+        }
+    }
+    Ok(providers)
+}
+
+/// The settings of Core ML's provider: those that it was given, and a precision that they leave open.
+fn core_ml(
+    metal: &MetalConfig,
+    given: Option<&BTreeMap<String, String>>,
+) -> BTreeMap<String, String> {
+    let mut settings = given.cloned().unwrap_or_default();
+    let word = metal.find("precision").and_then(|setting| match setting.text.as_str() {
+        "fp16" | "mixed" => Some("fp16"),
+        "fp32" => Some("fp32"),
+        "int8" => Some("int8"),
+        // It has no such floats.
+        _ => None,
+    });
+    if let Some(word) = word {
+        settings.entry("precision".to_owned()).or_insert_with(|| word.to_owned());
+    }
+    settings
+}

@@ -1,0 +1,244 @@
+//! The fields of `metal_config`, and what their values must be.
+
+use serde_json::Value;
+
+/// What a value must be.
+#[derive(Clone, Copy, Debug)]
+enum Kind {
+    /// One of some words.
+    Words(&'static [&'static str]),
+    /// true or false.
+    Switch,
+    /// A whole number from one to another.
+    Whole(u64, u64),
+    /// Watts above 0.
+    Watts,
+    /// Whole numbers.
+    Numbers,
+}
+
+/// A field.
+#[derive(Debug)]
+pub(super) struct Field {
+    pub(super) name: &'static str,
+    kind: Kind,
+}
+
+/// The most watts that are taken for a target: more than any Mac draws.
+const MOST_WATTS: f64 = 1000.0;
+/// The most numbers in a list: more than a pool has sizes.
+const MOST_NUMBERS: usize = 64;
+
+macro_rules! fields {
+    ($($name:literal $kind:expr;)*) => { &[$(Field { name: $name, kind: $kind }),*] };
+}
+
+/// All fields.
+pub(super) const FIELDS: &[Field] = fields![
+    "precision" Kind::Words(&["fp32", "fp16", "bf16", "int8", "mixed"]);
+    "batch_size" Kind::Whole(1, 2_147_483_647);
+    "enable_auto_tuning" Kind::Switch;
+    "kernel_fusion" Kind::Switch;
+    "prefetch_policy" Kind::Words(&["none", "conservative", "aggressive", "adaptive"]);
+    "persistent_kernels" Kind::Switch;
+    "minimize_launches" Kind::Switch;
+    "memory_pool_sizes" Kind::Numbers;
+    "initial_pool_sizes" Kind::Numbers;
+    "max_pool_sizes" Kind::Numbers;
+    "use_unified_memory" Kind::Switch;
+    "unified_memory_threshold" Kind::Whole(0, u64::MAX);
+    "gpu_memory_limit" Kind::Whole(1, u64::MAX);
+    "power_policy" Kind::Words(&["high_performance", "balanced", "low_power"]);
+    "power_target_watts" Kind::Watts;
+    "enable_thermal_protection" Kind::Switch;
+    "adaptive_frequency" Kind::Switch;
+    "efficiency_core_offload" Kind::Switch;
+];
+
+/// The field that stands for several others.
+pub(super) const PRESET: &str = "preset";
+
+/// What a preset says, as texts.
+type Says = &'static [(&'static str, &'static str)];
+
+/// The presets.
+const PRESETS: &[(&str, Says)] = &[
+    (
+        "high_throughput",
+        &[
+            ("precision", "fp16"),
+            ("batch_size", "32"),
+            ("enable_auto_tuning", "true"),
+            ("prefetch_policy", "aggressive"),
+            ("memory_pool_sizes", "256, 128, 64, 32"),
+            ("kernel_fusion", "true"),
+        ],
+    ),
+    (
+        "low_latency",
+        &[
+            ("precision", "fp32"),
+            ("batch_size", "1"),
+            ("enable_auto_tuning", "true"),
+            ("prefetch_policy", "conservative"),
+            ("persistent_kernels", "true"),
+            ("minimize_launches", "true"),
+        ],
+    ),
+    (
+        "power_efficient",
+        &[
+            ("precision", "int8"),
+            ("power_target_watts", "10"),
+            ("enable_thermal_protection", "true"),
+            ("adaptive_frequency", "true"),
+            ("efficiency_core_offload", "true"),
+        ],
+    ),
+];
+
+/// The field of that name.
+///
+/// # Errors
+/// Lists those that there are.
+pub(super) fn find(name: &str) -> Result<&'static Field, String> {
+    FIELDS.iter().find(|field| field.name == name).ok_or_else(|| {
+        let known: Vec<&str> = FIELDS.iter().map(|field| field.name).collect();
+        format!("'{name}' found, expected one of {PRESET}, {}", known.join(", "))
+    })
+}
+
+/// What the preset of that name says.
+///
+/// # Errors
+/// Lists those that there are.
+pub(super) fn preset(name: &str) -> Result<Says, String> {
+    let found = PRESETS.iter().find(|(known, _)| *known == name);
+    found.map(|(_, says)| *says).ok_or_else(|| {
+        let known: Vec<&str> = PRESETS.iter().map(|(known, _)| *known).collect();
+        format!("{PRESET}: '{name}' found, expected {}", known.join(" or "))
+    })
+}
+
+impl Field {
+    /// What a value must be, in words.
+    fn expected(&self) -> String {
+        match self.kind {
+            Kind::Words(words) => words.join(" or "),
+            Kind::Switch => "true or false".to_owned(),
+            Kind::Whole(least, u64::MAX) => format!("a whole number from {least} on"),
+            Kind::Whole(least, most) => format!("a whole number from {least} to {most}"),
+            Kind::Watts => format!("watts above 0 and up to {MOST_WATTS}"),
+            Kind::Numbers => format!("a list of at most {MOST_NUMBERS} whole numbers"),
+        }
+    }
+
+    fn wrong(&self, found: &str) -> String {
+        format!("{}: {found} found, expected {}", self.name, self.expected())
+    }
+
+    /// The text of a value in JSON.
+    ///
+    /// # Errors
+    /// Names the field, what was found and what was expected.
+    pub(super) fn of_json(&self, value: &Value) -> Result<String, String> {
+        let text = match (self.kind, value) {
+            (Kind::Words(_), Value::String(word)) => Some(word.clone()),
+            (Kind::Switch, Value::Bool(_)) | (Kind::Whole(..) | Kind::Watts, Value::Number(_)) => {
+                Some(value.to_string())
+            }
+            (Kind::Numbers, Value::Array(list)) => {
+                let whole = list.iter().map(Value::as_u64).collect::<Option<Vec<u64>>>();
+                whole.map(|list| listed(&list))
+            }
+            _ => None,
+        };
+        let text = text.and_then(|text| self.taken(&text));
+        text.ok_or_else(|| self.wrong(&value.to_string()))
+    }
+
+    /// The text of a value that a parameter holds, in the form that all texts of it have.
+    ///
+    /// # Errors
+    /// As [`Field::of_json`].
+    pub(super) fn of_text(&self, text: &str) -> Result<String, String> {
+        self.taken(text.trim()).ok_or_else(|| self.wrong(&format!("'{text}'")))
+    }
+
+    /// The usual text of a value, if it is one.
+    fn taken(&self, text: &str) -> Option<String> {
+        match self.kind {
+            Kind::Words(words) => {
+                let found = words.iter().find(|word| word.eq_ignore_ascii_case(text));
+                found.map(|word| (*word).to_owned())
+            }
+            Kind::Switch => match text.to_ascii_lowercase().as_str() {
+                "true" | "1" | "on" | "yes" => Some("true".to_owned()),
+                "false" | "0" | "off" | "no" => Some("false".to_owned()),
+                _ => None,
+            },
+            Kind::Whole(least, most) => {
+                let number = text.parse().ok().filter(|number| (least..=most).contains(number));
+                number.map(|number: u64| number.to_string())
+            }
+            Kind::Watts => {
+                let watts = text.parse().ok().filter(|&watts| watts > 0.0 && watts <= MOST_WATTS);
+                watts.map(|watts: f64| watts.to_string())
+            }
+            Kind::Numbers => {
+                let inside = text.trim_start_matches('[').trim_end_matches(']');
+                let words = inside.split([',', ' ']).filter(|word| !word.is_empty());
+                let list = words.map(|word| word.parse().ok()).collect::<Option<Vec<u64>>>()?;
+                (!list.is_empty() && list.len() <= MOST_NUMBERS).then(|| listed(&list))
+            }
+        }
+    }
+}
+
+/// A list of numbers as a text.
+fn listed(list: &[u64]) -> String {
+    let words: Vec<String> = list.iter().map(u64::to_string).collect();
+    words.join(", ")
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn presets_say_what_their_fields_take() {
+        for (name, says) in PRESETS {
+            for (field, text) in *says {
+                let taken = find(field).and_then(|field| field.of_text(text));
+                assert_eq!(taken.as_deref(), Ok(*text), "{name}");
+            }
+        }
+    }
+
+    #[test]
+    fn values_of_json_have_the_type_of_their_field() {
+        let of = |name: &str, value: Value| find(name).and_then(|field| field.of_json(&value));
+        assert_eq!(of("batch_size", json!(32)).as_deref(), Ok("32"));
+        assert_eq!(of("power_target_watts", json!(7.5)).as_deref(), Ok("7.5"));
+        assert_eq!(of("max_pool_sizes", json!([4, 2])).as_deref(), Ok("4, 2"));
+        for (name, value, found) in [
+            ("batch_size", json!("32"), "\"32\" found"),
+            ("batch_size", json!(0), "0 found, expected a whole number from 1"),
+            ("batch_size", json!(1.5), "1.5 found"),
+            ("kernel_fusion", json!(1), "1 found, expected true or false"),
+            ("kernel_fusion", json!("true"), "\"true\" found"),
+            ("precision", json!("fp8"), "\"fp8\" found, expected fp32 or fp16"),
+            ("precision", json!(null), "null found"),
+            ("power_target_watts", json!(-1), "-1 found, expected watts above 0"),
+            ("power_target_watts", json!(1e300), "expected watts above 0 and up to 1000"),
+            ("memory_pool_sizes", json!([]), "[] found, expected a list"),
+            ("memory_pool_sizes", json!([1, -2]), "[1,-2] found, expected a list"),
+            ("memory_pool_sizes", json!({}), "{} found, expected a list"),
+        ] {
+            let error = of(name, value).unwrap_err();
+            assert!(error.starts_with(name) && error.contains(found), "{error}");
+        }
+    }
+}
