@@ -67,6 +67,11 @@ pub struct RequestRecord {
 
 /// Takes what an engine did. It is called on the engine's thread, and must not block.
 pub trait Observer: Send + Sync {
+    /// Whether anybody wants to know at present.
+    fn wants(&self) -> bool {
+        true
+    }
+
     /// A step is over.
     fn stepped(&self, step: StepRecord);
 
@@ -74,7 +79,7 @@ pub trait Observer: Send + Sync {
     fn ended(&self, request: RequestRecord);
 }
 
-/// The observer of an engine, where there is one.
+/// The observer of an engine, where there is one that wants to know.
 #[derive(Default)]
 pub(crate) struct Observed(OnceLock<Arc<dyn Observer>>);
 
@@ -91,7 +96,7 @@ impl Observed {
     }
 
     pub(crate) fn get(&self) -> Option<&Arc<dyn Observer>> {
-        self.0.get()
+        self.0.get().filter(|observer| observer.wants())
     }
 
     /// A step that began then is over.

@@ -29,6 +29,7 @@ pub mod simulate;
 mod subgraph;
 pub mod tune;
 mod usual;
+mod watch;
 mod work;
 
 pub use binding::IoInfo;
@@ -47,4 +48,5 @@ pub use roofline::{Bound, Peaks, Unit};
 pub use session::{Prepared, Session, Tended, WayReport};
 pub use subgraph::needed_nodes;
 pub use usual::{sized, usual_facts};
+pub use watch::{PartRun, RunObserver, RunWatch, WatchSource, watched_model};
 pub use work::{Known, NodeWork, Work, product_operations};

@@ -11,6 +11,7 @@ pub use crate::power::PaceSource;
 use crate::prefetch::PrefetchPolicy;
 use crate::route::{Goal, Units};
 use crate::tune::ChoiceSource;
+use crate::watch::WatchSource;
 
 /// What products of matrices and convolutions compute in. Sums, and all other operators, are FP32
 /// in any case.
@@ -162,6 +163,8 @@ pub struct SessionOptions {
     pub compile: CompileMode,
     /// How runs are divided between units; without it all runs take the way that was planned first.
     pub routing: Option<Routing>,
+    /// Who is told of what is run.
+    pub watch: WatchSource,
 }
 
 impl Default for SessionOptions {
@@ -180,6 +183,7 @@ impl Default for SessionOptions {
             pace: PaceSource::default(),
             compile: CompileMode::default(),
             routing: None,
+            watch: WatchSource::default(),
         }
     }
 }

@@ -14,6 +14,7 @@ use crate::provider::{Executable, ExecutionProvider, Fence, MemoryReport, PlanRe
 use crate::session::{Prepared, Session};
 use crate::tune::Problem;
 use crate::usual::{sized, usual_facts};
+use crate::watch::WatchSource;
 
 /// The most partitions that a prediction looks at, as sessions do.
 const MOST_PARTS: usize = 16;
@@ -58,11 +59,13 @@ impl Others {
         graph: &Arc<Graph>,
         options: &SessionOptions,
     ) -> Result<Box<dyn Executable>, RuntimeError> {
-        // The session around it keeps the pace, divides runs, and has chosen the providers.
+        // The session around it keeps the pace, divides runs, tells of them, and has
+        // chosen the providers.
         let own = SessionOptions {
             pace: PaceSource::default(),
             routing: None,
             providers: Vec::new(),
+            watch: WatchSource::default(),
             ..options.clone()
         };
         let prepared = Prepared::new(Graph::clone(graph), OptimiseLevel::O0)?;

@@ -270,6 +270,12 @@ pub trait Executable: Send + Sync {
         Ok((picked(outputs, wanted), rows))
     }
 
+    /// Whether [`Executable::profile`] runs once and costs little more than [`Executable::submit`], so that it can
+    /// stand for it while somebody watches.
+    fn times_steps(&self) -> bool {
+        false
+    }
+
     /// Takes an output back that nobody reads any more, so that a later run may write that output into
     /// its memory. `output` is its place among those of the partition's graph.
     fn recycle(&self, _output: usize, _tensor: Tensor) {}

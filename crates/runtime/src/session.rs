@@ -30,6 +30,7 @@ use crate::route::Occupied;
 use crate::subgraph;
 use crate::tune::Problem;
 use crate::usual::{sized, usual_facts};
+use crate::watch::WatchSource;
 use padded::Longer;
 use routes::Routes;
 pub use routes::{Tended, WayReport};
@@ -104,6 +105,8 @@ struct Compiled {
     outputs: Vec<Output>,
     /// The axes that are made longer, where a part's provider wants few lengths.
     longer: Option<Arc<Longer>>,
+    /// Who is told of its runs.
+    watch: WatchSource,
 }
 
 enum Output {
@@ -113,6 +116,8 @@ enum Output {
 
 struct Part {
     provider: usize,
+    /// The provider's name.
+    name: &'static str,
     nodes: Range<usize>,
     executable: Box<dyn Executable>,
     inputs: Vec<usize>,
@@ -193,6 +198,7 @@ impl Session {
                 last_use: Vec::new(),
                 outputs: Vec::new(),
                 longer: None,
+                watch: WatchSource::default(),
             })),
             mending: Mutex::new(()),
             routes: None,
@@ -550,7 +556,8 @@ impl Session {
         let last_use = last_use(&parts, &outputs, slots.count());
         let wish = |part: &Part| self.longer.get(part.provider)?.clone();
         let longer = parts.iter().find_map(wish);
-        Ok(Compiled { parts, slots: slots.count(), last_use, outputs, longer })
+        let watch = self.options.watch.clone();
+        Ok(Compiled { parts, slots: slots.count(), last_use, outputs, longer, watch })
     }
 
     fn compile_part(
@@ -567,6 +574,7 @@ impl Session {
         let executable = self.providers[provider].compile_ahead(graph, &self.options, &others)?;
         Ok(Part {
             provider,
+            name: self.providers[provider].name(),
             nodes,
             executable,
             inputs: sub.inputs.iter().map(|&id| slots.of(id)).collect(),

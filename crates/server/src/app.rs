@@ -10,6 +10,7 @@ use crate::forward::Forward;
 use crate::host::Host;
 use crate::http::sagemaker::SageMaker;
 use crate::metrics::{GpuMeters, MetricsConfig};
+use crate::profile::Profiler;
 use crate::restricted::Restrictions;
 use crate::shm::SharedMemory;
 use crate::tally::{Entry, Tally};
@@ -52,6 +53,7 @@ pub struct App {
     http_rules: DoorRules,
     grpc_rules: DoorRules,
     tracer: Tracer,
+    profiler: Arc<Profiler>,
     shared_memory: SharedMemory,
     sagemaker: SageMaker,
 }
@@ -67,6 +69,7 @@ impl App {
             http_rules: DoorRules::default(),
             grpc_rules: DoorRules::default(),
             tracer: Tracer::default(),
+            profiler: Arc::default(),
             shared_memory: SharedMemory::default(),
             sagemaker: SageMaker::default(),
             core,
@@ -98,6 +101,18 @@ impl App {
     #[must_use]
     pub fn with_tracer(self, tracer: Tracer) -> Self {
         Self { tracer, ..self }
+    }
+
+    /// The same server with somebody who makes profiles.
+    #[must_use]
+    pub fn with_profiler(self, profiler: Arc<Profiler>) -> Self {
+        Self { profiler, ..self }
+    }
+
+    /// Who makes profiles.
+    #[must_use]
+    pub fn profiler(&self) -> &Arc<Profiler> {
+        &self.profiler
     }
 
     /// Traces of requests.

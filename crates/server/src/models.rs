@@ -9,7 +9,7 @@ use galatea_llm::engine::Speculation;
 use galatea_llm::model::{CacheType, LanguageModel, LoadOptions};
 use galatea_llm::weights::Quantization;
 use galatea_llm::{Error, Kind};
-use galatea_runtime::{CompileMode, Routing, SessionOptions};
+use galatea_runtime::{CompileMode, Routing, SessionOptions, WatchSource};
 use galatea_serving::Core;
 use galatea_serving::backend::builtin;
 use galatea_serving::backend::graph::GraphBackend;
@@ -21,7 +21,7 @@ use galatea_serving::repository::ModelId;
 use crate::chunks::ChunkRunner;
 use crate::flags::Flags;
 use crate::power;
-use crate::profile::Profile;
+use crate::profile::Profiler;
 use crate::table::table;
 use crate::tuning;
 use crate::units;
@@ -88,20 +88,21 @@ pub struct Machine {
 }
 
 /// The backends, with what the server says of checkpoints, so many bytes of memory for all of them,
-/// the machine's units, and a profile of what engines do.
+/// the machine's units, and the one who makes profiles of them.
 #[must_use]
 pub fn backends_with(
     cache: Option<ModelCache>,
     defaults: CheckpointDefaults,
     limit: Option<u64>,
     machine: Machine,
-    profile: Option<Arc<Profile>>,
+    profiler: Option<Arc<Profiler>>,
 ) -> Vec<Arc<dyn Backend>> {
     let options = SessionOptions {
         choices: tuning::choices(),
         pace: power::pace(),
         // Requests are answered from the start.
         compile: CompileMode::Background,
+        watch: profiler.as_ref().map(|profiler| profiler.watch("")).unwrap_or_default(),
         ..SessionOptions::default()
     };
     let core_ml = GraphBackend::core_ml(units::processor(), options.clone());
@@ -114,34 +115,42 @@ pub fn backends_with(
     let onnx = onnx.with_optional(units::optional()).with_shared(shared, routing);
     let onnx = onnx.with_power(Arc::new(power::of_model));
     let onnx: Arc<dyn Backend> = Arc::new(onnx.with_cache(cache));
-    let llm = LlmBackend::within(&checkpoints(defaults, profile), &Residency::new(limit));
+    let llm = LlmBackend::within(&checkpoints(defaults, profiler), &Residency::new(limit));
     [onnx, core_ml].into_iter().chain(llm).chain(builtin::all()).collect()
 }
 
 /// What loads checkpoints of language models and encoders.
-fn checkpoints(defaults: CheckpointDefaults, profile: Option<Arc<Profile>>) -> LoadModel {
+fn checkpoints(defaults: CheckpointDefaults, profiler: Option<Arc<Profiler>>) -> LoadModel {
     Arc::new(move |name, path, arguments| {
-        let observer = profile.as_ref().map(|profile| profile.of_model(name));
+        let observer = profiler.as_ref().map(|profiler| profiler.of_model(name));
+        let watch = profiler.as_ref().map(|profiler| profiler.watch(name)).unwrap_or_default();
         let arguments = &defaults.complete(arguments);
         // What is wrong with the file is said by whoever reads it next.
         if path.is_dir() && TextEncoder::recognises(path).unwrap_or(false) {
-            let engine = encoder(path, arguments)?;
+            let engine = encoder(path, arguments, watch)?;
             observer.into_iter().for_each(|observer| engine.observe(observer));
             return Ok(Checkpoint::Encoder(Arc::new(engine)));
         }
-        let model = LanguageModel::load(path, &load_options(arguments)?)?;
+        let mut options = load_options(arguments)?;
+        options.session.watch = watch;
+        let model = LanguageModel::load(path, &options)?;
         observer.into_iter().for_each(|observer| model.engine().observe(observer));
         Ok(Checkpoint::Language(Arc::new(model)))
     })
 }
 
 /// Loads an encoder's checkpoint.
-fn encoder(path: &Path, arguments: &EngineArguments) -> Result<EncoderEngine, Error> {
+fn encoder(
+    path: &Path,
+    arguments: &EngineArguments,
+    watch: WatchSource,
+) -> Result<EncoderEngine, Error> {
     if let Some(tokenizer) = &arguments.tokenizer {
         let text = format!("{tokenizer:?} found, but an encoder has its tokenizer beside it");
         return Err(Error::new(Kind::Parameter, "tokenizer", text));
     }
-    let options = load_options(arguments)?;
+    let mut options = load_options(arguments)?;
+    options.session.watch = watch;
     let (providers, session) = (&options.providers, &options.session);
     let mut model = TextEncoder::load_as(path, providers, session, options.quantization)?;
     if let Some(most) = arguments.max_model_len {

@@ -23,10 +23,12 @@ pub enum Category {
     Trace,
     /// Settings of the log.
     Logging,
+    /// Profiles of what runs.
+    Profile,
 }
 
 /// Names of the groups on the command line.
-const NAMES: [(&str, Category); 9] = [
+const NAMES: [(&str, Category); 10] = [
     ("health", Category::Health),
     ("metadata", Category::Metadata),
     ("inference", Category::Inference),
@@ -36,6 +38,7 @@ const NAMES: [(&str, Category); 9] = [
     ("statistics", Category::Statistics),
     ("trace", Category::Trace),
     ("logging", Category::Logging),
+    ("profile", Category::Profile),
 ];
 
 /// Groups, and the header that opens them.

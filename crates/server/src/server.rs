@@ -16,7 +16,7 @@ use crate::http::sagemaker::{self, SageMaker};
 use crate::http::vertex_ai::{self, VertexAi};
 use crate::listen::{Listener, Place, Sharing};
 use crate::metrics::MetricsConfig;
-use crate::profile::Profile;
+use crate::profile::Profiler;
 use crate::restricted::{self, Restrictions, Wording};
 use crate::tls::{self, Application};
 use crate::trace::{self, Tracer};
@@ -56,17 +56,17 @@ impl Server {
     /// # Errors
     /// Triton's sentence about the first door that cannot be opened.
     pub fn start(core: Arc<Core>, flags: &Flags) -> Result<Self, String> {
-        Self::start_with(core, flags, None)
+        Self::start_with(core, flags, Arc::default())
     }
 
-    /// As [`start`](Self::start), with requests in a profile.
+    /// As [`start`](Self::start), with the one who makes profiles of the core's models.
     ///
     /// # Errors
     /// As there.
     pub fn start_with(
         core: Arc<Core>,
         flags: &Flags,
-        profile: Option<Arc<Profile>>,
+        profiler: Arc<Profiler>,
     ) -> Result<Self, String> {
         let max_input_bytes = usize::try_from(flags.number("http-max-input-size"));
         let limits = Limits { max_input_bytes: max_input_bytes.unwrap_or(usize::MAX) };
@@ -79,7 +79,10 @@ impl Server {
             .with_rules(http_rules, grpc_rules)
             .with_shared_memory(flags.bool("allow-client-shm"))
             .with_gpu_metrics(gpus.then_some(interval))
-            .with_tracer(Tracer::new(trace::Config::of(flags)?)?.with_profile(profile));
+            .with_tracer(
+                Tracer::new(trace::Config::of(flags)?)?.with_profiler(Arc::clone(&profiler)),
+            )
+            .with_profiler(profiler);
         let sagemaker = SageMaker::of(|name| flags.environment(name))?;
         let app = Arc::new(app.with_sagemaker(sagemaker));
         let mut addresses = Addresses::default();

@@ -174,7 +174,7 @@ impl Device {
             opened.measure_use();
         }
         if let Some(observer) = self.observers.get() {
-            opened.observe(Arc::clone(observer))?;
+            opened.observe(observer)?;
         }
         tracing::warn!(name, "a GPU that was lost is open again");
         Ok(opened)

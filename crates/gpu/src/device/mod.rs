@@ -294,7 +294,7 @@ impl Device {
         self.meter.usage()
     }
 
-    /// Tells somebody of every run from now on, with the times of all dispatches. The first observer stays.
+    /// Tells somebody of every run from now on, with the times of all dispatches, and nobody else.
     ///
     /// # Errors
     /// When the device cannot tell the time, or is lost.
@@ -305,8 +305,13 @@ impl Device {
         }
         let rounds = (0..ROUNDS).map(|_| self.round()).collect::<Result<Vec<_>, _>>()?;
         self.clock.set(&rounds);
-        self.observers.set(observer);
+        self.observers.set(Some(observer));
         Ok(())
+    }
+
+    /// Tells nobody of runs any more.
+    pub fn forget_observer(&self) {
+        self.observers.set(None);
     }
 
     /// Has the device look at its clock.

@@ -1,7 +1,7 @@
 //! Who is told of every run.
 
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, PoisonError, RwLock};
 use std::time::{Duration, Instant};
 
 use galatea_runtime::{Unit, Work};
@@ -80,18 +80,20 @@ pub trait Observer: Send + Sync {
 #[derive(Default)]
 pub(crate) struct Observers {
     on: AtomicBool,
-    observer: OnceLock<Arc<dyn Observer>>,
+    observer: RwLock<Option<Arc<dyn Observer>>>,
 }
 
 impl Observers {
-    /// Sets the observer; the first one stays.
-    pub(crate) fn set(&self, observer: Arc<dyn Observer>) {
-        if self.observer.set(observer).is_ok() {
-            self.on.store(true, Ordering::Release);
-        }
+    /// Sets the observer, or none.
+    pub(crate) fn set(&self, observer: Option<Arc<dyn Observer>>) {
+        self.on.store(observer.is_some(), Ordering::Release);
+        *self.observer.write().unwrap_or_else(PoisonError::into_inner) = observer;
     }
 
-    pub(crate) fn get(&self) -> Option<&Arc<dyn Observer>> {
-        self.on.load(Ordering::Acquire).then(|| self.observer.get()).flatten()
+    pub(crate) fn get(&self) -> Option<Arc<dyn Observer>> {
+        if !self.on.load(Ordering::Acquire) {
+            return None;
+        }
+        self.observer.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 }

@@ -50,6 +50,12 @@ impl Device {
         };
         Ok(*self.peaks.get_or_init(|| measured))
     }
+
+    /// The same where it was measured before.
+    #[must_use]
+    pub fn known_peaks(&self) -> Option<Peaks> {
+        self.peaks.get().copied()
+    }
 }
 
 fn refused(reason: String) -> GpuError {

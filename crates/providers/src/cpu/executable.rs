@@ -326,6 +326,10 @@ impl Executable for CpuExecutable {
         Ok((outputs, rows))
     }
 
+    fn times_steps(&self) -> bool {
+        true
+    }
+
     fn problems(&self, inputs: &[Datum]) -> Result<Vec<Problem>, RuntimeError> {
         let inputs: Result<Vec<Datum>, OpError> =
             inputs.iter().cloned().map(Datum::contiguous).collect();

@@ -113,7 +113,7 @@ impl Compiled {
             let part = &self.parts[at];
             let begin = Instant::now();
             let outputs = match rows {
-                None => asked.submit(part, inputs).wait(),
+                None => asked.run(part, inputs, &self.watch),
                 Some(rows) => asked.profile(part, inputs).map(|(outputs, more)| {
                     rows.extend(more);
                     outputs

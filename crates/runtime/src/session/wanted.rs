@@ -7,6 +7,7 @@ use super::{Compiled, Output, Part, Session};
 use crate::binding::bind;
 use crate::error::RuntimeError;
 use crate::provider::{Fence, ProfileRow};
+use crate::watch::WatchSource;
 
 /// Which outputs are asked for.
 #[derive(Clone, Copy, Debug)]
@@ -50,6 +51,22 @@ impl Asked {
             Some(wanted) => part.executable.submit_wanted(inputs, wanted),
             None => part.executable.submit(inputs),
         }
+    }
+
+    /// Runs to the end, and tells whoever watches.
+    pub(super) fn run(
+        &self,
+        part: &Part,
+        inputs: Vec<Datum>,
+        watch: &WatchSource,
+    ) -> Result<Vec<Datum>, RuntimeError> {
+        let Some(watched) = watch.begin(part.name) else { return self.submit(part, inputs).wait() };
+        let (outputs, rows) = match part.executable.times_steps() {
+            true => self.profile(part, inputs)?,
+            false => (self.submit(part, inputs).wait()?, Vec::new()),
+        };
+        watched.end(rows);
+        Ok(outputs)
     }
 
     pub(super) fn profile(

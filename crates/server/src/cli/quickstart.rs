@@ -22,6 +22,7 @@ use crate::grpc::proto::inference::ModelInferRequest;
 use crate::grpc::proto::inference::grpc_inference_service_client::GrpcInferenceServiceClient;
 use crate::grpc::proto::inference::model_infer_request::InferInputTensor;
 use crate::logging;
+use crate::profile::Profiler;
 use crate::server::{Addresses, Server};
 use crate::table::table;
 
@@ -50,10 +51,11 @@ pub(super) fn quickstart(arguments: &[String]) -> Result<ExitCode, String> {
     say(&format!("Loading the models in {} …", repository.display()));
     let flags = flags(&repository, false)?;
     logging::start(&flags).map_err(|error| error.to_string())?;
-    let core = serve::start_core(&flags, None)?;
+    let profiler: Arc<Profiler> = Arc::default();
+    let core = serve::start_core(&flags, Arc::clone(&profiler))?;
     serve::runtime(&flags)?.block_on(async {
         let mut interrupts = serve::Interrupts::listen()?;
-        let server = start(&core, &flags, &repository)?;
+        let server = start(&core, &flags, &repository, &profiler)?;
         let addresses = server.addresses();
         let (Some(http), Some(grpc)) = (addresses.http, addresses.grpc) else {
             return Err("the doors are not open".to_owned());
@@ -111,10 +113,16 @@ fn flags(repository: &Path, any_port: bool) -> Result<Flags, String> {
 }
 
 /// Opens the usual ports, and any free ones where those are taken.
-fn start(core: &Arc<Core>, usual: &Flags, repository: &Path) -> Result<Server, String> {
-    Server::start(Arc::clone(core), usual).or_else(|error| {
+fn start(
+    core: &Arc<Core>,
+    usual: &Flags,
+    repository: &Path,
+    profiler: &Arc<Profiler>,
+) -> Result<Server, String> {
+    let start = |flags: &Flags| Server::start_with(Arc::clone(core), flags, Arc::clone(profiler));
+    start(usual).or_else(|error| {
         say(&format!("{error}- taking free ports instead"));
-        Server::start(Arc::clone(core), &flags(repository, true)?)
+        start(&flags(repository, true)?)
     })
 }
 

@@ -1,7 +1,7 @@
 //! `galatea serve`, and the program name `tritonserver`.
 
 use std::collections::BTreeMap;
-use std::path::Path;
+use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
@@ -23,7 +23,7 @@ use crate::memory_limit;
 use crate::metrics::MetricsConfig;
 use crate::models::{self, CheckpointDefaults};
 use crate::power;
-use crate::profile::Profile;
+use crate::profile::{Profiler, Wish};
 use crate::routing;
 use crate::server::{self, Server};
 use crate::startup;
@@ -58,22 +58,23 @@ fn run(arguments: &[String], bind_all: bool) -> Result<ExitCode, String> {
         tracing::warn!("{warning}");
     }
     // Before the models are loaded: what they run then is in it.
-    let profile = match flags.bool("metal-profile") {
-        true => Some(Profile::start(Path::new(flags.text("metal-profile-output")))?),
-        false => None,
-    };
+    let profiler: Arc<Profiler> = Arc::default();
+    if flags.bool("metal-profile") {
+        let file = Some(PathBuf::from(flags.text("metal-profile-output")));
+        profiler.start(&Wish { file, ..Wish::default() })?;
+    }
     listen::allow_connections();
     let runtime = runtime(&flags)?;
-    let code = runtime.block_on(load_and_serve(flags, profile.clone()));
+    let code = runtime.block_on(load_and_serve(flags, Arc::clone(&profiler)));
     // However the server ended.
-    profile.iter().for_each(|profile| profile.close());
+    profiler.close();
     // A load that goes on after a signal must not keep the program.
     runtime.shutdown_background();
     code
 }
 
 /// Loads the models, opens the doors and waits for the signal to stop, which may come at any time.
-async fn load_and_serve(flags: Flags, profile: Option<Arc<Profile>>) -> Result<ExitCode, String> {
+async fn load_and_serve(flags: Flags, profiler: Arc<Profiler>) -> Result<ExitCode, String> {
     // Before the first answer: as the first process of a container the program has no other way to be stopped.
     let mut interrupts = Interrupts::listen()?;
     tracing::info!("Loading models from {}", flags.all("model-repository").join(", "));
@@ -81,7 +82,7 @@ async fn load_and_serve(flags: Flags, profile: Option<Arc<Profile>>) -> Result<E
     let power = power::settings(&flags, &metal_config(&flags)?)?;
     power::adopt(power);
     let flags = Arc::new(flags);
-    let (loader, watching) = (Arc::clone(&flags), profile.clone());
+    let (loader, watching) = (Arc::clone(&flags), Arc::clone(&profiler));
     let core = tokio::select! {
         core = tokio::task::spawn_blocking(move || start_core(&loader, watching)) => {
             core.map_err(|error| format!("loading the models failed: {error}"))??
@@ -93,7 +94,7 @@ async fn load_and_serve(flags: Flags, profile: Option<Arc<Profile>>) -> Result<E
     };
     let _power = power::Watch::start(power, &core);
     let _tender = routing::Tender::start(&core);
-    let server = match Server::start_with(Arc::clone(&core), &flags, profile) {
+    let server = match Server::start_with(Arc::clone(&core), &flags, profiler) {
         Ok(server) => server,
         Err(error) => {
             tracing::error!("{error}");
@@ -112,14 +113,11 @@ async fn load_and_serve(flags: Flags, profile: Option<Arc<Profile>>) -> Result<E
     }
 }
 
-/// Loads the models and says how that went. Their engines tell a profile what they do.
+/// Loads the models and says how that went. What they do can be profiled.
 ///
 /// # Errors
 /// When the repositories cannot be read, or a model cannot be loaded and the flags say to end then.
-pub(super) fn start_core(
-    flags: &Flags,
-    profile: Option<Arc<Profile>>,
-) -> Result<Arc<Core>, String> {
+pub(super) fn start_core(flags: &Flags, profiler: Arc<Profiler>) -> Result<Arc<Core>, String> {
     let software = match flags.bool("allow-software-gpu") {
         true => Software::Counted,
         false => Software::Ignored,
@@ -139,8 +137,8 @@ pub(super) fn start_core(
     let shared = units::shared(flags.text("provider"), &gpus);
     let (shared, routing) = shared.map_err(|error| format!("--provider: {error}"))?;
     let on = models::Machine { gpus, shared, routing };
-    let backends =
-        models::backends_with(cache, CheckpointDefaults::of(flags)?, memory, on, profile);
+    let defaults = CheckpointDefaults::of(flags)?;
+    let backends = models::backends_with(cache, defaults, memory, on, Some(profiler));
     let core = Core::start(options, backends.clone()).map_err(|error| {
         tracing::error!("creating server: {}", error.nested());
         format!("creating server: {}", error.nested())

@@ -10,6 +10,7 @@ use galatea_llm::sampling::Need;
 use galatea_runtime::{Bound, Peaks, ProfileRow, Unit, Work};
 use serde_json::{Value, json};
 
+use crate::profile::processor_peaks;
 use crate::table::table;
 use crate::{gpus, units};
 
@@ -33,22 +34,17 @@ impl Roofs {
     /// Measures the GPU that a provider's name stands for, if rows are of one. Of the processor the estimates
     /// are taken that are known.
     pub(super) fn of(provider: Option<&str>, rows: &[ProfileRow]) -> Self {
-        let found = galatea_providers::Capabilities::detect();
-        let processor = Peaks {
-            vector_f32: found.peak("vector-f32").map(|giga| giga * 1e9),
-            bytes: found.bandwidth_gb_per_s.map(|giga| giga * 1e9),
-            ..Peaks::default()
-        };
         let on_gpu = rows.iter().any(|row| row.provider == GPU);
         let number = on_gpu.then(|| units::gpu_number(provider)).flatten();
         let measured = number.map(gpus::peaks).transpose().unwrap_or_else(|error| {
             tracing::warn!("the peaks of the GPU are not known: {error}");
             None
         });
-        Self { gpu: measured, processor }
+        Self { gpu: measured, processor: processor_peaks() }
     }
 
-    fn peaks(&self, provider: &str) -> Peaks {
+    /// What a provider's unit reaches at most, as far as that is known.
+    pub(super) fn peaks(&self, provider: &str) -> Peaks {
         match provider {
             GPU => self.gpu.as_ref().map(|(_, peaks)| *peaks).unwrap_or_default(),
             galatea_providers::cpu::NAME => self.processor,

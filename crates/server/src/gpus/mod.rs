@@ -10,10 +10,14 @@ mod pressure;
 use std::time::Duration;
 
 #[cfg(not(any(target_os = "macos", feature = "gpu")))]
-pub(crate) use none::{Watch, limit_memory, measure_use, memory, observe, peaks, uses};
+pub(crate) use none::{
+    Watch, forget, known_peaks, limit_memory, measure_peaks, measure_use, memory, name, observe,
+    peaks, uses,
+};
 #[cfg(any(target_os = "macos", feature = "gpu"))]
 pub(crate) use open::{
-    device, limit_memory, measure_use, memory, name, observe, peaks, trim, uses,
+    device, forget, known_peaks, limit_memory, measure_peaks, measure_use, memory, name, observe,
+    peaks, trim, uses,
 };
 #[cfg(any(target_os = "macos", feature = "gpu"))]
 pub(crate) use pressure::Watch;

@@ -47,6 +47,22 @@ pub(crate) fn observe(_profile: &Arc<Profile>) -> Result<(), String> {
     Err(WITHOUT.to_owned())
 }
 
+/// There is nothing to forget.
+pub(crate) fn forget() {}
+
+/// Nothing has peaks.
+pub(crate) fn known_peaks(_number: usize) -> Option<Peaks> {
+    None
+}
+
+/// There is nothing to measure.
+pub(crate) fn measure_peaks() {}
+
+/// The name of no GPU.
+pub(crate) fn name(_number: usize) -> String {
+    String::new()
+}
+
 /// Nothing has peaks.
 ///
 /// # Errors

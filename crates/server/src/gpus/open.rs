@@ -157,6 +157,29 @@ pub(crate) fn observe(profile: &Arc<Profile>) -> Result<(), String> {
     Ok(())
 }
 
+/// Writes runs on GPUs to no profile any more.
+pub(crate) fn forget() {
+    let mut open = Open::get();
+    open.profile = None;
+    open.all().for_each(|(_, device)| device.forget_observer());
+}
+
+/// What an open GPU reaches at most, where that was measured before.
+pub(crate) fn known_peaks(number: usize) -> Option<Peaks> {
+    let (_, device) = Open::get().all().find(|(known, _)| *known == number)?;
+    device.known_peaks()
+}
+
+/// Measures what the open GPUs reach at most, about a second for each that was not measured before.
+pub(crate) fn measure_peaks() {
+    let all: Vec<(usize, Arc<Device>)> = Open::get().all().collect();
+    for (number, device) in all {
+        if let Err(error) = device.peaks() {
+            tracing::warn!("the peaks of GPU {number} are not known: {error}");
+        }
+    }
+}
+
 /// The name of a GPU and what it reaches at most: measured the first time.
 ///
 /// # Errors

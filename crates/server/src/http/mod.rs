@@ -15,6 +15,7 @@ mod infer;
 mod message;
 mod metrics_door;
 pub mod openai;
+mod profile;
 mod repository;
 pub mod rows;
 pub mod sagemaker;

@@ -12,7 +12,9 @@ use galatea_serving::trace::Trace;
 
 pub use super::dialect::Dialect;
 use super::message::{ContentType, Head, Method, Response};
-use super::{encoders, generate, handlers, infer, openai, repository, sagemaker, settings, shm};
+use super::{
+    encoders, generate, handlers, infer, openai, profile, repository, sagemaker, settings, shm,
+};
 use crate::app::App;
 pub use crate::restricted::Category;
 use crate::trace;
@@ -130,7 +132,7 @@ macro_rules! rows {
     };
 }
 
-/// Triton's endpoints. The first row whose pattern fits the path has the request.
+/// Triton's endpoints, and those of profiles. The first row whose pattern fits the path has the request.
 pub const ROWS: &[Row] = rows![
     "/v2/health/live" Health Get Text handlers::live;
     "/v2/health/ready" Health Get Text handlers::ready;
@@ -153,6 +155,10 @@ pub const ROWS: &[Row] = rows![
     "/v2/models/{model}/trace/setting" Trace Get|Post Json settings::trace;
     "/v2/trace/setting" Trace Get|Post Json settings::trace;
     "/v2/logging" Logging Get|Post Json settings::log;
+    "/v2/profile" Profile Get Json profile::show;
+    "/v2/profile/start" Profile Post Json profile::start;
+    "/v2/profile/stop" Profile Post Json profile::stop;
+    "/v2/profile/trace" Profile Get Json profile::trace;
     "/v2/repository/index" ModelRepository Post Json repository::index;
     "/v2/repository/{repository}/index" ModelRepository Post Json repository::index;
     "/v2/repository/models/{model}/load" ModelRepository Post Json repository::load;

@@ -1,4 +1,4 @@
-//! A file of Chrome's trace events that is whole at any time.
+//! Chrome's trace events, in a file that is whole at any time or as a text in memory.
 
 use std::fs::File;
 use std::io::{self, Seek, SeekFrom, Write};
@@ -9,6 +9,8 @@ use serde_json::{Value, json};
 
 /// The most bytes of a file; events beyond are counted.
 const MOST_BYTES: u64 = 1 << 30;
+/// The most bytes of a text.
+const MOST_TEXT_BYTES: u64 = 256 << 20;
 /// The most bytes of events that wait.
 const WAITING: usize = 1 << 20;
 /// How long events may wait while others come.
@@ -86,6 +88,83 @@ impl ChromeFile {
     }
 }
 
+/// Where events go.
+#[derive(Debug)]
+pub(super) enum Sink {
+    /// A file.
+    File(ChromeFile),
+    /// Memory.
+    Text(ChromeText),
+}
+
+impl Sink {
+    /// Adds an event.
+    ///
+    /// # Errors
+    /// When the disk refuses it.
+    pub(super) fn add(&mut self, event: &Value) -> io::Result<()> {
+        match self {
+            Self::File(file) => file.add(event),
+            Self::Text(text) => {
+                text.add(event);
+                Ok(())
+            }
+        }
+    }
+
+    /// Makes a file whole. So many items never came.
+    ///
+    /// # Errors
+    /// When the disk refuses it.
+    pub(super) fn flush(&mut self, dropped: u64) -> io::Result<()> {
+        match self {
+            Self::File(file) => file.flush(dropped),
+            Self::Text(_) => Ok(()),
+        }
+    }
+}
+
+/// The same JSON object as that of a file, of so many events at most.
+#[derive(Debug)]
+pub(super) struct ChromeText {
+    events: String,
+    count: u64,
+    most: u64,
+    /// Events that found no place.
+    left_out: u64,
+}
+
+impl ChromeText {
+    pub(super) fn new(most: u64) -> Self {
+        Self { events: String::new(), count: 0, most, left_out: 0 }
+    }
+
+    fn add(&mut self, event: &Value) {
+        let full = self.events.len() as u64 > MOST_TEXT_BYTES;
+        if self.count >= self.most || full {
+            self.left_out += 1;
+            return;
+        }
+        self.events.push_str(if self.count == 0 { "\n" } else { ",\n" });
+        self.events.push_str(&event.to_string());
+        self.count += 1;
+    }
+
+    /// How many events there are, and how many found no place.
+    pub(super) fn counts(&self) -> [u64; 2] {
+        [self.count, self.left_out]
+    }
+
+    /// The whole text. So many items never came.
+    pub(super) fn end(self, dropped: u64) -> String {
+        let other = json!({"dropped": dropped, "left_out": self.left_out});
+        let mut text = self.events;
+        text.insert_str(0, "{\"traceEvents\":[");
+        text.push_str(&format!("\n],\"displayTimeUnit\":\"ns\",\"otherData\":{other}}}"));
+        text
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -108,6 +187,20 @@ mod tests {
             assert_eq!(found["traceEvents"].as_array().unwrap().len(), count);
             assert_eq!(found["otherData"]["dropped"], json!(at));
         }
+    }
+
+    #[test]
+    fn a_text_has_so_many_events_at_most() {
+        let mut text = ChromeText::new(2);
+        for at in 0..5 {
+            text.add(&json!({"name": "é", "ts": at}));
+        }
+        assert_eq!(text.counts(), [2, 3]);
+        let found: Value = serde_json::from_str(&text.end(1)).unwrap();
+        assert_eq!(found["traceEvents"].as_array().unwrap().len(), 2);
+        assert_eq!(found["otherData"], json!({"dropped": 1, "left_out": 3}));
+        let none: Value = serde_json::from_str(&ChromeText::new(0).end(0)).unwrap();
+        assert_eq!(none["traceEvents"], json!([]));
     }
 
     #[test]

@@ -4,6 +4,7 @@ use std::collections::{HashMap, HashSet};
 use std::time::{Duration, Instant};
 
 use galatea_llm::observe::{RequestRecord, StepRecord};
+use galatea_runtime::PartRun;
 use galatea_serving::trace::{
     COMPUTE_END, COMPUTE_START, Entry, Event, QUEUE_START, REQUEST_END, REQUEST_START, unix_ns,
 };
@@ -43,6 +44,7 @@ impl Events {
         match item {
             #[cfg(any(target_os = "macos", feature = "gpu"))]
             Item::Run(run, host) => self.run(&run, &host),
+            Item::Part(run, host) => self.part(&run, &host),
             Item::Request(entries) => self.request(&entries),
             Item::Step(model, step, host) => self.step(&model, &step, &host),
             Item::Generation(model, request) => self.generation(&model, &request),
@@ -68,6 +70,26 @@ impl Events {
             "ph": "X", "cat": kind, "name": name, "pid": pid, "tid": tid,
             "ts": self.us(unix_ns(begin)), "dur": time.as_nanos() as f64 / 1e3, "args": args,
         })
+    }
+
+    /// A partition that a session ran, on the row of its thread, and its steps one behind the other.
+    fn part(&mut self, run: &PartRun, host: &Host) -> Vec<Value> {
+        let mut out = Vec::with_capacity(run.rows.len() + 3);
+        let row = self.host_row(host, &mut out);
+        let args = json!({"unit": run.provider, "steps": run.rows.len()});
+        out.push(self.span(row, ("run", &run.model), (run.begin, run.time), args));
+        let end = run.begin + run.time;
+        let mut begin = run.begin;
+        for step in &run.rows {
+            let args = json!({
+                "node": step.node, "operator": step.op, "unit": step.provider,
+                "flop": step.work.operations, "bytes": step.work.bytes,
+            });
+            let time = step.time.min(end.saturating_duration_since(begin));
+            out.push(self.span(row, ("kernel", &step.kernel), (begin, time), args));
+            begin += time;
+        }
+        out
     }
 
     /// A step of an engine, on the row of its thread, where runs on GPUs lie inside.

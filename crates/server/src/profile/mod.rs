@@ -1,32 +1,47 @@
-//! The profile of `--metal-profile`: what GPUs, the host, engines and requests did when, as a file for
-//! `chrome://tracing` and Perfetto.
+//! Profiles: what units, the host, engines and requests did when, for `chrome://tracing` and Perfetto, and what that
+//! adds up to.
 
 mod chrome;
 mod events;
+mod occupied;
+mod profiler;
+mod spread;
+mod summary;
+mod tally;
 
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, TrySendError, sync_channel};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use galatea_llm::observe::{Observer, RequestRecord, StepRecord};
-use galatea_serving::trace::{Entry, TraceSink};
+use galatea_llm::observe::{RequestRecord, StepRecord};
+use galatea_runtime::power::EnergyReport;
+use galatea_runtime::{PartRun, RunObserver};
+use galatea_serving::trace::{Entry, Event, TraceSink};
+use serde_json::Value;
 
-use crate::gpus;
-use chrome::ChromeFile;
+use crate::{gpus, power};
+use chrome::{ChromeFile, ChromeText, Sink};
 use events::Events;
+pub use profiler::{Finished, MOST_EVENTS, Profiler, Status, USUAL_EVENTS, Wish};
+pub(crate) use summary::processor_peaks;
+use summary::{Window, known_peaks, summary};
+pub(crate) use tally::KernelCounts;
+use tally::Tally;
 
-/// Runs and requests that may wait for the disk; those beyond are left out and counted.
-const QUEUE: usize = 512;
+/// Runs and requests that may wait to be written; those beyond are left out of the events and counted.
+const QUEUE: usize = 4096;
 /// How long the file may lag behind.
 const LAG: Duration = Duration::from_millis(500);
 
-/// Something for the file.
+/// Something for the events.
 enum Item {
     #[cfg(any(target_os = "macos", feature = "gpu"))]
     Run(Box<galatea_gpu::RunRecord>, Host),
+    /// A partition that is not a GPU's.
+    Part(Box<PartRun>, Host),
     Request(Vec<Entry>),
     /// A step of a model's engine, on its thread.
     Step(Arc<str>, StepRecord, Host),
@@ -49,27 +64,16 @@ impl Host {
     }
 }
 
-/// Writes what the engine of a model does to a profile.
-struct OfModel {
-    profile: Arc<Profile>,
-    model: Arc<str>,
-}
-
-impl Observer for OfModel {
-    fn stepped(&self, step: StepRecord) {
-        self.profile.give(Item::Step(Arc::clone(&self.model), step, Host::current()));
-    }
-
-    fn ended(&self, request: RequestRecord) {
-        self.profile.give(Item::Generation(Arc::clone(&self.model), Box::new(request)));
-    }
-}
-
-/// A profile that is being written, by a thread of its own.
+/// A profile that is being made: events are written by a thread of its own.
 #[derive(Debug)]
 pub struct Profile {
+    begin: Instant,
+    energy: Option<EnergyReport>,
+    /// The models that are of interest; all where there are none.
+    models: Vec<String>,
+    tally: Mutex<Tally>,
     queue: Mutex<Option<SyncSender<Item>>>,
-    thread: Mutex<Option<JoinHandle<()>>>,
+    thread: Mutex<Option<JoinHandle<Sink>>>,
     dropped: Arc<AtomicU64>,
 }
 
@@ -81,40 +85,96 @@ impl Profile {
     /// # Errors
     /// When the file cannot be written, there is no thread for it, or there are no GPUs.
     pub fn start(path: &Path) -> Result<Arc<Self>, String> {
-        let file = ChromeFile::create(path)
-            .map_err(|error| format!("--metal-profile-output '{}': {error}", path.display()))?;
-        let (queue, inbox) = sync_channel(QUEUE);
-        let dropped = Arc::new(AtomicU64::new(0));
-        let (lost, place) = (Arc::clone(&dropped), path.display().to_string());
-        let thread = std::thread::Builder::new()
-            .name("profile-writer".to_owned())
-            .spawn(move || write(file, &inbox, &lost, &place))
-            .map_err(|error| format!("cannot start the thread that writes the profile: {error}"))?;
-        let (queue, thread) = (Mutex::new(Some(queue)), Mutex::new(Some(thread)));
-        let profile = Arc::new(Self { queue, thread, dropped });
+        let profile = Self::of(Some(path), 0, Vec::new())?;
         gpus::observe(&profile).map_err(|why| format!("--metal-profile: {why}"))?;
         Ok(profile)
     }
 
-    /// Who watches the engine of a model, so that its steps and requests are written too.
-    #[must_use]
-    pub fn of_model(self: &Arc<Self>, model: &str) -> Arc<dyn Observer> {
-        Arc::new(OfModel { profile: Arc::clone(self), model: model.into() })
+    /// A profile of some models, or of all, that nobody tells anything yet; in a file, or with so many events in
+    /// memory.
+    fn of(path: Option<&Path>, events: u64, models: Vec<String>) -> Result<Arc<Self>, String> {
+        let sink = match path {
+            None => Sink::Text(ChromeText::new(events)),
+            Some(path) => Sink::File(ChromeFile::create(path).map_err(|error| {
+                format!("--metal-profile-output '{}': {error}", path.display())
+            })?),
+        };
+        let (queue, inbox) = sync_channel(QUEUE);
+        let dropped = Arc::new(AtomicU64::new(0));
+        let place = path.map_or(String::new(), |path| path.display().to_string());
+        let lost = Arc::clone(&dropped);
+        let thread = std::thread::Builder::new()
+            .name("profile-writer".to_owned())
+            .spawn(move || write(sink, &inbox, &lost, &place))
+            .map_err(|error| format!("cannot start the thread that writes the profile: {error}"))?;
+        Ok(Arc::new(Self {
+            begin: Instant::now(),
+            energy: power::state().map(|state| state.energy),
+            models,
+            tally: Mutex::default(),
+            queue: Mutex::new(Some(queue)),
+            thread: Mutex::new(Some(thread)),
+            dropped,
+        }))
     }
 
     /// Writes what waits and ends the file. What happens later is not in it.
     pub fn close(&self) {
+        drop(self.end());
+    }
+
+    /// Writes what waits; what it was written to, where that was not asked before.
+    fn end(&self) -> Option<Sink> {
         drop(self.queue.lock().unwrap_or_else(PoisonError::into_inner).take());
-        let thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner).take();
-        if thread.is_some_and(|thread| thread.join().is_err()) {
+        let thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner).take()?;
+        let ended = thread.join();
+        if ended.is_err() {
             tracing::error!("the thread that writes the profile panicked");
         }
+        ended.ok()
+    }
+
+    /// What was found so far.
+    fn summary(&self, end: Instant) -> Value {
+        let (begin, energy, models) = (self.begin, self.energy, self.models.clone());
+        let window = Window { begin, end, energy, models };
+        // Runs go on being told to it meanwhile.
+        let tally = self.tally().clone();
+        summary(&tally, &window, &known_peaks())
+    }
+
+    /// How often each kernel was started.
+    fn kernels(&self) -> KernelCounts {
+        self.tally().kernels()
+    }
+
+    fn tally(&self) -> MutexGuard<'_, Tally> {
+        self.tally.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn is_wanted(&self, model: &str) -> bool {
+        self.models.is_empty() || self.models.iter().any(|own| own == model)
     }
 
     fn give(&self, item: Item) {
         let queue = self.queue.lock().unwrap_or_else(PoisonError::into_inner).clone();
         if let Some(Err(TrySendError::Full(_))) = queue.map(|queue| queue.try_send(item)) {
             self.dropped.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    /// A step of a model's engine.
+    fn stepped(&self, model: &Arc<str>, step: StepRecord) {
+        if self.is_wanted(model) {
+            self.give(Item::Step(Arc::clone(model), step, Host::current()));
+        }
+    }
+
+    /// A request that a model's engine has done with.
+    fn ended(&self, model: &Arc<str>, request: RequestRecord) {
+        if self.is_wanted(model) {
+            self.tally().generation(model, &request);
+            self.give(Item::Generation(Arc::clone(model), Box::new(request)));
         }
     }
 }
@@ -127,25 +187,53 @@ impl Drop for Profile {
 
 impl TraceSink for Profile {
     fn finished(&self, entries: Vec<Entry>) {
-        self.give(Item::Request(entries));
+        let model = entries.iter().find_map(|entry| match &entry.event {
+            Event::Began { model, .. } => Some(model),
+            _ => None,
+        });
+        if model.is_some_and(|model| self.is_wanted(model)) {
+            self.tally().request(&entries, |model| self.is_wanted(model));
+            self.give(Item::Request(entries));
+        }
+    }
+}
+
+impl RunObserver for Profile {
+    fn wants(&self, model: &str) -> bool {
+        self.is_wanted(model)
+    }
+
+    fn ran(&self, run: PartRun) {
+        self.tally().part(&run);
+        // A GPU's run tells what the host did around it.
+        if run.provider != tally::GPU {
+            self.give(Item::Part(Box::new(run), Host::current()));
+        }
     }
 }
 
 #[cfg(any(target_os = "macos", feature = "gpu"))]
 impl galatea_gpu::Observer for Profile {
-    fn ran(&self, run: galatea_gpu::RunRecord) {
+    fn ran(&self, mut run: galatea_gpu::RunRecord) {
+        // The device knows the name of the graph.
+        match galatea_runtime::watched_model() {
+            Some(model) => run.model = model.to_string(),
+            None if self.models.is_empty() => {}
+            None => return,
+        }
+        self.tally().device(&run);
         self.give(Item::Run(Box::new(run), Host::current()));
     }
 }
 
-/// Writes until nobody has anything more. The file can be read at any time.
-fn write(mut file: ChromeFile, inbox: &Receiver<Item>, dropped: &AtomicU64, path: &str) {
+/// Writes until nobody has anything more. A file can be read at any time.
+fn write(mut sink: Sink, inbox: &Receiver<Item>, dropped: &AtomicU64, path: &str) -> Sink {
     let mut events = Events::new();
     let mut failed = false;
     loop {
         let written = match inbox.recv_timeout(LAG) {
-            Ok(item) => events.of(item).iter().try_for_each(|event| file.add(event)),
-            Err(RecvTimeoutError::Timeout) => file.flush(dropped.load(Ordering::Relaxed)),
+            Ok(item) => events.of(item).iter().try_for_each(|event| sink.add(event)),
+            Err(RecvTimeoutError::Timeout) => sink.flush(dropped.load(Ordering::Relaxed)),
             Err(RecvTimeoutError::Disconnected) => break,
         };
         if let Err(error) = written
@@ -154,7 +242,8 @@ fn write(mut file: ChromeFile, inbox: &Receiver<Item>, dropped: &AtomicU64, path
             tracing::error!("the profile '{path}' cannot be written: {error}");
         }
     }
-    if let Err(error) = file.flush(dropped.load(Ordering::Relaxed)) {
+    if let Err(error) = sink.flush(dropped.load(Ordering::Relaxed)) {
         tracing::error!("the profile '{path}' cannot be written: {error}");
     }
+    sink
 }

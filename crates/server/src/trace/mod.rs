@@ -15,7 +15,7 @@ use galatea_serving::Error;
 use galatea_serving::trace::{Entry, Event, Trace, TraceLevel, TraceSink};
 use tonic::metadata::MetadataMap;
 
-use crate::profile::Profile;
+use crate::profile::{Profile, Profiler};
 pub use config::{Config, Mode, OpenTelemetry};
 use file::TraceFile;
 use otel::{Exporter, TraceParent};
@@ -45,8 +45,8 @@ pub struct Tracer {
     /// Whether any request may be traced: the one look that untraced requests cost.
     active: AtomicBool,
     outlet: Outlet,
-    /// The profile, which has every request.
-    profile: Option<Arc<Profile>>,
+    /// Who makes profiles, which have every request.
+    profiler: Option<Arc<Profiler>>,
 }
 
 /// Gives a trace to the profile and to the collector of traces, where that one wants it.
@@ -103,13 +103,13 @@ impl Tracer {
     fn with(config: Config, outlet: Outlet) -> Self {
         let settings = TraceSettings::new(&config);
         let active = AtomicBool::new(settings.is_active());
-        Self { config, settings: Mutex::new(settings), active, outlet, profile: None }
+        Self { config, settings: Mutex::new(settings), active, outlet, profiler: None }
     }
 
-    /// The same tracer, which also writes every request to a profile.
+    /// The same tracer, which also gives every request to a profile that is under way.
     #[must_use]
-    pub fn with_profile(self, profile: Option<Arc<Profile>>) -> Self {
-        Self { profile, ..self }
+    pub fn with_profiler(self, profiler: Arc<Profiler>) -> Self {
+        Self { profiler: Some(profiler), ..self }
     }
 
     /// Where traces go.
@@ -138,20 +138,22 @@ impl Tracer {
     /// Whether any request may be traced.
     #[must_use]
     pub fn is_active(&self) -> bool {
-        self.profile.is_some() || self.active.load(Ordering::Relaxed)
+        let profiled = self.profiler.as_ref().is_some_and(|profiler| profiler.is_on());
+        profiled || self.active.load(Ordering::Relaxed)
     }
 
     /// A trace, where the request is one to trace. A client that traces the request itself says so in the
     /// `traceparent` header; a collector of OpenTelemetry then gets it in any case.
     #[must_use]
     pub fn sample(&self, model: &str, traceparent: Option<&str>) -> Option<Arc<Trace>> {
-        let Some(profile) = &self.profile else {
+        let profile = self.profiler.as_ref().and_then(|profiler| profiler.current());
+        let Some(profile) = profile else {
             let (level, sink) = self.chosen(model, traceparent)?;
             return Some(Trace::new(level, sink));
         };
         let other = self.chosen(model, traceparent);
         let tensors = other.as_ref().is_some_and(|(level, _)| level.tensors);
-        let sink = Both { profile: Arc::clone(profile), other };
+        let sink = Both { profile, other };
         Some(Trace::new(TraceLevel { timestamps: true, tensors }, Arc::new(sink)))
     }
 
@@ -189,8 +191,8 @@ impl Tracer {
 
     /// Writes out what is not written yet.
     pub fn flush(&self) {
-        if let Some(profile) = &self.profile {
-            profile.close();
+        if let Some(profiler) = &self.profiler {
+            profiler.close();
         }
         match &self.outlet {
             Outlet::Nothing => {}

@@ -13,7 +13,7 @@ use std::time::Duration;
 use galatea_formats::coreml::{Feature, FeatureType, Shapes};
 use galatea_graph::{Fact, Graph, ValueKind};
 use galatea_runtime::{
-    ExecutionProvider, IoInfo, PaceSource, Routing, Session, SessionOptions, Tended,
+    ExecutionProvider, IoInfo, PaceSource, Routing, Session, SessionOptions, Tended, WatchSource,
 };
 use galatea_tensor::Tensor;
 
@@ -155,7 +155,8 @@ impl GraphBackend {
         let options = options::session_options(&self.options, &providers, files)?;
         let power = self.power_of(files)?;
         let pace = power.as_ref().map_or(&options.pace, |power| &power.pace).clone();
-        let options = &SessionOptions { routing, pace, ..options };
+        let watch = WatchSource { model: files.name.as_str().into(), ..options.watch.clone() };
+        let options = &SessionOptions { routing, pace, watch, ..options };
         let failed = |error: String| {
             Error::internal(format!("failed to load model '{}': {error}", files.name))
         };

@@ -1,0 +1,328 @@
+//! Starts and stops profiles while the server runs.
+
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{self, RecvTimeoutError, Sender};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::time::{Duration, Instant};
+
+use galatea_llm::observe::{Observer, RequestRecord, StepRecord};
+use galatea_runtime::{RunObserver, RunWatch, WatchSource};
+use serde_json::{Value, json};
+
+use super::chrome::Sink;
+use super::{KernelCounts, Profile};
+use crate::gpus;
+
+/// Events that a profile in memory keeps where nobody says how many.
+pub const USUAL_EVENTS: u64 = 100_000;
+/// The most that may be asked for.
+pub const MOST_EVENTS: u64 = 1_000_000;
+
+/// What is to be profiled, and how.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Wish {
+    /// Names of models; all where there are none.
+    pub models: Vec<String>,
+    /// When it ends by itself.
+    pub time: Option<Duration>,
+    /// The most events that are kept in memory.
+    pub events: u64,
+    /// Whether the peaks of GPUs are measured first, so that what bounds kernels can be told.
+    pub peaks: bool,
+    /// A file for the events, in place of memory.
+    pub file: Option<PathBuf>,
+}
+
+impl Default for Wish {
+    fn default() -> Self {
+        Self { models: Vec::new(), time: None, events: USUAL_EVENTS, peaks: false, file: None }
+    }
+}
+
+/// A profile that has ended.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Finished {
+    /// What was found, a JSON object.
+    pub summary: Value,
+    /// Chrome's trace events as JSON, where they were kept in memory.
+    pub trace: Option<String>,
+}
+
+/// How it stands.
+#[derive(Debug, Clone)]
+pub struct Status {
+    /// What the profile that is under way has found so far.
+    pub current: Option<Value>,
+    /// The one that ended last.
+    pub last: Option<Arc<Finished>>,
+}
+
+/// A profile under way.
+#[derive(Debug)]
+struct Running {
+    profile: Arc<Profile>,
+    /// Tells the thread that ends it after a time that it has ended; nothing where it has no end of its own.
+    _timer: Option<Sender<()>>,
+    number: u64,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    running: Option<Running>,
+    last: Option<Arc<Finished>>,
+    /// Whether the last one ended by itself, and nobody has stopped it yet.
+    waits: bool,
+    started: u64,
+}
+
+/// Starts and stops profiles: one at a time.
+#[derive(Debug, Default)]
+pub struct Profiler {
+    /// Whether one is under way: the one look that everything costs while none is.
+    on: AtomicBool,
+    runs: Arc<RunWatch>,
+    state: Mutex<State>,
+    /// Held by who starts or stops.
+    turn: Mutex<()>,
+}
+
+impl Profiler {
+    /// What sessions of a model ask whether they are watched.
+    #[must_use]
+    pub fn watch(&self, model: &str) -> WatchSource {
+        WatchSource { watch: Some(Arc::clone(&self.runs)), model: model.into() }
+    }
+
+    /// Who watches the engine of a model.
+    #[must_use]
+    pub fn of_model(self: &Arc<Self>, model: &str) -> Arc<dyn Observer> {
+        Arc::new(OfModel { profiler: Arc::clone(self), model: model.into() })
+    }
+
+    /// Whether a profile is under way.
+    #[must_use]
+    pub fn is_on(&self) -> bool {
+        self.on.load(Ordering::Relaxed)
+    }
+
+    /// The profile that is under way.
+    pub(crate) fn current(&self) -> Option<Arc<Profile>> {
+        if !self.is_on() {
+            return None;
+        }
+        self.state().running.as_ref().map(|running| Arc::clone(&running.profile))
+    }
+
+    /// How it stands.
+    #[must_use]
+    pub fn status(&self) -> Status {
+        let current = self.current().map(|profile| profile.summary(Instant::now()));
+        Status { current, last: self.state().last.clone() }
+    }
+
+    /// How often each kernel was started in the profile that is under way; nothing where none is.
+    pub(crate) fn kernels(&self) -> KernelCounts {
+        self.current().map(|profile| profile.kernels()).unwrap_or_default()
+    }
+
+    /// Starts a profile. May take as long as GPUs take to tell the time, or to show their peaks.
+    ///
+    /// # Errors
+    /// When one is under way, or the file cannot be written.
+    pub fn start(self: &Arc<Self>, wish: &Wish) -> Result<(), String> {
+        let _turn = self.turn.lock().unwrap_or_else(PoisonError::into_inner);
+        if self.is_on() {
+            return Err("a profile is under way; stop it before another one is started".to_owned());
+        }
+        if wish.peaks {
+            gpus::measure_peaks();
+        }
+        let profile = Profile::of(wish.file.as_deref(), wish.events, wish.models.clone())?;
+        let mut state = self.state();
+        state.started += 1;
+        let number = state.started;
+        // It waits for its turn, should the time be short.
+        let timer = wish.time.map(|time| self.end_after(time, number)).transpose()?;
+        // A host without GPUs has other units to watch.
+        if let Err(why) = gpus::observe(&profile) {
+            tracing::info!("The profile has no runs of GPUs: {why}.");
+        }
+        state.running = Some(Running { profile: Arc::clone(&profile), _timer: timer, number });
+        state.waits = false;
+        drop(state);
+        self.runs.start(profile as Arc<dyn RunObserver>);
+        self.on.store(true, Ordering::Release);
+        Ok(())
+    }
+
+    /// Ends the profile, and says what it found. One that has ended by itself may be asked for so once.
+    ///
+    /// # Errors
+    /// When none is under way.
+    pub fn stop(&self) -> Result<Arc<Finished>, String> {
+        let _turn = self.turn.lock().unwrap_or_else(PoisonError::into_inner);
+        let running = self.state().running.take();
+        if let Some(running) = running {
+            return Ok(self.finish(&running, false));
+        }
+        let mut state = self.state();
+        match (state.waits, state.last.clone()) {
+            (true, Some(last)) => {
+                state.waits = false;
+                Ok(last)
+            }
+            _ => Err("no profile is under way; start one first".to_owned()),
+        }
+    }
+
+    /// Ends the profile, if one is under way.
+    pub fn close(&self) {
+        if self.is_on() {
+            self.stop().ok();
+        }
+    }
+
+    /// A thread that ends a profile after a time, unless it is told before that it has ended.
+    fn end_after(self: &Arc<Self>, time: Duration, number: u64) -> Result<Sender<()>, String> {
+        let (sender, told) = mpsc::channel::<()>();
+        let profiler: Weak<Self> = Arc::downgrade(self);
+        let wait = move || {
+            if told.recv_timeout(time) == Err(RecvTimeoutError::Timeout)
+                && let Some(profiler) = profiler.upgrade()
+            {
+                profiler.expire(number);
+            }
+        };
+        let thread = std::thread::Builder::new().name("profile-timer".to_owned()).spawn(wait);
+        let failed = |error| format!("cannot start the thread that ends the profile: {error}");
+        thread.map(|_| sender).map_err(failed)
+    }
+
+    /// Ends the profile of this number, if it is still under way.
+    fn expire(&self, number: u64) {
+        let _turn = self.turn.lock().unwrap_or_else(PoisonError::into_inner);
+        let mine = self.state().running.take_if(|running| running.number == number);
+        if let Some(running) = mine {
+            self.finish(&running, true);
+        }
+    }
+
+    /// Takes everybody off a profile and adds it up.
+    fn finish(&self, running: &Running, by_itself: bool) -> Arc<Finished> {
+        let profile = &running.profile;
+        self.on.store(false, Ordering::Release);
+        self.runs.stop();
+        gpus::forget();
+        let mut summary = profile.summary(Instant::now());
+        let dropped = profile.dropped.load(Ordering::Relaxed);
+        let mut put = |name: &str, value: Value| {
+            if let Some(fields) = summary.as_object_mut() {
+                fields.insert(name.to_owned(), value);
+            }
+        };
+        let trace = match profile.end() {
+            Some(Sink::Text(text)) => {
+                let [events, left_out] = text.counts();
+                put("events", json!({"kept": events, "left_out": left_out, "dropped": dropped}));
+                Some(text.end(dropped))
+            }
+            Some(Sink::File(_)) | None => {
+                put("events", json!({"dropped": dropped}));
+                None
+            }
+        };
+        let finished = Arc::new(Finished { summary, trace });
+        let mut state = self.state();
+        (state.last, state.waits) = (Some(Arc::clone(&finished)), by_itself);
+        finished
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Tells a profile what the engine of a model does.
+struct OfModel {
+    profiler: Arc<Profiler>,
+    model: Arc<str>,
+}
+
+impl Observer for OfModel {
+    fn wants(&self) -> bool {
+        self.profiler.is_on()
+    }
+
+    fn stepped(&self, step: StepRecord) {
+        self.profiler
+            .current()
+            .iter()
+            .for_each(|profile| profile.stepped(&self.model, step.clone()));
+    }
+
+    fn ended(&self, request: RequestRecord) {
+        if let Some(profile) = self.profiler.current() {
+            profile.ended(&self.model, request);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use galatea_runtime::PartRun;
+
+    use super::*;
+
+    fn ran(profile: &Profile, model: &str) {
+        let (begin, time) = (Instant::now(), Duration::from_micros(5));
+        let run = PartRun { model: model.into(), provider: "cpu", begin, time, rows: Vec::new() };
+        RunObserver::ran(profile, run);
+    }
+
+    #[test]
+    fn one_profile_at_a_time_is_started_and_stopped() {
+        let profiler = Arc::new(Profiler::default());
+        assert!(profiler.stop().unwrap_err().contains("no profile is under way"));
+        assert!(profiler.current().is_none());
+        profiler.start(&Wish::default()).unwrap();
+        assert!(profiler.start(&Wish::default()).unwrap_err().contains("is under way"));
+        let profile = profiler.current().unwrap();
+        ran(&profile, "m");
+        assert_eq!(profiler.status().current.unwrap()["units"][0]["runs"], 1);
+        let found = profiler.stop().unwrap();
+        assert_eq!(found.summary["models"][0]["model"], "m");
+        let trace: Value = serde_json::from_str(found.trace.as_deref().unwrap()).unwrap();
+        let events = trace["traceEvents"].as_array().unwrap();
+        assert!(events.iter().any(|event| event["name"] == "m"), "{trace}");
+        assert_eq!(profiler.status().last, Some(found));
+        assert!(profiler.stop().is_err());
+        // What comes late has nowhere to go, and does no harm.
+        ran(&profile, "m");
+    }
+
+    #[test]
+    fn a_profile_ends_by_itself_and_waits_for_who_asks() {
+        let profiler = Arc::new(Profiler::default());
+        let time = Some(Duration::from_millis(1));
+        profiler.start(&Wish { time, ..Wish::default() }).unwrap();
+        let begin = Instant::now();
+        while profiler.is_on() || profiler.status().last.is_none() {
+            assert!(begin.elapsed() < Duration::from_secs(60));
+            std::thread::yield_now();
+        }
+        assert!(profiler.stop().is_ok());
+        assert!(profiler.stop().is_err(), "it was asked for");
+    }
+
+    #[test]
+    fn only_models_that_were_asked_for_are_watched() {
+        let profiler = Arc::new(Profiler::default());
+        let models = vec!["mine".to_owned()];
+        profiler.start(&Wish { models, ..Wish::default() }).unwrap();
+        let profile = profiler.current().unwrap();
+        assert!(RunObserver::wants(&*profile, "mine") && !RunObserver::wants(&*profile, "other"));
+        profiler.close();
+        assert!(!profiler.is_on());
+    }
+}
