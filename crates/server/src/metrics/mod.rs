@@ -1,6 +1,7 @@
 //! The metrics page: Triton's families, and vLLM's of language models, in Prometheus' text format.
 
 mod ane;
+mod apple;
 mod config;
 mod families;
 mod gpu;
@@ -31,7 +32,8 @@ pub(crate) use gpu::GpuMeters;
 /// The page of a server.
 #[must_use]
 pub fn render(app: &App) -> String {
-    let mut page = self::models(&app.core().metrics_snapshot(), app.metrics());
+    let rows = app.core().metrics_snapshot();
+    let mut page = self::models(&rows, app.metrics());
     let (mut models, mut encoders) = (Vec::new(), Vec::new());
     let listed = app.core().checkpoints();
     page.extend(llm::residency(&listed));
@@ -48,7 +50,14 @@ pub fn render(app: &App) -> String {
     page.extend(llm::page(&models, &encoders));
     page.extend(ane::page(galatea_providers::coreml::engine::counts()));
     page.extend(units::page(&crate::routing::report()));
-    page.extend(gpu_memory::page(&crate::gpus::memory()));
+    let memory = crate::gpus::memory();
+    page.extend(gpu_memory::page(&memory));
+    page.extend(apple::page(&apple::Facts {
+        gpus: &memory,
+        reading: crate::power::state().map(|state| state.reading),
+        models: &rows,
+        kernels: app.profiler().kernels(),
+    }));
     let readings = app.host().map(host::Host::gauges).unwrap_or_default();
     let pools = [
         ("nv_pinned_memory_pool_total_bytes", "Pinned memory pool total memory size, in bytes"),
