@@ -349,7 +349,7 @@ pub(super) fn ways(
     session.ways(&named(inputs)).map_err(|error| error.to_string())
 }
 
-fn way_json(way: &WayReport) -> serde_json::Value {
+pub(super) fn way_json(way: &WayReport) -> serde_json::Value {
     serde_json::json!({
         "providers": way.providers,
         "ms": way.time.as_secs_f64() * 1e3,
@@ -371,7 +371,7 @@ pub(super) fn way_table(ways: &[WayReport]) -> String {
 }
 
 /// The providers of a way's parts, of which there may be many.
-fn shortened(providers: &[&str]) -> String {
+pub(super) fn shortened(providers: &[&str]) -> String {
     const MOST: usize = 6;
     let shown = providers.iter().take(MOST).copied().collect::<Vec<_>>().join(" → ");
     match providers.len().checked_sub(MOST) {

@@ -44,7 +44,6 @@ struct Times {
 /// # Errors
 /// When it cannot be loaded, or a request fails.
 pub(super) fn bench(path: &Path, arguments: &Arguments) -> Result<ExitCode, String> {
-    let is_chunked = Manifest::is_in(path);
     for option in ["perplexity", "profile"].into_iter().filter(|option| arguments.has(option)) {
         model::refuse_chunks(path, &format!("--{option}"), "checkpoints")?;
     }
@@ -52,6 +51,42 @@ pub(super) fn bench(path: &Path, arguments: &Arguments) -> Result<ExitCode, Stri
         return perplexity(path, Path::new(file), arguments);
     }
     let _timeline = model::timeline(arguments)?;
+    let mut measured = measure(path, arguments, arguments.has("profile"))?;
+    if arguments.has("json") {
+        if let (Some(fields), true) = (measured.line.as_object_mut(), arguments.has("profile")) {
+            fields.insert("profile".to_owned(), measured.steps.into());
+        }
+        say(&measured.line.to_string());
+    } else {
+        say(&measured.text);
+        if arguments.has("profile") {
+            say(&measured.tables);
+        }
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// What was measured of a checkpoint.
+#[derive(Debug)]
+pub(super) struct Measured {
+    text: String,
+    /// The same for programs.
+    pub(super) line: serde_json::Value,
+    tables: String,
+    /// A step of an answer and one of a prompt, where these were taken apart, for programs.
+    pub(super) steps: Vec<serde_json::Value>,
+    /// Tokens a second of prompts, in each round.
+    pub(super) prefill: Vec<f64>,
+    /// The same of answers.
+    pub(super) decode: Vec<f64>,
+}
+
+/// Measures how fast a checkpoint reads and writes, and takes its steps apart where that is asked for.
+///
+/// # Errors
+/// As [`bench`].
+pub(super) fn measure(path: &Path, arguments: &Arguments, apart: bool) -> Result<Measured, String> {
+    let is_chunked = Manifest::is_in(path);
     let threads: usize = arguments.number("threads", 0)?;
     let mut prompt: usize = arguments.number("prompt-tokens", PROMPT)?.max(1);
     let answer: usize = arguments.number("decode-tokens", ANSWER)?.max(2);
@@ -90,26 +125,19 @@ pub(super) fn bench(path: &Path, arguments: &Arguments) -> Result<ExitCode, Stri
     }
     let touched = model.weight_bytes() + model.position_bytes() * (context + answer / 2);
     let report = Report { figures, load, model: &model, concurrency, prompt, touched };
-    let (text, mut line) = (report.text(path), report.json(path));
+    let (text, line) = (report.text(path), report.json(path));
+    let speeds = |of: fn(&Figures) -> f64| report.figures.iter().map(of).collect();
+    let (prefill, decode) = (speeds(|of| of.prefill), speeds(|of| of.decode));
     drop(report);
     drop(model);
-    let steps = match arguments.has("profile") {
+    let (tables, steps) = match apart {
         true => {
             let steps = [(context, 1), (0, prompt)];
-            Some(step_profile::tables(path, &options, &steps, arguments.last("provider"))?)
+            step_profile::tables(path, &options, &steps, arguments.last("provider"))?
         }
-        false => None,
+        false => Default::default(),
     };
-    if arguments.has("json") {
-        if let (Some(fields), Some((_, steps))) = (line.as_object_mut(), steps) {
-            fields.insert("profile".to_owned(), steps.into());
-        }
-        say(&line.to_string());
-    } else {
-        say(&text);
-        steps.iter().for_each(|(tables, _)| say(tables));
-    }
-    Ok(ExitCode::SUCCESS)
+    Ok(Measured { text, line, tables, steps, prefill, decode })
 }
 
 /// How the weights and the cache are stored.

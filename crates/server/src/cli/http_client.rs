@@ -2,6 +2,10 @@
 
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpStream};
+use std::time::Duration;
+
+/// The most bytes of a body.
+const MOST_BYTES: usize = 256 << 20;
 
 /// A connection that stays open.
 #[derive(Debug)]
@@ -32,6 +36,28 @@ impl Client {
         Ok(Self { stream: BufReader::new(stream), host: address.to_string() })
     }
 
+    /// As [`connect`](Self::connect), of a server that may be far or gone: nothing takes longer than a time.
+    ///
+    /// # Errors
+    /// As there.
+    pub(super) fn connect_within(address: SocketAddr, time: Duration) -> io::Result<Self> {
+        let stream = TcpStream::connect_timeout(&address, time)?;
+        stream.set_nodelay(true)?;
+        stream.set_read_timeout(Some(time))?;
+        stream.set_write_timeout(Some(time))?;
+        Ok(Self { stream: BufReader::new(stream), host: address.to_string() })
+    }
+
+    /// Gets what lies at a path.
+    ///
+    /// # Errors
+    /// As [`post`](Self::post).
+    pub(super) fn get(&mut self, path: &str) -> io::Result<Answer> {
+        let head = format!("GET {path} HTTP/1.1\r\nHost: {}\r\n\r\n", self.host);
+        self.stream.get_mut().write_all(head.as_bytes())?;
+        self.read()
+    }
+
     /// Posts a body. `json_bytes`: how much of it is JSON, where binary tensors follow.
     ///
     /// # Errors
@@ -57,23 +83,31 @@ impl Client {
         self.read()
     }
 
+    /// A line of a head, of a length that heads have.
+    fn line(&mut self, line: &mut String) -> io::Result<usize> {
+        self.stream.by_ref().take(64 << 10).read_line(line)
+    }
+
     fn read(&mut self) -> io::Result<Answer> {
         let broken = || io::Error::new(io::ErrorKind::InvalidData, "the answer is no HTTP");
         let mut line = String::new();
-        self.stream.read_line(&mut line)?;
+        self.line(&mut line)?;
         let status =
             line.split(' ').nth(1).and_then(|code| code.parse().ok()).ok_or_else(broken)?;
         let mut length = 0;
         let mut json_bytes = None;
         loop {
             line.clear();
-            self.stream.read_line(&mut line)?;
+            self.line(&mut line)?;
             let Some((name, value)) = line.trim_end().split_once(':') else { break };
             if name.eq_ignore_ascii_case("content-length") {
                 length = value.trim().parse().map_err(|_| broken())?;
             } else if name.eq_ignore_ascii_case("inference-header-content-length") {
                 json_bytes = value.trim().parse().ok();
             }
+        }
+        if length > MOST_BYTES {
+            return Err(broken());
         }
         let mut body = vec![0; length];
         self.stream.read_exact(&mut body)?;

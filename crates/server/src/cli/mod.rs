@@ -22,6 +22,7 @@ mod plot;
 mod precision;
 mod quantize;
 mod quickstart;
+mod report;
 mod run;
 mod run_checkpoint;
 mod sample;
@@ -36,6 +37,7 @@ mod simulate_report;
 mod simulate_trace;
 mod step_profile;
 mod sweep;
+mod top;
 mod tune;
 mod tune_compare;
 mod tune_subject;
@@ -83,6 +85,11 @@ const COMMANDS: &[Command] = &[
         run: bench::bench,
     },
     Command {
+        name: "report",
+        sentence: "write a page about a model here, or about two beside each other",
+        run: report::report,
+    },
+    Command {
         name: "quantize",
         sentence: "write a model with fewer bits, and what that costs",
         run: quantize::quantize,
@@ -97,6 +104,7 @@ const COMMANDS: &[Command] = &[
         sentence: "say which provider runs which part of a model, and why",
         run: explain::explain,
     },
+    Command { name: "top", sentence: "show what a server does, in the terminal", run: top::top },
     Command {
         name: "tune",
         sentence: "measure which kernels are the fastest here for a model",

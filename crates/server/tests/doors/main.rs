@@ -16,6 +16,7 @@ mod openai;
 mod profiling;
 mod residency;
 mod speller;
+mod top;
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};

@@ -1,0 +1,129 @@
+//! Checkpoints of language models: prompts and answers.
+
+use std::path::Path;
+
+use galatea_runtime::tune::Comparison;
+use serde_json::{Value, json};
+
+use super::page::{Cell, Page};
+use super::variant::{OPERATORS, operator_rows};
+use crate::cli::arguments::Arguments;
+use crate::cli::bench_language::{self, Measured};
+
+/// Tokens a second of a sort, in each round.
+type Speeds = fn(&Measured) -> &[f64];
+
+/// A checkpoint with its settings, and what was measured of it.
+#[derive(Debug)]
+pub(super) struct Language {
+    pub(super) name: String,
+    rounds: Vec<Measured>,
+}
+
+/// Measures checkpoints in turns, each as often as the other.
+///
+/// # Errors
+/// When one cannot be loaded, or a request fails.
+pub(super) fn measure(
+    all: &[(String, &Path, &Arguments)],
+    turns: usize,
+) -> Result<Vec<Language>, String> {
+    let start = |(name, ..): &(String, &Path, &Arguments)| Language {
+        name: name.clone(),
+        rounds: Vec::new(),
+    };
+    let mut found: Vec<Language> = all.iter().map(start).collect();
+    for turn in 0..turns {
+        for ((_, path, arguments), one) in all.iter().zip(&mut found) {
+            // Steps are taken apart once.
+            one.rounds.push(bench_language::measure(path, arguments, turn == 0)?);
+        }
+    }
+    Ok(found)
+}
+
+impl Language {
+    fn speeds(&self, of: Speeds) -> Vec<f64> {
+        self.rounds.iter().flat_map(of).copied().collect()
+    }
+
+    fn first(&self) -> Option<&Measured> {
+        self.rounds.first()
+    }
+
+    pub(super) fn write(&self, page: &mut Page) {
+        page.section(&format!("{}: prompts and answers", self.name));
+        let Some(first) = self.first() else { return };
+        let number = |name: &str| first.line[name].as_f64();
+        let row = |what: &str, value: Option<f64>, unit: &str| {
+            vec![Cell::text(what), Cell::number(value, 1), Cell::text(unit)]
+        };
+        let mega = |name: &str| number(name).map(|bytes| bytes / 1e6);
+        page.table(
+            &["", "", ""],
+            &[
+                row("tokens of the prompt", number("prompt_tokens"), ""),
+                row("prompt", number("prefill_tokens_s"), "tokens/s"),
+                row("first token", number("ttft_ms"), "ms"),
+                row("answer", number("decode_tokens_s"), "tokens/s"),
+                row(
+                    "share of memory's bandwidth",
+                    number("share_of_bandwidth").map(|s| s * 100.0),
+                    "%",
+                ),
+                row("weights", mega("weight_bytes"), "MB"),
+                row("bytes of a token", mega("token_bytes"), "MB"),
+                row("loaded in", number("load_ms"), "ms"),
+            ],
+        );
+        for step in &first.steps {
+            let number = |name: &str| step[name].as_f64().unwrap_or(0.0);
+            let (rows, before, us) =
+                (number("rows"), number("positions_before"), number("step_us"));
+            page.section(&format!(
+                "{}: a step of {rows} rows behind {before} positions",
+                self.name
+            ));
+            let bound = step["bound"].as_str().map(|bound| format!(", which is {bound}-bound"));
+            page.paragraph(&format!("{us:.1} us{}.", bound.unwrap_or_default()));
+            page.table(OPERATORS, &operator_rows(step));
+        }
+    }
+
+    pub(super) fn json(&self) -> Value {
+        let first = self.first();
+        json!({
+            "name": self.name,
+            "measured": first.map(|first| &first.line),
+            "steps": first.map(|first| &first.steps),
+            "prefill_tokens_s": self.speeds(|round| &round.prefill),
+            "decode_tokens_s": self.speeds(|round| &round.decode),
+        })
+    }
+}
+
+/// Compares the speeds of two: a sentence on prompts and one on answers, and the same for programs.
+///
+/// # Errors
+/// When there are too few rounds.
+pub(super) fn compare(first: &Language, second: &Language) -> Result<(Vec<String>, Value), String> {
+    let mut sentences = Vec::new();
+    let mut data = json!({});
+    let kinds: [(&str, Speeds); 2] =
+        [("prompt", |round| &round.prefill), ("answer", |round| &round.decode)];
+    for (what, of) in kinds {
+        let ns = |one: &Language| -> Vec<f64> {
+            one.speeds(of).iter().map(|speed| 1e9 / speed.max(1e-9)).collect()
+        };
+        let found = Comparison::of(&ns(first), &ns(second))?;
+        sentences.push(format!("{what}: {}.", found.sentence([&first.name, &second.name])));
+        if let Some(fields) = data.as_object_mut() {
+            let value = json!({
+                "time_ratio": found.ratio, "low": found.interval[0], "high": found.interval[1],
+                "p": found.p, "faster": found.verdict.name(),
+            });
+            fields.insert(what.to_owned(), value);
+        }
+    }
+    Ok((sentences, data))
+}
