@@ -23,6 +23,10 @@ pub(super) enum Place {
     /// A provider, by the host's clock.
     Provider(&'static str),
     /// A GPU, by its own clock.
+    #[cfg_attr(
+        not(any(target_os = "macos", feature = "gpu")),
+        allow(dead_code, reason = "only a program with GPUs makes one")
+    )]
     Device(usize),
 }
 
