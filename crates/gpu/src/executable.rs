@@ -191,6 +191,15 @@ impl Shared {
             Target { device: &self.device, constants: &mut lock(&self.constants) },
         )?;
         self.check_limit(&plan)?;
+        tracing::debug!(
+            model = %self.graph.name,
+            inputs = ?key.inputs,
+            dispatches = plan.dispatches(),
+            arena = plan.arena_bytes,
+            streamed = plan.streamed.len(),
+            "made a plan in {:.1} ms",
+            start.elapsed().as_secs_f64() * 1e3
+        );
         let planned =
             Arc::new(Planned { plan, recordings: Mutex::default(), labels: OnceLock::new() });
         let mut plans = lock(&self.plans);

@@ -6,6 +6,7 @@ mod padded;
 mod recover;
 mod routes;
 mod running;
+mod tell;
 mod wanted;
 
 use std::collections::{HashMap, HashSet};
@@ -207,6 +208,7 @@ impl Session {
         session.longer = session.lengthened();
         let mut offers = lock(&session.offers).clone();
         let compiled = session.compile(&mut offers)?;
+        session.tell_parts(&compiled);
         session.offers = Mutex::new(offers);
         session.compiled = RwLock::new(Arc::new(compiled));
         session.routes = Routes::new(&session);

@@ -214,6 +214,7 @@ impl Device {
             peaks: OnceLock::new(),
         };
         Block::prepare(&opened)?;
+        opened.tell();
         Ok(Arc::new(opened))
     }
 
@@ -222,6 +223,21 @@ impl Device {
     pub(crate) fn timed_between_passes(mut self: Arc<Self>) -> Option<Arc<Self>> {
         Arc::get_mut(&mut self)?.capabilities.timestamps = false;
         Some(self)
+    }
+
+    /// Says what was opened.
+    fn tell(&self) {
+        let able = &self.capabilities;
+        tracing::debug!(
+            gpu = self.index,
+            name = able.name,
+            software = able.software,
+            unified = able.unified,
+            f16 = able.f16,
+            budget = self.pool.statistics().budget_bytes,
+            binding = able.binding_bytes,
+            "opened a GPU"
+        );
     }
 
     /// What the device can do.
@@ -242,6 +258,9 @@ impl Device {
             self.shelves.limit(bytes);
         }
         self.pool.extend(pool);
+        let unified = self.unified_bytes.load(Ordering::Relaxed);
+        let budget = self.pool.statistics().budget_bytes;
+        tracing::debug!(gpu = self.index, sizes = ?pool.sizes(), unified, budget, "keeps memory by a model's configuration");
         Block::prepare(self)
     }
 

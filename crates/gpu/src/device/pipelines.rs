@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Instant;
 
 use wgpu::{ErrorFilter, ShaderSource};
 
@@ -55,7 +56,10 @@ impl Pipelines {
         if let Some((_, found)) = known().get(shader) {
             return Ok(Arc::clone(found));
         }
+        let begin = Instant::now();
         let made = Arc::new(compile(device, shader)?);
+        let ms = begin.elapsed().as_secs_f64() * 1e3;
+        tracing::debug!(kernel = %shader.name, "compiled in {ms:.1} ms");
         let mut known = known();
         let place = known.len();
         known.entry(shader.clone()).or_insert((place, Arc::clone(&made)));

@@ -32,8 +32,8 @@ const MOST_WAYS: usize = 8;
 const MOST_SEEN: usize = 256;
 
 /// One way of running a graph.
-struct Way {
-    partitions: Vec<Partition>,
+pub(super) struct Way {
+    pub(super) partitions: Vec<Partition>,
     /// The providers for whose sake it was made: each runs whatever it can.
     locations: Vec<usize>,
     /// What runs it; of the first way that is what the session has.
@@ -299,7 +299,7 @@ impl Session {
                 // Where all failed, the first is tried again.
                 let chosen = router.choose(&bucket, goal, power, usable);
                 let chosen = chosen.map_or(0, |estimate| estimate.way);
-                match router.takes_work(&bucket, chosen) {
+                let chosen = match router.takes_work(&bucket, chosen) {
                     true => chosen,
                     // A way that is not compiled is better than a unit that is to have no work.
                     false => {
@@ -307,7 +307,9 @@ impl Session {
                         let other = router.choose(&bucket, goal, power, sound);
                         other.map_or(chosen, |estimate| estimate.way)
                     }
-                }
+                };
+                self.tell_way(router, &bucket, (chosen, ways.get(chosen)));
+                chosen
             }
         };
         let runner = match self.split_run(routes, &mut inner, &bucket, way, inputs) {

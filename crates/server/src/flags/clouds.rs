@@ -3,6 +3,7 @@
 use super::{Flags, find, ports};
 use crate::http::{sagemaker, vertex_ai};
 use crate::listen::Place;
+use crate::logging::detail::{self, APPLE_VERBOSE, METAL_DEBUG};
 
 /// The door for SageMaker in messages.
 pub(super) const SAGEMAKER: &str = "SageMaker";
@@ -11,7 +12,7 @@ const AIP_MODE: &str = "AIP_MODE";
 const AIP_HTTP_PORT: &str = "AIP_HTTP_PORT";
 
 /// The variables that clouds set.
-pub const ENVIRONMENT: [&str; 7] = [
+pub const ENVIRONMENT: [&str; 9] = [
     AIP_MODE,
     AIP_HTTP_PORT,
     vertex_ai::PREDICT_ROUTE,
@@ -19,6 +20,8 @@ pub const ENVIRONMENT: [&str; 7] = [
     sagemaker::PING_MODE,
     sagemaker::DEFAULT_MODEL,
     sagemaker::INFERENCE_TYPE,
+    METAL_DEBUG,
+    APPLE_VERBOSE,
 ];
 
 impl Flags {
@@ -33,6 +36,12 @@ impl Flags {
         for name in ENVIRONMENT {
             if let Some(value) = environment(name) {
                 self.environment.insert(name, value);
+            }
+        }
+        for name in [METAL_DEBUG, APPLE_VERBOSE] {
+            let found = self.environment(name).filter(|value| detail::truth(value).is_none());
+            if let Some(value) = found {
+                return Err(format!("{name}: '{value}' found, expected true or false"));
             }
         }
         // In its containers Vertex AI asks at its own door alone.

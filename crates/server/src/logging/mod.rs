@@ -1,5 +1,6 @@
 //! The process's log: lines in Triton's two forms, to the console or a file, with settings that clients can change.
 
+pub(crate) mod detail;
 mod line;
 
 use std::fs::File;
@@ -13,6 +14,7 @@ use tracing::{Event, Level, Metadata, Subscriber};
 use tracing_subscriber::layer::{Context, Layer, SubscriberExt};
 
 use crate::flags::Flags;
+use detail::Detail;
 pub use line::Format;
 pub(crate) use line::day;
 use line::{Message, Quoting, line};
@@ -105,13 +107,15 @@ struct Log {
     settings: RwLock<LogSettings>,
     file: Option<Mutex<File>>,
     quoting: Quoting,
+    /// What is told of in more detail than the settings say.
+    detail: Detail,
 }
 
 /// There is one log in a process: a second server in it, as in tests, shares the first one's.
 static LOG: OnceLock<Log> = OnceLock::new();
 
 fn log() -> &'static Log {
-    LOG.get_or_init(|| Log::new(LogSettings::default(), None))
+    LOG.get_or_init(|| Log::new(LogSettings::default(), None, Detail::default()))
 }
 
 /// Makes the flags' log the process's.
@@ -124,7 +128,8 @@ pub fn start(flags: &Flags) -> io::Result<()> {
         "" => None,
         path => Some(File::options().create(true).append(true).open(Path::new(path))?),
     };
-    if LOG.set(Log::new(settings, file)).is_ok() {
+    let detail = Detail::of(|name| flags.environment(name));
+    if LOG.set(Log::new(settings, file, detail)).is_ok() {
         let lines = tracing_subscriber::registry().with(Lines);
         tracing::subscriber::set_global_default(lines).ok();
     }
@@ -145,11 +150,11 @@ pub fn change(change: LogChange) {
 }
 
 impl Log {
-    fn new(settings: LogSettings, file: Option<File>) -> Self {
+    fn new(settings: LogSettings, file: Option<File>, detail: Detail) -> Self {
         let plain = std::env::var(ESCAPE)
             .is_ok_and(|value| value == "0" || value.eq_ignore_ascii_case("false"));
         let quoting = if plain { Quoting::Plain } else { Quoting::Quoted };
-        Self { settings: RwLock::new(settings), file: file.map(Mutex::new), quoting }
+        Self { settings: RwLock::new(settings), file: file.map(Mutex::new), quoting, detail }
     }
 
     fn read<T>(&self, look: impl FnOnce(&LogSettings) -> T) -> T {
@@ -179,12 +184,14 @@ struct Lines;
 
 impl<S: Subscriber> Layer<S> for Lines {
     fn enabled(&self, metadata: &Metadata<'_>, _: Context<'_, S>) -> bool {
-        let level = *metadata.level();
-        metadata.target().starts_with("galatea") && log().read(|settings| settings.shows(level))
+        let (level, target, log) = (*metadata.level(), metadata.target(), log());
+        let told = || log.detail.tells(target) || log.read(|settings| settings.shows(level));
+        target.starts_with("galatea") && told()
     }
 
     fn max_level_hint(&self) -> Option<LevelFilter> {
-        Some(log().read(LogSettings::least))
+        let log = log();
+        Some(log.read(LogSettings::least).max(log.detail.least()))
     }
 
     fn on_event(&self, event: &Event<'_>, _: Context<'_, S>) {
