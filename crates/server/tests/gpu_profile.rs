@@ -8,10 +8,12 @@ use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use galatea::profile::Profile;
+use galatea::profile::{Profile, Profiler, Wish};
+use galatea_runtime::{Session, SessionOptions};
+use galatea_tensor::Tensor;
 use serde_json::{Value, json};
 
 fn sample(name: &str) -> PathBuf {
@@ -135,6 +137,38 @@ fn a_bench_writes_what_happened_when() {
 fn a_file_that_cannot_be_written_is_an_error_at_the_start() {
     let error = Profile::start(Path::new("/nowhere/at/all/profile.json")).unwrap_err();
     assert!(error.contains("--metal-profile-output '/nowhere/at/all/profile.json'"), "{error}");
+}
+
+#[test]
+fn a_profile_is_started_on_a_gpu_that_is_open_and_taken_off_it_again() {
+    let Some(_alone) = gpu() else { return };
+    let providers = galatea::units::named(Some("gpu")).unwrap();
+    let profiler: Arc<Profiler> = Arc::default();
+    let options = SessionOptions { watch: profiler.watch("served"), ..SessionOptions::default() };
+    let model = galatea_formats::onnx::load_model(&sample("digits").join("1/model.onnx")).unwrap();
+    let session = Session::new(model.graph, &providers, &options).unwrap();
+    let input = Tensor::from_vec(&[1, 1, 8, 8], vec![1.0_f32; 64]).unwrap();
+    let run = || session.run(&[("IMAGE", input.clone())]).unwrap();
+    run();
+    for _ in 0..2 {
+        profiler.start(&Wish { peaks: true, ..Wish::default() }).unwrap();
+        (0..3).for_each(|_| drop(run()));
+        let found = profiler.stop().unwrap();
+        // Nobody is told of this one.
+        run();
+        let units = found.summary["units"].as_array().unwrap();
+        let device = units.iter().find(|unit| unit["unit"] == "gpu:0").unwrap();
+        // The first may have been written down before anybody watched.
+        let runs = device["runs"].as_u64().unwrap();
+        assert!((2..=3).contains(&runs) && device["busy_seconds"].as_f64().unwrap() > 0.0);
+        let models = found.summary["models"].as_array().unwrap();
+        assert_eq!((models.len(), &models[0]["model"]), (1, &json!("served")));
+        let operators = models[0]["operators"].as_array().unwrap();
+        let kernel = operators.iter().find(|one| one["unit"] == "gpu:0").unwrap();
+        assert!(kernel["bound"].is_string() && kernel["gb_per_s"].is_number(), "{kernel}");
+        let trace: Value = serde_json::from_str(found.trace.as_deref().unwrap()).unwrap();
+        assert_eq!(check(&trace).0, usize::try_from(runs).unwrap());
+    }
 }
 
 /// What a door answers.

@@ -15,7 +15,7 @@ use crate::table::table;
 use crate::{gpus, units};
 
 /// The operator of rows that say what the processor does around a GPU's kernels.
-const HOST: &str = "host";
+pub(super) const HOST: &str = "host";
 
 /// The provider whose peaks are measured.
 const GPU: &str = "gpu";

@@ -13,7 +13,7 @@ use super::page::{Cell, Page};
 use super::roofline::{self, Point, Roof};
 use crate::cli::arguments::Arguments;
 use crate::cli::plot::{self, Curve, Panel};
-use crate::cli::step_profile::Roofs;
+use crate::cli::step_profile::{HOST, Roofs};
 use crate::cli::{bench, generate, model};
 
 /// Runs before the measurement.
@@ -213,7 +213,11 @@ impl Variant {
         if !text.is_empty() {
             page.paragraph(&text);
         }
-        page.table(OPERATORS, &operator_rows(&found.roofs.json(&found.rows)));
+        let profile = found.roofs.json(&found.rows);
+        page.table(OPERATORS, &operator_rows(&profile));
+        if let Some(us) = profile["host_us"].as_f64().filter(|us| *us > 0.0) {
+            page.note(&format!("Around them the host takes {us:.1} us."));
+        }
         match found.roofline()? {
             Some(svg) => page.figure(&svg),
             None => page.note("No operator says both its arithmetic and its bytes."),
@@ -310,13 +314,18 @@ impl Variant {
 }
 
 impl Found {
+    /// The steps, without what the host does around those of a GPU.
+    fn kernels(&self) -> impl Iterator<Item = &ProfileRow> {
+        self.rows.iter().filter(|row| row.op != HOST)
+    }
+
     /// Each unit's predicted time beside what its kernels took.
     fn units(&self) -> Vec<Vec<Cell>> {
         let mut units: BTreeMap<&str, (f64, Option<f64>)> = BTreeMap::new();
         for node in self.explained.partitions.iter().flatten() {
             units.entry(&node.provider).or_default().0 += node.cost_ns / 1e6;
         }
-        for row in &self.rows {
+        for row in self.kernels() {
             let measured = &mut units.entry(row.provider).or_default().1;
             *measured = Some(measured.unwrap_or(0.0) + row.time.as_secs_f64() * 1e3);
         }
@@ -335,8 +344,8 @@ impl Found {
 
     fn roofline(&self) -> Result<Option<String>, String> {
         let mut points: BTreeMap<(&str, &str), Point> = BTreeMap::new();
-        let all: f64 = self.rows.iter().map(|row| row.time.as_secs_f64()).sum();
-        for row in &self.rows {
+        let all: f64 = self.kernels().map(|row| row.time.as_secs_f64()).sum();
+        for row in self.kernels() {
             let point = points.entry((&row.op, &row.kernel)).or_insert_with(|| Point {
                 name: row.op.clone(),
                 work: galatea_runtime::Work::default(),
@@ -404,7 +413,8 @@ pub(super) const OPERATORS: &[&str] =
 
 /// Its rows, of what [`Roofs::json`] says.
 pub(super) fn operator_rows(profile: &Value) -> Vec<Vec<Cell>> {
-    let kernels: &[Value] = profile["kernels"].as_array().map_or(&[], Vec::as_slice);
+    let kernels = profile["kernels"].as_array().into_iter().flatten();
+    let kernels: Vec<&Value> = kernels.filter(|kernel| kernel["operator"] != HOST).collect();
     let all: f64 = kernels.iter().filter_map(|kernel| kernel["us"].as_f64()).sum();
     let row = |kernel: &Value| {
         let number = |name: &str| kernel[name].as_f64();
@@ -425,7 +435,7 @@ pub(super) fn operator_rows(profile: &Value) -> Vec<Vec<Cell>> {
             text("bound"),
         ]
     };
-    kernels.iter().take(LISTED).map(row).collect()
+    kernels.into_iter().take(LISTED).map(row).collect()
 }
 
 /// Whether a path stands for a checkpoint, which has no graph to be measured as others are.

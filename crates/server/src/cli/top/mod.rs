@@ -98,7 +98,7 @@ fn watch(server: &Server, interval: Duration, mut order: Order) -> Result<ExitCo
             Some(snapshot) => view::text(snapshot, order),
             None => format!("{}: looking …\n", server.name),
         };
-        let keys = format!(" q quit   s sort by {}   {trouble}", order.next().name());
+        let keys = format!(" {trouble}q quit   s sort by {}", order.next().name());
         screen.draw(&text, &keys).map_err(gone)?;
         match screen.key(next).map_err(gone)? {
             Some(Key::Quit) => return Ok(ExitCode::SUCCESS),
@@ -122,7 +122,7 @@ fn watch(server: &Server, interval: Duration, mut order: Order) -> Result<ExitCo
             Err(error) => {
                 // Counters of a server that comes back are compared with none of before.
                 last = None;
-                trouble = format!("reconnecting: {error}");
+                trouble = format!("reconnecting: {error}   ");
             }
         }
     }
