@@ -88,8 +88,7 @@ fn a_gpu_tells_what_it_does_where_it_is_asked_to() {
     }
     let flags = ["--allow-software-gpu=true", "--provider=gpu"];
     let told = log("{}", &flags, &[("TRITON_METAL_DEBUG", "1")]);
-    for said in ["opened a GPU", "compiled in "] {
-        assert!(told.contains(said), "'{said}' is not in\n{told}");
-    }
+    // Kernels are compiled when they first run.
+    assert!(told.contains("opened a GPU"), "{told}");
     assert!(!told.contains("unit=gpu"), "{told}");
 }
