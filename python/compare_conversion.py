@@ -5,13 +5,15 @@ usage: compare_conversion.py DIR [NAME ...] [--galatea=PROGRAM] [--check]
 DIR has the models that export_models.py wrote, of which each is made again in PyTorch with the same
 weights for coremltools, which does not read ONNX. Both convert to FP16 for macOS 15 at fixed lengths, in
 a process that has loaded its libraries; coremltools' time includes tracing, Galatea's that of reading
-the file and writing the package. With --check Galatea also runs each model as it is and as packages in
+the file and writing the package. Times are those that passed and those of processors, of user and system
+together. With --check Galatea also runs each model as it is and as packages in
 FP32 and FP16, on the same inputs, and coremltools' own loader reads the packages. Needs
 requirements-export.txt and coremltools 9.
 """
 
 import json
 import pathlib
+import resource
 import subprocess
 import sys
 import tempfile
@@ -32,8 +34,15 @@ def folder_bytes(path):
     )
 
 
+def of_children():
+    """Seconds of processors of the programs that were run and ended."""
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
+
+
 def with_galatea(program, source, target, axes, precision="fp16"):
-    """Seconds and bytes, or why there is no package."""
+    """Seconds, those of processors, and bytes; or why there is no package."""
+    before = of_children()
     named = [f"--length={name}={LENGTHS[name]}" for name in sorted(axes)]
     done = subprocess.run(
         [program, "convert", source, target, "--json", "--precision", precision, *named],
@@ -44,7 +53,7 @@ def with_galatea(program, source, target, axes, precision="fp16"):
     if done.returncode != 0:
         return None, done.stderr.strip().splitlines()[-1:]
     told = json.loads(done.stdout.splitlines()[-1])
-    return told["seconds"], told["bytes"]
+    return (told["seconds"], of_children() - before), told["bytes"]
 
 
 class Captured(Exception):
@@ -80,7 +89,7 @@ def sized(example, axes):
 
 
 def with_coremltools(name, target):
-    """Seconds and bytes, or why there is no package."""
+    """Seconds, those of processors, and bytes; or why there is no package."""
     import coremltools as ct
 
     model, inputs = captured(name)
@@ -90,7 +99,7 @@ def with_coremltools(name, target):
         ct.TensorType(name=f"x{at}", shape=one.shape, dtype=kinds[one.dtype])
         for at, one in enumerate(examples)
     ]
-    started = time.perf_counter()
+    started, used = time.perf_counter(), time.process_time()
     try:
         with torch.no_grad():
             traced = torch.jit.trace(model, examples, strict=False)
@@ -105,7 +114,8 @@ def with_coremltools(name, target):
         package.save(str(target))
     except Exception as error:  # noqa: BLE001 (coremltools raises anything)
         return None, [f"{type(error).__name__}: {error}".splitlines()[0]]
-    return time.perf_counter() - started, folder_bytes(target)
+    seconds = (time.perf_counter() - started, time.process_time() - used)
+    return seconds, folder_bytes(target)
 
 
 def run(program, model, inputs, folder, *options):
@@ -165,7 +175,7 @@ def checked(program, source, name, folder):
 def told(found):
     seconds, rest = found
     return (
-        f"{rest / 1e6:8.1f} MB {seconds:7.2f} s"
+        f"{rest / 1e6:8.1f} MB {seconds[0]:7.2f} s, {seconds[1]:7.2f} s"
         if seconds is not None
         else f"refused: {' '.join(rest)[:60]}"
     )
@@ -181,7 +191,7 @@ def main():
         raise SystemExit(__doc__)
     folder = pathlib.Path(words[0])
     warnings.simplefilter("ignore")
-    print(f"{'model':14} {'Galatea':24} coremltools")
+    print(f"{'model':14} {'Galatea':36} coremltools")
     for name in words[1:] or [
         name for name in export_models.MODELS if (folder / f"{name}.onnx").exists()
     ]:
@@ -190,7 +200,7 @@ def main():
             axes = {symbol for _, axes in captured(name)[1].values() for symbol in axes.values()}
             ours = with_galatea(program, source, made / "ours.mlpackage", axes)
             theirs = with_coremltools(name, made / "theirs.mlpackage")
-            print(f"{name:14} {told(ours):24} {told(theirs)}", flush=True)
+            print(f"{name:14} {told(ours):36} {told(theirs)}", flush=True)
             if "--check" in sys.argv:
                 print(f"{'':14} {checked(program, source, name, made)}", flush=True)
 

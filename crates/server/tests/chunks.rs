@@ -346,6 +346,7 @@ fn commands_know_folders_of_chunks() {
     for part in ["predicted for Apple M4", "layers_0.mlpackage", "prefill_8: ", "tokens/s"] {
         assert!(text.contains(part), "{part}: {text}");
     }
+    assert!(!text.contains("slice_update"), "states are written where they are: {text}");
     let refused = |arguments: &[&str], part: &str| {
         let (success, text) = run(arguments);
         assert!(!success && text.contains(part), "{arguments:?}: {text}");

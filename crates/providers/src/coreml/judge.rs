@@ -154,8 +154,9 @@ impl<'f> Judge<'f> {
 
     fn holds(&self, rule: &Refusing, operation: &Operation) -> bool {
         rule.conditions.iter().all(|condition| match condition {
-            Condition::Elements(names) => {
-                self.any(operation, |found| names.contains(&found.element.to_string()))
+            Condition::Elements { types, apart_from } => {
+                let one_of = |found: &TensorType| types.contains(&found.element.to_string());
+                self.any_but(apart_from, operation, one_of)
             }
             Condition::AxesAbove(most) => {
                 let rank = |found: &TensorType| found.shape.as_ref().map_or(0, Vec::len);
@@ -180,7 +181,18 @@ impl<'f> Judge<'f> {
 
     /// Whether this holds of a value that the operation gives, or reads and that is no constant.
     fn any(&self, operation: &Operation, holds: impl Fn(&TensorType) -> bool) -> bool {
-        let read = operation.inputs.values().flatten().filter_map(|argument| match argument {
+        self.any_but(&[], operation, holds)
+    }
+
+    /// As [`Judge::any`], of values that other parameters read than these.
+    fn any_but(
+        &self,
+        apart_from: &[String],
+        operation: &Operation,
+        holds: impl Fn(&TensorType) -> bool,
+    ) -> bool {
+        let inputs = operation.inputs.iter().filter(|(name, _)| !apart_from.contains(name));
+        let read = inputs.flat_map(|(_, all)| all).filter_map(|argument| match argument {
             Argument::Name(name) => match self.values.get(name.as_str())? {
                 Seen::Value(found) => Some(*found),
                 Seen::Constant(_) => None,

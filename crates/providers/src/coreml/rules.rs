@@ -56,8 +56,8 @@ pub(crate) struct Refusing {
 /// What must hold of an operation besides its name.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Condition {
-    /// A value has elements of one of these types.
-    Elements(Vec<String>),
+    /// A value has elements of one of these types, one that none of some parameters reads.
+    Elements { types: Vec<String>, apart_from: Vec<String> },
     /// A value has more axes.
     AxesAbove(usize),
     /// A value is longer along an axis.
@@ -217,6 +217,7 @@ const KEYS: &[&str] = &[
     "opsets",
     "generations",
     "elements",
+    "apart_from",
     "axes_above",
     "axis",
     "above",
@@ -248,7 +249,10 @@ fn refusing(at: usize, table: &Table, problems: &mut Vec<String>) -> Refusing {
         if words.is_empty() || words.iter().any(|word| !ELEMENTS.contains(&word.as_str())) {
             read.wrong("elements", &format!("some of {}", ELEMENTS.join(", ")));
         }
-        conditions.push(Condition::Elements(words));
+        let apart_from = read.words("apart_from");
+        conditions.push(Condition::Elements { types: words, apart_from });
+    } else if table.contains_key("apart_from") {
+        read.wrong("apart_from", "elements with it");
     }
     if table.contains_key("axes_above") {
         conditions.push(Condition::AxesAbove(read.count("axes_above")));
@@ -438,6 +442,7 @@ mod tests {
         };
         assert!(rule("").contains("operators nothing found, expected these or a condition"));
         assert!(rule("elements = [\"fp8\"]").contains("expected some of fp16, fp32"));
+        assert!(rule("apart_from = [\"end\"]").contains("expected elements with it"));
         assert!(rule("axis = \"first\"\nabove = 2").contains("expected last, height or channels"));
         assert!(rule("axis = \"last\"").contains("above nothing found, expected a whole number"));
         assert!(rule("above = 3").contains("expected axis or parameter with it"));
