@@ -134,7 +134,11 @@ fn layers_and_pools_read_integers() {
     let fewer = found(&["Conv".to_owned()]).unwrap();
     assert_eq!(fewer.scales.len(), 3, "{fewer:?}");
     let error = found(&["Convolution".to_owned()]).unwrap_err().to_string();
-    assert!(error.contains("no node or operator 'Convolution'"), "{error}");
+    assert!(error.contains("no node, operator or weight 'Convolution'"), "{error}");
+    // A layer that is fused with others goes by its weights.
+    let layer = graph.nodes.iter().find(|node| node.op_type == "Conv").unwrap();
+    let weights = graph.value(layer.input(1).unwrap()).name.clone();
+    assert_eq!(found(&[weights]).unwrap().scales.len(), 5);
     let old = ConvertOptions { specification: 7, ..half };
     let error = with_samples(&train, |context| {
         calibrate(&graph, &old, context, (Method::MinMax, &[])).unwrap_err().to_string()

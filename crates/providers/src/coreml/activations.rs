@@ -26,7 +26,7 @@ const IMAGE_AXES: usize = 4;
 pub struct Activations {
     /// Scale and zero point of each value.
     pub scales: BTreeMap<String, Affine>,
-    /// Nodes that read floats all the same: their names, or operators.
+    /// Nodes that read floats all the same: their names, operators, or constants that they read.
     pub exclude: Vec<String>,
 }
 
@@ -98,10 +98,8 @@ impl<'g> Reader<'g> {
 
     fn excluded(&self, node: &Node) -> bool {
         let result = node.output(0).map(|id| self.graph.value(id).name.as_str());
-        let named = |name: &String| {
-            *name == node.name || *name == node.op_type || Some(name.as_str()) == result
-        };
-        self.exclude.iter().any(named) || result.is_some_and(|name| self.wide.contains(name))
+        self.exclude.iter().any(|name| is_meant(self.graph, node, name))
+            || result.is_some_and(|name| self.wide.contains(name))
     }
 
     /// The inputs of a node that become integers, by their positions.
@@ -136,15 +134,22 @@ impl<'g> Reader<'g> {
     }
 }
 
-/// Refuses names that no node has.
+/// Whether a node goes by a name: its own, its operator's, that of its first result, or that of a constant that it
+/// reads, which it keeps where it is fused with others.
+fn is_meant(graph: &Graph, node: &Node, name: &str) -> bool {
+    let named = |id: ValueId| graph.value(id).name == name;
+    let mut constants = node.inputs.iter().flatten().filter(|&&id| graph.constant(id).is_some());
+    node.name == name
+        || node.op_type == name
+        || node.output(0).is_some_and(named)
+        || constants.any(|&id| named(id))
+}
+
+/// Refuses names that nothing has.
 fn check_excluded(graph: &Graph, exclude: &[String]) -> Result<(), ConvertError> {
     for name in exclude {
-        let known = |node: &Node| {
-            let result = node.output(0).map(|id| graph.value(id).name.as_str());
-            *name == node.name || *name == node.op_type || result == Some(name.as_str())
-        };
-        if !graph.nodes.iter().any(known) {
-            let text = format!("there is no node or operator '{name}' to exclude");
+        if !graph.nodes.iter().any(|node| is_meant(graph, node, name)) {
+            let text = format!("there is no node, operator or weight '{name}' to exclude");
             return Err(ConvertError::Graph(text));
         }
     }

@@ -173,7 +173,8 @@ pub fn prepared_nodes(graph: &Graph, options: &ConvertOptions) -> Result<usize, 
     Ok(prepared(graph, options)?.0.nodes.len())
 }
 
-/// The names that nodes of a package's graph go by: their own, and those of their first results.
+/// The names that nodes of a package's graph go by: their own, and those of their first results and of the constants
+/// that they read.
 ///
 /// # Errors
 /// As [`prepared_nodes`].
@@ -182,12 +183,16 @@ pub fn node_names(
     options: &ConvertOptions,
 ) -> Result<BTreeSet<String>, ConvertError> {
     let (graph, _) = prepared(graph, options)?;
-    let both = |node: &Node| {
-        let result = node.output(0).map(|id| graph.value(id).name.clone());
-        [Some(node.name.clone()), result]
-    };
-    let names = graph.nodes.iter().flat_map(both).flatten();
-    Ok(names.filter(|name| !name.is_empty()).collect())
+    let mut names = BTreeSet::new();
+    for node in graph.nodes.iter().filter(|node| !node.name.is_empty()) {
+        names.insert(node.name.clone());
+    }
+    for node in &graph.nodes {
+        let constants = node.inputs.iter().flatten().filter(|&&id| graph.constant(id).is_some());
+        let all = constants.copied().chain(node.output(0));
+        names.extend(all.map(|id| graph.value(id).name.clone()));
+    }
+    Ok(names)
 }
 
 /// Refuses shapes of inputs and numbers for lengths that there are not.

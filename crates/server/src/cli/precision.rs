@@ -6,7 +6,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use galatea_formats::coreml;
-use galatea_graph::{Dim, Graph};
+use galatea_graph::{Dim, Graph, ValueId};
 use galatea_providers::coreml::{
     ConvertOptions, Island, calibrate, islands, named_islands, node_names, prepared_nodes,
 };
@@ -223,17 +223,31 @@ fn searched(
     let left: Vec<_> = left.filter(|layer| layer.effect.is_some()).collect();
     let (count, all) = (left.len(), report.layers.len());
     notes.line(&format!("{count} of {all} layers read floats, for a cosine of {reached:.6}:"));
+    // A layer that is fused with others still reads its weights.
+    let name = |layer: &str| {
+        let weights = || weights_of(graph, layer).filter(|name| known.contains(name));
+        if known.contains(layer) { Some(layer.to_owned()) } else { weights() }
+    };
     for layer in &left {
         let effect = layer.effect.unwrap_or(0.0);
-        let gone = if known.contains(&layer.name) { "" } else { ", which a fusion has taken up" };
+        let found = name(&layer.name).is_some();
+        let gone = if found { "" } else { ", which a fusion has taken up: 8 bits" };
         notes.line(&format!("  {} ({}): {effect:.2e}{gone}", layer.name, layer.op));
     }
     let each = left.iter().map(|layer| json!({"node": layer.name, "effect": layer.effect}));
     notes.json.insert("floats".to_owned(), each.collect());
     notes.json.insert("accuracy".to_owned(), json!(reached));
-    let names = left.into_iter().map(|layer| layer.name.clone());
-    exclude.extend(names.filter(|name| known.contains(name)));
+    exclude.extend(left.into_iter().filter_map(|layer| name(&layer.name)));
     Ok(exclude)
+}
+
+/// The name of the weights of a layer, by its name or that of its result.
+fn weights_of(graph: &Graph, layer: &str) -> Option<String> {
+    let named = |id: ValueId| graph.value(id).name == layer;
+    let mut nodes = graph.nodes.iter();
+    let node = nodes.find(|node| node.name == layer || node.output(0).is_some_and(named))?;
+    let weights = node.input(1).filter(|&id| graph.constant(id).is_some())?;
+    Some(graph.value(weights).name.clone())
 }
 
 fn note_islands(
