@@ -52,10 +52,12 @@ pub fn render(app: &App) -> String {
     page.extend(units::page(&crate::routing::report()));
     let memory = crate::gpus::memory();
     page.extend(gpu_memory::page(&memory));
+    // Off a Mac the page is Triton's unless somebody asks for more.
+    let counts = cfg!(target_os = "macos") || app.metrics().arithmetic;
     page.extend(apple::page(&apple::Facts {
         gpus: &memory,
         reading: crate::power::state().map(|state| state.reading),
-        models: &rows,
+        models: if counts { &rows } else { &[] },
         kernels: app.profiler().kernels(),
     }));
     let readings = app.host().map(host::Host::gauges).unwrap_or_default();
