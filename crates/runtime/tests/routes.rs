@@ -370,3 +370,14 @@ fn requests_move_to_another_unit_under_load_and_none_is_lost() {
     assert_eq!(done.load(Ordering::SeqCst), 120);
     assert!(bed.units.all().iter().all(|unit| unit.report().owed == Duration::ZERO));
 }
+
+#[test]
+fn a_unit_that_never_ran_is_left_when_ways_are_measured() {
+    let bed =
+        bed(&[("gpu", ALL, 10.0, 400), ("cpu", ALL, 20.0, 4000), ("slow", ALL, 30.0, 40_000)]);
+    bed.speeds[0].lost.store(true, Ordering::SeqCst);
+    assert_eq!(bed.settle(1000), Tended::Measured);
+    assert_eq!(bed.goes_to(1000), [1]);
+    let ways = bed.session.ways(&[("x", Bed::input(1000))]).unwrap();
+    assert!(ways.iter().any(|way| way.measured && way.providers == ["cpu"]), "{ways:?}");
+}

@@ -102,7 +102,7 @@ impl Session {
 
     /// Runs as planned first; where a partition fails that has never run, tries once without its provider and
     /// keeps the new partitions if they succeed.
-    fn run_planned(
+    pub(super) fn run_planned(
         &self,
         inputs: &[Datum],
         wanted: Wanted<'_>,

@@ -223,8 +223,15 @@ impl Inner {
         if known || self.ways.len() >= MOST_WAYS {
             return;
         }
-        self.router.set_cost(bucket, self.ways.len(), cost(&plan.claims, &plan.live, partitions));
-        self.ways.push(Way::new(partitions.clone()));
+        let at = self.ways.len();
+        self.router.set_cost(bucket, at, cost(&plan.claims, &plan.live, partitions));
+        let all = self.router.estimates(bucket);
+        let measured = all.iter().filter(|one| one.measured).map(|one| one.ns);
+        let best = measured.fold(f64::INFINITY, f64::min);
+        match all.get(at).is_some_and(|one| one.ns < best) {
+            true => self.ways.push(Way::new(partitions.clone())),
+            false => self.router.set_cost(bucket, at, Cost::unusable()),
+        }
     }
 
     /// Remembers what a run is given, to make more of the same.

@@ -81,13 +81,14 @@ impl Session {
         limit: Duration,
     ) -> Result<Tended, RuntimeError> {
         let inputs = bind(&self.inputs, inputs)?;
-        self.route(&inputs, None, true)?;
         let (bucket, begin) = (Bucket::of_inputs(&inputs), Instant::now());
         let mut found = Tended::Settled;
         // What one way was found to take corrects what others are worth.
-        while let Some(left) = limit.checked_sub(begin.elapsed())
-            && self.trial(&bucket, &inputs, left)? == Tended::Measured
-        {
+        while let Some(left) = limit.checked_sub(begin.elapsed()) {
+            self.route(&inputs, None, true)?;
+            if self.trial(&bucket, &inputs, left)? == Tended::Settled {
+                break;
+            }
             found = Tended::Measured;
         }
         Ok(found)
@@ -167,8 +168,12 @@ impl Session {
                 match one.compiled.run(inputs.to_vec(), Wanted::All, &mut None) {
                     Ok(_) if round == 0 => {}
                     Ok(_) => one.times.push(before.elapsed()),
-                    // The way that was planned first is what all else falls back to.
-                    Err(failure) if one.way == 0 => return Err(failure.error),
+                    // The way that was planned first is what all else falls back to: others take what it
+                    // cannot run, and then all ways are new.
+                    Err(_) if one.way == 0 => {
+                        self.run_planned(inputs, Wanted::All, &mut None, &|_| None)?;
+                        return Ok(Tended::Measured);
+                    }
                     Err(failure) => failed.push((at, failure.error)),
                 }
             }
@@ -381,9 +386,15 @@ impl Routes {
         let mut worth = vec![false; inner.ways.len()];
         for bucket in inner.seen.keys() {
             let all = inner.router.estimates(bucket);
-            let best = all.iter().map(|one| one.ns).fold(f64::INFINITY, f64::min);
+            // A way that failed, or that was never measured, makes no other one worthless.
+            let sound = |one: &&Estimate| {
+                one.measured && inner.ways.get(one.way).is_some_and(|way| way.failed.is_none())
+            };
+            let best = all.iter().filter(sound).map(|one| one.ns).fold(f64::INFINITY, f64::min);
             for one in all.iter().filter(|one| one.ns <= best * WORTHWHILE) {
-                worth[one.way] = true;
+                if let Some(worth) = worth.get_mut(one.way) {
+                    *worth = true;
+                }
             }
         }
         // Rows that are divided need both ways.
